@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+# One library target per folder of src/, linked only to lower folders (docs/architecture.md).
+
+add_library(orrery_options INTERFACE)
+target_compile_options(orrery_options INTERFACE -Wall -Wextra -Wconversion -Wshadow -Werror)
+target_include_directories(orrery_options INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
+if(ORRERY_SANITIZE)
+  target_compile_options(orrery_options INTERFACE -fsanitize=${ORRERY_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(orrery_options INTERFACE -fsanitize=${ORRERY_SANITIZE})
+endif()
+
+# orrery_module(machine/compute DEPENDS base graph EXTERNAL yaml-cpp)
+# makes target orrery_machine_compute of src/machine/compute/*.cc.
+function(orrery_module folder)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;EXTERNAL" ${ARGN})
+  string(REPLACE "/" "_" name ${folder})
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${folder}/*.cc)
+  if(sources)
+    set(scope PUBLIC)
+    add_library(orrery_${name} STATIC ${sources})
+    target_link_libraries(orrery_${name} PRIVATE ${ARG_EXTERNAL})
+  else()
+    set(scope INTERFACE)
+    add_library(orrery_${name} INTERFACE)
+  endif()
+  target_link_libraries(orrery_${name} ${scope} orrery_options)
+  foreach(dependency ${ARG_DEPENDS})
+    string(REPLACE "/" "_" dependency ${dependency})
+    target_link_libraries(orrery_${name} ${scope} orrery_${dependency})
+  endforeach()
+endfunction()

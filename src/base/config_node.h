@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A parsed YAML or JSON document whose every value knows its file and line.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+namespace orrery {
+
+struct ConfigNode {
+  enum class Kind : std::uint8_t { null, scalar, sequence, map };
+
+  Kind kind = Kind::null;
+  std::string text;     ///< the scalar's text, unquoted
+  bool quoted = false;  ///< was written in quotes (a string, never a number or null)
+  std::string file;
+  int line = 0;      ///< from 1
+  std::string path;  ///< dotted path from the document's root, "" at the root
+  std::vector<std::pair<std::string, ConfigNode>> fields;  ///< of a map, in file order
+  std::vector<ConfigNode> items;                           ///< of a sequence
+
+  /// The field's node, or nullptr.
+  const ConfigNode* find(std::string_view name) const;
+  /// "file:line".
+  std::string where() const;
+  /// What a message shows for this value: the text, or "a map", "a list", "nothing".
+  std::string shown() const;
+};
+
+enum class ConfigSyntax : std::uint8_t { yaml, json };
+
+/// Parses one document. JSON must be strict JSON. Refused, each with its line: syntax errors,
+/// duplicate keys, several documents, YAML anchors, aliases and tags, nesting deeper than 64,
+/// bytes that are not UTF-8 text.
+Result<ConfigNode> parse_config(std::string_view text, std::string file, ConfigSyntax syntax);
+
+/// Reads and parses a file; `.json` means JSON, anything else YAML.
+Result<ConfigNode> load_config(const std::string& file);
+
+}  // namespace orrery

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace orrery {
+
+/// The whole file. Mistakes: missing, a folder, unreadable, larger than `limit` bytes.
+Result<std::string> read_file(const std::string& path, std::size_t limit = std::size_t{1} << 30);
+
+/// Writes the whole file or nothing: to a temporary file beside it, then rename.
+Result<void> write_file(const std::string& path, std::string_view content);
+
+/// Folders in which shipped configurations are looked for, in order: $ORRERY_CONFIGS, the install
+/// prefix's share/orrery/configs relative to the running binary, the source tree's configs/.
+std::vector<std::string> config_folders();
+
+/// Path of configuration `name` of `kind` ("machines", "models", "plans", "validation"): `name`
+/// itself when it is a path (contains '/' or ends in .yaml, .yml or .json), else the shipped file
+/// kind/name.yaml or kind/name.json. An unknown name lists what there is, with "did you mean".
+Result<std::string> find_config(const std::string& kind, const std::string& name);
+
+/// Names (without extension) of the shipped configurations of `kind`, sorted.
+std::vector<std::string> list_configs(const std::string& kind);
+
+}  // namespace orrery

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+/// One kernel as the device runs it: what it computes, how much it moves.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/names.h"
+#include "base/units.h"
+
+namespace orrery {
+
+enum class DataType : std::uint8_t { fp32, tf32, bf16, fp16, fp8 };
+template <>
+inline constexpr auto kNames<DataType> = std::to_array<Named<DataType>>({
+    {DataType::fp32, "fp32", "IEEE single precision, 4 bytes"},
+    {DataType::tf32, "tf32", "single precision with a 10-bit mantissa in matrix units, 4 bytes"},
+    {DataType::bf16, "bf16", "8-bit exponent, 7-bit mantissa, 2 bytes"},
+    {DataType::fp16, "fp16", "IEEE half precision, 2 bytes"},
+    {DataType::fp8, "fp8", "8-bit floating point, 1 byte"},
+});
+constexpr Bytes size_of(DataType type) {
+  switch (type) {
+    case DataType::fp32:
+    case DataType::tf32:
+      return 4_B;
+    case DataType::bf16:
+    case DataType::fp16:
+      return 2_B;
+    case DataType::fp8:
+      return 1_B;
+  }
+  return 4_B;
+}
+
+/// How the compute model times it.
+enum class OperatorKind : std::uint8_t { gemm, attention, norm, softmax, elementwise, embedding,
+                                         loss, optimizer };
+template <>
+inline constexpr auto kNames<OperatorKind> = std::to_array<Named<OperatorKind>>({
+    {OperatorKind::gemm, "gemm", "batch x (m x k)(k x n) on the matrix units"},
+    {OperatorKind::attention, "attention", "fused (flash) attention; never stores S x S"},
+    {OperatorKind::norm, "norm", "row reduction and scaling; memory bound"},
+    {OperatorKind::softmax, "softmax", "row softmax; memory bound"},
+    {OperatorKind::elementwise, "elementwise", "streams its operands; memory bound"},
+    {OperatorKind::embedding, "embedding", "gather of rows, or scatter-add backward"},
+    {OperatorKind::loss, "loss", "cross entropy over the vocabulary; memory bound"},
+    {OperatorKind::optimizer, "optimizer", "streams parameters, gradients and states"},
+});
+
+/// C[m, n] = A[m, k] B[k, n], `batch` times with different operands.
+struct GemmShape {
+  std::int64_t batch = 1;
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+
+  friend bool operator==(const GemmShape&, const GemmShape&) = default;
+};
+constexpr Flops flops_of(const GemmShape& s) {
+  return Flops(2.0 * static_cast<double>(s.batch) * static_cast<double>(s.m) *
+               static_cast<double>(s.n) * static_cast<double>(s.k));
+}
+
+struct Operator {
+  std::string name;  ///< "qkv_gemm", "softmax_backward"
+  OperatorKind kind = OperatorKind::elementwise;
+  DataType type = DataType::bf16;
+  GemmShape gemm;        ///< of kind gemm; attention: batch = B*heads, m = S_q, n = S_kv, k = head_dim
+  Flops flops{0};        ///< work really done (a causal kernel counts half of the square)
+  Bytes bytes{0};        ///< moved to and from device memory, reads plus writes
+  int kernels = 1;       ///< launches; each costs one host dispatch
+
+  friend bool operator==(const Operator&, const Operator&) = default;
+};
+
+}  // namespace orrery

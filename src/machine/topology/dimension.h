@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The network as ordered dimensions, innermost first; device d has coordinate
+/// (d / product of inner sizes) mod size in each.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/names.h"
+#include "base/units.h"
+
+namespace orrery {
+
+enum class DimensionKind : std::uint8_t { ring, fully_connected, switched, torus, mesh };
+template <>
+inline constexpr auto kNames<DimensionKind> = std::to_array<Named<DimensionKind>>({
+    {DimensionKind::ring, "ring", "two neighbours each, closed"},
+    {DimensionKind::fully_connected, "fully_connected", "a link to every other device"},
+    {DimensionKind::switched, "switch", "one link up to and down from a non-blocking switch"},
+    {DimensionKind::torus, "torus", "rings over each extent of `shape`"},
+    {DimensionKind::mesh, "mesh", "lines over each extent of `shape`"},
+});
+
+/// How collectives of a message size range behave, as NCCL's LL, LL128 and Simple: the fastest for
+/// the size is taken.
+struct Protocol {
+  std::string name;
+  Time step_latency{0};    ///< per algorithm step, software included
+  double efficiency = 1;   ///< of the dimension's bandwidth
+};
+
+struct NetworkDimension {
+  std::string name;  ///< "nvlink"
+  DimensionKind kind = DimensionKind::switched;
+  std::int64_t size = 1;               ///< devices in the dimension; 0 = as many as the plan needs
+  std::vector<std::int64_t> shape;     ///< of torus and mesh: extents whose product is size
+  Bandwidth bandwidth{0};              ///< per device and direction, all its links of this dimension
+  Time latency{0};                     ///< of one hop, first byte in to first byte out
+  Time message_overhead{0};            ///< software cost of one message
+  double send_efficiency = 1;          ///< share of bandwidth of point-to-point messages
+  std::vector<Protocol> protocols;     ///< of collectives; empty: {latency + overhead, 1}
+  std::string nic;                     ///< dimensions with the same non-empty nic share one port
+};
+
+}  // namespace orrery

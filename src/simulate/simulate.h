@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Workload on machine -> Timeline, event by event.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "base/result.h"
+#include "collective/cost.h"
+#include "graph/workload.h"
+#include "machine/machine.h"
+#include "simulate/timeline.h"
+
+namespace orrery {
+
+struct SimulateOptions {
+  bool fold = true;          ///< simulate one rank per class of symmetric ranks
+  bool record_spans = false;
+  AlgorithmChoice algorithms;
+  /// Called now and then with the share of instances issued so far (progress bars).
+  std::function<void(double)> progress;
+};
+
+/// Requires a verified workload and `machine` of exactly layout.ranks() devices (with_devices).
+/// Mistakes: a deadlock (names the waiting nodes), a time beyond the range of Time.
+Result<Timeline> simulate(const Workload& workload, const Machine& machine,
+                          const SimulateOptions& options = {});
+
+}  // namespace orrery

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What one run was like.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/names.h"
+#include "base/units.h"
+#include "graph/workload.h"
+
+namespace orrery {
+
+/// What an instant of a rank's time counts as. At every instant exactly one: the compute stream's
+/// work if it runs (host: it waits for the host to issue), else the first of the rank's active
+/// communications in the order below, else bubble.
+enum class TimeCategory : std::uint8_t {
+  forward, backward, recompute, optimizer, host, tp_exposed, dp_exposed, embedding_exposed,
+  pp_exposed, bubble
+};
+inline constexpr int kTimeCategoryCount = 10;
+template <>
+inline constexpr auto kNames<TimeCategory> = std::to_array<Named<TimeCategory>>({
+    {TimeCategory::forward, "forward", "forward kernels"},
+    {TimeCategory::backward, "backward", "backward kernels"},
+    {TimeCategory::recompute, "recompute", "forward kernels run again before backward"},
+    {TimeCategory::optimizer, "optimizer", "optimizer kernels"},
+    {TimeCategory::host, "host", "compute stream empty because the host issues too slowly"},
+    {TimeCategory::tp_exposed, "tp_exposed", "tensor-parallel communication, nothing computing"},
+    {TimeCategory::dp_exposed, "dp_exposed", "data-parallel communication, nothing computing"},
+    {TimeCategory::embedding_exposed, "embedding_exposed", "tied-embedding all-reduce"},
+    {TimeCategory::pp_exposed, "pp_exposed", "pipeline message under way to or from this rank"},
+    {TimeCategory::bubble, "bubble", "waiting for other stages"},
+});
+
+struct Breakdown {
+  std::array<Time, kTimeCategoryCount> time{};  ///< sums to step_time exactly
+  std::array<Time, kAxisCount> hidden{};        ///< communication while compute runs, by axis
+  Time operator[](TimeCategory c) const { return time[static_cast<std::size_t>(c)]; }
+};
+
+/// One span of one stream of a simulated rank (recorded on request).
+struct Span {
+  std::int64_t rank = 0;
+  Stream stream = Stream::compute;
+  Axis axis = Axis::tp;        ///< of communication spans
+  Phase phase = Phase::forward;
+  int template_index = 0;
+  int node = 0;
+  int chunk = 0;
+  std::int64_t microbatch = 0;
+  Time begin{0};
+  Time end{0};
+  Time host_stall{0};          ///< part of a compute span in which it waited for the host
+};
+
+struct FoldReport {
+  std::int64_t ranks = 0;
+  std::int64_t simulated = 0;
+  std::vector<std::string> reasons;  ///< why an axis was not folded
+};
+
+struct Timeline {
+  Time step_time{0};
+  std::int64_t critical_rank = 0;  ///< finishes last (the lowest such)
+  Breakdown breakdown;             ///< of the critical rank
+  std::vector<std::int64_t> ranks; ///< simulated ranks, ascending
+  std::vector<Time> finish;        ///< of each simulated rank
+  std::vector<Breakdown> by_rank;  ///< of each simulated rank
+  std::uint64_t events = 0;        ///< node completions
+  FoldReport fold;
+  std::vector<Span> spans;         ///< in order of end; empty unless recorded
+};
+
+}  // namespace orrery

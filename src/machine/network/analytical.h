@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/units.h"
+#include "engine/event_queue.h"
+#include "machine/topology/topology.h"
+
+namespace orrery {
+
+/// A link that a transfer occupies. `weight` in (0, 1]: busy time of this link over the busy time of
+/// the transfer's busiest link, both unshared.
+struct LinkUse {
+  LinkId link = 0;
+  double weight = 1;
+};
+
+/// Identifies a transfer from start() until it has finished.
+using TransferId = std::uint32_t;
+
+/// Network model "analytical": latency + serialisation, with link occupancy.
+///
+///   A link that n transfers occupy gives each 1/n of its bandwidth. A transfer moves at
+///       1 / max(1, max over its links of weight * n)
+///   of its unshared rate; `latency` follows its last byte and occupies nothing:
+///       alone: finish = start + serialisation + latency
+///
+/// The rate of the slowest link holds for the whole transfer, and what it leaves unused on the others
+/// is not given away (max-min fairness is the flow-level model's job).
+///
+/// Interface shared by all network models (a compile-time interface: the event loop is instantiated
+/// per model, so no virtual call is made per event):
+///   id   = start(now, serialisation, latency, links, queue)
+///   done = handle(event, queue): true when the event finishes transfer event.subject
+/// Events that the model pushes have kind kFirstEvent or above.
+class AnalyticalNetwork {
+ public:
+  static constexpr std::uint32_t kFirstEvent = 100;
+  static constexpr std::uint32_t kFinish = kFirstEvent;
+  static constexpr std::uint32_t kRelease = kFirstEvent + 1;
+
+  explicit AnalyticalNetwork(std::size_t links) : on_link_(links) {}
+
+  /// `links` must stay valid until the transfer finishes; each link occurs once in it.
+  TransferId start(Time now, Time serialisation, Time latency, std::span<const LinkUse> links,
+                   EventQueue& queue);
+  bool handle(const EventQueue::Event& event, EventQueue& queue);
+
+ private:
+  struct Transfer {
+    double remaining = 0;  ///< picoseconds of unshared serialisation left at `since`
+    double slowdown = 1;
+    Time since{0};
+    Time serialised{0};  ///< when the last byte leaves, at the present rate
+    Time latency{0};
+    std::uint32_t generation = 0;
+    bool occupies = false;
+    std::span<const LinkUse> links;
+  };
+
+  TransferId allocate();
+  double slowdown_of(const Transfer& transfer) const;
+  bool shares_a_link(const Transfer& transfer) const;
+  void schedule(TransferId id, bool shared, EventQueue& queue);
+  void update_rate(TransferId id, Time now, EventQueue& queue);
+  void update_neighbours(TransferId id, Time now, EventQueue& queue);
+  void leave_links(TransferId id);
+  void drop_serialised(LinkId link, Time now);
+
+  std::vector<Transfer> transfers_;
+  std::vector<TransferId> free_;
+  std::vector<std::vector<TransferId>> on_link_;
+};
+
+}  // namespace orrery

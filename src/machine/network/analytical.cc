@@ -73,7 +73,8 @@ bool AnalyticalNetwork::shares_a_link(const Transfer& transfer) const {
 /// A transfer that shares frees its links with an event, so that its neighbours speed up; one that
 /// shares with nobody is dropped from them when it finishes or when somebody looks.
 void AnalyticalNetwork::schedule(TransferId id, bool shared, EventQueue& queue) {
-  const Transfer& transfer = transfers_[id];
+  Transfer& transfer = transfers_[id];
+  transfer.announced = shared;
   if (shared) {
     queue.push(transfer.serialised, kRelease, id, transfer.generation);
   }
@@ -83,6 +84,9 @@ void AnalyticalNetwork::schedule(TransferId id, bool shared, EventQueue& queue) 
 void AnalyticalNetwork::update_rate(TransferId id, Time now, EventQueue& queue) {
   Transfer& transfer = transfers_[id];
   const double slowdown = slowdown_of(transfer);
+  if (transfer.announced && slowdown == transfer.slowdown) {
+    return;
+  }
   const double elapsed = static_cast<double>((now - transfer.since).value());
   transfer.remaining = std::max(0.0, transfer.remaining - elapsed / transfer.slowdown);
   transfer.since = now;

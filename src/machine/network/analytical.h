@@ -58,6 +58,7 @@ class AnalyticalNetwork {
     Time latency{0};
     std::uint32_t generation = 0;
     bool occupies = false;
+    bool announced = false;  ///< a release event is pending
     std::span<const LinkUse> links;
   };
 

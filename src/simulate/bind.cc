@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulate/bind.h"
+
+#include <algorithm>
+
+#include "machine/compute/compute_model.h"
+
+namespace orrery {
+namespace {
+
+class Binder {
+ public:
+  Binder(const Workload& workload, const Machine& machine, const AlgorithmChoice& algorithms)
+      : workload_(workload), machine_(machine), algorithms_(algorithms) {}
+
+  BoundWorkload run() {
+    for (const Program& program : workload_.programs) {
+      std::vector<BoundTemplate>& role = bound_.roles.emplace_back();
+      for (const Template& source : program.templates) {
+        role.push_back(bind_template(source));
+      }
+    }
+    return std::move(bound_);
+  }
+
+ private:
+  BoundTemplate bind_template(const Template& source) {
+    BoundTemplate bound;
+    std::vector<std::vector<std::uint32_t>> dependents(source.nodes.size());
+    for (std::uint32_t i = 0; i < source.nodes.size(); ++i) {
+      const Node& node = source.nodes[i];
+      for (const int before : node.after) {
+        dependents[static_cast<std::size_t>(before)].push_back(i);
+      }
+      bound.nodes.push_back(bind_node(node));
+      bound.pending.push_back(static_cast<std::uint16_t>(node.after.size()));
+      bound.by_stream[static_cast<std::size_t>(node.stream)].push_back(i);
+    }
+    for (std::size_t i = 0; i < source.nodes.size(); ++i) {
+      bound.nodes[i].first_dependent = static_cast<std::uint32_t>(bound.dependents.size());
+      bound.nodes[i].dependent_count = static_cast<std::uint32_t>(dependents[i].size());
+      bound.dependents.insert(bound.dependents.end(), dependents[i].begin(), dependents[i].end());
+    }
+    return bound;
+  }
+
+  BoundNode bind_node(const Node& node) {
+    BoundNode bound;
+    bound.kind = node.kind;
+    bound.stream = node.stream;
+    bound.phase = node.phase;
+    bound.axis = node.axis;
+    bound.channel = node.channel;
+    bound.host_sync = node.host_sync;
+    bound.bytes = node.bytes;
+    if (node.kind == Node::Kind::compute) {
+      bind_compute(node, bound);
+    } else if (node.kind == Node::Kind::collective) {
+      bound.collective = collective_index(node);
+      bound.host_cost = workload_.host_dispatch;
+    }
+    return bound;
+  }
+
+  /// host_span by Horner's scheme from the last kernel: span_i = dispatch + max(rest_i, span_i+1),
+  /// where rest_i is the work from kernel i on.
+  void bind_compute(const Node& node, BoundNode& bound) const {
+    Time overlapped{0};
+    for (auto op = node.operators.rbegin(); op != node.operators.rend(); ++op) {
+      const KernelTime time = kernel_time(*op, machine_.device);
+      bound.work += time.alone;
+      overlapped += time.overlapped;
+      const Time dispatch = workload_.host_dispatch * op->kernels;
+      bound.host_cost += dispatch;
+      bound.host_span = dispatch + std::max(bound.work, bound.host_span);
+    }
+    bound.contention = bound.work > Time(0) ? std::max(1.0, overlapped / bound.work) : 1.0;
+  }
+
+  int collective_index(const Node& node) {
+    auto& all = bound_.collectives;
+    const auto same = std::find_if(all.begin(), all.end(), [&](const BoundCollective& other) {
+      return other.axis == node.axis && other.kind == node.collective && other.bytes == node.bytes;
+    });
+    if (same != all.end()) {
+      return static_cast<int>(same - all.begin());
+    }
+    const RankLayout& layout = workload_.layout;
+    const Axis line = node.axis == Axis::embedding ? Axis::pp : node.axis;
+    const std::int64_t stride =
+        layout.stride(line) * (node.axis == Axis::embedding ? layout.size(line) - 1 : 1);
+    all.push_back({node.axis, node.collective, node.bytes,
+                   plan_collective(node.collective, node.bytes,
+                                   extents_of(stride, layout.size(node.axis), machine_),
+                                   algorithms_[static_cast<std::size_t>(node.axis)], machine_)});
+    return static_cast<int>(all.size() - 1);
+  }
+
+  const Workload& workload_;
+  const Machine& machine_;
+  const AlgorithmChoice& algorithms_;
+  BoundWorkload bound_;
+};
+
+}  // namespace
+
+BoundWorkload bind(const Workload& workload, const Machine& machine,
+                   const AlgorithmChoice& algorithms) {
+  return Binder(workload, machine, algorithms).run();
+}
+
+}  // namespace orrery

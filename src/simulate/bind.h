@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A workload's templates with the times that this machine gives them: what the event loop runs on.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+#include "collective/cost.h"
+#include "graph/workload.h"
+#include "machine/machine.h"
+
+namespace orrery {
+
+struct BoundNode {
+  Node::Kind kind = Node::Kind::compute;
+  Stream stream = Stream::compute;
+  Phase phase = Phase::forward;
+  Axis axis = Axis::tp;
+  Channel channel = Channel::forward;
+  bool host_sync = false;
+  std::uint16_t dependencies = 0;
+  std::uint32_t first_dependent = 0;  ///< into BoundTemplate::dependents
+  std::uint32_t dependent_count = 0;
+  int collective = -1;                ///< into BoundWorkload::collectives
+  Bytes bytes{0};                     ///< of a send
+  Time work{0};                       ///< kernels back to back
+  /// From the host's free moment until the last kernel is done, if the host is what limits:
+  /// max over i of (i+1) dispatches + kernels i..n-1 back to back.
+  Time host_span{0};
+  Time host_cost{0};   ///< host time to issue the node
+  double contention = 1;  ///< slowdown while a collective runs on the same device, >= 1
+};
+
+struct BoundTemplate {
+  std::vector<BoundNode> nodes;
+  std::vector<std::uint32_t> dependents;
+  std::array<std::vector<std::uint32_t>, kStreamCount> by_stream;  ///< node numbers in issue order
+  std::vector<std::uint16_t> pending;                              ///< dependencies per node
+};
+
+/// One distinct collective of an axis.
+struct BoundCollective {
+  Axis axis = Axis::tp;
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  Bytes bytes{0};
+  std::vector<CollectivePhase> phases;
+};
+
+struct BoundWorkload {
+  std::vector<std::vector<BoundTemplate>> roles;  ///< [role][template]
+  std::vector<BoundCollective> collectives;
+};
+
+/// Requires a verified workload.
+BoundWorkload bind(const Workload& workload, const Machine& machine,
+                   const AlgorithmChoice& algorithms);
+
+}  // namespace orrery

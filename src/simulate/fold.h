@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Which ranks need to be simulated.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "graph/workload.h"
+#include "machine/machine.h"
+#include "simulate/bind.h"
+#include "simulate/timeline.h"
+
+namespace orrery {
+
+/// An axis (tp or dp; stages run different programs) folds to its coordinate 0 when shifting the
+/// coordinate maps the machine and all messages onto themselves:
+///   1. every axis lies on whole extents of dimensions (strides and sizes divide one another), so the
+///      shift keeps every other coordinate;
+///   2. each dimension it touches is a switch or fully connected (any permutation maps links onto
+///      links), or a ring that the axis covers alone and whole (a rotation); never a mesh or a part of
+///      a ring, whose wrap crosses other ranks' links;
+///   3. its collectives treat all members alike (not double_binary_tree or broadcast).
+/// Otherwise all its coordinates are simulated, and `reasons` says why.
+struct Fold {
+  std::vector<std::int64_t> ranks;  ///< to simulate, ascending
+  FoldReport report;
+};
+
+Fold fold_ranks(const Workload& workload, const Machine& machine, const BoundWorkload& bound,
+                bool enabled);
+
+}  // namespace orrery

@@ -23,13 +23,13 @@ struct BoundNode {
   std::uint16_t dependencies = 0;
   std::uint32_t first_dependent = 0;  ///< into BoundTemplate::dependents
   std::uint32_t dependent_count = 0;
-  int collective = -1;                ///< into BoundWorkload::collectives
-  Bytes bytes{0};                     ///< of a send
-  Time work{0};                       ///< kernels back to back
+  int collective = -1;  ///< into BoundWorkload::collectives
+  Bytes bytes{0};       ///< of a send
+  Time work{0};         ///< kernels back to back
   /// From the host's free moment until the last kernel is done, if the host is what limits:
   /// max over i of (i+1) dispatches + kernels i..n-1 back to back.
   Time host_span{0};
-  Time host_cost{0};   ///< host time to issue the node
+  Time host_cost{0};      ///< host time to issue the node
   double contention = 1;  ///< slowdown while a collective runs on the same device, >= 1
 };
 

@@ -14,11 +14,12 @@ namespace orrery {
 
 /// An axis (tp or dp; stages run different programs) folds to its coordinate 0 when shifting the
 /// coordinate maps the machine and all messages onto themselves:
-///   1. every axis lies on whole extents of dimensions (strides and sizes divide one another), so the
+///   1. every axis lies on whole extents of dimensions (strides and sizes divide one another), so
+///   the
 ///      shift keeps every other coordinate;
 ///   2. each dimension it touches is a switch or fully connected (any permutation maps links onto
-///      links), or a ring that the axis covers alone and whole (a rotation); never a mesh or a part of
-///      a ring, whose wrap crosses other ranks' links;
+///      links), or a ring that the axis covers alone and whole (a rotation); never a mesh or a part
+///      of a ring, whose wrap crosses other ranks' links;
 ///   3. its collectives treat all members alike (not double_binary_tree or broadcast).
 /// Otherwise all its coordinates are simulated, and `reasons` says why.
 struct Fold {

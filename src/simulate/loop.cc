@@ -11,11 +11,25 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t index_of(Stream stream) { return static_cast<std::size_t>(stream); }
-constexpr std::size_t index_of(Axis axis) { return static_cast<std::size_t>(axis); }
-constexpr std::size_t index_of(Channel channel) { return static_cast<std::size_t>(channel); }
+constexpr std::size_t index_of(Stream stream) {
+  return static_cast<std::size_t>(stream);
+}
+constexpr std::size_t index_of(Axis axis) {
+  return static_cast<std::size_t>(axis);
+}
+constexpr std::size_t index_of(Channel channel) {
+  return static_cast<std::size_t>(channel);
+}
 constexpr std::size_t kFirstSlots = 4;
 constexpr std::int64_t kProgressEvery = 4096;  // instances between two progress reports
+
+Time longest_serialisation(const CollectivePhase& phase) {
+  Time longest{0};
+  for (const PortUse& port : phase.ports) {
+    longest = std::max(longest, port.serialisation);
+  }
+  return longest;
+}
 
 }  // namespace
 
@@ -76,12 +90,15 @@ void Loop<Network>::build_ways(const std::vector<std::int64_t>& ranks) {
     }
     for (const Channel channel : {Channel::forward, Channel::backward}) {
       const std::int64_t step = channel == Channel::forward ? 1 : stages - 1;
-      const std::int64_t target = layout.with(
-          ranks[i], Axis::pp, (layout.coordinate(ranks[i], Axis::pp) + step) % stages);
+      const std::int64_t target =
+          layout.with(ranks[i], Axis::pp, (layout.coordinate(ranks[i], Axis::pp) + step) % stages);
       const auto found = std::lower_bound(ranks.begin(), ranks.end(), target);
       assert(found != ranks.end() && *found == target && "stages are never folded");
-      Way way{static_cast<RankIndex>(i), static_cast<RankIndex>(found - ranks.begin()), channel,
-              topology_.route(ranks[i], target), {}};
+      Way way{static_cast<RankIndex>(i),
+              static_cast<RankIndex>(found - ranks.begin()),
+              channel,
+              topology_.route(ranks[i], target),
+              {}};
       for (const LinkId link : way.route.links) {
         way.links.push_back({link, 1.0});
       }
@@ -97,14 +114,14 @@ int Loop<Network>::make_links(Group& group, int collective) {
   const auto first = static_cast<int>(link_lists_.size());
   for (const CollectivePhase& phase :
        bound_.collectives[static_cast<std::size_t>(collective)].phases) {
+    const Time longest = longest_serialisation(phase);
     std::map<LinkId, double> weights;
     for (const PortUse& port : phase.ports) {
-      const double weight =
-          phase.serialisation > Time(0) ? port.serialisation / phase.serialisation : 1.0;
+      const double weight = longest > Time(0) ? port.serialisation / longest : 1.0;
       for (const RankIndex member : group.members) {
-        for (const LinkId link : topology_.collective_links(
-                 ranks_[member].number, port.extent.dimension, port.extent.count,
-                 port.extent.stride)) {
+        for (const LinkId link :
+             topology_.collective_links(ranks_[member].number, port.extent.dimension,
+                                        port.extent.count, port.extent.stride)) {
           weights[link] = std::max(weights[link], weight);
         }
       }
@@ -425,7 +442,8 @@ void Loop<Network>::start_phase(int group_index) {
   const auto collective = static_cast<std::size_t>(group.collective);
   const CollectivePhase& phase = bound_.collectives[collective].phases[group.phase];
   const auto list = static_cast<std::size_t>(group.links[collective]) + group.phase;
-  own(network_.start(queue_.now(), phase.serialisation, phase.latency, link_lists_[list], queue_),
+  own(network_.start(queue_.now(), longest_serialisation(phase), phase.latency, link_lists_[list],
+                     queue_),
       group_index);
 }
 
@@ -455,8 +473,8 @@ void Loop<Network>::start_send(RankIndex index, const BoundNode& node) {
   communication_began(way.target, Axis::pp);
   const Time serialisation =
       from_seconds(static_cast<double>(node.bytes.value()) * way.route.seconds_per_byte);
-  own(network_.start(queue_.now(), serialisation, way.route.latency + way.route.overhead,
-                     way.links, queue_),
+  own(network_.start(queue_.now(), serialisation, way.route.latency + way.route.overhead, way.links,
+                     queue_),
       ~number);
 }
 
@@ -528,6 +546,27 @@ void Loop<Network>::record(RankIndex index, Stream stream, Time end, Time stall)
                     .host_stall = stall});
 }
 
+/// The first node that a stream has not completed.
+template <class Network>
+std::optional<std::string> Loop<Network>::waiting_node(const Rank& rank, Stream stream) const {
+  const Cursor& cursor = rank.cursors[index_of(stream)];
+  for (std::int64_t i = std::max(cursor.instance, rank.oldest); i < rank.issued; ++i) {
+    const InstanceSlot& instance =
+        rank.slots[static_cast<std::size_t>(i) & (rank.slots.size() - 1)];
+    const auto& list = instance.shape->by_stream[index_of(stream)];
+    const std::size_t position = i == cursor.instance ? cursor.position : 0;
+    if (position < list.size()) {
+      const Program& program = workload_.programs[static_cast<std::size_t>(rank.role)];
+      const Template& shape =
+          program.templates[static_cast<std::size_t>(instance.instance.template_index)];
+      return fmt::format("rank {}: {}, microbatch {}: {} on stream {}", rank.number, shape.name,
+                         instance.instance.microbatch, shape.nodes[list[position]].name,
+                         name_of(stream));
+    }
+  }
+  return std::nullopt;
+}
+
 template <class Network>
 std::vector<std::string> Loop<Network>::unfinished() const {
   std::vector<std::string> waiting;
@@ -535,21 +574,8 @@ std::vector<std::string> Loop<Network>::unfinished() const {
     const bool done = std::all_of(rank.slots.begin(), rank.slots.end(),
                                   [](const InstanceSlot& s) { return s.unfinished == 0; });
     for (std::size_t stream = 0; !done && stream < kStreamCount; ++stream) {
-      const Cursor& cursor = rank.cursors[stream];
-      if (cursor.instance >= rank.issued) {
-        continue;
-      }
-      const InstanceSlot& instance =
-          rank.slots[static_cast<std::size_t>(cursor.instance) & (rank.slots.size() - 1)];
-      const auto& list = instance.shape->by_stream[stream];
-      if (cursor.position < list.size()) {
-        const auto& program = workload_.programs[static_cast<std::size_t>(rank.role)];
-        const auto& shape =
-            program.templates[static_cast<std::size_t>(instance.instance.template_index)];
-        waiting.push_back(fmt::format("rank {}: {}, microbatch {}: {} on stream {}", rank.number,
-                                      shape.name, instance.instance.microbatch,
-                                      shape.nodes[list[cursor.position]].name,
-                                      name_of(static_cast<Stream>(stream))));
+      if (auto node = waiting_node(rank, static_cast<Stream>(stream))) {
+        waiting.push_back(std::move(*node));
       }
     }
   }

@@ -19,8 +19,8 @@
 
 namespace orrery {
 
-/// Runs the simulated ranks to their ends. Everything is in flat arrays by simulated rank; instances
-/// live in a ring buffer per rank from issue until their last node is done.
+/// Runs the simulated ranks to their ends. Everything is in flat arrays by simulated rank;
+/// instances live in a ring buffer per rank from issue until their last node is done.
 template <class Network>
 class Loop {
  public:
@@ -50,11 +50,11 @@ class Loop {
     std::vector<std::uint16_t> pending;
   };
   struct Cursor {
-    std::int64_t instance = 0;  ///< number of the instance in the rank's issue list
+    std::int64_t instance = 0;   ///< number of the instance in the rank's issue list
     std::uint32_t position = 0;  ///< in the instance's list of this stream
     bool busy = false;
-    bool queued = false;         ///< is in work_
-    Time begin{0};               ///< of what runs
+    bool queued = false;  ///< is in work_
+    Time begin{0};        ///< of what runs
   };
   /// The compute node that runs.
   struct Job {
@@ -118,7 +118,7 @@ class Loop {
   void start(RankIndex rank, const BoundNode& node);
   void start_compute(RankIndex rank, const BoundNode& node);
   void start_collective(RankIndex rank, const BoundNode& node);
-  void arrive(RankIndex rank);
+  void arrive(std::uint32_t rank_and_stream);
   void start_phase(int group);
   void finish_phase(int group);
   void start_send(RankIndex rank, const BoundNode& node);
@@ -131,6 +131,7 @@ class Loop {
   void communication_ended(RankIndex rank, Axis axis);
   void set_contention(RankIndex rank);
   void finish_compute(RankIndex rank);
+  std::optional<std::string> waiting_node(const Rank& rank, Stream stream) const;
   void own(TransferId transfer, Owner owner);
   void record(RankIndex rank, Stream stream, Time end, Time stall);
 

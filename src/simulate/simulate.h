@@ -14,7 +14,7 @@
 namespace orrery {
 
 struct SimulateOptions {
-  bool fold = true;          ///< simulate one rank per class of symmetric ranks
+  bool fold = true;  ///< simulate one rank per class of symmetric ranks
   bool record_spans = false;
   AlgorithmChoice algorithms;
   /// Called now and then with the share of instances issued so far (progress bars).

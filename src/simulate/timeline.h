@@ -17,8 +17,16 @@ namespace orrery {
 /// work if it runs (host: it waits for the host to issue), else the first of the rank's active
 /// communications in the order below, else bubble.
 enum class TimeCategory : std::uint8_t {
-  forward, backward, recompute, optimizer, host, tp_exposed, dp_exposed, embedding_exposed,
-  pp_exposed, bubble
+  forward,
+  backward,
+  recompute,
+  optimizer,
+  host,
+  tp_exposed,
+  dp_exposed,
+  embedding_exposed,
+  pp_exposed,
+  bubble
 };
 inline constexpr int kTimeCategoryCount = 10;
 template <>
@@ -45,7 +53,7 @@ struct Breakdown {
 struct Span {
   std::int64_t rank = 0;
   Stream stream = Stream::compute;
-  Axis axis = Axis::tp;        ///< of communication spans
+  Axis axis = Axis::tp;  ///< of communication spans
   Phase phase = Phase::forward;
   int template_index = 0;
   int node = 0;
@@ -53,7 +61,7 @@ struct Span {
   std::int64_t microbatch = 0;
   Time begin{0};
   Time end{0};
-  Time host_stall{0};          ///< part of a compute span in which it waited for the host
+  Time host_stall{0};  ///< part of a compute span in which it waited for the host
 };
 
 struct FoldReport {
@@ -64,14 +72,14 @@ struct FoldReport {
 
 struct Timeline {
   Time step_time{0};
-  std::int64_t critical_rank = 0;  ///< finishes last (the lowest such)
-  Breakdown breakdown;             ///< of the critical rank
-  std::vector<std::int64_t> ranks; ///< simulated ranks, ascending
-  std::vector<Time> finish;        ///< of each simulated rank
-  std::vector<Breakdown> by_rank;  ///< of each simulated rank
-  std::uint64_t events = 0;        ///< node completions
+  std::int64_t critical_rank = 0;   ///< finishes last (the lowest such)
+  Breakdown breakdown;              ///< of the critical rank
+  std::vector<std::int64_t> ranks;  ///< simulated ranks, ascending
+  std::vector<Time> finish;         ///< of each simulated rank
+  std::vector<Breakdown> by_rank;   ///< of each simulated rank
+  std::uint64_t events = 0;         ///< node completions
   FoldReport fold;
-  std::vector<Span> spans;         ///< in order of end; empty unless recorded
+  std::vector<Span> spans;  ///< in order of end; empty unless recorded
 };
 
 }  // namespace orrery

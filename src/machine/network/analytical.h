@@ -11,8 +11,8 @@
 
 namespace orrery {
 
-/// A link that a transfer occupies. `weight` in (0, 1]: busy time of this link over the busy time of
-/// the transfer's busiest link, both unshared.
+/// A link that a transfer occupies. `weight` in (0, 1]: busy time of this link over the busy time
+/// of the transfer's busiest link, both unshared.
 struct LinkUse {
   LinkId link = 0;
   double weight = 1;
@@ -28,8 +28,8 @@ using TransferId = std::uint32_t;
 ///   of its unshared rate; `latency` follows its last byte and occupies nothing:
 ///       alone: finish = start + serialisation + latency
 ///
-/// The rate of the slowest link holds for the whole transfer, and what it leaves unused on the others
-/// is not given away (max-min fairness is the flow-level model's job).
+/// The rate of the slowest link holds for the whole transfer, and what it leaves unused on the
+/// others is not given away (max-min fairness is the flow-level model's job).
 ///
 /// Interface shared by all network models (a compile-time interface: the event loop is instantiated
 /// per model, so no virtual call is made per event):

@@ -12,7 +12,8 @@ namespace orrery {
 
 /// Number of a directed link or port. A device has two ports per dimension (or per shared nic):
 ///   switch, fully_connected: `out` to the fabric, `in` from it
-///   ring, mesh:              `out` is the link to the next device, `in` the link to the previous one
+///   ring, mesh:              `out` is the link to the next device, `in` the link to the previous
+///   one
 /// (each link belongs to the device that sends on it).
 using LinkId = std::uint32_t;
 
@@ -42,19 +43,21 @@ class Topology {
   /// A message from one device to another. Crosses the dimensions in which they differ, innermost
   /// first, except that a switch reaches every device: the outermost differing dimension alone is
   /// crossed when it is a switch. Rings go the shorter way (ties: forward). A direct link of a
-  /// fully-connected dimension carries 1/(size-1) of the device's bandwidth, a link of a ring or mesh
-  /// one half (all of it between two devices).
+  /// fully-connected dimension carries 1/(size-1) of the device's bandwidth, a link of a ring or
+  /// mesh one half (all of it between two devices).
   Route route(std::int64_t source, std::int64_t destination) const;
 
   /// Links that member `device` contributes to a collective over `count` members, `stride` apart in
   /// `dimension` (collective/cost.h, Extent). On switches and fully-connected dimensions its two
-  /// ports; on a whole ring its two links; on part of a ring or on a mesh the links to the next member
-  /// and back (none for the last member).
+  /// ports; on a whole ring its two links; on part of a ring or on a mesh the links to the next
+  /// member and back (none for the last member).
   std::vector<LinkId> collective_links(std::int64_t device, int dimension, std::int64_t count,
                                        std::int64_t stride) const;
 
  private:
-  std::int64_t stride_of(int dimension) const { return strides_[static_cast<std::size_t>(dimension)]; }
+  std::int64_t stride_of(int dimension) const {
+    return strides_[static_cast<std::size_t>(dimension)];
+  }
   std::int64_t moved(std::int64_t device, int dimension, std::int64_t coordinate) const;
   void append_route(Route& route, std::int64_t from, std::int64_t to, int dimension) const;
 

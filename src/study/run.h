@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/// One training step from descriptions to figures: what `orrery simulate` prints and every table of
+/// many runs is made of.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "machine/machine.h"
+#include "simulate/timeline.h"
+#include "workload/parallel/memory.h"
+#include "workload/parallel/plan.h"
+#include "workload/zoo/model.h"
+
+namespace orrery {
+
+struct RunOptions {
+  bool fold = true;
+  bool allow_oom = false;      ///< simulate although a stage exceeds the device's memory
+  bool record_spans = false;
+  std::set<std::string> skip;  ///< lowering passes to leave out
+  std::function<void(double)> progress;
+};
+
+struct PassTime {
+  std::string name;
+  double seconds = 0;
+};
+
+/// Formulas:
+///   tokens_per_s           = global_batch * S / step_time
+///   model_flops_per_device = 3 * forward model FLOPs (full S^2, logits) / devices / step_time
+///   mfu                    = model_flops_per_device / peak(compute_type)
+///   hfu                    = (model FLOPs + recomputed forward FLOPs) / devices / step_time / peak
+struct Run {
+  Model model;
+  Machine machine;  ///< with its outermost dimension fitted to `devices`
+  Plan plan;
+  std::int64_t devices = 0;
+  Timeline timeline;
+  std::vector<StageMemory> memory;  ///< by stage
+  Bytes capacity{0};
+  bool fits = true;
+  double tokens_per_s = 0;
+  FlopRate model_flops_per_device{0};
+  FlopRate hardware_flops_per_device{0};
+  double mfu = 0;
+  double hfu = 0;
+  double wall_s = 0;                ///< of lowering and simulating, this process
+  std::vector<PassTime> passes;     ///< wall time of each lowering pass
+  Workload workload;                ///< names of templates and nodes, for traces
+};
+
+/// `devices` 0 means plan.devices(). Every mistake at once: plan against model, plan against
+/// devices and machine, memory (unless allow_oom).
+Result<Run> run_step(const Model& model, const Machine& machine, const Plan& plan,
+                     std::int64_t devices, const RunOptions& options);
+
+}  // namespace orrery

@@ -1,16 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 # One library target per folder of src/, linked only to lower folders (docs/architecture.md).
 
+# Warnings are errors for g++ only: the set of warnings differs between compilers and versions, and
+# clang builds the fuzz targets. None of them reaches a project that links the installed libraries.
 add_library(orrery_options INTERFACE)
-target_compile_options(orrery_options INTERFACE -Wall -Wextra -Wconversion -Wshadow -Werror)
-target_include_directories(orrery_options INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
+set_target_properties(orrery_options PROPERTIES EXPORT_NAME options)
+target_compile_features(orrery_options INTERFACE cxx_std_20)
+target_compile_options(orrery_options INTERFACE
+  "$<BUILD_INTERFACE:-Wall;-Wextra;-Wconversion;-Wshadow;$<$<CXX_COMPILER_ID:GNU>:-Werror>>")
+target_include_directories(orrery_options INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/orrery>)
+target_link_libraries(orrery_options INTERFACE tl::expected)
+install(TARGETS orrery_options EXPORT orrery)
 if(ORRERY_SANITIZE)
   target_compile_options(orrery_options INTERFACE -fsanitize=${ORRERY_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(orrery_options INTERFACE -fsanitize=${ORRERY_SANITIZE})
 endif()
+if(ORRERY_FUZZ)
+  target_compile_options(orrery_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 
 # orrery_module(machine/compute DEPENDS base graph EXTERNAL yaml-cpp)
-# makes target orrery_machine_compute of src/machine/compute/*.cc.
+# makes target orrery_machine_compute of src/machine/compute/*.cc, installed with its headers.
 function(orrery_module folder)
   cmake_parse_arguments(ARG "" "" "DEPENDS;EXTERNAL" ${ARGN})
   string(REPLACE "/" "_" name ${folder})
@@ -28,4 +39,9 @@ function(orrery_module folder)
     string(REPLACE "/" "_" dependency ${dependency})
     target_link_libraries(orrery_${name} ${scope} orrery_${dependency})
   endforeach()
+  set_target_properties(orrery_${name} PROPERTIES EXPORT_NAME ${name})
+  install(TARGETS orrery_${name} EXPORT orrery ARCHIVE COMPONENT development)
+  file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${folder}/*.h)
+  install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/orrery/${folder} COMPONENT development)
+  set_property(GLOBAL APPEND PROPERTY ORRERY_MODULES orrery_${name})
 endfunction()

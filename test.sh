@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Every test and check, in the order in which they are likely to fail. Needs no terminal; run it again
+# at any time: what is built and unchanged is not built again.
+#
+#   ./test.sh         what a change must pass
+#   ./test.sh --all   also the slow tests, the thread sanitizer, and clang-tidy on every source
+set -euo pipefail
+cd "$(dirname "$0")"
+
+all=false
+case "${1:-}" in
+  "") ;;
+  --all) all=true ;;
+  *) echo "usage: ./test.sh [--all]" >&2; exit 2 ;;
+esac
+
+step() { echo; echo "== $* (after $SECONDS s)"; }
+slow=(--label-exclude slow)
+tidy=(--budget 300)
+if $all; then
+  slow=()
+  tidy=(--all)
+fi
+
+# build_and_test PRESET [CTEST OPTIONS]
+build_and_test() {
+  cmake --preset "$1" --log-level=NOTICE
+  cmake --build --preset "$1"
+  ctest --preset "$1" --parallel "$(nproc)" --progress "${slow[@]}" "${@:2}"
+}
+
+step "packages"
+tools/setup.sh test
+
+step "format: clang-format-16"
+find src tests bench -name '*.h' -o -name '*.cc' | xargs clang-format-16 --dry-run --Werror
+
+step "layers and licence headers"
+python3 -B tools/check_layers.py .
+python3 -B tools/check_spdx.py .
+
+step "release: build, unit, property, tool and validation tests"
+build_and_test release
+
+step "install, find_package(orrery), Debian packages"
+tests/install/install_test.sh build/release
+
+step "asan: the unit tests with assertions, address and undefined-behaviour sanitizers"
+build_and_test asan --label-regex unit
+
+step "fuzz: each parser for a few seconds"
+build_and_test fuzz
+
+if $all; then
+  step "tsan: the unit tests with the thread sanitizer"
+  build_and_test tsan --label-regex unit
+fi
+
+step "clang-tidy-16"
+python3 -B tools/run_tidy.py build/release "${tidy[@]}"
+
+step "all passed"

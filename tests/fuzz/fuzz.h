@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What the fuzz targets share: bytes in, a law that must hold for every input.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "base/config_node.h"
+#include "base/result.h"
+
+namespace orrery::fuzz {
+
+/// Ends the process, so that libFuzzer keeps the input, when a law does not hold.
+inline void hold(bool law, std::string_view sentence) {
+  if (!law) {
+    std::fprintf(stderr, "law broken: %.*s\n", static_cast<int>(sentence.size()), sentence.data());
+    std::abort();
+  }
+}
+
+/// A refusal names at least one mistake, and every mistake says something.
+inline void hold_error(const Error& error) {
+  hold(!error.empty(), "an error names a mistake");
+  for (const Mistake& mistake : error.mistakes) {
+    hold(!mistake.expected.empty(), "a mistake says what would be right");
+  }
+  hold(!error.to_string().empty(), "an error has a text");
+}
+
+/// Hands the node of a document that parses to `next`; a document that does not must say why.
+template <class Next>
+int with_node(const std::uint8_t* bytes, std::size_t size, ConfigSyntax syntax, Next next) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes), size);
+  const auto node = parse_config(text, "input", syntax);
+  if (node) {
+    next(*node);
+  } else {
+    hold_error(node.error());
+  }
+  return 0;
+}
+
+/// The node of text that the program itself wrote; it must parse.
+inline ConfigNode own_node(const std::string& text) {
+  auto node = parse_config(text, "own output", ConfigSyntax::yaml);
+  if (!node) {
+    std::fprintf(stderr, "%s\n%s\n", text.c_str(), node.error().to_string().c_str());
+  }
+  hold(node.has_value(), "what is written can be read");
+  return std::move(*node);
+}
+
+}  // namespace orrery::fuzz

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Any YAML as a plan: what is accepted survives being written, and is judged against a model.
+#include "tests/fuzz/fuzz.h"
+#include "workload/parallel/plan.h"
+
+namespace {
+
+/// GPT-2 (Radford et al. 2019): 12 layers, 768 wide, 12 heads.
+orrery::Model gpt2() {
+  orrery::Model model;
+  model.name = "gpt2";
+  model.model_type = "gpt2";
+  model.layers = 12;
+  model.hidden = 768;
+  model.heads = model.kv_heads = 12;
+  model.head_dim = 64;
+  model.ffn = 4 * 768;
+  model.vocab = 50257;
+  model.max_positions = 1024;
+  return model;
+}
+
+}  // namespace
+
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  using namespace orrery;
+  return fuzz::with_node(bytes, size, ConfigSyntax::yaml, [](const ConfigNode& node) {
+    const auto plan = parse_plan(node);
+    if (!plan) {
+      fuzz::hold_error(plan.error());
+      return;
+    }
+    const auto again = parse_plan(fuzz::own_node(to_yaml(*plan)));
+    fuzz::hold(again.has_value() && *again == *plan, "a plan survives being written");
+    const auto fits = check(*plan, gpt2());
+    fuzz::hold(fits.has_value() || !fits.error().empty(), "a refused plan says why");
+  });
+}

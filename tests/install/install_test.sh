@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs a build into an empty folder and uses it from there as a stranger would: the command finds its
+# configurations, a project finds and links the library, the Debian packages hold what they should.
+#
+#   tests/install/install_test.sh BUILD_FOLDER
+set -euo pipefail
+build=$(realpath "$1")
+here=$(realpath "$(dirname "$0")")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+expect() { [ -e "$1" ] || { echo "install_test: missing $1" >&2; exit 1; }; }
+
+cmake --install "$build" --prefix "$work/prefix" >/dev/null
+expect "$work/prefix/share/man/man1/orrery.1"
+expect "$work/prefix/share/bash-completion/completions/orrery"
+expect "$work/prefix/share/orrery/configs/machines"
+
+# Away from the source tree the shipped names come from PREFIX/share/orrery/configs.
+cd "$work"
+"$work/prefix/bin/orrery" --version
+"$work/prefix/bin/orrery" show machine dgx-a100-80g >"$work/machine.yaml"
+grep --quiet '80 GB' "$work/machine.yaml"
+
+cmake -G Ninja -S "$here" -B "$work/consumer" -DCMAKE_PREFIX_PATH="$work/prefix" --log-level=NOTICE >/dev/null
+cmake --build "$work/consumer" >/dev/null
+"$work/consumer/consumer" "$work/machine.yaml"
+
+cd "$build"
+cpack --config CPackConfig.cmake >/dev/null
+for package in packages/orrery_*.deb packages/orrery-dev_*.deb; do
+  dpkg-deb --field "$package" Package Version Depends
+done
+dpkg-deb --field packages/orrery_*.deb Depends | grep --quiet libyaml-cpp
+# Listed first: grep --quiet would close the pipe early.
+dpkg-deb --contents packages/orrery_*.deb >"$work/contents"
+for path in usr/bin/orrery usr/share/man/man1/orrery.1 usr/share/orrery/configs/machines/; do
+  grep --quiet "\./$path" "$work/contents"
+done
+echo "install_test: passed"

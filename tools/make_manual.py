@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the man page and the bash, zsh and fish completions from the command's own --help.
+
+    tools/make_manual.py BINARY docs/orrery.1.in VERSION FOLDER
+
+It walks `BINARY --help`, `BINARY SUBCOMMAND --help` and so on. The help is laid out by CLI11: headings
+end in a colon, an entry is indented by two spaces and names what it is, its text stands to the right or
+on the next line.
+"""
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import re
+import subprocess
+import sys
+
+NAME = re.compile(r"-{1,2}[A-Za-z][\w-]*")
+CHOICES = re.compile(r"\{([^{}]*)\}")
+
+
+@dataclasses.dataclass
+class Entry:
+    """A flag ("-m", "--machine"), a positional or a subcommand of one command."""
+    names: list[str]
+    value: str  # what follows a flag, such as "TEXT:{ring,direct} REQUIRED", or ""
+    text: str
+
+    @property
+    def choices(self) -> list[str]:
+        found = CHOICES.search(self.value)
+        return found[1].split(",") if found else []
+
+
+@dataclasses.dataclass
+class Command:
+    path: list[str]  # ["orrery", "show", "machine"]
+    summary: str
+    options: list[Entry]
+    positionals: list[Entry]
+    subcommands: list[Entry]
+
+    @property
+    def name(self) -> str:
+        return " ".join(self.path)
+
+
+def parse_entry(line: str) -> Entry:
+    left, _, text = line.strip().partition("  ")
+    if not left.startswith("-"):
+        name, _, value = left.partition(" ")
+        return Entry([name], value.strip(), text.strip())
+    names, _, value = left.partition(" ")
+    return Entry(NAME.findall(names), value.strip(), text.strip())
+
+
+def parse_help(path: list[str], text: str) -> Command:
+    command = Command(path, "", [], [], [])
+    places = {"Subcommands:": command.subcommands, "Positionals:": command.positionals}
+    target, summary = None, []
+    for line in text.splitlines():
+        if line.startswith("Usage:"):
+            target = command.options
+        elif target is None:
+            summary.append(line.strip())
+        elif line and not line.startswith(" "):
+            target = places.get(line.strip(), command.options)
+        elif line.startswith("   ") and target:
+            target[-1].text = f"{target[-1].text} {line.strip()}".strip()
+        elif line.strip():
+            target.append(parse_entry(line))
+    command.summary = " ".join(summary).strip()
+    return command
+
+
+def walk(binary: str, path: list[str]) -> list[Command]:
+    """The command and everything below it, in the order of the help."""
+    run = subprocess.run([binary, *path[1:], "--help"], capture_output=True, text=True, check=True)
+    command = parse_help(path, run.stdout)
+    return [command] + [c for sub in command.subcommands for c in walk(binary, path + sub.names)]
+
+
+def roff(text: str) -> str:
+    text = text.replace("\\", "\\e").replace("-", "\\-")
+    return "\\&" + text if text.startswith((".", "'")) else text
+
+
+def man_page(commands: list[Command], template: str, version: str) -> str:
+    lines = []
+    for command in commands:
+        title = " ".join(command.path[1:]) or "For every command"
+        lines += [f".SS {roff(title)}", roff(command.summary)]
+        for entry in command.subcommands + command.positionals + command.options:
+            names = ", ".join(f"\\fB{roff(name)}\\fR" for name in entry.names)
+            lines += [".TP", f"{names} {roff(entry.value)}".strip(), roff(entry.text)]
+    return template.replace("@VERSION@", version).replace("@COMMANDS@", "\n".join(lines))
+
+
+def words_of(command: Command) -> list[str]:
+    """What can follow the command's name."""
+    words = [word for entry in command.subcommands + command.options for word in entry.names]
+    return words + [choice for entry in command.positionals for choice in entry.choices]
+
+
+def shell_cases(commands: list[Command], reply: str) -> tuple[str, str, str]:
+    """Case lines: steps to a subcommand, values of flags, words of commands; `reply` has {} for words.
+    The variable is `at` because zsh keeps `path` for $PATH."""
+    steps = "\n".join(f'    "{c.name}") at="{c.name}" ;;' for c in commands[1:])
+    values = "\n".join(
+        f'    "{c.name} {name}") {reply.format(" ".join(entry.choices))}; return ;;'
+        for c in commands for entry in c.options for name in entry.names if entry.choices)
+    words = "\n".join(f'    "{c.name}") {reply.format(" ".join(words_of(c)))} ;;' for c in commands)
+    return steps, values, words
+
+
+def bash_completion(commands: list[Command]) -> str:
+    steps, values, words = shell_cases(commands, 'COMPREPLY=($(compgen -W "{}" -- "$current"))')
+    return f"""# bash completion for orrery, made by tools/make_manual.py
+_orrery() {{
+  local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} at=orrery word
+  for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
+    case "$at $word" in
+{steps}
+    esac
+  done
+  case "$at $previous" in
+{values}
+  esac
+  case "$at" in
+{words}
+  esac
+}}
+complete -o default -F _orrery orrery
+"""
+
+
+def zsh_completion(commands: list[Command]) -> str:
+    steps, values, words = shell_cases(commands, "compadd -- {}")
+    return f"""#compdef orrery
+# zsh completion for orrery, made by tools/make_manual.py
+local at=orrery word previous=${{words[CURRENT-1]}}
+for word in "${{words[@]:1:$((CURRENT-2))}}"; do
+  case "$at $word" in
+{steps}
+  esac
+done
+case "$at $previous" in
+{values}
+esac
+case "$at" in
+{words}
+esac
+_files
+"""
+
+
+def fish_completion(commands: list[Command]) -> str:
+    def quoted(text: str) -> str:
+        return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+    lines = ["# fish completion for orrery, made by tools/make_manual.py"]
+    for command in commands:
+        seen = [f"__fish_seen_subcommand_from {word}" for word in command.path[1:]]
+        condition = quoted("; and ".join(seen) if seen else "__fish_use_subcommand")
+        start = f"complete -c orrery -n {condition}"
+        for entry in command.subcommands:
+            lines.append(f"{start} -a {entry.names[0]} -d {quoted(entry.text)}")
+        for entry in command.positionals:
+            if entry.choices:
+                lines.append(f"{start} -a {quoted(' '.join(entry.choices))} -d {quoted(entry.text)}")
+        for entry in command.options:
+            names = " ".join(("-l " if n.startswith("--") else "-s ") + n.lstrip("-") for n in entry.names)
+            value = f" -x -a {quoted(' '.join(entry.choices))}" if entry.choices else (" -r" if entry.value else "")
+            lines.append(f"{start} {names}{value} -d {quoted(entry.text)}")
+    return "\n".join(lines) + "\n"
+
+
+def main(binary: str, template: str, version: str, folder: str) -> None:
+    commands = walk(binary, ["orrery"])
+    out = pathlib.Path(folder)
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "orrery.1").write_text(man_page(commands, pathlib.Path(template).read_text(), version))
+    (out / "orrery.bash").write_text(bash_completion(commands))
+    (out / "_orrery").write_text(zsh_completion(commands))
+    (out / "orrery.fish").write_text(fish_completion(commands))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

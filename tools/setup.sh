@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs the Debian 12 packages that are missing; does not touch apt or the network when none is.
+#
+#   tools/setup.sh build   what building and running needs (quickstart.sh)
+#   tools/setup.sh test    that, and what test.sh needs
+set -euo pipefail
+
+build=(g++ cmake ninja-build ccache python3
+       libcli11-dev libexpected-dev libfmt-dev libspdlog-dev libyaml-cpp-dev nlohmann-json3-dev)
+test=(git ca-certificates libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev
+      clang-16 libclang-rt-16-dev clang-format-16 clang-tidy-16 dpkg-dev file)
+
+packages=("${build[@]}")
+if [ "${1:-test}" = test ]; then
+  packages+=("${test[@]}")
+fi
+
+installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+
+missing=()
+for package in "${packages[@]}"; do
+  installed "$package" || missing+=("$package")
+done
+if [ ${#missing[@]} -eq 0 ]; then
+  echo "setup: all ${#packages[@]} packages are installed"
+  exit 0
+fi
+
+if ! command -v apt-get >/dev/null; then
+  echo "setup: this needs Debian 12's apt-get, or the counterparts of: ${missing[*]}" >&2
+  exit 1
+fi
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  as_root=(sudo)
+fi
+echo "setup: apt-get installs ${missing[*]}"
+"${as_root[@]}" apt-get -qq update
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+  apt-get -qq install -y --no-install-recommends "${missing[@]}" >/dev/null

@@ -5,12 +5,13 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/result.h"
 
 namespace orrery {
+
+struct ConfigField;
 
 struct ConfigNode {
   enum class Kind : std::uint8_t { null, scalar, sequence, map };
@@ -19,10 +20,10 @@ struct ConfigNode {
   std::string text;     ///< the scalar's text, unquoted
   bool quoted = false;  ///< was written in quotes (a string, never a number or null)
   std::string file;
-  int line = 0;      ///< from 1
-  std::string path;  ///< dotted path from the document's root, "" at the root
-  std::vector<std::pair<std::string, ConfigNode>> fields;  ///< of a map, in file order
-  std::vector<ConfigNode> items;                           ///< of a sequence
+  int line = 0;                     ///< from 1
+  std::string path;                 ///< dotted path from the document's root, "" at the root
+  std::vector<ConfigField> fields;  ///< of a map, in file order
+  std::vector<ConfigNode> items;    ///< of a sequence
 
   /// The field's node, or nullptr.
   const ConfigNode* find(std::string_view name) const;
@@ -30,6 +31,12 @@ struct ConfigNode {
   std::string where() const;
   /// What a message shows for this value: the text, or "a map", "a list", "nothing".
   std::string shown() const;
+};
+
+/// Not a std::pair: clang-16 rejects a pair of a type that holds a vector of that pair.
+struct ConfigField {
+  std::string name;
+  ConfigNode value;
 };
 
 enum class ConfigSyntax : std::uint8_t { yaml, json };

@@ -1,8 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A collective as a sequence of phases, each on one network dimension.
+/// A collective as a sequence of phases, each on the ports of one or several network dimensions.
+///
+/// Time of one phase on idle links = latency + max over its ports of serialisation, with
+///
+///   serialisation = load * S / (efficiency * bandwidth)
+///   latency       = launch + steps * step_latency + further hops and messages + local copy
+///
+/// S is the buffer as Node::bytes counts it; steps and load come from the algorithm and the kind of
+/// dimension (steps.h), launch, step_latency, efficiency and local copy from the protocol
+/// (dimension.h). docs/models/collective.md derives every formula and names its source.
+///
+/// Ignores: the reduction's own compute time; switches are non-blocking; a port that several
+/// messages of one collective share is never idle between them.
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,16 +27,25 @@
 namespace orrery {
 
 enum class CollectiveAlgorithm : std::uint8_t {
-  automatic, ring, direct, halving_doubling, double_binary_tree, pairwise
+  automatic,
+  ring,
+  direct,
+  halving_doubling,
+  double_binary_tree,
+  pairwise,
+  hierarchical
 };
 template <>
 inline constexpr auto kNames<CollectiveAlgorithm> = std::to_array<Named<CollectiveAlgorithm>>({
-    {CollectiveAlgorithm::automatic, "auto", "the fastest of the others for each size"},
-    {CollectiveAlgorithm::ring, "ring", "2(p-1) steps of S/p"},
+    {CollectiveAlgorithm::automatic, "auto",
+     "what NCCL and RCCL have: the fastest of ring and tree"},
+    {CollectiveAlgorithm::ring, "ring", "2(p-1) steps of S/p, one ring through all dimensions"},
     {CollectiveAlgorithm::direct, "direct", "2 steps, p-1 messages of S/p each"},
     {CollectiveAlgorithm::halving_doubling, "halving_doubling", "2 log2 p steps, halving sizes"},
-    {CollectiveAlgorithm::double_binary_tree, "double_binary_tree", "two pipelined trees, S/2 each"},
+    {CollectiveAlgorithm::double_binary_tree, "double_binary_tree",
+     "two pipelined trees, S/2 each"},
     {CollectiveAlgorithm::pairwise, "pairwise", "all-to-all: p-1 exchanges"},
+    {CollectiveAlgorithm::hierarchical, "hierarchical", "dimension by dimension, auto in each"},
 });
 
 using AlgorithmChoice = std::array<CollectiveAlgorithm, kAxisCount>;  ///< by Axis
@@ -33,33 +55,52 @@ struct Extent {
   int dimension = 0;
   std::int64_t count = 1;
   std::int64_t stride = 1;  ///< in coordinates of the dimension
+
+  friend bool operator==(const Extent&, const Extent&) = default;
 };
 
-/// Splits a group (count members, `stride` ranks apart) over the dimensions, innermost first. A
-/// group whose members do not form a product of extents lies wholly in the outermost dimension that
-/// it touches (flat over the slowest link).
+/// Splits a group (count members, `stride` ranks apart) over the dimensions, innermost first; every
+/// extent has at least two members. Groups tile the ranks: they fill blocks of stride * count
+/// ranks. A group whose members do not form a product of extents lies wholly in the outermost
+/// dimension that it touches (flat over the slowest link). Empty for one member.
 std::vector<Extent> extents_of(std::int64_t stride, std::int64_t count, const Machine& machine);
 
-/// One step sequence on one dimension. The port of every member is occupied for `serialisation`
-/// when it has the port to itself, longer when it shares; `latency` follows and occupies nothing.
-struct CollectivePhase {
+/// A phase occupies the port of every member in this dimension for `serialisation` when it has the
+/// port to itself, longer when it shares.
+struct PortUse {
   Extent extent;
-  CollectiveKind kind = CollectiveKind::all_reduce;  ///< of this phase
-  CollectiveAlgorithm algorithm = CollectiveAlgorithm::ring;
-  int protocol = -1;  ///< index into the dimension's protocols; -1 = none listed
-  Bytes size{0};      ///< buffer of this phase, counted as in Node::bytes
-  Time latency{0};
   Time serialisation{0};
 };
 
-/// Phases of one collective: all_reduce over several dimensions is reduce_scatter inwards to
-/// outwards, all_reduce in the outermost, all_gather back. Each phase takes the algorithm given, or
-/// the fastest, and the fastest protocol. Empty for one member or zero bytes.
+/// One step sequence. It uses all its ports at once (chunks are pipelined through them); when the
+/// last port is done `latency` follows and occupies nothing.
+struct CollectivePhase {
+  CollectiveKind kind = CollectiveKind::all_reduce;  ///< of this phase
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::ring;
+  int protocol = -1;  ///< index into the protocols of the first port's dimension; -1 = none listed
+  Bytes size{0};      ///< buffer of this phase, counted as in Node::bytes
+  Time latency{0};
+  std::vector<PortUse> ports;  ///< innermost dimension first, never empty
+};
+
+/// Phases of one collective over `extents` (of extents_of; counts of two and more).
+///
+///   ring, double_binary_tree, automatic, and every all_to_all: one phase over all dimensions;
+///   hierarchical, direct, halving_doubling: a phase per dimension. all_reduce is reduce_scatter
+///   inwards to outwards, all_reduce in the outermost, all_gather back; reduce_scatter goes
+///   outwards, all_gather and broadcast inwards; sizes shrink by the members inside.
+///
+/// An algorithm that does not do the kind (halving_doubling for all_to_all) gives way to automatic.
+/// The protocol is the fastest for the phase. Empty for one member or zero bytes.
 std::vector<CollectivePhase> plan_collective(CollectiveKind kind, Bytes size,
                                              const std::vector<Extent>& extents,
                                              CollectiveAlgorithm algorithm, const Machine& machine);
 
-/// Sum over phases of latency + serialisation: the time on idle links.
+/// Sum over phases of latency + longest serialisation: the time on idle links.
 Time total_time(const std::vector<CollectivePhase>& phases);
+
+/// total_time(plan_collective(...)) without the vectors, for estimates in a hot loop.
+Time collective_time(CollectiveKind kind, Bytes size, const std::vector<Extent>& extents,
+                     CollectiveAlgorithm algorithm, const Machine& machine);
 
 }  // namespace orrery

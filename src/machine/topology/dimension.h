@@ -22,12 +22,18 @@ inline constexpr auto kNames<DimensionKind> = std::to_array<Named<DimensionKind>
     {DimensionKind::mesh, "mesh", "lines over each extent of `shape`"},
 });
 
+/// Dimensions of one machine at most.
+inline constexpr int kMaxDimensions = 8;
+
 /// How collectives of a message size range behave, as NCCL's LL, LL128 and Simple: the fastest for
-/// the size is taken.
+/// the size is taken. With n steps, p ranks and `share` bytes through the busiest port:
+///   launch + n step_latency + (share + local_copy * size/p) / (efficiency * bandwidth)
 struct Protocol {
   std::string name;
+  Time launch{0};          ///< once per collective: kernel start, first synchronisation
   Time step_latency{0};    ///< per algorithm step, software included
   double efficiency = 1;   ///< of the dimension's bandwidth
+  double local_copy = 0;   ///< copies of the rank's own chunk; takes time, occupies no port
 };
 
 struct NetworkDimension {

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collective/cost.h"
+
+#include <algorithm>
+#include <cassert>
+#include <limits>
+#include <span>
+
+#include "collective/flat.h"
+
+namespace orrery {
+namespace {
+
+using Kind = CollectiveKind;
+using Algorithm = CollectiveAlgorithm;
+
+const NetworkDimension& dimension_of(const Extent& extent, const Machine& machine) {
+  return machine.network[static_cast<std::size_t>(extent.dimension)];
+}
+
+/// A phase in seconds, before it becomes a CollectivePhase.
+struct Priced {
+  Algorithm algorithm = Algorithm::ring;
+  int protocol = -1;
+  double latency = 0;
+  double longest = std::numeric_limits<double>::infinity();  ///< serialisation
+  std::array<double, kMaxDimensions> serialisation{};
+
+  double total() const { return latency + longest; }
+};
+
+struct Request {
+  Kind kind = Kind::all_reduce;
+  double size = 0;
+  double members = 1;
+  std::span<const Extent> extents;
+  const Machine& machine;
+};
+
+/// One dimension's part of a phase under one protocol. A coefficient that a protocol gains is one
+/// more term here.
+struct Part {
+  double launch = 0;
+  double latency = 0;
+  double serialisation = 0;
+};
+Part price_part(const Request& request, const StepCount& count, const NetworkDimension& dimension,
+                const Protocol& protocol, bool own_chunk) {
+  const double per_byte = 1 / (protocol.efficiency * dimension.bandwidth.value());
+  const double chunk = own_chunk ? request.size / request.members : 0;
+  return {.launch = to_seconds(protocol.launch),
+          .latency = count.steps * to_seconds(protocol.step_latency) +
+                     count.further_messages * to_seconds(dimension.message_overhead) +
+                     count.further_hops * to_seconds(dimension.latency) +
+                     protocol.local_copy * chunk * per_byte,
+          .serialisation = count.load * request.size * per_byte};
+}
+
+Protocol default_protocol(const NetworkDimension& dimension) {
+  return {.name = {}, .step_latency = dimension.latency + dimension.message_overhead};
+}
+
+/// NCCL runs one protocol through all dimensions of a collective: the one of the same name, else
+/// what is fastest there.
+Part price_like(const Request& request, const StepCount& count, const NetworkDimension& dimension,
+                const std::string& name) {
+  if (dimension.protocols.empty()) {
+    return price_part(request, count, dimension, default_protocol(dimension), false);
+  }
+  Part best;
+  double best_time = std::numeric_limits<double>::infinity();
+  for (const Protocol& protocol : dimension.protocols) {
+    const Part part = price_part(request, count, dimension, protocol, false);
+    if (protocol.name == name) {
+      return part;
+    }
+    if (const double time = part.launch + part.latency + part.serialisation; time < best_time) {
+      best = part;
+      best_time = time;
+    }
+  }
+  return best;
+}
+
+/// Trees and broadcasts keep no chunk of their own to copy.
+bool moves_own_chunk(Kind kind, Algorithm algorithm) {
+  return kind != Kind::broadcast && algorithm != Algorithm::double_binary_tree;
+}
+
+Priced price_protocol(const Request& request, Algorithm algorithm, const FlatCount& flat,
+                      const Protocol& protocol) {
+  Priced priced{.algorithm = algorithm, .longest = 0};
+  double launch = 0;
+  for (std::size_t i = 0; i < flat.parts; ++i) {
+    const NetworkDimension& dimension = dimension_of(request.extents[i], request.machine);
+    const bool own_chunk = moves_own_chunk(request.kind, algorithm);
+    const Part part = i == 0 ? price_part(request, flat.part[i], dimension, protocol, own_chunk)
+                             : price_like(request, flat.part[i], dimension, protocol.name);
+    launch = std::max(launch, part.launch);
+    priced.latency += part.latency;
+    priced.serialisation[i] = part.serialisation;
+    priced.longest = std::max(priced.longest, part.serialisation);
+  }
+  priced.latency += launch;
+  return priced;
+}
+
+void keep_faster(Priced& best, const Priced& other) {
+  if (other.total() < best.total()) {
+    best = other;
+  }
+}
+
+/// The fastest protocol; infinite when the algorithm does not do the request.
+Priced price_algorithm(const Request& request, Algorithm algorithm) {
+  FlatCount flat;
+  Priced best;
+  if (!count_flat(request.kind, algorithm, request.extents, request.machine, flat)) {
+    return best;
+  }
+  const NetworkDimension& first = dimension_of(request.extents.front(), request.machine);
+  if (first.protocols.empty()) {
+    best = price_protocol(request, algorithm, flat, default_protocol(first));
+  }
+  for (std::size_t i = 0; i < first.protocols.size(); ++i) {
+    Priced priced = price_protocol(request, algorithm, flat, first.protocols[i]);
+    priced.protocol = static_cast<int>(i);
+    keep_faster(best, priced);
+  }
+  return best;
+}
+
+/// Inside a node NCCL's tree is a chain of as many steps as the ring, so trees are only tried for
+/// groups that leave the innermost dimension.
+Priced price_automatic(const Request& request) {
+  const bool leaves = request.extents.back().dimension > 0;
+  Priced best;
+  if (request.kind == Kind::all_to_all) {
+    best = price_algorithm(request, Algorithm::direct);
+    keep_faster(best, price_algorithm(request, Algorithm::pairwise));
+    return best;
+  }
+  best = price_algorithm(request, Algorithm::ring);
+  if (leaves && (request.kind == Kind::all_reduce || request.kind == Kind::broadcast)) {
+    keep_faster(best, price_algorithm(request, Algorithm::double_binary_tree));
+  }
+  return best;
+}
+
+Priced price(const Request& request, Algorithm algorithm) {
+  const Priced priced = price_algorithm(request, algorithm);
+  return priced.longest < std::numeric_limits<double>::infinity() ? priced
+                                                                  : price_automatic(request);
+}
+
+/// One phase over the given extents.
+template <class Emit>
+void emit_phase(Kind kind, Bytes size, std::span<const Extent> extents, Algorithm algorithm,
+                const Machine& machine, const Emit& emit) {
+  const Request request{.kind = kind,
+                        .size = static_cast<double>(size.value()),
+                        .members = static_cast<double>(members_of(extents)),
+                        .extents = extents,
+                        .machine = machine};
+  emit(kind, size, extents, price(request, algorithm));
+}
+
+/// A phase per dimension: outwards for reduce_scatter and all_to_all, inwards for all_gather and
+/// broadcast, there and back for all_reduce.
+template <class Emit>
+void emit_hierarchy(Kind kind, Bytes size, std::span<const Extent> extents, Algorithm algorithm,
+                    const Machine& machine, const Emit& emit) {
+  const auto phase = [&](Kind part, std::size_t i) {
+    const bool shrinks = kind != Kind::all_to_all && kind != Kind::broadcast;
+    const Bytes inside = shrinks ? size / members_of(extents.first(i)) : size;
+    emit_phase(part, inside, extents.subspan(i, 1), algorithm, machine, emit);
+  };
+  const std::size_t outermost = extents.size() - 1;
+  if (kind == Kind::reduce_scatter || kind == Kind::all_reduce || kind == Kind::all_to_all) {
+    for (std::size_t i = 0; i < outermost; ++i) {
+      phase(kind == Kind::all_reduce ? Kind::reduce_scatter : kind, i);
+    }
+  }
+  phase(kind, outermost);
+  if (kind == Kind::all_gather || kind == Kind::all_reduce || kind == Kind::broadcast) {
+    for (std::size_t i = outermost; i-- > 0;) {
+      phase(kind == Kind::all_reduce ? Kind::all_gather : kind, i);
+    }
+  }
+}
+
+bool goes_by_dimension(Kind kind, Algorithm algorithm) {
+  return algorithm == Algorithm::hierarchical ||
+         (kind != Kind::all_to_all &&
+          (algorithm == Algorithm::direct || algorithm == Algorithm::halving_doubling));
+}
+
+template <class Emit>
+void emit_collective(Kind kind, Bytes size, std::span<const Extent> extents, Algorithm algorithm,
+                     const Machine& machine, const Emit& emit) {
+  if (extents.empty() || size <= Bytes(0)) {
+    return;
+  }
+  if (extents.size() > 1 && goes_by_dimension(kind, algorithm)) {
+    emit_hierarchy(kind, size, extents, algorithm, machine, emit);
+  } else {
+    emit_phase(kind, size, extents, algorithm, machine, emit);
+  }
+}
+
+}  // namespace
+
+std::vector<CollectivePhase> plan_collective(Kind kind, Bytes size,
+                                             const std::vector<Extent>& extents,
+                                             Algorithm algorithm, const Machine& machine) {
+  std::vector<CollectivePhase> phases;
+  const auto append = [&](Kind part, Bytes bytes, std::span<const Extent> over,
+                          const Priced& priced) {
+    CollectivePhase phase{.kind = part,
+                          .algorithm = priced.algorithm,
+                          .protocol = priced.protocol,
+                          .size = bytes,
+                          .latency = from_seconds(priced.latency),
+                          .ports = {}};
+    phase.ports.reserve(over.size());
+    for (std::size_t i = 0; i < over.size(); ++i) {
+      phase.ports.push_back({over[i], from_seconds(priced.serialisation[i])});
+    }
+    phases.push_back(std::move(phase));
+  };
+  emit_collective(kind, size, extents, algorithm, machine, append);
+  return phases;
+}
+
+Time total_time(const std::vector<CollectivePhase>& phases) {
+  Time total{0};
+  for (const CollectivePhase& phase : phases) {
+    Time longest{0};
+    for (const PortUse& port : phase.ports) {
+      longest = std::max(longest, port.serialisation);
+    }
+    total += phase.latency + longest;
+  }
+  return total;
+}
+
+Time collective_time(Kind kind, Bytes size, const std::vector<Extent>& extents, Algorithm algorithm,
+                     const Machine& machine) {
+  Time total{0};
+  const auto add = [&](Kind, Bytes, std::span<const Extent>, const Priced& priced) {
+    total += from_seconds(priced.latency) + from_seconds(priced.longest);
+  };
+  emit_collective(kind, size, extents, algorithm, machine, add);
+  return total;
+}
+
+}  // namespace orrery

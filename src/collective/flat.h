@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Algorithms that run through all dimensions of a group at once, as NCCL's do.
+#pragma once
+
+#include <array>
+#include <span>
+
+#include "collective/steps.h"
+
+namespace orrery {
+
+/// One StepCount per extent; loads are in units of the whole buffer of the whole group.
+struct FlatCount {
+  std::array<StepCount, kMaxDimensions> part;
+  std::size_t parts = 0;
+};
+
+/// Counts of one phase over all extents, innermost first. With members c_0 .. c_k in the
+/// dimensions, Q_i = c_0 ... c_(i-1) members inside dimension i, and N in all:
+///
+///   ring     every ring visits the members of a dimension before it moves on in the next, so that
+///            of its N edges (c_i - 1) N/Q_(i+1) lie in an inner dimension and N/Q_k in the
+///            outermost. N/c_k rings, each with an equal share of S, rotate over the members: the
+///            load of a port is that share of edges. The slowest chunk of a pass skips one edge of
+///            the innermost dimension.
+///   tree     a chain through the inner dimensions of each outermost coordinate, a double binary
+///            tree over the coordinates of the outermost; rotated in the same way
+///   all_to_all (direct, pairwise)  Q_i (c_i - 1) of the N-1 messages of a member leave through
+///            dimension i
+///
+/// One extent: as count_steps. False when the algorithm does not do this.
+bool count_flat(CollectiveKind kind, CollectiveAlgorithm algorithm, std::span<const Extent> extents,
+                const Machine& machine, FlatCount& flat);
+
+/// Members of the group.
+std::int64_t members_of(std::span<const Extent> extents);
+
+}  // namespace orrery

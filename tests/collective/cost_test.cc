@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collective/cost.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+
+#include "collective/steps.h"
+#include "networks.h"
+
+namespace orrery {
+namespace {
+
+using testing::cluster_of;
+using testing::dimension_of;
+using testing::kMegabyte;
+using testing::machine_of;
+using Kind = CollectiveKind;
+using Algorithm = CollectiveAlgorithm;
+
+/// Time of 1 MB over a group that fills the first dimension.
+Time one_dimension(Kind kind, Algorithm algorithm, DimensionKind form, std::int64_t size) {
+  const Machine machine = machine_of({dimension_of(form, size)});
+  return total_time(
+      plan_collective(kind, kMegabyte, extents_of(1, size, machine), algorithm, machine));
+}
+
+TEST(Cost, NothingToDoTakesNoPhase) {
+  const Machine machine = cluster_of(8, 2);
+  EXPECT_TRUE(plan_collective(Kind::all_reduce, kMegabyte, {}, Algorithm::ring, machine).empty());
+  EXPECT_TRUE(
+      plan_collective(Kind::all_reduce, 0_B, extents_of(1, 8, machine), Algorithm::ring, machine)
+          .empty());
+}
+
+TEST(Cost, RingOnASwitch) {
+  // p = 4, S = 1 MB at 100 GB/s: S/p takes 2.5 us. 6 steps of 1 + 2.5 us; half for one pass.
+  EXPECT_EQ(one_dimension(Kind::all_reduce, Algorithm::ring, DimensionKind::switched, 4), 21_us);
+  EXPECT_EQ(one_dimension(Kind::all_gather, Algorithm::ring, DimensionKind::switched, 4),
+            10'500_ns);
+  EXPECT_EQ(one_dimension(Kind::reduce_scatter, Algorithm::ring, DimensionKind::switched, 4),
+            10'500_ns);
+  // Broadcast: a pipelined chain, 3 steps of 1 us and 10 us for the buffer.
+  EXPECT_EQ(one_dimension(Kind::broadcast, Algorithm::ring, DimensionKind::switched, 4), 13_us);
+}
+
+TEST(Cost, DirectOnASwitch) {
+  // Two steps of 1 us + 3/4 of 10 us.
+  EXPECT_EQ(one_dimension(Kind::all_reduce, Algorithm::direct, DimensionKind::switched, 4), 17_us);
+  EXPECT_EQ(one_dimension(Kind::all_to_all, Algorithm::direct, DimensionKind::switched, 4),
+            8'500_ns);
+  // The root sends three whole buffers: 1 + 30 us.
+  EXPECT_EQ(one_dimension(Kind::broadcast, Algorithm::direct, DimensionKind::switched, 4), 31_us);
+}
+
+TEST(Cost, DirectPaysForEveryMessageOfAStep) {
+  // Message overhead 0.5 us: one step of 1.5 us, two further messages, 7.5 us of bytes.
+  NetworkDimension dimension = dimension_of(DimensionKind::switched, 4);
+  dimension.message_overhead = 500_ns;
+  const Machine machine = machine_of({dimension});
+  EXPECT_EQ(collective_time(Kind::all_gather, kMegabyte, extents_of(1, 4, machine),
+                            Algorithm::direct, machine),
+            10_us);
+}
+
+TEST(Cost, HalvingDoublingOnASwitch) {
+  // p = 8: 6 steps; 2 * 7/8 of 10 us.
+  EXPECT_EQ(
+      one_dimension(Kind::all_reduce, Algorithm::halving_doubling, DimensionKind::switched, 8),
+      23'500_ns);
+  // p = 6 folds to 4: a step before and after with 10 us each, then 4 steps and 2 * 3/4 of 10 us.
+  EXPECT_EQ(
+      one_dimension(Kind::all_reduce, Algorithm::halving_doubling, DimensionKind::switched, 6),
+      41_us);
+}
+
+TEST(Cost, DoubleBinaryTreeOnASwitch) {
+  // p = 8: depth 3, up and down 6 us; the busiest port sends 2 S: 20 us.
+  EXPECT_EQ(
+      one_dimension(Kind::all_reduce, Algorithm::double_binary_tree, DimensionKind::switched, 8),
+      26_us);
+  // p = 2: each is root of one tree and leaf of the other: S; 2 us + 10 us.
+  EXPECT_EQ(
+      one_dimension(Kind::all_reduce, Algorithm::double_binary_tree, DimensionKind::switched, 2),
+      12_us);
+  // p = 3: depth 2, 1.5 S.
+  EXPECT_EQ(
+      one_dimension(Kind::all_reduce, Algorithm::double_binary_tree, DimensionKind::switched, 3),
+      19_us);
+  // Broadcast to 4 others: 1 + 2 steps, the root sends S.
+  EXPECT_EQ(
+      one_dimension(Kind::broadcast, Algorithm::double_binary_tree, DimensionKind::switched, 5),
+      13_us);
+}
+
+TEST(Cost, WholeRingUsesBothDirections) {
+  // As on a switch: two rings of S/2 over links of 50 GB/s.
+  EXPECT_EQ(one_dimension(Kind::all_reduce, Algorithm::ring, DimensionKind::ring, 4), 21_us);
+}
+
+TEST(Cost, PartOfARingHasOneDirection) {
+  // Members 0-3 of 8: one ring at 50 GB/s, 2 * 3/4 of 20 us. Of each pass the slowest chunk takes
+  // two links of one hop and the way back of three: 5 us.
+  const Machine machine = machine_of({dimension_of(DimensionKind::ring, 8)});
+  EXPECT_EQ(collective_time(Kind::all_reduce, kMegabyte, extents_of(1, 4, machine), Algorithm::ring,
+                            machine),
+            40_us);
+}
+
+TEST(Cost, AMeshOfOneAxisIsALine) {
+  EXPECT_EQ(one_dimension(Kind::all_reduce, Algorithm::ring, DimensionKind::mesh, 4), 40_us);
+}
+
+TEST(Cost, InterleavedGroupsOfARingShareItsLinks) {
+  // Members 0 2 4 6 of 8: a closed ring of two hops each. The other group uses the same links:
+  // every byte takes twice as long. 6 steps of 2 us, 2 * 3/4 of 20 us.
+  const Machine machine = machine_of({dimension_of(DimensionKind::ring, 8)});
+  EXPECT_EQ(collective_time(Kind::all_reduce, kMegabyte, extents_of(2, 4, machine), Algorithm::ring,
+                            machine),
+            42_us);
+}
+
+TEST(Cost, RingFillsAllLinksOfACompleteDimension) {
+  // p = 5: 4 links of 25 GB/s, 4 directed Hamiltonian cycles: 8 steps, 2 * 4/5 of 10 us.
+  EXPECT_EQ(one_dimension(Kind::all_reduce, Algorithm::ring, DimensionKind::fully_connected, 5),
+            24_us);
+  // p = 4: only 2 of 3 directed cycles exist: 6 steps, 2 * 3/4 of 10 us * 3/2.
+  EXPECT_EQ(one_dimension(Kind::all_reduce, Algorithm::ring, DimensionKind::fully_connected, 4),
+            28'500_ns);
+}
+
+TEST(Cost, HalvingDoublingUsesOneLinkOfACompleteDimension) {
+  // p = 4: links of 100/3 GB/s; 4 steps, 2 * 3/4 of 30 us.
+  EXPECT_EQ(one_dimension(Kind::all_reduce, Algorithm::halving_doubling,
+                          DimensionKind::fully_connected, 4),
+            49_us);
+}
+
+TEST(Cost, WholeTorusRunsARingOnEveryAxis) {
+  // 4 x 4: two edge-disjoint Hamiltonian cycles fill all four links: 30 steps, 2 * 15/16 of 10 us.
+  const Machine machine = machine_of({dimension_of(DimensionKind::torus, 16, {4, 4})});
+  EXPECT_EQ(collective_time(Kind::all_reduce, kMegabyte, extents_of(1, 16, machine),
+                            Algorithm::ring, machine),
+            48'750_ns);
+  // One axis of it has half of the links: 6 steps, 2 * 3/4 of 20 us. The other axis too.
+  for (const std::int64_t stride : {1, 4}) {
+    EXPECT_EQ(collective_time(Kind::all_reduce, kMegabyte, extents_of(stride, 4, machine),
+                              Algorithm::ring, machine),
+              36_us);
+  }
+}
+
+TEST(Cost, AllToAllOnARingIsLimitedByDistance) {
+  // p = 8: distances from one member sum to 16, over two links of 50 GB/s: 16/2 * S/8 / 50 GB/s =
+  // 20 us; four hops to the farthest.
+  EXPECT_EQ(one_dimension(Kind::all_to_all, Algorithm::direct, DimensionKind::ring, 8), 24_us);
+  // A line: 16 pairs cross its middle each way: 16 * S/8 / 50 GB/s = 40 us; seven hops.
+  EXPECT_EQ(one_dimension(Kind::all_to_all, Algorithm::direct, DimensionKind::mesh, 8), 47_us);
+}
+
+TEST(Cost, AlgorithmThatDoesNotDoTheKindGivesWayToAutomatic) {
+  const Machine machine = machine_of({dimension_of(DimensionKind::switched, 6)});
+  const auto phases = plan_collective(Kind::all_gather, kMegabyte, extents_of(1, 6, machine),
+                                      Algorithm::halving_doubling, machine);
+  ASSERT_EQ(phases.size(), 1U);
+  EXPECT_EQ(phases[0].algorithm, Algorithm::ring);
+}
+
+TEST(Cost, HierarchicalAllReduceShrinksOutwards) {
+  // 8 x 4: reduce_scatter 7 * 1 us + 7/8 of 10 us = 15.75 us; ring over 4 nodes of S/8 (12.5 us at
+  // 10 GB/s): 6 * 5 us + 2 * 3/4 of 12.5 us = 48.75 us; all_gather again 15.75 us.
+  const Machine machine = cluster_of(8, 4);
+  const auto phases = plan_collective(Kind::all_reduce, kMegabyte, extents_of(1, 32, machine),
+                                      Algorithm::hierarchical, machine);
+  ASSERT_EQ(phases.size(), 3U);
+  EXPECT_EQ(phases[0].kind, Kind::reduce_scatter);
+  EXPECT_EQ(phases[0].size, kMegabyte);
+  EXPECT_EQ(phases[1].size, Bytes(125'000));
+  EXPECT_EQ(phases[1].ports.front().extent, (Extent{1, 4, 1}));
+  EXPECT_EQ(phases[2].kind, Kind::all_gather);
+  // The tree over 4 nodes: 2 * 2 * 5 us + 2 * 12.5 us = 45 us, faster than the ring.
+  EXPECT_EQ(phases[1].algorithm, Algorithm::double_binary_tree);
+  EXPECT_EQ(total_time(phases), 2 * Time(15'750'000) + 45_us);
+}
+
+TEST(Cost, HierarchicalGatherGoesInwardsAndBroadcastKeepsItsSize) {
+  const Machine machine = cluster_of(8, 4);
+  const auto extents = extents_of(1, 32, machine);
+  const auto gather =
+      plan_collective(Kind::all_gather, kMegabyte, extents, Algorithm::hierarchical, machine);
+  ASSERT_EQ(gather.size(), 2U);
+  EXPECT_EQ(gather[0].ports.front().extent.dimension, 1);
+  EXPECT_EQ(gather[0].size, Bytes(125'000));
+  EXPECT_EQ(gather[1].size, kMegabyte);
+  const auto broadcast =
+      plan_collective(Kind::broadcast, kMegabyte, extents, Algorithm::hierarchical, machine);
+  ASSERT_EQ(broadcast.size(), 2U);
+  EXPECT_EQ(broadcast[0].ports.front().extent.dimension, 1);
+  EXPECT_EQ(broadcast[0].size, kMegabyte);
+}
+
+TEST(Cost, RingThroughNodesPipelinesItsDimensions) {
+  // 8 x 4, N = 32: of 32 edges 28 are inside nodes, 4 between. The slowest chunk passes all but one
+  // inner edge, twice: 2 * (27 * 1 + 4 * 5) = 94 us. Ports: 2 * 31/32 of S times 28/32 at 100 GB/s
+  // = 16.953125 us, times 4/32 at 10 GB/s = 24.21875 us, at the same time.
+  const Machine machine = cluster_of(8, 4);
+  const auto phases = plan_collective(Kind::all_reduce, kMegabyte, extents_of(1, 32, machine),
+                                      Algorithm::ring, machine);
+  ASSERT_EQ(phases.size(), 1U);
+  EXPECT_EQ(phases[0].latency, 94_us);
+  ASSERT_EQ(phases[0].ports.size(), 2U);
+  EXPECT_EQ(phases[0].ports[0].serialisation, Time(16'953'125));
+  EXPECT_EQ(phases[0].ports[1].serialisation, Time(24'218'750));
+  EXPECT_EQ(total_time(phases), Time(118'218'750));
+}
+
+TEST(Cost, AutomaticTakesTheTreeForSmallMessagesBetweenNodes) {
+  // 8 x 4: chain of 7 and depth 2, up and down: 2 * (7 * 1 + 2 * 5) = 34 us, against 94 us.
+  const Machine machine = cluster_of(8, 4);
+  const auto phases = plan_collective(Kind::all_reduce, 1_KiB, extents_of(1, 32, machine),
+                                      Algorithm::automatic, machine);
+  ASSERT_EQ(phases.size(), 1U);
+  EXPECT_EQ(phases[0].algorithm, Algorithm::double_binary_tree);
+  EXPECT_EQ(phases[0].latency, 34_us);
+}
+
+TEST(Cost, AutomaticStaysWithTheRingInsideANode) {
+  const Machine machine = cluster_of(8, 4);
+  for (const Bytes size : {1_KiB, 1_MiB, 1_GiB}) {
+    EXPECT_EQ(plan_collective(Kind::all_reduce, size, extents_of(1, 8, machine),
+                              Algorithm::automatic, machine)[0]
+                  .algorithm,
+              Algorithm::ring);
+  }
+}
+
+/// Two protocols: launch 2 us, steps of 1 us at half bandwidth; launch 20 us, steps of 3 us at full
+/// bandwidth with half an own chunk copied.
+Machine two_protocols() {
+  Machine machine = cluster_of(4, 2);
+  const std::vector<Protocol> protocols{
+      {.name = "small", .launch = 2_us, .step_latency = 1_us, .efficiency = 0.5, .local_copy = 0},
+      {.name = "large", .launch = 20_us, .step_latency = 3_us, .efficiency = 1, .local_copy = 0.5}};
+  machine.network[0].protocols = protocols;
+  machine.network[1].protocols = protocols;
+  return machine;
+}
+
+TEST(Cost, TheFastestProtocolForTheSizeIsTaken) {
+  const Machine machine = two_protocols();
+  const auto extents = extents_of(1, 4, machine);
+  // 40 kB: 2 + 6 * 1 + 1.5 * 0.8 us = 9.2 us.
+  const auto small =
+      plan_collective(Kind::all_reduce, Bytes(40'000), extents, Algorithm::ring, machine);
+  EXPECT_EQ(small[0].protocol, 0);
+  EXPECT_EQ(total_time(small), 9'200_ns);
+  // 40 MB: 20 + 6 * 3 + 0.5 * 100 + 1.5 * 400 us = 688 us.
+  const auto large =
+      plan_collective(Kind::all_reduce, 40 * kMegabyte, extents, Algorithm::ring, machine);
+  EXPECT_EQ(large[0].protocol, 1);
+  EXPECT_EQ(large[0].latency, 88_us);
+  EXPECT_EQ(large[0].ports[0].serialisation, 600_us);
+}
+
+TEST(Cost, OneProtocolAndOneLaunchRunThroughAllDimensions) {
+  // 4 x 2, 8 kB: 12 inner and 4 outer steps in all, launch once: 2 + 16 * 1 us.
+  const Machine machine = two_protocols();
+  const auto phases = plan_collective(Kind::all_reduce, Bytes(8'000), extents_of(1, 8, machine),
+                                      Algorithm::ring, machine);
+  EXPECT_EQ(phases[0].protocol, 0);
+  EXPECT_EQ(phases[0].latency, 2_us + 2 * (6 - 1) * 1_us + 2 * 2 * 1_us);
+}
+
+/// Bus bandwidth as nccl-tests counts it, for 1 GB and no latency.
+double bus_bandwidth(Kind kind, Algorithm algorithm, const Machine& machine, std::int64_t ranks) {
+  const Bytes size(1'000'000'000);
+  const double n = static_cast<double>(ranks);
+  const double factor = kind == Kind::all_reduce ? 2 * (n - 1) / n : (n - 1) / n;
+  const Time time = collective_time(kind, size, extents_of(1, ranks, machine), algorithm, machine);
+  return factor * static_cast<double>(size.value()) / to_seconds(time);
+}
+
+Machine without_latency(Machine machine) {
+  for (NetworkDimension& dimension : machine.network) {
+    dimension.latency = Time(0);
+  }
+  return machine;
+}
+
+// The rules of SimAI (github.com/aliyun/SimAI) for NCCL's asymptotic bus bandwidth, g = 8 devices a
+// node with one NIC each.
+TEST(BusBandwidth, RingInOneNodeIsNvlink) {
+  const Machine machine = without_latency(cluster_of(8, 4));
+  EXPECT_NEAR(bus_bandwidth(Kind::all_reduce, Algorithm::ring, machine, 8), 100e9, 1e5);
+  EXPECT_NEAR(bus_bandwidth(Kind::all_gather, Algorithm::ring, machine, 8), 100e9, 1e5);
+}
+
+TEST(BusBandwidth, RingOverNodesIsTheSlowerOfNvlinkAndAllNics) {
+  // min(nvl g/(g-1), g nic): 8 * 10 GB/s; with NICs of 50 GB/s 100 * 8/7.
+  Machine machine = without_latency(cluster_of(8, 4));
+  EXPECT_NEAR(bus_bandwidth(Kind::all_reduce, Algorithm::ring, machine, 32), 80e9, 1e5);
+  EXPECT_NEAR(bus_bandwidth(Kind::reduce_scatter, Algorithm::ring, machine, 32), 80e9, 1e5);
+  machine.network[1].bandwidth = 50_GBps;
+  EXPECT_NEAR(bus_bandwidth(Kind::all_reduce, Algorithm::ring, machine, 32), 100e9 * 8 / 7, 1e5);
+}
+
+TEST(BusBandwidth, TreeOverNodesLosesOneOverNAndGainsForTwoAndThreeNodes) {
+  // f n nic (N-1)/N with f = 2 for 2 nodes, 4/3 for 3, else 1; in one node nvl (g-1)/g.
+  const auto tree = [](std::int64_t nodes) {
+    return bus_bandwidth(Kind::all_reduce, Algorithm::double_binary_tree,
+                         without_latency(cluster_of(8, nodes)), 8 * nodes);
+  };
+  EXPECT_NEAR(tree(1), 100e9 * 7 / 8, 1e5);
+  EXPECT_NEAR(tree(3), 80e9 * 4 / 3 * 23 / 24, 1e5);
+  EXPECT_NEAR(tree(4), 80e9 * 31 / 32, 1e5);
+  EXPECT_NEAR(tree(16), 80e9 * 127 / 128, 1e5);
+  // Two nodes: 160 GB/s of NICs exceed nvl g/(g-1) = 800/7.
+  EXPECT_NEAR(tree(2), 100e9 * 8 / 7 * 15 / 16, 1e5);
+}
+
+TEST(BusBandwidth, AllToAllOverNodesIsWhatLeavesTheNode) {
+  // nic (N-1)/((k-1) g) = 10 * 31/24.
+  const Machine machine = without_latency(cluster_of(8, 4));
+  EXPECT_NEAR(bus_bandwidth(Kind::all_to_all, Algorithm::automatic, machine, 32), 10e9 * 31 / 24,
+              1e5);
+  EXPECT_NEAR(bus_bandwidth(Kind::all_to_all, Algorithm::pairwise, machine, 8), 100e9, 1e5);
+}
+
+/// Any network of one to three dimensions and a group that fills some of it.
+struct Case {
+  Machine machine;
+  std::vector<Extent> extents;
+  Kind kind = Kind::all_reduce;
+  Algorithm algorithm = Algorithm::automatic;
+  Bytes size{1};
+};
+Case any_case() {
+  Case any;
+  std::int64_t devices = 1;
+  for (int d = *rc::gen::inRange(1, 4); d > 0; --d) {
+    const auto& kinds = kNames<DimensionKind>;
+    const auto kind = kinds[static_cast<std::size_t>(*rc::gen::inRange(0, 5))].value;
+    any.machine.network.push_back(dimension_of(kind, *rc::gen::inRange<std::int64_t>(1, 17)));
+    any.machine.network.back().message_overhead = Time(*rc::gen::inRange(0, 1'000'000));
+    devices *= any.machine.network.back().size;
+  }
+  const auto stride = *rc::gen::inRange<std::int64_t>(1, 5);
+  const auto count = *rc::gen::inRange<std::int64_t>(2, 40);
+  RC_PRE(stride * count <= devices);
+  any.extents = extents_of(stride, count, any.machine);
+  any.kind = kNames<Kind>[static_cast<std::size_t>(*rc::gen::inRange(0, 5))].value;
+  any.algorithm = kNames<Algorithm>[static_cast<std::size_t>(*rc::gen::inRange(0, 7))].value;
+  any.size = Bytes(*rc::gen::inRange<std::int64_t>(1, std::int64_t{1} << 40));
+  return any;
+}
+Time time_of(const Case& any) {
+  return collective_time(any.kind, any.size, any.extents, any.algorithm, any.machine);
+}
+
+RC_GTEST_PROP(CostProperty, EstimateEqualsPlan, ()) {
+  const Case any = any_case();
+  const auto phases = plan_collective(any.kind, any.size, any.extents, any.algorithm, any.machine);
+  RC_ASSERT(time_of(any) == total_time(phases));
+  RC_ASSERT(!phases.empty());
+}
+
+RC_GTEST_PROP(CostProperty, NeverFasterThanTheBytesThatMustLeaveAMember, ()) {
+  // Every member must send (or, for all_gather, receive) its part of S: (N-1)/N S, 2(N-1)/N for
+  // all_reduce, S for broadcast; a rank has at most the sum of all its ports.
+  const Case any = any_case();
+  double members = 1;
+  double bandwidth = 0;
+  for (const Extent& extent : any.extents) {
+    members *= static_cast<double>(extent.count);
+    bandwidth += any.machine.network[static_cast<std::size_t>(extent.dimension)].bandwidth.value();
+  }
+  const double share = any.kind == Kind::broadcast    ? 1
+                       : any.kind == Kind::all_reduce ? 2 * (members - 1) / members
+                                                      : (members - 1) / members;
+  const double bound = share * static_cast<double>(any.size.value()) / bandwidth;
+  RC_ASSERT(to_seconds(time_of(any)) >= bound * 0.999999);
+}
+
+RC_GTEST_PROP(CostProperty, MoreBytesTakeLonger, ()) {
+  Case any = any_case();
+  const Time before = time_of(any);
+  any.size += Bytes(*rc::gen::inRange<std::int64_t>(1, std::int64_t{1} << 40));
+  RC_ASSERT(time_of(any) >= before);
+}
+
+RC_GTEST_PROP(CostProperty, MoreBandwidthIsNotSlower, ()) {
+  Case any = any_case();
+  const Time before = time_of(any);
+  const auto d = static_cast<std::size_t>(any.extents.back().dimension);
+  any.machine.network[d].bandwidth = any.machine.network[d].bandwidth * 1.5;
+  RC_ASSERT(time_of(any) <= before);
+}
+
+RC_GTEST_PROP(CostProperty, AutomaticIsNotSlowerThanTheRing, ()) {
+  Case any = any_case();
+  any.algorithm = Algorithm::automatic;
+  const Time automatic = time_of(any);
+  any.algorithm = Algorithm::ring;
+  RC_ASSERT(automatic <= time_of(any));
+}
+
+}  // namespace
+}  // namespace orrery

@@ -34,8 +34,16 @@ constexpr Bytes size_of(DataType type) {
 }
 
 /// How the compute model times it.
-enum class OperatorKind : std::uint8_t { gemm, attention, norm, softmax, elementwise, embedding,
-                                         loss, optimizer };
+enum class OperatorKind : std::uint8_t {
+  gemm,
+  attention,
+  norm,
+  softmax,
+  elementwise,
+  embedding,
+  loss,
+  optimizer
+};
 template <>
 inline constexpr auto kNames<OperatorKind> = std::to_array<Named<OperatorKind>>({
     {OperatorKind::gemm, "gemm", "batch x (m x k)(k x n) on the matrix units"},
@@ -66,10 +74,13 @@ struct Operator {
   std::string name;  ///< "qkv_gemm", "softmax_backward"
   OperatorKind kind = OperatorKind::elementwise;
   DataType type = DataType::bf16;
-  GemmShape gemm;        ///< of kind gemm; attention: batch = B*heads, m = S_q, n = S_kv, k = head_dim
-  Flops flops{0};        ///< work really done (a causal kernel counts half of the square)
-  Bytes bytes{0};        ///< moved to and from device memory, reads plus writes
-  int kernels = 1;       ///< launches; each costs one host dispatch
+  /// Of kind gemm; attention: batch = B*heads, m = S_q, n = S_kv, k = head_dim; norm: k = row
+  /// length.
+  GemmShape gemm;
+  Flops flops{0};         ///< work really done (a causal kernel counts half of the square)
+  Bytes bytes{0};         ///< moved to and from device memory, reads plus writes
+  int kernels = 1;        ///< launches; each costs one host dispatch
+  bool backward = false;  ///< of fused attention: its backward kernel, which is slower per FLOP
 
   friend bool operator==(const Operator&, const Operator&) = default;
 };

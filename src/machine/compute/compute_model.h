@@ -7,14 +7,37 @@
 
 namespace orrery {
 
-/// Time of one operator alone on the device, and the same when a collective runs beside it
-/// (compute-bound work gets 1 - overlap_units of the units, memory-bound work 1 - overlap_memory of
-/// the bandwidth).
+/// Time of one operator alone on the device, and the same while a collective runs beside it: then
+/// `overlap_units` of the units and `overlap_memory` of the memory bandwidth are the collective's.
 struct KernelTime {
   Time alone{0};
   Time overlapped{0};  ///< >= alone
 };
 
+/// Roofline with shape-dependent GEMM efficiency.
+///
+/// GEMM C[m,n] = A[m,k] B[k,n], `batch` times, e bytes per element: the fastest tile bm x bn of a
+/// short list and split s of K (1, 2, 3, 4 or what fills the units, where tiles are few):
+///
+///   tiles   = batch ceil(m/bm) ceil(n/bn);  waves = tiles s / units, of which the last may be
+///   partial compute = (k/s + k_ramp) 2 sqrt((bm bn)^2 + (tile_load (bm+bn))^2) / rate        per
+///   wave memory  = e batch (mk + kn + mn) / (bandwidth memory_share) / waves               per
+///   wave time    = launch + full waves * max(compute, memory)
+///           + max(compute (q + (1-q) partial), memory partial)     q = wave_quantisation; 1 if
+///           alone
+///           + [s > 1] (split_latency + split_traffic 4 s batch mn / bandwidth)
+///
+/// where rate is such that a 256 x 128 tile of deep K runs at peak * peak_share / units.
+/// Fused attention: launch + flops / (peak * attention_share), or its bytes if longer. Others:
+/// stream_launch per kernel + bytes / (bandwidth * share of the kind); a norm over rows of w
+/// elements has long_share + (norm_share - long_share) / (1 + (w / norm_width)^3).
+///
+/// Shapes:   Operator::gemm; a norm's row length is gemm.k (0 = short).
+/// Ignores:  clocks that sink under power limits; caches (operands are read once).
+/// Requires: a device that supports op.type (peak > 0) for gemm and attention.
+/// Source:   structure after the tile and wave quantisation of NVIDIA's matrix-multiplication
+/// guide;
+///           coefficients: tools/fit_gemm.py, origins in the machine files.
 KernelTime kernel_time(const Operator& op, const Device& device);
 
 }  // namespace orrery

@@ -20,30 +20,60 @@ struct MemoryTier {
   Time latency{0};
 };
 
-/// Coefficients of the kernel time model (docs/models.md); few per device type, fitted to measured
-/// kernels by tools/fit_gemm.py.  FILLED IN by compute_model.h's formula.
+/// Coefficients of the kernel time model (compute_model.h, docs/models): few per device type,
+/// fitted to measured kernels by tools/fit_gemm.py. "Share" is a share of the device's peak rate or
+/// of its memory bandwidth.
 struct KernelCoefficients {
-  double gemm_peak = 0.9;            ///< share of the peak a full wave sustains
-  double gemm_memory = 0.85;         ///< share of memory bandwidth a GEMM's operands stream at
-  Time gemm_launch{2'000'000};       ///< start and drain of one GEMM kernel
-  double k_ramp = 0;                 ///< depth at which the K loop reaches half of its rate
-  double attention_peak = 0.6;       ///< share of the peak of fused attention, forward
-  double attention_backward_peak = 0.5;
-  double elementwise_memory = 0.88;  ///< share of memory bandwidth of streaming kernels
-  double norm_memory = 0.6;
-  double softmax_memory = 0.55;
-  Time stream_launch{2'000'000};     ///< start and drain of one streaming kernel
+  double gemm_peak_share = 0.9;         ///< of peak, by a 256 x 128 tile with deep K
+  double gemm_memory_share = 0.8;       ///< of bandwidth, by a GEMM's operands
+  double gemm_tile_load = 70;           ///< FLOP-equivalents to load one element of a tile's edges
+  double gemm_k_ramp = 170;             ///< elements of K lost to each tile's prologue and epilogue
+  double gemm_wave_quantisation = 0.5;  ///< 1: the last wave costs a full one; 0: only its share
+  Time gemm_launch = 2500_ns;           ///< start and drain of one GEMM kernel
+  Time gemm_split_latency = 2700_ns;    ///< further cost of a split-K reduction
+  double gemm_split_traffic = 0.5;      ///< share of the partial sums that goes through memory
+  double attention_share = 0.6;         ///< of peak, fused attention forward
+  double attention_backward_share = 0.5;
+  double elementwise_share = 0.8;  ///< of bandwidth, streaming kernels
+  double softmax_share = 0.57;
+  double norm_share = 0.86;       ///< rows much shorter than norm_width
+  double norm_long_share = 0.41;  ///< rows much longer, which are read twice
+  double norm_width = 11700;      ///< elements of a row half way between the two
+  Time stream_launch = 2500_ns;   ///< start and drain of one memory-bound kernel
+
+  template <class V>
+  static void fields(V&& visit) {
+    using K = KernelCoefficients;
+    visit("gemm_peak_share", &K::gemm_peak_share, "share of peak of a 256 x 128 tile, deep K");
+    visit("gemm_memory_share", &K::gemm_memory_share, "share of bandwidth of GEMM operands");
+    visit("gemm_tile_load", &K::gemm_tile_load, "FLOP-equivalents to load an edge element");
+    visit("gemm_k_ramp", &K::gemm_k_ramp, "elements of K lost per tile");
+    visit("gemm_wave_quantisation", &K::gemm_wave_quantisation, "cost of a partial last wave");
+    visit("gemm_launch", &K::gemm_launch, "start and drain of a GEMM kernel");
+    visit("gemm_split_latency", &K::gemm_split_latency, "further cost of a split-K reduction");
+    visit("gemm_split_traffic", &K::gemm_split_traffic, "share of partial sums through memory");
+    visit("attention_share", &K::attention_share, "share of peak of fused attention, forward");
+    visit("attention_backward_share", &K::attention_backward_share, "the same, backward");
+    visit("elementwise_share", &K::elementwise_share, "share of bandwidth of streaming kernels");
+    visit("softmax_share", &K::softmax_share, "share of bandwidth of softmax");
+    visit("norm_share", &K::norm_share, "share of bandwidth of norms over short rows");
+    visit("norm_long_share", &K::norm_long_share, "share of bandwidth of norms over long rows");
+    visit("norm_width", &K::norm_width, "row length half way between the two, elements");
+    visit("stream_launch", &K::stream_launch, "start and drain of a memory-bound kernel");
+  }
+
+  friend bool operator==(const KernelCoefficients&, const KernelCoefficients&) = default;
 };
 
 struct Device {
-  std::string name;  ///< "A100-SXM4-80GB"
+  std::string name;                             ///< "A100-SXM4-80GB"
   std::array<FlopRate, kDataTypeCount> peak{};  ///< dense, by DataType; 0 = not supported
-  int units = 1;     ///< streaming multiprocessors, compute units
-  std::vector<MemoryTier> memory;  ///< the first holds parameters and activations
+  int units = 1;                                ///< streaming multiprocessors, compute units
+  std::vector<MemoryTier> memory;               ///< the first holds parameters and activations
   Power power{0};
   KernelCoefficients kernels;
-  /// Share of compute units and of memory bandwidth that a collective running at the same time takes
-  /// from compute kernels.
+  /// Share of compute units and of memory bandwidth that a collective running at the same time
+  /// takes from compute kernels.
   double overlap_units = 0;
   double overlap_memory = 0;
 };

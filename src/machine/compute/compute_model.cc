@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "machine/compute/compute_model.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cmath>
+#include <limits>
+
+namespace orrery {
+namespace {
+
+/// Doubles in SI units: the hot inner part of the model.
+struct Rates {
+  double flops = 0;  ///< FLOP/s of the whole device
+  double units = 1;
+  double bandwidth = 1;  ///< bytes/s
+};
+
+struct Tile {
+  std::int64_t m;
+  std::int64_t n;
+};
+constexpr std::array<Tile, 8> kTiles{
+    {{256, 128}, {128, 256}, {128, 128}, {128, 64}, {64, 128}, {64, 64}, {32, 64}, {16, 64}}};
+constexpr std::int64_t kLeastDepthOfSplit = 128;  // elements of K
+constexpr double kPartialSumBytes = 4;            // fp32
+
+double square(double x) {
+  return x * x;
+}
+
+struct GemmProblem {
+  GemmShape shape;
+  double tiles = 0;
+  double per_k = 0;   ///< seconds of one wave per element of K
+  double memory = 0;  ///< seconds to stream all operands
+};
+
+double split_time(const GemmProblem& problem, std::int64_t split, const Rates& rates,
+                  const KernelCoefficients& c) {
+  const auto s = static_cast<double>(split);
+  const double waves = problem.tiles * s / rates.units;
+  const double full = std::floor(waves);
+  const double partial = waves - full;
+  const double compute = (static_cast<double>(problem.shape.k) / s + c.gemm_k_ramp) * problem.per_k;
+  const double memory = problem.memory / waves;
+  double time = full * std::max(compute, memory);
+  if (partial > 0) {
+    const double q = full > 0 ? c.gemm_wave_quantisation : 1.0;
+    time += std::max(compute * (q + (1 - q) * partial), memory * partial);
+  }
+  if (split > 1) {
+    const double sums = kPartialSumBytes * s * static_cast<double>(problem.shape.batch) *
+                        static_cast<double>(problem.shape.m) * static_cast<double>(problem.shape.n);
+    time += to_seconds(c.gemm_split_latency) + c.gemm_split_traffic * sums / rates.bandwidth;
+  }
+  return time;
+}
+
+double best_split_time(const GemmProblem& problem, const Rates& rates,
+                       const KernelCoefficients& c) {
+  const std::int64_t deepest = std::max<std::int64_t>(1, problem.shape.k / kLeastDepthOfSplit);
+  double best = split_time(problem, 1, rates, c);
+  if (problem.tiles < 4 * rates.units) {
+    for (const std::int64_t split : {2, 3, 4}) {
+      best = std::min(best, split_time(problem, std::min(split, deepest), rates, c));
+    }
+  }
+  if (problem.tiles < rates.units) {
+    const auto filling = static_cast<std::int64_t>(rates.units / problem.tiles);
+    best = std::min(best, split_time(problem, std::min(filling, deepest), rates, c));
+  }
+  return best;
+}
+
+double gemm_seconds(const Operator& op, const Rates& rates, const KernelCoefficients& c) {
+  const GemmShape& s = op.gemm;
+  const auto batch = static_cast<double>(s.batch);
+  const auto m = static_cast<double>(s.m);
+  const auto n = static_cast<double>(s.n);
+  const auto k = static_cast<double>(s.k);
+  if (batch * m * n * k <= 0) {
+    return 0;
+  }
+  constexpr Tile kLargest = kTiles.front();
+  constexpr double kLargestArea = static_cast<double>(kLargest.m * kLargest.n);
+  constexpr double kLargestEdges = static_cast<double>(kLargest.m + kLargest.n);
+  const double unit_rate = rates.flops / rates.units * c.gemm_peak_share *
+                           std::sqrt(1 + square(c.gemm_tile_load * kLargestEdges / kLargestArea));
+  GemmProblem problem{.shape = s};
+  problem.memory = static_cast<double>(size_of(op.type).value()) * batch * (m * k + k * n + m * n) /
+                   (rates.bandwidth * c.gemm_memory_share);
+  double best = std::numeric_limits<double>::infinity();
+  for (const Tile& tile : kTiles) {
+    const auto bm = static_cast<double>(tile.m);
+    const auto bn = static_cast<double>(tile.n);
+    problem.tiles = batch * std::ceil(m / bm) * std::ceil(n / bn);
+    problem.per_k =
+        2 * std::sqrt(square(bm * bn) + square(c.gemm_tile_load * (bm + bn))) / unit_rate;
+    best = std::min(best, best_split_time(problem, rates, c));
+  }
+  return to_seconds(c.gemm_launch) + best;
+}
+
+double attention_seconds(const Operator& op, const Rates& rates, const KernelCoefficients& c) {
+  const double share = op.backward ? c.attention_backward_share : c.attention_share;
+  return to_seconds(c.gemm_launch) +
+         std::max(op.flops.value() / (rates.flops * share),
+                  static_cast<double>(op.bytes.value()) / (rates.bandwidth * c.elementwise_share));
+}
+
+double stream_share(const Operator& op, const KernelCoefficients& c) {
+  if (op.kind == OperatorKind::softmax) {
+    return c.softmax_share;
+  }
+  if (op.kind == OperatorKind::norm) {
+    const double width = static_cast<double>(op.gemm.k) / c.norm_width;
+    return c.norm_long_share + (c.norm_share - c.norm_long_share) / (1 + width * width * width);
+  }
+  return c.elementwise_share;
+}
+
+double seconds(const Operator& op, const Rates& rates, const KernelCoefficients& c) {
+  switch (op.kind) {
+    case OperatorKind::gemm:
+      return gemm_seconds(op, rates, c);
+    case OperatorKind::attention:
+      return attention_seconds(op, rates, c);
+    default:
+      return to_seconds(c.stream_launch) * op.kernels +
+             static_cast<double>(op.bytes.value()) / (rates.bandwidth * stream_share(op, c));
+  }
+}
+
+}  // namespace
+
+KernelTime kernel_time(const Operator& op, const Device& device) {
+  assert(!device.memory.empty() && "a device has memory");
+  Rates rates{.flops = device.peak[static_cast<std::size_t>(op.type)].value(),
+              .units = static_cast<double>(device.units),
+              .bandwidth = device.memory.front().bandwidth.value()};
+  KernelTime time;
+  time.alone = from_seconds(seconds(op, rates, device.kernels));
+  time.overlapped = time.alone;
+  if (device.overlap_units > 0 || device.overlap_memory > 0) {
+    rates.flops *= 1 - device.overlap_units;
+    rates.units = std::max(1.0, std::floor(rates.units * (1 - device.overlap_units)));
+    rates.bandwidth *= 1 - device.overlap_memory;
+    time.overlapped = std::max(time.alone, from_seconds(seconds(op, rates, device.kernels)));
+  }
+  return time;
+}
+
+}  // namespace orrery

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "machine/compute/compute_model.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+namespace orrery {
+namespace {
+
+/// A100-SXM4-80GB with the coefficients of tools/fit_gemm.py.
+Device a100() {
+  Device device;
+  device.peak[static_cast<std::size_t>(DataType::bf16)] = 312_TFLOPs;
+  device.units = 108;
+  device.memory = {{"hbm", 80_GiB, Bandwidth(2039e9), Time(0)}};
+  KernelCoefficients& c = device.kernels;
+  c.gemm_peak_share = 0.935;
+  c.gemm_tile_load = 86;
+  c.gemm_k_ramp = 195;
+  c.gemm_wave_quantisation = 0.95;
+  c.gemm_memory_share = 0.705;
+  c.gemm_launch = 2450_ns;
+  c.gemm_split_latency = 2400_ns;
+  c.gemm_split_traffic = 0.9;
+  return device;
+}
+
+Operator gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch = 1) {
+  Operator op;
+  op.kind = OperatorKind::gemm;
+  op.gemm = {batch, m, n, k};
+  op.flops = flops_of(op.gemm);
+  return op;
+}
+
+double microseconds(Time time) {
+  return to_seconds(time) * 1e6;
+}
+
+TEST(ComputeModel, OneFullWaveByHand) {
+  // 108 tiles of 128 x 128 fill 108 units: m = 128 * 108, n = 128, k = 4096; make tile loads free,
+  // no ramp, no launch: 128*128*2 FLOP per K and unit at 312e12/108 FLOP/s: 4096 * 32768
+  // / 2.8889e12 s.
+  Device device = a100();
+  device.kernels = {};
+  device.kernels.gemm_peak_share = 1;
+  device.kernels.gemm_tile_load = 0;
+  device.kernels.gemm_k_ramp = 0;
+  device.kernels.gemm_launch = 0_ps;
+  device.memory[0].bandwidth = Bandwidth(1e15);  // never the limit
+  EXPECT_NEAR(microseconds(kernel_time(gemm(128 * 108, 128, 4096), device).alone),
+              4096 * 32768 / (312e12 / 108) * 1e6, 1e-3);
+}
+
+TEST(ComputeModel, MatchesTheIndependentReferenceImplementation) {
+  // Worked examples of the Python implementation of the same formula (tools/fit_gemm.py), in us.
+  struct Case {
+    std::int64_t m, n, k, batch;
+    double expected;
+  };
+  for (const Case& c :
+       {Case{1, 4096, 4096, 1, 25.8037}, Case{16, 1024, 1024, 1, 6.5280},
+        Case{100, 777, 333, 1, 4.3654}, Case{1024, 1024, 1024, 1, 19.8969},
+        Case{1024, 4096, 4096, 1, 177.6558}, Case{2048, 3072, 1024, 1, 61.2736},
+        Case{8192, 12288, 12288, 1, 8777.2709}, Case{1024, 51200, 2048, 1, 818.2615},
+        Case{2048, 2048, 128, 192, 1789.0714}, Case{1024, 1024, 64, 16, 33.7886}}) {
+    EXPECT_NEAR(microseconds(kernel_time(gemm(c.m, c.n, c.k, c.batch), a100()).alone), c.expected,
+                2e-4 * c.expected)
+        << c.m << "x" << c.n << "x" << c.k << " batch " << c.batch;
+  }
+}
+
+TEST(ComputeModel, MeasuredA100Gemms) {
+  // LLMCompass (ISCA 2024) figure 5, A100, fp16, n = k = 12288; not used in the fit. Microseconds.
+  struct Case {
+    std::int64_t m;
+    double measured;
+  };
+  for (const Case& c :
+       {Case{512, 611.8}, Case{2048, 2358.6}, Case{8192, 8621.6}, Case{32768, 35440.7}}) {
+    EXPECT_NEAR(microseconds(kernel_time(gemm(c.m, 12288, 12288), a100()).alone), c.measured,
+                0.05 * c.measured);
+  }
+}
+
+TEST(ComputeModel, MemoryBoundKernelStreamsItsBytes) {
+  // 2.039 GB at 0.5 of 2,039 GB/s: 2 ms, and two launches of 2.5 us.
+  Device device = a100();
+  device.kernels.elementwise_share = 0.5;
+  device.kernels.stream_launch = 2500_ns;
+  Operator op;
+  op.bytes = Bytes(2'039'000'000);
+  op.kernels = 2;
+  EXPECT_EQ(kernel_time(op, device).alone, 2_ms + 5_us);
+}
+
+TEST(ComputeModel, LongRowsOfANormAreReadTwice) {
+  // Half way at norm_width: (0.8 + 0.4) / 2 = 0.6 of the bandwidth.
+  Device device = a100();
+  device.kernels.norm_share = 0.8;
+  device.kernels.norm_long_share = 0.4;
+  device.kernels.norm_width = 10000;
+  device.kernels.stream_launch = 0_ps;
+  Operator op;
+  op.kind = OperatorKind::norm;
+  op.gemm.k = 10000;
+  op.bytes = Bytes(2'039'000'000);
+  EXPECT_NEAR(to_seconds(kernel_time(op, device).alone), 1e-3 / 0.6, 1e-9);
+}
+
+TEST(ComputeModel, FusedAttentionRunsAtItsShareOfPeak) {
+  // 312e9 FLOP at half of 312 TFLOP/s: 2 ms; backward at a quarter: 4 ms.
+  Device device = a100();
+  device.kernels.gemm_launch = 0_ps;
+  device.kernels.attention_share = 0.5;
+  device.kernels.attention_backward_share = 0.25;
+  Operator op;
+  op.kind = OperatorKind::attention;
+  op.flops = Flops(312e9);
+  EXPECT_EQ(kernel_time(op, device).alone, 2_ms);
+  op.backward = true;
+  EXPECT_EQ(kernel_time(op, device).alone, 4_ms);
+}
+
+RC_GTEST_PROP(ComputeModel, NeverFasterThanTheRoofline, ()) {
+  const auto m = *rc::gen::inRange<std::int64_t>(1, 20000);
+  const auto n = *rc::gen::inRange<std::int64_t>(1, 20000);
+  const auto k = *rc::gen::inRange<std::int64_t>(1, 20000);
+  const auto batch = *rc::gen::inRange<std::int64_t>(1, 64);
+  const Operator op = gemm(m, n, k, batch);
+  const KernelTime time = kernel_time(op, a100());
+  RC_ASSERT(time.alone >= op.flops / 312_TFLOPs);
+  const double elements = static_cast<double>(batch * (m * k + k * n + m * n));
+  RC_ASSERT(to_seconds(time.alone) >= 2 * elements / 2039e9);
+}
+
+RC_GTEST_PROP(ComputeModel, MonotoneInPeakAndBandwidth, ()) {
+  const Operator op =
+      gemm(*rc::gen::inRange<std::int64_t>(1, 9000), *rc::gen::inRange<std::int64_t>(1, 9000),
+           *rc::gen::inRange<std::int64_t>(1, 9000));
+  Device faster = a100();
+  faster.peak[static_cast<std::size_t>(DataType::bf16)] = 400_TFLOPs;
+  RC_ASSERT(kernel_time(op, faster).alone <= kernel_time(op, a100()).alone);
+  Device wider = a100();
+  wider.memory[0].bandwidth = Bandwidth(3000e9);
+  RC_ASSERT(kernel_time(op, wider).alone <= kernel_time(op, a100()).alone);
+}
+
+RC_GTEST_PROP(ComputeModel, OverlapNeverSpeedsUp, ()) {
+  Device device = a100();
+  device.overlap_units = 0.2;
+  device.overlap_memory = 0.1;
+  const KernelTime time =
+      kernel_time(gemm(*rc::gen::inRange<std::int64_t>(1, 9000), 1024, 1024), device);
+  RC_ASSERT(time.overlapped >= time.alone);
+}
+
+}  // namespace
+}  // namespace orrery

@@ -44,41 +44,60 @@ inline constexpr auto kNames<PositionKind> = std::to_array<Named<PositionKind>>(
 /// Architecture of a decoder-only transformer, from a Hugging Face config.json.
 struct Model {
   std::string name;
-  std::string model_type;  ///< as in config.json: gpt2, llama, ...
-  std::int64_t layers = 0;        ///< L
-  std::int64_t hidden = 0;        ///< H
-  std::int64_t heads = 0;         ///< query heads
-  std::int64_t kv_heads = 0;      ///< key and value heads (GQA); = heads without
-  std::int64_t head_dim = 0;      ///< hidden / heads unless given
-  std::int64_t ffn = 0;           ///< inner width of the MLP
-  std::int64_t vocab = 0;         ///< V, without padding
-  std::int64_t max_positions = 0; ///< rows of the learned position table; default sequence length
+  std::string model_type;          ///< as in config.json: gpt2, llama, ...
+  std::int64_t layers = 0;         ///< L
+  std::int64_t hidden = 0;         ///< H
+  std::int64_t heads = 0;          ///< query heads
+  std::int64_t kv_heads = 0;       ///< key and value heads (GQA); = heads without
+  std::int64_t head_dim = 0;       ///< hidden / heads unless given
+  std::int64_t ffn = 0;            ///< inner width of the MLP
+  std::int64_t vocab = 0;          ///< V, without padding
+  std::int64_t max_positions = 0;  ///< rows of the learned position table; default sequence length
   MlpKind mlp = MlpKind::gelu;
   NormKind norm = NormKind::layer_norm;
   PositionKind position = PositionKind::learned;
-  bool tied_embedding = true;     ///< output projection shares the input embedding
-  bool attention_bias = true;     ///< QKV bias (output projection: attention_output_bias)
+  bool tied_embedding = true;  ///< output projection shares the input embedding
+  bool attention_bias = true;  ///< QKV bias (output projection: attention_output_bias)
   bool attention_output_bias = true;
   bool mlp_bias = true;
-  double dropout = 0;             ///< > 0: dropout kernels and masks after attention and MLP
-  double attention_dropout = 0;   ///< > 0: dropout kernel and mask on the scores
+  double dropout = 0;            ///< > 0: dropout kernels and masks after attention and MLP
+  double attention_dropout = 0;  ///< > 0: dropout kernel and mask on the scores
+  double embedding_dropout = 0;  ///< > 0: dropout kernel and mask on the layers' input
 };
 
-/// Reads config.json of model_type gpt2, gpt_neo-like GPT-3 shapes (model_type "gpt2") and llama
-/// (also mistral without sliding window). Fields that do not change the computation (token ids,
-/// initializer_range, torch_dtype, ...) are known and ignored; any other unknown field, and values
-/// that are not understood, are mistakes naming the field.
+/// Reads config.json of model_type gpt2 (GPT-2 and GPT-3 shapes), llama and mistral. The shape must
+/// be given; only what Hugging Face itself derives (n_inner, head_dim, num_key_value_heads),
+/// dropouts and flags may be missing. Fields that do not change the computation (token ids,
+/// initializer_range, torch_dtype, rope_theta, ...) are known and ignored. Mistakes, all at once
+/// and naming the field: any other unknown field, values that are not understood, shapes that do
+/// not divide, extents outside 1 .. kMax*, more than kMaxParameters, sliding windows shorter than
+/// the model's positions.
 Result<Model> parse_model(const ConfigNode& node, std::string name);
-/// A shipped name ("gpt3-175b") or a path to config.json (or its folder).
+/// A shipped name ("gpt3-175b"), or a path: of a config.json (any name that ends in .json), or,
+/// when it contains '/', of the folder that holds config.json. The model is named after the file,
+/// or after the folder when the file is called config.json.
 Result<Model> load_model(const std::string& name_or_path);
 
-/// Exact parameter counts.
+inline constexpr std::int64_t kMaxLayers = std::int64_t{1} << 16;
+/// Also of heads and head_dim, and of ffn / 8.
+inline constexpr std::int64_t kMaxHidden = std::int64_t{1} << 24;
+inline constexpr std::int64_t kMaxVocab = std::int64_t{1} << 28;
+inline constexpr std::int64_t kMaxPositions = std::int64_t{1} << 27;
+/// 18 bytes each still fit in Bytes.
+inline constexpr std::int64_t kMaxParameters = std::int64_t{1} << 50;
+
+/// The GPT-2 architecture with an MLP of 4H, tied embedding and dropout 0.1, from the numbers that
+/// tables of training runs give. Requires hidden % heads == 0 and extents as in parse_model.
+Model gpt_model(std::string name, std::int64_t layers, std::int64_t hidden, std::int64_t heads,
+                std::int64_t sequence, std::int64_t vocab);
+
+/// Exact parameter counts, with the vocabulary as it is (not padded).
 struct ParameterCount {
   std::int64_t per_layer = 0;
-  std::int64_t embedding = 0;        ///< token table (V x H)
-  std::int64_t position = 0;         ///< position table
+  std::int64_t embedding = 0;  ///< token table (V x H)
+  std::int64_t position = 0;   ///< position table
   std::int64_t final_norm = 0;
-  std::int64_t head = 0;             ///< untied output projection, else 0
+  std::int64_t head = 0;  ///< untied output projection, else 0
   std::int64_t total = 0;
 };
 ParameterCount count_parameters(const Model& model);
@@ -99,28 +118,39 @@ enum class TensorBoundary : std::uint8_t {
   leave,  ///< after it: all-reduce / (SP) reduce-scatter; backward: (SP) all-gather
 };
 
-/// Which recompute mode drops an operator's saved activations and runs its forward again.
-enum class RecomputeGroup : std::uint8_t { never, selective };  // full recompute drops all of a layer
+/// Whether selective recompute drops an operator's saved activations and runs its forward again
+/// (full recompute does with every operator of a layer).
+enum class RecomputeGroup : std::uint8_t { never, selective };
 
 /// One operator of the model for one microbatch of B sequences of S tokens on one device, before
 /// splitting. FLOPs and bytes are those of the whole (t = 1) operator.
+///
+/// FLOPs count matrix work only (GEMMs and attention), as MFU and HFU do; element-wise work is
+/// timed by its bytes. An operator with forward_kernels = 0 has no forward kernel (qkv_split is a
+/// view, embedding_gradient_zero exists in backward only).
+///
+/// Bytes of a GEMM are its operands and result at t = 1; what a split GEMM moves follows from its
+/// split shape (`split` is that of its saved activations). Its backward is two GEMMs of the
+/// forward's FLOPs (gradients of input and weight, or of both inputs) that are NOT in
+/// backward_bytes and backward_kernels, which are 0: bias gradients and the concatenation of dQ,
+/// dK, dV are with the operator that follows the GEMM forward, because they are split like it.
 struct ModelOperator {
   std::string name;
   OperatorKind kind = OperatorKind::elementwise;
-  GemmShape gemm;                         ///< gemm, attention: m = tokens (or S), n = out, k = in
-  GemmSplit gemm_split = GemmSplit::none; ///< column: n/t; row: k/t; heads: batch/t
-  Split split = Split::none;              ///< of bytes, saved activations and non-GEMM FLOPs
+  GemmShape gemm;                          ///< gemm, attention: m = tokens (or S), n = out, k = in
+  GemmSplit gemm_split = GemmSplit::none;  ///< column: n/t; row: k/t; heads: batch/t
+  Split split = Split::none;               ///< of bytes and saved activations
   TensorBoundary boundary = TensorBoundary::none;
   RecomputeGroup recompute = RecomputeGroup::never;
-  Flops forward_flops{0};    ///< really done (causal kernels: half the square)
-  Flops model_flops{0};      ///< as MFU counts: full S^2, GEMMs and logits only; forward
-  Flops backward_flops{0};   ///< really done
-  Bytes forward_bytes{0};    ///< reads + writes of the forward kernel(s)
-  Bytes backward_bytes{0};   ///< of the non-GEMM backward kernel(s)
+  Flops forward_flops{0};   ///< really done (causal kernels: half the square)
+  Flops model_flops{0};     ///< as MFU counts: full S^2, GEMMs and logits only; forward
+  Flops backward_flops{0};  ///< really done
+  Bytes forward_bytes{0};   ///< reads + writes of the forward kernel(s)
+  Bytes backward_bytes{0};  ///< of the non-GEMM backward kernel(s)
   int forward_kernels = 1;
-  int backward_kernels = 1;
-  bool has_weight = false;   ///< GEMM with a weight: backward = input-gradient + weight-gradient GEMM
-  Bytes saved{0};            ///< activations kept for backward, at t = 1
+  int backward_kernels = 1;     ///< of the non-GEMM backward; 0 for a GEMM
+  bool has_weight = false;      ///< backward of the GEMM: input-gradient + weight-gradient GEMM
+  Bytes saved{0};               ///< activations kept for backward, at t = 1
   std::int64_t parameters = 0;  ///< split by t when gemm_split is column/row, else replicated
 };
 
@@ -133,13 +163,44 @@ struct ShapeOptions {
   std::int64_t padded_vocab = 0;  ///< V rounded up for tensor parallelism; 0 = model.vocab
 };
 
-/// One transformer layer; the input embedding; final norm, logits and loss; in forward order.
+/// One transformer layer, in forward order. T = B S tokens, F = ffn, a = heads, d = head_dim:
+///
+///   input_norm, qkv_gemm (enter), qkv_split, [rotary], attention core, proj_gemm (leave),
+///   attention residual, mlp_norm, fc1_gemm (enter), bias_gelu | silu_mul, fc2_gemm (leave),
+///   mlp residual
+///
+///   attention core, unfused: score_gemm (B a of S x S x d), scale_mask_softmax,
+///   [attention_dropout], context_gemm (B a of S x d x S), context_transpose; flash:
+///   flash_attention. This is the selective recompute group. Grouped keys and values are read in
+///   place, never expanded to `heads`.
+///
+/// The residual operators are called {attention,mlp}[_bias][_dropout]_residual by what they do; the
+/// bias is the one of proj_gemm or fc2_gemm (replicated over t). Saved activations of a GPT layer
+/// with dropout in 2-byte types are exactly  B S H (10 + 24/t + 5 a S / (H t))  bytes: 10 in
+/// Split::sequence, the rest in Split::tensor (Korthikanti et al. 2022, eq. 2; eq. 4 with sequence
+/// parallelism). Requires: microbatch, sequence >= 1, microbatch x sequence < 2^40. Byte counts
+/// saturate.
 std::vector<ModelOperator> layer_operators(const Model& model, const ShapeOptions& options);
+
+/// token_embedding (gather from a table split over the vocabulary; leave: sums the ranks' rows),
+/// embedding_gradient_zero (backward clears the table's dense gradient), [position_embedding],
+/// [embedding_dropout].
 std::vector<ModelOperator> embedding_operators(const Model& model, const ShapeOptions& options);
+
+/// final_norm, logits_gemm (enter, vocab-parallel; without parameters when tied), cross_entropy
+/// (in fp32; saves the fp32 probabilities, 4 T V bytes). With t > 1 cross_entropy needs three
+/// all-reduces over tp of T fp32 values each (maximum, predicted logit, sum of exponentials;
+/// Megatron-LM), which the lowering adds: no TensorBoundary stands for them.
 std::vector<ModelOperator> head_operators(const Model& model, const ShapeOptions& options);
 
-/// FLOPs of one step as the published tables count them (Narayanan 2021 eq. 3 without recompute):
-/// 72 B S L H^2 (1 + S/(6H) + V/(12 L H)) for GPT shapes; 3 x the sum of model_flops in general.
-Flops model_flops_per_sequence(const Model& model, std::int64_t sequence);
+/// FLOPs of forward and backward of one sequence as the published tables count them, without
+/// recompute:
+///
+///   3 x sum of model_flops;  for GPT shapes 72 S L H^2 (1 + S/(6H) + V/(12 L H))
+///
+/// V is `padded_vocab`, or model.vocab when 0. Source: Narayanan et al. 2021, appendix (96 with
+/// full recompute instead of 72).
+Flops model_flops_per_sequence(const Model& model, std::int64_t sequence,
+                               std::int64_t padded_vocab = 0);
 
 }  // namespace orrery

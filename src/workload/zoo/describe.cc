@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workload/zoo/describe.h"
+
+#include <fmt/format.h>
+
+namespace orrery {
+namespace {
+
+/// 6738415616 -> "6,738,415,616". Requires value >= 0.
+std::string grouped(std::int64_t value) {
+  std::string text = std::to_string(value);
+  for (std::size_t end = text.size(); end > 3; end -= 3) {
+    text.insert(end - 3, ",");
+  }
+  return text;
+}
+
+std::string line(std::string_view label, std::string_view value) {
+  return fmt::format("  {:<20}{}\n", label, value);
+}
+
+std::string heads_of(const Model& m) {
+  const std::string query = fmt::format("{} of width {}", m.heads, m.head_dim);
+  return m.kv_heads == m.heads ? query
+                               : fmt::format("{}, {} for keys and values", query, m.kv_heads);
+}
+
+std::string dropouts_of(const Model& m) {
+  if (m.dropout == 0 && m.attention_dropout == 0 && m.embedding_dropout == 0) {
+    return "none";
+  }
+  return fmt::format("{} residual, {} attention, {} embedding", m.dropout, m.attention_dropout,
+                     m.embedding_dropout);
+}
+
+std::string shape_of(const Model& m) {
+  const std::string head = m.tied_embedding ? "shares the embedding" : "a matrix of its own";
+  return line("layers", grouped(m.layers)) + line("hidden", grouped(m.hidden)) +
+         line("heads", heads_of(m)) +
+         line("MLP", fmt::format("{}, inner width {}", name_of(m.mlp), grouped(m.ffn))) +
+         line("norm", name_of(m.norm)) +
+         line("positions", fmt::format("{}, {}", name_of(m.position), grouped(m.max_positions))) +
+         line("vocabulary", grouped(m.vocab)) + line("output", head) +
+         line("dropout", dropouts_of(m));
+}
+
+std::string parameter_line(std::string_view label, std::int64_t value, std::string_view note = "") {
+  return value == 0 ? "" : fmt::format("  {:<20}{:>22}{}\n", label, grouped(value), note);
+}
+
+std::string parameters_of(const Model& m) {
+  const ParameterCount count = count_parameters(m);
+  const std::string each = fmt::format("  = {} x {}", grouped(m.layers), grouped(count.per_layer));
+  return "parameters\n" + parameter_line("layers", m.layers * count.per_layer, each) +
+         parameter_line("embedding", count.embedding) +
+         parameter_line("position table", count.position) +
+         parameter_line("final norm", count.final_norm) + parameter_line("output", count.head) +
+         parameter_line("total", count.total);
+}
+
+std::string flops_of_token(const Model& m) {
+  const double step =
+      model_flops_per_sequence(m, m.max_positions).value() / static_cast<double>(m.max_positions);
+  return fmt::format("model FLOPs per token, sequences of {}\n", grouped(m.max_positions)) +
+         line("forward", fmt::format("{:.4g}", step / 3)) +
+         line("forward + backward", fmt::format("{:.4g}", step));
+}
+
+}  // namespace
+
+std::string describe(const Model& model) {
+  return fmt::format("{} ({})\n", model.name, model.model_type) + shape_of(model) +
+         parameters_of(model) + flops_of_token(model);
+}
+
+}  // namespace orrery

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Vocabulary of Hugging Face configurations that does not reach `Model`. Internal to this folder.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+namespace orrery {
+
+/// Fields of any Hugging Face configuration that neither change a shape nor a kernel.
+inline constexpr auto kIgnored = std::to_array<std::string_view>({
+    "_attn_implementation",
+    "_attn_implementation_autoset",
+    "_name_or_path",
+    "architectures",
+    "auto_map",
+    "bad_words_ids",
+    "begin_suppress_tokens",
+    "bos_token_id",
+    "chunk_size_feed_forward",
+    "cross_attention_hidden_size",
+    "decoder_start_token_id",
+    "diversity_penalty",
+    "do_sample",
+    "dtype",
+    "early_stopping",
+    "encoder_no_repeat_ngram_size",
+    "eos_token_id",
+    "exponential_decay_length_penalty",
+    "finetuning_task",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+    "gradient_checkpointing",
+    "id2label",
+    "initializer_range",
+    "is_decoder",
+    "label2id",
+    "length_penalty",
+    "max_length",
+    "min_length",
+    "no_repeat_ngram_size",
+    "num_beam_groups",
+    "num_beams",
+    "num_return_sequences",
+    "output_attentions",
+    "output_hidden_states",
+    "output_scores",
+    "pad_token_id",
+    "prefix",
+    "problem_type",
+    "remove_invalid_values",
+    "repetition_penalty",
+    "return_dict",
+    "return_dict_in_generate",
+    "sep_token_id",
+    "suppress_tokens",
+    "task_specific_params",
+    "temperature",
+    "tf_legacy_loss",
+    "tokenizer_class",
+    "top_k",
+    "top_p",
+    "torch_dtype",
+    "torchscript",
+    "transformers_version",
+    "typical_p",
+    "unk_token_id",
+    "use_bfloat16",
+    "use_cache",
+});
+inline constexpr auto kIgnoredGpt2 = std::to_array<std::string_view>({
+    "layer_norm_epsilon",
+    "scale_attn_by_inverse_layer_idx",
+    "scale_attn_weights",
+    "summary_activation",
+    "summary_first_dropout",
+    "summary_proj_to_labels",
+    "summary_type",
+    "summary_use_proj",
+});
+inline constexpr auto kIgnoredLlama = std::to_array<std::string_view>({
+    "pretraining_tp",
+    "rms_norm_eps",
+    "rope_parameters",
+    "rope_scaling",
+    "rope_theta",
+});
+/// Different formulas of one function; a kernel streams the same bytes for each.
+inline constexpr auto kGelu = std::to_array<std::string_view>({
+    "gelu",
+    "gelu_new",
+    "gelu_fast",
+    "gelu_python",
+    "gelu_pytorch_tanh",
+    "quick_gelu",
+});
+inline constexpr auto kSilu = std::to_array<std::string_view>({"silu", "swish"});
+
+}  // namespace orrery

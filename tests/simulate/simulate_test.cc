@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulate/simulate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "builder.h"
+
+namespace orrery {
+namespace {
+
+using namespace testing;  // NOLINT(google-build-using-namespace): the builders of this test
+
+Timeline run(const Workload& workload, const Machine& machine, const SimulateOptions& options = {}) {
+  auto timeline = simulate(workload, machine, options);
+  EXPECT_TRUE(timeline.has_value()) << timeline.error().to_string();
+  return timeline.value_or(Timeline{});
+}
+
+const RankLayout kAlone{{{Axis::tp, 1}, {Axis::dp, 1}, {Axis::pp, 1}}};
+
+TEST(Simulate, KernelsOfOneStreamFollowOneAnother) {
+  // 2 ms + 3 ms, three times: 15 ms.
+  const Workload workload =
+      workload_of(kAlone, {{compute("a", 2_ms), compute("b", 3_ms, {}, Phase::backward)}}, 3);
+  const Timeline timeline = run(workload, machine_of({dimension(DimensionKind::switched, 1)}));
+  EXPECT_EQ(timeline.step_time, 15_ms);
+  EXPECT_EQ(timeline.breakdown[TimeCategory::forward], 6_ms);
+  EXPECT_EQ(timeline.breakdown[TimeCategory::backward], 9_ms);
+  EXPECT_EQ(timeline.events, 6U);
+}
+
+TEST(Simulate, BlockingAllReduceIsExposed) {
+  // 1 ms, ring all-reduce of 1 MB over 2 ranks at 1 GB/s: 2 * 1/2 MB = 1 ms + 2 steps of 1 us; 1 ms.
+  const Workload workload = workload_of(
+      {{{Axis::tp, 2}, {Axis::dp, 1}, {Axis::pp, 1}}},
+      {{compute("a", 1_ms), collective("reduce", Axis::tp, Bytes(1'000'000), {0}),
+        compute("b", 1_ms, {1})}});
+  const Timeline timeline = run(workload, machine_of({dimension(DimensionKind::switched, 2)}));
+  EXPECT_EQ(timeline.step_time, 3_ms + 2_us);
+  EXPECT_EQ(timeline.breakdown[TimeCategory::tp_exposed], 1_ms + 2_us);
+  EXPECT_EQ(timeline.fold.simulated, 1);
+}
+
+TEST(Simulate, OverlappedAllReduceIsHiddenAndSlowsComputeDown) {
+  // The 1.002 ms all-reduce runs beside a 4 ms kernel that gets 3/4 of the memory bandwidth:
+  // while it runs, 1.002 * 3/4 = 0.7515 ms of work are done; then 3.2485 ms: 4.2505 ms.
+  Machine machine = machine_of({dimension(DimensionKind::switched, 2)});
+  machine.device.overlap_memory = 0.25;
+  const Workload workload =
+      workload_of({{{Axis::tp, 1}, {Axis::dp, 2}, {Axis::pp, 1}}},
+                  {{collective("reduce", Axis::dp, Bytes(1'000'000)), compute("a", 4_ms)}});
+  const Timeline timeline = run(workload, machine);
+  EXPECT_NEAR(to_seconds(timeline.step_time), 4.2505e-3, 1e-9);
+  EXPECT_EQ(timeline.breakdown.hidden[static_cast<std::size_t>(Axis::dp)], 1_ms + 2_us);
+  EXPECT_EQ(timeline.breakdown[TimeCategory::dp_exposed], 0_ps);
+}
+
+TEST(Simulate, PipelineOfTwoStages) {
+  // Stage 0: 1 ms and a send of 1 MB (1 ms + 1 us); stage 1: receive, 1 ms. Two microbatches: stage 1
+  // starts at 2.001, its second message arrives at 3.001 ms (sends follow one another), ends 4.002 ms:
+  // second send starts at 2.001 (the stream is free then), arrives 3.002.
+  const Workload workload = workload_of(
+      {{{Axis::tp, 1}, {Axis::dp, 1}, {Axis::pp, 2}}},
+      {{compute("work", 1_ms), send("out", Channel::forward, Bytes(1'000'000), {0})},
+       {receive("in", Channel::forward), compute("work", 1_ms, {0})}},
+      2);
+  const Timeline timeline = run(workload, machine_of({dimension(DimensionKind::switched, 2)}));
+  EXPECT_EQ(timeline.step_time, 4_ms + 2_us);
+  EXPECT_EQ(timeline.critical_rank, 1);
+  EXPECT_EQ(timeline.breakdown[TimeCategory::forward], 2_ms);
+  // 1 ms before the first message starts is bubble; the rest of the waiting is a message under way.
+  EXPECT_EQ(timeline.breakdown[TimeCategory::bubble], 1_ms);
+  EXPECT_EQ(timeline.breakdown[TimeCategory::pp_exposed], 1_ms + 2_us);
+}
+
+TEST(Simulate, SlowHostStarvesTheDevice) {
+  // Kernels of 1 us, 100 of them in one node, 10 us of host time each: the last is issued at 1000 us
+  // and ends at 1001 us; the device is busy 100 us of it.
+  Node node = compute("a", 1_us);
+  node.operators.assign(100, kernel(1_us));
+  Workload workload = workload_of(kAlone, {{node}});
+  workload.host_dispatch = 10_us;
+  const Timeline timeline = run(workload, machine_of({dimension(DimensionKind::switched, 1)}));
+  EXPECT_EQ(timeline.step_time, 1001_us);
+  EXPECT_EQ(timeline.breakdown[TimeCategory::host], 901_us);
+  EXPECT_EQ(timeline.breakdown[TimeCategory::forward], 100_us);
+}
+
+TEST(Simulate, HostRunsAheadOfASlowDevice) {
+  // 10 kernels of 1 ms: only the first waits for its 10 us of dispatch.
+  Node node = compute("a", 1_ms);
+  node.operators.assign(10, kernel(1_ms));
+  Workload workload = workload_of(kAlone, {{node}}, 2);
+  workload.host_dispatch = 10_us;
+  const Timeline timeline = run(workload, machine_of({dimension(DimensionKind::switched, 1)}));
+  EXPECT_EQ(timeline.step_time, 20_ms + 10_us);
+}
+
+TEST(Simulate, HostSynchronisationExposesEveryDispatch) {
+  // As above, but the host waits for each instance: 10 us before each.
+  Node node = compute("a", 1_ms);
+  node.host_sync = true;
+  Workload workload = workload_of(kAlone, {{node}}, 3);
+  workload.host_dispatch = 10_us;
+  const Timeline timeline = run(workload, machine_of({dimension(DimensionKind::switched, 1)}));
+  EXPECT_EQ(timeline.step_time, 3_ms + 30_us);
+}
+
+TEST(Simulate, TwoAxesOnOneNicShareIt) {
+  // dp pairs (0,1) and pp sends 0 -> 2 both leave through the one port of each device: a 1 MB
+  // all-reduce (1 ms of port time) and a 1 MB send (1 ms) take 2 ms together.
+  Machine machine = machine_of({dimension(DimensionKind::switched, 2), dimension(DimensionKind::switched, 2)});
+  for (NetworkDimension& d : machine.network) {
+    d.latency = Time(0);
+    d.nic = "nic";
+  }
+  const auto step = [&] {
+    return run(workload_of({{{Axis::tp, 1}, {Axis::dp, 2}, {Axis::pp, 2}}},
+                           {{collective("reduce", Axis::dp, Bytes(1'000'000)),
+                             send("out", Channel::forward, Bytes(1'000'000))},
+                            {receive("in", Channel::forward)}}),
+               machine)
+        .step_time;
+  };
+  EXPECT_EQ(step(), 2_ms);
+  machine.network[1].nic = "other";
+  EXPECT_EQ(step(), 1_ms);
+}
+
+TEST(Simulate, BreakdownsOfAllRanksSumToTheStepTime) {
+  const Workload workload = workload_of(
+      {{{Axis::tp, 2}, {Axis::dp, 1}, {Axis::pp, 2}}},
+      {{compute("work", 1_ms), collective("reduce", Axis::tp, 64_KiB, {0}),
+        send("out", Channel::forward, 1_MiB, {1})},
+       {receive("in", Channel::forward), compute("work", 3_ms, {0})}},
+      5);
+  SimulateOptions unfolded;
+  unfolded.fold = false;
+  for (const Timeline& timeline :
+       {run(workload, machine_of({dimension(DimensionKind::switched, 4)})),
+        run(workload, machine_of({dimension(DimensionKind::switched, 4)}), unfolded)}) {
+    for (const Breakdown& breakdown : timeline.by_rank) {
+      Time sum{0};
+      for (const Time part : breakdown.time) {
+        sum += part;
+      }
+      EXPECT_EQ(sum, timeline.step_time);
+    }
+  }
+}
+
+TEST(Simulate, DeadlockNamesWhatWaits) {
+  const Workload workload = workload_of({{{Axis::tp, 1}, {Axis::dp, 1}, {Axis::pp, 2}}},
+                                        {{compute("work", 1_ms)},
+                                         {receive("activations", Channel::forward)}});
+  const auto result = simulate(workload, machine_of({dimension(DimensionKind::switched, 2)}));
+  ASSERT_FALSE(result.has_value());
+  EXPECT_THAT(result.error().mistakes.back().expected,
+              ::testing::HasSubstr("rank 1: pass, microbatch 0: activations on stream receive"));
+}
+
+TEST(Simulate, LayoutMustFillTheMachine) {
+  const auto result = simulate(workload_of(kAlone, {{compute("a", 1_ms)}}),
+                               machine_of({dimension(DimensionKind::switched, 8)}));
+  ASSERT_FALSE(result.has_value());
+}
+
+}  // namespace
+}  // namespace orrery

@@ -11,7 +11,8 @@ namespace {
 
 using namespace testing;  // NOLINT(google-build-using-namespace): the builders of this test
 
-Timeline run(const Workload& workload, const Machine& machine, const SimulateOptions& options = {}) {
+Timeline run(const Workload& workload, const Machine& machine,
+             const SimulateOptions& options = {}) {
   auto timeline = simulate(workload, machine, options);
   EXPECT_TRUE(timeline.has_value()) << timeline.error().to_string();
   return timeline.value_or(Timeline{});
@@ -31,11 +32,12 @@ TEST(Simulate, KernelsOfOneStreamFollowOneAnother) {
 }
 
 TEST(Simulate, BlockingAllReduceIsExposed) {
-  // 1 ms, ring all-reduce of 1 MB over 2 ranks at 1 GB/s: 2 * 1/2 MB = 1 ms + 2 steps of 1 us; 1 ms.
-  const Workload workload = workload_of(
-      {{{Axis::tp, 2}, {Axis::dp, 1}, {Axis::pp, 1}}},
-      {{compute("a", 1_ms), collective("reduce", Axis::tp, Bytes(1'000'000), {0}),
-        compute("b", 1_ms, {1})}});
+  // 1 ms, ring all-reduce of 1 MB over 2 ranks at 1 GB/s: 2 * 1/2 MB = 1 ms + 2 steps of 1 us; 1
+  // ms.
+  const Workload workload =
+      workload_of({{{Axis::tp, 2}, {Axis::dp, 1}, {Axis::pp, 1}}},
+                  {{compute("a", 1_ms), collective("reduce", Axis::tp, Bytes(1'000'000), {0}),
+                    compute("b", 1_ms, {1})}});
   const Timeline timeline = run(workload, machine_of({dimension(DimensionKind::switched, 2)}));
   EXPECT_EQ(timeline.step_time, 3_ms + 2_us);
   EXPECT_EQ(timeline.breakdown[TimeCategory::tp_exposed], 1_ms + 2_us);
@@ -57,14 +59,14 @@ TEST(Simulate, OverlappedAllReduceIsHiddenAndSlowsComputeDown) {
 }
 
 TEST(Simulate, PipelineOfTwoStages) {
-  // Stage 0: 1 ms and a send of 1 MB (1 ms + 1 us); stage 1: receive, 1 ms. Two microbatches: stage 1
-  // starts at 2.001, its second message arrives at 3.001 ms (sends follow one another), ends 4.002 ms:
-  // second send starts at 2.001 (the stream is free then), arrives 3.002.
-  const Workload workload = workload_of(
-      {{{Axis::tp, 1}, {Axis::dp, 1}, {Axis::pp, 2}}},
-      {{compute("work", 1_ms), send("out", Channel::forward, Bytes(1'000'000), {0})},
-       {receive("in", Channel::forward), compute("work", 1_ms, {0})}},
-      2);
+  // Stage 0: 1 ms and a send of 1 MB (1 ms + 1 us); stage 1: receive, 1 ms. Two microbatches: stage
+  // 1 starts at 2.001, its second message arrives at 3.001 ms (sends follow one another),
+  // ends 4.002 ms: second send starts at 2.001 (the stream is free then), arrives 3.002.
+  const Workload workload =
+      workload_of({{{Axis::tp, 1}, {Axis::dp, 1}, {Axis::pp, 2}}},
+                  {{compute("work", 1_ms), send("out", Channel::forward, Bytes(1'000'000), {0})},
+                   {receive("in", Channel::forward), compute("work", 1_ms, {0})}},
+                  2);
   const Timeline timeline = run(workload, machine_of({dimension(DimensionKind::switched, 2)}));
   EXPECT_EQ(timeline.step_time, 4_ms + 2_us);
   EXPECT_EQ(timeline.critical_rank, 1);
@@ -75,8 +77,8 @@ TEST(Simulate, PipelineOfTwoStages) {
 }
 
 TEST(Simulate, SlowHostStarvesTheDevice) {
-  // Kernels of 1 us, 100 of them in one node, 10 us of host time each: the last is issued at 1000 us
-  // and ends at 1001 us; the device is busy 100 us of it.
+  // Kernels of 1 us, 100 of them in one node, 10 us of host time each: the last is issued at 1000
+  // us and ends at 1001 us; the device is busy 100 us of it.
   Node node = compute("a", 1_us);
   node.operators.assign(100, kernel(1_us));
   Workload workload = workload_of(kAlone, {{node}});
@@ -110,7 +112,8 @@ TEST(Simulate, HostSynchronisationExposesEveryDispatch) {
 TEST(Simulate, TwoAxesOnOneNicShareIt) {
   // dp pairs (0,1) and pp sends 0 -> 2 both leave through the one port of each device: a 1 MB
   // all-reduce (1 ms of port time) and a 1 MB send (1 ms) take 2 ms together.
-  Machine machine = machine_of({dimension(DimensionKind::switched, 2), dimension(DimensionKind::switched, 2)});
+  Machine machine =
+      machine_of({dimension(DimensionKind::switched, 2), dimension(DimensionKind::switched, 2)});
   for (NetworkDimension& d : machine.network) {
     d.latency = Time(0);
     d.nic = "nic";
@@ -129,12 +132,12 @@ TEST(Simulate, TwoAxesOnOneNicShareIt) {
 }
 
 TEST(Simulate, BreakdownsOfAllRanksSumToTheStepTime) {
-  const Workload workload = workload_of(
-      {{{Axis::tp, 2}, {Axis::dp, 1}, {Axis::pp, 2}}},
-      {{compute("work", 1_ms), collective("reduce", Axis::tp, 64_KiB, {0}),
-        send("out", Channel::forward, 1_MiB, {1})},
-       {receive("in", Channel::forward), compute("work", 3_ms, {0})}},
-      5);
+  const Workload workload =
+      workload_of({{{Axis::tp, 2}, {Axis::dp, 1}, {Axis::pp, 2}}},
+                  {{compute("work", 1_ms), collective("reduce", Axis::tp, 64_KiB, {0}),
+                    send("out", Channel::forward, 1_MiB, {1})},
+                   {receive("in", Channel::forward), compute("work", 3_ms, {0})}},
+                  5);
   SimulateOptions unfolded;
   unfolded.fold = false;
   for (const Timeline& timeline :
@@ -151,9 +154,9 @@ TEST(Simulate, BreakdownsOfAllRanksSumToTheStepTime) {
 }
 
 TEST(Simulate, DeadlockNamesWhatWaits) {
-  const Workload workload = workload_of({{{Axis::tp, 1}, {Axis::dp, 1}, {Axis::pp, 2}}},
-                                        {{compute("work", 1_ms)},
-                                         {receive("activations", Channel::forward)}});
+  const Workload workload =
+      workload_of({{{Axis::tp, 1}, {Axis::dp, 1}, {Axis::pp, 2}}},
+                  {{compute("work", 1_ms)}, {receive("activations", Channel::forward)}});
   const auto result = simulate(workload, machine_of({dimension(DimensionKind::switched, 2)}));
   ASSERT_FALSE(result.has_value());
   EXPECT_THAT(result.error().mistakes.back().expected,

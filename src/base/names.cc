@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/names.h"
+
+#include <algorithm>
+
+namespace orrery {
+namespace {
+
+/// Edits (insert, delete, replace, swap of neighbours) from one word to the other.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i) {
+    for (std::size_t j = 0; j <= b.size(); ++j) {
+      if (i == 0 || j == 0) {
+        d[i][j] = i + j;
+        continue;
+      }
+      const std::size_t replace = a[i - 1] == b[j - 1] ? 0 : 1;
+      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + replace});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+      }
+    }
+  }
+  return d[a.size()][b.size()];
+}
+
+constexpr std::size_t kLongestName = 64;  // longer words are no misspelt names
+
+}  // namespace
+
+std::string did_you_mean(std::string_view found, const std::vector<std::string>& candidates) {
+  if (found.empty() || found.size() > kLongestName) {
+    return "";
+  }
+  const std::string* best = nullptr;
+  std::size_t least = 0;
+  for (const std::string& candidate : candidates) {
+    const std::size_t distance = edit_distance(found, candidate);
+    const std::size_t allowed =
+        std::max<std::size_t>(1, std::max(found.size(), candidate.size()) / 3);
+    if (distance <= allowed && (best == nullptr || distance < least)) {
+      best = &candidate;
+      least = distance;
+    }
+  }
+  return best == nullptr ? "" : " (did you mean '" + *best + "'?)";
+}
+
+}  // namespace orrery

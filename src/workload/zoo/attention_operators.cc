@@ -29,8 +29,9 @@ ModelOperator core_streaming(std::string name, OperatorKind kind, const Traffic&
 }
 
 /// The fused causal kernel reads the lower triangle only and writes the whole square, forward and
-/// backward (of probabilities and their gradient): 1/2 + 1 and 2/2 + 1 squares. Unfused: scale,
-/// mask and softmax each read and write the square; backward of softmax reads two.
+/// backward (of probabilities and their gradient): 1/2 + 1 and 2/2 + 1 squares (Megatron-LM's
+/// scaled_upper_triang_masked_softmax, which in 2021 took at most 2048 columns: ignored). Unfused:
+/// scale, mask and softmax each read and write the square; backward of softmax reads two.
 ModelOperator softmax(const Shapes& shapes, Bytes square) {
   const Traffic fused{.forward = 3 * square / 2,
                       .forward_kernels = 1,

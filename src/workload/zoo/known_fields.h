@@ -12,7 +12,9 @@ inline constexpr auto kIgnored = std::to_array<std::string_view>({
     "_attn_implementation",
     "_attn_implementation_autoset",
     "_name_or_path",
+    "_num_labels",
     "architectures",
+    "attn_implementation",
     "auto_map",
     "bad_words_ids",
     "begin_suppress_tokens",
@@ -37,13 +39,16 @@ inline constexpr auto kIgnored = std::to_array<std::string_view>({
     "label2id",
     "length_penalty",
     "max_length",
+    "max_new_tokens",
     "min_length",
     "no_repeat_ngram_size",
     "num_beam_groups",
     "num_beams",
+    "num_labels",
     "num_return_sequences",
     "output_attentions",
     "output_hidden_states",
+    "output_past",
     "output_scores",
     "pad_token_id",
     "prefix",
@@ -67,6 +72,7 @@ inline constexpr auto kIgnored = std::to_array<std::string_view>({
     "unk_token_id",
     "use_bfloat16",
     "use_cache",
+    "use_return_dict",
 });
 inline constexpr auto kIgnoredGpt2 = std::to_array<std::string_view>({
     "layer_norm_epsilon",
@@ -79,8 +85,10 @@ inline constexpr auto kIgnoredGpt2 = std::to_array<std::string_view>({
     "summary_use_proj",
 });
 inline constexpr auto kIgnoredLlama = std::to_array<std::string_view>({
+    "is_llama_config",
     "pretraining_tp",
     "rms_norm_eps",
+    "rope_interleaved",
     "rope_parameters",
     "rope_scaling",
     "rope_theta",
@@ -94,6 +102,9 @@ inline constexpr auto kGelu = std::to_array<std::string_view>({
     "gelu_pytorch_tanh",
     "quick_gelu",
 });
-inline constexpr auto kSilu = std::to_array<std::string_view>({"silu", "swish"});
+inline constexpr auto kSilu = std::to_array<std::string_view>({
+    "silu",
+    "swish",
+});
 
 }  // namespace orrery

@@ -170,6 +170,26 @@ TEST(ParseModel, unknown_field_is_a_mistake_with_a_suggestion) {
   only_mistake(with(llama_fields(), "num_local_experts", "8"), "num_local_experts");
 }
 
+TEST(ParseModel, everything_that_transformers_writes_for_gpt2_is_known) {
+  // The fields of stanford-crfm/BioMedLM's published config.json (GPT-2 architecture, 2.7B).
+  const auto m = parse(R"({
+    "_name_or_path": "stanford-crfm/BioMedLM", "activation_function": "gelu_new",
+    "architectures": ["GPT2LMHeadModel"], "attn_pdrop": 0.1, "bos_token_id": 28895,
+    "embd_pdrop": 0.1, "eos_token_id": 28895, "gradient_checkpointing": false,
+    "initializer_range": 0.02, "layer_norm_epsilon": 1e-05, "model_type": "gpt2", "n_ctx": 1024,
+    "n_embd": 2560, "n_head": 20, "n_inner": null, "n_layer": 32, "n_positions": 1024,
+    "pad_token_id": 28895, "reorder_and_upcast_attn": false, "resid_pdrop": 0.1,
+    "scale_attn_by_inverse_layer_idx": true, "scale_attn_weights": true,
+    "summary_activation": null, "summary_first_dropout": 0.1, "summary_proj_to_labels": true,
+    "summary_type": "cls_index", "summary_use_proj": true,
+    "task_specific_params": {"text-generation": {"do_sample": true, "max_length": 50}},
+    "torch_dtype": "float32", "transformers_version": "4.6.0.dev0", "use_cache": false,
+    "vocab_size": 28896})");
+  ASSERT_TRUE(m) << m.error().to_string();
+  // 32 (12 h^2 + 13 h) + (28896 + 1024 + 2) h with h = 2560.
+  EXPECT_EQ(count_parameters(*m).total, 2'594'247'680);
+}
+
 TEST(ParseModel, fields_without_effect_are_ignored_whatever_they_hold) {
   Fields fields = gpt2_fields();
   fields["bos_token_id"] = "50256";

@@ -2,12 +2,13 @@
 # One library target per folder of src/, linked only to lower folders (docs/architecture.md).
 
 # Warnings are errors for g++ only: the set of warnings differs between compilers and versions, and
-# clang builds the fuzz targets. None of them reaches a project that links the installed libraries.
+# clang builds the fuzz targets. -Wrestrict is off: g++ 12 reports it falsely for "text" + std::string
+# when optimising (https://gcc.gnu.org/PR105651). None of them reaches a project that links the installed libraries.
 add_library(orrery_options INTERFACE)
 set_target_properties(orrery_options PROPERTIES EXPORT_NAME options)
 target_compile_features(orrery_options INTERFACE cxx_std_20)
 target_compile_options(orrery_options INTERFACE
-  "$<BUILD_INTERFACE:-Wall;-Wextra;-Wconversion;-Wshadow;$<$<CXX_COMPILER_ID:GNU>:-Werror>>")
+  "$<BUILD_INTERFACE:-Wall;-Wextra;-Wconversion;-Wshadow;$<$<CXX_COMPILER_ID:GNU>:-Werror;-Wno-restrict>>")
 target_include_directories(orrery_options INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/orrery>)
 target_link_libraries(orrery_options INTERFACE tl::expected)

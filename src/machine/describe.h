@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "machine/machine.h"
+
+namespace orrery {
+
+/// Every number of a machine as (dotted field, value with unit), in the order of its file;
+/// dimensions and tiers by name: "network.nvlink.bandwidth".
+std::vector<std::pair<std::string, std::string>> fields_of(const Machine& machine);
+
+/// Origin of a field: that of its longest prefix in Machine::origins, or "".
+std::string origin_of(const Machine& machine, const std::string& field);
+
+/// The table of `orrery show machine`: field, value, origin.
+std::string describe(const Machine& machine);
+
+}  // namespace orrery

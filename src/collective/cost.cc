@@ -41,7 +41,8 @@ struct Request {
 /// more term here.
 struct Part {
   double launch = 0;
-  double latency = 0;
+  double step = 0;  ///< one step
+  double rest = 0;  ///< of the latency, all steps together
   double serialisation = 0;
 };
 Part price_part(const Request& request, const StepCount& count, const NetworkDimension& dimension,
@@ -49,11 +50,19 @@ Part price_part(const Request& request, const StepCount& count, const NetworkDim
   const double per_byte = 1 / (protocol.efficiency * dimension.bandwidth.value());
   const double chunk = own_chunk ? request.size / request.members : 0;
   return {.launch = to_seconds(protocol.launch),
-          .latency = count.steps * to_seconds(protocol.step_latency) +
-                     count.further_messages * to_seconds(dimension.message_overhead) +
-                     count.further_hops * to_seconds(dimension.latency) +
-                     protocol.local_copy * chunk * per_byte,
+          .step = to_seconds(protocol.step_latency),
+          .rest = count.further_messages * to_seconds(dimension.message_overhead) +
+                  count.further_hops * to_seconds(dimension.latency) +
+                  protocol.local_copy * chunk * per_byte,
           .serialisation = count.load * request.size * per_byte};
+}
+
+/// NCCL's own tuning model gives trees 92 % of the bandwidth of rings (src/graph/tuning.cc, 2.19).
+constexpr double kTreeEfficiency = 0.92;
+
+double efficiency_of(Kind kind, Algorithm algorithm) {
+  const bool tree = kind == Kind::all_reduce && algorithm == Algorithm::double_binary_tree;
+  return tree ? kTreeEfficiency : 1;
 }
 
 Protocol default_protocol(const NetworkDimension& dimension) {
@@ -74,7 +83,8 @@ Part price_like(const Request& request, const StepCount& count, const NetworkDim
     if (protocol.name == name) {
       return part;
     }
-    if (const double time = part.launch + part.latency + part.serialisation; time < best_time) {
+    const double time = part.launch + count.steps * part.step + part.rest + part.serialisation;
+    if (time < best_time) {
       best = part;
       best_time = time;
     }
@@ -91,17 +101,21 @@ Priced price_protocol(const Request& request, Algorithm algorithm, const FlatCou
                       const Protocol& protocol) {
   Priced priced{.algorithm = algorithm, .longest = 0};
   double launch = 0;
+  double steps = 0;
+  double slowest_step = 0;
   for (std::size_t i = 0; i < flat.parts; ++i) {
     const NetworkDimension& dimension = dimension_of(request.extents[i], request.machine);
     const bool own_chunk = moves_own_chunk(request.kind, algorithm);
     const Part part = i == 0 ? price_part(request, flat.part[i], dimension, protocol, own_chunk)
                              : price_like(request, flat.part[i], dimension, protocol.name);
     launch = std::max(launch, part.launch);
-    priced.latency += part.latency;
-    priced.serialisation[i] = part.serialisation;
-    priced.longest = std::max(priced.longest, part.serialisation);
+    priced.latency += part.rest + (flat.lockstep ? 0 : flat.part[i].steps * part.step);
+    steps += flat.part[i].steps;
+    slowest_step = std::max(slowest_step, part.step);
+    priced.serialisation[i] = part.serialisation / efficiency_of(request.kind, algorithm);
+    priced.longest = std::max(priced.longest, priced.serialisation[i]);
   }
-  priced.latency += launch;
+  priced.latency += launch + (flat.lockstep ? steps * slowest_step : 0);
   return priced;
 }
 

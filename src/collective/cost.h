@@ -4,6 +4,7 @@
 /// Time of one phase on idle links = latency + max over its ports of serialisation, with
 ///
 ///   serialisation = load * S / (efficiency * bandwidth)
+///                   (trees: efficiency * 0.92, as in NCCL's tuning model)
 ///   latency       = launch + steps * step_latency + further hops and messages + local copy
 ///
 /// S is the buffer as Node::bytes counts it; steps and load come from the algorithm and the kind of

@@ -91,6 +91,7 @@ bool count_flat(CollectiveKind kind, CollectiveAlgorithm algorithm, std::span<co
                 const Machine& machine, FlatCount& flat) {
   assert(extents.size() <= flat.part.size() && "extents_of gives at most kMaxDimensions");
   flat.parts = extents.size();
+  flat.lockstep = algorithm == CollectiveAlgorithm::ring;
   if (extents.size() == 1) {
     const Fabric fabric = fabric_of(extents[0], dimension_of(extents[0], machine));
     const auto count = count_steps(kind, algorithm, extents[0].count, fabric);

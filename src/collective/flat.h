@@ -13,6 +13,7 @@ namespace orrery {
 struct FlatCount {
   std::array<StepCount, kMaxDimensions> part;
   std::size_t parts = 0;
+  bool lockstep = false;  ///< every step takes as long as one of the slowest dimension
 };
 
 /// Counts of one phase over all extents, innermost first. With members c_0 .. c_k in the
@@ -21,8 +22,8 @@ struct FlatCount {
 ///   ring     every ring visits the members of a dimension before it moves on in the next, so that
 ///            of its N edges (c_i - 1) N/Q_(i+1) lie in an inner dimension and N/Q_k in the
 ///            outermost. N/c_k rings, each with an equal share of S, rotate over the members: the
-///            load of a port is that share of edges. The slowest chunk of a pass skips one edge of
-///            the innermost dimension.
+///            load of a port is that share of edges. A member sends step s after step s-1, so the
+///            whole ring moves in lockstep with its slowest edge.
 ///   tree     a chain through the inner dimensions of each outermost coordinate, a double binary
 ///            tree over the coordinates of the outermost; rotated in the same way
 ///   all_to_all (direct, pairwise)  Q_i (c_i - 1) of the N-1 messages of a member leave through

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collective/execute.h"
+
+#include <algorithm>
+#include <cassert>
+#include <functional>
+#include <queue>
+#include <tuple>
+#include <utility>
+
+namespace orrery {
+namespace {
+
+/// A message that wants the `hop`-th link of its route at `when`.
+struct Want {
+  Time when;
+  int message;
+  std::size_t hop;
+  friend bool operator>(const Want& a, const Want& b) {
+    return std::tie(a.when, a.message, a.hop) > std::tie(b.when, b.message, b.hop);
+  }
+};
+
+class Executor {
+ public:
+  Executor(const MessageSchedule& schedule, Bytes size, const Wires& wires)
+      : schedule_(schedule),
+        wires_(wires),
+        block_bytes_(schedule.block_share * static_cast<double>(size.value())),
+        missing_(schedule.messages.size()),
+        unlocks_(schedule.messages.size()),
+        free_(static_cast<std::size_t>(wires.links)) {
+    run_.departure.resize(missing_.size());
+    run_.arrival.resize(missing_.size());
+    for (std::size_t m = 0; m < missing_.size(); ++m) {
+      missing_[m] = schedule.messages[m].after.size();
+      for (const int before : schedule.messages[m].after) {
+        unlocks_[static_cast<std::size_t>(before)].push_back(static_cast<int>(m));
+      }
+      if (missing_[m] == 0) {
+        wants_.push({Time(0), static_cast<int>(m), 0});
+      }
+    }
+  }
+
+  Execution run() {
+    while (!wants_.empty()) {
+      const Want want = wants_.top();
+      wants_.pop();
+      take_link(want);
+    }
+    return std::move(run_);
+  }
+
+ private:
+  /// As soon as the link is free; the first byte asks for the next one a hop later.
+  void take_link(const Want& want) {
+    const auto m = static_cast<std::size_t>(want.message);
+    const Message& message = schedule_.messages[m];
+    const std::vector<int> route = wires_.route(message.sender, message.receiver);
+    assert(want.hop < route.size() && "a message passes at least one link");
+    Time& link = free_[static_cast<std::size_t>(route[want.hop])];
+    const Time start = std::max(link, want.when);
+    const double bytes = static_cast<double>(message.blocks.size()) * block_bytes_;
+    link = start + from_seconds(bytes / wires_.bandwidth.value());
+    if (want.hop == 0) {
+      run_.departure[m] = start;
+    }
+    if (want.hop + 1 < route.size()) {
+      wants_.push({start + wires_.hop_latency, want.message, want.hop + 1});
+    } else {
+      arrive(m, link + wires_.step_latency);
+    }
+  }
+
+  /// What waited only for this may go now or when the last of its others has arrived.
+  void arrive(std::size_t m, Time when) {
+    run_.arrival[m] = when;
+    run_.end = std::max(run_.end, when);
+    for (const int next : unlocks_[m]) {
+      if (--missing_[static_cast<std::size_t>(next)] == 0) {
+        wants_.push({ready(schedule_.messages[static_cast<std::size_t>(next)]), next, 0});
+      }
+    }
+  }
+  Time ready(const Message& message) const {
+    Time latest(0);
+    for (const int before : message.after) {
+      latest = std::max(latest, run_.arrival[static_cast<std::size_t>(before)]);
+    }
+    return latest;
+  }
+
+  const MessageSchedule& schedule_;
+  const Wires& wires_;
+  double block_bytes_;
+  std::vector<std::size_t> missing_;       ///< by message: arrivals that it waits for
+  std::vector<std::vector<int>> unlocks_;  ///< by message: those that wait for it
+  std::vector<Time> free_;                 ///< by link
+  std::priority_queue<Want, std::vector<Want>, std::greater<>> wants_;
+  Execution run_;
+};
+
+}  // namespace
+
+Execution execute(const MessageSchedule& schedule, Bytes size, const Wires& wires) {
+  return Executor(schedule, size, wires).run();
+}
+
+}  // namespace orrery

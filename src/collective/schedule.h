@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Every message of one collective algorithm on p ranks: the reference for the counts of steps.h.
+///
+/// The buffer is cut into blocks; a message carries some of them. Before the collective
+///
+///   all_reduce, reduce_scatter   rank r holds its own contribution to every block
+///   all_gather                   rank r holds block b when owner(b) = r
+///   all_to_all                   rank r holds the blocks r * p ... r * p + p-1, one for each rank
+///   broadcast                    rank 0 holds every block
+///
+/// and after it every rank holds the sum of every block (reduce_scatter: of the blocks it owns),
+/// all blocks (all_gather, broadcast), or the blocks j * p + r of every rank j (all_to_all).
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "collective/cost.h"
+#include "graph/workload.h"
+
+namespace orrery {
+
+struct Message {
+  int sender = 0;
+  int receiver = 0;
+  int step = 0;         ///< of the algorithm; steps of pipelined trees count chunks too
+  bool reduce = false;  ///< the receiver adds the blocks to its own, otherwise replaces them
+  std::vector<int> blocks;
+  /// Messages (indices) that must have arrived before: at the sender, what it passes on; at the
+  /// receiver, what it must have taken before it is ready for this one.
+  std::vector<int> after;
+};
+
+struct MessageSchedule {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  int ranks = 1;
+  int blocks = 1;
+  double block_share = 1;         ///< of the buffer S, as Node::bytes counts it
+  std::vector<Message> messages;  ///< each after all those in its `after`
+
+  int owner(int block) const { return block % ranks; }
+};
+
+/// The schedule, or nothing when the algorithm does not do this kind or number of ranks (as
+/// count_steps). `chunks`: into how many chunks a pipelined algorithm (double_binary_tree, ring
+/// broadcast) cuts each tree's part; others ignore it. Requires ranks >= 2, chunks >= 1.
+std::optional<MessageSchedule> schedule_of(CollectiveKind kind, CollectiveAlgorithm algorithm,
+                                           int ranks, int chunks = 1);
+
+/// Parent of each of `count` nodes in the in-order binary tree rooted at node 0, -1 for the root.
+/// Node r > 0 has the height of its lowest set bit and hangs below the next higher bit; leaves are
+/// the odd nodes. The depth is ceil(log2 count).
+std::vector<int> in_order_tree(int count);
+
+/// The second tree: the first mirrored (even count) or shifted by one (odd), so that no node has
+/// children in both (Sanders, Speck, Traff 2009; the construction is that of NCCL 2.4).
+std::vector<int> second_tree(int count);
+
+}  // namespace orrery

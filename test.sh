@@ -36,9 +36,9 @@ tools/setup.sh test
 step "format: clang-format-16"
 find src tests bench -name '*.h' -o -name '*.cc' | xargs clang-format-16 --dry-run --Werror
 
-step "layers and licence headers"
+step "layers; licence lines, lengths and folder pages"
 python3 -B tools/check_layers.py .
-python3 -B tools/check_spdx.py .
+python3 -B tools/check_tree.py .
 
 step "release: build, unit, property, tool and validation tests"
 build_and_test release

@@ -20,12 +20,12 @@ expect "$work/prefix/share/orrery/configs/machines"
 # Away from the source tree the shipped names come from PREFIX/share/orrery/configs.
 cd "$work"
 "$work/prefix/bin/orrery" --version
-"$work/prefix/bin/orrery" show machine dgx-a100-80g >"$work/machine.yaml"
-grep --quiet '80 GB' "$work/machine.yaml"
+"$work/prefix/bin/orrery" show machine dgx-a100-80g >"$work/shown"
+grep --quiet 'A100' "$work/shown"
 
 cmake -G Ninja -S "$here" -B "$work/consumer" -DCMAKE_PREFIX_PATH="$work/prefix" --log-level=NOTICE >/dev/null
 cmake --build "$work/consumer" >/dev/null
-"$work/consumer/consumer" "$work/machine.yaml"
+"$work/consumer/consumer" "$work/prefix/share/orrery/configs/machines/dgx-a100-80g.yaml"
 
 cd "$build"
 cpack --config CPackConfig.cmake >/dev/null

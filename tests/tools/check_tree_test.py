@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Laws of tools/check_tree.py, each on a small tree with one mistake."""
+import contextlib
+import importlib.util
+import io
+import pathlib
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+_spec = importlib.util.spec_from_file_location("check_tree", ROOT / "tools/check_tree.py")
+check_tree = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(check_tree)
+
+LICENCE = "SPDX-License-Identifier: Apache-2.0\n"
+
+
+class CheckTree(unittest.TestCase):
+    def check(self, files: dict[str, str]) -> tuple[int, str]:
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in files.items():
+                path = pathlib.Path(folder, name)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+            output = io.StringIO()
+            with contextlib.redirect_stdout(output):
+                code = check_tree.main(pathlib.Path(folder))
+            return code, output.getvalue()
+
+    def refuses(self, files: dict[str, str], message: str):
+        code, output = self.check(files)
+        self.assertEqual(code, 1, output)
+        self.assertIn(message, output)
+
+    def test_the_licence_may_follow_a_hash_bang(self):
+        code, output = self.check({"src/a/b.cc": "// " + LICENCE, "tools/x.sh": "#!/bin/sh\n# " + LICENCE})
+        self.assertEqual((code, output), (0, ""))
+
+    def test_a_source_without_the_licence_is_named(self):
+        for name in ("tests/a/b.h", "tests/CMakeLists.txt", "setup.sh"):
+            self.refuses({name: "text\n", "src/good.cc": "// " + LICENCE}, f"{name}:1: expected")
+
+    def test_400_lines_pass_and_401_do_not(self):
+        first = "// " + LICENCE
+        self.assertEqual(self.check({"src/a/b.cc": first + "\n" * 399})[0], 0)
+        self.refuses({"src/a/b.cc": first + "\n" * 400}, "b.cc:401: found 401 lines")
+
+    def test_a_folder_with_headers_needs_a_readme(self):
+        header = {"src/a/b.h": "// " + LICENCE}
+        self.assertEqual(self.check({**header, "src/a/README.md": "a"})[0], 0)
+        self.refuses(header, "expected a README.md")
+
+    def test_a_tree_without_sources_is_refused(self):
+        self.assertEqual(self.check({"README.md": "text"})[0], 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

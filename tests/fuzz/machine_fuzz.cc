@@ -17,20 +17,21 @@ std::int64_t device_count(const orrery::Machine& machine) {
 
 // NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  using namespace orrery;
-  return fuzz::with_node(bytes, size, ConfigSyntax::yaml, [](const ConfigNode& node) {
-    const auto machine = parse_machine(node);
-    if (!machine) {
-      fuzz::hold_error(machine.error());
-      return;
-    }
-    for (const std::int64_t devices : {1, 8, 24, 1024}) {
-      const auto sized = with_devices(*machine, devices);
-      if (sized) {
-        fuzz::hold(device_count(*sized) == devices, "a fitted machine has the devices asked for");
-      } else {
-        fuzz::hold_error(sized.error());
-      }
-    }
-  });
+  return orrery::fuzz::with_node(
+      bytes, size, orrery::ConfigSyntax::yaml, [](const orrery::ConfigNode& node) {
+        const auto machine = orrery::parse_machine(node);
+        if (!machine) {
+          orrery::fuzz::hold_error(machine.error());
+          return;
+        }
+        for (const std::int64_t devices : {1, 8, 24, 1024}) {
+          const auto sized = orrery::with_devices(*machine, devices);
+          if (sized) {
+            orrery::fuzz::hold(device_count(*sized) == devices,
+                               "a fitted machine has the devices asked for");
+          } else {
+            orrery::fuzz::hold_error(sized.error());
+          }
+        }
+      });
 }

@@ -24,16 +24,16 @@ orrery::Model gpt2() {
 
 // NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  using namespace orrery;
-  return fuzz::with_node(bytes, size, ConfigSyntax::yaml, [](const ConfigNode& node) {
-    const auto plan = parse_plan(node);
-    if (!plan) {
-      fuzz::hold_error(plan.error());
-      return;
-    }
-    const auto again = parse_plan(fuzz::own_node(to_yaml(*plan)));
-    fuzz::hold(again.has_value() && *again == *plan, "a plan survives being written");
-    const auto fits = check(*plan, gpt2());
-    fuzz::hold(fits.has_value() || !fits.error().empty(), "a refused plan says why");
-  });
+  return orrery::fuzz::with_node(
+      bytes, size, orrery::ConfigSyntax::yaml, [](const orrery::ConfigNode& node) {
+        const auto plan = orrery::parse_plan(node);
+        if (!plan) {
+          orrery::fuzz::hold_error(plan.error());
+          return;
+        }
+        const auto again = orrery::parse_plan(orrery::fuzz::own_node(orrery::to_yaml(*plan)));
+        orrery::fuzz::hold(again.has_value() && *again == *plan, "a plan survives being written");
+        const auto fits = orrery::check(*plan, gpt2());
+        orrery::fuzz::hold(fits.has_value() || !fits.error().empty(), "a refused plan says why");
+      });
 }

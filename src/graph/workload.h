@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The execution graph: what every rank does in one run, as plain values.
 ///
-/// A `Program` (one per role, not per rank) is a set of small DAG `Template`s. A `Source` says which
-/// template a role issues as its i-th instance; instances exist only while they run. Nodes of a
-/// template are listed in issue order; each goes to one in-order stream of its rank and starts when
-/// it is the oldest unfinished node of its stream and all its dependencies have completed.
+/// A `Program` (one per role, not per rank) is a set of small DAG `Template`s. A `Source` says
+/// which template a role issues as its i-th instance; instances exist only while they run. Nodes of
+/// a template are listed in issue order; each goes to one in-order stream of its rank and starts
+/// when it is the oldest unfinished node of its stream and all its dependencies have completed.
 ///
 ///   Workload = ranks in a mixed-radix layout of parallel axes
 ///            + role of each rank (its coordinate on the pp axis)
@@ -49,7 +49,11 @@ inline constexpr auto kNames<Phase> = std::to_array<Named<Phase>>({
 });
 
 enum class CollectiveKind : std::uint8_t {
-  all_reduce, all_gather, reduce_scatter, all_to_all, broadcast
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  all_to_all,
+  broadcast
 };
 template <>
 inline constexpr auto kNames<CollectiveKind> = std::to_array<Named<CollectiveKind>>({
@@ -60,8 +64,8 @@ inline constexpr auto kNames<CollectiveKind> = std::to_array<Named<CollectiveKin
     {CollectiveKind::broadcast, "broadcast", "every rank ends with the root's buffer"},
 });
 
-/// Every rank has these in-order streams. Compute nodes run on `compute`; a collective or send on the
-/// stream of its communicator, as with one NCCL communicator per axis; `receive` only waits.
+/// Every rank has these in-order streams. Compute nodes run on `compute`; a collective or send on
+/// the stream of its communicator, as with one NCCL communicator per axis; `receive` only waits.
 enum class Stream : std::uint8_t { compute, tp, dp, pp, embedding, receive };
 inline constexpr int kStreamCount = 6;
 template <>
@@ -115,7 +119,8 @@ struct Node {
   Bytes bytes{0};
   Channel channel = Channel::forward;  ///< of send, receive
   bool host_sync = false;  ///< the host waits for this node before it issues further kernels
-  std::vector<int> after;  ///< nodes of this template that must be complete; all earlier in the list
+  std::vector<int>
+      after;  ///< nodes of this template that must be complete; all earlier in the list
 };
 
 struct Template {

@@ -15,9 +15,9 @@
 namespace orrery {
 
 struct LowerOptions {
-  std::set<std::string> skip;  ///< names of passes to leave out
+  std::set<std::string> skip{};  ///< names of passes to leave out
   /// Called after each pass with its name and the workload it made.
-  std::function<void(const std::string& pass, const Workload&)> observe;
+  std::function<void(const std::string& pass, const Workload&)> observe{};
 };
 
 /// Lowers a checked plan. Runs every pass of kPasses in order and verify() after the last and, with

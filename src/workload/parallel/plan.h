@@ -49,30 +49,31 @@ struct Plan {
   std::int64_t dp = 1;
   bool sequence_parallel = false;
   Schedule schedule = Schedule::one_f_one_b;
-  std::int64_t chunks = 1;             ///< v, model chunks per device (interleaved)
-  std::int64_t microbatch = 1;         ///< sequences
-  std::int64_t global_batch = 1;       ///< sequences
-  std::int64_t sequence = 0;           ///< tokens; 0 = the model's max_positions
-  std::int64_t zero = 0;               ///< ZeRO stage 0-3
+  std::int64_t chunks = 1;        ///< v, model chunks per device (interleaved)
+  std::int64_t microbatch = 1;    ///< sequences
+  std::int64_t global_batch = 1;  ///< sequences
+  std::int64_t sequence = 0;      ///< tokens; 0 = the model's max_positions
+  std::int64_t zero = 0;          ///< ZeRO stage 0-3
   Recompute recompute = Recompute::none;
   AxisOrder order = AxisOrder::tp_dp_pp;
-  std::string stage_layers;            ///< "12,13,13,10": layers per stage (chunks in model order); "" = even
+  std::string
+      stage_layers{};  ///< "12,13,13,10": layers per stage (chunks in model order); "" = even
   PipelineSend pipeline_send = PipelineSend::whole;
-  bool overlap_p2p = false;            ///< compute does not wait for its own sends
-  bool overlap_grad_reduce = false;    ///< gradient buckets reduce during the last backward
-  bool overlap_param_gather = false;   ///< ZeRO parameter gathers overlap with compute
-  Bytes bucket{0};                     ///< gradient bucket size; 0 = one per layer
+  bool overlap_p2p = false;           ///< compute does not wait for its own sends
+  bool overlap_grad_reduce = false;   ///< gradient buckets reduce during the last backward
+  bool overlap_param_gather = false;  ///< ZeRO parameter gathers overlap with compute
+  Bytes bucket{0};  ///< gradient bucket size; 0 = one per layer with overlap, else one buffer
   DataType compute_type = DataType::bf16;
   DataType grad_type = DataType::fp32;         ///< gradient accumulation buffer
   DataType grad_reduce_type = DataType::fp32;  ///< on the wire
-  bool fused_grad_accumulation = false;  ///< weight-gradient GEMM adds into the buffer itself
+  bool fused_grad_accumulation = false;        ///< weight-gradient GEMM adds into the buffer itself
   AttentionKernel attention = AttentionKernel::unfused;
   bool fused_kernels = true;
   CollectiveAlgorithm tp_algorithm = CollectiveAlgorithm::automatic;
   CollectiveAlgorithm dp_algorithm = CollectiveAlgorithm::automatic;
-  std::int64_t vocab_multiple = 128;   ///< the vocabulary is padded to a multiple of this x tp
-  Time host_dispatch{0};               ///< host time to issue one kernel
-  bool p2p_host_sync = false;          ///< the host waits for pipeline messages (Megatron before 2023)
+  std::int64_t vocab_multiple = 128;  ///< the vocabulary is padded to a multiple of this x tp
+  Time host_dispatch{0};              ///< host time to issue one kernel
+  bool p2p_host_sync = false;  ///< the host waits for pipeline messages (Megatron before 2023)
 
   template <class V>
   static void fields(V&& visit) {
@@ -93,7 +94,7 @@ struct Plan {
     visit("overlap_p2p", &Plan::overlap_p2p, "compute does not wait for its own sends");
     visit("overlap_grad_reduce", &Plan::overlap_grad_reduce, "reduce gradients during backward");
     visit("overlap_param_gather", &Plan::overlap_param_gather, "gather ZeRO parameters ahead");
-    visit("bucket", &Plan::bucket, "gradient bucket size; 0 = one bucket per layer");
+    visit("bucket", &Plan::bucket, "gradient bucket size; 0 = per layer when overlapped, else one");
     visit("compute_type", &Plan::compute_type, "data type of parameters and activations");
     visit("grad_type", &Plan::grad_type, "data type of the gradient accumulation buffer");
     visit("grad_reduce_type", &Plan::grad_reduce_type, "data type of gradients on the network");

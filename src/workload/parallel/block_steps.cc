@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workload/parallel/block_steps.h"
+
+#include "workload/parallel/shard.h"
+
+namespace orrery {
+namespace {
+
+Operator gemm_operator(std::string name, const GemmShape& shape, DataType type) {
+  return {.name = std::move(name),
+          .kind = OperatorKind::gemm,
+          .type = type,
+          .gemm = shape,
+          .flops = flops_of(shape),
+          .bytes = gemm_bytes(shape, type)};
+}
+
+Operator forward_operator(const ModelOperator& op, DataType type) {
+  if (op.kind == OperatorKind::gemm) {
+    return gemm_operator(op.name, op.gemm, type);
+  }
+  return {.name = op.name,
+          .kind = op.kind,
+          .type = type,
+          .gemm = op.gemm,
+          .flops = op.forward_flops,
+          .bytes = op.forward_bytes,
+          .kernels = op.forward_kernels};
+}
+
+Operator backward_operator(const ModelOperator& op, DataType type) {
+  return {.name = op.name + "_backward",
+          .kind = op.kind,
+          .type = type,
+          .gemm = op.gemm,
+          .flops = op.backward_flops,
+          .bytes = op.backward_bytes,
+          .kernels = op.backward_kernels};
+}
+
+class BlockBuilder {
+ public:
+  explicit BlockBuilder(const Plan& plan) : plan_(plan) {}
+
+  void forward(const ModelOperator& op, int source) {
+    if (op.kind == OperatorKind::gemm || op.forward_kernels > 0) {
+      push(steps_.forward, forward_operator(op, plan_.compute_type), Phase::forward, Part::forward,
+           source);
+    }
+  }
+
+  void backward(const ModelOperator& op, int source) {
+    if (op.kind == OperatorKind::gemm) {
+      gemm_backward(op, source);
+    }
+    if (op.backward_kernels > 0) {
+      backward_step(backward_operator(op, plan_.compute_type), Part::input_gradient, source);
+    }
+    accumulate(op, source);
+  }
+
+  BlockSteps finish() { return std::move(steps_); }
+
+ private:
+  void gemm_backward(const ModelOperator& op, int source) {
+    const GemmShape& s = op.gemm;
+    const GemmShape left{.batch = s.batch, .m = s.m, .n = s.k, .k = s.n};
+    const GemmShape right{.batch = s.batch, .m = s.k, .n = s.n, .k = s.m};
+    const char* left_name = op.has_weight ? "_input_gradient" : "_left_gradient";
+    const char* right_name = op.has_weight ? "_weight_gradient" : "_right_gradient";
+    backward_step(gemm_operator(op.name + left_name, left, plan_.compute_type),
+                  Part::input_gradient, source);
+    backward_step(gemm_operator(op.name + right_name, right, plan_.compute_type),
+                  op.has_weight ? Part::weight_gradient : Part::other, source);
+    if (op.has_weight) {  // nothing later reads it; the gradient that flows is the input's
+      steps_.backward.back().reads = Value::none;
+      steps_.backward.back().writes = Value::none;
+    }
+  }
+
+  void accumulate(const ModelOperator& op, int source) {
+    const std::int64_t fused = plan_.fused_grad_accumulation ? weight_elements(op) : 0;
+    // A tied head has no parameters of its own but does have a weight gradient.
+    const std::int64_t elements = std::max(op.parameters, weight_elements(op)) - fused;
+    if (elements <= 0) {
+      return;
+    }
+    const Bytes buffer = size_of(plan_.grad_type) * elements;
+    backward_step({.name = op.name + "_accumulate",
+                   .kind = OperatorKind::elementwise,
+                   .type = plan_.grad_type,
+                   .gemm = {},
+                   .bytes = size_of(plan_.compute_type) * elements + 2 * buffer},
+                  Part::accumulate, source);
+    steps_.backward.back().reads = Value::none;
+    steps_.backward.back().writes = Value::none;
+  }
+
+  void backward_step(Operator op, Part part, int source) {
+    push(steps_.backward, std::move(op), Phase::backward, part, source);
+  }
+
+  static void push(std::vector<Step>& steps, Operator op, Phase phase, Part part, int source) {
+    Step step = compute_step(std::move(op), phase);
+    step.part = part;
+    step.source = source;
+    steps.push_back(std::move(step));
+  }
+
+  const Plan& plan_;
+  BlockSteps steps_;
+};
+
+}  // namespace
+
+BlockSteps block_steps(const std::vector<ModelOperator>& operators, const Plan& plan) {
+  BlockBuilder builder(plan);
+  const int count = static_cast<int>(operators.size());
+  for (int i = 0; i < count; ++i) {
+    builder.forward(operators[static_cast<std::size_t>(i)], i);
+  }
+  for (int i = count - 1; i >= 0; --i) {
+    builder.backward(operators[static_cast<std::size_t>(i)], i);
+  }
+  return builder.finish();
+}
+
+}  // namespace orrery

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Operators of a block -> its compute steps, forward and backward.
+///
+///   GEMM with a weight, C[m,n] = A[m,k] W[k,n]:
+///     input gradient  dA[m,k] = dC[m,n] W^T        weight gradient  dW[k,n] = A^T dC
+///     then the gradient is added to the accumulation buffer: reads the gradient in the compute
+///     type, reads and writes the buffer, unless the GEMM does so itself (fused_grad_accumulation)
+///   GEMM of two activations: the gradients of both, [m,n]x[n,k] and [k,m]x[m,n]
+///   anything else: one step with the operator's backward FLOPs and bytes
+///
+/// Gradients of other parameters (norms, biases, embeddings) are accumulated by a streaming step of
+/// their own size; the embedding's gradient is dense, as in PyTorch without sparse gradients, so
+/// its accumulation touches the whole local table in every microbatch. Bias gradients are part of
+/// the backward bytes of the operators that add the bias.
+#pragma once
+
+#include <vector>
+
+#include "workload/parallel/draft.h"
+
+namespace orrery {
+
+BlockSteps block_steps(const std::vector<ModelOperator>& operators, const Plan& plan);
+
+}  // namespace orrery

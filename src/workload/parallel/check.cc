@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Every reason why a plan cannot run a model.
+#include <fmt/format.h>
+
+#include "workload/parallel/lower.h"
+#include "workload/parallel/plan.h"
+#include "workload/parallel/shard.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::int64_t kMostDegree = std::int64_t{1} << 20;
+constexpr std::int64_t kMostDevices = std::int64_t{1} << 24;
+constexpr std::int64_t kMostSequences = std::int64_t{1} << 30;
+constexpr std::int64_t kMostTokens = std::int64_t{1} << 31;  // of one microbatch
+constexpr std::int64_t kMostParts = 4096;                    // stages x chunks
+
+class Checker {
+ public:
+  Checker(const Plan& plan, const Model& model) : plan_(plan), model_(model) {}
+
+  Result<void> run() {
+    ranges();
+    if (error_.empty()) {  // the rest divides and multiplies
+      tensor();
+      pipeline();
+      batch();
+      zero();
+      sequence();
+    }
+    if (!error_.empty()) {
+      return fail(std::move(error_));
+    }
+    return {};
+  }
+
+ private:
+  template <class T>
+  void require(bool ok, std::string_view field, const T& found, std::string expected) {
+    if (!ok) {
+      error_.add({{}, std::string(field), fmt::format("{}", found), std::move(expected)});
+    }
+  }
+  void in_range(std::string_view field, std::int64_t value, std::int64_t least, std::int64_t most) {
+    require(value >= least && value <= most, field, value,
+            fmt::format("a number from {} to {}", least, most));
+  }
+
+  void ranges() {
+    in_range("tp", plan_.tp, 1, kMostDegree);
+    in_range("pp", plan_.pp, 1, kMostDegree);
+    in_range("dp", plan_.dp, 1, kMostDegree);
+    in_range("chunks", plan_.chunks, 1, kMostDegree);
+    in_range("microbatch", plan_.microbatch, 1, kMostDegree);
+    in_range("global_batch", plan_.global_batch, 1, kMostSequences);
+    in_range("sequence", plan_.sequence, 0, kMostSequences);
+    in_range("zero", plan_.zero, 0, 3);
+    in_range("vocab_multiple", plan_.vocab_multiple, 1, kMostDegree);
+    require(plan_.bucket >= Bytes(0), "bucket", plan_.bucket.value(), "a size, or 0");
+    require(plan_.host_dispatch >= Time(0) && plan_.host_dispatch <= 1_s, "host_dispatch",
+            to_seconds(plan_.host_dispatch), "a time from 0 to 1 s");
+    if (!error_.empty()) {
+      return;
+    }
+    const Bytes devices = Bytes(plan_.tp) * plan_.pp * plan_.dp;  // saturates
+    require(devices.value() <= kMostDevices, "tp x pp x dp", devices.value(),
+            fmt::format("at most {} devices", kMostDevices));
+    require(plan_.pp * plan_.chunks <= kMostParts, "pp x chunks", plan_.pp * plan_.chunks,
+            fmt::format("at most {} parts of the model", kMostParts));
+  }
+
+  void tensor() {
+    require(model_.heads % plan_.tp == 0, "tp", plan_.tp,
+            fmt::format("a divisor of the {} attention heads", model_.heads));
+    require(model_.kv_heads % plan_.tp == 0, "tp", plan_.tp,
+            fmt::format("a divisor of the {} key-value heads (heads are not replicated)",
+                        model_.kv_heads));
+    require(model_.ffn % plan_.tp == 0, "tp", plan_.tp,
+            fmt::format("a divisor of the MLP's width {}", model_.ffn));
+    require(!plan_.sequence_parallel || plan_.tp > 1, "sequence_parallel", true,
+            "tp of 2 or more: it splits over the tensor-parallel ranks");
+  }
+
+  void pipeline() {
+    const bool interleaved = plan_.schedule == Schedule::interleaved;
+    require(interleaved || plan_.chunks == 1, "chunks", plan_.chunks, "1, or schedule interleaved");
+    require(!interleaved || plan_.chunks > 1, "chunks", plan_.chunks,
+            "2 or more with schedule interleaved");
+    require(!interleaved || plan_.pp > 1, "pp", plan_.pp, "2 or more with schedule interleaved");
+    if (auto layers = split_layers(model_, plan_); !layers) {
+      error_.add(std::move(layers.error()));
+    }
+  }
+
+  void batch() {
+    const std::int64_t together = plan_.dp * plan_.microbatch;
+    require(plan_.global_batch % together == 0, "global_batch", plan_.global_batch,
+            fmt::format("a multiple of dp x microbatch = {}", together));
+    if (plan_.global_batch % together == 0 && plan_.schedule == Schedule::interleaved) {
+      require(plan_.microbatches() % plan_.pp == 0, "global_batch", plan_.global_batch,
+              fmt::format("microbatches per replica (here {}) in a multiple of pp = {}: the "
+                          "interleaved schedule takes them in groups of pp",
+                          plan_.microbatches(), plan_.pp));
+    }
+  }
+
+  void zero() {
+    require(
+        plan_.zero < 2 || plan_.pp == 1, "zero", plan_.zero,
+        "0 or 1 with pp > 1: sharded gradients would be reduced, and with 3 parameters gathered, "
+        "for every microbatch of every stage (DeepSpeed refuses it too)");
+    require(!plan_.overlap_param_gather || plan_.zero >= 1, "overlap_param_gather", true,
+            "zero of 1 or more: whole parameters are not gathered");
+  }
+
+  void sequence() {
+    const std::int64_t tokens = sequence_of(model_, plan_);
+    require(tokens >= 1, "sequence", plan_.sequence,
+            "a sequence length: the model does not state one");
+    if (model_.position == PositionKind::learned) {
+      require(
+          tokens <= model_.max_positions, "sequence", tokens,
+          fmt::format("at most {}, the rows of the model's position table", model_.max_positions));
+    }
+    require(!plan_.sequence_parallel || tokens % plan_.tp == 0, "sequence", tokens,
+            fmt::format("a multiple of tp = {} for sequence_parallel", plan_.tp));
+    require(tokens <= kMostTokens / plan_.microbatch, "microbatch", plan_.microbatch,
+            fmt::format("at most {} tokens per microbatch", kMostTokens));
+  }
+
+  const Plan& plan_;
+  const Model& model_;
+  Error error_;
+};
+
+}  // namespace
+
+Result<void> check(const Plan& plan, const Model& model) {
+  return Checker(plan, model).run();
+}
+
+}  // namespace orrery

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workload/parallel/draft.h"
+
+#include "workload/parallel/shard.h"
+
+namespace orrery {
+
+Step collective_step(Axis axis, CollectiveKind kind, Bytes bytes, Phase phase) {
+  Step step;
+  step.node.kind = Node::Kind::collective;
+  step.node.stream = stream_of(axis);
+  step.node.phase = phase;
+  step.node.name = std::string(name_of(axis)) + "_" + std::string(name_of(kind));
+  step.node.axis = axis;
+  step.node.collective = kind;
+  step.node.bytes = bytes;
+  step.reads = Value::flow;
+  step.writes = Value::flow;
+  return step;
+}
+
+Step compute_step(Operator op, Phase phase) {
+  Step step;
+  step.node.kind = Node::Kind::compute;
+  step.node.stream = Stream::compute;
+  step.node.phase = phase;
+  step.node.name = op.name;
+  step.node.operators.push_back(std::move(op));
+  step.reads = Value::flow;
+  step.writes = Value::flow;
+  return step;
+}
+
+Step wait_step(std::string name, Value reads, Phase phase) {
+  Step step;
+  step.node.kind = Node::Kind::wait;
+  step.node.stream = Stream::compute;
+  step.node.phase = phase;
+  step.node.name = std::move(name);
+  step.reads = reads;
+  return step;
+}
+
+std::int64_t block_parameters(const Draft& draft, const Context& context, BlockKind kind) {
+  const bool copy = kind == BlockKind::head && context.model.tied_embedding && context.plan.pp > 1;
+  std::int64_t sum = 0;
+  for (const ModelOperator& op : draft.operators[index_of(kind)]) {
+    sum += op.parameters + (copy ? weight_elements(op) : 0);
+  }
+  return sum;
+}
+
+std::int64_t role_parameters(const Draft& draft, const Context& context, const RoleDraft& role) {
+  std::int64_t sum = 0;
+  for (const ChunkDraft& chunk : role.chunks) {
+    for (const Block& block : chunk.blocks) {
+      sum += block_parameters(draft, context, block.kind);
+    }
+  }
+  return sum;
+}
+
+}  // namespace orrery

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What the lowering passes rewrite: a workload whose templates are still cut into blocks
+/// (embedding, layer, head). The steps of a block are kept once per kind of block, not per layer.
+///
+///   forward of a chunk  = forward_begin, for each block (before_forward, its forward), forward_end
+///   backward of a chunk = backward_begin, for each block in reverse (before_backward, recompute,
+///                         backward, after_backward), backward_end
+///   end of the step     = finish
+///
+/// A step says what it reads and writes instead of naming nodes; assemble() turns that into
+/// dependencies: a step waits for the last writer of what it reads, and, as with torch.distributed,
+/// a collective or send also waits for the compute issued before it.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "graph/workload.h"
+#include "workload/parallel/plan.h"
+#include "workload/parallel/schedule.h"
+#include "workload/zoo/model.h"
+
+namespace orrery {
+
+/// What flows between the steps of one template.
+enum class Value : std::uint8_t {
+  none,
+  flow,     ///< activations forward, their gradient backward
+  input,    ///< the saved input of a GEMM, gathered again for its weight gradient
+  message,  ///< a message or reduction that only a wait reads
+};
+
+/// In which instances of its template a step takes part.
+enum class When : std::uint8_t { always, first_microbatch, last_microbatch };
+
+/// Which part of its operator's work a step is.
+enum class Part : std::uint8_t { other, forward, input_gradient, weight_gradient, accumulate };
+
+struct Step {
+  Node node;  ///< `after` is filled by assemble()
+  Value reads = Value::none;
+  Value writes = Value::none;
+  When when = When::always;
+  Part part = Part::other;
+  int source = -1;         ///< index into the block's operators
+  int gathers_block = -1;  ///< brings the parameters of this block of the chunk
+};
+
+enum class BlockKind : std::uint8_t { embedding, layer, head };
+inline constexpr int kBlockKindCount = 3;
+
+struct BlockSteps {
+  std::vector<Step> forward;
+  std::vector<Step> recompute;  ///< before the whole backward
+  std::vector<Step> backward;
+};
+
+/// One embedding, layer or head of a chunk.
+struct Block {
+  BlockKind kind = BlockKind::layer;
+  std::vector<Step> before_forward{};
+  std::vector<Step> before_backward{};
+  std::vector<Step> after_backward{};
+};
+
+struct ChunkDraft {
+  std::vector<Block> blocks;
+  std::vector<Step> forward_begin;
+  std::vector<Step> forward_end;
+  std::vector<Step> backward_begin;
+  std::vector<Step> backward_end;
+};
+
+struct RoleDraft {
+  std::vector<ChunkDraft> chunks;
+  std::vector<Step> finish;
+};
+
+struct Draft {
+  RankLayout layout;
+  PipelineShape shape;
+  Time host_dispatch{0};
+  std::array<std::vector<ModelOperator>, kBlockKindCount> operators;  ///< of one rank
+  std::array<BlockSteps, kBlockKindCount> steps;
+  std::vector<RoleDraft> roles;
+};
+
+/// What every pass may read.
+struct Context {
+  const Model& model;
+  const Plan& plan;
+  std::vector<std::vector<std::int64_t>> layers;  ///< [stage][chunk]
+};
+
+constexpr std::size_t index_of(BlockKind kind) {
+  return static_cast<std::size_t>(kind);
+}
+
+/// Node makers with the stream that belongs to the kind.
+Step collective_step(Axis axis, CollectiveKind kind, Bytes bytes, Phase phase);
+Step compute_step(Operator op, Phase phase);
+/// Holds the compute stream until what it reads is there.
+Step wait_step(std::string name, Value reads, Phase phase);
+
+/// Parameters of one rank whose gradients this block of this role contributes. The head of a tied
+/// model keeps a copy of the embedding unless it shares the stage with it.
+std::int64_t block_parameters(const Draft& draft, const Context& context, BlockKind kind);
+std::int64_t role_parameters(const Draft& draft, const Context& context, const RoleDraft& role);
+
+/// Turns the draft into a workload; pure.
+Workload assemble(const Draft& draft);
+
+}  // namespace orrery

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workload/parallel/lower.h"
+
+#include <algorithm>
+
+#include "workload/parallel/passes.h"
+
+namespace orrery {
+namespace {
+
+Result<void> check_skipped(const std::set<std::string>& skip) {
+  std::vector<std::string> skippable;
+  for (const Pass& pass : kPasses) {
+    if (!pass.required) {
+      skippable.emplace_back(pass.name);
+    }
+  }
+  Error error;
+  for (const std::string& name : skip) {
+    if (std::find(skippable.begin(), skippable.end(), name) != skippable.end()) {
+      continue;
+    }
+    const bool required = std::any_of(kPasses.begin(), kPasses.end(),
+                                      [&](const Pass& pass) { return pass.name == name; });
+    error.add({{},
+               "skip",
+               name,
+               required ? "another pass: every later one builds on this"
+                        : "the name of a lowering pass" + did_you_mean(name, skippable)});
+  }
+  if (!error.empty()) {
+    return fail(std::move(error));
+  }
+  return {};
+}
+
+Error after(std::string_view pass, Error error) {
+  for (Mistake& mistake : error.mistakes) {
+    mistake.expected = "after pass " + std::string(pass) + ": " + mistake.expected;
+  }
+  return error;
+}
+
+/// The draft until the first pass over the workload, then the workload.
+class Lowering {
+ public:
+  Lowering(const Context& context, const LowerOptions& options)
+      : context_(context), options_(options) {}
+
+  Result<Workload> run() {
+    std::string_view last;
+    for (const Pass& pass : kPasses) {
+      if (options_.skip.contains(std::string(pass.name))) {
+        continue;
+      }
+      last = pass.name;
+      apply(pass);
+      if (options_.observe) {
+        const Workload& now = assembled_ ? workload_ : (workload_ = assemble(draft_));
+        if (auto verified = verify(now); !verified) {
+          return fail(after(last, std::move(verified.error())));
+        }
+        options_.observe(std::string(pass.name), now);
+      }
+    }
+    assemble_once();
+    if (auto verified = verify(workload_); !verified) {
+      return fail(after(last, std::move(verified.error())));
+    }
+    return std::move(workload_);
+  }
+
+ private:
+  void apply(const Pass& pass) {
+    if (pass.draft != nullptr) {
+      pass.draft(draft_, context_);
+      return;
+    }
+    assemble_once();
+    workload_ = pass.workload(std::move(workload_));
+  }
+
+  void assemble_once() {
+    if (!assembled_) {
+      workload_ = assemble(draft_);
+      assembled_ = true;
+    }
+  }
+
+  const Context& context_;
+  const LowerOptions& options_;
+  Draft draft_;
+  Workload workload_;
+  bool assembled_ = false;
+};
+
+}  // namespace
+
+std::vector<PassName> lowering_passes() {
+  std::vector<PassName> names;
+  for (const Pass& pass : kPasses) {
+    names.push_back({std::string(pass.name), std::string(pass.meaning)});
+  }
+  return names;
+}
+
+Result<Workload> lower(const Model& model, const Plan& plan, const LowerOptions& options) {
+  if (auto skipped = check_skipped(options.skip); !skipped) {
+    return fail(std::move(skipped.error()));
+  }
+  if (auto checked = check(plan, model); !checked) {
+    return fail(std::move(checked.error()));
+  }
+  auto layers = split_layers(model, plan);
+  if (!layers) {
+    return fail(std::move(layers.error()));
+  }
+  const Context context{.model = model, .plan = plan, .layers = std::move(*layers)};
+  return Lowering(context, options).run();
+}
+
+}  // namespace orrery

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workload/parallel/passes.h"
+
+namespace orrery {
+namespace {
+
+/// Which nodes a node of another stream waits for: they must end when they end today.
+std::vector<bool> awaited_elsewhere(const std::vector<Node>& nodes) {
+  std::vector<bool> awaited(nodes.size(), false);
+  for (const Node& node : nodes) {
+    for (const int before : node.after) {
+      awaited[static_cast<std::size_t>(before)] = true;
+    }
+  }
+  return awaited;
+}
+
+/// Names "first .. last" of a run of fused nodes.
+void extend_name(Node& run, const Node& node) {
+  const std::size_t cut = run.name.find(" .. ");
+  run.name = run.name.substr(0, cut) + " .. " + node.name;
+}
+
+/// Dependencies of a compute node on its own stream are never listed (assemble drops them), so one
+/// that lists none starts as soon as the compute node before it ends: the two may be one, unless
+/// someone waits for the first alone.
+void fuse_template(Template& t) {
+  const std::vector<bool> awaited = awaited_elsewhere(t.nodes);
+  std::vector<int> moved(t.nodes.size(), -1);
+  std::vector<Node> fused;
+  int run = -1;  // the new compute node that may still grow
+  for (std::size_t i = 0; i < t.nodes.size(); ++i) {
+    Node& node = t.nodes[i];
+    const bool compute = node.kind == Node::Kind::compute;
+    for (int& before : node.after) {
+      before = moved[static_cast<std::size_t>(before)];
+    }
+    if (compute && run >= 0 && node.after.empty() && !node.host_sync &&
+        fused[static_cast<std::size_t>(run)].phase == node.phase) {
+      Node& target = fused[static_cast<std::size_t>(run)];
+      extend_name(target, node);
+      target.operators.insert(target.operators.end(), node.operators.begin(), node.operators.end());
+      moved[i] = run;
+    } else {
+      moved[i] = static_cast<int>(fused.size());
+      fused.push_back(std::move(node));
+      if (fused.back().stream == Stream::compute) {
+        run = compute ? moved[i] : -1;
+      }
+    }
+    if (awaited[i] && run == moved[i]) {
+      run = -1;
+    }
+  }
+  t.nodes = std::move(fused);
+}
+
+}  // namespace
+
+Workload passes::fuse(Workload workload) {
+  for (Program& program : workload.programs) {
+    for (Template& t : program.templates) {
+      fuse_template(t);
+    }
+  }
+  return workload;
+}
+
+}  // namespace orrery

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workload/parallel/block_steps.h"
+#include "workload/parallel/passes.h"
+#include "workload/parallel/shard.h"
+
+namespace orrery {
+namespace {
+
+Step message_step(Node::Kind kind, Channel channel, Bytes bytes, Phase phase) {
+  Step step;
+  step.node.kind = kind;
+  step.node.stream = kind == Node::Kind::send ? Stream::pp : Stream::receive;
+  step.node.phase = phase;
+  step.node.channel = channel;
+  step.node.bytes = bytes;
+  step.node.name = std::string(kind == Node::Kind::send ? "send_" : "receive_") +
+                   (channel == Channel::forward ? "activations" : "gradients");
+  step.reads = kind == Node::Kind::send ? Value::flow : Value::none;
+  step.writes = kind == Node::Kind::send ? Value::message : Value::flow;
+  return step;
+}
+
+/// Adds the two ends of messages to a chunk. With p2p_host_sync the host waits for the message, as
+/// Megatron-LM's synchronisation after every exchange does; without overlap_p2p compute waits for
+/// the rank's own send.
+class Messages {
+ public:
+  explicit Messages(const Context& context)
+      : plan_(context.plan), bytes_(boundary_bytes(context.model, context.plan)) {}
+
+  void receive(std::vector<Step>& steps, Channel channel) const {
+    steps.push_back(message_step(Node::Kind::receive, channel, bytes_, phase(channel)));
+    if (plan_.p2p_host_sync) {
+      Step wait = wait_step("wait_receive", Value::flow, phase(channel));
+      wait.writes = Value::flow;
+      wait.node.host_sync = true;
+      steps.push_back(std::move(wait));
+    }
+  }
+
+  void send(std::vector<Step>& steps, Channel channel) const {
+    steps.push_back(message_step(Node::Kind::send, channel, bytes_, phase(channel)));
+    if (!plan_.overlap_p2p) {
+      Step wait = wait_step("wait_send", Value::message, phase(channel));
+      wait.node.host_sync = plan_.p2p_host_sync;
+      steps.push_back(std::move(wait));
+    }
+  }
+
+ private:
+  static Phase phase(Channel channel) {
+    return channel == Channel::forward ? Phase::forward : Phase::backward;
+  }
+
+  const Plan& plan_;
+  Bytes bytes_;
+};
+
+/// Chunk c of stage s is part c p + s of the model; messages join consecutive parts.
+ChunkDraft make_chunk(const Draft& draft, const Context& context, std::int64_t stage,
+                      std::int64_t chunk) {
+  const std::int64_t part = chunk * draft.shape.stages + stage;
+  const bool first = part == 0;
+  const bool last = part == draft.shape.stages * draft.shape.chunks - 1;
+  ChunkDraft result;
+  if (first) {
+    result.blocks.push_back({.kind = BlockKind::embedding});
+  }
+  const auto layers =
+      context.layers[static_cast<std::size_t>(stage)][static_cast<std::size_t>(chunk)];
+  for (std::int64_t i = 0; i < layers; ++i) {
+    result.blocks.push_back({.kind = BlockKind::layer});
+  }
+  if (last) {
+    result.blocks.push_back({.kind = BlockKind::head});
+  }
+  const Messages messages(context);
+  if (!first) {
+    messages.receive(result.forward_begin, Channel::forward);
+    messages.send(result.backward_end, Channel::backward);
+  }
+  if (!last) {
+    messages.send(result.forward_end, Channel::forward);
+    messages.receive(result.backward_begin, Channel::backward);
+  }
+  return result;
+}
+
+/// The end of the step begins when the compute issued so far and all reductions are done.
+std::vector<Step> finish_steps(const Plan& plan) {
+  std::vector<Step> steps;
+  Value reductions = Value::none;
+  if (plan.dp > 1) {
+    Step drain = wait_step("reductions_done", Value::none, Phase::optimizer);
+    drain.node.stream = Stream::dp;
+    drain.writes = reductions = Value::message;
+    steps.push_back(std::move(drain));
+  }
+  Step fence = wait_step("backward_done", reductions, Phase::optimizer);
+  fence.writes = Value::flow;
+  steps.push_back(std::move(fence));
+  return steps;
+}
+
+RankLayout layout_of(const Plan& plan) {
+  const RankLayout::Entry tp{Axis::tp, plan.tp};
+  const RankLayout::Entry pp{Axis::pp, plan.pp};
+  const RankLayout::Entry dp{Axis::dp, plan.dp};
+  if (plan.order == AxisOrder::tp_dp_pp) {
+    return {{tp, dp, pp}};
+  }
+  return {{tp, pp, dp}};
+}
+
+}  // namespace
+
+void passes::pipeline(Draft& draft, const Context& context) {
+  draft.layout = layout_of(context.plan);
+  draft.shape = pipeline_shape(context.plan);
+  draft.host_dispatch = context.plan.host_dispatch;
+  draft.operators = block_operators(context.model, context.plan);
+  for (std::size_t kind = 0; kind < kBlockKindCount; ++kind) {
+    draft.steps[kind] = block_steps(draft.operators[kind], context.plan);
+  }
+  for (std::int64_t stage = 0; stage < draft.shape.stages; ++stage) {
+    RoleDraft role;
+    for (std::int64_t chunk = 0; chunk < draft.shape.chunks; ++chunk) {
+      role.chunks.push_back(make_chunk(draft, context, stage, chunk));
+    }
+    role.finish = finish_steps(context.plan);
+    draft.roles.push_back(std::move(role));
+  }
+}
+
+}  // namespace orrery

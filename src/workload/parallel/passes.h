@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The lowering passes, one .cc file per group, in the order in which they run.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "workload/parallel/draft.h"
+
+namespace orrery {
+
+namespace passes {
+/// Stages, chunks, blocks and their steps; boundary sends and receives. pass_pipeline.cc
+void pipeline(Draft& draft, const Context& context);
+/// GEMMs, bytes and messages of one tp rank; collectives where operators enter or leave the split
+/// part. pass_tensor.cc
+void tensor(Draft& draft, const Context& context);
+/// Forward again before backward: of the layer, or of the attention core. pass_recompute.cc
+void recompute(Draft& draft, const Context& context);
+/// Reductions of gradients over dp. pass_data.cc
+void gradients(Draft& draft, const Context& context);
+/// All-gathers of ZeRO-sharded parameters that run beside the layers. pass_data.cc
+void zero(Draft& draft, const Context& context);
+/// All-reduce of the tied embedding's gradient between first and last stage. pass_finish.cc
+void embedding(Draft& draft, const Context& context);
+/// Gradient norm and clip, Adam, gather of updated parameters. pass_finish.cc
+void optimizer(Draft& draft, const Context& context);
+/// Consecutive compute nodes without outside dependants become one node. pass_fuse.cc
+Workload fuse(Workload workload);
+}  // namespace passes
+
+/// Exactly one of `draft` and `workload` is set; draft passes come first.
+struct Pass {
+  std::string_view name;
+  std::string_view meaning;
+  void (*draft)(Draft&, const Context&) = nullptr;
+  Workload (*workload)(Workload) = nullptr;
+  bool required = false;
+};
+
+inline constexpr std::array kPasses{
+    Pass{.name = "pipeline",
+         .meaning = "programs per stage; boundary sends and receives",
+         .draft = passes::pipeline,
+         .required = true},
+    Pass{.name = "tensor",
+         .meaning = "work of one tensor-parallel rank and its collectives",
+         .draft = passes::tensor},
+    Pass{.name = "recompute",
+         .meaning = "forward again before backward",
+         .draft = passes::recompute},
+    Pass{.name = "gradients",
+         .meaning = "data-parallel reduction of gradients",
+         .draft = passes::gradients},
+    Pass{.name = "zero",
+         .meaning = "gathers of sharded parameters beside the layers",
+         .draft = passes::zero},
+    Pass{.name = "embedding",
+         .meaning = "tied embedding's gradient between first and last stage",
+         .draft = passes::embedding},
+    Pass{.name = "optimizer",
+         .meaning = "gradient norm, update, gather of updated parameters",
+         .draft = passes::optimizer},
+    Pass{.name = "fuse",
+         .meaning = "consecutive compute nodes become one event",
+         .workload = passes::fuse},
+};
+
+}  // namespace orrery

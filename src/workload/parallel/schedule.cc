@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workload/parallel/schedule.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace orrery {
+namespace {
+
+std::int64_t pieces(const PipelineShape& shape) {
+  return shape.microbatches * shape.chunks;
+}
+
+PipelineSlot forward_slot(const PipelineShape& shape, std::int64_t k) {
+  const std::int64_t round = shape.stages * shape.chunks;
+  if (shape.chunks == 1) {
+    return {Direction::forward, 0, k};
+  }
+  const std::int64_t within = k % round;
+  return {Direction::forward, within / shape.stages,
+          k / round * shape.stages + within % shape.stages};
+}
+
+PipelineSlot backward_slot(const PipelineShape& shape, std::int64_t k) {
+  PipelineSlot slot = forward_slot(shape, k);
+  return {Direction::backward, shape.chunks - 1 - slot.chunk, slot.microbatch};
+}
+
+/// Of the first `count` forwards, those of `chunk`.
+std::int64_t forwards_of(const PipelineShape& shape, std::int64_t chunk, std::int64_t count) {
+  const std::int64_t round = shape.stages * shape.chunks;
+  const std::int64_t rest = count % round - chunk * shape.stages;
+  return count / round * shape.stages + std::clamp<std::int64_t>(rest, 0, shape.stages);
+}
+
+/// Pieces in flight by chunk after `forwards` forwards and `backwards` backwards.
+std::vector<std::int64_t> in_flight(const PipelineShape& shape, std::int64_t forwards,
+                                    std::int64_t backwards) {
+  std::vector<std::int64_t> by_chunk;
+  for (std::int64_t c = 0; c < shape.chunks; ++c) {
+    by_chunk.push_back(forwards_of(shape, c, forwards) -
+                       forwards_of(shape, shape.chunks - 1 - c, backwards));
+  }
+  return by_chunk;
+}
+
+double weigh(const std::vector<std::int64_t>& by_chunk, const std::vector<double>& weights) {
+  double sum = 0;
+  for (std::size_t c = 0; c < by_chunk.size(); ++c) {
+    sum += static_cast<double>(by_chunk[c]) * weights[c];
+  }
+  return sum;
+}
+
+}  // namespace
+
+PipelineShape pipeline_shape(const Plan& plan) {
+  return {plan.schedule, plan.pp, plan.schedule == Schedule::interleaved ? plan.chunks : 1,
+          plan.microbatches()};
+}
+
+std::int64_t slot_count(const PipelineShape& shape) {
+  return 2 * pieces(shape);
+}
+
+std::int64_t warmup(const PipelineShape& shape, std::int64_t stage) {
+  const std::int64_t behind = shape.stages - 1 - stage;
+  switch (shape.schedule) {
+    case Schedule::gpipe:
+      return pieces(shape);
+    case Schedule::one_f_one_b:
+      return std::min(behind, pieces(shape));
+    case Schedule::interleaved:
+      return std::min(2 * behind + (shape.chunks - 1) * shape.stages, pieces(shape));
+  }
+  return 0;
+}
+
+PipelineSlot slot(const PipelineShape& shape, std::int64_t stage, std::int64_t index) {
+  assert(index >= 0 && index < slot_count(shape) && "an index of the issue list");
+  const std::int64_t total = pieces(shape);
+  const std::int64_t first = warmup(shape, stage);
+  if (index < first) {
+    return forward_slot(shape, index);
+  }
+  const std::int64_t pair = (index - first) / 2;
+  if (pair >= total - first) {  // all forwards are done
+    return backward_slot(shape, index - total);
+  }
+  return (index - first) % 2 == 0 ? forward_slot(shape, first + pair) : backward_slot(shape, pair);
+}
+
+std::int64_t peak_in_flight(const PipelineShape& shape, std::int64_t stage) {
+  return std::min(warmup(shape, stage) + 1, pieces(shape));
+}
+
+std::vector<std::int64_t> peak_by_chunk(const PipelineShape& shape, std::int64_t stage,
+                                        const std::vector<double>& weights) {
+  assert(weights.size() == static_cast<std::size_t>(shape.chunks) && "a weight per chunk");
+  const std::int64_t first = peak_in_flight(shape, stage);
+  std::vector<std::int64_t> best = in_flight(shape, first, 0);
+  if (shape.chunks == 1) {
+    return best;
+  }
+  // After j pairs `first + j` forwards and j backwards are done; the pattern repeats every pv
+  // pairs.
+  const std::int64_t round = shape.stages * shape.chunks;
+  const std::int64_t last = std::min(pieces(shape) - first, round);
+  double most = weigh(best, weights);
+  const auto consider = [&](std::int64_t j) {
+    if (j < 0 || j > last) {
+      return;
+    }
+    const auto candidate = in_flight(shape, first + j, j);
+    if (weigh(candidate, weights) > most) {
+      most = weigh(candidate, weights);
+      best = candidate;
+    }
+  };
+  for (std::int64_t corner = 0; corner <= round; corner += shape.stages) {
+    consider(corner - first % shape.stages);  // a forward's run of p ends
+    consider(corner);                         // a backward's run of p ends
+  }
+  consider(last);
+  return best;
+}
+
+}  // namespace orrery

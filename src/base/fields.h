@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A plain struct's fields, declared once and used for YAML, flags, help texts and reports: a struct
-/// offers `template <class V> static void fields(V&& visit)` calling
-/// visit("name", &Struct::member, "one sentence") for each field.
+/// A plain struct's fields, declared once and used for YAML, flags, help texts and reports: a
+/// struct offers `template <class V> static void fields(V&& visit)` calling visit("name",
+/// &Struct::member, "one sentence") for each field.
 #pragma once
 
 #include <string>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/file.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -21,6 +23,16 @@ bool is_config(const fs::path& path) {
 
 Error cannot(const std::string& path, const std::string& what) {
   return Error(Mistake{path, {}, {}, what});
+}
+
+Result<void> write_through(const std::string& path, std::string_view content) {
+  std::ofstream stream(path, std::ios::binary | std::ios::trunc);
+  stream.write(content.data(), static_cast<std::streamsize>(content.size()));
+  stream.close();  // the disk may be full only now
+  if (!stream) {
+    return fail(cannot(path, "a path that can be written"));
+  }
+  return {};
 }
 
 }  // namespace
@@ -51,21 +63,24 @@ Result<std::string> read_file(const std::string& path, std::size_t limit) {
 }
 
 Result<void> write_file(const std::string& path, std::string_view content) {
-  const std::string temporary = path + ".tmp";
-  {
-    std::ofstream stream(temporary, std::ios::binary | std::ios::trunc);
-    stream.write(content.data(), static_cast<std::streamsize>(content.size()));
-    stream.flush();
-    if (!stream) {
-      std::error_code ignored;
-      fs::remove(temporary, ignored);
-      return fail(cannot(path, "a path that can be written"));
-    }
-  }
   std::error_code problem;
-  fs::rename(temporary, path, problem);
+  const fs::file_status status = fs::status(path, problem);
+  if (fs::exists(status) && !fs::is_regular_file(status)) {
+    // A device or pipe such as /dev/stdout is written to; renaming would replace it by a file.
+    return fs::is_directory(status) ? fail(cannot(path, "a file; this is a folder"))
+                                    : write_through(path, content);
+  }
+  // A link keeps pointing where it does. The temporary file is beside its target, so that the
+  // rename stays on one file system, and has the process in its name, so that two runs do not mix.
+  const fs::path target = fs::exists(status) ? fs::canonical(path, problem) : fs::path(path);
+  const std::string temporary = target.string() + "." + std::to_string(getpid()) + ".tmp";
+  std::error_code ignored;
+  if (auto written = write_through(temporary, content); !written) {
+    fs::remove(temporary, ignored);
+    return fail(cannot(path, "a path that can be written"));
+  }
+  fs::rename(temporary, target, problem);
   if (problem) {
-    std::error_code ignored;
     fs::remove(temporary, ignored);
     return fail(cannot(path, "a path that can be written (" + problem.message() + ")"));
   }
@@ -88,10 +103,9 @@ std::vector<std::string> config_folders() {
 
 Result<std::string> find_config(const std::string& kind, const std::string& name) {
   if (name.find('/') != std::string::npos || is_config(name)) {
-    if (fs::exists(name)) {
-      return name;
-    }
-    return fail(cannot(name, "no such file"));
+    std::error_code problem;
+    return fs::exists(name, problem) ? Result<std::string>(name)
+                                     : fail(cannot(name, "no such file"));
   }
   for (const std::string& folder : config_folders()) {
     for (const char* extension : {".yaml", ".yml", ".json"}) {
@@ -115,10 +129,10 @@ std::vector<std::string> list_configs(const std::string& kind) {
   std::set<std::string> names;
   for (const std::string& folder : config_folders()) {
     std::error_code problem;
-    for (const fs::directory_entry& entry :
-         fs::directory_iterator(fs::path(folder) / kind, problem)) {
-      if (is_config(entry.path())) {
-        names.insert(entry.path().stem().string());
+    fs::directory_iterator entry(fs::path(folder) / kind, problem);
+    for (; !problem && entry != fs::directory_iterator(); entry.increment(problem)) {
+      if (is_config(entry->path())) {
+        names.insert(entry->path().stem().string());
       }
     }
   }

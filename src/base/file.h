@@ -12,7 +12,8 @@ namespace orrery {
 /// The whole file. Mistakes: missing, a folder, unreadable, larger than `limit` bytes.
 Result<std::string> read_file(const std::string& path, std::size_t limit = std::size_t{1} << 30);
 
-/// Writes the whole file or nothing: to a temporary file beside it, then rename.
+/// Writes the whole file or nothing: to a temporary file beside it, then rename. Follows links;
+/// writes straight to what is no regular file (a device, a pipe).
 Result<void> write_file(const std::string& path, std::string_view content);
 
 /// Folders in which shipped configurations are looked for, in order: $ORRERY_CONFIGS, the install

@@ -6,6 +6,9 @@
 #include <array>
 #include <cmath>
 #include <string_view>
+#include <vector>
+
+#include "base/reader.h"
 
 namespace orrery {
 namespace {
@@ -68,6 +71,91 @@ std::string to_string(FlopRate rate) {
 }
 std::string to_string(Power power) {
   return with_prefix(power.value(), "W");
+}
+
+namespace {
+
+/// The shortest of the candidates that reads back as `value`; the last one must.
+template <class T>
+std::string shortest(T value, const std::vector<std::string>& candidates) {
+  std::string best = candidates.back();
+  for (auto each = candidates.rbegin(); each != candidates.rend(); ++each) {
+    const auto again = parse_value<T>(*each);
+    if (each->size() <= best.size() && again && *again == value) {
+      best = *each;
+    }
+  }
+  return best;
+}
+
+/// Candidates in every unit in which the number is at least 1, the largest first, then the number
+/// itself in the base unit.
+template <class T>
+std::string in_units(T value, std::initializer_list<Scale> units, std::string_view base) {
+  std::vector<std::string> candidates;
+  for (const Scale& unit : units) {
+    const double number = static_cast<double>(value.value()) / unit.factor;
+    if (std::abs(number) >= 1) {
+      candidates.push_back(fmt::format("{} {}", number, unit.prefix));
+    }
+  }
+  candidates.push_back(fmt::format("{} {}", value.value(), base));
+  return shortest(value, candidates);
+}
+
+}  // namespace
+
+std::string exact_text(Time time) {
+  return in_units(time, {{1e12, "s"}, {1e9, "ms"}, {1e6, "us"}, {1e3, "ns"}}, "ps");
+}
+std::string exact_text(Bytes bytes) {
+  return in_units(bytes,
+                  {{1099511627776.0, "TiB"},
+                   {1e12, "TB"},
+                   {1073741824.0, "GiB"},
+                   {1e9, "GB"},
+                   {1048576.0, "MiB"},
+                   {1e6, "MB"},
+                   {1024.0, "KiB"},
+                   {1e3, "kB"}},
+                  "B");
+}
+std::string exact_text(Bandwidth bandwidth) {
+  return in_units(bandwidth, {{1e12, "TB/s"}, {1e9, "GB/s"}, {1e6, "MB/s"}, {1e3, "kB/s"}}, "B/s");
+}
+std::string exact_text(FlopRate rate) {
+  return in_units(rate, {{1e15, "PFLOP/s"}, {1e12, "TFLOP/s"}, {1e9, "GFLOP/s"}, {1e6, "MFLOP/s"}},
+                  "FLOP/s");
+}
+std::string exact_text(Power power) {
+  return in_units(power, {{1e6, "MW"}, {1e3, "kW"}}, "W");
+}
+std::string exact_text(double number) {
+  return fmt::format("{}", number);
+}
+std::string exact_text(bool value) {
+  return value ? "true" : "false";
+}
+std::string exact_text(std::int64_t number) {
+  return fmt::format("{}", number);
+}
+std::string exact_text(int number) {
+  return fmt::format("{}", number);
+}
+
+std::string exact_text(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      quoted += {'\\', c};
+    } else if (byte < 0x20 || byte == 0x7F) {
+      quoted += fmt::format("\\x{:02x}", byte);
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + '"';
 }
 
 }  // namespace orrery

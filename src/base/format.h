@@ -3,7 +3,9 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
+#include "base/names.h"
 #include "base/units.h"
 
 namespace orrery {
@@ -13,5 +15,24 @@ std::string to_string(Bytes bytes);          ///< "80.0 GiB"
 std::string to_string(Bandwidth bandwidth);  ///< "25.0 GB/s"
 std::string to_string(FlopRate rate);        ///< "312 TFLOP/s"
 std::string to_string(Power power);          ///< "400 W"
+
+/// Texts for files: parse_value reads back the very same value. The shortest of the units in which
+/// the number is at least 1: "2.45 us", "300 GB/s", "40 GB" but "80 GiB".
+std::string exact_text(Time time);
+std::string exact_text(Bytes bytes);
+std::string exact_text(Bandwidth bandwidth);
+std::string exact_text(FlopRate rate);
+std::string exact_text(Power power);
+std::string exact_text(double number);
+std::string exact_text(bool value);
+std::string exact_text(std::int64_t number);
+std::string exact_text(int number);
+/// In double quotes, with YAML's escapes.
+std::string exact_text(const std::string& text);
+template <class E>
+  requires std::is_enum_v<E>
+std::string exact_text(E value) {
+  return std::string(name_of(value));
+}
 
 }  // namespace orrery

@@ -113,7 +113,8 @@ class Reader {
   /// Declares a field as known without reading it.
   void ignore(std::string_view name) { take(name, false); }
 
-  /// Adds a mistake about a field that was read (range, combination ...).
+  /// Adds a mistake about a field that was read (range, combination ...). Adds nothing about a
+  /// value that was missing or could not be read: that is one mistake, not two.
   void reject(std::string_view name, std::string expected);
   void require(bool ok, std::string_view name, std::string expected) {
     if (!ok) {
@@ -144,6 +145,7 @@ class Reader {
   }
 
  private:
+  std::string path_of(std::string_view name) const;
   const ConfigNode* take(std::string_view name, bool must_exist);
   void mistake(const ConfigNode& node, std::string expected);
   void check_unknown_fields();
@@ -170,6 +172,7 @@ class Reader {
 
   const ConfigNode& node_;
   std::set<std::string, std::less<>> known_;
+  std::set<std::string, std::less<>> unread_;  ///< paths of what was missing or could not be read
   Error error_;
 };
 

@@ -41,7 +41,11 @@ struct Error {
 template <class T>
 using Result = tl::expected<T, Error>;
 
-inline auto fail(Error error) { return tl::make_unexpected(std::move(error)); }
-inline auto fail(std::string sentence) { return tl::make_unexpected(Error(std::move(sentence))); }
+inline auto fail(Error error) {
+  return tl::make_unexpected(std::move(error));
+}
+inline auto fail(std::string sentence) {
+  return tl::make_unexpected(Error(std::move(sentence)));
+}
 
 }  // namespace orrery

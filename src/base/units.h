@@ -106,12 +106,12 @@ class Quantity {
   Rep value_{};
 };
 
-using Time = Quantity<struct TimeDimension, std::int64_t>;           // picoseconds
-using Bytes = Quantity<struct BytesDimension, std::int64_t>;         // bytes
-using Bandwidth = Quantity<struct BandwidthDimension, double>;       // bytes/s
-using FlopRate = Quantity<struct FlopRateDimension, double>;         // FLOP/s
-using Flops = Quantity<struct FlopsDimension, double>;               // FLOP
-using Power = Quantity<struct PowerDimension, double>;               // watts
+using Time = Quantity<struct TimeDimension, std::int64_t>;      // picoseconds
+using Bytes = Quantity<struct BytesDimension, std::int64_t>;    // bytes
+using Bandwidth = Quantity<struct BandwidthDimension, double>;  // bytes/s
+using FlopRate = Quantity<struct FlopRateDimension, double>;    // FLOP/s
+using Flops = Quantity<struct FlopsDimension, double>;          // FLOP
+using Power = Quantity<struct PowerDimension, double>;          // watts
 
 inline constexpr double kPicosecondsPerSecond = 1e12;
 
@@ -124,24 +124,41 @@ constexpr double to_seconds(Time time) {
 }
 
 constexpr Time operator/(Bytes bytes, Bandwidth bandwidth) {
-  return bytes.is_overflow()
-             ? Time::max()
-             : from_seconds(static_cast<double>(bytes.value()) / bandwidth.value());
+  return bytes.is_overflow() ? Time::max()
+                             : from_seconds(static_cast<double>(bytes.value()) / bandwidth.value());
 }
 constexpr Time operator/(Flops flops, FlopRate rate) {
   return from_seconds(flops.value() / rate.value());
 }
 
 inline namespace literals {
-constexpr Time operator""_ps(unsigned long long v) { return Time(static_cast<std::int64_t>(v)); }
-constexpr Time operator""_ns(unsigned long long v) { return 1000_ps * v; }
-constexpr Time operator""_us(unsigned long long v) { return 1000_ns * v; }
-constexpr Time operator""_ms(unsigned long long v) { return 1000_us * v; }
-constexpr Time operator""_s(unsigned long long v) { return 1000_ms * v; }
-constexpr Bytes operator""_B(unsigned long long v) { return Bytes(static_cast<std::int64_t>(v)); }
-constexpr Bytes operator""_KiB(unsigned long long v) { return 1024_B * v; }
-constexpr Bytes operator""_MiB(unsigned long long v) { return 1024_KiB * v; }
-constexpr Bytes operator""_GiB(unsigned long long v) { return 1024_MiB * v; }
+constexpr Time operator""_ps(unsigned long long v) {
+  return Time(static_cast<std::int64_t>(v));
+}
+constexpr Time operator""_ns(unsigned long long v) {
+  return 1000_ps * v;
+}
+constexpr Time operator""_us(unsigned long long v) {
+  return 1000_ns * v;
+}
+constexpr Time operator""_ms(unsigned long long v) {
+  return 1000_us * v;
+}
+constexpr Time operator""_s(unsigned long long v) {
+  return 1000_ms * v;
+}
+constexpr Bytes operator""_B(unsigned long long v) {
+  return Bytes(static_cast<std::int64_t>(v));
+}
+constexpr Bytes operator""_KiB(unsigned long long v) {
+  return 1024_B * v;
+}
+constexpr Bytes operator""_MiB(unsigned long long v) {
+  return 1024_KiB * v;
+}
+constexpr Bytes operator""_GiB(unsigned long long v) {
+  return 1024_MiB * v;
+}
 constexpr Bandwidth operator""_GBps(unsigned long long v) {
   return Bandwidth(static_cast<double>(v) * 1e9);
 }

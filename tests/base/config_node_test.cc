@@ -7,6 +7,8 @@
 
 #include <string>
 
+#include "base/format.h"
+
 namespace orrery {
 namespace {
 
@@ -45,6 +47,76 @@ TEST(ConfigNode, TruncatedJsonNamesTheLineWhereItEnds) {
             "f:3: found 'the end of the file', ex");
 }
 
+TEST(ConfigNode, JsonMistakesNameTheirLineAndWhatStandsThere) {
+  EXPECT_EQ(
+      mistake_of("{\n  \"a\": 1,\n  b: 2\n}", ConfigSyntax::json),
+      "f:3: found 'b: 2', expected JSON (parsing object key - invalid literal; expected string "
+      "literal)");
+  EXPECT_EQ(
+      mistake_of("{\"a\": 1}\n{}", ConfigSyntax::json),
+      "f:2: found '{}', expected JSON (parsing value - unexpected '{'; expected end of input)");
+  EXPECT_EQ(mistake_of("{\"a\": 1,\n\"a\": 2}", ConfigSyntax::json),
+            "f:2: a: this field only once; it was given before");
+  EXPECT_THAT(mistake_of("", ConfigSyntax::json), ::testing::HasSubstr("the end of the file"));
+  EXPECT_THAT(mistake_of("[1e999]", ConfigSyntax::json), ::testing::StartsWith("f:1: "));
+}
+
+TEST(ConfigNode, AnyLayoutOfJsonHasItsLines) {
+  // A key and its colon on two lines, tabs, a number before a line end, escapes beyond 16 bits: all
+  // JSON, none of it YAML.
+  const auto root = parse_config("{\"a\"\n:\t[10\n, 20,\r\n3e2\n],\n\"b\": \"\\ud83d\\ude00\\/\"}",
+                                 "c.json", ConfigSyntax::json);
+  ASSERT_TRUE(root.has_value()) << root.error().to_string();
+  const ConfigNode& a = *root->find("a");
+  EXPECT_EQ(a.line, 2);
+  EXPECT_EQ(a.items[0].line, 2);
+  EXPECT_EQ(a.items[1].line, 3);
+  EXPECT_EQ(a.items[2].line, 4);
+  EXPECT_EQ(a.items[2].text, "3e2");
+  EXPECT_EQ(root->find("b")->line, 6);
+  EXPECT_EQ(root->find("b")->text, "\xF0\x9F\x98\x80/");
+}
+
+TEST(ConfigNode, ALongMapIsReadInLinearTime) {
+  // 200,000 fields: comparing each with all before it would take minutes.
+  std::string text = "{";
+  for (int i = 0; i < 200'000; ++i) {
+    text += (i > 0 ? ",\"" : "\"") + std::to_string(i) + "\":0";
+  }
+  EXPECT_EQ(parse_config(text + "}", "c.json", ConfigSyntax::json)->fields.size(), 200'000U);
+}
+
+TEST(ConfigNode, OnlyUtf8IsText) {
+  for (const char* wrong : {"\xC0\xAF", "\xE0\x80\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\x80",
+                            "\xE2\x82", "\x7F", "\x1B[0m"}) {
+    EXPECT_EQ(mistake_of(std::string("a: 1\nb: ") + wrong),
+              "f:2: UTF-8 text; this is not a text file");
+  }
+  EXPECT_EQ(mistake_of(std::string("a\0b", 3)), "f:1: UTF-8 text; this is not a text file");
+  EXPECT_EQ(yaml("\xEF\xBB\xBF"
+                 "a: \xE2\x82\xAC")
+                .find("a")
+                ->text,
+            "\xE2\x82\xAC");  // mark and euro sign
+}
+
+TEST(ConfigNode, WhatIsShownIsShortAndEndsWithAWholeCharacter) {
+  std::string euros;
+  for (int i = 0; i < 100; ++i) {
+    euros += "\xE2\x82\xAC";
+  }
+  // 20 of 3 bytes are 60 bytes; one letter before them leaves room for 19.
+  EXPECT_EQ(yaml("a: " + euros).find("a")->shown(), euros.substr(0, 60) + "...");
+  EXPECT_EQ(yaml("a: x" + euros).find("a")->shown(), "x" + euros.substr(0, 57) + "...");
+}
+
+TEST(Error, ControlCharactersOfAFileDoNotReachTheTerminal) {
+  const ConfigNode node = yaml(R"(a: "\e[31m\nf.yaml:9: fake")");
+  Error error(Mistake{node.where(), "a", node.find("a")->shown(), "a number"});
+  EXPECT_EQ(error.to_string(),
+            R"(f.yaml:1: a: found '\x1b[31m\nf.yaml:9: fake', expected a number)");
+}
+
 TEST(ConfigNode, YamlThatIsNotJsonIsRefusedAsJson) {
   EXPECT_THAT(mistake_of("{a: 1}", ConfigSyntax::json), ::testing::HasSubstr("JSON"));
 }
@@ -67,6 +139,28 @@ TEST(ConfigNode, EverySurpriseIsAMistakeWithItsPlace) {
   EXPECT_THAT(mistake_of(deep + "x"), ::testing::HasSubstr("64 levels"));
   EXPECT_THAT(mistake_of(std::string(100000, '['), ConfigSyntax::json),
               ::testing::HasSubstr("64 levels"));
+}
+
+/// Characters that mean something to the parsers, so that junk gets deeper than the first byte.
+rc::Gen<std::string> markup() {
+  return rc::gen::container<std::string>(
+      rc::gen::elementOf(std::string("{}[]:,-#&*!|>'\"%@`\\\n\t ?a0~.")));
+}
+
+RC_GTEST_PROP(ConfigNode, MarkupNeverCrashesAndEveryNodeKnowsItsLine, ()) {
+  const std::string text = *markup();
+  for (const ConfigSyntax syntax : {ConfigSyntax::yaml, ConfigSyntax::json}) {
+    const auto node = parse_config(text, "junk", syntax);
+    RC_ASSERT((node.has_value() ? node->line >= 1 : !node.error().to_string().empty()));
+  }
+}
+
+RC_GTEST_PROP(ConfigNode, AnyTextSurvivesBeingQuoted, (const std::string& bytes)) {
+  std::string text;
+  for (const char c : bytes) {
+    text += static_cast<char>(c & 0x7F);
+  }
+  RC_ASSERT(yaml("a: " + exact_text(text)).find("a")->text == text);
 }
 
 RC_GTEST_PROP(ConfigNode, JunkNeverCrashes, (const std::string& text)) {

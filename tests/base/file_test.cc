@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
+#include <iterator>
 
 namespace orrery {
 namespace {
@@ -20,6 +22,9 @@ class FileTest : public ::testing::Test {
   }
   void TearDown() override { fs::remove_all(folder_); }
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::ptrdiff_t files() const {
+    return std::distance(fs::directory_iterator(folder_), fs::directory_iterator());
+  }
 
  private:
   fs::path folder_;
@@ -29,7 +34,7 @@ TEST_F(FileTest, WhatIsWrittenIsReadBackAndNothingElseIsLeft) {
   const std::string content("a\0b\n", 4);
   ASSERT_TRUE(write_file(path("f"), content).has_value());
   EXPECT_EQ(read_file(path("f")).value(), content);
-  EXPECT_FALSE(fs::exists(path("f.tmp")));
+  EXPECT_EQ(files(), 1);
 }
 
 TEST_F(FileTest, AFailedWriteLeavesTheOldFile) {
@@ -37,8 +42,35 @@ TEST_F(FileTest, AFailedWriteLeavesTheOldFile) {
   EXPECT_FALSE(write_file(path("no/such/folder/f"), "new").has_value());
   fs::create_directory(path("d"));
   EXPECT_FALSE(write_file(path("d"), "new").has_value());
-  EXPECT_FALSE(fs::exists(path("d.tmp")));
+  EXPECT_EQ(files(), 2);
   EXPECT_EQ(read_file(path("f")).value(), "old");
+}
+
+TEST_F(FileTest, LinksAndDevicesStayWhatTheyAre) {
+  ASSERT_TRUE(write_file(path("target"), "old").has_value());
+  fs::create_symlink(path("target"), path("link"));
+  ASSERT_TRUE(write_file(path("link"), "new").has_value());
+  EXPECT_TRUE(fs::is_symlink(path("link")));
+  EXPECT_EQ(read_file(path("target")).value(), "new");
+  ASSERT_TRUE(write_file("/dev/null", "x").has_value());
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+}
+
+TEST_F(FileTest, AFolderOfConfigurationsIsSearchedByNameOrGivenByPath) {
+  fs::create_directories(path("machines"));
+  ASSERT_TRUE(write_file(path("machines/tiny.1.yaml"), "a: 1").has_value());
+  const char* before = std::getenv("ORRERY_CONFIGS");
+  const std::string kept = before == nullptr ? "" : before;
+  setenv("ORRERY_CONFIGS", path("").c_str(), 1);
+  EXPECT_EQ(config_folders().front(), path(""));
+  EXPECT_THAT(list_configs("machines"), ::testing::Contains("tiny.1"));
+  EXPECT_EQ(find_config("machines", "tiny.1").value(), path("machines/tiny.1.yaml"));
+  EXPECT_THAT(find_config("machines", "tiny1").error().to_string(),
+              ::testing::HasSubstr("(did you mean 'tiny.1'?)"));
+  setenv("ORRERY_CONFIGS", kept.c_str(), 1);
+  EXPECT_EQ(find_config("machines", path("machines/tiny.1.yaml")).value(),
+            path("machines/tiny.1.yaml"));
+  EXPECT_FALSE(find_config("machines", path(std::string(5000, 'x') + ".yaml")).has_value());
 }
 
 TEST_F(FileTest, MissingFoldersAndLargeFilesAreMistakes) {

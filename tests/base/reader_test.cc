@@ -45,54 +45,37 @@ TEST(Reader, OptionalFieldsKeepTheirDefault) {
   EXPECT_TRUE(read.finish(0).has_value());
 }
 
-TEST(Units, DecimalAndBinaryPrefixesMeanWhatTheySay) {
-  EXPECT_EQ(parse_bytes("40 GB"), Bytes(40'000'000'000));
-  EXPECT_EQ(parse_bytes("80 GiB"), 80_GiB);
-  EXPECT_EQ(parse_bandwidth("400 Gbit/s"), 50_GBps);
-  EXPECT_EQ(parse_bandwidth("1 GiB/s"), Bandwidth(1073741824.0));
-  EXPECT_EQ(parse_time("1.5 us"), 1500_ns);
-  EXPECT_EQ(parse_flop_rate("312 TFLOP/s"), 312_TFLOPs);
+TEST(Reader, OneMistakePerField) {
+  const ConfigNode node = yaml("bandwidth: 400 Gb\n");
+  Reader read(node);
+  const auto bandwidth = read.optional<Bandwidth>("bandwidth", Bandwidth(0));
+  read.require(bandwidth > Bandwidth(0), "bandwidth", "a rate above 0");
+  read.reject("units", "a number of units");
+  const auto result = read.finish(0);
+  ASSERT_FALSE(result.has_value());
+  EXPECT_EQ(result.error().mistakes.size(), 2U) << result.error().to_string();
 }
 
-TEST(Units, ABareNumberIsAMistakeExceptZero) {
-  EXPECT_FALSE(parse_bytes("80").has_value());
-  EXPECT_EQ(parse_bytes("0"), 0_B);
-  EXPECT_EQ(parse_time("0"), 0_ps);
+TEST(Reader, WhatIsNoMapIsOneMistake) {
+  const ConfigNode node = yaml("[1, 2]");
+  Reader read(node);
+  read.required<std::string>("name");
+  EXPECT_EQ(read.finish(0).error().to_string(),
+            "cluster.yaml:1: found 'a list', expected a map of fields");
 }
 
-TEST(Units, WrongValuesAreMistakes) {
-  for (const char* text : {"", "GB", "-1 GB", "nan GB", "inf GB", "1e400 GB", "1e30 GB", "1 gb"}) {
-    EXPECT_FALSE(parse_bytes(text).has_value()) << text;
-  }
-  EXPECT_FALSE(parse_integer("1.5").has_value());
-  EXPECT_FALSE(parse_integer("99999999999999999999").has_value());
-  EXPECT_FALSE(parse_number("nan").has_value());
-  EXPECT_FALSE(parse_bool("yes").has_value());
-}
-
-TEST(Units, ArithmeticSaturatesAndStaysThere) {
-  EXPECT_TRUE((Time::max() + 1_ps).is_overflow());
-  EXPECT_TRUE((Time::max() - 1_s).is_overflow());
-  EXPECT_TRUE((Bytes(std::int64_t{1} << 40) * (std::int64_t{1} << 40)).is_overflow());
-  EXPECT_TRUE(from_seconds(1e30).is_overflow());
-  EXPECT_EQ(Bytes(7) / 2, Bytes(4));  // a shard is never smaller than its share
-}
-
-RC_GTEST_PROP(Units, WhatIsPrintedIsReadBackWithinItsFourDigits, ()) {
-  const auto value = *rc::gen::inRange<std::int64_t>(1, std::int64_t{1} << 60);
-  const auto near = [](double found, double wanted) {
-    return std::abs(found - wanted) <= 6e-4 * wanted;
-  };
-  RC_ASSERT(
-      near(parse_bytes(to_string(Bytes(value))).value() / Bytes(1), static_cast<double>(value)));
-  RC_ASSERT(near(parse_time(to_string(Time(value))).value() / Time(1), static_cast<double>(value)));
-  RC_ASSERT(near(parse_bandwidth(to_string(Bandwidth(static_cast<double>(value)))).value().value(),
-                 static_cast<double>(value)));
-}
-
-RC_GTEST_PROP(Units, JunkIsNeverAccidentallyAQuantity, (const std::string& text)) {
-  const auto bytes = parse_bytes(text);
-  RC_ASSERT(!bytes.has_value() || bytes->value() >= 0);
+TEST(Reader, ListsAndNestedMapsKeepTheirPaths) {
+  const ConfigNode node = yaml("list: [1, x]\nmap: {inner: {a: true}}\nwrong: 1\n");
+  Reader read(node);
+  read.list<std::int64_t>("list");
+  Reader inner(*Reader(*read.child("map", true)).child("inner", true));
+  inner.required<std::int64_t>("a");
+  read.absorb(inner.finish(0));
+  read.take_items("wrong", false);
+  EXPECT_EQ(read.finish(0).error().to_string(),
+            "cluster.yaml:1: list[1]: found 'x', expected a whole number\n"
+            "cluster.yaml:2: map.inner.a: found 'true', expected a whole number\n"
+            "cluster.yaml:3: wrong: found '1', expected a list");
 }
 
 TEST(Names, CloseWordsAreSuggested) {

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/config_tree.h"
+
+#include <cassert>
+#include <utility>
+
+namespace orrery {
+
+bool ConfigTree::wants_key() const {
+  return !levels_.empty() && levels_.back().node.kind == ConfigNode::Kind::map &&
+         !levels_.back().has_key;
+}
+
+void ConfigTree::key(std::string name, int line) {
+  assert(wants_key() && "a key comes only where a map waits for one");
+  Level& level = levels_.back();
+  level.key = std::move(name);
+  level.key_line = line;
+  level.has_key = true;
+}
+
+void ConfigTree::value(ConfigNode::Kind kind, std::string text, bool quoted, int line) {
+  ConfigNode node = make(kind, line);
+  node.text = std::move(text);
+  node.quoted = quoted;
+  add(std::move(node));
+}
+
+bool ConfigTree::open(ConfigNode::Kind kind, int line) {
+  if (levels_.size() >= kDeepestConfig) {
+    return false;
+  }
+  levels_.push_back({.node = make(kind, line), .key = {}, .keys = {}});
+  return true;
+}
+
+void ConfigTree::close() {
+  ConfigNode node = std::move(levels_.back().node);
+  levels_.pop_back();
+  add(std::move(node));
+}
+
+Result<ConfigNode> ConfigTree::take() {
+  if (!error_.empty()) {
+    return fail(std::move(error_));
+  }
+  return std::move(root_);
+}
+
+Mistake ConfigTree::too_deep(int line) const {
+  return {file_ + ":" + std::to_string(line),
+          {},
+          {},
+          "nesting of at most " + std::to_string(kDeepestConfig) + " levels"};
+}
+
+ConfigNode ConfigTree::make(ConfigNode::Kind kind, int line) const {
+  ConfigNode node;
+  node.kind = kind;
+  node.file = file_;
+  node.line = line;
+  if (levels_.empty()) {
+    return node;
+  }
+  const Level& parent = levels_.back();
+  if (parent.node.kind == ConfigNode::Kind::map) {
+    node.path = parent.node.path + (parent.node.path.empty() ? "" : ".") + parent.key;
+  } else {
+    node.path = parent.node.path + "[" + std::to_string(parent.node.items.size()) + "]";
+  }
+  return node;
+}
+
+void ConfigTree::add(ConfigNode node) {
+  if (levels_.empty()) {
+    root_ = std::move(node);
+    return;
+  }
+  Level& parent = levels_.back();
+  if (parent.node.kind == ConfigNode::Kind::sequence) {
+    parent.node.items.push_back(std::move(node));
+    return;
+  }
+  assert(parent.has_key && "a map's value follows its key");
+  parent.has_key = false;
+  if (!parent.keys.insert(parent.key).second) {
+    error_.add({file_ + ":" + std::to_string(parent.key_line),
+                node.path,
+                {},
+                "this field only once; it was given before"});
+    return;
+  }
+  parent.node.fields.push_back({parent.key, std::move(node)});
+}
+
+}  // namespace orrery

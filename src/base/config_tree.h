@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Builds a ConfigNode from the events of a parser, whatever its syntax. Private to base.
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/config_node.h"
+#include "base/result.h"
+
+namespace orrery {
+
+/// Deeper nesting than this is no configuration; it would exhaust the stack of whoever walks it.
+inline constexpr std::size_t kDeepestConfig = 64;
+
+/// Requires events in document order: in a map a key before each value, a close for every open.
+class ConfigTree {
+ public:
+  explicit ConfigTree(std::string file) : file_(std::move(file)) {}
+
+  /// The next event is a key of the innermost open map.
+  bool wants_key() const;
+  void key(std::string name, int line);
+  /// A null or scalar.
+  void value(ConfigNode::Kind kind, std::string text, bool quoted, int line);
+  /// A map or sequence. False, and nothing is opened, when it would be nested too deeply.
+  bool open(ConfigNode::Kind kind, int line);
+  void close();
+
+  /// The document's root once everything is closed, or the duplicate keys.
+  Result<ConfigNode> take();
+  Mistake too_deep(int line) const;
+
+ private:
+  struct Level {
+    ConfigNode node;
+    std::string key;
+    int key_line = 0;
+    bool has_key = false;
+    std::set<std::string, std::less<>> keys;  ///< find() in a map of many fields would be quadratic
+  };
+
+  ConfigNode make(ConfigNode::Kind kind, int line) const;
+  void add(ConfigNode node);
+
+  std::string file_;
+  ConfigNode root_;
+  Error error_;
+  std::vector<Level> levels_;
+};
+
+/// The two syntaxes. Require text of one document without control characters, in valid UTF-8.
+Result<ConfigNode> parse_yaml(std::string_view text, const std::string& file);
+Result<ConfigNode> parse_json(std::string_view text, const std::string& file);
+
+}  // namespace orrery

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Texts of single values (reader.h).
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <initializer_list>
+#include <optional>
+#include <span>
+
+#include "base/reader.h"
+
+namespace orrery {
+namespace {
+
+struct Unit {
+  std::string_view name;
+  double factor;
+};
+
+constexpr std::array kPrefixes{Unit{"", 1},
+                               Unit{"k", 1e3},
+                               Unit{"M", 1e6},
+                               Unit{"G", 1e9},
+                               Unit{"T", 1e12},
+                               Unit{"P", 1e15},
+                               Unit{"Ki", 1024.0},
+                               Unit{"Mi", 1048576.0},
+                               Unit{"Gi", 1073741824.0},
+                               Unit{"Ti", 1099511627776.0},
+                               Unit{"Pi", 1125899906842624.0}};
+constexpr std::array kTimeUnits{Unit{"s", 1e12}, Unit{"ms", 1e9}, Unit{"us", 1e6},
+                                Unit{"ns", 1e3}, Unit{"ps", 1},   Unit{"min", 6e13}};  // in ps
+constexpr double kBytePerBit = 0.125;
+
+std::string_view trimmed(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t");
+  const auto last = text.find_last_not_of(" \t");
+  return first == std::string_view::npos ? "" : text.substr(first, last - first + 1);
+}
+
+struct Amount {
+  double value = 0;
+  std::optional<std::int64_t> whole;  ///< the same, when it is written without fraction or exponent
+  std::string_view unit;
+};
+
+/// "1.5 us" -> {1.5, none, "us"}; nothing when it does not start with a finite number.
+std::optional<Amount> split(std::string_view text) {
+  text = trimmed(text);
+  Amount amount;
+  const char* last = text.data() + text.size();
+  const auto [end, problem] = std::from_chars(text.data(), last, amount.value);
+  if (problem != std::errc{} || !std::isfinite(amount.value)) {
+    return std::nullopt;
+  }
+  std::int64_t whole = 0;
+  if (const auto read = std::from_chars(text.data(), end, whole);
+      read.ec == std::errc{} && read.ptr == end) {
+    amount.whole = whole;
+  }
+  amount.unit = trimmed(text.substr(static_cast<std::size_t>(end - text.data())));
+  return amount;
+}
+
+std::optional<double> factor_of(std::string_view name, std::span<const Unit> units) {
+  for (const Unit& unit : units) {
+    if (unit.name == name) {
+      return unit.factor;
+    }
+  }
+  return std::nullopt;
+}
+
+/// Factor of "GiB" with a prefix before one of the base units.
+std::optional<double> prefixed(std::string_view name, std::initializer_list<Unit> bases) {
+  for (const Unit& base : bases) {
+    if (name.ends_with(base.name)) {
+      const auto prefix = factor_of(name.substr(0, name.size() - base.name.size()), kPrefixes);
+      if (prefix) {
+        return *prefix * base.factor;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+/// value * factor; exact in integers where both are whole.
+template <class T>
+T scaled(const Amount& amount, double factor) {
+  if constexpr (std::is_same_v<decltype(T().value()), std::int64_t>) {
+    const auto whole_factor = static_cast<std::int64_t>(factor);
+    if (amount.whole && static_cast<double>(whole_factor) == factor) {
+      return T(*amount.whole) * whole_factor;
+    }
+  }
+  return T::from_double(amount.value * factor);
+}
+
+/// `factor` maps a unit's name to its factor, or to nothing. Zero needs no unit.
+template <class T, class Factor>
+tl::expected<T, std::string> quantity(std::string_view text, Factor factor,
+                                      std::string_view expected) {
+  const std::optional<Amount> amount = split(text);
+  if (!amount || amount->value < 0) {
+    return tl::make_unexpected(std::string(expected));
+  }
+  const std::optional<double> unit =
+      amount->unit.empty() && amount->value == 0 ? std::optional(1.0) : factor(amount->unit);
+  if (!unit) {
+    return tl::make_unexpected(std::string(expected));
+  }
+  const T result = scaled<T>(*amount, *unit);
+  if (result.is_overflow() || !std::isfinite(static_cast<double>(result.value()))) {
+    return tl::make_unexpected(std::string("a smaller value; this one is out of range"));
+  }
+  return result;
+}
+
+}  // namespace
+
+tl::expected<Time, std::string> parse_time(std::string_view text) {
+  return quantity<Time>(
+      text, [](std::string_view unit) { return factor_of(unit, kTimeUnits); },
+      "a time such as '1.5 us' (min, s, ms, us, ns, ps)");
+}
+
+tl::expected<Bytes, std::string> parse_bytes(std::string_view text) {
+  return quantity<Bytes>(
+      text,
+      [](std::string_view unit) {
+        return prefixed(unit, {{"B", 1}});
+      },
+      "a size in bytes such as '80 GiB' or '40 GB'");
+}
+
+tl::expected<Bandwidth, std::string> parse_bandwidth(std::string_view text) {
+  return quantity<Bandwidth>(
+      text,
+      [](std::string_view unit) {
+        return prefixed(
+            unit, {{"B/s", 1}, {"bit/s", kBytePerBit}, {"bps", kBytePerBit}, {"b/s", kBytePerBit}});
+      },
+      "a rate in bytes or bits per second such as '50 GB/s' or '400 Gbit/s'");
+}
+
+tl::expected<FlopRate, std::string> parse_flop_rate(std::string_view text) {
+  return quantity<FlopRate>(
+      text,
+      [](std::string_view unit) {
+        return prefixed(unit, {{"FLOP/s", 1}, {"FLOPS", 1}});
+      },
+      "a rate such as '312 TFLOP/s'");
+}
+
+tl::expected<Power, std::string> parse_power(std::string_view text) {
+  return quantity<Power>(
+      text,
+      [](std::string_view unit) {
+        return prefixed(unit, {{"W", 1}});
+      },
+      "a power such as '400 W'");
+}
+
+tl::expected<std::int64_t, std::string> parse_integer(std::string_view text) {
+  text = trimmed(text);
+  std::int64_t value = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem == std::errc::result_out_of_range) {
+    return tl::make_unexpected(std::string("a whole number that fits 64 bits"));
+  }
+  if (problem != std::errc{} || end != text.data() + text.size()) {
+    return tl::make_unexpected(std::string("a whole number"));
+  }
+  return value;
+}
+
+tl::expected<double, std::string> parse_number(std::string_view text) {
+  const std::optional<Amount> amount = split(text);
+  if (!amount || !amount->unit.empty()) {
+    return tl::make_unexpected(std::string("a finite number"));
+  }
+  return amount->value;
+}
+
+tl::expected<bool, std::string> parse_bool(std::string_view text) {
+  if (text == "true" || text == "false") {
+    return text == "true";
+  }
+  return tl::make_unexpected(std::string("true or false"));
+}
+
+}  // namespace orrery

@@ -20,21 +20,43 @@ struct Machine {
   Device device;
   std::vector<NetworkDimension> network;       ///< innermost first
   std::map<std::string, std::string> origins;  ///< dotted field, or a prefix of it -> origin
+
+  friend bool operator==(const Machine&, const Machine&) = default;
 };
 
+/// More is a mistake in a file, not a machine.
+inline constexpr std::int64_t kMostDevices = std::int64_t{1} << 24;
+
 /// Reads a machine file; every mistake at once.
+///
+///   name, description
+///   device: {name, units, peak: {bf16: 312 TFLOP/s, ...}, memory: [{name, capacity, bandwidth,
+///            latency}, ...], power, overlap_units, overlap_memory, kernels: {...}}
+///   network: [{name, kind, size or shape, bandwidth, latency, message_overhead, send_efficiency,
+///              nic, protocols: [{name, launch, step_latency, efficiency, local_copy}, ...]}, ...]
+///   origins: {dotted field or a prefix of it: where the number comes from}
+///
+/// Lists are named in dotted fields by their entries' names: "device.memory.hbm.bandwidth",
+/// "network.nvlink.protocols.Simple". Required: name; device's name, units, peak and memory; of
+/// memory all but latency; of a dimension name, kind, size or shape, bandwidth and latency; of a
+/// protocol name, step_latency and efficiency. Others keep the defaults of device.h and
+/// dimension.h.
 Result<Machine> parse_machine(const ConfigNode& node);
 /// A shipped name ("dgx-a100-80g") or a path.
 Result<Machine> load_machine(const std::string& name_or_path);
+/// The machine's file again, every field written out; parse_machine reads it back equal.
+std::string to_yaml(const Machine& machine);
 
-/// The machine with exactly `devices` devices: whole inner dimensions, and as much of the next one
-/// as is needed (4 GPUs are half of an 8-GPU node; 64 are 8 nodes); unused outer dimensions go.
-/// Dimensions with a shape are expanded (expand_shapes). Mistakes: more devices than there are, a
-/// number that does not fill whole inner dimensions, part of a shape.
+/// The machine with exactly `devices` devices: expand_shapes, then whole inner dimensions and as
+/// much of the next one as is needed (4 GPUs are half of an 8-GPU node; 64 are 8 nodes); unused
+/// outer dimensions go. Part of a ring is a line; part of a fully-connected dimension keeps only
+/// the links, and so the bandwidth, between its members; part of a switch keeps everything.
+/// Mistakes (field "devices"): more devices than there are; a number that does not fill whole
+/// inner dimensions (12 where nodes have 8).
 Result<Machine> with_devices(Machine machine, std::int64_t devices);
 
-/// A torus of shape a x b becomes rings of a and b devices, a mesh becomes lines, each with an
-/// equal part of the device's bandwidth.
+/// A torus of shape a x b becomes rings of a and b devices, a mesh becomes lines, named ici_0,
+/// ici_1; each has an equal part of the device's bandwidth (extents of 1 have no links).
 Machine expand_shapes(Machine machine);
 
 /// "nvlink 8, infiniband any".

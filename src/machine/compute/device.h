@@ -18,6 +18,16 @@ struct MemoryTier {
   Bytes capacity{0};
   Bandwidth bandwidth{0};
   Time latency{0};
+
+  template <class V>
+  static void fields(V&& visit) {
+    visit("name", &MemoryTier::name, "for origins and reports");
+    visit("capacity", &MemoryTier::capacity, "size");
+    visit("bandwidth", &MemoryTier::bandwidth, "peak, reads plus writes");
+    visit("latency", &MemoryTier::latency, "of one access");
+  }
+
+  friend bool operator==(const MemoryTier&, const MemoryTier&) = default;
 };
 
 /// Coefficients of the kernel time model (compute_model.h, docs/models): few per device type,
@@ -76,6 +86,18 @@ struct Device {
   /// takes from compute kernels.
   double overlap_units = 0;
   double overlap_memory = 0;
+
+  /// All but peak, memory and kernels.
+  template <class V>
+  static void fields(V&& visit) {
+    visit("name", &Device::name, "as its vendor calls it");
+    visit("units", &Device::units, "streaming multiprocessors, compute units");
+    visit("power", &Device::power, "thermal design power");
+    visit("overlap_units", &Device::overlap_units, "share of units that a collective takes");
+    visit("overlap_memory", &Device::overlap_memory, "share of bandwidth that a collective takes");
+  }
+
+  friend bool operator==(const Device&, const Device&) = default;
 };
 
 }  // namespace orrery

@@ -30,23 +30,50 @@ inline constexpr int kMaxDimensions = 8;
 ///   launch + n step_latency + (share + local_copy * size/p) / (efficiency * bandwidth)
 struct Protocol {
   std::string name;
-  Time launch{0};          ///< once per collective: kernel start, first synchronisation
-  Time step_latency{0};    ///< per algorithm step, software included
-  double efficiency = 1;   ///< of the dimension's bandwidth
-  double local_copy = 0;   ///< copies of the rank's own chunk; takes time, occupies no port
+  Time launch{0};         ///< once per collective: kernel start, first synchronisation
+  Time step_latency{0};   ///< per algorithm step, software included
+  double efficiency = 1;  ///< of the dimension's bandwidth
+  double local_copy = 0;  ///< copies of the rank's own chunk; takes time, occupies no port
+
+  template <class V>
+  static void fields(V&& visit) {
+    visit("name", &Protocol::name, "such as Simple");
+    visit("launch", &Protocol::launch, "once per collective");
+    visit("step_latency", &Protocol::step_latency, "per algorithm step, software included");
+    visit("efficiency", &Protocol::efficiency, "share of the dimension's bandwidth");
+    visit("local_copy", &Protocol::local_copy, "copies of the rank's own chunk");
+  }
+
+  friend bool operator==(const Protocol&, const Protocol&) = default;
 };
 
 struct NetworkDimension {
   std::string name;  ///< "nvlink"
   DimensionKind kind = DimensionKind::switched;
-  std::int64_t size = 1;               ///< devices in the dimension; 0 = as many as the plan needs
-  std::vector<std::int64_t> shape;     ///< of torus and mesh: extents whose product is size
-  Bandwidth bandwidth{0};              ///< per device and direction, all its links of this dimension
-  Time latency{0};                     ///< of one hop, first byte in to first byte out
-  Time message_overhead{0};            ///< software cost of one message
-  double send_efficiency = 1;          ///< share of bandwidth of point-to-point messages
-  std::vector<Protocol> protocols;     ///< of collectives; empty: {latency + overhead, 1}
-  std::string nic;                     ///< dimensions with the same non-empty nic share one port
+  std::int64_t size = 1;            ///< devices in the dimension; 0 = as many as the plan needs
+  std::vector<std::int64_t> shape;  ///< of torus and mesh: extents whose product is size
+  Bandwidth bandwidth{0};           ///< per device and direction, all its links of this dimension
+  Time latency{0};                  ///< of one hop, first byte in to first byte out
+  Time message_overhead{0};         ///< software cost of one message
+  double send_efficiency = 1;       ///< share of bandwidth of point-to-point messages
+  std::vector<Protocol> protocols;  ///< of collectives; empty: {latency + overhead, 1}
+  std::string nic;                  ///< dimensions with the same non-empty nic share one port
+
+  /// All but shape and protocols.
+  template <class V>
+  static void fields(V&& visit) {
+    using D = NetworkDimension;
+    visit("name", &D::name, "such as nvlink");
+    visit("kind", &D::kind, "how devices are linked");
+    visit("size", &D::size, "devices; 0 = as many as the plan needs");
+    visit("bandwidth", &D::bandwidth, "per device and direction, all links of this dimension");
+    visit("latency", &D::latency, "of one hop");
+    visit("message_overhead", &D::message_overhead, "software cost of one message");
+    visit("send_efficiency", &D::send_efficiency, "share of bandwidth of messages");
+    visit("nic", &D::nic, "dimensions with the same name share one port");
+  }
+
+  friend bool operator==(const NetworkDimension&, const NetworkDimension&) = default;
 };
 
 }  // namespace orrery

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "machine/machine.h"
+
+namespace orrery {
+namespace {
+
+Error cannot_have(std::int64_t devices, std::string expected) {
+  return Error(Mistake{{}, "devices", std::to_string(devices), std::move(expected)});
+}
+
+/// `count` of the devices of a dimension, with the links that remain between them.
+void cut(NetworkDimension& dimension, std::int64_t count) {
+  const std::int64_t size = dimension.size;
+  dimension.size = count;
+  if (count == size || count == 1 || size == 0) {
+    return;
+  }
+  if (dimension.kind == DimensionKind::fully_connected) {
+    // A device keeps the links to count-1 of its size-1 neighbours.
+    dimension.bandwidth =
+        dimension.bandwidth * (static_cast<double>(count - 1) / static_cast<double>(size - 1));
+  }
+  if (dimension.kind == DimensionKind::ring && size > 2) {
+    // The closing link is gone. A line of two has one of the two links.
+    dimension.kind = DimensionKind::mesh;
+  }
+  if (dimension.kind == DimensionKind::mesh && count == 2 && size > 2) {
+    dimension.bandwidth = dimension.bandwidth * 0.5;
+  }
+}
+
+/// Origins of `network.ici` for `network.ici.0` and so on.
+void copy_origins(const std::string& from, const std::string& to,
+                  std::map<std::string, std::string>& origins) {
+  std::map<std::string, std::string> copies;
+  for (const auto& [field, origin] : origins) {
+    if (field == from || field.starts_with(from + ".")) {
+      copies.emplace(to + field.substr(from.size()), origin);
+    }
+  }
+  origins.merge(copies);
+}
+
+void drop_origins(const std::string& of, std::map<std::string, std::string>& origins) {
+  std::erase_if(origins, [&](const auto& entry) {
+    return entry.first == of || entry.first.starts_with(of + ".");
+  });
+}
+
+}  // namespace
+
+Machine expand_shapes(Machine machine) {
+  std::vector<NetworkDimension> expanded;
+  for (const NetworkDimension& dimension : machine.network) {
+    if (dimension.shape.empty()) {
+      expanded.push_back(dimension);
+      continue;
+    }
+    const auto axes = std::count_if(dimension.shape.begin(), dimension.shape.end(),
+                                    [](std::int64_t extent) { return extent > 1; });
+    for (std::size_t i = 0; i < dimension.shape.size(); ++i) {
+      NetworkDimension line = dimension;
+      line.kind =
+          dimension.kind == DimensionKind::torus ? DimensionKind::ring : DimensionKind::mesh;
+      line.name = fmt::format("{}_{}", dimension.name, i);
+      line.size = dimension.shape[i];
+      line.shape.clear();
+      line.bandwidth = dimension.bandwidth / static_cast<double>(std::max<std::ptrdiff_t>(1, axes));
+      copy_origins("network." + dimension.name, "network." + line.name, machine.origins);
+      expanded.push_back(std::move(line));
+    }
+    drop_origins("network." + dimension.name, machine.origins);
+  }
+  machine.network = std::move(expanded);
+  return machine;
+}
+
+Result<Machine> with_devices(Machine machine, std::int64_t devices) {
+  if (devices < 1 || devices > kMostDevices) {
+    return fail(cannot_have(devices, fmt::format("a number from 1 to {}", kMostDevices)));
+  }
+  machine = expand_shapes(std::move(machine));
+  std::int64_t rest = devices;  // in units of whole dimensions inside
+  std::int64_t inside = 1;
+  std::size_t used = 0;
+  for (NetworkDimension& dimension : machine.network) {
+    const bool open = dimension.size == 0;
+    if (!open && rest > dimension.size && rest % dimension.size != 0) {
+      return fail(cannot_have(
+          devices, fmt::format("at most {} or a multiple of that, as {} is made ({})",
+                               inside * dimension.size, machine.name, dimension_sizes(machine))));
+    }
+    const std::int64_t count = open ? rest : std::min(rest, dimension.size);
+    inside *= count;
+    rest /= count;
+    cut(dimension, count);
+    ++used;
+    if (rest == 1) {
+      break;
+    }
+  }
+  if (rest > 1) {
+    return fail(cannot_have(devices, fmt::format("at most the {} devices of {} ({})", inside,
+                                                 machine.name, dimension_sizes(machine))));
+  }
+  for (std::size_t d = used; d < machine.network.size(); ++d) {
+    drop_origins("network." + machine.network[d].name, machine.origins);
+  }
+  machine.network.resize(used);
+  return machine;
+}
+
+std::string dimension_sizes(const Machine& machine) {
+  std::string text;
+  for (const NetworkDimension& dimension : machine.network) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", dimension.name,
+                        dimension.size == 0 ? "any" : std::to_string(dimension.size));
+  }
+  return text;
+}
+
+}  // namespace orrery

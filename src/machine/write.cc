@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "base/format.h"
+#include "machine/machine.h"
+
+namespace orrery {
+namespace {
+
+/// Lines "name: value" of an indented map; `first` replaces the last two spaces of the first line's
+/// indent ("- " starts a list item).
+template <class T>
+std::string write_fields(const T& value, std::size_t indent, std::string_view first = "  ") {
+  std::string text;
+  T::fields([&](std::string_view name, auto member, std::string_view) {
+    const std::string shown = exact_text(value.*member);
+    if (shown == "\"\"") {
+      return;
+    }
+    text +=
+        fmt::format("{:{}}{}{}: {}\n", "", indent - 2, text.empty() ? first : "  ", name, shown);
+  });
+  return text;
+}
+
+std::string write_device(const Device& device) {
+  std::string text = "device:\n" + write_fields(device, 2) + "  peak:\n";
+  for (const Named<DataType>& type : kNames<DataType>) {
+    const FlopRate peak = device.peak[static_cast<std::size_t>(type.value)];
+    if (peak > FlopRate(0)) {
+      text += fmt::format("    {}: {}\n", type.name, exact_text(peak));
+    }
+  }
+  text += "  memory:\n";
+  for (const MemoryTier& tier : device.memory) {
+    text += write_fields(tier, 6, "- ");
+  }
+  return text + "  kernels:\n" + write_fields(device.kernels, 4);
+}
+
+std::string write_dimension(const NetworkDimension& dimension) {
+  std::string text = write_fields(dimension, 4, "- ");
+  if (!dimension.shape.empty()) {
+    text += fmt::format("    shape: [{}]\n", fmt::join(dimension.shape, ", "));
+  }
+  if (!dimension.protocols.empty()) {
+    text += "    protocols:\n";
+  }
+  for (const Protocol& protocol : dimension.protocols) {
+    text += write_fields(protocol, 8, "- ");
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string to_yaml(const Machine& machine) {
+  std::string text = fmt::format("name: {}\ndescription: {}\n", exact_text(machine.name),
+                                 exact_text(machine.description));
+  text += write_device(machine.device) + "network:\n";
+  for (const NetworkDimension& dimension : machine.network) {
+    text += write_dimension(dimension);
+  }
+  if (!machine.origins.empty()) {
+    text += "origins:\n";
+  }
+  for (const auto& [field, origin] : machine.origins) {
+    text += fmt::format("  {}: {}\n", exact_text(field), exact_text(origin));
+  }
+  return text;
+}
+
+}  // namespace orrery

@@ -13,15 +13,34 @@ namespace {
 
 using Fields = std::vector<std::pair<std::string, std::string>>;
 
-std::string shown(Time time) {
-  return to_string(time);
+template <class T>
+std::string shown(const T& value) {
+  if constexpr (std::is_enum_v<T>) {
+    return std::string(name_of(value));
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return fmt::format("{:.6g}", value);
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    return value;
+  } else if constexpr (std::is_integral_v<T>) {
+    return std::to_string(value);
+  } else {
+    return to_string(value);
+  }
 }
-std::string shown(double number) {
-  return fmt::format("{:g}", number);
+
+/// Every field of a struct but its name, which is part of `path`, and empty texts.
+template <class T>
+void add(const T& value, const std::string& path, Fields& fields) {
+  T::fields([&](std::string_view name, auto member, std::string_view) {
+    std::string text = shown(value.*member);
+    if (name != "name" && !text.empty()) {
+      fields.emplace_back(fmt::format("{}.{}", path, name), std::move(text));
+    }
+  });
 }
 
 void add_device(const Device& device, Fields& fields) {
-  fields.emplace_back("device.units", std::to_string(device.units));
+  add(device, "device", fields);
   for (const Named<DataType>& type : kNames<DataType>) {
     const FlopRate peak = device.peak[static_cast<std::size_t>(type.value)];
     if (peak > FlopRate(0)) {
@@ -29,35 +48,24 @@ void add_device(const Device& device, Fields& fields) {
     }
   }
   for (const MemoryTier& tier : device.memory) {
-    const std::string path = "device.memory." + tier.name + ".";
-    fields.emplace_back(path + "capacity", to_string(tier.capacity));
-    fields.emplace_back(path + "bandwidth", to_string(tier.bandwidth));
-    fields.emplace_back(path + "latency", to_string(tier.latency));
+    add(tier, "device.memory." + tier.name, fields);
   }
-  fields.emplace_back("device.power", to_string(device.power));
-  fields.emplace_back("device.overlap_units", shown(device.overlap_units));
-  fields.emplace_back("device.overlap_memory", shown(device.overlap_memory));
-  KernelCoefficients::fields([&](std::string_view name, auto member, std::string_view) {
-    fields.emplace_back(fmt::format("device.kernels.{}", name), shown(device.kernels.*member));
-  });
+  add(device.kernels, "device.kernels", fields);
 }
 
 void add_dimension(const NetworkDimension& dimension, Fields& fields) {
-  const std::string path = "network." + dimension.name + ".";
-  std::string size = dimension.size == 0 ? "any" : std::to_string(dimension.size);
-  if (!dimension.shape.empty()) {
-    size = fmt::format("{}", fmt::join(dimension.shape, " x "));
+  const std::string path = "network." + dimension.name;
+  add(dimension, path, fields);
+  if (dimension.size == 0) {
+    std::find_if(fields.begin(), fields.end(), [&](const auto& field) {
+      return field.first == path + ".size";
+    })->second = "any";
   }
-  fields.emplace_back(path + "size", fmt::format("{} ({})", size, name_of(dimension.kind)));
-  fields.emplace_back(path + "bandwidth", to_string(dimension.bandwidth));
-  fields.emplace_back(path + "latency", to_string(dimension.latency));
-  fields.emplace_back(path + "message_overhead", to_string(dimension.message_overhead));
-  fields.emplace_back(path + "send_efficiency", shown(dimension.send_efficiency));
+  if (!dimension.shape.empty()) {
+    fields.emplace_back(path + ".shape", fmt::format("{}", fmt::join(dimension.shape, " x ")));
+  }
   for (const Protocol& protocol : dimension.protocols) {
-    fields.emplace_back(fmt::format("{}protocols.{}", path, protocol.name),
-                        fmt::format("launch {}, step {}, efficiency {:g}, local copy {:g}",
-                                    to_string(protocol.launch), to_string(protocol.step_latency),
-                                    protocol.efficiency, protocol.local_copy));
+    add(protocol, path + ".protocols." + protocol.name, fields);
   }
 }
 
@@ -88,17 +96,29 @@ std::string origin_of(const Machine& machine, const std::string& field) {
 
 std::string describe(const Machine& machine) {
   std::string text =
-      fmt::format("{}: {}\ndevice {}\n", machine.name, machine.description, machine.device.name);
+      fmt::format("{}: {}\ndevice {}\n\n", machine.name, machine.description, machine.device.name);
   const Fields fields = fields_of(machine);
   std::size_t name_width = 0;
-  std::size_t value_width = 0;
   for (const auto& [name, value] : fields) {
     name_width = std::max(name_width, name.size());
-    value_width = std::max(value_width, value.size());
   }
+  std::vector<std::string> origins;
   for (const auto& [name, value] : fields) {
-    text += fmt::format("  {:{}}  {:{}}  {}\n", name, name_width, value, value_width,
-                        origin_of(machine, name));
+    const std::string origin = origin_of(machine, name);
+    std::size_t note = 0;
+    if (!origin.empty()) {
+      const auto known = std::find(origins.begin(), origins.end(), origin);
+      note = static_cast<std::size_t>(known - origins.begin()) + 1;
+      if (known == origins.end()) {
+        origins.push_back(origin);
+      }
+    }
+    text += note == 0 ? fmt::format("  {:{}}  {}\n", name, name_width, value)
+                      : fmt::format("  {:{}}  {:<14}  [{}]\n", name, name_width, value, note);
+  }
+  text += origins.empty() ? "" : "\nOrigins\n";
+  for (std::size_t i = 0; i < origins.size(); ++i) {
+    text += fmt::format("  {:>4} {}\n", fmt::format("[{}]", i + 1), origins[i]);
   }
   return text;
 }

@@ -9,14 +9,14 @@
 
 namespace orrery {
 
-/// Every number of a machine as (dotted field, value with unit), in the order of its file;
-/// dimensions and tiers by name: "network.nvlink.bandwidth".
+/// Every value of a machine but names as (dotted field, value with unit), in the order of its file;
+/// entries of lists by their names: "network.nvlink.bandwidth".
 std::vector<std::pair<std::string, std::string>> fields_of(const Machine& machine);
 
 /// Origin of a field: that of its longest prefix in Machine::origins, or "".
 std::string origin_of(const Machine& machine, const std::string& field);
 
-/// The table of `orrery show machine`: field, value, origin.
+/// The table of `orrery show machine`: field, value and the number of its origin, origins below.
 std::string describe(const Machine& machine);
 
 }  // namespace orrery

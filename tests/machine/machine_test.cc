@@ -44,9 +44,33 @@ TEST(Machine, EveryNumberOfEveryShippedFileHasAnOrigin) {
     const Machine machine = load(name);
     EXPECT_EQ(machine.name, name);
     for (const auto& [field, value] : fields_of(machine)) {
+      if (field.ends_with(".kind")) {
+        continue;  // a word
+      }
       EXPECT_NE(origin_of(machine, field), "") << name << ": " << field << " = " << value;
     }
   }
+}
+
+TEST(Machine, EveryOriginSaysHowItIsKnown) {
+  for (const std::string& name : list_configs("machines")) {
+    for (const auto& [field, origin] : load(name).origins) {
+      EXPECT_THAT(origin,
+                  ::testing::MatchesRegex("(published|recalled|derived|fitted|inferred): ..*"))
+          << name << ": " << field;
+    }
+  }
+}
+
+TEST(Machine, TheTableNumbersEachOriginOnce) {
+  const Machine machine = parse(with_network(
+      "  - {name: a, kind: switch, size: 8, bandwidth: 400 Gbit/s, latency: 1 us}\n",
+      "origins: {network.a: \"published: here\", network.a.latency: \"recalled: x\"}\n"));
+  const std::string text = describe(machine);
+  EXPECT_THAT(text, HasSubstr("  network.a.bandwidth                      50 GB/s         [1]\n"));
+  EXPECT_THAT(text, HasSubstr("  network.a.latency                        1 us            [2]\n"));
+  EXPECT_THAT(text, HasSubstr("\nOrigins\n   [1] published: here\n   [2] recalled: x\n"));
+  EXPECT_THAT(text, HasSubstr("  device.peak.bf16                         1 TFLOP/s\n"));
 }
 
 TEST(Machine, EveryOriginNamesAFieldThatExists) {
@@ -71,12 +95,15 @@ TEST(Machine, LinksTimesRateIsTheBandwidthOfOneDirection) {
 TEST(Machine, BothDirectionsTogetherAreTheVendorsFigure) {
   EXPECT_EQ(load("dgx-a100-80g").network[0].bandwidth * 2, 600_GBps);
   EXPECT_EQ(load("dgx-h100").network[0].bandwidth * 2, 900_GBps);
+  EXPECT_EQ(load("dgx-v100").network[0].bandwidth * 2, 300_GBps);
 }
 
 TEST(Machine, NodeAdaptersAreSharedByItsDevices) {
   EXPECT_EQ(load("dgx-a100-80g").network[1].bandwidth, Bandwidth(8 * 200e9 / 8 / 8));
   EXPECT_EQ(load("vtrain-a100").network[1].bandwidth, Bandwidth(4 * 200e9 / 8 / 8));
   EXPECT_EQ(load("frontier").network[2].bandwidth, Bandwidth(100e9 / 8));
+  EXPECT_EQ(load("dgx-h100").network[1].bandwidth, Bandwidth(8 * 400e9 / 8 / 8));
+  EXPECT_EQ(load("dgx-v100").network[1].bandwidth, Bandwidth(8 * 100e9 / 8 / 16));
 }
 
 TEST(Machine, DevicesFillInnerDimensionsFirst) {

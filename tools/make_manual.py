@@ -6,7 +6,8 @@
 
 It walks `BINARY --help`, `BINARY SUBCOMMAND --help` and so on. The help is laid out by CLI11: headings
 end in a colon, an entry is indented by two spaces and names what it is, its text stands to the right or
-on the next line.
+on the next line. Two headings are our own: "Kinds:" lists the words that the positional may be,
+"Examples:" lines of shell.
 """
 from __future__ import annotations
 
@@ -40,6 +41,8 @@ class Command:
     options: list[Entry]
     positionals: list[Entry]
     subcommands: list[Entry]
+    kinds: list[Entry]
+    examples: list[str]
 
     @property
     def name(self) -> str:
@@ -56,21 +59,21 @@ def parse_entry(line: str) -> Entry:
 
 
 def parse_help(path: list[str], text: str) -> Command:
-    command = Command(path, "", [], [], [])
-    places = {"Subcommands:": command.subcommands, "Positionals:": command.positionals}
-    target, summary = None, []
-    for line in text.splitlines():
-        if line.startswith("Usage:"):
-            target = command.options
-        elif target is None:
-            summary.append(line.strip())
-        elif line and not line.startswith(" "):
-            target = places.get(line.strip(), command.options)
-        elif line.startswith("   ") and target:
-            target[-1].text = f"{target[-1].text} {line.strip()}".strip()
-        elif line.strip():
-            target.append(parse_entry(line))
-    command.summary = " ".join(summary).strip()
+    command = Command(path, "", [], [], [], [], [])
+    places = {"Subcommands:": command.subcommands, "Positionals:": command.positionals,
+              "Kinds:": command.kinds}
+    heading, last = "", None
+    for line in filter(str.strip, text.splitlines()):
+        if not line.startswith(" "):
+            heading, last = line.strip(), None
+            command.summary = command.summary or heading
+        elif heading == "Examples:":
+            command.examples.append(line.strip())
+        elif line.startswith("   ") and last:
+            last.text = f"{last.text} {line.strip()}".strip()
+        elif line.strip().startswith("-") or heading in places:
+            last = parse_entry(line)
+            places.get(heading, command.options).append(last)
     return command
 
 
@@ -91,15 +94,18 @@ def man_page(commands: list[Command], template: str, version: str) -> str:
     for command in commands:
         title = " ".join(command.path[1:]) or "For every command"
         lines += [f".SS {roff(title)}", roff(command.summary)]
-        for entry in command.subcommands + command.positionals + command.options:
+        for entry in command.subcommands + command.positionals + command.kinds + command.options:
             names = ", ".join(f"\\fB{roff(name)}\\fR" for name in entry.names)
             lines += [".TP", f"{names} {roff(entry.value)}".strip(), roff(entry.text)]
+        if command.examples:
+            lines += [".PP", ".nf", *map(roff, command.examples), ".fi"]
     return template.replace("@VERSION@", version).replace("@COMMANDS@", "\n".join(lines))
 
 
 def words_of(command: Command) -> list[str]:
     """What can follow the command's name."""
-    words = [word for entry in command.subcommands + command.options for word in entry.names]
+    entries = command.subcommands + command.kinds + command.options
+    words = [word for entry in entries for word in entry.names]
     return words + [choice for entry in command.positionals for choice in entry.choices]
 
 
@@ -164,7 +170,7 @@ def fish_completion(commands: list[Command]) -> str:
         seen = [f"__fish_seen_subcommand_from {word}" for word in command.path[1:]]
         condition = quoted("; and ".join(seen) if seen else "__fish_use_subcommand")
         start = f"complete -c orrery -n {condition}"
-        for entry in command.subcommands:
+        for entry in command.subcommands + command.kinds:
             lines.append(f"{start} -a {entry.names[0]} -d {quoted(entry.text)}")
         for entry in command.positionals:
             if entry.choices:

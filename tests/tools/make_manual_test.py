@@ -34,6 +34,12 @@ Plan:
 
 Subcommands:
   machine                     Show a machine
+
+Kinds:
+  machines                    machine files
+
+Examples:
+  orrery simulate --fold
 """
 
 
@@ -58,6 +64,10 @@ class ParseHelp(unittest.TestCase):
 
     def test_subcommands_are_not_options(self):
         self.assertEqual([entry.names for entry in self.command.subcommands], [["machine"]])
+
+    def test_kinds_and_examples_are_read_from_the_footer(self):
+        self.assertEqual([entry.names for entry in self.command.kinds], [["machines"]])
+        self.assertEqual(self.command.examples, ["orrery simulate --fold"])
 
 
 @unittest.skipUnless(os.environ.get("ORRERY_BINARY"), "run by ctest, which names the binary")

@@ -32,8 +32,9 @@ WorkloadStatistics statistics(const Workload& workload) {
     std::vector<std::int64_t> uses(sizes.size(), 0);
     const std::int64_t length = workload.source->length(static_cast<int>(role));
     for (std::int64_t i = 0; i < length; ++i) {
-      const auto instance = workload.source->issue(static_cast<int>(role), i);
-      ++uses.at(static_cast<std::size_t>(instance->template_index));
+      if (const auto instance = workload.source->issue(static_cast<int>(role), i)) {
+        ++uses.at(static_cast<std::size_t>(instance->template_index));
+      }
     }
     total.instances += length;
     for (std::size_t t = 0; t < sizes.size(); ++t) {

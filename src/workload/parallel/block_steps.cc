@@ -35,7 +35,8 @@ Operator backward_operator(const ModelOperator& op, DataType type) {
           .gemm = op.gemm,
           .flops = op.backward_flops,
           .bytes = op.backward_bytes,
-          .kernels = op.backward_kernels};
+          .kernels = op.backward_kernels,
+          .backward = true};
 }
 
 class BlockBuilder {
@@ -72,6 +73,11 @@ class BlockBuilder {
                   Part::input_gradient, source);
     backward_step(gemm_operator(op.name + right_name, right, plan_.compute_type),
                   op.has_weight ? Part::weight_gradient : Part::other, source);
+    if (op.has_weight && plan_.fused_grad_accumulation) {  // reads and writes the buffer instead
+      const Bytes gradient = size_of(plan_.compute_type) * weight_elements(op);
+      const Bytes buffer = size_of(plan_.grad_type) * weight_elements(op);
+      steps_.backward.back().node.operators[0].bytes += 2 * buffer - gradient;
+    }
     if (op.has_weight) {  // nothing later reads it; the gradient that flows is the input's
       steps_.backward.back().reads = Value::none;
       steps_.backward.back().writes = Value::none;

@@ -98,6 +98,7 @@ class Lowering {
 
 std::vector<PassName> lowering_passes() {
   std::vector<PassName> names;
+  names.reserve(kPasses.size());
   for (const Pass& pass : kPasses) {
     names.push_back({std::string(pass.name), std::string(pass.meaning)});
   }

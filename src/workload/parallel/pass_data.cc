@@ -16,6 +16,7 @@
 /// next block's gather is issued before the block runs; without it a block's gather is issued when
 /// the block before it is done, and compute waits.
 #include <algorithm>
+#include <numeric>
 
 #include "workload/parallel/passes.h"
 
@@ -25,10 +26,9 @@ namespace {
 constexpr std::int64_t kMostBuckets = 256;  // a tiny bucket size must not make millions of nodes
 
 Step reduction_step(const Plan& plan, Bytes bytes, Phase phase) {
-  Step step = collective_step(
-      Axis::dp, plan.zero == 0 ? CollectiveKind::all_reduce : CollectiveKind::reduce_scatter, bytes,
-      phase);
-  return step;
+  const CollectiveKind kind =
+      plan.zero == 0 ? CollectiveKind::all_reduce : CollectiveKind::reduce_scatter;
+  return collective_step(Axis::dp, kind, bytes, phase);
 }
 
 class GradientReduction {
@@ -128,10 +128,8 @@ class ParameterGather {
 };
 
 std::vector<int> block_order(const ChunkDraft& chunk, bool reversed) {
-  std::vector<int> order;
-  for (int b = 0; b < static_cast<int>(chunk.blocks.size()); ++b) {
-    order.push_back(b);
-  }
+  std::vector<int> order(chunk.blocks.size());
+  std::iota(order.begin(), order.end(), 0);
   if (reversed) {
     std::reverse(order.begin(), order.end());
   }

@@ -33,23 +33,43 @@ std::int64_t forwards_of(const PipelineShape& shape, std::int64_t chunk, std::in
   return count / round * shape.stages + std::clamp<std::int64_t>(rest, 0, shape.stages);
 }
 
-/// Pieces in flight by chunk after `forwards` forwards and `backwards` backwards.
-std::vector<std::int64_t> in_flight(const PipelineShape& shape, std::int64_t forwards,
-                                    std::int64_t backwards) {
-  std::vector<std::int64_t> by_chunk;
-  for (std::int64_t c = 0; c < shape.chunks; ++c) {
-    by_chunk.push_back(forwards_of(shape, c, forwards) -
-                       forwards_of(shape, shape.chunks - 1 - c, backwards));
-  }
-  return by_chunk;
+/// Pieces of `chunk` in flight after `forwards` forwards and `backwards` backwards.
+std::int64_t in_flight(const PipelineShape& shape, std::int64_t chunk, std::int64_t forwards,
+                       std::int64_t backwards) {
+  return forwards_of(shape, chunk, forwards) -
+         forwards_of(shape, shape.chunks - 1 - chunk, backwards);
 }
 
-double weigh(const std::vector<std::int64_t>& by_chunk, const std::vector<double>& weights) {
-  double sum = 0;
-  for (std::size_t c = 0; c < by_chunk.size(); ++c) {
-    sum += static_cast<double>(by_chunk[c]) * weights[c];
+/// When after the warm-up the weighted sum of pieces in flight is largest, in pairs done.
+std::int64_t heaviest_pair(const PipelineShape& shape, std::int64_t first,
+                           const std::vector<double>& weights) {
+  // After j pairs `first + j` forwards and j backwards are done; the pattern repeats every pv
+  // pairs.
+  const std::int64_t round = shape.stages * shape.chunks;
+  const std::int64_t last = std::min(pieces(shape) - first, round);
+  double most = -1;
+  std::int64_t best = 0;
+  const auto consider = [&](std::int64_t j) {
+    if (j < 0 || j > last) {
+      return;
+    }
+    double sum = 0;
+    for (std::int64_t c = 0; c < shape.chunks; ++c) {
+      sum += static_cast<double>(in_flight(shape, c, first + j, j)) *
+             weights[static_cast<std::size_t>(c)];
+    }
+    if (sum > most || (sum == most && j < best)) {
+      most = sum;
+      best = j;
+    }
+  };
+  consider(0);
+  for (std::int64_t corner = 0; corner <= round; corner += shape.stages) {
+    consider(corner - first % shape.stages);  // a forward's run of p ends
+    consider(corner);                         // a backward's run of p ends
   }
-  return sum;
+  consider(last);
+  return best;
 }
 
 }  // namespace
@@ -98,31 +118,14 @@ std::vector<std::int64_t> peak_by_chunk(const PipelineShape& shape, std::int64_t
                                         const std::vector<double>& weights) {
   assert(weights.size() == static_cast<std::size_t>(shape.chunks) && "a weight per chunk");
   const std::int64_t first = peak_in_flight(shape, stage);
-  std::vector<std::int64_t> best = in_flight(shape, first, 0);
-  if (shape.chunks == 1) {
-    return best;
+  const bool equal = std::all_of(weights.begin(), weights.end(),
+                                 [&](double weight) { return weight == weights.front(); });
+  const std::int64_t pair = equal ? 0 : heaviest_pair(shape, first, weights);
+  std::vector<std::int64_t> by_chunk(weights.size());
+  for (std::int64_t c = 0; c < shape.chunks; ++c) {
+    by_chunk[static_cast<std::size_t>(c)] = in_flight(shape, c, first + pair, pair);
   }
-  // After j pairs `first + j` forwards and j backwards are done; the pattern repeats every pv
-  // pairs.
-  const std::int64_t round = shape.stages * shape.chunks;
-  const std::int64_t last = std::min(pieces(shape) - first, round);
-  double most = weigh(best, weights);
-  const auto consider = [&](std::int64_t j) {
-    if (j < 0 || j > last) {
-      return;
-    }
-    const auto candidate = in_flight(shape, first + j, j);
-    if (weigh(candidate, weights) > most) {
-      most = weigh(candidate, weights);
-      best = candidate;
-    }
-  };
-  for (std::int64_t corner = 0; corner <= round; corner += shape.stages) {
-    consider(corner - first % shape.stages);  // a forward's run of p ends
-    consider(corner);                         // a backward's run of p ends
-  }
-  consider(last);
-  return best;
+  return by_chunk;
 }
 
 }  // namespace orrery

@@ -56,7 +56,7 @@ std::int64_t peak_in_flight(const PipelineShape& shape, std::int64_t stage);
 
 /// Pieces in flight by chunk at the moment when sum over chunks of weights[c] * pieces[c] is
 /// largest (the first such). The sum is piecewise linear in time with corners where a run of p
-/// equal chunks ends, so only those are tried: O(v^2) for interleaved, O(1) otherwise.
+/// equal chunks ends, so only those are tried: O(v^2), O(v) for equal weights.
 /// weights: one non-negative number per chunk, such as the bytes that one piece keeps.
 std::vector<std::int64_t> peak_by_chunk(const PipelineShape& shape, std::int64_t stage,
                                         const std::vector<double>& weights);

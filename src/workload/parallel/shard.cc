@@ -30,8 +30,16 @@ Bytes boundary_bytes(const Model& model, const Plan& plan) {
 std::array<std::vector<ModelOperator>, kBlockKindCount> block_operators(const Model& model,
                                                                         const Plan& plan) {
   const ShapeOptions options = shape_options(model, plan);
-  return {embedding_operators(model, options), layer_operators(model, options),
-          head_operators(model, options)};
+  std::array blocks{embedding_operators(model, options), layer_operators(model, options),
+                    head_operators(model, options)};
+  for (std::vector<ModelOperator>& operators : blocks) {
+    for (ModelOperator& op : operators) {
+      if (op.kind == OperatorKind::norm) {
+        op.gemm.k = model.hidden;  // the row length, on which a norm's bandwidth depends
+      }
+    }
+  }
+  return blocks;
 }
 
 ModelOperator shard(ModelOperator op, std::int64_t t, bool sequence_parallel) {

@@ -118,6 +118,18 @@ TEST(LowerTensor, FusedAccumulationLeavesOnlyTheBias) {
   const Workload workload =
       lowered(small_gpt(1), {.tp = 2, .fused_grad_accumulation = true}, {.skip = {"fuse"}});
   EXPECT_EQ(find_node(workload, "fc1_gemm_accumulate")->operators[0].bytes, Bytes(128 * 10));
+  // Operands 64 x 128 and 128 x 128 in bf16; the fp32 buffer 64 x 128 is read and written.
+  EXPECT_EQ(find_node(workload, "fc1_gemm_weight_gradient")->operators[0].bytes,
+            Bytes(2 * (64 * 128 + 128 * 128) + 8 * 64 * 128));
+}
+
+TEST(LowerTensor, NormsKnowTheirRowLengthAndBackwardKernelsTheirDirection) {
+  Plan plan;
+  plan.attention = AttentionKernel::flash;
+  const Workload workload = lowered(small_gpt(1), plan, {.skip = {"fuse"}});
+  EXPECT_EQ(find_node(workload, "input_norm")->operators[0].gemm.k, 64);
+  EXPECT_FALSE(find_node(workload, "flash_attention")->operators[0].backward);
+  EXPECT_TRUE(find_node(workload, "flash_attention_backward")->operators[0].backward);
 }
 
 // ---- Recompute.

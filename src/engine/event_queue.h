@@ -33,6 +33,9 @@ class EventQueue {
   /// Time of the last event popped.
   Time now() const { return now_; }
 
+  /// Whether nothing more happens at now(). Events may still be pushed for it.
+  bool instant_is_over() const { return heap_.empty() || heap_.front().when > now_; }
+
   /// Requires when >= now().
   void push(Time when, std::uint32_t kind, std::uint32_t subject, std::uint32_t generation = 0) {
     assert(when >= now_ && "an event cannot be in the past");

@@ -99,7 +99,10 @@ void Loop<Network>::build_ways(const std::vector<std::int64_t>& ranks) {
               channel,
               topology_.route(ranks[i], target),
               {}};
-      for (const LinkId link : way.route.links) {
+      std::vector<LinkId>& links = way.route.links;  // dimensions on one nic repeat its port
+      std::sort(links.begin(), links.end());
+      links.erase(std::unique(links.begin(), links.end()), links.end());
+      for (const LinkId link : links) {
         way.links.push_back({link, 1.0});
       }
       ranks_[i].way[index_of(channel)] = static_cast<int>(ways_.size());
@@ -140,6 +143,7 @@ void Loop<Network>::run() {
     issue_ahead(rank);
   }
   drain();
+  settle();
   while (!queue_.empty()) {
     const EventQueue::Event event = queue_.pop();
     if (event.kind == kComputeDone) {
@@ -148,7 +152,7 @@ void Loop<Network>::run() {
       }
     } else if (event.kind == kHostReady) {
       arrive(event.subject);
-    } else if (network_.handle(event, queue_)) {
+    } else if (network_.handle(event)) {
       const Owner owner = owners_[event.subject];
       if (owner >= 0) {
         finish_phase(owner);
@@ -157,7 +161,21 @@ void Loop<Network>::run() {
       }
     }
     drain();
+    if (queue_.instant_is_over()) {
+      settle();
+    }
   }
+}
+
+/// Speeds change once per instant, whatever the order of its events.
+template <class Network>
+void Loop<Network>::settle() {
+  network_.settle(queue_);
+  for (const RankIndex rank : touched_) {
+    ranks_[rank].job.touched = false;
+    set_contention(rank);
+  }
+  touched_.clear();
 }
 
 // --- instances ---------------------------------------------------------------------------------
@@ -375,15 +393,24 @@ void Loop<Network>::set_contention(RankIndex index) {
 }
 
 template <class Network>
+void Loop<Network>::touch(RankIndex rank) {
+  Job& job = ranks_[rank].job;
+  if (job.running && !job.touched) {
+    job.touched = true;
+    touched_.push_back(rank);
+  }
+}
+
+template <class Network>
 void Loop<Network>::communication_began(RankIndex rank, Axis axis) {
   ranks_[rank].ledger.begin_communication(queue_.now(), axis);
-  set_contention(rank);
+  touch(rank);
 }
 
 template <class Network>
 void Loop<Network>::communication_ended(RankIndex rank, Axis axis) {
   ranks_[rank].ledger.end_communication(queue_.now(), axis);
-  set_contention(rank);
+  touch(rank);
 }
 
 // --- communication -----------------------------------------------------------------------------
@@ -442,8 +469,7 @@ void Loop<Network>::start_phase(int group_index) {
   const auto collective = static_cast<std::size_t>(group.collective);
   const CollectivePhase& phase = bound_.collectives[collective].phases[group.phase];
   const auto list = static_cast<std::size_t>(group.links[collective]) + group.phase;
-  own(network_.start(queue_.now(), longest_serialisation(phase), phase.latency, link_lists_[list],
-                     queue_),
+  own(network_.start(queue_.now(), longest_serialisation(phase), phase.latency, link_lists_[list]),
       group_index);
 }
 
@@ -473,8 +499,8 @@ void Loop<Network>::start_send(RankIndex index, const BoundNode& node) {
   communication_began(way.target, Axis::pp);
   const Time serialisation =
       from_seconds(static_cast<double>(node.bytes.value()) * way.route.seconds_per_byte);
-  own(network_.start(queue_.now(), serialisation, way.route.latency + way.route.overhead, way.links,
-                     queue_),
+  own(network_.start(queue_.now(), serialisation, way.route.latency + way.route.overhead,
+                     way.links),
       ~number);
 }
 

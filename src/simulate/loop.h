@@ -65,6 +65,7 @@ class Loop {
     double contention = 1;
     std::uint32_t generation = 0;
     bool running = false;
+    bool touched = false;  ///< is in touched_
   };
   struct Rank {
     int role = 0;
@@ -104,6 +105,7 @@ class Loop {
   void build_ways(const std::vector<std::int64_t>& ranks);
   int make_links(Group& group, int collective);
 
+  void settle();
   void issue_ahead(RankIndex rank);
   bool issue_one(RankIndex rank);
   InstanceSlot& slot(Rank& rank, std::int64_t instance) {
@@ -129,6 +131,7 @@ class Loop {
 
   void communication_began(RankIndex rank, Axis axis);
   void communication_ended(RankIndex rank, Axis axis);
+  void touch(RankIndex rank);
   void set_contention(RankIndex rank);
   void finish_compute(RankIndex rank);
   std::optional<std::string> waiting_node(const Rank& rank, Stream stream) const;
@@ -146,6 +149,7 @@ class Loop {
   std::vector<std::vector<LinkUse>> link_lists_;
   std::vector<Owner> owners_;  ///< by TransferId
   std::vector<std::pair<RankIndex, Stream>> work_;
+  std::vector<RankIndex> touched_;  ///< in this instant: their jobs' speeds may change
   std::vector<Span> spans_;
   std::function<void(double)> progress_;
   std::int64_t instances_ = 0;

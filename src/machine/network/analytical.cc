@@ -16,38 +16,36 @@ TransferId AnalyticalNetwork::allocate() {
 }
 
 TransferId AnalyticalNetwork::start(Time now, Time serialisation, Time latency,
-                                    std::span<const LinkUse> links, EventQueue& queue) {
+                                    std::span<const LinkUse> links) {
+  for (const LinkUse& use : links) {
+    drop_serialised(use.link, now);
+  }
   const TransferId id = allocate();
   Transfer& transfer = transfers_[id];
+  transfer.serialisation = serialisation;
   transfer.remaining = static_cast<double>(serialisation.value());
+  transfer.slowdown = 0;
   transfer.since = now;
+  transfer.serialised = Time::max();
   transfer.latency = latency;
   transfer.links = links;
   transfer.occupies = true;
+  transfer.announced = false;
   for (const LinkUse& use : links) {
-    drop_serialised(use.link, now);
     on_link_[use.link].push_back(id);
   }
-  const bool shared = shares_a_link(transfer);
-  transfer.slowdown = shared ? slowdown_of(transfer) : 1;
-  // Unshared transfers take the exact integer time, whatever doubles can hold.
-  transfer.serialised =
-      now + (shared ? Time::from_double(transfer.remaining * transfer.slowdown) : serialisation);
-  schedule(id, shared, queue);
-  if (shared) {
-    update_neighbours(id, now, queue);
-  }
+  touch(id);
+  touch_neighbours(id);
   return id;
 }
 
-bool AnalyticalNetwork::handle(const EventQueue::Event& event, EventQueue& queue) {
+bool AnalyticalNetwork::handle(const EventQueue::Event& event) {
   Transfer& transfer = transfers_[event.subject];
   if (event.generation != transfer.generation) {
     return false;
   }
   if (transfer.occupies) {
     leave_links(event.subject);
-    update_neighbours(event.subject, event.when, queue);
   }
   if (event.kind == kRelease) {
     return false;
@@ -55,6 +53,46 @@ bool AnalyticalNetwork::handle(const EventQueue::Event& event, EventQueue& queue
   ++transfer.generation;
   free_.push_back(event.subject);
   return true;
+}
+
+void AnalyticalNetwork::settle(EventQueue& queue) {
+  for (const TransferId id : touched_) {
+    transfers_[id].touched = false;
+    if (transfers_[id].occupies) {
+      update_rate(id, queue);
+    }
+  }
+  touched_.clear();
+}
+
+/// A transfer that shares frees its links with an event, so that its neighbours speed up; one that
+/// shares with nobody is dropped from them when it finishes or when somebody looks.
+void AnalyticalNetwork::update_rate(TransferId id, EventQueue& queue) {
+  Transfer& transfer = transfers_[id];
+  const Time now = queue.now();
+  const bool fresh = transfer.slowdown == 0;
+  const bool shared = shares_a_link(transfer);
+  const double slowdown = shared ? slowdown_of(transfer) : 1;
+  const bool same = slowdown == transfer.slowdown && (transfer.announced || !shared);
+  if (same || transfer.serialised <= now) {
+    return;
+  }
+  if (!fresh) {
+    const auto elapsed = static_cast<double>((now - transfer.since).value());
+    transfer.remaining = std::max(0.0, transfer.remaining - elapsed / transfer.slowdown);
+  }
+  transfer.since = now;
+  transfer.slowdown = slowdown;
+  // An undisturbed transfer takes the exact integer time, whatever doubles can hold.
+  transfer.serialised =
+      now + (fresh && slowdown == 1 ? transfer.serialisation
+                                    : Time::from_double(transfer.remaining * slowdown));
+  ++transfer.generation;
+  transfer.announced = shared;
+  if (shared) {
+    queue.push(transfer.serialised, kRelease, id, transfer.generation);
+  }
+  queue.push(transfer.serialised + transfer.latency, kFinish, id, transfer.generation);
 }
 
 double AnalyticalNetwork::slowdown_of(const Transfer& transfer) const {
@@ -70,43 +108,25 @@ bool AnalyticalNetwork::shares_a_link(const Transfer& transfer) const {
                      [&](const LinkUse& use) { return on_link_[use.link].size() > 1; });
 }
 
-/// A transfer that shares frees its links with an event, so that its neighbours speed up; one that
-/// shares with nobody is dropped from them when it finishes or when somebody looks.
-void AnalyticalNetwork::schedule(TransferId id, bool shared, EventQueue& queue) {
-  Transfer& transfer = transfers_[id];
-  transfer.announced = shared;
-  if (shared) {
-    queue.push(transfer.serialised, kRelease, id, transfer.generation);
+void AnalyticalNetwork::touch(TransferId id) {
+  if (!transfers_[id].touched) {
+    transfers_[id].touched = true;
+    touched_.push_back(id);
   }
-  queue.push(transfer.serialised + transfer.latency, kFinish, id, transfer.generation);
 }
 
-void AnalyticalNetwork::update_rate(TransferId id, Time now, EventQueue& queue) {
-  Transfer& transfer = transfers_[id];
-  const double slowdown = slowdown_of(transfer);
-  if (transfer.announced && slowdown == transfer.slowdown) {
-    return;
-  }
-  const double elapsed = static_cast<double>((now - transfer.since).value());
-  transfer.remaining = std::max(0.0, transfer.remaining - elapsed / transfer.slowdown);
-  transfer.since = now;
-  transfer.slowdown = slowdown;
-  transfer.serialised = now + Time::from_double(transfer.remaining * slowdown);
-  ++transfer.generation;
-  schedule(id, true, queue);
-}
-
-void AnalyticalNetwork::update_neighbours(TransferId id, Time now, EventQueue& queue) {
+void AnalyticalNetwork::touch_neighbours(TransferId id) {
   for (const LinkUse& use : transfers_[id].links) {
-    for (const TransferId other : on_link_[use.link]) {
-      if (other != id) {
-        update_rate(other, now, queue);
+    if (on_link_[use.link].size() > 1) {
+      for (const TransferId other : on_link_[use.link]) {
+        touch(other);
       }
     }
   }
 }
 
 void AnalyticalNetwork::leave_links(TransferId id) {
+  touch_neighbours(id);
   for (const LinkUse& use : transfers_[id].links) {
     std::erase(on_link_[use.link], id);
   }

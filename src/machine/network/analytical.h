@@ -31,10 +31,14 @@ using TransferId = std::uint32_t;
 /// The rate of the slowest link holds for the whole transfer, and what it leaves unused on the
 /// others is not given away (max-min fairness is the flow-level model's job).
 ///
+/// Rates change once per instant, in settle(), so that the order of simultaneous events leaves no
+/// trace, not even in the last bit.
+///
 /// Interface shared by all network models (a compile-time interface: the event loop is instantiated
 /// per model, so no virtual call is made per event):
-///   id   = start(now, serialisation, latency, links, queue)
-///   done = handle(event, queue): true when the event finishes transfer event.subject
+///   id   = start(now, serialisation, latency, links)
+///   done = handle(event): true when the event finishes transfer event.subject
+///   settle(queue): called when an instant is over; pushes the model's events
 /// Events that the model pushes have kind kFirstEvent or above.
 class AnalyticalNetwork {
  public:
@@ -45,35 +49,38 @@ class AnalyticalNetwork {
   explicit AnalyticalNetwork(std::size_t links) : on_link_(links) {}
 
   /// `links` must stay valid until the transfer finishes; each link occurs once in it.
-  TransferId start(Time now, Time serialisation, Time latency, std::span<const LinkUse> links,
-                   EventQueue& queue);
-  bool handle(const EventQueue::Event& event, EventQueue& queue);
+  TransferId start(Time now, Time serialisation, Time latency, std::span<const LinkUse> links);
+  bool handle(const EventQueue::Event& event);
+  void settle(EventQueue& queue);
 
  private:
   struct Transfer {
+    Time serialisation{0};
     double remaining = 0;  ///< picoseconds of unshared serialisation left at `since`
-    double slowdown = 1;
+    double slowdown = 0;   ///< 0: not under way yet
     Time since{0};
     Time serialised{0};  ///< when the last byte leaves, at the present rate
     Time latency{0};
     std::uint32_t generation = 0;
     bool occupies = false;
     bool announced = false;  ///< a release event is pending
+    bool touched = false;    ///< is in touched_
     std::span<const LinkUse> links;
   };
 
   TransferId allocate();
   double slowdown_of(const Transfer& transfer) const;
   bool shares_a_link(const Transfer& transfer) const;
-  void schedule(TransferId id, bool shared, EventQueue& queue);
-  void update_rate(TransferId id, Time now, EventQueue& queue);
-  void update_neighbours(TransferId id, Time now, EventQueue& queue);
+  void touch(TransferId id);
+  void touch_neighbours(TransferId id);
+  void update_rate(TransferId id, EventQueue& queue);
   void leave_links(TransferId id);
   void drop_serialised(LinkId link, Time now);
 
   std::vector<Transfer> transfers_;
   std::vector<TransferId> free_;
   std::vector<std::vector<TransferId>> on_link_;
+  std::vector<TransferId> touched_;  ///< in this instant: their rates may change
 };
 
 }  // namespace orrery

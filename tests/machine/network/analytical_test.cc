@@ -32,10 +32,12 @@ std::vector<Time> finish_times(const std::vector<Start>& starts, std::size_t lin
     const EventQueue::Event event = queue.pop();
     if (event.kind == kStart) {
       const Start& s = starts[event.subject];
-      running[network.start(queue.now(), s.serialisation, s.latency, s.links, queue)] =
-          event.subject;
-    } else if (network.handle(event, queue)) {
+      running[network.start(queue.now(), s.serialisation, s.latency, s.links)] = event.subject;
+    } else if (network.handle(event)) {
       finish[running.at(event.subject)] = queue.now();
+    }
+    if (queue.instant_is_over()) {
+      network.settle(queue);
     }
   }
   return finish;

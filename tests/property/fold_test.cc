@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// Folding is exact: on random machines and workloads the timeline of a simulated rank equals, to
+// the picosecond, that of every rank it stands for when all ranks are simulated.
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <string>
+
+#include "../simulate/builder.h"
+#include "simulate/simulate.h"
+
+namespace orrery {
+namespace {
+
+using namespace testing;  // NOLINT(google-build-using-namespace): the builders of this test
+
+struct Case {
+  Machine machine;
+  Workload workload;
+  SimulateOptions options;
+};
+
+std::int64_t pick(std::initializer_list<std::int64_t> values) {
+  return *rc::gen::elementOf(std::vector<std::int64_t>(values));
+}
+
+DimensionKind any_kind() {
+  return *rc::gen::weightedElement<DimensionKind>({{4, DimensionKind::switched},
+                                                   {1, DimensionKind::fully_connected},
+                                                   {2, DimensionKind::ring},
+                                                   {1, DimensionKind::mesh}});
+}
+
+/// One or two dimensions that hold `devices`; sometimes on one nic, sometimes cut so that an axis
+/// straddles them or covers part of a ring.
+Machine any_machine(std::int64_t devices) {
+  std::vector<std::int64_t> divisors;
+  for (std::int64_t d = 1; d <= devices; ++d) {
+    if (devices % d == 0) {
+      divisors.push_back(d);
+    }
+  }
+  const std::int64_t inner = *rc::gen::elementOf(divisors);
+  Machine machine =
+      machine_of({dimension(any_kind(), inner), dimension(any_kind(), devices / inner)});
+  machine.network[1].bandwidth = Bandwidth(0.3e9);
+  if (*rc::gen::inRange(0, 3) == 0) {
+    machine.network[0].nic = machine.network[1].nic = "nic";
+  }
+  machine.device.overlap_memory = *rc::gen::elementOf(std::vector<double>{0, 0.25});
+  return machine;
+}
+
+Bytes any_bytes() {
+  return Bytes(*rc::gen::inRange<std::int64_t>(1, 3'000'000));
+}
+Time any_time() {
+  return 1_us * *rc::gen::inRange<std::int64_t>(1, 2000);
+}
+
+/// Compute, blocking and overlapped collectives and a message to the next stage, in random order.
+std::vector<Node> any_stage(const RankLayout& layout, std::int64_t stage) {
+  const std::int64_t stages = layout.size(Axis::pp);
+  std::vector<Node> nodes;
+  int last = -1;  // the node that the next one depends on
+  const auto add = [&](Node node, bool blocks) {
+    if (last >= 0) {
+      node.after.push_back(last);
+    }
+    nodes.push_back(std::move(node));
+    last = blocks ? static_cast<int>(nodes.size()) - 1 : last;
+  };
+  if (stage > 0) {
+    add(receive("in", Channel::forward), true);
+  }
+  const int steps = *rc::gen::inRange(1, 5);
+  for (int i = 0; i < steps; ++i) {
+    add(compute("work", any_time()), true);
+    const bool blocks = *rc::gen::arbitrary<bool>();
+    const Axis axis = *rc::gen::elementOf(std::vector<Axis>{Axis::tp, Axis::dp});
+    add(collective("reduce", axis, any_bytes(), {}), blocks);
+  }
+  if (stages > 1 && (stage == 0 || stage == stages - 1)) {
+    add(collective("tied", Axis::embedding, Bytes(500'000), {}), false);
+  }
+  if (stage + 1 < stages) {
+    add(send("out", Channel::forward, any_bytes(), {}), *rc::gen::arbitrary<bool>());
+  }
+  return nodes;
+}
+
+Case any_case() {
+  Case c;
+  RankLayout layout{
+      {{Axis::tp, pick({1, 2, 3, 4})}, {Axis::dp, pick({1, 2, 4})}, {Axis::pp, pick({1, 2, 3})}}};
+  if (*rc::gen::arbitrary<bool>()) {
+    std::swap(layout.axes[1], layout.axes[2]);
+  }
+  std::vector<std::vector<Node>> stages;
+  for (std::int64_t stage = 0; stage < layout.size(Axis::pp); ++stage) {
+    stages.push_back(any_stage(layout, stage));
+  }
+  c.machine = any_machine(layout.ranks());
+  c.workload = workload_of(layout, std::move(stages), *rc::gen::inRange(1, 5));
+  c.workload.host_dispatch = 1_us * pick({0, 0, 30});
+  c.options.algorithms.fill(*rc::gen::weightedElement<CollectiveAlgorithm>(
+      {{4, CollectiveAlgorithm::ring},
+       {1, CollectiveAlgorithm::automatic},
+       {1, CollectiveAlgorithm::hierarchical},
+       {1, CollectiveAlgorithm::direct},
+       {1, CollectiveAlgorithm::double_binary_tree}}));
+  return c;
+}
+
+std::string describe(const Case& c) {
+  std::string text;
+  for (const RankLayout::Entry& axis : c.workload.layout.axes) {
+    text += std::string(name_of(axis.axis)) + " " + std::to_string(axis.size) + " ";
+  }
+  for (const NetworkDimension& d : c.machine.network) {
+    text += "| " + std::string(name_of(d.kind)) + " " + std::to_string(d.size) + " " + d.nic;
+  }
+  text += " | " + std::string(name_of(c.options.algorithms[0]));
+  for (const Program& program : c.workload.programs) {
+    text += "\nstage:";
+    for (const Node& node : program.templates[0].nodes) {
+      text += " " + node.name + "(" + std::string(name_of(node.axis)) + ")";
+    }
+  }
+  return text;
+}
+
+/// Position in `ranks` of the rank that stands for `rank`: the last one not beyond it whose
+/// coordinates agree on every axis of which any simulated rank has a coordinate above 0.
+std::size_t representative(const RankLayout& layout, const std::vector<std::int64_t>& ranks,
+                           std::int64_t rank) {
+  std::int64_t folded = rank;
+  for (const RankLayout::Entry& entry : layout.axes) {
+    const bool kept = std::any_of(ranks.begin(), ranks.end(), [&](std::int64_t r) {
+      return layout.coordinate(r, entry.axis) > 0;
+    });
+    folded = kept ? folded : layout.with(folded, entry.axis, 0);
+  }
+  return static_cast<std::size_t>(std::lower_bound(ranks.begin(), ranks.end(), folded) -
+                                  ranks.begin());
+}
+
+TEST(Fold, TimelinesEqualThoseOfEveryRankSimulated) {
+  int folded_cases = 0;
+  int refused_cases = 0;
+  EXPECT_TRUE(rc::check("folded = unfolded", [&] {
+    Case c = any_case();
+    const auto folded = simulate(c.workload, c.machine, c.options);
+    c.options.fold = false;
+    const auto unfolded = simulate(c.workload, c.machine, c.options);
+    RC_ASSERT(folded.has_value() && unfolded.has_value());
+    RC_LOG(describe(c));
+    folded_cases += folded->fold.simulated < folded->fold.ranks ? 1 : 0;
+    refused_cases += folded->fold.reasons.empty() ? 0 : 1;
+    RC_ASSERT(folded->step_time == unfolded->step_time);
+    for (std::size_t i = 0; i < unfolded->ranks.size(); ++i) {
+      const std::size_t j = representative(c.workload.layout, folded->ranks, unfolded->ranks[i]);
+      RC_ASSERT(unfolded->finish[i] == folded->finish[j]);
+      RC_ASSERT(unfolded->by_rank[i].time == folded->by_rank[j].time);
+      RC_ASSERT(unfolded->by_rank[i].hidden == folded->by_rank[j].hidden);
+    }
+  }));
+  EXPECT_GT(folded_cases, 10);
+  EXPECT_GT(refused_cases, 10);
+}
+
+TEST(Fold, RefusalsSayWhy) {
+  const RankLayout layout{{{Axis::tp, 2}, {Axis::dp, 4}, {Axis::pp, 1}}};
+  const auto reasons = [&](const Machine& machine, CollectiveAlgorithm algorithm) {
+    SimulateOptions options;
+    options.algorithms.fill(algorithm);
+    const Workload workload =
+        workload_of(layout, {{collective("a", Axis::tp, 1_MiB), collective("b", Axis::dp, 1_MiB)}});
+    return simulate(workload, machine, options).value().fold.reasons;
+  };
+  const auto has = [](const std::vector<std::string>& found, const std::string& part) {
+    return std::any_of(found.begin(), found.end(), [&](const std::string& reason) {
+      return reason.find(part) != std::string::npos;
+    });
+  };
+  const auto ring = machine_of({dimension(DimensionKind::ring, 8)});
+  EXPECT_TRUE(has(reasons(ring, CollectiveAlgorithm::ring), "covers 2 of the 8 devices of ring"));
+  const auto mesh =
+      machine_of({dimension(DimensionKind::switched, 2), dimension(DimensionKind::mesh, 4)});
+  EXPECT_TRUE(has(reasons(mesh, CollectiveAlgorithm::ring), "dp lies on mesh"));
+  const auto tree = machine_of({dimension(DimensionKind::switched, 8)});
+  EXPECT_TRUE(has(reasons(tree, CollectiveAlgorithm::double_binary_tree), "double_binary_tree"));
+  EXPECT_TRUE(reasons(tree, CollectiveAlgorithm::ring).empty());
+}
+
+// A chain that does not fit below the flat optimum: no rank computes more than it has to, and the
+// step is never shorter than any rank's compute or any port's traffic at full bandwidth.
+TEST(Simulate, NeverFasterThanComputeNorThanTheBusiestPort) {
+  EXPECT_TRUE(rc::check("lower bounds", [] {
+    const Case c = any_case();
+    const auto timeline = simulate(c.workload, c.machine, c.options);
+    RC_ASSERT(timeline.has_value());
+    for (std::size_t role = 0; role < c.workload.programs.size(); ++role) {
+      Time work{0};
+      for (const Node& node : c.workload.programs[role].templates[0].nodes) {
+        for (const Operator& op : node.operators) {
+          work += op.bytes / 1_GBps;
+        }
+      }
+      RC_ASSERT(timeline->step_time >= work * c.workload.source->length(static_cast<int>(role)));
+    }
+  }));
+}
+
+TEST(Simulate, MoreBandwidthIsNeverSlowerWithoutContention) {
+  EXPECT_TRUE(rc::check("monotone in bandwidth", [] {
+    Case c = any_case();
+    c.machine.device.overlap_memory = 0;
+    const auto slow = simulate(c.workload, c.machine, c.options);
+    for (NetworkDimension& d : c.machine.network) {
+      d.bandwidth = d.bandwidth * 2.0;
+    }
+    const auto fast = simulate(c.workload, c.machine, c.options);
+    RC_ASSERT(slow.has_value() && fast.has_value());
+    // Sharing is greedy, so anomalies within the longest transfer are possible in theory (Graham);
+    // a step never grows by more than a percent here.
+    RC_ASSERT(to_seconds(fast->step_time) <= 1.01 * to_seconds(slow->step_time));
+  }));
+}
+
+}  // namespace
+}  // namespace orrery

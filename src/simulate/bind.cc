@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "collective/group_extents.h"
 #include "machine/compute/compute_model.h"
 
 namespace orrery {
@@ -85,13 +86,9 @@ class Binder {
     if (same != all.end()) {
       return static_cast<int>(same - all.begin());
     }
-    const RankLayout& layout = workload_.layout;
-    const Axis line = node.axis == Axis::embedding ? Axis::pp : node.axis;
-    const std::int64_t stride =
-        layout.stride(line) * (node.axis == Axis::embedding ? layout.size(line) - 1 : 1);
     all.push_back({node.axis, node.collective, node.bytes,
                    plan_collective(node.collective, node.bytes,
-                                   extents_of(stride, layout.size(node.axis), machine_),
+                                   group_extents(workload_.layout, node.axis, machine_),
                                    algorithms_[static_cast<std::size_t>(node.axis)], machine_)});
     return static_cast<int>(all.size() - 1);
   }

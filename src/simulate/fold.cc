@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "collective/group_extents.h"
+
 namespace orrery {
 namespace {
 
@@ -37,7 +39,7 @@ std::optional<std::string> irregular(const RankLayout& layout, const Machine& ma
 /// Rule 2.
 std::optional<std::string> asymmetric_dimension(const RankLayout& layout, const Machine& machine,
                                                 Axis axis) {
-  for (const Extent& extent : extents_of(layout.stride(axis), layout.size(axis), machine)) {
+  for (const Extent& extent : group_extents(layout, axis, machine)) {
     const NetworkDimension& dimension = machine.network[static_cast<std::size_t>(extent.dimension)];
     switch (dimension.kind) {
       case DimensionKind::switched:
@@ -49,8 +51,9 @@ std::optional<std::string> asymmetric_dimension(const RankLayout& layout, const 
       case DimensionKind::ring:
       case DimensionKind::torus:
         if (extent.count != dimension.size) {
-          return fmt::format("{} covers {} of the {} devices of ring {}: the wrap crosses others' links",
-                             name_of(axis), extent.count, dimension.size, dimension.name);
+          return fmt::format(
+              "{} covers {} of the {} devices of ring {}: the wrap crosses others' links",
+              name_of(axis), extent.count, dimension.size, dimension.name);
         }
         break;
     }

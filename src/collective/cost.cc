@@ -48,10 +48,13 @@ struct Part {
 Part price_part(const Request& request, const StepCount& count, const NetworkDimension& dimension,
                 const Protocol& protocol, bool own_chunk) {
   const double per_byte = 1 / (protocol.efficiency * dimension.bandwidth.value());
+  // A protocol's step is software; message_overhead is that of a send on its own.
+  const bool listed = !dimension.protocols.empty();
+  const Time message = listed ? protocol.step_latency : dimension.message_overhead;
   const double chunk = own_chunk ? request.size / request.members : 0;
   return {.launch = to_seconds(protocol.launch),
           .step = to_seconds(protocol.step_latency),
-          .rest = count.further_messages * to_seconds(dimension.message_overhead) +
+          .rest = count.further_messages * to_seconds(message) +
                   count.further_hops * to_seconds(dimension.latency) +
                   protocol.local_copy * chunk * per_byte,
           .serialisation = count.load * request.size * per_byte};
@@ -133,11 +136,16 @@ Priced price_algorithm(const Request& request, Algorithm algorithm) {
     return best;
   }
   const NetworkDimension& first = dimension_of(request.extents.front(), request.machine);
-  if (first.protocols.empty()) {
+  const bool adds = algorithm == Algorithm::in_switch;
+  if (adds && request.extents.front().count != first.size) {
+    return best;
+  }
+  const std::vector<Protocol>& protocols = adds ? first.in_switch : first.protocols;
+  if (protocols.empty() && !adds) {
     best = price_protocol(request, algorithm, flat, default_protocol(first));
   }
-  for (std::size_t i = 0; i < first.protocols.size(); ++i) {
-    Priced priced = price_protocol(request, algorithm, flat, first.protocols[i]);
+  for (std::size_t i = 0; i < protocols.size(); ++i) {
+    Priced priced = price_protocol(request, algorithm, flat, protocols[i]);
     priced.protocol = static_cast<int>(i);
     keep_faster(best, priced);
   }
@@ -155,6 +163,9 @@ Priced price_automatic(const Request& request) {
     return best;
   }
   best = price_algorithm(request, Algorithm::ring);
+  if (request.kind == Kind::all_reduce) {
+    keep_faster(best, price_algorithm(request, Algorithm::in_switch));
+  }
   if (leaves && (request.kind == Kind::all_reduce || request.kind == Kind::broadcast)) {
     keep_faster(best, price_algorithm(request, Algorithm::double_binary_tree));
   }

@@ -34,18 +34,19 @@ enum class CollectiveAlgorithm : std::uint8_t {
   halving_doubling,
   double_binary_tree,
   pairwise,
+  in_switch,
   hierarchical
 };
 template <>
 inline constexpr auto kNames<CollectiveAlgorithm> = std::to_array<Named<CollectiveAlgorithm>>({
-    {CollectiveAlgorithm::automatic, "auto",
-     "what NCCL and RCCL have: the fastest of ring and tree"},
+    {CollectiveAlgorithm::automatic, "auto", "the fastest of what NCCL has: ring, tree, in_switch"},
     {CollectiveAlgorithm::ring, "ring", "2(p-1) steps of S/p, one ring through all dimensions"},
     {CollectiveAlgorithm::direct, "direct", "2 steps, p-1 messages of S/p each"},
     {CollectiveAlgorithm::halving_doubling, "halving_doubling", "2 log2 p steps, halving sizes"},
     {CollectiveAlgorithm::double_binary_tree, "double_binary_tree",
      "two pipelined trees, S/2 each"},
     {CollectiveAlgorithm::pairwise, "pairwise", "all-to-all: p-1 exchanges"},
+    {CollectiveAlgorithm::in_switch, "in_switch", "the switch adds up (NVLS): 2 steps, S(1 + 1/p)"},
     {CollectiveAlgorithm::hierarchical, "hierarchical", "dimension by dimension, auto in each"},
 });
 
@@ -78,8 +79,9 @@ struct PortUse {
 struct CollectivePhase {
   CollectiveKind kind = CollectiveKind::all_reduce;  ///< of this phase
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::ring;
-  int protocol = -1;  ///< index into the protocols of the first port's dimension; -1 = none listed
-  Bytes size{0};      ///< buffer of this phase, counted as in Node::bytes
+  /// Index into the protocols (in_switch: those) of the first port's dimension; -1 = none listed.
+  int protocol = -1;
+  Bytes size{0};  ///< buffer of this phase, counted as in Node::bytes
   Time latency{0};
   std::vector<PortUse> ports;  ///< innermost dimension first, never empty
 };

@@ -55,10 +55,9 @@ Runs runs_of(const Extent& extent, std::span<const std::int64_t> shape) {
 }
 
 /// Members one after the other along one open line, whatever the shape.
-Fabric line_of(const Extent& extent, int axes) {
+Fabric line_of(const Extent& extent, double links) {
   const auto members = static_cast<double>(extent.count);
   const auto stride = static_cast<double>(extent.stride);
-  const double links = 2.0 * std::max(axes, 1);
   return {.form = Fabric::Form::line,
           .links = links,
           .siblings = stride,
@@ -75,7 +74,8 @@ Fabric line_of(const Extent& extent, int axes) {
 /// an even number of devices and two axes or more has one.
 Fabric grid_of(const Extent& extent, std::span<const std::int64_t> shape, bool closed) {
   const Runs runs = runs_of(extent, shape);
-  Fabric fabric = line_of(extent, runs.axes);
+  const bool pair = !closed && shape.size() == 1 && shape[0] == 2;  // one link between them
+  Fabric fabric = line_of(extent, pair ? 1 : 2.0 * std::max(runs.axes, 1));
   if (!runs.aligned) {
     return fabric;
   }

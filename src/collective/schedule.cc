@@ -272,6 +272,7 @@ std::optional<MessageSchedule> schedule_of(Kind kind, Algorithm algorithm, int r
       return halving_doubling(kind, ranks);
     case Algorithm::double_binary_tree:
       return tree_schedule(kind, ranks, chunks);
+    case Algorithm::in_switch:  // the switch is no rank
     case Algorithm::automatic:
     case Algorithm::hierarchical:
       return std::nullopt;

@@ -154,6 +154,16 @@ std::optional<StepCount> double_binary_tree(CollectiveKind kind, std::int64_t me
   return count;
 }
 
+/// The switch reads a shard from every member, adds, and hands it to the shard's owner; then every
+/// owner's sum goes out to all. A port carries S + S/p each way.
+std::optional<StepCount> in_switch(CollectiveKind kind, std::int64_t members,
+                                   const Fabric& fabric) {
+  if (kind != CollectiveKind::all_reduce || fabric.form != Form::switched) {
+    return std::nullopt;
+  }
+  return StepCount{.steps = 2, .load = 1 + 1 / static_cast<double>(members)};
+}
+
 }  // namespace
 
 int ceil_log2(std::int64_t n) {
@@ -173,6 +183,8 @@ std::optional<StepCount> count_steps(CollectiveKind kind, CollectiveAlgorithm al
       return double_binary_tree(kind, members, fabric);
     case CollectiveAlgorithm::pairwise:
       return pairwise(kind, members, fabric);
+    case CollectiveAlgorithm::in_switch:
+      return in_switch(kind, members, fabric);
     case CollectiveAlgorithm::automatic:
     case CollectiveAlgorithm::hierarchical:
       return std::nullopt;  // not one algorithm

@@ -12,8 +12,9 @@
 namespace orrery {
 
 /// Counts of one collective in one dimension, on the path that decides its time:
-///   time = steps * step_latency + further_messages * message_overhead + further_hops * latency
+///   time = steps * step_latency + further_messages * message + further_hops * latency
 ///        + load * S / bandwidth
+/// where `message` is the step latency of a listed protocol, else the message overhead.
 struct StepCount {
   double steps = 0;             ///< messages that wait for each other
   double further_messages = 0;  ///< that one member sends within a step, beyond the first
@@ -35,7 +36,7 @@ struct StepCount {
 struct Fabric {
   enum class Form : std::uint8_t { switched, complete, cycle, line };
   Form form = Form::switched;
-  double links = 1;          ///< of a device: complete size-1; cycle, line 2 x axes
+  double links = 1;          ///< of a device: complete size-1; cycle, line 2 x axes (a pair: 1)
   double siblings = 1;       ///< groups between the members, which use the same links at once
   std::int64_t longest = 2;  ///< members along the longest axis
   double hops = 1;           ///< links between neighbouring members

@@ -12,7 +12,7 @@ namespace {
 using Kind = CollectiveKind;
 
 /// Chunks of one tree under way at once, per level: two fill the way up and down.
-constexpr int kChunksPerLevel = 2;
+constexpr std::size_t kChunksPerLevel = 2;
 
 /// A tree as an order in which every parent comes before its children.
 struct Tree {
@@ -144,7 +144,8 @@ std::optional<MessageSchedule> tree_schedule(Kind kind, int ranks, int chunks) {
                            .blocks = 2 * chunks,
                            .block_share = 0.5 / chunks,
                            .messages = {}};
-  const auto window = static_cast<std::size_t>(2 * kChunksPerLevel * ceil_log2(ranks));
+  const std::size_t levels = static_cast<std::size_t>(ceil_log2(ranks));
+  const std::size_t window = 2 * kChunksPerLevel * levels;
   std::vector<Chunk> ways;  // chunk by chunk, in both trees
   for (int way = 0; way < 2 * chunks; ++way) {
     const int tree = way % 2;

@@ -67,6 +67,9 @@ void add_dimension(const NetworkDimension& dimension, Fields& fields) {
   for (const Protocol& protocol : dimension.protocols) {
     add(protocol, path + ".protocols." + protocol.name, fields);
   }
+  for (const Protocol& protocol : dimension.in_switch) {
+    add(protocol, path + ".in_switch." + protocol.name, fields);
+  }
 }
 
 }  // namespace

@@ -159,6 +159,12 @@ NetworkDimension read_dimension(Reader& machine, const ConfigNode& node,
   for (const ConfigNode* protocol : read.take_items("protocols", false)) {
     dimension.protocols.push_back(read_protocol(read, *protocol, protocols));
   }
+  std::set<std::string> in_switch;
+  for (const ConfigNode* protocol : read.take_items("in_switch", false)) {
+    dimension.in_switch.push_back(read_protocol(read, *protocol, in_switch));
+  }
+  read.require(dimension.in_switch.empty() || dimension.kind == DimensionKind::switched,
+               "in_switch", "kind switch; other dimensions have no switch that could add");
   return machine.absorb(read.finish(dimension));
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <string_view>
+#include <vector>
 
 #include "base/format.h"
 #include "machine/machine.h"
@@ -40,17 +41,21 @@ std::string write_device(const Device& device) {
   return text + "  kernels:\n" + write_fields(device.kernels, 4);
 }
 
+std::string write_protocols(std::string_view name, const std::vector<Protocol>& protocols) {
+  std::string text = protocols.empty() ? "" : fmt::format("    {}:\n", name);
+  for (const Protocol& protocol : protocols) {
+    text += write_fields(protocol, 8, "- ");
+  }
+  return text;
+}
+
 std::string write_dimension(const NetworkDimension& dimension) {
   std::string text = write_fields(dimension, 4, "- ");
   if (!dimension.shape.empty()) {
     text += fmt::format("    shape: [{}]\n", fmt::join(dimension.shape, ", "));
   }
-  if (!dimension.protocols.empty()) {
-    text += "    protocols:\n";
-  }
-  for (const Protocol& protocol : dimension.protocols) {
-    text += write_fields(protocol, 8, "- ");
-  }
+  text += write_protocols("protocols", dimension.protocols);
+  text += write_protocols("in_switch", dimension.in_switch);
   return text;
 }
 

@@ -112,6 +112,12 @@ TEST(Cost, AMeshOfOneAxisIsALine) {
   EXPECT_EQ(one_dimension(Kind::all_reduce, Algorithm::ring, DimensionKind::mesh, 4), 40_us);
 }
 
+TEST(Cost, APairHasOneLinkWithAllTheBandwidth) {
+  // p = 2: 2 steps of 1 us, 2 * 1/2 of 10 us, on a mesh of two as on a switch.
+  EXPECT_EQ(one_dimension(Kind::all_reduce, Algorithm::ring, DimensionKind::mesh, 2), 12_us);
+  EXPECT_EQ(one_dimension(Kind::all_reduce, Algorithm::ring, DimensionKind::switched, 2), 12_us);
+}
+
 TEST(Cost, InterleavedGroupsOfARingShareItsLinks) {
   // Members 0 2 4 6 of 8: a closed ring of two hops each. The other group uses the same links:
   // every byte takes twice as long. 6 steps of 2 us, 2 * 3/4 of 20 us.
@@ -235,6 +241,27 @@ TEST(Cost, AutomaticStaysWithTheRingInsideANode) {
   }
 }
 
+TEST(Cost, TheSwitchAddsUpOnlyForTheWholeDimension) {
+  // 8 members: 20 us + 2 * 1 us + 9/8 of 10 us, against the ring's 14 us + 2 * 7/8 of 10 us.
+  Machine machine = cluster_of(8, 2);
+  machine.network[0].in_switch = {{.name = "NVLS", .launch = 20_us, .step_latency = 1_us}};
+  const auto time = [&](std::int64_t members, Bytes size) {
+    return collective_time(Kind::all_reduce, size, extents_of(1, members, machine),
+                           Algorithm::in_switch, machine);
+  };
+  EXPECT_EQ(time(8, kMegabyte), Time(33'250'000));
+  // Four of the eight: automatic instead, the ring.
+  EXPECT_EQ(time(4, kMegabyte), 21_us);
+  // Automatic takes it where it is faster: 100 MB.
+  const auto phases = plan_collective(Kind::all_reduce, 100 * kMegabyte, extents_of(1, 8, machine),
+                                      Algorithm::automatic, machine);
+  EXPECT_EQ(phases[0].algorithm, Algorithm::in_switch);
+  EXPECT_EQ(plan_collective(Kind::all_reduce, kMegabyte, extents_of(1, 8, machine),
+                            Algorithm::automatic, machine)[0]
+                .algorithm,
+            Algorithm::ring);
+}
+
 /// Two protocols: launch 2 us, steps of 1 us at half bandwidth; launch 20 us, steps of 3 us at full
 /// bandwidth with half an own chunk copied.
 Machine two_protocols() {
@@ -352,7 +379,7 @@ Case any_case() {
   RC_PRE(stride * count <= devices);
   any.extents = extents_of(stride, count, any.machine);
   any.kind = kNames<Kind>[static_cast<std::size_t>(*rc::gen::inRange(0, 5))].value;
-  any.algorithm = kNames<Algorithm>[static_cast<std::size_t>(*rc::gen::inRange(0, 7))].value;
+  any.algorithm = kNames<Algorithm>[static_cast<std::size_t>(*rc::gen::inRange(0, 8))].value;
   any.size = Bytes(*rc::gen::inRange<std::int64_t>(1, std::int64_t{1} << 40));
   return any;
 }

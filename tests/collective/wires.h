@@ -62,7 +62,7 @@ inline Wires wires_of(Fabric::Form form, int ranks, Bandwidth bandwidth, Time la
       wires.route = [ranks](int from, int to) { return around_a_cycle(from, to, ranks); };
       break;
     case Fabric::Form::line:
-      wires.bandwidth = bandwidth / 2;
+      wires.bandwidth = ranks == 2 ? bandwidth : bandwidth / 2;
       wires.hop_latency = latency;
       wires.route = [ranks](int from, int to) { return along_a_line(from, to, ranks); };
       break;

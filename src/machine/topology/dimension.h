@@ -57,9 +57,12 @@ struct NetworkDimension {
   Time message_overhead{0};         ///< software cost of one message
   double send_efficiency = 1;       ///< share of bandwidth of point-to-point messages
   std::vector<Protocol> protocols;  ///< of collectives; empty: {latency + overhead, 1}
-  std::string nic;                  ///< dimensions with the same non-empty nic share one port
+  /// Of all-reduces over the whole dimension that its switch adds up (NVLS, SHARP); empty: it
+  /// cannot.
+  std::vector<Protocol> in_switch;
+  std::string nic;  ///< dimensions with the same non-empty nic share one port
 
-  /// All but shape and protocols.
+  /// All but shape, protocols and in_switch.
   template <class V>
   static void fields(V&& visit) {
     using D = NetworkDimension;

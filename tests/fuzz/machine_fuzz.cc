@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Any YAML as a machine: what is accepted fits a number of devices exactly or says why not.
+/// Any YAML as a machine: what is accepted survives being written, and fits a number of devices
+/// exactly or says why not.
 #include "machine/machine.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -24,6 +25,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
           orrery::fuzz::hold_error(machine.error());
           return;
         }
+
+        const auto again = orrery::parse_machine(orrery::fuzz::own_node(orrery::to_yaml(*machine)));
+        orrery::fuzz::hold(again.has_value() && *again == *machine,
+                           "a machine survives being written");
         for (const std::int64_t devices : {1, 8, 24, 1024}) {
           const auto sized = orrery::with_devices(*machine, devices);
           if (sized) {

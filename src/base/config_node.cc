@@ -85,7 +85,8 @@ std::string ConfigNode::shown() const {
   return text.substr(0, length) + "...";
 }
 
-Result<ConfigNode> parse_config(std::string_view text, std::string file, ConfigSyntax syntax) {
+Result<ConfigNode> parse_config(std::string_view text, const std::string& file,
+                                ConfigSyntax syntax) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) {
     text.remove_prefix(kByteOrderMark.size());

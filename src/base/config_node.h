@@ -44,7 +44,8 @@ enum class ConfigSyntax : std::uint8_t { yaml, json };
 /// Parses one document. JSON must be strict JSON. Refused, each with its line: syntax errors,
 /// duplicate keys, several documents, YAML anchors, aliases and tags, nesting deeper than 64,
 /// bytes that are not UTF-8 text.
-Result<ConfigNode> parse_config(std::string_view text, std::string file, ConfigSyntax syntax);
+Result<ConfigNode> parse_config(std::string_view text, const std::string& file,
+                                ConfigSyntax syntax);
 
 /// Reads and parses a file; `.json` means JSON, anything else YAML.
 Result<ConfigNode> load_config(const std::string& file);

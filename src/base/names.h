@@ -46,6 +46,7 @@ constexpr std::optional<E> value_of(std::string_view name) {
 template <class E>
 std::vector<std::string> names_of() {
   std::vector<std::string> names;
+  names.reserve(kNames<E>.size());
   for (const Named<E>& entry : kNames<E>) {
     names.emplace_back(entry.name);
   }

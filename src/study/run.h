@@ -21,10 +21,10 @@ namespace orrery {
 
 struct RunOptions {
   bool fold = true;
-  bool allow_oom = false;      ///< simulate although a stage exceeds the device's memory
+  bool allow_oom = false;  ///< simulate although a stage exceeds the device's memory
   bool record_spans = false;
-  std::set<std::string> skip;  ///< lowering passes to leave out
-  std::function<void(double)> progress;
+  std::set<std::string> skip = {};            ///< lowering passes to leave out
+  std::function<void(double)> progress = {};  ///< called now and then with the share done
 };
 
 struct PassTime {
@@ -37,6 +37,11 @@ struct PassTime {
 ///   model_flops_per_device = 3 * forward model FLOPs (full S^2, logits) / devices / step_time
 ///   mfu                    = model_flops_per_device / peak(compute_type)
 ///   hfu                    = (model FLOPs + recomputed forward FLOPs) / devices / step_time / peak
+/// where recomputed forward FLOPs are one more forward of the layers (recompute full) or of their
+/// attention cores (selective), counted as model FLOPs are. What a flash kernel recomputes inside
+/// its backward is not counted.
+/// Source: Narayanan et al., SC'21, eq. 3; Korthikanti et al., MLSys 2023, appendix A; MFU and HFU
+/// as Chowdhery et al. (PaLM, 2022), section 4.1.
 struct Run {
   Model model;
   Machine machine;  ///< with its outermost dimension fitted to `devices`
@@ -51,13 +56,13 @@ struct Run {
   FlopRate hardware_flops_per_device{0};
   double mfu = 0;
   double hfu = 0;
-  double wall_s = 0;                ///< of lowering and simulating, this process
-  std::vector<PassTime> passes;     ///< wall time of each lowering pass
-  Workload workload;                ///< names of templates and nodes, for traces
+  double wall_s = 0;             ///< of the whole run_step, in this process
+  std::vector<PassTime> passes;  ///< wall time of each lowering pass, then "simulate"
+  Workload workload;             ///< names of templates and nodes, for traces
 };
 
-/// `devices` 0 means plan.devices(). Every mistake at once: plan against model, plan against
-/// devices and machine, memory (unless allow_oom).
+/// `devices` 0 means plan.devices(). Mistakes, all that can be known together at once: plan against
+/// model, plan against devices, machine and data type; then memory (unless allow_oom).
 Result<Run> run_step(const Model& model, const Machine& machine, const Plan& plan,
                      std::int64_t devices, const RunOptions& options);
 

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "study/run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "simulate/simulate.h"
+#include "workload/parallel/lower.h"
+
+namespace orrery {
+namespace {
+
+class Stopwatch {
+ public:
+  /// Seconds since the last lap.
+  double lap() {
+    const auto now = std::chrono::steady_clock::now();
+    return std::chrono::duration<double>(now - std::exchange(last_, now)).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+/// tp * pp * dp, or nothing when a degree is outside of what check() allows anyway.
+std::int64_t devices_of(const Plan& plan) {
+  constexpr std::int64_t kLargestDegree = 1 << 20;  // three of them still multiply without overflow
+  const auto sane = [](std::int64_t degree) { return degree >= 1 && degree <= kLargestDegree; };
+  return sane(plan.tp) && sane(plan.pp) && sane(plan.dp) ? plan.devices() : 0;
+}
+
+void check_device_count(const Run& run, Error& mistakes) {
+  const std::int64_t needed = devices_of(run.plan);
+  if (needed == 0 || needed == run.devices) {
+    return;
+  }
+  std::string expected = fmt::format("tp x pp x dp = {} x {} x {} = {}", run.plan.tp, run.plan.pp,
+                                     run.plan.dp, needed);
+  const std::int64_t replica = run.plan.tp * run.plan.pp;
+  if (run.devices > 0 && run.devices % replica == 0) {
+    expected += fmt::format(", or dp {} in the plan", run.devices / replica);
+  }
+  mistakes.add({{}, "devices", std::to_string(run.devices), std::move(expected)});
+}
+
+void check_data_type(const Run& run, Error& mistakes) {
+  if (run.machine.device.peak[static_cast<std::size_t>(run.plan.compute_type)] > FlopRate(0)) {
+    return;
+  }
+  std::string supported;
+  for (const Named<DataType>& type : kNames<DataType>) {
+    if (run.machine.device.peak[static_cast<std::size_t>(type.value)] > FlopRate(0)) {
+      supported += (supported.empty() ? "" : ", ") + std::string(type.name);
+    }
+  }
+  mistakes.add(
+      {{},
+       "compute_type",
+       std::string(name_of(run.plan.compute_type)),
+       fmt::format("a data type that {} computes in: {}", run.machine.device.name, supported)});
+}
+
+/// Checks the descriptions against each other and fits the machine to the devices.
+Result<void> prepare(Run& run) {
+  Error mistakes;
+  if (auto ok = check(run.plan, run.model); !ok) {
+    mistakes.add(std::move(ok.error()));
+  }
+  run.devices = run.devices == 0 ? devices_of(run.plan) : run.devices;
+  check_device_count(run, mistakes);
+  check_data_type(run, mistakes);
+  if (run.devices != 0) {
+    if (auto fitted = with_devices(run.machine, run.devices)) {
+      run.machine = std::move(*fitted);
+    } else {
+      mistakes.add(std::move(fitted.error()));
+    }
+  }
+  if (!mistakes.empty()) {
+    return fail(std::move(mistakes));
+  }
+  return {};
+}
+
+Result<void> measure_memory(Run& run, bool allow_oom) {
+  auto memory = memory_footprint(run.model, run.plan);
+  if (!memory) {
+    return fail(std::move(memory.error()));
+  }
+  run.memory = std::move(*memory);
+  run.capacity =
+      run.machine.device.memory.empty() ? Bytes(0) : run.machine.device.memory.front().capacity;
+  auto fits = check_fits(run.memory, run.machine);
+  run.fits = fits.has_value();
+  if (!run.fits && !allow_oom) {
+    return fits;
+  }
+  return {};
+}
+
+Result<void> lower_plan(Run& run, const std::set<std::string>& skip) {
+  LowerOptions options{.skip = skip, .observe = {}};
+  Stopwatch watch;
+  options.observe = [&](const std::string& pass, const Workload&) {
+    run.passes.push_back({pass, watch.lap()});
+  };
+  auto workload = lower(run.model, run.plan, options);
+  if (!workload) {
+    return fail(std::move(workload.error()));
+  }
+  run.workload = std::move(*workload);
+  return {};
+}
+
+Result<void> simulate_step(Run& run, const RunOptions& options) {
+  SimulateOptions how{.fold = options.fold,
+                      .record_spans = options.record_spans,
+                      .algorithms = {},
+                      .progress = options.progress};
+  how.algorithms.fill(CollectiveAlgorithm::automatic);
+  how.algorithms[static_cast<std::size_t>(Axis::tp)] = run.plan.tp_algorithm;
+  how.algorithms[static_cast<std::size_t>(Axis::dp)] = run.plan.dp_algorithm;
+  Stopwatch watch;
+  auto timeline = simulate(run.workload, run.machine, how);
+  if (!timeline) {
+    return fail(std::move(timeline.error()));
+  }
+  run.timeline = std::move(*timeline);
+  run.passes.push_back({"simulate", watch.lap()});
+  return {};
+}
+
+std::int64_t sequence_of(const Run& run) {
+  return run.plan.sequence > 0 ? run.plan.sequence : run.model.max_positions;
+}
+
+/// Forward FLOPs that recompute does again for one sequence.
+Flops recomputed_flops(const Run& run) {
+  Flops layer{0};
+  if (run.plan.recompute != Recompute::none) {
+    const ShapeOptions shape{.microbatch = 1,
+                             .sequence = sequence_of(run),
+                             .type = run.plan.compute_type,
+                             .attention = run.plan.attention,
+                             .fused_kernels = run.plan.fused_kernels};
+    for (const ModelOperator& op : layer_operators(run.model, shape)) {
+      const bool again =
+          run.plan.recompute == Recompute::full || op.recompute == RecomputeGroup::selective;
+      layer += again ? op.model_flops : Flops(0);
+    }
+  }
+  return layer * run.model.layers;
+}
+
+void compute_rates(Run& run) {
+  const double seconds = to_seconds(run.timeline.step_time);
+  if (seconds <= 0) {
+    return;
+  }
+  const auto sequences = static_cast<double>(run.plan.global_batch);
+  const Flops useful = model_flops_per_sequence(run.model, sequence_of(run));
+  const double per_device = sequences / static_cast<double>(run.devices) / seconds;
+  const FlopRate peak = run.machine.device.peak[static_cast<std::size_t>(run.plan.compute_type)];
+  run.tokens_per_s = sequences * static_cast<double>(sequence_of(run)) / seconds;
+  run.model_flops_per_device = FlopRate(useful.value() * per_device);
+  run.hardware_flops_per_device = FlopRate((useful + recomputed_flops(run)).value() * per_device);
+  run.mfu = run.model_flops_per_device / peak;
+  run.hfu = run.hardware_flops_per_device / peak;
+}
+
+}  // namespace
+
+Result<Run> run_step(const Model& model, const Machine& machine, const Plan& plan,
+                     std::int64_t devices, const RunOptions& options) {
+  Stopwatch watch;
+  Run run;
+  run.model = model;
+  run.machine = machine;
+  run.plan = plan;
+  run.devices = devices;
+  Result<void> ok = prepare(run);
+  if (ok) {
+    ok = measure_memory(run, options.allow_oom);
+  }
+  if (ok) {
+    ok = lower_plan(run, options.skip);
+  }
+  if (ok) {
+    ok = simulate_step(run, options);
+  }
+  if (!ok) {
+    return fail(std::move(ok.error()));
+  }
+  compute_rates(run);
+  run.wall_s = watch.lap();
+  return run;
+}
+
+}  // namespace orrery

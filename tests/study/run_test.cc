@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "study/run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+namespace orrery {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// GPT-2: L = 12, H = 768, S = 1024, V = 50257. Forward FLOPs of one token:
+constexpr double kLayers = 12.0 * (24 * 768 * 768 + 4 * 1024 * 768);  // 24 H^2 + 4 S H each
+constexpr double kAttentionCores = 12.0 * (4 * 1024 * 768);           // scores and context
+constexpr double kForward = kLayers + 2.0 * 768 * 50257;              // + logits
+constexpr double kPerSequence = 3 * kForward * 1024;                  // backward is twice forward
+
+Plan small_plan() {
+  Plan plan;
+  plan.tp = 2;
+  plan.pp = 2;
+  plan.dp = 2;
+  plan.global_batch = 16;
+  return plan;
+}
+
+Result<Run> run_with(const Plan& plan, const RunOptions& options = {}, std::int64_t devices = 0,
+                     const std::string& model = "gpt2") {
+  return run_step(load_model(model).value(), load_machine("dgx-a100-80g").value(), plan, devices,
+                  options);
+}
+
+Run must_run(const Plan& plan, const RunOptions& options = {}) {
+  auto run = run_with(plan, options);
+  EXPECT_TRUE(run) << run.error().to_string();
+  return run.value();
+}
+
+TEST(Run, RatesAreWorkOverTime) {
+  // 16 sequences of 1024 tokens on 8 devices of 312 TFLOP/s.
+  const auto run = must_run(small_plan());
+  const double seconds = to_seconds(run.timeline.step_time);
+  ASSERT_GT(seconds, 0);
+  EXPECT_DOUBLE_EQ(run.tokens_per_s * seconds, 16 * 1024);
+  EXPECT_DOUBLE_EQ(run.model_flops_per_device.value() * seconds * 8, 16 * kPerSequence);
+  EXPECT_DOUBLE_EQ(run.mfu, run.model_flops_per_device.value() / 312e12);
+}
+
+TEST(Run, WithoutRecomputeHardwareDoesModelFlopsOnly) {
+  const auto run = must_run(small_plan());
+  EXPECT_EQ(run.hfu, run.mfu);
+  EXPECT_EQ(run.hardware_flops_per_device, run.model_flops_per_device);
+}
+
+TEST(Run, FullRecomputeCountsOneMoreForwardOfTheLayers) {
+  Plan plan = small_plan();
+  plan.recompute = Recompute::full;
+  const auto run = must_run(plan);
+  EXPECT_NEAR(run.hfu / run.mfu, 1 + kLayers / (3 * kForward), 1e-12);
+}
+
+TEST(Run, SelectiveRecomputeCountsTheAttentionCores) {
+  Plan plan = small_plan();
+  plan.recompute = Recompute::selective;
+  const auto run = must_run(plan);
+  EXPECT_NEAR(run.hfu / run.mfu, 1 + kAttentionCores / (3 * kForward), 1e-12);
+}
+
+TEST(Run, BreakdownPartitionsTheStep) {
+  const auto run = must_run(small_plan());
+  for (const Breakdown& breakdown : run.timeline.by_rank) {
+    EXPECT_EQ(std::accumulate(breakdown.time.begin(), breakdown.time.end(), Time(0)),
+              run.timeline.step_time);
+  }
+}
+
+TEST(Run, IsAPureFunctionOfItsInput) {
+  const auto a = must_run(small_plan());
+  const auto b = must_run(small_plan());
+  EXPECT_EQ(a.timeline.step_time, b.timeline.step_time);
+  EXPECT_EQ(a.timeline.breakdown.time, b.timeline.breakdown.time);
+  EXPECT_EQ(a.timeline.events, b.timeline.events);
+}
+
+TEST(Run, FoldingChangesNothingButTheWork) {
+  const auto folded = must_run(small_plan());
+  const auto unfolded = must_run(small_plan(), {.fold = false});
+  EXPECT_LT(folded.timeline.fold.simulated, unfolded.timeline.fold.simulated);
+  EXPECT_EQ(unfolded.timeline.fold.simulated, 8);
+  EXPECT_EQ(folded.timeline.step_time, unfolded.timeline.step_time);
+  EXPECT_EQ(folded.timeline.breakdown.time, unfolded.timeline.breakdown.time);
+}
+
+TEST(Run, SkippedPassLeavesItsTimeOut) {
+  EXPECT_GT(must_run(small_plan()).timeline.breakdown[TimeCategory::optimizer], Time(0));
+  const auto run = must_run(small_plan(), {.skip = {"optimizer"}});
+  EXPECT_EQ(run.timeline.breakdown[TimeCategory::optimizer], Time(0));
+}
+
+TEST(Run, EveryStepIsTimed) {
+  const auto run = must_run(small_plan());
+  ASSERT_GT(run.passes.size(), 1U);
+  EXPECT_EQ(run.passes.back().name, "simulate");
+  double sum = 0;
+  for (const PassTime& pass : run.passes) {
+    sum += pass.seconds;
+  }
+  EXPECT_LE(sum, run.wall_s);
+}
+
+TEST(Run, PlanDevicesAndDataTypeAreRefusedTogether) {
+  Plan plan = small_plan();
+  plan.tp = 5;  // does not divide 12 heads
+  plan.compute_type = DataType::fp8;
+  const auto run = run_with(plan, {}, 40);
+  ASSERT_FALSE(run);
+  EXPECT_THAT(run.error().to_string(),
+              AllOf(HasSubstr("tp"),
+                    HasSubstr("devices: found '40', expected tp x pp x dp = "
+                              "5 x 2 x 2 = 20, or dp 4 in the plan"),
+                    HasSubstr("compute_type: found 'fp8', expected a data type that")));
+}
+
+TEST(Run, DegreesThatOverflowAreAMistake) {
+  Plan plan = small_plan();
+  plan.tp = plan.pp = plan.dp = std::int64_t{1} << 40;
+  EXPECT_FALSE(run_with(plan));
+  plan.tp = 0;
+  EXPECT_FALSE(run_with(plan));
+}
+
+TEST(Run, WhatDoesNotFitIsRefusedUnlessAllowed) {
+  // 175 billion parameters x 18 bytes / 8 devices = 394 GB a device, of 80 GiB.
+  Plan plan;
+  plan.tp = 8;
+  const auto refused = run_with(plan, {}, 0, "gpt3-175b");
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().to_string(), HasSubstr("stage"));
+  const auto allowed = run_with(plan, {.allow_oom = true}, 0, "gpt3-175b");
+  ASSERT_TRUE(allowed) << allowed.error().to_string();
+  EXPECT_FALSE(allowed->fits);
+  EXPECT_GT(allowed->memory[0].total(), allowed->capacity);
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "report/report.h"
+
+namespace orrery {
+namespace {
+
+/// Quotes a field that would break the line (RFC 4180, section 2).
+std::string quoted(const std::string& field) {
+  if (field.find_first_of(",\"\r\n") == std::string::npos) {
+    return field;
+  }
+  std::string text = "\"";
+  for (const char c : field) {
+    text += c;
+    if (c == '"') {
+      text += c;
+    }
+  }
+  return text += '"';
+}
+
+/// Names and values side by side, so that header and line cannot disagree.
+class Columns {
+ public:
+  void add(std::string_view name, const std::string& value) {
+    header_ += (header_.empty() ? "" : ",") + quoted(std::string(name));
+    line_ += (first_ ? "" : ",") + quoted(value);
+    first_ = false;
+  }
+  void add(std::string_view name, double value) { add(name, fmt::format("{}", value)); }
+  std::string text() const { return header_ + "\n" + line_ + "\n"; }
+
+ private:
+  std::string header_;
+  std::string line_;
+  bool first_ = true;
+};
+
+void add_memory(Columns& columns, const Run& run) {
+  if (run.memory.empty()) {
+    return;
+  }
+  const auto fullest = std::max_element(
+      run.memory.begin(), run.memory.end(),
+      [](const StageMemory& a, const StageMemory& b) { return a.total() < b.total(); });
+  columns.add("memory_stage", std::to_string(fullest - run.memory.begin()));
+  for (const Named<MemoryCategory>& category : kNames<MemoryCategory>) {
+    columns.add(fmt::format("memory_bytes.{}", category.name),
+                std::to_string((*fullest)[category.value].value()));
+  }
+  columns.add("memory_bytes.total", std::to_string(fullest->total().value()));
+  columns.add("memory_bytes.capacity", std::to_string(run.capacity.value()));
+  columns.add("fits", value_text(run.fits));
+}
+
+}  // namespace
+
+std::string csv_report(const Run& run) {
+  Columns columns;
+  columns.add("model", run.model.name);
+  columns.add("machine", run.machine.name);
+  columns.add("devices", std::to_string(run.devices));
+  Plan::fields([&](std::string_view name, auto member, std::string_view) {
+    columns.add(fmt::format("plan.{}", name), value_text(run.plan.*member));
+  });
+  columns.add("step_time_s", to_seconds(run.timeline.step_time));
+  columns.add("tokens_per_s", run.tokens_per_s);
+  columns.add("model_flops_per_device", run.model_flops_per_device.value());
+  columns.add("hardware_flops_per_device", run.hardware_flops_per_device.value());
+  columns.add("mfu", run.mfu);
+  columns.add("hfu", run.hfu);
+  for (const Named<TimeCategory>& category : kNames<TimeCategory>) {
+    columns.add(fmt::format("breakdown_s.{}", category.name),
+                to_seconds(run.timeline.breakdown[category.value]));
+  }
+  for (const Named<Axis>& axis : kNames<Axis>) {
+    columns.add(fmt::format("hidden_s.{}", axis.name),
+                to_seconds(run.timeline.breakdown.hidden[static_cast<std::size_t>(axis.value)]));
+  }
+  add_memory(columns, run);
+  columns.add("events", std::to_string(run.timeline.events));
+  columns.add("wall_s", run.wall_s);
+  columns.add("events_per_s", events_per_second(run));
+  return columns.text();
+}
+
+}  // namespace orrery

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/json_writer.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <iterator>
+#include <utility>
+
+namespace orrery {
+namespace {
+
+constexpr std::size_t kPiece = std::size_t{1} << 16;  // bytes handed to the sink at once
+
+/// Length of the UTF-8 sequence at the start of `text`, 0 when it is not well formed (RFC 3629,
+/// section 4: no overlong forms, no surrogates, nothing above U+10FFFF).
+std::size_t utf8_length(std::string_view text) {
+  const auto at = [&](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+  };
+  const auto tail = [&](std::size_t i) { return (at(i) & 0xC0U) == 0x80U; };
+  const unsigned first = at(0);
+  const unsigned second = at(1);
+  if (first < 0x80) {
+    return 1;
+  }
+  if (first >= 0xC2 && first <= 0xDF) {
+    return tail(1) ? 2 : 0;
+  }
+  if (first >= 0xE0 && first <= 0xEF) {
+    const bool ok = !(first == 0xE0 && second < 0xA0) && !(first == 0xED && second > 0x9F);
+    return ok && tail(1) && tail(2) ? 3 : 0;
+  }
+  if (first >= 0xF0 && first <= 0xF4) {
+    const bool ok = !(first == 0xF0 && second < 0x90) && !(first == 0xF4 && second > 0x8F);
+    return ok && tail(1) && tail(2) && tail(3) ? 4 : 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
+JsonWriter::JsonWriter(Sink sink, Layout layout) : sink_(std::move(sink)), layout_(layout) {
+  buffer_.reserve(2 * kPiece);
+}
+
+JsonWriter::~JsonWriter() {
+  flush();
+}
+
+void JsonWriter::flush() {
+  if (!buffer_.empty()) {
+    sink_(buffer_);
+    buffer_.clear();
+  }
+}
+
+void JsonWriter::new_line() {
+  if (layout_ == Layout::indented) {
+    buffer_ += '\n';
+    buffer_.append(2 * has_items_.size(), ' ');
+  }
+}
+
+/// Before a key, or a value that has none.
+void JsonWriter::separate() {
+  if (std::exchange(after_key_, false) || has_items_.empty()) {
+    return;
+  }
+  if (has_items_.back()) {
+    buffer_ += ',';
+  }
+  has_items_.back() = true;
+  new_line();
+  if (buffer_.size() >= kPiece) {
+    flush();
+  }
+}
+
+JsonWriter& JsonWriter::open(char bracket) {
+  separate();
+  buffer_ += bracket;
+  has_items_.push_back(false);
+  return *this;
+}
+
+JsonWriter& JsonWriter::close(char bracket) {
+  const bool had_items = has_items_.back();
+  has_items_.pop_back();
+  if (had_items) {
+    new_line();
+  }
+  buffer_ += bracket;
+  return *this;
+}
+
+JsonWriter& JsonWriter::key(std::string_view name) {
+  separate();
+  quote(name);
+  buffer_ += layout_ == Layout::indented ? ": " : ":";
+  after_key_ = true;
+  return *this;
+}
+
+JsonWriter& JsonWriter::value(std::string_view text) {
+  separate();
+  quote(text);
+  return *this;
+}
+
+JsonWriter& JsonWriter::value(double number) {
+  return number_text(std::isfinite(number) ? fmt::format("{}", number) : "null");
+}
+
+JsonWriter& JsonWriter::number_text(std::string_view text) {
+  separate();
+  buffer_ += text;
+  return *this;
+}
+
+void JsonWriter::quote(std::string_view text) {
+  buffer_ += '"';
+  while (!text.empty()) {
+    const auto byte = static_cast<unsigned char>(text.front());
+    const std::size_t length = utf8_length(text);
+    if (length == 0) {
+      buffer_ += "\\ufffd";
+    } else if (byte == '"' || byte == '\\') {
+      buffer_ += '\\';
+      buffer_ += text.front();
+    } else if (byte < 0x20) {
+      fmt::format_to(std::back_inserter(buffer_), "\\u{:04x}", byte);
+    } else {
+      buffer_ += text.substr(0, length);
+    }
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+  buffer_ += '"';
+}
+
+std::string json_text(const std::function<void(JsonWriter&)>& write) {
+  std::string text;
+  {
+    JsonWriter json([&](std::string_view piece) { text += piece; }, JsonWriter::Layout::indented);
+    write(json);
+  }
+  return text += '\n';
+}
+
+}  // namespace orrery

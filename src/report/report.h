@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+/// One run in the forms in which people and programs read it.
+#pragma once
+
+#include <string>
+#include <type_traits>
+
+#include "base/format.h"
+#include "report/json_writer.h"
+#include "study/run.h"
+
+namespace orrery {
+
+struct TableOptions {
+  bool verbose = false;  ///< also the time of every pass
+};
+
+/// Tables for a terminal, at most 100 columns wide: step time and rates, the critical rank's time
+/// by category, hidden communication, memory by stage, what was simulated. With more than 16 stages
+/// only the first, the last and the largest are listed, and the text says so.
+std::string table_report(const Run& run, const TableOptions& options = {});
+
+/// One JSON object, indented, newline at the end. Keys: model, machine, devices, plan, step_time_s,
+/// tokens_per_s, model_flops_per_device, hardware_flops_per_device (FLOP/s), mfu, hfu, breakdown_s
+/// (by category), hidden_s (by axis), memory_bytes (a list by stage: categories, total, capacity,
+/// fits), fold, events, wall_s, events_per_s, passes_s.
+std::string json_report(const Run& run);
+
+/// CSV (RFC 4180): one header line, one line of values. Nested keys of the JSON report are joined
+/// with dots ("breakdown_s.forward", "plan.tp"). The columns do not depend on the plan, so that
+/// lines of several runs stack: memory_bytes is the fullest stage's, named by memory_stage.
+std::string csv_report(const Run& run);
+
+/// A plan as its file would state it, each field typed.
+void write_plan(JsonWriter& json, const Plan& plan);
+
+/// A value as parse_value reads it back equal: "25 MiB", "true", "selective".
+template <class T>
+std::string value_text(const T& value) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    return value;
+  } else {
+    return exact_text(value);
+  }
+}
+
+/// Node completions per second of wall time.
+double events_per_second(const Run& run);
+
+}  // namespace orrery

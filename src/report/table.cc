@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <vector>
+
+#include "base/format.h"
+#include "report/report.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::size_t kListedStages = 16;  // more than these are shown by first, last and largest
+constexpr double kBarWidth = 40;           // characters of a bar of 100 %
+
+/// 1536 -> "1,536".
+std::string grouped(std::int64_t number) {
+  std::string text = std::to_string(number);
+  for (auto i = static_cast<std::int64_t>(text.size()) - 3; i > (number < 0 ? 1 : 0); i -= 3) {
+    text.insert(static_cast<std::size_t>(i), 1, ',');
+  }
+  return text;
+}
+
+/// "8.31 M": 3 significant digits and a decimal prefix.
+std::string scaled(double number) {
+  struct Prefix {
+    double factor;
+    std::string_view text;
+  };
+  for (const Prefix prefix : {Prefix{1e12, " T"}, {1e9, " G"}, {1e6, " M"}, {1e3, " k"}}) {
+    if (number >= prefix.factor) {
+      return fmt::format("{:.3g}{}", number / prefix.factor, prefix.text);
+    }
+  }
+  return fmt::format("{:.3g}", number);
+}
+
+std::string percent(double share) {
+  return fmt::format("{:.1f} %", 100 * share);
+}
+
+std::string gib(Bytes bytes) {
+  return bytes == Bytes(0) ? "-"
+                           : fmt::format("{:.2f}", static_cast<double>(bytes.value()) / (1 << 30));
+}
+
+class Table {
+ public:
+  explicit Table(const Run& run) : run_(run) {}
+
+  std::string write(const TableOptions& options) {
+    heading();
+    rates();
+    breakdown();
+    hidden();
+    memory();
+    simulator(options);
+    return std::move(text_);
+  }
+
+ private:
+  template <class... Values>
+  void line(fmt::format_string<Values...> format, Values&&... values) {
+    fmt::format_to(std::back_inserter(text_), format, std::forward<Values>(values)...);
+    text_ += '\n';
+  }
+
+  void heading() {
+    const Plan& plan = run_.plan;
+    line("{} on {} x {} ({})", run_.model.name, grouped(run_.devices), run_.machine.device.name,
+         run_.machine.name);
+    std::string schedule(name_of(plan.schedule));
+    if (plan.chunks > 1) {
+      schedule += fmt::format(" x {} chunks", plan.chunks);
+    }
+    line("tp {}{}, pp {} ({}), dp {}{}; recompute {}; {}", plan.tp,
+         plan.sequence_parallel ? " with sequence parallelism" : "", plan.pp, schedule, plan.dp,
+         plan.zero > 0 ? fmt::format(" (ZeRO-{})", plan.zero) : "", name_of(plan.recompute),
+         name_of(plan.compute_type));
+    const std::int64_t sequence = plan.sequence > 0 ? plan.sequence : run_.model.max_positions;
+    line("global batch {} x {} tokens = {} microbatches of {} per replica",
+         grouped(plan.global_batch), grouped(sequence), grouped(plan.microbatches()),
+         plan.microbatch);
+    line("");
+  }
+
+  void rates() {
+    const double devices = static_cast<double>(run_.devices);
+    line("{:<18}{:>14}", "Step time", to_string(run_.timeline.step_time));
+    line("{:<18}{:>14}   {} per device", "Tokens/s", grouped(std::llround(run_.tokens_per_s)),
+         scaled(run_.tokens_per_s / devices));
+    line("{:<18}{:>14}   per device, MFU {}", "Model FLOP/s",
+         to_string(run_.model_flops_per_device), percent(run_.mfu));
+    line("{:<18}{:>14}   per device, HFU {} (with recompute)", "Hardware FLOP/s",
+         to_string(run_.hardware_flops_per_device), percent(run_.hfu));
+    line("");
+  }
+
+  void breakdown() {
+    const double total = to_seconds(run_.timeline.step_time);
+    line("Where the time goes (rank {}, the last to finish)", run_.timeline.critical_rank);
+    for (const Named<TimeCategory>& category : kNames<TimeCategory>) {
+      const double seconds = to_seconds(run_.timeline.breakdown[category.value]);
+      if (seconds == 0) {
+        continue;
+      }
+      const double share = seconds / total;
+      const auto bar = static_cast<std::size_t>(share * kBarWidth + 0.5);
+      line("  {:<18}{:>12.6f} s{:>9}{}", label(category.name), seconds, percent(share),
+           bar == 0 ? "" : "  " + std::string(bar, '#'));
+    }
+    line("  {:<18}{:>12.6f} s{:>9}", "total", total, percent(1));
+    line("");
+  }
+
+  /// "tp_exposed" -> "tp exposed".
+  static std::string label(std::string_view name) {
+    std::string text(name);
+    std::replace(text.begin(), text.end(), '_', ' ');
+    return text;
+  }
+
+  void hidden() {
+    const auto& hidden = run_.timeline.breakdown.hidden;
+    if (std::all_of(hidden.begin(), hidden.end(), [](Time t) { return t == Time(0); })) {
+      return;
+    }
+    line("Communication hidden behind compute (same rank, not part of the total)");
+    for (const Named<Axis>& axis : kNames<Axis>) {
+      const Time time = hidden[static_cast<std::size_t>(axis.value)];
+      if (time > Time(0)) {
+        line("  {:<18}{:>12.6f} s", axis.name, to_seconds(time));
+      }
+    }
+    line("");
+  }
+
+  /// Stages to list, ascending.
+  std::vector<std::size_t> listed_stages() const {
+    std::set<std::size_t> stages;
+    const std::size_t count = run_.memory.size();
+    if (count <= kListedStages) {
+      for (std::size_t i = 0; i < count; ++i) {
+        stages.insert(i);
+      }
+    } else {
+      const auto largest = std::max_element(
+          run_.memory.begin(), run_.memory.end(),
+          [](const StageMemory& a, const StageMemory& b) { return a.total() < b.total(); });
+      stages = {0, static_cast<std::size_t>(largest - run_.memory.begin()), count - 1};
+    }
+    return {stages.begin(), stages.end()};
+  }
+
+  void memory() {
+    line("Memory per device in GiB, by pipeline stage; capacity {} GiB", gib(run_.capacity));
+    std::string header = fmt::format("  {:>5}", "stage");
+    for (const Named<MemoryCategory>& category : kNames<MemoryCategory>) {
+      header += fmt::format("{:>12}", category.name);
+    }
+    line("{}{:>9}{:>8}", header, "total", "full");
+    for (const std::size_t stage : listed_stages()) {
+      memory_row(stage);
+    }
+    if (run_.memory.size() > kListedStages) {
+      line("  (first, last and fullest of {} stages; --json has them all)", run_.memory.size());
+    }
+    line("");
+  }
+
+  void memory_row(std::size_t stage) {
+    const StageMemory& memory = run_.memory[stage];
+    std::string row = fmt::format("  {:>5}", stage);
+    for (const Named<MemoryCategory>& category : kNames<MemoryCategory>) {
+      row += fmt::format("{:>12}", gib(memory[category.value]));
+    }
+    const bool fits = memory.total() <= run_.capacity;
+    const double share = run_.capacity > Bytes(0) ? memory.total() / run_.capacity : 0;
+    line("{}{:>9}{:>6.0f} %{}", row, gib(memory.total()), 100 * share,
+         fits ? "" : "  DOES NOT FIT");
+  }
+
+  void simulator(const TableOptions& options) {
+    const FoldReport& fold = run_.timeline.fold;
+    line("Simulated {} of {} ranks{}; {} events in {}: {} events/s", grouped(fold.simulated),
+         grouped(fold.ranks), fold.simulated < fold.ranks ? " (the others are their mirrors)" : "",
+         grouped(static_cast<std::int64_t>(run_.timeline.events)),
+         to_string(from_seconds(run_.wall_s)), scaled(events_per_second(run_)));
+    for (const std::string& reason : fold.reasons) {
+      line("  not folded: {}", reason);
+    }
+    if (options.verbose) {
+      for (const PassTime& pass : run_.passes) {
+        line("  {:<18}{:>12}", pass.name, to_string(from_seconds(pass.seconds)));
+      }
+    }
+  }
+
+  const Run& run_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string table_report(const Run& run, const TableOptions& options) {
+  return Table(run).write(options);
+}
+
+}  // namespace orrery

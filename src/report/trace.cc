@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/trace.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <tuple>
+#include <vector>
+
+namespace orrery {
+namespace {
+
+constexpr int kLanesPerStream = 1000;  // thread numbers: stream * this + lane
+constexpr std::int64_t kPicosecondsPerMicrosecond = 1'000'000;
+
+std::string microseconds(Time time) {
+  return fmt::format("{}.{:06}", time.value() / kPicosecondsPerMicrosecond,
+                     time.value() % kPicosecondsPerMicrosecond);
+}
+
+class TraceWriter {
+ public:
+  TraceWriter(const Run& run, JsonWriter& json) : run_(run), json_(json) {}
+
+  void write() {
+    json_.begin_object();
+    json_.key("displayTimeUnit").value("ns");
+    json_.key("otherData").begin_object();
+    json_.key("model").value(run_.model.name);
+    json_.key("machine").value(run_.machine.name);
+    json_.key("devices").value(run_.devices);
+    json_.key("step_time_ps").value(run_.timeline.step_time.value());
+    json_.key("critical_rank").value(run_.timeline.critical_rank);
+    json_.end_object();
+    json_.key("traceEvents").begin_array();
+    for (const std::int64_t rank : run_.timeline.ranks) {
+      name_process(rank);
+    }
+    write_spans();
+    json_.end_array();
+    json_.end_object();
+  }
+
+ private:
+  void name_process(std::int64_t rank) {
+    const std::int64_t role = run_.workload.layout.coordinate(rank, Axis::pp);
+    metadata("process_name", rank, 0);
+    json_.key("name").value(fmt::format(
+        "rank {} ({})", rank, run_.workload.programs[static_cast<std::size_t>(role)].name));
+    json_.end_object().end_object();
+    metadata("process_sort_index", rank, 0);
+    json_.key("sort_index").value(rank);
+    json_.end_object().end_object();
+  }
+
+  /// Begins a metadata event up to inside its args.
+  void metadata(std::string_view what, std::int64_t rank, int thread) {
+    json_.begin_object();
+    json_.key("name").value(what);
+    json_.key("ph").value("M");
+    json_.key("pid").value(rank);
+    json_.key("tid").value(thread);
+    json_.key("args").begin_object();
+  }
+
+  /// By rank, stream and begin; each span goes to its stream's first lane that is free.
+  void write_spans() {
+    const std::vector<Span>& spans = run_.timeline.spans;
+    std::vector<std::uint32_t> order(spans.size());
+    std::iota(order.begin(), order.end(), 0U);
+    const auto place = [&](std::uint32_t i) {
+      return std::tuple(spans[i].rank, spans[i].stream, spans[i].begin, spans[i].end, i);
+    };
+    std::sort(order.begin(), order.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return place(a) < place(b); });
+    std::vector<Time> lanes;  // when each lane of the stream becomes free
+    const Span* previous = nullptr;
+    for (const std::uint32_t i : order) {
+      const Span& span = spans[i];
+      if (previous == nullptr || previous->rank != span.rank || previous->stream != span.stream) {
+        lanes.clear();
+      }
+      previous = &span;
+      write_span(span, choose_lane(lanes, span));
+    }
+  }
+
+  int choose_lane(std::vector<Time>& lanes, const Span& span) {
+    const auto free =
+        std::find_if(lanes.begin(), lanes.end(), [&](Time end) { return end <= span.begin; });
+    const auto lane = static_cast<int>(free - lanes.begin());
+    if (free == lanes.end()) {
+      lanes.push_back(span.end);
+      name_thread(span, lane);
+    } else {
+      *free = span.end;
+    }
+    return thread_of(span.stream, lane);
+  }
+
+  static int thread_of(Stream stream, int lane) {
+    return static_cast<int>(stream) * kLanesPerStream + lane;
+  }
+
+  void name_thread(const Span& span, int lane) {
+    const int thread = thread_of(span.stream, lane);
+    metadata("thread_name", span.rank, thread);
+    json_.key("name").value(lane == 0 ? std::string(name_of(span.stream))
+                                      : fmt::format("{} {}", name_of(span.stream), lane + 1));
+    json_.end_object().end_object();
+    metadata("thread_sort_index", span.rank, thread);
+    json_.key("sort_index").value(thread);
+    json_.end_object().end_object();
+  }
+
+  /// A receive span is the sender's message seen from the receiver, whose program differs.
+  std::string_view name_of_span(const Span& span) const {
+    if (span.stream == Stream::receive) {
+      return span.phase == Phase::backward ? "receive gradients" : "receive activations";
+    }
+    const auto role =
+        static_cast<std::size_t>(run_.workload.layout.coordinate(span.rank, Axis::pp));
+    return run_.workload.programs[role]
+        .templates[static_cast<std::size_t>(span.template_index)]
+        .nodes[static_cast<std::size_t>(span.node)]
+        .name;
+  }
+
+  void write_span(const Span& span, int thread) {
+    const bool computes = span.stream == Stream::compute;
+    json_.begin_object();
+    json_.key("name").value(name_of_span(span));
+    json_.key("cat").value(computes ? name_of(span.phase) : name_of(span.axis));
+    json_.key("ph").value("X");
+    json_.key("pid").value(span.rank);
+    json_.key("tid").value(thread);
+    json_.key("ts").number_text(microseconds(span.begin));
+    json_.key("dur").number_text(microseconds(span.end - span.begin));
+    json_.key("args").begin_object();
+    json_.key("stream").value(name_of(span.stream));
+    json_.key("phase").value(name_of(span.phase));
+    if (!computes) {
+      json_.key("axis").value(name_of(span.axis));
+    }
+    json_.key("microbatch").value(span.microbatch);
+    json_.key("chunk").value(span.chunk);
+    json_.key("begin_ps").value(span.begin.value());
+    json_.key("end_ps").value(span.end.value());
+    json_.key("host_stall_ps").value(span.host_stall.value());
+    json_.end_object().end_object();
+  }
+
+  const Run& run_;
+  JsonWriter& json_;
+};
+
+Error cannot_write(const std::string& path) {
+  return Error(Mistake{
+      path, {}, {}, "cannot be written; expected a file in a folder that exists, with room"});
+}
+
+/// Streams the trace into `path` itself.
+bool stream_to(const Run& run, const std::string& path) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  {
+    JsonWriter json([&](std::string_view piece) {
+      file.write(piece.data(), static_cast<std::streamsize>(piece.size()));
+    });
+    write_trace(run, json);
+  }
+  file.put('\n');
+  file.close();
+  return file.good();
+}
+
+}  // namespace
+
+void write_trace(const Run& run, JsonWriter& json) {
+  TraceWriter(run, json).write();
+}
+
+Result<void> write_trace_file(const Run& run, const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (fs::exists(status) && !fs::is_regular_file(status)) {  // a device or pipe: never replaced
+    if (fs::is_directory(status) || !stream_to(run, path)) {
+      return fail(cannot_write(path));
+    }
+    return {};
+  }
+  const std::string beside = path + ".partial";
+  const bool written = stream_to(run, beside);
+  if (written) {
+    fs::rename(beside, path, error);
+  }
+  if (!written || error) {
+    std::error_code ignored;
+    fs::remove(beside, ignored);
+    return fail(cannot_write(path));
+  }
+  return {};
+}
+
+}  // namespace orrery

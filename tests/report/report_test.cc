@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "made_run.h"
+
+namespace orrery {
+namespace {
+
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using testing::made_run;
+using ::testing::Not;
+
+TEST(Table, SaysTheStepTimeAndTheRates) {
+  const std::string table = table_report(made_run());
+  EXPECT_THAT(table, HasSubstr("tiny on 4 x Box (two-boxes)"));
+  EXPECT_THAT(table, ContainsRegex("Step time +100 ms"));
+  EXPECT_THAT(table, ContainsRegex("Tokens/s +10,240 +2.56 k per device"));
+  EXPECT_THAT(table, ContainsRegex("Model FLOP/s +120 TFLOP/s +per device, MFU 37.5 %"));
+  EXPECT_THAT(table, ContainsRegex("Hardware FLOP/s +160 TFLOP/s +per device, HFU 50.0 %"));
+}
+
+TEST(Table, SharesOfTheTimeAddUpToAll) {
+  const std::string table = table_report(made_run());
+  EXPECT_THAT(table, ContainsRegex("forward +0.025000 s +25.0 %"));
+  EXPECT_THAT(table, ContainsRegex("tp exposed +0.010000 s +10.0 %"));
+  EXPECT_THAT(table, ContainsRegex("bubble +0.015000 s +15.0 %"));
+  EXPECT_THAT(table, ContainsRegex("total +0.100000 s +100.0 %"));
+  EXPECT_THAT(table, Not(HasSubstr("recompute  ")));  // took no time: no line
+}
+
+TEST(Table, HiddenCommunicationStandsApart) {
+  EXPECT_THAT(table_report(made_run()), ContainsRegex("hidden[^\n]*\n  dp +0.005000 s"));
+}
+
+TEST(Table, MarksTheStageThatDoesNotFit) {
+  // 7 of 10 GiB; 12 of 10 GiB.
+  const std::string table = table_report(made_run());
+  EXPECT_THAT(table, ContainsRegex("\n +0 +4.00 [^\n]*7.00 +70 %\n"));
+  EXPECT_THAT(table, ContainsRegex("\n +1 +12.00 [^\n]*12.00 +120 %  DOES NOT FIT\n"));
+}
+
+TEST(Table, LongPipelinesShowFirstLastAndFullest) {
+  auto run = made_run();
+  run.memory.assign(20, run.memory[0]);
+  run.memory[7][MemoryCategory::activations] = 4_GiB;
+  const std::string table = table_report(run);
+  EXPECT_THAT(table, ContainsRegex("\n +0 [^\n]*\n +7 [^\n]*\n +19 [^\n]*\n  .first, last and "
+                                   "fullest of 20 stages"));
+}
+
+TEST(Table, SaysWhatWasFoldedAndWhyNot) {
+  const std::string table = table_report(made_run());
+  EXPECT_THAT(table, HasSubstr("Simulated 2 of 4 ranks"));
+  EXPECT_THAT(table, HasSubstr("2,000 events in 1 ms: 2 M events/s"));
+  EXPECT_THAT(table, HasSubstr("not folded: dp: the ring is partial"));
+  EXPECT_THAT(table, Not(ContainsRegex("\n  pipeline ")));
+  EXPECT_THAT(table_report(made_run(), {.verbose = true}), ContainsRegex("pipeline +200 us"));
+}
+
+TEST(Table, IsAtMostAHundredColumnsWide) {
+  std::istringstream lines(table_report(made_run(), {.verbose = true}));
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_LE(line.size(), 100U + std::string("  DOES NOT FIT").size()) << line;
+  }
+}
+
+TEST(Json, HasEveryFigureWithItsUnitInTheKey) {
+  const auto json = nlohmann::json::parse(json_report(made_run()));
+  EXPECT_EQ(json["model"], "tiny");
+  EXPECT_EQ(json["machine"], "two-boxes");
+  EXPECT_EQ(json["devices"], 4);
+  EXPECT_EQ(json["step_time_s"], 0.1);
+  EXPECT_EQ(json["tokens_per_s"], 10240);
+  EXPECT_EQ(json["model_flops_per_device"], 120e12);
+  EXPECT_EQ(json["hardware_flops_per_device"], 160e12);
+  EXPECT_EQ(json["mfu"], 0.375);
+  EXPECT_EQ(json["hfu"], 0.5);
+  EXPECT_EQ(json["hidden_s"]["dp"], 0.005);
+  EXPECT_EQ(json["events"], 2000);
+  EXPECT_EQ(json["wall_s"], 0.001);
+  EXPECT_EQ(json["events_per_s"], 2e6);
+  EXPECT_EQ(json["fold"]["ranks"], 4);
+  EXPECT_EQ(json["fold"]["simulated"], 2);
+  EXPECT_EQ(json["fold"]["reasons"][0], "dp: the ring is partial");
+  EXPECT_EQ(json["passes_s"]["simulate"], 0.0005);
+}
+
+TEST(Json, BreakdownSumsToTheStepTime) {
+  const auto json = nlohmann::json::parse(json_report(made_run()));
+  double sum = 0;
+  for (const auto& seconds : json["breakdown_s"]) {
+    sum += seconds.get<double>();
+  }
+  EXPECT_EQ(json["breakdown_s"].size(), static_cast<std::size_t>(kTimeCategoryCount));
+  EXPECT_DOUBLE_EQ(sum, 0.1);
+}
+
+TEST(Json, MemoryIsAListByStage) {
+  const auto memory = nlohmann::json::parse(json_report(made_run()))["memory_bytes"];
+  ASSERT_EQ(memory.size(), 2U);
+  EXPECT_EQ(memory[0]["parameters"], 4LL << 30);
+  EXPECT_EQ(memory[0]["total"], 7LL << 30);
+  EXPECT_EQ(memory[0]["capacity"], 10LL << 30);
+  EXPECT_EQ(memory[0]["fits"], true);
+  EXPECT_EQ(memory[1]["fits"], false);
+}
+
+TEST(Json, PlanHasEveryFieldAndReadsBackEqual) {
+  Plan plan = made_run().plan;
+  plan.bucket = 25_MiB;
+  plan.host_dispatch = 7_us;
+  plan.sequence_parallel = true;
+  const std::string text = json_text([&](JsonWriter& json) { write_plan(json, plan); });
+  const auto node = parse_config(text, "plan.json", ConfigSyntax::json);
+  ASSERT_TRUE(node) << node.error().to_string();
+  const auto again = parse_plan(*node);
+  ASSERT_TRUE(again) << again.error().to_string();
+  EXPECT_EQ(*again, plan);
+  int fields = 0;
+  Plan::fields([&](auto, auto, auto) { ++fields; });
+  EXPECT_EQ(nlohmann::json::parse(text).size(), static_cast<std::size_t>(fields));
+}
+
+/// Splits a CSV line without line breaks in fields.
+std::vector<std::string> cells(const std::string& line) {
+  std::vector<std::string> cells(1);
+  bool quoted = false;
+  for (const char c : line) {
+    if (c == '"') {
+      quoted = !quoted;
+    } else if (c == ',' && !quoted) {
+      cells.emplace_back();
+    } else {
+      cells.back() += c;
+    }
+  }
+  return cells;
+}
+
+TEST(Csv, EveryValueStandsUnderItsName) {
+  std::istringstream text(csv_report(made_run()));
+  std::string header;
+  std::string line;
+  std::getline(text, header);
+  std::getline(text, line);
+  const auto names = cells(header);
+  const auto values = cells(line);
+  ASSERT_EQ(names.size(), values.size());
+  std::map<std::string, std::string> row;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    row[names[i]] = values[i];
+  }
+  EXPECT_EQ(row.size(), names.size()) << "a column twice";
+  EXPECT_EQ(row["plan.tp"], "2");
+  EXPECT_EQ(row["plan.stage_layers"], "3,1");  // quoted in the file
+  EXPECT_EQ(row["step_time_s"], "0.1");
+  EXPECT_EQ(row["breakdown_s.backward"], "0.05");
+  EXPECT_EQ(row["memory_stage"], "1");  // the fullest
+  EXPECT_EQ(row["memory_bytes.total"], std::to_string(12LL << 30));
+  EXPECT_EQ(row["fits"], "false");
+  EXPECT_FALSE(std::getline(text, line)) << "two lines only";
+}
+
+}  // namespace
+}  // namespace orrery

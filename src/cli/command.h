@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What a command of `orrery` is. One file per command; the table is in commands.h.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
+
+namespace orrery {
+
+/// What one command accepts. Every `into` must outlive the parsing and keeps its value when the
+/// option is not given. Flags are written with dashes or underscores.
+class Options {
+ public:
+  explicit Options(CLI::App& app) : app_(app) {}
+
+  /// Options declared from here on are listed under `title` in the help text.
+  void group(std::string title) { group_ = std::move(title); }
+  void positional(const std::string& name, std::string& into, const std::string& sentence);
+  void flag(const std::string& name, bool& into, const std::string& sentence);
+  /// --name KIND; `kind` names the value in the help text.
+  void value(const std::string& name, std::optional<std::string>& into, const std::string& kind,
+             const std::string& sentence);
+  /// --name, --name true or --name false.
+  void boolean(const std::string& name, std::optional<std::string>& into,
+               const std::string& sentence);
+  /// --name KIND, any number of times.
+  void values(const std::string& name, std::vector<std::string>& into, const std::string& kind,
+              const std::string& sentence);
+  /// Text after the options; examples first of all.
+  void footer(const std::string& text);
+
+ private:
+  CLI::App& app_;
+  std::string group_;
+};
+
+class Command {
+ public:
+  Command() = default;
+  Command(const Command&) = delete;
+  Command& operator=(const Command&) = delete;
+  virtual ~Command() = default;
+
+  virtual void declare(Options& options) = 0;
+  /// The text for standard output; mistakes go to standard error with exit status 2. `mistakes` are
+  /// those of the command line itself: when there are any, a command adds what else it can find and
+  /// fails.
+  virtual Result<std::string> run(Error mistakes) = 0;
+};
+
+struct CommandEntry {
+  std::string_view name;
+  std::string_view sentence;
+  std::unique_ptr<Command> (*make)();
+};
+
+/// The value, or T{} after taking over the mistakes: for commands that report everything at once.
+template <class T>
+T collect(Result<T> result, Error& mistakes) {
+  if (result) {
+    return std::move(*result);
+  }
+  mistakes.add(std::move(result.error()));
+  return T{};
+}
+
+/// load(name), for a name that the user gave as `flag`: an unknown name is a mistake of that flag.
+template <class T>
+T load_named(std::string_view flag, const std::string& name,
+             Result<T> (*load)(const std::string& name_or_path), Error& mistakes) {
+  Result<T> loaded = load(name);
+  if (loaded) {
+    return std::move(*loaded);
+  }
+  for (Mistake& mistake : loaded.error().mistakes) {
+    if (mistake.where.empty() && mistake.found == name) {
+      mistake.where = flag;
+      mistake.field.clear();
+    }
+  }
+  mistakes.add(std::move(loaded.error()));
+  return T{};
+}
+
+}  // namespace orrery

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+
+#include "base/names.h"
+#include "cli/commands.h"
+
+namespace orrery {
+namespace {
+
+constexpr int kBadInput = 2;
+constexpr std::size_t kHelpColumn = 34;  // where the sentences of a help text begin
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  orrery simulate --model gpt3-175b --machine dgx-a100-80g --devices 1024 \\\n"
+    "                  --plan gpt3-175b-1024\n"
+    "  orrery list machines\n"
+    "  orrery show model gpt3-175b\n"
+    "  orrery simulate --help\n";
+
+/// Option names are declared with dashes; --global_batch means --global-batch.
+std::string with_dashes(std::string argument) {
+  if (argument.starts_with("--")) {
+    const auto end = argument.begin() +
+                     static_cast<std::ptrdiff_t>(std::min(argument.find('='), argument.size()));
+    std::replace(argument.begin(), end, '_', '-');
+  }
+  return argument;
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) {
+      names.push_back("--" + name);
+    }
+  }
+  return names;
+}
+
+/// A mistake for every argument that no option took. A word right after an unknown flag is taken
+/// for its value.
+Error unknown_arguments(const CLI::App& app) {
+  Error mistakes;
+  bool after_flag = false;
+  for (const std::string& argument : app.remaining()) {
+    const bool is_flag = argument.size() > 1 && argument.front() == '-';
+    if (is_flag) {
+      const std::string name = argument.substr(0, argument.find('='));
+      mistakes.add(Error("unknown option " + name + did_you_mean(name, option_names(app)) +
+                         "; see orrery " + app.get_name() + " --help"));
+    } else if (!after_flag) {
+      mistakes.add(Error("unexpected argument '" + argument + "'"));
+    }
+    after_flag = is_flag && argument.find('=') == std::string::npos;
+  }
+  return mistakes;
+}
+
+Error unknown_command(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CommandEntry& entry : kCommands) {
+    names.emplace_back(entry.name);
+  }
+  const std::vector<std::string> extras = app.remaining();
+  if (extras.empty()) {
+    return Error("which command? see orrery --help");
+  }
+  const std::string& word = extras.front();
+  return Error((word.front() == '-'
+                    ? "unknown option " + word
+                    : "unknown command '" + word + "'" + did_you_mean(word, names)) +
+               "; see orrery --help");
+}
+
+int report_mistakes(const Error& mistakes) {
+  std::fputs((mistakes.to_string() + "\n").c_str(), stderr);
+  return kBadInput;
+}
+
+class CommandLine {
+ public:
+  CommandLine() : app_("Simulator and planner for training large models on many accelerators") {
+    app_.name("orrery");
+    app_.set_version_flag("--version", "orrery " ORRERY_VERSION, "Print the version and exit");
+    app_.get_formatter()->column_width(kHelpColumn);
+    app_.footer(kExamples);
+    app_.require_subcommand(0, 1);
+    app_.allow_extras();
+    for (const CommandEntry& entry : kCommands) {
+      commands_.push_back(entry.make());
+      Options options(*app_.add_subcommand(std::string(entry.name), std::string(entry.sentence)));
+      commands_.back()->declare(options);
+    }
+  }
+
+  int run(std::vector<std::string> arguments) {
+    try {
+      std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+      app_.parse(std::move(arguments));
+    } catch (const CLI::ParseError& error) {
+      return stop(error);
+    }
+    const std::vector<CLI::App*> chosen = app_.get_subcommands();
+    if (chosen.empty()) {
+      return report_mistakes(unknown_command(app_));
+    }
+    for (std::size_t i = 0; i < kCommands.size(); ++i) {
+      if (chosen.front()->get_name() == kCommands[i].name) {
+        return run(*chosen.front(), *commands_[i]);
+      }
+    }
+    return kBadInput;
+  }
+
+ private:
+  /// A request for help or the version, or arguments without or with too many values.
+  int stop(const CLI::ParseError& error) const {
+    if (error.get_exit_code() == 0) {
+      return app_.exit(error);
+    }
+    return report_mistakes(Error(error.what()));
+  }
+
+  static int run(const CLI::App& app, Command& command) {
+    const Result<std::string> text = command.run(unknown_arguments(app));
+    if (!text) {
+      return report_mistakes(text.error());
+    }
+    std::fwrite(text->data(), 1, text->size(), stdout);
+    return 0;
+  }
+
+  CLI::App app_;
+  std::vector<std::unique_ptr<Command>> commands_;
+};
+
+}  // namespace
+
+void Options::positional(const std::string& name, std::string& into, const std::string& sentence) {
+  app_.add_option(name, into, sentence);
+}
+
+void Options::flag(const std::string& name, bool& into, const std::string& sentence) {
+  CLI::Option* option = app_.add_flag(name, into, sentence);
+  if (!group_.empty()) {
+    option->group(group_);
+  }
+}
+
+void Options::value(const std::string& name, std::optional<std::string>& into,
+                    const std::string& kind, const std::string& sentence) {
+  CLI::Option* option = app_.add_option_function<std::string>(
+      name, [&into](const std::string& text) { into = text; }, sentence);
+  option->type_name(kind);
+  if (!group_.empty()) {
+    option->group(group_);
+  }
+}
+
+void Options::boolean(const std::string& name, std::optional<std::string>& into,
+                      const std::string& sentence) {
+  CLI::Option* option = app_.add_option_function<std::string>(
+      name, [&into](const std::string& text) { into = text.empty() ? "true" : text; }, sentence);
+  option->type_name("[BOOL]")->expected(0, 1);
+  if (!group_.empty()) {
+    option->group(group_);
+  }
+}
+
+void Options::values(const std::string& name, std::vector<std::string>& into,
+                     const std::string& kind, const std::string& sentence) {
+  CLI::Option* option = app_.add_option(name, into, sentence);
+  option->type_name(kind)->allow_extra_args(false)->expected(1)->take_all();
+  if (!group_.empty()) {
+    option->group(group_);
+  }
+}
+
+void Options::footer(const std::string& text) {
+  app_.footer(text);
+}
+
+int run_command_line(int argc, const char* const* argv) {
+  std::vector<std::string> arguments;
+  for (int i = 1; i < argc; ++i) {
+    arguments.push_back(with_dashes(argv[i]));
+  }
+  return CommandLine().run(std::move(arguments));
+}
+
+}  // namespace orrery

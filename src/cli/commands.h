@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Every command of `orrery`. A new one is a file with its make_ function and a line here.
+#pragma once
+
+#include <array>
+
+#include "cli/command.h"
+
+namespace orrery {
+
+std::unique_ptr<Command> make_simulate();  // simulate.cc
+std::unique_ptr<Command> make_list();      // list.cc
+std::unique_ptr<Command> make_show();      // show.cc
+
+inline constexpr std::array kCommands{
+    CommandEntry{"simulate", "Time of one training step, where it goes, and memory", make_simulate},
+    CommandEntry{"list", "Names of what is shipped and can be switched", make_list},
+    CommandEntry{"show", "One machine, model or plan in full", make_show},
+};
+
+}  // namespace orrery

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/file.h"
+#include "base/names.h"
+#include "cli/commands.h"
+#include "machine/machine.h"
+#include "report/json_writer.h"
+#include "workload/parallel/lower.h"
+#include "workload/parallel/plan.h"
+#include "workload/zoo/model.h"
+
+namespace orrery {
+namespace {
+
+struct Row {
+  std::string name;
+  std::string description;
+};
+using Rows = std::vector<Row>;
+
+/// One row per shipped configuration of `kind`, described from what its file holds.
+template <class Describe>
+Result<Rows> shipped(const std::string& kind, Describe describe) {
+  Rows rows;
+  Error mistakes;
+  for (const std::string& name : list_configs(kind)) {
+    rows.push_back({name, collect<std::string>(describe(name), mistakes)});
+  }
+  if (!mistakes.empty()) {
+    return fail(std::move(mistakes));
+  }
+  return rows;
+}
+
+Result<Rows> machines() {
+  return shipped("machines", [](const std::string& name) {
+    return load_machine(name).map([](const Machine& machine) { return machine.description; });
+  });
+}
+
+Result<Rows> models() {
+  return shipped("models", [](const std::string& name) {
+    return load_model(name).map([](const Model& model) {
+      return fmt::format("{:.4g} billion parameters; {} layers, hidden {}, heads {}",
+                         static_cast<double>(count_parameters(model).total) / 1e9, model.layers,
+                         model.hidden, model.heads);
+    });
+  });
+}
+
+Result<Rows> plans() {
+  return shipped("plans", [](const std::string& name) {
+    return load_plan(name).map([](const Plan& plan) {
+      return fmt::format("{} devices: tp {}, pp {}, dp {}; {}, recompute {}", plan.devices(),
+                         plan.tp, plan.pp, plan.dp, name_of(plan.schedule),
+                         name_of(plan.recompute));
+    });
+  });
+}
+
+Result<Rows> passes() {
+  Rows rows;
+  for (PassName& pass : lowering_passes()) {
+    rows.push_back({std::move(pass.name), std::move(pass.meaning)});
+  }
+  return rows;
+}
+
+Result<Rows> tables() {
+  Rows rows;
+  for (std::string& name : list_configs("validation")) {
+    rows.push_back({std::move(name), {}});
+  }
+  return rows;
+}
+
+struct Kind {
+  std::string_view name;
+  std::string_view sentence;
+  Result<Rows> (*rows)();
+};
+
+constexpr std::array kKinds{
+    Kind{"machines", "machine files", machines},
+    Kind{"models", "model configurations", models},
+    Kind{"plans", "parallel plans", plans},
+    Kind{"passes", "passes from plan to workload, in order; --skip takes their names", passes},
+    Kind{"tables", "tables of published runs for validation", tables},
+};
+
+class List : public Command {
+ public:
+  void declare(Options& options) override {
+    options.positional("KIND", kind_, "what to list: " + kind_names());
+    options.flag("--json", json_, "print one JSON object");
+    std::string footer = "Kinds:\n";
+    for (const Kind& kind : kKinds) {
+      footer += fmt::format("  {:<32}{}\n", kind.name, kind.sentence);
+    }
+    options.footer(footer + "Examples:\n  orrery list machines\n  orrery list passes --json\n");
+  }
+
+  Result<std::string> run(Error mistakes) override {
+    const auto* const kind =
+        std::find_if(kKinds.begin(), kKinds.end(), [&](const Kind& k) { return k.name == kind_; });
+    if (kind == kKinds.end()) {
+      mistakes.add({"list", {}, kind_, "one of " + kind_names() + guess()});
+    }
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    return kind->rows().map(
+        [&](const Rows& rows) { return json_ ? as_json(kind->name, rows) : as_text(rows); });
+  }
+
+ private:
+  static std::string kind_names() {
+    std::string names;
+    for (const Kind& kind : kKinds) {
+      names += (names.empty() ? "" : ", ") + std::string(kind.name);
+    }
+    return names;
+  }
+
+  std::string guess() const {
+    std::vector<std::string> names;
+    for (const Kind& kind : kKinds) {
+      names.emplace_back(kind.name);
+    }
+    return did_you_mean(kind_, names);
+  }
+
+  static std::string as_text(const Rows& rows) {
+    std::size_t width = 0;
+    for (const Row& row : rows) {
+      width = std::max(width, row.name.size());
+    }
+    std::string text;
+    for (const Row& row : rows) {
+      text += row.description.empty()
+                  ? row.name + "\n"
+                  : fmt::format("{:<{}}  {}\n", row.name, width, row.description);
+    }
+    return text;
+  }
+
+  static std::string as_json(std::string_view kind, const Rows& rows) {
+    return json_text([&](JsonWriter& json) {
+      json.begin_object().key(kind).begin_array();
+      for (const Row& row : rows) {
+        json.begin_object();
+        json.key("name").value(row.name);
+        json.key("description").value(row.description);
+        json.end_object();
+      }
+      json.end_array().end_object();
+    });
+  }
+
+  std::string kind_;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_list() {
+  return std::make_unique<List>();
+}
+
+}  // namespace orrery

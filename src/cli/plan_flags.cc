@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/plan_flags.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "base/reader.h"
+#include "report/report.h"
+
+namespace orrery {
+namespace {
+
+std::string flag_of(std::string_view field) {
+  std::string flag = "--" + std::string(field);
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return flag;
+}
+
+/// What the help text calls a value of the type.
+template <class T>
+std::string kind_of() {
+  if constexpr (std::is_same_v<T, Time>) {
+    return "TIME";
+  } else if constexpr (std::is_same_v<T, Bytes>) {
+    return "BYTES";
+  } else if constexpr (std::is_enum_v<T>) {
+    std::string names;
+    for (const Named<T>& entry : kNames<T>) {
+      names += (names.empty() ? "{" : ",") + std::string(entry.name);
+    }
+    return names + "}";
+  } else if constexpr (std::is_integral_v<T>) {
+    return "INT";
+  } else {
+    return "TEXT";
+  }
+}
+
+}  // namespace
+
+void PlanFlags::declare(Options& options, bool with_file) {
+  if (with_file) {
+    options.value("--plan", file_, "NAME|FILE", "plan: a name of `orrery list plans` or a file");
+  }
+  options.group("Plan fields (each wins over the plan's file)");
+  const Plan defaults;
+  Plan::fields([&](std::string_view name, auto member, std::string_view meaning) {
+    using T = std::decay_t<decltype(defaults.*member)>;
+    std::optional<std::string>& text = given_[std::string(name)];
+    if constexpr (std::is_same_v<T, bool>) {
+      options.boolean(flag_of(name), text, std::string(meaning));
+    } else {
+      options.value(flag_of(name), text, kind_of<T>(), std::string(meaning));
+    }
+  });
+  options.group("");
+}
+
+Plan PlanFlags::plan(Error& mistakes, const std::optional<std::string>& name) const {
+  Plan plan;
+  if (name) {
+    plan = load_named("show plan", *name, load_plan, mistakes);
+  } else if (file_) {
+    plan = load_named("--plan", *file_, load_plan, mistakes);
+  }
+  Plan::fields([&](std::string_view field, auto member, std::string_view) {
+    using T = std::decay_t<decltype(plan.*member)>;
+    const std::optional<std::string>& text = given_.find(field)->second;
+    if (!text) {
+      return;
+    }
+    if (auto value = parse_value<T>(*text)) {
+      plan.*member = *value;
+    } else {
+      mistakes.add({flag_of(field), {}, *text, value.error()});
+    }
+  });
+  return plan;
+}
+
+}  // namespace orrery

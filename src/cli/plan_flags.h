@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "cli/command.h"
+#include "workload/parallel/plan.h"
+
+namespace orrery {
+
+/// --plan and one flag for every field of a Plan, made from Plan::fields. A flag wins over the file
+/// and is read by the same rules; its mistakes are named after the flag.
+class PlanFlags {
+ public:
+  /// `with_file`: also declares --plan.
+  void declare(Options& options, bool with_file);
+
+  /// The file's plan (`name`, else --plan, else the default plan) with the flags over it.
+  Plan plan(Error& mistakes, const std::optional<std::string>& name = std::nullopt) const;
+
+ private:
+  std::optional<std::string> file_;
+  std::map<std::string, std::optional<std::string>, std::less<>> given_;  ///< text by field name
+};
+
+}  // namespace orrery

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/file.h"
+#include "base/names.h"
+#include "base/reader.h"
+#include "cli/commands.h"
+#include "cli/plan_flags.h"
+#include "machine/describe.h"
+#include "machine/machine.h"
+#include "report/json_writer.h"
+#include "report/report.h"
+#include "workload/zoo/describe.h"
+#include "workload/zoo/model.h"
+
+namespace orrery {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  orrery show machine dgx-a100-80g\n"
+    "  orrery show machine dgx-a100-80g --yaml > my-machine.yaml\n"
+    "  orrery show model gpt3-175b\n"
+    "  orrery show plan gpt3-175b-1024 --recompute selective > my-plan.yaml\n"
+    "A plan flag wins over the plan's file; both files can be edited and read back.\n";
+
+/// A YAML document as JSON: numbers, true, false and null where the text means them.
+void write_node(JsonWriter& json, const ConfigNode& node) {
+  switch (node.kind) {
+    case ConfigNode::Kind::null:
+      json.number_text("null");
+      break;
+    case ConfigNode::Kind::scalar:
+      if (const auto integer = parse_integer(node.text); integer && !node.quoted) {
+        json.value(*integer);
+      } else if (const auto number = parse_number(node.text); number && !node.quoted) {
+        json.value(*number);
+      } else if (const auto boolean = parse_bool(node.text); boolean && !node.quoted) {
+        json.value(*boolean);
+      } else {
+        json.value(node.text);
+      }
+      break;
+    case ConfigNode::Kind::sequence:
+      json.begin_array();
+      for (const ConfigNode& item : node.items) {
+        write_node(json, item);
+      }
+      json.end_array();
+      break;
+    case ConfigNode::Kind::map:
+      json.begin_object();
+      for (const ConfigField& field : node.fields) {
+        json.key(field.name);
+        write_node(json, field.value);
+      }
+      json.end_object();
+      break;
+  }
+}
+
+void write_model(JsonWriter& json, const Model& model) {
+  const ParameterCount count = count_parameters(model);
+  json.begin_object();
+  json.key("name").value(model.name);
+  json.key("model_type").value(model.model_type);
+  json.key("layers").value(model.layers);
+  json.key("hidden").value(model.hidden);
+  json.key("heads").value(model.heads);
+  json.key("kv_heads").value(model.kv_heads);
+  json.key("head_dim").value(model.head_dim);
+  json.key("ffn").value(model.ffn);
+  json.key("vocab").value(model.vocab);
+  json.key("max_positions").value(model.max_positions);
+  json.key("mlp").value(name_of(model.mlp));
+  json.key("norm").value(name_of(model.norm));
+  json.key("position").value(name_of(model.position));
+  json.key("tied_embedding").value(model.tied_embedding);
+  json.key("parameters").begin_object();
+  json.key("per_layer").value(count.per_layer);
+  json.key("embedding").value(count.embedding);
+  json.key("position").value(count.position);
+  json.key("final_norm").value(count.final_norm);
+  json.key("head").value(count.head);
+  json.key("total").value(count.total);
+  json.end_object();
+  json.key("model_flops_per_sequence")
+      .value(model_flops_per_sequence(model, model.max_positions).value());
+  json.end_object();
+}
+
+class Show : public Command {
+ public:
+  void declare(Options& options) override {
+    options.positional("KIND", kind_, "machine, model or plan");
+    options.positional("NAME", name_, "a name of `orrery list`, or a file");
+    options.flag("--json", json_, "print one JSON object");
+    options.flag("--yaml", yaml_, "print a machine as its file (a plan always is)");
+    plan_.declare(options, false);
+    options.footer(kExamples);
+  }
+
+  Result<std::string> run(Error mistakes) override {
+    check_words(mistakes);
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    const Result<std::string> text = kind_ == "model"     ? show_model(mistakes)
+                                     : kind_ == "machine" ? show_machine(mistakes)
+                                                          : show_plan(mistakes);
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    return text;
+  }
+
+ private:
+  void check_words(Error& mistakes) const {
+    const std::vector<std::string> kinds = {"machine", "model", "plan"};
+    if (std::find(kinds.begin(), kinds.end(), kind_) == kinds.end()) {
+      mistakes.add({"show", {}, kind_, "one of machine, model, plan" + did_you_mean(kind_, kinds)});
+    } else if (name_.empty()) {
+      mistakes.add({"show",
+                    {},
+                    {},
+                    fmt::format("which {0}? a name of `orrery list {0}s` or a file", kind_)});
+    }
+  }
+
+  Result<std::string> show_model(Error& mistakes) const {
+    const Model model = load_named("show model", name_, load_model, mistakes);
+    if (!mistakes.empty()) {
+      return {};
+    }
+    return json_ ? json_text([&](JsonWriter& json) { write_model(json, model); }) : describe(model);
+  }
+
+  /// As a file or as JSON a machine is shown as its own file states it, once it has been read
+  /// whole.
+  Result<std::string> show_machine(Error& mistakes) const {
+    const Machine machine = load_named("show machine", name_, load_machine, mistakes);
+    if (!mistakes.empty()) {
+      return {};
+    }
+    if (!json_ && !yaml_) {
+      return describe(machine);
+    }
+    const std::string path = find_config("machines", name_).value_or(name_);
+    if (yaml_ && !json_) {
+      return read_file(path);
+    }
+    return load_config(path).map([](const ConfigNode& node) {
+      return json_text([&](JsonWriter& json) { write_node(json, node); });
+    });
+  }
+
+  Result<std::string> show_plan(Error& mistakes) const {
+    const Plan plan = plan_.plan(mistakes, name_);
+    return json_ ? json_text([&](JsonWriter& json) { write_plan(json, plan); }) : to_yaml(plan);
+  }
+
+  std::string kind_;
+  std::string name_;
+  PlanFlags plan_;
+  bool json_ = false;
+  bool yaml_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_show() {
+  return std::make_unique<Show>();
+}
+
+}  // namespace orrery

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+
+namespace orrery::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TEST(Orrery, VersionAndHelpSucceed) {
+  const Outcome version = orrery("--version");
+  EXPECT_EQ(version.status, 0);
+  EXPECT_THAT(version.out, ::testing::MatchesRegex("orrery [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+  for (const char* command : {"", "simulate ", "list ", "show "}) {
+    const Outcome help = orrery(std::string(command) + "--help");
+    EXPECT_EQ(help.status, 0) << command;
+    EXPECT_THAT(help.out, HasSubstr("Examples:\n  orrery ")) << command;
+  }
+}
+
+TEST(Orrery, HelpOfSimulateNamesEveryPlanField) {
+  const std::string help = orrery("simulate --help").out;
+  for (const char* flag : {"--tp", "--stage-layers", "--global-batch", "--p2p-host-sync",
+                           "--schedule {gpipe,1f1b,interleaved}"}) {
+    EXPECT_THAT(help, HasSubstr(flag));
+  }
+}
+
+TEST(Orrery, UnknownCommandIsNamedWithAGuess) {
+  const Outcome run = orrery("simulat --model gpt2");
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.out, IsEmpty());
+  EXPECT_THAT(run.err, HasSubstr("unknown command 'simulat' (did you mean 'simulate'?)"));
+  EXPECT_EQ(orrery("").status, 2);
+  EXPECT_EQ(orrery("--nonsense").status, 2);
+  EXPECT_EQ(orrery("''").status, 2);
+}
+
+TEST(List, EveryKindHasNamesWithDescriptions) {
+  EXPECT_THAT(orrery("list machines").out, HasSubstr("dgx-a100-80g  "));
+  EXPECT_THAT(orrery("list models").out, HasSubstr("174.6 billion parameters; 96 layers"));
+  EXPECT_THAT(orrery("list plans").out, HasSubstr("gpt3-175b-1024"));
+  EXPECT_THAT(orrery("list passes").out, HasSubstr("pipeline"));
+  EXPECT_EQ(orrery("list tables").status, 0);
+}
+
+TEST(List, JsonIsOneObjectByKind) {
+  for (const std::string kind : {"machines", "models", "plans", "passes", "tables"}) {
+    const Outcome run = orrery("list --json " + kind);
+    ASSERT_EQ(run.status, 0) << run.err;
+    EXPECT_TRUE(nlohmann::json::parse(run.out)[kind].is_array()) << kind;
+  }
+}
+
+TEST(List, UnknownKindIsAMistakeWithAGuess) {
+  const Outcome run = orrery("list machine");
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, AllOf(HasSubstr("found 'machine'"), HasSubstr("did you mean 'machines'")));
+  EXPECT_EQ(orrery("list").status, 2);
+}
+
+TEST(Show, ModelSaysItsExactParameters) {
+  const auto json = nlohmann::json::parse(orrery("show model gpt3-175b --json").out);
+  // 96 x (12 H^2 + 13 H) + 2 H + V H + S H, H = 12288, V = 50257, S = 2048.
+  const std::int64_t h = 12288;
+  EXPECT_EQ(json["parameters"]["total"], 96 * (12 * h * h + 13 * h) + 2 * h + 50257 * h + 2048 * h);
+  EXPECT_THAT(orrery("show model gpt3-175b").out, HasSubstr("96"));
+}
+
+TEST(Show, MachineAsYamlReadsBack) {
+  const Folder folder;
+  const Outcome first = orrery("show machine dgx-a100-80g --yaml");
+  ASSERT_EQ(first.status, 0) << first.err;
+  const std::string copy = folder.write("copy.yaml", first.out);
+  EXPECT_EQ(orrery("show machine --yaml " + copy).out, first.out);
+  EXPECT_THAT(orrery("show machine dgx-a100-80g").out, HasSubstr("2.039 TB/s"));
+  EXPECT_TRUE(nlohmann::json::accept(orrery("show machine dgx-a100-80g --json").out));
+}
+
+TEST(Show, PlanIsMergedWithTheFlagsAndReadsBack) {
+  const Folder folder;
+  const Outcome first = orrery("show plan gpt3-175b-1024 --zero 1 --bucket 25MiB");
+  ASSERT_EQ(first.status, 0) << first.err;
+  EXPECT_THAT(first.out, HasSubstr("zero: 1"));
+  const std::string copy = folder.write("plan.yaml", first.out);
+  EXPECT_EQ(orrery("show plan " + copy).out, first.out);
+  EXPECT_EQ(nlohmann::json::parse(orrery("show plan --json " + copy).out)["zero"], 1);
+}
+
+TEST(Show, MistakesNameWhatWouldBeRight) {
+  EXPECT_THAT(orrery("show modle gpt2").err, HasSubstr("did you mean 'model'"));
+  EXPECT_THAT(orrery("show model").err, HasSubstr("orrery list models"));
+  const Outcome run = orrery("show machine dgx-a100-80");
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, HasSubstr("did you mean 'dgx-a100-80g'"));
+}
+
+}  // namespace
+}  // namespace orrery::testing

@@ -61,12 +61,16 @@ std::optional<std::string> asymmetric_dimension(const RankLayout& layout, const 
   return std::nullopt;
 }
 
-/// Rule 3.
+/// Rule 3. A tree whose bytes take next to no time beside its latency is let through: which of its
+/// members sends them makes no difference.
 std::optional<std::string> asymmetric_collective(const BoundWorkload& bound, Axis axis) {
+  constexpr double kNegligible = 0.01;
   for (const BoundCollective& collective : bound.collectives) {
     for (const CollectivePhase& phase : collective.phases) {
-      if (collective.axis == axis && (phase.algorithm == CollectiveAlgorithm::double_binary_tree ||
-                                      phase.kind == CollectiveKind::broadcast)) {
+      const bool rooted = phase.algorithm == CollectiveAlgorithm::double_binary_tree ||
+                          phase.kind == CollectiveKind::broadcast;
+      const Time bytes_time = total_time({phase}) - phase.latency;
+      if (collective.axis == axis && rooted && bytes_time > phase.latency * kNegligible) {
         return fmt::format("{} uses {} {}, whose ranks have different neighbours", name_of(axis),
                            name_of(phase.algorithm), name_of(phase.kind));
       }

@@ -53,9 +53,14 @@ double closed_form(const StepCount& count, Bytes size) {
          count.load * static_cast<double>(size.value()) / 100e9;
 }
 
+/// No messages when there is no such schedule.
+MessageSchedule messages_of(Kind kind, Algorithm algorithm, int ranks, int chunks = 1) {
+  return schedule_of(kind, algorithm, ranks, chunks).value_or(MessageSchedule{});
+}
+
 double executed(Kind kind, Algorithm algorithm, Form form, int ranks, Bytes size, int chunks = 1) {
-  const auto schedule = schedule_of(kind, algorithm, ranks, chunks);
-  return to_seconds(execute(schedule.value(), size, wires_of(form, ranks, 100_GBps, kLatency)).end);
+  const MessageSchedule schedule = messages_of(kind, algorithm, ranks, chunks);
+  return to_seconds(execute(schedule, size, wires_of(form, ranks, 100_GBps, kLatency)).end);
 }
 
 /// Equal but for rounding to picoseconds at each message.
@@ -178,7 +183,7 @@ TEST_P(EveryGroup, LoadIsThatOfTheBusiestLink) {
       if ((uneven_tie && algorithm == Algorithm::direct) || folds) {
         continue;
       }
-      const double links = busiest_links(*schedule_of(kind, algorithm, ranks), wires);
+      const double links = busiest_links(messages_of(kind, algorithm, ranks), wires);
       const double load = count_of(kind, algorithm, form, ranks).load;
       // The two ranks furthest apart on a cycle may go either way: never more than the rule.
       const bool exact = form != Form::cycle || algorithm == Algorithm::direct;
@@ -190,18 +195,18 @@ TEST_P(EveryGroup, LoadIsThatOfTheBusiestLink) {
 
 TEST_P(EveryGroup, PairwiseOnALineIsLimitedByItsMiddle) {
   const int ranks = GetParam();
-  const auto schedule = schedule_of(Kind::all_to_all, Algorithm::pairwise, ranks);
-  EXPECT_NEAR(busiest_links(schedule.value(), wires_of(Form::line, ranks, 100_GBps, kLatency)),
+  const MessageSchedule schedule = messages_of(Kind::all_to_all, Algorithm::pairwise, ranks);
+  EXPECT_NEAR(busiest_links(schedule, wires_of(Form::line, ranks, 100_GBps, kLatency)),
               count_of(Kind::all_to_all, Algorithm::pairwise, Form::line, ranks).load, 1e-9);
 }
 
 TEST_P(EveryGroup, TreePortsCarryWhatTheClosedFormSays) {
   const int ranks = GetParam();
   for (const Kind kind : {Kind::all_reduce, Kind::broadcast}) {
-    const auto schedule = schedule_of(kind, Algorithm::double_binary_tree, ranks);
+    const MessageSchedule schedule = messages_of(kind, Algorithm::double_binary_tree, ranks);
     for (const Form form : {Form::switched, Form::complete, Form::line}) {
       const double links =
-          busiest_links(*schedule, wires_of(form, ranks, 100_GBps, kLatency), false);
+          busiest_links(schedule, wires_of(form, ranks, 100_GBps, kLatency), false);
       const double load = count_of(kind, Algorithm::double_binary_tree, form, ranks).load;
       const bool exact =
           form == Form::switched || (form == Form::complete && kind == Kind::all_reduce);
@@ -241,20 +246,20 @@ RC_GTEST_PROP(ExecuteProperty, MessagesAreNeverFasterThanTheBandwidthBound, ()) 
   const auto form = *rc::gen::element(Form::switched, Form::complete, Form::cycle, Form::line);
   const auto kind = kNames<Kind>[static_cast<std::size_t>(*rc::gen::inRange(0, 5))].value;
   const auto algorithm = kNames<Algorithm>[static_cast<std::size_t>(*rc::gen::inRange(1, 6))].value;
-  const auto schedule = schedule_of(kind, algorithm, ranks, 4);
-  RC_PRE(schedule.has_value());
+  const MessageSchedule schedule = messages_of(kind, algorithm, ranks, 4);
+  RC_PRE(!schedule.messages.empty());
   const Bytes size(*rc::gen::inRange<std::int64_t>(1, 1'000'000'000));
   const Wires wires = wires_of(form, ranks, 100_GBps, kLatency);
   const double share = kind == Kind::broadcast ? 1 : (ranks - 1.0) / ranks;
   const double factor = kind == Kind::all_reduce ? 2 : 1;
   // An end device of a line has half of the links, and only more time.
   const double bound = factor * share * static_cast<double>(size.value()) / 100e9;
-  const Execution run = execute(schedule.value(), size, wires);
+  const Execution run = execute(schedule, size, wires);
   RC_ASSERT(to_seconds(run.end) >= bound);
   // Twice the bandwidth is not slower.
   Wires faster = wires;
   faster.bandwidth = wires.bandwidth * 2;
-  RC_ASSERT(execute(schedule.value(), size, faster).end <= run.end);
+  RC_ASSERT(execute(schedule, size, faster).end <= run.end);
 }
 
 }  // namespace

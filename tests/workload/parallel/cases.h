@@ -14,6 +14,17 @@
 
 namespace orrery::cases {
 
+// The small models' shapes: S tokens, H hidden, V words after padding.
+constexpr std::int64_t kTokens = 128;
+constexpr std::int64_t kHidden = 64;
+constexpr std::int64_t kWords = 1024;
+constexpr Bytes kBoundary{kTokens * kHidden * 2};
+// small_gpt: layer 12 H^2 + 13 H = 49984; embedding both tables = 73728; final norm 128.
+constexpr std::int64_t kLayer = 12 * kHidden * kHidden + 13 * kHidden;
+constexpr std::int64_t kTable = kWords * kHidden;
+constexpr std::int64_t kEmbedding = kTable + kTokens * kHidden;
+constexpr std::int64_t kNorm = 2 * kHidden;
+
 /// GPT-2 shaped: L layers, H 64, 8 heads of 8, MLP 256, V 1000, S 128; dropout everywhere.
 inline Model small_gpt(std::int64_t layers) {
   Model model;
@@ -66,6 +77,17 @@ inline void each_node(const Workload& workload, int role,
       visit(node);
     }
   }
+}
+
+inline const Node* find_node(const Workload& workload, const std::string& part) {
+  for (const Template& t : workload.programs[0].templates) {
+    for (const Node& node : t.nodes) {
+      if (node.name.find(part) != std::string::npos) {
+        return &node;
+      }
+    }
+  }
+  return nullptr;
 }
 
 struct Tally {

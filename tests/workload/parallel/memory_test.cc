@@ -136,7 +136,12 @@ TEST(MemoryPublished, SavingsOfEachTechniqueOfKorthikanti2022) {
 
 // ---- By hand. small_gpt: 2 layers of 49,984, embedding 73,728, final norm 128: P = 173,824.
 
-constexpr std::int64_t kParameters = 2 * 49984 + 73728 + 128;
+using cases::kEmbedding;
+using cases::kHidden;
+using cases::kLayer;
+using cases::kTokens;
+using cases::kWords;
+constexpr std::int64_t kParameters = 2 * kLayer + kEmbedding + 128;
 
 Plan plain(DataType grad, std::int64_t zero, std::int64_t dp) {
   return {.dp = dp, .global_batch = dp, .zero = zero, .grad_type = grad};
@@ -172,14 +177,14 @@ TEST(Memory, ZeroStagesShardOptimizerThenGradientsThenParameters) {
 TEST(Memory, TheLastStageKeepsACopyOfATiedEmbedding) {
   // Stage 0: one layer, both tables. Stage 1: one layer, final norm, token table of 1024 x 64.
   const auto stages = footprint(cases::small_gpt(2), {.pp = 2, .global_batch = 2});
-  EXPECT_EQ(stages[0][MemoryCategory::parameters], Bytes(2 * (49984 + 73728)));
-  EXPECT_EQ(stages[1][MemoryCategory::parameters], Bytes(2 * (49984 + 128 + 1024 * 64)));
+  EXPECT_EQ(stages[0][MemoryCategory::parameters], Bytes(2 * (kLayer + kEmbedding)));
+  EXPECT_EQ(stages[1][MemoryCategory::parameters], Bytes(2 * (kLayer + 128 + kWords * kHidden)));
 }
 
 TEST(Memory, LogitsAreFourBytesPerTokenAndWord) {
   const auto stages = footprint(cases::small_gpt(2), {.pp = 2, .global_batch = 2});
   EXPECT_EQ(stages[0][MemoryCategory::logits], 0_B);
-  EXPECT_EQ(stages[1][MemoryCategory::logits], Bytes(4 * 128 * 1024));
+  EXPECT_EQ(stages[1][MemoryCategory::logits], Bytes(4 * kTokens * kWords));
 }
 
 TEST(Memory, GpipeKeepsEveryMicrobatch) {
@@ -188,14 +193,15 @@ TEST(Memory, GpipeKeepsEveryMicrobatch) {
   plan.schedule = Schedule::gpipe;
   const auto stages = footprint(cases::small_gpt(2), plan);
   EXPECT_EQ(stages[0].microbatches_in_flight, 8);
-  EXPECT_EQ(stages[1][MemoryCategory::logits], Bytes(8 * 4 * 128 * 1024));
+  EXPECT_EQ(stages[1][MemoryCategory::logits], Bytes(8 * 4 * kTokens * kWords));
 }
 
 TEST(Memory, FullRecomputeKeepsLayerInputsAndOneLayersWork) {
   // S H (34 + 5 a S / H) = 8192 x (34 + 80) per layer; inputs 2 S H; embedding mask S H; head: norm
   // and logits inputs 2 x 2 S H.
   const auto stages = footprint(cases::small_gpt(4), {.recompute = Recompute::full});
-  EXPECT_EQ(stages[0][MemoryCategory::activations], Bytes(8192 * (34 + 80 + 4 * 2 + 1 + 4)));
+  EXPECT_EQ(stages[0][MemoryCategory::activations],
+            Bytes(kTokens * kHidden * (34 + 80 + 4 * 2 + 1 + 4)));
 }
 
 TEST(Memory, RefusesStagesThatDoNotFitAndSaysByHowMuch) {

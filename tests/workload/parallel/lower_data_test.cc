@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "cases.h"
+#include "workload/parallel/lower.h"
+
+namespace orrery {
+namespace {
+
+using cases::collectives;
+using cases::find_node;
+using cases::kEmbedding;
+using cases::kLayer;
+using cases::kNorm;
+using cases::lowered;
+using cases::small_gpt;
+using cases::Tally;
+
+// ---- Data parallelism and ZeRO.
+
+Plan data_parallel(std::int64_t zero, bool overlap) {
+  return {.dp = 4,
+          .global_batch = 12,
+          .zero = zero,
+          .overlap_grad_reduce = overlap,
+          .overlap_param_gather = overlap && zero >= 1};
+}
+constexpr std::int64_t kAll = 2 * kLayer + kEmbedding + kNorm;
+
+TEST(LowerGradients, OneAllReduceAtTheEndOfTheStep) {
+  const Workload workload = lowered(small_gpt(2), data_parallel(0, false));
+  EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_reduce, Phase::optimizer),
+            (Tally{1, 4_B * kAll}));
+  EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_reduce, Phase::backward),
+            Tally{});
+}
+
+TEST(LowerGradients, OverlappedOncePerBlockInTheLastBackward) {
+  const Workload workload = lowered(small_gpt(2), data_parallel(0, true));
+  EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_reduce, Phase::backward),
+            (Tally{4, 4_B * kAll}));  // head, two layers, embedding
+}
+
+TEST(LowerGradients, BucketsHoldWholeBlocks) {
+  // Head 512 B and layer 199,936 B reach 200,000 B together; then layer and embedding.
+  Plan plan = data_parallel(0, true);
+  plan.bucket = Bytes(200'000);
+  EXPECT_EQ(collectives(lowered(small_gpt(2), plan), 0, Axis::dp, CollectiveKind::all_reduce,
+                        Phase::backward),
+            (Tally{2, 4_B * kAll}));
+}
+
+TEST(LowerZero, StageOneScattersGradientsAndGathersParametersOnce) {
+  const Workload workload = lowered(small_gpt(2), data_parallel(1, false));
+  EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::reduce_scatter, Phase::optimizer),
+            (Tally{1, 4_B * kAll}));
+  EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_gather, Phase::optimizer),
+            (Tally{1, 2_B * kAll}));
+}
+
+TEST(LowerZero, StageOneOverlappedGathersDuringTheFirstForward) {
+  const Workload workload = lowered(small_gpt(2), data_parallel(1, true));
+  EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_gather, Phase::forward),
+            (Tally{4, 2_B * kAll}));
+  EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_gather, Phase::optimizer),
+            Tally{});
+}
+
+TEST(LowerZero, StageTwoReducesEveryMicrobatch) {
+  for (const bool overlap : {false, true}) {
+    const Workload workload = lowered(small_gpt(2), data_parallel(2, overlap));
+    EXPECT_EQ(
+        collectives(workload, 0, Axis::dp, CollectiveKind::reduce_scatter, Phase::backward).bytes,
+        3 * 4_B * kAll);
+  }
+}
+
+TEST(LowerZero, StageThreeGathersEveryBlockTwicePerMicrobatch) {
+  for (const bool overlap : {false, true}) {
+    const Workload workload = lowered(small_gpt(2), data_parallel(3, overlap));
+    const Tally gathers{3 * 4, 3 * 2_B * kAll};  // 3 microbatches, 4 blocks
+    EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_gather, Phase::forward),
+              gathers);
+    EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_gather, Phase::backward),
+              gathers);
+  }
+}
+
+TEST(LowerZero, StageThreeGathersTheNextBlockWhileThisOneRuns) {
+  const Workload workload = lowered(small_gpt(2), data_parallel(3, true));
+  const Template& forward = workload.programs[0].templates[0];
+  // gather embedding, gather layer 0, embedding's compute, gather layer 1, layer 0 ...
+  EXPECT_EQ(forward.nodes[0].stream, Stream::dp);
+  EXPECT_EQ(forward.nodes[1].stream, Stream::dp);
+  EXPECT_EQ(forward.nodes[2].kind, Node::Kind::compute);
+  EXPECT_EQ(forward.nodes[2].after, std::vector<int>{0});
+  EXPECT_EQ(forward.nodes[3].stream, Stream::dp);
+  EXPECT_EQ(forward.nodes[3].after, std::vector<int>{2});
+  EXPECT_EQ(forward.nodes[4].after, std::vector<int>{1});
+}
+
+TEST(LowerOptimizer, AdamMovesThirtyBytesPerLocalParameter) {
+  // Gradient 4, master and two moments read and written 24, bf16 parameter 2; a quarter with ZeRO.
+  for (const std::int64_t zero : {0, 1}) {
+    const Workload workload = lowered(small_gpt(2), data_parallel(zero, false), {.skip = {"fuse"}});
+    EXPECT_EQ(find_node(workload, "adam")->operators[0].bytes,
+              Bytes(30 * (zero == 0 ? kAll : kAll / 4)));
+  }
+}
+
+}  // namespace
+}  // namespace orrery

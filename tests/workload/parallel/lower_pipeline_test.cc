@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "cases.h"
+#include "workload/parallel/lower.h"
+
+namespace orrery {
+namespace {
+
+using cases::collectives;
+using cases::each_node;
+using cases::kBoundary;
+using cases::kTable;
+using cases::lowered;
+using cases::sends;
+using cases::small_gpt;
+using cases::small_llama;
+using cases::Tally;
+
+// ---- Pipeline.
+
+Plan pipelined(std::int64_t pp, std::int64_t microbatches) {
+  return {.pp = pp, .global_batch = microbatches};
+}
+
+TEST(LowerPipeline, NeighboursExchangeTheBoundaryOncePerMicrobatch) {
+  const Workload workload = lowered(small_gpt(4), pipelined(4, 6));
+  const Tally each{6, 6 * kBoundary};
+  for (int stage = 0; stage < 4; ++stage) {
+    EXPECT_EQ(sends(workload, stage, Channel::forward), stage < 3 ? each : Tally{});
+    EXPECT_EQ(sends(workload, stage, Channel::backward), stage > 0 ? each : Tally{});
+  }
+}
+
+TEST(LowerPipeline, InterleavedStagesSendOncePerChunk) {
+  Plan plan = pipelined(2, 4);
+  plan.schedule = Schedule::interleaved;
+  plan.chunks = 2;
+  const Workload workload = lowered(small_gpt(4), plan);
+  // 4 parts, 3 boundaries: stage 0 sends after parts 0 and 2, stage 1 after part 1.
+  EXPECT_EQ(sends(workload, 0, Channel::forward).count, 8);
+  EXPECT_EQ(sends(workload, 1, Channel::forward).count, 4);
+}
+
+TEST(LowerPipeline, ScatterGatherSendsAShareAndGathersIt) {
+  Plan plan = pipelined(2, 3);
+  plan.tp = 2;
+  plan.pipeline_send = PipelineSend::scatter_gather;
+  const Workload workload = lowered(small_gpt(2), plan);
+  EXPECT_EQ(sends(workload, 0, Channel::forward), (Tally{3, 3 * kBoundary / 2}));
+  EXPECT_EQ(collectives(workload, 1, Axis::tp, CollectiveKind::all_gather, Phase::forward),
+            (Tally{3, 3 * kBoundary}));
+  EXPECT_EQ(collectives(workload, 0, Axis::tp, CollectiveKind::all_gather, Phase::backward),
+            (Tally{3, 3 * kBoundary}));
+}
+
+TEST(LowerPipeline, SequenceParallelSendsAShareWithoutGathering) {
+  Plan plan = pipelined(2, 3);
+  plan.tp = 2;
+  plan.sequence_parallel = true;
+  const Workload workload = lowered(small_gpt(2), plan);
+  EXPECT_EQ(sends(workload, 0, Channel::forward), (Tally{3, 3 * kBoundary / 2}));
+  // One layer's two and the logits' gather.
+  EXPECT_EQ(collectives(workload, 1, Axis::tp, CollectiveKind::all_gather, Phase::forward).count,
+            3 * 3);
+}
+
+TEST(LowerPipeline, ComputeWaitsForItsSendUnlessOverlapped) {
+  Plan plan = pipelined(2, 3);
+  const auto waits = [&] {
+    std::int64_t count = 0;
+    each_node(lowered(small_gpt(2), plan), 0,
+              [&](const Node& node) { count += node.name == "wait_send" ? 1 : 0; });
+    return count;
+  };
+  EXPECT_EQ(waits(), 3);
+  plan.overlap_p2p = true;
+  EXPECT_EQ(waits(), 0);
+}
+
+TEST(LowerPipeline, HostSynchronisesOnEveryMessage) {
+  Plan plan = pipelined(2, 3);
+  plan.p2p_host_sync = true;
+  std::int64_t synchronised = 0;
+  each_node(lowered(small_gpt(2), plan), 0,
+            [&](const Node& node) { synchronised += node.host_sync ? 1 : 0; });
+  EXPECT_EQ(synchronised, 3 + 3);  // sends forward, receives backward
+}
+
+TEST(LowerPipeline, TiedEmbeddingIsReducedBetweenFirstAndLastStage) {
+  const Workload workload = lowered(small_gpt(3), pipelined(3, 3));
+  const auto tally = [&](int role) {
+    return collectives(workload, role, Axis::embedding, CollectiveKind::all_reduce,
+                       Phase::optimizer);
+  };
+  EXPECT_EQ(tally(0), (Tally{1, 4_B * kTable}));
+  EXPECT_EQ(tally(1), Tally{});
+  EXPECT_EQ(tally(2), (Tally{1, 4_B * kTable}));
+}
+
+TEST(LowerPipeline, UntiedOrUnsplitModelsReduceNoEmbedding) {
+  for (const Workload& workload :
+       {lowered(small_llama(3), pipelined(3, 3)), lowered(small_gpt(3), pipelined(1, 3))}) {
+    each_node(workload, 0, [](const Node& node) { EXPECT_NE(node.stream, Stream::embedding); });
+  }
+}
+
+TEST(LowerPipeline, StagesMayHoldOnlyEmbeddingOrHead) {
+  Plan plan = pipelined(4, 4);
+  plan.stage_layers = "0,2,1,0";
+  const Model model = small_gpt(3);
+  const Workload workload = lowered(model, plan);
+  EXPECT_DOUBLE_EQ(cases::matrix_flops(workload, Phase::forward),
+                   4 * cases::model_matrix_flops(model, plan));
+}
+
+TEST(LowerPipeline, TemplatesDoNotGrowWithMicrobatches) {
+  const Workload few = lowered(small_gpt(4), pipelined(4, 4));
+  const Workload many = lowered(small_gpt(4), pipelined(4, 4000));
+  for (std::size_t stage = 0; stage < 4; ++stage) {
+    EXPECT_EQ(few.programs[stage].templates.size(), many.programs[stage].templates.size());
+  }
+  EXPECT_EQ(statistics(many).instances, 4 * (2 * 4000 + 1));
+}
+
+}  // namespace
+}  // namespace orrery

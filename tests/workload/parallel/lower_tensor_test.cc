@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "cases.h"
+#include "workload/parallel/lower.h"
+
+namespace orrery {
+namespace {
+
+using cases::collectives;
+using cases::each_node;
+using cases::find_node;
+using cases::kBoundary;
+using cases::kHidden;
+using cases::kNorm;
+using cases::kTokens;
+using cases::lowered;
+using cases::small_gpt;
+using cases::Tally;
+
+// ---- Tensor parallelism.
+
+TEST(LowerTensor, AllReducesTwicePerLayerAndDirection) {
+  // Forward: embedding 1, 3 layers x 2, loss 3 of S fp32 values. Backward: 3 x 2, logits 1.
+  const Workload workload = lowered(small_gpt(3), {.tp = 2});
+  EXPECT_EQ(collectives(workload, 0, Axis::tp, CollectiveKind::all_reduce, Phase::forward),
+            (Tally{10, 7 * kBoundary + Bytes(3 * kTokens * 4)}));
+  EXPECT_EQ(collectives(workload, 0, Axis::tp, CollectiveKind::all_reduce, Phase::backward),
+            (Tally{7, 7 * kBoundary}));
+}
+
+TEST(LowerTensor, SequenceParallelGathersAndScattersInstead) {
+  // Forward gathers: 3 layers x 2 and logits; scatters: embedding and 3 x 2. Backward gathers:
+  // every conjugate of a scatter (7) and the saved input of every column GEMM (7); scatters: 7.
+  const Workload workload = lowered(small_gpt(3), {.tp = 2, .sequence_parallel = true});
+  const auto tally = [&](CollectiveKind kind, Phase phase) {
+    return collectives(workload, 0, Axis::tp, kind, phase);
+  };
+  EXPECT_EQ(tally(CollectiveKind::all_gather, Phase::forward), (Tally{7, 7 * kBoundary}));
+  EXPECT_EQ(tally(CollectiveKind::reduce_scatter, Phase::forward), (Tally{7, 7 * kBoundary}));
+  EXPECT_EQ(tally(CollectiveKind::all_gather, Phase::backward), (Tally{14, 14 * kBoundary}));
+  EXPECT_EQ(tally(CollectiveKind::reduce_scatter, Phase::backward), (Tally{7, 7 * kBoundary}));
+}
+
+TEST(LowerTensor, SequenceParallelSumsReplicatedGradientsOnce) {
+  // Per layer two norms (4 H) and the biases after row GEMMs (2 H); position table 128 H; final
+  // norm.
+  const Workload workload = lowered(small_gpt(3), {.tp = 2, .sequence_parallel = true});
+  const std::int64_t replicated = 3 * 6 * kHidden + kTokens * kHidden + kNorm;
+  EXPECT_EQ(collectives(workload, 0, Axis::tp, CollectiveKind::all_reduce, Phase::optimizer),
+            (Tally{2, 4_B * replicated + 4_B}));  // and the gradient norm
+}
+
+TEST(LowerTensor, OneRankHasNoCollectives) {
+  const Workload workload = lowered(small_gpt(3), {});
+  each_node(workload, 0, [](const Node& node) { EXPECT_NE(node.kind, Node::Kind::collective); });
+}
+
+TEST(LowerTensor, WeightGradientRunsBesideTheReductionOfTheInputGradient) {
+  const Workload workload = lowered(small_gpt(1), {.tp = 2}, {.skip = {"fuse"}});
+  const Template& backward = workload.programs[0].templates[1];
+  const auto at = [&](const std::string& name) {
+    return std::find_if(backward.nodes.begin(), backward.nodes.end(),
+                        [&](const Node& node) { return node.name == name; }) -
+           backward.nodes.begin();
+  };
+  const auto input = at("fc1_gemm_input_gradient");
+  const auto& reduction = backward.nodes[static_cast<std::size_t>(input + 1)];
+  const auto& weight = backward.nodes[static_cast<std::size_t>(input + 2)];
+  EXPECT_EQ(reduction.kind, Node::Kind::collective);
+  EXPECT_EQ(reduction.after, std::vector<int>{static_cast<int>(input)});
+  EXPECT_EQ(weight.name, "fc1_gemm_weight_gradient");
+  EXPECT_TRUE(weight.after.empty());
+  // The norm's backward needs the reduced gradient.
+  const auto& norm = backward.nodes[static_cast<std::size_t>(at("mlp_norm_backward"))];
+  EXPECT_EQ(norm.after, std::vector<int>{static_cast<int>(input + 1)});
+}
+
+TEST(LowerTensor, GemmBackwardHasTheTransposedShapes) {
+  // fc1 at tp 2: C[128, 128] = A[128, 64] W[64, 128].
+  const Workload workload = lowered(small_gpt(1), {.tp = 2}, {.skip = {"fuse"}});
+  const GemmShape forward{1, 128, 128, 64};
+  EXPECT_EQ(find_node(workload, "fc1_gemm")->operators[0].gemm, forward);
+  EXPECT_EQ(find_node(workload, "fc1_gemm_input_gradient")->operators[0].gemm,
+            (GemmShape{1, 128, 64, 128}));
+  EXPECT_EQ(find_node(workload, "fc1_gemm_weight_gradient")->operators[0].gemm,
+            (GemmShape{1, 64, 128, 128}));
+  // Reads a bf16 gradient, reads and writes an fp32 buffer; W and its bias.
+  EXPECT_EQ(find_node(workload, "fc1_gemm_accumulate")->operators[0].bytes,
+            Bytes((kHidden * 128 + 128) * 10));
+}
+
+TEST(LowerTensor, FusedAccumulationLeavesOnlyTheBias) {
+  const Workload workload =
+      lowered(small_gpt(1), {.tp = 2, .fused_grad_accumulation = true}, {.skip = {"fuse"}});
+  EXPECT_EQ(find_node(workload, "fc1_gemm_accumulate")->operators[0].bytes, Bytes(128 * 10));
+  // Operands 64 x 128 and 128 x 128 in bf16; the fp32 buffer 64 x 128 is read and written.
+  EXPECT_EQ(find_node(workload, "fc1_gemm_weight_gradient")->operators[0].bytes,
+            Bytes(2 * (kHidden * 128 + kTokens * 128) + 8 * kHidden * 128));
+}
+
+TEST(LowerTensor, NormsKnowTheirRowLengthAndBackwardKernelsTheirDirection) {
+  Plan plan;
+  plan.attention = AttentionKernel::flash;
+  const Workload workload = lowered(small_gpt(1), plan, {.skip = {"fuse"}});
+  EXPECT_EQ(find_node(workload, "input_norm")->operators[0].gemm.k, 64);
+  EXPECT_FALSE(find_node(workload, "flash_attention")->operators[0].backward);
+  EXPECT_TRUE(find_node(workload, "flash_attention_backward")->operators[0].backward);
+}
+
+// ---- Recompute.
+
+TEST(LowerRecompute, FullRunsEveryLayerForwardAgain) {
+  const Model model = small_gpt(3);
+  const Workload full = lowered(model, {.tp = 2, .recompute = Recompute::full});
+  EXPECT_EQ(collectives(full, 0, Axis::tp, CollectiveKind::all_reduce, Phase::recompute),
+            (Tally{6, 6 * kBoundary}));
+  // All but the logits: 2 S H V / t.
+  EXPECT_DOUBLE_EQ(cases::matrix_flops(full, Phase::recompute),
+                   cases::matrix_flops(full, Phase::forward) - 2.0 * 128 * 64 * 1024 / 2);
+}
+
+TEST(LowerRecompute, SelectiveRunsTheAttentionCoreAgain) {
+  const Workload workload = lowered(small_gpt(3), {.tp = 2, .recompute = Recompute::selective});
+  // Scores and context: 2 x 2 S^2 H / t per layer.
+  EXPECT_DOUBLE_EQ(cases::matrix_flops(workload, Phase::recompute),
+                   3 * 2 * 2.0 * 128 * 128 * 64 / 2);
+  EXPECT_EQ(collectives(workload, 0, Axis::tp, CollectiveKind::all_reduce, Phase::recompute),
+            Tally{});
+}
+
+TEST(LowerRecompute, ComesBeforeTheBackwardThatNeedsIt) {
+  const Workload workload =
+      lowered(small_gpt(1), {.recompute = Recompute::selective}, {.skip = {"fuse"}});
+  std::vector<std::string> names;
+  for (const Node& node : workload.programs[0].templates[1].nodes) {
+    names.push_back(node.name);
+  }
+  const auto at = [&](const std::string& name) {
+    return std::find(names.begin(), names.end(), name);
+  };
+  EXPECT_LT(at("proj_gemm_weight_gradient"), at("score_gemm_again"));
+  EXPECT_LT(at("score_gemm_again"), at("context_gemm_again"));
+  EXPECT_LT(at("context_gemm_again"), at("context_gemm_left_gradient"));
+  EXPECT_NE(at("context_gemm_left_gradient"), names.end());
+}
+
+}  // namespace
+}  // namespace orrery

@@ -193,7 +193,7 @@ TEST(Memory, GpipeKeepsEveryMicrobatch) {
   plan.schedule = Schedule::gpipe;
   const auto stages = footprint(cases::small_gpt(2), plan);
   EXPECT_EQ(stages[0].microbatches_in_flight, 8);
-  EXPECT_EQ(stages[1][MemoryCategory::logits], Bytes(8 * 4 * kTokens * kWords));
+  EXPECT_EQ(stages[1][MemoryCategory::logits], Bytes(8 * kTokens * 4 * kWords));
 }
 
 TEST(Memory, FullRecomputeKeepsLayerInputsAndOneLayersWork) {

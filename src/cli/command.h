@@ -73,6 +73,12 @@ T collect(Result<T> result, Error& mistakes) {
   return T{};
 }
 
+/// "--tp: found 'two', expected a whole number", also for an empty value.
+inline Mistake wrong_value(std::string_view flag, const std::string& found, std::string expected) {
+  return {
+      std::string(flag), {}, found, (found.empty() ? "found nothing, expected " : "") + expected};
+}
+
 /// load(name), for a name that the user gave as `flag`: an unknown name is a mistake of that flag.
 template <class T>
 T load_named(std::string_view flag, const std::string& name,
@@ -83,8 +89,7 @@ T load_named(std::string_view flag, const std::string& name,
   }
   for (Mistake& mistake : loaded.error().mistakes) {
     if (mistake.where.empty() && mistake.found == name) {
-      mistake.where = flag;
-      mistake.field.clear();
+      mistake = wrong_value(flag, name, std::move(mistake.expected));
     }
   }
   mistakes.add(std::move(loaded.error()));

@@ -108,7 +108,7 @@ class List : public Command {
     const auto* const kind =
         std::find_if(kKinds.begin(), kKinds.end(), [&](const Kind& k) { return k.name == kind_; });
     if (kind == kKinds.end()) {
-      mistakes.add({"list", {}, kind_, "one of " + kind_names() + guess()});
+      mistakes.add(wrong_value("list", kind_, "one of " + kind_names() + guess()));
     }
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));

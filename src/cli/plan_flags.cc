@@ -72,7 +72,7 @@ Plan PlanFlags::plan(Error& mistakes, const std::optional<std::string>& name) co
     if (auto value = parse_value<T>(*text)) {
       plan.*member = *value;
     } else {
-      mistakes.add({flag_of(field), {}, *text, value.error()});
+      mistakes.add(wrong_value(flag_of(field), *text, value.error()));
     }
   });
   return plan;

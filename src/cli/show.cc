@@ -121,7 +121,8 @@ class Show : public Command {
   void check_words(Error& mistakes) const {
     const std::vector<std::string> kinds = {"machine", "model", "plan"};
     if (std::find(kinds.begin(), kinds.end(), kind_) == kinds.end()) {
-      mistakes.add({"show", {}, kind_, "one of machine, model, plan" + did_you_mean(kind_, kinds)});
+      mistakes.add(
+          wrong_value("show", kind_, "one of machine, model, plan" + did_you_mean(kind_, kinds)));
     } else if (name_.empty()) {
       mistakes.add({"show",
                     {},

@@ -82,7 +82,7 @@ class Simulate : public Command {
     if (number && *number > 0) {
       return *number;
     }
-    mistakes.add({"--devices", {}, *devices_, number ? "at least 1" : number.error()});
+    mistakes.add(wrong_value("--devices", *devices_, number ? "at least 1" : number.error()));
     return 0;
   }
 

@@ -19,6 +19,7 @@ import sys
 
 NAME = re.compile(r"-{1,2}[A-Za-z][\w-]*")
 CHOICES = re.compile(r"\{([^{}]*)\}")
+LISTED = re.compile(r"`orrery list (\w+)`")
 
 
 @dataclasses.dataclass
@@ -32,6 +33,14 @@ class Entry:
     def choices(self) -> list[str]:
         found = CHOICES.search(self.value)
         return found[1].split(",") if found else []
+
+    @property
+    def words(self) -> str:
+        """What a shell offers as the value: the choices, or the names that the command lists."""
+        listed = LISTED.search(self.text)
+        if listed:
+            return f"$(orrery list {listed[1]} 2>/dev/null | cut -d' ' -f1)"
+        return " ".join(self.choices)
 
 
 @dataclasses.dataclass
@@ -114,8 +123,8 @@ def shell_cases(commands: list[Command], reply: str) -> tuple[str, str, str]:
     The variable is `at` because zsh keeps `path` for $PATH."""
     steps = "\n".join(f'    "{c.name}") at="{c.name}" ;;' for c in commands[1:])
     values = "\n".join(
-        f'    "{c.name} {name}") {reply.format(" ".join(entry.choices))}; return ;;'
-        for c in commands for entry in c.options for name in entry.names if entry.choices)
+        f'    "{c.name} {name}") {reply.format(entry.words)}; return ;;'
+        for c in commands for entry in c.options for name in entry.names if entry.words)
     words = "\n".join(f'    "{c.name}") {reply.format(" ".join(words_of(c)))} ;;' for c in commands)
     return steps, values, words
 
@@ -177,7 +186,9 @@ def fish_completion(commands: list[Command]) -> str:
                 lines.append(f"{start} -a {quoted(' '.join(entry.choices))} -d {quoted(entry.text)}")
         for entry in command.options:
             names = " ".join(("-l " if n.startswith("--") else "-s ") + n.lstrip("-") for n in entry.names)
-            value = f" -x -a {quoted(' '.join(entry.choices))}" if entry.choices else (" -r" if entry.value else "")
+            value = " -r" if entry.value else ""
+            if entry.words:
+                value += f" -a {quoted(entry.words.removeprefix('$'))}"
             lines.append(f"{start} {names}{value} -d {quoted(entry.text)}")
     return "\n".join(lines) + "\n"
 

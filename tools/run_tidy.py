@@ -86,7 +86,8 @@ class Tidy:
         """The findings, "" when clean, None when the budget is spent."""
         if time.monotonic() > self.deadline:
             return None
-        run = subprocess.run([TOOL, "-p", self.build, "--quiet", *self.flags, source], capture_output=True, text=True)
+        run = subprocess.run([TOOL, "-p", self.build, "--quiet", *self.flags, source],
+                             capture_output=True, text=True)
         if run.returncode == 0:
             stamp.touch()
             return ""

@@ -107,13 +107,18 @@ class BuiltCommand(unittest.TestCase):
         script = (f'source {self.manual}/orrery.bash; COMP_WORDS=(orrery "$@"); COMP_CWORD=$#; _orrery; '
                   'echo "${COMPREPLY[*]}"')
 
+        binary = pathlib.Path(os.environ["ORRERY_BINARY"]).resolve()
+
         def offered(*words: str) -> list[str]:
             return subprocess.run(["bash", "-c", script, "bash", *words], capture_output=True, text=True,
+                                  env={**os.environ, "PATH": f"{binary.parent}:{os.environ['PATH']}"},
                                   check=True).stdout.split()
 
         self.assertEqual(offered("sim"), ["simulate"])
         self.assertIn("--machine", offered("simulate", "--mach"))
         self.assertNotIn("--machine", offered("--mach"))
+        self.assertEqual(offered("simulate", "--recompute", "sel"), ["selective"])
+        self.assertEqual(offered("simulate", "--machine", "dgx-a100-8"), ["dgx-a100-80g"])
 
     @unittest.skipUnless(shutil.which("groff"), "groff is not installed")
     def test_the_man_page_is_clean_roff(self):

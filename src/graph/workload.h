@@ -91,6 +91,16 @@ constexpr Stream stream_of(Axis axis) {
   return Stream::tp;
 }
 
+/// The communicator of a communication stream. Requires tp, dp, pp or embedding.
+constexpr Axis axis_of(Stream stream) {
+  for (const Axis axis : {Axis::tp, Axis::dp, Axis::pp}) {
+    if (stream_of(axis) == stream) {
+      return axis;
+    }
+  }
+  return Axis::embedding;
+}
+
 /// Which message of the pipeline: activations to the next stage, or gradients to the previous one
 /// (cyclic: the last stage's next is the first, for interleaved chunks). Messages of one channel
 /// between two ranks are received in the order sent.

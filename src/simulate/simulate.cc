@@ -4,6 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "machine/network/analytical.h"
 #include "machine/topology/topology.h"
@@ -15,6 +19,40 @@ namespace orrery {
 namespace {
 
 constexpr std::size_t kNamedWaits = 8;  // how many waiting nodes a deadlock message lists
+
+/// The first node that a stream has not completed.
+std::optional<std::string> waiting_node(const Program& program, const RankState& rank,
+                                        Stream stream) {
+  const Cursor& cursor = rank.cursor(stream);
+  for (std::int64_t i = std::max(cursor.instance, rank.window.oldest()); i < rank.window.issued();
+       ++i) {
+    const InstanceSlot& slot = rank.window[i];
+    const auto& list = slot.shape->by_stream[static_cast<std::size_t>(stream)];
+    const std::size_t position = i == cursor.instance ? cursor.position : 0;
+    if (position < list.size()) {
+      const Template& shape =
+          program.templates[static_cast<std::size_t>(slot.instance.template_index)];
+      return fmt::format("rank {}: {}, microbatch {}: {} on stream {}", rank.number, shape.name,
+                         slot.instance.microbatch, shape.nodes[list[position]].name,
+                         name_of(stream));
+    }
+  }
+  return std::nullopt;
+}
+
+/// What ranks that did not finish wait for; empty when all finished.
+std::vector<std::string> unfinished(const Workload& workload, const std::vector<RankState>& ranks) {
+  std::vector<std::string> waiting;
+  for (const RankState& rank : ranks) {
+    const Program& program = workload.programs[static_cast<std::size_t>(rank.role)];
+    for (int stream = 0; stream < kStreamCount; ++stream) {
+      if (auto node = waiting_node(program, rank, static_cast<Stream>(stream))) {
+        waiting.push_back(std::move(*node));
+      }
+    }
+  }
+  return waiting;
+}
 
 Error deadlock(const std::vector<std::string>& waiting) {
   Error error(fmt::format("deadlock: {} nodes wait for ever, among them:", waiting.size()));
@@ -43,13 +81,14 @@ Result<Timeline> simulate(const Workload& workload, const Machine& machine,
   }
   const BoundWorkload bound = bind(workload, machine, options.algorithms);
   Fold fold = fold_ranks(workload, machine, bound, options.fold);
-  Loop<AnalyticalNetwork> loop(workload, bound, std::move(topology), fold.ranks);
+  Loop<AnalyticalNetwork> loop(
+      workload, bound, Wiring(workload.layout, bound, std::move(topology), fold.ranks), fold.ranks);
   if (options.record_spans) {
     loop.record_spans();
   }
   loop.on_progress(options.progress);
   loop.run();
-  if (const auto waiting = loop.unfinished(); !waiting.empty()) {
+  if (const auto waiting = unfinished(workload, loop.ranks()); !waiting.empty()) {
     return fail(deadlock(waiting));
   }
 

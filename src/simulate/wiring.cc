@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulate/wiring.h"
+
+#include <algorithm>
+#include <cassert>
+#include <map>
+#include <utility>
+
+namespace orrery {
+
+Time longest_serialisation(const CollectivePhase& phase) {
+  Time longest{0};
+  for (const PortUse& port : phase.ports) {
+    longest = std::max(longest, port.serialisation);
+  }
+  return longest;
+}
+
+Wiring::Wiring(const RankLayout& layout, const BoundWorkload& bound, Topology topology,
+               std::vector<std::int64_t> ranks)
+    : bound_(bound), topology_(std::move(topology)), ranks_(std::move(ranks)) {
+  build_groups(layout);
+  build_ways(layout);
+}
+
+void Wiring::build_groups(const RankLayout& layout) {
+  group_of_.resize(ranks_.size());
+  for (const Axis axis : {Axis::tp, Axis::dp, Axis::pp, Axis::embedding}) {
+    std::map<std::int64_t, int> by_first_member;
+    for (std::size_t i = 0; i < ranks_.size(); ++i) {
+      const std::vector<std::int64_t> members = layout.group(ranks_[i], axis);
+      int& group = group_of_[i][static_cast<std::size_t>(axis)];
+      group = kNone;
+      if (members.size() < 2) {
+        continue;
+      }
+      const auto [entry, is_new] =
+          by_first_member.emplace(members.front(), static_cast<int>(groups_.size()));
+      if (is_new) {
+        groups_.emplace_back().links.assign(bound_.collectives.size(), kNone);
+      }
+      group = entry->second;
+      groups_[static_cast<std::size_t>(group)].members.push_back(static_cast<RankIndex>(i));
+    }
+  }
+}
+
+void Wiring::build_ways(const RankLayout& layout) {
+  const std::int64_t stages = layout.size(Axis::pp);
+  way_of_.resize(ranks_.size());
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    way_of_[i].fill(kNone);
+    if (stages == 1) {
+      continue;
+    }
+    for (const Channel channel : {Channel::forward, Channel::backward}) {
+      const std::int64_t step = channel == Channel::forward ? 1 : stages - 1;
+      const std::int64_t target = layout.with(
+          ranks_[i], Axis::pp, (layout.coordinate(ranks_[i], Axis::pp) + step) % stages);
+      const auto found = std::lower_bound(ranks_.begin(), ranks_.end(), target);
+      assert(found != ranks_.end() && *found == target && "stages are never folded");
+      Way way{static_cast<RankIndex>(i),
+              static_cast<RankIndex>(found - ranks_.begin()),
+              channel,
+              topology_.route(ranks_[i], target),
+              {}};
+      std::vector<LinkId>& links = way.route.links;  // dimensions on one nic repeat its port
+      std::sort(links.begin(), links.end());
+      links.erase(std::unique(links.begin(), links.end()), links.end());
+      for (const LinkId link : links) {
+        way.links.push_back({link, 1.0});
+      }
+      way_of_[i][static_cast<std::size_t>(channel)] = static_cast<int>(ways_.size());
+      ways_.push_back(std::move(way));
+    }
+  }
+}
+
+const std::vector<LinkUse>& Wiring::links(int group, int collective, std::size_t phase) {
+  Group& who = groups_[static_cast<std::size_t>(group)];
+  const auto what = static_cast<std::size_t>(collective);
+  if (who.links[what] == kNone) {
+    who.links[what] = make_links(who, bound_.collectives[what]);
+  }
+  return link_lists_[static_cast<std::size_t>(who.links[what]) + phase];
+}
+
+int Wiring::make_links(const Group& group, const BoundCollective& collective) {
+  const auto first = static_cast<int>(link_lists_.size());
+  for (const CollectivePhase& phase : collective.phases) {
+    const Time longest = longest_serialisation(phase);
+    std::map<LinkId, double> weights;
+    for (const PortUse& port : phase.ports) {
+      const double weight = longest > Time(0) ? port.serialisation / longest : 1.0;
+      for (const RankIndex member : group.members) {
+        for (const LinkId link : topology_.collective_links(
+                 ranks_[member], port.extent.dimension, port.extent.count, port.extent.stride)) {
+          weights[link] = std::max(weights[link], weight);
+        }
+      }
+    }
+    std::vector<LinkUse>& list = link_lists_.emplace_back();
+    for (const auto& [link, weight] : weights) {
+      list.push_back({link, weight});
+    }
+  }
+  return first;
+}
+
+}  // namespace orrery

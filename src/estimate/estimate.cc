@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "estimate/estimate.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "estimate/chunk_cost.h"
+#include "estimate/pipeline_time.h"
+#include "estimate/placement.h"
+#include "estimate/plan_memo.h"
+#include "workload/parallel/shard.h"
+
+namespace orrery {
+
+class Estimator::Memo {
+ public:
+  Memo(Model model, Machine machine)
+      : model_(std::move(model)), machine_(expand_shapes(std::move(machine))) {
+    for (std::size_t d = 0; d + 1 < machine_.network.size(); ++d) {
+      inside_ *= machine_.network[d].size;
+    }
+  }
+
+  Result<Estimate> estimate(const Plan& plan) {
+    return needs_whole_step(plan) ? whole_step(plan) : pipelined(plan);
+  }
+
+ private:
+  Result<const Machine*> machine_of(std::int64_t devices) {
+    const auto found = machines_.find(devices);
+    if (found != machines_.end()) {
+      return &found->second;
+    }
+    auto fitted = with_devices(machine_, devices);
+    if (!fitted) {
+      return fail(std::move(fitted.error()));
+    }
+    return &machines_.emplace(devices, std::move(*fitted)).first->second;
+  }
+
+  /// Makes a value that needs the machine of the plan's devices.
+  template <class Make>
+  auto on_machine(const Plan& plan, Make&& make) -> decltype(make(std::declval<Machine>())) {
+    const auto machine = machine_of(plan.devices());
+    if (!machine) {
+      return fail(machine.error());
+    }
+    return make(**machine);
+  }
+
+  /// Tensor-parallel groups inside the inner dimensions see nothing of the machine's size.
+  bool tensor_stays_inside(const Plan& plan) const {
+    return plan.tp <= inside_ && plan.devices() >= inside_;
+  }
+
+  Result<const ChunkCosts*> chunks(const Plan& plan) {
+    Plan key = chunk_key(plan);
+    const Plan sample = key;
+    if (!tensor_stays_inside(plan)) {
+      key.dp = plan.devices();
+    }
+    return chunks_.get(key, [&] {
+      return on_machine(
+          plan, [&](const Machine& machine) { return measure_chunks(model_, sample, machine); });
+    });
+  }
+
+  Result<const Placement*> placement(const Plan& plan) {
+    const Plan key = placement_key(plan);
+    return placements_.get(key, [&]() -> Result<Placement> {
+      const Plan of_finish = finish_key(plan);
+      const auto finish =
+          finishes_.get(of_finish, [&] { return finish_templates(model_, of_finish); });
+      if (!finish) {
+        return fail(finish.error());
+      }
+      return on_machine(
+          plan, [&](const Machine& machine) { return place(model_, key, **finish, machine); });
+    });
+  }
+
+  Result<Estimate> whole_step(const Plan& plan) {
+    const Plan key = whole_step_key(plan);
+    const auto step = whole_steps_.get(key, [&] {
+      return on_machine(
+          plan, [&](const Machine& machine) { return measure_whole_step(model_, key, machine); });
+    });
+    const auto costs = chunks(plan);
+    if (!step || !costs) {
+      return fail(step ? costs.error() : step.error());
+    }
+    const ChunkCost all = (*costs)->first.with((*costs)->layer, model_.layers - 1);
+    Estimate estimate{.step_time = step_time(**step, model_.layers, plan.microbatches())};
+    estimate.compute = (all.forward.kernels + all.backward.kernels) * plan.microbatches();
+    estimate.exposed = estimate.step_time - estimate.compute;
+    return estimate;
+  }
+
+  /// A message as one rank sends it.
+  Bytes message(const Plan& plan) const {
+    const bool shared =
+        plan.sequence_parallel || plan.pipeline_send == PipelineSend::scatter_gather;
+    const Bytes whole = boundary_bytes(model_, plan);
+    return shared ? whole / plan.tp : whole;
+  }
+
+  void fill_stages(const Plan& plan, const ChunkCosts& costs, const Placement& placement) {
+    const std::int64_t chunks = plan.schedule == Schedule::interleaved ? plan.chunks : 1;
+    const Bytes bytes = message(plan);
+    stages_.resize(placement.layers.size());
+    for (std::size_t s = 0; s < stages_.size(); ++s) {
+      StageTime& stage = stages_[s];
+      const bool ends = s == 0 || s + 1 == stages_.size();
+      const ChunkCost& end = s == 0 ? costs.first : costs.last;
+      ChunkCost one = ends ? end : costs.middle;
+      one = one.with(costs.layer, placement.layers[s] - chunks);
+      stage.work = chunks > 1 ? one.with(costs.middle, chunks - 1) : one;
+      stage.edge = chunks > 1 ? costs.middle.with(costs.layer, placement.layers[s] / chunks - 1)
+                              : stage.work;
+      stage.next = stages_.size() > 1 ? placement.boundaries[s].time(bytes) : Time(0);
+    }
+  }
+
+  Result<Estimate> pipelined(const Plan& plan) {
+    const auto costs = chunks(plan);
+    const auto placed = placement(plan);
+    if (!costs || !placed) {
+      return fail(costs ? placed.error() : costs.error());
+    }
+    fill_stages(plan, **costs, **placed);
+    const PipelineShape shape = pipeline_shape(plan);
+    time_pipeline(stages_, shape, {!plan.overlap_p2p, (*costs)->contention}, pipeline_);
+    const Time late = late_gathers(**costs, **placed, shape.chunks);
+    const Time pipeline = pipeline_.total + late;
+    Estimate estimate{.step_time = finish(**costs, **placed) + late};
+    estimate.compute = pipeline_.kernels;
+    estimate.exposed = pipeline_.busy - pipeline_.kernels;
+    estimate.bubble = pipeline - pipeline_.busy;
+    estimate.tail = estimate.step_time - pipeline;
+    return estimate;
+  }
+
+  /// Lost by kernels that run beside `communication`, over at most `kernels`.
+  static Time slowed(Time communication, Time kernels, double contention) {
+    return std::min(communication, kernels * contention) * (1 - 1 / contention);
+  }
+
+  /// First forwards that wait for their parameters. Two blocks are gathered while the stage waits
+  /// for its first microbatch, the third when the first has run, and so on; the first stage of the
+  /// first chunk does not wait for anything before.
+  Time late_gathers(const ChunkCosts& costs, const Placement& placement,
+                    std::int64_t chunks) const {
+    const StageFinish& first = placement.finish.front();
+    if (first.gather == Time(0)) {
+      return Time(0);
+    }
+    const PassCost& layer = costs.layer.forward;
+    const Time each =
+        std::max(first.gather - layer.work, slowed(first.gather, layer.kernels, costs.contention));
+    Time late = first.first_gather + each * 2;
+    for (const std::int64_t layers : placement.layers) {
+      late += each * std::max<std::int64_t>(0, layers - 2 * chunks);
+    }
+    return late;
+  }
+
+  /// Last backwards that their reductions slow down; each delays those of the stages before it.
+  void slow_last_backwards(const ChunkCosts& costs, const Placement& placement) {
+    Time slower{0};
+    for (std::size_t s = stages_.size(); s-- > 0;) {
+      const Time kernels = stages_[s].edge.backward.kernels - costs.layer.backward.kernels;
+      slower += slowed(placement.finish[s].hidden, kernels, costs.contention);
+      pipeline_.end[s] += slower;
+    }
+  }
+
+  /// Reductions beside the last backward passes: what is left when those are done.
+  Time not_hidden(const StageFinish& finish, std::size_t stage) const {
+    const Time beside = stages_[stage].work.backward.work;
+    return std::max(finish.last_bucket, finish.hidden - beside);
+  }
+
+  Time finish(const ChunkCosts& costs, const Placement& placement) {
+    slow_last_backwards(costs, placement);
+    std::vector<Time>& ready = pipeline_.end;
+    for (std::size_t s = 0; s < ready.size(); ++s) {
+      const StageFinish& stage = placement.finish[s];
+      ready[s] += stage.reduce + not_hidden(stage, s);
+    }
+    const Time embedding = placement.finish.front().embedding;
+    if (embedding > Time(0)) {
+      ready.front() = ready.back() = std::max(ready.front(), ready.back()) + embedding;
+    }
+    Time norm{0};
+    Time update{0};
+    for (std::size_t s = 0; s < ready.size(); ++s) {
+      norm = std::max(norm, ready[s] + placement.finish[s].norm);
+      update = std::max(update, placement.finish[s].update);
+    }
+    return norm + placement.finish.front().sum + update;
+  }
+
+  Model model_;
+  Machine machine_;
+  std::int64_t inside_ = 1;
+  std::unordered_map<std::int64_t, Machine> machines_;  // by devices
+  PlanMemo<ChunkCosts> chunks_;
+  PlanMemo<FinishTemplates> finishes_;
+  PlanMemo<Placement> placements_;
+  PlanMemo<WholeStep> whole_steps_;
+  // Of the plan at hand; kept for their memory.
+  std::vector<StageTime> stages_;
+  PipelineTime pipeline_;
+};
+
+Estimator::Estimator(Model model, Machine machine)
+    : memo_(std::make_unique<Memo>(std::move(model), std::move(machine))) {}
+Estimator::~Estimator() = default;
+Estimator::Estimator(Estimator&&) noexcept = default;
+Estimator& Estimator::operator=(Estimator&&) noexcept = default;
+
+Result<Estimate> Estimator::estimate(const Plan& plan) {
+  return memo_->estimate(plan);
+}
+
+}  // namespace orrery

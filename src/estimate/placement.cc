@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "estimate/placement.h"
+
+#include <algorithm>
+
+#include "estimate/chunk_cost.h"
+#include "machine/topology/topology.h"
+#include "workload/parallel/lower.h"
+#include "workload/parallel/memory.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::size_t kFirst = 0;
+constexpr std::size_t kMiddle = 1;
+constexpr std::size_t kLast = 2;
+constexpr std::int64_t kMostBuckets = 256;  // as the lowering
+
+RankLayout layout_of(const Plan& plan) {
+  const RankLayout::Entry tp{Axis::tp, plan.tp};
+  const RankLayout::Entry pp{Axis::pp, plan.pp};
+  const RankLayout::Entry dp{Axis::dp, plan.dp};
+  return plan.order == AxisOrder::tp_dp_pp ? RankLayout{{tp, dp, pp}} : RankLayout{{tp, pp, dp}};
+}
+
+/// What two templates of one and two layers differ by.
+FinishTemplates::Stage stage_between(const Template& one, const Template& two) {
+  FinishTemplates::Stage stage{.one = one, .operators = {}, .collectives = {}};
+  for (std::size_t n = 0; n < one.nodes.size(); ++n) {
+    stage.collectives.push_back(two.nodes[n].bytes - one.nodes[n].bytes);
+    for (std::size_t o = 0; o < one.nodes[n].operators.size(); ++o) {
+      stage.operators.push_back(two.nodes[n].operators[o].bytes - one.nodes[n].operators[o].bytes);
+    }
+  }
+  return stage;
+}
+
+bool is_gradient_reduction(const Node& node) {
+  return node.axis == Axis::dp && node.collective != CollectiveKind::all_gather &&
+         node.bytes > size_of(DataType::fp32);  // not the norm's single value
+}
+
+class FinishTimer {
+ public:
+  FinishTimer(const Plan& plan, const FinishTemplates& templates, const Machine& machine)
+      : plan_(plan),
+        templates_(templates),
+        timer_(machine, layout_of(plan), algorithms_of(plan), Time(0)) {}
+
+  StageFinish finish(std::size_t role, std::int64_t layers) {
+    StageFinish finish = segments(templates_.stages[role], layers - 1);
+    if (plan_.dp > 1) {
+      beside_passes(role, layers, finish);
+    }
+    return finish;
+  }
+
+ private:
+  StageFinish segments(const FinishTemplates::Stage& stage, std::int64_t more) {
+    StageFinish finish;
+    Time* segment = &finish.reduce;
+    std::size_t next_operator = 0;
+    for (std::size_t n = 0; n < stage.one.nodes.size(); ++n) {
+      Node node = stage.one.nodes[n];
+      if (node.kind == Node::Kind::compute) {
+        for (Operator& op : node.operators) {
+          op.bytes += stage.operators[next_operator++] * more;
+          *segment += timer_.time(op).alone;
+        }
+      } else if (node.kind == Node::Kind::collective) {
+        node.bytes += stage.collectives[n] * more;
+        collective(node, finish, segment);
+      }
+    }
+    return finish;
+  }
+
+  void collective(const Node& node, StageFinish& finish, Time*& segment) {
+    if (node.axis == Axis::embedding) {
+      finish.embedding = timer_.time(node);
+      segment = &finish.norm;
+    } else if (node.axis == Axis::pp) {
+      finish.sum = timer_.time(node);
+      segment = &finish.update;
+    } else if (is_gradient_reduction(node)) {
+      *segment += in_buckets(node);
+    } else {
+      *segment += timer_.time(node);
+    }
+  }
+
+  Time in_buckets(Node node) const {
+    const std::int64_t wanted =
+        plan_.bucket == Bytes(0) ? 1 : (node.bytes / plan_.bucket.value()).value();
+    const std::int64_t buckets = std::clamp<std::int64_t>(wanted, 1, kMostBuckets);
+    node.bytes = node.bytes / buckets;
+    return timer_.time(node) * buckets;
+  }
+
+  Time over_dp(CollectiveKind kind, Bytes bytes) const {
+    if (bytes == Bytes(0)) {
+      return Time(0);
+    }
+    Node node;
+    node.axis = Axis::dp;
+    node.collective = kind;
+    node.bytes = bytes;
+    return timer_.time(node);
+  }
+
+  void beside_passes(std::size_t role, std::int64_t layers, StageFinish& finish) const {
+    if (plan_.overlap_grad_reduce) {
+      reductions(role, layers, finish);
+    }
+    if (plan_.overlap_param_gather) {
+      finish.gather = over_dp(CollectiveKind::all_gather, templates_.layer_parameters);
+      finish.first_gather = over_dp(CollectiveKind::all_gather, templates_.end_parameters[kFirst]);
+    }
+  }
+
+  void reductions(std::size_t role, std::int64_t layers, StageFinish& finish) const {
+    const CollectiveKind kind =
+        plan_.zero == 0 ? CollectiveKind::all_reduce : CollectiveKind::reduce_scatter;
+    const Bytes layer = templates_.layer_gradient;
+    const Bytes end = templates_.end_gradient[role];
+    std::int64_t blocks = 1;  // of a bucket
+    if (plan_.bucket > layer) {
+      blocks = (plan_.bucket.value() + layer.value() - 1) / layer.value();
+      blocks = std::clamp<std::int64_t>(blocks, 1, std::max<std::int64_t>(1, layers));
+    }
+    const std::int64_t full = layers / blocks;
+    const Time bucket = over_dp(kind, layer * blocks);
+    const Time rest = over_dp(kind, layer * (layers % blocks) + end);
+    finish.hidden = bucket * full + rest;
+    finish.last_bucket = role == kFirst || layers % blocks > 0 ? rest : bucket;
+  }
+
+  const Plan& plan_;
+  const FinishTemplates& templates_;
+  NodeTimer timer_;
+};
+
+std::size_t role_of(std::size_t stage, const Plan& plan) {
+  if (stage == 0) {
+    return kFirst;
+  }
+  return static_cast<std::int64_t>(stage) + 1 == plan.pp ? kLast : kMiddle;
+}
+
+std::vector<Boundary> boundaries_of(const Plan& plan, const Machine& machine) {
+  std::vector<Boundary> boundaries;
+  const Topology topology(machine.network);
+  const std::int64_t stride = layout_of(plan).stride(Axis::pp);
+  for (std::int64_t stage = 0; stage < plan.pp; ++stage) {
+    const Route route = topology.route(stage * stride, (stage + 1) % plan.pp * stride);
+    boundaries.push_back({route.latency + route.overhead, route.seconds_per_byte});
+  }
+  return boundaries;
+}
+
+}  // namespace
+
+Plan finish_key(const Plan& plan) {
+  Plan key = chunk_key(plan);
+  key.microbatch = 1;
+  key.recompute = Recompute::none;
+  key.pipeline_send = PipelineSend::whole;
+  key.overlap_p2p = false;
+  key.fused_grad_accumulation = false;
+  key.attention = AttentionKernel::unfused;
+  key.fused_kernels = true;
+  key.host_dispatch = Time(0);
+  key.p2p_host_sync = false;
+  key.tp_algorithm = CollectiveAlgorithm::automatic;
+  key.sequence = 0;
+  key.zero = plan.zero;
+  key.dp = plan.zero > 0 ? plan.dp : std::min<std::int64_t>(plan.dp, 2);
+  key.global_batch = key.dp;
+  key.grad_reduce_type = plan.grad_reduce_type;
+  key.overlap_grad_reduce = plan.overlap_grad_reduce;
+  key.overlap_param_gather = plan.overlap_param_gather;
+  return key;
+}
+
+Result<FinishTemplates> finish_templates(const Model& model, const Plan& key) {
+  FinishTemplates result;
+  const auto lowered = [&](std::int64_t layers, const char* stage_layers) {
+    Model sample = model;
+    sample.layers = layers;
+    Plan plan = key;
+    plan.stage_layers = stage_layers;
+    return lower(sample, plan);
+  };
+  const auto finish_of = [](const Result<Workload>& workload, std::size_t stage) {
+    return workload->programs[stage].templates.back();
+  };
+  const auto one = key.pp > 1 ? lowered(5, "1,1,2,1") : lowered(1, "");
+  const auto two = key.pp > 1 ? one : lowered(2, "");
+  if (!one || !two) {
+    return fail(one ? two.error() : one.error());
+  }
+  if (key.pp > 1) {
+    result.stages[kMiddle] = stage_between(finish_of(one, 1), finish_of(one, 2));
+    // The embedding's all-reduce is one more node at both ends, so they have their own samples.
+    const auto wider = lowered(7, "2,1,2,2");
+    if (!wider) {
+      return fail(wider.error());
+    }
+    result.stages[kFirst] = stage_between(finish_of(one, 0), finish_of(wider, 0));
+    result.stages[kLast] = stage_between(finish_of(one, 3), finish_of(wider, 3));
+  } else {
+    result.stages[kFirst] = stage_between(finish_of(one, 0), finish_of(two, 0));
+  }
+  const BlockMemories blocks = block_memories(model, key);
+  const auto sizes = [&](DataType type) { return size_of(type); };
+  const std::int64_t head = blocks.head.parameters + (key.pp > 1 ? blocks.tied_copy : 0);
+  result.layer_gradient = sizes(key.grad_reduce_type) * blocks.layer.parameters;
+  result.layer_parameters = sizes(key.compute_type) * blocks.layer.parameters;
+  result.end_gradient = {sizes(key.grad_reduce_type) * blocks.embedding.parameters, Bytes(0),
+                         sizes(key.grad_reduce_type) * head};
+  result.end_parameters = {sizes(key.compute_type) * blocks.embedding.parameters, Bytes(0),
+                           sizes(key.compute_type) * head};
+  return result;
+}
+
+Plan placement_key(const Plan& plan) {
+  Plan key = finish_key(plan);
+  key.pp = plan.pp;
+  key.dp = plan.dp;
+  key.order = plan.order;
+  key.tp_algorithm = plan.tp_algorithm;
+  key.dp_algorithm = plan.dp_algorithm;
+  key.bucket = plan.bucket;
+  key.schedule = plan.schedule;
+  key.chunks = plan.chunks;
+  key.global_batch = 1;
+  key.stage_layers = plan.stage_layers;
+  return key;
+}
+
+Result<Placement> place(const Model& model, const Plan& key, const FinishTemplates& finish,
+                        const Machine& machine) {
+  const auto split = split_layers(model, key);
+  if (!split) {
+    return fail(split.error());
+  }
+  Placement placement{.boundaries = boundaries_of(key, machine), .layers = {}, .finish = {}};
+  FinishTimer timer(key, finish, machine);
+  for (std::size_t stage = 0; stage < split->size(); ++stage) {
+    std::int64_t layers = 0;
+    for (const std::int64_t chunk : (*split)[stage]) {
+      layers += chunk;
+    }
+    const std::size_t role = role_of(stage, key);
+    const bool as_before = role == kMiddle && stage > 1 && placement.layers.back() == layers;
+    placement.layers.push_back(layers);
+    placement.finish.push_back(as_before ? placement.finish.back() : timer.finish(role, layers));
+  }
+  return placement;
+}
+
+}  // namespace orrery

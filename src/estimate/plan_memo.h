@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Values by plan, for plans that agree in every field that a value depends on.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+
+#include "workload/parallel/plan.h"
+
+namespace orrery {
+
+/// Mixes every field of a plan. The fields visit themselves, so a new one cannot be forgotten.
+struct PlanHash {
+  std::size_t operator()(const Plan& plan) const {
+    std::size_t hash = 0;
+    Plan::fields([&](std::string_view, auto member, std::string_view) {
+      hash = (hash ^ word(plan.*member)) * 0x9e3779b97f4a7c15U;
+      hash ^= hash >> 29;
+    });
+    return hash;
+  }
+
+ private:
+  template <class T>
+  static std::size_t word(const T& value) {
+    if constexpr (std::is_same_v<T, std::string>) {
+      return std::hash<std::string>()(value);
+    } else if constexpr (requires { value.value(); }) {
+      return static_cast<std::size_t>(value.value());
+    } else {
+      return static_cast<std::size_t>(value);
+    }
+  }
+};
+
+/// Never iterated over, so its order does not matter.
+template <class Value>
+class PlanMemo {
+ public:
+  /// The value of `key`, made by make() the first time.
+  template <class Make>
+  Result<const Value*> get(const Plan& key, Make&& make) {
+    const auto found = values_.find(key);
+    if (found != values_.end()) {
+      return &found->second;
+    }
+    Result<Value> value = make();
+    if (!value) {
+      return fail(std::move(value.error()));
+    }
+    return &values_.emplace(key, std::move(*value)).first->second;
+  }
+
+ private:
+  std::unordered_map<Plan, Value, PlanHash> values_;
+};
+
+}  // namespace orrery

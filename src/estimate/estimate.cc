@@ -116,7 +116,7 @@ class Estimator::Memo {
       const ChunkCost& end = s == 0 ? costs.first : costs.last;
       ChunkCost one = ends ? end : costs.middle;
       one = one.with(costs.layer, placement.layers[s] - chunks);
-      stage.work = chunks > 1 ? one.with(costs.middle, chunks - 1) : one;
+      stage.work = chunks > 1 ? costs.middle.with(costs.middle, chunks - 2).with(one, 1) : one;
       stage.edge = chunks > 1 ? costs.middle.with(costs.layer, placement.layers[s] / chunks - 1)
                               : stage.work;
       stage.next = stages_.size() > 1 ? placement.boundaries[s].time(bytes) : Time(0);

@@ -30,7 +30,7 @@ class Pipeline {
       const bool last = k + 1 == stages_.size();
       const Time next = last ? Time(0) : stage.next;
       below.forward -= forward(stage.edge);
-      below.backward -= backward(stage.edge);
+      below.backward -= edge_backward(k);
       const Time time = through(k, above, below);
       if (time > result.total) {
         result.total = time;
@@ -40,7 +40,7 @@ class Pipeline {
       }
       below.messages -= next;
       above.forward += forward(stage.edge);
-      above.backward += backward(stage.edge);
+      above.backward += edge_backward(k);
       above.messages += next;
     }
     ends(result);
@@ -59,11 +59,18 @@ class Pipeline {
   Time forward(const ChunkCost& cost) const { return pass(cost.forward); }
   Time backward(const ChunkCost& cost) const { return pass(cost.backward); }
 
+  /// The last stage's backward follows its forward, and the host is then as far ahead as it got.
+  Time edge_backward(std::size_t k) const {
+    const ChunkCost& edge = stages_[k].edge;
+    const bool follows = k + 1 == stages_.size() && shape_.schedule == Schedule::one_f_one_b;
+    return follows ? forward_then_backward(edge) - forward(edge) : backward(edge);
+  }
+
   Way whole() const {
     Way way;
     for (std::size_t k = 0; k < stages_.size(); ++k) {
       way.forward += forward(stages_[k].edge);
-      way.backward += backward(stages_[k].edge);
+      way.backward += edge_backward(k);
       way.messages += k + 1 < stages_.size() ? stages_[k].next : Time(0);
     }
     return way;
@@ -86,19 +93,24 @@ class Pipeline {
     return waits_ ? own : own * (2 * (1 - 1 / messaging_.contention));
   }
 
+  static bool waits_between(const ChunkCost& cost) {
+    return cost.forward.ends_synchronised || cost.backward.begins_synchronised;
+  }
+  static Time forward_then_backward(const ChunkCost& cost) {
+    const bool begin_apart = cost.forward.begins_synchronised || cost.backward.ends_synchronised;
+    if (waits_between(cost)) {
+      return pass(cost.forward) + pass(cost.backward);
+    }
+    return begin_apart ? joined(cost.forward, cost.backward)
+                       : cost.forward.work + cost.backward.work;
+  }
+
   /// Of one microbatch: forward and backward in turn.
   Time passes(std::size_t k) const {
-    const PassCost& f = stages_[k].work.forward;
-    const PassCost& b = stages_[k].work.backward;
-    const bool waits_between = f.ends_synchronised || b.begins_synchronised;
-    const bool waits_after = b.ends_synchronised || f.begins_synchronised;
-    if (waits_between && waits_after) {
-      return pass(f) + pass(b);
-    }
-    if (!waits_between && !waits_after) {
-      return f.work + b.work;
-    }
-    return waits_after ? joined(f, b) : joined(b, f);
+    const ChunkCost& cost = stages_[k].work;
+    const bool waits_after = cost.backward.ends_synchronised || cost.forward.begins_synchronised;
+    return waits_between(cost) && !waits_after ? joined(cost.backward, cost.forward)
+                                               : forward_then_backward(cost);
   }
 
   Time occupancy(std::size_t k) const { return passes(k) + sends(k); }
@@ -120,7 +132,7 @@ class Pipeline {
     const Time busy = above.both() + occupancy(k) * m + below.both() - own_sends;
     Time longest = std::max(busy, host(k) + above.backward + above.messages);
     if (shape_.schedule == Schedule::one_f_one_b) {
-      const Time round = forward(stages_[k].work) + backward(stages_[k].work) + below.both();
+      const Time round = forward_then_backward(stages_[k].work) + below.both();
       const double rounds = static_cast<double>(m - 1) / static_cast<double>(stages_.size() - k);
       longest = std::max(longest, above.both() + round + round * rounds);
     }
@@ -157,7 +169,7 @@ class Pipeline {
     Time end = result.total;
     for (std::size_t k = 0; k < stages_.size(); ++k) {
       result.end[k] = end;
-      end -= backward(stages_[k].edge) + stages_[k].next;
+      end -= edge_backward(k) + stages_[k].next;
     }
   }
 

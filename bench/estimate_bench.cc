@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Estimates per second in a sweep: GPT-3 175B on up to 1,024 devices, 200,000 random plans that
+/// check() accepts. What the estimator measures and keeps is part of the time.
+#include <benchmark/benchmark.h>
+
+#include <random>
+#include <vector>
+
+#include "estimate/estimate.h"
+#include "workload/parallel/plan.h"
+
+namespace {
+
+using namespace orrery;  // NOLINT(google-build-using-namespace): a benchmark's own file
+
+constexpr std::int64_t kMostDevices = 1024;
+constexpr std::size_t kPlans = 200'000;
+
+/// Draws plans from a named seed.
+class Sweep {
+ public:
+  explicit Sweep(const Model& model) : model_(model) {}
+
+  std::vector<Plan> plans() {
+    std::vector<Plan> valid;
+    while (valid.size() < kPlans) {
+      const Plan plan = any();
+      const bool fits =
+          plan.devices() <= kMostDevices && (plan.devices() <= 8 || plan.devices() % 8 == 0);
+      if (fits && check(plan, model_)) {
+        valid.push_back(plan);
+      }
+    }
+    return valid;
+  }
+
+ private:
+  std::int64_t pick(const std::vector<std::int64_t>& values) {
+    return values[random_() % values.size()];
+  }
+
+  Plan any() {
+    Plan plan;
+    plan.tp = pick({1, 2, 4, 8, 16});
+    plan.pp = pick({1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 96});
+    plan.dp = pick({1, 2, 4, 8, 16, 32, 64, 128});
+    plan.microbatch = pick({1, 2, 4, 8});
+    plan.global_batch = pick({512, 1024, 1536, 2048, 3072});
+    plan.recompute = static_cast<Recompute>(pick({0, 1, 2}));
+    plan.sequence_parallel = plan.tp > 1 && pick({0, 1}) == 1;
+    plan.zero = plan.pp > 1 ? pick({0, 1}) : pick({0, 1, 2, 3});
+    plan.chunks = plan.pp > 1 ? pick({1, 2, 3, 4, 6, 12}) : 1;
+    plan.schedule = plan.chunks > 1 ? Schedule::interleaved : Schedule::one_f_one_b;
+    plan.overlap_p2p = pick({0, 1}) == 1;
+    plan.order = static_cast<AxisOrder>(pick({0, 1}));
+    return plan;
+  }
+
+  const Model& model_;
+  std::mt19937_64 random_{175};
+};
+
+void gpt3_sweep(benchmark::State& state) {
+  const auto machine = load_machine("selene");
+  const Model model = gpt_model("GPT-3 175B", 96, 12288, 96, 2048, 50257);
+  const std::vector<Plan> plans = Sweep(model).plans();
+  for (auto _ : state) {
+    Estimator estimator(model, *machine);
+    for (const Plan& plan : plans) {
+      const auto estimate = estimator.estimate(plan);
+      if (!estimate) {
+        state.SkipWithError(estimate.error().to_string().c_str());
+        return;
+      }
+      benchmark::DoNotOptimize(estimate->step_time);
+    }
+  }
+  state.SetItemsProcessed(static_cast<std::int64_t>(kPlans) * state.iterations());
+}
+BENCHMARK(gpt3_sweep)->Unit(benchmark::kMillisecond);
+
+}  // namespace

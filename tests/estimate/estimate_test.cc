@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "estimate/estimate.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "cases.h"
+#include "workload/parallel/lower.h"
+
+namespace orrery {
+namespace {
+
+Model gpt3() {
+  return gpt_model("GPT-3 175B", 96, 12288, 96, 2048, 50257);
+}
+
+Machine selene() {
+  auto machine = load_machine("selene");
+  return machine ? *machine : Machine{};
+}
+
+std::int64_t pick(std::initializer_list<std::int64_t> values) {
+  return *rc::gen::elementOf(std::vector<std::int64_t>(values));
+}
+
+/// A random plan that check() accepts.
+Plan any_plan(const Model& model) {
+  Plan plan;
+  plan.tp = pick({1, 2, 4, 8});
+  plan.pp = pick({1, 2, 4, 8, 16});
+  plan.dp = pick({1, 2, 4, 16});
+  plan.microbatch = pick({1, 2});
+  plan.global_batch = plan.dp * plan.microbatch * plan.pp * pick({1, 2, 5});
+  plan.sequence_parallel = plan.tp > 1 && *rc::gen::arbitrary<bool>();
+  plan.recompute = *rc::gen::element(Recompute::none, Recompute::selective, Recompute::full);
+  plan.order = *rc::gen::element(AxisOrder::tp_dp_pp, AxisOrder::tp_pp_dp);
+  plan.zero = pick({0, 1, 2, 3});
+  plan.zero = plan.pp > 1 ? std::min<std::int64_t>(plan.zero, 1) : plan.zero;
+  plan.overlap_grad_reduce = *rc::gen::arbitrary<bool>();
+  plan.overlap_param_gather = plan.zero > 0 && *rc::gen::arbitrary<bool>();
+  plan.overlap_p2p = *rc::gen::arbitrary<bool>();
+  plan.host_dispatch = 1_us * pick({0, 0, 20});
+  if (plan.pp > 1 && plan.pp < 16 && *rc::gen::arbitrary<bool>()) {
+    plan.schedule = Schedule::interleaved;
+    plan.chunks = pick({2, 3, 4});
+  }
+  RC_PRE(check(plan, model).has_value());
+  // Whole nodes, or part of one.
+  RC_PRE(plan.devices() <= 8 || plan.devices() % 8 == 0);
+  return plan;
+}
+
+RC_GTEST_PROP(Estimate, IsNeverBelowTheFlopsAtPeakRate, ()) {
+  const Model model = gpt3();
+  const Machine machine = selene();
+  const Plan plan = any_plan(model);
+  const auto estimate = Estimator(model, machine).estimate(plan);
+  RC_ASSERT(estimate.has_value());
+  // Model FLOPs over all devices at the peak; causal flash kernels alone do fewer, not used here.
+  const FlopRate peak = machine.device.peak[static_cast<std::size_t>(plan.compute_type)];
+  const Flops flops = model_flops_per_sequence(model, 2048);
+  const Time least =
+      flops * static_cast<double>(plan.global_batch) / static_cast<double>(plan.devices()) / peak;
+  RC_ASSERT(estimate->step_time > least);
+  RC_ASSERT(estimate->compute > Time(0));
+  RC_ASSERT(estimate->bubble >= Time(0));
+  RC_ASSERT(estimate->tail >= Time(0));
+}
+
+RC_GTEST_PROP(Estimate, GrowsWithTheBatch, ()) {
+  const Model model = gpt3();
+  Plan plan = any_plan(model);
+  Estimator estimator(model, selene());
+  const auto less = estimator.estimate(plan);
+  plan.global_batch *= 2;
+  const auto more = estimator.estimate(plan);
+  RC_ASSERT(less.has_value());
+  RC_ASSERT(more.has_value());
+  RC_ASSERT(more->step_time > less->step_time);
+  // Twice the microbatches take at most twice as long: fill, drain and end stay the same.
+  RC_ASSERT(more->step_time <= 2 * less->step_time);
+}
+
+RC_GTEST_PROP(Estimate, DoesNotDependOnThePlansEstimatedBefore, ()) {
+  const Model model = gpt3();
+  const Machine machine = selene();
+  Estimator used(model, machine);
+  for (int i = 0; i < 4; ++i) {
+    const Plan plan = any_plan(model);
+    const auto one = used.estimate(plan);
+    const auto other = Estimator(model, machine).estimate(plan);
+    RC_ASSERT(one.has_value());
+    RC_ASSERT(other.has_value());
+    RC_ASSERT(one->step_time == other->step_time);
+  }
+}
+
+TEST(Estimate, NamesTheDevicesThatAMachineCannotHave) {
+  // 12 devices do not fill nodes of 8.
+  Plan plan;
+  plan.dp = 12;
+  plan.global_batch = 12;
+  const auto estimate = Estimator(gpt3(), selene()).estimate(plan);
+  ASSERT_FALSE(estimate);
+  EXPECT_NE(estimate.error().to_string().find("devices"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace orrery

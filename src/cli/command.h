@@ -74,7 +74,8 @@ T collect(Result<T> result, Error& mistakes) {
 }
 
 /// "--tp: found 'two', expected a whole number", also for an empty value.
-inline Mistake wrong_value(std::string_view flag, const std::string& found, std::string expected) {
+inline Mistake wrong_value(std::string_view flag, const std::string& found,
+                           const std::string& expected) {
   return {
       std::string(flag), {}, found, (found.empty() ? "found nothing, expected " : "") + expected};
 }
@@ -89,7 +90,7 @@ T load_named(std::string_view flag, const std::string& name,
   }
   for (Mistake& mistake : loaded.error().mistakes) {
     if (mistake.where.empty() && mistake.found == name) {
-      mistake = wrong_value(flag, name, std::move(mistake.expected));
+      mistake = wrong_value(flag, name, mistake.expected);
     }
   }
   mistakes.add(std::move(loaded.error()));

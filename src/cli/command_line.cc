@@ -63,6 +63,7 @@ Error unknown_arguments(const CLI::App& app) {
 
 Error unknown_command(const CLI::App& app) {
   std::vector<std::string> names;
+  names.reserve(kCommands.size());
   for (const CommandEntry& entry : kCommands) {
     names.emplace_back(entry.name);
   }

@@ -128,6 +128,7 @@ class List : public Command {
 
   std::string guess() const {
     std::vector<std::string> names;
+    names.reserve(kKinds.size());
     for (const Kind& kind : kKinds) {
       names.emplace_back(kind.name);
     }

@@ -108,9 +108,9 @@ class Show : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    const Result<std::string> text = kind_ == "model"     ? show_model(mistakes)
-                                     : kind_ == "machine" ? show_machine(mistakes)
-                                                          : show_plan(mistakes);
+    Result<std::string> text = kind_ == "model"     ? show_model(mistakes)
+                               : kind_ == "machine" ? show_machine(mistakes)
+                                                    : show_plan(mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }

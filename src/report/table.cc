@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <set>
 #include <vector>
@@ -108,7 +109,7 @@ class Table {
         continue;
       }
       const double share = seconds / total;
-      const auto bar = static_cast<std::size_t>(share * kBarWidth + 0.5);
+      const auto bar = static_cast<std::size_t>(std::lround(share * kBarWidth));
       line("  {:<18}{:>12.6f} s{:>9}{}", label(category.name), seconds, percent(share),
            bar == 0 ? "" : "  " + std::string(bar, '#'));
     }

@@ -100,13 +100,14 @@ Fold fold_ranks(const Workload& workload, const Machine& machine, const BoundWor
                 bool enabled) {
   Fold fold;
   std::vector<Axis> folded;
+  if (!enabled) {
+    fold.report.reasons.push_back("folding is switched off");
+  }
   for (const Axis axis : {Axis::tp, Axis::dp}) {
-    if (workload.layout.size(axis) == 1) {
+    if (!enabled || workload.layout.size(axis) == 1) {
       continue;
     }
-    auto reason = enabled ? reason_not_to_fold(workload, machine, bound, axis)
-                          : std::optional<std::string>("folding is switched off");
-    if (reason) {
+    if (auto reason = reason_not_to_fold(workload, machine, bound, axis)) {
       fold.report.reasons.push_back(*reason);
     } else {
       folded.push_back(axis);

@@ -15,11 +15,14 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-const std::string kSmall =
-    "simulate --model gpt2 --machine dgx-a100-80g --tp 2 --pp 2 --dp 2 --global-batch 16 ";
+/// A run of milliseconds on eight devices, with more arguments.
+std::string small(const std::string& arguments = {}) {
+  return "simulate --model gpt2 --machine dgx-a100-80g --tp 2 --pp 2 --dp 2 --global-batch 16 " +
+         arguments;
+}
 
 TEST(Simulate, PrintsATable) {
-  const Outcome run = orrery(kSmall);
+  const Outcome run = orrery(small());
   EXPECT_EQ(run.status, 0) << run.err;
   EXPECT_THAT(run.err, IsEmpty());
   EXPECT_THAT(run.out, AllOf(HasSubstr("Step time"), HasSubstr("MFU"), HasSubstr("bubble"),
@@ -27,7 +30,7 @@ TEST(Simulate, PrintsATable) {
 }
 
 TEST(Simulate, JsonIsOneObjectWithTheFiguresOfTheManual) {
-  const Outcome run = orrery(kSmall + "--json");
+  const Outcome run = orrery(small("--json"));
   ASSERT_EQ(run.status, 0) << run.err;
   const auto json = nlohmann::json::parse(run.out);
   for (const char* key :
@@ -42,7 +45,7 @@ TEST(Simulate, JsonIsOneObjectWithTheFiguresOfTheManual) {
 }
 
 TEST(Simulate, CsvIsAHeaderAndALine) {
-  const Outcome run = orrery(kSmall + "--csv");
+  const Outcome run = orrery(small("--csv"));
   ASSERT_EQ(run.status, 0) << run.err;
   EXPECT_THAT(run.out, StartsWith("model,machine,devices,plan.tp,"));
   EXPECT_EQ(std::count(run.out.begin(), run.out.end(), '\n'), 2);
@@ -63,7 +66,7 @@ TEST(Simulate, FlagsWinOverThePlanFile) {
 
 TEST(Simulate, UnderscoresAndBooleansWithoutValueAreUnderstood) {
   const Outcome run =
-      orrery(kSmall + "--sequence_parallel --overlap-p2p false --host_dispatch=5us --json");
+      orrery(small("--sequence_parallel --overlap-p2p false --host_dispatch=5us --json"));
   ASSERT_EQ(run.status, 0) << run.err;
   const auto json = nlohmann::json::parse(run.out);
   EXPECT_EQ(json["plan"]["sequence_parallel"], true);
@@ -71,8 +74,8 @@ TEST(Simulate, UnderscoresAndBooleansWithoutValueAreUnderstood) {
 }
 
 TEST(Simulate, NoFoldSimulatesEveryRankWithTheSameResult) {
-  const auto folded = nlohmann::json::parse(orrery(kSmall + "--json").out);
-  const auto unfolded = nlohmann::json::parse(orrery(kSmall + "--json --no-fold").out);
+  const auto folded = nlohmann::json::parse(orrery(small("--json")).out);
+  const auto unfolded = nlohmann::json::parse(orrery(small("--json --no-fold")).out);
   EXPECT_EQ(unfolded["fold"]["simulated"], 8);
   EXPECT_LT(folded["fold"]["simulated"], 8);
   EXPECT_EQ(folded["step_time_s"], unfolded["step_time_s"]);
@@ -81,14 +84,14 @@ TEST(Simulate, NoFoldSimulatesEveryRankWithTheSameResult) {
 TEST(Simulate, TraceIsAFileOfItsOwn) {
   const Folder folder;
   const std::string path = folder / "step.json";
-  const Outcome run = orrery(kSmall + "--trace " + path);
+  const Outcome run = orrery(small("--trace " + path));
   ASSERT_EQ(run.status, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("Step time"));
   EXPECT_GT(nlohmann::json::parse(content(path))["traceEvents"].size(), 100U);
 }
 
 TEST(Simulate, TraceThatCannotBeWrittenLeavesStandardOutputEmpty) {
-  const Outcome run = orrery(kSmall + "--json --trace /nonexistent/step.json");
+  const Outcome run = orrery(small("--json --trace /nonexistent/step.json"));
   EXPECT_EQ(run.status, 2);
   EXPECT_THAT(run.out, IsEmpty());
   EXPECT_THAT(run.err, HasSubstr("/nonexistent/step.json"));
@@ -110,7 +113,7 @@ TEST(Simulate, EveryMistakeOfTheCommandLineAtOnce) {
 }
 
 TEST(Simulate, UnknownOptionsAreNamedWithAGuess) {
-  const Outcome run = orrery(kSmall + "--mircobatch 2 --zero_stage 1 stray");
+  const Outcome run = orrery(small("--mircobatch 2 --zero_stage 1 stray"));
   EXPECT_EQ(run.status, 2);
   EXPECT_THAT(run.out, IsEmpty());
   EXPECT_THAT(run.err, HasSubstr("unknown option --mircobatch (did you mean '--microbatch'?)"));
@@ -153,16 +156,16 @@ TEST(Simulate, WhatDoesNotFitNeedsAllowOom) {
 }
 
 TEST(Simulate, VerboseTimesThePasses) {
-  const Outcome run = orrery(kSmall + "--verbose");
+  const Outcome run = orrery(small("--verbose"));
   EXPECT_EQ(run.status, 0) << run.err;
   EXPECT_THAT(run.out, AllOf(HasSubstr("pipeline"), HasSubstr("fuse")));
-  EXPECT_THAT(orrery(kSmall).out, Not(HasSubstr("fuse")));
+  EXPECT_THAT(orrery(small()).out, Not(HasSubstr("fuse")));
 }
 
 TEST(Simulate, FullStandardOutputIsAFailure) {
   const Folder folder;
   const std::string command =
-      std::string(ORRERY_BINARY) + " " + kSmall + " >/dev/full 2>" + (folder / "err");
+      std::string(ORRERY_BINARY) + " " + small() + " >/dev/full 2>" + (folder / "err");
   EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 1);
   EXPECT_THAT(content(folder / "err"), HasSubstr("standard output"));
 }

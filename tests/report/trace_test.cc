@@ -65,7 +65,7 @@ struct Active {
   }
   /// The rule of timeline.h.
   std::string category() const {
-    const std::string phase = first(phases, {"forward", "backward", "recompute", "optimizer"});
+    std::string phase = first(phases, {"forward", "backward", "recompute", "optimizer"});
     const std::string axis = first(axes, {"tp", "dp", "embedding", "pp"});
     if (!phase.empty()) {
       return phase;

@@ -2,6 +2,7 @@
 #include "estimate/chunk_cost.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "workload/parallel/lower.h"
 
@@ -76,28 +77,34 @@ ChunkCost difference(const ChunkCost& more, const ChunkCost& less) {
   return more.with(less, -1);
 }
 
-/// All instances of one role, joined.
-TimedTemplate whole_chain(const Workload& workload, NodeTimer& timer) {
-  std::vector<TimedTemplate> templates;
-  for (const Template& source : workload.programs[0].templates) {
-    templates.push_back(timer.time(source));
+/// Makespans of the instances of a single stage, joined.
+class WholeRun {
+ public:
+  WholeRun(const Workload& workload, const Plan& plan, const Machine& machine)
+      : source_(*workload.source), with_host_(plan.host_dispatch > Time(0)) {
+    NodeTimer timer(machine, workload.layout, algorithms_of(plan), plan.host_dispatch);
+    for (const Template& source : workload.programs[0].templates) {
+      templates_.push_back(timer.time(source));
+    }
   }
-  TimedTemplate chain;
-  for (std::int64_t i = 0; i < workload.source->length(0); ++i) {
-    const auto instance = workload.source->issue(0, i);
-    join(chain, templates[static_cast<std::size_t>(instance->template_index)]);
-  }
-  return chain;
-}
 
-Result<Time> whole_time(const Model& model, const Plan& plan, const Machine& machine) {
-  auto workload = lower(model, plan);
-  if (!workload) {
-    return fail(std::move(workload.error()));
+  /// Leaves out microbatch `without`, if there is such.
+  Time time(std::int64_t without) const {
+    TimedTemplate chain;
+    for (std::int64_t i = 0; i + 1 < source_.length(0); ++i) {
+      if (const auto instance = source_.issue(0, i); instance && instance->microbatch != without) {
+        join(chain, templates_[static_cast<std::size_t>(instance->template_index)]);
+      }
+    }
+    join(chain, templates_.back());
+    return makespan(chain, with_host_);
   }
-  NodeTimer timer(machine, workload->layout, algorithms_of(plan), plan.host_dispatch);
-  return makespan(whole_chain(*workload, timer), plan.host_dispatch > Time(0));
-}
+
+ private:
+  const Source& source_;
+  bool with_host_;
+  std::vector<TimedTemplate> templates_;
+};
 
 }  // namespace
 
@@ -108,6 +115,22 @@ AlgorithmChoice algorithms_of(const Plan& plan) {
   choice[static_cast<std::size_t>(Axis::dp)] = plan.dp_algorithm;
   return choice;
 }
+
+namespace {
+
+/// Messages take no time in a chunk; how they are sent matters only where the host waits for them,
+/// or the receiver gathers them.
+void without_messages(Plan& key) {
+  if (key.pp == 1 || !key.p2p_host_sync) {
+    key.overlap_p2p = false;
+    key.p2p_host_sync = false;
+  }
+  if (key.pp == 1 || key.tp == 1 || key.sequence_parallel) {
+    key.pipeline_send = PipelineSend::whole;
+  }
+}
+
+}  // namespace
 
 Plan chunk_key(const Plan& plan) {
   Plan key = plan;
@@ -124,6 +147,7 @@ Plan chunk_key(const Plan& plan) {
   key.bucket = Bytes(0);
   key.grad_reduce_type = DataType::fp32;
   key.dp_algorithm = CollectiveAlgorithm::automatic;
+  without_messages(key);
   return key;
 }
 
@@ -156,8 +180,7 @@ Result<ChunkCosts> measure_chunks(const Model& model, const Plan& key, const Mac
 }
 
 bool needs_whole_step(const Plan& plan) {
-  return plan.pp == 1 && plan.dp > 1 &&
-         (plan.zero >= 2 || plan.overlap_grad_reduce || plan.overlap_param_gather);
+  return plan.pp == 1 && plan.dp > 1 && (plan.overlap_grad_reduce || plan.overlap_param_gather);
 }
 
 Plan whole_step_key(const Plan& plan) {
@@ -167,27 +190,23 @@ Plan whole_step_key(const Plan& plan) {
   key.global_batch =
       plan.dp * plan.microbatch * std::min(plan.microbatches(), kSteadyMicrobatches + 1);
   key.stage_layers.clear();
+  without_messages(key);
   return key;
 }
 
 Result<WholeStep> measure_whole_step(const Model& model, const Plan& key, const Machine& machine) {
   WholeStep step;
-  const std::int64_t microbatches = std::min(key.microbatches(), kSteadyMicrobatches);
   for (const std::int64_t layers : {kFewLayers, kManyLayers}) {
-    const Model sample = with_layers(model, layers);
-    Plan plan = key;
-    plan.global_batch = plan.dp * plan.microbatch * microbatches;
-    const auto time = whole_time(sample, plan, machine);
-    if (!time) {
-      return fail(time.error());
+    const auto workload = lower(with_layers(model, layers), key);
+    if (!workload) {
+      return fail(workload.error());
     }
-    (layers == kFewLayers ? step.few : step.many) = *time;
-    if (key.microbatches() > microbatches) {
-      const auto more = whole_time(sample, key, machine);
-      if (!more) {
-        return fail(more.error());
-      }
-      (layers == kFewLayers ? step.few_more : step.many_more) = *more - *time;
+    const WholeRun run(*workload, key, machine);
+    const bool steady = key.microbatches() > kSteadyMicrobatches;
+    const Time time = run.time(steady ? 1 : -1);
+    (layers == kFewLayers ? step.few : step.many) = time;
+    if (steady) {
+      (layers == kFewLayers ? step.few_more : step.many_more) = run.time(-1) - time;
     }
   }
   return step;

@@ -68,6 +68,7 @@ struct WholeStep {
   Time many{0};      ///< 8 layers///< kManyLayers
   Time many_more{0};
 };
+/// Whether the plan is such a step; without overlap the collectives simply add up.
 bool needs_whole_step(const Plan& plan);
 Plan whole_step_key(const Plan& plan);
 Result<WholeStep> measure_whole_step(const Model& model, const Plan& key, const Machine& machine);

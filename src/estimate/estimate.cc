@@ -106,6 +106,11 @@ class Estimator::Memo {
     return shared ? whole / plan.tp : whole;
   }
 
+  static void add_exposed(PassCost& pass, Time communication) {
+    pass.work += communication;
+    pass.latency += communication;
+  }
+
   void fill_stages(const Plan& plan, const ChunkCosts& costs, const Placement& placement) {
     const std::int64_t chunks = plan.schedule == Schedule::interleaved ? plan.chunks : 1;
     const Bytes bytes = message(plan);
@@ -119,6 +124,8 @@ class Estimator::Memo {
       stage.work = chunks > 1 ? costs.middle.with(costs.middle, chunks - 2).with(one, 1) : one;
       stage.edge = chunks > 1 ? costs.middle.with(costs.layer, placement.layers[s] / chunks - 1)
                               : stage.work;
+      add_exposed(stage.work.forward, placement.finish[s].forward);
+      add_exposed(stage.work.backward, placement.finish[s].backward);
       stage.next = stages_.size() > 1 ? placement.boundaries[s].time(bytes) : Time(0);
     }
   }

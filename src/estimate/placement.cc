@@ -14,6 +14,8 @@ namespace {
 constexpr std::size_t kFirst = 0;
 constexpr std::size_t kMiddle = 1;
 constexpr std::size_t kLast = 2;
+constexpr std::int64_t kSampleReplicas = 2;
+constexpr std::int64_t kSampleStages = 3;
 constexpr std::int64_t kMostBuckets = 256;  // as the lowering
 
 RankLayout layout_of(const Plan& plan) {
@@ -23,13 +25,22 @@ RankLayout layout_of(const Plan& plan) {
   return plan.order == AxisOrder::tp_dp_pp ? RankLayout{{tp, dp, pp}} : RankLayout{{tp, pp, dp}};
 }
 
-/// What two templates of one and two layers differ by.
-FinishTemplates::Stage stage_between(const Template& one, const Template& two) {
-  FinishTemplates::Stage stage{.one = one, .operators = {}, .collectives = {}};
+/// End of the step of one stage: of one layer, of two, and of one with twice the replicas.
+struct Samples {
+  const Template& one;
+  const Template& two;
+  const Template& wide;
+};
+
+FinishTemplates::Stage stage_of(const Samples& samples) {
+  const Template& one = samples.one;
+  FinishTemplates::Stage stage{.one = one, .operators = {}, .collectives = {}, .sharded = {}};
   for (std::size_t n = 0; n < one.nodes.size(); ++n) {
-    stage.collectives.push_back(two.nodes[n].bytes - one.nodes[n].bytes);
+    stage.collectives.push_back(samples.two.nodes[n].bytes - one.nodes[n].bytes);
     for (std::size_t o = 0; o < one.nodes[n].operators.size(); ++o) {
-      stage.operators.push_back(two.nodes[n].operators[o].bytes - one.nodes[n].operators[o].bytes);
+      const Bytes bytes = one.nodes[n].operators[o].bytes;
+      stage.operators.push_back(samples.two.nodes[n].operators[o].bytes - bytes);
+      stage.sharded.push_back(samples.wide.nodes[n].operators[o].bytes < bytes);
     }
   }
   return stage;
@@ -45,12 +56,14 @@ class FinishTimer {
   FinishTimer(const Plan& plan, const FinishTemplates& templates, const Machine& machine)
       : plan_(plan),
         templates_(templates),
+        machine_(machine),
         timer_(machine, layout_of(plan), algorithms_of(plan), Time(0)) {}
 
   StageFinish finish(std::size_t role, std::int64_t layers) {
     StageFinish finish = segments(templates_.stages[role], layers - 1);
     if (plan_.dp > 1) {
       beside_passes(role, layers, finish);
+      within_passes(layers, finish);
     }
     return finish;
   }
@@ -64,8 +77,11 @@ class FinishTimer {
       Node node = stage.one.nodes[n];
       if (node.kind == Node::Kind::compute) {
         for (Operator& op : node.operators) {
-          op.bytes += stage.operators[next_operator++] * more;
-          *segment += timer_.time(op).alone;
+          op.bytes += stage.operators[next_operator] * more;
+          if (stage.sharded[next_operator++]) {
+            op.bytes = op.bytes * kSampleReplicas / plan_.dp;
+          }
+          *segment += kernel(op);
         }
       } else if (node.kind == Node::Kind::collective) {
         node.bytes += stage.collectives[n] * more;
@@ -74,6 +90,8 @@ class FinishTimer {
     }
     return finish;
   }
+
+  Time kernel(const Operator& op) const { return kernel_time(op, machine_.device).alone; }
 
   void collective(const Node& node, StageFinish& finish, Time*& segment) {
     if (node.axis == Axis::embedding) {
@@ -118,6 +136,25 @@ class FinishTimer {
     }
   }
 
+  /// ZeRO 2 and 3 without overlap, which have a single stage.
+  void within_passes(std::int64_t layers, StageFinish& finish) const {
+    if (plan_.zero == 3) {
+      const auto gather = [&](Bytes bytes) { return over_dp(CollectiveKind::all_gather, bytes); };
+      finish.forward = gather(templates_.layer_parameters) * layers +
+                       gather(templates_.end_parameters[kFirst]) +
+                       gather(templates_.end_parameters[kLast]);
+      finish.backward = finish.forward;
+    }
+    if (plan_.zero >= 2) {
+      Node node;
+      node.axis = Axis::dp;
+      node.collective = CollectiveKind::reduce_scatter;
+      node.bytes = templates_.layer_gradient * layers + templates_.end_gradient[kFirst] +
+                   templates_.end_gradient[kLast];
+      finish.backward += in_buckets(node);
+    }
+  }
+
   void reductions(std::size_t role, std::int64_t layers, StageFinish& finish) const {
     const CollectiveKind kind =
         plan_.zero == 0 ? CollectiveKind::all_reduce : CollectiveKind::reduce_scatter;
@@ -137,6 +174,7 @@ class FinishTimer {
 
   const Plan& plan_;
   const FinishTemplates& templates_;
+  const Machine& machine_;
   NodeTimer timer_;
 };
 
@@ -162,6 +200,7 @@ std::vector<Boundary> boundaries_of(const Plan& plan, const Machine& machine) {
 
 Plan finish_key(const Plan& plan) {
   Plan key = chunk_key(plan);
+  key.pp = plan.pp > 1 ? kSampleStages : 1;
   key.microbatch = 1;
   key.recompute = Recompute::none;
   key.pipeline_send = PipelineSend::whole;
@@ -174,7 +213,7 @@ Plan finish_key(const Plan& plan) {
   key.tp_algorithm = CollectiveAlgorithm::automatic;
   key.sequence = 0;
   key.zero = plan.zero;
-  key.dp = plan.zero > 0 ? plan.dp : std::min<std::int64_t>(plan.dp, 2);
+  key.dp = std::min(plan.dp, kSampleReplicas);
   key.global_batch = key.dp;
   key.grad_reduce_type = plan.grad_reduce_type;
   key.overlap_grad_reduce = plan.overlap_grad_reduce;
@@ -182,44 +221,47 @@ Plan finish_key(const Plan& plan) {
   return key;
 }
 
-Result<FinishTemplates> finish_templates(const Model& model, const Plan& key) {
-  FinishTemplates result;
-  const auto lowered = [&](std::int64_t layers, const char* stage_layers) {
-    Model sample = model;
-    sample.layers = layers;
-    Plan plan = key;
-    plan.stage_layers = stage_layers;
-    return lower(sample, plan);
-  };
-  const auto finish_of = [](const Result<Workload>& workload, std::size_t stage) {
-    return workload->programs[stage].templates.back();
-  };
-  const auto one = key.pp > 1 ? lowered(5, "1,1,2,1") : lowered(1, "");
-  const auto two = key.pp > 1 ? one : lowered(2, "");
-  if (!one || !two) {
-    return fail(one ? two.error() : one.error());
-  }
-  if (key.pp > 1) {
-    result.stages[kMiddle] = stage_between(finish_of(one, 1), finish_of(one, 2));
-    // The embedding's all-reduce is one more node at both ends, so they have their own samples.
-    const auto wider = lowered(7, "2,1,2,2");
-    if (!wider) {
-      return fail(wider.error());
-    }
-    result.stages[kFirst] = stage_between(finish_of(one, 0), finish_of(wider, 0));
-    result.stages[kLast] = stage_between(finish_of(one, 3), finish_of(wider, 3));
-  } else {
-    result.stages[kFirst] = stage_between(finish_of(one, 0), finish_of(two, 0));
-  }
+namespace {
+
+/// The step's lowering for few layers in every stage, as many replicas as the key says or others.
+Result<Workload> sample(const Model& model, const Plan& key, std::int64_t layers,
+                        std::int64_t replicas) {
+  Model few = model;
+  few.layers = key.pp * layers;
+  Plan plan = key;
+  plan.dp = plan.global_batch = replicas;
+  return lower(few, plan, {.skip = {"fuse"}, .observe = {}});
+}
+
+void set_sizes(const Model& model, const Plan& key, FinishTemplates& result) {
   const BlockMemories blocks = block_memories(model, key);
-  const auto sizes = [&](DataType type) { return size_of(type); };
+  const Bytes gradient = size_of(key.grad_reduce_type);
+  const Bytes parameter = size_of(key.compute_type);
+  const std::int64_t embedding = blocks.embedding.parameters;
   const std::int64_t head = blocks.head.parameters + (key.pp > 1 ? blocks.tied_copy : 0);
-  result.layer_gradient = sizes(key.grad_reduce_type) * blocks.layer.parameters;
-  result.layer_parameters = sizes(key.compute_type) * blocks.layer.parameters;
-  result.end_gradient = {sizes(key.grad_reduce_type) * blocks.embedding.parameters, Bytes(0),
-                         sizes(key.grad_reduce_type) * head};
-  result.end_parameters = {sizes(key.compute_type) * blocks.embedding.parameters, Bytes(0),
-                           sizes(key.compute_type) * head};
+  result.layer_gradient = gradient * blocks.layer.parameters;
+  result.layer_parameters = parameter * blocks.layer.parameters;
+  result.end_gradient = {gradient * embedding, Bytes(0), gradient * head};
+  result.end_parameters = {parameter * embedding, Bytes(0), parameter * head};
+}
+
+}  // namespace
+
+Result<FinishTemplates> finish_templates(const Model& model, const Plan& key) {
+  const auto one = sample(model, key, 1, key.dp);
+  const auto two = sample(model, key, 2, key.dp);
+  const auto wide = sample(model, key, 1, key.dp > 1 ? key.dp * 2 : key.dp);
+  if (!one || !two || !wide) {
+    return fail(!one ? one.error() : !two ? two.error() : wide.error());
+  }
+  FinishTemplates result;
+  for (std::size_t stage = 0; stage < one->programs.size(); ++stage) {
+    const auto finish = [stage](const Result<Workload>& workload) -> const Template& {
+      return workload->programs[stage].templates.back();
+    };
+    result.stages[stage] = stage_of({finish(one), finish(two), finish(wide)});
+  }
+  set_sizes(model, key, result);
   return result;
 }
 
@@ -231,10 +273,11 @@ Plan placement_key(const Plan& plan) {
   key.tp_algorithm = plan.tp_algorithm;
   key.dp_algorithm = plan.dp_algorithm;
   key.bucket = plan.bucket;
-  key.schedule = plan.schedule;
-  key.chunks = plan.chunks;
-  key.global_batch = 1;
   key.stage_layers = plan.stage_layers;
+  if (!plan.stage_layers.empty()) {  // else every split into chunks gives the same stages
+    key.schedule = plan.schedule;
+    key.chunks = plan.chunks;
+  }
   return key;
 }
 

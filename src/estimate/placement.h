@@ -29,6 +29,9 @@ struct StageFinish {
   Time sum{0};        ///< of the gradient norm over stages
   Time update{0};     ///< after it: clip, Adam, gather of parameters
 
+  Time forward{0};   ///< added to every forward: gathers of parameters that nothing hides (ZeRO 3)
+  Time backward{0};  ///< to every backward: these, and reductions of gradients (ZeRO 2 and 3)
+
   Time hidden{0};        ///< reductions that run beside the last backward passes
   Time last_bucket{0};   ///< the one of them that begins after the last backward
   Time gather{0};        ///< of one layer's parameters beside its first forward
@@ -48,6 +51,7 @@ struct FinishTemplates {
     Template one;
     std::vector<Bytes> operators;    ///< that a further layer adds to each operator
     std::vector<Bytes> collectives;  ///< and to each collective, by node
+    std::vector<bool> sharded;       ///< by operator: on 1/dp of the parameters
   };
   std::array<Stage, 3> stages;          ///< first, middle, last; pp = 1: first alone
   Bytes layer_gradient{0};              ///< as it is reduced, of one rank
@@ -56,7 +60,8 @@ struct FinishTemplates {
   std::array<Bytes, 3> end_parameters{};
 };
 
-/// Keeps the fields that change the nodes at the end of the step; pp is 1 or 4.
+/// Keeps the fields that change the nodes at the end of the step; pp is 1 or 3,
+/// dp is 1 or 2.
 Plan finish_key(const Plan& plan);
 Result<FinishTemplates> finish_templates(const Model& model, const Plan& key);
 

@@ -104,6 +104,7 @@ class Simulate : public Command {
     ProgressBar progress;
     run_.fold = !no_fold_;
     run_.record_spans = trace_.has_value();
+    run_.verify_passes = verbose_;
     run_.skip.insert(skip_.begin(), skip_.end());
     run_.progress = [&](double share) { progress.update(share); };
     return run_step(model, machine, plan, devices, run_);

@@ -85,24 +85,31 @@ const std::vector<LinkUse>& Wiring::links(int group, int collective, std::size_t
   return link_lists_[static_cast<std::size_t>(who.links[what]) + phase];
 }
 
+std::vector<LinkUse> Wiring::phase_links(const Group& group, const CollectivePhase& phase) const {
+  const Time longest = longest_serialisation(phase);
+  std::map<LinkId, double> weights;
+  for (const PortUse& port : phase.ports) {
+    const double weight = longest > Time(0) ? port.serialisation / longest : 1.0;
+    const Extent& extent = port.extent;
+    for (const RankIndex member : group.members) {
+      for (const LinkId link : topology_.collective_links(ranks_[member], extent.dimension,
+                                                          extent.count, extent.stride)) {
+        weights[link] = std::max(weights[link], weight);
+      }
+    }
+  }
+  std::vector<LinkUse> links;
+  links.reserve(weights.size());
+  for (const auto& [link, weight] : weights) {
+    links.push_back({link, weight});
+  }
+  return links;
+}
+
 int Wiring::make_links(const Group& group, const BoundCollective& collective) {
   const auto first = static_cast<int>(link_lists_.size());
   for (const CollectivePhase& phase : collective.phases) {
-    const Time longest = longest_serialisation(phase);
-    std::map<LinkId, double> weights;
-    for (const PortUse& port : phase.ports) {
-      const double weight = longest > Time(0) ? port.serialisation / longest : 1.0;
-      for (const RankIndex member : group.members) {
-        for (const LinkId link : topology_.collective_links(
-                 ranks_[member], port.extent.dimension, port.extent.count, port.extent.stride)) {
-          weights[link] = std::max(weights[link], weight);
-        }
-      }
-    }
-    std::vector<LinkUse>& list = link_lists_.emplace_back();
-    for (const auto& [link, weight] : weights) {
-      list.push_back({link, weight});
-    }
+    link_lists_.push_back(phase_links(group, phase));
   }
   return first;
 }

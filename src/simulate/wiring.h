@@ -58,6 +58,7 @@ class Wiring {
  private:
   void build_groups(const RankLayout& layout);
   void build_ways(const RankLayout& layout);
+  std::vector<LinkUse> phase_links(const Group& group, const CollectivePhase& phase) const;
   int make_links(const Group& group, const BoundCollective& collective);
 
   const BoundWorkload& bound_;

@@ -101,13 +101,18 @@ Result<void> measure_memory(Run& run, bool allow_oom) {
   return {};
 }
 
-Result<void> lower_plan(Run& run, const std::set<std::string>& skip) {
-  LowerOptions options{.skip = skip, .observe = {}};
+Result<void> lower_plan(Run& run, const RunOptions& how) {
+  LowerOptions options{.skip = how.skip, .observe = {}};
   Stopwatch watch;
-  options.observe = [&](const std::string& pass, const Workload&) {
-    run.passes.push_back({pass, watch.lap()});
-  };
+  if (how.verify_passes) {
+    options.observe = [&](const std::string& pass, const Workload&) {
+      run.passes.push_back({pass, watch.lap()});
+    };
+  }
   auto workload = lower(run.model, run.plan, options);
+  if (!how.verify_passes) {
+    run.passes.push_back({"lower", watch.lap()});
+  }
   if (!workload) {
     return fail(std::move(workload.error()));
   }
@@ -186,7 +191,7 @@ Result<Run> run_step(const Model& model, const Machine& machine, const Plan& pla
     ok = measure_memory(run, options.allow_oom);
   }
   if (ok) {
-    ok = lower_plan(run, options.skip);
+    ok = lower_plan(run, options);
   }
   if (ok) {
     ok = simulate_step(run, options);

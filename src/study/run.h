@@ -23,6 +23,8 @@ struct RunOptions {
   bool fold = true;
   bool allow_oom = false;  ///< simulate although a stage exceeds the device's memory
   bool record_spans = false;
+  /// Verify and time after every lowering pass, not only at the end: about 1 ms a pass.
+  bool verify_passes = false;
   std::set<std::string> skip = {};            ///< lowering passes to leave out
   std::function<void(double)> progress = {};  ///< called now and then with the share done
 };
@@ -57,7 +59,7 @@ struct Run {
   double mfu = 0;
   double hfu = 0;
   double wall_s = 0;             ///< of the whole run_step, in this process
-  std::vector<PassTime> passes;  ///< wall time of each lowering pass, then "simulate"
+  std::vector<PassTime> passes;  ///< wall time: "lower" (or each pass), "simulate"
   Workload workload;             ///< names of templates and nodes, for traces
 };
 

@@ -18,12 +18,12 @@ Timeline run(const Workload& workload, const Machine& machine,
   return timeline.value_or(Timeline{});
 }
 
-const RankLayout kAlone{{{Axis::tp, 1}, {Axis::dp, 1}, {Axis::pp, 1}}};
+const RankLayout alone{{{Axis::tp, 1}, {Axis::dp, 1}, {Axis::pp, 1}}};
 
 TEST(Simulate, KernelsOfOneStreamFollowOneAnother) {
   // 2 ms + 3 ms, three times: 15 ms.
   const Workload workload =
-      workload_of(kAlone, {{compute("a", 2_ms), compute("b", 3_ms, {}, Phase::backward)}}, 3);
+      workload_of(alone, {{compute("a", 2_ms), compute("b", 3_ms, {}, Phase::backward)}}, 3);
   const Timeline timeline = run(workload, machine_of({dimension(DimensionKind::switched, 1)}));
   EXPECT_EQ(timeline.step_time, 15_ms);
   EXPECT_EQ(timeline.breakdown[TimeCategory::forward], 6_ms);
@@ -81,7 +81,7 @@ TEST(Simulate, SlowHostStarvesTheDevice) {
   // us and ends at 1001 us; the device is busy 100 us of it.
   Node node = compute("a", 1_us);
   node.operators.assign(100, kernel(1_us));
-  Workload workload = workload_of(kAlone, {{node}});
+  Workload workload = workload_of(alone, {{node}});
   workload.host_dispatch = 10_us;
   const Timeline timeline = run(workload, machine_of({dimension(DimensionKind::switched, 1)}));
   EXPECT_EQ(timeline.step_time, 1001_us);
@@ -93,7 +93,7 @@ TEST(Simulate, HostRunsAheadOfASlowDevice) {
   // 10 kernels of 1 ms: only the first waits for its 10 us of dispatch.
   Node node = compute("a", 1_ms);
   node.operators.assign(10, kernel(1_ms));
-  Workload workload = workload_of(kAlone, {{node}}, 2);
+  Workload workload = workload_of(alone, {{node}}, 2);
   workload.host_dispatch = 10_us;
   const Timeline timeline = run(workload, machine_of({dimension(DimensionKind::switched, 1)}));
   EXPECT_EQ(timeline.step_time, 20_ms + 10_us);
@@ -103,7 +103,7 @@ TEST(Simulate, HostSynchronisationExposesEveryDispatch) {
   // As above, but the host waits for each instance: 10 us before each.
   Node node = compute("a", 1_ms);
   node.host_sync = true;
-  Workload workload = workload_of(kAlone, {{node}}, 3);
+  Workload workload = workload_of(alone, {{node}}, 3);
   workload.host_dispatch = 10_us;
   const Timeline timeline = run(workload, machine_of({dimension(DimensionKind::switched, 1)}));
   EXPECT_EQ(timeline.step_time, 3_ms + 30_us);
@@ -164,7 +164,7 @@ TEST(Simulate, DeadlockNamesWhatWaits) {
 }
 
 TEST(Simulate, LayoutMustFillTheMachine) {
-  const auto result = simulate(workload_of(kAlone, {{compute("a", 1_ms)}}),
+  const auto result = simulate(workload_of(alone, {{compute("a", 1_ms)}}),
                                machine_of({dimension(DimensionKind::switched, 8)}));
   ASSERT_FALSE(result.has_value());
 }

@@ -48,7 +48,7 @@ TEST(ComputeModel, OneFullWaveByHand) {
   device.kernels.gemm_k_ramp = 0;
   device.kernels.gemm_launch = 0_ps;
   device.memory[0].bandwidth = Bandwidth(1e15);  // never the limit
-  EXPECT_NEAR(microseconds(kernel_time(gemm(128 * 108, 128, 4096), device).alone),
+  EXPECT_NEAR(microseconds(kernel_time(gemm(13824, 128, 4096), device).alone),
               4096 * 32768 / (312e12 / 108) * 1e6, 1e-3);
 }
 

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A table of text cells from a CSV file (RFC 4180), every row with its line.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace orrery {
+
+struct CsvRow {
+  int line = 0;                    ///< from 1
+  std::vector<std::string> cells;  ///< as many as the header has
+};
+
+struct CsvTable {
+  std::string file;
+  std::vector<std::string> header;
+  std::vector<CsvRow> rows;
+
+  std::optional<std::size_t> column(std::string_view name) const;
+  /// "file:line".
+  std::string where(const CsvRow& row) const;
+};
+
+/// Parses comma-separated text whose first row is the header. Cells in double quotes may hold
+/// commas, line breaks and doubled quotes. Mistakes: no header, an empty or repeated column name, a
+/// row with another number of cells than the header, a quote that does not end, bytes that are not
+/// text. Empty lines are skipped.
+Result<CsvTable> parse_csv(std::string_view text, std::string file);
+
+Result<CsvTable> load_csv(const std::string& file);
+
+}  // namespace orrery

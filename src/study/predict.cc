@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "study/predict.h"
+
+#include <algorithm>
+
+#include "study/run.h"
+#include "workload/parallel/memory.h"
+
+namespace orrery {
+namespace {
+
+constexpr double kGibibyte = 1024.0 * 1024 * 1024;
+constexpr double kTera = 1e12;
+constexpr double kMillisecondsPerSecond = 1e3;
+
+/// FLOPs of a step as Narayanan et al. (SC'21) count them: passes 4 with full recompute (eq. 3), 3
+/// without. `logits` is the denominator that goes with it, 16 and 12.
+double counted_flops(const GptCase& run, double passes) {
+  const auto number = [](std::int64_t value) { return static_cast<double>(value); };
+  const double hidden = number(run.shape.hidden);
+  const double layers = number(run.shape.layers);
+  const double sequence = number(run.plan.sequence);
+  return 24 * passes * number(run.plan.global_batch) * sequence * layers * hidden * hidden *
+         (1 + sequence / (6 * hidden) + number(run.shape.vocab) / (4 * passes * layers * hidden));
+}
+
+Result<Prediction> predict_step(const GptCase& run, Measure measure, const Machine& machine) {
+  RunOptions options;
+  options.allow_oom = true;
+  const Result<Run> result = run_step(run.model(), machine, run.plan, 0, options);
+  if (!result) {
+    return fail(result.error());
+  }
+  const double step = to_seconds(result->timeline.step_time);
+  const double per_device = step * static_cast<double>(result->devices) * kTera;
+  Prediction prediction{.value = step, .oom = !result->fits};
+  if (measure == Measure::step_ms) {
+    prediction.value = step * kMillisecondsPerSecond;
+  } else if (measure == Measure::tflops_with_recompute) {
+    prediction.value = counted_flops(run, 4) / per_device;
+  } else if (measure == Measure::model_tflops) {
+    prediction.value = counted_flops(run, 3) / per_device;
+  }
+  return prediction;
+}
+
+double state_gib(const std::vector<StageMemory>& stages) {
+  double least = 0;
+  for (const StageMemory& stage : stages) {
+    const Bytes state = stage[MemoryCategory::parameters] + stage[MemoryCategory::gradients] +
+                        stage[MemoryCategory::optimizer];
+    const double gib = static_cast<double>(state.value()) / kGibibyte;
+    least = least == 0 ? gib : std::min(least, gib);
+  }
+  return least;
+}
+
+double activation_gib(const std::vector<StageMemory>& stages) {
+  return static_cast<double>(stages.front()[MemoryCategory::activations].value()) / kGibibyte;
+}
+
+Result<Prediction> predict_memory(const GptCase& run, Measure measure, const Machine& machine) {
+  const Model model = run.model();
+  const auto stages_of = [&](const Plan& plan) {
+    return check(plan, model).and_then([&] { return memory_footprint(model, plan); });
+  };
+  const auto stages = stages_of(run.plan);
+  if (!stages) {
+    return fail(stages.error());
+  }
+  Prediction prediction{.value = activation_gib(*stages),
+                        .oom = !check_fits(*stages, machine).has_value()};
+  if (measure == Measure::state_gib) {
+    prediction.value = state_gib(*stages);
+  } else if (measure == Measure::activation_percent) {
+    Plan keep_all = run.plan;
+    keep_all.recompute = Recompute::none;
+    keep_all.sequence_parallel = false;
+    const auto reference = stages_of(keep_all);
+    if (!reference) {
+      return fail(reference.error());
+    }
+    prediction.value *= 100 / activation_gib(*reference);
+  }
+  return prediction;
+}
+
+}  // namespace
+
+Result<Prediction> predict(const GptCase& run, Measure measure, const Machine& machine) {
+  switch (measure) {
+    case Measure::step_s:
+    case Measure::step_ms:
+    case Measure::tflops_with_recompute:
+    case Measure::model_tflops:
+      return predict_step(run, measure, machine);
+    case Measure::state_gib:
+    case Measure::activation_gib:
+    case Measure::activation_percent:
+      return predict_memory(run, measure, machine);
+  }
+  return fail("unknown measure");
+}
+
+}  // namespace orrery

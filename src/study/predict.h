@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "base/result.h"
+#include "machine/machine.h"
+#include "study/profile.h"
+#include "study/settings.h"
+
+namespace orrery {
+
+struct Prediction {
+  double value = 0;  ///< in the unit of the measure
+  bool oom = false;  ///< a stage needs more memory than the device has
+};
+
+/// What `run` would measure on `machine`, simulated although it may not fit. Mistakes: the plan's,
+/// as check() and run_step() give them.
+Result<Prediction> predict(const GptCase& run, Measure measure, const Machine& machine);
+
+}  // namespace orrery

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "study/profile.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/reader.h"
+
+namespace orrery {
+namespace {
+
+bool is_map(const ConfigNode* node) {
+  return node != nullptr && node->kind == ConfigNode::Kind::map;
+}
+
+/// The scalar fields of a map, whose names must be fields of shape or plan.
+std::vector<Setting> read_settings(const ConfigNode* node, Error& error) {
+  std::vector<Setting> settings;
+  if (node == nullptr) {
+    return settings;
+  }
+  if (!is_map(node)) {
+    error.add({node->where(), node->path, node->shown(), "a map of fields"});
+    return settings;
+  }
+  const std::vector<std::string> known = setting_fields();
+  for (const ConfigField& field : node->fields) {
+    if (std::find(known.begin(), known.end(), field.name) == known.end()) {
+      error.add({field.value.where(), field.value.path, field.name,
+                 "a field of the model's shape or the plan" + did_you_mean(field.name, known)});
+    } else if (field.value.kind != ConfigNode::Kind::scalar) {
+      error.add({field.value.where(), field.value.path, field.value.shown(), "a single value"});
+    } else {
+      settings.push_back({field.name, field.value.text, field.value.where()});
+    }
+  }
+  return settings;
+}
+
+/// The scalar fields of a map with free names.
+template <class T>
+std::vector<T> read_texts(const ConfigNode* node, Error& error) {
+  std::vector<T> texts;
+  if (node == nullptr) {
+    return texts;
+  }
+  if (!is_map(node)) {
+    error.add({node->where(), node->path, node->shown(), "a map"});
+    return texts;
+  }
+  for (const ConfigField& field : node->fields) {
+    if (field.value.kind == ConfigNode::Kind::scalar) {
+      texts.push_back({field.name, field.value.text});
+    } else {
+      error.add({field.value.where(), field.value.path, field.value.shown(), "a text"});
+    }
+  }
+  return texts;
+}
+
+std::vector<CaseColumn> read_cases(const ConfigNode* node, Error& error) {
+  std::vector<CaseColumn> cases;
+  if (node == nullptr) {
+    return cases;
+  }
+  if (!is_map(node)) {
+    error.add({node->where(), node->path, node->shown(), "a map of columns"});
+    return cases;
+  }
+  for (const ConfigField& column : node->fields) {
+    CaseColumn entry{.column = column.name, .values = {}};
+    if (!is_map(&column.value)) {
+      error.add({column.value.where(), column.value.path, column.value.shown(),
+                 "a map from the column's texts to fields"});
+      continue;
+    }
+    for (const ConfigField& text : column.value.fields) {
+      entry.values.push_back({text.name, read_settings(&text.value, error)});
+    }
+    cases.push_back(std::move(entry));
+  }
+  return cases;
+}
+
+MeasuredColumn read_measured(const ConfigNode& node, Error& error) {
+  Reader read(node);
+  MeasuredColumn measured{.column = read.required<std::string>("column"),
+                          .measure = read.required<Measure>("measure"),
+                          .label = read.optional<std::string>("label", ""),
+                          .settings = read_settings(read.child("plan", false), error)};
+  Result<MeasuredColumn> result = read.finish(std::move(measured));
+  if (!result) {
+    error.add(std::move(result.error()));
+    return {};
+  }
+  return *result;
+}
+
+void require_reasons(const ValidationProfile& profile, Error& error) {
+  for (const Setting& setting : profile.plan) {
+    const bool stated = std::any_of(profile.why.begin(), profile.why.end(),
+                                    [&](const Reason& why) { return why.field == setting.field; });
+    if (!stated) {
+      error.add({setting.where, "why." + setting.field, "",
+                 "the source of or the reason for '" + setting.field + ": " + setting.value + "'"});
+    }
+  }
+}
+
+std::string beside(const std::string& file, const std::string& name) {
+  return (std::filesystem::path(file).parent_path() / name).string();
+}
+
+}  // namespace
+
+const CaseColumn::Value* CaseColumn::find(std::string_view text) const {
+  const auto found =
+      std::find_if(values.begin(), values.end(), [&](const Value& v) { return v.text == text; });
+  return found == values.end() ? nullptr : &*found;
+}
+
+Result<ValidationProfile> parse_profile(const ConfigNode& node) {
+  Reader read(node);
+  Error error;
+  ValidationProfile profile;
+  profile.file = node.file;
+  profile.table = read.required<std::string>("table");
+  profile.title = read.required<std::string>("title");
+  profile.source = read.required<std::string>("source");
+  profile.machine = read.required<std::string>("machine");
+  profile.csv = beside(node.file, read.required<std::string>("csv"));
+  profile.key = read.list<std::string>("key", true);
+  profile.plan = read_settings(read.child("plan", true), error);
+  profile.why = read_texts<Reason>(read.child("why", false), error);
+  profile.columns = read_settings(read.child("columns", false), error);
+  profile.cases = read_cases(read.child("cases", false), error);
+  for (const ConfigNode* item : read.take_items("measured", true)) {
+    profile.measured.push_back(read_measured(*item, error));
+  }
+  profile.fitted = read_texts<ColumnText>(read.child("fitted", false), error);
+  profile.goal = read.maybe<double>("goal");
+  profile.notes = read.optional<std::string>("notes", "");
+  read.require(!profile.goal || (*profile.goal > 0 && *profile.goal <= 1), "goal",
+               "a share above 0, at most 1");
+  require_reasons(profile, error);
+  Result<ValidationProfile> result = read.finish(std::move(profile));
+  if (!result) {
+    error.add(std::move(result.error()));
+  } else if (result->measured.empty()) {
+    error.add({node.where(), "measured", "", "at least one measured column"});
+  }
+  if (!error.empty()) {
+    return fail(std::move(error));
+  }
+  return result;
+}
+
+Result<ValidationProfile> load_profile(const std::string& name_or_path) {
+  return find_config("validation", name_or_path)
+      .and_then([](const std::string& file) { return load_config(file); })
+      .and_then([](const ConfigNode& node) { return parse_profile(node); });
+}
+
+}  // namespace orrery

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+/// How a table of published results is run: configs/validation/NAME.yaml.
+///
+///   table, title, source      what is compared, and where it was published
+///   machine                   name of a shipped machine or a path
+///   csv                       file of rows beside the profile
+///   key                       columns that name a row
+///   plan: {field: value}      the software profile: the same for all rows
+///   why: {field: reason}      source or reason of every choice in `plan` and of the machine
+///   columns: {field: column}  fields of shape and plan that each row states
+///   cases: {column: {text: {field: value}}}   fields that follow from a text in a column
+///   measured: [{column, measure, label, plan: {field: value}}]   a prediction per row and entry
+///   fitted: {column: value}   rows to which a parameter was fitted: shown, not scored
+///   goal                      largest mean absolute error, as a share; none = reported only
+///   notes                     text for the report: what the worst rows have in common
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/config_node.h"
+#include "base/names.h"
+#include "base/result.h"
+#include "study/settings.h"
+
+namespace orrery {
+
+/// What a measured column holds.
+enum class Measure : std::uint8_t {
+  step_s,
+  step_ms,
+  tflops_with_recompute,
+  model_tflops,
+  state_gib,
+  activation_gib,
+  activation_percent
+};
+template <>
+inline constexpr auto kNames<Measure> = std::to_array<Named<Measure>>({
+    {Measure::step_s, "step_s", "time of a training step in seconds"},
+    {Measure::step_ms, "step_ms", "time of a training step in milliseconds"},
+    {Measure::tflops_with_recompute, "tflops_with_recompute",
+     "96 B S L H^2 (1 + S/(6H) + V/(16LH)) / devices / step time in TFLOP/s (SC'21, eq. 3)"},
+    {Measure::model_tflops, "model_tflops",
+     "72 B S L H^2 (1 + S/(6H) + V/(12LH)) / devices / step time in TFLOP/s"},
+    {Measure::state_gib, "state_gib",
+     "parameters, gradients and optimizer of the stage that has least (only layers), GiB"},
+    {Measure::activation_gib, "activation_gib", "activations of the first stage, GiB"},
+    {Measure::activation_percent, "activation_percent",
+     "the same in percent of no recompute and no sequence parallelism"},
+});
+
+struct MeasuredColumn {
+  std::string column;
+  Measure measure = Measure::step_s;
+  std::string label;              ///< added to the row's key; empty when there is one column only
+  std::vector<Setting> settings;  ///< of this column's runs
+};
+
+/// Fields that follow from the text in a column.
+struct CaseColumn {
+  struct Value {
+    std::string text;
+    std::vector<Setting> settings;
+  };
+  std::string column;
+  std::vector<Value> values;
+
+  const Value* find(std::string_view text) const;
+};
+
+struct ColumnText {
+  std::string column;
+  std::string text;
+};
+struct Reason {
+  std::string field;
+  std::string text;
+};
+
+struct ValidationProfile {
+  std::string file;  ///< where it was read
+  std::string table;
+  std::string title;
+  std::string source;
+  std::string machine;
+  std::string csv;  ///< path
+  std::vector<std::string> key;
+  std::vector<Setting> plan;
+  std::vector<Reason> why;
+  std::vector<Setting> columns;  ///< value = column
+  std::vector<CaseColumn> cases;
+  std::vector<MeasuredColumn> measured;
+  std::vector<ColumnText> fitted;  ///< all must match
+  std::optional<double> goal;
+  std::string notes;
+};
+
+/// Mistakes, beside types and unknown fields: fields that neither shape nor plan has, a choice in
+/// `plan` without a reason in `why`, nothing measured, a goal outside (0, 1].
+Result<ValidationProfile> parse_profile(const ConfigNode& node);
+/// A shipped name ("megatron-sc21") or a path.
+Result<ValidationProfile> load_profile(const std::string& name_or_path);
+
+}  // namespace orrery

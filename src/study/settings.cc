@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "study/settings.h"
+
+#include <algorithm>
+
+#include "base/reader.h"
+
+namespace orrery {
+namespace {
+
+/// False when T has no such field.
+template <class T>
+bool apply(const Setting& setting, T& target, Error& error) {
+  bool known = false;
+  T::fields([&](std::string_view name, auto member, std::string_view) {
+    if (name != setting.field) {
+      return;
+    }
+    known = true;
+    using Value = std::remove_reference_t<decltype(target.*member)>;
+    auto value = parse_value<Value>(setting.value);
+    if (value) {
+      target.*member = std::move(*value);
+    } else {
+      error.add({setting.where, setting.field, setting.value, value.error()});
+    }
+  });
+  return known;
+}
+
+std::string where_of(const std::vector<Setting>& settings, std::string_view field) {
+  const auto last = std::find_if(settings.rbegin(), settings.rend(),
+                                 [&](const Setting& s) { return s.field == field; });
+  return last == settings.rend() ? "" : last->where;
+}
+
+void check_extent(const std::vector<Setting>& settings, std::string_view field, std::int64_t value,
+                  std::int64_t limit, Error& error) {
+  if (value < 1 || value > limit) {
+    error.add({where_of(settings, field), std::string(field), std::to_string(value),
+               "a whole number from 1 to " + std::to_string(limit)});
+  }
+}
+
+void check_shape(const std::vector<Setting>& settings, const GptCase& run, Error& error) {
+  check_extent(settings, "layers", run.shape.layers, kMaxLayers, error);
+  check_extent(settings, "hidden", run.shape.hidden, kMaxHidden, error);
+  check_extent(settings, "heads", run.shape.heads, kMaxHidden, error);
+  check_extent(settings, "vocab", run.shape.vocab, kMaxVocab, error);
+  check_extent(settings, "sequence", run.plan.sequence, kMaxPositions, error);
+  if (error.empty() && run.shape.hidden % run.shape.heads != 0) {
+    error.add({where_of(settings, "heads"), "heads", std::to_string(run.shape.heads),
+               "a divisor of hidden = " + std::to_string(run.shape.hidden)});
+  }
+  // In doubles: the product may be beyond any integer. 12 L H^2 is within a few per cent.
+  const auto hidden = static_cast<double>(run.shape.hidden);
+  const double parameters = 12 * static_cast<double>(run.shape.layers) * hidden * hidden +
+                            static_cast<double>(run.shape.vocab) * hidden;
+  if (error.empty() && parameters > 0.5 * static_cast<double>(kMaxParameters)) {
+    error.add({where_of(settings, "hidden"), "hidden", std::to_string(run.shape.hidden),
+               "a model of fewer parameters"});
+  }
+}
+
+}  // namespace
+
+Model GptCase::model() const {
+  return gpt_model("GPT " + std::to_string(shape.layers) + " x " + std::to_string(shape.hidden),
+                   shape.layers, shape.hidden, shape.heads, plan.sequence, shape.vocab);
+}
+
+std::vector<std::string> setting_fields() {
+  std::vector<std::string> names;
+  const auto add = [&](std::string_view name, auto, std::string_view) { names.emplace_back(name); };
+  GptShape::fields(add);
+  Plan::fields(add);
+  return names;
+}
+
+Result<GptCase> make_case(const std::vector<Setting>& settings) {
+  GptCase run;
+  Error error;
+  bool schedule_set = false;
+  for (const Setting& setting : settings) {
+    schedule_set = schedule_set || setting.field == "schedule";
+    if (!apply(setting, run.shape, error) && !apply(setting, run.plan, error)) {
+      error.add({setting.where, "", setting.field,
+                 "a field of the model's shape or the plan" +
+                     did_you_mean(setting.field, setting_fields())});
+    }
+  }
+  if (!schedule_set) {
+    run.plan.schedule = run.plan.chunks > 1 ? Schedule::interleaved : Schedule::one_f_one_b;
+  }
+  if (error.empty()) {
+    check_shape(settings, run, error);
+  }
+  if (!error.empty()) {
+    return fail(std::move(error));
+  }
+  return run;
+}
+
+}  // namespace orrery

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A run described by field names and texts, as profiles, table columns and flags give them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "workload/parallel/plan.h"
+#include "workload/zoo/model.h"
+
+namespace orrery {
+
+/// One field of the model's shape or of the plan.
+struct Setting {
+  std::string field;
+  std::string value;  ///< with its unit, as in a plan file
+  std::string where;  ///< "file:line" or a flag, for messages
+
+  friend bool operator==(const Setting&, const Setting&) = default;
+};
+
+/// Shape of a GPT model; the sequence is a field of the plan.
+struct GptShape {
+  std::int64_t layers = 0;
+  std::int64_t hidden = 0;
+  std::int64_t heads = 0;
+  std::int64_t vocab = 0;
+
+  template <class V>
+  static void fields(V&& visit) {
+    visit("layers", &GptShape::layers, "transformer layers");
+    visit("hidden", &GptShape::hidden, "hidden size");
+    visit("heads", &GptShape::heads, "attention heads");
+    visit("vocab", &GptShape::vocab, "vocabulary before padding");
+  }
+};
+
+/// A GPT model and how it is run.
+struct GptCase {
+  GptShape shape;
+  Plan plan;
+
+  /// GPT-2 architecture (gpt_model) with positions for one sequence.
+  Model model() const;
+};
+
+/// Names of all fields that a Setting may have: the shape's, then the plan's.
+std::vector<std::string> setting_fields();
+
+/// Applies the settings in order, later ones winning. `schedule` follows from `chunks` unless it is
+/// set itself: interleaved above one chunk, else 1F1B. Mistakes: unknown fields, values that do not
+/// parse, a shape that is no model (extents below one, heads that do not divide hidden, more than
+/// the zoo's limits).
+Result<GptCase> make_case(const std::vector<Setting>& settings);
+
+}  // namespace orrery

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "study/validate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <thread>
+
+#include "base/reader.h"
+#include "study/predict.h"
+
+namespace orrery {
+namespace {
+
+/// One prediction to make.
+struct Task {
+  ValidationRow row;
+  Measure measure = Measure::step_s;
+  GptCase run;
+};
+
+/// Turns a table's rows into tasks and collects what is wrong with them.
+class TaskReader {
+ public:
+  TaskReader(const ValidationProfile& profile, const CsvTable& table,
+             const ValidationOptions& options)
+      : profile_(profile), table_(table), options_(options) {}
+
+  Result<std::vector<Task>> read() {
+    check_columns();
+    if (!error_.empty()) {
+      return fail(std::move(error_));
+    }
+    for (const CsvRow& row : table_.rows) {
+      for (const MeasuredColumn& measured : profile_.measured) {
+        if (!cell(row, measured.column).empty()) {
+          add_task(row, measured);
+        }
+      }
+    }
+    if (error_.empty() && tasks_.empty()) {
+      error_.add({table_.file, "", "", "no row with a published result"});
+    }
+    if (!error_.empty()) {
+      return fail(std::move(error_));
+    }
+    return std::move(tasks_);
+  }
+
+ private:
+  void need(const std::string& column) {
+    if (!table_.column(column)) {
+      error_.add({table_.file + ":1", column, "",
+                  "a column of this name" + did_you_mean(column, table_.header)});
+    }
+  }
+
+  void check_columns() {
+    for (const std::string& column : profile_.key) {
+      need(column);
+    }
+    for (const Setting& setting : profile_.columns) {
+      need(setting.value);
+    }
+    for (const CaseColumn& column : profile_.cases) {
+      need(column.column);
+    }
+    for (const ColumnText& filter : profile_.fitted) {
+      need(filter.column);
+    }
+    const bool measured =
+        std::any_of(profile_.measured.begin(), profile_.measured.end(),
+                    [&](const MeasuredColumn& m) { return table_.column(m.column).has_value(); });
+    if (!measured) {
+      need(profile_.measured.front().column);
+    }
+  }
+
+  /// The cell's text; empty when the table has no such column.
+  std::string_view cell(const CsvRow& row, const std::string& column) const {
+    const auto index = table_.column(column);
+    return index ? std::string_view(row.cells[*index]) : std::string_view();
+  }
+
+  std::string key_of(const CsvRow& row, const MeasuredColumn& measured) const {
+    std::string key;
+    for (const std::string& column : profile_.key) {
+      key += fmt::format("{}{}={}", key.empty() ? "" : " ", column, cell(row, column));
+    }
+    return measured.label.empty() ? key : key + " " + measured.label;
+  }
+
+  bool is_fitted(const CsvRow& row) const {
+    return !profile_.fitted.empty() &&
+           std::all_of(profile_.fitted.begin(), profile_.fitted.end(),
+                       [&](const ColumnText& f) { return cell(row, f.column) == f.text; });
+  }
+
+  std::vector<Setting> settings_of(const CsvRow& row, const MeasuredColumn& measured) {
+    std::vector<Setting> settings = profile_.plan;
+    const auto append = [&](const std::vector<Setting>& more) {
+      settings.insert(settings.end(), more.begin(), more.end());
+    };
+    for (const Setting& column : profile_.columns) {
+      settings.push_back({column.field, std::string(cell(row, column.value)), table_.where(row)});
+    }
+    for (const CaseColumn& column : profile_.cases) {
+      const std::string_view text = cell(row, column.column);
+      if (const CaseColumn::Value* value = column.find(text)) {
+        append(value->settings);
+      } else {
+        error_.add({table_.where(row), column.column, std::string(text), known_cases(column)});
+      }
+    }
+    append(measured.settings);
+    append(options_.overrides);
+    return settings;
+  }
+
+  static std::string known_cases(const CaseColumn& column) {
+    std::string names;
+    for (const CaseColumn::Value& value : column.values) {
+      names += (names.empty() ? "one of " : ", ") + value.text;
+    }
+    return names;
+  }
+
+  void add_task(const CsvRow& row, const MeasuredColumn& measured) {
+    const std::string text(cell(row, measured.column));
+    const auto published = parse_number(text);
+    if (!published || *published <= 0) {
+      error_.add({table_.where(row), measured.column, text, "a number above 0"});
+      return;
+    }
+    Result<GptCase> run = make_case(settings_of(row, measured));
+    if (!run) {
+      error_.add(std::move(run.error()));
+      return;
+    }
+    Task task{.row = {}, .measure = measured.measure, .run = std::move(*run)};
+    task.row.key = key_of(row, measured);
+    task.row.published = *published;
+    task.row.scored = !is_fitted(row);
+    task.row.origin = cell(row, "origin");
+    tasks_.push_back(std::move(task));
+  }
+
+  const ValidationProfile& profile_;
+  const CsvTable& table_;
+  const ValidationOptions& options_;
+  std::vector<Task> tasks_;
+  Error error_;
+};
+
+void run_task(Task& task, const Machine& machine) {
+  const Result<Prediction> prediction = predict(task.run, task.measure, machine);
+  if (prediction && std::isfinite(prediction->value)) {
+    task.row.predicted = prediction->value;
+    task.row.oom = prediction->oom;
+  } else {
+    task.row.problem = prediction ? "not a finite number" : prediction.error().to_string();
+  }
+  task.row.error = task.row.predicted / task.row.published - 1;
+}
+
+/// Every task is independent; which thread takes it changes nothing in its result.
+void run_all(std::vector<Task>& tasks, const Machine& machine, int threads) {
+  const unsigned wanted =
+      threads > 0 ? static_cast<unsigned>(threads) : std::thread::hardware_concurrency();
+  const std::size_t workers = std::clamp<std::size_t>(wanted, 1, tasks.size());
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < tasks.size(); i = next++) {
+      run_task(tasks[i], machine);
+    }
+  };
+  std::vector<std::jthread> pool;
+  for (std::size_t i = 1; i < workers; ++i) {
+    pool.emplace_back(work);
+  }
+  work();
+}
+
+}  // namespace
+
+ValidationScore score_of(const std::vector<ValidationRow>& rows) {
+  std::vector<double> errors;
+  ValidationScore score;
+  for (const ValidationRow& row : rows) {
+    if (row.scored) {
+      errors.push_back(std::abs(row.error));
+      score.mape += errors.back();
+      score.bias += row.error;
+    }
+  }
+  score.rows = errors.size();
+  if (errors.empty()) {
+    return score;
+  }
+  std::sort(errors.begin(), errors.end());
+  score.mape /= static_cast<double>(errors.size());
+  score.bias /= static_cast<double>(errors.size());
+  score.median = (errors[(errors.size() - 1) / 2] + errors[errors.size() / 2]) / 2;
+  score.worst = errors.back();
+  return score;
+}
+
+Result<ValidationResult> validate(const ValidationProfile& profile, const CsvTable& table,
+                                  const ValidationOptions& options) {
+  Result<Machine> machine = load_machine(options.machine.value_or(profile.machine));
+  if (!machine) {
+    return fail(std::move(machine.error()));
+  }
+  Result<std::vector<Task>> tasks = TaskReader(profile, table, options).read();
+  if (!tasks) {
+    return fail(std::move(tasks.error()));
+  }
+  run_all(*tasks, *machine, options.threads);
+  ValidationResult result{
+      .profile = profile, .csv = table.file, .machine = machine->name, .rows = {}, .score = {}};
+  for (Task& task : *tasks) {
+    result.rows.push_back(std::move(task.row));
+  }
+  result.score = score_of(result.rows);
+  return result;
+}
+
+}  // namespace orrery

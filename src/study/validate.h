@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Predictions beside published results, row by row.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "machine/machine.h"
+#include "study/csv.h"
+#include "study/profile.h"
+
+namespace orrery {
+
+/// A row that cannot be run has prediction 0, so that its error is -100 %, and says why.
+struct ValidationRow {
+  std::string key;       ///< "tp=8 pp=2 ...", from the profile's key columns
+  double predicted = 0;  ///< in the unit of the measured column
+  double published = 0;
+  double error = 0;     ///< predicted / published - 1
+  bool oom = false;     ///< a stage needs more memory than the device has
+  bool scored = true;   ///< false: a parameter was fitted to this row
+  std::string origin;   ///< of the published figure: published-read, recalled ...
+  std::string problem;  ///< why it did not run, else empty
+};
+
+/// Over absolute errors of scored rows; all 0 when there are none.
+struct ValidationScore {
+  std::size_t rows = 0;
+  double mape = 0;    ///< mean
+  double bias = 0;    ///< mean of signed errors
+  double median = 0;  ///< lower and upper middle averaged
+  double worst = 0;
+};
+ValidationScore score_of(const std::vector<ValidationRow>& rows);
+
+struct ValidationResult {
+  ValidationProfile profile;
+  std::string csv;  ///< file of the rows
+  std::string machine;
+  std::vector<ValidationRow> rows;  ///< in file order; per row the measured columns in order
+  ValidationScore score;
+
+  bool has_goal() const { return profile.goal.has_value(); }
+  bool goal_met() const { return !has_goal() || score.mape <= *profile.goal; }
+};
+
+struct ValidationOptions {
+  std::vector<Setting> overrides;      ///< win over profile and rows
+  std::optional<std::string> machine;  ///< instead of the profile's
+  int threads = 0;                     ///< 0 = one per processor
+};
+
+/// Runs every row with run_step (memory measures: memory_footprint alone), rows in parallel, the
+/// result independent of the number of threads. An empty measured cell gives no row. Mistakes:
+/// columns that the profile asks for and the table lacks (a measured column may be missing as long
+/// as one is there), cells that do not parse, texts without a case, the machine's own.
+Result<ValidationResult> validate(const ValidationProfile& profile, const CsvTable& table,
+                                  const ValidationOptions& options = {});
+
+}  // namespace orrery

@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Fits the protocols of a network dimension to measured collectives and prints them as YAML.
+
+    fit_collectives.py node nccl_aiconfigurator.csv.gz --platform a100_sxm --bandwidth 300e9
+    fit_collectives.py node nccl_aiconfigurator.csv.gz --platform h100_sxm --bandwidth 450e9 \\
+        --without all_reduce/8/4194304
+    fit_collectives.py node nccl_vidur.csv.gz --platform a100_dgx --bandwidth 300e9
+    fit_collectives.py network --inner-step 3.42 --bandwidth 25e9
+
+node: rings inside one node behind a switch. A collective of S bytes on p ranks takes the fastest of
+the protocols LL, LL128 and Simple (NCCL's names), each
+
+    launch + n step_latency + (n + local_copy) (S / p) / (efficiency bandwidth)
+
+with n = 2(p-1) steps for all_reduce, p-1 for all_gather and reduce_scatter. LL has no local copy.
+--without COLLECTIVE/RANKS/BYTES leaves out what is larger than BYTES, where another algorithm runs
+(NVLink SHARP of H100 nodes).
+
+network: rings of 8 GPUs in each of k nodes with one adapter per GPU, to the published table of
+achieved shares of the adapters' bandwidth (aliyun/SimAI, NCCL on ConnectX-6 class nodes). Of the
+2(8k-1) steps, 2 x 7k - 2 lie inside a node (--inner-step, in us) and 2k between nodes.
+
+Errors are relative; the loss is a soft-L1 norm of log ratios. Half of the measurements, chosen by
+SHA-256 of their key, is held out.
+"""
+import argparse
+import collections
+import csv
+import gzip
+import hashlib
+
+import numpy as np
+from scipy.optimize import least_squares
+
+MICRO = 1e-6
+LARGE = 4 << 20  # bytes from which bandwidth shows; these count twice in the fit
+STARTS = 12
+
+# name, start values: launch us, step us, share of bandwidth, local copies (None: not fitted)
+PROTOCOLS = (
+    ("ll", (7.0, 1.0, 0.05, None)),
+    ("ll128", (9.0, 1.2, 0.45, 0.5)),
+    ("simple", (25.0, 4.0, 0.75, 0.4)),
+)
+
+
+# Achieved share of n x 25 GB/s by message size and nodes (aliyun/SimAI, busbw ratio of rings).
+NETWORK_SIZES = (16 << 20, 256 << 20, 1 << 30, 16 << 30)
+NETWORK_NODES = (2, 4, 8, 16, 32, 64, 128)
+NETWORK_SHARES = (
+    (0.32, 0.24, 0.13, 0.05, 0.044, 0.021, 0.0087),
+    (0.85, 0.77, 0.69, 0.57, 0.387, 0.209, 0.103),
+    (0.92, 0.93, 0.90, 0.76, 0.74, 0.56, 0.31),
+    (0.96, 0.96, 0.96, 0.96, 0.957, 0.958, 0.919),
+)
+GPUS_PER_NODE = 8
+
+
+def held_out(key):
+    text = "fit_collectives," + ",".join(map(str, key))
+    return hashlib.sha256(text.encode()).digest()[0] % 2 == 0
+
+
+def steps(collective, ranks):
+    return 2 * (ranks - 1) if collective == "all_reduce" else ranks - 1
+
+
+def in_half_octaves(points):
+    """One point per half octave of size: dense sweeps must not outvote sparse ones."""
+    bins = collections.defaultdict(list)
+    for size, seconds in points:
+        bins[round(2 * np.log2(size))].append((np.log(size), np.log(seconds)))
+    for _, members in sorted(bins.items()):
+        yield tuple(np.exp(np.mean(members, axis=0)))
+
+
+def read_measurements(options):
+    """{(collective, ranks, bytes): seconds} of one node, medians over repeats."""
+    limits = {}
+    for text in options.without:
+        collective, ranks, size = text.split("/")
+        limits[collective, int(ranks)] = int(size)
+    sweeps = collections.defaultdict(lambda: collections.defaultdict(list))
+    with (gzip.open if options.file.endswith(".gz") else open)(options.file, "rt") as stream:
+        for row in csv.DictReader(stream):
+            if row["platform"] != options.platform or row.get("dtype", "half") != "half":
+                continue
+            if row["collective"] not in ("all_reduce", "all_gather", "reduce_scatter"):
+                continue
+            if row.get("gpus_per_node", row["n_gpus"]) != row["n_gpus"]:
+                continue  # several nodes
+            if options.version and row.get("nccl_version") != options.version:
+                continue
+            group = row["collective"], int(row["n_gpus"])
+            size = int(row["bytes"])
+            if size <= limits.get(group, size):
+                latency = float(row.get("latency_us") or row["time_us_median"])
+                sweeps[group][size].append(latency * MICRO)
+    if not sweeps:
+        raise SystemExit(f"no rows of platform {options.platform!r} in {options.file}")
+    return {
+        (*group, size): seconds
+        for group, sizes in sorted(sweeps.items())
+        for size, seconds in in_half_octaves((s, np.median(t)) for s, t in sorted(sizes.items()))
+    }
+
+
+def unpack(vector):
+    """Log values -> {protocol: (launch us, step us, efficiency, local copy)}."""
+    values = iter(np.exp(vector))
+    return {
+        name: tuple(0.0 if start is None else next(values) for start in starts)
+        for name, starts in PROTOCOLS
+    }
+
+
+def node_time(protocols, key, bandwidth):
+    collective, ranks, size = key
+    n = steps(collective, ranks)
+    return min(
+        (launch + n * step) * MICRO + (n + copy) * size / ranks / (efficiency * bandwidth)
+        for launch, step, efficiency, copy in protocols.values()
+    )
+
+
+def fit(residuals, start):
+    """The best of several random starts; deterministic."""
+    best = None
+    for seed in range(STARTS):
+        spread = np.random.default_rng(seed).normal(0, 0.3 if seed else 0.0, len(start))
+        result = least_squares(residuals, np.log(start) + spread, loss="soft_l1", f_scale=0.1)
+        if best is None or result.cost < best.cost:
+            best = result
+    return best.x
+
+
+def print_errors(label, errors):
+    if len(errors):
+        errors = 100 * np.abs(errors)
+        print(f"# {label:9} n {len(errors):4}  mean {errors.mean():5.1f} %  median "
+              f"{np.median(errors):5.1f} %  largest {errors.max():5.1f} %")
+
+
+def report(measured, predict):
+    for label, wanted in (("fit", False), ("held out", True)):
+        print_errors(label, np.array([predict(key) / seconds - 1 for key, seconds in measured.items()
+                                      if held_out(key) == wanted]))
+
+
+def fit_node(options):
+    measured = read_measurements(options)
+    seen = {key: seconds for key, seconds in measured.items() if not held_out(key)}
+
+    def residuals(vector):
+        protocols = unpack(vector)
+        return np.array([
+            (2 if key[2] > LARGE else 1)
+            * np.log(node_time(protocols, key, options.bandwidth) / seconds)
+            for key, seconds in seen.items()
+        ])
+
+    start = [value for _, starts in PROTOCOLS for value in starts if value is not None]
+    protocols = unpack(fit(residuals, start))
+    report(measured, lambda key: node_time(protocols, key, options.bandwidth))
+    print("protocols:")
+    for name, (launch, step, efficiency, copy) in protocols.items():
+        print(f"  - {{name: {name}, launch: {launch:.3g} us, step_latency: {step:.3g} us, "
+              f"efficiency: {efficiency:.3g}, local_copy: {copy:.3g}}}")
+
+
+def network_time(launch, step, efficiency, key, options):
+    nodes, size = key
+    ranks = GPUS_PER_NODE * nodes
+    inner = 2 * ((GPUS_PER_NODE - 1) * nodes - 1)
+    latency = launch + inner * options.inner_step + 2 * nodes * step
+    adapters = GPUS_PER_NODE * options.bandwidth * efficiency
+    return latency * MICRO + 2 * (ranks - 1) / ranks * size / adapters
+
+
+def fit_network(options):
+    measured = {}
+    for size, shares in zip(NETWORK_SIZES, NETWORK_SHARES):
+        for nodes, share in zip(NETWORK_NODES, shares):
+            ranks = GPUS_PER_NODE * nodes
+            adapters = GPUS_PER_NODE * options.bandwidth * share
+            measured[nodes, size] = 2 * (ranks - 1) / ranks * size / adapters
+    seen = {key: seconds for key, seconds in measured.items() if not held_out(key)}
+
+    def residuals(vector):
+        return np.array([np.log(network_time(*np.exp(vector), key, options) / seconds)
+                         for key, seconds in seen.items()])
+
+    launch, step, efficiency = np.exp(fit(residuals, [30.0, 20.0, 0.94]))
+    report(measured, lambda key: network_time(launch, step, efficiency, key, options))
+    print("protocols:")
+    print(f"  - {{name: simple, launch: {launch:.3g} us, step_latency: {step:.3g} us, "
+          f"efficiency: {min(efficiency, 1):.3g}}}")
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    node = commands.add_parser("node", help="one node behind a switch")
+    node.add_argument("file", help="CSV (.gz): platform, collective, n_gpus, bytes, latency_us or "
+                                   "time_us_median")
+    node.add_argument("--platform", required=True)
+    node.add_argument("--version", default="", help="nccl_version to keep; default all")
+    node.add_argument("--bandwidth", type=float, required=True, help="bytes/s per GPU and direction")
+    node.add_argument("--without", action="append", default=[], metavar="COLLECTIVE/RANKS/BYTES")
+    node.set_defaults(run=fit_node)
+    network = commands.add_parser("network", help="several nodes")
+    network.add_argument("--inner-step", type=float, required=True,
+                         help="step_latency of protocol simple inside the node, us")
+    network.add_argument("--bandwidth", type=float, required=True, help="bytes/s per adapter")
+    network.set_defaults(run=fit_network)
+    return parser.parse_args()
+
+
+def main():
+    options = parse_arguments()
+    options.run(options)
+
+
+if __name__ == "__main__":
+    main()

@@ -5,8 +5,9 @@
     fit_collectives.py node nccl_aiconfigurator.csv.gz --platform a100_sxm --bandwidth 300e9
     fit_collectives.py node nccl_aiconfigurator.csv.gz --platform h100_sxm --bandwidth 450e9 \\
         --without all_reduce/8/4194304
-    fit_collectives.py node nccl_vidur.csv.gz --platform a100_dgx --bandwidth 300e9
-    fit_collectives.py network --inner-step 3.42 --bandwidth 25e9
+    fit_collectives.py node nccl_vidur.csv.gz --platform a100_dgx --bandwidth 300e9 \\
+        --fix LL=8.39/0.841/0.0242/0
+    fit_collectives.py network --inner-step 3.42 --bandwidth 25e9 --efficiency 0.94
 
 node: rings inside one node behind a switch. A collective of S bytes on p ranks takes the fastest of
 the protocols LL, LL128 and Simple (NCCL's names), each
@@ -15,14 +16,17 @@ the protocols LL, LL128 and Simple (NCCL's names), each
 
 with n = 2(p-1) steps for all_reduce, p-1 for all_gather and reduce_scatter. LL has no local copy.
 --without COLLECTIVE/RANKS/BYTES leaves out what is larger than BYTES, where another algorithm runs
-(NVLink SHARP of H100 nodes).
+(NVLink SHARP of H100 nodes). --fix keeps a protocol as it is, for measurements whose small sizes are
+hidden by the host (nccl_vidur has a floor of 40 us).
 
 network: rings of 8 GPUs in each of k nodes with one adapter per GPU, to the published table of
 achieved shares of the adapters' bandwidth (aliyun/SimAI, NCCL on ConnectX-6 class nodes). Of the
-2(8k-1) steps, 2 x 7k - 2 lie inside a node (--inner-step, in us) and 2k between nodes.
+2(8k-1) steps, 2 x 7k - 2 lie inside a node (--inner-step, in us) and 2k between nodes. --efficiency is
+the published rate of the adapter over its nominal one; only latencies are fitted.
 
-Errors are relative; the loss is a soft-L1 norm of log ratios. Half of the measurements, chosen by
-SHA-256 of their key, is held out.
+Errors are relative; the loss is a soft-L1 norm of log ratios. The measurements are few, so all of them
+are fitted; the held-out errors are those of five further fits, each without the fifth that it predicts
+(folds by SHA-256 of the key).
 """
 import argparse
 import collections
@@ -35,15 +39,15 @@ from scipy.optimize import least_squares
 
 MICRO = 1e-6
 LARGE = 4 << 20  # bytes from which bandwidth shows; these count twice in the fit
-STARTS = 12
+STARTS = 8
+FOLDS = 5
 
 # name, start values: launch us, step us, share of bandwidth, local copies (None: not fitted)
 PROTOCOLS = (
-    ("ll", (7.0, 1.0, 0.05, None)),
-    ("ll128", (9.0, 1.2, 0.45, 0.5)),
-    ("simple", (25.0, 4.0, 0.75, 0.4)),
+    ("LL", (7.0, 1.0, 0.05, None)),
+    ("LL128", (9.0, 1.2, 0.45, 0.5)),
+    ("Simple", (25.0, 4.0, 0.75, 0.4)),
 )
-
 
 # Achieved share of n x 25 GB/s by message size and nodes (aliyun/SimAI, busbw ratio of rings).
 NETWORK_SIZES = (16 << 20, 256 << 20, 1 << 30, 16 << 30)
@@ -57,9 +61,9 @@ NETWORK_SHARES = (
 GPUS_PER_NODE = 8
 
 
-def held_out(key):
+def fold_of(key):
     text = "fit_collectives," + ",".join(map(str, key))
-    return hashlib.sha256(text.encode()).digest()[0] % 2 == 0
+    return hashlib.sha256(text.encode()).digest()[0] % FOLDS
 
 
 def steps(collective, ranks):
@@ -106,11 +110,18 @@ def read_measurements(options):
     }
 
 
-def unpack(vector):
-    """Log values -> {protocol: (launch us, step us, efficiency, local copy)}."""
+def free_starts(fixed):
+    """Start values of everything that is fitted, protocol by protocol."""
+    return [value for name, starts in PROTOCOLS if name not in fixed
+            for value in starts if value is not None]
+
+
+def unpack(vector, fixed):
+    """Log values of free_starts -> {protocol: (launch us, step us, efficiency, local copy)}."""
     values = iter(np.exp(vector))
     return {
-        name: tuple(0.0 if start is None else next(values) for start in starts)
+        name: fixed.get(name)
+        or tuple(0.0 if start is None else next(values) for start in starts)
         for name, starts in PROTOCOLS
     }
 
@@ -142,39 +153,48 @@ def print_errors(label, errors):
               f"{np.median(errors):5.1f} %  largest {errors.max():5.1f} %")
 
 
-def report(measured, predict):
-    for label, wanted in (("fit", False), ("held out", True)):
-        print_errors(label, np.array([predict(key) / seconds - 1 for key, seconds in measured.items()
-                                      if held_out(key) == wanted]))
+def fit_and_report(measured, start, predict, weight):
+    """Coefficients fitted to all of {key: seconds}; prints errors. predict(log values, key)."""
+
+    def fit_to(keys):
+        def residuals(vector):
+            return np.array([weight(key) * np.log(predict(vector, key) / measured[key]) for key in keys])
+
+        return fit(residuals, start)
+
+    found = fit_to(measured)
+    print_errors("fit", np.array([predict(found, key) / measured[key] - 1 for key in measured]))
+    unseen = []
+    for fold in range(FOLDS):
+        other = fit_to([key for key in measured if fold_of(key) != fold])
+        unseen += [predict(other, key) / measured[key] - 1 for key in measured if fold_of(key) == fold]
+    print_errors("held out", np.array(unseen))
+    return found
 
 
 def fit_node(options):
     measured = read_measurements(options)
-    seen = {key: seconds for key, seconds in measured.items() if not held_out(key)}
-
-    def residuals(vector):
-        protocols = unpack(vector)
-        return np.array([
-            (2 if key[2] > LARGE else 1)
-            * np.log(node_time(protocols, key, options.bandwidth) / seconds)
-            for key, seconds in seen.items()
-        ])
-
-    start = [value for _, starts in PROTOCOLS for value in starts if value is not None]
-    protocols = unpack(fit(residuals, start))
-    report(measured, lambda key: node_time(protocols, key, options.bandwidth))
+    fixed = {}
+    for text in options.fix:
+        name, values = text.split("=")
+        fixed[name] = tuple(map(float, values.split("/")))
+    found = fit_and_report(
+        measured, free_starts(fixed),
+        predict=lambda vector, key: node_time(unpack(vector, fixed), key, options.bandwidth),
+        weight=lambda key: 2 if key[2] > LARGE else 1)
     print("protocols:")
-    for name, (launch, step, efficiency, copy) in protocols.items():
+    for name, (launch, step, efficiency, copy) in unpack(found, fixed).items():
         print(f"  - {{name: {name}, launch: {launch:.3g} us, step_latency: {step:.3g} us, "
               f"efficiency: {efficiency:.3g}, local_copy: {copy:.3g}}}")
 
 
-def network_time(launch, step, efficiency, key, options):
+def network_time(vector, key, options):
+    launch, step = np.exp(vector)
     nodes, size = key
     ranks = GPUS_PER_NODE * nodes
     inner = 2 * ((GPUS_PER_NODE - 1) * nodes - 1)
     latency = launch + inner * options.inner_step + 2 * nodes * step
-    adapters = GPUS_PER_NODE * options.bandwidth * efficiency
+    adapters = GPUS_PER_NODE * options.bandwidth * options.efficiency
     return latency * MICRO + 2 * (ranks - 1) / ranks * size / adapters
 
 
@@ -185,17 +205,13 @@ def fit_network(options):
             ranks = GPUS_PER_NODE * nodes
             adapters = GPUS_PER_NODE * options.bandwidth * share
             measured[nodes, size] = 2 * (ranks - 1) / ranks * size / adapters
-    seen = {key: seconds for key, seconds in measured.items() if not held_out(key)}
-
-    def residuals(vector):
-        return np.array([np.log(network_time(*np.exp(vector), key, options) / seconds)
-                         for key, seconds in seen.items()])
-
-    launch, step, efficiency = np.exp(fit(residuals, [30.0, 20.0, 0.94]))
-    report(measured, lambda key: network_time(launch, step, efficiency, key, options))
+    found = fit_and_report(measured, [30.0, 20.0],
+                           predict=lambda vector, key: network_time(vector, key, options),
+                           weight=lambda key: 1)
+    launch, step = np.exp(found)
     print("protocols:")
-    print(f"  - {{name: simple, launch: {launch:.3g} us, step_latency: {step:.3g} us, "
-          f"efficiency: {min(efficiency, 1):.3g}}}")
+    print(f"  - {{name: Simple, launch: {launch:.3g} us, step_latency: {step:.3g} us, "
+          f"efficiency: {options.efficiency:.3g}}}")
 
 
 def parse_arguments():
@@ -209,11 +225,14 @@ def parse_arguments():
     node.add_argument("--version", default="", help="nccl_version to keep; default all")
     node.add_argument("--bandwidth", type=float, required=True, help="bytes/s per GPU and direction")
     node.add_argument("--without", action="append", default=[], metavar="COLLECTIVE/RANKS/BYTES")
+    node.add_argument("--fix", action="append", default=[],
+                      metavar="NAME=LAUNCH/STEP/EFFICIENCY/COPY", help="do not fit this protocol")
     node.set_defaults(run=fit_node)
     network = commands.add_parser("network", help="several nodes")
     network.add_argument("--inner-step", type=float, required=True,
-                         help="step_latency of protocol simple inside the node, us")
+                         help="step_latency of protocol Simple inside the node, us")
     network.add_argument("--bandwidth", type=float, required=True, help="bytes/s per adapter")
+    network.add_argument("--efficiency", type=float, required=True, help="share of it that is reached")
     network.set_defaults(run=fit_network)
     return parser.parse_args()
 

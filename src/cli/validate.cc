@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "study/validate.h"
+
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/reader.h"
+#include "cli/commands.h"
+#include "cli/plan_flags.h"
+#include "report/validation.h"
+
+namespace orrery {
+namespace {
+
+constexpr const char* kPage = "docs/validation.md";
+constexpr const char* kExamples =
+    "Without --table every shipped table is run, and docs/validation.md of the current folder is\n"
+    "written if there is a docs/ (elsewhere with --output).\n"
+    "Examples:\n"
+    "  orrery validate\n"
+    "  orrery validate --table megatron-sc21 --json\n"
+    "  orrery validate --table vtrain-a100-multi my_runs.csv --host-dispatch \"30 us\"\n";
+
+class Validate : public Command {
+ public:
+  void declare(Options& options) override {
+    options.optional_positional("FILE.csv", csv_, "rows of your own, with the table's columns");
+    options.value("--table", table_, "NAME|FILE",
+                  "one table: a name of `orrery list tables`, or a profile");
+    options.value("--machine", machine_, "NAME|FILE", "instead of the profile's machine");
+    options.value("--output", output_, "FILE", "also write the result as a Markdown page");
+    options.value("--threads", threads_, "INT", "rows at once; default: one per processor");
+    options.flag("--json", json_, "print one JSON object");
+    plan_.declare(options, false);
+    options.footer(kExamples);
+  }
+
+  Result<std::string> run() override {
+    Error mistakes;
+    if (csv_ && !table_) {
+      mistakes.add({"--table", {}, {}, "missing; expected the table whose columns FILE.csv has"});
+    }
+    ValidationOptions options{.overrides = plan_.settings(), .machine = machine_};
+    options.threads = parse_threads(mistakes);
+    std::vector<ValidationResult> results;
+    for (const std::string& name : table_ ? std::vector{*table_} : list_configs("validation")) {
+      if (mistakes.empty()) {
+        results.push_back(collect(validate_table(name, options), mistakes));
+      }
+    }
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    if (auto written = write_page(results); !written) {
+      return fail(std::move(written.error()));
+    }
+    return json_ ? validation_json(results) : validation_table(results, table_.has_value());
+  }
+
+ private:
+  int parse_threads(Error& mistakes) const {
+    constexpr int kMostThreads = 1024;
+    if (!threads_) {
+      return 0;
+    }
+    const auto number = parse_value<int>(*threads_);
+    if (number && *number >= 1 && *number <= kMostThreads) {
+      return *number;
+    }
+    mistakes.add({"--threads", {}, *threads_, number ? "1 to 1024" : number.error()});
+    return 0;
+  }
+
+  Result<ValidationResult> validate_table(const std::string& name,
+                                          const ValidationOptions& options) const {
+    Result<ValidationProfile> profile = load_profile(name);
+    if (!profile) {
+      return fail(std::move(profile.error()));
+    }
+    Result<CsvTable> table = load_csv(csv_.value_or(profile->csv));
+    if (!table) {
+      return fail(std::move(table.error()));
+    }
+    return validate(*profile, *table, options);
+  }
+
+  /// The page of the shipped tables is only written from shipped profiles, all of them, unchanged.
+  Result<void> write_page(const std::vector<ValidationResult>& results) const {
+    std::error_code ignored;
+    if (output_) {
+      return write_file(*output_, validation_page(results));
+    }
+    const bool shipped = !table_ && !machine_ && plan_.settings().empty();
+    if (shipped && std::filesystem::is_directory("docs", ignored)) {
+      return write_file(kPage, validation_page(results));
+    }
+    return {};
+  }
+
+  std::optional<std::string> csv_;
+  std::optional<std::string> table_;
+  std::optional<std::string> machine_;
+  std::optional<std::string> output_;
+  std::optional<std::string> threads_;
+  PlanFlags plan_;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_validate() {
+  return std::make_unique<Validate>();
+}
+
+}  // namespace orrery

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/validation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "report/json_writer.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::size_t kShownWorst = 5;  // rows named under a table that is not listed in full
+
+std::string percent(double share) {
+  return fmt::format("{:.1f} %", 100 * share);
+}
+std::string signed_percent(double share) {
+  return fmt::format("{:+.1f} %", 100 * share);
+}
+
+std::string goal_text(const ValidationResult& result) {
+  if (!result.has_goal()) {
+    return "none";
+  }
+  return fmt::format("{:g} %, {}", 100 * *result.profile.goal,
+                     result.goal_met() ? "met" : "missed");
+}
+
+/// What a row's remark column says.
+std::string remark_of(const ValidationRow& row) {
+  std::string remark = row.problem;
+  const auto add = [&](bool applies, const char* text) {
+    if (applies) {
+      remark += (remark.empty() ? "" : "; ") + std::string(text);
+    }
+  };
+  add(row.oom, "does not fit in memory");
+  add(!row.scored, "not scored: fitted");
+  std::replace(remark.begin(), remark.end(), '\n', ' ');
+  return remark;
+}
+
+std::size_t widest_key(const std::vector<ValidationRow>& rows) {
+  std::size_t width = 0;
+  for (const ValidationRow& row : rows) {
+    width = std::max(width, row.key.size());
+  }
+  return width;
+}
+
+template <class... Values>
+void line(std::string& text, fmt::format_string<Values...> format, Values&&... values) {
+  fmt::format_to(std::back_inserter(text), format, std::forward<Values>(values)...);
+  text += '\n';
+}
+
+void rows_as_text(std::string& text, const ValidationResult& result) {
+  const std::size_t width = widest_key(result.rows);
+  line(text, "  {:<{}} {:>10} {:>10} {:>9}  {}", "row", width, "predicted", "published", "error",
+       "origin");
+  for (const ValidationRow& row : result.rows) {
+    const std::string remark = remark_of(row);
+    line(text, "  {:<{}} {:>10.5g} {:>10.5g} {:>9}  {}{}{}", row.key, width, row.predicted,
+         row.published, signed_percent(row.error), row.origin, remark.empty() ? "" : "; ", remark);
+  }
+}
+
+/// The scored rows with the largest errors, largest first.
+std::vector<const ValidationRow*> worst_rows(const ValidationResult& result) {
+  std::vector<const ValidationRow*> rows;
+  for (const ValidationRow& row : result.rows) {
+    if (row.scored) {
+      rows.push_back(&row);
+    }
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const ValidationRow* a, const ValidationRow* b) {
+    return std::abs(a->error) > std::abs(b->error);
+  });
+  rows.resize(std::min(rows.size(), kShownWorst));
+  return rows;
+}
+
+void write_row(JsonWriter& json, const ValidationRow& row) {
+  json.begin_object();
+  json.key("key").value(row.key);
+  json.key("predicted").value(row.predicted);
+  json.key("published").value(row.published);
+  json.key("error").value(row.error);
+  json.key("oom").value(row.oom);
+  json.key("scored").value(row.scored);
+  json.key("origin").value(row.origin);
+  json.key("problem").value(row.problem);
+  json.end_object();
+}
+
+void write_fields(JsonWriter& json, const ValidationResult& result) {
+  json.key("table").value(result.profile.table);
+  json.key("title").value(result.profile.title);
+  json.key("machine").value(result.machine);
+  json.key("csv").value(result.csv);
+  json.key("rows").begin_array();
+  for (const ValidationRow& row : result.rows) {
+    write_row(json, row);
+  }
+  json.end_array();
+  json.key("scored_rows").value(result.score.rows);
+  json.key("mape").value(result.score.mape);
+  json.key("bias").value(result.score.bias);
+  json.key("median").value(result.score.median);
+  json.key("worst").value(result.score.worst);
+  if (result.has_goal()) {
+    json.key("goal").value(*result.profile.goal);
+    json.key("goal_met").value(result.goal_met());
+  }
+}
+
+constexpr const char* kPageHead = R"(# Validation
+
+Written by `orrery validate`; do not edit. Each table of published results has a profile in
+`configs/validation/`: the machine and one set of software settings for all its rows. Kernel and
+collective coefficients are fitted to measurements of single kernels and collectives only
+(`tools/fit_gemm.py`, `tools/fit_collectives.py`); the one figure fitted to whole training steps is
+`host_dispatch`, to rows that then leave the score. No constant belongs to a model or a row.
+
+MAPE is the mean absolute error of the scored rows, bias the mean signed error. A row that cannot be
+run counts as 100 %.
+
+)";
+
+std::string in_cell(std::string text) {
+  for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) {
+    text.insert(at, 1, '\\');
+  }
+  return text;
+}
+
+void scores_as_page(std::string& page, const std::vector<ValidationResult>& results) {
+  line(page, "| table | rows | MAPE | bias | median | worst | goal |");
+  line(page, "|---|---:|---:|---:|---:|---:|---|");
+  for (const ValidationResult& result : results) {
+    line(page, "| [{0}](#{0}) | {1} | {2} | {3} | {4} | {5} | {6} |", result.profile.table,
+         result.score.rows, percent(result.score.mape), signed_percent(result.score.bias),
+         percent(result.score.median), percent(result.score.worst), goal_text(result));
+  }
+}
+
+const std::string* reason_of(const ValidationProfile& profile, const std::string& field) {
+  const auto found = std::find_if(profile.why.begin(), profile.why.end(),
+                                  [&](const Reason& reason) { return reason.field == field; });
+  return found == profile.why.end() ? nullptr : &found->text;
+}
+
+void profile_as_page(std::string& page, const ValidationResult& result) {
+  const auto entry = [&](const std::string& field, const std::string& value) {
+    const std::string* reason = reason_of(result.profile, field);
+    line(page, "| {} | {} | {} |", field, in_cell(value), reason ? in_cell(*reason) : "");
+  };
+  line(page, "| setting | value | source or reason |\n|---|---|---|");
+  entry("machine", result.machine);
+  for (const Setting& setting : result.profile.plan) {
+    entry(setting.field, setting.value);
+  }
+  for (const MeasuredColumn& measured : result.profile.measured) {
+    line(page, "| `{}`{} | {} | {} |", measured.column,
+         measured.label.empty() ? "" : " (" + measured.label + ")", name_of(measured.measure),
+         in_cell(std::string(kNames<Measure>[static_cast<std::size_t>(measured.measure)].meaning)));
+  }
+}
+
+void table_as_page(std::string& page, const ValidationResult& result) {
+  line(page, "\n## {}\n\n{}. {}.\n", result.profile.table, result.profile.title,
+       result.profile.source);
+  profile_as_page(page, result);
+  line(page, "\nMAPE {} over {} rows, bias {}, median {}, worst {}; goal {}.\n",
+       percent(result.score.mape), result.score.rows, signed_percent(result.score.bias),
+       percent(result.score.median), percent(result.score.worst), goal_text(result));
+  if (!result.profile.notes.empty()) {
+    line(page, "{}\n", result.profile.notes);
+  }
+  line(page, "| row | predicted | published | error | origin | remark |");
+  line(page, "|---|---:|---:|---:|---|---|");
+  for (const ValidationRow& row : result.rows) {
+    line(page, "| {} | {:.5g} | {:.5g} | {} | {} | {} |", in_cell(row.key), row.predicted,
+         row.published, signed_percent(row.error), in_cell(row.origin), in_cell(remark_of(row)));
+  }
+}
+
+}  // namespace
+
+std::string validation_table(const std::vector<ValidationResult>& results, bool all_rows) {
+  std::string text;
+  std::size_t width = 5;
+  for (const ValidationResult& result : results) {
+    width = std::max(width, result.profile.table.size());
+    if (all_rows) {
+      line(text, "{}: {} ({})", result.profile.table, result.profile.title, result.csv);
+      rows_as_text(text, result);
+      text += '\n';
+    }
+  }
+  line(text, "{:<{}} {:>5} {:>8} {:>8} {:>8} {:>8}  {}", "table", width, "rows", "MAPE", "bias",
+       "median", "worst", "goal");
+  for (const ValidationResult& result : results) {
+    line(text, "{:<{}} {:>5} {:>8} {:>8} {:>8} {:>8}  {}", result.profile.table, width,
+         result.score.rows, percent(result.score.mape), signed_percent(result.score.bias),
+         percent(result.score.median), percent(result.score.worst), goal_text(result));
+  }
+  for (const ValidationResult& result : results) {
+    if (all_rows) {
+      continue;
+    }
+    line(text, "\nworst of {}:", result.profile.table);
+    for (const ValidationRow* row : worst_rows(result)) {
+      line(text, "  {:>9}  {}  {}", signed_percent(row->error), row->key, remark_of(*row));
+    }
+  }
+  return text;
+}
+
+std::string validation_json(const std::vector<ValidationResult>& results) {
+  return json_text([&](JsonWriter& json) {
+    json.begin_object();
+    if (results.size() == 1) {
+      write_fields(json, results.front());
+    }
+    json.key("tables").begin_array();
+    for (const ValidationResult& result : results) {
+      json.begin_object();
+      write_fields(json, result);
+      json.end_object();
+    }
+    json.end_array().end_object();
+  });
+}
+
+std::string validation_page(const std::vector<ValidationResult>& results) {
+  std::string page = kPageHead;
+  scores_as_page(page, results);
+  for (const ValidationResult& result : results) {
+    table_as_page(page, result);
+  }
+  return page;
+}
+
+}  // namespace orrery

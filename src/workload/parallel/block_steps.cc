@@ -6,6 +6,10 @@
 namespace orrery {
 namespace {
 
+/// Share of a fused accumulation's traffic that other tiles' compute does not hide (assumed: GEMM
+/// tables have no shapes that accumulate in fp32).
+constexpr double kExposedEpilogue = 0.5;
+
 Operator gemm_operator(std::string name, const GemmShape& shape, DataType type) {
   return {.name = std::move(name),
           .kind = OperatorKind::gemm,
@@ -15,24 +19,30 @@ Operator gemm_operator(std::string name, const GemmShape& shape, DataType type) 
           .bytes = gemm_bytes(shape, type)};
 }
 
-Operator forward_operator(const ModelOperator& op, DataType type) {
+/// Extents that decide the kernel's speed: the length of a norm's rows does only when they are read
+/// twice.
+GemmShape shape_of(const ModelOperator& op, const Plan& plan) {
+  return op.kind == OperatorKind::norm && plan.persistent_norm ? GemmShape{} : op.gemm;
+}
+
+Operator forward_operator(const ModelOperator& op, const Plan& plan) {
   if (op.kind == OperatorKind::gemm) {
-    return gemm_operator(op.name, op.gemm, type);
+    return gemm_operator(op.name, op.gemm, plan.compute_type);
   }
   return {.name = op.name,
           .kind = op.kind,
-          .type = type,
-          .gemm = op.gemm,
+          .type = plan.compute_type,
+          .gemm = shape_of(op, plan),
           .flops = op.forward_flops,
           .bytes = op.forward_bytes,
           .kernels = op.forward_kernels};
 }
 
-Operator backward_operator(const ModelOperator& op, DataType type) {
+Operator backward_operator(const ModelOperator& op, const Plan& plan) {
   return {.name = op.name + "_backward",
           .kind = op.kind,
-          .type = type,
-          .gemm = op.gemm,
+          .type = plan.compute_type,
+          .gemm = shape_of(op, plan),
           .flops = op.backward_flops,
           .bytes = op.backward_bytes,
           .kernels = op.backward_kernels,
@@ -45,8 +55,7 @@ class BlockBuilder {
 
   void forward(const ModelOperator& op, int source) {
     if (op.kind == OperatorKind::gemm || op.forward_kernels > 0) {
-      push(steps_.forward, forward_operator(op, plan_.compute_type), Phase::forward, Part::forward,
-           source);
+      push(steps_.forward, forward_operator(op, plan_), Phase::forward, Part::forward, source);
     }
   }
 
@@ -55,7 +64,7 @@ class BlockBuilder {
       gemm_backward(op, source);
     }
     if (op.backward_kernels > 0) {
-      backward_step(backward_operator(op, plan_.compute_type), Part::input_gradient, source);
+      backward_step(backward_operator(op, plan_), Part::input_gradient, source);
     }
     accumulate(op, source);
   }
@@ -87,16 +96,23 @@ class BlockBuilder {
   void accumulate(const ModelOperator& op, int source) {
     const std::int64_t fused = plan_.fused_grad_accumulation ? weight_elements(op) : 0;
     // A tied head has no parameters of its own but does have a weight gradient.
-    const std::int64_t elements = std::max(op.parameters, weight_elements(op)) - fused;
-    if (elements <= 0) {
+    const std::int64_t apart = std::max(op.parameters, weight_elements(op)) - fused;
+    const Bytes buffer = size_of(plan_.grad_type);
+    accumulate_step(op.name + "_epilogue", buffer * fused * (2 * kExposedEpilogue), 0, source);
+    accumulate_step(op.name + "_accumulate", (size_of(plan_.compute_type) + 2 * buffer) * apart, 1,
+                    source);
+  }
+
+  void accumulate_step(std::string name, Bytes bytes, int kernels, int source) {
+    if (bytes <= Bytes(0)) {
       return;
     }
-    const Bytes buffer = size_of(plan_.grad_type) * elements;
-    backward_step({.name = op.name + "_accumulate",
+    backward_step({.name = std::move(name),
                    .kind = OperatorKind::elementwise,
                    .type = plan_.grad_type,
                    .gemm = {},
-                   .bytes = size_of(plan_.compute_type) * elements + 2 * buffer},
+                   .bytes = bytes,
+                   .kernels = kernels},
                   Part::accumulate, source);
     steps_.backward.back().reads = Value::none;
     steps_.backward.back().writes = Value::none;

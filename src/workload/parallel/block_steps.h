@@ -4,7 +4,8 @@
 ///   GEMM with a weight, C[m,n] = A[m,k] W[k,n]:
 ///     input gradient  dA[m,k] = dC[m,n] W^T        weight gradient  dW[k,n] = A^T dC
 ///     then the gradient is added to the accumulation buffer: reads the gradient in the compute
-///     type, reads and writes the buffer, unless the GEMM does so itself (fused_grad_accumulation)
+///     type, reads and writes the buffer, unless the GEMM does so itself (fused_grad_accumulation;
+///     then half of the buffer's traffic stays visible at the end of its tiles)
 ///   GEMM of two activations: the gradients of both, [m,n]x[n,k] and [k,m]x[m,n]
 ///   anything else: one step with the operator's backward FLOPs and bytes
 ///

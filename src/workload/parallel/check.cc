@@ -53,6 +53,7 @@ class Checker {
     in_range("chunks", plan_.chunks, 1, kMostDegree);
     in_range("microbatch", plan_.microbatch, 1, kMostDegree);
     in_range("global_batch", plan_.global_batch, 1, kMostSequences);
+    in_range("batch_kernels", plan_.batch_kernels, 0, kMostDegree);
     in_range("sequence", plan_.sequence, 0, kMostSequences);
     in_range("zero", plan_.zero, 0, 3);
     in_range("vocab_multiple", plan_.vocab_multiple, 1, kMostDegree);

@@ -60,6 +60,11 @@ class GradientReduction {
     }
     const std::int64_t wanted = plan.bucket == Bytes(0) ? 1 : (total / plan.bucket.value()).value();
     const std::int64_t buckets = std::clamp<std::int64_t>(wanted, 1, kMostBuckets);
+    if (phase == Phase::optimizer) {  // the sum's 1/dp, in a kernel before the reduction
+      Operator average{.name = "average_gradients", .type = plan.grad_reduce_type, .gemm = {}};
+      average.bytes = 2 * total;
+      steps.push_back(compute_step(std::move(average), phase));
+    }
     for (std::int64_t i = 0; i < buckets; ++i) {
       Step step = reduction_step(plan, total / buckets, phase);
       step.reads = step.writes = value;

@@ -4,14 +4,17 @@
 /// Tied embedding: first and last stage sum the gradients of their copies, whole also when ZeRO
 /// shards them, as Megatron-LM does. Optimizer, over E local parameters (1/dp of them with ZeRO >=
 /// 1), each as one multi-tensor kernel:
+///   to fp32         mixed precision with smaller gradients: reads E gradients, writes fp32 copies
+///   unscale         fp16: reads and writes the fp32 gradients (loss scale, infinities)
 ///   gradient norm   reads E gradients; one fp32 value is summed over tp, pp and (sharded) dp
 ///   clip            reads and writes E gradients
-///   Adam            reads the gradient; reads and writes master parameter (mixed precision only)
-///   and
-///                   two moments, fp32 each; writes the parameter in the compute type
+///   Adam            reads the gradient; reads and writes parameter and two moments, all fp32
+///   cast            mixed precision: reads fp32 parameters, writes them in the compute type
 ///   gather          ZeRO 1 and 2: all-gather of the updated parameters, unless overlapped
 ///   clear           writes the gradient buffer
 /// Memory binds all of them, so none counts FLOPs (see zoo/model.h).
+/// Source: Micikevicius et al. 2018 (mixed precision); the steps are those of Megatron-LM's
+/// Float16OptimizerWithFloat16Params.
 #include "workload/parallel/passes.h"
 #include "workload/parallel/shard.h"
 
@@ -69,18 +72,26 @@ void passes::embedding(Draft& draft, const Context& context) {
 void passes::optimizer(Draft& draft, const Context& context) {
   const Plan& plan = context.plan;
   const Bytes grad = size_of(plan.grad_type);
-  const Bytes state = size_of(DataType::fp32);
+  const Bytes single = size_of(DataType::fp32);
   const bool mixed = mixed_precision(plan);
-  const Bytes adam =
-      grad + 2 * (mixed ? 3 : 2) * state + (mixed ? size_of(plan.compute_type) : 2 * state);
   for (RoleDraft& role : draft.roles) {
     const std::int64_t whole = role_parameters(draft, context, role);
     const std::int64_t local = plan.zero >= 1 ? (whole + plan.dp - 1) / plan.dp : whole;
     std::vector<Step>& steps = role.finish;
-    steps.push_back(optimizer_step("gradient_norm", local, grad));
+    if (mixed && grad < single) {
+      steps.push_back(optimizer_step("gradients_to_fp32", local, grad + single));
+    }
+    if (plan.compute_type == DataType::fp16) {
+      steps.push_back(optimizer_step("unscale_gradients", local, 2 * single));
+    }
+    steps.push_back(optimizer_step("gradient_norm", local, single));
     append_norm_reductions(steps, plan);
-    steps.push_back(optimizer_step("clip_gradients", local, 2 * grad));
-    steps.push_back(optimizer_step("adam", local, adam));
+    steps.push_back(optimizer_step("clip_gradients", local, 2 * single));
+    steps.push_back(optimizer_step("adam", local, 7 * single));
+    if (mixed) {
+      steps.push_back(
+          optimizer_step("cast_parameters", local, single + size_of(plan.compute_type)));
+    }
     const bool sharded = plan.zero == 1 || plan.zero == 2;
     if (sharded && plan.dp > 1 && !plan.overlap_param_gather && whole > 0) {
       steps.push_back(collective_step(Axis::dp, CollectiveKind::all_gather,

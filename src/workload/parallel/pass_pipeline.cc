@@ -29,6 +29,7 @@ class Messages {
       : plan_(context.plan), bytes_(boundary_bytes(context.model, context.plan)) {}
 
   void receive(std::vector<Step>& steps, Channel channel) const {
+    host_work(steps, "post_receive", phase(channel));
     steps.push_back(message_step(Node::Kind::receive, channel, bytes_, phase(channel)));
     if (plan_.p2p_host_sync) {
       Step wait = wait_step("wait_receive", Value::flow, phase(channel));
@@ -39,6 +40,7 @@ class Messages {
   }
 
   void send(std::vector<Step>& steps, Channel channel) const {
+    host_work(steps, "post_send", phase(channel));
     steps.push_back(message_step(Node::Kind::send, channel, bytes_, phase(channel)));
     if (!plan_.overlap_p2p) {
       Step wait = wait_step("wait_send", Value::message, phase(channel));
@@ -48,6 +50,18 @@ class Messages {
   }
 
  private:
+  /// With p2p_host_sync the device is idle while the host prepares a message: it allocates or cuts
+  /// the buffer, calls the communication library, waits for the request.
+  void host_work(std::vector<Step>& steps, std::string name, Phase phase) const {
+    constexpr int kOperators = 3;
+    if (!plan_.p2p_host_sync) {
+      return;
+    }
+    steps.push_back(
+        compute_step({.name = std::move(name), .gemm = {}, .kernels = kOperators}, phase));
+    steps.back().reads = steps.back().writes = Value::none;
+  }
+
   static Phase phase(Channel channel) {
     return channel == Channel::forward ? Phase::forward : Phase::backward;
   }
@@ -55,6 +69,13 @@ class Messages {
   const Plan& plan_;
   Bytes bytes_;
 };
+
+/// The host issues nothing more until the device is idle.
+Step host_sync(Phase phase) {
+  Step wait = wait_step("host_sync", Value::flow, phase);
+  wait.node.host_sync = true;
+  return wait;
+}
 
 /// Chunk c of stage s is part c p + s of the model; messages join consecutive parts.
 ChunkDraft make_chunk(const Draft& draft, const Context& context, std::int64_t stage,
@@ -74,6 +95,10 @@ ChunkDraft make_chunk(const Draft& draft, const Context& context, std::int64_t s
   if (last) {
     result.blocks.push_back({.kind = BlockKind::head});
   }
+  if (context.plan.host_sync) {
+    result.forward_end.push_back(host_sync(Phase::forward));
+    result.backward_end.push_back(host_sync(Phase::backward));
+  }
   const Messages messages(context);
   if (!first) {
     messages.receive(result.forward_begin, Channel::forward);
@@ -82,6 +107,12 @@ ChunkDraft make_chunk(const Draft& draft, const Context& context, std::int64_t s
   if (!last) {
     messages.send(result.forward_end, Channel::forward);
     messages.receive(result.backward_begin, Channel::backward);
+  }
+  if (context.plan.batch_kernels > 0) {
+    Operator batch{.name = "prepare_batch", .gemm = {}};
+    batch.kernels = static_cast<int>(context.plan.batch_kernels);
+    result.forward_begin.push_back(compute_step(std::move(batch), Phase::forward));
+    result.forward_begin.back().reads = result.forward_begin.back().writes = Value::none;
   }
   return result;
 }

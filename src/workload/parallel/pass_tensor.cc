@@ -33,6 +33,7 @@ class BoundaryInserter {
   BoundaryInserter(const std::vector<ModelOperator>& operators, const Context& context)
       : operators_(operators),
         sequence_parallel_(context.plan.sequence_parallel),
+        overlap_(context.plan.overlap_tp),
         boundary_(boundary_bytes(context.model, context.plan)),
         loss_(size_of(DataType::fp32) * context.plan.microbatch *
               sequence_of(context.model, context.plan)) {}
@@ -69,6 +70,7 @@ class BoundaryInserter {
         if (enters) {  // the saved input, which only the weight gradient needs
           result_.back().reads = Value::none;
           result_.back().writes = Value::input;
+          hold(Value::input);
         }
       }
       if (part == Part::weight_gradient && enters && sequence_parallel_) {
@@ -77,12 +79,20 @@ class BoundaryInserter {
       result_.push_back(std::move(step));
       if (part == Part::input_gradient && enters) {
         push(reduction(), boundary_, Phase::backward, source);
+        hold(Value::flow);
       }
     }
     return std::move(result_);
   }
 
  private:
+  /// Without overlap the compute stream waits for the collective just issued.
+  void hold(Value value) {
+    if (!overlap_) {
+      result_.push_back(wait_step("tp_done", value, Phase::backward));
+      result_.back().source = result_[result_.size() - 2].source;
+    }
+  }
   const ModelOperator& operator_of(const Step& step) const {
     return operators_[static_cast<std::size_t>(step.source)];
   }
@@ -96,6 +106,7 @@ class BoundaryInserter {
 
   const std::vector<ModelOperator>& operators_;
   bool sequence_parallel_;
+  bool overlap_;
   Bytes boundary_;
   Bytes loss_;
   std::vector<Step> result_;

@@ -59,6 +59,7 @@ struct Plan {
   std::string
       stage_layers{};  ///< "12,13,13,10": layers per stage (chunks in model order); "" = even
   PipelineSend pipeline_send = PipelineSend::whole;
+  bool overlap_tp = true;             ///< reductions of input gradients run beside weight gradients
   bool overlap_p2p = false;           ///< compute does not wait for its own sends
   bool overlap_grad_reduce = false;   ///< gradient buckets reduce during the last backward
   bool overlap_param_gather = false;  ///< ZeRO parameter gathers overlap with compute
@@ -69,10 +70,13 @@ struct Plan {
   bool fused_grad_accumulation = false;        ///< weight-gradient GEMM adds into the buffer itself
   AttentionKernel attention = AttentionKernel::unfused;
   bool fused_kernels = true;
+  bool persistent_norm = true;  ///< norms keep a row in registers, however long it is
   CollectiveAlgorithm tp_algorithm = CollectiveAlgorithm::automatic;
   CollectiveAlgorithm dp_algorithm = CollectiveAlgorithm::automatic;
   std::int64_t vocab_multiple = 128;  ///< the vocabulary is padded to a multiple of this x tp
   Time host_dispatch{0};              ///< host time to issue one kernel
+  std::int64_t batch_kernels = 0;     ///< that prepare tokens and masks before every forward pass
+  bool host_sync = false;  ///< the host waits for every forward and backward (timers of Megatron)
   bool p2p_host_sync = false;  ///< the host waits for pipeline messages (Megatron before 2023)
 
   template <class V>
@@ -91,6 +95,7 @@ struct Plan {
     visit("order", &Plan::order, "order of parallel axes over ranks, innermost first");
     visit("stage_layers", &Plan::stage_layers, "layers per stage, comma-separated; empty = even");
     visit("pipeline_send", &Plan::pipeline_send, "how stage boundaries are sent");
+    visit("overlap_tp", &Plan::overlap_tp, "tp reductions run beside weight-gradient GEMMs");
     visit("overlap_p2p", &Plan::overlap_p2p, "compute does not wait for its own sends");
     visit("overlap_grad_reduce", &Plan::overlap_grad_reduce, "reduce gradients during backward");
     visit("overlap_param_gather", &Plan::overlap_param_gather, "gather ZeRO parameters ahead");
@@ -102,10 +107,13 @@ struct Plan {
           "weight-gradient GEMMs add into the gradient buffer themselves");
     visit("attention", &Plan::attention, "attention kernel");
     visit("fused_kernels", &Plan::fused_kernels, "fused bias, activation, dropout and residual");
+    visit("persistent_norm", &Plan::persistent_norm, "norms keep whole rows in registers");
     visit("tp_algorithm", &Plan::tp_algorithm, "collective algorithm of tp");
     visit("dp_algorithm", &Plan::dp_algorithm, "collective algorithm of dp");
     visit("vocab_multiple", &Plan::vocab_multiple, "vocabulary padded to a multiple of this x tp");
     visit("host_dispatch", &Plan::host_dispatch, "host time to issue one kernel");
+    visit("batch_kernels", &Plan::batch_kernels, "small kernels that prepare each forward pass");
+    visit("host_sync", &Plan::host_sync, "host waits after every forward and backward pass");
     visit("p2p_host_sync", &Plan::p2p_host_sync, "host waits for pipeline messages");
   }
 

@@ -7,12 +7,16 @@ namespace {
 using zoo::Shapes;
 using zoo::Traffic;
 
-/// Q, K, V as views of the fused projection; they are what attention's backward needs. Backward
-/// concatenates dQ, dK, dV and sums the bias gradient over the tokens.
+/// Q, K, V as views of the fused projection; they are what attention's backward needs. The bias is
+/// added by a kernel of its own, as in Megatron-LM's and PyTorch's linear layers over a
+/// three-dimensional input (the biases of the other layers go into the kernels after them).
+/// Backward concatenates dQ, dK, dV and sums the bias gradient over the tokens.
 ModelOperator qkv_split(const Shapes& shapes) {
   const Bytes qkv = shapes.qkv_tensor;
   Traffic traffic{.backward = 2 * qkv, .backward_kernels = 1};
   if (shapes.model.attention_bias) {
+    traffic.forward = 2 * qkv;
+    traffic.forward_kernels = 1;
     traffic.backward += qkv;
     ++traffic.backward_kernels;
   }

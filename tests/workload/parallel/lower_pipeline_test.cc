@@ -125,5 +125,27 @@ TEST(LowerPipeline, TemplatesDoNotGrowWithMicrobatches) {
   EXPECT_EQ(statistics(many).instances, 4 * (2 * 4000 + 1));
 }
 
+TEST(LowerPipeline, TheHostWaitsForEveryPassWhenItIsSynchronised) {
+  Plan plan = pipelined(2, 4);
+  plan.host_sync = true;
+  plan.batch_kernels = 14;
+  const Workload workload = lowered(small_gpt(4), plan, {.skip = {"fuse"}});
+  for (const Program& program : workload.programs) {
+    for (const Template& t : program.templates) {
+      const auto syncs = std::count_if(t.nodes.begin(), t.nodes.end(),
+                                       [](const Node& node) { return node.host_sync; });
+      EXPECT_EQ(syncs, t.name == "end of step" ? 0 : 1) << t.name;
+      const auto batch = std::find_if(t.nodes.begin(), t.nodes.end(), [](const Node& node) {
+        return node.name == "prepare_batch";
+      });
+      ASSERT_EQ(batch != t.nodes.end(), t.name == "forward") << t.name;
+      if (batch != t.nodes.end()) {
+        EXPECT_EQ(batch->operators[0].kernels, 14);
+        EXPECT_EQ(batch->operators[0].bytes, Bytes(0));
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace orrery

@@ -104,10 +104,32 @@ TEST(LowerTensor, FusedAccumulationLeavesOnlyTheBias) {
 TEST(LowerTensor, NormsKnowTheirRowLengthAndBackwardKernelsTheirDirection) {
   Plan plan;
   plan.attention = AttentionKernel::flash;
+  plan.persistent_norm = false;
   const Workload workload = lowered(small_gpt(1), plan, {.skip = {"fuse"}});
   EXPECT_EQ(find_node(workload, "input_norm")->operators[0].gemm.k, 64);
   EXPECT_FALSE(find_node(workload, "flash_attention")->operators[0].backward);
   EXPECT_TRUE(find_node(workload, "flash_attention_backward")->operators[0].backward);
+}
+
+TEST(LowerTensor, PersistentNormsAreAsFastForLongRows) {
+  const Workload workload = lowered(small_gpt(1), {.persistent_norm = true}, {.skip = {"fuse"}});
+  EXPECT_EQ(find_node(workload, "input_norm")->operators[0].gemm.k, 0);
+}
+
+TEST(LowerTensor, WithoutOverlapComputeWaitsForEachReductionOfAnInputGradient) {
+  // A layer has two reductions in backward (qkv and fc1 enter), the head one.
+  const auto waits = [](bool overlap) {
+    const Workload workload =
+        lowered(small_gpt(3), {.tp = 2, .overlap_tp = overlap}, {.skip = {"fuse"}});
+    std::int64_t count = 0;
+    for (const Template& t : workload.programs[0].templates) {
+      count += std::count_if(t.nodes.begin(), t.nodes.end(),
+                             [](const Node& node) { return node.name == "tp_done"; });
+    }
+    return count;
+  };
+  EXPECT_EQ(waits(true), 0);
+  EXPECT_EQ(waits(false), 2 * 3 + 1);
 }
 
 // ---- Recompute.

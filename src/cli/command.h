@@ -25,6 +25,9 @@ class Options {
   /// Options declared from here on are listed under `title` in the help text.
   void group(std::string title) { group_ = std::move(title); }
   void positional(const std::string& name, std::string& into, const std::string& sentence);
+  /// One that may be missing.
+  void positional(const std::string& name, std::optional<std::string>& into,
+                  const std::string& sentence);
   void flag(const std::string& name, bool& into, const std::string& sentence);
   /// --name KIND; `kind` names the value in the help text.
   void value(const std::string& name, std::optional<std::string>& into, const std::string& kind,

@@ -146,6 +146,12 @@ void Options::positional(const std::string& name, std::string& into, const std::
   app_.add_option(name, into, sentence);
 }
 
+void Options::positional(const std::string& name, std::optional<std::string>& into,
+                         const std::string& sentence) {
+  app_.add_option_function<std::string>(
+      name, [&into](const std::string& text) { into = text; }, sentence);
+}
+
 void Options::flag(const std::string& name, bool& into, const std::string& sentence) {
   CLI::Option* option = app_.add_flag(name, into, sentence);
   if (!group_.empty()) {

@@ -11,11 +11,13 @@ namespace orrery {
 std::unique_ptr<Command> make_simulate();  // simulate.cc
 std::unique_ptr<Command> make_list();      // list.cc
 std::unique_ptr<Command> make_show();      // show.cc
+std::unique_ptr<Command> make_validate();  // validate.cc
 
 inline constexpr std::array kCommands{
     CommandEntry{"simulate", "Time of one training step, where it goes, and memory", make_simulate},
     CommandEntry{"list", "Names of what is shipped and can be switched", make_list},
     CommandEntry{"show", "One machine, model or plan in full", make_show},
+    CommandEntry{"validate", "Predictions beside published results, table by table", make_validate},
 };
 
 }  // namespace orrery

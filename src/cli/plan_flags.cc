@@ -56,6 +56,16 @@ void PlanFlags::declare(Options& options, bool with_file) {
   options.group("");
 }
 
+std::vector<Setting> PlanFlags::settings() const {
+  std::vector<Setting> settings;
+  Plan::fields([&](std::string_view field, auto, std::string_view) {
+    if (const std::optional<std::string>& text = given_.find(field)->second) {
+      settings.push_back({std::string(field), *text, flag_of(field)});
+    }
+  });
+  return settings;
+}
+
 Plan PlanFlags::plan(Error& mistakes, const std::optional<std::string>& name) const {
   Plan plan;
   if (name) {

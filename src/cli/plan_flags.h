@@ -4,9 +4,11 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "cli/command.h"
+#include "study/settings.h"
 #include "workload/parallel/plan.h"
 
 namespace orrery {
@@ -17,6 +19,9 @@ class PlanFlags {
  public:
   /// `with_file`: also declares --plan.
   void declare(Options& options, bool with_file);
+
+  /// The flags that were given, in the order of Plan::fields.
+  std::vector<Setting> settings() const;
 
   /// The file's plan (`name`, else --plan, else the default plan) with the flags over it.
   Plan plan(Error& mistakes, const std::optional<std::string>& name = std::nullopt) const;

@@ -24,7 +24,7 @@ constexpr const char* kExamples =
 class Validate : public Command {
  public:
   void declare(Options& options) override {
-    options.optional_positional("FILE.csv", csv_, "rows of your own, with the table's columns");
+    options.positional("FILE", csv_, "rows of your own, with the table's columns");
     options.value("--table", table_, "NAME|FILE",
                   "one table: a name of `orrery list tables`, or a profile");
     options.value("--machine", machine_, "NAME|FILE", "instead of the profile's machine");
@@ -35,10 +35,9 @@ class Validate : public Command {
     options.footer(kExamples);
   }
 
-  Result<std::string> run() override {
-    Error mistakes;
+  Result<std::string> run(Error mistakes) override {
     if (csv_ && !table_) {
-      mistakes.add({"--table", {}, {}, "missing; expected the table whose columns FILE.csv has"});
+      mistakes.add({"--table", {}, {}, "missing; expected the table whose columns FILE has"});
     }
     ValidationOptions options{.overrides = plan_.settings(), .machine = machine_};
     options.threads = parse_threads(mistakes);

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "machine/machine.h"
 #include "report/json_writer.h"
+#include "study/profile.h"
 #include "workload/parallel/lower.h"
 #include "workload/parallel/plan.h"
 #include "workload/zoo/model.h"
@@ -71,11 +72,9 @@ Result<Rows> passes() {
 }
 
 Result<Rows> tables() {
-  Rows rows;
-  for (std::string& name : list_configs("validation")) {
-    rows.push_back({std::move(name), {}});
-  }
-  return rows;
+  return shipped("validation", [](const std::string& name) {
+    return load_profile(name).map([](const ValidationProfile& profile) { return profile.title; });
+  });
 }
 
 struct Kind {

@@ -63,7 +63,7 @@ class GradientReduction {
     if (phase == Phase::optimizer) {  // the sum's 1/dp, in a kernel before the reduction
       Operator average{.name = "average_gradients", .type = plan.grad_reduce_type, .gemm = {}};
       average.bytes = 2 * total;
-      steps.push_back(compute_step(std::move(average), phase));
+      steps.push_back(compute_step(std::move(average), Phase::backward));
     }
     for (std::int64_t i = 0; i < buckets; ++i) {
       Step step = reduction_step(plan, total / buckets, phase);

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/validation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace orrery {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+ValidationRow row(const char* key, double predicted, double published) {
+  ValidationRow made;
+  made.key = key;
+  made.predicted = predicted;
+  made.published = published;
+  made.error = predicted / published - 1;
+  made.origin = "published-read";
+  return made;
+}
+
+/// Two scored rows, 10 % and -20 %, and one that a parameter was fitted to.
+ValidationResult made_result(const char* name) {
+  ValidationResult result;
+  result.profile.table = name;
+  result.profile.title = "Made";
+  result.profile.source = "Nobody | nowhere";
+  result.profile.plan = {{"tp", "2", ""}};
+  result.profile.why = {{"tp", "said so"}};
+  result.profile.measured = {{.column = "time_s", .label = "", .settings = {}}};
+  result.profile.goal = 0.16;
+  result.profile.notes = "A note.";
+  result.csv = "made.csv";
+  result.machine = "box";
+  result.rows = {row("a=1", 1.1, 1), row("a=2", 0.8, 1), row("a=3", 3, 1)};
+  result.rows[1].oom = true;
+  result.rows[2].scored = false;
+  result.score = score_of(result.rows);
+  return result;
+}
+
+TEST(ValidationJson, OneTableAlsoStandsAtTheTop) {
+  const auto json = nlohmann::json::parse(validation_json({made_result("t")}));
+  EXPECT_NEAR(json.at("mape").get<double>(), 0.15, 1e-12);
+  EXPECT_NEAR(json.at("worst").get<double>(), 0.2, 1e-12);
+  EXPECT_EQ(json.at("goal_met"), true);
+  EXPECT_EQ(json.at("rows").size(), 3U);
+  EXPECT_EQ(json.at("rows")[1].at("oom"), true);
+  EXPECT_EQ(json.at("rows")[2].at("scored"), false);
+  EXPECT_EQ(json.at("tables")[0].at("rows"), json.at("rows"));
+}
+
+TEST(ValidationJson, SeveralTablesStandInAList) {
+  const auto json = nlohmann::json::parse(validation_json({made_result("t"), made_result("u")}));
+  EXPECT_FALSE(json.contains("rows"));
+  EXPECT_EQ(json.at("tables")[1].at("table"), "u");
+}
+
+TEST(ValidationTable, ListsRowsOrTheWorstOfThem) {
+  const std::string rows = validation_table({made_result("t")}, true);
+  EXPECT_THAT(rows, HasSubstr("+10.0 %"));
+  EXPECT_THAT(rows, HasSubstr("does not fit in memory"));
+  EXPECT_THAT(rows, HasSubstr("15.0 %"));
+  EXPECT_THAT(rows, HasSubstr("16 %, met"));
+  const std::string worst = validation_table({made_result("t")}, false);
+  EXPECT_LT(worst.find("-20.0 %"), worst.find("+10.0 %"));
+  EXPECT_THAT(worst, Not(HasSubstr("a=3")));
+}
+
+TEST(ValidationPage, GivesReasonsAndEscapesItsTables) {
+  const std::string page = validation_page({made_result("t")});
+  EXPECT_THAT(page, HasSubstr("| tp | 2 | said so |"));
+  EXPECT_THAT(page, HasSubstr("A note."));
+  EXPECT_THAT(page, HasSubstr("| a=2 | 0.8 | 1 | -20.0 % | published-read | does not fit"));
+  ValidationResult piped = made_result("t");
+  piped.rows[0].key = "a|b";
+  EXPECT_THAT(validation_page({piped}), HasSubstr("| a\\|b |"));
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "study/csv.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+namespace orrery {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(Csv, RowsKeepTheirLineAndCells) {
+  const auto table = parse_csv("a,b\n1,2\n\n3,4\r\n", "runs.csv");
+  ASSERT_TRUE(table);
+  EXPECT_THAT(table->header, ElementsAre("a", "b"));
+  ASSERT_EQ(table->rows.size(), 2U);
+  EXPECT_THAT(table->rows[1].cells, ElementsAre("3", "4"));
+  EXPECT_EQ(table->where(table->rows[1]), "runs.csv:4");
+}
+
+TEST(Csv, QuotedCellsHoldCommasQuotesAndLineBreaks) {
+  const auto table = parse_csv("a,b\n\"x, y\",\"say \"\"hi\"\"\nthere\"\n1,2\n", "f");
+  ASSERT_TRUE(table);
+  EXPECT_THAT(table->rows[0].cells, ElementsAre("x, y", "say \"hi\"\nthere"));
+  EXPECT_EQ(table->rows[1].line, 4);
+}
+
+TEST(Csv, EveryMistakeIsReportedWithItsLine) {
+  const auto table = parse_csv("a,a,\n1,2,3\n1,2\n1\n", "f.csv");
+  ASSERT_FALSE(table);
+  EXPECT_EQ(table.error().mistakes.size(), 4U);  // a twice, no name, two short rows
+  EXPECT_THAT(table.error().to_string(), HasSubstr("f.csv:3"));
+  EXPECT_THAT(table.error().to_string(), HasSubstr("f.csv:4"));
+}
+
+TEST(Csv, EmptyBinaryAndUnfinishedFilesAreRefused) {
+  EXPECT_FALSE(parse_csv("", "f"));
+  EXPECT_FALSE(parse_csv("\n\n", "f"));
+  EXPECT_FALSE(parse_csv(std::string_view("a\n\0", 3), "f"));
+  EXPECT_FALSE(parse_csv("a\n\"x", "f"));
+}
+
+RC_GTEST_PROP(Csv, AnyBytesEndInATableOrAMistake, (const std::string& bytes)) {
+  const auto table = parse_csv(bytes, "f");
+  if (table) {
+    for (const CsvRow& row : table->rows) {
+      RC_ASSERT(row.cells.size() == table->header.size());
+    }
+  } else {
+    RC_ASSERT(!table.error().empty());
+  }
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "study/validate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "study/run.h"
+
+namespace orrery {
+namespace {
+
+using testing::HasSubstr;
+
+/// A table of small models on one A100 node.
+ValidationProfile small_profile() {
+  ValidationProfile profile;
+  profile.machine = "selene";
+  profile.key = {"name"};
+  profile.plan = {{"layers", "2", ""},      {"hidden", "256", ""},   {"heads", "4", ""},
+                  {"vocab", "1024", ""},    {"sequence", "128", ""}, {"compute_type", "fp16", ""},
+                  {"global_batch", "8", ""}};
+  profile.columns = {{"tp", "tp", ""}};
+  profile.measured = {
+      {.column = "time_ms", .measure = Measure::step_ms, .label = "", .settings = {}}};
+  return profile;
+}
+
+Result<ValidationResult> validated(const ValidationProfile& profile, const std::string& text,
+                                   const ValidationOptions& options = {}) {
+  return parse_csv(text, "runs.csv").and_then([&](const CsvTable& table) {
+    return validate(profile, table, options);
+  });
+}
+
+double step_ms(const std::vector<Setting>& settings) {
+  const auto run = make_case(settings);
+  const auto result = run_step(run->model(), *load_machine("selene"), run->plan, 0, RunOptions{});
+  return 1e3 * to_seconds(result->timeline.step_time);
+}
+
+TEST(Validate, APredictionIsTheStepTimeOfTheRowsPlan) {
+  std::vector<Setting> settings = small_profile().plan;
+  settings.push_back({"tp", "2", ""});
+  const double expected = step_ms(settings);
+  const auto result = validated(small_profile(), "name,tp,time_ms,origin\nx,2,4,read\n");
+  ASSERT_TRUE(result) << result.error().to_string();
+  const ValidationRow& row = result->rows.at(0);
+  EXPECT_EQ(row.key, "name=x");
+  EXPECT_EQ(row.origin, "read");
+  EXPECT_DOUBLE_EQ(row.predicted, expected);
+  EXPECT_DOUBLE_EQ(row.error, expected / 4 - 1);
+}
+
+TEST(Validate, RatesCountTheFlopsOfThePaper) {
+  // B = 8, S = 128, L = 2, H = 256, V = 1024, one device. Equation 3 of SC'21:
+  // 96 x 8 x 128 x 2 x 256^2 x (1 + 128/1536 + 1024/(16 x 2 x 256)) = 12,884,901,888 x 1.2083333.
+  ValidationProfile profile = small_profile();
+  profile.measured = {
+      {.column = "tflops", .measure = Measure::tflops_with_recompute, .label = "", .settings = {}}};
+  std::vector<Setting> settings = profile.plan;
+  settings.push_back({"tp", "1", ""});
+  const auto result = validated(profile, "name,tp,tflops\nx,1,10\n");
+  ASSERT_TRUE(result) << result.error().to_string();
+  EXPECT_NEAR(result->rows[0].predicted,
+              12884901888.0 * (1 + 1.0 / 12 + 1.0 / 8) / (step_ms(settings) * 1e-3) / 1e12, 1e-9);
+}
+
+TEST(Validate, ARowThatCannotBeRunCountsAsAHundredPercentAndSaysWhy) {
+  const auto result = validated(small_profile(), "name,tp,time_ms\na,3,4\n");  // 4 heads over 3
+  ASSERT_TRUE(result) << result.error().to_string();
+  EXPECT_DOUBLE_EQ(result->rows[0].error, -1);
+  EXPECT_DOUBLE_EQ(result->score.mape, 1);
+  EXPECT_THAT(result->rows[0].problem, HasSubstr("tp"));
+}
+
+TEST(Validate, RowsToWhichSomethingWasFittedAreShownButNotScored) {
+  ValidationProfile profile = small_profile();
+  profile.fitted = {{"tp", "1"}};
+  const auto result = validated(profile, "name,tp,time_ms\na,1,4\nb,2,4\n");
+  ASSERT_TRUE(result);
+  EXPECT_FALSE(result->rows[0].scored);
+  EXPECT_TRUE(result->rows[1].scored);
+  EXPECT_EQ(result->score.rows, 1U);
+  EXPECT_DOUBLE_EQ(result->score.mape, std::abs(result->rows[1].error));
+}
+
+TEST(Validate, FlagsWinOverProfileAndRow) {
+  ValidationOptions options;
+  options.overrides = {{"tp", "4", "--tp"}};
+  const auto overridden = validated(small_profile(), "name,tp,time_ms\na,1,4\n", options);
+  const auto stated = validated(small_profile(), "name,tp,time_ms\na,4,4\n");
+  EXPECT_EQ(overridden->rows[0].predicted, stated->rows[0].predicted);
+}
+
+TEST(Validate, TheNumberOfThreadsChangesNothing) {
+  const std::string text = "name,tp,time_ms\na,1,4\nb,2,4\nc,4,4\nd,1,3\ne,3,1\n";
+  const auto one = validated(small_profile(), text, {.overrides = {}, .machine = {}, .threads = 1});
+  const auto many =
+      validated(small_profile(), text, {.overrides = {}, .machine = {}, .threads = 7});
+  ASSERT_EQ(one->rows.size(), many->rows.size());
+  for (std::size_t i = 0; i < one->rows.size(); ++i) {
+    EXPECT_EQ(one->rows[i].key, many->rows[i].key);
+    EXPECT_EQ(one->rows[i].predicted, many->rows[i].predicted);
+  }
+}
+
+TEST(Validate, MissingColumnsAndBadCellsAreMistakesOfTheFile) {
+  const auto columns = validated(small_profile(), "nam,tp,time\na,1,4\n");
+  ASSERT_FALSE(columns);
+  EXPECT_THAT(columns.error().to_string(), HasSubstr("did you mean 'nam'"));
+  EXPECT_EQ(columns.error().mistakes.size(), 2U);
+  const auto cells = validated(small_profile(), "name,tp,time_ms\na,x,4\nb,1,nan\nc,1,-2\n");
+  ASSERT_FALSE(cells);
+  EXPECT_EQ(cells.error().mistakes.size(), 3U);
+  EXPECT_THAT(cells.error().to_string(), HasSubstr("runs.csv:2"));
+}
+
+TEST(Score, IsOverAbsoluteErrors) {
+  // |errors| 0.1, 0.2, 0.4, 0.5: mean 0.3, median 0.3, worst 0.5; signed mean -0.25.
+  std::vector<ValidationRow> rows(5);
+  rows[0].error = 0.1;
+  rows[1].error = -0.2;
+  rows[2].error = -0.4;
+  rows[3].error = -0.5;
+  rows[4].error = 7;
+  rows[4].scored = false;
+  const ValidationScore score = score_of(rows);
+  EXPECT_EQ(score.rows, 4U);
+  EXPECT_DOUBLE_EQ(score.mape, 0.3);
+  EXPECT_DOUBLE_EQ(score.median, 0.3);
+  EXPECT_DOUBLE_EQ(score.worst, 0.5);
+  EXPECT_DOUBLE_EQ(score.bias, -0.25);
+}
+
+}  // namespace
+}  // namespace orrery

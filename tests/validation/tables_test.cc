@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Published results: every shipped table keeps its goal. The goals are those of the best public
+/// models of the same tables, or better (configs/validation/*.yaml).
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "study/validate.h"
+
+namespace orrery {
+namespace {
+
+Result<ValidationResult> shipped(const std::string& name) {
+  return load_profile(name).and_then([](const ValidationProfile& profile) {
+    return load_csv(profile.csv).and_then([&](const CsvTable& table) {
+      return validate(profile, table);
+    });
+  });
+}
+
+struct Goal {
+  const char* table;
+  std::size_t rows;  ///< scored
+  double goal;
+};
+
+class PublishedTable : public testing::TestWithParam<Goal> {};
+
+TEST_P(PublishedTable, MeanAbsoluteErrorIsWithinItsGoal) {
+  const auto result = shipped(GetParam().table);
+  ASSERT_TRUE(result) << result.error().to_string();
+  EXPECT_EQ(result->score.rows, GetParam().rows);
+  ASSERT_TRUE(result->has_goal());
+  EXPECT_LE(*result->profile.goal, GetParam().goal);
+  EXPECT_LE(result->score.mape, GetParam().goal);
+  for (const ValidationRow& row : result->rows) {
+    EXPECT_EQ(row.problem, "") << row.key;
+  }
+}
+
+// 576 rows of one node, 95 of which have tp = pp = 1 and serve the fit of the host's time.
+INSTANTIATE_TEST_SUITE_P(All, PublishedTable,
+                         testing::Values(Goal{"megatron-sc21", 10, 0.08},
+                                         Goal{"korthikanti-2022", 8, 0.08},
+                                         Goal{"korthikanti-2022-memory", 36, 0.08},
+                                         Goal{"vtrain-a100-multi", 56, 0.13},
+                                         Goal{"vtrain-a100-single", 481, 0.20}));
+
+TEST(MtNlg, IsReportedWithoutAGoal) {
+  const auto result = shipped("mt-nlg");
+  ASSERT_TRUE(result) << result.error().to_string();
+  EXPECT_FALSE(result->has_goal());
+  EXPECT_EQ(result->score.rows, 3U);
+}
+
+TEST(AllTables, StateTheSameHostDispatch) {
+  // One figure is fitted, once; a table that states another would be fitted by itself.
+  std::string first;
+  for (const std::string& name : list_configs("validation")) {
+    const auto profile = load_profile(name);
+    ASSERT_TRUE(profile);
+    for (const Setting& setting : profile->plan) {
+      if (setting.field == "host_dispatch") {
+        first = first.empty() ? setting.value : first;
+        EXPECT_EQ(setting.value, first) << name;
+      }
+    }
+  }
+  EXPECT_FALSE(first.empty());
+}
+
+}  // namespace
+}  // namespace orrery

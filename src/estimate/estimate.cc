@@ -57,11 +57,12 @@ class Estimator::Memo {
 
   Result<const ChunkCosts*> chunks(const Plan& plan) {
     Plan key = chunk_key(plan);
-    const Plan sample = key;
     if (!tensor_stays_inside(plan)) {
       key.dp = plan.devices();
     }
     return chunks_.get(key, [&] {
+      Plan sample = key;
+      sample.dp = 1;
       return on_machine(
           plan, [&](const Machine& machine) { return measure_chunks(model_, sample, machine); });
     });
@@ -116,18 +117,27 @@ class Estimator::Memo {
     const Bytes bytes = message(plan);
     stages_.resize(placement.layers.size());
     for (std::size_t s = 0; s < stages_.size(); ++s) {
-      StageTime& stage = stages_[s];
-      const bool ends = s == 0 || s + 1 == stages_.size();
-      const ChunkCost& end = s == 0 ? costs.first : costs.last;
-      ChunkCost one = ends ? end : costs.middle;
-      one = one.with(costs.layer, placement.layers[s] - chunks);
-      stage.work = chunks > 1 ? costs.middle.with(costs.middle, chunks - 2).with(one, 1) : one;
-      stage.edge = chunks > 1 ? costs.middle.with(costs.layer, placement.layers[s] / chunks - 1)
-                              : stage.work;
-      add_exposed(stage.work.forward, placement.finish[s].forward);
-      add_exposed(stage.work.backward, placement.finish[s].backward);
-      stage.next = stages_.size() > 1 ? placement.boundaries[s].time(bytes) : Time(0);
+      const bool as_before =
+          s > 1 && s + 1 < stages_.size() && placement.layers[s] == placement.layers[s - 1];
+      stages_[s] = as_before ? stages_[s - 1] : stage_of(costs, placement, s, chunks);
+      stages_[s].next = stages_.size() > 1 ? placement.boundaries[s].time(bytes) : Time(0);
     }
+  }
+
+  StageTime stage_of(const ChunkCosts& costs, const Placement& placement, std::size_t s,
+                     std::int64_t chunks) const {
+    const bool ends = s == 0 || s + 1 == stages_.size();
+    const ChunkCost& end = s == 0 ? costs.first : costs.last;
+    const ChunkCost one =
+        (ends ? end : costs.middle).with(costs.layer, placement.layers[s] - chunks);
+    StageTime stage{.work = one, .edge = one};
+    if (chunks > 1) {
+      stage.work = costs.middle.with(costs.middle, chunks - 2).with(one, 1);
+      stage.edge = costs.middle.with(costs.layer, placement.layers[s] / chunks - 1);
+    }
+    add_exposed(stage.work.forward, placement.finish[s].forward);
+    add_exposed(stage.work.backward, placement.finish[s].backward);
+    return stage;
   }
 
   Result<Estimate> pipelined(const Plan& plan) {

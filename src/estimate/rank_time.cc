@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <limits>
 #include <utility>
 
@@ -16,6 +15,12 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 double picoseconds(Time time) {
   return static_cast<double>(time.value());
+}
+
+/// Equal but for their names.
+bool same_work(const Operator& a, const Operator& b) {
+  return a.bytes == b.bytes && a.kind == b.kind && a.gemm == b.gemm && a.flops == b.flops &&
+         a.type == b.type && a.kernels == b.kernels && a.backward == b.backward;
 }
 
 /// Steps from completion to completion. Times are picoseconds.
@@ -161,16 +166,6 @@ class RankRun {
 
 }  // namespace
 
-std::size_t NodeTimer::Hash::operator()(const Operator& op) const {
-  std::size_t hash = static_cast<std::size_t>(op.kind);
-  for (const std::int64_t part : {op.gemm.batch, op.gemm.m, op.gemm.n, op.gemm.k, op.bytes.value(),
-                                  std::int64_t{op.kernels}}) {
-    hash = hash * 0x9e3779b97f4a7c15U + static_cast<std::size_t>(part);
-    hash ^= hash >> 29;
-  }
-  return hash;
-}
-
 NodeTimer::NodeTimer(const Machine& machine, const RankLayout& layout,
                      const AlgorithmChoice& algorithms, Time host_dispatch)
     : machine_(machine), algorithms_(algorithms), host_dispatch_(host_dispatch) {
@@ -182,13 +177,13 @@ NodeTimer::NodeTimer(const Machine& machine, const RankLayout& layout,
 }
 
 KernelTime NodeTimer::time(const Operator& kernel) {
-  Operator key = kernel;
-  key.name.clear();
-  const auto [found, is_new] = kernels_.try_emplace(std::move(key));
-  if (is_new) {
-    found->second = kernel_time(kernel, machine_.device);
+  const auto same = std::find_if(kernels_.begin(), kernels_.end(), [&](const KnownKernel& known) {
+    return same_work(known.kernel, kernel);
+  });
+  if (same != kernels_.end()) {
+    return same->time;
   }
-  return found->second;
+  return kernels_.emplace_back(KnownKernel{kernel, kernel_time(kernel, machine_.device)}).time;
 }
 
 Time NodeTimer::time(const Node& collective) const {

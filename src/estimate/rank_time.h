@@ -3,8 +3,6 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
-#include <unordered_map>
 #include <vector>
 
 #include "collective/cost.h"
@@ -39,20 +37,21 @@ class NodeTimer {
 
   TimedTemplate time(const Template& source);
   Time time(const Node& collective) const;
-  KernelTime time(const Operator& kernel);
 
  private:
-  struct Hash {
-    std::size_t operator()(const Operator& op) const;
+  struct KnownKernel {
+    Operator kernel;
+    KernelTime time;
   };
 
+  KernelTime time(const Operator& kernel);
   void time_kernels(const Node& node, TimedNode& timed);
 
   const Machine& machine_;
   std::array<std::vector<Extent>, kAxisCount> extents_;
   AlgorithmChoice algorithms_;
   Time host_dispatch_;
-  std::unordered_map<Operator, KernelTime, Hash> kernels_;
+  std::vector<KnownKernel> kernels_;  ///< a few dozen: searching is cheaper than hashing names
 };
 
 /// Appends one more instance; its streams follow those of the instances before it.

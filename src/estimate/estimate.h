@@ -20,9 +20,10 @@
 /// What stages, messages and reductions take is measured once per group of plans that agree in
 /// whatever matters (chunk_cost.h, placement.h) and kept, so a sweep costs few of them.
 ///
-/// Ignores: links shared by messages and reductions; kernels slowed by messages; folding, faults.
-/// Source: 1F1B and interleaving: Narayanan et al., SC'21, section 2.2; host as a second resource
-/// in max-plus algebra: Baccelli et al. 1992.
+/// Ignores:  links shared by messages and reductions; kernels slowed by messages that the sender
+///           waits for; waits for messages in the warm-up of interleaved schedules; faults.
+/// Source:   1F1B and interleaving: Narayanan et al., SC'21, section 2.2; host as a second resource
+///           in max-plus algebra: Baccelli et al. 1992. docs/models/estimate.md derives the rest.
 #pragma once
 
 #include <memory>

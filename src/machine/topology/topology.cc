@@ -28,10 +28,9 @@ Topology::Topology(std::vector<NetworkDimension> dimensions) : dimensions_(std::
     strides_.push_back(devices_);
     devices_ *= dimensions_[d].size;
     const std::string& nic = dimensions_[d].nic;
-    const auto same_nic = std::find_if(dimensions_.begin(), dimensions_.begin() + static_cast<long>(d),
-                                       [&](const NetworkDimension& other) {
-                                         return !nic.empty() && other.nic == nic;
-                                       });
+    const auto same_nic = std::find_if(
+        dimensions_.begin(), dimensions_.begin() + static_cast<long>(d),
+        [&](const NetworkDimension& other) { return !nic.empty() && other.nic == nic; });
     const auto index = static_cast<std::size_t>(same_nic - dimensions_.begin());
     port_of_dimension_.push_back(index < d ? port_of_dimension_[index] : ports_++);
   }
@@ -96,8 +95,8 @@ void Topology::append_route(Route& route, std::int64_t from, std::int64_t to, in
   const std::int64_t ahead = (there - here + shape.size) % shape.size;
   const bool closed = shape.kind != DimensionKind::mesh;
   const bool forward = closed ? ahead * 2 <= shape.size : there > here;
-  const std::int64_t hops = forward ? (closed ? ahead : there - here)
-                                    : (closed ? shape.size - ahead : here - there);
+  const std::int64_t hops =
+      forward ? (closed ? ahead : there - here) : (closed ? shape.size - ahead : here - there);
   std::int64_t at = from;
   for (std::int64_t hop = 0; hop < hops; ++hop) {
     route.links.push_back(forward ? out_link(at, dimension) : in_link(at, dimension));
@@ -122,8 +121,7 @@ std::vector<LinkId> Topology::collective_links(std::int64_t device, int dimensio
   }
   std::int64_t at = device;
   for (std::int64_t hop = 0; hop < stride; ++hop) {
-    const std::int64_t next =
-        moved(at, dimension, (coordinate(at, dimension) + 1) % shape.size);
+    const std::int64_t next = moved(at, dimension, (coordinate(at, dimension) + 1) % shape.size);
     links.push_back(out_link(at, dimension));
     links.push_back(in_link(next, dimension));
     at = next;

@@ -126,8 +126,8 @@ enum class RecomputeGroup : std::uint8_t { never, selective };
 /// splitting. FLOPs and bytes are those of the whole (t = 1) operator.
 ///
 /// FLOPs count matrix work only (GEMMs and attention), as MFU and HFU do; element-wise work is
-/// timed by its bytes. An operator with forward_kernels = 0 has no forward kernel (qkv_split without
-/// bias is a view, embedding_gradient_zero exists in backward only).
+/// timed by its bytes. An operator with forward_kernels = 0 has no forward kernel (qkv_split
+/// without bias is a view, embedding_gradient_zero exists in backward only).
 ///
 /// Bytes of a GEMM are its operands and result at t = 1; what a split GEMM moves follows from its
 /// split shape (`split` is that of its saved activations). Its backward is two GEMMs of the

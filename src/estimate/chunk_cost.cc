@@ -73,8 +73,20 @@ class ChunkMeasure {
   NodeTimer timer_;
 };
 
-ChunkCost difference(const ChunkCost& more, const ChunkCost& less) {
-  return more.with(less, -1);
+/// What the second of two layers adds. A layer's latency is its issue and what the device still has
+/// to do when the last kernel is issued, which a chunk of one layer shows.
+PassCost added(const PassCost& two, const PassCost& one) {
+  const Time rest = one.latency - std::max(one.issue, one.work);
+  PassCost layer{.work = two.work - one.work,
+                 .latency = Time(0),
+                 .issue = two.issue - one.issue,
+                 .kernels = two.kernels - one.kernels};
+  layer.latency = std::max(layer.work, layer.issue + std::max(Time(0), rest));
+  return layer;
+}
+
+ChunkCost added(const ChunkCost& two, const ChunkCost& one) {
+  return {added(two.forward, one.forward), added(two.backward, one.backward)};
 }
 
 /// Makespans of the instances of a single stage, joined.
@@ -107,6 +119,33 @@ class WholeRun {
 };
 
 }  // namespace
+
+PassCost PassCost::with(const PassCost& each, std::int64_t n, bool before) const {
+  PassCost sum = *this;
+  sum.work += each.work * n;
+  sum.issue += each.issue * n;
+  sum.kernels += each.kernels * n;
+  if (n <= 0) {
+    sum.latency += std::max(each.work, each.issue) * n;
+    return sum;
+  }
+  const bool waits = begins_synchronised || ends_synchronised;
+  const Time more = each.latency + std::max(each.work, each.issue) * (n - 1);
+  sum.latency = before ? std::max(more + work, each.issue * n + latency) : issue + more;
+  if (!before || waits) {
+    sum.latency = std::max(sum.latency, latency + each.work * n);
+  }
+  return sum;
+}
+
+PassCost PassCost::and_apart(const PassCost& each, std::int64_t n) const {
+  PassCost sum = *this;
+  sum.work += each.work * n;
+  sum.latency += each.latency * n;
+  sum.issue += each.issue * n;
+  sum.kernels += each.kernels * n;
+  return sum;
+}
 
 AlgorithmChoice algorithms_of(const Plan& plan) {
   AlgorithmChoice choice;
@@ -164,7 +203,7 @@ Result<ChunkCosts> measure_chunks(const Model& model, const Plan& key, const Mac
     const std::vector<Program>& stages = workload->programs;
     costs.first = measure.measure(stages[0]);
     costs.middle = measure.measure(stages[1]);
-    costs.layer = difference(measure.measure(stages[2]), costs.middle);
+    costs.layer = added(measure.measure(stages[2]), costs.middle);
     costs.last = measure.measure(stages[3]);
     costs.contention = measure.contention(stages[1]);
     return costs;
@@ -175,7 +214,7 @@ Result<ChunkCosts> measure_chunks(const Model& model, const Plan& key, const Mac
     return fail(one ? two.error() : one.error());
   }
   costs.first = measure.measure(one->programs[0]);
-  costs.layer = difference(measure.measure(two->programs[0]), costs.first);
+  costs.layer = added(measure.measure(two->programs[0]), costs.first);
   return costs;
 }
 

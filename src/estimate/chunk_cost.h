@@ -22,23 +22,21 @@ struct PassCost {
   Time issue{0};    ///< of the host
   Time kernels{0};  ///< alone, without communication
 
-  /// Of one pass with `n` times what `each` adds.
-  PassCost with(const PassCost& each, std::int64_t n) const {
-    PassCost sum = *this;
-    sum.work += each.work * n;
-    sum.latency += each.latency * n;
-    sum.issue += each.issue * n;
-    sum.kernels += each.kernels * n;
-    return sum;
-  }
+  /// n more passes `each`, after this one or before it; n < 0 takes them away again. n-fold:
+  ///   work = n w, issue = n i, latency = l + (n-1) max(w, i)
+  /// Where the host waits for the device, what it delays in this pass is delayed all the same.
+  PassCost with(const PassCost& each, std::int64_t n, bool before = false) const;
+  /// This one and n passes `each` that all begin with device and host free at the same moment.
+  PassCost and_apart(const PassCost& each, std::int64_t n) const;
 };
 
 struct ChunkCost {
   PassCost forward;
   PassCost backward;
 
-  ChunkCost with(const ChunkCost& each, std::int64_t more) const {
-    return {forward.with(each.forward, more), backward.with(each.backward, more)};
+  /// With n more layers; the chunk's other block, if any, is the embedding or the head.
+  ChunkCost with_layers(const ChunkCost& each, std::int64_t n, bool embedding) const {
+    return {forward.with(each.forward, n, !embedding), backward.with(each.backward, n, embedding)};
   }
 };
 
@@ -47,7 +45,7 @@ struct ChunkCosts {
   ChunkCost first;        ///< with the embedding; pp = 1: with embedding and head
   ChunkCost middle;       ///< a layer alone
   ChunkCost last;         ///< with the head
-  ChunkCost layer;        ///< added by every further layer
+  ChunkCost layer;        ///< added by every further layer; its latency: of a layer alone
   double contention = 1;  ///< slowdown of backward kernels beside communication
 };
 

@@ -92,7 +92,7 @@ class Estimator::Memo {
     if (!step || !costs) {
       return fail(step ? costs.error() : step.error());
     }
-    const ChunkCost all = (*costs)->first.with((*costs)->layer, model_.layers - 1);
+    const ChunkCost all = (*costs)->first.with_layers((*costs)->layer, model_.layers - 1, true);
     Estimate estimate{.step_time = step_time(**step, model_.layers, plan.microbatches())};
     estimate.compute = (all.forward.kernels + all.backward.kernels) * plan.microbatches();
     estimate.exposed = estimate.step_time - estimate.compute;
@@ -112,6 +112,14 @@ class Estimator::Memo {
     pass.latency += communication;
   }
 
+  /// With several chunks every pass but one has messages at both ends.
+  static void set_synchronised(const ChunkCost& middle, ChunkCost& work) {
+    work.forward.begins_synchronised = middle.forward.begins_synchronised;
+    work.forward.ends_synchronised = middle.forward.ends_synchronised;
+    work.backward.begins_synchronised = middle.backward.begins_synchronised;
+    work.backward.ends_synchronised = middle.backward.ends_synchronised;
+  }
+
   void fill_stages(const Plan& plan, const ChunkCosts& costs, const Placement& placement) {
     const std::int64_t chunks = plan.schedule == Schedule::interleaved ? plan.chunks : 1;
     const Bytes bytes = message(plan);
@@ -128,12 +136,15 @@ class Estimator::Memo {
                      std::int64_t chunks) const {
     const bool ends = s == 0 || s + 1 == stages_.size();
     const ChunkCost& end = s == 0 ? costs.first : costs.last;
-    const ChunkCost one =
-        (ends ? end : costs.middle).with(costs.layer, placement.layers[s] - chunks);
-    StageTime stage{.work = one, .edge = one};
+    const std::int64_t each = placement.layers[s] / chunks;
+    const std::int64_t rest = placement.layers[s] - each * (chunks - 1);
+    const ChunkCost own = (ends ? end : costs.middle).with_layers(costs.layer, rest - 1, s == 0);
+    StageTime stage{.work = own, .edge = own};
     if (chunks > 1) {
-      stage.work = costs.middle.with(costs.middle, chunks - 2).with(one, 1);
-      stage.edge = costs.middle.with(costs.layer, placement.layers[s] / chunks - 1);
+      stage.edge = costs.middle.with_layers(costs.layer, each - 1, false);
+      stage.work = {own.forward.and_apart(stage.edge.forward, chunks - 1),
+                    own.backward.and_apart(stage.edge.backward, chunks - 1)};
+      set_synchronised(costs.middle, stage.work);
     }
     add_exposed(stage.work.forward, placement.finish[s].forward);
     add_exposed(stage.work.backward, placement.finish[s].backward);

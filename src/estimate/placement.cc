@@ -75,20 +75,24 @@ class FinishTimer {
     std::size_t next_operator = 0;
     for (std::size_t n = 0; n < stage.one.nodes.size(); ++n) {
       Node node = stage.one.nodes[n];
-      if (node.kind == Node::Kind::compute) {
-        for (Operator& op : node.operators) {
-          op.bytes += stage.operators[next_operator] * more;
-          if (stage.sharded[next_operator++]) {
-            op.bytes = op.bytes * kSampleReplicas / plan_.dp;
-          }
-          *segment += kernel(op);
-        }
-      } else if (node.kind == Node::Kind::collective) {
+      for (const Operator& op : node.operators) {
+        *segment += kernel(scaled(op, stage, next_operator++, more));
+      }
+      if (node.kind == Node::Kind::collective) {
         node.bytes += stage.collectives[n] * more;
         collective(node, finish, segment);
       }
     }
     return finish;
+  }
+
+  Operator scaled(Operator op, const FinishTemplates::Stage& stage, std::size_t number,
+                  std::int64_t more) const {
+    op.bytes += stage.operators[number] * more;
+    if (stage.sharded[number]) {
+      op.bytes = op.bytes * kSampleReplicas / plan_.dp;
+    }
+    return op;
   }
 
   Time kernel(const Operator& op) const { return kernel_time(op, machine_.device).alone; }

@@ -38,6 +38,9 @@ inline Case gpt_case(std::string name, std::string machine, const Shape& s,
   c.plan.pipeline_send = PipelineSend::scatter_gather;
   c.plan.host_dispatch = 44_us;
   c.plan.p2p_host_sync = true;
+  c.plan.host_sync = true;
+  c.plan.batch_kernels = 14;
+  c.plan.overlap_tp = false;
   return c;
 }
 
@@ -123,7 +126,9 @@ inline std::vector<Case> planner_cases() {
     c.plan.compute_type = DataType::bf16;
     c.plan.pipeline_send = PipelineSend::whole;
     c.plan.host_dispatch = Time(0);
-    c.plan.p2p_host_sync = false;
+    c.plan.p2p_host_sync = c.plan.host_sync = false;
+    c.plan.batch_kernels = 0;
+    c.plan.overlap_tp = true;
     change(c.plan);
     cases.push_back(std::move(c));
   };

@@ -15,6 +15,7 @@ class Binder {
       : workload_(workload), machine_(machine), algorithms_(algorithms) {}
 
   BoundWorkload run() {
+    bound_.algorithms = algorithms_;
     for (const Program& program : workload_.programs) {
       std::vector<BoundTemplate>& role = bound_.roles.emplace_back();
       for (const Template& source : program.templates) {

@@ -49,6 +49,7 @@ struct BoundCollective {
 };
 
 struct BoundWorkload {
+  AlgorithmChoice algorithms{};                   ///< as asked for
   std::vector<std::vector<BoundTemplate>> roles;  ///< [role][template]
   std::vector<BoundCollective> collectives;
 };

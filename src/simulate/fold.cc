@@ -61,16 +61,14 @@ std::optional<std::string> asymmetric_dimension(const RankLayout& layout, const 
   return std::nullopt;
 }
 
-/// Rule 3. A tree whose bytes take next to no time beside its latency is let through: which of its
-/// members sends them makes no difference.
+/// Rule 3.
 std::optional<std::string> asymmetric_collective(const BoundWorkload& bound, Axis axis) {
-  constexpr double kNegligible = 0.01;
+  const bool fixed_tree =
+      bound.algorithms[static_cast<std::size_t>(axis)] == CollectiveAlgorithm::double_binary_tree;
   for (const BoundCollective& collective : bound.collectives) {
     for (const CollectivePhase& phase : collective.phases) {
-      const bool rooted = phase.algorithm == CollectiveAlgorithm::double_binary_tree ||
-                          phase.kind == CollectiveKind::broadcast;
-      const Time bytes_time = total_time({phase}) - phase.latency;
-      if (collective.axis == axis && rooted && bytes_time > phase.latency * kNegligible) {
+      const bool tree = phase.algorithm == CollectiveAlgorithm::double_binary_tree && fixed_tree;
+      if (collective.axis == axis && (tree || phase.kind == CollectiveKind::broadcast)) {
         return fmt::format("{} uses {} {}, whose ranks have different neighbours", name_of(axis),
                            name_of(phase.algorithm), name_of(phase.kind));
       }

@@ -20,9 +20,10 @@ namespace orrery {
 ///   2. each dimension it touches is a switch or fully connected (any permutation maps links onto
 ///      links), or a ring that the axis covers alone and whole (a rotation); never a mesh or a part
 ///      of a ring, whose wrap crosses other ranks' links;
-///   3. its collectives treat all members alike (not double_binary_tree or broadcast, unless they
-///   are
-///      so small that latency is all of their time).
+///   3. its collectives treat all members alike: no broadcast, and no double_binary_tree that the
+///   plan
+///      asks for. Where `auto` takes a tree, as NCCL does for large groups, only its time is taken:
+///      the network model charges every member the busiest one's load, so the ranks stay alike.
 /// Otherwise all its coordinates are simulated, and `reasons` says why.
 struct Fold {
   std::vector<std::int64_t> ranks;  ///< to simulate, ascending

@@ -26,16 +26,20 @@ Wiring::Wiring(const RankLayout& layout, const BoundWorkload& bound, Topology to
 void Wiring::build_groups(const RankLayout& layout) {
   group_of_.resize(ranks_.size());
   for (const Axis axis : {Axis::tp, Axis::dp, Axis::pp, Axis::embedding}) {
+    // The embedding communicator holds first and last stage, every other one all of its axis.
+    const bool ends_only = axis == Axis::embedding;
+    const Axis line = ends_only ? Axis::pp : axis;
+    const std::int64_t last = layout.size(line) - 1;
     std::map<std::int64_t, int> by_first_member;
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
-      const std::vector<std::int64_t> members = layout.group(ranks_[i], axis);
       int& group = group_of_[i][static_cast<std::size_t>(axis)];
       group = kNone;
-      if (members.size() < 2) {
+      const std::int64_t coordinate = layout.coordinate(ranks_[i], line);
+      if (last == 0 || (ends_only && coordinate > 0 && coordinate < last)) {
         continue;
       }
-      const auto [entry, is_new] =
-          by_first_member.emplace(members.front(), static_cast<int>(groups_.size()));
+      const auto [entry, is_new] = by_first_member.emplace(layout.with(ranks_[i], line, 0),
+                                                           static_cast<int>(groups_.size()));
       if (is_new) {
         groups_.emplace_back().links.assign(bound_.collectives.size(), kNone);
       }

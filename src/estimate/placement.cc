@@ -254,7 +254,9 @@ void set_sizes(const Model& model, const Plan& key, FinishTemplates& result) {
 Result<FinishTemplates> finish_templates(const Model& model, const Plan& key) {
   const auto one = sample(model, key, 1, key.dp);
   const auto two = sample(model, key, 2, key.dp);
-  const auto wide = sample(model, key, 1, key.dp > 1 ? key.dp * 2 : key.dp);
+  const bool shards = key.dp > 1 && key.zero > 0;
+  const auto wider = shards ? sample(model, key, 1, key.dp * 2) : Result<Workload>();
+  const auto& wide = shards ? wider : one;
   if (!one || !two || !wide) {
     return fail(!one ? one.error() : !two ? two.error() : wide.error());
   }

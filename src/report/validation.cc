@@ -21,7 +21,7 @@ std::string signed_percent(double share) {
 }
 
 std::string goal_text(const ValidationResult& result) {
-  if (!result.has_goal()) {
+  if (!result.profile.goal) {
     return "none";
   }
   return fmt::format("{:g} %, {}", 100 * *result.profile.goal,
@@ -110,7 +110,7 @@ void write_fields(JsonWriter& json, const ValidationResult& result) {
   json.key("bias").value(result.score.bias);
   json.key("median").value(result.score.median);
   json.key("worst").value(result.score.worst);
-  if (result.has_goal()) {
+  if (result.profile.goal) {
     json.key("goal").value(*result.profile.goal);
     json.key("goal_met").value(result.goal_met());
   }

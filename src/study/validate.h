@@ -42,8 +42,7 @@ struct ValidationResult {
   std::vector<ValidationRow> rows;  ///< in file order; per row the measured columns in order
   ValidationScore score;
 
-  bool has_goal() const { return profile.goal.has_value(); }
-  bool goal_met() const { return !has_goal() || score.mape <= *profile.goal; }
+  bool goal_met() const { return !profile.goal || score.mape <= *profile.goal; }
 };
 
 struct ValidationOptions {

@@ -34,7 +34,7 @@ TEST(Profile, SaysHowTheRowsOfItsTableAreRun) {
   EXPECT_EQ(profile->cases[0].find("other"), nullptr);
   EXPECT_EQ(profile->measured[0].measure, Measure::step_s);
   EXPECT_EQ(profile->fitted[0].text, "1");
-  EXPECT_DOUBLE_EQ(*profile->goal, 0.08);
+  EXPECT_DOUBLE_EQ(profile->goal.value_or(0), 0.08);
 }
 
 TEST(Profile, AChoiceWithoutAReasonIsAMistake) {

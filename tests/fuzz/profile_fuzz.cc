@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Any YAML as a validation profile, whose settings then describe a run or say why not.
+#include "study/profile.h"
+
+#include "tests/fuzz/fuzz.h"
+
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  return orrery::fuzz::with_node(
+      bytes, size, orrery::ConfigSyntax::yaml, [](const orrery::ConfigNode& node) {
+        const auto profile = orrery::parse_profile(node);
+        if (!profile) {
+          orrery::fuzz::hold_error(profile.error());
+          return;
+        }
+        const auto run = orrery::make_case(profile->plan);
+        if (run) {
+          orrery::fuzz::hold(run->model().layers == run->shape.layers, "the model has the shape");
+        } else {
+          orrery::fuzz::hold_error(run.error());
+        }
+      });
+}

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Any YAML as a validation profile, whose settings then describe a run or say why not.
 #include "study/profile.h"
-
 #include "tests/fuzz/fuzz.h"
 
 // NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name

@@ -7,7 +7,7 @@
         --without all_reduce/8/4194304
     fit_collectives.py node nccl_vidur.csv.gz --platform a100_dgx --bandwidth 300e9 \\
         --fix LL=8.39/0.841/0.0242/0
-    fit_collectives.py network --inner-step 3.42 --bandwidth 25e9 --efficiency 0.94
+    fit_collectives.py network --bandwidth 25e9 --efficiency 0.94
 
 node: rings inside one node behind a switch. A collective of S bytes on p ranks takes the fastest of
 the protocols LL, LL128 and Simple (NCCL's names), each
@@ -20,8 +20,8 @@ with n = 2(p-1) steps for all_reduce, p-1 for all_gather and reduce_scatter. LL 
 hidden by the host (nccl_vidur has a floor of 40 us).
 
 network: rings of 8 GPUs in each of k nodes with one adapter per GPU, to the published table of
-achieved shares of the adapters' bandwidth (aliyun/SimAI, NCCL on ConnectX-6 class nodes). Of the
-2(8k-1) steps, 2 x 7k - 2 lie inside a node (--inner-step, in us) and 2k between nodes. --efficiency is
+achieved shares of the adapters' bandwidth (aliyun/SimAI, NCCL on ConnectX-6 class nodes). The ring
+goes in lockstep: each of its 2(8k-1) steps takes as long as that between nodes. --efficiency is
 the published rate of the adapter over its nominal one; only latencies are fitted.
 
 Errors are relative; the loss is a soft-L1 norm of log ratios. The measurements are few, so all of them
@@ -192,8 +192,7 @@ def network_time(vector, key, options):
     launch, step = np.exp(vector)
     nodes, size = key
     ranks = GPUS_PER_NODE * nodes
-    inner = 2 * ((GPUS_PER_NODE - 1) * nodes - 1)
-    latency = launch + inner * options.inner_step + 2 * nodes * step
+    latency = launch + 2 * (ranks - 1) * step
     adapters = GPUS_PER_NODE * options.bandwidth * options.efficiency
     return latency * MICRO + 2 * (ranks - 1) / ranks * size / adapters
 
@@ -229,8 +228,6 @@ def parse_arguments():
                       metavar="NAME=LAUNCH/STEP/EFFICIENCY/COPY", help="do not fit this protocol")
     node.set_defaults(run=fit_node)
     network = commands.add_parser("network", help="several nodes")
-    network.add_argument("--inner-step", type=float, required=True,
-                         help="step_latency of protocol Simple inside the node, us")
     network.add_argument("--bandwidth", type=float, required=True, help="bytes/s per adapter")
     network.add_argument("--efficiency", type=float, required=True, help="share of it that is reached")
     network.set_defaults(run=fit_network)

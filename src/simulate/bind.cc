@@ -36,7 +36,11 @@ class Binder {
       }
       bound.nodes.push_back(bind_node(node));
       bound.pending.push_back(static_cast<std::uint16_t>(node.after.size()));
-      bound.by_stream[static_cast<std::size_t>(node.stream)].push_back(i);
+      auto& list = bound.by_stream[static_cast<std::size_t>(node.stream)];
+      if (list.empty()) {
+        bound.streams.push_back(node.stream);
+      }
+      list.push_back(i);
     }
     for (std::size_t i = 0; i < source.nodes.size(); ++i) {
       bound.nodes[i].first_dependent = static_cast<std::uint32_t>(bound.dependents.size());

@@ -37,7 +37,9 @@ struct BoundTemplate {
   std::vector<BoundNode> nodes;
   std::vector<std::uint32_t> dependents;
   std::array<std::vector<std::uint32_t>, kStreamCount> by_stream;  ///< node numbers in issue order
-  std::vector<std::uint16_t> pending;                              ///< dependencies per node
+  std::vector<Stream>
+      streams;  ///< that have nodes, by their first node: the host issues in this order
+  std::vector<std::uint16_t> pending;  ///< dependencies per node
 };
 
 /// One distinct collective of an axis.

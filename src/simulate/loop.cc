@@ -98,9 +98,9 @@ bool Loop<Network>::issue_one(RankIndex index) {
   const auto& shapes = bound_.roles[static_cast<std::size_t>(rank.role)];
   const BoundTemplate& shape = shapes[static_cast<std::size_t>(instance->template_index)];
   rank.window.push(*instance, shape);
-  for (std::size_t stream = 0; stream < kStreamCount; ++stream) {
-    if (!shape.by_stream[stream].empty() && !rank.cursors[stream].busy) {
-      enqueue(index, static_cast<Stream>(stream));
+  for (const Stream stream : shape.streams) {
+    if (!rank.cursor(stream).busy) {
+      enqueue(index, stream);
     }
   }
   if (progress_ && ++instances_ % kProgressEvery == 0) {
@@ -218,11 +218,11 @@ template <class Network>
 void Loop<Network>::start_compute(RankIndex index, const BoundNode& node) {
   RankState& rank = ranks_[index];
   const Time now = queue_.now();
-  const Time end = std::max(now + node.work, rank.host + node.host_span);
+  const Time host_end = rank.host + node.host_span;
   rank.host += node.host_cost;
   rank.ledger.begin_compute(now, node.phase);
   const double slowdown = rank.ledger.communicating() ? node.contention : 1.0;
-  const Time done = rank.job.start(now, end - now, node, slowdown);
+  const Time done = rank.job.start(now, host_end, node, slowdown);
   queue_.push(done, kComputeDone, index, rank.job.generation);
 }
 
@@ -230,8 +230,9 @@ template <class Network>
 void Loop<Network>::finish_compute(RankIndex index) {
   RankState& rank = ranks_[index];
   rank.job.running = false;
-  rank.ledger.end_compute(queue_.now(), rank.job.stall);
-  record(index, Stream::compute, rank.job.stall);
+  const Time stall = rank.job.stall(queue_.now());
+  rank.ledger.end_compute(queue_.now(), stall);
+  record(index, Stream::compute, stall);
   complete(index, Stream::compute);
 }
 

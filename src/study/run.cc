@@ -143,9 +143,9 @@ std::int64_t sequence_of(const Run& run) {
 }
 
 /// Forward FLOPs that recompute does again for one sequence.
-Flops recomputed_flops(const Run& run) {
+Flops recomputed_flops(const Run& run, bool skipped) {
   Flops layer{0};
-  if (run.plan.recompute != Recompute::none) {
+  if (run.plan.recompute != Recompute::none && !skipped) {
     const ShapeOptions shape{.microbatch = 1,
                              .sequence = sequence_of(run),
                              .type = run.plan.compute_type,
@@ -160,7 +160,7 @@ Flops recomputed_flops(const Run& run) {
   return layer * run.model.layers;
 }
 
-void compute_rates(Run& run) {
+void compute_rates(Run& run, bool recompute_skipped) {
   const double seconds = to_seconds(run.timeline.step_time);
   if (seconds <= 0) {
     return;
@@ -171,7 +171,8 @@ void compute_rates(Run& run) {
   const FlopRate peak = run.machine.device.peak[static_cast<std::size_t>(run.plan.compute_type)];
   run.tokens_per_s = sequences * static_cast<double>(sequence_of(run)) / seconds;
   run.model_flops_per_device = FlopRate(useful.value() * per_device);
-  run.hardware_flops_per_device = FlopRate((useful + recomputed_flops(run)).value() * per_device);
+  run.hardware_flops_per_device =
+      FlopRate((useful + recomputed_flops(run, recompute_skipped)).value() * per_device);
   run.mfu = run.model_flops_per_device / peak;
   run.hfu = run.hardware_flops_per_device / peak;
 }
@@ -199,7 +200,7 @@ Result<Run> run_step(const Model& model, const Machine& machine, const Plan& pla
   if (!ok) {
     return fail(std::move(ok.error()));
   }
-  compute_rates(run);
+  compute_rates(run, options.skip.contains("recompute"));
   run.wall_s = watch.lap();
   return run;
 }

@@ -109,6 +109,22 @@ TEST(Simulate, HostSynchronisationExposesEveryDispatch) {
   EXPECT_EQ(timeline.step_time, 3_ms + 30_us);
 }
 
+TEST(Simulate, CommunicationSlowsKernelsDownNotTheHost) {
+  // The host issues the all-reduce (100 us), then ten kernels of 1 us: the last is issued at 1100
+  // us and ends at 1101, whatever runs beside it; kernels run 10 us of that.
+  Machine machine = machine_of({dimension(DimensionKind::switched, 2)});
+  machine.device.overlap_memory = 0.9;
+  Node node = compute("a", 1_us);
+  node.operators.assign(10, kernel(1_us));
+  Workload workload = workload_of({{{Axis::tp, 1}, {Axis::dp, 2}, {Axis::pp, 1}}},
+                                  {{collective("reduce", Axis::dp, Bytes(500'000)), node}});
+  workload.host_dispatch = 100_us;
+  const Timeline timeline = run(workload, machine);
+  EXPECT_EQ(timeline.step_time, 1101_us);
+  EXPECT_EQ(timeline.breakdown[TimeCategory::forward], 10_us);
+  EXPECT_EQ(timeline.breakdown[TimeCategory::host], 1091_us);
+}
+
 TEST(Simulate, TwoAxesOnOneNicShareIt) {
   // dp pairs (0,1) and pp sends 0 -> 2 both leave through the one port of each device: a 1 MB
   // all-reduce (1 ms of port time) and a 1 MB send (1 ms) take 2 ms together.

@@ -126,7 +126,11 @@ void add_buffers(const Stage& stage, StageMemory& memory) {
                                        stage.first() ? stage.blocks.embedding.parameters : 0,
                                        stage.last() ? stage.blocks.head.parameters : 0});
   if (plan.zero >= 2 && plan.dp > 1) {
-    buffers += std::max(size_of(plan.grad_reduce_type) * layer, plan.bucket);
+    // Not overlapped and without buckets, all gradients of the backward are reduced in one buffer.
+    const Bytes all = size_of(plan.grad_reduce_type) * parameters_of(stage);
+    const bool one_buffer = !plan.overlap_grad_reduce && plan.bucket == Bytes(0);
+    const Bytes largest = std::max(size_of(plan.grad_reduce_type) * layer, plan.bucket);
+    buffers += one_buffer ? all : std::min(all, largest);
   }
   if (plan.zero == 3 && plan.dp > 1) {
     buffers += size_of(plan.compute_type) * layer * (plan.overlap_param_gather ? 2 : 1);

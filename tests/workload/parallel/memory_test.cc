@@ -174,6 +174,20 @@ TEST(Memory, ZeroStagesShardOptimizerThenGradientsThenParameters) {
   EXPECT_NEAR(each(3), 4.0, 1e-4);
 }
 
+TEST(Memory, Zero2WithoutOverlapReducesAllGradientsInOneBuffer) {
+  // 4 bytes per parameter on the wire; a bucket bounds it, and never exceeds what there is to
+  // reduce.
+  Plan plan = plain(DataType::fp32, 2, 4);
+  const auto buffers = [&] {
+    return footprint(cases::small_gpt(2), plan)[0][MemoryCategory::buffers];
+  };
+  EXPECT_EQ(buffers(), Bytes(4 * kParameters));
+  plan.bucket = 1_GiB;
+  EXPECT_EQ(buffers(), Bytes(4 * kParameters));
+  plan.bucket = Bytes(4 * kParameters / 2);
+  EXPECT_LT(buffers(), Bytes(4 * kParameters));
+}
+
 TEST(Memory, TheLastStageKeepsACopyOfATiedEmbedding) {
   // Stage 0: one layer, both tables. Stage 1: one layer, final norm, token table of 1024 x 64.
   const auto stages = footprint(cases::small_gpt(2), {.pp = 2, .global_batch = 2});

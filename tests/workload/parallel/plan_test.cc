@@ -62,6 +62,16 @@ TEST(PlanCheck, SaysAllReasonsAtOnce) {
   EXPECT_THAT(reasons, HasSubstr("zero: found '3', expected 0 or 1 with pp > 1"));
 }
 
+TEST(Plan, WhatWouldBePricedWronglyIsRefused) {
+  Plan plan;
+  plan.compute_type = DataType::fp8;
+  plan.dp_algorithm = CollectiveAlgorithm::pairwise;
+  const std::string reasons = check(plan, cases::small_gpt(2)).error().to_string();
+  EXPECT_THAT(reasons, HasSubstr("compute_type: found 'fp8', expected bf16"));
+  EXPECT_THAT(reasons,
+              HasSubstr("dp_algorithm: found 'pairwise', expected an algorithm that reduces"));
+}
+
 TEST(PlanCheck, RefusesToReplicateKeyValueHeads) {
   EXPECT_THAT(refusal({.tp = 8}, cases::small_llama(2)), HasSubstr("4 key-value heads"));
   EXPECT_EQ(refusal({.tp = 4}, cases::small_llama(2)), "");

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fits the host's time to issue one kernel to the fitted rows of a validation table.
 
-    fit_host_dispatch.py [--orrery build/release/orrery] [--table vtrain-a100-single] [--step 2]
+    fit_host_dispatch.py [--orrery build/release/orrery] [--table vtrain_a100_single] [--step 2]
 
 It is the only figure that is fitted to whole training steps: to the rows of the table's `fitted`
 filter (no tensor and no pipeline parallelism), which do not count in its score. Prints the mean
@@ -31,7 +31,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--orrery", default="build/release/orrery")
-    parser.add_argument("--table", default="vtrain-a100-single")
+    parser.add_argument("--table", default="vtrain_a100_single")
     parser.add_argument("--lowest", type=int, default=20, help="us")
     parser.add_argument("--highest", type=int, default=70, help="us")
     parser.add_argument("--step", type=int, default=2, help="us")

@@ -18,8 +18,8 @@ constexpr const char* kExamples =
     "written if there is a docs/ (elsewhere with --output).\n"
     "Examples:\n"
     "  orrery validate\n"
-    "  orrery validate --table megatron-sc21 --json\n"
-    "  orrery validate --table vtrain-a100-multi my_runs.csv --host-dispatch \"30 us\"\n";
+    "  orrery validate --table megatron_sc21_table1 --json\n"
+    "  orrery validate --table vtrain_a100_multi my_runs.csv --host-dispatch \"30 us\"\n";
 
 class Validate : public Command {
  public:

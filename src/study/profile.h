@@ -100,7 +100,7 @@ struct ValidationProfile {
 /// Mistakes, beside types and unknown fields: fields that neither shape nor plan has, a choice in
 /// `plan` without a reason in `why`, nothing measured, a goal outside (0, 1].
 Result<ValidationProfile> parse_profile(const ConfigNode& node);
-/// A shipped name ("megatron-sc21") or a path.
+/// A shipped name ("megatron_sc21_table1") or a path.
 Result<ValidationProfile> load_profile(const std::string& name_or_path);
 
 }  // namespace orrery

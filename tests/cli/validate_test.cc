@@ -21,7 +21,7 @@ TEST(ValidateCommand, ScoresRowsOfTheUsersOwn) {
   const Folder folder;
   const std::string file = folder.write(
       "mine.csv", std::string(kHeader) + "1.7,24,2304,24,1,1,8,1,8,128,16,2048,51200,140,mine\n");
-  const Outcome run = orrery("validate --table megatron-sc21 " + file + " --json");
+  const Outcome run = orrery("validate --table megatron_sc21_table1 " + file + " --json");
   ASSERT_EQ(run.status, 0) << run.err;
   const auto json = nlohmann::json::parse(run.out);
   ASSERT_EQ(json.at("rows").size(), 1U);
@@ -42,7 +42,7 @@ TEST(ValidateCommand, FlagsOverrideTheProfile) {
   const Folder folder;
   const std::string file = folder.write(
       "mine.csv", std::string(kHeader) + "1.7,24,2304,24,1,1,8,1,8,128,16,2048,51200,140,mine\n");
-  const std::string command = "validate --json --table megatron-sc21 " + file;
+  const std::string command = "validate --json --table megatron_sc21_table1 " + file;
   const auto predicted = [](const Outcome& run) {
     return nlohmann::json::parse(run.out).at("rows")[0].at("predicted").get<double>();
   };
@@ -52,11 +52,11 @@ TEST(ValidateCommand, FlagsOverrideTheProfile) {
 TEST(ValidateCommand, WritesThePageWhereItIsToldTo) {
   const Folder folder;
   const Outcome run =
-      orrery("validate --table korthikanti-2022-memory --output " + (folder / "page.md"));
+      orrery("validate --table korthikanti2022_memory --output " + (folder / "page.md"));
   ASSERT_EQ(run.status, 0) << run.err;
-  EXPECT_THAT(run.out, HasSubstr("korthikanti-2022-memory"));
+  EXPECT_THAT(run.out, HasSubstr("korthikanti2022_memory"));
   const std::string page = content(folder / "page.md");
-  EXPECT_THAT(page, HasSubstr("## korthikanti-2022-memory"));
+  EXPECT_THAT(page, HasSubstr("## korthikanti2022_memory"));
   EXPECT_THAT(page, HasSubstr("| vocab | 51200 | section 4 of the paper |"));
   EXPECT_THAT(page, HasSubstr("| model=22B mode=none activations |"));
 }
@@ -66,16 +66,17 @@ TEST(ValidateCommand, BadInputIsNamedAndNothingIsPrinted) {
   const std::string rows = folder.write("rows.csv", "layers,hiden\n1,2\n");
   const std::string binary = folder.write("binary.csv", std::string("a\0b", 3));
   for (const std::string& arguments :
-       {std::string("--table megatron-sc2"), "--table megatron-sc21 " + rows, rows,
-        "--table megatron-sc21 " + binary, std::string("--table megatron-sc21 --tp two"),
-        std::string("--table megatron-sc21 missing.csv"), std::string("--threads 0")}) {
+       {std::string("--table megatron_sc21_table"), "--table megatron_sc21_table1 " + rows, rows,
+        "--table megatron_sc21_table1 " + binary,
+        std::string("--table megatron_sc21_table1 --tp two"),
+        std::string("--table megatron_sc21_table1 missing.csv"), std::string("--threads 0")}) {
     const Outcome run = orrery("validate " + arguments);
     EXPECT_EQ(run.status, 2) << arguments;
     EXPECT_THAT(run.out, IsEmpty()) << arguments;
     EXPECT_THAT(run.err, Not(IsEmpty())) << arguments;
   }
-  EXPECT_THAT(orrery("validate --table megatron-sc2").err, HasSubstr("did you mean"));
-  EXPECT_THAT(orrery("validate --table megatron-sc21 " + rows).err,
+  EXPECT_THAT(orrery("validate --table megatron_sc21_table").err, HasSubstr("did you mean"));
+  EXPECT_THAT(orrery("validate --table megatron_sc21_table1 " + rows).err,
               HasSubstr("rows.csv:1: hidden: "));
 }
 

@@ -30,6 +30,17 @@ inline void hold_error(const Error& error) {
   hold(!error.to_string().empty(), "an error has a text");
 }
 
+inline void hold_lines(const ConfigNode& node) {
+  hold(node.line >= 1, "a node knows its line");
+  for (const auto& [name, field] : node.fields) {
+    hold(node.find(name) != nullptr, "a field is found by its name");
+    hold_lines(field);
+  }
+  for (const ConfigNode& item : node.items) {
+    hold_lines(item);
+  }
+}
+
 /// Hands the node of a document that parses to `next`; a document that does not must say why.
 template <class Next>
 int with_node(const std::uint8_t* bytes, std::size_t size, ConfigSyntax syntax, Next next) {

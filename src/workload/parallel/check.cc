@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "machine/machine.h"
 #include "workload/parallel/lower.h"
 #include "workload/parallel/plan.h"
 #include "workload/parallel/shard.h"
@@ -12,7 +13,6 @@ namespace orrery {
 namespace {
 
 constexpr std::int64_t kMostDegree = std::int64_t{1} << 20;
-constexpr std::int64_t kMostDevices = std::int64_t{1} << 24;
 constexpr std::int64_t kMostSequences = std::int64_t{1} << 30;
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 31;  // of one microbatch
 constexpr std::int64_t kMostParts = 4096;                    // stages x chunks

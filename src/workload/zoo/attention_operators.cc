@@ -77,7 +77,8 @@ void append_unfused(std::vector<ModelOperator>& operators, const Shapes& shapes)
 /// is saved as the input of proj_gemm; dropout inside the kernel repeats its random numbers and
 /// stores no mask.
 ModelOperator flash_attention(const Shapes& shapes) {
-  const std::int64_t sequence = shapes.options.sequence;
+  const std::int64_t keys = shapes.options.sequence;
+  const std::int64_t queries = keys / shapes.options.context;
   const Bytes row_sums = size_of(DataType::fp32) * shapes.tokens * shapes.model.heads;
   ModelOperator op =
       core_streaming("flash_attention", OperatorKind::attention,
@@ -86,14 +87,16 @@ ModelOperator flash_attention(const Shapes& shapes) {
                       .backward = 2 * shapes.qkv_tensor + 2 * shapes.query_tensor + row_sums,
                       .backward_kernels = 3});
   op.gemm = {.batch = shapes.options.microbatch * shapes.model.heads,
-             .m = sequence,
-             .n = sequence,
+             .m = queries,
+             .n = keys,
              .k = shapes.model.head_dim};
   op.gemm_split = GemmSplit::heads;
   op.model_flops = 2 * flops_of(op.gemm);
   op.forward_flops = op.model_flops / 2;
   op.backward_flops = op.forward_flops * 5 / 2;
   op.saved = row_sums;
+  op.query = shapes.query_tensor;
+  op.key_value = shapes.tensor(shapes.tokens, 2 * shapes.key_value);
   return op;
 }
 

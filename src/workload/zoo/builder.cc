@@ -9,7 +9,7 @@ namespace orrery::zoo {
 Shapes::Shapes(const Model& m, const ShapeOptions& o)
     : model(m),
       options(o),
-      tokens(o.microbatch * o.sequence),
+      tokens(o.microbatch * (o.sequence / o.context)),
       query(m.heads * m.head_dim),
       key_value(m.kv_heads * m.head_dim),
       vocab(o.padded_vocab > 0 ? o.padded_vocab : m.vocab),

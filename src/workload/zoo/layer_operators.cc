@@ -113,7 +113,15 @@ void append_mlp(std::vector<ModelOperator>& operators, const Shapes& shapes) {
 
 }  // namespace
 
-std::vector<ModelOperator> layer_operators(const Model& model, const ShapeOptions& options) {
+std::vector<std::string> layer_kinds(const Model&) {
+  return {"layer"};
+}
+
+int layer_kind(const Model&, std::int64_t) {
+  return 0;
+}
+
+std::vector<ModelOperator> layer_operators(const Model& model, const ShapeOptions& options, int) {
   const Shapes shapes(model, options);
   const std::int64_t qkv = shapes.query + 2 * shapes.key_value;
   std::vector<ModelOperator> operators;

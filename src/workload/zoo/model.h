@@ -114,8 +114,10 @@ enum class GemmSplit : std::uint8_t { none, column, row, heads };
 /// Collective that sequence of operators ends or begins with, under tensor parallelism.
 enum class TensorBoundary : std::uint8_t {
   none,
-  enter,  ///< before it: (SP) all-gather of the tokens; backward: all-reduce / reduce-scatter
-  leave,  ///< after it: all-reduce / (SP) reduce-scatter; backward: (SP) all-gather
+  enter,     ///< before it: (SP) all-gather of the tokens; backward: all-reduce / reduce-scatter
+  leave,     ///< after it: all-reduce / (SP) reduce-scatter; backward: (SP) all-gather
+  dispatch,  ///< before it: `routed` goes to the ranks of the chosen experts; backward: comes back
+  combine,   ///< after it: `routed` comes back from the experts; backward: goes to them
 };
 
 /// Whether selective recompute drops an operator's saved activations and runs its forward again
@@ -148,15 +150,24 @@ struct ModelOperator {
   Bytes forward_bytes{0};   ///< reads + writes of the forward kernel(s)
   Bytes backward_bytes{0};  ///< of the non-GEMM backward kernel(s)
   int forward_kernels = 1;
-  int backward_kernels = 1;     ///< of the non-GEMM backward; 0 for a GEMM
-  bool has_weight = false;      ///< backward of the GEMM: input-gradient + weight-gradient GEMM
-  Bytes saved{0};               ///< activations kept for backward, at t = 1
+  int backward_kernels = 1;  ///< of the non-GEMM backward; 0 for a GEMM
+  bool has_weight = false;   ///< backward of the GEMM: input-gradient + weight-gradient GEMM
+  Bytes saved{0};            ///< activations kept for backward, at t = 1
+  /// Of a routed expert: split over the expert axes instead of tp. A grouped GEMM's batch is the
+  /// number of experts and its m the mean number of rows that one of them gets.
+  bool expert = false;
+  Bytes routed{0};     ///< of dispatch and combine: T top_k H elements
+  Bytes query{0};      ///< of an attention core: Q, and as much output; moved by cp (all-to-all)
+  Bytes key_value{0};  ///< of an attention core: K and V; moved by cp
   std::int64_t parameters = 0;  ///< split by t when gemm_split is column/row, else replicated
 };
 
 struct ShapeOptions {
   std::int64_t microbatch = 1;  ///< B
   std::int64_t sequence = 0;    ///< S
+  /// Context-parallel degree c: a rank holds S/c tokens of each sequence. Token-wise operators have
+  /// B S/c rows; attention has S/c queries per sequence against S keys (causal work is balanced).
+  std::int64_t context = 1;
   DataType type = DataType::bf16;
   AttentionKernel attention = AttentionKernel::unfused;
   bool fused_kernels = true;  ///< bias+GeLU, bias+dropout+residual, scale+mask+softmax as one each
@@ -180,7 +191,14 @@ struct ShapeOptions {
 /// Split::sequence, the rest in Split::tensor (Korthikanti et al. 2022, eq. 2; eq. 4 with sequence
 /// parallelism). Requires: microbatch, sequence >= 1, microbatch x sequence < 2^40. Byte counts
 /// saturate.
-std::vector<ModelOperator> layer_operators(const Model& model, const ShapeOptions& options);
+/// `kind` is one of layer_kinds(model).
+std::vector<ModelOperator> layer_operators(const Model& model, const ShapeOptions& options,
+                                           int kind = 0);
+
+/// Names of the distinct layers of a model, such as {"dense", "moe"}; at least one.
+std::vector<std::string> layer_kinds(const Model& model);
+/// Which of them layer 0 <= layer < model.layers is.
+int layer_kind(const Model& model, std::int64_t layer);
 
 /// token_embedding (gather from a table split over the vocabulary; leave: sums the ranks' rows),
 /// embedding_gradient_zero (backward clears the table's dense gradient), [position_embedding],

@@ -72,6 +72,15 @@ std::string to_string(FlopRate rate) {
 std::string to_string(Power power) {
   return with_prefix(power.value(), "W");
 }
+std::string to_string(Energy energy) {
+  return with_prefix(energy.value(), "J");
+}
+std::string to_string(EnergyPerByte cost) {
+  return fmt::format("{:.4g} pJ/B", cost.value() / 1e-12);
+}
+std::string to_string(Money money) {
+  return fmt::format("{:.4g} USD", money.value());
+}
 
 namespace {
 
@@ -129,6 +138,15 @@ std::string exact_text(FlopRate rate) {
 }
 std::string exact_text(Power power) {
   return in_units(power, {{1e6, "MW"}, {1e3, "kW"}}, "W");
+}
+std::string exact_text(Energy energy) {
+  return in_units(energy, {{1e9, "GJ"}, {1e6, "MJ"}, {1e3, "kJ"}}, "J");
+}
+std::string exact_text(EnergyPerByte cost) {
+  return in_units(cost, {{1, "J/B"}, {1e-9, "nJ/B"}, {1e-12, "pJ/B"}}, "J/B");
+}
+std::string exact_text(Money money) {
+  return fmt::format("{} USD", money.value());
 }
 std::string exact_text(double number) {
   return fmt::format("{}", number);

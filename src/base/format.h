@@ -15,6 +15,9 @@ std::string to_string(Bytes bytes);          ///< "80.0 GiB"
 std::string to_string(Bandwidth bandwidth);  ///< "25.0 GB/s"
 std::string to_string(FlopRate rate);        ///< "312 TFLOP/s"
 std::string to_string(Power power);          ///< "400 W"
+std::string to_string(Energy energy);        ///< "3.2 MJ"
+std::string to_string(EnergyPerByte cost);   ///< "60 pJ/B"
+std::string to_string(Money money);          ///< "2.5 USD"
 
 /// Texts for files: parse_value reads back the very same value. The shortest of the units in which
 /// the number is at least 1: "2.45 us", "300 GB/s", "40 GB" but "80 GiB".
@@ -23,6 +26,9 @@ std::string exact_text(Bytes bytes);
 std::string exact_text(Bandwidth bandwidth);
 std::string exact_text(FlopRate rate);
 std::string exact_text(Power power);
+std::string exact_text(Energy energy);
+std::string exact_text(EnergyPerByte cost);
+std::string exact_text(Money money);
 std::string exact_text(double number);
 std::string exact_text(bool value);
 std::string exact_text(std::int64_t number);

@@ -32,6 +32,10 @@ tl::expected<Bytes, std::string> parse_bytes(std::string_view text);          //
 tl::expected<Bandwidth, std::string> parse_bandwidth(std::string_view text);  // "400 Gbit/s"
 tl::expected<FlopRate, std::string> parse_flop_rate(std::string_view text);   // "312 TFLOP/s"
 tl::expected<Power, std::string> parse_power(std::string_view text);          // "400 W"
+tl::expected<Energy, std::string> parse_energy(std::string_view text);        // "3 MJ", "2 kWh"
+tl::expected<EnergyPerByte, std::string> parse_energy_per_byte(
+    std::string_view text);                                           // "60 pJ/B", "7.5 pJ/bit"
+tl::expected<Money, std::string> parse_money(std::string_view text);  // "2.5" or "2.5 USD"
 tl::expected<std::int64_t, std::string> parse_integer(std::string_view text);
 tl::expected<double, std::string> parse_number(std::string_view text);
 tl::expected<bool, std::string> parse_bool(std::string_view text);
@@ -53,6 +57,12 @@ tl::expected<T, std::string> parse_value(std::string_view text) {
     return parse_flop_rate(text);
   } else if constexpr (std::is_same_v<T, Power>) {
     return parse_power(text);
+  } else if constexpr (std::is_same_v<T, Energy>) {
+    return parse_energy(text);
+  } else if constexpr (std::is_same_v<T, EnergyPerByte>) {
+    return parse_energy_per_byte(text);
+  } else if constexpr (std::is_same_v<T, Money>) {
+    return parse_money(text);
   } else if constexpr (std::is_enum_v<T>) {
     if (auto value = value_of<T>(text)) {
       return *value;

@@ -7,6 +7,9 @@
 ///   FlopRate   double FLOP per second
 ///   Flops      double floating-point operations (a count; exact below 2^53)
 ///   Power      double watts
+///   Energy     double joules
+///   EnergyPerByte  double joules per byte, never per bit
+///   Money      double dollars
 ///
 /// Different quantities do not mix or convert: `bytes / bandwidth` is a `Time`, `flops / rate` is a
 /// `Time`, everything else does not compile. Shares, efficiencies and ratios are plain doubles in
@@ -106,12 +109,15 @@ class Quantity {
   Rep value_{};
 };
 
-using Time = Quantity<struct TimeDimension, std::int64_t>;      // picoseconds
-using Bytes = Quantity<struct BytesDimension, std::int64_t>;    // bytes
-using Bandwidth = Quantity<struct BandwidthDimension, double>;  // bytes/s
-using FlopRate = Quantity<struct FlopRateDimension, double>;    // FLOP/s
-using Flops = Quantity<struct FlopsDimension, double>;          // FLOP
-using Power = Quantity<struct PowerDimension, double>;          // watts
+using Time = Quantity<struct TimeDimension, std::int64_t>;              // picoseconds
+using Bytes = Quantity<struct BytesDimension, std::int64_t>;            // bytes
+using Bandwidth = Quantity<struct BandwidthDimension, double>;          // bytes/s
+using FlopRate = Quantity<struct FlopRateDimension, double>;            // FLOP/s
+using Flops = Quantity<struct FlopsDimension, double>;                  // FLOP
+using Power = Quantity<struct PowerDimension, double>;                  // watts
+using Energy = Quantity<struct EnergyDimension, double>;                // joules
+using EnergyPerByte = Quantity<struct EnergyPerByteDimension, double>;  // joules per byte
+using Money = Quantity<struct MoneyDimension, double>;                  // dollars
 
 inline constexpr double kPicosecondsPerSecond = 1e12;
 
@@ -129,6 +135,12 @@ constexpr Time operator/(Bytes bytes, Bandwidth bandwidth) {
 }
 constexpr Time operator/(Flops flops, FlopRate rate) {
   return from_seconds(flops.value() / rate.value());
+}
+constexpr Energy operator*(Power power, Time time) {
+  return Energy(power.value() * to_seconds(time));
+}
+constexpr Energy operator*(EnergyPerByte cost, Bytes bytes) {
+  return Energy(cost.value() * static_cast<double>(bytes.value()));
 }
 
 inline namespace literals {

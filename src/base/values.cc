@@ -31,6 +31,10 @@ constexpr std::array kPrefixes{Unit{"", 1},
 constexpr std::array kTimeUnits{Unit{"s", 1e12}, Unit{"ms", 1e9}, Unit{"us", 1e6},
                                 Unit{"ns", 1e3}, Unit{"ps", 1},   Unit{"min", 6e13}};  // in ps
 constexpr double kBytePerBit = 0.125;
+constexpr double kJoulePerWattHour = 3600;
+constexpr std::array kEnergyPerByteUnits{Unit{"J/B", 1},       Unit{"nJ/B", 1e-9},
+                                         Unit{"pJ/B", 1e-12},  Unit{"J/bit", 8},
+                                         Unit{"nJ/bit", 8e-9}, Unit{"pJ/bit", 8e-12}};
 
 std::string_view trimmed(std::string_view text) {
   const auto first = text.find_first_not_of(" \t");
@@ -159,6 +163,30 @@ tl::expected<Power, std::string> parse_power(std::string_view text) {
         return prefixed(unit, {{"W", 1}});
       },
       "a power such as '400 W'");
+}
+
+tl::expected<Energy, std::string> parse_energy(std::string_view text) {
+  return quantity<Energy>(
+      text,
+      [](std::string_view unit) {
+        return prefixed(unit, {{"J", 1}, {"Wh", kJoulePerWattHour}});
+      },
+      "an energy such as '3 MJ' or '2 kWh'");
+}
+
+tl::expected<EnergyPerByte, std::string> parse_energy_per_byte(std::string_view text) {
+  return quantity<EnergyPerByte>(
+      text, [](std::string_view unit) { return factor_of(unit, kEnergyPerByteUnits); },
+      "an energy per byte or bit such as '60 pJ/B' or '7.5 pJ/bit'");
+}
+
+tl::expected<Money, std::string> parse_money(std::string_view text) {
+  return quantity<Money>(
+      text,
+      [](std::string_view unit) {
+        return unit.empty() || unit == "USD" ? std::optional(1.0) : std::nullopt;
+      },
+      "a number of dollars such as '2.5'");
 }
 
 tl::expected<std::int64_t, std::string> parse_integer(std::string_view text) {

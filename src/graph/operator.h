@@ -10,7 +10,7 @@
 
 namespace orrery {
 
-enum class DataType : std::uint8_t { fp32, tf32, bf16, fp16, fp8 };
+enum class DataType : std::uint8_t { fp32, tf32, bf16, fp16, fp8, fp4 };
 template <>
 inline constexpr auto kNames<DataType> = std::to_array<Named<DataType>>({
     {DataType::fp32, "fp32", "IEEE single precision, 4 bytes"},
@@ -18,35 +18,55 @@ inline constexpr auto kNames<DataType> = std::to_array<Named<DataType>>({
     {DataType::bf16, "bf16", "8-bit exponent, 7-bit mantissa, 2 bytes"},
     {DataType::fp16, "fp16", "IEEE half precision, 2 bytes"},
     {DataType::fp8, "fp8", "8-bit floating point, 1 byte"},
+    {DataType::fp4, "fp4", "4-bit floating point, two in a byte"},
 });
-constexpr Bytes size_of(DataType type) {
+inline constexpr int kDataTypeCount = static_cast<int>(kNames<DataType>.size());
+
+/// Stored width of one element, scales of blocks not counted.
+constexpr std::int64_t bits_of(DataType type) {
   switch (type) {
     case DataType::fp32:
     case DataType::tf32:
-      return 4_B;
+      return 32;
     case DataType::bf16:
     case DataType::fp16:
-      return 2_B;
+      return 16;
     case DataType::fp8:
-      return 1_B;
+      return 8;
+    case DataType::fp4:
+      return 4;
   }
-  return 4_B;
+  return 32;
+}
+
+/// Size of `elements` packed elements, rounded up to whole bytes; saturates as Bytes does.
+constexpr Bytes bytes_of(DataType type, std::int64_t elements) {
+  const std::int64_t bits = bits_of(type);
+  return bits >= 8 ? Bytes(elements) * (bits / 8) : Bytes(elements) / (8 / bits);
+}
+
+/// Of one element alone. An fp4 element does not fill its byte: count arrays with bytes_of.
+constexpr Bytes size_of(DataType type) {
+  return bytes_of(type, 1);
 }
 
 /// How the compute model times it.
 enum class OperatorKind : std::uint8_t {
   gemm,
+  grouped_gemm,
   attention,
   norm,
   softmax,
   elementwise,
   embedding,
   loss,
-  optimizer
+  optimizer,
+  copy
 };
 template <>
 inline constexpr auto kNames<OperatorKind> = std::to_array<Named<OperatorKind>>({
     {OperatorKind::gemm, "gemm", "batch x (m x k)(k x n) on the matrix units"},
+    {OperatorKind::grouped_gemm, "grouped_gemm", "one gemm per expert, all in one launch"},
     {OperatorKind::attention, "attention", "fused (flash) attention; never stores S x S"},
     {OperatorKind::norm, "norm", "row reduction and scaling; memory bound"},
     {OperatorKind::softmax, "softmax", "row softmax; memory bound"},
@@ -54,6 +74,7 @@ inline constexpr auto kNames<OperatorKind> = std::to_array<Named<OperatorKind>>(
     {OperatorKind::embedding, "embedding", "gather of rows, or scatter-add backward"},
     {OperatorKind::loss, "loss", "cross entropy over the vocabulary; memory bound"},
     {OperatorKind::optimizer, "optimizer", "streams parameters, gradients and states"},
+    {OperatorKind::copy, "copy", "to or from a lower memory tier (offload), by a copy engine"},
 });
 
 /// C[m, n] = A[m, k] B[k, n], `batch` times with different operands.
@@ -74,13 +95,14 @@ struct Operator {
   std::string name;  ///< "qkv_gemm", "softmax_backward"
   OperatorKind kind = OperatorKind::elementwise;
   DataType type = DataType::bf16;
-  /// Of kind gemm; attention: batch = B*heads, m = S_q, n = S_kv, k = head_dim; norm: k = row
-  /// length.
+  /// Of kind gemm; grouped_gemm: batch = local experts of m rows each; attention: batch = B*heads,
+  /// m = S_q, n = S_kv, k = head_dim; norm: k = row length.
   GemmShape gemm;
   Flops flops{0};         ///< work really done (a causal kernel counts half of the square)
   Bytes bytes{0};         ///< moved to and from device memory, reads plus writes
   int kernels = 1;        ///< launches; each costs one host dispatch
   bool backward = false;  ///< of fused attention: its backward kernel, which is slower per FLOP
+  int tier = 1;           ///< of a copy: number of the memory tier at its far end (0 = first)
 
   friend bool operator==(const Operator&, const Operator&) = default;
 };

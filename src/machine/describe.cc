@@ -28,12 +28,13 @@ std::string shown(const T& value) {
   }
 }
 
-/// Every field of a struct but its name, which is part of `path`, and empty texts.
+/// Every field of a struct but its name, which is part of `path`, empty texts and what is not
+/// known.
 template <class T>
 void add(const T& value, const std::string& path, Fields& fields) {
   T::fields([&](std::string_view name, auto member, std::string_view) {
     std::string text = shown(value.*member);
-    if (name != "name" && !text.empty()) {
+    if (name != "name" && !text.empty() && !is_unknown(value.*member)) {
       fields.emplace_back(fmt::format("{}.{}", path, name), std::move(text));
     }
   });

@@ -95,6 +95,8 @@ Device read_device(Reader& machine, const ConfigNode& node) {
                                     std::pair{"overlap_memory", device.overlap_memory}}) {
     read.require(share >= 0 && share < 1, name, "a share of at least 0 and below 1");
   }
+  read.require(device.idle_power <= device.power || is_unknown(device.power), "idle_power",
+               "at most the device's power");
   read_peak(read, device.peak);
   std::set<std::string> names;
   for (const ConfigNode* tier : read.take_items("memory", true)) {

@@ -31,10 +31,11 @@ inline constexpr std::int64_t kMostDevices = std::int64_t{1} << 24;
 ///
 ///   name, description
 ///   device: {name, units, peak: {bf16: 312 TFLOP/s, ...}, memory: [{name, capacity, bandwidth,
-///            latency}, ...], power, overlap_units, overlap_memory, kernels: {...}}
+///            latency, energy_per_byte}, ...], power, idle_power, price_per_hour, overlap_units,
+///            overlap_memory, kernels: {...}}
 ///   network: [{name, kind, size or shape, bandwidth, latency, message_overhead, send_efficiency,
-///              nic, protocols: [{name, launch, step_latency, efficiency, local_copy}, ...],
-///              in_switch: [as protocols]}, ...]
+///              energy_per_byte, nic, protocols: [{name, launch, step_latency, efficiency,
+///              local_copy}, ...], in_switch: [as protocols]}, ...]
 ///   origins: {dotted field or a prefix of it: where the number comes from}
 ///
 /// Lists are named in dotted fields by their entries' names: "device.memory.hbm.bandwidth",

@@ -17,7 +17,7 @@ std::string write_fields(const T& value, std::size_t indent, std::string_view fi
   std::string text;
   T::fields([&](std::string_view name, auto member, std::string_view) {
     const std::string shown = exact_text(value.*member);
-    if (shown == "\"\"") {
+    if (shown == "\"\"" || is_unknown(value.*member)) {
       return;
     }
     text +=

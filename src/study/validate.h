@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "base/csv.h"
 #include "base/result.h"
 #include "machine/machine.h"
-#include "study/csv.h"
 #include "study/profile.h"
 
 namespace orrery {

@@ -20,6 +20,22 @@ TEST(Units, DecimalAndBinaryPrefixesMeanWhatTheySay) {
   EXPECT_EQ(parse_flop_rate("312 TFLOP/s"), 312_TFLOPs);
 }
 
+TEST(Units, EnergyIsPowerTimesTimeAndBytesTimesTheirCost) {
+  // 10 pJ/bit = 80 pJ/B; 700 W for 3 s are 2.1 kJ; 1 GB at 80 pJ/B costs 0.08 J.
+  EXPECT_NEAR(parse_energy_per_byte("10 pJ/bit")->value(), 80e-12, 1e-24);
+  EXPECT_EQ(parse_energy_per_byte("60 pJ/B"), EnergyPerByte(60e-12));
+  EXPECT_FALSE(parse_energy_per_byte("60 pJ").has_value());
+  EXPECT_EQ(parse_energy("2 kWh"), Energy(7.2e6));
+  EXPECT_EQ(Power(700) * 3_s, Energy(2100));
+  EXPECT_DOUBLE_EQ((EnergyPerByte(80e-12) * Bytes(1'000'000'000)).value(), 0.08);
+}
+
+TEST(Units, MoneyIsInDollarsWithOrWithoutTheWord) {
+  EXPECT_EQ(parse_money("2.5"), Money(2.5));
+  EXPECT_EQ(parse_money("2.5 USD"), Money(2.5));
+  EXPECT_FALSE(parse_money("2.5 EUR").has_value());
+}
+
 TEST(Units, ABareNumberIsAMistakeExceptZero) {
   EXPECT_FALSE(parse_bytes("80").has_value());
   EXPECT_EQ(parse_bytes("0"), 0_B);
@@ -78,6 +94,9 @@ TEST(Format, ExactTextsAreShort) {
   EXPECT_EQ(exact_text(Bytes(1001)), "1001 B");
   EXPECT_EQ(exact_text(FlopRate(989.4e12)), "989.4 TFLOP/s");
   EXPECT_EQ(exact_text(Power(400)), "400 W");
+  EXPECT_EQ(exact_text(Energy(3.6e6)), "3.6 MJ");
+  EXPECT_EQ(exact_text(EnergyPerByte(60e-12)), "60 pJ/B");
+  EXPECT_EQ(exact_text(Money(2.5)), "2.5 USD");
   EXPECT_EQ(exact_text(std::string("a \"b\"\n")), R"("a \"b\"\x0a")");
 }
 
@@ -98,6 +117,9 @@ RC_GTEST_PROP(Format, ExactTextsReadBackEqual, ()) {
   expect_exact(Bandwidth(number));
   expect_exact(FlopRate(number));
   expect_exact(Power(number));
+  expect_exact(Energy(number));
+  expect_exact(EnergyPerByte(number * 1e-12));
+  expect_exact(Money(number));
 }
 
 RC_GTEST_PROP(Units, WhatIsPrintedIsReadBackWithinItsFourDigits, ()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Any bytes as a table of results: rows as wide as the header, or a reason.
-#include "study/csv.h"
+#include "base/csv.h"
 #include "tests/fuzz/fuzz.h"
 
 // NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name

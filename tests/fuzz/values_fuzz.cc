@@ -24,6 +24,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   parse_as<orrery::Bandwidth>(text);
   parse_as<orrery::FlopRate>(text);
   parse_as<orrery::Power>(text);
+  parse_as<orrery::Energy>(text);
+  parse_as<orrery::EnergyPerByte>(text);
+  parse_as<orrery::Money>(text);
   parse_as<std::int64_t>(text);
   parse_as<bool>(text);
   const auto number = orrery::parse_number(text);

@@ -11,6 +11,7 @@ namespace orrery {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 Machine load(const std::string& name) {
   auto machine = load_machine(name);
@@ -190,6 +191,20 @@ TEST(Machine, ATorusIsWrittenAndReadBackEqualBeforeAndAfterItIsExpanded) {
   EXPECT_EQ(expanded.network[2].bandwidth, 45_GBps);
   EXPECT_EQ(origin_of(expanded, "network.ici_2.bandwidth"), "here");
   EXPECT_EQ(origin_of(expanded, "network.ici_2.latency"), "there");
+}
+
+TEST(Machine, WhatIsNotKnownIsNeitherShownNorWritten) {
+  const std::string dimension =
+      "  - {name: a, kind: switch, size: 8, bandwidth: 1 GB/s, latency: 1 us, "
+      "energy_per_byte: 10 pJ/bit}\n";
+  const Machine machine = parse(with_network(dimension));
+  EXPECT_EQ(machine.network[0].energy_per_byte, EnergyPerByte(80e-12));
+  for (const std::string& text : {describe(machine), to_yaml(machine)}) {
+    EXPECT_THAT(text, HasSubstr("80 pJ/B"));
+    EXPECT_THAT(text, Not(HasSubstr("price_per_hour")));
+    EXPECT_THAT(text, Not(HasSubstr("idle_power")));
+  }
+  EXPECT_EQ(parse(to_yaml(machine)), machine);
 }
 
 TEST(Machine, WrongValuesNameTheirFieldAndWhatWouldBeRight) {

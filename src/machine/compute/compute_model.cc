@@ -89,7 +89,7 @@ double gemm_seconds(const Operator& op, const Rates& rates, const KernelCoeffici
   const double unit_rate = rates.flops / rates.units * c.gemm_peak_share *
                            std::sqrt(1 + square(c.gemm_tile_load * kLargestEdges / kLargestArea));
   GemmProblem problem{.shape = s};
-  problem.memory = static_cast<double>(size_of(op.type).value()) * batch * (m * k + k * n + m * n) /
+  problem.memory = static_cast<double>(bits_of(op.type)) / 8 * batch * (m * k + k * n + m * n) /
                    (rates.bandwidth * c.gemm_memory_share);
   double best = std::numeric_limits<double>::infinity();
   for (const Tile& tile : kTiles) {
@@ -121,9 +121,22 @@ double stream_share(const Operator& op, const KernelCoefficients& c) {
   return c.elementwise_share;
 }
 
+/// A copy goes through every tier down to its own, at the rate of the slowest.
+Time copy_time(const Operator& op, const Device& device) {
+  assert(op.tier > 0 && static_cast<std::size_t>(op.tier) < device.memory.size() &&
+         "the device has the tier that is copied to");
+  Time time{0};
+  for (std::size_t tier = 1; tier <= static_cast<std::size_t>(op.tier); ++tier) {
+    const MemoryTier& lower = device.memory[tier];
+    time = std::max(time, lower.latency * op.kernels + op.bytes / lower.bandwidth);
+  }
+  return time;
+}
+
 double seconds(const Operator& op, const Rates& rates, const KernelCoefficients& c) {
   switch (op.kind) {
     case OperatorKind::gemm:
+    case OperatorKind::grouped_gemm:
       return gemm_seconds(op, rates, c);
     case OperatorKind::attention:
       return attention_seconds(op, rates, c);
@@ -137,6 +150,10 @@ double seconds(const Operator& op, const Rates& rates, const KernelCoefficients&
 
 KernelTime kernel_time(const Operator& op, const Device& device) {
   assert(!device.memory.empty() && "a device has memory");
+  if (op.kind == OperatorKind::copy) {
+    const Time copied = copy_time(op, device);
+    return {.alone = copied, .overlapped = copied};
+  }
   Rates rates{.flops = device.peak[static_cast<std::size_t>(op.type)].value(),
               .units = static_cast<double>(device.units),
               .bandwidth = device.memory.front().bandwidth.value()};

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "base/units.h"
@@ -11,13 +12,24 @@
 
 namespace orrery {
 
-inline constexpr int kDataTypeCount = 5;
+/// Fields of these kinds that are 0 say "not known": they are neither shown nor written.
+template <class T>
+constexpr bool is_unknown(const T& value) {
+  if constexpr (std::is_same_v<T, Power> || std::is_same_v<T, EnergyPerByte> ||
+                std::is_same_v<T, Money>) {
+    return value == T(0);
+  }
+  return false;
+}
 
+/// The first tier is what kernels stream from. Of a lower one (host, nvme) capacity and bandwidth
+/// are a device's share, bandwidth that of one direction of the link to it.
 struct MemoryTier {
   std::string name;  ///< "hbm"
   Bytes capacity{0};
   Bandwidth bandwidth{0};
   Time latency{0};
+  EnergyPerByte energy_per_byte{0};  ///< read or written; 0 = not known
 
   template <class V>
   static void fields(V&& visit) {
@@ -25,6 +37,7 @@ struct MemoryTier {
     visit("capacity", &MemoryTier::capacity, "size");
     visit("bandwidth", &MemoryTier::bandwidth, "peak, reads plus writes");
     visit("latency", &MemoryTier::latency, "of one access");
+    visit("energy_per_byte", &MemoryTier::energy_per_byte, "read or written; 0 = not known");
   }
 
   friend bool operator==(const MemoryTier&, const MemoryTier&) = default;
@@ -80,7 +93,9 @@ struct Device {
   std::array<FlopRate, kDataTypeCount> peak{};  ///< dense, by DataType; 0 = not supported
   int units = 1;                                ///< streaming multiprocessors, compute units
   std::vector<MemoryTier> memory;               ///< the first holds parameters and activations
-  Power power{0};
+  Power power{0};                               ///< thermal design power; 0 = not known
+  Power idle_power{0};                          ///< 0 = not known
+  Money price_per_hour{0};                      ///< of one device; 0 = not known
   KernelCoefficients kernels;
   /// Share of compute units and of memory bandwidth that a collective running at the same time
   /// takes from compute kernels.
@@ -92,7 +107,9 @@ struct Device {
   static void fields(V&& visit) {
     visit("name", &Device::name, "as its vendor calls it");
     visit("units", &Device::units, "streaming multiprocessors, compute units");
-    visit("power", &Device::power, "thermal design power");
+    visit("power", &Device::power, "thermal design power; 0 = not known");
+    visit("idle_power", &Device::idle_power, "when nothing runs; 0 = not known");
+    visit("price_per_hour", &Device::price_per_hour, "of one device, dollars; 0 = not known");
     visit("overlap_units", &Device::overlap_units, "share of units that a collective takes");
     visit("overlap_memory", &Device::overlap_memory, "share of bandwidth that a collective takes");
   }

@@ -50,13 +50,14 @@ struct Protocol {
 struct NetworkDimension {
   std::string name;  ///< "nvlink"
   DimensionKind kind = DimensionKind::switched;
-  std::int64_t size = 1;            ///< devices in the dimension; 0 = as many as the plan needs
-  std::vector<std::int64_t> shape;  ///< of torus and mesh: extents whose product is size
-  Bandwidth bandwidth{0};           ///< per device and direction, all its links of this dimension
-  Time latency{0};                  ///< of one hop, first byte in to first byte out
-  Time message_overhead{0};         ///< software cost of one message
-  double send_efficiency = 1;       ///< share of bandwidth of point-to-point messages
-  std::vector<Protocol> protocols;  ///< of collectives; empty: {latency + overhead, 1}
+  std::int64_t size = 1;             ///< devices in the dimension; 0 = as many as the plan needs
+  std::vector<std::int64_t> shape;   ///< of torus and mesh: extents whose product is size
+  Bandwidth bandwidth{0};            ///< per device and direction, all its links of this dimension
+  Time latency{0};                   ///< of one hop, first byte in to first byte out
+  Time message_overhead{0};          ///< software cost of one message
+  double send_efficiency = 1;        ///< share of bandwidth of point-to-point messages
+  EnergyPerByte energy_per_byte{0};  ///< sent by a device over this dimension; 0 = not known
+  std::vector<Protocol> protocols;   ///< of collectives; empty: {latency + overhead, 1}
   /// Of all-reduces over the whole dimension that its switch adds up (NVLS, SHARP); empty: it
   /// cannot.
   std::vector<Protocol> in_switch;
@@ -73,6 +74,7 @@ struct NetworkDimension {
     visit("latency", &D::latency, "of one hop");
     visit("message_overhead", &D::message_overhead, "software cost of one message");
     visit("send_efficiency", &D::send_efficiency, "share of bandwidth of messages");
+    visit("energy_per_byte", &D::energy_per_byte, "sent by a device; 0 = not known");
     visit("nic", &D::nic, "dimensions with the same name share one port");
   }
 

@@ -72,7 +72,7 @@ std::int64_t weight_elements(const ModelOperator& op) {
 
 Bytes gemm_bytes(const GemmShape& s, DataType type) {
   const Bytes elements = Bytes(s.m) * s.k + Bytes(s.k) * s.n + Bytes(s.m) * s.n;
-  return elements * s.batch * size_of(type).value();
+  return bytes_of(type, (elements * s.batch).value());
 }
 
 }  // namespace orrery

@@ -122,6 +122,45 @@ TEST(ComputeModel, FusedAttentionRunsAtItsShareOfPeak) {
   EXPECT_EQ(kernel_time(op, device).alone, 4_ms);
 }
 
+TEST(ComputeModel, AGroupedGemmSharesOneLaunchAndItsLastWave) {
+  // 8 experts of 128 rows, n = 1728 = 13.5 tiles of 128: 8 * 14 = 112 tiles. As one launch: what
+  // the batched GEMM takes; as eight launches: seven more of them, and eight partly filled waves.
+  Operator grouped = gemm(128, 1728, 4096, 8);
+  grouped.kind = OperatorKind::grouped_gemm;
+  EXPECT_EQ(kernel_time(grouped, a100()).alone,
+            kernel_time(gemm(128, 1728, 4096, 8), a100()).alone);
+  EXPECT_LT(kernel_time(grouped, a100()).alone + a100().kernels.gemm_launch * 7,
+            kernel_time(gemm(128, 1728, 4096), a100()).alone * 8);
+}
+
+TEST(ComputeModel, ACopyTakesItsTiersBandwidthAndNoUnits) {
+  // 32 GB over 32 GB/s to the host: 1 s, and 10 us; to the disk behind it at 8 GB/s: 4 s.
+  Device device = a100();
+  device.overlap_memory = 0.5;
+  device.memory.push_back({"host", Bytes(100'000'000'000), 32_GBps, 10_us});
+  device.memory.push_back({"disk", Bytes(100'000'000'000), 8_GBps, 0_us});
+  Operator op;
+  op.kind = OperatorKind::copy;
+  op.bytes = Bytes(32'000'000'000);
+  EXPECT_EQ(kernel_time(op, device).alone, 1_s + 10_us);
+  EXPECT_EQ(kernel_time(op, device).overlapped, 1_s + 10_us);
+  op.tier = 2;
+  EXPECT_EQ(kernel_time(op, device).alone, 4_s);
+}
+
+TEST(ComputeModel, FourBitOperandsAreAQuarterOfTheTrafficOfSixteen) {
+  // k = 1: bound by the output's m n elements, 0.5 byte each against 2.
+  Device device = a100();
+  device.peak[static_cast<std::size_t>(DataType::fp4)] =
+      device.peak[static_cast<std::size_t>(DataType::bf16)];
+  device.kernels.gemm_launch = 0_ps;
+  device.kernels.gemm_k_ramp = 0;
+  Operator narrow = gemm(16384, 16384, 1);
+  narrow.type = DataType::fp4;
+  EXPECT_NEAR(kernel_time(gemm(16384, 16384, 1), device).alone / kernel_time(narrow, device).alone,
+              4.0, 0.01);
+}
+
 RC_GTEST_PROP(ComputeModel, NeverFasterThanTheRoofline, ()) {
   const auto m = *rc::gen::inRange<std::int64_t>(1, 20000);
   const auto n = *rc::gen::inRange<std::int64_t>(1, 20000);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "study/csv.h"
+#include "base/csv.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -52,7 +52,7 @@ class Sweep {
     plan.chunks = plan.pp > 1 ? pick({1, 2, 3, 4, 6, 12}) : 1;
     plan.schedule = plan.chunks > 1 ? Schedule::interleaved : Schedule::one_f_one_b;
     plan.overlap_p2p = pick({0, 1}) == 1;
-    plan.order = static_cast<AxisOrder>(pick({0, 1}));
+    plan.order = pick({0, 1}) == 0 ? "tp-dp-pp" : "tp-pp-dp";
     return plan;
   }
 

@@ -31,6 +31,8 @@ std::string kind_of() {
     return names + "}";
   } else if constexpr (std::is_integral_v<T>) {
     return "INT";
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return "NUMBER";
   } else {
     return "TEXT";
   }

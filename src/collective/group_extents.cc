@@ -26,7 +26,17 @@ std::vector<Extent> group_extents(const RankLayout& layout, Axis axis, const Mac
   if (axis == Axis::embedding) {
     return pair_extent(0, layout.with(0, Axis::pp, layout.size(Axis::pp) - 1), machine);
   }
-  return extents_of(layout.stride(axis), layout.size(axis), machine);
+  std::vector<Extent> extents;
+  for (const Digit& digit : layout.digits(axis)) {
+    for (const Extent& extent : extents_of(digit.stride, digit.size, machine)) {
+      if (!extents.empty() && extents.back().dimension == extent.dimension) {
+        extents.back().count *= extent.count;  // members of both digits, as if evenly spread
+      } else {
+        extents.push_back(extent);
+      }
+    }
+  }
+  return extents;
 }
 
 }  // namespace orrery

@@ -179,7 +179,7 @@ Plan chunk_key(const Plan& plan) {
   key.chunks = 1;
   key.global_batch = plan.microbatch;
   key.zero = 0;
-  key.order = AxisOrder::tp_dp_pp;
+  key.order = Plan{}.order;
   key.stage_layers.clear();
   key.overlap_grad_reduce = false;
   key.overlap_param_gather = false;
@@ -224,7 +224,7 @@ bool needs_whole_step(const Plan& plan) {
 
 Plan whole_step_key(const Plan& plan) {
   Plan key = plan;
-  key.order = AxisOrder::tp_dp_pp;  // one stage: the same ranks in either order
+  key.order = Plan{}.order;  // one stage: the same ranks in either order
   key.schedule = Schedule::one_f_one_b;
   key.global_batch =
       plan.dp * plan.microbatch * std::min(plan.microbatches(), kSteadyMicrobatches + 1);

@@ -5,6 +5,7 @@
 
 #include "estimate/chunk_cost.h"
 #include "machine/topology/topology.h"
+#include "workload/parallel/layout.h"
 #include "workload/parallel/lower.h"
 #include "workload/parallel/memory.h"
 
@@ -17,13 +18,6 @@ constexpr std::size_t kLast = 2;
 constexpr std::int64_t kSampleReplicas = 2;
 constexpr std::int64_t kSampleStages = 3;
 constexpr std::int64_t kMostBuckets = 256;  // as the lowering
-
-RankLayout layout_of(const Plan& plan) {
-  const RankLayout::Entry tp{Axis::tp, plan.tp};
-  const RankLayout::Entry pp{Axis::pp, plan.pp};
-  const RankLayout::Entry dp{Axis::dp, plan.dp};
-  return plan.order == AxisOrder::tp_dp_pp ? RankLayout{{tp, dp, pp}} : RankLayout{{tp, pp, dp}};
-}
 
 /// End of the step of one stage: of one layer, of two, and of one with twice the replicas.
 struct Samples {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "graph/workload.h"
 
 namespace orrery {
@@ -11,41 +13,59 @@ std::int64_t RankLayout::ranks() const {
   return product;
 }
 
-std::int64_t RankLayout::size(Axis axis) const {
-  if (axis == Axis::embedding) {
-    return size(Axis::pp) > 1 ? 2 : 1;
-  }
-  for (const Entry& entry : axes) {
-    if (entry.axis == axis) {
-      return entry.size;
+std::vector<Digit> RankLayout::digits(Axis axis) const {
+  for (const Communicator& communicator : communicators) {
+    if (communicator.axis == axis) {
+      return communicator.digits;
     }
   }
-  return 1;
+  if (axis == Axis::embedding) {  // the first and the last stage
+    const std::int64_t stages = size(Axis::pp);
+    return stages > 1 ? std::vector<Digit>{{2, stride(Axis::pp) * (stages - 1)}}
+                      : std::vector<Digit>{};
+  }
+  std::int64_t stride = 1;
+  for (const Entry& entry : axes) {
+    if (entry.axis == axis) {
+      return entry.size > 1 ? std::vector<Digit>{{entry.size, stride}} : std::vector<Digit>{};
+    }
+    stride *= entry.size;
+  }
+  return {};
+}
+
+std::int64_t RankLayout::size(Axis axis) const {
+  std::int64_t product = 1;
+  for (const Digit& digit : digits(axis)) {
+    product *= digit.size;
+  }
+  return product;
 }
 
 std::int64_t RankLayout::stride(Axis axis) const {
-  if (axis == Axis::embedding) {  // the first and the last stage
-    return stride(Axis::pp) * (size(Axis::pp) - 1);
-  }
-  std::int64_t product = 1;
-  for (const Entry& entry : axes) {
-    if (entry.axis == axis) {
-      break;
-    }
-    product *= entry.size;
-  }
-  return product;
+  const std::vector<Digit> parts = digits(axis);
+  return parts.empty() ? 1 : parts.front().stride;
 }
 
 std::int64_t RankLayout::coordinate(std::int64_t rank, Axis axis) const {
   if (axis == Axis::embedding) {
     return coordinate(rank, Axis::pp) == 0 ? 0 : 1;
   }
-  return rank / stride(axis) % size(axis);
+  std::int64_t number = 0;
+  std::int64_t weight = 1;
+  for (const Digit& digit : digits(axis)) {
+    number += rank / digit.stride % digit.size * weight;
+    weight *= digit.size;
+  }
+  return number;
 }
 
 std::int64_t RankLayout::with(std::int64_t rank, Axis axis, std::int64_t value) const {
-  return rank + (value - coordinate(rank, axis)) * stride(axis);
+  for (const Digit& digit : digits(axis)) {
+    rank += (value % digit.size - rank / digit.stride % digit.size) * digit.stride;
+    value /= digit.size;
+  }
+  return rank;
 }
 
 std::vector<std::int64_t> RankLayout::group(std::int64_t rank, Axis axis) const {
@@ -58,10 +78,42 @@ std::vector<std::int64_t> RankLayout::group(std::int64_t rank, Axis axis) const 
     }
     return members;
   }
-  for (std::int64_t i = 0; i < size(axis); ++i) {
+  const std::int64_t count = size(axis);
+  for (std::int64_t i = 0; i < count; ++i) {
     members.push_back(with(rank, axis, i));
   }
   return members;
+}
+
+std::optional<std::vector<Digit>> RankLayout::atoms() const {
+  std::vector<Digit> parts;
+  for (const Entry& entry : axes) {
+    const std::vector<Digit> own = digits(entry.axis);
+    parts.insert(parts.end(), own.begin(), own.end());
+  }
+  for (const Communicator& communicator : communicators) {
+    parts.insert(parts.end(), communicator.digits.begin(), communicator.digits.end());
+  }
+  std::vector<std::int64_t> cuts{1, ranks()};
+  for (const Digit& part : parts) {
+    cuts.push_back(part.stride);
+    cuts.push_back(part.stride * part.size);
+  }
+  std::sort(cuts.begin(), cuts.end());
+  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+  const std::int64_t stages = size(Axis::pp);
+  const std::int64_t first_stage = stages > 1 ? stride(Axis::pp) : 0;
+  std::vector<Digit> atoms;
+  for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
+    if (cuts[i + 1] % cuts[i] != 0) {
+      return std::nullopt;
+    }
+    const bool of_stages = cuts[i] >= first_stage && cuts[i + 1] <= first_stage * stages;
+    if (!of_stages) {
+      atoms.push_back({cuts[i + 1] / cuts[i], cuts[i]});
+    }
+  }
+  return atoms;
 }
 
 }  // namespace orrery

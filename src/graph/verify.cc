@@ -60,6 +60,8 @@ bool on_own_stream(const Node& node) {
       return node.stream == Stream::receive;
     case Node::Kind::wait:
       return true;
+    case Node::Kind::copy:
+      return node.stream == Stream::to_host || node.stream == Stream::from_host;
   }
   return false;
 }
@@ -223,7 +225,9 @@ void check_roles(const Workload& workload, Mistakes& mistakes) {
 void check_layout(const Workload& workload, Mistakes& mistakes) {
   std::array<int, kAxisCount> seen{};
   for (const RankLayout::Entry& entry : workload.layout.axes) {
-    if (entry.axis == Axis::embedding || entry.size < 1) {
+    const bool of_layout = entry.axis == Axis::tp || entry.axis == Axis::cp ||
+                           entry.axis == Axis::dp || entry.axis == Axis::pp;
+    if (!of_layout || entry.size < 1) {
       mistakes.add(fmt::format("layout: axis {} of size {}", name_of(entry.axis), entry.size));
     }
     if (++seen[static_cast<std::size_t>(entry.axis)] == 2) {

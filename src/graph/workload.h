@@ -25,16 +25,48 @@
 
 namespace orrery {
 
-/// A parallel axis; also names the communicator over it. `embedding` is the communicator of the
-/// first and last pipeline stage (tied embeddings); it is no axis of the layout.
-enum class Axis : std::uint8_t { tp, dp, pp, embedding };
-inline constexpr int kAxisCount = 4;
+/// A communicator that every rank has one of. tp, cp, dp and pp are the axes of the rank layout;
+/// the others are made of parts of them, or are no communicator between ranks at all (to_host,
+/// from_host: the rank's own link to its host).
+enum class Axis : std::uint8_t {
+  tp,
+  cp,
+  dp,
+  pp,
+  embedding,
+  ep,
+  etp,
+  edp,
+  cp_a2a,
+  cp_ring,
+  shard,
+  grad_shard,
+  optimizer_shard,
+  replica,
+  update,
+  to_host,
+  from_host
+};
+inline constexpr int kAxisCount = 17;
 template <>
 inline constexpr auto kNames<Axis> = std::to_array<Named<Axis>>({
     {Axis::tp, "tp", "tensor (and sequence) parallel"},
-    {Axis::dp, "dp", "data parallel, ZeRO shards"},
+    {Axis::cp, "cp", "context parallel"},
+    {Axis::dp, "dp", "data parallel, with context parallel ranks; ZeRO shards"},
     {Axis::pp, "pp", "pipeline parallel"},
     {Axis::embedding, "embedding", "tied embedding of first and last stage"},
+    {Axis::ep, "ep", "expert parallel"},
+    {Axis::etp, "etp", "tensor parallel inside an expert"},
+    {Axis::edp, "edp", "data parallel of experts"},
+    {Axis::cp_a2a, "cp_a2a", "context parallel, all-to-all part"},
+    {Axis::cp_ring, "cp_ring", "context parallel, ring part"},
+    {Axis::shard, "shard", "ranks that share ZeRO parameters, fewer than dp"},
+    {Axis::grad_shard, "grad_shard", "ranks that share ZeRO gradients, fewer than dp"},
+    {Axis::optimizer_shard, "optimizer_shard", "from gradient shards to optimizer shards"},
+    {Axis::replica, "replica", "ranks with the same optimizer shard"},
+    {Axis::update, "update", "from optimizer shards to parameter shards"},
+    {Axis::to_host, "to_host", "copies from the device to a lower memory tier"},
+    {Axis::from_host, "from_host", "copies from a lower memory tier to the device"},
 });
 
 /// What a compute node's time counts as.
@@ -64,42 +96,62 @@ inline constexpr auto kNames<CollectiveKind> = std::to_array<Named<CollectiveKin
     {CollectiveKind::broadcast, "broadcast", "every rank ends with the root's buffer"},
 });
 
-/// Every rank has these in-order streams. Compute nodes run on `compute`; a collective or send on
-/// the stream of its communicator, as with one NCCL communicator per axis; `receive` only waits.
-enum class Stream : std::uint8_t { compute, tp, dp, pp, embedding, receive };
-inline constexpr int kStreamCount = 6;
+/// Every rank has these in-order streams. Compute nodes run on `compute`; a collective, send or
+/// copy on the stream of its communicator, as with one NCCL communicator per axis; `receive` only
+/// waits.
+enum class Stream : std::uint8_t {
+  compute,
+  receive,
+  tp,
+  cp,
+  dp,
+  pp,
+  embedding,
+  ep,
+  etp,
+  edp,
+  cp_a2a,
+  cp_ring,
+  shard,
+  grad_shard,
+  optimizer_shard,
+  replica,
+  update,
+  to_host,
+  from_host
+};
+inline constexpr int kStreamCount = 2 + kAxisCount;
 template <>
 inline constexpr auto kNames<Stream> = std::to_array<Named<Stream>>({
     {Stream::compute, "compute", "kernels"},
+    {Stream::receive, "receive", "pipeline receives"},
     {Stream::tp, "tp", "tensor-parallel collectives"},
+    {Stream::cp, "cp", "context-parallel exchange"},
     {Stream::dp, "dp", "data-parallel collectives"},
     {Stream::pp, "pp", "pipeline sends"},
     {Stream::embedding, "embedding", "tied-embedding all-reduce"},
-    {Stream::receive, "receive", "pipeline receives"},
+    {Stream::ep, "ep", "tokens to and from experts"},
+    {Stream::etp, "etp", "tensor-parallel collectives of experts"},
+    {Stream::edp, "edp", "data-parallel collectives of experts"},
+    {Stream::cp_a2a, "cp_a2a", "context-parallel all-to-all"},
+    {Stream::cp_ring, "cp_ring", "context-parallel ring"},
+    {Stream::shard, "shard", "gathers of sharded parameters"},
+    {Stream::grad_shard, "grad_shard", "reductions of sharded gradients"},
+    {Stream::optimizer_shard, "optimizer_shard", "reductions to optimizer shards"},
+    {Stream::replica, "replica", "reductions over replicas of shards"},
+    {Stream::update, "update", "gathers of updated parameters"},
+    {Stream::to_host, "to_host", "copies to a lower memory tier"},
+    {Stream::from_host, "from_host", "copies from a lower memory tier"},
 });
 constexpr Stream stream_of(Axis axis) {
-  switch (axis) {
-    case Axis::tp:
-      return Stream::tp;
-    case Axis::dp:
-      return Stream::dp;
-    case Axis::pp:
-      return Stream::pp;
-    case Axis::embedding:
-      return Stream::embedding;
-  }
-  return Stream::tp;
+  return static_cast<Stream>(static_cast<int>(axis) + 2);
 }
 
-/// The communicator of a communication stream. Requires tp, dp, pp or embedding.
+/// The communicator of a communication stream. Requires one other than compute and receive.
 constexpr Axis axis_of(Stream stream) {
-  for (const Axis axis : {Axis::tp, Axis::dp, Axis::pp}) {
-    if (stream_of(axis) == stream) {
-      return axis;
-    }
-  }
-  return Axis::embedding;
+  return static_cast<Axis>(static_cast<int>(stream) - 2);
 }
+static_assert(stream_of(Axis::tp) == Stream::tp && stream_of(Axis::from_host) == Stream::from_host);
 
 /// Which message of the pipeline: activations to the next stage, or gradients to the previous one
 /// (cyclic: the last stage's next is the first, for interleaved chunks). Messages of one channel
@@ -114,6 +166,7 @@ struct Node {
     send,        ///< starts a message; completes when it has arrived
     receive,     ///< completes when the message has arrived
     wait,        ///< takes no time; holds its stream until its dependencies are done
+    copy,        ///< `bytes` to or from memory tier `tier`, on the stream to_host or from_host
   };
 
   Kind kind = Kind::compute;
@@ -128,6 +181,7 @@ struct Node {
   /// Of a send: the message.
   Bytes bytes{0};
   Channel channel = Channel::forward;  ///< of send, receive
+  int tier = 1;                        ///< of copy: index into the device's memory tiers
   bool host_sync = false;  ///< the host waits for this node before it issues further kernels
   std::vector<int>
       after;  ///< nodes of this template that must be complete; all earlier in the list
@@ -157,23 +211,45 @@ class Source {
   virtual std::int64_t length(int role) const = 0;
 };
 
+/// Part of a rank number: rank / stride % size.
+struct Digit {
+  std::int64_t size = 1;
+  std::int64_t stride = 1;
+
+  friend bool operator==(const Digit&, const Digit&) = default;
+};
+
 /// Ranks as coordinates: rank = sum over axes of coordinate * stride, innermost axis first.
+/// Communicators that are not one axis (expert parallel ranks, shards of a part of dp, dp with cp)
+/// are products of digits of the rank number.
 struct RankLayout {
   struct Entry {
     Axis axis;
     std::int64_t size;
   };
-  std::vector<Entry> axes;  ///< innermost first; each of tp, dp, pp once
+  struct Communicator {
+    Axis axis;
+    std::vector<Digit> digits;  ///< innermost first
+  };
+  std::vector<Entry> axes;  ///< innermost first; each of tp, cp, dp, pp at most once
+  std::vector<Communicator> communicators{};  ///< win over an axis of the same name
 
   std::int64_t ranks() const;
-  std::int64_t size(Axis axis) const;    ///< 1 when absent; embedding: 2 if pp > 1
-  std::int64_t stride(Axis axis) const;  ///< rank distance of neighbours on the axis
+  /// Digits of the communicator, innermost first, none of size 1. embedding: one of two, if pp > 1.
+  std::vector<Digit> digits(Axis axis) const;
+  std::int64_t size(Axis axis) const;  ///< members; 1 when absent
+  /// Rank distance of neighbours on the innermost digit; 1 when absent.
+  std::int64_t stride(Axis axis) const;
+  /// Number of `rank` in its group of `axis`.
   std::int64_t coordinate(std::int64_t rank, Axis axis) const;
   /// `rank` with its coordinate on `axis` replaced.
   std::int64_t with(std::int64_t rank, Axis axis, std::int64_t coordinate) const;
   /// Members of the communicator of `axis` that holds `rank`, in order of their coordinate. For
   /// `embedding`: first and last stage (empty when rank is in neither).
   std::vector<std::int64_t> group(std::int64_t rank, Axis axis) const;
+  /// The coarsest digits of which every axis but pp and every communicator but embedding is made,
+  /// innermost first; nullopt when their boundaries do not divide one another.
+  std::optional<std::vector<Digit>> atoms() const;
 };
 
 struct Workload {

@@ -2,6 +2,7 @@
 #include "simulate/bind.h"
 
 #include <algorithm>
+#include <cassert>
 
 #include "collective/group_extents.h"
 #include "machine/compute/compute_model.h"
@@ -64,6 +65,11 @@ class Binder {
     } else if (node.kind == Node::Kind::collective) {
       bound.collective = collective_index(node);
       bound.host_cost = workload_.host_dispatch;
+    } else if (node.kind == Node::Kind::copy) {
+      bound.kind = Node::Kind::collective;  // of the rank alone, over its own link
+      bound.axis = axis_of(node.stream);
+      bound.collective = copy_index(node);
+      bound.host_cost = workload_.host_dispatch;
     }
     return bound;
   }
@@ -91,10 +97,28 @@ class Binder {
     if (same != all.end()) {
       return static_cast<int>(same - all.begin());
     }
-    all.push_back({node.axis, node.collective, node.bytes,
+    all.push_back({node.axis, node.collective, node.bytes, 0,
                    plan_collective(node.collective, node.bytes,
                                    group_extents(workload_.layout, node.axis, machine_),
                                    algorithms_[static_cast<std::size_t>(node.axis)], machine_)});
+    return static_cast<int>(all.size() - 1);
+  }
+
+  int copy_index(const Node& node) {
+    auto& all = bound_.collectives;
+    const Axis axis = axis_of(node.stream);
+    const auto same = std::find_if(all.begin(), all.end(), [&](const BoundCollective& other) {
+      return other.axis == axis && other.tier == node.tier && other.bytes == node.bytes;
+    });
+    if (same != all.end()) {
+      return static_cast<int>(same - all.begin());
+    }
+    const auto tier = static_cast<std::size_t>(node.tier);
+    assert(tier < machine_.device.memory.size() && "check_fits() asks for the tier");
+    const MemoryTier& memory = machine_.device.memory[tier];
+    CollectivePhase phase;
+    phase.latency = memory.latency + node.bytes / memory.bandwidth;
+    all.push_back({axis, node.collective, node.bytes, node.tier, {phase}});
     return static_cast<int>(all.size() - 1);
   }
 

@@ -42,11 +42,12 @@ struct BoundTemplate {
   std::vector<std::uint16_t> pending;  ///< dependencies per node
 };
 
-/// One distinct collective of an axis.
+/// One distinct collective of an axis; or copy, which is one phase without ports.
 struct BoundCollective {
   Axis axis = Axis::tp;
   CollectiveKind kind = CollectiveKind::all_reduce;
   Bytes bytes{0};
+  int tier = 0;  ///< of a copy
   std::vector<CollectivePhase> phases;
 };
 

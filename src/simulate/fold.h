@@ -12,19 +12,18 @@
 
 namespace orrery {
 
-/// An axis (tp or dp; stages run different programs) folds to its coordinate 0 when shifting the
-/// coordinate maps the machine and all messages onto themselves:
-///   1. every axis lies on whole extents of dimensions (strides and sizes divide one another), so
-///   the
-///      shift keeps every other coordinate;
+/// A digit of the rank number (RankLayout::atoms; stages run different programs) folds to 0 when
+/// shifting it maps the machine and all messages onto themselves:
+///   1. every digit lies on whole extents of dimensions (strides and sizes divide one another), so
+///      the shift keeps every other coordinate;
 ///   2. each dimension it touches is a switch or fully connected (any permutation maps links onto
-///      links), or a ring that the axis covers alone and whole (a rotation); never a mesh or a part
-///      of a ring, whose wrap crosses other ranks' links;
-///   3. its collectives treat all members alike: no broadcast, and no double_binary_tree that the
-///   plan
+///      links), or a ring that the digit covers alone and whole (a rotation); never a mesh or a
+///      part of a ring, whose wrap crosses other ranks' links;
+///   3. the collectives of every axis that holds it treat all members alike: no broadcast, and no
+///   double_binary_tree that the plan
 ///      asks for. Where `auto` takes a tree, as NCCL does for large groups, only its time is taken:
 ///      the network model charges every member the busiest one's load, so the ranks stay alike.
-/// Otherwise all its coordinates are simulated, and `reasons` says why.
+/// Otherwise all its values are simulated, and `reasons` says why.
 struct Fold {
   std::vector<std::int64_t> ranks;  ///< to simulate, ascending
   FoldReport report;

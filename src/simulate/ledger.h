@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 
 #include "base/units.h"
@@ -65,15 +66,15 @@ class Ledger {
                                   TimeCategory::recompute, TimeCategory::optimizer};
     return kByPhase[static_cast<std::size_t>(phase)];
   }
+  /// The first category, in their order, of which a communication is active.
   TimeCategory exposed() const {
-    if (active_[index(Axis::tp)] > 0) {
-      return TimeCategory::tp_exposed;
+    TimeCategory first = TimeCategory::bubble;
+    for (std::size_t axis = 0; axis < kAxisCount; ++axis) {
+      if (active_[axis] > 0) {
+        first = std::min(first, exposed_category(static_cast<Axis>(axis)));
+      }
     }
-    if (active_[index(Axis::dp)] > 0) {
-      return TimeCategory::dp_exposed;
-    }
-    return active_[index(Axis::embedding)] > 0 ? TimeCategory::embedding_exposed
-                                               : TimeCategory::pp_exposed;
+    return first;
   }
 
   Breakdown breakdown_;

@@ -8,11 +8,9 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t index_of(Stream stream) {
-  return static_cast<std::size_t>(stream);
-}
-constexpr std::size_t index_of(Channel channel) {
-  return static_cast<std::size_t>(channel);
+template <class Enum>
+constexpr std::size_t index_of(Enum value) {
+  return static_cast<std::size_t>(value);
 }
 constexpr std::int64_t kProgressEvery = 4096;  // instances between two progress reports
 
@@ -181,6 +179,7 @@ void Loop<Network>::start(RankIndex rank, const BoundNode& node) {
     case Node::Kind::compute:
       return start_compute(rank, node);
     case Node::Kind::collective:
+    case Node::Kind::copy:  // bound as a collective of one rank
       return start_collective(rank, node);
     case Node::Kind::send:
       return start_send(rank, node);

@@ -23,12 +23,15 @@ enum class TimeCategory : std::uint8_t {
   optimizer,
   host,
   tp_exposed,
+  cp_exposed,
+  ep_exposed,
   dp_exposed,
   embedding_exposed,
   pp_exposed,
+  copy_exposed,
   bubble
 };
-inline constexpr int kTimeCategoryCount = 10;
+inline constexpr int kTimeCategoryCount = 13;
 template <>
 inline constexpr auto kNames<TimeCategory> = std::to_array<Named<TimeCategory>>({
     {TimeCategory::forward, "forward", "forward kernels"},
@@ -37,11 +40,45 @@ inline constexpr auto kNames<TimeCategory> = std::to_array<Named<TimeCategory>>(
     {TimeCategory::optimizer, "optimizer", "optimizer kernels"},
     {TimeCategory::host, "host", "compute stream empty because the host issues too slowly"},
     {TimeCategory::tp_exposed, "tp_exposed", "tensor-parallel communication, nothing computing"},
+    {TimeCategory::cp_exposed, "cp_exposed", "context-parallel exchange, nothing computing"},
+    {TimeCategory::ep_exposed, "ep_exposed", "tokens on their way to or from experts"},
     {TimeCategory::dp_exposed, "dp_exposed", "data-parallel communication, nothing computing"},
     {TimeCategory::embedding_exposed, "embedding_exposed", "tied-embedding all-reduce"},
     {TimeCategory::pp_exposed, "pp_exposed", "pipeline message under way to or from this rank"},
+    {TimeCategory::copy_exposed, "copy_exposed", "copies to or from lower memory tiers"},
     {TimeCategory::bubble, "bubble", "waiting for other stages"},
 });
+
+/// What exposed communication on an axis counts as.
+constexpr TimeCategory exposed_category(Axis axis) {
+  switch (axis) {
+    case Axis::tp:
+      return TimeCategory::tp_exposed;
+    case Axis::cp:
+    case Axis::cp_a2a:
+    case Axis::cp_ring:
+      return TimeCategory::cp_exposed;
+    case Axis::ep:
+    case Axis::etp:
+      return TimeCategory::ep_exposed;
+    case Axis::dp:
+    case Axis::edp:
+    case Axis::shard:
+    case Axis::grad_shard:
+    case Axis::optimizer_shard:
+    case Axis::replica:
+    case Axis::update:
+      return TimeCategory::dp_exposed;
+    case Axis::embedding:
+      return TimeCategory::embedding_exposed;
+    case Axis::pp:
+      return TimeCategory::pp_exposed;
+    case Axis::to_host:
+    case Axis::from_host:
+      return TimeCategory::copy_exposed;
+  }
+  return TimeCategory::bubble;
+}
 
 struct Breakdown {
   std::array<Time, kTimeCategoryCount> time{};  ///< sums to step_time exactly

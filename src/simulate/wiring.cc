@@ -24,27 +24,31 @@ Wiring::Wiring(const RankLayout& layout, const BoundWorkload& bound, Topology to
 }
 
 void Wiring::build_groups(const RankLayout& layout) {
-  group_of_.resize(ranks_.size());
-  for (const Axis axis : {Axis::tp, Axis::dp, Axis::pp, Axis::embedding}) {
+  std::array<int, kAxisCount> none;
+  none.fill(kNone);
+  group_of_.assign(ranks_.size(), none);
+  for (const auto& named : kNames<Axis>) {
+    const Axis axis = named.value;
+    const bool own_host = axis == Axis::to_host || axis == Axis::from_host;
     // The embedding communicator holds first and last stage, every other one all of its axis.
     const bool ends_only = axis == Axis::embedding;
-    const Axis line = ends_only ? Axis::pp : axis;
-    const std::int64_t last = layout.size(line) - 1;
+    const std::int64_t last = layout.size(ends_only ? Axis::pp : axis) - 1;
+    if (last == 0 && !own_host) {
+      continue;
+    }
     std::map<std::int64_t, int> by_first_member;
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
-      int& group = group_of_[i][static_cast<std::size_t>(axis)];
-      group = kNone;
-      const std::int64_t coordinate = layout.coordinate(ranks_[i], line);
-      if (last == 0 || (ends_only && coordinate > 0 && coordinate < last)) {
+      const std::int64_t stage = layout.coordinate(ranks_[i], Axis::pp);
+      if (ends_only && stage > 0 && stage < last) {
         continue;
       }
-      const auto [entry, is_new] = by_first_member.emplace(layout.with(ranks_[i], line, 0),
-                                                           static_cast<int>(groups_.size()));
+      const std::int64_t first = layout.with(ranks_[i], ends_only ? Axis::pp : axis, 0);
+      const auto [entry, is_new] = by_first_member.emplace(first, static_cast<int>(groups_.size()));
       if (is_new) {
         groups_.emplace_back().links.assign(bound_.collectives.size(), kNone);
       }
-      group = entry->second;
-      groups_[static_cast<std::size_t>(group)].members.push_back(static_cast<RankIndex>(i));
+      group_of_[i][static_cast<std::size_t>(axis)] = entry->second;
+      groups_[static_cast<std::size_t>(entry->second)].members.push_back(static_cast<RankIndex>(i));
     }
   }
 }

@@ -113,7 +113,7 @@ class RandomPlans {
     plan.overlap_p2p = pick({0, 1}) == 1;
     plan.overlap_grad_reduce = pick({0, 0, 1}) == 1;
     plan.overlap_param_gather = plan.zero > 0 && pick({0, 0, 1}) == 1;
-    plan.order = static_cast<AxisOrder>(pick({0, 1}));
+    plan.order = pick({0, 1}) == 0 ? "tp-dp-pp" : "tp-pp-dp";
     plan.host_dispatch = 10_us * pick({0, 0, 1, 4});
     plan.p2p_host_sync = pick({0, 0, 1}) == 1;
   }

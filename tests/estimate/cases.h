@@ -136,7 +136,7 @@ inline std::vector<Case> planner_cases() {
   const Shape chunked{96, 12288, 96, 8, 8, 4, 3, 256, 1};
   const Shape flat{40, 6144, 48, 4, 1, 16, 1, 256, 1};
   add("1f1b", piped, [](Plan&) {});
-  add("1f1b tp-pp-dp", piped, [](Plan& p) { p.order = AxisOrder::tp_pp_dp; });
+  add("1f1b tp-pp-dp", piped, [](Plan& p) { p.order = "tp-pp-dp"; });
   add("1f1b overlap_p2p", piped, [](Plan& p) { p.overlap_p2p = true; });
   add("1f1b few microbatches", piped, [](Plan& p) { p.global_batch = 16; });
   add("gpipe", piped, [](Plan& p) { p.schedule = Schedule::gpipe; });

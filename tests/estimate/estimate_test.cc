@@ -33,7 +33,7 @@ Plan any_plan(const Model& model) {
   plan.global_batch = plan.dp * plan.microbatch * plan.pp * pick({1, 2, 5});
   plan.sequence_parallel = plan.tp > 1 && *rc::gen::arbitrary<bool>();
   plan.recompute = *rc::gen::element(Recompute::none, Recompute::selective, Recompute::full);
-  plan.order = *rc::gen::element(AxisOrder::tp_dp_pp, AxisOrder::tp_pp_dp);
+  plan.order = *rc::gen::element(std::string("tp-dp-pp"), std::string("tp-pp-dp"));
   plan.zero = pick({0, 1, 2, 3});
   plan.zero = plan.pp > 1 ? std::min<std::int64_t>(plan.zero, 1) : plan.zero;
   plan.overlap_grad_reduce = *rc::gen::arbitrary<bool>();

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "machine/machine.h"
+#include "workload/parallel/layout.h"
 #include "workload/parallel/lower.h"
 #include "workload/parallel/plan.h"
 #include "workload/parallel/shard.h"
@@ -29,6 +30,8 @@ class Checker {
       batch();
       zero();
       sequence();
+      error_.add(layout_mistakes(plan_));
+      not_yet();
     }
     if (!error_.empty()) {
       return fail(std::move(error_));
@@ -52,6 +55,18 @@ class Checker {
     in_range("tp", plan_.tp, 1, kMostDegree);
     in_range("pp", plan_.pp, 1, kMostDegree);
     in_range("dp", plan_.dp, 1, kMostDegree);
+    in_range("cp", plan_.cp, 1, kMostDegree);
+    in_range("ep", plan_.ep, 1, kMostDegree);
+    in_range("etp", plan_.etp, 0, kMostDegree);
+    in_range("cp_a2a", plan_.cp_a2a, 1, kMostDegree);
+    in_range("tp_chunks", plan_.tp_chunks, 1, kMostDegree);
+    in_range("recompute_layers", plan_.recompute_layers, 0, kMostDegree);
+    require(plan_.moe_capacity >= 0 && plan_.moe_capacity <= 1e3, "moe_capacity",
+            plan_.moe_capacity, "0 (dropless) or a factor");
+    require(plan_.moe_imbalance >= 1 && plan_.moe_imbalance <= 1e3, "moe_imbalance",
+            plan_.moe_imbalance, "a factor of 1 or more");
+    require(plan_.offload_activations >= 0 && plan_.offload_activations <= 1, "offload_activations",
+            plan_.offload_activations, "a share from 0 to 1");
     in_range("chunks", plan_.chunks, 1, kMostDegree);
     in_range("microbatch", plan_.microbatch, 1, kMostDegree);
     in_range("global_batch", plan_.global_batch, 1, kMostSequences);
@@ -73,11 +88,48 @@ class Checker {
     if (!error_.empty()) {
       return;
     }
-    const Bytes devices = Bytes(plan_.tp) * plan_.pp * plan_.dp;  // saturates
-    require(devices.value() <= kMostDevices, "tp x pp x dp", devices.value(),
+    const Bytes devices = Bytes(plan_.tp) * plan_.cp * plan_.pp * plan_.dp;  // saturates
+    require(devices.value() <= kMostDevices, "tp x cp x pp x dp", devices.value(),
             fmt::format("at most {} devices", kMostDevices));
     require(plan_.pp * plan_.chunks <= kMostParts, "pp x chunks", plan_.pp * plan_.chunks,
             fmt::format("at most {} parts of the model", kMostParts));
+  }
+
+  /// Fields that lower() does not read yet must not be ignored silently.
+  void not_yet() {
+    const auto only = [&](std::string_view field, const auto& found, const auto& supported) {
+      require(found == supported, field, shown(found),
+              fmt::format("{} (others are not modelled yet)", shown(supported)));
+    };
+    const Plan plain;
+    only("cp", plan_.cp, plain.cp);
+    only("ep", plan_.ep, plain.ep);
+    only("etp", plan_.etp, plain.etp);
+    only("shard_params", plan_.shard_params, plain.shard_params);
+    only("shard_grads", plan_.shard_grads, plain.shard_grads);
+    only("shard_optimizer", plan_.shard_optimizer, plain.shard_optimizer);
+    only("reshard_after_forward", plan_.reshard_after_forward, plain.reshard_after_forward);
+    only("recompute_modules", plan_.recompute_modules, plain.recompute_modules);
+    only("recompute_layers", plan_.recompute_layers, plain.recompute_layers);
+    only("offload_optimizer", plan_.offload_optimizer, plain.offload_optimizer);
+    only("offload_activations", plan_.offload_activations, plain.offload_activations);
+    only("tp_chunks", plan_.tp_chunks, plain.tp_chunks);
+    only("quantization", plan_.quantization, plain.quantization);
+    only("quantized_params", plan_.quantized_params, plain.quantized_params);
+    only("master_type", plan_.master_type, plain.master_type);
+    only("moment_type", plan_.moment_type, plain.moment_type);
+    only("documents", plan_.documents, plain.documents);
+    require(plan_.schedule <= Schedule::interleaved, "schedule", name_of(plan_.schedule),
+            "gpipe, 1f1b or interleaved (others are not modelled yet)");
+  }
+
+  template <class T>
+  static std::string shown(const T& value) {
+    if constexpr (std::is_enum_v<T>) {
+      return std::string(name_of(value));
+    } else {
+      return fmt::format("{}", value);
+    }
   }
 
   void tensor() {

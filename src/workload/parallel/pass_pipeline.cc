@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workload/parallel/block_steps.h"
+#include "workload/parallel/layout.h"
 #include "workload/parallel/passes.h"
 #include "workload/parallel/shard.h"
 
@@ -131,16 +132,6 @@ std::vector<Step> finish_steps(const Plan& plan) {
   fence.writes = Value::flow;
   steps.push_back(std::move(fence));
   return steps;
-}
-
-RankLayout layout_of(const Plan& plan) {
-  const RankLayout::Entry tp{Axis::tp, plan.tp};
-  const RankLayout::Entry pp{Axis::pp, plan.pp};
-  const RankLayout::Entry dp{Axis::dp, plan.dp};
-  if (plan.order == AxisOrder::tp_dp_pp) {
-    return {{tp, dp, pp}};
-  }
-  return {{tp, pp, dp}};
 }
 
 }  // namespace

@@ -92,6 +92,10 @@ std::int64_t warmup(const PipelineShape& shape, std::int64_t stage) {
       return std::min(behind, pieces(shape));
     case Schedule::interleaved:
       return std::min(2 * behind + (shape.chunks - 1) * shape.stages, pieces(shape));
+    case Schedule::zb_h1:
+    case Schedule::zb_v:
+    case Schedule::dualpipe:
+      break;
   }
   return 0;
 }

@@ -177,7 +177,7 @@ inline rc::Gen<Case> any_case() {
     plan.zero = plan.pp == 1 ? *rc::gen::inRange<std::int64_t>(0, 4)
                              : *rc::gen::inRange<std::int64_t>(0, 2);
     plan.recompute = *rc::gen::element(Recompute::none, Recompute::selective, Recompute::full);
-    plan.order = *rc::gen::element(AxisOrder::tp_dp_pp, AxisOrder::tp_pp_dp);
+    plan.order = *rc::gen::element(std::string("tp-dp-pp"), std::string("tp-pp-dp"));
     plan.pipeline_send = *rc::gen::element(PipelineSend::whole, PipelineSend::scatter_gather);
     plan.overlap_p2p = flip();
     plan.p2p_host_sync = flip();

@@ -63,7 +63,7 @@ void write_plan(JsonWriter& json, const Plan& plan) {
   Plan::fields([&](std::string_view name, auto member, std::string_view) {
     const auto& value = plan.*member;
     json.key(name);
-    if constexpr (std::is_integral_v<std::decay_t<decltype(value)>>) {
+    if constexpr (std::is_arithmetic_v<std::decay_t<decltype(value)>>) {
       json.value(value);
     } else {
       json.value(value_text(value));

@@ -27,7 +27,7 @@ TEST(Orrery, VersionAndHelpSucceed) {
 TEST(Orrery, HelpOfSimulateNamesEveryPlanField) {
   const std::string help = orrery("simulate --help").out;
   for (const char* flag : {"--tp", "--stage-layers", "--global-batch", "--p2p-host-sync",
-                           "--schedule {gpipe,1f1b,interleaved}"}) {
+                           "--schedule {gpipe,1f1b,interleaved,"}) {
     EXPECT_THAT(help, HasSubstr(flag));
   }
 }

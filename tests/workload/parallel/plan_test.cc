@@ -117,7 +117,7 @@ TEST(PlanCheck, StageLayersSumToTheLayers) {
 TEST(PlanCheck, RefusesDegreesThatOverflow) {
   const std::int64_t most = 1 << 20;
   EXPECT_THAT(refusal({.tp = most, .pp = most, .dp = most}, cases::small_gpt(2)),
-              HasSubstr("tp x pp x dp"));
+              HasSubstr("tp x cp x pp x dp"));
   EXPECT_THAT(refusal({.tp = 0}, cases::small_gpt(2)), HasSubstr("tp: found '0'"));
   EXPECT_NE(refusal({.microbatch = -1}, cases::small_gpt(2)), "");
 }

@@ -8,16 +8,18 @@
 
 namespace orrery {
 
-std::unique_ptr<Command> make_simulate();  // simulate.cc
-std::unique_ptr<Command> make_list();      // list.cc
-std::unique_ptr<Command> make_show();      // show.cc
-std::unique_ptr<Command> make_validate();  // validate.cc
+std::unique_ptr<Command> make_simulate();   // simulate.cc
+std::unique_ptr<Command> make_list();       // list.cc
+std::unique_ptr<Command> make_show();       // show.cc
+std::unique_ptr<Command> make_validate();   // validate.cc
+std::unique_ptr<Command> make_calibrate();  // calibrate.cc
 
 inline constexpr std::array kCommands{
     CommandEntry{"simulate", "Time of one training step, where it goes, and memory", make_simulate},
     CommandEntry{"list", "Names of what is shipped and can be switched", make_list},
     CommandEntry{"show", "One machine, model or plan in full", make_show},
     CommandEntry{"validate", "Predictions beside published results, table by table", make_validate},
+    CommandEntry{"calibrate", "A machine file from your own measurements", make_calibrate},
 };
 
 }  // namespace orrery

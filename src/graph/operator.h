@@ -98,11 +98,12 @@ struct Operator {
   /// Of kind gemm; grouped_gemm: batch = local experts of m rows each; attention: batch = B*heads,
   /// m = S_q, n = S_kv, k = head_dim; norm: k = row length.
   GemmShape gemm;
-  Flops flops{0};         ///< work really done (a causal kernel counts half of the square)
-  Bytes bytes{0};         ///< moved to and from device memory, reads plus writes
-  int kernels = 1;        ///< launches; each costs one host dispatch
-  bool backward = false;  ///< of fused attention: its backward kernel, which is slower per FLOP
-  int tier = 1;           ///< of a copy: number of the memory tier at its far end (0 = first)
+  Flops flops{0};             ///< work really done (a causal kernel counts half of the square)
+  Bytes bytes{0};             ///< moved to and from device memory, reads plus writes
+  int kernels = 1;            ///< launches; each costs one host dispatch
+  bool backward = false;      ///< of fused attention: its backward kernel, which is slower per FLOP
+  bool block_scaled = false;  ///< of fp8 GEMMs: a scale per block of K, as DeepSeek-V3 trains
+  int tier = 1;               ///< of a copy: number of the memory tier at its far end (0 = first)
 
   friend bool operator==(const Operator&, const Operator&) = default;
 };

@@ -52,6 +52,14 @@ void add_device(const Device& device, Fields& fields) {
     add(tier, "device.memory." + tier.name, fields);
   }
   add(device.kernels, "device.kernels", fields);
+  for (const auto& [format, kernels] : device.format_kernels) {
+    const std::string path = "device.kernels." + format;
+    KernelCoefficients::fields([&](std::string_view name, auto member, std::string_view) {
+      if (kernels.*member != device.kernels.*member) {
+        fields.emplace_back(fmt::format("{}.{}", path, name), shown(kernels.*member));
+      }
+    });
+  }
 }
 
 void add_dimension(const NetworkDimension& dimension, Fields& fields) {

@@ -34,13 +34,8 @@ void check_name(Reader& read, const std::string& name, std::set<std::string>& ot
   read.require(others.insert(name).second, "name", "a name that no other entry of the list has");
 }
 
-KernelCoefficients read_kernels(Reader& device) {
-  KernelCoefficients kernels;
-  const ConfigNode* node = device.child("kernels", false);
-  if (node == nullptr) {
-    return kernels;
-  }
-  Reader read(*node);
+/// `kernels` with what the map of `read` says.
+KernelCoefficients read_coefficients(Reader& read, KernelCoefficients kernels) {
   read_fields(read, kernels);
   KernelCoefficients::fields([&](std::string_view name, auto member, std::string_view) {
     if constexpr (std::is_same_v<decltype(kernels.*member), double&>) {
@@ -53,7 +48,26 @@ KernelCoefficients read_kernels(Reader& device) {
     }
   });
   read.require(kernels.norm_width > 0, "norm_width", "a number above 0");
-  return device.absorb(read.finish(kernels));
+  return kernels;
+}
+
+void read_kernels(Reader& read_device, Device& device) {
+  const ConfigNode* node = read_device.child("kernels", false);
+  if (node == nullptr) {
+    return;
+  }
+  Reader read(*node);
+  device.kernels = read_coefficients(read, device.kernels);
+  std::vector<std::string> formats = names_of<DataType>();
+  formats.emplace_back(kBlockScaledFp8);
+  for (const std::string& format : formats) {
+    if (const ConfigNode* own = read.child(format, false)) {
+      Reader nested(*own);
+      const KernelCoefficients kernels = read_coefficients(nested, device.kernels);
+      device.format_kernels[format] = read.absorb(nested.finish(kernels));
+    }
+  }
+  read_device.absorb(read.finish(0));
 }
 
 void read_peak(Reader& device, std::array<FlopRate, kDataTypeCount>& rates) {
@@ -103,7 +117,7 @@ Device read_device(Reader& machine, const ConfigNode& node) {
     device.memory.push_back(read_tier(read, *tier, names));
   }
   read.require(!device.memory.empty(), "memory", "at least one memory tier");
-  device.kernels = read_kernels(read);
+  read_kernels(read, device);
   return machine.absorb(read.finish(device));
 }
 

@@ -32,7 +32,7 @@ inline constexpr std::int64_t kMostDevices = std::int64_t{1} << 24;
 ///   name, description
 ///   device: {name, units, peak: {bf16: 312 TFLOP/s, ...}, memory: [{name, capacity, bandwidth,
 ///            latency, energy_per_byte}, ...], power, idle_power, price_per_hour, overlap_units,
-///            overlap_memory, kernels: {...}}
+///            overlap_memory, kernels: {..., fp8: {...}}}
 ///   network: [{name, kind, size or shape, bandwidth, latency, message_overhead, send_efficiency,
 ///              energy_per_byte, nic, protocols: [{name, launch, step_latency, efficiency,
 ///              local_copy}, ...], in_switch: [as protocols]}, ...]

@@ -26,6 +26,18 @@ std::string write_fields(const T& value, std::size_t indent, std::string_view fi
   return text;
 }
 
+/// "    fp8: {gemm_launch: 5 us}": the fields in which the coefficients of a format differ.
+std::string write_differences(const std::string& format, const KernelCoefficients& kernels,
+                              const KernelCoefficients& base) {
+  std::vector<std::string> fields;
+  KernelCoefficients::fields([&](std::string_view name, auto member, std::string_view) {
+    if (kernels.*member != base.*member) {
+      fields.push_back(fmt::format("{}: {}", name, exact_text(kernels.*member)));
+    }
+  });
+  return fmt::format("    {}: {{{}}}\n", format, fmt::join(fields, ", "));
+}
+
 std::string write_device(const Device& device) {
   std::string text = "device:\n" + write_fields(device, 2) + "  peak:\n";
   for (const Named<DataType>& type : kNames<DataType>) {
@@ -38,7 +50,11 @@ std::string write_device(const Device& device) {
   for (const MemoryTier& tier : device.memory) {
     text += write_fields(tier, 6, "- ");
   }
-  return text + "  kernels:\n" + write_fields(device.kernels, 4);
+  text += "  kernels:\n" + write_fields(device.kernels, 4);
+  for (const auto& [format, kernels] : device.format_kernels) {
+    text += write_differences(format, kernels, device.kernels);
+  }
+  return text;
 }
 
 std::string write_protocols(std::string_view name, const std::vector<Protocol>& protocols) {

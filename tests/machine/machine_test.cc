@@ -207,6 +207,24 @@ TEST(Machine, WhatIsNotKnownIsNeitherShownNorWritten) {
   EXPECT_EQ(parse(to_yaml(machine)), machine);
 }
 
+TEST(Machine, ANumberFormatHasItsOwnKernelsWhereTheFileSaysSo) {
+  const std::string text =
+      "name: m\ndevice: {name: d, units: 1, peak: {bf16: 1 TFLOP/s, fp8: 2 TFLOP/s}, memory: "
+      "[{name: h, capacity: 1 GB, bandwidth: 1 GB/s}], kernels: {gemm_k_ramp: 5, fp8: "
+      "{gemm_launch: 9 us}}}\nnetwork: [{name: a, kind: switch, size: 8, bandwidth: 1 GB/s, "
+      "latency: 1 us}]\n";
+  const Machine machine = parse(text);
+  Operator op;
+  EXPECT_EQ(machine.device.kernels_of(op).gemm_launch, 2500_ns);
+  op.type = DataType::fp8;
+  EXPECT_EQ(machine.device.kernels_of(op).gemm_launch, 9_us);
+  EXPECT_EQ(machine.device.kernels_of(op).gemm_k_ramp, 5);
+  op.block_scaled = true;
+  EXPECT_EQ(machine.device.kernels_of(op).gemm_launch, 2500_ns);
+  EXPECT_EQ(parse(to_yaml(machine)), machine);
+  EXPECT_THAT(describe(machine), HasSubstr("device.kernels.fp8.gemm_launch"));
+}
+
 TEST(Machine, WrongValuesNameTheirFieldAndWhatWouldBeRight) {
   const auto refuses = [](const std::string& dimensions, const std::string& message,
                           const std::string& more = "") {

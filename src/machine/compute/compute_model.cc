@@ -158,13 +158,14 @@ KernelTime kernel_time(const Operator& op, const Device& device) {
               .units = static_cast<double>(device.units),
               .bandwidth = device.memory.front().bandwidth.value()};
   KernelTime time;
-  time.alone = from_seconds(seconds(op, rates, device.kernels));
+  const KernelCoefficients& kernels = device.kernels_of(op);
+  time.alone = from_seconds(seconds(op, rates, kernels));
   time.overlapped = time.alone;
   if (device.overlap_units > 0 || device.overlap_memory > 0) {
     rates.flops *= 1 - device.overlap_units;
     rates.units = std::max(1.0, std::floor(rates.units * (1 - device.overlap_units)));
     rates.bandwidth *= 1 - device.overlap_memory;
-    time.overlapped = std::max(time.alone, from_seconds(seconds(op, rates, device.kernels)));
+    time.overlapped = std::max(time.alone, from_seconds(seconds(op, rates, kernels)));
   }
   return time;
 }

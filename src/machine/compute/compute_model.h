@@ -31,6 +31,7 @@ struct KernelTime {
 /// Fused attention: launch + flops / (peak * attention_share), or its bytes if longer. Others:
 /// stream_launch per kernel + bytes / (bandwidth * share of the kind); a norm over rows of w
 /// elements has long_share + (norm_share - long_share) / (1 + (w / norm_width)^3).
+/// Coefficients are those of the operator's number format, Device::kernels_of.
 /// A grouped GEMM is timed as a batched one: the tiles of all experts share one launch.
 /// A copy to or from memory tier t: max over tiers 1..t of latency per kernel + bytes / bandwidth;
 /// copy engines do it, so it takes no units and a collective does not slow it down.

@@ -3,7 +3,10 @@
 #pragma once
 
 #include <array>
+#include <functional>
+#include <map>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -88,6 +91,9 @@ struct KernelCoefficients {
   friend bool operator==(const KernelCoefficients&, const KernelCoefficients&) = default;
 };
 
+/// fp8 with a scale for each block of 128 elements of K, applied outside the matrix units.
+inline constexpr std::string_view kBlockScaledFp8 = "fp8_block";
+
 struct Device {
   std::string name;                             ///< "A100-SXM4-80GB"
   std::array<FlopRate, kDataTypeCount> peak{};  ///< dense, by DataType; 0 = not supported
@@ -97,10 +103,20 @@ struct Device {
   Power idle_power{0};                          ///< 0 = not known
   Money price_per_hour{0};                      ///< of one device; 0 = not known
   KernelCoefficients kernels;
+  /// Where kernels of a number format behave otherwise, by name of the data type, or "fp8_block":
+  /// whole sets of coefficients, of which a file gives only what differs from `kernels`.
+  std::map<std::string, KernelCoefficients, std::less<>> format_kernels;
   /// Share of compute units and of memory bandwidth that a collective running at the same time
   /// takes from compute kernels.
   double overlap_units = 0;
   double overlap_memory = 0;
+
+  const KernelCoefficients& kernels_of(const Operator& op) const {
+    const std::string_view format =
+        op.block_scaled && op.type == DataType::fp8 ? kBlockScaledFp8 : name_of(op.type);
+    const auto found = format_kernels.find(format);
+    return found == format_kernels.end() ? kernels : found->second;
+  }
 
   /// All but peak, memory and kernels.
   template <class V>

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/gemm.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cmath>
+#include <numeric>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "calibrate/minimize.h"
+#include "machine/compute/compute_model.h"
+
+namespace orrery {
+namespace {
+
+struct Coefficient {
+  std::string_view name;
+  Bounds bounds;  ///< times in seconds
+};
+/// What can be told from GEMM times, with what a device can plausibly have.
+constexpr std::array kFitted{
+    Coefficient{"gemm_peak_share", {0.3, 1}},      Coefficient{"gemm_memory_share", {0.3, 1}},
+    Coefficient{"gemm_tile_load", {0, 250}},       Coefficient{"gemm_k_ramp", {0, 1500}},
+    Coefficient{"gemm_wave_quantisation", {0, 1}}, Coefficient{"gemm_launch", {0.2e-6, 30e-6}},
+    Coefficient{"gemm_split_latency", {0, 10e-6}}, Coefficient{"gemm_split_traffic", {0, 2}},
+};
+constexpr std::string_view kUnknownBesideACast = "gemm_launch";
+constexpr std::array kCastBounds{Bounds{0, 30e-6}, Bounds{0, 16}};
+using Values = std::array<double, kFitted.size()>;
+
+/// Visits the members of KernelCoefficients that are fitted, each with its number in kFitted.
+template <class Visit>
+void each_fitted(Visit visit) {
+  KernelCoefficients::fields([&](std::string_view name, auto member, std::string_view) {
+    for (std::size_t i = 0; i < kFitted.size(); ++i) {
+      if (kFitted[i].name == name) {
+        visit(i, member);
+      }
+    }
+  });
+}
+
+Values values_of(const KernelCoefficients& kernels) {
+  Values values{};
+  each_fitted([&](std::size_t i, auto member) {
+    if constexpr (std::is_same_v<decltype(member), Time KernelCoefficients::*>) {
+      values[i] = to_seconds(kernels.*member);
+    } else {
+      values[i] = kernels.*member;
+    }
+  });
+  return values;
+}
+
+/// Four significant digits: more would claim what no measurement gives.
+double rounded(double value) {
+  if (value == 0) {
+    return 0;
+  }
+  const double scale = std::pow(10.0, 3 - std::floor(std::log10(std::abs(value))));
+  return std::round(value * scale) / scale;
+}
+
+KernelCoefficients with_values(KernelCoefficients kernels, std::span<const double> values) {
+  each_fitted([&](std::size_t i, auto member) {
+    if constexpr (std::is_same_v<decltype(member), Time KernelCoefficients::*>) {
+      kernels.*member = from_seconds(values[i]);
+    } else {
+      kernels.*member = values[i];
+    }
+  });
+  return kernels;
+}
+
+struct Region {
+  double weight;
+  bool (*contains)(const GemmShape& shape);
+};
+/// In order; a shape belongs to the first that contains it.
+constexpr std::array kRegions{
+    Region{3,
+           [](const GemmShape& s) {
+             return std::min({s.m, s.n, s.k}) >= 1024;
+           }},
+    Region{1, [](const GemmShape& s) { return s.m >= 1024; }},
+    Region{1.5, [](const GemmShape& s) { return s.m >= 128; }},
+    Region{1, [](const GemmShape&) { return true; }},
+};
+constexpr std::size_t kMostShapesPerRegion = 150;
+constexpr std::size_t kLeastShapesToHoldOut = 40;
+constexpr double kLargestError = 1;  // of the logarithm
+
+/// FNV-1a over the shape's numbers: which shapes are used does not depend on their order.
+std::uint64_t hash_of(const GemmShape& shape) {
+  std::uint64_t hash = 14695981039346656037U;
+  for (const std::int64_t number : {shape.batch, shape.m, shape.n, shape.k}) {
+    for (int shift = 0; shift < 64; shift += 8) {
+      hash ^= (static_cast<std::uint64_t>(number) >> shift) & 0xFFU;
+      hash *= 1099511628211U;
+    }
+  }
+  return hash ^ (hash >> 32U);
+}
+
+/// A GEMM to be predicted and what it took.
+struct Sample {
+  Operator op;
+  double seconds = 0;
+  double weight = 1;
+};
+
+std::vector<Sample> samples_of(const std::string& format,
+                               std::vector<GemmMeasurement> measurements) {
+  std::sort(measurements.begin(), measurements.end(),
+            [](const auto& a, const auto& b) { return hash_of(a.shape) < hash_of(b.shape); });
+  std::array<std::vector<Sample>, kRegions.size()> regions;
+  for (const GemmMeasurement& measured : measurements) {
+    const auto region =
+        std::find_if(kRegions.begin(), kRegions.end(),
+                     [&](const Region& candidate) { return candidate.contains(measured.shape); });
+    auto& samples = regions[static_cast<std::size_t>(region - kRegions.begin())];
+    if (samples.size() < kMostShapesPerRegion) {
+      samples.push_back({gemm_operator(format, measured.shape), to_seconds(measured.time)});
+    }
+  }
+  std::vector<Sample> all;
+  for (std::size_t r = 0; r < kRegions.size(); ++r) {
+    for (Sample& sample : regions[r]) {
+      sample.weight = kRegions[r].weight / static_cast<double>(regions[r].size());
+      all.push_back(std::move(sample));
+    }
+  }
+  return all;
+}
+
+/// The device with one set of coefficients for everything.
+Device with_kernels(Device device, const KernelCoefficients& kernels) {
+  device.kernels = kernels;
+  device.format_kernels.clear();
+  device.overlap_units = device.overlap_memory = 0;  // not asked for, not computed
+  return device;
+}
+
+double cast_seconds(const GemmCast& cast, const GemmShape& s, const Device& device) {
+  const double elements =
+      static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(s.k);
+  return to_seconds(cast.launch) + cast.bytes * elements / device.memory.front().bandwidth.value();
+}
+
+double predicted_seconds(const Operator& op, const GemmCast& cast, const Device& device) {
+  return to_seconds(kernel_time(op, device).alone) + cast_seconds(cast, op.gemm, device);
+}
+
+/// One fit: which coefficients are free, and what they give.
+class Fit {
+ public:
+  Fit(const std::vector<Sample>& samples, const Device& device, const KernelCoefficients& start,
+      bool cast)
+      : samples_(samples), trial_(with_kernels(device, start)), start_(values_of(start)) {
+    for (std::size_t i = 0; i < kFitted.size(); ++i) {
+      if (!cast || kFitted[i].name != kUnknownBesideACast) {
+        free_.push_back(i);
+        box_.push_back(kFitted[i].bounds);
+      }
+    }
+    if (cast) {
+      box_.insert(box_.end(), kCastBounds.begin(), kCastBounds.end());
+    }
+    for (const Sample& sample : samples_) {
+      weights_ += sample.weight;
+    }
+  }
+
+  std::pair<KernelCoefficients, GemmCast> run() {
+    std::vector<double> from;
+    for (const std::size_t i : free_) {
+      from.push_back(start_[i]);
+    }
+    from.resize(box_.size(), 0);
+    std::vector<double> best =
+        minimize([&](std::span<const double> values) { return loss(values); }, box_, from).at;
+    std::transform(best.begin(), best.end(), best.begin(), rounded);
+    return {kernels_of(best), cast_of(best)};
+  }
+
+ private:
+  KernelCoefficients kernels_of(std::span<const double> values) const {
+    Values all = start_;
+    for (std::size_t i = 0; i < free_.size(); ++i) {
+      all[free_[i]] = values[i];
+    }
+    return with_values(trial_.kernels, all);
+  }
+
+  GemmCast cast_of(std::span<const double> values) const {
+    if (values.size() == free_.size()) {
+      return {};
+    }
+    return {from_seconds(values[free_.size()]), values[free_.size() + 1]};
+  }
+
+  double loss(std::span<const double> values) {
+    trial_.kernels = kernels_of(values);
+    const GemmCast cast = cast_of(values);
+    double sum = 0;
+    for (const Sample& sample : samples_) {
+      const double ratio = predicted_seconds(sample.op, cast, trial_) / sample.seconds;
+      sum += sample.weight * std::min(kLargestError, std::abs(std::log(ratio)));
+    }
+    return sum / weights_;
+  }
+
+  const std::vector<Sample>& samples_;
+  Device trial_;
+  Values start_;
+  std::vector<std::size_t> free_;  ///< numbers in kFitted
+  std::vector<Bounds> box_;        ///< of the free coefficients, then of the cast
+  double weights_ = 0;
+};
+
+bool is_general(const std::string& format, const GemmTable& table) {
+  return format == "bf16" || (format == "fp16" && !table.contains("bf16"));
+}
+
+}  // namespace
+
+Operator gemm_operator(const std::string& format, const GemmShape& shape) {
+  Operator op;
+  op.name = "gemm";
+  op.kind = OperatorKind::gemm;
+  op.block_scaled = format == kBlockScaledFp8;
+  op.type = op.block_scaled ? DataType::fp8 : value_of<DataType>(format).value_or(DataType::bf16);
+  op.gemm = shape;
+  op.flops = flops_of(shape);
+  return op;
+}
+
+GemmError gemm_error(const std::string& format, const std::vector<GemmMeasurement>& measurements,
+                     const Device& device, const GemmCast& cast) {
+  GemmError error{.shapes = measurements.size()};
+  if (measurements.empty()) {
+    return error;
+  }
+  std::vector<double> errors;
+  for (const GemmMeasurement& measured : measurements) {
+    const double predicted = predicted_seconds(gemm_operator(format, measured.shape), cast, device);
+    errors.push_back(std::abs(predicted / to_seconds(measured.time) - 1));
+  }
+  error.mean =
+      std::accumulate(errors.begin(), errors.end(), 0.0) / static_cast<double>(errors.size());
+  const auto middle = errors.begin() + static_cast<std::ptrdiff_t>(errors.size() / 2);
+  std::nth_element(errors.begin(), middle, errors.end());
+  error.median = *middle;
+  return error;
+}
+
+GemmFit fit_gemm(const std::string& format, const std::vector<GemmMeasurement>& measurements,
+                 const Device& device, bool cast) {
+  assert(!measurements.empty() && "something to fit to");
+  std::vector<GemmMeasurement> used, held_out;
+  for (const GemmMeasurement& measured : measurements) {
+    const bool hold =
+        measurements.size() >= kLeastShapesToHoldOut && hash_of(measured.shape) % 4 == 0;
+    (hold ? held_out : used).push_back(measured);
+  }
+  GemmFit fit;
+  fit.format = format;
+  fit.before = device.kernels_of(gemm_operator(format, {}));
+  const Operator op = gemm_operator(format, {});
+  const std::vector<Sample> samples = samples_of(format, used);
+  std::tie(fit.after, fit.cast) =
+      Fit(samples, device, fit.before, cast && bits_of(op.type) <= 8).run();
+  const Device before = with_kernels(device, fit.before);
+  const Device after = with_kernels(device, fit.after);
+  fit.fitted_before = gemm_error(format, used, before);
+  fit.fitted_after = gemm_error(format, used, after, fit.cast);
+  fit.held_out_before = gemm_error(format, held_out, before);
+  fit.held_out_after = gemm_error(format, held_out, after, fit.cast);
+  return fit;
+}
+
+Result<GemmCalibration> calibrate_gemm(Machine machine, const GemmTable& table,
+                                       const std::string& source, bool cast) {
+  Error error;
+  for (const auto& [format, measurements] : table) {
+    const Operator op = gemm_operator(format, {});
+    if (machine.device.peak[static_cast<std::size_t>(op.type)] <= FlopRate(0)) {
+      error.add({{},
+                 "device.peak",
+                 "",
+                 fmt::format("required to fit {} GEMMs, but {} has no {}", format, machine.name,
+                             name_of(op.type))});
+    }
+  }
+  if (!error.empty()) {
+    return fail(std::move(error));
+  }
+  GemmCalibration result{.machine = std::move(machine), .fits = {}};
+  Device& device = result.machine.device;
+  const Device base = device;
+  for (const auto& [format, measurements] : table) {
+    result.fits.push_back(fit_gemm(format, measurements, base, cast));
+    const bool general = is_general(format, table);
+    (general ? device.kernels : device.format_kernels[format]) = result.fits.back().after;
+    const std::string path = general ? "device.kernels" : "device.kernels." + format;
+    for (const Coefficient& coefficient : kFitted) {
+      result.machine.origins[fmt::format("{}.{}", path, coefficient.name)] = "measured: " + source;
+    }
+  }
+  return result;
+}
+
+}  // namespace orrery

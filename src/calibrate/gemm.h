@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Measured GEMM times -> the `gemm_` coefficients of a device (machine/compute/compute_model.h).
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/csv.h"
+#include "base/result.h"
+#include "machine/machine.h"
+
+namespace orrery {
+
+/// Median time of one shape over the rows that measured it.
+struct GemmMeasurement {
+  GemmShape shape;
+  Time time{0};
+};
+
+/// By number format ("bf16", "fp8", "fp8_block"), shapes in ascending order.
+using GemmTable = std::map<std::string, std::vector<GemmMeasurement>>;
+
+/// Reads rows of C[m,n] = A[m,k] B[k,n]. Columns: m, n, k, latency_us; dtype (a name of a data
+/// type, bfloat16, float16, float32 or fp8_block; without the column every row is
+/// `default_format`); batch (1); device, framework, version, source, origin are allowed and not
+/// used. Rows of a format other than `only` are left out when that is not empty. Mistakes: missing
+/// and unknown columns ("did you mean"), numbers that are not whole or not above 0, unknown
+/// formats, no row left; at most 20 of the rows are listed.
+Result<GemmTable> read_gemm_table(const CsvTable& csv, const std::string& default_format,
+                                  const std::string& only);
+
+/// Absolute relative errors of predictions.
+struct GemmError {
+  std::size_t shapes = 0;
+  double median = 0;
+  double mean = 0;
+};
+
+/// A conversion of A that the measured times contain: launch + bytes * m * k / memory bandwidth.
+/// It belongs to the measurement, not to the machine: workloads have kernels of their own for it.
+struct GemmCast {
+  Time launch{0};
+  double bytes = 0;  ///< read and written per element of A; 3 for 16 to 8 bits
+};
+
+struct GemmFit {
+  std::string format;
+  GemmCast cast;  ///< zero unless asked for
+  KernelCoefficients before;
+  KernelCoefficients after;
+  GemmError fitted_before, fitted_after;      ///< of the shapes that the fit used
+  GemmError held_out_before, held_out_after;  ///< of the rest; no shapes when there are few
+};
+
+/// The coefficients with the least mean absolute log error, where each of four regions of shapes
+/// (large; tall and thin; 128 <= m < 1024; m < 128) counts by a fixed weight, so that the many
+/// small GEMMs do not outvote the large ones; an error counts at most a factor of e. From 40 shapes
+/// on a quarter, chosen by a hash of the shape, is held out. At most 150 shapes per region are
+/// used, chosen by the same hash.
+/// With `cast` the measured times of formats of 8 bits and less are taken to contain a GemmCast,
+/// which is fitted too; gemm_launch, which it cannot be told from, then stays as it is.
+///
+/// Ignores:  which software a row comes from: several versions of a shape are one, their median.
+/// Requires: measurements, not empty; a device with a peak of the format.
+GemmFit fit_gemm(const std::string& format, const std::vector<GemmMeasurement>& measurements,
+                 const Device& device, bool cast = false);
+
+/// Predicted times against measured ones, with the device as it is.
+GemmError gemm_error(const std::string& format, const std::vector<GemmMeasurement>& measurements,
+                     const Device& device, const GemmCast& cast = {});
+
+/// A GEMM of a format, for kernel_time.
+Operator gemm_operator(const std::string& format, const GemmShape& shape);
+
+/// Fits every format of the table to the machine's device. The fit of bf16 (else fp16) becomes the
+/// device's general `kernels`; other formats become entries of format_kernels. Origins of the
+/// fitted coefficients say "measured: `source`". Mistakes: formats without a peak in the machine.
+struct GemmCalibration {
+  Machine machine;
+  std::vector<GemmFit> fits;
+};
+Result<GemmCalibration> calibrate_gemm(Machine machine, const GemmTable& table,
+                                       const std::string& source, bool cast = false);
+
+}  // namespace orrery

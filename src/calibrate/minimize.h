@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace orrery {
+
+struct Bounds {
+  double low = 0;
+  double high = 1;
+};
+
+using Loss = std::function<double(std::span<const double>)>;
+
+struct Minimum {
+  std::vector<double> at;
+  double loss = 0;
+};
+
+/// A low point of `loss` in a box: differential evolution (Storn & Price 1997: rand/1/bin) from a
+/// population that contains `start`, then the simplex method of Nelder & Mead 1965 from the best
+/// member, restarted until a restart gains less than a thousandth. Values outside the box are
+/// clamped to it.
+///
+/// Needs no derivative; the loss may have steps (tiles, waves). Never worse than `start`. The same
+/// input gives the same result, bit for bit: the random numbers have a fixed seed.
+/// Cost: 8 * dimensions * (1 + generations) evaluations, then 120 to 2000 per dimension.
+/// Requires: as many values in `start` as in `box`, at least one; low < high; a loss that is never
+/// NaN.
+Minimum minimize(const Loss& loss, std::span<const Bounds> box, std::span<const double> start,
+                 int generations = 40);
+
+}  // namespace orrery

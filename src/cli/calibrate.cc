@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+
+#include "base/csv.h"
+#include "base/file.h"
+#include "calibrate/gemm.h"
+#include "cli/commands.h"
+#include "report/calibration.h"
+
+namespace orrery {
+namespace {
+
+constexpr const char* kExamples =
+    "KIND gemm reads CSV with columns m, n, k, latency_us and, if you like, dtype and batch, as\n"
+    "tools/measure_gpu.py writes it. Each data type of the file is fitted; bf16 (else fp16) gives\n"
+    "the machine's general kernels. Without --output the fit is only printed.\n"
+    "Examples:\n"
+    "  orrery calibrate gemm gemm.csv --machine dgx-h100\n"
+    "  orrery calibrate gemm gemm.csv --machine dgx-h100 --type fp8 --output my-h100.yaml\n";
+
+class Calibrate : public Command {
+ public:
+  void declare(Options& options) override {
+    options.positional("KIND", kind_, "gemm");
+    options.positional("FILE", file_, "measurements");
+    options.value("--machine", machine_, "NAME|FILE", "the machine whose coefficients are fitted");
+    options.value("--type", type_, "NAME", "fit only this data type of the file");
+    options.value("-o,--output", output_, "FILE", "write the fitted machine");
+    options.flag("--cast", cast_, "times of 8-bit types contain a conversion of A: fit it apart");
+    options.flag("--json", json_, "print one JSON object");
+    options.footer(kExamples);
+  }
+
+  Result<std::string> run(Error mistakes) override {
+    if (kind_ != "gemm") {
+      mistakes.add(wrong_value("calibrate", kind_, "one of gemm" + did_you_mean(kind_, {"gemm"})));
+    }
+    if (!file_) {
+      mistakes.add({"FILE", {}, {}, "missing; expected a table of measurements"});
+    }
+    if (!machine_) {
+      mistakes.add({"--machine", {}, {}, "missing; expected the machine to start from"});
+    }
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    return gemm();
+  }
+
+ private:
+  Result<std::string> gemm() const {
+    Error mistakes;
+    Machine machine = load_named("--machine", *machine_, load_machine, mistakes);
+    const GemmTable table = collect(load_csv(*file_).and_then([&](const CsvTable& csv) {
+      return read_gemm_table(csv, type_.value_or("bf16"), type_.value_or(""));
+    }),
+                                    mistakes);
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    const std::string name = std::filesystem::path(*file_).filename().string();
+    auto calibration = calibrate_gemm(std::move(machine), table, name, cast_);
+    if (!calibration) {
+      return fail(std::move(calibration.error()));
+    }
+    if (output_) {
+      if (auto written = write_file(*output_, to_yaml(calibration->machine)); !written) {
+        return fail(std::move(written.error()));
+      }
+    }
+    return json_ ? gemm_calibration_json(*calibration) : gemm_calibration_table(*calibration);
+  }
+
+  std::string kind_;
+  std::optional<std::string> file_;
+  std::optional<std::string> machine_;
+  std::optional<std::string> type_;
+  std::optional<std::string> output_;
+  bool cast_ = false;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_calibrate() {
+  return std::make_unique<Calibrate>();
+}
+
+}  // namespace orrery

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/calibration.h"
+
+#include <fmt/format.h>
+
+#include "base/format.h"
+#include "report/json_writer.h"
+
+namespace orrery {
+namespace {
+
+template <class T>
+std::string shown(const T& value) {
+  if constexpr (std::is_same_v<T, double>) {
+    return fmt::format("{:.4g}", value);
+  } else {
+    return to_string(value);
+  }
+}
+
+std::string error_line(std::string_view name, const GemmError& before, const GemmError& after) {
+  if (before.shapes == 0) {
+    return "";
+  }
+  return fmt::format("  {:<10}{:>7}{:>10.1f}{:>9.1f}{:>10.1f}{:>9.1f}\n", name, before.shapes,
+                     100 * before.median, 100 * before.mean, 100 * after.median, 100 * after.mean);
+}
+
+/// visit(name, before, after) of every coefficient that GEMM times can tell.
+template <class Visit>
+void each_coefficient(const GemmFit& fit, Visit visit) {
+  KernelCoefficients::fields([&](std::string_view name, auto member, std::string_view) {
+    if (name.starts_with("gemm_")) {
+      visit(name, fit.before.*member, fit.after.*member);
+    }
+  });
+}
+
+double number(double value) {
+  return value;
+}
+double number(Time value) {
+  return to_seconds(value);
+}
+
+void write_errors(JsonWriter& json, const GemmError& before, const GemmError& after) {
+  json.begin_object();
+  json.key("shapes").value(before.shapes);
+  json.key("median_before").value(before.median);
+  json.key("mean_before").value(before.mean);
+  json.key("median_after").value(after.median);
+  json.key("mean_after").value(after.mean);
+  json.end_object();
+}
+
+void write_fit(JsonWriter& json, const GemmFit& fit) {
+  json.begin_object();
+  json.key("format").value(fit.format);
+  json.key("fitted");
+  write_errors(json, fit.fitted_before, fit.fitted_after);
+  json.key("held_out");
+  write_errors(json, fit.held_out_before, fit.held_out_after);
+  json.key("cast_launch").value(to_seconds(fit.cast.launch));
+  json.key("cast_bytes").value(fit.cast.bytes);
+  json.key("coefficients").begin_array();
+  each_coefficient(fit, [&](std::string_view name, auto before, auto after) {
+    json.begin_object();
+    json.key("name").value(name);
+    json.key("before").value(number(before));
+    json.key("after").value(number(after));
+    json.end_object();
+  });
+  json.end_array();
+  json.end_object();
+}
+
+}  // namespace
+
+std::string gemm_calibration_table(const GemmCalibration& calibration) {
+  std::string text =
+      fmt::format("{} ({})\n", calibration.machine.name, calibration.machine.device.name);
+  for (const GemmFit& fit : calibration.fits) {
+    text += fmt::format("\n{} GEMMs; error in %\n  {:<10}{:>7}{:>10}{:>9}{:>10}{:>9}\n", fit.format,
+                        "", "shapes", "median", "mean", "median", "mean");
+    text += fmt::format("  {:<10}{:>7}{:>19}{:>19}\n", "", "", "before", "after");
+    text += error_line("fitted", fit.fitted_before, fit.fitted_after);
+    text += error_line("held out", fit.held_out_before, fit.held_out_after);
+    text += fmt::format("\n  {:<26}{:>12}{:>12}\n", "coefficient", "before", "after");
+    each_coefficient(fit, [&](std::string_view name, auto before, auto after) {
+      text += fmt::format("  {:<26}{:>12}{:>12}\n", name, shown(before), shown(after));
+    });
+    if (fit.cast.launch > Time(0) || fit.cast.bytes > 0) {
+      text += fmt::format("  and a cast of A: {} + {:.4g} bytes per element\n",
+                          to_string(fit.cast.launch), fit.cast.bytes);
+    }
+  }
+  return text;
+}
+
+std::string gemm_calibration_json(const GemmCalibration& calibration) {
+  std::string text;
+  {
+    JsonWriter json([&](std::string_view piece) { text += piece; }, JsonWriter::Layout::indented);
+    json.begin_object();
+    json.key("machine").value(calibration.machine.name);
+    json.key("fits").begin_array();
+    for (const GemmFit& fit : calibration.fits) {
+      write_fit(json, fit);
+    }
+    json.end_array();
+    json.end_object();
+  }
+  return text + "\n";
+}
+
+}  // namespace orrery

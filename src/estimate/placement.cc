@@ -235,10 +235,12 @@ void set_sizes(const Model& model, const Plan& key, FinishTemplates& result) {
   const BlockMemories blocks = block_memories(model, key);
   const Bytes gradient = size_of(key.grad_reduce_type);
   const Bytes parameter = size_of(key.compute_type);
-  const std::int64_t embedding = blocks.embedding.parameters;
-  const std::int64_t head = blocks.head.parameters + (key.pp > 1 ? blocks.tied_copy : 0);
-  result.layer_gradient = gradient * blocks.layer.parameters;
-  result.layer_parameters = parameter * blocks.layer.parameters;
+  const std::int64_t embedding = blocks.blocks[kEmbeddingBlock].parameters;
+  const std::int64_t head =
+      blocks.blocks[kHeadBlock].parameters + (key.pp > 1 ? blocks.tied_copy : 0);
+  const std::int64_t layer = blocks.blocks[kFirstLayerBlock].parameters;
+  result.layer_gradient = gradient * layer;
+  result.layer_parameters = parameter * layer;
   result.end_gradient = {gradient * embedding, Bytes(0), gradient * head};
   result.end_parameters = {parameter * embedding, Bytes(0), parameter * head};
 }

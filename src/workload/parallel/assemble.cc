@@ -102,7 +102,7 @@ Template forward_template(const Draft& draft, const ChunkDraft& chunk, std::stri
   for (int b = 0; b < static_cast<int>(chunk.blocks.size()); ++b) {
     const Block& block = chunk.blocks[static_cast<std::size_t>(b)];
     builder.add(block.before_forward);
-    builder.add(draft.steps[index_of(block.kind)].forward, b);
+    builder.add(draft.steps[block.kind].forward, b);
   }
   builder.add(chunk.forward_end);
   return builder.finish();
@@ -114,7 +114,7 @@ Template backward_template(const Draft& draft, const ChunkDraft& chunk, std::str
   builder.add(chunk.backward_begin);
   for (int b = static_cast<int>(chunk.blocks.size()) - 1; b >= 0; --b) {
     const Block& block = chunk.blocks[static_cast<std::size_t>(b)];
-    const BlockSteps& steps = draft.steps[index_of(block.kind)];
+    const BlockSteps& steps = draft.steps[block.kind];
     builder.add(block.before_backward);
     builder.add(steps.recompute, b);
     builder.add(steps.backward, b);

@@ -42,9 +42,9 @@ Step wait_step(std::string name, Value reads, Phase phase) {
 }
 
 std::int64_t block_parameters(const Draft& draft, const Context& context, BlockKind kind) {
-  const bool copy = kind == BlockKind::head && context.model.tied_embedding && context.plan.pp > 1;
+  const bool copy = kind == kHeadBlock && context.model.tied_embedding && context.plan.pp > 1;
   std::int64_t sum = 0;
-  for (const ModelOperator& op : draft.operators[index_of(kind)]) {
+  for (const ModelOperator& op : draft.operators[kind]) {
     sum += op.parameters + (copy ? weight_elements(op) : 0);
   }
   return sum;

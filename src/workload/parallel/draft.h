@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "graph/workload.h"
+#include "workload/parallel/lower.h"
 #include "workload/parallel/plan.h"
 #include "workload/parallel/schedule.h"
 #include "workload/zoo/model.h"
@@ -46,9 +47,6 @@ struct Step {
   int gathers_block = -1;  ///< brings the parameters of this block of the chunk
 };
 
-enum class BlockKind : std::uint8_t { embedding, layer, head };
-inline constexpr int kBlockKindCount = 3;
-
 struct BlockSteps {
   std::vector<Step> forward;
   std::vector<Step> recompute;  ///< before the whole backward
@@ -57,7 +55,7 @@ struct BlockSteps {
 
 /// One embedding, layer or head of a chunk.
 struct Block {
-  BlockKind kind = BlockKind::layer;
+  BlockKind kind = kFirstLayerBlock;
   std::vector<Step> before_forward{};
   std::vector<Step> before_backward{};
   std::vector<Step> after_backward{};
@@ -80,8 +78,8 @@ struct Draft {
   RankLayout layout;
   PipelineShape shape;
   Time host_dispatch{0};
-  std::array<std::vector<ModelOperator>, kBlockKindCount> operators;  ///< of one rank
-  std::array<BlockSteps, kBlockKindCount> steps;
+  std::vector<std::vector<ModelOperator>> operators;  ///< of one rank, by BlockKind
+  std::vector<BlockSteps> steps;                      ///< by BlockKind
   std::vector<RoleDraft> roles;
 };
 
@@ -89,12 +87,8 @@ struct Draft {
 struct Context {
   const Model& model;
   const Plan& plan;
-  std::vector<std::vector<std::int64_t>> layers;  ///< [stage][chunk]
+  std::vector<std::vector<ModelPart>> parts;  ///< [stage][chunk]
 };
-
-constexpr std::size_t index_of(BlockKind kind) {
-  return static_cast<std::size_t>(kind);
-}
 
 /// Node makers with the stream that belongs to the kind.
 Step collective_step(Axis axis, CollectiveKind kind, Bytes bytes, Phase phase);

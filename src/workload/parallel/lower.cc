@@ -112,11 +112,11 @@ Result<Workload> lower(const Model& model, const Plan& plan, const LowerOptions&
   if (auto checked = check(plan, model); !checked) {
     return fail(std::move(checked.error()));
   }
-  auto layers = split_layers(model, plan);
-  if (!layers) {
-    return fail(std::move(layers.error()));
+  auto parts = split_model(model, plan);
+  if (!parts) {
+    return fail(std::move(parts.error()));
   }
-  const Context context{.model = model, .plan = plan, .layers = std::move(*layers)};
+  const Context context{.model = model, .plan = plan, .parts = std::move(*parts)};
   return Lowering(context, options).run();
 }
 

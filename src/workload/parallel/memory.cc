@@ -16,7 +16,7 @@ constexpr int kMomentBytes = 8;  // Adam's two, fp32
 constexpr int kMasterBytes = 4;  // fp32 copy of parameters of a smaller type
 
 bool full_recompute(const Plan& plan, BlockKind kind) {
-  return plan.recompute == Recompute::full && kind == BlockKind::layer;
+  return plan.recompute == Recompute::full && kind >= kFirstLayerBlock;
 }
 
 bool recomputes(const ModelOperator& op, const Plan& plan, BlockKind kind) {
@@ -40,35 +40,38 @@ BlockMemory memory_of(const std::vector<ModelOperator>& operators, const Plan& p
   return block;
 }
 
-/// Blocks of one stage: which chunks hold the embedding and the head.
+/// Blocks of one stage, chunk by chunk.
 struct Stage {
-  const BlockMemories& blocks;
+  const BlockMemories& model;
   const Plan& plan;
   std::int64_t number;
-  const std::vector<std::int64_t>& layers;
+  const std::vector<std::vector<BlockKind>>& chunks;
 
   bool first() const { return number == 0; }
   bool last() const { return number == plan.pp - 1; }
-  std::int64_t layer_count() const {
-    std::int64_t sum = 0;
-    for (const std::int64_t count : layers) {
-      sum += count;
+
+  template <class Visit>
+  void each_block(Visit&& visit) const {
+    for (const std::vector<BlockKind>& chunk : chunks) {
+      for (const BlockKind kind : chunk) {
+        visit(model.blocks[kind], kind);
+      }
     }
+  }
+  /// Parameters of a block, with the head's copy of a tied embedding that stands on another stage.
+  std::int64_t parameters(const BlockMemory& block, BlockKind kind) const {
+    return block.parameters + (kind == kHeadBlock && plan.pp > 1 ? model.tied_copy : 0);
+  }
+  std::int64_t parameters() const {
+    std::int64_t sum = 0;
+    each_block([&](const BlockMemory& block, BlockKind kind) { sum += parameters(block, kind); });
     return sum;
   }
 };
 
-std::int64_t parameters_of(const Stage& stage) {
-  std::int64_t sum = stage.blocks.layer.parameters * stage.layer_count();
-  sum += stage.first() ? stage.blocks.embedding.parameters : 0;
-  sum += stage.last() ? stage.blocks.head.parameters : 0;
-  sum += stage.last() && !stage.first() ? stage.blocks.tied_copy : 0;
-  return sum;
-}
-
 void add_parameters(const Stage& stage, StageMemory& memory) {
   const Plan& plan = stage.plan;
-  const std::int64_t parameters = parameters_of(stage);
+  const std::int64_t parameters = stage.parameters();
   const auto shards = [&](int from) { return plan.zero >= from ? plan.dp : 1; };
   const Bytes compute = size_of(plan.compute_type);
   const Bytes state = Bytes(kMomentBytes + (compute < 4_B ? kMasterBytes : 0));
@@ -77,31 +80,29 @@ void add_parameters(const Stage& stage, StageMemory& memory) {
   memory[MemoryCategory::optimizer] = state * parameters / shards(1);
 }
 
-Bytes kept_by(const Stage& stage, std::size_t chunk) {
-  Bytes sum = stage.blocks.layer.kept * stage.layers[chunk];
-  sum += stage.first() && chunk == 0 ? stage.blocks.embedding.kept : Bytes(0);
-  sum += stage.last() && chunk + 1 == stage.layers.size() ? stage.blocks.head.kept : Bytes(0);
-  return sum;
-}
-
 void add_activations(const Stage& stage, StageMemory& memory) {
   const PipelineShape shape = pipeline_shape(stage.plan);
   std::vector<Bytes> kept;
+  std::vector<Bytes> logits;
   std::vector<double> weights;
-  for (std::size_t chunk = 0; chunk < stage.layers.size(); ++chunk) {
-    const bool head = stage.last() && chunk + 1 == stage.layers.size();
-    kept.push_back(kept_by(stage, chunk));
-    const Bytes weight = kept.back() + (head ? stage.blocks.head.logits : Bytes(0));
-    weights.push_back(static_cast<double>(weight.value()));
+  for (const std::vector<BlockKind>& chunk : stage.chunks) {
+    kept.emplace_back(0);
+    logits.emplace_back(0);
+    for (const BlockKind kind : chunk) {
+      kept.back() += stage.model.blocks[kind].kept;
+      logits.back() += stage.model.blocks[kind].logits;
+    }
+    weights.push_back(static_cast<double>((kept.back() + logits.back()).value()));
   }
   const std::vector<std::int64_t> in_flight = peak_by_chunk(shape, stage.number, weights);
-  Bytes& activations = memory[MemoryCategory::activations];
+  Bytes recomputed{0};
+  stage.each_block([&](const BlockMemory& block, BlockKind) {
+    recomputed = std::max(recomputed, block.recomputed);
+  });
+  memory[MemoryCategory::activations] = recomputed;
   for (std::size_t chunk = 0; chunk < kept.size(); ++chunk) {
-    activations += kept[chunk] * in_flight[chunk];
-  }
-  activations += stage.layer_count() > 0 ? stage.blocks.layer.recomputed : Bytes(0);
-  if (stage.last()) {
-    memory[MemoryCategory::logits] = stage.blocks.head.logits * in_flight.back();
+    memory[MemoryCategory::activations] += kept[chunk] * in_flight[chunk];
+    memory[MemoryCategory::logits] += logits[chunk] * in_flight[chunk];
   }
   memory.microbatches_in_flight =
       static_cast<double>(peak_in_flight(shape, stage.number)) / static_cast<double>(shape.chunks);
@@ -117,23 +118,23 @@ void add_buffers(const Stage& stage, StageMemory& memory) {
   if (plan.pp > 1) {
     const std::int64_t share = plan.sequence_parallel || scatters ? plan.tp : 1;
     const int ends = (stage.first() ? 0 : 2) + (stage.last() ? 0 : 2);
-    buffers += stage.blocks.boundary / share * (plan.schedule == Schedule::interleaved ? 4 : ends);
+    buffers += stage.model.boundary / share * (plan.schedule == Schedule::interleaved ? 4 : ends);
   }
   if (plan.sequence_parallel || (plan.pp > 1 && scatters)) {
-    buffers += stage.blocks.boundary;
+    buffers += stage.model.boundary;
   }
-  const std::int64_t layer = std::max({stage.blocks.layer.parameters,
-                                       stage.first() ? stage.blocks.embedding.parameters : 0,
-                                       stage.last() ? stage.blocks.head.parameters : 0});
+  std::int64_t block = 0;
+  stage.each_block(
+      [&](const BlockMemory& one, BlockKind) { block = std::max(block, one.parameters); });
   if (plan.zero >= 2 && plan.dp > 1) {
     // Not overlapped and without buckets, all gradients of the backward are reduced in one buffer.
-    const Bytes all = size_of(plan.grad_reduce_type) * parameters_of(stage);
+    const Bytes all = size_of(plan.grad_reduce_type) * stage.parameters();
     const bool one_buffer = !plan.overlap_grad_reduce && plan.bucket == Bytes(0);
-    const Bytes largest = std::max(size_of(plan.grad_reduce_type) * layer, plan.bucket);
+    const Bytes largest = std::max(size_of(plan.grad_reduce_type) * block, plan.bucket);
     buffers += one_buffer ? all : std::min(all, largest);
   }
   if (plan.zero == 3 && plan.dp > 1) {
-    buffers += size_of(plan.compute_type) * layer * (plan.overlap_param_gather ? 2 : 1);
+    buffers += size_of(plan.compute_type) * block * (plan.overlap_param_gather ? 2 : 1);
   }
 }
 
@@ -149,25 +150,21 @@ Bytes StageMemory::total() const {
 
 BlockMemories block_memories(const Model& model, const Plan& plan) {
   const auto operators = block_operators(model, plan);
-  const Bytes boundary = boundary_bytes(model, plan);
-  const auto of = [&](BlockKind kind) {
-    return memory_of(operators[index_of(kind)], plan, kind, boundary);
-  };
-  BlockMemories blocks{.embedding = of(BlockKind::embedding),
-                       .layer = of(BlockKind::layer),
-                       .head = of(BlockKind::head),
-                       .boundary = boundary};
+  BlockMemories result{.blocks = {}, .boundary = boundary_bytes(model, plan)};
+  for (BlockKind kind = 0; kind < operators.size(); ++kind) {
+    result.blocks.push_back(memory_of(operators[kind], plan, kind, result.boundary));
+  }
   if (model.tied_embedding) {
-    for (const ModelOperator& op : operators[index_of(BlockKind::head)]) {
-      blocks.tied_copy += weight_elements(op) / plan.tp;
+    for (const ModelOperator& op : operators[kHeadBlock]) {
+      result.tied_copy += weight_elements(op) / plan.tp;
     }
   }
-  return blocks;
+  return result;
 }
 
 StageMemory stage_memory(const BlockMemories& blocks, const Plan& plan, std::int64_t stage,
-                         const std::vector<std::int64_t>& layers) {
-  const Stage described{blocks, plan, stage, layers};
+                         const std::vector<std::vector<BlockKind>>& chunks) {
+  const Stage described{blocks, plan, stage, chunks};
   StageMemory memory;
   add_parameters(described, memory);
   add_activations(described, memory);
@@ -179,14 +176,18 @@ Result<std::vector<StageMemory>> memory_footprint(const Model& model, const Plan
   if (auto checked = check(plan, model); !checked) {
     return fail(std::move(checked.error()));
   }
-  const auto layers = split_layers(model, plan);
-  if (!layers) {
-    return fail(layers.error());
+  const auto parts = split_model(model, plan);
+  if (!parts) {
+    return fail(parts.error());
   }
   const BlockMemories blocks = block_memories(model, plan);
   std::vector<StageMemory> stages;
   for (std::int64_t stage = 0; stage < plan.pp; ++stage) {
-    stages.push_back(stage_memory(blocks, plan, stage, (*layers)[static_cast<std::size_t>(stage)]));
+    std::vector<std::vector<BlockKind>> chunks;
+    for (const ModelPart& part : (*parts)[static_cast<std::size_t>(stage)]) {
+      chunks.push_back(blocks_of(model, part));
+    }
+    stages.push_back(stage_memory(blocks, plan, stage, chunks));
   }
   return stages;
 }

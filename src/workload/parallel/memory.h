@@ -29,6 +29,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "machine/machine.h"
+#include "workload/parallel/lower.h"
 #include "workload/parallel/plan.h"
 #include "workload/zoo/model.h"
 
@@ -74,18 +75,15 @@ struct BlockMemory {
   Bytes recomputed{0};          ///< there only while the block's backward runs
 };
 struct BlockMemories {
-  BlockMemory embedding;
-  BlockMemory layer;
-  BlockMemory head;
-  std::int64_t tied_copy = 0;  ///< parameters of the last stage's copy, if pp > 1
-  Bytes boundary{0};           ///< B S H of the compute type
+  std::vector<BlockMemory> blocks;  ///< by BlockKind
+  std::int64_t tied_copy = 0;       ///< parameters of the last stage's copy, if pp > 1
+  Bytes boundary{0};                ///< B S H of the compute type
 };
 BlockMemories block_memories(const Model& model, const Plan& plan);
 
-/// One stage of a checked plan; layers: of each of its chunks. Does not allocate per layer or
-/// microbatch: cheap enough for a planner's inner loop.
+/// One stage of a checked plan; chunks: the blocks of each of its chunks.
 StageMemory stage_memory(const BlockMemories& blocks, const Plan& plan, std::int64_t stage,
-                         const std::vector<std::int64_t>& layers);
+                         const std::vector<std::vector<BlockKind>>& chunks);
 
 /// A mistake per stage whose total exceeds the device's first memory tier.
 Result<void> check_fits(const std::vector<StageMemory>& stages, const Machine& machine);

@@ -59,7 +59,7 @@ void passes::embedding(Draft& draft, const Context& context) {
     return;
   }
   std::int64_t table = 0;
-  for (const ModelOperator& op : draft.operators[index_of(BlockKind::head)]) {
+  for (const ModelOperator& op : draft.operators[kHeadBlock]) {
     table += weight_elements(op);
   }
   for (RoleDraft* role : {&draft.roles.front(), &draft.roles.back()}) {

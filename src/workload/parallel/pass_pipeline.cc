@@ -79,33 +79,23 @@ Step host_sync(Phase phase) {
 }
 
 /// Chunk c of stage s is part c p + s of the model; messages join consecutive parts.
-ChunkDraft make_chunk(const Draft& draft, const Context& context, std::int64_t stage,
-                      std::int64_t chunk) {
-  const std::int64_t part = chunk * draft.shape.stages + stage;
-  const bool first = part == 0;
-  const bool last = part == draft.shape.stages * draft.shape.chunks - 1;
+ChunkDraft make_chunk(const Context& context, std::int64_t stage, std::int64_t chunk) {
+  const ModelPart& part =
+      context.parts[static_cast<std::size_t>(stage)][static_cast<std::size_t>(chunk)];
   ChunkDraft result;
-  if (first) {
-    result.blocks.push_back({.kind = BlockKind::embedding});
-  }
-  const auto layers =
-      context.layers[static_cast<std::size_t>(stage)][static_cast<std::size_t>(chunk)];
-  for (std::int64_t i = 0; i < layers; ++i) {
-    result.blocks.push_back({.kind = BlockKind::layer});
-  }
-  if (last) {
-    result.blocks.push_back({.kind = BlockKind::head});
+  for (const BlockKind kind : blocks_of(context.model, part)) {
+    result.blocks.push_back({.kind = kind});
   }
   if (context.plan.host_sync) {
     result.forward_end.push_back(host_sync(Phase::forward));
     result.backward_end.push_back(host_sync(Phase::backward));
   }
   const Messages messages(context);
-  if (!first) {
+  if (!part.embedding) {
     messages.receive(result.forward_begin, Channel::forward);
     messages.send(result.backward_end, Channel::backward);
   }
-  if (!last) {
+  if (!part.head) {
     messages.send(result.forward_end, Channel::forward);
     messages.receive(result.backward_begin, Channel::backward);
   }
@@ -141,13 +131,13 @@ void passes::pipeline(Draft& draft, const Context& context) {
   draft.shape = pipeline_shape(context.plan);
   draft.host_dispatch = context.plan.host_dispatch;
   draft.operators = block_operators(context.model, context.plan);
-  for (std::size_t kind = 0; kind < kBlockKindCount; ++kind) {
-    draft.steps[kind] = block_steps(draft.operators[kind], context.plan);
+  for (const std::vector<ModelOperator>& operators : draft.operators) {
+    draft.steps.push_back(block_steps(operators, context.plan));
   }
   for (std::int64_t stage = 0; stage < draft.shape.stages; ++stage) {
     RoleDraft role;
     for (std::int64_t chunk = 0; chunk < draft.shape.chunks; ++chunk) {
-      role.chunks.push_back(make_chunk(draft, context, stage, chunk));
+      role.chunks.push_back(make_chunk(context, stage, chunk));
     }
     role.finish = finish_steps(context.plan);
     draft.roles.push_back(std::move(role));

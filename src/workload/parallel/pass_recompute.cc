@@ -39,11 +39,12 @@ void recompute_selected(BlockSteps& steps, const std::vector<ModelOperator>& ope
 }  // namespace
 
 void passes::recompute(Draft& draft, const Context& context) {
-  BlockSteps& layer = draft.steps[index_of(BlockKind::layer)];
-  if (context.plan.recompute == Recompute::full) {
-    recompute_layer(layer);
-  } else if (context.plan.recompute == Recompute::selective) {
-    recompute_selected(layer, draft.operators[index_of(BlockKind::layer)]);
+  for (BlockKind kind = kFirstLayerBlock; kind < draft.steps.size(); ++kind) {
+    if (context.plan.recompute == Recompute::full) {
+      recompute_layer(draft.steps[kind]);
+    } else if (context.plan.recompute == Recompute::selective) {
+      recompute_selected(draft.steps[kind], draft.operators[kind]);
+    }
   }
 }
 

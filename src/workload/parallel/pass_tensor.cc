@@ -137,7 +137,7 @@ std::int64_t replicated_parameters(const Draft& draft, const RoleDraft& role) {
   std::int64_t sum = 0;
   for (const ChunkDraft& chunk : role.chunks) {
     for (const Block& block : chunk.blocks) {
-      for (const ModelOperator& op : draft.operators[index_of(block.kind)]) {
+      for (const ModelOperator& op : draft.operators[block.kind]) {
         sum += op.gemm_split == GemmSplit::none ? op.parameters : 0;
       }
     }
@@ -152,7 +152,7 @@ void passes::tensor(Draft& draft, const Context& context) {
   if (plan.tp == 1) {
     return;
   }
-  for (std::size_t kind = 0; kind < kBlockKindCount; ++kind) {
+  for (BlockKind kind = 0; kind < draft.steps.size(); ++kind) {
     for (ModelOperator& op : draft.operators[kind]) {
       op = shard(std::move(op), plan.tp, plan.sequence_parallel);
     }

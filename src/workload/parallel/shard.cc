@@ -27,11 +27,14 @@ Bytes boundary_bytes(const Model& model, const Plan& plan) {
   return size_of(plan.compute_type) * plan.microbatch * sequence_of(model, plan) * model.hidden;
 }
 
-std::array<std::vector<ModelOperator>, kBlockKindCount> block_operators(const Model& model,
-                                                                        const Plan& plan) {
+std::vector<std::vector<ModelOperator>> block_operators(const Model& model, const Plan& plan) {
   const ShapeOptions options = shape_options(model, plan);
-  std::array blocks{embedding_operators(model, options), layer_operators(model, options),
-                    head_operators(model, options)};
+  std::vector<std::vector<ModelOperator>> blocks{embedding_operators(model, options),
+                                                 head_operators(model, options)};
+  const int kinds = static_cast<int>(layer_kinds(model).size());
+  for (int kind = 0; kind < kinds; ++kind) {
+    blocks.push_back(layer_operators(model, options, kind));
+  }
   for (std::vector<ModelOperator>& operators : blocks) {
     for (ModelOperator& op : operators) {
       if (op.kind == OperatorKind::norm) {

@@ -21,8 +21,7 @@ std::int64_t sequence_of(const Model& model, const Plan& plan);
 Bytes boundary_bytes(const Model& model, const Plan& plan);
 
 /// The whole model's operators by BlockKind.
-std::array<std::vector<ModelOperator>, kBlockKindCount> block_operators(const Model& model,
-                                                                        const Plan& plan);
+std::vector<std::vector<ModelOperator>> block_operators(const Model& model, const Plan& plan);
 
 /// Rank's share at tensor-parallel degree t:
 ///   column: n/t; row: k/t; heads: batch/t; their FLOPs and parameters /t

@@ -94,4 +94,39 @@ Result<std::vector<std::vector<std::int64_t>>> split_layers(const Model& model, 
   return layers;
 }
 
+Result<std::vector<std::vector<ModelPart>>> split_model(const Model& model, const Plan& plan) {
+  const auto layers = split_layers(model, plan);
+  if (!layers) {
+    return fail(layers.error());
+  }
+  const std::size_t stages = layers->size();
+  const std::size_t chunks = layers->front().size();
+  std::vector<std::vector<ModelPart>> parts(stages, std::vector<ModelPart>(chunks));
+  std::int64_t next = 0;
+  for (std::size_t part = 0; part < stages * chunks; ++part) {
+    const std::int64_t count = (*layers)[part % stages][part / stages];
+    parts[part % stages][part / stages] = {.embedding = part == 0,
+                                           .head = part + 1 == stages * chunks,
+                                           .first_layer = next,
+                                           .layers = count};
+    next += count;
+  }
+  return parts;
+}
+
+std::vector<BlockKind> blocks_of(const Model& model, const ModelPart& part) {
+  std::vector<BlockKind> blocks;
+  if (part.embedding) {
+    blocks.push_back(kEmbeddingBlock);
+  }
+  for (std::int64_t i = 0; i < part.layers; ++i) {
+    blocks.push_back(kFirstLayerBlock +
+                     static_cast<BlockKind>(layer_kind(model, part.first_layer + i)));
+  }
+  if (part.head) {
+    blocks.push_back(kHeadBlock);
+  }
+  return blocks;
+}
+
 }  // namespace orrery

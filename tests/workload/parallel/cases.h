@@ -143,8 +143,7 @@ inline double model_matrix_flops(const Model& model, const Plan& plan) {
   double sum = 0;
   const auto operators = block_operators(model, plan);
   for (std::size_t kind = 0; kind < operators.size(); ++kind) {
-    const double times =
-        kind == index_of(BlockKind::layer) ? static_cast<double>(model.layers) : 1.0;
+    const double times = kind == kFirstLayerBlock ? static_cast<double>(model.layers) : 1.0;
     for (const ModelOperator& op : operators[kind]) {
       const bool matrix = op.kind == OperatorKind::gemm || op.kind == OperatorKind::attention;
       sum += matrix ? times * op.forward_flops.value() : 0;

@@ -79,13 +79,23 @@ void write_model(JsonWriter& json, const Model& model) {
   json.key("norm").value(name_of(model.norm));
   json.key("position").value(name_of(model.position));
   json.key("tied_embedding").value(model.tied_embedding);
+  json.key("experts").value(model.experts);
+  json.key("top_k").value(model.top_k);
+  json.key("layer_kinds").begin_object();
+  const std::vector<std::string> kinds = layer_kinds(model);
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    json.key(kinds[i]).value(count.per_kind[i]);
+  }
+  json.end_object();
   json.key("parameters").begin_object();
-  json.key("per_layer").value(count.per_layer);
+  json.key("layers").value(count.layers);
   json.key("embedding").value(count.embedding);
   json.key("position").value(count.position);
   json.key("final_norm").value(count.final_norm);
   json.key("head").value(count.head);
+  json.key("mtp").value(count.mtp);
   json.key("total").value(count.total);
+  json.key("active").value(count.active);
   json.end_object();
   json.key("model_flops_per_sequence")
       .value(model_flops_per_sequence(model, model.max_positions).value());

@@ -13,11 +13,28 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
           return;
         }
         const orrery::ParameterCount count = orrery::count_parameters(*model);
-        orrery::fuzz::hold(count.total == model->layers * count.per_layer + count.embedding +
-                                              count.position + count.final_norm + count.head,
+        orrery::fuzz::hold(count.total == count.layers + count.embedding + count.position +
+                                              count.final_norm + count.head + count.mtp,
                            "the parameters of the parts add up");
-        orrery::fuzz::hold(
-            !orrery::layer_operators(*model, {.microbatch = 1, .sequence = 128}).empty(),
-            "a layer has operators");
+        orrery::fuzz::hold(count.total < orrery::kMaxParameters, "counts stay below the limit");
+        orrery::fuzz::hold(count.active > 0 && count.active <= count.total,
+                           "active parameters are some of all");
+        const orrery::ShapeOptions options{.microbatch = 1, .sequence = 128};
+        std::int64_t operators = 0;
+        const auto add = [&](const std::vector<orrery::ModelOperator>& block, std::int64_t times) {
+          for (const orrery::ModelOperator& op : block) {
+            operators += op.parameters * times;
+          }
+        };
+        std::vector<std::int64_t> layers(orrery::layer_kinds(*model).size(), 0);
+        for (std::int64_t i = 0; i < model->layers; ++i) {
+          ++layers.at(static_cast<std::size_t>(orrery::layer_kind(*model, i)));
+        }
+        for (std::size_t kind = 0; kind < layers.size(); ++kind) {
+          add(orrery::layer_operators(*model, options, static_cast<int>(kind)), layers[kind]);
+        }
+        add(orrery::embedding_operators(*model, options), 1);
+        add(orrery::head_operators(*model, options), 1);
+        orrery::fuzz::hold(operators == count.total, "operators hold every parameter once");
       });
 }

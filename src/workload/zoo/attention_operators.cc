@@ -1,13 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "workload/zoo/builder.h"
 
 namespace orrery::zoo {
 namespace {
 
+/// As tables of training runs count: the whole square of what the mask leaves half of, so that a
+/// causal layer without window counts S x S.
+Flops counted(const Shapes& shapes, Flops visible) {
+  return shapes.kind.causal ? 2 * visible : visible;
+}
+
+/// Visible pairs of all heads and sequences.
+double pairs_of(const Shapes& shapes) {
+  return visible_pairs(shapes) *
+         static_cast<double>(shapes.options.microbatch * shapes.model.heads);
+}
+
 /// Activation-by-activation product of every head: no weight, nothing saved beyond its inputs.
-ModelOperator head_gemm(std::string name, const Shapes& shapes, std::int64_t n, std::int64_t k) {
+/// `width`: of a head.
+ModelOperator head_gemm(std::string name, const Shapes& shapes, std::int64_t n, std::int64_t k,
+                        std::int64_t width) {
   const std::int64_t batch = shapes.options.microbatch * shapes.model.heads;
-  const std::int64_t m = shapes.options.sequence;
+  const std::int64_t m = shapes.queries;
   ModelOperator op;
   op.name = std::move(name);
   op.kind = OperatorKind::gemm;
@@ -15,7 +31,8 @@ ModelOperator head_gemm(std::string name, const Shapes& shapes, std::int64_t n, 
   op.gemm_split = GemmSplit::heads;
   op.split = Split::tensor;
   op.recompute = RecomputeGroup::selective;
-  op.forward_flops = op.model_flops = flops_of(op.gemm);
+  op.forward_flops = flops_of(op.gemm);
+  op.model_flops = counted(shapes, Flops(2 * pairs_of(shapes) * static_cast<double>(width)));
   op.backward_flops = 2 * op.forward_flops;
   op.forward_bytes = (shapes.tensor(m, k) + shapes.tensor(k, n) + shapes.tensor(m, n)) * batch;
   op.backward_kernels = 0;
@@ -32,7 +49,7 @@ ModelOperator core_streaming(std::string name, OperatorKind kind, const Traffic&
 /// scaled_upper_triang_masked_softmax skips the loads above the diagonal, but its arithmetic and
 /// stores run over whole rows, and the share of bandwidth that machine files state for softmax was
 /// measured on whole rows: nothing is deducted. Unfused: scale, mask and softmax each read and
-/// write the square.
+/// write the square. Biases by position are read with the mask and small.
 ModelOperator softmax(const Shapes& shapes, Bytes square) {
   const Traffic fused{
       .forward = 2 * square, .forward_kernels = 1, .backward = 3 * square, .backward_kernels = 1};
@@ -46,15 +63,24 @@ ModelOperator softmax(const Shapes& shapes, Bytes square) {
   return op;
 }
 
-void append_unfused(std::vector<ModelOperator>& operators, const Shapes& shapes) {
-  const std::int64_t sequence = shapes.options.sequence;
-  const std::int64_t head_dim = shapes.model.head_dim;
-  const Bytes elements = Bytes(1) * shapes.tokens * shapes.model.heads * sequence;  // B a S^2
+/// Of K and V: one row of every key of the sequence, to which all c ranks contribute T rows each.
+Bytes key_value_tensor(const Shapes& shapes) {
+  return shapes.wide(shapes.key + shapes.value);
+}
+
+/// The whole S x S is computed, whatever mask or window is laid over it.
+void append_unfused(Operators& operators, const Shapes& shapes) {
+  const std::int64_t keys = shapes.options.sequence;
+  const Bytes elements = Bytes(1) * shapes.tokens * shapes.model.heads * keys;  // B a S^2 / c
   const Bytes square = elements * shapes.element.value();
   const Bytes mask = elements;  // one byte per element
 
-  operators.push_back(head_gemm("score_gemm", shapes, sequence, head_dim));
+  operators.push_back(
+      head_gemm("score_gemm", shapes, keys, shapes.model.head_dim, shapes.model.head_dim));
+  operators.back().query = shapes.wide(shapes.query);
+  operators.back().key_value = key_value_tensor(shapes);
   operators.push_back(softmax(shapes, square));
+  operators.back().parameters = shapes.model.sinks ? shapes.model.heads : 0;
   if (shapes.model.attention_dropout > 0) {
     ModelOperator dropout = core_streaming("attention_dropout", OperatorKind::elementwise,
                                            {.forward = 2 * square + mask,
@@ -64,45 +90,71 @@ void append_unfused(std::vector<ModelOperator>& operators, const Shapes& shapes)
     dropout.saved = mask + square;  // its output is an input of context_gemm
     operators.push_back(dropout);
   }
-  operators.push_back(head_gemm("context_gemm", shapes, head_dim, sequence));
+  operators.push_back(head_gemm("context_gemm", shapes, shapes.value_dim, keys, shapes.value_dim));
   // [B, a, S, d] -> [S, B, a d], contiguous; backward reads through strides.
-  operators.push_back(core_streaming("context_transpose", OperatorKind::elementwise,
-                                     {.forward = 2 * shapes.query_tensor, .forward_kernels = 1}));
+  operators.push_back(
+      core_streaming("context_transpose", OperatorKind::elementwise,
+                     {.forward = 2 * shapes.wide(shapes.context), .forward_kernels = 1}));
 }
 
-/// Dao et al. 2022, 2023 (FlashAttention 1 and 2): forward 2 and backward 5 products of S x S x d
-/// per head, of which a causal kernel does half. Forward reads Q, K, V and writes the output and
-/// one fp32 log-sum-exp per row; backward reads them all and the output's gradient, writes dQ, dK,
-/// dV (kernels: row sums of output x gradient, the products, conversion of dQ). The output itself
-/// is saved as the input of proj_gemm; dropout inside the kernel repeats its random numbers and
-/// stores no mask.
+/// Dao et al. 2022, 2023 (FlashAttention 1 and 2): forward 2 and backward 5 products per head and
+/// pair of query and key that the mask leaves (visible_pairs): Q K^T, P V; recomputed Q K^T, dO
+/// V^T, P^T dO, dS K, dS^T Q, three of them as wide as queries and two as wide as values. Forward
+/// reads Q, K, V and writes the output and one fp32 log-sum-exp per row; backward reads them all
+/// and the output's gradient, writes dQ, dK, dV (kernels: row sums of output x gradient, the
+/// products, conversion of dQ). The output itself is saved as the input of proj_gemm; dropout
+/// inside the kernel repeats its random numbers and stores no mask.
 ModelOperator flash_attention(const Shapes& shapes) {
-  const std::int64_t keys = shapes.options.sequence;
-  const std::int64_t queries = keys / shapes.options.context;
+  const std::int64_t batch = shapes.options.microbatch * shapes.model.heads;
   const Bytes row_sums = size_of(DataType::fp32) * shapes.tokens * shapes.model.heads;
-  ModelOperator op =
-      core_streaming("flash_attention", OperatorKind::attention,
-                     {.forward = shapes.qkv_tensor + shapes.query_tensor + row_sums,
-                      .forward_kernels = 1,
-                      .backward = 2 * shapes.qkv_tensor + 2 * shapes.query_tensor + row_sums,
-                      .backward_kernels = 3});
-  op.gemm = {.batch = shapes.options.microbatch * shapes.model.heads,
-             .m = queries,
-             .n = keys,
+  const Bytes read = shapes.wide(shapes.query) + key_value_tensor(shapes);
+  const Bytes output = shapes.wide(shapes.context);
+  ModelOperator op = core_streaming("flash_attention", OperatorKind::attention,
+                                    {.forward = read + output + row_sums,
+                                     .forward_kernels = 1,
+                                     .backward = 2 * read + 2 * output + row_sums,
+                                     .backward_kernels = 3});
+  op.gemm = {.batch = batch,
+             .m = shapes.queries,
+             .n = shapes.options.sequence,
              .k = shapes.model.head_dim};
   op.gemm_split = GemmSplit::heads;
-  op.model_flops = 2 * flops_of(op.gemm);
-  op.forward_flops = op.model_flops / 2;
-  op.backward_flops = op.forward_flops * 5 / 2;
+  const double pairs = pairs_of(shapes);
+  const auto wide = static_cast<double>(shapes.model.head_dim);
+  const auto narrow = static_cast<double>(shapes.value_dim);
+  op.forward_flops = Flops(2 * pairs * (wide + narrow));
+  op.model_flops = counted(shapes, op.forward_flops);
+  op.backward_flops = Flops(2 * pairs * (3 * wide + 2 * narrow));
   op.saved = row_sums;
-  op.query = shapes.query_tensor;
-  op.key_value = shapes.tensor(shapes.tokens, 2 * shapes.key_value);
+  op.query = shapes.wide(shapes.query);
+  op.key_value = key_value_tensor(shapes);
+  op.parameters = shapes.model.sinks ? shapes.model.heads : 0;
   return op;
 }
 
 }  // namespace
 
-void append_attention(std::vector<ModelOperator>& operators, const Shapes& shapes) {
+double visible_pairs(const Shapes& shapes) {
+  const auto keys = static_cast<double>(shapes.options.sequence);
+  const auto share = 1 / static_cast<double>(shapes.options.context);
+  const LayerKind& kind = shapes.kind;
+  if (!kind.causal) {
+    return keys * keys * share;
+  }
+  if (kind.window > 0) {
+    const double window = std::min(keys, static_cast<double>(kind.window));
+    return (keys * window - window * window / 2) * share;
+  }
+  if (kind.chunk > 0) {
+    const auto whole = static_cast<double>(shapes.options.sequence / kind.chunk);
+    const auto chunk = static_cast<double>(kind.chunk);
+    const auto rest = static_cast<double>(shapes.options.sequence % kind.chunk);
+    return (whole * chunk * chunk + rest * rest) / 2 * share;
+  }
+  return keys * keys / 2 * share;
+}
+
+void append_attention(Operators& operators, const Shapes& shapes) {
   if (shapes.options.attention == AttentionKernel::flash) {
     operators.push_back(flash_attention(shapes));
   } else {

@@ -6,20 +6,42 @@
 
 namespace orrery::zoo {
 
-Shapes::Shapes(const Model& m, const ShapeOptions& o)
+Shapes::Shapes(const Model& m, const ShapeOptions& o, LayerKind k)
     : model(m),
       options(o),
+      kind(std::move(k)),
       tokens(o.microbatch * (o.sequence / o.context)),
+      queries(o.sequence / o.context),
+      value_dim(m.value_dim > 0 ? m.value_dim : m.head_dim),
       query(m.heads * m.head_dim),
-      key_value(m.kv_heads * m.head_dim),
+      key(m.kv_heads * m.head_dim),
+      value(m.kv_heads * value_dim),
+      context(m.heads * value_dim),
+      ffn(kind.ffn > 0 ? kind.ffn : m.ffn),
       vocab(o.padded_vocab > 0 ? o.padded_vocab : m.vocab),
       element(size_of(o.type)),
       hidden_tensor(tensor(tokens, m.hidden)),
-      hidden_mask(Bytes(1) * tokens * m.hidden),
-      query_tensor(tensor(tokens, query)),
-      qkv_tensor(tensor(tokens, query + 2 * key_value)),
-      ffn_tensor(tensor(tokens, m.ffn)) {
+      hidden_mask(Bytes(1) * tokens * m.hidden) {
   assert(o.microbatch >= 1 && o.sequence >= 1 && "a microbatch holds at least one token");
+}
+
+LayerKind kind_of(const Model& model, int kind) {
+  assert(kind >= 0 && "an index of layer_kinds");
+  return model.kinds.empty() ? LayerKind{} : model.kinds.at(static_cast<std::size_t>(kind));
+}
+
+std::vector<std::int64_t> layers_by_kind(const Model& model) {
+  std::vector<std::int64_t> counts(layer_kinds(model).size(), 0);
+  const auto period = static_cast<std::int64_t>(model.layout.size());
+  if (period == 0) {
+    counts[0] = model.layers;
+    return counts;
+  }
+  for (std::int64_t i = 0; i < period; ++i) {
+    const auto kind = static_cast<std::size_t>(model.layout[static_cast<std::size_t>(i)]);
+    counts[kind] += model.layers / period + (i < model.layers % period ? 1 : 0);
+  }
+  return counts;
 }
 
 ModelOperator streaming(std::string name, OperatorKind kind, Split split, const Traffic& traffic) {
@@ -36,37 +58,52 @@ ModelOperator streaming(std::string name, OperatorKind kind, Split split, const 
 
 ModelOperator weight_gemm(std::string name, const Shapes& shapes, std::int64_t out, std::int64_t in,
                           GemmSplit split) {
-  assert((split == GemmSplit::column || split == GemmSplit::row) && "a weight is split one way");
-  const bool enters = split == GemmSplit::column;
+  assert(split != GemmSplit::heads && "heads split a product of activations");
   ModelOperator op;
   op.name = std::move(name);
   op.kind = OperatorKind::gemm;
   op.gemm = {.batch = 1, .m = shapes.tokens, .n = out, .k = in};
   op.gemm_split = split;
-  op.split = enters ? Split::sequence : Split::tensor;
-  op.boundary = enters ? TensorBoundary::enter : TensorBoundary::leave;
+  op.split = split == GemmSplit::row ? Split::tensor : Split::sequence;
+  op.boundary = split == GemmSplit::column ? TensorBoundary::enter
+                : split == GemmSplit::row  ? TensorBoundary::leave
+                                           : TensorBoundary::none;
   op.forward_flops = op.model_flops = flops_of(op.gemm);
   op.backward_flops = 2 * op.forward_flops;
-  op.forward_bytes =
-      shapes.tensor(shapes.tokens, in) + shapes.tensor(in, out) + shapes.tensor(shapes.tokens, out);
+  op.forward_bytes = shapes.wide(in) + shapes.tensor(in, out) + shapes.wide(out);
   op.backward_kernels = 0;
   op.has_weight = true;
-  op.saved = shapes.tensor(shapes.tokens, in);
+  op.saved = shapes.wide(in);
   op.parameters = in * out;
   return op;
 }
 
+std::int64_t norm_parameters(const Model& model, std::int64_t width) {
+  if (!model.norm_scale) {
+    return 0;
+  }
+  return width * (model.norm == NormKind::layer_norm ? 2 : 1);
+}
+
 ModelOperator norm(std::string name, const Shapes& shapes) {
-  const Bytes x = shapes.hidden_tensor;
+  // The gradient of the residual branch is added to dx (reads two, writes one).
+  ModelOperator op = norm(std::move(name), shapes, shapes.model.hidden);
+  op.backward_bytes += 3 * shapes.hidden_tensor;
+  ++op.backward_kernels;
+  return op;
+}
+
+ModelOperator norm(std::string name, const Shapes& shapes, std::int64_t width) {
+  const Bytes x = shapes.wide(width);
   // Forward reads x and writes y. Backward: partial sums of the scale's (and shift's) gradient read
-  // x and dy, their reduction is small; dx reads x and dy and writes; then dx is added to the
-  // gradient of the residual branch (reads two, writes one). Statistics (two values per row) are
-  // left out.
+  // x and dy, their reduction is small; dx reads x and dy and writes. Statistics (two values per
+  // row) are left out.
   ModelOperator op = streaming(
       std::move(name), OperatorKind::norm, Split::sequence,
-      {.forward = 2 * x, .forward_kernels = 1, .backward = (2 + 3 + 3) * x, .backward_kernels = 4});
+      {.forward = 2 * x, .forward_kernels = 1, .backward = (2 + 3) * x, .backward_kernels = 3});
+  op.gemm.k = width;  // the row length, on which a norm's bandwidth depends
   op.saved = x;
-  op.parameters = shapes.model.hidden * (shapes.model.norm == NormKind::layer_norm ? 2 : 1);
+  op.parameters = norm_parameters(shapes.model, width);
   return op;
 }
 

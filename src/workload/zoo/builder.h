@@ -10,26 +10,41 @@
 
 namespace orrery::zoo {
 
+using Operators = std::vector<ModelOperator>;
+
 /// Extents of one microbatch and the sizes of the tensors that operators stream, at t = 1.
 struct Shapes {
-  Shapes(const Model& m, const ShapeOptions& o);
+  Shapes(const Model& m, const ShapeOptions& o, LayerKind k = {});
 
   /// Bytes of a rows x columns tensor of the compute type; saturates.
   Bytes tensor(std::int64_t rows, std::int64_t columns) const { return element * rows * columns; }
+  /// Of T rows.
+  Bytes wide(std::int64_t columns) const { return tensor(tokens, columns); }
 
   const Model& model;
   const ShapeOptions& options;
-  std::int64_t tokens;     ///< T = B S
+  LayerKind kind;
+  std::int64_t tokens;     ///< T = B S / c
+  std::int64_t queries;    ///< of one sequence: S / c
+  std::int64_t value_dim;  ///< of a head
   std::int64_t query;      ///< heads x head_dim
-  std::int64_t key_value;  ///< kv_heads x head_dim
+  std::int64_t key;        ///< kv_heads x head_dim
+  std::int64_t value;      ///< kv_heads x value_dim
+  std::int64_t context;    ///< heads x value_dim: width of what attention returns
+  std::int64_t ffn;        ///< inner width of this layer's dense MLP
   std::int64_t vocab;      ///< padded
   Bytes element;           ///< size of the compute type
   Bytes hidden_tensor;     ///< T x H
   Bytes hidden_mask;       ///< T x H of one byte: a dropout mask
-  Bytes query_tensor;      ///< T x heads x head_dim
-  Bytes qkv_tensor;        ///< T x (heads + 2 kv_heads) x head_dim
-  Bytes ffn_tensor;        ///< T x F
 };
+
+/// The layer kind with this index. Requires 0 <= kind < number of layer_kinds(model).
+LayerKind kind_of(const Model& model, int kind);
+
+/// How many of the model's layers are of each kind.
+std::vector<std::int64_t> layers_by_kind(const Model& model);
+/// Kinds of the layers of one depth of multi-token prediction.
+std::vector<int> prediction_layers(const Model& model);
 
 /// What a memory-bound operator reads and writes, in all its kernels.
 struct Traffic {
@@ -43,14 +58,34 @@ struct Traffic {
 ModelOperator streaming(std::string name, OperatorKind kind, Split split, const Traffic& traffic);
 
 /// Y[T, out] = X[T, in] W[in, out]; saves X. Column-parallel GEMMs `enter` and keep X like a norm
-/// does (Split::sequence); row-parallel ones `leave` and their X is split over t.
+/// does (Split::sequence); row-parallel ones `leave` and their X is split over t. With
+/// GemmSplit::none every rank has the whole weight and handles its own tokens.
 ModelOperator weight_gemm(std::string name, const Shapes& shapes, std::int64_t out, std::int64_t in,
                           GemmSplit split);
 
-/// LayerNorm or RMSNorm over H, with the sum of the two gradients that meet at its input.
+/// LayerNorm or RMSNorm over rows of `width`; over H with the sum of the two gradients that meet at
+/// its input, the residual branch's and its own.
 ModelOperator norm(std::string name, const Shapes& shapes);
+ModelOperator norm(std::string name, const Shapes& shapes, std::int64_t width);
+/// Parameters of a norm over `width` elements.
+std::int64_t norm_parameters(const Model& model, std::int64_t width);
+
+/// Activation between the matrices of an MLP of inner width `width`, for `rows` tokens.
+ModelOperator activation(const Shapes& shapes, std::int64_t rows, std::int64_t width, bool bias);
 
 /// Attention core: from Q, K, V (saved by qkv_split) to the input of the output projection.
-void append_attention(std::vector<ModelOperator>& operators, const Shapes& shapes);
+void append_attention(Operators& operators, const Shapes& shapes);
+/// From the norm's output to Q, K, V of multi-head latent attention.
+void append_latent_projections(Operators& operators, const Shapes& shapes);
+/// From the norm's output to H: projections, convolution, scan, gated norm.
+void append_mamba(Operators& operators, const Shapes& shapes);
+/// From the norm's output to H: router, dispatch, experts, combine, shared expert.
+void append_experts(Operators& operators, const Shapes& shapes);
+/// fc1, activation, fc2 of inner width `ffn`; their names begin with `prefix`.
+void append_mlp(Operators& operators, const Shapes& shapes, const std::string& prefix,
+                std::int64_t ffn);
+
+/// Query-key pairs of one head and sequence that a kernel which skips masked blocks computes.
+double visible_pairs(const Shapes& shapes);
 
 }  // namespace orrery::zoo

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "workload/zoo/builder.h"
+
 namespace orrery {
 namespace {
 
@@ -25,6 +27,19 @@ std::string heads_of(const Model& m) {
                                : fmt::format("{}, {} for keys and values", query, m.kv_heads);
 }
 
+/// "128 of width 768, 8 per token, shared 1,024"; "" for a dense model.
+std::string experts_of(const Model& m) {
+  if (m.experts == 0) {
+    return "";
+  }
+  std::string text =
+      fmt::format("{} of width {}, {} per token", m.experts, grouped(m.expert.ffn), m.top_k);
+  if (m.expert.shared_ffn > 0) {
+    text += fmt::format(", shared {}", grouped(m.expert.shared_ffn));
+  }
+  return line("experts", text);
+}
+
 std::string dropouts_of(const Model& m) {
   if (m.dropout == 0 && m.attention_dropout == 0 && m.embedding_dropout == 0) {
     return "none";
@@ -38,7 +53,7 @@ std::string shape_of(const Model& m) {
   return line("layers", grouped(m.layers)) + line("hidden", grouped(m.hidden)) +
          line("heads", heads_of(m)) +
          line("MLP", fmt::format("{}, inner width {}", name_of(m.mlp), grouped(m.ffn))) +
-         line("norm", name_of(m.norm)) +
+         experts_of(m) + line("norm", name_of(m.norm)) +
          line("positions", fmt::format("{}, {}", name_of(m.position), grouped(m.max_positions))) +
          line("vocabulary", grouped(m.vocab)) + line("output", head) +
          line("dropout", dropouts_of(m));
@@ -48,14 +63,27 @@ std::string parameter_line(std::string_view label, std::int64_t value, std::stri
   return value == 0 ? "" : fmt::format("  {:<20}{:>22}{}\n", label, grouped(value), note);
 }
 
+/// "= 3 x 583,000 dense + 58 x 11,500,000 moe".
+std::string layers_note(const Model& m, const ParameterCount& count) {
+  const std::vector<std::string> names = layer_kinds(m);
+  const std::vector<std::int64_t> layers = zoo::layers_by_kind(m);
+  std::string note;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    note += fmt::format("{} {} x {}{}", i == 0 ? "  =" : " +", grouped(layers[i]),
+                        grouped(count.per_kind[i]), names.size() > 1 ? " " + names[i] : "");
+  }
+  return note;
+}
+
 std::string parameters_of(const Model& m) {
   const ParameterCount count = count_parameters(m);
-  const std::string each = fmt::format("  = {} x {}", grouped(m.layers), grouped(count.per_layer));
-  return "parameters\n" + parameter_line("layers", m.layers * count.per_layer, each) +
+  const std::int64_t active = count.active == count.total ? 0 : count.active;
+  return "parameters\n" + parameter_line("layers", count.layers, layers_note(m, count)) +
          parameter_line("embedding", count.embedding) +
          parameter_line("position table", count.position) +
          parameter_line("final norm", count.final_norm) + parameter_line("output", count.head) +
-         parameter_line("total", count.total);
+         parameter_line("further tokens", count.mtp) + parameter_line("total", count.total) +
+         parameter_line("active per token", active);
 }
 
 std::string flops_of_token(const Model& m) {

@@ -5,13 +5,13 @@
 namespace orrery {
 namespace {
 
+using zoo::Operators;
 using zoo::Shapes;
-using zoo::Traffic;
 
 /// A gather of T rows: reads and writes T x H. Backward reads dy and adds it to T rows (read and
 /// write). Like the one-hot product it stands for, it is split over its k (the vocabulary), and
 /// every rank handles every token.
-void append_token_embedding(std::vector<ModelOperator>& operators, const Shapes& shapes) {
+void append_token_embedding(Operators& operators, const Shapes& shapes) {
   const Bytes x = shapes.hidden_tensor;
   ModelOperator gather = zoo::streaming(
       "token_embedding", OperatorKind::embedding, Split::none,
@@ -33,7 +33,7 @@ ModelOperator position_embedding(const Shapes& shapes) {
   ModelOperator op = zoo::streaming(
       "position_embedding", OperatorKind::embedding, Split::sequence,
       {.forward = 5 * x, .forward_kernels = 2, .backward = 3 * x, .backward_kernels = 1});
-  op.parameters = shapes.model.max_positions * shapes.model.hidden;
+  op.parameters = (shapes.model.max_positions + shapes.model.extra_positions) * shapes.model.hidden;
   return op;
 }
 
@@ -61,14 +61,58 @@ ModelOperator cross_entropy(const Shapes& shapes) {
   return op;
 }
 
+/// Logits and loss of T rows. `parameters`: of the output projection, unless it is shared.
+void append_logits(Operators& operators, const Shapes& shapes, bool shared) {
+  const Model& model = shapes.model;
+  operators.push_back(
+      zoo::weight_gemm("logits_gemm", shapes, shapes.vocab, model.hidden, GemmSplit::column));
+  if (shared) {
+    operators.back().parameters = 0;
+  }
+  operators.push_back(cross_entropy(shapes));
+}
+
+/// One depth of multi-token prediction (DeepSeek-AI 2024, "DeepSeek-V3", eq. 21-24): norms of the
+/// hidden states and of the next tokens' embedding, a 2H x H projection of both, layers, final
+/// norm; table and output projection are those of the model. As in Megatron-LM, after the last
+/// layer.
+void append_prediction(Operators& operators, const Model& model, const ShapeOptions& options) {
+  const Shapes shapes(model, options);
+  const std::size_t first = operators.size();
+  append_token_embedding(operators, shapes);
+  operators[first].parameters = 0;
+  operators.erase(operators.begin() + static_cast<std::ptrdiff_t>(first) + 1);  // cleared once
+  operators.push_back(zoo::norm("hidden_norm", shapes));
+  operators.push_back(zoo::norm("embedding_norm", shapes, model.hidden));
+  operators.push_back(
+      zoo::weight_gemm("combine_gemm", shapes, model.hidden, 2 * model.hidden, GemmSplit::column));
+  for (const int kind : zoo::prediction_layers(model)) {
+    const Operators layer = layer_operators(model, options, kind);
+    operators.insert(operators.end(), layer.begin(), layer.end());
+  }
+  operators.push_back(zoo::norm("final_norm", shapes, model.hidden));
+  append_logits(operators, shapes, true);
+  for (std::size_t i = first; i < operators.size(); ++i) {
+    operators[i].name.insert(0, "mtp_");
+  }
+}
+
 }  // namespace
+
+std::vector<int> zoo::prediction_layers(const Model& model) {
+  return model.mtp_layout.empty() ? std::vector<int>{layer_kind(model, model.layers - 1)}
+                                  : model.mtp_layout;
+}
 
 std::vector<ModelOperator> embedding_operators(const Model& model, const ShapeOptions& options) {
   const Shapes shapes(model, options);
-  std::vector<ModelOperator> operators;
+  Operators operators;
   append_token_embedding(operators, shapes);
   if (model.position == PositionKind::learned) {
     operators.push_back(position_embedding(shapes));
+  }
+  if (model.embedding_norm) {
+    operators.push_back(zoo::norm("embedding_norm", shapes, model.hidden));
   }
   if (model.embedding_dropout > 0) {
     operators.push_back(embedding_dropout(shapes));
@@ -78,26 +122,32 @@ std::vector<ModelOperator> embedding_operators(const Model& model, const ShapeOp
 
 std::vector<ModelOperator> head_operators(const Model& model, const ShapeOptions& options) {
   const Shapes shapes(model, options);
-  std::vector<ModelOperator> operators;
-  operators.push_back(zoo::norm("final_norm", shapes));
-  operators.push_back(
-      zoo::weight_gemm("logits_gemm", shapes, shapes.vocab, model.hidden, GemmSplit::column));
-  if (model.tied_embedding) {
-    operators.back().parameters = 0;  // counted by token_embedding
+  Operators operators;
+  if (model.final_norm) {
+    operators.push_back(zoo::norm("final_norm", shapes));
   }
-  operators.push_back(cross_entropy(shapes));
+  append_logits(operators, shapes, model.tied_embedding);
+  operators[operators.size() - 2].parameters += model.head_bias ? shapes.vocab : 0;
+  for (std::int64_t depth = 0; depth < model.mtp; ++depth) {
+    append_prediction(operators, model, options);
+  }
   return operators;
 }
 
 Flops model_flops_per_sequence(const Model& model, std::int64_t sequence,
                                std::int64_t padded_vocab) {
   const ShapeOptions one{.sequence = sequence, .padded_vocab = padded_vocab};
-  Flops forward{0};
-  for (const ModelOperator& op : layer_operators(model, one)) {
-    forward += op.model_flops * model.layers;
-  }
-  for (const ModelOperator& op : head_operators(model, one)) {
-    forward += op.model_flops;
+  const auto of = [](const Operators& operators) {
+    Flops sum{0};
+    for (const ModelOperator& op : operators) {
+      sum += op.model_flops;
+    }
+    return sum;
+  };
+  const std::vector<std::int64_t> layers = zoo::layers_by_kind(model);
+  Flops forward = of(embedding_operators(model, one)) + of(head_operators(model, one));
+  for (std::size_t kind = 0; kind < layers.size(); ++kind) {
+    forward += of(layer_operators(model, one, static_cast<int>(kind))) * layers[kind];
   }
   return 3 * forward;  // backward: with respect to both operands of every product
 }

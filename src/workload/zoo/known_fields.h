@@ -52,6 +52,7 @@ inline constexpr auto kIgnored = std::to_array<std::string_view>({
     "output_scores",
     "pad_token_id",
     "prefix",
+    "quantization_config",
     "problem_type",
     "remove_invalid_values",
     "repetition_penalty",
@@ -84,27 +85,34 @@ inline constexpr auto kIgnoredGpt2 = std::to_array<std::string_view>({
     "summary_type",
     "summary_use_proj",
 });
-inline constexpr auto kIgnoredLlama = std::to_array<std::string_view>({
+/// Of decoders with rotary positions: read_decoder.
+inline constexpr auto kIgnoredDecoder = std::to_array<std::string_view>({
     "is_llama_config",
+    "max_window_layers",
+    "original_max_position_embeddings",
     "pretraining_tp",
     "rms_norm_eps",
+    "rope_interleave",
     "rope_interleaved",
+    "rope_local_base_freq",
     "rope_parameters",
     "rope_scaling",
     "rope_theta",
 });
-/// Different formulas of one function; a kernel streams the same bytes for each.
-inline constexpr auto kGelu = std::to_array<std::string_view>({
-    "gelu",
-    "gelu_new",
-    "gelu_fast",
-    "gelu_python",
-    "gelu_pytorch_tanh",
-    "quick_gelu",
-});
-inline constexpr auto kSilu = std::to_array<std::string_view>({
-    "silu",
-    "swish",
+/// Training of the router, and how its weights are scaled.
+inline constexpr auto kIgnoredRouter = std::to_array<std::string_view>({
+    "aux_loss_alpha",
+    "ep_size",
+    "n_group",
+    "norm_topk_prob",
+    "output_router_logits",
+    "routed_scaling_factor",
+    "router_aux_loss_coef",
+    "router_jitter_noise",
+    "scoring_func",
+    "seq_aux",
+    "topk_group",
+    "topk_method",
 });
 
 }  // namespace orrery

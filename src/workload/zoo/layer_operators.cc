@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cassert>
+
 #include "workload/zoo/builder.h"
 
 namespace orrery {
+namespace zoo {
 namespace {
-
-using zoo::Shapes;
-using zoo::Traffic;
 
 /// Q, K, V as views of the fused projection; they are what attention's backward needs. The bias is
 /// added by a kernel of its own, as in Megatron-LM's and PyTorch's linear layers over a
 /// three-dimensional input (the biases of the other layers go into the kernels after them).
 /// Backward concatenates dQ, dK, dV and sums the bias gradient over the tokens.
 ModelOperator qkv_split(const Shapes& shapes) {
-  const Bytes qkv = shapes.qkv_tensor;
+  const Bytes qkv = shapes.wide(shapes.query + shapes.key + shapes.value);
   Traffic traffic{.backward = 2 * qkv, .backward_kernels = 1};
   if (shapes.model.attention_bias) {
     traffic.forward = 2 * qkv;
@@ -20,31 +20,49 @@ ModelOperator qkv_split(const Shapes& shapes) {
     traffic.backward += qkv;
     ++traffic.backward_kernels;
   }
-  ModelOperator op = zoo::streaming("qkv_split", OperatorKind::elementwise, Split::tensor, traffic);
+  ModelOperator op = streaming("qkv_split", OperatorKind::elementwise, Split::tensor, traffic);
   op.saved = qkv;
   return op;
 }
 
 /// x cos + rotate_half(x) sin for queries and keys. Unfused, per tensor: rotate_half negates one
 /// half and concatenates (1 + 2 passes), two products (2 + 2), one sum (3). Linear: nothing is
-/// saved.
+/// saved. A part of each head (rotary_share) is rotated, the rest is left where it is.
 ModelOperator rotary(const Shapes& shapes) {
-  const Bytes rotated = shapes.tensor(shapes.tokens, shapes.query + shapes.key_value);
+  const auto width = static_cast<double>(shapes.query + shapes.key) * shapes.model.rotary_share;
+  const Bytes rotated = shapes.wide(static_cast<std::int64_t>(width));
   const bool fused = shapes.options.fused_kernels;
   const Bytes traffic = (fused ? 2 : 10) * rotated;
   const int kernels = fused ? 1 : 10;
-  return zoo::streaming("rotary", OperatorKind::elementwise, Split::tensor,
-                        {traffic, kernels, traffic, kernels});
+  return streaming("rotary", OperatorKind::elementwise, Split::tensor,
+                   {traffic, kernels, traffic, kernels});
 }
+
+/// Root-mean-square norm of every query and key head.
+ModelOperator query_key_norm(const Shapes& shapes) {
+  const bool scaled = shapes.model.query_key_norm == QueryKeyNorm::scaled;
+  ModelOperator op = norm("query_key_norm", shapes, shapes.query + shapes.key);
+  op.split = Split::tensor;
+  op.gemm.k = shapes.model.head_dim;
+  op.parameters = scaled ? 2 * shapes.model.head_dim : 0;
+  return op;
+}
+
+struct Residual {
+  std::string branch;
+  bool bias = false;  ///< of the projection before
+  int branches = 1;   ///< results that are added to the residual stream
+};
 
 /// out = residual + dropout(x + bias), with the parts that the model has. Backward: the mask
 /// applied to the gradient, and the bias gradient's sum over the tokens; the residual branch gets
 /// the gradient as it is.
-ModelOperator residual(const std::string& branch, const Shapes& shapes, bool bias) {
+ModelOperator residual(const Residual& what, const Shapes& shapes) {
   const Bytes x = shapes.hidden_tensor;
   const bool dropout = shapes.model.dropout > 0;
   const bool fused = shapes.options.fused_kernels;
-  Traffic traffic{.forward = 3 * x, .forward_kernels = 1};
+  const bool bias = what.bias;
+  Traffic traffic{.forward = (2 + what.branches) * x, .forward_kernels = 1};
   if (dropout) {
     // In a kernel of its own: reads x, writes it and the mask.
     traffic.forward += fused ? shapes.hidden_mask : 2 * x + shapes.hidden_mask;
@@ -59,85 +77,163 @@ ModelOperator residual(const std::string& branch, const Shapes& shapes, bool bia
     traffic.backward_kernels += 1;
   }
   ModelOperator op =
-      zoo::streaming(branch + (bias ? "_bias" : "") + (dropout ? "_dropout" : "") + "_residual",
-                     OperatorKind::elementwise, Split::sequence, traffic);
+      streaming(what.branch + (bias ? "_bias" : "") + (dropout ? "_dropout" : "") + "_residual",
+                OperatorKind::elementwise, Split::sequence, traffic);
   op.saved = dropout ? shapes.hidden_mask : Bytes(0);
   op.parameters = bias ? shapes.model.hidden : 0;
   return op;
 }
 
-/// gelu(x + bias). Backward reads x and dy, writes dx; the bias gradient sums dx over the tokens.
-ModelOperator bias_gelu(const Shapes& shapes) {
-  const Bytes x = shapes.ffn_tensor;
-  const bool bias = shapes.model.mlp_bias;
-  const bool bias_apart = bias && !shapes.options.fused_kernels;
-  ModelOperator op =
-      zoo::streaming(bias ? "bias_gelu" : "gelu", OperatorKind::elementwise, Split::tensor,
-                     {.forward = (bias_apart ? 4 : 2) * x,
-                      .forward_kernels = bias_apart ? 2 : 1,
-                      .backward = (bias ? 4 : 3) * x,
-                      .backward_kernels = bias ? 2 : 1});
-  op.saved = x;
-  return op;
-}
-
-/// silu(gate) * up; gate and up are the halves of fc1's result. Fused: reads both, writes one;
-/// backward reads both and dy, writes both. Unfused: silu (1 + 1) and product (2 + 1) forward;
-/// backward two products (3 each), silu (3) and the concatenation of the halves (4); silu(gate) is
-/// saved too. A bias is added by the GEMM; its gradient sums 2 F over the tokens.
-ModelOperator silu_mul(const Shapes& shapes) {
-  const Bytes x = shapes.ffn_tensor;
-  const bool fused = shapes.options.fused_kernels;
-  const int bias = shapes.model.mlp_bias ? 1 : 0;
-  ModelOperator op = zoo::streaming("silu_mul", OperatorKind::elementwise, Split::tensor,
-                                    {.forward = (fused ? 3 : 5) * x,
-                                     .forward_kernels = fused ? 1 : 2,
-                                     .backward = ((fused ? 5 : 13) + 2 * bias) * x,
-                                     .backward_kernels = (fused ? 1 : 4) + bias});
-  op.saved = (fused ? 2 : 3) * x;
-  return op;
-}
-
-void append_mlp(std::vector<ModelOperator>& operators, const Shapes& shapes) {
+void append_projections(Operators& operators, const Shapes& shapes) {
   const Model& model = shapes.model;
-  const bool gated = model.mlp == MlpKind::swiglu;
-  const std::int64_t inner = (gated ? 2 : 1) * model.ffn;
-  operators.push_back(zoo::norm("mlp_norm", shapes));
-  operators.push_back(zoo::weight_gemm("fc1_gemm", shapes, inner, model.hidden, GemmSplit::column));
-  operators.back().parameters += model.mlp_bias ? inner : 0;
-  operators.push_back(gated ? silu_mul(shapes) : bias_gelu(shapes));
+  const std::int64_t qkv = shapes.query + shapes.key + shapes.value;
+  const bool rotates = model.position == PositionKind::rotary && shapes.kind.rotary;
+  operators.push_back(weight_gemm("qkv_gemm", shapes, qkv, model.hidden, GemmSplit::column));
+  operators.back().parameters += model.attention_bias ? qkv : 0;
+  operators.push_back(qkv_split(shapes));
+  if (model.query_key_norm == QueryKeyNorm::scaled ||
+      (model.query_key_norm == QueryKeyNorm::plain && rotates)) {
+    operators.push_back(query_key_norm(shapes));
+  }
+  if (rotates) {
+    operators.push_back(rotary(shapes));
+  }
+}
+
+void append_mixer(Operators& operators, const Shapes& shapes) {
+  if (shapes.kind.mixer == MixerKind::mamba) {
+    append_mamba(operators, shapes);
+    return;
+  }
+  if (shapes.kind.mixer == MixerKind::latent_attention) {
+    append_latent_projections(operators, shapes);
+  } else {
+    append_projections(operators, shapes);
+  }
+  append_attention(operators, shapes);
   operators.push_back(
-      zoo::weight_gemm("fc2_gemm", shapes, model.hidden, model.ffn, GemmSplit::row));
-  operators.push_back(residual("mlp", shapes, model.mlp_bias));
+      weight_gemm("proj_gemm", shapes, shapes.model.hidden, shapes.context, GemmSplit::row));
+}
+
+/// Queries from the decoder, keys and values from as many tokens of the encoder's output.
+void append_cross_attention(Operators& operators, const Shapes& decoder) {
+  Shapes shapes = decoder;
+  shapes.kind.causal = false;
+  const Model& model = shapes.model;
+  const std::size_t first = operators.size();
+  operators.push_back(weight_gemm("q_gemm", shapes, shapes.query, model.hidden, GemmSplit::column));
+  operators.push_back(
+      weight_gemm("kv_gemm", shapes, shapes.key + shapes.value, model.hidden, GemmSplit::column));
+  operators.push_back(qkv_split(shapes));
+  append_attention(operators, shapes);
+  operators.push_back(
+      weight_gemm("proj_gemm", shapes, model.hidden, shapes.context, GemmSplit::row));
+  for (std::size_t i = first; i < operators.size(); ++i) {
+    operators[i].name.insert(0, "cross_");
+  }
+}
+
+/// Norm, branch, [norm], residual sum, [norm]: by Model::norm_place.
+template <class Branch>
+void append_branch(Operators& operators, const Shapes& shapes, const Residual& sum,
+                   const std::string& norm_name, Branch branch) {
+  const NormPlace place = shapes.model.norm_place;
+  if (place != NormPlace::after) {
+    operators.push_back(norm(norm_name, shapes));
+  }
+  branch();
+  if (place == NormPlace::around) {
+    operators.push_back(norm(sum.branch + "_post_norm", shapes, shapes.model.hidden));
+  }
+  operators.push_back(residual(sum, shapes));
+  if (place == NormPlace::after) {
+    operators.push_back(norm(norm_name, shapes));
+  }
+}
+
+void append_feed_forward(Operators& operators, const Shapes& shapes) {
+  if (shapes.kind.feed_forward == FeedForwardKind::experts) {
+    append_experts(operators, shapes);
+  } else {
+    append_mlp(operators, shapes, "", shapes.ffn);
+  }
+}
+
+/// x + attention(norm(x)) + mlp(norm(x)): the row-parallel results are added before one reduction
+/// (Wang & Komatsuzaki 2021, GPT-J; Black et al. 2022, GPT-NeoX-20B; Chowdhery et al. 2022, PaLM).
+/// With one norm for both, its output enters once.
+void append_parallel(Operators& operators, const Shapes& shapes) {
+  const Model& model = shapes.model;
+  operators.push_back(norm("input_norm", shapes));
+  append_mixer(operators, shapes);
+  operators.back().boundary = TensorBoundary::none;
+  if (!model.shared_norm) {
+    operators.push_back(norm("mlp_norm", shapes));
+  }
+  const std::size_t first = operators.size();
+  append_feed_forward(operators, shapes);
+  if (model.shared_norm) {
+    operators[first].boundary = TensorBoundary::none;
+    operators[first].saved = Bytes(0);  // by qkv_gemm
+  }
+  const bool bias = model.attention_output_bias || model.mlp_bias;
+  operators.push_back(residual({"parallel", bias, 2}, shapes));
+  operators.back().parameters =
+      ((model.attention_output_bias ? 1 : 0) + (model.mlp_bias ? 1 : 0)) * model.hidden;
+}
+
+Operators layer(const Shapes& shapes) {
+  const Model& model = shapes.model;
+  const LayerKind& kind = shapes.kind;
+  Operators operators;
+  if (model.parallel_residual) {
+    append_parallel(operators, shapes);
+    return operators;
+  }
+  const bool mixer_bias = kind.mixer != MixerKind::mamba && model.attention_output_bias;
+  if (kind.mixer != MixerKind::none) {
+    append_branch(operators, shapes, {"attention", mixer_bias}, "input_norm",
+                  [&] { append_mixer(operators, shapes); });
+  }
+  if (kind.cross_attention) {
+    append_branch(operators, shapes, {"cross_attention", mixer_bias}, "cross_norm",
+                  [&] { append_cross_attention(operators, shapes); });
+  }
+  if (kind.feed_forward != FeedForwardKind::none) {
+    const bool dense = kind.feed_forward == FeedForwardKind::dense;
+    append_branch(operators, shapes, {"mlp", dense && model.mlp_bias}, "mlp_norm",
+                  [&] { append_feed_forward(operators, shapes); });
+  }
+  if (kind.ends_encoder) {
+    operators.push_back(norm("encoder_final_norm", shapes));
+  }
+  return operators;
 }
 
 }  // namespace
+}  // namespace zoo
 
-std::vector<std::string> layer_kinds(const Model&) {
-  return {"layer"};
-}
-
-int layer_kind(const Model&, std::int64_t) {
-  return 0;
-}
-
-std::vector<ModelOperator> layer_operators(const Model& model, const ShapeOptions& options, int) {
-  const Shapes shapes(model, options);
-  const std::int64_t qkv = shapes.query + 2 * shapes.key_value;
-  std::vector<ModelOperator> operators;
-  operators.push_back(zoo::norm("input_norm", shapes));
-  operators.push_back(zoo::weight_gemm("qkv_gemm", shapes, qkv, model.hidden, GemmSplit::column));
-  operators.back().parameters += model.attention_bias ? qkv : 0;
-  operators.push_back(qkv_split(shapes));
-  if (model.position == PositionKind::rotary) {
-    operators.push_back(rotary(shapes));
+std::vector<std::string> layer_kinds(const Model& model) {
+  if (model.kinds.empty()) {
+    return {LayerKind{}.name};
   }
-  zoo::append_attention(operators, shapes);
-  operators.push_back(
-      zoo::weight_gemm("proj_gemm", shapes, model.hidden, shapes.query, GemmSplit::row));
-  operators.push_back(residual("attention", shapes, model.attention_output_bias));
-  append_mlp(operators, shapes);
-  return operators;
+  std::vector<std::string> names;
+  names.reserve(model.kinds.size());
+  for (const LayerKind& kind : model.kinds) {
+    names.push_back(kind.name);
+  }
+  return names;
+}
+
+int layer_kind(const Model& model, std::int64_t layer) {
+  assert(layer >= 0 && "layers count from 0");
+  return model.layout.empty() ? 0
+                              : model.layout[static_cast<std::size_t>(layer) % model.layout.size()];
+}
+
+std::vector<ModelOperator> layer_operators(const Model& model, const ShapeOptions& options,
+                                           int kind) {
+  return zoo::layer(zoo::Shapes(model, options, zoo::kind_of(model, kind)));
 }
 
 }  // namespace orrery

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/config_node.h"
@@ -11,59 +12,9 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "graph/operator.h"
+#include "workload/zoo/architecture.h"
 
 namespace orrery {
-
-/// How attention is computed; a plan field, because the same model runs with either.
-enum class AttentionKernel : std::uint8_t { unfused, flash };
-template <>
-inline constexpr auto kNames<AttentionKernel> = std::to_array<Named<AttentionKernel>>({
-    {AttentionKernel::unfused, "unfused", "scores, scale-mask-softmax, context; S x S is stored"},
-    {AttentionKernel::flash, "flash", "one fused kernel, recomputes scores in backward"},
-});
-
-enum class MlpKind : std::uint8_t { gelu, swiglu };
-template <>
-inline constexpr auto kNames<MlpKind> = std::to_array<Named<MlpKind>>({
-    {MlpKind::gelu, "gelu", "two matrices, GeLU between"},
-    {MlpKind::swiglu, "swiglu", "gate, up and down matrices, SiLU(gate) * up between"},
-});
-enum class NormKind : std::uint8_t { layer_norm, rms_norm };
-template <>
-inline constexpr auto kNames<NormKind> = std::to_array<Named<NormKind>>({
-    {NormKind::layer_norm, "layer_norm", "mean and variance; scale and shift"},
-    {NormKind::rms_norm, "rms_norm", "root mean square; scale"},
-});
-enum class PositionKind : std::uint8_t { learned, rotary };
-template <>
-inline constexpr auto kNames<PositionKind> = std::to_array<Named<PositionKind>>({
-    {PositionKind::learned, "learned", "a table of max_positions rows added to the embedding"},
-    {PositionKind::rotary, "rotary", "rotation of queries and keys; no parameters"},
-});
-
-/// Architecture of a decoder-only transformer, from a Hugging Face config.json.
-struct Model {
-  std::string name;
-  std::string model_type;          ///< as in config.json: gpt2, llama, ...
-  std::int64_t layers = 0;         ///< L
-  std::int64_t hidden = 0;         ///< H
-  std::int64_t heads = 0;          ///< query heads
-  std::int64_t kv_heads = 0;       ///< key and value heads (GQA); = heads without
-  std::int64_t head_dim = 0;       ///< hidden / heads unless given
-  std::int64_t ffn = 0;            ///< inner width of the MLP
-  std::int64_t vocab = 0;          ///< V, without padding
-  std::int64_t max_positions = 0;  ///< rows of the learned position table; default sequence length
-  MlpKind mlp = MlpKind::gelu;
-  NormKind norm = NormKind::layer_norm;
-  PositionKind position = PositionKind::learned;
-  bool tied_embedding = true;  ///< output projection shares the input embedding
-  bool attention_bias = true;  ///< QKV bias (output projection: attention_output_bias)
-  bool attention_output_bias = true;
-  bool mlp_bias = true;
-  double dropout = 0;            ///< > 0: dropout kernels and masks after attention and MLP
-  double attention_dropout = 0;  ///< > 0: dropout kernel and mask on the scores
-  double embedding_dropout = 0;  ///< > 0: dropout kernel and mask on the layers' input
-};
 
 /// Reads config.json of model_type gpt2 (GPT-2 and GPT-3 shapes), llama and mistral. The shape must
 /// be given; only what Hugging Face itself derives (n_inner, head_dim, num_key_value_heads),
@@ -83,6 +34,9 @@ inline constexpr std::int64_t kMaxLayers = std::int64_t{1} << 16;
 inline constexpr std::int64_t kMaxHidden = std::int64_t{1} << 24;
 inline constexpr std::int64_t kMaxVocab = std::int64_t{1} << 28;
 inline constexpr std::int64_t kMaxPositions = std::int64_t{1} << 27;
+inline constexpr std::int64_t kMaxExperts = std::int64_t{1} << 20;
+/// Depths of multi-token prediction.
+inline constexpr std::int64_t kMaxPredictions = 64;
 /// 18 bytes each still fit in Bytes.
 inline constexpr std::int64_t kMaxParameters = std::int64_t{1} << 50;
 
@@ -93,14 +47,28 @@ Model gpt_model(std::string name, std::int64_t layers, std::int64_t hidden, std:
 
 /// Exact parameter counts, with the vocabulary as it is (not padded).
 struct ParameterCount {
-  std::int64_t per_layer = 0;
-  std::int64_t embedding = 0;  ///< token table (V x H)
-  std::int64_t position = 0;   ///< position table
+  std::vector<std::int64_t> per_kind;  ///< of one layer of each of layer_kinds
+  std::int64_t layers = 0;             ///< of all layers
+  std::int64_t embedding = 0;          ///< token table (V x H), token types, embedding norm
+  std::int64_t position = 0;           ///< position table
   std::int64_t final_norm = 0;
-  std::int64_t head = 0;  ///< untied output projection, else 0
+  std::int64_t head = 0;  ///< untied output projection and its bias, else 0
+  std::int64_t mtp = 0;   ///< multi-token prediction; published counts mostly leave it out
   std::int64_t total = 0;
+  /// Of the total, those that work on one token: all but the experts that are not chosen.
+  std::int64_t active = 0;
 };
 ParameterCount count_parameters(const Model& model);
+
+/// What tensor parallelism must divide without remainder: {"attention heads", 32}.
+struct TensorExtent {
+  std::string what;
+  std::int64_t extent = 0;
+};
+/// By tp: heads, key-value heads, MLP widths, Mamba heads and groups.
+std::vector<TensorExtent> tensor_extents(const Model& model);
+/// By the tensor-parallel degree of experts: their width. Empty for a dense model.
+std::vector<TensorExtent> expert_extents(const Model& model);
 
 /// How tensor parallelism of degree t splits an operator's work and its saved activations.
 enum class Split : std::uint8_t {

@@ -1,33 +1,129 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workload/zoo/model.h"
+/// Parameter counts from the architecture, apart from the operator lists (a test compares them).
+#include "workload/zoo/builder.h"
 
 namespace orrery {
 namespace {
 
-std::int64_t attention_parameters(const Model& m) {
-  const std::int64_t query = m.heads * m.head_dim;
-  const std::int64_t qkv = query + 2 * m.kv_heads * m.head_dim;
-  return m.hidden * qkv + (m.attention_bias ? qkv : 0) + query * m.hidden +
-         (m.attention_output_bias ? m.hidden : 0);
+using zoo::norm_parameters;
+
+/// rows x columns, with a bias of `columns` elements.
+std::int64_t linear(std::int64_t rows, std::int64_t columns, bool bias) {
+  return rows * columns + (bias ? columns : 0);
 }
 
-std::int64_t mlp_parameters(const Model& m) {
-  const std::int64_t inner = (m.mlp == MlpKind::swiglu ? 2 : 1) * m.ffn;
-  return m.hidden * inner + m.ffn * m.hidden + (m.mlp_bias ? inner + m.hidden : 0);
+std::int64_t attention(const Model& m) {
+  const std::int64_t value_dim = m.value_dim > 0 ? m.value_dim : m.head_dim;
+  const std::int64_t qkv = m.heads * m.head_dim + m.kv_heads * (m.head_dim + value_dim);
+  const bool scaled = m.query_key_norm == QueryKeyNorm::scaled;
+  return linear(m.hidden, qkv, m.attention_bias) +
+         linear(m.heads * value_dim, m.hidden, m.attention_output_bias) +
+         (scaled ? 2 * m.head_dim : 0) + (m.sinks ? m.heads : 0);
+}
+
+std::int64_t latent_attention(const Model& m) {
+  const LatentAttention& latent = m.latent;
+  const std::int64_t value_dim = m.value_dim > 0 ? m.value_dim : m.head_dim;
+  const std::int64_t query = m.heads * m.head_dim;
+  const std::int64_t queries = latent.query_rank == 0
+                                   ? m.hidden * query
+                                   : linear(m.hidden, latent.query_rank, m.attention_bias) +
+                                         norm_parameters(m, latent.query_rank) +
+                                         latent.query_rank * query;
+  const std::int64_t expanded = m.heads * (m.head_dim - latent.rotary + value_dim);
+  return queries + linear(m.hidden, latent.key_value_rank + latent.rotary, m.attention_bias) +
+         norm_parameters(m, latent.key_value_rank) + latent.key_value_rank * expanded +
+         linear(m.heads * value_dim, m.hidden, m.attention_output_bias);
+}
+
+std::int64_t mamba(const Model& m) {
+  const Mamba& s = m.mamba;
+  return linear(m.hidden, s.inner() + s.convolved() + s.heads, s.projection_bias) +
+         s.convolved() * (s.kernel + (s.convolution_bias ? 1 : 0)) + 3 * s.heads + s.inner() +
+         linear(s.inner(), m.hidden, s.projection_bias);
+}
+
+/// An MLP between tensors of `width`.
+std::int64_t mlp(const Model& m, std::int64_t width, std::int64_t ffn, bool bias) {
+  return linear(width, (is_gated(m.mlp) ? 2 : 1) * ffn, bias) + linear(ffn, width, bias);
+}
+
+std::int64_t one_expert(const Model& m) {
+  const std::int64_t width = m.expert.latent > 0 ? m.expert.latent : m.hidden;
+  return mlp(m, width, m.expert.ffn, m.expert.bias);
+}
+
+std::int64_t experts(const Model& m) {
+  const ExpertShape& e = m.expert;
+  return linear(m.hidden, m.experts, e.router_bias) + 2 * m.hidden * e.latent +
+         m.experts * one_expert(m) + mlp(m, m.hidden, e.shared_ffn, false) +
+         (e.shared_gate ? m.hidden : 0);
+}
+
+std::int64_t mixer(const Model& m, MixerKind kind) {
+  switch (kind) {
+    case MixerKind::attention:
+      return attention(m);
+    case MixerKind::latent_attention:
+      return latent_attention(m);
+    case MixerKind::mamba:
+      return mamba(m);
+    case MixerKind::none:
+      return 0;
+  }
+  return 0;
+}
+
+std::int64_t layer(const Model& m, const LayerKind& kind) {
+  const std::int64_t norm = norm_parameters(m, m.hidden);
+  const std::int64_t norms = m.norm_place == NormPlace::around ? 2 * norm : norm;
+  std::int64_t sum = mixer(m, kind.mixer);
+  sum += kind.mixer != MixerKind::none ? norms : 0;
+  sum += kind.cross_attention ? attention(m) + norms : 0;
+  if (kind.feed_forward != FeedForwardKind::none) {
+    sum += m.parallel_residual && m.shared_norm ? 0 : norms;
+    sum += kind.feed_forward == FeedForwardKind::experts
+               ? experts(m)
+               : mlp(m, m.hidden, kind.ffn > 0 ? kind.ffn : m.ffn, m.mlp_bias);
+  }
+  return sum + (kind.ends_encoder ? norm : 0);
+}
+
+/// Parameters of the routed experts of this layer that one token does not use.
+std::int64_t idle(const Model& m, const LayerKind& kind) {
+  return kind.feed_forward == FeedForwardKind::experts ? (m.experts - m.top_k) * one_expert(m) : 0;
 }
 
 }  // namespace
 
 ParameterCount count_parameters(const Model& model) {
-  const std::int64_t norm = model.hidden * (model.norm == NormKind::layer_norm ? 2 : 1);
+  const std::int64_t norm = norm_parameters(model, model.hidden);
+  const std::vector<std::int64_t> layers = zoo::layers_by_kind(model);
   ParameterCount count;
-  count.per_layer = 2 * norm + attention_parameters(model) + mlp_parameters(model);
-  count.embedding = model.vocab * model.hidden;
-  count.position = model.position == PositionKind::learned ? model.max_positions * model.hidden : 0;
-  count.final_norm = norm;
-  count.head = model.tied_embedding ? 0 : model.vocab * model.hidden;
-  count.total = model.layers * count.per_layer + count.embedding + count.position +
-                count.final_norm + count.head;
+  std::int64_t unused = 0;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const LayerKind kind = zoo::kind_of(model, static_cast<int>(i));
+    count.per_kind.push_back(layer(model, kind));
+    count.layers += layers[i] * count.per_kind.back();
+    unused += layers[i] * idle(model, kind);
+  }
+  count.embedding =
+      (model.vocab + model.token_types) * model.hidden + (model.embedding_norm ? norm : 0);
+  count.position = model.position == PositionKind::learned
+                       ? (model.max_positions + model.extra_positions) * model.hidden
+                       : 0;
+  count.final_norm = model.final_norm ? norm : 0;
+  count.head =
+      (model.tied_embedding ? 0 : model.vocab * model.hidden) + (model.head_bias ? model.vocab : 0);
+  for (const int kind : zoo::prediction_layers(model)) {
+    const LayerKind& described = zoo::kind_of(model, kind);
+    count.mtp += model.mtp * layer(model, described);
+    unused += model.mtp * idle(model, described);
+  }
+  count.mtp += model.mtp * (2 * model.hidden * model.hidden + 3 * norm);
+  count.total =
+      count.layers + count.embedding + count.position + count.final_norm + count.head + count.mtp;
+  count.active = count.total - unused;
   return count;
 }
 

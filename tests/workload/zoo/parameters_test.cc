@@ -50,7 +50,7 @@ TEST(Parameters, equal_the_published_counts_exactly) {
 TEST(Parameters, of_gpt2_add_up_by_hand) {
   // h = 768: layer 12 h^2 + 13 h = 7,077,888 + 9,984; tokens 50257 h; positions 1024 h; norm 2 h.
   const ParameterCount count = count_parameters(shipped("gpt2"));
-  EXPECT_EQ(count.per_layer, 7'087'872);
+  EXPECT_EQ(count.per_kind.at(0), 7'087'872);
   EXPECT_EQ(count.embedding, 38'597'376);
   EXPECT_EQ(count.position, 786'432);
   EXPECT_EQ(count.final_norm, 1'536);
@@ -62,7 +62,7 @@ TEST(Parameters, of_llama_2_70b_add_up_by_hand) {
   // h = 8192, 64 query and 8 key-value heads of 128, ffn 28672: q and o 2 h^2, k and v 2 h 1024,
   // MLP 3 h 28672, two norms h: 134,217,728 + 16,777,216 + 704,643,072 + 16,384.
   const ParameterCount count = count_parameters(shipped("llama-2-70b"));
-  EXPECT_EQ(count.per_layer, 855'654'400);
+  EXPECT_EQ(count.per_kind.at(0), 855'654'400);
   EXPECT_EQ(count.embedding, 32'000 * 8'192);
   EXPECT_EQ(count.position, 0);
   EXPECT_EQ(count.head, 32'000 * 8'192);
@@ -113,8 +113,10 @@ TEST(Parameters, of_gpt3_and_of_korthikanti_22b_round_to_the_published_billions)
 std::int64_t operator_parameters(const Model& model) {
   const ShapeOptions options{.sequence = 8};
   std::int64_t total = 0;
-  for (const ModelOperator& op : layer_operators(model, options)) {
-    total += op.parameters * model.layers;
+  for (std::int64_t i = 0; i < model.layers; ++i) {
+    for (const ModelOperator& op : layer_operators(model, options, layer_kind(model, i))) {
+      total += op.parameters;
+    }
   }
   for (const ModelOperator& op : embedding_operators(model, options)) {
     total += op.parameters;

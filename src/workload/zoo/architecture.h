@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What a model is made of: plain values, filled from a Hugging Face config.json.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/names.h"
+
+namespace orrery {
+
+/// How attention is computed; a plan field, because the same model runs with either.
+enum class AttentionKernel : std::uint8_t { unfused, flash };
+template <>
+inline constexpr auto kNames<AttentionKernel> = std::to_array<Named<AttentionKernel>>({
+    {AttentionKernel::unfused, "unfused", "scores, scale-mask-softmax, context; S x S is stored"},
+    {AttentionKernel::flash, "flash", "one fused kernel, recomputes scores in backward"},
+});
+
+enum class MlpKind : std::uint8_t { gelu, swiglu, geglu, relu, squared_relu };
+template <>
+inline constexpr auto kNames<MlpKind> = std::to_array<Named<MlpKind>>({
+    {MlpKind::gelu, "gelu", "two matrices, GeLU between"},
+    {MlpKind::swiglu, "swiglu", "gate, up and down matrices, SiLU(gate) * up between"},
+    {MlpKind::geglu, "geglu", "gate, up and down matrices, GeLU(gate) * up between"},
+    {MlpKind::relu, "relu", "two matrices, ReLU between"},
+    {MlpKind::squared_relu, "squared_relu", "two matrices, the square of ReLU between"},
+});
+constexpr bool is_gated(MlpKind kind) {
+  return kind == MlpKind::swiglu || kind == MlpKind::geglu;
+}
+
+enum class NormKind : std::uint8_t { layer_norm, rms_norm };
+template <>
+inline constexpr auto kNames<NormKind> = std::to_array<Named<NormKind>>({
+    {NormKind::layer_norm, "layer_norm", "mean and variance; scale and shift"},
+    {NormKind::rms_norm, "rms_norm", "root mean square; scale"},
+});
+/// Where the norms of a layer stand.
+enum class NormPlace : std::uint8_t { before, around, after };
+template <>
+inline constexpr auto kNames<NormPlace> = std::to_array<Named<NormPlace>>({
+    {NormPlace::before, "before", "one before attention, one before the MLP (pre-norm)"},
+    {NormPlace::around, "around", "also one after each, before the residual sum (Gemma 2)"},
+    {NormPlace::after, "after", "one after each residual sum (post-norm, BERT)"},
+});
+enum class QueryKeyNorm : std::uint8_t { none, scaled, plain };
+template <>
+inline constexpr auto kNames<QueryKeyNorm> = std::to_array<Named<QueryKeyNorm>>({
+    {QueryKeyNorm::none, "none", "queries and keys as they are"},
+    {QueryKeyNorm::scaled, "scaled", "every head normalised, one scale per element of a head"},
+    {QueryKeyNorm::plain, "plain", "every head of rotated layers normalised, no parameters"},
+});
+enum class PositionKind : std::uint8_t { learned, rotary, relative, none };
+template <>
+inline constexpr auto kNames<PositionKind> = std::to_array<Named<PositionKind>>({
+    {PositionKind::learned, "learned", "a table of max_positions rows added to the embedding"},
+    {PositionKind::rotary, "rotary", "rotation of queries and keys; no parameters"},
+    {PositionKind::relative, "relative", "a bias on the scores by distance (ALiBi, T5 buckets)"},
+    {PositionKind::none, "none", "no explicit positions"},
+});
+
+/// What moves values between the tokens of a sequence.
+enum class MixerKind : std::uint8_t { attention, latent_attention, mamba, none };
+template <>
+inline constexpr auto kNames<MixerKind> = std::to_array<Named<MixerKind>>({
+    {MixerKind::attention, "attention", "multi-head, grouped or multi-query attention"},
+    {MixerKind::latent_attention, "latent_attention", "MLA: low-rank queries, keys and values"},
+    {MixerKind::mamba, "mamba", "Mamba-2: causal convolution and selective state-space scan"},
+    {MixerKind::none, "none", "nothing: a layer of only an MLP"},
+});
+enum class FeedForwardKind : std::uint8_t { dense, experts, none };
+template <>
+inline constexpr auto kNames<FeedForwardKind> = std::to_array<Named<FeedForwardKind>>({
+    {FeedForwardKind::dense, "dense", "one MLP for every token"},
+    {FeedForwardKind::experts, "experts", "router, routed experts and the shared expert"},
+    {FeedForwardKind::none, "none", "nothing: a layer of only a mixer"},
+});
+
+/// One of a model's distinct layers.
+struct LayerKind {
+  std::string name = "layer";
+  MixerKind mixer = MixerKind::attention;
+  FeedForwardKind feed_forward = FeedForwardKind::dense;
+  std::int64_t ffn = 0;     ///< of its dense MLP; 0: Model::ffn
+  std::int64_t window = 0;  ///< a query sees itself and the window - 1 keys before; 0: all before
+  std::int64_t chunk = 0;   ///< a query sees the keys before it in its chunk; 0: all before
+  bool causal = true;       ///< false: a query sees all keys of its sequence
+  bool rotary = true;       ///< false: not rotated although Model::position is rotary
+  bool cross_attention = false;  ///< a second attention, to the output of the encoder
+  bool ends_encoder = false;     ///< a norm after it: the encoder's final one
+};
+
+/// Multi-head latent attention (DeepSeek-AI 2024, "DeepSeek-V2", section 2.1). Of a head's width
+/// for queries and keys (Model::head_dim), `rotary` elements carry the position; the rotated part
+/// of the keys is one for all heads.
+struct LatentAttention {
+  std::int64_t query_rank = 0;  ///< 0: queries are projected from H at once
+  std::int64_t key_value_rank = 0;
+  std::int64_t rotary = 0;
+};
+
+/// Routed experts of one layer (their number and top-k: Model::experts, Model::top_k).
+struct ExpertShape {
+  std::int64_t ffn = 0;         ///< inner width of one expert
+  std::int64_t shared_ffn = 0;  ///< of the shared expert(s) together; 0: none
+  std::int64_t latent = 0;      ///< width in which experts work; 0: H (no projections around them)
+  bool shared_gate = false;     ///< the shared expert's output is scaled by sigmoid(H x 1 matrix)
+  bool bias = false;            ///< of fc1 and fc2
+  bool router_bias = false;     ///< trained; not the balancing bias of DeepSeek-V3
+};
+
+/// Mamba-2 (Dao & Gu 2024, arXiv:2405.21060).
+struct Mamba {
+  std::int64_t heads = 0;
+  std::int64_t head_dim = 0;  ///< d_inner = heads x head_dim
+  std::int64_t groups = 0;    ///< of heads that share B and C
+  std::int64_t state = 0;     ///< N
+  std::int64_t kernel = 0;    ///< width of the causal convolution
+  std::int64_t chunk = 0;     ///< of the chunked scan
+  bool convolution_bias = true;
+  bool projection_bias = false;
+
+  std::int64_t inner() const { return heads * head_dim; }
+  std::int64_t convolved() const { return inner() + 2 * groups * state; }
+};
+
+/// Architecture of a model. Fields that a family lacks keep their default.
+struct Model {
+  std::string name;
+  std::string model_type;          ///< as in config.json: gpt2, llama, ...
+  std::int64_t layers = 0;         ///< L
+  std::int64_t hidden = 0;         ///< H
+  std::int64_t heads = 0;          ///< query heads
+  std::int64_t kv_heads = 0;       ///< key and value heads (GQA); = heads without
+  std::int64_t head_dim = 0;       ///< hidden / heads unless given; of MLA: of queries and keys
+  std::int64_t value_dim = 0;      ///< width of a value head; 0: head_dim
+  std::int64_t ffn = 0;            ///< inner width of the MLP
+  std::int64_t vocab = 0;          ///< V, without padding
+  std::int64_t max_positions = 0;  ///< rows of the learned position table; default sequence length
+  MlpKind mlp = MlpKind::gelu;
+  NormKind norm = NormKind::layer_norm;
+  PositionKind position = PositionKind::learned;
+  bool tied_embedding = true;  ///< output projection shares the input embedding
+  bool attention_bias = true;  ///< QKV bias (output projection: attention_output_bias)
+  bool attention_output_bias = true;
+  bool mlp_bias = true;
+  double dropout = 0;            ///< > 0: dropout kernels and masks after attention and MLP
+  double attention_dropout = 0;  ///< > 0: dropout kernel and mask on the scores
+  double embedding_dropout = 0;  ///< > 0: dropout kernel and mask on the layers' input
+
+  std::int64_t experts = 0;  ///< E routed experts of a layer of kind experts; 0: a dense model
+  std::int64_t top_k = 0;    ///< experts that each token goes to
+  ExpertShape expert;
+  LatentAttention latent;
+  Mamba mamba;
+  /// Depths of multi-token prediction (DeepSeek-AI 2024, "DeepSeek-V3", section 2.2), each with
+  /// layers of the kinds in `mtp_layout` (empty: one of the last layer's kind).
+  std::int64_t mtp = 0;
+  std::vector<int> mtp_layout;
+
+  NormPlace norm_place = NormPlace::before;
+  QueryKeyNorm query_key_norm = QueryKeyNorm::none;
+  double rotary_share = 1;         ///< part of a head that is rotated
+  bool parallel_residual = false;  ///< x + attention(norm(x)) + mlp(norm(x)): one sum
+  bool shared_norm = false;        ///< with parallel_residual: both read the same norm
+  bool sinks = false;              ///< one learned logit per head in each softmax
+  bool head_bias = false;          ///< of the output projection
+  bool embedding_norm = false;     ///< a norm on the embedding (BLOOM, BERT)
+  bool final_norm = true;
+  bool norm_scale = true;            ///< false: norms without parameters
+  std::int64_t token_types = 0;      ///< rows of a second table added to the embedding (BERT)
+  std::int64_t extra_positions = 0;  ///< rows of the position table beyond max_positions (OPT: 2)
+
+  /// Distinct layers; empty: one, LayerKind{}. Layer i is of kind layout[i % layout.size()]
+  /// (empty: all of kind 0).
+  std::vector<LayerKind> kinds;
+  std::vector<int> layout;
+};
+
+}  // namespace orrery

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workload/zoo/fields.h"
+
+#include <algorithm>
+#include <array>
+
+#include "workload/zoo/known_fields.h"
+
+namespace orrery::zoo {
+namespace {
+
+bool is_whole_number(const ConfigNode* node) {
+  return node != nullptr && node->kind == ConfigNode::Kind::scalar && !node->quoted &&
+         parse_integer(node->text);
+}
+
+/// In [least, limit], else a mistake and 0.
+std::int64_t checked(Reader& read, std::string_view name, std::int64_t value, std::int64_t least,
+                     std::int64_t limit) {
+  if (value >= least && value <= limit) {
+    return value;
+  }
+  if (is_whole_number(read.node().find(name))) {
+    read.reject(name,
+                "a whole number from " + std::to_string(least) + " to " + std::to_string(limit));
+  }
+  return 0;
+}
+
+struct Function {
+  std::string_view name;
+  MlpKind plain;
+  MlpKind gated;
+  bool has_plain = true;
+  bool has_gated = true;
+};
+/// Different formulas of one function have one row each; a kernel streams the same bytes for each.
+constexpr auto kFunctions = std::to_array<Function>({
+    {"gelu", MlpKind::gelu, MlpKind::geglu},
+    {"gelu_new", MlpKind::gelu, MlpKind::geglu},
+    {"gelu_fast", MlpKind::gelu, MlpKind::geglu},
+    {"gelu_python", MlpKind::gelu, MlpKind::geglu},
+    {"gelu_pytorch_tanh", MlpKind::gelu, MlpKind::geglu},
+    {"quick_gelu", MlpKind::gelu, MlpKind::geglu},
+    {"relu", MlpKind::relu, MlpKind::relu, true, false},
+    {"relu2", MlpKind::squared_relu, MlpKind::squared_relu, true, false},
+    {"silu", MlpKind::swiglu, MlpKind::swiglu, false, true},
+    {"swish", MlpKind::swiglu, MlpKind::swiglu, false, true},
+});
+
+}  // namespace
+
+void ignore_all(Reader& read, std::span<const std::string_view> names) {
+  for (const std::string_view name : names) {
+    read.ignore(name);
+  }
+}
+
+std::optional<std::int64_t> optional_extent(Reader& read, std::string_view name,
+                                            std::int64_t limit) {
+  const auto value = read.maybe<std::int64_t>(name);
+  return value ? std::optional(checked(read, name, *value, 1, limit)) : value;
+}
+
+std::int64_t extent(Reader& read, std::string_view name, std::int64_t limit) {
+  const auto value = optional_extent(read, name, limit);
+  return value ? *value : read.required<std::int64_t>(name);  // missing: that is the mistake
+}
+
+std::int64_t count(Reader& read, std::string_view name, std::int64_t limit, std::int64_t fallback) {
+  const auto value = read.maybe<std::int64_t>(name);
+  return value ? checked(read, name, *value, 0, limit) : fallback;
+}
+
+double probability(Reader& read, std::string_view name, double fallback) {
+  const double value = read.optional(name, fallback);
+  if (!(value >= 0 && value < 1)) {
+    read.reject(name, "a probability from 0 to below 1");
+    return 0;
+  }
+  return value;
+}
+
+double rotary_share(Reader& read, std::string_view name, double fallback) {
+  double share = read.optional(name, fallback);
+  const ConfigNode* parameters = read.node().find("rope_parameters");
+  const ConfigNode* inside = parameters == nullptr ? nullptr : parameters->find(name);
+  if (inside != nullptr && inside->kind == ConfigNode::Kind::scalar) {
+    share = parse_number(inside->text).value_or(0);
+  }
+  if (!(share > 0 && share <= 1)) {
+    read.reject(name, "a share of a head from above 0 to 1");
+    return 1;
+  }
+  return share;
+}
+
+void expect_false(Reader& read, std::string_view name) {
+  read.require(!read.optional(name, false), name, "false (not modelled)");
+}
+
+void expect_all_false(Reader& read, std::span<const std::string_view> names) {
+  for (const std::string_view name : names) {
+    expect_false(read, name);
+  }
+}
+
+void expect_true(Reader& read, std::string_view name) {
+  read.require(read.optional(name, true), name, "true (anything else is not modelled)");
+}
+
+MlpKind mlp_of(Reader& read, std::string_view name, const std::string& fallback, bool gated) {
+  const std::string found = read.optional(name, fallback);
+  std::vector<std::string> names;
+  std::string list;
+  for (const Function& function : kFunctions) {
+    if (!(gated ? function.has_gated : function.has_plain)) {
+      continue;
+    }
+    if (found == function.name) {
+      return gated ? function.gated : function.plain;
+    }
+    names.emplace_back(function.name);
+    list += (list.empty() ? "" : ", ") + names.back();
+  }
+  read.reject(name, "one of " + list + did_you_mean(found, names));
+  return gated ? MlpKind::swiglu : MlpKind::gelu;
+}
+
+void set_layers(Model& model, const std::vector<LayerKind>& layers) {
+  model.kinds.clear();
+  model.layout.clear();
+  for (const LayerKind& layer : layers) {
+    const auto found = std::find_if(model.kinds.begin(), model.kinds.end(),
+                                    [&](const LayerKind& k) { return k.name == layer.name; });
+    model.layout.push_back(static_cast<int>(found - model.kinds.begin()));
+    if (found == model.kinds.end()) {
+      model.kinds.push_back(layer);
+    }
+  }
+  if (model.kinds.size() < 2) {
+    model.layout.clear();
+  }
+}
+
+void expect_divides(Reader& read, std::string_view field, std::int64_t part, std::int64_t whole,
+                    const std::string& whole_name) {
+  read.require(part == 0 || whole % part == 0, field,
+               "a divisor of the " + whole_name + ", " + std::to_string(whole));
+}
+
+void check_heads(Reader& read, const Model& model, const ShapeFields& names, bool head_dim_given) {
+  if (!head_dim_given) {
+    expect_divides(read, names.heads, model.heads, model.hidden, "hidden width");
+  }
+  expect_divides(read, names.kv_heads, model.kv_heads, model.heads, "number of query heads");
+}
+
+void check_size(Reader& read, const Model& m, std::string_view layers_field) {
+  // In doubles and never too low: the exact count of extents that are each allowed can overflow.
+  const auto number = [](std::int64_t value) { return static_cast<double>(value); };
+  const double hidden = number(m.hidden);
+  const double value_dim = number(std::max(m.value_dim, m.head_dim));
+  const double heads = 2 * number(m.heads + m.kv_heads) * (number(m.head_dim) + value_dim);
+  const double latents = number(m.latent.query_rank + m.latent.key_value_rank + m.latent.rotary);
+  double ffn = number(m.ffn + m.expert.shared_ffn);
+  for (const LayerKind& kind : m.kinds) {
+    ffn += number(kind.ffn);
+  }
+  const double width = number(m.expert.latent > 0 ? m.expert.latent : m.hidden);
+  const double routed = number(m.experts) * (4 * width * number(m.expert.ffn) + hidden + width);
+  const double mamba = 3 * number(m.mamba.heads) * number(m.mamba.head_dim) +
+                       2 * number(m.mamba.groups) * number(m.mamba.state);
+  const double layer = (hidden + latents) * (heads + latents + 4 * ffn + number(m.expert.latent)) +
+                       routed + mamba * (hidden + number(m.mamba.kernel) + 2) + 8 * hidden;
+  const double tables =
+      2 * hidden * number(m.vocab + m.max_positions + m.extra_positions + m.token_types);
+  const double predictions =
+      number(m.mtp) * (3 * hidden * hidden + number(std::int64_t(m.mtp_layout.size()) + 1) * layer);
+  read.require(number(m.layers) * layer + tables + predictions < number(kMaxParameters),
+               layers_field, "a model of fewer than 2^50 parameters; this one has more");
+}
+
+Model read_decoder(Reader& read, const DecoderDefaults& defaults) {
+  ignore_all(read, kIgnoredDecoder);
+  Model m;
+  m.norm = NormKind::rms_norm;
+  m.position = PositionKind::rotary;
+  m.layers = extent(read, "num_hidden_layers", kMaxLayers);
+  m.hidden = extent(read, "hidden_size", kMaxHidden);
+  m.heads = extent(read, "num_attention_heads", kMaxHidden);
+  m.kv_heads = optional_extent(read, "num_key_value_heads", kMaxHidden)
+                   .value_or(defaults.kv_heads.value_or(m.heads));
+  auto head_dim = optional_extent(read, "head_dim", kMaxHidden);
+  head_dim = head_dim ? head_dim : defaults.head_dim;
+  m.head_dim = head_dim.value_or(m.heads > 0 ? m.hidden / m.heads : 0);
+  m.ffn = extent(read, "intermediate_size", 8 * kMaxHidden);
+  m.vocab = extent(read, "vocab_size", kMaxVocab);
+  m.max_positions = extent(read, "max_position_embeddings", kMaxPositions);
+  m.mlp = mlp_of(read, defaults.activation, defaults.function, defaults.gated);
+  m.tied_embedding = read.optional("tie_word_embeddings", defaults.tied);
+  m.attention_bias = m.attention_output_bias = m.mlp_bias = false;
+  m.attention_dropout = probability(read, "attention_dropout", 0);
+  expect_false(read, "is_encoder_decoder");
+  check_heads(read, m, {}, head_dim.has_value());
+  return m;
+}
+
+std::vector<std::string> layer_types(Reader& read, const Model& model) {
+  const ConfigNode* node = read.node().find("layer_types");
+  if (node == nullptr || node->kind == ConfigNode::Kind::null) {
+    read.ignore("layer_types");
+    return {};
+  }
+  auto types = read.list<std::string>("layer_types");
+  if (model.layers > 0 && static_cast<std::int64_t>(types.size()) != model.layers) {
+    read.reject("layer_types", "a list with one entry for each of the " +
+                                   std::to_string(model.layers) + " layers");
+    return {};
+  }
+  for (const std::string& type : types) {
+    if (type != "sliding_attention" && type != "full_attention" && type != "chunked_attention") {
+      read.reject(
+          "layer_types",
+          "entries sliding_attention, full_attention or chunked_attention; found '" + type + "'");
+      return {};
+    }
+  }
+  return types;
+}
+
+void set_windows(Model& model, const std::vector<std::string>& types, std::int64_t window) {
+  if (window >= model.max_positions) {
+    return;
+  }
+  std::vector<LayerKind> layers;
+  layers.reserve(types.size());
+  for (const std::string& type : types) {
+    LayerKind kind{.name = "full"};
+    if (type == "sliding_attention") {
+      kind.name = "window";
+      kind.window = window;
+    }
+    layers.push_back(kind);
+  }
+  set_layers(model, layers);
+}
+
+}  // namespace orrery::zoo

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Reading the fields that many Hugging Face configurations share. Internal to this folder.
+///
+/// All take the field's name, report every mistake to the reader, and return a value that later
+/// checks can leave out (0) after a mistake.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/reader.h"
+#include "workload/zoo/model.h"
+
+namespace orrery::zoo {
+
+void ignore_all(Reader& read, std::span<const std::string_view> names);
+
+/// A whole number in [1, limit]; nullopt when the field is missing or null.
+std::optional<std::int64_t> optional_extent(Reader& read, std::string_view name,
+                                            std::int64_t limit);
+/// The same; missing is a mistake.
+std::int64_t extent(Reader& read, std::string_view name, std::int64_t limit);
+/// A whole number in [0, limit]; missing or null: `fallback`.
+std::int64_t count(Reader& read, std::string_view name, std::int64_t limit,
+                   std::int64_t fallback = 0);
+double probability(Reader& read, std::string_view name, double fallback);
+/// In (0, 1]. Also found in the map `rope_parameters`, where newer files keep it.
+double rotary_share(Reader& read, std::string_view name, double fallback);
+/// Switches of what is not modelled.
+void expect_false(Reader& read, std::string_view name);
+void expect_all_false(Reader& read, std::span<const std::string_view> names);
+void expect_true(Reader& read, std::string_view name);
+
+/// The MLP that an activation's name stands for; `gated` ones multiply with a second projection.
+MlpKind mlp_of(Reader& read, std::string_view name, const std::string& fallback, bool gated);
+
+/// Layers whose every member has a name; kinds of the same name are the same. Layers beyond the
+/// list repeat it.
+void set_layers(Model& model, const std::vector<LayerKind>& layers);
+
+/// `part` divides `whole`; not judged when one of them was a mistake already.
+void expect_divides(Reader& read, std::string_view field, std::int64_t part, std::int64_t whole,
+                    const std::string& whole_name);
+
+/// Names of the fields to blame when a shape does not divide.
+struct ShapeFields {
+  std::string_view layers = "num_hidden_layers";
+  std::string_view heads = "num_attention_heads";
+  std::string_view kv_heads = "num_key_value_heads";
+};
+/// Heads divide the hidden width (unless their width is given) and key-value heads divide heads.
+void check_heads(Reader& read, const Model& model, const ShapeFields& names, bool head_dim_given);
+/// Fewer than kMaxParameters; call it last.
+void check_size(Reader& read, const Model& model, std::string_view layers_field);
+
+/// num_hidden_layers, hidden_size, num_attention_heads, num_key_value_heads, head_dim,
+/// intermediate_size, vocab_size, max_position_embeddings and what goes with rotary positions,
+/// RMSNorm and a gated MLP without biases; `activation` names the field of its function.
+struct DecoderDefaults {
+  std::string_view activation = "hidden_act";
+  std::string function = "silu";
+  bool gated = true;
+  bool tied = false;
+  std::optional<std::int64_t> kv_heads = {};  ///< when the field is missing; nullopt: as heads
+  std::optional<std::int64_t> head_dim = {};  ///< when missing; nullopt: hidden / heads
+};
+Model read_decoder(Reader& read, const DecoderDefaults& defaults = {});
+
+/// Per layer, what `layer_types` names (sliding_attention, full_attention, chunked_attention,
+/// attention); empty without that field. A list of another length than layers is a mistake.
+std::vector<std::string> layer_types(Reader& read, const Model& model);
+/// Gives layer i the window where `types[i]` is sliding_attention. A window of no less than the
+/// positions is none.
+void set_windows(Model& model, const std::vector<std::string>& types, std::int64_t window);
+
+}  // namespace orrery::zoo

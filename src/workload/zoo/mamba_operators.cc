@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The Mamba-2 mixer (Dao & Gu 2024, arXiv:2405.21060), P = head_dim, N = state, G = groups,
+/// Q = chunk, d = heads P:
+///
+///   in_proj (H x (2 d + 2 G N + heads)) -> z, x, B, C, dt; causal convolution and SiLU over x, B,
+///   C; scan; RMSNorm(y * SiLU(z)) over each group; out_proj (d x H)
+#include <string>
+
+#include "workload/zoo/builder.h"
+
+namespace orrery::zoo {
+namespace {
+
+/// Depthwise, width `kernel`, then SiLU: reads and writes x, B, C; backward also reads the input
+/// again and reduces the weight's gradient. Its input (with z and dt) is saved.
+ModelOperator convolution(const Shapes& shapes) {
+  const Mamba& mamba = shapes.model.mamba;
+  const Bytes x = shapes.wide(mamba.convolved());
+  ModelOperator op =
+      streaming("convolution", OperatorKind::elementwise, Split::tensor, {2 * x, 1, 3 * x, 2});
+  op.saved = x;
+  op.parameters = mamba.convolved() * (mamba.kernel + (mamba.convolution_bias ? 1 : 0));
+  return op;
+}
+
+/// The chunked scan (state-space duality): per token, scores C B^T of its chunk (2 Q N per group),
+/// their product with x (2 Q d), states B^T x (2 N d) and their part of the output C h (2 N d); the
+/// kernels compute whole chunks. Published counts take 7 N d (Megatron-LM's FLOP formula).
+/// Backward: every product has two gradients, and the forward ones are computed again. Reads x, B,
+/// C, dt and writes y; states of d x N per chunk are written and read in fp32.
+ModelOperator scan(const Shapes& shapes) {
+  const Mamba& mamba = shapes.model.mamba;
+  const auto number = [](std::int64_t value) { return static_cast<double>(value); };
+  const double inner = number(mamba.inner());
+  const double state = number(mamba.state);
+  const double chunk = number(mamba.chunk);
+  const double tokens = number(shapes.tokens);
+  const std::int64_t chunks = (shapes.tokens + mamba.chunk - 1) / mamba.chunk;
+  const Bytes states = size_of(DataType::fp32) * chunks * mamba.inner() * mamba.state;
+  const Bytes input = shapes.wide(mamba.convolved() + mamba.heads);
+  const Bytes output = shapes.wide(mamba.inner());
+  ModelOperator op = streaming("state_space_scan", OperatorKind::attention, Split::tensor,
+                               {.forward = input + output + 4 * states,
+                                .forward_kernels = 5,
+                                .backward = 2 * input + 2 * output + 8 * states,
+                                .backward_kernels = 9});
+  op.gemm = {.batch = shapes.options.microbatch * mamba.heads,
+             .m = shapes.queries,
+             .n = mamba.chunk,
+             .k = mamba.head_dim};
+  op.gemm_split = GemmSplit::heads;
+  op.forward_flops = Flops(
+      tokens * (2 * chunk * state * number(mamba.groups) + 2 * chunk * inner + 4 * state * inner));
+  op.backward_flops = 3 * op.forward_flops;
+  op.model_flops = Flops(tokens * 7 * state * inner);
+  op.saved = input;
+  op.parameters = 3 * mamba.heads;  // A, D and the bias of dt
+  return op;
+}
+
+/// y * SiLU(z), then RMSNorm over d / G elements: reads y and z, writes one; backward reads both
+/// and the gradient twice, writes two. Saves y and z.
+ModelOperator gated_norm(const Shapes& shapes) {
+  const Mamba& mamba = shapes.model.mamba;
+  const Bytes x = shapes.wide(mamba.inner());
+  ModelOperator op =
+      streaming("gated_norm", OperatorKind::norm, Split::tensor, {3 * x, 1, (2 * 3 + 2) * x, 3});
+  op.gemm.k = mamba.inner() / mamba.groups;
+  op.saved = 2 * x;
+  op.parameters = mamba.inner();
+  return op;
+}
+
+}  // namespace
+
+void append_mamba(Operators& operators, const Shapes& shapes) {
+  const Model& model = shapes.model;
+  const Mamba& mamba = model.mamba;
+  const std::int64_t projected = mamba.inner() + mamba.convolved() + mamba.heads;
+  operators.push_back(
+      weight_gemm("mamba_in_gemm", shapes, projected, model.hidden, GemmSplit::column));
+  operators.back().parameters += mamba.projection_bias ? projected : 0;
+  operators.push_back(convolution(shapes));
+  operators.push_back(scan(shapes));
+  operators.push_back(gated_norm(shapes));
+  operators.push_back(
+      weight_gemm("mamba_out_gemm", shapes, model.hidden, mamba.inner(), GemmSplit::row));
+  operators.back().parameters += mamba.projection_bias ? model.hidden : 0;
+}
+
+}  // namespace orrery::zoo

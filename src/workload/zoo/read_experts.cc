@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Decoders with mixtures of experts.
+#include <algorithm>
+#include <array>
+
+#include "workload/zoo/families.h"
+#include "workload/zoo/fields.h"
+#include "workload/zoo/known_fields.h"
+
+namespace orrery::zoo {
+namespace {
+
+constexpr std::string_view kLayers = "num_hidden_layers";
+
+/// Number of experts under the family's name for it, and how many a token goes to.
+void read_routing(Reader& read, Model& m, std::string_view experts) {
+  ignore_all(read, kIgnoredRouter);
+  m.experts = extent(read, experts, kMaxExperts);
+  m.top_k = extent(read, "num_experts_per_tok", kMaxExperts);
+  read.require(m.experts == 0 || m.top_k <= m.experts, "num_experts_per_tok",
+               "at most the number of experts, " + std::to_string(m.experts));
+}
+
+LayerKind expert_layer() {
+  return {.name = "moe", .feed_forward = FeedForwardKind::experts};
+}
+
+/// Layer i has experts where i + 1 is a multiple of `step`, except those of `dense`.
+void set_sparse_layers(Model& m, std::int64_t step, const std::vector<std::int64_t>& dense) {
+  std::vector<LayerKind> layers;
+  for (std::int64_t i = 0; i < m.layers; ++i) {
+    const bool listed = std::find(dense.begin(), dense.end(), i) != dense.end();
+    const bool sparse = !listed && step > 0 && (i + 1) % step == 0;
+    layers.push_back(sparse ? expert_layer() : LayerKind{.name = "dense"});
+  }
+  set_layers(m, layers);
+}
+
+/// Qwen2-MoE and Qwen3-MoE.
+void read_qwen_experts(Reader& read, Model& m) {
+  read_routing(read, m, "num_experts");
+  m.expert.ffn = extent(read, "moe_intermediate_size", 8 * kMaxHidden);
+  const std::int64_t step = count(read, "decoder_sparse_step", kMaxLayers, 1);
+  set_sparse_layers(m, step, read.list<std::int64_t>("mlp_only_layers"));
+  read.require(!read.optional("use_sliding_window", false), "use_sliding_window",
+               "false (windows beside experts are not modelled)");
+  read.ignore("sliding_window");
+}
+
+/// Multi-head latent attention.
+void read_latent(Reader& read, Model& m) {
+  m.latent.query_rank = count(read, "q_lora_rank", kMaxHidden);
+  m.latent.key_value_rank = extent(read, "kv_lora_rank", kMaxHidden);
+  m.latent.rotary = extent(read, "qk_rope_head_dim", kMaxHidden);
+  const std::int64_t plain = extent(read, "qk_nope_head_dim", kMaxHidden);
+  m.value_dim = extent(read, "v_head_dim", kMaxHidden);
+  m.head_dim = plain + m.latent.rotary;
+  m.kv_heads = m.heads;  // every head has keys and values of its own
+}
+
+Model read_deepseek(Reader& read) {
+  Model m = read_decoder(read, {.head_dim = 1});  // replaced by read_latent
+  read_latent(read, m);
+  m.attention_bias = m.attention_output_bias = read.optional("attention_bias", false);
+  read_routing(read, m, "n_routed_experts");
+  m.expert.ffn = extent(read, "moe_intermediate_size", 8 * kMaxHidden);
+  const std::int64_t shared = count(read, "n_shared_experts", kMaxExperts);
+  m.expert.shared_ffn = shared * m.expert.ffn;
+  const std::int64_t dense = count(read, "first_k_dense_replace", kMaxLayers);
+  const std::int64_t step = count(read, "moe_layer_freq", kMaxLayers, 1);
+  read.require(step == 1, "moe_layer_freq", "1 (experts in every layer after the dense ones)");
+  std::vector<LayerKind> layers;
+  for (std::int64_t i = 0; i < m.layers; ++i) {
+    layers.push_back(i < dense ? LayerKind{.name = "dense"} : expert_layer());
+    layers.back().mixer = MixerKind::latent_attention;
+  }
+  set_layers(m, layers);
+  return m;
+}
+
+}  // namespace
+
+Model read_mixtral(Reader& read) {
+  Model m = read_decoder(read);
+  read_routing(read, m, "num_local_experts");
+  m.expert.ffn = m.ffn;
+  const std::int64_t window = count(read, "sliding_window", kMaxPositions);
+  LayerKind kind = expert_layer();
+  kind.window = window < m.max_positions ? window : 0;
+  set_layers(m, {kind});
+  check_size(read, m, kLayers);
+  return m;
+}
+
+Model read_qwen2_moe(Reader& read) {
+  Model m = read_decoder(read);
+  m.attention_bias = read.optional("qkv_bias", true);
+  read_qwen_experts(read, m);
+  m.expert.shared_ffn = extent(read, "shared_expert_intermediate_size", 8 * kMaxHidden);
+  m.expert.shared_gate = true;
+  check_size(read, m, kLayers);
+  return m;
+}
+
+Model read_qwen3_moe(Reader& read) {
+  Model m = read_decoder(read, {.head_dim = 128});
+  m.attention_bias = m.attention_output_bias = read.optional("attention_bias", false);
+  m.query_key_norm = QueryKeyNorm::scaled;
+  read_qwen_experts(read, m);
+  check_size(read, m, kLayers);
+  return m;
+}
+
+Model read_deepseek_v2(Reader& read) {
+  Model m = read_deepseek(read);
+  check_size(read, m, kLayers);
+  return m;
+}
+
+Model read_deepseek_v3(Reader& read) {
+  Model m = read_deepseek(read);
+  m.mtp = count(read, "num_nextn_predict_layers", kMaxPredictions);
+  check_size(read, m, kLayers);
+  return m;
+}
+
+Model read_gpt_oss(Reader& read) {
+  constexpr std::array<std::string_view, 5> kNoEffect{
+      "experts_per_token", "initial_context_length", "swiglu_alpha", "swiglu_limit", "router_bias"};
+  Model m = read_decoder(read);
+  ignore_all(read, kNoEffect);
+  m.attention_bias = m.attention_output_bias = read.optional("attention_bias", true);
+  read_routing(read, m, "num_local_experts");
+  m.expert.ffn = m.ffn;
+  m.expert.bias = m.expert.router_bias = true;
+  m.sinks = true;
+  const std::int64_t window = count(read, "sliding_window", kMaxPositions);
+  std::vector<std::string> types = layer_types(read, m);
+  for (std::int64_t i = static_cast<std::int64_t>(types.size()); i < m.layers; ++i) {
+    types.emplace_back(i % 2 == 0 ? "sliding_attention" : "full_attention");
+  }
+  std::vector<LayerKind> layers;
+  for (const std::string& type : types) {
+    layers.push_back(expert_layer());
+    const bool slides = type == "sliding_attention" && window < m.max_positions;
+    layers.back().window = slides ? window : 0;
+    layers.back().name = slides ? "moe_window" : "moe_full";
+  }
+  set_layers(m, layers);
+  check_size(read, m, kLayers);
+  return m;
+}
+
+}  // namespace orrery::zoo

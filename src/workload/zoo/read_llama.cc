@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Decoders of Llama's shape: rotary positions, RMSNorm, a gated MLP.
+#include <algorithm>
+
+#include "workload/zoo/families.h"
+#include "workload/zoo/fields.h"
+
+namespace orrery::zoo {
+namespace {
+
+constexpr std::string_view kLayers = "num_hidden_layers";
+
+/// A window on every layer.
+void read_window(Reader& read, Model& m) {
+  const std::int64_t window = count(read, "sliding_window", kMaxPositions);
+  if (window > 0) {
+    set_windows(m, {"sliding_attention"}, window);
+  }
+}
+
+/// Qwen: a window on the layers from max_window_layers on, when use_sliding_window is set.
+void read_qwen_window(Reader& read, Model& m) {
+  const bool uses = read.optional("use_sliding_window", false);
+  const std::int64_t window = count(read, "sliding_window", kMaxPositions);
+  const std::int64_t full = count(read, "max_window_layers", kMaxLayers, m.layers);
+  std::vector<std::string> types = layer_types(read, m);
+  if (!uses || window == 0 || window >= m.max_positions) {
+    return;
+  }
+  for (std::int64_t i = static_cast<std::int64_t>(types.size()); i < m.layers; ++i) {
+    types.emplace_back(i < full ? "full_attention" : "sliding_attention");
+  }
+  set_windows(m, types, window);
+}
+
+}  // namespace
+
+Model read_llama(Reader& read) {
+  Model m = read_decoder(read);
+  m.attention_bias = m.attention_output_bias = read.optional("attention_bias", false);
+  m.mlp_bias = read.optional("mlp_bias", false);
+  check_size(read, m, kLayers);
+  return m;
+}
+
+Model read_mistral(Reader& read) {
+  Model m = read_decoder(read);
+  read_window(read, m);
+  check_size(read, m, kLayers);
+  return m;
+}
+
+Model read_qwen2(Reader& read) {
+  Model m = read_decoder(read);
+  m.attention_bias = read.optional("qkv_bias", true);
+  read_qwen_window(read, m);
+  check_size(read, m, kLayers);
+  return m;
+}
+
+Model read_qwen3(Reader& read) {
+  Model m = read_decoder(read, {.head_dim = 128});
+  m.attention_bias = m.attention_output_bias = read.optional("attention_bias", false);
+  m.query_key_norm = QueryKeyNorm::scaled;
+  read_qwen_window(read, m);
+  check_size(read, m, kLayers);
+  return m;
+}
+
+}  // namespace orrery::zoo

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Mixtures of experts, latent attention, windows: operators and parameters by hand.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+
+#include "workload/zoo/model.h"
+
+namespace orrery {
+namespace {
+
+ModelOperator find(const std::vector<ModelOperator>& operators, const std::string& name) {
+  const auto found = std::find_if(operators.begin(), operators.end(),
+                                  [&](const ModelOperator& op) { return op.name == name; });
+  if (found == operators.end()) {
+    ADD_FAILURE() << "no operator " << name;
+    return {};
+  }
+  return *found;
+}
+
+std::vector<std::string> names(const std::vector<ModelOperator>& operators) {
+  std::vector<std::string> result;
+  for (const ModelOperator& op : operators) {
+    result.push_back(op.name);
+  }
+  return result;
+}
+
+/// H = 512, 8 query heads and 2 key-value heads of 64, F = 1536, V = 1000, SwiGLU.
+Model dense_model() {
+  Model m;
+  m.layers = 2;
+  m.hidden = 512;
+  m.heads = 8;
+  m.kv_heads = 2;
+  m.head_dim = 64;
+  m.ffn = 1536;
+  m.vocab = 1000;
+  m.max_positions = 128;
+  m.mlp = MlpKind::swiglu;
+  m.norm = NormKind::rms_norm;
+  m.position = PositionKind::rotary;
+  m.tied_embedding = m.attention_bias = m.attention_output_bias = m.mlp_bias = false;
+  return m;
+}
+
+/// 16 experts of width 256, 4 per token.
+Model expert_model() {
+  Model m = dense_model();
+  m.experts = 16;
+  m.top_k = 4;
+  m.expert.ffn = 256;
+  m.kinds = {{.name = "moe", .feed_forward = FeedForwardKind::experts}};
+  return m;
+}
+
+Flops sum_of(const std::vector<ModelOperator>& operators, Flops ModelOperator::*field) {
+  Flops sum{0};
+  for (const ModelOperator& op : operators) {
+    sum += op.*field;
+  }
+  return sum;
+}
+
+TEST(Experts, order_is_router_dispatch_experts_combine_shared_residual) {
+  Model m = expert_model();
+  m.expert.shared_ffn = 256;
+  const std::vector<std::string> expected = {
+      "input_norm",      "qkv_gemm",           "qkv_split",       "rotary",      "flash_attention",
+      "proj_gemm",       "attention_residual", "mlp_norm",        "router_gemm", "routing",
+      "expert_fc1_gemm", "expert_silu_mul",    "expert_fc2_gemm", "unpermute",   "shared_fc1_gemm",
+      "shared_silu_mul", "shared_fc2_gemm",    "shared_sum",      "mlp_residual"};
+  EXPECT_EQ(names(layer_operators(m, {.sequence = 128, .attention = AttentionKernel::flash})),
+            expected);
+}
+
+TEST(Experts, grouped_gemms_have_e_groups_of_the_mean_number_of_rows) {
+  // T = 100, top_k = 4, E = 16: 400 rows, 25 for each expert; T = 3: ceil(12 / 16) = 1.
+  const auto layer = layer_operators(expert_model(), {.sequence = 100});
+  const ModelOperator fc1 = find(layer, "expert_fc1_gemm");
+  EXPECT_EQ(fc1.kind, OperatorKind::grouped_gemm);
+  EXPECT_EQ(fc1.gemm, (GemmShape{.batch = 16, .m = 25, .n = 2 * 256, .k = 512}));
+  EXPECT_EQ(fc1.boundary, TensorBoundary::dispatch);
+  EXPECT_EQ(fc1.routed, Bytes(2LL * 400 * 512));
+  EXPECT_EQ(fc1.gemm_split, GemmSplit::column);
+  EXPECT_EQ(fc1.parameters, 16LL * 512 * 512);
+  EXPECT_EQ(fc1.saved, Bytes(2LL * 400 * 512));
+  const ModelOperator fc2 = find(layer, "expert_fc2_gemm");
+  EXPECT_EQ(fc2.gemm, (GemmShape{.batch = 16, .m = 25, .n = 512, .k = 256}));
+  EXPECT_EQ(fc2.boundary, TensorBoundary::combine);
+  EXPECT_EQ(fc2.routed, Bytes(2LL * 400 * 512));
+  EXPECT_TRUE(fc1.expert && fc2.expert && find(layer, "expert_silu_mul").expert);
+  EXPECT_FALSE(find(layer, "routing").expert || find(layer, "unpermute").expert);
+  EXPECT_EQ(find(layer_operators(expert_model(), {.sequence = 3}), "expert_fc1_gemm").gemm.m, 1);
+}
+
+RC_GTEST_PROP(Experts, flops_of_a_layer_are_top_k_dense_experts_and_the_router, ()) {
+  Model m = expert_model();
+  m.experts = *rc::gen::inRange<std::int64_t>(1, 200);
+  m.top_k = *rc::gen::inRange<std::int64_t>(1, m.experts + 1);
+  m.expert.ffn = 8 * *rc::gen::inRange<std::int64_t>(1, 100);
+  const ShapeOptions options{.microbatch = *rc::gen::inRange<std::int64_t>(1, 5),
+                             .sequence = *rc::gen::inRange<std::int64_t>(1, 3000)};
+  Model dense = dense_model();
+  dense.ffn = m.expert.ffn;
+  const auto layer = layer_operators(dense, options);
+  const Flops mlp = find(layer, "fc1_gemm").forward_flops + find(layer, "fc2_gemm").forward_flops;
+  const auto router = Flops(2.0 * static_cast<double>(options.microbatch * options.sequence) *
+                            static_cast<double>(m.hidden * m.experts));
+  const Flops expected =
+      sum_of(layer, &ModelOperator::forward_flops) - mlp + mlp * m.top_k + router;
+  const auto experts = layer_operators(m, options);
+  RC_ASSERT(sum_of(experts, &ModelOperator::forward_flops) == expected);
+  RC_ASSERT(sum_of(experts, &ModelOperator::backward_flops) == 2 * expected);
+}
+
+TEST(Experts, saved_activations_are_those_of_the_routed_rows) {
+  // T = 128, 512 routed rows, 2 bytes. Split over experts: fc1 input 512 x 512, gate and up
+  // 512 x 512, fc2 input 512 x 256: 1280 x 512 x 2. Beside them: router input 128 x 512 x 2 and
+  // scores 128 x 16 x 4.
+  const auto layer = layer_operators(expert_model(), {.sequence = 128});
+  Bytes expert{0};
+  for (const ModelOperator& op : layer) {
+    expert += op.expert ? op.saved : Bytes(0);
+    EXPECT_TRUE(!op.expert || op.split == Split::tensor) << op.name;
+  }
+  EXPECT_EQ(expert, Bytes(1280LL * 512 * 2));
+  EXPECT_EQ(find(layer, "router_gemm").saved, Bytes(128LL * 512 * 2));
+  EXPECT_EQ(find(layer, "routing").saved, Bytes(128LL * 16 * 4));
+  EXPECT_EQ(find(layer, "unpermute").saved, Bytes(0));
+}
+
+TEST(Experts, moves_of_the_rows_are_counted_in_both_directions) {
+  // T = 128, 512 rows of 512 x 2 bytes = 524,288; T rows 131,072: once gathered, once sorted.
+  const auto layer = layer_operators(expert_model(), {.sequence = 128});
+  const std::int64_t moves = 131'072 + 3 * 524'288;
+  const std::int64_t scores = 128 * 16 * 4;
+  EXPECT_EQ(find(layer, "routing").forward_bytes, Bytes(2 * scores + moves));
+  EXPECT_EQ(find(layer, "unpermute").forward_bytes, Bytes(moves));
+  EXPECT_EQ(find(layer, "unpermute").backward_bytes, Bytes(moves));
+}
+
+TEST(Experts, latent_experts_route_narrow_rows_between_two_projections) {
+  Model m = expert_model();
+  m.expert.latent = 128;
+  const auto layer = layer_operators(m, {.sequence = 128});
+  EXPECT_EQ(find(layer, "latent_down_gemm").gemm, (GemmShape{.m = 128, .n = 128, .k = 512}));
+  EXPECT_EQ(find(layer, "latent_up_gemm").gemm, (GemmShape{.m = 128, .n = 512, .k = 128}));
+  EXPECT_EQ(find(layer, "expert_fc1_gemm").gemm.k, 128);
+  EXPECT_EQ(find(layer, "expert_fc1_gemm").routed, Bytes(2LL * 128 * 4 * 128));
+}
+
+TEST(Experts, a_gate_of_the_shared_expert_has_h_parameters) {
+  Model m = expert_model();
+  m.expert.shared_ffn = 512;
+  const auto plain = layer_operators(m, {.sequence = 128});
+  m.expert.shared_gate = true;
+  const auto gated = layer_operators(m, {.sequence = 128});
+  EXPECT_EQ(find(plain, "shared_sum").parameters, 0);
+  EXPECT_EQ(find(gated, "shared_gate_sum").parameters, 512);
+  EXPECT_EQ(find(gated, "shared_fc1_gemm").boundary, TensorBoundary::enter);
+  EXPECT_EQ(find(gated, "shared_fc2_gemm").boundary, TensorBoundary::leave);
+  EXPECT_EQ(find(gated, "shared_fc1_gemm").saved, Bytes(0)) << "the router's input is the same";
+}
+
+TEST(Experts, extents_are_what_tensor_parallelism_must_divide) {
+  Model m = expert_model();
+  m.expert.shared_ffn = 320;
+  m.kinds.push_back({.name = "dense", .ffn = 2048});
+  std::vector<std::pair<std::string, std::int64_t>> found;
+  for (const TensorExtent& e : tensor_extents(m)) {
+    found.emplace_back(e.what, e.extent);
+  }
+  const std::vector<std::pair<std::string, std::int64_t>> expected = {
+      {"attention heads", 8},
+      {"key-value heads", 2},
+      {"shared expert's width", 320},
+      {"MLP's width", 2048}};
+  EXPECT_EQ(found, expected);
+  ASSERT_EQ(expert_extents(m).size(), 1U);
+  EXPECT_EQ(expert_extents(m)[0].extent, 256);
+  EXPECT_TRUE(expert_extents(dense_model()).empty());
+}
+
+/// H = 512, 8 heads: queries and keys of 96 + 32 rotated, values of 64; ranks 192 and 80.
+Model latent_model() {
+  Model m = dense_model();
+  m.kv_heads = 8;
+  m.head_dim = 128;
+  m.value_dim = 64;
+  m.latent = {.query_rank = 192, .key_value_rank = 80, .rotary = 32};
+  m.kinds = {{.name = "dense", .mixer = MixerKind::latent_attention}};
+  return m;
+}
+
+TEST(LatentAttention, projections_have_the_shapes_of_the_paper) {
+  const auto layer =
+      layer_operators(latent_model(), {.sequence = 128, .attention = AttentionKernel::flash});
+  EXPECT_EQ(find(layer, "q_a_gemm").gemm, (GemmShape{.m = 128, .n = 192, .k = 512}));
+  EXPECT_EQ(find(layer, "q_b_gemm").gemm, (GemmShape{.m = 128, .n = 8 * 128, .k = 192}));
+  EXPECT_EQ(find(layer, "kv_a_gemm").gemm, (GemmShape{.m = 128, .n = 80 + 32, .k = 512}));
+  EXPECT_EQ(find(layer, "kv_b_gemm").gemm, (GemmShape{.m = 128, .n = 8 * (96 + 64), .k = 80}));
+  EXPECT_EQ(find(layer, "proj_gemm").gemm, (GemmShape{.m = 128, .n = 512, .k = 8 * 64}));
+  for (const char* down : {"q_a_gemm", "kv_a_gemm"}) {  // on every rank
+    EXPECT_EQ(find(layer, down).gemm_split, GemmSplit::none);
+    EXPECT_EQ(find(layer, down).split, Split::sequence);
+  }
+  for (const char* up : {"q_b_gemm", "kv_b_gemm"}) {
+    EXPECT_EQ(find(layer, up).gemm_split, GemmSplit::column);
+    EXPECT_EQ(find(layer, up).boundary, TensorBoundary::enter);
+  }
+  EXPECT_EQ(find(layer, "q_a_norm").parameters, 192);
+  EXPECT_EQ(find(layer, "kv_a_norm").parameters, 80);
+}
+
+TEST(LatentAttention, without_a_query_rank_queries_come_from_h_at_once) {
+  Model m = latent_model();
+  m.latent.query_rank = 0;
+  const auto layer = layer_operators(m, {.sequence = 128});
+  EXPECT_EQ(find(layer, "q_gemm").gemm, (GemmShape{.m = 128, .n = 1024, .k = 512}));
+  EXPECT_EQ(find(layer, "q_gemm").saved, Bytes(2LL * 128 * 512));
+  EXPECT_EQ(find(layer, "kv_a_gemm").saved, Bytes(0));
+}
+
+TEST(LatentAttention, core_has_wide_scores_and_narrow_values) {
+  // S = 256, B = 3, 8 heads: forward (128 + 64) x 2 FLOPs per pair, half of the pairs; backward
+  // three products of 128 and two of 64. K and V: 8 x (128 + 64) columns.
+  const auto layer = layer_operators(
+      latent_model(), {.microbatch = 3, .sequence = 256, .attention = AttentionKernel::flash});
+  const ModelOperator core = find(layer, "flash_attention");
+  const double pairs = 3.0 * 8 * 256 * 256 / 2;
+  EXPECT_EQ(core.forward_flops.value(), pairs * 2 * (128 + 64));
+  EXPECT_EQ(core.backward_flops.value(), pairs * 2 * (3 * 128 + 2 * 64));
+  EXPECT_EQ(core.model_flops.value(), 2 * pairs * 2 * (128 + 64));
+  EXPECT_EQ(core.query, Bytes(2LL * 3 * 256 * 8 * 128));
+  EXPECT_EQ(core.key_value, Bytes(2LL * 3 * 256 * 8 * (128 + 64)));
+  const auto unfused = layer_operators(latent_model(), {.sequence = 256});
+  EXPECT_EQ(find(unfused, "score_gemm").gemm.k, 128);
+  EXPECT_EQ(find(unfused, "context_gemm").gemm.n, 64);
+}
+
+Flops attention_flops(const LayerKind& kind, const ShapeOptions& options) {
+  Model m = dense_model();
+  m.kinds = {kind};
+  return find(layer_operators(m, options), "flash_attention").forward_flops;
+}
+
+TEST(Window, flops_are_those_of_the_pairs_inside) {
+  // S = 1000, 8 heads of 64: 2 x 2 x 64 = 256 FLOPs per pair. Window 100: 1000 x 100 - 100^2 / 2 =
+  // 95,000 pairs; chunk 400: 2 x 400^2 / 2 + 200^2 / 2 = 180,000; causal: 500,000.
+  const ShapeOptions options{.sequence = 1000, .attention = AttentionKernel::flash};
+  const double per_pair = 8 * 256;
+  EXPECT_EQ(attention_flops({}, options).value(), per_pair * 500'000);
+  EXPECT_EQ(attention_flops({.window = 100}, options).value(), per_pair * 95'000);
+  EXPECT_EQ(attention_flops({.window = 5000}, options).value(), per_pair * 500'000);
+  EXPECT_EQ(attention_flops({.chunk = 400}, options).value(), per_pair * 180'000);
+  EXPECT_EQ(attention_flops({.chunk = 5000}, options).value(), per_pair * 500'000);
+  EXPECT_EQ(attention_flops({.causal = false}, options).value(), per_pair * 1'000'000);
+}
+
+TEST(Window, model_flops_do_not_depend_on_the_kernel) {
+  for (const LayerKind& kind : {LayerKind{}, LayerKind{.window = 100}, LayerKind{.chunk = 300},
+                                LayerKind{.causal = false}}) {
+    Model m = dense_model();
+    m.kinds = {kind};
+    const auto flash = layer_operators(m, {.sequence = 1000, .attention = AttentionKernel::flash});
+    const auto unfused = layer_operators(m, {.sequence = 1000});
+    EXPECT_EQ(sum_of(flash, &ModelOperator::model_flops),
+              sum_of(unfused, &ModelOperator::model_flops));
+  }
+}
+
+RC_GTEST_PROP(Context, ranks_share_tokens_and_pairs_equally, ()) {
+  const std::int64_t c = *rc::gen::element<std::int64_t>(1, 2, 4, 8);
+  const std::int64_t sequence = c * 16 * *rc::gen::inRange<std::int64_t>(1, 50);
+  Model m = expert_model();
+  ShapeOptions whole{.sequence = sequence, .attention = AttentionKernel::flash};
+  ShapeOptions part = whole;
+  part.context = c;
+  const auto all = layer_operators(m, whole);
+  const auto share = layer_operators(m, part);
+  RC_ASSERT(sum_of(share, &ModelOperator::forward_flops) * static_cast<double>(c) ==
+            sum_of(all, &ModelOperator::forward_flops));
+  RC_ASSERT(find(share, "flash_attention").gemm.m * c == sequence);
+  RC_ASSERT(find(share, "flash_attention").gemm.n == sequence);
+}
+
+TEST(Prediction, of_one_more_token_repeats_layer_norm_and_logits) {
+  // DeepSeek-V3's module: two norms, a 2H x H projection, one layer, a norm, shared output.
+  Model m = expert_model();
+  m.layout = {};
+  const ParameterCount without = count_parameters(m);
+  const Flops flops = model_flops_per_sequence(m, 128);
+  m.mtp = 1;
+  const ParameterCount with = count_parameters(m);
+  EXPECT_EQ(with.mtp, without.per_kind[0] + 2 * 512 * 512 + 3 * 512);
+  EXPECT_EQ(with.total, without.total + with.mtp);
+  const auto head = head_operators(m, {.sequence = 128});
+  EXPECT_EQ(find(head, "mtp_combine_gemm").gemm, (GemmShape{.m = 128, .n = 512, .k = 1024}));
+  EXPECT_EQ(find(head, "mtp_logits_gemm").parameters, 0);
+  EXPECT_EQ(find(head, "mtp_expert_fc1_gemm").boundary, TensorBoundary::dispatch);
+  // 3 x (layer + 2 T 2H H + 2 T H V).
+  const double layer =
+      sum_of(layer_operators(m, {.sequence = 128}), &ModelOperator::model_flops).value();
+  EXPECT_DOUBLE_EQ((model_flops_per_sequence(m, 128) - flops).value(),
+                   3 * (layer + 2.0 * 128 * 1024 * 512 + 2.0 * 128 * 512 * 1000));
+}
+
+}  // namespace
+}  // namespace orrery

@@ -8,11 +8,12 @@
 
 namespace orrery {
 
-std::unique_ptr<Command> make_simulate();   // simulate.cc
-std::unique_ptr<Command> make_list();       // list.cc
-std::unique_ptr<Command> make_show();       // show.cc
-std::unique_ptr<Command> make_validate();   // validate.cc
-std::unique_ptr<Command> make_calibrate();  // calibrate.cc
+std::unique_ptr<Command> make_simulate();    // simulate.cc
+std::unique_ptr<Command> make_list();        // list.cc
+std::unique_ptr<Command> make_show();        // show.cc
+std::unique_ptr<Command> make_validate();    // validate.cc
+std::unique_ptr<Command> make_calibrate();   // calibrate.cc
+std::unique_ptr<Command> make_collective();  // collective.cc
 
 inline constexpr std::array kCommands{
     CommandEntry{"simulate", "Time of one training step, where it goes, and memory", make_simulate},
@@ -20,6 +21,8 @@ inline constexpr std::array kCommands{
     CommandEntry{"show", "One machine, model or plan in full", make_show},
     CommandEntry{"validate", "Predictions beside published results, table by table", make_validate},
     CommandEntry{"calibrate", "A machine file from your own measurements", make_calibrate},
+    CommandEntry{"collective", "Time and bandwidth of one collective by size, as nccl-tests prints",
+                 make_collective},
 };
 
 }  // namespace orrery

@@ -19,6 +19,11 @@ const NetworkDimension& dimension_of(const Extent& extent, const Machine& machin
   return machine.network[static_cast<std::size_t>(extent.dimension)];
 }
 
+/// Messages go from rank to rank, nothing is passed on or added.
+bool exchanges(Kind kind) {
+  return kind == Kind::all_to_all || kind == Kind::send_recv;
+}
+
 /// A phase in seconds, before it becomes a CollectivePhase.
 struct Priced {
   Algorithm algorithm = Algorithm::ring;
@@ -50,7 +55,7 @@ Part price_part(const Request& request, const StepCount& count, const NetworkDim
                 const Protocol& protocol, bool own_chunk) {
   const double per_byte = 1 / (protocol.efficiency * dimension.bandwidth.value());
   // A protocol's step is software; message_overhead is that of a send on its own.
-  const bool listed = !dimension.protocols.empty();
+  const bool listed = !protocol.name.empty();
   const Time message = listed ? protocol.step_latency : dimension.message_overhead;
   const double chunk = own_chunk ? request.size / request.members : 0;
   return {.launch = to_seconds(protocol.launch),
@@ -77,12 +82,15 @@ Protocol default_protocol(const NetworkDimension& dimension) {
 /// what is fastest there.
 Part price_like(const Request& request, const StepCount& count, const NetworkDimension& dimension,
                 const std::string& name) {
-  if (dimension.protocols.empty()) {
+  // What one switch adds up goes on over the next dimension as trees do.
+  const std::vector<Protocol>& protocols =
+      protocols_of(request.kind, Algorithm::double_binary_tree, dimension);
+  if (protocols.empty()) {
     return price_part(request, count, dimension, default_protocol(dimension), false);
   }
   Part best;
   double best_time = std::numeric_limits<double>::infinity();
-  for (const Protocol& protocol : dimension.protocols) {
+  for (const Protocol& protocol : protocols) {
     const Part part = price_part(request, count, dimension, protocol, false);
     if (protocol.name == name) {
       return part;
@@ -96,9 +104,10 @@ Part price_like(const Request& request, const StepCount& count, const NetworkDim
   return best;
 }
 
-/// Trees and broadcasts keep no chunk of their own to copy.
+/// Trees, broadcasts and shifts keep no chunk of their own to copy.
 bool moves_own_chunk(Kind kind, Algorithm algorithm) {
-  return kind != Kind::broadcast && algorithm != Algorithm::double_binary_tree;
+  return kind != Kind::broadcast && kind != Kind::send_recv &&
+         algorithm != Algorithm::double_binary_tree;
 }
 
 Priced price_protocol(const Request& request, Algorithm algorithm, const FlatCount& flat,
@@ -129,6 +138,10 @@ void keep_faster(Priced& best, const Priced& other) {
   }
 }
 
+/// NCCL leaves smaller groups to rings: all-reduces of 64 MiB over 4 of 8 H100 take a ring's time,
+/// over 8 less (ai-dynamo/aiconfigurator@095f58a51c4c, NCCL 2.27.3).
+constexpr std::int64_t kLeastInSwitch = 5;
+
 /// The fastest protocol; infinite when the algorithm does not do the request.
 Priced price_algorithm(const Request& request, Algorithm algorithm) {
   FlatCount flat;
@@ -138,10 +151,10 @@ Priced price_algorithm(const Request& request, Algorithm algorithm) {
   }
   const NetworkDimension& first = dimension_of(request.extents.front(), request.machine);
   const bool adds = algorithm == Algorithm::in_switch;
-  if (adds && request.extents.front().count != first.size) {
+  if (adds && request.extents.front().count < kLeastInSwitch) {
     return best;
   }
-  const std::vector<Protocol>& protocols = adds ? first.in_switch : first.protocols;
+  const std::vector<Protocol>& protocols = protocols_of(request.kind, algorithm, first);
   if (protocols.empty() && !adds) {
     best = price_protocol(request, algorithm, flat, default_protocol(first));
   }
@@ -168,20 +181,31 @@ void charge_like_ring(Priced& tree, const Priced& ring) {
   }
 }
 
+/// Messages from rank to rank.
+Priced price_exchange(const Request& request) {
+  Priced best = price_algorithm(request, Algorithm::direct);
+  if (request.kind == Kind::all_to_all) {
+    keep_faster(best, price_algorithm(request, Algorithm::pairwise));
+    keep_faster(best, price_algorithm(request, Algorithm::rail));
+  }
+  return best;
+}
+
 /// Inside a node NCCL's tree is a chain of as many steps as the ring, so trees are only tried for
 /// groups that leave the innermost dimension.
 Priced price_automatic(const Request& request) {
   const bool leaves = request.extents.back().dimension > 0;
-  Priced best;
-  if (request.kind == Kind::all_to_all) {
-    best = price_algorithm(request, Algorithm::direct);
-    keep_faster(best, price_algorithm(request, Algorithm::pairwise));
-    return best;
+  if (exchanges(request.kind)) {
+    return price_exchange(request);
   }
   const Priced ring = price_algorithm(request, Algorithm::ring);
-  best = ring;
+  Priced best = ring;
   if (request.kind == Kind::all_reduce) {
-    keep_faster(best, price_algorithm(request, Algorithm::in_switch));
+    Priced added = price_algorithm(request, Algorithm::in_switch);
+    if (request.extents.size() > 1) {
+      charge_like_ring(added, ring);
+    }
+    keep_faster(best, added);
   }
   if (leaves && (request.kind == Kind::all_reduce || request.kind == Kind::broadcast)) {
     Priced tree = price_algorithm(request, Algorithm::double_binary_tree);
@@ -236,8 +260,8 @@ void emit_hierarchy(Kind kind, Bytes size, std::span<const Extent> extents, Algo
 }
 
 bool goes_by_dimension(Kind kind, Algorithm algorithm) {
-  return algorithm == Algorithm::hierarchical ||
-         (kind != Kind::all_to_all &&
+  return (kind != Kind::send_recv && algorithm == Algorithm::hierarchical) ||
+         (!exchanges(kind) &&
           (algorithm == Algorithm::direct || algorithm == Algorithm::halving_doubling));
 }
 
@@ -255,6 +279,33 @@ void emit_collective(Kind kind, Bytes size, std::span<const Extent> extents, Alg
 }
 
 }  // namespace
+
+const std::vector<Protocol>& protocols_of(Kind kind, Algorithm algorithm,
+                                          const NetworkDimension& dimension) {
+  if (algorithm == Algorithm::in_switch) {
+    return dimension.in_switch;
+  }
+  return exchanges(kind) && !dimension.exchange.empty() ? dimension.exchange : dimension.protocols;
+}
+
+bool performs(Kind kind, Algorithm algorithm, const std::vector<Extent>& extents,
+              const Machine& machine) {
+  if (algorithm == Algorithm::automatic || extents.empty()) {
+    return true;
+  }
+  if (extents.size() > 1 && goes_by_dimension(kind, algorithm)) {
+    return algorithm == Algorithm::hierarchical ||
+           std::all_of(extents.begin(), extents.end(), [&](const Extent& extent) {
+             return performs(kind, algorithm, {extent}, machine);
+           });
+  }
+  const Request request{.kind = kind,
+                        .size = 1,
+                        .members = static_cast<double>(members_of(extents)),
+                        .extents = extents,
+                        .machine = machine};
+  return std::isfinite(price_algorithm(request, algorithm).longest);
+}
 
 std::vector<CollectivePhase> plan_collective(Kind kind, Bytes size,
                                              const std::vector<Extent>& extents,

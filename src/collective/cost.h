@@ -35,11 +35,13 @@ enum class CollectiveAlgorithm : std::uint8_t {
   double_binary_tree,
   pairwise,
   in_switch,
+  rail,
   hierarchical
 };
 template <>
 inline constexpr auto kNames<CollectiveAlgorithm> = std::to_array<Named<CollectiveAlgorithm>>({
-    {CollectiveAlgorithm::automatic, "auto", "the fastest of what NCCL has: ring, tree, in_switch"},
+    {CollectiveAlgorithm::automatic, "auto",
+     "the fastest of what NCCL has: ring, tree, in_switch; direct, pairwise, rail"},
     {CollectiveAlgorithm::ring, "ring", "2(p-1) steps of S/p, one ring through all dimensions"},
     {CollectiveAlgorithm::direct, "direct", "2 steps, p-1 messages of S/p each"},
     {CollectiveAlgorithm::halving_doubling, "halving_doubling", "2 log2 p steps, halving sizes"},
@@ -47,6 +49,8 @@ inline constexpr auto kNames<CollectiveAlgorithm> = std::to_array<Named<Collecti
      "two pipelined trees, S/2 each"},
     {CollectiveAlgorithm::pairwise, "pairwise", "all-to-all: p-1 exchanges"},
     {CollectiveAlgorithm::in_switch, "in_switch", "the switch adds up (NVLS): 2 steps, S(1 + 1/p)"},
+    {CollectiveAlgorithm::rail, "rail",
+     "all-to-all over nodes: to the receiver's rail inside, then one message per rail peer (PXN)"},
     {CollectiveAlgorithm::hierarchical, "hierarchical", "dimension by dimension, auto in each"},
 });
 
@@ -79,7 +83,7 @@ struct PortUse {
 struct CollectivePhase {
   CollectiveKind kind = CollectiveKind::all_reduce;  ///< of this phase
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::ring;
-  /// Index into the protocols (in_switch: those) of the first port's dimension; -1 = none listed.
+  /// Index into protocols_of(algorithm, kind) of the first port's dimension; -1 = none listed.
   int protocol = -1;
   Bytes size{0};  ///< buffer of this phase, counted as in Node::bytes
   Time latency{0};
@@ -88,7 +92,8 @@ struct CollectivePhase {
 
 /// Phases of one collective over `extents` (of extents_of; counts of two and more).
 ///
-///   ring, double_binary_tree, automatic, and every all_to_all: one phase over all dimensions;
+///   ring, double_binary_tree, in_switch, automatic, and every all_to_all and send_recv: one phase
+///   over all dimensions;
 ///   hierarchical, direct, halving_doubling: a phase per dimension. all_reduce is reduce_scatter
 ///   inwards to outwards, all_reduce in the outermost, all_gather back; reduce_scatter goes
 ///   outwards, all_gather and broadcast inwards; sizes shrink by the members inside.
@@ -98,6 +103,16 @@ struct CollectivePhase {
 std::vector<CollectivePhase> plan_collective(CollectiveKind kind, Bytes size,
                                              const std::vector<Extent>& extents,
                                              CollectiveAlgorithm algorithm, const Machine& machine);
+
+/// The protocols among which a phase chooses: in_switch; exchange for messages from rank to rank
+/// (all_to_all, send_recv), where there are any; else protocols.
+const std::vector<Protocol>& protocols_of(CollectiveKind kind, CollectiveAlgorithm algorithm,
+                                          const NetworkDimension& dimension);
+
+/// Whether `algorithm` does `kind` over `extents`, so that it need not give way. Always for
+/// automatic; for hierarchical of several extents (but send_recv).
+bool performs(CollectiveKind kind, CollectiveAlgorithm algorithm,
+              const std::vector<Extent>& extents, const Machine& machine);
 
 /// Sum over phases of latency + longest serialisation: the time on idle links.
 Time total_time(const std::vector<CollectivePhase>& phases);

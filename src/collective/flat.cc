@@ -59,17 +59,79 @@ StepCount exchange_part(CollectiveAlgorithm algorithm, const Place& at, const Fa
   return count;
 }
 
+/// By rails: an exchange inside the innermost dimension brings every message to the member on its
+/// receiver's rail; what goes on is bundled, one message per rail peer.
+StepCount rail_part(const Place& at, const Fabric& fabric, double rails) {
+  StepCount count = exchange_part(CollectiveAlgorithm::direct, at, fabric);
+  const auto members = static_cast<std::int64_t>(at.count);
+  if (at.innermost) {
+    return count_steps(CollectiveKind::all_to_all, CollectiveAlgorithm::direct, members, fabric)
+        .value_or(StepCount{});
+  }
+  count.further_messages = at.inside / rails * (at.count - 1) - count.steps;
+  return count;
+}
+
+/// A rank and the next differ in the innermost dimension, at its end in the next one too: then the
+/// buffer takes the port of the outermost in which they differ. Some rank does so in every one.
+StepCount shift_part(const Place& at, const Fabric& fabric) {
+  const auto members = static_cast<std::int64_t>(at.count);
+  StepCount count =
+      count_steps(CollectiveKind::send_recv, CollectiveAlgorithm::direct, members, fabric)
+          .value_or(StepCount{});
+  count.steps = at.outermost ? 1 : 0;
+  count.further_hops *= count.steps;
+  return count;
+}
+
+/// In the switch inside, every member ends up with the sum of its shard; trees over the outer
+/// coordinates add up the shards, and the switch hands the sums to all.
+StepCount added_part(const Place& at, const Fabric& fabric) {
+  if (at.innermost) {
+    const auto members = static_cast<std::int64_t>(at.count);
+    return count_steps(CollectiveKind::all_reduce, CollectiveAlgorithm::in_switch, members, fabric)
+        .value_or(StepCount{});
+  }
+  return tree_part(at, fabric, 1);
+}
+
 bool runs_flat(CollectiveKind kind, CollectiveAlgorithm algorithm) {
   switch (algorithm) {
     case CollectiveAlgorithm::ring:
-      return kind != CollectiveKind::all_to_all;
+      return kind != CollectiveKind::all_to_all && kind != CollectiveKind::send_recv;
     case CollectiveAlgorithm::double_binary_tree:
+    case CollectiveAlgorithm::in_switch:
       return kind == CollectiveKind::all_reduce;
     case CollectiveAlgorithm::direct:
+      return kind == CollectiveKind::all_to_all || kind == CollectiveKind::send_recv;
     case CollectiveAlgorithm::pairwise:
+    case CollectiveAlgorithm::rail:
       return kind == CollectiveKind::all_to_all;
     default:
       return false;
+  }
+}
+
+/// Members inside each coordinate of the outermost dimension, and those of the innermost one.
+struct Inside {
+  double outermost = 1;
+  double innermost = 1;
+};
+
+StepCount part_of(CollectiveKind kind, CollectiveAlgorithm algorithm, const Place& at,
+                  const Fabric& fabric, const Inside& inside) {
+  switch (algorithm) {
+    case CollectiveAlgorithm::ring:
+      return ring_part(kind, at, fabric);
+    case CollectiveAlgorithm::double_binary_tree:
+      return tree_part(at, fabric, inside.outermost / (at.inside * at.count));
+    case CollectiveAlgorithm::in_switch:
+      return added_part(at, fabric);
+    case CollectiveAlgorithm::rail:
+      return rail_part(at, fabric, inside.innermost);
+    default:
+      return kind == CollectiveKind::send_recv ? shift_part(at, fabric)
+                                               : exchange_part(algorithm, at, fabric);
   }
 }
 
@@ -102,22 +164,14 @@ bool count_flat(CollectiveKind kind, CollectiveAlgorithm algorithm, std::span<co
     return false;
   }
   Place at{.members = static_cast<double>(members_of(extents))};
-  const double chain = at.members / static_cast<double>(extents.back().count);
+  const Inside inside{.outermost = at.members / static_cast<double>(extents.back().count),
+                      .innermost = static_cast<double>(extents.front().count)};
   for (std::size_t i = 0; i < extents.size(); ++i) {
     at.count = static_cast<double>(extents[i].count);
     at.innermost = i == 0;
     at.outermost = i + 1 == extents.size();
     const Fabric fabric = fabric_of(extents[i], dimension_of(extents[i], machine));
-    switch (algorithm) {
-      case CollectiveAlgorithm::ring:
-        flat.part[i] = ring_part(kind, at, fabric);
-        break;
-      case CollectiveAlgorithm::double_binary_tree:
-        flat.part[i] = tree_part(at, fabric, chain / (at.inside * at.count));
-        break;
-      default:
-        flat.part[i] = exchange_part(algorithm, at, fabric);
-    }
+    flat.part[i] = part_of(kind, algorithm, at, fabric, inside);
     at.inside *= at.count;
   }
   return true;

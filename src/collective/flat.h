@@ -26,6 +26,12 @@ struct FlatCount {
 ///            whole ring moves in lockstep with its slowest edge.
 ///   tree     a chain through the inner dimensions of each outermost coordinate, a double binary
 ///            tree over the coordinates of the outermost; rotated in the same way
+///   in_switch (all_reduce)  the innermost switch reduces every shard to one member and multicasts
+///            the sums; between, a double binary tree per shard over the outer coordinates
+///   rail (all_to_all)  an exchange inside the innermost dimension, then Q_i/c_0 (c_i - 1) bundled
+///            messages a member to the others of its rail in dimension i
+///   send_recv  rank r sends to r+1: the whole buffer through the outermost dimension in which they
+///            differ
 ///   all_to_all (direct, pairwise)  Q_i (c_i - 1) of the N-1 messages of a member leave through
 ///            dimension i
 ///

@@ -117,6 +117,16 @@ MessageSchedule direct_broadcast(int ranks) {
   return schedule;
 }
 
+/// Block r is rank r's buffer.
+MessageSchedule shift(int ranks) {
+  MessageSchedule schedule{
+      .kind = Kind::send_recv, .ranks = ranks, .blocks = ranks, .messages = {}};
+  for (int r = 0; r < ranks; ++r) {
+    add(schedule, {.sender = r, .receiver = (r + 1) % ranks, .blocks = {r}, .after = {}});
+  }
+  return schedule;
+}
+
 /// Direct: all in step 0. Pairwise: rank r serves r+i in step i-1, after it has received the
 /// message of step i-2.
 MessageSchedule exchange(int ranks, bool stepwise) {
@@ -257,13 +267,15 @@ std::optional<MessageSchedule> halving_doubling(Kind kind, int ranks) {
 std::optional<MessageSchedule> schedule_of(Kind kind, Algorithm algorithm, int ranks, int chunks) {
   const bool exchanges = kind == Kind::all_to_all;
   const bool broadcasts = kind == Kind::broadcast;
+  const bool shifts = kind == Kind::send_recv;
   switch (algorithm) {
     case Algorithm::ring:
-      return exchanges    ? std::nullopt
-             : broadcasts ? std::optional(chain_broadcast(ranks, chunks))
-                          : std::optional(ring(kind, ranks));
+      return shifts || exchanges ? std::nullopt
+             : broadcasts        ? std::optional(chain_broadcast(ranks, chunks))
+                                 : std::optional(ring(kind, ranks));
     case Algorithm::direct:
-      return exchanges    ? exchange(ranks, false)
+      return shifts       ? std::optional(shift(ranks))
+             : exchanges  ? exchange(ranks, false)
              : broadcasts ? direct_broadcast(ranks)
                           : direct(kind, ranks);
     case Algorithm::pairwise:
@@ -273,6 +285,7 @@ std::optional<MessageSchedule> schedule_of(Kind kind, Algorithm algorithm, int r
     case Algorithm::double_binary_tree:
       return tree_schedule(kind, ranks, chunks);
     case Algorithm::in_switch:  // the switch is no rank
+    case Algorithm::rail:       // over several dimensions only
     case Algorithm::automatic:
     case Algorithm::hierarchical:
       return std::nullopt;

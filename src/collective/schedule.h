@@ -7,9 +7,11 @@
 ///   all_gather                   rank r holds block b when owner(b) = r
 ///   all_to_all                   rank r holds the blocks r * p ... r * p + p-1, one for each rank
 ///   broadcast                    rank 0 holds every block
+///   send_recv                    rank r holds block r
 ///
 /// and after it every rank holds the sum of every block (reduce_scatter: of the blocks it owns),
-/// all blocks (all_gather, broadcast), or the blocks j * p + r of every rank j (all_to_all).
+/// all blocks (all_gather, broadcast), the blocks j * p + r of every rank j (all_to_all), or block
+/// r-1 (send_recv).
 #pragma once
 
 #include <optional>

@@ -43,7 +43,7 @@ double exchange_load(std::int64_t members, const Fabric& fabric) {
 }
 
 std::optional<StepCount> ring(CollectiveKind kind, std::int64_t members, const Fabric& fabric) {
-  if (kind == CollectiveKind::all_to_all) {
+  if (kind == CollectiveKind::all_to_all || kind == CollectiveKind::send_recv) {
     return std::nullopt;
   }
   const auto p = static_cast<double>(members);
@@ -57,7 +57,18 @@ std::optional<StepCount> ring(CollectiveKind kind, std::int64_t members, const F
                    .load = passes * share * fabric.ring_load};
 }
 
+/// Every member sends its buffer to the next, the last one to the first: one message on one link.
+StepCount shift(const Fabric& fabric) {
+  const bool one_port = fabric.form == Form::switched;
+  return {.steps = 1,
+          .further_hops = std::max(fabric.hops, fabric.wrap_hops) - 1,
+          .load = one_port ? 1 : fabric.siblings * fabric.links};
+}
+
 std::optional<StepCount> direct(CollectiveKind kind, std::int64_t members, const Fabric& fabric) {
+  if (kind == CollectiveKind::send_recv) {
+    return shift(fabric);
+  }
   const auto p = static_cast<double>(members);
   const double passes = passes_of(kind);
   double load = passes * exchange_load(members, fabric);
@@ -187,7 +198,8 @@ std::optional<StepCount> count_steps(CollectiveKind kind, CollectiveAlgorithm al
       return in_switch(kind, members, fabric);
     case CollectiveAlgorithm::automatic:
     case CollectiveAlgorithm::hierarchical:
-      return std::nullopt;  // not one algorithm
+    case CollectiveAlgorithm::rail:
+      return std::nullopt;  // not one algorithm, or not in one dimension
   }
   return std::nullopt;
 }

@@ -85,7 +85,8 @@ enum class CollectiveKind : std::uint8_t {
   all_gather,
   reduce_scatter,
   all_to_all,
-  broadcast
+  broadcast,
+  send_recv
 };
 template <>
 inline constexpr auto kNames<CollectiveKind> = std::to_array<Named<CollectiveKind>>({
@@ -94,6 +95,8 @@ inline constexpr auto kNames<CollectiveKind> = std::to_array<Named<CollectiveKin
     {CollectiveKind::reduce_scatter, "reduce_scatter", "every rank ends with its shard of the sum"},
     {CollectiveKind::all_to_all, "all_to_all", "shard i of rank j goes to rank i"},
     {CollectiveKind::broadcast, "broadcast", "every rank ends with the root's buffer"},
+    {CollectiveKind::send_recv, "send_recv",
+     "a ring shift: every rank's buffer goes to the next rank"},
 });
 
 /// Every rank has these in-order streams. Compute nodes run on `compute`; a collective, send or
@@ -176,7 +179,8 @@ struct Node {
   std::vector<Operator> operators;  ///< of compute
   Axis axis = Axis::tp;             ///< of collective
   CollectiveKind collective = CollectiveKind::all_reduce;
-  /// Of a collective: the whole buffer as nccl-tests counts it (all_reduce: per-rank buffer;
+  /// Of a collective: the whole buffer as nccl-tests counts it (all_reduce, send_recv: per-rank
+  /// buffer;
   /// all_gather, reduce_scatter, all_to_all: the gathered buffer, ranks x shard).
   /// Of a send: the message.
   Bytes bytes{0};

@@ -79,6 +79,9 @@ void add_dimension(const NetworkDimension& dimension, Fields& fields) {
   for (const Protocol& protocol : dimension.in_switch) {
     add(protocol, path + ".in_switch." + protocol.name, fields);
   }
+  for (const Protocol& protocol : dimension.exchange) {
+    add(protocol, path + ".exchange." + protocol.name, fields);
+  }
 }
 
 }  // namespace

@@ -133,6 +133,15 @@ Protocol read_protocol(Reader& dimension, const ConfigNode& node, std::set<std::
   return dimension.absorb(read.finish(protocol));
 }
 
+std::vector<Protocol> read_protocols(Reader& dimension, const std::string& field) {
+  std::set<std::string> names;
+  std::vector<Protocol> protocols;
+  for (const ConfigNode* protocol : dimension.take_items(field, false)) {
+    protocols.push_back(read_protocol(dimension, *protocol, names));
+  }
+  return protocols;
+}
+
 /// torus and mesh have a `shape`, whose product is the size; others a `size`.
 void read_shape(Reader& read, NetworkDimension& dimension) {
   const bool shaped =
@@ -171,14 +180,9 @@ NetworkDimension read_dimension(Reader& machine, const ConfigNode& node,
   read.require(dimension.bandwidth > Bandwidth(0), "bandwidth", "a rate above 0");
   read.require(dimension.send_efficiency > 0 && dimension.send_efficiency <= 1, "send_efficiency",
                kShare);
-  std::set<std::string> protocols;
-  for (const ConfigNode* protocol : read.take_items("protocols", false)) {
-    dimension.protocols.push_back(read_protocol(read, *protocol, protocols));
-  }
-  std::set<std::string> in_switch;
-  for (const ConfigNode* protocol : read.take_items("in_switch", false)) {
-    dimension.in_switch.push_back(read_protocol(read, *protocol, in_switch));
-  }
+  dimension.protocols = read_protocols(read, "protocols");
+  dimension.in_switch = read_protocols(read, "in_switch");
+  dimension.exchange = read_protocols(read, "exchange");
   read.require(dimension.in_switch.empty() || dimension.kind == DimensionKind::switched,
                "in_switch", "kind switch; other dimensions have no switch that could add");
   return machine.absorb(read.finish(dimension));

@@ -35,7 +35,7 @@ inline constexpr std::int64_t kMostDevices = std::int64_t{1} << 24;
 ///            overlap_memory, kernels: {..., fp8: {...}}}
 ///   network: [{name, kind, size or shape, bandwidth, latency, message_overhead, send_efficiency,
 ///              energy_per_byte, nic, protocols: [{name, launch, step_latency, efficiency,
-///              local_copy}, ...], in_switch: [as protocols]}, ...]
+///              local_copy}, ...], in_switch: [as protocols], exchange: [as protocols]}, ...]
 ///   origins: {dotted field or a prefix of it: where the number comes from}
 ///
 /// Lists are named in dotted fields by their entries' names: "device.memory.hbm.bandwidth",

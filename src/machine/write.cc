@@ -72,6 +72,7 @@ std::string write_dimension(const NetworkDimension& dimension) {
   }
   text += write_protocols("protocols", dimension.protocols);
   text += write_protocols("in_switch", dimension.in_switch);
+  text += write_protocols("exchange", dimension.exchange);
   return text;
 }
 

@@ -35,8 +35,8 @@ Case any_case() {
   const auto count = *rc::gen::inRange<std::int64_t>(2, 40);
   RC_PRE(stride * count <= devices);
   any.extents = extents_of(stride, count, any.machine);
-  any.kind = kNames<Kind>[static_cast<std::size_t>(*rc::gen::inRange(0, 5))].value;
-  any.algorithm = kNames<Algorithm>[static_cast<std::size_t>(*rc::gen::inRange(0, 8))].value;
+  any.kind = kNames<Kind>[static_cast<std::size_t>(*rc::gen::inRange(0, 6))].value;
+  any.algorithm = kNames<Algorithm>[static_cast<std::size_t>(*rc::gen::inRange(0, 9))].value;
   any.size = Bytes(*rc::gen::inRange<std::int64_t>(1, std::int64_t{1} << 40));
   return any;
 }
@@ -53,7 +53,7 @@ RC_GTEST_PROP(CostProperty, EstimateEqualsPlan, ()) {
 
 RC_GTEST_PROP(CostProperty, NeverFasterThanTheBytesThatMustLeaveAMember, ()) {
   // Every member must send (or, for all_gather, receive) its part of S: (N-1)/N S, 2(N-1)/N for
-  // all_reduce, S for broadcast; a rank has at most the sum of all its ports.
+  // all_reduce, S for broadcast and send_recv; a rank has at most the sum of all its ports.
   const Case any = any_case();
   double members = 1;
   double bandwidth = 0;
@@ -61,7 +61,8 @@ RC_GTEST_PROP(CostProperty, NeverFasterThanTheBytesThatMustLeaveAMember, ()) {
     members *= static_cast<double>(extent.count);
     bandwidth += any.machine.network[static_cast<std::size_t>(extent.dimension)].bandwidth.value();
   }
-  const double share = any.kind == Kind::broadcast    ? 1
+  const bool whole = any.kind == Kind::broadcast || any.kind == Kind::send_recv;
+  const double share = whole                          ? 1
                        : any.kind == Kind::all_reduce ? 2 * (members - 1) / members
                                                       : (members - 1) / members;
   const double bound = share * static_cast<double>(any.size.value()) / bandwidth;

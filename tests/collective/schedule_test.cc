@@ -38,6 +38,8 @@ std::uint64_t at_start(const MessageSchedule& schedule, int rank, int block) {
       return block / schedule.ranks == rank ? bit(rank) : 0;
     case Kind::broadcast:
       return rank == 0 ? bit(0) : 0;
+    case Kind::send_recv:
+      return block == rank ? bit(rank) : 0;
   }
   return 0;
 }
@@ -56,6 +58,8 @@ std::uint64_t at_end(const MessageSchedule& schedule, int rank, int block) {
       return block % schedule.ranks == rank ? bit(block / schedule.ranks) : 0;
     case Kind::broadcast:
       return bit(0);
+    case Kind::send_recv:
+      return block == (rank + schedule.ranks - 1) % schedule.ranks ? bit(block) : 0;
   }
   return 0;
 }
@@ -175,10 +179,10 @@ void check_result(const MessageSchedule& schedule, const Holdings& held) {
   }
 }
 
-TEST(Schedule, FifteenPairsOfKindAndAlgorithmExist) {
-  // ring: all but all_to_all; direct: all five; halving_doubling: three; tree: all_reduce and
-  // broadcast; pairwise: all_to_all.
-  EXPECT_EQ(pairs().size(), 4U + 5U + 3U + 2U + 1U);
+TEST(Schedule, SixteenPairsOfKindAndAlgorithmExist) {
+  // ring: all but all_to_all, send_recv; direct: all six; halving_doubling: three; tree:
+  // all_reduce, broadcast; pairwise: all_to_all.
+  EXPECT_EQ(pairs().size(), 4U + 6U + 3U + 2U + 1U);
 }
 
 RC_GTEST_PROP(ScheduleProperty, EveryRankEndsWithWhatTheCollectivePromises, ()) {

@@ -58,12 +58,13 @@ struct NetworkDimension {
   double send_efficiency = 1;        ///< share of bandwidth of point-to-point messages
   EnergyPerByte energy_per_byte{0};  ///< sent by a device over this dimension; 0 = not known
   std::vector<Protocol> protocols;   ///< of collectives; empty: {latency + overhead, 1}
-  /// Of all-reduces over the whole dimension that its switch adds up (NVLS, SHARP); empty: it
-  /// cannot.
+  /// Of all-reduces that its switch adds up (NVLS, SHARP); empty: it cannot.
   std::vector<Protocol> in_switch;
+  /// Of all_to_all and send_recv, whose messages go straight from rank to rank; empty: `protocols`.
+  std::vector<Protocol> exchange;
   std::string nic;  ///< dimensions with the same non-empty nic share one port
 
-  /// All but shape, protocols and in_switch.
+  /// All but shape, protocols, in_switch and exchange.
   template <class V>
   static void fields(V&& visit) {
     using D = NetworkDimension;

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/reader.h"
+#include "cli/commands.h"
+#include "collective/sweep.h"
+#include "report/json_writer.h"
+
+namespace orrery {
+namespace {
+
+constexpr const char* kExamples =
+    "Sizes count as in nccl-tests: all_reduce, broadcast and send_recv the buffer of one rank,\n"
+    "all_gather, reduce_scatter and all_to_all the buffer of all shards. algbw = size / time;\n"
+    "busbw = algbw times 2(n-1)/n, (n-1)/n or 1.\n"
+    "Examples:\n"
+    "  orrery collective all_reduce --machine dgx-h100 --devices 64 --min 8B --max 8GiB\n"
+    "  orrery collective all_reduce --machine dgx-h100 --devices 8 --algorithm ring --json\n"
+    "  orrery collective all_to_all --machine dgx-a100-80g --devices 16 --algorithm rail\n";
+
+/// Names under which NCCL and nccl-tests know them.
+struct Alias {
+  std::string_view alias;
+  std::string_view name;
+};
+constexpr std::array kAliases{Alias{"tree", "double_binary_tree"}, Alias{"nvls", "in_switch"},
+                              Alias{"pxn", "rail"}, Alias{"alltoall", "all_to_all"},
+                              Alias{"sendrecv", "send_recv"}};
+
+template <class E>
+E parse_name(std::string_view flag, const std::string& text, Error& mistakes) {
+  const auto* const alias = std::find_if(kAliases.begin(), kAliases.end(),
+                                         [&](const Alias& entry) { return entry.alias == text; });
+  const std::string_view name = alias == kAliases.end() ? std::string_view(text) : alias->name;
+  if (const std::optional<E> value = value_of<E>(name)) {
+    return *value;
+  }
+  mistakes.add(
+      wrong_value(flag, text, "one of " + all_names<E>() + did_you_mean(text, names_of<E>())));
+  return E{};
+}
+
+class Collective : public Command {
+ public:
+  void declare(Options& options) override {
+    options.positional("KIND", kind_, all_names<CollectiveKind>());
+    options.value("--machine", machine_, "NAME|FILE",
+                  "a name of `orrery list machines`, or a file");
+    options.value("--devices", devices_, "INT", "members of the group");
+    options.value("--stride", stride_, "INT", "ranks between members; default 1");
+    options.value("--min", smallest_, "SIZE", "first size; default 8 B");
+    options.value("--max", largest_, "SIZE", "last size; default 8 GiB");
+    options.value("--factor", factor_, "NUMBER", "from one size to the next; default 2");
+    options.value("--algorithm", algorithm_, "NAME",
+                  all_names<CollectiveAlgorithm>() + "; default auto");
+    options.flag("--json", json_, "print one JSON object; bytes, seconds, bytes per second");
+    options.footer(kExamples);
+  }
+
+  Result<std::string> run(Error mistakes) override {
+    const SweepOptions options = parse(mistakes);
+    if (!machine_) {
+      mistakes.add({"--machine", {}, {}, "missing; expected a name of `orrery list machines`"});
+    }
+    const Machine machine =
+        machine_ ? load_named("--machine", *machine_, load_machine, mistakes) : Machine();
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    return sweep_collective(machine, options).map([&](const std::vector<SweepRow>& rows) {
+      return json_ ? as_json(machine, options, rows) : as_table(machine, options, rows);
+    });
+  }
+
+ private:
+  SweepOptions parse(Error& mistakes) const {
+    SweepOptions options;
+    options.kind = parse_name<CollectiveKind>("collective", kind_, mistakes);
+    if (algorithm_) {
+      options.algorithm = parse_name<CollectiveAlgorithm>("--algorithm", *algorithm_, mistakes);
+    }
+    if (!devices_) {
+      mistakes.add({"--devices", {}, {}, "missing; expected the number of members"});
+    }
+    take("--devices", devices_, options.devices, mistakes);
+    take("--stride", stride_, options.stride, mistakes);
+    take("--min", smallest_, options.smallest, mistakes);
+    take("--max", largest_, options.largest, mistakes);
+    take("--factor", factor_, options.factor, mistakes);
+    return options;
+  }
+
+  template <class T>
+  static void take(std::string_view flag, const std::optional<std::string>& text, T& into,
+                   Error& mistakes) {
+    if (text) {
+      const auto value = parse_value<T>(*text);
+      if (value) {
+        into = *value;
+      } else {
+        mistakes.add(wrong_value(flag, *text, value.error()));
+      }
+    }
+  }
+
+  static std::string algorithm_of(const SweepRow& row) {
+    std::string text(name_of(row.algorithm));
+    return row.protocol.empty() ? text : text + " " + row.protocol;
+  }
+
+  static std::string as_table(const Machine& machine, const SweepOptions& options,
+                              const std::vector<SweepRow>& rows) {
+    std::string text = fmt::format(
+        "{} over {} devices of {}\n{:>16}{:>16}{:>14}{:>14}  {}\n{:>16}{:>16}{:>14}{:>14}\n",
+        name_of(options.kind), options.devices, machine.name, "size", "time", "algbw", "busbw",
+        "algorithm", "(B)", "(us)", "(GB/s)", "(GB/s)");
+    for (const SweepRow& row : rows) {
+      text += fmt::format("{:>16}{:>16.2f}{:>14.2f}{:>14.2f}  {}\n", row.bytes.value(),
+                          1e6 * to_seconds(row.time), row.algbw / 1e9, row.busbw / 1e9,
+                          algorithm_of(row));
+    }
+    return text;
+  }
+
+  static std::string as_json(const Machine& machine, const SweepOptions& options,
+                             const std::vector<SweepRow>& rows) {
+    return json_text([&](JsonWriter& json) {
+      json.begin_object();
+      json.key("collective").value(name_of(options.kind));
+      json.key("machine").value(machine.name);
+      json.key("devices").value(options.devices);
+      json.key("rows").begin_array();
+      for (const SweepRow& row : rows) {
+        json.begin_object();
+        json.key("bytes").value(row.bytes.value());
+        json.key("time_s").value(to_seconds(row.time));
+        json.key("algbw").value(row.algbw);
+        json.key("busbw").value(row.busbw);
+        json.key("algorithm").value(name_of(row.algorithm));
+        json.key("protocol").value(row.protocol);
+        json.end_object();
+      }
+      json.end_array().end_object();
+    });
+  }
+
+  std::string kind_;
+  std::optional<std::string> machine_;
+  std::optional<std::string> devices_;
+  std::optional<std::string> stride_;
+  std::optional<std::string> smallest_;
+  std::optional<std::string> largest_;
+  std::optional<std::string> factor_;
+  std::optional<std::string> algorithm_;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_collective() {
+  return std::make_unique<Collective>();
+}
+
+}  // namespace orrery

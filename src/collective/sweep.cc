@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collective/sweep.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace orrery {
+namespace {
+
+using Kind = CollectiveKind;
+using Algorithm = CollectiveAlgorithm;
+
+/// Rows of a table that somebody may still want to read.
+constexpr double kMostRows = 100'000;
+
+/// Algorithms that do this collective among these members.
+std::string possible(Kind kind, const std::vector<Extent>& extents, const Machine& machine) {
+  std::string names;
+  for (const Named<Algorithm>& algorithm : kNames<Algorithm>) {
+    if (performs(kind, algorithm.value, extents, machine)) {
+      names += (names.empty() ? "" : ", ") + std::string(algorithm.name);
+    }
+  }
+  return names;
+}
+
+void check_sizes(const SweepOptions& options, Error& mistakes) {
+  if (options.smallest < Bytes(1)) {
+    mistakes.add({"--min", {}, std::to_string(options.smallest.value()), "at least 1 B"});
+  }
+  if (options.largest < options.smallest) {
+    mistakes.add({"--max", {}, std::to_string(options.largest.value()), "at least --min"});
+  }
+  const double octaves = std::log(static_cast<double>(options.largest.value()) /
+                                  static_cast<double>(options.smallest.value()));
+  if (!(options.factor > 1) || octaves / std::log(options.factor) > kMostRows) {
+    mistakes.add({"--factor",
+                  {},
+                  fmt::format("{}", options.factor),
+                  "a number above 1, large enough for at most 100,000 rows"});
+  }
+}
+
+std::vector<Extent> check_group(const Machine& machine, const SweepOptions& options,
+                                Error& mistakes) {
+  if (options.devices < 2 || options.devices > kMostDevices) {
+    mistakes.add({"--devices",
+                  {},
+                  std::to_string(options.devices),
+                  fmt::format("a number from 2 to {}", kMostDevices)});
+    return {};
+  }
+  if (options.stride < 1 || options.stride > kMostDevices / options.devices) {
+    mistakes.add({"--stride", {}, std::to_string(options.stride), "ranks between members, from 1"});
+    return {};
+  }
+  if (auto cut = with_devices(machine, options.devices * options.stride); !cut) {
+    mistakes.add(
+        {"--devices", {}, std::to_string(options.devices), cut.error().mistakes.front().expected});
+    return {};
+  }
+  return extents_of(options.stride, options.devices, machine);
+}
+
+SweepRow row_of(const Machine& machine, const SweepOptions& options,
+                const std::vector<Extent>& extents, Bytes bytes) {
+  const auto phases = plan_collective(options.kind, bytes, extents, options.algorithm, machine);
+  const CollectivePhase& first = phases.front();
+  const auto dimension = static_cast<std::size_t>(first.ports.front().extent.dimension);
+  const auto& protocols = protocols_of(first.kind, first.algorithm, machine.network[dimension]);
+  const double algbw = static_cast<double>(bytes.value()) / to_seconds(total_time(phases));
+  return {.bytes = bytes,
+          .time = total_time(phases),
+          .algbw = algbw,
+          .busbw = algbw * bus_factor(options.kind, options.devices),
+          .algorithm = phases.size() == 1 ? first.algorithm : options.algorithm,
+          .protocol = first.protocol < 0
+                          ? std::string()
+                          : protocols[static_cast<std::size_t>(first.protocol)].name};
+}
+
+}  // namespace
+
+double bus_factor(Kind kind, std::int64_t members) {
+  const auto n = static_cast<double>(members);
+  switch (kind) {
+    case Kind::all_reduce:
+      return 2 * (n - 1) / n;
+    case Kind::all_gather:
+    case Kind::reduce_scatter:
+    case Kind::all_to_all:
+      return (n - 1) / n;
+    case Kind::broadcast:
+    case Kind::send_recv:
+      return 1;
+  }
+  return 1;
+}
+
+Result<std::vector<SweepRow>> sweep_collective(const Machine& machine,
+                                               const SweepOptions& options) {
+  Error mistakes;
+  const Machine expanded = expand_shapes(machine);
+  check_sizes(options, mistakes);
+  const std::vector<Extent> extents = check_group(expanded, options, mistakes);
+  if (!extents.empty() && !performs(options.kind, options.algorithm, extents, expanded)) {
+    mistakes.add(
+        {"--algorithm",
+         {},
+         std::string(name_of(options.algorithm)),
+         fmt::format("one that does {} over {} devices of {}: {}", name_of(options.kind),
+                     options.devices, machine.name, possible(options.kind, extents, expanded))});
+  }
+  if (!mistakes.empty()) {
+    return fail(std::move(mistakes));
+  }
+  std::vector<SweepRow> rows;
+  double size = static_cast<double>(options.smallest.value());
+  for (Bytes bytes = options.smallest; bytes <= options.largest;) {
+    rows.push_back(row_of(expanded, options, extents, bytes));
+    while (std::llround(size) <= bytes.value()) {
+      size *= options.factor;
+    }
+    bytes = Bytes(std::llround(size));
+  }
+  return rows;
+}
+
+}  // namespace orrery

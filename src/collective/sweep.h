@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/// One collective over a range of sizes, as the table that nccl-tests prints.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/names.h"
+#include "base/result.h"
+#include "base/units.h"
+#include "collective/cost.h"
+#include "machine/machine.h"
+
+namespace orrery {
+
+struct SweepOptions {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  std::int64_t devices = 1;
+  std::int64_t stride = 1;  ///< ranks between members
+  Bytes smallest{8};
+  Bytes largest{std::int64_t{8} << 30};
+  double factor = 2;  ///< from one size to the next
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
+};
+
+struct SweepRow {
+  Bytes bytes{0};  ///< as nccl-tests counts them, see Node::bytes
+  Time time{0};
+  double algbw = 0;  ///< bytes / time, in bytes per second
+  double busbw = 0;  ///< algbw * bus_factor
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::ring;
+  std::string protocol;  ///< "" when the dimension lists none
+};
+
+/// Bus bandwidth over algorithm bandwidth: what a rank must send or receive per byte of the buffer
+/// (PERFORMANCE.md of NVIDIA/nccl-tests). all_reduce 2(n-1)/n; all_gather, reduce_scatter and
+/// all_to_all (n-1)/n; broadcast and send_recv 1.
+double bus_factor(CollectiveKind kind, std::int64_t members);
+
+/// Rows from `smallest` to at most `largest`. Mistakes (fields as the flags of `orrery
+/// collective`): devices that the machine does not have, an algorithm that does not do this
+/// collective there, sizes that are not ascending.
+Result<std::vector<SweepRow>> sweep_collective(const Machine& machine, const SweepOptions& options);
+
+}  // namespace orrery

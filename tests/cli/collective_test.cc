@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+
+namespace orrery::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(Collective, TableHasOneLinePerSize) {
+  const Outcome run =
+      orrery("collective all_reduce --machine dgx-h100 --devices 64 --min 8B --max 8GiB");
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(std::count(run.out.begin(), run.out.end(), '\n'), 3 + 31);
+  EXPECT_THAT(run.out, AllOf(HasSubstr("algbw"), HasSubstr("busbw"), HasSubstr("8589934592")));
+}
+
+TEST(Collective, JsonRowsAreInBytesAndSeconds) {
+  const Outcome run = orrery(
+      "collective all_gather --machine dgx-a100-80g --devices 8 --min 1MiB --max 4MiB --json");
+  ASSERT_EQ(run.status, 0) << run.err;
+  const auto rows = nlohmann::json::parse(run.out)["rows"];
+  ASSERT_EQ(rows.size(), 3U);
+  for (const auto& row : rows) {
+    const double algbw = row["bytes"].get<double>() / row["time_s"].get<double>();
+    EXPECT_NEAR(row["algbw"].get<double>() / algbw, 1, 1e-9);
+    EXPECT_NEAR(row["busbw"].get<double>() / algbw, 7.0 / 8, 1e-9);
+    EXPECT_EQ(row["algorithm"], "ring");
+  }
+  EXPECT_EQ(rows[2]["bytes"], 4 << 20);
+}
+
+TEST(Collective, NamesOfNcclAreUnderstood) {
+  EXPECT_EQ(orrery("collective sendrecv --machine dgx-h100 --devices 2").status, 0);
+  const Outcome run =
+      orrery("collective all_reduce --machine dgx-h100 --devices 16 --algorithm tree --max 8B");
+  EXPECT_THAT(run.out, HasSubstr("double_binary_tree"));
+}
+
+TEST(Collective, WhatAMachineCannotDoIsSaid) {
+  const Outcome run =
+      orrery("collective all_reduce --machine dgx-a100-80g --devices 8 --algorithm in_switch");
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, AllOf(HasSubstr("--algorithm: found 'in_switch'"), HasSubstr("ring")));
+}
+
+TEST(Collective, MistakesAreNamedTogether) {
+  const Outcome run = orrery("collective allreduce --devices two --factor 0");
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, AllOf(HasSubstr("did you mean 'all_reduce'"), HasSubstr("--machine"),
+                             HasSubstr("--devices: found 'two'")));
+}
+
+}  // namespace
+}  // namespace orrery::testing

@@ -14,9 +14,12 @@ std::unique_ptr<Command> make_show();        // show.cc
 std::unique_ptr<Command> make_validate();    // validate.cc
 std::unique_ptr<Command> make_calibrate();   // calibrate.cc
 std::unique_ptr<Command> make_collective();  // collective.cc
+std::unique_ptr<Command> make_explain();     // explain.cc
 
 inline constexpr std::array kCommands{
     CommandEntry{"simulate", "Time of one training step, where it goes, and memory", make_simulate},
+    CommandEntry{"explain", "Why a step takes as long as it does, and what would make it faster",
+                 make_explain},
     CommandEntry{"list", "Names of what is shipped and can be switched", make_list},
     CommandEntry{"show", "One machine, model or plan in full", make_show},
     CommandEntry{"validate", "Predictions beside published results, table by table", make_validate},

@@ -2,10 +2,10 @@
 #include <algorithm>
 
 #include "base/names.h"
-#include "base/reader.h"
 #include "cli/commands.h"
 #include "cli/plan_flags.h"
 #include "cli/progress.h"
+#include "cli/step_flags.h"
 #include "report/report.h"
 #include "report/trace.h"
 #include "study/run.h"
@@ -27,11 +27,7 @@ constexpr const char* kExamples =
 class Simulate : public Command {
  public:
   void declare(Options& options) override {
-    options.value("--model", model_, "NAME|FILE",
-                  "a name of `orrery list models`, or a Hugging Face config.json");
-    options.value("--machine", machine_, "NAME|FILE",
-                  "a name of `orrery list machines`, or a file");
-    options.value("--devices", devices_, "INT", "accelerators; default: what the plan needs");
+    step_.declare(options);
     options.flag("--allow-oom", run_.allow_oom, "simulate although a stage does not fit in memory");
     options.flag("--no-fold", no_fold_, "simulate every rank, also those that mirror another");
     options.values("--skip", skip_, "PASS", "leave out a lowering pass (`orrery list passes`)");
@@ -44,10 +40,8 @@ class Simulate : public Command {
   }
 
   Result<std::string> run(Error mistakes) override {
-    const Model model = required("--model", model_, load_model, mistakes);
-    const Machine machine = required("--machine", machine_, load_machine, mistakes);
+    const Step step = step_.read(mistakes);
     const Plan plan = plan_.plan(mistakes);
-    const std::int64_t devices = parse_devices(mistakes);
     check_skips(mistakes);
     if (json_ && csv_) {
       mistakes.add({"--csv", {}, {}, "contradicts --json; choose one"});
@@ -55,7 +49,7 @@ class Simulate : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    const Result<Run> run = simulate(model, machine, plan, devices);
+    const Result<Run> run = simulate(step, plan);
     if (!run) {
       return fail(run.error());
     }
@@ -63,29 +57,6 @@ class Simulate : public Command {
   }
 
  private:
-  /// Loads a description whose name must be given.
-  template <class T>
-  static T required(const char* flag, const std::optional<std::string>& name,
-                    Result<T> (*load)(const std::string& name_or_path), Error& mistakes) {
-    if (!name) {
-      mistakes.add({flag, {}, {}, "missing; expected a name or a file"});
-      return T{};
-    }
-    return load_named(flag, *name, load, mistakes);
-  }
-
-  std::int64_t parse_devices(Error& mistakes) const {
-    if (!devices_) {
-      return 0;
-    }
-    const auto number = parse_value<std::int64_t>(*devices_);
-    if (number && *number > 0) {
-      return *number;
-    }
-    mistakes.add(wrong_value("--devices", *devices_, number ? "at least 1" : number.error()));
-    return 0;
-  }
-
   void check_skips(Error& mistakes) const {
     std::vector<std::string> names;
     for (const PassName& pass : lowering_passes()) {
@@ -99,15 +70,14 @@ class Simulate : public Command {
     }
   }
 
-  Result<Run> simulate(const Model& model, const Machine& machine, const Plan& plan,
-                       std::int64_t devices) {
+  Result<Run> simulate(const Step& step, const Plan& plan) {
     ProgressBar progress;
     run_.fold = !no_fold_;
     run_.record_spans = trace_.has_value();
     run_.verify_passes = verbose_;
     run_.skip.insert(skip_.begin(), skip_.end());
     run_.progress = [&](double share) { progress.update(share); };
-    return run_step(model, machine, plan, devices, run_);
+    return run_step(step.model, step.machine, plan, step.devices, run_);
   }
 
   /// The trace first: when it cannot be written, nothing must be on standard output.
@@ -123,9 +93,7 @@ class Simulate : public Command {
     return csv_ ? csv_report(run) : table_report(run, {.verbose = verbose_});
   }
 
-  std::optional<std::string> model_;
-  std::optional<std::string> machine_;
-  std::optional<std::string> devices_;
+  StepFlags step_;
   std::optional<std::string> trace_;
   std::vector<std::string> skip_;
   PlanFlags plan_;

@@ -168,8 +168,7 @@ void Loop<Network>::try_start(RankIndex index, Stream stream) {
   if (instance.pending[*number] > 0) {
     return;
   }
-  cursor.busy = true;
-  cursor.begin = queue_.now();
+  cursor.post(queue_.now(), rank.host);
   start(index, instance.shape->nodes[*number]);
 }
 
@@ -218,7 +217,7 @@ void Loop<Network>::start_compute(RankIndex index, const BoundNode& node) {
   RankState& rank = ranks_[index];
   const Time now = queue_.now();
   const Time host_end = rank.host + node.host_span;
-  rank.host += node.host_cost;
+  rank.cursor(node.stream).host_end = rank.host += node.host_cost;
   rank.ledger.begin_compute(now, node.phase);
   const double slowdown = rank.ledger.communicating() ? node.contention : 1.0;
   const Time done = rank.job.start(now, host_end, node, slowdown);
@@ -277,7 +276,7 @@ void Loop<Network>::start_collective(RankIndex index, const BoundNode& node) {
     return;
   }
   groups_[static_cast<std::size_t>(group)].collective = node.collective;
-  rank.host += node.host_cost;
+  rank.cursor(node.stream).host_end = rank.host += node.host_cost;
   if (rank.host > queue_.now()) {
     // A rank has one collective per stream; the stream tells which.
     queue_.push(rank.host, kHostReady,

@@ -71,6 +71,15 @@ struct Cursor {
   bool busy = false;
   bool queued = false;  ///< waits to be looked at
   Time begin{0};        ///< of what runs
+  Time ready{0};        ///< when what runs had its stream and its dependencies
+  Time host_begin{0};   ///< the host issued what runs from here ...
+  Time host_end{0};     ///< ... to here
+
+  void post(Time now, Time host) {
+    busy = true;
+    begin = ready = now;
+    host_begin = host_end = host;
+  }
 };
 
 /// The compute node that runs. Its kernels take `remaining` at full speed; it cannot end before the
@@ -157,7 +166,10 @@ inline Span span_of(const RankState& rank, Stream stream, Time end, Time stall) 
           .microbatch = slot.instance.microbatch,
           .begin = cursor.begin,
           .end = end,
-          .host_stall = stall};
+          .host_stall = stall,
+          .ready = cursor.ready,
+          .host_begin = cursor.host_begin,
+          .host_end = cursor.host_end};
 }
 
 }  // namespace orrery

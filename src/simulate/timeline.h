@@ -99,6 +99,10 @@ struct Span {
   Time begin{0};
   Time end{0};
   Time host_stall{0};  ///< part of a compute span in which it waited for the host
+  /// When its stream and its dependencies allowed it. A collective begins with its last member's.
+  Time ready{0};
+  Time host_begin{0};  ///< the host issued it from here ...
+  Time host_end{0};    ///< ... to here; equal when that takes no time
 };
 
 struct FoldReport {
@@ -116,7 +120,9 @@ struct Timeline {
   std::vector<Breakdown> by_rank;   ///< of each simulated rank
   std::uint64_t events = 0;         ///< node completions
   FoldReport fold;
-  std::vector<Span> spans;  ///< in order of end; empty unless recorded
+  /// In order of end; empty unless recorded. A message is the span of its send, followed by the
+  /// same on the receiver's stream `receive`.
+  std::vector<Span> spans;
 };
 
 }  // namespace orrery

@@ -4,11 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <thread>
 
 #include "base/reader.h"
+#include "study/parallel.h"
 #include "study/predict.h"
 
 namespace orrery {
@@ -165,24 +164,6 @@ void run_task(Task& task, const Machine& machine) {
   task.row.error = task.row.predicted / task.row.published - 1;
 }
 
-/// Every task is independent; which thread takes it changes nothing in its result.
-void run_all(std::vector<Task>& tasks, const Machine& machine, int threads) {
-  const unsigned wanted =
-      threads > 0 ? static_cast<unsigned>(threads) : std::thread::hardware_concurrency();
-  const std::size_t workers = std::clamp<std::size_t>(wanted, 1, tasks.size());
-  std::atomic<std::size_t> next{0};
-  const auto work = [&] {
-    for (std::size_t i = next++; i < tasks.size(); i = next++) {
-      run_task(tasks[i], machine);
-    }
-  };
-  std::vector<std::jthread> pool;
-  for (std::size_t i = 1; i < workers; ++i) {
-    pool.emplace_back(work);
-  }
-  work();
-}
-
 }  // namespace
 
 ValidationScore score_of(const std::vector<ValidationRow>& rows) {
@@ -217,7 +198,8 @@ Result<ValidationResult> validate(const ValidationProfile& profile, const CsvTab
   if (!tasks) {
     return fail(std::move(tasks.error()));
   }
-  run_all(*tasks, *machine, options.threads);
+  run_parallel(tasks->size(), options.threads,
+               [&](std::size_t i) { run_task((*tasks)[i], *machine); });
   ValidationResult result{
       .profile = profile, .csv = table.file, .machine = machine->name, .rows = {}, .score = {}};
   for (Task& task : *tasks) {

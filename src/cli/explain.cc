@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "study/explain.h"
+
+#include "cli/commands.h"
+#include "cli/plan_flags.h"
+#include "cli/step_flags.h"
+#include "report/explain.h"
+
+namespace orrery {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  orrery explain --model gpt3-175b --machine dgx-a100-80g --plan gpt3-175b-1024\n"
+    "  orrery explain --model llama-3-8b --machine dgx-h100 --plan llama-3-8b-8 --items 30\n"
+    "  orrery explain --model llama-3-70b --machine dgx-h100 --plan llama-3-70b-512 --json\n";
+
+class Explain : public Command {
+ public:
+  void declare(Options& options) override {
+    step_.declare(options);
+    options.flag("--allow-oom", how_.allow_oom, "explain although a stage does not fit in memory");
+    options.flag("--no-fold", no_fold_, "simulate every rank, also those that mirror another");
+    options.flag("--no-next", no_next_, "do not look for the next bottleneck (most of the time)");
+    options.value("--items", items_, "INT", "longest items to name; default 10");
+    options.value("--threads", threads_, "INT", "simulations at once; default: one per processor");
+    options.flag("--json", json_, "print one JSON object");
+    plan_.declare(options, true);
+    options.footer(kExamples);
+  }
+
+  Result<std::string> run(Error mistakes) override {
+    constexpr int kMostThreads = 1024;
+    constexpr int kItems = 10;
+    const Step step = step_.read(mistakes);
+    const Plan plan = plan_.plan(mistakes);
+    const std::int64_t items = whole_number("--items", items_, kItems, INT64_MAX, mistakes);
+    how_.threads = static_cast<int>(whole_number("--threads", threads_, 0, kMostThreads, mistakes));
+    how_.fold = !no_fold_;
+    how_.next_bottleneck = !no_next_;
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    const auto explanation = explain(step.model, step.machine, plan, step.devices, how_);
+    if (!explanation) {
+      return fail(explanation.error());
+    }
+    return json_ ? explanation_json(*explanation)
+                 : explanation_table(*explanation, static_cast<std::size_t>(items));
+  }
+
+ private:
+  StepFlags step_;
+  PlanFlags plan_;
+  ExplainOptions how_;
+  std::optional<std::string> items_;
+  std::optional<std::string> threads_;
+  bool no_fold_ = false;
+  bool no_next_ = false;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_explain() {
+  return std::make_unique<Explain>();
+}
+
+}  // namespace orrery

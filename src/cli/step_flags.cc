@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/step_flags.h"
+
+#include <fmt/format.h>
+
+#include "base/reader.h"
+
+namespace orrery {
+namespace {
+
+/// Loads a description whose name must be given.
+template <class T>
+T required(const char* flag, const std::optional<std::string>& name,
+           Result<T> (*load)(const std::string& name_or_path), Error& mistakes) {
+  if (!name) {
+    mistakes.add({flag, {}, {}, "missing; expected a name or a file"});
+    return T{};
+  }
+  return load_named(flag, *name, load, mistakes);
+}
+
+}  // namespace
+
+void StepFlags::declare(Options& options) {
+  options.value("--model", model_, "NAME|FILE",
+                "a name of `orrery list models`, or a Hugging Face config.json");
+  options.value("--machine", machine_, "NAME|FILE", "a name of `orrery list machines`, or a file");
+  options.value("--devices", devices_, "INT", "accelerators; default: what the plan needs");
+}
+
+Step StepFlags::read(Error& mistakes) const {
+  Step step;
+  step.model = required("--model", model_, load_model, mistakes);
+  step.machine = required("--machine", machine_, load_machine, mistakes);
+  step.devices = whole_number("--devices", devices_, 0, INT64_MAX, mistakes);
+  return step;
+}
+
+std::int64_t whole_number(const char* flag, const std::optional<std::string>& text,
+                          std::int64_t fallback, std::int64_t most, Error& mistakes) {
+  if (!text) {
+    return fallback;
+  }
+  const auto number = parse_value<std::int64_t>(*text);
+  if (number && *number >= 1 && *number <= most) {
+    return *number;
+  }
+  const std::string range = most == INT64_MAX ? "at least 1" : fmt::format("1 to {}", most);
+  mistakes.add(wrong_value(flag, *text, number ? range : number.error()));
+  return fallback;
+}
+
+}  // namespace orrery

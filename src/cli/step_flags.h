@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "cli/command.h"
+#include "machine/machine.h"
+#include "workload/zoo/model.h"
+
+namespace orrery {
+
+/// What a step runs on and computes; with a Plan, all that run_step needs.
+struct Step {
+  Model model;
+  Machine machine;
+  std::int64_t devices = 0;  ///< 0 = what the plan needs
+};
+
+/// --model, --machine and --devices.
+class StepFlags {
+ public:
+  void declare(Options& options);
+  bool given() const { return model_ || machine_ || devices_; }
+  /// Missing ones are mistakes, except --devices.
+  Step read(Error& mistakes) const;
+
+ private:
+  std::optional<std::string> model_;
+  std::optional<std::string> machine_;
+  std::optional<std::string> devices_;
+};
+
+/// The whole number of `flag` within [least, most]; `fallback` when not given or a mistake.
+std::int64_t whole_number(const char* flag, const std::optional<std::string>& text,
+                          std::int64_t fallback, std::int64_t most, Error& mistakes);
+
+}  // namespace orrery

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/explain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <utility>
+
+#include "report/json_writer.h"
+#include "report/report.h"
+
+namespace orrery {
+namespace {
+
+constexpr double kBarWidth = 30;        // characters of a bar of 100 %
+constexpr std::size_t kNameWidth = 40;  // longer names are cut
+
+std::string percent(double share) {
+  return fmt::format("{:.1f} %", 100 * share);
+}
+
+/// What was done to the resource, signed: +0.1 of a rate, -0.1 of a time.
+double applied_change(const Resource& resource) {
+  return is_time(resource.kind) ? -kImprovement : kImprovement;
+}
+
+std::string fitted(const std::string& name) {
+  return name.size() <= kNameWidth ? name : name.substr(0, kNameWidth - 3) + "...";
+}
+
+class Text {
+ public:
+  Text(const Explanation& explanation, std::size_t items)
+      : all_(explanation), items_(items), total_(explanation.path.step_time) {}
+
+  std::string write() {
+    const Run& run = all_.run;
+    line("{} on {} x {} ({})", run.model.name, run.devices, run.machine.device.name,
+         run.machine.name);
+    line("Step time {}; the last rank to finish is {}", to_string(total_),
+         run.timeline.critical_rank);
+    line("");
+    entries("Critical path by category", all_.path.categories, all_.path.categories.size());
+    kernels();
+    entries("Its longest items", all_.path.items, items_);
+    sensitivities();
+    next();
+    return std::move(text_);
+  }
+
+ private:
+  template <class... Values>
+  void line(fmt::format_string<Values...> format, Values&&... values) {
+    fmt::format_to(std::back_inserter(text_), format, std::forward<Values>(values)...);
+    text_ += '\n';
+  }
+
+  void entries(const char* title, const std::vector<PathEntry>& list, std::size_t count) {
+    line("{}", title);
+    for (std::size_t i = 0; i < std::min(count, list.size()); ++i) {
+      const double share = list[i].time / total_;
+      const auto bar = static_cast<std::size_t>(std::lround(share * kBarWidth));
+      line("  {:<{}}{:>12.6f} s{:>9}{}", fitted(list[i].name), kNameWidth, to_seconds(list[i].time),
+           percent(share), bar == 0 ? "" : "  " + std::string(bar, '#'));
+    }
+    if (count >= list.size()) {
+      line("  {:<{}}{:>12.6f} s{:>9}", "total", kNameWidth, to_seconds(total_), percent(1));
+    } else {
+      line("  (and {} more; --items)", list.size() - count);
+    }
+    line("");
+  }
+
+  void kernels() {
+    const Time kernels = all_.path[PathKind::kernel];
+    if (kernels == Time(0)) {
+      return;
+    }
+    line("What bounds the {:.6f} s of kernels on it", to_seconds(kernels));
+    for (const Named<Bound>& bound : kNames<Bound>) {
+      const Time time = all_.path.kernels[static_cast<std::size_t>(bound.value)];
+      if (time > Time(0)) {
+        line("  {:<{}}{:>12.6f} s{:>9}  {}", bound.name, kNameWidth, to_seconds(time),
+             percent(time / kernels), bound.meaning);
+      }
+    }
+    line("");
+  }
+
+  void sensitivities() {
+    line("Step time with 10 % more of one resource (rates +10 %, times -10 %)");
+    line("  {:<28}{:>8}{:>16}{:>12}{:>12}", "resource", "", "step time", "change", "elasticity");
+    for (const Sensitivity& effect : all_.sensitivities) {
+      line("  {:<28}{:>+6.0f} %{:>14.6f} s{:>+10.2f} %{:>12.3f}{}", effect.resource.name,
+           100 * applied_change(effect.resource), to_seconds(effect.step_time), 100 * effect.change,
+           effect.elasticity, effect.anomaly() ? "  slower: scheduling anomaly" : "");
+    }
+    line("");
+  }
+
+  void next() {
+    if (all_.sensitivities.empty() || all_.sensitivities.front().change >= 0) {
+      line("No single resource makes the step faster.");
+      return;
+    }
+    const std::string& strongest = all_.sensitivities.front().resource.name;
+    line("Bottleneck: {}", strongest);
+    if (all_.next) {
+      line("With {} {:.2f} times as good, {} becomes the bottleneck; the step then takes {}",
+           strongest, all_.next->factor, all_.next->resource.name, to_string(all_.next->step_time));
+    }
+  }
+
+  const Explanation& all_;
+  std::size_t items_;
+  Time total_;
+  std::string text_;
+};
+
+void write_entries(JsonWriter& json, const std::vector<PathEntry>& entries, Time total) {
+  json.begin_array();
+  for (const PathEntry& entry : entries) {
+    json.begin_object();
+    json.key("kind").value(name_of(entry.kind));
+    json.key("name").value(entry.name);
+    json.key("time_s").value(to_seconds(entry.time));
+    json.key("share").value(entry.time / total);
+    json.key("count").value(entry.count);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_path(JsonWriter& json, const CriticalPath& path) {
+  json.key("path").begin_object();
+  json.key("kinds_s").begin_object();
+  for (const Named<PathKind>& kind : kNames<PathKind>) {
+    json.key(kind.name).value(to_seconds(path[kind.value]));
+  }
+  json.end_object();
+  json.key("kernels_s").begin_object();
+  for (const Named<Bound>& bound : kNames<Bound>) {
+    json.key(bound.name).value(to_seconds(path.kernels[static_cast<std::size_t>(bound.value)]));
+  }
+  json.end_object();
+  json.key("categories");
+  write_entries(json, path.categories, path.step_time);
+  json.key("items");
+  write_entries(json, path.items, path.step_time);
+  json.end_object();
+}
+
+void write_sensitivity(JsonWriter& json, const Sensitivity& effect) {
+  json.begin_object();
+  json.key("resource").value(effect.resource.name);
+  json.key("kind").value(name_of(effect.resource.kind));
+  json.key("change_of_resource").value(applied_change(effect.resource));
+  json.key("step_time_s").value(to_seconds(effect.step_time));
+  json.key("change").value(effect.change);
+  json.key("elasticity").value(effect.elasticity);
+  json.key("anomaly").value(effect.anomaly());
+  json.end_object();
+}
+
+void write_next(JsonWriter& json, const Explanation& all) {
+  json.key("next_bottleneck");
+  if (!all.next) {
+    json.number_text("null");
+    return;
+  }
+  json.begin_object();
+  json.key("resource").value(all.sensitivities.front().resource.name);
+  json.key("factor").value(all.next->factor);
+  json.key("next").value(all.next->resource.name);
+  json.key("step_time_s").value(to_seconds(all.next->step_time));
+  json.end_object();
+}
+
+}  // namespace
+
+std::string explanation_table(const Explanation& explanation, std::size_t items) {
+  return Text(explanation, items).write();
+}
+
+std::string explanation_json(const Explanation& explanation) {
+  return json_text([&](JsonWriter& json) {
+    const Run& run = explanation.run;
+    json.begin_object();
+    json.key("model").value(run.model.name);
+    json.key("machine").value(run.machine.name);
+    json.key("devices").value(run.devices);
+    json.key("step_time_s").value(to_seconds(run.timeline.step_time));
+    write_path(json, explanation.path);
+    json.key("sensitivity").begin_array();
+    for (const Sensitivity& effect : explanation.sensitivities) {
+      write_sensitivity(json, effect);
+    }
+    json.end_array();
+    write_next(json, explanation);
+    json.key("plan");
+    write_plan(json, run.plan);
+    json.end_object();
+  });
+}
+
+}  // namespace orrery

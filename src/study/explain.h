@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Why a step takes as long as it does, and what would make it faster.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "study/critical_path.h"
+#include "study/resource.h"
+#include "study/run.h"
+
+namespace orrery {
+
+/// The step once more with one resource improved by 10 %: rates x 1.1, times x 0.9.
+///
+///   change     = step_time / base - 1
+///   elasticity = ln(step_time / base) / ln(improvement),  improvement 1.1, or 1/0.9 of a time
+///
+/// -1: the step time is proportional to the resource; 0: it does not matter. Elasticities of all
+/// resources sum to about -1, because a machine with everything twice as fast takes half the time.
+struct Sensitivity {
+  Resource resource;
+  Time step_time{0};
+  double change = 0;
+  double elasticity = 0;
+  /// Became slower although it got more: a scheduling anomaly (an earlier message that shares a
+  /// link, a collective that meets other kernels). Not hidden.
+  bool anomaly() const { return change > 0; }
+};
+
+/// How much better the strongest resource has to be for another one to become the strongest.
+struct NextBottleneck {
+  double factor = 1;
+  Resource resource;  ///< then the strongest
+  Time step_time{0};  ///< then
+};
+
+struct ExplainOptions {
+  bool allow_oom = false;
+  bool fold = true;
+  bool next_bottleneck = true;
+  int threads = 0;  ///< 0 = one per processor
+};
+
+struct Explanation {
+  Run run;  ///< with its spans
+  CriticalPath path;
+  std::vector<Sensitivity> sensitivities;  ///< strongest first; ties in the order of resources_of
+  /// None when nothing matters or nothing else takes over up to kLargestFactor.
+  std::optional<NextBottleneck> next;
+};
+
+inline constexpr double kImprovement = 0.1;
+inline constexpr double kLargestFactor = 64;
+
+/// The figures do not depend on the number of threads. Mistakes: those of run_step.
+Result<Explanation> explain(const Model& model, const Machine& machine, const Plan& plan,
+                            std::int64_t devices, const ExplainOptions& options = {});
+
+}  // namespace orrery

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "study/kernel_bound.h"
+
+#include <algorithm>
+
+#include "machine/compute/compute_model.h"
+
+namespace orrery {
+namespace {
+
+constexpr double kStep = 1.01;
+
+Device faster(Device device, Bound bound) {
+  const auto speed_up = [](MemoryTier& tier) { tier.bandwidth = tier.bandwidth * kStep; };
+  if (bound == Bound::compute) {
+    for (FlopRate& peak : device.peak) {
+      peak = peak * kStep;
+    }
+  } else if (bound == Bound::memory) {
+    speed_up(device.memory.front());
+  } else {
+    std::for_each(device.memory.begin() + 1, device.memory.end(), speed_up);
+  }
+  return device;
+}
+
+}  // namespace
+
+std::array<Time, kBoundCount> bounds_of(const Operator& op, const Device& device) {
+  const Time whole = kernel_time(op, device).alone;
+  std::array<Time, kBoundCount> times{};
+  Time rest = whole;
+  for (const Bound bound : {Bound::compute, Bound::memory, Bound::link}) {
+    const Time gain = whole - kernel_time(op, faster(device, bound)).alone;
+    const Time share = std::clamp(gain * (kStep / (kStep - 1)), Time(0), rest);
+    times[static_cast<std::size_t>(bound)] = share;
+    rest -= share;
+  }
+  times[static_cast<std::size_t>(Bound::launch)] = rest;
+  return times;
+}
+
+}  // namespace orrery

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What the time of one kernel depends on.
+#pragma once
+
+#include <array>
+
+#include "base/names.h"
+#include "graph/operator.h"
+#include "machine/compute/device.h"
+
+namespace orrery {
+
+enum class Bound : std::uint8_t { compute, memory, link, launch };
+inline constexpr int kBoundCount = 4;
+template <>
+inline constexpr auto kNames<Bound> = std::to_array<Named<Bound>>({
+    {Bound::compute, "compute", "shrinks with the peak rate"},
+    {Bound::memory, "memory", "shrinks with the bandwidth of the first memory tier"},
+    {Bound::link, "link", "shrinks with the bandwidth of the lower memory tiers"},
+    {Bound::launch, "launch", "depends on neither: launch, start and drain"},
+});
+
+/// Times by Bound, which sum to kernel_time(op, device).alone exactly.
+///
+///   share of a resource = - d ln(time) / d ln(its rate), by a step of 1 %; the rest is `launch`
+///
+/// A GEMM whose waves are limited by the matrix units and whose rest by operands has both.
+std::array<Time, kBoundCount> bounds_of(const Operator& op, const Device& device);
+
+}  // namespace orrery

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+namespace orrery {
+
+/// work(0) ... work(count - 1), each once, on up to `threads` threads (0 = one per processor). The
+/// calls must be independent of one another; then the number of threads changes no result.
+void run_parallel(std::size_t count, int threads, const std::function<void(std::size_t)>& work);
+
+}  // namespace orrery

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "study/resource.h"
+
+namespace orrery {
+namespace {
+
+void quicken(std::vector<Protocol>& protocols, double factor) {
+  for (Protocol& protocol : protocols) {
+    protocol.launch = protocol.launch / factor;
+    protocol.step_latency = protocol.step_latency / factor;
+  }
+}
+
+void quicken(NetworkDimension& dimension, double factor) {
+  dimension.latency = dimension.latency / factor;
+  dimension.message_overhead = dimension.message_overhead / factor;
+  quicken(dimension.protocols, factor);
+  quicken(dimension.in_switch, factor);
+}
+
+void quicken(KernelCoefficients& kernels, double factor) {
+  kernels.gemm_launch = kernels.gemm_launch / factor;
+  kernels.gemm_split_latency = kernels.gemm_split_latency / factor;
+  kernels.stream_launch = kernels.stream_launch / factor;
+}
+
+}  // namespace
+
+std::vector<Resource> resources_of(const Machine& machine, const Plan& plan) {
+  std::vector<Resource> resources{{ResourceKind::compute, 0, "compute peak"}};
+  for (std::size_t i = 0; i < machine.device.memory.size(); ++i) {
+    resources.push_back({ResourceKind::memory, i, machine.device.memory[i].name + " bandwidth"});
+  }
+  for (std::size_t i = 0; i < machine.network.size(); ++i) {
+    const NetworkDimension& dimension = machine.network[i];
+    if (dimension.size > 1) {
+      resources.push_back({ResourceKind::bandwidth, i, dimension.name + " bandwidth"});
+      resources.push_back({ResourceKind::latency, i, dimension.name + " latency"});
+    }
+  }
+  resources.push_back({ResourceKind::launch, 0, "kernel launch"});
+  if (plan.host_dispatch > Time(0)) {
+    resources.push_back({ResourceKind::host, 0, "host dispatch"});
+  }
+  return resources;
+}
+
+void scale(const Resource& resource, double factor, Machine& machine, Plan& plan) {
+  switch (resource.kind) {
+    case ResourceKind::compute:
+      for (FlopRate& peak : machine.device.peak) {
+        peak = peak * factor;
+      }
+      return;
+    case ResourceKind::memory: {
+      Bandwidth& bandwidth = machine.device.memory[resource.index].bandwidth;
+      bandwidth = bandwidth * factor;
+      return;
+    }
+    case ResourceKind::bandwidth: {
+      Bandwidth& bandwidth = machine.network[resource.index].bandwidth;
+      bandwidth = bandwidth * factor;
+      return;
+    }
+    case ResourceKind::latency:
+      return quicken(machine.network[resource.index], factor);
+    case ResourceKind::launch:
+      return quicken(machine.device.kernels, factor);
+    case ResourceKind::host:
+      plan.host_dispatch = plan.host_dispatch / factor;
+      return;
+  }
+}
+
+}  // namespace orrery

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What a machine could have more of.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "base/names.h"
+#include "machine/machine.h"
+#include "workload/parallel/plan.h"
+
+namespace orrery {
+
+enum class ResourceKind : std::uint8_t { compute, memory, bandwidth, latency, launch, host };
+template <>
+inline constexpr auto kNames<ResourceKind> = std::to_array<Named<ResourceKind>>({
+    {ResourceKind::compute, "compute peak", "FLOP rates of all data types"},
+    {ResourceKind::memory, "memory bandwidth", "of one memory tier"},
+    {ResourceKind::bandwidth, "network bandwidth", "of one dimension"},
+    {ResourceKind::latency, "network latency", "of one dimension: hops, messages, protocols"},
+    {ResourceKind::launch, "kernel launch", "start and drain of kernels"},
+    {ResourceKind::host, "host dispatch", "host time to issue a kernel"},
+});
+
+/// Whether more of it is less time (latency, launch, host dispatch) or a higher rate.
+constexpr bool is_time(ResourceKind kind) {
+  return kind == ResourceKind::latency || kind == ResourceKind::launch ||
+         kind == ResourceKind::host;
+}
+
+struct Resource {
+  ResourceKind kind = ResourceKind::compute;
+  std::size_t index = 0;  ///< of the memory tier or network dimension
+  std::string name;       ///< "hbm bandwidth", "infiniband latency"
+
+  friend bool operator==(const Resource&, const Resource&) = default;
+};
+
+/// Those of the machine and plan: compute, every memory tier, every network dimension of more than
+/// one device, kernel launch, host dispatch unless it is 0.
+std::vector<Resource> resources_of(const Machine& machine, const Plan& plan);
+
+/// Makes the resource `factor` times as good: rates times `factor`, times divided by it.
+void scale(const Resource& resource, double factor, Machine& machine, Plan& plan);
+
+}  // namespace orrery

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "study/critical_path.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "../simulate/builder.h"
+#include "simulate/simulate.h"
+#include "study/run.h"
+
+namespace orrery {
+namespace {
+
+using namespace testing;  // NOLINT(google-build-using-namespace): the builders of this test
+
+CriticalPath path_of(const Workload& workload, const Machine& machine, bool fold = true) {
+  const auto timeline = simulate(
+      workload, machine, {.fold = fold, .record_spans = true, .algorithms = {}, .progress = {}});
+  EXPECT_TRUE(timeline) << timeline.error().to_string();
+  return critical_path(workload, *timeline, machine);
+}
+
+Time time_of(const std::vector<PathEntry>& entries, const std::string& name) {
+  Time time{0};
+  for (const PathEntry& entry : entries) {
+    time += entry.name == name ? entry.time : Time(0);
+  }
+  return time;
+}
+
+Time sum(const std::vector<PathEntry>& entries) {
+  Time time{0};
+  for (const PathEntry& entry : entries) {
+    time += entry.time;
+  }
+  return time;
+}
+
+void expect_whole(const CriticalPath& path) {
+  EXPECT_EQ(sum(path.categories), path.step_time);
+  EXPECT_EQ(sum(path.items), path.step_time);
+  Time kinds{0};
+  for (const Time time : path.by_kind) {
+    kinds += time;
+  }
+  EXPECT_EQ(kinds, path.step_time);
+  Time kernels{0};
+  for (const Time time : path.kernels) {
+    kernels += time;
+  }
+  EXPECT_EQ(kernels, path[PathKind::kernel]);
+  EXPECT_EQ(path[PathKind::wait], Time(0));
+}
+
+const RankLayout kAlone{{{Axis::tp, 1}, {Axis::dp, 1}, {Axis::pp, 1}}};
+const RankLayout kTwoStages{{{Axis::tp, 1}, {Axis::dp, 1}, {Axis::pp, 2}}};
+
+Machine one_device() {
+  return machine_of({dimension(DimensionKind::switched, 1)});
+}
+Machine two_devices() {
+  return machine_of({dimension(DimensionKind::switched, 2)});
+}
+
+TEST(CriticalPath, OfOneStreamIsAllOfIt) {
+  // 2 ms forward, 3 ms backward, three times.
+  const auto path = path_of(
+      workload_of(kAlone, {{compute("a", 2_ms), compute("b", 3_ms, {}, Phase::backward)}}, 3),
+      one_device());
+  expect_whole(path);
+  EXPECT_EQ(path[PathKind::kernel], 15_ms);
+  EXPECT_EQ(time_of(path.categories, "forward elementwise"), 6_ms);
+  EXPECT_EQ(time_of(path.categories, "backward elementwise"), 9_ms);
+  // Bytes / bandwidth, to the picosecond of each of the six kernels.
+  EXPECT_NEAR(to_seconds(path.kernels[static_cast<std::size_t>(Bound::memory)]), 15e-3, 1e-9);
+}
+
+TEST(CriticalPath, HiddenCommunicationIsNotOnIt) {
+  // The all-reduce takes 1.002 ms beside a 4 ms kernel.
+  const auto path =
+      path_of(workload_of({{{Axis::tp, 1}, {Axis::dp, 2}, {Axis::pp, 1}}},
+                          {{collective("reduce", Axis::dp, Bytes(1'000'000)), compute("a", 4_ms)}}),
+              two_devices());
+  expect_whole(path);
+  EXPECT_EQ(path[PathKind::kernel], 4_ms);
+  EXPECT_EQ(path[PathKind::collective], 0_ms);
+}
+
+TEST(CriticalPath, ExposedCommunicationIs) {
+  const auto path = path_of(
+      workload_of({{{Axis::tp, 2}, {Axis::dp, 1}, {Axis::pp, 1}}},
+                  {{compute("a", 1_ms), collective("reduce", Axis::tp, Bytes(1'000'000), {0}),
+                    compute("b", 1_ms, {1})}}),
+      two_devices());
+  expect_whole(path);
+  EXPECT_EQ(time_of(path.categories, "tp all_reduce"), 1_ms + 2_us);
+  EXPECT_EQ(time_of(path.items, "reduce"), 1_ms + 2_us);
+  EXPECT_EQ(path[PathKind::kernel], 2_ms);
+}
+
+TEST(CriticalPath, WhatConcurrentCommunicationAddsStandsApart) {
+  // As above with 3/4 of the bandwidth while it runs: 1.002 ms do 0.7515 ms of work.
+  Machine machine = two_devices();
+  machine.device.overlap_memory = 0.25;
+  const auto path =
+      path_of(workload_of({{{Axis::tp, 1}, {Axis::dp, 2}, {Axis::pp, 1}}},
+                          {{collective("reduce", Axis::dp, Bytes(1'000'000)), compute("a", 4_ms)}}),
+              machine);
+  expect_whole(path);
+  EXPECT_EQ(path[PathKind::kernel], 4_ms);
+  EXPECT_NEAR(to_seconds(path[PathKind::slowdown]), 0.2505e-3, 1e-11);
+}
+
+TEST(CriticalPath, GoesOverTheMessageToTheSender) {
+  // Stage 0 computes 5 ms and sends 1 MB (1 ms + 1 us); stage 1 waits, computes 2 ms.
+  const auto path = path_of(
+      workload_of(kTwoStages, {{compute("first", 5_ms),
+                                send("activations", Channel::forward, Bytes(1'000'000), {0})},
+                               {receive("input", Channel::forward), compute("second", 2_ms, {0})}}),
+      two_devices());
+  expect_whole(path);
+  EXPECT_EQ(path.step_time, 8_ms + 1_us);
+  EXPECT_EQ(time_of(path.items, "forward kernel"), 7_ms);
+  EXPECT_EQ(time_of(path.items, "activations"), 1_ms + 1_us);
+  EXPECT_EQ(time_of(path.categories, "pp message"), 1_ms + 1_us);
+}
+
+TEST(CriticalPath, AMessageThatWaitsForItsReceiverIsNotOnIt) {
+  // Stage 1 first computes 9 ms on its own: the message has long arrived.
+  Node own = compute("own", 9_ms);
+  own.phase = Phase::optimizer;
+  const auto path = path_of(
+      workload_of(kTwoStages, {{compute("first", 5_ms),
+                                send("activations", Channel::forward, Bytes(1'000'000), {0})},
+                               {receive("input", Channel::forward), own, compute("b", 2_ms, {0})}}),
+      two_devices());
+  expect_whole(path);
+  EXPECT_EQ(path[PathKind::message], 0_ms);
+  EXPECT_EQ(time_of(path.categories, "optimizer elementwise"), 9_ms);
+  EXPECT_EQ(time_of(path.categories, "forward elementwise"), 2_ms);
+}
+
+TEST(CriticalPath, OfACollectiveComesFromItsLastMember) {
+  // Two stages all-reduce over pp; stage 1 needs 7 ms before it, stage 0 only 1 ms. From rank 0,
+  // the lower of the two that finish together, the path goes over to rank 1.
+  const auto stage = [](Time time, Phase phase) {
+    Node node = compute("a", time);
+    node.phase = phase;
+    return std::vector<Node>{node, collective("norm", Axis::pp, Bytes(1'000'000), {0})};
+  };
+  const auto path =
+      path_of(workload_of(kTwoStages, {stage(1_ms, Phase::forward), stage(7_ms, Phase::backward)}),
+              two_devices());
+  expect_whole(path);
+  EXPECT_EQ(time_of(path.categories, "backward elementwise"), 7_ms);
+  EXPECT_EQ(time_of(path.categories, "forward elementwise"), 0_ms);
+  EXPECT_EQ(time_of(path.categories, "pp all_reduce"), 1_ms + 2_us);
+}
+
+TEST(CriticalPath, OfAHostThatIsTooSlowIsTheHost) {
+  // Ten kernels of 1 ms, each dispatched in 3 ms: 30 ms of issuing, then the last kernel.
+  Workload workload = workload_of(kAlone, {{compute("a", 1_ms)}}, 10);
+  workload.host_dispatch = 3_ms;
+  const auto path = path_of(workload, one_device());
+  expect_whole(path);
+  EXPECT_EQ(path.step_time, 31_ms);
+  EXPECT_EQ(path[PathKind::host], 30_ms);
+  EXPECT_EQ(path[PathKind::kernel], 1_ms);
+}
+
+TEST(CriticalPath, OfAHostThatWaitsGoesThroughWhatItWaitedFor) {
+  // 4 ms dispatch; a (10 ms) ends at 14 ms, and the host waits for it; b is issued until 18 ms and
+  // takes 1 ms: 4 + 10 + 4 + 1 = 19 ms.
+  Node first = compute("a", 10_ms);
+  first.host_sync = true;
+  Workload workload = workload_of(kAlone, {{first, compute("b", 1_ms)}});
+  workload.host_dispatch = 4_ms;
+  const auto path = path_of(workload, one_device());
+  expect_whole(path);
+  EXPECT_EQ(path.step_time, 19_ms);
+  EXPECT_EQ(path[PathKind::host], 8_ms);
+  EXPECT_EQ(path[PathKind::kernel], 11_ms);
+}
+
+TEST(CriticalPath, OfAHostThatIsFastEnoughBeginsWithOneDispatch) {
+  // 1 us dispatch runs ahead of 1 ms kernels: only the first is waited for.
+  Workload workload = workload_of(kAlone, {{compute("a", 1_ms)}}, 10);
+  workload.host_dispatch = 1_us;
+  const auto path = path_of(workload, one_device());
+  expect_whole(path);
+  EXPECT_EQ(path[PathKind::host], 1_us);
+  EXPECT_EQ(path[PathKind::kernel], 10_ms);
+}
+
+/// Any plan of gpt2 on up to 16 devices, sensible or not.
+Plan random_plan() {
+  Plan plan;
+  plan.tp = *rc::gen::element<std::int64_t>(1, 2, 4);
+  plan.pp = *rc::gen::element<std::int64_t>(1, 2, 4);
+  plan.dp = *rc::gen::element<std::int64_t>(1, 2);
+  plan.global_batch = 8;
+  plan.sequence = 256;
+  plan.zero = plan.dp > 1 ? *rc::gen::element(0, 1) : 0;
+  plan.recompute = *rc::gen::element(Recompute::none, Recompute::selective, Recompute::full);
+  plan.sequence_parallel = plan.tp > 1 && *rc::gen::arbitrary<bool>();
+  plan.overlap_grad_reduce = *rc::gen::arbitrary<bool>();
+  plan.overlap_p2p = *rc::gen::arbitrary<bool>();
+  plan.host_sync = *rc::gen::arbitrary<bool>();
+  plan.p2p_host_sync = *rc::gen::arbitrary<bool>();
+  plan.host_dispatch = *rc::gen::element(0_us, 5_us, 60_us);
+  return plan;
+}
+
+RC_GTEST_PROP(CriticalPath, CoversTheStepWithoutGaps, ()) {
+  const Plan plan = random_plan();
+  static const Model model = load_model("gpt2").value();
+  static const Machine machine = load_machine("dgx-a100-80g").value();
+  RunOptions options;
+  options.record_spans = true;
+  options.fold = *rc::gen::arbitrary<bool>();
+  options.allow_oom = true;
+  const auto run = run_step(model, machine, plan, 0, options);
+  RC_PRE(run.has_value());
+  const CriticalPath path = critical_path(run->workload, run->timeline, run->machine);
+  RC_ASSERT(path.step_time == run->timeline.step_time);
+  RC_ASSERT(sum(path.categories) == path.step_time);
+  RC_ASSERT(sum(path.items) == path.step_time);
+  RC_ASSERT(path[PathKind::wait] == Time(0));
+}
+
+}  // namespace
+}  // namespace orrery

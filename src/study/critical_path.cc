@@ -149,6 +149,7 @@ class Walk {
       case Node::Kind::compute:
         return step_compute(number);
       case Node::Kind::collective:
+      case Node::Kind::copy:
         return entry.span == RankHistory::kNone ? go_to_cause(number) : step_collective(number);
       case Node::Kind::send:
         book_message(span_of(entry), history().node_of(number));
@@ -209,12 +210,15 @@ class Walk {
     assert(time == Time(0) && "the node's kernels fill its time");
   }
 
+  /// A copy is a collective of its own rank.
   void step_collective(Execution number) {
     const Node& node = history().node_of(number);
     const Span span = span_of(history()[number]);
-    book_until(span.begin, PathKind::collective,
-               fmt::format("{} {}", name_of(node.axis), name_of(node.collective)), node.name);
-    const auto [member, execution] = last_to_arrive(span, number);
+    const bool copy = node.kind == Node::Kind::copy;
+    book_until(span.begin, copy ? PathKind::copy : PathKind::collective,
+               fmt::format("{} {}", name_of(span.axis), copy ? "copy" : name_of(node.collective)),
+               node.name);
+    const auto [member, execution] = copy ? std::pair(rank_, number) : last_to_arrive(span, number);
     rank_ = member;
     const Span& its = span_of(history()[execution]);
     if (its.host_end > its.ready && its.host_end == now_) {

@@ -14,14 +14,15 @@
 
 namespace orrery {
 
-enum class PathKind : std::uint8_t { kernel, slowdown, collective, message, host, wait };
-inline constexpr int kPathKindCount = 6;
+enum class PathKind : std::uint8_t { kernel, slowdown, collective, message, copy, host, wait };
+inline constexpr int kPathKindCount = 7;
 template <>
 inline constexpr auto kNames<PathKind> = std::to_array<Named<PathKind>>({
     {PathKind::kernel, "kernel", "kernels at full speed"},
     {PathKind::slowdown, "slowdown", "what concurrent communication adds to kernels"},
     {PathKind::collective, "collective", "collectives, from their last member's arrival"},
     {PathKind::message, "message", "sends, until the message has arrived"},
+    {PathKind::copy, "copy", "copies to or from a lower memory tier"},
     {PathKind::host, "host", "the host issues kernels and collectives"},
     {PathKind::wait, "wait", "nothing recorded ran"},
 });

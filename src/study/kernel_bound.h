@@ -14,10 +14,10 @@ enum class Bound : std::uint8_t { compute, memory, link, launch };
 inline constexpr int kBoundCount = 4;
 template <>
 inline constexpr auto kNames<Bound> = std::to_array<Named<Bound>>({
-    {Bound::compute, "compute", "shrinks with the peak rate"},
-    {Bound::memory, "memory", "shrinks with the bandwidth of the first memory tier"},
-    {Bound::link, "link", "shrinks with the bandwidth of the lower memory tiers"},
-    {Bound::launch, "launch", "depends on neither: launch, start and drain"},
+    {Bound::compute, "compute", "peak rate"},
+    {Bound::memory, "memory", "bandwidth of the first tier"},
+    {Bound::link, "link", "bandwidth of lower tiers"},
+    {Bound::launch, "launch", "start and drain"},
 });
 
 /// Times by Bound, which sum to kernel_time(op, device).alone exactly.

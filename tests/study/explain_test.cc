@@ -70,7 +70,7 @@ TEST(Explain, ASlowNetworkIsNamed) {
   plan.dp = 16;
   plan.global_batch = 16;
   Machine machine = a100();
-  machine.network.back().bandwidth = Bandwidth(2e9);
+  machine.network.back().bandwidth = Bandwidth(4e8);
   const auto all = explained(plan, machine);
   EXPECT_EQ(all.sensitivities.front().resource.name, "infiniband bandwidth");
   EXPECT_LT(all.sensitivities.front().elasticity, -0.9);

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "base/csv.h"
 #include "base/file.h"
+#include "calibrate/collectives.h"
 #include "calibrate/gemm.h"
 #include "cli/commands.h"
 #include "report/calibration.h"
+#include "report/collective_calibration.h"
 
 namespace orrery {
 namespace {
@@ -13,15 +19,21 @@ namespace {
 constexpr const char* kExamples =
     "KIND gemm reads CSV with columns m, n, k, latency_us and, if you like, dtype and batch, as\n"
     "tools/measure_gpu.py writes it. Each data type of the file is fitted; bf16 (else fp16) gives\n"
-    "the machine's general kernels. Without --output the fit is only printed.\n"
+    "the machine's general kernels.\n"
+    "KIND collectives reads the output of nccl-tests (one file of several runs, with their # "
+    "lines)\n"
+    "or CSV with columns collective, n_gpus, bytes, time_us and, for several nodes, "
+    "gpus_per_node.\n"
+    "Without --output the fit is only printed.\n"
     "Examples:\n"
     "  orrery calibrate gemm gemm.csv --machine dgx-h100\n"
-    "  orrery calibrate gemm gemm.csv --machine dgx-h100 --type fp8 --output my-h100.yaml\n";
+    "  orrery calibrate gemm gemm.csv --machine dgx-h100 --type fp8 --output my-h100.yaml\n"
+    "  orrery calibrate collectives all_reduce_perf.txt --machine dgx-h100 -o my-h100.yaml\n";
 
 class Calibrate : public Command {
  public:
   void declare(Options& options) override {
-    options.positional("KIND", kind_, "gemm");
+    options.positional("KIND", kind_, "what was measured: " + kind_names());
     options.positional("FILE", file_, "measurements");
     options.value("--machine", machine_, "NAME|FILE", "the machine whose coefficients are fitted");
     options.value("--type", type_, "NAME", "fit only this data type of the file");
@@ -32,8 +44,15 @@ class Calibrate : public Command {
   }
 
   Result<std::string> run(Error mistakes) override {
-    if (kind_ != "gemm") {
-      mistakes.add(wrong_value("calibrate", kind_, "one of gemm" + did_you_mean(kind_, {"gemm"})));
+    const auto* const kind =
+        std::find_if(kKinds.begin(), kKinds.end(), [&](const Kind& k) { return k.name == kind_; });
+    if (kind == kKinds.end()) {
+      std::vector<std::string> names;
+      for (const Kind& known : kKinds) {
+        names.emplace_back(known.name);
+      }
+      mistakes.add(
+          wrong_value("calibrate", kind_, "one of " + kind_names() + did_you_mean(kind_, names)));
     }
     if (!file_) {
       mistakes.add({"FILE", {}, {}, "missing; expected a table of measurements"});
@@ -44,7 +63,7 @@ class Calibrate : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    return gemm();
+    return (this->*kind->run)();
   }
 
  private:
@@ -63,12 +82,45 @@ class Calibrate : public Command {
     if (!calibration) {
       return fail(std::move(calibration.error()));
     }
-    if (output_) {
-      if (auto written = write_file(*output_, to_yaml(calibration->machine)); !written) {
-        return fail(std::move(written.error()));
-      }
+    if (auto written = write(calibration->machine); !written) {
+      return fail(std::move(written.error()));
     }
     return json_ ? gemm_calibration_json(*calibration) : gemm_calibration_table(*calibration);
+  }
+
+  Result<std::string> collectives() const {
+    Error mistakes;
+    const Machine machine = load_named("--machine", *machine_, load_machine, mistakes);
+    const auto measured = collect(load_collectives(*file_), mistakes);
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    const std::string name = std::filesystem::path(*file_).filename().string();
+    return calibrate_collectives(machine, measured, name)
+        .and_then([&](const CollectiveFit& fit) -> Result<std::string> {
+          if (auto written = write(fit.machine); !written) {
+            return fail(std::move(written.error()));
+          }
+          return json_ ? collective_calibration_json(fit) : collective_calibration_table(fit);
+        });
+  }
+
+  Result<void> write(const Machine& machine) const {
+    return output_ ? write_file(*output_, to_yaml(machine)) : Result<void>();
+  }
+
+  /// A kind of measurement: a line here and a function that fits.
+  struct Kind {
+    std::string_view name;
+    Result<std::string> (Calibrate::*run)() const;
+  };
+  static const std::array<Kind, 2> kKinds;
+  static std::string kind_names() {
+    std::string names;
+    for (const Kind& kind : kKinds) {
+      names += (names.empty() ? "" : ", ") + std::string(kind.name);
+    }
+    return names;
   }
 
   std::string kind_;
@@ -79,6 +131,9 @@ class Calibrate : public Command {
   bool cast_ = false;
   bool json_ = false;
 };
+
+const std::array<Calibrate::Kind, 2> Calibrate::kKinds{
+    {{"gemm", &Calibrate::gemm}, {"collectives", &Calibrate::collectives}}};
 
 }  // namespace
 

@@ -22,25 +22,27 @@ constexpr const char* kExamples =
     "  orrery collective all_to_all --machine dgx-a100-80g --devices 16 --algorithm rail\n";
 
 /// Names under which NCCL and nccl-tests know them.
-struct Alias {
-  std::string_view alias;
-  std::string_view name;
-};
-constexpr std::array kAliases{Alias{"tree", "double_binary_tree"}, Alias{"nvls", "in_switch"},
-                              Alias{"pxn", "rail"}, Alias{"alltoall", "all_to_all"},
-                              Alias{"sendrecv", "send_recv"}};
+std::optional<CollectiveAlgorithm> algorithm_named(std::string_view name) {
+  constexpr std::array<Named<CollectiveAlgorithm>, 3> kAliases{
+      {{CollectiveAlgorithm::double_binary_tree, "tree", {}},
+       {CollectiveAlgorithm::in_switch, "nvls", {}},
+       {CollectiveAlgorithm::rail, "pxn", {}}}};
+  for (const Named<CollectiveAlgorithm>& alias : kAliases) {
+    if (alias.name == name) {
+      return alias.value;
+    }
+  }
+  return value_of<CollectiveAlgorithm>(name);
+}
 
 template <class E>
-E parse_name(std::string_view flag, const std::string& text, Error& mistakes) {
-  const auto* const alias = std::find_if(kAliases.begin(), kAliases.end(),
-                                         [&](const Alias& entry) { return entry.alias == text; });
-  const std::string_view name = alias == kAliases.end() ? std::string_view(text) : alias->name;
-  if (const std::optional<E> value = value_of<E>(name)) {
-    return *value;
+E take_name(std::string_view flag, const std::string& text, std::optional<E> value,
+            Error& mistakes) {
+  if (!value) {
+    mistakes.add(
+        wrong_value(flag, text, "one of " + all_names<E>() + did_you_mean(text, names_of<E>())));
   }
-  mistakes.add(
-      wrong_value(flag, text, "one of " + all_names<E>() + did_you_mean(text, names_of<E>())));
-  return E{};
+  return value.value_or(E{});
 }
 
 class Collective : public Command {
@@ -78,9 +80,10 @@ class Collective : public Command {
  private:
   SweepOptions parse(Error& mistakes) const {
     SweepOptions options;
-    options.kind = parse_name<CollectiveKind>("collective", kind_, mistakes);
+    options.kind = take_name("collective", kind_, collective_named(kind_), mistakes);
     if (algorithm_) {
-      options.algorithm = parse_name<CollectiveAlgorithm>("--algorithm", *algorithm_, mistakes);
+      options.algorithm =
+          take_name("--algorithm", *algorithm_, algorithm_named(*algorithm_), mistakes);
     }
     if (!devices_) {
       mistakes.add({"--devices", {}, {}, "missing; expected the number of members"});

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace orrery {
@@ -82,6 +83,17 @@ SweepRow row_of(const Machine& machine, const SweepOptions& options,
 }
 
 }  // namespace
+
+std::optional<Kind> collective_named(std::string_view name) {
+  constexpr std::array<Named<Kind>, 2> kAliases{
+      {{Kind::all_to_all, "alltoall", {}}, {Kind::send_recv, "sendrecv", {}}}};
+  for (const Named<Kind>& alias : kAliases) {
+    if (alias.name == name) {
+      return alias.value;
+    }
+  }
+  return value_of<Kind>(name);
+}
 
 double bus_factor(Kind kind, std::int64_t members) {
   const auto n = static_cast<double>(members);

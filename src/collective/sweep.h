@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/names.h"
@@ -32,6 +34,10 @@ struct SweepRow {
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::ring;
   std::string protocol;  ///< "" when the dimension lists none
 };
+
+/// A collective by its name here or in nccl-tests: "all_to_all", "alltoall", "send_recv",
+/// "sendrecv".
+std::optional<CollectiveKind> collective_named(std::string_view name);
 
 /// Bus bandwidth over algorithm bandwidth: what a rank must send or receive per byte of the buffer
 /// (PERFORMANCE.md of NVIDIA/nccl-tests). all_reduce 2(n-1)/n; all_gather, reduce_scatter and

@@ -56,5 +56,34 @@ TEST(Collective, MistakesAreNamedTogether) {
                              HasSubstr("--devices: found 'two'")));
 }
 
+TEST(Calibrate, CollectivesOfAMachineFitThatMachine) {
+  // What `orrery collective` prints is measured, so to speak, and given to another machine.
+  const Folder folder;
+  const auto rows = nlohmann::json::parse(
+      orrery("collective all_gather --machine dgx-h100 --devices 8 --min 1KiB --json").out)["rows"];
+  std::string csv = "collective,n_gpus,bytes,time_us\n";
+  for (const auto& row : rows) {
+    csv += "all_gather,8," + row["bytes"].dump() + "," +
+           std::to_string(1e6 * row["time_s"].get<double>()) + "\n";
+  }
+  const std::string table = folder.write("table.csv", csv);
+  const std::string fitted = folder / "fitted.yaml";
+  const Outcome run =
+      orrery("calibrate collectives " + table + " --machine dgx-a100-80g -o " + fitted + " --json");
+  ASSERT_EQ(run.status, 0) << run.err;
+  const auto json = nlohmann::json::parse(run.out);
+  EXPECT_LT(json["after"]["median"].get<double>(), 0.03);
+  EXPECT_LT(json["after"]["median"].get<double>(), json["before"]["median"].get<double>());
+  EXPECT_THAT(orrery("show machine " + fitted).out, HasSubstr("measured: table.csv"));
+  EXPECT_THAT(
+      orrery("calibrate collectives " + table + " --machine dgx-h100").out,
+      AllOf(HasSubstr("before"), HasSubstr("after"), HasSubstr("network.nvlink.protocols")));
+}
+
+TEST(Calibrate, AKindThatIsNotMeasuredIsNamed) {
+  EXPECT_THAT(orrery("calibrate collective x --machine dgx-h100").err,
+              HasSubstr("did you mean 'collectives'"));
+}
+
 }  // namespace
 }  // namespace orrery::testing

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Measured collectives from nccl-tests' output and from CSV.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string_view>
+
+#include "base/file.h"
+#include "base/reader.h"
+#include "calibrate/collectives.h"
+#include "collective/sweep.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::size_t kMostMistakes = 20;
+constexpr double kLongestMicroseconds = 1e9;
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
+constexpr std::array<std::string_view, 3> kTimeColumns{"time_us", "latency_us", "time_us_median"};
+
+/// Collects mistakes, the first 20 of them.
+class Mistakes {
+ public:
+  void add(Mistake mistake) {
+    if (++found_ <= kMostMistakes) {
+      error_.add(std::move(mistake));
+    }
+  }
+  Result<std::vector<CollectiveMeasurement>> finish(std::vector<CollectiveMeasurement> read,
+                                                    const std::string& file) {
+    if (found_ > kMostMistakes) {
+      error_.add({file, {}, {}, fmt::format("and {} more", found_ - kMostMistakes)});
+    }
+    if (error_.empty() && read.empty()) {
+      error_.add({file, {}, {}, "no rows: expected at least one measurement"});
+    }
+    if (!error_.empty()) {
+      return fail(std::move(error_));
+    }
+    return read;
+  }
+
+ private:
+  Error error_;
+  std::size_t found_ = 0;
+};
+
+std::vector<std::string> words_of(const std::string& line) {
+  std::istringstream stream(line);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) {
+    words.push_back(word);
+  }
+  return words;
+}
+
+/// The name of a collective inside a text such as "out/all_reduce_perf.8gpus.txt".
+std::optional<CollectiveKind> kind_within(const std::string& text) {
+  const auto end = text.find("_perf");
+  if (end == std::string::npos) {
+    return std::nullopt;
+  }
+  const auto before = text.find_last_not_of("abcdefghijklmnopqrstuvwxyz_", end - 1);
+  const std::size_t begin = before == std::string::npos ? 0 : before + 1;
+  return end == 0 ? std::nullopt : collective_named(text.substr(begin, end - begin));
+}
+
+/// Output of nccl-tests, run after run.
+class NcclTestsReader {
+ public:
+  NcclTestsReader(const std::string& text, const std::string& file) : text_(text), file_(file) {
+    kind_ = kind_within(std::filesystem::path(file).filename().string());
+  }
+
+  Result<std::vector<CollectiveMeasurement>> run() {
+    std::istringstream stream(text_);
+    for (std::string line; std::getline(stream, line);) {
+      ++line_;
+      if (line.find('#') != std::string::npos && words_of(line).front().starts_with("#")) {
+        read_comment(line);
+      } else if (const std::vector<std::string> words = words_of(line); !words.empty()) {
+        read_row(words);
+      }
+    }
+    return mistakes_.finish(std::move(read_), file_);
+  }
+
+ private:
+  std::string where() const { return fmt::format("{}:{}", file_, line_); }
+
+  /// "# nThread 1 nGpus 8 ..." begins a run; "#  Rank  0 Group  0 Pid  1 on  host device ..." is a
+  /// rank; "# Collective test starting: all_reduce_perf" names it.
+  void read_comment(const std::string& line) {
+    const std::vector<std::string> words = words_of(line);
+    if (line.find("test starting") != std::string::npos) {
+      kind_ = kind_within(line);
+    }
+    if (line.find("nThread") != std::string::npos) {
+      ranks_ = 0;
+      hosts_.clear();
+    }
+    const auto on = std::find(words.begin(), words.end(), "on");
+    if (words.size() > 2 && words[1] == "Rank" && on != words.end() && on + 1 != words.end()) {
+      ++ranks_;
+      hosts_.insert(*(on + 1));
+    }
+  }
+
+  void read_row(const std::vector<std::string>& words) {
+    if (!parse_integer(words.front())) {
+      return;  // what a launcher prints between the tables
+    }
+    constexpr std::size_t kTimeColumn = 5;  // size, count, type, redop, root, time
+    if (words.size() <= kTimeColumn) {
+      mistakes_.add({where(), {}, words.front(), "size, count, type, redop, root and time"});
+      return;
+    }
+    if (!kind_) {
+      mistakes_.add({where(),
+                     "collective",
+                     {},
+                     "unknown: neither a line 'Collective test starting: all_reduce_perf' nor the "
+                     "file's name tells it"});
+      kind_ = CollectiveKind::all_reduce;  // said once
+    }
+    if (ranks_ < 2) {
+      mistakes_.add(
+          {where(), "ranks", std::to_string(ranks_), "at least two '# Rank' lines before"});
+      ranks_ = 2;
+    }
+    const std::int64_t bytes = *parse_integer(words.front());
+    const auto time = parse_number(words[kTimeColumn]);
+    if (!time || *time <= 0 || *time > kLongestMicroseconds || bytes < 0 || bytes > kMostBytes) {
+      mistakes_.add({where(), "time", words[kTimeColumn], "a time in microseconds above 0"});
+    } else if (bytes > 0) {
+      const auto hosts = static_cast<std::int64_t>(hosts_.size());
+      read_.push_back({.kind = *kind_,
+                       .members = ranks_,
+                       .per_node = hosts > 1 && ranks_ % hosts == 0 ? ranks_ / hosts : 0,
+                       .bytes = Bytes(bytes),
+                       .time = from_seconds(*time / 1e6)});
+    }
+  }
+
+  const std::string& text_;
+  const std::string& file_;
+  int line_ = 0;
+  std::optional<CollectiveKind> kind_;
+  std::int64_t ranks_ = 0;
+  std::set<std::string> hosts_;
+  std::vector<CollectiveMeasurement> read_;
+  Mistakes mistakes_;
+};
+
+class CollectiveCsvReader {
+ public:
+  explicit CollectiveCsvReader(const CsvTable& csv) : csv_(csv) {}
+
+  Result<std::vector<CollectiveMeasurement>> run() {
+    kind_ = required("collective");
+    members_ = required("n_gpus");
+    bytes_ = required("bytes");
+    per_node_ = csv_.column("gpus_per_node");
+    for (const std::string_view name : kTimeColumns) {
+      time_ = time_ ? time_ : csv_.column(name);
+    }
+    if (!time_) {
+      mistakes_.add({csv_.file + ":1", "header", {}, "column 'time_us' is missing"});
+    }
+    if (kind_ && members_ && bytes_ && time_) {
+      for (const CsvRow& row : csv_.rows) {
+        read_row(row);
+      }
+    }
+    return mistakes_.finish(std::move(read_), csv_.file);
+  }
+
+ private:
+  std::optional<std::size_t> required(std::string_view name) {
+    const auto column = csv_.column(name);
+    if (!column) {
+      mistakes_.add(
+          {csv_.file + ":1",
+           "header",
+           {},
+           fmt::format("column '{}' is missing{}", name, did_you_mean(name, csv_.header))});
+    }
+    return column;
+  }
+
+  std::int64_t whole(const CsvRow& row, std::size_t column, std::int64_t least, std::int64_t most) {
+    const std::string& text = row.cells[column];
+    const auto value = parse_integer(text);
+    if (!value || *value < least || *value > most) {
+      mistakes_.add({csv_.where(row), csv_.header[column], text,
+                     fmt::format("a whole number from {} to {}", least, most)});
+      return least;
+    }
+    return *value;
+  }
+
+  void read_row(const CsvRow& row) {
+    const auto kind = collective_named(row.cells[*kind_]);
+    if (!kind) {
+      mistakes_.add({csv_.where(row), "collective", row.cells[*kind_],
+                     "one of " + all_names<CollectiveKind>() +
+                         did_you_mean(row.cells[*kind_], names_of<CollectiveKind>())});
+    }
+    const auto time = parse_number(row.cells[*time_]);
+    if (!time || *time <= 0 || *time > kLongestMicroseconds) {
+      mistakes_.add({csv_.where(row), csv_.header[*time_], row.cells[*time_],
+                     "a time in microseconds above 0"});
+    }
+    const std::int64_t members = whole(row, *members_, 2, kMostDevices);
+    read_.push_back({.kind = kind.value_or(CollectiveKind::all_reduce),
+                     .members = members,
+                     .per_node = per_node_ ? whole(row, *per_node_, 1, members) : 0,
+                     .bytes = Bytes(whole(row, *bytes_, 1, kMostBytes)),
+                     .time = from_seconds(time.value_or(1) / 1e6)});
+  }
+
+  const CsvTable& csv_;
+  std::optional<std::size_t> kind_, members_, bytes_, per_node_, time_;
+  std::vector<CollectiveMeasurement> read_;
+  Mistakes mistakes_;
+};
+
+}  // namespace
+
+Result<std::vector<CollectiveMeasurement>> read_collectives(const std::string& text,
+                                                            const std::string& file) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  const std::string line = first == std::string::npos
+                               ? std::string()
+                               : text.substr(first, text.find('\n', first) - first);
+  if (line.find(',') == std::string::npos || line.starts_with("#")) {
+    return NcclTestsReader(text, file).run();
+  }
+  auto csv = parse_csv(text, file);
+  return csv ? CollectiveCsvReader(*csv).run() : fail(std::move(csv.error()));
+}
+
+Result<std::vector<CollectiveMeasurement>> load_collectives(const std::string& file) {
+  auto text = read_file(file);
+  return text ? read_collectives(*text, file) : fail(std::move(text.error()));
+}
+
+}  // namespace orrery

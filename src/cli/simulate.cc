@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/names.h"
+#include "base/reader.h"
 #include "cli/commands.h"
 #include "cli/plan_flags.h"
 #include "cli/progress.h"
@@ -31,6 +32,8 @@ class Simulate : public Command {
     options.flag("--allow-oom", run_.allow_oom, "simulate although a stage does not fit in memory");
     options.flag("--no-fold", no_fold_, "simulate every rank, also those that mirror another");
     options.values("--skip", skip_, "PASS", "leave out a lowering pass (`orrery list passes`)");
+    options.value("--price-per-hour", price_, "MONEY",
+                  "of one device, instead of the machine's: 2.5 or '2.5 USD'");
     options.flag("--json", json_, "print one JSON object");
     options.flag("--csv", csv_, "print a header line and a line of values");
     options.value("--trace", trace_, "FILE", "also write the step as a Chrome/Perfetto trace");
@@ -40,7 +43,8 @@ class Simulate : public Command {
   }
 
   Result<std::string> run(Error mistakes) override {
-    const Step step = step_.read(mistakes);
+    Step step = step_.read(mistakes);
+    set_price(step.machine, mistakes);
     const Plan plan = plan_.plan(mistakes);
     check_skips(mistakes);
     if (json_ && csv_) {
@@ -57,6 +61,18 @@ class Simulate : public Command {
   }
 
  private:
+  void set_price(Machine& machine, Error& mistakes) const {
+    if (!price_) {
+      return;
+    }
+    const auto price = parse_value<Money>(*price_);
+    if (price && *price >= Money(0)) {
+      machine.device.price_per_hour = *price;
+    } else {
+      mistakes.add(wrong_value("--price-per-hour", *price_, price ? "0 or more" : price.error()));
+    }
+  }
+
   void check_skips(Error& mistakes) const {
     std::vector<std::string> names;
     for (const PassName& pass : lowering_passes()) {
@@ -95,6 +111,7 @@ class Simulate : public Command {
 
   StepFlags step_;
   std::optional<std::string> trace_;
+  std::optional<std::string> price_;
   std::vector<std::string> skip_;
   PlanFlags plan_;
   RunOptions run_;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "report/report.h"
+#include "study/energy.h"
 
 namespace orrery {
 namespace {
@@ -84,6 +85,10 @@ std::string csv_report(const Run& run) {
                 to_seconds(run.timeline.breakdown.hidden[static_cast<std::size_t>(axis.value)]));
   }
   add_memory(columns, run);
+  const auto energy = energy_of(run);
+  const auto cost = cost_of(run);
+  columns.add("energy.per_step_j", energy ? fmt::format("{}", energy->total().value()) : "");
+  columns.add("cost.per_step", cost ? fmt::format("{}", cost->per_step.value()) : "");
   columns.add("events", std::to_string(run.timeline.events));
   columns.add("wall_s", run.wall_s);
   columns.add("events_per_s", events_per_second(run));

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
+
 #include "report/report.h"
+#include "study/energy.h"
 
 namespace orrery {
 namespace {
+
+constexpr double kJoulesPerKilowattHour = 3.6e6;
 
 void write_breakdown(JsonWriter& json, const Breakdown& breakdown) {
   json.key("breakdown_s").begin_object();
@@ -31,6 +36,41 @@ void write_memory(JsonWriter& json, const Run& run) {
     json.end_object();
   }
   json.end_array();
+}
+
+void write_energy(JsonWriter& json, const Run& run) {
+  const std::optional<StepEnergy> energy = energy_of(run);
+  if (!energy) {
+    return;
+  }
+  const double total = energy->total().value();
+  json.key("energy").begin_object();
+  json.key("per_step_j").value(total);
+  json.key("per_step_kwh").value(total / kJoulesPerKilowattHour);
+  json.key("average_device_power_w").value(energy->average_power(run).value());
+  json.key("per_token_j").value(total / tokens_of(run));
+  json.key("tokens_per_j").value(tokens_of(run) / total);
+  json.key("idle_j").value(energy->idle.value());
+  json.key("kernels_j").value(energy->kernels.value());
+  json.key("communication_j").value(energy->communication.value());
+  json.key("lower_memory_j").value(energy->lower_memory.value());
+  json.key("links_j").begin_object();
+  for (std::size_t i = 0; i < energy->links.size(); ++i) {
+    json.key(run.machine.network[i].name).value(energy->links[i].value());
+  }
+  json.end_object();
+  json.key("device_memory_j").value(energy->device_memory.value());
+  json.end_object();
+}
+
+void write_cost(JsonWriter& json, const Run& run) {
+  if (const std::optional<StepCost> cost = cost_of(run)) {
+    json.key("cost").begin_object();
+    json.key("price_per_hour").value(cost->price_per_hour.value());
+    json.key("per_step").value(cost->per_step.value());
+    json.key("per_million_tokens").value(cost->per_million_tokens.value());
+    json.end_object();
+  }
 }
 
 void write_simulator(JsonWriter& json, const Run& run) {
@@ -88,6 +128,8 @@ std::string json_report(const Run& run) {
     write_breakdown(json, run.timeline.breakdown);
     write_memory(json, run);
     json.key("fits").value(run.fits);
+    write_energy(json, run);
+    write_cost(json, run);
     write_simulator(json, run);
     json.key("plan");
     write_plan(json, run.plan);

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <vector>
 
 #include "base/format.h"
 #include "report/report.h"
+#include "study/energy.h"
 
 namespace orrery {
 namespace {
@@ -55,6 +57,9 @@ class Table {
   std::string write(const TableOptions& options) {
     heading();
     rates();
+    energy();
+    cost();
+    line("");
     breakdown();
     hidden();
     memory();
@@ -97,7 +102,22 @@ class Table {
          to_string(run_.model_flops_per_device), percent(run_.mfu));
     line("{:<18}{:>14}   per device, HFU {} (with recompute)", "Hardware FLOP/s",
          to_string(run_.hardware_flops_per_device), percent(run_.hfu));
-    line("");
+  }
+
+  void energy() {
+    if (const std::optional<StepEnergy> energy = energy_of(run_)) {
+      const double tokens = tokens_of(run_);
+      line("{:<18}{:>14}   per step, {} per device, {} per token", "Energy",
+           to_string(energy->total()), to_string(energy->average_power(run_)),
+           to_string(energy->total() / tokens));
+    }
+  }
+
+  void cost() {
+    if (const std::optional<StepCost> cost = cost_of(run_)) {
+      line("{:<18}{:>14}   per step, {} per million tokens", "Cost", to_string(cost->per_step),
+           to_string(cost->per_million_tokens));
+    }
   }
 
   void breakdown() {

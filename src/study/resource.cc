@@ -16,6 +16,7 @@ void quicken(NetworkDimension& dimension, double factor) {
   dimension.message_overhead = dimension.message_overhead / factor;
   quicken(dimension.protocols, factor);
   quicken(dimension.in_switch, factor);
+  quicken(dimension.exchange, factor);
 }
 
 void quicken(KernelCoefficients& kernels, double factor) {

@@ -120,14 +120,20 @@ Result<void> lower_plan(Run& run, const RunOptions& how) {
   return {};
 }
 
+AlgorithmChoice algorithms_of(const Plan& plan) {
+  AlgorithmChoice algorithms;
+  algorithms.fill(CollectiveAlgorithm::automatic);
+  algorithms[static_cast<std::size_t>(Axis::tp)] = plan.tp_algorithm;
+  algorithms[static_cast<std::size_t>(Axis::dp)] = plan.dp_algorithm;
+  return algorithms;
+}
+
 Result<void> simulate_step(Run& run, const RunOptions& options) {
-  SimulateOptions how{.fold = options.fold,
-                      .record_spans = options.record_spans,
-                      .algorithms = {},
-                      .progress = options.progress};
-  how.algorithms.fill(CollectiveAlgorithm::automatic);
-  how.algorithms[static_cast<std::size_t>(Axis::tp)] = run.plan.tp_algorithm;
-  how.algorithms[static_cast<std::size_t>(Axis::dp)] = run.plan.dp_algorithm;
+  run.algorithms = algorithms_of(run.plan);
+  const SimulateOptions how{.fold = options.fold,
+                            .record_spans = options.record_spans,
+                            .algorithms = run.algorithms,
+                            .progress = options.progress};
   Stopwatch watch;
   auto timeline = simulate(run.workload, run.machine, how);
   if (!timeline) {

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "collective/cost.h"
 #include "machine/machine.h"
 #include "simulate/timeline.h"
 #include "workload/parallel/memory.h"
@@ -61,6 +62,7 @@ struct Run {
   double wall_s = 0;             ///< of the whole run_step, in this process
   std::vector<PassTime> passes;  ///< wall time: "lower" (or each pass), "simulate"
   Workload workload;             ///< names of templates and nodes, for traces
+  AlgorithmChoice algorithms{};  ///< of the collectives of each axis
 };
 
 /// `devices` 0 means plan.devices(). Mistakes, all that can be known together at once: plan against

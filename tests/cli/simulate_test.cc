@@ -170,5 +170,19 @@ TEST(Simulate, FullStandardOutputIsAFailure) {
   EXPECT_THAT(content(folder / "err"), HasSubstr("standard output"));
 }
 
+TEST(Simulate, APriceGivesACostThatIsProportionalToIt) {
+  const std::string step =
+      "simulate --model gpt2 --machine dgx-a100-80g --dp 4 --global-batch 8 --json";
+  const auto cost = [&](const std::string& price) {
+    const Outcome run = orrery(step + " --price-per-hour " + price);
+    EXPECT_EQ(run.status, 0) << run.err;
+    return nlohmann::json::parse(run.out).at("cost").at("per_step").get<double>();
+  };
+  EXPECT_DOUBLE_EQ(cost("3"), 2 * cost("'1.5 USD'"));
+  const Outcome wrong = orrery(step + " --price-per-hour cheap");
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("--price-per-hour: found 'cheap'"));
+}
+
 }  // namespace
 }  // namespace orrery::testing

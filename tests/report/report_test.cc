@@ -128,6 +128,31 @@ TEST(Json, PlanHasEveryFieldAndReadsBackEqual) {
   EXPECT_EQ(nlohmann::json::parse(text).size(), static_cast<std::size_t>(fields));
 }
 
+TEST(Json, EnergyAndCostAreThereWhenTheMachineStatesThem) {
+  auto run = made_run();
+  const auto without = nlohmann::json::parse(json_report(run));
+  EXPECT_FALSE(without.contains("energy"));
+  EXPECT_FALSE(without.contains("cost"));
+  // 4 devices for 0.1 s: idle 40 J; 1024 tokens; 4 * 0.1 s / 3600 s * 9 dollars = 0.001.
+  run.machine.device.power = Power(400);
+  run.machine.device.idle_power = Power(100);
+  run.machine.device.memory = {{"hbm", 10_GiB, 1_GBps, Time(0)}};
+  run.machine.device.price_per_hour = Money(9);
+  run.workload.programs.clear();
+  const auto with = nlohmann::json::parse(json_report(run));
+  EXPECT_DOUBLE_EQ(with.at("energy").at("per_step_j"), 40);
+  EXPECT_DOUBLE_EQ(with.at("energy").at("per_token_j"), 40.0 / 1024);
+  EXPECT_DOUBLE_EQ(with.at("energy").at("tokens_per_j"), 1024 / 40.0);
+  EXPECT_DOUBLE_EQ(with.at("energy").at("per_step_kwh"), 40 / 3.6e6);
+  EXPECT_DOUBLE_EQ(with.at("energy").at("average_device_power_w"), 100);
+  EXPECT_DOUBLE_EQ(with.at("cost").at("per_step"), 0.001);
+  EXPECT_DOUBLE_EQ(with.at("cost").at("per_million_tokens"), 0.001 / 1024 * 1e6);
+  const std::string table = table_report(run);
+  EXPECT_THAT(table, ContainsRegex("Energy +40 J +per step, 100 W per device"));
+  EXPECT_THAT(table, ContainsRegex("Cost +0.001 USD +per step, 0.9766 USD per million tokens"));
+  EXPECT_THAT(table_report(made_run()), Not(HasSubstr("Energy")));
+}
+
 /// Splits a CSV line without line breaks in fields.
 std::vector<std::string> cells(const std::string& line) {
   std::vector<std::string> cells(1);

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "study/energy.h"
+
+#include <algorithm>
+
+#include "study/traffic.h"
+
+namespace orrery {
+namespace {
+
+constexpr double kSecondsPerHour = 3600;
+constexpr double kMillion = 1e6;
+
+bool is_kernel(TimeCategory category) {
+  return value_of<Phase>(name_of(category)).has_value();  // they are named after their phase
+}
+
+bool is_communication(TimeCategory category) {
+  return !is_kernel(category) && category != TimeCategory::host && category != TimeCategory::bubble;
+}
+
+/// Device-seconds that all devices spend in the categories. A simulated rank stands for as many
+/// as any other: folding leaves out whole classes of one size.
+template <class Includes>
+double device_seconds(const Timeline& timeline, std::int64_t devices, const Includes& includes) {
+  double seconds = 0;
+  for (const Breakdown& rank : timeline.by_rank) {
+    for (const Named<TimeCategory>& category : kNames<TimeCategory>) {
+      seconds += includes(category.value) ? to_seconds(rank[category.value]) : 0;
+    }
+  }
+  return timeline.by_rank.empty() ? 0
+                                  : seconds * static_cast<double>(devices) /
+                                        static_cast<double>(timeline.by_rank.size());
+}
+
+Energy energy_of_bytes(EnergyPerByte cost, double bytes) {
+  return Energy(cost.value() * bytes);
+}
+
+}  // namespace
+
+Energy StepEnergy::total() const {
+  Energy sum = device() + lower_memory;
+  for (const Energy energy : links) {
+    sum += energy;
+  }
+  return sum;
+}
+
+Power StepEnergy::average_power(const Run& run) const {
+  const double device_seconds =
+      static_cast<double>(run.devices) * to_seconds(run.timeline.step_time);
+  return device_seconds > 0 ? Power(device().value() / device_seconds) : Power(0);
+}
+
+std::optional<StepEnergy> energy_of(const Run& run) {
+  const Device& device = run.machine.device;
+  if (is_unknown(device.power)) {
+    return std::nullopt;
+  }
+  const double dynamic = device.power.value() - device.idle_power.value();
+  StepEnergy energy;
+  energy.idle = device.idle_power * run.timeline.step_time * run.devices;
+  energy.kernels = Energy(dynamic * device_seconds(run.timeline, run.devices, is_kernel));
+  energy.communication = Energy(dynamic * device.overlap_units *
+                                device_seconds(run.timeline, run.devices, is_communication));
+  const Traffic traffic = traffic_of(run.workload, run.machine, run.algorithms);
+  for (std::size_t i = 0; i < traffic.tiers.size(); ++i) {
+    const Energy moved = energy_of_bytes(device.memory[i].energy_per_byte, traffic.tiers[i]);
+    (i == 0 ? energy.device_memory : energy.lower_memory) += moved;
+  }
+  energy.device_memory = std::min(energy.device_memory, energy.device());
+  for (std::size_t i = 0; i < traffic.links.size(); ++i) {
+    energy.links.push_back(
+        energy_of_bytes(run.machine.network[i].energy_per_byte, traffic.links[i]));
+  }
+  return energy;
+}
+
+std::optional<StepCost> cost_of(const Run& run) {
+  const Money price = run.machine.device.price_per_hour;
+  if (is_unknown(price)) {
+    return std::nullopt;
+  }
+  const double hours = to_seconds(run.timeline.step_time) / kSecondsPerHour;
+  StepCost cost{.price_per_hour = price};
+  cost.per_step = price * (hours * static_cast<double>(run.devices));
+  const double tokens = tokens_of(run);
+  cost.per_million_tokens = tokens > 0 ? cost.per_step * (kMillion / tokens) : Money(0);
+  return cost;
+}
+
+double tokens_of(const Run& run) {
+  return run.tokens_per_s * to_seconds(run.timeline.step_time);
+}
+
+}  // namespace orrery

@@ -60,8 +60,7 @@ enum class OperatorKind : std::uint8_t {
   elementwise,
   embedding,
   loss,
-  optimizer,
-  copy
+  optimizer
 };
 template <>
 inline constexpr auto kNames<OperatorKind> = std::to_array<Named<OperatorKind>>({
@@ -74,7 +73,6 @@ inline constexpr auto kNames<OperatorKind> = std::to_array<Named<OperatorKind>>(
     {OperatorKind::embedding, "embedding", "gather of rows, or scatter-add backward"},
     {OperatorKind::loss, "loss", "cross entropy over the vocabulary; memory bound"},
     {OperatorKind::optimizer, "optimizer", "streams parameters, gradients and states"},
-    {OperatorKind::copy, "copy", "to or from a lower memory tier (offload), by a copy engine"},
 });
 
 /// C[m, n] = A[m, k] B[k, n], `batch` times with different operands.
@@ -103,7 +101,6 @@ struct Operator {
   int kernels = 1;            ///< launches; each costs one host dispatch
   bool backward = false;      ///< of fused attention: its backward kernel, which is slower per FLOP
   bool block_scaled = false;  ///< of fp8 GEMMs: a scale per block of K, as DeepSeek-V3 trains
-  int tier = 1;               ///< of a copy: number of the memory tier at its far end (0 = first)
 
   friend bool operator==(const Operator&, const Operator&) = default;
 };

@@ -70,6 +70,9 @@ void add_dimension(const NetworkDimension& dimension, Fields& fields) {
       return field.first == path + ".size";
     })->second = "any";
   }
+  if (dimension.granule > 0) {
+    fields.emplace_back(path + ".granule", std::to_string(dimension.granule));
+  }
   if (!dimension.shape.empty()) {
     fields.emplace_back(path + ".shape", fmt::format("{}", fmt::join(dimension.shape, " x ")));
   }

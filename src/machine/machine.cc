@@ -106,7 +106,8 @@ Device read_device(Reader& machine, const ConfigNode& node) {
   read.require(device.units > 0 && device.units <= kMostUnits, "units",
                fmt::format("a whole number from 1 to {}", kMostUnits));
   for (const auto& [name, share] : {std::pair{"overlap_units", device.overlap_units},
-                                    std::pair{"overlap_memory", device.overlap_memory}}) {
+                                    std::pair{"overlap_memory", device.overlap_memory},
+                                    std::pair{"overlap_send_units", device.overlap_send_units}}) {
     read.require(share >= 0 && share < 1, name, "a share of at least 0 and below 1");
   }
   read.require(device.idle_power <= device.power || is_unknown(device.power), "idle_power",
@@ -142,11 +143,18 @@ std::vector<Protocol> read_protocols(Reader& dimension, const std::string& field
   return protocols;
 }
 
-/// torus and mesh have a `shape`, whose product is the size; others a `size`.
+/// torus and mesh have a `shape`, whose product is the size; others, and a mesh that is one line, a
+/// `size`.
 void read_shape(Reader& read, NetworkDimension& dimension) {
   const bool shaped =
-      dimension.kind == DimensionKind::torus || dimension.kind == DimensionKind::mesh;
+      dimension.kind == DimensionKind::torus ||
+      (dimension.kind == DimensionKind::mesh && read.child("shape", false) != nullptr);
   dimension.shape = read.list<std::int64_t>("shape", shaped);
+  dimension.granule = read.optional<std::int64_t>("granule", 0);
+  read.require(
+      dimension.granule == 0 || (dimension.kind == DimensionKind::switched &&
+                                 dimension.granule > 0 && dimension.size % dimension.granule == 0),
+      "granule", "of a switch only, a number of devices that divides size");
   const bool has_size = read.child("size", !shaped) != nullptr;
   if (!shaped) {
     read.require(dimension.shape.empty(), "shape", "no shape; only torus and mesh have one");

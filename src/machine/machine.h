@@ -32,12 +32,14 @@ inline constexpr std::int64_t kMostDevices = std::int64_t{1} << 24;
 ///   name, description
 ///   device: {name, units, peak: {bf16: 312 TFLOP/s, ...}, memory: [{name, capacity, bandwidth,
 ///            latency, energy_per_byte}, ...], power, idle_power, price_per_hour, overlap_units,
-///            overlap_memory, kernels: {..., fp8: {...}}}
-///   network: [{name, kind, size or shape, bandwidth, latency, message_overhead, send_efficiency,
+///            overlap_memory, overlap_send_units, kernels: {..., fp8: {...}}}
+///   network: [{name, kind, size or shape, granule, bandwidth, latency, message_overhead,
+///   send_efficiency,
 ///              energy_per_byte, nic, protocols: [{name, launch, step_latency, efficiency,
 ///              local_copy}, ...], in_switch: [as protocols], exchange: [as protocols]}, ...]
 ///   origins: {dotted field or a prefix of it: where the number comes from}
 ///
+/// A mesh of one extent, a line, may give its `size` instead of a shape.
 /// Lists are named in dotted fields by their entries' names: "device.memory.hbm.bandwidth",
 /// "network.nvlink.protocols.Simple". Required: name; device's name, units, peak and memory; of
 /// memory all but latency; of a dimension name, kind, size or shape, bandwidth and latency; of a
@@ -53,6 +55,8 @@ std::string to_yaml(const Machine& machine);
 /// much of the next one as is needed (4 GPUs are half of an 8-GPU node; 64 are 8 nodes); unused
 /// outer dimensions go. Part of a ring is a line; part of a fully-connected dimension keeps only
 /// the links, and so the bandwidth, between its members; part of a switch keeps everything.
+/// A dimension with a granule gives the largest multiple of it that divides what is asked for (256
+/// devices on racks of 72 in trays of 4: 64 of each of four racks).
 /// Mistakes (field "devices"): more devices than there are; a number that does not fill whole
 /// inner dimensions (12 where nodes have 8).
 Result<Machine> with_devices(Machine machine, std::int64_t devices);

@@ -12,6 +12,18 @@ Error cannot_have(std::int64_t devices, std::string expected) {
   return Error(Mistake{{}, "devices", std::to_string(devices), std::move(expected)});
 }
 
+/// Devices that a job of `devices`, more than the dimension has, takes from each instance of it.
+std::int64_t usable_part(const NetworkDimension& dimension, std::int64_t devices) {
+  if (dimension.granule > 0) {
+    for (std::int64_t part = dimension.size; part > 0; part -= dimension.granule) {
+      if (devices % part == 0) {
+        return part;
+      }
+    }
+  }
+  return dimension.size;
+}
+
 /// `count` of the devices of a dimension, with the links that remain between them.
 void cut(NetworkDimension& dimension, std::int64_t count) {
   const std::int64_t size = dimension.size;
@@ -71,6 +83,7 @@ Machine expand_shapes(Machine machine) {
       line.shape.clear();
       line.bandwidth = dimension.bandwidth / static_cast<double>(std::max<std::ptrdiff_t>(1, axes));
       copy_origins("network." + dimension.name, "network." + line.name, machine.origins);
+      drop_origins("network." + line.name + ".shape", machine.origins);
       expanded.push_back(std::move(line));
     }
     drop_origins("network." + dimension.name, machine.origins);
@@ -89,6 +102,9 @@ Result<Machine> with_devices(Machine machine, std::int64_t devices) {
   std::size_t used = 0;
   for (NetworkDimension& dimension : machine.network) {
     const bool open = dimension.size == 0;
+    if (!open && rest > dimension.size) {
+      dimension.size = usable_part(dimension, rest);
+    }
     if (!open && rest > dimension.size && rest % dimension.size != 0) {
       return fail(cannot_have(
           devices, fmt::format("at most {} or a multiple of that, as {} is made ({})",
@@ -98,6 +114,8 @@ Result<Machine> with_devices(Machine machine, std::int64_t devices) {
     inside *= count;
     rest /= count;
     cut(dimension, count);
+    dimension.granule = 0;  // what is left is used whole
+    drop_origins("network." + dimension.name + ".granule", machine.origins);
     ++used;
     if (rest == 1) {
       break;

@@ -67,6 +67,9 @@ std::string write_protocols(std::string_view name, const std::vector<Protocol>& 
 
 std::string write_dimension(const NetworkDimension& dimension) {
   std::string text = write_fields(dimension, 4, "- ");
+  if (dimension.granule > 0) {
+    text += fmt::format("    granule: {}\n", dimension.granule);
+  }
   if (!dimension.shape.empty()) {
     text += fmt::format("    shape: [{}]\n", fmt::join(dimension.shape, ", "));
   }

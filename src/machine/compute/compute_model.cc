@@ -121,18 +121,6 @@ double stream_share(const Operator& op, const KernelCoefficients& c) {
   return c.elementwise_share;
 }
 
-/// A copy goes through every tier down to its own, at the rate of the slowest.
-Time copy_time(const Operator& op, const Device& device) {
-  assert(op.tier > 0 && static_cast<std::size_t>(op.tier) < device.memory.size() &&
-         "the device has the tier that is copied to");
-  Time time{0};
-  for (std::size_t tier = 1; tier <= static_cast<std::size_t>(op.tier); ++tier) {
-    const MemoryTier& lower = device.memory[tier];
-    time = std::max(time, lower.latency * op.kernels + op.bytes / lower.bandwidth);
-  }
-  return time;
-}
-
 double seconds(const Operator& op, const Rates& rates, const KernelCoefficients& c) {
   switch (op.kind) {
     case OperatorKind::gemm:
@@ -150,10 +138,6 @@ double seconds(const Operator& op, const Rates& rates, const KernelCoefficients&
 
 KernelTime kernel_time(const Operator& op, const Device& device) {
   assert(!device.memory.empty() && "a device has memory");
-  if (op.kind == OperatorKind::copy) {
-    const Time copied = copy_time(op, device);
-    return {.alone = copied, .overlapped = copied};
-  }
   Rates rates{.flops = device.peak[static_cast<std::size_t>(op.type)].value(),
               .units = static_cast<double>(device.units),
               .bandwidth = device.memory.front().bandwidth.value()};

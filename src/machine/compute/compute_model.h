@@ -33,13 +33,10 @@ struct KernelTime {
 /// elements has long_share + (norm_share - long_share) / (1 + (w / norm_width)^3).
 /// Coefficients are those of the operator's number format, Device::kernels_of.
 /// A grouped GEMM is timed as a batched one: the tiles of all experts share one launch.
-/// A copy to or from memory tier t: max over tiers 1..t of latency per kernel + bytes / bandwidth;
-/// copy engines do it, so it takes no units and a collective does not slow it down.
 ///
 /// Shapes:   Operator::gemm; a norm's row length is gemm.k (0 = short).
 /// Ignores:  clocks that sink under power limits; caches (operands are read once).
-/// Requires: a device that supports op.type (peak > 0) for gemm, grouped_gemm and attention; that
-/// has tier op.tier for copy.
+/// Requires: a device that supports op.type (peak > 0) for gemm, grouped_gemm and attention.
 /// Source:   structure after the tile and wave quantisation of NVIDIA's matrix-multiplication
 /// guide;
 ///           coefficients: tools/fit_gemm.py, origins in the machine files.

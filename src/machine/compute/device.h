@@ -107,14 +107,21 @@ struct Device {
   /// whole sets of coefficients, of which a file gives only what differs from `kernels`.
   std::map<std::string, KernelCoefficients, std::less<>> format_kernels;
   /// Share of compute units and of memory bandwidth that a collective running at the same time
-  /// takes from compute kernels.
+  /// takes from compute kernels; a point-to-point message alone takes `overlap_send_units`, as it
+  /// has fewer channels, and no bandwidth worth counting.
   double overlap_units = 0;
   double overlap_memory = 0;
+  double overlap_send_units = 0;
 
+  /// Coefficients of the operator's format; without its own, block-scaled fp8 is as fp8.
   const KernelCoefficients& kernels_of(const Operator& op) const {
-    const std::string_view format =
-        op.block_scaled && op.type == DataType::fp8 ? kBlockScaledFp8 : name_of(op.type);
-    const auto found = format_kernels.find(format);
+    auto found = format_kernels.end();
+    if (op.block_scaled && op.type == DataType::fp8) {
+      found = format_kernels.find(kBlockScaledFp8);
+    }
+    if (found == format_kernels.end()) {
+      found = format_kernels.find(name_of(op.type));
+    }
     return found == format_kernels.end() ? kernels : found->second;
   }
 
@@ -128,6 +135,7 @@ struct Device {
     visit("price_per_hour", &Device::price_per_hour, "of one device, dollars; 0 = not known");
     visit("overlap_units", &Device::overlap_units, "share of units that a collective takes");
     visit("overlap_memory", &Device::overlap_memory, "share of bandwidth that a collective takes");
+    visit("overlap_send_units", &Device::overlap_send_units, "share of units that a message takes");
   }
 
   friend bool operator==(const Device&, const Device&) = default;

@@ -50,7 +50,10 @@ struct Protocol {
 struct NetworkDimension {
   std::string name;  ///< "nvlink"
   DimensionKind kind = DimensionKind::switched;
-  std::int64_t size = 1;             ///< devices in the dimension; 0 = as many as the plan needs
+  std::int64_t size = 1;  ///< devices in the dimension; 0 = as many as the plan needs
+  /// Of a switch: a job larger than the dimension may take any multiple of `granule` devices of
+  /// each instance (64 of a rack of 72 in trays of 4); 0 = only whole instances.
+  std::int64_t granule = 0;
   std::vector<std::int64_t> shape;   ///< of torus and mesh: extents whose product is size
   Bandwidth bandwidth{0};            ///< per device and direction, all its links of this dimension
   Time latency{0};                   ///< of one hop, first byte in to first byte out
@@ -64,7 +67,7 @@ struct NetworkDimension {
   std::vector<Protocol> exchange;
   std::string nic;  ///< dimensions with the same non-empty nic share one port
 
-  /// All but shape, protocols, in_switch and exchange.
+  /// All but granule, shape, protocols, in_switch and exchange.
   template <class V>
   static void fields(V&& visit) {
     using D = NetworkDimension;

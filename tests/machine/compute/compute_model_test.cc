@@ -133,21 +133,6 @@ TEST(ComputeModel, AGroupedGemmSharesOneLaunchAndItsLastWave) {
             kernel_time(gemm(128, 1728, 4096), a100()).alone * 8);
 }
 
-TEST(ComputeModel, ACopyTakesItsTiersBandwidthAndNoUnits) {
-  // 32 GB over 32 GB/s to the host: 1 s, and 10 us; to the disk behind it at 8 GB/s: 4 s.
-  Device device = a100();
-  device.overlap_memory = 0.5;
-  device.memory.push_back({"host", Bytes(100'000'000'000), 32_GBps, 10_us});
-  device.memory.push_back({"disk", Bytes(100'000'000'000), 8_GBps, 0_us});
-  Operator op;
-  op.kind = OperatorKind::copy;
-  op.bytes = Bytes(32'000'000'000);
-  EXPECT_EQ(kernel_time(op, device).alone, 1_s + 10_us);
-  EXPECT_EQ(kernel_time(op, device).overlapped, 1_s + 10_us);
-  op.tier = 2;
-  EXPECT_EQ(kernel_time(op, device).alone, 4_s);
-}
-
 TEST(ComputeModel, FourBitOperandsAreAQuarterOfTheTrafficOfSixteen) {
   // k = 1: bound by the output's m n elements, 0.5 byte each against 2.
   Device device = a100();

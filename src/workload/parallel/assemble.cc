@@ -14,7 +14,7 @@ constexpr int kNoBlock = -1;
 class TemplateBuilder {
  public:
   TemplateBuilder(std::string name, When variant, std::size_t blocks)
-      : variant_(variant), gathered_(blocks, kNoNode) {
+      : variant_(variant), gathered_(blocks) {
     template_.name = std::move(name);
     for (auto& of_stream : satisfied_) {
       of_stream.fill(kNoNode);
@@ -41,10 +41,12 @@ class TemplateBuilder {
       depend(node, last_compute_);
     }
     if (block != kNoBlock && node.stream == Stream::compute) {
-      depend(node, gathered_[static_cast<std::size_t>(block)]);
+      for (const int gather : gathered_[static_cast<std::size_t>(block)]) {
+        depend(node, gather);
+      }
     }
     if (step.gathers_block != kNoBlock) {
-      gathered_[static_cast<std::size_t>(step.gathers_block)] = index;
+      gathered_[static_cast<std::size_t>(step.gathers_block)].push_back(index);
     }
     if (step.writes != Value::none) {
       writers_[static_cast<std::size_t>(step.writes)] = index;
@@ -76,7 +78,7 @@ class TemplateBuilder {
 
   When variant_;
   Template template_;
-  std::vector<int> gathered_;  // by block: the all-gather that brings its parameters
+  std::vector<std::vector<int>> gathered_;  // by block: all-gathers that bring its parameters
   std::array<int, 4> writers_{kNoNode, kNoNode, kNoNode, kNoNode};  // by Value
   int last_compute_ = kNoNode;
   std::array<std::array<int, kStreamCount>, kStreamCount> satisfied_{};

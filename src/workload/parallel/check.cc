@@ -105,10 +105,6 @@ class Checker {
     only("cp", plan_.cp, plain.cp);
     only("ep", plan_.ep, plain.ep);
     only("etp", plan_.etp, plain.etp);
-    only("shard_params", plan_.shard_params, plain.shard_params);
-    only("shard_grads", plan_.shard_grads, plain.shard_grads);
-    only("shard_optimizer", plan_.shard_optimizer, plain.shard_optimizer);
-    only("reshard_after_forward", plan_.reshard_after_forward, plain.reshard_after_forward);
     only("recompute_modules", plan_.recompute_modules, plain.recompute_modules);
     only("recompute_layers", plan_.recompute_layers, plain.recompute_layers);
     only("offload_optimizer", plan_.offload_optimizer, plain.offload_optimizer);
@@ -168,10 +164,8 @@ class Checker {
   }
 
   void zero() {
-    require(
-        plan_.zero < 2 || plan_.pp == 1, "zero", plan_.zero,
-        "0 or 1 with pp > 1: sharded gradients would be reduced, and with 3 parameters gathered, "
-        "for every microbatch of every stage (DeepSpeed refuses it too)");
+    require(plan_.reshard_after_forward || plan_.zero == 3, "reshard_after_forward", false,
+            "zero of 3: others do not gather parameters");
     require(!plan_.overlap_param_gather || plan_.zero >= 1, "overlap_param_gather", true,
             "zero of 1 or more: whole parameters are not gathered");
   }

@@ -41,20 +41,24 @@ Step wait_step(std::string name, Value reads, Phase phase) {
   return step;
 }
 
-std::int64_t block_parameters(const Draft& draft, const Context& context, BlockKind kind) {
+std::int64_t block_parameters(const Draft& draft, const Context& context, BlockKind kind,
+                              Owner owner) {
   const bool copy = kind == kHeadBlock && context.model.tied_embedding && context.plan.pp > 1;
   std::int64_t sum = 0;
   for (const ModelOperator& op : draft.operators[kind]) {
-    sum += op.parameters + (copy ? weight_elements(op) : 0);
+    if (op.expert == (owner == Owner::expert)) {
+      sum += op.parameters + (copy ? weight_elements(op) : 0);
+    }
   }
   return sum;
 }
 
-std::int64_t role_parameters(const Draft& draft, const Context& context, const RoleDraft& role) {
+std::int64_t role_parameters(const Draft& draft, const Context& context, const RoleDraft& role,
+                             Owner owner) {
   std::int64_t sum = 0;
   for (const ChunkDraft& chunk : role.chunks) {
     for (const Block& block : chunk.blocks) {
-      sum += block_parameters(draft, context, block.kind);
+      sum += block_parameters(draft, context, block.kind, owner);
     }
   }
   return sum;

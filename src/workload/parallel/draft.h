@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "graph/workload.h"
+#include "workload/parallel/data_axes.h"
 #include "workload/parallel/lower.h"
 #include "workload/parallel/plan.h"
 #include "workload/parallel/schedule.h"
@@ -98,8 +99,10 @@ Step wait_step(std::string name, Value reads, Phase phase);
 
 /// Parameters of one rank whose gradients this block of this role contributes. The head of a tied
 /// model keeps a copy of the embedding unless it shares the stage with it.
-std::int64_t block_parameters(const Draft& draft, const Context& context, BlockKind kind);
-std::int64_t role_parameters(const Draft& draft, const Context& context, const RoleDraft& role);
+std::int64_t block_parameters(const Draft& draft, const Context& context, BlockKind kind,
+                              Owner owner);
+std::int64_t role_parameters(const Draft& draft, const Context& context, const RoleDraft& role,
+                             Owner owner);
 
 /// Turns the draft into a workload; pure.
 Workload assemble(const Draft& draft);

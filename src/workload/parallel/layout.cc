@@ -119,7 +119,13 @@ void add_shards(RankLayout& layout, const Plan& plan, const std::vector<Digit>& 
   }
 }
 
-void add_experts(RankLayout& layout, const Plan& plan, const std::vector<Axis>& order) {
+void add_experts(RankLayout& layout, const Plan& plan, const std::vector<Axis>& order,
+                 const std::vector<Digit>& data) {
+  if (plan.ep == 1 && expert_tensor_parallel(plan) == plan.tp) {  // any order will do
+    add(layout, Axis::etp, layout.digits(Axis::tp));
+    add(layout, Axis::edp, data);
+    return;
+  }
   const std::int64_t etp = expert_tensor_parallel(plan);
   const std::int64_t edp = expert_data_parallel(plan);
   // Stages are outermost or innermost: the other axes lie side by side.
@@ -246,7 +252,7 @@ std::int64_t expert_data_parallel(const Plan& plan) {
   return plan.tp * plan.cp * plan.dp / (expert_tensor_parallel(plan) * plan.ep);
 }
 
-RankLayout layout_of(const Plan& plan) {
+RankLayout layout_of(const Plan& plan, bool experts) {
   const std::vector<Axis> order = *parse_order(plan);
   RankLayout layout = base_layout(plan, order);
   const std::vector<Digit> data = data_digits(layout);
@@ -259,8 +265,8 @@ RankLayout layout_of(const Plan& plan) {
       add(layout, Axis::cp_ring, between(cp, plan.cp_a2a, plan.cp));
     }
   }
-  if (plan.ep > 1 || plan.etp != 0) {
-    add_experts(layout, plan, order);
+  if (experts) {
+    add_experts(layout, plan, order, data);
   }
   return layout;
 }
@@ -272,7 +278,7 @@ Error layout_mistakes(const Plan& plan) {
   }
   Error error;
   shard_mistakes(plan, data_digits(base_layout(plan, *order)), error);
-  if (plan.ep > 1 || plan.etp != 0) {
+  if (plan.ep > 1 || expert_tensor_parallel(plan) != plan.tp) {
     expert_mistakes(plan, *order, error);
   }
   return error;

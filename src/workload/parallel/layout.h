@@ -39,8 +39,8 @@ std::int64_t expert_data_parallel(const Plan& plan);
 /// Tensor-parallel degree inside an expert.
 std::int64_t expert_tensor_parallel(const Plan& plan);
 
-/// Requires a checked plan.
-RankLayout layout_of(const Plan& plan);
+/// Requires a checked plan. experts: with etp, ep and edp.
+RankLayout layout_of(const Plan& plan, bool experts = false);
 
 /// Every reason why the degrees cannot be laid out: orders, shards that do not divide, experts that
 /// do not tile the ranks.

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Data parallelism and ZeRO (Rajbhandari et al. 2020).
+/// Data parallelism and ZeRO (Rajbhandari et al. 2020), over all of dp or sharded over fewer ranks
+/// (FSDP, HSDP, MiCS). What axes the reductions and gathers of parameters take: data_axes.h.
 ///
-///   zero  gradients, once per          parameters
-///   0     step: all-reduce             whole
-///   1     step: reduce-scatter         gathered after the update (pass optimizer), or block by
-///   block
-///                                      in the first forward with overlap_param_gather
-///   2     microbatch: reduce-scatter   as 1
-///   3     microbatch: reduce-scatter   block by block before every forward and backward
+///   zero  gradients                    parameters
+///   0     all-reduce                   whole
+///   1     once per step                gathered after the update (pass optimizer), or block by
+///                                      block in the first forward with overlap_param_gather
+///   2     shards every microbatch      as 1
+///   3     shards every microbatch      block by block before every forward, and before every
+///                                      backward with reshard_after_forward
 ///
 /// overlap_grad_reduce: buckets reduce on the dp stream as soon as their blocks' backward is done
 /// (in the last microbatch when once per step); a bucket holds whole blocks, at least `bucket`
@@ -18,6 +19,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "workload/parallel/data_axes.h"
 #include "workload/parallel/passes.h"
 
 namespace orrery {
@@ -25,50 +27,49 @@ namespace {
 
 constexpr std::int64_t kMostBuckets = 256;  // a tiny bucket size must not make millions of nodes
 
-Step reduction_step(const Plan& plan, Bytes bytes, Phase phase) {
-  const CollectiveKind kind =
-      plan.zero == 0 ? CollectiveKind::all_reduce : CollectiveKind::reduce_scatter;
-  return collective_step(Axis::dp, kind, bytes, phase);
-}
-
 class GradientReduction {
  public:
-  GradientReduction(const Draft& draft, const Context& context)
-      : draft_(draft), context_(context) {}
+  GradientReduction(const Draft& draft, const Context& context, Owner owner)
+      : draft_(draft),
+        context_(context),
+        owner_(owner),
+        hops_(gradient_hops(context.plan, owner)) {}
 
+  bool none() const { return hops_.empty(); }
+
+  /// Buckets beside the backward.
   void overlapped(ChunkDraft& chunk) const {
-    const Plan& plan = context_.plan;
     Bytes waiting{0};
     for (auto block = chunk.blocks.rbegin(); block != chunk.blocks.rend(); ++block) {
       waiting += bytes_of(*block);
       const bool last = std::next(block) == chunk.blocks.rend();
-      if (waiting > Bytes(0) && (last || waiting >= plan.bucket)) {
-        Step step = reduction_step(plan, waiting, Phase::backward);
-        step.reads = step.writes = Value::none;
-        step.when = plan.zero >= 2 ? When::always : When::last_microbatch;
-        block->after_backward.push_back(std::move(step));
+      if (waiting > Bytes(0) && (last || waiting >= context_.plan.bucket)) {
+        reduce_beside(block->after_backward, waiting);
         waiting = Bytes(0);
       }
     }
   }
 
-  /// One after the other, each reading what the one before it wrote.
-  void exposed(std::vector<Step>& steps, Bytes total, Phase phase, Value value) const {
+  /// The hops of every microbatch, or those once per step; one after the other, each reading what
+  /// the one before it wrote.
+  void exposed(std::vector<Step>& steps, Bytes total, bool every_microbatch, Value value) const {
     const Plan& plan = context_.plan;
     if (total == Bytes(0)) {
       return;
     }
     const std::int64_t wanted = plan.bucket == Bytes(0) ? 1 : (total / plan.bucket.value()).value();
     const std::int64_t buckets = std::clamp<std::int64_t>(wanted, 1, kMostBuckets);
-    if (phase == Phase::optimizer) {  // the sum's 1/dp, in a kernel before the reduction
-      Operator average{.name = "average_gradients", .type = plan.grad_reduce_type, .gemm = {}};
-      average.bytes = 2 * total;
-      steps.push_back(compute_step(std::move(average), Phase::backward));
+    if (!every_microbatch && !hops_.front().every_microbatch) {
+      average(steps, total);
     }
     for (std::int64_t i = 0; i < buckets; ++i) {
-      Step step = reduction_step(plan, total / buckets, phase);
-      step.reads = step.writes = value;
-      steps.push_back(std::move(step));
+      for (const GradientHop& hop : hops_) {
+        if (hop.every_microbatch == every_microbatch) {
+          const Phase phase = every_microbatch ? Phase::backward : Phase::optimizer;
+          steps.push_back(reduction(hop, total / buckets, phase));
+          steps.back().reads = steps.back().writes = value;
+        }
+      }
     }
   }
 
@@ -80,16 +81,41 @@ class GradientReduction {
     return sum;
   }
 
+  bool reduces_every_microbatch() const { return hops_.front().every_microbatch; }
+
  private:
+  /// The sum's 1/dp, in a kernel before the reduction.
+  void average(std::vector<Step>& steps, Bytes total) const {
+    Operator op{.name = "average_gradients", .type = context_.plan.grad_reduce_type, .gemm = {}};
+    op.bytes = 2 * total;
+    steps.push_back(compute_step(std::move(op), Phase::backward));
+  }
+
+  void reduce_beside(std::vector<Step>& steps, Bytes bytes) const {
+    for (const GradientHop& hop : hops_) {
+      Step step = reduction(hop, bytes, Phase::backward);
+      step.when = hop.every_microbatch ? When::always : When::last_microbatch;
+      step.reads = &hop == &hops_.front() ? Value::none : Value::message;
+      step.writes = &hop == &hops_.back() ? Value::none : Value::message;
+      steps.push_back(std::move(step));
+    }
+  }
+
+  static Step reduction(const GradientHop& hop, Bytes bytes, Phase phase) {
+    return collective_step(hop.axis, hop.kind, bytes / hop.divisor, phase);
+  }
+
   Bytes bytes_of(const Block& block) const {
-    return size_of(context_.plan.grad_reduce_type) * block_parameters(draft_, context_, block.kind);
+    return size_of(context_.plan.grad_reduce_type) *
+           block_parameters(draft_, context_, block.kind, owner_);
   }
 
   const Draft& draft_;
   const Context& context_;
+  Owner owner_;
+  std::vector<GradientHop> hops_;
 };
 
-/// All-gathers of the blocks' parameters in the order in which they run.
 class ParameterGather {
  public:
   ParameterGather(const Draft& draft, const Context& context, When when, Phase phase)
@@ -106,24 +132,31 @@ class ParameterGather {
         steps.back().when = when_;
       }
       if (i == 0 || !ahead) {
-        steps.push_back(gather(chunk, order[i]));
+        gather(chunk, order[i], steps);
       }
       if (ahead && i + 1 < order.size()) {
-        steps.push_back(gather(chunk, order[i + 1]));
+        gather(chunk, order[i + 1], steps);
       }
     }
   }
 
  private:
-  Step gather(const ChunkDraft& chunk, int block) const {
+  void gather(const ChunkDraft& chunk, int block, std::vector<Step>& steps) const {
     const BlockKind kind = chunk.blocks[static_cast<std::size_t>(block)].kind;
-    Step step = collective_step(
-        Axis::dp, CollectiveKind::all_gather,
-        size_of(context_.plan.compute_type) * block_parameters(draft_, context_, kind), phase_);
-    step.reads = step.writes = Value::none;
-    step.when = when_;
-    step.gathers_block = block;
-    return step;
+    for (const Owner owner : {Owner::dense, Owner::expert}) {
+      const auto hop = parameter_hop(context_.plan, owner);
+      const Bytes bytes =
+          size_of(context_.plan.compute_type) * block_parameters(draft_, context_, kind, owner);
+      if (!hop || bytes == Bytes(0)) {
+        continue;
+      }
+      Step step =
+          collective_step(hop->axis, CollectiveKind::all_gather, bytes / hop->divisor, phase_);
+      step.reads = step.writes = Value::none;
+      step.when = when_;
+      step.gathers_block = block;
+      steps.push_back(std::move(step));
+    }
   }
 
   const Draft& draft_;
@@ -141,35 +174,41 @@ std::vector<int> block_order(const ChunkDraft& chunk, bool reversed) {
   return order;
 }
 
-}  // namespace
-
-void passes::gradients(Draft& draft, const Context& context) {
+void reduce(Draft& draft, const Context& context, Owner owner) {
   const Plan& plan = context.plan;
-  if (plan.dp == 1) {
+  const GradientReduction reduction(draft, context, owner);
+  if (reduction.none()) {
     return;
   }
-  const GradientReduction reduction(draft, context);
   for (RoleDraft& role : draft.roles) {
     Bytes at_end{0};
     for (ChunkDraft& chunk : role.chunks) {
+      const Bytes bytes = reduction.bytes_of(chunk);
       if (plan.overlap_grad_reduce) {
         reduction.overlapped(chunk);
-      } else if (plan.zero >= 2) {
-        reduction.exposed(chunk.backward_end, reduction.bytes_of(chunk), Phase::backward,
-                          Value::message);
+        continue;
+      }
+      at_end += bytes;
+      if (reduction.reduces_every_microbatch() && bytes > Bytes(0)) {
+        reduction.exposed(chunk.backward_end, bytes, true, Value::message);
         chunk.backward_end.push_back(wait_step("wait_reduction", Value::message, Phase::backward));
-      } else {
-        at_end += reduction.bytes_of(chunk);
       }
     }
-    reduction.exposed(role.finish, at_end, Phase::optimizer, Value::flow);
+    reduction.exposed(role.finish, at_end, false, Value::flow);
   }
+}
+
+}  // namespace
+
+void passes::gradients(Draft& draft, const Context& context) {
+  reduce(draft, context, Owner::dense);
+  reduce(draft, context, Owner::expert);
 }
 
 void passes::zero(Draft& draft, const Context& context) {
   const Plan& plan = context.plan;
   const bool every_microbatch = plan.zero == 3;
-  if (plan.dp == 1 || plan.zero == 0 || (!every_microbatch && !plan.overlap_param_gather)) {
+  if (plan.zero == 0 || (!every_microbatch && !plan.overlap_param_gather)) {
     return;
   }
   const When when = every_microbatch ? When::always : When::first_microbatch;
@@ -178,7 +217,7 @@ void passes::zero(Draft& draft, const Context& context) {
   for (RoleDraft& role : draft.roles) {
     for (ChunkDraft& chunk : role.chunks) {
       forward.add(chunk, block_order(chunk, false), &Block::before_forward);
-      if (every_microbatch) {
+      if (every_microbatch && plan.reshard_after_forward) {
         backward.add(chunk, block_order(chunk, true), &Block::before_backward);
       }
     }

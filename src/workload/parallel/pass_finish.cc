@@ -43,11 +43,24 @@ void append_norm_reductions(std::vector<Step>& steps, const Plan& plan) {
   if (plan.tp > 1) {
     sum(Axis::tp);
   }
-  if (plan.zero >= 1 && plan.dp > 1) {
+  if (plan.zero >= 1 && plan.dp * plan.cp > 1) {
     sum(Axis::dp);
   }
   if (plan.pp > 1) {
     sum(Axis::pp);
+  }
+}
+
+void append_update_gathers(std::vector<Step>& steps, const Draft& draft, const Context& context,
+                           const RoleDraft& role) {
+  for (const Owner owner : {Owner::dense, Owner::expert}) {
+    const std::int64_t parameters = role_parameters(draft, context, role, owner);
+    const auto hop = update_hop(context.plan, owner);
+    if (hop && parameters > 0) {
+      steps.push_back(collective_step(
+          hop->axis, CollectiveKind::all_gather,
+          size_of(context.plan.compute_type) * parameters / hop->divisor, Phase::optimizer));
+    }
   }
 }
 
@@ -75,8 +88,14 @@ void passes::optimizer(Draft& draft, const Context& context) {
   const Bytes single = size_of(DataType::fp32);
   const bool mixed = mixed_precision(plan);
   for (RoleDraft& role : draft.roles) {
-    const std::int64_t whole = role_parameters(draft, context, role);
-    const std::int64_t local = plan.zero >= 1 ? (whole + plan.dp - 1) / plan.dp : whole;
+    std::int64_t whole = 0;
+    std::int64_t local = 0;
+    for (const Owner owner : {Owner::dense, Owner::expert}) {
+      const std::int64_t parameters = role_parameters(draft, context, role, owner);
+      const std::int64_t shards = optimizer_shards(plan, owner);
+      whole += parameters;
+      local += (parameters + shards - 1) / shards;
+    }
     std::vector<Step>& steps = role.finish;
     if (mixed && grad < single) {
       steps.push_back(optimizer_step("gradients_to_fp32", local, grad + single));
@@ -92,11 +111,7 @@ void passes::optimizer(Draft& draft, const Context& context) {
       steps.push_back(
           optimizer_step("cast_parameters", local, single + size_of(plan.compute_type)));
     }
-    const bool sharded = plan.zero == 1 || plan.zero == 2;
-    if (sharded && plan.dp > 1 && !plan.overlap_param_gather && whole > 0) {
-      steps.push_back(collective_step(Axis::dp, CollectiveKind::all_gather,
-                                      size_of(plan.compute_type) * whole, Phase::optimizer));
-    }
+    append_update_gathers(steps, draft, context, role);
     steps.push_back(optimizer_step("clear_gradients", plan.zero >= 2 ? local : whole, grad));
   }
 }

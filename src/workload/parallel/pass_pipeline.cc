@@ -111,16 +111,19 @@ ChunkDraft make_chunk(const Context& context, std::int64_t stage, std::int64_t c
 /// The end of the step begins when the compute issued so far and all reductions are done.
 std::vector<Step> finish_steps(const Plan& plan) {
   std::vector<Step> steps;
-  Value reductions = Value::none;
-  if (plan.dp > 1) {
-    Step drain = wait_step("reductions_done", Value::none, Phase::optimizer);
-    drain.node.stream = Stream::dp;
-    drain.writes = reductions = Value::message;
-    steps.push_back(std::move(drain));
+  for (const Owner owner : {Owner::dense, Owner::expert}) {
+    for (const GradientHop& hop : gradient_hops(plan, owner)) {
+      Step drain = wait_step("reductions_done", Value::none, Phase::optimizer);
+      drain.node.stream = stream_of(hop.axis);
+      drain.writes = Value::message;
+      steps.push_back(std::move(drain));
+      steps.push_back(wait_step("backward_done", Value::message, Phase::optimizer));
+    }
   }
-  Step fence = wait_step("backward_done", reductions, Phase::optimizer);
-  fence.writes = Value::flow;
-  steps.push_back(std::move(fence));
+  if (steps.empty()) {
+    steps.push_back(wait_step("backward_done", Value::none, Phase::optimizer));
+  }
+  steps.back().writes = Value::flow;
   return steps;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "estimate/estimate.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
@@ -14,6 +16,63 @@
 
 namespace orrery {
 
+namespace {
+
+template <class T>
+std::string shown(const T& value) {
+  if constexpr (std::is_enum_v<T>) {
+    return std::string(name_of(value));
+  } else {
+    return fmt::format("{}", value);
+  }
+}
+
+/// Fields that only the simulation reads must not be ignored silently.
+Result<void> has_closed_form(const Plan& plan, const Model& model) {
+  static const Plan plain;
+  Error error;
+  const auto only = [&](std::string_view field, auto member) {
+    if (plan.*member != plain.*member) {
+      error.add({{},
+                 std::string(field),
+                 shown(plan.*member),
+                 shown(plain.*member) + ": others are simulated, not estimated"});
+    }
+  };
+  only("cp", &Plan::cp);
+  only("ep", &Plan::ep);
+  only("shard_params", &Plan::shard_params);
+  only("shard_grads", &Plan::shard_grads);
+  only("shard_optimizer", &Plan::shard_optimizer);
+  only("reshard_after_forward", &Plan::reshard_after_forward);
+  only("recompute_modules", &Plan::recompute_modules);
+  only("recompute_layers", &Plan::recompute_layers);
+  only("offload_optimizer", &Plan::offload_optimizer);
+  only("offload_activations", &Plan::offload_activations);
+  only("tp_chunks", &Plan::tp_chunks);
+  only("quantization", &Plan::quantization);
+  only("quantized_params", &Plan::quantized_params);
+  only("documents", &Plan::documents);
+  if (plan.schedule > Schedule::interleaved) {
+    error.add({{},
+               "schedule",
+               shown(plan.schedule),
+               "gpipe, 1f1b or interleaved: others are simulated, not estimated"});
+  }
+  if (plan.zero >= 2 && plan.pp > 1) {
+    error.add({{}, "zero", shown(plan.zero), "0 or 1 with pp > 1: others are simulated only"});
+  }
+  if (model.experts > 0 || layer_kinds(model).size() > 1) {
+    error.add({{}, "model", model.name, "layers that are alike and dense: others are simulated"});
+  }
+  if (!error.empty()) {
+    return fail(std::move(error));
+  }
+  return {};
+}
+
+}  // namespace
+
 class Estimator::Memo {
  public:
   Memo(Model model, Machine machine)
@@ -24,6 +83,9 @@ class Estimator::Memo {
   }
 
   Result<Estimate> estimate(const Plan& plan) {
+    if (auto closed = has_closed_form(plan, model_); !closed) {
+      return fail(std::move(closed.error()));
+    }
     return needs_whole_step(plan) ? whole_step(plan) : pipelined(plan);
   }
 

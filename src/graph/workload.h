@@ -184,6 +184,9 @@ struct Node {
   /// all_gather, reduce_scatter, all_to_all: the gathered buffer, ranks x shard).
   /// Of a send: the message.
   Bytes bytes{0};
+  /// Of an all_to_all of tokens, each for `copies` experts chosen at random: what goes to the same
+  /// innermost dimension (node) crosses to it once and is spread inside. 0: every copy travels.
+  std::int64_t copies = 0;
   Channel channel = Channel::forward;  ///< of send, receive
   int tier = 1;                        ///< of copy: index into the device's memory tiers
   bool host_sync = false;  ///< the host waits for this node before it issues further kernels

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 
 #include "collective/group_extents.h"
 #include "machine/compute/compute_model.h"
@@ -92,16 +93,44 @@ class Binder {
   int collective_index(const Node& node) {
     auto& all = bound_.collectives;
     const auto same = std::find_if(all.begin(), all.end(), [&](const BoundCollective& other) {
-      return other.axis == node.axis && other.kind == node.collective && other.bytes == node.bytes;
+      return other.axis == node.axis && other.kind == node.collective &&
+             other.bytes == node.bytes && other.copies == node.copies;
     });
     if (same != all.end()) {
       return static_cast<int>(same - all.begin());
     }
-    all.push_back({node.axis, node.collective, node.bytes, 0,
-                   plan_collective(node.collective, node.bytes,
-                                   group_extents(workload_.layout, node.axis, machine_),
+    const std::vector<Extent> extents = group_extents(workload_.layout, node.axis, machine_);
+    if (node.copies > 0 && extents.size() > 1) {
+      all.push_back(
+          {node.axis, node.collective, node.bytes, 0, node.copies, token_exchange(node, extents)});
+      return static_cast<int>(all.size() - 1);
+    }
+    all.push_back({node.axis, node.collective, node.bytes, 0, node.copies,
+                   plan_collective(node.collective, node.bytes, extents,
                                    algorithms_[static_cast<std::size_t>(node.axis)], machine_)});
     return static_cast<int>(all.size() - 1);
+  }
+
+  /// Tokens to k experts at random over n nodes: n (1 - (1 - 1/n)^k) of them have one of them on
+  /// average, and as many copies cross between nodes; inside the nodes every copy moves.
+  std::vector<CollectivePhase> token_exchange(const Node& node,
+                                              const std::vector<Extent>& extents) const {
+    const std::vector<Extent> inner{extents.front()};
+    const std::vector<Extent> outer(extents.begin() + 1, extents.end());
+    double nodes = 1;
+    for (const Extent& extent : outer) {
+      nodes *= static_cast<double>(extent.count);
+    }
+    const auto copies = static_cast<double>(node.copies);
+    const double reached = nodes * (1 - std::pow(1 - 1 / nodes, copies));
+    const CollectiveAlgorithm algorithm = algorithms_[static_cast<std::size_t>(node.axis)];
+    std::vector<CollectivePhase> phases = plan_collective(
+        node.collective, node.bytes * (reached / copies), outer, algorithm, machine_);
+    for (CollectivePhase& phase :
+         plan_collective(node.collective, node.bytes, inner, algorithm, machine_)) {
+      phases.push_back(std::move(phase));
+    }
+    return phases;
   }
 
   int copy_index(const Node& node) {
@@ -118,7 +147,7 @@ class Binder {
     const MemoryTier& memory = machine_.device.memory[tier];
     CollectivePhase phase;
     phase.latency = memory.latency + node.bytes / memory.bandwidth;
-    all.push_back({axis, node.collective, node.bytes, node.tier, {phase}});
+    all.push_back({axis, node.collective, node.bytes, node.tier, 0, {phase}});
     return static_cast<int>(all.size() - 1);
   }
 

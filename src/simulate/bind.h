@@ -47,7 +47,8 @@ struct BoundCollective {
   Axis axis = Axis::tp;
   CollectiveKind kind = CollectiveKind::all_reduce;
   Bytes bytes{0};
-  int tier = 0;  ///< of a copy
+  int tier = 0;             ///< of a copy
+  std::int64_t copies = 0;  ///< Node::copies
   std::vector<CollectivePhase> phases;
 };
 

@@ -16,6 +16,7 @@ class TemplateBuilder {
   TemplateBuilder(std::string name, When variant, std::size_t blocks)
       : variant_(variant), gathered_(blocks) {
     template_.name = std::move(name);
+    writers_.fill(kNoNode);
     for (auto& of_stream : satisfied_) {
       of_stream.fill(kNoNode);
     }
@@ -79,7 +80,7 @@ class TemplateBuilder {
   When variant_;
   Template template_;
   std::vector<std::vector<int>> gathered_;  // by block: all-gathers that bring its parameters
-  std::array<int, 4> writers_{kNoNode, kNoNode, kNoNode, kNoNode};  // by Value
+  std::array<int, kValueCount> writers_{};  // by Value
   int last_compute_ = kNoNode;
   std::array<std::array<int, kStreamCount>, kStreamCount> satisfied_{};
 };

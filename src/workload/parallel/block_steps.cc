@@ -10,9 +10,13 @@ namespace {
 /// tables have no shapes that accumulate in fp32).
 constexpr double kExposedEpilogue = 0.5;
 
-Operator gemm_operator(std::string name, const GemmShape& shape, DataType type) {
+bool is_gemm(const ModelOperator& op) {
+  return op.kind == OperatorKind::gemm || op.kind == OperatorKind::grouped_gemm;
+}
+
+Operator gemm_operator(std::string name, OperatorKind kind, const GemmShape& shape, DataType type) {
   return {.name = std::move(name),
-          .kind = OperatorKind::gemm,
+          .kind = kind,
           .type = type,
           .gemm = shape,
           .flops = flops_of(shape),
@@ -26,8 +30,8 @@ GemmShape shape_of(const ModelOperator& op, const Plan& plan) {
 }
 
 Operator forward_operator(const ModelOperator& op, const Plan& plan) {
-  if (op.kind == OperatorKind::gemm) {
-    return gemm_operator(op.name, op.gemm, plan.compute_type);
+  if (is_gemm(op)) {
+    return gemm_operator(op.name, op.kind, op.gemm, plan.compute_type);
   }
   return {.name = op.name,
           .kind = op.kind,
@@ -54,13 +58,13 @@ class BlockBuilder {
   explicit BlockBuilder(const Plan& plan) : plan_(plan) {}
 
   void forward(const ModelOperator& op, int source) {
-    if (op.kind == OperatorKind::gemm || op.forward_kernels > 0) {
+    if (is_gemm(op) || op.forward_kernels > 0) {
       push(steps_.forward, forward_operator(op, plan_), Phase::forward, Part::forward, source);
     }
   }
 
   void backward(const ModelOperator& op, int source) {
-    if (op.kind == OperatorKind::gemm) {
+    if (is_gemm(op)) {
       gemm_backward(op, source);
     }
     if (op.backward_kernels > 0) {
@@ -78,9 +82,9 @@ class BlockBuilder {
     const GemmShape right{.batch = s.batch, .m = s.k, .n = s.n, .k = s.m};
     const char* left_name = op.has_weight ? "_input_gradient" : "_left_gradient";
     const char* right_name = op.has_weight ? "_weight_gradient" : "_right_gradient";
-    backward_step(gemm_operator(op.name + left_name, left, plan_.compute_type),
+    backward_step(gemm_operator(op.name + left_name, op.kind, left, plan_.compute_type),
                   Part::input_gradient, source);
-    backward_step(gemm_operator(op.name + right_name, right, plan_.compute_type),
+    backward_step(gemm_operator(op.name + right_name, op.kind, right, plan_.compute_type),
                   op.has_weight ? Part::weight_gradient : Part::other, source);
     if (op.has_weight && plan_.fused_grad_accumulation) {  // reads and writes the buffer instead
       const Bytes gradient = size_of(plan_.compute_type) * weight_elements(op);

@@ -26,6 +26,8 @@ class Checker {
     ranges();
     if (error_.empty()) {  // the rest divides and multiplies
       tensor();
+      experts();
+      context();
       pipeline();
       batch();
       zero();
@@ -102,9 +104,6 @@ class Checker {
               fmt::format("{} (others are not modelled yet)", shown(supported)));
     };
     const Plan plain;
-    only("cp", plan_.cp, plain.cp);
-    only("ep", plan_.ep, plain.ep);
-    only("etp", plan_.etp, plain.etp);
     only("recompute_modules", plan_.recompute_modules, plain.recompute_modules);
     only("recompute_layers", plan_.recompute_layers, plain.recompute_layers);
     only("offload_optimizer", plan_.offload_optimizer, plain.offload_optimizer);
@@ -129,15 +128,61 @@ class Checker {
   }
 
   void tensor() {
-    require(model_.heads % plan_.tp == 0, "tp", plan_.tp,
-            fmt::format("a divisor of the {} attention heads", model_.heads));
-    require(model_.kv_heads % plan_.tp == 0, "tp", plan_.tp,
-            fmt::format("a divisor of the {} key-value heads (heads are not replicated)",
-                        model_.kv_heads));
-    require(model_.ffn % plan_.tp == 0, "tp", plan_.tp,
-            fmt::format("a divisor of the MLP's width {}", model_.ffn));
+    for (const TensorExtent& extent : tensor_extents(model_)) {
+      require(extent.extent % plan_.tp == 0, "tp", plan_.tp,
+              fmt::format("a divisor of {} {}", extent.extent, extent.what));
+    }
     require(!plan_.sequence_parallel || plan_.tp > 1, "sequence_parallel", true,
             "tp of 2 or more: it splits over the tensor-parallel ranks");
+  }
+
+  void experts() {
+    if (model_.experts == 0) {
+      const Plan plain;
+      require(plan_.ep == 1, "ep", plan_.ep, "1: the model has no experts");
+      require(plan_.etp == 0, "etp", plan_.etp, "0: the model has no experts");
+      require(!plan_.overlap_ep, "overlap_ep", true, "false: the model has no experts");
+      require(plan_.moe_capacity == plain.moe_capacity, "moe_capacity", plan_.moe_capacity,
+              "0: the model has no experts");
+      require(plan_.moe_imbalance == plain.moe_imbalance, "moe_imbalance", plan_.moe_imbalance,
+              "1: the model has no experts");
+      return;
+    }
+    require(model_.experts % plan_.ep == 0, "ep", plan_.ep,
+            fmt::format("a divisor of the {} experts", model_.experts));
+    for (const TensorExtent& extent : expert_extents(model_)) {
+      require(extent.extent % expert_tensor_parallel(plan_) == 0, "etp",
+              expert_tensor_parallel(plan_),
+              fmt::format("a divisor of {} {}", extent.extent, extent.what));
+    }
+    require(plan_.tp == 1 || plan_.sequence_parallel, "sequence_parallel", false,
+            "true with tp > 1: the tokens that experts get are split over the tp ranks");
+    require(plan_.moe_capacity == 0 || plan_.moe_imbalance == 1, "moe_imbalance",
+            plan_.moe_imbalance, "1 with moe_capacity: every expert gets its capacity");
+  }
+
+  void context() {
+    const std::int64_t tokens = sequence_of(model_, plan_);
+    if (plan_.cp == 1) {
+      require(plan_.cp_a2a == 1, "cp_a2a", plan_.cp_a2a, "1 without context parallelism");
+      return;
+    }
+    require(plan_.attention == AttentionKernel::flash, "attention", name_of(plan_.attention),
+            "flash with cp > 1: partial results are merged by its row sums");
+    require(tokens % (2 * plan_.cp) == 0, "sequence", tokens,
+            fmt::format("a multiple of 2 x cp = {}: every rank has two pieces", 2 * plan_.cp));
+    require(plan_.cp_exchange == ContextExchange::a2a_p2p || plan_.cp_a2a == 1, "cp_a2a",
+            plan_.cp_a2a, "1, or cp_exchange a2a+p2p");
+    require(plan_.cp % plan_.cp_a2a == 0, "cp_a2a", plan_.cp_a2a,
+            fmt::format("a divisor of cp = {}", plan_.cp));
+    const std::int64_t heads = plan_.cp_exchange == ContextExchange::a2a ? plan_.cp : plan_.cp_a2a;
+    for (const TensorExtent& extent : tensor_extents(model_)) {
+      const bool of_heads = extent.what.find("head") != std::string::npos;
+      require(!of_heads || extent.extent % (plan_.tp * heads) == 0, "cp_exchange",
+              name_of(plan_.cp_exchange),
+              fmt::format("an all-to-all over ranks that with tp divide {} {} (here {} x {})",
+                          extent.extent, extent.what, plan_.tp, heads));
+    }
   }
 
   void pipeline() {
@@ -179,8 +224,9 @@ class Checker {
           tokens <= model_.max_positions, "sequence", tokens,
           fmt::format("at most {}, the rows of the model's position table", model_.max_positions));
     }
-    require(!plan_.sequence_parallel || tokens % plan_.tp == 0, "sequence", tokens,
-            fmt::format("a multiple of tp = {} for sequence_parallel", plan_.tp));
+    const std::int64_t pieces = plan_.tp * plan_.cp;
+    require(!plan_.sequence_parallel || tokens % pieces == 0, "sequence", tokens,
+            fmt::format("a multiple of tp x cp = {} for sequence_parallel", pieces));
     require(tokens <= kMostTokens / plan_.microbatch, "microbatch", plan_.microbatch,
             fmt::format("at most {} tokens per microbatch", kMostTokens));
   }

@@ -30,7 +30,11 @@ enum class Value : std::uint8_t {
   flow,     ///< activations forward, their gradient backward
   input,    ///< the saved input of a GEMM, gathered again for its weight gradient
   message,  ///< a message or reduction that only a wait reads
+  beside,   ///< what runs beside an exchange: the shared expert
+  even,     ///< keys and values that arrive in even steps of a ring
+  odd,      ///< and in odd ones
 };
+inline constexpr int kValueCount = 7;
 
 /// In which instances of its template a step takes part.
 enum class When : std::uint8_t { always, first_microbatch, last_microbatch };

@@ -28,7 +28,7 @@ BlockMemory memory_of(const std::vector<ModelOperator>& operators, const Plan& p
                       Bytes boundary) {
   BlockMemory block;
   for (const ModelOperator& whole : operators) {
-    const ModelOperator op = shard(whole, plan.tp, plan.sequence_parallel);
+    const ModelOperator op = shard(whole, plan);
     block.parameters += op.parameters;
     (op.kind == OperatorKind::loss ? block.logits
      : recomputes(op, plan, kind)  ? block.recomputed

@@ -130,7 +130,7 @@ std::vector<Step> finish_steps(const Plan& plan) {
 }  // namespace
 
 void passes::pipeline(Draft& draft, const Context& context) {
-  draft.layout = layout_of(context.plan);
+  draft.layout = layout_of(context.plan, context.model.experts > 0);
   draft.shape = pipeline_shape(context.plan);
   draft.host_dispatch = context.plan.host_dispatch;
   draft.operators = block_operators(context.model, context.plan);

@@ -36,7 +36,7 @@ class BoundaryInserter {
         overlap_(context.plan.overlap_tp),
         boundary_(boundary_bytes(context.model, context.plan)),
         loss_(size_of(DataType::fp32) * context.plan.microbatch *
-              sequence_of(context.model, context.plan)) {}
+              (sequence_of(context.model, context.plan) / context.plan.cp)) {}
 
   std::vector<Step> forward(std::vector<Step> steps) {
     result_.clear();
@@ -64,8 +64,8 @@ class BoundaryInserter {
       const int source = step.source;
       const Part part = step.part;
       const bool enters = op.boundary == TensorBoundary::enter;
-      if (part == Part::input_gradient && sequence_parallel_ &&
-          op.boundary != TensorBoundary::none) {
+      const bool leaves = op.boundary == TensorBoundary::leave;
+      if (part == Part::input_gradient && sequence_parallel_ && (enters || leaves)) {
         push(CollectiveKind::all_gather, boundary_, Phase::backward, source);
         if (enters) {  // the saved input, which only the weight gradient needs
           result_.back().reads = Value::none;
@@ -154,7 +154,7 @@ void passes::tensor(Draft& draft, const Context& context) {
   }
   for (BlockKind kind = 0; kind < draft.steps.size(); ++kind) {
     for (ModelOperator& op : draft.operators[kind]) {
-      op = shard(std::move(op), plan.tp, plan.sequence_parallel);
+      op = op.expert ? std::move(op) : shard(std::move(op), plan.tp, plan.sequence_parallel);
     }
     BlockSteps steps = block_steps(draft.operators[kind], plan);
     BoundaryInserter inserter(draft.operators[kind], context);

@@ -15,6 +15,10 @@ void pipeline(Draft& draft, const Context& context);
 /// GEMMs, bytes and messages of one tp rank; collectives where operators enter or leave the split
 /// part. pass_tensor.cc
 void tensor(Draft& draft, const Context& context);
+/// Experts of one rank, and the exchange of tokens with the others. pass_expert.cc
+void expert(Draft& draft, const Context& context);
+/// Keys and values of the other parts of the sequence. pass_context.cc
+void context(Draft& draft, const Context& context);
 /// Forward again before backward: of the layer, or of the attention core. pass_recompute.cc
 void recompute(Draft& draft, const Context& context);
 /// Reductions of gradients over dp. pass_data.cc
@@ -46,6 +50,12 @@ inline constexpr std::array kPasses{
     Pass{.name = "tensor",
          .meaning = "work of one tensor-parallel rank and its collectives",
          .draft = passes::tensor},
+    Pass{.name = "expert",
+         .meaning = "experts of one rank and the exchange of tokens",
+         .draft = passes::expert},
+    Pass{.name = "context",
+         .meaning = "exchange of keys and values between the parts of a sequence",
+         .draft = passes::context},
     Pass{.name = "recompute",
          .meaning = "forward again before backward",
          .draft = passes::recompute},

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workload/parallel/shard.h"
 
+#include <cmath>
+#include <utility>
+
+#include "workload/parallel/layout.h"
+
 namespace orrery {
 namespace {
 
@@ -17,6 +22,7 @@ std::int64_t sequence_of(const Model& model, const Plan& plan) {
 ShapeOptions shape_options(const Model& model, const Plan& plan) {
   return {.microbatch = plan.microbatch,
           .sequence = sequence_of(model, plan),
+          .context = plan.cp,
           .type = plan.compute_type,
           .attention = plan.attention,
           .fused_kernels = plan.fused_kernels,
@@ -24,7 +30,8 @@ ShapeOptions shape_options(const Model& model, const Plan& plan) {
 }
 
 Bytes boundary_bytes(const Model& model, const Plan& plan) {
-  return size_of(plan.compute_type) * plan.microbatch * sequence_of(model, plan) * model.hidden;
+  return size_of(plan.compute_type) * plan.microbatch * (sequence_of(model, plan) / plan.cp) *
+         model.hidden;
 }
 
 std::vector<std::vector<ModelOperator>> block_operators(const Model& model, const Plan& plan) {
@@ -63,14 +70,48 @@ ModelOperator shard(ModelOperator op, std::int64_t t, bool sequence_parallel) {
   op.forward_bytes = op.forward_bytes / share;
   op.backward_bytes = op.backward_bytes / share;
   op.saved = op.saved / share;
+  op.query = op.query / t;
+  op.key_value = op.key_value / t;
+  if (op.gemm_split == GemmSplit::none && op.has_weight) {  // each rank has its own tokens
+    op.gemm.m = (op.gemm.m + share - 1) / share;
+  }
   if (op.gemm_split == GemmSplit::column || op.gemm_split == GemmSplit::row) {
     op.parameters = (op.parameters + t - 1) / t;
   }
   return op;
 }
 
+double expert_load(const Plan& plan) {
+  return plan.moe_capacity > 0 ? plan.moe_capacity : plan.moe_imbalance;
+}
+
+ModelOperator shard(ModelOperator op, const Plan& plan) {
+  if (!op.expert) {
+    return shard(std::move(op), plan.tp, plan.sequence_parallel);
+  }
+  const std::int64_t etp = expert_tensor_parallel(plan);
+  const double load = expert_load(plan);
+  const double spread = load / static_cast<double>(plan.tp);
+  const double rows = spread * static_cast<double>(plan.ep * etp);
+  const bool gathered = op.gemm_split == GemmSplit::column;
+  const double traffic = gathered ? spread * static_cast<double>(etp) : spread;
+  op.gemm.batch /= plan.ep;
+  op.gemm.m = static_cast<std::int64_t>(std::ceil(static_cast<double>(op.gemm.m) * rows));
+  op.gemm.n /= op.gemm_split == GemmSplit::column ? etp : 1;
+  op.gemm.k /= op.gemm_split == GemmSplit::row ? etp : 1;
+  for (Flops* flops : {&op.forward_flops, &op.model_flops, &op.backward_flops}) {
+    *flops = *flops * spread;
+  }
+  for (Bytes* bytes : {&op.forward_bytes, &op.backward_bytes, &op.saved}) {
+    *bytes = *bytes * traffic;
+  }
+  op.routed = op.routed * spread;
+  op.parameters = (op.parameters + plan.ep * etp - 1) / (plan.ep * etp);
+  return op;
+}
+
 std::int64_t weight_elements(const ModelOperator& op) {
-  return op.has_weight ? op.gemm.n * op.gemm.k : 0;
+  return op.has_weight ? op.gemm.batch * op.gemm.n * op.gemm.k : 0;
 }
 
 Bytes gemm_bytes(const GemmShape& s, DataType type) {

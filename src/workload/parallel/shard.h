@@ -29,6 +29,16 @@ std::vector<std::vector<ModelOperator>> block_operators(const Model& model, cons
 /// Requires that t divides the extents. Bytes and parameters round up.
 ModelOperator shard(ModelOperator op, std::int64_t t, bool sequence_parallel);
 
+/// The same of one rank of the plan. A routed expert (tokens are split over tp: sequence parallel)
+/// at degrees ep and etp, with load = moe_capacity, or moe_imbalance when that is 0:
+///   batch  E/ep experts;  m  load m ep etp / tp rows of each;  column n/etp;  row k/etp
+///   bytes, saved, routed   load / tp; of the first GEMM, whose rows every etp rank has, etp / tp
+///   parameters             / (ep etp)
+ModelOperator shard(ModelOperator op, const Plan& plan);
+
+/// Rows of an expert rank over the mean.
+double expert_load(const Plan& plan);
+
 /// Parameters in the weight matrix of a GEMM (0 without a weight).
 std::int64_t weight_elements(const ModelOperator& op);
 

@@ -66,7 +66,7 @@ class TrafficSum {
 
   void add(const Node& node) {
     for (const Operator& op : node.operators) {
-      add_memory(op.bytes, op.kind == OperatorKind::copy ? op.tier : 0);
+      add_memory(op.bytes, 0);
     }
     if (node.kind == Node::Kind::copy) {
       add_memory(node.bytes, node.tier);

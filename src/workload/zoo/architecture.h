@@ -70,12 +70,31 @@ inline constexpr auto kNames<MixerKind> = std::to_array<Named<MixerKind>>({
     {MixerKind::mamba, "mamba", "Mamba-2: causal convolution and selective state-space scan"},
     {MixerKind::none, "none", "nothing: a layer of only an MLP"},
 });
-enum class FeedForwardKind : std::uint8_t { dense, experts, none };
+enum class FeedForwardKind : std::uint8_t { dense, experts, tower, none };
 template <>
 inline constexpr auto kNames<FeedForwardKind> = std::to_array<Named<FeedForwardKind>>({
     {FeedForwardKind::dense, "dense", "one MLP for every token"},
     {FeedForwardKind::experts, "experts", "router, routed experts and the shared expert"},
+    {FeedForwardKind::tower, "tower", "a chain of matrices of given widths, ReLU between"},
     {FeedForwardKind::none, "none", "nothing: a layer of only a mixer"},
+});
+/// What the layers' input is made of.
+enum class InputKind : std::uint8_t { tokens, patches, features };
+template <>
+inline constexpr auto kNames<InputKind> = std::to_array<Named<InputKind>>({
+    {InputKind::tokens, "tokens", "rows of a table of V"},
+    {InputKind::patches, "patches", "projected patches of an image and one class token"},
+    {InputKind::features, "features", "rows of the tables of a recommendation model"},
+});
+/// What is predicted from the layers' output.
+enum class HeadKind : std::uint8_t { next_token, masked_token, image_class, click };
+template <>
+inline constexpr auto kNames<HeadKind> = std::to_array<Named<HeadKind>>({
+    {HeadKind::next_token, "next_token", "logits over V for every token"},
+    {HeadKind::masked_token, "masked_token",
+     "a transform, logits over V; next-sentence classifier"},
+    {HeadKind::image_class, "image_class", "logits over V classes for every image"},
+    {HeadKind::click, "click", "binary cross entropy of the last layer's output"},
 });
 
 /// One of a model's distinct layers.
@@ -88,8 +107,18 @@ struct LayerKind {
   std::int64_t chunk = 0;   ///< a query sees the keys before it in its chunk; 0: all before
   bool causal = true;       ///< false: a query sees all keys of its sequence
   bool rotary = true;       ///< false: not rotated although Model::position is rotary
-  bool cross_attention = false;  ///< a second attention, to the output of the encoder
-  bool ends_encoder = false;     ///< a norm after it: the encoder's final one
+  bool cross_attention = false;           ///< a second attention, to the output of the encoder
+  bool ends_encoder = false;              ///< a norm after it: the encoder's final one
+  std::vector<std::int64_t> widths = {};  ///< of a tower: input, ..., output
+  std::int64_t interacting = 0;  ///< vectors whose pairwise products are the tower's input (DLRM)
+};
+
+/// Patches of an image (Dosovitskiy et al. 2021): one token per patch and one for the class.
+struct Patches {
+  std::int64_t channels = 0;
+  std::int64_t side = 0;  ///< pixels
+
+  std::int64_t width() const { return channels * side * side; }
 };
 
 /// Multi-head latent attention (DeepSeek-AI 2024, "DeepSeek-V2", section 2.1). Of a head's width
@@ -169,9 +198,15 @@ struct Model {
   bool head_bias = false;          ///< of the output projection
   bool embedding_norm = false;     ///< a norm on the embedding (BLOOM, BERT)
   bool final_norm = true;
-  bool norm_scale = true;            ///< false: norms without parameters
-  std::int64_t token_types = 0;      ///< rows of a second table added to the embedding (BERT)
-  std::int64_t extra_positions = 0;  ///< rows of the position table beyond max_positions (OPT: 2)
+  InputKind input = InputKind::tokens;
+  HeadKind head = HeadKind::next_token;
+  Patches patches;
+  std::vector<std::int64_t> tables;   ///< rows of each table of InputKind::features
+  std::int64_t pooling = 1;           ///< rows that one sample looks up in each table
+  std::int64_t relative_buckets = 0;  ///< learned biases per head in each of two stacks (T5)
+  bool norm_scale = true;             ///< false: norms without parameters
+  std::int64_t token_types = 0;       ///< rows of a second table added to the embedding (BERT)
+  std::int64_t extra_positions = 0;   ///< rows of the position table beyond max_positions (OPT: 2)
 
   /// Distinct layers; empty: one, LayerKind{}. Layer i is of kind layout[i % layout.size()]
   /// (empty: all of kind 0).

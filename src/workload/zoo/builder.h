@@ -85,6 +85,9 @@ void append_experts(Operators& operators, const Shapes& shapes);
 void append_mlp(Operators& operators, const Shapes& shapes, const std::string& prefix,
                 std::int64_t ffn);
 
+/// The matrices of LayerKind::widths, after the interaction when there is one.
+void append_tower(Operators& operators, const Shapes& shapes);
+
 /// Query-key pairs of one head and sequence that a kernel which skips masked blocks computes.
 double visible_pairs(const Shapes& shapes);
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// What comes before the first layer and after the last.
+#include <algorithm>
+
 #include "workload/zoo/builder.h"
 
 namespace orrery {
@@ -37,6 +39,54 @@ ModelOperator position_embedding(const Shapes& shapes) {
   return op;
 }
 
+/// Patches as rows of a matrix of channels x side^2 columns, projected to H; the class token is a
+/// row of its own.
+ModelOperator patch_gemm(const Shapes& shapes) {
+  const Model& model = shapes.model;
+  Shapes patches = shapes;
+  patches.tokens = std::max(std::int64_t{1}, shapes.tokens - shapes.options.microbatch);
+  ModelOperator op =
+      zoo::weight_gemm("patch_gemm", patches, model.hidden, model.patches.width(), GemmSplit::none);
+  op.parameters += 2 * model.hidden;  // bias, class token
+  return op;
+}
+
+/// `pooling` rows of every table per sample, summed: reads them, writes one row per table; backward
+/// reads that and adds to the rows (read and write). Split over the tables' rows.
+ModelOperator table_lookup(const Shapes& shapes) {
+  const Model& model = shapes.model;
+  const auto tables = static_cast<std::int64_t>(model.tables.size());
+  const Bytes rows = shapes.wide(tables * model.hidden);
+  const Bytes read = rows * model.pooling;
+  ModelOperator op = zoo::streaming("table_lookup", OperatorKind::embedding, Split::none,
+                                    {read + rows, 1, rows + 2 * read, 1});
+  op.gemm_split = GemmSplit::row;
+  op.boundary = TensorBoundary::leave;
+  for (const std::int64_t table : model.tables) {
+    op.parameters += table * model.hidden;
+  }
+  return op;
+}
+
+/// T5: a table of buckets x heads for each of encoder and decoder becomes a heads x S x S bias.
+ModelOperator relative_bias(const Shapes& shapes) {
+  const std::int64_t keys = shapes.options.sequence;
+  const Bytes square = shapes.tensor(shapes.queries, keys) * shapes.model.heads;
+  ModelOperator op = zoo::streaming("relative_position_bias", OperatorKind::embedding,
+                                    Split::tensor, {2 * square, 2, 2 * square, 2});
+  op.parameters = 2 * shapes.model.relative_buckets * shapes.model.heads;
+  return op;
+}
+
+/// A second table's rows, added.
+ModelOperator type_embedding(const Shapes& shapes) {
+  const Bytes x = shapes.hidden_tensor;
+  ModelOperator op = zoo::streaming("type_embedding", OperatorKind::embedding, Split::sequence,
+                                    {5 * x, 2, 3 * x, 1});
+  op.parameters = shapes.model.token_types * shapes.model.hidden;
+  return op;
+}
+
 ModelOperator embedding_dropout(const Shapes& shapes) {
   const Bytes traffic = 2 * shapes.hidden_tensor + shapes.hidden_mask;
   ModelOperator op = zoo::streaming("embedding_dropout", OperatorKind::elementwise, Split::sequence,
@@ -59,6 +109,39 @@ ModelOperator cross_entropy(const Shapes& shapes) {
                                      .backward_kernels = 6});
   op.saved = single;
   return op;
+}
+
+/// BERT's heads: on every token a dense layer, its activation and norm before the logits; on the
+/// first token of every sequence a pooler and a classifier of two classes.
+void append_transform(Operators& operators, const Shapes& shapes) {
+  const Model& model = shapes.model;
+  const std::int64_t hidden = model.hidden;
+  operators.push_back(zoo::weight_gemm("transform_gemm", shapes, hidden, hidden, GemmSplit::none));
+  operators.push_back(zoo::activation(shapes, shapes.tokens, hidden, true));
+  operators.back().name.insert(0, "transform_");
+  operators.back().split = Split::sequence;
+  operators.back().parameters = hidden;
+  operators.push_back(zoo::norm("transform_norm", shapes, hidden));
+  Shapes first = shapes;
+  first.tokens = shapes.options.microbatch;
+  operators.push_back(zoo::weight_gemm("pooler_gemm", first, hidden, hidden, GemmSplit::none));
+  operators.back().parameters += hidden;
+  operators.push_back(zoo::weight_gemm("sentence_gemm", first, 2, hidden, GemmSplit::none));
+  operators.back().parameters += 2;
+}
+
+/// Logits and loss of the class token of every image; small, on every rank whole.
+void append_classes(Operators& operators, const Shapes& shapes) {
+  const Model& model = shapes.model;
+  Shapes first = shapes;
+  first.tokens = shapes.options.microbatch;
+  first.vocab = model.vocab;
+  operators.push_back(
+      zoo::weight_gemm("class_gemm", first, model.vocab, model.hidden, GemmSplit::none));
+  operators.back().parameters += model.head_bias ? model.vocab : 0;
+  operators.push_back(cross_entropy(first));
+  operators.back().kind = OperatorKind::elementwise;  // no vocabulary is split
+  operators.back().split = Split::none;
 }
 
 /// Logits and loss of T rows. `parameters`: of the output projection, unless it is shared.
@@ -107,9 +190,23 @@ std::vector<int> zoo::prediction_layers(const Model& model) {
 std::vector<ModelOperator> embedding_operators(const Model& model, const ShapeOptions& options) {
   const Shapes shapes(model, options);
   Operators operators;
-  append_token_embedding(operators, shapes);
+  if (model.input == InputKind::features) {
+    operators.push_back(table_lookup(shapes));
+    return operators;
+  }
+  if (model.input == InputKind::patches) {
+    operators.push_back(patch_gemm(shapes));
+  } else {
+    append_token_embedding(operators, shapes);
+  }
+  if (model.token_types > 0) {
+    operators.push_back(type_embedding(shapes));
+  }
   if (model.position == PositionKind::learned) {
     operators.push_back(position_embedding(shapes));
+  }
+  if (model.relative_buckets > 0) {
+    operators.push_back(relative_bias(shapes));
   }
   if (model.embedding_norm) {
     operators.push_back(zoo::norm("embedding_norm", shapes, model.hidden));
@@ -123,8 +220,21 @@ std::vector<ModelOperator> embedding_operators(const Model& model, const ShapeOp
 std::vector<ModelOperator> head_operators(const Model& model, const ShapeOptions& options) {
   const Shapes shapes(model, options);
   Operators operators;
+  if (model.head == HeadKind::click) {
+    const Bytes logits = size_of(DataType::fp32) * shapes.tokens;
+    operators.push_back(zoo::streaming("click_loss", OperatorKind::elementwise, Split::none,
+                                       {3 * logits, 3, 2 * logits, 2}));
+    return operators;
+  }
   if (model.final_norm) {
     operators.push_back(zoo::norm("final_norm", shapes));
+  }
+  if (model.head == HeadKind::image_class) {
+    append_classes(operators, shapes);
+    return operators;
+  }
+  if (model.head == HeadKind::masked_token) {
+    append_transform(operators, shapes);
   }
   append_logits(operators, shapes, model.tied_embedding);
   operators[operators.size() - 2].parameters += model.head_bias ? shapes.vocab : 0;

@@ -11,11 +11,24 @@
 namespace orrery::zoo {
 
 Model read_gpt2(Reader& read);
+Model read_gpt_neox(Reader& read);
+Model read_gptj(Reader& read);
+Model read_opt(Reader& read);
+Model read_bloom(Reader& read);
+Model read_falcon(Reader& read);
 
 Model read_llama(Reader& read);
 Model read_mistral(Reader& read);
 Model read_qwen2(Reader& read);
 Model read_qwen3(Reader& read);
+Model read_phi(Reader& read);
+Model read_phi3(Reader& read);
+Model read_palm(Reader& read);
+Model read_nemotron(Reader& read);
+Model read_gemma(Reader& read);
+Model read_gemma2(Reader& read);
+Model read_gemma3_text(Reader& read);
+Model read_gemma3(Reader& read);
 
 Model read_mixtral(Reader& read);
 Model read_qwen2_moe(Reader& read);
@@ -23,6 +36,14 @@ Model read_qwen3_moe(Reader& read);
 Model read_deepseek_v2(Reader& read);
 Model read_deepseek_v3(Reader& read);
 Model read_gpt_oss(Reader& read);
+Model read_llama4_text(Reader& read);
+Model read_llama4(Reader& read);
+Model read_nemotron_h(Reader& read);
+
+Model read_bert(Reader& read);
+Model read_t5(Reader& read);
+Model read_vit(Reader& read);
+Model read_dlrm(Reader& read);
 
 struct Family {
   std::string_view model_type;
@@ -31,17 +52,38 @@ struct Family {
 };
 inline constexpr auto kFamilies = std::to_array<Family>({
     {"gpt2", "learned positions, LayerNorm, GeLU MLP, biases; GPT-2 and GPT-3", read_gpt2},
+    {"gpt_neox", "as gpt2, rotary positions, parallel attention and MLP", read_gpt_neox},
+    {"gptj", "as gpt_neox, one norm per layer", read_gptj},
+    {"opt", "as gpt2 with ReLU", read_opt},
+    {"bloom", "as gpt2 with ALiBi and a norm on the embedding", read_bloom},
+    {"falcon", "parallel attention and MLP, one or few key-value heads", read_falcon},
     {"llama", "rotary positions, RMSNorm, SwiGLU MLP, grouped queries", read_llama},
+    {"llama4", "text part of Llama 4", read_llama4},
+    {"llama4_text", "experts, chunked attention, layers without positions", read_llama4_text},
     {"mistral", "as llama, with a sliding window", read_mistral},
     {"mixtral", "as mistral, every MLP is a mixture of experts", read_mixtral},
     {"qwen2", "as llama, biases on Q, K, V", read_qwen2},
     {"qwen2_moe", "as qwen2, experts and a gated shared expert", read_qwen2_moe},
     {"qwen3", "as llama, normalised queries and keys", read_qwen3},
     {"qwen3_moe", "as qwen3, every MLP is a mixture of experts", read_qwen3_moe},
+    {"gemma", "as llama, GeLU-gated MLP, tied embedding", read_gemma},
+    {"gemma2", "as gemma, norms around, windows on every second layer", read_gemma2},
+    {"gemma3", "text part of Gemma 3", read_gemma3},
+    {"gemma3_text", "as gemma2, normalised queries and keys, five of six layers windows",
+     read_gemma3_text},
+    {"nemotron", "as llama, LayerNorm, squared ReLU", read_nemotron},
+    {"nemotron_h", "layers of Mamba-2, attention, MLP or experts", read_nemotron_h},
+    {"palm", "parallel attention and SwiGLU MLP after one norm (fields as llama)", read_palm},
+    {"phi", "parallel attention and MLP after one norm, biases", read_phi},
+    {"phi3", "as llama; Phi-3 and Phi-4", read_phi3},
     {"deepseek_v2", "latent attention, dense layers, then routed and shared experts",
      read_deepseek_v2},
     {"deepseek_v3", "as deepseek_v2, with multi-token prediction; also Kimi K2", read_deepseek_v3},
     {"gpt_oss", "windows on every second layer, sinks, experts with biases", read_gpt_oss},
+    {"bert", "encoder, norms after, masked-token and next-sentence heads", read_bert},
+    {"t5", "encoder and decoder with cross attention", read_t5},
+    {"vit", "encoder of image patches, class head", read_vit},
+    {"dlrm", "embedding tables, interaction and MLPs (fields of our own)", read_dlrm},
 });
 
 }  // namespace orrery::zoo

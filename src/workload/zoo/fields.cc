@@ -109,6 +109,21 @@ void expect_true(Reader& read, std::string_view name) {
   read.require(read.optional(name, true), name, "true (anything else is not modelled)");
 }
 
+Model read_nested(Reader& read, Model (*read_text)(Reader&)) {
+  ignore_all(read, kIgnoredMultimodal);
+  const ConfigNode* node = read.child("text_config", true);
+  if (node == nullptr) {
+    return {};
+  }
+  Reader text(*node);
+  text.ignore("model_type");
+  ignore_all(text, kIgnored);
+  Model model = read_text(text);
+  model = read.absorb(text.finish(std::move(model)));
+  model.tied_embedding = read.optional("tie_word_embeddings", model.tied_embedding);
+  return model;
+}
+
 MlpKind mlp_of(Reader& read, std::string_view name, const std::string& fallback, bool gated) {
   const std::string found = read.optional(name, fallback);
   std::vector<std::string> names;
@@ -175,9 +190,21 @@ void check_size(Reader& read, const Model& m, std::string_view layers_field) {
                        routed + mamba * (hidden + number(m.mamba.kernel) + 2) + 8 * hidden;
   const double tables =
       2 * hidden * number(m.vocab + m.max_positions + m.extra_positions + m.token_types);
+  double rows = number(m.relative_buckets) + number(m.patches.width()) + 2 * hidden;
+  for (const std::int64_t table : m.tables) {
+    rows += number(table);
+  }
+  double towers = 0;
+  for (const LayerKind& kind : m.kinds) {
+    for (std::size_t i = 1; i < kind.widths.size(); ++i) {
+      towers += (number(kind.widths[i - 1]) + 1) * number(kind.widths[i]);
+    }
+  }
   const double predictions =
       number(m.mtp) * (3 * hidden * hidden + number(std::int64_t(m.mtp_layout.size()) + 1) * layer);
-  read.require(number(m.layers) * layer + tables + predictions < number(kMaxParameters),
+  read.require(number(m.layers) * (layer + towers) + tables + rows * (hidden + number(m.heads)) +
+                       predictions <
+                   number(kMaxParameters),
                layers_field, "a model of fewer than 2^50 parameters; this one has more");
 }
 

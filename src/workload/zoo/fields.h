@@ -35,6 +35,9 @@ void expect_false(Reader& read, std::string_view name);
 void expect_all_false(Reader& read, std::span<const std::string_view> names);
 void expect_true(Reader& read, std::string_view name);
 
+/// The map in field `text_config` as a model of its own, read by `read_text`.
+Model read_nested(Reader& read, Model (*read_text)(Reader&));
+
 /// The MLP that an activation's name stands for; `gated` ones multiply with a second projection.
 MlpKind mlp_of(Reader& read, std::string_view name, const std::string& fallback, bool gated);
 

@@ -88,7 +88,8 @@ inline constexpr auto kIgnoredGpt2 = std::to_array<std::string_view>({
 /// Of decoders with rotary positions: read_decoder.
 inline constexpr auto kIgnoredDecoder = std::to_array<std::string_view>({
     "is_llama_config",
-    "max_window_layers",
+    "layer_norm_eps",
+    "norm_eps",
     "original_max_position_embeddings",
     "pretraining_tp",
     "rms_norm_eps",
@@ -113,6 +114,18 @@ inline constexpr auto kIgnoredRouter = std::to_array<std::string_view>({
     "seq_aux",
     "topk_group",
     "topk_method",
+});
+
+/// Beside the text part of a multimodal model; its other parts are not modelled.
+inline constexpr auto kIgnoredMultimodal = std::to_array<std::string_view>({
+    "boi_token_id",
+    "boi_token_index",
+    "eoi_token_id",
+    "eoi_token_index",
+    "image_token_id",
+    "image_token_index",
+    "mm_tokens_per_image",
+    "vision_config",
 });
 
 }  // namespace orrery

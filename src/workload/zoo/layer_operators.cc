@@ -186,6 +186,10 @@ Operators layer(const Shapes& shapes) {
   const Model& model = shapes.model;
   const LayerKind& kind = shapes.kind;
   Operators operators;
+  if (kind.feed_forward == FeedForwardKind::tower) {
+    append_tower(operators, shapes);
+    return operators;
+  }
   if (model.parallel_residual) {
     append_parallel(operators, shapes);
     return operators;

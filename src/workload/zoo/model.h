@@ -16,13 +16,13 @@
 
 namespace orrery {
 
-/// Reads config.json of model_type gpt2 (GPT-2 and GPT-3 shapes), llama and mistral. The shape must
-/// be given; only what Hugging Face itself derives (n_inner, head_dim, num_key_value_heads),
+/// Reads config.json of the model types in families.h. The shape must be given; only what Hugging
+/// Face itself derives or defaults (n_inner, head_dim, num_key_value_heads, patterns of layers),
 /// dropouts and flags may be missing. Fields that do not change the computation (token ids,
-/// initializer_range, torch_dtype, rope_theta, ...) are known and ignored. Mistakes, all at once
-/// and naming the field: any other unknown field, values that are not understood, shapes that do
-/// not divide, extents outside 1 .. kMax*, more than kMaxParameters, sliding windows shorter than
-/// the model's positions.
+/// initializer_range, torch_dtype, rope_theta, ...) are known and ignored; of a multimodal model
+/// the text part is read. Mistakes, all at once and naming the field: any other unknown field,
+/// values that are not understood, shapes that do not divide, extents outside 1 .. kMax*, more than
+/// kMaxParameters.
 Result<Model> parse_model(const ConfigNode& node, std::string name);
 /// A shipped name ("gpt3-175b"), or a path: of a config.json (any name that ends in .json), or,
 /// when it contains '/', of the folder that holds config.json. The model is named after the file,
@@ -154,7 +154,15 @@ struct ShapeOptions {
 ///   place, never expanded to `heads`.
 ///
 /// The residual operators are called {attention,mlp}[_bias][_dropout]_residual by what they do; the
-/// bias is the one of proj_gemm or fc2_gemm (replicated over t). Saved activations of a GPT layer
+/// bias is the one of proj_gemm or fc2_gemm (replicated over t). Other kinds replace the mixer or
+/// the MLP (docs/models/zoo.md): experts are
+///
+///   mlp_norm, router_gemm, routing, expert_fc1_gemm (dispatch), expert activation,
+///   expert_fc2_gemm (combine), unpermute, [shared_fc1_gemm (enter) ... shared_fc2_gemm (leave),
+///   shared_sum], mlp residual
+///
+/// The tensor that an `enter` gathers is as wide as the GEMM's k, the one that a `leave` reduces as
+/// wide as its n. Saved activations of a GPT layer
 /// with dropout in 2-byte types are exactly  B S H (10 + 24/t + 5 a S / (H t))  bytes: 10 in
 /// Split::sequence, the rest in Split::tensor (Korthikanti et al. 2022, eq. 2; eq. 4 with sequence
 /// parallelism). Requires: microbatch, sequence >= 1, microbatch x sequence < 2^40. Byte counts
@@ -174,7 +182,9 @@ int layer_kind(const Model& model, std::int64_t layer);
 std::vector<ModelOperator> embedding_operators(const Model& model, const ShapeOptions& options);
 
 /// final_norm, logits_gemm (enter, vocab-parallel; without parameters when tied), cross_entropy
-/// (in fp32; saves the fp32 probabilities, 4 T V bytes). With t > 1 cross_entropy needs three
+/// (in fp32; saves the fp32 probabilities, 4 T V bytes); then one block "mtp_..." per depth of
+/// multi-token prediction: token_embedding, hidden_norm, embedding_norm, combine_gemm, a layer,
+/// final_norm, logits_gemm, cross_entropy. With t > 1 cross_entropy needs three
 /// all-reduces over tp of T fp32 values each (maximum, predicted logit, sum of exponentials;
 /// Megatron-LM), which the lowering adds: no TensorBoundary stands for them.
 std::vector<ModelOperator> head_operators(const Model& model, const ShapeOptions& options);
@@ -184,8 +194,9 @@ std::vector<ModelOperator> head_operators(const Model& model, const ShapeOptions
 ///
 ///   3 x sum of model_flops;  for GPT shapes 72 S L H^2 (1 + S/(6H) + V/(12 L H))
 ///
-/// V is `padded_vocab`, or model.vocab when 0. Source: Narayanan et al. 2021, appendix (96 with
-/// full recompute instead of 72).
+/// Of E experts the top_k of every token count; of a window twice the pairs inside (so S^2
+/// without). V is `padded_vocab`, or model.vocab when 0. Source: Narayanan et al. 2021, appendix
+/// (96 with full recompute instead of 72).
 Flops model_flops_per_sequence(const Model& model, std::int64_t sequence,
                                std::int64_t padded_vocab = 0);
 

@@ -74,7 +74,18 @@ std::int64_t mixer(const Model& m, MixerKind kind) {
   return 0;
 }
 
+std::int64_t tower(const LayerKind& kind) {
+  std::int64_t sum = 0;
+  for (std::size_t i = 1; i < kind.widths.size(); ++i) {
+    sum += linear(kind.widths[i - 1], kind.widths[i], true);
+  }
+  return sum;
+}
+
 std::int64_t layer(const Model& m, const LayerKind& kind) {
+  if (kind.feed_forward == FeedForwardKind::tower) {
+    return tower(kind);
+  }
   const std::int64_t norm = norm_parameters(m, m.hidden);
   const std::int64_t norms = m.norm_place == NormPlace::around ? 2 * norm : norm;
   std::int64_t sum = mixer(m, kind.mixer);
@@ -87,6 +98,36 @@ std::int64_t layer(const Model& m, const LayerKind& kind) {
                : mlp(m, m.hidden, kind.ffn > 0 ? kind.ffn : m.ffn, m.mlp_bias);
   }
   return sum + (kind.ends_encoder ? norm : 0);
+}
+
+/// Tables and projections of the input, without positions.
+std::int64_t input(const Model& m) {
+  std::int64_t sum = m.embedding_norm ? norm_parameters(m, m.hidden) : 0;
+  switch (m.input) {
+    case InputKind::tokens:
+      return sum + (m.vocab + m.token_types) * m.hidden + 2 * m.relative_buckets * m.heads;
+    case InputKind::patches:
+      return sum + linear(m.patches.width(), m.hidden, true) + m.hidden;
+    case InputKind::features:
+      for (const std::int64_t rows : m.tables) {
+        sum += rows * m.hidden;
+      }
+      return sum;
+  }
+  return sum;
+}
+
+std::int64_t output(const Model& m) {
+  if (m.head == HeadKind::click) {
+    return 0;
+  }
+  const std::int64_t logits =
+      (m.tied_embedding ? 0 : m.vocab * m.hidden) + (m.head_bias ? m.vocab : 0);
+  if (m.head != HeadKind::masked_token) {
+    return logits;
+  }
+  return logits + 2 * linear(m.hidden, m.hidden, true) + norm_parameters(m, m.hidden) +
+         linear(m.hidden, 2, true);
 }
 
 /// Parameters of the routed experts of this layer that one token does not use.
@@ -107,14 +148,12 @@ ParameterCount count_parameters(const Model& model) {
     count.layers += layers[i] * count.per_kind.back();
     unused += layers[i] * idle(model, kind);
   }
-  count.embedding =
-      (model.vocab + model.token_types) * model.hidden + (model.embedding_norm ? norm : 0);
+  count.embedding = input(model);
   count.position = model.position == PositionKind::learned
                        ? (model.max_positions + model.extra_positions) * model.hidden
                        : 0;
   count.final_norm = model.final_norm ? norm : 0;
-  count.head =
-      (model.tied_embedding ? 0 : model.vocab * model.hidden) + (model.head_bias ? model.vocab : 0);
+  count.head = output(model);
   for (const int kind : zoo::prediction_layers(model)) {
     const LayerKind& described = zoo::kind_of(model, kind);
     count.mtp += model.mtp * layer(model, described);

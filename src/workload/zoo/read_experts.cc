@@ -124,6 +124,49 @@ Model read_deepseek_v3(Reader& read) {
   return m;
 }
 
+/// Llama 4: experts on every layer or every second one; three of four layers rotate and attend
+/// within chunks, the fourth neither rotates nor is cut. One shared expert of the experts' width.
+Model read_llama4_text(Reader& read) {
+  constexpr std::array<std::string_view, 5> kNoEffect{"attn_scale", "attn_temperature_tuning",
+                                                      "cache_implementation", "floor_scale",
+                                                      "for_llm_compressor"};
+  ignore_all(read, kNoEffect);
+  Model m = read_decoder(read, {.head_dim = 128});
+  m.attention_bias = m.attention_output_bias = read.optional("attention_bias", false);
+  m.query_key_norm = read.optional("use_qk_norm", true) ? QueryKeyNorm::plain : QueryKeyNorm::none;
+  read_routing(read, m, "num_local_experts");
+  m.expert.ffn = m.expert.shared_ffn = m.ffn;
+  m.ffn = extent(read, "intermediate_size_mlp", 8 * kMaxHidden);
+  const std::int64_t chunk = count(read, "attention_chunk_size", kMaxPositions);
+  const std::int64_t step = count(read, "interleave_moe_layer_step", kMaxLayers, 1);
+  const std::int64_t period = count(read, "no_rope_layer_interval", kMaxLayers, 4);
+  const auto rotates = read.list<std::int64_t>("no_rope_layers");
+  const bool listed = read.node().find("moe_layers") != nullptr;
+  const auto sparse = read.list<std::int64_t>("moe_layers");
+  const std::vector<std::string> types = layer_types(read, m);
+  read.require(rotates.empty() || static_cast<std::int64_t>(rotates.size()) >= m.layers,
+               "no_rope_layers", "an entry for each of the layers");
+  std::vector<LayerKind> layers;
+  for (std::int64_t i = 0; i < m.layers && read.ok(); ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const bool experts = listed ? std::find(sparse.begin(), sparse.end(), i) != sparse.end()
+                                : step > 0 && (i + 1) % step == 0;
+    LayerKind kind = experts ? expert_layer() : LayerKind{.name = "dense"};
+    kind.rotary = rotates.empty() ? period == 0 || (i + 1) % period != 0 : rotates[at] != 0;
+    const bool cut = types.empty() ? kind.rotary : types[at] == "chunked_attention";
+    kind.chunk = cut && chunk < m.max_positions ? chunk : 0;
+    kind.name += std::string(cut ? "_chunked" : "_full") + (kind.rotary ? "" : "_unrotated");
+    layers.push_back(kind);
+  }
+  set_layers(m, layers);
+  check_size(read, m, kLayers);
+  return m;
+}
+
+Model read_llama4(Reader& read) {
+  return read_nested(read, read_llama4_text);
+}
+
 Model read_gpt_oss(Reader& read) {
   constexpr std::array<std::string_view, 5> kNoEffect{
       "experts_per_token", "initial_context_length", "swiglu_alpha", "swiglu_limit", "router_bias"};

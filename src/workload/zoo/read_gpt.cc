@@ -34,4 +34,163 @@ Model read_gpt2(Reader& read) {
   return m;
 }
 
+/// GPT-NeoX (Black et al. 2022): parallel residual with a norm for each branch.
+Model read_gpt_neox(Reader& read) {
+  constexpr std::array<std::string_view, 8> kNoEffect{
+      "classifier_dropout", "layer_norm_eps", "partial_rotary_factor", "rope_parameters",
+      "rope_scaling",       "rope_theta",     "rotary_emb_base",       "rotary_pct"};
+  Model m;
+  m.position = PositionKind::rotary;
+  m.rotary_share =
+      rotary_share(read, "rotary_pct", rotary_share(read, "partial_rotary_factor", .25));
+  ignore_all(read, kNoEffect);
+  m.layers = extent(read, "num_hidden_layers", kMaxLayers);
+  m.hidden = extent(read, "hidden_size", kMaxHidden);
+  m.heads = m.kv_heads = extent(read, "num_attention_heads", kMaxHidden);
+  m.head_dim = m.heads > 0 ? m.hidden / m.heads : 0;
+  m.ffn = extent(read, "intermediate_size", 8 * kMaxHidden);
+  m.vocab = extent(read, "vocab_size", kMaxVocab);
+  m.max_positions = extent(read, "max_position_embeddings", kMaxPositions);
+  m.mlp = mlp_of(read, "hidden_act", "gelu", false);
+  m.tied_embedding = read.optional("tie_word_embeddings", false);
+  m.attention_bias = m.attention_output_bias = read.optional("attention_bias", true);
+  m.parallel_residual = read.optional("use_parallel_residual", true);
+  m.dropout = probability(read, "hidden_dropout", 0);
+  m.attention_dropout = probability(read, "attention_dropout", 0);
+  check_heads(read, m, {"num_hidden_layers", "num_attention_heads", "num_attention_heads"}, false);
+  check_size(read, m, "num_hidden_layers");
+  return m;
+}
+
+/// GPT-J (Wang & Komatsuzaki 2021): one norm for both parallel branches, no attention biases.
+Model read_gptj(Reader& read) {
+  ignore_all(read, kIgnoredGpt2);
+  Model m;
+  m.position = PositionKind::rotary;
+  m.layers = extent(read, "n_layer", kMaxLayers);
+  m.hidden = extent(read, "n_embd", kMaxHidden);
+  m.heads = m.kv_heads = extent(read, "n_head", kMaxHidden);
+  m.head_dim = m.heads > 0 ? m.hidden / m.heads : 0;
+  m.ffn = optional_extent(read, "n_inner", 8 * kMaxHidden).value_or(4 * m.hidden);
+  m.vocab = extent(read, "vocab_size", kMaxVocab);
+  m.max_positions = extent(read, "n_positions", kMaxPositions);
+  const std::int64_t rotated = optional_extent(read, "rotary_dim", kMaxHidden).value_or(m.head_dim);
+  read.require(rotated <= m.head_dim, "rotary_dim",
+               "at most the width of a head, " + std::to_string(m.head_dim));
+  m.rotary_share =
+      m.head_dim > 0 ? static_cast<double>(rotated) / static_cast<double>(m.head_dim) : 1;
+  m.mlp = mlp_of(read, "activation_function", "gelu_new", false);
+  m.tied_embedding = read.optional("tie_word_embeddings", false);
+  m.head_bias = true;
+  m.attention_bias = m.attention_output_bias = false;
+  m.parallel_residual = m.shared_norm = true;
+  m.dropout = probability(read, "resid_pdrop", 0);
+  m.attention_dropout = probability(read, "attn_pdrop", 0);
+  m.embedding_dropout = probability(read, "embd_pdrop", 0);
+  check_heads(read, m, {"n_layer", "n_head", "n_head"}, false);
+  check_size(read, m, "n_layer");
+  return m;
+}
+
+/// OPT (Zhang et al. 2022): GPT-3's layer with ReLU; two more rows in the position table.
+Model read_opt(Reader& read) {
+  Model m;
+  m.layers = extent(read, "num_hidden_layers", kMaxLayers);
+  m.hidden = extent(read, "hidden_size", kMaxHidden);
+  m.heads = m.kv_heads = extent(read, "num_attention_heads", kMaxHidden);
+  m.head_dim = m.heads > 0 ? m.hidden / m.heads : 0;
+  m.ffn = extent(read, "ffn_dim", 8 * kMaxHidden);
+  m.vocab = extent(read, "vocab_size", kMaxVocab);
+  m.max_positions = extent(read, "max_position_embeddings", kMaxPositions);
+  m.extra_positions = 2;
+  m.mlp = mlp_of(read, "activation_function", "relu", false);
+  m.tied_embedding = read.optional("tie_word_embeddings", true);
+  m.attention_bias = m.attention_output_bias = m.mlp_bias = read.optional("enable_bias", true);
+  m.dropout = probability(read, "dropout", 0.1);
+  m.attention_dropout = probability(read, "attention_dropout", 0);
+  expect_true(read, "do_layer_norm_before");
+  expect_true(read, "layer_norm_elementwise_affine");
+  expect_false(read, "_remove_final_layer_norm");
+  const auto projected = optional_extent(read, "word_embed_proj_dim", kMaxHidden);
+  read.require(
+      !projected || m.hidden == 0 || *projected == m.hidden, "word_embed_proj_dim",
+      "the hidden width, " + std::to_string(m.hidden) + " (a narrower table is not modelled)");
+  read.ignore("activation_dropout");
+  read.require(read.optional("layerdrop", 0.0) == 0, "layerdrop", "0 (not modelled)");
+  check_heads(read, m, {"num_hidden_layers", "num_attention_heads", "num_attention_heads"}, false);
+  check_size(read, m, "num_hidden_layers");
+  return m;
+}
+
+/// The value of the first of two names of one field; both missing is a mistake about the first.
+std::int64_t extent_of_either(Reader& read, std::string_view name, std::string_view other,
+                              std::int64_t limit) {
+  const auto value = optional_extent(read, other, limit);
+  return value ? *value : extent(read, name, limit);
+}
+
+/// BLOOM (Scao et al. 2022): ALiBi, a norm on the embedding.
+Model read_bloom(Reader& read) {
+  constexpr std::array<std::string_view, 9> kNoEffect{"attention_softmax_in_fp32",
+                                                      "bias_dropout_fusion",
+                                                      "layer_norm_epsilon",
+                                                      "masked_softmax_fusion",
+                                                      "offset_alibi",
+                                                      "pretraining_tp",
+                                                      "skip_bias_add",
+                                                      "skip_bias_add_qkv",
+                                                      "slow_but_exact"};
+  ignore_all(read, kNoEffect);
+  Model m;
+  m.position = PositionKind::relative;
+  m.embedding_norm = true;
+  m.layers = extent_of_either(read, "n_layer", "num_hidden_layers", kMaxLayers);
+  m.hidden = extent_of_either(read, "hidden_size", "n_embed", kMaxHidden);
+  m.heads = m.kv_heads = extent_of_either(read, "n_head", "num_attention_heads", kMaxHidden);
+  m.head_dim = m.heads > 0 ? m.hidden / m.heads : 0;
+  m.ffn = optional_extent(read, "n_inner", 8 * kMaxHidden).value_or(4 * m.hidden);
+  m.vocab = extent(read, "vocab_size", kMaxVocab);
+  m.max_positions = optional_extent(read, "seq_length", kMaxPositions).value_or(2048);
+  m.tied_embedding = read.optional("tie_word_embeddings", true);
+  m.dropout = probability(read, "hidden_dropout", 0);
+  m.attention_dropout = probability(read, "attention_dropout", 0);
+  expect_false(read, "apply_residual_connection_post_layernorm");
+  check_heads(read, m, {"n_layer", "n_head", "n_head"}, false);
+  check_size(read, m, "n_layer");
+  return m;
+}
+
+/// Falcon (Almazrouei et al. 2023): the 7B has one key-value head and one norm, the later ones
+/// groups and (num_ln_in_parallel_attn) one or two norms.
+Model read_falcon(Reader& read) {
+  constexpr std::array<std::string_view, 4> kNoEffect{"layer_norm_epsilon", "rope_parameters",
+                                                      "rope_scaling", "rope_theta"};
+  ignore_all(read, kNoEffect);
+  Model m;
+  m.layers = extent(read, "num_hidden_layers", kMaxLayers);
+  m.hidden = extent(read, "hidden_size", kMaxHidden);
+  m.heads = extent(read, "num_attention_heads", kMaxHidden);
+  m.head_dim = m.heads > 0 ? m.hidden / m.heads : 0;
+  const bool grouped = read.optional("new_decoder_architecture", false);
+  const bool single = read.optional("multi_query", true);
+  const auto groups = optional_extent(read, "num_kv_heads", kMaxHidden);
+  m.kv_heads = grouped ? groups.value_or(m.heads) : single ? 1 : m.heads;
+  m.ffn = optional_extent(read, "ffn_hidden_size", 8 * kMaxHidden).value_or(4 * m.hidden);
+  m.vocab = extent(read, "vocab_size", kMaxVocab);
+  m.max_positions = optional_extent(read, "max_position_embeddings", kMaxPositions).value_or(2048);
+  m.mlp = mlp_of(read, "activation", "gelu", false);
+  m.position = read.optional("alibi", false) ? PositionKind::relative : PositionKind::rotary;
+  m.attention_bias = m.attention_output_bias = m.mlp_bias = read.optional("bias", false);
+  m.parallel_residual = grouped || read.optional("parallel_attn", true);
+  read.ignore("parallel_attn");
+  const std::int64_t norms = count(read, "num_ln_in_parallel_attn", 2, grouped ? 2 : 1);
+  m.shared_norm = m.parallel_residual && norms != 2;
+  m.tied_embedding = read.optional("tie_word_embeddings", true);
+  m.dropout = probability(read, "hidden_dropout", 0);
+  m.attention_dropout = probability(read, "attention_dropout", 0);
+  check_heads(read, m, {"num_hidden_layers", "num_attention_heads", "num_kv_heads"}, false);
+  check_size(read, m, "num_hidden_layers");
+  return m;
+}
+
 }  // namespace orrery::zoo

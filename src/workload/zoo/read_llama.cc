@@ -67,4 +67,49 @@ Model read_qwen3(Reader& read) {
   return m;
 }
 
+/// Phi-1.5 and Phi-2: GPT-J's parallel layer with LayerNorm, biases everywhere and GeLU.
+Model read_phi(Reader& read) {
+  Model m = read_decoder(read, {.function = "gelu_new", .gated = false});
+  m.norm = NormKind::layer_norm;
+  m.rotary_share = rotary_share(read, "partial_rotary_factor", 0.5);
+  m.attention_bias = m.attention_output_bias = m.mlp_bias = m.head_bias = true;
+  m.parallel_residual = m.shared_norm = true;
+  m.dropout = probability(read, "resid_pdrop", 0);
+  m.embedding_dropout = probability(read, "embd_pdrop", 0);
+  expect_false(read, "qk_layernorm");
+  check_size(read, m, kLayers);
+  return m;
+}
+
+Model read_phi3(Reader& read) {
+  Model m = read_decoder(read);
+  m.rotary_share = rotary_share(read, "partial_rotary_factor", 1);
+  expect_false(read, "attention_bias");
+  m.dropout = probability(read, "resid_pdrop", 0);
+  m.embedding_dropout = probability(read, "embd_pdrop", 0);
+  read_window(read, m);
+  check_size(read, m, kLayers);
+  return m;
+}
+
+/// PaLM (Chowdhery et al. 2022); no Hugging Face class exists, so the fields are those of llama:
+/// GPT-J's parallel layer with SwiGLU, one key-value head, no biases, no shift in the norms.
+Model read_palm(Reader& read) {
+  Model m = read_decoder(read, {.tied = true, .kv_heads = 1});
+  m.parallel_residual = m.shared_norm = true;
+  check_size(read, m, kLayers);
+  return m;
+}
+
+/// Nemotron-4 (Parmar et al. 2024): squared ReLU, LayerNorm, half of each head rotated.
+Model read_nemotron(Reader& read) {
+  Model m = read_decoder(read, {.function = "relu2", .gated = false});
+  m.norm = NormKind::layer_norm;
+  m.rotary_share = rotary_share(read, "partial_rotary_factor", 0.5);
+  m.attention_bias = m.attention_output_bias = read.optional("attention_bias", false);
+  m.mlp_bias = read.optional("mlp_bias", false);
+  check_size(read, m, kLayers);
+  return m;
+}
+
 }  // namespace orrery::zoo

@@ -54,6 +54,12 @@ class Command {
   virtual ~Command() = default;
 
   virtual void declare(Options& options) = 0;
+  /// The words after `--`, as they stand. Most commands have no use for any.
+  virtual void take_rest(std::vector<std::string> words, Error& mistakes) {
+    if (!words.empty()) {
+      mistakes.add(Error("unexpected argument '" + words.front() + "' after --"));
+    }
+  }
   /// The text for standard output; mistakes go to standard error with exit status 2. `mistakes` are
   /// those of the command line itself: when there are any, a command adds what else it can find and
   /// fails.

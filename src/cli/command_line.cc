@@ -99,7 +99,8 @@ class CommandLine {
     }
   }
 
-  int run(std::vector<std::string> arguments) {
+  /// `rest`: the words after "--", which are the command's own business.
+  int run(std::vector<std::string> arguments, std::vector<std::string> rest) {
     try {
       std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
       app_.parse(std::move(arguments));
@@ -112,7 +113,9 @@ class CommandLine {
     }
     for (std::size_t i = 0; i < kCommands.size(); ++i) {
       if (chosen.front()->get_name() == kCommands[i].name) {
-        return run(*chosen.front(), *commands_[i]);
+        Error mistakes = unknown_arguments(*chosen.front());
+        commands_[i]->take_rest(std::move(rest), mistakes);
+        return run(std::move(mistakes), *commands_[i]);
       }
     }
     return kBadInput;
@@ -127,8 +130,8 @@ class CommandLine {
     return report_mistakes(Error(error.what()));
   }
 
-  static int run(const CLI::App& app, Command& command) {
-    const Result<std::string> text = command.run(unknown_arguments(app));
+  static int run(Error mistakes, Command& command) {
+    const Result<std::string> text = command.run(std::move(mistakes));
     if (!text) {
       return report_mistakes(text.error());
     }
@@ -194,10 +197,15 @@ void Options::footer(const std::string& text) {
 
 int run_command_line(int argc, const char* const* argv) {
   std::vector<std::string> arguments;
-  for (int i = 1; i < argc; ++i) {
+  std::vector<std::string> rest;
+  int i = 1;
+  for (; i < argc && std::string_view(argv[i]) != "--"; ++i) {
     arguments.push_back(with_dashes(argv[i]));
   }
-  return CommandLine().run(std::move(arguments));
+  for (++i; i < argc; ++i) {
+    rest.emplace_back(argv[i]);
+  }
+  return CommandLine().run(std::move(arguments), std::move(rest));
 }
 
 }  // namespace orrery

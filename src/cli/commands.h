@@ -15,6 +15,8 @@ std::unique_ptr<Command> make_validate();    // validate.cc
 std::unique_ptr<Command> make_calibrate();   // calibrate.cc
 std::unique_ptr<Command> make_collective();  // collective.cc
 std::unique_ptr<Command> make_explain();     // explain.cc
+std::unique_ptr<Command> make_import();      // import.cc
+std::unique_ptr<Command> make_export();      // export.cc
 
 inline constexpr std::array kCommands{
     CommandEntry{"simulate", "Time of one training step, where it goes, and memory", make_simulate},
@@ -26,6 +28,10 @@ inline constexpr std::array kCommands{
     CommandEntry{"calibrate", "A machine file from your own measurements", make_calibrate},
     CommandEntry{"collective", "Time and bandwidth of one collective by size, as nccl-tests prints",
                  make_collective},
+    CommandEntry{"import", "A plan from a Megatron-LM launch line or a DeepSpeed configuration",
+                 make_import},
+    CommandEntry{"export", "A plan as arguments or configuration of a training framework",
+                 make_export},
 };
 
 }  // namespace orrery

@@ -75,6 +75,11 @@ Plan PlanFlags::plan(Error& mistakes, const std::optional<std::string>& name) co
   } else if (file_) {
     plan = load_named("--plan", *file_, load_plan, mistakes);
   }
+  return over(std::move(plan), mistakes);
+}
+
+Plan PlanFlags::over(Plan base, Error& mistakes) const {
+  Plan plan = std::move(base);
   Plan::fields([&](std::string_view field, auto member, std::string_view) {
     using T = std::decay_t<decltype(plan.*member)>;
     const std::optional<std::string>& text = given_.find(field)->second;

@@ -26,6 +26,9 @@ class PlanFlags {
   /// The file's plan (`name`, else --plan, else the default plan) with the flags over it.
   Plan plan(Error& mistakes, const std::optional<std::string>& name = std::nullopt) const;
 
+  /// `base` with the flags over it.
+  Plan over(Plan base, Error& mistakes) const;
+
  private:
   std::optional<std::string> file_;
   std::map<std::string, std::optional<std::string>, std::less<>> given_;  ///< text by field name

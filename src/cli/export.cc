@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "base/names.h"
+#include "base/reader.h"
+#include "cli/commands.h"
+#include "cli/plan_flags.h"
+#include "machine/machine.h"
+#include "report/json_writer.h"
+#include "workload/interop/interop.h"
+
+namespace orrery {
+namespace {
+
+constexpr const char* kExamples =
+    "Plan fields that the framework does not have are named in comments (on standard error where\n"
+    "the format has none); with --strict they are mistakes.\n"
+    "Examples:\n"
+    "  orrery export megatron --plan gpt3-175b-1024 --model gpt3-175b --machine dgx-a100-80g\n"
+    "  orrery export deepspeed --plan llama-3-8b-8 > ds_config.json\n";
+
+struct Format {
+  std::string_view name;
+  bool has_comments;
+  Result<Exported> (*write)(const Plan& plan, const ExportOptions& options);
+};
+
+constexpr std::array kFormats{
+    Format{"megatron", true, export_megatron},
+    Format{"deepspeed", false, export_deepspeed},
+};
+
+std::vector<std::string> format_names() {
+  std::vector<std::string> names;
+  for (const Format& format : kFormats) {
+    names.emplace_back(format.name);
+  }
+  return names;
+}
+
+class Export : public Command {
+ public:
+  void declare(Options& options) override {
+    options.positional("FORMAT", format_, "megatron or deepspeed");
+    options.value("--model", model_, "NAME|FILE", "also its arguments, where the format has them");
+    options.value("--machine", machine_, "NAME|FILE", "devices per node, for the launcher");
+    options.value("--devices", devices_, "INT", "must be what the plan needs");
+    options.flag("--strict", strict_, "refuse a plan that the format cannot state wholly");
+    options.flag("--json", json_, "print one JSON object: text, and the fields that are lost");
+    plan_.declare(options, true);
+    options.footer(kExamples);
+  }
+
+  Result<std::string> run(Error mistakes) override {
+    const auto* const format = std::find_if(kFormats.begin(), kFormats.end(),
+                                            [&](const Format& f) { return f.name == format_; });
+    if (format == kFormats.end()) {
+      mistakes.add(wrong_value(
+          "export", format_, "one of megatron, deepspeed" + did_you_mean(format_, format_names())));
+    }
+    const Plan plan = plan_.plan(mistakes);
+    ExportOptions options;
+    Model model;
+    if (model_) {
+      model = load_named("--model", *model_, load_model, mistakes);
+      options.model = &model;
+    }
+    options.devices_per_node = devices_per_node(mistakes);
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    const auto exported = format->write(plan, options);
+    if (!exported) {
+      return fail(exported.error());
+    }
+    check(plan, *exported, mistakes);
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    return write(*format, *exported);
+  }
+
+ private:
+  /// The innermost dimension of the network is the node.
+  std::int64_t devices_per_node(Error& mistakes) const {
+    if (!machine_) {
+      return 0;
+    }
+    const Machine machine = load_named("--machine", *machine_, load_machine, mistakes);
+    return machine.network.empty() ? 0 : machine.network.front().size;
+  }
+
+  void check(const Plan& plan, const Exported& exported, Error& mistakes) const {
+    if (devices_ && parse_value<std::int64_t>(*devices_) != plan.devices()) {
+      mistakes.add(wrong_value("--devices", *devices_,
+                               fmt::format("{}, which the plan needs", plan.devices())));
+    }
+    if (strict_) {
+      for (const Remark& remark : exported.lost) {
+        mistakes.add({remark.about, {}, {}, remark.sentence});
+      }
+    }
+  }
+
+  Result<std::string> write(const Format& format, const Exported& exported) const {
+    if (json_) {
+      return as_json(exported);
+    }
+    if (!format.has_comments) {
+      for (const Remark& remark : exported.lost) {
+        fmt::print(stderr, "not stated: {}: {}\n", remark.about, remark.sentence);
+      }
+    }
+    return exported.text;
+  }
+
+  static std::string as_json(const Exported& exported) {
+    return json_text([&](JsonWriter& json) {
+      json.begin_object();
+      json.key("text").value(exported.text);
+      json.key("lost").begin_array();
+      for (const Remark& remark : exported.lost) {
+        json.begin_object();
+        json.key("field").value(remark.about);
+        json.key("why").value(remark.sentence);
+        json.end_object();
+      }
+      json.end_array().end_object();
+    });
+  }
+
+  std::string format_;
+  std::optional<std::string> model_;
+  std::optional<std::string> machine_;
+  std::optional<std::string> devices_;
+  PlanFlags plan_;
+  bool strict_ = false;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_export() {
+  return std::make_unique<Export>();
+}
+
+}  // namespace orrery

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "base/reader.h"
+#include "workload/interop/deepspeed_keys.h"
+#include "workload/interop/interop.h"
+#include "workload/interop/text.h"
+
+namespace orrery {
+namespace interop {
+namespace {
+
+void ignore_all(Reader& read, std::span<const std::string_view> names) {
+  for (const std::string_view name : names) {
+    read.ignore(name);
+  }
+}
+
+/// A whole number, also in the form 5e8 that DeepSpeed's examples use.
+std::optional<std::int64_t> whole(Reader& read, std::string_view name, std::int64_t least) {
+  constexpr double kMost = 1e12;
+  const auto number = read.maybe<double>(name);
+  if (!number) {
+    return std::nullopt;
+  }
+  if (*number != std::floor(*number) || *number < static_cast<double>(least) || *number > kMost) {
+    read.reject(name, "a whole number of at least " + std::to_string(least));
+    return std::nullopt;
+  }
+  return static_cast<std::int64_t>(*number);
+}
+
+/// Removes every field whose value is "auto": the training script sets it.
+void drop_automatic(ConfigNode& node, std::vector<Remark>& remarks) {
+  const auto is_auto = [](const ConfigField& field) {
+    return field.value.quoted && field.value.text == "auto";
+  };
+  for (const ConfigField& field : node.fields) {
+    if (is_auto(field)) {
+      remarks.push_back({field.value.path, "\"auto\": taken from the plan's flags"});
+    }
+  }
+  std::erase_if(node.fields, is_auto);
+  for (ConfigField& field : node.fields) {
+    drop_automatic(field.value, remarks);
+  }
+}
+
+class DeepSpeedImport {
+ public:
+  DeepSpeedImport(const ConfigNode& node, const ImportOptions& options)
+      : node_(without_automatic(node)), read_(node_), options_(options), plan_(options.rest) {}
+
+  Result<Imported> run() {
+    types();
+    zero();
+    tensor_parallel();
+    activation_checkpointing();
+    optimizer();
+    switches();
+    batch();
+    ignore_all(read_, kDeepSpeedIgnored);
+    imported_.plan = plan_;
+    return read_.finish(std::move(imported_));
+  }
+
+ private:
+  ConfigNode without_automatic(ConfigNode node) {
+    drop_automatic(node, imported_.remarks);
+    return node;
+  }
+
+  /// `read_section` reads a nested map, whose unknown keys are mistakes too.
+  template <class Section>
+  void section(std::string_view name, Section read_section) {
+    if (const ConfigNode* node = read_.child(name, false)) {
+      Reader read(*node);
+      read_section(read);
+      read_.absorb(read.finish(0));
+    }
+  }
+
+  void types() {
+    bool bf16 = false;
+    bool fp16 = false;
+    bool narrow_master = false;
+    for (const std::string_view name : {"bf16", "bfloat16"}) {
+      section(name, [&](Reader& read) {
+        bf16 = read.optional("enabled", false) || bf16;
+        narrow_master = read.optional("bf16_master_weights_and_grads", false);
+        narrow_moments_ = read.optional("bf16_optimizer_states", false);
+        read.ignore("immediate_grad_update");
+        read.ignore("check_grad_overflow");
+      });
+    }
+    section("fp16", [&](Reader& read) {
+      fp16 = read.optional("enabled", false);
+      narrow_master = read.optional("fp16_master_weights_and_grads", narrow_master);
+      for (const std::string_view name :
+           {"auto_cast", "loss_scale", "initial_scale_power", "loss_scale_window", "hysteresis",
+            "consecutive_hysteresis", "min_loss_scale", "fused_mode"}) {
+        read.ignore(name);
+      }
+    });
+    if (bf16 && fp16) {
+      read_.reject("fp16", "only one of bf16 and fp16 enabled");
+    }
+    plan_.compute_type = bf16 ? DataType::bf16 : fp16 ? DataType::fp16 : DataType::fp32;
+    plan_.master_type = narrow_master ? plan_.compute_type : DataType::fp32;
+    plan_.moment_type = narrow_moments_ ? plan_.compute_type : DataType::fp32;
+  }
+
+  void zero() {
+    section("zero_optimization", [&](Reader& read) {
+      plan_.zero = read.optional<std::int64_t>("stage", 0);
+      read.require(plan_.zero >= 0 && plan_.zero <= 3, "stage", "0, 1, 2 or 3");
+      elements_ = whole(read, "reduce_bucket_size", 1).value_or(elements_);
+      overlap_ = read.optional("overlap_comm", plan_.zero == 3);
+      offload(read);
+      shards(read);
+      quantized(read);
+      ignore_all(read, kDeepSpeedZeroIgnored);
+    });
+    gradient_types();
+    plan_.bucket = bytes_of(plan_.grad_reduce_type, elements_);
+    plan_.overlap_grad_reduce = overlap_;
+    plan_.overlap_param_gather = overlap_ && plan_.zero == 3;  // stages 1, 2 gather after the step
+  }
+
+  void offload(Reader& read) {
+    if (read.optional("cpu_offload", false)) {
+      plan_.offload_optimizer = Offload::cpu;
+    }
+    read.require(!read.optional("cpu_offload_param", false), "cpu_offload_param",
+                 "false: parameters stay on the device");
+    if (const ConfigNode* node = read.child("offload_optimizer", false)) {
+      Reader nested(*node);
+      plan_.offload_optimizer = nested.optional("device", Offload::none);
+      nested.require(nested.optional("ratio", 1.0) == 1.0, "ratio",
+                     "1: a plan offloads all states or none");
+      for (const std::string_view name :
+           {"nvme_path", "buffer_count", "pin_memory", "pipeline_read", "pipeline_write",
+            "pipeline", "fast_init", "convert_grad_on_cpu", "cpuadam_cores_perc"}) {
+        nested.ignore(name);
+      }
+      read.absorb(nested.finish(0));
+    }
+    if (const ConfigNode* node = read.child("offload_param", false)) {
+      const ConfigNode* device = node->find("device");
+      const bool none = device == nullptr || device->text == "none";
+      read.require(none, "offload_param",
+                   "device none: a plan keeps parameters on the devices (zero 3 shards them)");
+    }
+  }
+
+  void shards(Reader& read) {
+    const auto mics = read.optional<std::int64_t>("mics_shard_size", -1);
+    const auto secondary = whole(read, "zero_hpz_partition_size", 0).value_or(1);
+    read.ignore("mics_hierarchical_params_gather");
+    if (mics > 0) {
+      read.require(plan_.zero == 3, "mics_shard_size", "-1, or stage 3");
+      plan_.shard_params = plan_.shard_grads = plan_.shard_optimizer = mics;
+    } else if (secondary > 1) {
+      read.require(plan_.zero == 3, "zero_hpz_partition_size", "1, or stage 3");
+      plan_.shard_params = secondary;
+      imported_.remarks.push_back(
+          {"zero_optimization.zero_hpz_partition_size",
+           "shard_params: gathers stay in these groups; ZeRO++ gathers from all for the forward "
+           "pass of every micro-batch and keeps its parameters sharded over all as well"});
+    }
+  }
+
+  static void quantized(Reader& read) {
+    for (const std::string_view name : {"zero_quantized_weights", "zero_quantized_gradients",
+                                        "zero_quantized_nontrainable_weights"}) {
+      read.require(!read.optional(name, false), name,
+                   "false: a plan moves quantized parameters only when its GEMMs are quantized");
+    }
+    const ConfigNode* zenflow = read.child("zenflow", false);
+    read.require(zenflow == nullptr, "zenflow", "no such section (not modelled)");
+  }
+
+  /// The type of the accumulation buffer and of the network: the parameters', but for bf16 without
+  /// ZeRO (DeepSpeedEngine.get_data_types, communication_data_type).
+  void gradient_types() {
+    const bool keeps_fp32 = plan_.compute_type == DataType::bf16 && plan_.zero == 0;
+    plan_.grad_type = keeps_fp32 ? DataType::fp32 : plan_.compute_type;
+    section("data_types", [&](Reader& read) {
+      plan_.grad_type = read.optional("grad_accum_dtype", plan_.grad_type);
+    });
+    plan_.grad_reduce_type = read_.optional("communication_data_type", plan_.compute_type);
+    read_.ignore("seq_parallel_comm_data_type");
+  }
+
+  void tensor_parallel() {
+    section("tensor_parallel", [&](Reader& read) {
+      plan_.tp = whole(read, "autotp_size", 0).value_or(1);
+      plan_.tp = std::max<std::int64_t>(plan_.tp, 1);
+      read.require(plan_.tp <= kMostDegree, "autotp_size", "a number of devices");
+      plan_.overlap_tp = read.optional("tp_overlap_comm", plan_.overlap_tp);
+      for (const std::string_view name :
+           {"tp", "partition_config", "injection_policy_tuple", "keep_module_on_host",
+            "replace_with_kernel_inject", "preset_model"}) {
+        read.ignore(name);
+      }
+    });
+  }
+
+  void activation_checkpointing() {
+    section("activation_checkpointing", [&](Reader& read) {
+      const bool partition = read.optional("partition_activations", false);
+      read.require(!partition || plan_.tp == 1, "partition_activations",
+                   "false: every tp rank keeps its inputs whole");
+      if (read.optional("cpu_checkpointing", false)) {
+        plan_.offload_activations = 1;
+      }
+      for (const std::string_view name : {"contiguous_memory_optimization", "number_checkpoints",
+                                          "synchronize_checkpoint_boundary", "profile"}) {
+        read.ignore(name);
+      }
+    });
+    section("pipeline", [&](Reader& read) {
+      const auto interval = whole(read, "activation_checkpoint_interval", 0).value_or(0);
+      read.require(interval <= 1, "activation_checkpoint_interval", "0 or 1 (every layer)");
+      plan_.recompute = interval == 1 ? Recompute::full : plan_.recompute;
+      plan_.pp = whole(read, "stages", 1).value_or(plan_.pp);
+      for (const std::string_view name :
+           {"partition", "seed_layers", "pipe_partitioned", "grad_partitioned", "use_reentrant"}) {
+        read.ignore(name);
+      }
+    });
+  }
+
+  void optimizer() {
+    section("optimizer", [&](Reader& read) {
+      const std::string type = read.optional("type", std::string("AdamW"));
+      read.require(type == "Adam" || type == "AdamW" || type == "FusedAdam" || type == "CPUAdam",
+                   "type", "Adam or AdamW (two moments per parameter)");
+      read.ignore("params");
+      read.ignore("legacy_fusion");
+    });
+  }
+
+  /// Whole features that a plan does not have.
+  void switches() {
+    for (const std::string_view name :
+         {"amp", "sparse_attention", "progressive_layer_drop", "eigenvalue", "quantize_training",
+          "compression_training", "hybrid_engine", "sparse_gradients"}) {
+      const ConfigNode* node = read_.child(name, false);
+      const ConfigNode* enabled =
+          node != nullptr && node->kind == ConfigNode::Kind::map ? node->find("enabled") : node;
+      const bool off = node == nullptr || (enabled != nullptr && enabled->text == "false");
+      read_.require(off, name, "not enabled (not modelled)");
+    }
+  }
+
+  /// train_batch_size = micro-batch x accumulation steps x dp; one of them may be missing.
+  void batch() {
+    const std::int64_t replica = plan_.tp * plan_.pp * plan_.cp;
+    const auto train = whole(read_, "train_batch_size", 1);
+    auto micro = whole(read_, "train_micro_batch_size_per_gpu", 1);
+    auto steps = whole(read_, "gradient_accumulation_steps", 1);
+    read_.ignore("managed_gradient_accumulation");
+    if (!find_ranks(train, micro, steps, replica)) {
+      return;
+    }
+    if (!micro && train) {
+      micro = *train / (plan_.dp * steps.value_or(1));
+    }
+    plan_.microbatch = micro.value_or(plan_.microbatch);
+    if (train) {
+      plan_.global_batch = *train;
+    } else if (micro || steps) {
+      plan_.global_batch = plan_.microbatch * steps.value_or(1) * plan_.dp;
+    }
+    const std::int64_t together = std::max<std::int64_t>(plan_.microbatch * plan_.dp, 1);
+    const std::int64_t found = plan_.global_batch / together;
+    read_.require(
+        plan_.microbatch >= 1 && plan_.global_batch % together == 0 && (!steps || *steps == found),
+        "train_batch_size",
+        "train_micro_batch_size_per_gpu x gradient_accumulation_steps x dp; dp = " +
+            std::to_string(plan_.dp));
+  }
+
+  /// dp from the devices, else from a batch whose three numbers are stated, else as in `rest`.
+  bool find_ranks(std::optional<std::int64_t> train, std::optional<std::int64_t> micro,
+                  std::optional<std::int64_t> steps, std::int64_t replica) {
+    if (replica > kMostDegree) {
+      read_.reject("tensor_parallel", "at most " + std::to_string(kMostDegree) + " devices");
+      return false;
+    }
+    if (options_.devices > 0) {
+      read_.require(options_.devices % replica == 0, "tensor_parallel",
+                    "tp x pp x cp = " + std::to_string(replica) + " that divides --devices " +
+                        std::to_string(options_.devices));
+      plan_.dp = std::max<std::int64_t>(options_.devices / replica, 1);
+    } else if (train && micro && steps && *train % *micro == 0 && *train / *micro % *steps == 0) {
+      plan_.dp = *train / *micro / *steps;
+    }
+    return plan_.dp <= kMostDegree && plan_.microbatch <= kMostDegree;
+  }
+
+  Imported imported_;
+  ConfigNode node_;
+  Reader read_;
+  const ImportOptions& options_;
+  Plan plan_;
+  std::int64_t elements_ = 500'000'000;  ///< of a bucket
+  bool overlap_ = false;
+  bool narrow_moments_ = false;
+};
+
+}  // namespace
+}  // namespace interop
+
+Result<Imported> import_deepspeed(const ConfigNode& node, const ImportOptions& options) {
+  return interop::DeepSpeedImport(node, options).run();
+}
+
+}  // namespace orrery

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <vector>
+
+#include "base/format.h"
+#include "workload/interop/interop.h"
+#include "workload/parallel/layout.h"
+
+namespace orrery {
+namespace {
+
+/// Axes of more than one rank, innermost first.
+std::vector<Axis> used_axes(const Plan& plan, const std::vector<Axis>& axes) {
+  std::vector<Axis> used;
+  for (const Axis axis : axes) {
+    const std::int64_t degree = axis == Axis::tp   ? plan.tp
+                                : axis == Axis::cp ? plan.cp
+                                : axis == Axis::pp ? plan.pp
+                                                   : plan.dp;
+    if (degree > 1) {
+      used.push_back(axis);
+    }
+  }
+  return used;
+}
+
+std::string canonical_order(const Plan& plan) {
+  const auto axes = parse_order(plan);
+  if (!axes) {
+    return plan.order;
+  }
+  Plan standard = plan;
+  standard.order = Plan().order;
+  const auto usual = parse_order(standard);
+  if (usual && used_axes(plan, *axes) == used_axes(plan, *usual)) {
+    return standard.order;
+  }
+  std::string order;
+  for (const Axis axis : *axes) {
+    order += (order.empty() ? "" : "-") + std::string(name_of(axis));
+  }
+  return order;
+}
+
+/// Without blanks; "" when all parts have the same number of layers.
+std::string canonical_layers(std::string layers) {
+  layers.erase(std::remove(layers.begin(), layers.end(), ' '), layers.end());
+  std::string rest = layers + ",";
+  const std::string first = rest.substr(0, rest.find(',') + 1);
+  while (rest.starts_with(first)) {
+    rest.erase(0, first.size());
+  }
+  return rest.empty() ? "" : layers;
+}
+
+void forget_unused_axes(Plan& plan) {
+  const Plan plain;
+  if (plan.tp == 1) {
+    plan.sequence_parallel = false;
+    plan.tp_chunks = 1;
+    plan.overlap_tp = plain.overlap_tp;
+    plan.tp_algorithm = plain.tp_algorithm;
+  }
+  if (plan.tp == 1 || plan.pp == 1 || plan.sequence_parallel) {
+    plan.pipeline_send = plain.pipeline_send;
+  }
+  if (plan.pp == 1) {
+    plan.overlap_p2p = plain.overlap_p2p;
+    plan.stage_layers = plain.stage_layers;
+  }
+  if (plan.cp == 1) {
+    plan.cp_exchange = plain.cp_exchange;
+  }
+  if (plan.cp_exchange != ContextExchange::a2a_p2p) {
+    plan.cp_a2a = 1;
+  }
+}
+
+void forget_unused_shards(Plan& plan) {
+  const std::int64_t ranks = plan.dp * plan.cp;
+  const auto degree = [&](std::int64_t shards, std::int64_t from_stage) {
+    return plan.zero < from_stage || shards == ranks ? 0 : shards;
+  };
+  plan.shard_params = degree(plan.shard_params, 3);
+  plan.shard_grads = degree(plan.shard_grads, 2);
+  plan.shard_optimizer = degree(plan.shard_optimizer, 1);
+  if (plan.zero < 3) {
+    plan.reshard_after_forward = true;
+  }
+  if (plan.zero == 0) {
+    plan.overlap_param_gather = false;
+  }
+}
+
+}  // namespace
+
+Plan canonical(Plan plan, const Model* model) {
+  forget_unused_axes(plan);
+  forget_unused_shards(plan);
+  plan.etp = plan.etp == plan.tp ? 0 : plan.etp;
+  plan.order = canonical_order(plan);
+  plan.stage_layers = canonical_layers(plan.stage_layers);
+  if (plan.recompute == Recompute::none && plan.recompute_modules.empty()) {
+    plan.recompute_layers = 0;
+  }
+  if (plan.sequence == 0 && model != nullptr) {
+    plan.sequence = model->max_positions;
+  }
+  return plan;
+}
+
+std::vector<Remark> differences(const Plan& plan, const Plan& read_back, const Model* model) {
+  const Plan mine = canonical(plan, model);
+  const Plan theirs = canonical(read_back, model);
+  std::vector<Remark> found;
+  Plan::fields([&](std::string_view name, auto member, std::string_view) {
+    if (!(mine.*member == theirs.*member)) {
+      found.push_back({std::string(name), "the plan has " + exact_text(mine.*member) +
+                                              "; read back it is " + exact_text(theirs.*member)});
+    }
+  });
+  return found;
+}
+
+}  // namespace orrery

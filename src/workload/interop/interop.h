@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Plans from and to the launch lines and configurations of training frameworks.
+///
+/// Every flag or key that a format has is one of
+///   a plan field  (the tables of docs/models/interop.md)
+///   ignored       changes neither time nor memory of a step as it is modelled: learning rates,
+///                 checkpoints, logging, data
+///   noted         changes a little that no plan states; a remark names it
+///   a mistake     changes what no plan can state, with the reason; or unknown, with a guess
+///
+/// An export is read back by the import of its format: every field in which the two plans differ is
+/// reported as lost, so that nothing is lost silently.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/config_node.h"
+#include "base/result.h"
+#include "workload/parallel/plan.h"
+#include "workload/zoo/model.h"
+
+namespace orrery {
+
+/// Something that a reader of the result must know: what it is about, and why.
+struct Remark {
+  std::string about;
+  std::string sentence;
+
+  friend bool operator==(const Remark&, const Remark&) = default;
+};
+
+struct ImportOptions {
+  std::int64_t devices = 0;      ///< 0 = as the launch line states
+  const Model* model = nullptr;  ///< whose layers are split; needed by some pipelines only
+  Plan rest{};                   ///< fields that the format does not have are taken from here
+};
+
+struct Imported {
+  Plan plan{};
+  std::vector<Remark> remarks{};
+  /// Hugging Face config.json of the model that the arguments describe; Megatron-LM only.
+  Result<std::string> model_config = fail("the format does not describe the model");
+};
+
+/// `words`: arguments of pretrain_gpt.py, or a whole launch line (`torchrun --nnodes 2 ...
+/// pretrain_gpt.py ARGS`), which also states the number of devices.
+/// Source: Megatron-LM, megatron/training/arguments.py (core 0.14).
+Result<Imported> import_megatron(const std::vector<std::string>& words,
+                                 const ImportOptions& options);
+/// `node`: a ds_config.json. tp is `tensor_parallel.autotp_size`; pp, cp, ep, recompute and the
+/// sequence are the training script's business and taken from options.rest.
+/// Source: DeepSpeed, docs/_pages/config-json.md and deepspeed/runtime/zero/config.py (0.18).
+Result<Imported> import_deepspeed(const ConfigNode& node, const ImportOptions& options);
+/// Words of a shell command over several lines: quotes, backslashes and comments as POSIX sh has
+/// them, without expansion. Mistakes: open quotes; variables and substitutions, which only a shell
+/// can expand.
+Result<std::vector<std::string>> shell_words(std::string_view text, const std::string& file);
+
+struct ExportOptions {
+  const Model* model = nullptr;       ///< also writes its arguments, where the format has them
+  std::int64_t devices_per_node = 0;  ///< for the launcher's part of the line; 0 = leave it out
+};
+
+struct Exported {
+  std::string text{};          ///< with the losses as comments, where the format has comments
+  std::vector<Remark> lost{};  ///< plan fields, each with what the framework does instead
+};
+
+/// Mistakes: degrees outside 1 .. 2^20 or more than 2^24 devices; a batch that does not divide.
+Result<Exported> export_megatron(const Plan& plan, const ExportOptions& options);
+Result<Exported> export_deepspeed(const Plan& plan, const ExportOptions& options);
+
+/// The plan that means the same with every redundant field in one form: degrees that are the
+/// default by another name become 0, switches of axes with one rank become the default.
+/// `model`: for its default sequence; may be null.
+Plan canonical(Plan plan, const Model* model = nullptr);
+
+/// The fields in which `read_back` differs from `plan`, both made canonical.
+std::vector<Remark> differences(const Plan& plan, const Plan& read_back, const Model* model);
+
+}  // namespace orrery

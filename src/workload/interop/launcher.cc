@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workload/interop/launcher.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <optional>
+#include <string_view>
+
+#include "base/reader.h"
+
+namespace orrery::interop {
+namespace {
+
+using Words = std::vector<std::string>;
+
+class Launcher {
+ public:
+  explicit Launcher(Words words) : words_(std::move(words)) {}
+
+  std::int64_t devices() {
+    if (const auto per_node = count({"--nproc-per-node", "--num-gpus"})) {
+      return *per_node * count({"--nnodes", "--num-nodes"}).value_or(1);
+    }
+    if (const auto per_node = count({"--ntasks-per-node"})) {
+      return *per_node * count({"--nodes", "-N"}).value_or(1);
+    }
+    return count({"--ntasks", "-n", "-np", "--np"}).value_or(0);
+  }
+  Error& mistakes() { return error_; }
+
+ private:
+  std::optional<std::int64_t> count(std::initializer_list<std::string_view> names) {
+    for (std::size_t i = 0; i < words_.size(); ++i) {
+      const std::size_t equals = words_[i].find('=');
+      std::string name = words_[i].substr(0, equals);
+      std::replace(name.begin(), name.end(), '_', '-');
+      if (std::find(names.begin(), names.end(), name) == names.end()) {
+        continue;
+      }
+      const std::string text = equals != std::string::npos ? words_[i].substr(equals + 1)
+                               : i + 1 < words_.size()     ? words_[i + 1]
+                                                           : "";
+      constexpr std::int64_t kMost = std::int64_t{1} << 20;
+      const auto number = parse_integer(text);
+      if (number && *number >= 1 && *number <= kMost) {
+        return *number;
+      }
+      error_.add({name, {}, text, "a number of at least 1 (or leave it out and give --devices)"});
+      return 0;
+    }
+    return std::nullopt;
+  }
+
+  Words words_;
+  Error error_;
+};
+
+}  // namespace
+
+Result<LaunchLine> split_launch_line(const Words& words) {
+  const auto script = std::find_if(words.begin(), words.end(),
+                                   [](const std::string& word) { return word.ends_with(".py"); });
+  if (script == words.end()) {
+    if (words.empty() || words.front().starts_with("--")) {
+      return LaunchLine{.devices = 0, .arguments = words};
+    }
+    return fail(Error(Mistake{{},
+                              {},
+                              words.front(),
+                              "flags, or a launch line with a script: torchrun ... pretrain_gpt.py "
+                              "--tensor-model-parallel-size 8 ..."}));
+  }
+  Launcher launcher(Words(words.begin(), script));
+  LaunchLine line{.devices = launcher.devices(), .arguments = Words(script + 1, words.end())};
+  if (!launcher.mistakes().empty()) {
+    return fail(std::move(launcher.mistakes()));
+  }
+  return line;
+}
+
+}  // namespace orrery::interop

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Parts of the Megatron-LM import. Internal to this folder.
+#pragma once
+
+#include <string>
+
+#include "workload/interop/arguments.h"
+#include "workload/interop/interop.h"
+#include "workload/interop/text.h"
+
+namespace orrery::interop {
+
+/// schedule, chunks and stage_layers, from the degrees in `plan`, --num-layers and the flags of
+/// virtual, uneven and laid-out pipelines.
+void read_megatron_pipeline(Arguments& arguments, Plan& plan);
+
+/// recompute, recompute_modules, recompute_layers, offload_*.
+void read_megatron_memory(Arguments& arguments, Plan& plan);
+
+/// zero, shards, buckets, types of gradients and optimizer states, quantization.
+void read_megatron_data_parallel(Arguments& arguments, Plan& plan);
+
+/// Layers of every part of "Et*3|(tt|)*2L", in model order. Mistakes: other letters, a missing
+/// embedding or loss, more than 2^16 letters.
+Result<std::vector<std::int64_t>> parse_pipeline_layout(const std::string& layout);
+
+/// Hugging Face config.json of the arguments. Mistakes: architectures that no supported model_type
+/// has, arguments that are missing. Asks for every flag of the model, also after a mistake.
+Result<std::string> read_megatron_model(Arguments& arguments, std::int64_t sequence);
+
+/// The model's arguments; the reverse of read_megatron_model. `remarks` gets what they cannot say.
+std::vector<std::string> megatron_model_words(const Model& model, std::vector<Remark>& remarks);
+
+}  // namespace orrery::interop

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "base/reader.h"
+#include "workload/interop/launcher.h"
+#include "workload/interop/megatron.h"
+#include "workload/interop/megatron_flags.h"
+
+namespace orrery {
+namespace interop {
+namespace {
+
+class MegatronImport {
+ public:
+  MegatronImport(const std::vector<std::string>& words, const ImportOptions& options)
+      : arguments_(words), plan_(options.rest) {}
+
+  Result<Imported> run(std::int64_t devices) {
+    degrees(devices);
+    batch();
+    read_megatron_pipeline(arguments_, plan_);
+    read_megatron_memory(arguments_, plan_);
+    read_megatron_data_parallel(arguments_, plan_);
+    context();
+    experts();
+    kernels();
+    overlaps();
+    vocabulary();
+    other_flags();
+    Error mistakes = arguments_.take_mistakes();
+    imported_.model_config = read_megatron_model(arguments_, plan_.sequence);
+    arguments_.take_mistakes();  // they are in model_config
+    mistakes.add(arguments_.finish());
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    imported_.plan = std::move(plan_);
+    return std::move(imported_);
+  }
+
+ private:
+  std::int64_t degree(std::string_view name) {
+    const std::int64_t value = arguments_.number_or(name, 1);
+    arguments_.require(value <= kMostDegree, name, "at most " + std::to_string(kMostDegree));
+    return std::min(value, kMostDegree);
+  }
+
+  void degrees(std::int64_t devices) {
+    plan_.tp = degree("--tensor-model-parallel-size");
+    plan_.pp = degree("--pipeline-model-parallel-size");
+    plan_.cp = degree("--context-parallel-size");
+    plan_.ep = degree("--expert-model-parallel-size");
+    plan_.etp = arguments_.number_or("--expert-tensor-parallel-size", 0);
+    const std::int64_t replica = plan_.tp * plan_.pp * plan_.cp;
+    if (devices == 0) {
+      arguments_.reject("--devices",
+                        "the number of devices: the line has no launcher that states it");
+    } else if (devices % replica != 0) {
+      arguments_.reject(
+          "--devices",
+          std::to_string(devices) + " is no multiple of tp x pp x cp = " + std::to_string(replica));
+    } else {
+      plan_.dp = devices / replica;
+    }
+    plan_.sequence_parallel = arguments_.flag("--sequence-parallel") && plan_.tp > 1;
+    plan_.order = arguments_.flag("--use-tp-pp-dp-mapping") ? "tp-cp-pp-dp" : "tp-cp-dp-pp";
+  }
+
+  void batch() {
+    const auto microbatch = arguments_.number("--micro-batch-size", 1);
+    arguments_.require(microbatch.has_value(), "--micro-batch-size", "required, but missing");
+    plan_.microbatch = std::min(microbatch.value_or(1), kMostDegree);
+    const std::int64_t together = plan_.microbatch * plan_.dp;
+    plan_.global_batch = arguments_.number_or("--global-batch-size", together);
+    arguments_.require(plan_.global_batch % together == 0, "--global-batch-size",
+                       "a multiple of micro-batch size x dp = " + std::to_string(together));
+    const auto sequence = arguments_.number("--seq-length", 1);
+    arguments_.require(sequence.has_value(), "--seq-length", "required, but missing");
+    plan_.sequence = sequence.value_or(0);
+  }
+
+  void context() {
+    const std::vector<std::string> given = arguments_.words("--cp-comm-type");
+    const std::vector<std::string> kinds = given.empty() ? std::vector<std::string>{"p2p"} : given;
+    const bool alike = std::all_of(kinds.begin(), kinds.end(),
+                                   [&](const std::string& kind) { return kind == kinds.front(); });
+    const std::string& kind = kinds.front();
+    const auto exchange =
+        value_of<ContextExchange>(kind == "allgather" ? std::string("all_gather") : kind);
+    arguments_.require(alike, "--cp-comm-type", "the same for all layers");
+    arguments_.require(exchange.has_value(), "--cp-comm-type", "p2p, a2a, allgather or a2a+p2p");
+    plan_.cp_exchange = exchange.value_or(ContextExchange::p2p);
+    const std::vector<std::string> levels =
+        arguments_.words("--hierarchical-context-parallel-sizes");
+    if (plan_.cp_exchange == ContextExchange::a2a_p2p) {
+      read_levels(levels);
+    }
+  }
+
+  /// The inner level exchanges by all-to-all, the outer one is the ring.
+  void read_levels(const std::vector<std::string>& levels) {
+    constexpr std::string_view kName = "--hierarchical-context-parallel-sizes";
+    if (levels.size() != 2) {
+      arguments_.reject(kName, "two sizes: of the all-to-all and of the ring");
+      return;
+    }
+    const auto inner = parse_value<std::int64_t>(levels[0]);
+    const auto outer = parse_value<std::int64_t>(levels[1]);
+    if (!inner || !outer || *inner < 1 || *inner > plan_.cp || plan_.cp % *inner != 0 ||
+        *outer != plan_.cp / *inner) {
+      arguments_.reject(kName, "two sizes whose product is cp = " + std::to_string(plan_.cp));
+      return;
+    }
+    plan_.cp_a2a = *inner;
+  }
+
+  void experts() {
+    const bool routed = arguments_.number("--num-experts").value_or(0) > 0;
+    const auto kind = arguments_.word("--moe-token-dispatcher-type");
+    arguments_.flag("--moe-enable-deepep");  // what flex is used with
+    if (kind == "flex") {
+      plan_.moe_dispatch = MoeDispatch::hierarchical;
+    } else if (kind) {
+      const auto dispatch = value_of<MoeDispatch>(*kind);
+      arguments_.require(dispatch.has_value() && dispatch != MoeDispatch::hierarchical,
+                         "--moe-token-dispatcher-type", "allgather, alltoall or flex");
+      plan_.moe_dispatch = dispatch.value_or(MoeDispatch::all_to_all);
+    } else {
+      plan_.moe_dispatch = routed ? MoeDispatch::all_gather : MoeDispatch::all_to_all;
+    }
+    const double capacity = arguments_.real("--moe-expert-capacity-factor").value_or(0);
+    plan_.moe_capacity = std::max(capacity, 0.0);  // -1 means dropless, as in Megatron core
+    plan_.overlap_ep = arguments_.flag("--moe-shared-expert-overlap");
+    if (arguments_.flag("--moe-router-force-load-balancing")) {
+      plan_.moe_imbalance = 1;
+    }
+  }
+
+  void kernels() {
+    const std::string implementation =
+        arguments_.word("--transformer-impl").value_or("transformer_engine");
+    const std::string backend = arguments_.word("--attention-backend").value_or("auto");
+    const bool asked = arguments_.flag("--use-flash-attn");
+    arguments_.require(backend == "auto" || backend == "flash" || backend == "fused" ||
+                           backend == "unfused" || backend == "local",
+                       "--attention-backend", "flash, fused, unfused, local or auto");
+    const bool fused = backend == "flash" || backend == "fused" ||
+                       (backend == "auto" && implementation != "local");
+    plan_.attention = asked || fused ? AttentionKernel::flash : AttentionKernel::unfused;
+    plan_.persistent_norm = !arguments_.flag("--no-persist-layer-norm");
+    plan_.host_sync = arguments_.number("--timing-log-level").value_or(0) >= 2;
+    fusions();
+    const std::string optimizer = arguments_.word("--optimizer").value_or("adam");
+    arguments_.require(optimizer == "adam", "--optimizer", "adam (two moments per parameter)");
+  }
+
+  /// A plan fuses every element-wise chain or none; chains that the model does not have do not
+  /// count.
+  void fusions() {
+    const bool gated = arguments_.flag("--swiglu");
+    const bool rotary = arguments_.word("--position-embedding-type").value_or("") == "rope" ||
+                        arguments_.flag("--use-rotary-position-embeddings");
+    const bool gelu_apart = arguments_.flag("--no-bias-gelu-fusion");
+    const bool swiglu_apart = arguments_.flag("--no-bias-swiglu-fusion");
+    const bool softmax_apart = arguments_.flag("--no-masked-softmax-fusion");
+    const bool rotary_apart = arguments_.flag("--no-rope-fusion");
+    const bool activation_apart = gated ? swiglu_apart : gelu_apart;
+    std::vector<bool> apart{arguments_.flag("--no-bias-dropout-fusion"), activation_apart};
+    if (plan_.attention == AttentionKernel::unfused) {
+      apart.push_back(softmax_apart);
+    }
+    if (rotary) {
+      apart.push_back(rotary_apart);
+    }
+    const auto count = std::count(apart.begin(), apart.end(), true);
+    plan_.fused_kernels = count < std::ssize(apart);
+    if (count > 0 && plan_.fused_kernels) {
+      imported_.remarks.push_back(
+          {"--no-...-fusion", "some kernels only are not fused; the plan fuses all of them"});
+    }
+  }
+
+  void overlaps() {
+    // Releases before core 0.9 run the all-reduce alone with this flag; later ones ignore it.
+    plan_.overlap_tp = !arguments_.flag("--no-async-tensor-model-parallel-allreduce");
+    const bool chunked = arguments_.flag("--tp-comm-overlap");
+    arguments_.require(!chunked || plan_.sequence_parallel, "--tp-comm-overlap",
+                       "--sequence-parallel and tp > 1 beside it");
+    plan_.tp_chunks = chunked ? plan_.tp : 1;  // ring exchange: as many pieces as ranks
+    const bool asked = arguments_.flag("--overlap-p2p-communication");
+    const bool refused = arguments_.flag("--no-overlap-p2p-communication");
+    arguments_.require(!asked || !refused, "--no-overlap-p2p-communication",
+                       "not together with --overlap-p2p-communication");
+    plan_.overlap_p2p = plan_.schedule == Schedule::interleaved && !refused;
+    const bool whole = arguments_.flag("--no-scatter-gather-tensors-in-pipeline");
+    plan_.pipeline_send =
+        whole || plan_.tp == 1 ? PipelineSend::whole : PipelineSend::scatter_gather;
+  }
+
+  void vocabulary() {
+    plan_.vocab_multiple = arguments_.number_or("--make-vocab-size-divisible-by", 128);
+  }
+
+  void other_flags() {
+    for (const std::string_view name : megatron_ignored()) {
+      arguments_.has(name);
+    }
+    for (const Flag& flag : megatron_noted()) {
+      if (arguments_.has(flag.name)) {
+        imported_.remarks.push_back({std::string(flag.name), "accepted; " + std::string(flag.why)});
+      }
+    }
+    for (const Flag& flag : megatron_refused()) {
+      if (arguments_.has(flag.name)) {
+        arguments_.reject(flag.name, "not modelled; " + std::string(flag.why));
+      }
+    }
+  }
+
+  Arguments arguments_;
+  Plan plan_;
+  Imported imported_;
+};
+
+/// The launch line states the devices, the option does, or both the same.
+Result<std::int64_t> devices_of(const LaunchLine& line, const ImportOptions& options) {
+  if (line.devices != 0 && options.devices != 0 && line.devices != options.devices) {
+    return fail(Error(Mistake{"--devices",
+                              {},
+                              std::to_string(options.devices),
+                              std::to_string(line.devices) + ", as the launch line says"}));
+  }
+  return line.devices != 0 ? line.devices : options.devices;
+}
+
+}  // namespace
+}  // namespace interop
+
+Result<Imported> import_megatron(const std::vector<std::string>& words,
+                                 const ImportOptions& options) {
+  const auto line = interop::split_launch_line(words);
+  if (!line) {
+    return fail(line.error());
+  }
+  const auto devices = interop::devices_of(*line, options);
+  if (!devices) {
+    return fail(devices.error());
+  }
+  return interop::MegatronImport(line->arguments, options).run(*devices);
+}
+
+}  // namespace orrery

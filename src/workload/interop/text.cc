@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workload/interop/text.h"
+
+#include "base/reader.h"
+
+namespace orrery::interop {
+
+Result<void> check_degrees(const Plan& plan) {
+  Error error;
+  for (const auto& [name, member] :
+       {std::pair{"tp", &Plan::tp}, std::pair{"pp", &Plan::pp}, std::pair{"dp", &Plan::dp},
+        std::pair{"cp", &Plan::cp}, std::pair{"ep", &Plan::ep}, std::pair{"chunks", &Plan::chunks},
+        std::pair{"microbatch", &Plan::microbatch}, std::pair{"cp_a2a", &Plan::cp_a2a}}) {
+    if (plan.*member < 1 || plan.*member > kMostDegree) {
+      error.add({{}, name, std::to_string(plan.*member), "1 to " + std::to_string(kMostDegree)});
+    }
+  }
+  if (!error.empty()) {
+    return fail(std::move(error));
+  }
+  const Bytes devices = Bytes(plan.tp) * plan.cp * plan.pp * plan.dp;  // saturates
+  if (devices.value() > kMostDevices) {
+    return fail(Error(Mistake{{}, "tp x cp x pp x dp", {}, "at most 2^24 devices"}));
+  }
+  const std::int64_t together = plan.dp * plan.microbatch;
+  if (plan.global_batch < 1 || plan.global_batch % together != 0) {
+    return fail(Error(Mistake{{},
+                              "global_batch",
+                              std::to_string(plan.global_batch),
+                              "a multiple of dp x microbatch = " + std::to_string(together)}));
+  }
+  return {};
+}
+
+std::vector<std::int64_t> number_list(std::string_view text) {
+  std::vector<std::int64_t> numbers;
+  while (!text.empty()) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    numbers.push_back(parse_integer(text.substr(0, comma)).value_or(0));
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return numbers;
+}
+
+}  // namespace orrery::interop

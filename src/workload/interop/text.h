@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Small pieces of text output. Internal to this folder.
+#pragma once
+
+#include <concepts>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/format.h"
+#include "base/result.h"
+#include "workload/parallel/plan.h"
+
+namespace orrery::interop {
+
+inline constexpr std::int64_t kMostDegree = std::int64_t{1} << 20;
+
+/// One JSON object, a field a line; nested objects are fields with an object's text.
+class JsonObject {
+ public:
+  template <class T>
+    requires std::integral<T> || std::floating_point<T>
+  void field(std::string_view name, T value) {
+    raw(name, exact_text(value));
+  }
+  void field(std::string_view name, std::string_view text) {
+    raw(name, "\"" + std::string(text) + "\"");  // names and numbers only: nothing to escape
+  }
+  void field(std::string_view name, const char* text) { field(name, std::string_view(text)); }
+  void field(std::string_view name, const JsonObject& object) { raw(name, object.text("  ")); }
+  void raw(std::string_view name, const std::string& value) {
+    lines_.push_back("\"" + std::string(name) + "\": " + value);
+  }
+  bool empty() const { return lines_.empty(); }
+
+  /// `indent` is that of the line on which the object begins.
+  std::string text(const std::string& indent = "") const {
+    std::string result = "{\n";
+    for (std::size_t i = 0; i < lines_.size(); ++i) {
+      result += indent + "  " + lines_[i] + (i + 1 < lines_.size() ? ",\n" : "\n");
+    }
+    return result + indent + "}";
+  }
+
+ private:
+  std::vector<std::string> lines_;
+};
+
+/// What every format needs of a plan: degrees in 1 .. 2^20, at most 2^24 devices, whole
+/// micro-batches.
+Result<void> check_degrees(const Plan& plan);
+
+/// "a,b,c".
+template <class Range>
+std::string comma_list(const Range& items) {
+  std::string text;
+  for (const auto& item : items) {
+    if constexpr (std::integral<std::decay_t<decltype(item)>>) {
+      text += (text.empty() ? "" : ",") + std::to_string(item);
+    } else {
+      text += (text.empty() ? "" : ",") + std::string(item);
+    }
+  }
+  return text;
+}
+
+/// "12,13" -> {12, 13}; items that are no numbers become 0.
+std::vector<std::int64_t> number_list(std::string_view text);
+
+}  // namespace orrery::interop

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+
+namespace orrery::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+constexpr const char* kLine =
+    " -- torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py --tensor-model-parallel-size 2 "
+    "--micro_batch_size 1 --global-batch-size 32 --seq-length 1024 --bf16 --num-layers 12 "
+    "--hidden-size 768 --num-attention-heads 12 --vocab-size 50257 --lr 1e-4 "
+    "--cross-entropy-loss-fusion";
+
+TEST(Import, ALaunchLineBecomesAPlanAndAModelThatSimulate) {
+  const Folder folder;
+  const Outcome run = orrery("import megatron --model-out " + (folder / "model.json") + kLine);
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, StartsWith("# From Megatron-LM's arguments, for 16 devices.\n"
+                                  "#   --cross-entropy-loss-fusion: accepted; "));
+  const std::string plan = folder.write("plan.yaml", run.out);
+  const Outcome step = orrery("simulate --machine dgx-a100-80g --json --plan " + plan +
+                              " --model " + (folder / "model.json"));
+  ASSERT_EQ(step.status, 0) << step.err;
+  EXPECT_EQ(nlohmann::json::parse(step.out)["devices"], 16);
+}
+
+TEST(Import, JsonIsThePlan) {
+  const Outcome run = orrery(std::string("import megatron --json --host-dispatch 5us") + kLine);
+  ASSERT_EQ(run.status, 0) << run.err;
+  const auto plan = nlohmann::json::parse(run.out);
+  EXPECT_EQ(plan["tp"], 2);
+  EXPECT_EQ(plan["dp"], 8);
+  EXPECT_EQ(plan["host_dispatch"], "5 us");
+  EXPECT_THAT(run.err, HasSubstr("--cross-entropy-loss-fusion: accepted"));
+}
+
+TEST(Import, StrictRefusesWhatIsOnlyNoted) {
+  const Outcome run = orrery(std::string("import megatron --strict") + kLine);
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.out, IsEmpty());
+  EXPECT_THAT(run.err, HasSubstr("--cross-entropy-loss-fusion"));
+}
+
+TEST(Import, ConfigurationsAreFiles) {
+  const Folder folder;
+  const std::string file = folder.write(
+      "ds.json", R"({"train_micro_batch_size_per_gpu": 2, "zero_optimization": {"stage": 3}})");
+  const Outcome run = orrery("import deepspeed --devices 8 --sequence 4096 --json " + file);
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(nlohmann::json::parse(run.out)["zero"], 3);
+  EXPECT_EQ(nlohmann::json::parse(run.out)["sequence"], 4096);
+  EXPECT_THAT(orrery("import deepspeed").err, HasSubstr("FILE is a ds_config.json"));
+  EXPECT_THAT(orrery("import deepseed x").err, HasSubstr("did you mean 'deepspeed'"));
+  EXPECT_THAT(orrery("simulate -- x").err, HasSubstr("unexpected argument 'x' after --"));
+}
+
+TEST(Export, APlanGoesThroughEveryFormat) {
+  const Folder folder;
+  const Outcome line = orrery(
+      "export megatron --plan gpt3-175b-1024 --model gpt3-175b --machine dgx-a100-80g --strict");
+  ASSERT_EQ(line.status, 0) << line.err;
+  EXPECT_THAT(line.out,
+              StartsWith("torchrun --nnodes 128 --nproc-per-node 8 pretrain_gpt.py \\\n"));
+  const std::string file = folder.write("launch.sh", line.out);
+  const Outcome back = orrery("import megatron --json " + file);
+  ASSERT_EQ(back.status, 0) << back.err;
+  auto plan = nlohmann::json::parse(orrery("show plan gpt3-175b-1024 --json").out);
+  plan["sequence"] = 2048;  // the model's, which the line states
+  auto read = nlohmann::json::parse(back.out);
+  read["pipeline_send"] = plan["pipeline_send"];  // means nothing with sequence parallelism
+  EXPECT_EQ(read, plan);
+}
+
+TEST(Export, LossesAreNamedAndStrictRefusesThem) {
+  const Outcome run = orrery("export deepspeed --plan llama-3-8b-8");
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_TRUE(nlohmann::json::accept(run.out));
+  EXPECT_THAT(run.err, HasSubstr("not stated: attention: the plan has flash"));
+  const Outcome strict = orrery("export deepspeed --plan llama-3-8b-8 --strict");
+  EXPECT_EQ(strict.status, 2);
+  EXPECT_THAT(strict.out, IsEmpty());
+  EXPECT_EQ(orrery("export megatron --plan llama-3-8b-8 --devices 9").status, 2);
+  const Outcome json = orrery("export deepspeed --plan llama-3-8b-8 --json");
+  EXPECT_EQ(nlohmann::json::parse(json.out)["lost"].size(), 3U);
+}
+
+}  // namespace
+}  // namespace orrery::testing

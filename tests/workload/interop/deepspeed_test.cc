@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "plans.h"
+
+namespace orrery::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+Result<Imported> import(const std::string& json, ImportOptions options = {}) {
+  const auto node = parse_config(json, "ds.json", ConfigSyntax::json);
+  return import_deepspeed(node.value(), options);
+}
+Plan plan_of(const std::string& json, const ImportOptions& options = {}) {
+  const auto imported = import(json, options);
+  EXPECT_TRUE(imported.has_value()) << (imported ? "" : imported.error().to_string());
+  return imported ? imported->plan : Plan();
+}
+std::string mistakes_of(const std::string& json, const ImportOptions& options = {}) {
+  const auto imported = import(json, options);
+  return imported ? "" : imported.error().to_string();
+}
+
+TEST(DeepSpeed, BatchIsMicroBatchTimesStepsTimesRanks) {
+  // 256 = 4 x 8 x dp -> dp = 8.
+  const Plan all = plan_of(R"({"train_batch_size": 256, "train_micro_batch_size_per_gpu": 4,
+                               "gradient_accumulation_steps": 8})");
+  EXPECT_EQ(all.dp, 8);
+  EXPECT_EQ(all.global_batch, 256);
+  EXPECT_EQ(all.microbatch, 4);
+  const Plan without_total =
+      plan_of(R"({"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2})",
+              {.devices = 16});
+  EXPECT_EQ(without_total.global_batch, 128);
+  // 64 / (16 ranks x 2 steps) = 2.
+  EXPECT_EQ(
+      plan_of(R"({"train_batch_size": 64, "gradient_accumulation_steps": 2})", {.devices = 16})
+          .microbatch,
+      2);
+  EXPECT_THAT(mistakes_of(R"({"train_batch_size": 256, "train_micro_batch_size_per_gpu": 4,
+                              "gradient_accumulation_steps": 8})",
+                          {.devices = 16}),
+              HasSubstr("ds.json:1: train_batch_size: found '256'"));
+}
+
+TEST(DeepSpeed, TensorAndPipelineParallelRanksAreNoDataParallelOnes) {
+  const Plan plan = plan_of(R"({"train_micro_batch_size_per_gpu": 1,
+                                "tensor_parallel": {"autotp_size": 4}})",
+                            {.devices = 64, .rest = {.pp = 2}});
+  EXPECT_EQ(plan.tp, 4);
+  EXPECT_EQ(plan.pp, 2);
+  EXPECT_EQ(plan.dp, 8);
+}
+
+TEST(DeepSpeed, BucketsAreCountedInElementsOfTheTypeOnTheNetwork) {
+  EXPECT_EQ(plan_of(R"({"bf16": {"enabled": true},
+                        "zero_optimization": {"stage": 2, "reduce_bucket_size": 5e8}})")
+                .bucket,
+            Bytes(1'000'000'000));
+  EXPECT_EQ(plan_of(R"({"bf16": {"enabled": true}, "communication_data_type": "fp32",
+                        "zero_optimization": {"stage": 2, "reduce_bucket_size": 1000}})")
+                .bucket,
+            Bytes(4000));
+}
+
+TEST(DeepSpeed, OnlyStageThreeOverlapsByItself) {
+  EXPECT_FALSE(plan_of(R"({"zero_optimization": {"stage": 2}})").overlap_grad_reduce);
+  const Plan three = plan_of(R"({"zero_optimization": {"stage": 3}})");
+  EXPECT_TRUE(three.overlap_grad_reduce);
+  EXPECT_TRUE(three.overlap_param_gather);
+  // Stages 1 and 2 gather the updated parameters after the step.
+  EXPECT_FALSE(
+      plan_of(R"({"zero_optimization": {"stage": 2, "overlap_comm": true}})").overlap_param_gather);
+}
+
+TEST(DeepSpeed, GradientsHaveTheTypeOfTheParametersButForBf16WithoutZero) {
+  EXPECT_EQ(plan_of(R"({"bf16": {"enabled": true}})").grad_type, DataType::fp32);
+  EXPECT_EQ(plan_of(R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 1}})").grad_type,
+            DataType::bf16);
+  EXPECT_EQ(plan_of(R"({"fp16": {"enabled": true}})").grad_type, DataType::fp16);
+  EXPECT_EQ(plan_of("{}").compute_type, DataType::fp32);
+}
+
+TEST(DeepSpeed, ShardGroupsAndOffload) {
+  const Plan mics = plan_of(R"({"zero_optimization": {"stage": 3, "mics_shard_size": 8}})");
+  EXPECT_EQ(mics.shard_params, 8);
+  EXPECT_EQ(mics.shard_optimizer, 8);
+  const auto hpz = import(R"({"zero_optimization": {"stage": 3, "zero_hpz_partition_size": 8}})");
+  EXPECT_EQ(hpz->plan.shard_params, 8);
+  EXPECT_EQ(hpz->plan.shard_optimizer, 0);
+  EXPECT_EQ(hpz->remarks.size(), 1U);
+  EXPECT_EQ(plan_of(R"({"zero_optimization": {"offload_optimizer": {"device": "nvme"}}})")
+                .offload_optimizer,
+            Offload::nvme);
+}
+
+TEST(DeepSpeed, AutomaticValuesComeFromTheFlags) {
+  const auto imported = import(R"({"train_batch_size": "auto", "bf16": {"enabled": "auto"}})",
+                               {.rest = {.dp = 4, .global_batch = 32}});
+  EXPECT_EQ(imported->plan.global_batch, 32);
+  EXPECT_EQ(imported->remarks.size(), 2U);
+}
+
+TEST(DeepSpeed, WhatAPlanCannotStateAndWhatIsUnknownAreMistakes) {
+  EXPECT_THAT(
+      mistakes_of(R"({"zero_optimization": {"stage": 3, "overlap_com": true,
+                              "offload_param": {"device": "cpu"},
+                              "zero_quantized_weights": true},
+                              "optimizer": {"type": "Lamb"}, "train_batch": 3})"),
+      AllOf(HasSubstr("zero_optimization.overlap_com: unknown field (did you mean "
+                      "'overlap_comm'?)"),
+            HasSubstr("zero_optimization.offload_param: found 'a map', expected device "
+                      "none"),
+            HasSubstr("zero_quantized_weights: found 'true'"),
+            HasSubstr("optimizer.type: found 'Lamb'"), HasSubstr("train_batch: unknown field")));
+  EXPECT_EQ(
+      mistakes_of(R"({"steps_per_print": 10, "wall_clock_breakdown": true, "scheduler": {}})"), "");
+}
+
+RC_GTEST_PROP(DeepSpeed, APlanThatTheConfigurationStatesSurvivesIt, ()) {
+  Plan plan = any_degrees();
+  plan.zero = one_of<std::int64_t>({0, 1, 2, 3});
+  plan.overlap_grad_reduce = coin();
+  plan.overlap_param_gather = plan.zero == 3 && plan.overlap_grad_reduce;
+  plan.overlap_tp = coin();
+  const auto shards = one_of<std::int64_t>({0, 1, 2});
+  if (plan.zero == 3 && plan.dp == 6 && shards > 0) {
+    plan.shard_params = 3;
+    plan.shard_grads = plan.shard_optimizer = shards == 1 ? 3 : 0;
+  }
+  plan.offload_optimizer = one_of<Offload>({Offload::none, Offload::cpu, Offload::nvme});
+  plan.offload_activations = coin() ? 1 : 0;
+  plan.recompute = plan.pp > 1 && coin() ? Recompute::full : Recompute::none;
+  plan.compute_type = one_of<DataType>({DataType::bf16, DataType::fp16, DataType::fp32});
+  plan.grad_type = one_of<DataType>({DataType::bf16, DataType::fp32});
+  plan.grad_reduce_type = one_of<DataType>({DataType::bf16, DataType::fp16, DataType::fp32});
+  plan.master_type = coin() ? plan.compute_type : DataType::fp32;
+  plan.bucket = bytes_of(plan.grad_reduce_type, *rc::gen::inRange(1, 1'000'000));
+  const auto exported = export_deepspeed(plan, {});
+  RC_ASSERT(exported.has_value());
+  RC_LOG() << exported->text;
+  RC_ASSERT(exported->lost == std::vector<Remark>{});
+  const auto again = import(exported->text, {.devices = plan.devices()});
+  RC_ASSERT(again.has_value());
+  RC_ASSERT(canonical(again->plan) == canonical(plan));
+}
+
+TEST(DeepSpeed, WhatTheTrainingScriptDecidesIsNamedAsLost) {
+  Plan plan{.dp = 2, .cp = 2, .global_batch = 2, .sequence = 4096};
+  plan.attention = AttentionKernel::flash;
+  plan.bucket = Bytes(1000);
+  plan.grad_reduce_type = DataType::bf16;
+  std::vector<std::string> fields;
+  const auto exported = export_deepspeed(plan, {}).value();
+  for (const Remark& remark : exported.lost) {
+    fields.push_back(remark.about);
+  }
+  EXPECT_THAT(fields, ::testing::UnorderedElementsAre("cp", "sequence", "attention"));
+}
+
+}  // namespace
+}  // namespace orrery::testing

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "plans.h"
+
+namespace orrery::testing {
+namespace {
+
+void choose_pipeline(Plan& plan) {
+  if (plan.pp == 1) {
+    return;
+  }
+  plan.chunks = one_of<std::int64_t>({1, 2, 3});
+  plan.schedule = plan.chunks > 1 ? Schedule::interleaved : Schedule::one_f_one_b;
+  plan.overlap_p2p = plan.chunks > 1 && coin();
+  if (coin()) {
+    for (std::int64_t part = 0; part < plan.pp * plan.chunks; ++part) {
+      plan.stage_layers += (part > 0 ? "," : "") + std::to_string(*rc::gen::inRange(0, 5));
+    }
+  }
+  if (plan.tp > 1 && !plan.sequence_parallel) {
+    plan.pipeline_send = one_of<PipelineSend>({PipelineSend::whole, PipelineSend::scatter_gather});
+  }
+}
+
+void choose_tensor(Plan& plan) {
+  plan.cp = one_of<std::int64_t>({1, 4});
+  plan.order = one_of<std::string>({"tp-cp-dp-pp", "tp-cp-pp-dp"});
+  if (plan.tp > 1) {
+    plan.sequence_parallel = coin();
+    plan.overlap_tp = coin();
+    plan.tp_chunks = plan.sequence_parallel && coin() ? plan.tp : 1;
+  }
+  if (plan.cp > 1) {
+    plan.cp_exchange = *rc::gen::elementOf(
+        std::vector<ContextExchange>{ContextExchange::p2p, ContextExchange::all_gather,
+                                     ContextExchange::a2a, ContextExchange::a2a_p2p});
+    plan.cp_a2a = plan.cp_exchange == ContextExchange::a2a_p2p ? 2 : 1;
+  }
+}
+
+void choose_experts(Plan& plan) {
+  plan.ep = one_of<std::int64_t>({1, 2});
+  plan.etp = one_of<std::int64_t>({0, 1});
+  plan.moe_dispatch = one_of<MoeDispatch>(
+      {MoeDispatch::all_to_all, MoeDispatch::all_gather, MoeDispatch::hierarchical});
+  plan.moe_capacity = one_of<double>({0, 1.25});
+  plan.overlap_ep = coin();
+}
+
+void choose_memory(Plan& plan) {
+  plan.recompute = one_of<Recompute>({Recompute::none, Recompute::selective, Recompute::full});
+  if (plan.recompute == Recompute::full) {
+    plan.recompute_layers = one_of<std::int64_t>({0, 2});
+  } else {
+    plan.recompute_modules = one_of<std::string>({"", "norm", "norm,mlp", "moe_act"});
+  }
+  plan.offload_optimizer = one_of<Offload>({Offload::none, Offload::cpu});
+}
+
+void choose_data(Plan& plan) {
+  plan.zero = one_of<std::int64_t>({0, 1, 2, 3});
+  const std::int64_t half = plan.dp * plan.cp / 2;
+  if (plan.zero > 0 && half > 1 && coin()) {
+    plan.shard_params = plan.zero == 3 ? half : 0;
+    plan.shard_grads = plan.zero >= 2 ? half : 0;
+    plan.shard_optimizer = plan.zero >= 2 && coin() ? 0 : half;
+  }
+  plan.compute_type = one_of<DataType>({DataType::bf16, DataType::fp16, DataType::fp32});
+  plan.grad_type = plan.grad_reduce_type = coin() ? plan.compute_type : DataType::fp32;
+  plan.master_type = one_of<DataType>({DataType::fp32, DataType::fp16});
+  plan.moment_type = one_of<DataType>({DataType::fp32, DataType::bf16, DataType::fp8});
+  plan.overlap_grad_reduce = coin();
+  plan.overlap_param_gather = plan.zero > 0 && coin();
+  if (plan.overlap_grad_reduce && plan.zero < 3) {
+    plan.bucket = bytes_of(plan.grad_type, one_of<std::int64_t>({1'000'000, 40'000'000}));
+  }
+  plan.fused_grad_accumulation = coin();
+}
+
+/// Every field that the arguments state, at random.
+Plan any_plan() {
+  Plan plan = any_degrees();
+  plan.sequence = 4096;
+  choose_tensor(plan);
+  choose_pipeline(plan);
+  choose_experts(plan);
+  choose_memory(plan);
+  choose_data(plan);
+  plan.quantization = one_of<Quantization>({Quantization::none, Quantization::fp8_delayed,
+                                            Quantization::fp8_current, Quantization::fp8_block,
+                                            Quantization::mxfp8, Quantization::nvfp4});
+  plan.quantized_params = plan.quantization != Quantization::none && coin();
+  plan.attention = one_of<AttentionKernel>({AttentionKernel::unfused, AttentionKernel::flash});
+  plan.fused_kernels = coin();
+  plan.persistent_norm = coin();
+  plan.vocab_multiple = one_of<std::int64_t>({1, 128});
+  plan.host_sync = coin();
+  return plan;
+}
+
+RC_GTEST_PROP(MegatronRoundTrip, APlanThatTheArgumentsStateSurvivesThem, ()) {
+  const Plan plan = any_plan();
+  const auto exported = export_megatron(plan, {.devices_per_node = 8});
+  RC_ASSERT(exported.has_value());
+  RC_LOG() << exported->text;
+  RC_ASSERT(exported->lost == std::vector<Remark>{});
+  const auto again = import_megatron(words_of(exported->text), {.devices = plan.devices()});
+  RC_ASSERT(again.has_value());
+  RC_ASSERT(canonical(again->plan) == canonical(plan));
+}
+
+/// What is imported can be exported without loss: the second line says what the first one did.
+RC_GTEST_PROP(MegatronRoundTrip, AnImportedLineIsExportedWhole, ()) {
+  const auto first = export_megatron(any_plan(), {});
+  RC_ASSERT(first.has_value());
+  const auto plan = import_megatron(words_of(first->text), {});
+  RC_ASSERT(plan.has_value());
+  const auto second = export_megatron(plan->plan, {});
+  RC_ASSERT(second.has_value());
+  RC_ASSERT(second->text == first->text);
+}
+
+/// One plan field each that no argument states.
+TEST(MegatronRoundTrip, AFieldWithoutArgumentIsNamedAsLost) {
+  const auto lost_of = [](const Plan& plan) {
+    std::vector<std::string> fields;
+    const auto exported = export_megatron(plan, {}).value();
+    for (const Remark& remark : exported.lost) {
+      fields.push_back(remark.about);
+    }
+    return fields;
+  };
+  const Plan plain{.tp = 2, .pp = 2, .dp = 4, .global_batch = 4, .sequence = 2048};
+  Plan plan = plain;
+  EXPECT_TRUE(lost_of(plan).empty());
+  plan.schedule = Schedule::gpipe;
+  plan.host_dispatch = Time(30'000'000);
+  plan.moe_imbalance = 1.5;
+  plan.documents = "1024,1024";
+  plan.dp_algorithm = CollectiveAlgorithm::ring;
+  EXPECT_THAT(lost_of(plan),
+              ::testing::UnorderedElementsAre("schedule", "host_dispatch", "moe_imbalance",
+                                              "documents", "dp_algorithm"));
+  plan = plain;
+  plan.grad_type = DataType::bf16;  // the arguments have one type for buffer and network
+  EXPECT_THAT(lost_of(plan), ::testing::ElementsAre("grad_reduce_type"));
+}
+
+TEST(MegatronRoundTrip, LossesStandInTheTextAsComments) {
+  Plan plan{.dp = 2, .global_batch = 2, .sequence = 2048};
+  plan.batch_kernels = 7;
+  const auto exported = export_megatron(plan, {});
+  ASSERT_TRUE(exported.has_value());
+  EXPECT_THAT(exported->text,
+              ::testing::StartsWith("# Not stated by Megatron-LM's arguments:\n"
+                                    "#   batch_kernels: the plan has 7; read back it is 0\n"
+                                    "torchrun --nproc-per-node 2 pretrain_gpt.py \\\n"));
+}
+
+TEST(MegatronRoundTrip, APlanThatIsNoneIsRefused) {
+  EXPECT_FALSE(export_megatron({.tp = 0}, {}).has_value());
+  EXPECT_FALSE(export_megatron({.dp = 3, .global_batch = 4}, {}).has_value());
+  EXPECT_FALSE(export_megatron({.tp = 1 << 20, .pp = 1 << 20}, {}).has_value());
+}
+
+}  // namespace
+}  // namespace orrery::testing

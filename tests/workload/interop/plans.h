@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Random plans, each within what one format states.
+#pragma once
+
+#include <rapidcheck.h>
+
+#include <string>
+#include <vector>
+
+#include "workload/interop/interop.h"
+
+namespace orrery::testing {
+
+template <class T>
+T one_of(std::vector<T> values) {
+  return *rc::gen::elementOf(std::move(values));
+}
+inline bool coin() {
+  return *rc::gen::arbitrary<bool>();
+}
+
+/// Degrees, batch and data types that every format has.
+inline Plan any_degrees() {
+  Plan plan;
+  plan.tp = one_of<std::int64_t>({1, 2, 4, 8});
+  plan.pp = one_of<std::int64_t>({1, 2, 4});
+  plan.dp = one_of<std::int64_t>({1, 2, 6});
+  plan.microbatch = one_of<std::int64_t>({1, 2, 3});
+  plan.global_batch = plan.dp * plan.microbatch * *rc::gen::inRange<std::int64_t>(1, 9);
+  return plan;
+}
+
+/// The words of a launch line without its launcher, as a user would paste it.
+inline std::vector<std::string> words_of(const std::string& text) {
+  const auto words = shell_words(text, "launch.sh");
+  RC_ASSERT(words.has_value());
+  return *words;
+}
+
+}  // namespace orrery::testing

@@ -78,8 +78,11 @@ std::vector<Node> any_stage(const RankLayout& layout, std::int64_t stage) {
   for (int i = 0; i < steps; ++i) {
     add(compute("work", any_time()), true);
     const bool blocks = *rc::gen::arbitrary<bool>();
-    const Axis axis = *rc::gen::elementOf(std::vector<Axis>{Axis::tp, Axis::dp});
-    add(collective("reduce", axis, any_bytes(), {}), blocks);
+    const Axis axis =
+        *rc::gen::elementOf(std::vector<Axis>{Axis::tp, Axis::dp, Axis::ep, Axis::edp});
+    Node node = collective("reduce", axis, any_bytes(), {});
+    node.collective = axis == Axis::ep ? CollectiveKind::all_to_all : node.collective;
+    add(std::move(node), blocks);
   }
   if (stages > 1 && (stage == 0 || stage == stages - 1)) {
     add(collective("tied", Axis::embedding, Bytes(500'000), {}), false);
@@ -96,6 +99,12 @@ Case any_case() {
       {{Axis::tp, pick({1, 2, 3, 4})}, {Axis::dp, pick({1, 2, 4})}, {Axis::pp, pick({1, 2, 3})}}};
   if (*rc::gen::arbitrary<bool>()) {
     std::swap(layout.axes[1], layout.axes[2]);
+  } else {  // experts over the ranks of tp x dp once more
+    const std::int64_t ranks = layout.axes[0].size * layout.axes[1].size;
+    const std::int64_t ep = pick({1, 2, 4});
+    if (ranks % ep == 0) {
+      layout.communicators = {{Axis::ep, {{ep, 1}}}, {Axis::edp, {{ranks / ep, ep}}}};
+    }
   }
   std::vector<std::vector<Node>> stages;
   for (std::int64_t stage = 0; stage < layout.size(Axis::pp); ++stage) {
@@ -131,16 +140,16 @@ std::string describe(const Case& c) {
   return text;
 }
 
-/// Position in `ranks` of the rank that stands for `rank`: the last one not beyond it whose
-/// coordinates agree on every axis of which any simulated rank has a coordinate above 0.
+/// Position in `ranks` of the rank that stands for `rank`: it agrees in every digit that is above 0
+/// in any simulated rank.
 std::size_t representative(const RankLayout& layout, const std::vector<std::int64_t>& ranks,
                            std::int64_t rank) {
   std::int64_t folded = rank;
-  for (const RankLayout::Entry& entry : layout.axes) {
-    const bool kept = std::any_of(ranks.begin(), ranks.end(), [&](std::int64_t r) {
-      return layout.coordinate(r, entry.axis) > 0;
-    });
-    folded = kept ? folded : layout.with(folded, entry.axis, 0);
+  for (const Digit& digit : layout.atoms().value_or(std::vector<Digit>{})) {
+    const auto value = [&](std::int64_t r) { return r / digit.stride % digit.size; };
+    const bool kept =
+        std::any_of(ranks.begin(), ranks.end(), [&](std::int64_t r) { return value(r) > 0; });
+    folded -= kept ? 0 : value(folded) * digit.stride;
   }
   return static_cast<std::size_t>(std::lower_bound(ranks.begin(), ranks.end(), folded) -
                                   ranks.begin());

@@ -125,5 +125,65 @@ TEST(LowerOptimizer, HalfPrecisionGradientsBecomeSinglePrecisionFirst) {
   EXPECT_EQ(bytes("average_gradients"), Bytes(4 * kAll));
 }
 
+// ---- Shards of fewer ranks than dp.
+
+Bytes moved(const Workload& workload) {
+  Bytes sum{0};
+  cases::each_node(workload, 0, [&](const Node& node) {
+    const bool reduces = node.kind == Node::Kind::collective && node.bytes > 4_B;  // not the norm
+    sum += reduces ? node.bytes : Bytes(0);
+  });
+  return sum;
+}
+
+TEST(LowerZero, StageThreeMovesThreePsiPerMicrobatchStageOneTwoPerStep) {
+  // In elements, all types equal: ZeRO-1 reduces and gathers once; ZeRO-3 gathers twice and reduces
+  // in each of the 3 microbatches. 1.5 times only with a single one (Rajbhandari et al. 2020).
+  Plan plan = data_parallel(1, false);
+  plan.grad_reduce_type = DataType::bf16;
+  EXPECT_EQ(moved(lowered(small_gpt(2), plan)), 2_B * 2 * kAll);
+  plan.zero = 3;
+  EXPECT_EQ(moved(lowered(small_gpt(2), plan)), 2_B * 3 * 3 * kAll);
+  plan.reshard_after_forward = false;  // gathered parameters stay for the backward
+  EXPECT_EQ(moved(lowered(small_gpt(2), plan)), 2_B * 3 * 2 * kAll);
+}
+
+TEST(LowerShards, HybridShardingReducesShardsOverReplicasOncePerStep) {
+  // dp 4 as 2 shards x 2 replicas; 3 microbatches.
+  Plan plan = data_parallel(3, false);
+  plan.shard_params = plan.shard_grads = plan.shard_optimizer = 2;
+  const Workload workload = lowered(small_gpt(2), plan);
+  EXPECT_EQ(
+      collectives(workload, 0, Axis::grad_shard, CollectiveKind::reduce_scatter, Phase::backward)
+          .bytes,
+      4_B * 3 * kAll);
+  EXPECT_EQ(collectives(workload, 0, Axis::replica, CollectiveKind::all_reduce, Phase::optimizer),
+            (Tally{1, 4_B * kAll / 2}));
+  EXPECT_EQ(collectives(workload, 0, Axis::shard, CollectiveKind::all_gather, Phase::forward).bytes,
+            2_B * 3 * kAll);
+  EXPECT_EQ(collectives(workload, 0, Axis::update, CollectiveKind::all_gather, Phase::optimizer),
+            Tally{});  // who updates a shard also holds it
+}
+
+TEST(LowerShards, ThreeLevelsPassShardsOn) {
+  // dp 4: parameters on pairs, gradients on pairs, optimizer states on all 4.
+  Plan plan = data_parallel(3, false);
+  plan.shard_params = plan.shard_grads = 2;
+  const Workload workload = lowered(small_gpt(2), plan);
+  EXPECT_EQ(collectives(workload, 0, Axis::optimizer_shard, CollectiveKind::reduce_scatter,
+                        Phase::optimizer),
+            (Tally{1, 4_B * kAll / 2}));
+  EXPECT_EQ(collectives(workload, 0, Axis::update, CollectiveKind::all_gather, Phase::optimizer),
+            (Tally{1, 2_B * kAll / 2}));
+}
+
+TEST(LowerShards, OverlappedHopsFollowOneAnother) {
+  Plan plan = data_parallel(3, true);
+  plan.shard_params = plan.shard_grads = plan.shard_optimizer = 2;
+  const Workload workload = lowered(small_gpt(2), plan);
+  EXPECT_EQ(collectives(workload, 0, Axis::replica, CollectiveKind::all_reduce, Phase::backward),
+            (Tally{4, 4_B * kAll / 2}));  // one per block, in the last backward only
+}
+
 }  // namespace
 }  // namespace orrery

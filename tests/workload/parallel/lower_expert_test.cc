@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/config_tree.h"
+#include "cases.h"
+#include "workload/parallel/lower.h"
+
+namespace orrery {
+namespace {
+
+using cases::collectives;
+using cases::find_node;
+using cases::lowered;
+using cases::Tally;
+using testing::HasSubstr;
+
+constexpr std::int64_t kLayers = 2;
+constexpr std::int64_t kHidden = 64;
+constexpr std::int64_t kTokens = 128;
+constexpr std::int64_t kExperts = 8;
+constexpr std::int64_t kTopK = 2;
+constexpr std::int64_t kExpertWidth = 96;
+/// T top_k H elements of 2 bytes.
+constexpr Bytes kRouted{kTokens * kTopK * kHidden * 2};
+/// Gate, up and down matrices of all experts.
+constexpr std::int64_t kExpertParameters = kExperts * 3 * kHidden * kExpertWidth;
+
+/// Mixtral shaped: every layer has 8 experts, 2 per token.
+Model small_mixtral() {
+  const auto node = parse_config(R"({
+    "model_type": "mixtral", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 8,
+    "num_key_value_heads": 4, "intermediate_size": 96, "vocab_size": 1000,
+    "max_position_embeddings": 128, "num_local_experts": 8, "num_experts_per_tok": 2})",
+                                 "config.json", ConfigSyntax::json);
+  auto model = parse_model(node.value(), "small-mixtral");
+  EXPECT_TRUE(model) << model.error().to_string();
+  return *model;
+}
+
+Tally over(const Workload& workload, Axis axis, CollectiveKind kind, Phase phase) {
+  return collectives(workload, 0, axis, kind, phase);
+}
+
+TEST(LowerExpert, EachLayerSendsTokensThereAndBackInBothDirections) {
+  const Workload workload = lowered(small_mixtral(), {.dp = 4, .ep = 4, .global_batch = 4});
+  for (const Phase phase : {Phase::forward, Phase::backward}) {
+    EXPECT_EQ(over(workload, Axis::ep, CollectiveKind::all_to_all, phase),
+              (Tally{2 * kLayers, kRouted * (2 * kLayers)}));
+  }
+  EXPECT_EQ(over(workload, Axis::etp, CollectiveKind::all_gather, Phase::forward), Tally{});
+}
+
+TEST(LowerExpert, WithoutExpertParallelismNothingIsExchanged) {
+  const Workload workload = lowered(small_mixtral(), {.dp = 4, .global_batch = 4});
+  EXPECT_EQ(over(workload, Axis::ep, CollectiveKind::all_to_all, Phase::forward), Tally{});
+}
+
+TEST(LowerExpert, ARankComputesItsExpertsOnTheTokensOfAllRanks) {
+  // 8 experts over 4 ranks: 2 each. Each gets T top_k / E = 32 rows of every one of the 4 ranks.
+  const Workload workload =
+      lowered(small_mixtral(), {.dp = 4, .ep = 4, .global_batch = 4}, {.skip = {"fuse"}});
+  const Node* fc1 = find_node(workload, "expert_fc1_gemm");
+  ASSERT_NE(fc1, nullptr);
+  EXPECT_EQ(fc1->operators[0].gemm,
+            (GemmShape{.batch = 2, .m = 4 * 32, .n = 2 * kExpertWidth, .k = kHidden}));
+  // The work is that of T top_k rows, wherever the experts are.
+  EXPECT_EQ(fc1->operators[0].flops,
+            flops_of({.batch = 1, .m = kTokens * kTopK, .n = 2 * kExpertWidth, .k = kHidden}));
+}
+
+TEST(LowerExpert, GradientsOfExpertsAreReducedOverTheRanksThatHoldThem) {
+  // dp 8, ep 4: each expert is on 2 ranks; dense gradients are summed over 8.
+  const Plan plan{.dp = 8, .ep = 4, .global_batch = 8};
+  const Workload workload = lowered(small_mixtral(), plan);
+  EXPECT_EQ(workload.layout.size(Axis::edp), 2);
+  EXPECT_EQ(over(workload, Axis::edp, CollectiveKind::all_reduce, Phase::optimizer),
+            (Tally{1, 4_B * kLayers * (kExpertParameters / 4)}));
+  const Tally dense = over(workload, Axis::dp, CollectiveKind::all_reduce, Phase::optimizer);
+  const std::int64_t all = count_parameters(small_mixtral()).total +
+                           2 * (1024 - 1000) * kHidden;  // the padded vocabulary
+  EXPECT_EQ(dense.bytes, 4_B * (all - kLayers * kExpertParameters));
+}
+
+TEST(LowerExpert, ZeroThreeGathersExpertsOverTheirOwnRanks) {
+  const Plan plan{.dp = 8, .ep = 4, .global_batch = 8, .zero = 3};
+  const Workload workload = lowered(small_mixtral(), plan);
+  EXPECT_EQ(over(workload, Axis::edp, CollectiveKind::all_gather, Phase::forward),
+            (Tally{kLayers, 2_B * kLayers * (kExpertParameters / 4)}));
+}
+
+TEST(LowerExpert, ExpertTensorParallelRanksGatherAndScatterTheRows) {
+  // tp = etp = 2 with sequence parallelism: each rank routes half of the tokens.
+  Plan plan{.tp = 2, .dp = 4, .ep = 4, .sequence_parallel = true, .global_batch = 4};
+  const Workload workload = lowered(small_mixtral(), plan);
+  EXPECT_EQ(over(workload, Axis::ep, CollectiveKind::all_to_all, Phase::forward).bytes,
+            kRouted / 2 * (2 * kLayers));
+  EXPECT_EQ(over(workload, Axis::etp, CollectiveKind::all_gather, Phase::forward),
+            (Tally{kLayers, kRouted * kLayers}));
+  EXPECT_EQ(over(workload, Axis::etp, CollectiveKind::reduce_scatter, Phase::forward),
+            (Tally{kLayers, kRouted * kLayers}));
+  plan.etp = 1;  // whole experts on every rank: no rows to gather
+  EXPECT_EQ(
+      over(lowered(small_mixtral(), plan), Axis::etp, CollectiveKind::all_gather, Phase::forward),
+      Tally{});
+}
+
+TEST(LowerExpert, AllGatherDispatchMovesEveryTokenOnceToEveryRank) {
+  Plan plan{.dp = 4, .ep = 4, .moe_dispatch = MoeDispatch::all_gather};
+  plan.global_batch = 4;
+  const Workload workload = lowered(small_mixtral(), plan);
+  EXPECT_EQ(over(workload, Axis::ep, CollectiveKind::all_gather, Phase::forward),
+            (Tally{kLayers, kRouted / kTopK * 4 * kLayers}));
+  EXPECT_EQ(over(workload, Axis::ep, CollectiveKind::reduce_scatter, Phase::forward),
+            (Tally{kLayers, kRouted / kTopK * 4 * kLayers}));
+}
+
+TEST(LowerExpert, TheBusiestRankSetsLoadAndCapacityCutsIt) {
+  Plan plan{.dp = 4, .ep = 4, .global_batch = 4, .moe_imbalance = 1.5};
+  EXPECT_EQ(
+      over(lowered(small_mixtral(), plan), Axis::ep, CollectiveKind::all_to_all, Phase::forward)
+          .bytes,
+      kRouted * 3 / 2 * (2 * kLayers));
+  const auto rows = [](const Plan& p) {
+    const Workload workload = lowered(small_mixtral(), p, {.skip = {"fuse"}});
+    return find_node(workload, "expert_fc1_gemm")->operators[0].gemm.m;
+  };
+  EXPECT_EQ(rows(plan), 192);  // 128 x 1.5
+  plan.moe_imbalance = 1;
+  plan.moe_capacity = 1.25;
+  EXPECT_EQ(rows(plan), 160);
+}
+
+TEST(LowerExpert, HierarchicalDispatchSaysHowManyExpertsATokenHas) {
+  Plan plan{.dp = 4, .ep = 4, .global_batch = 4, .moe_dispatch = MoeDispatch::hierarchical};
+  const Workload workload = lowered(small_mixtral(), plan);
+  const Node* exchange = find_node(workload, "ep_all_to_all");
+  ASSERT_NE(exchange, nullptr);
+  EXPECT_EQ(exchange->copies, kTopK);
+}
+
+TEST(LowerExpert, WhatAModelCannotDoIsRefused) {
+  const auto reasons = [](const Model& model, const Plan& plan) {
+    const auto checked = check(plan, model);
+    return checked ? std::string() : checked.error().to_string();
+  };
+  EXPECT_THAT(reasons(cases::small_gpt(2), {.dp = 2, .ep = 2, .global_batch = 2}),
+              HasSubstr("ep: found '2', expected 1: the model has no experts"));
+  EXPECT_THAT(reasons(small_mixtral(), {.dp = 3, .ep = 3, .global_batch = 3}),
+              HasSubstr("ep: found '3', expected a divisor of the 8 experts"));
+  EXPECT_THAT(reasons(small_mixtral(), {.tp = 2, .global_batch = 1}),
+              HasSubstr("sequence_parallel: found 'false', expected true with tp > 1"));
+}
+
+}  // namespace
+}  // namespace orrery

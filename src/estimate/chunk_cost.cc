@@ -33,14 +33,14 @@ class ChunkMeasure {
     return {pass(program.templates[kForward]), pass(program.templates[kBackward])};
   }
 
-  /// Kernels of a backward beside a collective over the same alone.
-  double contention(const Program& program) {
+  /// Kernels of a backward beside communication over the same alone; `slowdown` says beside which.
+  double contention(const Program& program, double TimedNode::*slowdown) {
     double alone = 0;
     double beside = 0;
     for (const TimedNode& node : timer_.time(program.templates[kBackward])) {
       if (node.kernels) {
         alone += to_seconds(node.work);
-        beside += to_seconds(node.work) * node.contention;
+        beside += to_seconds(node.work) * node.*slowdown;
       }
     }
     return alone > 0 ? beside / alone : 1;
@@ -205,7 +205,8 @@ Result<ChunkCosts> measure_chunks(const Model& model, const Plan& key, const Mac
     costs.middle = measure.measure(stages[1]);
     costs.layer = added(measure.measure(stages[2]), costs.middle);
     costs.last = measure.measure(stages[3]);
-    costs.contention = measure.contention(stages[1]);
+    costs.contention = measure.contention(stages[1], &TimedNode::contention);
+    costs.message_contention = measure.contention(stages[1], &TimedNode::message_contention);
     return costs;
   }
   const auto one = lower(with_layers(model, 1), key);

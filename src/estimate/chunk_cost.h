@@ -42,11 +42,12 @@ struct ChunkCost {
 
 /// Chunks of one layer, and what a further layer adds.
 struct ChunkCosts {
-  ChunkCost first;        ///< with the embedding; pp = 1: with embedding and head
-  ChunkCost middle;       ///< a layer alone
-  ChunkCost last;         ///< with the head
-  ChunkCost layer;        ///< added by every further layer; its latency: of a layer alone
-  double contention = 1;  ///< slowdown of backward kernels beside communication
+  ChunkCost first;                ///< with the embedding; pp = 1: with embedding and head
+  ChunkCost middle;               ///< a layer alone
+  ChunkCost last;                 ///< with the head
+  ChunkCost layer;                ///< added by every further layer; its latency: of a layer alone
+  double contention = 1;          ///< slowdown of backward kernels beside collectives
+  double message_contention = 1;  ///< and beside point-to-point messages
 };
 
 /// Fields of the plan that change no chunk are set to one value, so that plans with equal chunks

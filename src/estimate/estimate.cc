@@ -221,7 +221,7 @@ class Estimator::Memo {
     }
     fill_stages(plan, **costs, **placed);
     const PipelineShape shape = pipeline_shape(plan);
-    time_pipeline(stages_, shape, {!plan.overlap_p2p, (*costs)->contention}, pipeline_);
+    time_pipeline(stages_, shape, {!plan.overlap_p2p, (*costs)->message_contention}, pipeline_);
     const Time late = late_gathers(**costs, **placed, shape.chunks);
     const Time pipeline = pipeline_.total + late;
     Estimate estimate{.step_time = finish(**costs, **placed) + late};

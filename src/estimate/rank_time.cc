@@ -102,9 +102,13 @@ class RankRun {
 
   const TimedNode& current(std::size_t s) const { return nodes_[queue_[s][streams_[s].position]]; }
 
+  /// Copies take nothing from kernels.
   bool communicating() const {
     for (std::size_t s = 0; s < kStreamCount; ++s) {
       const Running& stream = streams_[s];
+      if (s == index_of(Stream::to_host) || s == index_of(Stream::from_host)) {
+        continue;
+      }
       if (stream.busy && stream.begin <= now_ && stream.end > now_ && !current(s).kernels) {
         return true;
       }
@@ -195,16 +199,21 @@ Time NodeTimer::time(const Node& collective) const {
 /// From the last kernel backwards: the host issues kernel i, then either the kernels from i on run
 /// back to back, or the next one waits for the host again.
 void NodeTimer::time_kernels(const Node& node, TimedNode& timed) {
-  Time beside{0};
+  Time beside_collective{0};
+  Time beside_message{0};
   for (auto op = node.operators.rbegin(); op != node.operators.rend(); ++op) {
     const KernelTime kernel = time(*op);
     const Time dispatch = host_dispatch_ * op->kernels;
     timed.work += kernel.alone;
-    beside += kernel.overlapped;
+    beside_collective += kernel.beside_collective;
+    beside_message += kernel.beside_message;
     timed.host_cost += dispatch;
     timed.host_span = dispatch + std::max(timed.work, timed.host_span);
   }
-  timed.contention = timed.work > Time(0) ? std::max(1.0, beside / timed.work) : 1.0;
+  if (timed.work > Time(0)) {
+    timed.contention = beside_collective / timed.work;
+    timed.message_contention = beside_message / timed.work;
+  }
 }
 
 TimedTemplate NodeTimer::time(const Template& source) {

@@ -19,6 +19,7 @@ struct TimedNode {
   Time host_span{0};      ///< from the host's free moment to the end, if the host is what limits
   Time host_cost{0};      ///< for which the host is busy issuing
   double contention = 1;  ///< slowdown of kernels while a collective runs
+  double message_contention = 1;  ///< the same beside a point-to-point message
   bool kernels = false;
   bool host_sync = false;
   std::vector<int> after;

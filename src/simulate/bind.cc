@@ -78,16 +78,21 @@ class Binder {
   /// host_span by Horner's scheme from the last kernel: span_i = dispatch + max(rest_i, span_i+1),
   /// where rest_i is the work from kernel i on.
   void bind_compute(const Node& node, BoundNode& bound) const {
-    Time overlapped{0};
+    Time beside_collective{0};
+    Time beside_message{0};
     for (auto op = node.operators.rbegin(); op != node.operators.rend(); ++op) {
       const KernelTime time = kernel_time(*op, machine_.device);
       bound.work += time.alone;
-      overlapped += time.overlapped;
+      beside_collective += time.beside_collective;
+      beside_message += time.beside_message;
       const Time dispatch = workload_.host_dispatch * op->kernels;
       bound.host_cost += dispatch;
       bound.host_span = dispatch + std::max(bound.work, bound.host_span);
     }
-    bound.contention = bound.work > Time(0) ? std::max(1.0, overlapped / bound.work) : 1.0;
+    if (bound.work > Time(0)) {
+      bound.contention = {.message = beside_message / bound.work,
+                          .collective = beside_collective / bound.work};
+    }
   }
 
   int collective_index(const Node& node) {

@@ -13,6 +13,20 @@
 
 namespace orrery {
 
+/// What runs on a device beside its kernels and takes units or bandwidth from them. Copies to other
+/// memory tiers do not: copy engines make them.
+enum class Beside : std::uint8_t { nothing, messages, collectives };
+
+/// Slowdown of kernels, >= 1; what is beside them takes its share whatever their number.
+struct Contention {
+  double message = 1;
+  double collective = 1;
+
+  double slowdown(Beside beside) const {
+    return beside == Beside::nothing ? 1 : beside == Beside::messages ? message : collective;
+  }
+};
+
 struct BoundNode {
   Node::Kind kind = Node::Kind::compute;
   Stream stream = Stream::compute;
@@ -30,7 +44,7 @@ struct BoundNode {
   /// max over i of (i+1) dispatches + kernels i..n-1 back to back.
   Time host_span{0};
   Time host_cost{0};      ///< host time to issue the node
-  double contention = 1;  ///< slowdown while a collective runs on the same device, >= 1
+  Contention contention;  ///< of its kernels
 };
 
 struct BoundTemplate {

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/units.h"
+#include "simulate/bind.h"
 #include "simulate/timeline.h"
 
 namespace orrery {
@@ -14,7 +15,15 @@ namespace orrery {
 class Ledger {
  public:
   Time last() const { return last_; }
-  bool communicating() const { return active_total_ > 0; }
+  /// Collectives, if there are any, take what messages take too.
+  Beside beside() const {
+    const int messages = active_[index(Axis::pp)];
+    const int copies = active_[index(Axis::to_host)] + active_[index(Axis::from_host)];
+    if (active_total_ > messages + copies) {
+      return Beside::collectives;
+    }
+    return messages > 0 ? Beside::messages : Beside::nothing;
+  }
   const Breakdown& breakdown() const { return breakdown_; }
 
   void begin_compute(Time now, Phase phase) {

@@ -219,7 +219,7 @@ void Loop<Network>::start_compute(RankIndex index, const BoundNode& node) {
   const Time host_end = rank.host + node.host_span;
   rank.cursor(node.stream).host_end = rank.host += node.host_cost;
   rank.ledger.begin_compute(now, node.phase);
-  const double slowdown = rank.ledger.communicating() ? node.contention : 1.0;
+  const double slowdown = node.contention.slowdown(rank.ledger.beside());
   const Time done = rank.job.start(now, host_end, node, slowdown);
   queue_.push(done, kComputeDone, index, rank.job.generation);
 }
@@ -238,7 +238,7 @@ void Loop<Network>::finish_compute(RankIndex index) {
 template <class Network>
 void Loop<Network>::set_contention(RankIndex index) {
   RankState& rank = ranks_[index];
-  const double slowdown = rank.ledger.communicating() ? rank.job.contention : 1.0;
+  const double slowdown = rank.job.contention.slowdown(rank.ledger.beside());
   if (rank.job.running && slowdown != rank.job.slowdown) {
     const Time done = rank.job.change_speed(queue_.now(), slowdown);
     queue_.push(done, kComputeDone, index, rank.job.generation);

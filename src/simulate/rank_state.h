@@ -92,7 +92,7 @@ struct Job {
   Time host_end{0};  ///< the earliest end that the host allows
   Time stretch{0};   ///< time beyond the work that slowness, not the host, has cost so far
   Time work{0};
-  double contention = 1;
+  Contention contention;
   std::uint32_t generation = 0;
   bool running = false;
   bool touched = false;  ///< its speed may change in this instant

@@ -58,6 +58,59 @@ TEST(Simulate, OverlappedAllReduceIsHiddenAndSlowsComputeDown) {
   EXPECT_EQ(timeline.breakdown[TimeCategory::dp_exposed], 0_ps);
 }
 
+/// A GEMM of 1 ms, bound by its units: 4 units, deep K, no ramp and no launch.
+Node gemm_of_one_millisecond(Machine& machine) {
+  machine.device.units = 4;
+  machine.device.memory[0].bandwidth = Bandwidth(1e15);
+  KernelCoefficients& kernels = machine.device.kernels;
+  kernels.gemm_peak_share = 1;
+  kernels.gemm_tile_load = kernels.gemm_k_ramp = kernels.gemm_wave_quantisation = 0;
+  kernels.gemm_launch = Time(0);
+  // 4 * 3 tiles of 256 x 128: 1e9 FLOP at 1 TFLOP/s with k = 1e9 / (2 * 1024 * 384).
+  Node node = compute("gemm", 1_ms);
+  node.operators[0].kind = OperatorKind::gemm;
+  node.operators[0].gemm = {1, 1024, 384, 1272};
+  return node;
+}
+
+TEST(Simulate, AMessageSlowsKernelsLessThanACollective) {
+  // A 100 us message beside a 1 ms GEMM. With half of the units gone while it lasts 50 us of work
+  // are done in it: 50 us later. A message takes a quarter: 25 us later. Without shares: nothing.
+  const auto step = [](double collective, double message) {
+    Machine machine = machine_of({dimension(DimensionKind::switched, 2)});
+    machine.network[0].latency = Time(0);
+    const Node gemm = gemm_of_one_millisecond(machine);
+    machine.device.overlap_units = collective;
+    machine.device.overlap_send_units = message;
+    return run(workload_of({{{Axis::tp, 1}, {Axis::dp, 1}, {Axis::pp, 2}}},
+                           {{send("out", Channel::forward, Bytes(100'000)), gemm},
+                            {receive("in", Channel::forward)}}),
+               machine)
+        .step_time;
+  };
+  const Time undisturbed = step(0, 0);
+  EXPECT_NEAR(to_seconds(undisturbed), 1e-3, 1e-6);
+  EXPECT_EQ(step(0.5, 0), undisturbed);
+  EXPECT_NEAR(to_seconds(step(0.5, 0.25) - undisturbed), 25e-6, 1e-7);
+  EXPECT_NEAR(to_seconds(step(0, 0.5) - undisturbed), 50e-6, 1e-7);
+}
+
+TEST(Simulate, ContentionCostsNothingWhereNothingOverlaps) {
+  // The all-reduce waits for the GEMM, and the next GEMM for it.
+  const auto step = [](double share) {
+    Machine machine = machine_of({dimension(DimensionKind::switched, 2)});
+    const Node gemm = gemm_of_one_millisecond(machine);
+    Node next = gemm;
+    next.after = {1};
+    machine.device.overlap_units = machine.device.overlap_memory = share;
+    return run(workload_of({{{Axis::tp, 2}, {Axis::dp, 1}, {Axis::pp, 1}}},
+                           {{gemm, collective("reduce", Axis::tp, Bytes(1'000'000), {0}), next}}),
+               machine)
+        .step_time;
+  };
+  EXPECT_EQ(step(0.5), step(0));
+}
+
 TEST(Simulate, PipelineOfTwoStages) {
   // Stage 0: 1 ms and a send of 1 MB (1 ms + 1 us); stage 1: receive, 1 ms. Two microbatches: stage
   // 1 starts at 2.001, its second message arrives at 3.001 ms (sends follow one another),

@@ -121,6 +121,13 @@ double stream_share(const Operator& op, const KernelCoefficients& c) {
   return c.elementwise_share;
 }
 
+/// What shares of the units and of the memory bandwidth that others take leave.
+Rates less(const Rates& rates, double units, double memory) {
+  return {.flops = rates.flops * (1 - units),
+          .units = std::max(1.0, std::floor(rates.units * (1 - units))),
+          .bandwidth = rates.bandwidth * (1 - memory)};
+}
+
 double seconds(const Operator& op, const Rates& rates, const KernelCoefficients& c) {
   switch (op.kind) {
     case OperatorKind::gemm:
@@ -138,19 +145,20 @@ double seconds(const Operator& op, const Rates& rates, const KernelCoefficients&
 
 KernelTime kernel_time(const Operator& op, const Device& device) {
   assert(!device.memory.empty() && "a device has memory");
-  Rates rates{.flops = device.peak[static_cast<std::size_t>(op.type)].value(),
-              .units = static_cast<double>(device.units),
-              .bandwidth = device.memory.front().bandwidth.value()};
-  KernelTime time;
+  const Rates rates{.flops = device.peak[static_cast<std::size_t>(op.type)].value(),
+                    .units = static_cast<double>(device.units),
+                    .bandwidth = device.memory.front().bandwidth.value()};
   const KernelCoefficients& kernels = device.kernels_of(op);
+  KernelTime time;
   time.alone = from_seconds(seconds(op, rates, kernels));
-  time.overlapped = time.alone;
-  if (device.overlap_units > 0 || device.overlap_memory > 0) {
-    rates.flops *= 1 - device.overlap_units;
-    rates.units = std::max(1.0, std::floor(rates.units * (1 - device.overlap_units)));
-    rates.bandwidth *= 1 - device.overlap_memory;
-    time.overlapped = std::max(time.alone, from_seconds(seconds(op, rates, kernels)));
-  }
+  const auto beside = [&](double units, double memory) {
+    return units > 0 || memory > 0
+               ? std::max(time.alone,
+                          from_seconds(seconds(op, less(rates, units, memory), kernels)))
+               : time.alone;
+  };
+  time.beside_collective = beside(device.overlap_units, device.overlap_memory);
+  time.beside_message = beside(device.overlap_send_units, 0);
   return time;
 }
 

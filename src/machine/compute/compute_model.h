@@ -7,11 +7,13 @@
 
 namespace orrery {
 
-/// Time of one operator alone on the device, and the same while a collective runs beside it: then
-/// `overlap_units` of the units and `overlap_memory` of the memory bandwidth are the collective's.
+/// Time of one operator alone on the device, and the same beside communication: `overlap_units` of
+/// the units and `overlap_memory` of the memory bandwidth are a collective's, `overlap_send_units`
+/// of the units a point-to-point message's.
 struct KernelTime {
   Time alone{0};
-  Time overlapped{0};  ///< >= alone
+  Time beside_collective{0};  ///< >= alone
+  Time beside_message{0};     ///< >= alone
 };
 
 /// Roofline with shape-dependent GEMM efficiency.

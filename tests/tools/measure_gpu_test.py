@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Laws of tools/measure_gpu.py with a fake GPU whose times are known; no GPU is needed."""
+import contextlib
+import csv
+import importlib.util
+import io
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+_spec = importlib.util.spec_from_file_location("measure_gpu", ROOT / "tools/measure_gpu.py")
+measure_gpu = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(measure_gpu)
+
+
+class FakeBackend:
+    """A device of 100 TFLOP/s and 1 TB/s that needs 5 us to start a kernel; launches are their times."""
+
+    framework = "fake"
+    version = "1.0"
+    device = "Fake, 80 GB"  # a comma, as names may have
+
+    def types(self):
+        return "bf16", "fp8"
+
+    def elapsed_us(self, launches, calls):
+        return sum(launches[i % len(launches)] for i in range(calls))
+
+    def host_us(self, _launch, calls):
+        return 7.0 * calls
+
+    def gemm(self, dtype, m, n, k):
+        return 5 + 2 * m * n * k / (100e6 if dtype == "bf16" else 200e6)
+
+    def attention(self, _dtype, batch, heads, sequence, head_dim, backward):
+        return 5 + (5 if backward else 2) * batch * heads * sequence**2 * head_dim / 100e6
+
+    def copy(self, _direction, size):
+        return 5 + size / 1e6
+
+    def empty(self):
+        return 5.0
+
+
+def run(arguments, make_backend=FakeBackend):
+    """Exit status, rows of each file, standard error."""
+    errors = io.StringIO()
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(errors), \
+            contextlib.redirect_stdout(io.StringIO()):
+        try:
+            status = measure_gpu.main([*arguments, "--out", f"{folder}/new"], make_backend)
+        except SystemExit as stop:
+            status = stop.code
+        files = {path.name: list(csv.DictReader(path.open()))
+                 for path in pathlib.Path(folder).glob("new/*")}
+    return status, files, errors.getvalue()
+
+
+class MeasureGpu(unittest.TestCase):
+    def test_every_kind_is_a_file_of_its_own_with_its_columns(self):
+        status, files, _ = run(["gemm", "attention", "copy", "launch"])
+        self.assertEqual(status, 0)
+        self.assertEqual(set(files), {"gemm.csv", "attention.csv", "copy.csv", "launch.csv"})
+        for kind, columns in measure_gpu.COLUMNS.items():
+            rows = files[f"{kind}.csv"]
+            self.assertEqual(tuple(rows[0]), ("device", "framework", "version") + columns)
+            self.assertEqual({row["device"] for row in rows}, {"Fake, 80 GB"})
+
+    def test_times_are_those_of_one_launch(self):
+        _, files, _ = run(["gemm", "launch", "copy"])
+        for row in files["gemm.csv"]:
+            m, n, k = (int(row[name]) for name in "mnk")
+            rate = 100e6 if row["dtype"] == "bf16" else 200e6
+            self.assertAlmostEqual(float(row["latency_us"]), 5 + 2 * m * n * k / rate, delta=1e-4 + 1e-9 * m * n * k)
+        self.assertEqual({row["kernel"]: float(row["latency_us"]) for row in files["launch.csv"]},
+                         {"empty": 5, "host_dispatch": 7})
+        self.assertEqual({row["direction"] for row in files["copy.csv"]}, set(measure_gpu.DIRECTIONS))
+
+    def test_types_choose_rows(self):
+        _, files, _ = run(["gemm", "--types", "fp8"])
+        self.assertEqual({row["dtype"] for row in files["gemm.csv"]}, {"fp8"})
+
+    def test_shapes_fit_in_memory_and_cover_all_regions(self):
+        shapes = list(measure_gpu.gemm_shapes())
+        self.assertTrue(all(m * n + m * k + n * k <= 1 << 29 for m, n, k in shapes))
+        self.assertTrue(any(min(shape) >= 8192 for shape in shapes))
+        self.assertTrue(any(m < 128 for m, _, _ in shapes) and any(128 <= m < 1024 for m, _, _ in shapes))
+        self.assertEqual(len(shapes), len(set(shapes)))
+
+    def test_wrong_arguments_say_what_would_be_right(self):
+        status, files, error = run(["gemm", "--types", "bf16,fp7"])
+        self.assertEqual((status, files), (2, {}))
+        self.assertIn("found 'fp7', expected some of bf16, fp16, fp8", error)
+        self.assertEqual(run(["gem"])[0], 2)
+        self.assertEqual(run([])[0], 2)
+
+    def test_what_the_machine_lacks_is_said_and_nothing_is_written(self):
+        status, files, error = run(["gemm", "--types", "fp16"])
+        self.assertEqual((status, files), (2, {}))
+        self.assertIn("has no fp16", error)
+
+        def none():
+            raise measure_gpu.NotPossible("PyTorch is not installed: pip install torch")
+        status, files, error = run(["gemm"], none)
+        self.assertEqual((status, files), (2, {}))
+        self.assertIn("PyTorch is not installed", error)
+
+    def test_a_run_that_fails_leaves_no_file(self):
+        class Breaking(FakeBackend):
+            def copy(self, _direction, size):
+                if size > 4096:
+                    raise RuntimeError("out of memory")
+                return 1.0
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+            with self.assertRaises(RuntimeError):
+                measure_gpu.main(["copy", "--out", folder], Breaking)
+            self.assertEqual(os.listdir(folder), [])
+
+    @unittest.skipUnless(os.access(os.environ.get("ORRERY_BINARY", ""), os.X_OK), "needs the built orrery")
+    def test_its_gemms_are_what_calibrate_reads(self):
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+            measure_gpu.main(["gemm", "--types", "bf16", "--out", folder], FakeBackend)
+            done = subprocess.run([os.environ["ORRERY_BINARY"], "calibrate", "gemm", f"{folder}/gemm.csv",
+                                   "--machine", "dgx-a100-80g"], capture_output=True, text=True,
+                                  env={**os.environ, "ORRERY_CONFIGS": str(ROOT / "configs")}, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("gemm_peak_share", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -56,6 +56,9 @@ void add_memory(Columns& columns, const Run& run) {
                 std::to_string((*fullest)[category.value].value()));
   }
   columns.add("memory_bytes.total", std::to_string(fullest->total().value()));
+  columns.add("memory_moment", to_string(fullest->moment, fullest->chunked));
+  columns.add("memory_bytes.host", std::to_string(fullest->lower[0].value()));
+  columns.add("memory_bytes.storage", std::to_string(fullest->lower[1].value()));
   columns.add("memory_bytes.capacity", std::to_string(run.capacity.value()));
   columns.add("fits", value_text(run.fits));
 }

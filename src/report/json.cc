@@ -33,6 +33,29 @@ void write_memory(JsonWriter& json, const Run& run) {
     json.key("capacity").value(run.capacity.value());
     json.key("fits").value(stage.total() <= run.capacity);
     json.key("microbatches_in_flight").value(stage.microbatches_in_flight);
+    json.key("moment").value(to_string(stage.moment, stage.chunked));
+    json.key("host").value(stage.lower[0].value());
+    json.key("storage").value(stage.lower[1].value());
+    json.end_object();
+  }
+  json.end_array();
+}
+
+/// Pieces of work in order, of the listed stages: [name, bytes].
+void write_memory_timeline(JsonWriter& json, const Run& run) {
+  json.key("memory_timeline").begin_array();
+  for (const std::size_t number : listed_stages(run)) {
+    const StageMemory& stage = run.memory[number];
+    json.begin_object();
+    json.key("stage").value(static_cast<std::int64_t>(number));
+    json.key("points").begin_array();
+    for (const MemoryPoint& point : stage.timeline) {
+      json.begin_array();
+      json.value(to_string(point.moment, stage.chunked));
+      json.value(point.bytes.value());
+      json.end_array();
+    }
+    json.end_array();
     json.end_object();
   }
   json.end_array();
@@ -127,6 +150,7 @@ std::string json_report(const Run& run) {
     json.key("critical_rank").value(run.timeline.critical_rank);
     write_breakdown(json, run.timeline.breakdown);
     write_memory(json, run);
+    write_memory_timeline(json, run);
     json.key("fits").value(run.fits);
     write_energy(json, run);
     write_cost(json, run);

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "base/format.h"
 #include "report/json_writer.h"
@@ -16,21 +17,25 @@ struct TableOptions {
 };
 
 /// Tables for a terminal, at most 100 columns wide: step time and rates, the critical rank's time
-/// by category, hidden communication, memory by stage, what was simulated. With more than 16 stages
-/// only the first, the last and the largest are listed, and the text says so.
+/// by category, hidden communication, memory by stage at its fullest moment and which moment that
+/// is, what was simulated. With more than 16 stages only the first, the last and the largest are
+/// listed, and the text says so.
 std::string table_report(const Run& run, const TableOptions& options = {});
 
 /// One JSON object, indented, newline at the end. Keys: model, machine, devices, plan, step_time_s,
 /// tokens_per_s, model_flops_per_device, hardware_flops_per_device (FLOP/s), mfu, hfu, breakdown_s
-/// (by category), hidden_s (by axis), memory_bytes (a list by stage: categories, total, capacity,
-/// fits), fold, events, wall_s, events_per_s, passes_s. When the machine states its power: energy
-/// {per_step_j, per_step_kwh, average_device_power_w, per_token_j, tokens_per_j, and the parts of
-/// study/energy.h}; its price: cost {price_per_hour, per_step, per_million_tokens} in dollars.
+/// (by category), hidden_s (by axis), memory_bytes (a list by stage: categories at the fullest
+/// moment, total, capacity, fits, moment, host, storage), memory_timeline (of the stages that the
+/// table lists: points [piece of work, most bytes while it ran]), fold, events, wall_s,
+/// events_per_s, passes_s. When the machine states its power: energy {per_step_j, per_step_kwh,
+/// average_device_power_w, per_token_j, tokens_per_j, and the parts of study/energy.h}; its price:
+/// cost {price_per_hour, per_step, per_million_tokens} in dollars.
 std::string json_report(const Run& run);
 
 /// CSV (RFC 4180): one header line, one line of values. Nested keys of the JSON report are joined
 /// with dots ("breakdown_s.forward", "plan.tp"). The columns do not depend on the plan, so that
-/// lines of several runs stack: memory_bytes is the fullest stage's, named by memory_stage.
+/// lines of several runs stack: memory_bytes is the fullest stage's, named by memory_stage and
+/// memory_moment.
 std::string csv_report(const Run& run);
 
 /// A plan as its file would state it, each field typed.
@@ -45,6 +50,9 @@ std::string value_text(const T& value) {
     return exact_text(value);
   }
 }
+
+/// Stages to list, ascending: all, but of more than 16 the first, the last and the fullest.
+std::vector<std::size_t> listed_stages(const Run& run);
 
 /// Node completions per second of wall time.
 double events_per_second(const Run& run);

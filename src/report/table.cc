@@ -159,35 +159,22 @@ class Table {
     line("");
   }
 
-  /// Stages to list, ascending.
-  std::vector<std::size_t> listed_stages() const {
-    std::set<std::size_t> stages;
-    const std::size_t count = run_.memory.size();
-    if (count <= kListedStages) {
-      for (std::size_t i = 0; i < count; ++i) {
-        stages.insert(i);
-      }
-    } else {
-      const auto largest = std::max_element(
-          run_.memory.begin(), run_.memory.end(),
-          [](const StageMemory& a, const StageMemory& b) { return a.total() < b.total(); });
-      stages = {0, static_cast<std::size_t>(largest - run_.memory.begin()), count - 1};
-    }
-    return {stages.begin(), stages.end()};
-  }
-
   void memory() {
-    line("Memory per device in GiB, by pipeline stage; capacity {} GiB", gib(run_.capacity));
+    line("Memory per device in GiB at each stage's fullest moment; capacity {} GiB",
+         gib(run_.capacity));
     std::string header = fmt::format("  {:>5}", "stage");
     for (const Named<MemoryCategory>& category : kNames<MemoryCategory>) {
       header += fmt::format("{:>12}", category.name);
     }
     line("{}{:>9}{:>8}", header, "total", "full");
-    for (const std::size_t stage : listed_stages()) {
+    for (const std::size_t stage : listed_stages(run_)) {
       memory_row(stage);
     }
     if (run_.memory.size() > kListedStages) {
       line("  (first, last and fullest of {} stages; --json has them all)", run_.memory.size());
+    }
+    for (const std::size_t stage : listed_stages(run_)) {
+      moment_row(stage);
     }
     line("");
   }
@@ -202,6 +189,20 @@ class Table {
     const double share = run_.capacity > Bytes(0) ? memory.total() / run_.capacity : 0;
     line("{}{:>9}{:>6.0f} %{}", row, gib(memory.total()), 100 * share,
          fits ? "" : "  DOES NOT FIT");
+  }
+
+  /// When a stage is fullest, and what it offloads.
+  void moment_row(std::size_t stage) {
+    const StageMemory& memory = run_.memory[stage];
+    std::string row =
+        fmt::format("  stage {}: {}", stage, to_string(memory.moment, memory.chunked));
+    if (memory.lower[0] > Bytes(0)) {
+      row += fmt::format("; host {} GiB", gib(memory.lower[0]));
+    }
+    if (memory.lower[1] > Bytes(0)) {
+      row += fmt::format("; storage {} GiB", gib(memory.lower[1]));
+    }
+    line("{}", row);
   }
 
   void simulator(const TableOptions& options) {
@@ -225,6 +226,22 @@ class Table {
 };
 
 }  // namespace
+
+std::vector<std::size_t> listed_stages(const Run& run) {
+  std::set<std::size_t> stages;
+  const std::size_t count = run.memory.size();
+  if (count <= kListedStages) {
+    for (std::size_t i = 0; i < count; ++i) {
+      stages.insert(i);
+    }
+  } else {
+    const auto largest = std::max_element(
+        run.memory.begin(), run.memory.end(),
+        [](const StageMemory& a, const StageMemory& b) { return a.total() < b.total(); });
+    stages = {0, static_cast<std::size_t>(largest - run.memory.begin()), count - 1};
+  }
+  return {stages.begin(), stages.end()};
+}
 
 std::string table_report(const Run& run, const TableOptions& options) {
   return Table(run).write(options);

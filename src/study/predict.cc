@@ -56,7 +56,8 @@ double state_gib(const std::vector<StageMemory>& stages) {
 }
 
 double activation_gib(const std::vector<StageMemory>& stages) {
-  return static_cast<double>(stages.front()[MemoryCategory::activations].value()) / kGibibyte;
+  return static_cast<double>(stages.front().highest[MemoryCategory::activations].value()) /
+         kGibibyte;
 }
 
 Result<Prediction> predict_memory(const GptCase& run, Measure measure, const Machine& machine) {

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What a stage holds during the whole step: parameters, gradients, optimizer states.
+///
+///   P parameters of one rank, dense or expert; e, g, w, u bytes of compute, gradient, master and
+///   moment type; s_p, s_g, s_o ranks that share (layout.h; of experts all edp or 1)
+///   parameters  e P / s_p
+///   gradients   g P / s_g
+///   optimizer   (w + 2 u) P / s_o; no master (w) when its type is the compute type or fp32 compute
+///               has it already
+///   update      4 P / s_o: an fp32 copy of narrower gradients while a device runs the optimizer
+///   reduction   the bucket in which gradients travel, in a type other than the gradients'
+///
+/// With bf16 and fp32 gradients: 2 + 4 + 12 = 18 bytes per parameter (Megatron-LM), 6 + 12/dp with
+/// a distributed optimizer; with 16-bit gradients 16 (Rajbhandari et al. 2020, section 3.1).
+///
+/// offload_optimizer moves the states to the host or to its storage, with the fp32 gradients of the
+/// update; the gradients' accumulation buffer stays on the device (Megatron-LM's CPU offload;
+/// ZeRO-Offload moves it too).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "workload/parallel/memory_blocks.h"
+#include "workload/parallel/memory_category.h"
+#include "workload/parallel/plan.h"
+
+namespace orrery {
+
+/// Memory tiers of a device below the first: host, storage.
+inline constexpr std::size_t kLowerTierCount = 2;
+using LowerTiers = std::array<Bytes, kLowerTierCount>;
+
+/// One chunk of a stage.
+struct StageChunk {
+  std::vector<BlockKind> blocks;
+  std::int64_t first_layer = 0;  ///< of the model
+
+  friend bool operator==(const StageChunk&, const StageChunk&) = default;
+};
+
+/// Of a rank, before sharding over data-parallel ranks.
+struct OwnedParameters {
+  std::int64_t dense = 0;
+  std::int64_t expert = 0;
+
+  OwnedParameters& operator+=(OwnedParameters other) {
+    dense += other.dense;
+    expert += other.expert;
+    return *this;
+  }
+};
+/// Of a block, with the head's copy of a table that stands on another stage.
+OwnedParameters owned_parameters(const BlockMemories& model, const Plan& plan, BlockKind kind);
+
+struct StateMemory {
+  CategoryBytes device;
+  LowerTiers lower{};
+  Bytes update{0};     ///< on the device
+  Bytes reduction{0};  ///< on the device
+};
+StateMemory state_memory(const BlockMemories& model, const Plan& plan,
+                         const std::vector<StageChunk>& chunks);
+
+/// Bytes of a reduction's bucket over `all` gradients of a stage, of which the largest block has
+/// `block`: both in the type on the wire. Overlapped, one fills while the one before travels.
+Bytes bucket_bytes(const Plan& plan, Bytes all, Bytes block);
+
+}  // namespace orrery

@@ -62,8 +62,10 @@ std::optional<std::int64_t> optional_extent(Reader& read, std::string_view name,
   return value ? std::optional(checked(read, name, *value, 1, limit)) : value;
 }
 
-std::int64_t extent(Reader& read, std::string_view name, std::int64_t limit) {
-  const auto value = optional_extent(read, name, limit);
+std::int64_t extent(Reader& read, std::string_view name, std::int64_t limit,
+                    std::optional<std::int64_t> fallback) {
+  auto value = optional_extent(read, name, limit);
+  value = value ? value : fallback;
   return value ? *value : read.required<std::int64_t>(name);  // missing: that is the mistake
 }
 
@@ -215,15 +217,15 @@ Model read_decoder(Reader& read, const DecoderDefaults& defaults) {
   m.position = PositionKind::rotary;
   m.layers = extent(read, "num_hidden_layers", kMaxLayers);
   m.hidden = extent(read, "hidden_size", kMaxHidden);
-  m.heads = extent(read, "num_attention_heads", kMaxHidden);
+  m.heads = extent(read, "num_attention_heads", kMaxHidden, defaults.heads);
   m.kv_heads = optional_extent(read, "num_key_value_heads", kMaxHidden)
                    .value_or(defaults.kv_heads.value_or(m.heads));
   auto head_dim = optional_extent(read, "head_dim", kMaxHidden);
   head_dim = head_dim ? head_dim : defaults.head_dim;
   m.head_dim = head_dim.value_or(m.heads > 0 ? m.hidden / m.heads : 0);
   m.ffn = extent(read, "intermediate_size", 8 * kMaxHidden);
-  m.vocab = extent(read, "vocab_size", kMaxVocab);
-  m.max_positions = extent(read, "max_position_embeddings", kMaxPositions);
+  m.vocab = extent(read, "vocab_size", kMaxVocab, defaults.vocab);
+  m.max_positions = extent(read, "max_position_embeddings", kMaxPositions, defaults.positions);
   m.mlp = mlp_of(read, defaults.activation, defaults.function, defaults.gated);
   m.tied_embedding = read.optional("tie_word_embeddings", defaults.tied);
   m.attention_bias = m.attention_output_bias = m.mlp_bias = false;

@@ -22,8 +22,9 @@ void ignore_all(Reader& read, std::span<const std::string_view> names);
 /// A whole number in [1, limit]; nullopt when the field is missing or null.
 std::optional<std::int64_t> optional_extent(Reader& read, std::string_view name,
                                             std::int64_t limit);
-/// The same; missing is a mistake.
-std::int64_t extent(Reader& read, std::string_view name, std::int64_t limit);
+/// The same; missing is a mistake, unless there is a fallback.
+std::int64_t extent(Reader& read, std::string_view name, std::int64_t limit,
+                    std::optional<std::int64_t> fallback = {});
 /// A whole number in [0, limit]; missing or null: `fallback`.
 std::int64_t count(Reader& read, std::string_view name, std::int64_t limit,
                    std::int64_t fallback = 0);
@@ -68,8 +69,12 @@ struct DecoderDefaults {
   std::string function = "silu";
   bool gated = true;
   bool tied = false;
-  std::optional<std::int64_t> kv_heads = {};  ///< when the field is missing; nullopt: as heads
-  std::optional<std::int64_t> head_dim = {};  ///< when missing; nullopt: hidden / heads
+  /// When the field is missing (nullopt: a mistake; kv_heads: as heads; head_dim: hidden / heads).
+  std::optional<std::int64_t> heads = {};
+  std::optional<std::int64_t> kv_heads = {};
+  std::optional<std::int64_t> head_dim = {};
+  std::optional<std::int64_t> vocab = {};
+  std::optional<std::int64_t> positions = {};
 };
 Model read_decoder(Reader& read, const DecoderDefaults& defaults = {});
 

@@ -98,7 +98,12 @@ Model read_bert(Reader& read) {
   m.head_bias = true;
   expect_true(read, "tie_word_embeddings");
   expect_false(read, "add_cross_attention");
-  read.ignore("classifier_dropout");
+  constexpr std::array<std::string_view, 7> kNoEffect{
+      "classifier_dropout",   "directionality",
+      "pooler_fc_size",       "pooler_num_attention_heads",
+      "pooler_num_fc_layers", "pooler_size_per_head",
+      "pooler_type"};
+  ignore_all(read, kNoEffect);
   const std::string position = read.optional("position_embedding_type", std::string("absolute"));
   read.require(position == "absolute", "position_embedding_type", "absolute");
   check_size(read, m, "num_hidden_layers");
@@ -155,7 +160,9 @@ Model read_vit(Reader& read) {
   m.attention_bias = read.optional("qkv_bias", true);
   m.dropout = m.embedding_dropout = probability(read, "hidden_dropout_prob", 0);
   m.attention_dropout = probability(read, "attention_probs_dropout_prob", 0);
-  read.ignore("encoder_stride");
+  for (const char* unused : {"encoder_stride", "pooler_act", "pooler_output_size"}) {
+    read.ignore(unused);
+  }
   check_size(read, m, "num_hidden_layers");
   return m;
 }

@@ -44,7 +44,9 @@ void read_qwen_experts(Reader& read, Model& m) {
   set_sparse_layers(m, step, read.list<std::int64_t>("mlp_only_layers"));
   read.require(!read.optional("use_sliding_window", false), "use_sliding_window",
                "false (windows beside experts are not modelled)");
-  read.ignore("sliding_window");
+  for (const char* unused : {"layer_types", "max_window_layers", "sliding_window"}) {
+    read.ignore(unused);
+  }
 }
 
 /// Multi-head latent attention.
@@ -59,6 +61,7 @@ void read_latent(Reader& read, Model& m) {
 }
 
 Model read_deepseek(Reader& read) {
+  read.ignore("qk_head_dim");
   Model m = read_decoder(read, {.head_dim = 1});  // replaced by read_latent
   read_latent(read, m);
   m.attention_bias = m.attention_output_bias = read.optional("attention_bias", false);

@@ -67,7 +67,11 @@ Model read_gemma3_text(Reader& read) {
   Model m = read_any(read, {.activation = "hidden_activation",
                             .function = "gelu_pytorch_tanh",
                             .tied = true,
-                            .head_dim = 256});
+                            .heads = 8,  // the published files leave out what is as in the class
+                            .kv_heads = 4,
+                            .head_dim = 256,
+                            .vocab = 262'208,
+                            .positions = 131'072});
   m.norm_place = NormPlace::around;
   m.query_key_norm = QueryKeyNorm::scaled;
   const std::int64_t period = count(read, "sliding_window_pattern", kMaxLayers, 6);

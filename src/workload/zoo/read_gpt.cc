@@ -36,9 +36,17 @@ Model read_gpt2(Reader& read) {
 
 /// GPT-NeoX (Black et al. 2022): parallel residual with a norm for each branch.
 Model read_gpt_neox(Reader& read) {
-  constexpr std::array<std::string_view, 8> kNoEffect{
-      "classifier_dropout", "layer_norm_eps", "partial_rotary_factor", "rope_parameters",
-      "rope_scaling",       "rope_theta",     "rotary_emb_base",       "rotary_pct"};
+  constexpr std::array<std::string_view, 10> kNoEffect{
+      "attention_probs_dropout_prob",
+      "hidden_dropout_prob",  // of the library's own, unused here
+      "classifier_dropout",
+      "layer_norm_eps",
+      "partial_rotary_factor",
+      "rope_parameters",
+      "rope_scaling",
+      "rope_theta",
+      "rotary_emb_base",
+      "rotary_pct"};
   Model m;
   m.position = PositionKind::rotary;
   m.rotary_share =
@@ -116,6 +124,7 @@ Model read_opt(Reader& read) {
       !projected || m.hidden == 0 || *projected == m.hidden, "word_embed_proj_dim",
       "the hidden width, " + std::to_string(m.hidden) + " (a narrower table is not modelled)");
   read.ignore("activation_dropout");
+  read.ignore("init_std");
   read.require(read.optional("layerdrop", 0.0) == 0, "layerdrop", "0 (not modelled)");
   check_heads(read, m, {"num_hidden_layers", "num_attention_heads", "num_attention_heads"}, false);
   check_size(read, m, "num_hidden_layers");
@@ -126,7 +135,13 @@ Model read_opt(Reader& read) {
 std::int64_t extent_of_either(Reader& read, std::string_view name, std::string_view other,
                               std::int64_t limit) {
   const auto value = optional_extent(read, other, limit);
-  return value ? *value : extent(read, name, limit);
+  if (!value) {
+    return extent(read, name, limit);
+  }
+  const auto same = optional_extent(read, name, limit);
+  read.require(!same || *same == *value, name,
+               "the same as " + std::string(other) + ", " + std::to_string(*value));
+  return *value;
 }
 
 /// BLOOM (Scao et al. 2022): ALiBi, a norm on the embedding.
@@ -181,6 +196,7 @@ Model read_falcon(Reader& read) {
   m.mlp = mlp_of(read, "activation", "gelu", false);
   m.position = read.optional("alibi", false) ? PositionKind::relative : PositionKind::rotary;
   m.attention_bias = m.attention_output_bias = m.mlp_bias = read.optional("bias", false);
+  expect_false(read, "apply_residual_connection_post_layernorm");
   m.parallel_residual = grouped || read.optional("parallel_attn", true);
   read.ignore("parallel_attn");
   const std::int64_t norms = count(read, "num_ln_in_parallel_attn", 2, grouped ? 2 : 1);

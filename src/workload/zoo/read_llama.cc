@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Decoders of Llama's shape: rotary positions, RMSNorm, a gated MLP.
-#include <algorithm>
+#include <array>
 
 #include "workload/zoo/families.h"
 #include "workload/zoo/fields.h"
@@ -84,7 +84,11 @@ Model read_phi(Reader& read) {
 Model read_phi3(Reader& read) {
   Model m = read_decoder(read);
   m.rotary_share = rotary_share(read, "partial_rotary_factor", 1);
-  expect_false(read, "attention_bias");
+  constexpr std::array<std::string_view, 2> kNoEffect{"full_attn_mod", "interpolate_factor"};
+  ignore_all(read, kNoEffect);
+  constexpr std::array<std::string_view, 2> kNotModelled{"attention_bias", "mlp_bias"};
+  expect_all_false(read, kNotModelled);
+  m.head_bias = read.optional("lm_head_bias", false);
   m.dropout = probability(read, "resid_pdrop", 0);
   m.embedding_dropout = probability(read, "embd_pdrop", 0);
   read_window(read, m);

@@ -241,6 +241,42 @@ TEST(LatentAttention, core_has_wide_scores_and_narrow_values) {
   EXPECT_EQ(find(unfused, "context_gemm").gemm.n, 64);
 }
 
+std::int64_t saved(const std::vector<ModelOperator>& operators, Split split) {
+  std::int64_t total = 0;
+  for (const ModelOperator& op : operators) {
+    total += op.split == split ? op.saved.value() : 0;
+  }
+  return total;
+}
+
+TEST(LatentAttention, saves_the_latents_beside_queries_keys_and_values) {
+  // T = 128, two bytes. Before the split: input of the norm, of q_a (kv_a shares it), of q_a_norm
+  // and q_b (192 each), of kv_a_norm and kv_b (80 each), of mlp_norm and fc1: 4 x 512 + 544. Split:
+  // Q, K of 8 x 128, V of 8 x 64, input of proj 512, gate and up and fc2's input 3 x 1536; one
+  // fp32 per row and head.
+  const auto layer =
+      layer_operators(latent_model(), {.sequence = 128, .attention = AttentionKernel::flash});
+  EXPECT_EQ(saved(layer, Split::sequence), 2 * 128 * (4 * 512 + 2 * 192 + 2 * 80));
+  EXPECT_EQ(saved(layer, Split::tensor), 2 * 128 * (2 * 1024 + 512 + 512 + 3 * 1536) + 4 * 128 * 8);
+}
+
+TEST(Mamba, saves_projection_convolution_and_gate) {
+  // d = 4 x 64 = 256, 2 groups of 16 states: x, B, C 320 columns, dt 4. T = 128: norm's input and
+  // in_proj's 512 each; then x, B, C before and after the convolution, dt, y and z, out_proj's
+  // input.
+  Model m = dense_model();
+  m.mamba = {.heads = 4, .head_dim = 64, .groups = 2, .state = 16, .kernel = 4, .chunk = 32};
+  m.kinds = {{.name = "mamba", .mixer = MixerKind::mamba, .feed_forward = FeedForwardKind::none}};
+  const auto layer = layer_operators(m, {.sequence = 128});
+  EXPECT_EQ(saved(layer, Split::sequence), 2 * 128 * 2 * 512);
+  EXPECT_EQ(saved(layer, Split::tensor), 2 * 128 * (320 + 324 + 2 * 256 + 256));
+  std::vector<std::string> divided;
+  for (const TensorExtent& extent : tensor_extents(m)) {
+    divided.push_back(extent.what + " " + std::to_string(extent.extent));
+  }
+  EXPECT_EQ(divided, (std::vector<std::string>{"Mamba heads 4", "Mamba groups 2"}));
+}
+
 Flops attention_flops(const LayerKind& kind, const ShapeOptions& options) {
   Model m = dense_model();
   m.kinds = {kind};

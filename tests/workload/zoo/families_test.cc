@@ -286,6 +286,57 @@ TEST(Families, dlrm_multiplies_all_pairs_of_vectors) {
   EXPECT_THAT(blamed(changed("dlrm-criteo", "256,\n    1\n", "256\n")), ElementsAre("top_mlp"));
 }
 
+struct Written {
+  const char* model;
+  const char* fields;  ///< that the published file, or transformers when it saves one, also has
+};
+
+TEST(Families, fields_that_published_files_also_have_are_known) {
+  constexpr auto kWritten = std::to_array<Written>({
+      {"qwen3-30b-a3b", R"("max_window_layers": 48, "output_router_logits": false)"},
+      {"qwen2.5-7b", R"("max_window_layers": 28, "sliding_window": 131072)"},
+      {"deepseek-v3", R"("qk_head_dim": 192, "head_dim": 64, "ep_size": 1, "pretraining_tp": 1,
+                         "aux_loss_alpha": 0.001, "seq_aux": true, "rope_interleave": true,
+                         "quantization_config": {"fmt": "e4m3"}, "auto_map": {})"},
+      {"gpt-oss-20b", R"("experts_per_token": 4, "initial_context_length": 4096)"},
+      {"phi-4-mini", R"("full_attn_mod": 1, "interpolate_factor": 1, "lm_head_bias": false,
+                        "mlp_bias": false)"},
+      {"gpt-neox-20b", R"("attention_probs_dropout_prob": 0, "hidden_dropout_prob": 0)"},
+      {"opt-6.7b", R"("init_std": 0.02, "prefix": "</s>", "_remove_final_layer_norm": false)"},
+      {"bloom-176b", R"("n_head": 112, "n_inner": null, "offset_alibi": 100, "skip_bias_add": true,
+                        "skip_bias_add_qkv": false, "slow_but_exact": false, "pretraining_tp": 4)"},
+      {"falcon-7b", R"("apply_residual_connection_post_layernorm": false)"},
+      {"gemma-2-9b", R"("hidden_act": "gelu_pytorch_tanh", "cache_implementation": "hybrid")"},
+      {"bert-large", R"("directionality": "bidi", "pooler_fc_size": 768, "pooler_type": "x",
+                        "gradient_checkpointing": false)"},
+      {"t5-large", R"("decoder_start_token_id": 0, "relative_attention_max_distance": 128,
+                      "dense_act_fn": "relu", "is_gated_act": false)"},
+      {"nemotron-h-8b", R"("attention_head_dim": 128, "num_logits_to_keep": 1, "norm_eps": 1e-5,
+                           "rescale_prenorm_residual": true, "residual_in_fp32": false,
+                           "time_step_limit": [0.0, 1e9], "use_mamba_kernels": true,
+                           "sliding_window": null, "n_routed_experts": 8)"},
+  });
+  for (const Written& row : kWritten) {
+    const auto m =
+        changed(row.model, "\"model_type\"", std::string(row.fields) + ", \"model_type\"");
+    EXPECT_TRUE(m) << row.model << ": " << (m ? "" : m.error().to_string());
+  }
+}
+
+TEST(Families, gemma_3_leaves_out_what_is_as_in_its_class) {
+  // The whole text part of the published 4B file.
+  const auto node = parse_config(
+      R"({"model_type": "gemma3", "mm_tokens_per_image": 256, "vision_config": {"patch_size": 14},
+          "text_config": {"hidden_size": 2560, "intermediate_size": 10240,
+          "model_type": "gemma3_text", "num_hidden_layers": 34, "sliding_window": 1024,
+          "rope_scaling": {"factor": 8.0, "rope_type": "linear"}}})",
+      "config.json", ConfigSyntax::json);
+  ASSERT_TRUE(node);
+  const auto m = parse_model(*node, "gemma-3-4b");
+  ASSERT_TRUE(m) << m.error().to_string();
+  EXPECT_EQ(count_parameters(*m).total, count_parameters(shipped("gemma-3-4b")).total);
+}
+
 TEST(Families, a_layer_type_nobody_knows_is_named) {
   const auto m = changed("gpt-oss-20b", "\"sliding_attention\"", "\"sparse_attention\"");
   EXPECT_THAT(blamed(m), ElementsAre("layer_types"));

@@ -153,21 +153,29 @@ TEST(Parameters, of_mixtures_round_to_the_published_active_counts) {
 }
 
 TEST(Parameters, of_large_runs_round_to_the_published_billions) {
-  constexpr auto kPublished =
-      std::to_array<Published>(
-          {
-              {"palm-540b", 540},                                // Chowdhery et al. 2022: 540.35B
-              {"opt-175b", 175},                                 // Zhang et al. 2022
-              {"opt-66b", 66},          {"falcon-40b", 41},      // 41.3B with a tied output
-              {"falcon-180b", 179},     {"nemotron-4-15b", 16},  // Parmar et al. 2024: 12.5B + 3.1B
-                                                                 // of embedding
-              {"nemotron-4-340b", 341},                          // 331.6B + 9.4B of embedding
-              {"nemotron-h-8b", 8},     {"nemotron-h-56b", 56}, {"gemma-3-4b", 4},
-              {"gemma-3-12b", 12},      {"gemma-3-27b", 27},    {"gpt3-5b", 5},
-              {"gpt-7.1b", 7},  // Megatron-Core r0.8 table: an untied output, else 6.6
-              {"gpt-32b", 32},          {"gpt-119b", 119},      {"gpt-314b", 314},
-              {"frontier-22b", 22},     {"frontier-175b", 175}, {"frontier-1t", 1008},
-          });
+  constexpr auto kPublished = std::to_array<Published>({
+      {"palm-540b", 540},  // Chowdhery et al. 2022: 540.35B
+      {"opt-175b", 175},   // Zhang et al. 2022
+      {"opt-66b", 66},
+      {"falcon-40b", 41},  // 41.3B with a tied output
+      {"falcon-180b", 179},
+      {"nemotron-4-15b", 16},    // Parmar et al. 2024: 12.5B + 3.1B
+                                 // of embedding
+      {"nemotron-4-340b", 341},  // 331.6B + 9.4B of embedding
+      {"nemotron-h-8b", 8},
+      {"nemotron-h-56b", 56},
+      {"gemma-3-4b", 4},
+      {"gemma-3-12b", 12},
+      {"gemma-3-27b", 27},
+      {"gpt3-5b", 5},
+      {"gpt-7.1b", 7},  // Megatron-Core r0.8 table: an untied output, else 6.6
+      {"gpt-32b", 32},
+      {"gpt-119b", 119},
+      {"gpt-314b", 314},
+      {"frontier-22b", 22},
+      {"frontier-175b", 175},
+      {"frontier-1t", 1008},
+  });
   for (const Published& row : kPublished) {
     const double total = static_cast<double>(count_parameters(shipped(row.name)).total);
     EXPECT_EQ(std::llround(total / 1e9), row.parameters) << row.name;

@@ -28,6 +28,9 @@ class Options {
   /// One that may be missing.
   void positional(const std::string& name, std::optional<std::string>& into,
                   const std::string& sentence);
+  /// Any number.
+  void positionals(const std::string& name, std::vector<std::string>& into,
+                   const std::string& sentence);
   void flag(const std::string& name, bool& into, const std::string& sentence);
   /// --name KIND; `kind` names the value in the help text.
   void value(const std::string& name, std::optional<std::string>& into, const std::string& kind,

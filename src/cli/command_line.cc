@@ -155,6 +155,11 @@ void Options::positional(const std::string& name, std::optional<std::string>& in
       name, [&into](const std::string& text) { into = text; }, sentence);
 }
 
+void Options::positionals(const std::string& name, std::vector<std::string>& into,
+                          const std::string& sentence) {
+  app_.add_option(name, into, sentence);
+}
+
 void Options::flag(const std::string& name, bool& into, const std::string& sentence) {
   CLI::Option* option = app_.add_flag(name, into, sentence);
   if (!group_.empty()) {

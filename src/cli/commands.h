@@ -17,11 +17,13 @@ std::unique_ptr<Command> make_collective();  // collective.cc
 std::unique_ptr<Command> make_explain();     // explain.cc
 std::unique_ptr<Command> make_import();      // import.cc
 std::unique_ptr<Command> make_export();      // export.cc
+std::unique_ptr<Command> make_compare();     // compare.cc
 
 inline constexpr std::array kCommands{
     CommandEntry{"simulate", "Time of one training step, where it goes, and memory", make_simulate},
     CommandEntry{"explain", "Why a step takes as long as it does, and what would make it faster",
                  make_explain},
+    CommandEntry{"compare", "Two or more runs side by side", make_compare},
     CommandEntry{"list", "Names of what is shipped and can be switched", make_list},
     CommandEntry{"show", "One machine, model or plan in full", make_show},
     CommandEntry{"validate", "Predictions beside published results, table by table", make_validate},

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "study/compare.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/file.h"
+#include "cli/commands.h"
+#include "cli/step_flags.h"
+#include "report/compare.h"
+#include "report/report.h"
+#include "study/run.h"
+
+namespace orrery {
+namespace {
+
+constexpr const char* kExamples =
+    "A run is a file that `orrery simulate --json` wrote, or a plan (a file, or a name of\n"
+    "`orrery list plans`), which is simulated with --model and --machine.\n"
+    "Examples:\n"
+    "  orrery simulate --model gpt3-175b --machine dgx-a100-80g --plan gpt3-175b-1024 --json > "
+    "a.json\n"
+    "  orrery simulate --model gpt3-175b --machine dgx-a100-80g --plan gpt3-175b-1024 \\\n"
+    "                  --recompute full --json > b.json\n"
+    "  orrery compare a.json b.json\n"
+    "  orrery compare one.yaml two.yaml three.yaml --model llama-3-8b --machine dgx-h100 --json\n";
+
+class Compare : public Command {
+ public:
+  void declare(Options& options) override {
+    options.positionals("RUN", runs_, "two or more: reports or plans");
+    step_.declare(options);
+    options.flag("--allow-oom", run_.allow_oom,
+                 "also plans of which a stage does not fit in memory");
+    options.flag("--json", json_, "print one JSON object");
+    options.footer(kExamples);
+  }
+
+  Result<std::string> run(Error mistakes) override {
+    if (runs_.size() < 2) {
+      mistakes.add({"compare", {}, {}, "expected two or more runs to compare"});
+    }
+    std::vector<ConfigNode> documents;
+    for (const std::string& name : runs_) {
+      if (auto document = load(name)) {
+        documents.push_back(std::move(*document));
+      } else {
+        mistakes.add(std::move(document.error()));
+      }
+    }
+    const bool plans = std::any_of(documents.begin(), documents.end(), is_plan);
+    const Step step = plans || step_.given() ? step_.read(mistakes) : Step{};
+    std::vector<RunFigures> runs;
+    for (const ConfigNode& document : documents) {
+      runs.push_back(figures_of(document, step, mistakes));
+    }
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    const Comparison comparison = compare(std::move(runs));
+    return json_ ? comparison_json(comparison) : comparison_table(comparison);
+  }
+
+ private:
+  /// A file of whatever name, or a shipped plan. JSON begins with a brace.
+  static Result<ConfigNode> load(const std::string& name) {
+    std::error_code ignored;
+    const auto path = std::filesystem::exists(name, ignored) ? Result<std::string>(name)
+                                                             : find_config("plans", name);
+    return path.and_then([](const std::string& file) { return read_file(file); })
+        .and_then([&](const std::string& text) {
+          const std::size_t first = text.find_first_not_of(" \t\r\n");
+          const bool json = first != std::string::npos && text[first] == '{';
+          return parse_config(text, *path, json ? ConfigSyntax::json : ConfigSyntax::yaml);
+        });
+  }
+
+  /// Whether any field of the document is one of a plan's.
+  static bool is_plan(const ConfigNode& document) {
+    bool any = false;
+    Plan::fields([&](std::string_view field, auto, std::string_view) {
+      any = any || document.find(field) != nullptr;
+    });
+    return any && !is_run(document);
+  }
+
+  /// Plans are simulated once there are no mistakes.
+  RunFigures figures_of(const ConfigNode& document, const Step& step, Error& mistakes) {
+    if (is_run(document)) {
+      return collect(parse_run(document), mistakes);
+    }
+    if (!is_plan(document)) {
+      mistakes.add({document.file,
+                    {},
+                    {},
+                    "neither a run nor a plan; expected what `orrery simulate --json` writes, or "
+                    "a plan"});
+      return {};
+    }
+    const Plan plan = collect(parse_plan(document), mistakes);
+    return mistakes.empty() ? collect(simulate(step, plan, document.file), mistakes) : RunFigures{};
+  }
+
+  /// Through its report, so that a plan is compared as its file would be.
+  Result<RunFigures> simulate(const Step& step, const Plan& plan, const std::string& source) {
+    return run_step(step.model, step.machine, plan, step.devices, run_)
+        .and_then([&](const Run& run) {
+          return parse_config(json_report(run), source, ConfigSyntax::json);
+        })
+        .and_then(parse_run);
+  }
+
+  std::vector<std::string> runs_;
+  StepFlags step_;
+  RunOptions run_;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_compare() {
+  return std::make_unique<Compare>();
+}
+
+}  // namespace orrery

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "study/compare.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "base/reader.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::array<std::string_view, 6> kStepFigures{
+    "step_time_s", "tokens_per_s", "model_flops_per_device", "hardware_flops_per_device",
+    "mfu",         "hfu"};
+
+bool is_number(const ConfigNode& node) {
+  return node.kind == ConfigNode::Kind::scalar && !node.quoted &&
+         parse_number(node.text).has_value();
+}
+
+/// All numbers of a map, those of maps inside as "outer.inner"; texts, truths and lists are left
+/// out, so that what a later version adds does not hurt.
+void numbers_of(const ConfigNode& node, const std::string& prefix, std::vector<Figure>& into) {
+  for (const ConfigField& field : node.fields) {
+    const std::string name = prefix.empty() ? field.name : prefix + "." + field.name;
+    if (is_number(field.value)) {
+      into.push_back({name, *parse_number(field.value.text)});
+    } else if (field.value.kind == ConfigNode::Kind::map) {
+      numbers_of(field.value, name, into);
+    }
+  }
+}
+
+FigureGroup step_group(Reader& read) {
+  FigureGroup group{.name = "step", .figures = {}};
+  for (const std::string_view name : kStepFigures) {
+    group.figures.push_back({std::string(name), read.required<double>(name)});
+  }
+  return group;
+}
+
+/// The map `name` as a group. A required one must have numbers.
+void add_map(Reader& read, std::string_view name, bool must_exist, RunFigures& run) {
+  const ConfigNode* node = read.child(name, must_exist);
+  if (node == nullptr) {
+    return;
+  }
+  FigureGroup group{.name = std::string(name), .figures = {}};
+  numbers_of(*node, "", group.figures);
+  read.require(!group.figures.empty(), name,
+               "a map of numbers, as `orrery simulate --json` writes");
+  run.groups.push_back(std::move(group));
+}
+
+/// The stage with the largest total.
+void add_memory(Reader& read, RunFigures& run) {
+  const auto total = [](const FigureGroup& group) {
+    const auto found = std::find_if(group.figures.begin(), group.figures.end(),
+                                    [](const Figure& figure) { return figure.name == "total"; });
+    return found == group.figures.end() ? 0 : found->value;
+  };
+  FigureGroup fullest;
+  for (const ConfigNode* stage : read.take_items("memory_bytes", false)) {
+    FigureGroup group{.name = "memory_bytes", .figures = {}};
+    numbers_of(*stage, "", group.figures);
+    if (fullest.name.empty() || total(group) > total(fullest)) {
+      fullest = std::move(group);
+    }
+  }
+  if (!fullest.name.empty()) {
+    run.groups.push_back(std::move(fullest));
+  }
+}
+
+void add_plan(Reader& read, RunFigures& run) {
+  if (const ConfigNode* plan = read.child("plan", false)) {
+    for (const ConfigField& field : plan->fields) {
+      run.plan.emplace_back(field.name, field.value.shown());
+    }
+  }
+}
+
+/// The names in the order in which the lists first have them.
+template <class List, class NameOf>
+std::vector<std::string> union_of(const std::vector<const List*>& lists, const NameOf& name_of) {
+  std::vector<std::string> names;
+  for (const List* list : lists) {
+    for (const auto& item : *list) {
+      if (std::find(names.begin(), names.end(), name_of(item)) == names.end()) {
+        names.push_back(name_of(item));
+      }
+    }
+  }
+  return names;
+}
+
+template <class List, class NameOf>
+auto find_named(const List& list, const std::string& name, const NameOf& name_of) {
+  const auto found = std::find_if(list.begin(), list.end(),
+                                  [&](const auto& item) { return name_of(item) == name; });
+  return found == list.end() ? nullptr : &*found;
+}
+
+constexpr auto kName = [](const auto& item) { return item.name; };
+constexpr auto kFirst = [](const auto& item) { return item.first; };
+
+ComparedGroup compare_group(const std::string& name, const std::vector<RunFigures>& runs) {
+  static const std::vector<Figure> kNoFigures;
+  std::vector<const std::vector<Figure>*> lists;
+  for (const RunFigures& run : runs) {
+    const FigureGroup* group = find_named(run.groups, name, kName);
+    lists.push_back(group == nullptr ? &kNoFigures : &group->figures);
+  }
+  ComparedGroup compared{.name = name, .figures = {}};
+  for (const std::string& figure : union_of(lists, kName)) {
+    ComparedFigure& row = compared.figures.emplace_back();
+    row.name = figure;
+    for (const auto* list : lists) {
+      const Figure* found = find_named(*list, figure, kName);
+      row.values.push_back(found == nullptr ? std::nullopt : std::optional(found->value));
+    }
+  }
+  return compared;
+}
+
+std::vector<PlanDifference> plan_differences(const std::vector<RunFigures>& runs) {
+  std::vector<const std::vector<std::pair<std::string, std::string>>*> plans;
+  for (const RunFigures& run : runs) {
+    plans.push_back(&run.plan);
+  }
+  std::vector<PlanDifference> differences;
+  for (const std::string& field : union_of(plans, kFirst)) {
+    PlanDifference difference{.field = field, .values = {}};
+    for (const auto* plan : plans) {
+      const auto* found = find_named(*plan, field, kFirst);
+      difference.values.push_back(found == nullptr ? "-" : found->second);
+    }
+    const std::string& first = difference.values.front();
+    if (!std::all_of(difference.values.begin(), difference.values.end(),
+                     [&](const std::string& value) { return value == first; })) {
+      differences.push_back(std::move(difference));
+    }
+  }
+  return differences;
+}
+
+}  // namespace
+
+bool is_run(const ConfigNode& node) {
+  return node.find("step_time_s") != nullptr || node.find("breakdown_s") != nullptr;
+}
+
+Result<RunFigures> parse_run(const ConfigNode& node) {
+  Reader read(node);
+  for (const ConfigField& field : node.fields) {
+    read.ignore(field.name);  // a report holds more than is compared
+  }
+  RunFigures run;
+  run.source = node.file;
+  run.model = read.required<std::string>("model");
+  run.machine = read.required<std::string>("machine");
+  run.devices = read.required<std::int64_t>("devices");
+  run.groups.push_back(step_group(read));
+  add_map(read, "breakdown_s", true, run);
+  add_map(read, "hidden_s", false, run);
+  add_memory(read, run);
+  add_map(read, "energy", false, run);
+  add_map(read, "cost", false, run);
+  add_plan(read, run);
+  return read.finish(std::move(run));
+}
+
+std::optional<double> ComparedFigure::difference(std::size_t run) const {
+  return values[run] && values[0] ? std::optional(*values[run] - *values[0]) : std::nullopt;
+}
+
+std::optional<double> ComparedFigure::ratio(std::size_t run) const {
+  return values[run] && values[0] && *values[0] != 0 ? std::optional(*values[run] / *values[0])
+                                                     : std::nullopt;
+}
+
+Comparison compare(std::vector<RunFigures> runs) {
+  std::vector<const std::vector<FigureGroup>*> lists;
+  for (const RunFigures& run : runs) {
+    lists.push_back(&run.groups);
+  }
+  Comparison comparison;
+  for (const std::string& group : union_of(lists, kName)) {
+    comparison.groups.push_back(compare_group(group, runs));
+  }
+  comparison.plan = plan_differences(runs);
+  comparison.runs = std::move(runs);
+  return comparison;
+}
+
+}  // namespace orrery

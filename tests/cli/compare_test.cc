@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+
+namespace orrery::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr const char* kStep = " --model gpt2 --machine dgx-a100-80g ";
+
+TEST(CompareCommand, ReportsAndPlansGiveTheSame) {
+  const Folder folder;
+  const std::string one = folder.write("one.yaml", "tp: 2\nglobal_batch: 8\n");
+  const std::string two = folder.write("two.yaml", "tp: 4\nglobal_batch: 8\n");
+  const auto reported = [&](const std::string& plan, const std::string& name) {
+    return folder.write(name, orrery("simulate --json --plan " + plan + kStep).out);
+  };
+  const std::string a = reported(one, "a.json");
+  const std::string b = reported(two, "b");  // no extension: JSON by its brace
+  const Outcome reports = orrery("compare --json " + a + " " + b);
+  ASSERT_EQ(reports.status, 0) << reports.err;
+  const Outcome plans = orrery("compare --json " + one + " " + two + kStep);
+  ASSERT_EQ(plans.status, 0) << plans.err;
+  const auto json = nlohmann::json::parse(reports.out);
+  EXPECT_EQ(json.at("groups"), nlohmann::json::parse(plans.out).at("groups"));
+  EXPECT_EQ(json.at("plan").at(0).at("field"), "tp");
+  const auto step = json.at("groups").at("step").at("step_time_s");
+  EXPECT_DOUBLE_EQ(step.at("ratios")[1],
+                   step.at("values")[1].get<double>() / step.at("values")[0].get<double>());
+}
+
+TEST(CompareCommand, TheTableHasDifferenceAndRatio) {
+  const Folder folder;
+  const std::string plan = folder.write("one.yaml", "tp: 2\nglobal_batch: 8\n");
+  const Outcome run = orrery("compare " + plan + " " + plan + kStep);
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("B - A"));
+  EXPECT_THAT(run.out, HasSubstr("1.0000"));
+  EXPECT_THAT(run.out, HasSubstr("The plans agree"));
+  const Outcome three = orrery("compare " + plan + " " + plan + " " + plan + kStep);
+  EXPECT_THAT(three.out, HasSubstr("C / A"));
+}
+
+TEST(CompareCommand, MistakesSayWhatAFileIsNot) {
+  const Folder folder;
+  const std::string plan = folder.write("plan.yaml", "tp: 2\n");
+  const std::string other = folder.write("other.json", "{\"tables\": []}");
+  const std::string broken = folder.write("broken.json", "{\"step_time_s\": ");
+  const std::string partial = folder.write("partial.json", "{\"step_time_s\": 1}");
+  const auto error = [](const std::string& arguments) {
+    const Outcome run = orrery("compare " + arguments);
+    EXPECT_EQ(run.status, 2) << arguments;
+    EXPECT_THAT(run.out, IsEmpty());
+    return run.err;
+  };
+  EXPECT_THAT(error(plan), HasSubstr("two or more"));
+  EXPECT_THAT(error(plan + " " + plan), HasSubstr("--model: missing"));
+  EXPECT_THAT(error(other + " " + other), HasSubstr("other.json: neither a run nor a plan"));
+  EXPECT_THAT(error(other + " " + other), Not(HasSubstr("--model")));
+  EXPECT_THAT(error(broken + " " + plan), HasSubstr("broken.json:1"));
+  EXPECT_THAT(error(partial + " " + partial), HasSubstr("breakdown_s: required, but missing"));
+  EXPECT_THAT(error("no-such-plan " + plan), HasSubstr("found 'no-such-plan'"));
+}
+
+}  // namespace
+}  // namespace orrery::testing

@@ -42,13 +42,6 @@ std::vector<std::vector<ModelOperator>> block_operators(const Model& model, cons
   for (int kind = 0; kind < kinds; ++kind) {
     blocks.push_back(layer_operators(model, options, kind));
   }
-  for (std::vector<ModelOperator>& operators : blocks) {
-    for (ModelOperator& op : operators) {
-      if (op.kind == OperatorKind::norm) {
-        op.gemm.k = model.hidden;  // the row length, on which a norm's bandwidth depends
-      }
-    }
-  }
   return blocks;
 }
 

@@ -9,6 +9,7 @@
 
 #include "simulate/simulate.h"
 #include "workload/parallel/lower.h"
+#include "workload/parallel/machine_check.h"
 
 namespace orrery {
 namespace {
@@ -46,23 +47,6 @@ void check_device_count(const Run& run, Error& mistakes) {
   mistakes.add({{}, "devices", std::to_string(run.devices), std::move(expected)});
 }
 
-void check_data_type(const Run& run, Error& mistakes) {
-  if (run.machine.device.peak[static_cast<std::size_t>(run.plan.compute_type)] > FlopRate(0)) {
-    return;
-  }
-  std::string supported;
-  for (const Named<DataType>& type : kNames<DataType>) {
-    if (run.machine.device.peak[static_cast<std::size_t>(type.value)] > FlopRate(0)) {
-      supported += (supported.empty() ? "" : ", ") + std::string(type.name);
-    }
-  }
-  mistakes.add(
-      {{},
-       "compute_type",
-       std::string(name_of(run.plan.compute_type)),
-       fmt::format("a data type that {} computes in: {}", run.machine.device.name, supported)});
-}
-
 /// Checks the descriptions against each other and fits the machine to the devices.
 Result<void> prepare(Run& run) {
   Error mistakes;
@@ -71,7 +55,9 @@ Result<void> prepare(Run& run) {
   }
   run.devices = run.devices == 0 ? devices_of(run.plan) : run.devices;
   check_device_count(run, mistakes);
-  check_data_type(run, mistakes);
+  if (auto ok = check_machine(run.plan, run.machine); !ok) {
+    mistakes.add(std::move(ok.error()));
+  }
   if (run.devices != 0) {
     if (auto fitted = with_devices(run.machine, run.devices)) {
       run.machine = std::move(*fitted);

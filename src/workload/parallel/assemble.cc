@@ -90,11 +90,11 @@ bool has(const std::vector<Step>& steps, When when) {
                      [&](const Step& step) { return step.when == when; });
 }
 
-bool has(const ChunkDraft& chunk, When when) {
+bool has(const Draft& draft, const ChunkDraft& chunk, When when) {
   return has(chunk.forward_end, when) || has(chunk.backward_end, when) ||
          std::any_of(chunk.blocks.begin(), chunk.blocks.end(), [&](const Block& block) {
-           return has(block.before_forward, when) || has(block.before_backward, when) ||
-                  has(block.after_backward, when);
+           return has(draft.steps[block.kind].forward, when) || has(block.before_forward, when) ||
+                  has(block.before_backward, when) || has(block.after_backward, when);
          });
 }
 
@@ -188,11 +188,11 @@ ChunkTemplates append_chunk(const Draft& draft, const ChunkDraft& chunk, std::si
       append(program, backward_template(draft, chunk, "backward" + suffix, When::always));
   templates.forward_first = templates.forward;
   templates.backward_last = templates.backward;
-  if (has(chunk, When::first_microbatch)) {
+  if (has(draft, chunk, When::first_microbatch)) {
     templates.forward_first = append(
         program, forward_template(draft, chunk, "first forward" + suffix, When::first_microbatch));
   }
-  if (has(chunk, When::last_microbatch)) {
+  if (has(draft, chunk, When::last_microbatch)) {
     templates.backward_last = append(
         program, backward_template(draft, chunk, "last backward" + suffix, When::last_microbatch));
   }

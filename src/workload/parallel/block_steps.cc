@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workload/parallel/block_steps.h"
 
+#include "workload/parallel/quantize.h"
 #include "workload/parallel/shard.h"
 
 namespace orrery {
@@ -14,13 +15,21 @@ bool is_gemm(const ModelOperator& op) {
   return op.kind == OperatorKind::gemm || op.kind == OperatorKind::grouped_gemm;
 }
 
-Operator gemm_operator(std::string name, OperatorKind kind, const GemmShape& shape, DataType type) {
-  return {.name = std::move(name),
-          .kind = kind,
-          .type = type,
-          .gemm = shape,
-          .flops = flops_of(shape),
-          .bytes = gemm_bytes(shape, type)};
+/// One of the GEMMs of `op`; `suffix` and `shape` say which.
+Operator gemm_operator(const ModelOperator& op, const char* suffix, const GemmShape& shape,
+                       const Plan& plan) {
+  Operator result{.name = op.name + suffix,
+                  .kind = op.kind,
+                  .type = plan.compute_type,
+                  .gemm = shape,
+                  .flops = flops_of(shape)};
+  if (is_quantized(plan, op)) {
+    const QuantizationRecipe& recipe = recipe_of(plan.quantization);
+    result.type = recipe.type;
+    result.block_scaled = recipe.block_scaled;
+  }
+  result.bytes = gemm_bytes(shape, result.type, plan.compute_type);
+  return result;
 }
 
 /// Extents that decide the kernel's speed: the length of a norm's rows does only when they are read
@@ -31,7 +40,7 @@ GemmShape shape_of(const ModelOperator& op, const Plan& plan) {
 
 Operator forward_operator(const ModelOperator& op, const Plan& plan) {
   if (is_gemm(op)) {
-    return gemm_operator(op.name, op.kind, op.gemm, plan.compute_type);
+    return gemm_operator(op, "", op.gemm, plan);
   }
   return {.name = op.name,
           .kind = op.kind,
@@ -57,13 +66,28 @@ class BlockBuilder {
  public:
   explicit BlockBuilder(const Plan& plan) : plan_(plan) {}
 
-  void forward(const ModelOperator& op, int source) {
+  /// after_norm: a norm makes the input.
+  void forward(const ModelOperator& op, int source, bool after_norm) {
+    if (is_quantized(plan_, op)) {
+      quantize_weights(op, Phase::forward, source);
+      const std::int64_t inputs = op.gemm.batch * op.gemm.m * op.gemm.k;
+      quantize(op, "_quantize_input",
+               quantize_input(plan_, own_share(op, TensorBoundary::enter, inputs), after_norm),
+               Phase::forward, source);
+    }
     if (is_gemm(op) || op.forward_kernels > 0) {
       push(steps_.forward, forward_operator(op, plan_), Phase::forward, Part::forward, source);
     }
   }
 
   void backward(const ModelOperator& op, int source) {
+    if (is_quantized(plan_, op)) {
+      quantize_weights(op, Phase::backward, source);
+      const std::int64_t gradients = op.gemm.batch * op.gemm.m * op.gemm.n;
+      quantize(op, "_quantize_gradient",
+               quantize_gradient(plan_, own_share(op, TensorBoundary::leave, gradients)),
+               Phase::backward, source);
+    }
     if (is_gemm(op)) {
       gemm_backward(op, source);
     }
@@ -76,15 +100,45 @@ class BlockBuilder {
   BlockSteps finish() { return std::move(steps_); }
 
  private:
+  /// With sequence parallelism a rank quantises its own tokens before they are gathered over tp.
+  std::int64_t own_share(const ModelOperator& op, TensorBoundary gathered,
+                         std::int64_t elements) const {
+    return plan_.sequence_parallel && op.boundary == gathered ? elements / plan_.tp : elements;
+  }
+
+  /// Of ZeRO 3 whenever they are gathered, else once per step.
+  void quantize_weights(const ModelOperator& op, Phase phase, int source) {
+    const QuantizeWork work = quantize_weight(plan_, weight_elements(op), phase);
+    if (work.kernels > 0) {
+      quantize(op, "_quantize_weight", work, phase, source);
+      Step& step = (phase == Phase::forward ? steps_.forward : steps_.backward).back();
+      step.when = plan_.zero == 3 ? When::always : When::first_microbatch;
+      step.reads = step.writes = Value::none;
+    }
+  }
+
+  void quantize(const ModelOperator& op, const char* suffix, const QuantizeWork& work, Phase phase,
+                int source) {
+    if (work.bytes > Bytes(0)) {
+      push(phase == Phase::forward ? steps_.forward : steps_.backward,
+           {.name = op.name + suffix,
+            .kind = OperatorKind::elementwise,
+            .type = plan_.compute_type,
+            .gemm = {},
+            .bytes = work.bytes,
+            .kernels = work.kernels},
+           phase, Part::other, source);
+    }
+  }
+
   void gemm_backward(const ModelOperator& op, int source) {
     const GemmShape& s = op.gemm;
     const GemmShape left{.batch = s.batch, .m = s.m, .n = s.k, .k = s.n};
     const GemmShape right{.batch = s.batch, .m = s.k, .n = s.n, .k = s.m};
     const char* left_name = op.has_weight ? "_input_gradient" : "_left_gradient";
     const char* right_name = op.has_weight ? "_weight_gradient" : "_right_gradient";
-    backward_step(gemm_operator(op.name + left_name, op.kind, left, plan_.compute_type),
-                  Part::input_gradient, source);
-    backward_step(gemm_operator(op.name + right_name, op.kind, right, plan_.compute_type),
+    backward_step(gemm_operator(op, left_name, left, plan_), Part::input_gradient, source);
+    backward_step(gemm_operator(op, right_name, right, plan_),
                   op.has_weight ? Part::weight_gradient : Part::other, source);
     if (op.has_weight && plan_.fused_grad_accumulation) {  // reads and writes the buffer instead
       const Bytes gradient = size_of(plan_.compute_type) * weight_elements(op);
@@ -143,7 +197,10 @@ BlockSteps block_steps(const std::vector<ModelOperator>& operators, const Plan& 
   BlockBuilder builder(plan);
   const int count = static_cast<int>(operators.size());
   for (int i = 0; i < count; ++i) {
-    builder.forward(operators[static_cast<std::size_t>(i)], i);
+    const ModelOperator& op = operators[static_cast<std::size_t>(i)];
+    const bool after_norm = op.boundary == TensorBoundary::enter && i > 0 &&
+                            operators[static_cast<std::size_t>(i - 1)].kind == OperatorKind::norm;
+    builder.forward(op, i, after_norm);
   }
   for (int i = count - 1; i >= 0; --i) {
     builder.backward(operators[static_cast<std::size_t>(i)], i);

@@ -6,6 +6,8 @@
 ///     then the gradient is added to the accumulation buffer: reads the gradient in the compute
 ///     type, reads and writes the buffer, unless the GEMM does so itself (fused_grad_accumulation;
 ///     then half of the buffer's traffic stays visible at the end of its tiles)
+///     quantised (quantize.h): kernels before them that quantise the weight, the input and the
+///     output gradient
 ///   GEMM of two activations: the gradients of both, [m,n]x[n,k] and [k,m]x[m,n]
 ///   anything else: one step with the operator's backward FLOPs and bytes
 ///

@@ -17,6 +17,7 @@ constexpr std::int64_t kMostDegree = std::int64_t{1} << 20;
 constexpr std::int64_t kMostSequences = std::int64_t{1} << 30;
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 31;  // of one microbatch
 constexpr std::int64_t kMostParts = 4096;                    // stages x chunks
+constexpr std::int64_t kMostChunks = 64;                     // of a tp collective
 
 class Checker {
  public:
@@ -31,6 +32,7 @@ class Checker {
       pipeline();
       batch();
       zero();
+      number_formats();
       sequence();
       error_.add(layout_mistakes(plan_));
       not_yet();
@@ -79,9 +81,8 @@ class Checker {
     require(plan_.bucket >= Bytes(0), "bucket", plan_.bucket.value(), "a size, or 0");
     require(plan_.host_dispatch >= Time(0) && plan_.host_dispatch <= 1_s, "host_dispatch",
             to_seconds(plan_.host_dispatch), "a time from 0 to 1 s");
-    require(
-        plan_.compute_type != DataType::fp8, "compute_type", name_of(plan_.compute_type),
-        "bf16, fp16, tf32 or fp32; recipes that run only some GEMMs in fp8 are not modelled yet");
+    require(size_of(plan_.compute_type) >= 2_B, "compute_type", name_of(plan_.compute_type),
+            "bf16, fp16, tf32 or fp32; `quantization` runs GEMMs in fewer bits");
     for (const auto& [field, algorithm] : {std::pair{"tp_algorithm", plan_.tp_algorithm},
                                            std::pair{"dp_algorithm", plan_.dp_algorithm}}) {
       require(algorithm != CollectiveAlgorithm::pairwise, field, name_of(algorithm),
@@ -108,11 +109,6 @@ class Checker {
     only("recompute_layers", plan_.recompute_layers, plain.recompute_layers);
     only("offload_optimizer", plan_.offload_optimizer, plain.offload_optimizer);
     only("offload_activations", plan_.offload_activations, plain.offload_activations);
-    only("tp_chunks", plan_.tp_chunks, plain.tp_chunks);
-    only("quantization", plan_.quantization, plain.quantization);
-    only("quantized_params", plan_.quantized_params, plain.quantized_params);
-    only("master_type", plan_.master_type, plain.master_type);
-    only("moment_type", plan_.moment_type, plain.moment_type);
     only("documents", plan_.documents, plain.documents);
     require(plan_.schedule <= Schedule::interleaved, "schedule", name_of(plan_.schedule),
             "gpipe, 1f1b or interleaved (others are not modelled yet)");
@@ -134,6 +130,27 @@ class Checker {
     }
     require(!plan_.sequence_parallel || plan_.tp > 1, "sequence_parallel", true,
             "tp of 2 or more: it splits over the tensor-parallel ranks");
+    require(plan_.tp_chunks == 1 || plan_.tp > 1, "tp_chunks", plan_.tp_chunks,
+            "1 without tensor parallelism: there is no collective to cut");
+    require(plan_.tp_chunks <= kMostChunks, "tp_chunks", plan_.tp_chunks,
+            fmt::format("at most {} pieces", kMostChunks));
+  }
+
+  void number_formats() {
+    const bool quantizes = plan_.quantization != Quantization::none;
+    require(!quantizes || size_of(plan_.compute_type) == 2_B, "quantization",
+            name_of(plan_.quantization), "none, or a compute_type of 16 bits");
+    require(!plan_.quantized_params || quantizes, "quantized_params", true,
+            "a quantization other than none");
+    require(!plan_.quantized_params || plan_.zero >= 1, "quantized_params", true,
+            "zero of 1 or more: whole parameters are not gathered");
+    const Bytes master = size_of(plan_.master_type);
+    require(master >= 2_B && plan_.master_type != DataType::tf32, "master_type",
+            name_of(plan_.master_type), "fp32, bf16 or fp16");
+    require(master >= size_of(plan_.compute_type), "master_type", name_of(plan_.master_type),
+            "a type at least as wide as compute_type");
+    require(plan_.moment_type != DataType::fp4 && plan_.moment_type != DataType::tf32,
+            "moment_type", name_of(plan_.moment_type), "fp32, bf16, fp16 or fp8");
   }
 
   void experts() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workload/parallel/draft.h"
 
+#include "workload/parallel/quantize.h"
 #include "workload/parallel/shard.h"
 
 namespace orrery {
@@ -41,16 +42,35 @@ Step wait_step(std::string name, Value reads, Phase phase) {
   return step;
 }
 
-std::int64_t block_parameters(const Draft& draft, const Context& context, BlockKind kind,
-                              Owner owner) {
+namespace {
+
+/// Sum over the operators of `owner` in a block of size(operator, its parameters).
+template <class Size>
+auto block_sum(const Draft& draft, const Context& context, BlockKind kind, Owner owner, Size size) {
   const bool copy = kind == kHeadBlock && context.model.tied_embedding && context.plan.pp > 1;
-  std::int64_t sum = 0;
+  decltype(size(ModelOperator{}, std::int64_t{})) sum{};
   for (const ModelOperator& op : draft.operators[kind]) {
     if (op.expert == (owner == Owner::expert)) {
-      sum += op.parameters + (copy ? weight_elements(op) : 0);
+      sum += size(op, op.parameters + (copy ? weight_elements(op) : 0));
     }
   }
   return sum;
+}
+
+}  // namespace
+
+std::int64_t block_parameters(const Draft& draft, const Context& context, BlockKind kind,
+                              Owner owner) {
+  return block_sum(draft, context, kind, owner,
+                   [](const ModelOperator&, std::int64_t parameters) { return parameters; });
+}
+
+Bytes block_parameter_bytes(const Draft& draft, const Context& context, BlockKind kind,
+                            Owner owner) {
+  return block_sum(draft, context, kind, owner,
+                   [&](const ModelOperator& op, std::int64_t parameters) {
+                     return parameter_bytes(context.plan, op, parameters);
+                   });
 }
 
 std::int64_t role_parameters(const Draft& draft, const Context& context, const RoleDraft& role,
@@ -59,6 +79,17 @@ std::int64_t role_parameters(const Draft& draft, const Context& context, const R
   for (const ChunkDraft& chunk : role.chunks) {
     for (const Block& block : chunk.blocks) {
       sum += block_parameters(draft, context, block.kind, owner);
+    }
+  }
+  return sum;
+}
+
+Bytes role_parameter_bytes(const Draft& draft, const Context& context, const RoleDraft& role,
+                           Owner owner) {
+  Bytes sum{0};
+  for (const ChunkDraft& chunk : role.chunks) {
+    for (const Block& block : chunk.blocks) {
+      sum += block_parameter_bytes(draft, context, block.kind, owner);
     }
   }
   return sum;

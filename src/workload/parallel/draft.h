@@ -31,7 +31,7 @@ enum class Value : std::uint8_t {
   input,    ///< the saved input of a GEMM, gathered again for its weight gradient
   message,  ///< a message or reduction that only a wait reads
   beside,   ///< what runs beside an exchange: the shared expert
-  even,     ///< keys and values that arrive in even steps of a ring
+  even,     ///< what arrives in even steps of a ring or pieces of a gather
   odd,      ///< and in odd ones
 };
 inline constexpr int kValueCount = 7;
@@ -107,6 +107,12 @@ std::int64_t block_parameters(const Draft& draft, const Context& context, BlockK
                               Owner owner);
 std::int64_t role_parameters(const Draft& draft, const Context& context, const RoleDraft& role,
                              Owner owner);
+
+/// The same parameters as the compute copies are stored and gathered (quantized_params).
+Bytes block_parameter_bytes(const Draft& draft, const Context& context, BlockKind kind,
+                            Owner owner);
+Bytes role_parameter_bytes(const Draft& draft, const Context& context, const RoleDraft& role,
+                           Owner owner);
 
 /// Turns the draft into a workload; pure.
 Workload assemble(const Draft& draft);

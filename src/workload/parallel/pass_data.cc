@@ -145,8 +145,7 @@ class ParameterGather {
     const BlockKind kind = chunk.blocks[static_cast<std::size_t>(block)].kind;
     for (const Owner owner : {Owner::dense, Owner::expert}) {
       const auto hop = parameter_hop(context_.plan, owner);
-      const Bytes bytes =
-          size_of(context_.plan.compute_type) * block_parameters(draft_, context_, kind, owner);
+      const Bytes bytes = block_parameter_bytes(draft_, context_, kind, owner);
       if (!hop || bytes == Bytes(0)) {
         continue;
       }

@@ -5,33 +5,75 @@
 /// shards them, as Megatron-LM does. Optimizer, over E local parameters (1/dp of them with ZeRO >=
 /// 1), each as one multi-tensor kernel:
 ///   to fp32         mixed precision with smaller gradients: reads E gradients, writes fp32 copies
-///   unscale         fp16: reads and writes the fp32 gradients (loss scale, infinities)
+///   unscale         fp16: reads and writes the gradients (loss scale, infinities)
 ///   gradient norm   reads E gradients; one fp32 value is summed over tp, pp and (sharded) dp
 ///   clip            reads and writes E gradients
-///   Adam            reads the gradient; reads and writes parameter and two moments, all fp32
-///   cast            mixed precision: reads fp32 parameters, writes them in the compute type
+///   Adam            reads the gradient g; reads and writes parameter M and two moments m:
+///                   g + 2 M + 4 m bytes each (master_type, moment_type; all fp32: 28)
+///   cast            mixed precision: reads the master's parameters, writes the compute copies
 ///   gather          ZeRO 1 and 2: all-gather of the updated parameters, unless overlapped
 ///   clear           writes the gradient buffer
-/// Memory binds all of them, so none counts FLOPs (see zoo/model.h).
-/// Source: Micikevicius et al. 2018 (mixed precision); the steps are those of Megatron-LM's
-/// Float16OptimizerWithFloat16Params.
+/// With a smaller master or moments the kernels take the gradients as they are (Transformer
+/// Engine's FusedAdam in Megatron's precision-aware optimizer). A 16-bit master of 16-bit
+/// parameters is these parameters: there is no cast. The scales of 8-bit moments, one per block of
+/// 256 or more (Dettmers et al. 2022), are not counted. Memory binds all of them, so none counts
+/// FLOPs (see zoo/model.h). Source: Micikevicius et al. 2018 (mixed precision); the steps are those
+/// of Megatron-LM's Float16OptimizerWithFloat16Params.
 #include "workload/parallel/passes.h"
 #include "workload/parallel/shard.h"
 
 namespace orrery {
 namespace {
 
-bool mixed_precision(const Plan& plan) {
-  return size_of(plan.compute_type) < size_of(DataType::fp32);
+/// The optimizer updates a copy of its own of the parameters.
+bool has_master(const Plan& plan) {
+  return size_of(plan.compute_type) < size_of(plan.master_type) || plan.quantized_params;
 }
 
-Step optimizer_step(std::string name, std::int64_t elements, Bytes bytes_each) {
+/// Of a gradient as the optimizer's kernels read it.
+Bytes optimizer_gradient(const Plan& plan) {
+  const bool plain = plan.master_type == DataType::fp32 && plan.moment_type == DataType::fp32;
+  return plain ? size_of(DataType::fp32) : size_of(plan.grad_type);
+}
+
+/// What one rank updates.
+struct Share {
+  std::int64_t whole = 0;  ///< parameters, before ZeRO
+  std::int64_t local = 0;
+  Bytes copies{0};  ///< of the local ones, in the compute type
+};
+
+Share share_of(const Draft& draft, const Context& context, const RoleDraft& role) {
+  Share share;
+  for (const Owner owner : {Owner::dense, Owner::expert}) {
+    const std::int64_t parameters = role_parameters(draft, context, role, owner);
+    const std::int64_t shards = optimizer_shards(context.plan, owner);
+    share.whole += parameters;
+    share.local += (parameters + shards - 1) / shards;
+    share.copies += role_parameter_bytes(draft, context, role, owner) / shards;
+  }
+  return share;
+}
+
+Step optimizer_step(std::string name, Bytes bytes) {
   return compute_step({.name = std::move(name),
                        .kind = OperatorKind::optimizer,
                        .type = DataType::fp32,
                        .gemm = {},
-                       .bytes = bytes_each * elements},
+                       .bytes = bytes},
                       Phase::optimizer);
+}
+
+/// The device's own update.
+void append_update(std::vector<Step>& steps, const Plan& plan, const Share& share) {
+  const Bytes gradient = optimizer_gradient(plan);
+  const Bytes states = 2 * size_of(plan.master_type) + 4 * size_of(plan.moment_type);
+  steps.push_back(optimizer_step("clip_gradients", 2 * gradient * share.local));
+  steps.push_back(optimizer_step("adam", (gradient + states) * share.local));
+  if (has_master(plan)) {
+    steps.push_back(
+        optimizer_step("cast_parameters", size_of(plan.master_type) * share.local + share.copies));
+  }
 }
 
 /// The norm of all gradients: every axis over which they are spread.
@@ -51,15 +93,28 @@ void append_norm_reductions(std::vector<Step>& steps, const Plan& plan) {
   }
 }
 
+/// Gradients from the accumulation buffer to their norm over all ranks.
+void append_norm(std::vector<Step>& steps, const Plan& plan, std::int64_t local) {
+  const Bytes stored = size_of(plan.grad_type);
+  const Bytes read = optimizer_gradient(plan);
+  if (stored < read && size_of(plan.compute_type) < read) {
+    steps.push_back(optimizer_step("gradients_to_fp32", (stored + read) * local));
+  }
+  if (plan.compute_type == DataType::fp16) {
+    steps.push_back(optimizer_step("unscale_gradients", 2 * read * local));
+  }
+  steps.push_back(optimizer_step("gradient_norm", read * local));
+  append_norm_reductions(steps, plan);
+}
+
 void append_update_gathers(std::vector<Step>& steps, const Draft& draft, const Context& context,
                            const RoleDraft& role) {
   for (const Owner owner : {Owner::dense, Owner::expert}) {
-    const std::int64_t parameters = role_parameters(draft, context, role, owner);
+    const Bytes parameters = role_parameter_bytes(draft, context, role, owner);
     const auto hop = update_hop(context.plan, owner);
-    if (hop && parameters > 0) {
-      steps.push_back(collective_step(
-          hop->axis, CollectiveKind::all_gather,
-          size_of(context.plan.compute_type) * parameters / hop->divisor, Phase::optimizer));
+    if (hop && parameters > Bytes(0)) {
+      steps.push_back(collective_step(hop->axis, CollectiveKind::all_gather,
+                                      parameters / hop->divisor, Phase::optimizer));
     }
   }
 }
@@ -84,35 +139,14 @@ void passes::embedding(Draft& draft, const Context& context) {
 
 void passes::optimizer(Draft& draft, const Context& context) {
   const Plan& plan = context.plan;
-  const Bytes grad = size_of(plan.grad_type);
-  const Bytes single = size_of(DataType::fp32);
-  const bool mixed = mixed_precision(plan);
   for (RoleDraft& role : draft.roles) {
-    std::int64_t whole = 0;
-    std::int64_t local = 0;
-    for (const Owner owner : {Owner::dense, Owner::expert}) {
-      const std::int64_t parameters = role_parameters(draft, context, role, owner);
-      const std::int64_t shards = optimizer_shards(plan, owner);
-      whole += parameters;
-      local += (parameters + shards - 1) / shards;
-    }
+    const Share share = share_of(draft, context, role);
     std::vector<Step>& steps = role.finish;
-    if (mixed && grad < single) {
-      steps.push_back(optimizer_step("gradients_to_fp32", local, grad + single));
-    }
-    if (plan.compute_type == DataType::fp16) {
-      steps.push_back(optimizer_step("unscale_gradients", local, 2 * single));
-    }
-    steps.push_back(optimizer_step("gradient_norm", local, single));
-    append_norm_reductions(steps, plan);
-    steps.push_back(optimizer_step("clip_gradients", local, 2 * single));
-    steps.push_back(optimizer_step("adam", local, 7 * single));
-    if (mixed) {
-      steps.push_back(
-          optimizer_step("cast_parameters", local, single + size_of(plan.compute_type)));
-    }
+    append_norm(steps, plan, share.local);
+    append_update(steps, plan, share);
     append_update_gathers(steps, draft, context, role);
-    steps.push_back(optimizer_step("clear_gradients", plan.zero >= 2 ? local : whole, grad));
+    steps.push_back(optimizer_step(
+        "clear_gradients", size_of(plan.grad_type) * (plan.zero >= 2 ? share.local : share.whole)));
   }
 }
 

@@ -8,6 +8,17 @@
 ///   leave      all-reduce                 SP: all-gather before
 ///              (SP: reduce-scatter) after
 ///
+/// tp_chunks n > 1 cuts a layer's GEMM and the collective at its boundary into n pieces of its
+/// rows, as Transformer Engine's userbuffers do for the same three pairs:
+///   gather, then GEMM   enter forward and leave backward (SP): piece i of the GEMM waits for piece
+///   i
+///                       of the gather, piece i+1 is gathered beside it:  g + max(g, c) (n-1) + c
+///   GEMM, then reduce   leave forward: piece i is reduced beside piece i+1 of the GEMM
+/// for pieces of g and c. The gathered saved input and the reduced input gradient run beside whole
+/// GEMMs in any case. Every piece pays the GEMM's launch and the collective's latency.
+///
+/// All-gathers of a quantised GEMM's operands move the quantised type (quantize.h).
+///
 /// The loss over a split vocabulary adds three all-reduces of one fp32 value per token (maximum,
 /// predicted logit, sum of exponentials). With SP the gradients of norms and biases that every rank
 /// holds for its own tokens are summed over tp once per step, in one all-reduce.
@@ -16,11 +27,12 @@
 /// 1/t and the receiver gathers over tp; whole sends everything t times.
 ///
 /// Source: Shoeybi et al. 2019 (Megatron-LM); Korthikanti et al. 2022, section 4.2.2; Narayanan et
-/// al., SC'21, section 4.1 (scatter/gather).
+/// al., SC'21, section 4.1 (scatter/gather); Wang et al., ASPLOS 2023 (decomposed overlap).
 #include <algorithm>
 
 #include "workload/parallel/block_steps.h"
 #include "workload/parallel/passes.h"
+#include "workload/parallel/quantize.h"
 #include "workload/parallel/shard.h"
 
 namespace orrery {
@@ -30,10 +42,11 @@ constexpr int kLossReductions = 3;
 
 class BoundaryInserter {
  public:
-  BoundaryInserter(const std::vector<ModelOperator>& operators, const Context& context)
+  BoundaryInserter(const std::vector<ModelOperator>& operators, const Context& context,
+                   std::int64_t pieces)
       : operators_(operators),
-        sequence_parallel_(context.plan.sequence_parallel),
-        overlap_(context.plan.overlap_tp),
+        plan_(context.plan),
+        pieces_(pieces),
         boundary_(boundary_bytes(context.model, context.plan)),
         loss_(size_of(DataType::fp32) * context.plan.microbatch *
               (sequence_of(context.model, context.plan) / context.plan.cp)) {}
@@ -42,16 +55,17 @@ class BoundaryInserter {
     result_.clear();
     for (Step& step : steps) {
       const ModelOperator& op = operator_of(step);
-      if (op.boundary == TensorBoundary::enter && sequence_parallel_) {
-        push(CollectiveKind::all_gather, boundary_, Phase::forward, step.source);
-      }
       for (int i = 0; op.kind == OperatorKind::loss && i < kLossReductions; ++i) {
         push(CollectiveKind::all_reduce, loss_, Phase::forward, step.source);
       }
-      const int source = step.source;
-      result_.push_back(std::move(step));
-      if (op.boundary == TensorBoundary::leave) {
-        push(reduction(), boundary_, Phase::forward, source);
+      if (step.part != Part::forward || op.boundary == TensorBoundary::none) {
+        result_.push_back(std::move(step));
+      } else if (op.boundary == TensorBoundary::enter && plan_.sequence_parallel) {
+        gather_then_compute(std::move(step), op, Phase::forward);
+      } else if (op.boundary == TensorBoundary::leave) {
+        compute_then_reduce(std::move(step), op);
+      } else {
+        result_.push_back(std::move(step));
       }
     }
     return std::move(result_);
@@ -61,34 +75,107 @@ class BoundaryInserter {
     result_.clear();
     for (Step& step : steps) {
       const ModelOperator& op = operator_of(step);
-      const int source = step.source;
-      const Part part = step.part;
       const bool enters = op.boundary == TensorBoundary::enter;
-      const bool leaves = op.boundary == TensorBoundary::leave;
-      if (part == Part::input_gradient && sequence_parallel_ && (enters || leaves)) {
-        push(CollectiveKind::all_gather, boundary_, Phase::backward, source);
-        if (enters) {  // the saved input, which only the weight gradient needs
-          result_.back().reads = Value::none;
-          result_.back().writes = Value::input;
-          hold(Value::input);
-        }
+      if (step.part == Part::input_gradient && op.boundary == TensorBoundary::leave &&
+          plan_.sequence_parallel) {
+        gather_then_compute(std::move(step), op, Phase::backward);
+        continue;
       }
-      if (part == Part::weight_gradient && enters && sequence_parallel_) {
+      if (step.part == Part::input_gradient && enters) {
+        input_gradient_of_entry(std::move(step), op);
+        continue;
+      }
+      if (step.part == Part::weight_gradient && enters && plan_.sequence_parallel) {
         step.reads = Value::input;
       }
       result_.push_back(std::move(step));
-      if (part == Part::input_gradient && enters) {
-        push(reduction(), boundary_, Phase::backward, source);
-        hold(Value::flow);
-      }
     }
     return std::move(result_);
   }
 
  private:
+  /// The saved input is gathered again beside the input gradient's GEMM, whose result is reduced
+  /// beside the weight gradient's.
+  void input_gradient_of_entry(Step step, const ModelOperator& op) {
+    const int source = step.source;
+    if (plan_.sequence_parallel) {
+      push(CollectiveKind::all_gather, exchanged_bytes(plan_, op, crossing(op)), Phase::backward,
+           source);
+      result_.back().reads = Value::none;
+      result_.back().writes = Value::input;
+      hold(Value::input);
+    }
+    result_.push_back(std::move(step));
+    push(reduction(), crossing(op), Phase::backward, source);
+    hold(Value::flow);
+  }
+
+  void gather_then_compute(Step gemm, const ModelOperator& op, Phase phase) {
+    const Bytes bytes = exchanged_bytes(plan_, op, crossing(op));
+    const std::int64_t pieces = pieces_of(gemm);
+    if (pieces == 1) {
+      push(CollectiveKind::all_gather, bytes, phase, gemm.source);
+      result_.push_back(std::move(gemm));
+      return;
+    }
+    const auto value = [](std::int64_t i) { return i % 2 == 0 ? Value::even : Value::odd; };
+    for (std::int64_t i = 0; i <= pieces; ++i) {
+      if (i < pieces) {
+        push(CollectiveKind::all_gather, bytes / pieces, phase, gemm.source);
+        result_.back().writes = value(i);
+      }
+      if (i > 0) {
+        result_.push_back(piece(gemm, i - 1, pieces));
+        result_.back().reads = value(i - 1);
+        result_.back().writes = i == pieces ? gemm.writes : Value::none;
+      }
+    }
+  }
+
+  void compute_then_reduce(Step gemm, const ModelOperator& op) {
+    const std::int64_t pieces = pieces_of(gemm);
+    const int source = gemm.source;
+    if (pieces == 1) {
+      result_.push_back(std::move(gemm));
+      push(reduction(), crossing(op), Phase::forward, source);
+      return;
+    }
+    for (std::int64_t i = 0; i < pieces; ++i) {
+      result_.push_back(piece(gemm, i, pieces));
+      result_.back().writes = Value::none;
+      push(reduction(), crossing(op) / pieces, Phase::forward, source);
+      result_.back().reads = Value::none;
+      result_.back().writes = i + 1 == pieces ? Value::flow : Value::none;
+    }
+  }
+
+  std::int64_t pieces_of(const Step& step) const {
+    const Operator& op = step.node.operators.front();
+    return op.kind == OperatorKind::gemm ? std::min(pieces_, op.gemm.m) : 1;
+  }
+
+  /// Rows i m/n to (i+1) m/n.
+  Step piece(Step step, std::int64_t i, std::int64_t pieces) const {
+    Operator& op = step.node.operators.front();
+    const std::int64_t rows = op.gemm.m;
+    op.gemm.m = rows * (i + 1) / pieces - rows * i / pieces;
+    op.flops = flops_of(op.gemm);
+    op.bytes = gemm_bytes(op.gemm, op.type, plan_.compute_type);
+    return step;
+  }
+
+  /// What crosses the boundary: rows of H, or of the narrow latent of latent attention.
+  Bytes crossing(const ModelOperator& op) const {
+    if (op.kind != OperatorKind::gemm) {
+      return boundary_;
+    }
+    const std::int64_t width = op.boundary == TensorBoundary::enter ? op.gemm.k : op.gemm.n;
+    return bytes_of(plan_.compute_type, op.gemm.m * width);
+  }
+
   /// Without overlap the compute stream waits for the collective just issued.
   void hold(Value value) {
-    if (!overlap_) {
+    if (!plan_.overlap_tp) {
       result_.push_back(wait_step("tp_done", value, Phase::backward));
       result_.back().source = result_[result_.size() - 2].source;
     }
@@ -97,7 +184,7 @@ class BoundaryInserter {
     return operators_[static_cast<std::size_t>(step.source)];
   }
   CollectiveKind reduction() const {
-    return sequence_parallel_ ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
+    return plan_.sequence_parallel ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
   }
   void push(CollectiveKind kind, Bytes bytes, Phase phase, int source) {
     result_.push_back(collective_step(Axis::tp, kind, bytes, phase));
@@ -105,8 +192,8 @@ class BoundaryInserter {
   }
 
   const std::vector<ModelOperator>& operators_;
-  bool sequence_parallel_;
-  bool overlap_;
+  const Plan& plan_;
+  std::int64_t pieces_;
   Bytes boundary_;
   Bytes loss_;
   std::vector<Step> result_;
@@ -157,7 +244,8 @@ void passes::tensor(Draft& draft, const Context& context) {
       op = op.expert ? std::move(op) : shard(std::move(op), plan.tp, plan.sequence_parallel);
     }
     BlockSteps steps = block_steps(draft.operators[kind], plan);
-    BoundaryInserter inserter(draft.operators[kind], context);
+    BoundaryInserter inserter(draft.operators[kind], context,
+                              kind >= kFirstLayerBlock ? plan.tp_chunks : 1);
     draft.steps[kind] = {.forward = inserter.forward(std::move(steps.forward)),
                          .recompute = {},
                          .backward = inserter.backward(std::move(steps.backward))};

@@ -132,6 +132,61 @@ TEST(LowerTensor, WithoutOverlapComputeWaitsForEachReductionOfAnInputGradient) {
   EXPECT_EQ(waits(false), 2 * 3 + 1);
 }
 
+// ---- Chunked overlap.
+
+TEST(LowerTensor, ChunksCutGemmsAndTheirCollectivesIntoPieces) {
+  // One layer, sequence parallel, 4 pieces: forward gathers 2 x 4 and the logits' whole one,
+  // scatters 2 x 4 and the embedding's; backward conjugate gathers of proj and fc2 2 x 4 and the
+  // embedding's, saved inputs 2 + 1 whole. Bytes and FLOPs are those of one piece each.
+  Plan plan{.tp = 2, .sequence_parallel = true};
+  const Workload whole = lowered(small_gpt(1), plan);
+  plan.tp_chunks = 4;
+  const Workload pieces = lowered(small_gpt(1), plan);
+  const auto tally = [&](CollectiveKind kind, Phase phase) {
+    return collectives(pieces, 0, Axis::tp, kind, phase);
+  };
+  EXPECT_EQ(tally(CollectiveKind::all_gather, Phase::forward), (Tally{9, 3 * kBoundary}));
+  EXPECT_EQ(tally(CollectiveKind::reduce_scatter, Phase::forward), (Tally{9, 3 * kBoundary}));
+  EXPECT_EQ(tally(CollectiveKind::all_gather, Phase::backward), (Tally{12, 6 * kBoundary}));
+  for (const Phase phase : {Phase::forward, Phase::backward}) {
+    EXPECT_DOUBLE_EQ(cases::matrix_flops(whole, phase), cases::matrix_flops(pieces, phase));
+  }
+}
+
+TEST(LowerTensor, APieceOfAGemmWaitsForItsPieceOfTheGatherOnly) {
+  // gather 0, gather 1, GEMM 0 (after gather 0), gather 2 (after GEMM 0, whose buffer it takes),
+  // GEMM 1 (after gather 1), GEMM 2 (after gather 2).
+  const Workload workload = lowered(
+      small_gpt(1), {.tp = 2, .sequence_parallel = true, .tp_chunks = 3}, {.skip = {"fuse"}});
+  const std::vector<Node>& nodes = workload.programs[0].templates[0].nodes;
+  std::vector<int> gathers;
+  std::vector<int> gemms;
+  for (int i = 0; i < static_cast<int>(nodes.size()) && gemms.size() < 3; ++i) {
+    const Node& node = nodes[static_cast<std::size_t>(i)];
+    if (node.name == "tp_all_gather") {
+      gathers.push_back(i);
+    } else if (node.name == "qkv_gemm") {
+      gemms.push_back(i);
+    }
+  }
+  ASSERT_EQ(gathers.size(), 3);
+  ASSERT_EQ(gemms.size(), 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(nodes[static_cast<std::size_t>(gemms[i])].after, std::vector<int>{gathers[i]});
+  }
+  EXPECT_EQ(nodes[static_cast<std::size_t>(gathers[2])].after, std::vector<int>{gemms[0]});
+  // 128 rows in three pieces.
+  EXPECT_EQ(nodes[static_cast<std::size_t>(gemms[0])].operators[0].gemm.m, 42);
+  EXPECT_EQ(nodes[static_cast<std::size_t>(gemms[2])].operators[0].gemm.m, 43);
+}
+
+TEST(LowerTensor, ChunksWithoutTensorParallelismAreRefused) {
+  const Result<void> checked = check({.tp_chunks = 2}, small_gpt(1));
+  ASSERT_FALSE(checked);
+  EXPECT_NE(checked.error().to_string().find("tp_chunks: found '2', expected 1 without"),
+            std::string::npos);
+}
+
 // ---- Recompute.
 
 TEST(LowerRecompute, FullRunsEveryLayerForwardAgain) {

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workload/parallel/machine_check.h"
+
+#include <fmt/format.h>
+
+#include "workload/parallel/quantize.h"
+
+namespace orrery {
+namespace {
+
+class MachineChecker {
+ public:
+  MachineChecker(const Plan& plan, const Device& device) : plan_(plan), device_(device) {}
+
+  Result<void> run() {
+    computes("compute_type", name_of(plan_.compute_type), plan_.compute_type);
+    if (plan_.quantization != Quantization::none) {
+      computes("quantization", name_of(plan_.quantization), recipe_of(plan_.quantization).type);
+    }
+    if (plan_.offload_optimizer != Offload::none) {
+      has_tier("offload_optimizer", std::string(name_of(plan_.offload_optimizer)),
+               plan_.offload_optimizer == Offload::cpu ? 1 : 2);
+    }
+    if (plan_.offload_activations > 0) {
+      has_tier("offload_activations", fmt::format("{}", plan_.offload_activations), 1);
+    }
+    if (!error_.empty()) {
+      return fail(std::move(error_));
+    }
+    return {};
+  }
+
+ private:
+  void computes(std::string_view field, std::string_view found, DataType type) {
+    if (device_.peak[static_cast<std::size_t>(type)] > FlopRate(0)) {
+      return;
+    }
+    std::string supported;
+    for (const Named<DataType>& one : kNames<DataType>) {
+      if (device_.peak[static_cast<std::size_t>(one.value)] > FlopRate(0)) {
+        supported += (supported.empty() ? "" : ", ") + std::string(one.name);
+      }
+    }
+    error_.add({{},
+                std::string(field),
+                std::string(found),
+                fmt::format("a data type that {} computes in: {}", device_.name, supported)});
+  }
+
+  void has_tier(std::string_view field, std::string found, std::size_t tier) {
+    if (device_.memory.size() > tier) {
+      return;
+    }
+    std::string tiers;
+    for (const MemoryTier& one : device_.memory) {
+      tiers += (tiers.empty() ? "" : ", ") + one.name;
+    }
+    error_.add({{},
+                std::string(field),
+                std::move(found),
+                fmt::format("a machine with {} memory tiers: {} has {} ({})", tier + 1,
+                            device_.name, device_.memory.size(), tiers)});
+  }
+
+  const Plan& plan_;
+  const Device& device_;
+  Error error_;
+};
+
+}  // namespace
+
+Result<void> check_machine(const Plan& plan, const Machine& machine) {
+  return MachineChecker(plan, machine.device).run();
+}
+
+}  // namespace orrery

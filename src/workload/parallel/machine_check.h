@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What a plan needs of the machine besides devices and memory for it.
+#pragma once
+
+#include "base/result.h"
+#include "machine/machine.h"
+#include "workload/parallel/plan.h"
+
+namespace orrery {
+
+/// Mistakes: number formats in which the device does not compute (compute_type, quantization);
+/// memory tiers that it does not have (offload_optimizer, offload_activations).
+Result<void> check_machine(const Plan& plan, const Machine& machine);
+
+}  // namespace orrery

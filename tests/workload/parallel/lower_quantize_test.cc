@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "cases.h"
+#include "machine/machine.h"
+#include "workload/parallel/machine_check.h"
+#include "workload/parallel/quantize.h"
+
+namespace orrery {
+namespace {
+
+using cases::collectives;
+using cases::each_node;
+using cases::find_node;
+using cases::kBoundary;
+using cases::kHidden;
+using cases::kTokens;
+using cases::lowered;
+using cases::small_gpt;
+using cases::Tally;
+using testing::HasSubstr;
+
+Plan recipe(Quantization quantization) {
+  return {.quantization = quantization};
+}
+
+Workload unfused(const Plan& plan, std::int64_t layers = 1) {
+  return lowered(small_gpt(layers), plan, {.skip = {"fuse"}});
+}
+
+const Operator& operator_named(const Workload& workload, const std::string& name) {
+  const Node* node = find_node(workload, name);
+  EXPECT_NE(node, nullptr) << name;
+  return node->operators[0];
+}
+
+std::int64_t count_nodes(const Workload& workload, const std::string& part) {
+  std::int64_t count = 0;
+  each_node(workload, 0,
+            [&](const Node& node) { count += node.name.find(part) != std::string::npos ? 1 : 0; });
+  return count;
+}
+
+TEST(LowerQuantize, OnlyTheWeightGemmsOfLayersRunInFewerBits) {
+  // Four weights per layer, three GEMMs each; scores, context and logits stay in bf16.
+  const Workload workload = unfused(recipe(Quantization::mxfp8), 2);
+  std::int64_t quantized = 0;
+  each_node(workload, 0, [&](const Node& node) {
+    for (const Operator& op : node.operators) {
+      quantized += op.kind == OperatorKind::gemm && op.type == DataType::fp8 ? 1 : 0;
+    }
+  });
+  EXPECT_EQ(quantized, 2 * 4 * 3);
+  EXPECT_EQ(operator_named(workload, "logits_gemm").type, DataType::bf16);
+  EXPECT_EQ(operator_named(workload, "score_gemm").type, DataType::bf16);
+  EXPECT_FALSE(operator_named(workload, "qkv_gemm").block_scaled);
+}
+
+TEST(LowerQuantize, TheRecipeChoosesTypeAndScaling) {
+  EXPECT_TRUE(operator_named(unfused(recipe(Quantization::fp8_block)), "fc2_gemm_weight_gradient")
+                  .block_scaled);
+  EXPECT_EQ(operator_named(unfused(recipe(Quantization::nvfp4)), "proj_gemm_input_gradient").type,
+            DataType::fp4);
+}
+
+TEST(LowerQuantize, GemmsReadTheLowTypeAndWriteTheComputeType) {
+  // proj: A[128, 64] and W[64, 64] of one byte, C[128, 64] of two.
+  const Workload workload = unfused(recipe(Quantization::fp8_delayed));
+  const Node* gemm = nullptr;
+  for (const Node& node : workload.programs[0].templates[0].nodes) {
+    gemm = node.name == "proj_gemm" ? &node : gemm;
+  }
+  ASSERT_NE(gemm, nullptr);
+  EXPECT_EQ(gemm->operators[0].bytes,
+            Bytes(kTokens * kHidden + kHidden * kHidden + 2 * kTokens * kHidden));
+}
+
+TEST(LowerQuantize, KernelsReadSixteenBitsAndWriteBothCopies) {
+  // fc2's input has T x 4H elements; each is read (2 bytes), its copies have w bytes each. A
+  // maximum is another read in another kernel.
+  const auto input = [](Quantization quantization) {
+    return operator_named(unfused(recipe(quantization)), "fc2_gemm_quantize_input");
+  };
+  const std::int64_t elements = kTokens * 4 * kHidden;
+  EXPECT_EQ(input(Quantization::fp8_delayed).bytes, Bytes((2 + 2) * elements));
+  EXPECT_EQ(input(Quantization::fp8_current).bytes, Bytes((4 + 2) * elements));
+  EXPECT_EQ(input(Quantization::fp8_block).bytes, Bytes(4 * elements + 2 * elements * 4 / 128));
+  EXPECT_EQ(input(Quantization::mxfp8).bytes, Bytes(4 * elements + 2 * elements / 32));
+  EXPECT_EQ(input(Quantization::nvfp4).bytes, Bytes(5 * elements + 2 * elements / 16));
+  EXPECT_EQ(input(Quantization::fp8_delayed).kernels, 1);
+  EXPECT_EQ(input(Quantization::fp8_current).kernels, 2);
+}
+
+TEST(LowerQuantize, NormsQuantizeThemselvesWhereTheScaleIsKnown) {
+  // fc1 reads the norm's result: with delayed scaling two copies of one byte stand for one of two;
+  // with current scaling the norm finds the maximum, so one kernel reads 2 and writes 2.
+  const Workload delayed = unfused(recipe(Quantization::fp8_delayed));
+  EXPECT_EQ(find_node(delayed, "fc1_gemm_quantize_input"), nullptr);
+  const Operator current =
+      operator_named(unfused(recipe(Quantization::fp8_current)), "fc1_gemm_quantize_input");
+  EXPECT_EQ(current.bytes, Bytes(4 * kTokens * kHidden));
+  EXPECT_EQ(current.kernels, 1);
+}
+
+TEST(LowerQuantize, WeightsAreQuantizedOncePerStep) {
+  // 3 microbatches: inputs and gradients each time, the weight in the first.
+  Plan plan = recipe(Quantization::mxfp8);
+  plan.global_batch = 3;
+  plan.recompute = Recompute::full;
+  const Workload workload = unfused(plan);
+  EXPECT_EQ(count_nodes(workload, "fc2_gemm_quantize_weight"), 1);
+  EXPECT_EQ(count_nodes(workload, "fc2_gemm_quantize_input"), 2 * 3);  // forward and again
+  EXPECT_EQ(count_nodes(workload, "fc2_gemm_quantize_gradient"), 3);
+}
+
+TEST(LowerQuantize, ShardedWeightsAreQuantizedWheneverTheyAreGathered) {
+  // ZeRO 3, 3 microbatches: row copies in forwards, column copies in backwards, w each.
+  Plan plan = recipe(Quantization::fp8_block);
+  plan.dp = 2;
+  plan.global_batch = 6;
+  plan.zero = 3;
+  const Workload workload = unfused(plan);
+  EXPECT_EQ(count_nodes(workload, "fc2_gemm_quantize_weight"), 6);
+  const std::int64_t elements = 4 * kHidden * kHidden;
+  EXPECT_EQ(operator_named(workload, "fc2_gemm_quantize_weight").bytes,
+            Bytes(3 * elements + elements * 4 / 128));
+}
+
+TEST(LowerQuantize, GathersOverTensorParallelRanksMoveTheLowType) {
+  // Forward 2 gathers per layer, backward 2 + 2, in one byte; the logits' forward and backward
+  // gathers and the embedding's backward one (2 of input, 1 of gradient) stay in two. Reductions
+  // always move two.
+  Plan plan = recipe(Quantization::fp8_delayed);
+  plan.tp = 2;
+  plan.sequence_parallel = true;
+  const Workload workload = unfused(plan);
+  const auto tally = [&](CollectiveKind kind, Phase phase) {
+    return collectives(workload, 0, Axis::tp, kind, phase);
+  };
+  EXPECT_EQ(tally(CollectiveKind::all_gather, Phase::forward), (Tally{3, 2 * kBoundary}));
+  EXPECT_EQ(tally(CollectiveKind::all_gather, Phase::backward), (Tally{6, 4 * kBoundary}));
+  EXPECT_EQ(tally(CollectiveKind::reduce_scatter, Phase::forward), (Tally{3, 3 * kBoundary}));
+}
+
+TEST(LowerQuantize, WithSequenceParallelARankQuantizesItsOwnTokens) {
+  // qkv's input: T/2 tokens of H; fc2's input: all tokens of 4H/2; fc2's output gradient: T/2 of H.
+  Plan plan = recipe(Quantization::fp8_current);
+  plan.tp = 2;
+  plan.sequence_parallel = true;
+  const Workload workload = unfused(plan);
+  EXPECT_EQ(operator_named(workload, "qkv_gemm_quantize_input").bytes,
+            Bytes(4 * kTokens / 2 * kHidden));
+  EXPECT_EQ(operator_named(workload, "fc2_gemm_quantize_input").bytes,
+            Bytes(6 * kTokens * 2 * kHidden));
+  EXPECT_EQ(operator_named(workload, "fc2_gemm_quantize_gradient").bytes,
+            Bytes(6 * kTokens / 2 * kHidden));
+}
+
+TEST(LowerQuantize, QuantizedParametersAreGatheredInOneByte) {
+  // The layer's matrices (12 H^2, and biases 7 H with the GEMMs that own them) halve; norms,
+  // residual biases, embedding and final norm do not. mxfp8 gathers the compute type.
+  const auto gathered = [](Quantization quantization, bool quantized) {
+    Plan plan = recipe(quantization);
+    plan.dp = 2;
+    plan.global_batch = 2;
+    plan.zero = 1;
+    plan.quantized_params = quantized;
+    return collectives(unfused(plan), 0, Axis::dp, CollectiveKind::all_gather, Phase::optimizer)
+        .bytes;
+  };
+  const Bytes plain = gathered(Quantization::fp8_delayed, false);
+  const Bytes quantized = gathered(Quantization::fp8_delayed, true);
+  EXPECT_EQ(plain - quantized, Bytes(12 * kHidden * kHidden + 7 * kHidden));
+  EXPECT_EQ(gathered(Quantization::mxfp8, true), plain);
+}
+
+TEST(LowerQuantize, RefusesWhatItCannotMean) {
+  const auto refusal = [](const Plan& plan) {
+    const Result<void> checked = check(plan, small_gpt(1));
+    return checked ? std::string() : checked.error().to_string();
+  };
+  Plan plan;
+  plan.quantized_params = true;
+  EXPECT_THAT(refusal(plan), HasSubstr("quantized_params: found 'true', expected a quantization"));
+  EXPECT_THAT(refusal(plan), HasSubstr("expected zero of 1 or more"));
+  plan = recipe(Quantization::mxfp8);
+  plan.compute_type = DataType::fp32;
+  EXPECT_THAT(refusal(plan), HasSubstr("quantization: found 'mxfp8', expected none, or"));
+  plan = {};
+  plan.master_type = DataType::fp8;
+  plan.moment_type = DataType::fp4;
+  EXPECT_THAT(refusal(plan), HasSubstr("master_type: found 'fp8', expected fp32, bf16 or fp16"));
+  EXPECT_THAT(refusal(plan), HasSubstr("moment_type: found 'fp4'"));
+}
+
+TEST(LowerQuantize, TheDeviceMustComputeInTheRecipesType) {
+  const auto machine = load_machine("dgx-a100-80g");
+  ASSERT_TRUE(machine);
+  const auto checked = check_machine(recipe(Quantization::fp8_current), *machine);
+  ASSERT_FALSE(checked);
+  EXPECT_THAT(checked.error().to_string(),
+              HasSubstr("quantization: found 'fp8-current', expected a data type that"));
+}
+
+RC_GTEST_PROP(LowerQuantize, NeverChangesTheWorkOrTheReductions, ()) {
+  cases::Case c = *cases::any_case();
+  const Workload plain = lowered(c.model, c.plan);
+  c.plan.quantization =
+      *rc::gen::element(Quantization::fp8_delayed, Quantization::fp8_current,
+                        Quantization::fp8_block, Quantization::mxfp8, Quantization::nvfp4);
+  const Workload low = lowered(c.model, c.plan);
+  for (const Phase phase : {Phase::forward, Phase::backward, Phase::recompute}) {
+    RC_ASSERT(cases::matrix_flops(plain, phase) == cases::matrix_flops(low, phase));
+    for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::reduce_scatter}) {
+      RC_ASSERT(collectives(plain, 0, Axis::tp, kind, phase) ==
+                collectives(low, 0, Axis::tp, kind, phase));
+    }
+  }
+}
+
+// ---- Optimizer.
+
+TEST(LowerOptimizer, TrafficFollowsTheTypesOfItsStates) {
+  // Gradient g, master read and written 2 M, two moments read and written 4 m.
+  const auto adam = [](DataType master, DataType moment, DataType gradient) {
+    const Plan plan{.master_type = master, .moment_type = moment, .grad_type = gradient};
+    const Workload workload = unfused(plan);
+    return static_cast<double>(operator_named(workload, "adam").bytes.value()) /
+           static_cast<double>(operator_named(workload, "clear_gradients").bytes.value());
+  };
+  EXPECT_DOUBLE_EQ(adam(DataType::fp32, DataType::fp32, DataType::fp32), 28.0 / 4);
+  EXPECT_DOUBLE_EQ(adam(DataType::fp32, DataType::fp8, DataType::fp32), (4 + 8 + 4) / 4.0);
+  EXPECT_DOUBLE_EQ(adam(DataType::bf16, DataType::bf16, DataType::bf16), (2 + 4 + 8) / 2.0);
+}
+
+TEST(LowerOptimizer, SixteenBitMasterNeedsNoCast) {
+  EXPECT_NE(find_node(unfused({}), "cast_parameters"), nullptr);
+  EXPECT_EQ(find_node(unfused({.master_type = DataType::bf16}), "cast_parameters"), nullptr);
+}
+
+}  // namespace
+}  // namespace orrery

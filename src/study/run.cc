@@ -10,6 +10,8 @@
 #include "simulate/simulate.h"
 #include "workload/parallel/lower.h"
 #include "workload/parallel/machine_check.h"
+#include "workload/parallel/recompute.h"
+#include "workload/parallel/shard.h"
 
 namespace orrery {
 namespace {
@@ -136,20 +138,37 @@ std::int64_t sequence_of(const Run& run) {
 
 /// Forward FLOPs that recompute does again for one sequence.
 Flops recomputed_flops(const Run& run, bool skipped) {
-  Flops layer{0};
-  if (run.plan.recompute != Recompute::none && !skipped) {
-    const ShapeOptions shape{.microbatch = 1,
-                             .sequence = sequence_of(run),
-                             .type = run.plan.compute_type,
-                             .attention = run.plan.attention,
-                             .fused_kernels = run.plan.fused_kernels};
-    for (const ModelOperator& op : layer_operators(run.model, shape)) {
-      const bool again =
-          run.plan.recompute == Recompute::full || op.recompute == RecomputeGroup::selective;
-      layer += again ? op.model_flops : Flops(0);
+  const auto parts = split_model(run.model, run.plan);
+  if (skipped || !parts) {
+    return Flops(0);
+  }
+  Plan sequence = run.plan;  // one of them, whole, as model_flops_per_sequence counts it
+  sequence.microbatch = sequence.cp = 1;
+  sequence.documents.clear();
+  std::vector<Flops> again;  // of one layer, by BlockKind
+  for (const std::vector<ModelOperator>& operators : block_operators(run.model, sequence)) {
+    again.emplace_back(0);
+    for (const ModelOperator& op : operators) {
+      const bool selected =
+          run.plan.recompute == Recompute::full || recompute_selects(run.plan, op);
+      again.back() += selected ? op.model_flops : Flops(0);
     }
   }
-  return layer * run.model.layers;
+  Flops sum{0};
+  std::int64_t layers = 0;
+  for (const std::vector<ModelPart>& stage : *parts) {
+    for (const ModelPart& part : stage) {
+      std::int64_t layer = 0;
+      for (const BlockKind kind : blocks_of(run.model, part)) {
+        const bool is_layer = kind >= kFirstLayerBlock;
+        sum += is_layer && recomputes_layer(run.plan, layer) ? again[kind] : Flops(0);
+        layer += is_layer ? 1 : 0;
+      }
+      layers += layer;
+    }
+  }
+  // A schedule with two copies of the model gives each half of the microbatches.
+  return sum * (static_cast<double>(run.model.layers) / static_cast<double>(layers));
 }
 
 void compute_rates(Run& run, bool recompute_skipped) {

@@ -22,9 +22,10 @@ class TemplateBuilder {
     }
   }
 
-  void add(const std::vector<Step>& steps, int block = kNoBlock) {
+  void add(const std::vector<Step>& steps, int block = kNoBlock, bool recomputes = true) {
     for (const Step& step : steps) {
-      if (step.when == When::always || step.when == variant_) {
+      const bool left_out = step.node.phase == Phase::recompute && !recomputes;
+      if (!left_out && (step.when == When::always || step.when == variant_)) {
         add(step, block);
       }
     }
@@ -119,8 +120,8 @@ Template backward_template(const Draft& draft, const ChunkDraft& chunk, std::str
     const Block& block = chunk.blocks[static_cast<std::size_t>(b)];
     const BlockSteps& steps = draft.steps[block.kind];
     builder.add(block.before_backward);
-    builder.add(steps.recompute, b);
-    builder.add(steps.backward, b);
+    builder.add(steps.recompute, b, block.recomputes);
+    builder.add(steps.backward, b, block.recomputes);
     builder.add(block.after_backward);
   }
   builder.add(chunk.backward_end);

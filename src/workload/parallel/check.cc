@@ -8,6 +8,7 @@
 #include "workload/parallel/layout.h"
 #include "workload/parallel/lower.h"
 #include "workload/parallel/plan.h"
+#include "workload/parallel/recompute.h"
 #include "workload/parallel/shard.h"
 
 namespace orrery {
@@ -35,6 +36,9 @@ class Checker {
       number_formats();
       sequence();
       error_.add(layout_mistakes(plan_));
+      if (auto recompute = check_recompute(plan_, model_); !recompute) {
+        error_.add(std::move(recompute.error()));
+      }
       not_yet();
     }
     if (!error_.empty()) {
@@ -105,8 +109,6 @@ class Checker {
               fmt::format("{} (others are not modelled yet)", shown(supported)));
     };
     const Plan plain;
-    only("recompute_modules", plan_.recompute_modules, plain.recompute_modules);
-    only("recompute_layers", plan_.recompute_layers, plain.recompute_layers);
     only("offload_optimizer", plan_.offload_optimizer, plain.offload_optimizer);
     only("offload_activations", plan_.offload_activations, plain.offload_activations);
     only("documents", plan_.documents, plain.documents);

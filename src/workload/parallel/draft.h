@@ -61,6 +61,7 @@ struct BlockSteps {
 /// One embedding, layer or head of a chunk.
 struct Block {
   BlockKind kind = kFirstLayerBlock;
+  bool recomputes = false;  ///< else its kind's steps of phase recompute are left out
   std::vector<Step> before_forward{};
   std::vector<Step> before_backward{};
   std::vector<Step> after_backward{};

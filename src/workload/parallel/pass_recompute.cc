@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Activation recompute (Chen et al. 2016; selective: Korthikanti et al. 2022, section 5).
+/// Activation recompute (Chen et al. 2016; selective: Korthikanti et al. 2022, section 5); what is
+/// recomputed where: recompute.h.
 ///
 ///   full       every layer's whole forward again before its backward, its collectives included, as
 ///              torch.utils.checkpoint runs it; embedding and head are kept
-///   selective  the attention core again before its own backward
+///   otherwise  each run of neighbouring selected operators again, with its collectives: before its
+///              own backward; a run that ends in a norm or an activation, whose result the next
+///              operator keeps as its input, before that operator's backward
+/// Weights that were quantised in the step's first forward stay so.
 #include <algorithm>
 
 #include "workload/parallel/passes.h"
+#include "workload/parallel/recompute.h"
 
 namespace orrery {
 namespace {
@@ -17,33 +22,74 @@ Step again(Step step) {
   return step;
 }
 
-void recompute_layer(BlockSteps& steps) {
-  std::transform(steps.forward.begin(), steps.forward.end(), std::back_inserter(steps.recompute),
-                 again);
-}
-
-void recompute_selected(BlockSteps& steps, const std::vector<ModelOperator>& operators) {
-  const auto selected = [&](const Step& step) {
-    return operators[static_cast<std::size_t>(step.source)].recompute == RecomputeGroup::selective;
-  };
-  std::vector<Step> core;
-  for (const Step& step : steps.forward) {
-    if (selected(step)) {
-      core.push_back(again(step));
+/// Forward steps of the operators first .. last, once more.
+std::vector<Step> repeated(const std::vector<Step>& forward, int first, int last) {
+  std::vector<Step> steps;
+  for (const Step& step : forward) {
+    if (step.source >= first && step.source <= last && step.when == When::always) {
+      steps.push_back(again(step));
     }
   }
-  const auto where = std::find_if(steps.backward.begin(), steps.backward.end(), selected);
-  steps.backward.insert(where, core.begin(), core.end());
+  return steps;
+}
+
+bool result_is_next_input(const ModelOperator& op) {
+  return op.recompute == RecomputeGroup::never &&
+         (op.kind == OperatorKind::norm || op.kind == OperatorKind::elementwise);
+}
+
+void recompute_run(BlockSteps& steps, const std::vector<ModelOperator>& operators, int first,
+                   int last) {
+  const int needed_by =
+      last + (result_is_next_input(operators[static_cast<std::size_t>(last)]) ? 1 : 0);
+  const auto where = std::find_if(
+      steps.backward.begin(), steps.backward.end(),
+      [&](const Step& step) { return step.source >= first && step.source <= needed_by; });
+  const std::vector<Step> more = repeated(steps.forward, first, last);
+  steps.backward.insert(where, more.begin(), more.end());
+}
+
+void recompute_selected(BlockSteps& steps, const std::vector<ModelOperator>& operators,
+                        const Plan& plan) {
+  const int count = static_cast<int>(operators.size());
+  int first = -1;
+  for (int i = 0; i <= count; ++i) {
+    const bool selected =
+        i < count && recompute_selects(plan, operators[static_cast<std::size_t>(i)]);
+    if (selected && first < 0) {
+      first = i;
+    } else if (!selected && first >= 0) {
+      recompute_run(steps, operators, first, i - 1);
+      first = -1;
+    }
+  }
+}
+
+void mark_layers(ChunkDraft& chunk, const Plan& plan) {
+  std::int64_t layer = 0;
+  for (Block& block : chunk.blocks) {
+    if (block.kind >= kFirstLayerBlock) {
+      block.recomputes = recomputes_layer(plan, layer++);
+    }
+  }
 }
 
 }  // namespace
 
 void passes::recompute(Draft& draft, const Context& context) {
+  const Plan& plan = context.plan;
   for (BlockKind kind = kFirstLayerBlock; kind < draft.steps.size(); ++kind) {
-    if (context.plan.recompute == Recompute::full) {
-      recompute_layer(draft.steps[kind]);
-    } else if (context.plan.recompute == Recompute::selective) {
-      recompute_selected(draft.steps[kind], draft.operators[kind]);
+    BlockSteps& steps = draft.steps[kind];
+    const int last = static_cast<int>(draft.operators[kind].size()) - 1;
+    if (plan.recompute == Recompute::full) {
+      steps.recompute = repeated(steps.forward, 0, last);
+    } else {
+      recompute_selected(steps, draft.operators[kind], plan);
+    }
+  }
+  for (RoleDraft& role : draft.roles) {
+    for (ChunkDraft& chunk : role.chunks) {
+      mark_layers(chunk, plan);
     }
   }
 }

@@ -8,6 +8,7 @@
 #include "workload/parallel/layout.h"
 #include "workload/parallel/lower.h"
 #include "workload/parallel/plan.h"
+#include "workload/parallel/plan_lists.h"
 #include "workload/parallel/recompute.h"
 #include "workload/parallel/shard.h"
 
@@ -35,11 +36,11 @@ class Checker {
       zero();
       number_formats();
       sequence();
+      documents();
       error_.add(layout_mistakes(plan_));
       if (auto recompute = check_recompute(plan_, model_); !recompute) {
         error_.add(std::move(recompute.error()));
       }
-      not_yet();
     }
     if (!error_.empty()) {
       return fail(std::move(error_));
@@ -100,29 +101,6 @@ class Checker {
             fmt::format("at most {} devices", kMostDevices));
     require(plan_.pp * plan_.chunks <= kMostParts, "pp x chunks", plan_.pp * plan_.chunks,
             fmt::format("at most {} parts of the model", kMostParts));
-  }
-
-  /// Fields that lower() does not read yet must not be ignored silently.
-  void not_yet() {
-    const auto only = [&](std::string_view field, const auto& found, const auto& supported) {
-      require(found == supported, field, shown(found),
-              fmt::format("{} (others are not modelled yet)", shown(supported)));
-    };
-    const Plan plain;
-    only("offload_optimizer", plan_.offload_optimizer, plain.offload_optimizer);
-    only("offload_activations", plan_.offload_activations, plain.offload_activations);
-    only("documents", plan_.documents, plain.documents);
-    require(plan_.schedule <= Schedule::interleaved, "schedule", name_of(plan_.schedule),
-            "gpipe, 1f1b or interleaved (others are not modelled yet)");
-  }
-
-  template <class T>
-  static std::string shown(const T& value) {
-    if constexpr (std::is_enum_v<T>) {
-      return std::string(name_of(value));
-    } else {
-      return fmt::format("{}", value);
-    }
   }
 
   void tensor() {
@@ -205,6 +183,8 @@ class Checker {
   }
 
   void pipeline() {
+    require(plan_.schedule <= Schedule::interleaved, "schedule", name_of(plan_.schedule),
+            "gpipe, 1f1b or interleaved (others are not modelled yet)");
     const bool interleaved = plan_.schedule == Schedule::interleaved;
     require(interleaved || plan_.chunks == 1, "chunks", plan_.chunks, "1, or schedule interleaved");
     require(!interleaved || plan_.chunks > 1, "chunks", plan_.chunks,
@@ -248,6 +228,27 @@ class Checker {
             fmt::format("a multiple of tp x cp = {} for sequence_parallel", pieces));
     require(tokens <= kMostTokens / plan_.microbatch, "microbatch", plan_.microbatch,
             fmt::format("at most {} tokens per microbatch", kMostTokens));
+  }
+
+  void documents() {
+    if (plan_.documents.empty()) {
+      return;
+    }
+    auto lengths = documents_of(plan_);
+    if (!lengths) {
+      error_.add(std::move(lengths.error()));
+      return;
+    }
+    const std::int64_t tokens = sequence_of(model_, plan_);
+    Bytes sum{0};  // saturates
+    for (const std::int64_t length : *lengths) {
+      sum += Bytes(length);
+    }
+    require(
+        sum == Bytes(tokens), "documents", plan_.documents,
+        fmt::format("lengths that sum to the sequence's {} tokens (here {})", tokens, sum.value()));
+    require(plan_.attention == AttentionKernel::flash, "documents", plan_.documents,
+            "attention flash: unfused kernels compute the whole square, whatever is masked");
   }
 
   const Plan& plan_;

@@ -64,7 +64,8 @@ class ExchangeInserter {
       const ModelOperator& op = operator_of(steps[i]);
       const bool begins = i == 0 || steps[i - 1].source != steps[i].source;
       const bool ends = i + 1 == steps.size() || steps[i + 1].source != steps[i].source;
-      const bool produced = phase == Phase::forward || steps[i].part == Part::input_gradient;
+      const bool produced =
+          steps[i].part == (phase == Phase::forward ? Part::forward : Part::input_gradient);
       const int source = steps[i].source;
       if (op.boundary == first && begins) {
         to_experts(op, source, phase);

@@ -11,6 +11,7 @@
 ///   Adam            reads the gradient g; reads and writes parameter M and two moments m:
 ///                   g + 2 M + 4 m bytes each (master_type, moment_type; all fp32: 28)
 ///   cast            mixed precision: reads the master's parameters, writes the compute copies
+///   offload_optimizer: clip, Adam and cast run on the host (offload.h)
 ///   gather          ZeRO 1 and 2: all-gather of the updated parameters, unless overlapped
 ///   clear           writes the gradient buffer
 /// With a smaller master or moments the kernels take the gradients as they are (Transformer
@@ -19,6 +20,7 @@
 /// 256 or more (Dettmers et al. 2022), are not counted. Memory binds all of them, so none counts
 /// FLOPs (see zoo/model.h). Source: Micikevicius et al. 2018 (mixed precision); the steps are those
 /// of Megatron-LM's Float16OptimizerWithFloat16Params.
+#include "workload/parallel/offload.h"
 #include "workload/parallel/passes.h"
 #include "workload/parallel/shard.h"
 
@@ -36,15 +38,8 @@ Bytes optimizer_gradient(const Plan& plan) {
   return plain ? size_of(DataType::fp32) : size_of(plan.grad_type);
 }
 
-/// What one rank updates.
-struct Share {
-  std::int64_t whole = 0;  ///< parameters, before ZeRO
-  std::int64_t local = 0;
-  Bytes copies{0};  ///< of the local ones, in the compute type
-};
-
-Share share_of(const Draft& draft, const Context& context, const RoleDraft& role) {
-  Share share;
+OptimizerShare share_of(const Draft& draft, const Context& context, const RoleDraft& role) {
+  OptimizerShare share;
   for (const Owner owner : {Owner::dense, Owner::expert}) {
     const std::int64_t parameters = role_parameters(draft, context, role, owner);
     const std::int64_t shards = optimizer_shards(context.plan, owner);
@@ -65,7 +60,7 @@ Step optimizer_step(std::string name, Bytes bytes) {
 }
 
 /// The device's own update.
-void append_update(std::vector<Step>& steps, const Plan& plan, const Share& share) {
+void append_update(std::vector<Step>& steps, const Plan& plan, const OptimizerShare& share) {
   const Bytes gradient = optimizer_gradient(plan);
   const Bytes states = 2 * size_of(plan.master_type) + 4 * size_of(plan.moment_type);
   steps.push_back(optimizer_step("clip_gradients", 2 * gradient * share.local));
@@ -140,10 +135,14 @@ void passes::embedding(Draft& draft, const Context& context) {
 void passes::optimizer(Draft& draft, const Context& context) {
   const Plan& plan = context.plan;
   for (RoleDraft& role : draft.roles) {
-    const Share share = share_of(draft, context, role);
+    const OptimizerShare share = share_of(draft, context, role);
     std::vector<Step>& steps = role.finish;
     append_norm(steps, plan, share.local);
-    append_update(steps, plan, share);
+    if (plan.offload_optimizer == Offload::none) {
+      append_update(steps, plan, share);
+    } else {
+      append_host_update(steps, plan, share);
+    }
     append_update_gathers(steps, draft, context, role);
     steps.push_back(optimizer_step(
         "clear_gradients", size_of(plan.grad_type) * (plan.zero >= 2 ? share.local : share.whole)));

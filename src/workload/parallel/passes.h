@@ -25,6 +25,8 @@ void recompute(Draft& draft, const Context& context);
 void gradients(Draft& draft, const Context& context);
 /// All-gathers of ZeRO-sharded parameters that run beside the layers. pass_data.cc
 void zero(Draft& draft, const Context& context);
+/// Copies of activations to and from the host. pass_offload.cc
+void offload(Draft& draft, const Context& context);
 /// All-reduce of the tied embedding's gradient between first and last stage. pass_finish.cc
 void embedding(Draft& draft, const Context& context);
 /// Gradient norm and clip, Adam, gather of updated parameters. pass_finish.cc
@@ -65,6 +67,9 @@ inline constexpr std::array kPasses{
     Pass{.name = "zero",
          .meaning = "gathers of sharded parameters beside the layers",
          .draft = passes::zero},
+    Pass{.name = "offload",
+         .meaning = "copies of activations to and from the host",
+         .draft = passes::offload},
     Pass{.name = "embedding",
          .meaning = "tied embedding's gradient between first and last stage",
          .draft = passes::embedding},

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "workload/parallel/plan_lists.h"
+
 namespace orrery {
 namespace {
 
@@ -45,20 +47,6 @@ bool is_expert_activation(const ModelOperator& op) {
 }
 bool is_latent_up(const ModelOperator& op) {
   return is_any(op.name, {"q_b_gemm", "kv_b_gemm", "latent_rotary"});
-}
-
-/// Items of the plan's list without blanks around them.
-std::vector<std::string> items(std::string_view list) {
-  std::vector<std::string> result;
-  while (!list.empty()) {
-    const std::size_t comma = std::min(list.find(','), list.size());
-    std::string_view item = list.substr(0, comma);
-    item.remove_prefix(std::min(item.find_first_not_of(' '), item.size()));
-    item = item.substr(0, item.find_last_not_of(' ') + 1);
-    result.emplace_back(item);
-    list.remove_prefix(std::min(comma + 1, list.size()));
-  }
-  return result;
 }
 
 const RecomputeModule* module_named(std::string_view name) {
@@ -108,7 +96,7 @@ bool recompute_selects(const Plan& plan, const ModelOperator& op) {
   if (plan.recompute == Recompute::selective && is_core(op)) {
     return true;
   }
-  const std::vector<std::string> names = items(plan.recompute_modules);
+  const std::vector<std::string> names = list_items(plan.recompute_modules);
   return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
     const RecomputeModule* module = module_named(name);
     return module != nullptr ? module->holds(op) : op.name == name;
@@ -136,7 +124,7 @@ Result<void> check_recompute(const Plan& plan, const Model& model) {
   }
   if (!plan.recompute_modules.empty()) {
     const std::vector<std::string> known = known_names(model);
-    for (const std::string& name : items(plan.recompute_modules)) {
+    for (const std::string& name : list_items(plan.recompute_modules)) {
       if (std::find(known.begin(), known.end(), name) == known.end()) {
         error.add({{},
                    "recompute_modules",

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "workload/parallel/layout.h"
+#include "workload/parallel/plan_lists.h"
 
 namespace orrery {
 namespace {
@@ -26,7 +27,8 @@ ShapeOptions shape_options(const Model& model, const Plan& plan) {
           .type = plan.compute_type,
           .attention = plan.attention,
           .fused_kernels = plan.fused_kernels,
-          .padded_vocab = round_up(model.vocab, plan.vocab_multiple * plan.tp)};
+          .padded_vocab = round_up(model.vocab, plan.vocab_multiple * plan.tp),
+          .documents = documents_of(plan).value_or(std::vector<std::int64_t>{})};
 }
 
 Bytes boundary_bytes(const Model& model, const Plan& plan) {

@@ -132,26 +132,36 @@ ModelOperator flash_attention(const Shapes& shapes) {
   return op;
 }
 
-}  // namespace
-
-double visible_pairs(const Shapes& shapes) {
-  const auto keys = static_cast<double>(shapes.options.sequence);
-  const auto share = 1 / static_cast<double>(shapes.options.context);
-  const LayerKind& kind = shapes.kind;
+/// Pairs of a document of this many tokens.
+double pairs_within(const LayerKind& kind, std::int64_t length) {
+  const auto keys = static_cast<double>(length);
   if (!kind.causal) {
-    return keys * keys * share;
+    return keys * keys;
   }
   if (kind.window > 0) {
     const double window = std::min(keys, static_cast<double>(kind.window));
-    return (keys * window - window * window / 2) * share;
+    return keys * window - window * window / 2;
   }
   if (kind.chunk > 0) {
-    const auto whole = static_cast<double>(shapes.options.sequence / kind.chunk);
+    const auto whole = static_cast<double>(length / kind.chunk);
     const auto chunk = static_cast<double>(kind.chunk);
-    const auto rest = static_cast<double>(shapes.options.sequence % kind.chunk);
-    return (whole * chunk * chunk + rest * rest) / 2 * share;
+    const auto rest = static_cast<double>(length % kind.chunk);
+    return (whole * chunk * chunk + rest * rest) / 2;
   }
-  return keys * keys / 2 * share;
+  return keys * keys / 2;
+}
+
+}  // namespace
+
+double visible_pairs(const Shapes& shapes) {
+  double pairs = 0;
+  for (const std::int64_t length : shapes.options.documents) {
+    pairs += pairs_within(shapes.kind, length);
+  }
+  if (shapes.options.documents.empty()) {
+    pairs = pairs_within(shapes.kind, shapes.options.sequence);
+  }
+  return pairs / static_cast<double>(shapes.options.context);
 }
 
 void append_attention(Operators& operators, const Shapes& shapes) {

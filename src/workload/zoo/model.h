@@ -140,6 +140,9 @@ struct ShapeOptions {
   AttentionKernel attention = AttentionKernel::unfused;
   bool fused_kernels = true;  ///< bias+GeLU, bias+dropout+residual, scale+mask+softmax as one each
   std::int64_t padded_vocab = 0;  ///< V rounded up for tensor parallelism; 0 = model.vocab
+  /// Lengths packed into each sequence, which do not see one another; they sum to S. Empty: one.
+  /// Kernels that skip masked blocks (flash) compute the sum of their squares instead of S^2.
+  std::vector<std::int64_t> documents{};
 };
 
 /// One transformer layer, in forward order. T = B S tokens, F = ffn, a = heads, d = head_dim:

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "workload/parallel/offload.h"
+#include "workload/parallel/passes.h"
+#include "workload/parallel/recompute.h"
+#include "workload/parallel/shard.h"
+
+namespace orrery {
+namespace {
+
+constexpr int kHostTier = 1;
+constexpr int kStorageTier = 2;
+constexpr std::int64_t kUpdatePieces = 8;
+constexpr int kLayersBehind = 2;  // a layer waits for the copy of the second one before it
+
+Step copy_step(std::string name, Stream stream, Bytes bytes, Phase phase) {
+  Step step;
+  step.node.kind = Node::Kind::copy;
+  step.node.stream = stream;
+  step.node.phase = phase;
+  step.node.name = std::move(name);
+  step.node.axis = axis_of(stream);
+  step.node.bytes = bytes;
+  step.node.tier = kHostTier;
+  return step;
+}
+
+Step update_step(std::string name, Stream stream, Bytes bytes, int tier) {
+  Step step = copy_step(std::move(name), stream, bytes / kUpdatePieces, Phase::optimizer);
+  step.node.tier = tier;
+  return step;
+}
+
+/// Copies of one chunk's activations.
+class ActivationCopies {
+ public:
+  ActivationCopies(const Draft& draft, const Context& context, ChunkDraft& chunk)
+      : draft_(draft), context_(context), chunk_(chunk) {}
+
+  void insert() {
+    const int count = static_cast<int>(chunk_.blocks.size());
+    int last = -1;
+    for (int b = 0; b < count; ++b) {
+      if (offloaded(b) > Bytes(0)) {
+        store(b);
+        last = b;
+      }
+    }
+    for (int b = 0; b < last; ++b) {
+      if (offloaded(b) > Bytes(0)) {
+        std::vector<Step>& steps = block(b + 1).before_backward;
+        steps.insert(steps.begin(), load(b, Value::flow));
+      }
+    }
+    if (last >= 0) {
+      load_last(last);
+    }
+  }
+
+ private:
+  Block& block(int b) { return chunk_.blocks[static_cast<std::size_t>(b)]; }
+
+  Bytes offloaded(int b) {
+    const Block& one = block(b);
+    return one.kind < kFirstLayerBlock ? Bytes(0) : kept(one) * context_.plan.offload_activations;
+  }
+
+  Bytes kept(const Block& one) const {
+    const Plan& plan = context_.plan;
+    const bool whole = one.recomputes && plan.recompute == Recompute::full;
+    if (whole) {
+      return boundary_bytes(context_.model, plan) / (plan.sequence_parallel ? plan.tp : 1);
+    }
+    Bytes sum{0};
+    for (const ModelOperator& op : draft_.operators[one.kind]) {
+      sum += one.recomputes && recompute_selects(plan, op) ? Bytes(0) : op.saved;
+    }
+    return sum;
+  }
+
+  /// Issued when the block's forward is done.
+  void store(int b) {
+    Step copy = copy_step("store_activations", Stream::to_host, offloaded(b), Phase::forward);
+    copy.reads = Value::flow;
+    const int count = static_cast<int>(chunk_.blocks.size());
+    if (b + kLayersBehind < count) {
+      copy.gathers_block = b + kLayersBehind;
+    }
+    std::vector<Step>& steps = b + 1 < count ? block(b + 1).before_forward : chunk_.forward_end;
+    steps.insert(steps.begin(), std::move(copy));
+  }
+
+  Step load(int b, Value after) {
+    Step copy = copy_step("load_activations", Stream::from_host, offloaded(b), Phase::backward);
+    copy.reads = after;
+    copy.gathers_block = b;
+    return copy;
+  }
+
+  /// Nothing runs before it in this backward: it may come as soon as it is there.
+  void load_last(int b) {
+    Step stored = wait_step("activations_stored", Value::none, Phase::backward);
+    stored.node.stream = Stream::to_host;
+    stored.writes = Value::message;
+    std::vector<Step>& steps = chunk_.backward_begin;
+    steps.insert(steps.begin(), {std::move(stored), load(b, Value::message)});
+  }
+
+  const Draft& draft_;
+  const Context& context_;
+  ChunkDraft& chunk_;
+};
+
+}  // namespace
+
+void append_host_update(std::vector<Step>& steps, const Plan& plan, const OptimizerShare& share) {
+  const Bytes gradients = size_of(plan.grad_type) * share.local;
+  const Bytes states = (size_of(plan.master_type) + 2 * size_of(plan.moment_type)) * share.local;
+  const bool nvme = plan.offload_optimizer == Offload::nvme;
+  const auto read_states = [&] {
+    steps.push_back(update_step("read_states", Stream::from_host, states, kStorageTier));
+    steps.back().reads = Value::flow;
+    steps.back().writes = Value::input;
+  };
+  if (nvme) {
+    read_states();
+  }
+  for (std::int64_t i = 0; i < kUpdatePieces; ++i) {
+    steps.push_back(update_step("gradients_to_host", Stream::to_host, gradients, kHostTier));
+    steps.back().reads = Value::flow;
+    steps.push_back(update_step("host_adam", Stream::to_host, gradients + 2 * states + share.copies,
+                                kHostTier));
+    steps.back().reads = nvme ? Value::input : Value::none;
+    steps.back().writes = Value::message;
+    if (nvme) {
+      steps.push_back(update_step("write_states", Stream::to_host, states, kStorageTier));
+    }
+    const bool last = i + 1 == kUpdatePieces;
+    if (nvme && !last) {
+      read_states();
+    }
+    steps.push_back(
+        update_step("parameters_to_device", Stream::from_host, share.copies, kHostTier));
+    steps.back().reads = Value::message;
+    steps.back().writes = last ? Value::flow : Value::none;
+  }
+}
+
+void passes::offload(Draft& draft, const Context& context) {
+  if (context.plan.offload_activations <= 0) {
+    return;
+  }
+  for (RoleDraft& role : draft.roles) {
+    for (ChunkDraft& chunk : role.chunks) {
+      ActivationCopies(draft, context, chunk).insert();
+    }
+  }
+}
+
+}  // namespace orrery

@@ -37,8 +37,10 @@ ModelOperator router(const Shapes& shapes) {
 /// Scores, top-k and its weights over T x E fp32 logits, then two moves of the chosen rows: each
 /// token is copied to its top_k destinations (reads T, writes T top_k rows), and what arrives is
 /// sorted by expert (reads and writes T top_k rows; Megatron-LM's all-to-all dispatcher). Backward
-/// moves the gradients back and sums them. Kernels: fused, scores with top-k and one per move; else
-/// softmax or sigmoid, top-k, scatter, normalisation, map, count, and sort indices.
+/// moves the gradients back and sums them.
+/// Kernels, fused: top-k with scores, balancing loss (2), rows per expert (3), map of rows, copy,
+/// sort (2); else top-k (2), softmax, zeros (2), scatters (2), conversion, balancing loss (8), rows
+/// per expert (5), map, copy, sort (3). All but the moves handle T x E values or fewer.
 ModelOperator routing(const Shapes& shapes) {
   const bool fused = shapes.options.fused_kernels;
   const Bytes scores = size_of(DataType::fp32) * shapes.tokens * shapes.model.experts;
@@ -47,9 +49,9 @@ ModelOperator routing(const Shapes& shapes) {
   const Bytes moves = tokens + rows + 2 * rows;
   ModelOperator op = streaming("routing", OperatorKind::elementwise, Split::sequence,
                                {.forward = (fused ? 2 : 8) * scores + moves,
-                                .forward_kernels = fused ? 4 : 12,
+                                .forward_kernels = fused ? 10 : 26,
                                 .backward = (fused ? 2 : 5) * scores + moves,
-                                .backward_kernels = fused ? 3 : 7});
+                                .backward_kernels = fused ? 5 : 14});
   op.saved = scores;
   return op;
 }

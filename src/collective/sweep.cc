@@ -65,6 +65,14 @@ std::vector<Extent> check_group(const Machine& machine, const SweepOptions& opti
   return extents_of(options.stride, options.devices, machine);
 }
 
+/// The devices asked for, as a simulation has them: 16 of a rack of 72 do not cross its border.
+Machine machine_of(const Machine& machine, const SweepOptions& options) {
+  const bool in_range = options.devices >= 1 && options.devices <= kMostDevices &&
+                        options.stride >= 1 && options.stride <= kMostDevices / options.devices;
+  const auto cut = with_devices(machine, in_range ? options.devices * options.stride : 0);
+  return cut ? *cut : expand_shapes(machine);
+}
+
 SweepRow row_of(const Machine& machine, const SweepOptions& options,
                 const std::vector<Extent>& extents, Bytes bytes) {
   const auto phases = plan_collective(options.kind, bytes, extents, options.algorithm, machine);
@@ -114,7 +122,7 @@ double bus_factor(Kind kind, std::int64_t members) {
 Result<std::vector<SweepRow>> sweep_collective(const Machine& machine,
                                                const SweepOptions& options) {
   Error mistakes;
-  const Machine expanded = expand_shapes(machine);
+  const Machine expanded = machine_of(machine, options);
   check_sizes(options, mistakes);
   const std::vector<Extent> extents = check_group(expanded, options, mistakes);
   if (!extents.empty() && !performs(options.kind, options.algorithm, extents, expanded)) {

@@ -34,6 +34,14 @@ TEST(Sweep, BusBandwidthIsAlgorithmBandwidthTimesWhatARankMoves) {
   EXPECT_DOUBLE_EQ(bus_factor(Kind::send_recv, 8), 1);
 }
 
+TEST(Sweep, APartOfARackStaysInsideIt) {
+  // 16 of a switch of 72, the rest unused: as fast as a switch of 16.
+  Machine rack = cluster_of(72, 2);
+  const SweepOptions options = one_size(Kind::all_reduce, 16, kMegabyte);
+  EXPECT_EQ(sweep_collective(rack, options).value()[0].time,
+            sweep_collective(cluster_of(16, 2), options).value()[0].time);
+}
+
 TEST(Sweep, SizesAreMultipliedByTheFactorUpToTheLargest) {
   SweepOptions options = one_size(Kind::all_gather, 2, Bytes(8));
   options.largest = 100_B;

@@ -31,6 +31,7 @@ Model read_gemma3_text(Reader& read);
 Model read_gemma3(Reader& read);
 
 Model read_mixtral(Reader& read);
+Model read_phimoe(Reader& read);
 Model read_qwen2_moe(Reader& read);
 Model read_qwen3_moe(Reader& read);
 Model read_deepseek_v2(Reader& read);
@@ -76,6 +77,7 @@ inline constexpr auto kFamilies = std::to_array<Family>({
     {"palm", "parallel attention and SwiGLU MLP after one norm (fields as llama)", read_palm},
     {"phi", "parallel attention and MLP after one norm, biases", read_phi},
     {"phi3", "as llama; Phi-3 and Phi-4", read_phi3},
+    {"phimoe", "as mixtral, LayerNorm and biases around attention", read_phimoe},
     {"deepseek_v2", "latent attention, dense layers, then routed and shared experts",
      read_deepseek_v2},
     {"deepseek_v3", "as deepseek_v2, with multi-token prediction; also Kimi K2", read_deepseek_v3},

@@ -49,6 +49,16 @@ void read_qwen_experts(Reader& read, Model& m) {
   }
 }
 
+/// Mixtral: experts as wide as intermediate_size and one window on every layer.
+void read_uniform_experts(Reader& read, Model& m) {
+  read_routing(read, m, "num_local_experts");
+  m.expert.ffn = m.ffn;
+  const std::int64_t window = count(read, "sliding_window", kMaxPositions);
+  LayerKind kind = expert_layer();
+  kind.window = window < m.max_positions ? window : 0;
+  set_layers(m, {kind});
+}
+
 /// Multi-head latent attention.
 void read_latent(Reader& read, Model& m) {
   m.latent.query_rank = count(read, "q_lora_rank", kMaxHidden);
@@ -85,12 +95,20 @@ Model read_deepseek(Reader& read) {
 
 Model read_mixtral(Reader& read) {
   Model m = read_decoder(read);
-  read_routing(read, m, "num_local_experts");
-  m.expert.ffn = m.ffn;
-  const std::int64_t window = count(read, "sliding_window", kMaxPositions);
-  LayerKind kind = expert_layer();
-  kind.window = window < m.max_positions ? window : 0;
-  set_layers(m, {kind});
+  read_uniform_experts(read, m);
+  check_size(read, m, kLayers);
+  return m;
+}
+
+/// Phi-3.5-MoE: as mixtral with LayerNorm and biases around attention.
+Model read_phimoe(Reader& read) {
+  read.ignore("input_jitter_noise");
+  Model m = read_decoder(read);
+  m.norm = NormKind::layer_norm;
+  m.attention_bias = m.attention_output_bias = read.optional("attention_bias", false);
+  m.head_bias = read.optional("lm_head_bias", false);
+  m.dropout = probability(read, "hidden_dropout", 0);
+  read_uniform_experts(read, m);
   check_size(read, m, kLayers);
   return m;
 }

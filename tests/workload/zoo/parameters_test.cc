@@ -97,6 +97,7 @@ TEST(Parameters, of_mixtures_equal_the_published_counts) {
   constexpr auto kPublished = std::to_array<Published>({
       {"mixtral-8x7b", 46'702'792'704},
       {"mixtral-8x22b", 140'630'071'296},
+      {"phi-3.5-moe", 41'873'153'344},
       {"qwen1.5-moe-a2.7b", 14'315'784'192},
       {"qwen3-30b-a3b", 30'532'122'624},
       {"qwen3-235b-a22b", 235'093'634'560},

@@ -30,7 +30,7 @@ inline constexpr std::array kCommands{
     CommandEntry{"calibrate", "A machine file from your own measurements", make_calibrate},
     CommandEntry{"collective", "Time and bandwidth of one collective by size, as nccl-tests prints",
                  make_collective},
-    CommandEntry{"import", "A plan from a Megatron-LM launch line or a DeepSpeed configuration",
+    CommandEntry{"import", "A plan from a launch line or configuration of a training framework",
                  make_import},
     CommandEntry{"export", "A plan as arguments or configuration of a training framework",
                  make_export},

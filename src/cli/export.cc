@@ -32,6 +32,7 @@ struct Format {
 constexpr std::array kFormats{
     Format{"megatron", true, export_megatron},
     Format{"deepspeed", false, export_deepspeed},
+    Format{"torchtitan", true, export_torchtitan},
 };
 
 std::vector<std::string> format_names() {
@@ -45,7 +46,7 @@ std::vector<std::string> format_names() {
 class Export : public Command {
  public:
   void declare(Options& options) override {
-    options.positional("FORMAT", format_, "megatron or deepspeed");
+    options.positional("FORMAT", format_, "megatron, deepspeed or torchtitan");
     options.value("--model", model_, "NAME|FILE", "also its arguments, where the format has them");
     options.value("--machine", machine_, "NAME|FILE", "devices per node, for the launcher");
     options.value("--devices", devices_, "INT", "must be what the plan needs");
@@ -60,7 +61,8 @@ class Export : public Command {
                                             [&](const Format& f) { return f.name == format_; });
     if (format == kFormats.end()) {
       mistakes.add(wrong_value(
-          "export", format_, "one of megatron, deepspeed" + did_you_mean(format_, format_names())));
+          "export", format_,
+          "one of megatron, deepspeed, torchtitan" + did_you_mean(format_, format_names())));
     }
     const Plan plan = plan_.plan(mistakes);
     ExportOptions options;

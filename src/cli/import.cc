@@ -23,6 +23,7 @@ constexpr const char* kExamples =
     "                  --tensor-model-parallel-size 8 ... > plan.yaml\n"
     "  orrery import megatron launch.sh --devices 128 --model-out config.json > plan.yaml\n"
     "  orrery import deepspeed ds_config.json --devices 64 --sequence 4096 > plan.yaml\n"
+    "  orrery import torchtitan llama3_8b.toml --devices 8 > plan.yaml\n"
     "What the framework does not state (the sequence of DeepSpeed, host costs) is taken from the\n"
     "plan flags, and they win over what it does state.\n";
 
@@ -50,6 +51,12 @@ Result<Imported> from_deepspeed(const Source& source, const ImportOptions& optio
       .and_then([&](const ConfigNode& node) { return import_deepspeed(node, options); });
 }
 
+Result<Imported> from_torchtitan(const Source& source, const ImportOptions& options) {
+  return read_file(*source.file).and_then([&](const std::string& text) {
+    return import_torchtitan(text, *source.file, options);
+  });
+}
+
 struct Format {
   std::string_view name;
   std::string_view title;
@@ -63,6 +70,8 @@ constexpr std::array kFormats{
            true, from_megatron},
     Format{"deepspeed", "DeepSpeed's configuration", "FILE is a ds_config.json", false,
            from_deepspeed},
+    Format{"torchtitan", "torchtitan's configuration", "FILE is a job configuration in TOML", false,
+           from_torchtitan},
 };
 
 std::vector<std::string> format_names() {
@@ -76,7 +85,7 @@ std::vector<std::string> format_names() {
 class Import : public Command {
  public:
   void declare(Options& options) override {
-    options.positional("FORMAT", format_, "megatron or deepspeed");
+    options.positional("FORMAT", format_, "megatron, deepspeed or torchtitan");
     options.positional("FILE", file_, "a launch line in a file, or a configuration");
     options.value("--devices", devices_, "INT", "accelerators, when the launch line is silent");
     options.value("--model", model_, "NAME|FILE", "the model, where its layers decide stages");
@@ -122,7 +131,8 @@ class Import : public Command {
                                             [&](const Format& f) { return f.name == format_; });
     if (format == kFormats.end()) {
       mistakes.add(wrong_value(
-          "import", format_, "one of megatron, deepspeed" + did_you_mean(format_, format_names())));
+          "import", format_,
+          "one of megatron, deepspeed, torchtitan" + did_you_mean(format_, format_names())));
       return nullptr;
     }
     const bool given = file_ || (format->takes_words && !words_.empty());

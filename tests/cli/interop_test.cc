@@ -62,6 +62,35 @@ TEST(Import, ConfigurationsAreFiles) {
   EXPECT_THAT(orrery("simulate -- x").err, HasSubstr("unexpected argument 'x' after --"));
 }
 
+TEST(Import, TorchtitanFilesAreToml) {
+  const Folder folder;
+  const std::string file = folder.write(
+      "job.toml", "[training]\nlocal_batch_size = 2\n[activation_checkpoint]\nmode = \"full\"\n");
+  const Outcome run = orrery("import torchtitan --devices 8 --json " + file);
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(nlohmann::json::parse(run.out)["zero"], 3);
+  EXPECT_EQ(nlohmann::json::parse(run.out)["global_batch"], 16);
+  const Outcome back = orrery("export torchtitan --plan llama-3-8b-8 --model llama-3-8b");
+  ASSERT_EQ(back.status, 0) << back.err;
+  EXPECT_THAT(back.out, HasSubstr("data_parallel_shard_degree = 8\n"));
+  EXPECT_THAT(back.out, HasSubstr("#   recompute: the plan has selective; read back it is none\n"));
+}
+
+/// examples/import_megatron as its README says.
+TEST(Import, TheExampleRuns) {
+  const Folder folder;
+  const std::string out = folder / "out";
+  const std::string command = "ORRERY=" + std::string(ORRERY_BINARY) + " " + ORRERY_SOURCE_DIR +
+                              "/examples/import_megatron/run.sh >" + out;
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  const std::string text = content(out);
+  EXPECT_THAT(text,
+              HasSubstr("tp 8 with sequence parallelism, pp 8 (interleaved x 3 chunks), dp 1"));
+  EXPECT_THAT(text, HasSubstr("recompute full"));
+  EXPECT_THAT(text, HasSubstr("torchrun --nnodes 8 --nproc-per-node 8 pretrain_gpt.py"));
+  EXPECT_THAT(text, HasSubstr("  --recompute-granularity full"));
+}
+
 TEST(Export, APlanGoesThroughEveryFormat) {
   const Folder folder;
   const Outcome line = orrery(

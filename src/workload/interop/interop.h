@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/config_node.h"
@@ -53,6 +54,12 @@ Result<Imported> import_megatron(const std::vector<std::string>& words,
 /// sequence are the training script's business and taken from options.rest.
 /// Source: DeepSpeed, docs/_pages/config-json.md and deepspeed/runtime/zero/config.py (0.18).
 Result<Imported> import_deepspeed(const ConfigNode& node, const ImportOptions& options);
+/// `text`: a job configuration in TOML; `file` names it in messages. With pipeline stages
+/// torchtitan's default split needs options.model.
+/// Source: torchtitan, torchtitan/config/job_config.py (0.2).
+Result<Imported> import_torchtitan(std::string_view text, const std::string& file,
+                                   const ImportOptions& options);
+
 /// Words of a shell command over several lines: quotes, backslashes and comments as POSIX sh has
 /// them, without expansion. Mistakes: open quotes; variables and substitutions, which only a shell
 /// can expand.
@@ -71,6 +78,7 @@ struct Exported {
 /// Mistakes: degrees outside 1 .. 2^20 or more than 2^24 devices; a batch that does not divide.
 Result<Exported> export_megatron(const Plan& plan, const ExportOptions& options);
 Result<Exported> export_deepspeed(const Plan& plan, const ExportOptions& options);
+Result<Exported> export_torchtitan(const Plan& plan, const ExportOptions& options);
 
 /// The plan that means the same with every redundant field in one form: degrees that are the
 /// default by another name become 0, switches of axes with one rank become the default.

@@ -136,8 +136,7 @@ class MegatronExport {
     flag("core_attn", plan_.recompute == Recompute::selective);
     std::string rest = plan_.recompute_modules + ",";
     for (std::size_t comma = rest.find(','); comma != std::string::npos; comma = rest.find(',')) {
-      const std::string name = rest.substr(0, comma);
-      words_.push_back(name == "norm" ? "layernorm" : name);
+      words_.push_back(rest.substr(0, comma));
       rest.erase(0, comma + 1);
     }
   }

@@ -26,7 +26,7 @@ void read_recompute(Arguments& arguments, Plan& plan) {
                     "1 with the uniform method: a plan keeps the input of every layer");
 }
 
-/// Names of modules are Megatron's; core_attn is the plan's `selective`.
+/// A plan has Megatron's names of modules, but core_attn, which is its `selective`.
 void read_modules(Arguments& arguments, Plan& plan) {
   constexpr std::array<std::string_view, 6> kModules{"moe_act", "layernorm", "mla_up_proj",
                                                      "mlp",     "moe",       "shared_experts"};
@@ -42,7 +42,7 @@ void read_modules(Arguments& arguments, Plan& plan) {
     if (module == "core_attn") {
       plan.recompute = Recompute::selective;
     } else if (std::find(kModules.begin(), kModules.end(), module) != kModules.end()) {
-      list += (list.empty() ? "" : ",") + (module == "layernorm" ? "norm" : module);
+      list += (list.empty() ? "" : ",") + module;
     } else {
       arguments.reject("--recompute-modules",
                        "core_attn, moe_act, layernorm, mla_up_proj, mlp, moe or shared_experts");

@@ -115,7 +115,7 @@ TEST(MegatronImport, SchedulesRecomputeAndOffload) {
   const Plan modules =
       plan_of("--recompute-granularity selective --recompute-modules moe_act layernorm");
   EXPECT_EQ(modules.recompute, Recompute::none);
-  EXPECT_EQ(modules.recompute_modules, "moe_act,norm");
+  EXPECT_EQ(modules.recompute_modules, "moe_act,layernorm");
   EXPECT_THAT(mistakes_of("--recompute-granularity full --recompute-method uniform "
                           "--recompute-num-layers 4"),
               HasSubstr("--recompute-num-layers: found '4'"));

@@ -55,7 +55,7 @@ void choose_memory(Plan& plan) {
   if (plan.recompute == Recompute::full) {
     plan.recompute_layers = one_of<std::int64_t>({0, 2});
   } else {
-    plan.recompute_modules = one_of<std::string>({"", "norm", "norm,mlp", "moe_act"});
+    plan.recompute_modules = one_of<std::string>({"", "layernorm", "layernorm,mlp", "moe_act"});
   }
   plan.offload_optimizer = one_of<Offload>({Offload::none, Offload::cpu});
 }

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Any text as a launch line, as ds_config.json and as a job's TOML: what is imported can be
+/// exported, or the export says why not.
+#include "tests/fuzz/fuzz.h"
+#include "workload/interop/interop.h"
+
+namespace {
+
+using orrery::Imported;
+using orrery::Result;
+
+void hold_import(const Result<Imported>& imported) {
+  if (!imported) {
+    orrery::fuzz::hold_error(imported.error());
+    return;
+  }
+  for (const auto& write :
+       {orrery::export_megatron, orrery::export_deepspeed, orrery::export_torchtitan}) {
+    const auto exported = write(imported->plan, {});
+    orrery::fuzz::hold(exported.has_value() || !exported.error().empty(), "a refusal says why");
+  }
+}
+
+}  // namespace
+
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes), size);
+  const orrery::ImportOptions options{.devices = 64};
+  if (const auto words = orrery::shell_words(text, "input")) {
+    hold_import(orrery::import_megatron(*words, options));
+  }
+  hold_import(orrery::import_torchtitan(text, "input", options));
+  return orrery::fuzz::with_node(bytes, size, orrery::ConfigSyntax::json,
+                                 [&](const orrery::ConfigNode& node) {
+                                   hold_import(orrery::import_deepspeed(node, options));
+                                 });
+}

@@ -51,6 +51,7 @@ class Compare : public Command {
     const bool plans = std::any_of(documents.begin(), documents.end(), is_plan);
     const Step step = plans || step_.given() ? step_.read(mistakes) : Step{};
     std::vector<RunFigures> runs;
+    runs.reserve(documents.size());
     for (const ConfigNode& document : documents) {
       runs.push_back(figures_of(document, step, mistakes));
     }

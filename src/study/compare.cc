@@ -84,10 +84,10 @@ void add_plan(Reader& read, RunFigures& run) {
 
 /// The names in the order in which the lists first have them.
 template <class List, class NameOf>
-std::vector<std::string> union_of(const std::vector<const List*>& lists, const NameOf& name_of) {
+std::vector<std::string> union_of(const std::vector<List>& lists, const NameOf& name_of) {
   std::vector<std::string> names;
-  for (const List* list : lists) {
-    for (const auto& item : *list) {
+  for (const List& list : lists) {
+    for (const auto& item : list) {
       if (std::find(names.begin(), names.end(), name_of(item)) == names.end()) {
         names.push_back(name_of(item));
       }
@@ -107,18 +107,18 @@ constexpr auto kName = [](const auto& item) { return item.name; };
 constexpr auto kFirst = [](const auto& item) { return item.first; };
 
 ComparedGroup compare_group(const std::string& name, const std::vector<RunFigures>& runs) {
-  static const std::vector<Figure> kNoFigures;
-  std::vector<const std::vector<Figure>*> lists;
-  for (const RunFigures& run : runs) {
-    const FigureGroup* group = find_named(run.groups, name, kName);
-    lists.push_back(group == nullptr ? &kNoFigures : &group->figures);
+  std::vector<std::vector<Figure>> lists(runs.size());  // empty where a run lacks the group
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (const FigureGroup* group = find_named(runs[i].groups, name, kName)) {
+      lists[i] = group->figures;
+    }
   }
   ComparedGroup compared{.name = name, .figures = {}};
   for (const std::string& figure : union_of(lists, kName)) {
     ComparedFigure& row = compared.figures.emplace_back();
     row.name = figure;
-    for (const auto* list : lists) {
-      const Figure* found = find_named(*list, figure, kName);
+    for (const std::vector<Figure>& list : lists) {
+      const Figure* found = find_named(list, figure, kName);
       row.values.push_back(found == nullptr ? std::nullopt : std::optional(found->value));
     }
   }
@@ -126,15 +126,16 @@ ComparedGroup compare_group(const std::string& name, const std::vector<RunFigure
 }
 
 std::vector<PlanDifference> plan_differences(const std::vector<RunFigures>& runs) {
-  std::vector<const std::vector<std::pair<std::string, std::string>>*> plans;
+  std::vector<std::vector<std::pair<std::string, std::string>>> plans;
+  plans.reserve(runs.size());
   for (const RunFigures& run : runs) {
-    plans.push_back(&run.plan);
+    plans.push_back(run.plan);
   }
   std::vector<PlanDifference> differences;
   for (const std::string& field : union_of(plans, kFirst)) {
     PlanDifference difference{.field = field, .values = {}};
-    for (const auto* plan : plans) {
-      const auto* found = find_named(*plan, field, kFirst);
+    for (const auto& plan : plans) {
+      const auto* found = find_named(plan, field, kFirst);
       difference.values.push_back(found == nullptr ? "-" : found->second);
     }
     const std::string& first = difference.values.front();
@@ -173,18 +174,28 @@ Result<RunFigures> parse_run(const ConfigNode& node) {
 }
 
 std::optional<double> ComparedFigure::difference(std::size_t run) const {
-  return values[run] && values[0] ? std::optional(*values[run] - *values[0]) : std::nullopt;
+  const std::optional<double> value = values[run];
+  const std::optional<double> first = values.front();
+  if (!value || !first) {
+    return std::nullopt;
+  }
+  return *value - *first;
 }
 
 std::optional<double> ComparedFigure::ratio(std::size_t run) const {
-  return values[run] && values[0] && *values[0] != 0 ? std::optional(*values[run] / *values[0])
-                                                     : std::nullopt;
+  const std::optional<double> value = values[run];
+  const std::optional<double> first = values.front();
+  if (!value || !first || *first == 0) {
+    return std::nullopt;
+  }
+  return *value / *first;
 }
 
 Comparison compare(std::vector<RunFigures> runs) {
-  std::vector<const std::vector<FigureGroup>*> lists;
+  std::vector<std::vector<FigureGroup>> lists;
+  lists.reserve(runs.size());
   for (const RunFigures& run : runs) {
-    lists.push_back(&run.groups);
+    lists.push_back(run.groups);
   }
   Comparison comparison;
   for (const std::string& group : union_of(lists, kName)) {

@@ -260,7 +260,7 @@ class Walk {
     rank_ = message.rank;
     const auto sent = history().with_span(entry.span);
     assert(sent && "a message has its sender");
-    step_node(*sent);
+    return sent ? step_node(*sent) : go_to_cause(number);
   }
 
   /// At `now_` the host became free, because of its own work or of what it waited for.

@@ -41,8 +41,12 @@ RankHistory::RankHistory(const Workload& workload, const Timeline& timeline, std
 void RankHistory::list_executions(const Workload& workload) {
   std::array<Execution, kStreamCount> last{};
   last.fill(kNone);
-  while (const auto instance =
-             workload.source->issue(role_, static_cast<std::int64_t>(instances_.size()))) {
+  for (;;) {
+    const std::optional<Instance> instance =
+        workload.source->issue(role_, static_cast<std::int64_t>(instances_.size()));
+    if (!instance) {
+      break;
+    }
     first_.push_back(static_cast<Execution>(entries_.size()));
     const auto& nodes =
         program_.templates[static_cast<std::size_t>(instance->template_index)].nodes;

@@ -2,6 +2,7 @@
 #include "study/traffic.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "collective/group_extents.h"
 #include "machine/topology/topology.h"
@@ -57,11 +58,13 @@ class TrafficSum {
   /// How often the role issues each template.
   std::vector<std::int64_t> issues(std::size_t templates) const {
     std::vector<std::int64_t> counts(templates);
-    std::int64_t i = 0;
-    while (const auto instance = workload_.source->issue(role_, i++)) {
+    for (std::int64_t i = 0;; ++i) {
+      const std::optional<Instance> instance = workload_.source->issue(role_, i);
+      if (!instance) {
+        return counts;
+      }
       ++counts[static_cast<std::size_t>(instance->template_index)];
     }
-    return counts;
   }
 
   void add(const Node& node) {

@@ -192,15 +192,34 @@ TEST(CriticalPath, OfAHostThatIsFastEnoughBeginsWithOneDispatch) {
   EXPECT_EQ(path[PathKind::kernel], 10_ms);
 }
 
+TEST(CriticalPath, OfExpertsHasTheirExchange) {
+  Plan plan;
+  plan.ep = 4;
+  plan.dp = 4;
+  plan.global_batch = 8;
+  plan.sequence = 1024;
+  RunOptions options;
+  options.record_spans = true;
+  options.allow_oom = true;
+  const auto run = run_step(load_model("mixtral-8x7b").value(), load_machine("dgx-h100").value(),
+                            plan, 0, options);
+  ASSERT_TRUE(run) << run.error().to_string();
+  const CriticalPath path = critical_path(run->workload, run->timeline, run->machine);
+  expect_whole(path);
+  EXPECT_GT(time_of(path.categories, "ep all_to_all"), 0_ms);
+  EXPECT_GT(time_of(path.categories, "forward grouped_gemm"), 0_ms);
+}
+
 /// Any plan of gpt2 on up to 16 devices, sensible or not.
 Plan random_plan() {
   Plan plan;
   plan.tp = *rc::gen::element<std::int64_t>(1, 2, 4);
   plan.pp = *rc::gen::element<std::int64_t>(1, 2, 4);
   plan.dp = *rc::gen::element<std::int64_t>(1, 2);
+  plan.cp = *rc::gen::element<std::int64_t>(1, 2);
   plan.global_batch = 8;
   plan.sequence = 256;
-  plan.zero = plan.dp > 1 ? *rc::gen::element(0, 1) : 0;
+  plan.zero = plan.dp > 1 ? *rc::gen::element(0, 1, 3) : 0;
   plan.recompute = *rc::gen::element(Recompute::none, Recompute::selective, Recompute::full);
   plan.sequence_parallel = plan.tp > 1 && *rc::gen::arbitrary<bool>();
   plan.overlap_grad_reduce = *rc::gen::arbitrary<bool>();

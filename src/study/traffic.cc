@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "study/traffic.h"
 
-#include <algorithm>
 #include <optional>
 
 #include "collective/group_extents.h"

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+
+#include "cases.h"
+#include "workload/parallel/recompute.h"
+
+namespace orrery {
+namespace {
+
+using cases::collectives;
+using cases::each_node;
+using cases::kBoundary;
+using cases::lowered;
+using cases::small_gpt;
+using cases::small_llama;
+using cases::Tally;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+/// Names of what runs again in one backward of one rank, in order.
+std::vector<std::string> repeated(const Model& model, const Plan& plan) {
+  const Workload workload = lowered(model, plan, {.skip = {"fuse"}});
+  std::vector<std::string> names;
+  for (const Node& node : workload.programs[0].templates[1].nodes) {
+    if (node.phase == Phase::recompute) {
+      names.push_back(node.name);
+    }
+  }
+  return names;
+}
+
+std::string refusal(const Plan& plan, const Model& model = small_gpt(1)) {
+  const Result<void> checked = check(plan, model);
+  return checked ? "" : checked.error().to_string();
+}
+
+Model small_mixture() {
+  Model model = small_llama(1);
+  model.experts = 4;
+  model.top_k = 2;
+  model.expert.ffn = 96;
+  model.kinds = {{.name = "moe", .feed_forward = FeedForwardKind::experts}};
+  model.layout = {0};
+  return model;
+}
+
+TEST(LowerRecompute, ModulesRunTheirOperatorsAgain) {
+  const Model model = small_gpt(1);
+  EXPECT_THAT(repeated(model, {.recompute_modules = "layernorm"}),
+              ElementsAre("mlp_norm_again", "input_norm_again"));
+  EXPECT_THAT(repeated(model, {.recompute_modules = "mlp"}),
+              ElementsAre("fc1_gemm_again", "bias_gelu_again", "fc2_gemm_again"));
+  EXPECT_THAT(repeated(model, {.recompute_modules = "bias_gelu"}), ElementsAre("bias_gelu_again"));
+  EXPECT_EQ(repeated(model, {.recompute_modules = "core_attn"}),
+            repeated(model, {.recompute = Recompute::selective}));
+  EXPECT_THAT(repeated(small_mixture(), {.recompute_modules = "moe_act"}),
+              ElementsAre("expert_silu_mul_again"));
+}
+
+TEST(LowerRecompute, ModulesAddToSelective) {
+  const Model model = small_gpt(1);
+  std::vector<std::string> both =
+      repeated(model, {.recompute = Recompute::selective, .recompute_modules = " mlp , layernorm"});
+  EXPECT_EQ(both.size(), repeated(model, {.recompute = Recompute::selective}).size() + 3 + 2);
+}
+
+TEST(LowerRecompute, AModuleRunsAgainWithItsCollectives) {
+  // The MLP's all-reduce at tp 2, once per layer.
+  const Workload workload = lowered(small_gpt(3), {.tp = 2, .recompute_modules = "mlp"});
+  EXPECT_EQ(collectives(workload, 0, Axis::tp, CollectiveKind::all_reduce, Phase::recompute),
+            (Tally{3, 3 * kBoundary}));
+}
+
+TEST(LowerRecompute, ANormRunsAgainBeforeTheWeightGradientThatReadsIt) {
+  const Workload workload =
+      lowered(small_gpt(1), {.recompute_modules = "layernorm"}, {.skip = {"fuse"}});
+  std::vector<std::string> names;
+  for (const Node& node : workload.programs[0].templates[1].nodes) {
+    names.push_back(node.name);
+  }
+  const auto at = [&](const std::string& name) {
+    return std::find(names.begin(), names.end(), name);
+  };
+  EXPECT_LT(at("mlp_norm_again"), at("fc1_gemm_weight_gradient"));
+  EXPECT_LT(at("bias_gelu_backward"), at("mlp_norm_again"));
+  EXPECT_LT(at("input_norm_again"), at("qkv_gemm_weight_gradient"));
+}
+
+TEST(LowerRecompute, OnlyTheFirstLayersOfEveryChunk) {
+  // 2 stages x 2 chunks of 3 layers: FLOPs of 2/3 of what all layers recompute.
+  Plan plan{.pp = 2, .schedule = Schedule::interleaved, .chunks = 2, .global_batch = 2};
+  plan.recompute = Recompute::full;
+  const Model model = small_gpt(12);
+  const double all = cases::matrix_flops(lowered(model, plan), Phase::recompute);
+  plan.recompute_layers = 2;
+  EXPECT_DOUBLE_EQ(cases::matrix_flops(lowered(model, plan), Phase::recompute), all * 2 / 3);
+  plan.recompute_layers = 100;
+  EXPECT_DOUBLE_EQ(cases::matrix_flops(lowered(model, plan), Phase::recompute), all);
+}
+
+TEST(LowerRecompute, RefusesUnknownNamesAndContradictions) {
+  EXPECT_THAT(refusal({.recompute_modules = "mlp,layrnorm"}),
+              HasSubstr("recompute_modules: found 'layrnorm'"));
+  EXPECT_THAT(refusal({.recompute_modules = "layrnorm"}), HasSubstr("did you mean 'layernorm'?"));
+  EXPECT_THAT(refusal({.recompute = Recompute::full, .recompute_modules = "mlp"}),
+              HasSubstr("expected none with recompute full"));
+  EXPECT_THAT(refusal({.recompute_layers = 1}), HasSubstr("recompute_layers: found '1', expected"));
+}
+
+RC_GTEST_PROP(LowerRecompute, ForwardAndBackwardStayAsTheyAre, ()) {
+  cases::Case c = *cases::any_case();
+  c.plan.recompute = Recompute::none;
+  const Workload plain = lowered(c.model, c.plan);
+  c.plan.recompute_modules =
+      *rc::gen::element<std::string>("core_attn", "layernorm", "mlp,layernorm", "qkv_gemm");
+  c.plan.recompute_layers = *rc::gen::inRange<std::int64_t>(0, 3);
+  const Workload again = lowered(c.model, c.plan);
+  for (const Phase phase : {Phase::forward, Phase::backward}) {
+    RC_ASSERT(cases::matrix_flops(plain, phase) == cases::matrix_flops(again, phase));
+  }
+  RC_ASSERT(cases::matrix_flops(again, Phase::recompute) <=
+            cases::matrix_flops(again, Phase::forward));
+}
+
+}  // namespace
+}  // namespace orrery

@@ -215,7 +215,7 @@ Model read_decoder(Reader& read, const DecoderDefaults& defaults) {
   Model m;
   m.norm = NormKind::rms_norm;
   m.position = PositionKind::rotary;
-  m.layers = extent(read, "num_hidden_layers", kMaxLayers);
+  m.layers = extent(read, "num_hidden_layers", kMaxLayers, defaults.layers);
   m.hidden = extent(read, "hidden_size", kMaxHidden);
   m.heads = extent(read, "num_attention_heads", kMaxHidden, defaults.heads);
   m.kv_heads = optional_extent(read, "num_key_value_heads", kMaxHidden)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Nemotron-H and Nemotron 3 (NVIDIA 2025, arXiv:2504.03624, arXiv:2512.20848): every layer is one
 /// of a Mamba-2 mixer, attention without positions, an MLP, or experts.
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -149,17 +150,20 @@ void set_prediction(Model& m, const std::vector<LayerKind>& prediction) {
   }
 }
 
-/// What every Nemotron-H has, with or without experts.
-Model read_common(Reader& read) {
+/// What every Nemotron-H has, with or without experts; newer files leave the number of layers to
+/// the list.
+Model read_common(Reader& read, std::int64_t layers) {
   constexpr std::array<std::string_view, 6> kNoEffect{
       "layer_norm_epsilon", "num_logits_to_keep",       "partial_rotary_factor",
       "residual_in_fp32",   "rescale_prenorm_residual", "sliding_window"};
   ignore_all(read, kNoEffect);
   // Attention heads of older files are named attention_head_dim.
   const auto older = optional_extent(read, "attention_head_dim", kMaxHidden);
-  Model m = read_decoder(
-      read,
-      {.activation = "mlp_hidden_act", .function = "relu2", .gated = false, .head_dim = older});
+  Model m = read_decoder(read, {.activation = "mlp_hidden_act",
+                                .function = "relu2",
+                                .gated = false,
+                                .layers = std::clamp(layers, std::int64_t{1}, kMaxLayers),
+                                .head_dim = older});
   read.ignore("hidden_act");
   m.position = PositionKind::none;
   m.attention_bias = m.attention_output_bias = read.optional("attention_bias", false);
@@ -172,8 +176,8 @@ Model read_common(Reader& read) {
 }  // namespace
 
 Model read_nemotron_h(Reader& read) {
-  Model m = read_common(read);
   const auto layers = read_pattern(read, "hybrid_override_pattern", "layers_block_type");
+  Model m = read_common(read, static_cast<std::int64_t>(layers.size()));
   auto prediction = read_pattern(read, "mtp_hybrid_override_pattern", "mtp_layers_block_type");
   if (prediction.empty() && m.mtp > 0) {  // as Hugging Face's class does
     prediction = pattern_of("*E");

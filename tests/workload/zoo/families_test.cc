@@ -226,6 +226,12 @@ TEST(Families, nemotron_h_layers_follow_the_pattern) {
               ElementsAre("hybrid_override_pattern"));
 }
 
+TEST(Families, newer_nemotron_files_leave_the_number_of_layers_to_the_list) {
+  const Model ultra = shipped("nemotron-3-ultra");
+  EXPECT_EQ(ultra.layers, 108);
+  EXPECT_EQ(layers_of(ultra), (std::vector<std::int64_t>{48, 48, 12}));
+}
+
 TEST(Mamba, shapes_and_flops_by_hand) {
   // Nemotron-H-8B: 128 heads of 64: d = 8192; G = 8, N = 128: convolved 8192 + 2048 = 10240;
   // in_proj 4096 x (8192 + 10240 + 128). Per token: scan 2 Q N G + 2 Q d + 4 N d with Q = 128:

@@ -183,6 +183,13 @@ TEST(Parameters, of_large_runs_round_to_the_published_billions) {
   }
 }
 
+TEST(Parameters, of_nemotron_3_ultra_fill_its_checkpoint) {
+  // The checkpoint's index states 1,121,049,257,984 bytes: two per parameter, the module that
+  // predicts one more token included, and four per balancing bias, 512 in each of 49 routers.
+  const ParameterCount count = count_parameters(shipped("nemotron-3-ultra"));
+  EXPECT_EQ(2 * count.total + 4 * 512 * 49, 1'121'049'257'984);
+}
+
 TEST(Parameters, of_palm_add_up_by_hand) {
   // h = 18432, 48 heads and one key-value head of 256: q and o 2 h x 12288, k and v h x 512, three
   // matrices of h x 4h, one norm h; 118 layers, a table of 256,000 h, a norm.

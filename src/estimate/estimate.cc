@@ -312,6 +312,13 @@ Estimator::Estimator(Estimator&&) noexcept = default;
 Estimator& Estimator::operator=(Estimator&&) noexcept = default;
 
 Result<Estimate> Estimator::estimate(const Plan& plan) {
+  if (splits_backward(plan.schedule)) {
+    return fail(Error(Mistake{{},
+                              "schedule",
+                              std::string(name_of(plan.schedule)),
+                              "gpipe, 1f1b or interleaved: the others have no closed form here; "
+                              "simulate them"}));
+  }
   return memo_->estimate(plan);
 }
 

@@ -169,13 +169,13 @@ Traffic traffic_of(const Workload& workload, int role, Mistakes& mistakes) {
 void check_channel(const Workload& workload, const std::vector<Traffic>& traffic, int sender,
                    Channel channel, Mistakes& mistakes) {
   const int roles = static_cast<int>(traffic.size());
-  const int receiver = (sender + (channel == Channel::forward ? 1 : roles - 1)) % roles;
+  const auto receiver = static_cast<int>(target_stage(channel, sender, roles));
   const auto c = static_cast<std::size_t>(channel);
   const auto& sent = traffic[static_cast<std::size_t>(sender)].sent[c];
   const auto& received = traffic[static_cast<std::size_t>(receiver)].received[c];
   const std::string& from = workload.programs[static_cast<std::size_t>(sender)].name;
   const std::string& to = workload.programs[static_cast<std::size_t>(receiver)].name;
-  const char* name = channel == Channel::forward ? "forward" : "backward";
+  const std::string_view name = name_of(channel);
   if (sent.size() != received.size()) {
     mistakes.add(fmt::format("channel {}: {} sends {} messages, {} receives {}", name, from,
                              sent.size(), to, received.size()));
@@ -215,8 +215,9 @@ void check_roles(const Workload& workload, Mistakes& mistakes) {
     return;
   }
   for (int role = 0; role < static_cast<int>(traffic.size()); ++role) {
-    check_channel(workload, traffic, role, Channel::forward, mistakes);
-    check_channel(workload, traffic, role, Channel::backward, mistakes);
+    for (const auto& channel : kNames<Channel>) {
+      check_channel(workload, traffic, role, channel.value, mistakes);
+    }
   }
   check_collectives(workload, traffic, Axis::pp, mistakes);
   check_collectives(workload, traffic, Axis::embedding, mistakes);

@@ -156,11 +156,39 @@ constexpr Axis axis_of(Stream stream) {
 }
 static_assert(stream_of(Axis::tp) == Stream::tp && stream_of(Axis::from_host) == Stream::from_host);
 
-/// Which message of the pipeline: activations to the next stage, or gradients to the previous one
-/// (cyclic: the last stage's next is the first, for interleaved chunks). Messages of one channel
-/// between two ranks are received in the order sent.
-enum class Channel : std::uint8_t { forward, backward };
-inline constexpr int kChannelCount = 2;
+/// Which message of the pipeline. Next and previous are cyclic (the last stage's next is the first,
+/// for interleaved chunks). Messages of one channel between two ranks are received in the order
+/// sent; every flow of a schedule has a channel of its own, so that this is the order wanted.
+enum class Channel : std::uint8_t {
+  forward,
+  backward,
+  returning_forward,
+  returning_backward,
+  mirror
+};
+inline constexpr int kChannelCount = 5;
+template <>
+inline constexpr auto kNames<Channel> = std::to_array<Named<Channel>>({
+    {Channel::forward, "forward", "activations to the next stage"},
+    {Channel::backward, "backward", "gradients to the previous stage"},
+    {Channel::returning_forward, "returning_forward", "activations to the previous stage"},
+    {Channel::returning_backward, "returning_backward", "gradients to the next stage"},
+    {Channel::mirror, "mirror", "between stages s and p-1-s, which hold copies of each other"},
+});
+/// The stage to which `stage` of `stages` sends on a channel.
+constexpr std::int64_t target_stage(Channel channel, std::int64_t stage, std::int64_t stages) {
+  switch (channel) {
+    case Channel::forward:
+    case Channel::returning_backward:
+      return (stage + 1) % stages;
+    case Channel::backward:
+    case Channel::returning_forward:
+      return (stage + stages - 1) % stages;
+    case Channel::mirror:
+      return stages - 1 - stage;
+  }
+  return stage;
+}
 
 struct Node {
   enum class Kind : std::uint8_t {

@@ -16,6 +16,22 @@ Time longest_serialisation(const CollectivePhase& phase) {
   return longest;
 }
 
+namespace {
+
+std::array<bool, kChannelCount> used_channels(const BoundWorkload& bound) {
+  std::array<bool, kChannelCount> used{};
+  for (const std::vector<BoundTemplate>& role : bound.roles) {
+    for (const BoundTemplate& shape : role) {
+      for (const BoundNode& node : shape.nodes) {
+        used[static_cast<std::size_t>(node.channel)] |= node.kind == Node::Kind::send;
+      }
+    }
+  }
+  return used;
+}
+
+}  // namespace
+
 Wiring::Wiring(const RankLayout& layout, const BoundWorkload& bound, Topology topology,
                std::vector<std::int64_t> ranks)
     : bound_(bound), topology_(std::move(topology)), ranks_(std::move(ranks)) {
@@ -55,16 +71,21 @@ void Wiring::build_groups(const RankLayout& layout) {
 
 void Wiring::build_ways(const RankLayout& layout) {
   const std::int64_t stages = layout.size(Axis::pp);
+  const auto used = used_channels(bound_);
   way_of_.resize(ranks_.size());
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     way_of_[i].fill(kNone);
     if (stages == 1) {
       continue;
     }
-    for (const Channel channel : {Channel::forward, Channel::backward}) {
-      const std::int64_t step = channel == Channel::forward ? 1 : stages - 1;
-      const std::int64_t target = layout.with(
-          ranks_[i], Axis::pp, (layout.coordinate(ranks_[i], Axis::pp) + step) % stages);
+    const std::int64_t stage = layout.coordinate(ranks_[i], Axis::pp);
+    for (const auto& named : kNames<Channel>) {
+      const Channel channel = named.value;
+      const std::int64_t other = target_stage(channel, stage, stages);
+      if (!used[static_cast<std::size_t>(channel)] || other == stage) {
+        continue;
+      }
+      const std::int64_t target = layout.with(ranks_[i], Axis::pp, other);
       const auto found = std::lower_bound(ranks_.begin(), ranks_.end(), target);
       assert(found != ranks_.end() && *found == target && "stages are never folded");
       Way way{static_cast<RankIndex>(i),

@@ -120,9 +120,8 @@ class TrafficSum {
   void add_send(const Node& node) {
     const RankLayout& layout = workload_.layout;
     const std::int64_t stages = layout.size(Axis::pp);
-    const std::int64_t step = node.channel == Channel::forward ? 1 : stages - 1;
     const std::int64_t source = layout.with(0, Axis::pp, role_);
-    const std::int64_t target = layout.with(0, Axis::pp, (role_ + step) % stages);
+    const std::int64_t target = layout.with(0, Axis::pp, target_stage(node.channel, role_, stages));
     const int dimension = topology_.route(source, target).dimension;
     if (dimension >= 0) {
       traffic_.links[static_cast<std::size_t>(dimension)] +=

@@ -10,6 +10,7 @@
 #include "workload/parallel/plan.h"
 #include "workload/parallel/plan_lists.h"
 #include "workload/parallel/recompute.h"
+#include "workload/parallel/schedule.h"
 #include "workload/parallel/shard.h"
 
 namespace orrery {
@@ -183,13 +184,17 @@ class Checker {
   }
 
   void pipeline() {
-    require(plan_.schedule <= Schedule::interleaved, "schedule", name_of(plan_.schedule),
-            "gpipe, 1f1b or interleaved (others are not modelled yet)");
     const bool interleaved = plan_.schedule == Schedule::interleaved;
-    require(interleaved || plan_.chunks == 1, "chunks", plan_.chunks, "1, or schedule interleaved");
+    const bool vee = plan_.schedule == Schedule::zb_v;
+    require(interleaved || vee || plan_.chunks == 1, "chunks", plan_.chunks,
+            "1, or schedule interleaved or zb-v");
     require(!interleaved || plan_.chunks > 1, "chunks", plan_.chunks,
             "2 or more with schedule interleaved");
-    require(!interleaved || plan_.pp > 1, "pp", plan_.pp, "2 or more with schedule interleaved");
+    require(!vee || plan_.chunks == 2, "chunks", plan_.chunks, "2 with schedule zb-v");
+    require(plan_.pp > 1 || !(interleaved || splits_backward(plan_.schedule)), "pp", plan_.pp,
+            fmt::format("2 or more with schedule {}", name_of(plan_.schedule)));
+    require(plan_.schedule != Schedule::dualpipe || plan_.pp % 2 == 0, "pp", plan_.pp,
+            "an even number with schedule dualpipe: stage s is paired with pp-1-s");
     if (auto layers = split_layers(model_, plan_); !layers) {
       error_.add(std::move(layers.error()));
     }
@@ -204,6 +209,12 @@ class Checker {
               fmt::format("microbatches per replica (here {}) in a multiple of pp = {}: the "
                           "interleaved schedule takes them in groups of pp",
                           plan_.microbatches(), plan_.pp));
+    }
+    if (plan_.global_batch % together == 0 && plan_.schedule == Schedule::dualpipe) {
+      require(plan_.microbatches() % 2 == 0, "global_batch", plan_.global_batch,
+              fmt::format("an even number of microbatches per replica (here {}): half of them "
+                          "enter dualpipe at either end",
+                          plan_.microbatches()));
     }
   }
 

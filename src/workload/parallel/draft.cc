@@ -47,7 +47,7 @@ namespace {
 /// Sum over the operators of `owner` in a block of size(operator, its parameters).
 template <class Size>
 auto block_sum(const Draft& draft, const Context& context, BlockKind kind, Owner owner, Size size) {
-  const bool copy = kind == kHeadBlock && context.model.tied_embedding && context.plan.pp > 1;
+  const bool copy = kind == kHeadBlock && context.model.tied_embedding && !ends_meet(context.plan);
   decltype(size(ModelOperator{}, std::int64_t{})) sum{};
   for (const ModelOperator& op : draft.operators[kind]) {
     if (op.expert == (owner == Owner::expert)) {

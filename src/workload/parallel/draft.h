@@ -4,7 +4,7 @@
 ///
 ///   forward of a chunk  = forward_begin, for each block (before_forward, its forward), forward_end
 ///   backward of a chunk = backward_begin, for each block in reverse (before_backward, recompute,
-///                         backward, after_backward), backward_end
+///                         backward, after_backward), backward_end, after_weights
 ///   end of the step     = finish
 ///
 /// A step says what it reads and writes instead of naming nodes; assemble() turns that into
@@ -73,6 +73,7 @@ struct ChunkDraft {
   std::vector<Step> forward_end;
   std::vector<Step> backward_begin;
   std::vector<Step> backward_end;
+  std::vector<Step> after_weights;
 };
 
 struct RoleDraft {
@@ -84,6 +85,7 @@ struct Draft {
   RankLayout layout;
   PipelineShape shape;
   Time host_dispatch{0};
+  bool interleaves_pairs = false;  ///< a forward beside a backward: see chunk_templates.h
   std::vector<std::vector<ModelOperator>> operators;  ///< of one rank, by BlockKind
   std::vector<BlockSteps> steps;                      ///< by BlockKind
   std::vector<RoleDraft> roles;

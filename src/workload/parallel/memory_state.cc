@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "workload/parallel/layout.h"
+#include "workload/parallel/schedule.h"
 
 namespace orrery {
 namespace {
@@ -23,7 +24,7 @@ bool has_master(const Plan& plan) {
 
 OwnedParameters owned_parameters(const BlockMemories& model, const Plan& plan, BlockKind kind) {
   const BlockMemory& block = model.blocks[kind];
-  const std::int64_t copy = kind == kHeadBlock && plan.pp > 1 ? model.tied_copy : 0;
+  const std::int64_t copy = kind == kHeadBlock && !ends_meet(plan) ? model.tied_copy : 0;
   return {block.parameters - block.expert_parameters + copy, block.expert_parameters};
 }
 

@@ -57,9 +57,9 @@ class Replay {
     if (shape.schedule == Schedule::gpipe && shape.microbatches < all) {
       step_over(all);
     } else {
-      const std::int64_t count = slot_count(shape);
-      for (std::int64_t i = 0; i < count; ++i) {
-        perform(slot(shape, stage, i));
+      const StageSchedule schedule(shape, stage);
+      for (std::int64_t i = 0; i < schedule.size(); ++i) {
+        perform(schedule[i]);
       }
     }
     result_.end = level_;
@@ -69,10 +69,18 @@ class Replay {
 
  private:
   void perform(const PipelineSlot& slot) {
-    if (slot.direction == Direction::forward) {
-      forward(slot.chunk, slot.microbatch);
-    } else {
-      backward(slot.chunk, slot.microbatch);
+    switch (slot.direction) {
+      case Direction::forward:
+        return forward(slot.chunk, slot.microbatch);
+      case Direction::backward:
+        return backward(slot.chunk, slot.microbatch);
+      case Direction::input_gradient:
+        return input_gradient(slot.chunk, slot.microbatch);
+      case Direction::weight_gradient:
+        return weight_gradient(slot.chunk, slot.microbatch);
+      case Direction::forward_backward:
+        forward(slot.chunk, slot.microbatch);
+        return backward(1 - slot.chunk, slot.backward_microbatch);
     }
   }
 
@@ -90,8 +98,25 @@ class Replay {
   void backward(std::int64_t chunk, std::int64_t microbatch) {
     const ChunkWorks& works = works_[static_cast<std::size_t>(chunk)];
     apply(works.backward, {Work::backward, microbatch, chunk});
-    host_ -= works.offloaded;
+    gone(works, chunk);
     --pieces_;
+  }
+
+  void input_gradient(std::int64_t chunk, std::int64_t microbatch) {
+    const ChunkWorks& works = works_[static_cast<std::size_t>(chunk)];
+    apply(works.input_gradient, {Work::input_gradient, microbatch, chunk});
+    gone(works, chunk);
+  }
+
+  void weight_gradient(std::int64_t chunk, std::int64_t microbatch) {
+    const ChunkWorks& works = works_[static_cast<std::size_t>(chunk)];
+    apply(works.weight_gradient, {Work::weight_gradient, microbatch, chunk});
+    --pieces_;
+  }
+
+  /// What forward left and nobody needs once the input gradients are there.
+  void gone(const ChunkWorks& works, std::int64_t chunk) {
+    host_ -= works.offloaded;
     if (--in_flight_[static_cast<std::size_t>(chunk)] == 0) {
       keep(MemoryCategory::buffers, Bytes(0) - works.resident);
     }

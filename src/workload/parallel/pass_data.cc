@@ -189,8 +189,8 @@ void reduce(Draft& draft, const Context& context, Owner owner) {
       }
       at_end += bytes;
       if (reduction.reduces_every_microbatch() && bytes > Bytes(0)) {
-        reduction.exposed(chunk.backward_end, bytes, true, Value::message);
-        chunk.backward_end.push_back(wait_step("wait_reduction", Value::message, Phase::backward));
+        reduction.exposed(chunk.after_weights, bytes, true, Value::message);
+        chunk.after_weights.push_back(wait_step("wait_reduction", Value::message, Phase::backward));
       }
     }
     reduction.exposed(role.finish, at_end, false, Value::flow);

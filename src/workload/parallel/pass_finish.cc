@@ -118,7 +118,7 @@ void append_update_gathers(std::vector<Step>& steps, const Draft& draft, const C
 
 void passes::embedding(Draft& draft, const Context& context) {
   const Plan& plan = context.plan;
-  if (!context.model.tied_embedding || plan.pp == 1) {
+  if (!context.model.tied_embedding || ends_meet(plan)) {
     return;
   }
   std::int64_t table = 0;

@@ -7,6 +7,10 @@
 namespace orrery {
 namespace {
 
+bool carries_activations(Channel channel) {
+  return channel == Channel::forward || channel == Channel::returning_forward;
+}
+
 Step message_step(Node::Kind kind, Channel channel, Bytes bytes, Phase phase) {
   Step step;
   step.node.kind = kind;
@@ -15,7 +19,7 @@ Step message_step(Node::Kind kind, Channel channel, Bytes bytes, Phase phase) {
   step.node.channel = channel;
   step.node.bytes = bytes;
   step.node.name = std::string(kind == Node::Kind::send ? "send_" : "receive_") +
-                   (channel == Channel::forward ? "activations" : "gradients");
+                   (carries_activations(channel) ? "activations" : "gradients");
   step.reads = kind == Node::Kind::send ? Value::flow : Value::none;
   step.writes = kind == Node::Kind::send ? Value::message : Value::flow;
   return step;
@@ -64,7 +68,7 @@ class Messages {
   }
 
   static Phase phase(Channel channel) {
-    return channel == Channel::forward ? Phase::forward : Phase::backward;
+    return carries_activations(channel) ? Phase::forward : Phase::backward;
   }
 
   const Plan& plan_;
@@ -78,8 +82,32 @@ Step host_sync(Phase phase) {
   return wait;
 }
 
-/// Chunk c of stage s is part c p + s of the model; messages join consecutive parts.
-ChunkDraft make_chunk(const Context& context, std::int64_t stage, std::int64_t chunk) {
+/// Messages join consecutive parts of the model, unless both are on this stage: then the next
+/// chunk's compute only waits until the last step of this one is done.
+void join_parts(ChunkDraft& result, const Context& context, const PipelineShape& shape,
+                std::int64_t stage, std::int64_t chunk) {
+  const std::int64_t part = part_of(shape, stage, chunk);
+  const bool back = flows_back(shape, chunk);
+  const Channel activations = back ? Channel::returning_forward : Channel::forward;
+  const Channel gradients = back ? Channel::returning_backward : Channel::backward;
+  const bool turns = shape.schedule == Schedule::zb_v && stage + 1 == shape.stages;
+  const Messages messages(context);
+  if (turns) {
+    result.forward_end.push_back(wait_step("hand_over", Value::flow, Phase::forward));
+    result.backward_end.push_back(wait_step("hand_over", Value::flow, Phase::backward));
+  }
+  if (part > 0 && !(turns && back)) {
+    messages.receive(result.forward_begin, activations);
+    messages.send(result.backward_end, gradients);
+  }
+  if (part + 1 < part_count(shape) && !(turns && !back)) {
+    messages.send(result.forward_end, activations);
+    messages.receive(result.backward_begin, gradients);
+  }
+}
+
+ChunkDraft make_chunk(const Context& context, const PipelineShape& shape, std::int64_t stage,
+                      std::int64_t chunk) {
   const ModelPart& part =
       context.parts[static_cast<std::size_t>(stage)][static_cast<std::size_t>(chunk)];
   ChunkDraft result;
@@ -90,15 +118,7 @@ ChunkDraft make_chunk(const Context& context, std::int64_t stage, std::int64_t c
     result.forward_end.push_back(host_sync(Phase::forward));
     result.backward_end.push_back(host_sync(Phase::backward));
   }
-  const Messages messages(context);
-  if (!part.embedding) {
-    messages.receive(result.forward_begin, Channel::forward);
-    messages.send(result.backward_end, Channel::backward);
-  }
-  if (!part.head) {
-    messages.send(result.forward_end, Channel::forward);
-    messages.receive(result.backward_begin, Channel::backward);
-  }
+  join_parts(result, context, shape, stage, chunk);
   if (context.plan.batch_kernels > 0) {
     Operator batch{.name = "prepare_batch", .gemm = {}};
     batch.kernels = static_cast<int>(context.plan.batch_kernels);
@@ -132,6 +152,7 @@ std::vector<Step> finish_steps(const Plan& plan) {
 void passes::pipeline(Draft& draft, const Context& context) {
   draft.layout = layout_of(context.plan, context.model.experts > 0);
   draft.shape = pipeline_shape(context.plan);
+  draft.interleaves_pairs = context.plan.overlap_ep;
   draft.host_dispatch = context.plan.host_dispatch;
   draft.operators = block_operators(context.model, context.plan);
   for (const std::vector<ModelOperator>& operators : draft.operators) {
@@ -140,10 +161,35 @@ void passes::pipeline(Draft& draft, const Context& context) {
   for (std::int64_t stage = 0; stage < draft.shape.stages; ++stage) {
     RoleDraft role;
     for (std::int64_t chunk = 0; chunk < draft.shape.chunks; ++chunk) {
-      role.chunks.push_back(make_chunk(context, stage, chunk));
+      role.chunks.push_back(make_chunk(context, draft.shape, stage, chunk));
     }
     role.finish = finish_steps(context.plan);
     draft.roles.push_back(std::move(role));
+  }
+}
+
+void passes::copies(Draft& draft, const Context& context) {
+  const Plan& plan = context.plan;
+  if (plan.schedule != Schedule::dualpipe) {
+    return;
+  }
+  for (RoleDraft& role : draft.roles) {
+    std::int64_t local = 0;
+    for (const Owner owner : {Owner::dense, Owner::expert}) {
+      const std::int64_t shards = optimizer_shards(plan, owner);
+      local += (role_parameters(draft, context, role, owner) + shards - 1) / shards;
+    }
+    const Bytes half = size_of(plan.grad_reduce_type) * local / 2;
+    const auto exchange = [&] {
+      for (const Node::Kind kind : {Node::Kind::send, Node::Kind::receive}) {
+        role.finish.push_back(message_step(kind, Channel::mirror, half, Phase::optimizer));
+      }
+    };
+    exchange();
+    Operator sum{.name = "sum_copies", .type = plan.grad_reduce_type, .gemm = {}};
+    sum.bytes = 3 * half;
+    role.finish.push_back(compute_step(std::move(sum), Phase::optimizer));
+    exchange();
   }
 }
 

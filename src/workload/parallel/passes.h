@@ -29,6 +29,9 @@ void zero(Draft& draft, const Context& context);
 void offload(Draft& draft, const Context& context);
 /// All-reduce of the tied embedding's gradient between first and last stage. pass_finish.cc
 void embedding(Draft& draft, const Context& context);
+/// DualPipe: sum of the gradients of a stage's two copies, an all-reduce of two ranks: each sends
+/// one half of its gradients and gets it back summed. pass_pipeline.cc
+void copies(Draft& draft, const Context& context);
 /// Gradient norm and clip, Adam, gather of updated parameters. pass_finish.cc
 void optimizer(Draft& draft, const Context& context);
 /// Consecutive compute nodes without outside dependants become one node. pass_fuse.cc
@@ -73,6 +76,9 @@ inline constexpr std::array kPasses{
     Pass{.name = "embedding",
          .meaning = "tied embedding's gradient between first and last stage",
          .draft = passes::embedding},
+    Pass{.name = "copies",
+         .meaning = "sum of gradients over DualPipe's two copies of a stage",
+         .draft = passes::copies},
     Pass{.name = "optimizer",
          .meaning = "gradient norm, update, gather of updated parameters",
          .draft = passes::optimizer},

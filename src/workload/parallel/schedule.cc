@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cassert>
+#include <numeric>
+
+#include "workload/parallel/schedule_runs.h"
 
 namespace orrery {
 namespace {
@@ -74,9 +77,35 @@ std::int64_t heaviest_pair(const PipelineShape& shape, std::int64_t first,
 
 }  // namespace
 
+std::int64_t chunks_of(const Plan& plan) {
+  const bool two = plan.schedule == Schedule::zb_v || plan.schedule == Schedule::dualpipe;
+  return two ? 2 : plan.schedule == Schedule::interleaved ? plan.chunks : 1;
+}
+
 PipelineShape pipeline_shape(const Plan& plan) {
-  return {plan.schedule, plan.pp, plan.schedule == Schedule::interleaved ? plan.chunks : 1,
-          plan.microbatches()};
+  const std::int64_t ways_in = plan.schedule == Schedule::dualpipe ? 2 : 1;
+  return {plan.schedule, plan.pp, chunks_of(plan), plan.microbatches() / ways_in};
+}
+
+std::int64_t part_count(const PipelineShape& shape) {
+  return shape.schedule == Schedule::dualpipe ? shape.stages : shape.stages * shape.chunks;
+}
+
+std::int64_t part_of(const PipelineShape& shape, std::int64_t stage, std::int64_t chunk) {
+  return flows_back(shape, chunk) ? part_count(shape) - 1 - stage : chunk * shape.stages + stage;
+}
+
+bool flows_back(const PipelineShape& shape, std::int64_t chunk) {
+  return chunk == 1 && (shape.schedule == Schedule::zb_v || shape.schedule == Schedule::dualpipe);
+}
+
+bool ends_meet(const Plan& plan) {
+  return plan.pp == 1 || plan.schedule == Schedule::zb_v || plan.schedule == Schedule::dualpipe;
+}
+
+bool splits_backward(Schedule schedule) {
+  return schedule == Schedule::zb_h1 || schedule == Schedule::zb_v ||
+         schedule == Schedule::dualpipe;
 }
 
 std::int64_t slot_count(const PipelineShape& shape) {
@@ -114,13 +143,33 @@ PipelineSlot slot(const PipelineShape& shape, std::int64_t stage, std::int64_t i
   return (index - first) % 2 == 0 ? forward_slot(shape, first + pair) : backward_slot(shape, pair);
 }
 
+StageSchedule::StageSchedule(const PipelineShape& shape, std::int64_t stage)
+    : shape_(shape), stage_(stage), size_(0) {
+  if (splits_backward(shape.schedule)) {
+    runs_ = std::make_shared<const RunList>(schedule_runs(shape, stage));
+  }
+  size_ = runs_ ? runs_->size() : slot_count(shape);
+}
+
+PipelineSlot StageSchedule::operator[](std::int64_t index) const {
+  return runs_ ? (*runs_)[index] : slot(shape_, stage_, index);
+}
+
 std::int64_t peak_in_flight(const PipelineShape& shape, std::int64_t stage) {
+  if (splits_backward(shape.schedule)) {
+    const std::vector<double> equal(static_cast<std::size_t>(shape.chunks), 1.0);
+    const std::vector<std::int64_t> peak = schedule_runs(shape, stage).peak(equal);
+    return std::accumulate(peak.begin(), peak.end(), std::int64_t{0});
+  }
   return std::min(warmup(shape, stage) + 1, pieces(shape));
 }
 
 std::vector<std::int64_t> peak_by_chunk(const PipelineShape& shape, std::int64_t stage,
                                         const std::vector<double>& weights) {
   assert(weights.size() == static_cast<std::size_t>(shape.chunks) && "a weight per chunk");
+  if (splits_backward(shape.schedule)) {
+    return schedule_runs(shape, stage).peak(weights);
+  }
   const std::int64_t first = peak_in_flight(shape, stage);
   const bool equal = std::all_of(weights.begin(), weights.end(),
                                  [&](double weight) { return weight == weights.front(); });

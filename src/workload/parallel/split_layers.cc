@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <numeric>
+
 #include "base/reader.h"
 #include "workload/parallel/lower.h"
 #include "workload/parallel/schedule.h"
@@ -79,17 +81,19 @@ Result<std::vector<std::int64_t>> even_counts(const Model& model, const Plan& pl
 }  // namespace
 
 Result<std::vector<std::vector<std::int64_t>>> split_layers(const Model& model, const Plan& plan) {
-  const PipelineShape shape{plan.schedule, plan.pp,
-                            plan.schedule == Schedule::interleaved ? plan.chunks : 1, 1};
-  const std::int64_t parts = shape.stages * shape.chunks;
+  const PipelineShape shape{plan.schedule, plan.pp, chunks_of(plan), 1};
+  const std::int64_t parts = part_count(shape);
   const auto counts = plan.stage_layers.empty() ? even_counts(model, plan, parts)
                                                 : given_counts(model, plan, parts);
   if (!counts) {
     return fail(counts.error());
   }
   std::vector<std::vector<std::int64_t>> layers(static_cast<std::size_t>(shape.stages));
-  for (std::size_t part = 0; part < counts->size(); ++part) {
-    layers[part % layers.size()].push_back((*counts)[part]);
+  for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
+    for (std::int64_t chunk = 0; chunk < shape.chunks; ++chunk) {
+      layers[static_cast<std::size_t>(stage)].push_back(
+          (*counts)[static_cast<std::size_t>(part_of(shape, stage, chunk))]);
+    }
   }
   return layers;
 }
@@ -99,18 +103,29 @@ Result<std::vector<std::vector<ModelPart>>> split_model(const Model& model, cons
   if (!layers) {
     return fail(layers.error());
   }
-  const std::size_t stages = layers->size();
-  const std::size_t chunks = layers->front().size();
-  std::vector<std::vector<ModelPart>> parts(stages, std::vector<ModelPart>(chunks));
-  std::int64_t next = 0;
-  for (std::size_t part = 0; part < stages * chunks; ++part) {
-    const std::int64_t count = (*layers)[part % stages][part / stages];
-    parts[part % stages][part / stages] = {.embedding = part == 0,
-                                           .head = part + 1 == stages * chunks,
-                                           .first_layer = next,
-                                           .layers = count};
-    next += count;
-  }
+  const PipelineShape shape{plan.schedule, plan.pp, chunks_of(plan), 1};
+  const std::int64_t last = part_count(shape) - 1;
+  std::vector<std::int64_t> count(static_cast<std::size_t>(last) + 1);
+  std::vector<std::vector<ModelPart>> parts(layers->size());
+  const auto each = [&](const auto& visit) {
+    for (std::size_t stage = 0; stage < parts.size(); ++stage) {
+      for (std::size_t chunk = 0; chunk < (*layers)[stage].size(); ++chunk) {
+        visit(stage, chunk,
+              part_of(shape, static_cast<std::int64_t>(stage), static_cast<std::int64_t>(chunk)));
+      }
+    }
+  };
+  each([&](std::size_t stage, std::size_t chunk, std::int64_t part) {
+    count[static_cast<std::size_t>(part)] = (*layers)[stage][chunk];
+  });
+  std::vector<std::int64_t> first(count.size());
+  std::exclusive_scan(count.begin(), count.end(), first.begin(), std::int64_t{0});
+  each([&](std::size_t stage, std::size_t, std::int64_t part) {
+    parts[stage].push_back({.embedding = part == 0,
+                            .head = part == last,
+                            .first_layer = first[static_cast<std::size_t>(part)],
+                            .layers = count[static_cast<std::size_t>(part)]});
+  });
   return parts;
 }
 

@@ -166,10 +166,12 @@ inline rc::Gen<Case> any_case() {
     plan.tp = *rc::gen::element<std::int64_t>(1, 2, 4);
     plan.pp = *rc::gen::element<std::int64_t>(1, 2, 3);
     plan.dp = *rc::gen::element<std::int64_t>(1, 2, 5);
-    plan.schedule =
-        *rc::gen::element(Schedule::gpipe, Schedule::one_f_one_b, Schedule::interleaved);
+    plan.schedule = *rc::gen::element(Schedule::gpipe, Schedule::one_f_one_b, Schedule::interleaved,
+                                      Schedule::zb_h1, Schedule::zb_v, Schedule::dualpipe);
     plan.schedule = plan.pp == 1 ? Schedule::one_f_one_b : plan.schedule;
-    plan.chunks = plan.schedule == Schedule::interleaved ? 2 : 1;
+    const bool dualpipe = plan.schedule == Schedule::dualpipe;
+    plan.pp += dualpipe ? plan.pp % 2 : 0;
+    plan.chunks = plan.schedule == Schedule::interleaved || plan.schedule == Schedule::zb_v ? 2 : 1;
     plan.sequence_parallel = plan.tp > 1 && flip();
     plan.microbatch = *rc::gen::element<std::int64_t>(1, 2);
     plan.global_batch = plan.dp * plan.microbatch * plan.pp * *rc::gen::inRange<std::int64_t>(1, 4);

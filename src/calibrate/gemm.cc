@@ -178,6 +178,7 @@ class Fit {
 
   std::pair<KernelCoefficients, GemmCast> run() {
     std::vector<double> from;
+    from.reserve(box_.size());
     for (const std::size_t i : free_) {
       from.push_back(start_[i]);
     }

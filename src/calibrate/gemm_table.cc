@@ -42,11 +42,14 @@ std::string format_of(const std::string& text) {
 
 class TableReader {
  public:
-  TableReader(const CsvTable& csv, std::string default_format, std::string only)
-      : csv_(csv), default_format_(std::move(default_format)), only_(std::move(only)) {}
+  TableReader(const CsvTable& csv, const std::string& default_format, const std::string& only)
+      : csv_(csv), default_format_(format_of(default_format)), only_(format_of(only)) {}
 
   Result<GemmTable> run() {
     check_columns();
+    if (!only_.empty()) {
+      check_format("--type", only_);
+    }
     if (error_.empty()) {
       for (const CsvRow& row : csv_.rows) {
         read_row(row);
@@ -109,16 +112,20 @@ class TableReader {
     return *value;
   }
 
+  bool check_format(const std::string& where, const std::string& format) {
+    const std::vector<std::string> known = formats();
+    const bool is_known = std::find(known.begin(), known.end(), format) != known.end();
+    if (!is_known) {
+      error_.add({where, "dtype", format,
+                  fmt::format("one of {}{}", fmt::join(known, ", "), did_you_mean(format, known))});
+    }
+    return is_known;
+  }
+
   void read_row(const CsvRow& row) {
     const std::string* type = cell(row, "dtype");
     const std::string format = type == nullptr ? default_format_ : format_of(*type);
-    const std::vector<std::string> known = formats();
-    if (std::find(known.begin(), known.end(), format) == known.end()) {
-      error_.add({csv_.where(row), "dtype", format,
-                  fmt::format("one of {}{}", fmt::join(known, ", "), did_you_mean(format, known))});
-      return;
-    }
-    if (!only_.empty() && format != only_) {
+    if (!check_format(csv_.where(row), format) || (!only_.empty() && format != only_)) {
       return;
     }
     const std::int64_t batch = cell(row, "batch") == nullptr ? 1 : extent(row, "batch");

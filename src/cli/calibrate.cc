@@ -48,6 +48,7 @@ class Calibrate : public Command {
         std::find_if(kKinds.begin(), kKinds.end(), [&](const Kind& k) { return k.name == kind_; });
     if (kind == kKinds.end()) {
       std::vector<std::string> names;
+      names.reserve(kKinds.size());
       for (const Kind& known : kKinds) {
         names.emplace_back(known.name);
       }
@@ -69,15 +70,15 @@ class Calibrate : public Command {
  private:
   Result<std::string> gemm() const {
     Error mistakes;
-    Machine machine = load_named("--machine", *machine_, load_machine, mistakes);
-    const GemmTable table = collect(load_csv(*file_).and_then([&](const CsvTable& csv) {
+    Machine machine = load_named("--machine", machine_.value_or(""), load_machine, mistakes);
+    const GemmTable table = collect(load_csv(file_.value_or("")).and_then([&](const CsvTable& csv) {
       return read_gemm_table(csv, type_.value_or("bf16"), type_.value_or(""));
     }),
                                     mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    const std::string name = std::filesystem::path(*file_).filename().string();
+    const std::string name = std::filesystem::path(file_.value_or("")).filename().string();
     auto calibration = calibrate_gemm(std::move(machine), table, name, cast_);
     if (!calibration) {
       return fail(std::move(calibration.error()));
@@ -90,12 +91,12 @@ class Calibrate : public Command {
 
   Result<std::string> collectives() const {
     Error mistakes;
-    const Machine machine = load_named("--machine", *machine_, load_machine, mistakes);
-    const auto measured = collect(load_collectives(*file_), mistakes);
+    const Machine machine = load_named("--machine", machine_.value_or(""), load_machine, mistakes);
+    const auto measured = collect(load_collectives(file_.value_or("")), mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    const std::string name = std::filesystem::path(*file_).filename().string();
+    const std::string name = std::filesystem::path(file_.value_or("")).filename().string();
     return calibrate_collectives(machine, measured, name)
         .and_then([&](const CollectiveFit& fit) -> Result<std::string> {
           if (auto written = write(fit.machine); !written) {

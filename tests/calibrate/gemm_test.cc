@@ -145,6 +145,12 @@ TEST(GemmTable, BatchAndTypeAreOptional) {
   EXPECT_FALSE(read("m,n,k,latency_us,dtype\n8,8,8,1,fp8\n8,8,8,1,bf16\n", "fp8").contains("bf16"));
 }
 
+TEST(GemmTable, TheTypeAskedForMustBeKnown) {
+  EXPECT_THAT(mistakes("m,n,k,latency_us\n1,1,1,1\n", "fp8_blok"),
+              HasSubstr("did you mean 'fp8_block'?"));
+  EXPECT_EQ(read("m,n,k,latency_us,dtype\n1,1,1,1,bf16\n", "bfloat16").size(), 1U);
+}
+
 TEST(GemmTable, EveryMistakeNamesItsLine) {
   const std::string text = mistakes(
       "m,n,k,latency_us,dtype\n0,1,1,1,bf16\n1,-3,1,1,bf16\n1,1,1.5,1,bf16\n1,1,1,0,bf16\n"

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
+#include "machine/compute/compute_model.h"
 #include "machine/describe.h"
 #include "machine/machine.h"
 
@@ -121,7 +122,7 @@ TEST(Presets, TilesAndPodsAddUpToTheirPublishedTotals) {
   // Dojo: 25 D1 of 362 TFLOP/s are a tile of 9.05 PFLOP/s; 354 nodes of 1.25 MB; 120 tiles.
   const Machine dojo = load("dojo-d1");
   EXPECT_NEAR(25 * peak(dojo, DataType::bf16).value(), 9.05e15, 1e12);
-  EXPECT_EQ(dojo.device.memory[0].capacity, Bytes(354 * 1'250'000));
+  EXPECT_EQ(dojo.device.memory[0].capacity, Bytes(1'250'000) * 354);
   EXPECT_EQ(dojo.network[0].size * dojo.network[1].size, 25 * 120);
   EXPECT_EQ(dojo.network[1].bandwidth * 25, Bandwidth(36e12));
   // TPU v4: 16 x 16 x 16; half the cube is joined by 2 * 16 * 16 links of 50 GB/s, 24 TB/s.
@@ -140,6 +141,27 @@ TEST(Presets, MemoryTiersGetLargerSlowerAndAreOfferedByEveryServer) {
     for (std::size_t i = 1; i < tiers.size(); ++i) {
       EXPECT_LT(tiers[i].bandwidth, tiers[i - 1].bandwidth) << name;
       EXPECT_GE(tiers[i].latency, tiers[i - 1].latency) << name;
+    }
+  }
+}
+
+TEST(Presets, CommunicationSlowsKernelsByWhatItTakesAndAMessageByLess) {
+  // A GEMM of many waves: 1 / (1 - share) when units are what it lacks. 2 % for waves and rounding.
+  Operator op;
+  op.kind = OperatorKind::gemm;
+  op.gemm = {1, 65536, 16384, 16384};
+  op.flops = flops_of(op.gemm);
+  for (const std::string& name : list_configs("machines")) {
+    const Device device = load(name).device;
+    op.type = peak(load(name), DataType::bf16) > FlopRate(0) ? DataType::bf16 : DataType::fp16;
+    const KernelTime time = kernel_time(op, device);
+    EXPECT_LE(device.overlap_send_units, device.overlap_units) << name;
+    EXPECT_GE(time.beside_collective, time.beside_message) << name;
+    EXPECT_NEAR(time.beside_message / time.alone, 1 / (1 - device.overlap_send_units), 0.02)
+        << name;
+    if (device.overlap_units > 0) {
+      EXPECT_NEAR(time.beside_collective / time.alone, 1 / (1 - device.overlap_units), 0.02)
+          << name;
     }
   }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workload/parallel/block_steps.h"
 
+#include <string_view>
+
 #include "workload/parallel/quantize.h"
 #include "workload/parallel/shard.h"
 
@@ -15,10 +17,10 @@ bool is_gemm(const ModelOperator& op) {
   return op.kind == OperatorKind::gemm || op.kind == OperatorKind::grouped_gemm;
 }
 
-/// One of the GEMMs of `op`; `suffix` and `shape` say which.
-Operator gemm_operator(const ModelOperator& op, const char* suffix, const GemmShape& shape,
+/// One of the GEMMs of `op`; `suffix` (none: forward) and `shape` say which.
+Operator gemm_operator(const ModelOperator& op, std::string_view suffix, const GemmShape& shape,
                        const Plan& plan) {
-  Operator result{.name = op.name + suffix,
+  Operator result{.name = op.name + std::string(suffix),
                   .kind = op.kind,
                   .type = plan.compute_type,
                   .gemm = shape,
@@ -26,7 +28,7 @@ Operator gemm_operator(const ModelOperator& op, const char* suffix, const GemmSh
   if (is_quantized(plan, op)) {
     const QuantizationRecipe& recipe = recipe_of(plan.quantization);
     result.type = recipe.type;
-    result.block_scaled = recipe.block_scaled;
+    result.block_scaled = recipe.block_scaled || (recipe.splits_sums && !suffix.empty());
   }
   result.bytes = gemm_bytes(shape, result.type, plan.compute_type);
   return result;

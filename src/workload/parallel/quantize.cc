@@ -9,11 +9,12 @@
 namespace orrery {
 namespace {
 
+/// By Quantization, without none.
 constexpr std::array kRecipes{
-    QuantizationRecipe{.norm_quantizes = true},                          // fp8-delayed
-    QuantizationRecipe{.reads_maximum = true, .norm_finds_it = true},    // fp8-current
-    QuantizationRecipe{.block_scaled = true, .scale_bytes = 4.0 / 128},  // fp8-block
-    QuantizationRecipe{.scale_bytes = 1.0 / 32, .transposable = false},  // mxfp8
+    QuantizationRecipe{.splits_sums = true, .norm_quantizes = true},
+    QuantizationRecipe{.splits_sums = true, .reads_maximum = true, .norm_finds_it = true},
+    QuantizationRecipe{.block_scaled = true, .scale_bytes = 4.0 / 128},
+    QuantizationRecipe{.scale_bytes = 1.0 / 32, .transposable = false},
     QuantizationRecipe{.type = DataType::fp4, .scale_bytes = 1.0 / 16, .reads_maximum = true}};
 
 bool is_called(const ModelOperator& op, std::string_view name) {

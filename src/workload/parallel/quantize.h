@@ -13,6 +13,11 @@
 ///   mxfp8         1 + 1/32     -         -                       (8-bit scale per 32)
 ///   nvfp4         1/2 + 1/16   +1 read   -                       (8-bit scale per 16)
 ///
+/// Backward GEMMs of the recipes with one scale per tensor use the split accumulator: every 128
+/// elements of K their sums leave the matrix units to be added in full fp32, which is what block
+/// scales do too, so they are timed as block-scaled (Operator::block_scaled). Devices without
+/// kernels of their own for that (Blackwell sums in fp32) run both alike.
+///
 ///   input, output gradient    one kernel: reads e, writes 2 w per element (a copy along rows for
 ///                             one GEMM, one along columns for the weight gradient); a maximum
 ///                             reads e more in a kernel before. Every microbatch.
@@ -33,10 +38,12 @@
 ///           transform and stochastic rounding happen inside the kernel that quantises.
 /// Ignores:  layers that a recipe keeps in 16 bits (NVIDIA's nvfp4 runs keep some of the last);
 ///           reductions of maxima between ranks; padding of expert rows to blocks.
-/// Source:   NVIDIA Transformer Engine, user guide and normalisation and cast kernels (2.x);
-///           DeepSeek-AI 2024, "DeepSeek-V3 Technical Report", section 3.3 (1 x 128 and 128 x 128
-///           blocks); OCP Microscaling Formats 1.0, 2023; NVIDIA 2025, "Pretraining Large Language
-///           Models with NVFP4".
+/// Source:   NVIDIA Transformer Engine, user guide and normalisation and cast kernels (2.x), whose
+///           backward GEMMs have the split accumulator by default; on H100 the fast one is 1.1
+///           to 1.2 times as fast (pytorch/ao issue 2377), the measured H100 tables of fp8 and
+///           fp8_block 1.2 times; DeepSeek-AI 2024, "DeepSeek-V3 Technical Report", section 3.3 (1
+///           x 128 and 128 x 128 blocks); OCP Microscaling Formats 1.0, 2023; NVIDIA 2025,
+///           "Pretraining Large Language Models with NVFP4".
 #pragma once
 
 #include "graph/workload.h"
@@ -48,6 +55,7 @@ namespace orrery {
 struct QuantizationRecipe {
   DataType type = DataType::fp8;
   bool block_scaled = false;    ///< scales are applied outside the matrix units
+  bool splits_sums = false;     ///< backward GEMMs promote partial sums outside the matrix units
   double scale_bytes = 0;       ///< per element
   bool reads_maximum = false;   ///< of the whole tensor before it is scaled
   bool norm_finds_it = false;   ///< that maximum, when a norm makes the tensor

@@ -65,6 +65,23 @@ TEST(LowerQuantize, TheRecipeChoosesTypeAndScaling) {
             DataType::fp4);
 }
 
+TEST(LowerQuantize, BackwardGemmsWithOneScalePerTensorSumLikeBlockScaledOnes) {
+  // The split accumulator of Transformer Engine's input and weight gradients.
+  for (const Quantization quantization : {Quantization::fp8_delayed, Quantization::fp8_current}) {
+    const Workload workload = unfused(recipe(quantization));
+    EXPECT_TRUE(operator_named(workload, "fc1_gemm_input_gradient").block_scaled);
+    EXPECT_TRUE(operator_named(workload, "fc1_gemm_weight_gradient").block_scaled);
+    const std::vector<Node>& forward = workload.programs[0].templates[0].nodes;
+    for (const Node& node : forward) {
+      for (const Operator& op : node.operators) {
+        EXPECT_FALSE(op.block_scaled) << op.name;
+      }
+    }
+  }
+  const Workload blocks = unfused(recipe(Quantization::mxfp8));
+  EXPECT_FALSE(operator_named(blocks, "fc1_gemm_input_gradient").block_scaled);
+}
+
 TEST(LowerQuantize, GemmsReadTheLowTypeAndWriteTheComputeType) {
   // proj: A[128, 64] and W[64, 64] of one byte, C[128, 64] of two.
   const Workload workload = unfused(recipe(Quantization::fp8_delayed));

@@ -68,8 +68,9 @@ StageMemory stage_memory(const BlockMemories& blocks, const Plan& plan, std::int
           .chunked = chunks.size() > 1,
           .highest = timeline.highest,
           .lower = timeline.lower,
-          .microbatches_in_flight =
-              static_cast<double>(timeline.pieces) / static_cast<double>(chunks.size()),
+          .microbatches_in_flight = static_cast<double>(timeline.pieces) *
+                                    static_cast<double>(plan.pp) /
+                                    static_cast<double>(part_count(pipeline_shape(plan))),
           .timeline = std::move(timeline.points)};
 }
 

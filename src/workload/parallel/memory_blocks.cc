@@ -2,9 +2,11 @@
 #include "workload/parallel/memory_blocks.h"
 
 #include <algorithm>
-#include <string_view>
+#include <vector>
 
 #include "workload/parallel/layout.h"
+#include "workload/parallel/quantize.h"
+#include "workload/parallel/recompute.h"
 #include "workload/parallel/shard.h"
 
 namespace orrery {
@@ -13,44 +15,60 @@ namespace {
 class BlockMeter {
  public:
   BlockMeter(const Plan& plan, BlockKind kind, Bytes boundary, bool recompute)
-      : plan_(plan), is_layer_(kind >= kFirstLayerBlock), boundary_(boundary) {
-    recompute_ = recompute ? plan.recompute : Recompute::none;
-  }
+      : plan_(plan), recomputes_(recompute && kind >= kFirstLayerBlock), boundary_(boundary) {}
 
   BlockMemory measure(const std::vector<ModelOperator>& operators) {
-    for (const ModelOperator& whole : operators) {
-      const ModelOperator op = shard(whole, plan_);
-      count(op);
+    const std::vector<bool> dropped = dropped_by(operators);
+    for (std::size_t i = 0; i < operators.size(); ++i) {
+      const ModelOperator op = shard(operators[i], plan_);
+      count(op, dropped[i]);
       gradients(op);
       exchanges(op);
     }
-    if (is_layer_ && recompute_ == Recompute::full) {
+    if (recomputes_ && plan_.recompute == Recompute::full) {
       block_.kept += boundary_ / (plan_.sequence_parallel ? plan_.tp : 1);
     }
     const Bytes gathered = plan_.sequence_parallel ? boundary_ : Bytes(0);
     block_.forward_work = std::max(gathered + context_, routed_);
-    block_.backward_work = gathered + widest_ + weight_ + std::max(2 * context_, routed_);
+    block_.backward_work = gathered + widest_ + std::max(2 * context_, routed_);
     return block_;
   }
 
  private:
-  bool recomputes(const ModelOperator& op) const {
-    return is_layer_ && (recompute_ == Recompute::full || (recompute_ == Recompute::selective &&
-                                                           op.recompute != RecomputeGroup::never));
+  /// Which operators' `saved` is not kept. Of several that run again one after the other the first
+  /// one's input stays. One alone keeps its input and the next, which saves its result, nothing;
+  /// but the attention core drops what is inside and keeps its result.
+  std::vector<bool> dropped_by(const std::vector<ModelOperator>& operators) const {
+    std::vector<bool> dropped(operators.size(), recomputes_ && plan_.recompute == Recompute::full);
+    const auto again = [&](std::size_t i) {
+      return recomputes_ && i < operators.size() && recompute_selects(plan_, operators[i]);
+    };
+    for (std::size_t i = 0; i < operators.size(); ++i) {
+      const bool core = operators[i].recompute == RecomputeGroup::selective;
+      const bool first = i == 0 || !again(i - 1);
+      if (again(i) && (core || !first)) {
+        dropped[i] = true;
+      } else if (again(i) && !again(i + 1) && i + 1 < operators.size()) {
+        dropped[i + 1] = true;
+      }
+    }
+    return dropped;
   }
 
-  void count(const ModelOperator& op) {
+  void count(const ModelOperator& op, bool dropped) {
     block_.parameters += op.parameters;
     block_.expert_parameters += op.expert ? op.parameters : 0;
+    const std::int64_t quantized = is_quantized(plan_, op) ? weight_elements(op) : 0;
+    (op.expert ? block_.expert_quantized : block_.quantized) += quantized;
     (op.kind == OperatorKind::loss ? block_.logits
-     : recomputes(op)              ? block_.recomputed
-                                   : block_.kept) += op.saved;
+     : dropped                     ? block_.recomputed
+                                   : block_.kept) += exchanged_bytes(plan_, op, op.saved);
   }
 
   void gradients(const ModelOperator& op) {
     if (!plan_.fused_grad_accumulation) {
       const std::int64_t elements = std::max(weight_elements(op), op.parameters);
-      weight_ = std::max(weight_, bytes_of(plan_.compute_type, elements));
+      block_.weight_work = std::max(block_.weight_work, bytes_of(plan_.compute_type, elements));
     }
     if (op.kind != OperatorKind::gemm && op.kind != OperatorKind::grouped_gemm) {
       return;
@@ -64,8 +82,8 @@ class BlockMeter {
     if (op.has_weight) {
       const bool scattered = op.gemm_split != GemmSplit::column && plan_.sequence_parallel;
       const Bytes output = rows * op.gemm.n / (scattered && !op.expert ? plan_.tp : 1);
-      block_.held += op.saved + output;
-      block_.held_gradients += output;
+      block_.held += exchanged_bytes(plan_, op, op.saved + output);
+      block_.held_gradients += exchanged_bytes(plan_, op, output);
     }
   }
 
@@ -98,12 +116,10 @@ class BlockMeter {
   }
 
   const Plan& plan_;
-  bool is_layer_;
+  bool recomputes_;
   Bytes boundary_;
-  Recompute recompute_ = Recompute::none;
   BlockMemory block_;
   Bytes widest_{0};   // input and output gradient of one GEMM
-  Bytes weight_{0};   // gradient of one weight
   Bytes context_{0};  // buffers of cp, forward
   Bytes routed_{0};   // buffers of experts
 };
@@ -119,10 +135,11 @@ BlockMemories block_memories(const Model& model, const Plan& plan) {
       (recompute ? result.blocks : result.plain).push_back(meter.measure(operators[kind]));
     }
   }
-  if (model.tied_embedding) {
-    for (const ModelOperator& op : operators[kHeadBlock]) {
-      result.tied_copy += op.name == "logits_gemm" ? weight_elements(op) / plan.tp : 0;
-    }
+  if (model.tied_embedding || model.mtp > 0) {
+    const std::vector<ModelOperator>& head = operators[kHeadBlock];
+    const auto logits = std::find_if(
+        head.begin(), head.end(), [](const ModelOperator& op) { return op.name == "logits_gemm"; });
+    result.tied_copy = weight_elements(*logits) / plan.tp;
   }
   return result;
 }

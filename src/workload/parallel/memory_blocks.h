@@ -12,7 +12,9 @@
 ///                e (1/t with sequence parallelism). Routed experts hold load etp/t T top_k rows:
 ///                their share of the rows of etp x ep ranks; load: moe_capacity, or moe_imbalance
 ///                when dropless. For GPT shapes with dropout: Korthikanti et al. 2022, table 2.
-///   recomputed   `saved` of what recompute drops: there only while the block's backward runs
+///                Quantised GEMMs keep a column copy of their input (quantize.h).
+///   recomputed   `saved` of what recompute drops (recompute.h): there only while the block's
+///                backward runs
 ///   logits       fp32, 4 T V / t, from the head's forward to its backward; while one of the two
 ///                runs also in the compute type: e T V / t
 ///   held         where weight gradients are pieces of work of their own: inputs and output
@@ -47,6 +49,8 @@ namespace orrery {
 struct BlockMemory {
   std::int64_t parameters = 0;  ///< of one rank; the head without the copy of a tied embedding
   std::int64_t expert_parameters = 0;  ///< of these, in routed experts
+  std::int64_t quantized = 0;          ///< dense weights that GEMMs read in fewer bits
+  std::int64_t expert_quantized = 0;   ///< the same of routed experts
   Bytes kept{0};                       ///< per microbatch, without logits
   Bytes logits{0};                     ///< per microbatch
   Bytes logits_work{0};
@@ -54,12 +58,13 @@ struct BlockMemory {
   Bytes held{0};            ///< per microbatch
   Bytes held_gradients{0};  ///< of these, output gradients
   Bytes forward_work{0};
-  Bytes backward_work{0};
+  Bytes backward_work{0};  ///< of input gradients
+  Bytes weight_work{0};    ///< of weight gradients
 };
 struct BlockMemories {
   std::vector<BlockMemory> blocks;  ///< by BlockKind, with the plan's recompute
   std::vector<BlockMemory> plain;   ///< by BlockKind, of layers that recompute leaves out
-  std::int64_t tied_copy = 0;       ///< parameters of the last stage's copy, if pp > 1
+  std::int64_t tied_copy = 0;       ///< of the table, by a head (or its predictions) elsewhere
   Bytes boundary{0};                ///< T H of the compute type
 };
 BlockMemories block_memories(const Model& model, const Plan& plan);

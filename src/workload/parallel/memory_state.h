@@ -3,7 +3,9 @@
 ///
 ///   P parameters of one rank, dense or expert; e, g, w, u bytes of compute, gradient, master and
 ///   moment type; s_p, s_g, s_o ranks that share (layout.h; of experts all edp or 1)
-///   parameters  e P / s_p
+///   parameters  e P / s_p; where GEMMs are quantised also both copies of their Q weights, 2 w' Q
+///               (w' bytes, quantize.h); with quantized_params only the copies. Zero 3 keeps shards
+///               of one form and makes copies of what it gathers.
 ///   gradients   g P / s_g
 ///   optimizer   (w + 2 u) P / s_o; no master (w) when its type is the compute type or fp32 compute
 ///               has it already
@@ -13,9 +15,9 @@
 /// With bf16 and fp32 gradients: 2 + 4 + 12 = 18 bytes per parameter (Megatron-LM), 6 + 12/dp with
 /// a distributed optimizer; with 16-bit gradients 16 (Rajbhandari et al. 2020, section 3.1).
 ///
-/// offload_optimizer moves the states to the host or to its storage, with the fp32 gradients of the
-/// update; the gradients' accumulation buffer stays on the device (Megatron-LM's CPU offload;
-/// ZeRO-Offload moves it too).
+/// offload_optimizer moves the states to the host or to its storage, and copies the gradients to
+/// the host; their accumulation buffer stays on the device (Megatron-LM's CPU offload; ZeRO-Offload
+/// frees it).
 #pragma once
 
 #include <array>
@@ -44,15 +46,23 @@ struct StageChunk {
 struct OwnedParameters {
   std::int64_t dense = 0;
   std::int64_t expert = 0;
+  std::int64_t quantized = 0;         ///< of dense, weights of quantised GEMMs
+  std::int64_t expert_quantized = 0;  ///< of expert
 
   OwnedParameters& operator+=(OwnedParameters other) {
     dense += other.dense;
     expert += other.expert;
+    quantized += other.quantized;
+    expert_quantized += other.expert_quantized;
     return *this;
   }
 };
 /// Of a block, with the head's copy of a table that stands on another stage.
 OwnedParameters owned_parameters(const BlockMemories& model, const Plan& plan, BlockKind kind);
+
+/// Parameters that zero 3 gathers, in the form in which GEMMs read them, of dense and of expert
+/// parameters that are really sharded.
+Bytes gathered_bytes(const Plan& plan, const OwnedParameters& owned);
 
 struct StateMemory {
   CategoryBytes device;

@@ -69,22 +69,22 @@ class Replay {
 
  private:
   void perform(const PipelineSlot& slot) {
+    const std::int64_t chunk = slot.chunk;
     switch (slot.direction) {
       case Direction::forward:
-        return forward(slot.chunk, slot.microbatch);
+        return forward(chunk, slot.microbatch);
       case Direction::backward:
-        return backward(slot.chunk, slot.microbatch);
+        return backward(chunk, slot.microbatch);
       case Direction::input_gradient:
-        return input_gradient(slot.chunk, slot.microbatch);
+        return input_gradient(chunk, slot.microbatch);
       case Direction::weight_gradient:
-        return weight_gradient(slot.chunk, slot.microbatch);
+        return weight_gradient(chunk, slot.microbatch);
       case Direction::forward_backward:
-        forward(slot.chunk, slot.microbatch);
-        return backward(1 - slot.chunk, slot.backward_microbatch);
+        return forward_backward(slot, 1 - chunk);
     }
   }
 
-  void forward(std::int64_t chunk, std::int64_t microbatch) {
+  void begin(std::int64_t chunk) {
     const ChunkWorks& works = works_[static_cast<std::size_t>(chunk)];
     if (in_flight_[static_cast<std::size_t>(chunk)]++ == 0) {
       keep(MemoryCategory::buffers, works.resident);
@@ -92,34 +92,48 @@ class Replay {
     host_ += works.offloaded;
     most_host_ = std::max(most_host_, host_);
     result_.pieces = std::max(result_.pieces, ++pieces_);
-    apply(works.forward, {Work::forward, microbatch, chunk});
   }
-
-  void backward(std::int64_t chunk, std::int64_t microbatch) {
+  /// After the input gradients: parameters and activations are needed no more.
+  void end(std::int64_t chunk) {
     const ChunkWorks& works = works_[static_cast<std::size_t>(chunk)];
-    apply(works.backward, {Work::backward, microbatch, chunk});
-    gone(works, chunk);
-    --pieces_;
-  }
-
-  void input_gradient(std::int64_t chunk, std::int64_t microbatch) {
-    const ChunkWorks& works = works_[static_cast<std::size_t>(chunk)];
-    apply(works.input_gradient, {Work::input_gradient, microbatch, chunk});
-    gone(works, chunk);
-  }
-
-  void weight_gradient(std::int64_t chunk, std::int64_t microbatch) {
-    const ChunkWorks& works = works_[static_cast<std::size_t>(chunk)];
-    apply(works.weight_gradient, {Work::weight_gradient, microbatch, chunk});
-    --pieces_;
-  }
-
-  /// What forward left and nobody needs once the input gradients are there.
-  void gone(const ChunkWorks& works, std::int64_t chunk) {
     host_ -= works.offloaded;
     if (--in_flight_[static_cast<std::size_t>(chunk)] == 0) {
       keep(MemoryCategory::buffers, Bytes(0) - works.resident);
     }
+  }
+
+  void forward(std::int64_t chunk, std::int64_t microbatch) {
+    begin(chunk);
+    apply(works_[static_cast<std::size_t>(chunk)].forward, {Work::forward, microbatch, chunk});
+  }
+  void backward(std::int64_t chunk, std::int64_t microbatch) {
+    apply(works_[static_cast<std::size_t>(chunk)].backward, {Work::backward, microbatch, chunk});
+    end(chunk);
+    --pieces_;
+  }
+  void input_gradient(std::int64_t chunk, std::int64_t microbatch) {
+    apply(works_[static_cast<std::size_t>(chunk)].input_gradient,
+          {Work::input_gradient, microbatch, chunk});
+    end(chunk);
+  }
+  void weight_gradient(std::int64_t chunk, std::int64_t microbatch) {
+    apply(works_[static_cast<std::size_t>(chunk)].weight_gradient,
+          {Work::weight_gradient, microbatch, chunk});
+    --pieces_;
+  }
+
+  /// Side by side: the buffers and works of both exist at once. The backward names the moment.
+  void forward_backward(const PipelineSlot& slot, std::int64_t other) {
+    const ChunkWorks& ahead = works_[static_cast<std::size_t>(slot.chunk)];
+    ChunkWork both = works_[static_cast<std::size_t>(other)].backward;
+    both.most += ahead.forward.most;
+    both.most_total += ahead.forward.most_total;
+    both.highest += ahead.forward.highest;
+    both.change += ahead.forward.change;
+    begin(slot.chunk);
+    apply(both, {Work::backward, slot.backward_microbatch, other});
+    end(other);
+    --pieces_;
   }
 
   /// The last of many forwards and the first backward, which are the fullest of gpipe.

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "workload/parallel/layout.h"
-
 namespace orrery {
 namespace {
 
@@ -78,7 +76,8 @@ class ChunkMeter {
                                             (held ? block.held_gradients : Bytes(0));
       beside[MemoryCategory::logits] = block.logits_work;
       beside[MemoryCategory::buffers] = block.backward_work + block.recomputed + gathered(i) +
-                                        ahead(i > 0 ? i - 1 : i) + unreduced(done);
+                                        ahead(i > 0 ? i - 1 : i) +
+                                        (held ? Bytes(0) : block.weight_work + unreduced(done));
       meter.moment(i, beside);
       meter.add(MemoryCategory::activations,
                 offloaded(i) - block.kept + (held ? block.held : Bytes(0)));
@@ -93,7 +92,7 @@ class ChunkMeter {
     for (std::size_t i = blocks_.size(); i-- > 0;) {
       done += gradients_[i];
       CategoryBytes beside;
-      beside[MemoryCategory::buffers] = unreduced(done);
+      beside[MemoryCategory::buffers] = blocks_[i]->weight_work + unreduced(done);
       meter.moment(i, beside);
       meter.add(MemoryCategory::activations, Bytes(0) - blocks_[i]->held);
     }
@@ -122,13 +121,7 @@ class ChunkMeter {
   }
   /// Parameters that a gather brings.
   Bytes whole(std::size_t i) const {
-    if (plan_.zero < 3) {
-      return Bytes(0);
-    }
-    const OwnedParameters owned = owned_parameters(model_, plan_, chunk_.blocks[i]);
-    const bool dense = shard_degrees(plan_).params > 1;
-    const bool expert = expert_data_parallel(plan_) > 1;
-    return bytes_of(plan_.compute_type, (dense ? owned.dense : 0) + (expert ? owned.expert : 0));
+    return gathered_bytes(plan_, owned_parameters(model_, plan_, chunk_.blocks[i]));
   }
   Bytes gathered(std::size_t i) const { return plan_.reshard_after_forward ? whole(i) : Bytes(0); }
   Bytes ahead(std::size_t i) const { return plan_.overlap_param_gather ? gathered(i) : Bytes(0); }

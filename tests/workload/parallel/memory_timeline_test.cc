@@ -33,6 +33,7 @@ BlockMemories made_blocks() {
     made.held_gradients = made.held / 2;
     made.forward_work = bytes(2000);
     made.backward_work = bytes(4000);
+    made.weight_work = bytes(1000);
     return made;
   };
   BlockMemories model;
@@ -51,13 +52,15 @@ BlockMemories made_blocks() {
 Plan made_plan() {
   const auto flip = [] { return *rc::gen::arbitrary<bool>(); };
   Plan plan;
-  plan.schedule = *rc::gen::element(Schedule::gpipe, Schedule::one_f_one_b, Schedule::interleaved);
-  plan.pp = plan.schedule == Schedule::interleaved ? *rc::gen::inRange<std::int64_t>(2, 5)
-                                                   : *rc::gen::inRange<std::int64_t>(1, 5);
+  plan.pp = *rc::gen::inRange<std::int64_t>(1, 5);
+  plan.schedule = *rc::gen::element(Schedule::gpipe, Schedule::one_f_one_b, Schedule::interleaved,
+                                    Schedule::zb_h1, Schedule::zb_v, Schedule::dualpipe);
+  plan.schedule = plan.pp == 1 ? Schedule::one_f_one_b : plan.schedule;
+  plan.pp += plan.schedule == Schedule::dualpipe ? plan.pp % 2 : 0;
   plan.chunks = plan.schedule == Schedule::interleaved ? *rc::gen::inRange<std::int64_t>(2, 4) : 1;
   plan.dp = *rc::gen::inRange<std::int64_t>(1, 4);
-  plan.global_batch = plan.dp * plan.pp * *rc::gen::inRange<std::int64_t>(1, 9);
-  plan.zero = plan.pp == 1 ? *rc::gen::inRange<std::int64_t>(0, 4) : 0;
+  plan.global_batch = 2 * plan.dp * plan.pp * *rc::gen::inRange<std::int64_t>(1, 9);
+  plan.zero = *rc::gen::inRange<std::int64_t>(0, 4);
   plan.reshard_after_forward = flip();
   plan.overlap_param_gather = plan.zero > 0 && flip();
   plan.overlap_grad_reduce = flip();
@@ -70,7 +73,7 @@ Plan made_plan() {
 
 std::vector<StageChunk> made_chunks(const Plan& plan, std::int64_t stage) {
   std::vector<StageChunk> chunks;
-  for (std::int64_t chunk = 0; chunk < plan.chunks; ++chunk) {
+  for (std::int64_t chunk = 0; chunk < chunks_of(plan); ++chunk) {
     const std::int64_t layers = *rc::gen::inRange<std::int64_t>(1, 4);
     StageChunk made;
     if (stage == 0 && chunk == 0) {
@@ -79,7 +82,7 @@ std::vector<StageChunk> made_chunks(const Plan& plan, std::int64_t stage) {
     for (std::int64_t layer = 0; layer < layers; ++layer) {
       made.blocks.push_back(static_cast<BlockKind>(*rc::gen::inRange(2, 4)));
     }
-    if (stage == plan.pp - 1 && chunk == plan.chunks - 1) {
+    if (stage == plan.pp - 1 && chunk == chunks_of(plan) - 1) {
       made.blocks.push_back(kHeadBlock);
     }
     chunks.push_back(made);
@@ -95,23 +98,34 @@ class Reference {
       : model_(model), plan_(plan), chunks_(chunks), state_(state_memory(model, plan, chunks)) {}
 
   void run(std::int64_t stage) {
-    const PipelineShape shape = pipeline_shape(plan_);
-    for (std::int64_t i = 0; i < slot_count(shape); ++i) {
-      const PipelineSlot piece = slot(shape, stage, i);
-      const StageChunk& chunk = chunks_[static_cast<std::size_t>(piece.chunk)];
-      const auto count = static_cast<std::int64_t>(chunk.blocks.size());
-      for (std::int64_t step = 0; step < count; ++step) {
-        piece.direction == Direction::forward ? forward(piece, step)
-                                              : backward(piece, count - 1 - step);
+    const StageSchedule schedule(pipeline_shape(plan_), stage);
+    for (std::int64_t i = 0; i < schedule.size(); ++i) {
+      const PipelineSlot piece = schedule[i];
+      if (piece.direction != Direction::forward_backward) {
+        peak = std::max(peak, fullest(piece));
+        continue;
       }
+      // Both at once: the fullest moments of the two, each over what was there before it.
+      const PipelineSlot back{Direction::backward, 1 - piece.chunk, piece.backward_microbatch};
+      const PipelineSlot ahead{Direction::forward, piece.chunk, piece.microbatch};
+      open(piece.chunk);
+      track_host(&chunks_[static_cast<std::size_t>(piece.chunk)]);
+      const Bytes before = now() + messages();
+      const Bytes of_backward = fullest(back, false) - before;
+      const Bytes between = now() + messages();
+      const Bytes of_forward = fullest(ahead, false) - between;
+      close(back.chunk);
+      peak = std::max(peak, before + of_backward + of_forward);
     }
-    consider(state_.reduction, {});
-    consider(state_.update, {});
+    peak = std::max({peak, now() + state_.reduction, now() + state_.update});
   }
 
   Bytes peak{0};
   Bytes host{0};
-  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, BlockMemory> live{};
+  struct Live {
+    bool held = false;  // between input and weight gradients
+  };
+  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, Live> live{};
 
  private:
   const BlockMemory& block(const StageChunk& chunk, std::int64_t i) const {
@@ -134,12 +148,8 @@ class Reference {
     return sharded ? Bytes(2 * block(chunk, i).parameters) : 0_B;
   }
   Bytes gathered(const StageChunk& chunk, std::int64_t i, std::int64_t next) const {
-    if (!plan_.reshard_after_forward) {  // the whole chunk; pp = 1 here, one microbatch at a time
-      Bytes sum{0};
-      for (std::int64_t b = 0; b < static_cast<std::int64_t>(chunk.blocks.size()); ++b) {
-        sum += whole(chunk, b);
-      }
-      return sum;
+    if (!plan_.reshard_after_forward) {
+      return 0_B;  // in now(), of every chunk with microbatches in flight
     }
     const bool inside = next >= 0 && next < static_cast<std::int64_t>(chunk.blocks.size());
     const std::int64_t ahead = inside ? next : i;
@@ -165,23 +175,54 @@ class Reference {
         {done, all, std::max(largest, plan_.bucket) * (plan_.overlap_grad_reduce ? 2 : 1)});
   }
 
-  void forward(const PipelineSlot& piece, std::int64_t i) {
+  /// Runs a piece of work; its largest sum.
+  Bytes fullest(const PipelineSlot& piece, bool alone = true) {
     const StageChunk& chunk = chunks_[static_cast<std::size_t>(piece.chunk)];
-    const BlockMemory& one = block(chunk, i);
-    consider(one.kept + one.logits + one.logits_work + one.forward_work + away(chunk, i - 1) +
-                 gathered(chunk, i, i + 1) + messages(),
-             {});
-    live[{piece.chunk, piece.microbatch, i}] = one;
+    const auto count = static_cast<std::int64_t>(chunk.blocks.size());
+    const bool ahead = piece.direction == Direction::forward;
+    if (ahead && alone) {
+      open(piece.chunk);
+    }
+    Bytes most{0};
+    for (std::int64_t step = 0; step < count; ++step) {
+      const std::int64_t i = ahead ? step : count - 1 - step;
+      most = std::max(most, now() + messages() + beside(piece.direction, chunk, i));
+      const std::tuple key{piece.chunk, piece.microbatch, i};
+      if (ahead) {
+        live[key] = {};
+      } else if (piece.direction == Direction::input_gradient) {
+        live[key].held = true;
+      } else {
+        live.erase(key);
+      }
+    }
     track_host();
+    if (!ahead && piece.direction != Direction::weight_gradient && alone) {
+      close(piece.chunk);
+    }
+    return most;
   }
-  void backward(const PipelineSlot& piece, std::int64_t i) {
-    const StageChunk& chunk = chunks_[static_cast<std::size_t>(piece.chunk)];
+  /// What exists only while block i runs.
+  Bytes beside(Direction direction, const StageChunk& chunk, std::int64_t i) const {
     const BlockMemory& one = block(chunk, i);
-    consider(one.recomputed + one.logits_work + one.backward_work + away(chunk, i) +
-                 away(chunk, i - 1) + gathered(chunk, i, i - 1) + unreduced(chunk, i) + messages(),
-             {});
-    live.erase({piece.chunk, piece.microbatch, i});
+    switch (direction) {
+      case Direction::forward:
+        return one.kept + one.logits + one.logits_work + one.forward_work + away(chunk, i - 1) +
+               gathered(chunk, i, i + 1);
+      case Direction::backward:
+        return one.recomputed + one.logits_work + one.backward_work + one.weight_work +
+               away(chunk, i) + away(chunk, i - 1) + gathered(chunk, i, i - 1) +
+               unreduced(chunk, i);
+      case Direction::input_gradient:
+        return one.recomputed + one.logits_work + one.backward_work + one.held_gradients +
+               away(chunk, i) + away(chunk, i - 1) + gathered(chunk, i, i - 1);
+      default:
+        return one.weight_work + unreduced(chunk, i);
+    }
   }
+  void open(std::int64_t chunk) { ++open_[chunk]; }
+  void close(std::int64_t chunk) { --open_[chunk]; }
+
   Bytes messages() const {
     int most = 0;
     for (const StageChunk& chunk : chunks_) {
@@ -190,18 +231,32 @@ class Reference {
     }
     return plan_.pp > 1 ? most * model_.boundary : 0_B;
   }
-  void consider(Bytes beside, const CategoryBytes& /*unused*/) {
-    Bytes sum = state_.device.total() + beside;
+  Bytes now() const {
+    Bytes sum = state_.device.total();
     for (const auto& [key, one] : live) {
       const StageChunk& chunk = chunks_[static_cast<std::size_t>(std::get<0>(key))];
-      sum += one.kept + one.logits - away(chunk, std::get<2>(key));
+      const std::int64_t i = std::get<2>(key);
+      const BlockMemory& here = block(chunk, i);
+      sum += one.held ? here.held : here.kept + here.logits - away(chunk, i);
     }
-    peak = std::max(peak, sum);
+    for (const auto& [number, pieces] : open_) {
+      const StageChunk& chunk = chunks_[static_cast<std::size_t>(number)];
+      const auto blocks = static_cast<std::int64_t>(chunk.blocks.size());
+      for (std::int64_t i = 0; i < blocks && pieces > 0 && !plan_.reshard_after_forward; ++i) {
+        sum += whole(chunk, i);
+      }
+    }
+    return sum;
   }
-  void track_host() {
+  /// `more`: a chunk whose activations arrive beside those that are there.
+  void track_host(const StageChunk* more = nullptr) {
     Bytes sum{0};
+    for (std::size_t i = 0; more != nullptr && i < more->blocks.size(); ++i) {
+      sum += away(*more, static_cast<std::int64_t>(i));
+    }
     for (const auto& [key, one] : live) {
-      sum += away(chunks_[static_cast<std::size_t>(std::get<0>(key))], std::get<2>(key));
+      sum += one.held ? 0_B
+                      : away(chunks_[static_cast<std::size_t>(std::get<0>(key))], std::get<2>(key));
     }
     host = std::max(host, sum);
   }
@@ -210,6 +265,7 @@ class Reference {
   const Plan& plan_;
   const std::vector<StageChunk>& chunks_;
   StateMemory state_;
+  std::map<std::int64_t, std::int64_t> open_;  // microbatches in flight by chunk
 };
 
 RC_GTEST_PROP(MemoryTimelineLaws, PeakEqualsBruteForceOverEveryBlockOfEveryPiece, ()) {
@@ -247,8 +303,15 @@ RC_GTEST_PROP(MemoryTimelineLaws, ReturnsToItsStartAndIsNeverNegative, ()) {
 }
 
 RC_GTEST_PROP(MemoryTimelineLaws, KeptActivationsAreTheClosedFormOfTheSchedule, ()) {
-  // Sum over chunks of kept bytes x pieces in flight, where that sum is largest.
-  const BlockMemories model = made_blocks();
+  // Sum over chunks of kept bytes x pieces in flight, where that sum is largest. A piece is in
+  // flight until its weight gradients, so that what it keeps until then is made the same.
+  BlockMemories model = made_blocks();
+  for (auto* blocks : {&model.blocks, &model.plain}) {
+    for (BlockMemory& block : *blocks) {
+      block.held = block.kept;
+      block.held_gradients = 0_B;
+    }
+  }
   Plan plan = made_plan();
   plan.offload_activations = 0;
   const std::int64_t stage = *rc::gen::inRange<std::int64_t>(0, plan.pp);
@@ -272,7 +335,7 @@ RC_GTEST_PROP(MemoryTimelineLaws, ManyMicrobatchesHaveThePeakOfThoseThatAreRepla
   Plan plan = made_plan();
   const std::int64_t stage = *rc::gen::inRange<std::int64_t>(0, plan.pp);
   const auto chunks = made_chunks(plan, stage);
-  plan.global_batch = plan.dp * plan.pp * *rc::gen::inRange<std::int64_t>(6, 20);
+  plan.global_batch = 2 * plan.dp * plan.pp * *rc::gen::inRange<std::int64_t>(4, 12);
   Reference reference(model, plan, chunks);
   reference.run(stage);
   const MemoryTimeline timeline = memory_timeline(model, plan, stage, chunks);
@@ -289,6 +352,40 @@ RC_GTEST_PROP(MemoryTimelineLaws, GrowsWithTheMicrobatch, ()) {
     RC_ASSERT(large[stage].total() >= small[stage].total());
     RC_ASSERT(large[stage].highest[kActivations] == 2 * small[stage].highest[kActivations]);
   }
+}
+
+double in_flight(Schedule schedule, std::int64_t stages, std::int64_t stage) {
+  Plan plan{.pp = stages, .schedule = schedule, .global_batch = 6 * stages};
+  return memory_of_checked(cases::small_gpt(2 * stages), plan)[static_cast<std::size_t>(stage)]
+      .microbatches_in_flight;
+}
+
+TEST(MemoryTimelinePublished, MicrobatchesInFlight) {
+  // DeepSeek-AI 2024 (DeepSeek-V3), table 2: 1F1B and ZB1P keep PP microbatches of a stage's
+  // activations, DualPipe PP + 1. Qi et al. 2023: ZB-H1 and ZB-V as much as 1F1B.
+  for (const std::int64_t stages : {2, 4, 8}) {
+    EXPECT_EQ(in_flight(Schedule::one_f_one_b, stages, 0), static_cast<double>(stages));
+    EXPECT_EQ(in_flight(Schedule::zb_h1, stages, 0), static_cast<double>(stages));
+    EXPECT_EQ(in_flight(Schedule::zb_v, stages, 0), static_cast<double>(stages));
+    for (std::int64_t stage = 0; stage < stages; ++stage) {
+      EXPECT_LE(in_flight(Schedule::dualpipe, stages, stage), static_cast<double>(stages + 1));
+    }
+    EXPECT_EQ(in_flight(Schedule::dualpipe, stages, 0), static_cast<double>(stages + 1));
+  }
+}
+
+TEST(MemoryTimelinePublished, DualPipeHoldsParametersTwice) {
+  // DeepSeek-AI 2024, table 2: 2x parameters. In all stages together: every layer twice.
+  const auto parameters = [](Schedule schedule) {
+    Plan plan{.pp = 4, .schedule = schedule, .global_batch = 16};
+    Bytes sum{0};
+    for (const StageMemory& stage : memory_of_checked(cases::small_llama(8), plan)) {
+      sum += stage[MemoryCategory::parameters];
+    }
+    return sum;
+  };
+  EXPECT_EQ(parameters(Schedule::dualpipe), 2 * parameters(Schedule::one_f_one_b));
+  EXPECT_EQ(parameters(Schedule::zb_v), parameters(Schedule::one_f_one_b));
 }
 
 /// One stage with an embedding, two layers and a head; bytes that are easy to add.
@@ -337,7 +434,7 @@ TEST(MemoryTimeline, TheUpdateIsAMomentOfItsOwn) {
   EXPECT_EQ(to_string(timeline.moment, false), "optimizer");
   by_hand.plan.offload_optimizer = Offload::cpu;  // the copy goes with the states
   EXPECT_EQ(by_hand.timeline().peak.total(), Bytes((2 + 2) * 220 + 140));
-  EXPECT_EQ(by_hand.timeline().lower[0], Bytes((12 + 4) * 220));
+  EXPECT_EQ(by_hand.timeline().lower[0], Bytes((12 + 2) * 220));
 }
 
 TEST(MemoryTimeline, OffloadKeepsTwoLayersOnTheDevice) {

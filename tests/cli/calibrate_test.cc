@@ -26,6 +26,19 @@ TEST(CalibrateCommand, WritesAMachineThatCanBeUsed) {
   EXPECT_EQ(orrery("show machine " + machine).status, 0);
 }
 
+/// examples/calibrate_gemm as its README says.
+TEST(CalibrateCommand, TheExampleRuns) {
+  const Folder folder;
+  const std::string out = folder / "out";
+  const std::string command = "ORRERY=" + std::string(ORRERY_BINARY) + " " + ORRERY_SOURCE_DIR +
+                              "/examples/calibrate_gemm/run.sh >" + out;
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  const std::string text = content(out);
+  EXPECT_THAT(text, HasSubstr("bf16 GEMMs"));
+  EXPECT_THAT(text, HasSubstr("and a cast of A"));
+  EXPECT_THAT(text, HasSubstr("# fitted:\nStep time"));
+}
+
 TEST(CalibrateCommand, AMistakeWritesNothing) {
   const Folder folder;
   const std::string csv = folder.write("bad.csv", "m,n,k,latency_us\n1,2,3,x\n");

@@ -108,8 +108,9 @@ class Text {
     const std::string& strongest = all_.sensitivities.front().resource.name;
     line("Bottleneck: {}", strongest);
     if (all_.next) {
-      line("With {} {:.2f} times as good, {} becomes the bottleneck; the step then takes {}",
-           strongest, all_.next->factor, all_.next->resource.name, to_string(all_.next->step_time));
+      line("With {} {:.2f} times as good, {} becomes the bottleneck;", strongest, all_.next->factor,
+           all_.next->resource.name);
+      line("the step then takes {}.", to_string(all_.next->step_time));
     }
   }
 

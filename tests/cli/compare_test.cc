@@ -69,5 +69,19 @@ TEST(CompareCommand, MistakesSayWhatAFileIsNot) {
   EXPECT_THAT(error("no-such-plan " + plan), HasSubstr("found 'no-such-plan'"));
 }
 
+/// examples/explain_and_compare as its README says.
+TEST(CompareCommand, TheExampleRuns) {
+  const Folder folder;
+  const std::string out = folder / "out";
+  const std::string command = "ORRERY=" + std::string(ORRERY_BINARY) + " " + ORRERY_SOURCE_DIR +
+                              "/examples/explain_and_compare/run.sh >" + out;
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  const std::string text = content(out);
+  EXPECT_THAT(text, HasSubstr("  dp reduce_scatter"));
+  EXPECT_THAT(text, HasSubstr("Bottleneck: compute peak"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("overlap_grad_reduce +false +true"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("per_million_tokens[^\n]* 0.90"));
+}
+
 }  // namespace
 }  // namespace orrery::testing

@@ -54,7 +54,7 @@ TEST(Schedules, HelpAndMistakesNameThem) {
   const Outcome odd = orrery(
       "simulate --model llama-3-8b --machine dgx-h100 --tp 2 --pp 1 --schedule dualpipe "
       "--global-batch 4");
-  EXPECT_EQ(odd.status, 1);
+  EXPECT_EQ(odd.status, 2);
   EXPECT_THAT(odd.err, HasSubstr("2 or more with schedule dualpipe"));
 }
 

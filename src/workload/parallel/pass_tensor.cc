@@ -58,11 +58,10 @@ class BoundaryInserter {
       for (int i = 0; op.kind == OperatorKind::loss && i < kLossReductions; ++i) {
         push(CollectiveKind::all_reduce, loss_, Phase::forward, step.source);
       }
-      if (step.part != Part::forward || op.boundary == TensorBoundary::none) {
-        result_.push_back(std::move(step));
-      } else if (op.boundary == TensorBoundary::enter && plan_.sequence_parallel) {
+      const bool main = step.part == Part::forward;
+      if (main && op.boundary == TensorBoundary::enter && plan_.sequence_parallel) {
         gather_then_compute(std::move(step), op, Phase::forward);
-      } else if (op.boundary == TensorBoundary::leave) {
+      } else if (main && op.boundary == TensorBoundary::leave) {
         compute_then_reduce(std::move(step), op);
       } else {
         result_.push_back(std::move(step));

@@ -56,23 +56,25 @@ const RecomputeModule* module_named(std::string_view name) {
   return found == modules.end() ? nullptr : &*found;
 }
 
+/// Operators of the model's layers with one choice of kernels.
+void add_operators(std::vector<std::string>& names, const Model& model,
+                   const ShapeOptions& options) {
+  const int kinds = static_cast<int>(layer_kinds(model).size());
+  for (int kind = 0; kind < kinds; ++kind) {
+    for (const ModelOperator& op : layer_operators(model, options, kind)) {
+      names.push_back(op.name);
+    }
+  }
+}
+
 /// Modules and operators of the model's layers.
 std::vector<std::string> known_names(const Model& model) {
   std::vector<std::string> names;
   for (const RecomputeModule& module : recompute_modules()) {
     names.emplace_back(module.name);
   }
-  const int kinds = static_cast<int>(layer_kinds(model).size());
-  for (int kind = 0; kind < kinds; ++kind) {
-    for (const bool fused : {true, false}) {
-      ShapeOptions options{.sequence = 1, .fused_kernels = fused};
-      for (const AttentionKernel kernel : {AttentionKernel::unfused, AttentionKernel::flash}) {
-        options.attention = kernel;
-        for (const ModelOperator& op : layer_operators(model, options, kind)) {
-          names.push_back(op.name);
-        }
-      }
-    }
+  for (const AttentionKernel kernel : {AttentionKernel::unfused, AttentionKernel::flash}) {
+    add_operators(names, model, {.sequence = 1, .attention = kernel});
   }
   return names;
 }

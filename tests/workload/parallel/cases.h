@@ -178,6 +178,11 @@ inline rc::Gen<Case> any_case() {
     plan.zero = plan.pp == 1 ? *rc::gen::inRange<std::int64_t>(0, 4)
                              : *rc::gen::inRange<std::int64_t>(0, 2);
     plan.recompute = *rc::gen::element(Recompute::none, Recompute::selective, Recompute::full);
+    plan.quantization = *rc::gen::element(Quantization::none, Quantization::fp8_delayed,
+                                          Quantization::fp8_block, Quantization::nvfp4);
+    plan.tp_chunks = plan.tp > 1 ? *rc::gen::inRange<std::int64_t>(1, 4) : 1;
+    plan.offload_activations = *rc::gen::element(0.0, 0.5);
+    plan.offload_optimizer = *rc::gen::element(Offload::none, Offload::cpu, Offload::nvme);
     plan.order = *rc::gen::element(std::string("tp-dp-pp"), std::string("tp-pp-dp"));
     plan.pipeline_send = *rc::gen::element(PipelineSend::whole, PipelineSend::scatter_gather);
     plan.overlap_p2p = flip();

@@ -5,6 +5,7 @@
 
 #include "study/run.h"
 #include "workload/parallel/memory.h"
+#include "workload/parallel/shard.h"
 
 namespace orrery {
 namespace {
@@ -15,7 +16,7 @@ constexpr double kMillisecondsPerSecond = 1e3;
 
 /// FLOPs of a step as Narayanan et al. (SC'21) count them: passes 4 with full recompute (eq. 3), 3
 /// without. `logits` is the denominator that goes with it, 16 and 12.
-double counted_flops(const GptCase& run, double passes) {
+double counted_flops(const TableCase& run, double passes) {
   const auto number = [](std::int64_t value) { return static_cast<double>(value); };
   const double hidden = number(run.shape.hidden);
   const double layers = number(run.shape.layers);
@@ -24,10 +25,14 @@ double counted_flops(const GptCase& run, double passes) {
          (1 + sequence / (6 * hidden) + number(run.shape.vocab) / (4 * passes * layers * hidden));
 }
 
-Result<Prediction> predict_step(const GptCase& run, Measure measure, const Machine& machine) {
+Result<Prediction> predict_step(const TableCase& run, Measure measure, const Machine& machine) {
   RunOptions options;
   options.allow_oom = true;
-  const Result<Run> result = run_step(run.model(), machine, run.plan, 0, options);
+  const Result<Model> model = run.model();
+  if (!model) {
+    return fail(model.error());
+  }
+  const Result<Run> result = run_step(*model, machine, run.plan, 0, options);
   if (!result) {
     return fail(result.error());
   }
@@ -40,6 +45,9 @@ Result<Prediction> predict_step(const GptCase& run, Measure measure, const Machi
     prediction.value = counted_flops(run, 4) / per_device;
   } else if (measure == Measure::model_tflops) {
     prediction.value = counted_flops(run, 3) / per_device;
+  } else if (measure == Measure::tokens_per_device) {
+    const Bytes tokens = Bytes(1) * run.plan.global_batch * sequence_of(*model, run.plan);
+    prediction.value = static_cast<double>(tokens.value()) * kTera / per_device;
   }
   return prediction;
 }
@@ -60,10 +68,13 @@ double activation_gib(const std::vector<StageMemory>& stages) {
          kGibibyte;
 }
 
-Result<Prediction> predict_memory(const GptCase& run, Measure measure, const Machine& machine) {
-  const Model model = run.model();
+Result<Prediction> predict_memory(const TableCase& run, Measure measure, const Machine& machine) {
+  const Result<Model> model = run.model();
+  if (!model) {
+    return fail(model.error());
+  }
   const auto stages_of = [&](const Plan& plan) {
-    return check(plan, model).and_then([&] { return memory_footprint(model, plan); });
+    return check(plan, *model).and_then([&] { return memory_footprint(*model, plan); });
   };
   const auto stages = stages_of(run.plan);
   if (!stages) {
@@ -88,12 +99,22 @@ Result<Prediction> predict_memory(const GptCase& run, Measure measure, const Mac
 
 }  // namespace
 
-Result<Prediction> predict(const GptCase& run, Measure measure, const Machine& machine) {
+Result<Prediction> predict(const TableCase& run, Measure measure, const Machine& machine) {
+  if (!run.names.machine.empty() && run.names.machine != machine.name) {
+    const Result<Machine> named = load_machine(run.names.machine);
+    if (!named) {
+      return fail(named.error());
+    }
+    TableCase there = run;
+    there.names.machine.clear();
+    return predict(there, measure, *named);
+  }
   switch (measure) {
     case Measure::step_s:
     case Measure::step_ms:
     case Measure::tflops_with_recompute:
     case Measure::model_tflops:
+    case Measure::tokens_per_device:
       return predict_step(run, measure, machine);
     case Measure::state_gib:
     case Measure::activation_gib:

@@ -15,6 +15,6 @@ struct Prediction {
 
 /// What `run` would measure on `machine`, simulated although it may not fit. Mistakes: the plan's,
 /// as check() and run_step() give them.
-Result<Prediction> predict(const GptCase& run, Measure measure, const Machine& machine);
+Result<Prediction> predict(const TableCase& run, Measure measure, const Machine& machine);
 
 }  // namespace orrery

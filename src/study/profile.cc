@@ -138,6 +138,7 @@ Result<ValidationProfile> parse_profile(const ConfigNode& node) {
   for (const ConfigNode* item : read.take_items("measured", true)) {
     profile.measured.push_back(read_measured(*item, error));
   }
+  profile.only = read_texts<ColumnText>(read.child("only", false), error);
   profile.fitted = read_texts<ColumnText>(read.child("fitted", false), error);
   profile.goal = read.maybe<double>("goal");
   profile.notes = read.optional<std::string>("notes", "");

@@ -10,6 +10,7 @@
 ///   columns: {field: column}  fields of shape and plan that each row states
 ///   cases: {column: {text: {field: value}}}   fields that follow from a text in a column
 ///   measured: [{column, measure, label, plan: {field: value}}]   a prediction per row and entry
+///   only: {column: value}     rows of the file that belong to this table; all when empty
 ///   fitted: {column: value}   rows to which a parameter was fitted: shown, not scored
 ///   goal                      largest mean absolute error, as a share; none = reported only
 ///   notes                     text for the report: what the worst rows have in common
@@ -32,6 +33,7 @@ enum class Measure : std::uint8_t {
   step_ms,
   tflops_with_recompute,
   model_tflops,
+  tokens_per_device,
   state_gib,
   activation_gib,
   activation_percent
@@ -44,6 +46,7 @@ inline constexpr auto kNames<Measure> = std::to_array<Named<Measure>>({
      "96 B S L H^2 (1 + S/(6H) + V/(16LH)) / devices / step time in TFLOP/s (SC'21, eq. 3)"},
     {Measure::model_tflops, "model_tflops",
      "72 B S L H^2 (1 + S/(6H) + V/(12LH)) / devices / step time in TFLOP/s"},
+    {Measure::tokens_per_device, "tokens_per_device", "tokens per second and device"},
     {Measure::state_gib, "state_gib",
      "parameters, gradients and optimizer of the stage that has least (only layers), GiB"},
     {Measure::activation_gib, "activation_gib", "activations of the first stage, GiB"},
@@ -92,6 +95,7 @@ struct ValidationProfile {
   std::vector<Setting> columns;  ///< value = column
   std::vector<CaseColumn> cases;
   std::vector<MeasuredColumn> measured;
+  std::vector<ColumnText> only;    ///< all must match
   std::vector<ColumnText> fitted;  ///< all must match
   std::optional<double> goal;
   std::string notes;

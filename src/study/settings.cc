@@ -2,7 +2,9 @@
 #include "study/settings.h"
 
 #include <algorithm>
+#include <cctype>
 
+#include "base/file.h"
 #include "base/reader.h"
 
 namespace orrery {
@@ -42,7 +44,7 @@ void check_extent(const std::vector<Setting>& settings, std::string_view field, 
   }
 }
 
-void check_shape(const std::vector<Setting>& settings, const GptCase& run, Error& error) {
+void check_shape(const std::vector<Setting>& settings, const TableCase& run, Error& error) {
   check_extent(settings, "layers", run.shape.layers, kMaxLayers, error);
   check_extent(settings, "hidden", run.shape.hidden, kMaxHidden, error);
   check_extent(settings, "heads", run.shape.heads, kMaxHidden, error);
@@ -62,9 +64,49 @@ void check_shape(const std::vector<Setting>& settings, const GptCase& run, Error
   }
 }
 
+void set_replicas(const std::vector<Setting>& settings, TableCase& run, Error& error) {
+  const Plan& plan = run.plan;
+  const Bytes together = Bytes(1) * plan.tp * plan.cp * plan.pp;  // saturates
+  const std::int64_t devices = run.names.devices;
+  if (together.value() < 1 || devices < 1 || devices % together.value() != 0) {
+    error.add({where_of(settings, "devices"), "devices", std::to_string(devices),
+               "a multiple of tp x cp x pp = " + std::to_string(together.value())});
+    return;
+  }
+  run.plan.dp = devices / together.value();
+}
+
 }  // namespace
 
-Model GptCase::model() const {
+namespace {
+
+/// Letters and digits, small.
+std::string letters(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
+      result += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    }
+  }
+  return result;
+}
+
+/// Tables spell names in their own way: "LLAMA3.1_405B" is llama-3.1-405b.
+std::string shipped_name(const std::string& name) {
+  for (const std::string& shipped : list_configs("models")) {
+    if (letters(shipped) == letters(name)) {
+      return shipped;
+    }
+  }
+  return name;
+}
+
+}  // namespace
+
+Result<Model> TableCase::model() const {
+  if (!names.model.empty()) {
+    return load_model(shipped_name(names.model));
+  }
   return gpt_model("GPT " + std::to_string(shape.layers) + " x " + std::to_string(shape.hidden),
                    shape.layers, shape.hidden, shape.heads, plan.sequence, shape.vocab);
 }
@@ -73,17 +115,19 @@ std::vector<std::string> setting_fields() {
   std::vector<std::string> names;
   const auto add = [&](std::string_view name, auto, std::string_view) { names.emplace_back(name); };
   GptShape::fields(add);
+  TableNames::fields(add);
   Plan::fields(add);
   return names;
 }
 
-Result<GptCase> make_case(const std::vector<Setting>& settings) {
-  GptCase run;
+Result<TableCase> make_case(const std::vector<Setting>& settings) {
+  TableCase run;
   Error error;
   bool schedule_set = false;
   for (const Setting& setting : settings) {
     schedule_set = schedule_set || setting.field == "schedule";
-    if (!apply(setting, run.shape, error) && !apply(setting, run.plan, error)) {
+    if (!apply(setting, run.shape, error) && !apply(setting, run.names, error) &&
+        !apply(setting, run.plan, error)) {
       error.add({setting.where, "", setting.field,
                  "a field of the model's shape or the plan" +
                      did_you_mean(setting.field, setting_fields())});
@@ -92,7 +136,10 @@ Result<GptCase> make_case(const std::vector<Setting>& settings) {
   if (!schedule_set) {
     run.plan.schedule = run.plan.chunks > 1 ? Schedule::interleaved : Schedule::one_f_one_b;
   }
-  if (error.empty()) {
+  if (error.empty() && run.names.devices != 0) {
+    set_replicas(settings, run, error);
+  }
+  if (error.empty() && run.names.model.empty()) {
     check_shape(settings, run, error);
   }
   if (!error.empty()) {

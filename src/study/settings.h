@@ -37,22 +37,38 @@ struct GptShape {
   }
 };
 
-/// A GPT model and how it is run.
-struct GptCase {
-  GptShape shape;
-  Plan plan;
+/// What a table names instead of describing it.
+struct TableNames {
+  std::string model{};       ///< of `orrery list models`; "" = the GPT of the shape
+  std::string machine{};     ///< of `orrery list machines`; "" = the profile's
+  std::int64_t devices = 0;  ///< from which dp follows: devices / (tp cp pp); 0 = dp is given
 
-  /// GPT-2 architecture (gpt_model) with positions for one sequence.
-  Model model() const;
+  template <class V>
+  static void fields(V&& visit) {
+    visit("model", &TableNames::model, "shipped model, instead of a GPT shape");
+    visit("machine", &TableNames::machine, "shipped machine, instead of the profile's");
+    visit("devices", &TableNames::devices, "accelerators, from which dp follows");
+  }
 };
 
-/// Names of all fields that a Setting may have: the shape's, then the plan's.
+/// A model and how it is run.
+struct TableCase {
+  GptShape shape;
+  TableNames names;
+  Plan plan;
+
+  /// The named model; else GPT-2 architecture (gpt_model) with positions for one sequence.
+  Result<Model> model() const;
+};
+
+/// Names of all fields that a Setting may have: the shape's, the names', the plan's.
 std::vector<std::string> setting_fields();
 
 /// Applies the settings in order, later ones winning. `schedule` follows from `chunks` unless it is
-/// set itself: interleaved above one chunk, else 1F1B. Mistakes: unknown fields, values that do not
+/// set itself: interleaved above one chunk, else 1F1B; `dp` from `devices`. Mistakes: unknown
+/// fields, values that do not
 /// parse, a shape that is no model (extents below one, heads that do not divide hidden, more than
 /// the zoo's limits).
-Result<GptCase> make_case(const std::vector<Setting>& settings);
+Result<TableCase> make_case(const std::vector<Setting>& settings);
 
 }  // namespace orrery

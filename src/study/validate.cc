@@ -17,7 +17,7 @@ namespace {
 struct Task {
   ValidationRow row;
   Measure measure = Measure::step_s;
-  GptCase run;
+  TableCase run;
 };
 
 /// Turns a table's rows into tasks and collects what is wrong with them.
@@ -33,6 +33,9 @@ class TaskReader {
       return fail(std::move(error_));
     }
     for (const CsvRow& row : table_.rows) {
+      if (!matches(row, profile_.only)) {
+        continue;
+      }
       for (const MeasuredColumn& measured : profile_.measured) {
         if (!cell(row, measured.column).empty()) {
           add_task(row, measured);
@@ -66,8 +69,10 @@ class TaskReader {
     for (const CaseColumn& column : profile_.cases) {
       need(column.column);
     }
-    for (const ColumnText& filter : profile_.fitted) {
-      need(filter.column);
+    for (const auto* filters : {&profile_.only, &profile_.fitted}) {
+      for (const ColumnText& filter : *filters) {
+        need(filter.column);
+      }
     }
     const bool measured =
         std::any_of(profile_.measured.begin(), profile_.measured.end(),
@@ -91,10 +96,13 @@ class TaskReader {
     return measured.label.empty() ? key : key + " " + measured.label;
   }
 
-  bool is_fitted(const CsvRow& row) const {
-    return !profile_.fitted.empty() &&
-           std::all_of(profile_.fitted.begin(), profile_.fitted.end(),
+  bool matches(const CsvRow& row, const std::vector<ColumnText>& filters) const {
+    return std::all_of(filters.begin(), filters.end(),
                        [&](const ColumnText& f) { return cell(row, f.column) == f.text; });
+  }
+
+  bool is_fitted(const CsvRow& row) const {
+    return !profile_.fitted.empty() && matches(row, profile_.fitted);
   }
 
   std::vector<Setting> settings_of(const CsvRow& row, const MeasuredColumn& measured) {
@@ -133,7 +141,7 @@ class TaskReader {
       error_.add({table_.where(row), measured.column, text, "a number above 0"});
       return;
     }
-    Result<GptCase> run = make_case(settings_of(row, measured));
+    Result<TableCase> run = make_case(settings_of(row, measured));
     if (!run) {
       error_.add(std::move(run.error()));
       return;

@@ -26,9 +26,9 @@ TEST(Settings, DescribeModelAndPlanAndTheLastOneWins) {
   ASSERT_TRUE(run) << run.error().to_string();
   EXPECT_EQ(run->plan.tp, 4);
   EXPECT_EQ(run->plan.host_dispatch, 3_us);
-  EXPECT_EQ(run->model().layers, 2);
-  EXPECT_EQ(run->model().ffn, 4 * 64);
-  EXPECT_EQ(run->model().max_positions, 128);
+  EXPECT_EQ(run->model()->layers, 2);
+  EXPECT_EQ(run->model()->ffn, 4 * 64);
+  EXPECT_EQ(run->model()->max_positions, 128);
 }
 
 TEST(Settings, ChunksDecideTheScheduleUnlessItIsSet) {

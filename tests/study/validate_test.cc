@@ -34,7 +34,7 @@ Result<ValidationResult> validated(const ValidationProfile& profile, const std::
 
 double step_ms(const std::vector<Setting>& settings) {
   const auto run = make_case(settings);
-  const auto result = run_step(run->model(), *load_machine("selene"), run->plan, 0, RunOptions{});
+  const auto result = run_step(*run->model(), *load_machine("selene"), run->plan, 0, RunOptions{});
   return 1e3 * to_seconds(result->timeline.step_time);
 }
 

@@ -169,7 +169,8 @@ struct Plan {
     visit("offload_activations", &Plan::offload_activations,
           "share of kept activations that goes to host memory");
     visit("order", &Plan::order, "order of parallel axes over ranks, innermost first");
-    visit("stage_layers", &Plan::stage_layers, "layers per stage, comma-separated; empty = even");
+    visit("stage_layers", &Plan::stage_layers,
+          "layers per stage, comma-separated; \"\" even; auto even with the ends counted");
     visit("pipeline_send", &Plan::pipeline_send, "how stage boundaries are sent");
     visit("tp_chunks", &Plan::tp_chunks, "pieces of a tp collective that run beside its GEMM");
     visit("overlap_tp", &Plan::overlap_tp, "tp reductions run beside weight-gradient GEMMs");

@@ -65,6 +65,34 @@ Result<std::vector<std::int64_t>> given_counts(const Model& model, const Plan& p
   return counts;
 }
 
+/// Embedding, head and every depth of multi-token prediction count as a layer, as Megatron-LM does
+/// with account-for-embedding-in-pipeline-split; what does not divide goes to the first parts.
+Result<std::vector<std::int64_t>> balanced_counts(const Model& model, std::int64_t parts) {
+  const std::int64_t tail = parts > 1 ? 1 + model.mtp : 0;
+  const std::int64_t all = model.layers + (parts > 1 ? 1 : 0) + tail;
+  if (all < parts) {
+    return fail(
+        Error(Mistake{{},
+                      "stage_layers",
+                      "auto",
+                      fmt::format("at most {} stages x chunks for {} layers", all, model.layers)}));
+  }
+  std::vector<std::int64_t> counts;
+  for (std::int64_t part = 0; part < parts; ++part) {
+    counts.push_back(all / parts + (part < all % parts ? 1 : 0));
+  }
+  if (parts > 1) {
+    counts.front() -= 1;
+    counts.back() -= tail;
+  }
+  // A last part smaller than its tail takes layers from the parts before it.
+  for (std::size_t part = counts.size() - 1; part > 0 && counts[part] < 0; --part) {
+    counts[part - 1] += counts[part];
+    counts[part] = 0;
+  }
+  return counts;
+}
+
 Result<std::vector<std::int64_t>> even_counts(const Model& model, const Plan& plan,
                                               std::int64_t parts) {
   if (model.layers % parts != 0) {
@@ -83,8 +111,9 @@ Result<std::vector<std::int64_t>> even_counts(const Model& model, const Plan& pl
 Result<std::vector<std::vector<std::int64_t>>> split_layers(const Model& model, const Plan& plan) {
   const PipelineShape shape{plan.schedule, plan.pp, chunks_of(plan), 1};
   const std::int64_t parts = part_count(shape);
-  const auto counts = plan.stage_layers.empty() ? even_counts(model, plan, parts)
-                                                : given_counts(model, plan, parts);
+  const auto counts = plan.stage_layers.empty()     ? even_counts(model, plan, parts)
+                      : plan.stage_layers == "auto" ? balanced_counts(model, parts)
+                                                    : given_counts(model, plan, parts);
   if (!counts) {
     return fail(counts.error());
   }

@@ -32,7 +32,14 @@ Result<Prediction> predict_step(const TableCase& run, Measure measure, const Mac
   if (!model) {
     return fail(model.error());
   }
-  const Result<Run> result = run_step(*model, machine, run.plan, 0, options);
+  Result<Run> result = run_step(*model, machine, run.plan, 0, options);
+  for (const Recompute more : {Recompute::selective, Recompute::full}) {
+    if (run.names.recompute_to_fit && result && !result->fits && run.plan.recompute < more) {
+      Plan plan = run.plan;
+      plan.recompute = more;
+      result = run_step(*model, machine, plan, 0, options);
+    }
+  }
   if (!result) {
     return fail(result.error());
   }

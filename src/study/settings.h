@@ -42,12 +42,16 @@ struct TableNames {
   std::string model{};       ///< of `orrery list models`; "" = the GPT of the shape
   std::string machine{};     ///< of `orrery list machines`; "" = the profile's
   std::int64_t devices = 0;  ///< from which dp follows: devices / (tp cp pp); 0 = dp is given
+  /// Recompute is not known: the first of the plan's, selective and full that fits in memory.
+  bool recompute_to_fit = false;
 
   template <class V>
   static void fields(V&& visit) {
     visit("model", &TableNames::model, "shipped model, instead of a GPT shape");
     visit("machine", &TableNames::machine, "shipped machine, instead of the profile's");
     visit("devices", &TableNames::devices, "accelerators, from which dp follows");
+    visit("recompute_to_fit", &TableNames::recompute_to_fit,
+          "the least recompute that fits in memory: the table does not state it");
   }
 };
 

@@ -138,8 +138,7 @@ class Checker {
     if (model_.experts == 0) {
       const Plan plain;
       require(plan_.ep == 1, "ep", plan_.ep, "1: the model has no experts");
-      require(plan_.etp == 0, "etp", plan_.etp, "0: the model has no experts");
-      require(!plan_.overlap_ep, "overlap_ep", true, "false: the model has no experts");
+      require(plan_.etp <= 1, "etp", plan_.etp, "0 or 1: the model has no experts");
       require(plan_.moe_capacity == plain.moe_capacity, "moe_capacity", plan_.moe_capacity,
               "0: the model has no experts");
       require(plan_.moe_imbalance == plain.moe_imbalance, "moe_imbalance", plan_.moe_imbalance,

@@ -99,13 +99,13 @@ double rounded(double value) {
 
 using List = std::vector<Protocol> NetworkDimension::*;
 
-/// Protocols with a local copy are alike to the search, which may have changed them about: names go
-/// by efficiency, in the order of before.
-void keep_order(const std::vector<Protocol>& before, std::vector<Protocol>& after) {
+/// Protocols with a local copy are alike to the search, and those without one: it may have changed
+/// them about. Names go by efficiency, in the order of before.
+void keep_order(const std::vector<Protocol>& before, bool copies, std::vector<Protocol>& after) {
   std::vector<std::size_t> places;
   std::vector<Protocol> found;
   for (std::size_t i = 0; i < after.size(); ++i) {
-    if (after[i].local_copy > 0) {
+    if ((after[i].local_copy > 0) == copies) {
       places.push_back(i);
       found.push_back(after[i]);
     }
@@ -139,15 +139,17 @@ class Search {
   }
 
   Machine run() {
+    const Machine before = machine_;
     if (!points_.empty() && !box_.empty()) {
       const Loss loss = [&](std::span<const double> logs) { return loss_of(logs); };
       std::vector<double> best = minimize(loss, box_, start_, kGenerations).at;
       std::transform(best.begin(), best.end(), best.begin(),
                      [](double log) { return std::log(rounded(std::exp(log))); });
-      const Machine before = machine_;
       assign(best);
       for (const List list : lists_) {
-        keep_order(before.network[dimension_].*list, machine_.network[dimension_].*list);
+        for (const bool copies : {false, true}) {
+          keep_order(before.network[dimension_].*list, copies, machine_.network[dimension_].*list);
+        }
       }
     }
     return machine_;
@@ -317,8 +319,8 @@ void check_groups(const std::vector<CollectiveMeasurement>& measurements, const 
 
 std::vector<Extent> group_of(const CollectiveMeasurement& measured, const Machine& machine) {
   if (measured.per_node == 0 || measured.per_node == measured.members) {
-    return with_devices(machine, measured.members) ? extents_of(1, measured.members, machine)
-                                                   : std::vector<Extent>{};
+    const auto cut = with_devices(machine, measured.members);  // part of a rack stays inside it
+    return cut ? extents_of(1, measured.members, *cut) : std::vector<Extent>{};
   }
   if (machine.network.size() < 2 || measured.members % measured.per_node != 0) {
     return {};

@@ -80,6 +80,17 @@ TEST(CalibrateCollectives, TimesOfAKnownMachineGiveItsProtocolsBack) {
   EXPECT_EQ(fit->fits[1].name, "network.infiniband.protocols");
 }
 
+TEST(CalibrateCollectives, NamesStayInTheOrderOfEfficiency) {
+  // The search may make the slow protocol the fast one; NCCL's LL128 is still the slower.
+  Machine start = two_protocols();
+  start.network[0].protocols[0].efficiency = 0.3;
+  start.network[0].protocols[1].efficiency = 0.31;
+  const auto fit = calibrate_collectives(start, measured_on(two_protocols()), "itself");
+  const std::vector<Protocol>& found = fit->machine.network[0].protocols;
+  EXPECT_EQ(found[0].name, "LL");
+  EXPECT_LT(found[0].efficiency, found[1].efficiency);
+}
+
 TEST(CalibrateCollectives, AFitIsNeverWorseOnItsPoints) {
   const Machine machine = two_protocols();
   std::vector<CollectiveMeasurement> measurements = measured_on(machine);

@@ -19,6 +19,7 @@ constexpr const char* kExamples =
     "Examples:\n"
     "  orrery collective all_reduce --machine dgx-h100 --devices 64 --min 8B --max 8GiB\n"
     "  orrery collective all_reduce --machine dgx-h100 --devices 8 --algorithm ring --json\n"
+    "  orrery collective all_gather --machine tpu-v4 --devices 64 --network message\n"
     "  orrery collective all_to_all --machine dgx-a100-80g --devices 16 --algorithm rail\n";
 
 /// Names under which NCCL and nccl-tests know them.
@@ -58,6 +59,8 @@ class Collective : public Command {
     options.value("--factor", factor_, "NUMBER", "from one size to the next; default 2");
     options.value("--algorithm", algorithm_, "NAME",
                   all_names<CollectiveAlgorithm>() + "; default auto");
+    options.value("--network", network_, "MODEL",
+                  "analytical: closed form, default; message: every message on its links");
     options.flag("--json", json_, "print one JSON object; bytes, seconds, bytes per second");
     options.footer(kExamples);
   }
@@ -84,6 +87,10 @@ class Collective : public Command {
     if (algorithm_) {
       options.algorithm =
           take_name("--algorithm", *algorithm_, algorithm_named(*algorithm_), mistakes);
+    }
+    if (network_) {
+      options.network =
+          take_name("--network", *network_, value_of<CollectiveNetwork>(*network_), mistakes);
     }
     if (!devices_) {
       mistakes.add({"--devices", {}, {}, "missing; expected the number of members"});
@@ -158,6 +165,7 @@ class Collective : public Command {
   std::optional<std::string> largest_;
   std::optional<std::string> factor_;
   std::optional<std::string> algorithm_;
+  std::optional<std::string> network_;
   bool json_ = false;
 };
 

@@ -31,6 +31,7 @@ struct Priced {
   double latency = 0;
   double longest = std::numeric_limits<double>::infinity();  ///< serialisation
   std::array<double, kMaxDimensions> serialisation{};
+  std::array<int, kMaxDimensions> protocols{};  ///< by port
 
   double total() const { return latency + longest; }
 };
@@ -50,6 +51,7 @@ struct Part {
   double step = 0;  ///< one step
   double rest = 0;  ///< of the latency, all steps together
   double serialisation = 0;
+  int protocol = -1;
 };
 Part price_part(const Request& request, const StepCount& count, const NetworkDimension& dimension,
                 const Protocol& protocol, bool own_chunk) {
@@ -65,9 +67,6 @@ Part price_part(const Request& request, const StepCount& count, const NetworkDim
                   protocol.local_copy * chunk * per_byte,
           .serialisation = count.load * request.size * per_byte};
 }
-
-/// NCCL's own tuning model gives trees 92 % of the bandwidth of rings (src/graph/tuning.cc, 2.19).
-constexpr double kTreeEfficiency = 0.92;
 
 double efficiency_of(Kind kind, Algorithm algorithm) {
   const bool tree = kind == Kind::all_reduce && algorithm == Algorithm::double_binary_tree;
@@ -90,8 +89,10 @@ Part price_like(const Request& request, const StepCount& count, const NetworkDim
   }
   Part best;
   double best_time = std::numeric_limits<double>::infinity();
-  for (const Protocol& protocol : protocols) {
-    const Part part = price_part(request, count, dimension, protocol, false);
+  for (std::size_t i = 0; i < protocols.size(); ++i) {
+    const Protocol& protocol = protocols[i];
+    Part part = price_part(request, count, dimension, protocol, false);
+    part.protocol = static_cast<int>(i);
     if (protocol.name == name) {
       return part;
     }
@@ -102,12 +103,6 @@ Part price_like(const Request& request, const StepCount& count, const NetworkDim
     }
   }
   return best;
-}
-
-/// Trees, broadcasts and shifts keep no chunk of their own to copy.
-bool moves_own_chunk(Kind kind, Algorithm algorithm) {
-  return kind != Kind::broadcast && kind != Kind::send_recv &&
-         algorithm != Algorithm::double_binary_tree;
 }
 
 Priced price_protocol(const Request& request, Algorithm algorithm, const FlatCount& flat,
@@ -125,6 +120,7 @@ Priced price_protocol(const Request& request, Algorithm algorithm, const FlatCou
     priced.latency += part.rest + (flat.lockstep ? 0 : flat.part[i].steps * part.step);
     steps += flat.part[i].steps;
     slowest_step = std::max(slowest_step, part.step);
+    priced.protocols[i] = part.protocol;
     priced.serialisation[i] = part.serialisation / efficiency_of(request.kind, algorithm);
     priced.longest = std::max(priced.longest, priced.serialisation[i]);
   }
@@ -280,6 +276,11 @@ void emit_collective(Kind kind, Bytes size, std::span<const Extent> extents, Alg
 
 }  // namespace
 
+bool moves_own_chunk(Kind kind, Algorithm algorithm) {
+  return kind != Kind::broadcast && kind != Kind::send_recv &&
+         algorithm != Algorithm::double_binary_tree;
+}
+
 const std::vector<Protocol>& protocols_of(Kind kind, Algorithm algorithm,
                                           const NetworkDimension& dimension) {
   if (algorithm == Algorithm::in_switch) {
@@ -321,7 +322,8 @@ std::vector<CollectivePhase> plan_collective(Kind kind, Bytes size,
                           .ports = {}};
     phase.ports.reserve(over.size());
     for (std::size_t i = 0; i < over.size(); ++i) {
-      phase.ports.push_back({over[i], from_seconds(priced.serialisation[i])});
+      phase.ports.push_back({over[i], from_seconds(priced.serialisation[i]),
+                             i == 0 ? priced.protocol : priced.protocols[i]});
     }
     phases.push_back(std::move(phase));
   };

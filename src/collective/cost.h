@@ -76,6 +76,7 @@ std::vector<Extent> extents_of(std::int64_t stride, std::int64_t count, const Ma
 struct PortUse {
   Extent extent;
   Time serialisation{0};
+  int protocol = -1;  ///< index into protocols_of its dimension; -1 = none listed
 };
 
 /// One step sequence. It uses all its ports at once (chunks are pipelined through them); when the
@@ -83,7 +84,8 @@ struct PortUse {
 struct CollectivePhase {
   CollectiveKind kind = CollectiveKind::all_reduce;  ///< of this phase
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::ring;
-  /// Index into protocols_of(algorithm, kind) of the first port's dimension; -1 = none listed.
+  /// Index into protocols_of(kind, algorithm) of the first port's dimension; -1 = none listed. The
+  /// other ports have the one of the same name, else the fastest.
   int protocol = -1;
   Bytes size{0};  ///< buffer of this phase, counted as in Node::bytes
   Time latency{0};
@@ -103,6 +105,13 @@ struct CollectivePhase {
 std::vector<CollectivePhase> plan_collective(CollectiveKind kind, Bytes size,
                                              const std::vector<Extent>& extents,
                                              CollectiveAlgorithm algorithm, const Machine& machine);
+
+/// NCCL's own tuning model gives trees 92 % of the bandwidth of rings (src/graph/tuning.cc, 2.19).
+inline constexpr double kTreeEfficiency = 0.92;
+
+/// Whether a member has a chunk of its own to copy (Protocol::local_copy). Trees, broadcasts and
+/// shifts have none.
+bool moves_own_chunk(CollectiveKind kind, CollectiveAlgorithm algorithm);
 
 /// The protocols among which a phase chooses: in_switch; exchange for messages from rank to rank
 /// (all_to_all, send_recv), where there are any; else protocols.

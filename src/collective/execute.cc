@@ -58,19 +58,25 @@ class Executor {
     const auto m = static_cast<std::size_t>(want.message);
     const Message& message = schedule_.messages[m];
     const std::vector<int> route = wires_.route(message.sender, message.receiver);
+    const Wires::Speed speed =
+        wires_.speed ? wires_.speed(message.sender, message.receiver) : same_for_all();
     assert(want.hop < route.size() && "a message passes at least one link");
     Time& link = free_[static_cast<std::size_t>(route[want.hop])];
     const Time start = std::max(link, want.when);
     const double bytes = static_cast<double>(message.blocks.size()) * block_bytes_;
-    link = start + from_seconds(bytes / wires_.bandwidth.value());
+    link = start + from_seconds(bytes / speed.bandwidth.value());
     if (want.hop == 0) {
       run_.departure[m] = start;
     }
     if (want.hop + 1 < route.size()) {
-      wants_.push({start + wires_.hop_latency, want.message, want.hop + 1});
+      wants_.push({start + speed.hop_latency, want.message, want.hop + 1});
     } else {
-      arrive(m, link + wires_.step_latency);
+      arrive(m, link + speed.step_latency);
     }
+  }
+
+  Wires::Speed same_for_all() const {
+    return {wires_.bandwidth, wires_.step_latency, wires_.hop_latency};
   }
 
   /// What waited only for this may go now or when the last of its others has arrived.

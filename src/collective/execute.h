@@ -17,6 +17,13 @@ struct Wires {
   Bandwidth bandwidth{0};  ///< of one link
   Time step_latency{0};    ///< of a message over one link
   Time hop_latency{0};     ///< more for every further link
+  /// Of a message where not all are alike; instead of the three above.
+  struct Speed {
+    Bandwidth bandwidth{0};
+    Time step_latency{0};
+    Time hop_latency{0};
+  };
+  std::function<Speed(int sender, int receiver)> speed;
   std::function<std::vector<int>(int sender, int receiver)> route;
 };
 

@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
+
+#include "collective/messages.h"
 
 namespace orrery {
 namespace {
@@ -73,21 +76,63 @@ Machine machine_of(const Machine& machine, const SweepOptions& options) {
   return cut ? *cut : expand_shapes(machine);
 }
 
-SweepRow row_of(const Machine& machine, const SweepOptions& options,
-                const std::vector<Extent>& extents, Bytes bytes) {
-  const auto phases = plan_collective(options.kind, bytes, extents, options.algorithm, machine);
-  const CollectivePhase& first = phases.front();
+/// The phases of one size and the time they take; nothing when there are no messages to run.
+struct Planned {
+  std::vector<CollectivePhase> phases;
+  Time time{0};
+};
+std::optional<Planned> plan_of(const Machine& machine, const SweepOptions& options,
+                               const std::vector<Extent>& extents, Bytes bytes) {
+  if (options.network == CollectiveNetwork::analytical) {
+    Planned planned{.phases =
+                        plan_collective(options.kind, bytes, extents, options.algorithm, machine)};
+    planned.time = total_time(planned.phases);
+    return planned;
+  }
+  auto phases = message_plan(options.kind, bytes, {options.stride, options.devices},
+                             options.algorithm, machine);
+  if (!phases) {
+    return std::nullopt;
+  }
+  Planned planned{.phases = std::move(*phases)};
+  for (const CollectivePhase& phase : planned.phases) {
+    planned.time += message_time(phase, machine);
+  }
+  return planned;
+}
+
+SweepRow row_of(const Machine& machine, const SweepOptions& options, const Planned& planned,
+                Bytes bytes) {
+  const CollectivePhase& first = planned.phases.front();
   const auto dimension = static_cast<std::size_t>(first.ports.front().extent.dimension);
   const auto& protocols = protocols_of(first.kind, first.algorithm, machine.network[dimension]);
-  const double algbw = static_cast<double>(bytes.value()) / to_seconds(total_time(phases));
+  const double algbw = static_cast<double>(bytes.value()) / to_seconds(planned.time);
   return {.bytes = bytes,
-          .time = total_time(phases),
+          .time = planned.time,
           .algbw = algbw,
           .busbw = algbw * bus_factor(options.kind, options.devices),
-          .algorithm = phases.size() == 1 ? first.algorithm : options.algorithm,
+          .algorithm = planned.phases.size() == 1 ? first.algorithm : options.algorithm,
           .protocol = first.protocol < 0
                           ? std::string()
                           : protocols[static_cast<std::size_t>(first.protocol)].name};
+}
+
+/// Sizes from the smallest on, each `factor` times the one before and at least a byte more.
+std::vector<Bytes> sizes_of(const SweepOptions& options) {
+  std::vector<Bytes> sizes;
+  double size = static_cast<double>(options.smallest.value());
+  for (Bytes bytes = options.smallest; bytes <= options.largest;) {
+    sizes.push_back(bytes);
+    while (std::llround(size) <= bytes.value()) {
+      size *= options.factor;
+    }
+    bytes = Bytes(std::llround(size));
+  }
+  return sizes;
+}
+
+Mistake wrong_algorithm(const SweepOptions& options, std::string expected) {
+  return {"--algorithm", {}, std::string(name_of(options.algorithm)), std::move(expected)};
 }
 
 }  // namespace
@@ -122,28 +167,31 @@ double bus_factor(Kind kind, std::int64_t members) {
 Result<std::vector<SweepRow>> sweep_collective(const Machine& machine,
                                                const SweepOptions& options) {
   Error mistakes;
-  const Machine expanded = machine_of(machine, options);
+  const Machine cut = machine_of(machine, options);
   check_sizes(options, mistakes);
-  const std::vector<Extent> extents = check_group(expanded, options, mistakes);
-  if (!extents.empty() && !performs(options.kind, options.algorithm, extents, expanded)) {
+  const std::vector<Extent> extents = check_group(cut, options, mistakes);
+  if (!extents.empty() && !performs(options.kind, options.algorithm, extents, cut)) {
     mistakes.add(
         {"--algorithm",
          {},
          std::string(name_of(options.algorithm)),
          fmt::format("one that does {} over {} devices of {}: {}", name_of(options.kind),
-                     options.devices, machine.name, possible(options.kind, extents, expanded))});
+                     options.devices, machine.name, possible(options.kind, extents, cut))});
   }
   if (!mistakes.empty()) {
     return fail(std::move(mistakes));
   }
   std::vector<SweepRow> rows;
-  double size = static_cast<double>(options.smallest.value());
-  for (Bytes bytes = options.smallest; bytes <= options.largest;) {
-    rows.push_back(row_of(expanded, options, extents, bytes));
-    while (std::llround(size) <= bytes.value()) {
-      size *= options.factor;
+  for (const Bytes bytes : sizes_of(options)) {
+    const auto planned = plan_of(cut, options, extents, bytes);
+    if (!planned) {
+      return fail(Error(wrong_algorithm(
+          options, fmt::format("one with at most {} messages over {} devices; rings, direct and "
+                               "pairwise exchanges have them over several dimensions, all but "
+                               "in_switch in one",
+                               kMostMessages, options.devices))));
     }
-    bytes = Bytes(std::llround(size));
+    rows.push_back(row_of(cut, options, *planned, bytes));
   }
   return rows;
 }

@@ -2,6 +2,7 @@
 /// One collective over a range of sizes, as the table that nccl-tests prints.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,6 +17,13 @@
 
 namespace orrery {
 
+enum class CollectiveNetwork : std::uint8_t { analytical, message };
+template <>
+inline constexpr auto kNames<CollectiveNetwork> = std::to_array<Named<CollectiveNetwork>>({
+    {CollectiveNetwork::analytical, "analytical", "closed form: latency + load / bandwidth"},
+    {CollectiveNetwork::message, "message", "every message of the algorithm on its links"},
+});
+
 struct SweepOptions {
   CollectiveKind kind = CollectiveKind::all_reduce;
   std::int64_t devices = 1;
@@ -24,6 +32,7 @@ struct SweepOptions {
   Bytes largest{std::int64_t{8} << 30};
   double factor = 2;  ///< from one size to the next
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
+  CollectiveNetwork network = CollectiveNetwork::analytical;
 };
 
 struct SweepRow {
@@ -46,7 +55,7 @@ double bus_factor(CollectiveKind kind, std::int64_t members);
 
 /// Rows from `smallest` to at most `largest`. Mistakes (fields as the flags of `orrery
 /// collective`): devices that the machine does not have, an algorithm that does not do this
-/// collective there, sizes that are not ascending.
+/// collective there or has no messages, sizes that are not ascending.
 Result<std::vector<SweepRow>> sweep_collective(const Machine& machine, const SweepOptions& options);
 
 }  // namespace orrery

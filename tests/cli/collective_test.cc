@@ -49,6 +49,26 @@ TEST(Collective, WhatAMachineCannotDoIsSaid) {
   EXPECT_THAT(run.err, AllOf(HasSubstr("--algorithm: found 'in_switch'"), HasSubstr("ring")));
 }
 
+TEST(Collective, APlanCannotAskForASwitchThatDoesNotAddUp) {
+  const std::string plan =
+      "simulate --model gpt2 --tp 8 --global-batch 8 --tp-algorithm in_switch --machine ";
+  EXPECT_EQ(orrery(plan + "dgx-h100").status, 0);
+  const Outcome run = orrery(plan + "dgx-a100-80g");
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, AllOf(HasSubstr("tp_algorithm: found 'in_switch'"),
+                             HasSubstr("no dimension of dgx-a100-80g")));
+}
+
+TEST(Collective, EveryMessageOnItsLinksTakesTheClosedFormBehindASwitch) {
+  const std::string arguments =
+      "collective all_gather --machine dgx-a100-80g --devices 8 --min 64MiB --max 64MiB --json";
+  const auto closed = nlohmann::json::parse(orrery(arguments).out)["rows"][0]["time_s"];
+  const auto run =
+      nlohmann::json::parse(orrery(arguments + " --network message").out)["rows"][0]["time_s"];
+  EXPECT_NEAR(run.get<double>() / closed.get<double>(), 1, 0.01);
+  EXPECT_THAT(orrery(arguments + " --network packets").err, HasSubstr("analytical, message"));
+}
+
 TEST(Collective, MistakesAreNamedTogether) {
   const Outcome run = orrery("collective allreduce --devices two --factor 0");
   EXPECT_EQ(run.status, 2);

@@ -46,6 +46,7 @@ inline Wires wires_of(Fabric::Form form, int ranks, Bandwidth bandwidth, Time la
               .bandwidth = bandwidth,
               .step_latency = latency,
               .hop_latency = {},
+              .speed = {},
               .route = {}};
   switch (form) {
     case Fabric::Form::switched:  // up to the switch, down from it

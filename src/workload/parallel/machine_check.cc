@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "workload/parallel/quantize.h"
 
 namespace orrery {
@@ -10,7 +12,8 @@ namespace {
 
 class MachineChecker {
  public:
-  MachineChecker(const Plan& plan, const Device& device) : plan_(plan), device_(device) {}
+  MachineChecker(const Plan& plan, const Machine& machine)
+      : plan_(plan), machine_(machine), device_(machine.device) {}
 
   Result<void> run() {
     computes("compute_type", name_of(plan_.compute_type), plan_.compute_type);
@@ -24,6 +27,8 @@ class MachineChecker {
     if (plan_.offload_activations > 0) {
       has_tier("offload_activations", fmt::format("{}", plan_.offload_activations), 1);
     }
+    adds_up("tp_algorithm", plan_.tp_algorithm);
+    adds_up("dp_algorithm", plan_.dp_algorithm);
     if (!error_.empty()) {
       return fail(std::move(error_));
     }
@@ -47,6 +52,18 @@ class MachineChecker {
                 fmt::format("a data type that {} computes in: {}", device_.name, supported)});
   }
 
+  void adds_up(std::string_view field, CollectiveAlgorithm algorithm) {
+    const bool able = std::any_of(machine_.network.begin(), machine_.network.end(),
+                                  [](const auto& one) { return !one.in_switch.empty(); });
+    if (algorithm == CollectiveAlgorithm::in_switch && !able) {
+      error_.add({{},
+                  std::string(field),
+                  std::string(name_of(algorithm)),
+                  fmt::format("another algorithm: no dimension of {} has in_switch protocols",
+                              machine_.name)});
+    }
+  }
+
   void has_tier(std::string_view field, std::string found, std::size_t tier) {
     if (device_.memory.size() > tier) {
       return;
@@ -63,6 +80,7 @@ class MachineChecker {
   }
 
   const Plan& plan_;
+  const Machine& machine_;
   const Device& device_;
   Error error_;
 };
@@ -70,7 +88,7 @@ class MachineChecker {
 }  // namespace
 
 Result<void> check_machine(const Plan& plan, const Machine& machine) {
-  return MachineChecker(plan, machine.device).run();
+  return MachineChecker(plan, machine).run();
 }
 
 }  // namespace orrery

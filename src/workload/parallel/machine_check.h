@@ -9,7 +9,8 @@
 namespace orrery {
 
 /// Mistakes: number formats in which the device does not compute (compute_type, quantization);
-/// memory tiers that it does not have (offload_optimizer, offload_activations).
+/// memory tiers that it does not have (offload_optimizer, offload_activations); sums in the switch
+/// (tp_algorithm, dp_algorithm) where no dimension has them.
 Result<void> check_machine(const Plan& plan, const Machine& machine);
 
 }  // namespace orrery

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collective/messages.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "collective/sweep.h"
+#include "networks.h"
+
+namespace orrery {
+namespace {
+
+using testing::cluster_of;
+using testing::dimension_of;
+using testing::kMegabyte;
+using testing::machine_of;
+using Kind = CollectiveKind;
+using Algorithm = CollectiveAlgorithm;
+
+Time by(CollectiveNetwork network, const Machine& machine, const SweepOptions& asked) {
+  SweepOptions options = asked;
+  options.network = network;
+  const auto rows = sweep_collective(machine, options);
+  EXPECT_TRUE(rows) << rows.error().to_string();
+  return rows ? rows->front().time : Time(0);
+}
+
+SweepOptions one_size(Kind kind, std::int64_t devices, Bytes size, Algorithm algorithm) {
+  return {
+      .kind = kind, .devices = devices, .smallest = size, .largest = size, .algorithm = algorithm};
+}
+
+void expect_same(const Machine& machine, const SweepOptions& options, double within) {
+  const double message = to_seconds(by(CollectiveNetwork::message, machine, options));
+  const double closed = to_seconds(by(CollectiveNetwork::analytical, machine, options));
+  EXPECT_NEAR(message / closed, 1, within) << name_of(options.kind) << " " << options.devices;
+}
+
+TEST(Messages, OnASwitchTheyTakeTheClosedForm) {
+  // One dimension behind a switch: rings, direct and pairwise exchanges to the picosecond's
+  // rounding.
+  const Machine machine = cluster_of(8, 1);
+  for (const Kind kind : {Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter}) {
+    expect_same(machine, one_size(kind, 8, kMegabyte, Algorithm::ring), 1e-6);
+    expect_same(machine, one_size(kind, 8, kMegabyte, Algorithm::direct), 1e-6);
+  }
+  expect_same(machine, one_size(Kind::all_to_all, 8, kMegabyte, Algorithm::pairwise), 1e-6);
+  expect_same(machine, one_size(Kind::send_recv, 8, kMegabyte, Algorithm::direct), 1e-6);
+}
+
+TEST(Messages, RotatedRingsOverNodesUseEveryPort) {
+  // 4 x 3 at 100 and 10 GB/s: 4 rings, each member's NIC carries a quarter of 2 * 11/12 S. 1 GB:
+  // latencies overlap with other rings' bytes, less than 1 %.
+  const Machine machine = cluster_of(4, 3);
+  for (const Kind kind : {Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter}) {
+    expect_same(machine, one_size(kind, 12, Bytes(1'000'000'000), Algorithm::ring), 0.01);
+  }
+}
+
+TEST(Messages, ProtocolsAndOwnCopiesCountAsInTheClosedForm) {
+  Machine machine = cluster_of(4, 1);
+  machine.network[0].protocols = {{.name = "Simple",
+                                   .launch = 20_us,
+                                   .step_latency = 3_us,
+                                   .efficiency = 0.8,
+                                   .local_copy = 0.5}};
+  expect_same(machine, one_size(Kind::all_gather, 4, 40 * kMegabyte, Algorithm::ring), 1e-6);
+}
+
+TEST(Messages, ShippedMachinesAgreeWithTheirClosedForm) {
+  for (const char* name : {"dgx-a100-80g", "dgx-h100"}) {
+    const auto machine = load_machine(name);
+    ASSERT_TRUE(machine);
+    expect_same(*machine, one_size(Kind::all_reduce, 8, 64_MiB, Algorithm::ring), 0.01);
+    // The closed form adds a step latency for each further send of a member, 6 of some us.
+    expect_same(*machine, one_size(Kind::all_to_all, 8, 64_MiB, Algorithm::direct), 0.1);
+  }
+}
+
+TEST(Messages, AutomaticTakesTheRingWhereTheSwitchHasNoMessages) {
+  Machine machine = cluster_of(8, 1);
+  machine.network[0].in_switch = {{.name = "NVLS", .launch = 1_us, .step_latency = 1_us}};
+  SweepOptions options = one_size(Kind::all_reduce, 8, 100 * kMegabyte, Algorithm::automatic);
+  EXPECT_EQ(sweep_collective(machine, options)->front().algorithm, Algorithm::in_switch);
+  options.network = CollectiveNetwork::message;
+  EXPECT_EQ(sweep_collective(machine, options)->front().algorithm, Algorithm::ring);
+  options.algorithm = Algorithm::in_switch;
+  EXPECT_FALSE(sweep_collective(machine, options));
+}
+
+TEST(Messages, AGroupTooLargeToRunIsAMistake) {
+  SweepOptions options = one_size(Kind::all_gather, 1024, kMegabyte, Algorithm::ring);
+  options.network = CollectiveNetwork::message;
+  const auto rows = sweep_collective(cluster_of(8, 128), options);
+  ASSERT_FALSE(rows);
+  EXPECT_NE(rows.error().to_string().find("messages"), std::string::npos);
+}
+
+RC_GTEST_PROP(MessagesProperty, NeverFasterThanAnyLinkAllows, ()) {
+  // Every member sends or receives its part over ports of 100 GB/s (outside: 10 GB/s), in whatever
+  // order.
+  const auto kind = *rc::gen::element(Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter,
+                                      Kind::all_to_all, Kind::send_recv);
+  const auto devices = *rc::gen::element<std::int64_t>(2, 4, 8, 12);
+  const auto size = *rc::gen::inRange<std::int64_t>(1'000'000, 1'000'000'000);
+  const SweepOptions options = one_size(kind, devices, Bytes(size), Algorithm::automatic);
+  const double seconds = to_seconds(by(CollectiveNetwork::message, cluster_of(4, 3), options));
+  const double bus = bus_factor(kind, devices) * static_cast<double>(size) / seconds;
+  RC_ASSERT(bus <= 110e9 * 1.000001);
+}
+
+TEST(Messages, OneRingUsesOneDirectionOfARingOfLinks) {
+  // The closed form sends half of the buffer each way round.
+  const Machine machine = machine_of({dimension_of(DimensionKind::ring, 8)});
+  const SweepOptions options = one_size(Kind::all_gather, 8, 1_GiB, Algorithm::ring);
+  const double message = to_seconds(by(CollectiveNetwork::message, machine, options));
+  const double closed = to_seconds(by(CollectiveNetwork::analytical, machine, options));
+  EXPECT_NEAR(message / closed, 2, 0.01);
+}
+
+}  // namespace
+}  // namespace orrery

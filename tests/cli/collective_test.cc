@@ -51,7 +51,7 @@ TEST(Collective, WhatAMachineCannotDoIsSaid) {
 
 TEST(Collective, APlanCannotAskForASwitchThatDoesNotAddUp) {
   const std::string plan =
-      "simulate --model gpt2 --tp 8 --global-batch 8 --tp-algorithm in_switch --machine ";
+      "simulate --model gpt2 --tp 4 --global-batch 8 --tp-algorithm in_switch --machine ";
   EXPECT_EQ(orrery(plan + "dgx-h100").status, 0);
   const Outcome run = orrery(plan + "dgx-a100-80g");
   EXPECT_EQ(run.status, 2);

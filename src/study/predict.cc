@@ -16,13 +16,13 @@ constexpr double kMillisecondsPerSecond = 1e3;
 
 /// FLOPs of a step as Narayanan et al. (SC'21) count them: passes 4 with full recompute (eq. 3), 3
 /// without. `logits` is the denominator that goes with it, 16 and 12.
-double counted_flops(const TableCase& run, double passes) {
+double counted_flops(const Model& model, const Plan& plan, double passes) {
   const auto number = [](std::int64_t value) { return static_cast<double>(value); };
-  const double hidden = number(run.shape.hidden);
-  const double layers = number(run.shape.layers);
-  const double sequence = number(run.plan.sequence);
-  return 24 * passes * number(run.plan.global_batch) * sequence * layers * hidden * hidden *
-         (1 + sequence / (6 * hidden) + number(run.shape.vocab) / (4 * passes * layers * hidden));
+  const double hidden = number(model.hidden);
+  const double layers = number(model.layers);
+  const double sequence = number(sequence_of(model, plan));
+  return 24 * passes * number(plan.global_batch) * sequence * layers * hidden * hidden *
+         (1 + sequence / (6 * hidden) + number(model.vocab) / (4 * passes * layers * hidden));
 }
 
 Result<Prediction> predict_step(const TableCase& run, Measure measure, const Machine& machine) {
@@ -49,9 +49,9 @@ Result<Prediction> predict_step(const TableCase& run, Measure measure, const Mac
   if (measure == Measure::step_ms) {
     prediction.value = step * kMillisecondsPerSecond;
   } else if (measure == Measure::tflops_with_recompute) {
-    prediction.value = counted_flops(run, 4) / per_device;
+    prediction.value = counted_flops(*model, run.plan, 4) / per_device;
   } else if (measure == Measure::model_tflops) {
-    prediction.value = counted_flops(run, 3) / per_device;
+    prediction.value = counted_flops(*model, run.plan, 3) / per_device;
   } else if (measure == Measure::tokens_per_device) {
     const Bytes tokens = Bytes(1) * run.plan.global_batch * sequence_of(*model, run.plan);
     prediction.value = static_cast<double>(tokens.value()) * kTera / per_device;

@@ -55,6 +55,8 @@ Result<Prediction> predict_step(const TableCase& run, Measure measure, const Mac
   } else if (measure == Measure::tokens_per_device) {
     const Bytes tokens = Bytes(1) * run.plan.global_batch * sequence_of(*model, run.plan);
     prediction.value = static_cast<double>(tokens.value()) * kTera / per_device;
+  } else if (measure == Measure::mfu_percent) {
+    prediction.value = 100 * result->mfu;
   }
   return prediction;
 }
@@ -122,6 +124,7 @@ Result<Prediction> predict(const TableCase& run, Measure measure, const Machine&
     case Measure::tflops_with_recompute:
     case Measure::model_tflops:
     case Measure::tokens_per_device:
+    case Measure::mfu_percent:
       return predict_step(run, measure, machine);
     case Measure::state_gib:
     case Measure::activation_gib:

@@ -34,6 +34,7 @@ enum class Measure : std::uint8_t {
   tflops_with_recompute,
   model_tflops,
   tokens_per_device,
+  mfu_percent,
   state_gib,
   activation_gib,
   activation_percent
@@ -47,6 +48,8 @@ inline constexpr auto kNames<Measure> = std::to_array<Named<Measure>>({
     {Measure::model_tflops, "model_tflops",
      "72 B S L H^2 (1 + S/(6H) + V/(12LH)) / devices / step time in TFLOP/s"},
     {Measure::tokens_per_device, "tokens_per_device", "tokens per second and device"},
+    {Measure::mfu_percent, "mfu_percent",
+     "model FLOPs (72 B S L H^2 ... of a GPT) / devices / step time / peak of compute_type in %"},
     {Measure::state_gib, "state_gib",
      "parameters, gradients and optimizer of the stage that has least (only layers), GiB"},
     {Measure::activation_gib, "activation_gib", "activations of the first stage, GiB"},

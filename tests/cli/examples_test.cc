@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// examples/moe, long_context and fsdp as their READMEs say.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "command.h"
+
+namespace orrery::testing {
+namespace {
+
+/// Rows of the tables that an example prints: its first `width` characters, without blanks at
+/// either end, and the numbers behind them. A name that comes again adds its numbers.
+std::map<std::string, std::vector<double>> rows_of(const std::string& example, std::size_t width) {
+  const Folder folder;
+  const std::string out = folder / "out";
+  const std::string command = "ORRERY=" + std::string(ORRERY_BINARY) + " " + ORRERY_SOURCE_DIR +
+                              "/examples/" + example + "/run.sh >" + out;
+  EXPECT_EQ(std::system(command.c_str()), 0) << example;
+  std::map<std::string, std::vector<double>> rows;
+  std::istringstream lines(content(out));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.size() <= width) {
+      continue;
+    }
+    std::istringstream words(line.substr(width));
+    std::vector<double> values;
+    for (double value = 0; words >> value;) {
+      values.push_back(value);
+    }
+    const std::size_t first = line.find_first_not_of(' ');
+    const std::size_t last = line.find_last_not_of(' ', width - 1);
+    if (values.size() > 2 && last != std::string::npos) {
+      std::vector<double>& row = rows[line.substr(first, last - first + 1)];
+      row.insert(row.end(), values.begin(), values.end());
+    }
+  }
+  return rows;
+}
+
+TEST(Examples, WholeExpertsInsideANodeAndFewerCopiesBetweenNodesAreFaster) {
+  auto rows = rows_of("moe", 24);  // step, exposed, hidden, memory
+  ASSERT_EQ(rows.size(), 10U);
+  EXPECT_LT(rows["ep 8, etp 1"][0], rows["ep 8, etp 2"][0]);
+  EXPECT_GT(rows["ep 8, etp 2"][1], 4 * rows["ep 8, etp 1"][1]);
+  EXPECT_LT(rows["ep 8, etp 2"][3], rows["ep 8, etp 1"][3]);
+  EXPECT_LT(rows["hierarchical"][1], rows["alltoall"][1]);
+  EXPECT_LT(rows["alltoall, overlap_ep"][0], rows["alltoall"][0]);
+  EXPECT_GT(rows["alltoall, overlap_ep"][2], 0);
+  EXPECT_LT(rows["hierarchical, overlap_ep"][0], rows["alltoall, overlap_ep"][0]);
+}
+
+TEST(Examples, TheRingIsFastestInsideANodeAndSlowestAcross) {
+  auto rows = rows_of("long_context", 16);  // step, MFU, exchange, memory
+  ASSERT_EQ(rows.size(), 9U);
+  EXPECT_LT(rows["8 p2p"][0], rows["8 all_gather"][0]);
+  EXPECT_LT(rows["8 p2p"][0], rows["8 a2a"][0]);
+  EXPECT_LT(rows["16 a2a+p2p"][0], rows["16 all_gather"][0]);
+  EXPECT_LT(rows["16 all_gather"][0], rows["16 p2p"][0]);
+  EXPECT_LT(rows["16 p2p"][3], rows["4 p2p"][3]);
+}
+
+TEST(Examples, ShardsFollowTheNetwork) {
+  auto rows = rows_of("fsdp", 22);  // step, MFU, memory on Frontier, then on V100s
+  ASSERT_EQ(rows.size(), 6U);
+  EXPECT_LT(1.05 * rows["2          8"][0], rows["384        384"][0]);
+  EXPECT_GT(rows["2          8"][2], rows["384        384"][2]);
+  EXPECT_LT(rows["2          8"][2], 64);
+  ASSERT_EQ(rows["64         64"].size(), 6U);
+  EXPECT_GT(rows["64         64"][3], 8 * rows["8          8"][3]);
+}
+
+}  // namespace
+}  // namespace orrery::testing

@@ -147,7 +147,13 @@ RC_GTEST_PROP(SimulatedPipeline, VOfEqualPassesOnlyWaitsForTheFirstMicrobatch, (
 RC_GTEST_PROP(SimulatedPipeline, EveryPlanEndsFoldedAsUnfolded, ()) {
   const cases::Case c = *cases::any_case();
   const Workload workload = cases::lowered(c.model, c.plan);
-  const Machine machine = machine_of({dimension(DimensionKind::switched, c.plan.devices())});
+  // With every number format and memory tier that a plan may ask for.
+  Machine machine = machine_of({dimension(DimensionKind::switched, c.plan.devices())});
+  machine.device.peak.fill(FlopRate(1e12));
+  machine.device.memory.resize(1);
+  for (const char* tier : {"host", "nvme"}) {
+    machine.device.memory.push_back({.name = tier, .capacity = 1_GiB, .bandwidth = Bandwidth(1e9)});
+  }
   SimulateOptions unfolded;
   unfolded.fold = false;
   const auto step = simulate(workload, machine);

@@ -52,6 +52,7 @@ Result<void> has_closed_form(const Plan& plan, const Model& model) {
   only("tp_chunks", &Plan::tp_chunks);
   only("quantization", &Plan::quantization);
   only("quantized_params", &Plan::quantized_params);
+  only("lora_rank", &Plan::lora_rank);
   only("documents", &Plan::documents);
   if (plan.schedule > Schedule::interleaved) {
     error.add({{},

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "simulate/simulate.h"
+#include "workload/parallel/lora.h"
 #include "workload/parallel/lower.h"
 #include "workload/parallel/machine_check.h"
 #include "workload/parallel/recompute.h"
@@ -177,7 +178,8 @@ void compute_rates(Run& run, bool recompute_skipped) {
     return;
   }
   const auto sequences = static_cast<double>(run.plan.global_batch);
-  const Flops useful = model_flops_per_sequence(run.model, sequence_of(run));
+  const Flops useful =
+      model_flops_per_sequence(run.model, sequence_of(run)) * model_flops_share(run.plan);
   const double per_device = sequences / static_cast<double>(run.devices) / seconds;
   const FlopRate peak = run.machine.device.peak[static_cast<std::size_t>(run.plan.compute_type)];
   run.tokens_per_s = sequences * static_cast<double>(sequence_of(run)) / seconds;

@@ -38,6 +38,7 @@ struct PassTime {
 /// Formulas:
 ///   tokens_per_s           = global_batch * S / step_time
 ///   model_flops_per_device = 3 * forward model FLOPs (full S^2, logits) / devices / step_time
+///                            (LoRA: 2 * forward, see workload/parallel/lora.h)
 ///   mfu                    = model_flops_per_device / peak(compute_type)
 ///   hfu                    = (model FLOPs + recomputed forward FLOPs) / devices / step_time / peak
 /// where recomputed forward FLOPs are one more forward of the layers (recompute full) or of their

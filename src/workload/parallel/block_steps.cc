@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include "workload/parallel/lora.h"
 #include "workload/parallel/quantize.h"
 #include "workload/parallel/shard.h"
 
@@ -74,7 +75,8 @@ class BlockBuilder {
       quantize_weights(op, Phase::forward, source);
       const std::int64_t inputs = op.gemm.batch * op.gemm.m * op.gemm.k;
       quantize(op, "_quantize_input",
-               quantize_input(plan_, own_share(op, TensorBoundary::enter, inputs), after_norm),
+               quantize_input(plan_, own_share(op, TensorBoundary::enter, inputs), copies_of(op),
+                              after_norm),
                Phase::forward, source);
     }
     if (is_gemm(op) || op.forward_kernels > 0) {
@@ -86,9 +88,10 @@ class BlockBuilder {
     if (is_quantized(plan_, op)) {
       quantize_weights(op, Phase::backward, source);
       const std::int64_t gradients = op.gemm.batch * op.gemm.m * op.gemm.n;
-      quantize(op, "_quantize_gradient",
-               quantize_gradient(plan_, own_share(op, TensorBoundary::leave, gradients)),
-               Phase::backward, source);
+      quantize(
+          op, "_quantize_gradient",
+          quantize_gradient(plan_, own_share(op, TensorBoundary::leave, gradients), copies_of(op)),
+          Phase::backward, source);
     }
     if (is_gemm(op)) {
       gemm_backward(op, source);
@@ -102,6 +105,9 @@ class BlockBuilder {
   BlockSteps finish() { return std::move(steps_); }
 
  private:
+  /// One is for the weight gradient.
+  static int copies_of(const ModelOperator& op) { return is_trained(op) ? 2 : 1; }
+
   /// With sequence parallelism a rank quantises its own tokens before they are gathered over tp.
   std::int64_t own_share(const ModelOperator& op, TensorBoundary gathered,
                          std::int64_t elements) const {
@@ -140,6 +146,9 @@ class BlockBuilder {
     const char* left_name = op.has_weight ? "_input_gradient" : "_left_gradient";
     const char* right_name = op.has_weight ? "_weight_gradient" : "_right_gradient";
     backward_step(gemm_operator(op, left_name, left, plan_), Part::input_gradient, source);
+    if (op.has_weight && !is_trained(op)) {
+      return;
+    }
     backward_step(gemm_operator(op, right_name, right, plan_),
                   op.has_weight ? Part::weight_gradient : Part::other, source);
     if (op.has_weight && plan_.fused_grad_accumulation) {  // reads and writes the buffer instead
@@ -154,6 +163,9 @@ class BlockBuilder {
   }
 
   void accumulate(const ModelOperator& op, int source) {
+    if (!is_trained(op)) {
+      return;
+    }
     const std::int64_t fused = plan_.fused_grad_accumulation ? weight_elements(op) : 0;
     // A tied head has no parameters of its own but does have a weight gradient.
     const std::int64_t apart = std::max(op.parameters, weight_elements(op)) - fused;

@@ -6,6 +6,7 @@
 
 #include "machine/machine.h"
 #include "workload/parallel/layout.h"
+#include "workload/parallel/lora.h"
 #include "workload/parallel/lower.h"
 #include "workload/parallel/plan.h"
 #include "workload/parallel/plan_lists.h"
@@ -39,6 +40,9 @@ class Checker {
       sequence();
       documents();
       error_.add(layout_mistakes(plan_));
+      if (auto lora = check_lora(plan_, model_); !lora) {
+        error_.add(std::move(lora.error()));
+      }
       if (auto recompute = check_recompute(plan_, model_); !recompute) {
         error_.add(std::move(recompute.error()));
       }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workload/parallel/draft.h"
 
+#include "workload/parallel/lora.h"
 #include "workload/parallel/quantize.h"
 #include "workload/parallel/shard.h"
 
@@ -62,11 +63,24 @@ auto block_sum(const Draft& draft, const Context& context, BlockKind kind, Owner
 std::int64_t block_parameters(const Draft& draft, const Context& context, BlockKind kind,
                               Owner owner) {
   return block_sum(draft, context, kind, owner,
-                   [](const ModelOperator&, std::int64_t parameters) { return parameters; });
+                   [](const ModelOperator& op, std::int64_t parameters) {
+                     return is_trained(op) ? parameters : 0;
+                   });
 }
 
 Bytes block_parameter_bytes(const Draft& draft, const Context& context, BlockKind kind,
                             Owner owner) {
+  return block_sum(
+      draft, context, kind, owner, [&](const ModelOperator& op, std::int64_t parameters) {
+        return is_trained(op) ? parameter_bytes(context.plan, op, parameters) : Bytes(0);
+      });
+}
+
+Bytes gathered_parameter_bytes(const Draft& draft, const Context& context, BlockKind kind,
+                               Owner owner) {
+  if (context.plan.zero < 3) {
+    return block_parameter_bytes(draft, context, kind, owner);
+  }
   return block_sum(draft, context, kind, owner,
                    [&](const ModelOperator& op, std::int64_t parameters) {
                      return parameter_bytes(context.plan, op, parameters);

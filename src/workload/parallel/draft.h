@@ -104,16 +104,19 @@ Step compute_step(Operator op, Phase phase);
 /// Holds the compute stream until what it reads is there.
 Step wait_step(std::string name, Value reads, Phase phase);
 
-/// Parameters of one rank whose gradients this block of this role contributes. The head of a tied
-/// model keeps a copy of the embedding unless it shares the stage with it.
+/// Parameters of one rank whose gradients this block of this role contributes: the trained ones.
+/// The head of a tied model keeps a copy of the embedding unless it shares the stage with it.
 std::int64_t block_parameters(const Draft& draft, const Context& context, BlockKind kind,
                               Owner owner);
 std::int64_t role_parameters(const Draft& draft, const Context& context, const RoleDraft& role,
                              Owner owner);
 
-/// The same parameters as the compute copies are stored and gathered (quantized_params).
+/// The same parameters as the compute copies are stored and gathered (quantized_params); for ZeRO 3
+/// those of a block that the optimizer does not update as well.
 Bytes block_parameter_bytes(const Draft& draft, const Context& context, BlockKind kind,
                             Owner owner);
+Bytes gathered_parameter_bytes(const Draft& draft, const Context& context, BlockKind kind,
+                               Owner owner);
 Bytes role_parameter_bytes(const Draft& draft, const Context& context, const RoleDraft& role,
                            Owner owner);
 

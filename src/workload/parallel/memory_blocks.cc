@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "workload/parallel/layout.h"
+#include "workload/parallel/lora.h"
 #include "workload/parallel/quantize.h"
 #include "workload/parallel/recompute.h"
 #include "workload/parallel/shard.h"
@@ -58,15 +59,21 @@ class BlockMeter {
   void count(const ModelOperator& op, bool dropped) {
     block_.parameters += op.parameters;
     block_.expert_parameters += op.expert ? op.parameters : 0;
+    (op.expert ? block_.expert_frozen : block_.frozen) += is_trained(op) ? 0 : op.parameters;
     const std::int64_t quantized = is_quantized(plan_, op) ? weight_elements(op) : 0;
     (op.expert ? block_.expert_quantized : block_.quantized) += quantized;
     (op.kind == OperatorKind::loss ? block_.logits
      : dropped                     ? block_.recomputed
-                                   : block_.kept) += exchanged_bytes(plan_, op, op.saved);
+                                   : block_.kept) += saved(op);
+  }
+
+  /// Quantised for the weight gradient; what a frozen GEMM keeps is for others.
+  Bytes saved(const ModelOperator& op) const {
+    return is_trained(op) ? exchanged_bytes(plan_, op, op.saved) : op.saved;
   }
 
   void gradients(const ModelOperator& op) {
-    if (!plan_.fused_grad_accumulation) {
+    if (is_trained(op) && !plan_.fused_grad_accumulation) {
       const std::int64_t elements = std::max(weight_elements(op), op.parameters);
       block_.weight_work = std::max(block_.weight_work, bytes_of(plan_.compute_type, elements));
     }
@@ -79,7 +86,7 @@ class BlockMeter {
       block_.logits_work = std::max(block_.logits_work, rows * op.gemm.n);
     }
     widest_ = std::max(widest_, rows * op.gemm.k + (logits ? Bytes(0) : rows * op.gemm.n));
-    if (op.has_weight) {
+    if (op.has_weight && is_trained(op)) {
       const bool scattered = op.gemm_split != GemmSplit::column && plan_.sequence_parallel;
       const Bytes output = rows * op.gemm.n / (scattered && !op.expert ? plan_.tp : 1);
       block_.held += exchanged_bytes(plan_, op, op.saved + output);

@@ -49,6 +49,8 @@ namespace orrery {
 struct BlockMemory {
   std::int64_t parameters = 0;  ///< of one rank; the head without the copy of a tied embedding
   std::int64_t expert_parameters = 0;  ///< of these, in routed experts
+  std::int64_t frozen = 0;             ///< dense parameters that are not trained (lora.h)
+  std::int64_t expert_frozen = 0;      ///< the same of routed experts
   std::int64_t quantized = 0;          ///< dense weights that GEMMs read in fewer bits
   std::int64_t expert_quantized = 0;   ///< the same of routed experts
   Bytes kept{0};                       ///< per microbatch, without logits

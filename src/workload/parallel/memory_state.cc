@@ -10,9 +10,10 @@
 namespace orrery {
 namespace {
 
-/// Bytes of `elements`, which `dense` and `expert` ranks share.
+/// Bytes of trained elements, which `dense` and `expert` ranks share.
 Bytes shared(DataType type, OwnedParameters owned, std::int64_t dense, std::int64_t expert) {
-  return bytes_of(type, owned.dense) / dense + bytes_of(type, owned.expert) / expert;
+  return bytes_of(type, owned.dense - owned.frozen) / dense +
+         bytes_of(type, owned.expert - owned.expert_frozen) / expert;
 }
 
 /// Whether parameters are stored in the recipe's type alone.
@@ -58,8 +59,12 @@ Bytes resident_bytes(const Plan& plan, const OwnedParameters& owned) {
 OwnedParameters owned_parameters(const BlockMemories& model, const Plan& plan, BlockKind kind) {
   const BlockMemory& block = model.blocks[kind];
   const std::int64_t copy = kind == kHeadBlock && !ends_meet(plan) ? model.tied_copy : 0;
-  return {block.parameters - block.expert_parameters + copy, block.expert_parameters,
-          block.quantized, block.expert_quantized};
+  return {block.parameters - block.expert_parameters + copy,
+          block.expert_parameters,
+          block.quantized,
+          block.expert_quantized,
+          block.frozen + (plan.lora_rank > 0 ? copy : 0),
+          block.expert_frozen};
 }
 
 Bytes gathered_bytes(const Plan& plan, const OwnedParameters& owned) {
@@ -92,7 +97,7 @@ StateMemory state_memory(const BlockMemories& model, const Plan& plan,
     for (const BlockKind kind : chunk.blocks) {
       const OwnedParameters block = owned_parameters(model, plan, kind);
       owned += block;
-      largest = std::max(largest, bytes_of(plan.grad_reduce_type, block.dense + block.expert));
+      largest = std::max(largest, bytes_of(plan.grad_reduce_type, block.trained()));
     }
   }
   const ShardDegrees degrees = shard_degrees(plan);
@@ -114,7 +119,7 @@ StateMemory state_memory(const BlockMemories& model, const Plan& plan,
     state.lower[0] += of(plan.grad_type, degrees.optimizer, 1);
   }
   if (plan.dp * plan.cp > 1 && plan.zero < 2 && plan.grad_reduce_type != plan.grad_type) {
-    const Bytes all = bytes_of(plan.grad_reduce_type, owned.dense + owned.expert);
+    const Bytes all = bytes_of(plan.grad_reduce_type, owned.trained());
     state.reduction = bucket_bytes(plan, all, largest);
   }
   return state;

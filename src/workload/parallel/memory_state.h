@@ -6,7 +6,7 @@
 ///   parameters  e P / s_p; where GEMMs are quantised also both copies of their Q weights, 2 w' Q
 ///               (w' bytes, quantize.h); with quantized_params only the copies. Zero 3 keeps shards
 ///               of one form and makes copies of what it gathers.
-///   gradients   g P / s_g
+///   gradients   g P / s_g; these and what follows of trained parameters alone (lora.h)
 ///   optimizer   (w + 2 u) P / s_o; no master (w) when its type is the compute type or fp32 compute
 ///               has it already
 ///   update      4 P / s_o: an fp32 copy of narrower gradients while a device runs the optimizer
@@ -48,12 +48,18 @@ struct OwnedParameters {
   std::int64_t expert = 0;
   std::int64_t quantized = 0;         ///< of dense, weights of quantised GEMMs
   std::int64_t expert_quantized = 0;  ///< of expert
+  std::int64_t frozen = 0;            ///< of dense
+  std::int64_t expert_frozen = 0;     ///< of expert
+
+  std::int64_t trained() const { return dense - frozen + expert - expert_frozen; }
 
   OwnedParameters& operator+=(OwnedParameters other) {
     dense += other.dense;
     expert += other.expert;
     quantized += other.quantized;
     expert_quantized += other.expert_quantized;
+    frozen += other.frozen;
+    expert_frozen += other.expert_frozen;
     return *this;
   }
 };

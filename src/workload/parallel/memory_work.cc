@@ -42,7 +42,7 @@ class ChunkMeter {
       layers += layer ? 1 : 0;
       blocks_.push_back(left_out ? &model.plain[kind] : &model.blocks[kind]);
       const OwnedParameters owned = owned_parameters(model, plan, kind);
-      gradients_.push_back(bytes_of(plan.grad_reduce_type, owned.dense + owned.expert));
+      gradients_.push_back(bytes_of(plan.grad_reduce_type, owned.trained()));
       all_gradients_ += gradients_.back();
       largest_gradients_ = std::max(largest_gradients_, gradients_.back());
     }

@@ -145,7 +145,7 @@ class ParameterGather {
     const BlockKind kind = chunk.blocks[static_cast<std::size_t>(block)].kind;
     for (const Owner owner : {Owner::dense, Owner::expert}) {
       const auto hop = parameter_hop(context_.plan, owner);
-      const Bytes bytes = block_parameter_bytes(draft_, context_, kind, owner);
+      const Bytes bytes = gathered_parameter_bytes(draft_, context_, kind, owner);
       if (!hop || bytes == Bytes(0)) {
         continue;
       }

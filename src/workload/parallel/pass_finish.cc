@@ -118,7 +118,8 @@ void append_update_gathers(std::vector<Step>& steps, const Draft& draft, const C
 
 void passes::embedding(Draft& draft, const Context& context) {
   const Plan& plan = context.plan;
-  if (!context.model.tied_embedding || ends_meet(plan)) {
+  const bool frozen = plan.lora_rank > 0;
+  if (!context.model.tied_embedding || ends_meet(plan) || frozen) {
     return;
   }
   std::int64_t table = 0;

@@ -21,7 +21,8 @@
 ///
 /// The loss over a split vocabulary adds three all-reduces of one fp32 value per token (maximum,
 /// predicted logit, sum of exponentials). With SP the gradients of norms and biases that every rank
-/// holds for its own tokens are summed over tp once per step, in one all-reduce.
+/// holds for its own tokens are summed over tp once per step, in one all-reduce; so are those of
+/// the whole matrices of adapters (lora.h).
 ///
 /// Stage boundaries: with SP every rank sends its 1/t of the tokens; with scatter_gather it sends
 /// 1/t and the receiver gathers over tp; whole sends everything t times.
@@ -31,6 +32,7 @@
 #include <algorithm>
 
 #include "workload/parallel/block_steps.h"
+#include "workload/parallel/lora.h"
 #include "workload/parallel/passes.h"
 #include "workload/parallel/quantize.h"
 #include "workload/parallel/shard.h"
@@ -97,7 +99,7 @@ class BoundaryInserter {
   /// beside the weight gradient's.
   void input_gradient_of_entry(Step step, const ModelOperator& op) {
     const int source = step.source;
-    if (plan_.sequence_parallel) {
+    if (plan_.sequence_parallel && is_trained(op)) {
       push(CollectiveKind::all_gather, exchanged_bytes(plan_, op, crossing(op)), Phase::backward,
            source);
       result_.back().reads = Value::none;
@@ -218,13 +220,14 @@ void shard_messages(std::vector<Step>& steps, const Context& context, Phase phas
   }
 }
 
-/// Parameters that every tp rank holds whole and that see only its own tokens under SP.
+/// Trained parameters that every tp rank holds whole and that see only its own tokens under SP, or
+/// whose gradients are partial sums (lora.h).
 std::int64_t replicated_parameters(const Draft& draft, const RoleDraft& role) {
   std::int64_t sum = 0;
   for (const ChunkDraft& chunk : role.chunks) {
     for (const Block& block : chunk.blocks) {
       for (const ModelOperator& op : draft.operators[block.kind]) {
-        sum += op.gemm_split == GemmSplit::none ? op.parameters : 0;
+        sum += op.gemm_split == GemmSplit::none && is_trained(op) ? op.parameters : 0;
       }
     }
   }
@@ -257,7 +260,7 @@ void passes::tensor(Draft& draft, const Context& context) {
       shard_messages(chunk.backward_end, context, Phase::backward);
     }
     const std::int64_t replicated = replicated_parameters(draft, role);
-    if (plan.sequence_parallel && replicated > 0) {
+    if ((plan.sequence_parallel || plan.lora_rank > 0) && replicated > 0) {
       role.finish.push_back(collective_step(Axis::tp, CollectiveKind::all_reduce,
                                             size_of(plan.grad_reduce_type) * replicated,
                                             Phase::optimizer));

@@ -120,6 +120,8 @@ struct Plan {
   bool quantized_params = false;          ///< ZeRO gathers parameters in the quantised type
   DataType master_type = DataType::fp32;  ///< of the optimizer's copy of the parameters
   DataType moment_type = DataType::fp32;  ///< of Adam's two moments
+  std::int64_t lora_rank = 0;        ///< r of low-rank adapters, all else frozen; 0 = train all
+  std::string lora_targets = "all";  ///< what has adapters: "attention_qkv,mlp"
   std::string documents{};  ///< "4096,2048,2048": lengths packed into one sequence; "" = one
   DataType grad_type = DataType::fp32;         ///< gradient accumulation buffer
   DataType grad_reduce_type = DataType::fp32;  ///< on the wire
@@ -183,6 +185,8 @@ struct Plan {
     visit("quantized_params", &Plan::quantized_params, "gather ZeRO parameters in that type");
     visit("master_type", &Plan::master_type, "data type of the optimizer's parameters");
     visit("moment_type", &Plan::moment_type, "data type of Adam's moments");
+    visit("lora_rank", &Plan::lora_rank, "rank of LoRA adapters, all else frozen; 0 = train all");
+    visit("lora_targets", &Plan::lora_targets, "matrices with adapters, comma-separated, or all");
     visit("documents", &Plan::documents, "lengths packed into a sequence, comma-separated");
     visit("grad_type", &Plan::grad_type, "data type of the gradient accumulation buffer");
     visit("grad_reduce_type", &Plan::grad_reduce_type, "data type of gradients on the network");

@@ -51,7 +51,8 @@ const QuantizationRecipe& recipe_of(Quantization quantization) {
 
 bool is_quantized(const Plan& plan, const ModelOperator& op) {
   return plan.quantization != Quantization::none && op.has_weight &&
-         !is_called(op, "router_gemm") && !is_called(op, "logits_gemm");
+         op.weights != Weights::adapter && !is_called(op, "router_gemm") &&
+         !is_called(op, "logits_gemm");
 }
 
 Bytes exchanged_bytes(const Plan& plan, const ModelOperator& op, Bytes in_compute_type) {
@@ -73,18 +74,18 @@ Bytes gemm_bytes(const GemmShape& s, DataType operands, DataType result) {
          bytes_of(result, (written * s.batch).value());
 }
 
-QuantizeWork quantize_input(const Plan& plan, std::int64_t elements, bool after_norm) {
+QuantizeWork quantize_input(const Plan& plan, std::int64_t elements, int copies, bool after_norm) {
   const QuantizationRecipe& recipe = recipe_of(plan.quantization);
-  if (after_norm && recipe.norm_quantizes) {  // two copies instead of its result
-    const double more = 2 * recipe.element_bytes() - plain_bytes(plan);
+  if (after_norm && recipe.norm_quantizes) {  // copies instead of its result
+    const double more = copies * recipe.element_bytes() - plain_bytes(plan);
     return work(elements, std::max(more, 0.0), 0);
   }
   const bool known = after_norm && recipe.norm_finds_it;
-  return quantize(plan, elements, 2, recipe.reads_maximum && !known);
+  return quantize(plan, elements, copies, recipe.reads_maximum && !known);
 }
 
-QuantizeWork quantize_gradient(const Plan& plan, std::int64_t elements) {
-  return quantize(plan, elements, 2, recipe_of(plan.quantization).reads_maximum);
+QuantizeWork quantize_gradient(const Plan& plan, std::int64_t elements, int copies) {
+  return quantize(plan, elements, copies, recipe_of(plan.quantization).reads_maximum);
 }
 
 QuantizeWork quantize_weight(const Plan& plan, std::int64_t elements, Phase phase) {

@@ -86,10 +86,10 @@ struct QuantizeWork {
   Bytes bytes{0};
   int kernels = 0;
 };
-/// Of an input; after_norm: a norm makes it.
-QuantizeWork quantize_input(const Plan& plan, std::int64_t elements, bool after_norm);
+/// Of an input; copies: 2 with a weight gradient, else 1; after_norm: a norm makes it.
+QuantizeWork quantize_input(const Plan& plan, std::int64_t elements, int copies, bool after_norm);
 /// Of an output gradient.
-QuantizeWork quantize_gradient(const Plan& plan, std::int64_t elements);
+QuantizeWork quantize_gradient(const Plan& plan, std::int64_t elements, int copies);
 /// Of a weight.
 QuantizeWork quantize_weight(const Plan& plan, std::int64_t elements, Phase phase);
 

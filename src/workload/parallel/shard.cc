@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "workload/parallel/layout.h"
+#include "workload/parallel/lora.h"
 #include "workload/parallel/plan_lists.h"
 
 namespace orrery {
@@ -44,6 +45,9 @@ std::vector<std::vector<ModelOperator>> block_operators(const Model& model, cons
   for (int kind = 0; kind < kinds; ++kind) {
     blocks.push_back(layer_operators(model, options, kind));
   }
+  for (BlockKind kind = 0; plan.lora_rank > 0 && kind < blocks.size(); ++kind) {
+    blocks[kind] = with_adapters(blocks[kind], plan, kind);
+  }
   return blocks;
 }
 
@@ -67,7 +71,8 @@ ModelOperator shard(ModelOperator op, std::int64_t t, bool sequence_parallel) {
   op.saved = op.saved / share;
   op.query = op.query / t;
   op.key_value = op.key_value / t;
-  if (op.gemm_split == GemmSplit::none && op.has_weight) {  // each rank has its own tokens
+  const bool own_tokens = op.boundary == TensorBoundary::none;  // not gathered before it
+  if (op.gemm_split == GemmSplit::none && op.has_weight && own_tokens) {
     op.gemm.m = (op.gemm.m + share - 1) / share;
   }
   if (op.gemm_split == GemmSplit::column || op.gemm_split == GemmSplit::row) {

@@ -92,6 +92,9 @@ enum class TensorBoundary : std::uint8_t {
 /// (full recompute does with every operator of a layer).
 enum class RecomputeGroup : std::uint8_t { never, selective };
 
+/// What training does with an operator's parameters (workload/parallel/lora.h).
+enum class Weights : std::uint8_t { trained, frozen, adapter };
+
 /// One operator of the model for one microbatch of B sequences of S tokens on one device, before
 /// splitting. FLOPs and bytes are those of the whole (t = 1) operator.
 ///
@@ -120,7 +123,8 @@ struct ModelOperator {
   int forward_kernels = 1;
   int backward_kernels = 1;  ///< of the non-GEMM backward; 0 for a GEMM
   bool has_weight = false;   ///< backward of the GEMM: input-gradient + weight-gradient GEMM
-  Bytes saved{0};            ///< activations kept for backward, at t = 1
+  Weights weights = Weights::trained;
+  Bytes saved{0};  ///< activations kept for backward, at t = 1
   /// Of a routed expert: split over the expert axes instead of tp. A grouped GEMM's batch is the
   /// number of experts and its m the mean number of rows that one of them gets.
   bool expert = false;

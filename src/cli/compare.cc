@@ -99,7 +99,16 @@ class Compare : public Command {
       return {};
     }
     const Plan plan = collect(parse_plan(document), mistakes);
-    return mistakes.empty() ? collect(simulate(step, plan, document.file), mistakes) : RunFigures{};
+    if (!mistakes.empty()) {
+      return {};
+    }
+    auto figures = simulate(step, plan, document.file);
+    if (!figures) {  // several plans are there: say whose mistake it is
+      for (Mistake& mistake : figures.error().mistakes) {
+        mistake.where = mistake.where.empty() ? document.file : mistake.where;
+      }
+    }
+    return collect(std::move(figures), mistakes);
   }
 
   /// Through its report, so that a plan is compared as its file would be.

@@ -82,15 +82,28 @@ class Table {
     if (plan.chunks > 1) {
       schedule += fmt::format(" x {} chunks", plan.chunks);
     }
-    line("tp {}{}, pp {} ({}), dp {}{}; recompute {}; {}", plan.tp,
-         plan.sequence_parallel ? " with sequence parallelism" : "", plan.pp, schedule, plan.dp,
-         plan.zero > 0 ? fmt::format(" (ZeRO-{})", plan.zero) : "", name_of(plan.recompute),
-         name_of(plan.compute_type));
+    line("tp {}{}{}, pp {} ({}), dp {}{}{}; recompute {}; {}{}", plan.tp,
+         plan.sequence_parallel ? " with sequence parallelism" : "",
+         plan.cp > 1 ? fmt::format(", cp {} ({})", plan.cp, name_of(plan.cp_exchange)) : "",
+         plan.pp, schedule, plan.dp, plan.zero > 0 ? fmt::format(" (ZeRO-{})", plan.zero) : "",
+         experts(plan), name_of(plan.recompute), name_of(plan.compute_type),
+         plan.quantization == Quantization::none
+             ? ""
+             : fmt::format(" with {}", name_of(plan.quantization)));
     const std::int64_t sequence = plan.sequence > 0 ? plan.sequence : run_.model.max_positions;
     line("global batch {} x {} tokens = {} microbatches of {} per replica",
          grouped(plan.global_batch), grouped(sequence), grouped(plan.microbatches()),
          plan.microbatch);
     line("");
+  }
+
+  /// ", ep 8 x etp 2".
+  static std::string experts(const Plan& plan) {
+    if (plan.ep == 1 && plan.etp == 0) {
+      return "";
+    }
+    return fmt::format(", ep {}{}", plan.ep,
+                       plan.etp > 0 ? fmt::format(" x etp {}", plan.etp) : "");
   }
 
   void rates() {

@@ -29,11 +29,11 @@ class Stopwatch {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
-/// tp * pp * dp, or nothing when a degree is outside of what check() allows anyway.
+/// Of the plan, or nothing when a degree or their product is outside of what check() allows anyway.
 std::int64_t devices_of(const Plan& plan) {
-  constexpr std::int64_t kLargestDegree = 1 << 20;  // three of them still multiply without overflow
-  const auto sane = [](std::int64_t degree) { return degree >= 1 && degree <= kLargestDegree; };
-  return sane(plan.tp) && sane(plan.pp) && sane(plan.dp) ? plan.devices() : 0;
+  const std::int64_t devices = (Bytes(plan.tp) * plan.cp * plan.pp * plan.dp).value();  // saturates
+  const bool sane = std::min({plan.tp, plan.cp, plan.pp, plan.dp}) >= 1 && devices <= kMostDevices;
+  return sane ? devices : 0;
 }
 
 void check_device_count(const Run& run, Error& mistakes) {
@@ -41,9 +41,9 @@ void check_device_count(const Run& run, Error& mistakes) {
   if (needed == 0 || needed == run.devices) {
     return;
   }
-  std::string expected = fmt::format("tp x pp x dp = {} x {} x {} = {}", run.plan.tp, run.plan.pp,
-                                     run.plan.dp, needed);
-  const std::int64_t replica = run.plan.tp * run.plan.pp;
+  std::string expected = fmt::format("tp x cp x pp x dp = {} x {} x {} x {} = {}", run.plan.tp,
+                                     run.plan.cp, run.plan.pp, run.plan.dp, needed);
+  const std::int64_t replica = needed / run.plan.dp;
   if (run.devices > 0 && run.devices % replica == 0) {
     expected += fmt::format(", or dp {} in the plan", run.devices / replica);
   }

@@ -26,6 +26,19 @@ TEST(Table, SaysTheStepTimeAndTheRates) {
   EXPECT_THAT(table, ContainsRegex("Hardware FLOP/s +160 TFLOP/s +per device, HFU 50.0 %"));
 }
 
+TEST(Table, HeadingNamesEveryDegreeAndWhatGemmsRunIn) {
+  auto run = made_run();
+  EXPECT_THAT(table_report(run), Not(ContainsRegex(", [ce]p ")));
+  run.plan.cp = 4;
+  run.plan.cp_exchange = ContextExchange::a2a;
+  run.plan.ep = 8;
+  run.plan.etp = 2;
+  run.plan.quantization = Quantization::fp8_block;
+  const std::string table = table_report(run);
+  EXPECT_THAT(table, ContainsRegex("tp [0-9].*, cp 4 \\(a2a\\), pp [0-9].*, ep 8 x etp 2; "));
+  EXPECT_THAT(table, HasSubstr(" with fp8-block\n"));
+}
+
 TEST(Table, SharesOfTheTimeAddUpToAll) {
   const std::string table = table_report(made_run());
   EXPECT_THAT(table, ContainsRegex("forward +0.025000 s +25.0 %"));

@@ -119,15 +119,26 @@ TEST(Run, PlanDevicesAndDataTypeAreRefusedTogether) {
   ASSERT_FALSE(run);
   EXPECT_THAT(run.error().to_string(),
               AllOf(HasSubstr("tp"),
-                    HasSubstr("devices: found '40', expected tp x pp x dp = "
-                              "5 x 2 x 2 = 20, or dp 4 in the plan"),
+                    HasSubstr("devices: found '40', expected tp x cp x pp x dp = "
+                              "5 x 1 x 2 x 2 = 20, or dp 4 in the plan"),
                     HasSubstr("compute_type: found 'fp8', expected a data type that")));
+}
+
+TEST(Run, DevicesCountContextParallelRanks) {
+  // 16 devices hold 2 replicas of tp 2 x cp 4.
+  const auto run = run_with({.tp = 2, .cp = 4, .attention = AttentionKernel::flash}, {}, 16);
+  ASSERT_FALSE(run);
+  EXPECT_THAT(run.error().to_string(), HasSubstr("tp x cp x pp x dp = 2 x 4 x 1 x 1 = 8, "
+                                                 "or dp 2 in the plan"));
 }
 
 TEST(Run, DegreesThatOverflowAreAMistake) {
   Plan plan = small_plan();
   plan.tp = plan.pp = plan.dp = std::int64_t{1} << 40;
   EXPECT_FALSE(run_with(plan));
+  plan.tp = plan.pp = plan.dp = std::int64_t{1} << 20;
+  plan.cp = 16;  // 2^64 devices, 0 in 64 bits
+  EXPECT_FALSE(run_with(plan, {}, 8));
   plan.tp = 0;
   EXPECT_FALSE(run_with(plan));
 }

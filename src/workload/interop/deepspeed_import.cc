@@ -258,7 +258,7 @@ class DeepSpeedImport {
 
   /// train_batch_size = micro-batch x accumulation steps x dp; one of them may be missing.
   void batch() {
-    const std::int64_t replica = plan_.tp * plan_.pp * plan_.cp;
+    const std::int64_t replica = (Bytes(plan_.tp) * plan_.pp * plan_.cp).value();  // saturates
     const auto train = whole(read_, "train_batch_size", 1);
     auto micro = whole(read_, "train_micro_batch_size_per_gpu", 1);
     auto steps = whole(read_, "gradient_accumulation_steps", 1);
@@ -287,8 +287,11 @@ class DeepSpeedImport {
   /// dp from the devices, else from a batch whose three numbers are stated, else as in `rest`.
   bool find_ranks(std::optional<std::int64_t> train, std::optional<std::int64_t> micro,
                   std::optional<std::int64_t> steps, std::int64_t replica) {
-    if (replica > kMostDegree) {
-      read_.reject("tensor_parallel", "at most " + std::to_string(kMostDegree) + " devices");
+    // tp, pp and cp may come from `rest`, which nobody has checked.
+    if (std::min({plan_.tp, plan_.pp, plan_.cp, plan_.dp}) < 1 || replica > kMostDegree) {
+      read_.reject("tensor_parallel",
+                   "degrees tp, pp, cp and dp of 1 or more, tp x pp x cp at most " +
+                       std::to_string(kMostDegree) + " devices");
       return false;
     }
     if (options_.devices > 0) {

@@ -56,6 +56,16 @@ TEST(DeepSpeed, TensorAndPipelineParallelRanksAreNoDataParallelOnes) {
   EXPECT_EQ(plan.dp, 8);
 }
 
+TEST(DeepSpeed, DegreesOfTheFlagsThatAreNoneAreMistakes) {
+  const std::string json = R"({"train_batch_size": 64})";
+  for (const Plan& rest : {Plan{.tp = 0}, Plan{.pp = 0}, Plan{.cp = -1}}) {
+    EXPECT_THAT(mistakes_of(json, {.devices = 8, .rest = rest}), HasSubstr("of 1 or more"));
+  }
+  EXPECT_THAT(mistakes_of(json, {.rest = {.dp = 0}}), HasSubstr("of 1 or more"));
+  EXPECT_THAT(mistakes_of(json, {.devices = 8, .rest = {.pp = 1 << 20, .cp = 1 << 20}}),
+              HasSubstr("at most"));
+}
+
 TEST(DeepSpeed, BucketsAreCountedInElementsOfTheTypeOnTheNetwork) {
   EXPECT_EQ(plan_of(R"({"bf16": {"enabled": true},
                         "zero_optimization": {"stage": 2, "reduce_bucket_size": 5e8}})")

@@ -14,7 +14,9 @@ using cases::kTokens;
 using cases::lowered;
 using cases::small_llama;
 using cases::Tally;
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr std::int64_t kLayers = 2;
 // Per rank of c = 4: 32 tokens; Q 8 heads, K and V 4 heads each, of 8, 2 bytes.
@@ -115,6 +117,9 @@ TEST(LowerContext, WhatDoesNotDivideIsRefused) {
   EXPECT_THAT(
       reasons({.cp = 8, .cp_exchange = ContextExchange::a2a, .attention = AttentionKernel::flash}),
       HasSubstr("cp_exchange: found 'a2a'"));
+  // Only tp is to blame where no heads are exchanged.
+  EXPECT_THAT(reasons({.tp = 3, .cp = 2, .attention = AttentionKernel::flash}),
+              AllOf(HasSubstr("tp: found '3'"), Not(HasSubstr("cp_exchange"))));
   EXPECT_THAT(reasons({.cp_a2a = 2}), HasSubstr("cp_a2a: found '2'"));
 }
 

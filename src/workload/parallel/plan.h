@@ -139,6 +139,19 @@ struct Plan {
 
   template <class V>
   static void fields(V&& visit) {
+    degree_fields(visit);
+    memory_fields(visit);
+    kernel_fields(visit);
+  }
+
+  friend bool operator==(const Plan&, const Plan&) = default;
+
+  std::int64_t devices() const { return tp * cp * pp * dp; }
+  std::int64_t microbatches() const { return global_batch / (dp * microbatch); }  ///< per replica
+
+ private:
+  template <class V>
+  static void degree_fields(V& visit) {
     visit("tp", &Plan::tp, "tensor-parallel degree");
     visit("pp", &Plan::pp, "pipeline-parallel degree (stages)");
     visit("dp", &Plan::dp, "data-parallel degree");
@@ -157,6 +170,9 @@ struct Plan {
     visit("moe_capacity", &Plan::moe_capacity, "expert capacity factor; 0 = dropless");
     visit("moe_imbalance", &Plan::moe_imbalance, "tokens of the busiest expert rank over the mean");
     visit("overlap_ep", &Plan::overlap_ep, "exchange tokens beside the shared expert's compute");
+  }
+  template <class V>
+  static void memory_fields(V& visit) {
     visit("zero", &Plan::zero, "ZeRO stage: 0 none, 1 optimizer, 2 + gradients, 3 + parameters");
     visit("shard_params", &Plan::shard_params, "ranks that share parameters (zero 3); 0 = dp x cp");
     visit("shard_grads", &Plan::shard_grads, "ranks that share gradients (zero 2, 3); 0 = dp x cp");
@@ -180,6 +196,9 @@ struct Plan {
     visit("overlap_grad_reduce", &Plan::overlap_grad_reduce, "reduce gradients during backward");
     visit("overlap_param_gather", &Plan::overlap_param_gather, "gather ZeRO parameters ahead");
     visit("bucket", &Plan::bucket, "gradient bucket size; 0 = per layer when overlapped, else one");
+  }
+  template <class V>
+  static void kernel_fields(V& visit) {
     visit("compute_type", &Plan::compute_type, "data type of parameters and activations");
     visit("quantization", &Plan::quantization, "what runs GEMMs in fewer than 16 bits");
     visit("quantized_params", &Plan::quantized_params, "gather ZeRO parameters in that type");
@@ -203,11 +222,6 @@ struct Plan {
     visit("host_sync", &Plan::host_sync, "host waits after every forward and backward pass");
     visit("p2p_host_sync", &Plan::p2p_host_sync, "host waits for pipeline messages");
   }
-
-  friend bool operator==(const Plan&, const Plan&) = default;
-
-  std::int64_t devices() const { return tp * cp * pp * dp; }
-  std::int64_t microbatches() const { return global_batch / (dp * microbatch); }  ///< per replica
 };
 
 Result<Plan> parse_plan(const ConfigNode& node);

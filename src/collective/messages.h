@@ -39,8 +39,8 @@ struct MessageGroup {
 /// that was asked for has no messages, or more than kMostMessages of them.
 ///
 /// Ignores: other groups that use the same links at the same time; what each further send of a
-/// member costs (StepCount::further_messages); on rings and meshes of links, a second ring that goes
-/// the other way round.
+/// member costs (StepCount::further_messages); on rings and meshes of links, a second ring that
+/// goes the other way round.
 std::optional<std::vector<CollectivePhase>> message_plan(CollectiveKind kind, Bytes size,
                                                          const MessageGroup& group,
                                                          CollectiveAlgorithm algorithm,

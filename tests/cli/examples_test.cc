@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// examples/moe, long_context and fsdp as their READMEs say.
+// examples/moe, long_context, fsdp, low_precision and offload as their READMEs say.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -72,6 +72,27 @@ TEST(Examples, ShardsFollowTheNetwork) {
   EXPECT_LT(rows["2          8"][2], 64);
   ASSERT_EQ(rows["64         64"].size(), 6U);
   EXPECT_GT(rows["64         64"][3], 8 * rows["8          8"][3]);
+}
+
+TEST(Examples, FewerBitsTakeLessTimeAndEveryScaleIsPaidFor) {
+  auto rows = rows_of("low_precision", 26);  // step, tokens/s, memory
+  ASSERT_EQ(rows.size(), 8U);
+  EXPECT_LT(rows["dgx-h100     fp8-delayed"][0], rows["dgx-h100     fp8-current"][0]);
+  EXPECT_LT(rows["dgx-h100     fp8-current"][0], rows["dgx-h100     none"][0]);
+  // No recipe halves the step: only the GEMMs of the layers get faster.
+  EXPECT_GT(rows["dgx-h100     fp8-delayed"][0], 0.5 * rows["dgx-h100     none"][0]);
+  EXPECT_LT(rows["dgx-b200     nvfp4"][0], rows["dgx-b200     mxfp8"][0]);
+  EXPECT_LT(rows["dgx-b200     nvfp4"][2], rows["dgx-b200     none"][2]);
+}
+
+TEST(Examples, OffloadBuysMemoryWithTime) {
+  auto rows = rows_of("offload", 22);  // step, tokens/s, memory
+  ASSERT_EQ(rows.size(), 6U);
+  EXPECT_GT(rows["none                0"][2], 80);
+  EXPECT_LT(rows["none              0.5"][2], 80);
+  EXPECT_LT(rows["none              0.5"][0], 1.2 * rows["none                0"][0]);
+  EXPECT_LT(rows["cpu                 1"][2], 0.5 * rows["none                0"][2]);
+  EXPECT_GT(rows["nvme                0"][0], rows["cpu                 0"][0]);
 }
 
 }  // namespace

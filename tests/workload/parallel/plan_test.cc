@@ -158,6 +158,9 @@ INSTANTIATE_TEST_SUITE_P(Plans, ShippedPlans,
                                                  1024},
                                          Shipped{"gpt-1t-16384", "gpt-1t", "dgx-a100-80g", 16384},
                                          Shipped{"llama-3-70b-512", "llama-3-70b", "dgx-h100", 512},
+                                         Shipped{"frontier-22b", "frontier-22b", "frontier", 16},
+                                         Shipped{"frontier-175b", "frontier-175b", "frontier", 128},
+                                         Shipped{"frontier-1t", "frontier-1t", "frontier", 512},
                                          Shipped{"llama-3-8b-8", "llama-3-8b", "dgx-h100", 8}),
                          [](const auto& test) {
                            std::string name = test.param.plan;
@@ -166,7 +169,7 @@ INSTANTIATE_TEST_SUITE_P(Plans, ShippedPlans,
                          });
 
 TEST(ShippedPlanFiles, AreAllTested) {
-  EXPECT_EQ(list_configs("plans").size(), 4);
+  EXPECT_EQ(list_configs("plans").size(), 7);
 }
 
 }  // namespace

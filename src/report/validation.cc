@@ -122,7 +122,8 @@ Written by `orrery validate`; do not edit. Each table of published results has a
 `configs/validation/`: the machine and one set of software settings for all its rows. Kernel and
 collective coefficients are fitted to measurements of single kernels and collectives only
 (`tools/fit_gemm.py`, `tools/fit_collectives.py`); the one figure fitted to whole training steps is
-`host_dispatch`, to rows that then leave the score. No constant belongs to a model or a row.
+`host_dispatch`, to rows that then leave the score. Frontier's share of peak, for which no kernels are
+published, is declared fitted and judged on scaling only. No constant belongs to a model or a row.
 
 MAPE is the mean absolute error of the scored rows, bias the mean signed error. A row that cannot be
 run counts as 100 %.

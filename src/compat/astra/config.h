@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+/// ASTRA-sim's configuration as plain values (parse.h reads its files).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/names.h"
+#include "base/units.h"
+
+namespace orrery::astra {
+
+enum class Building : std::uint8_t { ring, fully_connected, switched };
+}  // namespace orrery::astra
+namespace orrery {
+template <>
+inline constexpr auto kNames<astra::Building> = std::to_array<Named<astra::Building>>({
+    {astra::Building::ring, "Ring", "two neighbours each, closed"},
+    {astra::Building::fully_connected, "FullyConnected", "a link to every other NPU"},
+    {astra::Building::switched, "Switch", "one link to a switch"},
+});
+}  // namespace orrery
+namespace orrery::astra {
+
+/// One dimension of the network file. NPU n has coordinate (n / product of inner sizes) mod size.
+struct Dimension {
+  Building building = Building::ring;
+  std::int64_t size = 2;
+  Bandwidth bandwidth{0};  ///< of one link. As written, x GB/s = x * 2^30 B/s
+  Time latency{0};         ///< of one hop, whole nanoseconds
+  friend bool operator==(const Dimension&, const Dimension&) = default;
+};
+
+enum class Algorithm : std::uint8_t {
+  ring,
+  direct,
+  halving_doubling,
+  double_binary_tree,
+  one_ring,
+  one_direct,
+  one_halving_doubling
+};
+
+/// One entry of a list such as all-reduce-implementation.
+struct Implementation {
+  Algorithm algorithm = Algorithm::ring;
+  std::int64_t window = 0;  ///< of direct<W>: messages under way at once; 0 = all
+  friend bool operator==(const Implementation&, const Implementation&) = default;
+};
+
+enum class Policy : std::uint8_t { lifo, fifo, explicit_priority };
+enum class InterDimension : std::uint8_t { ascending, themis, round_robin };
+enum class IntraDimension : std::uint8_t { fifo, smallest_chunk_first };
+
+/// LogGP bus between NPU and endpoint (keys L, o, g, G), in place of endpoint_delay.
+struct Bus {
+  Time latency{0};
+  Time overhead{0};
+  Time gap{0};
+  double gap_per_byte_ns = 0;
+  bool shared = false;
+  friend bool operator==(const Bus&, const Bus&) = default;
+};
+
+/// Kinds of collectives that have an implementation list each.
+enum class Operation : std::uint8_t { all_reduce, all_gather, reduce_scatter, all_to_all };
+inline constexpr int kOperationCount = 4;
+
+struct System {
+  Policy policy = Policy::lifo;
+  Time endpoint_delay{10'000};
+  std::int64_t splits = 1;         ///< preferred-dataset-splits
+  std::int64_t active_chunks = 1;  ///< active-chunks-per-dimension
+  /// By Operation, one entry per dimension (or a single one* entry).
+  std::array<std::vector<Implementation>, kOperationCount> implementation;
+  /// By Operation: prefix of a custom collective's trace files (*-implementation-custom).
+  std::array<std::optional<std::string>, kOperationCount> custom;
+  bool local_bandwidth_aware = true;  ///< collective-optimization; false: baseline
+  InterDimension inter_dimension = InterDimension::ascending;
+  IntraDimension intra_dimension = IntraDimension::fifo;
+  std::optional<Bandwidth> local_memory_bandwidth;  ///< absent: reductions cost nothing
+  std::optional<FlopRate> peak;
+  bool roofline = false;
+  std::optional<Bus> bus;
+  bool replay_only = false;
+  bool track_local_memory = false;
+};
+
+enum class RemoteMemoryKind : std::uint8_t { none, per_npu, per_node, pool };
+
+struct RemoteMemory {
+  RemoteMemoryKind kind = RemoteMemoryKind::none;
+  Time latency{0};
+  Bandwidth bandwidth{0};  ///< written in B/ns
+  std::int64_t nodes = 1;
+  std::int64_t npus_per_node = 1;
+};
+
+}  // namespace orrery::astra

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Traces on ASTRA-sim's system: workload engine, collectives by chunk, phase and message, network,
+/// remote memory.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/names.h"
+#include "base/result.h"
+#include "base/units.h"
+#include "compat/astra/config.h"
+#include "compat/astra/quirks.h"
+#include "workload/chakra/trace.h"
+
+namespace orrery::astra {
+
+enum class Backend : std::uint8_t { unaware, aware };
+}  // namespace orrery::astra
+namespace orrery {
+template <>
+inline constexpr auto kNames<astra::Backend> = std::to_array<Named<astra::Backend>>({
+    {astra::Backend::unaware, "unaware", "no message delays another"},
+    {astra::Backend::aware, "aware", "links serve one message at a time, store and forward"},
+});
+}  // namespace orrery
+namespace orrery::astra {
+
+struct RunInput {
+  System system;
+  std::vector<Dimension> network;  ///< innermost first; their sizes multiply to traces.ranks()
+  RemoteMemory memory;
+  chakra::TraceSet traces;
+};
+
+struct RunOptions {
+  Backend backend = Backend::unaware;
+  Quirks quirks = Quirks::all();
+  bool fold = true;  ///< run one rank per class of ranks that do the same at the same times
+  std::int64_t queues_per_dimension = 1;
+  double injection_scale = 1;  ///< multiplies the endpoint delay
+  bool rendezvous = false;     ///< a ready message of 8 KiB before each message
+  std::function<void(double)> progress;
+};
+
+struct RunResult {
+  /// Classes of ranks with equal times; without folding every rank is its own.
+  struct Class {
+    std::int64_t rank = 0;  ///< lowest of the class
+    Time finish{0};
+    Time exposed{0};  ///< finish less the GPU's compute
+  };
+  std::vector<Class> classes;
+  std::vector<std::uint32_t> class_of;  ///< by rank
+  std::uint64_t events = 0;
+  std::uint64_t messages = 0;         ///< simulated ones
+  std::vector<std::string> unfolded;  ///< why ranks could not share a class; empty otherwise
+};
+
+/// Mistakes: an implementation that does not do the group (halving-doubling of 6 NPUs), a node
+/// without what its kind needs (num_ops under roofline), a deadlock (names the waiting nodes), a
+/// time beyond the range of Time. Never a result in which ranks did not finish.
+Result<RunResult> run(const RunInput& input, const RunOptions& options);
+
+}  // namespace orrery::astra

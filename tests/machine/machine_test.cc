@@ -74,7 +74,8 @@ TEST(Machine, ARackGivesMultiplesOfItsTrays) {
   EXPECT_EQ(parse(to_yaml(machine)), machine);
   const auto sizes = [&](std::int64_t devices) {
     std::vector<std::int64_t> result;
-    for (const NetworkDimension& d : with_devices(machine, devices).value().network) {
+    const Machine part = with_devices(machine, devices).value();
+    for (const NetworkDimension& d : part.network) {
       result.push_back(d.size);
     }
     return result;

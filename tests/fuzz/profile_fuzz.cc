@@ -13,10 +13,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
           return;
         }
         const auto run = orrery::make_case(profile->plan);
-        if (run) {
-          orrery::fuzz::hold(run->model().layers == run->shape.layers, "the model has the shape");
-        } else {
+        if (!run) {
           orrery::fuzz::hold_error(run.error());
+          return;
+        }
+        if (const auto model = run->model(); model) {
+          orrery::fuzz::hold(!run->names.model.empty() || model->layers == run->shape.layers,
+                             "a model that is not named has the shape");
+        } else {
+          orrery::fuzz::hold_error(model.error());
         }
       });
 }

@@ -43,6 +43,20 @@ enum class Algorithm : std::uint8_t {
   one_direct,
   one_halving_doubling
 };
+}  // namespace orrery::astra
+namespace orrery {
+template <>
+inline constexpr auto kNames<astra::Algorithm> = std::to_array<Named<astra::Algorithm>>({
+    {astra::Algorithm::ring, "ring", "neighbours in turn"},
+    {astra::Algorithm::direct, "direct", "all peers at once; direct<W>: W at once"},
+    {astra::Algorithm::halving_doubling, "halvingDoubling", "partners at distances 1, 2, 4 ..."},
+    {astra::Algorithm::double_binary_tree, "doubleBinaryTree", "two trees, chunks alternate"},
+    {astra::Algorithm::one_ring, "oneRing", "one ring over all dimensions"},
+    {astra::Algorithm::one_direct, "oneDirect", "direct over all dimensions"},
+    {astra::Algorithm::one_halving_doubling, "oneHalvingDoubling", "over all dimensions"},
+});
+}  // namespace orrery
+namespace orrery::astra {
 
 /// One entry of a list such as all-reduce-implementation.
 struct Implementation {
@@ -54,6 +68,16 @@ struct Implementation {
 enum class Policy : std::uint8_t { lifo, fifo, explicit_priority };
 enum class InterDimension : std::uint8_t { ascending, themis, round_robin };
 enum class IntraDimension : std::uint8_t { fifo, smallest_chunk_first };
+}  // namespace orrery::astra
+namespace orrery {
+template <>
+inline constexpr auto kNames<astra::Policy> = std::to_array<Named<astra::Policy>>({
+    {astra::Policy::lifo, "LIFO", "newest collective first"},
+    {astra::Policy::fifo, "FIFO", "oldest collective first"},
+    {astra::Policy::explicit_priority, "EXPLICIT", "greatest comm_priority first"},
+});
+}  // namespace orrery
+namespace orrery::astra {
 
 /// LogGP bus between NPU and endpoint (keys L, o, g, G), in place of endpoint_delay.
 struct Bus {
@@ -68,6 +92,17 @@ struct Bus {
 /// Kinds of collectives that have an implementation list each.
 enum class Operation : std::uint8_t { all_reduce, all_gather, reduce_scatter, all_to_all };
 inline constexpr int kOperationCount = 4;
+}  // namespace orrery::astra
+namespace orrery {
+template <>
+inline constexpr auto kNames<astra::Operation> = std::to_array<Named<astra::Operation>>({
+    {astra::Operation::all_reduce, "all-reduce", "the sum, everywhere"},
+    {astra::Operation::all_gather, "all-gather", "every part, everywhere"},
+    {astra::Operation::reduce_scatter, "reduce-scatter", "a part of the sum each"},
+    {astra::Operation::all_to_all, "all-to-all", "a part from each to each"},
+});
+}  // namespace orrery
+namespace orrery::astra {
 
 struct System {
   Policy policy = Policy::lifo;
@@ -78,6 +113,8 @@ struct System {
   std::array<std::vector<Implementation>, kOperationCount> implementation;
   /// By Operation: prefix of a custom collective's trace files (*-implementation-custom).
   std::array<std::optional<std::string>, kOperationCount> custom;
+  /// YAML file that maps node ids to prefixes (per-node-custom-implementation); goes before custom.
+  std::optional<std::string> custom_by_node;
   bool local_bandwidth_aware = true;  ///< collective-optimization; false: baseline
   InterDimension inter_dimension = InterDimension::ascending;
   IntraDimension intra_dimension = IntraDimension::fifo;
@@ -90,6 +127,18 @@ struct System {
 };
 
 enum class RemoteMemoryKind : std::uint8_t { none, per_npu, per_node, pool };
+}  // namespace orrery::astra
+namespace orrery {
+template <>
+inline constexpr auto kNames<astra::RemoteMemoryKind> =
+    std::to_array<Named<astra::RemoteMemoryKind>>({
+        {astra::RemoteMemoryKind::none, "NO_MEMORY_EXPANSION", "no remote memory"},
+        {astra::RemoteMemoryKind::per_npu, "PER_NPU_MEMORY_EXPANSION", "one of its own per NPU"},
+        {astra::RemoteMemoryKind::per_node, "PER_NODE_MEMORY_EXPANSION", "one per node, a queue"},
+        {astra::RemoteMemoryKind::pool, "MEMORY_POOL", "one for all, a queue"},
+    });
+}  // namespace orrery
+namespace orrery::astra {
 
 struct RemoteMemory {
   RemoteMemoryKind kind = RemoteMemoryKind::none;

@@ -3,6 +3,7 @@
 /// mistakes, keys that ASTRA-sim documents but never reads are warnings.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -14,10 +15,29 @@
 namespace orrery::astra {
 
 /// `warnings`: one sentence each, with file and line.
+///
+/// Numbers may be written as 4 or 4.0, switches as 0, 1, true or false, a list of one entry as the
+/// entry. Missing keys: scheduling-policy LIFO, endpoint-delay 10, preferred-dataset-splits 1 (with
+/// a warning: ASTRA-sim divides by zero), active-chunks-per-dimension 1, collective-optimization
+/// localBWAware, local-mem-bw none (with a warning: reductions cost nothing), others off. An absent
+/// implementation list stays empty: it is a mistake of the run that needs it.
+///
+/// Read although ASTRA-sim does not: inter-dimension-scheduling (themis, roundRobin, baseline; also
+/// offlineGreedy and ascending, its older names) and intra-dimension-scheduling (SCF, FIFO; also
+/// smallestFirst).
 Result<System> parse_system(const ConfigNode& node, std::vector<std::string>& warnings);
+
+/// Each implementation list has an entry per dimension, or begins with one* (oneRing ...), which
+/// spans all dimensions. `node` is what `system` was parsed from.
+Result<void> check_lists(const ConfigNode& node, const System& system, std::size_t dimensions);
+
 /// Lists of equal length, innermost dimension first: topology, npus_count, bandwidth (GB/s, see
-/// Quirk::gib_bandwidth), latency (ns).
+/// Quirk::gib_bandwidth), latency (ns). At most kMostNpus NPUs.
 Result<std::vector<Dimension>> parse_network(const ConfigNode& node, const Quirks& quirks);
+inline constexpr std::int64_t kMostNpus = std::int64_t{1} << 30;
+
+/// memory-type; other than NO_MEMORY_EXPANSION also remote-mem-latency (ns) and remote-mem-bw
+/// (B/ns); PER_NODE_MEMORY_EXPANSION also num-nodes and num-npus-per-node.
 Result<RemoteMemory> parse_memory(const ConfigNode& node);
 
 }  // namespace orrery::astra

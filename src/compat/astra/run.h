@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "compat/astra/config.h"
+#include "compat/astra/custom.h"
 #include "compat/astra/quirks.h"
 #include "workload/chakra/trace.h"
 
@@ -33,6 +34,7 @@ struct RunInput {
   std::vector<Dimension> network;  ///< innermost first; their sizes multiply to traces.ranks()
   RemoteMemory memory;
   chakra::TraceSet traces;
+  CustomCollectives customs;
 };
 
 struct RunOptions {

@@ -21,6 +21,8 @@ std::string shown(const T& value) {
     return fmt::format("{:.6g}", value);
   } else if constexpr (std::is_same_v<T, std::string>) {
     return value;
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return value ? "true" : "false";
   } else if constexpr (std::is_integral_v<T>) {
     return std::to_string(value);
   } else {
@@ -87,6 +89,14 @@ void add_dimension(const NetworkDimension& dimension, Fields& fields) {
   }
 }
 
+void add_remote_memory(const RemoteMemory& memory, Fields& fields) {
+  RemoteMemory::fields([&](std::string_view name, auto member, std::string_view) {
+    if (has_field(memory.kind, name)) {
+      fields.emplace_back(fmt::format("remote_memory.{}", name), shown(memory.*member));
+    }
+  });
+}
+
 }  // namespace
 
 Fields fields_of(const Machine& machine) {
@@ -94,6 +104,9 @@ Fields fields_of(const Machine& machine) {
   add_device(machine.device, fields);
   for (const NetworkDimension& dimension : machine.network) {
     add_dimension(dimension, fields);
+  }
+  if (machine.remote_memory.exists()) {
+    add_remote_memory(machine.remote_memory, fields);
   }
   return fields;
 }

@@ -216,6 +216,39 @@ void read_network(Reader& read, std::vector<NetworkDimension>& network) {
                fmt::format("at most {} dimensions, extents of shapes counted", kMaxDimensions));
 }
 
+void require_positive(Reader& read, const RemoteMemory& memory) {
+  RemoteMemory::fields([&](std::string_view name, auto member, std::string_view) {
+    if (!has_field(memory.kind, name)) {
+      return;
+    }
+    const auto& value = memory.*member;
+    using Value = std::remove_cvref_t<decltype(value)>;
+    if constexpr (std::is_same_v<Value, Bandwidth>) {
+      read.require(value > Bandwidth(0), name, "a rate above 0");
+    } else if constexpr (std::is_same_v<Value, Bytes>) {
+      read.require(value > Bytes(0), name, "a size above 0");
+    } else if constexpr (std::is_same_v<Value, std::int64_t>) {
+      read.require(value >= 1 && value <= kMostDevices, name,
+                   fmt::format("a whole number from 1 to {}", kMostDevices));
+    }
+  });
+}
+
+RemoteMemory read_remote_memory(Reader& machine, const ConfigNode& node) {
+  Reader read(node);
+  RemoteMemory memory;
+  read.child("kind", true);
+  read_fields(read, memory);
+  RemoteMemory::fields([&](std::string_view name, auto, std::string_view) {
+    const bool optional = name == "in_switch" || name == "chunk";
+    const bool given = read.child(name, has_field(memory.kind, name) && !optional) != nullptr;
+    read.require(!given || has_field(memory.kind, name), name,
+                 fmt::format("nothing; a memory of kind {} has none", name_of(memory.kind)));
+  });
+  require_positive(read, memory);
+  return machine.absorb(read.finish(memory));
+}
+
 /// An origin that names no field is one that was meant for another.
 void read_origins(Reader& read, Machine& machine) {
   const ConfigNode* node = read.child("origins", false);
@@ -255,6 +288,9 @@ Result<Machine> parse_machine(const ConfigNode& node) {
     machine.device = read_device(read, *device);
   }
   read_network(read, machine.network);
+  if (const ConfigNode* memory = read.child("remote_memory", false)) {
+    machine.remote_memory = read_remote_memory(read, *memory);
+  }
   read_origins(read, machine);
   return read.finish(std::move(machine));
 }

@@ -10,6 +10,7 @@
 #include "base/config_node.h"
 #include "base/result.h"
 #include "machine/compute/device.h"
+#include "machine/memory/remote_memory.h"
 #include "machine/topology/dimension.h"
 
 namespace orrery {
@@ -18,7 +19,8 @@ struct Machine {
   std::string name;
   std::string description;
   Device device;
-  std::vector<NetworkDimension> network;       ///< innermost first
+  std::vector<NetworkDimension> network;  ///< innermost first
+  RemoteMemory remote_memory;             ///< beyond devices and hosts; kind none: there is none
   std::map<std::string, std::string> origins;  ///< dotted field, or a prefix of it -> origin
 
   friend bool operator==(const Machine&, const Machine&) = default;
@@ -37,14 +39,17 @@ inline constexpr std::int64_t kMostDevices = std::int64_t{1} << 24;
 ///   send_efficiency,
 ///              energy_per_byte, nic, protocols: [{name, launch, step_latency, efficiency,
 ///              local_copy}, ...], in_switch: [as protocols], exchange: [as protocols]}, ...]
+///   remote_memory: {kind, capacity, bandwidth, latency, of per_node and hierarchical node_devices,
+///            of hierarchical groups, switches, switch_bandwidth, fabric_bandwidth, in_switch,
+///            chunk}
 ///   origins: {dotted field or a prefix of it: where the number comes from}
 ///
 /// A mesh of one extent, a line, may give its `size` instead of a shape.
 /// Lists are named in dotted fields by their entries' names: "device.memory.hbm.bandwidth",
 /// "network.nvlink.protocols.Simple". Required: name; device's name, units, peak and memory; of
 /// memory all but latency; of a dimension name, kind, size or shape, bandwidth and latency; of a
-/// protocol name, step_latency and efficiency. Others keep the defaults of device.h and
-/// dimension.h.
+/// protocol name, step_latency and efficiency; of remote memory all that its kind has but in_switch
+/// and chunk. Others keep the defaults of device.h and dimension.h.
 Result<Machine> parse_machine(const ConfigNode& node);
 /// A shipped name ("dgx-a100-80g") or a path.
 Result<Machine> load_machine(const std::string& name_or_path);

@@ -79,6 +79,16 @@ std::string write_dimension(const NetworkDimension& dimension) {
   return text;
 }
 
+std::string write_remote_memory(const RemoteMemory& memory) {
+  std::string text = "remote_memory:\n";
+  RemoteMemory::fields([&](std::string_view name, auto member, std::string_view) {
+    if (has_field(memory.kind, name)) {
+      text += fmt::format("  {}: {}\n", name, exact_text(memory.*member));
+    }
+  });
+  return text;
+}
+
 }  // namespace
 
 std::string to_yaml(const Machine& machine) {
@@ -87,6 +97,9 @@ std::string to_yaml(const Machine& machine) {
   text += write_device(machine.device) + "network:\n";
   for (const NetworkDimension& dimension : machine.network) {
     text += write_dimension(dimension);
+  }
+  if (machine.remote_memory.exists()) {
+    text += write_remote_memory(machine.remote_memory);
   }
   if (!machine.origins.empty()) {
     text += "origins:\n";

@@ -228,6 +228,41 @@ TEST(Machine, WrongValuesNameTheirFieldAndWhatWouldBeRight) {
           "origins: {network.a.latencey: x}\n");
 }
 
+constexpr const char* kOneDimension =
+    "  - {name: a, kind: switch, size: 8, bandwidth: 1 GB/s, latency: 1 us}\n";
+
+TEST(Machine, APoolIsReadWrittenAndReadBackEqual) {
+  const Machine machine = parse(with_network(
+      kOneDimension,
+      "remote_memory: {kind: hierarchical, capacity: 1 TB, bandwidth: 100 GB/s, latency: 1 us, "
+      "node_devices: 4, groups: 8, switches: 2, switch_bandwidth: 200 GB/s, fabric_bandwidth: "
+      "50 GB/s, in_switch: true}\norigins: {remote_memory: here, remote_memory.groups: there}\n"));
+  EXPECT_EQ(machine.remote_memory.kind, RemoteKind::hierarchical);
+  EXPECT_EQ(machine.remote_memory.groups, 8);
+  EXPECT_EQ(machine.remote_memory.chunk, 1_MiB);
+  EXPECT_EQ(origin_of(machine, "remote_memory.fabric_bandwidth"), "here");
+  EXPECT_EQ(parse(to_yaml(machine)), machine);
+  EXPECT_THAT(describe(machine), HasSubstr("remote_memory.in_switch"));
+}
+
+TEST(Machine, RemoteMemoryHasTheFieldsOfItsKindAndNoOthers) {
+  const auto mistakes = [](const std::string& memory) {
+    return mistakes_of(with_network(kOneDimension, "remote_memory: {" + memory + "}\n"));
+  };
+  EXPECT_THAT(mistakes("capacity: 1 TB"), HasSubstr("m.yaml:6: remote_memory.kind: required"));
+  EXPECT_THAT(mistakes("kind: pol"), HasSubstr("did you mean 'pool'?"));
+  const std::string pool = "kind: pool, capacity: 1 TB, latency: 1 us, bandwidth: ";
+  EXPECT_THAT(mistakes(pool + "0 GB/s"),
+              HasSubstr("remote_memory.bandwidth: found '0 GB/s', expected a rate above 0"));
+  EXPECT_THAT(
+      mistakes(pool + "1 GB/s, groups: 2"),
+      HasSubstr("remote_memory.groups: found '2', expected nothing; a memory of kind pool"));
+  EXPECT_THAT(mistakes("kind: per_node, capacity: 1 TB, latency: 1 us, bandwidth: 1 GB/s"),
+              HasSubstr("remote_memory.node_devices: required, but missing"));
+  EXPECT_THAT(mistakes("kind: hierarchical, groups: 0"), HasSubstr("a whole number from 1 to"));
+  EXPECT_THAT(mistakes(pool + "1 GB/s, grups: 2"), HasSubstr("unknown field"));
+}
+
 TEST(Machine, AnEmptyMapNamesAllThatIsRequired) {
   EXPECT_EQ(mistakes_of("{}"),
             "m.yaml:1: name: required, but missing\n"

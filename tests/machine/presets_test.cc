@@ -135,14 +135,37 @@ TEST(Presets, TilesAndPodsAddUpToTheirPublishedTotals) {
 
 TEST(Presets, MemoryTiersGetLargerSlowerAndAreOfferedByEveryServer) {
   for (const std::string& name : list_configs("machines")) {
-    const std::vector<MemoryTier> tiers = load(name).device.memory;
-    ASSERT_GE(tiers.size(), 2U) << name;
-    EXPECT_EQ(tiers[1].name, "host") << name;
+    const Machine machine = load(name);
+    const std::vector<MemoryTier>& tiers = machine.device.memory;
+    if (!machine.remote_memory.exists()) {
+      ASSERT_GE(tiers.size(), 2U) << name;
+      EXPECT_EQ(tiers[1].name, "host") << name;
+    }
     for (std::size_t i = 1; i < tiers.size(); ++i) {
       EXPECT_LT(tiers[i].bandwidth, tiers[i - 1].bandwidth) << name;
       EXPECT_GE(tiers[i].latency, tiers[i - 1].latency) << name;
     }
   }
+}
+
+TEST(Presets, MemorySystemsOfCaseStudy3HaveTheTalksNumbers) {
+  // ASTRA-sim 2.0, ISPASS 2023: GPU peak, HBM, remote memory groups and their rate, fabric.
+  for (const auto& [name, group, fabric] :
+       {std::tuple{"zero-infinity", 100e9, 256e9}, std::tuple{"hiermem-baseline", 100e9, 256e9},
+        std::tuple{"hiermem-opt", 500e9, 512e9}}) {
+    const Machine machine = load(name);
+    EXPECT_EQ(peak(machine, DataType::bf16), FlopRate(2048e12)) << name;
+    EXPECT_EQ(machine.device.memory[0].bandwidth, Bandwidth(4096e9)) << name;
+    EXPECT_EQ(machine.network[0].size * machine.network[1].size, 256) << name;
+    EXPECT_EQ(machine.network[0].bandwidth, Bandwidth(fabric)) << name;
+    EXPECT_EQ(machine.remote_memory.bandwidth, Bandwidth(group)) << name;
+  }
+  const RemoteMemory pool = load("hiermem-opt").remote_memory;
+  EXPECT_EQ(pool.groups, 256);
+  EXPECT_EQ(pool.switches, 16);
+  EXPECT_EQ(pool.fabric_bandwidth, Bandwidth(512e9));
+  EXPECT_TRUE(pool.in_switch);
+  EXPECT_EQ(load("zero-infinity").remote_memory.kind, RemoteKind::per_device);
 }
 
 TEST(Presets, CommunicationSlowsKernelsByWhatItTakesAndAMessageByLess) {

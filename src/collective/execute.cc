@@ -8,6 +8,8 @@
 #include <tuple>
 #include <utility>
 
+#include "machine/network/fifo.h"
+
 namespace orrery {
 namespace {
 
@@ -29,7 +31,7 @@ class Executor {
         block_bytes_(schedule.block_share * static_cast<double>(size.value())),
         missing_(schedule.messages.size()),
         unlocks_(schedule.messages.size()),
-        free_(static_cast<std::size_t>(wires.links)) {
+        links_(static_cast<std::size_t>(wires.links)) {
     run_.departure.resize(missing_.size());
     run_.arrival.resize(missing_.size());
     for (std::size_t m = 0; m < missing_.size(); ++m) {
@@ -61,17 +63,16 @@ class Executor {
     const Wires::Speed speed =
         wires_.speed ? wires_.speed(message.sender, message.receiver) : same_for_all();
     assert(want.hop < route.size() && "a message passes at least one link");
-    Time& link = free_[static_cast<std::size_t>(route[want.hop])];
-    const Time start = std::max(link, want.when);
+    FifoLink& link = links_[static_cast<std::size_t>(route[want.hop])];
     const double bytes = static_cast<double>(message.blocks.size()) * block_bytes_;
-    link = start + from_seconds(bytes / speed.bandwidth.value());
+    const Time start = link.take(want.when, from_seconds(bytes / speed.bandwidth.value()));
     if (want.hop == 0) {
       run_.departure[m] = start;
     }
     if (want.hop + 1 < route.size()) {
       wants_.push({start + speed.hop_latency, want.message, want.hop + 1});
     } else {
-      arrive(m, link + speed.step_latency);
+      arrive(m, link.free + speed.step_latency);
     }
   }
 
@@ -102,7 +103,7 @@ class Executor {
   double block_bytes_;
   std::vector<std::size_t> missing_;       ///< by message: arrivals that it waits for
   std::vector<std::vector<int>> unlocks_;  ///< by message: those that wait for it
-  std::vector<Time> free_;                 ///< by link
+  std::vector<FifoLink> links_;
   std::priority_queue<Want, std::vector<Want>, std::greater<>> wants_;
   Execution run_;
 };

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "collective/flat.h"
-#include "machine/topology/topology.h"
+#include "machine/topology/link_map.h"
 
 namespace orrery {
 namespace {
@@ -133,12 +133,12 @@ class Network {
       dimensions_[d].send_efficiency = protocol.efficiency * (tree ? kTreeEfficiency : 1);
     }
     lockstep_ = phase.algorithm == Algorithm::ring;
-    topology_ = std::make_unique<Topology>(dimensions_);
+    map_ = std::make_unique<LinkMap>(dimensions_);
   }
 
   Wires wires() {
     Wires wires;
-    wires.links = static_cast<int>(topology_->links());
+    wires.links = static_cast<int>(map_->links());
     wires.speed = [this](int from, int to) { return way(from, to).speed; };
     wires.route = [this](int from, int to) { return way(from, to).links; };
     return wires;
@@ -153,14 +153,19 @@ class Network {
   const Way& way(int from, int to) {
     const auto [found, fresh] = ways_.try_emplace({from, to});
     if (fresh) {
-      const Route route = topology_->route(devices_[static_cast<std::size_t>(from)],
-                                           devices_[static_cast<std::size_t>(to)]);
-      const auto d = static_cast<std::size_t>(route.dimension);
+      const std::int64_t source = devices_[static_cast<std::size_t>(from)];
+      const std::int64_t destination = devices_[static_cast<std::size_t>(to)];
+      std::vector<Hop> hops;
+      map_->route(source, destination, hops);
+      Bandwidth slowest = hops.front().bandwidth;
+      for (const Hop& hop : hops) {
+        found->second.links.push_back(static_cast<int>(hop.link));
+        slowest = std::min(slowest, hop.bandwidth);
+      }
+      const auto d = static_cast<std::size_t>(map_->outermost(source, destination));
       const bool lines =
           dimensions_[d].kind == DimensionKind::ring || dimensions_[d].kind == DimensionKind::mesh;
-      found->second.links.assign(route.links.begin(), route.links.end());
-      found->second.speed = {Bandwidth(1 / route.seconds_per_byte),
-                             lockstep_ ? slowest_ : steps_[d],
+      found->second.speed = {slowest, lockstep_ ? slowest_ : steps_[d],
                              lines ? dimensions_[d].latency : Time(0)};
     }
     return found->second;
@@ -171,7 +176,7 @@ class Network {
   std::vector<Time> steps_;  ///< step latencies by dimension
   Time slowest_{0};
   bool lockstep_ = false;
-  std::unique_ptr<Topology> topology_;
+  std::unique_ptr<LinkMap> map_;
   std::map<std::pair<int, int>, Way> ways_;
 };
 

@@ -25,7 +25,7 @@ struct MessageGroup {
 };
 
 /// What plan_collective plans for this group, run: every message of each phase's algorithm on its
-/// way through the network (Topology::route), with the protocol of the phase.
+/// way through the network (LinkMap::route), with the protocol of the phase.
 ///
 ///   time of a phase = launch + local copy + end of the last message
 ///

@@ -48,6 +48,13 @@ TEST(Messages, OnASwitchTheyTakeTheClosedForm) {
   expect_same(machine, one_size(Kind::send_recv, 8, kMegabyte, Algorithm::direct), 1e-6);
 }
 
+TEST(Messages, FullyConnectedMembersSendOverAllTheirLinksAtOnce) {
+  // A link to each of 7 others; what one device sends to them does not share a link.
+  const Machine machine = machine_of({dimension_of(DimensionKind::fully_connected, 8)});
+  expect_same(machine, one_size(Kind::all_reduce, 8, kMegabyte, Algorithm::direct), 1e-6);
+  expect_same(machine, one_size(Kind::all_gather, 8, kMegabyte, Algorithm::direct), 1e-6);
+}
+
 TEST(Messages, RotatedRingsOverNodesUseEveryPort) {
   // 4 x 3 at 100 and 10 GB/s: 4 rings, each member's NIC carries a quarter of 2 * 11/12 S. 1 GB:
   // latencies overlap with other rings' bytes, less than 1 %.

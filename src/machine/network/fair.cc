@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "machine/network/fair.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace orrery {
+
+TransferId FairNetwork::start(Bytes bytes, std::span<const Hop> route, EventQueue& queue) {
+  TransferId id = static_cast<TransferId>(flows_.size());
+  if (free_.empty()) {
+    flows_.emplace_back();
+  } else {
+    id = free_.back();
+    free_.pop_back();
+  }
+  Flow& flow = flows_[id];
+  flow.route = route;
+  flow.left = static_cast<double>(bytes.value());
+  flow.rate = 0;
+  flow.since = queue.now();
+  if (route.empty()) {
+    queue.push(queue.now(), kArrive, id);
+    return id;
+  }
+  for (const Hop& hop : route) {
+    Link& link = links_[hop.link];
+    link.flows.push_back(id);
+    link.busy += bytes / hop.bandwidth;
+    touch(hop.link);
+  }
+  return id;
+}
+
+bool FairNetwork::handle(const EventQueue::Event& event, EventQueue& queue) {
+  if (event.kind == kArrive) {
+    free_.push_back(event.subject);
+    return true;
+  }
+  Flow& flow = flows_[event.subject];
+  if (event.generation != flow.generation) {
+    return false;  // its rate has changed since
+  }
+  Time latency{0};
+  for (const Hop& hop : flow.route) {
+    std::erase(links_[hop.link].flows, event.subject);
+    touch(hop.link);
+    latency += hop.latency;
+  }
+  ++flow.generation;
+  queue.push(queue.now() + latency, kArrive, event.subject);
+  return false;
+}
+
+void FairNetwork::touch(LinkId link) {
+  if (!links_[link].in_part) {
+    links_[link].in_part = true;
+    part_links_.push_back(link);
+  }
+}
+
+/// All that the touched links share flows with, directly or through others.
+void FairNetwork::collect_part() {
+  for (std::size_t l = 0; l < part_links_.size(); ++l) {
+    for (const TransferId id : links_[part_links_[l]].flows) {
+      if (flows_[id].in_part) {
+        continue;
+      }
+      flows_[id].in_part = true;
+      part_flows_.push_back(id);
+      for (const Hop& hop : flows_[id].route) {
+        touch(hop.link);
+      }
+    }
+  }
+}
+
+void FairNetwork::settle(EventQueue& queue) {
+  if (part_links_.empty()) {
+    return;
+  }
+  collect_part();
+  std::sort(part_flows_.begin(), part_flows_.end());
+  for (const TransferId id : part_flows_) {
+    Flow& flow = flows_[id];
+    flow.left = std::max(0.0, flow.left - flow.rate * to_seconds(queue.now() - flow.since));
+    flow.since = queue.now();
+  }
+  fill();
+  for (const TransferId id : part_flows_) {
+    Flow& flow = flows_[id];
+    flow.in_part = false;
+    queue.push(queue.now() + from_seconds(flow.left / flow.rate), kDrained, id, ++flow.generation);
+  }
+  for (const LinkId link : part_links_) {
+    links_[link].in_part = false;
+  }
+  part_links_.clear();
+  part_flows_.clear();
+}
+
+/// Progressive filling: the link with the least share per open flow is full first.
+void FairNetwork::fill() {
+  for (const TransferId id : part_flows_) {
+    flows_[id].fixed = false;
+    for (const Hop& hop : flows_[id].route) {
+      Link& link = links_[hop.link];
+      link.spare = hop.bandwidth.value();
+      link.open = static_cast<std::uint32_t>(link.flows.size());
+    }
+  }
+  for (;;) {
+    double least = std::numeric_limits<double>::infinity();
+    LinkId full = 0;
+    for (const LinkId link : part_links_) {
+      const double share = links_[link].spare / links_[link].open;
+      if (!links_[link].flows.empty() && links_[link].open > 0 && share < least) {
+        least = share;
+        full = link;
+      }
+    }
+    if (least == std::numeric_limits<double>::infinity()) {
+      return;
+    }
+    for (const TransferId id : links_[full].flows) {
+      if (!flows_[id].fixed) {
+        fix(id, least);
+      }
+    }
+  }
+}
+
+void FairNetwork::fix(TransferId id, double rate) {
+  flows_[id].fixed = true;
+  flows_[id].rate = rate;
+  for (const Hop& hop : flows_[id].route) {
+    links_[hop.link].spare = std::max(0.0, links_[hop.link].spare - rate);
+    --links_[hop.link].open;
+  }
+}
+
+}  // namespace orrery

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/units.h"
+#include "engine/event_queue.h"
+#include "machine/network/analytical.h"
+#include "machine/topology/link_map.h"
+
+namespace orrery {
+
+/// Network model "fair": messages as fluid flows, links shared by max-min fairness.
+///
+///   Rates are those of progressive filling (Bertsekas and Gallager, Data Networks, 2nd
+///   ed., 6.5.2): all rates grow alike; flows through a link that is full keep theirs, the others
+///   grow on. arrival = time at which the last byte has left + sum of the latencies of the way
+///
+/// Rates hold until a flow of the same links, directly or through others, begins or ends: only that
+/// part of the network is computed again, once per instant in settle(). Ignores: packets, the time
+/// that congestion control needs to find the rates.
+///
+/// Interface as AnalyticalNetwork.
+class FairNetwork {
+ public:
+  static constexpr std::uint32_t kFirstEvent = 120;
+  static constexpr std::uint32_t kDrained = kFirstEvent;
+  static constexpr std::uint32_t kArrive = kFirstEvent + 1;
+
+  explicit FairNetwork(std::size_t links) : links_(links) {}
+
+  /// At queue.now(). `route` must stay valid until the message arrives; empty: arrives at once.
+  TransferId start(Bytes bytes, std::span<const Hop> route, EventQueue& queue);
+  /// True when the last byte of message event.subject has arrived; its id is then free again.
+  bool handle(const EventQueue::Event& event, EventQueue& queue);
+  void settle(EventQueue& queue);
+
+  /// For how long the link would have been held by what has passed it alone.
+  Time busy(LinkId link) const { return links_[link].busy; }
+
+ private:
+  struct Flow {
+    std::span<const Hop> route;
+    double left = 0;  ///< bytes at `since`
+    double rate = 0;  ///< bytes per second
+    Time since{0};
+    std::uint32_t generation = 0;
+    bool in_part = false;  ///< of the network that settle() computes
+    bool fixed = false;
+  };
+  struct Link {
+    std::vector<TransferId> flows;
+    Time busy{0};
+    double spare = 0;        ///< bandwidth not yet given away
+    std::uint32_t open = 0;  ///< flows without a rate
+    bool in_part = false;
+  };
+
+  void collect_part();
+  void touch(LinkId link);
+  void fill();
+  void fix(TransferId id, double rate);
+
+  std::vector<Link> links_;
+  std::vector<Flow> flows_;
+  std::vector<TransferId> free_;
+  std::vector<LinkId> part_links_;
+  std::vector<TransferId> part_flows_;
+};
+
+}  // namespace orrery

@@ -18,6 +18,7 @@ std::unique_ptr<Command> make_explain();     // explain.cc
 std::unique_ptr<Command> make_import();      // import.cc
 std::unique_ptr<Command> make_export();      // export.cc
 std::unique_ptr<Command> make_compare();     // compare.cc
+std::unique_ptr<Command> make_plot();        // plot.cc
 
 inline constexpr std::array kCommands{
     CommandEntry{"simulate", "Time of one training step, where it goes, and memory", make_simulate},
@@ -34,6 +35,7 @@ inline constexpr std::array kCommands{
                  make_import},
     CommandEntry{"export", "A plan as arguments or configuration of a training framework",
                  make_export},
+    CommandEntry{"plot", "A table of numbers as a chart (SVG)", make_plot},
 };
 
 }  // namespace orrery

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/names.h"
 #include "cli/commands.h"
+#include "compat/astra/quirks.h"
 #include "machine/machine.h"
 #include "report/json_writer.h"
 #include "study/profile.h"
@@ -77,6 +78,14 @@ Result<Rows> tables() {
   });
 }
 
+Result<Rows> quirks() {
+  Rows rows;
+  for (const auto& quirk : kNames<astra::Quirk>) {
+    rows.push_back({std::string(quirk.name), std::string(quirk.meaning)});
+  }
+  return rows;
+}
+
 struct Kind {
   std::string_view name;
   std::string_view sentence;
@@ -89,6 +98,8 @@ constexpr std::array kKinds{
     Kind{"plans", "parallel plans", plans},
     Kind{"passes", "passes from plan to workload, in order; --skip takes their names", passes},
     Kind{"tables", "tables of published runs for validation", tables},
+    Kind{"quirks", "what ASTRA-sim does otherwise; --quirk of `orrery astra` takes their names",
+         quirks},
 };
 
 class List : public Command {

@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "compat/astra/config.h"
+#include "workload/chakra/trace.h"
 
 namespace orrery::astra {
 
@@ -41,7 +42,8 @@ struct CustomProgram {
 };
 
 struct CustomCollective {
-  std::string name;  ///< the file or prefix that it came from, for messages
+  std::string name;                    ///< the file or prefix that it came from, for messages
+  std::optional<Operation> operation;  ///< what the file says that it does, if it does
   /// Into how many parts the buffer is cut (all-gather: the gathered buffer). 0: sizes stand in the
   /// steps and the workload's size does not count, as for Chakra traces in ASTRA-sim.
   std::int64_t parts = 0;
@@ -67,12 +69,21 @@ struct CustomCollectives {
   const CustomCollective* find(Operation operation, std::uint64_t node_id) const;
 };
 
+/// Steps in an order in which each comes after its dependencies, smaller ones first where there is
+/// a choice; none when they go round in a circle.
+std::optional<std::vector<std::uint32_t>> dependency_order(
+    const std::vector<std::vector<std::uint32_t>>& dependencies);
+
+/// Peers exist, and every message has its send and its receive with one size.
+Result<void> check_messages(const CustomCollective& collective);
+
+/// One program per rank of the traces. A mistake: other nodes than COMM_SEND, COMM_RECV and COMP.
+Result<CustomCollective> custom_from_traces(const chakra::TraceSet& traces,
+                                            const std::string& name);
+
 /// Reads what `system` names: System::custom and custom_by_node. Each is the prefix of Chakra
-/// traces PREFIX.<position>.et of any number of positions from 0, or an MSCCL program (.xml).
-/// Relative paths start at the working directory, as in ASTRA-sim, or else at `folder`.
-///
-/// Mistakes: those of the files; a trace with other nodes than COMM_SEND, COMM_RECV and COMP; peers
-/// beyond the last position; a send without its receive or the reverse.
+/// traces PREFIX.<position>.et of any number of positions from 0, or an MSCCL program (.xml, see
+/// msccl.h). Relative paths start at the working directory, as in ASTRA-sim, or else at `folder`.
 Result<CustomCollectives> load_customs(const System& system, const std::string& folder);
 
 }  // namespace orrery::astra

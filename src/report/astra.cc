@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/astra.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+
+#include "report/json_writer.h"
+
+namespace orrery {
+namespace {
+
+using astra::RunResult;
+
+constexpr std::int64_t kPicosecondsPerCycle = 1000;
+
+std::int64_t cycles(Time time) {
+  return time.value() / kPicosecondsPerCycle;
+}
+
+struct Extremes {
+  RunResult::Class first;  ///< of least finish
+  RunResult::Class last;   ///< of greatest finish; the lowest rank of those
+  Time exposed{0};         ///< greatest
+};
+
+Extremes extremes(const RunResult& result) {
+  Extremes found;
+  if (result.classes.empty()) {
+    return found;
+  }
+  found = {result.classes.front(), result.classes.front(), result.classes.front().exposed};
+  for (const RunResult::Class& one : result.classes) {
+    if (one.finish < found.first.finish) {
+      found.first = one;
+    }
+    if (one.finish > found.last.finish) {
+      found.last = one;
+    }
+    found.exposed = std::max(found.exposed, one.exposed);
+  }
+  return found;
+}
+
+/// The part of a class' lines that all its ranks share.
+std::vector<std::string> line_ends(const RunResult& result) {
+  std::vector<std::string> ends;
+  ends.reserve(result.classes.size());
+  for (const RunResult::Class& one : result.classes) {
+    ends.push_back(fmt::format("] finished, {} cycles, exposed communication {} cycles.\n",
+                               cycles(one.finish), cycles(one.exposed)));
+  }
+  return ends;
+}
+
+/// Ranks by finish time; a stable counting of classes, as a million ranks have few.
+std::vector<std::uint32_t> finishing_order(const RunResult& result) {
+  const auto finish = [&](std::uint32_t one) { return result.classes[one].finish; };
+  std::vector<std::uint32_t> ranks(result.class_of.size());
+  std::iota(ranks.begin(), ranks.end(), 0U);
+  const bool in_order = std::adjacent_find(result.class_of.begin(), result.class_of.end(),
+                                           [&](std::uint32_t a, std::uint32_t b) {
+                                             return finish(a) > finish(b);
+                                           }) == result.class_of.end();
+  if (!in_order) {
+    std::stable_sort(ranks.begin(), ranks.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return finish(result.class_of[a]) < finish(result.class_of[b]);
+    });
+  }
+  return ranks;
+}
+
+}  // namespace
+
+std::string astra_lines(const RunResult& result) {
+  constexpr std::size_t kUsualLine = 96;
+  const std::vector<std::string> ends = line_ends(result);
+  std::string text;
+  text.reserve(result.class_of.size() * kUsualLine);
+  for (const std::uint32_t rank : finishing_order(result)) {
+    text += "[workload] [info] sys[";
+    text += fmt::format_int(rank).c_str();
+    text += ends[result.class_of[rank]];
+  }
+  return text;
+}
+
+std::string astra_json(const AstraReport& report) {
+  const RunResult& result = report.result;
+  const Extremes found = extremes(result);
+  return json_text([&](JsonWriter& json) {
+    json.begin_object().key("ranks").begin_array();
+    for (std::size_t rank = 0; rank < result.class_of.size(); ++rank) {
+      const RunResult::Class& one = result.classes[result.class_of[rank]];
+      json.begin_object().key("rank").value(rank);
+      json.key("cycles").value(cycles(one.finish));
+      json.key("exposed_cycles").value(cycles(one.exposed)).end_object();
+    }
+    json.end_array();
+    json.key("npus").value(result.class_of.size());
+    json.key("cycles").value(cycles(found.last.finish));
+    json.key("cycles_min").value(cycles(found.first.finish));
+    json.key("exposed_cycles").value(cycles(found.exposed));
+    json.key("backend").value(name_of(report.options.backend));
+    json.key("quirks").begin_object();
+    for (const auto& quirk : kNames<astra::Quirk>) {
+      json.key(quirk.name).value(report.options.quirks[quirk.value]);
+    }
+    json.end_object();
+    json.key("classes").value(result.classes.size());
+    json.key("unfolded").begin_array();
+    for (const std::string& reason : result.unfolded) {
+      json.value(reason);
+    }
+    json.end_array();
+    json.key("events").value(result.events);
+    json.key("messages").value(result.messages);
+    json.key("warnings").begin_array();
+    for (const std::string& warning : report.warnings) {
+      json.value(warning);
+    }
+    json.end_array().end_object();
+  });
+}
+
+std::string astra_summary(const RunResult& result) {
+  const Extremes found = extremes(result);
+  std::string text = fmt::format(
+      "{} ranks finished: {} cycles (1 cycle = 1 ns)", result.class_of.size(),
+      found.first.finish == found.last.finish
+          ? fmt::format("{}", cycles(found.last.finish))
+          : fmt::format("{} to {}", cycles(found.first.finish), cycles(found.last.finish)));
+  if (found.first.finish != found.last.finish) {
+    text += fmt::format(", rank {} last", found.last.rank);
+  }
+  text += fmt::format("; {} {} of ranks and {} messages simulated\n", result.classes.size(),
+                      result.classes.size() == 1 ? "class" : "classes", result.messages);
+  for (const std::string& reason : result.unfolded) {
+    text += "not folded: " + reason + "\n";
+  }
+  return text;
+}
+
+}  // namespace orrery

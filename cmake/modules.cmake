@@ -51,3 +51,18 @@ function(orrery_module folder)
   install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/orrery/${folder} COMPONENT development)
   set_property(GLOBAL APPEND PROPERTY ORRERY_MODULES orrery_${name})
 endfunction()
+
+# orrery_protobuf(workload/chakra chakra) compiles src/workload/chakra/chakra.proto when building and adds
+# the code to the module. `#include "chakra.pb.h"` finds it in this build only: no installed header needs it.
+function(orrery_protobuf folder name)
+  string(REPLACE "/" "_" module orrery_${folder})
+  set(generated ${PROJECT_BINARY_DIR}/generated/${folder})
+  file(MAKE_DIRECTORY ${generated})
+  add_custom_command(OUTPUT ${generated}/${name}.pb.cc ${generated}/${name}.pb.h
+    COMMAND protobuf::protoc --cpp_out=${generated} -I ${PROJECT_SOURCE_DIR}/src/${folder} ${name}.proto
+    DEPENDS ${PROJECT_SOURCE_DIR}/src/${folder}/${name}.proto VERBATIM)
+  # Not ours to warn about.
+  set_source_files_properties(${generated}/${name}.pb.cc PROPERTIES COMPILE_OPTIONS -w)
+  target_sources(${module} PRIVATE ${generated}/${name}.pb.cc ${generated}/${name}.pb.h)
+  target_include_directories(${module} SYSTEM PUBLIC $<BUILD_INTERFACE:${generated}>)
+endfunction()

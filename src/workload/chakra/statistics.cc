@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workload/chakra/statistics.h"
+
+namespace orrery::chakra {
+namespace {
+
+template <class T>
+std::int64_t held(const std::vector<T>& list) {
+  return static_cast<std::int64_t>(list.capacity() * sizeof(T));
+}
+
+}  // namespace
+
+Bytes bytes_of(const Program& program) {
+  return Bytes(static_cast<std::int64_t>(sizeof program + program.names.capacity()) +
+               held(program.nodes) + held(program.dependencies));
+}
+
+Bytes bytes_of(const TraceSet& traces) {
+  std::int64_t bytes = static_cast<std::int64_t>(sizeof traces) + held(traces.program_of) +
+                       held(traces.group_slots) + held(traces.first_slot);
+  for (const Program& program : traces.programs) {
+    bytes += bytes_of(program).value();
+  }
+  for (const Group& group : traces.groups) {
+    bytes += static_cast<std::int64_t>(sizeof group + group.name.capacity()) + held(group.ranks);
+  }
+  return Bytes(bytes);
+}
+
+Statistics statistics(const TraceSet& traces) {
+  Statistics sum;
+  sum.memory = bytes_of(traces);
+  sum.programs = static_cast<std::int64_t>(traces.programs.size());
+  for (const Program& program : traces.programs) {
+    sum.stored_nodes += static_cast<std::int64_t>(program.nodes.size());
+  }
+  for (const std::uint32_t program : traces.program_of) {
+    sum.nodes += static_cast<std::int64_t>(traces.programs[program].nodes.size());
+  }
+  return sum;
+}
+
+}  // namespace orrery::chakra

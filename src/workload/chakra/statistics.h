@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "base/units.h"
+#include "workload/chakra/trace.h"
+
+namespace orrery::chakra {
+
+/// What traces cost and hold. Bytes per node of a trace set = memory / nodes.
+struct Statistics {
+  Bytes memory{0};                ///< of the TraceSet, spare capacity included
+  std::int64_t programs = 0;      ///< distinct ones
+  std::int64_t stored_nodes = 0;  ///< of distinct programs
+  std::int64_t nodes = 0;         ///< over all ranks
+};
+
+Bytes bytes_of(const Program& program);
+Bytes bytes_of(const TraceSet& traces);
+Statistics statistics(const TraceSet& traces);
+
+}  // namespace orrery::chakra

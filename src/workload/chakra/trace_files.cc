@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workload/chakra/trace_files.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace orrery::chakra {
+namespace {
+
+bool is_file(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+}
+
+}  // namespace
+
+Result<TraceFiles> find_trace_files(const std::string& prefix) {
+  std::string tried;
+  for (const char* extension : {".et", ".json"}) {
+    TraceFiles files{prefix, extension, {}};
+    if (is_file(files.of(0))) {
+      return files;
+    }
+    tried += fmt::format("{}, ", files.of(0));
+    for (const std::string& one : {prefix + ".all" + extension, prefix + extension}) {
+      if (is_file(one)) {
+        files.one = one;
+        return files;
+      }
+      tried += one + ", ";
+    }
+  }
+  if (is_file(prefix)) {
+    const bool json = prefix.ends_with(".json");
+    return TraceFiles{prefix, json ? ".json" : ".et", prefix};
+  }
+  return fail(Error(Mistake{prefix, {}, {}, "no traces; looked for " + tried + "and " + prefix}));
+}
+
+Result<FileIdentity> identify(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) {
+    const std::string why = errno == ENOENT ? "no such file" : std::strerror(errno);
+    return fail(Error(Mistake{path, {}, {}, why}));
+  }
+  return FileIdentity{static_cast<std::uint64_t>(status.st_dev),
+                      static_cast<std::uint64_t>(status.st_ino)};
+}
+
+}  // namespace orrery::chakra

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace orrery::chakra {
+
+/// Which files hold the traces of a prefix.
+struct TraceFiles {
+  std::string prefix;
+  std::string extension;  ///< ".et" or ".json"
+  std::string one;        ///< the file that serves every rank; empty: one per rank
+  bool json() const { return extension == ".json"; }
+  std::string of(std::int64_t rank) const {
+    return one.empty() ? prefix + "." + std::to_string(rank) + extension : one;
+  }
+};
+
+/// The first that exists of PREFIX.0.et, PREFIX.all.et, PREFIX.et, the file PREFIX, and the same
+/// with .json. A mistake names what was looked for.
+Result<TraceFiles> find_trace_files(const std::string& prefix);
+
+/// What a path leads to, so that links to one file are read once.
+struct FileIdentity {
+  std::uint64_t device = 0;
+  std::uint64_t number = 0;
+  friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
+};
+/// Mistake: no such file.
+Result<FileIdentity> identify(const std::string& path);
+
+}  // namespace orrery::chakra

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workload/chakra/wire.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <limits>
+
+#include "workload/chakra/field_reader.h"
+
+namespace orrery::chakra {
+namespace {
+
+/// Names of the list messages by (field number - 4) / 2.
+constexpr std::array<std::string_view, 15> kListNames{
+    "DoubleList",   "FloatList",    "Int32List",  "Int64List",   "Uint32List",
+    "Uint64List",   "Sint32List",   "Sint64List", "Fixed32List", "Fixed64List",
+    "Sfixed32List", "Sfixed64List", "BoolList",   "StringList",  "BytesList"};
+
+void read_bools(FieldReader& fields, Value& list) {
+  if (list.kind != Value::Kind::bool_list) {
+    list = Value::bools();  // a list given in two parts is one list
+  }
+  fields.message("bool_list", [&](FieldReader& entries) {
+    while (entries.next()) {
+      if (entries.number() == 1) {
+        entries.varints("values", [&](std::uint64_t entry) { list.append(entry != 0); });
+      } else {
+        entries.skip();
+      }
+    }
+  });
+}
+
+/// One field of the oneof; false when it is none of it.
+bool read_value(FieldReader& fields, Value& value) {
+  const int number = fields.number();
+  const auto narrow = [](std::uint64_t wire) {  // as protobuf: the low 32 bits
+    return static_cast<std::uint32_t>(wire);
+  };
+  switch (number) {
+    case 3:
+      value = Value::real(std::bit_cast<double>(fields.fixed64("double_val")));
+      return true;
+    case 5:
+      value = Value::real(static_cast<double>(std::bit_cast<float>(fields.fixed32("float_val"))));
+      return true;
+    case 7:
+      value = Value::integer(static_cast<std::int32_t>(narrow(fields.varint("int32_val"))));
+      return true;
+    case 9:
+      value = Value::integer(static_cast<std::int64_t>(fields.varint("int64_val")));
+      return true;
+    case 11:
+      value = Value::natural(narrow(fields.varint("uint32_val")));
+      return true;
+    case 13:
+      value = Value::natural(fields.varint("uint64_val"));
+      return true;
+    case 15:
+      value = Value::integer(WireFormatLite::ZigZagDecode32(narrow(fields.varint("sint32_val"))));
+      return true;
+    case 17:
+      value = Value::integer(WireFormatLite::ZigZagDecode64(fields.varint("sint64_val")));
+      return true;
+    case 19:
+      value = Value::natural(fields.fixed32("fixed32_val"));
+      return true;
+    case 21:
+      value = Value::natural(fields.fixed64("fixed64_val"));
+      return true;
+    case 23:
+      value = Value::integer(static_cast<std::int32_t>(fields.fixed32("sfixed32_val")));
+      return true;
+    case 25:
+      value = Value::integer(static_cast<std::int64_t>(fields.fixed64("sfixed64_val")));
+      return true;
+    case 27:
+      value = Value::boolean(fields.varint("bool_val") != 0);
+      return true;
+    case 28:
+      read_bools(fields, value);
+      return true;
+    case 29:
+      value = Value::string(fields.text("string_val"));
+      return true;
+    case 31:
+      fields.bytes("bytes_val");
+      value = Value::other("bytes");
+      return true;
+    default:
+      if (number < 4 || number > 32 || number % 2 != 0) {
+        return false;
+      }
+      fields.bytes(kListNames[static_cast<std::size_t>(number - 4) / 2]);
+      value = Value::other(kListNames[static_cast<std::size_t>(number - 4) / 2]);
+      return true;
+  }
+}
+
+/// The attribute's name as a problem's field when it stands twice in its node.
+void read_attribute(FieldReader& fields, NodeRecord& record, Problem& problem) {
+  std::string_view name;
+  Value value;
+  while (fields.next()) {
+    if (fields.number() == 1) {
+      name = fields.text("attr.name");
+    } else if (!read_value(fields, value)) {
+      fields.skip();
+    }
+  }
+  const auto known = attribute_of(name);
+  if (problem.expected == nullptr && known && !record.set(*known, value)) {
+    problem = {kAttributeNames[static_cast<std::size_t>(*known)], "each attribute once"};
+  }
+}
+
+void read_node(FieldReader& fields, NodeRecord& record, Problem& problem) {
+  const auto depend = [&](std::uint64_t id) { record.dependencies.push_back(id); };
+  while (fields.next()) {
+    switch (fields.number()) {
+      case 1:
+        record.id = fields.varint("id");
+        break;
+      case 2:
+        record.name = fields.text("name");
+        break;
+      case 3:
+        record.type = static_cast<std::int64_t>(fields.varint("type"));
+        break;
+      case 4:
+        fields.varints("ctrl_deps", depend);
+        break;
+      case 5:
+        fields.varints("data_deps", depend);
+        break;
+      case 7:
+        record.duration_micros = fields.varint("duration_micros");
+        break;
+      case 8:
+        fields.message("inputs", [&](FieldReader& inputs) {
+          while (inputs.next()) {
+            if (inputs.number() == 1) {
+              record.input_values = inputs.text("inputs.values");
+            } else {
+              inputs.skip();
+            }
+          }
+        });
+        break;
+      case 10:
+        fields.message("attr",
+                       [&](FieldReader& attribute) { read_attribute(attribute, record, problem); });
+        break;
+      default:
+        fields.skip();
+    }
+  }
+}
+
+}  // namespace
+
+void WireReader::malformed(std::string found, std::string expected) {
+  complete_ = false;
+  mistakes_.add(fmt::format("record {} at byte {}", number_, start_), std::move(found),
+                std::move(expected));
+}
+
+bool WireReader::next_bytes(std::string_view& record) {
+  bytes_.skip(length_);
+  length_ = 0;
+  start_ = bytes_.position();
+  if (bytes_.left() == 0) {
+    return false;
+  }
+  constexpr std::size_t kLongestVarint = 10;
+  bytes_.want(kLongestVarint);
+  const std::string_view view = bytes_.view();
+  CodedInputStream stream(reinterpret_cast<const std::uint8_t*>(view.data()),
+                          static_cast<int>(std::min(view.size(), kLongestVarint)));
+  std::uint64_t length = 0;
+  if (!stream.ReadVarint64(&length)) {
+    malformed({}, "the length of a record as a varint");
+    return false;
+  }
+  bytes_.skip(static_cast<std::size_t>(stream.CurrentPosition()));
+  constexpr std::uint64_t kLongest = std::numeric_limits<int>::max();
+  if (length > bytes_.left() || length > kLongest || !bytes_.want(length)) {
+    malformed(fmt::format("a length of {} bytes", length),
+              fmt::format("at most the {} that are left", bytes_.left()));
+    return false;
+  }
+  length_ = static_cast<std::size_t>(length);
+  record = bytes_.view().substr(0, length_);
+  return true;
+}
+
+bool WireReader::read_metadata() {
+  std::string_view record;
+  if (!next_bytes(record)) {
+    if (complete_) {
+      malformed("an empty file", "a GlobalMetadata record, then one per node");
+    }
+    return false;
+  }
+  Problem problem;
+  std::string_view version;
+  CodedInputStream stream(reinterpret_cast<const std::uint8_t*>(record.data()),
+                          static_cast<int>(record.size()));
+  FieldReader fields(stream, problem);
+  while (fields.next()) {
+    if (fields.number() == 1) {
+      version = fields.text("version");
+    } else if (fields.number() == 2) {
+      fields.bytes("attr");
+    } else {
+      fields.skip();
+    }
+  }
+  if (problem.expected != nullptr) {
+    malformed(std::string(problem.field),
+              fmt::format("a GlobalMetadata record ({})", problem.expected));
+    return false;
+  }
+  if (!version.empty() && version != "0.0.4") {
+    mistakes_.add("version", std::string(version), "'' or '0.0.4', the schema that is read");
+    return false;
+  }
+  return true;
+}
+
+bool WireReader::next(NodeRecord& record) {
+  std::string_view bytes;
+  while (++number_, next_bytes(bytes)) {
+    record.clear();
+    Problem problem;
+    CodedInputStream stream(reinterpret_cast<const std::uint8_t*>(bytes.data()),
+                            static_cast<int>(bytes.size()));
+    FieldReader fields(stream, problem);
+    const auto limit = stream.PushLimit(static_cast<int>(bytes.size()));
+    read_node(fields, record, problem);
+    stream.PopLimit(limit);
+    if (problem.expected == nullptr) {
+      return true;
+    }
+    malformed(std::string(problem.field), problem.expected);
+  }
+  return false;
+}
+
+void read_et(ByteWindow& bytes, ProgramBuilder& builder, Mistakes& mistakes) {
+  WireReader reader(bytes, mistakes);
+  if (!reader.read_metadata()) {
+    return;
+  }
+  NodeRecord record;
+  while (reader.next(record)) {
+    builder.add(record);
+  }
+  if (reader.complete()) {
+    builder.finish();
+  }
+}
+
+}  // namespace orrery::chakra

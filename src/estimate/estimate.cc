@@ -238,21 +238,34 @@ class Estimator::Memo {
     return std::min(communication, kernels * contention) * (1 - 1 / contention);
   }
 
-  /// First forwards that wait for their parameters. Two blocks are gathered while the stage waits
-  /// for its first microbatch, the third when the first has run, and so on; the first stage of the
-  /// first chunk does not wait for anything before.
+  /// First forwards that wait for their parameters or run beside their gathers. All gathers of a
+  /// stage follow one another from the start of the step. The first microbatch comes to stage s
+  /// when it has passed those before; the last layer of a chunk begins when its gather is done at
+  /// the latest. What runs meanwhile is slowed down.
   Time late_gathers(const ChunkCosts& costs, const Placement& placement,
                     std::int64_t chunks) const {
-    const StageFinish& first = placement.finish.front();
-    if (first.gather == Time(0)) {
+    if (placement.finish.front().gather == Time(0)) {
       return Time(0);
     }
-    const PassCost& layer = costs.layer.forward;
-    const Time each =
-        std::max(first.gather - layer.work, slowed(first.gather, layer.kernels, costs.contention));
-    Time late = first.first_gather + each * 2;
-    for (const std::int64_t layers : placement.layers) {
-      late += each * std::max<std::int64_t>(0, layers - 2 * chunks);
+    Time round{0};
+    for (const StageTime& stage : stages_) {
+      round += stage.edge.forward.work + stage.next;
+    }
+    Time late{0};
+    Time arrival{0};
+    for (std::size_t s = 0; s < stages_.size(); ++s) {
+      const StageFinish& finish = placement.finish[s];
+      const Time of_chunk = finish.gather * (placement.layers[s] / chunks);
+      const Time but_last = stages_[s].edge.forward.work - costs.layer.forward.work;
+      for (std::int64_t c = 0; c < chunks; ++c) {
+        const Time ready = finish.end_gather + of_chunk * (c + 1);
+        late = std::max(late, ready - arrival - round * c - (c == 0 ? but_last : Time(0)));
+      }
+      const Time idle = arrival + (s == 0 ? finish.end_gather : Time(0));
+      const Time beside = finish.end_gather + of_chunk * chunks - idle;
+      late =
+          std::max(late, idle - arrival + std::max(Time(0), beside) * (1 - 1 / costs.contention));
+      arrival += stages_[s].edge.forward.work + stages_[s].next;
     }
     return late;
   }

@@ -130,7 +130,7 @@ class FinishTimer {
     }
     if (plan_.overlap_param_gather) {
       finish.gather = over_dp(CollectiveKind::all_gather, templates_.layer_parameters);
-      finish.first_gather = over_dp(CollectiveKind::all_gather, templates_.end_parameters[kFirst]);
+      finish.end_gather = over_dp(CollectiveKind::all_gather, templates_.end_parameters[role]);
     }
   }
 

@@ -32,10 +32,10 @@ struct StageFinish {
   Time forward{0};   ///< added to every forward: gathers of parameters that nothing hides (ZeRO 3)
   Time backward{0};  ///< to every backward: these, and reductions of gradients (ZeRO 2 and 3)
 
-  Time hidden{0};        ///< reductions that run beside the last backward passes
-  Time last_bucket{0};   ///< the one of them that begins after the last backward
-  Time gather{0};        ///< of one layer's parameters beside its first forward
-  Time first_gather{0};  ///< of the embedding's
+  Time hidden{0};       ///< reductions that run beside the last backward passes
+  Time last_bucket{0};  ///< the one of them that begins after the last backward
+  Time gather{0};       ///< of one layer's parameters beside the first forwards
+  Time end_gather{0};   ///< of the embedding's or the head's
 };
 
 struct Placement {

@@ -200,7 +200,7 @@ bool has_variant(const Draft& draft, const ChunkDraft& chunk, When when) {
     return std::any_of(steps.begin(), steps.end(),
                        [&](const Step& step) { return step.when == when; });
   };
-  return has(chunk.forward_end) || has(chunk.backward_end) ||
+  return has(chunk.forward_begin) || has(chunk.forward_end) || has(chunk.backward_end) ||
          std::any_of(chunk.blocks.begin(), chunk.blocks.end(), [&](const Block& block) {
            return has(draft.steps[block.kind].forward) || has(block.before_forward) ||
                   has(block.before_backward) || has(block.after_backward);

@@ -2,22 +2,16 @@
 /// Data parallelism and ZeRO (Rajbhandari et al. 2020), over all of dp or sharded over fewer ranks
 /// (FSDP, HSDP, MiCS). What axes the reductions and gathers of parameters take: data_axes.h.
 ///
-///   zero  gradients                    parameters
-///   0     all-reduce                   whole
-///   1     once per step                gathered after the update (pass optimizer), or block by
-///                                      block in the first forward with overlap_param_gather
-///   2     shards every microbatch      as 1
-///   3     shards every microbatch      block by block before every forward, and before every
-///                                      backward with reshard_after_forward
+///   zero  gradients                    (parameters: pass_gather.cc)
+///   0     all-reduce
+///   1     once per step
+///   2, 3  shards every microbatch
 ///
 /// overlap_grad_reduce: buckets reduce on the dp stream as soon as their blocks' backward is done
 /// (in the last microbatch when once per step); a bucket holds whole blocks, at least `bucket`
 /// bytes. Without it buckets reduce one after the other while compute waits: at the end of the step
-/// (0 or 1) or of each backward (2 or 3); bucket 0 is then one buffer. overlap_param_gather: the
-/// next block's gather is issued before the block runs; without it a block's gather is issued when
-/// the block before it is done, and compute waits.
+/// (0 or 1) or of each backward (2 or 3); bucket 0 is then one buffer.
 #include <algorithm>
-#include <numeric>
 
 #include "workload/parallel/data_axes.h"
 #include "workload/parallel/passes.h"
@@ -116,63 +110,6 @@ class GradientReduction {
   std::vector<GradientHop> hops_;
 };
 
-class ParameterGather {
- public:
-  ParameterGather(const Draft& draft, const Context& context, When when, Phase phase)
-      : draft_(draft), context_(context), when_(when), phase_(phase) {}
-
-  /// order: block numbers as they run. before: the step list in front of a block.
-  void add(ChunkDraft& chunk, const std::vector<int>& order,
-           std::vector<Step> Block::*before) const {
-    const bool ahead = context_.plan.overlap_param_gather;
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      std::vector<Step>& steps = chunk.blocks[static_cast<std::size_t>(order[i])].*before;
-      if (i == 0 && !ahead) {  // only when compute has come this far
-        steps.push_back(wait_step("block_reached", Value::flow, phase_));
-        steps.back().when = when_;
-      }
-      if (i == 0 || !ahead) {
-        gather(chunk, order[i], steps);
-      }
-      if (ahead && i + 1 < order.size()) {
-        gather(chunk, order[i + 1], steps);
-      }
-    }
-  }
-
- private:
-  void gather(const ChunkDraft& chunk, int block, std::vector<Step>& steps) const {
-    const BlockKind kind = chunk.blocks[static_cast<std::size_t>(block)].kind;
-    for (const Owner owner : {Owner::dense, Owner::expert}) {
-      const auto hop = parameter_hop(context_.plan, owner);
-      const Bytes bytes = gathered_parameter_bytes(draft_, context_, kind, owner);
-      if (!hop || bytes == Bytes(0)) {
-        continue;
-      }
-      Step step =
-          collective_step(hop->axis, CollectiveKind::all_gather, bytes / hop->divisor, phase_);
-      step.reads = step.writes = Value::none;
-      step.when = when_;
-      step.gathers_block = block;
-      steps.push_back(std::move(step));
-    }
-  }
-
-  const Draft& draft_;
-  const Context& context_;
-  When when_;
-  Phase phase_;
-};
-
-std::vector<int> block_order(const ChunkDraft& chunk, bool reversed) {
-  std::vector<int> order(chunk.blocks.size());
-  std::iota(order.begin(), order.end(), 0);
-  if (reversed) {
-    std::reverse(order.begin(), order.end());
-  }
-  return order;
-}
-
 void reduce(Draft& draft, const Context& context, Owner owner) {
   const Plan& plan = context.plan;
   const GradientReduction reduction(draft, context, owner);
@@ -202,25 +139,6 @@ void reduce(Draft& draft, const Context& context, Owner owner) {
 void passes::gradients(Draft& draft, const Context& context) {
   reduce(draft, context, Owner::dense);
   reduce(draft, context, Owner::expert);
-}
-
-void passes::zero(Draft& draft, const Context& context) {
-  const Plan& plan = context.plan;
-  const bool every_microbatch = plan.zero == 3;
-  if (plan.zero == 0 || (!every_microbatch && !plan.overlap_param_gather)) {
-    return;
-  }
-  const When when = every_microbatch ? When::always : When::first_microbatch;
-  const ParameterGather forward(draft, context, when, Phase::forward);
-  const ParameterGather backward(draft, context, when, Phase::backward);
-  for (RoleDraft& role : draft.roles) {
-    for (ChunkDraft& chunk : role.chunks) {
-      forward.add(chunk, block_order(chunk, false), &Block::before_forward);
-      if (every_microbatch && plan.reshard_after_forward) {
-        backward.add(chunk, block_order(chunk, true), &Block::before_backward);
-      }
-    }
-  }
 }
 
 }  // namespace orrery

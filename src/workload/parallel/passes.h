@@ -23,7 +23,7 @@ void context(Draft& draft, const Context& context);
 void recompute(Draft& draft, const Context& context);
 /// Reductions of gradients over dp. pass_data.cc
 void gradients(Draft& draft, const Context& context);
-/// All-gathers of ZeRO-sharded parameters that run beside the layers. pass_data.cc
+/// All-gathers of ZeRO-sharded parameters that run beside the layers. pass_gather.cc
 void zero(Draft& draft, const Context& context);
 /// Copies of activations to and from the host. pass_offload.cc
 void offload(Draft& draft, const Context& context);

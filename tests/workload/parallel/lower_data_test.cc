@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -66,6 +67,38 @@ TEST(LowerZero, StageOneOverlappedGathersDuringTheFirstForward) {
             (Tally{4, 2_B * kAll}));
   EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_gather, Phase::optimizer),
             Tally{});
+}
+
+TEST(LowerZero, UpdatedParametersOfTwoChunksAreQueuedBeforeAllElse) {
+  // A layer per chunk. Chunk 0 queues its own gather and chunk 1's, which wait for nothing; its
+  // compute waits for its own. Chunk 1 waits until the queue is empty.
+  Plan plan = data_parallel(1, true);
+  plan.pp = plan.chunks = 2;
+  plan.schedule = Schedule::interleaved;
+  plan.global_batch = 16;
+  const Workload workload = lowered(small_gpt(4), plan);
+  const std::vector<Template>& work = workload.programs[1].templates;
+  const auto named = [&](const std::string& name) {
+    return std::find_if(work.begin(), work.end(),
+                        [&](const Template& one) { return one.name == name; });
+  };
+  const auto& first = named("first forward chunk 0")->nodes;
+  for (const std::size_t i : {0, 1, 2}) {  // a layer; a layer and the head
+    EXPECT_EQ(first[i].stream, Stream::dp);
+    EXPECT_TRUE(first[i].after.empty());
+  }
+  EXPECT_EQ(first[3].kind, Node::Kind::receive);
+  const auto compute = std::find_if(first.begin(), first.end(), [](const Node& node) {
+    return node.kind == Node::Kind::compute;
+  });
+  ASSERT_NE(compute, first.end());
+  EXPECT_THAT(compute->after, ::testing::Contains(0));
+  const auto& second = named("first forward chunk 1")->nodes;
+  EXPECT_EQ(second[0].name, "gathers_done");
+  EXPECT_EQ(second[0].stream, Stream::dp);
+  EXPECT_EQ(second[1].name, "parameters_ready");
+  EXPECT_EQ(second[1].stream, Stream::compute);
+  EXPECT_EQ(second[1].after, std::vector<int>{0});
 }
 
 TEST(LowerZero, StageTwoReducesEveryMicrobatch) {

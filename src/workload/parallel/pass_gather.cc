@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+/// All-gathers of parameters that ZeRO has split (data_axes.h says over which ranks).
+///
+///   zero  overlap_param_gather   gathers
+///   1, 2  no                     after the update, at the end of the step (pass optimizer)
+///   1, 2  yes                    of updated parameters, at the start of the step, see below
+///   3     no                     block by block before every forward, and before every backward
+///                                with reshard_after_forward; issued when compute has come that
+///                                far, and compute waits
+///   3     yes                    the same, but each block's is issued before the block before it
+///                                runs
+///
+/// zero 1 and 2 with overlap: parameters are whole afterwards, so nothing limits how many gathers
+/// wait in the queue. The first chunk of a stage begins its first microbatch by queueing the
+/// gathers of all its blocks and then of the stage's second chunk; every later chunk begins by
+/// queueing those of the chunk after it. No gather waits for compute or for messages. A block of
+/// the first chunk waits for its own gathers, a later chunk for all of its own. Every pass
+/// therefore runs at most as late as if all gathers of the step had run before it: hiding them
+/// costs no more than one gather of all parameters in front of the step would. Source:
+/// Megatron-Core, schedules.py (param_sync_func of chunks 0 and 1 before the first microbatch, of
+/// chunk c + 1 when c begins) and distributed_data_parallel.py (start_param_sync queues all
+/// buckets). Megatron gathers buckets where this gathers blocks.
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <numeric>
+
+#include "workload/parallel/data_axes.h"
+#include "workload/parallel/passes.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::array kOwners = {Owner::dense, Owner::expert};
+
+/// Makes the gathers of one block.
+class BlockGather {
+ public:
+  BlockGather(const Draft& draft, const Context& context, When when, Phase phase)
+      : draft_(draft), context_(context), when_(when), phase_(phase) {}
+
+  When when() const { return when_; }
+  Phase phase() const { return phase_; }
+
+  void add(const ChunkDraft& chunk, int block, std::vector<Step>& steps) const {
+    const BlockKind kind = chunk.blocks[static_cast<std::size_t>(block)].kind;
+    for (const Owner owner : kOwners) {
+      const auto hop = parameter_hop(context_.plan, owner);
+      const Bytes bytes = gathered_parameter_bytes(draft_, context_, kind, owner);
+      if (!hop || bytes == Bytes(0)) {
+        continue;
+      }
+      Step step =
+          collective_step(hop->axis, CollectiveKind::all_gather, bytes / hop->divisor, phase_);
+      step.reads = step.writes = Value::none;
+      step.when = when_;
+      step.gathers_block = block;
+      steps.push_back(std::move(step));
+    }
+  }
+
+ private:
+  const Draft& draft_;
+  const Context& context_;
+  When when_;
+  Phase phase_;
+};
+
+std::vector<int> block_order(const ChunkDraft& chunk, bool reversed) {
+  std::vector<int> order(chunk.blocks.size());
+  std::iota(order.begin(), order.end(), 0);
+  if (reversed) {
+    std::reverse(order.begin(), order.end());
+  }
+  return order;
+}
+
+/// Sharded parameters (zero 3). order: block numbers as they run. before: the step list in front of
+/// a block.
+void gather_beside(const BlockGather& gather, bool ahead, ChunkDraft& chunk,
+                   const std::vector<int>& order, std::vector<Step> Block::*before) {
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    std::vector<Step>& steps = chunk.blocks[static_cast<std::size_t>(order[i])].*before;
+    if (i == 0 && !ahead) {  // only when compute has come this far
+      steps.push_back(wait_step("block_reached", Value::flow, gather.phase()));
+      steps.back().when = gather.when();
+    }
+    if (i == 0 || !ahead) {
+      gather.add(chunk, order[i], steps);
+    }
+    if (ahead && i + 1 < order.size()) {
+      gather.add(chunk, order[i + 1], steps);
+    }
+  }
+}
+
+/// Chunks of a stage in the order in which their first microbatches begin.
+std::vector<std::size_t> chunk_order(const PipelineShape& shape, std::int64_t stage) {
+  std::vector<std::size_t> order;
+  const StageSchedule schedule(shape, stage);
+  const auto chunks = static_cast<std::size_t>(shape.chunks);
+  for (std::int64_t i = 0; i < schedule.size() && order.size() < chunks; ++i) {
+    const PipelineSlot slot = schedule[i];
+    if (slot.direction == Direction::forward && slot.microbatch == 0) {
+      order.push_back(static_cast<std::size_t>(slot.chunk));
+    }
+  }
+  return order;
+}
+
+/// Updated parameters of one stage (zero 1 and 2).
+class UpdatedParameters {
+ public:
+  explicit UpdatedParameters(const BlockGather& gather) : gather_(gather) {}
+
+  void add(RoleDraft& role, const std::vector<std::size_t>& order) const {
+    std::vector<Step> queued;  // by the chunk before
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      std::vector<Step> steps = i == 0 ? gathers(role.chunks[order[i]]) : std::vector<Step>();
+      const std::vector<Stream> streams = streams_of(queued);
+      drain(streams, steps);
+      queued = i + 1 < order.size() ? gathers(role.chunks[order[i + 1]]) : std::vector<Step>();
+      for (Step step : queued) {
+        step.gathers_block = -1;  // no block of this template waits for it
+        steps.push_back(std::move(step));
+      }
+      wait(streams.size(), steps);
+      std::vector<Step>& begin = role.chunks[order[i]].forward_begin;
+      begin.insert(begin.begin(), steps.begin(), steps.end());
+    }
+  }
+
+ private:
+  static constexpr std::array kDrained = {Value::even, Value::odd};  // a dense and an expert stream
+
+  std::vector<Step> gathers(const ChunkDraft& chunk) const {
+    std::vector<Step> steps;
+    for (int block = 0; block < static_cast<int>(chunk.blocks.size()); ++block) {
+      gather_.add(chunk, block, steps);
+    }
+    return steps;
+  }
+
+  static std::vector<Stream> streams_of(const std::vector<Step>& steps) {
+    std::vector<Stream> streams;
+    for (const Step& step : steps) {
+      if (std::find(streams.begin(), streams.end(), step.node.stream) == streams.end()) {
+        streams.push_back(step.node.stream);
+      }
+    }
+    return streams;
+  }
+
+  /// Streams are in order: what was queued before this, the chunk before it queued.
+  void drain(const std::vector<Stream>& streams, std::vector<Step>& steps) const {
+    for (std::size_t i = 0; i < streams.size(); ++i) {
+      Step step = wait_step("gathers_done", Value::none, gather_.phase());
+      step.node.stream = streams[i];
+      step.writes = kDrained[i];
+      step.when = gather_.when();
+      steps.push_back(std::move(step));
+    }
+  }
+
+  void wait(std::size_t streams, std::vector<Step>& steps) const {
+    for (std::size_t i = 0; i < streams; ++i) {
+      steps.push_back(wait_step("parameters_ready", kDrained[i], gather_.phase()));
+      steps.back().when = gather_.when();
+    }
+  }
+
+  const BlockGather& gather_;
+};
+
+void gather_sharded(Draft& draft, const Context& context) {
+  const Plan& plan = context.plan;
+  const BlockGather forward(draft, context, When::always, Phase::forward);
+  const BlockGather backward(draft, context, When::always, Phase::backward);
+  for (RoleDraft& role : draft.roles) {
+    for (ChunkDraft& chunk : role.chunks) {
+      gather_beside(forward, plan.overlap_param_gather, chunk, block_order(chunk, false),
+                    &Block::before_forward);
+      if (plan.reshard_after_forward) {
+        gather_beside(backward, plan.overlap_param_gather, chunk, block_order(chunk, true),
+                      &Block::before_backward);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void passes::zero(Draft& draft, const Context& context) {
+  const Plan& plan = context.plan;
+  if (plan.zero == 3) {
+    gather_sharded(draft, context);
+  } else if (plan.zero > 0 && plan.overlap_param_gather) {
+    const BlockGather gather(draft, context, When::first_microbatch, Phase::forward);
+    const UpdatedParameters updated(gather);
+    for (std::size_t stage = 0; stage < draft.roles.size(); ++stage) {
+      updated.add(draft.roles[stage], chunk_order(draft.shape, static_cast<std::int64_t>(stage)));
+    }
+  }
+}
+
+}  // namespace orrery

@@ -20,7 +20,8 @@ constexpr const char* kExamples =
     "  orrery collective all_reduce --machine dgx-h100 --devices 64 --min 8B --max 8GiB\n"
     "  orrery collective all_reduce --machine dgx-h100 --devices 8 --algorithm ring --json\n"
     "  orrery collective all_gather --machine tpu-v4 --devices 64 --network message\n"
-    "  orrery collective all_to_all --machine dgx-a100-80g --devices 16 --algorithm rail\n";
+    "  orrery collective all_to_all --machine dgx-a100-80g --devices 16 --algorithm rail\n"
+    "  orrery collective all_reduce --machine dgx-a100-80g --devices 64 --algorithm themis\n";
 
 /// Names under which NCCL and nccl-tests know them.
 std::optional<CollectiveAlgorithm> algorithm_named(std::string_view name) {
@@ -59,6 +60,10 @@ class Collective : public Command {
     options.value("--factor", factor_, "NUMBER", "from one size to the next; default 2");
     options.value("--algorithm", algorithm_, "NAME",
                   all_names<CollectiveAlgorithm>() + "; default auto");
+    options.value(
+        "--chunks", chunks_, "INT",
+        "of themis (default 64 or fewer) and hierarchical (default 1): parts that flow through "
+        "the dimensions");
     options.value("--network", network_, "MODEL",
                   "analytical: closed form, default; message: every message on its links");
     options.flag("--json", json_, "print one JSON object; bytes, seconds, bytes per second");
@@ -99,6 +104,7 @@ class Collective : public Command {
     take("--stride", stride_, options.stride, mistakes);
     take("--min", smallest_, options.smallest, mistakes);
     take("--max", largest_, options.largest, mistakes);
+    take("--chunks", chunks_, options.chunks, mistakes);
     take("--factor", factor_, options.factor, mistakes);
     return options;
   }
@@ -166,6 +172,7 @@ class Collective : public Command {
   std::optional<std::string> factor_;
   std::optional<std::string> algorithm_;
   std::optional<std::string> network_;
+  std::optional<std::string> chunks_;
   bool json_ = false;
 };
 

@@ -7,6 +7,7 @@
 #include <limits>
 #include <span>
 
+#include "collective/chunked.h"
 #include "collective/flat.h"
 
 namespace orrery {
@@ -294,6 +295,9 @@ bool performs(Kind kind, Algorithm algorithm, const std::vector<Extent>& extents
   if (algorithm == Algorithm::automatic || extents.empty()) {
     return true;
   }
+  if (algorithm == Algorithm::themis) {
+    return reorders(kind);
+  }
   if (extents.size() > 1 && goes_by_dimension(kind, algorithm)) {
     return algorithm == Algorithm::hierarchical ||
            std::all_of(extents.begin(), extents.end(), [&](const Extent& extent) {
@@ -311,6 +315,9 @@ bool performs(Kind kind, Algorithm algorithm, const std::vector<Extent>& extents
 std::vector<CollectivePhase> plan_collective(Kind kind, Bytes size,
                                              const std::vector<Extent>& extents,
                                              Algorithm algorithm, const Machine& machine) {
+  if (algorithm == Algorithm::themis) {
+    return plan_chunked(kind, size, extents, {}, machine);
+  }
   std::vector<CollectivePhase> phases;
   const auto append = [&](Kind part, Bytes bytes, std::span<const Extent> over,
                           const Priced& priced) {
@@ -345,6 +352,9 @@ Time total_time(const std::vector<CollectivePhase>& phases) {
 
 Time collective_time(Kind kind, Bytes size, const std::vector<Extent>& extents, Algorithm algorithm,
                      const Machine& machine) {
+  if (algorithm == Algorithm::themis) {
+    return total_time(plan_chunked(kind, size, extents, {}, machine));
+  }
   Time total{0};
   const auto add = [&](Kind, Bytes, std::span<const Extent>, const Priced& priced) {
     total += from_seconds(priced.latency) + from_seconds(priced.longest);

@@ -36,7 +36,8 @@ enum class CollectiveAlgorithm : std::uint8_t {
   pairwise,
   in_switch,
   rail,
-  hierarchical
+  hierarchical,
+  themis
 };
 template <>
 inline constexpr auto kNames<CollectiveAlgorithm> = std::to_array<Named<CollectiveAlgorithm>>({
@@ -52,6 +53,8 @@ inline constexpr auto kNames<CollectiveAlgorithm> = std::to_array<Named<Collecti
     {CollectiveAlgorithm::rail, "rail",
      "all-to-all over nodes: to the receiver's rail inside, then one message per rail peer (PXN)"},
     {CollectiveAlgorithm::hierarchical, "hierarchical", "dimension by dimension, auto in each"},
+    {CollectiveAlgorithm::themis, "themis",
+     "hierarchical in chunks, each in the order that keeps all dimensions busy"},
 });
 
 using AlgorithmChoice = std::array<CollectiveAlgorithm, kAxisCount>;  ///< by Axis
@@ -98,7 +101,8 @@ struct CollectivePhase {
 ///   over all dimensions;
 ///   hierarchical, direct, halving_doubling: a phase per dimension. all_reduce is reduce_scatter
 ///   inwards to outwards, all_reduce in the outermost, all_gather back; reduce_scatter goes
-///   outwards, all_gather and broadcast inwards; sizes shrink by the members inside.
+///   outwards, all_gather and broadcast inwards; sizes shrink by the members inside;
+///   themis: one phase over all dimensions, see chunked.h.
 ///
 /// An algorithm that does not do the kind (halving_doubling for all_to_all) gives way to automatic.
 /// The protocol is the fastest for the phase. Empty for one member or zero bytes.

@@ -75,7 +75,8 @@ bool has_messages(const CollectivePhase& phase) {
   }
   const bool flat =
       phase.ports.size() == 1 || exchanges(phase.kind) || phase.algorithm == Algorithm::ring;
-  return flat && phase.algorithm != Algorithm::rail && phase.algorithm != Algorithm::in_switch;
+  return flat && phase.algorithm != Algorithm::themis && phase.algorithm != Algorithm::rail &&
+         phase.algorithm != Algorithm::in_switch;
 }
 
 MessageSchedule schedule_of(const CollectivePhase& phase) {

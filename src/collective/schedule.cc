@@ -288,6 +288,7 @@ std::optional<MessageSchedule> schedule_of(Kind kind, Algorithm algorithm, int r
     case Algorithm::rail:       // over several dimensions only
     case Algorithm::automatic:
     case Algorithm::hierarchical:
+    case Algorithm::themis:
       return std::nullopt;
   }
   return std::nullopt;

@@ -198,6 +198,7 @@ std::optional<StepCount> count_steps(CollectiveKind kind, CollectiveAlgorithm al
       return in_switch(kind, members, fabric);
     case CollectiveAlgorithm::automatic:
     case CollectiveAlgorithm::hierarchical:
+    case CollectiveAlgorithm::themis:
     case CollectiveAlgorithm::rail:
       return std::nullopt;  // not one algorithm, or not in one dimension
   }

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <utility>
 
+#include "collective/chunked.h"
 #include "collective/messages.h"
 
 namespace orrery {
@@ -18,6 +19,9 @@ using Algorithm = CollectiveAlgorithm;
 
 /// Rows of a table that somebody may still want to read.
 constexpr double kMostRows = 100'000;
+
+/// A schedule of more takes seconds.
+constexpr std::int64_t kMostChunks = 4096;
 
 /// Algorithms that do this collective among these members.
 std::string possible(Kind kind, const std::vector<Extent>& extents, const Machine& machine) {
@@ -44,6 +48,25 @@ void check_sizes(const SweepOptions& options, Error& mistakes) {
                   {},
                   fmt::format("{}", options.factor),
                   "a number above 1, large enough for at most 100,000 rows"});
+  }
+}
+
+bool by_dimension(Algorithm algorithm) {
+  return algorithm == Algorithm::themis || algorithm == Algorithm::hierarchical;
+}
+
+void check_chunks(const SweepOptions& options, Error& mistakes) {
+  if (options.chunks < 0 || options.chunks > kMostChunks) {
+    mistakes.add({"--chunks",
+                  {},
+                  std::to_string(options.chunks),
+                  fmt::format("a number from 1 to {}", kMostChunks)});
+  } else if (options.chunks > 0 && !by_dimension(options.algorithm)) {
+    mistakes.add({"--chunks",
+                  {},
+                  std::to_string(options.chunks),
+                  fmt::format("--algorithm themis or hierarchical; {} is not cut into chunks",
+                              name_of(options.algorithm))});
   }
 }
 
@@ -76,6 +99,20 @@ Machine machine_of(const Machine& machine, const SweepOptions& options) {
   return cut ? *cut : expand_shapes(machine);
 }
 
+std::vector<CollectivePhase> phases_of(const Machine& machine, const SweepOptions& options,
+                                       const std::vector<Extent>& extents, Bytes bytes) {
+  if (options.chunks == 0) {
+    return plan_collective(options.kind, bytes, extents, options.algorithm, machine);
+  }
+  const bool themis = options.algorithm == Algorithm::themis;
+  return plan_chunked(options.kind, bytes, extents,
+                      {.scheduler = themis ? ChunkScheduler::themis : ChunkScheduler::natural,
+                       .queue = themis ? ChunkQueue::smallest_first : ChunkQueue::fifo,
+                       .chunks = static_cast<int>(options.chunks),
+                       .or_fewer = false},
+                      machine);
+}
+
 /// The phases of one size and the time they take; nothing when there are no messages to run.
 struct Planned {
   std::vector<CollectivePhase> phases;
@@ -84,8 +121,7 @@ struct Planned {
 std::optional<Planned> plan_of(const Machine& machine, const SweepOptions& options,
                                const std::vector<Extent>& extents, Bytes bytes) {
   if (options.network == CollectiveNetwork::analytical) {
-    Planned planned{.phases =
-                        plan_collective(options.kind, bytes, extents, options.algorithm, machine)};
+    Planned planned{.phases = phases_of(machine, options, extents, bytes)};
     planned.time = total_time(planned.phases);
     return planned;
   }
@@ -169,6 +205,7 @@ Result<std::vector<SweepRow>> sweep_collective(const Machine& machine,
   Error mistakes;
   const Machine cut = machine_of(machine, options);
   check_sizes(options, mistakes);
+  check_chunks(options, mistakes);
   const std::vector<Extent> extents = check_group(cut, options, mistakes);
   if (!extents.empty() && !performs(options.kind, options.algorithm, extents, cut)) {
     mistakes.add(

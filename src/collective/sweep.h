@@ -33,6 +33,9 @@ struct SweepOptions {
   double factor = 2;  ///< from one size to the next
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
   CollectiveNetwork network = CollectiveNetwork::analytical;
+  /// Of themis and hierarchical: parts that flow through the dimensions one after the other. 0:
+  /// kDefaultChunks or fewer of themis, hierarchical in one piece.
+  std::int64_t chunks = 0;
 };
 
 struct SweepRow {
@@ -55,7 +58,7 @@ double bus_factor(CollectiveKind kind, std::int64_t members);
 
 /// Rows from `smallest` to at most `largest`. Mistakes (fields as the flags of `orrery
 /// collective`): devices that the machine does not have, an algorithm that does not do this
-/// collective there or has no messages, sizes that are not ascending.
+/// collective there, has no messages or no chunks, sizes that are not ascending.
 Result<std::vector<SweepRow>> sweep_collective(const Machine& machine, const SweepOptions& options);
 
 }  // namespace orrery

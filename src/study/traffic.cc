@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "collective/chunked.h"
 #include "collective/group_extents.h"
 #include "machine/topology/topology.h"
 
@@ -96,6 +97,11 @@ class TrafficSum {
     if (members < 2) {
       return;
     }
+    if (extents.size() > 1 && algorithm_of(node) == CollectiveAlgorithm::themis &&
+        reorders(node.collective)) {
+      add_chunks(node, extents);
+      return;
+    }
     const double sent =
         times_ * static_cast<double>(node.bytes.value()) *
         (in_switch(node, extents) ? 1 + 1 / members : sent_share(node.collective, members));
@@ -111,9 +117,27 @@ class TrafficSum {
     }
   }
 
+  CollectiveAlgorithm algorithm_of(const Node& node) const {
+    return algorithms_[static_cast<std::size_t>(node.axis)];
+  }
+
+  /// Chunks in other orders move their bytes elsewhere, though no more of them.
+  void add_chunks(const Node& node, const std::vector<Extent>& extents) {
+    const ChunkSchedule schedule =
+        chunk_schedule(node.collective, node.bytes, extents, {}, machine_);
+    for (const ChunkPath& path : schedule.chunks) {
+      for (const ChunkPhase& phase : path) {
+        const Extent& extent = extents[static_cast<std::size_t>(phase.dimension)];
+        traffic_.links[static_cast<std::size_t>(extent.dimension)] +=
+            times_ * static_cast<double>(phase.size.value()) *
+            sent_share(phase.kind, static_cast<double>(extent.count));
+      }
+    }
+  }
+
   bool in_switch(const Node& node, const std::vector<Extent>& extents) const {
-    const auto phases = plan_collective(node.collective, node.bytes, extents,
-                                        algorithms_[static_cast<std::size_t>(node.axis)], machine_);
+    const auto phases =
+        plan_collective(node.collective, node.bytes, extents, algorithm_of(node), machine_);
     return !phases.empty() && phases.front().algorithm == CollectiveAlgorithm::in_switch;
   }
 

@@ -42,6 +42,30 @@ TEST(Collective, NamesOfNcclAreUnderstood) {
   EXPECT_THAT(run.out, HasSubstr("double_binary_tree"));
 }
 
+TEST(Collective, ThemisKeepsAllDimensionsBusy) {
+  // 8 nodes of 8: never slower than the natural order in one piece or in as many chunks.
+  const auto seconds = [](const std::string& how) {
+    const Outcome run = orrery(
+        "collective all_reduce --machine dgx-a100-80g --devices 64 --min 1GiB --max 1GiB --json " +
+        how);
+    EXPECT_EQ(run.status, 0) << run.err;
+    return nlohmann::json::parse(run.out)["rows"][0]["time_s"].get<double>();
+  };
+  const double themis = seconds("--algorithm themis --chunks 64");
+  EXPECT_LE(themis, seconds("--algorithm hierarchical --chunks 64"));
+  EXPECT_LT(themis, 0.8 * seconds("--algorithm hierarchical"));
+  EXPECT_LE(seconds("--algorithm themis"), themis);
+}
+
+TEST(Collective, ChunksNeedAnAlgorithmThatHasThem) {
+  const std::string command = "collective all_reduce --machine dgx-h100 --devices 16 ";
+  const Outcome ring = orrery(command + "--algorithm ring --chunks 4");
+  EXPECT_EQ(ring.status, 2);
+  EXPECT_THAT(ring.err, AllOf(HasSubstr("--chunks"), HasSubstr("themis or hierarchical")));
+  EXPECT_EQ(orrery(command + "--algorithm themis --chunks 0x").status, 2);
+  EXPECT_EQ(orrery(command + "--algorithm themis --chunks 100000").status, 2);
+}
+
 TEST(Collective, WhatAMachineCannotDoIsSaid) {
   const Outcome run =
       orrery("collective all_reduce --machine dgx-a100-80g --devices 8 --algorithm in_switch");

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collective/chunked.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+namespace orrery {
+namespace {
+
+using Kind = CollectiveKind;
+
+/// Phase times by plan_collective; chunks of one size come back often.
+PhaseModel phase_model(const std::vector<Extent>& extents, const Machine& machine) {
+  using Key = std::tuple<int, Kind, Bytes>;
+  return [&extents, &machine, known = std::map<Key, PhaseCost>()](const ChunkPhase& phase) mutable {
+    const auto [found, fresh] = known.try_emplace({phase.dimension, phase.kind, phase.size});
+    if (fresh) {
+      const Extent& extent = extents[static_cast<std::size_t>(phase.dimension)];
+      const auto phases = plan_collective(phase.kind, phase.size, {extent},
+                                          CollectiveAlgorithm::automatic, machine);
+      for (const CollectivePhase& part : phases) {
+        found->second.busy += part.ports.front().serialisation;
+        found->second.latency += part.latency;
+      }
+    }
+    return found->second;
+  };
+}
+
+}  // namespace
+
+ChunkSchedule chunk_schedule(Kind kind, Bytes size, const std::vector<Extent>& extents,
+                             const ChunkOptions& options, const Machine& machine) {
+  ChunkedCollective collective{.kind = kind, .size = size, .chunks = options.chunks, .members = {}};
+  for (const Extent& extent : extents) {
+    collective.members.push_back(extent.count);
+  }
+  const PhaseModel model = phase_model(extents, machine);
+  ChunkSchedule best = schedule_chunks(collective, options.scheduler, options.queue, model);
+  while (options.or_fewer && collective.chunks > 1) {
+    collective.chunks = std::max(1, collective.chunks / 4);
+    ChunkSchedule fewer = schedule_chunks(collective, options.scheduler, options.queue, model);
+    if (fewer.predicted.end < best.predicted.end) {
+      best = std::move(fewer);
+    }
+  }
+  return best;
+}
+
+std::vector<CollectivePhase> plan_chunked(Kind kind, Bytes size, const std::vector<Extent>& extents,
+                                          const ChunkOptions& options, const Machine& machine) {
+  if (!reorders(kind) || extents.size() < 2 || size <= Bytes(0)) {
+    return plan_collective(kind, size, extents, CollectiveAlgorithm::automatic, machine);
+  }
+  const ChunkSchedule schedule = chunk_schedule(kind, size, extents, options, machine);
+  CollectivePhase phase{.kind = kind,
+                        .algorithm = options.scheduler == ChunkScheduler::themis
+                                         ? CollectiveAlgorithm::themis
+                                         : CollectiveAlgorithm::hierarchical,
+                        .protocol = -1,
+                        .size = size,
+                        .latency = Time(0),
+                        .ports = {}};
+  Time longest{0};
+  for (std::size_t i = 0; i < extents.size(); ++i) {
+    phase.ports.push_back({extents[i], schedule.predicted.busy[i], -1});
+    longest = std::max(longest, schedule.predicted.busy[i]);
+  }
+  phase.latency = schedule.predicted.end - longest;
+  return {phase};
+}
+
+}  // namespace orrery

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Chunked hierarchical collectives on a machine: themis.h with the phase times of cost.h.
+#pragma once
+
+#include <vector>
+
+#include "collective/cost.h"
+#include "collective/themis.h"
+
+namespace orrery {
+
+/// Chunks of a plan's collectives. Halving it costs about 2 % on three dimensions, doubling it
+/// gains 1 % (docs/models/collective.md).
+inline constexpr int kDefaultChunks = 64;
+
+struct ChunkOptions {
+  ChunkScheduler scheduler = ChunkScheduler::themis;
+  ChunkQueue queue = ChunkQueue::smallest_first;
+  int chunks = kDefaultChunks;
+  /// Also a quarter of them, a sixteenth ... and one; what ends first. Small buffers are not worth
+  /// cutting: every chunk pays the launch and the protocol of a small message.
+  bool or_fewer = true;
+};
+
+/// Kinds for which the order of dimensions decides where the bytes move.
+inline bool reorders(CollectiveKind kind) {
+  return kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce_scatter ||
+         kind == CollectiveKind::all_gather;
+}
+
+/// Order and predicted flow of the chunks, as many as asked for or_fewer; dimension i of its phases
+/// is extents[i]. The time of a phase is that of plan_collective with `auto` in its dimension
+/// alone: busy = serialisation, so latencies of one chunk hide behind the bytes of others.
+ChunkSchedule chunk_schedule(CollectiveKind kind, Bytes size, const std::vector<Extent>& extents,
+                             const ChunkOptions& options, const Machine& machine);
+
+/// The same as a plan of one phase that uses all dimensions at once:
+///
+///   port i:   serialisation = time for which dimension i is busy
+///   latency = predicted end - longest serialisation (filling and draining, latencies)
+///
+/// Over one dimension, and of kinds that do not reorder(), cutting gains nothing: plan_collective
+/// with `auto`. Ignores: what starting a chunk costs beyond the
+/// launch in its protocol's latency.
+std::vector<CollectivePhase> plan_chunked(CollectiveKind kind, Bytes size,
+                                          const std::vector<Extent>& extents,
+                                          const ChunkOptions& options, const Machine& machine);
+
+}  // namespace orrery

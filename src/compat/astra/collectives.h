@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Collectives of all ranks, message by message.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "compat/astra/chunk_queues.h"
+#include "compat/astra/communicators.h"
+#include "compat/astra/endpoints.h"
+#include "compat/astra/event.h"
+#include "compat/astra/planner.h"
+#include "compat/astra/population.h"
+#include "compat/astra/streams.h"
+
+namespace orrery::astra {
+
+/// Runs the collectives that ranks issue. Collectives match by communicator and sequence number
+/// within it. A message that comes before its receive is posted leaves a mark with its stream (a
+/// count or a bit) and is received when that happens.
+///
+/// The loop hands events of the first four kinds to handle(), and takes what has finished from
+/// finished().
+template <class Network>
+class Collectives {
+ public:
+  struct Finished {
+    std::uint32_t rank;
+    std::uint32_t node;
+  };
+  struct Options {
+    ChunkQueues::Rules queues;
+    std::optional<Bus> bus;
+    bool rendezvous = false;
+  };
+
+  Collectives(const Population& population, Communicators& communicators, Planner& planner,
+              Network& network, Events& events, const Options& options)
+      : population_(population),
+        communicators_(communicators),
+        planner_(planner),
+        network_(network),
+        events_(events),
+        queues_(population.count(), options.queues),
+        endpoints_(population.count(), options.bus),
+        rendezvous_(options.rendezvous) {}
+
+  /// Node `node` of `rank` issues its next collective in the communicator of `membership`.
+  void issue(std::uint32_t rank, std::uint32_t node, Communicators::Membership& membership,
+             const CollectiveRequest& request, std::int64_t priority);
+
+  void handle(const Event& event) {
+    switch (event.kind) {
+      case Event::Kind::begin:
+        return begin(event.subject);
+      case Event::Kind::arrive:
+        return arrive(event);
+      case Event::Kind::ready:
+        return ready(event);
+      case Event::Kind::processed:
+        return processed(event);
+      default:
+        return;
+    }
+  }
+
+  std::vector<Finished>& finished() { return finished_; }
+  std::uint64_t messages() const { return messages_; }
+
+ private:
+  static constexpr Bytes kReadyMessage{8192};
+  static constexpr std::uint32_t kBitsPerWord = 64;
+  static constexpr std::uint64_t kFromParent = std::uint64_t{1} << 32;
+  enum TreeStep : std::uint32_t { kUp = 0, kDown = 1 };
+
+  /// Where a stream stands on the axis of one of its phases.
+  struct Place {
+    std::uint32_t origin;
+    std::uint32_t spacing;
+    std::uint32_t position;
+  };
+
+  // streams
+  const ChunkPlan& plan_of(std::uint32_t stream) const {
+    const Instance& instance = instances_[streams_[stream].instance];
+    return *instance.plan->chunks[(stream - instance.streams) % instance.chunks()];
+  }
+  Place place_of(std::uint32_t stream, const Phase& phase) const;
+  std::uint32_t first_word(std::uint32_t stream) const {
+    const Instance& instance = instances_[streams_[stream].instance];
+    return instance.words + (stream - instance.streams) * instance.plan->words;
+  }
+  bool in_phase(const Stream& stream, std::uint16_t phase) const {
+    return stream.phase_index == phase && !stream.waiting;
+  }
+  std::uint32_t instance_for(const Communicators::Membership& membership,
+                             const CollectiveRequest& request);
+  void close(std::uint32_t instance);
+  void enter(std::uint32_t stream);
+  void refill(std::size_t queue);
+  void start(std::uint32_t stream);
+  void finish(std::uint32_t stream);
+  void member_finished(std::uint32_t stream);
+
+  // events
+  void begin(std::uint32_t stream);
+  void arrive(const Event& event);
+  void ready(const Event& event);
+  void processed(const Event& event);
+
+  // sequences
+  void advance(std::uint32_t stream);
+  void post(std::uint32_t stream);
+  void receive(std::uint32_t stream, std::uint32_t message);
+  bool take_mark(std::uint32_t word, Pattern pattern, std::uint32_t message);
+  void leave_mark(std::uint32_t word, Pattern pattern, std::uint32_t message);
+  static std::uint32_t receiver(const Phase& phase, const Place& place, std::uint32_t message);
+  static std::uint32_t sender(const Phase& phase, const Place& place, std::uint32_t message);
+
+  // trees
+  void start_tree(std::uint32_t stream);
+  void begin_tree(std::uint32_t stream);
+  void arrive_in_tree(const Event& event);
+  void receive_in_tree(std::uint32_t stream, std::uint32_t step);
+  void processed_in_tree(std::uint32_t stream, std::uint32_t step);
+  void send_up(std::uint32_t stream);
+  void send_down(std::uint32_t stream);
+  void announce_to_parent(std::uint32_t stream);
+  void ready_in_tree(const Event& event);
+  void send_in_tree(std::uint32_t stream, std::uint16_t phase_index, std::uint32_t which);
+
+  // messages
+  void transmit(std::uint32_t from, std::uint32_t to, const Step& step, bool uniform,
+                const Event& arrival);
+  void announce(std::uint32_t receiver, std::uint32_t sender, const Event& arrival);
+  std::int64_t npu(std::uint32_t stream) const {
+    const Stream& at = streams_[stream];
+    return population_.npu(communicators_, instances_[at.instance].communicator, at.local);
+  }
+
+  const Population& population_;
+  Communicators& communicators_;
+  Planner& planner_;
+  Network& network_;
+  Events& events_;
+  ChunkQueues queues_;
+  Endpoints endpoints_;
+  bool rendezvous_;
+  Blocks<Stream> streams_;
+  Blocks<std::uint64_t> words_;
+  Blocks<Member> members_;
+  std::vector<Instance> instances_;
+  std::vector<std::uint32_t> unused_instances_;
+  struct OpenInstances {
+    std::uint32_t first = 0;  ///< sequence number of the first
+    std::vector<std::uint32_t> instances;
+  };
+  std::vector<OpenInstances> open_;  ///< by communicator
+  std::vector<Finished> finished_;
+  std::uint64_t messages_ = 0;
+};
+
+}  // namespace orrery::astra
+
+#include "compat/astra/collectives_sequence.h"
+#include "compat/astra/collectives_streams.h"
+#include "compat/astra/collectives_tree.h"

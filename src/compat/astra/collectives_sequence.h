@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Collectives: algorithms in which every NPU sends and receives the same sequence of messages.
+/// Included by collectives.h.
+#pragma once
+
+#include "compat/astra/collectives.h"
+
+namespace orrery::astra {
+
+template <class Network>
+std::uint32_t Collectives<Network>::receiver(const Phase& phase, const Place& place,
+                                             std::uint32_t message) {
+  const auto size = static_cast<std::uint32_t>(phase.axis.size);
+  std::uint32_t to = place.position;
+  switch (phase.pattern) {
+    case Pattern::chain:
+      to += phase.anticlockwise ? size - 1 : 1;
+      break;
+    case Pattern::direct:
+      to += (message < size - 1 ? message : message - (size - 1)) + 1;
+      break;
+    case Pattern::halving: {
+      const auto distance = static_cast<std::uint32_t>(phase.steps[message].distance);
+      to = (to & distance) == 0 ? to + distance : to - distance;
+      break;
+    }
+    case Pattern::cyclic:
+      to += static_cast<std::uint32_t>(phase.steps[message].distance);
+      break;
+    case Pattern::tree:
+      break;
+  }
+  return place.origin + (to >= size ? to - size : to) * place.spacing;
+}
+
+template <class Network>
+std::uint32_t Collectives<Network>::sender(const Phase& phase, const Place& place,
+                                           std::uint32_t message) {
+  const auto size = static_cast<std::uint32_t>(phase.axis.size);
+  if (phase.pattern == Pattern::halving) {
+    return receiver(phase, place, message);
+  }
+  const std::uint32_t next =
+      receiver(phase, {0, 1, 0}, message);  // distance to the receiver; as far behind is the sender
+  const std::uint32_t from = place.position + size - next;
+  return place.origin + (from >= size ? from - size : from) * place.spacing;
+}
+
+template <class Network>
+void Collectives<Network>::begin(std::uint32_t stream) {
+  if (!streams_[stream].phase->sequence()) {
+    begin_tree(stream);
+    return;
+  }
+  const std::uint32_t window = streams_[stream].phase->window;
+  for (std::uint32_t i = 0; i < window; ++i) {
+    advance(stream);
+  }
+}
+
+template <class Network>
+void Collectives<Network>::processed(const Event& event) {
+  if (streams_[event.subject].phase->sequence()) {
+    advance(event.subject);
+  } else {
+    processed_in_tree(event.subject, event.step);
+  }
+}
+
+/// One more message may go out. After a barrier as many as were held back, at most a window.
+template <class Network>
+void Collectives<Network>::advance(std::uint32_t stream) {
+  Stream& at = streams_[stream];
+  const Phase& phase = *at.phase;
+  ++at.processed;
+  std::uint32_t sends = 1;
+  if (phase.barrier != 0 && at.posted >= phase.barrier) {
+    const std::uint32_t in =
+        phase.barrier_waits_for_processing ? at.processed - phase.window : at.received;
+    sends = in < phase.barrier ? 0 : phase.window;
+  }
+  for (; sends > 0 && at.posted < at.processed && at.posted < phase.messages; --sends) {
+    post(stream);
+  }
+  if (at.processed == phase.messages + phase.window) {
+    finish(stream);
+  }
+}
+
+/// The next message goes out and the receive of the same number is posted.
+template <class Network>
+void Collectives<Network>::post(std::uint32_t stream) {
+  Stream& at = streams_[stream];
+  const Phase& phase = *at.phase;
+  const std::uint32_t message = at.posted++;
+  const Place place{at.origin, at.spacing, at.position};
+  const std::uint32_t to = receiver(phase, place, message);
+  if (rendezvous_) {
+    announce(stream, sender(phase, place, message),
+             {sender(phase, place, message), message, at.phase_index, Event::Kind::ready});
+  }
+  if (!rendezvous_ || take_mark(at.word + phase.words, phase.pattern, message)) {
+    transmit(stream, to, phase.step(message), phase.axis.uniform,
+             {to, message, at.phase_index, Event::Kind::arrive});
+  }
+  if (take_mark(at.word, phase.pattern, message)) {
+    receive(stream, message);
+  }
+}
+
+template <class Network>
+void Collectives<Network>::receive(std::uint32_t stream, std::uint32_t message) {
+  Stream& at = streams_[stream];
+  const Phase& phase = *at.phase;
+  const Time reduction = phase.reduction(at.received++);
+  Time copied = events_.now() + phase.delay;
+  if (endpoints_.has_bus()) {
+    copied = endpoints_.pass(events_.now(), at.rank, Endpoints::Direction::in,
+                             phase.step(message).bytes, phase.delay);
+  }
+  events_.push(copied + reduction, {stream, 0, at.phase_index, Event::Kind::processed});
+}
+
+template <class Network>
+void Collectives<Network>::arrive(const Event& event) {
+  Stream& at = streams_[event.subject];
+  const Phase& phase = plan_of(event.subject).phases[event.phase];
+  if (!phase.sequence()) {
+    arrive_in_tree(event);
+    return;
+  }
+  const bool posted =
+      in_phase(at, event.phase) &&
+      (phase.pattern == Pattern::chain ? at.received < at.posted : event.step < at.posted);
+  if (posted) {
+    receive(event.subject, event.step);
+  } else {
+    leave_mark(first_word(event.subject) + phase.first_word, phase.pattern, event.step);
+  }
+}
+
+/// The receiver of a message is ready: the message goes out, now or when its turn comes.
+template <class Network>
+void Collectives<Network>::ready(const Event& event) {
+  const std::uint32_t stream = event.subject;
+  const Stream& at = streams_[stream];
+  const Phase& phase = plan_of(stream).phases[event.phase];
+  const Place place = place_of(stream, phase);
+  const std::uint32_t word = first_word(stream) + phase.first_word + phase.words;
+  if (!phase.sequence()) {
+    ready_in_tree(event);
+    return;
+  }
+  // Ready messages of a chain come in order, so that a count would do; the number says it too.
+  const bool due =
+      at.phase_index > event.phase || (in_phase(at, event.phase) && event.step < at.posted);
+  if (!due) {
+    leave_mark(word, phase.pattern, event.step);
+    return;
+  }
+  const std::uint32_t to = receiver(phase, place, event.step);
+  transmit(stream, to, phase.step(event.step), phase.axis.uniform,
+           {to, event.step, event.phase, Event::Kind::arrive});
+}
+
+template <class Network>
+bool Collectives<Network>::take_mark(std::uint32_t word, Pattern pattern, std::uint32_t message) {
+  if (pattern == Pattern::chain) {
+    std::uint64_t& count = words_[word];
+    const bool any = count > 0;
+    count -= any ? 1 : 0;
+    return any;
+  }
+  std::uint64_t& bits = words_[word + message / kBitsPerWord];
+  const std::uint64_t bit = std::uint64_t{1} << (message % kBitsPerWord);
+  const bool marked = (bits & bit) != 0;
+  bits &= ~bit;
+  return marked;
+}
+
+template <class Network>
+void Collectives<Network>::leave_mark(std::uint32_t word, Pattern pattern, std::uint32_t message) {
+  if (pattern == Pattern::chain) {
+    ++words_[word];
+  } else {
+    words_[word + message / kBitsPerWord] |= std::uint64_t{1} << (message % kBitsPerWord);
+  }
+}
+
+template <class Network>
+void Collectives<Network>::transmit(std::uint32_t from, std::uint32_t to, const Step& step,
+                                    bool uniform, const Event& arrival) {
+  ++messages_;
+  if constexpr (Network::kStateless) {
+    const Time taken = uniform ? step.transfer : network_.delay(npu(from), npu(to), step.bytes);
+    events_.push(events_.now() + taken, arrival);
+  } else {
+    network_.send(events_, npu(from), npu(to), step.bytes, arrival);
+  }
+}
+
+/// `receiver` tells `sender` that it is ready.
+template <class Network>
+void Collectives<Network>::announce(std::uint32_t receiver, std::uint32_t sender,
+                                    const Event& arrival) {
+  if constexpr (Network::kStateless) {
+    events_.push(events_.now() + network_.delay(npu(receiver), npu(sender), kReadyMessage),
+                 arrival);
+  } else {
+    network_.send(events_, npu(receiver), npu(sender), kReadyMessage, arrival);
+  }
+}
+
+}  // namespace orrery::astra

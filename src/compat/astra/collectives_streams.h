@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Collectives: how chunks go from phase to phase. Included by collectives.h.
+#pragma once
+
+#include "compat/astra/collectives.h"
+
+namespace orrery::astra {
+
+template <class Network>
+void Collectives<Network>::issue(std::uint32_t rank, std::uint32_t node,
+                                 Communicators::Membership& membership,
+                                 const CollectiveRequest& request, std::int64_t priority) {
+  const std::uint32_t index = instance_for(membership, request);
+  const Instance instance = instances_[index];
+  const std::uint32_t local = population_.folded() ? 0 : membership.local;
+  ++membership.sequence;
+  members_[instance.first_member + local] = {instance.chunks(), rank, node, priority};
+  for (std::uint32_t chunk = 0; chunk < instance.chunks(); ++chunk) {
+    const std::uint32_t stream = instance.streams + local * instance.chunks() + chunk;
+    streams_[stream].rank = rank;
+    if (instance.plan->chunks[chunk]->phases.empty()) {
+      member_finished(stream);
+    } else {
+      enter(stream);
+      refill(queues_.of(rank, *streams_[stream].phase));
+    }
+  }
+}
+
+/// The first member to issue a collective opens it for all.
+template <class Network>
+std::uint32_t Collectives<Network>::instance_for(const Communicators::Membership& membership,
+                                                 const CollectiveRequest& request) {
+  if (open_.size() <= membership.communicator) {
+    open_.resize(communicators_.count());
+  }
+  OpenInstances& open = open_[membership.communicator];
+  const std::uint32_t place = membership.sequence - open.first;
+  if (place < open.instances.size()) {
+    return open.instances[place];
+  }
+  if (unused_instances_.empty()) {
+    unused_instances_.push_back(static_cast<std::uint32_t>(instances_.size()));
+    instances_.emplace_back();
+  }
+  const std::uint32_t index = unused_instances_.back();
+  unused_instances_.pop_back();
+  const Shape& shape = communicators_.shape_of(membership.communicator);
+  Instance& made = instances_[index];
+  made.plan = &planner_.plan(shape, request, events_.now());
+  made.communicator = membership.communicator;
+  made.sequence = membership.sequence;
+  made.members = made.unfinished = population_.members(shape.members);
+  const std::size_t streams = std::size_t{made.members} * made.chunks();
+  made.streams = streams_.allocate(streams);
+  made.words = words_.allocate(streams * made.plan->words);
+  made.first_member = members_.allocate(made.members);
+  for (std::uint32_t i = 0; i < streams; ++i) {
+    streams_[made.streams + i].instance = index;
+    streams_[made.streams + i].local = i / made.chunks();
+  }
+  open.instances.push_back(index);
+  return index;
+}
+
+template <class Network>
+void Collectives<Network>::close(std::uint32_t index) {
+  const Instance& instance = instances_[index];
+  const std::size_t streams = std::size_t{instance.members} * instance.chunks();
+  streams_.free(instance.streams, streams);
+  words_.free(instance.words, streams * instance.plan->words);
+  members_.free(instance.first_member, instance.members);
+  unused_instances_.push_back(index);
+  OpenInstances& open = open_[instance.communicator];
+  open.instances[instance.sequence - open.first] = kNone;
+  std::size_t closed = 0;
+  while (closed < open.instances.size() && open.instances[closed] == kNone) {
+    ++closed;
+  }
+  open.instances.erase(open.instances.begin(),
+                       open.instances.begin() + static_cast<std::ptrdiff_t>(closed));
+  open.first += static_cast<std::uint32_t>(closed);
+}
+
+template <class Network>
+typename Collectives<Network>::Place Collectives<Network>::place_of(std::uint32_t stream,
+                                                                    const Phase& phase) const {
+  if (population_.folded()) {
+    return {stream, 0, 0};
+  }
+  const Stream& at = streams_[stream];
+  const Axis& axis = phase.axis;
+  const auto position = static_cast<std::uint32_t>(at.local / axis.local_stride %
+                                                   static_cast<std::uint64_t>(axis.size));
+  const std::uint32_t spacing = axis.local_stride * instances_[at.instance].chunks();
+  return {stream - position * spacing, spacing, position};
+}
+
+/// Into the queue of its present phase.
+template <class Network>
+void Collectives<Network>::enter(std::uint32_t stream) {
+  Stream& entering = streams_[stream];
+  const std::vector<Phase>& phases = plan_of(stream).phases;
+  const Phase& phase = phases[entering.phase_index];
+  const Place place = place_of(stream, phase);
+  entering.phase = &phase;
+  entering.waiting = true;
+  entering.origin = place.origin;
+  entering.spacing = place.spacing;
+  entering.position = place.position;
+  entering.posted = entering.received = entering.processed = 0;
+  entering.word = first_word(stream) + phase.first_word;
+  const auto about = [this](std::uint32_t other) -> ChunkQueues::Waiting {
+    const Stream& waiting = streams_[other];
+    const Instance& instance = instances_[waiting.instance];
+    return {*waiting.phase, members_[instance.first_member + waiting.local].priority,
+            waiting.phase_index + 2U == plan_of(other).phases.size()};
+  };
+  queues_.insert(streams_, queues_.of(entering.rank, phase), stream, about);
+}
+
+template <class Network>
+void Collectives<Network>::refill(std::size_t queue) {
+  for (std::uint32_t stream = queues_.take(streams_, queue); stream != kNone;
+       stream = queues_.take(streams_, queue)) {
+    start(stream);
+  }
+}
+
+template <class Network>
+void Collectives<Network>::start(std::uint32_t stream) {
+  Stream& starting = streams_[stream];
+  const Phase& phase = *starting.phase;
+  starting.waiting = false;
+  if (!phase.sequence()) {
+    start_tree(stream);
+    return;
+  }
+  if (!endpoints_.has_bus()) {
+    events_.push(events_.now() + phase.delay,
+                 {stream, 0, starting.phase_index, Event::Kind::begin});
+    return;
+  }
+  for (std::uint32_t i = 0; i < phase.window; ++i) {
+    const Time passed = endpoints_.pass(events_.now(), starting.rank, Endpoints::Direction::out,
+                                        phase.step(i).bytes, phase.delay);
+    events_.push(passed, {stream, 0, starting.phase_index, Event::Kind::processed});
+  }
+}
+
+/// The present phase is over: into the next queue, then both queues take their next.
+template <class Network>
+void Collectives<Network>::finish(std::uint32_t stream) {
+  Stream& done = streams_[stream];
+  const std::size_t old_queue = queues_.of(done.rank, *done.phase);
+  queues_.finished(old_queue);
+  ++done.phase_index;
+  done.waiting = true;
+  if (done.phase_index < plan_of(stream).phases.size()) {
+    enter(stream);
+    const std::size_t new_queue = queues_.of(done.rank, *done.phase);
+    refill(old_queue);
+    refill(new_queue);
+    return;
+  }
+  refill(old_queue);
+  member_finished(stream);
+}
+
+template <class Network>
+void Collectives<Network>::member_finished(std::uint32_t stream) {
+  const std::uint32_t index = streams_[stream].instance;
+  Instance& instance = instances_[index];
+  Member& member = members_[instance.first_member + streams_[stream].local];
+  if (--member.unfinished > 0) {
+    return;
+  }
+  finished_.push_back({member.rank, member.node});
+  if (--instance.unfinished == 0) {
+    close(index);
+  }
+}
+
+}  // namespace orrery::astra

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Collectives: trees. Included by collectives.h.
+///
+/// Up: a leaf sends after the endpoint delay, any other node when it has received from all its
+/// children and processed that. Down: the root sends to its children, they to theirs. A node is
+/// done when it has sent its last message, a leaf when it has processed its parent's.
+#pragma once
+
+#include "compat/astra/collectives.h"
+
+namespace orrery::astra {
+
+namespace tree {
+inline std::uint32_t children(const Phase& phase, std::uint32_t node) {
+  return phase.tree.first_child[node + 1] - phase.tree.first_child[node];
+}
+inline std::uint32_t child(const Phase& phase, std::uint32_t node, std::uint32_t ordinal) {
+  return static_cast<std::uint32_t>(phase.tree.children[phase.tree.first_child[node] + ordinal]);
+}
+inline bool is_root(const Phase& phase, std::uint32_t node) {
+  return phase.tree.parent[node] < 0;
+}
+inline std::uint32_t parent(const Phase& phase, std::uint32_t node) {
+  return static_cast<std::uint32_t>(phase.tree.parent[node]);
+}
+}  // namespace tree
+
+/// `posted` counts what this node has to send: 1 up, 2 down.
+template <class Network>
+void Collectives<Network>::start_tree(std::uint32_t stream) {
+  Stream& at = streams_[stream];
+  const Phase& phase = *at.phase;
+  const bool starts =
+      phase.up ? tree::children(phase, at.position) == 0 : tree::is_root(phase, at.position);
+  if (starts) {
+    const Time passed = endpoints_.pass(events_.now(), at.rank, Endpoints::Direction::out,
+                                        phase.steps[0].bytes, phase.delay);
+    events_.push(passed, {stream, 0, at.phase_index, Event::Kind::begin});
+    return;
+  }
+  if (rendezvous_) {
+    const std::uint32_t count = phase.up ? tree::children(phase, at.position) : 0;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const std::uint32_t from = at.origin + tree::child(phase, at.position, i) * at.spacing;
+      announce(stream, from, {from, kNone, at.phase_index, Event::Kind::ready});
+    }
+    if (!phase.up) {
+      announce_to_parent(stream);
+    }
+  }
+  const std::uint64_t early = std::exchange(words_[at.word], 0);
+  for (std::uint64_t i = 0; i < (early & (kFromParent - 1)); ++i) {
+    receive_in_tree(stream, kUp);
+  }
+  if ((early & kFromParent) != 0) {
+    receive_in_tree(stream, kDown);
+  }
+}
+
+/// The parent may send down: its message will be received.
+template <class Network>
+void Collectives<Network>::announce_to_parent(std::uint32_t stream) {
+  const Stream& at = streams_[stream];
+  const std::uint32_t above = at.origin + tree::parent(*at.phase, at.position) * at.spacing;
+  announce(stream, above,
+           {above, at.phase->tree.child_ordinal[at.position], at.phase_index, Event::Kind::ready});
+}
+
+template <class Network>
+void Collectives<Network>::begin_tree(std::uint32_t stream) {
+  if (streams_[stream].phase->up) {
+    send_up(stream);
+  } else {
+    send_down(stream);
+  }
+}
+
+template <class Network>
+void Collectives<Network>::arrive_in_tree(const Event& event) {
+  if (in_phase(streams_[event.subject], event.phase)) {
+    receive_in_tree(event.subject, event.step);
+    return;
+  }
+  const Phase& phase = plan_of(event.subject).phases[event.phase];
+  words_[first_word(event.subject) + phase.first_word] += event.step == kDown ? kFromParent : 1;
+}
+
+template <class Network>
+void Collectives<Network>::receive_in_tree(std::uint32_t stream, std::uint32_t step) {
+  Stream& at = streams_[stream];
+  const Phase& phase = *at.phase;
+  const bool leaf = tree::children(phase, at.position) == 0;
+  const bool reduces = step == kUp || (phase.reduces_down && !leaf);
+  const Time copied = endpoints_.pass(events_.now(), at.rank, Endpoints::Direction::in,
+                                      phase.steps[0].bytes, phase.delay);
+  events_.push(copied + (reduces ? phase.reductions[0] : Time(0)),
+               {stream, step, at.phase_index, Event::Kind::processed});
+}
+
+template <class Network>
+void Collectives<Network>::processed_in_tree(std::uint32_t stream, std::uint32_t step) {
+  Stream& at = streams_[stream];
+  const Phase& phase = *at.phase;
+  if (step == kDown) {
+    send_down(stream);
+    return;
+  }
+  if (++at.processed < tree::children(phase, at.position)) {
+    return;
+  }
+  if (!tree::is_root(phase, at.position)) {
+    send_up(stream);
+  } else if (phase.down) {
+    send_down(stream);
+  } else {
+    finish(stream);
+  }
+}
+
+template <class Network>
+void Collectives<Network>::send_up(std::uint32_t stream) {
+  Stream& at = streams_[stream];
+  const Phase& phase = *at.phase;
+  at.posted |= 1;
+  if (!rendezvous_ || (words_[at.word + phase.words] & 1) != 0) {
+    send_in_tree(stream, at.phase_index, kNone);
+  }
+  if (!phase.down) {
+    finish(stream);
+  } else if (rendezvous_) {
+    announce_to_parent(stream);
+  }
+}
+
+template <class Network>
+void Collectives<Network>::send_down(std::uint32_t stream) {
+  Stream& at = streams_[stream];
+  const Phase& phase = *at.phase;
+  at.posted |= 2;
+  for (std::uint32_t i = 0; i < tree::children(phase, at.position); ++i) {
+    if (!rendezvous_ || take_mark(at.word + phase.words, phase.pattern, i + 1)) {
+      send_in_tree(stream, at.phase_index, i);
+    }
+  }
+  finish(stream);
+}
+
+/// The parent (`which` == kNone) or a child is ready.
+template <class Network>
+void Collectives<Network>::ready_in_tree(const Event& event) {
+  const Stream& at = streams_[event.subject];
+  const Phase& phase = plan_of(event.subject).phases[event.phase];
+  const std::uint32_t bit = event.step == kNone ? 1 : 2;
+  const bool due =
+      at.phase_index > event.phase || (in_phase(at, event.phase) && (at.posted & bit) != 0);
+  if (due) {
+    send_in_tree(event.subject, event.phase, event.step);
+  } else {
+    leave_mark(first_word(event.subject) + phase.first_word + phase.words, phase.pattern,
+               event.step == kNone ? 0 : event.step + 1);
+  }
+}
+
+/// To the parent (`which` == kNone) or to a child.
+template <class Network>
+void Collectives<Network>::send_in_tree(std::uint32_t stream, std::uint16_t phase_index,
+                                        std::uint32_t which) {
+  const Phase& phase = plan_of(stream).phases[phase_index];
+  const Place place = place_of(stream, phase);
+  const bool up = which == kNone;
+  const std::uint32_t node =
+      up ? tree::parent(phase, place.position) : tree::child(phase, place.position, which);
+  const std::uint32_t to = place.origin + node * place.spacing;
+  transmit(stream, to, phase.steps[0], false,
+           {to, up ? kUp : kDown, phase_index, Event::Kind::arrive});
+}
+
+}  // namespace orrery::astra

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compat/astra/network.h"
+
+#include <algorithm>
+
+namespace orrery::astra {
+
+AwareNetwork::AwareNetwork(const Wires& wires) : wires_(&wires), npus_(wires.npus()) {
+  const auto count = static_cast<std::size_t>(npus_);
+  const bool all_pairs = wires.dimension(0).building == Building::fully_connected;
+  free_at_.assign(all_pairs ? count * count : 2 * count, Time(0));
+}
+
+void AwareNetwork::send(Events& events, std::int64_t from, std::int64_t to, Bytes bytes,
+                        const Event& arrival) {
+  if (unused_.empty()) {
+    unused_.push_back(static_cast<std::uint32_t>(transfers_.size()));
+    transfers_.emplace_back();
+  }
+  const std::uint32_t id = unused_.back();
+  unused_.pop_back();
+  const std::int64_t ahead = to >= from ? to - from : to - from + npus_;
+  transfers_[id] = {bytes,
+                    whole_nanoseconds(bytes, wires_->dimension(0).bandwidth),
+                    wires_->along(0, 1, bytes),
+                    from,
+                    to,
+                    ahead <= npus_ - ahead,
+                    arrival};
+  if (from == to) {
+    events.push(events.now(), {id, 0, 0, Event::Kind::hop});
+  } else {
+    cross(events, id);
+  }
+}
+
+std::optional<Event> AwareNetwork::advance(Events& events, const Event& event) {
+  const Transfer& transfer = transfers_[event.subject];
+  if (transfer.at != transfer.to) {
+    cross(events, event.subject);
+    return std::nullopt;
+  }
+  unused_.push_back(event.subject);
+  return transfer.arrival;
+}
+
+std::int64_t AwareNetwork::next_device(const Transfer& transfer) const {
+  switch (wires_->dimension(0).building) {
+    case Building::ring:
+      return (transfer.at + (transfer.clockwise ? 1 : npus_ - 1)) % npus_;
+    case Building::fully_connected:
+      return transfer.to;
+    case Building::switched:
+      return transfer.at < npus_ ? npus_ : transfer.to;
+  }
+  return transfer.to;
+}
+
+std::size_t AwareNetwork::link(const Transfer& transfer) const {
+  switch (wires_->dimension(0).building) {
+    case Building::ring:
+      return static_cast<std::size_t>(transfer.at + (transfer.clockwise ? 0 : npus_));
+    case Building::fully_connected:
+      return static_cast<std::size_t>(transfer.at * npus_ + transfer.to);
+    case Building::switched:
+      return static_cast<std::size_t>(transfer.at < npus_ ? transfer.at : npus_ + transfer.to);
+  }
+  return 0;
+}
+
+void AwareNetwork::cross(Events& events, std::uint32_t id) {
+  Transfer& transfer = transfers_[id];
+  Time& free_at = free_at_[link(transfer)];
+  const Time start = std::max(events.now(), free_at);
+  free_at = start + transfer.busy;
+  transfer.at = next_device(transfer);
+  events.push(start + transfer.crossing, {id, 0, 0, Event::Kind::hop});
+}
+
+}  // namespace orrery::astra

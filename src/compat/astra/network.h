@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Networks that carry messages between NPUs. A compile-time interface: the run is instantiated per
+/// network, so no virtual call is made per message.
+///
+///   kStateless     true: a message's time does not depend on others; then there is only
+///     Time delay(from, to, bytes)
+///   otherwise
+///     void send(events, from, to, bytes, arrival)   now; `arrival` is the event when it is there
+///     optional<Event> advance(events, event)        of kind hop; the arrival when that was the
+///     last
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/units.h"
+#include "compat/astra/event.h"
+#include "compat/astra/wires.h"
+
+namespace orrery::astra {
+
+/// No message delays another: Wires::between.
+class UnawareNetwork {
+ public:
+  static constexpr bool kStateless = true;
+  explicit UnawareNetwork(const Wires& wires) : wires_(&wires) {}
+  Time delay(std::int64_t from, std::int64_t to, Bytes bytes) const {
+    return wires_->between(from, to, bytes);
+  }
+
+ private:
+  const Wires* wires_;
+};
+
+/// One dimension of links that serve one message at a time in the order of its arrival, store and
+/// forward: busy floor(bytes / bandwidth), at the other end after floor(latency + bytes /
+/// bandwidth).
+///
+///   Ring            2p links; the shorter way round, ties clockwise
+///   FullyConnected  p (p-1) links
+///   Switch          p up and p down; the message is stored in the switch between
+class AwareNetwork {
+ public:
+  static constexpr bool kStateless = false;
+  explicit AwareNetwork(const Wires& wires);
+
+  void send(Events& events, std::int64_t from, std::int64_t to, Bytes bytes, const Event& arrival);
+  std::optional<Event> advance(Events& events, const Event& event);
+
+ private:
+  struct Transfer {
+    Bytes bytes{0};
+    Time busy{0};
+    Time crossing{0};
+    std::int64_t at = 0;  ///< device: an NPU, or the switch (after the last NPU)
+    std::int64_t to = 0;
+    bool clockwise = true;
+    Event arrival;
+  };
+  std::int64_t next_device(const Transfer& transfer) const;
+  std::size_t link(const Transfer& transfer) const;
+  void cross(Events& events, std::uint32_t transfer);
+
+  const Wires* wires_;
+  std::int64_t npus_;
+  std::vector<Time> free_at_;  ///< by link
+  std::vector<Transfer> transfers_;
+  std::vector<std::uint32_t> unused_;
+};
+
+}  // namespace orrery::astra

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+/// One phase of a chunk: an algorithm among the NPUs of one dimension, as the messages that each of
+/// them sends and receives.
+///
+/// Two patterns. *Sequence* (ring, direct, halving-doubling, Bruck): every NPU sends messages
+/// 0..n-1 in order and receives as many; `window` of them start the phase, each reception lets the
+/// next go out, and the receive of message k is posted together with its send. *Tree*: a node
+/// waits for its children, sends up, waits for its parent, sends down.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "compat/astra/config.h"
+#include "compat/astra/quirks.h"
+#include "compat/astra/wires.h"
+
+namespace orrery::astra {
+
+/// What a phase does with c bytes per NPU (message m of p NPUs):
+///
+///   reduce_scatter  m = c / p   c -> c / p        all_gather  m = c       c -> c p
+///   all_reduce      m = c / p   c -> c            all_to_all  m = c / p   c -> c
+///   reduce, broadcast, gather, scatter: a tree of whole messages, c -> c; barrier: no bytes
+enum class PhaseType : std::uint8_t {
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  all_to_all,
+  reduce,
+  broadcast,
+  gather,
+  scatter,
+  barrier
+};
+
+/// One dimension of a communicator. Member i has position (i / local_stride) mod size in it.
+struct Axis {
+  int queue = 0;  ///< dimension whose queue its phases take
+  std::int64_t size = 1;
+  std::uint32_t local_stride = 1;
+  /// All positions of network dimension `queue`, in order: times depend on distances only.
+  /// Otherwise positions are any NPUs, and times those of their pairs.
+  bool uniform = true;
+};
+
+/// What a message costs at its ends.
+struct Ends {
+  Time delay{0};                    ///< before a phase's first send and after each reception
+  std::optional<Bandwidth> memory;  ///< absent: reductions cost nothing
+};
+
+/// Reducing m bytes: two reads and a write, 3 floor(m / bandwidth); zero without a bandwidth.
+Time reduction_time(Bytes bytes, const std::optional<Bandwidth>& memory);
+
+/// Children and parent of every position.
+struct Tree {
+  std::vector<std::int32_t> parent;          ///< -1: root
+  std::vector<std::int32_t> children;        ///< those of node i from first_child[i]
+  std::vector<std::uint32_t> first_child;    ///< p + 1 entries
+  std::vector<std::uint32_t> child_ordinal;  ///< which child of its parent a node is
+};
+
+enum class Pattern : std::uint8_t { chain, direct, halving, cyclic, tree };
+
+struct Step {
+  Bytes bytes{0};
+  Time transfer{0};           ///< of a uniform axis, without other traffic
+  std::int64_t distance = 1;  ///< halving: partner's; cyclic: to the receiver, modulo size
+};
+
+struct Phase {
+  PhaseType type = PhaseType::all_reduce;
+  Pattern pattern = Pattern::chain;
+  Algorithm algorithm = Algorithm::ring;
+  Axis axis;
+  std::uint32_t queue = 0;  ///< of a rank: dimension * queues per dimension + which
+  bool anticlockwise = false;
+  Bytes in{0};
+  Bytes out{0};
+  Time delay{0};
+
+  std::uint32_t messages = 0;  ///< of each NPU
+  std::uint32_t window = 1;
+  /// Message `barrier` and later wait until `barrier` messages were received; 0: none.
+  std::uint32_t barrier = 0;
+  bool barrier_waits_for_processing = false;
+  std::vector<Step> steps;  ///< chain: one; direct: size - 1; halving and cyclic: one per message
+  /// Reception j reduces if j < reducing and (j / window) % period == 0, for
+  /// reductions[min(j, last)].
+  std::uint32_t reducing = 0;
+  std::uint32_t period = 1;
+  std::vector<Time> reductions;
+
+  Tree tree;
+  bool up = false;    ///< leaves to root, reducing
+  bool down = false;  ///< root to leaves
+  bool reduces_down = false;
+
+  /// Places for messages that come before their receive is posted: a counter (chain) or a bit per
+  /// message. With rendezvous as many again for ready messages.
+  std::uint32_t first_word = 0;
+  std::uint32_t words = 1;
+
+  const Step& step(std::uint32_t message) const {
+    switch (pattern) {
+      case Pattern::chain:
+      case Pattern::tree:
+        return steps[0];
+      case Pattern::direct:
+        return steps[message < steps.size() ? message : message - steps.size()];
+      case Pattern::halving:
+      case Pattern::cyclic:
+        return steps[message];
+    }
+    return steps[0];
+  }
+  Time reduction(std::uint32_t reception) const {
+    if (reception >= reducing || (period > 1 && reception / window % period != 0)) {
+      return Time(0);
+    }
+    return reductions[reception < reductions.size() ? reception : reductions.size() - 1];
+  }
+  /// Messages of a sequence that a position takes part in; a tree's differ by position.
+  bool sequence() const { return pattern != Pattern::tree; }
+};
+
+struct PhaseRequest {
+  PhaseType type = PhaseType::all_reduce;
+  Implementation implementation;
+  Axis axis;
+  Bytes size{0};
+  bool anticlockwise = false;
+  bool second_tree = false;
+};
+
+/// What turns requests into phases.
+struct PhaseRules {
+  const Wires& wires;
+  Ends ends;
+  Quirks quirks;
+};
+
+/// Why `algorithm` cannot do a group of `ranks`, or nothing. Halving-doubling and trees of another
+/// count than a power of two exist only without their quirks (Bruck's algorithm, and in-order trees
+/// of any count).
+std::optional<std::string> unsupported(Algorithm algorithm, std::int64_t ranks,
+                                       const Quirks& quirks);
+
+/// Requires that `unsupported` finds nothing, and a size of at least 2.
+Phase make_phase(const PhaseRequest& request, const PhaseRules& rules);
+
+/// In-order binary tree of `count` positions below one more: the greatest position is the root with
+/// a left child, or (`second`) the smallest with a right child. Any count >= 1.
+Tree in_order_tree(std::int64_t count, bool second);
+/// Position 0 is the parent of all others.
+Tree star(std::int64_t count);
+
+}  // namespace orrery::astra

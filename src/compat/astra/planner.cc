@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compat/astra/planner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace orrery::astra {
+namespace {
+
+/// A group smaller than the world has this endpoint delay, whatever the system says.
+constexpr Time kGroupDelay = 10_ns;
+
+Operation operation_of(PhaseType type) {
+  switch (type) {
+    case PhaseType::all_gather:
+      return Operation::all_gather;
+    case PhaseType::reduce_scatter:
+      return Operation::reduce_scatter;
+    case PhaseType::all_to_all:
+      return Operation::all_to_all;
+    default:
+      return Operation::all_reduce;
+  }
+}
+
+bool chosen_by_list(PhaseType type) {
+  return type == PhaseType::all_reduce || type == PhaseType::all_gather ||
+         type == PhaseType::reduce_scatter || type == PhaseType::all_to_all;
+}
+
+bool is_one(Algorithm algorithm) {
+  return algorithm == Algorithm::one_ring || algorithm == Algorithm::one_direct ||
+         algorithm == Algorithm::one_halving_doubling;
+}
+
+std::vector<int> dimensions_in(const Shape& shape) {
+  std::vector<int> order(shape.axes.size());
+  std::iota(order.begin(), order.end(), 0);
+  return order;
+}
+
+}  // namespace
+
+Planner::Planner(const System& system, const Wires& wires, const RunOptions& options)
+    : system_(system), wires_(wires), options_(options), themis_(wires, options.quirks) {}
+
+bool Planner::one_ring(const Shape& shape, PhaseType type) const {
+  const auto& list = system_.implementation[static_cast<std::size_t>(operation_of(type))];
+  return !shape.logical && (!chosen_by_list(type) || (!list.empty() && is_one(list[0].algorithm)));
+}
+
+bool Planner::schedules_chunks(const Shape& shape, PhaseType type) const {
+  return system_.inter_dimension != InterDimension::ascending && chosen_by_list(type) &&
+         !shape.logical && !one_ring(shape, type);
+}
+
+Bytes Planner::chunk_size(const CollectiveRequest& request) const {
+  std::int64_t chunk = request.size.value() / std::max<std::int64_t>(1, system_.splits);
+  if (request.type != PhaseType::all_gather && chosen_by_list(request.type)) {
+    chunk = std::max(chunk, wires_.npus());
+  }
+  return Bytes(std::max<std::int64_t>(1, chunk));
+}
+
+const CollectivePlan& Planner::plan(const Shape& shape, const CollectiveRequest& request,
+                                    Time now) {
+  const bool scheduled = schedules_chunks(shape, request.type);
+  const bool trees = alternates(shape, request.type);
+  const Key key{shape.id, static_cast<std::int64_t>(request.type), request.size.value()};
+  if (const auto known = plans_.find(key); known != plans_.end() && !scheduled && !trees) {
+    return *known->second;
+  }
+  auto made = std::make_unique<CollectivePlan>();
+  const Bytes nominal = chunk_size(request);
+  // A chunk that was raised to the number of NPUs keeps the number of chunks.
+  const std::int64_t splits = std::max<std::int64_t>(1, system_.splits);
+  const bool raised = nominal.value() > std::max<std::int64_t>(1, request.size.value() / splits);
+  const std::int64_t whole = raised ? nominal.value() * splits : request.size.value();
+  const std::int64_t count =
+      std::max<std::int64_t>(1, (whole + nominal.value() - 1) / nominal.value());
+  const bool rest_last = !options_.quirks[Quirk::full_last_chunk] ||
+                         (scheduled && system_.inter_dimension == InterDimension::themis &&
+                          request.type != PhaseType::all_to_all);
+  themis_.begin(now);
+  for (std::int64_t chunk = 0; chunk < count; ++chunk) {
+    CollectiveRequest part = request;
+    part.size = nominal;
+    if (chunk == count - 1 && rest_last) {
+      part.size = Bytes(whole - nominal.value() * chunk);
+    }
+    const std::vector<int> order =
+        scheduled ? order_of(shape, request.type, nominal) : dimensions_in(shape);
+    made->chunks.push_back(&chunk_plan(shape, part, order, chunk));
+    made->words = std::max(made->words, made->chunks.back()->words);
+  }
+  if (scheduled || trees) {
+    return *scheduled_plans_.emplace_back(std::move(made));
+  }
+  return *plans_.emplace(key, std::move(made)).first->second;
+}
+
+std::vector<int> Planner::order_of(const Shape& shape, PhaseType type, Bytes chunk) {
+  std::vector<int> order = dimensions_in(shape);
+  if (system_.inter_dimension == InterDimension::themis) {
+    return type == PhaseType::all_to_all
+               ? order
+               : themis_.next(shape, type == PhaseType::all_gather, chunk);
+  }
+  if (type == PhaseType::all_gather) {
+    std::reverse(order.begin(), order.end());
+  }
+  std::rotate(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(rotation_), order.end());
+  rotation_ = (rotation_ + 1) % order.size();
+  return order;
+}
+
+std::vector<Planner::Leg> Planner::legs(const Shape& shape, PhaseType type,
+                                        const std::vector<int>& order) const {
+  if (one_ring(shape, type)) {
+    return shape.members > 1 ? std::vector<Leg>{{type, -1}} : std::vector<Leg>{};
+  }
+  std::vector<int> used;
+  for (int d : order) {
+    if (shape.axes[static_cast<std::size_t>(d)].size > 1) {
+      used.push_back(d);
+    }
+  }
+  if (type == PhaseType::all_reduce && system_.local_bandwidth_aware && !shape.logical) {
+    return all_reduce_legs(used);
+  }
+  if (type == PhaseType::all_gather && system_.inter_dimension == InterDimension::ascending) {
+    std::reverse(used.begin(), used.end());
+  }
+  std::vector<Leg> all;
+  for (int d : used) {
+    all.push_back({type, d});
+  }
+  return all;
+}
+
+std::vector<Planner::Leg> Planner::all_reduce_legs(const std::vector<int>& used) const {
+  const bool themis = system_.inter_dimension == InterDimension::themis;
+  std::vector<Leg> all;
+  for (std::size_t i = 0; i < used.size(); ++i) {
+    const bool last = i + 1 == used.size() && !themis;
+    all.push_back({last ? PhaseType::all_reduce : PhaseType::reduce_scatter, used[i]});
+  }
+  for (std::size_t i = used.size() - (themis || used.empty() ? 0 : 1); i > 0; --i) {
+    all.push_back({PhaseType::all_gather, used[i - 1]});
+  }
+  return all;
+}
+
+Implementation Planner::implementation(const Shape& shape, PhaseType whole, const Leg& leg) const {
+  if (!chosen_by_list(whole)) {
+    return {};
+  }
+  const bool own = whole == PhaseType::all_reduce && !options_.quirks[Quirk::all_reduce_list];
+  const auto& list =
+      system_.implementation[static_cast<std::size_t>(operation_of(own ? leg.type : whole))];
+  if (leg.axis < 0) {
+    return list.empty() ? Implementation{} : list[0];
+  }
+  if (shape.logical) {
+    return wires_.dimensions() == 1 && !list.empty() ? list[0] : Implementation{};
+  }
+  return list[static_cast<std::size_t>(leg.axis)];
+}
+
+Phase Planner::phase(const Shape& shape, const PhaseRequest& request, std::int64_t chunk) const {
+  const std::int64_t scaled = static_cast<std::int64_t>(
+      static_cast<double>(system_.endpoint_delay.value()) / 1000 * options_.injection_scale);
+  const PhaseRules rules{
+      wires_,
+      {shape.group_ring ? kGroupDelay : Time(scaled * 1000), system_.local_memory_bandwidth},
+      options_.quirks};
+  Phase made = make_phase(request, rules);
+  made.queue =
+      static_cast<std::uint32_t>(request.axis.queue * options_.queues_per_dimension + chunk);
+  return made;
+}
+
+bool Planner::second_tree(const PhaseRequest& request, PhaseType whole) {
+  if (request.implementation.algorithm != Algorithm::double_binary_tree) {
+    return false;
+  }
+  return trees_made_[{request.axis.queue, static_cast<std::int64_t>(whole)}]++ % 2 == 1;
+}
+
+const ChunkPlan& Planner::chunk_plan(const Shape& shape, const CollectiveRequest& request,
+                                     const std::vector<int>& order, std::int64_t chunk) {
+  const std::int64_t queues = options_.queues_per_dimension;
+  const std::int64_t first_half = std::max<std::int64_t>(1, queues / 2);
+  const std::int64_t turn = chunk % (queues * first_half * (queues - queues / 2));
+  Key key{shape.id, static_cast<std::int64_t>(request.type), request.size.value(), turn};
+  key.insert(key.end(), order.begin(), order.end());
+  auto made = std::make_unique<ChunkPlan>();
+  Bytes size = request.size;
+  std::vector<std::pair<PhaseRequest, std::int64_t>> requests;
+  for (const Leg& leg : legs(shape, request.type, order)) {
+    PhaseRequest next;
+    next.type = leg.type;
+    next.implementation = implementation(shape, request.type, leg);
+    next.axis = leg.axis < 0 ? Axis{0, shape.members, 1, wires_.dimensions() == 1}
+                             : shape.axes[static_cast<std::size_t>(leg.axis)];
+    std::int64_t which = chunk % queues;
+    if (request.type == PhaseType::all_reduce && queues > 1) {
+      which = leg.type == PhaseType::all_gather ? first_half + chunk % (queues - first_half)
+                                                : chunk % first_half;
+    }
+    next.anticlockwise = queues > 1 && which >= first_half;
+    next.second_tree = second_tree(next, request.type);
+    key.push_back(next.second_tree ? 1 : 0);
+    requests.emplace_back(next, which);
+  }
+  auto& known = chunk_plans_[key];
+  if (known != nullptr) {
+    return *known;
+  }
+  for (auto& [next, which] : requests) {
+    next.size = size;
+    made->phases.push_back(phase(shape, next, which));
+    Phase& phase = made->phases.back();
+    phase.first_word = made->words;
+    made->words += phase.words * (options_.rendezvous ? 2 : 1);
+    size = phase.out;
+  }
+  known = std::move(made);
+  return *known;
+}
+
+std::optional<std::string> Planner::refuse(const Shape& shape, PhaseType type) const {
+  if (chosen_by_list(type) && !shape.logical && !one_ring(shape, type)) {
+    for (int i = 0; i < kOperationCount; ++i) {
+      const auto& list = system_.implementation[static_cast<std::size_t>(i)];
+      const bool one = !list.empty() && is_one(list[0].algorithm);
+      if (!one && list.size() != shape.axes.size()) {
+        return fmt::format("{} implementations for {} dimensions: expected one for each",
+                           list.size(), shape.axes.size());
+      }
+    }
+  }
+  for (const Leg& leg : legs(shape, type, dimensions_in(shape))) {
+    const std::int64_t ranks =
+        leg.axis < 0 ? shape.members : shape.axes[static_cast<std::size_t>(leg.axis)].size;
+    if (auto reason =
+            unsupported(implementation(shape, type, leg).algorithm, ranks, options_.quirks)) {
+      return reason;
+    }
+  }
+  return std::nullopt;
+}
+
+bool Planner::alternates(const Shape& shape, PhaseType type) const {
+  const std::vector<Leg> all = legs(shape, type, dimensions_in(shape));
+  return chosen_by_list(type) && std::any_of(all.begin(), all.end(), [&](const Leg& leg) {
+           return implementation(shape, type, leg).algorithm == Algorithm::double_binary_tree;
+         });
+}
+
+bool Planner::symmetric(const Shape& shape, PhaseType type) const {
+  for (const Leg& leg : legs(shape, type, dimensions_in(shape))) {
+    const bool uniform = leg.axis < 0 ? wires_.dimensions() == 1
+                                      : shape.axes[static_cast<std::size_t>(leg.axis)].uniform;
+    if (!uniform || !(chosen_by_list(type) || type == PhaseType::barrier)) {
+      return false;
+    }
+  }
+  return !alternates(shape, type);
+}
+
+}  // namespace orrery::astra

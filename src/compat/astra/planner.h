@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A collective as chunks, and each chunk as phases through the dimensions.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "compat/astra/communicators.h"
+#include "compat/astra/config.h"
+#include "compat/astra/phase.h"
+#include "compat/astra/run.h"
+#include "compat/astra/themis.h"
+
+namespace orrery::astra {
+
+struct ChunkPlan {
+  std::vector<Phase> phases;
+  std::uint32_t words = 0;  ///< of all phases; see Phase::first_word
+};
+
+struct CollectivePlan {
+  std::vector<const ChunkPlan*> chunks;  ///< at least one
+  std::uint32_t words = 0;               ///< of the chunk with the most
+};
+
+struct CollectiveRequest {
+  PhaseType type = PhaseType::all_reduce;
+  Bytes size{0};  ///< all-gather: of one rank; others: the whole buffer
+};
+
+/// Chunks: c = size / splits, and ceil(size / c) of them, all of size c (Quirk::full_last_chunk;
+/// Themis and off: the last is what is left). Except for all-gathers c is at least the number of
+/// NPUs.
+///
+/// Order of dimensions: 0..n-1, all-gather n-1..0; Themis and round robin choose another for each
+/// chunk. An all-reduce is a reduce-scatter in all dimensions but the last, an all-reduce in the
+/// last and all-gathers back (localBWAware), an all-reduce in each (baseline), or reduce-scatters
+/// in all and all-gathers back (Themis).
+class Planner {
+ public:
+  Planner(const System& system, const Wires& wires, const RunOptions& options);
+
+  /// `now`: Themis' loads start anew at each new time. The plan stays valid for the planner's life.
+  const CollectivePlan& plan(const Shape& shape, const CollectiveRequest& request, Time now);
+
+  /// Why a collective cannot be done on a shape, or nothing.
+  std::optional<std::string> refuse(const Shape& shape, PhaseType type) const;
+  /// Whether every rank of a line of this shape meets the same times as every other one: no trees,
+  /// no logical ring.
+  bool symmetric(const Shape& shape, PhaseType type) const;
+
+ private:
+  struct Leg {
+    PhaseType type;
+    int axis;
+  };
+  using Key = std::vector<std::int64_t>;
+
+  Bytes chunk_size(const CollectiveRequest& request) const;
+  const ChunkPlan& chunk_plan(const Shape& shape, const CollectiveRequest& request,
+                              const std::vector<int>& order, std::int64_t chunk);
+  std::vector<int> order_of(const Shape& shape, PhaseType type, Bytes chunk);
+  std::vector<Leg> legs(const Shape& shape, PhaseType type, const std::vector<int>& order) const;
+  std::vector<Leg> all_reduce_legs(const std::vector<int>& used) const;
+  Implementation implementation(const Shape& shape, PhaseType whole, const Leg& leg) const;
+  bool one_ring(const Shape& shape, PhaseType type) const;
+  Phase phase(const Shape& shape, const PhaseRequest& request, std::int64_t chunk) const;
+  /// Whether chunks take turns between two trees.
+  bool alternates(const Shape& shape, PhaseType type) const;
+  bool schedules_chunks(const Shape& shape, PhaseType type) const;
+  bool second_tree(const PhaseRequest& request, PhaseType whole);
+
+  const System& system_;
+  const Wires& wires_;
+  const RunOptions& options_;
+  Themis themis_;
+  std::size_t rotation_ = 0;  ///< of round robin
+  std::map<Key, std::uint32_t> trees_made_;
+  std::map<Key, std::unique_ptr<ChunkPlan>> chunk_plans_;
+  std::map<Key, std::unique_ptr<CollectivePlan>> plans_;
+  std::vector<std::unique_ptr<CollectivePlan>> scheduled_plans_;
+};
+
+}  // namespace orrery::astra

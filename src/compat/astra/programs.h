@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Programs of all ranks, node by node.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compat/astra/collectives.h"
+#include "compat/astra/mailboxes.h"
+#include "compat/astra/memory_servers.h"
+#include "compat/astra/node_time.h"
+#include "compat/astra/ready_nodes.h"
+#include "compat/astra/run.h"
+
+namespace orrery::astra {
+
+/// Starts nodes as their dependencies and slots allow, in ascending order:
+///
+///   comp, nodes of the CPU    end after node_time()
+///   collectives               Collectives
+///   sends                     end when delivered; receives when the message is there
+///   remote loads and stores   MemoryServers
+///   metadata, invalid         end at once
+///
+/// With Quirk::one_communication a broadcast is replayed.
+template <class Network>
+class Programs {
+ public:
+  Programs(const RunInput& input, const RunOptions& options, const Population& population,
+           Communicators& communicators, Collectives<Network>& collectives, Network& network,
+           Events& events)
+      : input_(input),
+        options_(options),
+        population_(population),
+        communicators_(communicators),
+        collectives_(collectives),
+        network_(network),
+        events_(events),
+        memory_(input.memory, input.traces.ranks()),
+        nodes_(input.traces.programs, programs_of(input, population),
+               {input.system.replay_only, options.quirks[Quirk::one_communication]}),
+        finish_(population.count(), Time(0)),
+        computed_(population.count(), Time(0)),
+        issued_(population.count(), 0),
+        memberships_(population.count() * communicators.kinds().size()) {}
+
+  void start() {
+    for (std::uint32_t rank = 0; rank < population_.count(); ++rank) {
+      issue_ready(rank);
+    }
+  }
+  /// Of the kinds that concern programs and their messages.
+  void handle(const Event& event) {
+    switch (event.kind) {
+      case Event::Kind::node_done:
+        return complete(event.subject, event.step);
+      case Event::Kind::sent:
+        return delivered(event.subject);
+      case Event::Kind::post_ready:
+        return receiver_ready(event.subject);
+      default:
+        return;
+    }
+  }
+  void complete(std::uint32_t rank, std::uint32_t node) {
+    finish_[rank] = events_.now();
+    nodes_.complete(rank, node);
+    issue_ready(rank);
+  }
+
+  Time finish(std::uint32_t rank) const { return finish_[rank]; }
+  Time computed(std::uint32_t rank) const { return computed_[rank]; }
+  const ReadyNodes& nodes() const { return nodes_; }
+  std::uint64_t messages() const { return messages_; }
+
+ private:
+  static constexpr Bytes kReadyMessage{8192};
+
+  static std::vector<std::uint32_t> programs_of(const RunInput& input,
+                                                const Population& population) {
+    std::vector<std::uint32_t> programs(population.count());
+    for (std::uint32_t rank = 0; rank < population.count(); ++rank) {
+      programs[rank] = input.traces.program_of[static_cast<std::size_t>(population.rank(rank))];
+    }
+    return programs;
+  }
+  std::uint32_t program_of(std::uint32_t rank) const {
+    return input_.traces.program_of[static_cast<std::size_t>(population_.rank(rank))];
+  }
+
+  void issue_ready(std::uint32_t rank) {
+    while (const std::optional<std::uint32_t> node = nodes_.next(rank)) {
+      issue(rank, *node);
+    }
+  }
+  void issue(std::uint32_t rank, std::uint32_t index);
+  void issue_collective(std::uint32_t rank, std::uint32_t index, const chakra::Node& node);
+  void issue_send(std::uint32_t rank, std::uint32_t index, const chakra::Node& node);
+  void issue_receive(std::uint32_t rank, std::uint32_t index, const chakra::Node& node);
+  void done_at(Time when, std::uint32_t rank, std::uint32_t node) {
+    events_.push(when, {rank, node, 0, Event::Kind::node_done});
+  }
+  std::int64_t priority(std::uint32_t rank, const chakra::Node& node);
+  void put(std::int64_t from, std::int64_t to, Bytes bytes, const Event& arrival);
+  void send(Post sender, Mailbox& box);
+  void delivered(std::uint32_t letter);
+  void receiver_ready(std::uint32_t letter);
+
+  const RunInput& input_;
+  const RunOptions& options_;
+  const Population& population_;
+  Communicators& communicators_;
+  Collectives<Network>& collectives_;
+  Network& network_;
+  Events& events_;
+  MemoryServers memory_;
+  ReadyNodes nodes_;
+  Mail mail_;
+  std::vector<Time> finish_;                            ///< by rank
+  std::vector<Time> computed_;                          ///< by rank: sum of the GPU's compute
+  std::vector<std::int64_t> issued_;                    ///< by rank: collectives
+  std::vector<Communicators::Membership> memberships_;  ///< by rank and kind
+  std::uint64_t messages_ = 0;
+};
+
+template <class Network>
+void Programs<Network>::issue(std::uint32_t rank, std::uint32_t index) {
+  using chakra::NodeType;
+  const chakra::Node& node = input_.traces.programs[program_of(rank)].nodes[index];
+  const Issue how = issue_of(node, input_.system.replay_only, options_.quirks);
+  switch (how) {
+    case Issue::nothing:
+      return done_at(events_.now(), rank, index);
+    case Issue::timed: {
+      const Time taken = node_time(node, input_.system);
+      if (node.type == NodeType::comp && !node.on_cpu) {
+        computed_[rank] += taken;
+      }
+      return done_at(events_.now() + taken, rank, index);
+    }
+    case Issue::memory:
+      return done_at(memory_.access(events_.now(), population_.rank(rank), node.size), rank, index);
+    case Issue::collective:
+      return issue_collective(rank, index, node);
+    case Issue::send:
+      return issue_send(rank, index, node);
+    case Issue::receive:
+      return issue_receive(rank, index, node);
+  }
+}
+
+/// Greater runs first: LIFO counts up, FIFO down.
+template <class Network>
+std::int64_t Programs<Network>::priority(std::uint32_t rank, const chakra::Node& node) {
+  const std::int64_t number = ++issued_[rank];
+  switch (input_.system.policy) {
+    case Policy::lifo:
+      return number;
+    case Policy::fifo:
+      return -number;
+    case Policy::explicit_priority:
+      return node.priority;
+  }
+  return 0;
+}
+
+template <class Network>
+void Programs<Network>::issue_collective(std::uint32_t rank, std::uint32_t index,
+                                         const chakra::Node& node) {
+  const std::uint32_t kind = communicators_.kind(program_of(rank), index);
+  Communicators::Membership& membership = memberships_[rank * communicators_.kinds().size() + kind];
+  if (membership.communicator == Communicators::kUnknown) {
+    membership = communicators_.find(population_.rank(rank), kind);
+  }
+  collectives_.issue(rank, index, membership, {phase_type_of(node.collective), node.size},
+                     priority(rank, node));
+}
+
+template <class Network>
+void Programs<Network>::put(std::int64_t from, std::int64_t to, Bytes bytes, const Event& arrival) {
+  if constexpr (Network::kStateless) {
+    events_.push(events_.now() + network_.delay(from, to, bytes), arrival);
+  } else {
+    network_.send(events_, from, to, bytes, arrival);
+  }
+}
+
+inline MessageKey key_of(std::int64_t from, std::int64_t to, const chakra::Node& node) {
+  return {from, to, node.tag, node.size.value()};
+}
+
+template <class Network>
+void Programs<Network>::issue_send(std::uint32_t rank, std::uint32_t index,
+                                   const chakra::Node& node) {
+  const std::int64_t from = population_.rank(rank);
+  Mailbox& box = mail_.box(key_of(from, from + node.peer, node));
+  if (!options_.rendezvous || box.ready.left({rank, index})) {
+    send({rank, index}, box);
+  }
+}
+
+template <class Network>
+void Programs<Network>::send(Post sender, Mailbox& box) {
+  const chakra::Node& node = input_.traces.programs[program_of(sender.rank)].nodes[sender.node];
+  const std::int64_t from = population_.rank(sender.rank);
+  const std::uint32_t letter = mail_.put({sender, &box});
+  ++messages_;
+  put(from, from + node.peer, node.size, {letter, 0, 0, Event::Kind::sent});
+}
+
+template <class Network>
+void Programs<Network>::delivered(std::uint32_t letter) {
+  const Mail::InFlight mail = mail_.take(letter);
+  const std::optional<Post> receiver = mail.box->arrived.left(mail.sender);
+  complete(mail.sender.rank, mail.sender.node);
+  if (receiver) {
+    complete(receiver->rank, receiver->node);
+  }
+}
+
+template <class Network>
+void Programs<Network>::issue_receive(std::uint32_t rank, std::uint32_t index,
+                                      const chakra::Node& node) {
+  const std::int64_t to = population_.rank(rank);
+  Mailbox& box = mail_.box(key_of(to + node.peer, to, node));
+  if (options_.rendezvous) {
+    const std::uint32_t letter = mail_.put({{rank, index}, &box});
+    put(to, to + node.peer, kReadyMessage, {letter, 0, 0, Event::Kind::post_ready});
+  }
+  if (box.arrived.right({rank, index})) {
+    done_at(events_.now(), rank, index);
+  }
+}
+
+template <class Network>
+void Programs<Network>::receiver_ready(std::uint32_t letter) {
+  const Mail::InFlight mail = mail_.take(letter);
+  if (const std::optional<Post> sender = mail.box->ready.right(mail.sender)) {
+    send(*sender, *mail.box);
+  }
+}
+
+}  // namespace orrery::astra

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Which nodes of each rank may start.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "workload/chakra/trace.h"
+
+namespace orrery::astra {
+
+/// What a node occupies on its rank while it runs; one node at a time, `none` without limit.
+enum class Slot : std::uint8_t { cpu, compute, communication, none };
+inline constexpr std::size_t kSlots = 4;
+
+Slot slot_of(const chakra::Node& node, bool replay);
+
+/// Successors of every node of a program.
+struct Successors {
+  explicit Successors(const chakra::Program& program);
+  std::vector<std::uint32_t> first;  ///< by node; one more
+  std::vector<std::uint32_t> nodes;
+};
+
+/// Nodes of the simulated ranks whose dependencies are done. next() gives them in ascending order
+/// among those whose slot is free.
+class ReadyNodes {
+ public:
+  struct Options {
+    bool replay = false;
+    bool one_communication = true;  ///< otherwise that slot has no limit
+  };
+  /// `program_of`: by simulated rank.
+  ReadyNodes(const std::vector<chakra::Program>& programs, std::vector<std::uint32_t> program_of,
+             const Options& options);
+
+  /// The next node that may start; occupies its slot.
+  std::optional<std::uint32_t> next(std::uint32_t rank);
+  /// A node is done: frees its slot, and its successors may become ready.
+  void complete(std::uint32_t rank, std::uint32_t node);
+
+  bool finished(std::uint32_t rank) const { return left_[rank] == 0; }
+  std::uint64_t unfinished_nodes() const { return unfinished_; }
+  /// Nodes that run, and nodes that are ready but lack a slot: what a deadlock waits for.
+  std::vector<std::uint32_t> stuck(std::uint32_t rank) const;
+
+ private:
+  static constexpr std::uint32_t kDone = 0xffffffff;
+  struct Rank {
+    std::array<std::vector<std::uint32_t>, kSlots> ready;  ///< heaps, least node first
+    std::array<bool, kSlots> busy{};
+  };
+  Slot slot(std::uint32_t rank, std::uint32_t node) const;
+  void add(std::uint32_t rank, std::uint32_t node);
+
+  const std::vector<chakra::Program>& programs_;
+  std::vector<std::uint32_t> program_of_;
+  Options options_;
+  std::vector<Successors> successors_;      ///< by program
+  std::vector<std::size_t> first_node_;     ///< by rank, into waiting_for_
+  std::vector<std::uint32_t> waiting_for_;  ///< dependencies; kDone when done
+  std::vector<std::uint32_t> left_;         ///< by rank
+  std::vector<Rank> ranks_;
+  std::uint64_t unfinished_ = 0;
+};
+
+}  // namespace orrery::astra

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The event loop of a run.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "compat/astra/collectives.h"
+#include "compat/astra/programs.h"
+
+namespace orrery::astra {
+
+/// Runs the simulated ranks on a network. An event is handed to whom it concerns; a message that
+/// the network delivers is an event of its own; a collective that has finished completes its nodes.
+template <class Network>
+class Simulation {
+ public:
+  Simulation(const RunInput& input, const RunOptions& options, const Population& population,
+             Communicators& communicators, Planner& planner, const Wires& wires)
+      : network_(wires),
+        collectives_(population, communicators, planner, network_, events_,
+                     collective_options(input, options, wires)),
+        programs_(input, options, population, communicators, collectives_, network_, events_),
+        total_(programs_.nodes().unfinished_nodes()),
+        progress_(options.progress) {}
+
+  /// Until nothing happens any more, or time overflows.
+  void run() {
+    programs_.start();
+    complete_finished();
+    while (!events_.empty() && !overflow()) {
+      step(events_.pop());
+      if (progress_ && ++events_done_ % kProgressEvery == 0) {
+        progress_(1.0 - static_cast<double>(programs_.nodes().unfinished_nodes()) /
+                            static_cast<double>(std::max<std::uint64_t>(1, total_)));
+      }
+    }
+  }
+
+  bool overflow() const { return events_.now().is_overflow(); }
+  const Programs<Network>& programs() const { return programs_; }
+  std::uint64_t messages() const { return collectives_.messages() + programs_.messages(); }
+  std::uint64_t events() const { return events_.popped(); }
+
+ private:
+  static constexpr std::uint64_t kProgressEvery = 1 << 20;
+
+  static typename Collectives<Network>::Options collective_options(const RunInput& input,
+                                                                   const RunOptions& options,
+                                                                   const Wires& wires) {
+    const std::int64_t queues = options.queues_per_dimension;
+    ChunkQueues::Rules rules;
+    rules.per_rank = static_cast<std::uint32_t>(wires.dimensions() * queues);
+    rules.active = static_cast<std::uint32_t>(
+        std::max<std::int64_t>(1, (input.system.active_chunks + queues - 1) / queues));
+    rules.smallest_first = input.system.intra_dimension == IntraDimension::smallest_chunk_first;
+    rules.last_but_one_at_end = options.quirks[Quirk::smallest_chunk_insertion];
+    return {rules, input.system.bus, options.rendezvous};
+  }
+
+  void step(const Event& event) {
+    if (event.kind <= Event::Kind::processed) {
+      collectives_.handle(event);
+      complete_finished();
+    } else if (event.kind == Event::Kind::hop) {
+      hop(event);
+    } else {
+      programs_.handle(event);
+      complete_finished();
+    }
+  }
+  void hop([[maybe_unused]] const Event& event) {
+    if constexpr (!Network::kStateless) {
+      if (const std::optional<Event> arrival = network_.advance(events_, event)) {
+        step(*arrival);
+      }
+    }
+  }
+  /// Completing a node may finish further collectives: those without phases.
+  void complete_finished() {
+    auto& finished = collectives_.finished();
+    for (std::size_t i = 0; i < finished.size(); ++i) {
+      const auto [rank, node] = finished[i];
+      programs_.complete(rank, node);
+    }
+    finished.clear();
+  }
+
+  Events events_;
+  Network network_;
+  Collectives<Network> collectives_;
+  Programs<Network> programs_;
+  std::uint64_t total_;
+  std::uint64_t events_done_ = 0;
+  const std::function<void(double)>& progress_;
+};
+
+}  // namespace orrery::astra

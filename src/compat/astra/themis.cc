@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compat/astra/themis.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace orrery::astra {
+namespace {
+
+constexpr double kMebibyte = 1048576.0;
+constexpr std::int64_t kWorthwhile = 16;
+
+std::int64_t size_of(const Shape& shape, int d) {
+  return shape.axes[static_cast<std::size_t>(d)].size;
+}
+
+/// Load of one phase in MiB before scaling.
+double moved(double bytes, std::int64_t size, bool gathers) {
+  const auto p = static_cast<double>(size);
+  return bytes / kMebibyte * (gathers ? p - 1 : (p - 1) / p);
+}
+
+}  // namespace
+
+Themis::Themis(const Wires& wires, const Quirks& quirks) : quirks_(quirks) {
+  const auto bandwidth = [&](int d) {
+    const Dimension& dimension = wires.dimension(d);
+    const bool all_links =
+        dimension.building == Building::fully_connected && !quirks[Quirk::themis_link_bandwidth];
+    return dimension.bandwidth.value() *
+           (all_links ? static_cast<double>(dimension.size - 1) : 1.0);
+  };
+  for (int d = 0; d < wires.dimensions(); ++d) {
+    scale_.push_back(bandwidth(d) / bandwidth(0));
+    loads_.push_back({d, 0});
+  }
+}
+
+void Themis::begin(Time now) {
+  if (now != begun_) {
+    begun_ = now;
+    for (Load& load : loads_) {
+      load.mebibytes = 0;
+    }
+  }
+}
+
+double Themis::evening_chunk(const Shape& shape, bool gathers) const {
+  const auto involved = [&](const Load& load) { return size_of(shape, load.dimension) > 1; };
+  const auto first = std::find_if(loads_.begin(), loads_.end(), involved);
+  if (first == loads_.end()) {
+    return 0;
+  }
+  if (!gathers) {
+    const double difference = std::abs(loads_.back().mebibytes - first->mebibytes);
+    const double per_byte = moved(kMebibyte, size_of(shape, first->dimension), false);
+    return std::floor(difference * scale(first->dimension) / per_byte * kMebibyte);
+  }
+  const auto last = std::find_if(loads_.rbegin(), loads_.rend(), involved);
+  const double difference = std::abs(last->mebibytes - first->mebibytes);
+  const double per_byte = moved(kMebibyte, size_of(shape, last->dimension), true);
+  double chunk = std::floor(difference * scale(last->dimension) / per_byte * kMebibyte);
+  for (auto load = last + 1; load != loads_.rend(); ++load) {
+    if (involved(*load)) {  // down to the first one: those before it are not involved
+      chunk = std::floor(chunk / static_cast<double>(size_of(shape, load->dimension)));
+    }
+  }
+  return chunk;
+}
+
+std::vector<int> Themis::next(const Shape& shape, bool gathers, Bytes chunk) {
+  std::stable_sort(loads_.begin(), loads_.end(),
+                   [](const Load& a, const Load& b) { return a.mebibytes < b.mebibytes; });
+  if (gathers) {
+    std::reverse(loads_.begin(), loads_.end());
+  }
+  if (evening_chunk(shape, gathers) < static_cast<double>(chunk.value() / kWorthwhile)) {
+    return natural(shape, gathers, chunk);
+  }
+  std::vector<int> order;
+  order.reserve(loads_.size());
+  for (const Load& load : loads_) {
+    order.push_back(load.dimension);
+  }
+  charge(shape, order, gathers, chunk);
+  return order;
+}
+
+std::vector<int> Themis::natural(const Shape& shape, bool gathers, Bytes chunk) {
+  std::sort(loads_.begin(), loads_.end(),
+            [](const Load& a, const Load& b) { return a.dimension < b.dimension; });
+  std::vector<int> order;
+  for (const Load& load : loads_) {
+    order.push_back(load.dimension);
+  }
+  if (!gathers) {
+    charge(shape, order, false, chunk);
+    return order;
+  }
+  std::reverse(loads_.begin(), loads_.end());
+  if (quirks_[Quirk::themis_gather_fallback]) {
+    charge_by_position(shape, chunk);
+  } else {
+    std::reverse(order.begin(), order.end());
+    charge(shape, order, true, chunk);
+  }
+  return order;
+}
+
+void Themis::charge(const Shape& shape, const std::vector<int>& order, bool gathers, Bytes chunk) {
+  std::int64_t bytes = chunk.value();
+  for (int d : order) {
+    const std::int64_t p = size_of(shape, d);
+    if (p == 1) {
+      continue;
+    }
+    const auto load = std::find_if(loads_.begin(), loads_.end(),
+                                   [d](const Load& entry) { return entry.dimension == d; });
+    load->mebibytes += moved(static_cast<double>(bytes), p, gathers) / scale(d);
+    bytes = gathers ? bytes * p : bytes / p;
+  }
+}
+
+/// Entry i of the reversed list takes the load of dimension i.
+void Themis::charge_by_position(const Shape& shape, Bytes chunk) {
+  std::int64_t bytes = chunk.value();
+  for (std::size_t i = 0; i < loads_.size(); ++i) {
+    const auto d = static_cast<int>(i);
+    const std::int64_t p = size_of(shape, d);
+    if (p > 1) {
+      loads_[i].mebibytes += moved(static_cast<double>(bytes), p, true) / scale(d);
+      bytes *= p;
+    }
+  }
+}
+
+}  // namespace orrery::astra

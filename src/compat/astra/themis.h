@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Themis: in which order a chunk goes through the dimensions, so that their loads balance.
+/// Source: Rashidi et al., "Themis: A Network Bandwidth-Aware Collective Scheduling Policy", ISCA
+/// 2022; its greedy offline variant.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/units.h"
+#include "compat/astra/communicators.h"
+#include "compat/astra/quirks.h"
+#include "compat/astra/wires.h"
+
+namespace orrery::astra {
+
+/// Keeps a load per dimension, in MiB as if it had the bandwidth of dimension 0. Loads start at 0
+/// and are reset when a collective is issued at a new time; the order in which dimensions stand
+/// settles ties and is kept from chunk to chunk.
+///
+/// A chunk takes the dimensions in ascending order of load (all-gather: descending), unless the
+/// difference between the most loaded dimension and the first one is worth less than a 16th of a
+/// chunk: then the natural order.
+class Themis {
+ public:
+  Themis(const Wires& wires, const Quirks& quirks);
+
+  /// A collective is issued.
+  void begin(Time now);
+  /// Order of the dimensions for the next chunk. `gathers`: an all-gather; otherwise a
+  /// reduce-scatter (of an all-reduce too). Requires a shape with one axis per dimension.
+  std::vector<int> next(const Shape& shape, bool gathers, Bytes chunk);
+
+ private:
+  struct Load {
+    int dimension = 0;
+    double mebibytes = 0;
+  };
+  double scale(int d) const { return scale_[static_cast<std::size_t>(d)]; }
+  /// Chunk that would even out the loads of the first and the last dimension.
+  double evening_chunk(const Shape& shape, bool gathers) const;
+  std::vector<int> natural(const Shape& shape, bool gathers, Bytes chunk);
+  void charge(const Shape& shape, const std::vector<int>& order, bool gathers, Bytes chunk);
+  void charge_by_position(const Shape& shape, Bytes chunk);
+
+  Quirks quirks_;
+  std::vector<double> scale_;  ///< bandwidth of a dimension over that of dimension 0
+  std::vector<Load> loads_;
+  Time begun_{-1};
+};
+
+}  // namespace orrery::astra

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Where the NPUs stand in the network and how long a message takes.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/units.h"
+#include "compat/astra/config.h"
+
+namespace orrery::astra {
+
+/// Whole nanoseconds, rounded down; Time::max() when out of range.
+Time whole_nanoseconds(double nanoseconds);
+/// floor(bytes / bandwidth), the same way.
+Time whole_nanoseconds(Bytes bytes, Bandwidth bandwidth);
+
+/// Network of dimensions, innermost first. The coordinate of an NPU in dimension d is
+/// (npu / stride(d)) mod size(d).
+class Wires {
+ public:
+  explicit Wires(std::vector<Dimension> dimensions);
+
+  int dimensions() const { return static_cast<int>(dimensions_.size()); }
+  const Dimension& dimension(int d) const { return dimensions_[static_cast<std::size_t>(d)]; }
+  std::int64_t size(int d) const { return dimension(d).size; }
+  std::int64_t stride(int d) const { return strides_[static_cast<std::size_t>(d)]; }
+  std::int64_t npus() const { return npus_; }
+  std::int64_t coordinate(std::int64_t npu, int d) const { return npu / stride(d) % size(d); }
+
+  /// Links between two coordinates: Ring min(k, p-k), FullyConnected 1, Switch 2; 0 to itself.
+  std::int64_t hops(int d, std::int64_t from, std::int64_t to) const;
+
+  /// Message without other traffic: floor(hops * latency + bytes / bandwidth), in ns.
+  Time along(int d, std::int64_t hop_count, Bytes bytes) const;
+
+  /// Cut-through over all dimensions in which the two differ: their latencies add up, the slowest
+  /// of their links sets the serialisation. Zero from an NPU to itself.
+  Time between(std::int64_t from, std::int64_t to, Bytes bytes) const;
+
+ private:
+  std::vector<Dimension> dimensions_;
+  std::vector<std::int64_t> strides_;
+  std::int64_t npus_ = 1;
+};
+
+}  // namespace orrery::astra

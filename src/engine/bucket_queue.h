@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/units.h"
+
+namespace orrery {
+
+/// Pending events in time order, ties in the order in which they were pushed; for simulations in
+/// which many events share an instant (all ranks of a collective do the same at the same time).
+///
+/// Events of one instant lie in one bucket, a flat array, so push and pop cost a few nanoseconds;
+/// only the instants are in a heap. Recently used buckets are found by a small lossy table: when
+/// two instants fall on one entry the older bucket is closed, and a later event of its instant
+/// opens another bucket behind it. With one event per instant the queue costs what a heap does.
+///
+/// `Event` is plain data.
+template <class Event>
+class BucketQueue {
+ public:
+  bool empty() const { return size_ == 0; }
+  std::size_t size() const { return size_; }
+  /// Events popped so far.
+  std::uint64_t popped() const { return popped_; }
+  /// Time of the last event popped.
+  Time now() const { return now_; }
+
+  /// Requires when >= now().
+  void push(Time when, const Event& event) {
+    assert(when >= now_ && "an event cannot be in the past");
+    Recent& recent = recent_[entry_of(when)];
+    if (recent.when != when) {
+      open(recent, when);
+    }
+    ++size_;
+    buckets_[recent.bucket].push_back(event);
+  }
+
+  /// Removes the earliest event and moves the clock to it. Requires !empty().
+  Event pop() {
+    assert(size_ > 0 && "pop of an empty queue");
+    if (current_ == kNone || next_ == buckets_[current_].size()) {
+      advance();
+    }
+    --size_;
+    ++popped_;
+    return buckets_[current_][next_++];
+  }
+
+ private:
+  static constexpr std::uint32_t kNone = 0xffffffff;
+  static constexpr unsigned kTableBits = 10;
+
+  struct Recent {
+    Time when{-1};
+    std::uint32_t bucket = kNone;
+  };
+  struct Instant {
+    Time when{0};
+    std::uint64_t order = 0;  ///< of opening
+    std::uint32_t bucket = 0;
+    /// std::push_heap puts the greatest first.
+    friend bool operator<(const Instant& a, const Instant& b) {
+      return a.when > b.when || (a.when == b.when && a.order > b.order);
+    }
+  };
+
+  static std::size_t entry_of(Time when) {
+    constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15;
+    return (static_cast<std::uint64_t>(when.value()) * kGoldenRatio) >> (64 - kTableBits);
+  }
+
+  void open(Recent& recent, Time when) {
+    if (free_.empty()) {
+      free_.push_back(static_cast<std::uint32_t>(buckets_.size()));
+      buckets_.emplace_back();
+    }
+    recent = {when, free_.back()};
+    free_.pop_back();
+    instants_.push_back({when, opened_++, recent.bucket});
+    std::push_heap(instants_.begin(), instants_.end());
+  }
+
+  void advance() {
+    if (current_ != kNone) {
+      Recent& recent = recent_[entry_of(now_)];
+      if (recent.bucket == current_) {
+        recent = {};
+      }
+      buckets_[current_].clear();
+      free_.push_back(current_);
+    }
+    std::pop_heap(instants_.begin(), instants_.end());
+    current_ = instants_.back().bucket;
+    now_ = instants_.back().when;
+    instants_.pop_back();
+    next_ = 0;
+  }
+
+  std::array<Recent, std::size_t{1} << kTableBits> recent_;
+  std::vector<std::vector<Event>> buckets_;
+  std::vector<std::uint32_t> free_;
+  std::vector<Instant> instants_;
+  std::size_t size_ = 0;
+  std::size_t next_ = 0;  ///< of the current bucket
+  std::uint32_t current_ = kNone;
+  std::uint64_t opened_ = 0;
+  std::uint64_t popped_ = 0;
+  Time now_{0};
+};
+
+}  // namespace orrery

@@ -62,6 +62,10 @@ Error check_input(const RunInput& input, const RunOptions& options, const Wires&
         "number",
         wires.dimensions())));
   }
+  if (!input.customs.all.empty()) {
+    error.add(Error(fmt::format("custom collective '{}': expected a native algorithm",
+                                input.customs.all[0].name)));
+  }
   if (options.queues_per_dimension < 1) {
     error.add(
         {"", "num-queues-per-dim", std::to_string(options.queues_per_dimension), "at least 1"});

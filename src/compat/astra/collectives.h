@@ -69,7 +69,6 @@ class Collectives {
   std::uint64_t messages() const { return messages_; }
 
  private:
-  static constexpr Bytes kReadyMessage{8192};
   static constexpr std::uint32_t kBitsPerWord = 64;
   static constexpr std::uint64_t kFromParent = std::uint64_t{1} << 32;
   enum TreeStep : std::uint32_t { kUp = 0, kDown = 1 };
@@ -121,7 +120,6 @@ class Collectives {
   // trees
   void start_tree(std::uint32_t stream);
   void begin_tree(std::uint32_t stream);
-  void arrive_in_tree(const Event& event);
   void receive_in_tree(std::uint32_t stream, std::uint32_t step);
   void processed_in_tree(std::uint32_t stream, std::uint32_t step);
   void send_up(std::uint32_t stream);
@@ -133,7 +131,8 @@ class Collectives {
   // messages
   void transmit(std::uint32_t from, std::uint32_t to, const Step& step, bool uniform,
                 const Event& arrival);
-  void announce(std::uint32_t receiver, std::uint32_t sender, const Event& arrival);
+  void announce(std::uint32_t receiver, std::uint32_t sender, const Step& step, bool uniform,
+                const Event& arrival);
   std::int64_t npu(std::uint32_t stream) const {
     const Stream& at = streams_[stream];
     return population_.npu(communicators_, instances_[at.instance].communicator, at.local);

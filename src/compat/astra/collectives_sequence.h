@@ -96,8 +96,9 @@ void Collectives<Network>::post(std::uint32_t stream) {
   const Place place{at.origin, at.spacing, at.position};
   const std::uint32_t to = receiver(phase, place, message);
   if (rendezvous_) {
-    announce(stream, sender(phase, place, message),
-             {sender(phase, place, message), message, at.phase_index, Event::Kind::ready});
+    const std::uint32_t from = sender(phase, place, message);
+    announce(stream, from, phase.step(message), phase.axis.uniform,
+             {from, message, at.phase_index, Event::Kind::ready});
   }
   if (!rendezvous_ || take_mark(at.word + phase.words, phase.pattern, message)) {
     transmit(stream, to, phase.step(message), phase.axis.uniform,
@@ -123,19 +124,24 @@ void Collectives<Network>::receive(std::uint32_t stream, std::uint32_t message) 
 
 template <class Network>
 void Collectives<Network>::arrive(const Event& event) {
-  Stream& at = streams_[event.subject];
-  const Phase& phase = plan_of(event.subject).phases[event.phase];
-  if (!phase.sequence()) {
-    arrive_in_tree(event);
+  const Stream& at = streams_[event.subject];
+  if (in_phase(at, event.phase)) {
+    const Phase& phase = *at.phase;
+    const std::uint32_t number = phase.pattern == Pattern::chain ? at.received : event.step;
+    if (!phase.sequence() || number < at.posted) {
+      phase.sequence() ? receive(event.subject, event.step)
+                       : receive_in_tree(event.subject, event.step);
+    } else {
+      leave_mark(at.word, phase.pattern, event.step);
+    }
     return;
   }
-  const bool posted =
-      in_phase(at, event.phase) &&
-      (phase.pattern == Pattern::chain ? at.received < at.posted : event.step < at.posted);
-  if (posted) {
-    receive(event.subject, event.step);
+  const Phase& phase = plan_of(event.subject).phases[event.phase];
+  const std::uint32_t word = first_word(event.subject) + phase.first_word;
+  if (phase.sequence()) {
+    leave_mark(word, phase.pattern, event.step);
   } else {
-    leave_mark(first_word(event.subject) + phase.first_word, phase.pattern, event.step);
+    words_[word] += event.step == kDown ? kFromParent : 1;
   }
 }
 
@@ -201,11 +207,12 @@ void Collectives<Network>::transmit(std::uint32_t from, std::uint32_t to, const 
 
 /// `receiver` tells `sender` that it is ready.
 template <class Network>
-void Collectives<Network>::announce(std::uint32_t receiver, std::uint32_t sender,
-                                    const Event& arrival) {
+void Collectives<Network>::announce(std::uint32_t receiver, std::uint32_t sender, const Step& step,
+                                    bool uniform, const Event& arrival) {
   if constexpr (Network::kStateless) {
-    events_.push(events_.now() + network_.delay(npu(receiver), npu(sender), kReadyMessage),
-                 arrival);
+    const Time taken =
+        uniform ? step.ready : network_.delay(npu(receiver), npu(sender), kReadyMessage);
+    events_.push(events_.now() + taken, arrival);
   } else {
     network_.send(events_, npu(receiver), npu(sender), kReadyMessage, arrival);
   }

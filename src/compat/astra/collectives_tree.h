@@ -42,7 +42,8 @@ void Collectives<Network>::start_tree(std::uint32_t stream) {
     const std::uint32_t count = phase.up ? tree::children(phase, at.position) : 0;
     for (std::uint32_t i = 0; i < count; ++i) {
       const std::uint32_t from = at.origin + tree::child(phase, at.position, i) * at.spacing;
-      announce(stream, from, {from, kNone, at.phase_index, Event::Kind::ready});
+      announce(stream, from, phase.steps[0], false,
+               {from, kNone, at.phase_index, Event::Kind::ready});
     }
     if (!phase.up) {
       announce_to_parent(stream);
@@ -62,7 +63,7 @@ template <class Network>
 void Collectives<Network>::announce_to_parent(std::uint32_t stream) {
   const Stream& at = streams_[stream];
   const std::uint32_t above = at.origin + tree::parent(*at.phase, at.position) * at.spacing;
-  announce(stream, above,
+  announce(stream, above, at.phase->steps[0], false,
            {above, at.phase->tree.child_ordinal[at.position], at.phase_index, Event::Kind::ready});
 }
 
@@ -73,16 +74,6 @@ void Collectives<Network>::begin_tree(std::uint32_t stream) {
   } else {
     send_down(stream);
   }
-}
-
-template <class Network>
-void Collectives<Network>::arrive_in_tree(const Event& event) {
-  if (in_phase(streams_[event.subject], event.phase)) {
-    receive_in_tree(event.subject, event.step);
-    return;
-  }
-  const Phase& phase = plan_of(event.subject).phases[event.phase];
-  words_[first_word(event.subject) + phase.first_word] += event.step == kDown ? kFromParent : 1;
 }
 
 template <class Network>

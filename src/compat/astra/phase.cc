@@ -74,10 +74,12 @@ class Builder {
   bool power_of_two() const { return is_power_of_two(p_); }
 
   Step step(Bytes bytes, std::int64_t distance) const {
-    Step made{bytes, Time(0), distance};
+    Step made{bytes, Time(0), Time(0), distance};
     if (phase_.axis.uniform) {
       const int d = phase_.axis.queue;
-      made.transfer = rules_.wires.along(d, rules_.wires.hops(d, 0, distance % p_), bytes);
+      const std::int64_t hops = rules_.wires.hops(d, 0, distance % p_);
+      made.transfer = rules_.wires.along(d, hops, bytes);
+      made.ready = rules_.wires.along(d, hops, kReadyMessage);
     }
     return made;
   }
@@ -243,7 +245,7 @@ class Builder {
   void tree(Tree made, Bytes message) {
     phase_.pattern = Pattern::tree;
     phase_.tree = std::move(made);
-    phase_.steps = {{message, Time(0), 1}};
+    phase_.steps = {{message, Time(0), Time(0), 1}};
     std::uint32_t most = 0;
     for (std::size_t node = 0; node + 1 < phase_.tree.first_child.size(); ++node) {
       most = std::max(most, phase_.tree.first_child[node + 1] - phase_.tree.first_child[node]);

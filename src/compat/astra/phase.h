@@ -69,6 +69,7 @@ enum class Pattern : std::uint8_t { chain, direct, halving, cyclic, tree };
 struct Step {
   Bytes bytes{0};
   Time transfer{0};           ///< of a uniform axis, without other traffic
+  Time ready{0};              ///< the same of a rendezvous' ready message
   std::int64_t distance = 1;  ///< halving: partner's; cyclic: to the receiver, modulo size
 };
 
@@ -149,6 +150,9 @@ struct PhaseRules {
 /// of any count).
 std::optional<std::string> unsupported(Algorithm algorithm, std::int64_t ranks,
                                        const Quirks& quirks);
+
+/// Rendezvous: before each message its receiver sends so much.
+inline constexpr Bytes kReadyMessage{8192};
 
 /// Requires that `unsupported` finds nothing, and a size of at least 2.
 Phase make_phase(const PhaseRequest& request, const PhaseRules& rules);

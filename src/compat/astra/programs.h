@@ -77,8 +77,6 @@ class Programs {
   std::uint64_t messages() const { return messages_; }
 
  private:
-  static constexpr Bytes kReadyMessage{8192};
-
   static std::vector<std::uint32_t> programs_of(const RunInput& input,
                                                 const Population& population) {
     std::vector<std::uint32_t> programs(population.count());

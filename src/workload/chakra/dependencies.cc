@@ -47,6 +47,9 @@ void ProgramBuilder::sort() {
   for (OwnRank& own : trace_.own_ranks) {
     own.node = place[own.node];
   }
+  for (std::uint32_t& node : trace_.messages) {
+    node = place[node];
+  }
   nodes = std::move(sorted);
   wanted_ = std::move(wanted);
   first_wanted_ = std::move(first_wanted);

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Fields of a protobuf message, one after the other, without allocating. For wire.cc only.
+/// Fields of a protobuf message, one after the other. For wire.cc only.
+///
+/// Not protobuf's CodedInputStream: its limits are pushed and popped by calls into the library, and
+/// with five attributes per node, each a message, that is half of the time. Measured
+/// (bench/chakra_bench): 250 ns a node with it, about 100 ns so. Tests hold the two to be equal.
 #pragma once
 
-#include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/wire_format_lite.h>
-
 #include <cstdint>
-#include <limits>
+#include <cstring>
 #include <string_view>
 
 #include "workload/chakra/record.h"
 
 namespace orrery::chakra {
-
-using google::protobuf::internal::WireFormatLite;
-using google::protobuf::io::CodedInputStream;
 
 /// What is wrong with a record; a null `expected` when nothing is.
 struct Problem {
@@ -26,139 +24,148 @@ inline constexpr const char* kMalformed = "a field that ends within its message"
 inline constexpr const char* kWireType = "the wire type of the schema";
 inline constexpr const char* kText = "UTF-8 text without NUL";
 
-/// Fields of one message, from the stream up to its current limit.
+enum class WireType : std::uint8_t {
+  varint,
+  fixed64,
+  length_delimited,
+  start_group,
+  end_group,
+  fixed32
+};
+
 class FieldReader {
  public:
-  FieldReader(CodedInputStream& stream, Problem& problem) : stream_(stream), problem_(problem) {}
+  FieldReader(std::string_view message, Problem& problem)
+      : at_(message.data()), end_(message.data() + message.size()), problem_(problem) {}
 
   /// Moves to the next field; false at the end of the message and after a problem.
   bool next() {
-    if (problem_.expected != nullptr) {
+    if (at_ == end_ || problem_.expected != nullptr) {
       return false;
     }
-    tag_ = stream_.ReadTag();
-    if (tag_ == 0) {
-      if (!stream_.ConsumedEntireMessage()) {
-        fail("", kMalformed);
-      }
+    const std::uint64_t tag = take_varint("");
+    type_ = static_cast<WireType>(tag & 7U);
+    number_ = static_cast<std::uint32_t>(tag >> 3);
+    if (tag >> 32 != 0 || number_ == 0 || (tag & 7U) > 5) {
+      fail("", kMalformed);
       return false;
     }
-    return true;
+    return problem_.expected == nullptr;
   }
-  int number() const { return WireFormatLite::GetTagFieldNumber(tag_); }
+  std::uint32_t number() const { return number_; }
 
   std::uint64_t varint(std::string_view field) {
-    std::uint64_t value = 0;
-    if (is(WireFormatLite::WIRETYPE_VARINT, field) && !stream_.ReadVarint64(&value)) {
-      fail(field, kMalformed);
-    }
-    return value;
+    return is(WireType::varint, field) ? take_varint(field) : 0;
   }
   std::uint32_t fixed32(std::string_view field) {
-    std::uint32_t value = 0;
-    if (is(WireFormatLite::WIRETYPE_FIXED32, field) && !stream_.ReadLittleEndian32(&value)) {
-      fail(field, kMalformed);
-    }
-    return value;
+    return is(WireType::fixed32, field) ? take_fixed<std::uint32_t>(field) : 0;
   }
   std::uint64_t fixed64(std::string_view field) {
-    std::uint64_t value = 0;
-    if (is(WireFormatLite::WIRETYPE_FIXED64, field) && !stream_.ReadLittleEndian64(&value)) {
-      fail(field, kMalformed);
-    }
-    return value;
+    return is(WireType::fixed64, field) ? take_fixed<std::uint64_t>(field) : 0;
   }
   /// A view into the record.
   std::string_view bytes(std::string_view field) {
-    const int length = length_of(field);
-    const void* at = nullptr;
-    int available = 0;
-    if (length <= 0) {
-      return {};
-    }
-    stream_.GetDirectBufferPointerInline(&at, &available);
-    if (available < length || !stream_.Skip(length)) {
-      fail(field, kMalformed);
-      return {};
-    }
-    return {static_cast<const char*>(at), static_cast<std::size_t>(length)};
+    return is(WireType::length_delimited, field) ? take_bytes(field) : std::string_view();
   }
   std::string_view text(std::string_view field) {
     const std::string_view found = bytes(field);
     if (!is_text(found)) {
       fail(field, kText);
-      return {};
     }
     return found;
-  }
-  /// A message of its own: `read(fields)` reads all of its fields.
-  template <class Read>
-  void message(std::string_view field, Read read) {
-    const int length = length_of(field);
-    if (problem_.expected != nullptr) {
-      return;
-    }
-    if (length > stream_.BytesUntilLimit()) {
-      fail(field, kMalformed);
-      return;
-    }
-    const auto limit = stream_.PushLimit(length);
-    FieldReader inner(stream_, problem_);
-    read(inner);
-    stream_.PopLimit(limit);
-    if (problem_.expected != nullptr && problem_.field.empty()) {
-      problem_.field = field;
-    }
   }
   /// A repeated varint: packed or one at a time.
   template <class Take>
   void varints(std::string_view field, Take take) {
-    if (WireFormatLite::GetTagWireType(tag_) == WireFormatLite::WIRETYPE_VARINT) {
-      take(varint(field));
+    if (type_ == WireType::varint) {
+      take(take_varint(field));
       return;
     }
-    const int length = length_of(field);
-    if (problem_.expected != nullptr || length > stream_.BytesUntilLimit()) {
-      fail(field, kMalformed);
-      return;
-    }
-    const auto limit = stream_.PushLimit(length);
-    while (stream_.BytesUntilLimit() > 0) {
-      std::uint64_t value = 0;
-      if (!stream_.ReadVarint64(&value)) {
-        fail(field, kMalformed);
-        break;
-      }
-      take(value);
-    }
-    stream_.PopLimit(limit);
-  }
-  void skip() {
-    if (!WireFormatLite::SkipField(&stream_, tag_)) {
-      fail("", kMalformed);
+    FieldReader packed(bytes(field), problem_);
+    while (packed.at_ != packed.end_ && problem_.expected == nullptr) {
+      take(packed.take_varint(field));
     }
   }
+  void skip() { skip_value(0); }
 
  private:
-  bool is(WireFormatLite::WireType type, std::string_view field) {
-    if (WireFormatLite::GetTagWireType(tag_) == type) {
+  bool is(WireType type, std::string_view field) {
+    if (type_ == type) {
       return true;
     }
     fail(field, kWireType);
     return false;
   }
-  /// Length of a length-delimited field, within int.
-  int length_of(std::string_view field) {
-    std::uint32_t length = 0;
-    if (!is(WireFormatLite::WIRETYPE_LENGTH_DELIMITED, field)) {
-      return 0;
+  std::uint64_t take_varint(std::string_view field) {
+    if (at_ != end_ && (*at_ & 0x80) == 0) {  // most are one byte
+      return static_cast<unsigned char>(*at_++);
     }
-    if (!stream_.ReadVarint32(&length) ||
-        length > static_cast<std::uint32_t>(std::numeric_limits<int>::max())) {
+    return take_long_varint(field);
+  }
+  /// Of one that has more than 64 bits the rest is dropped, as protobuf does.
+  std::uint64_t take_long_varint(std::string_view field) {
+    std::uint64_t value = 0;
+    for (unsigned shift = 0; shift < 70 && at_ != end_; shift += 7) {
+      const auto byte = static_cast<unsigned char>(*at_++);
+      value |= static_cast<std::uint64_t>(byte & 0x7FU) << shift;
+      if (byte < 0x80) {
+        return value;
+      }
+    }
+    fail(field, kMalformed);
+    return 0;
+  }
+  template <class T>
+  T take_fixed(std::string_view field) {
+    T value = 0;
+    if (static_cast<std::size_t>(end_ - at_) < sizeof value) {
       fail(field, kMalformed);
       return 0;
     }
-    return static_cast<int>(length);
+    std::memcpy(&value, at_, sizeof value);  // little-endian, as every machine this is built for
+    at_ += sizeof value;
+    return value;
+  }
+  std::string_view take_bytes(std::string_view field) {
+    const std::uint64_t length = take_varint(field);
+    if (length > static_cast<std::uint64_t>(end_ - at_)) {
+      fail(field, kMalformed);
+      return {};
+    }
+    const std::string_view found(at_, static_cast<std::size_t>(length));
+    at_ += length;
+    return found;
+  }
+  /// Groups, which proto3 does not write any more, nest.
+  void skip_value(int depth) {
+    constexpr int kDeepest = 100;  // as protobuf
+    switch (type_) {
+      case WireType::varint:
+        take_varint("");
+        return;
+      case WireType::fixed64:
+        take_fixed<std::uint64_t>("");
+        return;
+      case WireType::length_delimited:
+        take_bytes("");
+        return;
+      case WireType::fixed32:
+        take_fixed<std::uint32_t>("");
+        return;
+      case WireType::end_group:
+        fail("", kMalformed);
+        return;
+      case WireType::start_group:
+        break;
+    }
+    const std::uint32_t group = number_;
+    while (depth < kDeepest && next()) {
+      if (type_ == WireType::end_group && number_ == group) {
+        return;
+      }
+      skip_value(depth + 1);
+    }
+    fail("", kMalformed);
   }
   void fail(std::string_view field, const char* expected) {
     if (problem_.expected == nullptr) {
@@ -166,9 +173,16 @@ class FieldReader {
     }
   }
 
-  CodedInputStream& stream_;
+  const char* at_;
+  const char* end_;
   Problem& problem_;
-  std::uint32_t tag_ = 0;
+  std::uint32_t number_ = 0;
+  WireType type_ = WireType::varint;
 };
+
+/// The inverse of protobuf's zigzag coding of signed numbers: 0, 1, 2, 3 are 0, -1, 1, -2.
+constexpr std::int64_t zigzag(std::uint64_t wire) {
+  return static_cast<std::int64_t>(wire >> 1) ^ -static_cast<std::int64_t>(wire & 1U);
+}
 
 }  // namespace orrery::chakra

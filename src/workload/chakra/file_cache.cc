@@ -1,56 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workload/chakra/file_cache.h"
 
+#include <algorithm>
+
 namespace orrery::chakra {
 
-ReadFile* FileCache::find(const FileIdentity& identity) {
+const ReadFile* FileCache::find(const FileIdentity& identity) const {
   const auto at = by_identity_.find({identity.device, identity.number});
-  return at == by_identity_.end() || files_[at->second].dropped ? nullptr : &files_[at->second];
+  return at == by_identity_.end() ? nullptr : at->second;
 }
 
-ReadFile* FileCache::find(std::string_view bytes, std::uint64_t hash) {
+const ReadFile* FileCache::find(std::string_view bytes, std::uint64_t hash) const {
   const auto [first, last] = by_hash_.equal_range(hash);
-  for (auto at = first; at != last; ++at) {
-    ReadFile& file = files_[at->second];
-    if (!file.dropped && !file.bytes.empty() && file.bytes == bytes) {
-      return &file;
-    }
-  }
-  return nullptr;
+  const auto at = std::find_if(
+      first, last, [&](const auto& candidate) { return candidate.second->text == bytes; });
+  return at == last ? nullptr : at->second->file;
 }
 
-ReadFile& FileCache::add(const FileIdentity& identity, std::string_view bytes, std::uint64_t hash) {
-  const std::size_t index = files_.size();
-  ReadFile& file = files_.emplace_back();
-  file.index = index;
-  file.bytes = bytes;
-  by_identity_[{identity.device, identity.number}] = index;
-  if (!bytes.empty()) {
-    by_hash_.emplace(hash, index);
+const ReadFile& FileCache::add(const FileIdentity& identity, std::string_view bytes,
+                               std::uint64_t hash, const ReadFile& file) {
+  const ReadFile& stored = files_.emplace_back(file);
+  link(identity, stored);
+  while (!bytes_.empty() && held_ + bytes.size() > kBudget) {
+    drop_oldest();
   }
-  return file;
+  if (!bytes.empty()) {
+    held_ += bytes.size();
+    by_hash_.emplace(hash, &bytes_.emplace_back(Bytes{std::string(bytes), hash, &stored}));
+  }
+  return stored;
 }
 
 void FileCache::link(const FileIdentity& identity, const ReadFile& file) {
-  by_identity_[{identity.device, identity.number}] = file.index;
+  by_identity_[{identity.device, identity.number}] = &file;
 }
 
-std::size_t FileCache::cost(const ReadFile& file) {
-  const Program& program = file.trace.program;
-  return file.bytes.size() + program.nodes.size() * sizeof(Node) +
-         program.dependencies.size() * sizeof(std::uint32_t) + program.names.size();
-}
-
-void FileCache::charge(const ReadFile& file) {
-  held_ += cost(file);
-  // The newest stays whatever its size: the rank that is being read needs it.
-  for (; held_ > kBudget && oldest_ < file.index; ++oldest_) {
-    ReadFile& old = files_[oldest_];
-    held_ -= cost(old);
-    old.bytes = std::string();
-    old.dropped = !old.trace.same_for_all();
-    old.trace.program = Program();
-  }
+void FileCache::drop_oldest() {
+  const Bytes& oldest = bytes_.front();
+  held_ -= oldest.text.size();
+  const auto [first, last] = by_hash_.equal_range(oldest.hash);
+  by_hash_.erase(std::find_if(first, last,
+                              [&](const auto& candidate) { return candidate.second == &oldest; }));
+  bytes_.pop_front();
 }
 
 }  // namespace orrery::chakra

@@ -75,9 +75,10 @@ class Loader {
     if (rank == 0 || identities_.size() > 1) {
       const FileIdentity& identity = identities_[static_cast<std::size_t>(rank)];
       const std::string path = files_.of(rank);
-      file_ = cache_.find(identity);
-      if (file_ == nullptr) {
-        file_ = read(identity, path);
+      if (file_ == nullptr || identity != identity_) {
+        identity_ = identity;
+        file_ = cache_.find(identity);
+        file_ = file_ == nullptr ? read(identity, path) : file_;
       }
       mistakes_.name(path);
     }
@@ -85,7 +86,7 @@ class Loader {
   }
 
   /// The file, or that with the same bytes; null after a mistake.
-  ReadFile* read(const FileIdentity& identity, const std::string& path) {
+  const ReadFile* read(const FileIdentity& identity, const std::string& path) {
     mistakes_.begin(path);
     std::string_view bytes;
     if (files_.json()) {
@@ -102,7 +103,7 @@ class Loader {
       bytes = window_.whole() ? window_.view() : std::string_view();
     }
     const std::uint64_t hash = hash_bytes(bytes);
-    if (ReadFile* same = bytes.empty() ? nullptr : cache_.find(bytes, hash)) {
+    if (const ReadFile* same = bytes.empty() ? nullptr : cache_.find(bytes, hash)) {
       cache_.link(identity, *same);
       return same;
     }
@@ -112,69 +113,64 @@ class Loader {
     } else {
       read_et(window_, builder_, mistakes_);
     }
-    if (!mistakes_.empty()) {
-      return nullptr;
-    }
-    ReadFile& file = cache_.add(identity, bytes, hash);
-    file.group_of_slot = resolve_groups(builder_.trace());
-    return mistakes_.empty() ? keep(file) : nullptr;
+    return mistakes_.empty() ? keep(identity, bytes, hash) : nullptr;
   }
 
-  ReadFile* refuse(const Error& error) {
+  const ReadFile* refuse(const Error& error) {
     for (const Mistake& mistake : error.mistakes) {
       mistakes_.add(mistake.field, mistake.found, mistake.expected);
     }
     return nullptr;
   }
 
-  /// Takes the builder's trace over; what ranks do not tell apart is done here, once.
-  ReadFile* keep(ReadFile& file) {
-    FileTrace& trace = builder_.trace();
-    if (trace.same_for_all()) {
-      file.program = programs_.store(trace.program);
-      trace.program = Program();
+  /// What all ranks of the file share is found once. A trace that says something else to every rank
+  /// stays in the builder for the ranks that follow with the same file; then it is read again.
+  const ReadFile* keep(const FileIdentity& identity, std::string_view bytes, std::uint64_t hash) {
+    const FileTrace& trace = builder_.trace();
+    offset_ = 0;
+    own_.group_of_slot = resolve_groups(trace);
+    own_.same_for_all = trace.messages.empty();
+    if (!mistakes_.empty() || !own_.same_for_all) {
+      return mistakes_.empty() ? &own_ : nullptr;
     }
-    file.trace = trace;
-    cache_.charge(file);
-    return &file;
+    own_.program = programs_.store(trace.program);
+    return &cache_.add(identity, bytes, hash, own_);
   }
 
   bool assign(std::int64_t rank, const ReadFile& file) {
-    const FileTrace& trace = file.trace;
-    auto& program = set_.program_of[static_cast<std::size_t>(rank)];
-    program = trace.same_for_all() ? file.program : relative(rank, trace);
+    set_.program_of[static_cast<std::size_t>(rank)] =
+        file.same_for_all ? file.program : relative(rank, builder_.trace());
     assign_groups(rank, file);
     return mistakes_.empty();
   }
 
-  /// Index of the trace's program with peers as offsets from `rank`.
-  std::uint32_t relative(std::int64_t rank, const FileTrace& trace) {
-    scratch_ = trace.program;
-    for (Node& node : scratch_.nodes) {
-      if (node.type != NodeType::comm_send && node.type != NodeType::comm_recv) {
-        continue;
-      }
-      if (node.on_cpu && !node.has_size) {
-        continue;
-      }
-      if (node.peer >= options_.ranks || node.peer == rank) {
-        wrong(node, node.type == NodeType::comm_send ? "comm_dst" : "comm_src", node.peer,
+  /// Index of the trace's program with peers as offsets from `rank`, made from offsets from
+  /// `offset_`.
+  std::uint32_t relative(std::int64_t rank, FileTrace& trace) {
+    Program& program = trace.program;
+    for (const std::uint32_t position : trace.messages) {
+      Node& node = program.nodes[position];
+      node.peer += offset_ - rank;
+      if (node.peer + rank >= options_.ranks || node.peer == 0) {
+        wrong(program, node, node.type == NodeType::comm_send ? "comm_dst" : "comm_src",
+              node.peer + rank,
               fmt::format("a rank from 0 to {} other than its own, {}", options_.ranks - 1, rank));
       }
-      node.peer -= rank;
     }
+    offset_ = rank;
     for (const OwnRank& own : trace.own_ranks) {
-      const Node& node = scratch_.nodes[own.node];
+      const Node& node = program.nodes[own.node];
       if (own.rank != rank) {
-        wrong(node, node.type == NodeType::comm_send ? "comm_src" : "comm_dst", own.rank,
+        wrong(program, node, node.type == NodeType::comm_send ? "comm_src" : "comm_dst", own.rank,
               fmt::format("the rank of the file, {}", rank));
       }
     }
-    return mistakes_.empty() ? programs_.store(scratch_) : 0;
+    return mistakes_.empty() ? programs_.store(program) : 0;
   }
 
-  void wrong(const Node& node, std::string_view field, std::int64_t found, std::string expected) {
-    mistakes_.add(fmt::format("{}: {}", node_label(node.id, scratch_.name_of(node)), field),
+  void wrong(const Program& program, const Node& node, std::string_view field, std::int64_t found,
+             std::string expected) {
+    mistakes_.add(fmt::format("{}: {}", node_label(node.id, program.name_of(node)), field),
                   std::to_string(found), std::move(expected));
   }
 
@@ -229,9 +225,11 @@ class Loader {
   std::string text_;
   ProgramBuilder builder_;
   FileCache cache_;
-  ReadFile* file_ = nullptr;  ///< of the rank read last
+  FileIdentity identity_;           ///< of the rank read last
+  const ReadFile* file_ = nullptr;  ///< the same
+  ReadFile own_;                    ///< of the trace in the builder
+  std::int64_t offset_ = 0;         ///< from which the peers in the builder count
   ProgramStore programs_;
-  Program scratch_;
   TraceSet set_;
 };
 

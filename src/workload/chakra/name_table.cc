@@ -23,6 +23,12 @@ std::uint64_t hash_mix(std::uint64_t hash, std::uint64_t value) {
 }
 
 std::uint64_t hash_bytes(std::string_view bytes, std::uint64_t seed) {
+  if (bytes.size() >= 8 && bytes.size() <= 16) {  // names: first and last eight bytes
+    std::uint64_t ends[2];
+    std::memcpy(&ends[0], bytes.data(), 8);
+    std::memcpy(&ends[1], bytes.data() + bytes.size() - 8, 8);
+    return hash_mix(hash_mix(seed ^ bytes.size(), ends[0]), ends[1]);
+  }
   std::uint64_t hash = hash_mix(seed, bytes.size());
   std::uint64_t other = kSecond;
   std::uint64_t word[2];

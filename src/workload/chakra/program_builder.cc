@@ -28,7 +28,7 @@ void ProgramBuilder::begin(Mistakes& mistakes) {
   trace_.groups.clear();
   trace_.definitions.clear();
   trace_.own_ranks.clear();
-  trace_.has_messages = false;
+  trace_.messages.clear();
   names_.clear();
   groups_.clear();
   wanted_.clear();
@@ -161,7 +161,7 @@ void ProgramBuilder::read_message(const NodeRecord& record, Node& node) {
         {static_cast<std::uint32_t>(trace_.program.nodes.size()),
          whole(record, own, false, std::numeric_limits<std::int32_t>::max())});
   }
-  trace_.has_messages = true;
+  trace_.messages.push_back(static_cast<std::uint32_t>(trace_.program.nodes.size()));
 }
 
 void ProgramBuilder::read_collective(const NodeRecord& record, Node& node) {

@@ -32,10 +32,8 @@ struct FileTrace {
   std::vector<std::string> groups;  ///< name of slot 1, 2, ...
   std::vector<GroupDefinition> definitions;
   std::vector<OwnRank> own_ranks;
-  bool has_messages = false;
-
-  /// Whether every rank that has this file has the same program.
-  bool same_for_all() const { return !has_messages; }
+  /// Positions of the nodes that have a peer. Without any, all ranks of the file do the same.
+  std::vector<std::uint32_t> messages;
 };
 
 /// Used for file after file, so that its memory is allocated once.

@@ -36,13 +36,31 @@ std::size_t sequence_length(std::string_view bytes) {
 }  // namespace
 
 std::optional<Attribute> attribute_of(std::string_view name) {
-  // Few names, most of different length: comparing is faster than hashing.
-  for (std::size_t i = 0; i < kAttributeNames.size(); ++i) {
-    if (name == kAttributeNames[i]) {
-      return static_cast<Attribute>(i);
-    }
+  // Length and one letter leave a single candidate.
+  const auto is = [&](Attribute attribute) {
+    return name == kAttributeNames[static_cast<std::size_t>(attribute)] ? std::optional(attribute)
+                                                                        : std::nullopt;
+  };
+  switch (name.size()) {
+    case 7:
+      return name[0] == 'n' ? is(Attribute::num_ops) : is(Attribute::pg_name);
+    case 8:
+      return name[5] == 's'   ? is(Attribute::comm_src)
+             : name[5] == 'd' ? is(Attribute::comm_dst)
+                              : is(Attribute::comm_tag);
+    case 9:
+      return name[0] == 'i'   ? is(Attribute::is_cpu_op)
+             : name[5] == 't' ? is(Attribute::comm_type)
+                              : is(Attribute::comm_size);
+    case 11:
+      return is(Attribute::tensor_size);
+    case 12:
+      return is(Attribute::involved_dim);
+    case 13:
+      return is(Attribute::comm_priority);
+    default:
+      return std::nullopt;
   }
-  return std::nullopt;
 }
 
 std::string Value::shown() const {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <limits>
 
 #include "workload/chakra/field_reader.h"
 
@@ -19,24 +18,23 @@ constexpr std::array<std::string_view, 15> kListNames{
     "Uint64List",   "Sint32List",   "Sint64List", "Fixed32List", "Fixed64List",
     "Sfixed32List", "Sfixed64List", "BoolList",   "StringList",  "BytesList"};
 
-void read_bools(FieldReader& fields, Value& list) {
+void read_bools(std::string_view message, Value& list, Problem& problem) {
   if (list.kind != Value::Kind::bool_list) {
     list = Value::bools();  // a list given in two parts is one list
   }
-  fields.message("bool_list", [&](FieldReader& entries) {
-    while (entries.next()) {
-      if (entries.number() == 1) {
-        entries.varints("values", [&](std::uint64_t entry) { list.append(entry != 0); });
-      } else {
-        entries.skip();
-      }
+  FieldReader entries(message, problem);
+  while (entries.next()) {
+    if (entries.number() == 1) {
+      entries.varints("values", [&](std::uint64_t entry) { list.append(entry != 0); });
+    } else {
+      entries.skip();
     }
-  });
+  }
 }
 
 /// One field of the oneof; false when it is none of it.
-bool read_value(FieldReader& fields, Value& value) {
-  const int number = fields.number();
+bool read_value(FieldReader& fields, Value& value, Problem& problem) {
+  const std::uint32_t number = fields.number();
   const auto narrow = [](std::uint64_t wire) {  // as protobuf: the low 32 bits
     return static_cast<std::uint32_t>(wire);
   };
@@ -60,10 +58,10 @@ bool read_value(FieldReader& fields, Value& value) {
       value = Value::natural(fields.varint("uint64_val"));
       return true;
     case 15:
-      value = Value::integer(WireFormatLite::ZigZagDecode32(narrow(fields.varint("sint32_val"))));
+      value = Value::integer(zigzag(narrow(fields.varint("sint32_val"))));
       return true;
     case 17:
-      value = Value::integer(WireFormatLite::ZigZagDecode64(fields.varint("sint64_val")));
+      value = Value::integer(zigzag(fields.varint("sint64_val")));
       return true;
     case 19:
       value = Value::natural(fields.fixed32("fixed32_val"));
@@ -81,7 +79,7 @@ bool read_value(FieldReader& fields, Value& value) {
       value = Value::boolean(fields.varint("bool_val") != 0);
       return true;
     case 28:
-      read_bools(fields, value);
+      read_bools(fields.bytes("bool_list"), value, problem);
       return true;
     case 29:
       value = Value::string(fields.text("string_val"));
@@ -100,24 +98,42 @@ bool read_value(FieldReader& fields, Value& value) {
   }
 }
 
-/// The attribute's name as a problem's field when it stands twice in its node.
-void read_attribute(FieldReader& fields, NodeRecord& record, Problem& problem) {
+/// Known attributes by name first: only others need the check that their name is text.
+void read_attribute(std::string_view message, NodeRecord& record, Problem& problem) {
+  FieldReader fields(message, problem);
   std::string_view name;
   Value value;
   while (fields.next()) {
     if (fields.number() == 1) {
-      name = fields.text("attr.name");
-    } else if (!read_value(fields, value)) {
+      name = fields.bytes("attr.name");
+    } else if (fields.number() == 2 || !read_value(fields, value, problem)) {
       fields.skip();
     }
   }
   const auto known = attribute_of(name);
-  if (problem.expected == nullptr && known && !record.set(*known, value)) {
+  if (problem.expected != nullptr) {
+    return;
+  }
+  if (!known && !is_text(name)) {
+    problem = {"attr.name", kText};
+  } else if (known && !record.set(*known, value)) {
     problem = {kAttributeNames[static_cast<std::size_t>(*known)], "each attribute once"};
   }
 }
 
-void read_node(FieldReader& fields, NodeRecord& record, Problem& problem) {
+void read_inputs(std::string_view message, NodeRecord& record, Problem& problem) {
+  FieldReader inputs(message, problem);
+  while (inputs.next()) {
+    if (inputs.number() == 1) {
+      record.input_values = inputs.text("inputs.values");
+    } else {
+      inputs.skip();
+    }
+  }
+}
+
+void read_node(std::string_view message, NodeRecord& record, Problem& problem) {
+  FieldReader fields(message, problem);
   const auto depend = [&](std::uint64_t id) { record.dependencies.push_back(id); };
   while (fields.next()) {
     switch (fields.number()) {
@@ -140,19 +156,10 @@ void read_node(FieldReader& fields, NodeRecord& record, Problem& problem) {
         record.duration_micros = fields.varint("duration_micros");
         break;
       case 8:
-        fields.message("inputs", [&](FieldReader& inputs) {
-          while (inputs.next()) {
-            if (inputs.number() == 1) {
-              record.input_values = inputs.text("inputs.values");
-            } else {
-              inputs.skip();
-            }
-          }
-        });
+        read_inputs(fields.bytes("inputs"), record, problem);
         break;
       case 10:
-        fields.message("attr",
-                       [&](FieldReader& attribute) { read_attribute(attribute, record, problem); });
+        read_attribute(fields.bytes("attr"), record, problem);
         break;
       default:
         fields.skip();
@@ -178,16 +185,20 @@ bool WireReader::next_bytes(std::string_view& record) {
   constexpr std::size_t kLongestVarint = 10;
   bytes_.want(kLongestVarint);
   const std::string_view view = bytes_.view();
-  CodedInputStream stream(reinterpret_cast<const std::uint8_t*>(view.data()),
-                          static_cast<int>(std::min(view.size(), kLongestVarint)));
   std::uint64_t length = 0;
-  if (!stream.ReadVarint64(&length)) {
+  std::size_t digits = 0;
+  unsigned char byte = 0x80;
+  while (byte >= 0x80 && digits < std::min(view.size(), kLongestVarint)) {
+    byte = static_cast<unsigned char>(view[digits]);
+    length |= static_cast<std::uint64_t>(byte & 0x7FU) << (7 * digits);
+    ++digits;
+  }
+  if (byte >= 0x80) {
     malformed({}, "the length of a record as a varint");
     return false;
   }
-  bytes_.skip(static_cast<std::size_t>(stream.CurrentPosition()));
-  constexpr std::uint64_t kLongest = std::numeric_limits<int>::max();
-  if (length > bytes_.left() || length > kLongest || !bytes_.want(length)) {
+  bytes_.skip(digits);
+  if (length > bytes_.left() || !bytes_.want(length)) {
     malformed(fmt::format("a length of {} bytes", length),
               fmt::format("at most the {} that are left", bytes_.left()));
     return false;
@@ -207,9 +218,7 @@ bool WireReader::read_metadata() {
   }
   Problem problem;
   std::string_view version;
-  CodedInputStream stream(reinterpret_cast<const std::uint8_t*>(record.data()),
-                          static_cast<int>(record.size()));
-  FieldReader fields(stream, problem);
+  FieldReader fields(record, problem);
   while (fields.next()) {
     if (fields.number() == 1) {
       version = fields.text("version");
@@ -236,12 +245,7 @@ bool WireReader::next(NodeRecord& record) {
   while (++number_, next_bytes(bytes)) {
     record.clear();
     Problem problem;
-    CodedInputStream stream(reinterpret_cast<const std::uint8_t*>(bytes.data()),
-                            static_cast<int>(bytes.size()));
-    FieldReader fields(stream, problem);
-    const auto limit = stream.PushLimit(static_cast<int>(bytes.size()));
-    read_node(fields, record, problem);
-    stream.PopLimit(limit);
+    read_node(bytes, record, problem);
     if (problem.expected == nullptr) {
       return true;
     }

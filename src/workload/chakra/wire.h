@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// `.et` -> records. The wire is read with protobuf's CodedInputStream and not with the generated
-/// classes, which allocate for every attribute; tests hold the two to be equal.
+/// `.et` -> records. Not read with protobuf's classes, which allocate for every attribute; tests
+/// hold the two to be equal.
 #pragma once
 
 #include <cstdint>

@@ -72,11 +72,12 @@ void decode(benchmark::State& state) {
   ByteWindow window;
   Mistakes mistakes;
   ProgramBuilder builder;
+  FileShape shape;
   for (auto _ : state) {
     mistakes.begin("trace");
     builder.begin(mistakes);
     window.open(std::string_view(bytes));
-    read_et(window, builder, mistakes);
+    read_et(window, builder, shape, mistakes);
     benchmark::DoNotOptimize(builder.trace().program.nodes.data());
   }
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(bytes.size()));

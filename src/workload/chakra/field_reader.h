@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Fields of a protobuf message, one after the other. For wire.cc only.
+/// Fields of a protobuf message, one after the other. For wire.cc and file_shape.cc.
 ///
 /// Not protobuf's CodedInputStream: its limits are pushed and popped by calls into the library, and
 /// with five attributes per node, each a message, that is half of the time. Measured
@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string_view>
 
 #include "workload/chakra/record.h"
@@ -53,6 +54,8 @@ class FieldReader {
     return problem_.expected == nullptr;
   }
   std::uint32_t number() const { return number_; }
+  /// What comes after the field.
+  std::string_view rest() const { return {at_, static_cast<std::size_t>(end_ - at_)}; }
 
   std::uint64_t varint(std::string_view field) {
     return is(WireType::varint, field) ? take_varint(field) : 0;
@@ -180,9 +183,19 @@ class FieldReader {
   WireType type_ = WireType::varint;
 };
 
+/// Field number of Node.attr.
+inline constexpr std::uint32_t kAttributeField = 10;
+
 /// The inverse of protobuf's zigzag coding of signed numbers: 0, 1, 2, 3 are 0, -1, 1, -2.
 constexpr std::int64_t zigzag(std::uint64_t wire) {
   return static_cast<std::int64_t>(wire >> 1) ^ -static_cast<std::int64_t>(wire & 1U);
 }
+
+/// One AttributeProto (wire.cc). Its attribute is set in `record` when it is a known one.
+std::optional<Attribute> read_attribute(std::string_view message, NodeRecord& record,
+                                        Problem& problem);
+
+/// The varint before a record; how many bytes it has, 0 when there is none.
+std::size_t read_length(std::string_view bytes, std::uint64_t& length);
 
 }  // namespace orrery::chakra

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <list>
 
 #include "base/file.h"
 #include "base/names.h"
@@ -78,7 +80,7 @@ class Loader {
       if (file_ == nullptr || identity != identity_) {
         identity_ = identity;
         file_ = cache_.find(identity);
-        file_ = file_ == nullptr ? read(identity, path) : file_;
+        file_ = file_ == nullptr ? read(identity, path, rank) : file_;
       }
       mistakes_.name(path);
     }
@@ -86,7 +88,7 @@ class Loader {
   }
 
   /// The file, or that with the same bytes; null after a mistake.
-  const ReadFile* read(const FileIdentity& identity, const std::string& path) {
+  const ReadFile* read(const FileIdentity& identity, const std::string& path, std::int64_t rank) {
     mistakes_.begin(path);
     std::string_view bytes;
     if (files_.json()) {
@@ -102,18 +104,63 @@ class Loader {
       }
       bytes = window_.whole() ? window_.view() : std::string_view();
     }
+    if (const ReadFile* alike = match(identity, bytes, rank)) {
+      return alike;
+    }
     const std::uint64_t hash = hash_bytes(bytes);
     if (const ReadFile* same = bytes.empty() ? nullptr : cache_.find(bytes, hash)) {
       cache_.link(identity, *same);
       return same;
     }
+    decode(bytes, rank);
+    return mistakes_.empty() ? keep(identity, bytes, hash) : nullptr;
+  }
+
+  /// What a file says that differs from one read before in groups and peers only.
+  const ReadFile* match(const FileIdentity& identity, std::string_view bytes, std::int64_t rank) {
+    const auto alike = std::find_if(shapes_.begin(), shapes_.end(), [&](FileShape& shape) {
+      return !bytes.empty() && shape.matches(bytes, rank, options_.ranks, group_names_);
+    });
+    if (alike == shapes_.end()) {
+      return nullptr;
+    }
+    shapes_.splice(shapes_.begin(), shapes_, alike);
+    own_.program = alike->program();
+    own_.group_of_slot = resolve_groups(group_names_, alike->definitions());
+    own_.same_for_all = true;
+    if (alike->same_for_all()) {
+      return &cache_.add(identity, {}, 0, own_);
+    }
+    identity_ = {};  // says something else to the next rank
+    return &own_;
+  }
+
+  void decode(std::string_view bytes, std::int64_t rank) {
     builder_.begin(mistakes_);
+    decoded_rank_ = rank;
     if (files_.json()) {
       read_json_trace(text_, builder_, mistakes_);
-    } else {
-      read_et(window_, builder_, mistakes_);
+      return;
     }
-    return mistakes_.empty() ? keep(identity, bytes, hash) : nullptr;
+    constexpr std::size_t kShapes = 8;  // ranks of the stages of a pipeline may alternate
+    if (shapes_.size() < kShapes) {
+      shapes_.emplace_back();
+    }
+    shapes_.splice(shapes_.begin(), shapes_, std::prev(shapes_.end()));
+    read_et(window_, builder_, shapes_.front(), mistakes_);
+    decoded_ = bytes;
+  }
+
+  /// Once the program of the decoded file is known.
+  void remember(std::int64_t rank) {
+    if (decoded_rank_ != rank || decoded_.empty()) {
+      return;
+    }
+    if (builder_.in_file_order() && mistakes_.empty()) {
+      shapes_.front().finish(decoded_, builder_.trace(), rank,
+                             set_.program_of[static_cast<std::size_t>(rank)]);
+    }
+    decoded_ = {};
   }
 
   const ReadFile* refuse(const Error& error) {
@@ -128,7 +175,7 @@ class Loader {
   const ReadFile* keep(const FileIdentity& identity, std::string_view bytes, std::uint64_t hash) {
     const FileTrace& trace = builder_.trace();
     offset_ = 0;
-    own_.group_of_slot = resolve_groups(trace);
+    own_.group_of_slot = resolve_groups(trace.groups, trace.definitions);
     own_.same_for_all = trace.messages.empty();
     if (!mistakes_.empty() || !own_.same_for_all) {
       return mistakes_.empty() ? &own_ : nullptr;
@@ -141,6 +188,7 @@ class Loader {
     set_.program_of[static_cast<std::size_t>(rank)] =
         file.same_for_all ? file.program : relative(rank, builder_.trace());
     assign_groups(rank, file);
+    remember(rank);
     return mistakes_.empty();
   }
 
@@ -175,10 +223,11 @@ class Loader {
   }
 
   /// Indices of the groups that the file's names mean.
-  std::vector<std::uint32_t> resolve_groups(const FileTrace& trace) {
+  std::vector<std::uint32_t> resolve_groups(const std::vector<std::string>& names,
+                                            const std::vector<GroupDefinition>& definitions) {
     std::vector<std::uint32_t> found;
-    groups_.define(trace.definitions, mistakes_);
-    for (const std::string& name : trace.groups) {
+    groups_.define(definitions, mistakes_);
+    for (const std::string& name : names) {
       const auto group = groups_.find(name);
       if (!group) {
         mistakes_.add(fmt::format("process group '{}'", name), "no definition",
@@ -230,6 +279,10 @@ class Loader {
   ReadFile own_;                    ///< of the trace in the builder
   std::int64_t offset_ = 0;         ///< from which the peers in the builder count
   ProgramStore programs_;
+  std::list<FileShape> shapes_;           ///< newest first
+  std::vector<std::string> group_names_;  ///< of the file that matched last
+  std::string_view decoded_;              ///< bytes of the file in the builder, until remembered
+  std::int64_t decoded_rank_ = -1;
   TraceSet set_;
 };
 

@@ -92,6 +92,7 @@ void NodeRecord::clear() {
   name = {};
   input_values = {};
   dependencies.clear();
+  of_rank.clear();
   given_ = 0;
 }
 

@@ -77,6 +77,18 @@ struct NodeRecord {
   std::string_view input_values;            ///< IOInfo.values of `inputs`
   std::vector<std::uint64_t> dependencies;  ///< ids, control and data
 
+  /// Bytes of an attribute within its record: tag, length and value.
+  struct Place {
+    Attribute attribute;
+    std::size_t begin;
+    std::size_t end;
+  };
+  /// Of `.et` files: first and last byte of the record in the file, and the attributes in it that
+  /// name ranks or groups.
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  std::vector<Place> of_rank;
+
   const Value* find(Attribute attribute) const {
     return (given_ >> static_cast<unsigned>(attribute) & 1U) != 0
                ? &values_[static_cast<std::size_t>(attribute)]

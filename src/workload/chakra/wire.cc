@@ -98,29 +98,6 @@ bool read_value(FieldReader& fields, Value& value, Problem& problem) {
   }
 }
 
-/// Known attributes by name first: only others need the check that their name is text.
-void read_attribute(std::string_view message, NodeRecord& record, Problem& problem) {
-  FieldReader fields(message, problem);
-  std::string_view name;
-  Value value;
-  while (fields.next()) {
-    if (fields.number() == 1) {
-      name = fields.bytes("attr.name");
-    } else if (fields.number() == 2 || !read_value(fields, value, problem)) {
-      fields.skip();
-    }
-  }
-  const auto known = attribute_of(name);
-  if (problem.expected != nullptr) {
-    return;
-  }
-  if (!known && !is_text(name)) {
-    problem = {"attr.name", kText};
-  } else if (known && !record.set(*known, value)) {
-    problem = {kAttributeNames[static_cast<std::size_t>(*known)], "each attribute once"};
-  }
-}
-
 void read_inputs(std::string_view message, NodeRecord& record, Problem& problem) {
   FieldReader inputs(message, problem);
   while (inputs.next()) {
@@ -135,7 +112,8 @@ void read_inputs(std::string_view message, NodeRecord& record, Problem& problem)
 void read_node(std::string_view message, NodeRecord& record, Problem& problem) {
   FieldReader fields(message, problem);
   const auto depend = [&](std::uint64_t id) { record.dependencies.push_back(id); };
-  while (fields.next()) {
+  std::size_t begin = 0;  // of the field
+  for (; fields.next(); begin = message.size() - fields.rest().size()) {
     switch (fields.number()) {
       case 1:
         record.id = fields.varint("id");
@@ -158,9 +136,14 @@ void read_node(std::string_view message, NodeRecord& record, Problem& problem) {
       case 8:
         read_inputs(fields.bytes("inputs"), record, problem);
         break;
-      case 10:
-        read_attribute(fields.bytes("attr"), record, problem);
+      case kAttributeField: {
+        const auto known = read_attribute(fields.bytes("attr"), record, problem);
+        if (known == Attribute::pg_name || known == Attribute::comm_src ||
+            known == Attribute::comm_dst) {
+          record.of_rank.push_back({*known, begin, message.size() - fields.rest().size()});
+        }
         break;
+      }
       default:
         fields.skip();
     }
@@ -169,10 +152,52 @@ void read_node(std::string_view message, NodeRecord& record, Problem& problem) {
 
 }  // namespace
 
-void WireReader::malformed(std::string found, std::string expected) {
+/// Known attributes by name first: only others need the check that their name is text.
+std::optional<Attribute> read_attribute(std::string_view message, NodeRecord& record,
+                                        Problem& problem) {
+  FieldReader fields(message, problem);
+  std::string_view name;
+  Value value;
+  while (fields.next()) {
+    if (fields.number() == 1) {
+      name = fields.bytes("attr.name");
+    } else if (fields.number() == 2 || !read_value(fields, value, problem)) {
+      fields.skip();
+    }
+  }
+  const auto known = attribute_of(name);
+  if (problem.expected != nullptr) {
+    return std::nullopt;
+  }
+  if (!known && !is_text(name)) {
+    problem = {"attr.name", kText};
+  } else if (known && !record.set(*known, value)) {
+    problem = {kAttributeNames[static_cast<std::size_t>(*known)], "each attribute once"};
+  }
+  return known;
+}
+
+std::size_t read_length(std::string_view bytes, std::uint64_t& length) {
+  constexpr std::size_t kLongest = 10;
+  length = 0;
+  for (std::size_t i = 0; i < std::min(bytes.size(), kLongest); ++i) {
+    const auto byte = static_cast<unsigned char>(bytes[i]);
+    length |= static_cast<std::uint64_t>(byte & 0x7FU) << (7 * i);
+    if (byte < 0x80) {
+      return i + 1;
+    }
+  }
+  return 0;
+}
+
+void WireReader::malformed(std::string_view field, std::string found, std::string expected) {
   complete_ = false;
-  mistakes_.add(fmt::format("record {} at byte {}", number_, start_), std::move(found),
-                std::move(expected));
+  if (found.empty()) {
+    expected.insert(0, "expected ");
+  }
+  mistakes_.add(
+      fmt::format("record {} at byte {}{}{}", number_, start_, field.empty() ? "" : ": ", field),
+      std::move(found), std::move(expected));
 }
 
 bool WireReader::next_bytes(std::string_view& record) {
@@ -184,22 +209,15 @@ bool WireReader::next_bytes(std::string_view& record) {
   }
   constexpr std::size_t kLongestVarint = 10;
   bytes_.want(kLongestVarint);
-  const std::string_view view = bytes_.view();
   std::uint64_t length = 0;
-  std::size_t digits = 0;
-  unsigned char byte = 0x80;
-  while (byte >= 0x80 && digits < std::min(view.size(), kLongestVarint)) {
-    byte = static_cast<unsigned char>(view[digits]);
-    length |= static_cast<std::uint64_t>(byte & 0x7FU) << (7 * digits);
-    ++digits;
-  }
-  if (byte >= 0x80) {
-    malformed({}, "the length of a record as a varint");
+  const std::size_t digits = read_length(bytes_.view(), length);
+  if (digits == 0) {
+    malformed({}, {}, "the length of a record as a varint");
     return false;
   }
   bytes_.skip(digits);
   if (length > bytes_.left() || !bytes_.want(length)) {
-    malformed(fmt::format("a length of {} bytes", length),
+    malformed({}, fmt::format("a length of {} bytes", length),
               fmt::format("at most the {} that are left", bytes_.left()));
     return false;
   }
@@ -212,7 +230,7 @@ bool WireReader::read_metadata() {
   std::string_view record;
   if (!next_bytes(record)) {
     if (complete_) {
-      malformed("an empty file", "a GlobalMetadata record, then one per node");
+      malformed({}, "an empty file", "a GlobalMetadata record, then one per node");
     }
     return false;
   }
@@ -229,8 +247,7 @@ bool WireReader::read_metadata() {
     }
   }
   if (problem.expected != nullptr) {
-    malformed(std::string(problem.field),
-              fmt::format("a GlobalMetadata record ({})", problem.expected));
+    malformed(problem.field, {}, fmt::format("a GlobalMetadata record ({})", problem.expected));
     return false;
   }
   if (!version.empty() && version != "0.0.4") {
@@ -245,23 +262,28 @@ bool WireReader::next(NodeRecord& record) {
   while (++number_, next_bytes(bytes)) {
     record.clear();
     Problem problem;
+    record.begin = bytes_.position();
+    record.end = record.begin + bytes.size();
     read_node(bytes, record, problem);
     if (problem.expected == nullptr) {
       return true;
     }
-    malformed(std::string(problem.field), problem.expected);
+    malformed(problem.field, {}, problem.expected);
   }
   return false;
 }
 
-void read_et(ByteWindow& bytes, ProgramBuilder& builder, Mistakes& mistakes) {
+void read_et(ByteWindow& bytes, ProgramBuilder& builder, FileShape& shape, Mistakes& mistakes) {
+  shape.clear();
   WireReader reader(bytes, mistakes);
   if (!reader.read_metadata()) {
     return;
   }
+  shape.add_record(bytes.position(), bytes.position() + reader.length());
   NodeRecord record;
   while (reader.next(record)) {
     builder.add(record);
+    shape.add(record);
   }
   if (reader.complete()) {
     builder.finish();

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "workload/chakra/byte_window.h"
+#include "workload/chakra/file_shape.h"
 #include "workload/chakra/mistakes.h"
 #include "workload/chakra/program_builder.h"
 #include "workload/chakra/record.h"
@@ -30,10 +31,12 @@ class WireReader {
   bool next(NodeRecord& record);
   /// False when a record was malformed, so that nodes are missing.
   bool complete() const { return complete_; }
+  /// Bytes of the record read last, which starts at the window's position.
+  std::size_t length() const { return length_; }
 
  private:
   bool next_bytes(std::string_view& record);
-  void malformed(std::string found, std::string expected);
+  void malformed(std::string_view field, std::string found, std::string expected);
 
   ByteWindow& bytes_;
   Mistakes& mistakes_;
@@ -44,6 +47,6 @@ class WireReader {
 };
 
 /// A whole `.et` file, from begin() of the builder to finish(), or to what cannot be read.
-void read_et(ByteWindow& bytes, ProgramBuilder& builder, Mistakes& mistakes);
+void read_et(ByteWindow& bytes, ProgramBuilder& builder, FileShape& shape, Mistakes& mistakes);
 
 }  // namespace orrery::chakra

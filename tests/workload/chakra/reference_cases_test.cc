@@ -32,8 +32,7 @@ void expect_collective(const TraceSet& set, std::int64_t rank, const ConfigNode&
   EXPECT_EQ(node.collective, types.at(want.find("kind")->text));
   EXPECT_EQ(node.size.value(), number(want, "size", -1));
   const std::int64_t group = number(want, "group", 0);
-  EXPECT_EQ(set.groups[set.group(rank, node.group)].name,
-            group == 0 ? "" : std::to_string(group));
+  EXPECT_EQ(set.groups[set.group(rank, node.group)].name, group == 0 ? "" : std::to_string(group));
   const ConfigNode* involved = want.find("involved_dim");
   EXPECT_EQ(node.has_involved, involved != nullptr);
   for (std::size_t d = 0; involved != nullptr && d < involved->items.size(); ++d) {
@@ -41,8 +40,7 @@ void expect_collective(const TraceSet& set, std::int64_t rank, const ConfigNode&
   }
 }
 
-void expect_node(const TraceSet& set, std::int64_t rank, const ConfigNode& want,
-                 const Node& node) {
+void expect_node(const TraceSet& set, std::int64_t rank, const ConfigNode& want, const Node& node) {
   const std::string kind = want.find("kind")->text;
   EXPECT_EQ(static_cast<std::int64_t>(node.id), number(want, "id", -1));
   EXPECT_EQ(node.duration, Time(number(want, "micros", 0) * 1'000'000));

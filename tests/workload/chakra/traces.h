@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -81,8 +82,8 @@ inline ProtoNode all_reduce(std::uint64_t id, std::int64_t bytes, const std::str
 }
 
 inline ProtoNode message(std::uint64_t id, bool sends, std::int64_t other, std::int64_t bytes = 8) {
-  ProtoNode node = proto_node(
-      id, sends ? ChakraProtoMsg::COMM_SEND_NODE : ChakraProtoMsg::COMM_RECV_NODE);
+  ProtoNode node =
+      proto_node(id, sends ? ChakraProtoMsg::COMM_SEND_NODE : ChakraProtoMsg::COMM_RECV_NODE);
   attribute(node, sends ? "comm_dst" : "comm_src")->set_int32_val(static_cast<int>(other));
   attribute(node, "comm_size")->set_int64_val(bytes);
   attribute(node, "comm_tag")->set_int32_val(7);
@@ -95,7 +96,8 @@ class Folder {
   Folder() {
     const auto* test = testing::UnitTest::GetInstance()->current_test_info();
     path_ = std::filesystem::temp_directory_path() /
-            ("orrery_chakra_" + std::string(test->name()) + "_" + std::to_string(getpid()));
+            ("orrery_chakra_" + std::string(test->name()) + "_" + std::to_string(getpid()) + "_" +
+             std::to_string(std::chrono::steady_clock::now().time_since_epoch().count()));
     std::filesystem::remove_all(path_);
     std::filesystem::create_directories(path_);
   }

@@ -18,6 +18,7 @@ std::unique_ptr<Command> make_explain();     // explain.cc
 std::unique_ptr<Command> make_import();      // import.cc
 std::unique_ptr<Command> make_export();      // export.cc
 std::unique_ptr<Command> make_compare();     // compare.cc
+std::unique_ptr<Command> make_astra();       // astra.cc
 std::unique_ptr<Command> make_plot();        // plot.cc
 
 inline constexpr std::array kCommands{
@@ -35,6 +36,7 @@ inline constexpr std::array kCommands{
                  make_import},
     CommandEntry{"export", "A plan as arguments or configuration of a training framework",
                  make_export},
+    CommandEntry{"astra", "ASTRA-sim's inputs, unchanged: the cycles of every rank", make_astra},
     CommandEntry{"plot", "A table of numbers as a chart (SVG)", make_plot},
 };
 

@@ -51,7 +51,7 @@ TEST(List, EveryKindHasNamesWithDescriptions) {
 }
 
 TEST(List, JsonIsOneObjectByKind) {
-  for (const std::string kind : {"machines", "models", "plans", "passes", "tables"}) {
+  for (const std::string kind : {"machines", "models", "plans", "passes", "tables", "quirks"}) {
     const Outcome run = orrery("list --json " + kind);
     ASSERT_EQ(run.status, 0) << run.err;
     EXPECT_TRUE(nlohmann::json::parse(run.out)[kind].is_array()) << kind;

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/astra.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/names.h"
+#include "base/reader.h"
+#include "cli/commands.h"
+#include "cli/progress.h"
+#include "compat/astra/load.h"
+
+namespace orrery {
+namespace {
+
+constexpr const char* kExamples =
+    "Options of ASTRA-sim keep its names and meanings; one cycle is a nanosecond.\n"
+    "Examples:\n"
+    "  orrery astra --workload-configuration=examples/astra_quickstart/trace \\\n"
+    "               --system-configuration=examples/astra_quickstart/system.json \\\n"
+    "               --network-configuration=examples/astra_quickstart/network.yml \\\n"
+    "               --remote-memory-configuration=examples/astra_quickstart/memory.json\n"
+    "  orrery astra ... --network-backend=aware --json\n"
+    "  orrery astra ... --quirk all=off\n";
+
+constexpr const char* kNone = "empty";  // ASTRA-sim's name for a file that is not given
+constexpr const char* kAllQuirks = "all";
+constexpr std::int64_t kMostQueues = 1024;
+constexpr double kGreatestScale = 1e6;
+constexpr double kLoadingShare = 0.2;  // of the progress bar
+
+std::vector<std::string> quirk_names() {
+  std::vector<std::string> names = names_of<astra::Quirk>();
+  names.emplace_back(kAllQuirks);
+  return names;
+}
+
+class Astra : public Command {
+ public:
+  void declare(Options& options) override {
+    declare_files(options);
+    declare_run(options);
+    declare_own(options);
+    std::string footer = "Quirks, all on unless --quirk NAME=off (`all` for every one):\n";
+    for (const auto& quirk : kNames<astra::Quirk>) {
+      footer += fmt::format("  {:<32}{}\n", quirk.name, quirk.meaning);
+    }
+    options.footer(footer + "\n" + kExamples);
+  }
+
+  Result<std::string> run(Error mistakes) override {
+    astra::RunOptions options = read_options(mistakes);
+    const astra::Files files = read_files(mistakes);
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    ProgressBar progress;
+    auto loaded = astra::load_files(files, options.quirks,
+                                    [&](double share) { progress.update(share * kLoadingShare); });
+    if (!loaded) {
+      return fail(std::move(loaded.error()));
+    }
+    warn_of_unread(loaded->warnings);
+    options.progress = [&](double share) {
+      progress.update(kLoadingShare + share * (1 - kLoadingShare));
+    };
+    auto result = astra::run(loaded->input, options);
+    if (!result) {
+      return fail(std::move(result.error()));
+    }
+    return write({.result = *result, .options = options, .warnings = loaded->warnings});
+  }
+
+ private:
+  void declare_files(Options& options) {
+    options.group("Inputs");
+    options.value("--workload-configuration", workload_, "PREFIX",
+                  "traces PREFIX.<rank>.et, or PREFIX.all.et for every rank");
+    options.value("--system-configuration", system_, "FILE", "system layer, JSON");
+    options.value("--network-configuration", network_, "FILE", "dimensions of the network, YAML");
+    options.value("--remote-memory-configuration", memory_, "FILE", "remote memory, JSON");
+    options.value("--comm-group-configuration", groups_, "FILE",
+                  "communicator groups, JSON: {\"1\": [0, 1], \"2\": [2, 3]}");
+  }
+
+  void declare_run(Options& options) {
+    options.group("Run");
+    options.value("--network-backend", backend_, "unaware|aware",
+                  "whether messages delay each other on links; default unaware");
+    options.value("--num-queues-per-dim", queues_, "INT", "queues of chunks per dimension");
+    options.value("--injection-scale", injection_scale_, "NUMBER", "factor of endpoint-delay");
+    options.boolean("--rendezvous-protocol", rendezvous_,
+                    "a ready message of 8 KiB before each message");
+    options.value("--comm-scale", comm_scale_, "NUMBER", "no effect, as in ASTRA-sim");
+    options.value("--compute-scale", compute_scale_, "NUMBER", "no effect, as in ASTRA-sim");
+    options.value("--logging-configuration", logging_, "FILE", "no effect");
+    options.value("--logging-folder", logging_folder_, "FOLDER",
+                  "also write the lines to FOLDER/log.log");
+  }
+
+  void declare_own(Options& options) {
+    options.group("Orrery");
+    options.values("--quirk", quirks_, "NAME=on|off", "what ASTRA-sim does otherwise; see below");
+    options.flag("--no-fold", no_fold_, "simulate every rank, also those that mirror another");
+    options.flag("--json", json_, "print one JSON object instead of lines");
+    options.value("--output", output_, "FILE", "also write what is printed to a file");
+  }
+
+  static std::string file(const char* flag, const std::optional<std::string>& given,
+                          Error& mistakes) {
+    if (!given || given->empty()) {
+      mistakes.add({flag, {}, {}, "required, but missing"});
+      return {};
+    }
+    return *given;
+  }
+
+  astra::Files read_files(Error& mistakes) const {
+    astra::Files files{
+        .workload = file("--workload-configuration", workload_, mistakes),
+        .system = file("--system-configuration", system_, mistakes),
+        .network = file("--network-configuration", network_, mistakes),
+        .memory = file("--remote-memory-configuration", memory_, mistakes),
+        .groups = groups_,
+    };
+    if (files.groups == kNone) {
+      files.groups.reset();
+    }
+    return files;
+  }
+
+  /// The flag's value in [least, most]; `into` stays when it is not given.
+  template <class T>
+  static void read_number(const char* flag, const std::optional<std::string>& given, T least,
+                          T most, T& into, Error& mistakes) {
+    if (!given) {
+      return;
+    }
+    const auto number = parse_value<T>(*given);
+    if (number && *number >= least && *number <= most) {
+      into = *number;
+      return;
+    }
+    mistakes.add(
+        wrong_value(flag, *given, number ? fmt::format("{} to {}", least, most) : number.error()));
+  }
+
+  astra::RunOptions read_options(Error& mistakes) {
+    astra::RunOptions options;
+    options.fold = !no_fold_;
+    if (backend_) {
+      const auto backend = parse_value<astra::Backend>(*backend_);
+      options.backend = backend.value_or(astra::Backend::unaware);
+      if (!backend) {
+        mistakes.add(wrong_value("--network-backend", *backend_, backend.error()));
+      }
+    }
+    if (rendezvous_) {
+      const auto on = parse_value<bool>(*rendezvous_ == "1"   ? "true"
+                                        : *rendezvous_ == "0" ? "false"
+                                                              : *rendezvous_);
+      options.rendezvous = on.value_or(false);
+      if (!on) {
+        mistakes.add(wrong_value("--rendezvous-protocol", *rendezvous_, on.error()));
+      }
+    }
+    read_number("--num-queues-per-dim", queues_, std::int64_t{1}, kMostQueues,
+                options.queues_per_dimension, mistakes);
+    read_number("--injection-scale", injection_scale_, 0.0, kGreatestScale, options.injection_scale,
+                mistakes);
+    double unused = 0;
+    read_number("--comm-scale", comm_scale_, 0.0, kGreatestScale, unused, mistakes);
+    read_number("--compute-scale", compute_scale_, 0.0, kGreatestScale, unused, mistakes);
+    read_quirks(options.quirks, mistakes);
+    return options;
+  }
+
+  void read_quirks(astra::Quirks& quirks, Error& mistakes) const {
+    for (const std::string& text : quirks_) {
+      const std::string name = text.substr(0, text.find('='));
+      const std::string state = text.substr(std::min(text.size(), name.size() + 1));
+      const auto quirk = value_of<astra::Quirk>(name);
+      if (!quirk && name != kAllQuirks) {
+        mistakes.add(wrong_value(
+            "--quirk", text, "a name of `orrery list quirks`" + did_you_mean(name, quirk_names())));
+      } else if (state != "on" && state != "off") {
+        mistakes.add(wrong_value("--quirk", text, name + "=on or " + name + "=off"));
+      } else if (quirk) {
+        quirks.set(*quirk, state == "on");
+      } else {
+        quirks = state == "on" ? astra::Quirks::all() : astra::Quirks::none();
+      }
+    }
+  }
+
+  void warn_of_unread(std::vector<std::string>& warnings) const {
+    const auto ignored = [&](const char* flag, const std::optional<std::string>& given,
+                             double usual) {
+      if (given && parse_number(*given).value_or(usual) != usual) {
+        warnings.push_back(fmt::format("{}: no effect, as in ASTRA-sim", flag));
+      }
+    };
+    ignored("--comm-scale", comm_scale_, 1);
+    ignored("--compute-scale", compute_scale_, 1);
+    if (logging_ && *logging_ != kNone) {
+      warnings.emplace_back("--logging-configuration: no effect; lines go to standard output");
+    }
+  }
+
+  Result<void> write_copies(const std::string& lines, const std::string& text) const {
+    if (logging_folder_) {
+      std::error_code failure;
+      std::filesystem::create_directories(*logging_folder_, failure);
+      if (auto written = write_file(*logging_folder_ + "/log.log", lines); !written) {
+        return written;
+      }
+    }
+    return output_ ? write_file(*output_, text) : Result<void>();
+  }
+
+  /// Lines or JSON on standard output; what is for people on standard error.
+  Result<std::string> write(const AstraReport& report) const {
+    const std::string lines =
+        json_ && !logging_folder_ ? std::string() : astra_lines(report.result);
+    std::string text = json_ ? astra_json(report) : lines;
+    if (auto written = write_copies(lines, text); !written) {
+      return fail(std::move(written.error()));
+    }
+    std::string remarks;
+    for (const std::string& warning : report.warnings) {
+      remarks += "warning: " + warning + "\n";
+    }
+    std::fputs((remarks + astra_summary(report.result)).c_str(), stderr);
+    return text;
+  }
+
+  std::optional<std::string> workload_;
+  std::optional<std::string> system_;
+  std::optional<std::string> network_;
+  std::optional<std::string> memory_;
+  std::optional<std::string> groups_;
+  std::optional<std::string> backend_;
+  std::optional<std::string> queues_;
+  std::optional<std::string> injection_scale_;
+  std::optional<std::string> rendezvous_;
+  std::optional<std::string> comm_scale_;
+  std::optional<std::string> compute_scale_;
+  std::optional<std::string> logging_;
+  std::optional<std::string> logging_folder_;
+  std::optional<std::string> output_;
+  std::vector<std::string> quirks_;
+  bool no_fold_ = false;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_astra() {
+  return std::make_unique<Astra>();
+}
+
+}  // namespace orrery

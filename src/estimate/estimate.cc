@@ -48,6 +48,7 @@ Result<void> has_closed_form(const Plan& plan, const Model& model) {
   only("recompute_modules", &Plan::recompute_modules);
   only("recompute_layers", &Plan::recompute_layers);
   only("offload_optimizer", &Plan::offload_optimizer);
+  only("offload_params", &Plan::offload_params);
   only("offload_activations", &Plan::offload_activations);
   only("tp_chunks", &Plan::tp_chunks);
   only("quantization", &Plan::quantization);

@@ -190,6 +190,9 @@ constexpr std::int64_t target_stage(Channel channel, std::int64_t stage, std::in
   return stage;
 }
 
+/// Node::tier of the machine's remote memory.
+inline constexpr int kRemoteTier = -1;
+
 struct Node {
   enum class Kind : std::uint8_t {
     compute,     ///< `operators`, one after the other
@@ -198,6 +201,8 @@ struct Node {
     receive,     ///< completes when the message has arrived
     wait,        ///< takes no time; holds its stream until its dependencies are done
     copy,        ///< `bytes` to or from memory tier `tier`, on the stream to_host or from_host
+                 ///< (of the remote memory: by all members of `axis`, if that is a communicator
+                 ///< between ranks, through switches that multiply or add up the same bytes)
   };
 
   Kind kind = Kind::compute;
@@ -205,7 +210,7 @@ struct Node {
   Phase phase = Phase::forward;
   std::string name;
   std::vector<Operator> operators;  ///< of compute
-  Axis axis = Axis::tp;             ///< of collective
+  Axis axis = Axis::tp;             ///< of collective, copy
   CollectiveKind collective = CollectiveKind::all_reduce;
   /// Of a collective: the whole buffer as nccl-tests counts it (all_reduce, send_recv: per-rank
   /// buffer;
@@ -216,7 +221,7 @@ struct Node {
   /// innermost dimension (node) crosses to it once and is spread inside. 0: every copy travels.
   std::int64_t copies = 0;
   Channel channel = Channel::forward;  ///< of send, receive
-  int tier = 1;                        ///< of copy: index into the device's memory tiers
+  int tier = 1;            ///< of copy: index into the device's memory tiers, or kRemoteTier
   bool host_sync = false;  ///< the host waits for this node before it issues further kernels
   std::vector<int>
       after;  ///< nodes of this template that must be complete; all earlier in the list

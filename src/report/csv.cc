@@ -59,6 +59,7 @@ void add_memory(Columns& columns, const Run& run) {
   columns.add("memory_moment", to_string(fullest->moment, fullest->chunked));
   columns.add("memory_bytes.host", std::to_string(fullest->lower[0].value()));
   columns.add("memory_bytes.storage", std::to_string(fullest->lower[1].value()));
+  columns.add("memory_bytes.remote", std::to_string(fullest->lower[kRemoteLower].value()));
   columns.add("memory_bytes.capacity", std::to_string(run.capacity.value()));
   columns.add("fits", value_text(run.fits));
 }

@@ -36,6 +36,7 @@ void write_memory(JsonWriter& json, const Run& run) {
     json.key("moment").value(to_string(stage.moment, stage.chunked));
     json.key("host").value(stage.lower[0].value());
     json.key("storage").value(stage.lower[1].value());
+    json.key("remote").value(stage.lower[kRemoteLower].value());
     json.end_object();
   }
   json.end_array();

@@ -215,6 +215,9 @@ class Table {
     if (memory.lower[1] > Bytes(0)) {
       row += fmt::format("; storage {} GiB", gib(memory.lower[1]));
     }
+    if (memory.lower[kRemoteLower] > Bytes(0)) {
+      row += fmt::format("; remote {} GiB", gib(memory.lower[kRemoteLower]));
+    }
     line("{}", row);
   }
 

@@ -106,12 +106,19 @@ class Binder {
     }
     const std::vector<Extent> extents = group_extents(workload_.layout, node.axis, machine_);
     if (node.copies > 0 && extents.size() > 1) {
-      all.push_back(
-          {node.axis, node.collective, node.bytes, 0, node.copies, token_exchange(node, extents)});
+      all.push_back({.axis = node.axis,
+                     .kind = node.collective,
+                     .bytes = node.bytes,
+                     .copies = node.copies,
+                     .phases = token_exchange(node, extents)});
       return static_cast<int>(all.size() - 1);
     }
-    all.push_back({node.axis, node.collective, node.bytes, 0, node.copies,
-                   plan_collective(node.collective, node.bytes, extents,
+    all.push_back(
+        {.axis = node.axis,
+         .kind = node.collective,
+         .bytes = node.bytes,
+         .copies = node.copies,
+         .phases = plan_collective(node.collective, node.bytes, extents,
                                    algorithms_[static_cast<std::size_t>(node.axis)], machine_)});
     return static_cast<int>(all.size() - 1);
   }
@@ -141,19 +148,43 @@ class Binder {
   int copy_index(const Node& node) {
     auto& all = bound_.collectives;
     const Axis axis = axis_of(node.stream);
+    const std::int64_t sharers = node.axis == axis ? 1 : workload_.layout.size(node.axis);
     const auto same = std::find_if(all.begin(), all.end(), [&](const BoundCollective& other) {
-      return other.axis == axis && other.tier == node.tier && other.bytes == node.bytes;
+      return other.axis == axis && other.tier == node.tier && other.bytes == node.bytes &&
+             other.sharers == sharers;
     });
     if (same != all.end()) {
       return static_cast<int>(same - all.begin());
     }
+    CollectivePhase phase;
+    phase.latency = node.tier == kRemoteTier ? remote_time(node, sharers) : local_time(node);
+    all.push_back({.axis = axis,
+                   .kind = node.collective,
+                   .bytes = node.bytes,
+                   .tier = node.tier,
+                   .sharers = sharers,
+                   .phases = {phase}});
+    return static_cast<int>(all.size() - 1);
+  }
+
+  Time local_time(const Node& node) const {
     const auto tier = static_cast<std::size_t>(node.tier);
     assert(tier < machine_.device.memory.size() && "check_fits() asks for the tier");
     const MemoryTier& memory = machine_.device.memory[tier];
-    CollectivePhase phase;
-    phase.latency = memory.latency + node.bytes / memory.bandwidth;
-    all.push_back({axis, node.collective, node.bytes, node.tier, 0, {phase}});
-    return static_cast<int>(all.size() - 1);
+    return local_access(node.bytes, memory.bandwidth, memory.latency);
+  }
+
+  /// Of one of `sharers`. How many of them share a node is taken from rank 0's communicator.
+  Time remote_time(const Node& node, std::int64_t sharers) const {
+    const RemoteMemory& memory = machine_.remote_memory;
+    RemoteAccess access{
+        .bytes = node.bytes, .devices = workload_.layout.ranks(), .sharers = sharers};
+    if (sharers > 1) {
+      const std::vector<std::int64_t> ranks = workload_.layout.group(0, node.axis);
+      access.in_node = std::count_if(ranks.begin(), ranks.end(),
+                                     [&](std::int64_t rank) { return rank < memory.node_devices; });
+    }
+    return access_time(memory, access);
   }
 
   const Workload& workload_;

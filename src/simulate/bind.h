@@ -61,8 +61,9 @@ struct BoundCollective {
   Axis axis = Axis::tp;
   CollectiveKind kind = CollectiveKind::all_reduce;
   Bytes bytes{0};
-  int tier = 0;             ///< of a copy
-  std::int64_t copies = 0;  ///< Node::copies
+  int tier = 0;              ///< of a copy
+  std::int64_t sharers = 1;  ///< of a copy: ranks that move the same bytes
+  std::int64_t copies = 0;   ///< Node::copies
   std::vector<CollectivePhase> phases;
 };
 

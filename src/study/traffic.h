@@ -17,7 +17,8 @@ struct Traffic {
 };
 
 /// Kernels move Operator::bytes through the first tier; a copy its bytes through the first and its
-/// own. Of a collective of p members over a buffer of S bytes (Node::bytes) a member sends
+/// own (of the remote memory through the first alone: what it costs there is not known). Of a
+/// collective of p members over a buffer of S bytes (Node::bytes) a member sends
 ///
 ///   all_reduce                            2 (p-1)/p S      (added up by the switch: (1 + 1/p) S)
 ///   all_gather, reduce_scatter            (p-1)/p S

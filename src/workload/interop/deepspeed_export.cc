@@ -25,7 +25,7 @@ JsonObject zero_section(const Plan& plan) {
   } else if (plan.shard_params > 0) {
     zero.field("mics_shard_size", plan.shard_params);
   }
-  if (plan.offload_optimizer != Offload::none) {
+  if (plan.offload_optimizer == Offload::cpu || plan.offload_optimizer == Offload::nvme) {
     JsonObject offload;
     offload.field("device", name_of(plan.offload_optimizer));
     zero.raw("offload_optimizer", offload.text("    "));

@@ -138,6 +138,7 @@ class DeepSpeedImport {
     if (const ConfigNode* node = read.child("offload_optimizer", false)) {
       Reader nested(*node);
       plan_.offload_optimizer = nested.optional("device", Offload::none);
+      nested.require(plan_.offload_optimizer != Offload::remote, "device", "none, cpu or nvme");
       nested.require(nested.optional("ratio", 1.0) == 1.0, "ratio",
                      "1: a plan offloads all states or none");
       for (const std::string_view name :

@@ -36,6 +36,7 @@ class Checker {
       pipeline();
       batch();
       zero();
+      remote_memory();
       number_formats();
       sequence();
       documents();
@@ -226,6 +227,25 @@ class Checker {
             "zero of 3: others do not gather parameters");
     require(!plan_.overlap_param_gather || plan_.zero >= 1, "overlap_param_gather", true,
             "zero of 1 or more: whole parameters are not gathered");
+  }
+
+  void remote_memory() {
+    const bool remote = plan_.offload_params == Offload::remote;
+    require(remote || plan_.offload_params == Offload::none, "offload_params",
+            name_of(plan_.offload_params), "none or remote");
+    require(remote || !plan_.pool_collectives, "pool_collectives", true,
+            "offload_params remote: other gathers do not touch the remote memory");
+    if (!remote) {
+      return;
+    }
+    require(plan_.zero == 3 && plan_.reshard_after_forward, "zero", plan_.zero,
+            "3, with reshard_after_forward, for offload_params: parameters go when they were used");
+    require(plan_.offload_optimizer == Offload::remote, "offload_optimizer",
+            name_of(plan_.offload_optimizer), "remote, as offload_params");
+    require(plan_.shard_params == 0 && plan_.shard_grads == 0 && plan_.shard_optimizer == 0,
+            "offload_params", "remote", "shards over all ranks (shard_* of 0)");
+    require(!splits_backward(plan_.schedule), "schedule", name_of(plan_.schedule),
+            "one that does not split the backward, for offload_params");
   }
 
   void sequence() {

@@ -33,8 +33,10 @@ enum class Value : std::uint8_t {
   beside,   ///< what runs beside an exchange: the shared expert
   even,     ///< what arrives in even steps of a ring or pieces of a gather
   odd,      ///< and in odd ones
+  shards,   ///< of parameters that were loaded from remote memory
+  stored,   ///< gradients on their way to remote memory, and when all of them are there
 };
-inline constexpr int kValueCount = 7;
+inline constexpr int kValueCount = 9;
 
 /// In which instances of its template a step takes part.
 enum class When : std::uint8_t { always, first_microbatch, last_microbatch };
@@ -48,8 +50,9 @@ struct Step {
   Value writes = Value::none;
   When when = When::always;
   Part part = Part::other;
-  int source = -1;         ///< index into the block's operators
-  int gathers_block = -1;  ///< brings the parameters of this block of the chunk
+  int source = -1;             ///< index into the block's operators
+  bool after_compute = false;  ///< waits for the compute issued before it, as collectives do
+  int gathers_block = -1;      ///< brings the parameters of this block of the chunk
 };
 
 struct BlockSteps {

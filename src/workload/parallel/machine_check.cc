@@ -20,7 +20,8 @@ class MachineChecker {
     if (plan_.quantization != Quantization::none) {
       computes("quantization", name_of(plan_.quantization), recipe_of(plan_.quantization).type);
     }
-    if (plan_.offload_optimizer != Offload::none) {
+    remote_memory();
+    if (plan_.offload_optimizer == Offload::cpu || plan_.offload_optimizer == Offload::nvme) {
       has_tier("offload_optimizer", std::string(name_of(plan_.offload_optimizer)),
                plan_.offload_optimizer == Offload::cpu ? 1 : 2);
     }
@@ -61,6 +62,25 @@ class MachineChecker {
                   std::string(name_of(algorithm)),
                   fmt::format("another algorithm: no dimension of {} has in_switch protocols",
                               machine_.name)});
+    }
+  }
+
+  void remote_memory() {
+    const RemoteMemory& memory = machine_.remote_memory;
+    for (const auto& [field, where] : {std::pair{"offload_optimizer", plan_.offload_optimizer},
+                                       std::pair{"offload_params", plan_.offload_params}}) {
+      if (where == Offload::remote && !memory.exists()) {
+        error_.add({{},
+                    field,
+                    std::string(name_of(where)),
+                    fmt::format("a machine with remote_memory: {} has none", machine_.name)});
+      }
+    }
+    if (plan_.pool_collectives && memory.exists() && !memory.in_switch) {
+      error_.add({{},
+                  "pool_collectives",
+                  "true",
+                  fmt::format("false: the remote memory of {} has no in_switch", machine_.name)});
     }
   }
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
@@ -37,8 +38,8 @@ void check_device(const StageMemory& stage, std::size_t number, const MemoryTier
 
 /// What is offloaded, tier by tier below the first.
 void check_lower(const StageMemory& stage, std::size_t number, const Device& device, Error& error) {
-  constexpr std::array<const char*, kLowerTierCount> kWhere{"host", "storage"};
-  for (std::size_t lower = 0; lower < kLowerTierCount; ++lower) {
+  constexpr std::array<const char*, kRemoteLower> kWhere{"host", "storage"};
+  for (std::size_t lower = 0; lower < kRemoteLower; ++lower) {
     if (stage.lower[lower] == Bytes(0)) {
       continue;
     }
@@ -54,6 +55,24 @@ void check_lower(const StageMemory& stage, std::size_t number, const Device& dev
                                     device.memory[tier].name)
                       : fmt::format("a machine that states memory tier {} of device '{}'", tier,
                                     device.name)});
+  }
+}
+
+void check_remote(const StageMemory& stage, std::size_t number, const Machine& machine,
+                  Error& error) {
+  std::int64_t devices = 1;
+  for (const NetworkDimension& dimension : machine.network) {
+    devices *= std::max<std::int64_t>(1, dimension.size);
+  }
+  const Bytes needed = stage.lower[kRemoteLower];
+  const bool exists = machine.remote_memory.exists();
+  const Bytes share = exists ? capacity_per_device(machine.remote_memory, devices) : Bytes(0);
+  if (needed > share) {
+    error.add({{},
+               fmt::format("stage {}, remote memory", number),
+               to_string(needed),
+               exists ? fmt::format("at most {}, a device's share of it", to_string(share))
+                      : fmt::format("a machine with remote_memory: {} has none", machine.name)});
   }
 }
 
@@ -103,6 +122,7 @@ Result<void> check_fits(const std::vector<StageMemory>& stages, const Machine& m
   for (std::size_t s = 0; s < stages.size(); ++s) {
     check_device(stages[s], s, machine.device.memory.front(), error);
     check_lower(stages[s], s, machine.device, error);
+    check_remote(stages[s], s, machine, error);
   }
   if (!error.empty()) {
     return fail(std::move(error));

@@ -5,6 +5,7 @@
 
 #include "workload/parallel/layout.h"
 #include "workload/parallel/quantize.h"
+#include "workload/parallel/remote.h"
 #include "workload/parallel/schedule.h"
 
 namespace orrery {
@@ -78,8 +79,9 @@ Bytes gathered_bytes(const Plan& plan, const OwnedParameters& owned) {
     const int made = copies - (stores_quantized(plan) ? 1 : 0);
     return sharded ? form.stored + made * form.copy : Bytes(0);
   };
-  return of(shard_degrees(plan).params > 1, owned.dense, owned.quantized) +
-         of(expert_data_parallel(plan) > 1, owned.expert, owned.expert_quantized);
+  const bool elsewhere = plan.offload_params != Offload::none;
+  return of(elsewhere || shard_degrees(plan).params > 1, owned.dense, owned.quantized) +
+         of(elsewhere || expert_data_parallel(plan) > 1, owned.expert, owned.expert_quantized);
 }
 
 Bytes bucket_bytes(const Plan& plan, Bytes all, Bytes block) {
@@ -106,14 +108,23 @@ StateMemory state_memory(const BlockMemories& model, const Plan& plan,
     return shared(type, owned, dense, plan.zero >= stage ? experts : 1);
   };
   StateMemory state;
-  state.device[MemoryCategory::parameters] = resident_bytes(plan, owned);
-  state.device[MemoryCategory::gradients] = of(plan.grad_type, degrees.grads, 2);
+  const Bytes gradients = of(plan.grad_type, degrees.grads, 2);
+  if (plan.offload_params == Offload::none) {
+    state.device[MemoryCategory::parameters] = resident_bytes(plan, owned);
+    state.device[MemoryCategory::gradients] = gradients;
+  } else {
+    state.lower[kRemoteLower] = resident_bytes(plan, owned) + gradients;
+  }
   const Bytes states = 2 * of(plan.moment_type, degrees.optimizer, 1) +
                        (has_master(plan) ? of(plan.master_type, degrees.optimizer, 1) : Bytes(0));
   const bool narrow = bits_of(plan.grad_type) < bits_of(DataType::fp32);
   if (plan.offload_optimizer == Offload::none) {
     state.device[MemoryCategory::optimizer] = states;
     state.update = narrow ? of(DataType::fp32, degrees.optimizer, 1) : Bytes(0);
+  } else if (plan.offload_optimizer == Offload::remote) {
+    state.lower[kRemoteLower] += states;
+    const bool with_gradients = plan.offload_params != Offload::none;
+    state.update = (states + (with_gradients ? gradients : Bytes(0))) * 2 / kUpdatePieces;
   } else {
     state.lower[plan.offload_optimizer == Offload::cpu ? 0 : 1] = states;
     state.lower[0] += of(plan.grad_type, degrees.optimizer, 1);

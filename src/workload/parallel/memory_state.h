@@ -17,7 +17,8 @@
 ///
 /// offload_optimizer moves the states to the host or to its storage, and copies the gradients to
 /// the host; their accumulation buffer stays on the device (Megatron-LM's CPU offload; ZeRO-Offload
-/// frees it).
+/// frees it). States in remote memory pass through the device in pieces, two of 8 at a time.
+/// offload_params moves parameters and gradients to the remote memory too.
 #pragma once
 
 #include <array>
@@ -30,8 +31,9 @@
 
 namespace orrery {
 
-/// Memory tiers of a device below the first: host, storage.
-inline constexpr std::size_t kLowerTierCount = 2;
+/// Memory below a device's own: host, storage, the machine's remote memory.
+inline constexpr std::size_t kLowerTierCount = 3;
+inline constexpr std::size_t kRemoteLower = 2;
 using LowerTiers = std::array<Bytes, kLowerTierCount>;
 
 /// One chunk of a stage.

@@ -127,6 +127,9 @@ class ChunkMeter {
   Bytes ahead(std::size_t i) const { return plan_.overlap_param_gather ? gathered(i) : Bytes(0); }
 
   Bytes unreduced(Bytes done) const {
+    if (plan_.offload_params != Offload::none) {  // a block's leave beside the next one's backward
+      return std::min(done, largest_gradients_ * (plan_.overlap_grad_reduce ? 2 : 1));
+    }
     const bool travels = plan_.dp * plan_.cp > 1 && plan_.zero >= 2;
     return travels ? std::min(done, bucket_bytes(plan_, all_gradients_, largest_gradients_))
                    : Bytes(0);

@@ -113,7 +113,7 @@ class GradientReduction {
 void reduce(Draft& draft, const Context& context, Owner owner) {
   const Plan& plan = context.plan;
   const GradientReduction reduction(draft, context, owner);
-  if (reduction.none()) {
+  if (reduction.none() || plan.offload_params != Offload::none) {
     return;
   }
   for (RoleDraft& role : draft.roles) {

@@ -11,7 +11,8 @@
 ///   Adam            reads the gradient g; reads and writes parameter M and two moments m:
 ///                   g + 2 M + 4 m bytes each (master_type, moment_type; all fp32: 28)
 ///   cast            mixed precision: reads the master's parameters, writes the compute copies
-///   offload_optimizer: clip, Adam and cast run on the host (offload.h)
+///   offload_optimizer: clip, Adam and cast run on the host (offload.h), or, with states in remote
+///                   memory, on the device in pieces between their loads and stores (remote.h)
 ///   gather          ZeRO 1 and 2: all-gather of the updated parameters, unless overlapped
 ///   clear           writes the gradient buffer
 /// With a smaller master or moments the kernels take the gradients as they are (Transformer
@@ -22,6 +23,7 @@
 /// of Megatron-LM's Float16OptimizerWithFloat16Params.
 #include "workload/parallel/offload.h"
 #include "workload/parallel/passes.h"
+#include "workload/parallel/remote.h"
 #include "workload/parallel/shard.h"
 
 namespace orrery {
@@ -68,6 +70,20 @@ void append_update(std::vector<Step>& steps, const Plan& plan, const OptimizerSh
   if (has_master(plan)) {
     steps.push_back(
         optimizer_step("cast_parameters", size_of(plan.master_type) * share.local + share.copies));
+  }
+}
+
+/// Piece after piece, each between its load and its store.
+void append_streamed_update(std::vector<Step>& steps, const Plan& plan,
+                            const OptimizerShare& share) {
+  const OptimizerShare piece{.whole = share.whole / kUpdatePieces,
+                             .local = (share.local + kUpdatePieces - 1) / kUpdatePieces,
+                             .copies = share.copies / kUpdatePieces};
+  begin_streamed_update(steps);
+  for (std::int64_t i = 0; i < kUpdatePieces; ++i) {
+    append_update_loads(steps, plan, piece, i);
+    append_update(steps, plan, piece);
+    append_update_store(steps, plan, has_master(plan), piece);
   }
 }
 
@@ -141,12 +157,16 @@ void passes::optimizer(Draft& draft, const Context& context) {
     append_norm(steps, plan, share.local);
     if (plan.offload_optimizer == Offload::none) {
       append_update(steps, plan, share);
+    } else if (plan.offload_optimizer == Offload::remote) {
+      append_streamed_update(steps, plan, share);
     } else {
       append_host_update(steps, plan, share);
     }
     append_update_gathers(steps, draft, context, role);
-    steps.push_back(optimizer_step(
-        "clear_gradients", size_of(plan.grad_type) * (plan.zero >= 2 ? share.local : share.whole)));
+    if (plan.offload_params == Offload::none) {
+      const std::int64_t cleared = plan.zero >= 2 ? share.local : share.whole;
+      steps.push_back(optimizer_step("clear_gradients", size_of(plan.grad_type) * cleared));
+    }
   }
 }
 

@@ -192,6 +192,9 @@ void gather_sharded(Draft& draft, const Context& context) {
 
 void passes::zero(Draft& draft, const Context& context) {
   const Plan& plan = context.plan;
+  if (plan.offload_params != Offload::none) {
+    return;  // pass remote
+  }
   if (plan.zero == 3) {
     gather_sharded(draft, context);
   } else if (plan.zero > 0 && plan.overlap_param_gather) {

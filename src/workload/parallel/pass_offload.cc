@@ -4,6 +4,7 @@
 #include "workload/parallel/offload.h"
 #include "workload/parallel/passes.h"
 #include "workload/parallel/recompute.h"
+#include "workload/parallel/remote.h"
 #include "workload/parallel/shard.h"
 
 namespace orrery {
@@ -11,7 +12,6 @@ namespace {
 
 constexpr int kHostTier = 1;
 constexpr int kStorageTier = 2;
-constexpr std::int64_t kUpdatePieces = 8;
 constexpr int kLayersBehind = 2;  // a layer waits for the copy of the second one before it
 
 Step copy_step(std::string name, Stream stream, Bytes bytes, Phase phase) {

@@ -25,6 +25,8 @@ void recompute(Draft& draft, const Context& context);
 void gradients(Draft& draft, const Context& context);
 /// All-gathers of ZeRO-sharded parameters that run beside the layers. pass_gather.cc
 void zero(Draft& draft, const Context& context);
+/// Parameters from the remote memory, gradients to it. pass_remote.cc
+void remote(Draft& draft, const Context& context);
 /// Copies of activations to and from the host. pass_offload.cc
 void offload(Draft& draft, const Context& context);
 /// All-reduce of the tied embedding's gradient between first and last stage. pass_finish.cc
@@ -70,6 +72,9 @@ inline constexpr std::array kPasses{
     Pass{.name = "zero",
          .meaning = "gathers of sharded parameters beside the layers",
          .draft = passes::zero},
+    Pass{.name = "remote",
+         .meaning = "parameters from the remote memory, gradients to it",
+         .draft = passes::remote},
     Pass{.name = "offload",
          .meaning = "copies of activations to and from the host",
          .draft = passes::offload},

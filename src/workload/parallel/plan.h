@@ -68,12 +68,13 @@ inline constexpr auto kNames<Quantization> = std::to_array<Named<Quantization>>(
     {Quantization::mxfp8, "mxfp8", "fp8, a power-of-two scale per 32 elements"},
     {Quantization::nvfp4, "nvfp4", "4-bit, an fp8 scale per 16 elements"},
 });
-enum class Offload : std::uint8_t { none, cpu, nvme };
+enum class Offload : std::uint8_t { none, cpu, nvme, remote };
 template <>
 inline constexpr auto kNames<Offload> = std::to_array<Named<Offload>>({
     {Offload::none, "none", "in device memory"},
     {Offload::cpu, "cpu", "in the host's memory: the device's second memory tier"},
     {Offload::nvme, "nvme", "on local storage: the device's third memory tier"},
+    {Offload::remote, "remote", "in the machine's remote memory"},
 });
 struct Plan {
   std::int64_t tp = 1;
@@ -104,6 +105,8 @@ struct Plan {
   std::string recompute_modules{};    ///< "norm,mlp": operators of a layer to recompute as well
   std::int64_t recompute_layers = 0;  ///< per chunk, from its first; 0 = all
   Offload offload_optimizer = Offload::none;
+  Offload offload_params = Offload::none;  ///< of parameters and their gradients; none or remote
+  bool pool_collectives = false;   ///< remote memory's switches gather these and add them up
   double offload_activations = 0;  ///< share of the layers' kept activations that goes to the host
   std::string order = "tp-cp-dp-pp";
   std::string
@@ -184,6 +187,10 @@ struct Plan {
           "comma-separated operators or modules of a layer to recompute as well");
     visit("recompute_layers", &Plan::recompute_layers, "layers per chunk to recompute; 0 = all");
     visit("offload_optimizer", &Plan::offload_optimizer, "where optimizer states live");
+    visit("offload_params", &Plan::offload_params,
+          "where parameters and gradients live: none, remote");
+    visit("pool_collectives", &Plan::pool_collectives,
+          "remote memory's switches gather parameters and add gradients up");
     visit("offload_activations", &Plan::offload_activations,
           "share of kept activations that goes to host memory");
     visit("order", &Plan::order, "order of parallel axes over ranks, innermost first");

@@ -25,7 +25,7 @@ void TemplateBuilder::add(const Step& step, int block, std::size_t lane_number) 
     depend(node, lane.writers[static_cast<std::size_t>(step.reads)]);
   }
   const bool communicates = node.kind == Node::Kind::collective || node.kind == Node::Kind::send;
-  if (communicates) {
+  if (communicates || step.after_compute) {
     depend(node, last_compute_);
   }
   if (block != kNoBlock && node.stream == Stream::compute) {

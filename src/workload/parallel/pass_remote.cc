@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "workload/parallel/layout.h"
+#include "workload/parallel/passes.h"
+#include "workload/parallel/remote.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::array kOwners{Owner::dense, Owner::expert};
+
+/// `members`: a communicator whose ranks move the same bytes, or the stream's own axis.
+Step remote_copy(std::string name, Stream stream, Axis members, Bytes bytes, Phase phase) {
+  Step step;
+  step.node.kind = Node::Kind::copy;
+  step.node.stream = stream;
+  step.node.phase = phase;
+  step.node.name = std::move(name);
+  step.node.axis = members;
+  step.node.bytes = bytes;
+  step.node.tier = kRemoteTier;
+  step.after_compute = true;
+  return step;
+}
+
+Step own_copy(std::string name, Stream stream, Bytes bytes, Phase phase) {
+  return remote_copy(std::move(name), stream, axis_of(stream), bytes, phase);
+}
+
+/// Ranks that share an owner's parameters, and over which communicator.
+struct Sharers {
+  std::int64_t count = 1;
+  Axis axis = Axis::dp;
+};
+Sharers sharers_of(const Plan& plan, Owner owner) {
+  return owner == Owner::dense ? Sharers{plan.dp * plan.cp, Axis::dp}
+                               : Sharers{expert_data_parallel(plan), Axis::edp};
+}
+
+/// Parameters of a chunk's blocks in one direction.
+class Loads {
+ public:
+  Loads(const Draft& draft, const Context& context, ChunkDraft& chunk, Phase phase)
+      : draft_(draft), context_(context), chunk_(chunk), phase_(phase) {
+    for (std::size_t b = 0; b < chunk.blocks.size(); ++b) {
+      order_.push_back(static_cast<int>(b));
+    }
+    if (phase == Phase::backward) {
+      std::reverse(order_.begin(), order_.end());
+    }
+  }
+
+  void insert() {
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      Block& block = chunk_.blocks[static_cast<std::size_t>(order_[i])];
+      std::vector<Step>& steps =
+          phase_ == Phase::forward ? block.before_forward : block.before_backward;
+      if (context_.plan.overlap_param_gather) {
+        insert_ahead(i, steps);
+      } else {
+        if (i == 0) {  // only when compute has come this far
+          steps.push_back(wait_step("block_reached", Value::flow, phase_));
+        }
+        load_shards(i, steps);
+        bring(i, steps);
+      }
+    }
+  }
+
+ private:
+  /// Before block i: the whole of i + 1, which its shards are there for, and the shards of i + 2.
+  void insert_ahead(std::size_t i, std::vector<Step>& steps) {
+    if (i == 0) {
+      load_shards(0, steps);
+      bring(0, steps);
+      load_shards(1, steps);
+    }
+    bring(i + 1, steps);
+    load_shards(i + 2, steps);
+  }
+
+  bool gathered(Owner owner) const {
+    return sharers_of(context_.plan, owner).count > 1 && !context_.plan.pool_collectives;
+  }
+
+  Bytes bytes_of(std::size_t i, Owner owner) const {
+    const BlockKind kind = chunk_.blocks[static_cast<std::size_t>(order_[i])].kind;
+    return gathered_parameter_bytes(draft_, context_, kind, owner);
+  }
+
+  /// Of owners whose parameters the network gathers.
+  void load_shards(std::size_t i, std::vector<Step>& steps) const {
+    for (const Owner owner : kOwners) {
+      if (i >= order_.size() || !gathered(owner) || bytes_of(i, owner) == Bytes(0)) {
+        continue;
+      }
+      const Bytes shard = bytes_of(i, owner) / sharers_of(context_.plan, owner).count;
+      steps.push_back(own_copy("load_parameter_shards", Stream::from_host, shard, phase_));
+      steps.back().writes = Value::shards;
+    }
+  }
+
+  void bring(std::size_t i, std::vector<Step>& steps) const {
+    for (const Owner owner : kOwners) {
+      if (i >= order_.size() || bytes_of(i, owner) == Bytes(0)) {
+        continue;
+      }
+      const Sharers sharers = sharers_of(context_.plan, owner);
+      if (gathered(owner)) {
+        steps.push_back(
+            collective_step(sharers.axis, CollectiveKind::all_gather, bytes_of(i, owner), phase_));
+        steps.back().reads = Value::shards;
+        steps.back().writes = Value::none;
+      } else {
+        const Axis members = sharers.count > 1 ? sharers.axis : axis_of(Stream::from_host);
+        steps.push_back(
+            remote_copy("load_parameters", Stream::from_host, members, bytes_of(i, owner), phase_));
+      }
+      steps.back().gathers_block = order_[i];
+    }
+  }
+
+  const Draft& draft_;
+  const Context& context_;
+  ChunkDraft& chunk_;
+  Phase phase_;
+  std::vector<int> order_;
+};
+
+/// Gradients of a block, as soon as its backward is done.
+void store_gradients(const Draft& draft, const Context& context, Block& block) {
+  const Plan& plan = context.plan;
+  for (const Owner owner : kOwners) {
+    const std::int64_t parameters = block_parameters(draft, context, block.kind, owner);
+    if (parameters == 0) {
+      continue;
+    }
+    const Sharers sharers = sharers_of(plan, owner);
+    const Bytes travels = size_of(plan.grad_reduce_type) * parameters;
+    const Bytes stays = size_of(plan.grad_type) * parameters / sharers.count;
+    std::vector<Step>& steps = block.after_backward;
+    if (sharers.count > 1 && plan.pool_collectives) {
+      steps.push_back(remote_copy("store_gradient_sums", Stream::to_host, sharers.axis, travels,
+                                  Phase::backward));
+    } else {
+      if (sharers.count > 1) {
+        steps.push_back(collective_step(sharers.axis, CollectiveKind::reduce_scatter, travels,
+                                        Phase::backward));
+        steps.back().reads = Value::none;
+        steps.back().writes = Value::stored;
+      }
+      steps.push_back(own_copy("store_gradients", Stream::to_host, stays, Phase::backward));
+      steps.back().reads = sharers.count > 1 ? Value::stored : Value::none;
+    }
+    if (!plan.overlap_grad_reduce) {
+      steps.back().writes = Value::message;
+      steps.push_back(wait_step("wait_gradients", Value::message, Phase::backward));
+    }
+  }
+}
+
+Bytes states_of(const Plan& plan, std::int64_t parameters) {
+  return (size_of(plan.master_type) + 2 * size_of(plan.moment_type)) * parameters;
+}
+
+}  // namespace
+
+void begin_streamed_update(std::vector<Step>& steps) {
+  Step all_stored = wait_step("gradients_stored", Value::none, Phase::optimizer);
+  all_stored.node.stream = Stream::to_host;
+  all_stored.writes = Value::stored;
+  steps.push_back(std::move(all_stored));
+}
+
+namespace {
+
+/// What the update of piece i reads.
+Value update_input(std::int64_t i) {
+  return i % 2 == 0 ? Value::even : Value::odd;
+}
+
+}  // namespace
+
+void append_update_loads(std::vector<Step>& steps, const Plan& plan, const OptimizerShare& piece,
+                         std::int64_t i) {
+  const bool with_gradients = plan.offload_params != Offload::none;
+  const Bytes gradients = size_of(plan.grad_type) * (with_gradients ? piece.local : 0);
+  for (std::int64_t p = i == 0 ? 0 : i + 1; p <= i + 1 && p < kUpdatePieces; ++p) {
+    steps.push_back(own_copy("load_states", Stream::from_host,
+                             states_of(plan, piece.local) + gradients, Phase::optimizer));
+    steps.back().reads = Value::stored;
+    steps.back().writes = update_input(p);
+  }
+  steps.push_back(wait_step("states_loaded", update_input(i), Phase::optimizer));
+}
+
+void append_update_store(std::vector<Step>& steps, const Plan& plan, bool has_master,
+                         const OptimizerShare& piece) {
+  const bool parameters = plan.offload_params != Offload::none && has_master;
+  steps.push_back(own_copy("store_states", Stream::to_host,
+                           states_of(plan, piece.local) + (parameters ? piece.copies : Bytes(0)),
+                           Phase::optimizer));
+}
+
+void passes::remote(Draft& draft, const Context& context) {
+  if (context.plan.offload_params == Offload::none) {
+    return;
+  }
+  for (RoleDraft& role : draft.roles) {
+    for (ChunkDraft& chunk : role.chunks) {
+      Loads(draft, context, chunk, Phase::forward).insert();
+      Loads(draft, context, chunk, Phase::backward).insert();
+      for (Block& block : chunk.blocks) {
+        store_gradients(draft, context, block);
+      }
+    }
+  }
+}
+
+}  // namespace orrery

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// What remote memory does to the time of a step.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "../simulate/builder.h"
+#include "../workload/parallel/cases.h"
+#include "simulate/simulate.h"
+
+namespace orrery {
+namespace {
+
+using cases::kEmbedding;
+using cases::kLayer;
+using cases::kNorm;
+
+constexpr Bandwidth kInstant{1e18};
+
+/// Devices in nodes of two around a pool of as many groups; kernels of `kernels`.
+Machine machine_with(Bandwidth kernels, std::int64_t devices) {
+  Machine machine = testing::machine_of({testing::dimension(DimensionKind::switched, devices)});
+  machine.device.peak.fill(FlopRate(1e30));
+  machine.device.memory[0].bandwidth = kernels;
+  machine.device.kernels.gemm_launch = Time(0);
+  machine.network[0].latency = Time(0);
+  machine.remote_memory = {.kind = RemoteKind::hierarchical,
+                           .capacity = 1024_GiB,
+                           .bandwidth = 1_GBps,
+                           .node_devices = 2,
+                           .groups = devices,
+                           .switches = 1,
+                           .switch_bandwidth = kInstant,
+                           .fabric_bandwidth = 1_GBps,
+                           .in_switch = true};
+  return machine;
+}
+
+Plan remote_plan(std::int64_t dp, bool overlap) {
+  return {.dp = dp,
+          .global_batch = dp,
+          .zero = 3,
+          .offload_optimizer = Offload::remote,
+          .offload_params = Offload::remote,
+          .overlap_grad_reduce = overlap,
+          .overlap_param_gather = overlap};
+}
+
+Time step_time(const Model& model, const Plan& plan, const Machine& machine) {
+  const auto timeline = simulate(cases::lowered(model, plan), machine);
+  if (!timeline) {
+    ADD_FAILURE() << timeline.error().to_string();
+    return Time(0);
+  }
+  return timeline->step_time;
+}
+
+Bytes copied(const Model& model, const Plan& plan, Stream stream) {
+  Bytes sum{0};
+  cases::each_node(cases::lowered(model, plan), 0,
+                   [&](const Node& node) { sum += node.stream == stream ? node.bytes : Bytes(0); });
+  return sum;
+}
+
+TEST(RemoteTime, InstantKernelsLeaveTheStreamsOfTheMemory) {
+  // 1 GB/s each way, one device with a memory of its own. Loads of 2 bytes a parameter for the
+  // forward, then backwards for head n, layers L, L, embedding E, whose 4 bytes of gradients are
+  // stored as they come: 2 n until the head is loaded, 2 L until the first layer is, then stores of
+  // 4 (2 L + E) without a gap. The update loads 16 bytes a parameter, in eight pieces; the last
+  // piece's store of 14 / 8 remains.
+  Machine machine = machine_with(kInstant, 1);
+  machine.remote_memory = {.kind = RemoteKind::per_device, .capacity = 1_GiB, .bandwidth = 1_GBps};
+  const double all = 2.0 * kLayer + kEmbedding + kNorm;
+  const double backward = 2.0 * kNorm + 2 * kLayer + 4 * (2 * kLayer + kEmbedding);
+  const double expected = 2 * all + backward + 16 * all + 14.0 / 8 * all;
+  const Time time = step_time(cases::small_gpt(2), remote_plan(1, true), machine);
+  EXPECT_NEAR(to_seconds(time) * 1e9, expected, 100);
+}
+
+TEST(RemoteTime, BlockAfterBlockWithoutPrefetch) {
+  // As above, but a block's gradients are stored before the next block is loaded.
+  Machine machine = machine_with(kInstant, 1);
+  machine.remote_memory = {.kind = RemoteKind::per_device, .capacity = 1_GiB, .bandwidth = 1_GBps};
+  const double all = 2.0 * kLayer + kEmbedding + kNorm;
+  const double expected = 2 * all + 6 * all + 16 * all + 14.0 / 8 * all;
+  const Time time = step_time(cases::small_gpt(2), remote_plan(1, false), machine);
+  EXPECT_NEAR(to_seconds(time) * 1e9, expected, 100);
+}
+
+TEST(RemoteTime, DevicesOfAPoolWaitForOneAnother) {
+  // A pool of 1 GB/s for two devices is half of it for each.
+  const Model model = cases::small_gpt(2);
+  Machine own = machine_with(kInstant, 2);
+  own.network[0].bandwidth = kInstant;
+  own.remote_memory = {.kind = RemoteKind::per_device, .capacity = 1_GiB, .bandwidth = 1_GBps};
+  Machine pool = own;
+  pool.remote_memory.kind = RemoteKind::pool;
+  const double ratio =
+      step_time(model, remote_plan(2, true), pool) / step_time(model, remote_plan(2, true), own);
+  EXPECT_NEAR(ratio, 2, 1e-3);
+}
+
+/// Kernels and links from 10 MB/s to 10 GB/s.
+Bandwidth any_rate() {
+  return Bandwidth(static_cast<double>(*rc::gen::inRange<std::int64_t>(10, 10000)) * 1e6);
+}
+
+Machine any_machine(std::int64_t devices) {
+  Machine machine = machine_with(any_rate(), devices);
+  machine.network[0].bandwidth = any_rate();
+  machine.remote_memory.bandwidth = any_rate();
+  machine.remote_memory.switch_bandwidth = any_rate();
+  machine.remote_memory.fabric_bandwidth = any_rate();
+  machine.remote_memory.chunk = Bytes(*rc::gen::inRange<std::int64_t>(1'000, 1'000'000));
+  return machine;
+}
+
+Plan any_plan(std::int64_t dp) {
+  Plan plan = remote_plan(dp, *rc::gen::arbitrary<bool>());
+  plan.pool_collectives = *rc::gen::arbitrary<bool>();
+  plan.global_batch = dp * *rc::gen::inRange<std::int64_t>(1, 4);
+  return plan;
+}
+
+RC_GTEST_PROP(RemoteTime, NoStepIsFasterThanItsCopiesThroughTheFabric, ()) {
+  const Model model = cases::small_gpt(*rc::gen::inRange<std::int64_t>(1, 4));
+  const Machine machine = any_machine(4);
+  const Plan plan = any_plan(4);
+  const Time time = step_time(model, plan, machine);
+  for (const Stream stream : {Stream::from_host, Stream::to_host}) {
+    RC_ASSERT(time >= copied(model, plan, stream) / machine.remote_memory.fabric_bandwidth);
+  }
+}
+
+RC_GTEST_PROP(RemoteTime, FasterMemoryIsNeverSlower, ()) {
+  const Model model = cases::small_gpt(*rc::gen::inRange<std::int64_t>(1, 4));
+  const Machine machine = any_machine(4);
+  const Plan plan = any_plan(4);
+  const Time time = step_time(model, plan, machine);
+  for (const auto bandwidth : {&RemoteMemory::bandwidth, &RemoteMemory::switch_bandwidth,
+                               &RemoteMemory::fabric_bandwidth}) {
+    Machine faster = machine;
+    faster.remote_memory.*bandwidth = faster.remote_memory.*bandwidth * 2.0;
+    RC_ASSERT(step_time(model, plan, faster) <= time);
+  }
+}
+
+RC_GTEST_PROP(RemoteTime, PrefetchIsNeverSlower, ()) {
+  const Model model = cases::small_gpt(*rc::gen::inRange<std::int64_t>(1, 4));
+  const Machine machine = any_machine(4);
+  Plan plan = any_plan(4);
+  plan.overlap_param_gather = plan.overlap_grad_reduce = false;
+  const Time exposed = step_time(model, plan, machine);
+  plan.overlap_param_gather = true;
+  const Time loads_ahead = step_time(model, plan, machine);
+  RC_ASSERT(loads_ahead <= exposed);
+  plan.overlap_grad_reduce = true;
+  RC_ASSERT(step_time(model, plan, machine) <= loads_ahead);
+}
+
+RC_GTEST_PROP(RemoteTime, GathersInTheSwitchesAreNeverSlowerThanOnAnEquallySlowNetwork, ()) {
+  // Of 4 devices' W the network carries 3/4 W to each: at most half the fabric's rate, so that its
+  // gather alone takes longer than loading all of W through the fabric does.
+  const Model model = cases::small_gpt(*rc::gen::inRange<std::int64_t>(1, 4));
+  Machine machine = any_machine(4);
+  machine.remote_memory.chunk = Bytes(1'000);
+  machine.remote_memory.bandwidth = machine.remote_memory.switch_bandwidth =
+      machine.remote_memory.fabric_bandwidth * 4.0;
+  machine.network[0].bandwidth = machine.remote_memory.fabric_bandwidth * 0.5;
+  Plan plan = any_plan(4);
+  plan.pool_collectives = false;
+  const Time apart = step_time(model, plan, machine);
+  plan.pool_collectives = true;
+  RC_ASSERT(step_time(model, plan, machine) <= apart);
+}
+
+}  // namespace
+}  // namespace orrery

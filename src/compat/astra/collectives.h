@@ -44,7 +44,8 @@ class Collectives {
         events_(events),
         queues_(population.count(), options.queues),
         endpoints_(population.count(), options.bus),
-        rendezvous_(options.rendezvous) {}
+        rendezvous_(options.rendezvous),
+        states_(planner.has_state() ? population.count() : 0, planner.initial()) {}
 
   /// Node `node` of `rank` issues its next collective in the communicator of `membership`.
   void issue(std::uint32_t rank, std::uint32_t node, Communicators::Membership& membership,
@@ -93,8 +94,10 @@ class Collectives {
   bool in_phase(const Stream& stream, std::uint16_t phase) const {
     return stream.phase_index == phase && !stream.waiting;
   }
-  std::uint32_t instance_for(const Communicators::Membership& membership,
+  std::uint32_t instance_for(std::uint32_t rank, const Communicators::Membership& membership,
                              const CollectiveRequest& request);
+  const CollectivePlan& plan_for(std::uint32_t rank, std::uint32_t instance, const Shape& shape,
+                                 const CollectiveRequest& request);
   void close(std::uint32_t instance);
   void enter(std::uint32_t stream);
   void refill(std::size_t queue);
@@ -146,6 +149,8 @@ class Collectives {
   ChunkQueues queues_;
   Endpoints endpoints_;
   bool rendezvous_;
+  std::vector<PlannerState> states_;        ///< by rank; empty when plans have no state
+  std::vector<PlannerState> states_after_;  ///< by instance
   Blocks<Stream> streams_;
   Blocks<std::uint64_t> words_;
   Blocks<Member> members_;

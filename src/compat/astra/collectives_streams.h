@@ -10,7 +10,10 @@ template <class Network>
 void Collectives<Network>::issue(std::uint32_t rank, std::uint32_t node,
                                  Communicators::Membership& membership,
                                  const CollectiveRequest& request, std::int64_t priority) {
-  const std::uint32_t index = instance_for(membership, request);
+  const std::uint32_t index = instance_for(rank, membership, request);
+  if (!states_.empty()) {
+    states_[rank] = states_after_[index];
+  }
   const Instance instance = instances_[index];
   const std::uint32_t local = population_.folded() ? 0 : membership.local;
   ++membership.sequence;
@@ -29,7 +32,8 @@ void Collectives<Network>::issue(std::uint32_t rank, std::uint32_t node,
 
 /// The first member to issue a collective opens it for all.
 template <class Network>
-std::uint32_t Collectives<Network>::instance_for(const Communicators::Membership& membership,
+std::uint32_t Collectives<Network>::instance_for(std::uint32_t rank,
+                                                 const Communicators::Membership& membership,
                                                  const CollectiveRequest& request) {
   if (open_.size() <= membership.communicator) {
     open_.resize(communicators_.count());
@@ -47,7 +51,7 @@ std::uint32_t Collectives<Network>::instance_for(const Communicators::Membership
   unused_instances_.pop_back();
   const Shape& shape = communicators_.shape_of(membership.communicator);
   Instance& made = instances_[index];
-  made.plan = &planner_.plan(shape, request, events_.now());
+  made.plan = &plan_for(rank, index, shape, request);
   made.communicator = membership.communicator;
   made.sequence = membership.sequence;
   made.members = made.unfinished = population_.members(shape.members);
@@ -61,6 +65,20 @@ std::uint32_t Collectives<Network>::instance_for(const Communicators::Membership
   }
   open.instances.push_back(index);
   return index;
+}
+
+template <class Network>
+const CollectivePlan& Collectives<Network>::plan_for(std::uint32_t rank, std::uint32_t instance,
+                                                     const Shape& shape,
+                                                     const CollectiveRequest& request) {
+  if (states_.empty()) {
+    PlannerState none;
+    return planner_.plan(shape, request, events_.now(), none);
+  }
+  const CollectivePlan& plan = planner_.plan(shape, request, events_.now(), states_[rank]);
+  states_after_.resize(instances_.size());
+  states_after_[instance] = states_[rank];
+  return plan;
 }
 
 template <class Network>

@@ -57,63 +57,77 @@ bool Planner::schedules_chunks(const Shape& shape, PhaseType type) const {
          !shape.logical && !one_ring(shape, type);
 }
 
-Bytes Planner::chunk_size(const CollectiveRequest& request) const {
-  std::int64_t chunk = request.size.value() / std::max<std::int64_t>(1, system_.splits);
+std::int64_t Planner::chunk_size(const CollectiveRequest& request) const {
+  std::int64_t chunk = request.size.value() / system_.splits;
   if (request.type != PhaseType::all_gather && chosen_by_list(request.type)) {
     chunk = std::max(chunk, wires_.npus());
   }
-  return Bytes(std::max<std::int64_t>(1, chunk));
+  return std::max<std::int64_t>(1, chunk);
 }
 
-const CollectivePlan& Planner::plan(const Shape& shape, const CollectiveRequest& request,
-                                    Time now) {
-  const bool scheduled = schedules_chunks(shape, request.type);
-  const bool trees = alternates(shape, request.type);
+bool Planner::has_state() const {
+  return system_.inter_dimension != InterDimension::ascending ||
+         std::any_of(system_.implementation.begin(), system_.implementation.end(),
+                     [](const std::vector<Implementation>& list) {
+                       return std::any_of(list.begin(), list.end(), [](const Implementation& each) {
+                         return each.algorithm == Algorithm::double_binary_tree;
+                       });
+                     });
+}
+
+const CollectivePlan& Planner::plan(const Shape& shape, const CollectiveRequest& request, Time now,
+                                    PlannerState& state) {
+  const bool variable = schedules_chunks(shape, request.type) || alternates(shape, request.type);
   const Key key{shape.id, static_cast<std::int64_t>(request.type), request.size.value()};
-  if (const auto known = plans_.find(key); known != plans_.end() && !scheduled && !trees) {
+  if (const auto known = plans_.find(key); !variable && known != plans_.end()) {
     return *known->second;
   }
-  auto made = std::make_unique<CollectivePlan>();
-  const Bytes nominal = chunk_size(request);
-  // A chunk that was raised to the number of NPUs keeps the number of chunks.
-  const std::int64_t splits = std::max<std::int64_t>(1, system_.splits);
-  const bool raised = nominal.value() > std::max<std::int64_t>(1, request.size.value() / splits);
-  const std::int64_t whole = raised ? nominal.value() * splits : request.size.value();
-  const std::int64_t count =
-      std::max<std::int64_t>(1, (whole + nominal.value() - 1) / nominal.value());
-  const bool rest_last = !options_.quirks[Quirk::full_last_chunk] ||
-                         (scheduled && system_.inter_dimension == InterDimension::themis &&
-                          request.type != PhaseType::all_to_all);
-  themis_.begin(now);
-  for (std::int64_t chunk = 0; chunk < count; ++chunk) {
-    CollectiveRequest part = request;
-    part.size = nominal;
-    if (chunk == count - 1 && rest_last) {
-      part.size = Bytes(whole - nominal.value() * chunk);
-    }
-    const std::vector<int> order =
-        scheduled ? order_of(shape, request.type, nominal) : dimensions_in(shape);
-    made->chunks.push_back(&chunk_plan(shape, part, order, chunk));
-    made->words = std::max(made->words, made->chunks.back()->words);
-  }
-  if (scheduled || trees) {
-    return *scheduled_plans_.emplace_back(std::move(made));
+  auto made = std::make_unique<CollectivePlan>(make_plan(shape, request, now, state));
+  if (variable) {
+    return *variable_plans_.emplace_back(std::move(made));
   }
   return *plans_.emplace(key, std::move(made)).first->second;
 }
 
-std::vector<int> Planner::order_of(const Shape& shape, PhaseType type, Bytes chunk) {
+CollectivePlan Planner::make_plan(const Shape& shape, const CollectiveRequest& request, Time now,
+                                  PlannerState& state) {
+  const bool scheduled = schedules_chunks(shape, request.type);
+  const std::int64_t nominal = chunk_size(request);
+  // A chunk that was raised to the number of NPUs keeps the number of chunks.
+  const bool raised = nominal > std::max<std::int64_t>(1, request.size.value() / system_.splits);
+  const std::int64_t whole = raised ? nominal * system_.splits : request.size.value();
+  const std::int64_t count = std::max<std::int64_t>(1, (whole + nominal - 1) / nominal);
+  const bool rest_last = !options_.quirks[Quirk::full_last_chunk] ||
+                         (scheduled && system_.inter_dimension == InterDimension::themis &&
+                          request.type != PhaseType::all_to_all);
+  Themis::begin(state.themis, now);
+  CollectivePlan made;
+  for (std::int64_t chunk = 0; chunk < count; ++chunk) {
+    CollectiveRequest part = request;
+    const bool rest = chunk == count - 1 && rest_last;
+    part.size = Bytes(rest ? whole - nominal * chunk : nominal);
+    const std::vector<int> order =
+        scheduled ? order_of(shape, request.type, Bytes(nominal), state) : dimensions_in(shape);
+    made.chunks.push_back(&chunk_plan(shape, part, order, chunk, state));
+    made.words = std::max(made.words, made.chunks.back()->words);
+  }
+  return made;
+}
+
+std::vector<int> Planner::order_of(const Shape& shape, PhaseType type, Bytes chunk,
+                                   PlannerState& state) const {
   std::vector<int> order = dimensions_in(shape);
   if (system_.inter_dimension == InterDimension::themis) {
     return type == PhaseType::all_to_all
                ? order
-               : themis_.next(shape, type == PhaseType::all_gather, chunk);
+               : themis_.next(state.themis, shape, type == PhaseType::all_gather, chunk);
   }
   if (type == PhaseType::all_gather) {
     std::reverse(order.begin(), order.end());
   }
-  std::rotate(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(rotation_), order.end());
-  rotation_ = (rotation_ + 1) % order.size();
+  std::rotate(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(state.rotation),
+              order.end());
+  state.rotation = (state.rotation + 1) % order.size();
   return order;
 }
 
@@ -170,65 +184,76 @@ Implementation Planner::implementation(const Shape& shape, PhaseType whole, cons
   return list[static_cast<std::size_t>(leg.axis)];
 }
 
-Phase Planner::phase(const Shape& shape, const PhaseRequest& request, std::int64_t chunk) const {
+Phase Planner::phase(const Shape& shape, const QueuedPhase& queued) const {
   const std::int64_t scaled = static_cast<std::int64_t>(
       static_cast<double>(system_.endpoint_delay.value()) / 1000 * options_.injection_scale);
   const PhaseRules rules{
       wires_,
       {shape.group_ring ? kGroupDelay : Time(scaled * 1000), system_.local_memory_bandwidth},
       options_.quirks};
-  Phase made = make_phase(request, rules);
-  made.queue =
-      static_cast<std::uint32_t>(request.axis.queue * options_.queues_per_dimension + chunk);
+  Phase made = make_phase(queued.request, rules);
+  made.queue = static_cast<std::uint32_t>(
+      queued.request.axis.queue * options_.queues_per_dimension + queued.turn);
   return made;
 }
 
-bool Planner::second_tree(const PhaseRequest& request, PhaseType whole) {
-  if (request.implementation.algorithm != Algorithm::double_binary_tree) {
-    return false;
+std::int64_t Planner::queue_turn(PhaseType whole, PhaseType phase, std::int64_t chunk) const {
+  const std::int64_t queues = options_.queues_per_dimension;
+  if (whole != PhaseType::all_reduce || queues == 1) {
+    return chunk % queues;
   }
-  return trees_made_[{request.axis.queue, static_cast<std::int64_t>(whole)}]++ % 2 == 1;
+  const std::int64_t first_half = queues / 2;
+  return phase == PhaseType::all_gather ? first_half + chunk % (queues - first_half)
+                                        : chunk % first_half;
+}
+
+std::vector<Planner::QueuedPhase> Planner::requests(const Shape& shape,
+                                                    const CollectiveRequest& request,
+                                                    const std::vector<int>& order,
+                                                    std::int64_t chunk, PlannerState& state) const {
+  const std::int64_t queues = options_.queues_per_dimension;
+  std::vector<QueuedPhase> all;
+  for (const Leg& leg : legs(shape, request.type, order)) {
+    QueuedPhase next;
+    next.request.type = leg.type;
+    next.request.implementation = implementation(shape, request.type, leg);
+    next.request.axis = leg.axis < 0 ? Axis{0, shape.members, 1, wires_.dimensions() == 1}
+                                     : shape.axes[static_cast<std::size_t>(leg.axis)];
+    next.turn = queue_turn(request.type, leg.type, chunk);
+    next.request.anticlockwise = queues > 1 && next.turn >= queues / 2;
+    if (next.request.implementation.algorithm == Algorithm::double_binary_tree) {
+      std::uint32_t& made =
+          state.trees[{static_cast<int>(operation_of(request.type)), next.request.axis.queue}];
+      next.request.second_tree = made++ % 2 == 1;
+    }
+    all.push_back(next);
+  }
+  return all;
 }
 
 const ChunkPlan& Planner::chunk_plan(const Shape& shape, const CollectiveRequest& request,
-                                     const std::vector<int>& order, std::int64_t chunk) {
-  const std::int64_t queues = options_.queues_per_dimension;
-  const std::int64_t first_half = std::max<std::int64_t>(1, queues / 2);
-  const std::int64_t turn = chunk % (queues * first_half * (queues - queues / 2));
-  Key key{shape.id, static_cast<std::int64_t>(request.type), request.size.value(), turn};
+                                     const std::vector<int>& order, std::int64_t chunk,
+                                     PlannerState& state) {
+  std::vector<QueuedPhase> queued = requests(shape, request, order, chunk, state);
+  Key key{shape.id, static_cast<std::int64_t>(request.type), request.size.value()};
   key.insert(key.end(), order.begin(), order.end());
-  auto made = std::make_unique<ChunkPlan>();
-  Bytes size = request.size;
-  std::vector<std::pair<PhaseRequest, std::int64_t>> requests;
-  for (const Leg& leg : legs(shape, request.type, order)) {
-    PhaseRequest next;
-    next.type = leg.type;
-    next.implementation = implementation(shape, request.type, leg);
-    next.axis = leg.axis < 0 ? Axis{0, shape.members, 1, wires_.dimensions() == 1}
-                             : shape.axes[static_cast<std::size_t>(leg.axis)];
-    std::int64_t which = chunk % queues;
-    if (request.type == PhaseType::all_reduce && queues > 1) {
-      which = leg.type == PhaseType::all_gather ? first_half + chunk % (queues - first_half)
-                                                : chunk % first_half;
-    }
-    next.anticlockwise = queues > 1 && which >= first_half;
-    next.second_tree = second_tree(next, request.type);
-    key.push_back(next.second_tree ? 1 : 0);
-    requests.emplace_back(next, which);
+  for (const QueuedPhase& each : queued) {
+    key.push_back(each.turn * 2 + (each.request.second_tree ? 1 : 0));
   }
-  auto& known = chunk_plans_[key];
+  std::unique_ptr<ChunkPlan>& known = chunk_plans_[key];
   if (known != nullptr) {
     return *known;
   }
-  for (auto& [next, which] : requests) {
-    next.size = size;
-    made->phases.push_back(phase(shape, next, which));
-    Phase& phase = made->phases.back();
-    phase.first_word = made->words;
-    made->words += phase.words * (options_.rendezvous ? 2 : 1);
-    size = phase.out;
+  known = std::make_unique<ChunkPlan>();
+  Bytes size = request.size;
+  for (QueuedPhase& each : queued) {
+    each.request.size = size;
+    known->phases.push_back(phase(shape, each));
+    Phase& made = known->phases.back();
+    made.first_word = known->words;
+    known->words += made.words * (options_.rendezvous ? 2 : 1);
+    size = made.out;
   }
-  known = std::move(made);
   return *known;
 }
 

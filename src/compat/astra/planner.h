@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/units.h"
@@ -33,6 +34,15 @@ struct CollectiveRequest {
   Bytes size{0};  ///< all-gather: of one rank; others: the whole buffer
 };
 
+/// What a rank remembers from one collective to the next. Whoever takes part in a collective goes
+/// on with the state in which its plan left the first one to issue it.
+struct PlannerState {
+  Themis::State themis;
+  std::size_t rotation = 0;  ///< of round robin
+  /// By operation and dimension: phases with trees; they take turns between two.
+  std::map<std::pair<int, int>, std::uint32_t> trees;
+};
+
 /// Chunks: c = size / splits, and ceil(size / c) of them, all of size c (Quirk::full_last_chunk;
 /// Themis and off: the last is what is left). Except for all-gathers c is at least the number of
 /// NPUs.
@@ -45,8 +55,13 @@ class Planner {
  public:
   Planner(const System& system, const Wires& wires, const RunOptions& options);
 
+  /// Whether plans depend on PlannerState at all.
+  bool has_state() const;
+  PlannerState initial() const { return {themis_.initial(), 0, {}}; }
+
   /// `now`: Themis' loads start anew at each new time. The plan stays valid for the planner's life.
-  const CollectivePlan& plan(const Shape& shape, const CollectiveRequest& request, Time now);
+  const CollectivePlan& plan(const Shape& shape, const CollectiveRequest& request, Time now,
+                             PlannerState& state);
 
   /// Why a collective cannot be done on a shape, or nothing.
   std::optional<std::string> refuse(const Shape& shape, PhaseType type) const;
@@ -61,29 +76,41 @@ class Planner {
   };
   using Key = std::vector<std::int64_t>;
 
-  Bytes chunk_size(const CollectiveRequest& request) const;
+  struct QueuedPhase {
+    PhaseRequest request;
+    std::int64_t turn = 0;  ///< which of its dimension's queues
+  };
+
+  std::int64_t chunk_size(const CollectiveRequest& request) const;
+  CollectivePlan make_plan(const Shape& shape, const CollectiveRequest& request, Time now,
+                           PlannerState& state);
+  /// An all-reduce's all-gathers take the second half of the queues, its other phases the first;
+  /// all other collectives take all, in turn.
+  std::int64_t queue_turn(PhaseType whole, PhaseType phase, std::int64_t chunk) const;
+  std::vector<QueuedPhase> requests(const Shape& shape, const CollectiveRequest& request,
+                                    const std::vector<int>& order, std::int64_t chunk,
+                                    PlannerState& state) const;
   const ChunkPlan& chunk_plan(const Shape& shape, const CollectiveRequest& request,
-                              const std::vector<int>& order, std::int64_t chunk);
-  std::vector<int> order_of(const Shape& shape, PhaseType type, Bytes chunk);
+                              const std::vector<int>& order, std::int64_t chunk,
+                              PlannerState& state);
+  std::vector<int> order_of(const Shape& shape, PhaseType type, Bytes chunk,
+                            PlannerState& state) const;
   std::vector<Leg> legs(const Shape& shape, PhaseType type, const std::vector<int>& order) const;
   std::vector<Leg> all_reduce_legs(const std::vector<int>& used) const;
   Implementation implementation(const Shape& shape, PhaseType whole, const Leg& leg) const;
   bool one_ring(const Shape& shape, PhaseType type) const;
-  Phase phase(const Shape& shape, const PhaseRequest& request, std::int64_t chunk) const;
+  Phase phase(const Shape& shape, const QueuedPhase& queued) const;
   /// Whether chunks take turns between two trees.
   bool alternates(const Shape& shape, PhaseType type) const;
   bool schedules_chunks(const Shape& shape, PhaseType type) const;
-  bool second_tree(const PhaseRequest& request, PhaseType whole);
 
   const System& system_;
   const Wires& wires_;
   const RunOptions& options_;
   Themis themis_;
-  std::size_t rotation_ = 0;  ///< of round robin
-  std::map<Key, std::uint32_t> trees_made_;
   std::map<Key, std::unique_ptr<ChunkPlan>> chunk_plans_;
   std::map<Key, std::unique_ptr<CollectivePlan>> plans_;
-  std::vector<std::unique_ptr<CollectivePlan>> scheduled_plans_;
+  std::vector<std::unique_ptr<CollectivePlan>> variable_plans_;
 };
 
 }  // namespace orrery::astra

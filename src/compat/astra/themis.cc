@@ -32,35 +32,42 @@ Themis::Themis(const Wires& wires, const Quirks& quirks) : quirks_(quirks) {
   };
   for (int d = 0; d < wires.dimensions(); ++d) {
     scale_.push_back(bandwidth(d) / bandwidth(0));
-    loads_.push_back({d, 0});
   }
 }
 
-void Themis::begin(Time now) {
-  if (now != begun_) {
-    begun_ = now;
-    for (Load& load : loads_) {
+Themis::State Themis::initial() const {
+  State state;
+  for (std::size_t d = 0; d < scale_.size(); ++d) {
+    state.loads.push_back({static_cast<int>(d), 0});
+  }
+  return state;
+}
+
+void Themis::begin(State& state, Time now) {
+  if (now != state.begun) {
+    state.begun = now;
+    for (Load& load : state.loads) {
       load.mebibytes = 0;
     }
   }
 }
 
-double Themis::evening_chunk(const Shape& shape, bool gathers) const {
+double Themis::evening_chunk(const State& state, const Shape& shape, bool gathers) const {
   const auto involved = [&](const Load& load) { return size_of(shape, load.dimension) > 1; };
-  const auto first = std::find_if(loads_.begin(), loads_.end(), involved);
-  if (first == loads_.end()) {
+  const auto first = std::find_if(state.loads.begin(), state.loads.end(), involved);
+  if (first == state.loads.end()) {
     return 0;
   }
   if (!gathers) {
-    const double difference = std::abs(loads_.back().mebibytes - first->mebibytes);
+    const double difference = std::abs(state.loads.back().mebibytes - first->mebibytes);
     const double per_byte = moved(kMebibyte, size_of(shape, first->dimension), false);
     return std::floor(difference * scale(first->dimension) / per_byte * kMebibyte);
   }
-  const auto last = std::find_if(loads_.rbegin(), loads_.rend(), involved);
+  const auto last = std::find_if(state.loads.rbegin(), state.loads.rend(), involved);
   const double difference = std::abs(last->mebibytes - first->mebibytes);
   const double per_byte = moved(kMebibyte, size_of(shape, last->dimension), true);
   double chunk = std::floor(difference * scale(last->dimension) / per_byte * kMebibyte);
-  for (auto load = last + 1; load != loads_.rend(); ++load) {
+  for (auto load = last + 1; load != state.loads.rend(); ++load) {
     if (involved(*load)) {  // down to the first one: those before it are not involved
       chunk = std::floor(chunk / static_cast<double>(size_of(shape, load->dimension)));
     }
@@ -68,53 +75,55 @@ double Themis::evening_chunk(const Shape& shape, bool gathers) const {
   return chunk;
 }
 
-std::vector<int> Themis::next(const Shape& shape, bool gathers, Bytes chunk) {
-  std::stable_sort(loads_.begin(), loads_.end(),
+std::vector<int> Themis::next(State& state, const Shape& shape, bool gathers, Bytes chunk) const {
+  std::stable_sort(state.loads.begin(), state.loads.end(),
                    [](const Load& a, const Load& b) { return a.mebibytes < b.mebibytes; });
   if (gathers) {
-    std::reverse(loads_.begin(), loads_.end());
+    std::reverse(state.loads.begin(), state.loads.end());
   }
-  if (evening_chunk(shape, gathers) < static_cast<double>(chunk.value() / kWorthwhile)) {
-    return natural(shape, gathers, chunk);
+  if (evening_chunk(state, shape, gathers) < static_cast<double>(chunk.value() / kWorthwhile)) {
+    return natural(state, shape, gathers, chunk);
   }
   std::vector<int> order;
-  order.reserve(loads_.size());
-  for (const Load& load : loads_) {
+  order.reserve(state.loads.size());
+  for (const Load& load : state.loads) {
     order.push_back(load.dimension);
   }
-  charge(shape, order, gathers, chunk);
+  charge(state, shape, order, gathers, chunk);
   return order;
 }
 
-std::vector<int> Themis::natural(const Shape& shape, bool gathers, Bytes chunk) {
-  std::sort(loads_.begin(), loads_.end(),
+std::vector<int> Themis::natural(State& state, const Shape& shape, bool gathers,
+                                 Bytes chunk) const {
+  std::sort(state.loads.begin(), state.loads.end(),
             [](const Load& a, const Load& b) { return a.dimension < b.dimension; });
   std::vector<int> order;
-  for (const Load& load : loads_) {
+  for (const Load& load : state.loads) {
     order.push_back(load.dimension);
   }
   if (!gathers) {
-    charge(shape, order, false, chunk);
+    charge(state, shape, order, false, chunk);
     return order;
   }
-  std::reverse(loads_.begin(), loads_.end());
+  std::reverse(state.loads.begin(), state.loads.end());
   if (quirks_[Quirk::themis_gather_fallback]) {
-    charge_by_position(shape, chunk);
+    charge_by_position(state, shape, chunk);
   } else {
     std::reverse(order.begin(), order.end());
-    charge(shape, order, true, chunk);
+    charge(state, shape, order, true, chunk);
   }
   return order;
 }
 
-void Themis::charge(const Shape& shape, const std::vector<int>& order, bool gathers, Bytes chunk) {
+void Themis::charge(State& state, const Shape& shape, const std::vector<int>& order, bool gathers,
+                    Bytes chunk) const {
   std::int64_t bytes = chunk.value();
   for (int d : order) {
     const std::int64_t p = size_of(shape, d);
     if (p == 1) {
       continue;
     }
-    const auto load = std::find_if(loads_.begin(), loads_.end(),
+    const auto load = std::find_if(state.loads.begin(), state.loads.end(),
                                    [d](const Load& entry) { return entry.dimension == d; });
     load->mebibytes += moved(static_cast<double>(bytes), p, gathers) / scale(d);
     bytes = gathers ? bytes * p : bytes / p;
@@ -122,13 +131,13 @@ void Themis::charge(const Shape& shape, const std::vector<int>& order, bool gath
 }
 
 /// Entry i of the reversed list takes the load of dimension i.
-void Themis::charge_by_position(const Shape& shape, Bytes chunk) {
+void Themis::charge_by_position(State& state, const Shape& shape, Bytes chunk) const {
   std::int64_t bytes = chunk.value();
-  for (std::size_t i = 0; i < loads_.size(); ++i) {
+  for (std::size_t i = 0; i < state.loads.size(); ++i) {
     const auto d = static_cast<int>(i);
     const std::int64_t p = size_of(shape, d);
     if (p > 1) {
-      loads_[i].mebibytes += moved(static_cast<double>(bytes), p, true) / scale(d);
+      state.loads[i].mebibytes += moved(static_cast<double>(bytes), p, true) / scale(d);
       bytes *= p;
     }
   }

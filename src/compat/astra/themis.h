@@ -23,30 +23,36 @@ namespace orrery::astra {
 /// chunk: then the natural order.
 class Themis {
  public:
-  Themis(const Wires& wires, const Quirks& quirks);
-
-  /// A collective is issued.
-  void begin(Time now);
-  /// Order of the dimensions for the next chunk. `gathers`: an all-gather; otherwise a
-  /// reduce-scatter (of an all-reduce too). Requires a shape with one axis per dimension.
-  std::vector<int> next(const Shape& shape, bool gathers, Bytes chunk);
-
- private:
+  /// Of one rank; all members of a communicator that schedule alike have equal ones.
   struct Load {
     int dimension = 0;
     double mebibytes = 0;
   };
+  struct State {
+    std::vector<Load> loads;  ///< one per dimension, in the order that settles ties
+    Time begun{-1};
+  };
+
+  Themis(const Wires& wires, const Quirks& quirks);
+  State initial() const;
+
+  /// A collective is issued.
+  static void begin(State& state, Time now);
+  /// Order of the dimensions for the next chunk. `gathers`: an all-gather; otherwise a
+  /// reduce-scatter (of an all-reduce too). Requires a shape with one axis per dimension.
+  std::vector<int> next(State& state, const Shape& shape, bool gathers, Bytes chunk) const;
+
+ private:
   double scale(int d) const { return scale_[static_cast<std::size_t>(d)]; }
   /// Chunk that would even out the loads of the first and the last dimension.
-  double evening_chunk(const Shape& shape, bool gathers) const;
-  std::vector<int> natural(const Shape& shape, bool gathers, Bytes chunk);
-  void charge(const Shape& shape, const std::vector<int>& order, bool gathers, Bytes chunk);
-  void charge_by_position(const Shape& shape, Bytes chunk);
+  double evening_chunk(const State& state, const Shape& shape, bool gathers) const;
+  std::vector<int> natural(State& state, const Shape& shape, bool gathers, Bytes chunk) const;
+  void charge(State& state, const Shape& shape, const std::vector<int>& order, bool gathers,
+              Bytes chunk) const;
+  void charge_by_position(State& state, const Shape& shape, Bytes chunk) const;
 
   Quirks quirks_;
   std::vector<double> scale_;  ///< bandwidth of a dimension over that of dimension 0
-  std::vector<Load> loads_;
-  Time begun_{-1};
 };
 
 }  // namespace orrery::astra

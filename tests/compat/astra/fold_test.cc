@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+/// One rank for many gives what every rank by itself gives.
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include "compat/astra/run.h"
+#include "random_input.h"
+
+namespace orrery::astra {
+namespace {
+
+Time finish(const RunResult& result, std::size_t rank) {
+  return result.classes[result.class_of[rank]].finish;
+}
+
+void expect_equal(const RunInput& input, RunOptions options) {
+  options.fold = true;
+  const auto folded = run(input, options);
+  options.fold = false;
+  const auto unfolded = run(input, options);
+  RC_ASSERT(folded.has_value() == unfolded.has_value());
+  if (!folded) {
+    RC_CLASSIFY(true, "refused");
+    return;
+  }
+  RC_LOG() << describe(input, options) << "\n";
+  for (std::size_t rank = 0; rank < input.traces.program_of.size(); ++rank) {
+    RC_LOG() << finish(*folded, rank).value() << "/" << finish(*unfolded, rank).value() << " ";
+  }
+  const bool fewer = folded->classes.size() < unfolded->classes.size();
+  RC_CLASSIFY(fewer, "folded");
+  RC_CLASSIFY(!fewer, "unfolded");
+  RC_ASSERT(fewer || !folded->unfolded.empty());
+  for (std::size_t rank = 0; rank < input.traces.program_of.size(); ++rank) {
+    RC_ASSERT(finish(*folded, rank) == finish(*unfolded, rank));
+  }
+}
+
+RC_GTEST_PROP(AstraFold, one_rank_stands_for_all, ()) {
+  const RunInput input =
+      random_input({2, 4}, {Algorithm::ring, Algorithm::direct, Algorithm::halving_doubling});
+  expect_equal(input, random_options());
+}
+
+}  // namespace
+}  // namespace orrery::astra

@@ -31,6 +31,12 @@ class BucketQueue {
   /// Time of the last event popped.
   Time now() const { return now_; }
 
+  /// Whether nothing more happens at now(). Events may still be pushed for it.
+  bool instant_is_over() const {
+    return (current_ == kNone || next_ == buckets_[current_].size()) &&
+           (instants_.empty() || instants_.front().when > now_);
+  }
+
   /// Requires when >= now().
   void push(Time when, const Event& event) {
     assert(when >= now_ && "an event cannot be in the past");

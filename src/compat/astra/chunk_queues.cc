@@ -20,6 +20,20 @@ std::uint32_t ChunkQueues::take(Blocks<Stream>& streams, std::size_t index) {
   if (queue.running >= rules_.active || queue.head == kNone) {
     return kNone;
   }
+  return unlink_head(streams, queue);
+}
+
+std::vector<std::uint32_t> ChunkQueues::take_from_all(Blocks<Stream>& streams) {
+  std::vector<std::uint32_t> taken;
+  for (StreamQueue& queue : queues_) {
+    if (queue.head != kNone) {
+      taken.push_back(unlink_head(streams, queue));
+    }
+  }
+  return taken;
+}
+
+std::uint32_t ChunkQueues::unlink_head(Blocks<Stream>& streams, StreamQueue& queue) {
   const std::uint32_t stream = queue.head;
   queue.head = streams[stream].next;
   (queue.head == kNone ? queue.tail : streams[queue.head].previous) = kNone;

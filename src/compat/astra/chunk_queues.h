@@ -61,6 +61,8 @@ class ChunkQueues {
   /// Takes the next stream that may run, or kNone.
   std::uint32_t take(Blocks<Stream>& streams, std::size_t queue);
   void finished(std::size_t queue) { --queues_[queue].running; }
+  /// One stream of each queue in which any waits, beyond what may run.
+  std::vector<std::uint32_t> take_from_all(Blocks<Stream>& streams);
 
  private:
   static Bytes greater_end(const Phase& phase) {
@@ -70,6 +72,7 @@ class ChunkQueues {
     return rules_.smallest_first && (stream.phase.type == PhaseType::reduce_scatter ||
                                      stream.phase.type == PhaseType::all_gather);
   }
+  std::uint32_t unlink_head(Blocks<Stream>& streams, StreamQueue& queue);
   static void link(Blocks<Stream>& streams, StreamQueue& queue, std::uint32_t stream,
                    std::uint32_t after);
 

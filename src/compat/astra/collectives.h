@@ -2,7 +2,10 @@
 /// Collectives of all ranks, message by message.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -33,6 +36,14 @@ class Collectives {
     ChunkQueues::Rules queues;
     std::optional<Bus> bus;
     bool rendezvous = false;
+    /// Chunks of a rank that end a phase at one instant go on in the order of their collectives and
+    /// chunks, when the instant is over. Otherwise in the order of events, as in ASTRA-sim.
+    bool canonical = false;
+  };
+  /// Two members whose n-th collectives of a communicator differ.
+  struct Mismatch {
+    Finished one;
+    Finished other;
   };
 
   Collectives(const Population& population, Communicators& communicators, Planner& planner,
@@ -45,11 +56,13 @@ class Collectives {
         queues_(population.count(), options.queues),
         endpoints_(population.count(), options.bus),
         rendezvous_(options.rendezvous),
+        canonical_(options.canonical),
         states_(planner.has_state() ? population.count() : 0, planner.initial()) {}
 
   /// Node `node` of `rank` issues its next collective in the communicator of `membership`.
+  /// `priority`, and the number of the collective on its rank.
   void issue(std::uint32_t rank, std::uint32_t node, Communicators::Membership& membership,
-             const CollectiveRequest& request, std::int64_t priority);
+             const CollectiveRequest& request, std::pair<std::int64_t, std::int64_t> priority);
 
   void handle(const Event& event) {
     switch (event.kind) {
@@ -66,7 +79,23 @@ class Collectives {
     }
   }
 
+  /// What waits for the end of an instant.
+  bool unsettled() const { return !ended_.empty(); }
+  void settle();
+
+  /// Starts chunks beyond the limit, for when nothing else can happen: ranks that take chunks in
+  /// different orders would wait for each other for ever. False when there are none.
+  bool relieve() {
+    const std::vector<std::uint32_t> streams = queues_.take_from_all(streams_);
+    for (std::uint32_t stream : streams) {
+      start(stream);
+    }
+    return !streams.empty();
+  }
+
   std::vector<Finished>& finished() { return finished_; }
+  bool any_finished() const { return !finished_.empty(); }
+  const std::optional<Mismatch>& mismatch() const { return mismatch_; }
   std::uint64_t messages() const { return messages_; }
 
  private:
@@ -94,7 +123,7 @@ class Collectives {
   bool in_phase(const Stream& stream, std::uint16_t phase) const {
     return stream.phase_index == phase && !stream.waiting;
   }
-  std::uint32_t instance_for(std::uint32_t rank, const Communicators::Membership& membership,
+  std::uint32_t instance_for(const Finished& issuer, const Communicators::Membership& membership,
                              const CollectiveRequest& request);
   const CollectivePlan& plan_for(std::uint32_t rank, std::uint32_t instance, const Shape& shape,
                                  const CollectiveRequest& request);
@@ -103,6 +132,7 @@ class Collectives {
   void refill(std::size_t queue);
   void start(std::uint32_t stream);
   void finish(std::uint32_t stream);
+  void leave(std::uint32_t stream);
   void member_finished(std::uint32_t stream);
 
   // events
@@ -149,6 +179,7 @@ class Collectives {
   ChunkQueues queues_;
   Endpoints endpoints_;
   bool rendezvous_;
+  bool canonical_;
   std::vector<PlannerState> states_;        ///< by rank; empty when plans have no state
   std::vector<PlannerState> states_after_;  ///< by instance
   Blocks<Stream> streams_;
@@ -162,6 +193,8 @@ class Collectives {
   };
   std::vector<OpenInstances> open_;  ///< by communicator
   std::vector<Finished> finished_;
+  std::vector<std::uint32_t> ended_;  ///< streams whose phase has ended at this instant
+  std::optional<Mismatch> mismatch_;
   std::uint64_t messages_ = 0;
 };
 

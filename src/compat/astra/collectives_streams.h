@@ -9,15 +9,21 @@ namespace orrery::astra {
 template <class Network>
 void Collectives<Network>::issue(std::uint32_t rank, std::uint32_t node,
                                  Communicators::Membership& membership,
-                                 const CollectiveRequest& request, std::int64_t priority) {
-  const std::uint32_t index = instance_for(rank, membership, request);
+                                 const CollectiveRequest& request,
+                                 std::pair<std::int64_t, std::int64_t> priority) {
+  const std::uint32_t index = instance_for({rank, node}, membership, request);
   if (!states_.empty()) {
     states_[rank] = states_after_[index];
   }
   const Instance instance = instances_[index];
+  if (instance.request.type != request.type || instance.request.size != request.size) {
+    mismatch_ = Mismatch{{instance.first_rank, instance.first_node}, {rank, node}};
+    return;
+  }
   const std::uint32_t local = population_.folded() ? 0 : membership.local;
   ++membership.sequence;
-  members_[instance.first_member + local] = {instance.chunks(), rank, node, priority};
+  members_[instance.first_member + local] = {instance.chunks(), rank, node, priority.first,
+                                             priority.second};
   for (std::uint32_t chunk = 0; chunk < instance.chunks(); ++chunk) {
     const std::uint32_t stream = instance.streams + local * instance.chunks() + chunk;
     streams_[stream].rank = rank;
@@ -32,7 +38,7 @@ void Collectives<Network>::issue(std::uint32_t rank, std::uint32_t node,
 
 /// The first member to issue a collective opens it for all.
 template <class Network>
-std::uint32_t Collectives<Network>::instance_for(std::uint32_t rank,
+std::uint32_t Collectives<Network>::instance_for(const Finished& issuer,
                                                  const Communicators::Membership& membership,
                                                  const CollectiveRequest& request) {
   if (open_.size() <= membership.communicator) {
@@ -51,7 +57,10 @@ std::uint32_t Collectives<Network>::instance_for(std::uint32_t rank,
   unused_instances_.pop_back();
   const Shape& shape = communicators_.shape_of(membership.communicator);
   Instance& made = instances_[index];
-  made.plan = &plan_for(rank, index, shape, request);
+  made.request = request;
+  made.first_rank = issuer.rank;
+  made.first_node = issuer.node;
+  made.plan = &plan_for(issuer.rank, index, shape, request);
   made.communicator = membership.communicator;
   made.sequence = membership.sequence;
   made.members = made.unfinished = population_.members(shape.members);
@@ -166,9 +175,33 @@ void Collectives<Network>::start(std::uint32_t stream) {
   }
 }
 
-/// The present phase is over: into the next queue, then both queues take their next.
 template <class Network>
 void Collectives<Network>::finish(std::uint32_t stream) {
+  if (canonical_) {
+    ended_.push_back(stream);
+  } else {
+    leave(stream);
+  }
+}
+
+template <class Network>
+void Collectives<Network>::settle() {
+  const auto order = [this](std::uint32_t stream) {
+    const Stream& at = streams_[stream];
+    const Member& member = members_[instances_[at.instance].first_member + at.local];
+    return std::tuple(at.rank, member.number, stream);
+  };
+  std::sort(ended_.begin(), ended_.end(),
+            [&](std::uint32_t a, std::uint32_t b) { return order(a) < order(b); });
+  const std::vector<std::uint32_t> ended = std::exchange(ended_, {});
+  for (std::uint32_t stream : ended) {
+    leave(stream);
+  }
+}
+
+/// The present phase is over: into the next queue, then both queues take their next.
+template <class Network>
+void Collectives<Network>::leave(std::uint32_t stream) {
   Stream& done = streams_[stream];
   const std::size_t old_queue = queues_.of(done.rank, *done.phase);
   queues_.finished(old_queue);

@@ -45,6 +45,7 @@ class Programs {
         finish_(population.count(), Time(0)),
         computed_(population.count(), Time(0)),
         issued_(population.count(), 0),
+        unsettled_(population.count(), false),
         memberships_(population.count() * communicators.kinds().size()) {}
 
   void start() {
@@ -68,7 +69,20 @@ class Programs {
   void complete(std::uint32_t rank, std::uint32_t node) {
     finish_[rank] = events_.now();
     nodes_.complete(rank, node);
-    issue_ready(rank);
+    if (!unsettled_[rank]) {
+      unsettled_[rank] = true;
+      settling_.push_back(rank);
+    }
+  }
+
+  /// Nodes start when an instant is over, so that the order of what ends at it leaves no trace:
+  /// ranks that issued their collectives in different orders would wait for each other for ever.
+  bool unsettled() const { return !settling_.empty(); }
+  void settle() {
+    for (std::uint32_t rank : std::exchange(settling_, {})) {
+      unsettled_[rank] = false;
+      issue_ready(rank);
+    }
   }
 
   Time finish(std::uint32_t rank) const { return finish_[rank]; }
@@ -101,7 +115,7 @@ class Programs {
   void done_at(Time when, std::uint32_t rank, std::uint32_t node) {
     events_.push(when, {rank, node, 0, Event::Kind::node_done});
   }
-  std::int64_t priority(std::uint32_t rank, const chakra::Node& node);
+  std::pair<std::int64_t, std::int64_t> priority(std::uint32_t rank, const chakra::Node& node);
   void put(std::int64_t from, std::int64_t to, Bytes bytes, const Event& arrival);
   void send(Post sender, Mailbox& box);
   void delivered(std::uint32_t letter);
@@ -117,9 +131,11 @@ class Programs {
   MemoryServers memory_;
   ReadyNodes nodes_;
   Mail mail_;
-  std::vector<Time> finish_;                            ///< by rank
-  std::vector<Time> computed_;                          ///< by rank: sum of the GPU's compute
-  std::vector<std::int64_t> issued_;                    ///< by rank: collectives
+  std::vector<Time> finish_;          ///< by rank
+  std::vector<Time> computed_;        ///< by rank: sum of the GPU's compute
+  std::vector<std::int64_t> issued_;  ///< by rank: collectives
+  std::vector<bool> unsettled_;       ///< by rank
+  std::vector<std::uint32_t> settling_;
   std::vector<Communicators::Membership> memberships_;  ///< by rank and kind
   std::uint64_t messages_ = 0;
 };
@@ -150,19 +166,20 @@ void Programs<Network>::issue(std::uint32_t rank, std::uint32_t index) {
   }
 }
 
-/// Greater runs first: LIFO counts up, FIFO down.
+/// Greater runs first: LIFO counts up, FIFO down. And the number of the collective.
 template <class Network>
-std::int64_t Programs<Network>::priority(std::uint32_t rank, const chakra::Node& node) {
+std::pair<std::int64_t, std::int64_t> Programs<Network>::priority(std::uint32_t rank,
+                                                                  const chakra::Node& node) {
   const std::int64_t number = ++issued_[rank];
   switch (input_.system.policy) {
     case Policy::lifo:
-      return number;
+      return {number, number};
     case Policy::fifo:
-      return -number;
+      return {-number, number};
     case Policy::explicit_priority:
-      return node.priority;
+      return {node.priority, number};
   }
-  return 0;
+  return {0, number};
 }
 
 template <class Network>

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <numeric>
 #include <utility>
 
@@ -15,6 +16,9 @@ namespace orrery::astra {
 namespace {
 
 constexpr std::size_t kNamedNodes = 8;
+constexpr std::array<const char*, 10> kCollectiveNames{
+    "all-reduce", "reduce",         "all-gather",           "gather", "scatter", "broadcast",
+    "all-to-all", "reduce-scatter", "reduce-scatter-block", "barrier"};
 
 /// Names the first nodes that wait for something that does not come.
 template <class Network>
@@ -43,6 +47,22 @@ Error deadlock(const RunInput& input, const Population& population,
   return all;
 }
 
+template <class Network>
+Error mismatch(const RunInput& input, const Population& population,
+               const Simulation<Network>& simulation) {
+  const auto& [one, other] = *simulation.mismatch();
+  const auto describe = [&](const auto& issuer) {
+    const chakra::Program& program = input.traces.program(population.rank(issuer.rank));
+    const chakra::Node& node = program.nodes[issuer.node];
+    return fmt::format("node {} '{}' of rank {} ({} of {} bytes)", node.id, program.name_of(node),
+                       population.rank(issuer.rank),
+                       kCollectiveNames[static_cast<std::size_t>(node.collective)],
+                       node.size.value());
+  };
+  return Error(
+      fmt::format("collectives that meet differ: {} and {}", describe(one), describe(other)));
+}
+
 RunResult::Class class_of(std::int64_t rank, Time finish, Time computed) {
   return {rank, finish, finish - computed};
 }
@@ -57,6 +77,9 @@ Result<RunResult> simulate(const RunInput& input, const RunOptions& options, con
   simulation.run();
   if (simulation.overflow()) {
     return fail("simulated time exceeds 106 days: expected smaller sizes or durations");
+  }
+  if (simulation.mismatch()) {
+    return fail(mismatch(input, population, simulation));
   }
   if (simulation.programs().nodes().unfinished_nodes() > 0) {
     return fail(deadlock(input, population, simulation));

@@ -25,19 +25,23 @@ class Simulation {
         total_(programs_.nodes().unfinished_nodes()),
         progress_(options.progress) {}
 
-  /// Until nothing happens any more, or time overflows.
+  /// Until nothing happens any more, time overflows, or collectives do not match.
   void run() {
     programs_.start();
-    complete_finished();
-    while (!events_.empty() && !overflow()) {
-      step(events_.pop());
-      if (progress_ && ++events_done_ % kProgressEvery == 0) {
-        progress_(1.0 - static_cast<double>(programs_.nodes().unfinished_nodes()) /
-                            static_cast<double>(std::max<std::uint64_t>(1, total_)));
+    do {
+      settle();
+      while (!events_.empty() && !failed()) {
+        step(events_.pop());
+        if (unsettled() && events_.instant_is_over()) {
+          settle();
+        }
+        report();
       }
-    }
+    } while (!failed() && programs_.nodes().unfinished_nodes() > 0 && collectives_.relieve());
   }
 
+  bool failed() const { return overflow() || collectives_.mismatch(); }
+  const auto& mismatch() const { return collectives_.mismatch(); }
   bool overflow() const { return events_.now().is_overflow(); }
   const Programs<Network>& programs() const { return programs_; }
   std::uint64_t messages() const { return collectives_.messages() + programs_.messages(); }
@@ -56,18 +60,16 @@ class Simulation {
         std::max<std::int64_t>(1, (input.system.active_chunks + queues - 1) / queues));
     rules.smallest_first = input.system.intra_dimension == IntraDimension::smallest_chunk_first;
     rules.last_but_one_at_end = options.quirks[Quirk::smallest_chunk_insertion];
-    return {rules, input.system.bus, options.rendezvous};
+    return {rules, input.system.bus, options.rendezvous, !options.quirks[Quirk::one_communication]};
   }
 
   void step(const Event& event) {
     if (event.kind <= Event::Kind::processed) {
       collectives_.handle(event);
-      complete_finished();
     } else if (event.kind == Event::Kind::hop) {
       hop(event);
     } else {
       programs_.handle(event);
-      complete_finished();
     }
   }
   void hop([[maybe_unused]] const Event& event) {
@@ -77,14 +79,29 @@ class Simulation {
       }
     }
   }
-  /// Completing a node may finish further collectives: those without phases.
-  void complete_finished() {
-    auto& finished = collectives_.finished();
-    for (std::size_t i = 0; i < finished.size(); ++i) {
-      const auto [rank, node] = finished[i];
-      programs_.complete(rank, node);
+  bool unsettled() const {
+    return programs_.unsettled() || collectives_.unsettled() || collectives_.any_finished();
+  }
+  /// Chunks go on, collectives that have finished complete their nodes, nodes start; all again
+  /// for what ends at once: collectives without phases.
+  void settle() {
+    while (unsettled() && events_.instant_is_over() && !failed()) {
+      collectives_.settle();
+      std::vector<typename Collectives<Network>::Finished> finished;
+      finished.swap(collectives_.finished());
+      for (const auto& [rank, node] : finished) {
+        programs_.complete(rank, node);
+      }
+      if (events_.instant_is_over()) {
+        programs_.settle();
+      }
     }
-    finished.clear();
+  }
+  void report() {
+    if (progress_ && ++events_done_ % kProgressEvery == 0) {
+      progress_(1.0 - static_cast<double>(programs_.nodes().unfinished_nodes()) /
+                          static_cast<double>(std::max<std::uint64_t>(1, total_)));
+    }
   }
 
   Events events_;

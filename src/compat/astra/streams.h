@@ -37,6 +37,9 @@ struct Instance {
   const CollectivePlan* plan = nullptr;
   std::uint32_t communicator = 0;
   std::uint32_t sequence = 0;
+  CollectiveRequest request;     ///< of the first to issue it
+  std::uint32_t first_rank = 0;  ///< who that was
+  std::uint32_t first_node = 0;
   std::uint32_t members = 0;
   std::uint32_t unfinished = 0;  ///< members
   std::uint32_t streams = 0;     ///< stream of chunk j at member i: streams + i * chunks + j
@@ -51,6 +54,7 @@ struct Member {
   std::uint32_t rank = 0;
   std::uint32_t node = 0;
   std::int64_t priority = 0;
+  std::int64_t number = 0;  ///< of the collectives that this rank has issued
 };
 
 /// Blocks of equal elements in one growing array; freed blocks are used again for their size.

@@ -19,12 +19,15 @@ void expect_equal(const RunInput& input, RunOptions options) {
   const auto folded = run(input, options);
   options.fold = false;
   const auto unfolded = run(input, options);
+  RC_LOG() << describe(input, options) << "\n";
+  if (!unfolded) {
+    RC_LOG() << unfolded.error().to_string() << "\n";
+  }
   RC_ASSERT(folded.has_value() == unfolded.has_value());
   if (!folded) {
     RC_CLASSIFY(true, "refused");
     return;
   }
-  RC_LOG() << describe(input, options) << "\n";
   for (std::size_t rank = 0; rank < input.traces.program_of.size(); ++rank) {
     RC_LOG() << finish(*folded, rank).value() << "/" << finish(*unfolded, rank).value() << " ";
   }

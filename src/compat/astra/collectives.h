@@ -36,9 +36,6 @@ class Collectives {
     ChunkQueues::Rules queues;
     std::optional<Bus> bus;
     bool rendezvous = false;
-    /// Chunks of a rank that end a phase at one instant go on in the order of their collectives and
-    /// chunks, when the instant is over. Otherwise in the order of events, as in ASTRA-sim.
-    bool canonical = false;
   };
   /// Two members whose n-th collectives of a communicator differ.
   struct Mismatch {
@@ -56,7 +53,6 @@ class Collectives {
         queues_(population.count(), options.queues),
         endpoints_(population.count(), options.bus),
         rendezvous_(options.rendezvous),
-        canonical_(options.canonical),
         states_(planner.has_state() ? population.count() : 0, planner.initial()) {}
 
   /// Node `node` of `rank` issues its next collective in the communicator of `membership`.
@@ -131,7 +127,7 @@ class Collectives {
   void enter(std::uint32_t stream);
   void refill(std::size_t queue);
   void start(std::uint32_t stream);
-  void finish(std::uint32_t stream);
+  void finish(std::uint32_t stream) { ended_.push_back(stream); }
   void leave(std::uint32_t stream);
   void member_finished(std::uint32_t stream);
 
@@ -179,7 +175,6 @@ class Collectives {
   ChunkQueues queues_;
   Endpoints endpoints_;
   bool rendezvous_;
-  bool canonical_;
   std::vector<PlannerState> states_;        ///< by rank; empty when plans have no state
   std::vector<PlannerState> states_after_;  ///< by instance
   Blocks<Stream> streams_;

@@ -175,24 +175,24 @@ void Collectives<Network>::start(std::uint32_t stream) {
   }
 }
 
-template <class Network>
-void Collectives<Network>::finish(std::uint32_t stream) {
-  if (canonical_) {
-    ended_.push_back(stream);
-  } else {
-    leave(stream);
-  }
-}
-
+/// Chunks of a rank that end a phase at one instant go on when it is over, so that the order of its
+/// events leaves no trace and ranks that do the same stay equal. First goes the one whose end was
+/// known first: whose last message took longest to process, then to travel; then by age.
 template <class Network>
 void Collectives<Network>::settle() {
-  const auto order = [this](std::uint32_t stream) {
-    const Stream& at = streams_[stream];
-    const Member& member = members_[instances_[at.instance].first_member + at.local];
-    return std::tuple(at.rank, member.number, stream);
-  };
-  std::sort(ended_.begin(), ended_.end(),
-            [&](std::uint32_t a, std::uint32_t b) { return order(a) < order(b); });
+  if (ended_.size() > 1) {
+    const auto order = [this](std::uint32_t stream) {
+      const Stream& at = streams_[stream];
+      const Phase& phase = *at.phase;
+      const std::uint32_t last = phase.sequence() ? phase.messages - 1 : 0;
+      const Time processing = phase.sequence() ? phase.reduction(last) + phase.delay : phase.delay;
+      const Member& member = members_[instances_[at.instance].first_member + at.local];
+      return std::tuple(at.rank, -processing.value(), -phase.step(last).transfer.value(),
+                        member.number, stream);
+    };
+    std::sort(ended_.begin(), ended_.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return order(a) < order(b); });
+  }
   const std::vector<std::uint32_t> ended = std::exchange(ended_, {});
   for (std::uint32_t stream : ended) {
     leave(stream);

@@ -60,7 +60,7 @@ class Simulation {
         std::max<std::int64_t>(1, (input.system.active_chunks + queues - 1) / queues));
     rules.smallest_first = input.system.intra_dimension == IntraDimension::smallest_chunk_first;
     rules.last_but_one_at_end = options.quirks[Quirk::smallest_chunk_insertion];
-    return {rules, input.system.bus, options.rendezvous, !options.quirks[Quirk::one_communication]};
+    return {rules, input.system.bus, options.rendezvous};
   }
 
   void step(const Event& event) {

@@ -67,7 +67,7 @@ inline std::vector<Dimension> random_network(int most_dimensions,
     network.push_back({one_of({Building::ring, Building::fully_connected, Building::switched}),
                        *rc::gen::elementOf(sizes),
                        Bandwidth(one_of({50.0, 100.0, 333.0}) * 1073741824.0),
-                       Time(pick(1, 3) * 250'000)});
+                       Time(pick(0, 3) * 250'000)});
   }
   return network;
 }

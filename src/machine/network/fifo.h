@@ -65,6 +65,16 @@ class FifoNetwork {
   /// Nothing: starts and hops are served at once.
   void settle(EventQueue& /*queue*/) {}
 
+  /// The same without a queue, for loops with events of their own: a message is added, steps until
+  /// a step says that its last byte will have arrived, and is removed then.
+  struct Step {
+    Time when{0};
+    bool arrives = false;  ///< otherwise the first byte is at the next link
+  };
+  TransferId add(Time now, Bytes bytes, std::span<const Hop> route);
+  Step step(Time now, TransferId id);
+  void remove(TransferId id) { free_.push_back(id); }
+
   /// For how long the link was held.
   Time busy(LinkId link) const { return busy_[link]; }
 
@@ -75,7 +85,7 @@ class FifoNetwork {
     std::size_t hop = 0;
     Time last_byte{0};  ///< is at the present link
   };
-  void take_link(TransferId id, EventQueue& queue);
+  void push(TransferId id, EventQueue& queue);
 
   Forwarding forwarding_;
   std::vector<FifoLink> links_;

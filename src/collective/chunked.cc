@@ -38,13 +38,24 @@ ChunkSchedule chunk_schedule(Kind kind, Bytes size, const std::vector<Extent>& e
     collective.members.push_back(extent.count);
   }
   const PhaseModel model = phase_model(extents, machine);
-  ChunkSchedule best = schedule_chunks(collective, options.scheduler, options.queue, model);
+  const bool natural = options.scheduler == ChunkScheduler::natural;
+  ChunkSchedule best{.chunks = {}, .predicted = {.end = Time::max(), .busy = {}, .chunk_end = {}}};
+  const auto try_queue = [&](ChunkQueue queue) {
+    ChunkSchedule tried = schedule_chunks(collective, options.scheduler, queue, model);
+    if (tried.predicted.end < best.predicted.end) {
+      best = std::move(tried);
+    }
+  };
+  const auto try_queues = [&] {
+    try_queue(ChunkQueue::fifo);
+    if (!natural) {
+      try_queue(ChunkQueue::smallest_first);
+    }
+  };
+  try_queues();
   while (options.or_fewer && collective.chunks > 1) {
     collective.chunks = std::max(1, collective.chunks / 4);
-    ChunkSchedule fewer = schedule_chunks(collective, options.scheduler, options.queue, model);
-    if (fewer.predicted.end < best.predicted.end) {
-      best = std::move(fewer);
-    }
+    try_queues();
   }
   return best;
 }

@@ -15,7 +15,6 @@ inline constexpr int kDefaultChunks = 64;
 
 struct ChunkOptions {
   ChunkScheduler scheduler = ChunkScheduler::themis;
-  ChunkQueue queue = ChunkQueue::smallest_first;
   int chunks = kDefaultChunks;
   /// Also a quarter of them, a sixteenth ... and one; what ends first. Small buffers are not worth
   /// cutting: every chunk pays the launch and the protocol of a small message.
@@ -28,7 +27,8 @@ inline bool reorders(CollectiveKind kind) {
          kind == CollectiveKind::all_gather;
 }
 
-/// Order and predicted flow of the chunks, as many as asked for or_fewer; dimension i of its phases
+/// Order and predicted flow of the chunks, as many as asked for or_fewer, in the queue with which
+/// they end first (natural: fifo); dimension i of its phases
 /// is extents[i]. The time of a phase is that of plan_collective with `auto` in its dimension
 /// alone: busy = serialisation, so latencies of one chunk hide behind the bytes of others.
 ChunkSchedule chunk_schedule(CollectiveKind kind, Bytes size, const std::vector<Extent>& extents,

@@ -107,7 +107,6 @@ std::vector<CollectivePhase> phases_of(const Machine& machine, const SweepOption
   const bool themis = options.algorithm == Algorithm::themis;
   return plan_chunked(options.kind, bytes, extents,
                       {.scheduler = themis ? ChunkScheduler::themis : ChunkScheduler::natural,
-                       .queue = themis ? ChunkQueue::smallest_first : ChunkQueue::fifo,
                        .chunks = static_cast<int>(options.chunks),
                        .or_fewer = false},
                       machine);

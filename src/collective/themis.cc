@@ -121,10 +121,8 @@ std::vector<ChunkPath> paths_of(const ChunkedCollective& collective, ChunkSchedu
 
 ChunkSchedule predict(const ChunkedCollective& collective, ChunkScheduler scheduler,
                       ChunkQueue queue, const PhaseModel& model) {
-  ChunkSchedule schedule{.chunks = paths_of(collective, scheduler, model),
-                         .scheduler = scheduler,
-                         .queue = queue,
-                         .predicted = {}};
+  ChunkSchedule schedule{
+      .chunks = paths_of(collective, scheduler, model), .scheduler = scheduler, .predicted = {}};
   schedule.predicted =
       run_chunks(schedule.chunks, static_cast<int>(collective.members.size()), queue, model);
   return schedule;
@@ -164,13 +162,10 @@ ChunkSchedule schedule_chunks(const ChunkedCollective& collective, ChunkSchedule
   if (collective.kind == Kind::all_to_all || collective.members.size() < 2) {
     return best;
   }
-  for (const auto other :
-       {ChunkScheduler::themis, ChunkScheduler::round_robin, ChunkScheduler::natural}) {
-    for (const auto line : {queue, ChunkQueue::smallest_first, ChunkQueue::fifo}) {
-      ChunkSchedule tried = predict(collective, other, line, model);
-      if (tried.predicted.end < best.predicted.end) {
-        best = std::move(tried);
-      }
+  for (const auto other : {ChunkScheduler::themis, ChunkScheduler::round_robin}) {
+    ChunkSchedule tried = predict(collective, other, queue, model);
+    if (tried.predicted.end < best.predicted.end) {
+      best = std::move(tried);
     }
   }
   return best;

@@ -56,7 +56,6 @@ ChunkPath chunk_path(CollectiveKind kind, Bytes size, std::span<const int> order
 struct ChunkSchedule {
   std::vector<ChunkPath> chunks;
   ChunkScheduler scheduler = ChunkScheduler::natural;  ///< which one it is; see schedule_chunks
-  ChunkQueue queue = ChunkQueue::fifo;
   ChunkFlow predicted;
 };
 
@@ -66,9 +65,8 @@ struct ChunkSchedule {
 ///   first) the one after which the busiest dimension is least busy, ties: the least sum of
 ///   latencies, then the natural order's rank. `model` gives the busy times, so a fully-connected
 ///   dimension counts with all links of a device.
-///   Of that, round_robin and natural, each with both queues, the one that `model` predicts to end
-///   first is returned: never later than natural with the queue asked for. all_to_all moves the
-///   same whatever the order, so themis is natural there.
+///   Of that, round_robin and natural the one that `model` predicts to end first is returned: never
+///   later than natural. all_to_all moves the same whatever the order, so themis is natural there.
 ///
 /// The sizes of chunks are equal to a byte; of more chunks than bytes there is one per byte.
 ChunkSchedule schedule_chunks(const ChunkedCollective& collective, ChunkScheduler scheduler,

@@ -158,6 +158,8 @@ class Collectives {
   void send_in_tree(std::uint32_t stream, std::uint16_t phase_index, std::uint32_t which);
 
   // messages
+  bool join_switch(std::uint32_t stream);
+  std::int64_t destination(std::uint32_t from, std::uint32_t to, const Event& arrival) const;
   void transmit(std::uint32_t from, std::uint32_t to, const Step& step, bool uniform,
                 const Event& arrival);
   void announce(std::uint32_t receiver, std::uint32_t sender, const Step& step, bool uniform,

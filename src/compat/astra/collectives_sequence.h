@@ -93,6 +93,9 @@ void Collectives<Network>::post(std::uint32_t stream) {
   Stream& at = streams_[stream];
   const Phase& phase = *at.phase;
   const std::uint32_t message = at.posted++;
+  if (join_switch(stream)) {
+    return;
+  }
   const Place place{at.origin, at.spacing, at.position};
   const std::uint32_t to = receiver(phase, place, message);
   if (rendezvous_) {
@@ -193,6 +196,40 @@ void Collectives<Network>::leave_mark(std::uint32_t word, Pattern pattern, std::
   }
 }
 
+/// A phase that the switch does: one message up and one down.
+template <class Network>
+bool Collectives<Network>::join_switch([[maybe_unused]] std::uint32_t stream) {
+  if constexpr (Network::kCombines) {
+    const Stream& at = streams_[stream];
+    const Phase& phase = *at.phase;
+    if (phase.algorithm == Algorithm::in_switch) {
+      const auto members = population_.folded() ? 1U : static_cast<std::uint32_t>(phase.axis.size);
+      constexpr unsigned kPhaseBits = 16;
+      const std::uint64_t id = std::uint64_t{at.origin} << kPhaseBits | at.phase_index;
+      ++messages_;
+      network_.join(events_, npu(stream),
+                    {id, members, phase.axis.queue, phase.steps[0].bytes, phase.steps[1].bytes},
+                    {stream, 0, at.phase_index, Event::Kind::arrive});
+      return true;
+    }
+  }
+  return false;
+}
+
+/// NPU of stream `to`. When one NPU stands for all, the one that would be there: it has coordinate
+/// 0 in every dimension of its line.
+template <class Network>
+std::int64_t Collectives<Network>::destination(std::uint32_t from, std::uint32_t to,
+                                               const Event& arrival) const {
+  if (!population_.folded()) {
+    return npu(to);
+  }
+  const Phase& phase = plan_of(from).phases[arrival.phase];
+  const std::uint32_t position = receiver(phase, {0, 1, 0}, arrival.step);
+  return communicators_.rank_of(instances_[streams_[from].instance].communicator,
+                                position * phase.axis.local_stride);
+}
+
 template <class Network>
 void Collectives<Network>::transmit(std::uint32_t from, std::uint32_t to, const Step& step,
                                     bool uniform, const Event& arrival) {
@@ -201,7 +238,7 @@ void Collectives<Network>::transmit(std::uint32_t from, std::uint32_t to, const 
     const Time taken = uniform ? step.transfer : network_.delay(npu(from), npu(to), step.bytes);
     events_.push(events_.now() + taken, arrival);
   } else {
-    network_.send(events_, npu(from), npu(to), step.bytes, arrival);
+    network_.send(events_, npu(from), destination(from, to, arrival), step.bytes, arrival);
   }
 }
 

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "compat/astra/node_time.h"
 
 namespace orrery::astra {
@@ -37,12 +39,40 @@ std::string asymmetry(const RunInput& input, const RunOptions& options, std::uin
     return "groups of some ranks";
   }
   const Communicators::Membership line = communicators.find(0, communicators.kind(0, index));
-  return planner.symmetric(communicators.shape_of(line.communicator),
-                           phase_type_of(node.collective))
-             ? ""
-             : "an algorithm in which ranks have different parts (a tree, or a ring through "
-               "several "
-               "dimensions)";
+  const Shape& shape = communicators.shape_of(line.communicator);
+  const PhaseType type = phase_type_of(node.collective);
+  if (!planner.symmetric(shape, type)) {
+    return "an algorithm in which ranks have different parts (a tree, or a ring through several "
+           "dimensions)";
+  }
+  return options.native && !planner.one_sender_per_link(shape, type)
+             ? "messages of several ranks that meet on links of a ring"
+             : "";
+}
+
+/// Links of a native network give every rank the same times if no two messages ever want one at the
+/// same instant (their order would depend on the rank): one chunk at a time in a dimension, whose
+/// steps follow each other, and a link for every dimension and port.
+std::string asymmetry_of_links(const RunInput& input, const RunOptions& options) {
+  const NativeNetworkOptions& native = *options.native;
+  if (native.sharing != Sharing::fifo) {
+    return "links shared by max-min fairness";
+  }
+  if (input.system.active_chunks > 1 || options.queues_per_dimension > 1 || options.rendezvous) {
+    return "chunks, or ready messages, that share the links of a dimension at one time";
+  }
+  std::vector<std::string> nics;
+  for (const NetworkDimension& dimension : native.dimensions) {
+    if (dimension.kind == DimensionKind::mesh || dimension.kind == DimensionKind::torus) {
+      return "a mesh, whose ends differ";
+    }
+    if (!dimension.nic.empty() &&
+        std::find(nics.begin(), nics.end(), dimension.nic) != nics.end()) {
+      return "dimensions that share a port";
+    }
+    nics.push_back(dimension.nic);
+  }
+  return {};
 }
 
 }  // namespace
@@ -53,7 +83,11 @@ std::vector<std::string> reasons_against_folding(const RunInput& input, const Ru
   if (input.traces.programs.size() > 1) {
     return {fmt::format("{} different programs", input.traces.programs.size())};
   }
-  if (options.backend == Backend::aware) {
+  if (options.native) {
+    if (std::string reason = asymmetry_of_links(input, options); !reason.empty()) {
+      return {std::move(reason)};
+    }
+  } else if (options.backend == Backend::aware) {
     return {"links that serve one message at a time"};
   }
   const std::vector<chakra::Node>& nodes = input.traces.programs[0].nodes;

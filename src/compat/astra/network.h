@@ -8,6 +8,7 @@
 ///     void send(events, from, to, bytes, arrival)   now; `arrival` is the event when it is there
 ///     optional<Event> advance(events, event)        of kind hop; the arrival when that was the
 ///     last
+///   kCombines      true: its switches add up and multicast: join(), see native_network.h
 #pragma once
 
 #include <cstdint>
@@ -24,6 +25,7 @@ namespace orrery::astra {
 class UnawareNetwork {
  public:
   static constexpr bool kStateless = true;
+  static constexpr bool kCombines = false;
   explicit UnawareNetwork(const Wires& wires) : wires_(&wires) {}
   Time delay(std::int64_t from, std::int64_t to, Bytes bytes) const {
     return wires_->between(from, to, bytes);
@@ -43,6 +45,7 @@ class UnawareNetwork {
 class AwareNetwork {
  public:
   static constexpr bool kStateless = false;
+  static constexpr bool kCombines = false;
   explicit AwareNetwork(const Wires& wires);
 
   void send(Events& events, std::int64_t from, std::int64_t to, Bytes bytes, const Event& arrival);

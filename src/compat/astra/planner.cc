@@ -271,12 +271,36 @@ std::optional<std::string> Planner::refuse(const Shape& shape, PhaseType type) c
   for (const Leg& leg : legs(shape, type, dimensions_in(shape))) {
     const std::int64_t ranks =
         leg.axis < 0 ? shape.members : shape.axes[static_cast<std::size_t>(leg.axis)].size;
+    if (implementation(shape, type, leg).algorithm == Algorithm::in_switch &&
+        !has_switch(shape, leg)) {
+      return "inSwitch: expected --native, and a Switch in that dimension";
+    }
     if (auto reason =
             unsupported(implementation(shape, type, leg).algorithm, ranks, options_.quirks)) {
       return reason;
     }
   }
   return std::nullopt;
+}
+
+bool Planner::has_switch(const Shape& shape, const Leg& leg) const {
+  const int d = leg.axis < 0 ? 0 : shape.axes[static_cast<std::size_t>(leg.axis)].queue;
+  const bool one_dimension = leg.axis >= 0 || wires_.dimensions() == 1;
+  return options_.native && one_dimension && wires_.dimension(d).building == Building::switched;
+}
+
+bool Planner::one_sender_per_link(const Shape& shape, PhaseType type) const {
+  constexpr std::int64_t kAllNeighbours = 3;
+  for (const Leg& leg : legs(shape, type, dimensions_in(shape))) {
+    const int d = leg.axis < 0 ? 0 : shape.axes[static_cast<std::size_t>(leg.axis)].queue;
+    const Algorithm algorithm = implementation(shape, type, leg).algorithm;
+    const bool neighbours = algorithm == Algorithm::ring || algorithm == Algorithm::one_ring;
+    const bool one_hop = (neighbours && chosen_by_list(type)) || wires_.size(d) <= kAllNeighbours;
+    if (wires_.dimension(d).building == Building::ring && !one_hop) {
+      return false;
+    }
+  }
+  return true;
 }
 
 bool Planner::alternates(const Shape& shape, PhaseType type) const {

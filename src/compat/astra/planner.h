@@ -68,12 +68,16 @@ class Planner {
   /// Whether every rank of a line of this shape meets the same times as every other one: no trees,
   /// no logical ring.
   bool symmetric(const Shape& shape, PhaseType type) const;
+  /// Whether a symmetric collective uses every link for messages of one NPU at a time: one hop on
+  /// rings, anything on switches and direct links.
+  bool one_sender_per_link(const Shape& shape, PhaseType type) const;
 
  private:
   struct Leg {
     PhaseType type;
     int axis;
   };
+  bool has_switch(const Shape& shape, const Leg& leg) const;
   using Key = std::vector<std::int64_t>;
 
   struct QueuedPhase {

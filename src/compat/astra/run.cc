@@ -5,10 +5,12 @@
 
 #include <array>
 #include <numeric>
+#include <type_traits>
 #include <utility>
 
 #include "compat/astra/check.h"
 #include "compat/astra/fold.h"
+#include "compat/astra/native_network.h"
 #include "compat/astra/network.h"
 #include "compat/astra/simulation.h"
 
@@ -68,12 +70,22 @@ RunResult::Class class_of(std::int64_t rank, Time finish, Time computed) {
 }
 
 template <class Network>
+Network make_network(const Wires& wires, const RunOptions& options, const Population& population) {
+  if constexpr (Network::kCombines) {
+    return Network(*options.native, population.folded());
+  } else {
+    return Network(wires);
+  }
+}
+
+template <class Network>
 Result<RunResult> simulate(const RunInput& input, const RunOptions& options, const Wires& wires,
                            Communicators& communicators, Planner& planner,
                            std::vector<std::string> unfolded) {
   const Population population =
       options.fold && unfolded.empty() ? Population::one() : Population::all(input.traces.ranks());
-  Simulation<Network> simulation(input, options, population, communicators, planner, wires);
+  Simulation<Network> simulation(input, options, population, communicators, planner,
+                                 make_network<Network>(wires, options, population));
   simulation.run();
   if (simulation.overflow()) {
     return fail("simulated time exceeds 106 days: expected smaller sizes or durations");
@@ -96,6 +108,9 @@ Result<RunResult> simulate(const RunInput& input, const RunOptions& options, con
   result.events = simulation.events();
   result.messages = simulation.messages();
   result.unfolded = std::move(unfolded);
+  if constexpr (Network::kCombines) {
+    result.use = simulation.network().use();
+  }
   return result;
 }
 
@@ -114,12 +129,18 @@ Result<RunResult> run(const RunInput& input, const RunOptions& options) {
   }
   std::vector<std::string> unfolded =
       reasons_against_folding(input, options, communicators, planner);
-  if (options.backend == Backend::aware) {
-    return simulate<AwareNetwork>(input, options, wires, communicators, planner,
-                                  std::move(unfolded));
+  const auto over = [&](auto network) {
+    using Network = typename decltype(network)::type;
+    return simulate<Network>(input, options, wires, communicators, planner, std::move(unfolded));
+  };
+  if (options.native && options.native->sharing == Sharing::fair) {
+    return over(std::type_identity<NativeNetwork<FairNetwork>>{});
   }
-  return simulate<UnawareNetwork>(input, options, wires, communicators, planner,
-                                  std::move(unfolded));
+  if (options.native) {
+    return over(std::type_identity<NativeNetwork<FifoNetwork>>{});
+  }
+  return options.backend == Backend::aware ? over(std::type_identity<AwareNetwork>{})
+                                           : over(std::type_identity<UnawareNetwork>{});
 }
 
 }  // namespace orrery::astra

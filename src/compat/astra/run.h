@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "base/units.h"
 #include "compat/astra/config.h"
 #include "compat/astra/custom.h"
+#include "compat/astra/native.h"
 #include "compat/astra/quirks.h"
 #include "workload/chakra/trace.h"
 
@@ -39,12 +41,21 @@ struct RunInput {
 
 struct RunOptions {
   Backend backend = Backend::unaware;
+  /// In place of the back-end: links of all dimensions.
+  std::optional<NativeNetworkOptions> native;
   Quirks quirks = Quirks::all();
   bool fold = true;  ///< run one rank per class of ranks that do the same at the same times
   std::int64_t queues_per_dimension = 1;
   double injection_scale = 1;  ///< multiplies the endpoint delay
   bool rendezvous = false;     ///< a ready message of 8 KiB before each message
   std::function<void(double)> progress;
+};
+
+/// For how long the links of a dimension were held by messages.
+struct DimensionUse {
+  Time busiest{0};   ///< the link that was held longest
+  double total = 0;  ///< seconds, over all links
+  double links = 0;
 };
 
 struct RunResult {
@@ -59,6 +70,7 @@ struct RunResult {
   std::uint64_t events = 0;
   std::uint64_t messages = 0;         ///< simulated ones
   std::vector<std::string> unfolded;  ///< why ranks could not share a class; empty otherwise
+  std::vector<DimensionUse> use;      ///< by dimension; native only
 };
 
 /// Mistakes: an implementation that does not do the group (halving-doubling of 6 NPUs), a node

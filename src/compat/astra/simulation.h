@@ -3,7 +3,9 @@
 #pragma once
 
 #include <algorithm>
+#include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compat/astra/collectives.h"
@@ -17,10 +19,10 @@ template <class Network>
 class Simulation {
  public:
   Simulation(const RunInput& input, const RunOptions& options, const Population& population,
-             Communicators& communicators, Planner& planner, const Wires& wires)
-      : network_(wires),
+             Communicators& communicators, Planner& planner, Network network)
+      : network_(std::move(network)),
         collectives_(population, communicators, planner, network_, events_,
-                     collective_options(input, options, wires)),
+                     collective_options(input, options)),
         programs_(input, options, population, communicators, collectives_, network_, events_),
         total_(programs_.nodes().unfinished_nodes()),
         progress_(options.progress) {}
@@ -46,16 +48,16 @@ class Simulation {
   const Programs<Network>& programs() const { return programs_; }
   std::uint64_t messages() const { return collectives_.messages() + programs_.messages(); }
   std::uint64_t events() const { return events_.popped(); }
+  const Network& network() const { return network_; }
 
  private:
   static constexpr std::uint64_t kProgressEvery = 1 << 20;
 
   static typename Collectives<Network>::Options collective_options(const RunInput& input,
-                                                                   const RunOptions& options,
-                                                                   const Wires& wires) {
+                                                                   const RunOptions& options) {
     const std::int64_t queues = options.queues_per_dimension;
     ChunkQueues::Rules rules;
-    rules.per_rank = static_cast<std::uint32_t>(wires.dimensions() * queues);
+    rules.per_rank = static_cast<std::uint32_t>(std::ssize(input.network) * queues);
     rules.active = static_cast<std::uint32_t>(
         std::max<std::int64_t>(1, (input.system.active_chunks + queues - 1) / queues));
     rules.smallest_first = input.system.intra_dimension == IntraDimension::smallest_chunk_first;

@@ -41,6 +41,7 @@ LinkMap::LinkMap(std::vector<NetworkDimension> dimensions, SwitchReach reach)
     const NetworkDimension& dimension = dimensions_[d];
     Lines lines{.stride = stride,
                 .first = links_,
+                .first_class = classes_,
                 .ports = static_cast<std::size_t>(ports_of(dimension)),
                 .bandwidth = Bandwidth(dimension.bandwidth.value() * dimension.send_efficiency *
                                        share_of(dimension))};
@@ -54,8 +55,10 @@ LinkMap::LinkMap(std::vector<NetworkDimension> dimensions, SwitchReach reach)
     const auto inner = static_cast<std::size_t>(shared - dimensions_.begin());
     if (inner < d) {
       lines.first = lines_[inner].first;
+      lines.first_class = lines_[inner].first_class;
     } else {
       links_ += lines.ports * static_cast<std::size_t>(devices_);
+      classes_ += lines.ports;
     }
     lines_.push_back(lines);
     stride *= dimension.size;
@@ -80,6 +83,19 @@ int LinkMap::dimension_of(LinkId link) const {
     }
   }
   return -1;
+}
+
+LinkId LinkMap::class_of(LinkId link) const {
+  const Lines& of = lines(dimension_of(link));
+  return static_cast<LinkId>(of.first_class + (link - of.first) % of.ports);
+}
+
+int LinkMap::dimension_of_class(LinkId link_class) const {
+  int d = 0;
+  while (link_class < lines(d).first_class || link_class >= lines(d).first_class + lines(d).ports) {
+    ++d;
+  }
+  return d;
 }
 
 LinkId LinkMap::link(std::int64_t device, int dimension, std::int64_t port) const {
@@ -115,14 +131,26 @@ void LinkMap::route(std::int64_t source, std::int64_t destination, std::vector<H
   assert(at == destination && "every differing dimension was crossed");
 }
 
+void LinkMap::switch_route(std::int64_t device, int dimension, std::vector<Hop>& hops) const {
+  assert(dimensions_[static_cast<std::size_t>(dimension)].kind == DimensionKind::switched);
+  cross_switch(device, device, dimension, hops);
+}
+
+void LinkMap::cross_switch(std::int64_t from, std::int64_t to, int dimension,
+                           std::vector<Hop>& hops) const {
+  const Time latency = dimensions_[static_cast<std::size_t>(dimension)].latency;
+  const Bandwidth bandwidth = lines(dimension).bandwidth;
+  const Time up(latency.value() / 2);
+  hops.push_back({link(from, dimension, 0), bandwidth, up});
+  hops.push_back({link(to, dimension, 1), bandwidth, latency - up});
+}
+
 void LinkMap::cross(std::int64_t from, std::int64_t to, int dimension,
                     std::vector<Hop>& hops) const {
   const NetworkDimension& shape = dimensions_[static_cast<std::size_t>(dimension)];
   const Bandwidth bandwidth = lines(dimension).bandwidth;
   if (shape.kind == DimensionKind::switched) {
-    const Time up(shape.latency.value() / 2);
-    hops.push_back({link(from, dimension, 0), bandwidth, up});
-    hops.push_back({link(to, dimension, 1), bandwidth, shape.latency - up});
+    cross_switch(from, to, dimension, hops);
   } else if (shape.kind == DimensionKind::fully_connected) {
     const std::int64_t ahead =
         (coordinate(to, dimension) - coordinate(from, dimension) + shape.size) % shape.size;

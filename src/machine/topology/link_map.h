@@ -58,6 +58,11 @@ class LinkMap {
   std::int64_t coordinate(std::int64_t device, int dimension) const;
   /// The dimension that a link belongs to (the innermost of those that share it).
   int dimension_of(LinkId link) const;
+  /// Links of equal dimension and port have one class, whatever their device; below classes().
+  LinkId class_of(LinkId link) const;
+  std::size_t classes() const { return classes_; }
+  /// The class's dimension.
+  int dimension_of_class(LinkId link_class) const;
   /// Links of one device in a dimension: what it can send on at once.
   std::int64_t links_out(int dimension) const;
 
@@ -65,16 +70,21 @@ class LinkMap {
   int outermost(std::int64_t source, std::int64_t destination) const;
   /// Appends the way to `hops`; nothing when source = destination.
   void route(std::int64_t source, std::int64_t destination, std::vector<Hop>& hops) const;
+  /// Appends the links up to the switch of a dimension and back down to the same device.
+  void switch_route(std::int64_t device, int dimension, std::vector<Hop>& hops) const;
 
  private:
   struct Lines {
     std::int64_t stride = 1;  ///< devices between neighbours
     std::size_t first = 0;    ///< link of device 0
-    std::size_t ports = 0;    ///< links per device
-    Bandwidth bandwidth{0};   ///< of one link
+    std::size_t first_class = 0;
+    std::size_t ports = 0;   ///< links per device
+    Bandwidth bandwidth{0};  ///< of one link
   };
   const Lines& lines(int dimension) const { return lines_[static_cast<std::size_t>(dimension)]; }
   LinkId link(std::int64_t device, int dimension, std::int64_t port) const;
+  void cross_switch(std::int64_t from, std::int64_t to, int dimension,
+                    std::vector<Hop>& hops) const;
   void cross(std::int64_t from, std::int64_t to, int dimension, std::vector<Hop>& hops) const;
   void cross_line(std::int64_t from, std::int64_t to, int dimension, std::vector<Hop>& hops) const;
 
@@ -83,6 +93,7 @@ class LinkMap {
   std::vector<Lines> lines_;
   std::int64_t devices_ = 1;
   std::size_t links_ = 0;
+  std::size_t classes_ = 0;
 };
 
 }  // namespace orrery

@@ -80,6 +80,9 @@ RC_GTEST_PROP(LinkMap, EveryLinkBelongsToOneDeviceAndDimension, ()) {
         RC_ASSERT(first.insert(hops.front().link).second);
         RC_ASSERT(hops.front().link < map.links());
         RC_ASSERT(map.dimension_of(hops.front().link) == d);
+        const LinkId link_class = map.class_of(hops.front().link);
+        RC_ASSERT(link_class < map.classes());
+        RC_ASSERT(map.dimension_of_class(link_class) == d);
       }
     }
     stride *= size;

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Native semantics: link occupancy in all dimensions, every algorithm on every group.
+#include "compat/astra/native.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+
+#include "compat/astra/run.h"
+
+namespace orrery::astra {
+namespace {
+
+using chakra::CollectiveType;
+using chakra::NodeType;
+
+constexpr Bytes kMegabyte{1'000'000};
+
+Dimension dimension(Building building, std::int64_t size, double gbps, Time latency = 500_ns) {
+  return {building, size, Bandwidth(gbps * 1e9), latency};
+}
+
+chakra::Node collective(std::uint64_t id, CollectiveType type, Bytes size, std::uint32_t slot = 0) {
+  chakra::Node node;
+  node.id = id;
+  node.type = NodeType::comm_coll;
+  node.collective = type;
+  node.size = size;
+  node.has_size = true;
+  node.group = slot;
+  return node;
+}
+
+/// Every rank runs `nodes`.
+RunInput input_of(std::vector<Dimension> network, Algorithm algorithm,
+                  std::vector<chakra::Node> nodes) {
+  RunInput input;
+  input.network = std::move(network);
+  std::int64_t ranks = 1;
+  for (const Dimension& d : input.network) {
+    ranks *= d.size;
+  }
+  input.system.endpoint_delay = Time(0);
+  for (auto& list : input.system.implementation) {
+    list.assign(input.network.size(), {algorithm, 0});
+  }
+  input.traces.programs.resize(1);
+  input.traces.programs[0].nodes = std::move(nodes);
+  input.traces.programs[0].names = std::string(1, '\0');
+  input.traces.program_of.assign(static_cast<std::size_t>(ranks), 0);
+  input.traces.groups.resize(1);
+  return input;
+}
+
+RunOptions native(const RunInput& input) {
+  RunOptions options;
+  options.quirks = Quirks::none();
+  options.native = NativeNetworkOptions{.dimensions = native_dimensions(input.network)};
+  return options;
+}
+
+RunResult run_native(const RunInput& input, const RunOptions& options) {
+  Result<RunResult> result = run(input, options);
+  EXPECT_TRUE(result) << result.error().to_string();
+  return result ? std::move(*result) : RunResult{};
+}
+
+Time last(const RunResult& result) {
+  Time finish{0};
+  for (const RunResult::Class& one : result.classes) {
+    finish = std::max(finish, one.finish);
+  }
+  return finish;
+}
+
+Time native_time(const RunInput& input) {
+  return last(run_native(input, native(input)));
+}
+
+TEST(Native, DirectOnASwitchSharesThePort) {
+  // 4 NPUs, 100 GB/s, two hops of 500 ns. All-to-all of 4 MB: three messages of 1 MB leave one
+  // after the other, 10 us each: 31 us. ASTRA-sim's unaware back-end lets them overlap: 11 us.
+  RunInput input = input_of({dimension(Building::switched, 4, 100)}, Algorithm::direct,
+                            {collective(0, CollectiveType::all_to_all, 4 * kMegabyte)});
+  EXPECT_EQ(native_time(input), 31_us);
+  RunOptions compat;
+  EXPECT_EQ(last(run_native(input, compat)), 11_us);
+}
+
+TEST(Native, DirectOnFullyConnectedUsesAllLinks) {
+  RunInput input = input_of({dimension(Building::fully_connected, 4, 100)}, Algorithm::direct,
+                            {collective(0, CollectiveType::all_to_all, 4 * kMegabyte)});
+  EXPECT_EQ(native_time(input), 10'500_ns);
+}
+
+TEST(Native, DirectOnARingSharesTheLinksBetween) {
+  // 4 NPUs: to the next (10 us), the one after it over two links, and the previous. Link i -> i+1
+  // carries the message to i+1, then that of i-1 to i+1 and of i to i+2, 10 us each. The message to
+  // i+2 waits for the one to i+1 on its first link: 10-20; on the second the one that i+1 sends at
+  // 10 is before it (10.5): 20-30. 30.5 + 0.5 us... the other order is no better: 30 us of bytes.
+  RunInput input = input_of({dimension(Building::ring, 4, 100)}, Algorithm::direct,
+                            {collective(0, CollectiveType::all_to_all, 4 * kMegabyte)});
+  const Time time = native_time(input);
+  EXPECT_GE(time, 30_us);
+  EXPECT_LE(time, 31_us);
+}
+
+TEST(Native, InSwitchMovesTheBufferOnceUpAndOnceDown) {
+  // All-reduce of 1 MB over a switch of 100 GB/s and 2 x 500 ns: 11 us, whatever the count; a ring
+  // of 8 takes 14 steps of 1.25 + 1 us.
+  for (const std::int64_t size : {2, 5, 8}) {
+    RunInput input = input_of({dimension(Building::switched, size, 100)}, Algorithm::in_switch,
+                              {collective(0, CollectiveType::all_reduce, kMegabyte)});
+    EXPECT_EQ(native_time(input), 11_us) << size;
+    RunOptions options = native(input);
+    options.fold = false;
+    EXPECT_EQ(last(run_native(input, options)), 11_us) << size;
+  }
+  RunInput ring = input_of({dimension(Building::switched, 8, 100)}, Algorithm::ring,
+                           {collective(0, CollectiveType::all_reduce, kMegabyte)});
+  EXPECT_EQ(native_time(ring), 14 * 2'250_ns);
+}
+
+TEST(Native, InSwitchGathersAndScattersInOneStep) {
+  // Reduce-scatter of 1 MB over 4: 1 MB up (10 us), a quarter down. All-gather of 1 MB each: 4 MB
+  // down, 40 us.
+  const std::vector<Dimension> network{dimension(Building::switched, 4, 100)};
+  EXPECT_EQ(native_time(input_of(network, Algorithm::in_switch,
+                                 {collective(0, CollectiveType::reduce_scatter, kMegabyte)})),
+            11_us);
+  EXPECT_EQ(native_time(input_of(network, Algorithm::in_switch,
+                                 {collective(0, CollectiveType::all_gather, kMegabyte)})),
+            41_us);
+}
+
+TEST(Native, InSwitchNeedsASwitchAndTheNativeNetwork) {
+  RunInput ring = input_of({dimension(Building::ring, 4, 100)}, Algorithm::in_switch,
+                           {collective(0, CollectiveType::all_reduce, kMegabyte)});
+  const auto on_ring = run(ring, native(ring));
+  ASSERT_FALSE(on_ring);
+  EXPECT_NE(on_ring.error().to_string().find("Switch"), std::string::npos);
+  RunInput switched = input_of({dimension(Building::switched, 4, 100)}, Algorithm::in_switch,
+                               {collective(0, CollectiveType::all_reduce, kMegabyte)});
+  EXPECT_FALSE(run(switched, RunOptions{}));
+}
+
+TEST(Native, DimensionsOfDifferentKindsAndSpeedsAddUp) {
+  // Reduce-scatter of 8 MB: ring of 2 at 100 GB/s (4 MB: 40.5 us), then a switch of 4 at 10 GB/s
+  // with the rest, halving-doubling: 2 and 1 MB (200 + 100 us and 1 us each): 342.5 us.
+  RunInput input =
+      input_of({dimension(Building::ring, 2, 100), dimension(Building::switched, 4, 10)},
+               Algorithm::ring, {collective(0, CollectiveType::reduce_scatter, 8 * kMegabyte)});
+  for (auto& list : input.system.implementation) {
+    list[1].algorithm = Algorithm::halving_doubling;
+  }
+  EXPECT_EQ(native_time(input), 342'500_ns);
+}
+
+TEST(Native, GroupsInDifferentDimensionsOverlapInOneDimensionTheyDoNot) {
+  // Two all-reduces of 8 MB that do not depend on each other, on 4 x 4 rings of 100 GB/s: over the
+  // rows and over the columns they take as long as one; both over the rows, one after the other.
+  const auto grouped = [](bool same) {
+    RunInput input = input_of(
+        {dimension(Building::ring, 4, 100), dimension(Building::ring, 4, 100)}, Algorithm::ring,
+        {collective(0, CollectiveType::all_reduce, 8 * kMegabyte, 1),
+         collective(1, CollectiveType::all_reduce, 8 * kMegabyte, same ? 1 : 2)});
+    for (std::int64_t g = 0; g < 8; ++g) {
+      const bool row = g < 4;
+      chakra::Group group;
+      group.name = std::to_string(g + 1);
+      for (std::int64_t i = 0; i < 4; ++i) {
+        group.ranks.push_back(row ? g * 4 + i : g - 4 + i * 4);
+      }
+      input.traces.groups.push_back(group);
+    }
+    for (std::uint32_t rank = 0; rank < 16; ++rank) {
+      input.traces.first_slot.push_back(rank * 2);
+      input.traces.group_slots.push_back(1 + rank / 4);
+      input.traces.group_slots.push_back(5 + rank % 4);
+    }
+    return native_time(input);
+  };
+  // One: 6 steps of 20.5 us.
+  EXPECT_EQ(grouped(false), 123_us);
+  EXPECT_EQ(grouped(true), 246_us);
+}
+
+TEST(Native, PriorityDecidesWhichCollectiveGoesFirst) {
+  // Four at once, one chunk at a time: the first begins at once, of the others LIFO takes the
+  // newest and FIFO the oldest. Node 5 computes 1 ms after node 1.
+  const auto finish = [](Policy policy) {
+    std::vector<chakra::Node> nodes;
+    for (std::uint64_t id = 0; id < 4; ++id) {
+      nodes.push_back(collective(id, CollectiveType::all_reduce, 4 * kMegabyte));
+    }
+    chakra::Node compute;
+    compute.id = 5;
+    compute.type = NodeType::comp;
+    compute.duration = 1_ms;
+    compute.dependencies = 1;
+    nodes.push_back(compute);
+    RunInput input = input_of({dimension(Building::ring, 4, 100)}, Algorithm::ring, nodes);
+    input.traces.programs[0].dependencies = {1};
+    input.system.policy = policy;
+    return native_time(input);
+  };
+  // One takes 6 * 10.5 = 63 us; node 1 is second or last.
+  EXPECT_EQ(finish(Policy::fifo), 126_us + 1_ms);
+  EXPECT_EQ(finish(Policy::lifo), 252_us + 1_ms);
+}
+
+TEST(Native, EveryAlgorithmAndCollectiveDoesEveryCount) {
+  for (const Building building : {Building::ring, Building::fully_connected, Building::switched}) {
+    for (const Algorithm algorithm : {Algorithm::ring, Algorithm::direct,
+                                      Algorithm::halving_doubling, Algorithm::double_binary_tree}) {
+      for (std::uint8_t type = 0; type <= static_cast<std::uint8_t>(CollectiveType::barrier);
+           ++type) {
+        RunInput input =
+            input_of({dimension(building, 6, 100), dimension(Building::switched, 3, 50)}, algorithm,
+                     {collective(0, static_cast<CollectiveType>(type), kMegabyte)});
+        EXPECT_GT(native_time(input), Time(0)) << int{type};
+      }
+    }
+  }
+}
+
+TEST(Native, UseSaysWhichDimensionWasBusy) {
+  // Natural order: the first dimension carries 3/4 of 8 MB twice (per link of 100 GB/s: 120 us),
+  // the second 3/4 of 2 MB twice at 10 GB/s: 300 us.
+  RunInput input =
+      input_of({dimension(Building::ring, 4, 100), dimension(Building::switched, 4, 10)},
+               Algorithm::ring, {collective(0, CollectiveType::all_reduce, 8 * kMegabyte)});
+  const RunResult result = run_native(input, native(input));
+  ASSERT_EQ(result.use.size(), 2U);
+  EXPECT_EQ(result.use[0].busiest, 120_us);
+  EXPECT_EQ(result.use[1].busiest, 300_us);
+  EXPECT_TRUE(result.unfolded.empty());
+  // The ring algorithm goes one way round: half of the ring's links carry nothing.
+  EXPECT_NEAR(result.use[0].total / result.use[0].links, 60e-6, 1e-12);
+}
+
+/// Networks, algorithms and collectives that fold.
+struct Drawn {
+  RunInput input;
+  RunOptions options;
+};
+Drawn draw() {
+  const int dimensions = *rc::gen::inRange(1, 4);
+  std::vector<Dimension> network;
+  for (int d = 0; d < dimensions; ++d) {
+    network.push_back(
+        dimension(*rc::gen::element(Building::ring, Building::fully_connected, Building::switched),
+                  *rc::gen::inRange<std::int64_t>(2, 6), *rc::gen::inRange(1, 200),
+                  Time(1000 * *rc::gen::inRange(0, 1000))));
+  }
+  std::vector<chakra::Node> nodes;
+  for (int n = *rc::gen::inRange(1, 4); n > 0; --n) {
+    nodes.push_back(
+        collective(nodes.size(),
+                   *rc::gen::element(CollectiveType::all_reduce, CollectiveType::all_gather,
+                                     CollectiveType::reduce_scatter, CollectiveType::all_to_all),
+                   Bytes(*rc::gen::inRange(1000, 10'000'000))));
+  }
+  Drawn drawn{input_of(network, Algorithm::ring, nodes), {}};
+  for (auto& list : drawn.input.system.implementation) {
+    for (std::size_t d = 0; d < network.size(); ++d) {
+      list[d].algorithm = *rc::gen::element(Algorithm::ring, Algorithm::direct,
+                                            Algorithm::halving_doubling, Algorithm::in_switch);
+      if (network[d].building != Building::switched && list[d].algorithm == Algorithm::in_switch) {
+        list[d].algorithm = Algorithm::ring;
+      }
+    }
+  }
+  drawn.input.system.splits = *rc::gen::inRange(1, 6);
+  drawn.input.system.endpoint_delay = Time(1000 * *rc::gen::inRange(0, 50));
+  drawn.input.system.policy = *rc::gen::element(Policy::lifo, Policy::fifo);
+  drawn.input.system.local_memory_bandwidth = Bandwidth(*rc::gen::inRange(10, 2000) * 1e9);
+  drawn.input.system.inter_dimension =
+      *rc::gen::element(InterDimension::ascending, InterDimension::themis);
+  drawn.input.system.intra_dimension =
+      *rc::gen::element(IntraDimension::fifo, IntraDimension::smallest_chunk_first);
+  drawn.options = native(drawn.input);
+  drawn.options.native->forwarding =
+      *rc::gen::element(Forwarding::cut_through, Forwarding::store_and_forward);
+  return drawn;
+}
+
+RC_GTEST_PROP(NativeProperty, FoldedRunsEqualUnfoldedOnes, ()) {
+  Drawn drawn = draw();
+  const RunResult folded = run_native(drawn.input, drawn.options);
+  drawn.options.fold = false;
+  const RunResult every = run_native(drawn.input, drawn.options);
+  RC_CLASSIFY(folded.unfolded.empty());
+  for (const RunResult::Class& one : every.classes) {
+    RC_ASSERT(one.finish ==
+              folded.classes[folded.class_of[static_cast<std::size_t>(one.rank)]].finish);
+  }
+  for (std::size_t d = 0; d < every.use.size(); ++d) {
+    RC_ASSERT(every.use[d].busiest == folded.use[d].busiest);
+  }
+}
+
+RC_GTEST_PROP(NativeProperty, OccupancyOnlyEverDelays, ()) {
+  // One collective at a time, quirks off on both sides: a run with links is never shorter than one
+  // in which no message delays another (to the nanosecond per message that the latter rounds down).
+  Drawn drawn = draw();
+  for (auto& list : drawn.input.system.implementation) {
+    for (Implementation& one : list) {
+      one.algorithm = one.algorithm == Algorithm::in_switch ? Algorithm::ring : one.algorithm;
+    }
+  }
+  drawn.input.traces.programs[0].nodes.resize(1);
+  drawn.input.system.splits = 1;
+  const Time with = last(run_native(drawn.input, drawn.options));
+  drawn.options.native.reset();
+  RC_ASSERT(with >= last(run_native(drawn.input, drawn.options)));
+}
+
+RC_GTEST_PROP(NativeProperty, NoLinkIsBusyLongerThanTheRun, ()) {
+  Drawn drawn = draw();
+  drawn.options.native->sharing = *rc::gen::element(Sharing::fifo, Sharing::fair);
+  drawn.input.system.active_chunks = *rc::gen::inRange(1, 4);
+  const RunResult result = run_native(drawn.input, drawn.options);
+  for (const DimensionUse& use : result.use) {
+    RC_ASSERT(use.busiest <= last(result) + 1_us);
+  }
+}
+
+}  // namespace
+}  // namespace orrery::astra

@@ -121,7 +121,7 @@ def write_inputs(folder: pathlib.Path, workload: str, npus: int) -> None:
 def measure(command) -> tuple[float, float, int]:
     """CPU seconds, MB at the peak, and the cycles that all ranks report."""
     with tempfile.TemporaryFile() as output:
-        process = subprocess.Popen(command, stdout=output)
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.DEVNULL)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode != 0:

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "command.h"
+#include "../compat/astra/msccl_text.h"
 
 namespace orrery::testing {
 namespace {
@@ -188,6 +189,52 @@ TEST(AstraCommand, CopiesGoToFiles) {
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_EQ(content(folder / "out.json"), outcome.out);
   EXPECT_EQ(lines_of(content(folder / "log/log.log")).size(), 8U);
+}
+
+/// The system file of a reference case with further fields.
+std::string system_with(const std::string& name, const std::string& fields) {
+  std::string text = content(kCases + name + "/system.json");
+  return text.substr(0, text.find_last_of('}')) + ", " + fields + "}";
+}
+
+TEST(AstraCommand, CustomCollectivesComeFromFilesBesideTheSystemFile) {
+  // The ring of 8 as an MSCCL program takes as long as the native one; with a quarter of its parts
+  // per message it does not.
+  const std::string ring = "ring8_all_reduce_1MiB_ring_unaware";
+  const Folder folder;
+  folder.write("ring.xml", astra::testing::msccl_ring(8));
+  Files files = files_of(ring);
+  files["system-configuration"] = folder.write(
+      "system.json", system_with(ring, R"("all-reduce-implementation-custom": ["ring.xml"])"));
+  EXPECT_EQ(lines_of(run(files).out).at(0).cycles, 43025);
+  folder.write("node.yml", "0: ring.xml\n");
+  files["system-configuration"] = folder.write(
+      "system.json", system_with(ring, R"("per-node-custom-implementation": "node.yml")"));
+  EXPECT_EQ(lines_of(run(files).out).at(7).cycles, 43025);
+  files["system-configuration"] = folder.write(
+      "system.json", system_with(ring, R"("all-gather-implementation-custom": "ring.xml",
+                           "all-reduce-implementation-custom": "none")"));
+  const Outcome wrong = run(files);
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_THAT(wrong.err, AllOf(HasSubstr("algo.coll: found 'all-reduce', expected all-gather"),
+                               HasSubstr("none.0.et: missing")));
+}
+
+TEST(AstraCommand, CustomCollectivesComeFromTraces) {
+  // The messages and the work of the pipeline of 4 stages as what an all-reduce does: nothing else
+  // happens, so it takes as long as the pipeline itself.
+  const std::string pipeline = "pipeline_4stages_p2p_unaware";
+  const Folder folder;
+  Files files = files_of(pipeline);
+  files["workload-configuration"] =
+      files_of("ring8_all_reduce_1MiB_ring_unaware").at("workload-configuration");
+  files["system-configuration"] =
+      folder.write("system.json", system_with(pipeline, R"("all-reduce-implementation-custom": ")" +
+                                                            kCases + pipeline + R"(/trace")"));
+  const Outcome outcome = run(files);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const json expected = json::parse(content(kCases + pipeline + "/expected.json"));
+  EXPECT_EQ(lines_of(outcome.out).back().cycles, expected["cycles_ns_max"]);
 }
 
 // quirks.tsv: the right behaviour, not ASTRA-sim's.

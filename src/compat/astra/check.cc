@@ -62,10 +62,6 @@ Error check_input(const RunInput& input, const RunOptions& options, const Wires&
         "number",
         wires.dimensions())));
   }
-  if (!input.customs.all.empty()) {
-    error.add(Error(fmt::format("custom collective '{}': expected a native algorithm",
-                                input.customs.all[0].name)));
-  }
   if (options.queues_per_dimension < 1) {
     error.add(
         {"", "num-queues-per-dim", std::to_string(options.queues_per_dimension), "at least 1"});
@@ -109,6 +105,10 @@ class CollectiveCheck {
     const chakra::Node& node = input_.traces.programs[program].nodes[index];
     const PhaseType type = phase_type_of(node.collective);
     const std::uint32_t kind = communicators_.kind(program, index);
+    if (const CustomCollective* const custom = input_.customs.find(node)) {
+      check_custom(rank, node, kind, *custom);
+      return;
+    }
     if (!seen_.insert({program, kind, type}).second || error_.mistakes.size() >= kMostMistakes) {
       return;
     }
@@ -120,6 +120,18 @@ class CollectiveCheck {
     const Communicators::Membership member = communicators_.find(rank, kind);
     if (auto reason = planner_.refuse(communicators_.shape_of(member.communicator), type)) {
       error_.add(at_node(rank, node, *reason));
+    }
+  }
+
+  void check_custom(std::int64_t rank, const chakra::Node& node, std::uint32_t kind,
+                    const CustomCollective& custom) {
+    const Communicators::Membership member = communicators_.find(rank, kind);
+    const std::int64_t members = communicators_.shape_of(member.communicator).members;
+    const auto positions = static_cast<std::int64_t>(custom.programs.size());
+    if (positions != members && error_.mistakes.size() < kMostMistakes) {
+      error_.add(at_node(rank, node,
+                         fmt::format("{} has {} positions, the collective {} members", custom.name,
+                                     positions, members)));
     }
   }
 

@@ -113,6 +113,26 @@ const CustomCollective* CustomCollectives::find(Operation operation, std::uint64
   return general ? &all[*general] : nullptr;
 }
 
+const CustomCollective* CustomCollectives::find(const chakra::Node& node) const {
+  const auto operation = operation_of(node.collective);
+  return operation ? find(*operation, node.id) : nullptr;
+}
+
+std::optional<Operation> operation_of(chakra::CollectiveType type) {
+  switch (type) {
+    case chakra::CollectiveType::all_reduce:
+      return Operation::all_reduce;
+    case chakra::CollectiveType::all_gather:
+      return Operation::all_gather;
+    case chakra::CollectiveType::reduce_scatter:
+      return Operation::reduce_scatter;
+    case chakra::CollectiveType::all_to_all:
+      return Operation::all_to_all;
+    default:
+      return std::nullopt;
+  }
+}
+
 std::optional<std::vector<std::uint32_t>> dependency_order(
     const std::vector<std::vector<std::uint32_t>>& dependencies) {
   std::vector<std::size_t> missing(dependencies.size());

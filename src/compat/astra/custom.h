@@ -67,7 +67,12 @@ struct CustomCollectives {
   std::vector<std::pair<std::uint64_t, std::uint32_t>> by_node;  ///< node id, into `all`; ascending
 
   const CustomCollective* find(Operation operation, std::uint64_t node_id) const;
+  /// The same for a collective of a program; none for collectives that no list governs.
+  const CustomCollective* find(const chakra::Node& node) const;
 };
+
+/// Whose implementation lists a collective takes; none for those that no list governs.
+std::optional<Operation> operation_of(chakra::CollectiveType type);
 
 /// Steps in an order in which each comes after its dependencies, smaller ones first where there is
 /// a choice; none when they go round in a circle.

@@ -15,6 +15,11 @@ struct Event {
     arrive,     ///< message `step` of phase `phase` is there
     ready,      ///< rendezvous: the receiver of message `step` is ready
     processed,  ///< a received message has been copied or reduced
+    // of custom collectives; subject: a collective
+    custom_begin,  ///< member `step` starts
+    custom_ready,  ///< rendezvous: the receiver of step `step` is ready
+    custom_sent,   ///< the message of step `step` is there
+    custom_done,   ///< step `step` is over
     // of programs; subject: a rank (representative)
     node_done,  ///< node `step`
     // of messages between two ranks; subject: a post

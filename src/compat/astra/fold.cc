@@ -35,6 +35,9 @@ std::string asymmetry(const RunInput& input, const RunOptions& options, std::uin
     case Issue::collective:
       break;
   }
+  if (input.customs.find(node) != nullptr) {
+    return "custom collectives, in which ranks may have different parts";
+  }
   if (has_own_groups(input.traces, node)) {
     return "groups of some ranks";
   }

@@ -27,22 +27,6 @@ Result<ConfigNode> load_json(const std::string& file) {
       [&](const std::string& text) { return parse_config(text, file, ConfigSyntax::json); });
 }
 
-/// The implementation list that a collective needs; none for those that no list governs.
-std::optional<Operation> operation_of(chakra::CollectiveType type) {
-  switch (type) {
-    case chakra::CollectiveType::all_reduce:
-      return Operation::all_reduce;
-    case chakra::CollectiveType::all_gather:
-      return Operation::all_gather;
-    case chakra::CollectiveType::reduce_scatter:
-      return Operation::reduce_scatter;
-    case chakra::CollectiveType::all_to_all:
-      return Operation::all_to_all;
-    default:
-      return std::nullopt;
-  }
-}
-
 /// A list that is missing is a mistake only of the traces that need it: ASTRA-sim reads nothing.
 void check_needed_lists(const std::string& file, const RunInput& input, Error& mistakes) {
   std::array<bool, kOperationCount> needed{};
@@ -50,7 +34,7 @@ void check_needed_lists(const std::string& file, const RunInput& input, Error& m
     for (const chakra::Node& node : program.nodes) {
       const auto operation = operation_of(node.collective);
       if (node.type == chakra::NodeType::comm_coll && operation &&
-          input.customs.find(*operation, node.id) == nullptr) {
+          input.customs.find(node) == nullptr) {
         needed[static_cast<std::size_t>(*operation)] = true;
       }
     }

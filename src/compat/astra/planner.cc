@@ -184,13 +184,14 @@ Implementation Planner::implementation(const Shape& shape, PhaseType whole, cons
   return list[static_cast<std::size_t>(leg.axis)];
 }
 
-Phase Planner::phase(const Shape& shape, const QueuedPhase& queued) const {
+Ends Planner::ends(const Shape& shape) const {
   const std::int64_t scaled = static_cast<std::int64_t>(
       static_cast<double>(system_.endpoint_delay.value()) / 1000 * options_.injection_scale);
-  const PhaseRules rules{
-      wires_,
-      {shape.group_ring ? kGroupDelay : Time(scaled * 1000), system_.local_memory_bandwidth},
-      options_.quirks};
+  return {shape.group_ring ? kGroupDelay : Time(scaled * 1000), system_.local_memory_bandwidth};
+}
+
+Phase Planner::phase(const Shape& shape, const QueuedPhase& queued) const {
+  const PhaseRules rules{wires_, ends(shape), options_.quirks};
   Phase made = make_phase(queued.request, rules);
   made.queue = static_cast<std::uint32_t>(
       queued.request.axis.queue * options_.queues_per_dimension + queued.turn);

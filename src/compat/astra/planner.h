@@ -65,6 +65,8 @@ class Planner {
 
   /// Why a collective cannot be done on a shape, or nothing.
   std::optional<std::string> refuse(const Shape& shape, PhaseType type) const;
+  /// What a message of a collective on a shape costs at its ends.
+  Ends ends(const Shape& shape) const;
   /// Whether every rank of a line of this shape meets the same times as every other one: no trees,
   /// no logical ring.
   bool symmetric(const Shape& shape, PhaseType type) const;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compat/astra/collectives.h"
+#include "compat/astra/custom_run.h"
 #include "compat/astra/mailboxes.h"
 #include "compat/astra/memory_servers.h"
 #include "compat/astra/node_time.h"
@@ -20,7 +21,7 @@ namespace orrery::astra {
 /// Starts nodes as their dependencies and slots allow, in ascending order:
 ///
 ///   comp, nodes of the CPU    end after node_time()
-///   collectives               Collectives
+///   collectives               Collectives; those that the user brings CustomRuns
 ///   sends                     end when delivered; receives when the message is there
 ///   remote loads and stores   MemoryServers
 ///   metadata, invalid         end at once
@@ -29,9 +30,13 @@ namespace orrery::astra {
 template <class Network>
 class Programs {
  public:
+  struct Runners {
+    Collectives<Network>& native;
+    CustomRuns<Network>& custom;
+  };
+
   Programs(const RunInput& input, const RunOptions& options, const Population& population,
-           Communicators& communicators, Collectives<Network>& collectives, Network& network,
-           Events& events)
+           Communicators& communicators, Runners collectives, Network& network, Events& events)
       : input_(input),
         options_(options),
         population_(population),
@@ -125,7 +130,7 @@ class Programs {
   const RunOptions& options_;
   const Population& population_;
   Communicators& communicators_;
-  Collectives<Network>& collectives_;
+  Runners collectives_;
   Network& network_;
   Events& events_;
   MemoryServers memory_;
@@ -190,8 +195,13 @@ void Programs<Network>::issue_collective(std::uint32_t rank, std::uint32_t index
   if (membership.communicator == Communicators::kUnknown) {
     membership = communicators_.find(population_.rank(rank), kind);
   }
-  collectives_.issue(rank, index, membership, {phase_type_of(node.collective), node.size},
-                     priority(rank, node));
+  const auto urgency = priority(rank, node);
+  if (const CustomCollective* const custom = input_.customs.find(node)) {
+    collectives_.custom.issue(rank, index, membership, *custom, node);
+    return;
+  }
+  collectives_.native.issue(rank, index, membership, {phase_type_of(node.collective), node.size},
+                            urgency);
 }
 
 template <class Network>

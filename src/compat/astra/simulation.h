@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compat/astra/collectives.h"
+#include "compat/astra/custom_run.h"
 #include "compat/astra/programs.h"
 
 namespace orrery::astra {
@@ -23,7 +24,9 @@ class Simulation {
       : network_(std::move(network)),
         collectives_(population, communicators, planner, network_, events_,
                      collective_options(input, options)),
-        programs_(input, options, population, communicators, collectives_, network_, events_),
+        customs_(population, communicators, planner, network_, events_, options.rendezvous),
+        programs_(input, options, population, communicators, {collectives_, customs_}, network_,
+                  events_),
         total_(programs_.nodes().unfinished_nodes()),
         progress_(options.progress) {}
 
@@ -46,7 +49,9 @@ class Simulation {
   const auto& mismatch() const { return collectives_.mismatch(); }
   bool overflow() const { return events_.now().is_overflow(); }
   const Programs<Network>& programs() const { return programs_; }
-  std::uint64_t messages() const { return collectives_.messages() + programs_.messages(); }
+  std::uint64_t messages() const {
+    return collectives_.messages() + customs_.messages() + programs_.messages();
+  }
   std::uint64_t events() const { return events_.popped(); }
   const Network& network() const { return network_; }
 
@@ -68,6 +73,8 @@ class Simulation {
   void step(const Event& event) {
     if (event.kind <= Event::Kind::processed) {
       collectives_.handle(event);
+    } else if (event.kind <= Event::Kind::custom_done) {
+      customs_.handle(event);
     } else if (event.kind == Event::Kind::hop) {
       hop(event);
     } else {
@@ -82,21 +89,25 @@ class Simulation {
     }
   }
   bool unsettled() const {
-    return programs_.unsettled() || collectives_.unsettled() || collectives_.any_finished();
+    return programs_.unsettled() || collectives_.unsettled() || collectives_.any_finished() ||
+           customs_.any_finished();
   }
   /// Chunks go on, collectives that have finished complete their nodes, nodes start; all again
   /// for what ends at once: collectives without phases.
   void settle() {
     while (unsettled() && events_.instant_is_over() && !failed()) {
       collectives_.settle();
-      std::vector<typename Collectives<Network>::Finished> finished;
-      finished.swap(collectives_.finished());
-      for (const auto& [rank, node] : finished) {
-        programs_.complete(rank, node);
-      }
+      complete(std::exchange(collectives_.finished(), {}));
+      complete(std::exchange(customs_.finished(), {}));
       if (events_.instant_is_over()) {
         programs_.settle();
       }
+    }
+  }
+  template <class Finished>
+  void complete(const std::vector<Finished>& finished) {
+    for (const auto& [rank, node] : finished) {
+      programs_.complete(rank, node);
     }
   }
   void report() {
@@ -109,6 +120,7 @@ class Simulation {
   Events events_;
   Network network_;
   Collectives<Network> collectives_;
+  CustomRuns<Network> customs_;
   Programs<Network> programs_;
   std::uint64_t total_;
   std::uint64_t events_done_ = 0;

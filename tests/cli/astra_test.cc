@@ -10,8 +10,8 @@
 #include <sstream>
 #include <vector>
 
-#include "command.h"
 #include "../compat/astra/msccl_text.h"
+#include "command.h"
 
 namespace orrery::testing {
 namespace {
@@ -235,6 +235,26 @@ TEST(AstraCommand, CustomCollectivesComeFromTraces) {
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   const json expected = json::parse(content(kCases + pipeline + "/expected.json"));
   EXPECT_EQ(lines_of(outcome.out).back().cycles, expected["cycles_ns_max"]);
+}
+
+TEST(AstraCommand, TheQuickstartPrintsWhatItsReadmeSays) {
+  const Folder folder;
+  const std::string command = "ORRERY=" + std::string(ORRERY_BINARY) + " " + ORRERY_SOURCE_DIR +
+                              "/examples/astra_quickstart/run.sh >" + (folder / "out");
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  std::map<std::string, double> cycles;
+  std::istringstream lines(content(folder / "out"));
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t blank = line.find_last_of(' ');
+    if (line.size() > 34 && line[0] != '[' && line[0] != '#') {
+      cycles[line.substr(0, line.find("  "))] = std::stod(line.substr(blank));
+    }
+  }
+  ASSERT_EQ(cycles.size(), 4U);
+  EXPECT_EQ(cycles["all quirks"], 6'314'000);
+  EXPECT_NEAR(cycles["gib-bandwidth=off"] / 6'314'000, 1.05, 0.005);
+  EXPECT_NEAR(cycles["one-communication=off"] / 6'314'000, 0.98, 0.005);
+  EXPECT_LT(cycles["all=off"], cycles["gib-bandwidth=off"]);
 }
 
 // quirks.tsv: the right behaviour, not ASTRA-sim's.

@@ -10,6 +10,7 @@
 #include "base/names.h"
 #include "base/reader.h"
 #include "cli/commands.h"
+#include "cli/native_flags.h"
 #include "cli/progress.h"
 #include "compat/astra/load.h"
 
@@ -24,7 +25,8 @@ constexpr const char* kExamples =
     "               --network-configuration=examples/astra_quickstart/network.yml \\\n"
     "               --remote-memory-configuration=examples/astra_quickstart/memory.json\n"
     "  orrery astra ... --network-backend=aware --json\n"
-    "  orrery astra ... --quirk all=off\n";
+    "  orrery astra ... --quirk all=off\n"
+    "  orrery astra ... --native\n";
 
 constexpr const char* kNone = "empty";  // ASTRA-sim's name for a file that is not given
 constexpr const char* kAllQuirks = "all";
@@ -44,6 +46,7 @@ class Astra : public Command {
     declare_files(options);
     declare_run(options);
     declare_own(options);
+    native_.declare(options);
     std::string footer = "Quirks, all on unless --quirk NAME=off (`all` for every one):\n";
     for (const auto& quirk : kNames<astra::Quirk>) {
       footer += fmt::format("  {:<32}{}\n", quirk.name, quirk.meaning);
@@ -67,6 +70,11 @@ class Astra : public Command {
     options.progress = [&](double share) {
       progress.update(kLoadingShare + share * (1 - kLoadingShare));
     };
+    if (native_.wanted()) {
+      return native_.run(loaded->input, options, *network_).and_then([&](NativeReport report) {
+        return write_native(std::move(report), *loaded);
+      });
+    }
     auto result = astra::run(loaded->input, options);
     if (!result) {
       return fail(std::move(result.error()));
@@ -175,6 +183,7 @@ class Astra : public Command {
     read_number("--comm-scale", comm_scale_, 0.0, kGreatestScale, unused, mistakes);
     read_number("--compute-scale", compute_scale_, 0.0, kGreatestScale, unused, mistakes);
     read_quirks(options.quirks, mistakes);
+    native_.check(mistakes);
     return options;
   }
 
@@ -237,6 +246,19 @@ class Astra : public Command {
     return text;
   }
 
+  Result<std::string> write_native(NativeReport report, const astra::Loaded& loaded) const {
+    report.warnings = loaded.warnings;
+    const std::string table = native_table(report);
+    std::string text = json_ ? native_json(report) : table;
+    if (auto written = write_copies(table, text); !written) {
+      return fail(std::move(written.error()));
+    }
+    for (const std::string& warning : report.warnings) {
+      std::fputs(("warning: " + warning + "\n").c_str(), stderr);
+    }
+    return text;
+  }
+
   std::optional<std::string> workload_;
   std::optional<std::string> system_;
   std::optional<std::string> network_;
@@ -252,6 +274,7 @@ class Astra : public Command {
   std::optional<std::string> logging_folder_;
   std::optional<std::string> output_;
   std::vector<std::string> quirks_;
+  NativeFlags native_;
   bool no_fold_ = false;
   bool json_ = false;
 };

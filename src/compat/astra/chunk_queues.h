@@ -13,8 +13,8 @@ namespace orrery::astra {
 ///
 /// Waiting streams stand in descending priority, ties in order of arrival. Smallest chunk first:
 /// those of reduce-scatters and all-gathers stand before the first whose greater end (bytes in or
-/// out) is not smaller than theirs; in the last but one phase at the end
-/// (Quirk::smallest_chunk_insertion). A running stream is never preempted.
+/// out) is not smaller than theirs; in the last but one phase, and of all-reduces, at the end
+/// (Quirk::smallest_chunk_insertion; off: by size too). A running stream is never preempted.
 class ChunkQueues {
  public:
   struct Rules {
@@ -69,8 +69,10 @@ class ChunkQueues {
     return phase.in < phase.out ? phase.out : phase.in;
   }
   bool by_size(const Waiting& stream) const {
-    return rules_.smallest_first && (stream.phase.type == PhaseType::reduce_scatter ||
-                                     stream.phase.type == PhaseType::all_gather);
+    return rules_.smallest_first &&
+           (stream.phase.type == PhaseType::reduce_scatter ||
+            stream.phase.type == PhaseType::all_gather ||
+            (!rules_.last_but_one_at_end && stream.phase.type == PhaseType::all_reduce));
   }
   std::uint32_t unlink_head(Blocks<Stream>& streams, StreamQueue& queue);
   static void link(Blocks<Stream>& streams, StreamQueue& queue, std::uint32_t stream,

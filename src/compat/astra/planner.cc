@@ -7,6 +7,8 @@
 #include <numeric>
 #include <utility>
 
+#include "compat/astra/chunk_orders.h"
+
 namespace orrery::astra {
 namespace {
 
@@ -77,7 +79,8 @@ bool Planner::has_state() const {
 
 const CollectivePlan& Planner::plan(const Shape& shape, const CollectiveRequest& request, Time now,
                                     PlannerState& state) {
-  const bool variable = schedules_chunks(shape, request.type) || alternates(shape, request.type);
+  const bool variable = (schedules_chunks(shape, request.type) && !balances(shape, request.type)) ||
+                        alternates(shape, request.type);
   const Key key{shape.id, static_cast<std::int64_t>(request.type), request.size.value()};
   if (const auto known = plans_.find(key); !variable && known != plans_.end()) {
     return *known->second;
@@ -102,16 +105,60 @@ CollectivePlan Planner::make_plan(const Shape& shape, const CollectiveRequest& r
                           request.type != PhaseType::all_to_all);
   Themis::begin(state.themis, now);
   CollectivePlan made;
+  const auto balanced = balances(shape, request.type) ? balanced_orders(shape, request, count)
+                                                      : std::vector<std::vector<int>>();
   for (std::int64_t chunk = 0; chunk < count; ++chunk) {
     CollectiveRequest part = request;
     const bool rest = chunk == count - 1 && rest_last;
     part.size = Bytes(rest ? whole - nominal * chunk : nominal);
-    const std::vector<int> order =
-        scheduled ? order_of(shape, request.type, Bytes(nominal), state) : dimensions_in(shape);
+    const std::vector<int> order = !balanced.empty() ? balanced[static_cast<std::size_t>(chunk)]
+                                   : scheduled
+                                       ? order_of(shape, request.type, Bytes(nominal), state)
+                                       : dimensions_in(shape);
     made.chunks.push_back(&chunk_plan(shape, part, order, chunk, state));
     made.words = std::max(made.words, made.chunks.back()->words);
   }
   return made;
+}
+
+bool Planner::balances(const Shape& shape, PhaseType type) const {
+  return schedules_chunks(shape, type) && system_.inter_dimension == InterDimension::themis &&
+         !options_.quirks[Quirk::themis_link_bandwidth];
+}
+
+std::vector<std::vector<int>> Planner::balanced_orders(const Shape& shape,
+                                                       const CollectiveRequest& request,
+                                                       std::int64_t chunks) const {
+  ChunkOrdersRequest wanted;
+  for (const int d : dimensions_in(shape)) {
+    if (shape.axes[static_cast<std::size_t>(d)].size > 1) {
+      wanted.dimensions.push_back(d);
+      wanted.members.push_back(shape.axes[static_cast<std::size_t>(d)].size);
+    }
+  }
+  const bool all_of_it = request.type == PhaseType::all_reduce && !system_.local_bandwidth_aware;
+  if (wanted.dimensions.size() < 2 || all_of_it) {
+    // One order, or none in which anything shrinks.
+    if (request.type == PhaseType::all_gather) {
+      std::reverse(wanted.dimensions.begin(), wanted.dimensions.end());
+    }
+    return {static_cast<std::size_t>(chunks), wanted.dimensions};
+  }
+  wanted.type = request.type;
+  wanted.size = request.size;
+  wanted.chunks = static_cast<int>(chunks);
+  wanted.queue = system_.intra_dimension == IntraDimension::smallest_chunk_first
+                     ? ChunkQueue::smallest_first
+                     : ChunkQueue::fifo;
+  return chunk_orders(wanted, [&](PhaseType type, int place, Bytes size) {
+    const int d = wanted.dimensions[static_cast<std::size_t>(place)];
+    QueuedPhase queued;
+    queued.request.type = type;
+    queued.request.implementation = implementation(shape, request.type, {type, d});
+    queued.request.axis = shape.axes[static_cast<std::size_t>(d)];
+    queued.request.size = std::max(size, Bytes(2));
+    return alone(phase(shape, queued), wires_, options_.native.has_value());
+  });
 }
 
 std::vector<int> Planner::order_of(const Shape& shape, PhaseType type, Bytes chunk,
@@ -156,7 +203,8 @@ std::vector<Planner::Leg> Planner::legs(const Shape& shape, PhaseType type,
 }
 
 std::vector<Planner::Leg> Planner::all_reduce_legs(const std::vector<int>& used) const {
-  const bool themis = system_.inter_dimension == InterDimension::themis;
+  const bool themis = system_.inter_dimension == InterDimension::themis &&
+                      options_.quirks[Quirk::themis_link_bandwidth];
   std::vector<Leg> all;
   for (std::size_t i = 0; i < used.size(); ++i) {
     const bool last = i + 1 == used.size() && !themis;

@@ -50,7 +50,7 @@ struct PlannerState {
 /// Order of dimensions: 0..n-1, all-gather n-1..0; Themis and round robin choose another for each
 /// chunk. An all-reduce is a reduce-scatter in all dimensions but the last, an all-reduce in the
 /// last and all-gathers back (localBWAware), an all-reduce in each (baseline), or reduce-scatters
-/// in all and all-gathers back (Themis).
+/// in all and all-gathers back (Themis with its quirks).
 class Planner {
  public:
   Planner(const System& system, const Wires& wires, const RunOptions& options);
@@ -99,6 +99,11 @@ class Planner {
   const ChunkPlan& chunk_plan(const Shape& shape, const CollectiveRequest& request,
                               const std::vector<int>& order, std::int64_t chunk,
                               PlannerState& state);
+  /// Themis without its quirks: orders of all chunks at once, the same at any time.
+  bool balances(const Shape& shape, PhaseType type) const;
+  std::vector<std::vector<int>> balanced_orders(const Shape& shape,
+                                                const CollectiveRequest& request,
+                                                std::int64_t chunks) const;
   std::vector<int> order_of(const Shape& shape, PhaseType type, Bytes chunk,
                             PlannerState& state) const;
   std::vector<Leg> legs(const Shape& shape, PhaseType type, const std::vector<int>& order) const;

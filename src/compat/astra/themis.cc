@@ -23,13 +23,7 @@ double moved(double bytes, std::int64_t size, bool gathers) {
 }  // namespace
 
 Themis::Themis(const Wires& wires, const Quirks& quirks) : quirks_(quirks) {
-  const auto bandwidth = [&](int d) {
-    const Dimension& dimension = wires.dimension(d);
-    const bool all_links =
-        dimension.building == Building::fully_connected && !quirks[Quirk::themis_link_bandwidth];
-    return dimension.bandwidth.value() *
-           (all_links ? static_cast<double>(dimension.size - 1) : 1.0);
-  };
+  const auto bandwidth = [&](int d) { return wires.dimension(d).bandwidth.value(); };
   for (int d = 0; d < wires.dimensions(); ++d) {
     scale_.push_back(bandwidth(d) / bandwidth(0));
   }

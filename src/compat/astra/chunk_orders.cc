@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compat/astra/chunk_orders.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <tuple>
+
+namespace orrery::astra {
+namespace {
+
+CollectiveKind kind_of(PhaseType type) {
+  switch (type) {
+    case PhaseType::all_gather:
+      return CollectiveKind::all_gather;
+    case PhaseType::reduce_scatter:
+      return CollectiveKind::reduce_scatter;
+    case PhaseType::all_to_all:
+      return CollectiveKind::all_to_all;
+    default:
+      return CollectiveKind::all_reduce;
+  }
+}
+
+PhaseType type_of(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::all_gather:
+      return PhaseType::all_gather;
+    case CollectiveKind::reduce_scatter:
+      return PhaseType::reduce_scatter;
+    case CollectiveKind::all_to_all:
+      return PhaseType::all_to_all;
+    default:
+      return PhaseType::all_reduce;
+  }
+}
+
+/// Messages of a round that pass the busiest link one after the other.
+double messages_on_a_link(const Phase& phase, const Dimension& dimension, double hops) {
+  const auto peers = static_cast<double>(std::min(phase.window, phase.messages));
+  const auto p = static_cast<double>(phase.axis.size);
+  switch (dimension.building) {
+    case Building::switched:
+      return peers;
+    case Building::fully_connected:
+      return 1;
+    case Building::ring:
+      // To all: floor(p^2 / 4) links in two directions. To one at distance k: k pairs.
+      return phase.pattern == Pattern::direct ? std::max(1.0, peers / (p - 1) * p * p / 8)
+                                              : std::max(1.0, hops);
+  }
+  return 1;
+}
+
+Time switch_time(const Phase& phase, const Wires& wires) {
+  const Bytes most = std::max(phase.steps[0].bytes, phase.steps[1].bytes);
+  return phase.delay * 2 + wires.along(phase.axis.queue, 2, most);
+}
+
+Time tree_time(const Phase& phase, const Wires& wires) {
+  const int d = phase.axis.queue;
+  const std::int64_t hops = wires.hops(d, 0, 1);
+  const Time step = wires.along(d, hops, phase.steps[0].bytes) + phase.delay;
+  const auto levels = std::bit_width(static_cast<std::uint64_t>(phase.axis.size - 1));
+  Time time = phase.delay;
+  if (phase.up) {
+    time += (step + (phase.reductions.empty() ? Time(0) : phase.reductions[0])) * levels;
+  }
+  return phase.down ? time + step * levels : time;
+}
+
+}  // namespace
+
+Time alone(const Phase& phase, const Wires& wires, bool shared) {
+  if (phase.algorithm == Algorithm::in_switch) {
+    return switch_time(phase, wires);
+  }
+  if (!phase.sequence()) {
+    return tree_time(phase, wires);
+  }
+  const Dimension& dimension = wires.dimension(phase.axis.queue);
+  Time time = phase.delay;
+  const std::uint32_t round = std::max<std::uint32_t>(1, phase.window);
+  for (std::uint32_t message = 0; message < phase.messages; message += round) {
+    const Step& step = phase.step(message);
+    const std::int64_t to = step.distance % wires.size(phase.axis.queue);
+    const std::int64_t hops = wires.hops(phase.axis.queue, 0, to);
+    const double together =
+        shared ? messages_on_a_link(phase, dimension, static_cast<double>(hops)) : 1;
+    time += wires.along(phase.axis.queue, hops, step.bytes);
+    time += whole_nanoseconds(step.bytes, dimension.bandwidth) * (together - 1);
+    time += phase.delay + phase.reduction(message);
+  }
+  return time;
+}
+
+std::vector<std::vector<int>> chunk_orders(
+    const ChunkOrdersRequest& request,
+    const std::function<Time(PhaseType type, int place, Bytes size)>& time) {
+  ChunkedCollective collective{.kind = kind_of(request.type),
+                               .size = request.size,
+                               .chunks = request.chunks,
+                               .members = request.members};
+  if (request.type == PhaseType::all_gather) {
+    for (const std::int64_t members : request.members) {
+      collective.size = collective.size * members;
+    }
+  }
+  std::map<std::tuple<int, CollectiveKind, Bytes>, Time> known;
+  const auto model = [&](const ChunkPhase& phase) {
+    const auto [found, fresh] = known.try_emplace({phase.dimension, phase.kind, phase.size});
+    if (fresh) {
+      const std::int64_t members = request.members[static_cast<std::size_t>(phase.dimension)];
+      const bool gathers = phase.kind == CollectiveKind::all_gather;
+      const Bytes in = std::max(Bytes(1), gathers ? phase.size / members : phase.size);
+      found->second = time(type_of(phase.kind), phase.dimension, in);
+    }
+    return PhaseCost{found->second, Time(0)};
+  };
+  const ChunkSchedule schedule =
+      schedule_chunks(collective, ChunkScheduler::themis, request.queue, model);
+  std::vector<std::vector<int>> orders;
+  for (const ChunkPath& path : schedule.chunks) {
+    orders.emplace_back();
+    for (std::size_t i = 0; i < request.dimensions.size(); ++i) {
+      orders.back().push_back(request.dimensions[static_cast<std::size_t>(path[i].dimension)]);
+    }
+  }
+  // Fewer bytes than chunks: the rest go as the last does.
+  orders.resize(static_cast<std::size_t>(request.chunks), orders.back());
+  return orders;
+}
+
+}  // namespace orrery::astra

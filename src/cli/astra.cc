@@ -240,7 +240,7 @@ class Astra : public Command {
     }
     std::string remarks;
     for (const std::string& warning : report.warnings) {
-      remarks += "warning: " + warning + "\n";
+      remarks.append("warning: ").append(warning).append("\n");
     }
     std::fputs((remarks + astra_summary(report.result)).c_str(), stderr);
     return text;

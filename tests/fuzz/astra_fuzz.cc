@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Any bytes as each of ASTRA-sim's files and as an MSCCL program: refused with a reason, or values
 /// in range.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <set>
+
 #include "compat/astra/msccl.h"
 #include "compat/astra/parse.h"
 #include "tests/fuzz/fuzz.h"
+#include "workload/chakra/process_groups.h"
 
 namespace orrery::astra {
 namespace {
@@ -71,6 +77,28 @@ void hold_msccl(std::string_view text) {
   fuzz::hold(check_messages(*collective).has_value(), "every message has both ends");
 }
 
+/// Group files are read by path: the bytes stand in a file without a name.
+void hold_groups(std::string_view text) {
+  constexpr std::int64_t kRanks = 8;
+  const int file = memfd_create("groups", 0);
+  const bool written =
+      file >= 0 && write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  fuzz::hold(written, "memory holds a file");
+  chakra::GroupTable table(kRanks);
+  const auto read = table.read_file("/proc/self/fd/" + std::to_string(file));
+  close(file);
+  if (!read) {
+    fuzz::hold_error(read.error());
+    return;
+  }
+  const std::vector<chakra::Group> groups = table.take();
+  for (std::size_t i = 1; i < groups.size(); ++i) {
+    const std::set<std::int64_t> ranks(groups[i].ranks.begin(), groups[i].ranks.end());
+    fuzz::hold(!ranks.empty() && ranks.size() == groups[i].ranks.size(), "a group has ranks, once");
+    fuzz::hold(*ranks.begin() >= 0 && *ranks.rbegin() < kRanks, "ranks exist");
+  }
+}
+
 }  // namespace
 }  // namespace orrery::astra
 
@@ -82,6 +110,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     orrery::astra::hold_memory(node);
   });
   orrery::fuzz::with_node(bytes, size, ConfigSyntax::yaml, orrery::astra::hold_network);
-  orrery::astra::hold_msccl({reinterpret_cast<const char*>(bytes), size});
+  const std::string_view text(reinterpret_cast<const char*>(bytes), size);
+  orrery::astra::hold_msccl(text);
+  orrery::astra::hold_groups(text);
   return 0;
 }

@@ -93,11 +93,15 @@ class CustomLoader {
   }
 
   void check_operation(Operation operation, std::optional<std::uint32_t> index) {
-    if (!index || loaded_.all[*index].operation.value_or(operation) == operation) {
+    if (!index) {
       return;
     }
     const CustomCollective& collective = loaded_.all[*index];
-    mistakes_.add({collective.name, "algo.coll", std::string(name_of(*collective.operation)),
+    const Operation said = collective.operation.value_or(operation);
+    if (said == operation) {
+      return;
+    }
+    mistakes_.add({collective.name, "algo.coll", std::string(name_of(said)),
                    fmt::format("{}, as {}-implementation-custom names it", name_of(operation),
                                name_of(operation))});
   }

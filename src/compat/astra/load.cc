@@ -81,7 +81,10 @@ class Loader {
 
   void load_system() {
     const auto node = keep(load_json(files_.system), mistakes_);
-    auto system = node ? keep(parse_system(*node, loaded_.warnings), mistakes_) : std::nullopt;
+    if (!node) {
+      return;
+    }
+    auto system = keep(parse_system(*node, loaded_.warnings), mistakes_);
     if (!system) {
       return;
     }

@@ -35,6 +35,7 @@ constexpr std::array kStepTypes{
 
 std::vector<std::string> type_names() {
   std::vector<std::string> names;
+  names.reserve(kStepTypes.size());
   for (const StepType& type : kStepTypes) {
     names.emplace_back(type.name);
   }
@@ -198,6 +199,7 @@ class GpuReader {
   /// Leaves out the points that only wait: who waits for one waits for what it waits for.
   CustomProgram program(const pugi::xml_node& gpu) {
     std::vector<std::vector<std::uint32_t>> needed;
+    needed.reserve(items_.size());
     for (const Item& item : items_) {
       needed.push_back(item.dependencies);
     }
@@ -215,11 +217,12 @@ class GpuReader {
       }
       std::sort(before.begin(), before.end());
       before.erase(std::unique(before.begin(), before.end()), before.end());
-      if (!items_[at].step) {
+      const std::optional<CustomStep>& made = items_[at].step;
+      if (!made) {
         ends[at] = std::move(before);
         continue;
       }
-      CustomStep step = *items_[at].step;
+      CustomStep step = *made;
       step.first_dependency = static_cast<std::uint32_t>(program.dependencies.size());
       step.dependencies = static_cast<std::uint32_t>(before.size());
       program.dependencies.insert(program.dependencies.end(), before.begin(), before.end());

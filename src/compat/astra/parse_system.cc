@@ -32,7 +32,7 @@ class SystemReader {
   void parse_compute(System& system);
   void parse_scheduling(System& system);
   void parse_custom(System& system);
-  void parse_unread();
+  void parse_unread(bool track_local_memory);
 
   std::vector<Implementation> implementations(const std::string& key);
   Implementation implementation(const std::string& key, const std::string& text);
@@ -211,6 +211,7 @@ constexpr std::array kIntraDimension{
 template <class Table>
 std::vector<std::string> names_in(const Table& table) {
   std::vector<std::string> names;
+  names.reserve(table.size());
   for (const auto& entry : table) {
     names.emplace_back(entry.name);
   }
@@ -256,7 +257,7 @@ void SystemReader::parse_custom(System& system) {
 }
 
 /// What ASTRA-sim documents but does not read, and what has no effect on times.
-void SystemReader::parse_unread() {
+void SystemReader::parse_unread(bool track_local_memory) {
   const auto boost = read_.maybe<std::string>("boost-mode");
   if (boost) {
     warn("boost-mode", "ignored, as ASTRA-sim does not read it");
@@ -267,9 +268,9 @@ void SystemReader::parse_unread() {
   if (flag("trace-enabled")) {
     warn("trace-enabled", "ignored: no trace of the run is written");
   }
-  if (read_.maybe<std::string>("local-mem-trace-filename") &&
-      read_.node().find("track-local-mem") == nullptr) {
-    warn("local-mem-trace-filename", "no effect without track-local-mem");
+  read_.ignore("local-mem-trace-filename");
+  if (track_local_memory) {
+    warn("track-local-mem", "no effect on times; no memory timeline is written");
   }
 }
 
@@ -280,7 +281,7 @@ Result<System> SystemReader::parse() {
   parse_compute(system);
   parse_scheduling(system);
   parse_custom(system);
-  parse_unread();
+  parse_unread(system.track_local_memory);
   return read_.finish(std::move(system));
 }
 

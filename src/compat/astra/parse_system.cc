@@ -15,8 +15,9 @@ constexpr double kTera = 1e12;
 constexpr double kPicosecondsPerNanosecond = 1e3;
 constexpr double kMostNanoseconds = 1e12;
 constexpr double kMostRate = 1e9;
-constexpr std::int64_t kMostChunks = std::int64_t{1} << 31;
-constexpr std::int64_t kWidestWindow = 99'999;  // ASTRA-sim reads five digits
+constexpr std::int64_t kMostChunks = std::int64_t{1} << 20;  // each is simulated on its own
+constexpr std::int64_t kLongestDelay = 1'000'000'000;        // ns
+constexpr std::int64_t kWidestWindow = 99'999;               // ASTRA-sim reads five digits
 
 /// The keys of one system file, and what to tell about them.
 class SystemReader {
@@ -38,7 +39,8 @@ class SystemReader {
   Implementation implementation(const std::string& key, const std::string& text);
   std::vector<std::string> texts(const std::string& key);
   std::optional<double> number(const std::string& key, double least, double most);
-  std::int64_t whole(const std::string& key, std::int64_t fallback, std::int64_t least);
+  std::int64_t whole(const std::string& key, std::int64_t fallback, std::int64_t least,
+                     std::int64_t most);
   bool flag(const std::string& key);
   void warn(const std::string& key, const std::string& sentence);
   bool has(const std::string& key) const { return read_.node().find(key) != nullptr; }
@@ -63,16 +65,15 @@ std::optional<double> SystemReader::number(const std::string& key, double least,
 }
 
 /// ASTRA-sim converts 4.0 to 4; 4.5 would silently become 4.
-std::int64_t SystemReader::whole(const std::string& key, std::int64_t fallback,
-                                 std::int64_t least) {
+std::int64_t SystemReader::whole(const std::string& key, std::int64_t fallback, std::int64_t least,
+                                 std::int64_t most) {
   const auto value = read_.maybe<double>(key);
   if (!value) {
     return fallback;
   }
-  const bool fits =
-      *value >= static_cast<double>(least) && *value <= static_cast<double>(kMostChunks);
+  const bool fits = *value >= static_cast<double>(least) && *value <= static_cast<double>(most);
   if (!fits || *value != std::floor(*value)) {
-    read_.reject(key, fmt::format("a whole number from {} to {}", least, kMostChunks));
+    read_.reject(key, fmt::format("a whole number from {} to {}", least, most));
     return fallback;
   }
   return static_cast<std::int64_t>(*value);
@@ -125,11 +126,11 @@ std::vector<Implementation> SystemReader::implementations(const std::string& key
 
 void SystemReader::parse_chunks(System& system) {
   system.policy = read_.optional("scheduling-policy", system.policy);
-  system.splits = whole("preferred-dataset-splits", system.splits, 1);
+  system.splits = whole("preferred-dataset-splits", system.splits, 1, kMostChunks);
   if (!has("preferred-dataset-splits")) {
     warn("preferred-dataset-splits", "missing; 1 chunk per collective (ASTRA-sim divides by zero)");
   }
-  system.active_chunks = whole("active-chunks-per-dimension", system.active_chunks, 1);
+  system.active_chunks = whole("active-chunks-per-dimension", system.active_chunks, 1, kMostChunks);
   const auto optimization = read_.optional<std::string>("collective-optimization", "localBWAware");
   system.local_bandwidth_aware = optimization == "localBWAware";
   const std::vector<std::string> known{"localBWAware", "baseline"};
@@ -144,7 +145,7 @@ void SystemReader::parse_chunks(System& system) {
 
 void SystemReader::parse_endpoint(System& system) {
   const auto nanoseconds = [this](const char* key, std::int64_t fallback) {
-    return Time(whole(key, fallback, 0) * std::int64_t{1000});
+    return Time(whole(key, fallback, 0, kLongestDelay) * std::int64_t{1000});
   };
   system.endpoint_delay = nanoseconds("endpoint-delay", 10);
   Bus bus{.latency = nanoseconds("L", 0),

@@ -8,6 +8,7 @@
 #include "base/names.h"
 #include "base/reader.h"
 #include "cli/commands.h"
+#include "cli/export_chakra.h"
 #include "cli/plan_flags.h"
 #include "machine/machine.h"
 #include "report/json_writer.h"
@@ -19,9 +20,14 @@ namespace {
 constexpr const char* kExamples =
     "Plan fields that the framework does not have are named in comments (on standard error where\n"
     "the format has none); with --strict they are mistakes.\n"
+    "chakra writes the step itself: execution traces OUTPUT.<rank>.et of all ranks and the file "
+    "of\n"
+    "their groups, OUTPUT.groups.json. Computing takes the machine's time, without one 0.\n"
     "Examples:\n"
     "  orrery export megatron --plan gpt3-175b-1024 --model gpt3-175b --machine dgx-a100-80g\n"
-    "  orrery export deepspeed --plan llama-3-8b-8 > ds_config.json\n";
+    "  orrery export deepspeed --plan llama-3-8b-8 > ds_config.json\n"
+    "  orrery export chakra --model gpt2 --tp 2 --dp 4 --machine dgx-a100-80g --output "
+    "trace/gpt2\n";
 
 struct Format {
   std::string_view name;
@@ -36,7 +42,7 @@ constexpr std::array kFormats{
 };
 
 std::vector<std::string> format_names() {
-  std::vector<std::string> names;
+  std::vector<std::string> names{"chakra"};
   for (const Format& format : kFormats) {
     names.emplace_back(format.name);
   }
@@ -46,23 +52,35 @@ std::vector<std::string> format_names() {
 class Export : public Command {
  public:
   void declare(Options& options) override {
-    options.positional("FORMAT", format_, "megatron, deepspeed or torchtitan");
+    options.positional("FORMAT", format_, "megatron, deepspeed, torchtitan or chakra");
     options.value("--model", model_, "NAME|FILE", "also its arguments, where the format has them");
-    options.value("--machine", machine_, "NAME|FILE", "devices per node, for the launcher");
+    options.value("--machine", machine_, "NAME|FILE",
+                  "devices per node, for the launcher; chakra: times of computing");
     options.value("--devices", devices_, "INT", "must be what the plan needs");
     options.flag("--strict", strict_, "refuse a plan that the format cannot state wholly");
     options.flag("--json", json_, "print one JSON object: text, and the fields that are lost");
+    options.value("--output", output_, "PREFIX", "of chakra's files");
+    options.value("--most-files", most_files_, "INT", "that chakra may write (4096)");
     plan_.declare(options, true);
     options.footer(kExamples);
   }
 
   Result<std::string> run(Error mistakes) override {
+    if (format_ == "chakra") {
+      return run_chakra(std::move(mistakes));
+    }
+    if (output_ || most_files_) {
+      mistakes.add(Mistake{output_ ? "--output" : "--most-files",
+                           {},
+                           {},
+                           "is for chakra; other formats go to standard output"});
+    }
     const auto* const format = std::find_if(kFormats.begin(), kFormats.end(),
                                             [&](const Format& f) { return f.name == format_; });
     if (format == kFormats.end()) {
-      mistakes.add(wrong_value(
-          "export", format_,
-          "one of megatron, deepspeed, torchtitan" + did_you_mean(format_, format_names())));
+      mistakes.add(wrong_value("export", format_,
+                               "one of megatron, deepspeed, torchtitan, chakra" +
+                                   did_you_mean(format_, format_names())));
     }
     const Plan plan = plan_.plan(mistakes);
     ExportOptions options;
@@ -87,6 +105,37 @@ class Export : public Command {
   }
 
  private:
+  Result<std::string> run_chakra(Error mistakes) {
+    ChakraExport what;
+    what.plan = plan_.plan(mistakes);
+    what.json = json_;
+    if (model_) {
+      what.model = load_named("--model", *model_, load_model, mistakes);
+    } else {
+      mistakes.add(Mistake{"--model", {}, {}, "chakra needs one: its operators are the trace"});
+    }
+    if (machine_) {
+      what.machine = load_named("--machine", *machine_, load_machine, mistakes);
+    }
+    if (!output_ || output_->empty()) {
+      mistakes.add(Mistake{"--output", {}, {}, "chakra needs one: a prefix of files"});
+    } else {
+      what.prefix = *output_;
+    }
+    if (most_files_) {
+      const auto most = parse_value<std::int64_t>(*most_files_);
+      what.most_files = most.value_or(0);
+      if (!most || *most < 1) {
+        mistakes.add(wrong_value("--most-files", *most_files_, "a whole number above 0"));
+      }
+    }
+    if (devices_ && parse_value<std::int64_t>(*devices_) != what.plan.devices()) {
+      mistakes.add(wrong_value("--devices", *devices_,
+                               fmt::format("{}, which the plan needs", what.plan.devices())));
+    }
+    return mistakes.empty() ? export_chakra(what) : fail(std::move(mistakes));
+  }
+
   /// The innermost dimension of the network is the node.
   std::int64_t devices_per_node(Error& mistakes) const {
     if (!machine_) {
@@ -139,6 +188,8 @@ class Export : public Command {
   std::optional<std::string> model_;
   std::optional<std::string> machine_;
   std::optional<std::string> devices_;
+  std::optional<std::string> output_;
+  std::optional<std::string> most_files_;
   PlanFlags plan_;
   bool strict_ = false;
   bool json_ = false;

@@ -65,7 +65,8 @@ class JsonReader {
   std::size_t end_of_value() const {
     std::size_t depth = 0;
     bool quoted = false;
-    for (std::size_t i = at_; i < text_.size(); ++i) {
+    const bool opens = text_[at_] == '{' || text_[at_] == '[';
+    for (std::size_t i = at_; opens && i < text_.size(); ++i) {
       const char c = text_[i];
       if (quoted) {
         i += c == '\\' ? 1 : 0;
@@ -77,11 +78,8 @@ class JsonReader {
       } else if ((c == '}' || c == ']') && --depth == 0) {
         return i + 1;
       }
-      if (depth == 0 && !quoted) {
-        return text_.size();  // neither object nor list: left to the parser to refuse
-      }
     }
-    return text_.size();
+    return text_.size();  // left to the parser to refuse
   }
 
   void refuse_syntax(const Error& error) {

@@ -13,6 +13,7 @@ namespace orrery::chakra {
 namespace {
 
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMostOperations = kMost - 1023;  // the greatest double below 2^63
 constexpr std::int64_t kPicosecondsPerMicrosecond = 1'000'000;
 constexpr std::uint64_t kLongestMicros = kMost / kPicosecondsPerMicrosecond - 1;
 constexpr std::int64_t kLastNodeType = static_cast<std::int64_t>(NodeType::comm_coll);
@@ -136,7 +137,8 @@ void ProgramBuilder::read_size(const NodeRecord& record, Attribute attribute, bo
 }
 
 void ProgramBuilder::read_compute(const NodeRecord& record, Node& node) {
-  node.operations = Flops(static_cast<double>(whole(record, Attribute::num_ops, false, kMost - 1)));
+  node.operations =
+      Flops(static_cast<double>(whole(record, Attribute::num_ops, false, kMostOperations)));
   node.has_operations = record.find(Attribute::num_ops) != nullptr;
   read_size(record, Attribute::tensor_size, false, node);
 }

@@ -104,6 +104,7 @@ struct TraceSet {
     return slot == kWorldSlot ? 0
                               : group_slots[first_slot[static_cast<std::size_t>(rank)] + slot - 1];
   }
+  friend bool operator==(const TraceSet&, const TraceSet&) = default;
 };
 
 }  // namespace orrery::chakra

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/export_chakra.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "cli/progress.h"
+#include "machine/compute/compute_model.h"
+#include "report/json_writer.h"
+#include "workload/chakra/from_workload.h"
+#include "workload/chakra/statistics.h"
+#include "workload/chakra/write.h"
+#include "workload/parallel/lower.h"
+#include "workload/parallel/machine_check.h"
+
+namespace orrery {
+namespace {
+
+/// The machine fitted to the plan's devices; every mistake of plan, model and machine.
+Result<std::optional<Machine>> prepare(const ChakraExport& what) {
+  Error mistakes;
+  std::optional<Machine> machine = what.machine;
+  if (auto ok = check(what.plan, what.model); !ok) {
+    mistakes.add(std::move(ok.error()));
+  }
+  if (machine) {
+    if (auto ok = check_machine(what.plan, *machine); !ok) {
+      mistakes.add(std::move(ok.error()));
+    }
+  }
+  if (machine && mistakes.empty()) {
+    auto fitted = with_devices(*machine, what.plan.devices());
+    if (fitted) {
+      machine = std::move(*fitted);
+    } else {
+      mistakes.add(std::move(fitted.error()));
+    }
+  }
+  if (!mistakes.empty()) {
+    return fail(std::move(mistakes));
+  }
+  return machine;
+}
+
+/// Kernels one after the other, nothing beside them.
+Time compute_time(const Node& node, const Device& device) {
+  Time sum{0};
+  for (const Operator& op : node.operators) {
+    sum += kernel_time(op, device).alone;
+  }
+  return sum;
+}
+
+std::string report(const ChakraExport& what, const chakra::TraceSet& traces) {
+  const chakra::Statistics counts = statistics(traces);
+  const bool groups = traces.groups.size() > 1;
+  const std::string files = fmt::format("{0}.0.et to {0}.{1}.et", what.prefix, traces.ranks() - 1);
+  const std::string groups_file = groups ? what.prefix + ".groups.json" : "";
+  if (!what.json) {
+    return fmt::format("{}\n{}{} nodes on {} ranks, {} distinct programs of {} nodes, {} groups\n",
+                       files, groups ? groups_file + "\n" : "", counts.nodes, traces.ranks(),
+                       counts.programs, counts.stored_nodes, traces.groups.size() - 1);
+  }
+  return json_text([&](JsonWriter& json) {
+    json.begin_object();
+    json.key("prefix").value(what.prefix);
+    json.key("ranks").value(traces.ranks());
+    json.key("nodes").value(counts.nodes);
+    json.key("programs").value(counts.programs);
+    json.key("program_nodes").value(counts.stored_nodes);
+    json.key("groups").value(traces.groups.size() - 1);
+    json.key("groups_file").value(groups_file);
+    json.end_object();
+  });
+}
+
+}  // namespace
+
+Result<std::string> export_chakra(const ChakraExport& what) {
+  const auto machine = prepare(what);
+  if (!machine) {
+    return fail(machine.error());
+  }
+  if (what.plan.devices() > what.most_files) {
+    return fail(Error(
+        Mistake{"--most-files",
+                {},
+                std::to_string(what.most_files),
+                fmt::format("at least {}: one file per device of the plan", what.plan.devices())}));
+  }
+  const auto workload = lower(what.model, what.plan);
+  if (!workload) {
+    return fail(workload.error());
+  }
+  chakra::FromWorkloadOptions options;
+  if (*machine) {
+    options.duration = [&](const Node& node) { return compute_time(node, (*machine)->device); };
+  }
+  const auto traces = chakra::from_workload(*workload, options);
+  if (!traces) {
+    return fail(traces.error());
+  }
+  std::error_code problem;  // a folder that cannot be made is one that cannot be written to
+  std::filesystem::create_directories(std::filesystem::path(what.prefix).parent_path(), problem);
+  ProgressBar bar;
+  const auto written =
+      chakra::write_traces(*traces, {.prefix = what.prefix,
+                                     .most_files = what.most_files,
+                                     .progress = [&](double share) { bar.update(share); }});
+  if (!written) {
+    return fail(written.error());
+  }
+  return report(what, *traces);
+}
+
+}  // namespace orrery

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workload/chakra/write.h"
 
+#include <chakra.pb.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +9,6 @@
 #include <set>
 
 #include "base/file.h"
-#include "chakra.pb.h"
 #include "workload/chakra/process_groups.h"
 
 namespace orrery::chakra {

@@ -31,8 +31,12 @@ void attribute(ChakraProtoMsg::Node& node, const char* name, std::int64_t value)
   attribute->set_int64_val(value);
 }
 
-/// Layers of a GEMM, an all-reduce in a group of eight, and a message around a ring of all ranks.
-std::string trace(std::int64_t nodes, std::int64_t rank, std::int64_t ranks, bool messages) {
+/// How files of a folder differ.
+enum class Differ : std::uint8_t { not_at_all, in_peers, in_groups };
+
+/// Two GEMMs, an all-reduce, and another or a message around a ring of all ranks. Groups are of
+/// eight neighbours and of every eighth rank.
+std::string trace(std::int64_t nodes, std::int64_t rank, std::int64_t ranks, Differ differ) {
   std::string bytes;
   ChakraProtoMsg::GlobalMetadata metadata;
   metadata.set_version("0.0.4");
@@ -51,10 +55,16 @@ std::string trace(std::int64_t nodes, std::int64_t rank, std::int64_t ranks, boo
       node.set_type(ChakraProtoMsg::COMP_NODE);
       attribute(node, "num_ops", 1'000'000'000);
       attribute(node, "tensor_size", 1 << 20);
-    } else if (i % 4 == 2 || !messages) {
+    } else if (i % 4 == 2 || differ != Differ::in_peers) {
       node.set_type(ChakraProtoMsg::COMM_COLL_NODE);
       attribute(node, "comm_type", ChakraProtoMsg::ALL_REDUCE);
       attribute(node, "comm_size", 1 << 23);
+      if (differ == Differ::in_groups) {
+        const std::int64_t group = i % 4 == 2 ? 1 + rank / 8 : 1001 + rank % 8;
+        auto* name = node.add_attr();
+        name->set_name("pg_name");
+        name->set_string_val(std::to_string(group));
+      }
     } else {
       const bool sends = i % 8 == 3;
       node.set_type(sends ? ChakraProtoMsg::COMM_SEND_NODE : ChakraProtoMsg::COMM_RECV_NODE);
@@ -68,7 +78,7 @@ std::string trace(std::int64_t nodes, std::int64_t rank, std::int64_t ranks, boo
 }
 
 void decode(benchmark::State& state) {
-  const std::string bytes = trace(state.range(0), 0, 8, true);
+  const std::string bytes = trace(state.range(0), 0, 8, Differ::in_peers);
   ByteWindow window;
   Mistakes mistakes;
   ProgramBuilder builder;
@@ -87,7 +97,7 @@ BENCHMARK(decode)->Arg(120)->Arg(10'000);
 
 /// The same with protobuf's classes: what the decoder is held against.
 void decode_with_generated_classes(benchmark::State& state) {
-  const std::string bytes = trace(state.range(0), 0, 8, true);
+  const std::string bytes = trace(state.range(0), 0, 8, Differ::in_peers);
   for (auto _ : state) {
     google::protobuf::io::CodedInputStream stream(
         reinterpret_cast<const std::uint8_t*>(bytes.data()), static_cast<int>(bytes.size()));
@@ -107,7 +117,22 @@ void decode_with_generated_classes(benchmark::State& state) {
 }
 BENCHMARK(decode_with_generated_classes)->Arg(120)->Arg(10'000);
 
-/// A folder of 1,024 files. messages = 0: equal bytes; 1: every rank names other peers.
+/// {"1": [0, ..., 7], ..., "1001": [0, 8, ...], ...}
+std::string groups_of(std::int64_t ranks) {
+  std::string text = "{";
+  for (std::int64_t i = 0; i < ranks / 8 + 8; ++i) {
+    const bool neighbours = i < ranks / 8;
+    text += (i > 0 ? ", \"" : "\"") + std::to_string(neighbours ? 1 + i : 1001 + i - ranks / 8) +
+            "\": [";
+    for (std::int64_t k = 0; k < (neighbours ? 8 : ranks / 8); ++k) {
+      text += (k > 0 ? ", " : "") + std::to_string(neighbours ? 8 * i + k : i - ranks / 8 + 8 * k);
+    }
+    text += "]";
+  }
+  return text + "}";
+}
+
+/// A folder of 1,024 files.
 void load_folder(benchmark::State& state) {
   constexpr std::int64_t kRanks = 1024;
   namespace fs = std::filesystem;
@@ -116,10 +141,13 @@ void load_folder(benchmark::State& state) {
   fs::create_directories(folder);
   for (std::int64_t rank = 0; rank < kRanks; ++rank) {
     std::ofstream(folder / ("t." + std::to_string(rank) + ".et"), std::ios::binary)
-        << trace(state.range(0), rank, kRanks, state.range(1) != 0);
+        << trace(state.range(0), rank, kRanks, static_cast<Differ>(state.range(1)));
   }
-  const LoadOptions options{
-      .prefix = (folder / "t").string(), .ranks = kRanks, .groups = {}, .progress = {}};
+  std::ofstream(folder / "groups.json") << groups_of(kRanks);
+  const LoadOptions options{.prefix = (folder / "t").string(),
+                            .ranks = kRanks,
+                            .groups = (folder / "groups.json").string(),
+                            .progress = {}};
   for (auto _ : state) {
     auto traces = load(options);
     benchmark::DoNotOptimize(traces->programs.size());
@@ -128,9 +156,10 @@ void load_folder(benchmark::State& state) {
   fs::remove_all(folder);
 }
 BENCHMARK(load_folder)
-    ->ArgNames({"nodes", "messages"})
+    ->ArgNames({"nodes", "differ"})
     ->Args({120, 0})
     ->Args({120, 1})
+    ->Args({120, 2})
     ->Args({10'000, 1})
     ->Unit(benchmark::kMillisecond);
 
@@ -139,7 +168,7 @@ void load_one_for_all(benchmark::State& state) {
   const std::string path = (std::filesystem::temp_directory_path() /
                             ("orrery_chakra_bench_" + std::to_string(getpid()) + ".et"))
                                .string();
-  std::ofstream(path, std::ios::binary) << trace(120, 0, 8, false);
+  std::ofstream(path, std::ios::binary) << trace(120, 0, 8, Differ::not_at_all);
   const LoadOptions options{.prefix = path, .ranks = state.range(0), .groups = {}, .progress = {}};
   for (auto _ : state) {
     auto traces = load(options);

@@ -22,7 +22,7 @@ TEST(ExportChakra, EveryRankHasAFileAndStagesShareTheirProgram) {
   const auto report = nlohmann::json::parse(run.out);
   EXPECT_EQ(report["ranks"], 8);
   EXPECT_EQ(report["programs"], 2);
-  EXPECT_EQ(report["groups"], 4 + 4 + 4);  // tp, dp, tied embedding
+  EXPECT_EQ(report["groups"], 4 * 4);  // pairs on tp, dp, pp (gradient norm), tied embedding
   for (int rank = 0; rank < 8; ++rank) {
     // The length of the GlobalMetadata, its version.
     EXPECT_EQ(content(folder / ("new/t." + std::to_string(rank) + ".et")).substr(0, 8),

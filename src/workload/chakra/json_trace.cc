@@ -12,6 +12,7 @@
 #include "base/names.h"
 #include "base/reader.h"
 #include "workload/chakra/json_value.h"
+#include "workload/chakra/kineto_trace.h"
 
 namespace orrery::chakra {
 namespace {
@@ -113,25 +114,28 @@ class JsonReader {
       }
       return;
     }
-    if (refuse_foreign(node)) {
+    if (read_foreign(node)) {
       return;
     }
     read_object(node, first);
   }
 
-  /// PyTorch's own files.
-  bool refuse_foreign(const ConfigNode& node) {
-    const bool kineto = node.find("traceEvents") != nullptr;
-    if (!kineto && (node.find("schema") == nullptr || node.find("nodes") == nullptr)) {
+  /// PyTorch's own files. True when it was one.
+  bool read_foreign(const ConfigNode& node) {
+    if (node.find("traceEvents") != nullptr) {
+      complete_ = read_kineto(node, builder_, mistakes_,
+                              [&](const ConfigNode& place) { return line_ + place.line - 1; }) &&
+                  complete_;
+      return true;
+    }
+    if (node.find("schema") == nullptr || node.find("nodes") == nullptr) {
       return false;
     }
     complete_ = false;
-    mistakes_.add(kineto ? "traceEvents" : "nodes",
-                  kineto ? "a Kineto trace" : "a PyTorch execution trace",
-                  fmt::format("a Chakra trace: this one has no {}. chakra_trace_link and "
-                              "chakra_converter make one of both files of a rank",
-                              kineto ? "dependencies between operators (data_deps)"
-                                     : "durations of kernels (duration_micros)"));
+    mistakes_.add("nodes", "a PyTorch execution trace",
+                  "a trace with durations of kernels, which this one does not have: the Kineto "
+                  "trace of the same run (torch.profiler's export_chrome_trace), or the Chakra "
+                  "trace that chakra_trace_link and chakra_converter make of both");
     return true;
   }
 

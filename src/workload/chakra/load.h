@@ -14,7 +14,7 @@ namespace orrery::chakra {
 
 struct LoadOptions {
   /// PREFIX.<rank>.et for every rank, or one for all: PREFIX.all.et, PREFIX.et, or the file PREFIX.
-  /// The same with .json for Chakra JSON.
+  /// The same with .json for Chakra JSON and Kineto traces.
   std::string prefix;
   std::int64_t ranks = 1;
   std::optional<std::string> groups;  ///< {"1": [0, 1], "2": [2, 3]}: names > 0 to ranks

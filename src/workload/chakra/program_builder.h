@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "workload/chakra/mistakes.h"
@@ -48,6 +49,8 @@ class ProgramBuilder {
   /// the schema does not have, a value of the wrong kind (floating point for a whole number) or
   /// beyond its range, sizes and durations that Bytes and Time do not hold.
   void add(const NodeRecord& record);
+  /// A process group that no METADATA node defines.
+  void define(GroupDefinition definition) { trace_.definitions.push_back(std::move(definition)); }
   /// Sorts by id and resolves dependencies. Mistakes: an id given twice, dependencies on itself,
   /// on a node that does not exist, in a circle.
   void finish();

@@ -13,6 +13,7 @@
 #include "cli/native_flags.h"
 #include "cli/progress.h"
 #include "compat/astra/load.h"
+#include "report/astra_memory.h"
 
 namespace orrery {
 namespace {
@@ -75,11 +76,28 @@ class Astra : public Command {
         return write_native(std::move(report), *loaded);
       });
     }
+    const astra::System& system = loaded->input.system;
+    options.node_times = system.track_local_memory;
     auto result = astra::run(loaded->input, options);
     if (!result) {
       return fail(std::move(result.error()));
     }
-    return write({.result = *result, .options = options, .warnings = loaded->warnings});
+    std::vector<astra::LocalMemory> memory;
+    if (system.track_local_memory) {
+      auto tracked = astra::local_memory(files.workload, loaded->input, *result);
+      if (!tracked) {
+        return fail(std::move(tracked.error()));
+      }
+      memory = std::move(*tracked);
+      if (memory.empty()) {
+        loaded->warnings.emplace_back("track-local-mem: no effect; the traces name no tensors");
+      }
+      if (auto written = write_traces(system, memory); !written) {
+        return fail(std::move(written.error()));
+      }
+    }
+    return write(
+        {.result = *result, .options = options, .warnings = loaded->warnings, .memory = memory});
   }
 
  private:
@@ -230,10 +248,33 @@ class Astra : public Command {
     return output_ ? write_file(*output_, text) : Result<void>();
   }
 
+  static std::string lines_of(const AstraReport& report) {
+    std::string lines = astra_lines(report.result);
+    if (!report.memory.empty()) {
+      lines += local_memory_lines(report.memory, report.result);
+    }
+    return lines;
+  }
+
+  /// NAME.<rank>.json for the lowest rank of each class.
+  static Result<void> write_traces(const astra::System& system,
+                                   const std::vector<astra::LocalMemory>& memory) {
+    for (const astra::LocalMemory& one : memory) {
+      const std::string name = system.local_memory_trace.value_or("");
+      if (name.empty()) {
+        return {};
+      }
+      const std::string path = fmt::format("{}.{}.json", name, one.rank);
+      if (auto written = write_file(path, local_memory_trace(one)); !written) {
+        return written;
+      }
+    }
+    return {};
+  }
+
   /// Lines or JSON on standard output; what is for people on standard error.
   Result<std::string> write(const AstraReport& report) const {
-    const std::string lines =
-        json_ && !logging_folder_ ? std::string() : astra_lines(report.result);
+    const std::string lines = json_ && !logging_folder_ ? std::string() : lines_of(report);
     std::string text = json_ ? astra_json(report) : lines;
     if (auto written = write_copies(lines, text); !written) {
       return fail(std::move(written.error()));

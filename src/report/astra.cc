@@ -98,7 +98,12 @@ std::string astra_json(const AstraReport& report) {
       const RunResult::Class& one = result.classes[result.class_of[rank]];
       json.begin_object().key("rank").value(rank);
       json.key("cycles").value(cycles(one.finish));
-      json.key("exposed_cycles").value(cycles(one.exposed)).end_object();
+      json.key("exposed_cycles").value(cycles(one.exposed));
+      if (!report.memory.empty()) {
+        const chakra::Footprint& used = report.memory[result.class_of[rank]].footprint;
+        json.key("peak_memory_bytes").value(used.peak.value());
+      }
+      json.end_object();
     }
     json.end_array();
     json.key("npus").value(result.class_of.size());

@@ -2,9 +2,11 @@
 /// Results of `orrery astra`, in ASTRA-sim's words and as JSON. One cycle is a nanosecond.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
+#include "compat/astra/local_memory.h"
 #include "compat/astra/run.h"
 
 namespace orrery {
@@ -19,11 +21,13 @@ struct AstraReport {
   const astra::RunResult& result;
   const astra::RunOptions& options;
   const std::vector<std::string>& warnings;
+  std::span<const astra::LocalMemory> memory{};  ///< by class; empty when it was not tracked
 };
 
-/// {"ranks": [{"rank", "cycles", "exposed_cycles"}...] by rank, "npus", "cycles" and "cycles_min"
-/// (greatest and least over the ranks), "exposed_cycles" (greatest), "backend", "quirks" (name to
-/// on), "classes", "unfolded" (why), "events", "messages", "warnings"}.
+/// {"ranks": [{"rank", "cycles", "exposed_cycles"}...] by rank (with "peak_memory_bytes" where it
+/// was tracked), "npus", "cycles" and "cycles_min" (greatest and least over the ranks),
+/// "exposed_cycles" (greatest), "backend", "quirks" (name to on), "classes", "unfolded" (why),
+/// "events", "messages", "warnings"}.
 std::string astra_json(const AstraReport& report);
 
 /// Two or three lines for people: times, the slowest rank, how far ranks folded.

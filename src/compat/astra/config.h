@@ -126,6 +126,7 @@ struct System {
   std::optional<Bus> bus;
   bool replay_only = false;
   bool track_local_memory = false;
+  std::optional<std::string> local_memory_trace;  ///< local-mem-trace-filename
 };
 
 enum class RemoteMemoryKind : std::uint8_t { none, per_npu, per_node, pool };

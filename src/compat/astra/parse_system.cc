@@ -33,7 +33,7 @@ class SystemReader {
   void parse_compute(System& system);
   void parse_scheduling(System& system);
   void parse_custom(System& system);
-  void parse_unread(bool track_local_memory);
+  void parse_unread();
 
   std::vector<Implementation> implementations(const std::string& key);
   Implementation implementation(const std::string& key, const std::string& text);
@@ -177,6 +177,7 @@ void SystemReader::parse_compute(System& system) {
   system.roofline = flag("roofline-enabled");
   system.replay_only = flag("replay-only");
   system.track_local_memory = flag("track-local-mem");
+  system.local_memory_trace = read_.maybe<std::string>("local-mem-trace-filename");
   if (system.roofline) {
     read_.require(system.peak && system.peak->value() > 0, "peak-perf",
                   "TFLOPS above 0, as roofline-enabled is on");
@@ -258,7 +259,7 @@ void SystemReader::parse_custom(System& system) {
 }
 
 /// What ASTRA-sim documents but does not read, and what has no effect on times.
-void SystemReader::parse_unread(bool track_local_memory) {
+void SystemReader::parse_unread() {
   const auto boost = read_.maybe<std::string>("boost-mode");
   if (boost) {
     warn("boost-mode", "ignored, as ASTRA-sim does not read it");
@@ -269,10 +270,6 @@ void SystemReader::parse_unread(bool track_local_memory) {
   if (flag("trace-enabled")) {
     warn("trace-enabled", "ignored: no trace of the run is written");
   }
-  read_.ignore("local-mem-trace-filename");
-  if (track_local_memory) {
-    warn("track-local-mem", "no effect on times; no memory timeline is written");
-  }
 }
 
 Result<System> SystemReader::parse() {
@@ -282,7 +279,7 @@ Result<System> SystemReader::parse() {
   parse_compute(system);
   parse_scheduling(system);
   parse_custom(system);
-  parse_unread(system.track_local_memory);
+  parse_unread();
   return read_.finish(std::move(system));
 }
 

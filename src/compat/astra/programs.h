@@ -51,7 +51,11 @@ class Programs {
         computed_(population.count(), Time(0)),
         issued_(population.count(), 0),
         unsettled_(population.count(), false),
-        memberships_(population.count() * communicators.kinds().size()) {}
+        memberships_(population.count() * communicators.kinds().size()) {
+    for (std::uint32_t rank = 0; options.node_times && rank < population.count(); ++rank) {
+      node_times_.emplace_back(input.traces.programs[program_of(rank)].nodes.size());
+    }
+  }
 
   void start() {
     for (std::uint32_t rank = 0; rank < population_.count(); ++rank) {
@@ -73,6 +77,9 @@ class Programs {
   }
   void complete(std::uint32_t rank, std::uint32_t node) {
     finish_[rank] = events_.now();
+    if (options_.node_times) {
+      node_times_[rank][node].end = events_.now();
+    }
     nodes_.complete(rank, node);
     if (!unsettled_[rank]) {
       unsettled_[rank] = true;
@@ -94,6 +101,7 @@ class Programs {
   Time computed(std::uint32_t rank) const { return computed_[rank]; }
   const ReadyNodes& nodes() const { return nodes_; }
   std::uint64_t messages() const { return messages_; }
+  std::vector<std::vector<chakra::NodeTime>> take_node_times() { return std::move(node_times_); }
 
  private:
   static std::vector<std::uint32_t> programs_of(const RunInput& input,
@@ -143,12 +151,16 @@ class Programs {
   std::vector<std::uint32_t> settling_;
   std::vector<Communicators::Membership> memberships_;  ///< by rank and kind
   std::uint64_t messages_ = 0;
+  std::vector<std::vector<chakra::NodeTime>> node_times_;  ///< by rank; empty when not asked for
 };
 
 template <class Network>
 void Programs<Network>::issue(std::uint32_t rank, std::uint32_t index) {
   using chakra::NodeType;
   const chakra::Node& node = input_.traces.programs[program_of(rank)].nodes[index];
+  if (options_.node_times) {
+    node_times_[rank][index].start = events_.now();
+  }
   const Issue how = issue_of(node, input_.system.replay_only, options_.quirks);
   switch (how) {
     case Issue::nothing:

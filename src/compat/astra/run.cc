@@ -107,6 +107,7 @@ Result<RunResult> simulate(const RunInput& input, const RunOptions& options, con
   }
   result.events = simulation.events();
   result.messages = simulation.messages();
+  result.node_times = simulation.take_node_times();
   result.unfolded = std::move(unfolded);
   if constexpr (Network::kCombines) {
     result.use = simulation.network().use();

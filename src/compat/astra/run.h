@@ -16,6 +16,7 @@
 #include "compat/astra/custom.h"
 #include "compat/astra/native.h"
 #include "compat/astra/quirks.h"
+#include "workload/chakra/footprint.h"
 #include "workload/chakra/trace.h"
 
 namespace orrery::astra {
@@ -48,6 +49,7 @@ struct RunOptions {
   std::int64_t queues_per_dimension = 1;
   double injection_scale = 1;  ///< multiplies the endpoint delay
   bool rendezvous = false;     ///< a ready message of 8 KiB before each message
+  bool node_times = false;     ///< also say when nodes ran
   std::function<void(double)> progress;
 };
 
@@ -71,6 +73,9 @@ struct RunResult {
   std::uint64_t messages = 0;         ///< simulated ones
   std::vector<std::string> unfolded;  ///< why ranks could not share a class; empty otherwise
   std::vector<DimensionUse> use;      ///< by dimension; native only
+  /// By class, of its lowest rank: when each node of its program started and ended; with
+  /// RunOptions::node_times only.
+  std::vector<std::vector<chakra::NodeTime>> node_times;
 };
 
 /// Mistakes: an implementation that does not do the group (halving-doubling of 6 NPUs), a node

@@ -49,6 +49,9 @@ class Simulation {
   const auto& mismatch() const { return collectives_.mismatch(); }
   bool overflow() const { return events_.now().is_overflow(); }
   const Programs<Network>& programs() const { return programs_; }
+  std::vector<std::vector<chakra::NodeTime>> take_node_times() {
+    return programs_.take_node_times();
+  }
   std::uint64_t messages() const {
     return collectives_.messages() + customs_.messages() + programs_.messages();
   }

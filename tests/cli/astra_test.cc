@@ -310,6 +310,23 @@ TEST(AstraQuirks, AlgorithmsThatNeedPowersOfTwoSucceedOrSayWhyNot) {
   }
 }
 
+TEST(AstraQuirks, ADeadlockNamesWhoWaitsAndFails) {
+  // Rank 5 computes only; the others' all-reduce waits for it.
+  const std::string ring = "ring8_all_reduce_1MiB_ring_unaware";
+  const Folder folder;
+  for (int rank = 0; rank < 8; ++rank) {
+    folder.write("trace." + std::to_string(rank) + ".et",
+                 content(kCases + (rank == 5 ? "compute_replay_chain" : ring) + "/trace.all.et"));
+  }
+  Files files = files_of(ring);
+  files["workload-configuration"] = folder / "trace";
+  const Outcome outcome = run(files);
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_THAT(outcome.out, IsEmpty());
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("deadlock: 7 of 8 ranks"), HasSubstr("rank 0: node 0"),
+                                 Not(HasSubstr("rank 5"))));
+}
+
 // Mistakes of users.
 
 TEST(AstraMistakes, MissingFilesAreAllNamed) {

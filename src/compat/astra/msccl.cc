@@ -164,7 +164,10 @@ class GpuReader {
                             did_you_mean(name, type_names()));
       return item;
     }
-    const std::int64_t count = node.attribute("cnt") ? document_.number(node, "cnt", 1, parts_) : 1;
+    // The compiler writes cnt="0" at steps that move nothing.
+    const bool moves = type->receives || type->reduces || type->sends;
+    const std::int64_t count =
+        moves && node.attribute("cnt") ? document_.number(node, "cnt", 1, parts_) : 1;
     check_peers(node, *type, block);
     CustomStep step{.tag = block.channel, .parts = count};
     if (type->receives) {

@@ -103,7 +103,7 @@ TEST(Msccl, EveryStepTypeIsItsMessagesAndReductions) {
 TEST(Msccl, BlocksRunAtOnceAndWaitForEachOtherThroughNops) {
   // Block 0 sends on channel 3 what block 1 (later in the file) received; a nop hands it on.
   const std::string own =
-      msccl_block(0, 1, -1, msccl_step(0, "nop", 1, 1, 0) + msccl_step(1, "s"), 3) +
+      msccl_block(0, 1, -1, msccl_step(0, "nop", 0, 1, 0) + msccl_step(1, "s"), 3) +
       msccl_block(1, -1, 1, msccl_step(0, "r"), 5);
   const std::string partner =
       msccl_block(0, 0, -1, msccl_step(0, "s"), 5) + msccl_block(1, -1, 0, msccl_step(0, "r"), 3);

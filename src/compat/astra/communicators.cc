@@ -49,10 +49,11 @@ Communicators::Membership Communicators::find(std::int64_t rank, std::uint32_t k
   const std::uint32_t group = traces_.group(rank, wanted.slot);
   const std::vector<std::int64_t>& ranks = traces_.groups[group].ranks;
   const bool world = ranks.empty() || static_cast<std::int64_t>(ranks.size()) == wires_.npus();
-  return world ? find_in_line(rank, wanted.dimensions) : find_in_group(rank, group);
+  return world ? find_in_line(rank, wanted.dimensions, group) : find_in_group(rank, group);
 }
 
-Communicators::Membership Communicators::find_in_line(std::int64_t rank, std::uint32_t dimensions) {
+Communicators::Membership Communicators::find_in_line(std::int64_t rank, std::uint32_t dimensions,
+                                                      std::uint32_t group) {
   std::int64_t first = rank;
   std::int64_t local = 0;
   std::int64_t stride = 1;
@@ -64,7 +65,7 @@ Communicators::Membership Communicators::find_in_line(std::int64_t rank, std::ui
       stride *= wires_.size(d);
     }
   }
-  const auto [place, added] = lines_.try_emplace({dimensions, first}, 0);
+  const auto [place, added] = lines_.try_emplace({group, dimensions, first}, 0);
   if (added) {
     place->second = open_line(first, dimensions);
   }

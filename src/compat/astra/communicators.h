@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -67,7 +68,8 @@ class Communicators {
 
  private:
   void collect_kinds();
-  Membership find_in_line(std::int64_t rank, std::uint32_t dimensions);
+  /// `group`: the world, or one of as many ranks, which is a communicator of its own.
+  Membership find_in_line(std::int64_t rank, std::uint32_t dimensions, std::uint32_t group);
   Membership find_in_group(std::int64_t rank, std::uint32_t group);
   std::uint32_t open_line(std::int64_t first_rank, std::uint32_t dimensions);
   std::uint32_t open_group(std::uint32_t group);
@@ -86,7 +88,7 @@ class Communicators {
   std::vector<Shape> shapes_;
   std::vector<Communicator> communicators_;
   std::map<std::uint32_t, std::uint32_t> line_shapes_;  ///< by dimensions
-  std::map<std::pair<std::uint32_t, std::int64_t>, std::uint32_t> lines_;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t>, std::uint32_t> lines_;
   std::map<std::uint32_t, std::uint32_t> groups_;
   /// Of each group opened: rank and local index, ascending.
   std::map<std::uint32_t, std::vector<std::pair<std::int64_t, std::uint32_t>>> places_;

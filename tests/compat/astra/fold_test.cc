@@ -19,6 +19,13 @@ void expect_equal(const RunInput& input, RunOptions options) {
   const auto folded = run(input, options);
   options.fold = false;
   const auto unfolded = run(input, options);
+  for (const chakra::Group& group : input.traces.groups) {
+    RC_LOG() << "group";
+    for (std::int64_t rank : group.ranks) {
+      RC_LOG() << " " << rank;
+    }
+    RC_LOG() << "\n";
+  }
   RC_LOG() << describe(input, options) << "\n";
   if (!unfolded) {
     RC_LOG() << unfolded.error().to_string() << "\n";
@@ -43,6 +50,13 @@ void expect_equal(const RunInput& input, RunOptions options) {
 RC_GTEST_PROP(AstraFold, one_rank_stands_for_all, ()) {
   const RunInput input =
       random_input({2, 4}, {Algorithm::ring, Algorithm::direct, Algorithm::halving_doubling});
+  expect_equal(input, random_options());
+}
+
+RC_GTEST_PROP(AstraFold, one_rank_stands_for_each_colour, ()) {
+  const RunInput input =
+      random_stages({2, 3, 4}, {Algorithm::ring, Algorithm::direct, Algorithm::halving_doubling,
+                                Algorithm::double_binary_tree});
   expect_equal(input, random_options());
 }
 

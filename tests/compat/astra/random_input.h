@@ -116,6 +116,138 @@ inline RunInput random_input(const std::vector<std::int64_t>& sizes,
   return input;
 }
 
+/// Ranks in stages with a program each: computation of different length, messages to the same rank
+/// of the next stage, collectives of the world, its lines, and of groups that cut the world in
+/// blocks or in strides. Mostly one after the other.
+class RandomStages {
+ public:
+  explicit RandomStages(RunInput& input) : input_(input), ranks_(input.traces.ranks()) {
+    const std::int64_t stages = one_of<std::int64_t>({1, 2, ranks_});
+    stages_ = ranks_ % stages == 0 ? stages : 1;
+    input_.traces.programs.assign(static_cast<std::size_t>(stages_), {});
+    slots_.resize(static_cast<std::size_t>(ranks_));
+  }
+
+  void fill() {
+    chained_ = pick(0, 3) > 0;
+    for (std::int64_t i = pick(1, 5); i > 0; --i) {
+      switch (pick(0, 3)) {
+        case 0:
+          everywhere([](std::int64_t) { return random_compute(); });
+          break;
+        case 1: {
+          const chakra::Node node = random_collective(static_cast<int>(input_.network.size()));
+          everywhere([&](std::int64_t) { return node; });
+          break;
+        }
+        case 2:
+          add_groups();
+          break;
+        default:
+          add_messages(static_cast<std::uint32_t>(i));
+      }
+    }
+    finish();
+  }
+
+ private:
+  template <class Make>
+  void everywhere(const Make& make) {
+    for (std::int64_t stage = 0; stage < stages_; ++stage) {
+      append(stage, make(stage));
+    }
+  }
+  void append(std::int64_t stage, chakra::Node node) {
+    chakra::Program& program = input_.traces.programs[static_cast<std::size_t>(stage)];
+    node.id = program.nodes.size();
+    node.first_dependency = static_cast<std::uint32_t>(program.dependencies.size());
+    if (chained_ && !program.nodes.empty()) {
+      node.dependencies = 1;
+      program.dependencies.push_back(static_cast<std::uint32_t>(program.nodes.size() - 1));
+    }
+    program.nodes.push_back(node);
+  }
+  void add_groups() {
+    const std::int64_t size = one_of<std::int64_t>({1, 2, ranks_ / 2, ranks_});
+    const std::int64_t count = size > 0 && ranks_ % size == 0 ? ranks_ / size : 1;
+    const bool blocks = pick(0, 1) == 1;
+    const auto first = input_.traces.groups.size();
+    for (std::int64_t group = 0; group < count; ++group) {
+      chakra::Group made;
+      made.name = std::to_string(first + static_cast<std::size_t>(group));
+      for (std::int64_t rank = 0; rank < ranks_; ++rank) {
+        if ((blocks ? rank / (ranks_ / count) : rank % count) == group) {
+          made.ranks.push_back(rank);
+          slots_[static_cast<std::size_t>(rank)].push_back(
+              static_cast<std::uint32_t>(first + static_cast<std::size_t>(group)));
+        }
+      }
+      input_.traces.groups.push_back(made);
+    }
+    chakra::Node node = random_collective(1);
+    node.has_involved = false;
+    node.group = ++groups_;
+    everywhere([&](std::int64_t) { return node; });
+  }
+  void add_messages(std::uint32_t tag) {
+    const std::int64_t offset = ranks_ / stages_;
+    chakra::Node node;
+    node.tag = tag;
+    node.size = Bytes(pick(1, 1 << 20));
+    for (std::int64_t stage = 0; stage < stages_; ++stage) {
+      if (stage > 0) {
+        node.type = chakra::NodeType::comm_recv;
+        node.peer = -offset;
+        append(stage, node);
+      }
+      if (stage + 1 < stages_) {
+        node.type = chakra::NodeType::comm_send;
+        node.peer = offset;
+        append(stage, node);
+      }
+    }
+  }
+  void finish() {
+    chakra::TraceSet& traces = input_.traces;
+    for (chakra::Program& program : traces.programs) {
+      program.names = std::string(1, '\0');
+    }
+    for (std::int64_t rank = 0; rank < ranks_; ++rank) {
+      const auto at = static_cast<std::size_t>(rank);
+      traces.program_of[at] = static_cast<std::uint32_t>(rank / (ranks_ / stages_));
+      traces.first_slot.push_back(static_cast<std::uint32_t>(traces.group_slots.size()));
+      traces.group_slots.insert(traces.group_slots.end(), slots_[at].begin(), slots_[at].end());
+    }
+  }
+
+  RunInput& input_;
+  std::int64_t ranks_;
+  std::int64_t stages_ = 1;
+  bool chained_ = true;
+  std::uint32_t groups_ = 0;
+  std::vector<std::vector<std::uint32_t>> slots_;  ///< by rank: its groups
+};
+
+inline RunInput random_stages(const std::vector<std::int64_t>& sizes,
+                              const std::vector<Algorithm>& algorithms) {
+  RunInput input;
+  input.network = random_network(3, sizes);
+  input.system = random_system(input.network.size(), algorithms);
+  if (pick(0, 5) == 0) {
+    for (auto& list : input.system.implementation) {
+      list = {{one_of({Algorithm::one_ring, Algorithm::one_direct}), 0}};
+    }
+  }
+  std::int64_t ranks = 1;
+  for (const Dimension& dimension : input.network) {
+    ranks *= dimension.size;
+  }
+  input.traces.groups.emplace_back();
+  input.traces.program_of.assign(static_cast<std::size_t>(ranks), 0);
+  RandomStages(input).fill();
+  return input;
+}
+
 inline RunOptions random_options() {
   RunOptions options;
   for (std::size_t i = 0; i < kQuirkCount; ++i) {

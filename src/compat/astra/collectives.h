@@ -160,13 +160,15 @@ class Collectives {
   // messages
   bool join_switch(std::uint32_t stream);
   std::int64_t destination(std::uint32_t from, std::uint32_t to, const Event& arrival) const;
+  void send(std::uint32_t stream, const Phase& phase, std::uint32_t message, std::uint32_t to);
+  void send_to_colours(std::uint32_t stream, const Phase& phase, std::uint32_t message);
   void transmit(std::uint32_t from, std::uint32_t to, const Step& step, bool uniform,
                 const Event& arrival);
   void announce(std::uint32_t receiver, std::uint32_t sender, const Step& step, bool uniform,
                 const Event& arrival);
   std::int64_t npu(std::uint32_t stream) const {
     const Stream& at = streams_[stream];
-    return population_.npu(communicators_, instances_[at.instance].communicator, at.local);
+    return communicators_.rank_of(instances_[at.instance].communicator, at.local);
   }
 
   const Population& population_;

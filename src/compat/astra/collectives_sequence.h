@@ -104,8 +104,7 @@ void Collectives<Network>::post(std::uint32_t stream) {
              {from, message, at.phase_index, Event::Kind::ready});
   }
   if (!rendezvous_ || take_mark(at.word + phase.words, phase.pattern, message)) {
-    transmit(stream, to, phase.step(message), phase.axis.uniform,
-             {to, message, at.phase_index, Event::Kind::arrive});
+    send(stream, phase, message, to);
   }
   if (take_mark(at.word, phase.pattern, message)) {
     receive(stream, message);
@@ -203,7 +202,7 @@ bool Collectives<Network>::join_switch([[maybe_unused]] std::uint32_t stream) {
     const Stream& at = streams_[stream];
     const Phase& phase = *at.phase;
     if (phase.algorithm == Algorithm::in_switch) {
-      const auto members = population_.folded() ? 1U : static_cast<std::uint32_t>(phase.axis.size);
+      const auto members = population_.single() ? 1U : static_cast<std::uint32_t>(phase.axis.size);
       constexpr unsigned kPhaseBits = 16;
       const std::uint64_t id = std::uint64_t{at.origin} << kPhaseBits | at.phase_index;
       ++messages_;
@@ -221,13 +220,55 @@ bool Collectives<Network>::join_switch([[maybe_unused]] std::uint32_t stream) {
 template <class Network>
 std::int64_t Collectives<Network>::destination(std::uint32_t from, std::uint32_t to,
                                                const Event& arrival) const {
-  if (!population_.folded()) {
+  if (!population_.single()) {
     return npu(to);
   }
   const Phase& phase = plan_of(from).phases[arrival.phase];
   const std::uint32_t position = receiver(phase, {0, 1, 0}, arrival.step);
   return communicators_.rank_of(instances_[streams_[from].instance].communicator,
                                 position * phase.axis.local_stride);
+}
+
+/// Message of a sequence to the stream of its receiver.
+template <class Network>
+void Collectives<Network>::send(std::uint32_t stream, const Phase& phase, std::uint32_t message,
+                                std::uint32_t to) {
+  if (population_.quotient() != nullptr) {
+    send_to_colours(stream, phase, message);
+  } else {
+    transmit(stream, to, phase.step(message), phase.axis.uniform,
+             {to, message, streams_[stream].phase_index, Event::Kind::arrive});
+  }
+}
+
+/// To every representative that receives such a message. `message`: of a tree, up or down.
+template <class Network>
+void Collectives<Network>::send_to_colours(std::uint32_t stream, const Phase& phase,
+                                           std::uint32_t message) {
+  const Stream& at = streams_[stream];
+  const Instance& instance = instances_[at.instance];
+  const std::uint32_t chunk = (stream - instance.streams) % instance.chunks();
+  std::uint32_t number = message;
+  if (phase.pattern == Pattern::chain) {
+    number = 0;
+  } else if (phase.pattern == Pattern::direct) {
+    number = message % static_cast<std::uint32_t>(phase.steps.size());
+  }
+  for (const Quotient::Recipient& each :
+       population_.quotient()->recipients(instance.communicator, phase, at.local, number)) {
+    ++messages_;
+    const Step& step = phase.step(message);
+    const std::uint32_t to = instance.streams + each.local * instance.chunks() + chunk;
+    const Event arrival{to, message, at.phase_index, Event::Kind::arrive};
+    if constexpr (Network::kStateless) {
+      const bool known = phase.axis.uniform && phase.sequence();
+      events_.push(
+          events_.now() + (known ? step.transfer : network_.delay(each.from, each.to, step.bytes)),
+          arrival);
+    } else {
+      network_.send(events_, each.from, each.to, step.bytes, arrival);
+    }
+  }
 }
 
 template <class Network>

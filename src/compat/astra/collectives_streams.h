@@ -20,7 +20,7 @@ void Collectives<Network>::issue(std::uint32_t rank, std::uint32_t node,
     mismatch_ = Mismatch{{instance.first_rank, instance.first_node}, {rank, node}};
     return;
   }
-  const std::uint32_t local = population_.folded() ? 0 : membership.local;
+  const std::uint32_t local = population_.single() ? 0 : membership.local;
   ++membership.sequence;
   members_[instance.first_member + local] = {instance.chunks(), rank, node, priority.first,
                                              priority.second};
@@ -42,7 +42,7 @@ std::uint32_t Collectives<Network>::instance_for(const Finished& issuer,
                                                  const Communicators::Membership& membership,
                                                  const CollectiveRequest& request) {
   if (open_.size() <= membership.communicator) {
-    open_.resize(communicators_.count());
+    open_.resize(population_.communicators());
   }
   OpenInstances& open = open_[membership.communicator];
   const std::uint32_t place = membership.sequence - open.first;
@@ -55,7 +55,7 @@ std::uint32_t Collectives<Network>::instance_for(const Finished& issuer,
   }
   const std::uint32_t index = unused_instances_.back();
   unused_instances_.pop_back();
-  const Shape& shape = communicators_.shape_of(membership.communicator);
+  const Shape& shape = population_.shape_of(membership.communicator);
   Instance& made = instances_[index];
   made.request = request;
   made.first_rank = issuer.rank;
@@ -63,7 +63,7 @@ std::uint32_t Collectives<Network>::instance_for(const Finished& issuer,
   made.plan = &plan_for(issuer.rank, index, shape, request);
   made.communicator = membership.communicator;
   made.sequence = membership.sequence;
-  made.members = made.unfinished = population_.members(shape.members);
+  made.members = made.unfinished = population_.members(membership.communicator);
   const std::size_t streams = std::size_t{made.members} * made.chunks();
   made.streams = streams_.allocate(streams);
   made.words = words_.allocate(streams * made.plan->words);
@@ -112,11 +112,15 @@ void Collectives<Network>::close(std::uint32_t index) {
 template <class Network>
 typename Collectives<Network>::Place Collectives<Network>::place_of(std::uint32_t stream,
                                                                     const Phase& phase) const {
-  if (population_.folded()) {
+  if (population_.single()) {
     return {stream, 0, 0};
   }
   const Stream& at = streams_[stream];
   const Axis& axis = phase.axis;
+  if (population_.quotient() != nullptr) {
+    const std::uint32_t of = instances_[at.instance].communicator;
+    return {stream, 0, population_.quotient()->position(of, at.local, axis)};
+  }
   const auto position = static_cast<std::uint32_t>(at.local / axis.local_stride %
                                                    static_cast<std::uint64_t>(axis.size));
   const std::uint32_t spacing = axis.local_stride * instances_[at.instance].chunks();

@@ -113,7 +113,9 @@ void Collectives<Network>::send_up(std::uint32_t stream) {
   Stream& at = streams_[stream];
   const Phase& phase = *at.phase;
   at.posted |= 1;
-  if (!rendezvous_ || (words_[at.word + phase.words] & 1) != 0) {
+  if (population_.quotient() != nullptr) {
+    send_to_colours(stream, phase, kUp);
+  } else if (!rendezvous_ || (words_[at.word + phase.words] & 1) != 0) {
     send_in_tree(stream, at.phase_index, kNone);
   }
   if (!phase.down) {
@@ -128,6 +130,11 @@ void Collectives<Network>::send_down(std::uint32_t stream) {
   Stream& at = streams_[stream];
   const Phase& phase = *at.phase;
   at.posted |= 2;
+  if (population_.quotient() != nullptr) {
+    send_to_colours(stream, phase, kDown);
+    finish(stream);
+    return;
+  }
   for (std::uint32_t i = 0; i < tree::children(phase, at.position); ++i) {
     if (!rendezvous_ || take_mark(at.word + phase.words, phase.pattern, i + 1)) {
       send_in_tree(stream, at.phase_index, i);

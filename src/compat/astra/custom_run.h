@@ -14,7 +14,6 @@
 #include "compat/astra/event.h"
 #include "compat/astra/phase.h"
 #include "compat/astra/planner.h"
-#include "compat/astra/population.h"
 
 namespace orrery::astra {
 
@@ -33,10 +32,9 @@ class CustomRuns {
     std::uint32_t node;
   };
 
-  CustomRuns(const Population& population, const Communicators& communicators,
+  CustomRuns(const Communicators& communicators,
              const Planner& planner, Network& network, Events& events, bool rendezvous)
-      : population_(population),
-        communicators_(communicators),
+      : communicators_(communicators),
         planner_(planner),
         network_(network),
         events_(events),
@@ -103,7 +101,6 @@ class CustomRuns {
   void finish(std::uint32_t index, std::uint32_t member);
   Address address(const Run& run, std::uint32_t step) const;
 
-  const Population& population_;
   const Communicators& communicators_;
   const Planner& planner_;
   Network& network_;
@@ -240,9 +237,8 @@ template <class Network>
 void CustomRuns<Network>::transmit(std::uint32_t index, std::uint32_t step, bool ready_message) {
   const Run& run = runs_[index];
   const CustomStep& what = step_of(run, step);
-  std::int64_t from = population_.npu(communicators_, run.communicator, run.steps[step].member);
-  std::int64_t to =
-      population_.npu(communicators_, run.communicator, static_cast<std::uint32_t>(what.peer));
+  std::int64_t from = communicators_.rank_of(run.communicator, run.steps[step].member);
+  std::int64_t to = communicators_.rank_of(run.communicator, static_cast<std::uint32_t>(what.peer));
   Bytes bytes = size_of(what, *run.collective, run.buffer);
   Event arrival{index, step, 0, Event::Kind::custom_sent};
   if (ready_message) {

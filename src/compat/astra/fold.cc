@@ -103,4 +103,28 @@ std::vector<std::string> reasons_against_folding(const RunInput& input, const Ru
   return {};
 }
 
+std::vector<std::string> reasons_against_colours(const RunInput& input, const RunOptions& options) {
+  std::vector<std::string> reasons;
+  if (options.native || options.backend == Backend::aware) {
+    reasons.emplace_back("links that serve one message at a time");
+  }
+  if (options.rendezvous) {
+    reasons.emplace_back("rendezvous among ranks that do not all do the same");
+  }
+  if (!input.customs.all.empty()) {
+    reasons.emplace_back("custom collectives");
+  }
+  const bool shared = input.memory.kind == RemoteMemoryKind::per_node ||
+                      input.memory.kind == RemoteMemoryKind::pool;
+  for (const chakra::Program& program : input.traces.programs) {
+    for (const chakra::Node& node : program.nodes) {
+      if (shared && issue_of(node, input.system.replay_only, options.quirks) == Issue::memory) {
+        reasons.emplace_back("ranks wait for each other at shared remote memory");
+        return reasons;
+      }
+    }
+  }
+  return reasons;
+}
+
 }  // namespace orrery::astra

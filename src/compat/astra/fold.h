@@ -20,4 +20,7 @@ std::vector<std::string> reasons_against_folding(const RunInput& input, const Ru
                                                  Communicators& communicators,
                                                  const Planner& planner);
 
+/// Why ranks cannot be told apart by colours (colours.h) either; empty if they can.
+std::vector<std::string> reasons_against_colours(const RunInput& input, const RunOptions& options);
+
 }  // namespace orrery::astra

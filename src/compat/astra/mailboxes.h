@@ -50,10 +50,12 @@ class Meeting {
   std::size_t taken_right_ = 0;
 };
 
-/// Messages of one source, destination, tag and size match in order.
+/// Messages of one source, destination, tag and size match in order. Source and destination are
+/// simulated ranks; `offset` is the distance of the real ones.
 struct MessageKey {
   std::int64_t from = 0;
   std::int64_t to = 0;
+  std::int64_t offset = 0;
   std::uint32_t tag = 0;
   std::int64_t bytes = 0;
   friend auto operator<=>(const MessageKey&, const MessageKey&) = default;
@@ -69,6 +71,7 @@ struct Mail {
   struct InFlight {
     Post sender;
     Mailbox* box = nullptr;
+    bool ends_sender = true;  ///< of several equal letters the first does
   };
   Mailbox& box(const MessageKey& key) { return boxes[key]; }
   std::uint32_t put(const InFlight& letter) {

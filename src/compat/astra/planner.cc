@@ -54,6 +54,10 @@ bool Planner::one_ring(const Shape& shape, PhaseType type) const {
   return !shape.logical && (!chosen_by_list(type) || (!list.empty() && is_one(list[0].algorithm)));
 }
 
+bool Planner::rooted(PhaseType type) {
+  return !chosen_by_list(type) && type != PhaseType::barrier;
+}
+
 bool Planner::schedules_chunks(const Shape& shape, PhaseType type) const {
   return system_.inter_dimension != InterDimension::ascending && chosen_by_list(type) &&
          !shape.logical && !one_ring(shape, type);

@@ -74,6 +74,13 @@ class Planner {
   /// rings, anything on switches and direct links.
   bool one_sender_per_link(const Shape& shape, PhaseType type) const;
 
+  /// Whether chunks take turns between two trees.
+  bool alternates(const Shape& shape, PhaseType type) const;
+  /// Whether one ring or tree goes through all members, whatever their dimensions.
+  bool one_ring(const Shape& shape, PhaseType type) const;
+  /// Whether one member is the root.
+  static bool rooted(PhaseType type);
+
  private:
   struct Leg {
     PhaseType type;
@@ -109,10 +116,7 @@ class Planner {
   std::vector<Leg> legs(const Shape& shape, PhaseType type, const std::vector<int>& order) const;
   std::vector<Leg> all_reduce_legs(const std::vector<int>& used) const;
   Implementation implementation(const Shape& shape, PhaseType whole, const Leg& leg) const;
-  bool one_ring(const Shape& shape, PhaseType type) const;
   Phase phase(const Shape& shape, const QueuedPhase& queued) const;
-  /// Whether chunks take turns between two trees.
-  bool alternates(const Shape& shape, PhaseType type) const;
   bool schedules_chunks(const Shape& shape, PhaseType type) const;
 
   const System& system_;

@@ -6,34 +6,58 @@
 #include <cstdint>
 
 #include "compat/astra/communicators.h"
+#include "compat/astra/quotient.h"
 
 namespace orrery::astra {
 
-/// Every rank, or rank 0 for all of them when all do the same at the same times. Then every
+/// Every rank; or rank 0 for all of them when all do the same at the same times: then every
 /// communicator has one member, and what it sends comes back to it in place of what its equals
-/// send.
+/// send; or one rank per colour (Quotient).
 class Population {
  public:
-  static Population all(std::int64_t ranks) { return Population(ranks, false); }
-  static Population one() { return Population(1, true); }
-
-  std::size_t count() const { return static_cast<std::size_t>(count_); }
-  bool folded() const { return folded_; }
-  /// Real rank of a simulated one.
-  std::int64_t rank(std::uint32_t simulated) const { return simulated; }
-  /// Simulated members of a communicator of `members` ranks.
-  std::uint32_t members(std::int64_t members) const {
-    return folded_ ? 1 : static_cast<std::uint32_t>(members);
+  static Population all(const Communicators& communicators, std::int64_t ranks) {
+    return {communicators, static_cast<std::size_t>(ranks), false, nullptr};
   }
-  std::int64_t npu(const Communicators& communicators, std::uint32_t communicator,
-                   std::uint32_t local) const {
-    return communicators.rank_of(communicator, local);
+  static Population one(const Communicators& communicators) {
+    return {communicators, 1, true, nullptr};
+  }
+  static Population colours(const Communicators& communicators, Quotient& quotient) {
+    return {communicators, quotient.count(), false, &quotient};
+  }
+
+  std::size_t count() const { return count_; }
+  /// One rank for all.
+  bool single() const { return single_; }
+  /// One rank per colour, or null.
+  Quotient* quotient() const { return quotient_; }
+
+  /// Real rank of a simulated one.
+  std::int64_t rank(std::uint32_t simulated) const {
+    return quotient_ != nullptr ? quotient_->rank(simulated) : simulated;
+  }
+  std::size_t communicators() const {
+    return quotient_ != nullptr ? quotient_->classes() : communicators_.count();
+  }
+  const Shape& shape_of(std::uint32_t communicator) const {
+    return quotient_ != nullptr ? quotient_->shape(communicator)
+                                : communicators_.shape_of(communicator);
+  }
+  /// Simulated members of a communicator.
+  std::uint32_t members(std::uint32_t communicator) const {
+    if (quotient_ != nullptr) {
+      return quotient_->members(communicator);
+    }
+    return single_ ? 1 : static_cast<std::uint32_t>(communicators_.shape_of(communicator).members);
   }
 
  private:
-  Population(std::int64_t count, bool folded) : count_(count), folded_(folded) {}
-  std::int64_t count_;
-  bool folded_;
+  Population(const Communicators& communicators, std::size_t count, bool single, Quotient* quotient)
+      : communicators_(communicators), count_(count), single_(single), quotient_(quotient) {}
+
+  const Communicators& communicators_;
+  std::size_t count_;
+  bool single_;
+  Quotient* quotient_;
 };
 
 }  // namespace orrery::astra

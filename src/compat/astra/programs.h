@@ -131,6 +131,7 @@ class Programs {
   std::pair<std::int64_t, std::int64_t> priority(std::uint32_t rank, const chakra::Node& node);
   void put(std::int64_t from, std::int64_t to, Bytes bytes, const Event& arrival);
   void send(Post sender, Mailbox& box);
+  void send_to_colours(Post sender, const chakra::Node& node);
   void delivered(std::uint32_t letter);
   void receiver_ready(std::uint32_t letter);
 
@@ -205,7 +206,9 @@ void Programs<Network>::issue_collective(std::uint32_t rank, std::uint32_t index
   const std::uint32_t kind = communicators_.kind(program_of(rank), index);
   Communicators::Membership& membership = memberships_[rank * communicators_.kinds().size() + kind];
   if (membership.communicator == Communicators::kUnknown) {
-    membership = communicators_.find(population_.rank(rank), kind);
+    membership = population_.quotient() != nullptr
+                     ? population_.quotient()->membership(rank, kind)
+                     : communicators_.find(population_.rank(rank), kind);
   }
   const auto urgency = priority(rank, node);
   if (const CustomCollective* const custom = input_.customs.find(node)) {
@@ -225,15 +228,20 @@ void Programs<Network>::put(std::int64_t from, std::int64_t to, Bytes bytes, con
   }
 }
 
-inline MessageKey key_of(std::int64_t from, std::int64_t to, const chakra::Node& node) {
-  return {from, to, node.tag, node.size.value()};
+/// `offset`: receiver less sender.
+inline MessageKey key_of(std::int64_t from, std::int64_t to, std::int64_t offset,
+                         const chakra::Node& node) {
+  return {from, to, offset, node.tag, node.size.value()};
 }
 
 template <class Network>
 void Programs<Network>::issue_send(std::uint32_t rank, std::uint32_t index,
                                    const chakra::Node& node) {
-  const std::int64_t from = population_.rank(rank);
-  Mailbox& box = mail_.box(key_of(from, from + node.peer, node));
+  if (population_.quotient() != nullptr) {
+    send_to_colours({rank, index}, node);
+    return;
+  }
+  Mailbox& box = mail_.box(key_of(rank, rank + node.peer, node.peer, node));
   if (!options_.rendezvous || box.ready.left({rank, index})) {
     send({rank, index}, box);
   }
@@ -248,11 +256,30 @@ void Programs<Network>::send(Post sender, Mailbox& box) {
   put(from, from + node.peer, node.size, {letter, 0, 0, Event::Kind::sent});
 }
 
+/// The message and those that equal senders send at the same time, as far as they are received.
+template <class Network>
+void Programs<Network>::send_to_colours(Post sender, const chakra::Node& node) {
+  const std::int64_t from = population_.rank(sender.rank);
+  std::vector<std::uint32_t> receivers = population_.quotient()->receivers(sender.rank, node.peer);
+  if (receivers.empty()) {
+    receivers.push_back(kNone);  // nobody listens, but the sender's node ends
+  }
+  bool first = true;
+  for (std::uint32_t receiver : receivers) {
+    Mailbox& box = mail_.box(key_of(sender.rank, receiver, node.peer, node));
+    const std::uint32_t letter = mail_.put({sender, &box, std::exchange(first, false)});
+    ++messages_;
+    put(from, from + node.peer, node.size, {letter, 0, 0, Event::Kind::sent});
+  }
+}
+
 template <class Network>
 void Programs<Network>::delivered(std::uint32_t letter) {
   const Mail::InFlight mail = mail_.take(letter);
   const std::optional<Post> receiver = mail.box->arrived.left(mail.sender);
-  complete(mail.sender.rank, mail.sender.node);
+  if (mail.ends_sender) {
+    complete(mail.sender.rank, mail.sender.node);
+  }
   if (receiver) {
     complete(receiver->rank, receiver->node);
   }
@@ -262,7 +289,11 @@ template <class Network>
 void Programs<Network>::issue_receive(std::uint32_t rank, std::uint32_t index,
                                       const chakra::Node& node) {
   const std::int64_t to = population_.rank(rank);
-  Mailbox& box = mail_.box(key_of(to + node.peer, to, node));
+  std::int64_t from = to + node.peer;
+  if (const Quotient* quotient = population_.quotient(); quotient != nullptr) {
+    from = quotient->colour_of()[static_cast<std::size_t>(from)];
+  }
+  Mailbox& box = mail_.box(key_of(from, rank, -node.peer, node));
   if (options_.rendezvous) {
     const std::uint32_t letter = mail_.put({{rank, index}, &box});
     put(to, to + node.peer, kReadyMessage, {letter, 0, 0, Event::Kind::post_ready});

@@ -5,10 +5,10 @@
 
 #include <array>
 #include <numeric>
-#include <type_traits>
 #include <utility>
 
 #include "compat/astra/check.h"
+#include "compat/astra/colours.h"
 #include "compat/astra/fold.h"
 #include "compat/astra/native_network.h"
 #include "compat/astra/network.h"
@@ -69,23 +69,28 @@ RunResult::Class class_of(std::int64_t rank, Time finish, Time computed) {
   return {rank, finish, finish - computed};
 }
 
+struct Prepared {
+  const RunInput& input;
+  const RunOptions& options;
+  const Wires& wires;
+  Communicators& communicators;
+  Planner& planner;
+};
+
 template <class Network>
-Network make_network(const Wires& wires, const RunOptions& options, const Population& population) {
+Network make_network(const Prepared& with, const Population& population) {
   if constexpr (Network::kCombines) {
-    return Network(*options.native, population.folded());
+    return Network(*with.options.native, population.single());
   } else {
-    return Network(wires);
+    return Network(with.wires);
   }
 }
 
 template <class Network>
-Result<RunResult> simulate(const RunInput& input, const RunOptions& options, const Wires& wires,
-                           Communicators& communicators, Planner& planner,
-                           std::vector<std::string> unfolded) {
-  const Population population =
-      options.fold && unfolded.empty() ? Population::one() : Population::all(input.traces.ranks());
-  Simulation<Network> simulation(input, options, population, communicators, planner,
-                                 make_network<Network>(wires, options, population));
+Result<RunResult> simulate_on(const Prepared& with, const Population& population) {
+  const RunInput& input = with.input;
+  Simulation<Network> simulation(input, with.options, population, with.communicators, with.planner,
+                                 make_network<Network>(with, population));
   simulation.run();
   if (simulation.overflow()) {
     return fail("simulated time exceeds 106 days: expected smaller sizes or durations");
@@ -101,16 +106,60 @@ Result<RunResult> simulate(const RunInput& input, const RunOptions& options, con
     result.classes.push_back(class_of(population.rank(rank), simulation.programs().finish(rank),
                                       simulation.programs().computed(rank)));
   }
-  result.class_of.assign(static_cast<std::size_t>(input.traces.ranks()), 0);
-  if (!population.folded()) {
-    std::iota(result.class_of.begin(), result.class_of.end(), 0);
-  }
   result.events = simulation.events();
   result.messages = simulation.messages();
   result.node_times = simulation.take_node_times();
-  result.unfolded = std::move(unfolded);
   if constexpr (Network::kCombines) {
     result.use = simulation.network().use();
+  }
+  return result;
+}
+
+Result<RunResult> simulate(const Prepared& with, const Population& population) {
+  const RunOptions& options = with.options;
+  if (options.native) {
+    return options.native->sharing == Sharing::fair
+               ? simulate_on<NativeNetwork<FairNetwork>>(with, population)
+               : simulate_on<NativeNetwork<FifoNetwork>>(with, population);
+  }
+  return options.backend == Backend::aware ? simulate_on<AwareNetwork>(with, population)
+                                           : simulate_on<UnawareNetwork>(with, population);
+}
+
+Result<RunResult> run_unfolded(const Prepared& with, std::vector<std::string> reasons) {
+  const std::int64_t ranks = with.input.traces.ranks();
+  auto result = simulate(with, Population::all(with.communicators, ranks));
+  if (result) {
+    result->class_of.resize(static_cast<std::size_t>(ranks));
+    std::iota(result->class_of.begin(), result->class_of.end(), 0);
+    result->unfolded = std::move(reasons);
+  }
+  return result;
+}
+
+Result<RunResult> run_single(const Prepared& with) {
+  auto result = simulate(with, Population::one(with.communicators));
+  if (result) {
+    result->class_of.assign(static_cast<std::size_t>(with.input.traces.ranks()), 0);
+  }
+  return result;
+}
+
+/// By colours; else rank by rank.
+Result<RunResult> run_coloured(const Prepared& with, std::vector<std::string> reasons) {
+  const std::vector<std::string> against = reasons_against_colours(with.input, with.options);
+  if (!against.empty()) {
+    reasons.insert(reasons.end(), against.begin(), against.end());
+    return run_unfolded(with, std::move(reasons));
+  }
+  auto colours = colour_ranks(with.input, with.options, with.communicators, with.planner);
+  if (!colours) {
+    return run_unfolded(with, std::move(reasons));
+  }
+  Quotient quotient(with.input, with.communicators, std::move(*colours));
+  auto result = simulate(with, Population::colours(with.communicators, quotient));
+  if (result) {
+    result->class_of = quotient.colour_of();
   }
   return result;
 }
@@ -128,20 +177,13 @@ Result<RunResult> run(const RunInput& input, const RunOptions& options) {
       !mistakes.empty()) {
     return fail(std::move(mistakes));
   }
-  std::vector<std::string> unfolded =
+  const Prepared prepared{input, options, wires, communicators, planner};
+  if (!options.fold) {
+    return run_unfolded(prepared, {});
+  }
+  std::vector<std::string> reasons =
       reasons_against_folding(input, options, communicators, planner);
-  const auto over = [&](auto network) {
-    using Network = typename decltype(network)::type;
-    return simulate<Network>(input, options, wires, communicators, planner, std::move(unfolded));
-  };
-  if (options.native && options.native->sharing == Sharing::fair) {
-    return over(std::type_identity<NativeNetwork<FairNetwork>>{});
-  }
-  if (options.native) {
-    return over(std::type_identity<NativeNetwork<FifoNetwork>>{});
-  }
-  return options.backend == Backend::aware ? over(std::type_identity<AwareNetwork>{})
-                                           : over(std::type_identity<UnawareNetwork>{});
+  return reasons.empty() ? run_single(prepared) : run_coloured(prepared, std::move(reasons));
 }
 
 }  // namespace orrery::astra

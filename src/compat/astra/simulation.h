@@ -24,7 +24,7 @@ class Simulation {
       : network_(std::move(network)),
         collectives_(population, communicators, planner, network_, events_,
                      collective_options(input, options)),
-        customs_(population, communicators, planner, network_, events_, options.rendezvous),
+        customs_(communicators, planner, network_, events_, options.rendezvous),
         programs_(input, options, population, communicators, {collectives_, customs_}, network_,
                   events_),
         total_(programs_.nodes().unfinished_nodes()),

@@ -32,8 +32,8 @@ class CustomRuns {
     std::uint32_t node;
   };
 
-  CustomRuns(const Communicators& communicators,
-             const Planner& planner, Network& network, Events& events, bool rendezvous)
+  CustomRuns(const Communicators& communicators, const Planner& planner, Network& network,
+             Events& events, bool rendezvous)
       : communicators_(communicators),
         planner_(planner),
         network_(network),

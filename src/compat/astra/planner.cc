@@ -206,6 +206,20 @@ std::vector<Planner::Leg> Planner::legs(const Shape& shape, PhaseType type,
   return all;
 }
 
+std::vector<Planner::Leg> Planner::possible_legs(const Shape& shape, PhaseType type) const {
+  std::vector<Leg> all = legs(shape, type, dimensions_in(shape));
+  if (type == PhaseType::all_reduce && schedules_chunks(shape, type)) {
+    for (int d : dimensions_in(shape)) {
+      if (shape.axes[static_cast<std::size_t>(d)].size > 1) {
+        all.push_back({PhaseType::reduce_scatter, d});
+        all.push_back({PhaseType::all_reduce, d});
+        all.push_back({PhaseType::all_gather, d});
+      }
+    }
+  }
+  return all;
+}
+
 std::vector<Planner::Leg> Planner::all_reduce_legs(const std::vector<int>& used) const {
   const bool themis = system_.inter_dimension == InterDimension::themis &&
                       options_.quirks[Quirk::themis_link_bandwidth];
@@ -321,7 +335,7 @@ std::optional<std::string> Planner::refuse(const Shape& shape, PhaseType type) c
       }
     }
   }
-  for (const Leg& leg : legs(shape, type, dimensions_in(shape))) {
+  for (const Leg& leg : possible_legs(shape, type)) {
     const std::int64_t ranks =
         leg.axis < 0 ? shape.members : shape.axes[static_cast<std::size_t>(leg.axis)].size;
     if (implementation(shape, type, leg).algorithm == Algorithm::in_switch &&
@@ -344,7 +358,7 @@ bool Planner::has_switch(const Shape& shape, const Leg& leg) const {
 
 bool Planner::one_sender_per_link(const Shape& shape, PhaseType type) const {
   constexpr std::int64_t kAllNeighbours = 3;
-  for (const Leg& leg : legs(shape, type, dimensions_in(shape))) {
+  for (const Leg& leg : possible_legs(shape, type)) {
     const int d = leg.axis < 0 ? 0 : shape.axes[static_cast<std::size_t>(leg.axis)].queue;
     const Algorithm algorithm = implementation(shape, type, leg).algorithm;
     const bool neighbours = algorithm == Algorithm::ring || algorithm == Algorithm::one_ring;
@@ -357,14 +371,14 @@ bool Planner::one_sender_per_link(const Shape& shape, PhaseType type) const {
 }
 
 bool Planner::alternates(const Shape& shape, PhaseType type) const {
-  const std::vector<Leg> all = legs(shape, type, dimensions_in(shape));
+  const std::vector<Leg> all = possible_legs(shape, type);
   return chosen_by_list(type) && std::any_of(all.begin(), all.end(), [&](const Leg& leg) {
            return implementation(shape, type, leg).algorithm == Algorithm::double_binary_tree;
          });
 }
 
 bool Planner::symmetric(const Shape& shape, PhaseType type) const {
-  for (const Leg& leg : legs(shape, type, dimensions_in(shape))) {
+  for (const Leg& leg : possible_legs(shape, type)) {
     const bool uniform = leg.axis < 0 ? wires_.dimensions() == 1
                                       : shape.axes[static_cast<std::size_t>(leg.axis)].uniform;
     if (!uniform || !(chosen_by_list(type) || type == PhaseType::barrier)) {

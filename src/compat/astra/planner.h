@@ -114,6 +114,8 @@ class Planner {
   std::vector<int> order_of(const Shape& shape, PhaseType type, Bytes chunk,
                             PlannerState& state) const;
   std::vector<Leg> legs(const Shape& shape, PhaseType type, const std::vector<int>& order) const;
+  /// Of any order in which chunks may go through the dimensions.
+  std::vector<Leg> possible_legs(const Shape& shape, PhaseType type) const;
   std::vector<Leg> all_reduce_legs(const std::vector<int>& used) const;
   Implementation implementation(const Shape& shape, PhaseType whole, const Leg& leg) const;
   Phase phase(const Shape& shape, const QueuedPhase& queued) const;

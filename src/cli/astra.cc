@@ -96,8 +96,11 @@ class Astra : public Command {
         return fail(std::move(written.error()));
       }
     }
-    return write(
-        {.result = *result, .options = options, .warnings = loaded->warnings, .memory = memory});
+    return write({.result = *result,
+                  .options = options,
+                  .warnings = loaded->warnings,
+                  .memory = memory,
+                  .traces = chakra::statistics(loaded->input.traces)});
   }
 
  private:
@@ -283,7 +286,8 @@ class Astra : public Command {
     for (const std::string& warning : report.warnings) {
       remarks.append("warning: ").append(warning).append("\n");
     }
-    std::fputs((remarks + astra_summary(report.result)).c_str(), stderr);
+    remarks += astra_summary(report.result) + "traces: " + to_string(report.traces) + "\n";
+    std::fputs(remarks.c_str(), stderr);
     return text;
   }
 

@@ -58,9 +58,8 @@ std::string report(const ChakraExport& what, const chakra::TraceSet& traces) {
   const std::string files = fmt::format("{0}.0.et to {0}.{1}.et", what.prefix, traces.ranks() - 1);
   const std::string groups_file = groups ? what.prefix + ".groups.json" : "";
   if (!what.json) {
-    return fmt::format("{}\n{}{} nodes on {} ranks, {} distinct programs of {} nodes, {} groups\n",
-                       files, groups ? groups_file + "\n" : "", counts.nodes, traces.ranks(),
-                       counts.programs, counts.stored_nodes, traces.groups.size() - 1);
+    return fmt::format("{}\n{}{} ranks, {} groups, {}\n", files, groups ? groups_file + "\n" : "",
+                       traces.ranks(), traces.groups.size() - 1, to_string(counts));
   }
   return json_text([&](JsonWriter& json) {
     json.begin_object();

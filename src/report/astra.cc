@@ -124,6 +124,12 @@ std::string astra_json(const AstraReport& report) {
     json.end_array();
     json.key("events").value(result.events);
     json.key("messages").value(result.messages);
+    json.key("traces").begin_object();
+    json.key("programs").value(report.traces.programs);
+    json.key("nodes").value(report.traces.nodes);
+    json.key("stored_nodes").value(report.traces.stored_nodes);
+    json.key("bytes").value(report.traces.memory.value());
+    json.key("bytes_per_node").value(chakra::bytes_per_node(report.traces)).end_object();
     json.key("warnings").begin_array();
     for (const std::string& warning : report.warnings) {
       json.value(warning);

@@ -8,6 +8,7 @@
 
 #include "compat/astra/local_memory.h"
 #include "compat/astra/run.h"
+#include "workload/chakra/statistics.h"
 
 namespace orrery {
 
@@ -22,12 +23,14 @@ struct AstraReport {
   const astra::RunOptions& options;
   const std::vector<std::string>& warnings;
   std::span<const astra::LocalMemory> memory{};  ///< by class; empty when it was not tracked
+  chakra::Statistics traces{};
 };
 
 /// {"ranks": [{"rank", "cycles", "exposed_cycles"}...] by rank (with "peak_memory_bytes" where it
 /// was tracked), "npus", "cycles" and "cycles_min" (greatest and least over the ranks),
 /// "exposed_cycles" (greatest), "backend", "quirks" (name to on), "classes", "unfolded" (why),
-/// "events", "messages", "warnings"}.
+/// "events", "messages", "traces": {"programs", "nodes", "stored_nodes", "bytes",
+/// "bytes_per_node"}, "warnings"}.
 std::string astra_json(const AstraReport& report);
 
 /// Two or three lines for people: times, the slowest rank, how far ranks folded.

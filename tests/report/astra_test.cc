@@ -34,7 +34,11 @@ TEST(AstraReport, JsonHasRanksByNumberAndTotals) {
   options.quirks.set(astra::Quirk::group_ring, false);
   const std::vector<std::string> warnings{"system.json:1: a key: a warning"};
   const astra::RunResult result = three_ranks();
-  const auto json = nlohmann::json::parse(astra_json({result, options, warnings}));
+  const chakra::Statistics traces{
+      .memory = Bytes(600), .programs = 2, .stored_nodes = 5, .nodes = 8};
+  const auto json = nlohmann::json::parse(astra_json({result, options, warnings, {}, traces}));
+  EXPECT_EQ(json["traces"]["nodes"], 8);
+  EXPECT_EQ(json["traces"]["bytes_per_node"], 75);  // 600 / 8
   ASSERT_EQ(json["ranks"].size(), 3U);
   for (std::size_t rank = 0; rank < 3; ++rank) {
     EXPECT_EQ(json["ranks"][rank]["rank"], rank);

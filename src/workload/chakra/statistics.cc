@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workload/chakra/statistics.h"
 
+#include <fmt/format.h>
+
 namespace orrery::chakra {
 namespace {
 
@@ -39,6 +41,18 @@ Statistics statistics(const TraceSet& traces) {
     sum.nodes += static_cast<std::int64_t>(traces.programs[program].nodes.size());
   }
   return sum;
+}
+
+double bytes_per_node(const Statistics& statistics) {
+  return statistics.nodes == 0 ? 0
+                               : static_cast<double>(statistics.memory.value()) /
+                                     static_cast<double>(statistics.nodes);
+}
+
+std::string to_string(const Statistics& statistics) {
+  return fmt::format("{} nodes as {} of {} {}, {:.2g} bytes per node", statistics.nodes,
+                     statistics.stored_nodes, statistics.programs,
+                     statistics.programs == 1 ? "program" : "programs", bytes_per_node(statistics));
 }
 
 }  // namespace orrery::chakra

@@ -74,7 +74,7 @@ void NativeFlags::check(Error& mistakes) const {
 Result<astra::RunInput> NativeFlags::on_machine(const astra::RunInput& input,
                                                 astra::NativeNetworkOptions& network) const {
   Error mistakes;
-  const Machine loaded = load_named("--machine", *machine_, load_machine, mistakes);
+  const Machine loaded = load_named("--machine", machine_.value_or(""), load_machine, mistakes);
   if (!mistakes.empty()) {
     return fail(std::move(mistakes));
   }

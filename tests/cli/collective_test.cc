@@ -57,6 +57,13 @@ TEST(Collective, ThemisKeepsAllDimensionsBusy) {
   EXPECT_LE(seconds("--algorithm themis"), themis);
 }
 
+TEST(Collective, APlanMayAskForThemis) {
+  const Outcome run = orrery(
+      "simulate --model gpt2 --dp 64 --global-batch 64 --machine dgx-a100-80g --dp-algorithm "
+      "themis");
+  EXPECT_EQ(run.status, 0) << run.err;
+}
+
 TEST(Collective, ChunksNeedAnAlgorithmThatHasThem) {
   const std::string command = "collective all_reduce --machine dgx-h100 --devices 16 ";
   const Outcome ring = orrery(command + "--algorithm ring --chunks 4");

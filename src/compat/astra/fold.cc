@@ -56,8 +56,8 @@ std::string asymmetry(const RunInput& input, const RunOptions& options, std::uin
 /// Links of a native network give every rank the same times if no two messages ever want one at the
 /// same instant (their order would depend on the rank): one chunk at a time in a dimension, whose
 /// steps follow each other, and a link for every dimension and port.
-std::string asymmetry_of_links(const RunInput& input, const RunOptions& options) {
-  const NativeNetworkOptions& native = *options.native;
+std::string asymmetry_of_links(const RunInput& input, const RunOptions& options,
+                               const NativeNetworkOptions& native) {
   if (native.sharing != Sharing::fifo) {
     return "links shared by max-min fairness";
   }
@@ -87,7 +87,7 @@ std::vector<std::string> reasons_against_folding(const RunInput& input, const Ru
     return {fmt::format("{} different programs", input.traces.programs.size())};
   }
   if (options.native) {
-    if (std::string reason = asymmetry_of_links(input, options); !reason.empty()) {
+    if (std::string reason = asymmetry_of_links(input, options, *options.native); !reason.empty()) {
       return {std::move(reason)};
     }
   } else if (options.backend == Backend::aware) {

@@ -80,7 +80,7 @@ struct Prepared {
 template <class Network>
 Network make_network(const Prepared& with, const Population& population) {
   if constexpr (Network::kCombines) {
-    return Network(*with.options.native, population.single());
+    return Network(with.options.native.value_or(NativeNetworkOptions{}), population.single());
   } else {
     return Network(with.wires);
   }

@@ -126,25 +126,31 @@ void FairNetwork::fill() {
       link.open = static_cast<std::uint32_t>(link.flows.size());
     }
   }
-  for (;;) {
-    double least = std::numeric_limits<double>::infinity();
-    LinkId full = 0;
-    for (const LinkId link : part_links_) {
-      const double share = links_[link].spare / links_[link].open;
-      if (!links_[link].flows.empty() && links_[link].open > 0 && share < least) {
-        least = share;
-        full = link;
-      }
+  while (fill_fullest()) {
+  }
+}
+
+/// Links that are full at the least share, all of them at once: in symmetric traffic they are many.
+bool FairNetwork::fill_fullest() {
+  constexpr double kAlike = 1 + 1e-12;
+  double least = std::numeric_limits<double>::infinity();
+  for (const LinkId link : part_links_) {
+    least = std::min(least, share(links_[link]));
+  }
+  if (least == std::numeric_limits<double>::infinity()) {
+    return false;
+  }
+  for (const LinkId link : part_links_) {
+    if (share(links_[link]) > least * kAlike) {
+      continue;
     }
-    if (least == std::numeric_limits<double>::infinity()) {
-      return;
-    }
-    for (const TransferId id : links_[full].flows) {
+    for (const TransferId id : links_[link].flows) {
       if (!flows_[id].fixed) {
         fix(id, least);
       }
     }
   }
+  return true;
 }
 
 void FairNetwork::fix(TransferId id, double rate) {

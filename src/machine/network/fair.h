@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -75,7 +76,13 @@ class FairNetwork {
 
   void collect_part();
   void touch(LinkId link);
+  /// Bandwidth left per flow without a rate; infinite when there is none.
+  static double share(const Link& link) {
+    return link.open > 0 && !link.flows.empty() ? link.spare / link.open
+                                                : std::numeric_limits<double>::infinity();
+  }
   void fill();
+  bool fill_fullest();
   void fix(TransferId id, double rate);
 
   std::vector<Link> links_;

@@ -72,7 +72,7 @@ class Astra : public Command {
       progress.update(kLoadingShare + share * (1 - kLoadingShare));
     };
     if (native_.wanted()) {
-      return native_.run(loaded->input, options, *network_).and_then([&](NativeReport report) {
+      return native_.run(loaded->input, options, files.network).and_then([&](NativeReport report) {
         return write_native(std::move(report), *loaded);
       });
     }

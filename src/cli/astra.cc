@@ -217,7 +217,7 @@ class Astra : public Command {
         mistakes.add(wrong_value(
             "--quirk", text, "a name of `orrery list quirks`" + did_you_mean(name, quirk_names())));
       } else if (state != "on" && state != "off") {
-        mistakes.add(wrong_value("--quirk", text, name + "=on or " + name + "=off"));
+        mistakes.add(wrong_value("--quirk", text, fmt::format("{0}=on or {0}=off", name)));
       } else if (quirk) {
         quirks.set(*quirk, state == "on");
       } else {

@@ -12,7 +12,6 @@ namespace {
 
 constexpr double kGb = 1e9;
 constexpr double kTera = 1e12;
-constexpr double kPicosecondsPerNanosecond = 1e3;
 constexpr double kMostNanoseconds = 1e12;
 constexpr double kMostRate = 1e9;
 constexpr std::int64_t kMostChunks = std::int64_t{1} << 20;  // each is simulated on its own

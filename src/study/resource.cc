@@ -32,6 +32,11 @@ std::vector<Resource> resources_of(const Machine& machine, const Plan& plan) {
   for (std::size_t i = 0; i < machine.device.memory.size(); ++i) {
     resources.push_back({ResourceKind::memory, i, machine.device.memory[i].name + " bandwidth"});
   }
+  for (std::size_t i = 0; i < kRemoteLinks.size(); ++i) {
+    if (has_field(machine.remote_memory.kind, kRemoteLinks[i].field)) {
+      resources.push_back({ResourceKind::remote, i, std::string(kRemoteLinks[i].name)});
+    }
+  }
   for (std::size_t i = 0; i < machine.network.size(); ++i) {
     const NetworkDimension& dimension = machine.network[i];
     if (dimension.size > 1) {
@@ -55,6 +60,11 @@ void scale(const Resource& resource, double factor, Machine& machine, Plan& plan
       return;
     case ResourceKind::memory: {
       Bandwidth& bandwidth = machine.device.memory[resource.index].bandwidth;
+      bandwidth = bandwidth * factor;
+      return;
+    }
+    case ResourceKind::remote: {
+      Bandwidth& bandwidth = machine.remote_memory.*kRemoteLinks[resource.index].bandwidth;
       bandwidth = bandwidth * factor;
       return;
     }

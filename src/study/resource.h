@@ -2,8 +2,10 @@
 /// What a machine could have more of.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/names.h"
@@ -12,11 +14,20 @@
 
 namespace orrery {
 
-enum class ResourceKind : std::uint8_t { compute, memory, bandwidth, latency, launch, host };
+enum class ResourceKind : std::uint8_t {
+  compute,
+  memory,
+  remote,
+  bandwidth,
+  latency,
+  launch,
+  host
+};
 template <>
 inline constexpr auto kNames<ResourceKind> = std::to_array<Named<ResourceKind>>({
     {ResourceKind::compute, "compute peak", "FLOP rates of all data types"},
     {ResourceKind::memory, "memory bandwidth", "of one memory tier"},
+    {ResourceKind::remote, "remote memory bandwidth", "of one kind of its links"},
     {ResourceKind::bandwidth, "network bandwidth", "of one dimension"},
     {ResourceKind::latency, "network latency", "of one dimension: hops, messages, protocols"},
     {ResourceKind::launch, "kernel launch", "start and drain of kernels"},
@@ -31,14 +42,26 @@ constexpr bool is_time(ResourceKind kind) {
 
 struct Resource {
   ResourceKind kind = ResourceKind::compute;
-  std::size_t index = 0;  ///< of the memory tier or network dimension
+  std::size_t index = 0;  ///< of the memory tier, kRemoteLinks or network dimension
   std::string name;       ///< "hbm bandwidth", "infiniband latency"
 
   friend bool operator==(const Resource&, const Resource&) = default;
 };
 
-/// Those of the machine and plan: compute, every memory tier, every network dimension of more than
-/// one device, kernel launch, host dispatch unless it is 0.
+/// The bandwidths of a remote memory, and what they are called.
+struct RemoteLink {
+  Bandwidth RemoteMemory::*bandwidth;
+  std::string_view field;
+  std::string_view name;
+};
+inline constexpr std::array kRemoteLinks{
+    RemoteLink{&RemoteMemory::bandwidth, "bandwidth", "remote memory bandwidth"},
+    RemoteLink{&RemoteMemory::switch_bandwidth, "switch_bandwidth", "pool uplink bandwidth"},
+    RemoteLink{&RemoteMemory::fabric_bandwidth, "fabric_bandwidth", "pool fabric bandwidth"},
+};
+
+/// Those of the machine and plan: compute, every memory tier, the links of a remote memory, every
+/// network dimension of more than one device, kernel launch, host dispatch unless it is 0.
 std::vector<Resource> resources_of(const Machine& machine, const Plan& plan);
 
 /// Makes the resource `factor` times as good: rates times `factor`, times divided by it.

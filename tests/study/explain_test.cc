@@ -127,7 +127,8 @@ TEST(Explain, MistakesAreThoseOfTheRun) {
 }
 
 TEST(Resource, ScalingTouchesNothingElse) {
-  const Machine machine = a100();
+  Machine machine = a100();
+  machine.remote_memory = load_machine("hiermem-opt").value().remote_memory;
   Plan plan = small_plan();
   plan.host_dispatch = 5_us;
   for (const Resource& resource : resources_of(machine, plan)) {
@@ -138,6 +139,17 @@ TEST(Resource, ScalingTouchesNothingElse) {
     scale(resource, 0.5, scaled, scaled_plan);
     EXPECT_TRUE(scaled == machine && scaled_plan == plan) << resource.name;
   }
+}
+
+TEST(Explain, ASlowRemoteMemoryIsTheBottleneck) {
+  // States of 12 bytes a parameter at 1 GB/s each way, far slower than all kernels.
+  Machine machine = load_machine("zero-infinity").value();
+  machine.remote_memory.bandwidth = 1_GBps;
+  Plan plan = small_plan();
+  plan.offload_optimizer = Offload::remote;
+  const auto all = explained(plan, machine, {.next_bottleneck = false});
+  EXPECT_LT(find(all, "remote memory bandwidth")->elasticity, -0.9);
+  EXPECT_EQ(find(all, "pool fabric bandwidth"), nullptr) << "a memory per device has no fabric";
 }
 
 /// More of anything never hurts a step without shared links (for others: Sensitivity::anomaly).

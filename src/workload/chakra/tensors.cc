@@ -33,7 +33,8 @@ class ValueScanner {
  public:
   explicit ValueScanner(std::string_view text) : text_(text) {}
 
-  std::optional<TensorValue> next() {
+  /// False at the end.
+  bool next(TensorValue& value) {
     for (; at_ < text_.size(); ++at_) {
       const char c = text_[at_];
       if (c == '"' || c == '\'') {
@@ -41,34 +42,33 @@ class ValueScanner {
       } else if (c == '[') {
         const std::size_t begin = at_;
         ++at_;
-        if (const auto value = tensor()) {
-          return value;
+        if (take_tensor(value)) {
+          return true;
         }
         at_ = begin;
       }
     }
-    return std::nullopt;
+    return false;
   }
 
  private:
   /// [tensor, storage, offset, elements, bytes each, 'device'] behind its bracket.
-  std::optional<TensorValue> tensor() {
+  bool take_tensor(TensorValue& value) {
     std::array<std::uint64_t, 5> numbers{};
     for (std::uint64_t& number : numbers) {
       if (!take_number(number)) {
-        return std::nullopt;
+        return false;
       }
     }
     if (at_ >= text_.size() || (text_[at_] != '"' && text_[at_] != '\'')) {
-      return std::nullopt;
+      return false;
     }
     skip_quoted(text_[at_]);
     ++at_;
     const auto [unused, storage, offset, elements, each] = numbers;
-    if (elements == 0) {
-      return TensorValue{storage, Bytes(0)};
-    }
-    return TensorValue{storage, (whole(offset) + whole(elements)) * whole(each).value()};
+    const Bytes reach = (whole(offset) + whole(elements)) * whole(each).value();
+    value = {storage, elements == 0 ? Bytes(0) : reach};
+    return true;
   }
 
   /// Bytes, as they saturate.
@@ -127,6 +127,9 @@ class TensorReader {
         fields.skip();
       }
     }
+    if (problem.expected != nullptr) {
+      wrong(problem.field, {}, problem.expected);
+    }
   }
 
   TensorUses take() { return std::move(result_); }
@@ -145,8 +148,8 @@ class TensorReader {
         continue;
       }
       ValueScanner values(fields.bytes("values"));
-      while (const std::optional<TensorValue> value = values.next()) {
-        use_storage(*value, writes);
+      for (TensorValue value; values.next(value);) {
+        use_storage(value, writes);
       }
     }
   }

@@ -90,6 +90,10 @@ TEST(Tensors, WrongListsAreNamed) {
   huge[0].mutable_inputs()->set_values("[[1, 1, 0, 9223372036854775807, 8, 'cpu']]");
   EXPECT_FALSE(read_tensors(et(huge), "t.et"));
   EXPECT_FALSE(read_tensors(et(chain()).substr(0, 60), "t.et"));
+  // Field 9, outputs, of two bytes: a field that is longer than they are.
+  const std::string broken = metadata() + framed(std::string("\x4A\x02\x0A\x7F", 4));
+  EXPECT_THAT(read_tensors(broken, "t.et").error().to_string(),
+              HasSubstr("ends within its message"));
 }
 
 TEST(Footprint, TensorsLiveFromTheirWriteToTheirLastRead) {

@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "workload/chakra/name_table.h"
@@ -27,21 +28,28 @@ std::size_t index_of(auto value) {
 template <class Visit>
 void for_each_instance(const Workload& workload, int role, Visit visit) {
   const orrery::Program& program = workload.programs[index_of(role)];
-  for (std::int64_t i = 0; const auto instance = workload.source->issue(role, i); ++i) {
+  for (std::int64_t i = 0;; ++i) {
+    const std::optional<Instance> instance = workload.source->issue(role, i);
+    if (!instance) {
+      return;
+    }
     visit(program.templates[index_of(instance->template_index)]);
+  }
+}
+
+void collect_sends(const Template& part, Messages& sent) {
+  for (const orrery::Node& node : part.nodes) {
+    if (node.kind == orrery::Node::Kind::send) {
+      sent[index_of(node.channel)].push_back(node.bytes);
+    }
   }
 }
 
 std::vector<Messages> sent_messages(const Workload& workload) {
   std::vector<Messages> sent(workload.programs.size());
   for (std::size_t role = 0; role < sent.size(); ++role) {
-    for_each_instance(workload, static_cast<int>(role), [&](const Template& part) {
-      for (const orrery::Node& node : part.nodes) {
-        if (node.kind == orrery::Node::Kind::send) {
-          sent[role][index_of(node.channel)].push_back(node.bytes);
-        }
-      }
-    });
+    for_each_instance(workload, static_cast<int>(role),
+                      [&](const Template& part) { collect_sends(part, sent[role]); });
   }
   return sent;
 }

@@ -125,9 +125,9 @@ class KinetoReader {
   void add(std::size_t number) {
     const Activity& activity = activities_[number];
     const ConfigNode& event = *activity.event;
-    static const ConfigNode kNothing;
+    static const ConfigNode nothing;
     const ConfigNode* given = event.find("args");
-    const ConfigNode& args = given == nullptr ? kNothing : *given;
+    const ConfigNode& args = given == nullptr ? nothing : *given;
     record_.clear();
     record_.id = number;
     record_.name = text(event, "name");
@@ -184,6 +184,7 @@ class KinetoReader {
                      [&](const KnownCollective& each) { return each.name == collective.text; });
     if (known == kCollectives.end()) {
       std::vector<std::string> names;
+      names.reserve(kCollectives.size());
       for (const KnownCollective& each : kCollectives) {
         names.emplace_back(each.name);
       }

@@ -32,19 +32,12 @@ void read_bools(std::string_view message, Value& list, Problem& problem) {
   }
 }
 
-/// One field of the oneof; false when it is none of it.
-bool read_value(FieldReader& fields, Value& value, Problem& problem) {
-  const std::uint32_t number = fields.number();
+/// One of the oneof's varints; false when the field is none of them.
+bool read_varint(FieldReader& fields, Value& value) {
   const auto narrow = [](std::uint64_t wire) {  // as protobuf: the low 32 bits
     return static_cast<std::uint32_t>(wire);
   };
-  switch (number) {
-    case 3:
-      value = Value::real(std::bit_cast<double>(fields.fixed64("double_val")));
-      return true;
-    case 5:
-      value = Value::real(static_cast<double>(std::bit_cast<float>(fields.fixed32("float_val"))));
-      return true;
+  switch (fields.number()) {
     case 7:
       value = Value::integer(static_cast<std::int32_t>(narrow(fields.varint("int32_val"))));
       return true;
@@ -63,6 +56,23 @@ bool read_value(FieldReader& fields, Value& value, Problem& problem) {
     case 17:
       value = Value::integer(zigzag(fields.varint("sint64_val")));
       return true;
+    case 27:
+      value = Value::boolean(fields.varint("bool_val") != 0);
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// One of the oneof's numbers of fixed width.
+bool read_fixed(FieldReader& fields, Value& value) {
+  switch (fields.number()) {
+    case 3:
+      value = Value::real(std::bit_cast<double>(fields.fixed64("double_val")));
+      return true;
+    case 5:
+      value = Value::real(static_cast<double>(std::bit_cast<float>(fields.fixed32("float_val"))));
+      return true;
     case 19:
       value = Value::natural(fields.fixed32("fixed32_val"));
       return true;
@@ -75,9 +85,18 @@ bool read_value(FieldReader& fields, Value& value, Problem& problem) {
     case 25:
       value = Value::integer(static_cast<std::int64_t>(fields.fixed64("sfixed64_val")));
       return true;
-    case 27:
-      value = Value::boolean(fields.varint("bool_val") != 0);
-      return true;
+    default:
+      return false;
+  }
+}
+
+/// One field of the oneof; false when it is none of it.
+bool read_value(FieldReader& fields, Value& value, Problem& problem) {
+  if (read_varint(fields, value) || read_fixed(fields, value)) {
+    return true;
+  }
+  const std::uint32_t number = fields.number();
+  switch (number) {
     case 28:
       read_bools(fields.bytes("bool_list"), value, problem);
       return true;
@@ -109,6 +128,12 @@ void read_inputs(std::string_view message, NodeRecord& record, Problem& problem)
   }
 }
 
+/// Whether an attribute names ranks or groups.
+bool is_of_rank(Attribute attribute) {
+  return attribute == Attribute::pg_name || attribute == Attribute::comm_src ||
+         attribute == Attribute::comm_dst;
+}
+
 void read_node(std::string_view message, NodeRecord& record, Problem& problem) {
   FieldReader fields(message, problem);
   const auto depend = [&](std::uint64_t id) { record.dependencies.push_back(id); };
@@ -136,14 +161,12 @@ void read_node(std::string_view message, NodeRecord& record, Problem& problem) {
       case 8:
         read_inputs(fields.bytes("inputs"), record, problem);
         break;
-      case kAttributeField: {
-        const auto known = read_attribute(fields.bytes("attr"), record, problem);
-        if (known == Attribute::pg_name || known == Attribute::comm_src ||
-            known == Attribute::comm_dst) {
+      case kAttributeField:
+        if (const auto known = read_attribute(fields.bytes("attr"), record, problem);
+            known && is_of_rank(*known)) {
           record.of_rank.push_back({*known, begin, message.size() - fields.rest().size()});
         }
         break;
-      }
       default:
         fields.skip();
     }

@@ -5,22 +5,36 @@
 #include <string>
 
 namespace orrery::chakra {
+namespace {
+
+/// Which axes have collectives, and which ring shifts.
+struct UsedAxes {
+  std::array<bool, kAxisCount> collective{};
+  std::array<bool, kAxisCount> shift{};
+
+  void add(const Template& part) {
+    for (const orrery::Node& node : part.nodes) {
+      if (node.kind == orrery::Node::Kind::collective) {
+        const bool shifts = node.collective == CollectiveKind::send_recv;
+        (shifts ? shift : collective)[static_cast<std::size_t>(node.axis)] = true;
+      }
+    }
+  }
+};
+
+}  // namespace
 
 WorkloadGroups::WorkloadGroups(const Workload& workload)
     : layout_(workload.layout), groups_(1), shifted_(workload.programs.size()) {
   std::array<bool, kAxisCount> used{};
   for (std::size_t role = 0; role < workload.programs.size(); ++role) {
-    std::array<bool, kAxisCount> shifted{};
+    UsedAxes axes;
     for (const Template& part : workload.programs[role].templates) {
-      for (const orrery::Node& node : part.nodes) {
-        if (node.kind == orrery::Node::Kind::collective) {
-          const bool shift = node.collective == CollectiveKind::send_recv;
-          (shift ? shifted : used)[static_cast<std::size_t>(node.axis)] = true;
-        }
-      }
+      axes.add(part);
     }
     for (std::size_t axis = 0; axis < kAxisCount; ++axis) {
-      if (shifted[axis]) {
+      used[axis] = used[axis] || axes.collective[axis];
+      if (axes.shift[axis]) {
         shifted_[role].push_back(static_cast<Axis>(axis));
       }
     }

@@ -39,7 +39,9 @@ rc::Gen<Plan> any_plan() {
     plan.cp = *rc::gen::element<std::int64_t>(1, 2);
     plan.pp = *rc::gen::element<std::int64_t>(1, 2, 4);
     plan.dp = *rc::gen::element<std::int64_t>(1, 2);
-    plan.zero = *rc::gen::element<int>(0, 1);
+    plan.zero = *rc::gen::inRange<std::int64_t>(0, 4);
+    plan.overlap_grad_reduce = *rc::gen::arbitrary<bool>();
+    plan.offload_activations = *rc::gen::element(0.0, 0.5);
     plan.sequence_parallel = *rc::gen::arbitrary<bool>();
     plan.recompute = *rc::gen::element(Recompute::none, Recompute::full);
     plan.global_batch = plan.dp * 4;

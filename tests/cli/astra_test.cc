@@ -198,8 +198,7 @@ std::string system_with(const std::string& name, const std::string& fields) {
 }
 
 TEST(AstraCommand, CustomCollectivesComeFromFilesBesideTheSystemFile) {
-  // The ring of 8 as an MSCCL program takes as long as the native one; with a quarter of its parts
-  // per message it does not.
+  // The ring of 8 as an MSCCL program takes as long as the native one.
   const std::string ring = "ring8_all_reduce_1MiB_ring_unaware";
   const Folder folder;
   folder.write("ring.xml", astra::testing::msccl_ring(8));

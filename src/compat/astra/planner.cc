@@ -234,13 +234,16 @@ std::vector<Planner::Leg> Planner::all_reduce_legs(const std::vector<int>& used)
   return all;
 }
 
+Operation Planner::list_of(PhaseType whole, const Leg& leg) const {
+  const bool own = whole == PhaseType::all_reduce && !options_.quirks[Quirk::all_reduce_list];
+  return operation_of(own ? leg.type : whole);
+}
+
 Implementation Planner::implementation(const Shape& shape, PhaseType whole, const Leg& leg) const {
   if (!chosen_by_list(whole)) {
     return {};
   }
-  const bool own = whole == PhaseType::all_reduce && !options_.quirks[Quirk::all_reduce_list];
-  const auto& list =
-      system_.implementation[static_cast<std::size_t>(operation_of(own ? leg.type : whole))];
+  const auto& list = system_.implementation[static_cast<std::size_t>(list_of(whole, leg))];
   if (leg.axis < 0) {
     return list.empty() ? Implementation{} : list[0];
   }
@@ -325,19 +328,17 @@ const ChunkPlan& Planner::chunk_plan(const Shape& shape, const CollectiveRequest
 }
 
 std::optional<std::string> Planner::refuse(const Shape& shape, PhaseType type) const {
-  if (chosen_by_list(type) && !shape.logical && !one_ring(shape, type)) {
-    for (int i = 0; i < kOperationCount; ++i) {
-      const auto& list = system_.implementation[static_cast<std::size_t>(i)];
-      const bool one = !list.empty() && is_one(list[0].algorithm);
-      if (!one && list.size() != shape.axes.size()) {
-        return fmt::format("{} implementations for {} dimensions: expected one for each",
-                           list.size(), shape.axes.size());
-      }
-    }
-  }
   for (const Leg& leg : possible_legs(shape, type)) {
     const std::int64_t ranks =
         leg.axis < 0 ? shape.members : shape.axes[static_cast<std::size_t>(leg.axis)].size;
+    if (chosen_by_list(type) && leg.axis >= 0 && !shape.logical) {
+      const Operation operation = list_of(type, leg);
+      const auto& list = system_.implementation[static_cast<std::size_t>(operation)];
+      if (list.size() != shape.axes.size()) {
+        return fmt::format("{}-implementation has {} entries for {} dimensions: expected one each",
+                           name_of(operation), list.size(), shape.axes.size());
+      }
+    }
     if (implementation(shape, type, leg).algorithm == Algorithm::in_switch &&
         !has_switch(shape, leg)) {
       return "inSwitch: expected --native, and a Switch in that dimension";

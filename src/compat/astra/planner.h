@@ -117,6 +117,8 @@ class Planner {
   /// Of any order in which chunks may go through the dimensions.
   std::vector<Leg> possible_legs(const Shape& shape, PhaseType type) const;
   std::vector<Leg> all_reduce_legs(const std::vector<int>& used) const;
+  /// Whose list a leg of a collective takes.
+  Operation list_of(PhaseType whole, const Leg& leg) const;
   Implementation implementation(const Shape& shape, PhaseType whole, const Leg& leg) const;
   Phase phase(const Shape& shape, const QueuedPhase& queued) const;
   bool schedules_chunks(const Shape& shape, PhaseType type) const;

@@ -20,7 +20,8 @@ where  tiles    = ceil(m/bm) * ceil(n/bn) * s           output tiles (and K slic
        compute  = (k/s + gemm_k_ramp) * 2 * sqrt((bm*bn)^2 + (gemm_tile_load*(bm+bn))^2) / rate
        rate     = peak / units * gemm_peak_share * sqrt(1 + (gemm_tile_load*384/32768)^2)
                   so that a 256x128 tile runs at peak * gemm_peak_share
-       memory   = element_bytes * (m*k + k*n + m*n) / (bandwidth * gemm_memory_share) / waves
+       memory   = (element_bytes * (m*k + k*n) + max(element_bytes, 2) * m*n)
+                  / (bandwidth * gemm_memory_share) / waves
        split    = 0 if s = 1, else gemm_split_latency + gemm_split_traffic * 4 * s*m*n / bandwidth
 
 The loss is the mean absolute log error, averaged per region so that the many small GEMMs do not
@@ -102,7 +103,7 @@ def gemm_time(c, shapes, device):
     units, bandwidth = device.units, device.bandwidth
     load = c["gemm_tile_load"]
     rate = device.peak / units * c["gemm_peak_share"] * np.sqrt(1 + (load * 384 / 32768) ** 2)
-    traffic = device.element_bytes * (m * k + k * n + m * n)
+    traffic = device.element_bytes * (m * k + k * n) + max(device.element_bytes, 2) * m * n
     memory_total = traffic / (bandwidth * c["gemm_memory_share"])
     best = np.full(len(m), np.inf)
     for bm, bn in TILES:

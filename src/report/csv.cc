@@ -78,6 +78,7 @@ std::string csv_report(const Run& run) {
   columns.add("tokens_per_s", run.tokens_per_s);
   columns.add("model_flops_per_device", run.model_flops_per_device.value());
   columns.add("hardware_flops_per_device", run.hardware_flops_per_device.value());
+  columns.add("peak_type", std::string(name_of(run.peak_type)));
   columns.add("mfu", run.mfu);
   columns.add("hfu", run.hfu);
   for (const Named<TimeCategory>& category : kNames<TimeCategory>) {

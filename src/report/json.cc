@@ -146,6 +146,7 @@ std::string json_report(const Run& run) {
     json.key("tokens_per_s").value(run.tokens_per_s);
     json.key("model_flops_per_device").value(run.model_flops_per_device.value());
     json.key("hardware_flops_per_device").value(run.hardware_flops_per_device.value());
+    json.key("peak_type").value(name_of(run.peak_type));
     json.key("mfu").value(run.mfu);
     json.key("hfu").value(run.hfu);
     json.key("critical_rank").value(run.timeline.critical_rank);

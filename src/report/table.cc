@@ -111,8 +111,8 @@ class Table {
     line("{:<18}{:>14}", "Step time", to_string(run_.timeline.step_time));
     line("{:<18}{:>14}   {} per device", "Tokens/s", grouped(std::llround(run_.tokens_per_s)),
          scaled(run_.tokens_per_s / devices));
-    line("{:<18}{:>14}   per device, MFU {}", "Model FLOP/s",
-         to_string(run_.model_flops_per_device), percent(run_.mfu));
+    line("{:<18}{:>14}   per device, MFU {} of the {} peak", "Model FLOP/s",
+         to_string(run_.model_flops_per_device), percent(run_.mfu), name_of(run_.peak_type));
     line("{:<18}{:>14}   per device, HFU {} (with recompute)", "Hardware FLOP/s",
          to_string(run_.hardware_flops_per_device), percent(run_.hfu));
   }

@@ -49,7 +49,8 @@ inline constexpr auto kNames<Measure> = std::to_array<Named<Measure>>({
      "72 B S L H^2 (1 + S/(6H) + V/(12LH)) / devices / step time in TFLOP/s"},
     {Measure::tokens_per_device, "tokens_per_device", "tokens per second and device"},
     {Measure::mfu_percent, "mfu_percent",
-     "model FLOPs (72 B S L H^2 ... of a GPT) / devices / step time / peak of compute_type in %"},
+     "model FLOPs (72 B S L H^2 ... of a GPT) / devices / step time / peak of the GEMMs' type in "
+     "%"},
     {Measure::state_gib, "state_gib",
      "parameters, gradients and optimizer of the stage that has least (only layers), GiB"},
     {Measure::activation_gib, "activation_gib", "activations of the first stage, GiB"},

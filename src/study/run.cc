@@ -11,6 +11,7 @@
 #include "workload/parallel/lora.h"
 #include "workload/parallel/lower.h"
 #include "workload/parallel/machine_check.h"
+#include "workload/parallel/quantize.h"
 #include "workload/parallel/recompute.h"
 #include "workload/parallel/shard.h"
 
@@ -181,7 +182,8 @@ void compute_rates(Run& run, bool recompute_skipped) {
   const Flops useful =
       model_flops_per_sequence(run.model, sequence_of(run)) * model_flops_share(run.plan);
   const double per_device = sequences / static_cast<double>(run.devices) / seconds;
-  const FlopRate peak = run.machine.device.peak[static_cast<std::size_t>(run.plan.compute_type)];
+  run.peak_type = gemm_type(run.plan);
+  const FlopRate peak = run.machine.device.peak[static_cast<std::size_t>(run.peak_type)];
   run.tokens_per_s = sequences * static_cast<double>(sequence_of(run)) / seconds;
   run.model_flops_per_device = FlopRate(useful.value() * per_device);
   run.hardware_flops_per_device =

@@ -39,7 +39,8 @@ struct PassTime {
 ///   tokens_per_s           = global_batch * S / step_time
 ///   model_flops_per_device = 3 * forward model FLOPs (full S^2, logits) / devices / step_time
 ///                            (LoRA: 2 * forward, see workload/parallel/lora.h)
-///   mfu                    = model_flops_per_device / peak(compute_type)
+///   mfu                    = model_flops_per_device / peak(peak_type), the type of the quantised
+///                            GEMMs, else compute_type
 ///   hfu                    = (model FLOPs + recomputed forward FLOPs) / devices / step_time / peak
 /// where recomputed forward FLOPs are one more forward of the layers (recompute full) or of their
 /// attention cores (selective), counted as model FLOPs are. What a flash kernel recomputes inside
@@ -58,6 +59,7 @@ struct Run {
   double tokens_per_s = 0;
   FlopRate model_flops_per_device{0};
   FlopRate hardware_flops_per_device{0};
+  DataType peak_type = DataType::bf16;  ///< whose peak rate mfu and hfu are shares of
   double mfu = 0;
   double hfu = 0;
   double wall_s = 0;             ///< of the whole run_step, in this process

@@ -93,6 +93,7 @@ TEST(Json, HasEveryFigureWithItsUnitInTheKey) {
   EXPECT_EQ(json["tokens_per_s"], 10240);
   EXPECT_EQ(json["model_flops_per_device"], 120e12);
   EXPECT_EQ(json["hardware_flops_per_device"], 160e12);
+  EXPECT_EQ(json["peak_type"], "bf16");
   EXPECT_EQ(json["mfu"], 0.375);
   EXPECT_EQ(json["hfu"], 0.5);
   EXPECT_EQ(json["hidden_s"]["dp"], 0.005);

@@ -49,6 +49,18 @@ TEST(Run, RatesAreWorkOverTime) {
   EXPECT_DOUBLE_EQ(run.mfu, run.model_flops_per_device.value() / 312e12);
 }
 
+TEST(Run, UtilizationIsOfThePeakThatTheGemmsRunAt) {
+  // H100: fp8 1978.9 TFLOP/s, not the 989.4 of compute_type.
+  Plan plan = small_plan();
+  plan.compute_type = DataType::bf16;
+  plan.quantization = Quantization::fp8_current;
+  const auto run =
+      run_step(load_model("gpt2").value(), load_machine("dgx-h100").value(), plan, 0, {});
+  ASSERT_TRUE(run) << run.error().to_string();
+  EXPECT_EQ(run->peak_type, DataType::fp8);
+  EXPECT_DOUBLE_EQ(run->mfu, run->model_flops_per_device.value() / 1978.9e12);
+}
+
 TEST(Run, WithoutRecomputeHardwareDoesModelFlopsOnly) {
   const auto run = must_run(small_plan());
   EXPECT_EQ(run.hfu, run.mfu);

@@ -25,6 +25,7 @@ constexpr std::array<Tile, 8> kTiles{
     {{256, 128}, {128, 256}, {128, 128}, {128, 64}, {64, 128}, {64, 64}, {32, 64}, {16, 64}}};
 constexpr std::int64_t kLeastDepthOfSplit = 128;  // elements of K
 constexpr double kPartialSumBytes = 4;            // fp32
+constexpr double kLeastResultBits = 16;           // of GEMMs in fp8 and fp4
 
 double square(double x) {
   return x * x;
@@ -89,8 +90,9 @@ double gemm_seconds(const Operator& op, const Rates& rates, const KernelCoeffici
   const double unit_rate = rates.flops / rates.units * c.gemm_peak_share *
                            std::sqrt(1 + square(c.gemm_tile_load * kLargestEdges / kLargestArea));
   GemmProblem problem{.shape = s};
-  problem.memory = static_cast<double>(bits_of(op.type)) / 8 * batch * (m * k + k * n + m * n) /
-                   (rates.bandwidth * c.gemm_memory_share);
+  const double bits = static_cast<double>(bits_of(op.type));
+  const double traffic = bits / 8 * (m * k + k * n) + std::max(bits, kLeastResultBits) / 8 * m * n;
+  problem.memory = batch * traffic / (rates.bandwidth * c.gemm_memory_share);
   double best = std::numeric_limits<double>::infinity();
   for (const Tile& tile : kTiles) {
     const auto bm = static_cast<double>(tile.m);

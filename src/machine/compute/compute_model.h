@@ -18,16 +18,18 @@ struct KernelTime {
 
 /// Roofline with shape-dependent GEMM efficiency.
 ///
-/// GEMM C[m,n] = A[m,k] B[k,n], `batch` times, e bytes per element: the fastest tile bm x bn of a
-/// short list and split s of K (1, 2, 3, 4 or what fills the units, where tiles are few):
+/// GEMM C[m,n] = A[m,k] B[k,n], `batch` times, e bytes per element of A and B, max(e, 2) of C (fp8
+/// and fp4 GEMMs write 16 bits): the fastest tile bm x bn of a short list and split s of K (1, 2,
+/// 3, 4 or what fills the units, where tiles are few):
 ///
-///   tiles   = batch ceil(m/bm) ceil(n/bn);  waves = tiles s / units, of which the last may be
-///   partial compute = (k/s + k_ramp) 2 sqrt((bm bn)^2 + (tile_load (bm+bn))^2) / rate        per
-///   wave memory  = e batch (mk + kn + mn) / (bandwidth memory_share) / waves               per
-///   wave time    = launch + full waves * max(compute, memory)
-///           + max(compute (q + (1-q) partial), memory partial)     q = wave_quantisation; 1 if
-///           alone
-///           + [s > 1] (split_latency + split_traffic 4 s batch mn / bandwidth)
+///   tiles   = batch ceil(m/bm) ceil(n/bn)
+///   waves   = tiles s / units, of which the last may be partial
+///   compute = (k/s + k_ramp) 2 sqrt((bm bn)^2 + (tile_load (bm+bn))^2) / rate      of a wave
+///   memory  = batch (e (mk + kn) + max(e, 2) mn) / (bandwidth memory_share) / waves
+///   time    = launch + full waves * max(compute, memory)
+///             + max(compute (q + (1-q) partial), memory partial)
+///             + [s > 1] (split_latency + split_traffic 4 s batch mn / bandwidth)
+///   q       = wave_quantisation; 1 if the partial wave is the only one
 ///
 /// where rate is such that a 256 x 128 tile of deep K runs at peak * peak_share / units.
 /// Fused attention: launch + flops / (peak * attention_share), or its bytes if longer. Others:

@@ -15,9 +15,13 @@
 
 namespace orrery {
 
-/// Fields of these kinds that are 0 say "not known": they are neither shown nor written.
+/// Fields of these kinds that are 0 say "not known", and an ability that is false "without it":
+/// they are neither shown nor written.
 template <class T>
 constexpr bool is_unknown(const T& value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return !value;
+  }
   if constexpr (std::is_same_v<T, Power> || std::is_same_v<T, EnergyPerByte> ||
                 std::is_same_v<T, Money>) {
     return value == T(0);
@@ -102,6 +106,8 @@ struct Device {
   Power power{0};                               ///< thermal design power; 0 = not known
   Power idle_power{0};                          ///< 0 = not known
   Money price_per_hour{0};                      ///< of one device; 0 = not known
+  /// Matrix units take a scale per 16 or 32 elements of K themselves (mxfp8, nvfp4).
+  bool microscaling = false;
   KernelCoefficients kernels;
   /// Where kernels of a number format behave otherwise, by name of the data type, or "fp8_block":
   /// whole sets of coefficients, of which a file gives only what differs from `kernels`.
@@ -130,6 +136,7 @@ struct Device {
   static void fields(V&& visit) {
     visit("name", &Device::name, "as its vendor calls it");
     visit("units", &Device::units, "streaming multiprocessors, compute units");
+    visit("microscaling", &Device::microscaling, "matrix units scale blocks: mxfp8, nvfp4");
     visit("power", &Device::power, "thermal design power; 0 = not known");
     visit("idle_power", &Device::idle_power, "when nothing runs; 0 = not known");
     visit("price_per_hour", &Device::price_per_hour, "of one device, dollars; 0 = not known");

@@ -19,6 +19,7 @@ class MachineChecker {
     computes("compute_type", name_of(plan_.compute_type), plan_.compute_type);
     if (plan_.quantization != Quantization::none) {
       computes("quantization", name_of(plan_.quantization), recipe_of(plan_.quantization).type);
+      scales_blocks();
     }
     remote_memory();
     if (plan_.offload_optimizer == Offload::cpu || plan_.offload_optimizer == Offload::nvme) {
@@ -51,6 +52,17 @@ class MachineChecker {
                 std::string(field),
                 std::string(found),
                 fmt::format("a data type that {} computes in: {}", device_.name, supported)});
+  }
+
+  void scales_blocks() {
+    if (recipe_of(plan_.quantization).microscaling && !device_.microscaling) {
+      error_.add({{},
+                  "quantization",
+                  std::string(name_of(plan_.quantization)),
+                  fmt::format("another recipe: the matrix units of {} take no scales of blocks "
+                              "(device.microscaling is false)",
+                              device_.name)});
+    }
   }
 
   void adds_up(std::string_view field, CollectiveAlgorithm algorithm) {

@@ -149,7 +149,7 @@ struct Plan {
 
   friend bool operator==(const Plan&, const Plan&) = default;
 
-  std::int64_t devices() const { return tp * cp * pp * dp; }
+  std::int64_t devices() const { return (Bytes(tp) * cp * pp * dp).value(); }     ///< saturates
   std::int64_t microbatches() const { return global_batch / (dp * microbatch); }  ///< per replica
 
  private:

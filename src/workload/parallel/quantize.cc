@@ -14,8 +14,11 @@ constexpr std::array kRecipes{
     QuantizationRecipe{.splits_sums = true, .norm_quantizes = true},
     QuantizationRecipe{.splits_sums = true, .reads_maximum = true, .norm_finds_it = true},
     QuantizationRecipe{.block_scaled = true, .scale_bytes = 4.0 / 128},
-    QuantizationRecipe{.scale_bytes = 1.0 / 32, .transposable = false},
-    QuantizationRecipe{.type = DataType::fp4, .scale_bytes = 1.0 / 16, .reads_maximum = true}};
+    QuantizationRecipe{.scale_bytes = 1.0 / 32, .microscaling = true, .transposable = false},
+    QuantizationRecipe{.type = DataType::fp4,
+                       .scale_bytes = 1.0 / 16,
+                       .reads_maximum = true,
+                       .microscaling = true}};
 
 bool is_called(const ModelOperator& op, std::string_view name) {
   return op.name.ends_with(name);  // multi-token prediction prefixes names
@@ -53,6 +56,11 @@ bool is_quantized(const Plan& plan, const ModelOperator& op) {
   return plan.quantization != Quantization::none && op.has_weight &&
          op.weights != Weights::adapter && !is_called(op, "router_gemm") &&
          !is_called(op, "logits_gemm");
+}
+
+DataType gemm_type(const Plan& plan) {
+  return plan.quantization == Quantization::none ? plan.compute_type
+                                                 : recipe_of(plan.quantization).type;
 }
 
 Bytes exchanged_bytes(const Plan& plan, const ModelOperator& op, Bytes in_compute_type) {

@@ -60,6 +60,7 @@ struct QuantizationRecipe {
   bool reads_maximum = false;   ///< of the whole tensor before it is scaled
   bool norm_finds_it = false;   ///< that maximum, when a norm makes the tensor
   bool norm_quantizes = false;  ///< a norm writes the copies instead of its 16-bit result
+  bool microscaling = false;    ///< needs units that scale blocks of 16 or 32 (Device)
   bool transposable = true;     ///< the column copy can be made of the row copy
 
   /// w.
@@ -67,6 +68,9 @@ struct QuantizationRecipe {
 };
 /// Requires a quantization other than none.
 const QuantizationRecipe& recipe_of(Quantization quantization);
+
+/// In which the plan runs most of its matrix work: the recipe's, else compute_type.
+DataType gemm_type(const Plan& plan);
 
 /// Whether the plan runs the operator's GEMMs in the recipe's type.
 bool is_quantized(const Plan& plan, const ModelOperator& op);

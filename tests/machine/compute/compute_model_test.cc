@@ -133,8 +133,9 @@ TEST(ComputeModel, AGroupedGemmSharesOneLaunchAndItsLastWave) {
             kernel_time(gemm(128, 1728, 4096), a100()).alone * 8);
 }
 
-TEST(ComputeModel, FourBitOperandsAreAQuarterOfTheTrafficOfSixteen) {
-  // k = 1: bound by the output's m n elements, 0.5 byte each against 2.
+TEST(ComputeModel, FourBitOperandsAreAQuarterOfTheTrafficOfSixteenAndResultsAreSixteen) {
+  // k = 1: bound by the output's m n elements, 2 bytes each in either. m = 16, k = n = 16384: by
+  // the n k elements of B, 0.5 byte each against 2.
   Device device = a100();
   device.peak[static_cast<std::size_t>(DataType::fp4)] =
       device.peak[static_cast<std::size_t>(DataType::bf16)];
@@ -143,7 +144,13 @@ TEST(ComputeModel, FourBitOperandsAreAQuarterOfTheTrafficOfSixteen) {
   Operator narrow = gemm(16384, 16384, 1);
   narrow.type = DataType::fp4;
   EXPECT_NEAR(kernel_time(gemm(16384, 16384, 1), device).alone / kernel_time(narrow, device).alone,
-              4.0, 0.01);
+              1.0, 0.01);
+  device.units = 1;  // one wave after the other streams B
+  device.peak.fill(FlopRate(1e18));
+  narrow = gemm(16, 16384, 16384);
+  const Time wide = kernel_time(narrow, device).alone;
+  narrow.type = DataType::fp4;
+  EXPECT_NEAR(wide / kernel_time(narrow, device).alone, 4.0, 0.02);
 }
 
 RC_GTEST_PROP(ComputeModel, NeverFasterThanTheRoofline, ()) {

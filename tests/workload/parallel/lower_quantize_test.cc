@@ -221,6 +221,20 @@ TEST(LowerQuantize, TheDeviceMustComputeInTheRecipesType) {
               HasSubstr("quantization: found 'fp8-current', expected a data type that"));
 }
 
+TEST(LowerQuantize, MicroscalingNeedsUnitsThatScaleBlocks) {
+  const auto hopper = load_machine("dgx-h100");
+  const auto blackwell = load_machine("dgx-b200");
+  ASSERT_TRUE(hopper && blackwell);
+  EXPECT_TRUE(check_machine(recipe(Quantization::fp8_block), *hopper));
+  for (const Quantization quantization : {Quantization::mxfp8, Quantization::nvfp4}) {
+    EXPECT_TRUE(check_machine(recipe(quantization), *blackwell));
+    const auto checked = check_machine(recipe(quantization), *hopper);
+    ASSERT_FALSE(checked);
+    EXPECT_THAT(checked.error().to_string(),
+                HasSubstr("the matrix units of H100-SXM5-80GB take no scales of blocks"));
+  }
+}
+
 RC_GTEST_PROP(LowerQuantize, NeverChangesTheWorkOrTheReductions, ()) {
   cases::Case c = *cases::any_case();
   const Workload plain = lowered(c.model, c.plan);

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <limits>
+
 #include "base/file.h"
 #include "cases.h"
 #include "machine/machine.h"
@@ -136,6 +138,13 @@ struct Shipped {
 };
 
 class ShippedPlans : public testing::TestWithParam<Shipped> {};
+
+TEST(Plan, DevicesOfAnUncheckedPlanSaturate) {
+  constexpr std::int64_t kHuge = std::int64_t{1} << 40;
+  const Plan plan{.tp = kHuge, .pp = kHuge, .dp = 3};
+  EXPECT_EQ(plan.devices(), std::numeric_limits<std::int64_t>::max());
+  EXPECT_FALSE(check(plan, cases::small_gpt(2)));
+}
 
 TEST_P(ShippedPlans, RunAndFit) {
   const Shipped& shipped = GetParam();

@@ -5,6 +5,7 @@
 
 #include "estimate/chunk_cost.h"
 #include "machine/topology/topology.h"
+#include "workload/parallel/data_axes.h"
 #include "workload/parallel/layout.h"
 #include "workload/parallel/lower.h"
 #include "workload/parallel/memory.h"
@@ -106,8 +107,8 @@ class FinishTimer {
   }
 
   Time in_buckets(Node node) const {
-    const std::int64_t wanted =
-        plan_.bucket == Bytes(0) ? 1 : (node.bytes / plan_.bucket.value()).value();
+    const Bytes bucket = bucket_size(plan_);
+    const std::int64_t wanted = bucket == Bytes(0) ? 1 : (node.bytes / bucket.value()).value();
     const std::int64_t buckets = std::clamp<std::int64_t>(wanted, 1, kMostBuckets);
     node.bytes = node.bytes / buckets;
     return timer_.time(node) * buckets;

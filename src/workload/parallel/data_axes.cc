@@ -92,4 +92,10 @@ std::int64_t optimizer_shards(const Plan& plan, Owner owner) {
   return owner == Owner::expert ? replicas(plan, owner) : shard_degrees(plan).optimizer;
 }
 
+Bytes bucket_size(const Plan& plan) {
+  constexpr std::int64_t kElements = 500'000'000;
+  const bool limited = plan.bucket == Bytes(0) && plan.zero >= 2 && !plan.overlap_grad_reduce;
+  return limited ? bytes_of(plan.grad_reduce_type, kElements) : plan.bucket;
+}
+
 }  // namespace orrery

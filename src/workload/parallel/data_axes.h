@@ -29,6 +29,12 @@ struct GradientHop {
 /// In the order in which they run; empty when one rank has all of the batch.
 std::vector<GradientHop> gradient_hops(const Plan& plan, Owner owner);
 
+/// Bytes of gradients, in the type on the wire, that are reduced at once; 0: one block with
+/// overlap_grad_reduce, else all. The plan's `bucket`; without one and without overlap zero 2 and 3
+/// take DeepSpeed's reduce_bucket_size of 5e8 elements, as one buffer of all gradients would undo
+/// what sharding them saves.
+Bytes bucket_size(const Plan& plan);
+
 struct GatherHop {
   Axis axis = Axis::dp;
   std::int64_t divisor = 1;  ///< the gathered buffer is this share of all parameters

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "workload/parallel/data_axes.h"
 #include "workload/parallel/layout.h"
 #include "workload/parallel/quantize.h"
 #include "workload/parallel/remote.h"
@@ -85,10 +86,11 @@ Bytes gathered_bytes(const Plan& plan, const OwnedParameters& owned) {
 }
 
 Bytes bucket_bytes(const Plan& plan, Bytes all, Bytes block) {
-  if (!plan.overlap_grad_reduce && plan.bucket == Bytes(0)) {
+  const Bytes size = bucket_size(plan);
+  if (!plan.overlap_grad_reduce && size == Bytes(0)) {
     return all;  // one buffer
   }
-  return std::min(all, std::max(block, plan.bucket) * (plan.overlap_grad_reduce ? 2 : 1));
+  return std::min(all, std::max(block, size) * (plan.overlap_grad_reduce ? 2 : 1));
 }
 
 StateMemory state_memory(const BlockMemories& model, const Plan& plan,

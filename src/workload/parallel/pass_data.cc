@@ -10,7 +10,8 @@
 /// overlap_grad_reduce: buckets reduce on the dp stream as soon as their blocks' backward is done
 /// (in the last microbatch when once per step); a bucket holds whole blocks, at least `bucket`
 /// bytes. Without it buckets reduce one after the other while compute waits: at the end of the step
-/// (0 or 1) or of each backward (2 or 3); bucket 0 is then one buffer.
+/// (0 or 1) or of each backward (2 or 3); bucket 0 is then one buffer, of
+/// 5e8 elements at most for 2 and 3 (bucket_size).
 #include <algorithm>
 
 #include "workload/parallel/data_axes.h"
@@ -47,11 +48,11 @@ class GradientReduction {
   /// The hops of every microbatch, or those once per step; one after the other, each reading what
   /// the one before it wrote.
   void exposed(std::vector<Step>& steps, Bytes total, bool every_microbatch, Value value) const {
-    const Plan& plan = context_.plan;
+    const Bytes bucket = bucket_size(context_.plan);
     if (total == Bytes(0)) {
       return;
     }
-    const std::int64_t wanted = plan.bucket == Bytes(0) ? 1 : (total / plan.bucket.value()).value();
+    const std::int64_t wanted = bucket == Bytes(0) ? 1 : (total / bucket.value()).value();
     const std::int64_t buckets = std::clamp<std::int64_t>(wanted, 1, kMostBuckets);
     if (!every_microbatch && !hops_.front().every_microbatch) {
       average(steps, total);

@@ -117,7 +117,8 @@ struct Plan {
   bool overlap_p2p = false;           ///< compute does not wait for its own sends
   bool overlap_grad_reduce = false;   ///< gradient buckets reduce during the last backward
   bool overlap_param_gather = false;  ///< ZeRO parameter gathers overlap with compute
-  Bytes bucket{0};  ///< gradient bucket size; 0 = one per layer with overlap, else one buffer
+  Bytes bucket{0};  ///< gradient bucket size; 0 = one per layer with overlap, else one buffer,
+                    ///< which holds at most 5e8 elements with zero 2 and 3
   DataType compute_type = DataType::bf16;
   Quantization quantization = Quantization::none;
   bool quantized_params = false;          ///< ZeRO gathers parameters in the quantised type

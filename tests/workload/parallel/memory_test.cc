@@ -186,6 +186,24 @@ TEST(Memory, GradientsTravelInOneBufferOrInBuckets) {
   EXPECT_EQ(bucket_bytes(plan, 600_B, 100_B), 600_B);
 }
 
+TEST(Memory, Zero2WithoutABucketTakesDeepSpeedsAndNeedsLessThanZero1) {
+  // 2 bytes per element on the wire: 1e9 bytes. GPT of 24 x 12 x 4096^2 = 4.8e9 parameters on 8
+  // ranks: gradients of 2 bytes shrink by 7/8 of 9.7e9, 8.5e9, and the bucket of 1e9 comes on top.
+  const Plan plain{.zero = 2, .grad_type = DataType::bf16, .grad_reduce_type = DataType::bf16};
+  EXPECT_EQ(bucket_bytes(plain, 3_GiB, 100_B), Bytes(1'000'000'000));
+  EXPECT_EQ(bucket_bytes(plain, 600_B, 100_B), 600_B);
+  const auto total = [](std::int64_t zero) {
+    const Plan plan{.dp = 8,
+                    .global_batch = 8,
+                    .zero = zero,
+                    .grad_type = DataType::bf16,
+                    .grad_reduce_type = DataType::bf16,
+                    .attention = AttentionKernel::flash};
+    return footprint(gpt_model("GPT", 24, 4096, 32, 1024, 51200), plan)[0].total();
+  };
+  EXPECT_LT(total(2) + 6_GiB, total(1));
+}
+
 TEST(Memory, Zero2HoldsUnreducedGradientsInBackward) {
   // 4 bytes per parameter on the wire, all there when the embedding's backward ends.
   const auto buffers = [&](std::int64_t zero) {

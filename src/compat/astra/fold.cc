@@ -48,21 +48,15 @@ std::string asymmetry(const RunInput& input, const RunOptions& options, std::uin
     return "an algorithm in which ranks have different parts (a tree, or a ring through several "
            "dimensions)";
   }
-  return options.native && !planner.one_sender_per_link(shape, type)
+  const bool links = options.native || options.backend == Backend::aware;
+  return links && !planner.one_sender_per_link(shape, type)
              ? "messages of several ranks that meet on links of a ring"
              : "";
 }
 
-/// Links of a native network give every rank the same times if no two messages ever want one at the
-/// same instant (their order would depend on the rank): one chunk at a time in a dimension, whose
-/// steps follow each other, and a link for every dimension and port.
-std::string asymmetry_of_links(const RunInput& input, const RunOptions& options,
-                               const NativeNetworkOptions& native) {
+std::string asymmetry_of_links(const NativeNetworkOptions& native) {
   if (native.sharing != Sharing::fifo) {
     return "links shared by max-min fairness";
-  }
-  if (input.system.active_chunks > 1 || options.queues_per_dimension > 1 || options.rendezvous) {
-    return "chunks, or ready messages, that share the links of a dimension at one time";
   }
   std::vector<std::string> nics;
   for (const NetworkDimension& dimension : native.dimensions) {
@@ -78,6 +72,16 @@ std::string asymmetry_of_links(const RunInput& input, const RunOptions& options,
   return {};
 }
 
+/// Links that serve messages one by one give every rank the same times if no two messages ever want
+/// one at the same instant (their order would depend on the rank): one chunk at a time in a
+/// dimension, whose steps follow each other, and a link for every dimension and port.
+std::string asymmetry_of_links(const RunInput& input, const RunOptions& options) {
+  if (input.system.active_chunks > 1 || options.queues_per_dimension > 1 || options.rendezvous) {
+    return "chunks, or ready messages, that share the links of a dimension at one time";
+  }
+  return options.native ? asymmetry_of_links(options.native.value()) : "";
+}
+
 }  // namespace
 
 std::vector<std::string> reasons_against_folding(const RunInput& input, const RunOptions& options,
@@ -86,12 +90,10 @@ std::vector<std::string> reasons_against_folding(const RunInput& input, const Ru
   if (input.traces.programs.size() > 1) {
     return {fmt::format("{} different programs", input.traces.programs.size())};
   }
-  if (options.native) {
-    if (std::string reason = asymmetry_of_links(input, options, *options.native); !reason.empty()) {
+  if (options.native || options.backend == Backend::aware) {
+    if (std::string reason = asymmetry_of_links(input, options); !reason.empty()) {
       return {std::move(reason)};
     }
-  } else if (options.backend == Backend::aware) {
-    return {"links that serve one message at a time"};
   }
   const std::vector<chakra::Node>& nodes = input.traces.programs[0].nodes;
   for (std::uint32_t index = 0; index < nodes.size(); ++index) {

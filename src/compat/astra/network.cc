@@ -5,10 +5,11 @@
 
 namespace orrery::astra {
 
-AwareNetwork::AwareNetwork(const Wires& wires) : wires_(&wires), npus_(wires.npus()) {
+AwareNetwork::AwareNetwork(const Wires& wires, bool single)
+    : wires_(&wires), npus_(wires.npus()), single_(single) {
   const auto count = static_cast<std::size_t>(npus_);
   const bool all_pairs = wires.dimension(0).building == Building::fully_connected;
-  free_at_.assign(all_pairs ? count * count : 2 * count, Time(0));
+  free_at_.assign(all_pairs && !single ? count * count : 2 * count, Time(0));
 }
 
 void AwareNetwork::send(Events& events, std::int64_t from, std::int64_t to, Bytes bytes,
@@ -63,7 +64,10 @@ std::size_t AwareNetwork::link(const Transfer& transfer) const {
     case Building::fully_connected:
       return static_cast<std::size_t>(transfer.at * npus_ + transfer.to);
     case Building::switched:
-      return static_cast<std::size_t>(transfer.at < npus_ ? transfer.at : npus_ + transfer.to);
+      if (transfer.at < npus_) {
+        return static_cast<std::size_t>(transfer.at);
+      }
+      return static_cast<std::size_t>(npus_ + (single_ ? 0 : transfer.to));
   }
   return 0;
 }

@@ -46,7 +46,9 @@ class AwareNetwork {
  public:
   static constexpr bool kStateless = false;
   static constexpr bool kCombines = false;
-  explicit AwareNetwork(const Wires& wires);
+  /// `single`: NPU 0 stands for all. What others send over their links to it is what it sends
+  /// itself; fold.h says when this is exact.
+  AwareNetwork(const Wires& wires, bool single);
 
   void send(Events& events, std::int64_t from, std::int64_t to, Bytes bytes, const Event& arrival);
   std::optional<Event> advance(Events& events, const Event& event);
@@ -67,6 +69,7 @@ class AwareNetwork {
 
   const Wires* wires_;
   std::int64_t npus_;
+  bool single_;
   std::vector<Time> free_at_;  ///< by link
   std::vector<Transfer> transfers_;
   std::vector<std::uint32_t> unused_;

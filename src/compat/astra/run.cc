@@ -81,8 +81,10 @@ template <class Network>
 Network make_network(const Prepared& with, const Population& population) {
   if constexpr (Network::kCombines) {
     return Network(with.options.native.value_or(NativeNetworkOptions{}), population.single());
-  } else {
+  } else if constexpr (Network::kStateless) {
     return Network(with.wires);
+  } else {
+    return Network(with.wires, population.single());
   }
 }
 

@@ -53,6 +53,27 @@ RC_GTEST_PROP(AstraFold, one_rank_stands_for_all, ()) {
   expect_equal(input, random_options());
 }
 
+RC_GTEST_PROP(AstraFold, one_rank_stands_for_all_where_links_have_one_sender, ()) {
+  RunInput input =
+      random_input({2, 3, 4, 8}, {Algorithm::ring, Algorithm::direct, Algorithm::halving_doubling});
+  while (input.network.size() > 1) {
+    input.traces.program_of.resize(input.traces.program_of.size() /
+                                   static_cast<std::size_t>(input.network.back().size));
+    input.network.pop_back();
+  }
+  for (auto& list : input.system.implementation) {
+    list.resize(1);
+  }
+  for (chakra::Node& node : input.traces.programs[0].nodes) {
+    node.involved &= 1;
+  }
+  input.system.active_chunks = pick(1, 2);
+  RunOptions options = random_options();
+  options.queues_per_dimension = 1;
+  options.backend = Backend::aware;
+  expect_equal(input, options);
+}
+
 RC_GTEST_PROP(AstraFold, one_rank_stands_for_each_colour, ()) {
   const RunInput input =
       random_stages({2, 3, 4}, {Algorithm::ring, Algorithm::direct, Algorithm::halving_doubling,

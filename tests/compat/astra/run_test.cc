@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Laws of the engine on systems small enough for hand arithmetic: Ring or Switch with 1 B/ns, 100
+/// ns per hop, endpoint delay 10 ns, no reduction cost.
+#include "compat/astra/run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <utility>
+#include <vector>
+
+namespace orrery::astra {
+namespace {
+
+using chakra::CollectiveType;
+using chakra::NodeType;
+
+RunInput system_of(Building building, std::int64_t npus, Algorithm algorithm) {
+  RunInput input;
+  input.network = {{building, npus, Bandwidth(1e9), 100_ns}};
+  for (auto& list : input.system.implementation) {
+    list = {{algorithm, 0}};
+  }
+  input.traces.groups.emplace_back();
+  return input;
+}
+
+chakra::Node compute(Time duration) {
+  chakra::Node node;
+  node.type = NodeType::comp;
+  node.duration = duration;
+  return node;
+}
+chakra::Node collective(CollectiveType type, Bytes size, std::uint32_t group = 0) {
+  chakra::Node node;
+  node.type = NodeType::comm_coll;
+  node.collective = type;
+  node.size = size;
+  node.group = group;
+  return node;
+}
+chakra::Node message(NodeType type, std::int64_t peer, Bytes size) {
+  chakra::Node node;
+  node.type = type;
+  node.peer = peer;
+  node.size = size;
+  return node;
+}
+
+/// A program of its own for each rank; every node waits for the one before it.
+void set_programs(RunInput& input, std::vector<std::vector<chakra::Node>> ranks) {
+  for (std::vector<chakra::Node>& nodes : ranks) {
+    chakra::Program program;
+    program.names = std::string(1, '\0');
+    for (std::uint32_t i = 0; i < nodes.size(); ++i) {
+      nodes[i].id = i;
+      if (i > 0) {
+        nodes[i].first_dependency = static_cast<std::uint32_t>(program.dependencies.size());
+        nodes[i].dependencies = 1;
+        program.dependencies.push_back(i - 1);
+      }
+    }
+    program.nodes = std::move(nodes);
+    input.traces.program_of.push_back(static_cast<std::uint32_t>(input.traces.programs.size()));
+    input.traces.programs.push_back(std::move(program));
+  }
+}
+
+std::vector<std::int64_t> cycles(const RunInput& input, RunOptions options = {}) {
+  const auto result = run(input, options);
+  EXPECT_TRUE(result) << result.error().to_string();
+  std::vector<std::int64_t> all;
+  for (std::uint32_t index : result ? result->class_of : std::vector<std::uint32_t>{}) {
+    all.push_back(result->classes[index].finish.value() / 1000);
+  }
+  return all;
+}
+
+std::string error_of(const RunInput& input, const RunOptions& options = {}) {
+  const auto result = run(input, options);
+  return result ? "" : result.error().to_string();
+}
+
+TEST(AstraRun, a_late_rank_holds_up_the_ring_by_as_much_as_it_is_late) {
+  // All-gather of 1000 B on 3 NPUs: T = 1100. Rank 0 starts at 5000: it sends at 5010, rank 1 has
+  // that at 6110 and passes it on at 6120; rank 2 has it at 7220, done 7230. Rank 0 found both
+  // messages of rank 2 waiting (sent at 10 and 1120): it receives the second when it posts it, at
+  // 5020, done 5030. Rank 1 is done with its second message, which rank 0 sent at 5020, at 6130.
+  RunInput input = system_of(Building::ring, 3, Algorithm::ring);
+  const chakra::Node gather = collective(CollectiveType::all_gather, Bytes(1000));
+  set_programs(input, {{compute(5_us), gather}, {gather}, {gather}});
+  EXPECT_THAT(cycles(input), testing::ElementsAre(5030, 6130, 7230));
+}
+
+TEST(AstraRun, a_message_waits_for_its_receive_and_a_send_does_not) {
+  // 100 + 1000 ns on the way; rank 1 asks at 3000, rank 0 is done when it is delivered.
+  RunInput input = system_of(Building::ring, 3, Algorithm::ring);
+  set_programs(input, {{message(NodeType::comm_send, 1, Bytes(1000))},
+                       {compute(3_us), message(NodeType::comm_recv, -1, Bytes(1000))},
+                       {}});
+  EXPECT_THAT(cycles(input), testing::ElementsAre(1100, 3000, 0));
+  // Rendezvous: the ready message of 8192 B leaves at 3000 and takes 8292, then the message.
+  RunOptions rendezvous;
+  rendezvous.rendezvous = true;
+  EXPECT_THAT(cycles(input, rendezvous), testing::ElementsAre(12392, 12392, 0));
+}
+
+TEST(AstraRun, links_serve_messages_in_order) {
+  // Both go over the link 0 -> 1 of a ring of 4. Busy 1000, crossing 1100: the first is at 1 at
+  // 1100; the second starts at 1000, is at 1 at 2100 and at 2 at 3200.
+  RunInput input = system_of(Building::ring, 4, Algorithm::ring);
+  std::vector<chakra::Node> sends = {message(NodeType::comm_send, 1, Bytes(1000)),
+                                     message(NodeType::comm_send, 2, Bytes(1000))};
+  set_programs(input, {sends,
+                       {message(NodeType::comm_recv, -1, Bytes(1000))},
+                       {message(NodeType::comm_recv, -2, Bytes(1000))},
+                       {}});
+  input.traces.programs[0].nodes[1].dependencies = 0;
+  RunOptions options;
+  options.quirks.set(Quirk::one_communication, false);
+  options.backend = Backend::aware;
+  EXPECT_THAT(cycles(input, options), testing::ElementsAre(3200, 1100, 3200, 0));
+  // One communication per NPU: the second leaves when the first is there, at 1100.
+  options.quirks.set(Quirk::one_communication, true);
+  EXPECT_THAT(cycles(input, options), testing::ElementsAre(3300, 1100, 3300, 0));
+}
+
+TEST(AstraRun, a_deadlock_names_the_nodes_that_wait) {
+  RunInput input = system_of(Building::ring, 2, Algorithm::ring);
+  set_programs(input, {{message(NodeType::comm_recv, 1, Bytes(8))}, {compute(1_us)}});
+  EXPECT_THAT(error_of(input), testing::AllOf(testing::HasSubstr("deadlock: 1 of 2 ranks"),
+                                              testing::HasSubstr("rank 0: node 0")));
+}
+
+TEST(AstraRun, collectives_that_meet_must_be_equal) {
+  RunInput input = system_of(Building::ring, 2, Algorithm::ring);
+  set_programs(input, {{collective(CollectiveType::all_gather, Bytes(8))},
+                       {collective(CollectiveType::all_reduce, Bytes(8))}});
+  EXPECT_THAT(error_of(input), testing::HasSubstr("collectives that meet differ"));
+}
+
+TEST(AstraRun, rooted_collectives_and_barriers_need_one_communication_off) {
+  // Broadcast among 4 by a tree below rank 0 (0 -> 2 -> 1, 3): d, then T + d per level, T = 1200 on
+  // a switch; rank 2 is done when it has sent, at 10 + 1210. Barrier: 2 rounds of 200 + 10
+  // after 10.
+  RunInput input = system_of(Building::switched, 4, Algorithm::ring);
+  const chakra::Node broadcast = collective(CollectiveType::broadcast, Bytes(1000));
+  set_programs(input, {{broadcast}, {broadcast}, {broadcast}, {broadcast}});
+  RunOptions options;
+  options.quirks.set(Quirk::one_communication, false);
+  EXPECT_THAT(cycles(input, options), testing::ElementsAre(10, 2430, 1220, 2430));
+  for (chakra::Program& program : input.traces.programs) {
+    program.nodes[0].collective = CollectiveType::barrier;
+  }
+  EXPECT_THAT(cycles(input, options), testing::Each(10 + 2 * 210));
+  EXPECT_THAT(error_of(input), testing::HasSubstr("one-communication=off"));
+}
+
+TEST(AstraRun, gather_and_scatter_move_shares_between_the_root_and_the_others) {
+  // 4 shares of 250 B: T = 200 + 250. The others send at 10; the root has processed at 10 + 450
+  // + 10.
+  RunInput input = system_of(Building::switched, 4, Algorithm::ring);
+  const chakra::Node gather = collective(CollectiveType::gather, Bytes(1000));
+  set_programs(input, {{gather}, {gather}, {gather}, {gather}});
+  RunOptions options;
+  options.quirks.set(Quirk::one_communication, false);
+  EXPECT_THAT(cycles(input, options), testing::ElementsAre(470, 10, 10, 10));
+  for (chakra::Program& program : input.traces.programs) {
+    program.nodes[0].collective = CollectiveType::scatter;
+  }
+  EXPECT_THAT(cycles(input, options), testing::ElementsAre(10, 470, 470, 470));
+}
+
+TEST(AstraRun, the_policy_decides_which_of_two_collectives_goes_first) {
+  // Two all-gathers of 2 chunks of 500 B on 2 NPUs: 10 + 600 + 10 = 620 each, one at a time. Chunk
+  // 1 of the first has started when the second comes: LIFO then runs the second's two chunks first.
+  RunInput input = system_of(Building::ring, 2, Algorithm::ring);
+  input.system.splits = 2;
+  const chakra::Node gather = collective(CollectiveType::all_gather, Bytes(1000));
+  set_programs(input, {{gather, gather, compute(1_us)}, {gather, gather, compute(1_us)}});
+  for (chakra::Program& program : input.traces.programs) {
+    program.nodes[1].dependencies = 0;  // both at once
+    program.dependencies = {0, 0};      // the computation waits for the first
+  }
+  RunOptions options;
+  options.quirks.set(Quirk::one_communication, false);
+  input.system.policy = Policy::fifo;  // first done at 1240, then compute to 2240; second at 2480
+  EXPECT_THAT(cycles(input, options), testing::Each(4 * 620));
+  input.system.policy = Policy::lifo;  // first done last, at 2480
+  EXPECT_THAT(cycles(input, options), testing::Each(4 * 620 + 1000));
+}
+
+TEST(AstraRun, ranks_of_two_stages_are_two_classes) {
+  // Stage 0 (ranks 0, 1) sends to stage 1 (ranks 2, 3) and works longer.
+  RunInput input = system_of(Building::switched, 4, Algorithm::ring);
+  set_programs(input, {{compute(2_us), message(NodeType::comm_send, 2, Bytes(1000))},
+                       {message(NodeType::comm_recv, -2, Bytes(1000))}});
+  input.traces.program_of = {0, 0, 1, 1};
+  const auto result = run(input, {});
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->classes.size(), 2u);
+  EXPECT_TRUE(result->unfolded.empty());
+  EXPECT_THAT(cycles(input), testing::Each(2000 + 200 + 1000));
+}
+
+TEST(AstraRun, what_does_not_fold_says_why) {
+  RunInput input = system_of(Building::switched, 4, Algorithm::double_binary_tree);
+  const chakra::Node reduce = collective(CollectiveType::all_reduce, Bytes(1000));
+  set_programs(input, {{reduce}});
+  input.traces.program_of = {0, 0, 0, 0};
+  const auto result = run(input, {});
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->classes.size(), 4u);
+  EXPECT_THAT(result->unfolded, testing::ElementsAre(testing::HasSubstr("tree")));
+}
+
+}  // namespace
+}  // namespace orrery::astra

@@ -49,7 +49,8 @@ inline constexpr auto kNames<astra::Quirk> = std::to_array<Named<astra::Quirk>>(
      "a tree used for a reduce-scatter or all-gather phase runs a whole all-reduce; off: a reduce "
      "or broadcast"},
     {astra::Quirk::window_reduction, "window-reduction",
-     "direct<W> alternates reducing and copying every W receptions; off: first half reduces"},
+     "direct<W> alternates reducing and copying every W receptions, and its second half may start "
+     "before the first is reduced; off: the first half reduces, the second waits for that"},
     {astra::Quirk::all_reduce_list, "all-reduce-list",
      "reduce-scatter and all-gather phases of an all-reduce take its own implementation list; "
      "off: theirs"},

@@ -51,5 +51,18 @@ TEST(ExportChakra, MoreFilesThanAskedForAreRefused) {
   EXPECT_FALSE(std::filesystem::exists(folder / "t.0.et"));
 }
 
+TEST(ExportChakra, TheExampleRunsItsTracesOnAstra) {
+  const Folder folder;
+  const std::string out = folder / "out";
+  const std::string command = "ORRERY=" + std::string(ORRERY_BINARY) + " " + ORRERY_SOURCE_DIR +
+                              "/examples/chakra_export/run.sh >" + out + " 2>&1";
+  ASSERT_EQ(std::system(command.c_str()), 0) << content(out);
+  const std::string text = content(out);
+  for (int rank = 0; rank < 8; ++rank) {
+    EXPECT_THAT(text, HasSubstr("sys[" + std::to_string(rank) + "] finished, "));
+  }
+  EXPECT_THAT(text, HasSubstr("2264 nodes as 566 of 2 programs"));
+}
+
 }  // namespace
 }  // namespace orrery::testing

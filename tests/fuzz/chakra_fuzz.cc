@@ -8,6 +8,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "workload/chakra/field_reader.h"
 #include "workload/chakra/json_trace.h"
+#include "workload/chakra/process_groups.h"
 #include "workload/chakra/wire.h"
 #include "workload/chakra/write.h"
 
@@ -72,6 +73,19 @@ TraceSet set_of(const FileTrace& trace) {
     set.groups.push_back({name, {0}});
   }
   return set;
+}
+
+/// Definitions of groups have ranks that exist, or are refused.
+void hold_groups(const FileTrace& trace) {
+  constexpr std::int64_t kRanks = 4;
+  GroupTable table(kRanks);
+  Mistakes mistakes;
+  table.define(trace.definitions, mistakes);
+  for (const Group& group : table.take()) {
+    const bool exist = std::all_of(group.ranks.begin(), group.ranks.end(),
+                                   [](std::int64_t rank) { return rank >= 0 && rank < kRanks; });
+    hold(exist, "ranks of groups exist");
+  }
 }
 
 /// Peers that are the rank itself are refused by load(), which knows the rank.
@@ -139,10 +153,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     hold_program(reading.builder.trace());
     hold_reference(text, reading.builder.trace().program);
     hold_shape(reading, text);
+    hold_groups(reading.builder.trace());
     hold_writing(reading.builder.trace());
   }
   if (reading.json(text)) {
     hold_program(reading.builder.trace());
+    hold_groups(reading.builder.trace());
   }
   return 0;
 }

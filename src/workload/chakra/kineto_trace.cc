@@ -235,8 +235,14 @@ class KinetoReader {
       const std::uint64_t start = number(args, "Global rank start");
       const std::uint64_t stride = number(args, "Global rank stride");
       const std::uint64_t size = number(args, "Group size");
-      constexpr std::uint64_t kMost = std::uint64_t{1} << 31;
-      for (std::uint64_t i = 0; good_ && i < std::min(size, kMost); ++i) {
+      constexpr std::uint64_t kMost = std::uint64_t{1} << 24;  // in all groups of a file
+      if (size > kMost - listed_) {
+        wrong(args, "Group size", std::to_string(size),
+              fmt::format("at most {} ranks in all groups", kMost));
+        return;
+      }
+      listed_ += size;
+      for (std::uint64_t i = 0; good_ && i < size; ++i) {
         definition.ranks.push_back(static_cast<std::int64_t>(start + i * stride));
       }
     } else {
@@ -262,6 +268,7 @@ class KinetoReader {
   /// Node after the last that the first stream depends on in the second.
   std::map<std::pair<std::string, std::string>, std::uint64_t> waited_;
   std::map<std::string, std::string> defined_;  ///< ranks by group's name
+  std::uint64_t listed_ = 0;                    ///< ranks in groups whose lists were cut
   NodeRecord record_;
   double rounding_ = 0;
   bool good_ = true;

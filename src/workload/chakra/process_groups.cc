@@ -162,7 +162,7 @@ void GroupTable::define(const std::vector<GroupDefinition>& definitions, Mistake
     const std::string field = fmt::format("process group '{}'", definition.name);
     const auto size = static_cast<std::int64_t>(definition.ranks.size());
     const auto beyond = std::find_if(definition.ranks.begin(), definition.ranks.end(),
-                                     [&](std::int64_t rank) { return rank >= ranks_; });
+                                     [&](std::int64_t rank) { return rank < 0 || rank >= ranks_; });
     if (beyond != definition.ranks.end()) {
       mistakes.add(field, std::to_string(*beyond), rank_range(ranks_));
       continue;

@@ -83,6 +83,20 @@ TEST(Kineto, a_list_of_ranks_that_is_cut_follows_from_start_and_stride) {
   EXPECT_EQ(set->groups[1].ranks, (std::vector<std::int64_t>{0, 2}));
 }
 
+TEST(Kineto, ranks_that_do_not_exist_are_mistakes_and_no_memory_is_taken_for_them) {
+  // 9223372036854775808 = 2^63 is negative as a signed number.
+  for (const char* list : {"[0, 4]", "[0, 9223372036854775808]", "[0, -1]"}) {
+    EXPECT_THAT(mistakes_of(load_trace({event("nccl", 20, 0, 9, collective("allreduce", list))})),
+                HasSubstr("a rank from 0 to 3"));
+  }
+  std::string args = collective("allreduce", "[0, 2, ...]");
+  args.replace(args.find("\"Group size\": 2"), 15, "\"Group size\": 4000000000");
+  EXPECT_THAT(
+      mistakes_of(load_trace({event(
+          "nccl", 20, 0, 9, args + R"(, "Global rank start": 0, "Global rank stride": 2)")})),
+      HasSubstr("Group size: found '4000000000', expected at most"));
+}
+
 TEST(Kineto, streams_wait_for_what_had_ended_elsewhere) {
   // Stream 7: a [0, 10), c [10, 20), e [26, 30). Stream 20: b [5, 25), after nothing; f [31, 32).
   // c may not wait for b, which runs beside it; e waits for b; f for b in its stream and for e.

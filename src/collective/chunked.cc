@@ -33,7 +33,8 @@ PhaseModel phase_model(const std::vector<Extent>& extents, const Machine& machin
 
 ChunkSchedule chunk_schedule(Kind kind, Bytes size, const std::vector<Extent>& extents,
                              const ChunkOptions& options, const Machine& machine) {
-  ChunkedCollective collective{.kind = kind, .size = size, .chunks = options.chunks, .members = {}};
+  ChunkedCollective collective{
+      .kind = kind, .size = size, .chunks = options.chunks, .members = {}, .sizes = {}};
   for (const Extent& extent : extents) {
     collective.members.push_back(extent.count);
   }

@@ -15,6 +15,9 @@ using Order = std::vector<int>;
 constexpr std::size_t kTryAllOrders = 4;
 
 std::vector<Bytes> chunk_sizes(const ChunkedCollective& collective) {
+  if (!collective.sizes.empty()) {
+    return collective.sizes;
+  }
   const std::int64_t bytes = std::max<std::int64_t>(1, collective.size.value());
   const std::int64_t chunks = std::min<std::int64_t>(collective.chunks, bytes);
   std::vector<Bytes> sizes(static_cast<std::size_t>(chunks));

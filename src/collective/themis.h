@@ -40,6 +40,7 @@ struct ChunkedCollective {
   Bytes size{0};  ///< as Node::bytes counts it: the whole buffer, of all_gather the gathered one
   int chunks = 1;
   std::vector<std::int64_t> members;  ///< by dimension, innermost first
+  std::vector<Bytes> sizes;           ///< of each chunk, in place of size and chunks; empty: equal
 };
 
 /// The phases of a chunk of `size` bytes that meets the dimensions in `order`:

@@ -67,8 +67,8 @@ TEST(ChunkPath, BaselineReducesTheWholeChunkEverywhere) {
 TEST(ChunkFlow, ChunksFollowEachOtherThroughTheDimensions) {
   // Reduce-scatter of two chunks of 4 MB over 2 x 2 at 1 GB/s: 2 ms, then 1 ms each.
   //   dimension 0: 0-2, 2-4;  dimension 1: 2-3, 4-5
-  const auto run = flow({Kind::reduce_scatter, 8 * kMegabyte, 2, {2, 2}}, ChunkScheduler::natural,
-                        by_bandwidth({2, 2}, {1, 1}));
+  const auto run = flow({Kind::reduce_scatter, 8 * kMegabyte, 2, {2, 2}, {}},
+                        ChunkScheduler::natural, by_bandwidth({2, 2}, {1, 1}));
   EXPECT_EQ(run.end, 5_ms);
   EXPECT_EQ(run.busy, (std::vector<Time>{4_ms, 2_ms}));
   EXPECT_EQ(run.chunk_end, (std::vector<Time>{3_ms, 5_ms}));
@@ -76,22 +76,22 @@ TEST(ChunkFlow, ChunksFollowEachOtherThroughTheDimensions) {
 
 TEST(ChunkFlow, LatencyDelaysTheChunkButNotTheDimension) {
   // As above with 0.5 ms: first chunk 2.5 -> 3.5 + 0.5, second 4.5 -> 5.5 + 0.5.
-  const auto run = flow({Kind::reduce_scatter, 8 * kMegabyte, 2, {2, 2}}, ChunkScheduler::natural,
-                        by_bandwidth({2, 2}, {1, 1}, 500_us));
+  const auto run = flow({Kind::reduce_scatter, 8 * kMegabyte, 2, {2, 2}, {}},
+                        ChunkScheduler::natural, by_bandwidth({2, 2}, {1, 1}, 500_us));
   EXPECT_EQ(run.chunk_end, (std::vector<Time>{4_ms, 6_ms}));
 }
 
 TEST(Themis, TwoEqualDimensionsTakeTurns) {
   // The second chunk begins in dimension 1. Both are busy with 2 + 1 ms at 0-2 and 2-3: 3 ms, where
   // the natural order takes 5.
-  const auto run = flow({Kind::reduce_scatter, 8 * kMegabyte, 2, {2, 2}}, ChunkScheduler::themis,
-                        by_bandwidth({2, 2}, {1, 1}));
+  const auto run = flow({Kind::reduce_scatter, 8 * kMegabyte, 2, {2, 2}, {}},
+                        ChunkScheduler::themis, by_bandwidth({2, 2}, {1, 1}));
   EXPECT_EQ(run.end, 3_ms);
   EXPECT_EQ(run.busy, (std::vector<Time>{3_ms, 3_ms}));
 }
 
 TEST(Themis, RoundRobinDoesTheSameThereAndWorseWithUnequalBandwidth) {
-  const ChunkedCollective two{Kind::reduce_scatter, 8 * kMegabyte, 2, {2, 2}};
+  const ChunkedCollective two{Kind::reduce_scatter, 8 * kMegabyte, 2, {2, 2}, {}};
   EXPECT_EQ(flow(two, ChunkScheduler::round_robin, by_bandwidth({2, 2}, {1, 1})).end, 3_ms);
   // Dimension 1 at 0.1 GB/s: 20 ms for a chunk that begins there. Natural: 0-2, 2-4 and then 10 ms
   // each from 2 on: 22 ms; round robin: 10 (first chunk) after 20: 30 ms.
@@ -102,7 +102,7 @@ TEST(Themis, RoundRobinDoesTheSameThereAndWorseWithUnequalBandwidth) {
 }
 
 TEST(Themis, OfOneDimensionThereIsOneOrder) {
-  const auto run = flow({Kind::all_reduce, 8 * kMegabyte, 4, {8}}, ChunkScheduler::themis,
+  const auto run = flow({Kind::all_reduce, 8 * kMegabyte, 4, {8}, {}}, ChunkScheduler::themis,
                         by_bandwidth({8}, {1}));
   EXPECT_EQ(run.end, 14_ms);  // 2 * 7/8 * 8 MB
 }
@@ -191,7 +191,7 @@ TEST(Themis, PublishedSystemsOfEqualBandwidthTakeNearlyEqualTime) {
     const double sum = std::accumulate(system.gbps.begin(), system.gbps.end(), 0.0);
     const double alone = 2.0 * 511 / 512 / sum;
     const auto run =
-        flow({Kind::all_reduce, 1000 * kMegabyte, 64, system.members}, ChunkScheduler::themis,
+        flow({Kind::all_reduce, 1000 * kMegabyte, 64, system.members, {}}, ChunkScheduler::themis,
              by_bandwidth(system.members, system.gbps), ChunkQueue::smallest_first);
     EXPECT_GE(to_seconds(run.end), alone * 0.999999);
     EXPECT_LE(to_seconds(run.end), alone * system.within);
@@ -220,7 +220,7 @@ RC_GTEST_PROP(ThemisProperty, AtEqualBandwidthDimensionalityHardlyMatters, ()) {
   }
   const Bytes size(1'000'000'000);
   const double bound = 2 * 1e9 * (1 - 1 / devices) / 600e9;
-  const auto run = flow({Kind::all_reduce, size, 64, members}, ChunkScheduler::themis,
+  const auto run = flow({Kind::all_reduce, size, 64, members, {}}, ChunkScheduler::themis,
                         by_bandwidth(members, gbps), ChunkQueue::smallest_first);
   RC_ASSERT(to_seconds(run.end) >= bound * 0.999999);
   RC_ASSERT(to_seconds(run.end) <= bound * 1.25);

@@ -97,13 +97,13 @@ Time alone(const Phase& phase, const Wires& wires, bool shared) {
 std::vector<std::vector<int>> chunk_orders(
     const ChunkOrdersRequest& request,
     const std::function<Time(PhaseType type, int place, Bytes size)>& time) {
-  ChunkedCollective collective{.kind = kind_of(request.type),
-                               .size = request.size,
-                               .chunks = request.chunks,
-                               .members = request.members};
+  ChunkedCollective collective{
+      .kind = kind_of(request.type), .members = request.members, .sizes = request.chunks};
   if (request.type == PhaseType::all_gather) {
-    for (const std::int64_t members : request.members) {
-      collective.size = collective.size * members;
+    for (Bytes& size : collective.sizes) {
+      for (const std::int64_t members : request.members) {
+        size = size * members;
+      }
     }
   }
   std::map<std::tuple<int, CollectiveKind, Bytes>, Time> known;
@@ -126,8 +126,6 @@ std::vector<std::vector<int>> chunk_orders(
       orders.back().push_back(request.dimensions[static_cast<std::size_t>(path[i].dimension)]);
     }
   }
-  // Fewer bytes than chunks: the rest go as the last does.
-  orders.resize(static_cast<std::size_t>(request.chunks), orders.back());
   return orders;
 }
 

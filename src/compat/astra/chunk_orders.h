@@ -24,8 +24,7 @@ Time alone(const Phase& phase, const Wires& wires, bool shared);
 
 struct ChunkOrdersRequest {
   PhaseType type = PhaseType::all_reduce;
-  Bytes size{0};  ///< as CollectiveRequest::size
-  int chunks = 1;
+  std::vector<Bytes> chunks;          ///< as CollectiveRequest::size counts; at least one
   std::vector<int> dimensions;        ///< that take part, innermost first
   std::vector<std::int64_t> members;  ///< of each
   ChunkQueue queue = ChunkQueue::fifo;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "compat/astra/node_time.h"
 
@@ -16,9 +17,47 @@ bool has_own_groups(const chakra::TraceSet& traces, const chakra::Node& node) {
              traces.ranks();
 }
 
+/// Groups that are lines of the network: every rank's consists of all NPUs that differ from it in
+/// the same dimensions only. Then they are alike, as lines of the world are.
+class LineGroups {
+ public:
+  LineGroups(Communicators& communicators, std::int64_t ranks)
+      : communicators_(communicators), ranks_(ranks), known_(communicators.kinds().size()) {}
+
+  bool operator[](std::uint32_t kind) {
+    if (!known_[kind]) {
+      known_[kind] = all_alike(kind);
+    }
+    return *known_[kind];
+  }
+
+ private:
+  bool all_alike(std::uint32_t kind) {
+    const std::uint32_t shape = shape_of(0, kind).id;
+    for (std::int64_t rank = 0; rank < ranks_; ++rank) {
+      const Shape& own = shape_of(rank, kind);
+      const bool line =
+          !own.logical && std::all_of(own.axes.begin(), own.axes.end(), [](const Axis& axis) {
+            return axis.uniform || axis.size == 1;
+          });
+      if (!line || own.id != shape) {
+        return false;
+      }
+    }
+    return true;
+  }
+  const Shape& shape_of(std::int64_t rank, std::uint32_t kind) {
+    return communicators_.shape_of(communicators_.find(rank, kind).communicator);
+  }
+
+  Communicators& communicators_;
+  std::int64_t ranks_;
+  std::vector<std::optional<bool>> known_;  ///< by kind
+};
+
 /// What sets the node apart from the same node of another rank.
 std::string asymmetry(const RunInput& input, const RunOptions& options, std::uint32_t index,
-                      Communicators& communicators, const Planner& planner) {
+                      Communicators& communicators, const Planner& planner, LineGroups& lines) {
   const chakra::Node& node = input.traces.programs[0].nodes[index];
   switch (issue_of(node, input.system.replay_only, options.quirks)) {
     case Issue::nothing:
@@ -38,7 +77,7 @@ std::string asymmetry(const RunInput& input, const RunOptions& options, std::uin
   if (input.customs.find(node) != nullptr) {
     return "custom collectives, in which ranks may have different parts";
   }
-  if (has_own_groups(input.traces, node)) {
+  if (has_own_groups(input.traces, node) && !lines[communicators.kind(0, index)]) {
     return "groups of some ranks";
   }
   const Communicators::Membership line = communicators.find(0, communicators.kind(0, index));
@@ -96,8 +135,9 @@ std::vector<std::string> reasons_against_folding(const RunInput& input, const Ru
     }
   }
   const std::vector<chakra::Node>& nodes = input.traces.programs[0].nodes;
+  LineGroups lines(communicators, input.traces.ranks());
   for (std::uint32_t index = 0; index < nodes.size(); ++index) {
-    std::string reason = asymmetry(input, options, index, communicators, planner);
+    std::string reason = asymmetry(input, options, index, communicators, planner, lines);
     if (!reason.empty()) {
       return {std::move(reason)};
     }

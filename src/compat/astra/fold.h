@@ -12,10 +12,10 @@
 namespace orrery::astra {
 
 /// Why not all ranks are equal; empty if they are. They are when all run one program of
-/// computation, collectives of the world or of its lines whose algorithms look the same from
-/// everywhere, and remote memory that nobody shares: then the network has an automorphism (a
-/// rotation or reflection of each dimension's coordinates) that maps any rank onto any other and
-/// every message onto one of the same time.
+/// computation, collectives of the world or of its lines (also given as groups) whose algorithms
+/// look the same from everywhere, and remote memory that nobody shares: then the network has an
+/// automorphism (a rotation or reflection of each dimension's coordinates) that maps any rank onto
+/// any other and every message onto one of the same time.
 std::vector<std::string> reasons_against_folding(const RunInput& input, const RunOptions& options,
                                                  Communicators& communicators,
                                                  const Planner& planner);

@@ -109,12 +109,14 @@ CollectivePlan Planner::make_plan(const Shape& shape, const CollectiveRequest& r
                           request.type != PhaseType::all_to_all);
   Themis::begin(state.themis, now);
   CollectivePlan made;
-  const auto balanced = balances(shape, request.type) ? balanced_orders(shape, request, count)
+  std::vector<Bytes> sizes(static_cast<std::size_t>(count), Bytes(nominal));
+  if (rest_last) {
+    sizes.back() = Bytes(whole - nominal * (count - 1));
+  }
+  const auto balanced = balances(shape, request.type) ? balanced_orders(shape, request.type, sizes)
                                                       : std::vector<std::vector<int>>();
   for (std::int64_t chunk = 0; chunk < count; ++chunk) {
-    CollectiveRequest part = request;
-    const bool rest = chunk == count - 1 && rest_last;
-    part.size = Bytes(rest ? whole - nominal * chunk : nominal);
+    const CollectiveRequest part{request.type, sizes[static_cast<std::size_t>(chunk)]};
     const std::vector<int> order = !balanced.empty() ? balanced[static_cast<std::size_t>(chunk)]
                                    : scheduled
                                        ? order_of(shape, request.type, Bytes(nominal), state)
@@ -130,27 +132,23 @@ bool Planner::balances(const Shape& shape, PhaseType type) const {
          !options_.quirks[Quirk::themis_link_bandwidth];
 }
 
-std::vector<std::vector<int>> Planner::balanced_orders(const Shape& shape,
-                                                       const CollectiveRequest& request,
-                                                       std::int64_t chunks) const {
-  ChunkOrdersRequest wanted;
+std::vector<std::vector<int>> Planner::balanced_orders(const Shape& shape, PhaseType whole,
+                                                       const std::vector<Bytes>& chunks) const {
+  ChunkOrdersRequest wanted{.type = whole, .chunks = chunks, .dimensions = {}, .members = {}};
   for (const int d : dimensions_in(shape)) {
     if (shape.axes[static_cast<std::size_t>(d)].size > 1) {
       wanted.dimensions.push_back(d);
       wanted.members.push_back(shape.axes[static_cast<std::size_t>(d)].size);
     }
   }
-  const bool all_of_it = request.type == PhaseType::all_reduce && !system_.local_bandwidth_aware;
+  const bool all_of_it = whole == PhaseType::all_reduce && !system_.local_bandwidth_aware;
   if (wanted.dimensions.size() < 2 || all_of_it) {
     // One order, or none in which anything shrinks.
-    if (request.type == PhaseType::all_gather) {
+    if (whole == PhaseType::all_gather) {
       std::reverse(wanted.dimensions.begin(), wanted.dimensions.end());
     }
-    return {static_cast<std::size_t>(chunks), wanted.dimensions};
+    return {chunks.size(), wanted.dimensions};
   }
-  wanted.type = request.type;
-  wanted.size = request.size;
-  wanted.chunks = static_cast<int>(chunks);
   wanted.queue = system_.intra_dimension == IntraDimension::smallest_chunk_first
                      ? ChunkQueue::smallest_first
                      : ChunkQueue::fifo;
@@ -158,7 +156,7 @@ std::vector<std::vector<int>> Planner::balanced_orders(const Shape& shape,
     const int d = wanted.dimensions[static_cast<std::size_t>(place)];
     QueuedPhase queued;
     queued.request.type = type;
-    queued.request.implementation = implementation(shape, request.type, {type, d});
+    queued.request.implementation = implementation(shape, whole, {type, d});
     queued.request.axis = shape.axes[static_cast<std::size_t>(d)];
     queued.request.size = std::max(size, Bytes(2));
     return alone(phase(shape, queued), wires_, options_.native.has_value());

@@ -108,9 +108,8 @@ class Planner {
                               PlannerState& state);
   /// Themis without its quirks: orders of all chunks at once, the same at any time.
   bool balances(const Shape& shape, PhaseType type) const;
-  std::vector<std::vector<int>> balanced_orders(const Shape& shape,
-                                                const CollectiveRequest& request,
-                                                std::int64_t chunks) const;
+  std::vector<std::vector<int>> balanced_orders(const Shape& shape, PhaseType whole,
+                                                const std::vector<Bytes>& chunks) const;
   std::vector<int> order_of(const Shape& shape, PhaseType type, Bytes chunk,
                             PlannerState& state) const;
   std::vector<Leg> legs(const Shape& shape, PhaseType type, const std::vector<int>& order) const;

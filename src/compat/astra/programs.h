@@ -33,17 +33,19 @@ class Programs {
   struct Runners {
     Collectives<Network>& native;
     CustomRuns<Network>& custom;
+    Network& network;
+    Events& events;
   };
 
   Programs(const RunInput& input, const RunOptions& options, const Population& population,
-           Communicators& communicators, Runners collectives, Network& network, Events& events)
+           Communicators& communicators, const Runners& runners)
       : input_(input),
         options_(options),
         population_(population),
         communicators_(communicators),
-        collectives_(collectives),
-        network_(network),
-        events_(events),
+        collectives_(runners),
+        network_(runners.network),
+        events_(runners.events),
         memory_(input.memory, input.traces.ranks()),
         nodes_(input.traces.programs, programs_of(input, population),
                {input.system.replay_only, options.quirks[Quirk::one_communication]}),
@@ -117,7 +119,7 @@ class Programs {
   }
 
   void issue_ready(std::uint32_t rank) {
-    while (const std::optional<std::uint32_t> node = nodes_.next(rank)) {
+    for (auto node = nodes_.next(rank); node.has_value(); node = nodes_.next(rank)) {
       issue(rank, *node);
     }
   }

@@ -132,9 +132,8 @@ const std::vector<Quotient::Recipient>& Quotient::recipients(std::uint32_t of, c
   if (found == tables_.end()) {
     found = tables_.emplace(std::pair{of, &phase}, table_of(of, phase)).first;
   }
-  static const std::vector<Recipient> kNobody;
   const std::vector<std::vector<Recipient>>& messages = found->second[local];
-  return message < messages.size() ? messages[message] : kNobody;
+  return message < messages.size() ? messages[message] : nobody_;
 }
 
 std::vector<std::uint32_t> Quotient::receivers(std::uint32_t representative,

@@ -69,6 +69,7 @@ class Quotient {
   std::vector<std::vector<Member>> classes_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, Place> places_;  ///< representative, kind
   std::map<std::pair<std::uint32_t, const Phase*>, Table> tables_;
+  std::vector<Recipient> nobody_;  ///< always empty
 };
 
 }  // namespace orrery::astra

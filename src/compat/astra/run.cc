@@ -51,8 +51,8 @@ Error deadlock(const RunInput& input, const Population& population,
 
 template <class Network>
 Error mismatch(const RunInput& input, const Population& population,
-               const Simulation<Network>& simulation) {
-  const auto& [one, other] = *simulation.mismatch();
+               const typename Collectives<Network>::Mismatch& found) {
+  const auto& [one, other] = found;
   const auto describe = [&](const auto& issuer) {
     const chakra::Program& program = input.traces.program(population.rank(issuer.rank));
     const chakra::Node& node = program.nodes[issuer.node];
@@ -97,8 +97,8 @@ Result<RunResult> simulate_on(const Prepared& with, const Population& population
   if (simulation.overflow()) {
     return fail("simulated time exceeds 106 days: expected smaller sizes or durations");
   }
-  if (simulation.mismatch()) {
-    return fail(mismatch(input, population, simulation));
+  if (const auto& found = simulation.mismatch(); found.has_value()) {
+    return fail(mismatch<Network>(input, population, *found));
   }
   if (simulation.programs().nodes().unfinished_nodes() > 0) {
     return fail(deadlock(input, population, simulation));

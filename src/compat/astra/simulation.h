@@ -25,8 +25,8 @@ class Simulation {
         collectives_(population, communicators, planner, network_, events_,
                      collective_options(input, options)),
         customs_(communicators, planner, network_, events_, options.rendezvous),
-        programs_(input, options, population, communicators, {collectives_, customs_}, network_,
-                  events_),
+        programs_(input, options, population, communicators,
+                  {collectives_, customs_, network_, events_}),
         total_(programs_.nodes().unfinished_nodes()),
         progress_(options.progress) {}
 

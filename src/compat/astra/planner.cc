@@ -198,6 +198,7 @@ std::vector<Planner::Leg> Planner::legs(const Shape& shape, PhaseType type,
     std::reverse(used.begin(), used.end());
   }
   std::vector<Leg> all;
+  all.reserve(used.size());
   for (int d : used) {
     all.push_back({type, d});
   }

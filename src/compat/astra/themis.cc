@@ -75,7 +75,8 @@ std::vector<int> Themis::next(State& state, const Shape& shape, bool gathers, By
   if (gathers) {
     std::reverse(state.loads.begin(), state.loads.end());
   }
-  if (evening_chunk(state, shape, gathers) < static_cast<double>(chunk.value() / kWorthwhile)) {
+  const std::int64_t worthwhile = chunk.value() / kWorthwhile;
+  if (evening_chunk(state, shape, gathers) < static_cast<double>(worthwhile)) {
     return natural(state, shape, gathers, chunk);
   }
   std::vector<int> order;
@@ -92,6 +93,7 @@ std::vector<int> Themis::natural(State& state, const Shape& shape, bool gathers,
   std::sort(state.loads.begin(), state.loads.end(),
             [](const Load& a, const Load& b) { return a.dimension < b.dimension; });
   std::vector<int> order;
+  order.reserve(state.loads.size());
   for (const Load& load : state.loads) {
     order.push_back(load.dimension);
   }

@@ -181,7 +181,8 @@ void Collectives<Network>::start(std::uint32_t stream) {
 
 /// Chunks of a rank that end a phase at one instant go on when it is over, so that the order of its
 /// events leaves no trace and ranks that do the same stay equal. First goes the one whose end was
-/// known first: whose last message took longest to process, then to travel; then by age.
+/// known first: whose last message took longest to process, then to travel; then by age. Equal
+/// chunks of different ranks go on in the order in which they ended, as ASTRA-sim's events do.
 template <class Network>
 void Collectives<Network>::settle() {
   if (ended_.size() > 1) {
@@ -190,12 +191,13 @@ void Collectives<Network>::settle() {
       const Phase& phase = *at.phase;
       const std::uint32_t last = phase.sequence() ? phase.messages - 1 : 0;
       const Time processing = phase.sequence() ? phase.reduction(last) + phase.delay : phase.delay;
-      const Member& member = members_[instances_[at.instance].first_member + at.local];
-      return std::tuple(at.rank, -processing.value(), -phase.step(last).transfer.value(),
-                        member.number, stream);
+      const Instance& instance = instances_[at.instance];
+      return std::tuple(-processing.value(), -phase.step(last).transfer.value(),
+                        members_[instance.first_member + at.local].number,
+                        (stream - instance.streams) % instance.chunks());
     };
-    std::sort(ended_.begin(), ended_.end(),
-              [&](std::uint32_t a, std::uint32_t b) { return order(a) < order(b); });
+    std::stable_sort(ended_.begin(), ended_.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return order(a) < order(b); });
   }
   const std::vector<std::uint32_t> ended = std::exchange(ended_, {});
   for (std::uint32_t stream : ended) {

@@ -113,6 +113,9 @@ void Collectives<Network>::send_up(std::uint32_t stream) {
   Stream& at = streams_[stream];
   const Phase& phase = *at.phase;
   at.posted |= 1;
+  if (rendezvous_ && phase.down) {
+    announce_to_parent(stream);  // first, as in sequences
+  }
   if (population_.quotient() != nullptr) {
     send_to_colours(stream, phase, kUp);
   } else if (!rendezvous_ || (words_[at.word + phase.words] & 1) != 0) {
@@ -120,8 +123,6 @@ void Collectives<Network>::send_up(std::uint32_t stream) {
   }
   if (!phase.down) {
     finish(stream);
-  } else if (rendezvous_) {
-    announce_to_parent(stream);
   }
 }
 

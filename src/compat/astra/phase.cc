@@ -296,6 +296,17 @@ std::optional<std::string> unsupported(Algorithm algorithm, std::int64_t ranks,
                      halving ? "halvingDoubling" : "doubleBinaryTree", ranks, name_of(quirk));
 }
 
+std::optional<std::string> too_many_messages(PhaseType type, Algorithm algorithm,
+                                             std::int64_t ranks) {
+  constexpr std::int64_t kMost = 92682;  // the greatest p with p (p - 1) / 2 < 2^32
+  const bool ring = algorithm == Algorithm::ring || algorithm == Algorithm::one_ring;
+  if (type != PhaseType::all_to_all || !ring || ranks <= kMost) {
+    return std::nullopt;
+  }
+  return fmt::format("ring all-to-all of {} NPUs, p (p - 1) / 2 messages each: expected at most {}",
+                     ranks, kMost);
+}
+
 Phase make_phase(const PhaseRequest& request, const PhaseRules& rules) {
   return Builder(request, rules).build(request);
 }

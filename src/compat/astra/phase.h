@@ -151,6 +151,10 @@ struct PhaseRules {
 std::optional<std::string> unsupported(Algorithm algorithm, std::int64_t ranks,
                                        const Quirks& quirks);
 
+/// Why the messages of each of `ranks` NPUs cannot be counted in 32 bits, or nothing.
+std::optional<std::string> too_many_messages(PhaseType type, Algorithm algorithm,
+                                             std::int64_t ranks);
+
 /// Rendezvous: before each message its receiver sends so much.
 inline constexpr Bytes kReadyMessage{8192};
 

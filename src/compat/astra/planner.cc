@@ -342,8 +342,11 @@ std::optional<std::string> Planner::refuse(const Shape& shape, PhaseType type) c
         !has_switch(shape, leg)) {
       return "inSwitch: expected --native, and a Switch in that dimension";
     }
-    if (auto reason =
-            unsupported(implementation(shape, type, leg).algorithm, ranks, options_.quirks)) {
+    const Algorithm algorithm = implementation(shape, type, leg).algorithm;
+    if (auto reason = unsupported(algorithm, ranks, options_.quirks)) {
+      return reason;
+    }
+    if (auto reason = too_many_messages(type, algorithm, ranks)) {
       return reason;
     }
   }

@@ -125,6 +125,42 @@ TEST(AstraRun, links_serve_messages_in_order) {
   EXPECT_THAT(cycles(input, options), testing::ElementsAre(3300, 1100, 3300, 0));
 }
 
+TEST(AstraRun, ranks_that_end_at_one_instant_go_on_in_the_order_of_their_messages) {
+  // All-reduce of 4000 B on 4 NPUs: six messages of 1100, each processed in 10, end at 6670
+  // everywhere. The first messages leave in the order 0 1 2 3, so they are there in the order 1 2 3
+  // 0; after six rounds it is 2 3 0 1. Then each stores 100 B in a pool of 1 B/ns, one at a time.
+  RunInput input = system_of(Building::ring, 4, Algorithm::ring);
+  input.memory = {RemoteMemoryKind::pool, Time(0), Bandwidth(1e9)};
+  chakra::Node store = compute(Time(0));
+  store.type = NodeType::mem_store;
+  store.size = Bytes(100);
+  const chakra::Node reduce = collective(CollectiveType::all_reduce, Bytes(4000));
+  set_programs(input, {{reduce, store}, {reduce, store}, {reduce, store}, {reduce, store}});
+  EXPECT_THAT(cycles(input), testing::ElementsAre(6970, 7070, 6770, 6870));
+}
+
+TEST(AstraRun, a_ready_message_goes_before_a_message) {
+  // All-gather of 1000 B as a tree of two: 1 is the root. It is ready at 0, which 0 knows at 8292,
+  // when the ready message of 8192 B has crossed. At 10000 rank 0 starts; at 10010 it lets its own
+  // ready message go, and then, when the link is free at 18202, the message: there at 19302,
+  // processed at 19312; back at 0 at 20412, processed at 20422.
+  RunInput input = system_of(Building::fully_connected, 2, Algorithm::double_binary_tree);
+  const chakra::Node gather = collective(CollectiveType::all_gather, Bytes(1000));
+  set_programs(input, {{compute(10_us), gather}, {gather}});
+  RunOptions options;
+  options.backend = Backend::aware;
+  options.rendezvous = true;
+  EXPECT_THAT(cycles(input, options), testing::ElementsAre(20422, 19312));
+}
+
+TEST(AstraRun, a_ring_all_to_all_of_more_messages_than_are_counted_is_refused) {
+  // 92683 * 92682 / 2 = 4,295,022,903 > 2^32 - 1 messages of each NPU.
+  RunInput input = system_of(Building::ring, 92683, Algorithm::ring);
+  set_programs(input, {{collective(CollectiveType::all_to_all, Bytes(1) * 92683)}});
+  input.traces.program_of.assign(92683, 0);
+  EXPECT_THAT(error_of(input), testing::HasSubstr("at most 92682"));
+}
+
 TEST(AstraRun, a_deadlock_names_the_nodes_that_wait) {
   RunInput input = system_of(Building::ring, 2, Algorithm::ring);
   set_programs(input, {{message(NodeType::comm_recv, 1, Bytes(8))}, {compute(1_us)}});

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "compat/astra/communicators.h"
 #include "compat/astra/quotient.h"
@@ -34,6 +35,19 @@ class Population {
   /// Real rank of a simulated one.
   std::int64_t rank(std::uint32_t simulated) const {
     return quotient_ != nullptr ? quotient_->rank(simulated) : simulated;
+  }
+  /// How many of `ranks` each simulated rank stands for.
+  std::vector<std::int64_t> stands_for(std::int64_t ranks) const {
+    if (single_) {
+      return {ranks};
+    }
+    std::vector<std::int64_t> counts(count_, quotient_ == nullptr ? 1 : 0);
+    if (quotient_ != nullptr) {
+      for (std::uint32_t colour : quotient_->colour_of()) {
+        ++counts[colour];
+      }
+    }
+    return counts;
   }
   std::size_t communicators() const {
     return quotient_ != nullptr ? quotient_->classes() : communicators_.count();

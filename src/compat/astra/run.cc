@@ -27,13 +27,14 @@ template <class Network>
 Error deadlock(const RunInput& input, const Population& population,
                const Simulation<Network>& simulation) {
   const ReadyNodes& nodes = simulation.programs().nodes();
-  std::size_t ranks = 0;
+  const std::vector<std::int64_t> stands_for = population.stands_for(input.traces.ranks());
+  std::int64_t ranks = 0;
   Error error;
   for (std::uint32_t rank = 0; rank < population.count(); ++rank) {
     if (nodes.finished(rank)) {
       continue;
     }
-    ++ranks;
+    ranks += stands_for[rank];
     const chakra::Program& program = input.traces.program(population.rank(rank));
     for (std::uint32_t index : nodes.stuck(rank)) {
       if (error.mistakes.size() < kNamedNodes) {
@@ -44,7 +45,7 @@ Error deadlock(const RunInput& input, const Population& population,
       }
     }
   }
-  Error all(fmt::format("deadlock: {} of {} ranks cannot finish", ranks, population.count()));
+  Error all(fmt::format("deadlock: {} of {} ranks cannot finish", ranks, input.traces.ranks()));
   all.add(std::move(error));
   return all;
 }

@@ -168,6 +168,17 @@ TEST(AstraRun, a_deadlock_names_the_nodes_that_wait) {
                                               testing::HasSubstr("rank 0: node 0")));
 }
 
+TEST(AstraRun, a_deadlock_counts_every_rank_that_a_class_stands_for) {
+  // Ranks 1 to 3 are one class and finish; rank 0 waits for a message that rank 1 never sends.
+  RunInput input = system_of(Building::ring, 4, Algorithm::ring);
+  set_programs(input, {{message(NodeType::comm_recv, 1, Bytes(8))}, {compute(1_us)}});
+  input.traces.program_of = {0, 1, 1, 1};
+  EXPECT_THAT(error_of(input), testing::HasSubstr("deadlock: 1 of 4 ranks"));
+  // All four run alike: none does what its neighbour waits for.
+  input.traces.program_of = {0, 0, 0, 0};
+  EXPECT_THAT(error_of(input), testing::HasSubstr("deadlock: 4 of 4 ranks"));
+}
+
 TEST(AstraRun, collectives_that_meet_must_be_equal) {
   RunInput input = system_of(Building::ring, 2, Algorithm::ring);
   set_programs(input, {{collective(CollectiveType::all_gather, Bytes(8))},

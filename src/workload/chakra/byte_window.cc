@@ -2,7 +2,6 @@
 #include "workload/chakra/byte_window.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -40,22 +39,16 @@ void ByteWindow::close() {
   }
 }
 
-Result<void> ByteWindow::open(const std::string& path) {
+Result<void> ByteWindow::open(const std::string& path, std::uint64_t size) {
   close();
   unread_ = {};
   position_ = 0;
-  size_ = 0;
+  size_ = size;
   file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  struct stat status {};
-  if (file_ < 0 || ::fstat(file_, &status) != 0) {
+  if (file_ < 0) {
     const std::string why = errno == ENOENT ? "no such file" : std::strerror(errno);
     return fail(Error(Mistake{path, {}, {}, why}));
   }
-  if (!S_ISREG(status.st_mode)) {
-    close();
-    return fail(Error(Mistake{path, {}, {}, "a regular file"}));
-  }
-  size_ = static_cast<std::uint64_t>(status.st_size);
   if (!fill()) {
     return fail(Error(Mistake{path, {}, {}, "a readable file"}));
   }

@@ -21,8 +21,8 @@ class ByteWindow {
   ByteWindow& operator=(const ByteWindow&) = delete;
   ~ByteWindow() { close(); }
 
-  /// Starts with a file. Mistakes: missing, not a regular file, unreadable.
-  Result<void> open(const std::string& path);
+  /// Starts with a regular file of `size` bytes. Mistakes: missing, unreadable.
+  Result<void> open(const std::string& path, std::uint64_t size);
   /// Starts with bytes in memory, which must outlive their use.
   void open(std::string_view bytes);
 
@@ -31,7 +31,7 @@ class ByteWindow {
   /// Bytes from position() on that stand in the window.
   std::string_view view() const { return unread_; }
   std::uint64_t position() const { return position_; }
-  /// Bytes from position() to the end of the file, as its size was when it was opened.
+  /// Bytes from position() to the end of the file.
   std::uint64_t left() const { return size_ - position_; }
   /// Brings `bytes` of them into the window. False when the file ends before.
   bool want(std::size_t bytes);

@@ -99,7 +99,7 @@ class Loader {
       text_ = std::move(*text);
       bytes = text_;
     } else {
-      if (auto opened = window_.open(path); !opened) {
+      if (auto opened = window_.open(path, identity.size); !opened) {
         return refuse(opened.error());
       }
       bytes = window_.whole() ? window_.view() : std::string_view();

@@ -13,6 +13,7 @@
 #include "workload/chakra/field_reader.h"
 #include "workload/chakra/mistakes.h"
 #include "workload/chakra/name_table.h"
+#include "workload/chakra/trace_files.h"
 #include "workload/chakra/wire.h"
 
 namespace orrery::chakra {
@@ -263,8 +264,12 @@ Result<TensorUses> read(ByteWindow& bytes, const std::string& name) {
 }  // namespace
 
 Result<TensorUses> load_tensors(const std::string& path) {
+  auto file = identify(path);
+  if (!file) {
+    return fail(std::move(file.error()));
+  }
   ByteWindow bytes;
-  if (auto opened = bytes.open(path); !opened) {
+  if (auto opened = bytes.open(path, file->size); !opened) {
     return fail(std::move(opened.error()));
   }
   return read(bytes, path);

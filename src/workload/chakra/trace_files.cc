@@ -46,8 +46,12 @@ Result<FileIdentity> identify(const std::string& path) {
     const std::string why = errno == ENOENT ? "no such file" : std::strerror(errno);
     return fail(Error(Mistake{path, {}, {}, why}));
   }
+  if (!S_ISREG(status.st_mode)) {
+    return fail(Error(Mistake{path, {}, {}, "not a regular file"}));
+  }
   return FileIdentity{static_cast<std::uint64_t>(status.st_dev),
-                      static_cast<std::uint64_t>(status.st_ino)};
+                      static_cast<std::uint64_t>(status.st_ino),
+                      static_cast<std::uint64_t>(status.st_size)};
 }
 
 }  // namespace orrery::chakra

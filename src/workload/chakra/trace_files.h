@@ -28,9 +28,10 @@ Result<TraceFiles> find_trace_files(const std::string& prefix);
 struct FileIdentity {
   std::uint64_t device = 0;
   std::uint64_t number = 0;
+  std::uint64_t size = 0;  ///< in bytes
   friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
 };
-/// Mistake: no such file.
+/// Mistakes: no such file, not a regular file.
 Result<FileIdentity> identify(const std::string& path);
 
 }  // namespace orrery::chakra

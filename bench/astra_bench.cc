@@ -91,11 +91,13 @@ RunInput transformer(std::int64_t npus) {
     chakra::Node tensor = all_reduce(8_MiB);
     tensor.has_involved = true;
     tensor.involved = 1;
+    tensor.involved_entries = 2;
     last = append(program, tensor, done);
     if (backward) {
       chakra::Node gradients = all_reduce(32_MiB);
       gradients.has_involved = true;
       gradients.involved = 2;
+      gradients.involved_entries = 2;
       append(program, gradients, done);
     }
   }

@@ -38,6 +38,12 @@ std::string missing(const RunInput& input, const RunOptions& options, const chak
                      !input.system.replay_only && !node.has_operations
                  ? "roofline-enabled, but num_ops is missing"
                  : "";
+    case Issue::collective:
+      return node.group == chakra::kWorldSlot && node.has_involved &&
+                     node.involved_entries < input.network.size()
+                 ? fmt::format("involved_dim has {} entries, expected one per dimension, {}",
+                               node.involved_entries, input.network.size())
+                 : "";
     default:
       return {};
   }

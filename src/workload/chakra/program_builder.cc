@@ -195,6 +195,7 @@ void ProgramBuilder::read_collective(const NodeRecord& record, Node& node) {
     } else {
       node.involved = static_cast<std::uint32_t>(involved->bits);
       node.has_involved = true;
+      node.involved_entries = involved->count;
     }
   }
 }

@@ -66,6 +66,7 @@ struct Node {
   bool has_operations = false;  ///< num_ops was given
   bool has_size = false;        ///< tensor_size or comm_size was given
   bool has_involved = false;    ///< involved_dim was given; otherwise all dimensions take part
+  std::uint8_t involved_entries = 0;  ///< how many dimensions involved_dim speaks of
 
   friend bool operator==(const Node&, const Node&) = default;
 };

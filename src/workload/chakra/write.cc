@@ -106,10 +106,9 @@ class NodeWriter {
       attribute("pg_name").set_string_val(traces_.groups[traces_.group(rank_, node.group)].name);
     }
     if (node.has_involved) {
-      // Up to the last dimension that takes part: those behind it do not.
       auto& list = *attribute("involved_dim").mutable_bool_list();
-      for (std::uint32_t rest = node.involved; rest != 0; rest >>= 1) {
-        list.add_values((rest & 1U) != 0);
+      for (int entry = 0; entry < node.involved_entries; ++entry) {
+        list.add_values((node.involved >> entry & 1U) != 0);
       }
     }
   }

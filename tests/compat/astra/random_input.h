@@ -56,6 +56,7 @@ inline chakra::Node random_collective(int dimensions) {
   node.has_size = true;
   node.has_involved = pick(0, 1) == 1;
   node.involved = static_cast<std::uint32_t>(pick(0, (1 << dimensions) - 1));
+  node.involved_entries = static_cast<std::uint8_t>(dimensions);
   node.priority = static_cast<std::int32_t>(pick(0, 2));
   return node;
 }

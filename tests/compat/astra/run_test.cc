@@ -161,6 +161,18 @@ TEST(AstraRun, a_ring_all_to_all_of_more_messages_than_are_counted_is_refused) {
   EXPECT_THAT(error_of(input), testing::HasSubstr("at most 92682"));
 }
 
+TEST(AstraRun, involved_dim_speaks_of_every_dimension) {
+  RunInput input = system_of(Building::ring, 2, Algorithm::ring);
+  input.network.push_back(input.network.front());
+  chakra::Node node = collective(CollectiveType::all_reduce, 1024_B);
+  node.has_involved = true;
+  node.involved = 1;
+  node.involved_entries = 1;
+  set_programs(input, {{node}, {node}, {node}, {node}});
+  EXPECT_THAT(error_of(input), testing::HasSubstr("involved_dim has 1 entries, expected one per "
+                                                  "dimension, 2"));
+}
+
 TEST(AstraRun, a_deadlock_names_the_nodes_that_wait) {
   RunInput input = system_of(Building::ring, 2, Algorithm::ring);
   set_programs(input, {{message(NodeType::comm_recv, 1, Bytes(8))}, {compute(1_us)}});

@@ -35,7 +35,10 @@ rc::Gen<Node> any_node(std::int64_t ranks) {
       node.collective = static_cast<CollectiveType>(*rc::gen::inRange(0, 10));
       node.priority = *rc::gen::arbitrary<std::int32_t>();
       node.has_involved = *rc::gen::arbitrary<bool>();
-      node.involved = node.has_involved ? *rc::gen::arbitrary<std::uint32_t>() : 0;
+      if (node.has_involved) {
+        node.involved_entries = *rc::gen::inRange<std::uint8_t>(0, 32);
+        node.involved = *rc::gen::arbitrary<std::uint32_t>() & ((1U << node.involved_entries) - 1);
+      }
     }
     const bool sized = node.type != NodeType::invalid && node.type != NodeType::metadata;
     if (sized && (!compute || *rc::gen::arbitrary<bool>())) {
@@ -135,8 +138,7 @@ RC_GTEST_PROP(WriteProperty, the_generated_classes_read_the_same, ()) {
       } else if (attribute.name() == "comm_dst") {
         RC_ASSERT(attribute.int32_val() == (node.type == NodeType::comm_send ? node.peer : 0));
       } else if (attribute.name() == "involved_dim") {
-        RC_ASSERT(attribute.bool_list().values_size() == 32 - __builtin_clz(node.involved | 1) ||
-                  node.involved == 0);
+        RC_ASSERT(attribute.bool_list().values_size() == node.involved_entries);
       }
     }
   }

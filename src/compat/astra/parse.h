@@ -34,7 +34,7 @@ Result<void> check_lists(const ConfigNode& node, const System& system, std::size
 /// Lists of equal length, innermost dimension first: topology, npus_count, bandwidth (GB/s, see
 /// Quirk::gib_bandwidth), latency (ns). At most kMostNpus NPUs.
 Result<std::vector<Dimension>> parse_network(const ConfigNode& node, const Quirks& quirks);
-inline constexpr std::int64_t kMostNpus = std::int64_t{1} << 30;
+inline constexpr std::int64_t kMostNpus = std::int64_t{1} << 24;
 
 /// memory-type; other than NO_MEMORY_EXPANSION also remote-mem-latency (ns) and remote-mem-bw
 /// (B/ns); PER_NODE_MEMORY_EXPANSION also num-nodes and num-npus-per-node.

@@ -46,11 +46,8 @@ build_and_test release
 step "install, find_package(orrery), Debian packages"
 tests/install/install_test.sh build/release
 
-step "asan: the unit tests with assertions, address and undefined-behaviour sanitizers"
-build_and_test asan --label-regex unit
-
-step "fuzz: each parser for a few seconds"
-build_and_test fuzz
+step "asan: the unit tests and, for a few seconds each, the fuzzed parsers with assertions and sanitizers"
+build_and_test asan --label-regex 'unit|fuzz'
 
 if $all; then
   step "tsan: the unit tests with the thread sanitizer"

@@ -250,7 +250,7 @@ TEST(AstraNetwork, ValuesOutOfRangeAreMistakes) {
                             " ]\n");
   };
   EXPECT_THAT(of("1", "50", "5"), HasSubstr("at least 2 NPUs per dimension, not 1"));
-  EXPECT_THAT(of("1073741824", "50", "5"), HasSubstr("at most 1073741824 NPUs in all"));
+  EXPECT_THAT(of("1073741824", "50", "5"), HasSubstr("at most 16777216 NPUs in all"));
   EXPECT_THAT(of("2", "0", "5"), HasSubstr("GB/s above 0 and at most 1e9, not 0"));
   EXPECT_THAT(of("2", "-3", "5"), HasSubstr("not -3"));
   EXPECT_THAT(of("2", "50", "-1"), HasSubstr("0 to 1e12 ns, not -1"));

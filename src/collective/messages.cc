@@ -26,12 +26,14 @@ bool exchanges(Kind kind) {
 /// An upper bound on the messages of any algorithm of schedule.h.
 std::int64_t messages_at_most(Kind kind, std::int64_t ranks, std::int64_t rings) {
   const std::int64_t pairs = ranks * ranks;
-  return kind == Kind::send_recv ? ranks : std::max(2 * pairs * rings, 4 * kChunks * ranks);
+  return kind == Kind::send_recv ? ranks
+                                 : std::max(2 * pairs * rings, std::int64_t{4} * kChunks * ranks);
 }
 
 /// The ring once for every member of an outermost coordinate, rotated: ring j visits the members
 /// of each coordinate beginning with the j-th. Block b of ring j is block j * ranks + b.
 MessageSchedule rotated_rings(Kind kind, int ranks, int inside) {
+  // NOLINTNEXTLINE(bugprone-unchecked-optional-access): there is a ring of any number of ranks
   const MessageSchedule one = schedule_of(kind, Algorithm::ring, ranks, kChunks).value();
   MessageSchedule all{.kind = kind,
                       .ranks = ranks,

@@ -143,7 +143,8 @@ double pairs_within(const LayerKind& kind, std::int64_t length) {
     return keys * window - window * window / 2;
   }
   if (kind.chunk > 0) {
-    const auto whole = static_cast<double>(length / kind.chunk);
+    const std::int64_t chunks = length / kind.chunk;
+    const auto whole = static_cast<double>(chunks);
     const auto chunk = static_cast<double>(kind.chunk);
     const auto rest = static_cast<double>(length % kind.chunk);
     return (whole * chunk * chunk + rest * rest) / 2;

@@ -17,7 +17,7 @@ esac
 
 step() { echo; echo "== $* (after $SECONDS s)"; }
 slow=(--label-exclude slow)
-tidy=(--quick --budget 100)
+tidy=(--quick --budget 60)
 if $all; then
   slow=()
   tidy=(--all)

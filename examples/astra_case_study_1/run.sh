@@ -4,10 +4,15 @@
 # run.sh [FOLDER] writes its chart there.
 set -e
 orrery=${ORRERY:-orrery}
+if ! command -v "$orrery" >/dev/null; then
+  echo "run.sh: no command '$orrery'; ORRERY=build/release/orrery names the one that was built" >&2
+  exit 1
+fi
 here=$(dirname "$0")
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 charts=${1:-$scratch}
+mkdir -p "$charts"
 . "$here/systems.sh"
 
 # table TITLE: a line per system "name|topology|npus|bandwidth|latency|algorithms|GB/s of an NPU".

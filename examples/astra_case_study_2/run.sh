@@ -5,10 +5,15 @@
 # there.
 set -e
 orrery=${ORRERY:-orrery}
+if ! command -v "$orrery" >/dev/null; then
+  echo "run.sh: no command '$orrery'; ORRERY=build/release/orrery names the one that was built" >&2
+  exit 1
+fi
 here=$(dirname "$0")/../astra_case_study_1
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 charts=${1:-$scratch}
+mkdir -p "$charts"
 . "$here/systems.sh"
 memory=100000
 themis=' "inter-dimension-scheduling": "themis", "intra-dimension-scheduling": "SCF",'

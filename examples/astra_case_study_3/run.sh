@@ -4,9 +4,14 @@
 # mixture-of-experts model of a trillion parameters. run.sh [FOLDER] writes its charts there.
 set -e
 orrery=${ORRERY:-orrery}
+if ! command -v "$orrery" >/dev/null; then
+  echo "run.sh: no command '$orrery'; ORRERY=build/release/orrery names the one that was built" >&2
+  exit 1
+fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 charts=${1:-$scratch}
+mkdir -p "$charts"
 
 plan="--model kimi-k2 --dp 256 --ep 128 --zero 3 --global-batch 256 --microbatch 1 --recompute full
       --attention flash --grad-type bf16 --offload-optimizer remote --offload-params remote

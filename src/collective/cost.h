@@ -15,6 +15,7 @@
 /// messages of one collective share is never idle between them.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -57,7 +58,24 @@ inline constexpr auto kNames<CollectiveAlgorithm> = std::to_array<Named<Collecti
      "hierarchical in chunks, each in the order that keeps all dimensions busy"},
 });
 
-using AlgorithmChoice = std::array<CollectiveAlgorithm, kAxisCount>;  ///< by Axis
+/// What the communicators of each group run; automatic where nothing is said.
+class AlgorithmChoice {
+ public:
+  CollectiveAlgorithm operator[](GroupIndex group) const {
+    return *group < by_group_.size() ? by_group_[*group] : CollectiveAlgorithm::automatic;
+  }
+  void set(GroupIndex group, CollectiveAlgorithm algorithm) {
+    by_group_.resize(std::max(by_group_.size(), *group + 1), CollectiveAlgorithm::automatic);
+    by_group_[*group] = algorithm;
+  }
+  /// For the first `groups` groups.
+  void fill(std::size_t groups, CollectiveAlgorithm algorithm) {
+    by_group_.assign(groups, algorithm);
+  }
+
+ private:
+  std::vector<CollectiveAlgorithm> by_group_;
+};
 
 /// The part of a group that lies in one network dimension: `count` members `stride` apart.
 struct Extent {

@@ -1,33 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collective/group_extents.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace orrery {
 namespace {
 
-std::vector<Extent> pair_extent(std::int64_t first, std::int64_t last, const Machine& machine) {
+/// Distinct coordinates of the ranks in one dimension, ascending.
+std::vector<std::int64_t> coordinates(const std::vector<std::int64_t>& ranks, std::int64_t inner,
+                                      std::int64_t size) {
+  std::vector<std::int64_t> found;
+  for (const std::int64_t rank : ranks) {
+    found.push_back(rank / inner % size);
+  }
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
+}
+
+std::vector<Extent> extents_of_list(const std::vector<std::int64_t>& ranks,
+                                    const Machine& machine) {
   std::vector<Extent> extents;
   std::int64_t inner = 1;
+  std::int64_t product = 1;
   for (std::size_t d = 0; d < machine.network.size(); ++d) {
     const std::int64_t size = machine.network[d].size;
-    const std::int64_t distance = std::abs(last / inner % size - first / inner % size);
-    if (distance > 0) {
-      extents = {{.dimension = static_cast<int>(d), .count = 2, .stride = distance}};
+    const auto found = coordinates(ranks, inner, size);
+    if (found.size() > 1) {
+      extents.push_back({.dimension = static_cast<int>(d),
+                         .count = std::ssize(found),
+                         .stride = found[1] - found[0]});
+      product *= std::ssize(found);
     }
     inner *= size;
+  }
+  if (product != std::ssize(ranks) && !extents.empty()) {
+    extents = {extents.back()};
+    extents.front().count = std::ssize(ranks);
   }
   return extents;
 }
 
 }  // namespace
 
-std::vector<Extent> group_extents(const RankLayout& layout, Axis axis, const Machine& machine) {
-  if (axis == Axis::embedding) {
-    return pair_extent(0, layout.with(0, Axis::pp, layout.size(Axis::pp) - 1), machine);
+std::vector<Extent> group_extents(const Members& members, std::int64_t rank,
+                                  const Machine& machine) {
+  if (!members.by_digits() || !members.only.empty()) {
+    return extents_of_list(members.group(rank), machine);
   }
   std::vector<Extent> extents;
-  for (const Digit& digit : layout.digits(axis)) {
+  for (const Digit& digit : members.digits) {
     for (const Extent& extent : extents_of(digit.stride, digit.size, machine)) {
       if (!extents.empty() && extents.back().dimension == extent.dimension) {
         extents.back().count *= extent.count;  // members of both digits, as if evenly spread

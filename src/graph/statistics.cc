@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cassert>
+
 #include "graph/workload.h"
 
 namespace orrery {
@@ -26,21 +28,18 @@ std::vector<TemplateSize> sizes_of(const Program& program) {
 }  // namespace
 
 WorkloadStatistics statistics(const Workload& workload) {
+  const IssueList* list = workload.source->list();
+  assert(list != nullptr && "the source is a list");
   WorkloadStatistics total;
-  for (std::size_t role = 0; role < workload.programs.size(); ++role) {
-    const std::vector<TemplateSize> sizes = sizes_of(workload.programs[role]);
-    std::vector<std::int64_t> uses(sizes.size(), 0);
-    const std::int64_t length = workload.source->length(static_cast<int>(role));
-    for (std::int64_t i = 0; i < length; ++i) {
-      if (const auto instance = workload.source->issue(static_cast<int>(role), i)) {
-        ++uses.at(static_cast<std::size_t>(instance->template_index));
-      }
-    }
-    total.instances += length;
-    for (std::size_t t = 0; t < sizes.size(); ++t) {
-      total.nodes += uses[t] * sizes[t].nodes;
-      total.flops += sizes[t].flops * uses[t];
-    }
+  const Excerpt excerpt(*list, workload.roles.size(), 1);
+  for (int role = 0; role < static_cast<int>(workload.roles.size()); ++role) {
+    const std::vector<TemplateSize> sizes = sizes_of(workload.program_of(role));
+    excerpt.for_each(role, [&](const Instance& instance, std::int64_t times) {
+      const TemplateSize& size = sizes.at(static_cast<std::size_t>(instance.template_index));
+      total.nodes += times * size.nodes;
+      total.flops += size.flops * times;
+    });
+    total.instances += list->length(role);
   }
   return total;
 }

@@ -3,6 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
 
 #include "graph/workload.h"
 
@@ -12,12 +16,13 @@ namespace {
 constexpr std::size_t kMostMistakes = 50;  // a generator's bug repeats; the first ones tell
 
 struct Place {
-  const Program& program;
+  const Workload& workload;
+  int role = 0;
   const Template& t;
   std::size_t node = 0;
 
   std::string text() const {
-    return fmt::format("{}, template '{}', node {} '{}'", program.name, t.name, node,
+    return fmt::format("{}, template '{}', node {} '{}'", workload.role(role).name, t.name, node,
                        t.nodes[node].name);
   }
 };
@@ -48,55 +53,63 @@ class Mistakes {
 
 // ---- One node at a time.
 
-bool on_own_stream(const Node& node) {
-  switch (node.kind) {
-    case Node::Kind::compute:
-      return node.stream == Stream::compute;
-    case Node::Kind::collective:
-      return node.stream == stream_of(node.axis);
-    case Node::Kind::send:
-      return node.stream == Stream::pp;
-    case Node::Kind::receive:
-      return node.stream == Stream::receive;
-    case Node::Kind::wait:
-      return true;
-    case Node::Kind::copy:
-      return node.stream == Stream::to_host || node.stream == Stream::from_host;
-  }
-  return false;
-}
-
 bool sane(const Operator& op) {
   return op.bytes >= Bytes(0) && !op.bytes.is_overflow() && std::isfinite(op.flops.value()) &&
          op.flops >= Flops(0) && op.kernels >= 0 && op.gemm.batch >= 0 && op.gemm.m >= 0 &&
          op.gemm.n >= 0 && op.gemm.k >= 0;
 }
 
-void check_node(const Workload& workload, const Place& place, int role, Mistakes& mistakes) {
+bool is_message(const Node& node) {
+  return node.kind == Node::Kind::send || node.kind == Node::Kind::receive;
+}
+
+void check_rows(const Place& place, const Node& node, Mistakes& mistakes) {
+  const Workload& workload = place.workload;
+  const bool counts = node.kind != Node::Kind::compute && node.kind != Node::Kind::wait;
+  mistakes.require(*node.stream < workload.streams.size(), place, "is on a stream that is not there");
+  mistakes.require(*node.phase < workload.phases.size(), place, "is in a phase that is not there");
+  mistakes.require(!counts || *node.group < workload.groups.size(), place,
+                   "names a group that is not there");
+  mistakes.require(node.sharers.none() || *node.sharers < workload.groups.size(), place,
+                   "names sharers that are not there");
+  mistakes.require((node.kind == Node::Kind::compute) ? node.stream == kComputeStream
+                   : node.kind == Node::Kind::wait    ? true
+                                                      : node.stream != kComputeStream,
+                   place, "is on a stream that is not its own");
+}
+
+void check_node(const Place& place, Mistakes& mistakes) {
   const Node& node = place.t.nodes[place.node];
   const int own = static_cast<int>(place.node);
   const auto earlier = [&](int d) { return d >= 0 && d < own; };
   mistakes.require(std::all_of(node.after.begin(), node.after.end(), earlier), place,
                    "depends on a node that is not earlier in the template");
-  mistakes.require(on_own_stream(node), place, "is on a stream that is not its own");
   mistakes.require(std::all_of(node.operators.begin(), node.operators.end(), sane), place,
                    "has an operator with a negative or overflowing size");
   mistakes.require(node.bytes >= Bytes(0) && !node.bytes.is_overflow(), place,
                    "has a negative or overflowing size");
   mistakes.require(node.operators.empty() || node.kind == Node::Kind::compute, place,
                    "has operators but is no compute node");
-  const int last = static_cast<int>(workload.programs.size()) - 1;
-  if (node.kind == Node::Kind::collective && node.axis == Axis::embedding) {
-    mistakes.require(last > 0 && (role == 0 || role == last), place,
-                     "is on axis embedding, but not in the first or last of several stages");
-  }
-  if (node.kind == Node::Kind::send || node.kind == Node::Kind::receive) {
-    mistakes.require(last > 0, place, "is a pipeline message, but there is one stage");
-  }
+  mistakes.require(!is_message(node) || node.peer != 0, place, "is a message to its own rank");
+  check_rows(place, node, mistakes);
 }
 
-// ---- Across roles. The members of a tp or dp group share their program, so only messages and
-// collectives over pp and embedding can disagree.
+// ---- Across roles.
+
+/// A rank of each role; of listed roles every rank, since their neighbours may differ.
+std::vector<std::int64_t> telling_ranks(const Workload& workload) {
+  std::vector<std::int64_t> ranks;
+  if (!workload.role_map.list.empty()) {
+    for (std::int64_t rank = 0; rank < workload.ranks; ++rank) {
+      ranks.push_back(rank);
+    }
+    return ranks;
+  }
+  for (std::size_t role = 0; role < workload.roles.size(); ++role) {
+    ranks.push_back(replaced(workload.role_map.digits, 0, static_cast<std::int64_t>(role)));
+  }
+  return ranks;
+}
 
 struct CollectiveCall {
   CollectiveKind kind;
@@ -104,144 +117,251 @@ struct CollectiveCall {
   friend bool operator==(const CollectiveCall&, const CollectiveCall&) = default;
 };
 
-/// What a role, over its issue list, exchanges with other roles.
+using Flow = std::pair<std::int64_t, std::uint32_t>;  // peer, channel
+
+/// What a role, over its issue list, exchanges with others, in order.
 struct Traffic {
-  std::array<std::vector<Bytes>, kChannelCount> sent;
-  std::array<std::vector<Bytes>, kChannelCount> received;
-  std::array<std::vector<CollectiveCall>, kAxisCount> collectives;  // of pp and embedding
+  std::map<Flow, std::vector<Bytes>> sent;
+  std::map<Flow, std::vector<Bytes>> received;
+  std::map<std::size_t, std::vector<CollectiveCall>> collectives;  ///< by group
 };
 
-bool between_roles(const Node& node) {
-  return node.kind == Node::Kind::send || node.kind == Node::Kind::receive ||
-         (node.kind == Node::Kind::collective &&
-          (node.axis == Axis::pp || node.axis == Axis::embedding));
-}
-
-void record(const Node& node, Traffic& traffic) {
-  const auto channel = static_cast<std::size_t>(node.channel);
-  if (node.kind == Node::Kind::send) {
-    traffic.sent[channel].push_back(node.bytes);
-  } else if (node.kind == Node::Kind::receive) {
-    traffic.received[channel].push_back(node.bytes);
-  } else {
-    traffic.collectives[static_cast<std::size_t>(node.axis)].push_back(
-        {node.collective, node.bytes});
+/// Groups whose communicators hold ranks of several roles: all members of the others run one
+/// program.
+std::vector<bool> groups_between_roles(const Workload& workload,
+                                       const std::vector<std::int64_t>& ranks) {
+  std::vector<bool> between(workload.groups.size());
+  for (std::size_t g = 0; g < between.size(); ++g) {
+    const Members& members = workload.groups[g].members;
+    if (members.size() < 2) {
+      continue;
+    }
+    between[g] = std::any_of(ranks.begin(), ranks.end(), [&](std::int64_t rank) {
+      const std::vector<std::int64_t> group = members.group(rank);
+      return std::any_of(group.begin(), group.end(), [&](std::int64_t member) {
+        return workload.role_of(member) != workload.role_of(rank);
+      });
+    });
   }
+  return between;
 }
 
-std::vector<std::vector<const Node*>> nodes_between_roles(const Program& program) {
-  std::vector<std::vector<const Node*>> nodes(program.templates.size());
-  for (std::size_t t = 0; t < nodes.size(); ++t) {
-    for (const Node& node : program.templates[t].nodes) {
-      if (between_roles(node)) {
-        nodes[t].push_back(&node);
+class TrafficReader {
+ public:
+  TrafficReader(const Workload& workload, const std::vector<bool>& between, Mistakes& mistakes)
+      : workload_(workload),
+        between_(between),
+        excerpt_(*workload.source->list(), workload.roles.size(), 2),
+        mistakes_(mistakes) {}
+
+  Traffic read(int role) {
+    const Program& program = workload_.program_of(role);
+    const auto nodes = nodes_between_ranks(program);
+    Traffic traffic;
+    bool bad = false;
+    std::int64_t number = -1;
+    excerpt_.for_each(role, [&](const Instance& instance, std::int64_t) {
+      ++number;
+      if (bad) {
+        return;
+      }
+      if (instance.template_index < 0 ||
+          static_cast<std::size_t>(instance.template_index) >= nodes.size()) {
+        bad = true;
+        mistakes_.add(fmt::format("{}: instance {} has a template index out of range",
+                                  workload_.role(role).name, number));
+        return;
+      }
+      for (const Node* node : nodes[static_cast<std::size_t>(instance.template_index)]) {
+        record(*node, traffic);
+      }
+    });
+    return traffic;
+  }
+
+ private:
+  std::vector<std::vector<const Node*>> nodes_between_ranks(const Program& program) const {
+    std::vector<std::vector<const Node*>> nodes(program.templates.size());
+    for (std::size_t t = 0; t < nodes.size(); ++t) {
+      for (const Node& node : program.templates[t].nodes) {
+        if (is_message(node) || (node.kind == Node::Kind::collective && between_[*node.group])) {
+          nodes[t].push_back(&node);
+        }
+      }
+    }
+    return nodes;
+  }
+
+  static void record(const Node& node, Traffic& traffic) {
+    if (node.kind == Node::Kind::send) {
+      traffic.sent[{node.peer, node.channel}].push_back(node.bytes);
+    } else if (node.kind == Node::Kind::receive) {
+      traffic.received[{node.peer, node.channel}].push_back(node.bytes);
+    } else {
+      traffic.collectives[*node.group].push_back({node.collective, node.bytes});
+    }
+  }
+
+  const Workload& workload_;
+  const std::vector<bool>& between_;
+  Excerpt excerpt_;
+  Mistakes& mistakes_;
+};
+
+class RoleCheck {
+ public:
+  RoleCheck(const Workload& workload, Mistakes& mistakes)
+      : workload_(workload), mistakes_(mistakes), ranks_(telling_ranks(workload)) {}
+
+  void run() {
+    const std::vector<bool> between = groups_between_roles(workload_, ranks_);
+    TrafficReader reader(workload_, between, mistakes_);
+    for (std::size_t role = 0; role < workload_.roles.size(); ++role) {
+      traffic_.push_back(reader.read(static_cast<int>(role)));
+    }
+    if (!mistakes_.none()) {
+      return;
+    }
+    for (const std::int64_t rank : ranks_) {
+      check_messages(rank);
+      check_memberships(rank);
+    }
+    for (std::size_t g = 0; g < between.size(); ++g) {
+      if (between[g]) {
+        check_collectives(g);
       }
     }
   }
-  return nodes;
-}
 
-Traffic traffic_of(const Workload& workload, int role, Mistakes& mistakes) {
-  const Program& program = workload.programs[static_cast<std::size_t>(role)];
-  const auto nodes = nodes_between_roles(program);
-  Traffic traffic;
-  const std::int64_t length = workload.source->length(role);
-  for (std::int64_t i = 0; i < length; ++i) {
-    const std::optional<Instance> instance = workload.source->issue(role, i);
-    if (!instance || instance->template_index < 0 ||
-        static_cast<std::size_t>(instance->template_index) >= nodes.size()) {
-      mistakes.add(fmt::format("{}: instance {} has {}", program.name, i,
-                               instance ? "a template index out of range" : "no template"));
-      return traffic;
-    }
-    for (const Node* node : nodes[static_cast<std::size_t>(instance->template_index)]) {
-      record(*node, traffic);
-    }
-  }
-  if (workload.source->issue(role, length)) {
-    mistakes.add(
-        fmt::format("{}: the issue list goes on after its length {}", program.name, length));
-  }
-  return traffic;
-}
+ private:
+  const Traffic& traffic(int role) const { return traffic_[static_cast<std::size_t>(role)]; }
+  const std::string& name(int role) const { return workload_.role(role).name; }
 
-/// Messages of one channel arrive in the order sent, so the i-th receive takes the i-th send.
-void check_channel(const Workload& workload, const std::vector<Traffic>& traffic, int sender,
-                   Channel channel, Mistakes& mistakes) {
-  const int roles = static_cast<int>(traffic.size());
-  const auto receiver = static_cast<int>(target_stage(channel, sender, roles));
-  const auto c = static_cast<std::size_t>(channel);
-  const auto& sent = traffic[static_cast<std::size_t>(sender)].sent[c];
-  const auto& received = traffic[static_cast<std::size_t>(receiver)].received[c];
-  const std::string& from = workload.programs[static_cast<std::size_t>(sender)].name;
-  const std::string& to = workload.programs[static_cast<std::size_t>(receiver)].name;
-  const std::string_view name = name_of(channel);
-  if (sent.size() != received.size()) {
-    mistakes.add(fmt::format("channel {}: {} sends {} messages, {} receives {}", name, from,
-                             sent.size(), to, received.size()));
-    return;
+  /// Messages of one channel arrive in the order sent, so the i-th receive takes the i-th send.
+  void check_messages(std::int64_t rank) {
+    const int role = workload_.role_of(rank);
+    for (const auto& [flow, sent] : traffic(role).sent) {
+      check_flow(rank, role, flow, sent);
+    }
+    for (const auto& [flow, received] : traffic(role).received) {
+      const std::int64_t from = rank + flow.first;
+      const Flow back{-flow.first, flow.second};
+      if (from < 0 || from >= workload_.ranks ||
+          !traffic(workload_.role_of(from)).sent.contains(back)) {
+        mistakes_.add(fmt::format("{} receives {} messages of channel {} from rank {:+}, which "
+                                  "sends none",
+                                  name(role), received.size(), flow.second, flow.first));
+      }
+    }
   }
-  for (std::size_t i = 0; i < sent.size(); ++i) {
-    if (sent[i] != received[i]) {
-      mistakes.add(fmt::format("channel {}: message {} from {} to {} has {} bytes, its receive {}",
-                               name, i, from, to, sent[i].value(), received[i].value()));
+
+  void check_flow(std::int64_t rank, int role, const Flow& flow, const std::vector<Bytes>& sent) {
+    const std::int64_t to = rank + flow.first;
+    if (to < 0 || to >= workload_.ranks) {
+      mistakes_.add(fmt::format("{} sends to rank {:+}, which is not there", name(role), flow.first));
       return;
     }
+    const int target = workload_.role_of(to);
+    if (!seen_.insert({role, flow, target}).second) {
+      return;
+    }
+    const auto& all = traffic(target).received;
+    const auto found = all.find({-flow.first, flow.second});
+    const std::vector<Bytes> received = found == all.end() ? std::vector<Bytes>{} : found->second;
+    if (sent.size() != received.size()) {
+      mistakes_.add(fmt::format("channel {}: {} sends {} messages, {} receives {}", flow.second,
+                                name(role), sent.size(), name(target), received.size()));
+      return;
+    }
+    const auto [one, other] = std::mismatch(sent.begin(), sent.end(), received.begin());
+    if (one != sent.end()) {
+      mistakes_.add(fmt::format("channel {}: message {} from {} to {} has {} bytes, its receive {}",
+                                flow.second, one - sent.begin(), name(role), name(target),
+                                one->value(), other->value()));
+    }
   }
-}
 
-void check_collectives(const Workload& workload, const std::vector<Traffic>& traffic, Axis axis,
-                       Mistakes& mistakes) {
-  const auto a = static_cast<std::size_t>(axis);
-  for (std::size_t role = 1; role < traffic.size(); ++role) {
-    if (axis == Axis::embedding && role + 1 != traffic.size()) {
-      continue;
-    }
-    if (traffic[role].collectives[a] != traffic[0].collectives[a]) {
-      mistakes.add(
-          fmt::format("{} and {} do not issue the same collectives on axis {} in the same "
-                      "order",
-                      workload.programs[0].name, workload.programs[role].name, name_of(axis)));
+  /// A rank that is left out of a group's communicators cannot take part.
+  void check_memberships(std::int64_t rank) {
+    const int role = workload_.role_of(rank);
+    for (const Template& t : workload_.program_of(role).templates) {
+      for (std::size_t n = 0; n < t.nodes.size(); ++n) {
+        const Node& node = t.nodes[n];
+        if (node.kind == Node::Kind::collective && !workload_.group(node.group).members.holds(rank)) {
+          mistakes_.add(fmt::format("{}: is a collective of {}, which does not hold rank {}",
+                                    Place{workload_, role, t, n}.text(),
+                                    workload_.group(node.group).name, rank));
+        }
+      }
     }
   }
-}
 
-void check_roles(const Workload& workload, Mistakes& mistakes) {
-  std::vector<Traffic> traffic;
-  for (std::size_t role = 0; role < workload.programs.size(); ++role) {
-    traffic.push_back(traffic_of(workload, static_cast<int>(role), mistakes));
-  }
-  if (!mistakes.none()) {
-    return;
-  }
-  for (int role = 0; role < static_cast<int>(traffic.size()); ++role) {
-    for (const auto& channel : kNames<Channel>) {
-      check_channel(workload, traffic, role, channel.value, mistakes);
+  void check_collectives(std::size_t group) {
+    std::set<std::pair<int, int>> compared;
+    for (const std::int64_t rank : ranks_) {
+      const std::vector<std::int64_t> members = workload_.groups[group].members.group(rank);
+      for (const std::int64_t member : members) {
+        const int one = workload_.role_of(members.front());
+        const int other = workload_.role_of(member);
+        if (compared.insert({one, other}).second && calls(one, group) != calls(other, group)) {
+          mistakes_.add(fmt::format("{} and {} do not issue the same collectives on {} in the same "
+                                    "order",
+                                    name(one), name(other), workload_.groups[group].name));
+        }
+      }
     }
   }
-  check_collectives(workload, traffic, Axis::pp, mistakes);
-  check_collectives(workload, traffic, Axis::embedding, mistakes);
-}
+  std::vector<CollectiveCall> calls(int role, std::size_t group) const {
+    const auto& all = traffic(role).collectives;
+    const auto found = all.find(group);
+    return found == all.end() ? std::vector<CollectiveCall>{} : found->second;
+  }
 
-void check_layout(const Workload& workload, Mistakes& mistakes) {
-  std::array<int, kAxisCount> seen{};
-  for (const RankLayout::Entry& entry : workload.layout.axes) {
-    const bool of_layout = entry.axis == Axis::tp || entry.axis == Axis::cp ||
-                           entry.axis == Axis::dp || entry.axis == Axis::pp;
-    if (!of_layout || entry.size < 1) {
-      mistakes.add(fmt::format("layout: axis {} of size {}", name_of(entry.axis), entry.size));
-    }
-    if (++seen[static_cast<std::size_t>(entry.axis)] == 2) {
-      mistakes.add(fmt::format("layout: axis {} stands twice", name_of(entry.axis)));
+  const Workload& workload_;
+  Mistakes& mistakes_;
+  std::vector<std::int64_t> ranks_;
+  std::vector<Traffic> traffic_;
+  std::set<std::tuple<int, Flow, int>> seen_;
+};
+
+void check_tables(const Workload& workload, Mistakes& mistakes) {
+  const RoleMap& map = workload.role_map;
+  const auto roles = static_cast<std::int64_t>(workload.roles.size());
+  const std::int64_t mapped =
+      map.list.empty() ? product_of(map.digits)
+                       : 1 + *std::max_element(map.list.begin(), map.list.end());
+  if (mapped != roles || (!map.list.empty() && std::ssize(map.list) != workload.ranks)) {
+    mistakes.add(fmt::format("{} roles, but the ranks have {}", roles, mapped));
+  }
+  for (const Role& role : workload.roles) {
+    if (role.program >= workload.programs.size()) {
+      mistakes.add(fmt::format("{}: has no program", role.name));
     }
   }
-  const auto roles = static_cast<std::int64_t>(workload.programs.size());
-  if (workload.layout.size(Axis::pp) != roles) {
-    mistakes.add(
-        fmt::format("{} programs for {} pipeline stages", roles, workload.layout.size(Axis::pp)));
+  if (workload.phases.empty() || workload.streams.empty()) {
+    mistakes.add("the workload has no phases or no streams");
+  }
+  for (const Group& group : workload.groups) {
+    if (*group.category >= workload.categories.size()) {
+      mistakes.add(fmt::format("group {}: counts as a category that is not there", group.name));
+    }
   }
   if (workload.source == nullptr) {
     mistakes.add("the workload has no source");
+  }
+}
+
+void check_nodes(const Workload& workload, Mistakes& mistakes) {
+  std::set<std::size_t> seen;
+  for (int role = 0; role < static_cast<int>(workload.roles.size()); ++role) {
+    if (!seen.insert(workload.role(role).program).second) {
+      continue;
+    }
+    for (const Template& t : workload.program_of(role).templates) {
+      for (std::size_t n = 0; n < t.nodes.size(); ++n) {
+        check_node({workload, role, t, n}, mistakes);
+      }
+    }
   }
 }
 
@@ -249,17 +369,12 @@ void check_layout(const Workload& workload, Mistakes& mistakes) {
 
 Result<void> verify(const Workload& workload) {
   Mistakes mistakes;
-  check_layout(workload, mistakes);
-  for (std::size_t role = 0; role < workload.programs.size(); ++role) {
-    const Program& program = workload.programs[role];
-    for (const Template& t : program.templates) {
-      for (std::size_t n = 0; n < t.nodes.size(); ++n) {
-        check_node(workload, {program, t, n}, static_cast<int>(role), mistakes);
-      }
-    }
-  }
+  check_tables(workload, mistakes);
   if (mistakes.none()) {
-    check_roles(workload, mistakes);
+    check_nodes(workload, mistakes);
+  }
+  if (mistakes.none() && workload.source->list() != nullptr) {
+    RoleCheck(workload, mistakes).run();
   }
   return mistakes.finish();
 }

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The execution graph: what every rank does in one run, as plain values.
 ///
-/// A `Program` (one per role, not per rank) is a set of small DAG `Template`s. A `Source` says
-/// which template a role issues as its i-th instance; instances exist only while they run. Nodes of
-/// a template are listed in issue order; each goes to one in-order stream of its rank and starts
-/// when it is the oldest unfinished node of its stream and all its dependencies have completed.
+/// A `Program` is a set of small DAG `Template`s; ranks of one role run one program, and roles that do
+/// the same share it. A `Source` (source.h) says which template a role issues next; instances exist
+/// only while they run. Nodes of a template are listed in issue order; each goes to one stream of its
+/// rank and starts when the stream lets it and all its dependencies have completed.
 ///
-///   Workload = ranks in a mixed-radix layout of parallel axes
-///            + role of each rank (its coordinate on the pp axis)
-///            + Program per role + Source
+///   Workload = ranks + role of each rank + Program per role + Source
+///            + tables: communicators, streams, phases, categories of time
+///
+/// The tables are filled by who makes the workload (workload/parallel: tp, cp, dp ...; a trace: its
+/// process groups); nothing here knows what a row means.
 #pragma once
 
-#include <array>
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -21,64 +23,39 @@
 #include "base/names.h"
 #include "base/result.h"
 #include "base/units.h"
+#include "graph/members.h"
 #include "graph/operator.h"
+#include "graph/source.h"
 
 namespace orrery {
 
-/// A communicator that every rank has one of. tp, cp, dp and pp are the axes of the rank layout;
-/// the others are made of parts of them, or are no communicator between ranks at all (to_host,
-/// from_host: the rank's own link to its host).
-enum class Axis : std::uint8_t {
-  tp,
-  cp,
-  dp,
-  pp,
-  embedding,
-  ep,
-  etp,
-  edp,
-  cp_a2a,
-  cp_ring,
-  shard,
-  grad_shard,
-  optimizer_shard,
-  replica,
-  update,
-  to_host,
-  from_host
-};
-inline constexpr int kAxisCount = 17;
-template <>
-inline constexpr auto kNames<Axis> = std::to_array<Named<Axis>>({
-    {Axis::tp, "tp", "tensor (and sequence) parallel"},
-    {Axis::cp, "cp", "context parallel"},
-    {Axis::dp, "dp", "data parallel, with context parallel ranks; ZeRO shards"},
-    {Axis::pp, "pp", "pipeline parallel"},
-    {Axis::embedding, "embedding", "tied embedding of first and last stage"},
-    {Axis::ep, "ep", "expert parallel"},
-    {Axis::etp, "etp", "tensor parallel inside an expert"},
-    {Axis::edp, "edp", "data parallel of experts"},
-    {Axis::cp_a2a, "cp_a2a", "context parallel, all-to-all part"},
-    {Axis::cp_ring, "cp_ring", "context parallel, ring part"},
-    {Axis::shard, "shard", "ranks that share ZeRO parameters, fewer than dp"},
-    {Axis::grad_shard, "grad_shard", "ranks that share ZeRO gradients, fewer than dp"},
-    {Axis::optimizer_shard, "optimizer_shard", "from gradient shards to optimizer shards"},
-    {Axis::replica, "replica", "ranks with the same optimizer shard"},
-    {Axis::update, "update", "from optimizer shards to parameter shards"},
-    {Axis::to_host, "to_host", "copies from the device to a lower memory tier"},
-    {Axis::from_host, "from_host", "copies from a lower memory tier to the device"},
-});
+/// Row of one of a workload's tables. Who makes workloads may name rows by an enum of its own: one
+/// for which `row_of(E) -> Row` is declared turns into the index of equal value.
+template <class Row>
+class Index {
+ public:
+  constexpr Index() = default;
+  constexpr explicit Index(std::size_t row) : row_(static_cast<std::uint16_t>(row)) {}
+  template <class E>
+    requires requires(E e) { requires std::same_as<decltype(row_of(e)), Row>; }
+  constexpr Index(E row) : row_(static_cast<std::uint16_t>(row)) {}  // NOLINT: names a row
 
-/// What a compute node's time counts as.
-enum class Phase : std::uint8_t { forward, backward, recompute, optimizer };
-inline constexpr int kPhaseCount = 4;
-template <>
-inline constexpr auto kNames<Phase> = std::to_array<Named<Phase>>({
-    {Phase::forward, "forward", "forward pass"},
-    {Phase::backward, "backward", "input and weight gradients"},
-    {Phase::recompute, "recompute", "forward again, before backward"},
-    {Phase::optimizer, "optimizer", "gradient norm, update, casts"},
-});
+  constexpr std::size_t operator*() const { return row_; }
+  constexpr bool none() const { return row_ == kNone; }
+  friend constexpr auto operator<=>(const Index&, const Index&) = default;
+
+ private:
+  static constexpr std::uint16_t kNone = 0xffff;
+  std::uint16_t row_ = kNone;
+};
+struct GroupRow {};
+struct StreamRow {};
+struct PhaseRow {};
+struct CategoryRow {};
+using GroupIndex = Index<GroupRow>;
+using StreamIndex = Index<StreamRow>;
+using PhaseIndex = Index<PhaseRow>;
+using CategoryIndex = Index<CategoryRow>;
 
 enum class CollectiveKind : std::uint8_t {
   all_reduce,
@@ -99,210 +76,148 @@ inline constexpr auto kNames<CollectiveKind> = std::to_array<Named<CollectiveKin
      "a ring shift: every rank's buffer goes to the next rank"},
 });
 
-/// Every rank has these in-order streams. Compute nodes run on `compute`; a collective, send or
-/// copy on the stream of its communicator, as with one NCCL communicator per axis; `receive` only
-/// waits.
-enum class Stream : std::uint8_t {
-  compute,
-  receive,
-  tp,
-  cp,
-  dp,
-  pp,
-  embedding,
-  ep,
-  etp,
-  edp,
-  cp_a2a,
-  cp_ring,
-  shard,
-  grad_shard,
-  optimizer_shard,
-  replica,
-  update,
-  to_host,
-  from_host
+/// What a compute node's time counts as: "forward".
+struct Phase {
+  std::string name;
+  std::string meaning;
 };
-inline constexpr int kStreamCount = 2 + kAxisCount;
-template <>
-inline constexpr auto kNames<Stream> = std::to_array<Named<Stream>>({
-    {Stream::compute, "compute", "kernels"},
-    {Stream::receive, "receive", "pipeline receives"},
-    {Stream::tp, "tp", "tensor-parallel collectives"},
-    {Stream::cp, "cp", "context-parallel exchange"},
-    {Stream::dp, "dp", "data-parallel collectives"},
-    {Stream::pp, "pp", "pipeline sends"},
-    {Stream::embedding, "embedding", "tied-embedding all-reduce"},
-    {Stream::ep, "ep", "tokens to and from experts"},
-    {Stream::etp, "etp", "tensor-parallel collectives of experts"},
-    {Stream::edp, "edp", "data-parallel collectives of experts"},
-    {Stream::cp_a2a, "cp_a2a", "context-parallel all-to-all"},
-    {Stream::cp_ring, "cp_ring", "context-parallel ring"},
-    {Stream::shard, "shard", "gathers of sharded parameters"},
-    {Stream::grad_shard, "grad_shard", "reductions of sharded gradients"},
-    {Stream::optimizer_shard, "optimizer_shard", "reductions to optimizer shards"},
-    {Stream::replica, "replica", "reductions over replicas of shards"},
-    {Stream::update, "update", "gathers of updated parameters"},
-    {Stream::to_host, "to_host", "copies to a lower memory tier"},
-    {Stream::from_host, "from_host", "copies from a lower memory tier"},
-});
-constexpr Stream stream_of(Axis axis) {
-  return static_cast<Stream>(static_cast<int>(axis) + 2);
-}
 
-/// The communicator of a communication stream. Requires one other than compute and receive.
-constexpr Axis axis_of(Stream stream) {
-  return static_cast<Axis>(static_cast<int>(stream) - 2);
-}
-static_assert(stream_of(Axis::tp) == Stream::tp && stream_of(Axis::from_host) == Stream::from_host);
-
-/// Which message of the pipeline. Next and previous are cyclic (the last stage's next is the first,
-/// for interleaved chunks). Messages of one channel between two ranks are received in the order
-/// sent; every flow of a schedule has a channel of its own, so that this is the order wanted.
-enum class Channel : std::uint8_t {
-  forward,
-  backward,
-  returning_forward,
-  returning_backward,
-  mirror
+/// What communication counts as while nothing computes: "tp_exposed". Of several at once the first
+/// in the table.
+struct Category {
+  std::string name;
+  std::string meaning;
 };
-inline constexpr int kChannelCount = 5;
-template <>
-inline constexpr auto kNames<Channel> = std::to_array<Named<Channel>>({
-    {Channel::forward, "forward", "activations to the next stage"},
-    {Channel::backward, "backward", "gradients to the previous stage"},
-    {Channel::returning_forward, "returning_forward", "activations to the previous stage"},
-    {Channel::returning_backward, "returning_backward", "gradients to the next stage"},
-    {Channel::mirror, "mirror", "between stages s and p-1-s, which hold copies of each other"},
-});
-/// The stage to which `stage` of `stages` sends on a channel.
-constexpr std::int64_t target_stage(Channel channel, std::int64_t stage, std::int64_t stages) {
-  switch (channel) {
-    case Channel::forward:
-    case Channel::returning_backward:
-      return (stage + 1) % stages;
-    case Channel::backward:
-    case Channel::returning_forward:
-      return (stage + stages - 1) % stages;
-    case Channel::mirror:
-      return stages - 1 - stage;
-  }
-  return stage;
-}
+
+/// A family of communicators, of which every rank has at most one; or, without members, a name for
+/// what is no communicator between ranks (messages, a rank's own link to its host).
+struct Group {
+  std::string name;
+  std::string meaning;
+  Members members;
+  CategoryIndex category;
+};
+
+/// In which order the nodes of a stream run.
+enum class Order : std::uint8_t {
+  issue,      ///< one after the other, as issued: a GPU stream, an NCCL communicator
+  readiness,  ///< one after the other, as they become ready (ties: as issued)
+  none,       ///< each as soon as it is ready, beside others
+};
+
+struct Stream {
+  std::string name;
+  std::string meaning;
+  Order order = Order::issue;
+};
+
+/// The stream of kernels: a row of every workload.
+inline constexpr StreamIndex kComputeStream(std::size_t{0});
 
 /// Node::tier of the machine's remote memory.
 inline constexpr int kRemoteTier = -1;
 
 struct Node {
   enum class Kind : std::uint8_t {
-    compute,     ///< `operators`, one after the other
-    collective,  ///< rendezvous of the group of `axis` that holds the rank
+    compute,     ///< `operators`, one after the other, on kComputeStream
+    collective,  ///< rendezvous of the rank's communicator of `group`; nothing where it is alone
     send,        ///< starts a message; completes when it has arrived
     receive,     ///< completes when the message has arrived
     wait,        ///< takes no time; holds its stream until its dependencies are done
-    copy,        ///< `bytes` to or from memory tier `tier`, on the stream to_host or from_host
-                 ///< (of the remote memory: by all members of `axis`, if that is a communicator
-                 ///< between ranks, through switches that multiply or add up the same bytes)
+    copy,        ///< `bytes` to or from memory tier `tier` (of the remote memory: by all members of
+                 ///< `sharers`, if any, through switches that multiply or add up the same bytes)
   };
 
   Kind kind = Kind::compute;
-  Stream stream = Stream::compute;
-  Phase phase = Phase::forward;
+  StreamIndex stream = kComputeStream;
+  PhaseIndex phase{std::size_t{0}};
   std::string name;
   std::vector<Operator> operators;  ///< of compute
-  Axis axis = Axis::tp;             ///< of collective, copy
+  /// Of a collective: its communicator. Of messages and copies: the row that they count as.
+  GroupIndex group;
+  GroupIndex sharers;  ///< of a copy; none: the rank alone
   CollectiveKind collective = CollectiveKind::all_reduce;
   /// Of a collective: the whole buffer as nccl-tests counts it (all_reduce, send_recv: per-rank
-  /// buffer;
-  /// all_gather, reduce_scatter, all_to_all: the gathered buffer, ranks x shard).
-  /// Of a send: the message.
+  /// buffer; all_gather, reduce_scatter, all_to_all: the gathered buffer, ranks x shard).
+  /// Of a send, and of its receive: the message.
   Bytes bytes{0};
   /// Of an all_to_all of tokens, each for `copies` experts chosen at random: what goes to the same
   /// innermost dimension (node) crosses to it once and is spread inside. 0: every copy travels.
   std::int64_t copies = 0;
-  Channel channel = Channel::forward;  ///< of send, receive
+  /// Of a message: the other rank minus the own one. Messages between two ranks with one `channel`
+  /// are received in the order sent.
+  std::int64_t peer = 0;
+  std::uint32_t channel = 0;
   int tier = 1;            ///< of copy: index into the device's memory tiers, or kRemoteTier
   bool host_sync = false;  ///< the host waits for this node before it issues further kernels
   std::vector<int>
       after;  ///< nodes of this template that must be complete; all earlier in the list
+
+  friend bool operator==(const Node&, const Node&) = default;
 };
 
 struct Template {
   std::string name;  ///< "forward chunk 0"
   std::vector<Node> nodes;
+
+  friend bool operator==(const Template&, const Template&) = default;
 };
 
 struct Program {
-  std::string name;  ///< "stage 3"
   std::vector<Template> templates;
 };
 
-struct Instance {
-  int template_index = 0;
-  int chunk = 0;  ///< model chunk (virtual stage) on this rank
-  std::int64_t microbatch = 0;
+struct Role {
+  std::string name;  ///< "stage 3"
+  std::size_t program = 0;
 };
 
-/// The issue list of each role, as a pure function. Ends with nullopt.
-class Source {
- public:
-  virtual ~Source() = default;
-  virtual std::optional<Instance> issue(int role, std::int64_t index) const = 0;
-  virtual std::int64_t length(int role) const = 0;
-};
+/// The role of each rank: the number that `digits` make of it, or what the list says.
+struct RoleMap {
+  std::vector<Digit> digits;
+  std::vector<std::int32_t> list;  ///< by rank; empty: by digits
 
-/// Part of a rank number: rank / stride % size.
-struct Digit {
-  std::int64_t size = 1;
-  std::int64_t stride = 1;
-
-  friend bool operator==(const Digit&, const Digit&) = default;
-};
-
-/// Ranks as coordinates: rank = sum over axes of coordinate * stride, innermost axis first.
-/// Communicators that are not one axis (expert parallel ranks, shards of a part of dp, dp with cp)
-/// are products of digits of the rank number.
-struct RankLayout {
-  struct Entry {
-    Axis axis;
-    std::int64_t size;
-  };
-  struct Communicator {
-    Axis axis;
-    std::vector<Digit> digits;  ///< innermost first
-  };
-  std::vector<Entry> axes;  ///< innermost first; each of tp, cp, dp, pp at most once
-  std::vector<Communicator> communicators{};  ///< win over an axis of the same name
-
-  std::int64_t ranks() const;
-  /// Digits of the communicator, innermost first, none of size 1. embedding: one of two, if pp > 1.
-  std::vector<Digit> digits(Axis axis) const;
-  std::int64_t size(Axis axis) const;  ///< members; 1 when absent
-  /// Rank distance of neighbours on the innermost digit; 1 when absent.
-  std::int64_t stride(Axis axis) const;
-  /// Number of `rank` in its group of `axis`.
-  std::int64_t coordinate(std::int64_t rank, Axis axis) const;
-  /// `rank` with its coordinate on `axis` replaced.
-  std::int64_t with(std::int64_t rank, Axis axis, std::int64_t coordinate) const;
-  /// Members of the communicator of `axis` that holds `rank`, in order of their coordinate. For
-  /// `embedding`: first and last stage (empty when rank is in neither).
-  std::vector<std::int64_t> group(std::int64_t rank, Axis axis) const;
-  /// The coarsest digits of which every axis but pp and every communicator but embedding is made,
-  /// innermost first; nullopt when their boundaries do not divide one another.
-  std::optional<std::vector<Digit>> atoms() const;
+  int of(std::int64_t rank) const {
+    return list.empty() ? static_cast<int>(coordinate_of(digits, rank))
+                        : list[static_cast<std::size_t>(rank)];
+  }
 };
 
 struct Workload {
-  RankLayout layout;
-  std::vector<Program> programs;  ///< by role = coordinate on pp
+  std::int64_t ranks = 1;
+  RoleMap role_map;
+  std::vector<Role> roles;
+  std::vector<Program> programs;
   std::shared_ptr<const Source> source;
+  std::vector<Phase> phases;
+  std::vector<Category> categories;
+  std::vector<Group> groups;
+  std::vector<Stream> streams;
   Time host_dispatch{0};  ///< host time to issue one kernel (0: the host is never in the way)
+
+  int role_of(std::int64_t rank) const { return role_map.of(rank); }
+  const Role& role(int number) const { return roles[static_cast<std::size_t>(number)]; }
+  const Program& program_of(int role_number) const {
+    return programs[role(role_number).program];
+  }
+  const Template& shape(int role_number, const Instance& instance) const {
+    return program_of(role_number).templates[static_cast<std::size_t>(instance.template_index)];
+  }
+  const Group& group(GroupIndex index) const { return groups[*index]; }
+  /// The row of that name; none when there is none.
+  GroupIndex group_named(std::string_view name) const;
 };
 
-/// Structural mistakes, named by program, template and node: dependencies not earlier in the list,
-/// a node on a stream not its own, sends without receives (counted over the whole issue list per
-/// channel), collectives that the members of a group do not all issue in the same order, negative
-/// sizes, template indices out of range.
+/// The coarsest digits of which all communicators and roles are made, those of roles left out
+/// (their ranks run different programs), innermost first. nullopt where communicators or roles are
+/// listed, or boundaries do not divide one another.
+std::optional<std::vector<Digit>> atoms(const Workload& workload);
+
+/// Structural mistakes, named by role, template and node: dependencies not earlier in the list, rows
+/// that the tables do not have, messages to ranks that do not exist, sends without receives (counted
+/// over the whole issue list per channel), collectives that the members of a group do not all issue
+/// in the same order, negative sizes, template indices out of range. What only a run tells (a source
+/// that is no list) is not looked at.
 Result<void> verify(const Workload& workload);
 
 struct WorkloadStatistics {
@@ -310,6 +225,7 @@ struct WorkloadStatistics {
   std::int64_t nodes = 0;      ///< node executions over all roles, one rank per role
   Flops flops{0};              ///< per step, one rank per role summed
 };
+/// Requires a source that is a list.
 WorkloadStatistics statistics(const Workload& workload);
 
 }  // namespace orrery

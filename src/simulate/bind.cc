@@ -4,200 +4,220 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <utility>
 
 #include "collective/group_extents.h"
 #include "machine/compute/compute_model.h"
 
 namespace orrery {
-namespace {
 
-class Binder {
- public:
-  Binder(const Workload& workload, const Machine& machine, const AlgorithmChoice& algorithms)
-      : workload_(workload), machine_(machine), algorithms_(algorithms) {}
+Binding::Binding(const Workload& workload, const Machine& machine,
+                 const AlgorithmChoice& algorithms)
+    : workload_(workload),
+      machine_(machine),
+      algorithms_(algorithms),
+      shapes_(workload.programs.size()),
+      flows_(workload.programs.size()) {}
+Binding::~Binding() = default;
+Binding::Binding(Binding&&) noexcept = default;
 
-  BoundWorkload run() {
-    bound_.algorithms = algorithms_;
-    for (const Program& program : workload_.programs) {
-      std::vector<BoundTemplate>& role = bound_.roles.emplace_back();
-      for (const Template& source : program.templates) {
-        role.push_back(bind_template(source));
-      }
-    }
-    return std::move(bound_);
+const BoundTemplate& Binding::shape(std::size_t program, int template_index) {
+  const auto number = static_cast<std::size_t>(template_index);
+  auto& shapes = shapes_[program];
+  if (number >= shapes.size()) {
+    shapes.resize(workload_.programs[program].templates.size());
   }
-
- private:
-  BoundTemplate bind_template(const Template& source) {
-    BoundTemplate bound;
-    std::vector<std::vector<std::uint32_t>> dependents(source.nodes.size());
-    for (std::uint32_t i = 0; i < source.nodes.size(); ++i) {
-      const Node& node = source.nodes[i];
-      for (const int before : node.after) {
-        dependents[static_cast<std::size_t>(before)].push_back(i);
-      }
-      bound.nodes.push_back(bind_node(node));
-      bound.pending.push_back(static_cast<std::uint16_t>(node.after.size()));
-      auto& list = bound.by_stream[static_cast<std::size_t>(node.stream)];
-      if (list.empty()) {
-        bound.streams.push_back(node.stream);
-      }
-      list.push_back(i);
-    }
-    for (std::size_t i = 0; i < source.nodes.size(); ++i) {
-      bound.nodes[i].first_dependent = static_cast<std::uint32_t>(bound.dependents.size());
-      bound.nodes[i].dependent_count = static_cast<std::uint32_t>(dependents[i].size());
-      bound.dependents.insert(bound.dependents.end(), dependents[i].begin(), dependents[i].end());
-    }
-    return bound;
+  if (shapes[number] == nullptr) {
+    shapes[number] = std::make_unique<BoundTemplate>(
+        bind(program, workload_.programs[program].templates[number]));
   }
+  return *shapes[number];
+}
 
-  BoundNode bind_node(const Node& node) {
-    BoundNode bound;
-    bound.kind = node.kind;
-    bound.stream = node.stream;
-    bound.phase = node.phase;
-    bound.axis = node.axis;
-    bound.channel = node.channel;
-    bound.host_sync = node.host_sync;
-    bound.bytes = node.bytes;
-    if (node.kind == Node::Kind::compute) {
+void Binding::bind_all() {
+  for (std::size_t program = 0; program < shapes_.size(); ++program) {
+    const std::size_t count = workload_.programs[program].templates.size();
+    for (std::size_t i = 0; i < count; ++i) {
+      shape(program, static_cast<int>(i));
+    }
+  }
+}
+
+BoundTemplate Binding::bind(std::size_t program, const Template& source) {
+  BoundTemplate bound;
+  bound.by_stream.resize(workload_.streams.size());
+  std::vector<std::vector<std::uint32_t>> dependents(source.nodes.size());
+  for (std::uint32_t i = 0; i < source.nodes.size(); ++i) {
+    const Node& node = source.nodes[i];
+    for (const int before : node.after) {
+      dependents[static_cast<std::size_t>(before)].push_back(i);
+    }
+    bound.nodes.push_back(bind_node(program, node));
+    bound.pending.push_back(static_cast<std::uint16_t>(node.after.size()));
+    if (workload_.streams[*node.stream].order != Order::issue) {
+      if (node.after.empty()) {
+        bound.free_nodes.push_back(i);
+      }
+      continue;
+    }
+    auto& list = bound.by_stream[*node.stream];
+    if (list.empty()) {
+      bound.streams.push_back(node.stream);
+    }
+    list.push_back(i);
+  }
+  for (std::size_t i = 0; i < source.nodes.size(); ++i) {
+    bound.nodes[i].first_dependent = static_cast<std::uint32_t>(bound.dependents.size());
+    bound.nodes[i].dependent_count = static_cast<std::uint32_t>(dependents[i].size());
+    bound.dependents.insert(bound.dependents.end(), dependents[i].begin(), dependents[i].end());
+  }
+  return bound;
+}
+
+BoundNode Binding::bind_node(std::size_t program, const Node& node) {
+  BoundNode bound;
+  bound.kind = node.kind;
+  bound.stream = node.stream;
+  bound.phase = node.phase;
+  bound.group = node.group;
+  bound.host_sync = node.host_sync;
+  bound.bytes = node.bytes;
+  switch (node.kind) {
+    case Node::Kind::compute:
       bind_compute(node, bound);
-    } else if (node.kind == Node::Kind::collective) {
-      bound.collective = collective_index(node);
+      break;
+    case Node::Kind::collective:
+      bound.collective = collective_index({.group = node.group,
+                                           .kind = node.collective,
+                                           .bytes = node.bytes,
+                                           .copies = node.copies});
       bound.host_cost = workload_.host_dispatch;
-    } else if (node.kind == Node::Kind::copy) {
-      bound.kind = Node::Kind::collective;  // of the rank alone, over its own link
-      bound.axis = axis_of(node.stream);
-      bound.collective = copy_index(node);
+      break;
+    case Node::Kind::copy:
+      bound.collective = collective_index({.is_copy = true,
+                                           .group = node.group,
+                                           .bytes = node.bytes,
+                                           .tier = node.tier,
+                                           .sharers = node.sharers});
       bound.host_cost = workload_.host_dispatch;
-    }
-    return bound;
+      break;
+    case Node::Kind::send:
+    case Node::Kind::receive:
+      bound.flow = flow_index(program, {node.kind == Node::Kind::send, node.peer, node.channel});
+      break;
+    case Node::Kind::wait:
+      break;
   }
+  return bound;
+}
 
-  /// host_span by Horner's scheme from the last kernel: span_i = dispatch + max(rest_i, span_i+1),
-  /// where rest_i is the work from kernel i on.
-  void bind_compute(const Node& node, BoundNode& bound) const {
-    Time beside_collective{0};
-    Time beside_message{0};
-    for (auto op = node.operators.rbegin(); op != node.operators.rend(); ++op) {
-      const KernelTime time = kernel_time(*op, machine_.device);
-      bound.work += time.alone;
-      beside_collective += time.beside_collective;
-      beside_message += time.beside_message;
-      const Time dispatch = workload_.host_dispatch * op->kernels;
-      bound.host_cost += dispatch;
-      bound.host_span = dispatch + std::max(bound.work, bound.host_span);
-    }
-    if (bound.work > Time(0)) {
-      bound.contention = {.message = beside_message / bound.work,
-                          .collective = beside_collective / bound.work};
-    }
+/// host_span by Horner's scheme from the last kernel: span_i = dispatch + max(rest_i, span_i+1),
+/// where rest_i is the work from kernel i on.
+void Binding::bind_compute(const Node& node, BoundNode& bound) const {
+  Time beside_collective{0};
+  Time beside_message{0};
+  for (auto op = node.operators.rbegin(); op != node.operators.rend(); ++op) {
+    const KernelTime time = kernel_time(*op, machine_.device);
+    bound.work += time.alone;
+    beside_collective += time.beside_collective;
+    beside_message += time.beside_message;
+    const Time dispatch = workload_.host_dispatch * op->kernels;
+    bound.host_cost += dispatch;
+    bound.host_span = dispatch + std::max(bound.work, bound.host_span);
   }
+  if (bound.work > Time(0)) {
+    bound.contention = {.message = beside_message / bound.work,
+                        .collective = beside_collective / bound.work};
+  }
+}
 
-  int collective_index(const Node& node) {
-    auto& all = bound_.collectives;
-    const auto same = std::find_if(all.begin(), all.end(), [&](const BoundCollective& other) {
-      return other.axis == node.axis && other.kind == node.collective &&
-             other.bytes == node.bytes && other.copies == node.copies;
-    });
-    if (same != all.end()) {
-      return static_cast<int>(same - all.begin());
-    }
-    const std::vector<Extent> extents = group_extents(workload_.layout, node.axis, machine_);
-    if (node.copies > 0 && extents.size() > 1) {
-      all.push_back({.axis = node.axis,
-                     .kind = node.collective,
-                     .bytes = node.bytes,
-                     .copies = node.copies,
-                     .phases = token_exchange(node, extents)});
-      return static_cast<int>(all.size() - 1);
-    }
-    all.push_back(
-        {.axis = node.axis,
-         .kind = node.collective,
-         .bytes = node.bytes,
-         .copies = node.copies,
-         .phases = plan_collective(node.collective, node.bytes, extents,
-                                   algorithms_[static_cast<std::size_t>(node.axis)], machine_)});
+int Binding::flow_index(std::size_t program, const Flow& flow) {
+  std::vector<Flow>& all = flows_[program];
+  const auto same = std::find(all.begin(), all.end(), flow);
+  if (same == all.end()) {
+    all.push_back(flow);
     return static_cast<int>(all.size() - 1);
   }
+  return static_cast<int>(same - all.begin());
+}
 
-  /// Tokens to k experts at random over n nodes: n (1 - (1 - 1/n)^k) of them have one of them on
-  /// average, and as many copies cross between nodes; inside the nodes every copy moves.
-  std::vector<CollectivePhase> token_exchange(const Node& node,
-                                              const std::vector<Extent>& extents) const {
-    const std::vector<Extent> inner{extents.front()};
-    const std::vector<Extent> outer(extents.begin() + 1, extents.end());
-    double nodes = 1;
-    for (const Extent& extent : outer) {
-      nodes *= static_cast<double>(extent.count);
-    }
-    const auto copies = static_cast<double>(node.copies);
-    const double reached = nodes * (1 - std::pow(1 - 1 / nodes, copies));
-    const CollectiveAlgorithm algorithm = algorithms_[static_cast<std::size_t>(node.axis)];
-    std::vector<CollectivePhase> phases = plan_collective(
-        node.collective, node.bytes * (reached / copies), outer, algorithm, machine_);
-    for (CollectivePhase& phase :
-         plan_collective(node.collective, node.bytes, inner, algorithm, machine_)) {
-      phases.push_back(std::move(phase));
-    }
-    return phases;
+int Binding::collective_index(const BoundCollective& collective) {
+  const auto [found, fresh] =
+      index_of_.try_emplace(collective, static_cast<int>(collectives_.size()));
+  if (fresh) {
+    collectives_.push_back(collective);
   }
+  return found->second;
+}
 
-  int copy_index(const Node& node) {
-    auto& all = bound_.collectives;
-    const Axis axis = axis_of(node.stream);
-    const std::int64_t sharers = node.axis == axis ? 1 : workload_.layout.size(node.axis);
-    const auto same = std::find_if(all.begin(), all.end(), [&](const BoundCollective& other) {
-      return other.axis == axis && other.tier == node.tier && other.bytes == node.bytes &&
-             other.sharers == sharers;
-    });
-    if (same != all.end()) {
-      return static_cast<int>(same - all.begin());
-    }
+const std::vector<CollectivePhase>& Binding::phases(int index, std::int64_t rank) {
+  const Members& members = workload_.group(collective(index).group).members;
+  const bool alike = members.by_digits() || !members.holds(rank);
+  const std::int64_t lowest = alike ? 0 : members.group(rank).front();
+  const auto [found, fresh] = phases_.try_emplace({index, lowest});
+  if (fresh) {
+    found->second = plan(collective(index), rank);
+  }
+  return found->second;
+}
+
+std::vector<CollectivePhase> Binding::plan(const BoundCollective& collective,
+                                           std::int64_t rank) const {
+  if (collective.is_copy) {
     CollectivePhase phase;
-    phase.latency = node.tier == kRemoteTier ? remote_time(node, sharers) : local_time(node);
-    all.push_back({.axis = axis,
-                   .kind = node.collective,
-                   .bytes = node.bytes,
-                   .tier = node.tier,
-                   .sharers = sharers,
-                   .phases = {phase}});
-    return static_cast<int>(all.size() - 1);
+    phase.latency =
+        collective.tier == kRemoteTier ? remote_time(collective) : local_time(collective);
+    return {phase};
   }
-
-  Time local_time(const Node& node) const {
-    const auto tier = static_cast<std::size_t>(node.tier);
-    assert(tier < machine_.device.memory.size() && "check_fits() asks for the tier");
-    const MemoryTier& memory = machine_.device.memory[tier];
-    return local_access(node.bytes, memory.bandwidth, memory.latency);
+  const std::vector<Extent> extents =
+      group_extents(workload_.group(collective.group).members, rank, machine_);
+  if (collective.copies > 0 && extents.size() > 1) {
+    return token_exchange(collective, extents);
   }
+  return plan_collective(collective.kind, collective.bytes, extents, algorithms_[collective.group],
+                         machine_);
+}
 
-  /// Of one of `sharers`. How many of them share a node is taken from rank 0's communicator.
-  Time remote_time(const Node& node, std::int64_t sharers) const {
-    const RemoteMemory& memory = machine_.remote_memory;
-    RemoteAccess access{
-        .bytes = node.bytes, .devices = workload_.layout.ranks(), .sharers = sharers};
-    if (sharers > 1) {
-      const std::vector<std::int64_t> ranks = workload_.layout.group(0, node.axis);
-      access.in_node = std::count_if(ranks.begin(), ranks.end(),
-                                     [&](std::int64_t rank) { return rank < memory.node_devices; });
-    }
-    return access_time(memory, access);
+/// Tokens to k experts at random over n nodes: n (1 - (1 - 1/n)^k) of them have one of them on
+/// average, and as many copies cross between nodes; inside the nodes every copy moves.
+std::vector<CollectivePhase> Binding::token_exchange(const BoundCollective& exchange,
+                                                     const std::vector<Extent>& extents) const {
+  const std::vector<Extent> inner{extents.front()};
+  const std::vector<Extent> outer(extents.begin() + 1, extents.end());
+  double nodes = 1;
+  for (const Extent& extent : outer) {
+    nodes *= static_cast<double>(extent.count);
   }
+  const auto copies = static_cast<double>(exchange.copies);
+  const double reached = nodes * (1 - std::pow(1 - 1 / nodes, copies));
+  const CollectiveAlgorithm algorithm = algorithms_[exchange.group];
+  std::vector<CollectivePhase> phases = plan_collective(
+      exchange.kind, exchange.bytes * (reached / copies), outer, algorithm, machine_);
+  for (CollectivePhase& phase :
+       plan_collective(exchange.kind, exchange.bytes, inner, algorithm, machine_)) {
+    phases.push_back(std::move(phase));
+  }
+  return phases;
+}
 
-  const Workload& workload_;
-  const Machine& machine_;
-  const AlgorithmChoice& algorithms_;
-  BoundWorkload bound_;
-};
+Time Binding::local_time(const BoundCollective& copy) const {
+  const auto tier = static_cast<std::size_t>(copy.tier);
+  assert(tier < machine_.device.memory.size() && "check_fits() asks for the tier");
+  const MemoryTier& memory = machine_.device.memory[tier];
+  return local_access(copy.bytes, memory.bandwidth, memory.latency);
+}
 
-}  // namespace
-
-BoundWorkload bind(const Workload& workload, const Machine& machine,
-                   const AlgorithmChoice& algorithms) {
-  return Binder(workload, machine, algorithms).run();
+/// How many sharers share a node is taken from rank 0's communicator.
+Time Binding::remote_time(const BoundCollective& copy) const {
+  const RemoteMemory& memory = machine_.remote_memory;
+  RemoteAccess access{.bytes = copy.bytes, .devices = workload_.ranks, .sharers = 1};
+  if (!copy.sharers.none()) {
+    const std::vector<std::int64_t> ranks = workload_.group(copy.sharers).members.group(0);
+    access.sharers = std::ssize(ranks);
+    access.in_node = std::count_if(ranks.begin(), ranks.end(),
+                                   [&](std::int64_t rank) { return rank < memory.node_devices; });
+  }
+  return access_time(memory, access);
 }
 
 }  // namespace orrery

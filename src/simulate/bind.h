@@ -2,11 +2,12 @@
 /// A workload's templates with the times that this machine gives them: what the event loop runs on.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
 #include <vector>
 
-#include "base/result.h"
 #include "collective/cost.h"
 #include "graph/workload.h"
 #include "machine/machine.h"
@@ -16,6 +17,7 @@ namespace orrery {
 /// What runs on a device beside its kernels and takes units or bandwidth from them. Copies to other
 /// memory tiers do not: copy engines make them.
 enum class Beside : std::uint8_t { nothing, messages, collectives };
+inline constexpr std::size_t kBesideCount = 3;
 
 /// Slowdown of kernels, >= 1; what is beside them takes its share whatever their number.
 struct Contention {
@@ -29,15 +31,14 @@ struct Contention {
 
 struct BoundNode {
   Node::Kind kind = Node::Kind::compute;
-  Stream stream = Stream::compute;
-  Phase phase = Phase::forward;
-  Axis axis = Axis::tp;
-  Channel channel = Channel::forward;
   bool host_sync = false;
-  std::uint16_t dependencies = 0;
+  StreamIndex stream;
+  PhaseIndex phase;
+  GroupIndex group;
   std::uint32_t first_dependent = 0;  ///< into BoundTemplate::dependents
   std::uint32_t dependent_count = 0;
-  int collective = -1;  ///< into BoundWorkload::collectives
+  int collective = -1;  ///< into Binding::collectives; of a copy too
+  int flow = -1;        ///< of send and receive: into Binding::flows of the program
   Bytes bytes{0};       ///< of a send
   Time work{0};         ///< kernels back to back
   /// From the host's free moment until the last kernel is done, if the host is what limits:
@@ -50,31 +51,80 @@ struct BoundNode {
 struct BoundTemplate {
   std::vector<BoundNode> nodes;
   std::vector<std::uint32_t> dependents;
-  std::array<std::vector<std::uint32_t>, kStreamCount> by_stream;  ///< node numbers in issue order
-  std::vector<Stream>
-      streams;  ///< that have nodes, by their first node: the host issues in this order
+  /// By stream of order `issue`: node numbers in issue order.
+  std::vector<std::vector<std::uint32_t>> by_stream;
+  /// Streams of order `issue` that have nodes, by their first node: the host issues in this order.
+  std::vector<StreamIndex> streams;
+  /// Nodes of other streams that depend on nothing.
+  std::vector<std::uint32_t> free_nodes;
   std::vector<std::uint16_t> pending;  ///< dependencies per node
 };
 
-/// One distinct collective of an axis; or copy, which is one phase without ports.
+/// One distinct collective of a group; or a copy, which is one phase without ports.
 struct BoundCollective {
-  Axis axis = Axis::tp;
+  bool is_copy = false;
+  GroupIndex group;
   CollectiveKind kind = CollectiveKind::all_reduce;
   Bytes bytes{0};
-  int tier = 0;              ///< of a copy
-  std::int64_t sharers = 1;  ///< of a copy: ranks that move the same bytes
-  std::int64_t copies = 0;   ///< Node::copies
-  std::vector<CollectivePhase> phases;
+  int tier = 0;             ///< of a copy
+  GroupIndex sharers{};     ///< of a copy: ranks that move the same bytes; none: it alone
+  std::int64_t copies = 0;  ///< Node::copies
+
+  friend auto operator<=>(const BoundCollective&, const BoundCollective&) = default;
 };
 
-struct BoundWorkload {
-  AlgorithmChoice algorithms{};                   ///< as asked for
-  std::vector<std::vector<BoundTemplate>> roles;  ///< [role][template]
-  std::vector<BoundCollective> collectives;
+/// Messages that a program sends to one peer on one channel, or receives.
+struct Flow {
+  bool sends = false;
+  std::int64_t peer = 0;
+  std::uint32_t channel = 0;
+  friend bool operator==(const Flow&, const Flow&) = default;
 };
 
-/// Requires a verified workload.
-BoundWorkload bind(const Workload& workload, const Machine& machine,
-                   const AlgorithmChoice& algorithms);
+/// Binds a template when it is first asked for and keeps it. References stay valid.
+class Binding {
+ public:
+  /// Requires a verified workload, machine and algorithms that outlive the binding.
+  Binding(const Workload& workload, const Machine& machine, const AlgorithmChoice& algorithms);
+  ~Binding();
+  Binding(Binding&&) noexcept;
+
+  const BoundTemplate& shape(std::size_t program, int template_index);
+  /// Everything that the programs hold by now.
+  void bind_all();
+
+  const AlgorithmChoice& algorithms() const { return algorithms_; }
+  /// Of all templates bound so far.
+  const std::vector<BoundCollective>& collectives() const { return collectives_; }
+  const BoundCollective& collective(int index) const {
+    return collectives_[static_cast<std::size_t>(index)];
+  }
+  /// In the communicator that holds `rank`. Communicators by digits lie alike.
+  const std::vector<CollectivePhase>& phases(int collective, std::int64_t rank);
+  const std::vector<Flow>& flows(std::size_t program) const { return flows_[program]; }
+
+ private:
+  BoundTemplate bind(std::size_t program, const Template& source);
+  BoundNode bind_node(std::size_t program, const Node& node);
+  void bind_compute(const Node& node, BoundNode& bound) const;
+  int flow_index(std::size_t program, const Flow& flow);
+  int collective_index(const BoundCollective& collective);
+  std::vector<CollectivePhase> plan(const BoundCollective& collective, std::int64_t rank) const;
+  std::vector<CollectivePhase> token_exchange(const BoundCollective& exchange,
+                                              const std::vector<Extent>& extents) const;
+  Time local_time(const BoundCollective& copy) const;
+  Time remote_time(const BoundCollective& copy) const;
+
+  const Workload& workload_;
+  const Machine& machine_;
+  const AlgorithmChoice& algorithms_;
+  std::vector<std::int64_t> rank_of_program_;                        ///< the lowest that runs it
+  std::vector<std::vector<std::unique_ptr<BoundTemplate>>> shapes_;  ///< [program][template]
+  std::vector<std::vector<Flow>> flows_;                             ///< [program]
+  std::vector<BoundCollective> collectives_;
+  std::map<BoundCollective, int> index_of_;
+  /// By collective and lowest rank of the communicator (0 for all by digits).
+  std::map<std::pair<int, std::int64_t>, std::vector<CollectivePhase>> phases_;
+};
 
 }  // namespace orrery

@@ -12,27 +12,21 @@
 namespace orrery {
 namespace {
 
-/// "tp", or "dp, ep" for a digit that several communicators share.
-std::string names_of(const RankLayout& layout, const Digit& atom) {
-  std::string names;
-  for (const auto& axis : kNames<Axis>) {
-    for (const Digit& digit : layout.digits(axis.value)) {
-      const bool holds = digit.stride <= atom.stride &&
-                         atom.stride * atom.size <= digit.stride * digit.size &&
-                         axis.value != Axis::embedding;
-      if (holds) {
-        names += (names.empty() ? "" : ", ") + std::string(axis.name);
-      }
-    }
-  }
-  return names;
-}
-
-bool holds(const RankLayout& layout, Axis axis, const Digit& atom) {
-  const std::vector<Digit> digits = layout.digits(axis);
+bool holds(const std::vector<Digit>& digits, const Digit& atom) {
   return std::any_of(digits.begin(), digits.end(), [&](const Digit& digit) {
     return digit.stride <= atom.stride && atom.stride * atom.size <= digit.stride * digit.size;
   });
+}
+
+/// "tp", or "dp, ep" for a digit that several communicators share.
+std::string names_of(const Workload& workload, const Digit& atom) {
+  std::string names;
+  for (const Group& group : workload.groups) {
+    if (group.members.only.empty() && holds(group.members.digits, atom)) {
+      names += (names.empty() ? "" : ", ") + group.name;
+    }
+  }
+  return names.empty() ? "ranks" : names;
 }
 
 /// Rule 1: does the digit split into whole extents of the dimensions?
@@ -86,19 +80,21 @@ std::optional<std::string> asymmetric_dimension(const std::string& name, const D
 }
 
 /// Rule 3.
-std::optional<std::string> asymmetric_collective(const RankLayout& layout, const Digit& atom,
-                                                 const BoundWorkload& bound) {
-  for (const BoundCollective& collective : bound.collectives) {
-    if (!holds(layout, collective.axis, atom)) {
+std::optional<std::string> asymmetric_collective(const Workload& workload, const Digit& atom,
+                                                 Binding& bound) {
+  for (std::size_t i = 0; i < bound.collectives().size(); ++i) {
+    const BoundCollective& collective = bound.collectives()[i];
+    const Group& group = workload.group(collective.group);
+    if (collective.is_copy || !holds(group.members.digits, atom)) {
       continue;
     }
-    const bool fixed_tree = bound.algorithms[static_cast<std::size_t>(collective.axis)] ==
-                            CollectiveAlgorithm::double_binary_tree;
-    for (const CollectivePhase& phase : collective.phases) {
+    const bool fixed_tree =
+        bound.algorithms()[collective.group] == CollectiveAlgorithm::double_binary_tree;
+    for (const CollectivePhase& phase : bound.phases(static_cast<int>(i), 0)) {
       const bool tree = phase.algorithm == CollectiveAlgorithm::double_binary_tree && fixed_tree;
       if (tree || phase.kind == CollectiveKind::broadcast) {
-        return fmt::format("{} uses {} {}, whose ranks have different neighbours",
-                           name_of(collective.axis), name_of(phase.algorithm), name_of(phase.kind));
+        return fmt::format("{} uses {} {}, whose ranks have different neighbours", group.name,
+                           name_of(phase.algorithm), name_of(phase.kind));
       }
     }
   }
@@ -106,28 +102,27 @@ std::optional<std::string> asymmetric_collective(const RankLayout& layout, const
 }
 
 /// Digits whose ranks are alike; reasons for the others.
-std::vector<Digit> foldable(const Workload& workload, const Machine& machine,
-                            const BoundWorkload& bound, std::vector<std::string>& reasons) {
-  const RankLayout& layout = workload.layout;
-  const auto atoms = layout.atoms();
-  if (!atoms) {
+std::vector<Digit> foldable(const Workload& workload, const Machine& machine, Binding& bound,
+                            std::vector<std::string>& reasons) {
+  const auto digits = atoms(workload);
+  if (!digits) {
     reasons.emplace_back("the degrees of the communicators do not divide one another");
     return {};
   }
-  std::vector<Digit> all = *atoms;
-  const std::vector<Digit> stages = layout.digits(Axis::pp);
-  all.insert(all.end(), stages.begin(), stages.end());
+  std::vector<Digit> all = *digits;
+  const std::vector<Digit>& roles = workload.role_map.digits;
+  all.insert(all.end(), roles.begin(), roles.end());
   for (const Digit& digit : all) {  // one irregular digit moves every other coordinate
-    if (auto reason = irregular(names_of(layout, digit), digit, machine)) {
+    if (auto reason = irregular(names_of(workload, digit), digit, machine)) {
       reasons.push_back(std::move(*reason));
       return {};
     }
   }
   std::vector<Digit> folded;
-  for (const Digit& atom : *atoms) {
-    auto reason = asymmetric_dimension(names_of(layout, atom), atom, machine);
+  for (const Digit& atom : *digits) {
+    auto reason = asymmetric_dimension(names_of(workload, atom), atom, machine);
     if (!reason) {
-      reason = asymmetric_collective(layout, atom, bound);
+      reason = asymmetric_collective(workload, atom, bound);
     }
     if (reason) {
       reasons.push_back(std::move(*reason));
@@ -140,24 +135,20 @@ std::vector<Digit> foldable(const Workload& workload, const Machine& machine,
 
 }  // namespace
 
-Fold fold_ranks(const Workload& workload, const Machine& machine, const BoundWorkload& bound,
-                bool enabled) {
+Fold fold_ranks(const Workload& workload, const Machine& machine, Binding& bound,
+                const std::optional<std::string>& refusal) {
   Fold fold;
-  std::vector<Digit> folded;
-  if (enabled) {
-    folded = foldable(workload, machine, bound, fold.report.reasons);
+  if (refusal) {
+    fold.report.reasons.push_back(*refusal);
   } else {
-    fold.report.reasons.push_back("folding is switched off");
+    fold.folded = foldable(workload, machine, bound, fold.report.reasons);
   }
-  for (std::int64_t rank = 0; rank < workload.layout.ranks(); ++rank) {
-    const bool first = std::all_of(folded.begin(), folded.end(), [&](const Digit& digit) {
-      return rank / digit.stride % digit.size == 0;
-    });
-    if (first) {
+  for (std::int64_t rank = 0; rank < workload.ranks; ++rank) {
+    if (fold.representative(rank) == rank) {
       fold.ranks.push_back(rank);
     }
   }
-  fold.report.ranks = workload.layout.ranks();
+  fold.report.ranks = workload.ranks;
   fold.report.simulated = static_cast<std::int64_t>(fold.ranks.size());
   return fold;
 }

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "graph/workload.h"
@@ -12,24 +14,34 @@
 
 namespace orrery {
 
-/// A digit of the rank number (RankLayout::atoms; stages run different programs) folds to 0 when
-/// shifting it maps the machine and all messages onto themselves:
+/// A digit of the rank number (atoms() of the workload; roles run different programs) folds to 0
+/// when shifting it maps the machine and all messages onto themselves:
 ///   1. every digit lies on whole extents of dimensions (strides and sizes divide one another), so
 ///      the shift keeps every other coordinate;
 ///   2. each dimension it touches is a switch or fully connected (any permutation maps links onto
 ///      links), or a ring that the digit covers alone and whole (a rotation); never a mesh or a
 ///      part of a ring, whose wrap crosses other ranks' links;
-///   3. the collectives of every axis that holds it treat all members alike: no broadcast, and no
-///   double_binary_tree that the plan
-///      asks for. Where `auto` takes a tree, as NCCL does for large groups, only its time is taken:
-///      the network model charges every member the busiest one's load, so the ranks stay alike.
+///   3. the collectives of every group that holds it treat all members alike: no broadcast, and no
+///      double_binary_tree that the plan asks for. Where `auto` takes a tree, as NCCL does for
+///      large groups, only its time is taken: the network model charges every member the busiest
+///      one's load, so the ranks stay alike.
 /// Otherwise all its values are simulated, and `reasons` says why.
 struct Fold {
   std::vector<std::int64_t> ranks;  ///< to simulate, ascending
+  std::vector<Digit> folded;
   FoldReport report;
+
+  /// The simulated rank that stands for `rank`.
+  std::int64_t representative(std::int64_t rank) const {
+    for (const Digit& digit : folded) {
+      rank -= digit.of(rank) * digit.stride;
+    }
+    return rank;
+  }
 };
 
-Fold fold_ranks(const Workload& workload, const Machine& machine, const BoundWorkload& bound,
-                bool enabled);
+/// `bound`: all templates. `refusal`: why nothing may fold, if so.
+Fold fold_ranks(const Workload& workload, const Machine& machine, Binding& bound,
+                const std::optional<std::string>& refusal);
 
 }  // namespace orrery

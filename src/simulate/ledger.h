@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
+#include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "base/units.h"
 #include "simulate/bind.h"
@@ -10,23 +12,37 @@
 
 namespace orrery {
 
+/// What a ledger needs to know of the workload's tables.
+struct LedgerRows {
+  TimeCategories categories;
+  std::vector<std::size_t> exposed;  ///< by group: its category's row
+
+  explicit LedgerRows(const Workload& workload) : categories(workload) {
+    for (const Group& group : workload.groups) {
+      exposed.push_back(categories.of(group.category));
+    }
+  }
+};
+
 /// Books every instant of one rank's time in exactly one category (timeline.h), so that the
 /// categories sum to the time booked, by construction.
 class Ledger {
  public:
+  explicit Ledger(const LedgerRows& rows) : rows_(&rows), active_(rows.exposed.size()) {
+    breakdown_.time.assign(rows.categories.size(), Time(0));
+    breakdown_.hidden.assign(rows.exposed.size(), Time(0));
+  }
+
   Time last() const { return last_; }
   /// Collectives, if there are any, take what messages take too.
   Beside beside() const {
-    const int messages = active_[index(Axis::pp)];
-    const int copies = active_[index(Axis::to_host)] + active_[index(Axis::from_host)];
-    if (active_total_ > messages + copies) {
-      return Beside::collectives;
-    }
-    return messages > 0 ? Beside::messages : Beside::nothing;
+    return collectives_ > 0 ? Beside::collectives
+           : messages_ > 0  ? Beside::messages
+                            : Beside::nothing;
   }
   const Breakdown& breakdown() const { return breakdown_; }
 
-  void begin_compute(Time now, Phase phase) {
+  void begin_compute(Time now, PhaseIndex phase) {
     book(now);
     computing_ = true;
     phase_ = phase;
@@ -35,18 +51,22 @@ class Ledger {
   void end_compute(Time now, Time stall) {
     book(now);
     computing_ = false;
-    at(category_of(phase_)) -= stall;
-    at(TimeCategory::host) += stall;
+    breakdown_.time[rows_->categories.of(phase_)] -= stall;
+    breakdown_.time[rows_->categories.host()] += stall;
   }
-  void begin_communication(Time now, Axis axis) {
+  void begin_communication(Time now, Node::Kind kind, GroupIndex group) {
     book(now);
-    ++active_[index(axis)];
-    ++active_total_;
+    count(kind, 1);
+    if (active_[*group]++ == 0) {
+      active_groups_.push_back(group);
+    }
   }
-  void end_communication(Time now, Axis axis) {
+  void end_communication(Time now, Node::Kind kind, GroupIndex group) {
     book(now);
-    --active_[index(axis)];
-    --active_total_;
+    count(kind, -1);
+    if (--active_[*group] == 0) {
+      std::erase(active_groups_, group);
+    }
   }
   /// Books the time since the last call.
   void book(Time now) {
@@ -56,42 +76,46 @@ class Ledger {
     }
     last_ = now;
     if (!computing_) {
-      at(active_total_ == 0 ? TimeCategory::bubble : exposed()) += elapsed;
+      breakdown_.time[exposed()] += elapsed;
       return;
     }
-    at(category_of(phase_)) += elapsed;
-    if (active_total_ > 0) {
-      for (std::size_t axis = 0; axis < kAxisCount; ++axis) {
-        breakdown_.hidden[axis] += active_[axis] > 0 ? elapsed : Time(0);
-      }
+    breakdown_.time[rows_->categories.of(phase_)] += elapsed;
+    for (const GroupIndex group : active_groups_) {
+      breakdown_.hidden[*group] += elapsed;
     }
+  }
+  /// As begin and end of a collective that nothing else of the rank's begins or ends in.
+  void book_collective(Time end, GroupIndex group) {
+    const Time elapsed = end - last_;
+    last_ = end;
+    breakdown_.time[std::min(exposed(), rows_->exposed[*group])] += elapsed;
   }
 
  private:
-  static constexpr std::size_t index(Axis axis) { return static_cast<std::size_t>(axis); }
-  Time& at(TimeCategory c) { return breakdown_.time[static_cast<std::size_t>(c)]; }
-  static constexpr TimeCategory category_of(Phase phase) {
-    constexpr std::array kByPhase{TimeCategory::forward, TimeCategory::backward,
-                                  TimeCategory::recompute, TimeCategory::optimizer};
-    return kByPhase[static_cast<std::size_t>(phase)];
+  void count(Node::Kind kind, int change) {
+    collectives_ += kind == Node::Kind::collective ? change : 0;
+    messages_ += kind == Node::Kind::send ? change : 0;
   }
-  /// The first category, in their order, of which a communication is active.
-  TimeCategory exposed() const {
-    TimeCategory first = TimeCategory::bubble;
-    for (std::size_t axis = 0; axis < kAxisCount; ++axis) {
-      if (active_[axis] > 0) {
-        first = std::min(first, exposed_category(static_cast<Axis>(axis)));
-      }
+  /// The first category of an active communication.
+  std::size_t exposed() const {
+    std::size_t first = rows_->categories.bubble();
+    for (const GroupIndex group : active_groups_) {
+      first = std::min(first, rows_->exposed[*group]);
     }
     return first;
   }
 
+  const LedgerRows* rows_;
   Breakdown breakdown_;
   Time last_{0};
-  Phase phase_ = Phase::forward;
+  PhaseIndex phase_;
   bool computing_ = false;
-  std::array<int, kAxisCount> active_{};
-  int active_total_ = 0;
+  int collectives_ = 0;
+  int messages_ = 0;
+  std::vector<int> active_;  ///< by group
+  std::vector<GroupIndex> active_groups_;
+
+  friend class SteadyState;
 };
 
 }  // namespace orrery

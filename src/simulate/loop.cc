@@ -5,55 +5,69 @@
 #include <cassert>
 #include <utility>
 
+#include "simulate/transport.h"
+
 namespace orrery {
 namespace {
 
-template <class Enum>
-constexpr std::size_t index_of(Enum value) {
-  return static_cast<std::size_t>(value);
-}
 constexpr std::int64_t kProgressEvery = 4096;  // instances between two progress reports
 
 }  // namespace
 
-template <class Network>
-Loop<Network>::Loop(const Workload& workload, const BoundWorkload& bound, Wiring wiring,
-                    const std::vector<std::int64_t>& ranks)
+template <class Transport>
+Loop<Transport>::Loop(const Workload& workload, Binding& bound, const Wiring& wiring,
+                      Transport& transport, EventQueue& queue)
     : workload_(workload),
       bound_(bound),
-      wiring_(std::move(wiring)),
-      network_(wiring_.topology().links()),
-      ranks_(ranks.size()),
-      groups_(wiring_.group_count()) {
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    ranks_[i].number = ranks[i];
-    ranks_[i].role = static_cast<int>(workload_.layout.coordinate(ranks[i], Axis::pp));
-    instances_total_ += workload_.source->length(ranks_[i].role);
+      wiring_(wiring),
+      transport_(transport),
+      queue_(queue),
+      rows_(workload),
+      source_(workload.source->restart()),
+      meetings_(wiring.communicator_count()),
+      mailboxes_(wiring.mailbox_count()),
+      chains_(workload.programs.size()),
+      issued_(workload.roles.size()) {
+  ranks_.reserve(wiring.ranks().size());
+  for (const std::int64_t number : wiring.ranks()) {
+    RankState& rank = ranks_.emplace_back(rows_, workload.streams.size());
+    rank.number = number;
+    rank.role = workload_.role_of(number);
+    rank.program = workload_.role(rank.role).program;
+    instances_total_ += source_->list() != nullptr ? source_->list()->length(rank.role) : 0;
   }
 }
 
-template <class Network>
-void Loop<Network>::run() {
+template <class Transport>
+void Loop<Transport>::run() {
   for (RankIndex rank = 0; rank < ranks_.size(); ++rank) {
-    issue_ahead(rank);
+    issue_ahead(rank, Span::kNone);
   }
   drain();
   settle();
   while (!queue_.empty()) {
     const EventQueue::Event event = queue_.pop();
-    if (event.kind == kComputeDone) {
-      if (event.generation == ranks_[event.subject].job.generation) {
-        finish_compute(event.subject);
-      }
-    } else if (event.kind == kHostReady) {
-      arrive(event.subject);
-    } else if (network_.handle(event)) {
-      const Owner owner = owners_[event.subject];
-      if (owner >= 0) {
-        finish_phase(owner);
-      } else {
-        finish_send(wiring_.way(~owner));
-      }
+    switch (event.kind) {
+      case kComputeDone:
+        if (event.generation == ranks_[event.subject].job.generation) {
+          finish_compute(event.subject);
+        }
+        break;
+      case kChainDone:
+        if (event.generation == ranks_[event.subject].chain.generation) {
+          finish_chain(event.subject);
+        }
+        break;
+      case kHostReady:
+        arrive(event.subject);
+        break;
+      case kAskSource:
+        ask_again();
+        break;
+      default:
+        if (const std::optional<Activity> done = transport_.handle(event)) {
+          finish_transport(*done);
+        }
     }
     drain();
     if (queue_.instant_is_over()) {
@@ -63,99 +77,142 @@ void Loop<Network>::run() {
 }
 
 /// Speeds change once per instant, whatever the order of its events.
-template <class Network>
-void Loop<Network>::settle() {
-  network_.settle(queue_);
+template <class Transport>
+void Loop<Transport>::settle() {
+  transport_.settle();
   for (const RankIndex rank : touched_) {
-    ranks_[rank].job.touched = false;
+    ranks_[rank].touched = false;
     set_contention(rank);
   }
   touched_.clear();
 }
 
+// ---- Issue.
+
 /// Keeps one instance visible beyond the one that computes, so that the next receive is posted and
 /// prefetches can start.
-template <class Network>
-void Loop<Network>::issue_ahead(RankIndex rank) {
-  while (ranks_[rank].window.issued() <= ranks_[rank].cursor(Stream::compute).instance + 1 &&
-         issue_one(rank)) {
+template <class Transport>
+void Loop<Transport>::issue_ahead(RankIndex rank, std::uint32_t cause) {
+  while (ranks_[rank].window.issued() <= ranks_[rank].stream(kComputeStream).instance + 1 &&
+         issue_one(rank, cause)) {
   }
 }
 
-template <class Network>
-bool Loop<Network>::issue_one(RankIndex index) {
+template <class Transport>
+bool Loop<Transport>::issue_one(RankIndex index, std::uint32_t cause) {
   RankState& rank = ranks_[index];
   if (rank.source_done) {
     return false;
   }
-  const std::optional<Instance> instance = workload_.source->issue(rank.role, rank.window.issued());
-  if (!instance) {
-    rank.source_done = true;
+  const Next next = source_->next(rank.role, rank.window.issued(), queue_.now());
+  if (next.kind != Next::Kind::issue) {
+    rank.source_done = next.kind == Next::Kind::done;
+    rank.asks = next.kind == Next::Kind::wait;
+    if (rank.asks && next.until < Time::max()) {
+      queue_.push(next.until, kAskSource, index);
+    }
     return false;
   }
-  const auto& shapes = bound_.roles[static_cast<std::size_t>(rank.role)];
-  const BoundTemplate& shape = shapes[static_cast<std::size_t>(instance->template_index)];
-  rank.window.push(*instance, shape);
-  for (const Stream stream : shape.streams) {
-    if (!rank.cursor(stream).busy) {
-      enqueue(index, stream);
+  const BoundTemplate& shape = bound_.shape(rank.program, next.instance.template_index);
+  if (record_spans_) {
+    auto& issued = issued_[static_cast<std::size_t>(rank.role)];
+    if (rank.window.issued() == std::ssize(issued)) {
+      issued.push_back(next.instance);
     }
   }
-  if (progress_ && ++instances_ % kProgressEvery == 0) {
+  const std::int64_t number = rank.window.issued();
+  InstanceSlot& slot = rank.window.push(next.instance, shape);
+  slot.chains = take_chains_ ? &chains_of(rank.program, next.instance.template_index) : nullptr;
+  for (const StreamIndex stream : shape.streams) {
+    if (!rank.stream(stream).busy) {
+      enqueue(index, stream, cause);
+    }
+  }
+  for (const std::uint32_t node : shape.free_nodes) {
+    make_ready(index, number, node, cause);
+  }
+  if (progress_ && instances_total_ > 0 && ++instances_ % kProgressEvery == 0) {
     progress_(static_cast<double>(instances_) / static_cast<double>(instances_total_));
   }
   return true;
 }
 
-template <class Network>
-std::optional<std::uint32_t> Loop<Network>::head(RankIndex index, Stream stream) {
+/// The ranks to which the source had nothing to give.
+template <class Transport>
+void Loop<Transport>::ask_again() {
+  for (RankIndex rank = 0; rank < ranks_.size(); ++rank) {
+    if (std::exchange(ranks_[rank].asks, false)) {
+      issue_ahead(rank, Span::kNone);
+    }
+  }
+}
+
+template <class Transport>
+std::optional<std::uint32_t> Loop<Transport>::head(RankIndex index, StreamIndex stream) {
   RankState& rank = ranks_[index];
-  Cursor& cursor = rank.cursor(stream);
+  StreamState& cursor = rank.stream(stream);
   for (;;) {
     if (cursor.instance >= rank.window.issued()) {
-      if (stream != Stream::compute || !issue_one(index)) {
+      if (stream != kComputeStream || !issue_one(index, cursor.trigger)) {
         return std::nullopt;
       }
     }
     if (cursor.instance < rank.window.oldest()) {  // retired while this stream had nothing in it
-      cursor = {.instance = rank.window.oldest(), .position = 0};
+      cursor.instance = rank.window.oldest();
+      cursor.position = 0;
       continue;
     }
-    const auto& list = rank.window[cursor.instance].shape->by_stream[index_of(stream)];
+    const auto& list = rank.window[cursor.instance].shape->by_stream[*stream];
     if (cursor.position < list.size()) {
       return list[cursor.position];
     }
     ++cursor.instance;
     cursor.position = 0;
-    if (stream == Stream::compute) {
-      issue_ahead(index);
+    if (stream == kComputeStream) {
+      issue_ahead(index, cursor.trigger);
     }
   }
 }
 
-template <class Network>
-void Loop<Network>::enqueue(RankIndex rank, Stream stream) {
-  Cursor& cursor = ranks_[rank].cursor(stream);
-  if (!cursor.queued) {
-    cursor.queued = true;
+template <class Transport>
+void Loop<Transport>::enqueue(RankIndex rank, StreamIndex stream, std::uint32_t cause) {
+  StreamState& state = ranks_[rank].stream(stream);
+  state.trigger = cause;
+  if (!state.queued) {
+    state.queued = true;
     work_.emplace_back(rank, stream);
   }
 }
 
+/// All dependencies of the node are done.
+template <class Transport>
+void Loop<Transport>::make_ready(RankIndex rank, std::int64_t instance, std::uint32_t node,
+                                 std::uint32_t cause) {
+  const StreamIndex stream = ranks_[rank].window[instance].shape->nodes[node].stream;
+  if (workload_.streams[*stream].order != Order::issue) {
+    ranks_[rank].stream(stream).ready.push_back({instance, node, cause});
+  }
+  enqueue(rank, stream, cause);
+}
+
 /// Starts what has become ready; first in, first out.
-template <class Network>
-void Loop<Network>::drain() {
+template <class Transport>
+void Loop<Transport>::drain() {
   for (std::size_t i = 0; i < work_.size(); ++i) {
     const auto [rank, stream] = work_[i];
-    ranks_[rank].cursor(stream).queued = false;
-    try_start(rank, stream);
+    ranks_[rank].stream(stream).queued = false;
+    if (workload_.streams[*stream].order == Order::issue) {
+      try_start(rank, stream);
+    } else {
+      try_start_ready(rank, stream);
+    }
   }
   work_.clear();
 }
 
-template <class Network>
-void Loop<Network>::try_start(RankIndex index, Stream stream) {
-  if (ranks_[index].cursor(stream).busy) {
+template <class Transport>
+void Loop<Transport>::try_start(RankIndex index, StreamIndex stream) {
+  if (ranks_[index].stream(stream).busy) {
     return;
   }
   const std::optional<std::uint32_t> number = head(index, stream);
@@ -163,236 +220,593 @@ void Loop<Network>::try_start(RankIndex index, Stream stream) {
     return;
   }
   RankState& rank = ranks_[index];
-  Cursor& cursor = rank.cursor(stream);
-  const InstanceSlot& instance = rank.window[cursor.instance];
-  if (instance.pending[*number] > 0) {
+  StreamState& cursor = rank.stream(stream);
+  const InstanceSlot& slot = rank.window[cursor.instance];
+  if (slot.pending[*number] > 0) {
     return;
   }
-  cursor.post(queue_.now(), rank.host);
-  start(index, instance.shape->nodes[*number]);
+  if (slot.chains != nullptr && slot.chains->at[*number] >= 0 &&
+      begin_chain(index, cursor.instance,
+                  slot.chains->chains[static_cast<std::size_t>(slot.chains->at[*number])])) {
+    return;
+  }
+  cursor.busy = true;
+  cursor.running =
+      post({.rank = index, .node = *number, .instance = cursor.instance, .cause = cursor.trigger});
+  start(cursor.running);
 }
 
-template <class Network>
-void Loop<Network>::start(RankIndex rank, const BoundNode& node) {
-  switch (node.kind) {
-    case Node::Kind::compute:
-      return start_compute(rank, node);
-    case Node::Kind::collective:
-    case Node::Kind::copy:  // bound as a collective of one rank
-      return start_collective(rank, node);
-    case Node::Kind::send:
-      return start_send(rank, node);
-    case Node::Kind::receive:
-      return receive(rank, node.channel);
-    case Node::Kind::wait:
-      return complete(rank, node.stream);
+template <class Transport>
+void Loop<Transport>::try_start_ready(RankIndex index, StreamIndex stream) {
+  const bool alone = workload_.streams[*stream].order == Order::readiness;
+  for (;;) {
+    StreamState& state = ranks_[index].stream(stream);  // start() may issue, which moves nothing
+    if ((alone && state.busy) || state.next_ready == state.ready.size()) {
+      return;
+    }
+    const StreamState::Ready next = state.ready[state.next_ready++];
+    if (state.next_ready == state.ready.size()) {
+      state.ready.clear();
+      state.next_ready = 0;
+    }
+    state.busy = alone;
+    const RunningId id =
+        post({.rank = index, .node = next.node, .instance = next.instance, .cause = next.cause});
+    state.running = id;
+    start(id);
   }
 }
 
-template <class Network>
-void Loop<Network>::complete(RankIndex index, Stream stream) {
-  RankState& rank = ranks_[index];
-  Cursor& cursor = rank.cursor(stream);
-  InstanceSlot& instance = rank.window[cursor.instance];
-  const std::uint32_t number = rank.running_node(stream);
-  const BoundNode& node = instance.shape->nodes[number];
-  if (node.host_sync) {
-    rank.host = std::max(rank.host, queue_.now());
+template <class Transport>
+RunningId Loop<Transport>::post(const Running& running) {
+  if (free_running_.empty()) {
+    running_.push_back(running);
+    return static_cast<RunningId>(running_.size() - 1);
+  }
+  const RunningId id = free_running_.back();
+  free_running_.pop_back();
+  running_[id] = running;
+  return id;
+}
+
+template <class Transport>
+void Loop<Transport>::start(RunningId id) {
+  switch (ranks_[running_[id].rank].node(running_[id]).kind) {
+    case Node::Kind::compute:
+      return start_compute(id);
+    case Node::Kind::collective:
+      return start_collective(id);
+    case Node::Kind::copy:
+      return start_copy(id);
+    case Node::Kind::send:
+      return start_send(id);
+    case Node::Kind::receive:
+      return start_receive(id);
+    case Node::Kind::wait:
+      return complete(id);
+  }
+}
+
+template <class Transport>
+void Loop<Transport>::complete(RunningId id) {
+  const Running done = running_[id];
+  free_running_.push_back(id);
+  StreamState& state = ranks_[done.rank].stream(ranks_[done.rank].node(done).stream);
+  if (state.busy && state.running == id) {
+    state.busy = false;
+  }
+  release(done, done.span != Span::kNone ? done.span : done.cause);
+}
+
+template <class Transport>
+void Loop<Transport>::release(const Running& done, std::uint32_t cause) {
+  RankState& rank = ranks_[done.rank];
+  InstanceSlot& slot = rank.window[done.instance];
+  const BoundNode& node = slot.shape->nodes[done.node];
+  if (node.host_sync && queue_.now() > rank.host) {
+    rank.host = queue_.now();
+    rank.host_cause = cause;
+    rank.host_waited = true;
   }
   ++completions_;
-  ++cursor.position;
-  cursor.busy = false;
+  ++rank.stream(node.stream).position;
   for (std::uint32_t i = 0; i < node.dependent_count; ++i) {
-    const std::uint32_t dependent = instance.shape->dependents[node.first_dependent + i];
-    if (--instance.pending[dependent] == 0) {
-      enqueue(index, instance.shape->nodes[dependent].stream);
+    const std::uint32_t dependent = slot.shape->dependents[node.first_dependent + i];
+    if (--slot.pending[dependent] == 0) {
+      make_ready(done.rank, done.instance, dependent, cause);
     }
   }
-  enqueue(index, stream);
-  --instance.unfinished;
+  enqueue(done.rank, node.stream, cause);
+  if (--slot.unfinished == 0 && source_->listens()) {
+    source_->finished(rank.role, done.instance, queue_.now());
+    ask_again();
+  }
 }
 
-template <class Network>
-void Loop<Network>::start_compute(RankIndex index, const BoundNode& node) {
-  RankState& rank = ranks_[index];
+// ---- Compute.
+
+template <class Transport>
+void Loop<Transport>::take_host(RankState& rank, std::uint32_t span, Time cost) {
+  if (record_spans_) {
+    spans_[span].host_begin = rank.host;
+    spans_[span].host_cause = rank.host_cause;
+    spans_[span].host_waited = rank.host_waited;
+  }
+  rank.host += cost;
+  if (record_spans_) {
+    spans_[span].host_end = rank.host;
+  }
+  if (cost > Time(0)) {
+    rank.host_cause = span;
+    rank.host_waited = false;
+  }
+}
+
+template <class Transport>
+void Loop<Transport>::start_compute(RunningId id) {
+  Running& running = running_[id];
+  RankState& rank = ranks_[running.rank];
+  const BoundNode& node = rank.node(running);
   const Time now = queue_.now();
+  running.span = open_span(running);
   const Time host_end = rank.host + node.host_span;
-  rank.cursor(node.stream).host_end = rank.host += node.host_cost;
+  take_host(rank, running.span, node.host_cost);
   rank.ledger.begin_compute(now, node.phase);
   const double slowdown = node.contention.slowdown(rank.ledger.beside());
   const Time done = rank.job.start(now, host_end, node, slowdown);
-  queue_.push(done, kComputeDone, index, rank.job.generation);
+  queue_.push(done, kComputeDone, running.rank, rank.job.generation);
 }
 
-template <class Network>
-void Loop<Network>::finish_compute(RankIndex index) {
+template <class Transport>
+void Loop<Transport>::finish_compute(RankIndex index) {
   RankState& rank = ranks_[index];
   rank.job.running = false;
   const Time stall = rank.job.stall(queue_.now());
   rank.ledger.end_compute(queue_.now(), stall);
-  record(index, Stream::compute, stall);
-  complete(index, Stream::compute);
+  const RunningId id = rank.stream(kComputeStream).running;
+  close_span(running_[id].span, stall);
+  complete(id);
 }
 
 /// Communication beside the running kernel has begun or ended: the rest of it changes its speed.
-template <class Network>
-void Loop<Network>::set_contention(RankIndex index) {
+template <class Transport>
+void Loop<Transport>::set_contention(RankIndex index) {
   RankState& rank = ranks_[index];
   const double slowdown = rank.job.contention.slowdown(rank.ledger.beside());
-  if (rank.job.running && slowdown != rank.job.slowdown) {
+  const bool changes = rank.job.running && slowdown != rank.job.slowdown;
+  if (rank.chain.chain != nullptr) {
+    if (changes) {
+      rank.chain.node_end = rank.job.change_speed(queue_.now(), slowdown);
+    }
+    push_chain_end(index);
+  } else if (changes) {
     const Time done = rank.job.change_speed(queue_.now(), slowdown);
     queue_.push(done, kComputeDone, index, rank.job.generation);
   }
 }
 
-template <class Network>
-void Loop<Network>::touch(RankIndex rank) {
-  Job& job = ranks_[rank].job;
-  if (job.running && !job.touched) {
-    job.touched = true;
-    touched_.push_back(rank);
-  }
-}
-
-template <class Network>
-void Loop<Network>::communication_began(RankIndex rank, Axis axis) {
-  ranks_[rank].ledger.begin_communication(queue_.now(), axis);
-  touch(rank);
-}
-
-template <class Network>
-void Loop<Network>::communication_ended(RankIndex rank, Axis axis) {
-  ranks_[rank].ledger.end_communication(queue_.now(), axis);
-  touch(rank);
-}
-
-template <class Network>
-void Loop<Network>::start_collective(RankIndex index, const BoundNode& node) {
+template <class Transport>
+void Loop<Transport>::touch(RankIndex index) {
   RankState& rank = ranks_[index];
-  const int group = wiring_.group_of(index, node.axis);
-  const auto& phases = bound_.collectives[static_cast<std::size_t>(node.collective)].phases;
-  if (group == Wiring::kNone || phases.empty()) {
-    complete(index, node.stream);
+  if ((rank.job.running || rank.chain.chain != nullptr) && !rank.touched) {
+    rank.touched = true;
+    touched_.push_back(index);
+  }
+}
+
+// ---- Communication.
+
+template <class Transport>
+void Loop<Transport>::communication_began(RankIndex index, const BoundNode& node) {
+  RankState& rank = ranks_[index];
+  if (rank.chain.chain != nullptr) {
+    walk_chain(rank, queue_.now());
+  }
+  rank.ledger.begin_communication(queue_.now(), node.kind, node.group);
+  touch(index);
+}
+
+template <class Transport>
+void Loop<Transport>::communication_ended(RankIndex index, const BoundNode& node) {
+  RankState& rank = ranks_[index];
+  if (rank.chain.chain != nullptr) {
+    walk_chain(rank, queue_.now());
+  }
+  rank.ledger.end_communication(queue_.now(), node.kind, node.group);
+  touch(index);
+}
+
+template <class Transport>
+Activity Loop<Transport>::new_activity(bool message) {
+  if (free_activities_.empty()) {
+    free_activities_.push_back(static_cast<Activity>(moving_.size()));
+    moving_.emplace_back();
+  }
+  const Activity activity = free_activities_.back();
+  free_activities_.pop_back();
+  moving_[activity].message = message;
+  moving_[activity].nodes.clear();
+  return activity;
+}
+
+template <class Transport>
+void Loop<Transport>::start_collective(RunningId id) {
+  Running& running = running_[id];
+  RankState& rank = ranks_[running.rank];
+  const BoundNode& node = rank.node(running);
+  const CommunicatorIndex communicator = wiring_.communicator_of(running.rank, node.group);
+  if (communicator == Wiring::kNone || bound_.phases(node.collective, rank.number).empty()) {
+    complete(id);
     return;
   }
-  groups_[static_cast<std::size_t>(group)].collective = node.collective;
-  rank.cursor(node.stream).host_end = rank.host += node.host_cost;
+  running.span = open_span(running);
+  if (rank.chain.chain != nullptr) {
+    walk_chain(rank, queue_.now());  // its nodes take the host before this one
+  }
+  take_host(rank, running.span, node.host_cost);
   if (rank.host > queue_.now()) {
-    // A rank has one collective per stream; the stream tells which.
-    queue_.push(rank.host, kHostReady,
-                index * kStreamCount + static_cast<std::uint32_t>(node.stream));
+    queue_.push(rank.host, kHostReady, id);
   } else {
-    arrive(index * kStreamCount + static_cast<std::uint32_t>(node.stream));
+    arrive(id);
   }
 }
 
-/// A rank has reached its collective; the last of the group starts it.
-template <class Network>
-void Loop<Network>::arrive(std::uint32_t rank_and_stream) {
-  const RankIndex index = rank_and_stream / kStreamCount;
-  const auto stream = static_cast<Stream>(rank_and_stream % kStreamCount);
-  const int group_index = wiring_.group_of(index, axis_of(stream));
-  GroupState& group = groups_[static_cast<std::size_t>(group_index)];
-  const std::vector<RankIndex>& members = wiring_.members(group_index);
-  if (++group.arrived < members.size()) {
+/// A rank has reached its collective, or copy; the last of the group starts it.
+template <class Transport>
+void Loop<Transport>::arrive(RunningId id) {
+  const Running& running = running_[id];
+  const BoundNode& node = ranks_[running.rank].node(running);
+  if (node.kind == Node::Kind::copy) {
+    const Activity activity = new_activity(false);
+    moving_[activity].nodes.push_back(id);
+    if (record_spans_) {
+      spans_[running.span].begin = queue_.now();
+      spans_[running.span].last_member = running.span;
+    }
+    communication_began(running.rank, node);
+    transport_.begin_copy(activity, node.collective);
     return;
   }
-  group.arrived = 0;
-  group.phase = 0;
-  for (const RankIndex member : members) {
-    ranks_[member].cursor(stream).begin = queue_.now();
-    communication_began(member, axis_of(stream));
-  }
-  start_phase(group_index);
-}
-
-template <class Network>
-void Loop<Network>::start_phase(int group_index) {
-  const GroupState& group = groups_[static_cast<std::size_t>(group_index)];
-  const CollectivePhase& phase =
-      bound_.collectives[static_cast<std::size_t>(group.collective)].phases[group.phase];
-  own(network_.start(queue_.now(), longest_serialisation(phase), phase.latency,
-                     wiring_.links(group_index, group.collective, group.phase)),
-      group_index);
-}
-
-template <class Network>
-void Loop<Network>::finish_phase(int group_index) {
-  GroupState& group = groups_[static_cast<std::size_t>(group_index)];
-  const BoundCollective& collective =
-      bound_.collectives[static_cast<std::size_t>(group.collective)];
-  if (++group.phase < collective.phases.size()) {
-    start_phase(group_index);
+  const CommunicatorIndex number = wiring_.communicator_of(running.rank, node.group);
+  std::vector<RunningId>& arrived = meetings_[static_cast<std::size_t>(number)].arrived;
+  arrived.push_back(id);
+  if (arrived.size() < wiring_.communicator(number).members.size()) {
     return;
   }
-  const Stream stream = stream_of(collective.axis);
-  for (const RankIndex member : wiring_.members(group_index)) {
-    communication_ended(member, collective.axis);
-    record(member, stream, Time(0));
-    complete(member, stream);
+  const Activity activity = new_activity(false);
+  moving_[activity].nodes.swap(arrived);
+  for (const RunningId member : moving_[activity].nodes) {
+    if (record_spans_) {
+      spans_[running_[member].span].begin = queue_.now();
+      spans_[running_[member].span].last_member = running.span;
+    }
+    communication_began(running_[member].rank, node);
+  }
+  transport_.begin_collective(activity, number, node.collective);
+}
+
+template <class Transport>
+void Loop<Transport>::start_copy(RunningId id) {
+  Running& running = running_[id];
+  RankState& rank = ranks_[running.rank];
+  running.span = open_span(running);
+  if (rank.chain.chain != nullptr) {
+    walk_chain(rank, queue_.now());
+  }
+  take_host(rank, running.span, rank.node(running).host_cost);
+  if (rank.host > queue_.now()) {
+    queue_.push(rank.host, kHostReady, id);
+  } else {
+    arrive(id);
   }
 }
 
-template <class Network>
-void Loop<Network>::start_send(RankIndex index, const BoundNode& node) {
-  const int number = wiring_.way_of(index, node.channel);
-  assert(number != Wiring::kNone && "verify() refuses sends without pipeline stages");
-  const Way& way = wiring_.way(number);
-  communication_began(index, Axis::pp);
-  communication_began(way.target, Axis::pp);
-  const Time serialisation =
-      from_seconds(static_cast<double>(node.bytes.value()) * way.route.seconds_per_byte);
-  own(network_.start(queue_.now(), serialisation, way.route.latency + way.route.overhead,
-                     way.links),
-      ~number);
+template <class Transport>
+void Loop<Transport>::start_send(RunningId id) {
+  Running& running = running_[id];
+  const BoundNode& node = ranks_[running.rank].node(running);
+  const Way& way = wiring_.way_of(running.rank, node.flow);
+  running.span = open_span(running);
+  communication_began(running.rank, node);
+  communication_began(way.target, node);
+  const Activity activity = new_activity(true);
+  moving_[activity].nodes.push_back(id);
+  transport_.begin_message(activity, way, node.bytes);
 }
 
-template <class Network>
-void Loop<Network>::finish_send(const Way& way) {
-  communication_ended(way.source, Axis::pp);
-  communication_ended(way.target, Axis::pp);
-  record(way.source, Stream::pp, Time(0));
+template <class Transport>
+void Loop<Transport>::finish_transport(Activity activity) {
+  std::vector<RunningId> nodes;
+  nodes.swap(moving_[activity].nodes);
+  free_activities_.push_back(activity);
+  if (moving_[activity].message) {
+    const Running& send = running_[nodes.front()];
+    const Way& way = wiring_.way_of(send.rank, ranks_[send.rank].node(send).flow);
+    finish_message(way, nodes.front());
+  } else {
+    for (const RunningId member : nodes) {
+      const Running& running = running_[member];
+      communication_ended(running.rank, ranks_[running.rank].node(running));
+      close_span(running.span, Time(0));
+      complete(member);
+    }
+  }
+  nodes.clear();
+  moving_[activity].nodes.swap(nodes);  // keeps its memory
+}
+
+template <class Transport>
+void Loop<Transport>::finish_message(const Way& way, RunningId send) {
+  const Running running = running_[send];
+  const BoundNode& node = ranks_[running.rank].node(running);
+  communication_ended(way.source, node);
+  communication_ended(way.target, node);
+  close_span(running.span, Time(0));
   if (record_spans_) {  // the same message on the receiver's side
-    Span span = spans_.back();
-    span.rank = ranks_[way.target].number;
-    span.stream = Stream::receive;
-    spans_.push_back(span);
+    Span& received = spans_[running.span + 1];
+    received = spans_[running.span];
+    received.rank = ranks_[way.target].number;
+    received.kind = Node::Kind::receive;
+    received.cause = running.span;
   }
-  complete(way.source, Stream::pp);
-  RankState& target = ranks_[way.target];
-  ++target.arrived[index_of(way.channel)];
-  const Cursor& cursor = target.cursor(Stream::receive);
-  if (cursor.busy &&
-      target.window[cursor.instance].shape->nodes[target.running_node(Stream::receive)].channel ==
-          way.channel) {
-    receive(way.target, way.channel);
+  complete(send);
+  Mailbox& mailbox = mailboxes_[way.mailbox];
+  if (mailbox.next_waiting == mailbox.waiting.size()) {
+    ++mailbox.arrived;
+    return;
   }
-}
-
-template <class Network>
-void Loop<Network>::receive(RankIndex index, Channel channel) {
-  std::int64_t& arrived = ranks_[index].arrived[index_of(channel)];
-  if (arrived > 0) {
-    --arrived;
-    complete(index, Stream::receive);
+  const RunningId receive = mailbox.waiting[mailbox.next_waiting++];
+  if (mailbox.next_waiting == mailbox.waiting.size()) {
+    mailbox.waiting.clear();
+    mailbox.next_waiting = 0;
   }
-}
-
-template <class Network>
-void Loop<Network>::own(TransferId transfer, Owner owner) {
-  if (transfer >= owners_.size()) {
-    owners_.resize(transfer + 1);
-  }
-  owners_[transfer] = owner;
-}
-
-template <class Network>
-void Loop<Network>::record(RankIndex rank, Stream stream, Time stall) {
+  running_[receive].cause = running.span;
   if (record_spans_) {
-    spans_.push_back(span_of(ranks_[rank], stream, queue_.now(), stall));
+    spans_[running.span + 1].stream = ranks_[way.target].node(running_[receive]).stream;
+  }
+  complete(receive);
+}
+
+template <class Transport>
+void Loop<Transport>::start_receive(RunningId id) {
+  const Running& running = running_[id];
+  const BoundNode& node = ranks_[running.rank].node(running);
+  Mailbox& mailbox = mailboxes_[wiring_.mailbox_of(running.rank, node.flow)];
+  if (mailbox.arrived > 0) {
+    --mailbox.arrived;
+    complete(id);
+  } else {
+    mailbox.waiting.push_back(id);
   }
 }
 
-template class Loop<AnalyticalNetwork>;
+// ---- Chains: the nodes that one event stands for (chain.h).
+
+template <class Transport>
+const ChainTable& Loop<Transport>::chains_of(std::size_t program, int template_index) {
+  std::vector<std::unique_ptr<ChainTable>>& tables = chains_[program];
+  const auto number = static_cast<std::size_t>(template_index);
+  if (number >= tables.size()) {
+    tables.resize(number + 1);
+  }
+  if (tables[number] == nullptr) {
+    const std::vector<bool> serial =
+        serial_streams(workload_.programs[program].templates, workload_.streams.size());
+    const auto undisturbed = [&](const BoundNode& node) { return time_alone(program, node); };
+    tables[number] = std::make_unique<ChainTable>(
+        find_chains(bound_.shape(program, template_index), serial, undisturbed));
+  }
+  return *tables[number];
+}
+
+/// Of a collective that nothing can disturb on any rank of the program; 0 where it does nothing.
+template <class Transport>
+std::optional<Time> Loop<Transport>::time_alone(std::size_t program, const BoundNode& node) {
+  std::optional<Time> same;
+  for (RankIndex rank = 0; rank < ranks_.size(); ++rank) {
+    if (ranks_[rank].program != program) {
+      continue;
+    }
+    const CommunicatorIndex communicator = wiring_.communicator_of(rank, node.group);
+    const bool idle = communicator == Wiring::kNone ||
+                      bound_.phases(node.collective, ranks_[rank].number).empty();
+    const std::optional<Time> alone =
+        idle ? std::optional(Time(0)) : transport_.undisturbed(communicator, node.collective);
+    if (!alone || (!idle && *alone == Time(0)) || (same && *same != *alone)) {
+      return std::nullopt;
+    }
+    same = alone;
+  }
+  return same;
+}
+
+template <class Transport>
+bool Loop<Transport>::begin_chain(RankIndex index, std::int64_t instance, const Chain& chain) {
+  if (!streams_stand_at(index, instance, chain)) {
+    return false;
+  }
+  RankState& rank = ranks_[index];
+  rank.stream(kComputeStream).busy = true;
+  for (const Chain::Use& use : chain.streams) {
+    rank.stream(use.stream).busy = true;
+  }
+  rank.chain.chain = &chain;
+  rank.chain.instance = instance;
+  rank.chain.place = 0;
+  rank.chain.host_in_time = rank.host - queue_.now() <= chain.slack;
+  rank.chain.end = Time::max();
+  begin_chain_node(rank, queue_.now());
+  push_chain_end(index);
+  return true;
+}
+
+/// Whether the next node on every other stream of the chain is the chain's first there.
+template <class Transport>
+bool Loop<Transport>::streams_stand_at(RankIndex index, std::int64_t instance, const Chain& chain) {
+  for (const Chain::Use& use : chain.streams) {
+    const StreamState& state = ranks_[index].stream(use.stream);
+    if (state.busy || head(index, use.stream) != use.first || state.instance != instance) {
+      return false;
+    }
+  }
+  return true;
+}
+
+template <class Transport>
+void Loop<Transport>::begin_chain_node(RankState& rank, Time now) {
+  ChainRun& run = rank.chain;
+  const BoundNode& node = rank.chain_node();
+  if (node.kind == Node::Kind::compute) {
+    const Time host_end = rank.host + node.host_span;
+    rank.host += node.host_cost;
+    rank.ledger.begin_compute(now, node.phase);
+    run.node_end =
+        rank.job.start(now, host_end, node, node.contention.slowdown(rank.ledger.beside()));
+    return;
+  }
+  const Time alone = run.chain->alone[run.place];
+  run.node_begin = now;
+  if (alone > Time(0)) {
+    rank.host += node.host_cost;
+    run.node_begin = std::max(now, rank.host);
+  }
+  run.node_end = run.node_begin + alone;
+}
+
+template <class Transport>
+void Loop<Transport>::end_chain_node(RankState& rank) {
+  const BoundNode& node = rank.chain_node();
+  const Time end = rank.chain.node_end;
+  if (node.kind == Node::Kind::compute) {
+    rank.job.running = false;
+    rank.ledger.end_compute(end, rank.job.stall(end));
+  } else if (node.kind == Node::Kind::collective) {
+    rank.ledger.book(std::min(end, std::max(rank.ledger.last(), rank.chain.node_begin)));
+    rank.ledger.book_collective(end, node.group);
+  }
+  if (node.host_sync) {
+    rank.host = std::max(rank.host, end);
+  }
+}
+
+/// To the node that runs at `now`. A collective is booked up to then.
+template <class Transport>
+void Loop<Transport>::walk_chain(RankState& rank, Time now) {
+  ChainRun& run = rank.chain;
+  while (run.node_end <= now && run.place + 1 < run.chain->count) {
+    end_chain_node(rank);
+    ++run.place;
+    begin_chain_node(rank, run.node_end);
+  }
+  if (rank.chain_node().kind == Node::Kind::collective && now > run.node_begin) {
+    rank.ledger.book(std::max(rank.ledger.last(), run.node_begin));
+    rank.ledger.book_collective(now, rank.chain_node().group);
+  }
+}
+
+/// With what runs beside it now.
+template <class Transport>
+Time Loop<Transport>::chain_end(const RankState& rank) const {
+  const ChainRun& run = rank.chain;
+  const auto beside = static_cast<std::size_t>(rank.ledger.beside());
+  if (run.host_in_time) {
+    return run.node_end + run.chain->rest[beside][run.place + 1];
+  }
+  Time at = run.node_end;
+  Time host = rank.host;
+  for (std::uint32_t i = run.place + 1; i < run.chain->count; ++i) {
+    const BoundNode& node = rank.window[run.instance].shape->nodes[run.chain->first + i];
+    const BoundNode& before = rank.window[run.instance].shape->nodes[run.chain->first + i - 1];
+    host = before.host_sync ? std::max(host, at) : host;
+    const Time alone = run.chain->rest[beside][i] - run.chain->rest[beside][i + 1];
+    if (node.kind == Node::Kind::compute) {
+      at = std::max(host + node.host_span, at + alone);
+      host += node.host_cost;
+    } else if (alone > Time(0)) {
+      host += node.host_cost;
+      at = std::max(at, host) + alone;
+    }
+  }
+  return at;
+}
+
+template <class Transport>
+void Loop<Transport>::push_chain_end(RankIndex index) {
+  RankState& rank = ranks_[index];
+  const Time end = chain_end(rank);
+  if (end != rank.chain.end) {
+    rank.chain.end = end;
+    queue_.push(end, kChainDone, index, ++rank.chain.generation);
+  }
+}
+
+template <class Transport>
+void Loop<Transport>::finish_chain(RankIndex index) {
+  RankState& rank = ranks_[index];
+  walk_chain(rank, queue_.now());
+  assert(rank.chain.place + 1 == rank.chain.chain->count && rank.chain.node_end == queue_.now() &&
+         "the chain ends when it was to end");
+  end_chain_node(rank);
+  const Chain& chain = *rank.chain.chain;
+  rank.chain.chain = nullptr;
+  ++rank.chain.generation;
+  const std::uint32_t inside = chain.count - 1;  // release() completes the last
+  completions_ += inside;
+  rank.window[rank.chain.instance].unfinished -= inside;
+  std::uint32_t computes = inside;
+  for (const Chain::Use& use : chain.streams) {
+    StreamState& state = rank.stream(use.stream);
+    state.busy = false;
+    state.position += use.count;
+    computes -= use.count;
+    enqueue(index, use.stream, Span::kNone);
+  }
+  StreamState& compute = rank.stream(kComputeStream);
+  compute.busy = false;
+  compute.position += computes;
+  release({.rank = index, .node = chain.last(), .instance = rank.chain.instance}, Span::kNone);
+}
+
+// ---- Spans.
+
+template <class Transport>
+std::uint32_t Loop<Transport>::open_span(const Running& running) {
+  if (!record_spans_) {
+    return Span::kNone;
+  }
+  const RankState& rank = ranks_[running.rank];
+  const Instance& instance = rank.window[running.instance].instance;
+  const BoundNode& node = rank.node(running);
+  const auto number = static_cast<std::uint32_t>(spans_.size());
+  spans_.push_back({.rank = rank.number,
+                    .stream = node.stream,
+                    .kind = node.kind,
+                    .group = node.group,
+                    .phase = node.phase,
+                    .template_index = instance.template_index,
+                    .node = static_cast<int>(running.node),
+                    .chunk = instance.chunk,
+                    .microbatch = instance.microbatch,
+                    .begin = queue_.now(),
+                    .end = queue_.now(),
+                    .ready = queue_.now(),
+                    .host_begin = rank.host,
+                    .host_end = rank.host,
+                    .cause = running.cause});
+  if (node.kind == Node::Kind::send) {
+    spans_.push_back(spans_.back());
+  }
+  return number;
+}
+
+template <class Transport>
+void Loop<Transport>::close_span(std::uint32_t span, Time stall) {
+  if (record_spans_) {
+    spans_[span].end = queue_.now();
+    spans_[span].host_stall = stall;
+  }
+}
+
+template class Loop<PortTransport>;
 
 }  // namespace orrery

@@ -2,101 +2,139 @@
 /// The event loop: ready node -> issue to compute, network or nothing -> event -> next.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "engine/event_queue.h"
 #include "graph/workload.h"
-#include "machine/network/analytical.h"
-#include "machine/topology/topology.h"
 #include "simulate/bind.h"
 #include "simulate/rank_state.h"
 #include "simulate/timeline.h"
+#include "simulate/transport.h"
 #include "simulate/wiring.h"
 
 namespace orrery {
 
 /// Runs the simulated ranks to their ends. Everything is in flat arrays by simulated rank;
 /// instances live in a ring buffer per rank from issue until their last node is done.
-template <class Network>
+template <class Transport>
 class Loop {
  public:
-  Loop(const Workload& workload, const BoundWorkload& bound, Wiring wiring,
-       const std::vector<std::int64_t>& ranks);
+  /// Everything must outlive the loop; `queue` is the transport's.
+  Loop(const Workload& workload, Binding& bound, const Wiring& wiring, Transport& transport,
+       EventQueue& queue);
 
+  /// Nodes one by one, with their spans; without it chains of nodes are one event (chain.h).
   void record_spans() { record_spans_ = true; }
+  void take_chains() { take_chains_ = true; }
   void on_progress(std::function<void(double)> progress) { progress_ = std::move(progress); }
 
   void run();
 
   std::uint64_t events() const { return completions_; }
   std::vector<Span> take_spans() { return std::move(spans_); }
+  /// What each role has issued; empty unless spans are recorded.
+  std::vector<std::vector<Instance>> take_instances() { return std::move(issued_); }
+  const TimeCategories& categories() const { return rows_.categories; }
   Time finish(std::size_t rank) const { return ranks_[rank].ledger.last(); }
-  Breakdown breakdown(std::size_t rank) const { return ranks_[rank].ledger.breakdown(); }
+  const Breakdown& breakdown(std::size_t rank) const { return ranks_[rank].ledger.breakdown(); }
   /// States at the end; a rank with unfinished instances waits for what never came.
   const std::vector<RankState>& ranks() const { return ranks_; }
 
  private:
-  enum EventKind : std::uint32_t { kComputeDone, kHostReady };
+  enum EventKind : std::uint32_t { kComputeDone, kChainDone, kHostReady, kAskSource };
 
-  /// The collective that a communicator runs or gathers for.
-  struct GroupState {
-    std::uint32_t arrived = 0;
-    std::size_t phase = 0;
-    int collective = -1;
+  /// The members that have come to the collective of a communicator.
+  struct Meeting {
+    std::vector<RunningId> arrived;
   };
-  /// What a network transfer belongs to: a group (index >= 0) or a way (~index).
-  using Owner = std::int32_t;
+  /// What the transport moves.
+  struct Moving {
+    bool message = false;
+    std::vector<RunningId> nodes;  ///< a collective's members; a message's send; a copy
+  };
+  struct Mailbox {
+    std::int64_t arrived = 0;        ///< messages not yet received
+    std::vector<RunningId> waiting;  ///< receives, in order
+    std::size_t next_waiting = 0;
+  };
 
   void settle();
-  void issue_ahead(RankIndex rank);
-  bool issue_one(RankIndex rank);
-  /// Number of the node the stream must run next, or nothing when no instance is left for it.
-  std::optional<std::uint32_t> head(RankIndex rank, Stream stream);
+  void issue_ahead(RankIndex rank, std::uint32_t cause);
+  bool issue_one(RankIndex rank, std::uint32_t cause);
+  /// Number of the node that an in-order stream must run next, or nothing when no instance is left.
+  std::optional<std::uint32_t> head(RankIndex rank, StreamIndex stream);
 
-  void enqueue(RankIndex rank, Stream stream);
+  void enqueue(RankIndex rank, StreamIndex stream, std::uint32_t cause);
+  void make_ready(RankIndex rank, std::int64_t instance, std::uint32_t node, std::uint32_t cause);
   void drain();
-  void try_start(RankIndex rank, Stream stream);
-  void start(RankIndex rank, const BoundNode& node);
-  void start_compute(RankIndex rank, const BoundNode& node);
-  void start_collective(RankIndex rank, const BoundNode& node);
-  void arrive(std::uint32_t rank_and_stream);
-  void start_phase(int group);
-  void finish_phase(int group);
-  void start_send(RankIndex rank, const BoundNode& node);
-  void finish_send(const Way& way);
-  void receive(RankIndex rank, Channel channel);
-  void complete(RankIndex rank, Stream stream);
+  void try_start(RankIndex rank, StreamIndex stream);
+  void try_start_ready(RankIndex rank, StreamIndex stream);
+  RunningId post(const Running& running);
+  void start(RunningId id);
+  void start_compute(RunningId id);
+  void start_collective(RunningId id);
+  void arrive(RunningId id);
+  void start_copy(RunningId id);
+  void start_send(RunningId id);
+  void start_receive(RunningId id);
+  void finish_transport(Activity activity);
+  void finish_message(const Way& way, RunningId send);
+  void complete(RunningId id);
+  /// `cause`: the node's span or, where it takes no time, what let it begin.
+  void release(const Running& done, std::uint32_t cause);
 
-  void communication_began(RankIndex rank, Axis axis);
-  void communication_ended(RankIndex rank, Axis axis);
+  const ChainTable& chains_of(std::size_t program, int template_index);
+  std::optional<Time> time_alone(std::size_t program, const BoundNode& node);
+  bool begin_chain(RankIndex rank, std::int64_t instance, const Chain& chain);
+  bool streams_stand_at(RankIndex rank, std::int64_t instance, const Chain& chain);
+  void begin_chain_node(RankState& rank, Time now);
+  void end_chain_node(RankState& rank);
+  void walk_chain(RankState& rank, Time now);
+  Time chain_end(const RankState& rank) const;
+  void push_chain_end(RankIndex rank);
+  void finish_chain(RankIndex rank);
+
+  void communication_began(RankIndex rank, const BoundNode& node);
+  void communication_ended(RankIndex rank, const BoundNode& node);
   void touch(RankIndex rank);
   void set_contention(RankIndex rank);
   void finish_compute(RankIndex rank);
-  void own(TransferId transfer, Owner owner);
-  void record(RankIndex rank, Stream stream, Time stall);
+  void take_host(RankState& rank, std::uint32_t span, Time cost);
+  Activity new_activity(bool message);
+  std::uint32_t open_span(const Running& running);
+  void close_span(std::uint32_t span, Time stall);
+  void ask_again();
 
   const Workload& workload_;
-  const BoundWorkload& bound_;
-  Wiring wiring_;
-  Network network_;
-  EventQueue queue_;
+  Binding& bound_;
+  const Wiring& wiring_;
+  Transport& transport_;
+  EventQueue& queue_;
+  LedgerRows rows_;
+  std::unique_ptr<Source> source_;
   std::vector<RankState> ranks_;
-  std::vector<GroupState> groups_;
-  std::vector<Owner> owners_;  ///< by TransferId
-  std::vector<std::pair<RankIndex, Stream>> work_;
-  std::vector<RankIndex> touched_;  ///< in this instant: their jobs' speeds may change
+  std::vector<Meeting> meetings_;  ///< by communicator
+  std::vector<Mailbox> mailboxes_;
+  std::vector<Moving> moving_;  ///< by Activity
+  std::vector<Activity> free_activities_;
+  std::vector<Running> running_;
+  std::vector<RunningId> free_running_;
+  std::vector<std::pair<RankIndex, StreamIndex>> work_;
+  std::vector<RankIndex> touched_;  ///< in this instant: the speed of their kernels may change
+  std::vector<std::vector<std::unique_ptr<ChainTable>>> chains_;  ///< [program][template]
   std::vector<Span> spans_;
+  std::vector<std::vector<Instance>> issued_;
   std::function<void(double)> progress_;
   std::int64_t instances_ = 0;
   std::int64_t instances_total_ = 0;
   std::uint64_t completions_ = 0;
   bool record_spans_ = false;
+  bool take_chains_ = false;
 };
-
-extern template class Loop<AnalyticalNetwork>;
 
 }  // namespace orrery

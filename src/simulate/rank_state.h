@@ -3,21 +3,34 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
-#include <optional>
-#include <utility>
 #include <vector>
 
 #include "graph/workload.h"
 #include "simulate/bind.h"
+#include "simulate/chain.h"
 #include "simulate/ledger.h"
 #include "simulate/timeline.h"
 
 namespace orrery {
 
+/// Position of a rank among the simulated ones.
+using RankIndex = std::uint32_t;
+/// Of a node that runs, from its start until it is complete.
+using RunningId = std::uint32_t;
+inline constexpr RunningId kNoRunning = UINT32_MAX;
+
+struct Running {
+  RankIndex rank = 0;
+  std::uint32_t node = 0;     ///< of its template
+  std::int64_t instance = 0;  ///< of the rank's
+  std::uint32_t cause = Span::kNone;
+  std::uint32_t span = Span::kNone;  ///< its own, if spans are recorded
+};
+
 struct InstanceSlot {
   const BoundTemplate* shape = nullptr;
+  const ChainTable* chains = nullptr;  ///< of the shape; none where nothing is taken together
   Instance instance;
   std::uint32_t unfinished = 0;        ///< nodes
   std::vector<std::uint16_t> pending;  ///< dependencies left, by node
@@ -64,22 +77,22 @@ class InstanceWindow {
   std::int64_t oldest_ = 0;
 };
 
-/// Where one in-order stream is.
-struct Cursor {
-  std::int64_t instance = 0;   ///< number of the instance in the rank's issue list
-  std::uint32_t position = 0;  ///< in the instance's list of this stream
-  bool busy = false;
-  bool queued = false;  ///< waits to be looked at
-  Time begin{0};        ///< of what runs
-  Time ready{0};        ///< when what runs had its stream and its dependencies
-  Time host_begin{0};   ///< the host issued what runs from here ...
-  Time host_end{0};     ///< ... to here
-
-  void post(Time now, Time host) {
-    busy = true;
-    begin = ready = now;
-    host_begin = host_end = host;
-  }
+/// Where one stream of a rank is.
+struct StreamState {
+  std::int64_t instance = 0;       ///< order issue: number of the instance in the rank's issue list
+  std::uint32_t position = 0;      ///< order issue: in the instance's list of this stream
+  bool busy = false;               ///< of order none: never
+  bool queued = false;             ///< waits to be looked at
+  RunningId running = kNoRunning;  ///< while busy
+  std::uint32_t trigger = Span::kNone;  ///< the span whose end made it be looked at
+  /// Other orders: what is ready, first in first out.
+  struct Ready {
+    std::int64_t instance = 0;
+    std::uint32_t node = 0;
+    std::uint32_t cause = Span::kNone;
+  };
+  std::vector<Ready> ready;
+  std::size_t next_ready = 0;
 };
 
 /// The compute node that runs. Its kernels take `remaining` at full speed; it cannot end before the
@@ -95,7 +108,6 @@ struct Job {
   Contention contention;
   std::uint32_t generation = 0;
   bool running = false;
-  bool touched = false;  ///< its speed may change in this instant
 
   /// Both return when the node will be done.
   Time start(Time now, Time host_limit, const BoundNode& node, double initial_slowdown) {
@@ -131,45 +143,33 @@ struct Job {
 };
 
 struct RankState {
+  explicit RankState(const LedgerRows& rows, std::size_t stream_count)
+      : ledger(rows), streams(stream_count) {}
+
   int role = 0;
+  std::size_t program = 0;
   std::int64_t number = 0;
   bool source_done = false;
-  Time host{0};  ///< when the host is free to issue the next kernel
+  bool asks = false;     ///< the source had nothing to give
+  bool touched = false;  ///< the speed of what computes may change in this instant
+  Time host{0};          ///< when the host is free to issue the next kernel
+  std::uint32_t host_cause = Span::kNone;
+  bool host_waited = false;  ///< for the end of host_cause, not for its issue
   Job job;
+  ChainRun chain;
   Ledger ledger;
   InstanceWindow window;
-  std::array<Cursor, kStreamCount> cursors;
-  std::array<std::int64_t, kChannelCount> arrived{};  ///< messages not yet received
+  std::vector<StreamState> streams;
 
-  Cursor& cursor(Stream stream) { return cursors[static_cast<std::size_t>(stream)]; }
-  const Cursor& cursor(Stream stream) const { return cursors[static_cast<std::size_t>(stream)]; }
-  /// Number in its template of the node that `stream` runs. Requires a busy stream.
-  std::uint32_t running_node(Stream stream) const {
-    const Cursor& at = cursor(stream);
-    return window[at.instance].shape->by_stream[static_cast<std::size_t>(stream)][at.position];
+  StreamState& stream(StreamIndex index) { return streams[*index]; }
+  const StreamState& stream(StreamIndex index) const { return streams[*index]; }
+  const BoundNode& node(const Running& running) const {
+    return window[running.instance].shape->nodes[running.node];
+  }
+  /// Requires a chain under way.
+  const BoundNode& chain_node() const {
+    return window[chain.instance].shape->nodes[chain.chain->first + chain.place];
   }
 };
-
-/// What `stream` has run, ending now. Requires a busy stream.
-inline Span span_of(const RankState& rank, Stream stream, Time end, Time stall) {
-  const Cursor& cursor = rank.cursor(stream);
-  const InstanceSlot& slot = rank.window[cursor.instance];
-  const std::uint32_t number = rank.running_node(stream);
-  const BoundNode& node = slot.shape->nodes[number];
-  return {.rank = rank.number,
-          .stream = stream,
-          .axis = node.kind == Node::Kind::send ? Axis::pp : node.axis,
-          .phase = node.phase,
-          .template_index = slot.instance.template_index,
-          .node = static_cast<int>(number),
-          .chunk = slot.instance.chunk,
-          .microbatch = slot.instance.microbatch,
-          .begin = cursor.begin,
-          .end = end,
-          .host_stall = stall,
-          .ready = cursor.ready,
-          .host_begin = cursor.host_begin,
-          .host_end = cursor.host_end};
-}
 
 }  // namespace orrery

@@ -9,32 +9,44 @@
 #include <utility>
 #include <vector>
 
-#include "machine/network/analytical.h"
-#include "machine/topology/topology.h"
 #include "simulate/bind.h"
 #include "simulate/fold.h"
 #include "simulate/loop.h"
+#include "simulate/transport.h"
+#include "simulate/wiring.h"
 
 namespace orrery {
 namespace {
 
 constexpr std::size_t kNamedWaits = 8;  // how many waiting nodes a deadlock message lists
 
-/// The first node that a stream has not completed.
-std::optional<std::string> waiting_node(const Program& program, const RankState& rank,
-                                        Stream stream) {
-  const Cursor& cursor = rank.cursor(stream);
-  for (std::int64_t i = std::max(cursor.instance, rank.window.oldest()); i < rank.window.issued();
-       ++i) {
+/// The first node that an in-order stream has not completed, or any that another has not.
+std::optional<std::string> waiting_node(const Workload& workload, const RankState& rank,
+                                        std::size_t stream) {
+  const StreamState& state = rank.streams[stream];
+  const auto text = [&](std::int64_t instance, std::size_t node) {
+    const InstanceSlot& slot = rank.window[instance];
+    const Template& shape = workload.shape(rank.role, slot.instance);
+    return fmt::format("rank {}: {}, microbatch {}: {} on stream {}", rank.number, shape.name,
+                       slot.instance.microbatch, shape.nodes[node].name,
+                       workload.streams[stream].name);
+  };
+  const bool in_order = workload.streams[stream].order == Order::issue;
+  for (std::int64_t i = std::max(in_order ? state.instance : 0, rank.window.oldest());
+       i < rank.window.issued(); ++i) {
     const InstanceSlot& slot = rank.window[i];
-    const auto& list = slot.shape->by_stream[static_cast<std::size_t>(stream)];
-    const std::size_t position = i == cursor.instance ? cursor.position : 0;
-    if (position < list.size()) {
-      const Template& shape =
-          program.templates[static_cast<std::size_t>(slot.instance.template_index)];
-      return fmt::format("rank {}: {}, microbatch {}: {} on stream {}", rank.number, shape.name,
-                         slot.instance.microbatch, shape.nodes[list[position]].name,
-                         name_of(stream));
+    const auto& list = slot.shape->by_stream[stream];
+    const std::size_t position = i == state.instance ? state.position : 0;
+    if (in_order && position < list.size()) {
+      return text(i, list[position]);
+    }
+    for (std::size_t n = 0; !in_order && slot.unfinished > 0 && n < slot.pending.size(); ++n) {
+      const BoundNode& node = slot.shape->nodes[n];
+      const bool waits = slot.pending[n] > 0 || node.kind == Node::Kind::receive ||
+                         node.kind == Node::Kind::collective;  // the last two for others
+      if (*node.stream == stream && waits) {
+        return text(i, n);
+      }
     }
   }
   return std::nullopt;
@@ -44,11 +56,13 @@ std::optional<std::string> waiting_node(const Program& program, const RankState&
 std::vector<std::string> unfinished(const Workload& workload, const std::vector<RankState>& ranks) {
   std::vector<std::string> waiting;
   for (const RankState& rank : ranks) {
-    const Program& program = workload.programs[static_cast<std::size_t>(rank.role)];
-    for (int stream = 0; stream < kStreamCount; ++stream) {
-      if (auto node = waiting_node(program, rank, static_cast<Stream>(stream))) {
+    for (std::size_t stream = 0; stream < workload.streams.size(); ++stream) {
+      if (auto node = waiting_node(workload, rank, stream)) {
         waiting.push_back(std::move(*node));
       }
+    }
+    if (rank.asks) {
+      waiting.push_back(fmt::format("rank {}: the next instance", rank.number));
     }
   }
   return waiting;
@@ -65,38 +79,18 @@ Error deadlock(const std::vector<std::string>& waiting) {
 /// Time after a rank's end counts as bubble, so that every breakdown sums to the step time.
 void close_breakdowns(Timeline& timeline) {
   for (std::size_t i = 0; i < timeline.ranks.size(); ++i) {
-    timeline.by_rank[i].time[static_cast<std::size_t>(TimeCategory::bubble)] +=
+    timeline.by_rank[i].time[timeline.categories.bubble()] +=
         timeline.step_time - timeline.finish[i];
   }
 }
 
-}  // namespace
-
-Result<Timeline> simulate(const Workload& workload, const Machine& machine,
-                          const SimulateOptions& options) {
-  Topology topology(machine.network);
-  if (topology.devices() != workload.layout.ranks()) {
-    return fail(fmt::format("the plan needs {} devices, the machine has {}",
-                            workload.layout.ranks(), topology.devices()));
-  }
-  const BoundWorkload bound = bind(workload, machine, options.algorithms);
-  Fold fold = fold_ranks(workload, machine, bound, options.fold);
-  Loop<AnalyticalNetwork> loop(
-      workload, bound, Wiring(workload.layout, bound, std::move(topology), fold.ranks), fold.ranks);
-  if (options.record_spans) {
-    loop.record_spans();
-  }
-  loop.on_progress(options.progress);
-  loop.run();
-  if (const auto waiting = unfinished(workload, loop.ranks()); !waiting.empty()) {
-    return fail(deadlock(waiting));
-  }
-
-  Timeline timeline;
-  timeline.ranks = std::move(fold.ranks);
-  timeline.fold = std::move(fold.report);
+/// From what the ranks have done to the timeline; fold and ranks are there already.
+template <class Transport>
+Result<Timeline> finish(Timeline timeline, Loop<Transport>& loop) {
+  timeline.categories = loop.categories();
   timeline.events = loop.events();
   timeline.spans = loop.take_spans();
+  timeline.instances = loop.take_instances();
   std::size_t critical = 0;
   for (std::size_t i = 0; i < timeline.ranks.size(); ++i) {
     timeline.finish.push_back(loop.finish(i));
@@ -111,6 +105,51 @@ Result<Timeline> simulate(const Workload& workload, const Machine& machine,
   timeline.critical_rank = timeline.ranks[critical];
   timeline.breakdown = timeline.by_rank[critical];
   return timeline;
+}
+
+template <class Transport>
+Result<Timeline> run(const Workload& workload, const Machine& machine,
+                     const SimulateOptions& options) {
+  Binding bound(workload, machine, options.algorithms);
+  bound.bind_all();
+  const auto refusal = !options.fold ? std::optional<std::string>("folding is switched off")
+                       : !Transport::kFolds
+                           ? std::optional<std::string>("every message is simulated")
+                           : std::nullopt;
+  Fold fold = fold_ranks(workload, machine, bound, refusal);
+  const Wiring wiring(workload, bound, fold);
+  EventQueue queue;
+  Transport transport(wiring, bound, machine, queue);
+  Loop<Transport> loop(workload, bound, wiring, transport, queue);
+  if (options.record_spans) {
+    loop.record_spans();
+  } else if (options.shortcuts) {
+    loop.take_chains();
+  }
+  loop.on_progress(options.progress);
+  loop.run();
+  if (const auto waiting = unfinished(workload, loop.ranks()); !waiting.empty()) {
+    return fail(deadlock(waiting));
+  }
+  Timeline timeline;
+  timeline.ranks = std::move(fold.ranks);
+  timeline.fold = std::move(fold.report);
+  return finish(std::move(timeline), loop);
+}
+
+}  // namespace
+
+Result<Timeline> simulate(const Workload& workload, const Machine& machine,
+                          const SimulateOptions& options) {
+  std::int64_t devices = 1;
+  for (const NetworkDimension& dimension : machine.network) {
+    devices *= dimension.size;
+  }
+  if (devices != workload.ranks) {
+    return fail(
+        fmt::format("the plan needs {} devices, the machine has {}", workload.ranks, devices));
+  }
+  return run<PortTransport>(workload, machine, options);
 }
 
 }  // namespace orrery

@@ -10,18 +10,22 @@
 #include "graph/workload.h"
 #include "machine/machine.h"
 #include "simulate/timeline.h"
+#include "simulate/transport.h"
 
 namespace orrery {
 
 struct SimulateOptions {
   bool fold = true;  ///< simulate one rank per class of symmetric ranks
   bool record_spans = false;
+  /// Nodes that nothing outside touches as one event (chain.h); equal to the picosecond without.
+  bool shortcuts = true;
+  NetworkModel network = NetworkModel::ports;
   AlgorithmChoice algorithms;
   /// Called now and then with the share of instances issued so far (progress bars).
   std::function<void(double)> progress;
 };
 
-/// Requires a verified workload and `machine` of exactly layout.ranks() devices (with_devices).
+/// Requires a verified workload and `machine` of exactly workload.ranks devices (with_devices).
 /// Mistakes: a deadlock (names the waiting nodes), a time beyond the range of Time.
 Result<Timeline> simulate(const Workload& workload, const Machine& machine,
                           const SimulateOptions& options = {});

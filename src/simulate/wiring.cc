@@ -4,143 +4,77 @@
 #include <algorithm>
 #include <cassert>
 #include <map>
-#include <utility>
 
 namespace orrery {
 
-Time longest_serialisation(const CollectivePhase& phase) {
-  Time longest{0};
-  for (const PortUse& port : phase.ports) {
-    longest = std::max(longest, port.serialisation);
-  }
-  return longest;
+Wiring::Wiring(const Workload& workload, const Binding& bound, const Fold& fold)
+    : ranks_(fold.ranks), groups_(workload.groups.size()) {
+  build_communicators(workload);
+  build_ways(workload, bound, fold);
 }
 
-namespace {
-
-std::array<bool, kChannelCount> used_channels(const BoundWorkload& bound) {
-  std::array<bool, kChannelCount> used{};
-  for (const std::vector<BoundTemplate>& role : bound.roles) {
-    for (const BoundTemplate& shape : role) {
-      for (const BoundNode& node : shape.nodes) {
-        used[static_cast<std::size_t>(node.channel)] |= node.kind == Node::Kind::send;
-      }
-    }
-  }
-  return used;
-}
-
-}  // namespace
-
-Wiring::Wiring(const RankLayout& layout, const BoundWorkload& bound, Topology topology,
-               std::vector<std::int64_t> ranks)
-    : bound_(bound), topology_(std::move(topology)), ranks_(std::move(ranks)) {
-  build_groups(layout);
-  build_ways(layout);
-}
-
-void Wiring::build_groups(const RankLayout& layout) {
-  std::array<int, kAxisCount> none;
-  none.fill(kNone);
-  group_of_.assign(ranks_.size(), none);
-  for (const auto& named : kNames<Axis>) {
-    const Axis axis = named.value;
-    const bool own_host = axis == Axis::to_host || axis == Axis::from_host;
-    // The embedding communicator holds first and last stage, every other one all of its axis.
-    const bool ends_only = axis == Axis::embedding;
-    const std::int64_t last = layout.size(ends_only ? Axis::pp : axis) - 1;
-    if (last == 0 && !own_host) {
+void Wiring::build_communicators(const Workload& workload) {
+  communicator_of_.assign(ranks_.size() * groups_, kNone);
+  for (std::size_t g = 0; g < groups_; ++g) {
+    const Members& members = workload.groups[g].members;
+    if (members.size() < 2) {
       continue;
     }
-    std::map<std::int64_t, int> by_first_member;
+    std::map<std::int64_t, CommunicatorIndex> by_first_member;
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
-      const std::int64_t stage = layout.coordinate(ranks_[i], Axis::pp);
-      if (ends_only && stage > 0 && stage < last) {
+      if (!members.holds(ranks_[i])) {
         continue;
       }
-      const std::int64_t first = layout.with(ranks_[i], ends_only ? Axis::pp : axis, 0);
-      const auto [entry, is_new] = by_first_member.emplace(first, static_cast<int>(groups_.size()));
+      const auto next = static_cast<CommunicatorIndex>(communicators_.size());
+      const auto [entry, is_new] = by_first_member.emplace(members.member(ranks_[i], 0), next);
       if (is_new) {
-        groups_.emplace_back().links.assign(bound_.collectives.size(), kNone);
+        communicators_.push_back({GroupIndex(g), {}});
       }
-      group_of_[i][static_cast<std::size_t>(axis)] = entry->second;
-      groups_[static_cast<std::size_t>(entry->second)].members.push_back(static_cast<RankIndex>(i));
+      communicator_of_[i * groups_ + g] = entry->second;
+      communicators_[static_cast<std::size_t>(entry->second)].members.push_back(
+          static_cast<RankIndex>(i));
     }
   }
 }
 
-void Wiring::build_ways(const RankLayout& layout) {
-  const std::int64_t stages = layout.size(Axis::pp);
-  const auto used = used_channels(bound_);
-  way_of_.resize(ranks_.size());
+void Wiring::build_ways(const Workload& workload, const Binding& bound, const Fold& fold) {
+  const auto program_of = [&](std::size_t rank) {
+    return workload.role(workload.role_of(ranks_[rank])).program;
+  };
+  std::size_t end = 0;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
-    way_of_[i].fill(kNone);
-    if (stages == 1) {
-      continue;
+    first_end_.push_back(end);
+    end += bound.flows(program_of(i)).size();
+  }
+  ends_.resize(end);
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    const std::vector<Flow>& flows = bound.flows(program_of(i));
+    for (std::size_t f = 0; f < flows.size(); ++f) {
+      ends_[first_end_[i] + f] = flows[f].sends ? 0 : static_cast<std::uint32_t>(mailboxes_++);
     }
-    const std::int64_t stage = layout.coordinate(ranks_[i], Axis::pp);
-    for (const auto& named : kNames<Channel>) {
-      const Channel channel = named.value;
-      const std::int64_t other = target_stage(channel, stage, stages);
-      if (!used[static_cast<std::size_t>(channel)] || other == stage) {
+  }
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    const std::vector<Flow>& flows = bound.flows(program_of(i));
+    for (std::size_t f = 0; f < flows.size(); ++f) {
+      if (!flows[f].sends) {
         continue;
       }
-      const std::int64_t target = layout.with(ranks_[i], Axis::pp, other);
-      const auto found = std::lower_bound(ranks_.begin(), ranks_.end(), target);
-      assert(found != ranks_.end() && *found == target && "stages are never folded");
-      Way way{static_cast<RankIndex>(i),
-              static_cast<RankIndex>(found - ranks_.begin()),
-              channel,
-              topology_.route(ranks_[i], target),
-              {}};
-      std::vector<LinkId>& links = way.route.links;  // dimensions on one nic repeat its port
-      std::sort(links.begin(), links.end());
-      links.erase(std::unique(links.begin(), links.end()), links.end());
-      for (const LinkId link : links) {
-        way.links.push_back({link, 1.0});
-      }
-      way_of_[i][static_cast<std::size_t>(channel)] = static_cast<int>(ways_.size());
-      ways_.push_back(std::move(way));
+      const std::int64_t to = ranks_[i] + flows[f].peer;
+      const auto found = std::lower_bound(ranks_.begin(), ranks_.end(), fold.representative(to));
+      assert(found != ranks_.end() && "every class of ranks has its representative");
+      const auto target = static_cast<std::size_t>(found - ranks_.begin());
+      const std::vector<Flow>& theirs = bound.flows(program_of(target));
+      const auto received =
+          std::find(theirs.begin(), theirs.end(), Flow{false, -flows[f].peer, flows[f].channel});
+      assert(received != theirs.end() && "verify() refuses sends without receives");
+      const auto number = static_cast<std::uint32_t>(ways_.size());
+      ends_[first_end_[i] + f] = number;
+      ways_.push_back({number, static_cast<RankIndex>(i), static_cast<RankIndex>(target), ranks_[i],
+                       to,
+                       mailbox_of(static_cast<RankIndex>(target),
+                                  static_cast<int>(received - theirs.begin()))});
     }
   }
-}
-
-const std::vector<LinkUse>& Wiring::links(int group, int collective, std::size_t phase) {
-  Group& who = groups_[static_cast<std::size_t>(group)];
-  const auto what = static_cast<std::size_t>(collective);
-  if (who.links[what] == kNone) {
-    who.links[what] = make_links(who, bound_.collectives[what]);
-  }
-  return link_lists_[static_cast<std::size_t>(who.links[what]) + phase];
-}
-
-std::vector<LinkUse> Wiring::phase_links(const Group& group, const CollectivePhase& phase) const {
-  const Time longest = longest_serialisation(phase);
-  std::map<LinkId, double> weights;
-  for (const PortUse& port : phase.ports) {
-    const double weight = longest > Time(0) ? port.serialisation / longest : 1.0;
-    const Extent& extent = port.extent;
-    for (const RankIndex member : group.members) {
-      for (const LinkId link : topology_.collective_links(ranks_[member], extent.dimension,
-                                                          extent.count, extent.stride)) {
-        weights[link] = std::max(weights[link], weight);
-      }
-    }
-  }
-  std::vector<LinkUse> links;
-  links.reserve(weights.size());
-  for (const auto& [link, weight] : weights) {
-    links.push_back({link, weight});
-  }
-  return links;
-}
-
-int Wiring::make_links(const Group& group, const BoundCollective& collective) {
-  const auto first = static_cast<int>(link_lists_.size());
-  for (const CollectivePhase& phase : collective.phases) {
-    link_lists_.push_back(phase_links(group, phase));
-  }
-  return first;
 }
 
 }  // namespace orrery

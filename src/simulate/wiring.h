@@ -1,77 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Who talks to whom among the simulated ranks, and over which links.
+/// Who talks to whom among the simulated ranks.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
 #include "graph/workload.h"
-#include "machine/network/analytical.h"
-#include "machine/topology/topology.h"
 #include "simulate/bind.h"
+#include "simulate/fold.h"
+#include "simulate/rank_state.h"
 
 namespace orrery {
 
-/// Position of a rank among the simulated ones.
-using RankIndex = std::uint32_t;
+using CommunicatorIndex = std::int32_t;
 
 /// Simulated members of one communicator, ascending.
-struct Group {
+struct Communicator {
+  GroupIndex group;
   std::vector<RankIndex> members;
-  std::vector<int> links;  ///< by collective: first entry in Wiring's lists, -1 = not made yet
 };
 
-/// The way of one rank's pipeline messages of one channel.
+/// The way of one rank's messages of one flow.
 struct Way {
+  std::uint32_t number = 0;
   RankIndex source = 0;
   RankIndex target = 0;
-  Channel channel = Channel::forward;
-  Route route;
-  std::vector<LinkUse> links;
+  std::int64_t from = 0;  ///< ranks, as they lie on the machine
+  std::int64_t to = 0;
+  std::uint32_t mailbox = 0;  ///< of the target: what its receives of this flow wait at
 };
 
 class Wiring {
  public:
-  static constexpr int kNone = -1;
+  static constexpr std::int32_t kNone = -1;
 
-  Wiring(const RankLayout& layout, const BoundWorkload& bound, Topology topology,
-         std::vector<std::int64_t> ranks);
+  /// `bound`: everything that sends or receives.
+  Wiring(const Workload& workload, const Binding& bound, const Fold& fold);
 
-  const Topology& topology() const { return topology_; }
-  std::size_t group_count() const { return groups_.size(); }
-  /// The communicator of `axis` that holds the rank; kNone when it is alone.
-  int group_of(RankIndex rank, Axis axis) const {
-    return group_of_[rank][static_cast<std::size_t>(axis)];
+  const std::vector<std::int64_t>& ranks() const { return ranks_; }
+  std::size_t communicator_count() const { return communicators_.size(); }
+  /// The rank's communicator of a group; kNone when it is alone.
+  CommunicatorIndex communicator_of(RankIndex rank, GroupIndex group) const {
+    return communicator_of_[rank * groups_ + *group];
   }
-  const std::vector<RankIndex>& members(int group) const {
-    return groups_[static_cast<std::size_t>(group)].members;
+  const Communicator& communicator(CommunicatorIndex number) const {
+    return communicators_[static_cast<std::size_t>(number)];
   }
-  int way_of(RankIndex rank, Channel channel) const {
-    return way_of_[rank][static_cast<std::size_t>(channel)];
-  }
-  const Way& way(int number) const { return ways_[static_cast<std::size_t>(number)]; }
-
-  /// Links that one phase of a collective occupies; made at first use.
-  const std::vector<LinkUse>& links(int group, int collective, std::size_t phase);
+  const std::vector<Way>& ways() const { return ways_; }
+  const Way& way_of(RankIndex rank, int flow) const { return ways_[end_of(rank, flow)]; }
+  std::uint32_t mailbox_of(RankIndex rank, int flow) const { return end_of(rank, flow); }
+  std::size_t mailbox_count() const { return mailboxes_; }
 
  private:
-  void build_groups(const RankLayout& layout);
-  void build_ways(const RankLayout& layout);
-  std::vector<LinkUse> phase_links(const Group& group, const CollectivePhase& phase) const;
-  int make_links(const Group& group, const BoundCollective& collective);
+  void build_communicators(const Workload& workload);
+  void build_ways(const Workload& workload, const Binding& bound, const Fold& fold);
+  std::uint32_t end_of(RankIndex rank, int flow) const {
+    return ends_[first_end_[rank] + static_cast<std::size_t>(flow)];
+  }
 
-  const BoundWorkload& bound_;
-  Topology topology_;
   std::vector<std::int64_t> ranks_;
-  std::vector<Group> groups_;
+  std::size_t groups_ = 0;
+  std::vector<Communicator> communicators_;
+  std::vector<CommunicatorIndex> communicator_of_;  ///< by rank and group
   std::vector<Way> ways_;
-  std::vector<std::array<int, kAxisCount>> group_of_;
-  std::vector<std::array<int, kChannelCount>> way_of_;
-  std::vector<std::vector<LinkUse>> link_lists_;
+  /// By rank and flow of its program: of a send its way, of a receive its mailbox.
+  std::vector<std::uint32_t> ends_;
+  std::vector<std::size_t> first_end_;
+  std::size_t mailboxes_ = 0;
 };
-
-/// Port time of the busiest port of a phase, unshared.
-Time longest_serialisation(const CollectivePhase& phase);
 
 }  // namespace orrery

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cassert>
 #include <memory>
 #include <utility>
@@ -29,25 +30,53 @@ struct RoleTemplates {
 };
 
 /// The pipeline schedule, then the end of the step.
-class TrainingStep final : public Source {
+class TrainingStep final : public IssueList {
  public:
   TrainingStep(std::int64_t microbatches, std::vector<RoleTemplates> roles)
       : last_microbatch_(microbatches - 1), roles_(std::move(roles)) {}
+
+  std::unique_ptr<Source> restart() const override {
+    return std::make_unique<TrainingStep>(*this);
+  }
 
   std::int64_t length(int role) const override {
     return roles_[static_cast<std::size_t>(role)].schedule.size() + 1;
   }
 
-  std::optional<Instance> issue(int role, std::int64_t index) const override {
+  Instance at(int role, std::int64_t index) const override {
     const RoleTemplates& templates = roles_[static_cast<std::size_t>(role)];
-    if (index >= templates.schedule.size()) {
-      return index == templates.schedule.size()
-                 ? std::optional(Instance{.template_index = templates.finish})
-                 : std::nullopt;
+    if (index == templates.schedule.size()) {
+      return {.template_index = templates.finish};
     }
     const PipelineSlot work = templates.schedule[index];
     const ChunkTemplates& chunk = templates.chunks[static_cast<std::size_t>(work.chunk)];
     return Instance{template_of(chunk, work), static_cast<int>(work.chunk), work.microbatch};
+  }
+
+  /// That of the schedule, without the microbatches at its ends that run other templates.
+  std::optional<Period> period(int role) const override {
+    auto period = roles_[static_cast<std::size_t>(role)].schedule.period();
+    if (!period) {
+      return std::nullopt;
+    }
+    const auto repeats = [&](std::int64_t first) {
+      for (std::int64_t i = first; i < first + period->length; ++i) {
+        Instance later = at(role, i + period->length);
+        later.microbatch -= period->microbatches;
+        if (later != at(role, i)) {
+          return false;
+        }
+      }
+      return true;
+    };
+    const auto two_left = [&] { return period->first + 2 * period->length <= period->end; };
+    while (two_left() && !repeats(period->first)) {
+      period->first += period->length;
+    }
+    while (two_left() && !repeats(period->end - 2 * period->length)) {
+      period->end -= period->length;
+    }
+    return two_left() ? period : std::nullopt;
   }
 
  private:
@@ -76,9 +105,7 @@ class TrainingStep final : public Source {
 /// Makes the templates of one role.
 class RoleAssembly {
  public:
-  RoleAssembly(const Draft& draft, std::size_t stage) : draft_(draft), role_(draft.roles[stage]) {
-    program_.name = "stage " + std::to_string(stage);
-  }
+  RoleAssembly(const Draft& draft, std::size_t stage) : draft_(draft), role_(draft.roles[stage]) {}
 
   RoleTemplates run(std::size_t stage) {
     RoleTemplates templates{.schedule = {draft_.shape, static_cast<std::int64_t>(stage)},
@@ -151,13 +178,23 @@ class RoleAssembly {
 
 }  // namespace
 
+/// Stages that do the same share a program.
 Workload assemble(const Draft& draft) {
-  Workload workload{.layout = draft.layout,
-                    .programs = {},
-                    .source = nullptr,
-                    .host_dispatch = draft.host_dispatch};
+  Workload workload = step_workload(draft.layout);
+  workload.host_dispatch = draft.host_dispatch;
   std::vector<RoleTemplates> roles;
+  std::vector<std::size_t> first_with;  // by program: the stage that it was made for
   for (std::size_t stage = 0; stage < draft.roles.size(); ++stage) {
+    const auto same = std::find_if(first_with.begin(), first_with.end(), [&](std::size_t other) {
+      return draft.roles[other] == draft.roles[stage];
+    });
+    workload.roles[stage].program = static_cast<std::size_t>(same - first_with.begin());
+    if (same != first_with.end()) {
+      roles.push_back(roles[*same]);
+      roles.back().schedule = {draft.shape, static_cast<std::int64_t>(stage)};
+      continue;
+    }
+    first_with.push_back(stage);
     RoleAssembly assembly(draft, stage);
     roles.push_back(assembly.run(stage));
     workload.programs.push_back(assembly.take_program());

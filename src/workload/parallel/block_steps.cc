@@ -72,26 +72,26 @@ class BlockBuilder {
   /// after_norm: a norm makes the input.
   void forward(const ModelOperator& op, int source, bool after_norm) {
     if (is_quantized(plan_, op)) {
-      quantize_weights(op, Phase::forward, source);
+      quantize_weights(op, StepPhase::forward, source);
       const std::int64_t inputs = op.gemm.batch * op.gemm.m * op.gemm.k;
       quantize(op, "_quantize_input",
                quantize_input(plan_, own_share(op, TensorBoundary::enter, inputs), copies_of(op),
                               after_norm),
-               Phase::forward, source);
+               StepPhase::forward, source);
     }
     if (is_gemm(op) || op.forward_kernels > 0) {
-      push(steps_.forward, forward_operator(op, plan_), Phase::forward, Part::forward, source);
+      push(steps_.forward, forward_operator(op, plan_), StepPhase::forward, Part::forward, source);
     }
   }
 
   void backward(const ModelOperator& op, int source) {
     if (is_quantized(plan_, op)) {
-      quantize_weights(op, Phase::backward, source);
+      quantize_weights(op, StepPhase::backward, source);
       const std::int64_t gradients = op.gemm.batch * op.gemm.m * op.gemm.n;
       quantize(
           op, "_quantize_gradient",
           quantize_gradient(plan_, own_share(op, TensorBoundary::leave, gradients), copies_of(op)),
-          Phase::backward, source);
+          StepPhase::backward, source);
     }
     if (is_gemm(op)) {
       gemm_backward(op, source);
@@ -115,20 +115,20 @@ class BlockBuilder {
   }
 
   /// Of ZeRO 3 whenever they are gathered, else once per step.
-  void quantize_weights(const ModelOperator& op, Phase phase, int source) {
+  void quantize_weights(const ModelOperator& op, StepPhase phase, int source) {
     const QuantizeWork work = quantize_weight(plan_, weight_elements(op), phase);
     if (work.kernels > 0) {
       quantize(op, "_quantize_weight", work, phase, source);
-      Step& step = (phase == Phase::forward ? steps_.forward : steps_.backward).back();
+      Step& step = (phase == StepPhase::forward ? steps_.forward : steps_.backward).back();
       step.when = plan_.zero == 3 ? When::always : When::first_microbatch;
       step.reads = step.writes = Value::none;
     }
   }
 
-  void quantize(const ModelOperator& op, const char* suffix, const QuantizeWork& work, Phase phase,
+  void quantize(const ModelOperator& op, const char* suffix, const QuantizeWork& work, StepPhase phase,
                 int source) {
     if (work.bytes > Bytes(0)) {
-      push(phase == Phase::forward ? steps_.forward : steps_.backward,
+      push(phase == StepPhase::forward ? steps_.forward : steps_.backward,
            {.name = op.name + suffix,
             .kind = OperatorKind::elementwise,
             .type = plan_.compute_type,
@@ -191,10 +191,10 @@ class BlockBuilder {
   }
 
   void backward_step(Operator op, Part part, int source) {
-    push(steps_.backward, std::move(op), Phase::backward, part, source);
+    push(steps_.backward, std::move(op), StepPhase::backward, part, source);
   }
 
-  static void push(std::vector<Step>& steps, Operator op, Phase phase, Part part, int source) {
+  static void push(std::vector<Step>& steps, Operator op, StepPhase phase, Part part, int source) {
     Step step = compute_step(std::move(op), phase);
     step.part = part;
     step.source = source;

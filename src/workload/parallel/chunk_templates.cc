@@ -69,7 +69,7 @@ Passage backward_passage(const Draft& draft, const ChunkDraft& chunk, BackwardPa
     const Block& block = chunk.blocks[static_cast<std::size_t>(b)];
     const BlockSteps& steps = draft.steps[block.kind];
     const auto runs = [&](const Step& step) {
-      return block.recomputes || step.node.phase != Phase::recompute;
+      return block.recomputes || step.node.phase != StepPhase::recompute;
     };
     const auto takes = [&](const Step& step) {
       return runs(step) && (whole || weights == of_weights(step));
@@ -135,14 +135,14 @@ class PairBuilder {
 
   bool blocked(std::size_t lane) const {
     const Step& step = *lanes_[lane].steps[lanes_[lane].next].step;
-    return step.node.stream == Stream::compute &&
+    return step.node.stream == StepStream::compute &&
            lanes_[lane].pending[static_cast<std::size_t>(step.reads)];
   }
 
   void step(std::size_t lane) {
     Lane& own = lanes_[lane];
     const Placed& placed = own.steps[own.next++];
-    const bool computes = placed.step->node.stream == Stream::compute;
+    const bool computes = placed.step->node.stream == StepStream::compute;
     if (computes) {
       own.pending[static_cast<std::size_t>(placed.step->reads)] = false;
     }
@@ -182,7 +182,7 @@ Template pair_template(const Draft& draft, const ChunkDraft& forward, const Chun
   };
   add(&Passage::begin);
   for (std::size_t lane = 0; lane < 2; ++lane) {
-    builder.add(wait_step("pair_ready", Value::flow, Phase::forward), TemplateBuilder::kNoBlock,
+    builder.add(wait_step("pair_ready", Value::flow, StepPhase::forward), TemplateBuilder::kNoBlock,
                 lane);
   }
   PairBuilder pair(builder, passages[0], passages[1]);

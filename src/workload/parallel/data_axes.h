@@ -13,7 +13,7 @@
 #include <optional>
 #include <vector>
 
-#include "graph/workload.h"
+#include "workload/plan/axes.h"
 #include "workload/parallel/plan.h"
 
 namespace orrery {

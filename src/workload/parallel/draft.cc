@@ -7,13 +7,13 @@
 
 namespace orrery {
 
-Step collective_step(Axis axis, CollectiveKind kind, Bytes bytes, Phase phase) {
+Step collective_step(Axis axis, CollectiveKind kind, Bytes bytes, StepPhase phase) {
   Step step;
   step.node.kind = Node::Kind::collective;
   step.node.stream = stream_of(axis);
   step.node.phase = phase;
   step.node.name = std::string(name_of(axis)) + "_" + std::string(name_of(kind));
-  step.node.axis = axis;
+  step.node.group = axis;
   step.node.collective = kind;
   step.node.bytes = bytes;
   step.reads = Value::flow;
@@ -21,10 +21,10 @@ Step collective_step(Axis axis, CollectiveKind kind, Bytes bytes, Phase phase) {
   return step;
 }
 
-Step compute_step(Operator op, Phase phase) {
+Step compute_step(Operator op, StepPhase phase) {
   Step step;
   step.node.kind = Node::Kind::compute;
-  step.node.stream = Stream::compute;
+  step.node.stream = StepStream::compute;
   step.node.phase = phase;
   step.node.name = op.name;
   step.node.operators.push_back(std::move(op));
@@ -33,10 +33,10 @@ Step compute_step(Operator op, Phase phase) {
   return step;
 }
 
-Step wait_step(std::string name, Value reads, Phase phase) {
+Step wait_step(std::string name, Value reads, StepPhase phase) {
   Step step;
   step.node.kind = Node::Kind::wait;
-  step.node.stream = Stream::compute;
+  step.node.stream = StepStream::compute;
   step.node.phase = phase;
   step.node.name = std::move(name);
   step.reads = reads;

@@ -15,7 +15,7 @@
 #include <array>
 #include <vector>
 
-#include "graph/workload.h"
+#include "workload/plan/axes.h"
 #include "workload/parallel/data_axes.h"
 #include "workload/parallel/lower.h"
 #include "workload/parallel/plan.h"
@@ -53,6 +53,8 @@ struct Step {
   int source = -1;             ///< index into the block's operators
   bool after_compute = false;  ///< waits for the compute issued before it, as collectives do
   int gathers_block = -1;      ///< brings the parameters of this block of the chunk
+
+  friend bool operator==(const Step&, const Step&) = default;
 };
 
 struct BlockSteps {
@@ -68,6 +70,8 @@ struct Block {
   std::vector<Step> before_forward{};
   std::vector<Step> before_backward{};
   std::vector<Step> after_backward{};
+
+  friend bool operator==(const Block&, const Block&) = default;
 };
 
 struct ChunkDraft {
@@ -77,11 +81,15 @@ struct ChunkDraft {
   std::vector<Step> backward_begin;
   std::vector<Step> backward_end;
   std::vector<Step> after_weights;
+
+  friend bool operator==(const ChunkDraft&, const ChunkDraft&) = default;
 };
 
 struct RoleDraft {
   std::vector<ChunkDraft> chunks;
   std::vector<Step> finish;
+
+  friend bool operator==(const RoleDraft&, const RoleDraft&) = default;
 };
 
 struct Draft {
@@ -102,10 +110,10 @@ struct Context {
 };
 
 /// Node makers with the stream that belongs to the kind.
-Step collective_step(Axis axis, CollectiveKind kind, Bytes bytes, Phase phase);
-Step compute_step(Operator op, Phase phase);
+Step collective_step(Axis axis, CollectiveKind kind, Bytes bytes, StepPhase phase);
+Step compute_step(Operator op, StepPhase phase);
 /// Holds the compute stream until what it reads is there.
-Step wait_step(std::string name, Value reads, Phase phase);
+Step wait_step(std::string name, Value reads, StepPhase phase);
 
 /// Parameters of one rank whose gradients this block of this role contributes: the trained ones.
 /// The head of a tied model keeps a copy of the embedding unless it shares the stage with it.

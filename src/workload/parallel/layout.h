@@ -16,7 +16,7 @@
 ///   cp         a2a+p2p: cp_a2a the innermost ranks of cp, cp_ring the rest
 #pragma once
 
-#include "graph/workload.h"
+#include "workload/plan/axes.h"
 #include "workload/parallel/plan.h"
 
 namespace orrery {

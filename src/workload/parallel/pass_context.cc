@@ -52,7 +52,7 @@ class ContextInserter {
   ContextInserter(const std::vector<ModelOperator>& operators, const Plan& plan)
       : operators_(operators), plan_(plan), degrees_(degrees_of(plan)) {}
 
-  std::vector<Step> insert(std::vector<Step> steps, Phase phase) {
+  std::vector<Step> insert(std::vector<Step> steps, StepPhase phase) {
     result_.clear();
     for (Step& step : steps) {
       const ModelOperator& op = operators_[static_cast<std::size_t>(step.source)];
@@ -68,7 +68,7 @@ class ContextInserter {
   }
 
  private:
-  bool backward() const { return phase_ == Phase::backward; }
+  bool backward() const { return phase_ == StepPhase::backward; }
 
   void attend(Step step, const ModelOperator& op) {
     const Bytes all = op.query + op.key_value;
@@ -134,7 +134,7 @@ class ContextInserter {
   const Plan& plan_;
   ContextDegrees degrees_;
   int source_ = -1;
-  Phase phase_ = Phase::forward;
+  StepPhase phase_ = StepPhase::forward;
   std::vector<Step> result_;
 };
 
@@ -147,8 +147,8 @@ void passes::context(Draft& draft, const Context& context) {
   for (BlockKind kind = 0; kind < draft.steps.size(); ++kind) {
     ContextInserter inserter(draft.operators[kind], context.plan);
     BlockSteps& steps = draft.steps[kind];
-    steps.forward = inserter.insert(std::move(steps.forward), Phase::forward);
-    steps.backward = inserter.insert(std::move(steps.backward), Phase::backward);
+    steps.forward = inserter.insert(std::move(steps.forward), StepPhase::forward);
+    steps.backward = inserter.insert(std::move(steps.backward), StepPhase::backward);
   }
 }
 

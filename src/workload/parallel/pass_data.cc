@@ -60,7 +60,7 @@ class GradientReduction {
     for (std::int64_t i = 0; i < buckets; ++i) {
       for (const GradientHop& hop : hops_) {
         if (hop.every_microbatch == every_microbatch) {
-          const Phase phase = every_microbatch ? Phase::backward : Phase::optimizer;
+          const StepPhase phase = every_microbatch ? StepPhase::backward : StepPhase::optimizer;
           steps.push_back(reduction(hop, total / buckets, phase));
           steps.back().reads = steps.back().writes = value;
         }
@@ -83,12 +83,12 @@ class GradientReduction {
   void average(std::vector<Step>& steps, Bytes total) const {
     Operator op{.name = "average_gradients", .type = context_.plan.grad_reduce_type, .gemm = {}};
     op.bytes = 2 * total;
-    steps.push_back(compute_step(std::move(op), Phase::backward));
+    steps.push_back(compute_step(std::move(op), StepPhase::backward));
   }
 
   void reduce_beside(std::vector<Step>& steps, Bytes bytes) const {
     for (const GradientHop& hop : hops_) {
-      Step step = reduction(hop, bytes, Phase::backward);
+      Step step = reduction(hop, bytes, StepPhase::backward);
       step.when = hop.every_microbatch ? When::always : When::last_microbatch;
       step.reads = &hop == &hops_.front() ? Value::none : Value::message;
       step.writes = &hop == &hops_.back() ? Value::none : Value::message;
@@ -96,7 +96,7 @@ class GradientReduction {
     }
   }
 
-  static Step reduction(const GradientHop& hop, Bytes bytes, Phase phase) {
+  static Step reduction(const GradientHop& hop, Bytes bytes, StepPhase phase) {
     return collective_step(hop.axis, hop.kind, bytes / hop.divisor, phase);
   }
 
@@ -128,7 +128,7 @@ void reduce(Draft& draft, const Context& context, Owner owner) {
       at_end += bytes;
       if (reduction.reduces_every_microbatch() && bytes > Bytes(0)) {
         reduction.exposed(chunk.after_weights, bytes, true, Value::message);
-        chunk.after_weights.push_back(wait_step("wait_reduction", Value::message, Phase::backward));
+        chunk.after_weights.push_back(wait_step("wait_reduction", Value::message, StepPhase::backward));
       }
     }
     reduction.exposed(role.finish, at_end, false, Value::flow);

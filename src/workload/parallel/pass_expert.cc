@@ -47,17 +47,17 @@ class ExchangeInserter {
 
   std::vector<Step> forward(std::vector<Step> steps) {
     return insert(std::move(steps), TensorBoundary::dispatch, TensorBoundary::combine,
-                  Phase::forward);
+                  StepPhase::forward);
   }
   /// The operators run in reverse, so what they send is exchanged.
   std::vector<Step> backward(std::vector<Step> steps) {
     return insert(std::move(steps), TensorBoundary::combine, TensorBoundary::dispatch,
-                  Phase::backward);
+                  StepPhase::backward);
   }
 
  private:
   std::vector<Step> insert(std::vector<Step> steps, TensorBoundary first, TensorBoundary last,
-                           Phase phase) {
+                           StepPhase phase) {
     result_.clear();
     std::vector<Step> beside = plan_.overlap_ep ? take_shared(steps) : std::vector<Step>();
     for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -65,7 +65,7 @@ class ExchangeInserter {
       const bool begins = i == 0 || steps[i - 1].source != steps[i].source;
       const bool ends = i + 1 == steps.size() || steps[i + 1].source != steps[i].source;
       const bool produced =
-          steps[i].part == (phase == Phase::forward ? Part::forward : Part::input_gradient);
+          steps[i].part == (phase == StepPhase::forward ? Part::forward : Part::input_gradient);
       const int source = steps[i].source;
       if (op.boundary == first && begins) {
         to_experts(op, source, phase);
@@ -117,14 +117,14 @@ class ExchangeInserter {
   }
 
   /// What follows adds the shared expert's result, which may still be under way over tp.
-  void join(int source, Phase phase) {
+  void join(int source, StepPhase phase) {
     if (plan_.overlap_ep && plan_.tp > 1) {
       result_.push_back(wait_step("shared_expert_done", Value::beside, phase));
       result_.back().source = source;
     }
   }
 
-  void to_experts(const ModelOperator& op, int source, Phase phase) {
+  void to_experts(const ModelOperator& op, int source, StepPhase phase) {
     if (plan_.moe_dispatch == MoeDispatch::all_gather) {
       push(Axis::ep, CollectiveKind::all_gather, tokens_of(op) * plan_.ep, source, phase);
       push(Axis::etp, CollectiveKind::all_gather, tokens_of(op) * plan_.ep * etp_, source, phase);
@@ -134,7 +134,7 @@ class ExchangeInserter {
     push(Axis::etp, CollectiveKind::all_gather, op.routed * etp_, source, phase);
   }
 
-  void from_experts(const ModelOperator& op, int source, Phase phase) {
+  void from_experts(const ModelOperator& op, int source, StepPhase phase) {
     if (plan_.moe_dispatch == MoeDispatch::all_gather) {
       push(Axis::etp, CollectiveKind::reduce_scatter, tokens_of(op) * plan_.ep * etp_, source,
            phase);
@@ -150,7 +150,7 @@ class ExchangeInserter {
     return op.routed / (expert_load(plan_) * static_cast<double>(copies_));
   }
 
-  void push(Axis axis, CollectiveKind kind, Bytes bytes, int source, Phase phase) {
+  void push(Axis axis, CollectiveKind kind, Bytes bytes, int source, StepPhase phase) {
     if ((axis == Axis::ep ? plan_.ep : etp_) == 1) {
       return;
     }

@@ -58,7 +58,7 @@ Step optimizer_step(std::string name, Bytes bytes) {
                        .type = DataType::fp32,
                        .gemm = {},
                        .bytes = bytes},
-                      Phase::optimizer);
+                      StepPhase::optimizer);
 }
 
 /// The device's own update.
@@ -91,7 +91,7 @@ void append_streamed_update(std::vector<Step>& steps, const Plan& plan,
 void append_norm_reductions(std::vector<Step>& steps, const Plan& plan) {
   const Bytes value = size_of(DataType::fp32);
   const auto sum = [&](Axis axis) {
-    steps.push_back(collective_step(axis, CollectiveKind::all_reduce, value, Phase::optimizer));
+    steps.push_back(collective_step(axis, CollectiveKind::all_reduce, value, StepPhase::optimizer));
   };
   if (plan.tp > 1) {
     sum(Axis::tp);
@@ -125,7 +125,7 @@ void append_update_gathers(std::vector<Step>& steps, const Draft& draft, const C
     const auto hop = update_hop(context.plan, owner);
     if (hop && parameters > Bytes(0)) {
       steps.push_back(collective_step(hop->axis, CollectiveKind::all_gather,
-                                      parameters / hop->divisor, Phase::optimizer));
+                                      parameters / hop->divisor, StepPhase::optimizer));
     }
   }
 }
@@ -145,7 +145,7 @@ void passes::embedding(Draft& draft, const Context& context) {
   for (RoleDraft* role : {&draft.roles.front(), &draft.roles.back()}) {
     role->finish.push_back(collective_step(Axis::embedding, CollectiveKind::all_reduce,
                                            size_of(plan.grad_reduce_type) * table,
-                                           Phase::optimizer));
+                                           StepPhase::optimizer));
   }
 }
 

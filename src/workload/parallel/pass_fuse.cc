@@ -44,7 +44,7 @@ void fuse_template(Template& t) {
     } else {
       moved[i] = static_cast<int>(fused.size());
       fused.push_back(std::move(node));
-      if (fused.back().stream == Stream::compute) {
+      if (fused.back().stream == StepStream::compute) {
         run = compute ? moved[i] : -1;
       }
     }

@@ -36,11 +36,11 @@ constexpr std::array kOwners = {Owner::dense, Owner::expert};
 /// Makes the gathers of one block.
 class BlockGather {
  public:
-  BlockGather(const Draft& draft, const Context& context, When when, Phase phase)
+  BlockGather(const Draft& draft, const Context& context, When when, StepPhase phase)
       : draft_(draft), context_(context), when_(when), phase_(phase) {}
 
   When when() const { return when_; }
-  Phase phase() const { return phase_; }
+  StepPhase phase() const { return phase_; }
 
   void add(const ChunkDraft& chunk, int block, std::vector<Step>& steps) const {
     const BlockKind kind = chunk.blocks[static_cast<std::size_t>(block)].kind;
@@ -63,7 +63,7 @@ class BlockGather {
   const Draft& draft_;
   const Context& context_;
   When when_;
-  Phase phase_;
+  StepPhase phase_;
 };
 
 std::vector<int> block_order(const ChunkDraft& chunk, bool reversed) {
@@ -117,7 +117,7 @@ class UpdatedParameters {
     std::vector<Step> queued;  // by the chunk before
     for (std::size_t i = 0; i < order.size(); ++i) {
       std::vector<Step> steps = i == 0 ? gathers(role.chunks[order[i]]) : std::vector<Step>();
-      const std::vector<Stream> streams = streams_of(queued);
+      const std::vector<StreamIndex> streams = streams_of(queued);
       drain(streams, steps);
       queued = i + 1 < order.size() ? gathers(role.chunks[order[i + 1]]) : std::vector<Step>();
       for (Step step : queued) {
@@ -141,8 +141,8 @@ class UpdatedParameters {
     return steps;
   }
 
-  static std::vector<Stream> streams_of(const std::vector<Step>& steps) {
-    std::vector<Stream> streams;
+  static std::vector<StreamIndex> streams_of(const std::vector<Step>& steps) {
+    std::vector<StreamIndex> streams;
     for (const Step& step : steps) {
       if (std::find(streams.begin(), streams.end(), step.node.stream) == streams.end()) {
         streams.push_back(step.node.stream);
@@ -152,7 +152,7 @@ class UpdatedParameters {
   }
 
   /// Streams are in order: what was queued before this, the chunk before it queued.
-  void drain(const std::vector<Stream>& streams, std::vector<Step>& steps) const {
+  void drain(const std::vector<StreamIndex>& streams, std::vector<Step>& steps) const {
     for (std::size_t i = 0; i < streams.size(); ++i) {
       Step step = wait_step("gathers_done", Value::none, gather_.phase());
       step.node.stream = streams[i];
@@ -174,8 +174,8 @@ class UpdatedParameters {
 
 void gather_sharded(Draft& draft, const Context& context) {
   const Plan& plan = context.plan;
-  const BlockGather forward(draft, context, When::always, Phase::forward);
-  const BlockGather backward(draft, context, When::always, Phase::backward);
+  const BlockGather forward(draft, context, When::always, StepPhase::forward);
+  const BlockGather backward(draft, context, When::always, StepPhase::backward);
   for (RoleDraft& role : draft.roles) {
     for (ChunkDraft& chunk : role.chunks) {
       gather_beside(forward, plan.overlap_param_gather, chunk, block_order(chunk, false),
@@ -198,7 +198,7 @@ void passes::zero(Draft& draft, const Context& context) {
   if (plan.zero == 3) {
     gather_sharded(draft, context);
   } else if (plan.zero > 0 && plan.overlap_param_gather) {
-    const BlockGather gather(draft, context, When::first_microbatch, Phase::forward);
+    const BlockGather gather(draft, context, When::first_microbatch, StepPhase::forward);
     const UpdatedParameters updated(gather);
     for (std::size_t stage = 0; stage < draft.roles.size(); ++stage) {
       updated.add(draft.roles[stage], chunk_order(draft.shape, static_cast<std::int64_t>(stage)));

@@ -14,20 +14,20 @@ constexpr int kHostTier = 1;
 constexpr int kStorageTier = 2;
 constexpr int kLayersBehind = 2;  // a layer waits for the copy of the second one before it
 
-Step copy_step(std::string name, Stream stream, Bytes bytes, Phase phase) {
+Step copy_step(std::string name, Axis link, Bytes bytes, StepPhase phase) {
   Step step;
   step.node.kind = Node::Kind::copy;
-  step.node.stream = stream;
+  step.node.stream = stream_of(link);
   step.node.phase = phase;
   step.node.name = std::move(name);
-  step.node.axis = axis_of(stream);
+  step.node.group = link;
   step.node.bytes = bytes;
   step.node.tier = kHostTier;
   return step;
 }
 
-Step update_step(std::string name, Stream stream, Bytes bytes, int tier) {
-  Step step = copy_step(std::move(name), stream, bytes / kUpdatePieces, Phase::optimizer);
+Step update_step(std::string name, Axis link, Bytes bytes, int tier) {
+  Step step = copy_step(std::move(name), link, bytes / kUpdatePieces, StepPhase::optimizer);
   step.node.tier = tier;
   return step;
 }
@@ -81,7 +81,7 @@ class ActivationCopies {
 
   /// Issued when the block's forward is done.
   void store(int b) {
-    Step copy = copy_step("store_activations", Stream::to_host, offloaded(b), Phase::forward);
+    Step copy = copy_step("store_activations", Axis::to_host, offloaded(b), StepPhase::forward);
     copy.reads = Value::flow;
     const int count = static_cast<int>(chunk_.blocks.size());
     if (b + kLayersBehind < count) {
@@ -92,7 +92,7 @@ class ActivationCopies {
   }
 
   Step load(int b, Value after) {
-    Step copy = copy_step("load_activations", Stream::from_host, offloaded(b), Phase::backward);
+    Step copy = copy_step("load_activations", Axis::from_host, offloaded(b), StepPhase::backward);
     copy.reads = after;
     copy.gathers_block = b;
     return copy;
@@ -100,8 +100,8 @@ class ActivationCopies {
 
   /// Nothing runs before it in this backward: it may come as soon as it is there.
   void load_last(int b) {
-    Step stored = wait_step("activations_stored", Value::none, Phase::backward);
-    stored.node.stream = Stream::to_host;
+    Step stored = wait_step("activations_stored", Value::none, StepPhase::backward);
+    stored.node.stream = StepStream::to_host;
     stored.writes = Value::message;
     std::vector<Step>& steps = chunk_.backward_begin;
     steps.insert(steps.begin(), {std::move(stored), load(b, Value::message)});
@@ -119,7 +119,7 @@ void append_host_update(std::vector<Step>& steps, const Plan& plan, const Optimi
   const Bytes states = (size_of(plan.master_type) + 2 * size_of(plan.moment_type)) * share.local;
   const bool nvme = plan.offload_optimizer == Offload::nvme;
   const auto read_states = [&] {
-    steps.push_back(update_step("read_states", Stream::from_host, states, kStorageTier));
+    steps.push_back(update_step("read_states", Axis::from_host, states, kStorageTier));
     steps.back().reads = Value::flow;
     steps.back().writes = Value::input;
   };
@@ -127,21 +127,21 @@ void append_host_update(std::vector<Step>& steps, const Plan& plan, const Optimi
     read_states();
   }
   for (std::int64_t i = 0; i < kUpdatePieces; ++i) {
-    steps.push_back(update_step("gradients_to_host", Stream::to_host, gradients, kHostTier));
+    steps.push_back(update_step("gradients_to_host", Axis::to_host, gradients, kHostTier));
     steps.back().reads = Value::flow;
-    steps.push_back(update_step("host_adam", Stream::to_host, gradients + 2 * states + share.copies,
+    steps.push_back(update_step("host_adam", Axis::to_host, gradients + 2 * states + share.copies,
                                 kHostTier));
     steps.back().reads = nvme ? Value::input : Value::none;
     steps.back().writes = Value::message;
     if (nvme) {
-      steps.push_back(update_step("write_states", Stream::to_host, states, kStorageTier));
+      steps.push_back(update_step("write_states", Axis::to_host, states, kStorageTier));
     }
     const bool last = i + 1 == kUpdatePieces;
     if (nvme && !last) {
       read_states();
     }
     steps.push_back(
-        update_step("parameters_to_device", Stream::from_host, share.copies, kHostTier));
+        update_step("parameters_to_device", Axis::from_host, share.copies, kHostTier));
     steps.back().reads = Value::message;
     steps.back().writes = last ? Value::flow : Value::none;
   }

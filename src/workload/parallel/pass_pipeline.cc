@@ -11,12 +11,21 @@ bool carries_activations(Channel channel) {
   return channel == Channel::forward || channel == Channel::returning_forward;
 }
 
-Step message_step(Node::Kind kind, Channel channel, Bytes bytes, Phase phase) {
+/// Who sends or receives a message.
+struct End {
+  const RankLayout& layout;
+  std::int64_t stage;
+};
+
+Step message_step(const End& own, Node::Kind kind, Channel channel, Bytes bytes,
+                  StepPhase phase) {
   Step step;
   step.node.kind = kind;
-  step.node.stream = kind == Node::Kind::send ? Stream::pp : Stream::receive;
+  step.node.stream = kind == Node::Kind::send ? StepStream::pp : StepStream::receive;
   step.node.phase = phase;
-  step.node.channel = channel;
+  step.node.group = Axis::pp;
+  step.node.peer = own.layout.peer(kind, channel, own.stage);
+  step.node.channel = static_cast<std::uint32_t>(channel);
   step.node.bytes = bytes;
   step.node.name = std::string(kind == Node::Kind::send ? "send_" : "receive_") +
                    (carries_activations(channel) ? "activations" : "gradients");
@@ -30,12 +39,15 @@ Step message_step(Node::Kind kind, Channel channel, Bytes bytes, Phase phase) {
 /// the rank's own send.
 class Messages {
  public:
-  explicit Messages(const Context& context)
-      : plan_(context.plan), bytes_(boundary_bytes(context.model, context.plan)) {}
+  Messages(const Context& context, const RankLayout& layout, std::int64_t stage)
+      : plan_(context.plan),
+        layout_(layout),
+        stage_(stage),
+        bytes_(boundary_bytes(context.model, context.plan)) {}
 
   void receive(std::vector<Step>& steps, Channel channel) const {
     host_work(steps, "post_receive", phase(channel));
-    steps.push_back(message_step(Node::Kind::receive, channel, bytes_, phase(channel)));
+    steps.push_back(message_step({layout_, stage_}, Node::Kind::receive, channel, bytes_, phase(channel)));
     if (plan_.p2p_host_sync) {
       Step wait = wait_step("wait_receive", Value::flow, phase(channel));
       wait.writes = Value::flow;
@@ -46,7 +58,7 @@ class Messages {
 
   void send(std::vector<Step>& steps, Channel channel) const {
     host_work(steps, "post_send", phase(channel));
-    steps.push_back(message_step(Node::Kind::send, channel, bytes_, phase(channel)));
+    steps.push_back(message_step({layout_, stage_}, Node::Kind::send, channel, bytes_, phase(channel)));
     if (!plan_.overlap_p2p) {
       Step wait = wait_step("wait_send", Value::message, phase(channel));
       wait.node.host_sync = plan_.p2p_host_sync;
@@ -57,7 +69,7 @@ class Messages {
  private:
   /// With p2p_host_sync the device is idle while the host prepares a message: it allocates or cuts
   /// the buffer, calls the communication library, waits for the request.
-  void host_work(std::vector<Step>& steps, std::string name, Phase phase) const {
+  void host_work(std::vector<Step>& steps, std::string name, StepPhase phase) const {
     constexpr int kOperators = 3;
     if (!plan_.p2p_host_sync) {
       return;
@@ -67,16 +79,18 @@ class Messages {
     steps.back().reads = steps.back().writes = Value::none;
   }
 
-  static Phase phase(Channel channel) {
-    return carries_activations(channel) ? Phase::forward : Phase::backward;
+  static StepPhase phase(Channel channel) {
+    return carries_activations(channel) ? StepPhase::forward : StepPhase::backward;
   }
 
   const Plan& plan_;
+  const RankLayout& layout_;
+  std::int64_t stage_;
   Bytes bytes_;
 };
 
 /// The host issues nothing more until the device is idle.
-Step host_sync(Phase phase) {
+Step host_sync(StepPhase phase) {
   Step wait = wait_step("host_sync", Value::flow, phase);
   wait.node.host_sync = true;
   return wait;
@@ -84,17 +98,18 @@ Step host_sync(Phase phase) {
 
 /// Messages join consecutive parts of the model, unless both are on this stage: then the next
 /// chunk's compute only waits until the last step of this one is done.
-void join_parts(ChunkDraft& result, const Context& context, const PipelineShape& shape,
-                std::int64_t stage, std::int64_t chunk) {
+void join_parts(ChunkDraft& result, const Context& context, const Draft& draft, std::int64_t stage,
+                std::int64_t chunk) {
+  const PipelineShape& shape = draft.shape;
   const std::int64_t part = part_of(shape, stage, chunk);
   const bool back = flows_back(shape, chunk);
   const Channel activations = back ? Channel::returning_forward : Channel::forward;
   const Channel gradients = back ? Channel::returning_backward : Channel::backward;
   const bool turns = shape.schedule == Schedule::zb_v && stage + 1 == shape.stages;
-  const Messages messages(context);
+  const Messages messages(context, draft.layout, stage);
   if (turns) {
-    result.forward_end.push_back(wait_step("hand_over", Value::flow, Phase::forward));
-    result.backward_end.push_back(wait_step("hand_over", Value::flow, Phase::backward));
+    result.forward_end.push_back(wait_step("hand_over", Value::flow, StepPhase::forward));
+    result.backward_end.push_back(wait_step("hand_over", Value::flow, StepPhase::backward));
   }
   if (part > 0 && !(turns && back)) {
     messages.receive(result.forward_begin, activations);
@@ -106,7 +121,7 @@ void join_parts(ChunkDraft& result, const Context& context, const PipelineShape&
   }
 }
 
-ChunkDraft make_chunk(const Context& context, const PipelineShape& shape, std::int64_t stage,
+ChunkDraft make_chunk(const Context& context, const Draft& draft, std::int64_t stage,
                       std::int64_t chunk) {
   const ModelPart& part =
       context.parts[static_cast<std::size_t>(stage)][static_cast<std::size_t>(chunk)];
@@ -115,14 +130,14 @@ ChunkDraft make_chunk(const Context& context, const PipelineShape& shape, std::i
     result.blocks.push_back({.kind = kind});
   }
   if (context.plan.host_sync) {
-    result.forward_end.push_back(host_sync(Phase::forward));
-    result.backward_end.push_back(host_sync(Phase::backward));
+    result.forward_end.push_back(host_sync(StepPhase::forward));
+    result.backward_end.push_back(host_sync(StepPhase::backward));
   }
-  join_parts(result, context, shape, stage, chunk);
+  join_parts(result, context, draft, stage, chunk);
   if (context.plan.batch_kernels > 0) {
     Operator batch{.name = "prepare_batch", .gemm = {}};
     batch.kernels = static_cast<int>(context.plan.batch_kernels);
-    result.forward_begin.push_back(compute_step(std::move(batch), Phase::forward));
+    result.forward_begin.push_back(compute_step(std::move(batch), StepPhase::forward));
     result.forward_begin.back().reads = result.forward_begin.back().writes = Value::none;
   }
   return result;
@@ -133,15 +148,15 @@ std::vector<Step> finish_steps(const Plan& plan) {
   std::vector<Step> steps;
   for (const Owner owner : {Owner::dense, Owner::expert}) {
     for (const GradientHop& hop : gradient_hops(plan, owner)) {
-      Step drain = wait_step("reductions_done", Value::none, Phase::optimizer);
+      Step drain = wait_step("reductions_done", Value::none, StepPhase::optimizer);
       drain.node.stream = stream_of(hop.axis);
       drain.writes = Value::message;
       steps.push_back(std::move(drain));
-      steps.push_back(wait_step("backward_done", Value::message, Phase::optimizer));
+      steps.push_back(wait_step("backward_done", Value::message, StepPhase::optimizer));
     }
   }
   if (steps.empty()) {
-    steps.push_back(wait_step("backward_done", Value::none, Phase::optimizer));
+    steps.push_back(wait_step("backward_done", Value::none, StepPhase::optimizer));
   }
   steps.back().writes = Value::flow;
   return steps;
@@ -161,7 +176,7 @@ void passes::pipeline(Draft& draft, const Context& context) {
   for (std::int64_t stage = 0; stage < draft.shape.stages; ++stage) {
     RoleDraft role;
     for (std::int64_t chunk = 0; chunk < draft.shape.chunks; ++chunk) {
-      role.chunks.push_back(make_chunk(context, draft.shape, stage, chunk));
+      role.chunks.push_back(make_chunk(context, draft, stage, chunk));
     }
     role.finish = finish_steps(context.plan);
     draft.roles.push_back(std::move(role));
@@ -173,7 +188,8 @@ void passes::copies(Draft& draft, const Context& context) {
   if (plan.schedule != Schedule::dualpipe) {
     return;
   }
-  for (RoleDraft& role : draft.roles) {
+  for (std::size_t stage = 0; stage < draft.roles.size(); ++stage) {
+    RoleDraft& role = draft.roles[stage];
     std::int64_t local = 0;
     for (const Owner owner : {Owner::dense, Owner::expert}) {
       const std::int64_t shards = optimizer_shards(plan, owner);
@@ -182,13 +198,14 @@ void passes::copies(Draft& draft, const Context& context) {
     const Bytes half = size_of(plan.grad_reduce_type) * local / 2;
     const auto exchange = [&] {
       for (const Node::Kind kind : {Node::Kind::send, Node::Kind::receive}) {
-        role.finish.push_back(message_step(kind, Channel::mirror, half, Phase::optimizer));
+        role.finish.push_back(message_step({draft.layout, static_cast<std::int64_t>(stage)}, kind,
+                                           Channel::mirror, half, StepPhase::optimizer));
       }
     };
     exchange();
     Operator sum{.name = "sum_copies", .type = plan.grad_reduce_type, .gemm = {}};
     sum.bytes = 3 * half;
-    role.finish.push_back(compute_step(std::move(sum), Phase::optimizer));
+    role.finish.push_back(compute_step(std::move(sum), StepPhase::optimizer));
     exchange();
   }
 }

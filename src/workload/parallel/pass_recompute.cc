@@ -17,7 +17,7 @@ namespace orrery {
 namespace {
 
 Step again(Step step) {
-  step.node.phase = Phase::recompute;
+  step.node.phase = StepPhase::recompute;
   step.node.name += "_again";
   return step;
 }

@@ -10,22 +10,23 @@ namespace {
 
 constexpr std::array kOwners{Owner::dense, Owner::expert};
 
-/// `members`: a communicator whose ranks move the same bytes, or the stream's own axis.
-Step remote_copy(std::string name, Stream stream, Axis members, Bytes bytes, Phase phase) {
+/// `sharers`: a communicator whose ranks move the same bytes, or none.
+Step remote_copy(std::string name, Axis link, GroupIndex sharers, Bytes bytes, StepPhase phase) {
   Step step;
   step.node.kind = Node::Kind::copy;
-  step.node.stream = stream;
+  step.node.stream = stream_of(link);
   step.node.phase = phase;
   step.node.name = std::move(name);
-  step.node.axis = members;
+  step.node.group = link;
+  step.node.sharers = sharers;
   step.node.bytes = bytes;
   step.node.tier = kRemoteTier;
   step.after_compute = true;
   return step;
 }
 
-Step own_copy(std::string name, Stream stream, Bytes bytes, Phase phase) {
-  return remote_copy(std::move(name), stream, axis_of(stream), bytes, phase);
+Step own_copy(std::string name, Axis link, Bytes bytes, StepPhase phase) {
+  return remote_copy(std::move(name), link, {}, bytes, phase);
 }
 
 /// Ranks that share an owner's parameters, and over which communicator.
@@ -41,12 +42,12 @@ Sharers sharers_of(const Plan& plan, Owner owner) {
 /// Parameters of a chunk's blocks in one direction.
 class Loads {
  public:
-  Loads(const Draft& draft, const Context& context, ChunkDraft& chunk, Phase phase)
+  Loads(const Draft& draft, const Context& context, ChunkDraft& chunk, StepPhase phase)
       : draft_(draft), context_(context), chunk_(chunk), phase_(phase) {
     for (std::size_t b = 0; b < chunk.blocks.size(); ++b) {
       order_.push_back(static_cast<int>(b));
     }
-    if (phase == Phase::backward) {
+    if (phase == StepPhase::backward) {
       std::reverse(order_.begin(), order_.end());
     }
   }
@@ -55,7 +56,7 @@ class Loads {
     for (std::size_t i = 0; i < order_.size(); ++i) {
       Block& block = chunk_.blocks[static_cast<std::size_t>(order_[i])];
       std::vector<Step>& steps =
-          phase_ == Phase::forward ? block.before_forward : block.before_backward;
+          phase_ == StepPhase::forward ? block.before_forward : block.before_backward;
       if (context_.plan.overlap_param_gather) {
         insert_ahead(i, steps);
       } else {
@@ -96,7 +97,7 @@ class Loads {
         continue;
       }
       const Bytes shard = bytes_of(i, owner) / sharers_of(context_.plan, owner).count;
-      steps.push_back(own_copy("load_parameter_shards", Stream::from_host, shard, phase_));
+      steps.push_back(own_copy("load_parameter_shards", Axis::from_host, shard, phase_));
       steps.back().writes = Value::shards;
     }
   }
@@ -113,9 +114,9 @@ class Loads {
         steps.back().reads = Value::shards;
         steps.back().writes = Value::none;
       } else {
-        const Axis members = sharers.count > 1 ? sharers.axis : axis_of(Stream::from_host);
+        const GroupIndex members = sharers.count > 1 ? GroupIndex(sharers.axis) : GroupIndex();
         steps.push_back(
-            remote_copy("load_parameters", Stream::from_host, members, bytes_of(i, owner), phase_));
+            remote_copy("load_parameters", Axis::from_host, members, bytes_of(i, owner), phase_));
       }
       steps.back().gathers_block = order_[i];
     }
@@ -124,7 +125,7 @@ class Loads {
   const Draft& draft_;
   const Context& context_;
   ChunkDraft& chunk_;
-  Phase phase_;
+  StepPhase phase_;
   std::vector<int> order_;
 };
 
@@ -141,21 +142,21 @@ void store_gradients(const Draft& draft, const Context& context, Block& block) {
     const Bytes stays = size_of(plan.grad_type) * parameters / sharers.count;
     std::vector<Step>& steps = block.after_backward;
     if (sharers.count > 1 && plan.pool_collectives) {
-      steps.push_back(remote_copy("store_gradient_sums", Stream::to_host, sharers.axis, travels,
-                                  Phase::backward));
+      steps.push_back(remote_copy("store_gradient_sums", Axis::to_host, sharers.axis, travels,
+                                  StepPhase::backward));
     } else {
       if (sharers.count > 1) {
         steps.push_back(collective_step(sharers.axis, CollectiveKind::reduce_scatter, travels,
-                                        Phase::backward));
+                                        StepPhase::backward));
         steps.back().reads = Value::none;
         steps.back().writes = Value::stored;
       }
-      steps.push_back(own_copy("store_gradients", Stream::to_host, stays, Phase::backward));
+      steps.push_back(own_copy("store_gradients", Axis::to_host, stays, StepPhase::backward));
       steps.back().reads = sharers.count > 1 ? Value::stored : Value::none;
     }
     if (!plan.overlap_grad_reduce) {
       steps.back().writes = Value::message;
-      steps.push_back(wait_step("wait_gradients", Value::message, Phase::backward));
+      steps.push_back(wait_step("wait_gradients", Value::message, StepPhase::backward));
     }
   }
 }
@@ -167,8 +168,8 @@ Bytes states_of(const Plan& plan, std::int64_t parameters) {
 }  // namespace
 
 void begin_streamed_update(std::vector<Step>& steps) {
-  Step all_stored = wait_step("gradients_stored", Value::none, Phase::optimizer);
-  all_stored.node.stream = Stream::to_host;
+  Step all_stored = wait_step("gradients_stored", Value::none, StepPhase::optimizer);
+  all_stored.node.stream = StepStream::to_host;
   all_stored.writes = Value::stored;
   steps.push_back(std::move(all_stored));
 }
@@ -187,20 +188,20 @@ void append_update_loads(std::vector<Step>& steps, const Plan& plan, const Optim
   const bool with_gradients = plan.offload_params != Offload::none;
   const Bytes gradients = size_of(plan.grad_type) * (with_gradients ? piece.local : 0);
   for (std::int64_t p = i == 0 ? 0 : i + 1; p <= i + 1 && p < kUpdatePieces; ++p) {
-    steps.push_back(own_copy("load_states", Stream::from_host,
-                             states_of(plan, piece.local) + gradients, Phase::optimizer));
+    steps.push_back(own_copy("load_states", Axis::from_host,
+                             states_of(plan, piece.local) + gradients, StepPhase::optimizer));
     steps.back().reads = Value::stored;
     steps.back().writes = update_input(p);
   }
-  steps.push_back(wait_step("states_loaded", update_input(i), Phase::optimizer));
+  steps.push_back(wait_step("states_loaded", update_input(i), StepPhase::optimizer));
 }
 
 void append_update_store(std::vector<Step>& steps, const Plan& plan, bool has_master,
                          const OptimizerShare& piece) {
   const bool parameters = plan.offload_params != Offload::none && has_master;
-  steps.push_back(own_copy("store_states", Stream::to_host,
+  steps.push_back(own_copy("store_states", Axis::to_host,
                            states_of(plan, piece.local) + (parameters ? piece.copies : Bytes(0)),
-                           Phase::optimizer));
+                           StepPhase::optimizer));
 }
 
 void passes::remote(Draft& draft, const Context& context) {
@@ -209,8 +210,8 @@ void passes::remote(Draft& draft, const Context& context) {
   }
   for (RoleDraft& role : draft.roles) {
     for (ChunkDraft& chunk : role.chunks) {
-      Loads(draft, context, chunk, Phase::forward).insert();
-      Loads(draft, context, chunk, Phase::backward).insert();
+      Loads(draft, context, chunk, StepPhase::forward).insert();
+      Loads(draft, context, chunk, StepPhase::backward).insert();
       for (Block& block : chunk.blocks) {
         store_gradients(draft, context, block);
       }

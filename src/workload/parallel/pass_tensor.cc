@@ -58,11 +58,11 @@ class BoundaryInserter {
     for (Step& step : steps) {
       const ModelOperator& op = operator_of(step);
       for (int i = 0; op.kind == OperatorKind::loss && i < kLossReductions; ++i) {
-        push(CollectiveKind::all_reduce, loss_, Phase::forward, step.source);
+        push(CollectiveKind::all_reduce, loss_, StepPhase::forward, step.source);
       }
       const bool main = step.part == Part::forward;
       if (main && op.boundary == TensorBoundary::enter && plan_.sequence_parallel) {
-        gather_then_compute(std::move(step), op, Phase::forward);
+        gather_then_compute(std::move(step), op, StepPhase::forward);
       } else if (main && op.boundary == TensorBoundary::leave) {
         compute_then_reduce(std::move(step), op);
       } else {
@@ -79,7 +79,7 @@ class BoundaryInserter {
       const bool enters = op.boundary == TensorBoundary::enter;
       if (step.part == Part::input_gradient && op.boundary == TensorBoundary::leave &&
           plan_.sequence_parallel) {
-        gather_then_compute(std::move(step), op, Phase::backward);
+        gather_then_compute(std::move(step), op, StepPhase::backward);
         continue;
       }
       if (step.part == Part::input_gradient && enters) {
@@ -100,18 +100,18 @@ class BoundaryInserter {
   void input_gradient_of_entry(Step step, const ModelOperator& op) {
     const int source = step.source;
     if (plan_.sequence_parallel && is_trained(op)) {
-      push(CollectiveKind::all_gather, exchanged_bytes(plan_, op, crossing(op)), Phase::backward,
+      push(CollectiveKind::all_gather, exchanged_bytes(plan_, op, crossing(op)), StepPhase::backward,
            source);
       result_.back().reads = Value::none;
       result_.back().writes = Value::input;
       hold(Value::input);
     }
     result_.push_back(std::move(step));
-    push(reduction(), crossing(op), Phase::backward, source);
+    push(reduction(), crossing(op), StepPhase::backward, source);
     hold(Value::flow);
   }
 
-  void gather_then_compute(Step gemm, const ModelOperator& op, Phase phase) {
+  void gather_then_compute(Step gemm, const ModelOperator& op, StepPhase phase) {
     const Bytes bytes = exchanged_bytes(plan_, op, crossing(op));
     const std::int64_t pieces = pieces_of(gemm);
     if (pieces == 1) {
@@ -138,13 +138,13 @@ class BoundaryInserter {
     const int source = gemm.source;
     if (pieces == 1) {
       result_.push_back(std::move(gemm));
-      push(reduction(), crossing(op), Phase::forward, source);
+      push(reduction(), crossing(op), StepPhase::forward, source);
       return;
     }
     for (std::int64_t i = 0; i < pieces; ++i) {
       result_.push_back(piece(gemm, i, pieces));
       result_.back().writes = Value::none;
-      push(reduction(), crossing(op) / pieces, Phase::forward, source);
+      push(reduction(), crossing(op) / pieces, StepPhase::forward, source);
       result_.back().reads = Value::none;
       result_.back().writes = i + 1 == pieces ? Value::flow : Value::none;
     }
@@ -177,7 +177,7 @@ class BoundaryInserter {
   /// Without overlap the compute stream waits for the collective just issued.
   void hold(Value value) {
     if (!plan_.overlap_tp) {
-      result_.push_back(wait_step("tp_done", value, Phase::backward));
+      result_.push_back(wait_step("tp_done", value, StepPhase::backward));
       result_.back().source = result_[result_.size() - 2].source;
     }
   }
@@ -187,7 +187,7 @@ class BoundaryInserter {
   CollectiveKind reduction() const {
     return plan_.sequence_parallel ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
   }
-  void push(CollectiveKind kind, Bytes bytes, Phase phase, int source) {
+  void push(CollectiveKind kind, Bytes bytes, StepPhase phase, int source) {
     result_.push_back(collective_step(Axis::tp, kind, bytes, phase));
     result_.back().source = source;
   }
@@ -201,7 +201,7 @@ class BoundaryInserter {
 };
 
 /// Cuts the messages of one end of a chunk to a rank's share.
-void shard_messages(std::vector<Step>& steps, const Context& context, Phase phase) {
+void shard_messages(std::vector<Step>& steps, const Context& context, StepPhase phase) {
   const Plan& plan = context.plan;
   const bool gather = !plan.sequence_parallel && plan.pipeline_send == PipelineSend::scatter_gather;
   if (!plan.sequence_parallel && !gather) {
@@ -254,16 +254,16 @@ void passes::tensor(Draft& draft, const Context& context) {
   }
   for (RoleDraft& role : draft.roles) {
     for (ChunkDraft& chunk : role.chunks) {
-      shard_messages(chunk.forward_begin, context, Phase::forward);
-      shard_messages(chunk.forward_end, context, Phase::forward);
-      shard_messages(chunk.backward_begin, context, Phase::backward);
-      shard_messages(chunk.backward_end, context, Phase::backward);
+      shard_messages(chunk.forward_begin, context, StepPhase::forward);
+      shard_messages(chunk.forward_end, context, StepPhase::forward);
+      shard_messages(chunk.backward_begin, context, StepPhase::backward);
+      shard_messages(chunk.backward_end, context, StepPhase::backward);
     }
     const std::int64_t replicated = replicated_parameters(draft, role);
     if ((plan.sequence_parallel || plan.lora_rank > 0) && replicated > 0) {
       role.finish.push_back(collective_step(Axis::tp, CollectiveKind::all_reduce,
                                             size_of(plan.grad_reduce_type) * replicated,
-                                            Phase::optimizer));
+                                            StepPhase::optimizer));
     }
   }
 }

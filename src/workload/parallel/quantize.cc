@@ -96,9 +96,9 @@ QuantizeWork quantize_gradient(const Plan& plan, std::int64_t elements, int copi
   return quantize(plan, elements, copies, recipe_of(plan.quantization).reads_maximum);
 }
 
-QuantizeWork quantize_weight(const Plan& plan, std::int64_t elements, Phase phase) {
+QuantizeWork quantize_weight(const Plan& plan, std::int64_t elements, StepPhase phase) {
   const QuantizationRecipe& recipe = recipe_of(plan.quantization);
-  const bool forward = phase == Phase::forward;
+  const bool forward = phase == StepPhase::forward;
   const bool anew = plan.zero == 3 && plan.reshard_after_forward;
   if (!forward && !anew) {
     return {};

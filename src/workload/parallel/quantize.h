@@ -46,7 +46,7 @@
 ///           "Pretraining Large Language Models with NVFP4".
 #pragma once
 
-#include "graph/workload.h"
+#include "workload/plan/axes.h"
 #include "workload/parallel/plan.h"
 #include "workload/zoo/model.h"
 
@@ -95,6 +95,6 @@ QuantizeWork quantize_input(const Plan& plan, std::int64_t elements, int copies,
 /// Of an output gradient.
 QuantizeWork quantize_gradient(const Plan& plan, std::int64_t elements, int copies);
 /// Of a weight.
-QuantizeWork quantize_weight(const Plan& plan, std::int64_t elements, Phase phase);
+QuantizeWork quantize_weight(const Plan& plan, std::int64_t elements, StepPhase phase);
 
 }  // namespace orrery

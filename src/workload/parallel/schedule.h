@@ -23,8 +23,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "graph/source.h"
 #include "workload/parallel/plan.h"
 
 namespace orrery {
@@ -83,6 +85,9 @@ class StageSchedule {
   StageSchedule(const PipelineShape& shape, std::int64_t stage);
   std::int64_t size() const { return size_; }
   PipelineSlot operator[](std::int64_t index) const;  ///< 0 <= index < size
+  /// The longest part in which the same pieces come back for later microbatches: of gpipe the
+  /// forwards, else the pairs after the warm-up or the run of most repetitions.
+  std::optional<Period> period() const;
 
  private:
   PipelineShape shape_;

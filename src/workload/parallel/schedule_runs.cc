@@ -217,6 +217,28 @@ PipelineSlot RunList::operator[](std::int64_t index) const {
           place.backward_first + round * place.backward_step};
 }
 
+std::optional<Period> RunList::period() const {
+  const auto longest =
+      std::max_element(runs_.begin(), runs_.end(), [](const Run& a, const Run& b) {
+        return a.times * std::ssize(a.places) < b.times * std::ssize(b.places);
+      });
+  if (longest == runs_.end()) {
+    return std::nullopt;
+  }
+  const std::int64_t length = std::ssize(longest->places);
+  const std::int64_t step = longest->places.front().step;
+  const bool together =
+      std::all_of(longest->places.begin(), longest->places.end(), [&](const Place& place) {
+        const bool pair = place.piece.direction == Direction::forward_backward;
+        return place.step == step && (!pair || place.backward_step == step);
+      });
+  return together ? std::optional(Period{.first = longest->start,
+                                         .end = longest->start + longest->times * length,
+                                         .length = length,
+                                         .microbatches = step})
+                  : std::nullopt;
+}
+
 RunList RunList::with_fewer(std::int64_t microbatches) const {
   RunList fewer;
   for (std::int64_t i = 0; i < size_; ++i) {

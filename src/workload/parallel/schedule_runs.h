@@ -32,6 +32,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "workload/parallel/schedule.h"
@@ -50,6 +51,9 @@ class RunList {
 
   std::int64_t size() const { return size_; }
   PipelineSlot operator[](std::int64_t index) const;
+
+  /// The run of most repetitions; nothing if its pieces do not all move on by as many microbatches.
+  std::optional<Period> period() const;
 
   /// The same order without microbatches from `microbatches` on.
   RunList with_fewer(std::int64_t microbatches) const;

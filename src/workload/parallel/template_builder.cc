@@ -28,7 +28,7 @@ void TemplateBuilder::add(const Step& step, int block, std::size_t lane_number) 
   if (communicates || step.after_compute) {
     depend(node, last_compute_);
   }
-  if (block != kNoBlock && node.stream == Stream::compute) {
+  if (block != kNoBlock && node.stream == StepStream::compute) {
     for (const int gather : lane.gathered[static_cast<std::size_t>(block)]) {
       depend(node, gather);
     }
@@ -39,7 +39,7 @@ void TemplateBuilder::add(const Step& step, int block, std::size_t lane_number) 
   if (step.writes != Value::none) {
     lane.writers[static_cast<std::size_t>(step.writes)] = index;
   }
-  if (node.stream == Stream::compute) {
+  if (node.stream == StepStream::compute) {
     last_compute_ = index;
   }
   template_.nodes.push_back(std::move(node));
@@ -51,8 +51,8 @@ void TemplateBuilder::depend(Node& node, int on) {
   if (on == kNoNode) {
     return;
   }
-  const Stream other = template_.nodes[static_cast<std::size_t>(on)].stream;
-  int& known = satisfied_[static_cast<std::size_t>(node.stream)][static_cast<std::size_t>(other)];
+  const StreamIndex other = template_.nodes[static_cast<std::size_t>(on)].stream;
+  int& known = satisfied_[*node.stream][*other];
   if (other == node.stream || on <= known) {
     return;
   }

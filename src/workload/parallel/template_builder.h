@@ -29,6 +29,7 @@ class TemplateBuilder {
 
  private:
   static constexpr int kNoNode = -1;
+  static constexpr std::size_t kStreams = kAxisCount + static_cast<std::size_t>(StepStream::tp);
   struct Lane {
     std::vector<std::vector<int>> gathered;  ///< by block: all-gathers of its parameters
     std::array<int, kValueCount> writers{};  ///< by Value
@@ -39,7 +40,7 @@ class TemplateBuilder {
   Template template_;
   std::vector<Lane> lanes_;
   int last_compute_ = kNoNode;
-  std::array<std::array<int, kStreamCount>, kStreamCount> satisfied_{};
+  std::array<std::array<int, kStreams>, kStreams> satisfied_{};
 };
 
 }  // namespace orrery

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include "simulate/transport.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::int32_t kUnused = -1;
+constexpr std::int32_t kSeveral = -2;
+
+Time longest_serialisation(const CollectivePhase& phase) {
+  Time longest{0};
+  for (const PortUse& port : phase.ports) {
+    longest = std::max(longest, port.serialisation);
+  }
+  return longest;
+}
+
+}  // namespace
+
+PortTransport::PortTransport(const Wiring& wiring, Binding& binding, const Machine& machine,
+                             EventQueue& queue)
+    : wiring_(wiring),
+      binding_(binding),
+      queue_(queue),
+      topology_(machine.network),
+      network_(topology_.links()),
+      plans_(wiring.communicator_count()),
+      ways_(wiring.ways().size()) {}
+
+const PortTransport::Plan& PortTransport::plan(CommunicatorIndex number, int collective) {
+  auto& plans = plans_[static_cast<std::size_t>(number)];
+  const auto what = static_cast<std::size_t>(collective);
+  if (what >= plans.size()) {
+    plans.resize(binding_.collectives().size());
+  }
+  if (plans[what] == nullptr) {
+    const Communicator& communicator = wiring_.communicator(number);
+    auto plan = std::make_unique<Plan>();
+    plan->phases = &binding_.phases(collective, wiring_.ranks()[communicator.members.front()]);
+    for (const CollectivePhase& phase : *plan->phases) {
+      plan->links.push_back(phase_links(communicator, phase));
+      plan->serialisation.push_back(longest_serialisation(phase));
+    }
+    plans[what] = std::move(plan);
+  }
+  return *plans[what];
+}
+
+std::vector<LinkUse> PortTransport::phase_links(const Communicator& communicator,
+                                                const CollectivePhase& phase) const {
+  const Time longest = longest_serialisation(phase);
+  std::map<LinkId, double> weights;
+  for (const PortUse& port : phase.ports) {
+    const double weight = longest > Time(0) ? port.serialisation / longest : 1.0;
+    const Extent& extent = port.extent;
+    for (const RankIndex member : communicator.members) {
+      for (const LinkId link : topology_.collective_links(wiring_.ranks()[member], extent.dimension,
+                                                          extent.count, extent.stride)) {
+        weights[link] = std::max(weights[link], weight);
+      }
+    }
+  }
+  std::vector<LinkUse> links;
+  links.reserve(weights.size());
+  for (const auto& [link, weight] : weights) {
+    links.push_back({link, weight});
+  }
+  return links;
+}
+
+const PortTransport::WayLinks& PortTransport::way_links(const Way& way) {
+  if (ways_[way.number] == nullptr) {
+    auto made = std::make_unique<WayLinks>();
+    made->route = topology_.route(way.from, way.to);
+    std::vector<LinkId>& links = made->route.links;  // dimensions on one nic repeat its port
+    std::sort(links.begin(), links.end());
+    links.erase(std::unique(links.begin(), links.end()), links.end());
+    for (const LinkId link : links) {
+      made->links.push_back({link, 1.0});
+    }
+    ways_[way.number] = std::move(made);
+  }
+  return *ways_[way.number];
+}
+
+void PortTransport::own(TransferId transfer, Activity id) {
+  if (transfer >= owners_.size()) {
+    owners_.resize(transfer + 1);
+  }
+  owners_[transfer] = id;
+}
+
+void PortTransport::begin_collective(Activity id, CommunicatorIndex communicator, int collective) {
+  if (id >= under_.size()) {
+    under_.resize(id + 1);
+  }
+  under_[id] = {&plan(communicator, collective), 0};
+  start_phase(id);
+}
+
+void PortTransport::begin_copy(Activity id, int collective) {
+  own(network_.start(queue_.now(), Time(0), binding_.phases(collective, 0).front().latency, {}),
+      id);
+  if (id >= under_.size()) {
+    under_.resize(id + 1);
+  }
+  under_[id] = {};
+}
+
+void PortTransport::start_phase(Activity id) {
+  const Under& under = under_[id];
+  own(network_.start(queue_.now(), under.plan->serialisation[under.phase],
+                     (*under.plan->phases)[under.phase].latency, under.plan->links[under.phase]),
+      id);
+}
+
+void PortTransport::begin_message(Activity id, const Way& way, Bytes bytes) {
+  const WayLinks& links = way_links(way);
+  const Time serialisation =
+      from_seconds(static_cast<double>(bytes.value()) * links.route.seconds_per_byte);
+  own(network_.start(queue_.now(), serialisation, links.route.latency + links.route.overhead,
+                     links.links),
+      id);
+  if (id >= under_.size()) {
+    under_.resize(id + 1);
+  }
+  under_[id] = {};
+}
+
+std::optional<Activity> PortTransport::handle(const EventQueue::Event& event) {
+  if (!network_.handle(event)) {
+    return std::nullopt;
+  }
+  const Activity id = owners_[event.subject];
+  Under& under = under_[id];
+  if (under.plan != nullptr && ++under.phase < under.plan->phases->size()) {
+    start_phase(id);
+    return std::nullopt;
+  }
+  return id;
+}
+
+/// Of every link, the communicator that uses it, if it is the only one and no message passes.
+void PortTransport::count_users() {
+  user_of_link_.assign(topology_.links(), kUnused);
+  const auto use = [&](const std::vector<LinkUse>& links, std::int32_t user) {
+    for (const LinkUse& link : links) {
+      std::int32_t& known = user_of_link_[link.link];
+      known = known == kUnused || known == user ? user : kSeveral;
+    }
+  };
+  for (const Way& way : wiring_.ways()) {
+    use(way_links(way).links, kSeveral);
+  }
+  for (std::size_t c = 0; c < wiring_.communicator_count(); ++c) {
+    const auto number = static_cast<CommunicatorIndex>(c);
+    for (std::size_t i = 0; i < binding_.collectives().size(); ++i) {
+      const BoundCollective& collective = binding_.collectives()[i];
+      if (!collective.is_copy && collective.group == wiring_.communicator(number).group) {
+        for (const std::vector<LinkUse>& links : plan(number, static_cast<int>(i)).links) {
+          use(links, number);
+        }
+      }
+    }
+  }
+}
+
+std::optional<Time> PortTransport::undisturbed(CommunicatorIndex communicator, int collective) {
+  if (wiring_.communicator(communicator).members.size() > 1) {
+    return std::nullopt;
+  }
+  if (user_of_link_.empty()) {
+    count_users();
+  }
+  const Plan& plan = this->plan(communicator, collective);
+  Time total{0};
+  for (std::size_t phase = 0; phase < plan.links.size(); ++phase) {
+    const bool alone =
+        std::all_of(plan.links[phase].begin(), plan.links[phase].end(),
+                    [&](const LinkUse& use) { return user_of_link_[use.link] == communicator; });
+    if (!alone) {
+      return std::nullopt;
+    }
+    total += plan.serialisation[phase] + (*plan.phases)[phase].latency;
+  }
+  return total;
+}
+
+}  // namespace orrery

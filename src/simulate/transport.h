@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The seam between the event loop and the network.
+///
+/// A transport moves what the loop hands it and says when it has arrived (a compile-time interface:
+/// the loop is instantiated per transport, so no virtual call is made per event):
+///
+///   begin_collective(id, communicator, collective)   all its simulated members have come
+///   begin_copy(id, collective)                       of one rank, to or from another memory tier
+///   begin_message(id, way, bytes)
+///   handle(event) -> id of what has finished, if any
+///   settle()                                         an instant is over; may push events
+///   undisturbed(communicator, collective)            its time, if nothing else ever uses its links
+///
+/// Events that a transport pushes have
+/// kind kFirstTransportEvent or above. kNetworks lists the transports.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/names.h"
+#include "engine/event_queue.h"
+#include "machine/machine.h"
+#include "machine/network/analytical.h"
+#include "machine/topology/topology.h"
+#include "simulate/bind.h"
+#include "simulate/wiring.h"
+
+namespace orrery {
+
+/// How collectives and messages share the network's links.
+enum class NetworkModel : std::uint8_t { ports, fifo, flow };
+template <>
+inline constexpr auto kNames<NetworkModel> = std::to_array<Named<NetworkModel>>({
+    {NetworkModel::ports, "ports",
+     "phases of collectives occupy ports; a port that n of them use gives each 1/n"},
+    {NetworkModel::fifo, "fifo", "every message on every link of its way, first come first served"},
+    {NetworkModel::flow, "flow", "every message as a flow, links shared by max-min fairness"},
+});
+
+/// What a transport is asked to move, from begin to the event that finishes it.
+using Activity = std::uint32_t;
+
+inline constexpr std::uint32_t kFirstTransportEvent = AnalyticalNetwork::kFirstEvent;
+
+/// Collectives phase by phase on the ports that they occupy (collective/cost.h), messages on those
+/// of their ways; ports shared as AnalyticalNetwork says. The fast model: a collective of many
+/// ranks is a few events, and ranks fold.
+class PortTransport {
+ public:
+  /// Whether one of several ranks alike may stand for all (fold.h).
+  static constexpr bool kFolds = true;
+
+  PortTransport(const Wiring& wiring, Binding& binding, const Machine& machine, EventQueue& queue);
+
+  void begin_collective(Activity id, CommunicatorIndex communicator, int collective);
+  void begin_copy(Activity id, int collective);
+  void begin_message(Activity id, const Way& way, Bytes bytes);
+  std::optional<Activity> handle(const EventQueue::Event& event);
+  void settle() { network_.settle(queue_); }
+  std::optional<Time> undisturbed(CommunicatorIndex communicator, int collective);
+
+ private:
+  /// A collective in one communicator: its phases, and the links of each.
+  struct Plan {
+    const std::vector<CollectivePhase>* phases = nullptr;
+    std::vector<std::vector<LinkUse>> links;
+    std::vector<Time> serialisation;
+  };
+  struct WayLinks {
+    Route route;
+    std::vector<LinkUse> links;
+  };
+  /// What an activity does next.
+  struct Under {
+    const Plan* plan = nullptr;  ///< of a collective
+    std::size_t phase = 0;
+  };
+
+  const Plan& plan(CommunicatorIndex communicator, int collective);
+  const WayLinks& way_links(const Way& way);
+  std::vector<LinkUse> phase_links(const Communicator& communicator,
+                                   const CollectivePhase& phase) const;
+  void start_phase(Activity id);
+  void own(TransferId transfer, Activity id);
+  void count_users();
+
+  const Wiring& wiring_;
+  Binding& binding_;
+  EventQueue& queue_;
+  Topology topology_;
+  AnalyticalNetwork network_;
+  std::vector<std::vector<std::unique_ptr<Plan>>> plans_;  ///< [communicator][collective]
+  std::vector<std::unique_ptr<WayLinks>> ways_;            ///< by way
+  std::vector<Activity> owners_;                           ///< by TransferId
+  std::vector<Under> under_;                               ///< by Activity
+  std::vector<std::int32_t> user_of_link_;  ///< the one communicator, or kNone, kSeveral; lazily
+};
+
+}  // namespace orrery

@@ -3,9 +3,9 @@
 
 #include <string_view>
 
-#include "workload/parallel/lora.h"
-#include "workload/parallel/quantize.h"
-#include "workload/parallel/shard.h"
+#include "workload/plan/lora.h"
+#include "workload/plan/quantize.h"
+#include "workload/plan/shard.h"
 
 namespace orrery {
 namespace {

@@ -14,8 +14,8 @@
 /// 5e8 elements at most for 2 and 3 (bucket_size).
 #include <algorithm>
 
-#include "workload/parallel/data_axes.h"
 #include "workload/parallel/passes.h"
+#include "workload/plan/data_axes.h"
 
 namespace orrery {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workload/parallel/block_steps.h"
-#include "workload/parallel/layout.h"
 #include "workload/parallel/passes.h"
-#include "workload/parallel/shard.h"
+#include "workload/plan/layout.h"
+#include "workload/plan/shard.h"
 
 namespace orrery {
 namespace {

@@ -32,10 +32,10 @@
 #include <algorithm>
 
 #include "workload/parallel/block_steps.h"
-#include "workload/parallel/lora.h"
 #include "workload/parallel/passes.h"
-#include "workload/parallel/quantize.h"
-#include "workload/parallel/shard.h"
+#include "workload/plan/lora.h"
+#include "workload/plan/quantize.h"
+#include "workload/plan/shard.h"
 
 namespace orrery {
 namespace {

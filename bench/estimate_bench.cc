@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "estimate/estimate.h"
-#include "workload/parallel/plan.h"
+#include "workload/plan/plan.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include "machine/machine.h"
 #include "simulate/simulate.h"
 #include "workload/parallel/lower.h"
-#include "workload/parallel/plan.h"
+#include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
 namespace orrery {

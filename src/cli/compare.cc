@@ -49,7 +49,7 @@ class Compare : public Command {
       }
     }
     const bool plans = std::any_of(documents.begin(), documents.end(), is_plan);
-    const Step step = plans || step_.given() ? step_.read(mistakes) : Step{};
+    const StepInput step = plans || step_.given() ? step_.read(mistakes) : StepInput{};
     std::vector<RunFigures> runs;
     runs.reserve(documents.size());
     for (const ConfigNode& document : documents) {
@@ -86,7 +86,7 @@ class Compare : public Command {
   }
 
   /// Plans are simulated once there are no mistakes.
-  RunFigures figures_of(const ConfigNode& document, const Step& step, Error& mistakes) {
+  RunFigures figures_of(const ConfigNode& document, const StepInput& step, Error& mistakes) {
     if (is_run(document)) {
       return collect(parse_run(document), mistakes);
     }
@@ -112,7 +112,7 @@ class Compare : public Command {
   }
 
   /// Through its report, so that a plan is compared as its file would be.
-  Result<RunFigures> simulate(const Step& step, const Plan& plan, const std::string& source) {
+  Result<RunFigures> simulate(const StepInput& step, const Plan& plan, const std::string& source) {
     return run_step(step.model, step.machine, plan, step.devices, run_)
         .and_then([&](const Run& run) {
           return parse_config(json_report(run), source, ConfigSyntax::json);

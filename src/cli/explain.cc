@@ -32,7 +32,7 @@ class Explain : public Command {
   Result<std::string> run(Error mistakes) override {
     constexpr int kMostThreads = 1024;
     constexpr int kItems = 10;
-    const Step step = step_.read(mistakes);
+    const StepInput step = step_.read(mistakes);
     const Plan plan = plan_.plan(mistakes);
     const std::int64_t items = whole_number("--items", items_, kItems, INT64_MAX, mistakes);
     how_.threads = static_cast<int>(whole_number("--threads", threads_, 0, kMostThreads, mistakes));

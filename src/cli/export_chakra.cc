@@ -12,7 +12,7 @@
 #include "workload/chakra/statistics.h"
 #include "workload/chakra/write.h"
 #include "workload/parallel/lower.h"
-#include "workload/parallel/machine_check.h"
+#include "workload/plan/machine_check.h"
 
 namespace orrery {
 namespace {

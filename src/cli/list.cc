@@ -12,7 +12,7 @@
 #include "report/json_writer.h"
 #include "study/profile.h"
 #include "workload/parallel/lower.h"
-#include "workload/parallel/plan.h"
+#include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
 namespace orrery {

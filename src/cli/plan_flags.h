@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "cli/command.h"
 #include "study/settings.h"
-#include "workload/parallel/plan.h"
+#include "workload/plan/plan.h"
 
 namespace orrery {
 

@@ -43,7 +43,7 @@ class Simulate : public Command {
   }
 
   Result<std::string> run(Error mistakes) override {
-    Step step = step_.read(mistakes);
+    StepInput step = step_.read(mistakes);
     set_price(step.machine, mistakes);
     const Plan plan = plan_.plan(mistakes);
     check_skips(mistakes);
@@ -86,7 +86,7 @@ class Simulate : public Command {
     }
   }
 
-  Result<Run> simulate(const Step& step, const Plan& plan) {
+  Result<Run> simulate(const StepInput& step, const Plan& plan) {
     ProgressBar progress;
     run_.fold = !no_fold_;
     run_.record_spans = trace_.has_value();

@@ -28,8 +28,8 @@ void StepFlags::declare(Options& options) {
   options.value("--devices", devices_, "INT", "accelerators; default: what the plan needs");
 }
 
-Step StepFlags::read(Error& mistakes) const {
-  Step step;
+StepInput StepFlags::read(Error& mistakes) const {
+  StepInput step;
   step.model = required("--model", model_, load_model, mistakes);
   step.machine = required("--machine", machine_, load_machine, mistakes);
   step.devices = whole_number("--devices", devices_, 0, INT64_MAX, mistakes);

@@ -13,7 +13,7 @@
 namespace orrery {
 
 /// What a step runs on and computes; with a Plan, all that run_step needs.
-struct Step {
+struct StepInput {
   Model model;
   Machine machine;
   std::int64_t devices = 0;  ///< 0 = what the plan needs
@@ -25,7 +25,7 @@ class StepFlags {
   void declare(Options& options);
   bool given() const { return model_ || machine_ || devices_; }
   /// Missing ones are mistakes, except --devices.
-  Step read(Error& mistakes) const;
+  StepInput read(Error& mistakes) const;
 
  private:
   std::optional<std::string> model_;

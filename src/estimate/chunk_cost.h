@@ -3,7 +3,7 @@
 #pragma once
 
 #include "estimate/rank_time.h"
-#include "workload/parallel/plan.h"
+#include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
 namespace orrery {

@@ -12,7 +12,7 @@
 #include "estimate/pipeline_time.h"
 #include "estimate/placement.h"
 #include "estimate/plan_memo.h"
-#include "workload/parallel/shard.h"
+#include "workload/plan/shard.h"
 
 namespace orrery {
 

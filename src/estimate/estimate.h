@@ -29,7 +29,7 @@
 #include <memory>
 
 #include "machine/machine.h"
-#include "workload/parallel/plan.h"
+#include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
 namespace orrery {

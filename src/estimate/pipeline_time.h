@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "estimate/chunk_cost.h"
-#include "workload/parallel/schedule.h"
+#include "workload/plan/schedule.h"
 
 namespace orrery {
 

@@ -5,10 +5,11 @@
 
 #include "estimate/chunk_cost.h"
 #include "machine/topology/topology.h"
-#include "workload/parallel/data_axes.h"
-#include "workload/parallel/layout.h"
+#include "workload/memory/footprint.h"
 #include "workload/parallel/lower.h"
-#include "workload/parallel/memory.h"
+#include "workload/plan/data_axes.h"
+#include "workload/plan/layout.h"
+#include "workload/plan/model_parts.h"
 
 namespace orrery {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "estimate/rank_time.h"
-#include "workload/parallel/plan.h"
+#include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
 namespace orrery {

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "workload/parallel/plan.h"
+#include "workload/plan/plan.h"
 
 namespace orrery {
 

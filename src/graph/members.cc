@@ -86,8 +86,7 @@ std::int64_t Members::coordinate(std::int64_t rank) const {
     return std::find(list.begin(), list.end(), rank) - list.begin();
   }
   const std::int64_t number = coordinate_of(digits, rank);
-  return only.empty() ? number
-                      : std::lower_bound(only.begin(), only.end(), number) - only.begin();
+  return only.empty() ? number : std::lower_bound(only.begin(), only.end(), number) - only.begin();
 }
 
 std::int64_t Members::member(std::int64_t rank, std::int64_t number) const {

@@ -24,7 +24,7 @@ struct Instance {
 struct Next {
   enum class Kind : std::uint8_t { issue, wait, done };
   Kind kind = Kind::done;
-  Instance instance;        ///< of issue
+  Instance instance;         ///< of issue
   Time until = Time::max();  ///< of wait: ask again then, or when an instance has finished
 
   static Next issue(const Instance& instance) { return {Kind::issue, instance, Time::max()}; }
@@ -77,8 +77,8 @@ class IssueList : public Source {
   const IssueList* list() const override { return this; }
 };
 
-/// The same list without its steady middle: every role leaves out as many microbatches, and keeps at
-/// least `kept` periods. What holds for the order of messages and collectives in it holds in the
+/// The same list without its steady middle: every role leaves out as many microbatches, and keeps
+/// at least `kept` periods. What holds for the order of messages and collectives in it holds in the
 /// whole list.
 class Excerpt {
  public:
@@ -87,8 +87,8 @@ class Excerpt {
 
   /// Periods that are left out in every role.
   std::int64_t left_out() const { return left_out_; }
-  /// Calls visit(instance, times) for every instance of the excerpt in order; `times`: how often the
-  /// whole list has it (of the last kept period also for those left out).
+  /// Calls visit(instance, times) for every instance of the excerpt in order; `times`: how often
+  /// the whole list has it (of the last kept period also for those left out).
   template <class Visit>
   void for_each(int role, Visit&& visit) const {
     const Period& period = periods_[static_cast<std::size_t>(role)];

@@ -66,7 +66,8 @@ bool is_message(const Node& node) {
 void check_rows(const Place& place, const Node& node, Mistakes& mistakes) {
   const Workload& workload = place.workload;
   const bool counts = node.kind != Node::Kind::compute && node.kind != Node::Kind::wait;
-  mistakes.require(*node.stream < workload.streams.size(), place, "is on a stream that is not there");
+  mistakes.require(*node.stream < workload.streams.size(), place,
+                   "is on a stream that is not there");
   mistakes.require(*node.phase < workload.phases.size(), place, "is in a phase that is not there");
   mistakes.require(!counts || *node.group < workload.groups.size(), place,
                    "names a group that is not there");
@@ -248,9 +249,10 @@ class RoleCheck {
       const Flow back{-flow.first, flow.second};
       if (from < 0 || from >= workload_.ranks ||
           !traffic(workload_.role_of(from)).sent.contains(back)) {
-        mistakes_.add(fmt::format("{} receives {} messages of channel {} from rank {:+}, which "
-                                  "sends none",
-                                  name(role), received.size(), flow.second, flow.first));
+        mistakes_.add(
+            fmt::format("{} receives {} messages of channel {} from rank {:+}, which "
+                        "sends none",
+                        name(role), received.size(), flow.second, flow.first));
       }
     }
   }
@@ -258,7 +260,8 @@ class RoleCheck {
   void check_flow(std::int64_t rank, int role, const Flow& flow, const std::vector<Bytes>& sent) {
     const std::int64_t to = rank + flow.first;
     if (to < 0 || to >= workload_.ranks) {
-      mistakes_.add(fmt::format("{} sends to rank {:+}, which is not there", name(role), flow.first));
+      mistakes_.add(
+          fmt::format("{} sends to rank {:+}, which is not there", name(role), flow.first));
       return;
     }
     const int target = workload_.role_of(to);
@@ -287,7 +290,8 @@ class RoleCheck {
     for (const Template& t : workload_.program_of(role).templates) {
       for (std::size_t n = 0; n < t.nodes.size(); ++n) {
         const Node& node = t.nodes[n];
-        if (node.kind == Node::Kind::collective && !workload_.group(node.group).members.holds(rank)) {
+        if (node.kind == Node::Kind::collective &&
+            !workload_.group(node.group).members.holds(rank)) {
           mistakes_.add(fmt::format("{}: is a collective of {}, which does not hold rank {}",
                                     Place{workload_, role, t, n}.text(),
                                     workload_.group(node.group).name, rank));
@@ -304,9 +308,10 @@ class RoleCheck {
         const int one = workload_.role_of(members.front());
         const int other = workload_.role_of(member);
         if (compared.insert({one, other}).second && calls(one, group) != calls(other, group)) {
-          mistakes_.add(fmt::format("{} and {} do not issue the same collectives on {} in the same "
-                                    "order",
-                                    name(one), name(other), workload_.groups[group].name));
+          mistakes_.add(
+              fmt::format("{} and {} do not issue the same collectives on {} in the same "
+                          "order",
+                          name(one), name(other), workload_.groups[group].name));
         }
       }
     }
@@ -327,9 +332,9 @@ class RoleCheck {
 void check_tables(const Workload& workload, Mistakes& mistakes) {
   const RoleMap& map = workload.role_map;
   const auto roles = static_cast<std::int64_t>(workload.roles.size());
-  const std::int64_t mapped =
-      map.list.empty() ? product_of(map.digits)
-                       : 1 + *std::max_element(map.list.begin(), map.list.end());
+  const std::int64_t mapped = map.list.empty()
+                                  ? product_of(map.digits)
+                                  : 1 + *std::max_element(map.list.begin(), map.list.end());
   if (mapped != roles || (!map.list.empty() && std::ssize(map.list) != workload.ranks)) {
     mistakes.add(fmt::format("{} roles, but the ranks have {}", roles, mapped));
   }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The execution graph: what every rank does in one run, as plain values.
 ///
-/// A `Program` is a set of small DAG `Template`s; ranks of one role run one program, and roles that do
-/// the same share it. A `Source` (source.h) says which template a role issues next; instances exist
-/// only while they run. Nodes of a template are listed in issue order; each goes to one stream of its
-/// rank and starts when the stream lets it and all its dependencies have completed.
+/// A `Program` is a set of small DAG `Template`s; ranks of one role run one program, and roles that
+/// do the same share it. A `Source` (source.h) says which template a role issues next; instances
+/// exist only while they run. Nodes of a template are listed in issue order; each goes to one
+/// stream of its rank and starts when the stream lets it and all its dependencies have completed.
 ///
 ///   Workload = ranks + role of each rank + Program per role + Source
 ///            + tables: communicators, streams, phases, categories of time
@@ -197,9 +197,7 @@ struct Workload {
 
   int role_of(std::int64_t rank) const { return role_map.of(rank); }
   const Role& role(int number) const { return roles[static_cast<std::size_t>(number)]; }
-  const Program& program_of(int role_number) const {
-    return programs[role(role_number).program];
-  }
+  const Program& program_of(int role_number) const { return programs[role(role_number).program]; }
   const Template& shape(int role_number, const Instance& instance) const {
     return program_of(role_number).templates[static_cast<std::size_t>(instance.template_index)];
   }
@@ -213,11 +211,11 @@ struct Workload {
 /// listed, or boundaries do not divide one another.
 std::optional<std::vector<Digit>> atoms(const Workload& workload);
 
-/// Structural mistakes, named by role, template and node: dependencies not earlier in the list, rows
-/// that the tables do not have, messages to ranks that do not exist, sends without receives (counted
-/// over the whole issue list per channel), collectives that the members of a group do not all issue
-/// in the same order, negative sizes, template indices out of range. What only a run tells (a source
-/// that is no list) is not looked at.
+/// Structural mistakes, named by role, template and node: dependencies not earlier in the list,
+/// rows that the tables do not have, messages to ranks that do not exist, sends without receives
+/// (counted over the whole issue list per channel), collectives that the members of a group do not
+/// all issue in the same order, negative sizes, template indices out of range. What only a run
+/// tells (a source that is no list) is not looked at.
 Result<void> verify(const Workload& workload);
 
 struct WorkloadStatistics {

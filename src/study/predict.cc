@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "study/run.h"
-#include "workload/parallel/memory.h"
-#include "workload/parallel/shard.h"
+#include "workload/memory/footprint.h"
+#include "workload/plan/shard.h"
 
 namespace orrery {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "base/names.h"
 #include "machine/machine.h"
-#include "workload/parallel/plan.h"
+#include "workload/plan/plan.h"
 
 namespace orrery {
 

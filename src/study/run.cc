@@ -8,12 +8,13 @@
 #include <utility>
 
 #include "simulate/simulate.h"
-#include "workload/parallel/lora.h"
 #include "workload/parallel/lower.h"
-#include "workload/parallel/machine_check.h"
-#include "workload/parallel/quantize.h"
-#include "workload/parallel/recompute.h"
-#include "workload/parallel/shard.h"
+#include "workload/plan/lora.h"
+#include "workload/plan/machine_check.h"
+#include "workload/plan/model_parts.h"
+#include "workload/plan/quantize.h"
+#include "workload/plan/recompute.h"
+#include "workload/plan/shard.h"
 
 namespace orrery {
 namespace {

@@ -14,8 +14,8 @@
 #include "collective/cost.h"
 #include "machine/machine.h"
 #include "simulate/timeline.h"
-#include "workload/parallel/memory.h"
-#include "workload/parallel/plan.h"
+#include "workload/memory/footprint.h"
+#include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
 namespace orrery {
@@ -38,7 +38,7 @@ struct PassTime {
 /// Formulas:
 ///   tokens_per_s           = global_batch * S / step_time
 ///   model_flops_per_device = 3 * forward model FLOPs (full S^2, logits) / devices / step_time
-///                            (LoRA: 2 * forward, see workload/parallel/lora.h)
+///                            (LoRA: 2 * forward, see workload/plan/lora.h)
 ///   mfu                    = model_flops_per_device / peak(peak_type), the type of the quantised
 ///                            GEMMs, else compute_type
 ///   hfu                    = (model FLOPs + recomputed forward FLOPs) / devices / step_time / peak

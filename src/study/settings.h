@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "workload/parallel/plan.h"
+#include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
 namespace orrery {

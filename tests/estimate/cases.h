@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "workload/parallel/plan.h"
+#include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
 namespace orrery::testing {

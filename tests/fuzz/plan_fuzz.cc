@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Any YAML as a plan: what is accepted survives being written, and is judged against a model.
 #include "tests/fuzz/fuzz.h"
-#include "workload/parallel/plan.h"
+#include "workload/plan/plan.h"
 
 namespace {
 

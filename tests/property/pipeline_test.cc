@@ -8,7 +8,7 @@
 
 #include "../simulate/builder.h"
 #include "../workload/parallel/cases.h"
-#include "../workload/parallel/pipeline_executor.h"
+#include "../workload/plan/pipeline_executor.h"
 #include "simulate/simulate.h"
 
 namespace orrery {

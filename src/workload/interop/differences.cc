@@ -4,7 +4,7 @@
 
 #include "base/format.h"
 #include "workload/interop/interop.h"
-#include "workload/parallel/layout.h"
+#include "workload/plan/layout.h"
 
 namespace orrery {
 namespace {

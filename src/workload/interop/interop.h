@@ -19,7 +19,7 @@
 
 #include "base/config_node.h"
 #include "base/result.h"
-#include "workload/parallel/plan.h"
+#include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
 namespace orrery {

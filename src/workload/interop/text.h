@@ -9,7 +9,7 @@
 
 #include "base/format.h"
 #include "base/result.h"
-#include "workload/parallel/plan.h"
+#include "workload/plan/plan.h"
 
 namespace orrery::interop {
 

@@ -35,9 +35,7 @@ class TrainingStep final : public IssueList {
   TrainingStep(std::int64_t microbatches, std::vector<RoleTemplates> roles)
       : last_microbatch_(microbatches - 1), roles_(std::move(roles)) {}
 
-  std::unique_ptr<Source> restart() const override {
-    return std::make_unique<TrainingStep>(*this);
-  }
+  std::unique_ptr<Source> restart() const override { return std::make_unique<TrainingStep>(*this); }
 
   std::int64_t length(int role) const override {
     return roles_[static_cast<std::size_t>(role)].schedule.size() + 1;

@@ -3,9 +3,9 @@
 
 #include <string_view>
 
-#include "workload/parallel/lora.h"
-#include "workload/parallel/quantize.h"
-#include "workload/parallel/shard.h"
+#include "workload/plan/lora.h"
+#include "workload/plan/quantize.h"
+#include "workload/plan/shard.h"
 
 namespace orrery {
 namespace {
@@ -125,8 +125,8 @@ class BlockBuilder {
     }
   }
 
-  void quantize(const ModelOperator& op, const char* suffix, const QuantizeWork& work, StepPhase phase,
-                int source) {
+  void quantize(const ModelOperator& op, const char* suffix, const QuantizeWork& work,
+                StepPhase phase, int source) {
     if (work.bytes > Bytes(0)) {
       push(phase == StepPhase::forward ? steps_.forward : steps_.backward,
            {.name = op.name + suffix,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workload/parallel/draft.h"
 
-#include "workload/parallel/lora.h"
-#include "workload/parallel/quantize.h"
-#include "workload/parallel/shard.h"
+#include "workload/plan/lora.h"
+#include "workload/plan/quantize.h"
+#include "workload/plan/shard.h"
 
 namespace orrery {
 

@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "workload/plan/axes.h"
-#include "workload/parallel/data_axes.h"
-#include "workload/parallel/lower.h"
-#include "workload/parallel/plan.h"
-#include "workload/parallel/schedule.h"
+#include "workload/plan/data_axes.h"
+#include "workload/plan/model_parts.h"
+#include "workload/plan/plan.h"
+#include "workload/plan/schedule.h"
 #include "workload/zoo/model.h"
 
 namespace orrery {

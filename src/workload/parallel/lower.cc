@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "workload/parallel/passes.h"
+#include "workload/plan/model_parts.h"
 
 namespace orrery {
 namespace {

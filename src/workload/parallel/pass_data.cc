@@ -14,8 +14,8 @@
 /// 5e8 elements at most for 2 and 3 (bucket_size).
 #include <algorithm>
 
-#include "workload/parallel/data_axes.h"
 #include "workload/parallel/passes.h"
+#include "workload/plan/data_axes.h"
 
 namespace orrery {
 namespace {
@@ -128,7 +128,8 @@ void reduce(Draft& draft, const Context& context, Owner owner) {
       at_end += bytes;
       if (reduction.reduces_every_microbatch() && bytes > Bytes(0)) {
         reduction.exposed(chunk.after_weights, bytes, true, Value::message);
-        chunk.after_weights.push_back(wait_step("wait_reduction", Value::message, StepPhase::backward));
+        chunk.after_weights.push_back(
+            wait_step("wait_reduction", Value::message, StepPhase::backward));
       }
     }
     reduction.exposed(role.finish, at_end, false, Value::flow);

@@ -26,9 +26,9 @@
 #include <string_view>
 
 #include "workload/parallel/block_steps.h"
-#include "workload/parallel/layout.h"
 #include "workload/parallel/passes.h"
-#include "workload/parallel/shard.h"
+#include "workload/plan/layout.h"
+#include "workload/plan/shard.h"
 
 namespace orrery {
 namespace {

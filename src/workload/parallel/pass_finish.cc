@@ -24,7 +24,8 @@
 #include "workload/parallel/offload.h"
 #include "workload/parallel/passes.h"
 #include "workload/parallel/remote.h"
-#include "workload/parallel/shard.h"
+#include "workload/plan/shard.h"
+#include "workload/plan/update_pieces.h"
 
 namespace orrery {
 namespace {

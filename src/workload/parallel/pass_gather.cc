@@ -25,8 +25,8 @@
 #include <cstddef>
 #include <numeric>
 
-#include "workload/parallel/data_axes.h"
 #include "workload/parallel/passes.h"
+#include "workload/plan/data_axes.h"
 
 namespace orrery {
 namespace {

@@ -3,9 +3,10 @@
 
 #include "workload/parallel/offload.h"
 #include "workload/parallel/passes.h"
-#include "workload/parallel/recompute.h"
 #include "workload/parallel/remote.h"
-#include "workload/parallel/shard.h"
+#include "workload/plan/recompute.h"
+#include "workload/plan/shard.h"
+#include "workload/plan/update_pieces.h"
 
 namespace orrery {
 namespace {
@@ -129,8 +130,8 @@ void append_host_update(std::vector<Step>& steps, const Plan& plan, const Optimi
   for (std::int64_t i = 0; i < kUpdatePieces; ++i) {
     steps.push_back(update_step("gradients_to_host", Axis::to_host, gradients, kHostTier));
     steps.back().reads = Value::flow;
-    steps.push_back(update_step("host_adam", Axis::to_host, gradients + 2 * states + share.copies,
-                                kHostTier));
+    steps.push_back(
+        update_step("host_adam", Axis::to_host, gradients + 2 * states + share.copies, kHostTier));
     steps.back().reads = nvme ? Value::input : Value::none;
     steps.back().writes = Value::message;
     if (nvme) {
@@ -140,8 +141,7 @@ void append_host_update(std::vector<Step>& steps, const Plan& plan, const Optimi
     if (nvme && !last) {
       read_states();
     }
-    steps.push_back(
-        update_step("parameters_to_device", Axis::from_host, share.copies, kHostTier));
+    steps.push_back(update_step("parameters_to_device", Axis::from_host, share.copies, kHostTier));
     steps.back().reads = Value::message;
     steps.back().writes = last ? Value::flow : Value::none;
   }

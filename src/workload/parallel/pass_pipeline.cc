@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workload/parallel/block_steps.h"
-#include "workload/parallel/layout.h"
 #include "workload/parallel/passes.h"
-#include "workload/parallel/shard.h"
+#include "workload/plan/layout.h"
+#include "workload/plan/shard.h"
 
 namespace orrery {
 namespace {
@@ -17,8 +17,7 @@ struct End {
   std::int64_t stage;
 };
 
-Step message_step(const End& own, Node::Kind kind, Channel channel, Bytes bytes,
-                  StepPhase phase) {
+Step message_step(const End& own, Node::Kind kind, Channel channel, Bytes bytes, StepPhase phase) {
   Step step;
   step.node.kind = kind;
   step.node.stream = kind == Node::Kind::send ? StepStream::pp : StepStream::receive;
@@ -47,7 +46,8 @@ class Messages {
 
   void receive(std::vector<Step>& steps, Channel channel) const {
     host_work(steps, "post_receive", phase(channel));
-    steps.push_back(message_step({layout_, stage_}, Node::Kind::receive, channel, bytes_, phase(channel)));
+    steps.push_back(
+        message_step({layout_, stage_}, Node::Kind::receive, channel, bytes_, phase(channel)));
     if (plan_.p2p_host_sync) {
       Step wait = wait_step("wait_receive", Value::flow, phase(channel));
       wait.writes = Value::flow;
@@ -58,7 +58,8 @@ class Messages {
 
   void send(std::vector<Step>& steps, Channel channel) const {
     host_work(steps, "post_send", phase(channel));
-    steps.push_back(message_step({layout_, stage_}, Node::Kind::send, channel, bytes_, phase(channel)));
+    steps.push_back(
+        message_step({layout_, stage_}, Node::Kind::send, channel, bytes_, phase(channel)));
     if (!plan_.overlap_p2p) {
       Step wait = wait_step("wait_send", Value::message, phase(channel));
       wait.node.host_sync = plan_.p2p_host_sync;

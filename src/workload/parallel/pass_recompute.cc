@@ -11,7 +11,7 @@
 #include <algorithm>
 
 #include "workload/parallel/passes.h"
-#include "workload/parallel/recompute.h"
+#include "workload/plan/recompute.h"
 
 namespace orrery {
 namespace {

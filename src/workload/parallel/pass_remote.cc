@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "workload/parallel/layout.h"
 #include "workload/parallel/passes.h"
 #include "workload/parallel/remote.h"
+#include "workload/plan/layout.h"
+#include "workload/plan/update_pieces.h"
 
 namespace orrery {
 namespace {

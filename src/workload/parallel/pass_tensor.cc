@@ -32,10 +32,10 @@
 #include <algorithm>
 
 #include "workload/parallel/block_steps.h"
-#include "workload/parallel/lora.h"
 #include "workload/parallel/passes.h"
-#include "workload/parallel/quantize.h"
-#include "workload/parallel/shard.h"
+#include "workload/plan/lora.h"
+#include "workload/plan/quantize.h"
+#include "workload/plan/shard.h"
 
 namespace orrery {
 namespace {
@@ -100,8 +100,8 @@ class BoundaryInserter {
   void input_gradient_of_entry(Step step, const ModelOperator& op) {
     const int source = step.source;
     if (plan_.sequence_parallel && is_trained(op)) {
-      push(CollectiveKind::all_gather, exchanged_bytes(plan_, op, crossing(op)), StepPhase::backward,
-           source);
+      push(CollectiveKind::all_gather, exchanged_bytes(plan_, op, crossing(op)),
+           StepPhase::backward, source);
       result_.back().reads = Value::none;
       result_.back().writes = Value::input;
       hold(Value::input);

@@ -16,7 +16,7 @@
 /// be gathered while the one before that does; without it compute waits. With overlap_grad_reduce
 /// nobody waits for gradients but the optimizer.
 ///
-/// offload_optimizer: after the gradients' norm, taken as they leave, in K = 8 pieces of the E
+/// offload_optimizer: after the gradients' norm, taken as they leave, in K pieces of the E
 /// local parameters: load (M + 2 m) E, with offload_params also the gradients g E; clip, Adam and
 /// cast on the device; store the states and, with offload_params, the parameters e E if they are
 /// not the master itself. A piece is loaded while the one before is updated, and its memory is free
@@ -35,9 +35,6 @@
 #include "workload/parallel/offload.h"
 
 namespace orrery {
-
-/// K.
-inline constexpr std::int64_t kUpdatePieces = 8;
 
 /// Nothing of the update is loaded before all gradients are stored.
 void begin_streamed_update(std::vector<Step>& steps);

@@ -161,8 +161,7 @@ Workload step_workload(const RankLayout& layout) {
     workload.groups.push_back({std::string(axis.name), std::string(axis.meaning),
                                between_ranks ? layout.members(axis.value) : Members{},
                                exposed_of(axis.value)});
-    workload.streams.push_back(
-        {std::string(axis.name), stream_meaning(axis.value), Order::issue});
+    workload.streams.push_back({std::string(axis.name), stream_meaning(axis.value), Order::issue});
   }
   return workload;
 }

@@ -70,7 +70,14 @@ constexpr PhaseRow row_of(StepPhase /*phase*/) {
 }
 
 /// A stream of kernels, one that waits for pipeline messages, one per axis (stream_of).
-enum class StepStream : std::uint8_t { compute, receive, tp, pp = tp + 3, to_host = tp + 15, from_host };
+enum class StepStream : std::uint8_t {
+  compute,
+  receive,
+  tp,
+  pp = tp + 3,
+  to_host = tp + 15,
+  from_host
+};
 constexpr StreamRow row_of(StepStream /*stream*/) {
   return {};
 }

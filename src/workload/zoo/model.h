@@ -92,7 +92,7 @@ enum class TensorBoundary : std::uint8_t {
 /// (full recompute does with every operator of a layer).
 enum class RecomputeGroup : std::uint8_t { never, selective };
 
-/// What training does with an operator's parameters (workload/parallel/lora.h).
+/// What training does with an operator's parameters (workload/plan/lora.h).
 enum class Weights : std::uint8_t { trained, frozen, adapter };
 
 /// One operator of the model for one microbatch of B sequences of S tokens on one device, before

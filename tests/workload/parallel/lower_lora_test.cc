@@ -4,8 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "cases.h"
-#include "workload/parallel/lora.h"
-#include "workload/parallel/memory_state.h"
+#include "workload/plan/lora.h"
 
 namespace orrery {
 namespace {
@@ -185,48 +184,6 @@ RC_GTEST_PROP(LowerLora, EveryWeightGradientIsAnAdapters, ()) {
     });
   }
   RC_ASSERT(found > 0);
-}
-
-TEST(MemoryLora, GradientsAndStatesAreOfAdaptersAlone) {
-  const Model model = small_gpt(1);
-  const Plan plan = adapted();
-  const StateMemory state = state_memory(block_memories(model, plan), plan,
-                                         {{{kEmbeddingBlock, kFirstLayerBlock, kHeadBlock}, 0}});
-  EXPECT_EQ(state.device[MemoryCategory::parameters],
-            Bytes(2 * (kEmbedding + kLayer + kNorm + kAdapter)));
-  EXPECT_EQ(state.device[MemoryCategory::gradients], Bytes(4 * kAdapter));
-  EXPECT_EQ(state.device[MemoryCategory::optimizer], Bytes(12 * kAdapter));
-}
-
-TEST(MemoryLora, FrozenGemmsSaveNoInputButWhatAttentionNeeds) {
-  // Of a llama layer: without the inputs of fc1 (64 wide) and fc2 (96), with X A (4 wide). The
-  // input of proj is the result that flash attention reads again.
-  Plan plan = adapted();
-  plan.attention = AttentionKernel::flash;
-  const auto kept = [&] {
-    return block_memories(small_llama(1), plan).blocks[kFirstLayerBlock].kept;
-  };
-  const Bytes lora = kept();
-  plan.lora_rank = 0;
-  plan.lora_targets = "all";
-  EXPECT_EQ(kept() - lora, Bytes(2 * kTokens * (64 + 96 - kRank)));
-}
-
-TEST(CheckLora, UnknownTargetsAndWhatAdaptersDoNotGoWith) {
-  Plan plan = adapted("attention_qkw");
-  plan.schedule = Schedule::zb_h1;
-  plan.pp = plan.tp = plan.tp_chunks = plan.global_batch = 2;
-  plan.recompute_modules = "mlp";
-  const Result<void> checked = check(plan, small_gpt(2));
-  ASSERT_FALSE(checked);
-  const std::string error = checked.error().to_string();
-  for (const char* part : {"did you mean 'attention_qkv'", "schedule", "tp_chunks",
-                           "recompute_modules: found 'mlp', expected none with lora_rank"}) {
-    EXPECT_THAT(error, HasSubstr(part));
-  }
-  Plan without;
-  without.lora_targets = "mlp";
-  EXPECT_FALSE(check(without, small_gpt(1)));
 }
 
 }  // namespace

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include "cases.h"
-#include "machine/machine.h"
-#include "workload/parallel/machine_check.h"
 
 namespace orrery {
 namespace {
@@ -18,7 +15,6 @@ using cases::kNorm;
 using cases::lowered;
 using cases::small_gpt;
 using cases::Tally;
-using testing::HasSubstr;
 
 constexpr std::int64_t kAll = 2 * kLayer + kEmbedding + kNorm;  // of small_gpt(2)
 
@@ -103,59 +99,12 @@ TEST(LowerOffload, ALayerWaitsForTheCopyOfTheSecondOneBefore) {
   EXPECT_EQ(nodes[static_cast<std::size_t>(layers[3])].after, std::vector<int>{stores[1]});
 }
 
-TEST(LowerOffload, TheMachineMustHaveTheTier) {
-  auto machine = load_machine("dgx-a100-80g").value();
-  machine.device.memory.resize(2);
-  EXPECT_TRUE(check_machine({.offload_optimizer = Offload::cpu}, machine));
-  const auto nvme = check_machine({.offload_optimizer = Offload::nvme}, machine);
-  ASSERT_FALSE(nvme);
-  EXPECT_THAT(nvme.error().to_string(),
-              HasSubstr("offload_optimizer: found 'nvme', expected a machine with 3 memory tiers"));
-  machine.device.memory.resize(1);
-  EXPECT_FALSE(check_machine({.offload_activations = 0.5}, machine));
-}
-
 RC_GTEST_PROP(LowerOffload, WhatGoesOutComesBack, ()) {
   cases::Case c = *cases::any_case();
   c.plan.offload_activations = *rc::gen::element(0.1, 0.5, 1.0);
   const Workload workload = lowered(c.model, c.plan);
   RC_ASSERT(copies(workload, "store_activations") == copies(workload, "load_activations"));
   RC_ASSERT(copies(workload, "store_activations").count > 0);
-}
-
-// ---- Documents packed into sequences.
-
-double attention_flops(const Plan& plan) {
-  const auto blocks = block_operators(small_gpt(1), plan);
-  double sum = 0;
-  for (const ModelOperator& op : blocks[kFirstLayerBlock]) {
-    sum += op.kind == OperatorKind::attention ? op.forward_flops.value() : 0;
-  }
-  return sum;
-}
-
-TEST(LowerDocuments, AttentionIsQuadraticInEachDocument) {
-  // 128 = 64 + 32 + 32: (64^2 + 2 x 32^2) / 128^2 = 3/8 of the pairs.
-  Plan plan{.attention = AttentionKernel::flash};
-  const double whole = attention_flops(plan);
-  plan.documents = "64, 32,32";
-  EXPECT_DOUBLE_EQ(attention_flops(plan), whole * 3 / 8);
-  EXPECT_TRUE(check(plan, small_gpt(1)));
-  plan.documents = "128";
-  EXPECT_DOUBLE_EQ(attention_flops(plan), whole);
-}
-
-TEST(LowerDocuments, RefusesOtherSumsAndKernelsThatComputeTheSquare) {
-  const auto refusal = [](const Plan& plan) {
-    const Result<void> checked = check(plan, small_gpt(1));
-    return checked ? std::string() : checked.error().to_string();
-  };
-  Plan plan{.documents = "64,32"};
-  EXPECT_THAT(refusal(plan), HasSubstr("lengths that sum to the sequence's 128 tokens (here 96)"));
-  EXPECT_THAT(refusal(plan), HasSubstr("attention flash: unfused kernels compute the whole"));
-  plan.documents = "64,,x,0";
-  EXPECT_THAT(refusal(plan), HasSubstr("documents: found 'x', expected a length"));
-  EXPECT_THAT(refusal(plan), HasSubstr("documents: found '0', expected a length"));
 }
 
 }  // namespace

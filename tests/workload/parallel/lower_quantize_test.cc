@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include "cases.h"
-#include "machine/machine.h"
-#include "workload/parallel/machine_check.h"
-#include "workload/parallel/quantize.h"
+#include "workload/plan/quantize.h"
 
 namespace orrery {
 namespace {
@@ -20,7 +17,6 @@ using cases::kTokens;
 using cases::lowered;
 using cases::small_gpt;
 using cases::Tally;
-using testing::HasSubstr;
 
 Plan recipe(Quantization quantization) {
   return {.quantization = quantization};
@@ -191,48 +187,6 @@ TEST(LowerQuantize, QuantizedParametersAreGatheredInOneByte) {
   const Bytes quantized = gathered(Quantization::fp8_delayed, true);
   EXPECT_EQ(plain - quantized, Bytes(12 * kHidden * kHidden + 7 * kHidden));
   EXPECT_EQ(gathered(Quantization::mxfp8, true), plain);
-}
-
-TEST(LowerQuantize, RefusesWhatItCannotMean) {
-  const auto refusal = [](const Plan& plan) {
-    const Result<void> checked = check(plan, small_gpt(1));
-    return checked ? std::string() : checked.error().to_string();
-  };
-  Plan plan;
-  plan.quantized_params = true;
-  EXPECT_THAT(refusal(plan), HasSubstr("quantized_params: found 'true', expected a quantization"));
-  EXPECT_THAT(refusal(plan), HasSubstr("expected zero of 1 or more"));
-  plan = recipe(Quantization::mxfp8);
-  plan.compute_type = DataType::fp32;
-  EXPECT_THAT(refusal(plan), HasSubstr("quantization: found 'mxfp8', expected none, or"));
-  plan = {};
-  plan.master_type = DataType::fp8;
-  plan.moment_type = DataType::fp4;
-  EXPECT_THAT(refusal(plan), HasSubstr("master_type: found 'fp8', expected fp32, bf16 or fp16"));
-  EXPECT_THAT(refusal(plan), HasSubstr("moment_type: found 'fp4'"));
-}
-
-TEST(LowerQuantize, TheDeviceMustComputeInTheRecipesType) {
-  const auto machine = load_machine("dgx-a100-80g");
-  ASSERT_TRUE(machine);
-  const auto checked = check_machine(recipe(Quantization::fp8_current), *machine);
-  ASSERT_FALSE(checked);
-  EXPECT_THAT(checked.error().to_string(),
-              HasSubstr("quantization: found 'fp8-current', expected a data type that"));
-}
-
-TEST(LowerQuantize, MicroscalingNeedsUnitsThatScaleBlocks) {
-  const auto hopper = load_machine("dgx-h100");
-  const auto blackwell = load_machine("dgx-b200");
-  ASSERT_TRUE(hopper && blackwell);
-  EXPECT_TRUE(check_machine(recipe(Quantization::fp8_block), *hopper));
-  for (const Quantization quantization : {Quantization::mxfp8, Quantization::nvfp4}) {
-    EXPECT_TRUE(check_machine(recipe(quantization), *blackwell));
-    const auto checked = check_machine(recipe(quantization), *hopper);
-    ASSERT_FALSE(checked);
-    EXPECT_THAT(checked.error().to_string(),
-                HasSubstr("the matrix units of H100-SXM5-80GB take no scales of blocks"));
-  }
 }
 
 RC_GTEST_PROP(LowerQuantize, NeverChangesTheWorkOrTheReductions, ()) {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "cases.h"
-#include "workload/parallel/recompute.h"
+#include "workload/plan/recompute.h"
 
 namespace orrery {
 namespace {
@@ -31,11 +31,6 @@ std::vector<std::string> repeated(const Model& model, const Plan& plan) {
     }
   }
   return names;
-}
-
-std::string refusal(const Plan& plan, const Model& model = small_gpt(1)) {
-  const Result<void> checked = check(plan, model);
-  return checked ? "" : checked.error().to_string();
 }
 
 Model small_mixture() {
@@ -100,15 +95,6 @@ TEST(LowerRecompute, OnlyTheFirstLayersOfEveryChunk) {
   EXPECT_DOUBLE_EQ(cases::matrix_flops(lowered(model, plan), Phase::recompute), all * 2 / 3);
   plan.recompute_layers = 100;
   EXPECT_DOUBLE_EQ(cases::matrix_flops(lowered(model, plan), Phase::recompute), all);
-}
-
-TEST(LowerRecompute, RefusesUnknownNamesAndContradictions) {
-  EXPECT_THAT(refusal({.recompute_modules = "mlp,layrnorm"}),
-              HasSubstr("recompute_modules: found 'layrnorm'"));
-  EXPECT_THAT(refusal({.recompute_modules = "layrnorm"}), HasSubstr("did you mean 'layernorm'?"));
-  EXPECT_THAT(refusal({.recompute = Recompute::full, .recompute_modules = "mlp"}),
-              HasSubstr("expected none with recompute full"));
-  EXPECT_THAT(refusal({.recompute_layers = 1}), HasSubstr("recompute_layers: found '1', expected"));
 }
 
 RC_GTEST_PROP(LowerRecompute, ForwardAndBackwardStayAsTheyAre, ()) {

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/config_node.h"
 #include "cases.h"
-#include "machine/machine.h"
-#include "workload/parallel/machine_check.h"
-#include "workload/parallel/memory.h"
 
 namespace orrery {
 namespace {
@@ -19,7 +15,6 @@ using cases::kNorm;
 using cases::lowered;
 using cases::small_gpt;
 using cases::Tally;
-using testing::HasSubstr;
 
 constexpr std::int64_t kAll = 2 * kLayer + kEmbedding + kNorm;  // of small_gpt(2)
 
@@ -122,55 +117,6 @@ TEST(LowerRemote, ExpertsOfOneRankAreLoadedWholeWhateverTheSwitchesCan) {
     own += loads && node.axis == Axis::from_host ? node.bytes.value() : 0;
   });
   EXPECT_EQ(own, 4 * 2 * kExpert);
-}
-
-TEST(LowerRemote, PlansThatContradictAreRefusedWithEveryReason) {
-  const auto mistakes = [](const Plan& plan) {
-    const auto checked = check(plan, small_gpt(2));
-    return checked ? std::string() : checked.error().to_string();
-  };
-  EXPECT_EQ(mistakes(remote_plan()), "");
-  EXPECT_THAT(mistakes({.offload_params = Offload::cpu}), HasSubstr("none or remote"));
-  const std::string plain = mistakes({.offload_params = Offload::remote});
-  EXPECT_THAT(plain, HasSubstr("zero: found '0', expected 3"));
-  EXPECT_THAT(plain, HasSubstr("offload_optimizer: found 'none', expected remote"));
-  EXPECT_THAT(mistakes({.pool_collectives = true}), HasSubstr("offload_params remote"));
-}
-
-TEST(LowerRemote, TheMachineMustHaveTheMemoryAndTheSwitches) {
-  const Machine none = load_machine("dgx-a100-80g").value();
-  const auto refused = check_machine(remote_plan(), none);
-  ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().to_string(), HasSubstr("a machine with remote_memory"));
-  Plan pooled = remote_plan(2);
-  pooled.pool_collectives = true;
-  EXPECT_TRUE(check_machine(pooled, load_machine("hiermem-opt").value()));
-  const auto switchless = check_machine(pooled, load_machine("zero-infinity").value());
-  ASSERT_FALSE(switchless);
-  EXPECT_THAT(switchless.error().to_string(), HasSubstr("has no in_switch"));
-}
-
-TEST(LowerRemote, TheDeviceKeepsBlocksAndThePoolKeepsTheModel) {
-  // 2 + 4 + 12 bytes of a quarter of the parameters.
-  const auto stages = memory_footprint(small_gpt(2), remote_plan(4)).value();
-  EXPECT_NEAR(static_cast<double>(stages[0].lower[kRemoteLower].value()), 18.0 * kAll / 4, 16);
-  EXPECT_EQ(stages[0].highest[MemoryCategory::parameters], Bytes(0));
-  EXPECT_EQ(stages[0].highest[MemoryCategory::gradients], Bytes(0));
-  // Two of eight pieces of 16 bytes of a parameter during the update.
-  EXPECT_NEAR(static_cast<double>(stages[0].highest[MemoryCategory::optimizer].value()),
-              16.0 * kAll / 4 * 2 / 8, 16);
-}
-
-TEST(LowerRemote, APoolThatIsTooSmallIsNamed) {
-  Machine machine = with_devices(load_machine("hiermem-opt").value(), 4).value();
-  const auto stages = memory_footprint(small_gpt(2), remote_plan(4)).value();
-  EXPECT_TRUE(check_fits(stages, machine));
-  machine.remote_memory.capacity = Bytes(1000);
-  const auto small = check_fits(stages, machine);
-  ASSERT_FALSE(small);
-  // 256 groups of 1000 bytes over 4 devices.
-  EXPECT_THAT(small.error().to_string(), HasSubstr("stage 0, remote memory"));
-  EXPECT_THAT(small.error().to_string(), HasSubstr("62.5 KiB"));
 }
 
 }  // namespace

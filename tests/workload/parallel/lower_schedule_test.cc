@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Schedules that split the backward: what their templates hold.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "cases.h"
-#include "workload/parallel/memory.h"
 
 namespace orrery {
 namespace {
@@ -19,7 +17,6 @@ using cases::sends;
 using cases::small_gpt;
 using cases::small_llama;
 using cases::Tally;
-using ::testing::HasSubstr;
 
 Plan zero_bubble(Schedule schedule, std::int64_t pp, std::int64_t microbatches) {
   return {.pp = pp,
@@ -128,64 +125,6 @@ TEST(LowerSplitBackward, VeeAndDualPipeShareTheTiedEmbedding) {
     EXPECT_EQ(
         collectives(workload, 0, Axis::embedding, CollectiveKind::all_reduce, Phase::optimizer),
         Tally{});
-    const std::int64_t layers = schedule == Schedule::dualpipe ? 4 : 2;
-    const auto memory = memory_footprint(small_gpt(4), plan);
-    ASSERT_TRUE(memory.has_value());
-    EXPECT_EQ(memory->front()[MemoryCategory::parameters],
-              2_B * (cases::kEmbedding + cases::kNorm + layers * cases::kLayer));
-  }
-}
-
-TEST(MemoryOfSplitBackward, MicrobatchesInFlightAreThoseOfThePapers) {
-  // p = 4: p of ZB-H1 and ZB-V on every stage, p + 1 of DualPipe; m or fewer when m < p.
-  const auto in_flight = [](Schedule schedule, std::int64_t microbatches) {
-    std::vector<double> result;
-    const auto stages =
-        memory_footprint(small_gpt(8), zero_bubble(schedule, 4, microbatches)).value();
-    for (const StageMemory& stage : stages) {
-      result.push_back(stage.microbatches_in_flight);
-    }
-    return result;
-  };
-  EXPECT_EQ(in_flight(Schedule::zb_h1, 20), std::vector<double>(4, 4));
-  EXPECT_EQ(in_flight(Schedule::zb_h1, 3), std::vector<double>(4, 3));
-  EXPECT_EQ(in_flight(Schedule::zb_v, 20), std::vector<double>(4, 4));
-  EXPECT_EQ(in_flight(Schedule::dualpipe, 20), std::vector<double>(4, 5));
-}
-
-TEST(MemoryOfSplitBackward, PeaksDoNotGrowWithMicrobatches) {
-  for (const Schedule schedule : {Schedule::zb_h1, Schedule::zb_v, Schedule::dualpipe}) {
-    const auto few = memory_footprint(small_gpt(8), zero_bubble(schedule, 4, 16)).value();
-    const auto many = memory_footprint(small_gpt(8), zero_bubble(schedule, 4, 100)).value();
-    for (std::size_t stage = 0; stage < 4; ++stage) {
-      EXPECT_EQ(few[stage].total(), many[stage].total());
-    }
-  }
-}
-
-TEST(MemoryOfSplitBackward, H1TakesNoMoreThanTheFirstStageOf1F1B) {
-  // Its last stage holds p microbatches too, but all but one only what weight gradients need.
-  const auto activations = [](Schedule schedule, std::size_t stage) {
-    return memory_footprint(small_llama(12), zero_bubble(schedule, 4, 16))
-        .value()[stage]
-        .highest[MemoryCategory::activations];
-  };
-  for (const std::size_t stage : {1, 2}) {
-    EXPECT_LE(activations(Schedule::zb_h1, stage), activations(Schedule::one_f_one_b, 0));
-    EXPECT_GT(activations(Schedule::zb_h1, stage), activations(Schedule::one_f_one_b, stage));
-  }
-}
-
-TEST(MemoryOfDualPipe, EveryStageIsThereTwice) {
-  const auto states = [](Schedule schedule) {
-    return memory_footprint(small_llama(8), zero_bubble(schedule, 4, 16)).value();
-  };
-  const auto once = states(Schedule::one_f_one_b);
-  const auto twice = states(Schedule::dualpipe);
-  for (std::size_t stage = 0; stage < 4; ++stage) {
-    for (const MemoryCategory category : {MemoryCategory::parameters, MemoryCategory::gradients}) {
-      EXPECT_EQ(twice[stage][category], once[stage][category] + once[3 - stage][category]);
-    }
   }
 }
 
@@ -236,23 +175,6 @@ TEST(LowerDualPipe, PairsChangeSidesWhereComputeWouldWaitForCommunication) {
   };
   EXPECT_EQ(switches(false), 1);
   EXPECT_GT(switches(true), 2 * 16);  // 16 layers, two exchanges in each direction
-}
-
-TEST(CheckSchedules, NameWhatDoesNotFit) {
-  const auto mistakes = [](Plan plan) {
-    const auto checked = check(plan, small_gpt(12));
-    return checked ? std::string() : checked.error().to_string();
-  };
-  EXPECT_EQ(mistakes(zero_bubble(Schedule::zb_h1, 4, 2)), "");
-  EXPECT_EQ(mistakes(zero_bubble(Schedule::zb_v, 3, 2)), "");
-  EXPECT_EQ(mistakes(zero_bubble(Schedule::dualpipe, 4, 2)), "");
-  EXPECT_THAT(mistakes(zero_bubble(Schedule::zb_h1, 1, 2)), HasSubstr("2 or more with schedule"));
-  EXPECT_THAT(mistakes(zero_bubble(Schedule::dualpipe, 3, 2)), HasSubstr("an even number"));
-  EXPECT_THAT(mistakes(zero_bubble(Schedule::dualpipe, 4, 3)),
-              HasSubstr("an even number of microbatches"));
-  Plan plan = zero_bubble(Schedule::zb_v, 3, 6);
-  plan.chunks = 1;
-  EXPECT_THAT(mistakes(plan), HasSubstr("2 with schedule zb-v"));
 }
 
 }  // namespace

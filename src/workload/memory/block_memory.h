@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What one embedding, layer or head takes on one rank: the parts of which memory_timeline.h makes
+/// a step. The same for every plan that agrees in the fields that shape operators (tp, cp, ep, etp,
+/// sequence_parallel, microbatch, sequence, recompute*, moe_*, kernels and types), so a planner
+/// keeps it.
+///
+///   T = B S / c tokens of a rank, e bytes of the compute type, t = tp, E experts
+///
+///   parameters   dense: 1/t of matrices; experts: 1/(ep etp)
+///   kept         per microbatch, from forward to backward: each operator's `saved`, sharded as the
+///                plan says; without what recompute drops. A recomputed layer keeps its input, T H
+///                e (1/t with sequence parallelism). Routed experts hold load etp/t T top_k rows:
+///                their share of the rows of etp x ep ranks; load: moe_capacity, or moe_imbalance
+///                when dropless. For GPT shapes with dropout: Korthikanti et al. 2022, table 2.
+///                Quantised GEMMs keep a column copy of their input (quantize.h).
+///   recomputed   `saved` of what recompute drops (recompute.h): there only while the block's
+///                backward runs
+///   logits       fp32, 4 T V / t, from the head's forward to its backward; while one of the two
+///                runs also in the compute type: e T V / t
+///   held         where weight gradients are pieces of work of their own: inputs and output
+///                gradients of the GEMMs with weights, from input gradient to weight gradient. For
+///                GPT shapes 32 S B H (Qi et al. 2023, "Zero Bubble Pipeline Parallelism", table 1)
+///   work         what exists only while a pass of the block runs, the largest of its operators:
+///                  sequence parallelism: the gathered T H e
+///                  cp: ring, two more of the rank's keys and values, and in backward two of their
+///                    gradients; all_gather: all c (backward: and their gradients); a2a: Q, K, V
+///                    and the output once more
+///                  experts: the rows sent (T top_k H e / t) and the rows received, in front of the
+///                    sort or behind the last GEMM; allgather: the tokens of etp x ep ranks
+///                  backward: gradients of a GEMM's input and output, the widest; the gradient of
+///                    its largest weight in e, unless fused_grad_accumulation
+///
+/// Ignores:  workspaces of GEMMs and of the communication libraries; alignment.
+/// Sources:  Korthikanti et al. 2022 (arXiv:2205.05198), section 4 and table 2; Rajbhandari et al.
+///           2020 (arXiv:1910.02054); Liu et al. 2023 (ring attention); Jacobs et al. 2023
+///           (Ulysses).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/units.h"
+#include "workload/plan/model_parts.h"
+#include "workload/plan/plan.h"
+#include "workload/zoo/model.h"
+
+namespace orrery {
+
+struct BlockMemory {
+  std::int64_t parameters = 0;  ///< of one rank; the head without the copy of a tied embedding
+  std::int64_t expert_parameters = 0;  ///< of these, in routed experts
+  std::int64_t frozen = 0;             ///< dense parameters that are not trained (lora.h)
+  std::int64_t expert_frozen = 0;      ///< the same of routed experts
+  std::int64_t quantized = 0;          ///< dense weights that GEMMs read in fewer bits
+  std::int64_t expert_quantized = 0;   ///< the same of routed experts
+  Bytes kept{0};                       ///< per microbatch, without logits
+  Bytes logits{0};                     ///< per microbatch
+  Bytes logits_work{0};
+  Bytes recomputed{0};
+  Bytes held{0};            ///< per microbatch
+  Bytes held_gradients{0};  ///< of these, output gradients
+  Bytes forward_work{0};
+  Bytes backward_work{0};  ///< of input gradients
+  Bytes weight_work{0};    ///< of weight gradients
+};
+struct BlockMemories {
+  std::vector<BlockMemory> blocks;  ///< by BlockKind, with the plan's recompute
+  std::vector<BlockMemory> plain;   ///< by BlockKind, of layers that recompute leaves out
+  std::int64_t tied_copy = 0;       ///< of the table, by a head (or its predictions) elsewhere
+  Bytes boundary{0};                ///< T H of the compute type
+};
+BlockMemories block_memories(const Model& model, const Plan& plan);
+
+}  // namespace orrery

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workload/memory/footprint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+#include "base/format.h"
+#include "workload/plan/model_parts.h"
+#include "workload/plan/schedule.h"
+
+namespace orrery {
+namespace {
+
+std::string by_category(const StageMemory& stage) {
+  std::string parts;
+  for (const auto& category : kNames<MemoryCategory>) {
+    parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", category.name,
+                         to_string(stage[category.value]));
+  }
+  return parts;
+}
+
+void check_device(const StageMemory& stage, std::size_t number, const MemoryTier& tier,
+                  Error& error) {
+  if (stage.total() <= tier.capacity) {
+    return;
+  }
+  error.add({{},
+             fmt::format("stage {}, {}", number, to_string(stage.moment, stage.chunked)),
+             to_string(stage.total()),
+             fmt::format("at most {} of {} ({})", to_string(tier.capacity), tier.name,
+                         by_category(stage))});
+}
+
+/// What is offloaded, tier by tier below the first.
+void check_lower(const StageMemory& stage, std::size_t number, const Device& device, Error& error) {
+  constexpr std::array<const char*, kRemoteLower> kWhere{"host", "storage"};
+  for (std::size_t lower = 0; lower < kRemoteLower; ++lower) {
+    if (stage.lower[lower] == Bytes(0)) {
+      continue;
+    }
+    const std::size_t tier = lower + 1;
+    const bool exists = tier < device.memory.size();
+    if (exists && stage.lower[lower] <= device.memory[tier].capacity) {
+      continue;
+    }
+    error.add({{},
+               fmt::format("stage {}, {} memory", number, kWhere[lower]),
+               to_string(stage.lower[lower]),
+               exists ? fmt::format("at most {} of {}", to_string(device.memory[tier].capacity),
+                                    device.memory[tier].name)
+                      : fmt::format("a machine that states memory tier {} of device '{}'", tier,
+                                    device.name)});
+  }
+}
+
+void check_remote(const StageMemory& stage, std::size_t number, const Machine& machine,
+                  Error& error) {
+  std::int64_t devices = 1;
+  for (const NetworkDimension& dimension : machine.network) {
+    devices *= std::max<std::int64_t>(1, dimension.size);
+  }
+  const Bytes needed = stage.lower[kRemoteLower];
+  const bool exists = machine.remote_memory.exists();
+  const Bytes share = exists ? capacity_per_device(machine.remote_memory, devices) : Bytes(0);
+  if (needed > share) {
+    error.add({{},
+               fmt::format("stage {}, remote memory", number),
+               to_string(needed),
+               exists ? fmt::format("at most {}, a device's share of it", to_string(share))
+                      : fmt::format("a machine with remote_memory: {} has none", machine.name)});
+  }
+}
+
+}  // namespace
+
+StageMemory stage_memory(const BlockMemories& blocks, const Plan& plan, std::int64_t stage,
+                         const std::vector<StageChunk>& chunks) {
+  MemoryTimeline timeline =
+      memory_timeline(blocks, plan, stage, chunks, {.points = kTimelinePoints});
+  return {.bytes = timeline.peak,
+          .moment = timeline.moment,
+          .chunked = chunks.size() > 1,
+          .highest = timeline.highest,
+          .lower = timeline.lower,
+          .microbatches_in_flight = static_cast<double>(timeline.pieces) *
+                                    static_cast<double>(plan.pp) /
+                                    static_cast<double>(part_count(pipeline_shape(plan))),
+          .timeline = std::move(timeline.points)};
+}
+
+std::vector<StageMemory> memory_of_checked(const Model& model, const Plan& plan) {
+  const auto parts = split_model(model, plan);
+  const BlockMemories blocks = block_memories(model, plan);
+  std::vector<StageMemory> stages;
+  for (std::int64_t stage = 0; stage < plan.pp; ++stage) {
+    std::vector<StageChunk> chunks;
+    for (const ModelPart& part : (*parts)[static_cast<std::size_t>(stage)]) {
+      chunks.push_back({blocks_of(model, part), part.first_layer});
+    }
+    stages.push_back(stage_memory(blocks, plan, stage, chunks));
+  }
+  return stages;
+}
+
+Result<std::vector<StageMemory>> memory_footprint(const Model& model, const Plan& plan) {
+  if (auto checked = check(plan, model); !checked) {
+    return fail(std::move(checked.error()));
+  }
+  return memory_of_checked(model, plan);
+}
+
+Result<void> check_fits(const std::vector<StageMemory>& stages, const Machine& machine) {
+  if (machine.device.memory.empty()) {
+    return fail("device '" + machine.device.name + "' states no memory");
+  }
+  Error error;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    check_device(stages[s], s, machine.device.memory.front(), error);
+    check_lower(stages[s], s, machine.device, error);
+    check_remote(stages[s], s, machine, error);
+  }
+  if (!error.empty()) {
+    return fail(std::move(error));
+  }
+  return {};
+}
+
+}  // namespace orrery

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Memory of every pipeline stage, per device, at its fullest moment of the step.
+///
+///   block_memory.h     what an embedding, layer or head keeps, per microbatch
+///   state_memory.h     parameters, gradients, optimizer states
+///   memory_timeline.h  the step: which of these exist when
+///
+/// Ignores: the framework's context, communication libraries' buffers (together 1 to 2 GB of a GPU,
+/// which no plan or machine file states), fragmentation.
+#pragma once
+
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "machine/machine.h"
+#include "workload/memory/block_memory.h"
+#include "workload/memory/memory_category.h"
+#include "workload/memory/memory_timeline.h"
+#include "workload/memory/state_memory.h"
+#include "workload/plan/plan.h"
+#include "workload/zoo/model.h"
+
+namespace orrery {
+
+struct StageMemory {
+  CategoryBytes bytes;                ///< at the fullest moment
+  MemoryMoment moment;                ///< which that is
+  bool chunked = false;               ///< the stage has several chunks, which moments name
+  CategoryBytes highest;              ///< of each category on its own, over the step
+  LowerTiers lower{};                 ///< most on the host and on its storage
+  double microbatches_in_flight = 0;  ///< most; chunks count by their share of the stage
+  std::vector<MemoryPoint> timeline;  ///< of at most kTimelinePoints pieces of work
+
+  Bytes operator[](MemoryCategory c) const { return bytes[c]; }
+  Bytes& operator[](MemoryCategory c) { return bytes[c]; }
+  Bytes total() const { return bytes.total(); }
+};
+inline constexpr std::int64_t kTimelinePoints = 64;
+
+/// One per stage (per device of the stage). Mistakes: those of check().
+Result<std::vector<StageMemory>> memory_footprint(const Model& model, const Plan& plan);
+
+/// The same of a plan that check() has accepted.
+std::vector<StageMemory> memory_of_checked(const Model& model, const Plan& plan);
+
+/// One stage of a checked plan.
+StageMemory stage_memory(const BlockMemories& blocks, const Plan& plan, std::int64_t stage,
+                         const std::vector<StageChunk>& chunks);
+
+/// A mistake per stage and memory tier that is too small or absent.
+Result<void> check_fits(const std::vector<StageMemory>& stages, const Machine& machine);
+
+}  // namespace orrery

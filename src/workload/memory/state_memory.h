@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What a stage holds during the whole step: parameters, gradients, optimizer states.
+///
+///   P parameters of one rank, dense or expert; e, g, w, u bytes of compute, gradient, master and
+///   moment type; s_p, s_g, s_o ranks that share (layout.h; of experts all edp or 1)
+///   parameters  e P / s_p; where GEMMs are quantised also both copies of their Q weights, 2 w' Q
+///               (w' bytes, quantize.h); with quantized_params only the copies. Zero 3 keeps shards
+///               of one form and makes copies of what it gathers.
+///   gradients   g P / s_g; these and what follows of trained parameters alone (lora.h)
+///   optimizer   (w + 2 u) P / s_o; no master (w) when its type is the compute type or fp32 compute
+///               has it already
+///   update      4 P / s_o: an fp32 copy of narrower gradients while a device runs the optimizer
+///   reduction   the bucket in which gradients travel, in a type other than the gradients'
+///
+/// With bf16 and fp32 gradients: 2 + 4 + 12 = 18 bytes per parameter (Megatron-LM), 6 + 12/dp with
+/// a distributed optimizer; with 16-bit gradients 16 (Rajbhandari et al. 2020, section 3.1).
+///
+/// offload_optimizer moves the states to the host or to its storage, and copies the gradients to
+/// the host; their accumulation buffer stays on the device (Megatron-LM's CPU offload; ZeRO-Offload
+/// frees it). States in remote memory pass through the device in pieces, two of 8 at a time.
+/// offload_params moves parameters and gradients to the remote memory too.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "workload/memory/block_memory.h"
+#include "workload/memory/memory_category.h"
+#include "workload/plan/plan.h"
+
+namespace orrery {
+
+/// Memory below a device's own: host, storage, the machine's remote memory.
+inline constexpr std::size_t kLowerTierCount = 3;
+inline constexpr std::size_t kRemoteLower = 2;
+using LowerTiers = std::array<Bytes, kLowerTierCount>;
+
+/// One chunk of a stage.
+struct StageChunk {
+  std::vector<BlockKind> blocks;
+  std::int64_t first_layer = 0;  ///< of the model
+
+  friend bool operator==(const StageChunk&, const StageChunk&) = default;
+};
+
+/// Of a rank, before sharding over data-parallel ranks.
+struct OwnedParameters {
+  std::int64_t dense = 0;
+  std::int64_t expert = 0;
+  std::int64_t quantized = 0;         ///< of dense, weights of quantised GEMMs
+  std::int64_t expert_quantized = 0;  ///< of expert
+  std::int64_t frozen = 0;            ///< of dense
+  std::int64_t expert_frozen = 0;     ///< of expert
+
+  std::int64_t trained() const { return dense - frozen + expert - expert_frozen; }
+
+  OwnedParameters& operator+=(OwnedParameters other) {
+    dense += other.dense;
+    expert += other.expert;
+    quantized += other.quantized;
+    expert_quantized += other.expert_quantized;
+    frozen += other.frozen;
+    expert_frozen += other.expert_frozen;
+    return *this;
+  }
+};
+/// Of a block, with the head's copy of a table that stands on another stage.
+OwnedParameters owned_parameters(const BlockMemories& model, const Plan& plan, BlockKind kind);
+
+/// Parameters that zero 3 gathers, in the form in which GEMMs read them, of dense and of expert
+/// parameters that are really sharded.
+Bytes gathered_bytes(const Plan& plan, const OwnedParameters& owned);
+
+struct StateMemory {
+  CategoryBytes device;
+  LowerTiers lower{};
+  Bytes update{0};     ///< on the device
+  Bytes reduction{0};  ///< on the device
+};
+StateMemory state_memory(const BlockMemories& model, const Plan& plan,
+                         const std::vector<StageChunk>& chunks);
+
+/// Bytes of a reduction's bucket over `all` gradients of a stage, of which the largest block has
+/// `block`: both in the type on the wire. Overlapped, one fills while the one before travels.
+Bytes bucket_bytes(const Plan& plan, Bytes all, Bytes block);
+
+}  // namespace orrery

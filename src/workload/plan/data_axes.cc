@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workload/plan/data_axes.h"
+
+#include "workload/plan/layout.h"
+
+namespace orrery {
+namespace {
+
+/// All the ranks that an owner's parameters are the same on, but for ZeRO.
+std::int64_t replicas(const Plan& plan, Owner owner) {
+  return owner == Owner::dense ? plan.dp * plan.cp : expert_data_parallel(plan);
+}
+
+std::vector<GradientHop> expert_hops(const Plan& plan) {
+  const bool sharded = plan.zero > 0;
+  return {{.axis = Axis::edp,
+           .kind = sharded ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
+           .every_microbatch = plan.zero >= 2}};
+}
+
+}  // namespace
+
+std::vector<GradientHop> gradient_hops(const Plan& plan, Owner owner) {
+  const std::int64_t all = replicas(plan, owner);
+  if (all == 1) {
+    return {};
+  }
+  if (owner == Owner::expert) {
+    return expert_hops(plan);
+  }
+  if (plan.zero == 0) {
+    return {{.axis = Axis::dp}};
+  }
+  const ShardDegrees shards = shard_degrees(plan);
+  std::vector<GradientHop> hops;
+  if (shards.grads > 1) {
+    hops.push_back({.axis = shards.grads == all ? Axis::dp : Axis::grad_shard,
+                    .kind = CollectiveKind::reduce_scatter,
+                    .every_microbatch = true});
+  }
+  if (shards.optimizer > shards.grads) {
+    const bool whole = shards.grads == 1 && shards.optimizer == all;
+    hops.push_back({.axis = whole ? Axis::dp : Axis::optimizer_shard,
+                    .kind = CollectiveKind::reduce_scatter,
+                    .divisor = shards.grads});
+  }
+  if (shards.optimizer < all) {
+    const Axis axis = shards.optimizer == 1 ? Axis::dp : Axis::replica;
+    hops.push_back({.axis = axis, .divisor = shards.optimizer});
+  }
+  return hops;
+}
+
+std::optional<GatherHop> update_hop(const Plan& plan, Owner owner) {
+  const std::int64_t all = replicas(plan, owner);
+  if (plan.zero == 0 || all == 1 || (plan.overlap_param_gather && plan.zero < 3)) {
+    return std::nullopt;
+  }
+  if (owner == Owner::expert) {
+    return plan.zero < 3 ? std::optional(GatherHop{.axis = Axis::edp}) : std::nullopt;
+  }
+  const ShardDegrees shards = shard_degrees(plan);
+  if (shards.optimizer <= shards.params) {
+    return std::nullopt;
+  }
+  const bool whole = shards.params == 1 && shards.optimizer == all;
+  return GatherHop{.axis = whole ? Axis::dp : Axis::update, .divisor = shards.params};
+}
+
+std::optional<GatherHop> parameter_hop(const Plan& plan, Owner owner) {
+  const std::int64_t all = replicas(plan, owner);
+  if (plan.zero == 0 || all == 1) {
+    return std::nullopt;
+  }
+  if (plan.zero < 3) {  // updated parameters, in the first forward pass
+    Plan apart = plan;
+    apart.overlap_param_gather = false;
+    return plan.overlap_param_gather ? update_hop(apart, owner) : std::nullopt;
+  }
+  if (owner == Owner::expert) {
+    return GatherHop{.axis = Axis::edp};
+  }
+  const std::int64_t shards = shard_degrees(plan).params;
+  return shards == 1 ? std::nullopt
+                     : std::optional(GatherHop{.axis = shards == all ? Axis::dp : Axis::shard});
+}
+
+std::int64_t optimizer_shards(const Plan& plan, Owner owner) {
+  if (plan.zero == 0) {
+    return 1;
+  }
+  return owner == Owner::expert ? replicas(plan, owner) : shard_degrees(plan).optimizer;
+}
+
+Bytes bucket_size(const Plan& plan) {
+  constexpr std::int64_t kElements = 500'000'000;
+  const bool limited = plan.bucket == Bytes(0) && plan.zero >= 2 && !plan.overlap_grad_reduce;
+  return limited ? bytes_of(plan.grad_reduce_type, kElements) : plan.bucket;
+}
+
+}  // namespace orrery

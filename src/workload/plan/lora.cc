@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workload/plan/lora.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+#include "workload/plan/layout.h"
+#include "workload/plan/plan_lists.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::int64_t kMostRank = 65536;
+
+struct LoraTarget {
+  std::string_view name;
+  bool (*holds)(std::string_view op);
+};
+/// NeMo's names; any weight's GEMM can be named itself as well.
+constexpr std::array kTargets{
+    LoraTarget{"all", [](std::string_view) { return true; }},
+    LoraTarget{"attention_qkv", [](std::string_view op) { return op == "qkv_gemm"; }},
+    LoraTarget{"attention_dense", [](std::string_view op) { return op == "proj_gemm"; }},
+    LoraTarget{"attention",
+               [](std::string_view op) { return op == "qkv_gemm" || op == "proj_gemm"; }},
+    LoraTarget{"mlp_fc1", [](std::string_view op) { return op.ends_with("fc1_gemm"); }},
+    LoraTarget{"mlp_fc2", [](std::string_view op) { return op.ends_with("fc2_gemm"); }},
+    LoraTarget{"mlp", [](std::string_view op) {
+                 return op.ends_with("fc1_gemm") || op.ends_with("fc2_gemm");
+               }}};
+
+bool can_adapt(const ModelOperator& op) {
+  return op.has_weight && op.name != "router_gemm";
+}
+
+bool selects(std::string_view target, const ModelOperator& op) {
+  const auto named = std::find_if(kTargets.begin(), kTargets.end(),
+                                  [&](const LoraTarget& known) { return known.name == target; });
+  return can_adapt(op) && (named != kTargets.end() ? named->holds(op.name) : op.name == target);
+}
+
+/// One GEMM of an adapter; fields that neither of them has are empty.
+ModelOperator adapter_gemm(const ModelOperator& base, const char* suffix, const GemmShape& shape) {
+  ModelOperator op;
+  op.name = base.name + suffix;
+  op.kind = base.kind;
+  op.gemm = shape;
+  op.forward_flops = flops_of(shape);
+  op.backward_flops = 2 * op.forward_flops;
+  op.backward_kernels = 0;
+  op.has_weight = true;
+  op.weights = Weights::adapter;
+  op.expert = base.expert;
+  op.parameters = shape.batch * shape.k * shape.n;
+  return op;
+}
+
+/// X A: in front of the frozen GEMM, so it takes its entry into the split part, and its input.
+ModelOperator reduction_of(ModelOperator& base, const Plan& plan) {
+  GemmShape shape = base.gemm;
+  shape.n = plan.lora_rank;
+  ModelOperator op = adapter_gemm(base, "_lora_a", shape);
+  op.gemm_split = base.gemm_split == GemmSplit::row ? GemmSplit::row : GemmSplit::none;
+  op.split = base.split;
+  op.saved = base.saved;
+  base.saved = Bytes(0);
+  if (base.boundary == TensorBoundary::enter || base.boundary == TensorBoundary::dispatch) {
+    op.boundary = std::exchange(base.boundary, TensorBoundary::none);
+    op.routed = base.routed;
+  }
+  return op;
+}
+
+/// (X A) B.
+ModelOperator expansion_of(const ModelOperator& base, const Plan& plan) {
+  GemmShape shape = base.gemm;
+  shape.k = plan.lora_rank;
+  ModelOperator op = adapter_gemm(base, "_lora_b", shape);
+  op.gemm_split = base.gemm_split == GemmSplit::column ? GemmSplit::column : GemmSplit::none;
+  op.split = base.gemm_split == GemmSplit::none ? base.split : Split::none;
+  op.saved = size_of(plan.compute_type) * shape.batch * shape.m * shape.k;
+  return op;
+}
+
+ModelOperator streaming(const ModelOperator& base, const char* suffix, GemmSplit divides) {
+  ModelOperator op;
+  op.name = base.name + suffix;
+  op.split = base.gemm_split == divides           ? Split::tensor
+             : base.gemm_split == GemmSplit::none ? base.split
+                                                  : Split::none;
+  op.expert = base.expert;
+  op.weights = Weights::frozen;
+  return op;
+}
+
+/// Sum of the input's gradients through W and through A.
+ModelOperator join_of(const ModelOperator& base, const Plan& plan) {
+  ModelOperator op = streaming(base, "_lora_join", GemmSplit::row);
+  op.forward_kernels = 0;
+  op.backward_bytes =
+      3 * (size_of(plan.compute_type) * base.gemm.batch * base.gemm.m * base.gemm.k);
+  return op;
+}
+
+ModelOperator sum_of(const ModelOperator& base, const Plan& plan) {
+  ModelOperator op = streaming(base, "_lora_sum", GemmSplit::column);
+  const Bytes result = size_of(plan.compute_type) * base.gemm.batch * base.gemm.m * base.gemm.n;
+  op.forward_kernels = 2;
+  op.forward_bytes = 5 * result;
+  op.backward_bytes = 2 * result;
+  return op;
+}
+
+void freeze(ModelOperator& op, bool after_attention) {
+  op.weights = Weights::frozen;
+  if (op.has_weight && !after_attention) {
+    op.saved = Bytes(0);
+  }
+}
+
+/// All of a gather's backward is the gradient of its table.
+void drop_backward(ModelOperator& op) {
+  op.backward_flops = Flops(0);
+  op.backward_bytes = Bytes(0);
+  op.backward_kernels = 0;
+  op.saved = Bytes(0);
+}
+
+class Checker {
+ public:
+  Checker(const Plan& plan, const Model& model) : plan_(plan), model_(model) {}
+
+  Result<void> run() {
+    const bool in_range = plan_.lora_rank >= 0 && plan_.lora_rank <= kMostRank;
+    require(in_range, "lora_rank", plan_.lora_rank, fmt::format("0 to {}", kMostRank));
+    if (plan_.lora_rank == 0) {
+      require(plan_.lora_targets == Plan().lora_targets, "lora_targets", plan_.lora_targets,
+              "all without lora_rank");
+    } else {
+      targets();
+      company();
+    }
+    if (!error_.empty()) {
+      return fail(std::move(error_));
+    }
+    return {};
+  }
+
+ private:
+  template <class T>
+  void require(bool ok, std::string_view field, const T& found, std::string expected) {
+    if (!ok) {
+      error_.add({{}, std::string(field), fmt::format("{}", found), std::move(expected)});
+    }
+  }
+
+  void targets() {
+    std::vector<std::string> known;
+    for (const LoraTarget& target : kTargets) {
+      known.emplace_back(target.name);
+    }
+    for (const ModelOperator& op : operators()) {
+      if (can_adapt(op)) {
+        known.push_back(op.name);
+      }
+    }
+    const std::vector<std::string> names = list_items(plan_.lora_targets);
+    require(!names.empty(), "lora_targets", plan_.lora_targets, "at least one target, as all");
+    for (const std::string& name : names) {
+      const auto of_layers = operators();
+      const bool any = std::any_of(of_layers.begin(), of_layers.end(),
+                                   [&](const ModelOperator& op) { return selects(name, op); });
+      require(any, "lora_targets", name,
+              "all, attention, attention_qkv, attention_dense, mlp, mlp_fc1, mlp_fc2 or a GEMM "
+              "with a weight, as the model's layers have them" +
+                  did_you_mean(name, known));
+    }
+  }
+
+  void company() {
+    require(plan_.schedule <= Schedule::interleaved, "schedule", name_of(plan_.schedule),
+            "gpipe, 1f1b or interleaved with lora_rank: there is hardly a weight gradient to put "
+            "off");
+    require(plan_.tp_chunks == 1, "tp_chunks", plan_.tp_chunks, "1 with lora_rank");
+    require(plan_.recompute_modules.empty(), "recompute_modules", plan_.recompute_modules,
+            "none with lora_rank");
+    require(!plan_.overlap_ep, "overlap_ep", true, "false with lora_rank");
+    require(model_.experts == 0 || expert_tensor_parallel(plan_) == 1, "etp",
+            expert_tensor_parallel(plan_), "1 with lora_rank");
+  }
+
+  std::vector<ModelOperator> operators() const {
+    std::vector<ModelOperator> all;
+    const int kinds = static_cast<int>(layer_kinds(model_).size());
+    for (int kind = 0; kind < kinds; ++kind) {
+      const auto layer = layer_operators(model_, {.sequence = 1}, kind);
+      all.insert(all.end(), layer.begin(), layer.end());
+    }
+    return all;
+  }
+
+  const Plan& plan_;
+  const Model& model_;
+  Error error_;
+};
+
+}  // namespace
+
+bool is_trained(const ModelOperator& op) {
+  return op.weights != Weights::frozen;
+}
+
+std::vector<ModelOperator> with_adapters(const std::vector<ModelOperator>& operators,
+                                         const Plan& plan, BlockKind kind) {
+  const std::vector<std::string> targets = list_items(plan.lora_targets);
+  std::vector<ModelOperator> result;
+  bool after_attention = false;
+  for (ModelOperator op : operators) {
+    const bool adapted = std::any_of(targets.begin(), targets.end(),
+                                     [&](const std::string& name) { return selects(name, op); });
+    if (adapted && kind >= kFirstLayerBlock) {
+      result.push_back(reduction_of(op, plan));
+      result.push_back(join_of(op, plan));
+      result.push_back(expansion_of(op, plan));
+      result.push_back(sum_of(op, plan));
+    }
+    freeze(op, after_attention);
+    if (kind == kEmbeddingBlock) {
+      drop_backward(op);
+    }
+    after_attention = op.kind == OperatorKind::attention;
+    result.push_back(std::move(op));
+  }
+  return result;
+}
+
+double model_flops_share(const Plan& plan) {
+  return plan.lora_rank > 0 ? 2.0 / 3 : 1.0;
+}
+
+Result<void> check_lora(const Plan& plan, const Model& model) {
+  return Checker(plan, model).run();
+}
+
+}  // namespace orrery

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Low-rank adaptation: all parameters of the model are frozen, and beside a weight W[k,n] two
+/// small matrices are trained, A[k,r] and B[r,n]:  Y = X W + s (X A) B.
+///
+///   operator          forward                     backward
+///   W_lora_a          T1 = X A   (T x r x k)      two GEMMs: gradients of X and of A
+///   W_lora_join                                   adds both gradients of X: 3 T k e
+///   W_lora_b          Y1 = T1 B  (T x n x r)      two GEMMs: gradients of T1 and of B
+///   W_lora_sum        Y + s Y1: a product and a sum, 5 T n e      s dY: 2 T n e
+///   W                 as ever                     the gradient of X alone
+///
+/// Frozen: no weight-gradient GEMM, no accumulation, no gradient, no optimizer state, no reduction;
+/// parameters are stored, and gathered by ZeRO 3, as ever. The embedding has no backward. A frozen
+/// GEMM saves its input for its adapter only, or where fused attention needs its own result.
+/// Adapters stay in the compute type when GEMMs are quantised, so the input of a GEMM with an
+/// adapter is quantised by a kernel of its own, not by the norm; a frozen GEMM's operands need one
+/// copy instead of two.
+///
+/// Tensor parallelism t: of a column-parallel W, every rank has the whole A and n/t columns of B;
+/// of a row-parallel W, k/t rows of A and the whole B, whose partial results join W's before the
+/// reduction that W has anyway. The gradients of the whole ones are summed over tp once per step.
+/// (NeMo splits both and gathers the T x r values instead.) Of experts: etp = 1.
+///
+/// Ignores:  dropout of adapters (NeMo's default is 0); that the first layer's input needs no
+///           gradient; that frozen biases and norms need no gradient in kernels which make it along
+///           the way; recompute_modules, schedules that split the backward, tp_chunks (refused).
+/// Source:   Hu et al. 2021 (arXiv:2106.09685), section 4; NeMo's lora_tuning.target_modules.
+#pragma once
+
+#include <vector>
+
+#include "base/result.h"
+#include "workload/plan/model_parts.h"
+#include "workload/plan/plan.h"
+#include "workload/zoo/model.h"
+
+namespace orrery {
+
+/// Whether the optimizer updates the operator's parameters.
+bool is_trained(const ModelOperator& op);
+
+/// Operators of a block with its weights frozen. Those of a layer get adapters, those of the
+/// embedding lose their backward.
+std::vector<ModelOperator> with_adapters(const std::vector<ModelOperator>& operators,
+                                         const Plan& plan, BlockKind kind);
+
+/// Share of 3 x forward that published tables count: NeMo's 2/3 (no weight gradients; adapters not
+/// counted), so 4 FLOPs per parameter and token; 1 without adapters.
+double model_flops_share(const Plan& plan);
+
+/// Mistakes: targets that no layer has, with "did you mean"; what adapters do not go with.
+Result<void> check_lora(const Plan& plan, const Model& model);
+
+}  // namespace orrery

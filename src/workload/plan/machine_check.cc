@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workload/plan/machine_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "workload/plan/quantize.h"
+
+namespace orrery {
+namespace {
+
+class MachineChecker {
+ public:
+  MachineChecker(const Plan& plan, const Machine& machine)
+      : plan_(plan), machine_(machine), device_(machine.device) {}
+
+  Result<void> run() {
+    computes("compute_type", name_of(plan_.compute_type), plan_.compute_type);
+    if (plan_.quantization != Quantization::none) {
+      computes("quantization", name_of(plan_.quantization), recipe_of(plan_.quantization).type);
+      scales_blocks();
+    }
+    remote_memory();
+    if (plan_.offload_optimizer == Offload::cpu || plan_.offload_optimizer == Offload::nvme) {
+      has_tier("offload_optimizer", std::string(name_of(plan_.offload_optimizer)),
+               plan_.offload_optimizer == Offload::cpu ? 1 : 2);
+    }
+    if (plan_.offload_activations > 0) {
+      has_tier("offload_activations", fmt::format("{}", plan_.offload_activations), 1);
+    }
+    adds_up("tp_algorithm", plan_.tp_algorithm);
+    adds_up("dp_algorithm", plan_.dp_algorithm);
+    if (!error_.empty()) {
+      return fail(std::move(error_));
+    }
+    return {};
+  }
+
+ private:
+  void computes(std::string_view field, std::string_view found, DataType type) {
+    if (device_.peak[static_cast<std::size_t>(type)] > FlopRate(0)) {
+      return;
+    }
+    std::string supported;
+    for (const Named<DataType>& one : kNames<DataType>) {
+      if (device_.peak[static_cast<std::size_t>(one.value)] > FlopRate(0)) {
+        supported += (supported.empty() ? "" : ", ") + std::string(one.name);
+      }
+    }
+    error_.add({{},
+                std::string(field),
+                std::string(found),
+                fmt::format("a data type that {} computes in: {}", device_.name, supported)});
+  }
+
+  void scales_blocks() {
+    if (recipe_of(plan_.quantization).microscaling && !device_.microscaling) {
+      error_.add({{},
+                  "quantization",
+                  std::string(name_of(plan_.quantization)),
+                  fmt::format("another recipe: the matrix units of {} take no scales of blocks "
+                              "(device.microscaling is false)",
+                              device_.name)});
+    }
+  }
+
+  void adds_up(std::string_view field, CollectiveAlgorithm algorithm) {
+    const bool able = std::any_of(machine_.network.begin(), machine_.network.end(),
+                                  [](const auto& one) { return !one.in_switch.empty(); });
+    if (algorithm == CollectiveAlgorithm::in_switch && !able) {
+      error_.add({{},
+                  std::string(field),
+                  std::string(name_of(algorithm)),
+                  fmt::format("another algorithm: no dimension of {} has in_switch protocols",
+                              machine_.name)});
+    }
+  }
+
+  void remote_memory() {
+    const RemoteMemory& memory = machine_.remote_memory;
+    for (const auto& [field, where] : {std::pair{"offload_optimizer", plan_.offload_optimizer},
+                                       std::pair{"offload_params", plan_.offload_params}}) {
+      if (where == Offload::remote && !memory.exists()) {
+        error_.add({{},
+                    field,
+                    std::string(name_of(where)),
+                    fmt::format("a machine with remote_memory: {} has none", machine_.name)});
+      }
+    }
+    if (plan_.pool_collectives && memory.exists() && !memory.in_switch) {
+      error_.add({{},
+                  "pool_collectives",
+                  "true",
+                  fmt::format("false: the remote memory of {} has no in_switch", machine_.name)});
+    }
+  }
+
+  void has_tier(std::string_view field, std::string found, std::size_t tier) {
+    if (device_.memory.size() > tier) {
+      return;
+    }
+    std::string tiers;
+    for (const MemoryTier& one : device_.memory) {
+      tiers += (tiers.empty() ? "" : ", ") + one.name;
+    }
+    error_.add({{},
+                std::string(field),
+                std::move(found),
+                fmt::format("a machine with {} memory tiers: {} has {} ({})", tier + 1,
+                            device_.name, device_.memory.size(), tiers)});
+  }
+
+  const Plan& plan_;
+  const Machine& machine_;
+  const Device& device_;
+  Error error_;
+};
+
+}  // namespace
+
+Result<void> check_machine(const Plan& plan, const Machine& machine) {
+  return MachineChecker(plan, machine).run();
+}
+
+}  // namespace orrery

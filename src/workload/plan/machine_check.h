@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What a plan needs of the machine besides devices and memory for it.
+#pragma once
+
+#include "base/result.h"
+#include "machine/machine.h"
+#include "workload/plan/plan.h"
+
+namespace orrery {
+
+/// Mistakes: number formats in which the device does not compute (compute_type, quantization),
+/// or whose blocks its units do not scale (mxfp8, nvfp4);
+/// memory tiers that it does not have (offload_optimizer, offload_activations); sums in the switch
+/// (tp_algorithm, dp_algorithm) where no dimension has them.
+Result<void> check_machine(const Plan& plan, const Machine& machine);
+
+}  // namespace orrery

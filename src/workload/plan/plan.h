@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A strategy as data: how a model is spread over devices and run. What it means is in the
+/// other headers of this folder; which work it makes, in workload/parallel.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/config_node.h"
+#include "base/fields.h"
+#include "base/names.h"
+#include "base/result.h"
+#include "base/units.h"
+#include "collective/cost.h"
+#include "graph/operator.h"
+#include "machine/machine.h"
+#include "workload/zoo/model.h"
+
+namespace orrery {
+
+enum class Schedule : std::uint8_t { gpipe, one_f_one_b, interleaved, zb_h1, zb_v, dualpipe };
+template <>
+inline constexpr auto kNames<Schedule> = std::to_array<Named<Schedule>>({
+    {Schedule::gpipe, "gpipe", "all forwards, then all backwards"},
+    {Schedule::one_f_one_b, "1f1b", "warm up, then one forward and one backward in turn"},
+    {Schedule::interleaved, "interleaved", "1F1B over `chunks` model chunks per device"},
+    {Schedule::zb_h1, "zb-h1", "1F1B whose weight gradients fill the bubbles"},
+    {Schedule::zb_v, "zb-v", "two chunks per device in a V, weight gradients fill the bubbles"},
+    {Schedule::dualpipe, "dualpipe", "both ends at once, two copies of every stage"},
+});
+enum class Recompute : std::uint8_t { none, selective, full };
+template <>
+inline constexpr auto kNames<Recompute> = std::to_array<Named<Recompute>>({
+    {Recompute::none, "none", "keep every activation"},
+    {Recompute::selective, "selective", "drop and recompute the attention core"},
+    {Recompute::full, "full", "keep only each layer's input"},
+});
+enum class PipelineSend : std::uint8_t { whole, scatter_gather };
+template <>
+inline constexpr auto kNames<PipelineSend> = std::to_array<Named<PipelineSend>>({
+    {PipelineSend::whole, "whole", "every tp rank sends the whole boundary tensor"},
+    {PipelineSend::scatter_gather, "scatter_gather", "each sends 1/tp, all-gather at the receiver"},
+});
+/// How the parts of a sequence see each other's keys and values (Megatron's cp_comm_type).
+enum class ContextExchange : std::uint8_t { p2p, all_gather, a2a, a2a_p2p };
+template <>
+inline constexpr auto kNames<ContextExchange> = std::to_array<Named<ContextExchange>>({
+    {ContextExchange::p2p, "p2p", "ring attention: keys and values travel round the cp ranks"},
+    {ContextExchange::all_gather, "all_gather", "keys and values are gathered before attention"},
+    {ContextExchange::a2a, "a2a", "Ulysses: all-to-all from tokens to heads and back"},
+    {ContextExchange::a2a_p2p, "a2a+p2p", "all-to-all among cp_a2a ranks, a ring over the rest"},
+});
+/// How tokens reach their experts.
+enum class MoeDispatch : std::uint8_t { all_to_all, all_gather, hierarchical };
+template <>
+inline constexpr auto kNames<MoeDispatch> = std::to_array<Named<MoeDispatch>>({
+    {MoeDispatch::all_to_all, "alltoall", "each token's copies go to the ranks of its experts"},
+    {MoeDispatch::all_gather, "allgather", "every rank gets every token and keeps its experts'"},
+    {MoeDispatch::hierarchical, "hierarchical", "one copy per node, spread inside the node"},
+});
+/// What runs GEMMs in fewer than 16 bits.
+enum class Quantization : std::uint8_t { none, fp8_delayed, fp8_current, fp8_block, mxfp8, nvfp4 };
+template <>
+inline constexpr auto kNames<Quantization> = std::to_array<Named<Quantization>>({
+    {Quantization::none, "none", "GEMMs in compute_type"},
+    {Quantization::fp8_delayed, "fp8-delayed", "fp8, one scale per tensor from earlier steps"},
+    {Quantization::fp8_current, "fp8-current", "fp8, one scale per tensor from its own maximum"},
+    {Quantization::fp8_block, "fp8-block", "fp8, scales of 1 x 128 and 128 x 128 blocks"},
+    {Quantization::mxfp8, "mxfp8", "fp8, a power-of-two scale per 32 elements"},
+    {Quantization::nvfp4, "nvfp4", "4-bit, an fp8 scale per 16 elements"},
+});
+enum class Offload : std::uint8_t { none, cpu, nvme, remote };
+template <>
+inline constexpr auto kNames<Offload> = std::to_array<Named<Offload>>({
+    {Offload::none, "none", "in device memory"},
+    {Offload::cpu, "cpu", "in the host's memory: the device's second memory tier"},
+    {Offload::nvme, "nvme", "on local storage: the device's third memory tier"},
+    {Offload::remote, "remote", "in the machine's remote memory"},
+});
+struct Plan {
+  std::int64_t tp = 1;
+  std::int64_t pp = 1;
+  std::int64_t dp = 1;
+  std::int64_t cp = 1;
+  std::int64_t ep = 1;
+  std::int64_t etp = 0;  ///< tensor-parallel degree inside an expert; 0 = tp
+  bool sequence_parallel = false;
+  Schedule schedule = Schedule::one_f_one_b;
+  std::int64_t chunks = 1;        ///< v, model chunks per device (interleaved, zb-v)
+  std::int64_t microbatch = 1;    ///< sequences
+  std::int64_t global_batch = 1;  ///< sequences
+  std::int64_t sequence = 0;      ///< tokens; 0 = the model's max_positions
+  ContextExchange cp_exchange = ContextExchange::p2p;
+  std::int64_t cp_a2a = 1;  ///< of a2a+p2p: ranks of the all-to-all
+  MoeDispatch moe_dispatch = MoeDispatch::all_to_all;
+  double moe_capacity = 0;   ///< capacity factor; 0 = dropless
+  double moe_imbalance = 1;  ///< tokens of the busiest expert rank / mean
+  bool overlap_ep = false;   ///< token exchange runs beside the shared expert's compute
+  std::int64_t zero = 0;     ///< ZeRO stage 0-3
+  /// Ranks over which ZeRO splits parameters, gradients and optimizer states; 0 = all of dp x cp.
+  std::int64_t shard_params = 0;
+  std::int64_t shard_grads = 0;
+  std::int64_t shard_optimizer = 0;
+  bool reshard_after_forward = true;  ///< ZeRO 3: parameters are gathered again for backward
+  Recompute recompute = Recompute::none;
+  std::string recompute_modules{};    ///< "norm,mlp": operators of a layer to recompute as well
+  std::int64_t recompute_layers = 0;  ///< per chunk, from its first; 0 = all
+  Offload offload_optimizer = Offload::none;
+  Offload offload_params = Offload::none;  ///< of parameters and their gradients; none or remote
+  bool pool_collectives = false;   ///< remote memory's switches gather these and add them up
+  double offload_activations = 0;  ///< share of the layers' kept activations that goes to the host
+  std::string order = "tp-cp-dp-pp";
+  std::string
+      stage_layers{};  ///< "12,13,13,10": layers per stage (chunks in model order); "" = even
+  PipelineSend pipeline_send = PipelineSend::whole;
+  std::int64_t tp_chunks = 1;         ///< pieces of a tp collective that run beside its GEMM
+  bool overlap_tp = true;             ///< reductions of input gradients run beside weight gradients
+  bool overlap_p2p = false;           ///< compute does not wait for its own sends
+  bool overlap_grad_reduce = false;   ///< gradient buckets reduce during the last backward
+  bool overlap_param_gather = false;  ///< ZeRO parameter gathers overlap with compute
+  Bytes bucket{0};  ///< gradient bucket size; 0 = one per layer with overlap, else one buffer,
+                    ///< which holds at most 5e8 elements with zero 2 and 3
+  DataType compute_type = DataType::bf16;
+  Quantization quantization = Quantization::none;
+  bool quantized_params = false;          ///< ZeRO gathers parameters in the quantised type
+  DataType master_type = DataType::fp32;  ///< of the optimizer's copy of the parameters
+  DataType moment_type = DataType::fp32;  ///< of Adam's two moments
+  std::int64_t lora_rank = 0;        ///< r of low-rank adapters, all else frozen; 0 = train all
+  std::string lora_targets = "all";  ///< what has adapters: "attention_qkv,mlp"
+  std::string documents{};  ///< "4096,2048,2048": lengths packed into one sequence; "" = one
+  DataType grad_type = DataType::fp32;         ///< gradient accumulation buffer
+  DataType grad_reduce_type = DataType::fp32;  ///< on the wire
+  bool fused_grad_accumulation = false;        ///< weight-gradient GEMM adds into the buffer itself
+  AttentionKernel attention = AttentionKernel::unfused;
+  bool fused_kernels = true;
+  bool persistent_norm = true;  ///< norms keep a row in registers, however long it is
+  CollectiveAlgorithm tp_algorithm = CollectiveAlgorithm::automatic;
+  CollectiveAlgorithm dp_algorithm = CollectiveAlgorithm::automatic;
+  std::int64_t vocab_multiple = 128;  ///< the vocabulary is padded to a multiple of this x tp
+  Time host_dispatch{0};              ///< host time to issue one kernel
+  std::int64_t batch_kernels = 0;     ///< that prepare tokens and masks before every forward pass
+  bool host_sync = false;  ///< the host waits for every forward and backward (timers of Megatron)
+  bool p2p_host_sync = false;  ///< the host waits for pipeline messages (Megatron before 2023)
+
+  template <class V>
+  static void fields(V&& visit) {
+    degree_fields(visit);
+    memory_fields(visit);
+    kernel_fields(visit);
+  }
+
+  friend bool operator==(const Plan&, const Plan&) = default;
+
+  std::int64_t devices() const { return (Bytes(tp) * cp * pp * dp).value(); }     ///< saturates
+  std::int64_t microbatches() const { return global_batch / (dp * microbatch); }  ///< per replica
+
+ private:
+  template <class V>
+  static void degree_fields(V& visit) {
+    visit("tp", &Plan::tp, "tensor-parallel degree");
+    visit("pp", &Plan::pp, "pipeline-parallel degree (stages)");
+    visit("dp", &Plan::dp, "data-parallel degree");
+    visit("cp", &Plan::cp, "context-parallel degree (parts of each sequence)");
+    visit("ep", &Plan::ep, "expert-parallel degree; divides tp x cp x dp / etp");
+    visit("etp", &Plan::etp, "tensor-parallel degree of an expert; 0 = tp");
+    visit("sequence_parallel", &Plan::sequence_parallel, "split norms and dropout over tp too");
+    visit("schedule", &Plan::schedule, "pipeline schedule");
+    visit("chunks", &Plan::chunks, "model chunks per device (schedule interleaved, zb-v)");
+    visit("microbatch", &Plan::microbatch, "sequences per microbatch and replica");
+    visit("global_batch", &Plan::global_batch, "sequences per step over all replicas");
+    visit("sequence", &Plan::sequence, "tokens per sequence; 0 = the model's maximum");
+    visit("cp_exchange", &Plan::cp_exchange, "how context-parallel ranks exchange keys and values");
+    visit("cp_a2a", &Plan::cp_a2a, "ranks of the all-to-all in cp_exchange a2a+p2p");
+    visit("moe_dispatch", &Plan::moe_dispatch, "how tokens reach their experts");
+    visit("moe_capacity", &Plan::moe_capacity, "expert capacity factor; 0 = dropless");
+    visit("moe_imbalance", &Plan::moe_imbalance, "tokens of the busiest expert rank over the mean");
+    visit("overlap_ep", &Plan::overlap_ep, "exchange tokens beside the shared expert's compute");
+  }
+  template <class V>
+  static void memory_fields(V& visit) {
+    visit("zero", &Plan::zero, "ZeRO stage: 0 none, 1 optimizer, 2 + gradients, 3 + parameters");
+    visit("shard_params", &Plan::shard_params, "ranks that share parameters (zero 3); 0 = dp x cp");
+    visit("shard_grads", &Plan::shard_grads, "ranks that share gradients (zero 2, 3); 0 = dp x cp");
+    visit("shard_optimizer", &Plan::shard_optimizer, "ranks that share optimizer states; 0 = all");
+    visit("reshard_after_forward", &Plan::reshard_after_forward,
+          "zero 3 gathers parameters again for backward");
+    visit("recompute", &Plan::recompute, "activation recompute");
+    visit("recompute_modules", &Plan::recompute_modules,
+          "comma-separated operators or modules of a layer to recompute as well");
+    visit("recompute_layers", &Plan::recompute_layers, "layers per chunk to recompute; 0 = all");
+    visit("offload_optimizer", &Plan::offload_optimizer, "where optimizer states live");
+    visit("offload_params", &Plan::offload_params,
+          "where parameters and gradients live: none, remote");
+    visit("pool_collectives", &Plan::pool_collectives,
+          "remote memory's switches gather parameters and add gradients up");
+    visit("offload_activations", &Plan::offload_activations,
+          "share of kept activations that goes to host memory");
+    visit("order", &Plan::order, "order of parallel axes over ranks, innermost first");
+    visit("stage_layers", &Plan::stage_layers,
+          "layers per stage, comma-separated; \"\" even; auto even with the ends counted");
+    visit("pipeline_send", &Plan::pipeline_send, "how stage boundaries are sent");
+    visit("tp_chunks", &Plan::tp_chunks, "pieces of a tp collective that run beside its GEMM");
+    visit("overlap_tp", &Plan::overlap_tp, "tp reductions run beside weight-gradient GEMMs");
+    visit("overlap_p2p", &Plan::overlap_p2p, "compute does not wait for its own sends");
+    visit("overlap_grad_reduce", &Plan::overlap_grad_reduce, "reduce gradients during backward");
+    visit("overlap_param_gather", &Plan::overlap_param_gather, "gather ZeRO parameters ahead");
+    visit("bucket", &Plan::bucket, "gradient bucket size; 0 = per layer when overlapped, else one");
+  }
+  template <class V>
+  static void kernel_fields(V& visit) {
+    visit("compute_type", &Plan::compute_type, "data type of parameters and activations");
+    visit("quantization", &Plan::quantization, "what runs GEMMs in fewer than 16 bits");
+    visit("quantized_params", &Plan::quantized_params, "gather ZeRO parameters in that type");
+    visit("master_type", &Plan::master_type, "data type of the optimizer's parameters");
+    visit("moment_type", &Plan::moment_type, "data type of Adam's moments");
+    visit("lora_rank", &Plan::lora_rank, "rank of LoRA adapters, all else frozen; 0 = train all");
+    visit("lora_targets", &Plan::lora_targets, "matrices with adapters, comma-separated, or all");
+    visit("documents", &Plan::documents, "lengths packed into a sequence, comma-separated");
+    visit("grad_type", &Plan::grad_type, "data type of the gradient accumulation buffer");
+    visit("grad_reduce_type", &Plan::grad_reduce_type, "data type of gradients on the network");
+    visit("fused_grad_accumulation", &Plan::fused_grad_accumulation,
+          "weight-gradient GEMMs add into the gradient buffer themselves");
+    visit("attention", &Plan::attention, "attention kernel");
+    visit("fused_kernels", &Plan::fused_kernels, "fused bias, activation, dropout and residual");
+    visit("persistent_norm", &Plan::persistent_norm, "norms keep whole rows in registers");
+    visit("tp_algorithm", &Plan::tp_algorithm, "collective algorithm of tp");
+    visit("dp_algorithm", &Plan::dp_algorithm, "collective algorithm of dp");
+    visit("vocab_multiple", &Plan::vocab_multiple, "vocabulary padded to a multiple of this x tp");
+    visit("host_dispatch", &Plan::host_dispatch, "host time to issue one kernel");
+    visit("batch_kernels", &Plan::batch_kernels, "small kernels that prepare each forward pass");
+    visit("host_sync", &Plan::host_sync, "host waits after every forward and backward pass");
+    visit("p2p_host_sync", &Plan::p2p_host_sync, "host waits for pipeline messages");
+  }
+};
+
+Result<Plan> parse_plan(const ConfigNode& node);
+Result<Plan> load_plan(const std::string& name_or_path);
+std::string to_yaml(const Plan& plan);
+
+/// Every reason why the plan cannot run this model: degrees that do not divide heads, layers or
+/// batch; schedule and chunks that contradict; ZeRO with what it does not allow; ranges. Fields are
+/// named as in the plan.
+Result<void> check(const Plan& plan, const Model& model);
+
+}  // namespace orrery

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Plan fields that are lists in one string.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "workload/plan/plan.h"
+
+namespace orrery {
+
+/// "mlp, norm" -> {"mlp", "norm"}; blanks around items fall away; "" has none.
+std::vector<std::string> list_items(std::string_view list);
+
+/// Lengths of the documents packed into every sequence; none for one document. Their attention
+/// masks are blocks on the diagonal: the work of attention is that of sum of length^2 instead of
+/// S^2. Mistakes: what is not a length of 1 or more. That they sum to S and that the attention
+/// kernel skips what is masked is for check().
+///
+/// Context-parallel ranks are assumed to share that work evenly. MFU counts S^2 as the published
+/// tables do, so packing raises it.
+Result<std::vector<std::int64_t>> documents_of(const Plan& plan);
+
+}  // namespace orrery

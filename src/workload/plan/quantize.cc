@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workload/plan/quantize.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <string_view>
+
+namespace orrery {
+namespace {
+
+/// By Quantization, without none.
+constexpr std::array kRecipes{
+    QuantizationRecipe{.splits_sums = true, .norm_quantizes = true},
+    QuantizationRecipe{.splits_sums = true, .reads_maximum = true, .norm_finds_it = true},
+    QuantizationRecipe{.block_scaled = true, .scale_bytes = 4.0 / 128},
+    QuantizationRecipe{.scale_bytes = 1.0 / 32, .microscaling = true, .transposable = false},
+    QuantizationRecipe{.type = DataType::fp4,
+                       .scale_bytes = 1.0 / 16,
+                       .reads_maximum = true,
+                       .microscaling = true}};
+
+bool is_called(const ModelOperator& op, std::string_view name) {
+  return op.name.ends_with(name);  // multi-token prediction prefixes names
+}
+
+/// e.
+double plain_bytes(const Plan& plan) {
+  return static_cast<double>(bits_of(plan.compute_type)) / 8;
+}
+
+bool arrives_quantized(const Plan& plan) {
+  return plan.quantized_params && recipe_of(plan.quantization).transposable;
+}
+
+/// Parts of a kernel's traffic, per element of the tensor.
+QuantizeWork work(std::int64_t elements, double bytes, int kernels) {
+  return {Bytes(elements) * bytes, kernels};
+}
+
+/// Reads the tensor, once more when it must find the maximum; writes `copies`.
+QuantizeWork quantize(const Plan& plan, std::int64_t elements, int copies, bool maximum) {
+  const QuantizationRecipe& recipe = recipe_of(plan.quantization);
+  const double read = plain_bytes(plan) * (maximum ? 2 : 1);
+  return work(elements, read + copies * recipe.element_bytes(), maximum ? 2 : 1);
+}
+
+}  // namespace
+
+const QuantizationRecipe& recipe_of(Quantization quantization) {
+  assert(quantization != Quantization::none && "the plan has a recipe");
+  return kRecipes[static_cast<std::size_t>(quantization) - 1];
+}
+
+bool is_quantized(const Plan& plan, const ModelOperator& op) {
+  return plan.quantization != Quantization::none && op.has_weight &&
+         op.weights != Weights::adapter && !is_called(op, "router_gemm") &&
+         !is_called(op, "logits_gemm");
+}
+
+DataType gemm_type(const Plan& plan) {
+  return plan.quantization == Quantization::none ? plan.compute_type
+                                                 : recipe_of(plan.quantization).type;
+}
+
+Bytes exchanged_bytes(const Plan& plan, const ModelOperator& op, Bytes in_compute_type) {
+  if (!is_quantized(plan, op)) {
+    return in_compute_type;
+  }
+  return in_compute_type * (recipe_of(plan.quantization).element_bytes() / plain_bytes(plan));
+}
+
+Bytes parameter_bytes(const Plan& plan, const ModelOperator& op, std::int64_t parameters) {
+  const Bytes plain = bytes_of(plan.compute_type, parameters);
+  return arrives_quantized(plan) ? exchanged_bytes(plan, op, plain) : plain;
+}
+
+Bytes gemm_bytes(const GemmShape& s, DataType operands, DataType result) {
+  const Bytes read = Bytes(s.m) * s.k + Bytes(s.k) * s.n;
+  const Bytes written = Bytes(s.m) * s.n;
+  return bytes_of(operands, (read * s.batch).value()) +
+         bytes_of(result, (written * s.batch).value());
+}
+
+QuantizeWork quantize_input(const Plan& plan, std::int64_t elements, int copies, bool after_norm) {
+  const QuantizationRecipe& recipe = recipe_of(plan.quantization);
+  if (after_norm && recipe.norm_quantizes) {  // copies instead of its result
+    const double more = copies * recipe.element_bytes() - plain_bytes(plan);
+    return work(elements, std::max(more, 0.0), 0);
+  }
+  const bool known = after_norm && recipe.norm_finds_it;
+  return quantize(plan, elements, copies, recipe.reads_maximum && !known);
+}
+
+QuantizeWork quantize_gradient(const Plan& plan, std::int64_t elements, int copies) {
+  return quantize(plan, elements, copies, recipe_of(plan.quantization).reads_maximum);
+}
+
+QuantizeWork quantize_weight(const Plan& plan, std::int64_t elements, StepPhase phase) {
+  const QuantizationRecipe& recipe = recipe_of(plan.quantization);
+  const bool forward = phase == StepPhase::forward;
+  const bool anew = plan.zero == 3 && plan.reshard_after_forward;
+  if (!forward && !anew) {
+    return {};
+  }
+  if (arrives_quantized(plan)) {
+    const bool needs_columns = !forward || !anew;
+    return needs_columns ? work(elements, 2 * recipe.element_bytes(), 1) : QuantizeWork{};
+  }
+  return quantize(plan, elements, anew ? 1 : 2, recipe.reads_maximum);
+}
+
+}  // namespace orrery

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workload/plan/recompute.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "workload/plan/plan_lists.h"
+
+namespace orrery {
+namespace {
+
+bool is_any(std::string_view name, std::initializer_list<std::string_view> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool is_shared(const ModelOperator& op) {
+  return op.name.starts_with("shared_");
+}
+
+/// Between the matrices of an MLP, whatever its function.
+bool is_activation(std::string_view name) {
+  name.remove_prefix(name.starts_with("bias_") ? 5 : 0);
+  return name.ends_with("_mul") ||
+         std::any_of(kNames<MlpKind>.begin(), kNames<MlpKind>.end(),
+                     [&](const Named<MlpKind>& kind) { return kind.name == name; });
+}
+
+bool is_core(const ModelOperator& op) {
+  return op.recompute == RecomputeGroup::selective;
+}
+bool is_norm(const ModelOperator& op) {
+  return is_any(op.name, {"input_norm", "cross_norm", "mlp_norm"});
+}
+bool is_mlp(const ModelOperator& op) {
+  return is_any(op.name, {"fc1_gemm", "fc2_gemm"}) || (!op.expert && is_activation(op.name));
+}
+bool is_moe(const ModelOperator& op) {
+  return op.expert || is_shared(op) ||
+         is_any(op.name,
+                {"router_gemm", "latent_down_gemm", "routing", "unpermute", "latent_up_gemm"});
+}
+bool is_expert_activation(const ModelOperator& op) {
+  return op.expert && op.kind == OperatorKind::elementwise;
+}
+bool is_latent_up(const ModelOperator& op) {
+  return is_any(op.name, {"q_b_gemm", "kv_b_gemm", "latent_rotary"});
+}
+
+const RecomputeModule* module_named(std::string_view name) {
+  const auto& modules = recompute_modules();
+  const auto found = std::find_if(modules.begin(), modules.end(),
+                                  [&](const RecomputeModule& m) { return m.name == name; });
+  return found == modules.end() ? nullptr : &*found;
+}
+
+/// Operators of the model's layers with one choice of kernels.
+void add_operators(std::vector<std::string>& names, const Model& model,
+                   const ShapeOptions& options) {
+  const int kinds = static_cast<int>(layer_kinds(model).size());
+  for (int kind = 0; kind < kinds; ++kind) {
+    for (const ModelOperator& op : layer_operators(model, options, kind)) {
+      names.push_back(op.name);
+    }
+  }
+}
+
+/// Modules and operators of the model's layers.
+std::vector<std::string> known_names(const Model& model) {
+  std::vector<std::string> names;
+  for (const RecomputeModule& module : recompute_modules()) {
+    names.emplace_back(module.name);
+  }
+  for (const AttentionKernel kernel : {AttentionKernel::unfused, AttentionKernel::flash}) {
+    add_operators(names, model, {.sequence = 1, .attention = kernel});
+  }
+  return names;
+}
+
+}  // namespace
+
+const std::array<RecomputeModule, 7>& recompute_modules() {
+  static constexpr std::array<RecomputeModule, 7> kModules{{
+      {"core_attn", "attention without its projections", is_core},
+      {"layernorm", "norms before attention and MLP", is_norm},
+      {"mlp", "both matrices of a dense MLP and what is between them", is_mlp},
+      {"moe", "router, exchange of tokens and experts, the shared one included", is_moe},
+      {"moe_act", "activation of routed experts", is_expert_activation},
+      {"mla_up_proj", "up-projections of latent attention and rotary embedding", is_latent_up},
+      {"shared_experts", "the shared expert", is_shared},
+  }};
+  return kModules;
+}
+
+bool recompute_selects(const Plan& plan, const ModelOperator& op) {
+  if (plan.recompute == Recompute::selective && is_core(op)) {
+    return true;
+  }
+  const std::vector<std::string> names = list_items(plan.recompute_modules);
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    const RecomputeModule* module = module_named(name);
+    return module != nullptr ? module->holds(op) : op.name == name;
+  });
+}
+
+bool recomputes_layer(const Plan& plan, std::int64_t n) {
+  return plan.recompute_layers == 0 || n < plan.recompute_layers;
+}
+
+Result<void> check_recompute(const Plan& plan, const Model& model) {
+  Error error;
+  if (plan.recompute_layers > 0 && plan.recompute == Recompute::none &&
+      plan.recompute_modules.empty()) {
+    error.add({{},
+               "recompute_layers",
+               std::to_string(plan.recompute_layers),
+               "0, or recompute or recompute_modules that say what of them"});
+  }
+  if (plan.recompute == Recompute::full && !plan.recompute_modules.empty()) {
+    error.add({{},
+               "recompute_modules",
+               plan.recompute_modules,
+               "none with recompute full, which has them all"});
+  }
+  if (!plan.recompute_modules.empty()) {
+    const std::vector<std::string> known = known_names(model);
+    for (const std::string& name : list_items(plan.recompute_modules)) {
+      if (std::find(known.begin(), known.end(), name) == known.end()) {
+        error.add({{},
+                   "recompute_modules",
+                   name,
+                   "a module (core_attn, layernorm, mlp, moe, moe_act, mla_up_proj, "
+                   "shared_experts) or an operator of the model's layers" +
+                       did_you_mean(name, known)});
+      }
+    }
+  }
+  if (!error.empty()) {
+    return fail(std::move(error));
+  }
+  return {};
+}
+
+}  // namespace orrery

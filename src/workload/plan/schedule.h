@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Pipeline schedules as pure functions: what stage s does as its i-th piece of work. Nothing is
+/// stored per microbatch.
+///
+///   p stages, v chunks per stage, m microbatches, T = m v pieces forward and T backward per stage.
+///   (dualpipe: v = 2 copies of stages, and each chunk sees m/2 of the microbatches.)
+///   gpipe        T forwards, then T backwards.
+///   1F1B         w = min(p-1-s, m) forwards, then (forward, backward) in turn, then the rest.
+///   interleaved  the same with w = min(2(p-1-s) + (v-1)p, T) over chunks: the k-th forward is
+///   chunk
+///                (k mod pv) / p of microbatch p (k / pv) + k mod p; backwards take the chunks in
+///                reverse order. Chunk c of stage s is the model's part c p + s. Needs m mod p = 0.
+///
+///   zb-h1, zb-v, dualpipe: schedule_runs.h. They cut a backward into the input gradients B, which
+///                the stage before waits for, and the weight gradients W, which nobody waits for.
+///
+/// Backwards take microbatches in the order of the forwards, so microbatch m-1 of a chunk is its
+/// last in both directions and messages between two stages arrive in the order in which they are
+/// wanted.
+///
+/// Source: Huang et al. 2019 (GPipe); Narayanan et al., SC'21, section 2.2 (1F1B, interleaved).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "graph/source.h"
+#include "workload/plan/plan.h"
+
+namespace orrery {
+
+struct PipelineShape {
+  Schedule schedule = Schedule::one_f_one_b;
+  std::int64_t stages = 1;        ///< p
+  std::int64_t chunks = 1;        ///< v; 2 for zb-v and dualpipe; else 1 unless interleaved
+  std::int64_t microbatches = 1;  ///< m that pass through one chunk: of dualpipe half of the step's
+};
+PipelineShape pipeline_shape(const Plan& plan);
+std::int64_t chunks_of(const Plan& plan);
+
+/// Parts into which the model is cut: p v, but p for dualpipe, which holds every part twice.
+std::int64_t part_count(const PipelineShape& shape);
+/// The part that a chunk of a stage is:
+///   interleaved c p + s;   zb-v s or 2p-1-s;   dualpipe s or p-1-s;   else s
+std::int64_t part_of(const PipelineShape& shape, std::int64_t stage, std::int64_t chunk);
+/// Whether the chunk hands its activations to the previous stage instead of the next.
+bool flows_back(const PipelineShape& shape, std::int64_t chunk);
+/// Whether the first and the last part of the model stand on one device, so that a tied embedding
+/// needs no copy.
+bool ends_meet(const Plan& plan);
+/// Whether weight gradients are pieces of work of their own.
+bool splits_backward(Schedule schedule);
+
+enum class Direction : std::uint8_t {
+  forward,
+  backward,          ///< input and weight gradients
+  input_gradient,    ///< B
+  weight_gradient,   ///< W
+  forward_backward,  ///< a forward of `chunk` and a backward of the other chunk beside it
+};
+
+struct PipelineSlot {
+  Direction direction = Direction::forward;
+  std::int64_t chunk = 0;
+  std::int64_t microbatch = 0;
+  std::int64_t backward_microbatch = 0;  ///< of forward_backward: of the other chunk
+
+  friend bool operator==(const PipelineSlot&, const PipelineSlot&) = default;
+};
+
+/// Pieces of work of one stage of gpipe, 1F1B and interleaved: 2 m v.
+std::int64_t slot_count(const PipelineShape& shape);
+/// The index-th piece of work of these three; 0 <= index < slot_count. O(1).
+PipelineSlot slot(const PipelineShape& shape, std::int64_t stage, std::int64_t index);
+
+/// Forwards before the first backward, less one, of these three. O(1).
+std::int64_t warmup(const PipelineShape& shape, std::int64_t stage);
+
+class RunList;
+/// What one stage does in order, for any schedule. O(log runs) per piece of work.
+class StageSchedule {
+ public:
+  StageSchedule(const PipelineShape& shape, std::int64_t stage);
+  std::int64_t size() const { return size_; }
+  PipelineSlot operator[](std::int64_t index) const;  ///< 0 <= index < size
+  /// The longest part in which the same pieces come back for later microbatches: of gpipe the
+  /// forwards, else the pairs after the warm-up or the run of most repetitions.
+  std::optional<Period> period() const;
+
+ private:
+  PipelineShape shape_;
+  std::int64_t stage_;
+  std::int64_t size_;
+  std::shared_ptr<const RunList> runs_;  ///< of the schedules that split the backward
+};
+
+/// Most pieces (chunk, microbatch) whose forward has run and whose backward, W included, has not
+/// ended.
+///   gpipe T;  1F1B min(p - s, m);  interleaved min(w + 1, T);  zb-h1 min(p, m);  zb-v at most 2p;
+///   dualpipe at most p + 1
+std::int64_t peak_in_flight(const PipelineShape& shape, std::int64_t stage);
+
+/// Pieces in flight by chunk at the moment when sum over chunks of weights[c] * pieces[c] is
+/// largest (the first such). The sum is piecewise linear in time with corners where a run of p
+/// equal chunks (or of schedule_runs.h) ends, so only those are tried: O(v^2), O(v) for equal
+/// weights.
+/// weights: one non-negative number per chunk, such as the bytes that one piece keeps.
+std::vector<std::int64_t> peak_by_chunk(const PipelineShape& shape, std::int64_t stage,
+                                        const std::vector<double>& weights);
+
+}  // namespace orrery

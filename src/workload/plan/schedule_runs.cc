@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workload/plan/schedule_runs.h"
+
+#include <algorithm>
+#include <cassert>
+#include <deque>
+
+namespace orrery {
+namespace {
+
+constexpr std::size_t at(std::int64_t chunk) {
+  return static_cast<std::size_t>(chunk);
+}
+
+bool runs_forward(Direction direction) {
+  return direction == Direction::forward || direction == Direction::forward_backward;
+}
+
+/// Pieces in flight while a list of slots is replayed.
+class Replay {
+ public:
+  explicit Replay(const std::vector<double>& weights) : weights_(weights), now_(weights.size()) {}
+
+  void jump(std::vector<std::int64_t> now) { now_ = std::move(now); }
+  const std::vector<std::int64_t>& now() const { return now_; }
+
+  void play(const RunList::Piece& piece) {
+    if (runs_forward(piece.direction)) {
+      ++now_[at(piece.chunk)];
+      weigh();
+    }
+    if (piece.direction == Direction::forward_backward) {
+      --now_[at(1 - piece.chunk)];
+    } else if (piece.direction == Direction::backward ||
+               piece.direction == Direction::weight_gradient) {
+      --now_[at(piece.chunk)];
+    }
+  }
+
+  std::vector<std::int64_t> peak() const { return peak_; }
+
+ private:
+  void weigh() {
+    double sum = 0;
+    for (std::size_t c = 0; c < now_.size(); ++c) {
+      sum += weights_[c] * static_cast<double>(now_[c]);
+    }
+    if (sum > most_) {
+      most_ = sum;
+      peak_ = now_;
+    }
+  }
+
+  const std::vector<double>& weights_;
+  std::vector<std::int64_t> now_;
+  std::vector<std::int64_t> peak_;
+  double most_ = -1;
+};
+
+constexpr RunList::Piece forward(std::int64_t chunk) {
+  return {Direction::forward, chunk};
+}
+constexpr RunList::Piece backward(std::int64_t chunk) {
+  return {Direction::backward, chunk};
+}
+constexpr RunList::Piece inputs(std::int64_t chunk) {
+  return {Direction::input_gradient, chunk};
+}
+constexpr RunList::Piece weights(std::int64_t chunk) {
+  return {Direction::weight_gradient, chunk};
+}
+/// A forward of `chunk` and a backward of the other one.
+constexpr RunList::Piece both(std::int64_t chunk) {
+  return {Direction::forward_backward, chunk};
+}
+
+RunList zb_h1(const PipelineShape& shape, std::int64_t stage) {
+  const std::int64_t m = shape.microbatches;
+  const std::int64_t ahead = std::min(shape.stages - 1 - stage, m);
+  const std::int64_t delaying = std::min(stage, m - ahead);
+  const std::int64_t late = std::min(ahead, stage - delaying);
+  RunList runs;
+  runs.add(ahead, {forward(0)});
+  runs.add(delaying, {forward(0), inputs(0)});
+  runs.add(m - ahead - delaying, {forward(0), inputs(0), weights(0)});
+  runs.add(late, {inputs(0)});
+  runs.add(ahead - late, {inputs(0), weights(0)});
+  runs.add(std::min(stage, m), {weights(0)});
+  return runs;
+}
+
+RunList zb_v(const PipelineShape& shape, std::int64_t stage) {
+  const std::int64_t p = shape.stages;
+  const std::int64_t m = std::max(shape.microbatches, 2 * p - 1);
+  const std::int64_t ahead = 2 * p - 1 - stage;  // forwards of chunk 0 before the steady part
+  RunList runs;
+  runs.add(2 * (p - stage) - 1, {forward(0)});
+  runs.add(stage, {forward(1), forward(0)});
+  runs.add(p - stage, {forward(1), inputs(1), weights(1)});
+  runs.add(m - ahead, {forward(0), inputs(0), weights(0), forward(1), inputs(1), weights(1)});
+  runs.add(ahead - p, {inputs(0), weights(0), forward(1), inputs(1), weights(1)});
+  runs.add(stage, {inputs(0), inputs(1)});
+  runs.add(p - stage, {inputs(0), weights(0)});
+  runs.add(stage, {weights(1)});
+  runs.add(stage, {weights(0)});
+  return runs;
+}
+
+/// The last backwards of DualPipe: from the middle on they leave their W, first in, first out.
+void dualpipe_end(RunList& runs, std::int64_t near, std::int64_t half, std::int64_t rest) {
+  const std::int64_t far = 1 - near;
+  const std::int64_t rounds = half + 1;
+  std::deque<std::int64_t> left;
+  for (std::int64_t i = 0; i < 2 * rounds; ++i) {
+    const std::int64_t chunk = i % 2 == 0 ? far : near;
+    if (i < rounds) {
+      runs.add(1, {backward(chunk)});
+    } else {
+      runs.add(1, {inputs(chunk)});
+      left.push_back(chunk);
+    }
+  }
+  for (std::int64_t i = 0; i < rest; ++i) {
+    runs.add(1, {weights(left.front()), inputs(near)});
+    left.pop_front();
+    left.push_back(near);
+  }
+  for (const std::int64_t chunk : left) {
+    runs.add(1, {weights(chunk)});
+  }
+}
+
+RunList dualpipe(const PipelineShape& shape, std::int64_t stage) {
+  const std::int64_t p = shape.stages;
+  const std::int64_t m = std::max(shape.microbatches, p);
+  const std::int64_t half = std::min(stage, p - 1 - stage);
+  const std::int64_t rest = p / 2 - 1 - half;
+  const std::int64_t near = stage < p / 2 ? 0 : 1;  // whose microbatches enter at the nearer end
+  const std::int64_t far = 1 - near;
+  RunList runs;
+  runs.add(2 * rest, {forward(near)});
+  runs.add(half + 1, {forward(near), forward(far)});
+  runs.add(rest, {inputs(far), weights(far), forward(far)});
+  const std::int64_t steady = m - p + half + 1;
+  const bool middle = rest == 0;  // its first forward must not wait for its neighbour's
+  if (middle) {
+    runs.add(1, {forward(near), backward(far), both(far)});
+  }
+  runs.add(steady - (middle ? 1 : 0), {both(near), both(far)});
+  runs.add(rest, {backward(far), both(far)});
+  dualpipe_end(runs, near, half, rest);
+  return runs;
+}
+
+}  // namespace
+
+void RunList::Counts::add(const Piece& piece) {
+  const bool pair = piece.direction == Direction::forward_backward;
+  const std::size_t back = at(pair ? 1 - piece.chunk : piece.chunk);
+  const bool whole = pair || piece.direction == Direction::backward;
+  if (runs_forward(piece.direction)) {
+    ++of[kForward][at(piece.chunk)];
+  }
+  if (whole || piece.direction == Direction::input_gradient) {
+    ++of[kInput][back];
+  }
+  if (whole || piece.direction == Direction::weight_gradient) {
+    ++of[kWeight][back];
+  }
+}
+
+std::int64_t RunList::Counts::own(const Piece& piece) const {
+  const auto kind = runs_forward(piece.direction)                   ? kForward
+                    : piece.direction == Direction::weight_gradient ? kWeight
+                                                                    : kInput;
+  return of[kind][at(piece.chunk)];
+}
+
+std::int64_t RunList::Counts::backward_beside(const Piece& piece) const {
+  return piece.direction == Direction::forward_backward ? of[kInput][at(1 - piece.chunk)] : 0;
+}
+
+void RunList::add(std::int64_t times, const std::vector<Piece>& pattern) {
+  if (times <= 0) {
+    return;
+  }
+  Run run{.start = size_, .times = times, .places = {}};
+  Counts reached = counts_;
+  for (const Piece& piece : pattern) {
+    run.places.push_back({.piece = piece,
+                          .first = reached.own(piece),
+                          .backward_first = reached.backward_beside(piece)});
+    reached.add(piece);
+  }
+  for (Place& place : run.places) {
+    place.step = reached.own(place.piece) - counts_.own(place.piece);
+    place.backward_step =
+        reached.backward_beside(place.piece) - counts_.backward_beside(place.piece);
+  }
+  for (std::size_t kind = 0; kind < Counts::kKinds; ++kind) {
+    for (std::size_t c = 0; c < kChunks; ++c) {
+      counts_.of[kind][c] += (reached.of[kind][c] - counts_.of[kind][c]) * times;
+    }
+  }
+  size_ += times * std::ssize(run.places);
+  runs_.push_back(std::move(run));
+}
+
+PipelineSlot RunList::operator[](std::int64_t index) const {
+  const auto after = std::upper_bound(runs_.begin(), runs_.end(), index,
+                                      [](std::int64_t i, const Run& run) { return i < run.start; });
+  const Run& run = *std::prev(after);
+  const std::int64_t length = std::ssize(run.places);
+  const std::int64_t round = (index - run.start) / length;
+  const Place& place = run.places[static_cast<std::size_t>((index - run.start) % length)];
+  return {place.piece.direction, place.piece.chunk, place.first + round * place.step,
+          place.backward_first + round * place.backward_step};
+}
+
+std::optional<Period> RunList::period() const {
+  const auto longest = std::max_element(runs_.begin(), runs_.end(), [](const Run& a, const Run& b) {
+    return a.times * std::ssize(a.places) < b.times * std::ssize(b.places);
+  });
+  if (longest == runs_.end()) {
+    return std::nullopt;
+  }
+  const std::int64_t length = std::ssize(longest->places);
+  const std::int64_t step = longest->places.front().step;
+  const bool together =
+      std::all_of(longest->places.begin(), longest->places.end(), [&](const Place& place) {
+        const bool pair = place.piece.direction == Direction::forward_backward;
+        return place.step == step && (!pair || place.backward_step == step);
+      });
+  return together ? std::optional(Period{.first = longest->start,
+                                         .end = longest->start + longest->times * length,
+                                         .length = length,
+                                         .microbatches = step})
+                  : std::nullopt;
+}
+
+RunList RunList::with_fewer(std::int64_t microbatches) const {
+  RunList fewer;
+  for (std::int64_t i = 0; i < size_; ++i) {
+    const PipelineSlot work = (*this)[i];
+    const bool runs = work.microbatch < microbatches;
+    if (work.direction != Direction::forward_backward) {
+      fewer.add(runs ? 1 : 0, {{work.direction, work.chunk}});
+      continue;
+    }
+    const bool beside = work.backward_microbatch < microbatches;
+    if (runs && beside) {
+      fewer.add(1, {both(work.chunk)});
+    } else {
+      fewer.add(runs ? 1 : 0, {forward(work.chunk)});
+      fewer.add(beside ? 1 : 0, {backward(1 - work.chunk)});
+    }
+  }
+  return fewer;
+}
+
+std::vector<std::int64_t> RunList::peak(const std::vector<double>& weights) const {
+  Replay replay(weights);
+  for (const Run& run : runs_) {
+    const std::vector<std::int64_t> before = replay.now();
+    const auto play = [&] {
+      for (const Place& place : run.places) {
+        replay.play(place.piece);
+      }
+    };
+    play();
+    if (run.times == 1) {
+      continue;
+    }
+    std::vector<std::int64_t> last = replay.now();
+    for (std::size_t c = 0; c < last.size(); ++c) {
+      last[c] += (last[c] - before[c]) * (run.times - 2);
+    }
+    replay.jump(std::move(last));
+    play();
+  }
+  return replay.peak();
+}
+
+RunList schedule_runs(const PipelineShape& shape, std::int64_t stage) {
+  const std::int64_t m = shape.microbatches;
+  switch (shape.schedule) {
+    case Schedule::zb_h1:
+      return zb_h1(shape, stage);
+    case Schedule::zb_v:
+      return m < 2 * shape.stages - 1 ? zb_v(shape, stage).with_fewer(m) : zb_v(shape, stage);
+    case Schedule::dualpipe:
+      return m < shape.stages ? dualpipe(shape, stage).with_fewer(m) : dualpipe(shape, stage);
+    case Schedule::gpipe:
+    case Schedule::one_f_one_b:
+    case Schedule::interleaved:
+      break;
+  }
+  assert(false && "a schedule that splits the backward");
+  return {};
+}
+
+}  // namespace orrery

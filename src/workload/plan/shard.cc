@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workload/plan/shard.h"
+
+#include <cmath>
+#include <utility>
+
+#include "workload/plan/layout.h"
+#include "workload/plan/lora.h"
+#include "workload/plan/plan_lists.h"
+
+namespace orrery {
+namespace {
+
+std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+}  // namespace
+
+std::int64_t sequence_of(const Model& model, const Plan& plan) {
+  return plan.sequence == 0 ? model.max_positions : plan.sequence;
+}
+
+ShapeOptions shape_options(const Model& model, const Plan& plan) {
+  return {.microbatch = plan.microbatch,
+          .sequence = sequence_of(model, plan),
+          .context = plan.cp,
+          .type = plan.compute_type,
+          .attention = plan.attention,
+          .fused_kernels = plan.fused_kernels,
+          .padded_vocab = round_up(model.vocab, plan.vocab_multiple * plan.tp),
+          .documents = documents_of(plan).value_or(std::vector<std::int64_t>{})};
+}
+
+Bytes boundary_bytes(const Model& model, const Plan& plan) {
+  return size_of(plan.compute_type) * plan.microbatch * (sequence_of(model, plan) / plan.cp) *
+         model.hidden;
+}
+
+std::vector<std::vector<ModelOperator>> block_operators(const Model& model, const Plan& plan) {
+  const ShapeOptions options = shape_options(model, plan);
+  std::vector<std::vector<ModelOperator>> blocks{embedding_operators(model, options),
+                                                 head_operators(model, options)};
+  const int kinds = static_cast<int>(layer_kinds(model).size());
+  for (int kind = 0; kind < kinds; ++kind) {
+    blocks.push_back(layer_operators(model, options, kind));
+  }
+  for (BlockKind kind = 0; plan.lora_rank > 0 && kind < blocks.size(); ++kind) {
+    blocks[kind] = with_adapters(blocks[kind], plan, kind);
+  }
+  return blocks;
+}
+
+ModelOperator shard(ModelOperator op, std::int64_t t, bool sequence_parallel) {
+  if (op.gemm_split == GemmSplit::column) {
+    op.gemm.n /= t;
+  } else if (op.gemm_split == GemmSplit::row) {
+    op.gemm.k /= t;
+  } else if (op.gemm_split == GemmSplit::heads) {
+    op.gemm.batch /= t;
+  }
+  const bool splits_bytes =
+      op.split == Split::tensor || (op.split == Split::sequence && sequence_parallel);
+  const std::int64_t share = splits_bytes ? t : 1;
+  const std::int64_t flop_share = op.gemm_split == GemmSplit::none ? share : t;
+  op.forward_flops = op.forward_flops / flop_share;
+  op.model_flops = op.model_flops / flop_share;
+  op.backward_flops = op.backward_flops / flop_share;
+  op.forward_bytes = op.forward_bytes / share;
+  op.backward_bytes = op.backward_bytes / share;
+  op.saved = op.saved / share;
+  op.query = op.query / t;
+  op.key_value = op.key_value / t;
+  const bool own_tokens = op.boundary == TensorBoundary::none;  // not gathered before it
+  if (op.gemm_split == GemmSplit::none && op.has_weight && own_tokens) {
+    op.gemm.m = (op.gemm.m + share - 1) / share;
+  }
+  if (op.gemm_split == GemmSplit::column || op.gemm_split == GemmSplit::row) {
+    op.parameters = (op.parameters + t - 1) / t;
+  }
+  return op;
+}
+
+double expert_load(const Plan& plan) {
+  return plan.moe_capacity > 0 ? plan.moe_capacity : plan.moe_imbalance;
+}
+
+ModelOperator shard(ModelOperator op, const Plan& plan) {
+  if (!op.expert) {
+    return shard(std::move(op), plan.tp, plan.sequence_parallel);
+  }
+  const std::int64_t etp = expert_tensor_parallel(plan);
+  const double load = expert_load(plan);
+  const double spread = load / static_cast<double>(plan.tp);
+  const double rows = spread * static_cast<double>(plan.ep * etp);
+  const bool gathered = op.gemm_split == GemmSplit::column;
+  const double traffic = gathered ? spread * static_cast<double>(etp) : spread;
+  op.gemm.batch /= plan.ep;
+  op.gemm.m = static_cast<std::int64_t>(std::ceil(static_cast<double>(op.gemm.m) * rows));
+  op.gemm.n /= op.gemm_split == GemmSplit::column ? etp : 1;
+  op.gemm.k /= op.gemm_split == GemmSplit::row ? etp : 1;
+  for (Flops* flops : {&op.forward_flops, &op.model_flops, &op.backward_flops}) {
+    *flops = *flops * spread;
+  }
+  for (Bytes* bytes : {&op.forward_bytes, &op.backward_bytes, &op.saved}) {
+    *bytes = *bytes * traffic;
+  }
+  op.routed = op.routed * spread;
+  op.parameters = (op.parameters + plan.ep * etp - 1) / (plan.ep * etp);
+  return op;
+}
+
+std::int64_t weight_elements(const ModelOperator& op) {
+  return op.has_weight ? op.gemm.batch * op.gemm.n * op.gemm.k : 0;
+}
+
+Bytes gemm_bytes(const GemmShape& s, DataType type) {
+  const Bytes elements = Bytes(s.m) * s.k + Bytes(s.k) * s.n + Bytes(s.m) * s.n;
+  return bytes_of(type, (elements * s.batch).value());
+}
+
+}  // namespace orrery

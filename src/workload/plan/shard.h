@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+/// One tensor-parallel rank's share of a model's operators.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "workload/plan/model_parts.h"
+#include "workload/plan/plan.h"
+#include "workload/zoo/model.h"
+
+namespace orrery {
+
+/// Shapes of the plan's microbatch, with the vocabulary padded for tensor parallelism.
+ShapeOptions shape_options(const Model& model, const Plan& plan);
+
+/// Tokens of one sequence: the plan's, or the model's maximum.
+std::int64_t sequence_of(const Model& model, const Plan& plan);
+
+/// B S H elements of the compute type: what crosses layer and stage boundaries.
+Bytes boundary_bytes(const Model& model, const Plan& plan);
+
+/// The whole model's operators by BlockKind.
+std::vector<std::vector<ModelOperator>> block_operators(const Model& model, const Plan& plan);
+
+/// Rank's share at tensor-parallel degree t:
+///   column: n/t; row: k/t; heads: batch/t; their FLOPs and parameters /t
+///   Split::tensor: bytes and saved /t; Split::sequence: /t with sequence parallelism
+/// Requires that t divides the extents. Bytes and parameters round up.
+ModelOperator shard(ModelOperator op, std::int64_t t, bool sequence_parallel);
+
+/// The same of one rank of the plan. A routed expert (tokens are split over tp: sequence parallel)
+/// at degrees ep and etp, with load = moe_capacity, or moe_imbalance when that is 0:
+///   batch  E/ep experts;  m  load m ep etp / tp rows of each;  column n/etp;  row k/etp
+///   bytes, saved, routed   load / tp; of the first GEMM, whose rows every etp rank has, etp / tp
+///   parameters             / (ep etp)
+ModelOperator shard(ModelOperator op, const Plan& plan);
+
+/// Rows of an expert rank over the mean.
+double expert_load(const Plan& plan);
+
+/// Parameters in the weight matrix of a GEMM (0 without a weight).
+std::int64_t weight_elements(const ModelOperator& op);
+
+/// Operand traffic of a GEMM that reads both operands and writes the result once.
+Bytes gemm_bytes(const GemmShape& shape, DataType type);
+
+}  // namespace orrery

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workload/memory/state_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "../plan/cases.h"
+#include "workload/memory/footprint.h"
+
+namespace orrery {
+namespace {
+
+constexpr double kGigabyte = 1e9;
+
+/// One layer of `parameters`, of which `expert` are in routed experts.
+BlockMemories one_layer(std::int64_t parameters, std::int64_t expert = 0) {
+  BlockMemories model;
+  model.blocks.assign(3, {});
+  model.blocks[kFirstLayerBlock].parameters = parameters;
+  model.blocks[kFirstLayerBlock].expert_parameters = expert;
+  model.plain = model.blocks;
+  return model;
+}
+
+StateMemory state_of(const BlockMemories& model, const Plan& plan) {
+  return state_memory(model, plan, {{{kFirstLayerBlock}, 0}});
+}
+
+double gigabytes(const Plan& plan, double parameters) {
+  const BlockMemories model = one_layer(static_cast<std::int64_t>(parameters));
+  return static_cast<double>(state_of(model, plan).device.total().value()) / kGigabyte;
+}
+
+Plan half_precision(std::int64_t zero, std::int64_t dp) {
+  return {.dp = dp,
+          .global_batch = dp,
+          .zero = zero,
+          .compute_type = DataType::fp16,
+          .grad_type = DataType::fp16,
+          .grad_reduce_type = DataType::fp16};
+}
+
+TEST(MemoryStatePublished, ZeroStagesOfASevenAndAHalfBillionModelOn64Devices) {
+  // Rajbhandari et al. 2020, figure 1: 120, 31.4, 16.6 and 1.9 GB.
+  constexpr std::array kPublished{120.0, 31.4, 16.6, 1.9};
+  for (std::int64_t zero = 0; zero < 4; ++zero) {
+    const double published = kPublished[static_cast<std::size_t>(zero)];
+    EXPECT_NEAR(gigabytes(half_precision(zero, 64), 7.5e9) / published, 1, 0.02) << zero;
+  }
+}
+
+TEST(MemoryStatePublished, ZeroStagesOfATrillionParametersOn1024Devices) {
+  // Rajbhandari et al. 2020, table 1: 16,000 GB without, P_os 4,011, P_os+g 2,013, P_os+g+p 15.6
+  // GB.
+  constexpr std::array kPublished{16000.0, 4011.0, 2013.0, 15.6};
+  for (std::int64_t zero = 0; zero < 4; ++zero) {
+    const double published = kPublished[static_cast<std::size_t>(zero)];
+    EXPECT_NEAR(gigabytes(half_precision(zero, 1024), 1e12) / published, 1, 0.01) << zero;
+  }
+}
+
+TEST(MemoryStatePublished, ShardsOnThreeLevelsOfFrontier) {
+  // 2 P/d_w + 2 P/d_g + 12 P/d_o with weights over 2, gradients over 8, states over all devices, as
+  // arXiv:2501.04266 partitions them; figures derived from that formula: 10B and 20B on 64, 128,
+  // 384 devices; 40B on 384.
+  struct Row {
+    double parameters;
+    std::int64_t devices;
+    double published;
+  };
+  for (const Row row : {Row{10e9, 64, 14.4},
+                        {10e9, 128, 13.4},
+                        {10e9, 384, 12.8},
+                        {20e9, 64, 28.8},
+                        {20e9, 384, 25.6},
+                        {40e9, 384, 51.2}}) {
+    Plan plan = half_precision(3, row.devices);
+    plan.shard_params = 2;
+    plan.shard_grads = 8;
+    EXPECT_NEAR(gigabytes(plan, row.parameters) / row.published, 1, 0.01) << row.devices;
+  }
+}
+
+TEST(MemoryStatePublished, FourteenBytesPerParameterOnFrontier) {
+  // Dash et al. 2023 (arXiv:2312.12705): 6 for parameters (half precision and fp32), 4 gradients, 4
+  // optimizer: 308 GB, 2.45 TB and 14 TB for 22B, 175B and 1T.
+  Plan plan{.compute_type = DataType::fp16, .moment_type = DataType::fp16};
+  EXPECT_NEAR(gigabytes(plan, 22e9), 308, 1);
+  EXPECT_NEAR(gigabytes(plan, 175e9), 2450, 1);
+  EXPECT_NEAR(gigabytes(plan, 1e12), 14000, 1);
+}
+
+TEST(MemoryState, EachShardDegreeDividesItsOwnPart) {
+  // 800 parameters: 1600 / 2 + 3200 / 4 + 9600 / 16.
+  Plan plan{.dp = 16, .global_batch = 16, .zero = 3};
+  plan.shard_params = 2;
+  plan.shard_grads = 4;
+  const CategoryBytes state = state_of(one_layer(800), plan).device;
+  EXPECT_EQ(state[MemoryCategory::parameters], 800_B);
+  EXPECT_EQ(state[MemoryCategory::gradients], 800_B);
+  EXPECT_EQ(state[MemoryCategory::optimizer], 600_B);
+}
+
+TEST(MemoryState, ContextParallelRanksShareTheStatesToo) {
+  // dp 2 x cp 4: 12 x 800 / 8.
+  const Plan plan{.dp = 2, .cp = 4, .global_batch = 2, .zero = 1};
+  EXPECT_EQ(state_of(one_layer(800), plan).device[MemoryCategory::optimizer], 1200_B);
+}
+
+TEST(MemoryState, ExpertsAreSharedByTheRanksThatHoldTheSameOnes) {
+  // dp 8, ep 4: two ranks hold the same experts. Of 800 parameters 600 are experts:
+  // 12 x (200 / 8 + 600 / 2).
+  const Plan plan{.dp = 8, .ep = 4, .global_batch = 8, .zero = 1};
+  EXPECT_EQ(state_of(one_layer(800, 600), plan).device[MemoryCategory::optimizer],
+            Bytes(12 * (25 + 300)));
+}
+
+TEST(MemoryState, StatesHaveTheSizesOfTheirTypes) {
+  // 100 parameters: master 4 or 2, moments 2 x 4, 2 x 2, 2 x 1; no master of the compute type.
+  Plan plan;
+  const auto optimizer = [&] {
+    return state_of(one_layer(100), plan).device[MemoryCategory::optimizer];
+  };
+  EXPECT_EQ(optimizer(), 1200_B);
+  plan.moment_type = DataType::bf16;
+  EXPECT_EQ(optimizer(), 800_B);
+  plan.moment_type = DataType::fp8;
+  EXPECT_EQ(optimizer(), 600_B);
+  plan.master_type = DataType::fp16;
+  EXPECT_EQ(optimizer(), 400_B);
+  plan.master_type = DataType::bf16;
+  EXPECT_EQ(optimizer(), 200_B);
+  plan.compute_type = DataType::fp32;
+  plan.moment_type = DataType::fp32;
+  EXPECT_EQ(optimizer(), 800_B);
+}
+
+TEST(MemoryState, OffloadMovesStatesToTheirTier) {
+  // 12 bytes per parameter and the gradients' 4 to the host; to storage the states alone.
+  Plan plan{.offload_optimizer = Offload::cpu};
+  const StateMemory cpu = state_of(one_layer(100), plan);
+  EXPECT_EQ(cpu.device[MemoryCategory::optimizer], 0_B);
+  EXPECT_EQ(cpu.lower[0], 1600_B);
+  plan.offload_optimizer = Offload::nvme;
+  const StateMemory nvme = state_of(one_layer(100), plan);
+  EXPECT_EQ(nvme.lower[0], 400_B);
+  EXPECT_EQ(nvme.lower[1], 1200_B);
+}
+
+TEST(MemoryState, GradientsThatTravelInAnotherTypeNeedABuffer) {
+  Plan plan{.dp = 2, .global_batch = 2};
+  EXPECT_EQ(state_of(one_layer(100), plan).reduction, 0_B);
+  plan.grad_reduce_type = DataType::bf16;
+  EXPECT_EQ(state_of(one_layer(100), plan).reduction, 200_B);
+}
+
+TEST(MemoryState, QuantisedWeightsHaveTwoCopiesBesideTheirFirstForm) {
+  // 100 parameters, 80 in quantised GEMMs. fp8: 200 + 2 x 80; nvfp4 (0.5 + 1/16): 200 + 2 x 45;
+  // stored as copies alone: 20 x 2 + 2 x 80. mxfp8 copies cannot be made of each other, so the
+  // 16-bit form stays: 200 + 2 x 82.5.
+  BlockMemories model = one_layer(100);
+  model.blocks[kFirstLayerBlock].quantized = 80;
+  Plan plan{.dp = 2, .global_batch = 2, .zero = 1};
+  const auto parameters = [&](Quantization quantization, bool stored) {
+    plan.quantization = quantization;
+    plan.quantized_params = stored;
+    return state_of(model, plan).device[MemoryCategory::parameters];
+  };
+  EXPECT_EQ(parameters(Quantization::none, false), 200_B);
+  EXPECT_EQ(parameters(Quantization::fp8_current, false), 360_B);
+  EXPECT_EQ(parameters(Quantization::nvfp4, false), 290_B);
+  EXPECT_EQ(parameters(Quantization::fp8_current, true), 200_B);
+  EXPECT_EQ(parameters(Quantization::mxfp8, true), Bytes(200 + 2 * 83));
+}
+
+TEST(MemoryState, Zero3MakesCopiesOfWhatItGathers) {
+  // Resident: a half of 2 x 100. Gathered: 200 and one copy of 80; kept for backward: both.
+  BlockMemories model = one_layer(100);
+  model.blocks[kFirstLayerBlock].quantized = 80;
+  Plan plan{.dp = 2, .global_batch = 2, .zero = 3, .quantization = Quantization::fp8_current};
+  EXPECT_EQ(state_of(model, plan).device[MemoryCategory::parameters], 100_B);
+  const OwnedParameters owned = owned_parameters(model, plan, kFirstLayerBlock);
+  EXPECT_EQ(gathered_bytes(plan, owned), 280_B);
+  plan.reshard_after_forward = false;
+  EXPECT_EQ(gathered_bytes(plan, owned), 360_B);
+  plan.zero = 2;
+  EXPECT_EQ(gathered_bytes(plan, owned), 0_B);
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workload/plan/machine_check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "machine/machine.h"
+
+namespace orrery {
+namespace {
+
+using testing::HasSubstr;
+
+Plan remote_plan(std::int64_t dp = 1) {
+  return {.dp = dp,
+          .global_batch = dp,
+          .zero = 3,
+          .offload_optimizer = Offload::remote,
+          .offload_params = Offload::remote};
+}
+
+Plan recipe(Quantization quantization) {
+  return {.quantization = quantization};
+}
+
+TEST(MachineCheck, WantsTheRemoteMemoryAndItsSwitches) {
+  const Machine none = load_machine("dgx-a100-80g").value();
+  const auto refused = check_machine(remote_plan(), none);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().to_string(), HasSubstr("a machine with remote_memory"));
+  Plan pooled = remote_plan(2);
+  pooled.pool_collectives = true;
+  EXPECT_TRUE(check_machine(pooled, load_machine("hiermem-opt").value()));
+  const auto switchless = check_machine(pooled, load_machine("zero-infinity").value());
+  ASSERT_FALSE(switchless);
+  EXPECT_THAT(switchless.error().to_string(), HasSubstr("has no in_switch"));
+}
+
+TEST(MachineCheck, WantsTheTierToOffloadTo) {
+  auto machine = load_machine("dgx-a100-80g").value();
+  machine.device.memory.resize(2);
+  EXPECT_TRUE(check_machine({.offload_optimizer = Offload::cpu}, machine));
+  const auto nvme = check_machine({.offload_optimizer = Offload::nvme}, machine);
+  ASSERT_FALSE(nvme);
+  EXPECT_THAT(nvme.error().to_string(),
+              HasSubstr("offload_optimizer: found 'nvme', expected a machine with 3 memory tiers"));
+  machine.device.memory.resize(1);
+  EXPECT_FALSE(check_machine({.offload_activations = 0.5}, machine));
+}
+
+TEST(MachineCheck, TheDeviceMustComputeInTheRecipesType) {
+  const auto machine = load_machine("dgx-a100-80g");
+  ASSERT_TRUE(machine);
+  const auto checked = check_machine(recipe(Quantization::fp8_current), *machine);
+  ASSERT_FALSE(checked);
+  EXPECT_THAT(checked.error().to_string(),
+              HasSubstr("quantization: found 'fp8-current', expected a data type that"));
+}
+
+TEST(MachineCheck, MicroscalingNeedsUnitsThatScaleBlocks) {
+  const auto hopper = load_machine("dgx-h100");
+  const auto blackwell = load_machine("dgx-b200");
+  ASSERT_TRUE(hopper && blackwell);
+  EXPECT_TRUE(check_machine(recipe(Quantization::fp8_block), *hopper));
+  for (const Quantization quantization : {Quantization::mxfp8, Quantization::nvfp4}) {
+    EXPECT_TRUE(check_machine(recipe(quantization), *blackwell));
+    const auto checked = check_machine(recipe(quantization), *hopper);
+    ASSERT_FALSE(checked);
+    EXPECT_THAT(checked.error().to_string(),
+                HasSubstr("the matrix units of H100-SXM5-80GB take no scales of blocks"));
+  }
+}
+
+}  // namespace
+}  // namespace orrery

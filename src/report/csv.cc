@@ -81,13 +81,14 @@ std::string csv_report(const Run& run) {
   columns.add("peak_type", std::string(name_of(run.peak_type)));
   columns.add("mfu", run.mfu);
   columns.add("hfu", run.hfu);
-  for (const Named<TimeCategory>& category : kNames<TimeCategory>) {
-    columns.add(fmt::format("breakdown_s.{}", category.name),
-                to_seconds(run.timeline.breakdown[category.value]));
+  const Breakdown& breakdown = run.timeline.breakdown;
+  for (std::size_t row = 0; row < breakdown.time.size(); ++row) {
+    columns.add(fmt::format("breakdown_s.{}", run.timeline.categories.name(row)),
+                to_seconds(breakdown.time[row]));
   }
-  for (const Named<Axis>& axis : kNames<Axis>) {
-    columns.add(fmt::format("hidden_s.{}", axis.name),
-                to_seconds(run.timeline.breakdown.hidden[static_cast<std::size_t>(axis.value)]));
+  for (std::size_t group = 0; group < breakdown.hidden.size(); ++group) {
+    columns.add(fmt::format("hidden_s.{}", run.workload.groups[group].name),
+                to_seconds(breakdown.hidden[group]));
   }
   add_memory(columns, run);
   const auto energy = energy_of(run);

@@ -9,15 +9,15 @@ namespace {
 
 constexpr double kJoulesPerKilowattHour = 3.6e6;
 
-void write_breakdown(JsonWriter& json, const Breakdown& breakdown) {
+void write_breakdown(JsonWriter& json, const Run& run, const Breakdown& breakdown) {
   json.key("breakdown_s").begin_object();
-  for (const Named<TimeCategory>& category : kNames<TimeCategory>) {
-    json.key(category.name).value(to_seconds(breakdown[category.value]));
+  for (std::size_t row = 0; row < breakdown.time.size(); ++row) {
+    json.key(run.timeline.categories.name(row)).value(to_seconds(breakdown.time[row]));
   }
   json.end_object();
   json.key("hidden_s").begin_object();
-  for (const Named<Axis>& axis : kNames<Axis>) {
-    json.key(axis.name).value(to_seconds(breakdown.hidden[static_cast<std::size_t>(axis.value)]));
+  for (std::size_t group = 0; group < breakdown.hidden.size(); ++group) {
+    json.key(run.workload.groups[group].name).value(to_seconds(breakdown.hidden[group]));
   }
   json.end_object();
 }
@@ -150,7 +150,7 @@ std::string json_report(const Run& run) {
     json.key("mfu").value(run.mfu);
     json.key("hfu").value(run.hfu);
     json.key("critical_rank").value(run.timeline.critical_rank);
-    write_breakdown(json, run.timeline.breakdown);
+    write_breakdown(json, run, run.timeline.breakdown);
     write_memory(json, run);
     write_memory_timeline(json, run);
     json.key("fits").value(run.fits);

@@ -136,14 +136,15 @@ class Table {
   void breakdown() {
     const double total = to_seconds(run_.timeline.step_time);
     line("Where the time goes (rank {}, the last to finish)", run_.timeline.critical_rank);
-    for (const Named<TimeCategory>& category : kNames<TimeCategory>) {
-      const double seconds = to_seconds(run_.timeline.breakdown[category.value]);
+    const TimeCategories& categories = run_.timeline.categories;
+    for (std::size_t row = 0; row < categories.size(); ++row) {
+      const double seconds = to_seconds(run_.timeline.breakdown.time[row]);
       if (seconds == 0) {
         continue;
       }
       const double share = seconds / total;
       const auto bar = static_cast<std::size_t>(std::lround(share * kBarWidth));
-      line("  {:<18}{:>12.6f} s{:>9}{}", label(category.name), seconds, percent(share),
+      line("  {:<18}{:>12.6f} s{:>9}{}", label(categories.name(row)), seconds, percent(share),
            bar == 0 ? "" : "  " + std::string(bar, '#'));
     }
     line("  {:<18}{:>12.6f} s{:>9}", "total", total, percent(1));
@@ -163,10 +164,9 @@ class Table {
       return;
     }
     line("Communication hidden behind compute (same rank, not part of the total)");
-    for (const Named<Axis>& axis : kNames<Axis>) {
-      const Time time = hidden[static_cast<std::size_t>(axis.value)];
-      if (time > Time(0)) {
-        line("  {:<18}{:>12.6f} s", axis.name, to_seconds(time));
+    for (std::size_t group = 0; group < hidden.size(); ++group) {
+      if (hidden[group] > Time(0)) {
+        line("  {:<18}{:>12.6f} s", run_.workload.groups[group].name, to_seconds(hidden[group]));
       }
     }
     line("");

@@ -47,10 +47,9 @@ class TraceWriter {
 
  private:
   void name_process(std::int64_t rank) {
-    const std::int64_t role = run_.workload.layout.coordinate(rank, Axis::pp);
     metadata("process_name", rank, 0);
-    json_.key("name").value(fmt::format(
-        "rank {} ({})", rank, run_.workload.programs[static_cast<std::size_t>(role)].name));
+    json_.key("name").value(
+        fmt::format("rank {} ({})", rank, run_.workload.role(run_.workload.role_of(rank)).name));
     json_.end_object().end_object();
     metadata("process_sort_index", rank, 0);
     json_.key("sort_index").value(rank);
@@ -102,15 +101,15 @@ class TraceWriter {
     return thread_of(span.stream, lane);
   }
 
-  static int thread_of(Stream stream, int lane) {
-    return static_cast<int>(stream) * kLanesPerStream + lane;
+  static int thread_of(StreamIndex stream, int lane) {
+    return static_cast<int>(*stream) * kLanesPerStream + lane;
   }
 
   void name_thread(const Span& span, int lane) {
     const int thread = thread_of(span.stream, lane);
     metadata("thread_name", span.rank, thread);
-    json_.key("name").value(lane == 0 ? std::string(name_of(span.stream))
-                                      : fmt::format("{} {}", name_of(span.stream), lane + 1));
+    const std::string& name = run_.workload.streams[*span.stream].name;
+    json_.key("name").value(lane == 0 ? name : fmt::format("{} {}", name, lane + 1));
     json_.end_object().end_object();
     metadata("thread_sort_index", span.rank, thread);
     json_.key("sort_index").value(thread);
@@ -118,33 +117,32 @@ class TraceWriter {
   }
 
   /// A receive span is the sender's message seen from the receiver, whose program differs.
-  std::string_view name_of_span(const Span& span) const {
-    if (span.stream == Stream::receive) {
-      return span.phase == Phase::backward ? "receive gradients" : "receive activations";
-    }
-    const auto role =
-        static_cast<std::size_t>(run_.workload.layout.coordinate(span.rank, Axis::pp));
-    return run_.workload.programs[role]
-        .templates[static_cast<std::size_t>(span.template_index)]
-        .nodes[static_cast<std::size_t>(span.node)]
-        .name;
+  std::string name_of_span(const Span& span) const {
+    const bool receives = span.kind == Node::Kind::receive;
+    const Span& own = receives ? run_.timeline.spans[span.cause] : span;
+    const std::string& name = run_.workload.program_of(run_.workload.role_of(own.rank))
+                                  .templates[static_cast<std::size_t>(own.template_index)]
+                                  .nodes[static_cast<std::size_t>(own.node)]
+                                  .name;
+    return receives ? fmt::format("{} from rank {}", name, own.rank) : name;
   }
 
   void write_span(const Span& span, int thread) {
-    const bool computes = span.stream == Stream::compute;
+    const bool computes = span.kind == Node::Kind::compute;
+    const std::string& phase = run_.workload.phases[*span.phase].name;
     json_.begin_object();
     json_.key("name").value(name_of_span(span));
-    json_.key("cat").value(computes ? name_of(span.phase) : name_of(span.axis));
+    json_.key("cat").value(computes ? phase : run_.workload.group(span.group).name);
     json_.key("ph").value("X");
     json_.key("pid").value(span.rank);
     json_.key("tid").value(thread);
     json_.key("ts").number_text(microseconds(span.begin));
     json_.key("dur").number_text(microseconds(span.end - span.begin));
     json_.key("args").begin_object();
-    json_.key("stream").value(name_of(span.stream));
-    json_.key("phase").value(name_of(span.phase));
+    json_.key("stream").value(run_.workload.streams[*span.stream].name);
+    json_.key("phase").value(phase);
     if (!computes) {
-      json_.key("axis").value(name_of(span.axis));
+      json_.key("group").value(run_.workload.group(span.group).name);
     }
     json_.key("microbatch").value(span.microbatch);
     json_.key("chunk").value(span.chunk);

@@ -6,18 +6,17 @@
 #include <algorithm>
 #include <cassert>
 #include <map>
-#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "machine/compute/compute_model.h"
-#include "study/run_history.h"
 
 namespace orrery {
 namespace {
 
 struct KernelCost {
   const Operator* op = nullptr;
-  Phase phase = Phase::forward;
+  std::string_view phase;
   Time alone{0};
   std::array<Time, kBoundCount> bounds{};
 };
@@ -31,10 +30,10 @@ struct NodeCost {
   Time tail{0};
 };
 
-NodeCost cost_of(const Node& node, const Device& device, Time dispatch) {
+NodeCost cost_of(const Node& node, std::string_view phase, const Device& device, Time dispatch) {
   NodeCost cost;
   for (const Operator& op : node.operators) {
-    cost.kernels.push_back({&op, node.phase, kernel_time(op, device).alone, bounds_of(op, device)});
+    cost.kernels.push_back({&op, phase, kernel_time(op, device).alone, bounds_of(op, device)});
   }
   for (auto kernel = cost.kernels.rbegin(); kernel != cost.kernels.rend(); ++kernel) {
     cost.work += kernel->alone;
@@ -59,7 +58,7 @@ class PathSum {
   }
   void add_kernel(const KernelCost& kernel, Time time) {
     const auto name = [&](std::string_view what) {
-      const std::string_view phase = name_of(kernel.phase);
+      const std::string_view phase = kernel.phase;
       return what == phase ? std::string(what) : fmt::format("{} {}", phase, what);
     };
     add(PathKind::kernel, name(name_of(kernel.op->kind)), name(kernel.op->name), time);
@@ -102,36 +101,44 @@ class PathSum {
   Sums items_;
 };
 
+/// Back from the end of the step: every span says which one let it begin.
 class Walk {
  public:
   Walk(const Workload& workload, const Timeline& timeline, const Machine& machine)
       : workload_(workload), timeline_(timeline), machine_(machine) {}
 
   CriticalPath run() {
-    rank_ = timeline_.critical_rank;
     now_ = timeline_.step_time;
-    next_ = history().last_before(now_);
+    next_ = last_of(timeline_.critical_rank);
     while (now_ > Time(0)) {
-      if (on_host_) {
-        step_host();
-      } else if (next_) {
-        step_node(*next_);
-      } else {
+      if (next_ == Span::kNone) {
         book_until(Time(0), PathKind::wait, "wait", "wait");
+      } else if (on_host_) {
+        step_host();
+      } else {
+        step(span(next_));
       }
     }
     return sum_.finish(timeline_.step_time);
   }
 
  private:
-  RankHistory& history() { return history_of(rank_); }
-  RankHistory& history_of(std::int64_t rank) {
-    const auto found = histories_.find(rank);
-    return found != histories_.end()
-               ? found->second
-               : histories_.try_emplace(rank, workload_, timeline_, rank).first->second;
+  const Span& span(std::uint32_t number) const { return timeline_.spans[number]; }
+  const Node& node_of(const Span& of) const {
+    const Program& program = workload_.program_of(workload_.role_of(of.rank));
+    return program.templates[static_cast<std::size_t>(of.template_index)]
+        .nodes[static_cast<std::size_t>(of.node)];
   }
-  const Span& span_of(const RankHistory::Entry& entry) const { return timeline_.spans[entry.span]; }
+
+  /// The rank's span that ended last.
+  std::uint32_t last_of(std::int64_t rank) const {
+    std::uint32_t last = Span::kNone;
+    for (std::uint32_t i = 0; i < timeline_.spans.size(); ++i) {
+      const bool its = span(i).rank == rank && span(i).kind != Node::Kind::receive;
+      last = its && (last == Span::kNone || span(i).end >= span(last).end) ? i : last;
+    }
+    return last;
+  }
 
   /// Books [begin, now].
   void book_until(Time begin, PathKind kind, const std::string& category, const std::string& item) {
@@ -139,64 +146,57 @@ class Walk {
     now_ = begin;
   }
 
-  /// `number` ended at `now_`, or before when nothing that was recorded explains the gap.
-  void step_node(Execution number) {
-    const RankHistory::Entry& entry = history()[number];
-    if (entry.end < now_) {
-      book_until(entry.end, PathKind::wait, "wait", "wait");
+  void step(const Span& its) {
+    if (its.end < now_) {  // a moment of the source's
+      book_until(its.end, PathKind::wait, "wait", "wait");
     }
-    switch (history().node_of(number).kind) {
+    switch (its.kind) {
       case Node::Kind::compute:
-        return step_compute(number);
+        return step_compute(its);
       case Node::Kind::collective:
       case Node::Kind::copy:
-        return entry.span == RankHistory::kNone ? go_to_cause(number) : step_collective(number);
+        return step_collective(its);
       case Node::Kind::send:
-        book_message(span_of(entry), history().node_of(number));
-        return go_to_cause(number);
+        book_until(its.begin, PathKind::message,
+                   fmt::format("{} message", workload_.group(its.group).name), node_of(its).name);
+        next_ = its.cause;
+        return;
       case Node::Kind::receive:
-        return step_receive(number);
+        next_ = its.cause;
+        return;
       case Node::Kind::wait:
-        return go_to_cause(number);
+        break;
     }
+    assert(false && "a wait has no span");
   }
 
-  void go_to_cause(Execution number) {
-    next_ = history().cause_of(number);
-    if (next_ && history()[*next_].end > now_) {  // not what it waited for
-      next_ = history().last_before(now_);
-    }
-  }
-
-  void go_to_host() { on_host_ = true; }
-
-  const NodeCost& cost(Execution number) {
-    const Node& node = history().node_of(number);
+  const NodeCost& cost(const Node& node) {
     const auto found = costs_.find(&node);
     return found != costs_.end()
                ? found->second
-               : costs_.emplace(&node, cost_of(node, machine_.device, workload_.host_dispatch))
+               : costs_
+                     .emplace(&node, cost_of(node, workload_.phases[*node.phase].name,
+                                             machine_.device, workload_.host_dispatch))
                      .first->second;
   }
 
-  void step_compute(Execution number) {
-    const Span& span = span_of(history()[number]);
-    const NodeCost& cost = this->cost(number);
-    if (span.host_stall > Time(0) && span.host_begin + cost.host_span == span.end) {
+  void step_compute(const Span& its) {
+    const NodeCost& cost = this->cost(node_of(its));
+    if (its.host_stall > Time(0) && its.host_begin + cost.host_span == its.end) {
       book_kernels(cost, cost.tail);
-      book_until(span.host_begin, PathKind::host, "host", "host");
-      return go_to_host();
+      book_until(its.host_begin, PathKind::host, "host", "host");
+      return go_to_host(its);
     }
-    sum_.add(PathKind::host, "host", "host", span.host_stall);
-    now_ -= span.host_stall;
-    const Time slowed = now_ - span.begin - cost.work;
+    sum_.add(PathKind::host, "host", "host", its.host_stall);
+    now_ -= its.host_stall;
+    const Time slowed = now_ - its.begin - cost.work;
     if (slowed > Time(0)) {
       sum_.add(PathKind::slowdown, "slowdown by communication", "slowdown by communication",
                slowed);
       now_ -= slowed;
     }
-    book_kernels(cost, now_ - span.begin);
-    go_to_cause(number);
+    book_kernels(cost, now_ - its.begin);
+    next_ = its.cause;
   }
 
   /// The last kernels of the node, `time` of them.
@@ -210,80 +210,41 @@ class Walk {
     assert(time == Time(0) && "the node's kernels fill its time");
   }
 
-  /// A copy is a collective of its own rank.
-  void step_collective(Execution number) {
-    const Node& node = history().node_of(number);
-    const Span span = span_of(history()[number]);
-    const bool copy = node.kind == Node::Kind::copy;
-    book_until(span.begin, copy ? PathKind::copy : PathKind::collective,
-               fmt::format("{} {}", name_of(span.axis), copy ? "copy" : name_of(node.collective)),
+  /// A copy is a collective of its own rank. It began with its last member.
+  void step_collective(const Span& its) {
+    const Node& node = node_of(its);
+    const bool copy = its.kind == Node::Kind::copy;
+    book_until(its.begin, copy ? PathKind::copy : PathKind::collective,
+               fmt::format("{} {}", workload_.group(its.group).name,
+                           copy ? "copy" : name_of(node.collective)),
                node.name);
-    const auto [member, execution] = copy ? std::pair(rank_, number) : last_to_arrive(span, number);
-    rank_ = member;
-    const Span& its = span_of(history()[execution]);
-    if (its.host_end > its.ready && its.host_end == now_) {
-      return go_to_host();
+    const Span& last = span(its.last_member);
+    if (last.host_end > last.ready && last.host_end == now_) {
+      book_until(last.host_begin, PathKind::host, "host", "host");
+      return go_to_host(last);
     }
-    go_to_cause(execution);
+    next_ = last.cause;
   }
 
-  /// Simulated member that the collective began with.
-  std::pair<std::int64_t, Execution> last_to_arrive(const Span& span, Execution number) {
-    for (const std::int64_t member : workload_.layout.group(rank_, span.axis)) {
-      const bool simulated =
-          std::binary_search(timeline_.ranks.begin(), timeline_.ranks.end(), member);
-      const auto its =
-          simulated ? history_of(member).during(span.stream, span.begin, span.end) : std::nullopt;
-      if (its) {
-        const Span& arrival = span_of(history_of(member)[*its]);
-        const Time host = arrival.host_end > arrival.host_begin ? arrival.host_end : Time(0);
-        if (std::max(arrival.ready, host) == span.begin) {
-          return {member, *its};
-        }
-      }
-    }
-    return {rank_, number};
+  void go_to_host(const Span& its) {
+    next_ = its.host_cause;
+    on_host_ = !its.host_waited;
   }
 
-  void book_message(const Span& span, const Node& node) {
-    book_until(span.begin, PathKind::message, fmt::format("{} message", name_of(span.axis)),
-               node.name);
-  }
-
-  /// A message that came before its receive was posted did not delay it.
-  void step_receive(Execution number) {
-    const RankHistory::Entry& entry = history()[number];
-    const Span& message = span_of(entry);
-    if (message.end < now_) {
-      return go_to_cause(number);
-    }
-    rank_ = message.rank;
-    const auto sent = history().with_span(entry.span);
-    assert(sent && "a message has its sender");
-    return sent ? step_node(*sent) : go_to_cause(number);
-  }
-
-  /// At `now_` the host became free, because of its own work or of what it waited for.
+  /// At `now_` the host had issued `next_`.
   void step_host() {
-    if (const auto busy = history().host_until(now_)) {
-      return book_until(span_of(history()[*busy]).host_begin, PathKind::host, "host", "host");
-    }
-    on_host_ = false;
-    next_ = history().synchronised(now_);
-    if (!next_) {
-      next_ = history().last_before(now_);
-    }
+    const Span its = span(next_);
+    book_until(its.host_begin, PathKind::host, "host", "host");
+    go_to_host(its);
   }
 
   const Workload& workload_;
   const Timeline& timeline_;
   const Machine& machine_;
-  std::map<std::int64_t, RankHistory> histories_;  ///< of the ranks that the path visits
   std::map<const Node*, NodeCost> costs_;
   PathSum sum_;
-  std::int64_t rank_ = 0;
   Time now_{0};
-  std::optional<Execution> next_;  ///< ended at now_
+  std::uint32_t next_ = Span::kNone;  ///< ended at now_, or was issued then
   bool on_host_ = false;
 };
 

@@ -11,22 +11,14 @@ namespace {
 constexpr double kSecondsPerHour = 3600;
 constexpr double kMillion = 1e6;
 
-bool is_kernel(TimeCategory category) {
-  return value_of<Phase>(name_of(category)).has_value();  // they are named after their phase
-}
-
-bool is_communication(TimeCategory category) {
-  return !is_kernel(category) && category != TimeCategory::host && category != TimeCategory::bubble;
-}
-
 /// Device-seconds that all devices spend in the categories. A simulated rank stands for as many
 /// as any other: folding leaves out whole classes of one size.
 template <class Includes>
 double device_seconds(const Timeline& timeline, std::int64_t devices, const Includes& includes) {
   double seconds = 0;
   for (const Breakdown& rank : timeline.by_rank) {
-    for (const Named<TimeCategory>& category : kNames<TimeCategory>) {
-      seconds += includes(category.value) ? to_seconds(rank[category.value]) : 0;
+    for (std::size_t row = 0; row < rank.time.size(); ++row) {
+      seconds += includes(row) ? to_seconds(rank.time[row]) : 0;
     }
   }
   return timeline.by_rank.empty() ? 0
@@ -60,11 +52,16 @@ std::optional<StepEnergy> energy_of(const Run& run) {
     return std::nullopt;
   }
   const double dynamic = device.power.value() - device.idle_power.value();
+  const TimeCategories& categories = run.timeline.categories;
   StepEnergy energy;
   energy.idle = device.idle_power * run.timeline.step_time * run.devices;
-  energy.kernels = Energy(dynamic * device_seconds(run.timeline, run.devices, is_kernel));
+  energy.kernels = Energy(dynamic * device_seconds(run.timeline, run.devices, [&](std::size_t row) {
+                            return categories.is_phase(row);
+                          }));
   energy.communication = Energy(dynamic * device.overlap_units *
-                                device_seconds(run.timeline, run.devices, is_communication));
+                                device_seconds(run.timeline, run.devices, [&](std::size_t row) {
+                                  return categories.is_exposed(row);
+                                }));
   const Traffic traffic = traffic_of(run.workload, run.machine, run.algorithms);
   for (std::size_t i = 0; i < traffic.tiers.size(); ++i) {
     const Energy moved = energy_of_bytes(device.memory[i].energy_per_byte, traffic.tiers[i]);

@@ -9,6 +9,7 @@
 
 #include "simulate/simulate.h"
 #include "workload/parallel/lower.h"
+#include "workload/plan/layout.h"
 #include "workload/plan/lora.h"
 #include "workload/plan/machine_check.h"
 #include "workload/plan/model_parts.h"
@@ -111,18 +112,12 @@ Result<void> lower_plan(Run& run, const RunOptions& how) {
   return {};
 }
 
-AlgorithmChoice algorithms_of(const Plan& plan) {
-  AlgorithmChoice algorithms;
-  algorithms.fill(CollectiveAlgorithm::automatic);
-  algorithms[static_cast<std::size_t>(Axis::tp)] = plan.tp_algorithm;
-  algorithms[static_cast<std::size_t>(Axis::dp)] = plan.dp_algorithm;
-  return algorithms;
-}
-
 Result<void> simulate_step(Run& run, const RunOptions& options) {
   run.algorithms = algorithms_of(run.plan);
   const SimulateOptions how{.fold = options.fold,
                             .record_spans = options.record_spans,
+                            .shortcuts = options.shortcuts,
+                            .network = options.network,
                             .algorithms = run.algorithms,
                             .progress = options.progress};
   Stopwatch watch;

@@ -13,7 +13,7 @@
 #include "base/units.h"
 #include "collective/cost.h"
 #include "machine/machine.h"
-#include "simulate/timeline.h"
+#include "simulate/simulate.h"
 #include "workload/memory/footprint.h"
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
@@ -24,6 +24,8 @@ struct RunOptions {
   bool fold = true;
   bool allow_oom = false;  ///< simulate although a stage exceeds the device's memory
   bool record_spans = false;
+  bool shortcuts = true;  ///< SimulateOptions::shortcuts
+  NetworkModel network = NetworkModel::ports;
   /// Verify and time after every lowering pass, not only at the end: about 1 ms a pass.
   bool verify_passes = false;
   std::set<std::string> skip = {};            ///< lowering passes to leave out

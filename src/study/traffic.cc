@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "study/traffic.h"
 
-#include <optional>
-
 #include "collective/chunked.h"
 #include "collective/group_extents.h"
 #include "machine/topology/topology.h"
@@ -38,11 +36,10 @@ class TrafficSum {
   }
 
   Traffic run() {
-    const auto roles = static_cast<std::int64_t>(workload_.programs.size());
-    const auto ranks = static_cast<double>(roles > 0 ? workload_.layout.ranks() / roles : 0);
+    const auto roles = static_cast<std::int64_t>(workload_.roles.size());
+    const auto ranks = static_cast<double>(roles > 0 ? workload_.ranks / roles : 0);
     for (role_ = 0; role_ < static_cast<int>(roles); ++role_) {
-      const std::vector<Template>& templates =
-          workload_.programs[static_cast<std::size_t>(role_)].templates;
+      const std::vector<Template>& templates = workload_.program_of(role_).templates;
       const std::vector<std::int64_t> issued = issues(templates.size());
       for (std::size_t i = 0; i < templates.size(); ++i) {
         times_ = ranks * static_cast<double>(issued[i]);
@@ -58,13 +55,11 @@ class TrafficSum {
   /// How often the role issues each template.
   std::vector<std::int64_t> issues(std::size_t templates) const {
     std::vector<std::int64_t> counts(templates);
-    for (std::int64_t i = 0;; ++i) {
-      const std::optional<Instance> instance = workload_.source->issue(role_, i);
-      if (!instance) {
-        return counts;
-      }
-      ++counts[static_cast<std::size_t>(instance->template_index)];
-    }
+    const Excerpt excerpt(*workload_.source->list(), workload_.roles.size(), 1);
+    excerpt.for_each(role_, [&](const Instance& instance, std::int64_t times) {
+      counts[static_cast<std::size_t>(instance.template_index)] += times;
+    });
+    return counts;
   }
 
   void add(const Node& node) {
@@ -89,7 +84,8 @@ class TrafficSum {
   }
 
   void add_collective(const Node& node) {
-    const std::vector<Extent> extents = group_extents(workload_.layout, node.axis, machine_);
+    const std::vector<Extent> extents =
+        group_extents(workload_.group(node.group).members, rank_of(role_), machine_);
     double members = 1;
     for (const Extent& extent : extents) {
       members *= static_cast<double>(extent.count);
@@ -117,8 +113,15 @@ class TrafficSum {
     }
   }
 
-  CollectiveAlgorithm algorithm_of(const Node& node) const {
-    return algorithms_[static_cast<std::size_t>(node.axis)];
+  CollectiveAlgorithm algorithm_of(const Node& node) const { return algorithms_[node.group]; }
+
+  /// The lowest rank of the role.
+  std::int64_t rank_of(int role) const {
+    std::int64_t rank = 0;
+    while (workload_.role_of(rank) != role) {
+      ++rank;
+    }
+    return rank;
   }
 
   /// Chunks in other orders move their bytes elsewhere, though no more of them.
@@ -142,11 +145,8 @@ class TrafficSum {
   }
 
   void add_send(const Node& node) {
-    const RankLayout& layout = workload_.layout;
-    const std::int64_t stages = layout.size(Axis::pp);
-    const std::int64_t source = layout.with(0, Axis::pp, role_);
-    const std::int64_t target = layout.with(0, Axis::pp, target_stage(node.channel, role_, stages));
-    const int dimension = topology_.route(source, target).dimension;
+    const std::int64_t source = rank_of(role_);
+    const int dimension = topology_.route(source, source + node.peer).dimension;
     if (dimension >= 0) {
       traffic_.links[static_cast<std::size_t>(dimension)] +=
           times_ * static_cast<double>(node.bytes.value());

@@ -271,6 +271,13 @@ RankLayout layout_of(const Plan& plan, bool experts) {
   return layout;
 }
 
+AlgorithmChoice algorithms_of(const Plan& plan) {
+  AlgorithmChoice algorithms;
+  algorithms.set(Axis::tp, plan.tp_algorithm);
+  algorithms.set(Axis::dp, plan.dp_algorithm);
+  return algorithms;
+}
+
 Error layout_mistakes(const Plan& plan) {
   const auto order = parse_order(plan);
   if (!order) {

@@ -16,6 +16,7 @@
 ///   cp         a2a+p2p: cp_a2a the innermost ranks of cp, cp_ring the rest
 #pragma once
 
+#include "collective/cost.h"
 #include "workload/plan/axes.h"
 #include "workload/plan/plan.h"
 
@@ -41,6 +42,9 @@ std::int64_t expert_tensor_parallel(const Plan& plan);
 
 /// Requires a checked plan. experts: with etp, ep and edp.
 RankLayout layout_of(const Plan& plan, bool experts = false);
+
+/// What the plan wants the communicators of its axes to run.
+AlgorithmChoice algorithms_of(const Plan& plan);
 
 /// Every reason why the degrees cannot be laid out: orders, shards that do not divide, experts that
 /// do not tile the ranks.

@@ -127,6 +127,16 @@ TEST(LowerPipeline, TemplatesDoNotGrowWithMicrobatches) {
   EXPECT_EQ(statistics(many).instances, 4 * (2 * 4000 + 1));
 }
 
+TEST(LowerPipeline, StagesThatDoTheSameShareAProgram) {
+  // The first has the embedding, the last the head; stages 1 and 3 have one layer, stage 2 two.
+  Plan plan = pipelined(5, 5);
+  plan.stage_layers = "1,1,2,1,1";
+  const Workload workload = lowered(small_gpt(6), plan);
+  EXPECT_EQ(workload.programs.size(), 4);
+  EXPECT_EQ(workload.role(1).program, workload.role(3).program);
+  EXPECT_NE(workload.role(1).program, workload.role(2).program);
+}
+
 TEST(LowerPipeline, TheHostWaitsForEveryPassWhenItIsSynchronised) {
   Plan plan = pipelined(2, 4);
   plan.host_sync = true;

@@ -101,7 +101,7 @@ class Binding {
   const BoundCollective& collective(int index) const {
     return collectives_[static_cast<std::size_t>(index)];
   }
-  /// In the communicator that holds `rank`. Communicators by digits lie alike.
+  /// In the communicator that holds `rank`. All of a family by digits lie alike.
   const std::vector<CollectivePhase>& phases(int collective, std::int64_t rank);
   const std::vector<Flow>& flows(std::size_t program) const { return flows_[program]; }
   /// Its number among flows(program). Requires that it is there, as verify() makes sure of every
@@ -129,7 +129,7 @@ class Binding {
   std::vector<std::map<Flow, int>> index_of_flow_;                   ///< [program]
   std::vector<BoundCollective> collectives_;
   std::map<BoundCollective, int> index_of_;
-  /// By collective and lowest rank of the communicator (0 for all by digits).
+  /// By collective and lowest rank of the communicator (0 where all lie alike).
   std::map<std::pair<int, std::int64_t>, std::vector<CollectivePhase>> phases_;
 };
 

@@ -113,28 +113,29 @@ Case any_case() {
   c.machine = any_machine(layout.ranks());
   c.workload = workload_of(layout, std::move(stages), *rc::gen::inRange(1, 5));
   c.workload.host_dispatch = 1_us * pick({0, 0, 30});
-  c.options.algorithms.fill(*rc::gen::weightedElement<CollectiveAlgorithm>(
-      {{4, CollectiveAlgorithm::ring},
-       {1, CollectiveAlgorithm::automatic},
-       {1, CollectiveAlgorithm::hierarchical},
-       {1, CollectiveAlgorithm::direct},
-       {1, CollectiveAlgorithm::double_binary_tree}}));
+  c.options.algorithms.fill(kAxisCount, *rc::gen::weightedElement<CollectiveAlgorithm>(
+                                            {{4, CollectiveAlgorithm::ring},
+                                             {1, CollectiveAlgorithm::automatic},
+                                             {1, CollectiveAlgorithm::hierarchical},
+                                             {1, CollectiveAlgorithm::direct},
+                                             {1, CollectiveAlgorithm::double_binary_tree}}));
   return c;
 }
 
 std::string describe(const Case& c) {
   std::string text;
-  for (const RankLayout::Entry& axis : c.workload.layout.axes) {
-    text += std::string(name_of(axis.axis)) + " " + std::to_string(axis.size) + " ";
+  for (const Group& group : c.workload.groups) {
+    text += group.name + " " + std::to_string(group.members.size()) + " ";
   }
   for (const NetworkDimension& d : c.machine.network) {
     text += "| " + std::string(name_of(d.kind)) + " " + std::to_string(d.size) + " " + d.nic;
   }
-  text += " | " + std::string(name_of(c.options.algorithms[0]));
+  text += " | " + std::string(name_of(c.options.algorithms[Axis::tp]));
   for (const Program& program : c.workload.programs) {
-    text += "\nstage:";
+    text += "\nprogram:";
     for (const Node& node : program.templates[0].nodes) {
-      text += " " + node.name + "(" + std::string(name_of(node.axis)) + ")";
+      const bool alone = node.group.none();
+      text += " " + node.name + (alone ? "" : "(" + c.workload.group(node.group).name + ")");
     }
   }
   return text;
@@ -142,10 +143,10 @@ std::string describe(const Case& c) {
 
 /// Position in `ranks` of the rank that stands for `rank`: it agrees in every digit that is above 0
 /// in any simulated rank.
-std::size_t representative(const RankLayout& layout, const std::vector<std::int64_t>& ranks,
+std::size_t representative(const Workload& workload, const std::vector<std::int64_t>& ranks,
                            std::int64_t rank) {
   std::int64_t folded = rank;
-  for (const Digit& digit : layout.atoms().value_or(std::vector<Digit>{})) {
+  for (const Digit& digit : atoms(workload).value_or(std::vector<Digit>{})) {
     const auto value = [&](std::int64_t r) { return r / digit.stride % digit.size; };
     const bool kept =
         std::any_of(ranks.begin(), ranks.end(), [&](std::int64_t r) { return value(r) > 0; });
@@ -169,21 +170,37 @@ TEST(Fold, TimelinesEqualThoseOfEveryRankSimulated) {
     refused_cases += folded->fold.reasons.empty() ? 0 : 1;
     RC_ASSERT(folded->step_time == unfolded->step_time);
     for (std::size_t i = 0; i < unfolded->ranks.size(); ++i) {
-      const std::size_t j = representative(c.workload.layout, folded->ranks, unfolded->ranks[i]);
+      const std::size_t j = representative(c.workload, folded->ranks, unfolded->ranks[i]);
       RC_ASSERT(unfolded->finish[i] == folded->finish[j]);
-      RC_ASSERT(unfolded->by_rank[i].time == folded->by_rank[j].time);
-      RC_ASSERT(unfolded->by_rank[i].hidden == folded->by_rank[j].hidden);
+      RC_ASSERT(unfolded->by_rank[i] == folded->by_rank[j]);
     }
   }));
   EXPECT_GT(folded_cases, 10);
   EXPECT_GT(refused_cases, 10);
 }
 
+TEST(Shortcuts, TimelinesEqualThoseOfEveryNodeRun) {
+  std::uint64_t events = 0;
+  EXPECT_TRUE(rc::check("chains = single nodes", [&] {
+    Case c = any_case();
+    const auto taken = simulate(c.workload, c.machine, c.options);
+    c.options.shortcuts = false;
+    const auto single = simulate(c.workload, c.machine, c.options);
+    RC_ASSERT(taken.has_value() && single.has_value());
+    RC_LOG(describe(c));
+    RC_ASSERT(taken->events == single->events);
+    RC_ASSERT(taken->finish == single->finish);
+    RC_ASSERT(taken->by_rank == single->by_rank);
+    events += taken->events;
+  }));
+  EXPECT_GT(events, 0U);
+}
+
 TEST(Fold, RefusalsSayWhy) {
   const RankLayout layout{{{Axis::tp, 2}, {Axis::dp, 4}, {Axis::pp, 1}}};
   const auto reasons = [&](const Machine& machine, CollectiveAlgorithm algorithm) {
     SimulateOptions options;
-    options.algorithms.fill(algorithm);
+    options.algorithms.fill(kAxisCount, algorithm);
     const Workload workload =
         workload_of(layout, {{collective("a", Axis::tp, 1_MiB), collective("b", Axis::dp, 1_MiB)}});
     return simulate(workload, machine, options).value().fold.reasons;
@@ -211,7 +228,7 @@ Time total_work(const Workload& workload, std::size_t role) {
       work += op.bytes / 1_GBps;
     }
   }
-  return work * workload.source->length(static_cast<int>(role));
+  return work * workload.source->list()->length(static_cast<int>(role));
 }
 
 TEST(Simulate, NeverFasterThanTheComputeOfAnyStage) {

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "graph/workload.h"
 #include "machine/machine.h"
+#include "workload/plan/axes.h"
 
 namespace orrery::testing {
 
@@ -50,7 +50,7 @@ inline Operator kernel(Time time) {
 }
 
 inline Node compute(std::string name, Time time, std::vector<int> after = {},
-                    Phase phase = Phase::forward) {
+                    StepPhase phase = StepPhase::forward) {
   Node node;
   node.name = std::move(name);
   node.phase = phase;
@@ -63,7 +63,7 @@ inline Node collective(std::string name, Axis axis, Bytes bytes, std::vector<int
   Node node;
   node.kind = Node::Kind::collective;
   node.name = std::move(name);
-  node.axis = axis;
+  node.group = axis;
   node.stream = stream_of(axis);
   node.bytes = bytes;
   node.after = std::move(after);
@@ -74,9 +74,9 @@ inline Node send(std::string name, Channel channel, Bytes bytes, std::vector<int
   Node node;
   node.kind = Node::Kind::send;
   node.name = std::move(name);
-  node.stream = Stream::pp;
-  node.axis = Axis::pp;
-  node.channel = channel;
+  node.stream = StepStream::pp;
+  node.group = Axis::pp;
+  node.channel = static_cast<std::uint32_t>(channel);
   node.bytes = bytes;
   node.after = std::move(after);
   return node;
@@ -86,46 +86,32 @@ inline Node receive(std::string name, Channel channel) {
   Node node;
   node.kind = Node::Kind::receive;
   node.name = std::move(name);
-  node.stream = Stream::receive;
-  node.channel = channel;
+  node.stream = StepStream::receive;
+  node.group = Axis::pp;
+  node.channel = static_cast<std::uint32_t>(channel);
   return node;
 }
 
-/// Every role issues the same list of instances.
-class ListSource : public Source {
- public:
-  explicit ListSource(std::vector<std::vector<Instance>> lists) : lists_(std::move(lists)) {}
-  std::optional<Instance> issue(int role, std::int64_t index) const override {
-    const auto& list = lists_[static_cast<std::size_t>(role)];
-    return index < static_cast<std::int64_t>(list.size())
-               ? std::optional(list[static_cast<std::size_t>(index)])
-               : std::nullopt;
-  }
-  std::int64_t length(int role) const override {
-    return static_cast<std::int64_t>(lists_[static_cast<std::size_t>(role)].size());
-  }
-
- private:
-  std::vector<std::vector<Instance>> lists_;
-};
-
-/// One program per stage, one template each, issued `times` times.
-inline Workload workload_of(RankLayout layout, std::vector<std::vector<Node>> stages,
+/// One program per stage, one template each, issued `times` times. Messages go where their channel
+/// leads from the stage.
+inline Workload workload_of(const RankLayout& layout, std::vector<std::vector<Node>> stages,
                             int times = 1) {
-  Workload workload;
-  workload.layout = std::move(layout);
+  Workload workload = step_workload(layout);
   std::vector<std::vector<Instance>> lists;
-  for (std::vector<Node>& nodes : stages) {
-    Program program;
-    program.name = "stage";
-    program.templates.push_back({"pass", std::move(nodes)});
-    workload.programs.push_back(std::move(program));
+  for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+    for (Node& node : stages[stage]) {
+      if (node.kind == Node::Kind::send || node.kind == Node::Kind::receive) {
+        node.peer = layout.peer(node.kind, static_cast<Channel>(node.channel),
+                                static_cast<std::int64_t>(stage));
+      }
+    }
+    workload.programs.push_back({{{"pass", std::move(stages[stage])}}});
     std::vector<Instance>& list = lists.emplace_back();
     for (int i = 0; i < times; ++i) {
       list.push_back({.template_index = 0, .chunk = 0, .microbatch = i});
     }
   }
-  workload.source = std::make_shared<ListSource>(std::move(lists));
+  workload.source = std::make_shared<InstanceLists>(std::move(lists));
   return workload;
 }
 

@@ -23,11 +23,11 @@ const RankLayout alone{{{Axis::tp, 1}, {Axis::dp, 1}, {Axis::pp, 1}}};
 TEST(Simulate, KernelsOfOneStreamFollowOneAnother) {
   // 2 ms + 3 ms, three times: 15 ms.
   const Workload workload =
-      workload_of(alone, {{compute("a", 2_ms), compute("b", 3_ms, {}, Phase::backward)}}, 3);
+      workload_of(alone, {{compute("a", 2_ms), compute("b", 3_ms, {}, StepPhase::backward)}}, 3);
   const Timeline timeline = run(workload, machine_of({dimension(DimensionKind::switched, 1)}));
   EXPECT_EQ(timeline.step_time, 15_ms);
-  EXPECT_EQ(timeline.breakdown[TimeCategory::forward], 6_ms);
-  EXPECT_EQ(timeline.breakdown[TimeCategory::backward], 9_ms);
+  EXPECT_EQ(timeline.time("forward"), 6_ms);
+  EXPECT_EQ(timeline.time("backward"), 9_ms);
   EXPECT_EQ(timeline.events, 6U);
 }
 
@@ -40,7 +40,7 @@ TEST(Simulate, BlockingAllReduceIsExposed) {
                     compute("b", 1_ms, {1})}});
   const Timeline timeline = run(workload, machine_of({dimension(DimensionKind::switched, 2)}));
   EXPECT_EQ(timeline.step_time, 3_ms + 2_us);
-  EXPECT_EQ(timeline.breakdown[TimeCategory::tp_exposed], 1_ms + 2_us);
+  EXPECT_EQ(timeline.time("tp_exposed"), 1_ms + 2_us);
   EXPECT_EQ(timeline.fold.simulated, 1);
 }
 
@@ -54,8 +54,8 @@ TEST(Simulate, OverlappedAllReduceIsHiddenAndSlowsComputeDown) {
                   {{collective("reduce", Axis::dp, Bytes(1'000'000)), compute("a", 4_ms)}});
   const Timeline timeline = run(workload, machine);
   EXPECT_NEAR(to_seconds(timeline.step_time), 4.2505e-3, 1e-9);
-  EXPECT_EQ(timeline.breakdown.hidden[static_cast<std::size_t>(Axis::dp)], 1_ms + 2_us);
-  EXPECT_EQ(timeline.breakdown[TimeCategory::dp_exposed], 0_ps);
+  EXPECT_EQ(timeline.breakdown.hidden[*GroupIndex(Axis::dp)], 1_ms + 2_us);
+  EXPECT_EQ(timeline.time("dp_exposed"), 0_ps);
 }
 
 /// A GEMM of 1 ms, bound by its units: 4 units, deep K, no ramp and no launch.
@@ -123,10 +123,10 @@ TEST(Simulate, PipelineOfTwoStages) {
   const Timeline timeline = run(workload, machine_of({dimension(DimensionKind::switched, 2)}));
   EXPECT_EQ(timeline.step_time, 4_ms + 2_us);
   EXPECT_EQ(timeline.critical_rank, 1);
-  EXPECT_EQ(timeline.breakdown[TimeCategory::forward], 2_ms);
+  EXPECT_EQ(timeline.time("forward"), 2_ms);
   // 1 ms before the first message starts is bubble; the rest of the waiting is a message under way.
-  EXPECT_EQ(timeline.breakdown[TimeCategory::bubble], 1_ms);
-  EXPECT_EQ(timeline.breakdown[TimeCategory::pp_exposed], 1_ms + 2_us);
+  EXPECT_EQ(timeline.time("bubble"), 1_ms);
+  EXPECT_EQ(timeline.time("pp_exposed"), 1_ms + 2_us);
 }
 
 TEST(Simulate, SlowHostStarvesTheDevice) {
@@ -138,8 +138,8 @@ TEST(Simulate, SlowHostStarvesTheDevice) {
   workload.host_dispatch = 10_us;
   const Timeline timeline = run(workload, machine_of({dimension(DimensionKind::switched, 1)}));
   EXPECT_EQ(timeline.step_time, 1001_us);
-  EXPECT_EQ(timeline.breakdown[TimeCategory::host], 901_us);
-  EXPECT_EQ(timeline.breakdown[TimeCategory::forward], 100_us);
+  EXPECT_EQ(timeline.time("host"), 901_us);
+  EXPECT_EQ(timeline.time("forward"), 100_us);
 }
 
 TEST(Simulate, HostRunsAheadOfASlowDevice) {
@@ -174,8 +174,8 @@ TEST(Simulate, CommunicationSlowsKernelsDownNotTheHost) {
   workload.host_dispatch = 100_us;
   const Timeline timeline = run(workload, machine);
   EXPECT_EQ(timeline.step_time, 1101_us);
-  EXPECT_EQ(timeline.breakdown[TimeCategory::forward], 10_us);
-  EXPECT_EQ(timeline.breakdown[TimeCategory::host], 1091_us);
+  EXPECT_EQ(timeline.time("forward"), 10_us);
+  EXPECT_EQ(timeline.time("host"), 1091_us);
 }
 
 TEST(Simulate, TwoAxesOnOneNicShareIt) {

@@ -304,6 +304,7 @@ void Loop<Transport>::start(RunningId id) {
     case Node::Kind::collective:
       return start_collective(id);
     case Node::Kind::copy:
+    case Node::Kind::host:
       return start_copy(id);
     case Node::Kind::send:
       return start_send(id);
@@ -483,7 +484,7 @@ template <class Transport>
 void Loop<Transport>::arrive(RunningId id) {
   const Running& running = running_[id];
   const BoundNode& node = ranks_[running.rank].node(running);
-  if (node.kind == Node::Kind::copy) {
+  if (node.kind == Node::Kind::copy || node.kind == Node::Kind::host) {
     const Activity activity = new_activity(false);
     moving_[activity].nodes.push_back(id);
     if (record_spans_) {

@@ -33,7 +33,7 @@ struct InstanceSlot {
   const ChainTable* chains = nullptr;  ///< of the shape; none where nothing is taken together
   Instance instance;
   std::uint32_t unfinished = 0;        ///< nodes
-  std::vector<std::uint16_t> pending;  ///< dependencies left, by node
+  std::vector<std::uint32_t> pending;  ///< dependencies left, by node
 };
 
 /// The instances of one rank from issue until their last node is done: a ring buffer that grows

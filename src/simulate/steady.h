@@ -154,9 +154,9 @@ class SteadyState {
     put(slot.unfinished);
     std::int64_t word = 0;
     std::size_t in_word = 0;
-    for (const std::uint16_t pending : slot.pending) {
-      word = (word << 16) | pending;
-      if (++in_word == 4) {
+    for (const std::uint32_t pending : slot.pending) {
+      word = (word << 32) | pending;
+      if (++in_word == 2) {
         put(word);
         word = 0;
         in_word = 0;

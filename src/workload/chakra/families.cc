@@ -25,8 +25,9 @@ class Sets {
     return i;
   }
   void unite(std::size_t a, std::size_t b) {
-    const auto [low, high] = std::minmax(find(a), find(b));
-    parent_[high] = low;
+    const std::size_t one = find(a);
+    const std::size_t other = find(b);
+    parent_[std::max(one, other)] = std::min(one, other);
   }
 
  private:

@@ -204,6 +204,9 @@ class Maker {
 }  // namespace
 
 Result<Workload> to_workload(const TraceSet& traces, const ToWorkloadOptions& options) {
+  if (traces.ranks() == 0) {
+    return fail("traces of no ranks");
+  }
   return Maker(traces, options).make();
 }
 

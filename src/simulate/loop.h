@@ -11,7 +11,7 @@
 #include "engine/event_queue.h"
 #include "graph/workload.h"
 #include "machine/network/analytical.h"
-#include "machine/topology/topology.h"
+#include "machine/topology/link_map.h"
 #include "simulate/bind.h"
 #include "simulate/rank_state.h"
 #include "simulate/timeline.h"

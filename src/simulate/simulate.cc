@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "machine/network/analytical.h"
-#include "machine/topology/topology.h"
+#include "machine/topology/link_map.h"
 #include "simulate/bind.h"
 #include "simulate/fold.h"
 #include "simulate/loop.h"
@@ -74,7 +74,7 @@ void close_breakdowns(Timeline& timeline) {
 
 Result<Timeline> simulate(const Workload& workload, const Machine& machine,
                           const SimulateOptions& options) {
-  Topology topology(machine.network);
+  LinkMap topology(machine.network);
   if (topology.devices() != workload.layout.ranks()) {
     return fail(fmt::format("the plan needs {} devices, the machine has {}",
                             workload.layout.ranks(), topology.devices()));

@@ -9,11 +9,7 @@
 namespace orrery {
 
 Time longest_serialisation(const CollectivePhase& phase) {
-  Time longest{0};
-  for (const PortUse& port : phase.ports) {
-    longest = std::max(longest, port.serialisation);
-  }
-  return longest;
+  return phase.serialisation;
 }
 
 namespace {
@@ -32,7 +28,7 @@ std::array<bool, kChannelCount> used_channels(const BoundWorkload& bound) {
 
 }  // namespace
 
-Wiring::Wiring(const RankLayout& layout, const BoundWorkload& bound, Topology topology,
+Wiring::Wiring(const RankLayout& layout, const BoundWorkload& bound, LinkMap topology,
                std::vector<std::int64_t> ranks)
     : bound_(bound), topology_(std::move(topology)), ranks_(std::move(ranks)) {
   build_groups(layout);
@@ -91,14 +87,9 @@ void Wiring::build_ways(const RankLayout& layout) {
       Way way{static_cast<RankIndex>(i),
               static_cast<RankIndex>(found - ranks_.begin()),
               channel,
-              topology_.route(ranks_[i], target),
+              Occupancy(topology_, ranks_).message(ranks_[i], target),
               {}};
-      std::vector<LinkId>& links = way.route.links;  // dimensions on one nic repeat its port
-      std::sort(links.begin(), links.end());
-      links.erase(std::unique(links.begin(), links.end()), links.end());
-      for (const LinkId link : links) {
-        way.links.push_back({link, 1.0});
-      }
+      way.links = way.route.links;
       way_of_[i][static_cast<std::size_t>(channel)] = static_cast<int>(ways_.size());
       ways_.push_back(std::move(way));
     }
@@ -115,24 +106,12 @@ const std::vector<LinkUse>& Wiring::links(int group, int collective, std::size_t
 }
 
 std::vector<LinkUse> Wiring::phase_links(const Group& group, const CollectivePhase& phase) const {
-  const Time longest = longest_serialisation(phase);
-  std::map<LinkId, double> weights;
-  for (const PortUse& port : phase.ports) {
-    const double weight = longest > Time(0) ? port.serialisation / longest : 1.0;
-    const Extent& extent = port.extent;
-    for (const RankIndex member : group.members) {
-      for (const LinkId link : topology_.collective_links(ranks_[member], extent.dimension,
-                                                          extent.count, extent.stride)) {
-        weights[link] = std::max(weights[link], weight);
-      }
-    }
+  std::vector<std::int64_t> members;
+  members.reserve(group.members.size());
+  for (const RankIndex member : group.members) {
+    members.push_back(ranks_[member]);
   }
-  std::vector<LinkUse> links;
-  links.reserve(weights.size());
-  for (const auto& [link, weight] : weights) {
-    links.push_back({link, weight});
-  }
-  return links;
+  return Occupancy(topology_, ranks_).phase(phase, members);
 }
 
 int Wiring::make_links(const Group& group, const BoundCollective& collective) {

@@ -6,9 +6,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "collective/occupancy.h"
 #include "graph/workload.h"
 #include "machine/network/analytical.h"
-#include "machine/topology/topology.h"
+#include "machine/topology/link_map.h"
 #include "simulate/bind.h"
 
 namespace orrery {
@@ -35,10 +36,10 @@ class Wiring {
  public:
   static constexpr int kNone = -1;
 
-  Wiring(const RankLayout& layout, const BoundWorkload& bound, Topology topology,
+  Wiring(const RankLayout& layout, const BoundWorkload& bound, LinkMap topology,
          std::vector<std::int64_t> ranks);
 
-  const Topology& topology() const { return topology_; }
+  const LinkMap& topology() const { return topology_; }
   std::size_t group_count() const { return groups_.size(); }
   /// The communicator of `axis` that holds the rank; kNone when it is alone.
   int group_of(RankIndex rank, Axis axis) const {
@@ -62,7 +63,7 @@ class Wiring {
   int make_links(const Group& group, const BoundCollective& collective);
 
   const BoundWorkload& bound_;
-  Topology topology_;
+  LinkMap topology_;
   std::vector<std::int64_t> ranks_;
   std::vector<Group> groups_;
   std::vector<Way> ways_;
@@ -71,7 +72,7 @@ class Wiring {
   std::vector<std::vector<LinkUse>> link_lists_;
 };
 
-/// Port time of the busiest port of a phase, unshared.
+/// Time for which the busiest link of a phase is held, unshared.
 Time longest_serialisation(const CollectivePhase& phase);
 
 }  // namespace orrery

@@ -5,7 +5,7 @@
 
 #include "collective/chunked.h"
 #include "collective/group_extents.h"
-#include "machine/topology/topology.h"
+#include "machine/topology/link_map.h"
 
 namespace orrery {
 namespace {
@@ -146,7 +146,7 @@ class TrafficSum {
     const std::int64_t stages = layout.size(Axis::pp);
     const std::int64_t source = layout.with(0, Axis::pp, role_);
     const std::int64_t target = layout.with(0, Axis::pp, target_stage(node.channel, role_, stages));
-    const int dimension = topology_.route(source, target).dimension;
+    const int dimension = topology_.outermost(source, target);
     if (dimension >= 0) {
       traffic_.links[static_cast<std::size_t>(dimension)] +=
           times_ * static_cast<double>(node.bytes.value());
@@ -156,7 +156,7 @@ class TrafficSum {
   const Workload& workload_;
   const Machine& machine_;
   const AlgorithmChoice& algorithms_;
-  const Topology topology_;
+  const LinkMap topology_;
   Traffic traffic_;
   int role_ = 0;
   double times_ = 0;  ///< executions of the node that is added, over all ranks

@@ -4,12 +4,11 @@
 #include <algorithm>
 
 #include "estimate/chunk_cost.h"
-#include "machine/topology/topology.h"
-#include "workload/memory/footprint.h"
+#include "machine/topology/link_map.h"
+#include "workload/parallel/data_axes.h"
+#include "workload/parallel/layout.h"
 #include "workload/parallel/lower.h"
-#include "workload/plan/data_axes.h"
-#include "workload/plan/layout.h"
-#include "workload/plan/model_parts.h"
+#include "workload/parallel/memory.h"
 
 namespace orrery {
 namespace {
@@ -187,10 +186,10 @@ std::size_t role_of(std::size_t stage, const Plan& plan) {
 
 std::vector<Boundary> boundaries_of(const Plan& plan, const Machine& machine) {
   std::vector<Boundary> boundaries;
-  const Topology topology(machine.network);
+  const LinkMap topology(machine.network);
   const std::int64_t stride = layout_of(plan).stride(Axis::pp);
   for (std::int64_t stage = 0; stage < plan.pp; ++stage) {
-    const Route route = topology.route(stage * stride, (stage + 1) % plan.pp * stride);
+    const Route route = topology.message(stage * stride, (stage + 1) % plan.pp * stride);
     boundaries.push_back({route.latency + route.overhead, route.seconds_per_byte});
   }
   return boundaries;

@@ -36,6 +36,16 @@ class EventQueue {
   /// Whether nothing more happens at now(). Events may still be pushed for it.
   bool instant_is_over() const { return heap_.empty() || heap_.front().when > now_; }
 
+  /// Pending events, in no order.
+  const std::vector<Event>& pending() const { return heap_; }
+  /// Moves the clock and every pending event on.
+  void shift(Time by) {
+    now_ += by;
+    for (Event& event : heap_) {
+      event.when += by;
+    }
+  }
+
   /// Requires when >= now().
   void push(Time when, std::uint32_t kind, std::uint32_t subject, std::uint32_t generation = 0) {
     assert(when >= now_ && "an event cannot be in the past");

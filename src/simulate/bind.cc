@@ -154,7 +154,7 @@ int Binding::collective_index(const BoundCollective& collective) {
 
 const std::vector<CollectivePhase>& Binding::phases(int index, std::int64_t rank) {
   const Members& members = workload_.group(collective(index).group).members;
-  const bool alike = members.by_digits() || !members.holds(rank);
+  const bool alike = (members.by_digits() && members.only.empty()) || !members.holds(rank);
   const std::int64_t lowest = alike ? 0 : members.group(rank).front();
   const auto [found, fresh] = phases_.try_emplace({index, lowest});
   if (fresh) {

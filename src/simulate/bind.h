@@ -106,7 +106,7 @@ class Binding {
   const BoundCollective& collective(int index) const {
     return collectives_[static_cast<std::size_t>(index)];
   }
-  /// In the communicator that holds `rank`. Communicators by digits lie alike.
+  /// In the communicator that holds `rank`. All of a family by digits lie alike.
   const std::vector<CollectivePhase>& phases(int collective, std::int64_t rank);
   const std::vector<Flow>& flows(std::size_t program) const { return flows_[program]; }
 
@@ -133,7 +133,7 @@ class Binding {
   std::vector<std::vector<Flow>> flows_;                             ///< [program]
   std::vector<BoundCollective> collectives_;
   std::map<BoundCollective, int> index_of_;
-  /// By collective and lowest rank of the communicator (0 for all by digits).
+  /// By collective and lowest rank of the communicator (0 where all lie alike).
   std::map<std::pair<int, std::int64_t>, std::vector<CollectivePhase>> phases_;
 };
 

@@ -91,6 +91,17 @@ class Ledger {
     breakdown_.time[std::min(exposed(), rows_->exposed[*group])] += elapsed;
   }
 
+  /// What was booked from one moment to another was booked `times` more, and time has moved on.
+  void shift(Time by, const Breakdown& before, const Breakdown& after, std::int64_t times) {
+    last_ += by;
+    for (std::size_t row = 0; row < breakdown_.time.size(); ++row) {
+      breakdown_.time[row] += (after.time[row] - before.time[row]) * times;
+    }
+    for (std::size_t group = 0; group < breakdown_.hidden.size(); ++group) {
+      breakdown_.hidden[group] += (after.hidden[group] - before.hidden[group]) * times;
+    }
+  }
+
  private:
   void count(Node::Kind kind, int change) {
     collectives_ += kind == Node::Kind::collective ? change : 0;
@@ -115,6 +126,7 @@ class Ledger {
   std::vector<int> active_;  ///< by group
   std::vector<GroupIndex> active_groups_;
 
+  template <class Loop>
   friend class SteadyState;
 };
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "simulate/message_transport.h"
+#include "simulate/steady.h"
 #include "simulate/transport.h"
 
 namespace orrery {
@@ -46,6 +47,12 @@ void Loop<Transport>::run() {
   }
   drain();
   settle();
+  std::optional<SteadyState<Loop>> steady;
+  if constexpr (Transport::kRepeats) {
+    if (take_shortcuts_) {
+      steady.emplace(*this);
+    }
+  }
   while (!queue_.empty()) {
     const EventQueue::Event event = queue_.pop();
     switch (event.kind) {
@@ -73,6 +80,11 @@ void Loop<Transport>::run() {
     drain();
     if (queue_.instant_is_over()) {
       settle();
+      if constexpr (Transport::kRepeats) {
+        if (steady && queue_.instant_is_over()) {
+          steady->look();
+        }
+      }
     }
   }
 }
@@ -123,7 +135,7 @@ bool Loop<Transport>::issue_one(RankIndex index, std::uint32_t cause) {
   }
   const std::int64_t number = rank.window.issued();
   InstanceSlot& slot = rank.window.push(next.instance, shape);
-  slot.chains = take_chains_ ? &chains_of(rank.program, next.instance.template_index) : nullptr;
+  slot.chains = take_shortcuts_ ? &chains_of(rank.program, next.instance.template_index) : nullptr;
   for (const StreamIndex stream : shape.streams) {
     if (!rank.stream(stream).busy) {
       enqueue(index, stream, cause);

@@ -28,9 +28,10 @@ class Loop {
   Loop(const Workload& workload, Binding& bound, const Wiring& wiring, Transport& transport,
        EventQueue& queue);
 
-  /// Nodes one by one, with their spans; without it chains of nodes are one event (chain.h).
+  /// Nodes one by one, with their spans. Shortcuts: chains of nodes are one event (chain.h), and
+  /// the steady state is jumped (steady.h).
   void record_spans() { record_spans_ = true; }
-  void take_chains() { take_chains_ = true; }
+  void take_shortcuts() { take_shortcuts_ = true; }
   void on_progress(std::function<void(double)> progress) { progress_ = std::move(progress); }
 
   void run();
@@ -134,7 +135,10 @@ class Loop {
   std::int64_t instances_total_ = 0;
   std::uint64_t completions_ = 0;
   bool record_spans_ = false;
-  bool take_chains_ = false;
+  bool take_shortcuts_ = false;
+
+  template <class L>
+  friend class SteadyState;
 };
 
 }  // namespace orrery

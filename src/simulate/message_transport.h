@@ -35,6 +35,7 @@ template <class Links>
 class MessageTransport {
  public:
   static constexpr bool kFolds = false;
+  static constexpr bool kRepeats = false;  // what is on the links would have to be the same too
   static constexpr PhaseChoice kPhases = PhaseChoice::with_messages;
 
   MessageTransport(const Wiring& wiring, Binding& binding, const Machine& machine,

@@ -92,23 +92,24 @@ void PortTransport::own(TransferId transfer, Activity id) {
     owners_.resize(transfer + 1);
   }
   owners_[transfer] = id;
+  under_[id].transfer = transfer;
 }
 
 void PortTransport::begin_collective(Activity id, CommunicatorIndex communicator, int collective) {
   if (id >= under_.size()) {
     under_.resize(id + 1);
   }
-  under_[id] = {&plan(communicator, collective), 0};
+  under_[id] = {.plan = &plan(communicator, collective)};
   start_phase(id);
 }
 
 void PortTransport::begin_copy(Activity id, int collective) {
-  own(network_.start(queue_.now(), Time(0), binding_.phases(collective, 0).front().latency, {}),
-      id);
   if (id >= under_.size()) {
     under_.resize(id + 1);
   }
   under_[id] = {};
+  own(network_.start(queue_.now(), Time(0), binding_.phases(collective, 0).front().latency, {}),
+      id);
 }
 
 void PortTransport::start_phase(Activity id) {
@@ -122,13 +123,13 @@ void PortTransport::begin_message(Activity id, const Way& way, Bytes bytes) {
   const WayLinks& links = way_links(way);
   const Time serialisation =
       from_seconds(static_cast<double>(bytes.value()) * links.route.seconds_per_byte);
-  own(network_.start(queue_.now(), serialisation, links.route.latency + links.route.overhead,
-                     links.links),
-      id);
   if (id >= under_.size()) {
     under_.resize(id + 1);
   }
   under_[id] = {};
+  own(network_.start(queue_.now(), serialisation, links.route.latency + links.route.overhead,
+                     links.links),
+      id);
 }
 
 std::optional<Activity> PortTransport::handle(const EventQueue::Event& event) {
@@ -142,6 +143,16 @@ std::optional<Activity> PortTransport::handle(const EventQueue::Event& event) {
     return std::nullopt;
   }
   return id;
+}
+
+void PortTransport::describe(const std::vector<Activity>& live,
+                             std::vector<std::int64_t>& state) const {
+  std::vector<TransferId> transfers;
+  for (const Activity id : live) {
+    transfers.push_back(under_[id].transfer);
+    state.push_back(static_cast<std::int64_t>(under_[id].phase));
+  }
+  network_.describe(queue_.now(), transfers, state);
 }
 
 /// Of every link, the communicator that uses it, if it is the only one and no message passes.

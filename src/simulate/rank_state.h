@@ -60,6 +60,19 @@ class InstanceWindow {
     return slot;
   }
 
+  /// Every instance becomes a later one of the same kind.
+  void shift(std::int64_t numbers, std::int64_t microbatches) {
+    std::vector<InstanceSlot> moved(slots_.size());
+    for (std::int64_t i = oldest_; i < issued_; ++i) {
+      InstanceSlot& slot = (*this)[i];
+      slot.instance.microbatch += microbatches;
+      moved[index(i + numbers)] = std::move(slot);
+    }
+    slots_ = std::move(moved);
+    oldest_ += numbers;
+    issued_ += numbers;
+  }
+
  private:
   std::size_t index(std::int64_t number) const {
     return static_cast<std::size_t>(number) & (slots_.size() - 1);

@@ -129,7 +129,7 @@ Result<Timeline> run(const Workload& workload, const Machine& machine,
   if (options.record_spans) {
     loop.record_spans();
   } else if (options.shortcuts) {
-    loop.take_chains();
+    loop.take_shortcuts();
   }
   loop.on_progress(options.progress);
   loop.run();

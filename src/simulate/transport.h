@@ -13,6 +13,7 @@
 ///   check(workload, network)                         before anything begins: what it cannot do
 ///   kFolds                                           whether one of several ranks alike may stand
 ///                                                    for all (fold.h)
+///   kRepeats                                         whether steady.h may jump over periods
 ///   kPhases                                          the phases that it can move (bind.h)
 ///
 /// Events that a transport pushes have kind kFirstTransportEvent or above. kNetworks (simulate.cc)
@@ -58,6 +59,15 @@ class PortTransport {
   void settle() { network_.settle(queue_); }
   std::optional<Time> undisturbed(CommunicatorIndex communicator, int collective);
 
+  /// For steady.h: what decides how the activities under way, listed in `live`, go on; of which of
+  /// them an event is (nothing: it does nothing); time moved on.
+  static constexpr bool kRepeats = true;
+  void describe(const std::vector<Activity>& live, std::vector<std::int64_t>& state) const;
+  std::optional<Activity> activity_of(const EventQueue::Event& event) const {
+    return network_.is_stale(event) ? std::nullopt : std::optional(owners_[event.subject]);
+  }
+  void shift(Time by) { network_.shift(by); }
+
  private:
   /// A collective in one communicator: its phases, and the links of each.
   struct Plan {
@@ -73,6 +83,7 @@ class PortTransport {
   struct Under {
     const Plan* plan = nullptr;  ///< of a collective
     std::size_t phase = 0;
+    TransferId transfer = 0;
   };
 
   const Plan& plan(CommunicatorIndex communicator, int collective);

@@ -2,6 +2,7 @@
 #include "machine/network/analytical.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace orrery {
 
@@ -139,6 +140,38 @@ void AnalyticalNetwork::drop_serialised(LinkId link, Time now) {
       leave_links(on_link_[link][i]);
     } else {
       ++i;
+    }
+  }
+}
+
+void AnalyticalNetwork::describe(Time now, std::span<const TransferId> live,
+                                 std::vector<std::int64_t>& state) const {
+  std::vector<std::int64_t> place(transfers_.size(), -1);
+  for (std::size_t i = 0; i < live.size(); ++i) {
+    place[live[i]] = static_cast<std::int64_t>(i);
+  }
+  for (const TransferId id : live) {
+    const Transfer& transfer = transfers_[id];
+    const bool over = transfer.serialised <= now;
+    state.insert(state.end(),
+                 {transfer.serialisation.value(), std::bit_cast<std::int64_t>(transfer.remaining),
+                  std::bit_cast<std::int64_t>(transfer.slowdown), (transfer.since - now).value(),
+                  over ? -1 : (transfer.serialised - now).value(), transfer.latency.value(),
+                  transfer.occupies ? 1 : 0, transfer.announced ? 1 : 0});
+    for (const LinkUse& use : transfer.links) {  // who shares each of its links
+      state.push_back(static_cast<std::int64_t>(use.link));
+      for (const TransferId other : on_link_[use.link]) {
+        state.push_back(place[other]);
+      }
+    }
+  }
+}
+
+void AnalyticalNetwork::shift(Time by) {
+  for (Transfer& transfer : transfers_) {
+    transfer.since += by;
+    if (transfer.serialised < Time::max()) {
+      transfer.serialised += by;
     }
   }
 }

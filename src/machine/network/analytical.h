@@ -53,6 +53,16 @@ class AnalyticalNetwork {
   bool handle(const EventQueue::Event& event);
   void settle(EventQueue& queue);
 
+  /// Everything that decides what happens to the transfers of `live` (their ids, each once), as
+  /// numbers that are equal for two states that differ in time only. Requires settled rates.
+  void describe(Time now, std::span<const TransferId> live, std::vector<std::int64_t>& state) const;
+  /// Whether an event does anything.
+  bool is_stale(const EventQueue::Event& event) const {
+    return event.generation != transfers_[event.subject].generation;
+  }
+  /// Moves all that is under way on in time.
+  void shift(Time by);
+
  private:
   struct Transfer {
     Time serialisation{0};

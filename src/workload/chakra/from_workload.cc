@@ -4,10 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
-#include <optional>
+#include <string>
 #include <utility>
 
 #include "workload/chakra/name_table.h"
@@ -17,111 +16,125 @@
 namespace orrery::chakra {
 namespace {
 
-/// Messages of one role in the order in which a channel carries them.
-using Messages = std::array<std::vector<Bytes>, kChannelCount>;
+/// A training step's messages are on up to as many channels, so that its tags do not depend on
+/// which of them its schedule uses.
+constexpr std::size_t kFewestChannels = 5;
 
-std::size_t index_of(auto value) {
-  return static_cast<std::size_t>(value);
-}
+using Ids = std::vector<std::uint32_t>;  // positions of nodes; those that end something
 
-/// Calls visit(template) for every instance of the role's step, in issue order.
+/// Calls visit(template) for every instance of the role, in issue order.
 template <class Visit>
 void for_each_instance(const Workload& workload, int role, Visit visit) {
-  const orrery::Program& program = workload.programs[index_of(role)];
-  for (std::int64_t i = 0;; ++i) {
-    const std::optional<Instance> instance = workload.source->issue(role, i);
-    if (!instance) {
-      return;
-    }
-    visit(program.templates[index_of(instance->template_index)]);
+  const IssueList& list = *workload.source->list();
+  for (std::int64_t i = 0; i < list.length(role); ++i) {
+    visit(workload.shape(role, list.at(role, i)));
   }
 }
 
-void collect_sends(const Template& part, Messages& sent) {
-  for (const orrery::Node& node : part.nodes) {
-    if (node.kind == orrery::Node::Kind::send) {
-      sent[index_of(node.channel)].push_back(node.bytes);
-    }
-  }
-}
-
-std::vector<Messages> sent_messages(const Workload& workload) {
-  std::vector<Messages> sent(workload.programs.size());
-  for (std::size_t role = 0; role < sent.size(); ++role) {
-    for_each_instance(workload, static_cast<int>(role),
-                      [&](const Template& part) { collect_sends(part, sent[role]); });
-  }
-  return sent;
-}
-
-/// Stage whose messages on `channel` arrive at `stage`.
-std::int64_t source_stage(Channel channel, std::int64_t stage, std::int64_t stages) {
-  for (std::int64_t from = 0; from < stages; ++from) {
-    if (target_stage(channel, from, stages) == stage) {
-      return from;
-    }
-  }
-  return stage;
-}
-
-/// The program of the ranks of one role that have their ring neighbours at the same distances.
-class RoleWriter {
+/// The channels that a workload uses, numbered in ascending order; then its groups, for the
+/// messages of ring shifts.
+class Tags {
  public:
-  RoleWriter(const Workload& workload, const WorkloadGroups& groups,
-             const std::vector<Messages>& sent, const FromWorkloadOptions& options,
-             std::int64_t rank)
-      : workload_(workload),
-        groups_(groups),
-        sent_(sent),
-        options_(options),
-        rank_(rank),
-        stages_(static_cast<std::int64_t>(workload.programs.size())),
-        stage_(workload.layout.coordinate(rank, Axis::pp)) {}
-
-  Result<Program> run() {
-    for_each_instance(workload_, static_cast<int>(stage_),
-                      [&](const Template& part) { write_instance(part); });
-    for (std::size_t channel = 0; channel < kChannelCount; ++channel) {
-      const std::int64_t from = source_stage(static_cast<Channel>(channel), stage_, stages_);
-      const std::size_t sent = sent_[index_of(from)][channel].size();
-      if (mistakes_.empty() && sent != receives_[channel]) {
-        mistakes_.add(Error(fmt::format(
-            "stage {}: {} receives on channel {}, expected {}, as many "
-            "as stage {} sends",
-            stage_, receives_[channel], name_of(static_cast<Channel>(channel)), sent, from)));
+  explicit Tags(const Workload& workload) : groups_(workload.groups.size()) {
+    for (const orrery::Program& program : workload.programs) {
+      for (const Template& part : program.templates) {
+        for (const orrery::Node& node : part.nodes) {
+          if (node.kind == orrery::Node::Kind::send) {
+            channels_.push_back(node.channel);
+          }
+        }
       }
     }
-    if (!mistakes_.empty()) {
-      return fail(std::move(mistakes_));
-    }
+    std::sort(channels_.begin(), channels_.end());
+    channels_.erase(std::unique(channels_.begin(), channels_.end()), channels_.end());
+  }
+  /// Of message `number` of a channel between two ranks.
+  std::uint32_t of_message(std::size_t number, std::uint32_t channel) const {
+    const auto found = std::lower_bound(channels_.begin(), channels_.end(), channel);
+    return tag(number, static_cast<std::size_t>(found - channels_.begin()));
+  }
+  /// Of shift `number` in a group.
+  std::uint32_t of_shift(std::size_t number, GroupIndex group) const {
+    return tag(number, channel_count() + *group);
+  }
+
+ private:
+  std::size_t channel_count() const { return std::max(channels_.size(), kFewestChannels); }
+  std::uint32_t tag(std::size_t number, std::size_t kind) const {
+    return static_cast<std::uint32_t>(number * (channel_count() + groups_) + kind);
+  }
+
+  std::vector<std::uint32_t> channels_;
+  std::size_t groups_;
+};
+
+CollectiveType type_of(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::all_reduce:
+      return CollectiveType::all_reduce;
+    case CollectiveKind::all_gather:
+      return CollectiveType::all_gather;
+    case CollectiveKind::reduce_scatter:
+      return CollectiveType::reduce_scatter;
+    case CollectiveKind::all_to_all:
+      return CollectiveType::all_to_all;
+    case CollectiveKind::broadcast:
+    case CollectiveKind::send_recv:  // is two messages
+      return CollectiveType::broadcast;
+  }
+  return CollectiveType::broadcast;
+}
+
+/// The program of the ranks of one role that differ in nothing (WorkloadGroups::differences).
+class RoleWriter {
+ public:
+  RoleWriter(const Workload& workload, const WorkloadGroups& groups, const Tags& tags,
+             const FromWorkloadOptions& options, std::int64_t rank)
+      : workload_(workload),
+        groups_(groups),
+        tags_(tags),
+        options_(options),
+        rank_(rank),
+        last_of_stream_(workload.streams.size()),
+        shifts_(workload.groups.size()) {}
+
+  Program run() {
+    for_each_instance(workload_, workload_.role_of(rank_),
+                      [&](const Template& part) { write_instance(part); });
     program_.names = names_.text();
     return std::move(program_);
   }
-  /// Axes of slots 1, 2, ...
-  const std::vector<Axis>& axes() const { return axes_; }
+  /// Families of slots 1, 2, ...
+  const std::vector<GroupIndex>& families() const { return families_; }
 
  private:
-  using Ids = std::vector<std::uint32_t>;  // positions of nodes; those that end something
-
   void write_instance(const Template& part) {
     std::vector<Ids> ends(part.nodes.size());
-    std::array<bool, kStreamCount> begun{};
+    std::vector<bool> begun(workload_.streams.size());
     for (std::size_t i = 0; i < part.nodes.size(); ++i) {
       const orrery::Node& node = part.nodes[i];
-      Ids& last = last_of_stream_[index_of(node.stream)];
-      Ids after = last;
+      const bool in_order = workload_.streams[*node.stream].order == Order::issue;
+      Ids after = in_order ? last_of_stream_[*node.stream] : Ids{};
       for (const int before : node.after) {
-        const Ids& end = ends[index_of(before)];
+        const Ids& end = ends[static_cast<std::size_t>(before)];
         after.insert(after.end(), end.begin(), end.end());
       }
-      if (!std::exchange(begun[index_of(node.stream)], true) && node.stream != Stream::compute) {
+      const bool first = in_order ? !begun[*node.stream] : node.after.empty();
+      begun[*node.stream] = true;
+      if (first && node.stream != kComputeStream) {
         after.insert(after.end(), issued_after_.begin(), issued_after_.end());
       }
       std::sort(after.begin(), after.end());
       after.erase(std::unique(after.begin(), after.end()), after.end());
-      last = ends[i] = write_node(part, node, after);
+      ends[i] = write_node(part, node, after);
+      Ids& last = last_of_stream_[*node.stream];
+      if (in_order) {
+        last = ends[i];
+      } else {
+        last.insert(last.end(), ends[i].begin(), ends[i].end());
+      }
     }
-    issued_after_ = std::exchange(computed_, last_of_stream_[index_of(Stream::compute)]);
+    issued_after_ = std::exchange(computed_, last_of_stream_[*kComputeStream]);
   }
 
   /// What has to end for the node to have ended.
@@ -132,7 +145,7 @@ class RoleWriter {
       case orrery::Node::Kind::compute:
         return {add(part, node, after, compute(node))};
       case orrery::Node::Kind::copy: {
-        const bool out = node.stream == Stream::to_host;
+        const bool out = workload_.group(node.group).name == kToHost;
         return {add(part, node, after,
                     sized(out ? NodeType::mem_store : NodeType::mem_load, node.bytes))};
       }
@@ -145,7 +158,7 @@ class RoleWriter {
     if (node.collective != CollectiveKind::send_recv) {
       return {add(part, node, after, collective(node))};
     }
-    if (workload_.layout.size(node.axis) == 1) {
+    if (groups_.size(rank_, node.group) == 1) {
       return after;  // a shift to itself
     }
     const auto [to, from] = ring(node);
@@ -193,144 +206,111 @@ class RoleWriter {
 
   chakra::Node message(const orrery::Node& source) {
     const bool sends = source.kind == orrery::Node::Kind::send;
-    const std::size_t channel = index_of(source.channel);
-    const std::int64_t other = sends ? target_stage(source.channel, stage_, stages_)
-                                     : source_stage(source.channel, stage_, stages_);
-    const std::size_t number = (sends ? sends_ : receives_)[channel]++;
-    const std::vector<Bytes>& list = sent_[index_of(sends ? stage_ : other)][channel];
-    if (number >= list.size()) {
-      mistakes_.add(Error(fmt::format("stage {}: receive {} on channel {} has no send", stage_,
-                                      number, name_of(source.channel))));
-      return sized(NodeType::comm_recv, Bytes(0));
-    }
-    chakra::Node node = sized(sends ? NodeType::comm_send : NodeType::comm_recv, list[number]);
-    node.peer = workload_.layout.with(rank_, Axis::pp, other) - rank_;
-    node.tag = tag(number, channel);
+    chakra::Node node = sized(sends ? NodeType::comm_send : NodeType::comm_recv, source.bytes);
+    node.peer = source.peer;
+    node.tag = tags_.of_message((sends ? sends_ : receives_)[{source.peer, source.channel}]++,
+                                source.channel);
     return node;
   }
 
-  /// Tags of channels and ring shifts are apart.
-  static std::uint32_t tag(std::size_t number, std::size_t kind) {
-    return static_cast<std::uint32_t>(number * (kChannelCount + kAxisCount) + kind);
-  }
-
   chakra::Node collective(const orrery::Node& source) {
-    const std::int64_t members = workload_.layout.size(source.axis);
     const bool gathers = source.collective == CollectiveKind::all_gather;
-    chakra::Node node = sized(NodeType::comm_coll, gathers ? source.bytes / members : source.bytes);
-    node.group = slot(source.axis);
-    switch (source.collective) {
-      case CollectiveKind::all_reduce:
-        node.collective = CollectiveType::all_reduce;
-        break;
-      case CollectiveKind::all_gather:
-        node.collective = CollectiveType::all_gather;
-        break;
-      case CollectiveKind::reduce_scatter:
-        node.collective = CollectiveType::reduce_scatter;
-        break;
-      case CollectiveKind::all_to_all:
-        node.collective = CollectiveType::all_to_all;
-        break;
-      case CollectiveKind::broadcast:
-      case CollectiveKind::send_recv:  // is two messages
-        node.collective = CollectiveType::broadcast;
-        break;
-    }
+    chakra::Node node =
+        sized(NodeType::comm_coll,
+              gathers ? source.bytes / groups_.size(rank_, source.group) : source.bytes);
+    node.group = slot(source.group);
+    node.collective = type_of(source.collective);
     return node;
   }
 
   std::pair<chakra::Node, chakra::Node> ring(const orrery::Node& source) {
-    const std::size_t number = shifts_[index_of(source.axis)]++;
     chakra::Node to = sized(NodeType::comm_send, source.bytes);
     chakra::Node from = sized(NodeType::comm_recv, source.bytes);
-    to.peer = groups_.neighbour(rank_, source.axis, 1) - rank_;
-    from.peer = groups_.neighbour(rank_, source.axis, -1) - rank_;
-    to.tag = from.tag = tag(number, kChannelCount + index_of(source.axis));
+    to.peer = groups_.neighbour(rank_, source.group, 1) - rank_;
+    from.peer = groups_.neighbour(rank_, source.group, -1) - rank_;
+    to.tag = from.tag = tags_.of_shift(shifts_[*source.group]++, source.group);
     return {to, from};
   }
 
-  std::uint32_t slot(Axis axis) {
-    const auto known = std::find(axes_.begin(), axes_.end(), axis);
-    if (known == axes_.end()) {
-      axes_.push_back(axis);
-      return static_cast<std::uint32_t>(axes_.size());
+  std::uint32_t slot(GroupIndex family) {
+    const auto known = std::find(families_.begin(), families_.end(), family);
+    if (known == families_.end()) {
+      families_.push_back(family);
+      return static_cast<std::uint32_t>(families_.size());
     }
-    return static_cast<std::uint32_t>(known - axes_.begin()) + 1;
+    return static_cast<std::uint32_t>(known - families_.begin()) + 1;
   }
+
+  /// How many messages there were, by peer and channel.
+  using Counts = std::map<std::pair<std::int64_t, std::uint32_t>, std::size_t>;
 
   const Workload& workload_;
   const WorkloadGroups& groups_;
-  const std::vector<Messages>& sent_;
+  const Tags& tags_;
   const FromWorkloadOptions& options_;
   std::int64_t rank_;
-  std::int64_t stages_;
-  std::int64_t stage_;
   Program program_;
   NameTable names_;
-  std::vector<Axis> axes_;
-  std::array<Ids, kStreamCount> last_of_stream_;
+  std::vector<GroupIndex> families_;
+  std::vector<Ids> last_of_stream_;
   Ids computed_;      ///< ends of compute up to the previous instance
   Ids issued_after_;  ///< up to the one before
-  std::array<std::size_t, kChannelCount> sends_{};
-  std::array<std::size_t, kChannelCount> receives_{};
-  std::array<std::size_t, kAxisCount> shifts_{};
+  Counts sends_;
+  Counts receives_;
+  std::vector<std::size_t> shifts_;  ///< by group
   Time rounding_{0};
-  Error mistakes_;
 };
 
 std::int64_t count_nodes(const Workload& workload) {
   std::size_t count = 0;
-  for (std::size_t role = 0; role < workload.programs.size(); ++role) {
+  for (std::size_t role = 0; role < workload.roles.size(); ++role) {
     for_each_instance(workload, static_cast<int>(role),
                       [&](const Template& part) { count += part.nodes.size(); });
   }
   return static_cast<std::int64_t>(count);
 }
 
-/// Which ranks share a program: role, and distances to the neighbours on axes with ring shifts.
-using Variant = std::vector<std::int64_t>;
-
-Variant variant_of(const Workload& workload, const WorkloadGroups& groups, std::int64_t rank) {
-  const std::int64_t role = workload.layout.coordinate(rank, Axis::pp);
-  Variant variant{role};
-  for (const Axis axis : groups.shifted_axes(role)) {
-    variant.push_back(groups.neighbour(rank, axis, 1) - rank);
-    variant.push_back(groups.neighbour(rank, axis, -1) - rank);
+Result<void> check(const Workload& workload, const FromWorkloadOptions& options) {
+  if (workload.source->list() == nullptr) {
+    return fail("what the workload does depends on the run: expected a list of its work");
   }
-  return variant;
+  if (const std::int64_t nodes = count_nodes(workload); nodes > options.most_nodes) {
+    return fail(Error(Mistake{
+        {}, "nodes", std::to_string(nodes), fmt::format("at most {}", options.most_nodes)}));
+  }
+  return {};
 }
+
+/// What the ranks of one variant (role, differences) share.
+struct Variant {
+  std::uint32_t program = 0;
+  std::vector<GroupIndex> families;  ///< of slots 1, 2, ...
+};
 
 }  // namespace
 
 Result<TraceSet> from_workload(const Workload& workload, const FromWorkloadOptions& options) {
-  if (count_nodes(workload) > options.most_nodes) {
-    return fail(Error(Mistake{{},
-                              "nodes",
-                              std::to_string(count_nodes(workload)),
-                              fmt::format("at most {}", options.most_nodes)}));
+  if (auto ok = check(workload, options); !ok) {
+    return fail(std::move(ok.error()));
   }
   TraceSet set;
   ProgramStore programs;
   WorkloadGroups groups(workload);
-  const std::vector<Messages> sent = sent_messages(workload);
-  std::map<Variant, std::pair<std::uint32_t, std::vector<Axis>>> variants;
-  for (std::int64_t rank = 0; rank < workload.layout.ranks(); ++rank) {
-    const auto [known, fresh] = variants.try_emplace(variant_of(workload, groups, rank));
-    auto& [program, axes] = known->second;
+  const Tags tags(workload);
+  std::map<std::pair<int, std::vector<std::int64_t>>, Variant> variants;
+  for (std::int64_t rank = 0; rank < workload.ranks; ++rank) {
+    const int role = workload.role_of(rank);
+    const auto [known, fresh] = variants.try_emplace({role, groups.differences(rank, role)});
+    Variant& variant = known->second;
     if (fresh) {
-      RoleWriter writer(workload, groups, sent, options, rank);
-      auto written = writer.run();
-      if (!written) {
-        return fail(std::move(written.error()));
-      }
-      program = programs.store(*written);  // stages may do the same
-      axes = writer.axes();
+      RoleWriter writer(workload, groups, tags, options, rank);
+      variant.program = programs.store(writer.run());  // stages may do the same
+      variant.families = writer.families();
     }
-    set.program_of.push_back(program);
+    set.program_of.push_back(variant.program);
     set.first_slot.push_back(static_cast<std::uint32_t>(set.group_slots.size()));
-    for (const Axis axis : axes) {
-      set.group_slots.push_back(groups.index(rank, axis));
+    for (const GroupIndex family : variant.families) {
+      set.group_slots.push_back(groups.index(rank, family));
     }
   }
   set.programs = programs.take();

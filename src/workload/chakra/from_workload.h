@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string_view>
 
 #include "base/result.h"
 #include "base/units.h"
@@ -17,25 +18,32 @@ struct FromWorkloadOptions {
   std::int64_t most_nodes = 20'000'000;  ///< one rank per role
 };
 
-/// One step of a workload as traces.
+/// Name of the row (Workload::groups) that copies to a lower memory tier count as. What counts as
+/// any other comes from there.
+inline constexpr std::string_view kToHost = "to_host";
+
+/// All that a workload does, as traces.
 ///
 ///   compute      COMP: num_ops and tensor_size are the sums over its operators
-///   collective   COMM_COLL in the rank's group of the axis. comm_size: the buffer; of an
-///                all-gather the input of one rank, buffer / members
+///   collective   COMM_COLL in the rank's communicator. comm_size: the buffer; of an all-gather the
+///                input of one rank, buffer / members
 ///   send_recv    COMM_SEND to the next member of the group, COMM_RECV from the previous
-///   send         COMM_SEND, receive: COMM_RECV; the k-th on a channel have one tag
+///   send         COMM_SEND, receive: COMM_RECV; the k-th from a rank to another on a channel
+///                have one tag
 ///   copy         MEM_STORE to and MEM_LOAD from a lower tier
 ///   wait         nothing: what comes after it in its stream depends on what it waits for
 ///
-/// A node depends on the nodes of Node::after, on the one before it in its stream, and, if it is
-/// its stream's first of an instance, on the compute nodes of the instances before the previous
-/// one: an instance is issued while the one before it computes (simulate/loop.h).
+/// A node depends on the nodes of Node::after, on the one before it in its stream (if that runs in
+/// the order of issue), and, if it is its stream's first of an instance, on the compute nodes of
+/// the instances before the previous one: an instance is issued while the one before it computes
+/// (simulate/loop.h).
 /// Durations are whole microseconds; what rounding takes from a node is given to the next, so that
 /// their sum is right to a microsecond.
-/// Every axis has groups of its own, numbered by axis and lowest member, although two axes may have
-/// equal members, as each has a communicator of its own.
-/// Ignores: host dispatch and host_sync, `copies` of token exchanges, which memory tier.
-/// Mistakes: more than most_nodes; messages without a counterpart.
+/// Every family of communicators has groups of its own, numbered by family and lowest member,
+/// although two may have equal members.
+/// Ignores: host dispatch and host_sync, `copies` of token exchanges, which memory tier, phases.
+/// Requires a verified workload.
+/// Mistakes: more than most_nodes; a source that is no list.
 Result<TraceSet> from_workload(const Workload& workload, const FromWorkloadOptions& options);
 
 }  // namespace orrery::chakra

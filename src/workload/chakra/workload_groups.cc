@@ -1,60 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workload/chakra/workload_groups.h"
 
-#include <algorithm>
 #include <string>
+#include <utility>
 
 namespace orrery::chakra {
-namespace {
-
-/// Which axes have collectives, and which ring shifts.
-struct UsedAxes {
-  std::array<bool, kAxisCount> collective{};
-  std::array<bool, kAxisCount> shift{};
-
-  void add(const Template& part) {
-    for (const orrery::Node& node : part.nodes) {
-      if (node.kind == orrery::Node::Kind::collective) {
-        const bool shifts = node.collective == CollectiveKind::send_recv;
-        (shifts ? shift : collective)[static_cast<std::size_t>(node.axis)] = true;
-      }
-    }
-  }
-};
-
-}  // namespace
 
 WorkloadGroups::WorkloadGroups(const Workload& workload)
-    : layout_(workload.layout), groups_(1), shifted_(workload.programs.size()) {
-  std::array<bool, kAxisCount> used{};
-  for (std::size_t role = 0; role < workload.programs.size(); ++role) {
-    UsedAxes axes;
-    for (const Template& part : workload.programs[role].templates) {
-      axes.add(part);
-    }
-    for (std::size_t axis = 0; axis < kAxisCount; ++axis) {
-      used[axis] = used[axis] || axes.collective[axis];
-      if (axes.shift[axis]) {
-        shifted_[role].push_back(static_cast<Axis>(axis));
-      }
+    : workload_(workload), groups_(1), group_of_(workload.groups.size()) {
+  std::vector<bool> used(workload.groups.size());
+  for (const orrery::Program& program : workload.programs) {
+    uses_.push_back(uses(program));
+    for (std::size_t family = 0; family < used.size(); ++family) {
+      used[family] = used[family] || uses_.back()[family].collective;
     }
   }
-  for (std::size_t axis = 0; axis < kAxisCount; ++axis) {
-    if (used[axis]) {
-      number(static_cast<Axis>(axis));
+  for (std::size_t family = 0; family < used.size(); ++family) {
+    if (used[family]) {
+      number(family);
     }
   }
 }
 
-void WorkloadGroups::number(Axis axis) {
-  const std::int64_t ranks = layout_.ranks();
-  std::vector<std::uint32_t>& of_rank = group_of_[static_cast<std::size_t>(axis)];
-  of_rank.assign(static_cast<std::size_t>(ranks), 0);
-  for (std::int64_t rank = 0; rank < ranks; ++rank) {
+std::vector<WorkloadGroups::Use> WorkloadGroups::uses(const orrery::Program& program) const {
+  std::vector<Use> found(workload_.groups.size());
+  for (const Template& part : program.templates) {
+    for (const orrery::Node& node : part.nodes) {
+      if (node.kind == orrery::Node::Kind::collective) {
+        const bool shifts = node.collective == CollectiveKind::send_recv;
+        (shifts ? found[*node.group].shift : found[*node.group].collective) = true;
+      }
+    }
+  }
+  return found;
+}
+
+void WorkloadGroups::number(std::size_t family) {
+  const Members& all = workload_.groups[family].members;
+  std::vector<std::uint32_t>& of_rank = group_of_[family];
+  of_rank.assign(static_cast<std::size_t>(workload_.ranks), 0);
+  for (std::int64_t rank = 0; rank < workload_.ranks; ++rank) {
     if (of_rank[static_cast<std::size_t>(rank)] != 0) {
       continue;
     }
-    std::vector<std::int64_t> members = layout_.group(rank, axis);
+    std::vector<std::int64_t> members = all.group(rank);
     const auto index = static_cast<std::uint32_t>(groups_.size());
     for (const std::int64_t member : members) {
       of_rank[static_cast<std::size_t>(member)] = index;
@@ -65,10 +54,32 @@ void WorkloadGroups::number(Axis axis) {
   }
 }
 
-std::int64_t WorkloadGroups::neighbour(std::int64_t rank, Axis axis, std::int64_t step) const {
-  const std::int64_t size = layout_.size(axis);
-  const std::int64_t own = layout_.coordinate(rank, axis);
-  return layout_.with(rank, axis, (own + step + size) % size);
+std::int64_t WorkloadGroups::size(std::int64_t rank, GroupIndex family) const {
+  const Members& members = workload_.group(family).members;
+  return members.by_digits() ? members.size() : std::ssize(members.group(rank));
+}
+
+std::int64_t WorkloadGroups::neighbour(std::int64_t rank, GroupIndex family,
+                                       std::int64_t step) const {
+  const Members& members = workload_.group(family).members;
+  const std::int64_t count = size(rank, family);
+  return members.member(rank, (members.coordinate(rank) + step + count) % count);
+}
+
+std::vector<std::int64_t> WorkloadGroups::differences(std::int64_t rank, int role) const {
+  std::vector<std::int64_t> found;
+  const std::vector<Use>& used = uses_[workload_.role(role).program];
+  for (std::size_t family = 0; family < used.size(); ++family) {
+    const GroupIndex index(family);
+    if (used[family].shift) {
+      found.push_back(neighbour(rank, index, 1) - rank);
+      found.push_back(neighbour(rank, index, -1) - rank);
+    }
+    if (used[family].collective && !workload_.group(index).members.by_digits()) {
+      found.push_back(size(rank, index));
+    }
+  }
+  return found;
 }
 
 }  // namespace orrery::chakra

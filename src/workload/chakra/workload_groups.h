@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -10,32 +9,39 @@
 
 namespace orrery::chakra {
 
-/// The communicators of a workload as groups with names "1", "2", ...: axis after axis, of one axis
-/// by lowest member; only of axes with collectives.
+/// The communicators of a workload as groups with names "1", "2", ...: family after family of its
+/// table, of one family by lowest member; only of families with collectives.
 class WorkloadGroups {
  public:
   explicit WorkloadGroups(const Workload& workload);
 
-  /// Index of the group of `axis` that holds `rank`; 0 when there is none.
-  std::uint32_t index(std::int64_t rank, Axis axis) const {
-    const auto& groups = group_of_[static_cast<std::size_t>(axis)];
+  /// Index of the communicator of `family` that holds `rank`; 0 when there is none.
+  std::uint32_t index(std::int64_t rank, GroupIndex family) const {
+    const auto& groups = group_of_[*family];
     return groups.empty() ? 0 : groups[static_cast<std::size_t>(rank)];
   }
-  /// The member `step` places further in the rank's group of `axis`, cyclic.
-  std::int64_t neighbour(std::int64_t rank, Axis axis, std::int64_t step) const;
-  /// Axes on which the role shifts buffers around a ring.
-  const std::vector<Axis>& shifted_axes(std::int64_t role) const {
-    return shifted_[static_cast<std::size_t>(role)];
-  }
+  /// How many members the rank's communicator has.
+  std::int64_t size(std::int64_t rank, GroupIndex family) const;
+  /// The member `step` places further in the rank's communicator, cyclic.
+  std::int64_t neighbour(std::int64_t rank, GroupIndex family, std::int64_t step) const;
+  /// What distinguishes ranks of one role from one another: in families in which the role shifts
+  /// buffers around a ring the distances to both neighbours, in listed ones the number of members.
+  std::vector<std::int64_t> differences(std::int64_t rank, int role) const;
+
   std::vector<Group> take() { return std::move(groups_); }
 
  private:
-  void number(Axis axis);
+  struct Use {
+    bool collective = false;
+    bool shift = false;
+  };
+  std::vector<Use> uses(const orrery::Program& program) const;
+  void number(std::size_t family);
 
-  const RankLayout& layout_;
+  const Workload& workload_;
   std::vector<Group> groups_;
-  std::array<std::vector<std::uint32_t>, kAxisCount> group_of_;  ///< by rank; empty: not used
-  std::vector<std::vector<Axis>> shifted_;                       ///< by role
+  std::vector<std::vector<std::uint32_t>> group_of_;  ///< [family][rank]; empty: not used
+  std::vector<std::vector<Use>> uses_;                ///< [program][family]
 };
 
 }  // namespace orrery::chakra

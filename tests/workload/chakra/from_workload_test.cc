@@ -94,12 +94,11 @@ Totals totals_of_spans(const Workload& workload, const Timeline& timeline, std::
     if (span.rank != rank) {
       continue;
     }
-    if (span.stream == Stream::receive) {
+    if (span.kind == orrery::Node::Kind::receive) {
       ++sum.receives;
       continue;
     }
-    const auto role = static_cast<std::size_t>(workload.layout.coordinate(rank, Axis::pp));
-    const orrery::Node& node = workload.programs[role]
+    const orrery::Node& node = workload.program_of(workload.role_of(rank))
                                    .templates[static_cast<std::size_t>(span.template_index)]
                                    .nodes[static_cast<std::size_t>(span.node)];
     for (const Operator& op : node.operators) {
@@ -111,8 +110,8 @@ Totals totals_of_spans(const Workload& workload, const Timeline& timeline, std::
       sum.receives += node.kind == orrery::Node::Kind::send ? 0 : 1;
     } else if (node.kind == orrery::Node::Kind::collective) {
       ++sum.collectives;
-      sum.bytes[{static_cast<int>(types.at(node.collective)), workload.layout.size(node.axis)}] +=
-          node.bytes.value();
+      sum.bytes[{static_cast<int>(types.at(node.collective)),
+                 workload.group(node.group).members.size()}] += node.bytes.value();
     }
   }
   return sum;
@@ -195,24 +194,24 @@ RC_GTEST_PROP(FromWorkloadProperty, the_simulator_keeps_every_dependency, ()) {
   RC_ASSERT(set.has_value() && timeline.has_value());
   std::map<Place, const Span*> spans;
   for (const Span& span : timeline->spans) {
-    if (span.stream != Stream::receive) {
+    if (span.kind != orrery::Node::Kind::receive) {
       spans[{span.rank, span.template_index, span.chunk, span.node, span.microbatch}] = &span;
     }
   }
   for (std::int64_t rank = 0; rank < plan.devices(); ++rank) {
-    const int role = static_cast<int>(workload->layout.coordinate(rank, Axis::pp));
+    const int role = workload->role_of(rank);
     const Program& program = set->program(rank);
     std::vector<const Span*> of_node;
-    for (std::int64_t i = 0; const auto instance = workload->source->issue(role, i); ++i) {
-      const auto& nodes = workload->programs[static_cast<std::size_t>(role)]
-                              .templates[static_cast<std::size_t>(instance->template_index)]
-                              .nodes;
+    const IssueList& list = *workload->source->list();
+    for (std::int64_t i = 0; i < list.length(role); ++i) {
+      const Instance instance = list.at(role, i);
+      const auto& nodes = workload->shape(role, instance).nodes;
       for (std::size_t n = 0; n < nodes.size(); ++n) {
         if (nodes[n].kind == orrery::Node::Kind::wait) {
           continue;
         }
-        const auto found = spans.find({rank, instance->template_index, instance->chunk,
-                                       static_cast<int>(n), instance->microbatch});
+        const auto found = spans.find({rank, instance.template_index, instance.chunk,
+                                       static_cast<int>(n), instance.microbatch});
         of_node.push_back(found == spans.end() ? nullptr : found->second);
         if (nodes[n].kind == orrery::Node::Kind::collective &&
             nodes[n].collective == CollectiveKind::send_recv) {

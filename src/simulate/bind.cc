@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "collective/group_extents.h"
+#include "collective/phase_messages.h"
 #include "machine/compute/compute_model.h"
 
 namespace orrery {
@@ -24,10 +25,11 @@ Time time_on_host(const Node& node) {
 }  // namespace
 
 Binding::Binding(const Workload& workload, const Machine& machine,
-                 const AlgorithmChoice& algorithms)
+                 const AlgorithmChoice& algorithms, PhaseChoice choice)
     : workload_(workload),
       machine_(machine),
       algorithms_(algorithms),
+      choice_(choice),
       shapes_(workload.programs.size()),
       flows_(workload.programs.size()),
       index_of_flow_(workload.programs.size()) {}
@@ -192,8 +194,13 @@ std::vector<CollectivePhase> Binding::plan(const BoundCollective& collective,
   if (collective.copies > 0 && extents.size() > 1) {
     return token_exchange(collective, extents);
   }
-  return plan_collective(collective.kind, collective.bytes, extents, algorithms_[collective.group],
-                         machine_);
+  return plan_over(collective, collective.bytes, extents);
+}
+
+std::vector<CollectivePhase> Binding::plan_over(const BoundCollective& collective, Bytes bytes,
+                                                const std::vector<Extent>& extents) const {
+  const auto plan = choice_ == PhaseChoice::all ? plan_collective : plan_messages;
+  return plan(collective.kind, bytes, extents, algorithms_[collective.group], machine_);
 }
 
 /// Tokens to k experts at random over n nodes: n (1 - (1 - 1/n)^k) of them have one of them on
@@ -208,11 +215,9 @@ std::vector<CollectivePhase> Binding::token_exchange(const BoundCollective& exch
   }
   const auto copies = static_cast<double>(exchange.copies);
   const double reached = nodes * (1 - std::pow(1 - 1 / nodes, copies));
-  const CollectiveAlgorithm algorithm = algorithms_[exchange.group];
-  std::vector<CollectivePhase> phases = plan_collective(
-      exchange.kind, exchange.bytes * (reached / copies), outer, algorithm, machine_);
-  for (CollectivePhase& phase :
-       plan_collective(exchange.kind, exchange.bytes, inner, algorithm, machine_)) {
+  std::vector<CollectivePhase> phases =
+      plan_over(exchange, exchange.bytes * (reached / copies), outer);
+  for (CollectivePhase& phase : plan_over(exchange, exchange.bytes, inner)) {
     phases.push_back(std::move(phase));
   }
   return phases;

@@ -83,11 +83,18 @@ struct Flow {
   friend auto operator<=>(const Flow&, const Flow&) = default;
 };
 
+/// Among which phases an automatic choice of algorithms takes the fastest.
+enum class PhaseChoice : std::uint8_t {
+  all,
+  with_messages,  ///< the ring or direct exchange where the fastest has none (phase_messages.h)
+};
+
 /// Binds a template when it is first asked for and keeps it. References stay valid.
 class Binding {
  public:
   /// Requires a verified workload, machine and algorithms that outlive the binding.
-  Binding(const Workload& workload, const Machine& machine, const AlgorithmChoice& algorithms);
+  Binding(const Workload& workload, const Machine& machine, const AlgorithmChoice& algorithms,
+          PhaseChoice choice = PhaseChoice::all);
   ~Binding();
   Binding(Binding&&) noexcept;
 
@@ -117,12 +124,15 @@ class Binding {
   std::vector<CollectivePhase> plan(const BoundCollective& collective, std::int64_t rank) const;
   std::vector<CollectivePhase> token_exchange(const BoundCollective& exchange,
                                               const std::vector<Extent>& extents) const;
+  std::vector<CollectivePhase> plan_over(const BoundCollective& collective, Bytes bytes,
+                                         const std::vector<Extent>& extents) const;
   Time local_time(const BoundCollective& copy) const;
   Time remote_time(const BoundCollective& copy) const;
 
   const Workload& workload_;
   const Machine& machine_;
   const AlgorithmChoice& algorithms_;
+  PhaseChoice choice_;
   std::vector<std::int64_t> rank_of_program_;                        ///< the lowest that runs it
   std::vector<std::vector<std::unique_ptr<BoundTemplate>>> shapes_;  ///< [program][template]
   std::vector<std::vector<Flow>> flows_;                             ///< [program]

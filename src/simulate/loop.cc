@@ -5,6 +5,7 @@
 #include <cassert>
 #include <utility>
 
+#include "simulate/message_transport.h"
 #include "simulate/steady.h"
 #include "simulate/transport.h"
 
@@ -794,5 +795,7 @@ void Loop<Transport>::close_span(std::uint32_t span, Time stall) {
 }
 
 template class Loop<PortTransport>;
+template class Loop<MessageTransport<FifoNetwork>>;
+template class Loop<MessageTransport<FairNetwork>>;
 
 }  // namespace orrery

@@ -10,9 +10,14 @@
 ///   handle(event) -> id of what has finished, if any
 ///   settle()                                         an instant is over; may push events
 ///   undisturbed(communicator, collective)            its time, if nothing else ever uses its links
+///   check(workload, network)                         before anything begins: what it cannot do
+///   kFolds                                           whether one of several ranks alike may stand
+///                                                    for all (fold.h)
+///   kRepeats                                         whether steady.h may jump over periods
+///   kPhases                                          the phases that it can move (bind.h)
 ///
-/// Events that a transport pushes have
-/// kind kFirstTransportEvent or above. kNetworks lists the transports.
+/// Events that a transport pushes have kind kFirstTransportEvent or above. kNetworks (simulate.cc)
+/// lists the transports.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +26,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/names.h"
+#include "base/result.h"
 #include "collective/occupancy.h"
 #include "engine/event_queue.h"
 #include "machine/machine.h"
@@ -31,16 +36,6 @@
 #include "simulate/wiring.h"
 
 namespace orrery {
-
-/// How collectives and messages share the network's links.
-enum class NetworkModel : std::uint8_t { ports, fifo, flow };
-template <>
-inline constexpr auto kNames<NetworkModel> = std::to_array<Named<NetworkModel>>({
-    {NetworkModel::ports, "ports",
-     "phases of collectives occupy ports; a port that n of them use gives each 1/n"},
-    {NetworkModel::fifo, "fifo", "every message on every link of its way, first come first served"},
-    {NetworkModel::flow, "flow", "every message as a flow, links shared by max-min fairness"},
-});
 
 /// What a transport is asked to move, from begin to the event that finishes it.
 using Activity = std::uint32_t;
@@ -52,11 +47,12 @@ inline constexpr std::uint32_t kFirstTransportEvent = AnalyticalNetwork::kFirstE
 /// ranks is a few events, and ranks fold.
 class PortTransport {
  public:
-  /// Whether one of several ranks alike may stand for all (fold.h).
   static constexpr bool kFolds = true;
+  static constexpr PhaseChoice kPhases = PhaseChoice::all;
 
   PortTransport(const Wiring& wiring, Binding& binding, const Machine& machine, EventQueue& queue);
 
+  Result<void> check(const Workload& /*workload*/, std::string_view /*network*/) { return {}; }
   void begin_collective(Activity id, CommunicatorIndex communicator, int collective);
   void begin_copy(Activity id, int collective);
   void begin_message(Activity id, const Way& way, Bytes bytes);

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "estimate/pass_map.h"
+
+#include <algorithm>
+
+namespace orrery::estimation {
+namespace {
+
+using Kind = TimedNode::Kind;
+
+/// Own communication slows own kernels, which delays it in turn: two rounds come within what a
+/// third would change of rounding.
+constexpr int kRounds = 3;
+
+bool slows(const TimedNode& node) {
+  return node.slows_kernels && node.work > Time(0);
+}
+
+/// Inputs of one column: one at zero, all others never.
+class Column final : public Listener {
+ public:
+  Column(std::size_t receive, std::size_t messages) : receive_(receive) {
+    departures.reserve(messages);
+  }
+  Time hears(const TimedNode&) override {
+    return received_++ == receive_ ? Time(0) : kFar;
+  }
+  void says(const TimedNode&, Time when) override { departures.push_back(when); }
+
+  std::vector<Time> departures;
+
+ private:
+  /// Never, but told apart from not known.
+  static constexpr Time kFar = kNever + Time(1);
+  std::size_t receive_;
+  std::size_t received_ = 0;
+};
+
+/// Everything at once: all messages are there.
+class Ready final : public Listener {
+ public:
+  Time hears(const TimedNode&) override { return Time(0); }
+  void says(const TimedNode&, Time) override {}
+};
+
+std::vector<Time> plain_works(const TimedTemplate& nodes, Works works) {
+  std::vector<Time> result;
+  result.reserve(nodes.nodes.size());
+  for (const TimedNode& node : nodes.nodes) {
+    result.push_back(works == Works::least ? node.least : node.work);
+  }
+  return result;
+}
+
+Clocks all_at(Time when) {
+  Clocks clocks;
+  clocks.fill(when);
+  return clocks;
+}
+
+/// Works with kernels slowed as in a run from one moment on. Messages are left out: they mostly run
+/// beside what comes after the template.
+std::vector<Time> slowed_works(const TimedTemplate& nodes) {
+  std::vector<Time> works = plain_works(nodes, Works::slowed);
+  const bool any = std::any_of(nodes.nodes.begin(), nodes.nodes.end(), [](const TimedNode& node) {
+    return node.kind == Kind::collective && slows(node);
+  });
+  for (int round = 0; any && round < kRounds; ++round) {
+    NodeRun run;
+    Ready ready;
+    run.start(nodes, all_at(Time(0)));
+    run.advance(ready, works, {});
+    Beside beside;
+    for (const Communication& one : run.communications()) {
+      if (one.collective) {
+        beside.add(one);
+      }
+    }
+    NodeRun again;
+    again.start(nodes, all_at(Time(0)));
+    again.advance(ready, {}, beside);
+    const std::vector<Time>& taken = again.taken();
+    for (std::size_t i = 0; i < works.size(); ++i) {
+      works[i] = nodes.nodes[i].kind == Kind::kernels ? taken[i] : works[i];
+    }
+  }
+  return works;
+}
+
+/// Whether some reduction or gather is not between kernels of the template, so that what runs
+/// beside it depends on the clocks.
+bool has_loose_collectives(const TimedTemplate& nodes) {
+  const std::size_t count = nodes.nodes.size();
+  std::vector<bool> follows(count, false);
+  std::vector<bool> precedes(count, false);
+  for (std::size_t i = 0; i < count; ++i) {
+    const TimedNode& node = nodes.nodes[i];
+    for (std::uint32_t b = 0; b < node.befores; ++b) {
+      const std::size_t before = nodes.before[node.first_before + b];
+      follows[i] = follows[i] || follows[before] || nodes.nodes[before].lane == 0;
+    }
+  }
+  for (std::size_t i = count; i-- > 0;) {
+    const TimedNode& node = nodes.nodes[i];
+    for (std::uint32_t b = 0; b < node.befores; ++b) {
+      const std::size_t before = nodes.before[node.first_before + b];
+      precedes[before] = precedes[before] || precedes[i] || node.lane == 0;
+    }
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const TimedNode& node = nodes.nodes[i];
+    if (node.kind == Kind::collective && slows(node) && !(follows[i] && precedes[i])) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Meetings, and receives after messages.
+bool hears_in_between(const TimedTemplate& nodes) {
+  bool said = false;
+  for (const TimedNode& node : nodes.nodes) {
+    if (node.kind == Kind::meeting || (node.kind == Kind::receive && said)) {
+      return true;
+    }
+    said = said || node.kind == Kind::message;
+  }
+  return false;
+}
+
+void sum_kernels(const TimedTemplate& nodes, PassMap& map) {
+  double message = 0;
+  double collective = 0;
+  for (const TimedNode& node : nodes.nodes) {
+    if (node.kind == Kind::kernels) {
+      map.kernels += node.work;
+      message += static_cast<double>(node.work.value()) * node.beside_message;
+      collective += static_cast<double>(node.work.value()) * node.beside_collective;
+    }
+  }
+  if (map.kernels > Time(0)) {
+    const auto all = static_cast<double>(map.kernels.value());
+    map.slowdown = {.message = message / all, .collective = collective / all};
+  }
+}
+
+void name_coordinates(const TimedTemplate& nodes, Works works, PassMap& map) {
+  Clocks used = all_at(Time(0));
+  used[kCompute] = used[kVisible] = Time(1);
+  for (const TimedNode& node : nodes.nodes) {
+    used[static_cast<std::size_t>(clock_of(node.lane))] = Time(1);
+    if (node.host_cost > Time(0) || node.host_sync) {
+      used[kHost] = Time(1);
+    }
+  }
+  for (int clock = 0; clock < kMostClocks; ++clock) {
+    if (used[static_cast<std::size_t>(clock)] > Time(0)) {
+      map.clocks.push_back(clock);
+      if (clock != kVisible) {
+        map.outputs.push_back({.clock = clock});
+      }
+    }
+  }
+  bool said = false;
+  for (const TimedNode& node : nodes.nodes) {
+    said = said || node.kind == Kind::message || node.kind == Kind::meeting;
+    if (node.kind == Kind::receive) {
+      map.receives.push_back(node.flow);
+      map.leading += said ? 0 : 1;
+    } else if (node.kind == Kind::message) {
+      map.outputs.push_back(
+          {.flow = node.flow, .work = works == Works::least ? node.least : node.work});
+    }
+  }
+}
+
+void fill_entries(const TimedTemplate& nodes, const std::vector<Time>& works, PassMap& map) {
+  map.entries.assign(map.outputs.size() * map.inputs(), kNever);
+  NodeRun run;
+  for (std::size_t input = 0; input < map.inputs(); ++input) {
+    Clocks clocks = all_at(kNever);
+    if (input < map.clocks.size()) {
+      clocks[static_cast<std::size_t>(map.clocks[input])] = Time(0);
+    }
+    Column column(input - map.clocks.size(), nodes.nodes.size());
+    run.start(nodes, clocks);
+    run.advance(column, works, {});
+    std::size_t message = 0;
+    for (std::size_t output = 0; output < map.outputs.size(); ++output) {
+      const int clock = map.outputs[output].clock;
+      const Time out = clock >= 0 ? run.clocks()[static_cast<std::size_t>(clock)]
+                                  : column.departures[message++];
+      map.entries[output * map.inputs() + input] = out < kNever / 2 ? kNever : out;
+    }
+  }
+}
+
+}  // namespace
+
+void NodeRun::start(const TimedTemplate& nodes, const Clocks& clocks) {
+  template_ = &nodes;
+  next_ = 0;
+  said_ = false;
+  clocks_ = clocks;
+  ends_.assign(nodes.nodes.size(), kNever);
+  taken_.assign(nodes.nodes.size(), Time(0));
+  communications_.clear();
+}
+
+Time NodeRun::end_of_kernels(std::size_t i, Time begin, const std::vector<Time>& works,
+                             const Beside& beside) {
+  const TimedNode& node = template_->nodes[i];
+  Time work = node.work;
+  if (!works.empty()) {
+    work = works[i];
+  } else {
+    work = beside.stretched(begin, node.work,
+                            {.message = node.beside_message, .collective = node.beside_collective});
+  }
+  taken_[i] = work;
+  const Time end = std::max(begin + work, clocks_[kHost] + node.host_span);
+  clocks_[kHost] += node.host_cost;
+  return end;
+}
+
+bool NodeRun::advance(Listener& listener, const std::vector<Time>& works, const Beside& beside) {
+  const std::vector<TimedNode>& nodes = template_->nodes;
+  for (; next_ < nodes.size(); ++next_) {
+    const TimedNode& node = nodes[next_];
+    Time& lane = clocks_[static_cast<std::size_t>(clock_of(node.lane))];
+    Time begin = std::max(lane, clocks_[kVisible]);
+    for (std::uint32_t b = 0; b < node.befores; ++b) {
+      begin = std::max(begin, ends_[template_->before[node.first_before + b]]);
+    }
+    const Time work = works.empty() ? node.work : works[next_];
+    Time end = begin;
+    switch (node.kind) {
+      case Kind::kernels:
+        end = end_of_kernels(next_, begin, works, beside);
+        break;
+      case Kind::collective:
+        clocks_[kHost] += node.host_cost;
+        begin = std::max(begin, clocks_[kHost]);
+        end = begin + work;
+        break;
+      case Kind::message:
+        listener.says(node, begin);
+        end = begin + work;
+        break;
+      case Kind::receive:
+      case Kind::meeting: {
+        if (node.kind == Kind::meeting && !said_) {
+          clocks_[kHost] += node.host_cost;
+          begin = std::max(begin, clocks_[kHost]);
+          listener.says(node, begin);
+          said_ = true;
+        }
+        const Time heard = listener.hears(node);
+        if (heard == kNever) {
+          return false;
+        }
+        begin = std::max(begin, heard);
+        end = node.kind == Kind::meeting ? begin + work : begin;
+        said_ = false;
+        break;
+      }
+      case Kind::wait:
+        break;
+    }
+    if (slows(node) && node.kind != Kind::kernels) {
+      communications_.push_back({begin, end, node.kind != Kind::message});
+    }
+    if (node.host_sync) {
+      clocks_[kHost] = std::max(clocks_[kHost], end);
+    }
+    lane = std::max(lane, end);
+    ends_[next_] = end;
+  }
+  return true;
+}
+
+PassMap map_of(const TimedTemplate& nodes, Works works) {
+  PassMap map;
+  sum_kernels(nodes, map);
+  const bool between = hears_in_between(nodes);
+  map.stepwise = between || (map.slowdown.any() && has_loose_collectives(nodes));
+  name_coordinates(nodes, works, map);
+  if (!between && (!map.stepwise || works == Works::least)) {
+    fill_entries(nodes, works == Works::least ? plain_works(nodes, works) : slowed_works(nodes),
+                 map);
+  }
+  return map;
+}
+
+}  // namespace orrery::estimation

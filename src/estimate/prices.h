@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Times of kernels and collectives, each computed once for all plans of a sweep.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "collective/cost.h"
+#include "graph/operator.h"
+#include "machine/compute/compute_model.h"
+#include "machine/machine.h"
+
+namespace orrery::estimation {
+
+/// Whatever a kernel's time depends on: all of an operator but its name.
+struct KernelHash {
+  std::size_t operator()(const Operator& op) const;
+};
+struct SameKernel {
+  bool operator()(const Operator& a, const Operator& b) const;
+};
+
+/// A collective on the network of one machine.
+struct CollectiveKey {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
+  Bytes bytes{0};
+  std::int64_t copies = 0;         ///< Node::copies
+  std::vector<Extent> extents;     ///< of the group
+  std::vector<double> sharing;     ///< by extent: groups that share its busiest link
+  std::int64_t devices = 1;        ///< of the machine, which decide its dimensions
+
+  friend bool operator==(const CollectiveKey&, const CollectiveKey&) = default;
+};
+struct CollectiveHash {
+  std::size_t operator()(const CollectiveKey& key) const;
+};
+
+struct CollectiveTime {
+  Time shared{0};  ///< phases after one another, each link's port time times who shares it
+  Time alone{0};
+};
+
+class Prices {
+ public:
+  const KernelTime& kernel(const Operator& op, const Device& device);
+  const CollectiveTime& collective(const CollectiveKey& key, const Machine& machine);
+
+ private:
+  // Never iterated over, so their order does not matter.
+  std::unordered_map<Operator, KernelTime, KernelHash, SameKernel> kernels_;
+  std::unordered_map<CollectiveKey, CollectiveTime, CollectiveHash> collectives_;
+};
+
+}  // namespace orrery::estimation

@@ -1,0 +1,504 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "estimate/replay.h"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <optional>
+
+namespace orrery::estimation {
+namespace {
+
+constexpr std::size_t kWindows = 4;    // instances back that a late message can still slow down
+constexpr std::size_t kRemembered = 6; // rounds back that a period is looked for
+constexpr std::size_t kMostInputs = kMostClocks + 2 * kChannelCount;
+
+std::size_t at(std::int64_t index) {
+  return static_cast<std::size_t>(index);
+}
+
+/// Kernels of one instance.
+struct Window {
+  Time begin{0};
+  Time end{0};
+  double share = 0;  ///< of it in which kernels run
+  Slowdown slowdown;
+};
+
+/// Arrivals of one flow that no instance has taken yet, in order.
+struct Inbox {
+  std::vector<Time> arrivals;
+  std::size_t next = 0;
+
+  std::size_t size() const { return arrivals.size() - next; }
+  Time operator[](std::size_t i) const { return arrivals[next + i]; }
+  Time take() { return arrivals[next++]; }
+  void compact() {
+    arrivals.erase(arrivals.begin(), arrivals.begin() + static_cast<std::ptrdiff_t>(next));
+    next = 0;
+  }
+};
+
+struct Stage {
+  std::int64_t next = 0;
+  std::int64_t limit = 0;
+  Clocks clocks{};
+  Time compute_before{0};  ///< compute's clock before the last instance
+  std::array<Inbox, kChannelCount> inbox;
+  Beside beside;
+  std::array<Window, kWindows> windows{};
+  StageTime time;
+  bool queued = false;
+  // Of an instance that runs node by node:
+  bool running = false;
+  NodeRun run;
+  Beside beside_run;
+  Time ready{0};
+  Time meeting = kNever;  ///< the start of the meeting it has come to
+};
+
+struct Meeting {
+  int came = 0;
+  Time latest = kNever;
+  std::vector<std::size_t> stages;
+};
+
+class Replay {
+ public:
+  explicit Replay(const PreparedPlan& plan)
+      : plan_(plan), timed_(plan.timed), stages_(plan.timed.roles.size()) {
+    contends_ = std::any_of(plan.maps.begin(), plan.maps.end(),
+                            [](const PassMap& map) { return map.slowdown.any(); });
+  }
+
+  Result<ReplayResult> run() {
+    if (plan_.lists.repetition.length > 0) {
+      skip_periods();
+    }
+    for (std::size_t s = 0; s < stages_.size(); ++s) {
+      stages_[s].limit = std::ssize(plan_.lists.templates[s]);
+    }
+    advance_all();
+    for (std::size_t s = 0; s < stages_.size(); ++s) {
+      if (stages_[s].next < stages_[s].limit) {
+        return fail("the stages wait for one another: the step has no end");
+      }
+    }
+    return result();
+  }
+
+ private:
+  // --- stages in the order of their dependencies
+
+  void advance_all() {
+    for (std::size_t s = 0; s < stages_.size(); ++s) {
+      wake(s);
+    }
+    for (; first_ < work_.size(); ++first_) {
+      const std::size_t s = work_[first_];
+      stages_[s].queued = false;
+      while (stages_[s].next < stages_[s].limit && step(s)) {
+      }
+    }
+    work_.clear();
+    first_ = 0;
+  }
+
+  void wake(std::size_t s) {
+    if (!stages_[s].queued) {
+      stages_[s].queued = true;
+      work_.push_back(s);
+    }
+  }
+
+  /// One instance; false when it waits for another stage.
+  bool step(std::size_t s) {
+    Stage& stage = stages_[s];
+    const PassMap& map = plan_.maps[at(plan_.template_of(s, stage.next))];
+    if (!stage.running && !has_messages(stage, map)) {
+      return false;
+    }
+    const Time before = stage.clocks[kCompute];
+    if (!map.stepwise) {
+      step_by_map(s, map);
+    } else if (!step_by_node(s, map)) {
+      return false;
+    }
+    stage.clocks[kVisible] = stage.compute_before = before;
+    ++stage.next;
+    ++evaluated_;
+    return true;
+  }
+
+  /// Whether what comes before the first message of the template has arrived.
+  static bool has_messages(const Stage& stage, const PassMap& map) {
+    std::array<std::size_t, kChannelCount> needed{};
+    return std::all_of(map.receives.begin(), map.receives.begin() + map.leading, [&](int flow) {
+      return ++needed[at(flow)] <= stage.inbox[at(flow)].size();
+    });
+  }
+
+  void step_by_map(std::size_t s, const PassMap& map) {
+    Stage& stage = stages_[s];
+    std::array<std::int64_t, kMostInputs> in;
+    std::size_t inputs = 0;
+    for (const int clock : map.clocks) {
+      in[inputs++] = stage.clocks[at(clock)].value();
+    }
+    Time begin = stage.clocks[kCompute];
+    for (const int flow : map.receives) {
+      const Time arrival = stage.inbox[at(flow)].take();
+      begin = std::max(begin, arrival);
+      in[inputs++] = arrival.value();
+    }
+    const auto output = [&](std::size_t o) {
+      const Time* entries = &map.entries[o * inputs];
+      std::int64_t out = kNever.value();
+      for (std::size_t i = 0; i < inputs; ++i) {
+        out = std::max(out, in[i] + entries[i].value());
+      }
+      return Time(out);
+    };
+    const Time slower = book(stage, map, begin, output(0));
+    for (std::size_t o = 0; o < map.outputs.size(); ++o) {
+      const PassMap::Output& what = map.outputs[o];
+      const Time out = what.clock == kHost ? output(o) : output(o) + slower;
+      if (what.clock >= 0) {
+        stage.clocks[at(what.clock)] = out;
+      } else {
+        send(s, what.flow, out, what.work);
+      }
+    }
+  }
+
+  /// Books an instance's kernels; returns by how much other communication delays their end.
+  Time book(Stage& stage, const PassMap& map, Time begin, Time end) {
+    begin = std::max(stage.clocks[kCompute], std::min(begin, end - map.kernels));
+    const double share = end > begin ? std::min(1.0, map.kernels / (end - begin)) : 0;
+    Time slower{0};
+    if (contends_) {
+      stage.beside.forget(stage.clocks[kCompute]);
+      slower = stage.beside.delay(begin, end, share, map.slowdown);
+      keep(stage, {begin, end + slower, share, map.slowdown});
+    }
+    count(stage, map, begin, end + slower);
+    return slower;
+  }
+
+  bool is_last(const Stage& stage) const {
+    const auto s = static_cast<std::size_t>(&stage - stages_.data());
+    return stage.next + 1 == std::ssize(plan_.lists.templates[s]);
+  }
+
+  static void keep(Stage& stage, const Window& window) {
+    std::shift_left(stage.windows.begin(), stage.windows.end(), 1);
+    stage.windows.back() = window;
+  }
+
+  void count(Stage& stage, const PassMap& map, Time begin, Time end) const {
+    if (is_last(stage)) {
+      stage.time.end = stage.clocks[kCompute];
+      return;
+    }
+    stage.time.busy += end - begin;
+    stage.time.kernels += map.kernels;
+  }
+
+  // --- messages and meetings
+
+  void send(std::size_t s, int flow, Time when, Time work) {
+    const auto target = at(timed_.targets[s][at(flow)]);
+    Inbox& inbox = stages_[target].inbox[at(flow)];
+    if (inbox.next > 64) {
+      inbox.compact();
+    }
+    inbox.arrivals.push_back(when + work);
+    if (contends_) {
+      const Communication message{when, when + work, false};
+      runs_beside(stages_[s], message);
+      runs_beside(stages_[target], message);
+    }
+    wake(target);
+  }
+
+  /// Kernels evaluated already that ran beside it make the next ones late.
+  static void runs_beside(Stage& stage, const Communication& message) {
+    Time late{0};
+    for (const Window& window : stage.windows) {
+      const Time begin = std::max(window.begin, message.begin);
+      const Time end = std::min(window.end, message.end);
+      if (end > begin) {
+        late += (end - begin) * (window.share * (1 - 1 / window.slowdown.message));
+      }
+    }
+    stage.clocks[kCompute] += late;
+    stage.beside.add(message);
+  }
+
+  class Talk final : public Listener {
+   public:
+    Talk(Replay& replay, std::size_t s) : replay_(replay), s_(s) {}
+    Time hears(const TimedNode& node) override { return replay_.hears(s_, node); }
+    void says(const TimedNode& node, Time when) override { replay_.says(s_, node, when); }
+
+   private:
+    Replay& replay_;
+    std::size_t s_;
+  };
+
+  /// What a run would hear if nobody else moved.
+  class Peek final : public Listener {
+   public:
+    explicit Peek(const Stage& stage) : stage_(stage) {}
+    Time hears(const TimedNode& node) override {
+      if (node.kind != TimedNode::Kind::receive) {
+        return kNever;
+      }
+      std::size_t& seen = seen_[at(node.flow)];
+      const Inbox& inbox = stage_.inbox[at(node.flow)];
+      return seen < inbox.size() ? inbox[seen++] : kNever;
+    }
+    void says(const TimedNode&, Time) override {}
+
+   private:
+    const Stage& stage_;
+    std::array<std::size_t, kChannelCount> seen_{};
+  };
+
+  Time hears(std::size_t s, const TimedNode& node) {
+    Stage& stage = stages_[s];
+    if (node.kind == TimedNode::Kind::meeting) {
+      return std::exchange(stage.meeting, kNever);
+    }
+    Inbox& inbox = stage.inbox[at(node.flow)];
+    return inbox.size() > 0 ? inbox.take() : kNever;
+  }
+
+  void says(std::size_t s, const TimedNode& node, Time when) {
+    if (node.kind == TimedNode::Kind::message) {
+      send(s, node.flow, when, node.work);
+      return;
+    }
+    Meeting& meeting = meetings_[at(node.flow)];
+    meeting.latest = std::max(meeting.latest, when);
+    meeting.stages.push_back(s);
+    if (std::ssize(meeting.stages) < timed_.members[at(node.flow)]) {
+      return;
+    }
+    for (const std::size_t member : meeting.stages) {
+      stages_[member].meeting = meeting.latest;
+      wake(member);
+    }
+    meeting = {};
+  }
+
+  bool step_by_node(std::size_t s, const PassMap& map) {
+    Stage& stage = stages_[s];
+    if (!stage.running) {
+      begin_run(s, map);
+    }
+    Talk talk(*this, s);
+    if (!stage.run.advance(talk, {}, stage.beside_run)) {
+      return false;
+    }
+    stage.running = false;
+    const Time end = stage.run.clocks()[kCompute];
+    const Time begin = std::max(stage.clocks[kCompute], std::min(stage.ready, end - map.kernels));
+    const double share = end > begin ? std::min(1.0, map.kernels / (end - begin)) : 0;
+    count(stage, map, begin, end);
+    if (contends_) {
+      keep(stage, {begin, end, share, map.slowdown});
+      for (const Communication& one : stage.run.communications()) {
+        if (one.collective) {
+          stage.beside.add(one);
+        }
+      }
+    }
+    stage.clocks = stage.run.clocks();
+    return true;
+  }
+
+  /// Runs once without saying anything, to know what runs beside the kernels.
+  void begin_run(std::size_t s, const PassMap& map) {
+    Stage& stage = stages_[s];
+    const TimedTemplate& nodes = timed_.templates[at(plan_.template_of(s, stage.next))];
+    stage.ready = stage.clocks[kCompute];
+    std::array<std::size_t, kChannelCount> seen{};
+    for (std::size_t i = 0; i < at(map.leading); ++i) {
+      const auto flow = at(map.receives[i]);
+      stage.ready = std::max(stage.ready, stage.inbox[flow][seen[flow]++]);
+    }
+    if (contends_) {
+      stage.beside.forget(stage.clocks[kCompute]);
+      stage.beside_run = stage.beside;
+      Peek peek(stage);
+      stage.run.start(nodes, stage.clocks);
+      stage.run.advance(peek, {}, stage.beside_run);
+      for (const Communication& one : stage.run.communications()) {
+        stage.beside_run.add(one);
+      }
+    }
+    stage.run.start(nodes, stage.clocks);
+    stage.running = true;
+  }
+
+  // --- periods
+
+  /// A stage relative to the round it is in.
+  struct StageMark {
+    std::int64_t behind = 0;  ///< instances that it has left of the round
+    Clocks clocks{};
+    std::array<std::vector<Time>, kChannelCount> arrivals;
+    std::vector<Communication> beside;
+    std::array<Window, kWindows> windows{};
+    StageTime time;
+  };
+  using Mark = std::vector<StageMark>;
+
+  /// Rounds until one repeats another, then all that are like them at once.
+  void skip_periods() {
+    const Repetition& repetition = plan_.lists.repetition;
+    std::int64_t rounds = std::ssize(plan_.lists.templates.front());
+    for (std::size_t s = 0; s < stages_.size(); ++s) {
+      stages_[s].limit = repetition.from[s];
+      rounds = std::min(rounds, (repetition.until[s] - repetition.from[s]) / repetition.length);
+    }
+    std::deque<Mark> marks;
+    for (std::int64_t round = 0; round < rounds; ++round) {
+      advance_all();
+      const auto mark = mark_of();
+      if (!mark) {
+        return;
+      }
+      for (std::size_t back = 1; back <= marks.size(); ++back) {
+        const Mark& before = marks[marks.size() - back];
+        const auto length = static_cast<std::int64_t>(back);
+        if (const auto later = shift(before, *mark)) {
+          jump(before, *mark, *later, (rounds - round) / length, length);
+          return;
+        }
+      }
+      marks.push_back(std::move(*mark));
+      if (marks.size() > kRemembered) {
+        marks.pop_front();
+      }
+      for (Stage& stage : stages_) {
+        stage.limit += repetition.length;
+      }
+    }
+  }
+
+  /// Nothing while a stage is in the middle of an instance.
+  std::optional<Mark> mark_of() {
+    Mark mark;
+    mark.reserve(stages_.size());
+    for (Stage& stage : stages_) {
+      if (stage.running) {
+        return std::nullopt;
+      }
+      stage.beside.forget(stage.clocks[kCompute]);
+      StageMark& one = mark.emplace_back();
+      one.behind = stage.limit - stage.next;
+      one.clocks = stage.clocks;
+      for (std::size_t flow = 0; flow < one.arrivals.size(); ++flow) {
+        Inbox& inbox = stage.inbox[flow];
+        inbox.compact();
+        one.arrivals[flow] = inbox.arrivals;
+      }
+      one.beside = stage.beside.all();
+      one.windows = stage.windows;
+      one.time = stage.time;
+    }
+    return mark;
+  }
+
+  /// By how much `now` is later than `before` if they are else the same.
+  std::optional<Time> shift(const Mark& before, const Mark& now) const {
+    const Time later = now.front().clocks[kCompute] - before.front().clocks[kCompute];
+    for (std::size_t s = 0; s < now.size(); ++s) {
+      if (!same(before[s], now[s], later)) {
+        return std::nullopt;
+      }
+    }
+    return later;
+  }
+
+  bool same(const StageMark& before, const StageMark& now, Time later) const {
+    bool equal = before.behind == now.behind &&
+                 now.clocks[kCompute] - before.clocks[kCompute] == later &&
+                 before.beside.size() == now.beside.size();
+    for (std::size_t clock = 0; equal && clock < now.clocks.size(); ++clock) {
+      equal = now.clocks[clock] - before.clocks[clock] <= later;
+    }
+    for (std::size_t flow = 0; equal && flow < now.arrivals.size(); ++flow) {
+      const auto& one = before.arrivals[flow];
+      const auto& other = now.arrivals[flow];
+      equal = std::equal(one.begin(), one.end(), other.begin(), other.end(),
+                         [&](Time a, Time b) { return b - a == later; });
+    }
+    for (std::size_t i = 0; equal && i < now.beside.size(); ++i) {
+      equal = now.beside[i].begin - before.beside[i].begin == later &&
+              now.beside[i].end - before.beside[i].end == later;
+    }
+    for (std::size_t i = 0; equal && contends_ && i < kWindows; ++i) {
+      equal = now.windows[i].begin - before.windows[i].begin == later &&
+              now.windows[i].end - before.windows[i].end == later;
+    }
+    return equal;
+  }
+
+  void jump(const Mark& before, const Mark& now, Time later, std::int64_t times,
+            std::int64_t rounds) {
+    const std::int64_t instances = times * rounds * plan_.lists.repetition.length;
+    const Time all = later * times;
+    for (std::size_t s = 0; s < stages_.size(); ++s) {
+      Stage& stage = stages_[s];
+      stage.next += instances;
+      for (std::size_t clock = 0; clock < stage.clocks.size(); ++clock) {
+        stage.clocks[clock] += (now[s].clocks[clock] - before[s].clocks[clock]) * times;
+      }
+      for (Inbox& inbox : stage.inbox) {
+        for (Time& arrival : inbox.arrivals) {
+          arrival += all;
+        }
+      }
+      stage.beside.move(all);
+      for (Window& window : stage.windows) {
+        window.begin += all;
+        window.end += all;
+      }
+      stage.time.busy += (now[s].time.busy - before[s].time.busy) * times;
+      stage.time.kernels += (now[s].time.kernels - before[s].time.kernels) * times;
+    }
+  }
+
+  ReplayResult result() const {
+    ReplayResult result{.step_time = Time(0), .stages = {}, .evaluated = evaluated_};
+    for (const Stage& stage : stages_) {
+      for (int clock = 0; clock < kMostClocks; ++clock) {
+        if (clock != kHost && clock != kVisible) {
+          result.step_time = std::max(result.step_time, stage.clocks[at(clock)]);
+        }
+      }
+      result.stages.push_back(stage.time);
+    }
+    return result;
+  }
+
+  const PreparedPlan& plan_;
+  const TimedWorkload& timed_;
+  std::vector<Stage> stages_;
+  std::array<Meeting, kMeetings> meetings_;
+  std::vector<std::size_t> work_;
+  std::size_t first_ = 0;
+  std::int64_t evaluated_ = 0;
+  bool contends_ = false;
+};
+
+}  // namespace
+
+Result<ReplayResult> replay(const PreparedPlan& plan) {
+  return Replay(plan).run();
+}
+
+}  // namespace orrery::estimation

@@ -32,7 +32,7 @@ std::vector<PassMap> maps_of(const TimedWorkload& timed, Works works) {
   std::vector<PassMap> maps;
   maps.reserve(timed.templates.size());
   for (const TimedTemplate& nodes : timed.templates) {
-    maps.push_back(map_of(nodes, works));
+    maps.push_back(map_of(nodes, timed.transfers, works));
   }
   return maps;
 }

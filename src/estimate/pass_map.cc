@@ -58,9 +58,10 @@ Clocks all_at(Time when) {
   return clocks;
 }
 
-/// Works with kernels slowed as in a run from one moment on. Messages are left out: they mostly run
-/// beside what comes after the template.
-std::vector<Time> slowed_works(const TimedTemplate& nodes) {
+/// Works slowed as in a run from one moment on. Messages are left out: they mostly run beside what
+/// comes after the template.
+std::vector<Time> slowed_works(const TimedTemplate& nodes,
+                               const std::vector<std::vector<PortPhase>>& transfers) {
   std::vector<Time> works = plain_works(nodes, Works::slowed);
   const bool any = std::any_of(nodes.nodes.begin(), nodes.nodes.end(), [](const TimedNode& node) {
     return node.kind == Kind::collective && slows(node);
@@ -69,19 +70,21 @@ std::vector<Time> slowed_works(const TimedTemplate& nodes) {
     NodeRun run;
     Ready ready;
     run.start(nodes, all_at(Time(0)));
-    run.advance(ready, works, {});
+    run.advance(ready, works);
     Beside beside;
     for (const Communication& one : run.communications()) {
       if (one.collective) {
         beside.add(one);
       }
     }
+    Ports ports;
     NodeRun again;
     again.start(nodes, all_at(Time(0)));
-    again.advance(ready, {}, beside);
+    again.advance(ready, {.transfers = transfers, .beside = beside, .ports = ports});
     const std::vector<Time>& taken = again.taken();
     for (std::size_t i = 0; i < works.size(); ++i) {
-      works[i] = nodes.nodes[i].kind == Kind::kernels ? taken[i] : works[i];
+      const Kind kind = nodes.nodes[i].kind;
+      works[i] = kind == Kind::kernels || kind == Kind::collective ? taken[i] : works[i];
     }
   }
   return works;
@@ -184,7 +187,7 @@ void fill_entries(const TimedTemplate& nodes, const std::vector<Time>& works, Pa
     }
     Column column(input - map.clocks.size(), nodes.nodes.size());
     run.start(nodes, clocks);
-    run.advance(column, works, {});
+    run.advance(column, works);
     std::size_t message = 0;
     for (std::size_t output = 0; output < map.outputs.size(); ++output) {
       const int clock = map.outputs[output].clock;
@@ -207,23 +210,9 @@ void NodeRun::start(const TimedTemplate& nodes, const Clocks& clocks) {
   communications_.clear();
 }
 
-Time NodeRun::end_of_kernels(std::size_t i, Time begin, const std::vector<Time>& works,
-                             const Beside& beside) {
-  const TimedNode& node = template_->nodes[i];
-  Time work = node.work;
-  if (!works.empty()) {
-    work = works[i];
-  } else {
-    work = beside.stretched(begin, node.work,
-                            {.message = node.beside_message, .collective = node.beside_collective});
-  }
-  taken_[i] = work;
-  const Time end = std::max(begin + work, clocks_[kHost] + node.host_span);
-  clocks_[kHost] += node.host_cost;
-  return end;
-}
-
-bool NodeRun::advance(Listener& listener, const std::vector<Time>& works, const Beside& beside) {
+/// `times` says how long a node takes from a moment on.
+template <class Times>
+bool NodeRun::advance_with(Listener& listener, Times&& times) {
   const std::vector<TimedNode>& nodes = template_->nodes;
   for (; next_ < nodes.size(); ++next_) {
     const TimedNode& node = nodes[next_];
@@ -232,42 +221,29 @@ bool NodeRun::advance(Listener& listener, const std::vector<Time>& works, const 
     for (std::uint32_t b = 0; b < node.befores; ++b) {
       begin = std::max(begin, ends_[template_->before[node.first_before + b]]);
     }
-    const Time work = works.empty() ? node.work : works[next_];
-    Time end = begin;
-    switch (node.kind) {
-      case Kind::kernels:
-        end = end_of_kernels(next_, begin, works, beside);
-        break;
-      case Kind::collective:
-        clocks_[kHost] += node.host_cost;
-        begin = std::max(begin, clocks_[kHost]);
-        end = begin + work;
-        break;
-      case Kind::message:
-        listener.says(node, begin);
-        end = begin + work;
-        break;
-      case Kind::receive:
-      case Kind::meeting: {
-        if (node.kind == Kind::meeting && !said_) {
-          clocks_[kHost] += node.host_cost;
-          begin = std::max(begin, clocks_[kHost]);
-          listener.says(node, begin);
-          said_ = true;
-        }
-        const Time heard = listener.hears(node);
-        if (heard == kNever) {
-          return false;
-        }
-        begin = std::max(begin, heard);
-        end = node.kind == Kind::meeting ? begin + work : begin;
-        said_ = false;
-        break;
-      }
-      case Kind::wait:
-        break;
+    const bool comes = node.kind == Kind::collective || (node.kind == Kind::meeting && !said_);
+    if (comes) {
+      clocks_[kHost] += node.host_cost;
+      begin = std::max(begin, clocks_[kHost]);
     }
-    if (slows(node) && node.kind != Kind::kernels) {
+    if (node.kind == Kind::message || (node.kind == Kind::meeting && !said_)) {
+      listener.says(node, begin);
+      said_ = node.kind == Kind::meeting;
+    }
+    if (node.kind == Kind::meeting || node.kind == Kind::receive) {
+      const Time heard = listener.hears(node);
+      if (heard == kNever) {
+        return false;
+      }
+      begin = std::max(begin, heard);
+      said_ = false;
+    }
+    const Time taken = taken_[next_] = times(next_, begin);
+    Time end = begin + taken;
+    if (node.kind == Kind::kernels) {
+      end = std::max(end, clocks_[kHost] + node.host_span);
+      clocks_[kHost] += node.host_cost;
+    } else if (slows(node)) {
       communications_.push_back({begin, end, node.kind != Kind::message});
     }
     if (node.host_sync) {
@@ -279,14 +255,49 @@ bool NodeRun::advance(Listener& listener, const std::vector<Time>& works, const 
   return true;
 }
 
-PassMap map_of(const TimedTemplate& nodes, Works works) {
+bool NodeRun::advance(Listener& listener, const std::vector<Time>& works) {
+  return advance_with(listener, [&](std::size_t i, Time) { return works[i]; });
+}
+
+bool NodeRun::advance(Listener& listener, const Surroundings& around) {
+  return advance_with(listener, [&](std::size_t i, Time begin) {
+    const TimedNode& node = template_->nodes[i];
+    if (node.kind == Kind::kernels) {
+      return around.beside.stretched(
+          begin, node.work,
+          {.message = node.beside_message, .collective = node.beside_collective});
+    }
+    if (node.transfer < 0) {
+      return node.work;
+    }
+    const auto& phases = around.transfers[static_cast<std::size_t>(node.transfer)];
+    const Time end = around.ports.start(node.lane, i, begin, phases);
+    follow_moved(around.ports);
+    return end - begin;
+  });
+}
+
+/// Nodes of this template that another transfer has delayed, and the lanes that they hold.
+void NodeRun::follow_moved(const Ports& ports) {
+  for (const Ports::Moved& moved : ports.moved()) {
+    Time& lane = clocks_[static_cast<std::size_t>(clock_of(moved.lane))];
+    lane = std::max(lane, moved.end);
+    if (moved.node != Ports::kNoNode) {
+      ends_[moved.node] = moved.end;
+    }
+  }
+}
+
+PassMap map_of(const TimedTemplate& nodes, const std::vector<std::vector<PortPhase>>& transfers,
+               Works works) {
   PassMap map;
   sum_kernels(nodes, map);
   const bool between = hears_in_between(nodes);
-  map.stepwise = between || (map.slowdown.any() && has_loose_collectives(nodes));
+  map.stepwise = between || has_loose_collectives(nodes);
   name_coordinates(nodes, works, map);
   if (!between && (!map.stepwise || works == Works::least)) {
-    fill_entries(nodes, works == Works::least ? plain_works(nodes, works) : slowed_works(nodes),
+    fill_entries(nodes,
+                 works == Works::least ? plain_works(nodes, works) : slowed_works(nodes, transfers),
                  map);
   }
   return map;

@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "estimate/beside.h"
+#include "estimate/ports.h"
 #include "estimate/timed_workload.h"
 
 namespace orrery::estimation {
@@ -60,18 +61,26 @@ class Listener {
 class NodeRun {
  public:
   void start(const TimedTemplate& nodes, const Clocks& clocks);
-  /// False when it stopped. `works`: of kernels, slowed already; empty: slowed by `beside`.
-  bool advance(Listener& listener, const std::vector<Time>& works, const Beside& beside);
+  /// With these times of the nodes. False when it stopped.
+  bool advance(Listener& listener, const std::vector<Time>& works);
+  /// With kernels slowed by `beside` and transfers that share `ports`.
+  struct Surroundings {
+    const std::vector<std::vector<PortPhase>>& transfers;
+    const Beside& beside;
+    Ports& ports;
+  };
+  bool advance(Listener& listener, const Surroundings& around);
 
   const Clocks& clocks() const { return clocks_; }
   /// That slow kernels.
   const std::vector<Communication>& communications() const { return communications_; }
-  /// By node: of kernels, with what slowed them, not with waits for the host.
+  /// By node: of kernels and transfers, with what slowed them, not with waits for the host.
   const std::vector<Time>& taken() const { return taken_; }
 
  private:
-  Time end_of_kernels(std::size_t i, Time begin, const std::vector<Time>& works,
-                      const Beside& beside);
+  template <class Times>
+  bool advance_with(Listener& listener, Times&& times);
+  void follow_moved(const Ports& ports);
 
   const TimedTemplate* template_ = nullptr;
   std::size_t next_ = 0;
@@ -106,6 +115,7 @@ enum class Works : std::uint8_t {
 };
 /// Requires a template without meetings in which receives come before messages; others only get
 /// kernels, slowdown and stepwise.
-PassMap map_of(const TimedTemplate& nodes, Works works);
+PassMap map_of(const TimedTemplate& nodes, const std::vector<std::vector<PortPhase>>& transfers,
+               Works works);
 
 }  // namespace orrery::estimation

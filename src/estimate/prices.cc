@@ -20,16 +20,23 @@ class Mix {
   std::size_t hash_ = 0;
 };
 
-/// What other groups add to a phase: every port takes as long as all who share its link.
-Time shared_time(const CollectivePhase& phase, const CollectiveKey& key) {
-  Time longest{0};
+PortPhase port_phase(const CollectivePhase& phase, const CollectiveKey& key,
+                     const std::vector<int>& ports) {
+  PortPhase result{.latency = phase.latency};
+  for (const PortUse& port : phase.ports) {
+    result.serialisation = std::max(result.serialisation, port.serialisation);
+  }
   for (const PortUse& port : phase.ports) {
     const auto of = std::find(key.extents.begin(), key.extents.end(), port.extent);
-    const double sharing =
-        of == key.extents.end() ? 1 : key.sharing[static_cast<std::size_t>(of - key.extents.begin())];
-    longest = std::max(longest, sharing > 1 ? port.serialisation * sharing : port.serialisation);
+    const bool known = of != key.extents.end();
+    const auto number = static_cast<std::size_t>(ports[static_cast<std::size_t>(port.extent.dimension)]);
+    const double weight = result.serialisation > Time(0) ? port.serialisation / result.serialisation : 1;
+    const double groups =
+        known ? key.sharing[static_cast<std::size_t>(of - key.extents.begin())] : 1;
+    result.weight[number] = std::max(result.weight[number], static_cast<float>(weight));
+    result.groups[number] = std::max(result.groups[number], static_cast<float>(groups));
   }
-  return phase.latency + longest;
+  return result;
 }
 
 /// Tokens to k experts at random over n nodes: n (1 - (1 - 1/n)^k) of them have one of them on
@@ -53,6 +60,28 @@ std::vector<CollectivePhase> token_exchange(const CollectiveKey& key, const Mach
 }
 
 }  // namespace
+
+Time PortPhase::time() const {
+  double slowdown = 1;
+  for (std::size_t port = 0; port < weight.size(); ++port) {
+    slowdown = std::max(slowdown, static_cast<double>(weight[port] * groups[port]));
+  }
+  return latency + (slowdown > 1 ? serialisation * slowdown : serialisation);
+}
+
+std::vector<int> ports_of(const Machine& machine) {
+  std::vector<int> ports;
+  for (std::size_t d = 0; d < machine.network.size(); ++d) {
+    std::size_t port = d;
+    for (std::size_t other = 0; other < d && port == d; ++other) {
+      const bool same = !machine.network[d].nic.empty() &&
+                        machine.network[d].nic == machine.network[other].nic;
+      port = same ? other : d;
+    }
+    ports.push_back(static_cast<int>(port));
+  }
+  return ports;
+}
 
 std::size_t KernelHash::operator()(const Operator& op) const {
   Mix mix;
@@ -104,9 +133,10 @@ const CollectiveTime& Prices::collective(const CollectiveKey& key, const Machine
       key.copies > 0 && key.extents.size() > 1
           ? token_exchange(key, machine)
           : plan_collective(key.kind, key.bytes, key.extents, key.algorithm, machine);
-  CollectiveTime time{.shared = Time(0), .alone = total_time(phases)};
+  CollectiveTime time{.shared = Time(0), .alone = total_time(phases), .phases = {}};
+  const std::vector<int> ports = ports_of(machine);
   for (const CollectivePhase& phase : phases) {
-    time.shared += shared_time(phase, key);
+    time.shared += time.phases.emplace_back(port_phase(phase, key, ports)).time();
   }
   return collectives_.emplace(key, time).first->second;
 }

@@ -2,6 +2,7 @@
 /// Times of kernels and collectives, each computed once for all plans of a sweep.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
@@ -37,10 +38,25 @@ struct CollectiveHash {
   std::size_t operator()(const CollectiveKey& key) const;
 };
 
-struct CollectiveTime {
-  Time shared{0};  ///< phases after one another, each link's port time times who shares it
-  Time alone{0};
+/// One phase of a transfer on the ports of a rank. Dimensions that share a nic have one port.
+struct PortPhase {
+  Time serialisation{0};  ///< on its busiest port, alone
+  Time latency{0};
+  std::array<float, kMaxDimensions> weight{};  ///< busy time of the port over the busiest one's
+  std::array<float, kMaxDimensions> groups{};  ///< of its communicator that share the port's link
+
+  /// Beside nothing but its own communicator's other groups.
+  Time time() const;
 };
+
+struct CollectiveTime {
+  Time shared{0};  ///< phases after one another, each with the other groups of its communicator
+  Time alone{0};
+  std::vector<PortPhase> phases;
+};
+
+/// Number of the port of each dimension of a machine.
+std::vector<int> ports_of(const Machine& machine);
 
 class Prices {
  public:

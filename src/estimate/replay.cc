@@ -46,6 +46,7 @@ struct Stage {
   Time compute_before{0};  ///< compute's clock before the last instance
   std::array<Inbox, kChannelCount> inbox;
   Beside beside;
+  Ports ports;
   std::array<Window, kWindows> windows{};
   StageTime time;
   bool queued = false;
@@ -119,7 +120,8 @@ class Replay {
       return false;
     }
     const Time before = stage.clocks[kCompute];
-    if (!map.stepwise) {
+    const bool alone = !stage.ports.busy_after(stage.clocks[kCompute], timed_.message_lane);
+    if (!map.stepwise && alone && !stage.running) {
       step_by_map(s, map);
     } else if (!step_by_node(s, map)) {
       return false;
@@ -298,7 +300,7 @@ class Replay {
       begin_run(s, map);
     }
     Talk talk(*this, s);
-    if (!stage.run.advance(talk, {}, stage.beside_run)) {
+    if (!stage.run.advance(talk, around(stage, stage.ports))) {
       return false;
     }
     stage.running = false;
@@ -318,6 +320,10 @@ class Replay {
     return true;
   }
 
+  NodeRun::Surroundings around(const Stage& stage, Ports& ports) const {
+    return {.transfers = timed_.transfers, .beside = stage.beside_run, .ports = ports};
+  }
+
   /// Runs once without saying anything, to know what runs beside the kernels.
   void begin_run(std::size_t s, const PassMap& map) {
     Stage& stage = stages_[s];
@@ -328,12 +334,14 @@ class Replay {
       const auto flow = at(map.receives[i]);
       stage.ready = std::max(stage.ready, stage.inbox[flow][seen[flow]++]);
     }
+    stage.ports.settle(stage.clocks[kCompute]);
     if (contends_) {
       stage.beside.forget(stage.clocks[kCompute]);
       stage.beside_run = stage.beside;
       Peek peek(stage);
+      Ports ports = stage.ports;
       stage.run.start(nodes, stage.clocks);
-      stage.run.advance(peek, {}, stage.beside_run);
+      stage.run.advance(peek, around(stage, ports));
       for (const Communication& one : stage.run.communications()) {
         stage.beside_run.add(one);
       }
@@ -350,6 +358,7 @@ class Replay {
     Clocks clocks{};
     std::array<std::vector<Time>, kChannelCount> arrivals;
     std::vector<Communication> beside;
+    std::vector<Ports::Flight> flights;
     std::array<Window, kWindows> windows{};
     StageTime time;
   };
@@ -406,6 +415,8 @@ class Replay {
         one.arrivals[flow] = inbox.arrivals;
       }
       one.beside = stage.beside.all();
+      stage.ports.settle(stage.clocks[kCompute]);
+      one.flights = stage.ports.flights();
       one.windows = stage.windows;
       one.time = stage.time;
     }
@@ -426,7 +437,8 @@ class Replay {
   bool same(const StageMark& before, const StageMark& now, Time later) const {
     bool equal = before.behind == now.behind &&
                  now.clocks[kCompute] - before.clocks[kCompute] == later &&
-                 before.beside.size() == now.beside.size();
+                 before.beside.size() == now.beside.size() &&
+                 before.flights.size() == now.flights.size();
     for (std::size_t clock = 0; equal && clock < now.clocks.size(); ++clock) {
       equal = now.clocks[clock] - before.clocks[clock] <= later;
     }
@@ -439,6 +451,10 @@ class Replay {
     for (std::size_t i = 0; equal && i < now.beside.size(); ++i) {
       equal = now.beside[i].begin - before.beside[i].begin == later &&
               now.beside[i].end - before.beside[i].end == later;
+    }
+    for (std::size_t i = 0; equal && i < now.flights.size(); ++i) {
+      equal = now.flights[i].begin - before.flights[i].begin == later &&
+              now.flights[i].end - before.flights[i].end == later;
     }
     for (std::size_t i = 0; equal && contends_ && i < kWindows; ++i) {
       equal = now.windows[i].begin - before.windows[i].begin == later &&
@@ -463,6 +479,7 @@ class Replay {
         }
       }
       stage.beside.move(all);
+      stage.ports.move(all);
       for (Window& window : stage.windows) {
         window.begin += all;
         window.end += all;

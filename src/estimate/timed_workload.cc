@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <optional>
+#include <unordered_map>
 
 #include "collective/group_extents.h"
 #include "estimate/shared_links.h"
@@ -65,14 +66,24 @@ class Placement {
   std::int64_t size(Axis axis) const { return layout_.size(axis); }
 
  private:
-  /// All groups of the first stage.
+  /// All groups of the first stage; of reductions, which all stages make at the end of the step,
+  /// those of all stages.
   std::vector<GroupMembers> groups(Axis axis) const {
     std::vector<GroupMembers> groups;
-    for (const std::int64_t rank : first_stage_) {
+    const auto add = [&](std::int64_t rank) {
       GroupMembers members = layout_.group(rank, axis);
       if (!members.empty() && members.front() == rank) {
         groups.push_back(std::move(members));
       }
+    };
+    const bool within_passes = axis == Axis::tp || axis == Axis::cp || axis == Axis::ep ||
+                               axis == Axis::etp || axis == Axis::cp_a2a || axis == Axis::cp_ring;
+    if (within_passes) {
+      std::for_each(first_stage_.begin(), first_stage_.end(), add);
+      return groups;
+    }
+    for (std::int64_t rank = 0; rank < layout_.ranks(); ++rank) {
+      add(rank);
     }
     return groups;
   }
@@ -227,7 +238,18 @@ class Timer {
     timed.slows_kernels = true;
     timed.work = time.shared;
     timed.least = time.alone;
+    timed.transfer = transfer_of(time);
     timed.host_cost = workload_.host_dispatch;
+  }
+
+  /// Number of the transfer; prices are kept, so their address names them.
+  int transfer_of(const CollectiveTime& time) {
+    const auto [entry, is_new] =
+        transfers_.emplace(&time, static_cast<int>(timed_.transfers.size()));
+    if (is_new) {
+      timed_.transfers.push_back(time.phases);
+    }
+    return entry->second;
   }
 
   CollectiveAlgorithm algorithm_of(Axis axis) const {
@@ -275,6 +297,7 @@ class Timer {
   std::int64_t stage_ = 0;
   std::array<int, kStreamCount> lanes_{};
   std::vector<std::array<std::optional<MessageWay>, kChannelCount>> ways_;
+  std::unordered_map<const CollectiveTime*, int> transfers_;  // only looked up
   TimedWorkload timed_;
 };
 

@@ -38,6 +38,7 @@ struct TimedNode {
   std::int8_t flow = -1;  ///< of message, receive; of meeting: which
   bool host_sync = false;
   bool slows_kernels = false;  ///< of what runs beside them; copies do not
+  int transfer = -1;  ///< of collective, message: TimedWorkload::transfers; -1: on no port
   std::uint32_t first_before = 0;
   std::uint32_t befores = 0;
   Time work{0};       ///< of kernels: back to back, alone
@@ -63,6 +64,7 @@ inline constexpr int kMostLanes = kStreamCount;
 struct TimedWorkload {
   std::vector<TimedTemplate> templates;  ///< distinct ones
   std::vector<std::vector<int>> roles;   ///< [stage][template of the program] -> templates
+  std::vector<std::vector<PortPhase>> transfers;  ///< distinct ones
   int lanes = 1;
   int message_lane = -1;  ///< the lane of messages; -1: none are sent
   std::vector<std::array<int, kChannelCount>> targets;  ///< [stage][flow] -> stage

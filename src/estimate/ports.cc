@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "estimate/ports.h"
+
+#include <algorithm>
+
+namespace orrery::estimation {
+namespace {
+
+using Load = std::array<double, kMaxDimensions>;
+
+void add(Load& load, const PortPhase& phase, double sign) {
+  for (std::size_t port = 0; port < load.size(); ++port) {
+    load[port] += sign * phase.groups[port];
+  }
+}
+
+double slowdown(const Load& load, const PortPhase& phase) {
+  double slowest = 1;
+  for (std::size_t port = 0; port < load.size(); ++port) {
+    slowest = std::max(slowest, phase.weight[port] * load[port]);
+  }
+  return slowest;
+}
+
+}  // namespace
+
+Time Ports::start(int lane, std::size_t node, Time begin, const std::vector<PortPhase>& phases) {
+  moved_.clear();
+  Time done = begin;
+  for (std::size_t i = 0; i < phases.size(); ++i) {
+    const Time end = done + share(lane, done, phases[i]);
+    flights_.push_back({.lane = lane,
+                        .node = node,
+                        .begin = done,
+                        .end = end,
+                        .done = end + phases[i].latency,
+                        .last = i + 1 == phases.size(),
+                        .phase = phases[i]});
+    done = flights_.back().done;
+  }
+  return done;
+}
+
+/// Port time of a phase from `begin` on; the others' share of it delays them.
+Time Ports::share(int lane, Time begin, const PortPhase& phase) {
+  delays_.assign(flights_.size(), Time(0));
+  Time now = begin;
+  auto left = static_cast<double>(phase.serialisation.value());
+  for (bool over = false; !over;) {
+    Load load{};
+    add(load, phase, 1);
+    Time until = Time::max();
+    for (const Flight& other : flights_) {
+      if (other.lane != lane && other.end > now) {
+        const bool beside = other.begin <= now;
+        add(load, other.phase, beside ? 1 : 0);
+        until = std::min(until, beside ? other.end : other.begin);
+      }
+    }
+    const double slower = slowdown(load, phase);
+    const Time needed = Time::from_double(left * slower);
+    over = until.is_overflow() || now + needed <= until;
+    const Time part = over ? needed : until - now;
+    for (std::size_t i = 0; i < flights_.size(); ++i) {
+      const Flight& other = flights_[i];
+      if (other.lane != lane && other.begin <= now && other.end > now) {
+        const double with = slowdown(load, other.phase);
+        Load without = load;
+        add(without, phase, -1);
+        delays_[i] += part * (1 - slowdown(without, other.phase) / with);
+      }
+    }
+    left = std::max(0.0, left - static_cast<double>(part.value()) / slower);
+    now += part;
+  }
+  for (std::size_t i = 0; i < delays_.size(); ++i) {
+    if (delays_[i] > Time(0)) {
+      delay(i, delays_[i]);
+    }
+  }
+  return now - begin;
+}
+
+void Ports::delay(std::size_t flight, Time by) {
+  Flight& late = flights_[flight];
+  late.end += by;
+  late.done += by;
+  Time free = late.done;
+  if (late.last) {
+    moved_.push_back({late.lane, late.node, late.done});
+  }
+  for (std::size_t i = flight + 1; i < flights_.size(); ++i) {
+    Flight& next = flights_[i];
+    if (next.lane != late.lane || next.begin >= free) {
+      continue;
+    }
+    const Time shift = free - next.begin;
+    next.begin += shift;
+    next.end += shift;
+    next.done += shift;
+    free = next.done;
+    if (next.last) {
+      moved_.push_back({next.lane, next.node, next.done});
+    }
+  }
+}
+
+bool Ports::busy_after(Time when, int but_lane) const {
+  return std::any_of(flights_.begin(), flights_.end(), [&](const Flight& flight) {
+    return flight.lane != but_lane && flight.end > when;
+  });
+}
+
+void Ports::settle(Time when) {
+  std::erase_if(flights_, [&](const Flight& flight) { return flight.done <= when; });
+  for (Flight& flight : flights_) {
+    flight.node = kNoNode;
+  }
+}
+
+void Ports::move(Time later) {
+  for (Flight& flight : flights_) {
+    flight.begin += later;
+    flight.end += later;
+    flight.done += later;
+  }
+}
+
+}  // namespace orrery::estimation

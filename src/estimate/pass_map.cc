@@ -16,16 +16,21 @@ bool slows(const TimedNode& node) {
   return node.slows_kernels && node.work > Time(0);
 }
 
-/// Inputs of one column: one at zero, all others never.
+/// Inputs of one column: one at zero, all others never. Meetings wait for nobody.
 class Column final : public Listener {
  public:
   Column(std::size_t receive, std::size_t messages) : receive_(receive) {
     departures.reserve(messages);
   }
-  Time hears(const TimedNode&) override {
-    return received_++ == receive_ ? Time(0) : kFar;
+  Time hears(const TimedNode& node) override {
+    const bool input = node.kind == Kind::receive && received_++ == receive_;
+    return input ? Time(0) : kFar;
   }
-  void says(const TimedNode&, Time when) override { departures.push_back(when); }
+  void says(const TimedNode& node, Time when) override {
+    if (node.kind == Kind::message) {
+      departures.push_back(when);
+    }
+  }
 
   std::vector<Time> departures;
 
@@ -292,13 +297,12 @@ PassMap map_of(const TimedTemplate& nodes, const std::vector<std::vector<PortPha
                Works works) {
   PassMap map;
   sum_kernels(nodes, map);
-  const bool between = hears_in_between(nodes);
-  map.stepwise = between || has_loose_collectives(nodes);
+  map.stepwise = hears_in_between(nodes) || has_loose_collectives(nodes);
   name_coordinates(nodes, works, map);
-  if (!between && (!map.stepwise || works == Works::least)) {
-    fill_entries(nodes,
-                 works == Works::least ? plain_works(nodes, works) : slowed_works(nodes, transfers),
-                 map);
+  if (works == Works::least) {
+    fill_entries(nodes, plain_works(nodes, works), map);
+  } else if (!map.stepwise) {
+    fill_entries(nodes, slowed_works(nodes, transfers), map);
   }
   return map;
 }

@@ -107,14 +107,16 @@ struct PassMap {
   bool stepwise = false;
 
   std::size_t inputs() const { return clocks.size() + receives.size(); }
+  Time entry(std::size_t output, std::size_t input) const {
+    return entries[output * inputs() + input];
+  }
 };
 
 enum class Works : std::uint8_t {
   slowed,  ///< by the template's own communication and by who shares its links
   least,   ///< alone and on idle links: what no run can be faster than
 };
-/// Requires a template without meetings in which receives come before messages; others only get
-/// kernels, slowdown and stepwise.
+/// Entries of stepwise templates are only made of the least works, and count no meeting's wait.
 PassMap map_of(const TimedTemplate& nodes, const std::vector<std::vector<PortPhase>>& transfers,
                Works works);
 

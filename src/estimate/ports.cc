@@ -6,7 +6,7 @@
 namespace orrery::estimation {
 namespace {
 
-using Load = std::array<double, kMaxDimensions>;
+using Load = Ports::Load;
 
 void add(Load& load, const PortPhase& phase, double sign) {
   for (std::size_t port = 0; port < load.size(); ++port) {
@@ -20,6 +20,13 @@ double slowdown(const Load& load, const PortPhase& phase) {
     slowest = std::max(slowest, phase.weight[port] * load[port]);
   }
   return slowest;
+}
+
+/// How many times as long `other` takes with `phase` on its ports as without.
+double lost_speed(Load load, const PortPhase& phase, const PortPhase& other) {
+  const double with = slowdown(load, other);
+  add(load, phase, -1);
+  return with / slowdown(load, other);
 }
 
 }  // namespace
@@ -41,20 +48,23 @@ Time Ports::start(int lane, std::size_t node, Time begin, const std::vector<Port
   return done;
 }
 
-/// Port time of a phase from `begin` on; the others' share of it delays them.
+/// Port time of a phase from `begin` on; the others' share of it delays them. Between two moments
+/// at which one begins or ends, all speeds hold; one that loses speed by a factor r ends r times as
+/// far away.
 Time Ports::share(int lane, Time begin, const PortPhase& phase) {
   delays_.assign(flights_.size(), Time(0));
   Time now = begin;
   auto left = static_cast<double>(phase.serialisation.value());
   for (bool over = false; !over;) {
-    Load load{};
-    add(load, phase, 1);
+    const Load load = load_at(now, lane, phase);
     Time until = Time::max();
-    for (const Flight& other : flights_) {
-      if (other.lane != lane && other.end > now) {
-        const bool beside = other.begin <= now;
-        add(load, other.phase, beside ? 1 : 0);
-        until = std::min(until, beside ? other.end : other.begin);
+    for (std::size_t i = 0; i < flights_.size(); ++i) {
+      const Flight& other = flights_[i];
+      const Time end = other.end + delays_[i];
+      if (other.lane != lane && end > now) {
+        until = std::min(until, other.begin > now
+                                    ? other.begin
+                                    : now + (end - now) * lost_speed(load, phase, other.phase));
       }
     }
     const double slower = slowdown(load, phase);
@@ -63,11 +73,8 @@ Time Ports::share(int lane, Time begin, const PortPhase& phase) {
     const Time part = over ? needed : until - now;
     for (std::size_t i = 0; i < flights_.size(); ++i) {
       const Flight& other = flights_[i];
-      if (other.lane != lane && other.begin <= now && other.end > now) {
-        const double with = slowdown(load, other.phase);
-        Load without = load;
-        add(without, phase, -1);
-        delays_[i] += part * (1 - slowdown(without, other.phase) / with);
+      if (other.lane != lane && other.begin <= now && other.end + delays_[i] > now) {
+        delays_[i] += part * (1 - 1 / lost_speed(load, phase, other.phase));
       }
     }
     left = std::max(0.0, left - static_cast<double>(part.value()) / slower);
@@ -79,6 +86,19 @@ Time Ports::share(int lane, Time begin, const PortPhase& phase) {
     }
   }
   return now - begin;
+}
+
+/// Groups on every port, with those of a new phase of `lane`.
+Ports::Load Ports::load_at(Time now, int lane, const PortPhase& phase) const {
+  Load load{};
+  add(load, phase, 1);
+  for (std::size_t i = 0; i < flights_.size(); ++i) {
+    const Flight& other = flights_[i];
+    if (other.lane != lane && other.begin <= now && other.end + delays_[i] > now) {
+      add(load, other.phase, 1);
+    }
+  }
+  return load;
 }
 
 void Ports::delay(std::size_t flight, Time by) {

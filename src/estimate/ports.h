@@ -23,6 +23,7 @@ namespace orrery::estimation {
 
 class Ports {
  public:
+  using Load = std::array<double, kMaxDimensions>;  ///< groups by port
   static constexpr std::size_t kNoNode = static_cast<std::size_t>(-1);
 
   struct Flight {
@@ -54,6 +55,7 @@ class Ports {
 
  private:
   Time share(int lane, Time begin, const PortPhase& phase);
+  Load load_at(Time now, int lane, const PortPhase& phase) const;
   void delay(std::size_t flight, Time by);
 
   std::vector<Flight> flights_;  ///< in the order of their starts, by lane

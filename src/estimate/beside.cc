@@ -34,7 +34,12 @@ void Beside::clear() {
   communications_.clear();
 }
 
-void Beside::add(const Communication& communication) {
+void Beside::put(const Communication& communication) {
+  if (communication.node != kNoNode) {
+    std::erase_if(communications_, [&](const Communication& known) {
+      return known.node == communication.node;
+    });
+  }
   if (communication.end <= communication.begin) {
     return;
   }
@@ -42,6 +47,14 @@ void Beside::add(const Communication& communication) {
       communications_.begin(), communications_.end(), communication,
       [](const Communication& a, const Communication& b) { return a.begin < b.begin; });
   communications_.insert(place, communication);
+}
+
+void Beside::prolong(std::size_t node, Time end) {
+  for (Communication& one : communications_) {
+    if (one.node == node && node != kNoNode) {
+      one.end = std::max(one.end, end);
+    }
+  }
 }
 
 void Beside::forget(Time before) {

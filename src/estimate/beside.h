@@ -20,18 +20,23 @@ struct Slowdown {
   bool any() const { return message > 1 || collective > 1; }
 };
 
+inline constexpr std::size_t kNoNode = static_cast<std::size_t>(-1);
+
 struct Communication {
   Time begin{0};
   Time end{0};
   bool collective = false;
+  std::size_t node = kNoNode;  ///< of the running template; kNoNode: of another instance
 };
 
 /// What is known of a stage's communication, for questions that move forward in time.
 class Beside {
  public:
   void clear();
-  /// Any order of begins.
-  void add(const Communication& communication);
+  /// In any order. Takes the place of what was known of the same node.
+  void put(const Communication& communication);
+  /// A node's end turns out to be later.
+  void prolong(std::size_t node, Time end);
   /// Forgets what has ended by then.
   void forget(Time before);
   /// All of it that much later.

@@ -8,12 +8,12 @@ namespace {
 
 using Kind = TimedNode::Kind;
 
-/// Own communication slows own kernels, which delays it in turn: two rounds come within what a
-/// third would change of rounding.
-constexpr int kRounds = 3;
-
 bool slows(const TimedNode& node) {
   return node.slows_kernels && node.work > Time(0);
+}
+
+bool communicates(const TimedNode& node) {
+  return slows(node) && (node.kind == Kind::collective || node.kind == Kind::message);
 }
 
 /// Inputs of one column: one at zero, all others never. Meetings wait for nobody.
@@ -63,34 +63,24 @@ Clocks all_at(Time when) {
   return clocks;
 }
 
-/// Works slowed as in a run from one moment on. Messages are left out: they mostly run beside what
-/// comes after the template.
+/// Works slowed as in a run from one moment on: twice, the second time knowing what later nodes do.
 std::vector<Time> slowed_works(const TimedTemplate& nodes,
                                const std::vector<std::vector<PortPhase>>& transfers) {
   std::vector<Time> works = plain_works(nodes, Works::slowed);
-  const bool any = std::any_of(nodes.nodes.begin(), nodes.nodes.end(), [](const TimedNode& node) {
-    return node.kind == Kind::collective && slows(node);
-  });
-  for (int round = 0; any && round < kRounds; ++round) {
-    NodeRun run;
+  if (std::none_of(nodes.nodes.begin(), nodes.nodes.end(), communicates)) {
+    return works;
+  }
+  Beside beside;
+  NodeRun run;
+  for (int round = 0; round < 2; ++round) {
     Ready ready;
-    run.start(nodes, all_at(Time(0)));
-    run.advance(ready, works);
-    Beside beside;
-    for (const Communication& one : run.communications()) {
-      if (one.collective) {
-        beside.add(one);
-      }
-    }
     Ports ports;
-    NodeRun again;
-    again.start(nodes, all_at(Time(0)));
-    again.advance(ready, {.transfers = transfers, .beside = beside, .ports = ports});
-    const std::vector<Time>& taken = again.taken();
-    for (std::size_t i = 0; i < works.size(); ++i) {
-      const Kind kind = nodes.nodes[i].kind;
-      works[i] = kind == Kind::kernels || kind == Kind::collective ? taken[i] : works[i];
-    }
+    run.start(nodes, all_at(Time(0)));
+    run.advance(ready, {.transfers = transfers, .beside = beside, .ports = ports});
+  }
+  for (std::size_t i = 0; i < works.size(); ++i) {
+    const Kind kind = nodes.nodes[i].kind;
+    works[i] = kind == Kind::kernels || kind == Kind::collective ? run.taken()[i] : works[i];
   }
   return works;
 }
@@ -212,7 +202,6 @@ void NodeRun::start(const TimedTemplate& nodes, const Clocks& clocks) {
   clocks_ = clocks;
   ends_.assign(nodes.nodes.size(), kNever);
   taken_.assign(nodes.nodes.size(), Time(0));
-  communications_.clear();
 }
 
 /// `times` says how long a node takes from a moment on.
@@ -248,8 +237,6 @@ bool NodeRun::advance_with(Listener& listener, Times&& times) {
     if (node.kind == Kind::kernels) {
       end = std::max(end, clocks_[kHost] + node.host_span);
       clocks_[kHost] += node.host_cost;
-    } else if (slows(node)) {
-      communications_.push_back({begin, end, node.kind != Kind::message});
     }
     if (node.host_sync) {
       clocks_[kHost] = std::max(clocks_[kHost], end);
@@ -272,23 +259,27 @@ bool NodeRun::advance(Listener& listener, const Surroundings& around) {
           begin, node.work,
           {.message = node.beside_message, .collective = node.beside_collective});
     }
-    if (node.transfer < 0) {
-      return node.work;
+    Time taken = node.work;
+    if (node.transfer >= 0) {
+      const auto& phases = around.transfers[static_cast<std::size_t>(node.transfer)];
+      taken = around.ports.start(node.lane, i, begin, phases) - begin;
+      follow_moved(around);
     }
-    const auto& phases = around.transfers[static_cast<std::size_t>(node.transfer)];
-    const Time end = around.ports.start(node.lane, i, begin, phases);
-    follow_moved(around.ports);
-    return end - begin;
+    if (slows(node)) {
+      around.beside.put({begin, begin + taken, node.kind != Kind::message, i});
+    }
+    return taken;
   });
 }
 
 /// Nodes of this template that another transfer has delayed, and the lanes that they hold.
-void NodeRun::follow_moved(const Ports& ports) {
-  for (const Ports::Moved& moved : ports.moved()) {
+void NodeRun::follow_moved(const Surroundings& around) {
+  for (const Ports::Moved& moved : around.ports.moved()) {
     Time& lane = clocks_[static_cast<std::size_t>(clock_of(moved.lane))];
     lane = std::max(lane, moved.end);
-    if (moved.node != Ports::kNoNode) {
+    if (moved.node != kNoNode) {
       ends_[moved.node] = moved.end;
+      around.beside.prolong(moved.node, moved.end);
     }
   }
 }

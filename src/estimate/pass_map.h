@@ -63,24 +63,23 @@ class NodeRun {
   void start(const TimedTemplate& nodes, const Clocks& clocks);
   /// With these times of the nodes. False when it stopped.
   bool advance(Listener& listener, const std::vector<Time>& works);
-  /// With kernels slowed by `beside` and transfers that share `ports`.
+  /// With kernels slowed by what is beside them and transfers that share ports. Both are told what
+  /// the nodes do. Nodes later in the list may be in `beside` already, as they were in a run before.
   struct Surroundings {
     const std::vector<std::vector<PortPhase>>& transfers;
-    const Beside& beside;
+    Beside& beside;
     Ports& ports;
   };
   bool advance(Listener& listener, const Surroundings& around);
 
   const Clocks& clocks() const { return clocks_; }
-  /// That slow kernels.
-  const std::vector<Communication>& communications() const { return communications_; }
   /// By node: of kernels and transfers, with what slowed them, not with waits for the host.
   const std::vector<Time>& taken() const { return taken_; }
 
  private:
   template <class Times>
   bool advance_with(Listener& listener, Times&& times);
-  void follow_moved(const Ports& ports);
+  void follow_moved(const Surroundings& around);
 
   const TimedTemplate* template_ = nullptr;
   std::size_t next_ = 0;
@@ -88,7 +87,6 @@ class NodeRun {
   Clocks clocks_{};
   std::vector<Time> ends_;
   std::vector<Time> taken_;
-  std::vector<Communication> communications_;
 };
 
 struct PassMap {

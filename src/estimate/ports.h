@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "estimate/beside.h"
 #include "estimate/prices.h"
 
 namespace orrery::estimation {
@@ -24,7 +25,6 @@ namespace orrery::estimation {
 class Ports {
  public:
   using Load = std::array<double, kMaxDimensions>;  ///< groups by port
-  static constexpr std::size_t kNoNode = static_cast<std::size_t>(-1);
 
   struct Flight {
     int lane = 0;

@@ -217,7 +217,7 @@ class Replay {
     inbox.arrivals.push_back(when + work);
     if (contends_) {
       const Communication message{when, when + work, false};
-      runs_beside(stages_[s], message);
+      stages_[s].beside.put(message);
       runs_beside(stages_[target], message);
     }
     wake(target);
@@ -234,7 +234,7 @@ class Replay {
       }
     }
     stage.clocks[kCompute] += late;
-    stage.beside.add(message);
+    stage.beside.put(message);
   }
 
   class Talk final : public Listener {
@@ -310,9 +310,10 @@ class Replay {
     count(stage, map, begin, end);
     if (contends_) {
       keep(stage, {begin, end, share, map.slowdown});
-      for (const Communication& one : stage.run.communications()) {
-        if (one.collective) {
-          stage.beside.add(one);
+      for (Communication one : stage.beside_run.all()) {
+        if (one.collective && one.node != kNoNode) {
+          one.node = kNoNode;
+          stage.beside.put(one);
         }
       }
     }
@@ -320,7 +321,7 @@ class Replay {
     return true;
   }
 
-  NodeRun::Surroundings around(const Stage& stage, Ports& ports) const {
+  NodeRun::Surroundings around(Stage& stage, Ports& ports) const {
     return {.transfers = timed_.transfers, .beside = stage.beside_run, .ports = ports};
   }
 
@@ -342,9 +343,6 @@ class Replay {
       Ports ports = stage.ports;
       stage.run.start(nodes, stage.clocks);
       stage.run.advance(peek, around(stage, ports));
-      for (const Communication& one : stage.run.communications()) {
-        stage.beside_run.add(one);
-      }
     }
     stage.run.start(nodes, stage.clocks);
     stage.running = true;

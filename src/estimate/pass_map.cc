@@ -26,10 +26,11 @@ class Column final : public Listener {
     const bool input = node.kind == Kind::receive && received_++ == receive_;
     return input ? Time(0) : kFar;
   }
-  void says(const TimedNode& node, Time when) override {
+  Time says(const TimedNode& node, Time when, Time end) override {
     if (node.kind == Kind::message) {
       departures.push_back(when);
     }
+    return end;
   }
 
   std::vector<Time> departures;
@@ -45,7 +46,7 @@ class Column final : public Listener {
 class Ready final : public Listener {
  public:
   Time hears(const TimedNode&) override { return Time(0); }
-  void says(const TimedNode&, Time) override {}
+  Time says(const TimedNode&, Time, Time end) override { return end; }
 };
 
 std::vector<Time> plain_works(const TimedTemplate& nodes, Works works) {
@@ -167,7 +168,9 @@ void name_coordinates(const TimedTemplate& nodes, Works works, PassMap& map) {
       map.leading += said ? 0 : 1;
     } else if (node.kind == Kind::message) {
       map.outputs.push_back(
-          {.flow = node.flow, .work = works == Works::least ? node.least : node.work});
+          {.flow = node.flow,
+           .work = works == Works::least ? node.least : node.work,
+           .transfer = node.transfer});
     }
   }
 }
@@ -220,9 +223,9 @@ bool NodeRun::advance_with(Listener& listener, Times&& times) {
       clocks_[kHost] += node.host_cost;
       begin = std::max(begin, clocks_[kHost]);
     }
-    if (node.kind == Kind::message || (node.kind == Kind::meeting && !said_)) {
-      listener.says(node, begin);
-      said_ = node.kind == Kind::meeting;
+    if (node.kind == Kind::meeting && !said_) {
+      listener.says(node, begin, begin);
+      said_ = true;
     }
     if (node.kind == Kind::meeting || node.kind == Kind::receive) {
       const Time heard = listener.hears(node);
@@ -234,7 +237,9 @@ bool NodeRun::advance_with(Listener& listener, Times&& times) {
     }
     const Time taken = taken_[next_] = times(next_, begin);
     Time end = begin + taken;
-    if (node.kind == Kind::kernels) {
+    if (node.kind == Kind::message) {
+      end = listener.says(node, begin, end);
+    } else if (node.kind == Kind::kernels) {
       end = std::max(end, clocks_[kHost] + node.host_span);
       clocks_[kHost] += node.host_cost;
     }
@@ -262,8 +267,9 @@ bool NodeRun::advance(Listener& listener, const Surroundings& around) {
     Time taken = node.work;
     if (node.transfer >= 0) {
       const auto& phases = around.transfers[static_cast<std::size_t>(node.transfer)];
-      taken = around.ports.start(node.lane, i, begin, phases) - begin;
-      follow_moved(around);
+      const Ports::Sender sender{node.lane, i, node.kind == Kind::message};
+      taken = around.ports.start(sender, begin, phases) - begin;
+      follow_moved(around.ports, around.beside, clocks_);
     }
     if (slows(node)) {
       around.beside.put({begin, begin + taken, node.kind != Kind::message, i});
@@ -272,14 +278,15 @@ bool NodeRun::advance(Listener& listener, const Surroundings& around) {
   });
 }
 
-/// Nodes of this template that another transfer has delayed, and the lanes that they hold.
-void NodeRun::follow_moved(const Surroundings& around) {
-  for (const Ports::Moved& moved : around.ports.moved()) {
-    Time& lane = clocks_[static_cast<std::size_t>(clock_of(moved.lane))];
-    lane = std::max(lane, moved.end);
+void NodeRun::follow_moved(const Ports& ports, Beside& beside, Clocks& clocks) {
+  for (const Ports::Moved& moved : ports.moved()) {
+    if (moved.lane != Ports::kIncoming) {
+      Time& lane = clocks[static_cast<std::size_t>(clock_of(moved.lane))];
+      lane = std::max(lane, moved.end);
+    }
     if (moved.node != kNoNode) {
       ends_[moved.node] = moved.end;
-      around.beside.prolong(moved.node, moved.end);
+      beside.prolong(moved.node, moved.end);
     }
   }
 }

@@ -53,8 +53,9 @@ class Listener {
   /// Arrival of the next message, or the start of the meeting that this stage has come to; kNever
   /// when it is not known yet.
   virtual Time hears(const TimedNode& node) = 0;
-  /// A message leaves, or the stage comes to a meeting.
-  virtual void says(const TimedNode& node, Time when) = 0;
+  /// A message leaves to be there at `end`, or the stage comes to a meeting. Returns when the
+  /// message is there in the end.
+  virtual Time says(const TimedNode& node, Time when, Time end) = 0;
 };
 
 /// A run of one template, node by node, that can stop where something is not known yet.
@@ -72,6 +73,10 @@ class NodeRun {
   };
   bool advance(Listener& listener, const Surroundings& around);
 
+  /// Nodes of this template that another transfer has delayed; the lanes that they hold, in
+  /// `clocks`.
+  void follow_moved(const Ports& ports, Beside& beside, Clocks& clocks);
+
   const Clocks& clocks() const { return clocks_; }
   /// By node: of kernels and transfers, with what slowed them, not with waits for the host.
   const std::vector<Time>& taken() const { return taken_; }
@@ -79,7 +84,6 @@ class NodeRun {
  private:
   template <class Times>
   bool advance_with(Listener& listener, Times&& times);
-  void follow_moved(const Surroundings& around);
 
   const TimedTemplate* template_ = nullptr;
   std::size_t next_ = 0;
@@ -94,6 +98,7 @@ struct PassMap {
     int clock = -1;  ///< or, of a message, -1
     int flow = -1;
     Time work{0};  ///< of a message
+    int transfer = -1;
   };
   std::vector<int> clocks;     ///< inputs, all but unused lanes
   std::vector<int> receives;   ///< flows, in order: the inputs after the clocks

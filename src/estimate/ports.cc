@@ -31,16 +31,28 @@ double lost_speed(Load load, const PortPhase& phase, const PortPhase& other) {
 
 }  // namespace
 
-Time Ports::start(int lane, std::size_t node, Time begin, const std::vector<PortPhase>& phases) {
+Time Ports::receive(Time begin, const std::vector<PortPhase>& phases) {
+  std::vector<PortPhase> incoming = phases;
+  for (PortPhase& phase : incoming) {
+    for (std::size_t port = 0; port < kMostPorts; port += 2) {
+      std::swap(phase.weight[port], phase.weight[port + 1]);
+      std::swap(phase.groups[port], phase.groups[port + 1]);
+    }
+  }
+  return start({.lane = kIncoming, .node = kNoNode, .message = true}, begin, incoming);
+}
+
+Time Ports::start(const Sender& sender, Time begin, const std::vector<PortPhase>& phases) {
   moved_.clear();
   Time done = begin;
   for (std::size_t i = 0; i < phases.size(); ++i) {
-    const Time end = done + share(lane, done, phases[i]);
-    flights_.push_back({.lane = lane,
-                        .node = node,
+    const Time end = done + share(sender.lane, done, phases[i]);
+    flights_.push_back({.lane = sender.lane,
+                        .node = sender.node,
                         .begin = done,
                         .end = end,
                         .done = end + phases[i].latency,
+                        .message = sender.message,
                         .last = i + 1 == phases.size(),
                         .phase = phases[i]});
     done = flights_.back().done;
@@ -125,9 +137,9 @@ void Ports::delay(std::size_t flight, Time by) {
   }
 }
 
-bool Ports::busy_after(Time when, int but_lane) const {
+bool Ports::busy_after(Time when) const {
   return std::any_of(flights_.begin(), flights_.end(), [&](const Flight& flight) {
-    return flight.lane != but_lane && flight.end > when;
+    return !flight.message && flight.end > when;
   });
 }
 

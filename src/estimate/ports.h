@@ -24,7 +24,9 @@ namespace orrery::estimation {
 
 class Ports {
  public:
-  using Load = std::array<double, kMaxDimensions>;  ///< groups by port
+  /// As a lane: messages from other stages.
+  static constexpr int kIncoming = -1;
+  using Load = std::array<double, kMostPorts>;  ///< groups by port
 
   struct Flight {
     int lane = 0;
@@ -32,6 +34,7 @@ class Ports {
     Time begin{0};
     Time end{0};                 ///< of its port time
     Time done{0};                ///< with its latency
+    bool message = false;
     bool last = false;           ///< phase of its transfer
     PortPhase phase;
   };
@@ -43,12 +46,19 @@ class Ports {
   };
 
   /// Returns when the transfer is done. What it moves is in moved().
-  Time start(int lane, std::size_t node, Time begin, const std::vector<PortPhase>& phases);
+  struct Sender {
+    int lane = 0;
+    std::size_t node = kNoNode;
+    bool message = false;
+  };
+  Time start(const Sender& sender, Time begin, const std::vector<PortPhase>& phases);
+  /// A message that leaves another stage through the ports out of `phases` comes in here.
+  Time receive(Time begin, const std::vector<PortPhase>& phases);
   const std::vector<Moved>& moved() const { return moved_; }
 
   const std::vector<Flight>& flights() const { return flights_; }
-  /// Whether a transfer of another lane than those of messages goes on after `when`.
-  bool busy_after(Time when, int but_lane) const;
+  /// Whether a transfer other than messages goes on after `when`.
+  bool busy_after(Time when) const;
   /// Forgets what has ended, and which nodes the rest belong to.
   void settle(Time when);
   void move(Time later);

@@ -21,7 +21,7 @@ class Mix {
 };
 
 PortPhase port_phase(const CollectivePhase& phase, const CollectiveKey& key,
-                     const std::vector<int>& ports) {
+                     const std::vector<int>& nics) {
   PortPhase result{.latency = phase.latency};
   for (const PortUse& port : phase.ports) {
     result.serialisation = std::max(result.serialisation, port.serialisation);
@@ -29,12 +29,14 @@ PortPhase port_phase(const CollectivePhase& phase, const CollectiveKey& key,
   for (const PortUse& port : phase.ports) {
     const auto of = std::find(key.extents.begin(), key.extents.end(), port.extent);
     const bool known = of != key.extents.end();
-    const auto number = static_cast<std::size_t>(ports[static_cast<std::size_t>(port.extent.dimension)]);
+    const int nic = nics[static_cast<std::size_t>(port.extent.dimension)];
     const double weight = result.serialisation > Time(0) ? port.serialisation / result.serialisation : 1;
     const double groups =
         known ? key.sharing[static_cast<std::size_t>(of - key.extents.begin())] : 1;
-    result.weight[number] = std::max(result.weight[number], static_cast<float>(weight));
-    result.groups[number] = std::max(result.groups[number], static_cast<float>(groups));
+    for (const std::size_t number : {port_of(nic, Way::out), port_of(nic, Way::in)}) {
+      result.weight[number] = std::max(result.weight[number], static_cast<float>(weight));
+      result.groups[number] = std::max(result.groups[number], static_cast<float>(groups));
+    }
   }
   return result;
 }
@@ -69,18 +71,17 @@ Time PortPhase::time() const {
   return latency + (slowdown > 1 ? serialisation * slowdown : serialisation);
 }
 
-std::vector<int> ports_of(const Machine& machine) {
-  std::vector<int> ports;
+std::vector<int> nics_of(const Machine& machine) {
+  std::vector<int> nics;
   for (std::size_t d = 0; d < machine.network.size(); ++d) {
-    std::size_t port = d;
-    for (std::size_t other = 0; other < d && port == d; ++other) {
-      const bool same = !machine.network[d].nic.empty() &&
-                        machine.network[d].nic == machine.network[other].nic;
-      port = same ? other : d;
+    int nic = static_cast<int>(d);
+    for (std::size_t other = d; other-- > 0;) {
+      const std::string& name = machine.network[d].nic;
+      nic = !name.empty() && name == machine.network[other].nic ? nics[other] : nic;
     }
-    ports.push_back(static_cast<int>(port));
+    nics.push_back(nic);
   }
-  return ports;
+  return nics;
 }
 
 std::size_t KernelHash::operator()(const Operator& op) const {
@@ -134,9 +135,9 @@ const CollectiveTime& Prices::collective(const CollectiveKey& key, const Machine
           ? token_exchange(key, machine)
           : plan_collective(key.kind, key.bytes, key.extents, key.algorithm, machine);
   CollectiveTime time{.shared = Time(0), .alone = total_time(phases), .phases = {}};
-  const std::vector<int> ports = ports_of(machine);
+  const std::vector<int> nics = nics_of(machine);
   for (const CollectivePhase& phase : phases) {
-    time.shared += time.phases.emplace_back(port_phase(phase, key, ports)).time();
+    time.shared += time.phases.emplace_back(port_phase(phase, key, nics)).time();
   }
   return collectives_.emplace(key, time).first->second;
 }

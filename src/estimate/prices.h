@@ -38,15 +38,24 @@ struct CollectiveHash {
   std::size_t operator()(const CollectiveKey& key) const;
 };
 
-/// One phase of a transfer on the ports of a rank. Dimensions that share a nic have one port.
+/// A rank has a port out and a port in for every dimension; dimensions on one nic share them.
+inline constexpr std::size_t kMostPorts = 2 * kMaxDimensions;
+enum class Way : std::uint8_t { out, in };
+constexpr std::size_t port_of(int nic, Way way) {
+  return 2 * static_cast<std::size_t>(nic) + (way == Way::in ? 1 : 0);
+}
+
+/// One phase of a transfer on the ports of a rank.
 struct PortPhase {
   Time serialisation{0};  ///< on its busiest port, alone
   Time latency{0};
-  std::array<float, kMaxDimensions> weight{};  ///< busy time of the port over the busiest one's
-  std::array<float, kMaxDimensions> groups{};  ///< of its communicator that share the port's link
+  std::array<float, kMostPorts> weight{};  ///< busy time of the port over the busiest one's
+  std::array<float, kMostPorts> groups{};  ///< of its communicator that share the port's link
 
   /// Beside nothing but its own communicator's other groups.
   Time time() const;
+
+  friend bool operator==(const PortPhase&, const PortPhase&) = default;
 };
 
 struct CollectiveTime {
@@ -55,8 +64,8 @@ struct CollectiveTime {
   std::vector<PortPhase> phases;
 };
 
-/// Number of the port of each dimension of a machine.
-std::vector<int> ports_of(const Machine& machine);
+/// Number of the nic of each dimension of a machine.
+std::vector<int> nics_of(const Machine& machine);
 
 class Prices {
  public:

@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::size_t kWindows = 4;    // instances back that a late message can still slow down
 constexpr std::size_t kRemembered = 6; // rounds back that a period is looked for
+constexpr std::size_t kStaleArrivals = 64;  // taken messages that an inbox carries along
 constexpr std::size_t kMostInputs = kMostClocks + 2 * kChannelCount;
 
 std::size_t at(std::int64_t index) {
@@ -120,7 +121,7 @@ class Replay {
       return false;
     }
     const Time before = stage.clocks[kCompute];
-    const bool alone = !stage.ports.busy_after(stage.clocks[kCompute], timed_.message_lane);
+    const bool alone = !stage.ports.busy_after(stage.clocks[kCompute]);
     if (!map.stepwise && alone && !stage.running) {
       step_by_map(s, map);
     } else if (!step_by_node(s, map)) {
@@ -168,7 +169,9 @@ class Replay {
       if (what.clock >= 0) {
         stage.clocks[at(what.clock)] = out;
       } else {
-        send(s, what.flow, out, what.work);
+        const Time there = send(s, what.flow, what.transfer, out, out + what.work);
+        Time& lane = stage.clocks[at(clock_of(timed_.message_lane))];
+        lane = std::max(lane, there);
       }
     }
   }
@@ -208,19 +211,27 @@ class Replay {
 
   // --- messages and meetings
 
-  void send(std::size_t s, int flow, Time when, Time work) {
+  /// Returns when the message is there: later when the target's port is taken.
+  Time send(std::size_t s, int flow, int transfer, Time when, Time there) {
     const auto target = at(timed_.targets[s][at(flow)]);
-    Inbox& inbox = stages_[target].inbox[at(flow)];
-    if (inbox.next > 64) {
+    Stage& receiver = stages_[target];
+    if (receiver.ports.busy_after(when)) {
+      const auto& phases = timed_.transfers[at(transfer)];
+      there = std::max(there, receiver.ports.receive(when, phases));
+      receiver.run.follow_moved(receiver.ports, receiver.beside_run, receiver.clocks);
+    }
+    Inbox& inbox = receiver.inbox[at(flow)];
+    if (inbox.next > kStaleArrivals) {
       inbox.compact();
     }
-    inbox.arrivals.push_back(when + work);
+    inbox.arrivals.push_back(there);
     if (contends_) {
-      const Communication message{when, when + work, false};
+      const Communication message{when, there, false};
       stages_[s].beside.put(message);
-      runs_beside(stages_[target], message);
+      runs_beside(receiver, message);
     }
     wake(target);
+    return there;
   }
 
   /// Kernels evaluated already that ran beside it make the next ones late.
@@ -241,7 +252,9 @@ class Replay {
    public:
     Talk(Replay& replay, std::size_t s) : replay_(replay), s_(s) {}
     Time hears(const TimedNode& node) override { return replay_.hears(s_, node); }
-    void says(const TimedNode& node, Time when) override { replay_.says(s_, node, when); }
+    Time says(const TimedNode& node, Time when, Time end) override {
+      return replay_.says(s_, node, when, end);
+    }
 
    private:
     Replay& replay_;
@@ -260,7 +273,7 @@ class Replay {
       const Inbox& inbox = stage_.inbox[at(node.flow)];
       return seen < inbox.size() ? inbox[seen++] : kNever;
     }
-    void says(const TimedNode&, Time) override {}
+    Time says(const TimedNode&, Time, Time end) override { return end; }
 
    private:
     const Stage& stage_;
@@ -276,22 +289,21 @@ class Replay {
     return inbox.size() > 0 ? inbox.take() : kNever;
   }
 
-  void says(std::size_t s, const TimedNode& node, Time when) {
+  Time says(std::size_t s, const TimedNode& node, Time when, Time end) {
     if (node.kind == TimedNode::Kind::message) {
-      send(s, node.flow, when, node.work);
-      return;
+      return send(s, node.flow, node.transfer, when, end);
     }
     Meeting& meeting = meetings_[at(node.flow)];
     meeting.latest = std::max(meeting.latest, when);
     meeting.stages.push_back(s);
-    if (std::ssize(meeting.stages) < timed_.members[at(node.flow)]) {
-      return;
+    if (std::ssize(meeting.stages) == timed_.members[at(node.flow)]) {
+      for (const std::size_t member : meeting.stages) {
+        stages_[member].meeting = meeting.latest;
+        wake(member);
+      }
+      meeting = {};
     }
-    for (const std::size_t member : meeting.stages) {
-      stages_[member].meeting = meeting.latest;
-      wake(member);
-    }
-    meeting = {};
+    return end;
   }
 
   bool step_by_node(std::size_t s, const PassMap& map) {

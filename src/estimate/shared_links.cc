@@ -76,6 +76,7 @@ MessageWay SharedLinks::slowest(const std::vector<Pair>& messages) {
     Route route = topology_.route(message.from, message.to);
     way.latency = std::max(way.latency, route.latency + route.overhead);
     way.seconds_per_byte = std::max(way.seconds_per_byte, route.seconds_per_byte);
+    way.dimension = std::max(way.dimension, route.dimension);
     if (crossing_) {
       most = std::max(most, count(route.links));
     }

@@ -30,6 +30,7 @@ struct MessageWay {
   Time latency{0};
   double seconds_per_byte = 0;  ///< alone
   double sharing = 1;           ///< messages on its busiest link
+  int dimension = -1;           ///< the outermost that it crosses
 
   Time alone(Bytes bytes) const;
   Time shared(Bytes bytes) const;

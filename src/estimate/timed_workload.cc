@@ -103,7 +103,8 @@ class Timer {
         plan_(plan),
         prices_(prices),
         placement_(workload.layout, machine),
-        stages_(static_cast<std::int64_t>(workload.programs.size())) {
+        stages_(static_cast<std::int64_t>(workload.programs.size())),
+        nics_(nics_of(machine)) {
     lanes_.fill(-1);
     lanes_[index_of(Stream::compute)] = 0;
     ways_.resize(workload.programs.size());
@@ -268,6 +269,25 @@ class Timer {
     timed.slows_kernels = true;
     timed.work = way->shared(node.bytes);
     timed.least = way->alone(node.bytes);
+    timed.transfer = transfer_of(*way, node.bytes);
+  }
+
+  int transfer_of(const MessageWay& way, Bytes bytes) {
+    PortPhase phase{.serialisation = way.alone(bytes) - way.latency, .latency = way.latency};
+    if (way.dimension >= 0) {
+      const std::size_t port = port_of(nics_[index_of(way.dimension)], Way::out);
+      phase.weight[port] = 1;
+      phase.groups[port] = static_cast<float>(way.sharing);
+    }
+    const auto same = std::find_if(timed_.transfers.begin(), timed_.transfers.end(),
+                                   [&](const std::vector<PortPhase>& other) {
+                                     return other.size() == 1 && other.front() == phase;
+                                   });
+    if (same == timed_.transfers.end()) {
+      timed_.transfers.push_back({phase});
+      return static_cast<int>(timed_.transfers.size()) - 1;
+    }
+    return static_cast<int>(same - timed_.transfers.begin());
   }
 
   Time copy_time(const Node& node) const {
@@ -295,6 +315,7 @@ class Timer {
   Placement placement_;
   std::int64_t stages_;
   std::int64_t stage_ = 0;
+  std::vector<int> nics_;  ///< by dimension
   std::array<int, kStreamCount> lanes_{};
   std::vector<std::array<std::optional<MessageWay>, kChannelCount>> ways_;
   std::unordered_map<const CollectiveTime*, int> transfers_;  // only looked up

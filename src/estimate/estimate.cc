@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "estimate/lower_bound.h"
+#include "estimate/meanwhile.h"
 #include "estimate/plan_memo.h"
 #include "estimate/replay.h"
 #include "workload/parallel/lower.h"
@@ -98,11 +99,28 @@ class Estimator::Memo {
       if (auto has_all = check_machine(plan, **machine); !has_all) {
         return fail(std::move(has_all.error()));
       }
-      return PreparedPlan{.timed = time_workload(*workload, **machine, plan, prices_),
-                          .maps = {},
-                          .least = {},
-                          .lists = issue_lists(*workload)};
+      PreparedPlan prepared{.timed = time_workload(*workload, **machine, plan, prices_),
+                            .maps = {},
+                            .least = {},
+                            .lists = issue_lists(*workload)};
+      if (prepared.timed.crosses && workload->programs.size() > 1) {
+        share_among_stages(*workload, **machine, plan, prepared);
+      }
+      return prepared;
     });
+  }
+
+  /// Longer transfers meet more often: a second round comes within what a third would change.
+  void share_among_stages(const Workload& workload, const Machine& machine, const Plan& plan,
+                          PreparedPlan& prepared) {
+    for (int round = 0; round < 2; ++round) {
+      prepared.maps = maps_of(prepared.timed, Works::slowed);
+      if (const auto run = replay(prepared)) {
+        prepared.timed =
+            time_workload(workload, machine, plan, prices_, meanwhile_of(prepared, *run));
+      }
+    }
+    prepared.maps.clear();
   }
 
   Model model_;

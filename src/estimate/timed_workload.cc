@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <numeric>
 #include <optional>
 #include <unordered_map>
 
@@ -38,16 +39,23 @@ class Placement {
   struct Communicator {
     std::vector<Extent> extents;
     std::vector<double> sharing;  ///< by extent
+    bool crosses = false;         ///< groups of other stages
   };
-  const Communicator& communicator(Axis axis) {
+  /// `meanwhile`: for how much of the time groups of other stages move as well.
+  const Communicator& communicator(Axis axis, double meanwhile) {
     auto& known = communicators_[index_of(axis)];
     if (!known) {
       known.emplace();
       known->extents = group_extents(layout_, axis, machine_);
       for (const Extent& extent : known->extents) {
-        known->sharing.push_back(links_.crossing(extent)
-                                     ? links_.groups_on_a_link(groups(axis), extent)
-                                     : 1);
+        double sharing = 1;
+        if (links_.crossing(extent)) {
+          sharing = links_.groups_on_a_link(groups(axis, first_stage_), extent);
+          const double all = links_.groups_on_a_link(groups(axis, all_ranks()), extent);
+          known->crosses = known->crosses || all > sharing;
+          sharing += (all - sharing) * meanwhile;
+        }
+        known->sharing.push_back(sharing);
       }
     }
     return *known;
@@ -66,26 +74,22 @@ class Placement {
   std::int64_t size(Axis axis) const { return layout_.size(axis); }
 
  private:
-  /// All groups of the first stage; of reductions, which all stages make at the end of the step,
-  /// those of all stages.
-  std::vector<GroupMembers> groups(Axis axis) const {
+  /// Groups whose first member is among these ranks.
+  std::vector<GroupMembers> groups(Axis axis, const std::vector<std::int64_t>& ranks) const {
     std::vector<GroupMembers> groups;
-    const auto add = [&](std::int64_t rank) {
+    for (const std::int64_t rank : ranks) {
       GroupMembers members = layout_.group(rank, axis);
       if (!members.empty() && members.front() == rank) {
         groups.push_back(std::move(members));
       }
-    };
-    const bool within_passes = axis == Axis::tp || axis == Axis::cp || axis == Axis::ep ||
-                               axis == Axis::etp || axis == Axis::cp_a2a || axis == Axis::cp_ring;
-    if (within_passes) {
-      std::for_each(first_stage_.begin(), first_stage_.end(), add);
-      return groups;
-    }
-    for (std::int64_t rank = 0; rank < layout_.ranks(); ++rank) {
-      add(rank);
     }
     return groups;
+  }
+
+  std::vector<std::int64_t> all_ranks() const {
+    std::vector<std::int64_t> ranks(index_of(layout_.ranks()));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    return ranks;
   }
 
   const RankLayout& layout_;
@@ -97,11 +101,13 @@ class Placement {
 
 class Timer {
  public:
-  Timer(const Workload& workload, const Machine& machine, const Plan& plan, Prices& prices)
+  Timer(const Workload& workload, const Machine& machine, const Plan& plan, Prices& prices,
+        const Meanwhile& meanwhile)
       : workload_(workload),
         machine_(machine),
         plan_(plan),
         prices_(prices),
+        meanwhile_(meanwhile),
         placement_(workload.layout, machine),
         stages_(static_cast<std::int64_t>(workload.programs.size())),
         nics_(nics_of(machine)) {
@@ -224,7 +230,8 @@ class Timer {
     if (placement_.size(node.axis) <= 1 || node.bytes == Bytes(0)) {
       return;
     }
-    const auto& where = placement_.communicator(node.axis);
+    const auto& where = placement_.communicator(node.axis, meanwhile_[timed.lane]);
+    timed_.crosses = timed_.crosses || where.crosses;
     const CollectiveTime& time = prices_.collective({.kind = node.collective,
                                                      .algorithm = algorithm_of(node.axis),
                                                      .bytes = node.bytes,
@@ -312,6 +319,7 @@ class Timer {
   const Machine& machine_;
   const Plan& plan_;
   Prices& prices_;
+  const Meanwhile& meanwhile_;
   Placement placement_;
   std::int64_t stages_;
   std::int64_t stage_ = 0;
@@ -325,8 +333,8 @@ class Timer {
 }  // namespace
 
 TimedWorkload time_workload(const Workload& workload, const Machine& machine, const Plan& plan,
-                            Prices& prices) {
-  return Timer(workload, machine, plan, prices).run();
+                            Prices& prices, const Meanwhile& meanwhile) {
+  return Timer(workload, machine, plan, prices, meanwhile).run();
 }
 
 }  // namespace orrery::estimation

@@ -66,13 +66,17 @@ struct TimedWorkload {
   std::vector<std::vector<int>> roles;   ///< [stage][template of the program] -> templates
   std::vector<std::vector<PortPhase>> transfers;  ///< distinct ones
   int lanes = 1;
+  bool crosses = false;   ///< transfers of one stage cross links of another's
   int message_lane = -1;  ///< the lane of messages; -1: none are sent
   std::vector<std::array<int, kChannelCount>> targets;  ///< [stage][flow] -> stage
   std::array<int, kMeetings> members{};                 ///< stages that meet
 };
 
+/// By lane: how much of the time of its transfers other stages make the same ones, 0 to 1.
+using Meanwhile = std::array<double, kMostLanes>;
+
 /// Times every node. Requires a verified workload and a machine of exactly its ranks.
 TimedWorkload time_workload(const Workload& workload, const Machine& machine, const Plan& plan,
-                            Prices& prices);
+                            Prices& prices, const Meanwhile& meanwhile = {});
 
 }  // namespace orrery::estimation

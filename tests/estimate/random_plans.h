@@ -15,12 +15,21 @@
 
 namespace orrery::testing {
 
+inline const std::vector<std::string> kSwitchedMachines{
+    "dgx-a100-80g", "selene", "dgx-h100",        "dgx-b200",   "gb200-nvl72",
+    "mi300x",       "l40s",   "rtx4080-pcie4-8", "dgx-1-v100", "frontier"};
+inline const std::vector<std::string> kTorusMachines{"tpu-v3", "tpu-v4"};
+
 /// Draws models, machines and plans that check() and check_machine() accept and that fill the
 /// machine's dimensions. At most `devices` devices: a run that does not fold simulates all of them.
 class RandomPlans {
  public:
-  explicit RandomPlans(std::uint64_t seed, std::int64_t devices = 64)
-      : random_(seed), devices_(devices) {}
+  struct Options {
+    std::uint64_t seed = 1;
+    std::vector<std::string> machines;
+    std::int64_t devices = 64;
+  };
+  explicit RandomPlans(Options options) : options_(std::move(options)), random_(options_.seed) {}
 
   struct Drawn {
     Case plan;
@@ -33,11 +42,9 @@ class RandomPlans {
       c.model = model(pick({"gpt2-medium", "gpt-7.5b", "llama-3-8b", "gpt-22b", "llama-2-13b",
                             "mixtral-8x7b", "deepseek-v2-lite", "nemotron-h-8b", "gemma-2-9b",
                             "qwen3-30b-a3b"}));
-      c.machine =
-          pick({"dgx-a100-80g", "selene", "dgx-h100", "dgx-b200", "gb200-nvl72", "mi300x", "l40s",
-                "tpu-v4", "tpu-v3", "rtx4080-pcie4-8", "dgx-1-v100", "frontier"});
+      c.machine = pick(options_.machines);
       draw(c);
-      if (c.plan.devices() > devices_ || !check(c.plan, c.model)) {
+      if (c.plan.devices() > options_.devices || !check(c.plan, c.model)) {
         continue;
       }
       auto fitted = with_devices(machine(c.machine), c.plan.devices());
@@ -177,8 +184,8 @@ class RandomPlans {
     }
   }
 
+  Options options_;
   std::mt19937_64 random_;
-  std::int64_t devices_;
   std::map<std::string, Model> models_;
   std::map<std::string, Machine> machines_;
 };

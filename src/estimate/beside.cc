@@ -58,6 +58,9 @@ void Beside::prolong(std::size_t node, Time end) {
 }
 
 void Beside::forget(Time before) {
+  if (communications_.empty() || communications_.front().end > before) {
+    return;  // what is left behind the first is forgotten later
+  }
   std::erase_if(communications_,
                 [&](const Communication& one) { return one.end <= before; });
 }

@@ -8,6 +8,11 @@ namespace {
 
 using Kind = TimedNode::Kind;
 
+/// Collectives that go on after the template for less than this part of its kernels only slow the
+/// next ones down.
+constexpr double kShortTail = 0.02;
+constexpr std::size_t kFlightsToForget = 16;  // looked through at once
+
 bool slows(const TimedNode& node) {
   return node.slows_kernels && node.work > Time(0);
 }
@@ -64,7 +69,7 @@ Clocks all_at(Time when) {
   return clocks;
 }
 
-/// Works slowed as in a run from one moment on: twice, the second time knowing what later nodes do.
+/// Works slowed as in a run from one moment on.
 std::vector<Time> slowed_works(const TimedTemplate& nodes,
                                const std::vector<std::vector<PortPhase>>& transfers) {
   std::vector<Time> works = plain_works(nodes, Works::slowed);
@@ -72,13 +77,11 @@ std::vector<Time> slowed_works(const TimedTemplate& nodes,
     return works;
   }
   Beside beside;
+  Ports ports;
+  Ready ready;
   NodeRun run;
-  for (int round = 0; round < 2; ++round) {
-    Ready ready;
-    Ports ports;
-    run.start(nodes, all_at(Time(0)));
-    run.advance(ready, {.transfers = transfers, .beside = beside, .ports = ports});
-  }
+  run.start(nodes, all_at(Time(0)));
+  run.advance(ready, {.transfers = transfers, .beside = beside, .ports = ports});
   for (std::size_t i = 0; i < works.size(); ++i) {
     const Kind kind = nodes.nodes[i].kind;
     works[i] = kind == Kind::kernels || kind == Kind::collective ? run.taken()[i] : works[i];
@@ -86,33 +89,38 @@ std::vector<Time> slowed_works(const TimedTemplate& nodes,
   return works;
 }
 
-/// Whether some reduction or gather is not between kernels of the template, so that what runs
-/// beside it depends on the clocks.
-bool has_loose_collectives(const TimedTemplate& nodes) {
+/// Collectives that are not between kernels of the template.
+struct LooseCollectives {
+  bool ahead = false;  ///< follow no kernel: begin as soon as the template is visible
+  Time behind{0};      ///< no kernel waits for them: go on beside what comes next
+};
+
+LooseCollectives loose_collectives(const TimedTemplate& nodes) {
   const std::size_t count = nodes.nodes.size();
   std::vector<bool> follows(count, false);
   std::vector<bool> precedes(count, false);
-  for (std::size_t i = 0; i < count; ++i) {
-    const TimedNode& node = nodes.nodes[i];
-    for (std::uint32_t b = 0; b < node.befores; ++b) {
-      const std::size_t before = nodes.before[node.first_before + b];
-      follows[i] = follows[i] || follows[before] || nodes.nodes[before].lane == 0;
+  const auto each_before = [&](std::size_t i, auto&& visit) {
+    for (std::uint32_t b = 0; b < nodes.nodes[i].befores; ++b) {
+      visit(nodes.before[nodes.nodes[i].first_before + b]);
     }
+  };
+  for (std::size_t i = 0; i < count; ++i) {
+    each_before(i, [&](std::size_t before) {
+      follows[i] = follows[i] || follows[before] || nodes.nodes[before].lane == 0;
+    });
   }
+  LooseCollectives loose;
   for (std::size_t i = count; i-- > 0;) {
     const TimedNode& node = nodes.nodes[i];
-    for (std::uint32_t b = 0; b < node.befores; ++b) {
-      const std::size_t before = nodes.before[node.first_before + b];
+    each_before(i, [&](std::size_t before) {
       precedes[before] = precedes[before] || precedes[i] || node.lane == 0;
+    });
+    if (node.kind == Kind::collective && slows(node)) {
+      loose.ahead = loose.ahead || !follows[i];
+      loose.behind += precedes[i] ? Time(0) : node.work;
     }
   }
-  for (std::size_t i = 0; i < count; ++i) {
-    const TimedNode& node = nodes.nodes[i];
-    if (node.kind == Kind::collective && slows(node) && !(follows[i] && precedes[i])) {
-      return true;
-    }
-  }
-  return false;
+  return loose;
 }
 
 /// Meetings, and receives after messages.
@@ -144,19 +152,21 @@ void sum_kernels(const TimedTemplate& nodes, PassMap& map) {
 }
 
 void name_coordinates(const TimedTemplate& nodes, Works works, PassMap& map) {
-  Clocks used = all_at(Time(0));
-  used[kCompute] = used[kVisible] = Time(1);
+  std::array<bool, kMostClocks> used{};
+  std::array<bool, kMostClocks> collective{};
+  used[kCompute] = used[kVisible] = true;
   for (const TimedNode& node : nodes.nodes) {
-    used[static_cast<std::size_t>(clock_of(node.lane))] = Time(1);
-    if (node.host_cost > Time(0) || node.host_sync) {
-      used[kHost] = Time(1);
-    }
+    const auto clock = static_cast<std::size_t>(clock_of(node.lane));
+    used[clock] = true;
+    collective[clock] = collective[clock] || (node.kind == Kind::collective && slows(node));
+    used[kHost] = used[kHost] || node.host_cost > Time(0) || node.host_sync;
   }
-  for (int clock = 0; clock < kMostClocks; ++clock) {
-    if (used[static_cast<std::size_t>(clock)] > Time(0)) {
-      map.clocks.push_back(clock);
+  for (std::size_t clock = 0; clock < used.size(); ++clock) {
+    if (used[clock]) {
+      map.clocks.push_back(static_cast<int>(clock));
       if (clock != kVisible) {
-        map.outputs.push_back({.clock = clock});
+        map.outputs.push_back(
+            {.clock = static_cast<int>(clock), .collective = collective[clock]});
       }
     }
   }
@@ -205,6 +215,7 @@ void NodeRun::start(const TimedTemplate& nodes, const Clocks& clocks) {
   clocks_ = clocks;
   ends_.assign(nodes.nodes.size(), kNever);
   taken_.assign(nodes.nodes.size(), Time(0));
+  forget_at_ = kFlightsToForget;
 }
 
 /// `times` says how long a node takes from a moment on.
@@ -260,6 +271,7 @@ bool NodeRun::advance(Listener& listener, const Surroundings& around) {
   return advance_with(listener, [&](std::size_t i, Time begin) {
     const TimedNode& node = template_->nodes[i];
     if (node.kind == Kind::kernels) {
+      around.beside.forget(begin);
       return around.beside.stretched(
           begin, node.work,
           {.message = node.beside_message, .collective = node.beside_collective});
@@ -268,6 +280,10 @@ bool NodeRun::advance(Listener& listener, const Surroundings& around) {
     if (node.transfer >= 0) {
       const auto& phases = around.transfers[static_cast<std::size_t>(node.transfer)];
       const Ports::Sender sender{node.lane, i, node.kind == Kind::message};
+      if (around.ports.flights().size() >= forget_at_) {
+        around.ports.forget(earliest_begin());
+        forget_at_ = around.ports.flights().size() + kFlightsToForget;
+      }
       taken = around.ports.start(sender, begin, phases) - begin;
       follow_moved(around.ports, around.beside, clocks_);
     }
@@ -276,6 +292,28 @@ bool NodeRun::advance(Listener& listener, const Surroundings& around) {
     }
     return taken;
   });
+}
+
+/// Of the nodes that are left. One that waits for a node still to come begins after it, and nothing
+/// on the compute lane begins before its clock.
+Time NodeRun::earliest_begin() const {
+  std::array<bool, kMostLanes> seen{};
+  Time earliest = Time::max();
+  for (std::size_t i = next_; i < template_->nodes.size(); ++i) {
+    const TimedNode& node = template_->nodes[i];
+    if (seen[node.lane] || node.transfer < 0) {
+      continue;
+    }
+    seen[node.lane] = true;
+    Time begin = std::max(clocks_[static_cast<std::size_t>(clock_of(node.lane))],
+                          clocks_[kVisible]);
+    for (std::uint32_t b = 0; b < node.befores; ++b) {
+      const std::size_t before = template_->before[node.first_before + b];
+      begin = std::max(begin, before < next_ ? ends_[before] : clocks_[kCompute]);
+    }
+    earliest = std::min(earliest, begin);
+  }
+  return earliest;
 }
 
 void NodeRun::follow_moved(const Ports& ports, Beside& beside, Clocks& clocks) {
@@ -295,7 +333,10 @@ PassMap map_of(const TimedTemplate& nodes, const std::vector<std::vector<PortPha
                Works works) {
   PassMap map;
   sum_kernels(nodes, map);
-  map.stepwise = hears_in_between(nodes) || has_loose_collectives(nodes);
+  const LooseCollectives loose = loose_collectives(nodes);
+  map.ahead = loose.ahead;
+  map.stepwise =
+      hears_in_between(nodes) || loose.ahead || loose.behind > map.kernels * kShortTail;
   name_coordinates(nodes, works, map);
   if (works == Works::least) {
     fill_entries(nodes, plain_works(nodes, works), map);

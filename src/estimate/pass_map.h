@@ -15,9 +15,9 @@
 /// per input, with that input at 0 and the others at minus infinity.
 ///
 /// Kernels are slowed by the template's own communication as with all inputs at one moment.
-/// Templates where that depends on the inputs (reductions and gathers that nothing in the template
-/// waits for), and those that hear from other stages in between, are `stepwise`: they run node by
-/// node.
+/// Templates where that depends on the inputs (gathers that follow no kernel, long reductions that
+/// no kernel waits for), and those that hear from other stages in between, are `stepwise`: they run
+/// node by node.
 ///
 /// Source: Baccelli, Cohen, Olsder, Quadrat, Synchronization and Linearity, 1992, chapter 2.
 #pragma once
@@ -82,6 +82,7 @@ class NodeRun {
   const std::vector<Time>& taken() const { return taken_; }
 
  private:
+  Time earliest_begin() const;
   template <class Times>
   bool advance_with(Listener& listener, Times&& times);
 
@@ -91,11 +92,13 @@ class NodeRun {
   Clocks clocks_{};
   std::vector<Time> ends_;
   std::vector<Time> taken_;
+  std::size_t forget_at_ = 0;  ///< flights
 };
 
 struct PassMap {
   struct Output {
     int clock = -1;  ///< or, of a message, -1
+    bool collective = false;  ///< the clock of a lane of collectives
     int flow = -1;
     Time work{0};  ///< of a message
     int transfer = -1;
@@ -108,6 +111,7 @@ struct PassMap {
   Time kernels{0};             ///< alone
   Slowdown slowdown;           ///< of all kernels together
   bool stepwise = false;
+  bool ahead = false;  ///< some collectives begin as soon as the template is visible
 
   std::size_t inputs() const { return clocks.size() + receives.size(); }
   Time entry(std::size_t output, std::size_t input) const {

@@ -143,8 +143,12 @@ bool Ports::busy_after(Time when) const {
   });
 }
 
+void Ports::forget(Time before) {
+  std::erase_if(flights_, [&](const Flight& flight) { return flight.done <= before; });
+}
+
 void Ports::settle(Time when) {
-  std::erase_if(flights_, [&](const Flight& flight) { return flight.done <= when; });
+  forget(when);
   for (Flight& flight : flights_) {
     flight.node = kNoNode;
   }

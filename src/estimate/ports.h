@@ -59,6 +59,8 @@ class Ports {
   const std::vector<Flight>& flights() const { return flights_; }
   /// Whether a transfer other than messages goes on after `when`.
   bool busy_after(Time when) const;
+  /// Forgets what has ended by then.
+  void forget(Time before);
   /// Forgets what has ended, and which nodes the rest belong to.
   void settle(Time when);
   void move(Time later);

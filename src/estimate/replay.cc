@@ -168,6 +168,9 @@ class Replay {
       const Time out = what.clock == kHost ? output(o) : output(o) + slower;
       if (what.clock >= 0) {
         stage.clocks[at(what.clock)] = out;
+        if (contends_ && what.collective && out > stage.clocks[kCompute]) {
+          stage.beside.put({stage.clocks[kCompute], out, true});
+        }
       } else {
         const Time there = send(s, what.flow, what.transfer, out, out + what.work);
         Time& lane = stage.clocks[at(clock_of(timed_.message_lane))];
@@ -337,7 +340,8 @@ class Replay {
     return {.transfers = timed_.transfers, .beside = stage.beside_run, .ports = ports};
   }
 
-  /// Runs once without saying anything, to know what runs beside the kernels.
+  /// Where collectives begin ahead of kernels before them in the list, runs once without saying
+  /// anything, to know what runs beside these.
   void begin_run(std::size_t s, const PassMap& map) {
     Stage& stage = stages_[s];
     const TimedTemplate& nodes = timed_.templates[at(plan_.template_of(s, stage.next))];
@@ -348,9 +352,9 @@ class Replay {
       stage.ready = std::max(stage.ready, stage.inbox[flow][seen[flow]++]);
     }
     stage.ports.settle(stage.clocks[kCompute]);
-    if (contends_) {
-      stage.beside.forget(stage.clocks[kCompute]);
-      stage.beside_run = stage.beside;
+    stage.beside.forget(stage.clocks[kCompute]);
+    stage.beside_run = stage.beside;
+    if (contends_ && map.ahead) {
       Peek peek(stage);
       Ports ports = stage.ports;
       stage.run.start(nodes, stage.clocks);

@@ -61,12 +61,22 @@ class Placement {
     return *known;
   }
 
-  /// Of all ranks of a stage at once.
-  MessageWay way(std::int64_t stage, std::int64_t target) {
+  /// Of all ranks of a stage at once; between mirrored stages, which exchange at the end of the
+  /// step, of all stages.
+  MessageWay way(Channel channel, std::int64_t stage, std::int64_t stages) {
     std::vector<Pair> messages;
-    messages.reserve(first_stage_.size());
-    for (const std::int64_t rank : first_stage_) {
-      messages.push_back({layout_.with(rank, Axis::pp, stage), layout_.with(rank, Axis::pp, target)});
+    const auto add = [&](std::int64_t from) {
+      const std::int64_t to = target_stage(channel, from, stages);
+      for (const std::int64_t rank : first_stage_) {
+        messages.push_back({layout_.with(rank, Axis::pp, from), layout_.with(rank, Axis::pp, to)});
+      }
+    };
+    if (channel != Channel::mirror || !links_.crossing()) {
+      add(stage);
+    } else {
+      for (std::int64_t from = 0; from < stages; ++from) {
+        add(from);
+      }
     }
     return links_.slowest(messages);
   }
@@ -269,7 +279,7 @@ class Timer {
   void time_message(const Node& node, TimedNode& timed) {
     auto& way = ways_[index_of(stage_)][index_of(node.channel)];
     if (!way) {
-      way = placement_.way(stage_, target_stage(node.channel, stage_, stages_));
+      way = placement_.way(node.channel, stage_, stages_);
     }
     timed.kind = TimedNode::Kind::message;
     timed.flow = static_cast<std::int8_t>(node.channel);

@@ -36,9 +36,8 @@ void Beside::clear() {
 
 void Beside::put(const Communication& communication) {
   if (communication.node != kNoNode) {
-    std::erase_if(communications_, [&](const Communication& known) {
-      return known.node == communication.node;
-    });
+    std::erase_if(communications_,
+                  [&](const Communication& known) { return known.node == communication.node; });
   }
   if (communication.end <= communication.begin) {
     return;
@@ -61,8 +60,7 @@ void Beside::forget(Time before) {
   if (communications_.empty() || communications_.front().end > before) {
     return;  // what is left behind the first is forgotten later
   }
-  std::erase_if(communications_,
-                [&](const Communication& one) { return one.end <= before; });
+  std::erase_if(communications_, [&](const Communication& one) { return one.end <= before; });
 }
 
 void Beside::move(Time later) {

@@ -2,6 +2,7 @@
 #include "estimate/estimate.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -10,6 +11,8 @@
 #include "estimate/meanwhile.h"
 #include "estimate/plan_memo.h"
 #include "estimate/replay.h"
+#include "estimate/shared_links.h"
+#include "workload/parallel/layout.h"
 #include "workload/parallel/lower.h"
 #include "workload/parallel/machine_check.h"
 
@@ -42,17 +45,21 @@ std::vector<PassMap> maps_of(const TimedWorkload& timed, Works works) {
 
 class Estimator::Memo {
  public:
-  Memo(Model model, Machine machine) : model_(std::move(model)), machine_(std::move(machine)) {}
+  Memo(Model model, Machine machine)
+      : model_(std::move(model)),
+        machine_(std::move(machine)),
+        crossing_(std::any_of(machine_.network.begin(), machine_.network.end(), is_line)) {}
 
   Result<Estimate> estimate(const Plan& plan) {
-    const auto prepared = prepare(plan);
+    auto prepared = prepare(plan);
     if (!prepared) {
-      return fail(prepared.error());
+      return fail(std::move(prepared.error()));
     }
-    if ((*prepared)->maps.empty()) {
-      (*prepared)->maps = maps_of((*prepared)->timed, Works::slowed);
+    TimedPlan& timed = *prepared->timed;
+    if (timed.maps.empty()) {
+      timed.maps = maps_of(timed.timed, Works::slowed);
     }
-    const auto run = replay(**prepared);
+    const auto run = replay({timed.timed, timed.maps, timed.least, *prepared->lists});
     if (!run) {
       return fail(run.error());
     }
@@ -63,17 +70,27 @@ class Estimator::Memo {
   }
 
   Result<Time> lower_bound(const Plan& plan) {
-    const auto prepared = prepare(plan);
+    auto prepared = prepare(plan);
     if (!prepared) {
-      return fail(prepared.error());
+      return fail(std::move(prepared.error()));
     }
-    if ((*prepared)->least.empty()) {
-      (*prepared)->least = maps_of((*prepared)->timed, Works::least);
+    TimedPlan& timed = *prepared->timed;
+    if (timed.least.empty()) {
+      timed.least = maps_of(timed.timed, Works::least);
     }
-    return least_time(**prepared);
+    return least_time({timed.timed, timed.maps, timed.least, *prepared->lists});
   }
 
  private:
+  struct Lowered {
+    Workload workload;
+    IssueRules rules;
+  };
+  struct Prepared {
+    TimedPlan* timed = nullptr;
+    const IssueLists* lists = nullptr;
+  };
+
   Result<const Machine*> machine_of(std::int64_t devices) {
     const auto found = machines_.find(devices);
     if (found != machines_.end()) {
@@ -86,48 +103,86 @@ class Estimator::Memo {
     return &machines_.emplace(devices, std::move(*fitted)).first->second;
   }
 
-  Result<PreparedPlan*> prepare(const Plan& plan) {
-    return prepared_.get(plan, [&]() -> Result<PreparedPlan> {
-      const auto workload = lower(model_, plan);
+  /// The same templates for every global batch, placement and algorithm.
+  Result<Lowered*> lowered(const Plan& plan, bool anew) {
+    Plan key = plan;
+    key.global_batch = 0;
+    key.order = {};
+    key.tp_algorithm = key.dp_algorithm = CollectiveAlgorithm::automatic;
+    if (anew) {
+      lowered_.forget(key);
+    }
+    return lowered_.get(key, [&]() -> Result<Lowered> {
+      auto workload = lower(model_, plan);
       if (!workload) {
-        return fail(workload.error());
+        return fail(std::move(workload.error()));
       }
-      const auto machine = machine_of(plan.devices());
-      if (!machine) {
-        return fail(machine.error());
-      }
-      if (auto has_all = check_machine(plan, **machine); !has_all) {
-        return fail(std::move(has_all.error()));
-      }
-      PreparedPlan prepared{.timed = time_workload(*workload, **machine, plan, prices_),
-                            .maps = {},
-                            .least = {},
-                            .lists = issue_lists(*workload)};
-      if (prepared.timed.crosses && workload->programs.size() > 1) {
-        share_among_stages(*workload, **machine, plan, prepared);
-      }
-      return prepared;
+      IssueRules rules(*workload, plan);
+      return Lowered{std::move(*workload), std::move(rules)};
     });
+  }
+
+  Result<Prepared> prepare(const Plan& plan) {
+    if (auto checked = check(plan, model_); !checked) {
+      return fail(std::move(checked.error()));
+    }
+    Result<Lowered*> source = lowered(plan, false);
+    std::optional<IssueLists> lists = source ? (*source)->rules.lists(plan) : std::nullopt;
+    if (source && !lists) {  // more or fewer microbatches have other pieces of work
+      source = lowered(plan, true);
+      lists = source ? (*source)->rules.lists(plan) : std::nullopt;
+    }
+    if (!source) {
+      return fail(source.error());
+    }
+    Plan key = plan;
+    key.global_batch = crossing_ ? plan.global_batch : 0;
+    auto timed = timed_.get(key, [&] { return time(plan, (*source)->workload, *lists); });
+    if (!timed) {
+      return fail(std::move(timed.error()));
+    }
+    lists_ = std::move(*lists);
+    return Prepared{*timed, &lists_};
+  }
+
+  Result<TimedPlan> time(const Plan& plan, Workload& workload, const IssueLists& lists) {
+    const auto machine = machine_of(plan.devices());
+    if (!machine) {
+      return fail(machine.error());
+    }
+    if (auto has_all = check_machine(plan, **machine); !has_all) {
+      return fail(std::move(has_all.error()));
+    }
+    workload.layout = layout_of(plan, model_.experts > 0);
+    TimedPlan timed{
+        .timed = time_workload(workload, **machine, plan, prices_), .maps = {}, .least = {}};
+    if (timed.timed.crosses && workload.programs.size() > 1) {
+      share_among_stages(workload, **machine, plan, lists, timed);
+    }
+    return timed;
   }
 
   /// Longer transfers meet more often: a second round comes within what a third would change.
   void share_among_stages(const Workload& workload, const Machine& machine, const Plan& plan,
-                          PreparedPlan& prepared) {
+                          const IssueLists& lists, TimedPlan& timed) {
     for (int round = 0; round < 2; ++round) {
-      prepared.maps = maps_of(prepared.timed, Works::slowed);
+      timed.maps = maps_of(timed.timed, Works::slowed);
+      const PreparedPlan prepared{timed.timed, timed.maps, timed.least, lists};
       if (const auto run = replay(prepared)) {
-        prepared.timed =
-            time_workload(workload, machine, plan, prices_, meanwhile_of(prepared, *run));
+        timed.timed = time_workload(workload, machine, plan, prices_, meanwhile_of(prepared, *run));
       }
     }
-    prepared.maps.clear();
+    timed.maps.clear();
   }
 
   Model model_;
   Machine machine_;
+  bool crossing_ = false;  ///< how often stages meet depends on the number of microbatches
   std::unordered_map<std::int64_t, Machine> machines_;  // by devices
   Prices prices_;
-  PlanMemo<PreparedPlan> prepared_;
+  PlanMemo<Lowered> lowered_;
+  PlanMemo<TimedPlan> timed_;
+  IssueLists lists_;  // of the plan at hand
 };
 
 Estimator::Estimator(Model model, Machine machine)

@@ -16,7 +16,8 @@
 /// Ignores:  ranks of one stage that differ; links shared by transfers of different communicators
 ///           or stages; how several messages in one network port share it. Kernels slowed by
 ///           communication of other instances, in first order (replay.h). Faults.
-/// Source:   max-plus algebra: Baccelli et al. 1992; docs/models/estimate.md measures how near it is.
+/// Source:   max-plus algebra: Baccelli et al. 1992; docs/models/estimate.md measures how near it
+/// is.
 #pragma once
 
 #include <memory>

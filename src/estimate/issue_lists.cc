@@ -52,6 +52,21 @@ Repetition repetition_of(const std::vector<std::vector<int>>& lists, std::int64_
   return repetition;
 }
 
+/// The last stage has the shortest warm-up, the first one the longest.
+Repetition repetition_of(const std::vector<std::vector<int>>& lists) {
+  Repetition repetition;
+  for (const std::vector<int>* list : {&lists.back(), &lists.front()}) {
+    repetition = repetition_of(lists, middle_period(*list));
+    if (repetition.length > 0) {
+      break;
+    }
+  }
+  return repetition;
+}
+
+constexpr std::size_t kDirections = 5;  // of schedule.h
+constexpr std::size_t kPlaces = 4;      // first or not, last or not
+
 }  // namespace
 
 IssueLists issue_lists(const Workload& workload) {
@@ -63,13 +78,48 @@ IssueLists issue_lists(const Workload& workload) {
       list.push_back(instance->template_index);
     }
   }
-  // The last stage has the shortest warm-up, the first one the longest.
-  for (const std::vector<int>* list : {&lists.templates.back(), &lists.templates.front()}) {
-    lists.repetition = repetition_of(lists.templates, middle_period(*list));
-    if (lists.repetition.length > 0) {
-      break;
+  lists.repetition = repetition_of(lists.templates);
+  return lists;
+}
+
+std::size_t IssueRules::kind_of(const PipelineShape& shape, const PipelineSlot& slot) const {
+  const std::size_t place =
+      (slot.microbatch == 0 ? 1U : 0U) + (slot.microbatch + 1 == shape.microbatches ? 2U : 0U);
+  return (at(slot.chunk) * kDirections + static_cast<std::size_t>(slot.direction)) * kPlaces +
+         place;
+}
+
+IssueRules::IssueRules(const Workload& workload, const Plan& plan) {
+  const PipelineShape shape = pipeline_shape(plan);
+  for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
+    const StageSchedule schedule(shape, stage);
+    auto& kinds = templates_.emplace_back(at(shape.chunks) * kDirections * kPlaces, -1);
+    const auto issued = [&](std::int64_t i) {
+      return workload.source->issue(static_cast<int>(stage), i)->template_index;
+    };
+    for (std::int64_t i = 0; i < schedule.size(); ++i) {
+      kinds[kind_of(shape, schedule[i])] = issued(i);
     }
+    last_.push_back(issued(schedule.size()));
   }
+}
+
+std::optional<IssueLists> IssueRules::lists(const Plan& plan) const {
+  const PipelineShape shape = pipeline_shape(plan);
+  IssueLists lists;
+  for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
+    const StageSchedule schedule(shape, stage);
+    std::vector<int>& list = lists.templates.emplace_back();
+    list.reserve(at(schedule.size() + 1));
+    for (std::int64_t i = 0; i < schedule.size(); ++i) {
+      list.push_back(templates_[at(stage)][kind_of(shape, schedule[i])]);
+      if (list.back() < 0) {
+        return std::nullopt;
+      }
+    }
+    list.push_back(last_[at(stage)]);
+  }
+  lists.repetition = repetition_of(lists.templates);
   return lists;
 }
 

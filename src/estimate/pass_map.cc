@@ -165,8 +165,7 @@ void name_coordinates(const TimedTemplate& nodes, Works works, PassMap& map) {
     if (used[clock]) {
       map.clocks.push_back(static_cast<int>(clock));
       if (clock != kVisible) {
-        map.outputs.push_back(
-            {.clock = static_cast<int>(clock), .collective = collective[clock]});
+        map.outputs.push_back({.clock = static_cast<int>(clock), .collective = collective[clock]});
       }
     }
   }
@@ -177,10 +176,9 @@ void name_coordinates(const TimedTemplate& nodes, Works works, PassMap& map) {
       map.receives.push_back(node.flow);
       map.leading += said ? 0 : 1;
     } else if (node.kind == Kind::message) {
-      map.outputs.push_back(
-          {.flow = node.flow,
-           .work = works == Works::least ? node.least : node.work,
-           .transfer = node.transfer});
+      map.outputs.push_back({.flow = node.flow,
+                             .work = works == Works::least ? node.least : node.work,
+                             .transfer = node.transfer});
     }
   }
 }
@@ -199,8 +197,8 @@ void fill_entries(const TimedTemplate& nodes, const std::vector<Time>& works, Pa
     std::size_t message = 0;
     for (std::size_t output = 0; output < map.outputs.size(); ++output) {
       const int clock = map.outputs[output].clock;
-      const Time out = clock >= 0 ? run.clocks()[static_cast<std::size_t>(clock)]
-                                  : column.departures[message++];
+      const Time out =
+          clock >= 0 ? run.clocks()[static_cast<std::size_t>(clock)] : column.departures[message++];
       map.entries[output * map.inputs() + input] = out < kNever / 2 ? kNever : out;
     }
   }
@@ -273,8 +271,7 @@ bool NodeRun::advance(Listener& listener, const Surroundings& around) {
     if (node.kind == Kind::kernels) {
       around.beside.forget(begin);
       return around.beside.stretched(
-          begin, node.work,
-          {.message = node.beside_message, .collective = node.beside_collective});
+          begin, node.work, {.message = node.beside_message, .collective = node.beside_collective});
     }
     Time taken = node.work;
     if (node.transfer >= 0) {
@@ -305,8 +302,8 @@ Time NodeRun::earliest_begin() const {
       continue;
     }
     seen[node.lane] = true;
-    Time begin = std::max(clocks_[static_cast<std::size_t>(clock_of(node.lane))],
-                          clocks_[kVisible]);
+    Time begin =
+        std::max(clocks_[static_cast<std::size_t>(clock_of(node.lane))], clocks_[kVisible]);
     for (std::uint32_t b = 0; b < node.befores; ++b) {
       const std::size_t before = template_->before[node.first_before + b];
       begin = std::max(begin, before < next_ ? ends_[before] : clocks_[kCompute]);
@@ -335,8 +332,7 @@ PassMap map_of(const TimedTemplate& nodes, const std::vector<std::vector<PortPha
   sum_kernels(nodes, map);
   const LooseCollectives loose = loose_collectives(nodes);
   map.ahead = loose.ahead;
-  map.stepwise =
-      hears_in_between(nodes) || loose.ahead || loose.behind > map.kernels * kShortTail;
+  map.stepwise = hears_in_between(nodes) || loose.ahead || loose.behind > map.kernels * kShortTail;
   name_coordinates(nodes, works, map);
   if (works == Works::least) {
     fill_entries(nodes, plain_works(nodes, works), map);

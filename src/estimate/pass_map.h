@@ -65,7 +65,8 @@ class NodeRun {
   /// With these times of the nodes. False when it stopped.
   bool advance(Listener& listener, const std::vector<Time>& works);
   /// With kernels slowed by what is beside them and transfers that share ports. Both are told what
-  /// the nodes do. Nodes later in the list may be in `beside` already, as they were in a run before.
+  /// the nodes do. Nodes later in the list may be in `beside` already, as they were in a run
+  /// before.
   struct Surroundings {
     const std::vector<std::vector<PortPhase>>& transfers;
     Beside& beside;
@@ -97,7 +98,7 @@ class NodeRun {
 
 struct PassMap {
   struct Output {
-    int clock = -1;  ///< or, of a message, -1
+    int clock = -1;           ///< or, of a message, -1
     bool collective = false;  ///< the clock of a lane of collectives
     int flow = -1;
     Time work{0};  ///< of a message
@@ -107,9 +108,9 @@ struct PassMap {
   std::vector<int> receives;   ///< flows, in order: the inputs after the clocks
   std::ptrdiff_t leading = 0;  ///< receives before the first message or meeting
   std::vector<Output> outputs;
-  std::vector<Time> entries;   ///< [output][input]
-  Time kernels{0};             ///< alone
-  Slowdown slowdown;           ///< of all kernels together
+  std::vector<Time> entries;  ///< [output][input]
+  Time kernels{0};            ///< alone
+  Slowdown slowdown;          ///< of all kernels together
   bool stepwise = false;
   bool ahead = false;  ///< some collectives begin as soon as the template is visible
 

@@ -42,6 +42,8 @@ class PlanMemo {
   /// Of large values only so many are kept: a sweep seldom comes back to a plan long ago.
   static constexpr std::size_t kMost = 32;
 
+  void forget(const Plan& key) { values_.erase(key); }
+
   /// The value of `key`, made by make() the first time. Valid until the next get().
   template <class Make>
   Result<Value*> get(const Plan& key, Make&& make) {

@@ -138,9 +138,8 @@ void Ports::delay(std::size_t flight, Time by) {
 }
 
 bool Ports::busy_after(Time when) const {
-  return std::any_of(flights_.begin(), flights_.end(), [&](const Flight& flight) {
-    return !flight.message && flight.end > when;
-  });
+  return std::any_of(flights_.begin(), flights_.end(),
+                     [&](const Flight& flight) { return !flight.message && flight.end > when; });
 }
 
 void Ports::forget(Time before) {

@@ -32,10 +32,10 @@ class Ports {
     int lane = 0;
     std::size_t node = kNoNode;  ///< of the running template; kNoNode: of one before
     Time begin{0};
-    Time end{0};                 ///< of its port time
-    Time done{0};                ///< with its latency
+    Time end{0};   ///< of its port time
+    Time done{0};  ///< with its latency
     bool message = false;
-    bool last = false;           ///< phase of its transfer
+    bool last = false;  ///< phase of its transfer
     PortPhase phase;
   };
   /// A lane's node that ends later than it was said to.

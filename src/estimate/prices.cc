@@ -30,7 +30,8 @@ PortPhase port_phase(const CollectivePhase& phase, const CollectiveKey& key,
     const auto of = std::find(key.extents.begin(), key.extents.end(), port.extent);
     const bool known = of != key.extents.end();
     const int nic = nics[static_cast<std::size_t>(port.extent.dimension)];
-    const double weight = result.serialisation > Time(0) ? port.serialisation / result.serialisation : 1;
+    const double weight =
+        result.serialisation > Time(0) ? port.serialisation / result.serialisation : 1;
     const double groups =
         known ? key.sharing[static_cast<std::size_t>(of - key.extents.begin())] : 1;
     for (const std::size_t number : {port_of(nic, Way::out), port_of(nic, Way::in)}) {

@@ -27,10 +27,10 @@ struct CollectiveKey {
   CollectiveKind kind = CollectiveKind::all_reduce;
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
   Bytes bytes{0};
-  std::int64_t copies = 0;         ///< Node::copies
-  std::vector<Extent> extents;     ///< of the group
-  std::vector<double> sharing;     ///< by extent: groups that share its busiest link
-  std::int64_t devices = 1;        ///< of the machine, which decide its dimensions
+  std::int64_t copies = 0;      ///< Node::copies
+  std::vector<Extent> extents;  ///< of the group
+  std::vector<double> sharing;  ///< by extent: groups that share its busiest link
+  std::int64_t devices = 1;     ///< of the machine, which decide its dimensions
 
   friend bool operator==(const CollectiveKey&, const CollectiveKey&) = default;
 };

@@ -4,60 +4,21 @@
 #include <algorithm>
 #include <array>
 #include <deque>
-#include <optional>
+#include <utility>
+
+#include "estimate/period.h"
+#include "estimate/stage_state.h"
 
 namespace orrery::estimation {
 namespace {
 
-constexpr std::size_t kWindows = 4;    // instances back that a late message can still slow down
-constexpr std::size_t kRemembered = 6; // rounds back that a period is looked for
+constexpr std::size_t kRemembered = 6;      // rounds back that a period is looked for
 constexpr std::size_t kStaleArrivals = 64;  // taken messages that an inbox carries along
 constexpr std::size_t kMostInputs = kMostClocks + 2 * kChannelCount;
 
 std::size_t at(std::int64_t index) {
   return static_cast<std::size_t>(index);
 }
-
-/// Kernels of one instance.
-struct Window {
-  Time begin{0};
-  Time end{0};
-  double share = 0;  ///< of it in which kernels run
-  Slowdown slowdown;
-};
-
-/// Arrivals of one flow that no instance has taken yet, in order.
-struct Inbox {
-  std::vector<Time> arrivals;
-  std::size_t next = 0;
-
-  std::size_t size() const { return arrivals.size() - next; }
-  Time operator[](std::size_t i) const { return arrivals[next + i]; }
-  Time take() { return arrivals[next++]; }
-  void compact() {
-    arrivals.erase(arrivals.begin(), arrivals.begin() + static_cast<std::ptrdiff_t>(next));
-    next = 0;
-  }
-};
-
-struct Stage {
-  std::int64_t next = 0;
-  std::int64_t limit = 0;
-  Clocks clocks{};
-  Time compute_before{0};  ///< compute's clock before the last instance
-  std::array<Inbox, kChannelCount> inbox;
-  Beside beside;
-  Ports ports;
-  std::array<Window, kWindows> windows{};
-  StageTime time;
-  bool queued = false;
-  // Of an instance that runs node by node:
-  bool running = false;
-  NodeRun run;
-  Beside beside_run;
-  Time ready{0};
-  Time meeting = kNever;  ///< the start of the meeting it has come to
-};
 
 struct Meeting {
   int came = 0;
@@ -366,18 +327,6 @@ class Replay {
 
   // --- periods
 
-  /// A stage relative to the round it is in.
-  struct StageMark {
-    std::int64_t behind = 0;  ///< instances that it has left of the round
-    Clocks clocks{};
-    std::array<std::vector<Time>, kChannelCount> arrivals;
-    std::vector<Communication> beside;
-    std::vector<Ports::Flight> flights;
-    std::array<Window, kWindows> windows{};
-    StageTime time;
-  };
-  using Mark = std::vector<StageMark>;
-
   /// Rounds until one repeats another, then all that are like them at once.
   void skip_periods() {
     const Repetition& repetition = plan_.lists.repetition;
@@ -389,15 +338,16 @@ class Replay {
     std::deque<Mark> marks;
     for (std::int64_t round = 0; round < rounds; ++round) {
       advance_all();
-      const auto mark = mark_of();
+      const auto mark = mark_of(stages_);
       if (!mark) {
         return;
       }
       for (std::size_t back = 1; back <= marks.size(); ++back) {
         const Mark& before = marks[marks.size() - back];
         const auto length = static_cast<std::int64_t>(back);
-        if (const auto later = shift(before, *mark)) {
-          jump(before, *mark, *later, (rounds - round) / length, length);
+        if (shift(before, *mark, contends_)) {
+          const std::int64_t times = (rounds - round) / length;
+          jump(stages_, {before, *mark}, times, times * length * repetition.length);
           return;
         }
       }
@@ -408,98 +358,6 @@ class Replay {
       for (Stage& stage : stages_) {
         stage.limit += repetition.length;
       }
-    }
-  }
-
-  /// Nothing while a stage is in the middle of an instance.
-  std::optional<Mark> mark_of() {
-    Mark mark;
-    mark.reserve(stages_.size());
-    for (Stage& stage : stages_) {
-      if (stage.running) {
-        return std::nullopt;
-      }
-      stage.beside.forget(stage.clocks[kCompute]);
-      StageMark& one = mark.emplace_back();
-      one.behind = stage.limit - stage.next;
-      one.clocks = stage.clocks;
-      for (std::size_t flow = 0; flow < one.arrivals.size(); ++flow) {
-        Inbox& inbox = stage.inbox[flow];
-        inbox.compact();
-        one.arrivals[flow] = inbox.arrivals;
-      }
-      one.beside = stage.beside.all();
-      stage.ports.settle(stage.clocks[kCompute]);
-      one.flights = stage.ports.flights();
-      one.windows = stage.windows;
-      one.time = stage.time;
-    }
-    return mark;
-  }
-
-  /// By how much `now` is later than `before` if they are else the same.
-  std::optional<Time> shift(const Mark& before, const Mark& now) const {
-    const Time later = now.front().clocks[kCompute] - before.front().clocks[kCompute];
-    for (std::size_t s = 0; s < now.size(); ++s) {
-      if (!same(before[s], now[s], later)) {
-        return std::nullopt;
-      }
-    }
-    return later;
-  }
-
-  bool same(const StageMark& before, const StageMark& now, Time later) const {
-    bool equal = before.behind == now.behind &&
-                 now.clocks[kCompute] - before.clocks[kCompute] == later &&
-                 before.beside.size() == now.beside.size() &&
-                 before.flights.size() == now.flights.size();
-    for (std::size_t clock = 0; equal && clock < now.clocks.size(); ++clock) {
-      equal = now.clocks[clock] - before.clocks[clock] <= later;
-    }
-    for (std::size_t flow = 0; equal && flow < now.arrivals.size(); ++flow) {
-      const auto& one = before.arrivals[flow];
-      const auto& other = now.arrivals[flow];
-      equal = std::equal(one.begin(), one.end(), other.begin(), other.end(),
-                         [&](Time a, Time b) { return b - a == later; });
-    }
-    for (std::size_t i = 0; equal && i < now.beside.size(); ++i) {
-      equal = now.beside[i].begin - before.beside[i].begin == later &&
-              now.beside[i].end - before.beside[i].end == later;
-    }
-    for (std::size_t i = 0; equal && i < now.flights.size(); ++i) {
-      equal = now.flights[i].begin - before.flights[i].begin == later &&
-              now.flights[i].end - before.flights[i].end == later;
-    }
-    for (std::size_t i = 0; equal && contends_ && i < kWindows; ++i) {
-      equal = now.windows[i].begin - before.windows[i].begin == later &&
-              now.windows[i].end - before.windows[i].end == later;
-    }
-    return equal;
-  }
-
-  void jump(const Mark& before, const Mark& now, Time later, std::int64_t times,
-            std::int64_t rounds) {
-    const std::int64_t instances = times * rounds * plan_.lists.repetition.length;
-    const Time all = later * times;
-    for (std::size_t s = 0; s < stages_.size(); ++s) {
-      Stage& stage = stages_[s];
-      stage.next += instances;
-      for (std::size_t clock = 0; clock < stage.clocks.size(); ++clock) {
-        stage.clocks[clock] += (now[s].clocks[clock] - before[s].clocks[clock]) * times;
-      }
-      for (Inbox& inbox : stage.inbox) {
-        for (Time& arrival : inbox.arrivals) {
-          arrival += all;
-        }
-      }
-      stage.beside.move(all);
-      stage.ports.move(all);
-      for (Window& window : stage.windows) {
-        window.begin += all;
-        window.end += all;
-      }
-      stage.time.busy += (now[s].time.busy - before[s].time.busy) * times;
-      stage.time.kernels += (now[s].time.kernels - before[s].time.kernels) * times;
     }
   }
 

@@ -26,12 +26,19 @@
 
 namespace orrery::estimation {
 
+/// What plans of any global batch share.
+struct TimedPlan {
+  TimedWorkload timed;
+  std::vector<PassMap> maps;   ///< by template; empty until asked for
+  std::vector<PassMap> least;  ///< the same with Works::least
+};
+
 /// A plan as it is evaluated.
 struct PreparedPlan {
-  TimedWorkload timed;
-  std::vector<PassMap> maps;   ///< by template
-  std::vector<PassMap> least;  ///< the same with Works::least
-  IssueLists lists;
+  const TimedWorkload& timed;
+  const std::vector<PassMap>& maps;
+  const std::vector<PassMap>& least;
+  const IssueLists& lists;
 
   int template_of(std::size_t stage, std::int64_t index) const {
     const int number = lists.templates[stage][static_cast<std::size_t>(index)];
@@ -40,9 +47,9 @@ struct PreparedPlan {
 };
 
 struct StageTime {
-  Time end{0};       ///< of all but its last instance, the end of the step
-  Time busy{0};      ///< of that: from when an instance could begin until its kernels were done
-  Time kernels{0};   ///< of that: alone
+  Time end{0};      ///< of all but its last instance, the end of the step
+  Time busy{0};     ///< of that: from when an instance could begin until its kernels were done
+  Time kernels{0};  ///< of that: alone
 };
 
 struct ReplayResult {

@@ -4,14 +4,11 @@
 #include <algorithm>
 
 namespace orrery::estimation {
-namespace {
 
 bool is_line(const NetworkDimension& dimension) {
   return dimension.kind == DimensionKind::ring || dimension.kind == DimensionKind::torus ||
          dimension.kind == DimensionKind::mesh;
 }
-
-}  // namespace
 
 Time MessageWay::alone(Bytes bytes) const {
   return latency + from_seconds(static_cast<double>(bytes.value()) * seconds_per_byte);

@@ -16,6 +16,9 @@
 
 namespace orrery::estimation {
 
+/// Rings, tori and meshes.
+bool is_line(const NetworkDimension& dimension);
+
 /// Ranks of one communicator.
 using GroupMembers = std::vector<std::int64_t>;
 

@@ -38,13 +38,13 @@ struct TimedNode {
   std::int8_t flow = -1;  ///< of message, receive; of meeting: which
   bool host_sync = false;
   bool slows_kernels = false;  ///< of what runs beside them; copies do not
-  int transfer = -1;  ///< of collective, message: TimedWorkload::transfers; -1: on no port
+  int transfer = -1;           ///< of collective, message: TimedWorkload::transfers; -1: on no port
   std::uint32_t first_before = 0;
   std::uint32_t befores = 0;
-  Time work{0};       ///< of kernels: back to back, alone
-  Time least{0};      ///< the same on idle links
-  Time host_cost{0};  ///< of the host to issue it
-  Time host_span{0};  ///< from the host's free moment to the last kernel's end
+  Time work{0};               ///< of kernels: back to back, alone
+  Time least{0};              ///< the same on idle links
+  Time host_cost{0};          ///< of the host to issue it
+  Time host_span{0};          ///< from the host's free moment to the last kernel's end
   double beside_message = 1;  ///< slowdown of these kernels
   double beside_collective = 1;
 
@@ -62,8 +62,8 @@ inline constexpr int kMeetings = 2;  ///< of all stages; of first and last
 inline constexpr int kMostLanes = kStreamCount;
 
 struct TimedWorkload {
-  std::vector<TimedTemplate> templates;  ///< distinct ones
-  std::vector<std::vector<int>> roles;   ///< [stage][template of the program] -> templates
+  std::vector<TimedTemplate> templates;           ///< distinct ones
+  std::vector<std::vector<int>> roles;            ///< [stage][template of the program] -> templates
   std::vector<std::vector<PortPhase>> transfers;  ///< distinct ones
   int lanes = 1;
   bool crosses = false;   ///< transfers of one stage cross links of another's

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "cases.h"
-#include "random_plans.h"
 #include "estimate/estimate.h"
+#include "random_plans.h"
 #include "simulate/simulate.h"
 #include "workload/parallel/lower.h"
 

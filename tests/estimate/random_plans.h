@@ -39,9 +39,9 @@ class RandomPlans {
   Drawn next() {
     for (;;) {
       Case c;
-      c.model = model(pick({"gpt2-medium", "gpt-7.5b", "llama-3-8b", "gpt-22b", "llama-2-13b",
-                            "mixtral-8x7b", "deepseek-v2-lite", "nemotron-h-8b", "gemma-2-9b",
-                            "qwen3-30b-a3b"}));
+      c.model = model(
+          pick({"gpt2-medium", "gpt-7.5b", "llama-3-8b", "gpt-22b", "llama-2-13b", "mixtral-8x7b",
+                "deepseek-v2-lite", "nemotron-h-8b", "gemma-2-9b", "qwen3-30b-a3b"}));
       c.machine = pick(options_.machines);
       draw(c);
       if (c.plan.devices() > options_.devices || !check(c.plan, c.model)) {
@@ -167,8 +167,7 @@ class RandomPlans {
     plan.attention = plan.cp > 1 || rarely(2) ? AttentionKernel::flash : AttentionKernel::unfused;
     plan.compute_type = rarely(3) ? DataType::fp16 : DataType::bf16;
     plan.quantization = rarely(8) ? Quantization::fp8_delayed : Quantization::none;
-    plan.quantized_params =
-        plan.quantization != Quantization::none && plan.zero >= 1 && rarely(2);
+    plan.quantized_params = plan.quantization != Quantization::none && plan.zero >= 1 && rarely(2);
     plan.grad_reduce_type = rarely(3) ? plan.compute_type : DataType::fp32;
     plan.fused_grad_accumulation = rarely(2);
     plan.fused_kernels = !rarely(3);

@@ -127,21 +127,22 @@ class Estimator::Memo {
       return fail(std::move(checked.error()));
     }
     Result<Lowered*> source = lowered(plan, false);
-    std::optional<IssueLists> lists = source ? (*source)->rules.lists(plan) : std::nullopt;
-    if (source && !lists) {  // more or fewer microbatches have other pieces of work
+    auto lists = source ? (*source)->rules.lists(plan) : std::nullopt;
+    if (lists) {
+      lists_ = std::move(*lists);
+    } else if (source) {  // more or fewer microbatches have other pieces of work
       source = lowered(plan, true);
-      lists = source ? (*source)->rules.lists(plan) : std::nullopt;
+      lists_ = source ? issue_lists((*source)->workload) : IssueLists();
     }
     if (!source) {
       return fail(source.error());
     }
     Plan key = plan;
     key.global_batch = crossing_ ? plan.global_batch : 0;
-    auto timed = timed_.get(key, [&] { return time(plan, (*source)->workload, *lists); });
+    auto timed = timed_.get(key, [&] { return time(plan, (*source)->workload, lists_); });
     if (!timed) {
       return fail(std::move(timed.error()));
     }
-    lists_ = std::move(*lists);
     return Prepared{*timed, &lists_};
   }
 

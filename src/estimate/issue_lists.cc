@@ -73,9 +73,10 @@ IssueLists issue_lists(const Workload& workload) {
   IssueLists lists;
   for (int role = 0; role < static_cast<int>(workload.programs.size()); ++role) {
     std::vector<int>& list = lists.templates.emplace_back();
-    list.reserve(at(workload.source->length(role)));
-    for (std::int64_t i = 0; const auto instance = workload.source->issue(role, i); ++i) {
-      list.push_back(instance->template_index);
+    const std::int64_t length = workload.source->length(role);
+    list.reserve(at(length));
+    for (std::int64_t i = 0; i < length; ++i) {
+      list.push_back(workload.source->issue(role, i).value_or(Instance()).template_index);
     }
   }
   lists.repetition = repetition_of(lists.templates);
@@ -95,7 +96,8 @@ IssueRules::IssueRules(const Workload& workload, const Plan& plan) {
     const StageSchedule schedule(shape, stage);
     auto& kinds = templates_.emplace_back(at(shape.chunks) * kDirections * kPlaces, -1);
     const auto issued = [&](std::int64_t i) {
-      return workload.source->issue(static_cast<int>(stage), i)->template_index;
+      const auto instance = workload.source->issue(static_cast<int>(stage), i);
+      return instance.value_or(Instance()).template_index;
     };
     for (std::int64_t i = 0; i < schedule.size(); ++i) {
       kinds[kind_of(shape, schedule[i])] = issued(i);

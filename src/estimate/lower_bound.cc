@@ -92,19 +92,21 @@ class Bound {
 
   /// Of the first message that the first instance of the stage waits for.
   Time arrival(std::size_t s) {
-    if (!first_[s]) {
-      first_[s] = Time(0);  // of stages that wait for one another
-      const int flow = map(s, 0).receives.front();
-      for (std::size_t from = 0; from < plan_.timed.roles.size(); ++from) {
-        const bool sends = plan_.timed.targets[from][at(flow)] == static_cast<int>(s) && from != s;
-        const auto port = sends ? first_message(from, flow) : std::nullopt;
-        if (port) {
-          first_[s] = leaves_first(from, *port) + output(from, *port).work;
-          break;
-        }
+    if (const auto known = first_[s]) {
+      return *known;
+    }
+    first_[s] = Time(0);  // of stages that wait for one another
+    Time earliest{0};
+    const int flow = map(s, 0).receives.front();
+    for (std::size_t from = 0; from < plan_.timed.roles.size(); ++from) {
+      const bool sends = plan_.timed.targets[from][at(flow)] == static_cast<int>(s) && from != s;
+      if (const auto port = sends ? first_message(from, flow) : std::nullopt) {
+        earliest = leaves_first(from, *port) + output(from, *port).work;
+        break;
       }
     }
-    return *first_[s];
+    first_[s] = earliest;
+    return earliest;
   }
 
   const PassMap::Output& output(std::size_t s, const Port& port) const {

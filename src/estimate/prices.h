@@ -39,7 +39,7 @@ struct CollectiveHash {
 };
 
 /// A rank has a port out and a port in for every dimension; dimensions on one nic share them.
-inline constexpr std::size_t kMostPorts = 2 * kMaxDimensions;
+inline constexpr std::size_t kMostPorts = std::size_t{2} * kMaxDimensions;
 enum class Way : std::uint8_t { out, in };
 constexpr std::size_t port_of(int nic, Way way) {
   return 2 * static_cast<std::size_t>(nic) + (way == Way::in ? 1 : 0);

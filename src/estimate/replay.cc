@@ -88,7 +88,7 @@ class Replay {
     } else if (!step_by_node(s, map)) {
       return false;
     }
-    stage.clocks[kVisible] = stage.compute_before = before;
+    stage.clocks[kVisible] = before;
     ++stage.next;
     ++evaluated_;
     return true;
@@ -338,7 +338,7 @@ class Replay {
     std::deque<Mark> marks;
     for (std::int64_t round = 0; round < rounds; ++round) {
       advance_all();
-      const auto mark = mark_of(stages_);
+      auto mark = mark_of(stages_);
       if (!mark) {
         return;
       }

@@ -40,7 +40,6 @@ struct Stage {
   std::int64_t next = 0;
   std::int64_t limit = 0;
   Clocks clocks{};
-  Time compute_before{0};  ///< compute's clock before the last instance
   std::array<Inbox, kChannelCount> inbox;
   Beside beside;
   Ports ports;

@@ -24,6 +24,12 @@ int meeting_of(Axis axis) {
   return axis == Axis::pp ? 0 : axis == Axis::embedding ? 1 : -1;
 }
 
+struct Communicator {
+  std::vector<Extent> extents;
+  std::vector<double> sharing;  ///< by extent
+  bool crosses = false;         ///< groups of other stages
+};
+
 /// Where the communicators and messages of one layout lie.
 class Placement {
  public:
@@ -36,11 +42,6 @@ class Placement {
     }
   }
 
-  struct Communicator {
-    std::vector<Extent> extents;
-    std::vector<double> sharing;  ///< by extent
-    bool crosses = false;         ///< groups of other stages
-  };
   /// `meanwhile`: for how much of the time groups of other stages move as well.
   const Communicator& communicator(Axis axis, double meanwhile) {
     auto& known = communicators_[index_of(axis)];

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "simulate/bind.h"
 #include "simulate/fold.h"
 #include "simulate/loop.h"
+#include "simulate/message_transport.h"
 #include "simulate/transport.h"
 #include "simulate/wiring.h"
 
@@ -110,7 +112,7 @@ Result<Timeline> finish(Timeline timeline, Loop<Transport>& loop) {
 template <class Transport>
 Result<Timeline> run(const Workload& workload, const Machine& machine,
                      const SimulateOptions& options) {
-  Binding bound(workload, machine, options.algorithms);
+  Binding bound(workload, machine, options.algorithms, Transport::kPhases);
   bound.bind_all();
   const auto refusal = !options.fold ? std::optional<std::string>("folding is switched off")
                        : !Transport::kFolds
@@ -120,6 +122,9 @@ Result<Timeline> run(const Workload& workload, const Machine& machine,
   const Wiring wiring(workload, bound, fold);
   EventQueue queue;
   Transport transport(wiring, bound, machine, queue);
+  if (auto ok = transport.check(workload, name_of(options.network)); !ok) {
+    return fail(std::move(ok.error()));
+  }
   Loop<Transport> loop(workload, bound, wiring, transport, queue);
   if (options.record_spans) {
     loop.record_spans();
@@ -137,6 +142,20 @@ Result<Timeline> run(const Workload& workload, const Machine& machine,
   return finish(std::move(timeline), loop);
 }
 
+struct Network {
+  NetworkModel model;
+  Result<Timeline> (*run)(const Workload&, const Machine&, const SimulateOptions&);
+};
+
+/// How to run each of kNames<NetworkModel>, in its order.
+constexpr std::array kNetworks{
+    Network{NetworkModel::ports, run<PortTransport>},
+    Network{NetworkModel::fifo, run<MessageTransport<FifoNetwork>>},
+    Network{NetworkModel::flow, run<MessageTransport<FairNetwork>>},
+};
+static_assert(std::ranges::equal(kNetworks, kNames<NetworkModel>, {}, &Network::model,
+                                 &Named<NetworkModel>::value));
+
 }  // namespace
 
 Result<Timeline> simulate(const Workload& workload, const Machine& machine,
@@ -149,7 +168,7 @@ Result<Timeline> simulate(const Workload& workload, const Machine& machine,
     return fail(
         fmt::format("the plan needs {} devices, the machine has {}", workload.ranks, devices));
   }
-  return run<PortTransport>(workload, machine, options);
+  return kNetworks[static_cast<std::size_t>(options.network)].run(workload, machine, options);
 }
 
 }  // namespace orrery

@@ -9,8 +9,8 @@
 #include "collective/cost.h"
 #include "graph/workload.h"
 #include "machine/machine.h"
+#include "simulate/network_model.h"
 #include "simulate/timeline.h"
-#include "simulate/transport.h"
 
 namespace orrery {
 
@@ -26,7 +26,8 @@ struct SimulateOptions {
 };
 
 /// Requires a verified workload and `machine` of exactly workload.ranks devices (with_devices).
-/// Mistakes: a deadlock (names the waiting nodes), a time beyond the range of Time.
+/// Mistakes: a deadlock (names the waiting nodes), a time beyond the range of Time, collectives
+/// that the network model has no messages for.
 Result<Timeline> simulate(const Workload& workload, const Machine& machine,
                           const SimulateOptions& options = {});
 

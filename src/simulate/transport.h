@@ -10,9 +10,14 @@
 ///   handle(event) -> id of what has finished, if any
 ///   settle()                                         an instant is over; may push events
 ///   undisturbed(communicator, collective)            its time, if nothing else ever uses its links
+///   check(workload, network)                         before anything begins: what it cannot do
+///   kFolds                                           whether one of several ranks alike may stand
+///                                                    for all (fold.h)
+///   kRepeats                                         whether steady.h may jump over periods
+///   kPhases                                          the phases that it can move (bind.h)
 ///
-/// Events that a transport pushes have
-/// kind kFirstTransportEvent or above. kNetworks lists the transports.
+/// Events that a transport pushes have kind kFirstTransportEvent or above. kNetworks (simulate.cc)
+/// lists the transports.
 #pragma once
 
 #include <cstdint>
@@ -21,25 +26,16 @@
 #include <string_view>
 #include <vector>
 
-#include "base/names.h"
+#include "base/result.h"
+#include "collective/occupancy.h"
 #include "engine/event_queue.h"
 #include "machine/machine.h"
 #include "machine/network/analytical.h"
-#include "machine/topology/topology.h"
+#include "machine/topology/link_map.h"
 #include "simulate/bind.h"
 #include "simulate/wiring.h"
 
 namespace orrery {
-
-/// How collectives and messages share the network's links.
-enum class NetworkModel : std::uint8_t { ports, fifo, flow };
-template <>
-inline constexpr auto kNames<NetworkModel> = std::to_array<Named<NetworkModel>>({
-    {NetworkModel::ports, "ports",
-     "phases of collectives occupy ports; a port that n of them use gives each 1/n"},
-    {NetworkModel::fifo, "fifo", "every message on every link of its way, first come first served"},
-    {NetworkModel::flow, "flow", "every message as a flow, links shared by max-min fairness"},
-});
 
 /// What a transport is asked to move, from begin to the event that finishes it.
 using Activity = std::uint32_t;
@@ -51,11 +47,12 @@ inline constexpr std::uint32_t kFirstTransportEvent = AnalyticalNetwork::kFirstE
 /// ranks is a few events, and ranks fold.
 class PortTransport {
  public:
-  /// Whether one of several ranks alike may stand for all (fold.h).
   static constexpr bool kFolds = true;
+  static constexpr PhaseChoice kPhases = PhaseChoice::all;
 
   PortTransport(const Wiring& wiring, Binding& binding, const Machine& machine, EventQueue& queue);
 
+  Result<void> check(const Workload& /*workload*/, std::string_view /*network*/) { return {}; }
   void begin_collective(Activity id, CommunicatorIndex communicator, int collective);
   void begin_copy(Activity id, int collective);
   void begin_message(Activity id, const Way& way, Bytes bytes);
@@ -77,11 +74,6 @@ class PortTransport {
   struct Plan {
     const std::vector<CollectivePhase>* phases = nullptr;
     std::vector<std::vector<LinkUse>> links;
-    std::vector<Time> serialisation;
-  };
-  struct WayLinks {
-    Route route;
-    std::vector<LinkUse> links;
   };
   /// What an activity does next.
   struct Under {
@@ -91,9 +83,7 @@ class PortTransport {
   };
 
   const Plan& plan(CommunicatorIndex communicator, int collective);
-  const WayLinks& way_links(const Way& way);
-  std::vector<LinkUse> phase_links(const Communicator& communicator,
-                                   const CollectivePhase& phase) const;
+  const Route& route(const Way& way);
   void start_phase(Activity id);
   void own(TransferId transfer, Activity id);
   void count_users();
@@ -101,10 +91,11 @@ class PortTransport {
   const Wiring& wiring_;
   Binding& binding_;
   EventQueue& queue_;
-  Topology topology_;
+  LinkMap links_;
+  Occupancy occupancy_;
   AnalyticalNetwork network_;
   std::vector<std::vector<std::unique_ptr<Plan>>> plans_;  ///< [communicator][collective]
-  std::vector<std::unique_ptr<WayLinks>> ways_;            ///< by way
+  std::vector<std::unique_ptr<Route>> routes_;             ///< by way
   std::vector<Activity> owners_;                           ///< by TransferId
   std::vector<Under> under_;                               ///< by Activity
   std::vector<std::int32_t> user_of_link_;  ///< the one communicator, or kNone, kSeveral; lazily

@@ -122,8 +122,14 @@ void FairNetwork::fill() {
     flows_[id].fixed = false;
     for (const Hop& hop : flows_[id].route) {
       Link& link = links_[hop.link];
-      link.spare = hop.bandwidth.value();
+      link.spare = link.bandwidth = hop.bandwidth.value();
+      link.wanted = 0;
       link.open = static_cast<std::uint32_t>(link.flows.size());
+    }
+  }
+  for (const TransferId id : part_flows_) {
+    for (const Hop& hop : flows_[id].route) {
+      links_[hop.link].wanted += weight(hop);
     }
   }
   while (fill_fullest()) {
@@ -157,8 +163,10 @@ void FairNetwork::fix(TransferId id, double rate) {
   flows_[id].fixed = true;
   flows_[id].rate = rate;
   for (const Hop& hop : flows_[id].route) {
-    links_[hop.link].spare = std::max(0.0, links_[hop.link].spare - rate);
-    --links_[hop.link].open;
+    Link& link = links_[hop.link];
+    link.spare = std::max(0.0, link.spare - rate * weight(hop));
+    link.wanted -= weight(hop);
+    --link.open;
   }
 }
 

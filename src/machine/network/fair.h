@@ -20,6 +20,9 @@ namespace orrery {
 ///   ed., 6.5.2): all rates grow alike; flows through a link that is full keep theirs, the others
 ///   grow on. arrival = time at which the last byte has left + sum of the latencies of the way
 ///
+/// Flows may pass one link at bandwidths of their own (software that does not get more out of it):
+/// a link is full when the shares rate / bandwidth of its flows make 1.
+///
 /// Rates hold until a flow of the same links, directly or through others, begins or ends: only that
 /// part of the network is computed again, once per instant in settle(). Ignores: packets, the time
 /// that congestion control needs to find the rates.
@@ -69,7 +72,9 @@ class FairNetwork {
   struct Link {
     std::vector<TransferId> flows;
     Time busy{0};
-    double spare = 0;        ///< bandwidth not yet given away
+    double bandwidth = 0;    ///< that one of its flows passes it with
+    double spare = 0;        ///< of it, not yet given away
+    double wanted = 0;       ///< of it, per rate of the flows without a rate
     std::uint32_t open = 0;  ///< flows without a rate
     bool in_part = false;
   };
@@ -78,8 +83,12 @@ class FairNetwork {
   void touch(LinkId link);
   /// Bandwidth left per flow without a rate; infinite when there is none.
   static double share(const Link& link) {
-    return link.open > 0 && !link.flows.empty() ? link.spare / link.open
+    return link.open > 0 && !link.flows.empty() ? link.spare / link.wanted
                                                 : std::numeric_limits<double>::infinity();
+  }
+  double weight(const Hop& hop) const {
+    const double bandwidth = links_[hop.link].bandwidth;
+    return bandwidth == hop.bandwidth.value() ? 1 : bandwidth / hop.bandwidth.value();
   }
   void fill();
   bool fill_fullest();

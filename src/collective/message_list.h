@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "collective/schedule.h"
+
+namespace orrery {
+
+/// A MessageSchedule in flat arrays, for a network that sends it many times and for many
+/// communicators: 20 bytes a message instead of some hundred.
+class MessageList {
+ public:
+  /// Two ranks of the schedule of which the first sends to the second.
+  struct Pair {
+    std::uint32_t sender = 0;
+    std::uint32_t receiver = 0;
+  };
+
+  explicit MessageList(const MessageSchedule& schedule);
+
+  std::size_t size() const { return pair_.size(); }
+  const std::vector<Pair>& pairs() const { return pairs_; }
+  /// Of a message: which of pairs() it goes between, the part of the buffer that it carries, ...
+  std::uint32_t pair(std::uint32_t message) const { return pair_[message]; }
+  double share(std::uint32_t message) const { return blocks_[message] * block_share_; }
+  /// ... those that wait for it, ...
+  std::span<const std::uint32_t> unlocks(std::uint32_t message) const {
+    return std::span(unlocks_).subspan(first_unlock_[message],
+                                       first_unlock_[message + 1] - first_unlock_[message]);
+  }
+  /// ... and by message, for how many it waits.
+  const std::vector<std::uint32_t>& waits() const { return waits_; }
+
+ private:
+  void link(const MessageSchedule& schedule);
+
+  std::vector<Pair> pairs_;
+  std::vector<std::uint32_t> pair_;
+  std::vector<std::uint32_t> blocks_;
+  std::vector<std::uint32_t> waits_;
+  std::vector<std::uint32_t> unlocks_;
+  std::vector<std::uint32_t> first_unlock_;  ///< one more at the end
+  double block_share_ = 1;
+};
+
+}  // namespace orrery

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A phase of a collective as messages: which there are, and how each travels.
+///
+///   time of a phase alone = setup + end of its last message
+///   setup                 = launch + copy of the own chunk (Protocol)
+///
+/// A message over dimension d holds each link of its way for bytes / (efficiency * bandwidth) and
+/// takes d's step latency, in rings the slowest dimension's (cost.h). Rings over several dimensions
+/// are rotated so that every member uses its own port, as in flat.h; pipelined algorithms cut their
+/// buffer into kMessageChunks.
+///
+/// Ignores: what each further send of a member costs (StepCount::further_messages); on rings and
+/// meshes of links, a second ring that goes the other way round.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "collective/cost.h"
+#include "collective/schedule.h"
+#include "machine/machine.h"
+#include "machine/topology/link_map.h"
+
+namespace orrery {
+
+/// Chunks into which trees and chains cut their buffer.
+inline constexpr int kMessageChunks = 16;
+
+/// A collective of more messages than this is refused: its schedule alone would take gigabytes.
+inline constexpr std::int64_t kMostMessages = 4'000'000;
+
+/// Whether the phases exist message by message; the mistake says why not: in_switch, rail, themis,
+/// trees over several dimensions, or more than kMostMessages.
+Result<void> check_messages(const std::vector<CollectivePhase>& phases);
+
+/// plan_collective; in place of an automatic choice that has no messages the ring, or for messages
+/// from rank to rank the direct exchange.
+std::vector<CollectivePhase> plan_messages(CollectiveKind kind, Bytes size,
+                                           const std::vector<Extent>& extents,
+                                           CollectiveAlgorithm algorithm, const Machine& machine);
+
+/// Requires check_messages. Ranks are numbered over the phase's extents, innermost first.
+MessageSchedule schedule_of(const CollectivePhase& phase);
+
+/// How the messages of one phase travel. Phases of equal kind, algorithm, extents and protocols
+/// share their ways, whatever their sizes.
+class PhaseWays {
+ public:
+  PhaseWays(const CollectivePhase& phase, const Machine& machine);
+
+  /// Appends the links from one device to another, each at the rate at which the phase passes it;
+  /// the step latency is the last link's.
+  void append(std::int64_t source, std::int64_t destination, std::vector<Hop>& hops) const;
+
+ private:
+  bool lockstep_ = false;
+  Time slowest_{0};
+  std::vector<Time> steps_;  ///< step latencies by dimension
+  LinkMap map_;
+};
+
+/// Before its first message.
+Time setup_of(const CollectivePhase& phase, const Machine& machine);
+
+}  // namespace orrery

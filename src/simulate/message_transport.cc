@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulate/message_transport.h"
+
+namespace orrery {
+
+template <class Links>
+MessageTransport<Links>::MessageTransport(const Wiring& wiring, Binding& binding,
+                                          const Machine& machine, EventQueue& queue)
+    : binding_(binding),
+      queue_(queue),
+      map_(machine.network),
+      plans_(wiring, binding, machine),
+      links_(map_.links()),
+      routes_(wiring.ways().size()) {}
+
+template <class Links>
+typename MessageTransport<Links>::Under& MessageTransport<Links>::under(Activity id) {
+  if (id >= under_.size()) {
+    under_.resize(id + 1);
+  }
+  return under_[id];
+}
+
+template <class Links>
+void MessageTransport<Links>::begin_collective(Activity id, CommunicatorIndex communicator,
+                                               int collective) {
+  Under& begun = under(id);
+  begun.phases = &plans_.of(communicator, collective);
+  begun.phase = 0;
+  begin_phase(id);
+}
+
+template <class Links>
+void MessageTransport<Links>::begin_copy(Activity id, int collective) {
+  const Time time = binding_.phases(collective, 0).front().latency;
+  queue_.push(queue_.now() + time, kCopied, id);
+}
+
+template <class Links>
+void MessageTransport<Links>::begin_message(Activity id, const Way& way, Bytes bytes) {
+  own(links_.start(bytes, route(way), queue_), {.activity = id});
+}
+
+/// What the sender's software costs is part of the last latency: it occupies nothing.
+template <class Links>
+std::span<const Hop> MessageTransport<Links>::route(const Way& way) {
+  std::vector<Hop>& hops = routes_[way.number];
+  if (hops.empty() && way.from != way.to) {
+    map_.route(way.from, way.to, hops);
+    const auto outermost = static_cast<std::size_t>(map_.outermost(way.from, way.to));
+    hops.back().latency += map_.dimensions()[outermost].message_overhead;
+  }
+  return hops;
+}
+
+template <class Links>
+void MessageTransport<Links>::begin_phase(Activity id) {
+  const Time setup = phase_of(under_[id]).setup;
+  if (setup > Time(0)) {
+    queue_.push(queue_.now() + setup, kBegin, id);
+  } else {
+    send_first(id);
+  }
+}
+
+template <class Links>
+void MessageTransport<Links>::send_first(Activity id) {
+  Under& begun = under_[id];
+  const PhasePlan& phase = phase_of(begun);
+  const std::vector<std::uint32_t>& waits = phase.list->waits();
+  begun.left = phase.messages();
+  begun.waits.clear();
+  for (std::uint32_t group = 0; group < phase.groups; ++group) {
+    begun.waits.insert(begun.waits.end(), waits.begin(), waits.end());
+  }
+  for (std::uint32_t group = 0; group < phase.groups; ++group) {
+    for (std::uint32_t message = 0; message < waits.size(); ++message) {
+      if (waits[message] == 0) {
+        send({id, group, message});
+      }
+    }
+  }
+}
+
+template <class Links>
+void MessageTransport<Links>::send(const Owner& owner) {
+  const PhasePlan& phase = phase_of(under_[owner.activity]);
+  own(links_.start(phase.bytes(owner.message), phase.way(owner.group, owner.message), queue_),
+      owner);
+}
+
+template <class Links>
+void MessageTransport<Links>::own(TransferId transfer, const Owner& owner) {
+  if (transfer >= owners_.size()) {
+    owners_.resize(transfer + 1);
+  }
+  owners_[transfer] = owner;
+}
+
+template <class Links>
+std::optional<Activity> MessageTransport<Links>::handle(const EventQueue::Event& event) {
+  if (event.kind == kCopied) {
+    return event.subject;
+  }
+  if (event.kind == kBegin) {
+    send_first(event.subject);
+    return std::nullopt;
+  }
+  if (!links_.handle(event, queue_)) {
+    return std::nullopt;
+  }
+  const Owner owner = owners_[event.subject];
+  if (owner.message == kWhole || arrive(owner)) {
+    return owner.activity;
+  }
+  return std::nullopt;
+}
+
+/// Sends what waited only for this. True when it was the last of the collective.
+template <class Links>
+bool MessageTransport<Links>::arrive(const Owner& owner) {
+  Under& under = under_[owner.activity];
+  const MessageList& list = *phase_of(under).list;
+  std::uint32_t* const waits = under.waits.data() + owner.group * list.size();
+  for (const std::uint32_t next : list.unlocks(owner.message)) {
+    if (--waits[next] == 0) {
+      send({owner.activity, owner.group, next});
+    }
+  }
+  if (--under.left > 0) {
+    return false;
+  }
+  if (++under.phase == under.phases->size()) {
+    return true;
+  }
+  begin_phase(owner.activity);
+  return false;
+}
+
+template class MessageTransport<FifoNetwork>;
+template class MessageTransport<FairNetwork>;
+
+}  // namespace orrery

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "engine/event_queue.h"
+#include "machine/machine.h"
+#include "machine/network/fair.h"
+#include "machine/network/fifo.h"
+#include "machine/topology/link_map.h"
+#include "simulate/bind.h"
+#include "simulate/message_plans.h"
+#include "simulate/transport.h"
+#include "simulate/wiring.h"
+
+namespace orrery {
+
+/// Every message of every collective, and every message from rank to rank, on the links of its way
+/// (transport.h). What a collective is made of says collective/phase_messages.h; how messages share
+/// links says `Links`, a model of machine/network:
+///
+///   id   = start(bytes, route, queue)
+///   done = handle(event, queue)        settle(queue)
+///
+/// A phase begins when the one before has ended for all members.
+///
+/// Cost: an event or two for each link of each message's way, whatever it carries; ranks do not
+/// fold, for no rank's links are quite like another's once messages meet on them. Memory: what is
+/// on its way, plus a schedule per shape of communicator and its ways.
+template <class Links>
+class MessageTransport {
+ public:
+  static constexpr bool kFolds = false;
+  static constexpr bool kRepeats = false;  // what is on the links would have to be the same too
+  static constexpr PhaseChoice kPhases = PhaseChoice::with_messages;
+
+  MessageTransport(const Wiring& wiring, Binding& binding, const Machine& machine,
+                   EventQueue& queue);
+
+  Result<void> check(const Workload& workload, std::string_view network) {
+    return plans_.check(workload, network);
+  }
+
+  void begin_collective(Activity id, CommunicatorIndex communicator, int collective);
+  void begin_copy(Activity id, int collective);
+  void begin_message(Activity id, const Way& way, Bytes bytes);
+  std::optional<Activity> handle(const EventQueue::Event& event);
+  void settle() { links_.settle(queue_); }
+  /// Any other message may come into the way.
+  std::optional<Time> undisturbed(CommunicatorIndex /*communicator*/, int /*collective*/) {
+    return std::nullopt;
+  }
+
+ private:
+  static constexpr std::uint32_t kFirstEvent = 130;
+  static constexpr std::uint32_t kBegin = kFirstEvent;  ///< the phase's first messages
+  static constexpr std::uint32_t kCopied = kFirstEvent + 1;
+  static constexpr std::uint32_t kWhole = UINT32_MAX;
+
+  /// A collective under way.
+  struct Under {
+    const std::vector<PhasePlan>* phases = nullptr;
+    std::size_t phase = 0;
+    std::size_t left = 0;              ///< messages that have not arrived
+    std::vector<std::uint32_t> waits;  ///< by group and message: arrivals that it waits for
+  };
+  /// What arrives with a message of the network: one of a phase, or (message kWhole) an activity.
+  struct Owner {
+    Activity activity = 0;
+    std::uint32_t group = 0;
+    std::uint32_t message = kWhole;
+  };
+
+  Under& under(Activity id);
+  const PhasePlan& phase_of(const Under& under) const { return (*under.phases)[under.phase]; }
+  void begin_phase(Activity id);
+  void send_first(Activity id);
+  void send(const Owner& owner);
+  bool arrive(const Owner& owner);
+  void own(TransferId transfer, const Owner& owner);
+  std::span<const Hop> route(const Way& way);
+
+  Binding& binding_;
+  EventQueue& queue_;
+  LinkMap map_;
+  MessagePlans plans_;
+  Links links_;
+  std::vector<std::vector<Hop>> routes_;  ///< by way
+  std::vector<Owner> owners_;             ///< by TransferId
+  std::vector<Under> under_;              ///< by Activity
+};
+
+extern template class MessageTransport<FifoNetwork>;
+extern template class MessageTransport<FairNetwork>;
+
+}  // namespace orrery

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What the networks charge, by hand. Links of 1 GB/s and 1 us a hop: 1 MB takes 1 ms + 1 us.
+#include "simulate/transport.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "builder.h"
+#include "collective/group_extents.h"
+#include "simulate/simulate.h"
+#include "traffic.h"
+
+namespace orrery {
+namespace {
+
+using testing::dimension;
+using testing::Gathering;
+using testing::machine_of;
+using testing::Traffic;
+using Kind = CollectiveKind;
+using Algorithm = CollectiveAlgorithm;
+
+constexpr Bytes kMegabyte{1'000'000};
+constexpr Time kMillisecond = 1'000_us;
+
+/// When each rank is done.
+Timeline run(const Traffic& traffic, const Machine& machine, NetworkModel network,
+             Algorithm algorithm = Algorithm::automatic) {
+  const Workload workload = traffic.workload();
+  EXPECT_TRUE(verify(workload));
+  SimulateOptions options;
+  options.network = network;
+  options.algorithms.fill(workload.groups.size(), algorithm);
+  const auto timeline = simulate(workload, machine, options);
+  EXPECT_TRUE(timeline) << timeline.error().to_string();
+  return timeline.value_or(Timeline{});
+}
+
+Time end(const Timeline& timeline, std::size_t rank) {
+  return timeline.finish[rank];
+}
+
+std::vector<std::int64_t> first_ranks(std::int64_t count) {
+  std::vector<std::int64_t> ranks(static_cast<std::size_t>(count));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+class EveryNetwork : public ::testing::TestWithParam<NetworkModel> {};
+INSTANTIATE_TEST_SUITE_P(Transport, EveryNetwork,
+                         ::testing::Values(NetworkModel::ports, NetworkModel::fifo,
+                                           NetworkModel::flow),
+                         [](const auto& param) { return std::string(name_of(param.param)); });
+class EveryMessageNetwork : public EveryNetwork {};
+INSTANTIATE_TEST_SUITE_P(Transport, EveryMessageNetwork,
+                         ::testing::Values(NetworkModel::fifo, NetworkModel::flow),
+                         [](const auto& param) { return std::string(name_of(param.param)); });
+
+TEST_P(EveryNetwork, AMessageOnIdleLinksTakesItsBytesAndTheLatencyOfItsWay) {
+  for (const DimensionKind kind : {DimensionKind::switched, DimensionKind::mesh}) {
+    // mesh 0 - 1 - 2: half of the bandwidth each way, two hops of 1 us.
+    const bool mesh = kind == DimensionKind::mesh;
+    Machine machine = machine_of({dimension(kind, 3)});
+    machine.network[0].message_overhead = 5_us;
+    const Timeline timeline =
+        run(Traffic(3).add({.from = 0, .to = 2, .bytes = kMegabyte}), machine, GetParam());
+    EXPECT_EQ(end(timeline, 2), mesh ? 2 * kMillisecond + 7_us : kMillisecond + 6_us);
+  }
+}
+
+TEST_P(EveryNetwork, TwoMessagesFromOnePortTakeTwice) {
+  // Fairly shared both end after 2 ms; first come first served the first ends after 1 ms.
+  const Machine machine = machine_of({dimension(DimensionKind::switched, 3)});
+  const Timeline timeline = run(Traffic(3)
+                                    .add({.from = 0, .to = 1, .bytes = kMegabyte})
+                                    .add({.from = 0, .to = 2, .bytes = kMegabyte}),
+                                machine, GetParam());
+  const bool in_turn = GetParam() == NetworkModel::fifo;
+  EXPECT_EQ(end(timeline, 1), (in_turn ? 1 : 2) * kMillisecond + 1_us);
+  EXPECT_EQ(end(timeline, 2), 2 * kMillisecond + 1_us);
+}
+
+TEST_P(EveryMessageNetwork, LinksOfAFullyConnectedDimensionAreTheirOwn) {
+  // 0 -> 1 and 2 -> 1 pass different links of half of the bandwidth each.
+  const Machine machine = machine_of({dimension(DimensionKind::fully_connected, 3)});
+  const Timeline timeline = run(Traffic(3)
+                                    .add({.from = 0, .to = 1, .bytes = kMegabyte})
+                                    .add({.from = 2, .to = 1, .bytes = kMegabyte}),
+                                machine, GetParam());
+  EXPECT_EQ(timeline.step_time, 2 * kMillisecond + 1_us);
+}
+
+TEST_P(EveryNetwork, ARingAllReduceAloneTakesTheClosedForm) {
+  // 2 * 7 steps of 1/8 MB and 1 us.
+  const Machine machine = machine_of({dimension(DimensionKind::switched, 8)});
+  const Timeline timeline =
+      run(Traffic(8).add(Gathering{{first_ranks(8)}, Kind::all_reduce, kMegabyte}), machine,
+          GetParam(), Algorithm::ring);
+  EXPECT_EQ(timeline.step_time, 14 * (125_us + 1_us));
+}
+
+TEST_P(EveryNetwork, PhasesFollowOneAnotherInAllGroupsAtOnce) {
+  // 2 x 3, dimension by dimension: reduce_scatter of 6 MB inside (3 MB), all_reduce of the 3 MB
+  // left between the nodes (4 steps of 1 MB), all_gather inside.
+  Machine machine =
+      machine_of({dimension(DimensionKind::switched, 2), dimension(DimensionKind::switched, 3)});
+  const Timeline timeline =
+      run(Traffic(6).add(Gathering{{first_ranks(6)}, Kind::all_reduce, 6 * kMegabyte}), machine,
+          GetParam(), Algorithm::hierarchical);
+  EXPECT_EQ(timeline.step_time, 10 * kMillisecond + 6_us);
+}
+
+TEST_P(EveryNetwork, AMessageSlowsDownACollectiveOnItsPort) {
+  // Rank 0's port sends 14/8 MB of the all-reduce and 1 MB to rank 4.
+  const Machine machine = machine_of({dimension(DimensionKind::switched, 8)});
+  const Timeline timeline = run(Traffic(8)
+                                    .add(Gathering{{first_ranks(8)}, Kind::all_reduce, kMegabyte})
+                                    .add({.from = 0, .to = 4, .bytes = kMegabyte}),
+                                machine, GetParam(), Algorithm::ring);
+  EXPECT_GE(timeline.step_time, 2750_us);
+  EXPECT_LE(timeline.step_time, 3800_us);
+}
+
+TEST_P(EveryMessageNetwork, ProtocolsCountAsInTheClosedForm) {
+  // Launch 20 us, 3 steps of 10 MB at 80 % and 3 us, half of the own chunk copied.
+  Machine machine = machine_of({dimension(DimensionKind::switched, 4)});
+  machine.network[0].protocols = {{.name = "Simple",
+                                   .launch = 20_us,
+                                   .step_latency = 3_us,
+                                   .efficiency = 0.8,
+                                   .local_copy = 0.5}};
+  const Timeline timeline =
+      run(Traffic(4).add(Gathering{{first_ranks(4)}, Kind::all_gather, 40 * kMegabyte}), machine,
+          GetParam(), Algorithm::ring);
+  EXPECT_EQ(timeline.step_time, 20_us + 6'250_us + 3 * (12'500_us + 3_us));
+}
+
+TEST_P(EveryMessageNetwork, LinksArePassedAtTheRateOfEachMessagesProtocol) {
+  // A shift at 50 % of 1 GB/s and a message at all of it, 0 -> 1 both: 2 ms and 1 ms of the link's
+  // time. As flows they get 1/3 GB/s each and end at once; in turn the second's first byte may have
+  // to wait for the last hop of the first.
+  Machine machine = machine_of({dimension(DimensionKind::switched, 2)});
+  machine.network[0].exchange = {{.name = "Simple", .step_latency = 1_us, .efficiency = 0.5}};
+  const Timeline timeline = run(Traffic(2)
+                                    .add(Gathering{{{0, 1}}, Kind::send_recv, kMegabyte})
+                                    .add({.from = 0, .to = 1, .bytes = kMegabyte}),
+                                machine, GetParam());
+  EXPECT_GE(timeline.step_time, 3 * kMillisecond + 1_us);
+  EXPECT_LE(timeline.step_time, 3 * kMillisecond + 2_us);
+}
+
+TEST_P(EveryMessageNetwork, AutomaticTakesTheRingWhereTheSwitchHasNoMessages) {
+  Machine machine = machine_of({dimension(DimensionKind::switched, 8)});
+  machine.network[0].in_switch = {{.name = "NVLS", .launch = 1_us, .step_latency = 1_us}};
+  const Traffic traffic =
+      Traffic(8).add(Gathering{{first_ranks(8)}, Kind::all_reduce, 100 * kMegabyte});
+  EXPECT_LT(run(traffic, machine, NetworkModel::ports).step_time, 120 * kMillisecond);
+  EXPECT_EQ(run(traffic, machine, GetParam()).step_time, 14 * (12'500_us + 1_us));
+
+  SimulateOptions options;
+  options.network = GetParam();
+  options.algorithms.fill(2, Algorithm::in_switch);
+  const auto refused = simulate(traffic.workload(), machine, options);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().to_string(),
+              ::testing::AllOf(::testing::HasSubstr(name_of(GetParam())),
+                               ::testing::HasSubstr("all_reduce of group group 1"),
+                               ::testing::HasSubstr("in_switch")));
+}
+
+TEST_P(EveryMessageNetwork, MoreMessagesThanAnyoneWaitsForAreRefused) {
+  // 14 messages a rank of 8, a hundred million times.
+  Machine machine = machine_of({dimension(DimensionKind::switched, 8)});
+  Workload workload =
+      Traffic(8).add(Gathering{{first_ranks(8)}, Kind::all_reduce, kMegabyte}).workload();
+  class Long final : public IssueList {
+   public:
+    std::unique_ptr<Source> restart() const override { return std::make_unique<Long>(); }
+    Instance at(int, std::int64_t) const override { return {}; }
+    std::int64_t length(int) const override { return 100'000'000; }
+    std::optional<Period> period(int) const override {
+      return Period{.first = 0, .end = 100'000'000};
+    }
+  };
+  workload.source = std::make_shared<Long>();
+  SimulateOptions options;
+  options.network = GetParam();
+  options.algorithms.fill(2, Algorithm::ring);
+  const auto refused = simulate(workload, machine, options);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().to_string(), ::testing::HasSubstr("1.1e+10 messages"));
+}
+
+TEST_P(EveryNetwork, TheSameRunTwiceIsTheSameTwice) {
+  const Machine machine = machine_of(
+      {dimension(DimensionKind::switched, 4), dimension(DimensionKind::fully_connected, 4)});
+  Traffic traffic(16);
+  traffic.add(Gathering{{first_ranks(16)}, Kind::all_to_all, 3 * kMegabyte, 3});
+  for (std::int64_t rank = 1; rank < 16; ++rank) {
+    traffic.add({.from = rank, .to = 0, .bytes = kMegabyte / rank});
+  }
+  const Timeline one = run(traffic, machine, GetParam());
+  const Timeline two = run(traffic, machine, GetParam());
+  EXPECT_EQ(one.finish, two.finish);
+  EXPECT_EQ(one.by_rank, two.by_rank);
+  EXPECT_EQ(one.events, two.events);
+}
+
+}  // namespace
+}  // namespace orrery

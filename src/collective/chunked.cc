@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "collective/price.h"
+
 namespace orrery {
 namespace {
 
@@ -21,7 +23,7 @@ PhaseModel phase_model(const std::vector<Extent>& extents, const Machine& machin
       const auto phases = plan_collective(phase.kind, phase.size, {extent},
                                           CollectiveAlgorithm::automatic, machine);
       for (const CollectivePhase& part : phases) {
-        found->second.busy += part.ports.front().serialisation;
+        found->second.busy += part.serialisation;
         found->second.latency += part.latency;
       }
     }
@@ -74,13 +76,16 @@ std::vector<CollectivePhase> plan_chunked(Kind kind, Bytes size, const std::vect
                         .protocol = -1,
                         .size = size,
                         .latency = Time(0),
+                        .serialisation = Time(0),
                         .ports = {}};
-  Time longest{0};
+  std::vector<LinkSeconds> busy;
   for (std::size_t i = 0; i < extents.size(); ++i) {
-    phase.ports.push_back({extents[i], schedule.predicted.busy[i], -1});
-    longest = std::max(longest, schedule.predicted.busy[i]);
+    const Time own = schedule.predicted.busy[i];
+    phase.ports.push_back({.extent = extents[i], .serialisation = own, .port = own});
+    busy.push_back({.own = to_seconds(own), .port = to_seconds(own)});
   }
-  phase.latency = schedule.predicted.end - longest;
+  phase.serialisation = from_seconds(busiest_link(kind, busy, extents, machine));
+  phase.latency = std::max(Time(0), schedule.predicted.end - phase.serialisation);
   return {phase};
 }
 

@@ -37,11 +37,12 @@ ChunkSchedule chunk_schedule(CollectiveKind kind, Bytes size, const std::vector<
 /// The same as a plan of one phase that uses all dimensions at once:
 ///
 ///   port i:   serialisation = time for which dimension i is busy
-///   latency = predicted end - longest serialisation (filling and draining, latencies)
+///   latency = predicted end - that of the busiest link (filling and draining, latencies)
 ///
 /// Over one dimension, and of kinds that do not reorder(), cutting gains nothing: plan_collective
 /// with `auto`. Ignores: what starting a chunk costs beyond the
-/// launch in its protocol's latency.
+/// launch in its protocol's latency; of what dimensions share (dimension.h), all but one port
+/// (nic).
 std::vector<CollectivePhase> plan_chunked(CollectiveKind kind, Bytes size,
                                           const std::vector<Extent>& extents,
                                           const ChunkOptions& options, const Machine& machine);

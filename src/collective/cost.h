@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A collective as a sequence of phases, each on the ports of one or several network dimensions.
+/// A collective as a sequence of phases, each on the links of one or several network dimensions.
 ///
-/// Time of one phase on idle links = latency + max over its ports of serialisation, with
+/// Time of one phase on idle links = latency + serialisation of its busiest link, with
 ///
 ///   serialisation = load * S / (efficiency * bandwidth)
 ///                   (trees: efficiency * 0.92, as in NCCL's tuning model)
+///                   a port that several dimensions share (nic, through): their sum
+///                   a node's link: what all members of the group in the node send over it
 ///   latency       = launch + steps * step_latency + further hops and messages + local copy
 ///
 /// S is the buffer as Node::bytes counts it; steps and load come from the algorithm and the kind of
 /// dimension (steps.h), launch, step_latency, efficiency and local copy from the protocol
 /// (dimension.h). docs/models/collective.md derives every formula and names its source.
+///
+/// It is the price of one group alone: what others send at the same time, groups of the same
+/// collective between its members too, is for the network to add.
 ///
 /// Ignores: the reduction's own compute time; switches are non-blocking; a port that several
 /// messages of one collective share is never idle between them.
@@ -92,16 +97,20 @@ struct Extent {
 /// dimension that it touches (flat over the slowest link). Empty for one member.
 std::vector<Extent> extents_of(std::int64_t stride, std::int64_t count, const Machine& machine);
 
-/// A phase occupies the port of every member in this dimension for `serialisation` when it has the
-/// port to itself, longer when it shares.
+/// For how long a phase holds links of one dimension, each the busiest of its sort, when it has
+/// them to itself; longer when it shares. Which links those are says occupancy.h.
 struct PortUse {
   Extent extent;
-  Time serialisation{0};
-  int protocol = -1;  ///< index into protocols_of its dimension; -1 = none listed
+  Time serialisation{0};  ///< of the dimension's own links: a member's port, or a link between two
+  int protocol = -1;      ///< index into protocols_of its dimension; -1 = none listed
+  Time port{0};     ///< of a member's shared port (nic) beside links of its own; switches have none
+  Time through{0};  ///< of its port of the dimension that this one goes through
+  /// A member's part of the link up or down that its block of devices shares (node_bandwidth).
+  Time node{0};
 };
 
-/// One step sequence. It uses all its ports at once (chunks are pipelined through them); when the
-/// last port is done `latency` follows and occupies nothing.
+/// One step sequence. It uses all its links at once (chunks are pipelined through them); when the
+/// busiest is done `latency` follows and occupies nothing.
 struct CollectivePhase {
   CollectiveKind kind = CollectiveKind::all_reduce;  ///< of this phase
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::ring;
@@ -110,6 +119,7 @@ struct CollectivePhase {
   int protocol = -1;
   Bytes size{0};  ///< buffer of this phase, counted as in Node::bytes
   Time latency{0};
+  Time serialisation{0};       ///< of its busiest link: what dimensions share counts once for each
   std::vector<PortUse> ports;  ///< innermost dimension first, never empty
 };
 
@@ -145,7 +155,7 @@ const std::vector<Protocol>& protocols_of(CollectiveKind kind, CollectiveAlgorit
 bool performs(CollectiveKind kind, CollectiveAlgorithm algorithm,
               const std::vector<Extent>& extents, const Machine& machine);
 
-/// Sum over phases of latency + longest serialisation: the time on idle links.
+/// Sum over phases of latency + serialisation: the time on idle links.
 Time total_time(const std::vector<CollectivePhase>& phases);
 
 /// total_time(plan_collective(...)) without the vectors, for estimates in a hot loop.

@@ -23,6 +23,8 @@ struct Want {
   }
 };
 
+constexpr int kSlicesUnderWay = 2;
+
 class Executor {
  public:
   Executor(const MessageSchedule& schedule, Bytes size, const Wires& wires)
@@ -31,7 +33,8 @@ class Executor {
         block_bytes_(schedule.block_share * static_cast<double>(size.value())),
         missing_(schedule.messages.size()),
         unlocks_(schedule.messages.size()),
-        links_(static_cast<std::size_t>(wires.links)) {
+        last_byte_(schedule.messages.size()),
+        links_(wires.links) {
     run_.departure.resize(missing_.size());
     run_.arrival.resize(missing_.size());
     for (std::size_t m = 0; m < missing_.size(); ++m) {
@@ -55,29 +58,23 @@ class Executor {
   }
 
  private:
-  /// As soon as the link is free; the first byte asks for the next one a hop later.
+  /// As soon as the link is free.
   void take_link(const Want& want) {
     const auto m = static_cast<std::size_t>(want.message);
     const Message& message = schedule_.messages[m];
-    const std::vector<int> route = wires_.route(message.sender, message.receiver);
-    const Wires::Speed speed =
-        wires_.speed ? wires_.speed(message.sender, message.receiver) : same_for_all();
-    assert(want.hop < route.size() && "a message passes at least one link");
-    FifoLink& link = links_[static_cast<std::size_t>(route[want.hop])];
+    const MessageWay& way = wires_.way(message.sender, message.receiver);
+    assert(want.hop < way.hops.size() && "a message passes at least one link");
+    const Hop& hop = way.hops[want.hop];
     const double bytes = static_cast<double>(message.blocks.size()) * block_bytes_;
-    const Time start = link.take(want.when, from_seconds(bytes / speed.bandwidth.value()));
-    if (want.hop == 0) {
-      run_.departure[m] = start;
-    }
-    if (want.hop + 1 < route.size()) {
-      wants_.push({start + speed.hop_latency, want.message, want.hop + 1});
+    const Time held = from_seconds(bytes / hop.bandwidth.value());
+    const Time start = links_[hop.link].take(want.when, held);
+    run_.departure[m] = want.hop == 0 ? start : run_.departure[m];
+    last_byte_[m] = std::max(start + held, last_byte_[m]) + hop.latency;
+    if (want.hop + 1 < way.hops.size()) {
+      wants_.push({start + hop.latency, want.message, want.hop + 1});
     } else {
-      arrive(m, link.free + speed.step_latency);
+      arrive(m, last_byte_[m] + way.after);
     }
-  }
-
-  Wires::Speed same_for_all() const {
-    return {wires_.bandwidth, wires_.step_latency, wires_.hop_latency};
   }
 
   /// What waited only for this may go now or when the last of its others has arrived.
@@ -103,12 +100,39 @@ class Executor {
   double block_bytes_;
   std::vector<std::size_t> missing_;       ///< by message: arrivals that it waits for
   std::vector<std::vector<int>> unlocks_;  ///< by message: those that wait for it
+  std::vector<Time> last_byte_;            ///< by message: has passed its present link
   std::vector<FifoLink> links_;
   std::priority_queue<Want, std::vector<Want>, std::greater<>> wants_;
   Execution run_;
 };
 
 }  // namespace
+
+MessageSchedule together(const MessageSchedule& schedule,
+                         std::span<const std::vector<std::int64_t>> groups, int slices) {
+  MessageSchedule all = schedule;
+  all.messages.clear();
+  all.block_share /= slices;
+  const int count = static_cast<int>(groups.size());
+  const int copies = count * slices;
+  for (const Message& original : schedule.messages) {
+    for (int copy = 0; copy < copies; ++copy) {
+      const std::vector<std::int64_t>& devices =
+          groups[static_cast<std::size_t>(copy) % groups.size()];
+      Message message = original;
+      message.sender = static_cast<int>(devices[static_cast<std::size_t>(original.sender)]);
+      message.receiver = static_cast<int>(devices[static_cast<std::size_t>(original.receiver)]);
+      for (int& earlier : message.after) {
+        earlier = earlier * copies + copy;
+      }
+      if (copy >= kSlicesUnderWay * count) {
+        message.after.push_back(static_cast<int>(all.messages.size()) - kSlicesUnderWay * count);
+      }
+      all.messages.push_back(std::move(message));
+    }
+  }
+  return all;
+}
 
 Execution execute(const MessageSchedule& schedule, Bytes size, const Wires& wires) {
   return Executor(schedule, size, wires).run();

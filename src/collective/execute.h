@@ -1,35 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Runs the messages of a schedule on links: store and forward at the ranks, cut-through at the
+/// Runs the messages of schedules on links: store and forward at the ranks, cut-through at the
 /// links in between, first come first served on every link.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "base/units.h"
 #include "collective/schedule.h"
+#include "machine/topology/link_map.h"
 
 namespace orrery {
 
-/// The links of a network, and which of them a message passes, in order.
-struct Wires {
-  int links = 0;
-  Bandwidth bandwidth{0};  ///< of one link
-  Time step_latency{0};    ///< of a message over one link
-  Time hop_latency{0};     ///< more for every further link
-  /// Of a message where not all are alike; instead of the three above.
-  struct Speed {
-    Bandwidth bandwidth{0};
-    Time step_latency{0};
-    Time hop_latency{0};
-  };
-  std::function<Speed(int sender, int receiver)> speed;
-  std::function<std::vector<int>(int sender, int receiver)> route;
+/// How a message goes: each link is held for bytes / bandwidth, from when it is free and the first
+/// byte is there; a link's latency later the first byte is at the next. `after` the last byte has
+/// passed the last link the message has arrived.
+struct MessageWay {
+  std::vector<Hop> hops;
+  Time after{0};
 };
 
+/// The links of a network, and the way of a message on them.
+struct Wires {
+  std::size_t links = 0;
+  std::function<const MessageWay&(std::int64_t sender, std::int64_t receiver)> way;
+};
+
+/// One schedule run by several groups at once on the same links, as one schedule: rank r of group i
+/// is groups[i][r]. The buffer is cut into `slices` that run beside each other, as transports cut
+/// messages into packets, two of a message under way at once. Message by message, slice by slice,
+/// group by group.
+MessageSchedule together(const MessageSchedule& schedule,
+                         std::span<const std::vector<std::int64_t>> groups, int slices = 1);
+
 /// A message leaves when those in its `after` have arrived; among ready ones that want a link the
-/// one that was ready first goes first (ties: in order of the schedule). It holds each link of its
-/// route for bytes / bandwidth, one after the other, and arrives latency after the last.
+/// one that was ready first goes first (ties: in order of the schedule).
 struct Execution {
   std::vector<Time> departure;  ///< by message: on its first link
   std::vector<Time> arrival;

@@ -60,13 +60,12 @@ Fabric line_of(const Extent& extent, double links) {
   const auto stride = static_cast<double>(extent.stride);
   return {.form = Fabric::Form::line,
           .links = links,
-          .siblings = stride,
           .longest = extent.count,
           .hops = stride,
           .wrap_hops = (members - 1) * stride,
           .span = (members - 1) * stride,
           .diameter = (members - 1) * stride,
-          .ring_load = links * stride};
+          .ring_load = links};
 }
 
 /// A product of rings has as many edge-disjoint Hamiltonian cycles as factors (Foregger, Discrete
@@ -74,7 +73,7 @@ Fabric line_of(const Extent& extent, double links) {
 /// an even number of devices and two axes or more has one.
 Fabric grid_of(const Extent& extent, std::span<const std::int64_t> shape, bool closed) {
   const Runs runs = runs_of(extent, shape);
-  const bool pair = !closed && shape.size() == 1 && shape[0] == 2;  // one link between them
+  const bool pair = shape.size() == 1 && shape[0] == 2;  // one link between them
   Fabric fabric = line_of(extent, pair ? 1 : 2.0 * std::max(runs.axes, 1));
   if (!runs.aligned) {
     return fabric;
@@ -83,28 +82,26 @@ Fabric grid_of(const Extent& extent, std::span<const std::int64_t> shape, bool c
   double halfway = 0;
   fabric.span = 0;
   fabric.longest = 1;
-  fabric.siblings = 1;
+  fabric.hops = 1;
   for (const Run& run : runs.all()) {
     whole = whole && run.whole();
     const auto stride = static_cast<double>(run.stride);
     fabric.longest = std::max(fabric.longest, run.count);
-    fabric.siblings = std::max(fabric.siblings, stride);
+    fabric.hops = std::max(fabric.hops, stride);
     fabric.span += static_cast<double>(run.count - 1) * stride;
     const std::int64_t half = run.count / 2;
     halfway += static_cast<double>(half) * stride;
   }
-  fabric.hops = fabric.siblings;
   fabric.wrap_hops = fabric.span;
   fabric.diameter = fabric.span;
-  fabric.ring_load = fabric.links * fabric.siblings;
-  if (closed && whole) {
+  if (closed && whole && extent.count > 2) {
     fabric.form = Fabric::Form::cycle;
     fabric.wrap_hops = fabric.hops;
     fabric.diameter = halfway;
-    fabric.ring_load = fabric.siblings * runs.axes / runs.count;
+    fabric.ring_load = static_cast<double>(runs.axes) / runs.count;
   } else if (whole && runs.count > 1 && extent.count % 2 == 0) {
     fabric.wrap_hops = fabric.hops;
-    fabric.ring_load = fabric.siblings * runs.axes;
+    fabric.ring_load = runs.axes;
   }
   return fabric;
 }

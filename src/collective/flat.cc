@@ -2,6 +2,7 @@
 #include "collective/flat.h"
 
 #include <cassert>
+#include <optional>
 
 namespace orrery {
 namespace {
@@ -11,15 +12,17 @@ struct Place {
   double count = 1;    ///< c_i
   double inside = 1;   ///< Q_i
   double members = 1;  ///< N
+  double passing = 1;  ///< X_i
   bool innermost = false;
   bool outermost = false;
+  bool closes = false;  ///< the closing edge of a ring crosses this inner dimension as well
 };
 
 StepCount ring_part(CollectiveKind kind, const Place& at, const Fabric& fabric) {
   const double passes = kind == CollectiveKind::all_reduce ? 2 : 1;
   const double share = kind == CollectiveKind::broadcast ? 1 : (at.members - 1) / at.members;
-  const double edges =
-      at.outermost ? at.members / at.inside : (at.count - 1) * at.members / (at.inside * at.count);
+  const double blocks = at.members / at.inside;
+  const double edges = at.outermost ? blocks : (at.count - 1) * blocks / at.count + at.closes;
   const double steps = edges - (at.innermost ? 1 : 0);
   const double wrap = at.outermost ? fabric.wrap_hops - fabric.hops : 0;
   return {.steps = passes * steps,
@@ -47,7 +50,7 @@ StepCount exchange_part(CollectiveAlgorithm algorithm, const Place& at, const Fa
   const auto members = static_cast<std::int64_t>(at.count);
   StepCount count =
       count_steps(CollectiveKind::all_to_all, algorithm, members, fabric).value_or(StepCount{});
-  count.load *= at.inside * at.count / at.members;
+  count.load *= at.inside * at.passing * at.count / at.members;
   if (algorithm == CollectiveAlgorithm::pairwise) {
     count.steps *= at.inside;
     count.further_hops *= at.inside;
@@ -139,6 +142,32 @@ const NetworkDimension& dimension_of(const Extent& extent, const Machine& machin
   return machine.network[static_cast<std::size_t>(extent.dimension)];
 }
 
+bool is_switch(const Extent& extent, const Machine& machine) {
+  return dimension_of(extent, machine).kind == DimensionKind::switched;
+}
+
+/// What lies outside a dimension: X_i, and whether closing edges cross it.
+void look_outside(std::span<const Extent> extents, std::size_t i, const Machine& machine,
+                  Place& at) {
+  double between = 1;
+  at.passing = 1;
+  at.closes = i + 1 < extents.size() && !is_switch(extents.back(), machine);
+  for (const Extent& outer : extents.subspan(i + 1)) {
+    const auto count = static_cast<double>(outer.count);
+    at.passing += is_switch(outer, machine) ? 0 : (count - 1) * between;
+    at.closes = at.closes && outer.count % 2 == 1;
+    between *= count;
+  }
+}
+
+/// Of a dimension on its own or among others.
+std::optional<StepCount> count_part(CollectiveKind kind, CollectiveAlgorithm algorithm,
+                                    const Place& at, const Fabric& fabric, const Inside& inside) {
+  const bool alone = at.innermost && at.outermost;
+  return alone ? count_steps(kind, algorithm, static_cast<std::int64_t>(at.count), fabric)
+               : part_of(kind, algorithm, at, fabric, inside);
+}
+
 }  // namespace
 
 std::int64_t members_of(std::span<const Extent> extents) {
@@ -154,24 +183,29 @@ bool count_flat(CollectiveKind kind, CollectiveAlgorithm algorithm, std::span<co
   assert(extents.size() <= flat.part.size() && "extents_of gives at most kMaxDimensions");
   flat.parts = extents.size();
   flat.lockstep = algorithm == CollectiveAlgorithm::ring;
-  if (extents.size() == 1) {
-    const Fabric fabric = fabric_of(extents[0], dimension_of(extents[0], machine));
-    const auto count = count_steps(kind, algorithm, extents[0].count, fabric);
-    flat.part[0] = count.value_or(StepCount{});
-    return count.has_value();
-  }
-  if (!runs_flat(kind, algorithm)) {
+  if (extents.size() > 1 && !runs_flat(kind, algorithm)) {
     return false;
   }
   Place at{.members = static_cast<double>(members_of(extents))};
   const Inside inside{.outermost = at.members / static_cast<double>(extents.back().count),
                       .innermost = static_cast<double>(extents.front().count)};
   for (std::size_t i = 0; i < extents.size(); ++i) {
+    const NetworkDimension& dimension = dimension_of(extents[i], machine);
     at.count = static_cast<double>(extents[i].count);
     at.innermost = i == 0;
     at.outermost = i + 1 == extents.size();
-    const Fabric fabric = fabric_of(extents[i], dimension_of(extents[i], machine));
-    flat.part[i] = part_of(kind, algorithm, at, fabric, inside);
+    look_outside(extents, i, machine, at);
+    const auto count = count_part(kind, algorithm, at, fabric_of(extents[i], dimension), inside);
+    if (!count) {
+      return false;
+    }
+    flat.part[i] = *count;
+    flat.part[i].port = count->load;
+    if (dimension.kind == DimensionKind::fully_connected && !dimension.nic.empty()) {
+      flat.part[i].port = count_part(kind, algorithm, at, Fabric{}, inside)->load;
+    }
+    // A shift leaves each block once, everything else from all its members alike.
+    flat.senders[i] = kind == CollectiveKind::send_recv ? 1 : at.inside;
     at.inside *= at.count;
   }
   return true;

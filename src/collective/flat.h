@@ -12,6 +12,9 @@ namespace orrery {
 /// One StepCount per extent; loads are in units of the whole buffer of the whole group.
 struct FlatCount {
   std::array<StepCount, kMaxDimensions> part;
+  /// Members of each block inside the dimension that send over it: what its node link carries, in
+  /// loads of a member.
+  std::array<double, kMaxDimensions> senders{};
   std::size_t parts = 0;
   bool lockstep = false;  ///< every step takes as long as one of the slowest dimension
 };
@@ -19,11 +22,12 @@ struct FlatCount {
 /// Counts of one phase over all extents, innermost first. With members c_0 .. c_k in the
 /// dimensions, Q_i = c_0 ... c_(i-1) members inside dimension i, and N in all:
 ///
-///   ring     every ring visits the members of a dimension before it moves on in the next, so that
-///            of its N edges (c_i - 1) N/Q_(i+1) lie in an inner dimension and N/Q_k in the
-///            outermost. N/c_k rings, each with an equal share of S, rotate over the members: the
-///            load of a port is that share of edges. A member sends step s after step s-1, so the
-///            whole ring moves in lockstep with its slowest edge.
+///   ring     every ring visits the members of a dimension before it moves on in the next, there
+///            and back by turns, so that of its N edges (c_i - 1) N/Q_(i+1) lie in an inner
+///            dimension and N/Q_k in the outermost. Where that is no switch and odd, the closing
+///            edge crosses the dimensions inside as well. N/c_k rings, each with an equal share of
+///            S, rotate over the members: the load of a port is that share of edges. A member sends
+///            step s after step s-1, so the whole ring moves in lockstep with its slowest edge.
 ///   tree     a chain through the inner dimensions of each outermost coordinate, a double binary
 ///            tree over the coordinates of the outermost; rotated in the same way
 ///   in_switch (all_reduce)  the innermost switch reduces every shard to one member and multicasts
@@ -33,7 +37,8 @@ struct FlatCount {
 ///   send_recv  rank r sends to r+1: the whole buffer through the outermost dimension in which they
 ///            differ
 ///   all_to_all (direct, pairwise)  Q_i (c_i - 1) of the N-1 messages of a member leave through
-///            dimension i
+///            dimension i, and those that pass it on their way to a dimension outside that is no
+///            switch: X_i = 1 + sum over such j > i of (c_j - 1) c_(i+1) ... c_(j-1) times as many
 ///
 /// One extent: as count_steps. False when the algorithm does not do this.
 bool count_flat(CollectiveKind kind, CollectiveAlgorithm algorithm, std::span<const Extent> extents,

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "collective/flat.h"
+#include "collective/price.h"
+#include "collective/ring_orders.h"
 #include "machine/topology/link_map.h"
 
 namespace orrery {
@@ -17,8 +19,6 @@ namespace {
 using Kind = CollectiveKind;
 using Algorithm = CollectiveAlgorithm;
 
-constexpr int kChunks = 16;
-
 bool exchanges(Kind kind) {
   return kind == Kind::all_to_all || kind == Kind::send_recv;
 }
@@ -26,68 +26,49 @@ bool exchanges(Kind kind) {
 /// An upper bound on the messages of any algorithm of schedule.h.
 std::int64_t messages_at_most(Kind kind, std::int64_t ranks, std::int64_t rings) {
   const std::int64_t pairs = ranks * ranks;
-  return kind == Kind::send_recv ? ranks
-                                 : std::max(2 * pairs * rings, std::int64_t{4} * kChunks * ranks);
+  return kind == Kind::send_recv
+             ? ranks
+             : std::max(2 * pairs * rings, std::int64_t{4} * MessageCuts().chunks * ranks);
 }
 
-/// The ring once for every member of an outermost coordinate, rotated: ring j visits the members
-/// of each coordinate beginning with the j-th. Block b of ring j is block j * ranks + b.
-MessageSchedule rotated_rings(Kind kind, int ranks, int inside) {
-  // NOLINTNEXTLINE(bugprone-unchecked-optional-access): there is a ring of any number of ranks
-  const MessageSchedule one = schedule_of(kind, Algorithm::ring, ranks, kChunks).value();
-  MessageSchedule all{.kind = kind,
-                      .ranks = ranks,
-                      .blocks = one.blocks * inside,
-                      .block_share = one.block_share / inside,
-                      .messages = {}};
-  for (int ring = 0; ring < inside; ++ring) {
-    const auto member = [&](int place) {
-      return place / inside * inside + (place % inside + ring) % inside;
-    };
-    const int before = static_cast<int>(all.messages.size());
-    for (Message message : one.messages) {
-      message.sender = member(message.sender);
-      message.receiver = member(message.receiver);
-      for (int& block : message.blocks) {
-        block += ring * one.blocks;
-      }
-      for (int& earlier : message.after) {
-        earlier += before;
-      }
-      all.messages.push_back(std::move(message));
-    }
-  }
-  return all;
-}
-
-std::int64_t members_of(const CollectivePhase& phase) {
-  std::int64_t members = 1;
+std::vector<Extent> extents_of(const CollectivePhase& phase) {
+  std::vector<Extent> extents;
   for (const PortUse& port : phase.ports) {
-    members *= port.extent.count;
+    extents.push_back(port.extent);
   }
-  return members;
+  return extents;
 }
 
 /// Whether the phase's algorithm exists message by message over its ports.
-bool has_messages(const CollectivePhase& phase) {
-  const std::int64_t members = members_of(phase);
-  const std::int64_t rings = members / phase.ports.back().extent.count;
+bool has_messages(const CollectivePhase& phase, const Machine& machine) {
+  const std::vector<Extent> extents = extents_of(phase);
+  const bool ring = phase.algorithm == Algorithm::ring;
+  const auto members = members_of(extents);
+  const std::int64_t rings = ring && 2 * members * members <= kMostMessages
+                                 ? std::ssize(ring_orders(extents, machine))
+                                 : 1;
   if (messages_at_most(phase.kind, members, rings) > kMostMessages) {
     return false;
   }
-  const bool flat =
-      phase.ports.size() == 1 || exchanges(phase.kind) || phase.algorithm == Algorithm::ring;
+  const bool flat = phase.ports.size() == 1 || exchanges(phase.kind) || ring;
   return flat && phase.algorithm != Algorithm::themis && phase.algorithm != Algorithm::rail &&
          phase.algorithm != Algorithm::in_switch;
 }
 
-MessageSchedule schedule_of(const CollectivePhase& phase) {
-  const auto members = static_cast<int>(members_of(phase));
-  if (phase.ports.size() > 1 && phase.algorithm == Algorithm::ring) {
-    const auto outer = static_cast<int>(phase.ports.back().extent.count);
-    return rotated_rings(phase.kind, members, members / outer);
+MessageSchedule schedule_of(const CollectivePhase& phase, const Machine& machine, int chunks) {
+  const std::vector<Extent> extents = extents_of(phase);
+  if (phase.algorithm == Algorithm::ring) {
+    return rings(phase.kind, ring_orders(extents, machine), chunks);
   }
-  return schedule_of(phase.kind, phase.algorithm, members, kChunks).value_or(MessageSchedule{});
+  if (phase.kind == Kind::all_to_all) {
+    std::vector<int> counts;
+    for (const Extent& extent : extents) {
+      counts.push_back(static_cast<int>(extent.count));
+    }
+    return exchange_schedule(counts, phase.algorithm == Algorithm::pairwise);
+  }
+  return schedule_of(phase.kind, phase.algorithm, static_cast<int>(members_of(extents)), chunks)
+      .value_or(MessageSchedule{});
 }
 
 /// The protocol of a port, as cost.cc takes it.
@@ -100,15 +81,21 @@ Protocol protocol_of(const CollectivePhase& phase, const PortUse& port,
                       dimension)[static_cast<std::size_t>(port.protocol)];
 }
 
-/// The members of a phase: those of the group with coordinate 0 in the dimensions that the phase
-/// leaves out.
-std::vector<std::int64_t> devices_of(const CollectivePhase& phase, const Machine& machine) {
-  std::vector<std::int64_t> devices{0};
+/// Devices from one coordinate of a dimension to the next.
+std::int64_t stride_of(int dimension, const Machine& machine) {
+  std::int64_t stride = 1;
+  for (int d = 0; d < dimension; ++d) {
+    stride *= machine.network[static_cast<std::size_t>(d)].size;
+  }
+  return stride;
+}
+
+/// The members of a phase in the group of `first`, innermost dimension first.
+std::vector<std::int64_t> members_from(std::int64_t first, const CollectivePhase& phase,
+                                       const Machine& machine) {
+  std::vector<std::int64_t> devices{first};
   for (const PortUse& port : phase.ports) {
-    std::int64_t unit = port.extent.stride;
-    for (int d = 0; d < port.extent.dimension; ++d) {
-      unit *= machine.network[static_cast<std::size_t>(d)].size;
-    }
+    const std::int64_t unit = port.extent.stride * stride_of(port.extent.dimension, machine);
     const std::vector<std::int64_t> inner = std::move(devices);
     devices = {};
     for (std::int64_t i = 0; i < port.extent.count; ++i) {
@@ -120,17 +107,23 @@ std::vector<std::int64_t> devices_of(const CollectivePhase& phase, const Machine
   return devices;
 }
 
-/// Ways and speeds between the members of a phase.
+/// The links of a machine at the rates of a phase's protocols, and the ways on them.
 class Network {
  public:
-  Network(const CollectivePhase& phase, const Machine& machine)
-      : devices_(devices_of(phase, machine)), dimensions_(machine.network) {
+  Network(const CollectivePhase& phase, const Machine& machine) : dimensions_(machine.network) {
     const bool tree =
         phase.kind == Kind::all_reduce && phase.algorithm == Algorithm::double_binary_tree;
     steps_.resize(dimensions_.size());
     for (const PortUse& port : phase.ports) {
       const auto d = static_cast<std::size_t>(port.extent.dimension);
-      const Protocol protocol = protocol_of(phase, port, dimensions_[d]);
+      const Protocol protocol = protocol_of(phase, port, machine.network[d]);
+      const int through = dimension_through(dimensions_[d], machine);
+      if (through >= 0) {
+        NetworkDimension& inner = dimensions_[static_cast<std::size_t>(through)];
+        inner.send_efficiency =
+            protocol_through(phase.kind, phase.algorithm, inner, protocol.name).efficiency *
+            (tree ? kTreeEfficiency : 1);
+      }
       steps_[d] = protocol.step_latency;
       slowest_ = std::max(slowest_, protocol.step_latency);
       dimensions_[d].send_efficiency = protocol.efficiency * (tree ? kTreeEfficiency : 1);
@@ -140,47 +133,36 @@ class Network {
   }
 
   Wires wires() {
-    Wires wires;
-    wires.links = static_cast<int>(map_->links());
-    wires.speed = [this](int from, int to) { return way(from, to).speed; };
-    wires.route = [this](int from, int to) { return way(from, to).links; };
-    return wires;
+    return {.links = map_->links(),
+            .way = [this](std::int64_t from, std::int64_t to) -> const MessageWay& {
+              return way(from, to);
+            }};
   }
 
  private:
-  struct Way {
-    std::vector<int> links;
-    Wires::Speed speed;
-  };
-
-  const Way& way(int from, int to) {
-    const auto [found, fresh] = ways_.try_emplace({from, to});
+  const MessageWay& way(std::int64_t source, std::int64_t destination) {
+    const auto [found, fresh] = ways_.try_emplace({source, destination});
+    MessageWay& way = found->second;
     if (fresh) {
-      const std::int64_t source = devices_[static_cast<std::size_t>(from)];
-      const std::int64_t destination = devices_[static_cast<std::size_t>(to)];
-      std::vector<Hop> hops;
-      map_->route(source, destination, hops);
-      Bandwidth slowest = hops.front().bandwidth;
-      for (const Hop& hop : hops) {
-        found->second.links.push_back(static_cast<int>(hop.link));
-        slowest = std::min(slowest, hop.bandwidth);
-      }
+      map_->route(source, destination, way.hops);
       const auto d = static_cast<std::size_t>(map_->outermost(source, destination));
       const bool lines =
           dimensions_[d].kind == DimensionKind::ring || dimensions_[d].kind == DimensionKind::mesh;
-      found->second.speed = {slowest, lockstep_ ? slowest_ : steps_[d],
-                             lines ? dimensions_[d].latency : Time(0)};
+      for (Hop& hop : way.hops) {  // a step's latency holds that of one link
+        hop.latency = lines ? hop.latency : Time(0);
+      }
+      way.hops.back().latency = Time(0);
+      way.after = lockstep_ ? slowest_ : steps_[d];
     }
-    return found->second;
+    return way;
   }
 
-  std::vector<std::int64_t> devices_;
   std::vector<NetworkDimension> dimensions_;
   std::vector<Time> steps_;  ///< step latencies by dimension
   Time slowest_{0};
   bool lockstep_ = false;
   std::unique_ptr<LinkMap> map_;
-  std::map<std::pair<int, int>, Way> ways_;
+  std::map<std::pair<std::int64_t, std::int64_t>, MessageWay> ways_;
 };
 
 Time own_copy(const CollectivePhase& phase, const Machine& machine) {
@@ -188,7 +170,7 @@ Time own_copy(const CollectivePhase& phase, const Machine& machine) {
   const NetworkDimension& dimension =
       machine.network[static_cast<std::size_t>(port.extent.dimension)];
   const Protocol protocol = protocol_of(phase, port, dimension);
-  const Bytes chunk = phase.size / members_of(phase);
+  const Bytes chunk = phase.size / members_of(extents_of(phase));
   const double seconds = protocol.local_copy * static_cast<double>(chunk.value()) /
                          (protocol.efficiency * dimension.bandwidth.value());
   return moves_own_chunk(phase.kind, phase.algorithm) ? from_seconds(seconds) : Time(0);
@@ -202,6 +184,11 @@ std::vector<CollectivePhase> second_choice(Kind kind, Bytes size,
                          machine);
 }
 
+bool all_have_messages(const std::vector<CollectivePhase>& phases, const Machine& machine) {
+  return std::all_of(phases.begin(), phases.end(),
+                     [&](const CollectivePhase& phase) { return has_messages(phase, machine); });
+}
+
 }  // namespace
 
 std::optional<std::vector<CollectivePhase>> message_plan(Kind kind, Bytes size,
@@ -210,25 +197,49 @@ std::optional<std::vector<CollectivePhase>> message_plan(Kind kind, Bytes size,
                                                          const Machine& machine) {
   const std::vector<Extent> extents = extents_of(group.stride, group.count, machine);
   auto phases = plan_collective(kind, size, extents, algorithm, machine);
-  const bool possible = std::all_of(phases.begin(), phases.end(), has_messages);
+  const bool possible = all_have_messages(phases, machine);
   if (!possible && algorithm == Algorithm::automatic) {
     phases = second_choice(kind, size, extents, machine);
   }
-  if (!std::all_of(phases.begin(), phases.end(), has_messages)) {
+  if (!all_have_messages(phases, machine)) {
     return std::nullopt;
   }
   return phases;
 }
 
-Time message_time(const CollectivePhase& phase, const Machine& machine) {
+DeviceGroups groups_of(const CollectivePhase& phase, const Machine& machine) {
+  DeviceGroups groups;
+  const std::int64_t devices = stride_of(static_cast<int>(machine.network.size()), machine);
+  for (std::int64_t device = 0; device < devices; ++device) {
+    const bool first =
+        std::all_of(phase.ports.begin(), phase.ports.end(), [&](const PortUse& port) {
+          const auto size = machine.network[static_cast<std::size_t>(port.extent.dimension)].size;
+          const std::int64_t place = device / stride_of(port.extent.dimension, machine) % size;
+          return place / port.extent.stride % port.extent.count == 0;
+        });
+    if (first) {
+      groups.push_back(members_from(device, phase, machine));
+    }
+  }
+  return groups;
+}
+
+Time message_time(const CollectivePhase& phase, const DeviceGroups& groups, const Machine& machine,
+                  const MessageCuts& cuts) {
   Network network(phase, machine);
-  const Execution run = execute(schedule_of(phase), phase.size, network.wires());
+  const MessageSchedule schedule =
+      together(schedule_of(phase, machine, cuts.chunks), groups, cuts.slices);
+  const Execution run = execute(schedule, phase.size, network.wires());
   Time launch{0};
   for (const PortUse& port : phase.ports) {
     const auto d = static_cast<std::size_t>(port.extent.dimension);
     launch = std::max(launch, protocol_of(phase, port, machine.network[d]).launch);
   }
   return launch + own_copy(phase, machine) + run.end;
+}
+
+Time message_time(const CollectivePhase& phase, const Machine& machine) {
+  return message_time(phase, {members_from(0, phase, machine)}, machine);
 }
 
 }  // namespace orrery

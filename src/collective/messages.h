@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "base/units.h"
 #include "collective/cost.h"
@@ -30,23 +31,31 @@ struct MessageGroup {
 ///   time of a phase = launch + local copy + end of the last message
 ///
 /// A message over dimension d holds each link of its way for bytes / (efficiency * bandwidth) and
-/// takes d's step latency, in rings the slowest dimension's (cost.h). Rings over several dimensions
-/// are rotated so that every member uses its own port, as in flat.h; pipelined algorithms cut their
-/// buffer into 16 chunks.
+/// takes d's step latency, in rings the slowest dimension's (cost.h). Rings are those of
+/// ring_orders.h; pipelined algorithms cut their buffer into 16 chunks.
 ///
 /// `algorithm` automatic: what plan_collective takes; where that has no messages (in_switch, rail
 /// and trees over several dimensions), the ring or the direct exchange. Nothing when an algorithm
 /// that was asked for has no messages, or more than kMostMessages of them.
 ///
-/// Ignores: other groups that use the same links at the same time; what each further send of a
-/// member costs (StepCount::further_messages); on rings and meshes of links, a second ring that
-/// goes the other way round.
+/// Ignores: what each further send of a member costs (StepCount::further_messages).
 std::optional<std::vector<CollectivePhase>> message_plan(CollectiveKind kind, Bytes size,
                                                          const MessageGroup& group,
                                                          CollectiveAlgorithm algorithm,
                                                          const Machine& machine);
 
-/// Time of one phase of message_plan.
+/// The members of every group of a phase, in the order of its schedule.
+using DeviceGroups = std::vector<std::vector<std::int64_t>>;
+DeviceGroups groups_of(const CollectivePhase& phase, const Machine& machine);
+
+/// Time until the last of these groups, all beginning at once, has done one phase of message_plan.
+struct MessageCuts {
+  int chunks = 16;  ///< of the buffer, where an algorithm is pipelined
+  int slices = 1;   ///< of every message (execute.h, together)
+};
+Time message_time(const CollectivePhase& phase, const DeviceGroups& groups, const Machine& machine,
+                  const MessageCuts& cuts = {});
+/// Of the group of device 0 alone.
 Time message_time(const CollectivePhase& phase, const Machine& machine);
 
 }  // namespace orrery

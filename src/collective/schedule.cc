@@ -2,6 +2,7 @@
 #include "collective/schedule.h"
 
 #include <bit>
+#include <functional>
 #include <numeric>
 #include <utility>
 
@@ -127,9 +128,24 @@ MessageSchedule shift(int ranks) {
   return schedule;
 }
 
-/// Direct: all in step 0. Pairwise: rank r serves r+i in step i-1, after it has received the
-/// message of step i-2.
-MessageSchedule exchange(int ranks, bool stepwise) {
+/// The rank i further on in every dimension, with i as coordinates: all ranks then use the same
+/// dimensions at one time, and no receiver is a target of two senders.
+int shifted(int rank, int i, std::span<const int> counts) {
+  int to = 0;
+  int inside = 1;
+  for (const int count : counts) {
+    to += (rank / inside % count + i / inside % count) % count * inside;
+    inside *= count;
+  }
+  return to;
+}
+
+}  // namespace
+
+/// Direct: all in step 0. Pairwise: rank r serves the one i further on in step i-1, after it has
+/// received the message of step i-2.
+MessageSchedule exchange_schedule(std::span<const int> counts, bool stepwise) {
+  const int ranks = std::accumulate(counts.begin(), counts.end(), 1, std::multiplies<>());
   MessageSchedule schedule{.kind = Kind::all_to_all,
                            .ranks = ranks,
                            .blocks = ranks * ranks,
@@ -139,7 +155,7 @@ MessageSchedule exchange(int ranks, bool stepwise) {
   for (int i = 1; i < ranks; ++i) {
     std::vector<int> arriving(arrived.size(), -1);
     for (int r = 0; r < ranks; ++r) {
-      const int to = (r + i) % ranks;
+      const int to = shifted(r, i, counts);
       const int before = arrived[static_cast<std::size_t>(r)];
       const bool waits = stepwise && before >= 0;
       arriving[static_cast<std::size_t>(to)] =
@@ -152,6 +168,12 @@ MessageSchedule exchange(int ranks, bool stepwise) {
     arrived = arriving;
   }
   return schedule;
+}
+
+namespace {
+
+MessageSchedule exchange(int ranks, bool stepwise) {
+  return exchange_schedule(std::span(&ranks, 1), stepwise);
 }
 
 /// Recursive vector halving with distance doubling, and back, on the first `core` of the ranks; the

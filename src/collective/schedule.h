@@ -15,6 +15,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "collective/cost.h"
@@ -48,6 +49,10 @@ struct MessageSchedule {
 /// broadcast) cuts each tree's part; others ignore it. Requires ranks >= 2, chunks >= 1.
 std::optional<MessageSchedule> schedule_of(CollectiveKind kind, CollectiveAlgorithm algorithm,
                                            int ranks, int chunks = 1);
+
+/// all_to_all over the product of `counts` ranks, innermost dimension first: as `direct`, all
+/// messages at once, or `stepwise` as `pairwise`.
+MessageSchedule exchange_schedule(std::span<const int> counts, bool stepwise);
 
 /// Parent of each of `count` nodes in the in-order binary tree rooted at node 0, -1 for the root.
 /// Node r > 0 has the height of its lowest set bit and hangs below the next higher bit; leaves are

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "collective/tree_schedule.h"
+
 namespace orrery {
 namespace {
 
@@ -25,6 +27,12 @@ double across_the_middle(std::int64_t n) {
   return static_cast<double>(pairs);
 }
 
+/// Links that a member's messages to all that it reaches forwards on a cycle of n pass.
+double half_way_round(std::int64_t n) {
+  const std::int64_t half = n / 2;
+  return static_cast<double>(half * (half + 1)) / 2;
+}
+
 /// Load when every member sends S/p to every other on the shortest way, all at once.
 double exchange_load(std::int64_t members, const Fabric& fabric) {
   const auto p = static_cast<double>(members);
@@ -34,10 +42,10 @@ double exchange_load(std::int64_t members, const Fabric& fabric) {
       return (p - 1) / p;
     case Form::complete:
       return fabric.links / p;
-    case Form::cycle:  // distances from one member sum to floor(n^2/4), over two links
-      return fabric.siblings * fabric.links / 2 * across_the_middle(fabric.longest) / longest;
+    case Form::cycle:  // distances 1 ... floor(n/2) go forwards, the half way of even n too
+      return fabric.links * half_way_round(fabric.longest) / longest;
     case Form::line:
-      return fabric.siblings * fabric.links * across_the_middle(fabric.longest) / longest;
+      return fabric.links * across_the_middle(fabric.longest) / longest;
   }
   return 0;
 }
@@ -62,7 +70,7 @@ StepCount shift(const Fabric& fabric) {
   const bool one_port = fabric.form == Form::switched;
   return {.steps = 1,
           .further_hops = std::max(fabric.hops, fabric.wrap_hops) - 1,
-          .load = one_port ? 1 : fabric.siblings * fabric.links};
+          .load = one_port ? 1 : fabric.links};
 }
 
 std::optional<StepCount> direct(CollectiveKind kind, std::int64_t members, const Fabric& fabric) {
@@ -74,10 +82,9 @@ std::optional<StepCount> direct(CollectiveKind kind, std::int64_t members, const
   double load = passes * exchange_load(members, fabric);
   if (kind == CollectiveKind::broadcast) {  // the root's own links carry everything
     const std::int64_t farther_side = fabric.form == Form::cycle ? members / 2 : members - 1;
-    load = fabric.form == Form::switched ? p - 1
-           : fabric.form == Form::complete
-               ? fabric.links
-               : fabric.siblings * fabric.links * static_cast<double>(farther_side);
+    load = fabric.form == Form::switched   ? p - 1
+           : fabric.form == Form::complete ? fabric.links
+                                           : fabric.links * static_cast<double>(farther_side);
   }
   return StepCount{.steps = passes,
                    .further_messages = passes * (p - 2),
@@ -96,7 +103,7 @@ std::optional<StepCount> pairwise(CollectiveKind kind, std::int64_t members, con
     count.load *= fabric.links;
   }
   if (is_grid(fabric)) {  // all go the same way round in one step
-    count.load = fabric.siblings * fabric.links * cut / static_cast<double>(fabric.longest);
+    count.load = fabric.links * cut / static_cast<double>(fabric.longest);
     const double one_axis = fabric.form == Form::cycle ? cut : p * (p - 1) - cut;
     const double links =
         fabric.longest == members ? one_axis * fabric.hops : (p - 1) * fabric.diameter;
@@ -126,14 +133,14 @@ std::optional<StepCount> halving_doubling(CollectiveKind kind, std::int64_t memb
   }
   if (is_grid(fabric)) {
     // Partners 2^j apart exchange S/2^(j+1); 2^j such messages cross the middle of a block: S/2.
-    count.load = passes * rounds * fabric.siblings * fabric.links / 2;
+    count.load = passes * rounds * fabric.links / 2;
     count.further_hops = passes * std::max(0.0, fabric.span - rounds);
   }
   if (!power) {
     const double one_link = fabric.form == Form::switched ? 1 : fabric.links;
     count.steps += 2;
     count.further_hops += is_grid(fabric) ? 2 * (fabric.hops - 1) : 0;
-    count.load += 2 * one_link * fabric.siblings;
+    count.load += 2 * one_link;
   }
   return count;
 }
@@ -143,6 +150,20 @@ std::optional<StepCount> halving_doubling(CollectiveKind kind, std::int64_t memb
 /// with two children.
 double tree_port_load(std::int64_t members) {
   return members == 2 ? 1 : members == 3 ? 1.5 : 2;
+}
+
+/// The busiest link of a line or ring. Over several axes: a level's edges do not overlap, two trees
+/// send S/2 on each.
+double tree_line_load(CollectiveKind kind, std::int64_t members, const Fabric& fabric) {
+  if (fabric.longest != members) {
+    return ceil_log2(members) + 0.5;
+  }
+  double busiest = 0;
+  for (const GapLoad& gap :
+       tree_gap_loads(kind, static_cast<int>(members), fabric.form == Form::cycle)) {
+    busiest = std::max({busiest, gap.forward, gap.backward});
+  }
+  return busiest;
 }
 
 std::optional<StepCount> double_binary_tree(CollectiveKind kind, std::int64_t members,
@@ -158,8 +179,8 @@ std::optional<StepCount> double_binary_tree(CollectiveKind kind, std::int64_t me
   if (fabric.form == Form::complete) {  // both trees may use a link in the same direction
     count.load = fabric.links;
   }
-  if (is_grid(fabric)) {  // a level's edges do not overlap; two trees send S/2 on each
-    count.load = fabric.siblings * fabric.links * (depth + 0.5);
+  if (is_grid(fabric)) {
+    count.load = fabric.links * tree_line_load(kind, members, fabric);
     count.further_hops = passes_of(kind) * std::max(0.0, fabric.span - depth);
   }
   return count;

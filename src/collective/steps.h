@@ -23,6 +23,8 @@ struct StepCount {
   /// links of a device in the dimension together, so a link of a device with n links has load * n
   /// for its own bytes.
   double load = 0;
+  /// The same of a device's port, up or down, where all its links of the dimension share one (nic).
+  double port = 0;
 };
 
 /// How the members of an extent lie on the links of their dimension.
@@ -32,12 +34,14 @@ struct StepCount {
 ///   cycle      closed rings: a whole ring, or whole axes of a torus; both directions in use
 ///   line       an open line: part of a ring, a mesh. What a ring algorithm sends from the last
 ///              member to the first goes back over the links of the other direction, so there is
-///              only one ring and it has half of a device's bandwidth in the axis
+///              only one ring and it has half of a device's bandwidth in the axis. Two members
+///              opposite each other on a ring too: both send forwards (LinkMap)
+///
+/// One group alone: that groups between its members use the same links is for the network to say.
 struct Fabric {
   enum class Form : std::uint8_t { switched, complete, cycle, line };
   Form form = Form::switched;
   double links = 1;          ///< of a device: complete size-1; cycle, line 2 x axes (a pair: 1)
-  double siblings = 1;       ///< groups between the members, which use the same links at once
   std::int64_t longest = 2;  ///< members along the longest axis
   double hops = 1;           ///< links between neighbouring members
   double wrap_hops = 1;      ///< links from the last member to the first, for rings

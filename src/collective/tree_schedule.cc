@@ -133,6 +133,35 @@ std::vector<int> second_tree(int count) {
   return parent;
 }
 
+std::vector<GapLoad> tree_gap_loads(Kind kind, int ranks, bool closed) {
+  std::vector<GapLoad> gaps(static_cast<std::size_t>(ranks));
+  const auto send = [&](int from, int to) {  // half of the buffer, the shorter way
+    const int ahead = (to - from + ranks) % ranks;
+    const bool forward = closed ? 2 * ahead <= ranks : to > from;
+    for (int at = from; at != to; at = (at + (forward ? 1 : ranks - 1)) % ranks) {
+      const int gap = forward ? at : (at + ranks - 1) % ranks;
+      GapLoad& load = gaps[static_cast<std::size_t>(gap)];
+      (forward ? load.forward : load.backward) += 0.5;
+    }
+  };
+  const bool reduces = kind == Kind::all_reduce;  // a broadcast's root stands above both trees
+  const int first = reduces ? 0 : 1;
+  for (const auto& parents : {in_order_tree(ranks - first), second_tree(ranks - first)}) {
+    for (int node = 0; node < ranks - first; ++node) {
+      const int up = parents[static_cast<std::size_t>(node)];
+      if (up >= 0) {
+        send(up + first, node + first);
+      } else if (!reduces) {
+        send(0, node + first);
+      }
+      if (up >= 0 && reduces) {
+        send(node, up);
+      }
+    }
+  }
+  return gaps;
+}
+
 std::optional<MessageSchedule> tree_schedule(Kind kind, int ranks, int chunks) {
   if (kind != Kind::all_reduce && kind != Kind::broadcast) {
     return std::nullopt;

@@ -1,76 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "estimate/estimate.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "estimate/chunk_cost.h"
-#include "estimate/pipeline_time.h"
-#include "estimate/placement.h"
+#include "estimate/lower_bound.h"
+#include "estimate/meanwhile.h"
 #include "estimate/plan_memo.h"
-#include "workload/plan/shard.h"
+#include "estimate/replay.h"
+#include "estimate/shared_links.h"
+#include "workload/parallel/layout.h"
+#include "workload/parallel/lower.h"
+#include "workload/parallel/machine_check.h"
 
 namespace orrery {
-
 namespace {
 
-template <class T>
-std::string shown(const T& value) {
-  if constexpr (std::is_enum_v<T>) {
-    return std::string(name_of(value));
-  } else {
-    return fmt::format("{}", value);
-  }
+using namespace estimation;  // NOLINT(google-build-using-namespace): this folder's own
+
+Estimate parts_of(const ReplayResult& run) {
+  const auto busiest =
+      std::max_element(run.stages.begin(), run.stages.end(),
+                       [](const StageTime& a, const StageTime& b) { return a.busy < b.busy; });
+  return {.step_time = run.step_time,
+          .compute = busiest->kernels,
+          .exposed = busiest->busy - busiest->kernels,
+          .bubble = busiest->end - busiest->busy,
+          .tail = run.step_time - busiest->end};
 }
 
-/// Fields that only the simulation reads must not be ignored silently.
-Result<void> has_closed_form(const Plan& plan, const Model& model) {
-  static const Plan plain;
-  Error error;
-  const auto only = [&](std::string_view field, auto member) {
-    if (plan.*member != plain.*member) {
-      error.add({{},
-                 std::string(field),
-                 shown(plan.*member),
-                 shown(plain.*member) + ": others are simulated, not estimated"});
-    }
-  };
-  only("cp", &Plan::cp);
-  only("ep", &Plan::ep);
-  only("shard_params", &Plan::shard_params);
-  only("shard_grads", &Plan::shard_grads);
-  only("shard_optimizer", &Plan::shard_optimizer);
-  only("reshard_after_forward", &Plan::reshard_after_forward);
-  only("recompute_modules", &Plan::recompute_modules);
-  only("recompute_layers", &Plan::recompute_layers);
-  only("offload_optimizer", &Plan::offload_optimizer);
-  only("offload_params", &Plan::offload_params);
-  only("offload_activations", &Plan::offload_activations);
-  only("tp_chunks", &Plan::tp_chunks);
-  only("quantization", &Plan::quantization);
-  only("quantized_params", &Plan::quantized_params);
-  only("lora_rank", &Plan::lora_rank);
-  only("documents", &Plan::documents);
-  if (plan.schedule > Schedule::interleaved) {
-    error.add({{},
-               "schedule",
-               shown(plan.schedule),
-               "gpipe, 1f1b or interleaved: others are simulated, not estimated"});
+std::vector<PassMap> maps_of(const TimedWorkload& timed, Works works) {
+  std::vector<PassMap> maps;
+  maps.reserve(timed.templates.size());
+  for (const TimedTemplate& nodes : timed.templates) {
+    maps.push_back(map_of(nodes, timed.transfers, works));
   }
-  if (plan.zero >= 2 && plan.pp > 1) {
-    error.add({{}, "zero", shown(plan.zero), "0 or 1 with pp > 1: others are simulated only"});
-  }
-  if (model.experts > 0 || layer_kinds(model).size() > 1) {
-    error.add({{}, "model", model.name, "layers that are alike and dense: others are simulated"});
-  }
-  if (!error.empty()) {
-    return fail(std::move(error));
-  }
-  return {};
+  return maps;
 }
 
 }  // namespace
@@ -78,20 +46,51 @@ Result<void> has_closed_form(const Plan& plan, const Model& model) {
 class Estimator::Memo {
  public:
   Memo(Model model, Machine machine)
-      : model_(std::move(model)), machine_(expand_shapes(std::move(machine))) {
-    for (std::size_t d = 0; d + 1 < machine_.network.size(); ++d) {
-      inside_ *= machine_.network[d].size;
-    }
-  }
+      : model_(std::move(model)),
+        machine_(std::move(machine)),
+        crossing_(std::any_of(machine_.network.begin(), machine_.network.end(), is_line)) {}
 
   Result<Estimate> estimate(const Plan& plan) {
-    if (auto closed = has_closed_form(plan, model_); !closed) {
-      return fail(std::move(closed.error()));
+    auto prepared = prepare(plan);
+    if (!prepared) {
+      return fail(std::move(prepared.error()));
     }
-    return needs_whole_step(plan) ? whole_step(plan) : pipelined(plan);
+    TimedPlan& timed = *prepared->timed;
+    if (timed.maps.empty()) {
+      timed.maps = maps_of(timed.timed, Works::slowed);
+    }
+    const auto run = replay({timed.timed, timed.maps, timed.least, *prepared->lists});
+    if (!run) {
+      return fail(run.error());
+    }
+    if (run->step_time >= Time::max() / 4) {
+      return fail("the step takes longer than 26 days, beyond the range of estimated time");
+    }
+    return parts_of(*run);
+  }
+
+  Result<Time> lower_bound(const Plan& plan) {
+    auto prepared = prepare(plan);
+    if (!prepared) {
+      return fail(std::move(prepared.error()));
+    }
+    TimedPlan& timed = *prepared->timed;
+    if (timed.least.empty()) {
+      timed.least = maps_of(timed.timed, Works::least);
+    }
+    return least_time({timed.timed, timed.maps, timed.least, *prepared->lists});
   }
 
  private:
+  struct Lowered {
+    Workload workload;
+    IssueRules rules;
+  };
+  struct Prepared {
+    TimedPlan* timed = nullptr;
+    const IssueLists* lists = nullptr;
+  };
+
   Result<const Machine*> machine_of(std::int64_t devices) {
     const auto found = machines_.find(devices);
     if (found != machines_.end()) {
@@ -104,220 +103,87 @@ class Estimator::Memo {
     return &machines_.emplace(devices, std::move(*fitted)).first->second;
   }
 
-  /// Makes a value that needs the machine of the plan's devices.
-  template <class Make>
-  auto on_machine(const Plan& plan, Make&& make) -> decltype(make(std::declval<Machine>())) {
+  /// The same templates for every global batch, placement and algorithm.
+  Result<Lowered*> lowered(const Plan& plan, bool anew) {
+    Plan key = plan;
+    key.global_batch = 0;
+    key.order = {};
+    key.tp_algorithm = key.dp_algorithm = CollectiveAlgorithm::automatic;
+    if (anew) {
+      lowered_.forget(key);
+    }
+    return lowered_.get(key, [&]() -> Result<Lowered> {
+      auto workload = lower(model_, plan);
+      if (!workload) {
+        return fail(std::move(workload.error()));
+      }
+      IssueRules rules(*workload, plan);
+      return Lowered{std::move(*workload), std::move(rules)};
+    });
+  }
+
+  Result<Prepared> prepare(const Plan& plan) {
+    if (auto checked = check(plan, model_); !checked) {
+      return fail(std::move(checked.error()));
+    }
+    Result<Lowered*> source = lowered(plan, false);
+    auto lists = source ? (*source)->rules.lists(plan) : std::nullopt;
+    if (lists) {
+      lists_ = std::move(*lists);
+    } else if (source) {  // more or fewer microbatches have other pieces of work
+      source = lowered(plan, true);
+      lists_ = source ? issue_lists((*source)->workload) : IssueLists();
+    }
+    if (!source) {
+      return fail(source.error());
+    }
+    Plan key = plan;
+    key.global_batch = crossing_ ? plan.global_batch : 0;
+    auto timed = timed_.get(key, [&] { return time(plan, (*source)->workload, lists_); });
+    if (!timed) {
+      return fail(std::move(timed.error()));
+    }
+    return Prepared{*timed, &lists_};
+  }
+
+  Result<TimedPlan> time(const Plan& plan, Workload& workload, const IssueLists& lists) {
     const auto machine = machine_of(plan.devices());
     if (!machine) {
       return fail(machine.error());
     }
-    return make(**machine);
-  }
-
-  /// Tensor-parallel groups inside the inner dimensions see nothing of the machine's size.
-  bool tensor_stays_inside(const Plan& plan) const {
-    return plan.tp <= inside_ && plan.devices() >= inside_;
-  }
-
-  Result<const ChunkCosts*> chunks(const Plan& plan) {
-    Plan key = chunk_key(plan);
-    if (!tensor_stays_inside(plan)) {
-      key.dp = plan.devices();
+    if (auto has_all = check_machine(plan, **machine); !has_all) {
+      return fail(std::move(has_all.error()));
     }
-    return chunks_.get(key, [&] {
-      Plan sample = key;
-      sample.dp = 1;
-      return on_machine(
-          plan, [&](const Machine& machine) { return measure_chunks(model_, sample, machine); });
-    });
+    workload.layout = layout_of(plan, model_.experts > 0);
+    TimedPlan timed{
+        .timed = time_workload(workload, **machine, plan, prices_), .maps = {}, .least = {}};
+    if (timed.timed.crosses && workload.programs.size() > 1) {
+      share_among_stages(workload, **machine, plan, lists, timed);
+    }
+    return timed;
   }
 
-  Result<const Placement*> placement(const Plan& plan) {
-    const Plan key = placement_key(plan);
-    return placements_.get(key, [&]() -> Result<Placement> {
-      const Plan of_finish = finish_key(plan);
-      const auto finish =
-          finishes_.get(of_finish, [&] { return finish_templates(model_, of_finish); });
-      if (!finish) {
-        return fail(finish.error());
+  /// Longer transfers meet more often: a second round comes within what a third would change.
+  void share_among_stages(const Workload& workload, const Machine& machine, const Plan& plan,
+                          const IssueLists& lists, TimedPlan& timed) {
+    for (int round = 0; round < 2; ++round) {
+      timed.maps = maps_of(timed.timed, Works::slowed);
+      const PreparedPlan prepared{timed.timed, timed.maps, timed.least, lists};
+      if (const auto run = replay(prepared)) {
+        timed.timed = time_workload(workload, machine, plan, prices_, meanwhile_of(prepared, *run));
       }
-      return on_machine(
-          plan, [&](const Machine& machine) { return place(model_, key, **finish, machine); });
-    });
-  }
-
-  Result<Estimate> whole_step(const Plan& plan) {
-    const Plan key = whole_step_key(plan);
-    const auto step = whole_steps_.get(key, [&] {
-      return on_machine(
-          plan, [&](const Machine& machine) { return measure_whole_step(model_, key, machine); });
-    });
-    const auto costs = chunks(plan);
-    if (!step || !costs) {
-      return fail(step ? costs.error() : step.error());
     }
-    const ChunkCost all = (*costs)->first.with_layers((*costs)->layer, model_.layers - 1, true);
-    Estimate estimate{.step_time = step_time(**step, model_.layers, plan.microbatches())};
-    estimate.compute = (all.forward.kernels + all.backward.kernels) * plan.microbatches();
-    estimate.exposed = estimate.step_time - estimate.compute;
-    return estimate;
-  }
-
-  /// A message as one rank sends it.
-  Bytes message(const Plan& plan) const {
-    const bool shared =
-        plan.sequence_parallel || plan.pipeline_send == PipelineSend::scatter_gather;
-    const Bytes whole = boundary_bytes(model_, plan);
-    return shared ? whole / plan.tp : whole;
-  }
-
-  static void add_exposed(PassCost& pass, Time communication) {
-    pass.work += communication;
-    pass.latency += communication;
-  }
-
-  /// With several chunks every pass but one has messages at both ends.
-  static void set_synchronised(const ChunkCost& middle, ChunkCost& work) {
-    work.forward.begins_synchronised = middle.forward.begins_synchronised;
-    work.forward.ends_synchronised = middle.forward.ends_synchronised;
-    work.backward.begins_synchronised = middle.backward.begins_synchronised;
-    work.backward.ends_synchronised = middle.backward.ends_synchronised;
-  }
-
-  void fill_stages(const Plan& plan, const ChunkCosts& costs, const Placement& placement) {
-    const std::int64_t chunks = plan.schedule == Schedule::interleaved ? plan.chunks : 1;
-    const Bytes bytes = message(plan);
-    stages_.resize(placement.layers.size());
-    for (std::size_t s = 0; s < stages_.size(); ++s) {
-      const bool as_before =
-          s > 1 && s + 1 < stages_.size() && placement.layers[s] == placement.layers[s - 1];
-      stages_[s] = as_before ? stages_[s - 1] : stage_of(costs, placement, s, chunks);
-      stages_[s].next = stages_.size() > 1 ? placement.boundaries[s].time(bytes) : Time(0);
-    }
-  }
-
-  StageTime stage_of(const ChunkCosts& costs, const Placement& placement, std::size_t s,
-                     std::int64_t chunks) const {
-    const bool ends = s == 0 || s + 1 == stages_.size();
-    const ChunkCost& end = s == 0 ? costs.first : costs.last;
-    const std::int64_t each = placement.layers[s] / chunks;
-    const std::int64_t rest = placement.layers[s] - each * (chunks - 1);
-    const ChunkCost own = (ends ? end : costs.middle).with_layers(costs.layer, rest - 1, s == 0);
-    StageTime stage{.work = own, .edge = own};
-    if (chunks > 1) {
-      stage.edge = costs.middle.with_layers(costs.layer, each - 1, false);
-      stage.work = {own.forward.and_apart(stage.edge.forward, chunks - 1),
-                    own.backward.and_apart(stage.edge.backward, chunks - 1)};
-      set_synchronised(costs.middle, stage.work);
-    }
-    add_exposed(stage.work.forward, placement.finish[s].forward);
-    add_exposed(stage.work.backward, placement.finish[s].backward);
-    return stage;
-  }
-
-  Result<Estimate> pipelined(const Plan& plan) {
-    const auto costs = chunks(plan);
-    const auto placed = placement(plan);
-    if (!costs || !placed) {
-      return fail(costs ? placed.error() : costs.error());
-    }
-    fill_stages(plan, **costs, **placed);
-    const PipelineShape shape = pipeline_shape(plan);
-    time_pipeline(stages_, shape, {!plan.overlap_p2p, (*costs)->message_contention}, pipeline_);
-    const Time late = late_gathers(**costs, **placed, shape.chunks);
-    const Time pipeline = pipeline_.total + late;
-    Estimate estimate{.step_time = finish(**costs, **placed) + late};
-    estimate.compute = pipeline_.kernels;
-    estimate.exposed = pipeline_.busy - pipeline_.kernels;
-    estimate.bubble = pipeline - pipeline_.busy;
-    estimate.tail = estimate.step_time - pipeline;
-    return estimate;
-  }
-
-  /// Lost by kernels that run beside `communication`, over at most `kernels`.
-  static Time slowed(Time communication, Time kernels, double contention) {
-    return std::min(communication, kernels * contention) * (1 - 1 / contention);
-  }
-
-  /// First forwards that wait for their parameters or run beside their gathers. All gathers of a
-  /// stage follow one another from the start of the step. The first microbatch comes to stage s
-  /// when it has passed those before; the last layer of a chunk begins when its gather is done at
-  /// the latest. What runs meanwhile is slowed down.
-  Time late_gathers(const ChunkCosts& costs, const Placement& placement,
-                    std::int64_t chunks) const {
-    if (placement.finish.front().gather == Time(0)) {
-      return Time(0);
-    }
-    Time round{0};
-    for (const StageTime& stage : stages_) {
-      round += stage.edge.forward.work + stage.next;
-    }
-    Time late{0};
-    Time arrival{0};
-    for (std::size_t s = 0; s < stages_.size(); ++s) {
-      const StageFinish& finish = placement.finish[s];
-      const Time of_chunk = finish.gather * (placement.layers[s] / chunks);
-      const Time but_last = stages_[s].edge.forward.work - costs.layer.forward.work;
-      for (std::int64_t c = 0; c < chunks; ++c) {
-        const Time ready = finish.end_gather + of_chunk * (c + 1);
-        late = std::max(late, ready - arrival - round * c - (c == 0 ? but_last : Time(0)));
-      }
-      const Time idle = arrival + (s == 0 ? finish.end_gather : Time(0));
-      const Time beside = finish.end_gather + of_chunk * chunks - idle;
-      late =
-          std::max(late, idle - arrival + std::max(Time(0), beside) * (1 - 1 / costs.contention));
-      arrival += stages_[s].edge.forward.work + stages_[s].next;
-    }
-    return late;
-  }
-
-  /// Last backwards that their reductions slow down; each delays those of the stages before it.
-  void slow_last_backwards(const ChunkCosts& costs, const Placement& placement) {
-    Time slower{0};
-    for (std::size_t s = stages_.size(); s-- > 0;) {
-      const Time kernels = stages_[s].edge.backward.kernels - costs.layer.backward.kernels;
-      slower += slowed(placement.finish[s].hidden, kernels, costs.contention);
-      pipeline_.end[s] += slower;
-    }
-  }
-
-  /// Reductions beside the last backward passes: what is left when those are done.
-  Time not_hidden(const StageFinish& finish, std::size_t stage) const {
-    const Time beside = stages_[stage].work.backward.work;
-    return std::max(finish.last_bucket, finish.hidden - beside);
-  }
-
-  Time finish(const ChunkCosts& costs, const Placement& placement) {
-    slow_last_backwards(costs, placement);
-    std::vector<Time>& ready = pipeline_.end;
-    for (std::size_t s = 0; s < ready.size(); ++s) {
-      const StageFinish& stage = placement.finish[s];
-      ready[s] += stage.reduce + not_hidden(stage, s);
-    }
-    const Time embedding = placement.finish.front().embedding;
-    if (embedding > Time(0)) {
-      ready.front() = ready.back() = std::max(ready.front(), ready.back()) + embedding;
-    }
-    Time norm{0};
-    Time update{0};
-    for (std::size_t s = 0; s < ready.size(); ++s) {
-      norm = std::max(norm, ready[s] + placement.finish[s].norm);
-      update = std::max(update, placement.finish[s].update);
-    }
-    return norm + placement.finish.front().sum + update;
+    timed.maps.clear();
   }
 
   Model model_;
   Machine machine_;
-  std::int64_t inside_ = 1;
+  bool crossing_ = false;  ///< how often stages meet depends on the number of microbatches
   std::unordered_map<std::int64_t, Machine> machines_;  // by devices
-  PlanMemo<ChunkCosts> chunks_;
-  PlanMemo<FinishTemplates> finishes_;
-  PlanMemo<Placement> placements_;
-  PlanMemo<WholeStep> whole_steps_;
-  // Of the plan at hand; kept for their memory.
-  std::vector<StageTime> stages_;
-  PipelineTime pipeline_;
+  Prices prices_;
+  PlanMemo<Lowered> lowered_;
+  PlanMemo<TimedPlan> timed_;
+  IssueLists lists_;  // of the plan at hand
 };
 
 Estimator::Estimator(Model model, Machine machine)
@@ -327,14 +193,11 @@ Estimator::Estimator(Estimator&&) noexcept = default;
 Estimator& Estimator::operator=(Estimator&&) noexcept = default;
 
 Result<Estimate> Estimator::estimate(const Plan& plan) {
-  if (splits_backward(plan.schedule)) {
-    return fail(Error(Mistake{{},
-                              "schedule",
-                              std::string(name_of(plan.schedule)),
-                              "gpipe, 1f1b or interleaved: the others have no closed form here; "
-                              "simulate them"}));
-  }
   return memo_->estimate(plan);
+}
+
+Result<Time> Estimator::lower_bound(const Plan& plan) {
+  return memo_->lower_bound(plan);
 }
 
 }  // namespace orrery

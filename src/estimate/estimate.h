@@ -1,29 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Plan -> step time in closed form, for planners.
+/// Plan -> step time without events, for planners.
 ///
-///   step = pipeline + end of step.   p stages, v chunks, m microbatches; F_s, B_s: forward and
-///   backward of stage s (all its chunks), c: one message; a stage that waits for its own sends is
-///   busy  O_s = F_s + B_s + its sends  per microbatch, else O_s = F_s + B_s, and at least as long
-///   as its host needs to issue a microbatch.
+///   1. lower()          the plan's templates and issue lists, the same that simulate runs
+///   2. time             every node: kernels from the device, collectives and messages from where
+///                       the plan's order puts them on the network (timed_workload.h)
+///   3. map              every distinct template once, as a matrix over (max, +) on the moments
+///                       when the device, the host and the other streams of a stage become free
+///                       (pass_map.h)
+///   4. replay           the issue lists of one rank per stage, in the order of their dependencies,
+///                       until they repeat (replay.h)
 ///
-///   1F1B         max over stages k of   fill to k + m O_k + round trip below k + drain above k,
-///                and of                 fill to k + R_k (1 + (m-1)/(p-k)) + drain above k
-///                R_k: one microbatch from stage k to the last and back; p-k of them are in flight
-///   interleaved  max over stages k of   m O_k + (p-1) (f + b + 2c),   f, b: one chunk
-///   gpipe        the same sum for all forwards, then for all backwards
-///   end          reductions not hidden by the last backward, tied embedding, norm, update; each
-///                stage begins as early as it is done, and all wait for each other in the norm's
-///                sum
+/// No schedule has a formula here: one of uniform stages without messages comes out as
+/// (m + p - 1)(F + B) because its issue list does. What is priced is kept for the next plan.
 ///
-/// Uniform stages without messages: (m + p - 1)(F + B), and m (F + B) + (p-1)(F + B)/v.
-///
-/// What stages, messages and reductions take is measured once per group of plans that agree in
-/// whatever matters (chunk_cost.h, placement.h) and kept, so a sweep costs few of them.
-///
-/// Ignores:  links shared by messages and reductions; kernels slowed by messages that the sender
-///           waits for; waits for messages in the warm-up of interleaved schedules; faults.
-/// Source:   1F1B and interleaving: Narayanan et al., SC'21, section 2.2; host as a second resource
-///           in max-plus algebra: Baccelli et al. 1992. docs/models/estimate.md derives the rest.
+/// Ignores:  ranks of one stage that differ; links shared by transfers of different communicators
+///           or stages; how several messages in one network port share it. Kernels slowed by
+///           communication of other instances, in first order (replay.h). Faults.
+/// Source:   max-plus algebra: Baccelli et al. 1992; docs/models/estimate.md measures how near it
+/// is.
 #pragma once
 
 #include <memory>
@@ -39,8 +33,8 @@ struct Estimate {
   /// Parts of step_time, in the stage that is busiest; they sum to it.
   Time compute{0};  ///< kernels alone
   Time exposed{0};  ///< within passes: collectives, own sends, waits for the host, slower kernels
-  Time bubble{0};   ///< pipeline fill and drain
-  Time tail{0};     ///< after the last backward pass
+  Time bubble{0};   ///< pipeline fill and drain, waits for messages
+  Time tail{0};     ///< after the last pass: the end of the step
 };
 
 /// Estimates plans of one model on one machine. Not thread-safe: it keeps what it has measured. One
@@ -53,8 +47,12 @@ class Estimator {
   Estimator(Estimator&&) noexcept;
   Estimator& operator=(Estimator&&) noexcept;
 
-  /// Requires a plan that passed check(). Mistakes: devices that the machine cannot have.
+  /// Every plan that simulate takes. Mistakes: those of lower(), devices that the machine cannot
+  /// have, number formats and memory tiers that it has not.
   Result<Estimate> estimate(const Plan& plan);
+
+  /// Never above the simulated time (lower_bound.h). Mistakes: the same.
+  Result<Time> lower_bound(const Plan& plan);
 
  private:
   class Memo;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Values by plan, for plans that agree in every field that a value depends on.
+/// Values by plan.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <type_traits>
 #include <unordered_map>
@@ -10,7 +9,7 @@
 
 #include "workload/plan/plan.h"
 
-namespace orrery {
+namespace orrery::estimation {
 
 /// Mixes every field of a plan. The fields visit themselves, so a new one cannot be forgotten.
 struct PlanHash {
@@ -26,8 +25,8 @@ struct PlanHash {
  private:
   template <class T>
   static std::size_t word(const T& value) {
-    if constexpr (std::is_same_v<T, std::string>) {
-      return std::hash<std::string>()(value);
+    if constexpr (std::is_same_v<T, std::string> || std::is_floating_point_v<T>) {
+      return std::hash<T>()(value);
     } else if constexpr (requires { value.value(); }) {
       return static_cast<std::size_t>(value.value());
     } else {
@@ -40,9 +39,14 @@ struct PlanHash {
 template <class Value>
 class PlanMemo {
  public:
-  /// The value of `key`, made by make() the first time.
+  /// Of large values only so many are kept: a sweep seldom comes back to a plan long ago.
+  static constexpr std::size_t kMost = 32;
+
+  void forget(const Plan& key) { values_.erase(key); }
+
+  /// The value of `key`, made by make() the first time. Valid until the next get().
   template <class Make>
-  Result<const Value*> get(const Plan& key, Make&& make) {
+  Result<Value*> get(const Plan& key, Make&& make) {
     const auto found = values_.find(key);
     if (found != values_.end()) {
       return &found->second;
@@ -51,6 +55,9 @@ class PlanMemo {
     if (!value) {
       return fail(std::move(value.error()));
     }
+    if (values_.size() == kMost) {
+      values_.clear();
+    }
     return &values_.emplace(key, std::move(*value)).first->second;
   }
 
@@ -58,4 +65,4 @@ class PlanMemo {
   std::unordered_map<Plan, Value, PlanHash> values_;
 };
 
-}  // namespace orrery
+}  // namespace orrery::estimation

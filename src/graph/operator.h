@@ -60,7 +60,8 @@ enum class OperatorKind : std::uint8_t {
   elementwise,
   embedding,
   loss,
-  optimizer
+  optimizer,
+  opaque
 };
 template <>
 inline constexpr auto kNames<OperatorKind> = std::to_array<Named<OperatorKind>>({
@@ -73,6 +74,7 @@ inline constexpr auto kNames<OperatorKind> = std::to_array<Named<OperatorKind>>(
     {OperatorKind::embedding, "embedding", "gather of rows, or scatter-add backward"},
     {OperatorKind::loss, "loss", "cross entropy over the vocabulary; memory bound"},
     {OperatorKind::optimizer, "optimizer", "streams parameters, gradients and states"},
+    {OperatorKind::opaque, "opaque", "known by its FLOPs and bytes alone; the longer of the two"},
 });
 
 /// C[m, n] = A[m, k] B[k, n], `batch` times with different operands.
@@ -101,6 +103,8 @@ struct Operator {
   int kernels = 1;            ///< launches; each costs one host dispatch
   bool backward = false;      ///< of fused attention: its backward kernel, which is slower per FLOP
   bool block_scaled = false;  ///< of fp8 GEMMs: a scale per block of K, as DeepSeek-V3 trains
+  /// As measured: wins over what the compute model would say, whatever the device. Zero: unknown.
+  Time duration{0};
 
   friend bool operator==(const Operator&, const Operator&) = default;
 };

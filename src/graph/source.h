@@ -82,7 +82,7 @@ class IssueList : public Source {
 /// whole list.
 class Excerpt {
  public:
-  /// Requires that `list` outlives the excerpt.
+  /// Requires that `list` outlives the excerpt; kept >= 1.
   Excerpt(const IssueList& list, std::size_t roles, std::int64_t kept);
 
   /// Periods that are left out in every role.
@@ -95,11 +95,11 @@ class Excerpt {
     const std::int64_t gap = period.first + kept_ * period.length;
     const std::int64_t length = list_.length(role);
     for (std::int64_t i = 0; i < length; ++i) {
-      if (left_out_ > 0 && i == gap) {
-        i += left_out_ * period.length;
-      }
       const bool last_kept = left_out_ > 0 && i >= gap - period.length && i < gap;
       visit(list_.at(role, i), last_kept ? 1 + left_out_ : 1);
+      if (left_out_ > 0 && i + 1 == gap) {
+        i += left_out_ * period.length;
+      }
     }
   }
 

@@ -54,9 +54,10 @@ class Mistakes {
 // ---- One node at a time.
 
 bool sane(const Operator& op) {
-  return op.bytes >= Bytes(0) && !op.bytes.is_overflow() && std::isfinite(op.flops.value()) &&
-         op.flops >= Flops(0) && op.kernels >= 0 && op.gemm.batch >= 0 && op.gemm.m >= 0 &&
-         op.gemm.n >= 0 && op.gemm.k >= 0;
+  return op.duration >= Time(0) && !op.duration.is_overflow() && op.bytes >= Bytes(0) &&
+         !op.bytes.is_overflow() && std::isfinite(op.flops.value()) && op.flops >= Flops(0) &&
+         op.kernels >= 0 && op.gemm.batch >= 0 && op.gemm.m >= 0 && op.gemm.n >= 0 &&
+         op.gemm.k >= 0;
 }
 
 bool is_message(const Node& node) {
@@ -89,8 +90,9 @@ void check_node(const Place& place, Mistakes& mistakes) {
                    "has an operator with a negative or overflowing size");
   mistakes.require(node.bytes >= Bytes(0) && !node.bytes.is_overflow(), place,
                    "has a negative or overflowing size");
-  mistakes.require(node.operators.empty() || node.kind == Node::Kind::compute, place,
-                   "has operators but is no compute node");
+  mistakes.require(
+      node.operators.empty() || node.kind == Node::Kind::compute || node.kind == Node::Kind::host,
+      place, "has operators but computes nothing");
   mistakes.require(!is_message(node) || node.peer != 0, place, "is a message to its own rank");
   check_rows(place, node, mistakes);
 }

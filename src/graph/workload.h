@@ -126,14 +126,15 @@ struct Node {
     wait,        ///< takes no time; holds its stream until its dependencies are done
     copy,        ///< `bytes` to or from memory tier `tier` (of the remote memory: by all members of
                  ///< `sharers`, if any, through switches that multiply or add up the same bytes)
+    host,        ///< the sum of the durations of `operators`, on the host beside all kernels
   };
 
   Kind kind = Kind::compute;
   StreamIndex stream = kComputeStream;
   PhaseIndex phase{std::size_t{0}};
   std::string name;
-  std::vector<Operator> operators;  ///< of compute
-  /// Of a collective: its communicator. Of messages and copies: the row that they count as.
+  std::vector<Operator> operators;  ///< of compute and host
+  /// Of a collective: its communicator. Of messages, copies and host: the row that they count as.
   GroupIndex group;
   GroupIndex sharers;  ///< of a copy; none: the rank alone
   CollectiveKind collective = CollectiveKind::all_reduce;

@@ -11,6 +11,18 @@
 #include "machine/compute/compute_model.h"
 
 namespace orrery {
+namespace {
+
+/// At least a picosecond, which tells it from a copy.
+Time time_on_host(const Node& node) {
+  Time sum{0};
+  for (const Operator& op : node.operators) {
+    sum += op.duration;
+  }
+  return std::max(sum, Time(1));
+}
+
+}  // namespace
 
 Binding::Binding(const Workload& workload, const Machine& machine,
                  const AlgorithmChoice& algorithms, PhaseChoice choice)
@@ -19,7 +31,8 @@ Binding::Binding(const Workload& workload, const Machine& machine,
       algorithms_(algorithms),
       choice_(choice),
       shapes_(workload.programs.size()),
-      flows_(workload.programs.size()) {}
+      flows_(workload.programs.size()),
+      index_of_flow_(workload.programs.size()) {}
 Binding::~Binding() = default;
 Binding::Binding(Binding&&) noexcept = default;
 
@@ -55,7 +68,7 @@ BoundTemplate Binding::bind(std::size_t program, const Template& source) {
       dependents[static_cast<std::size_t>(before)].push_back(i);
     }
     bound.nodes.push_back(bind_node(program, node));
-    bound.pending.push_back(static_cast<std::uint16_t>(node.after.size()));
+    bound.pending.push_back(static_cast<std::uint32_t>(node.after.size()));
     if (workload_.streams[*node.stream].order != Order::issue) {
       if (node.after.empty()) {
         bound.free_nodes.push_back(i);
@@ -103,6 +116,10 @@ BoundNode Binding::bind_node(std::size_t program, const Node& node) {
                                            .sharers = node.sharers});
       bound.host_cost = workload_.host_dispatch;
       break;
+    case Node::Kind::host:
+      bound.collective =
+          collective_index({.is_copy = true, .group = node.group, .host = time_on_host(node)});
+      break;
     case Node::Kind::send:
     case Node::Kind::receive:
       bound.flow = flow_index(program, {node.kind == Node::Kind::send, node.peer, node.channel});
@@ -135,12 +152,12 @@ void Binding::bind_compute(const Node& node, BoundNode& bound) const {
 
 int Binding::flow_index(std::size_t program, const Flow& flow) {
   std::vector<Flow>& all = flows_[program];
-  const auto same = std::find(all.begin(), all.end(), flow);
-  if (same == all.end()) {
+  const auto [found, fresh] =
+      index_of_flow_[program].try_emplace(flow, static_cast<int>(all.size()));
+  if (fresh) {
     all.push_back(flow);
-    return static_cast<int>(all.size() - 1);
   }
-  return static_cast<int>(same - all.begin());
+  return found->second;
 }
 
 int Binding::collective_index(const BoundCollective& collective) {
@@ -167,8 +184,9 @@ std::vector<CollectivePhase> Binding::plan(const BoundCollective& collective,
                                            std::int64_t rank) const {
   if (collective.is_copy) {
     CollectivePhase phase;
-    phase.latency =
-        collective.tier == kRemoteTier ? remote_time(collective) : local_time(collective);
+    phase.latency = collective.host > Time(0)        ? collective.host
+                    : collective.tier == kRemoteTier ? remote_time(collective)
+                                                     : local_time(collective);
     return {phase};
   }
   const std::vector<Extent> extents =

@@ -57,18 +57,20 @@ struct BoundTemplate {
   std::vector<StreamIndex> streams;
   /// Nodes of other streams that depend on nothing.
   std::vector<std::uint32_t> free_nodes;
-  std::vector<std::uint16_t> pending;  ///< dependencies per node
+  std::vector<std::uint32_t> pending;  ///< dependencies per node
 };
 
-/// One distinct collective of a group; or a copy, which is one phase without ports.
+/// One distinct collective of a group; or a copy, or work on the host, which are one phase without
+/// ports.
 struct BoundCollective {
-  bool is_copy = false;
+  bool is_copy = false;  ///< or work on the host
   GroupIndex group;
   CollectiveKind kind = CollectiveKind::all_reduce;
   Bytes bytes{0};
   int tier = 0;             ///< of a copy
   GroupIndex sharers{};     ///< of a copy: ranks that move the same bytes; none: it alone
   std::int64_t copies = 0;  ///< Node::copies
+  Time host{0};             ///< of work on the host; zero: a copy
 
   friend auto operator<=>(const BoundCollective&, const BoundCollective&) = default;
 };
@@ -78,7 +80,7 @@ struct Flow {
   bool sends = false;
   std::int64_t peer = 0;
   std::uint32_t channel = 0;
-  friend bool operator==(const Flow&, const Flow&) = default;
+  friend auto operator<=>(const Flow&, const Flow&) = default;
 };
 
 /// Among which phases an automatic choice of algorithms takes the fastest.
@@ -109,6 +111,9 @@ class Binding {
   /// In the communicator that holds `rank`. All of a family by digits lie alike.
   const std::vector<CollectivePhase>& phases(int collective, std::int64_t rank);
   const std::vector<Flow>& flows(std::size_t program) const { return flows_[program]; }
+  /// Its number among flows(program). Requires that it is there, as verify() makes sure of every
+  /// send's receive.
+  int flow(std::size_t program, const Flow& flow) const { return index_of_flow_[program].at(flow); }
 
  private:
   BoundTemplate bind(std::size_t program, const Template& source);
@@ -131,6 +136,7 @@ class Binding {
   std::vector<std::int64_t> rank_of_program_;                        ///< the lowest that runs it
   std::vector<std::vector<std::unique_ptr<BoundTemplate>>> shapes_;  ///< [program][template]
   std::vector<std::vector<Flow>> flows_;                             ///< [program]
+  std::vector<std::map<Flow, int>> index_of_flow_;                   ///< [program]
   std::vector<BoundCollective> collectives_;
   std::map<BoundCollective, int> index_of_;
   /// By collective and lowest rank of the communicator (0 where all lie alike).

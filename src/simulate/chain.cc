@@ -2,10 +2,21 @@
 #include "simulate/chain.h"
 
 #include <algorithm>
-#include <optional>
 
 namespace orrery {
 namespace {
+
+/// Counts the chain's own collectives, so that kernels beside them are as slow as in the loop.
+struct Unbooked {
+  Beside outside = Beside::nothing;
+  int collectives = 0;
+
+  void begin_compute(Time, const BoundNode&) {}
+  void end_compute(Time, const Job&) {}
+  void begin_collective(Time, const BoundNode&) { ++collectives; }
+  void end_collective(Time, const BoundNode&) { --collectives; }
+  Beside beside() const { return collectives > 0 ? Beside::collectives : outside; }
+};
 
 /// Finds the chains of one template, from node to node.
 class Finder {
@@ -44,33 +55,75 @@ class Finder {
  private:
   const BoundNode& node(std::uint32_t i) const { return shape_.nodes[i]; }
 
-  /// Nodes of the longest chain that begins at `first`: it ends on the compute stream, and what
-  /// depends on its nodes but the last is in it.
+  /// Nodes of the longest chain that begins at `first`.
   std::uint32_t length_from(std::uint32_t first) const {
     if (!alone_[first] || node(first).stream != kComputeStream) {
       return 0;
     }
     std::uint32_t length = 1;
     std::uint32_t reach = latest_dependent(first);  // of all before i
-    for (std::uint32_t i = first + 1; i < shape_.nodes.size() && follows(first, i); ++i) {
-      if (reach <= i && node(i).stream == kComputeStream) {
-        length = i - first + 1;
-      }
+    Chain chain = empty_chain(first);
+    append(chain, first);
+    for (std::uint32_t i = first + 1; i < shape_.nodes.size() && fits(chain, i); ++i) {
+      append(chain, i);
+      const bool ends = node(i).stream == kComputeStream && chain.lanes[0].back().joins;
+      length = ends && reach <= i ? i - first + 1 : length;
       reach = std::max(reach, latest_dependent(i));
     }
     return length;
   }
 
-  /// Starts when its predecessor in the list ends, and waits for nothing outside.
-  bool follows(std::uint32_t first, std::uint32_t i) const {
-    if (!alone_[i]) {
-      return false;
+  bool fits(const Chain& chain, std::uint32_t i) const {
+    const bool outside = std::any_of(before_[i].begin(), before_[i].end(),
+                                     [&](std::uint32_t b) { return b < chain.first; });
+    const auto* end = chain.streams.begin() + chain.lane_count;
+    const bool has_lane = std::find(chain.streams.begin(), end, node(i).stream) != end;
+    return alone_[i] && !outside && (has_lane || chain.lane_count < kMostLanes);
+  }
+
+  static Chain empty_chain(std::uint32_t first) {
+    Chain chain;
+    chain.first = first;
+    return chain;
+  }
+
+  void append(Chain& chain, std::uint32_t i) const {
+    const std::size_t lane = lane_of(chain, node(i).stream);
+    Chain::Step step{.node = i, .alone = *alone_[i]};
+    if (!chain.lanes[lane].empty()) {  // in order: what the step before it waited for is done
+      step.after = chain.lanes[lane].back().after;
     }
-    const std::vector<std::uint32_t>& before = before_[i];
-    const bool outside =
-        std::any_of(before.begin(), before.end(), [&](std::uint32_t b) { return b < first; });
-    const bool waits = std::find(before.begin(), before.end(), i - 1) != before.end();
-    return !outside && (waits || node(i).stream == node(i - 1).stream);
+    for (const std::uint32_t before : before_[i]) {
+      if (before >= chain.first) {
+        const std::size_t other = lane_of(chain, node(before).stream);
+        step.after[other] = std::max(step.after[other], place_of(chain.lanes[other], before) + 1);
+      }
+    }
+    step.after[lane] = 0;
+    step.joins = lane == 0;
+    for (std::size_t other = 1; other < chain.lane_count; ++other) {
+      step.joins = step.joins && step.after[other] == chain.lanes[other].size();
+    }
+    chain.lanes[lane].push_back(step);
+    ++chain.count;
+  }
+
+  static std::size_t lane_of(Chain& chain, StreamIndex stream) {
+    std::size_t lane = 0;
+    while (lane < chain.lane_count && chain.streams[lane] != stream) {
+      ++lane;
+    }
+    if (lane == chain.lane_count) {
+      chain.streams[chain.lane_count++] = stream;
+    }
+    return lane;
+  }
+
+  static std::uint32_t place_of(const std::vector<Chain::Step>& lane, std::uint32_t node) {
+    const auto found = std::lower_bound(
+        lane.begin(), lane.end(), node,
+        [](const Chain::Step& step, std::uint32_t wanted) { return step.node < wanted; });
+    return static_cast<std::uint32_t>(found - lane.begin());
   }
 
   std::uint32_t latest_dependent(std::uint32_t i) const {
@@ -83,62 +136,86 @@ class Finder {
   }
 
   Chain make(std::uint32_t first, std::uint32_t count) const {
-    Chain chain{.first = first, .count = count, .alone = {}, .rest = {}, .streams = {}};
+    Chain chain = empty_chain(first);
     for (std::uint32_t i = first; i < first + count; ++i) {
-      chain.alone.push_back(*alone_[i]);
-      if (node(i).stream == kComputeStream) {
-        continue;
-      }
-      const auto use =
-          std::find_if(chain.streams.begin(), chain.streams.end(),
-                       [&](const Chain::Use& u) { return u.stream == node(i).stream; });
-      if (use == chain.streams.end()) {
-        chain.streams.push_back({node(i).stream, i, 1});
-      } else {
-        ++use->count;
-      }
+      append(chain, i);
     }
-    for (std::size_t beside = 0; beside < kBesideCount; ++beside) {
-      std::vector<Time>& rest = chain.rest[beside];
-      rest.assign(count + 1, Time(0));
-      for (std::uint32_t i = count; i-- > 0;) {
-        rest[i] = rest[i + 1] + time_of(first + i, static_cast<Beside>(beside));
+    std::vector<Chain::Step>& lane = chain.lanes[0];
+    for (std::size_t i = lane.size(); i-- > 0;) {
+      lane[i].joins = lane[i].joins && alone_from(chain, i);
+      for (std::size_t beside = 0; lane[i].joins && beside < kBesideCount; ++beside) {
+        lane[i].rest[beside] = rest(chain, i, static_cast<Beside>(beside));
       }
     }
     chain.slack = slack_of(chain);
     return chain;
   }
 
-  /// As Job::start.
-  Time time_of(std::uint32_t i, Beside beside) const {
-    const BoundNode& of = node(i);
-    if (of.kind != Node::Kind::compute) {
-      return *alone_[i];
+  /// Whether no later step of another lane can start before this one is done.
+  static bool alone_from(const Chain& chain, std::size_t step) {
+    for (std::size_t lane = 1; lane < chain.lane_count; ++lane) {
+      const std::size_t next = chain.lanes[0][step].after[lane];
+      if (next < chain.lanes[lane].size() && chain.lanes[lane][next].after[0] <= step) {
+        return false;
+      }
     }
-    const double slowdown = of.contention.slowdown(beside);
-    return slowdown > 1 ? Time::from_double(static_cast<double>(of.work.value()) * slowdown)
-                        : of.work;
+    return true;
   }
 
-  /// Kernels are fastest when nothing runs beside them, so the host has least time then. A node
-  /// that the host waits for makes it late.
+  /// From the start of a step that joins, with an idle host: to the next one, and its rest.
+  Time rest(const Chain& chain, std::size_t step, Beside beside) const {
+    ChainPlace place;
+    place.done[0] = static_cast<std::uint32_t>(step);
+    for (std::size_t lane = 1; lane < chain.lane_count; ++lane) {
+      place.done[lane] = chain.lanes[0][step].after[lane];
+    }
+    Job job;
+    Time host = Time(0) - Time::max();
+    Unbooked book{.outside = beside};
+    ChainWalk walk(chain, shape_, place, job, host, book);
+    walk.begin(Time(0));
+    if (walk.over()) {
+      return Time(0);
+    }
+    return chain_end(chain, shape_, place, job, host, beside, true);
+  }
+
+  /// With kernels as fast as they can be, the host has least time; and it may have to issue all up
+  /// to the next step that joins before the node. A node that the host waits for makes it late.
   Time slack_of(const Chain& chain) const {
     Time slack = Time::max();
-    Time start{0};
     Time host{0};
-    for (std::uint32_t i = 0; i < chain.count; ++i) {
-      const BoundNode& of = node(chain.first + i);
-      if (of.kind == Node::Kind::compute) {
-        slack = std::min(slack, start + of.work - host - of.host_span);
-      } else if (of.kind == Node::Kind::collective) {
-        slack = std::min(slack, start - host - of.host_cost);
+    Time start{0};
+    const auto needs = [&](std::uint32_t i, Time latest) {
+      slack = std::min(slack, latest - host - node(i).host_span);
+    };
+    std::uint32_t counted = chain.first;  // nodes whose host work is in `host`
+    for (std::size_t s = 0; s < chain.lanes[0].size(); ++s) {
+      const Chain::Step& step = chain.lanes[0][s];
+      if (step.joins) {
+        start = chain.lanes[0][0].rest[0] - step.rest[0];
+        const std::uint32_t next = next_join(chain, s);
+        for (; counted < next; ++counted) {
+          host += node(counted).host_cost;
+        }
+        for (std::uint32_t i = step.node; i < next; ++i) {
+          // No node before the next join starts earlier than this one.
+          needs(i, node(i).kind == Node::Kind::compute ? start + node(i).work : start);
+        }
       }
-      const bool sync_inside = of.host_sync && i + 1 < chain.count;
-      slack = sync_inside ? Time(0) - Time::max() : slack;
-      host += of.host_cost;
-      start += chain.rest[0][i] - chain.rest[0][i + 1];
+      const bool sync = node(step.node).host_sync && step.node != chain.last();
+      slack = sync ? Time(0) - Time::max() : slack;
     }
     return slack;
+  }
+
+  static std::uint32_t next_join(const Chain& chain, std::size_t step) {
+    for (std::size_t s = step + 1; s < chain.lanes[0].size(); ++s) {
+      if (chain.lanes[0][s].joins) {
+        return chain.lanes[0][s].node;
+      }
+    }
+    return chain.last() + 1;
   }
 
   const BoundTemplate& shape_;
@@ -147,6 +224,28 @@ class Finder {
 };
 
 }  // namespace
+
+Time chain_end(const Chain& chain, const BoundTemplate& shape, ChainPlace place, Job job, Time host,
+               Beside beside, bool joined) {
+  Unbooked book{.outside = beside};
+  for (std::size_t lane = 1; lane < chain.lane_count; ++lane) {
+    book.collectives += place.end[lane] < Time::max() && !place.waits[lane] ? 1 : 0;
+  }
+  ChainWalk walk(chain, shape, place, job, host, book);
+  for (;;) {
+    const Time now = place.next();
+    const std::uint32_t before = place.done[0];
+    walk.step();
+    if (walk.over()) {
+      return now;
+    }
+    // A step of lane 0 has just begun, after all others.
+    if (joined && place.done[0] > before && walk.current().joins && place.end[0] < Time::max()) {
+      return now + walk.current().rest[static_cast<std::size_t>(beside)];
+    }
+    walk.change_speed(now);
+  }
+}
 
 ChainTable find_chains(const BoundTemplate& shape, const std::vector<bool>& serial,
                        const Undisturbed& undisturbed) {

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Nodes that nothing outside touches, taken as one event.
 ///
-/// A chain is a run of nodes of a template, one after the other in its list, of which each starts
-/// at the moment when the one before ends:
+/// A chain is a run of nodes of a template, one after the other in its list:
 ///
 ///   * kernels, waits, and collectives of communicators of which one member is simulated, on links
-///     that nothing else uses (Transport::undisturbed);
-///   * each is on the stream of the one before, or depends on it; on nothing outside, but the
-///   first;
-///   * nothing outside depends on it, but on the last; the last is on the compute stream, so that
-///   no
-///     node of that stream could have started earlier;
-///   * on every other stream of the chain, nodes only run after a node of the compute stream of
+///     that nothing else uses (Transport::undisturbed), on at most kMostLanes streams;
+///   * but for the first, none depends on a node outside, and but for the last, nothing outside
+///     depends on one;
+///   * the first and the last are on the compute stream, and when the last starts all others are
+///     done: so no node of that stream after the chain could have started earlier;
+///   * on every other stream of the chain nodes only run after a node of the compute stream of
 ///   their
-///     own instance, so that none can overtake the chain.
+///     own instance, so that none of another instance can overtake the chain.
 ///
 /// So its nodes need no events: the loop walks over them when it has to know (when communication of
 /// the rank begins or ends, which changes the speed of kernels and what time counts as) and when
@@ -21,6 +19,7 @@
 /// equal to the picosecond.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -28,26 +27,32 @@
 #include <vector>
 
 #include "simulate/bind.h"
+#include "simulate/job.h"
 
 namespace orrery {
 
+inline constexpr std::size_t kMostLanes = 3;  ///< of a chain: the compute stream is lane 0
+
 struct Chain {
+  struct Step {
+    std::uint32_t node = 0;  ///< of the template
+    Time alone{0};           ///< of a collective on its links; 0: it does nothing
+    /// In each other lane, how many steps must be done before.
+    std::array<std::uint32_t, kMostLanes> after{};
+    /// Of lane 0: when it starts, all nodes before it in the list are done, and none after it
+    /// starts before it is done itself.
+    bool joins = false;
+    /// Of a step that joins: time from its start to the end of the chain by what runs beside, with
+    /// a host that is never in the way.
+    std::array<Time, kBesideCount> rest{};
+  };
   std::uint32_t first = 0;  ///< node of the template
   std::uint32_t count = 0;
-  /// Time of collectives alone on their links, by place in the chain; 0 of other nodes.
-  std::vector<Time> alone;
-  /// By what runs beside: time from the beginning of a place to the end of the chain, the host
-  /// never in the way; one more at the end.
-  std::array<std::vector<Time>, kBesideCount> rest;
-  /// The host is not in the way if it is free this long after the chain begins, or earlier.
+  std::array<std::vector<Step>, kMostLanes> lanes;
+  std::array<StreamIndex, kMostLanes> streams{kComputeStream};
+  std::size_t lane_count = 1;
+  /// The host is in nobody's way if it is free this long after the chain begins, or earlier.
   Time slack{0};
-  /// Streams other than compute, and how many nodes of the chain are on each.
-  struct Use {
-    StreamIndex stream;
-    std::uint32_t first = 0;  ///< node
-    std::uint32_t count = 0;
-  };
-  std::vector<Use> streams;
 
   std::uint32_t last() const { return first + count - 1; }
 };
@@ -58,19 +63,160 @@ struct ChainTable {
   std::vector<std::int32_t> at;  ///< by node: the chain that begins there; -1
 };
 
+/// Where the lanes of a chain are. The job of lane 0 stands beside it.
+struct ChainPlace {
+  std::array<std::uint32_t, kMostLanes> done{};                             ///< steps
+  std::array<Time, kMostLanes> end{Time::max(), Time::max(), Time::max()};  ///< of what runs
+  std::array<bool, kMostLanes> waits{};  ///< its collective waits for the host until `end`
+
+  Time next() const { return std::min({end[0], end[1], end[2]}); }
+};
+
 /// A chain under way.
 struct ChainRun {
   const Chain* chain = nullptr;
   std::int64_t instance = 0;
-  std::uint32_t place = 0;  ///< of the node that runs
-  Time node_begin{0};       ///< of a collective: when the host has issued it
-  Time node_end{0};         ///< when the node ends at the present speed
-  Time end{0};              ///< when the chain does, as announced
+  ChainPlace place;
+  Time end{0};  ///< of the chain, as announced
   std::uint32_t generation = 0;
-  bool host_in_time = false;  ///< the host is nowhere in the way
+  bool host_in_time = false;
 };
 
-/// `undisturbed`: whether a collective runs alone, whatever else happens, and then its time.
+/// Runs a chain's steps from moment to moment. `Book` is told what begins and ends, and says what
+/// runs beside kernels:
+///   begin_compute(now, node), end_compute(now, node, job), begin_collective(now, node),
+///   end_collective(now, node), beside() -> Beside
+template <class Book>
+class ChainWalk {
+ public:
+  ChainWalk(const Chain& chain, const BoundTemplate& shape, ChainPlace& place, Job& job, Time& host,
+            Book& book)
+      : chain_(chain), shape_(shape), place_(place), job_(job), host_(host), book_(book) {}
+
+  /// Starts what can start, at the beginning of the chain.
+  void begin(Time now) { start_all(now); }
+
+  /// Everything that happens at place.next(). Kernels keep their speed: see change_speed.
+  void step() {
+    const Time now = place_.next();
+    for (std::size_t lane = 0; lane < chain_.lane_count; ++lane) {
+      if (place_.end[lane] == now) {
+        finish(lane, now);
+      }
+    }
+    start_all(now);
+  }
+
+  /// After a step, or when what runs beside has changed.
+  void change_speed(Time now) {
+    const double slowdown = job_.contention.slowdown(book_.beside());
+    if (job_.running && slowdown != job_.slowdown) {
+      place_.end[0] = std::min(job_.change_speed(now, slowdown), kLatest);
+    }
+  }
+
+  bool over() const { return place_.done[0] == chain_.lanes[0].size(); }
+  /// The step that lane 0 runs or will run next.
+  const Chain::Step& current() const { return chain_.lanes[0][place_.done[0]]; }
+
+ private:
+  static constexpr Time kLatest{INT64_MAX - 1};  // Time::max() is for lanes in which nothing runs
+
+  const Chain::Step& head(std::size_t lane) const { return chain_.lanes[lane][place_.done[lane]]; }
+  const BoundNode& node(std::size_t lane) const { return shape_.nodes[head(lane).node]; }
+
+  /// Until nothing that takes no time is left.
+  void start_all(Time now) {
+    for (bool changes = true; changes;) {
+      changes = false;
+      for (std::size_t lane = 0; lane < chain_.lane_count; ++lane) {
+        while (can_start(lane) && start(lane, now)) {
+          changes = true;
+        }
+      }
+    }
+  }
+
+  bool can_start(std::size_t lane) const {
+    if (place_.end[lane] < Time::max() || place_.done[lane] == chain_.lanes[lane].size()) {
+      return false;
+    }
+    const Chain::Step& step = head(lane);
+    for (std::size_t other = 0; other < chain_.lane_count; ++other) {
+      if (place_.done[other] < step.after[other]) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /// Whether the step is over at once.
+  bool start(std::size_t lane, Time now) {
+    const BoundNode& its = node(lane);
+    if (its.kind == Node::Kind::compute) {
+      const Time host_end = host_ + its.host_span;
+      host_ += its.host_cost;
+      book_.begin_compute(now, its);
+      place_.end[lane] = std::min(
+          job_.start(now, host_end, its, its.contention.slowdown(book_.beside())), kLatest);
+      return false;
+    }
+    if (head(lane).alone == Time(0)) {  // a wait, or a collective of nobody
+      done(lane, now);
+      return true;
+    }
+    host_ += its.host_cost;
+    place_.waits[lane] = host_ > now;
+    if (place_.waits[lane]) {
+      place_.end[lane] = host_;
+    } else {
+      begin_collective(lane, now);
+    }
+    return false;
+  }
+
+  void begin_collective(std::size_t lane, Time now) {
+    book_.begin_collective(now, node(lane));
+    place_.end[lane] = std::min(now + head(lane).alone, kLatest);
+  }
+
+  void finish(std::size_t lane, Time now) {
+    if (place_.waits[lane]) {
+      place_.waits[lane] = false;
+      begin_collective(lane, now);
+      return;
+    }
+    if (node(lane).kind == Node::Kind::compute) {
+      job_.running = false;
+      book_.end_compute(now, job_);
+    } else {
+      book_.end_collective(now, node(lane));
+    }
+    done(lane, now);
+  }
+
+  void done(std::size_t lane, Time now) {
+    if (node(lane).host_sync) {
+      host_ = std::max(host_, now);
+    }
+    place_.end[lane] = Time::max();
+    ++place_.done[lane];
+  }
+
+  const Chain& chain_;
+  const BoundTemplate& shape_;
+  ChainPlace& place_;
+  Job& job_;
+  Time& host_;
+  Book& book_;
+};
+
+/// When the chain ends if what runs beside it, apart from its own collectives, stays as it is.
+/// `joined`: until the next step that joins, and its `rest` from there.
+Time chain_end(const Chain& chain, const BoundTemplate& shape, ChainPlace place, Job job, Time host,
+               Beside beside, bool joined);
+
+/// Whether a collective runs alone, whatever else happens, and then its time.
 using Undisturbed = std::function<std::optional<Time>(const BoundNode&)>;
 
 /// `serial`: by stream, whether its nodes only run after a compute node of their instance.
@@ -78,7 +224,7 @@ ChainTable find_chains(const BoundTemplate& shape, const std::vector<bool>& seri
                        const Undisturbed& undisturbed);
 
 /// Streams of a program on which every node depends on a node of the compute stream of its
-/// template, or follows such a node in the list.
+/// template, or follows a node of its own stream in the list.
 std::vector<bool> serial_streams(const std::vector<Template>& templates, std::size_t streams);
 
 }  // namespace orrery

@@ -35,10 +35,12 @@ class Ledger {
 
   Time last() const { return last_; }
   /// Collectives, if there are any, take what messages take too.
-  Beside beside() const {
-    return collectives_ > 0 ? Beside::collectives
-           : messages_ > 0  ? Beside::messages
-                            : Beside::nothing;
+  Beside beside() const { return beside_without(0); }
+  /// If `collectives` of the active ones did not run.
+  Beside beside_without(int collectives) const {
+    return collectives_ > collectives ? Beside::collectives
+           : messages_ > 0            ? Beside::messages
+                                      : Beside::nothing;
   }
   const Breakdown& breakdown() const { return breakdown_; }
 
@@ -84,13 +86,6 @@ class Ledger {
       breakdown_.hidden[*group] += elapsed;
     }
   }
-  /// As begin and end of a collective that nothing else of the rank's begins or ends in.
-  void book_collective(Time end, GroupIndex group) {
-    const Time elapsed = end - last_;
-    last_ = end;
-    breakdown_.time[std::min(exposed(), rows_->exposed[*group])] += elapsed;
-  }
-
   /// What was booked from one moment to another was booked `times` more, and time has moved on.
   void shift(Time by, const Breakdown& before, const Breakdown& after, std::int64_t times) {
     last_ += by;

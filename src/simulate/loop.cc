@@ -14,6 +14,21 @@ namespace {
 
 constexpr std::int64_t kProgressEvery = 4096;  // instances between two progress reports
 
+/// A chain's kernels and collectives in its rank's ledger.
+struct LedgerBook {
+  Ledger& ledger;
+
+  void begin_compute(Time now, const BoundNode& node) { ledger.begin_compute(now, node.phase); }
+  void end_compute(Time now, const Job& job) { ledger.end_compute(now, job.stall(now)); }
+  void begin_collective(Time now, const BoundNode& node) {
+    ledger.begin_communication(now, node.kind, node.group);
+  }
+  void end_collective(Time now, const BoundNode& node) {
+    ledger.end_communication(now, node.kind, node.group);
+  }
+  Beside beside() const { return ledger.beside(); }
+};
+
 }  // namespace
 
 template <class Transport>
@@ -290,6 +305,7 @@ void Loop<Transport>::start(RunningId id) {
     case Node::Kind::collective:
       return start_collective(id);
     case Node::Kind::copy:
+    case Node::Kind::host:
       return start_copy(id);
     case Node::Kind::send:
       return start_send(id);
@@ -385,14 +401,14 @@ void Loop<Transport>::finish_compute(RankIndex index) {
 template <class Transport>
 void Loop<Transport>::set_contention(RankIndex index) {
   RankState& rank = ranks_[index];
-  const double slowdown = rank.job.contention.slowdown(rank.ledger.beside());
-  const bool changes = rank.job.running && slowdown != rank.job.slowdown;
   if (rank.chain.chain != nullptr) {
-    if (changes) {
-      rank.chain.node_end = rank.job.change_speed(queue_.now(), slowdown);
-    }
+    LedgerBook book{rank.ledger};
+    walk_of(rank, book).change_speed(queue_.now());
     push_chain_end(index);
-  } else if (changes) {
+    return;
+  }
+  const double slowdown = rank.job.contention.slowdown(rank.ledger.beside());
+  if (rank.job.running && slowdown != rank.job.slowdown) {
     const Time done = rank.job.change_speed(queue_.now(), slowdown);
     queue_.push(done, kComputeDone, index, rank.job.generation);
   }
@@ -413,7 +429,7 @@ template <class Transport>
 void Loop<Transport>::communication_began(RankIndex index, const BoundNode& node) {
   RankState& rank = ranks_[index];
   if (rank.chain.chain != nullptr) {
-    walk_chain(rank, queue_.now());
+    walk_chain(index, queue_.now());
   }
   rank.ledger.begin_communication(queue_.now(), node.kind, node.group);
   touch(index);
@@ -423,7 +439,7 @@ template <class Transport>
 void Loop<Transport>::communication_ended(RankIndex index, const BoundNode& node) {
   RankState& rank = ranks_[index];
   if (rank.chain.chain != nullptr) {
-    walk_chain(rank, queue_.now());
+    walk_chain(index, queue_.now());
   }
   rank.ledger.end_communication(queue_.now(), node.kind, node.group);
   touch(index);
@@ -454,7 +470,7 @@ void Loop<Transport>::start_collective(RunningId id) {
   }
   running.span = open_span(running);
   if (rank.chain.chain != nullptr) {
-    walk_chain(rank, queue_.now());  // its nodes take the host before this one
+    walk_chain(running.rank, queue_.now());  // its nodes take the host before this one
   }
   take_host(rank, running.span, node.host_cost);
   if (rank.host > queue_.now()) {
@@ -469,7 +485,7 @@ template <class Transport>
 void Loop<Transport>::arrive(RunningId id) {
   const Running& running = running_[id];
   const BoundNode& node = ranks_[running.rank].node(running);
-  if (node.kind == Node::Kind::copy) {
+  if (node.kind == Node::Kind::copy || node.kind == Node::Kind::host) {
     const Activity activity = new_activity(false);
     moving_[activity].nodes.push_back(id);
     if (record_spans_) {
@@ -504,7 +520,7 @@ void Loop<Transport>::start_copy(RunningId id) {
   RankState& rank = ranks_[running.rank];
   running.span = open_span(running);
   if (rank.chain.chain != nullptr) {
-    walk_chain(rank, queue_.now());
+    walk_chain(running.rank, queue_.now());
   }
   take_host(rank, running.span, rank.node(running).host_cost);
   if (rank.host > queue_.now()) {
@@ -639,16 +655,16 @@ bool Loop<Transport>::begin_chain(RankIndex index, std::int64_t instance, const 
     return false;
   }
   RankState& rank = ranks_[index];
-  rank.stream(kComputeStream).busy = true;
-  for (const Chain::Use& use : chain.streams) {
-    rank.stream(use.stream).busy = true;
+  for (std::size_t lane = 0; lane < chain.lane_count; ++lane) {
+    rank.stream(chain.streams[lane]).busy = true;
   }
   rank.chain.chain = &chain;
   rank.chain.instance = instance;
-  rank.chain.place = 0;
+  rank.chain.place = {};
   rank.chain.host_in_time = rank.host - queue_.now() <= chain.slack;
   rank.chain.end = Time::max();
-  begin_chain_node(rank, queue_.now());
+  LedgerBook book{rank.ledger};
+  walk_of(rank, book).begin(queue_.now());
   push_chain_end(index);
   return true;
 }
@@ -656,9 +672,11 @@ bool Loop<Transport>::begin_chain(RankIndex index, std::int64_t instance, const 
 /// Whether the next node on every other stream of the chain is the chain's first there.
 template <class Transport>
 bool Loop<Transport>::streams_stand_at(RankIndex index, std::int64_t instance, const Chain& chain) {
-  for (const Chain::Use& use : chain.streams) {
-    const StreamState& state = ranks_[index].stream(use.stream);
-    if (state.busy || head(index, use.stream) != use.first || state.instance != instance) {
+  for (std::size_t lane = 1; lane < chain.lane_count; ++lane) {
+    const StreamIndex stream = chain.streams[lane];
+    const StreamState& state = ranks_[index].stream(stream);
+    if (state.busy || head(index, stream) != chain.lanes[lane].front().node ||
+        state.instance != instance) {
       return false;
     }
   }
@@ -666,117 +684,73 @@ bool Loop<Transport>::streams_stand_at(RankIndex index, std::int64_t instance, c
 }
 
 template <class Transport>
-void Loop<Transport>::begin_chain_node(RankState& rank, Time now) {
-  ChainRun& run = rank.chain;
-  const BoundNode& node = rank.chain_node();
-  if (node.kind == Node::Kind::compute) {
-    const Time host_end = rank.host + node.host_span;
-    rank.host += node.host_cost;
-    rank.ledger.begin_compute(now, node.phase);
-    run.node_end =
-        rank.job.start(now, host_end, node, node.contention.slowdown(rank.ledger.beside()));
-    return;
-  }
-  const Time alone = run.chain->alone[run.place];
-  run.node_begin = now;
-  if (alone > Time(0)) {
-    rank.host += node.host_cost;
-    run.node_begin = std::max(now, rank.host);
-  }
-  run.node_end = run.node_begin + alone;
+template <class Book>
+ChainWalk<Book> Loop<Transport>::walk_of(RankState& rank, Book& book) {
+  return {*rank.chain.chain, *rank.window[rank.chain.instance].shape,
+          rank.chain.place,  rank.job,
+          rank.host,         book};
 }
 
+/// To the nodes that run at `now`. What happens at this very instant changes speeds in settle(), as
+/// everything else does.
 template <class Transport>
-void Loop<Transport>::end_chain_node(RankState& rank) {
-  const BoundNode& node = rank.chain_node();
-  const Time end = rank.chain.node_end;
-  if (node.kind == Node::Kind::compute) {
-    rank.job.running = false;
-    rank.ledger.end_compute(end, rank.job.stall(end));
-  } else if (node.kind == Node::Kind::collective) {
-    rank.ledger.book(std::min(end, std::max(rank.ledger.last(), rank.chain.node_begin)));
-    rank.ledger.book_collective(end, node.group);
-  }
-  if (node.host_sync) {
-    rank.host = std::max(rank.host, end);
-  }
-}
-
-/// To the node that runs at `now`. A collective is booked up to then.
-template <class Transport>
-void Loop<Transport>::walk_chain(RankState& rank, Time now) {
-  ChainRun& run = rank.chain;
-  while (run.node_end <= now && run.place + 1 < run.chain->count) {
-    end_chain_node(rank);
-    ++run.place;
-    begin_chain_node(rank, run.node_end);
-  }
-  if (rank.chain_node().kind == Node::Kind::collective && now > run.node_begin) {
-    rank.ledger.book(std::max(rank.ledger.last(), run.node_begin));
-    rank.ledger.book_collective(now, rank.chain_node().group);
-  }
-}
-
-/// With what runs beside it now.
-template <class Transport>
-Time Loop<Transport>::chain_end(const RankState& rank) const {
-  const ChainRun& run = rank.chain;
-  const auto beside = static_cast<std::size_t>(rank.ledger.beside());
-  if (run.host_in_time) {
-    return run.node_end + run.chain->rest[beside][run.place + 1];
-  }
-  Time at = run.node_end;
-  Time host = rank.host;
-  for (std::uint32_t i = run.place + 1; i < run.chain->count; ++i) {
-    const BoundNode& node = rank.window[run.instance].shape->nodes[run.chain->first + i];
-    const BoundNode& before = rank.window[run.instance].shape->nodes[run.chain->first + i - 1];
-    host = before.host_sync ? std::max(host, at) : host;
-    const Time alone = run.chain->rest[beside][i] - run.chain->rest[beside][i + 1];
-    if (node.kind == Node::Kind::compute) {
-      at = std::max(host + node.host_span, at + alone);
-      host += node.host_cost;
-    } else if (alone > Time(0)) {
-      host += node.host_cost;
-      at = std::max(at, host) + alone;
+void Loop<Transport>::walk_chain(RankIndex index, Time now) {
+  RankState& rank = ranks_[index];
+  LedgerBook book{rank.ledger};
+  ChainWalk<LedgerBook> walk = walk_of(rank, book);
+  while (!walk.over() && rank.chain.place.next() <= now) {
+    const Time moment = rank.chain.place.next();
+    walk.step();
+    if (moment < now) {
+      walk.change_speed(moment);
+    } else {
+      touch(index);
     }
   }
-  return at;
 }
 
 template <class Transport>
 void Loop<Transport>::push_chain_end(RankIndex index) {
   RankState& rank = ranks_[index];
-  const Time end = chain_end(rank);
-  if (end != rank.chain.end) {
+  const ChainRun& run = rank.chain;
+  const Time end = chain_end(*run.chain, *rank.window[run.instance].shape, run.place, rank.job,
+                             rank.host, outside_of_chain(rank), run.host_in_time);
+  if (end != run.end) {
     rank.chain.end = end;
     queue_.push(end, kChainDone, index, ++rank.chain.generation);
   }
 }
 
+/// What runs beside the chain's kernels, apart from its own collectives.
+template <class Transport>
+Beside Loop<Transport>::outside_of_chain(const RankState& rank) const {
+  int own = 0;
+  for (std::size_t lane = 1; lane < rank.chain.chain->lane_count; ++lane) {
+    own += rank.chain.place.end[lane] < Time::max() && !rank.chain.place.waits[lane] ? 1 : 0;
+  }
+  return rank.ledger.beside_without(own);
+}
+
 template <class Transport>
 void Loop<Transport>::finish_chain(RankIndex index) {
+  walk_chain(index, queue_.now());
   RankState& rank = ranks_[index];
-  walk_chain(rank, queue_.now());
-  assert(rank.chain.place + 1 == rank.chain.chain->count && rank.chain.node_end == queue_.now() &&
-         "the chain ends when it was to end");
-  end_chain_node(rank);
   const Chain& chain = *rank.chain.chain;
+  assert(rank.chain.place.done[0] == chain.lanes[0].size() && "the chain ends when it was to end");
   rank.chain.chain = nullptr;
   ++rank.chain.generation;
   const std::uint32_t inside = chain.count - 1;  // release() completes the last
   completions_ += inside;
   rank.window[rank.chain.instance].unfinished -= inside;
-  std::uint32_t computes = inside;
-  for (const Chain::Use& use : chain.streams) {
-    StreamState& state = rank.stream(use.stream);
+  for (std::size_t lane = 0; lane < chain.lane_count; ++lane) {
+    StreamState& state = rank.stream(chain.streams[lane]);
     state.busy = false;
-    state.position += use.count;
-    computes -= use.count;
-    enqueue(index, use.stream, Span::kNone);
+    state.position += static_cast<std::uint32_t>(chain.lanes[lane].size());
+    if (lane > 0) {
+      enqueue(index, chain.streams[lane], Span::kNone);
+    }
   }
-  StreamState& compute = rank.stream(kComputeStream);
-  compute.busy = false;
-  compute.position += computes;
+  --rank.stream(kComputeStream).position;
   release({.rank = index, .node = chain.last(), .instance = rank.chain.instance}, Span::kNone);
 }
 

@@ -93,10 +93,10 @@ class Loop {
   std::optional<Time> time_alone(std::size_t program, const BoundNode& node);
   bool begin_chain(RankIndex rank, std::int64_t instance, const Chain& chain);
   bool streams_stand_at(RankIndex rank, std::int64_t instance, const Chain& chain);
-  void begin_chain_node(RankState& rank, Time now);
-  void end_chain_node(RankState& rank);
-  void walk_chain(RankState& rank, Time now);
-  Time chain_end(const RankState& rank) const;
+  template <class Book>
+  ChainWalk<Book> walk_of(RankState& rank, Book& book);
+  void walk_chain(RankIndex rank, Time now);
+  Beside outside_of_chain(const RankState& rank) const;
   void push_chain_end(RankIndex rank);
   void finish_chain(RankIndex rank);
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <map>
 #include <memory>
 
 #include "simulate/transport.h"
@@ -11,14 +10,6 @@ namespace {
 constexpr std::int32_t kUnused = -1;
 constexpr std::int32_t kSeveral = -2;
 
-Time longest_serialisation(const CollectivePhase& phase) {
-  Time longest{0};
-  for (const PortUse& port : phase.ports) {
-    longest = std::max(longest, port.serialisation);
-  }
-  return longest;
-}
-
 }  // namespace
 
 PortTransport::PortTransport(const Wiring& wiring, Binding& binding, const Machine& machine,
@@ -26,10 +17,11 @@ PortTransport::PortTransport(const Wiring& wiring, Binding& binding, const Machi
     : wiring_(wiring),
       binding_(binding),
       queue_(queue),
-      topology_(machine.network),
-      network_(topology_.links()),
+      links_(machine.network),
+      occupancy_(links_, wiring.ranks()),
+      network_(links_.links()),
       plans_(wiring.communicator_count()),
-      ways_(wiring.ways().size()) {}
+      routes_(wiring.ways().size()) {}
 
 const PortTransport::Plan& PortTransport::plan(CommunicatorIndex number, int collective) {
   auto& plans = plans_[static_cast<std::size_t>(number)];
@@ -41,50 +33,23 @@ const PortTransport::Plan& PortTransport::plan(CommunicatorIndex number, int col
     const Communicator& communicator = wiring_.communicator(number);
     auto plan = std::make_unique<Plan>();
     plan->phases = &binding_.phases(collective, wiring_.ranks()[communicator.members.front()]);
+    std::vector<std::int64_t> members;
+    for (const RankIndex member : communicator.members) {
+      members.push_back(wiring_.ranks()[member]);
+    }
     for (const CollectivePhase& phase : *plan->phases) {
-      plan->links.push_back(phase_links(communicator, phase));
-      plan->serialisation.push_back(longest_serialisation(phase));
+      plan->links.push_back(occupancy_.phase(phase, members));
     }
     plans[what] = std::move(plan);
   }
   return *plans[what];
 }
 
-std::vector<LinkUse> PortTransport::phase_links(const Communicator& communicator,
-                                                const CollectivePhase& phase) const {
-  const Time longest = longest_serialisation(phase);
-  std::map<LinkId, double> weights;
-  for (const PortUse& port : phase.ports) {
-    const double weight = longest > Time(0) ? port.serialisation / longest : 1.0;
-    const Extent& extent = port.extent;
-    for (const RankIndex member : communicator.members) {
-      for (const LinkId link : topology_.collective_links(wiring_.ranks()[member], extent.dimension,
-                                                          extent.count, extent.stride)) {
-        weights[link] = std::max(weights[link], weight);
-      }
-    }
+const Route& PortTransport::route(const Way& way) {
+  if (routes_[way.number] == nullptr) {
+    routes_[way.number] = std::make_unique<Route>(occupancy_.message(way.from, way.to));
   }
-  std::vector<LinkUse> links;
-  links.reserve(weights.size());
-  for (const auto& [link, weight] : weights) {
-    links.push_back({link, weight});
-  }
-  return links;
-}
-
-const PortTransport::WayLinks& PortTransport::way_links(const Way& way) {
-  if (ways_[way.number] == nullptr) {
-    auto made = std::make_unique<WayLinks>();
-    made->route = topology_.route(way.from, way.to);
-    std::vector<LinkId>& links = made->route.links;  // dimensions on one nic repeat its port
-    std::sort(links.begin(), links.end());
-    links.erase(std::unique(links.begin(), links.end()), links.end());
-    for (const LinkId link : links) {
-      made->links.push_back({link, 1.0});
-    }
-    ways_[way.number] = std::move(made);
-  }
-  return *ways_[way.number];
+  return *routes_[way.number];
 }
 
 void PortTransport::own(TransferId transfer, Activity id) {
@@ -114,22 +79,20 @@ void PortTransport::begin_copy(Activity id, int collective) {
 
 void PortTransport::start_phase(Activity id) {
   const Under& under = under_[id];
-  own(network_.start(queue_.now(), under.plan->serialisation[under.phase],
+  own(network_.start(queue_.now(), (*under.plan->phases)[under.phase].serialisation,
                      (*under.plan->phases)[under.phase].latency, under.plan->links[under.phase]),
       id);
 }
 
 void PortTransport::begin_message(Activity id, const Way& way, Bytes bytes) {
-  const WayLinks& links = way_links(way);
+  const Route& route = this->route(way);
   const Time serialisation =
-      from_seconds(static_cast<double>(bytes.value()) * links.route.seconds_per_byte);
+      from_seconds(static_cast<double>(bytes.value()) * route.seconds_per_byte);
   if (id >= under_.size()) {
     under_.resize(id + 1);
   }
   under_[id] = {};
-  own(network_.start(queue_.now(), serialisation, links.route.latency + links.route.overhead,
-                     links.links),
-      id);
+  own(network_.start(queue_.now(), serialisation, route.latency + route.overhead, route.links), id);
 }
 
 std::optional<Activity> PortTransport::handle(const EventQueue::Event& event) {
@@ -157,7 +120,7 @@ void PortTransport::describe(const std::vector<Activity>& live,
 
 /// Of every link, the communicator that uses it, if it is the only one and no message passes.
 void PortTransport::count_users() {
-  user_of_link_.assign(topology_.links(), kUnused);
+  user_of_link_.assign(links_.links(), kUnused);
   const auto use = [&](const std::vector<LinkUse>& links, std::int32_t user) {
     for (const LinkUse& link : links) {
       std::int32_t& known = user_of_link_[link.link];
@@ -165,7 +128,7 @@ void PortTransport::count_users() {
     }
   };
   for (const Way& way : wiring_.ways()) {
-    use(way_links(way).links, kSeveral);
+    use(route(way).links, kSeveral);
   }
   for (std::size_t c = 0; c < wiring_.communicator_count(); ++c) {
     const auto number = static_cast<CommunicatorIndex>(c);
@@ -191,12 +154,13 @@ std::optional<Time> PortTransport::undisturbed(CommunicatorIndex communicator, i
   Time total{0};
   for (std::size_t phase = 0; phase < plan.links.size(); ++phase) {
     const bool alone =
-        std::all_of(plan.links[phase].begin(), plan.links[phase].end(),
-                    [&](const LinkUse& use) { return user_of_link_[use.link] == communicator; });
+        std::all_of(plan.links[phase].begin(), plan.links[phase].end(), [&](const LinkUse& use) {
+          return user_of_link_[use.link] == communicator && use.weight <= 1;
+        });
     if (!alone) {
       return std::nullopt;
     }
-    total += plan.serialisation[phase] + (*plan.phases)[phase].latency;
+    total += (*plan.phases)[phase].serialisation + (*plan.phases)[phase].latency;
   }
   return total;
 }

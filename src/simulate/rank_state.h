@@ -33,7 +33,7 @@ struct InstanceSlot {
   const ChainTable* chains = nullptr;  ///< of the shape; none where nothing is taken together
   Instance instance;
   std::uint32_t unfinished = 0;        ///< nodes
-  std::vector<std::uint16_t> pending;  ///< dependencies left, by node
+  std::vector<std::uint32_t> pending;  ///< dependencies left, by node
 };
 
 /// The instances of one rank from issue until their last node is done: a ring buffer that grows
@@ -108,53 +108,6 @@ struct StreamState {
   std::size_t next_ready = 0;
 };
 
-/// The compute node that runs. Its kernels take `remaining` at full speed; it cannot end before the
-/// host has issued the last one. Only kernels are slowed down by communication, not the host.
-struct Job {
-  double remaining = 0;  ///< picoseconds of work left at `since`
-  double slowdown = 1;
-  Time since{0};
-  Time begin{0};
-  Time host_end{0};  ///< the earliest end that the host allows
-  Time stretch{0};   ///< time beyond the work that slowness, not the host, has cost so far
-  Time work{0};
-  Contention contention;
-  std::uint32_t generation = 0;
-  bool running = false;
-
-  /// Both return when the node will be done.
-  Time start(Time now, Time host_limit, const BoundNode& node, double initial_slowdown) {
-    work = node.work;
-    remaining = static_cast<double>(work.value());
-    slowdown = initial_slowdown;
-    since = begin = now;
-    host_end = host_limit;
-    stretch = Time(0);
-    contention = node.contention;
-    running = true;
-    ++generation;
-    return std::max(host_end, now + (slowdown > 1 ? left() : work));
-  }
-  Time change_speed(Time now, double new_slowdown) {
-    const Time elapsed = std::min(now - since, left());
-    const double done = static_cast<double>(elapsed.value()) / slowdown;
-    stretch += elapsed - Time::from_double(done);
-    remaining = std::max(0.0, remaining - done);
-    since = now;
-    slowdown = new_slowdown;
-    ++generation;
-    return std::max(host_end, now + left());
-  }
-  /// Part of [begin, now] in which no kernel ran. Requires that the node is done.
-  Time stall(Time now) const {
-    const Time last = slowdown > 1 ? left() - Time::from_double(remaining) : Time(0);
-    return std::max(Time(0), now - begin - work - stretch - last);
-  }
-
- private:
-  Time left() const { return Time::from_double(remaining * slowdown); }
-};
-
 struct RankState {
   explicit RankState(const LedgerRows& rows, std::size_t stream_count)
       : ledger(rows), streams(stream_count) {}
@@ -178,10 +131,6 @@ struct RankState {
   const StreamState& stream(StreamIndex index) const { return streams[*index]; }
   const BoundNode& node(const Running& running) const {
     return window[running.instance].shape->nodes[running.node];
-  }
-  /// Requires a chain under way.
-  const BoundNode& chain_node() const {
-    return window[chain.instance].shape->nodes[chain.chain->first + chain.place];
   }
 };
 

@@ -154,9 +154,9 @@ class SteadyState {
     put(slot.unfinished);
     std::int64_t word = 0;
     std::size_t in_word = 0;
-    for (const std::uint16_t pending : slot.pending) {
-      word = (word << 16) | pending;
-      if (++in_word == 4) {
+    for (const std::uint32_t pending : slot.pending) {
+      word = (word << 32) | pending;
+      if (++in_word == 2) {
         put(word);
         word = 0;
         in_word = 0;
@@ -167,11 +167,14 @@ class SteadyState {
 
   void describe_job(const RankState& rank) {
     const ChainRun& chain = rank.chain;
-    put(chain.chain == nullptr ? -1 : chain.place);
+    put(chain.chain == nullptr ? -1 : chain.chain->first);
     if (chain.chain != nullptr) {
-      put(chain.chain->first);
-      put(chain.node_begin);
-      put(chain.node_end);
+      for (std::size_t lane = 0; lane < kMostLanes; ++lane) {
+        const bool runs = chain.place.end[lane] < Time::max();
+        put(chain.place.done[lane]);
+        put(chain.place.waits[lane] ? 1 : 0);
+        put(runs ? (chain.place.end[lane] - loop_.queue_.now()).value() : -1);
+      }
       put(chain.end);
       put(chain.host_in_time ? 1 : 0);
     }
@@ -327,8 +330,9 @@ class SteadyState {
       rank.job.begin += by;
       rank.job.host_end += by;
       rank.chain.instance += cycles * period.length;
-      rank.chain.node_begin += by;
-      rank.chain.node_end += by;
+      for (Time& end : rank.chain.place.end) {
+        end += by;
+      }
       rank.chain.end += by;
       rank.ledger.shift(by, before.booked[i], now.booked[i], times);
     }

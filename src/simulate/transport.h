@@ -27,10 +27,11 @@
 #include <vector>
 
 #include "base/result.h"
+#include "collective/occupancy.h"
 #include "engine/event_queue.h"
 #include "machine/machine.h"
 #include "machine/network/analytical.h"
-#include "machine/topology/topology.h"
+#include "machine/topology/link_map.h"
 #include "simulate/bind.h"
 #include "simulate/wiring.h"
 
@@ -73,11 +74,6 @@ class PortTransport {
   struct Plan {
     const std::vector<CollectivePhase>* phases = nullptr;
     std::vector<std::vector<LinkUse>> links;
-    std::vector<Time> serialisation;
-  };
-  struct WayLinks {
-    Route route;
-    std::vector<LinkUse> links;
   };
   /// What an activity does next.
   struct Under {
@@ -87,9 +83,7 @@ class PortTransport {
   };
 
   const Plan& plan(CommunicatorIndex communicator, int collective);
-  const WayLinks& way_links(const Way& way);
-  std::vector<LinkUse> phase_links(const Communicator& communicator,
-                                   const CollectivePhase& phase) const;
+  const Route& route(const Way& way);
   void start_phase(Activity id);
   void own(TransferId transfer, Activity id);
   void count_users();
@@ -97,10 +91,11 @@ class PortTransport {
   const Wiring& wiring_;
   Binding& binding_;
   EventQueue& queue_;
-  Topology topology_;
+  LinkMap links_;
+  Occupancy occupancy_;
   AnalyticalNetwork network_;
   std::vector<std::vector<std::unique_ptr<Plan>>> plans_;  ///< [communicator][collective]
-  std::vector<std::unique_ptr<WayLinks>> ways_;            ///< by way
+  std::vector<std::unique_ptr<Route>> routes_;             ///< by way
   std::vector<Activity> owners_;                           ///< by TransferId
   std::vector<Under> under_;                               ///< by Activity
   std::vector<std::int32_t> user_of_link_;  ///< the one communicator, or kNone, kSeveral; lazily

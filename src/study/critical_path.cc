@@ -155,6 +155,7 @@ class Walk {
         return step_compute(its);
       case Node::Kind::collective:
       case Node::Kind::copy:
+      case Node::Kind::host:
         return step_collective(its);
       case Node::Kind::send:
         book_until(its.begin, PathKind::message,
@@ -210,14 +211,18 @@ class Walk {
     assert(time == Time(0) && "the node's kernels fill its time");
   }
 
-  /// A copy is a collective of its own rank. It began with its last member.
+  /// A copy, or work on the host, is a collective of its own rank. It began with its last member.
   void step_collective(const Span& its) {
     const Node& node = node_of(its);
-    const bool copy = its.kind == Node::Kind::copy;
-    book_until(its.begin, copy ? PathKind::copy : PathKind::collective,
-               fmt::format("{} {}", workload_.group(its.group).name,
-                           copy ? "copy" : name_of(node.collective)),
-               node.name);
+    const std::string& group = workload_.group(its.group).name;
+    if (its.kind == Node::Kind::host) {
+      book_until(its.begin, PathKind::host, group, node.name);
+    } else if (its.kind == Node::Kind::copy) {
+      book_until(its.begin, PathKind::copy, fmt::format("{} copy", group), node.name);
+    } else {
+      book_until(its.begin, PathKind::collective,
+                 fmt::format("{} {}", group, name_of(node.collective)), node.name);
+    }
     const Span& last = span(its.last_member);
     if (last.host_end > last.ready && last.host_end == now_) {
       book_until(last.host_begin, PathKind::host, "host", "host");

@@ -23,7 +23,7 @@ inline constexpr auto kNames<PathKind> = std::to_array<Named<PathKind>>({
     {PathKind::collective, "collective", "collectives, from their last member's arrival"},
     {PathKind::message, "message", "sends, until the message has arrived"},
     {PathKind::copy, "copy", "copies to or from a lower memory tier"},
-    {PathKind::host, "host", "the host issues kernels and collectives"},
+    {PathKind::host, "host", "the host issues kernels and collectives, or works itself"},
     {PathKind::wait, "wait", "nothing recorded ran"},
 });
 

@@ -3,7 +3,7 @@
 
 #include "collective/chunked.h"
 #include "collective/group_extents.h"
-#include "machine/topology/topology.h"
+#include "machine/topology/link_map.h"
 
 namespace orrery {
 namespace {
@@ -30,7 +30,7 @@ class TrafficSum {
       : workload_(workload),
         machine_(machine),
         algorithms_(algorithms),
-        topology_(machine.network) {
+        links_(machine.network) {
     traffic_.tiers.resize(machine.device.memory.size());
     traffic_.links.resize(machine.network.size());
   }
@@ -146,7 +146,7 @@ class TrafficSum {
 
   void add_send(const Node& node) {
     const std::int64_t source = rank_of(role_);
-    const int dimension = topology_.route(source, source + node.peer).dimension;
+    const int dimension = links_.outermost(source, source + node.peer);
     if (dimension >= 0) {
       traffic_.links[static_cast<std::size_t>(dimension)] +=
           times_ * static_cast<double>(node.bytes.value());
@@ -156,7 +156,7 @@ class TrafficSum {
   const Workload& workload_;
   const Machine& machine_;
   const AlgorithmChoice& algorithms_;
-  const Topology topology_;
+  const LinkMap links_;
   Traffic traffic_;
   int role_ = 0;
   double times_ = 0;  ///< executions of the node that is added, over all ranks

@@ -1,74 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Links of one whole dimension of p devices, one by one, for schedules to run on.
+/// Links of one whole dimension of p devices, for schedules to run on.
 #pragma once
 
-#include <cstdlib>
-#include <vector>
+#include <map>
+#include <memory>
+#include <utility>
 
 #include "collective/execute.h"
 #include "collective/steps.h"
+#include "machine/topology/link_map.h"
 
 namespace orrery::testing {
 
-/// Links of a path of devices: link i leads from i to i+1, link p + i back.
-inline std::vector<int> along_a_line(int from, int to, int ranks) {
-  std::vector<int> links;
-  for (int at = from; at < to; ++at) {
-    links.push_back(at);
-  }
-  for (int at = from; at > to; --at) {
-    links.push_back(ranks + at - 1);
-  }
-  return links;
-}
-
-/// The same with a link from the last device to the first; the shorter way, and if both are equal
-/// forwards from even devices.
-inline std::vector<int> around_a_cycle(int from, int to, int ranks) {
-  const int forward = (to - from + ranks) % ranks;
-  const bool tie_forward = 2 * forward == ranks && from % 2 == 0;
-  std::vector<int> links;
-  if (2 * forward < ranks || tie_forward) {
-    for (int i = 0; i < forward; ++i) {
-      links.push_back((from + i) % ranks);
-    }
-  } else {
-    for (int i = 0; i < ranks - forward; ++i) {
-      links.push_back(ranks + (from - i - 1 + ranks) % ranks);
-    }
-  }
-  return links;
-}
-
-/// `bandwidth` is that of a device, as in NetworkDimension.
-inline Wires wires_of(Fabric::Form form, int ranks, Bandwidth bandwidth, Time latency) {
-  Wires wires{.links = 2 * ranks,
-              .bandwidth = bandwidth,
-              .step_latency = latency,
-              .hop_latency = {},
-              .speed = {},
-              .route = {}};
+inline DimensionKind kind_of(Fabric::Form form) {
   switch (form) {
-    case Fabric::Form::switched:  // up to the switch, down from it
-      wires.route = [ranks](int from, int to) { return std::vector<int>{from, ranks + to}; };
-      break;
+    case Fabric::Form::switched:
+      return DimensionKind::switched;
     case Fabric::Form::complete:
-      wires.links = ranks * ranks;
-      wires.bandwidth = bandwidth / (ranks - 1);
-      wires.route = [ranks](int from, int to) { return std::vector<int>{from * ranks + to}; };
-      break;
+      return DimensionKind::fully_connected;
     case Fabric::Form::cycle:
-      wires.bandwidth = bandwidth / 2;
-      wires.hop_latency = latency;
-      wires.route = [ranks](int from, int to) { return around_a_cycle(from, to, ranks); };
-      break;
+      return DimensionKind::ring;
     case Fabric::Form::line:
-      wires.bandwidth = ranks == 2 ? bandwidth : bandwidth / 2;
-      wires.hop_latency = latency;
-      wires.route = [ranks](int from, int to) { return along_a_line(from, to, ranks); };
-      break;
+      return DimensionKind::mesh;
   }
-  return wires;
+  return DimensionKind::switched;
+}
+
+/// `bandwidth` is that of a device, as in NetworkDimension. A message takes `latency`, on cycles
+/// and lines for each link.
+inline Wires wires_of(Fabric::Form form, int ranks, Bandwidth bandwidth, Time latency) {
+  struct Links {
+    LinkMap map;
+    Time latency;
+    std::map<std::pair<std::int64_t, std::int64_t>, MessageWay> ways;
+  };
+  NetworkDimension dimension;
+  dimension.kind = kind_of(form);
+  dimension.size = ranks;
+  dimension.bandwidth = bandwidth;
+  const bool lines = form == Fabric::Form::cycle || form == Fabric::Form::line;
+  dimension.latency = lines ? latency : Time(0);
+  auto links = std::make_shared<Links>(Links{LinkMap({dimension}), latency, {}});
+  return {.links = links->map.links(), .way = [links](std::int64_t from, std::int64_t to) -> auto& {
+            const auto [found, fresh] = links->ways.try_emplace({from, to});
+            if (fresh) {
+              links->map.route(from, to, found->second.hops);
+              found->second.hops.back().latency = Time(0);
+              found->second.after = links->latency;
+            }
+            return std::as_const(found->second);
+          }};
 }
 
 }  // namespace orrery::testing

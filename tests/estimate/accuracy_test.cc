@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The estimate is within 3 % of the simulation, which shares no code with it but the lowering and
-// the models of kernels and collectives.
+// the models of kernels and collectives; the lower bound is never above it.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
-#include <random>
+#include <vector>
 
 #include "cases.h"
 #include "estimate/estimate.h"
+#include "random_plans.h"
 #include "simulate/simulate.h"
 #include "workload/parallel/lower.h"
 
@@ -20,25 +21,26 @@ using testing::Case;
 
 constexpr double kTolerance = 0.03;
 
-Result<double> simulated(const Case& c) {
-  const auto workload = lower(c.model, c.plan);
+Result<double> simulated(const Model& model, const Plan& plan, const Machine& machine) {
+  const auto workload = lower(model, plan);
   if (!workload) {
     return fail(workload.error());
   }
-  const auto machine = load_machine(c.machine).and_then(
-      [&](const Machine& open) { return with_devices(open, c.plan.devices()); });
-  if (!machine) {
-    return fail(machine.error());
-  }
   SimulateOptions options;
   options.algorithms.fill(CollectiveAlgorithm::automatic);
-  options.algorithms[static_cast<std::size_t>(Axis::tp)] = c.plan.tp_algorithm;
-  options.algorithms[static_cast<std::size_t>(Axis::dp)] = c.plan.dp_algorithm;
-  const auto timeline = simulate(*workload, *machine, options);
+  options.algorithms[static_cast<std::size_t>(Axis::tp)] = plan.tp_algorithm;
+  options.algorithms[static_cast<std::size_t>(Axis::dp)] = plan.dp_algorithm;
+  const auto timeline = simulate(*workload, machine, options);
   if (!timeline) {
     return fail(timeline.error());
   }
   return to_seconds(timeline->step_time);
+}
+
+Result<double> simulated(const Case& c) {
+  return load_machine(c.machine)
+      .and_then([&](const Machine& open) { return with_devices(open, c.plan.devices()); })
+      .and_then([&](const Machine& machine) { return simulated(c.model, c.plan, machine); });
 }
 
 void compare(const std::vector<Case>& cases) {
@@ -83,67 +85,88 @@ TEST(Accuracy, WithinThreePercentOnEveryOverlapAndSchedule) {
   compare(testing::planner_cases());
 }
 
-/// Plans of a small model, where overheads weigh most, with every field drawn at random.
-class RandomPlans {
- public:
-  Case next() {
-    Case c = testing::gpt_case("random", "selene", {24, 3072, 32, 1, 1, 1, 1, 1, 1});
-    do {
-      draw(c.plan);
-    } while (!check(c.plan, c.model) || (c.plan.devices() > 8 && c.plan.devices() % 8 != 0));
-    return c;
+TEST(Accuracy, HoldsForAnyNumberOfChunks) {
+  // Two microbatches of up to 48 chunks each, whose messages and reductions share the network's
+  // ports: a closed form of the schedule was 29 % short of the last of these.
+  std::vector<Case> cases;
+  for (const std::int64_t chunks : {1, 2, 4, 8, 12, 24}) {
+    Case c{"gpt-22b chunks " + std::to_string(chunks), "dgx-a100-80g", *load_model("gpt-22b"), {}};
+    c.plan = {.tp = 8, .pp = 2, .dp = 4, .chunks = chunks, .microbatch = 8, .global_batch = 64};
+    c.plan.schedule = chunks > 1 ? Schedule::interleaved : Schedule::one_f_one_b;
+    c.plan.recompute = Recompute::full;
+    c.plan.zero = 1;
+    c.plan.overlap_p2p = c.plan.overlap_grad_reduce = true;
+    c.plan.sequence = 2048;
+    cases.push_back(std::move(c));
   }
+  compare(cases);
+}
 
- private:
-  std::int64_t pick(const std::vector<std::int64_t>& values) {
-    return values[random_() % values.size()];
+TEST(Accuracy, FollowsThePlansOrder) {
+  // With dp innermost the tp groups cross nodes: half as fast again.
+  std::vector<Case> cases;
+  for (const char* order : {"tp-cp-dp-pp", "tp-cp-pp-dp", "dp-tp-cp-pp"}) {
+    Case c{std::string("gpt-7.5b ") + order, "dgx-a100-80g", *load_model("gpt-7.5b"), {}};
+    c.plan = {.tp = 4, .pp = 4, .dp = 8, .global_batch = 128};
+    c.plan.order = order;
+    cases.push_back(std::move(c));
   }
+  compare(cases);
+}
 
-  void draw(Plan& plan) {
-    plan.tp = pick({1, 2, 4, 8});
-    plan.pp = pick({1, 2, 4, 8, 12});
-    plan.dp = pick({1, 2, 4});
-    plan.microbatch = pick({1, 2, 4});
-    plan.global_batch = plan.dp * plan.microbatch * plan.pp * pick({1, 2, 4});
-    plan.recompute = static_cast<Recompute>(pick({0, 1, 2}));
-    plan.sequence_parallel = plan.tp > 1 && pick({0, 1}) == 1;
-    plan.zero = plan.pp > 1 ? pick({0, 1}) : pick({0, 1, 2, 3});
-    plan.chunks = plan.pp > 1 ? pick({1, 1, 2, 3}) : 1;
-    plan.schedule = plan.chunks > 1 ? Schedule::interleaved : Schedule::one_f_one_b;
-    plan.overlap_p2p = pick({0, 1}) == 1;
-    plan.overlap_grad_reduce = pick({0, 0, 1}) == 1;
-    plan.overlap_param_gather = plan.zero > 0 && pick({0, 0, 1}) == 1;
-    plan.order = pick({0, 1}) == 0 ? "tp-dp-pp" : "tp-pp-dp";
-    plan.host_dispatch = 10_us * pick({0, 0, 1, 4});
-    plan.p2p_host_sync = pick({0, 0, 1}) == 1;
+/// Differences of random plans, and the bound of each.
+struct Sample {
+  std::vector<double> differences;  ///< absolute, ascending
+  int plans = 0;
+
+  double share_above(double tolerance) const {
+    const auto above = std::upper_bound(differences.begin(), differences.end(), tolerance);
+    return static_cast<double>(differences.end() - above) / static_cast<double>(plans);
   }
-
-  std::mt19937_64 random_{2026};  // always the same plans
+  double at(double share) const {
+    return differences[static_cast<std::size_t>(share * (static_cast<double>(plans) - 1))];
+  }
 };
 
-TEST(Accuracy, HoldsForNineOfTenRandomPlansAndOnAverageByFar) {
-  constexpr int kPlans = 60;
-  RandomPlans plans;
-  double sum = 0;
-  double worst = 0;
-  int outside = 0;
-  for (int i = 0; i < kPlans; ++i) {
-    const Case c = plans.next();
-    const auto truth = simulated(c);
-    const auto machine = load_machine(c.machine);
-    ASSERT_TRUE(truth && machine);
-    const auto estimate = Estimator(c.model, *machine).estimate(c.plan);
-    ASSERT_TRUE(estimate) << estimate.error().to_string();
-    const double difference = std::abs(to_seconds(estimate->step_time) / *truth - 1);
-    sum += difference;
-    worst = std::max(worst, difference);
-    outside += difference > kTolerance ? 1 : 0;
+Sample sample(testing::RandomPlans& plans, int count) {
+  Sample sample;
+  while (sample.plans < count) {
+    const auto drawn = plans.next();
+    const Case& c = drawn.plan;
+    const auto truth = simulated(c.model, c.plan, drawn.machine);
+    if (!truth) {
+      continue;  // deadlocks that simulate names
+    }
+    Estimator estimator(c.model, drawn.machine);
+    const auto estimate = estimator.estimate(c.plan);
+    const auto bound = estimator.lower_bound(c.plan);
+    EXPECT_TRUE(estimate && bound) << c.name << to_yaml(c.plan);
+    if (estimate && bound) {
+      sample.differences.push_back(std::abs(to_seconds(estimate->step_time) / *truth - 1));
+      EXPECT_LE(to_seconds(*bound), *truth) << c.name << to_yaml(c.plan);
+      ++sample.plans;
+    }
   }
-  fmt::print("{} random plans: mean difference {:.2f} %, largest {:.2f} %, {} above {} %\n", kPlans,
-             100 * sum / kPlans, 100 * worst, outside, 100 * kTolerance);
-  EXPECT_LE(sum / kPlans, 0.01);
-  EXPECT_LE(outside, kPlans / 10);
-  EXPECT_LE(worst, 0.1);
+  std::sort(sample.differences.begin(), sample.differences.end());
+  fmt::print("{} random plans: median {:.3f} %, 95th percentile {:.2f} %, largest {:.2f} %\n",
+             sample.plans, 100 * sample.at(0.5), 100 * sample.at(0.95), 100 * sample.at(1));
+  return sample;
+}
+
+TEST(Accuracy, HoldsForNineteenOfTwentyRandomPlans) {
+  testing::RandomPlans plans({.seed = 2026, .machines = testing::kSwitchedMachines});
+  const Sample of_switches = sample(plans, 150);
+  EXPECT_LE(of_switches.share_above(kTolerance), 0.05);
+  EXPECT_LE(of_switches.at(1), 0.1);
+}
+
+TEST(Accuracy, IsLooserWhereStagesCrossLinksOfATorus) {
+  // Orders with pp inside put the groups of several stages on the same links. How often they meet
+  // is taken as a mean (estimate/meanwhile.h): the largest difference found in 1500 plans is 43 %.
+  testing::RandomPlans plans({.seed = 2026, .machines = testing::kTorusMachines});
+  const Sample of_tori = sample(plans, 40);
+  EXPECT_LE(of_tori.share_above(kTolerance), 0.2);
+  EXPECT_LE(of_tori.at(0.5), 0.01);
 }
 
 }  // namespace

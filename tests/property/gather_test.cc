@@ -23,7 +23,7 @@ Time step_time(const Workload& workload, const Machine& machine) {
 
 bool gathers_parameters(const Node& node) {
   return node.kind == Node::Kind::collective && node.collective == CollectiveKind::all_gather &&
-         node.axis == Axis::dp;
+         node.group == Axis::dp;
 }
 
 /// The same step whose parameters need no gather.

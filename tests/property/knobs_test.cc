@@ -97,7 +97,7 @@ RC_GTEST_PROP(KnobTime, OffloadOfActivationsIsMonotoneAndBoundByTheLink, ()) {
     const Workload workload = cases::lowered(model, plan);
     Bytes out{0};
     cases::each_node(workload, 0, [&](const Node& node) {
-      out += node.stream == Stream::to_host ? node.bytes : Bytes(0);
+      out += node.stream == StepStream::to_host ? node.bytes : Bytes(0);
     });
     const Time now = step_time(model, plan, machine);
     RC_ASSERT(now >= before);

@@ -126,7 +126,7 @@ RC_GTEST_PROP(RemoteTime, NoStepIsFasterThanItsCopiesThroughTheFabric, ()) {
   const Machine machine = any_machine(4);
   const Plan plan = any_plan(4);
   const Time time = step_time(model, plan, machine);
-  for (const Stream stream : {Stream::from_host, Stream::to_host}) {
+  for (const Stream stream : {StepStream::from_host, StepStream::to_host}) {
     RC_ASSERT(time >= copied(model, plan, stream) / machine.remote_memory.fabric_bandwidth);
   }
 }

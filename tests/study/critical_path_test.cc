@@ -65,7 +65,7 @@ Machine two_devices() {
 TEST(CriticalPath, OfOneStreamIsAllOfIt) {
   // 2 ms forward, 3 ms backward, three times.
   const auto path = path_of(
-      workload_of(kAlone, {{compute("a", 2_ms), compute("b", 3_ms, {}, Phase::backward)}}, 3),
+      workload_of(kAlone, {{compute("a", 2_ms), compute("b", 3_ms, {}, StepPhase::backward)}}, 3),
       one_device());
   expect_whole(path);
   EXPECT_EQ(path[PathKind::kernel], 15_ms);
@@ -128,7 +128,7 @@ TEST(CriticalPath, GoesOverTheMessageToTheSender) {
 TEST(CriticalPath, AMessageThatWaitsForItsReceiverIsNotOnIt) {
   // Stage 1 first computes 9 ms on its own: the message has long arrived.
   Node own = compute("own", 9_ms);
-  own.phase = Phase::optimizer;
+  own.phase = StepPhase::optimizer;
   const auto path = path_of(
       workload_of(kTwoStages, {{compute("first", 5_ms),
                                 send("activations", Channel::forward, Bytes(1'000'000), {0})},
@@ -143,14 +143,14 @@ TEST(CriticalPath, AMessageThatWaitsForItsReceiverIsNotOnIt) {
 TEST(CriticalPath, OfACollectiveComesFromItsLastMember) {
   // Two stages all-reduce over pp; stage 1 needs 7 ms before it, stage 0 only 1 ms. From rank 0,
   // the lower of the two that finish together, the path goes over to rank 1.
-  const auto stage = [](Time time, Phase phase) {
+  const auto stage = [](Time time, StepPhase phase) {
     Node node = compute("a", time);
     node.phase = phase;
     return std::vector<Node>{node, collective("norm", Axis::pp, Bytes(1'000'000), {0})};
   };
-  const auto path =
-      path_of(workload_of(kTwoStages, {stage(1_ms, Phase::forward), stage(7_ms, Phase::backward)}),
-              two_devices());
+  const auto path = path_of(
+      workload_of(kTwoStages, {stage(1_ms, StepPhase::forward), stage(7_ms, StepPhase::backward)}),
+      two_devices());
   expect_whole(path);
   EXPECT_EQ(time_of(path.categories, "backward elementwise"), 7_ms);
   EXPECT_EQ(time_of(path.categories, "forward elementwise"), 0_ms);
@@ -230,21 +230,82 @@ Plan random_plan() {
   return plan;
 }
 
-RC_GTEST_PROP(CriticalPath, CoversTheStepWithoutGaps, ()) {
-  const Plan plan = random_plan();
+Run any_traced_run() {
   static const Model model = load_model("gpt2").value();
   static const Machine machine = load_machine("dgx-a100-80g").value();
+  const Plan plan = random_plan();
   RunOptions options;
   options.record_spans = true;
   options.fold = *rc::gen::arbitrary<bool>();
   options.allow_oom = true;
-  const auto run = run_step(model, machine, plan, 0, options);
+  auto run = run_step(model, machine, plan, 0, options);
   RC_PRE(run.has_value());
-  const CriticalPath path = critical_path(run->workload, run->timeline, run->machine);
-  RC_ASSERT(path.step_time == run->timeline.step_time);
+  return std::move(*run);
+}
+
+RC_GTEST_PROP(CriticalPath, CoversTheStepWithoutGaps, ()) {
+  const Run run = any_traced_run();
+  const CriticalPath path = critical_path(run.workload, run.timeline, run.machine);
+  RC_ASSERT(path.step_time == run.timeline.step_time);
   RC_ASSERT(sum(path.categories) == path.step_time);
   RC_ASSERT(sum(path.items) == path.step_time);
   RC_ASSERT(path[PathKind::wait] == Time(0));
+}
+
+// ---- What the path follows: every span's causes.
+
+RC_GTEST_PROP(SpanCauses, EverySpanIsReadyWhenItsCauseEnds, ()) {
+  const Run run = any_traced_run();
+  const std::vector<Span>& spans = run.timeline.spans;
+  Time before{0};
+  for (std::uint32_t i = 0; i < spans.size(); ++i) {
+    const Span& span = spans[i];
+    RC_ASSERT(span.ready >= before);  // spans stand in this order
+    before = span.ready;
+    if (span.cause == Span::kNone) {
+      RC_ASSERT(span.ready == Time(0));
+      continue;
+    }
+    RC_ASSERT(span.cause < i);
+    const Span& cause = spans[span.cause];
+    if (span.kind == Node::Kind::receive) {  // the other side of the message before it
+      RC_ASSERT(cause.kind == Node::Kind::send && span.cause + 1 == i);
+      RC_ASSERT(cause.begin == span.begin && cause.end == span.end);
+    } else {
+      RC_ASSERT(cause.end == span.ready);
+      RC_ASSERT(cause.rank == span.rank || cause.kind == Node::Kind::send);
+    }
+  }
+}
+
+RC_GTEST_PROP(SpanCauses, ACollectiveBeginsWithItsLastMember, ()) {
+  const Run run = any_traced_run();
+  for (const Span& span : run.timeline.spans) {
+    if (span.kind != Node::Kind::collective && span.kind != Node::Kind::copy) {
+      RC_ASSERT(span.last_member == Span::kNone);
+      continue;
+    }
+    const Span& last = run.timeline.spans[span.last_member];
+    RC_ASSERT(last.begin == span.begin && last.end == span.end && last.group == span.group);
+    RC_ASSERT(span.begin == std::max(last.ready, last.host_end));
+    RC_ASSERT(span.begin >= std::max(span.ready, span.host_end));
+  }
+}
+
+RC_GTEST_PROP(SpanCauses, TheHostGoesOnWhereItsCauseLeftIt, ()) {
+  const Run run = any_traced_run();
+  for (const Span& span : run.timeline.spans) {
+    RC_ASSERT(span.host_begin <= span.host_end);
+    if (span.kind == Node::Kind::send || span.kind == Node::Kind::receive) {
+      continue;  // sent by the device
+    }
+    if (span.host_cause == Span::kNone) {
+      RC_ASSERT(span.host_begin == Time(0));
+      continue;
+    }
+    const Span& cause = run.timeline.spans[span.host_cause];
+    RC_ASSERT(span.host_begin == (span.host_waited ? cause.end : cause.host_end));
+  }
 }
 
 }  // namespace

@@ -19,8 +19,7 @@ Run run_of(const Workload& workload, Machine machine) {
   Run run;
   run.machine = machine;
   run.workload = workload;
-  run.devices = workload.layout.ranks();
-  run.algorithms.fill(CollectiveAlgorithm::automatic);
+  run.devices = workload.ranks;
   SimulateOptions how;
   how.algorithms = run.algorithms;
   run.timeline = simulate(workload, machine, how).value();
@@ -72,7 +71,8 @@ TEST(Energy, OfLowerTiersIsAdded) {
   machine.device.memory.push_back({"host", 1_GiB, 1_GBps, Time(0), EnergyPerByte(100e-12)});
   Node copy;
   copy.kind = Node::Kind::copy;
-  copy.stream = Stream::to_host;
+  copy.stream = StepStream::to_host;
+  copy.group = Axis::to_host;
   copy.bytes = Bytes(1'000'000);
   const auto run =
       run_of(workload_of({{{Axis::tp, 1}, {Axis::dp, 1}, {Axis::pp, 1}}}, {{copy}}), machine);

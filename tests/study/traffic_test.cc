@@ -11,19 +11,13 @@ namespace {
 
 using namespace testing;  // NOLINT(google-build-using-namespace): the builders of this test
 
-AlgorithmChoice automatic() {
-  AlgorithmChoice choice;
-  choice.fill(CollectiveAlgorithm::automatic);
-  return choice;
-}
-
 /// Four nodes of two devices.
 Machine nodes() {
   return machine_of({dimension(DimensionKind::switched, 2), dimension(DimensionKind::switched, 4)});
 }
 
 Traffic of(const Workload& workload, const Machine& machine) {
-  return traffic_of(workload, machine, automatic());
+  return traffic_of(workload, machine, {});
 }
 
 Node of_kind(Node node, CollectiveKind kind) {
@@ -81,7 +75,8 @@ TEST(Traffic, ACopyGoesThroughBothTiers) {
   machine.device.memory.push_back({"host", 1_GiB, 1_GBps, Time(0)});
   Node copy;
   copy.kind = Node::Kind::copy;
-  copy.stream = Stream::to_host;
+  copy.stream = StepStream::to_host;
+  copy.group = Axis::to_host;
   copy.bytes = Bytes(5000);
   const Traffic traffic =
       of(workload_of({{{Axis::tp, 1}, {Axis::dp, 1}, {Axis::pp, 1}}}, {{copy}}, 2), machine);
@@ -101,7 +96,7 @@ TEST(Traffic, OfZero3IsThreeGathersAgainstOneAllReduce) {
     const auto run = run_step(load_model("gpt2-xl").value(), load_machine("dgx-a100-80g").value(),
                               plan, 0, {.allow_oom = true});
     EXPECT_TRUE(run) << run.error().to_string();
-    return traffic_of(run->workload, run->machine, automatic()).links[0];
+    return traffic_of(run->workload, run->machine, {}).links[0];
   };
   EXPECT_NEAR(sent(3) / sent(0), 1.5, 0.02);
 }

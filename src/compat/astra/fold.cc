@@ -102,6 +102,9 @@ std::string asymmetry_of_links(const NativeNetworkOptions& native) {
     if (dimension.kind == DimensionKind::mesh || dimension.kind == DimensionKind::torus) {
       return "a mesh, whose ends differ";
     }
+    if (!dimension.through.empty() || dimension.node_bandwidth > Bandwidth(0)) {
+      return "dimensions that share a port";
+    }
     if (!dimension.nic.empty() &&
         std::find(nics.begin(), nics.end(), dimension.nic) != nics.end()) {
       return "dimensions that share a port";

@@ -228,12 +228,11 @@ class NativeNetwork {
     map_.switch_route(member, phase.dimension, route);
     const Bytes most = std::max(phase.up, phase.down);
     if constexpr (kFifo) {
-      // One size for both links: the one with fewer bytes counts as so much faster.
-      const auto scale = [&](Hop& hop, Bytes bytes) {
-        hop.bandwidth = Bandwidth(hop.bandwidth.value() * (most / bytes));
-      };
-      scale(route[0], phase.up);
-      scale(route[1], phase.down);
+      // One size for the links up and down: the one with fewer bytes counts as so much faster.
+      for (std::size_t i = 0; i < route.size(); ++i) {
+        const Bytes bytes = 2 * i < route.size() ? phase.up : phase.down;
+        route[i].bandwidth = Bandwidth(route[i].bandwidth.value() * (most / bytes));
+      }
     }
     fly(events, most, flight);
   }

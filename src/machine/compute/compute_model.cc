@@ -112,6 +112,14 @@ double attention_seconds(const Operator& op, const Rates& rates, const KernelCoe
                   static_cast<double>(op.bytes.value()) / (rates.bandwidth * c.elementwise_share));
 }
 
+double opaque_seconds(const Operator& op, const Rates& rates, const KernelCoefficients& c) {
+  const double flops =
+      op.flops > Flops(0) ? op.flops.value() / (rates.flops * c.gemm_peak_share) : 0;
+  const double bytes = static_cast<double>(op.bytes.value());
+  return to_seconds(c.gemm_launch) * op.kernels +
+         std::max(flops, bytes / (rates.bandwidth * c.gemm_memory_share));
+}
+
 double stream_share(const Operator& op, const KernelCoefficients& c) {
   if (op.kind == OperatorKind::softmax) {
     return c.softmax_share;
@@ -137,6 +145,8 @@ double seconds(const Operator& op, const Rates& rates, const KernelCoefficients&
       return gemm_seconds(op, rates, c);
     case OperatorKind::attention:
       return attention_seconds(op, rates, c);
+    case OperatorKind::opaque:
+      return opaque_seconds(op, rates, c);
     default:
       return to_seconds(c.stream_launch) * op.kernels +
              static_cast<double>(op.bytes.value()) / (rates.bandwidth * stream_share(op, c));
@@ -147,6 +157,9 @@ double seconds(const Operator& op, const Rates& rates, const KernelCoefficients&
 
 KernelTime kernel_time(const Operator& op, const Device& device) {
   assert(!device.memory.empty() && "a device has memory");
+  if (op.duration > Time(0)) {
+    return {op.duration, op.duration, op.duration};
+  }
   const Rates rates{.flops = device.peak[static_cast<std::size_t>(op.type)].value(),
                     .units = static_cast<double>(device.units),
                     .bandwidth = device.memory.front().bandwidth.value()};

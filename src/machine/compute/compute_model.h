@@ -32,15 +32,18 @@ struct KernelTime {
 ///   q       = wave_quantisation; 1 if the partial wave is the only one
 ///
 /// where rate is such that a 256 x 128 tile of deep K runs at peak * peak_share / units.
+/// Opaque: launch + max(flops / (peak * peak_share), bytes / (bandwidth * memory_share)).
 /// Fused attention: launch + flops / (peak * attention_share), or its bytes if longer. Others:
 /// stream_launch per kernel + bytes / (bandwidth * share of the kind); a norm over rows of w
 /// elements has long_share + (norm_share - long_share) / (1 + (w / norm_width)^3).
 /// Coefficients are those of the operator's number format, Device::kernels_of.
+/// An operator with a duration takes that, also beside communication: what limits it is not known.
 /// A grouped GEMM is timed as a batched one: the tiles of all experts share one launch.
 ///
 /// Shapes:   Operator::gemm; a norm's row length is gemm.k (0 = short).
 /// Ignores:  clocks that sink under power limits; caches (operands are read once).
-/// Requires: a device that supports op.type (peak > 0) for gemm, grouped_gemm and attention.
+/// Requires: a device that supports op.type (peak > 0) for gemm, grouped_gemm and attention, and
+///           for opaque ones with FLOPs.
 /// Source:   structure after the tile and wave quantisation of NVIDIA's matrix-multiplication
 /// guide;
 ///           coefficients: tools/fit_gemm.py, origins in the machine files.

@@ -34,6 +34,7 @@ TransferId AnalyticalNetwork::start(Time now, Time serialisation, Time latency,
   transfer.announced = false;
   for (const LinkUse& use : links) {
     on_link_[use.link].push_back(id);
+    load_[use.link] += counted(use.weight);
   }
   touch(id);
   touch_neighbours(id);
@@ -99,14 +100,15 @@ void AnalyticalNetwork::update_rate(TransferId id, EventQueue& queue) {
 double AnalyticalNetwork::slowdown_of(const Transfer& transfer) const {
   double slowdown = 1;
   for (const LinkUse& use : transfer.links) {
-    slowdown = std::max(slowdown, use.weight * static_cast<double>(on_link_[use.link].size()));
+    slowdown = std::max(slowdown, load_[use.link]);
   }
   return slowdown;
 }
 
 bool AnalyticalNetwork::shares_a_link(const Transfer& transfer) const {
-  return std::any_of(transfer.links.begin(), transfer.links.end(),
-                     [&](const LinkUse& use) { return on_link_[use.link].size() > 1; });
+  return std::any_of(transfer.links.begin(), transfer.links.end(), [&](const LinkUse& use) {
+    return on_link_[use.link].size() > 1 || load_[use.link] > 1;
+  });
 }
 
 void AnalyticalNetwork::touch(TransferId id) {
@@ -130,6 +132,7 @@ void AnalyticalNetwork::leave_links(TransferId id) {
   touch_neighbours(id);
   for (const LinkUse& use : transfers_[id].links) {
     std::erase(on_link_[use.link], id);
+    load_[use.link] -= counted(use.weight);
   }
   transfers_[id].occupies = false;
 }

@@ -7,32 +7,26 @@
 
 #include "base/units.h"
 #include "engine/event_queue.h"
-#include "machine/topology/topology.h"
+#include "machine/topology/link_map.h"
 
 namespace orrery {
-
-/// A link that a transfer occupies. `weight` in (0, 1]: busy time of this link over the busy time
-/// of the transfer's busiest link, both unshared.
-struct LinkUse {
-  LinkId link = 0;
-  double weight = 1;
-};
 
 /// Identifies a transfer from start() until it has finished.
 using TransferId = std::uint32_t;
 
 /// Network model "analytical": latency + serialisation, with link occupancy.
 ///
-///   A link that n transfers occupy gives each 1/n of its bandwidth. A transfer moves at
-///       1 / max(1, max over its links of weight * n)
+///   A link is wanted for load = sum of the weights of the transfers on it. Where that is more than
+///   1 they all move so much slower, each in proportion to what it wants; a transfer moves at
+///       1 / max(1, max over its links of load)
 ///   of its unshared rate; `latency` follows its last byte and occupies nothing:
 ///       alone: finish = start + serialisation + latency
 ///
-/// The rate of the slowest link holds for the whole transfer, and what it leaves unused on the
+/// The rate of the most wanted link holds for the whole transfer, and what it leaves unused on the
 /// others is not given away (max-min fairness is the flow-level model's job).
 ///
-/// Rates change once per instant, in settle(), so that the order of simultaneous events leaves no
-/// trace, not even in the last bit.
+/// Rates change once per instant, in settle(), and weights count in units of 2^-24, so that the
+/// order of simultaneous events leaves no trace, not even in the last bit of a sum.
 ///
 /// Interface shared by all network models (a compile-time interface: the event loop is instantiated
 /// per model, so no virtual call is made per event):
@@ -46,7 +40,7 @@ class AnalyticalNetwork {
   static constexpr std::uint32_t kFinish = kFirstEvent;
   static constexpr std::uint32_t kRelease = kFirstEvent + 1;
 
-  explicit AnalyticalNetwork(std::size_t links) : on_link_(links) {}
+  explicit AnalyticalNetwork(std::size_t links) : on_link_(links), load_(links) {}
 
   /// `links` must stay valid until the transfer finishes; each link occurs once in it.
   TransferId start(Time now, Time serialisation, Time latency, std::span<const LinkUse> links);
@@ -90,6 +84,7 @@ class AnalyticalNetwork {
   std::vector<Transfer> transfers_;
   std::vector<TransferId> free_;
   std::vector<std::vector<TransferId>> on_link_;
+  std::vector<double> load_;         ///< by link: sum of the counted weights on it
   std::vector<TransferId> touched_;  ///< in this instant: their rates may change
 };
 

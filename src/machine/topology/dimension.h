@@ -66,6 +66,12 @@ struct NetworkDimension {
   /// Of all_to_all and send_recv, whose messages go straight from rank to rank; empty: `protocols`.
   std::vector<Protocol> exchange;
   std::string nic;  ///< dimensions with the same non-empty nic share one port
+  /// Of a switch: the switch inside whose port a device's traffic passes too, as that of a network
+  /// adapter passes the PCIe link of its device; empty: none.
+  std::string through;
+  /// Of a switch: what all devices of one inner block have together, each direction; 0: as much as
+  /// all their own bandwidths.
+  Bandwidth node_bandwidth{0};
 
   /// All but granule, shape, protocols, in_switch and exchange.
   template <class V>

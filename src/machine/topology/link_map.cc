@@ -8,13 +8,22 @@
 namespace orrery {
 namespace {
 
-std::int64_t ports_of(const NetworkDimension& dimension) {
+constexpr std::int64_t kUp = 0;
+constexpr std::int64_t kDown = 1;
+constexpr std::int64_t kForward = 0;
+constexpr std::int64_t kBackward = 1;
+
+bool is_switch(const NetworkDimension& dimension) {
+  return dimension.kind == DimensionKind::switched;
+}
+
+std::size_t ports_of(const NetworkDimension& dimension) {
   return dimension.kind == DimensionKind::fully_connected
-             ? std::max<std::int64_t>(1, dimension.size - 1)
+             ? static_cast<std::size_t>(std::max<std::int64_t>(1, dimension.size - 1))
              : 2;
 }
 
-/// Links over which a device's bandwidth spreads in one direction.
+/// Part of a device's bandwidth that one link carries.
 double share_of(const NetworkDimension& dimension) {
   switch (dimension.kind) {
     case DimensionKind::switched:
@@ -33,75 +42,128 @@ double share_of(const NetworkDimension& dimension) {
 
 LinkMap::LinkMap(std::vector<NetworkDimension> dimensions, SwitchReach reach)
     : dimensions_(std::move(dimensions)), reach_(reach) {
-  std::int64_t stride = 1;
   for (const NetworkDimension& dimension : dimensions_) {
     devices_ *= dimension.size;
   }
-  for (std::size_t d = 0; d < dimensions_.size(); ++d) {
-    const NetworkDimension& dimension = dimensions_[d];
+  std::int64_t stride = 1;
+  for (int d = 0; d < static_cast<int>(dimensions_.size()); ++d) {
+    const NetworkDimension& dimension = shape(d);
+    const double efficiency = dimension.send_efficiency;
     Lines lines{.stride = stride,
-                .first = links_,
-                .first_class = classes_,
-                .ports = static_cast<std::size_t>(ports_of(dimension)),
-                .bandwidth = Bandwidth(dimension.bandwidth.value() * dimension.send_efficiency *
-                                       share_of(dimension))};
-    const bool switched = dimension.kind == DimensionKind::switched;
-    const auto shared =
-        std::find_if(dimensions_.begin(), dimensions_.begin() + static_cast<long>(d),
-                     [&](const NetworkDimension& inner) {
-                       return switched && !inner.nic.empty() && inner.nic == dimension.nic &&
-                              inner.kind == dimension.kind;
-                     });
-    const auto inner = static_cast<std::size_t>(shared - dimensions_.begin());
-    if (inner < d) {
-      lines.first = lines_[inner].first;
-      lines.first_class = lines_[inner].first_class;
-    } else {
-      links_ += lines.ports * static_cast<std::size_t>(devices_);
-      classes_ += lines.ports;
+                .link = Bandwidth(dimension.bandwidth.value() * efficiency * share_of(dimension)),
+                .device = dimension.bandwidth * efficiency,
+                .node_rate = dimension.node_bandwidth * efficiency};
+    const int port = shared_port(d);
+    lines.own = port >= 0 && is_switch(dimension) ? port : add_bank(ports_of(dimension), 1, d);
+    lines.port = is_switch(dimension) ? -1 : port;
+    if (dimension.node_bandwidth > Bandwidth(0)) {
+      lines.node = add_bank(2, stride, d);
+    }
+    for (int inner = 0; inner < d && !dimension.through.empty(); ++inner) {
+      lines.through = shape(inner).name == dimension.through ? inner : lines.through;
     }
     lines_.push_back(lines);
     stride *= dimension.size;
   }
 }
 
+int LinkMap::add_bank(std::size_t ports, std::int64_t owner, int dimension) {
+  const std::size_t count = ports * static_cast<std::size_t>(devices_ / owner);
+  banks_.push_back({links_, ports, count, owner, classes_, dimension});
+  links_ += count;
+  classes_ += ports;
+  return static_cast<int>(banks_.size()) - 1;
+}
+
+/// The port of the dimension's nic; -1 when no other dimension has the same.
+int LinkMap::shared_port(int dimension) {
+  const std::string& nic = shape(dimension).nic;
+  const auto same = [&](const NetworkDimension& other) { return other.nic == nic; };
+  if (nic.empty() || std::count_if(dimensions_.begin(), dimensions_.end(), same) < 2) {
+    return -1;
+  }
+  const auto first = static_cast<int>(std::find_if(dimensions_.begin(), dimensions_.end(), same) -
+                                      dimensions_.begin());
+  if (first == dimension) {
+    return add_bank(2, 1, dimension);
+  }
+  return is_switch(shape(first)) ? lines(first).own : lines(first).port;
+}
+
 std::int64_t LinkMap::coordinate(std::int64_t device, int dimension) const {
-  return device / lines(dimension).stride % dimensions_[static_cast<std::size_t>(dimension)].size;
+  return device / lines(dimension).stride % shape(dimension).size;
 }
 
 std::int64_t LinkMap::links_out(int dimension) const {
-  const NetworkDimension& shape = dimensions_[static_cast<std::size_t>(dimension)];
-  const bool one = shape.kind == DimensionKind::switched || shape.size <= 2;
-  return one ? 1 : static_cast<std::int64_t>(lines(dimension).ports);
+  const bool one = is_switch(shape(dimension)) || shape(dimension).size <= 2;
+  return one ? 1 : static_cast<std::int64_t>(ports_of(shape(dimension)));
+}
+
+const LinkMap::Bank& LinkMap::bank_of(LinkId link) const {
+  const auto after =
+      std::upper_bound(banks_.begin(), banks_.end(), std::size_t{link},
+                       [](std::size_t id, const Bank& bank) { return id < bank.first; });
+  assert(after != banks_.begin() && link < links_ && "a link of this map");
+  return *(after - 1);
+}
+
+std::int64_t LinkMap::first_owner(LinkId link) const {
+  const Bank& bank = bank_of(link);
+  return static_cast<std::int64_t>((link - bank.first) / bank.ports) * bank.owner;
 }
 
 int LinkMap::dimension_of(LinkId link) const {
-  for (std::size_t d = 0; d < lines_.size(); ++d) {
-    const std::size_t end = lines_[d].first + lines_[d].ports * static_cast<std::size_t>(devices_);
-    if (link >= lines_[d].first && link < end) {
-      return static_cast<int>(d);
-    }
-  }
-  return -1;
+  return bank_of(link).dimension;
 }
 
 LinkId LinkMap::class_of(LinkId link) const {
-  const Lines& of = lines(dimension_of(link));
-  return static_cast<LinkId>(of.first_class + (link - of.first) % of.ports);
+  const Bank& bank = bank_of(link);
+  return static_cast<LinkId>(bank.first_class + (link - bank.first) % bank.ports);
 }
 
 int LinkMap::dimension_of_class(LinkId link_class) const {
-  int d = 0;
-  while (link_class < lines(d).first_class || link_class >= lines(d).first_class + lines(d).ports) {
-    ++d;
+  auto bank = banks_.begin();
+  while (link_class >= bank->first_class + bank->ports) {
+    ++bank;
   }
-  return d;
+  return bank->dimension;
 }
 
-LinkId LinkMap::link(std::int64_t device, int dimension, std::int64_t port) const {
-  const Lines& of = lines(dimension);
-  return static_cast<LinkId>(of.first + static_cast<std::size_t>(device) * of.ports +
+LinkId LinkMap::link(int bank, std::int64_t device, std::int64_t port) const {
+  const Bank& of = banks_[static_cast<std::size_t>(bank)];
+  return static_cast<LinkId>(of.first + static_cast<std::size_t>(device / of.owner) * of.ports +
                              static_cast<std::size_t>(port));
+}
+
+LinkId LinkMap::up(std::int64_t device, int dimension) const {
+  assert(is_switch(shape(dimension)));
+  return link(lines(dimension).own, device, kUp);
+}
+
+LinkId LinkMap::down(std::int64_t device, int dimension) const {
+  assert(is_switch(shape(dimension)));
+  return link(lines(dimension).own, device, kDown);
+}
+
+LinkId LinkMap::direct(std::int64_t device, int dimension, std::int64_t ahead) const {
+  assert(shape(dimension).kind == DimensionKind::fully_connected);
+  return link(lines(dimension).own, device, ahead - 1);
+}
+
+LinkId LinkMap::port_out(std::int64_t device, int dimension) const {
+  return link(lines(dimension).port, device, kUp);
+}
+
+LinkId LinkMap::port_in(std::int64_t device, int dimension) const {
+  return link(lines(dimension).port, device, kDown);
+}
+
+LinkId LinkMap::node_up(std::int64_t device, int dimension) const {
+  return link(lines(dimension).node, device, kUp);
+}
+
+LinkId LinkMap::node_down(std::int64_t device, int dimension) const {
+  return link(lines(dimension).node, device, kDown);
 }
 
 int LinkMap::outermost(std::int64_t source, std::int64_t destination) const {
@@ -114,8 +176,7 @@ int LinkMap::outermost(std::int64_t source, std::int64_t destination) const {
 
 void LinkMap::route(std::int64_t source, std::int64_t destination, std::vector<Hop>& hops) const {
   const int last = outermost(source, destination);
-  if (last >= 0 && reach_ == SwitchReach::everywhere &&
-      dimensions_[static_cast<std::size_t>(last)].kind == DimensionKind::switched) {
+  if (last >= 0 && reach_ == SwitchReach::everywhere && is_switch(shape(last))) {
     cross(source, destination, last, hops);
     return;
   }
@@ -131,30 +192,74 @@ void LinkMap::route(std::int64_t source, std::int64_t destination, std::vector<H
   assert(at == destination && "every differing dimension was crossed");
 }
 
+Route LinkMap::message(std::int64_t source, std::int64_t destination) const {
+  Route route;
+  route.dimension = outermost(source, destination);
+  if (route.dimension < 0) {
+    return route;
+  }
+  route.overhead = shape(route.dimension).message_overhead;
+  std::vector<Hop> hops;
+  this->route(source, destination, hops);
+  for (const Hop& hop : hops) {  // dimensions on one nic repeat its port
+    route.latency += hop.latency;
+    const auto known = std::find_if(route.links.begin(), route.links.end(),
+                                    [&](const LinkUse& use) { return use.link == hop.link; });
+    const auto use = known == route.links.end() ? route.links.insert(known, {hop.link, 0}) : known;
+    use->weight += 1 / hop.bandwidth.value();
+    route.seconds_per_byte = std::max(route.seconds_per_byte, use->weight);
+  }
+  for (LinkUse& use : route.links) {
+    use.weight = counted(use.weight / route.seconds_per_byte);
+  }
+  return route;
+}
+
 void LinkMap::switch_route(std::int64_t device, int dimension, std::vector<Hop>& hops) const {
-  assert(dimensions_[static_cast<std::size_t>(dimension)].kind == DimensionKind::switched);
+  assert(is_switch(shape(dimension)));
   cross_switch(device, device, dimension, hops);
 }
 
 void LinkMap::cross_switch(std::int64_t from, std::int64_t to, int dimension,
                            std::vector<Hop>& hops) const {
-  const Time latency = dimensions_[static_cast<std::size_t>(dimension)].latency;
-  const Bandwidth bandwidth = lines(dimension).bandwidth;
-  const Time up(latency.value() / 2);
-  hops.push_back({link(from, dimension, 0), bandwidth, up});
-  hops.push_back({link(to, dimension, 1), bandwidth, latency - up});
+  const Lines& of = lines(dimension);
+  const Time latency = shape(dimension).latency;
+  const Time half(latency.value() / 2);
+  if (of.through >= 0) {
+    hops.push_back({up(from, of.through), lines(of.through).device, Time(0)});
+  }
+  hops.push_back({up(from, dimension), of.link, half});
+  if (of.node >= 0) {
+    hops.push_back({node_up(from, dimension), of.node_rate, Time(0)});
+    hops.push_back({node_down(to, dimension), of.node_rate, Time(0)});
+  }
+  hops.push_back({down(to, dimension), of.link, latency - half});
+  if (of.through >= 0) {
+    hops.push_back({down(to, of.through), lines(of.through).device, Time(0)});
+  }
+}
+
+void LinkMap::pass(std::int64_t from, std::int64_t to, int dimension, LinkId own,
+                   std::vector<Hop>& hops) const {
+  const Lines& of = lines(dimension);
+  if (of.port >= 0) {
+    hops.push_back({port_out(from, dimension), of.device, Time(0)});
+  }
+  hops.push_back({own, of.link, shape(dimension).latency});
+  if (of.port >= 0) {
+    hops.push_back({port_in(to, dimension), of.device, Time(0)});
+  }
 }
 
 void LinkMap::cross(std::int64_t from, std::int64_t to, int dimension,
                     std::vector<Hop>& hops) const {
-  const NetworkDimension& shape = dimensions_[static_cast<std::size_t>(dimension)];
-  const Bandwidth bandwidth = lines(dimension).bandwidth;
-  if (shape.kind == DimensionKind::switched) {
+  const NetworkDimension& of = shape(dimension);
+  if (is_switch(of)) {
     cross_switch(from, to, dimension, hops);
-  } else if (shape.kind == DimensionKind::fully_connected) {
+  } else if (of.kind == DimensionKind::fully_connected) {
     const std::int64_t ahead =
-        (coordinate(to, dimension) - coordinate(from, dimension) + shape.size) % shape.size;
-    hops.push_back({link(from, dimension, ahead - 1), bandwidth, shape.latency});
+        (coordinate(to, dimension) - coordinate(from, dimension) + of.size) % of.size;
+    pass(from, to, dimension, direct(from, dimension, ahead), hops);
   } else {
     cross_line(from, to, dimension, hops);
   }
@@ -163,20 +268,39 @@ void LinkMap::cross(std::int64_t from, std::int64_t to, int dimension,
 /// Rings, and meshes of one extent.
 void LinkMap::cross_line(std::int64_t from, std::int64_t to, int dimension,
                          std::vector<Hop>& hops) const {
-  const NetworkDimension& shape = dimensions_[static_cast<std::size_t>(dimension)];
-  const bool closed = shape.kind != DimensionKind::mesh;
+  const std::int64_t size = shape(dimension).size;
+  const bool closed = shape(dimension).kind != DimensionKind::mesh;
   const std::int64_t there = coordinate(to, dimension);
   std::int64_t here = coordinate(from, dimension);
-  const std::int64_t ahead = (there - here + shape.size) % shape.size;
-  const bool forward = closed ? ahead * 2 <= shape.size : there > here;
+  const std::int64_t ahead = (there - here + size) % size;
+  const bool forward = closed ? ahead * 2 <= size : there > here;
   std::int64_t at = from;
   while (here != there) {
-    hops.push_back(
-        {link(at, dimension, forward ? 0 : 1), lines(dimension).bandwidth, shape.latency});
-    const std::int64_t next = (here + (forward ? 1 : shape.size - 1)) % shape.size;
-    at += (next - here) * lines(dimension).stride;
+    const std::int64_t next = (here + (forward ? 1 : size - 1)) % size;
+    const std::int64_t then = at + (next - here) * lines(dimension).stride;
+    pass(at, then, dimension, link(lines(dimension).own, at, forward ? kForward : kBackward), hops);
+    at = then;
     here = next;
   }
+}
+
+bool LinkMap::shift_maps_links(std::int64_t stride, std::int64_t size) const {
+  const std::int64_t span = stride * size;
+  std::int64_t inside = 1;
+  for (const NetworkDimension& dimension : dimensions_) {
+    const std::int64_t end = inside * dimension.size;
+    const bool splits = end <= stride ? stride % end == 0
+                        : end >= span ? end % span == 0
+                                      : end % stride == 0 && span % end == 0;
+    const bool apart = end <= stride || inside >= span;
+    const bool any = is_switch(dimension) || dimension.kind == DimensionKind::fully_connected;
+    const bool turns = dimension.kind == DimensionKind::ring && stride <= inside && span >= end;
+    if (!splits || (!apart && !any && !turns)) {
+      return false;
+    }
+    inside = end;
+  }
+  return true;
 }
 
 }  // namespace orrery

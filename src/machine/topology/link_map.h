@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Every wire of the network on its own, for models that run single messages.
+/// The one numbering of a network's links, and the ways through it. Collectives, messages and
+/// folding all ask here, so that what shares a wire in the hardware shares its number.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -9,9 +11,17 @@
 #include "base/names.h"
 #include "base/units.h"
 #include "machine/topology/dimension.h"
-#include "machine/topology/topology.h"
 
 namespace orrery {
+
+/// Number of a directed link.
+using LinkId = std::uint32_t;
+
+/// Weights count in units of 2^-24: sums of them are exact, hence the same in any order.
+inline double counted(double weight) {
+  constexpr double kUnits = 1 << 24;
+  return std::round(weight * kUnits) / kUnits;
+}
 
 /// One link on the way of a message.
 struct Hop {
@@ -19,6 +29,24 @@ struct Hop {
   Bandwidth bandwidth{0};
   Time latency{0};  ///< first byte in to first byte out
   friend bool operator==(const Hop&, const Hop&) = default;
+};
+
+/// A link that a transfer occupies. `weight` above 0: busy time of this link over the busy time of
+/// the transfer's busiest link, both unshared. More than 1 only where the transfer stands for
+/// others like it (folding) that use the same link.
+struct LinkUse {
+  LinkId link = 0;
+  double weight = 1;
+  friend bool operator==(const LinkUse&, const LinkUse&) = default;
+};
+
+/// The way of a message as one transfer.
+struct Route {
+  std::vector<LinkUse> links;   ///< each once
+  Time latency{0};              ///< of all hops, without software overhead
+  Time overhead{0};             ///< software overhead of the outermost dimension crossed
+  double seconds_per_byte = 0;  ///< of its busiest link, send_efficiency included
+  int dimension = -1;           ///< the outermost dimension crossed; -1 when source = destination
 };
 
 /// How far the switch of a dimension reaches.
@@ -41,12 +69,22 @@ inline constexpr auto kNames<SwitchReach> = std::to_array<Named<SwitchReach>>({
 ///                    devices have one each way with all of it
 ///   mesh             the same without the closing links
 ///
-/// Messages cross the dimensions in which source and destination differ, innermost first. Rings go
-/// the shorter way (ties: forward). Bandwidth is NetworkDimension::bandwidth times send_efficiency.
+/// and, in addition to these, what several of them share:
 ///
-/// Dimensions of the same nic share their up and down link when they are switches; other kinds have
-/// links of their own. A dimension of kind torus, or a mesh of several extents, must have been
-/// expanded (machine.h: expand_shapes). Links are numbered by arithmetic: no memory per device.
+///   nic       dimensions of one nic have one port per device, up and down, with the bandwidth of
+///             the dimension in use; of switches it is their link, others pass it on every hop
+///   through   what a device sends or receives over a switch passes its port of the switch inside
+///             that `through` names as well
+///   node_bandwidth  what the devices of one inner block send or receive over a switch passes one
+///             link up or down of this bandwidth
+///
+/// Messages cross the dimensions in which source and destination differ, innermost first, except
+/// that a switch which reaches everywhere is crossed alone when it is the outermost of them. Rings
+/// go the shorter way (ties: forward). Bandwidths are those of NetworkDimension times
+/// send_efficiency.
+///
+/// A dimension of kind torus, or a mesh of several extents, must have been expanded (machine.h:
+/// expand_shapes). Links are numbered by arithmetic: no memory per device.
 class LinkMap {
  public:
   explicit LinkMap(std::vector<NetworkDimension> dimensions,
@@ -56,6 +94,12 @@ class LinkMap {
   std::size_t links() const { return links_; }
   const std::vector<NetworkDimension>& dimensions() const { return dimensions_; }
   std::int64_t coordinate(std::int64_t device, int dimension) const;
+  /// Devices from one coordinate of a dimension to the next: the size of the block inside it.
+  std::int64_t stride(int dimension) const { return lines(dimension).stride; }
+
+  /// The devices that send or receive over a link: a block of so many, and the first of them.
+  std::int64_t owners(LinkId link) const { return bank_of(link).owner; }
+  std::int64_t first_owner(LinkId link) const;
   /// The dimension that a link belongs to (the innermost of those that share it).
   int dimension_of(LinkId link) const;
   /// Links of equal dimension and port have one class, whatever their device; below classes().
@@ -66,31 +110,76 @@ class LinkMap {
   /// Links of one device in a dimension: what it can send on at once.
   std::int64_t links_out(int dimension) const;
 
+  /// Links of a switch.
+  LinkId up(std::int64_t device, int dimension) const;
+  LinkId down(std::int64_t device, int dimension) const;
+  /// The link of a fully connected dimension to the device `ahead` coordinates on, 0 < ahead <
+  /// size.
+  LinkId direct(std::int64_t device, int dimension, std::int64_t ahead) const;
+  /// What the dimension shares with others beside its own links, if it does.
+  bool has_port(int dimension) const { return lines(dimension).port >= 0; }
+  LinkId port_out(std::int64_t device, int dimension) const;
+  LinkId port_in(std::int64_t device, int dimension) const;
+  int through(int dimension) const { return lines(dimension).through; }  ///< -1: nothing
+  bool has_node(int dimension) const { return lines(dimension).node >= 0; }
+  LinkId node_up(std::int64_t device, int dimension) const;
+  LinkId node_down(std::int64_t device, int dimension) const;
+
   /// The outermost dimension in which two devices differ; -1 for one device.
   int outermost(std::int64_t source, std::int64_t destination) const;
   /// Appends the way to `hops`; nothing when source = destination.
   void route(std::int64_t source, std::int64_t destination, std::vector<Hop>& hops) const;
-  /// Appends the links up to the switch of a dimension and back down to the same device.
+  /// The same as one transfer.
+  Route message(std::int64_t source, std::int64_t destination) const;
+  /// Appends the links up to the switch of a dimension and as many back down to the same device.
   void switch_route(std::int64_t device, int dimension, std::vector<Hop>& hops) const;
 
+  /// Whether shifting one digit of the device numbers, (device / stride) mod size, maps links onto
+  /// links and ways onto ways: the digit splits into whole extents of dimensions, each on a switch
+  /// or fully connected (any permutation does), or on all of a ring.
+  bool shift_maps_links(std::int64_t stride, std::int64_t size) const;
+
  private:
+  /// Links numbered together: `ports` for each device, or for each block of `owner` devices.
+  struct Bank {
+    std::size_t first = 0;
+    std::size_t ports = 0;
+    std::size_t count = 0;
+    std::int64_t owner = 1;
+    std::size_t first_class = 0;
+    int dimension = 0;
+  };
   struct Lines {
     std::int64_t stride = 1;  ///< devices between neighbours
-    std::size_t first = 0;    ///< link of device 0
-    std::size_t first_class = 0;
-    std::size_t ports = 0;   ///< links per device
-    Bandwidth bandwidth{0};  ///< of one link
+    int own = 0;              ///< banks
+    int port = -1;
+    int node = -1;
+    int through = -1;     ///< dimension
+    Bandwidth link{0};    ///< of one link
+    Bandwidth device{0};  ///< of all links of a device
+    Bandwidth node_rate{0};
   };
   const Lines& lines(int dimension) const { return lines_[static_cast<std::size_t>(dimension)]; }
-  LinkId link(std::int64_t device, int dimension, std::int64_t port) const;
+  const NetworkDimension& shape(int dimension) const {
+    return dimensions_[static_cast<std::size_t>(dimension)];
+  }
+  int add_bank(std::size_t ports, std::int64_t owner, int dimension);
+  int shared_port(int dimension);
+  const Bank& bank_of(LinkId link) const;
+  LinkId link(int bank, std::int64_t device, std::int64_t port) const;
+
+  void cross(std::int64_t from, std::int64_t to, int dimension, std::vector<Hop>& hops) const;
   void cross_switch(std::int64_t from, std::int64_t to, int dimension,
                     std::vector<Hop>& hops) const;
-  void cross(std::int64_t from, std::int64_t to, int dimension, std::vector<Hop>& hops) const;
   void cross_line(std::int64_t from, std::int64_t to, int dimension, std::vector<Hop>& hops) const;
+  /// One link of its own, between the ports of its ends.
+  void pass(std::int64_t from, std::int64_t to, int dimension, LinkId own,
+            std::vector<Hop>& hops) const;
 
   std::vector<NetworkDimension> dimensions_;
   SwitchReach reach_;
   std::vector<Lines> lines_;
+  std::vector<Bank> banks_;
   std::int64_t devices_ = 1;
   std::size_t links_ = 0;
   std::size_t classes_ = 0;

@@ -144,6 +144,8 @@ class RoleWriter {
         return after;
       case orrery::Node::Kind::compute:
         return {add(part, node, after, compute(node))};
+      case orrery::Node::Kind::host:
+        return {add(part, node, after, on_cpu(node))};
       case orrery::Node::Kind::copy: {
         const bool out = workload_.group(node.group).name == kToHost;
         return {add(part, node, after,
@@ -196,12 +198,32 @@ class RoleWriter {
     chakra::Node node = sized(NodeType::comp, bytes);
     node.operations = Flops(std::round(flops.value()));
     node.has_operations = true;
-    if (options_.duration) {
-      const Time due = rounding_ + options_.duration(source);
-      node.duration = 1_us * std::max<std::int64_t>(0, (due + 500_ns).value() / (1_us).value());
-      rounding_ = due - node.duration;
-    }
+    node.duration =
+        whole_microseconds(options_.duration ? options_.duration(source) : measured(source));
     return node;
+  }
+
+  chakra::Node on_cpu(const orrery::Node& source) {
+    chakra::Node node;
+    node.type = NodeType::comp;
+    node.on_cpu = true;
+    node.duration = whole_microseconds(measured(source));
+    return node;
+  }
+
+  static Time measured(const orrery::Node& source) {
+    Time sum{0};
+    for (const Operator& op : source.operators) {
+      sum += op.duration;
+    }
+    return sum;
+  }
+
+  Time whole_microseconds(Time exact) {
+    const Time due = rounding_ + exact;
+    const Time whole = 1_us * std::max<std::int64_t>(0, (due + 500_ns).value() / (1_us).value());
+    rounding_ = due - whole;
+    return whole;
   }
 
   chakra::Node message(const orrery::Node& source) {

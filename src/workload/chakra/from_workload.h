@@ -13,7 +13,8 @@
 namespace orrery::chakra {
 
 struct FromWorkloadOptions {
-  /// Time of a compute node; not asked for others. Absent: durations are 0, for a roofline.
+  /// Time of a compute node; not asked for others. Absent: what its operators' durations say, 0
+  /// (for a roofline) where they have none.
   std::function<Time(const orrery::Node&)> duration;
   std::int64_t most_nodes = 20'000'000;  ///< one rank per role
 };
@@ -31,6 +32,7 @@ inline constexpr std::string_view kToHost = "to_host";
 ///   send         COMM_SEND, receive: COMM_RECV; the k-th from a rank to another on a channel
 ///                have one tag
 ///   copy         MEM_STORE to and MEM_LOAD from a lower tier
+///   host         COMP on the CPU
 ///   wait         nothing: what comes after it in its stream depends on what it waits for
 ///
 /// A node depends on the nodes of Node::after, on the one before it in its stream (if that runs in

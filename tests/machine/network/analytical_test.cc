@@ -70,12 +70,25 @@ TEST(AnalyticalNetwork, LatencyOccupiesNothing) {
 }
 
 TEST(AnalyticalNetwork, LightlyUsedLinkDoesNotSlowDown) {
-  // A needs link 1 only a quarter of its time: sharing it with B (which needs it fully) costs A
-  // nothing (2 * 1/4 < 1) and B half.
+  // A and B need link 1 for a quarter and three quarters of their time: it is never short.
+  const auto finish = finish_times(
+      {{0_ms, 40_ms, 0_ms, {{0, 1.0}, {1, 0.25}}}, {0_ms, 10_ms, 0_ms, {{1, 0.75}, {2, 1.0}}}}, 3);
+  EXPECT_EQ(finish[0], 40_ms);
+  EXPECT_EQ(finish[1], 10_ms);
+}
+
+TEST(AnalyticalNetwork, WhatIsWantedOfALinkIsWhatItsTransfersGet) {
+  // A wants a quarter of link 1, B all of it: 5/4. Both at 4/5 until B is done at 12.5 ms, when A
+  // has 30 of its 40 ms left. Link 1 was never idle: 10 ms of B and 10/4 of A.
   const auto finish =
       finish_times({{0_ms, 40_ms, 0_ms, {{0, 1.0}, {1, 0.25}}}, {0_ms, 10_ms, 0_ms, {{1}}}}, 2);
-  EXPECT_EQ(finish[0], 40_ms);
-  EXPECT_EQ(finish[1], 20_ms);
+  EXPECT_EQ(finish[1], 12'500_us);
+  EXPECT_EQ(finish[0], 42'500_us);
+}
+
+TEST(AnalyticalNetwork, OneTransferMayStandForSeveralOnALink) {
+  // As eight devices that share an adapter which each wants half of: four times as long.
+  EXPECT_EQ(finish_times({{0_ms, 10_ms, 0_ms, {{0, 1.0}, {1, 4.0}}}}, 2)[0], 40_ms);
 }
 
 TEST(AnalyticalNetwork, SlowestLinkHoldsForTheWholeTransfer) {

@@ -60,6 +60,98 @@ TEST(LinkMap, SwitchesOfOneNicShareTheirPort) {
   EXPECT_EQ(way(shared, 0, 1)[0].link, way(shared, 0, 4)[0].link);
 }
 
+TEST(LinkMap, DimensionsOfOneNicHaveOnePortWhateverTheirKind) {
+  // A ring inside, a switch outside: a hop of the ring passes the ports of both its ends.
+  auto inner = dimension(Kind::ring, 4, 100_GBps);
+  auto outer = dimension(Kind::switched, 2, 100_GBps);
+  inner.nic = outer.nic = "nic";
+  const LinkMap map({inner, outer});
+  EXPECT_EQ(map.up(1, 1), map.port_out(1, 0));
+  const auto hops = way(map, 1, 2);
+  ASSERT_EQ(hops.size(), 3U);
+  EXPECT_EQ(hops[0], (Hop{map.port_out(1, 0), 100_GBps, Time(0)}));
+  EXPECT_EQ(hops[1].bandwidth, 50_GBps);
+  EXPECT_EQ(hops[2], (Hop{map.port_in(2, 0), 100_GBps, Time(0)}));
+}
+
+TEST(LinkMap, AnOuterSwitchMayGoThroughAnInnerOne) {
+  // 64 GB/s of PCIe, 50 of the adapter behind it: the adapter is the slowest, the PCIe port 50/64.
+  auto pcie = dimension(Kind::switched, 4, 64_GBps);
+  pcie.name = "pcie";
+  auto network = dimension(Kind::switched, 2, 50_GBps);
+  network.through = "pcie";
+  const LinkMap map({pcie, network});
+  const Route route = map.message(1, 6);
+  EXPECT_EQ(route.links, (std::vector<LinkUse>{{map.up(1, 0), 50.0 / 64},
+                                               {map.up(1, 1), 1},
+                                               {map.down(6, 1), 1},
+                                               {map.down(6, 0), 50.0 / 64}}));
+  EXPECT_DOUBLE_EQ(route.seconds_per_byte, 1 / 50e9);
+  EXPECT_EQ(route.latency, 1_us);
+}
+
+TEST(LinkMap, DevicesOfANodeMayShareItsAdapters) {
+  auto network = dimension(Kind::switched, 2, 50_GBps);
+  network.node_bandwidth = 100_GBps;
+  const LinkMap map({dimension(Kind::switched, 4, 300_GBps), network});
+  EXPECT_EQ(map.node_up(0, 1), map.node_up(3, 1));
+  EXPECT_NE(map.node_up(3, 1), map.node_up(4, 1));
+  EXPECT_EQ(map.owners(map.node_up(5, 1)), 4);
+  EXPECT_EQ(map.first_owner(map.node_up(5, 1)), 4);
+  const Route route = map.message(1, 6);
+  ASSERT_EQ(route.links.size(), 4U);
+  EXPECT_EQ(route.links[1], (LinkUse{map.node_up(1, 1), 0.5}));
+  EXPECT_EQ(route.links[2], (LinkUse{map.node_down(6, 1), 0.5}));
+}
+
+TEST(LinkMap, AMessageIsOneTransferOfItsBusiestLink) {
+  // 0 -> 6 on a ring of 8 goes back over 7: two hops, half of the bandwidth (one of two links).
+  const Route ring = LinkMap({dimension(Kind::ring, 8, 100_GBps)}).message(0, 6);
+  EXPECT_EQ(ring.links.size(), 2U);
+  EXPECT_EQ(ring.latency, 2_us);
+  EXPECT_DOUBLE_EQ(ring.seconds_per_byte, 1 / 50e9);
+  // 4 x 4 torus as two rings: 0 -> 5 = (1, 1), over 1, then up.
+  const LinkMap torus({dimension(Kind::ring, 4, 100_GBps), dimension(Kind::ring, 4, 50_GBps)});
+  const Route two = torus.message(0, 5);
+  EXPECT_EQ(two.dimension, 1);
+  ASSERT_EQ(two.links.size(), 2U);
+  EXPECT_EQ(two.links[0].weight, 0.5);
+  EXPECT_EQ(two.links[1].weight, 1);
+  EXPECT_EQ(torus.message(3, 3).dimension, -1);
+}
+
+TEST(LinkMap, AnOuterSwitchReachesAnyDeviceDirectly) {
+  const LinkMap map(
+      {dimension(Kind::switched, 8, 100_GBps), dimension(Kind::switched, 2, 10_GBps)});
+  const Route route = map.message(1, 14);  // other node, other slot
+  EXPECT_EQ(route.links, (std::vector<LinkUse>{{map.up(1, 1), 1}, {map.down(14, 1), 1}}));
+}
+
+TEST(LinkMap, EveryPairOfAFullyConnectedDimensionHasItsOwnLink) {
+  // What 0 and 2 send to 1 does not meet.
+  const LinkMap map({dimension(Kind::fully_connected, 3, 100_GBps)});
+  EXPECT_NE(way(map, 0, 1)[0].link, way(map, 2, 1)[0].link);
+}
+
+TEST(LinkMap, ShiftsMapLinksWhereEveryDeviceIsAlike) {
+  const auto maps = [](std::vector<NetworkDimension> dimensions, std::int64_t stride,
+                       std::int64_t size) {
+    return LinkMap(std::move(dimensions)).shift_maps_links(stride, size);
+  };
+  const auto ring = dimension(Kind::ring, 8, 100_GBps);
+  const auto line = dimension(Kind::mesh, 8, 100_GBps);
+  const auto node = dimension(Kind::switched, 4, 100_GBps);
+  EXPECT_TRUE(maps({ring}, 1, 8));   // a rotation
+  EXPECT_FALSE(maps({ring}, 1, 4));  // part of a ring
+  EXPECT_FALSE(maps({line}, 1, 8));
+  EXPECT_TRUE(maps({node, ring}, 1, 4));
+  EXPECT_TRUE(maps({node, ring}, 1, 32));
+  EXPECT_TRUE(maps({node, ring}, 4, 8));
+  EXPECT_FALSE(maps({node, ring}, 4, 2));
+  EXPECT_FALSE(maps({node, node}, 1, 3));  // straddles
+  EXPECT_TRUE(maps({node, line}, 2, 2));
+}
+
 RC_GTEST_PROP(LinkMap, EveryLinkBelongsToOneDeviceAndDimension, ()) {
   // Ways of two devices to their neighbours never share a first link, and dimension_of finds the
   // dimension that was crossed.

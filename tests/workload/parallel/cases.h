@@ -9,6 +9,7 @@
 
 #include "../plan/cases.h"
 #include "workload/parallel/lower.h"
+#include "workload/plan/axes.h"
 #include "workload/plan/model_parts.h"
 #include "workload/plan/shard.h"
 
@@ -26,9 +27,9 @@ inline Workload lowered(const Model& model, const Plan& plan, const LowerOptions
 /// Calls `visit` for every node execution of one rank of `role`, in issue order.
 inline void each_node(const Workload& workload, int role,
                       const std::function<void(const Node&)>& visit) {
-  for (std::int64_t i = 0; i < workload.source->length(role); ++i) {
-    const Instance instance = *workload.source->issue(role, i);
-    const Program& program = workload.programs[static_cast<std::size_t>(role)];
+  for (std::int64_t i = 0; i < workload.source->list()->length(role); ++i) {
+    const Instance instance = workload.source->list()->at(role, i);
+    const Program& program = workload.program_of(role);
     for (const Node& node :
          program.templates[static_cast<std::size_t>(instance.template_index)].nodes) {
       visit(node);
@@ -37,7 +38,7 @@ inline void each_node(const Workload& workload, int role,
 }
 
 inline const Node* find_node(const Workload& workload, const std::string& part) {
-  for (const Template& t : workload.programs[0].templates) {
+  for (const Template& t : workload.program_of(0).templates) {
     for (const Node& node : t.nodes) {
       if (node.name.find(part) != std::string::npos) {
         return &node;
@@ -58,10 +59,10 @@ inline void PrintTo(const Tally& tally, std::ostream* out) {
 
 /// Collectives of one rank of `role` over the whole step, counted apart by phase.
 inline Tally collectives(const Workload& workload, int role, Axis axis, CollectiveKind kind,
-                         Phase phase) {
+                         StepPhase phase) {
   Tally tally;
   each_node(workload, role, [&](const Node& node) {
-    if (node.kind == Node::Kind::collective && node.axis == axis && node.collective == kind &&
+    if (node.kind == Node::Kind::collective && node.group == axis && node.collective == kind &&
         node.phase == phase) {
       ++tally.count;
       tally.bytes += node.bytes;
@@ -73,7 +74,7 @@ inline Tally collectives(const Workload& workload, int role, Axis axis, Collecti
 inline Tally sends(const Workload& workload, int role, Channel channel) {
   Tally tally;
   each_node(workload, role, [&](const Node& node) {
-    if (node.kind == Node::Kind::send && node.channel == channel) {
+    if (node.kind == Node::Kind::send && node.channel == static_cast<std::uint32_t>(channel)) {
       ++tally.count;
       tally.bytes += node.bytes;
     }
@@ -82,9 +83,9 @@ inline Tally sends(const Workload& workload, int role, Channel channel) {
 }
 
 /// FLOPs of GEMMs and fused attention over all roles, one rank each.
-inline double matrix_flops(const Workload& workload, Phase phase) {
+inline double matrix_flops(const Workload& workload, StepPhase phase) {
   double sum = 0;
-  for (int role = 0; role < static_cast<int>(workload.programs.size()); ++role) {
+  for (int role = 0; role < static_cast<int>(workload.roles.size()); ++role) {
     each_node(workload, role, [&](const Node& node) {
       for (const Operator& op : node.operators) {
         const bool matrix = op.kind == OperatorKind::gemm || op.kind == OperatorKind::attention;

@@ -34,10 +34,10 @@ TEST(LowerContext, ADegreeOfOneChangesNothing) {
   plan.cp = 1;
   plan.cp_exchange = ContextExchange::a2a;
   const Workload with = lowered(small_llama(kLayers), plan);
-  ASSERT_EQ(without.programs[0].templates.size(), with.programs[0].templates.size());
-  for (std::size_t t = 0; t < with.programs[0].templates.size(); ++t) {
-    const auto& a = without.programs[0].templates[t].nodes;
-    const auto& b = with.programs[0].templates[t].nodes;
+  ASSERT_EQ(without.program_of(0).templates.size(), with.program_of(0).templates.size());
+  for (std::size_t t = 0; t < with.program_of(0).templates.size(); ++t) {
+    const auto& a = without.program_of(0).templates[t].nodes;
+    const auto& b = with.program_of(0).templates[t].nodes;
     ASSERT_EQ(a.size(), b.size());
     for (std::size_t n = 0; n < a.size(); ++n) {
       EXPECT_EQ(a[n].operators, b[n].operators);
@@ -48,26 +48,26 @@ TEST(LowerContext, ADegreeOfOneChangesNothing) {
 TEST(LowerContext, RingSendsKeysAndValuesRoundAndTheirGradientsWithThem) {
   const Workload workload = lowered(small_llama(kLayers), context_parallel(ContextExchange::p2p));
   const std::int64_t steps = kLayers * (kContext - 1);
-  EXPECT_EQ(collectives(workload, 0, Axis::cp, CollectiveKind::send_recv, Phase::forward),
+  EXPECT_EQ(collectives(workload, 0, Axis::cp, CollectiveKind::send_recv, StepPhase::forward),
             (Tally{steps, kKeyValue * steps}));
-  EXPECT_EQ(collectives(workload, 0, Axis::cp, CollectiveKind::send_recv, Phase::backward),
+  EXPECT_EQ(collectives(workload, 0, Axis::cp, CollectiveKind::send_recv, StepPhase::backward),
             (Tally{steps, kKeyValue * 2 * steps}));
 }
 
 TEST(LowerContext, AllGatherBringsAllKeysAndScattersTheirGradients) {
   const Workload workload =
       lowered(small_llama(kLayers), context_parallel(ContextExchange::all_gather));
-  for (const Phase phase : {Phase::forward, Phase::backward}) {
+  for (const StepPhase phase : {StepPhase::forward, StepPhase::backward}) {
     EXPECT_EQ(collectives(workload, 0, Axis::cp, CollectiveKind::all_gather, phase),
               (Tally{kLayers, kKeyValue * kContext * kLayers}));
   }
-  EXPECT_EQ(collectives(workload, 0, Axis::cp, CollectiveKind::reduce_scatter, Phase::backward),
+  EXPECT_EQ(collectives(workload, 0, Axis::cp, CollectiveKind::reduce_scatter, StepPhase::backward),
             (Tally{kLayers, kKeyValue * kContext * kLayers}));
 }
 
 TEST(LowerContext, UlyssesMovesQueriesKeysValuesAndTheResult) {
   const Workload workload = lowered(small_llama(kLayers), context_parallel(ContextExchange::a2a));
-  for (const Phase phase : {Phase::forward, Phase::backward}) {
+  for (const StepPhase phase : {StepPhase::forward, StepPhase::backward}) {
     EXPECT_EQ(collectives(workload, 0, Axis::cp, CollectiveKind::all_to_all, phase),
               (Tally{2 * kLayers, (kQuery + kKeyValue + kQuery) * kLayers}));
   }
@@ -77,33 +77,34 @@ TEST(LowerContext, BothTogetherUseTheTwoPartsOfTheRanks) {
   Plan plan = context_parallel(ContextExchange::a2a_p2p);
   plan.cp_a2a = 2;
   const Workload workload = lowered(small_llama(kLayers), plan);
-  EXPECT_EQ(workload.layout.size(Axis::cp_a2a), 2);
-  EXPECT_EQ(workload.layout.size(Axis::cp_ring), 2);
+  EXPECT_EQ(workload.group(Axis::cp_a2a).members.size(), 2);
+  EXPECT_EQ(workload.group(Axis::cp_ring).members.size(), 2);
   EXPECT_EQ(
-      collectives(workload, 0, Axis::cp_a2a, CollectiveKind::all_to_all, Phase::forward).count,
+      collectives(workload, 0, Axis::cp_a2a, CollectiveKind::all_to_all, StepPhase::forward).count,
       2 * kLayers);
   EXPECT_EQ(
-      collectives(workload, 0, Axis::cp_ring, CollectiveKind::send_recv, Phase::forward).count,
+      collectives(workload, 0, Axis::cp_ring, CollectiveKind::send_recv, StepPhase::forward).count,
       kLayers);
 }
 
 TEST(LowerContext, EveryExchangeLeavesTheSameWorkPerRank) {
   const double all = cases::matrix_flops(
-      lowered(small_llama(kLayers), {.attention = AttentionKernel::flash}), Phase::forward);
+      lowered(small_llama(kLayers), {.attention = AttentionKernel::flash}), StepPhase::forward);
   for (const auto exchange : {ContextExchange::p2p, ContextExchange::all_gather,
                               ContextExchange::a2a, ContextExchange::a2a_p2p}) {
     Plan plan = context_parallel(exchange);
     plan.cp_a2a = exchange == ContextExchange::a2a_p2p ? 2 : 1;
-    EXPECT_NEAR(cases::matrix_flops(lowered(small_llama(kLayers), plan), Phase::forward),
+    EXPECT_NEAR(cases::matrix_flops(lowered(small_llama(kLayers), plan), StepPhase::forward),
                 all / kContext, 1e-9 * all);
   }
 }
 
 TEST(LowerContext, GradientsAreSummedOverItsRanksToo) {
   const Workload workload = lowered(small_llama(kLayers), context_parallel(ContextExchange::p2p));
-  EXPECT_EQ(workload.layout.size(Axis::dp), kContext);
-  EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_reduce, Phase::optimizer).count,
-            1);
+  EXPECT_EQ(workload.group(Axis::dp).members.size(), kContext);
+  EXPECT_EQ(
+      collectives(workload, 0, Axis::dp, CollectiveKind::all_reduce, StepPhase::optimizer).count,
+      1);
 }
 
 TEST(LowerContext, WhatDoesNotDivideIsRefused) {

@@ -32,15 +32,15 @@ constexpr std::int64_t kAll = 2 * kLayer + kEmbedding + kNorm;
 
 TEST(LowerGradients, OneAllReduceAtTheEndOfTheStep) {
   const Workload workload = lowered(small_gpt(2), data_parallel(0, false));
-  EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_reduce, Phase::optimizer),
+  EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_reduce, StepPhase::optimizer),
             (Tally{1, 4_B * kAll}));
-  EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_reduce, Phase::backward),
+  EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_reduce, StepPhase::backward),
             Tally{});
 }
 
 TEST(LowerGradients, OverlappedOncePerBlockInTheLastBackward) {
   const Workload workload = lowered(small_gpt(2), data_parallel(0, true));
-  EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_reduce, Phase::backward),
+  EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_reduce, StepPhase::backward),
             (Tally{4, 4_B * kAll}));  // head, two layers, embedding
 }
 
@@ -49,23 +49,24 @@ TEST(LowerGradients, BucketsHoldWholeBlocks) {
   Plan plan = data_parallel(0, true);
   plan.bucket = Bytes(200'000);
   EXPECT_EQ(collectives(lowered(small_gpt(2), plan), 0, Axis::dp, CollectiveKind::all_reduce,
-                        Phase::backward),
+                        StepPhase::backward),
             (Tally{2, 4_B * kAll}));
 }
 
 TEST(LowerZero, StageOneScattersGradientsAndGathersParametersOnce) {
   const Workload workload = lowered(small_gpt(2), data_parallel(1, false));
-  EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::reduce_scatter, Phase::optimizer),
-            (Tally{1, 4_B * kAll}));
-  EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_gather, Phase::optimizer),
+  EXPECT_EQ(
+      collectives(workload, 0, Axis::dp, CollectiveKind::reduce_scatter, StepPhase::optimizer),
+      (Tally{1, 4_B * kAll}));
+  EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_gather, StepPhase::optimizer),
             (Tally{1, 2_B * kAll}));
 }
 
 TEST(LowerZero, StageOneOverlappedGathersDuringTheFirstForward) {
   const Workload workload = lowered(small_gpt(2), data_parallel(1, true));
-  EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_gather, Phase::forward),
+  EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_gather, StepPhase::forward),
             (Tally{4, 2_B * kAll}));
-  EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_gather, Phase::optimizer),
+  EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_gather, StepPhase::optimizer),
             Tally{});
 }
 
@@ -77,14 +78,14 @@ TEST(LowerZero, UpdatedParametersOfTwoChunksAreQueuedBeforeAllElse) {
   plan.schedule = Schedule::interleaved;
   plan.global_batch = 16;
   const Workload workload = lowered(small_gpt(4), plan);
-  const std::vector<Template>& work = workload.programs[1].templates;
+  const std::vector<Template>& work = workload.program_of(1).templates;
   const auto named = [&](const std::string& name) {
     return std::find_if(work.begin(), work.end(),
                         [&](const Template& one) { return one.name == name; });
   };
   const auto& first = named("first forward chunk 0")->nodes;
   for (const std::size_t i : {0, 1, 2}) {  // a layer; a layer and the head
-    EXPECT_EQ(first[i].stream, Stream::dp);
+    EXPECT_EQ(first[i].stream, stream_of(Axis::dp));
     EXPECT_TRUE(first[i].after.empty());
   }
   EXPECT_EQ(first[3].kind, Node::Kind::receive);
@@ -95,9 +96,9 @@ TEST(LowerZero, UpdatedParametersOfTwoChunksAreQueuedBeforeAllElse) {
   EXPECT_THAT(compute->after, ::testing::Contains(0));
   const auto& second = named("first forward chunk 1")->nodes;
   EXPECT_EQ(second[0].name, "gathers_done");
-  EXPECT_EQ(second[0].stream, Stream::dp);
+  EXPECT_EQ(second[0].stream, stream_of(Axis::dp));
   EXPECT_EQ(second[1].name, "parameters_ready");
-  EXPECT_EQ(second[1].stream, Stream::compute);
+  EXPECT_EQ(second[1].stream, StepStream::compute);
   EXPECT_EQ(second[1].after, std::vector<int>{0});
 }
 
@@ -105,7 +106,8 @@ TEST(LowerZero, StageTwoReducesEveryMicrobatch) {
   for (const bool overlap : {false, true}) {
     const Workload workload = lowered(small_gpt(2), data_parallel(2, overlap));
     EXPECT_EQ(
-        collectives(workload, 0, Axis::dp, CollectiveKind::reduce_scatter, Phase::backward).bytes,
+        collectives(workload, 0, Axis::dp, CollectiveKind::reduce_scatter, StepPhase::backward)
+            .bytes,
         3 * 4_B * kAll);
   }
 }
@@ -114,22 +116,22 @@ TEST(LowerZero, StageThreeGathersEveryBlockTwicePerMicrobatch) {
   for (const bool overlap : {false, true}) {
     const Workload workload = lowered(small_gpt(2), data_parallel(3, overlap));
     const Tally gathers{12, 3 * 2_B * kAll};  // 3 microbatches, 4 blocks
-    EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_gather, Phase::forward),
+    EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_gather, StepPhase::forward),
               gathers);
-    EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_gather, Phase::backward),
+    EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_gather, StepPhase::backward),
               gathers);
   }
 }
 
 TEST(LowerZero, StageThreeGathersTheNextBlockWhileThisOneRuns) {
   const Workload workload = lowered(small_gpt(2), data_parallel(3, true));
-  const Template& forward = workload.programs[0].templates[0];
+  const Template& forward = workload.program_of(0).templates[0];
   // gather embedding, gather layer 0, embedding's compute, gather layer 1, layer 0 ...
-  EXPECT_EQ(forward.nodes[0].stream, Stream::dp);
-  EXPECT_EQ(forward.nodes[1].stream, Stream::dp);
+  EXPECT_EQ(forward.nodes[0].stream, stream_of(Axis::dp));
+  EXPECT_EQ(forward.nodes[1].stream, stream_of(Axis::dp));
   EXPECT_EQ(forward.nodes[2].kind, Node::Kind::compute);
   EXPECT_EQ(forward.nodes[2].after, std::vector<int>{0});
-  EXPECT_EQ(forward.nodes[3].stream, Stream::dp);
+  EXPECT_EQ(forward.nodes[3].stream, stream_of(Axis::dp));
   EXPECT_EQ(forward.nodes[3].after, std::vector<int>{2});
   EXPECT_EQ(forward.nodes[4].after, std::vector<int>{1});
 }
@@ -186,16 +188,19 @@ TEST(LowerShards, HybridShardingReducesShardsOverReplicasOncePerStep) {
   Plan plan = data_parallel(3, false);
   plan.shard_params = plan.shard_grads = plan.shard_optimizer = 2;
   const Workload workload = lowered(small_gpt(2), plan);
+  EXPECT_EQ(collectives(workload, 0, Axis::grad_shard, CollectiveKind::reduce_scatter,
+                        StepPhase::backward)
+                .bytes,
+            4_B * 3 * kAll);
   EXPECT_EQ(
-      collectives(workload, 0, Axis::grad_shard, CollectiveKind::reduce_scatter, Phase::backward)
-          .bytes,
-      4_B * 3 * kAll);
-  EXPECT_EQ(collectives(workload, 0, Axis::replica, CollectiveKind::all_reduce, Phase::optimizer),
-            (Tally{1, 4_B * kAll / 2}));
-  EXPECT_EQ(collectives(workload, 0, Axis::shard, CollectiveKind::all_gather, Phase::forward).bytes,
-            2_B * 3 * kAll);
-  EXPECT_EQ(collectives(workload, 0, Axis::update, CollectiveKind::all_gather, Phase::optimizer),
-            Tally{});  // who updates a shard also holds it
+      collectives(workload, 0, Axis::replica, CollectiveKind::all_reduce, StepPhase::optimizer),
+      (Tally{1, 4_B * kAll / 2}));
+  EXPECT_EQ(
+      collectives(workload, 0, Axis::shard, CollectiveKind::all_gather, StepPhase::forward).bytes,
+      2_B * 3 * kAll);
+  EXPECT_EQ(
+      collectives(workload, 0, Axis::update, CollectiveKind::all_gather, StepPhase::optimizer),
+      Tally{});  // who updates a shard also holds it
 }
 
 TEST(LowerShards, ThreeLevelsPassShardsOn) {
@@ -204,18 +209,20 @@ TEST(LowerShards, ThreeLevelsPassShardsOn) {
   plan.shard_params = plan.shard_grads = 2;
   const Workload workload = lowered(small_gpt(2), plan);
   EXPECT_EQ(collectives(workload, 0, Axis::optimizer_shard, CollectiveKind::reduce_scatter,
-                        Phase::optimizer),
+                        StepPhase::optimizer),
             (Tally{1, 4_B * kAll / 2}));
-  EXPECT_EQ(collectives(workload, 0, Axis::update, CollectiveKind::all_gather, Phase::optimizer),
-            (Tally{1, 2_B * kAll / 2}));
+  EXPECT_EQ(
+      collectives(workload, 0, Axis::update, CollectiveKind::all_gather, StepPhase::optimizer),
+      (Tally{1, 2_B * kAll / 2}));
 }
 
 TEST(LowerShards, OverlappedHopsFollowOneAnother) {
   Plan plan = data_parallel(3, true);
   plan.shard_params = plan.shard_grads = plan.shard_optimizer = 2;
   const Workload workload = lowered(small_gpt(2), plan);
-  EXPECT_EQ(collectives(workload, 0, Axis::replica, CollectiveKind::all_reduce, Phase::backward),
-            (Tally{4, 4_B * kAll / 2}));  // one per block, in the last backward only
+  EXPECT_EQ(
+      collectives(workload, 0, Axis::replica, CollectiveKind::all_reduce, StepPhase::backward),
+      (Tally{4, 4_B * kAll / 2}));  // one per block, in the last backward only
 }
 
 }  // namespace

@@ -38,22 +38,22 @@ Model small_mixtral() {
   return *model;
 }
 
-Tally over(const Workload& workload, Axis axis, CollectiveKind kind, Phase phase) {
+Tally over(const Workload& workload, Axis axis, CollectiveKind kind, StepPhase phase) {
   return collectives(workload, 0, axis, kind, phase);
 }
 
 TEST(LowerExpert, EachLayerSendsTokensThereAndBackInBothDirections) {
   const Workload workload = lowered(small_mixtral(), {.dp = 4, .ep = 4, .global_batch = 4});
-  for (const Phase phase : {Phase::forward, Phase::backward}) {
+  for (const StepPhase phase : {StepPhase::forward, StepPhase::backward}) {
     EXPECT_EQ(over(workload, Axis::ep, CollectiveKind::all_to_all, phase),
               (Tally{2 * kLayers, kRouted * (2 * kLayers)}));
   }
-  EXPECT_EQ(over(workload, Axis::etp, CollectiveKind::all_gather, Phase::forward), Tally{});
+  EXPECT_EQ(over(workload, Axis::etp, CollectiveKind::all_gather, StepPhase::forward), Tally{});
 }
 
 TEST(LowerExpert, WithoutExpertParallelismNothingIsExchanged) {
   const Workload workload = lowered(small_mixtral(), {.dp = 4, .global_batch = 4});
-  EXPECT_EQ(over(workload, Axis::ep, CollectiveKind::all_to_all, Phase::forward), Tally{});
+  EXPECT_EQ(over(workload, Axis::ep, CollectiveKind::all_to_all, StepPhase::forward), Tally{});
 }
 
 TEST(LowerExpert, ARankComputesItsExpertsOnTheTokensOfAllRanks) {
@@ -73,10 +73,10 @@ TEST(LowerExpert, GradientsOfExpertsAreReducedOverTheRanksThatHoldThem) {
   // dp 8, ep 4: each expert is on 2 ranks; dense gradients are summed over 8.
   const Plan plan{.dp = 8, .ep = 4, .global_batch = 8};
   const Workload workload = lowered(small_mixtral(), plan);
-  EXPECT_EQ(workload.layout.size(Axis::edp), 2);
-  EXPECT_EQ(over(workload, Axis::edp, CollectiveKind::all_reduce, Phase::optimizer),
+  EXPECT_EQ(workload.group(Axis::edp).members.size(), 2);
+  EXPECT_EQ(over(workload, Axis::edp, CollectiveKind::all_reduce, StepPhase::optimizer),
             (Tally{1, 4_B * kLayers * (kExpertParameters / 4)}));
-  const Tally dense = over(workload, Axis::dp, CollectiveKind::all_reduce, Phase::optimizer);
+  const Tally dense = over(workload, Axis::dp, CollectiveKind::all_reduce, StepPhase::optimizer);
   const std::int64_t all = count_parameters(small_mixtral()).total +
                            2 * (1024 - 1000) * kHidden;  // the padded vocabulary
   EXPECT_EQ(dense.bytes, 4_B * (all - kLayers * kExpertParameters));
@@ -85,7 +85,7 @@ TEST(LowerExpert, GradientsOfExpertsAreReducedOverTheRanksThatHoldThem) {
 TEST(LowerExpert, ZeroThreeGathersExpertsOverTheirOwnRanks) {
   const Plan plan{.dp = 8, .ep = 4, .global_batch = 8, .zero = 3};
   const Workload workload = lowered(small_mixtral(), plan);
-  EXPECT_EQ(over(workload, Axis::edp, CollectiveKind::all_gather, Phase::forward),
+  EXPECT_EQ(over(workload, Axis::edp, CollectiveKind::all_gather, StepPhase::forward),
             (Tally{kLayers, 2_B * kLayers * (kExpertParameters / 4)}));
 }
 
@@ -93,32 +93,32 @@ TEST(LowerExpert, ExpertTensorParallelRanksGatherAndScatterTheRows) {
   // tp = etp = 2 with sequence parallelism: each rank routes half of the tokens.
   Plan plan{.tp = 2, .dp = 4, .ep = 4, .sequence_parallel = true, .global_batch = 4};
   const Workload workload = lowered(small_mixtral(), plan);
-  EXPECT_EQ(over(workload, Axis::ep, CollectiveKind::all_to_all, Phase::forward).bytes,
+  EXPECT_EQ(over(workload, Axis::ep, CollectiveKind::all_to_all, StepPhase::forward).bytes,
             kRouted / 2 * (2 * kLayers));
-  EXPECT_EQ(over(workload, Axis::etp, CollectiveKind::all_gather, Phase::forward),
+  EXPECT_EQ(over(workload, Axis::etp, CollectiveKind::all_gather, StepPhase::forward),
             (Tally{kLayers, kRouted * kLayers}));
-  EXPECT_EQ(over(workload, Axis::etp, CollectiveKind::reduce_scatter, Phase::forward),
+  EXPECT_EQ(over(workload, Axis::etp, CollectiveKind::reduce_scatter, StepPhase::forward),
             (Tally{kLayers, kRouted * kLayers}));
   plan.etp = 1;  // whole experts on every rank: no rows to gather
-  EXPECT_EQ(
-      over(lowered(small_mixtral(), plan), Axis::etp, CollectiveKind::all_gather, Phase::forward),
-      Tally{});
+  EXPECT_EQ(over(lowered(small_mixtral(), plan), Axis::etp, CollectiveKind::all_gather,
+                 StepPhase::forward),
+            Tally{});
 }
 
 TEST(LowerExpert, AllGatherDispatchMovesEveryTokenOnceToEveryRank) {
   Plan plan{.dp = 4, .ep = 4, .moe_dispatch = MoeDispatch::all_gather};
   plan.global_batch = 4;
   const Workload workload = lowered(small_mixtral(), plan);
-  EXPECT_EQ(over(workload, Axis::ep, CollectiveKind::all_gather, Phase::forward),
+  EXPECT_EQ(over(workload, Axis::ep, CollectiveKind::all_gather, StepPhase::forward),
             (Tally{kLayers, kRouted / kTopK * 4 * kLayers}));
-  EXPECT_EQ(over(workload, Axis::ep, CollectiveKind::reduce_scatter, Phase::forward),
+  EXPECT_EQ(over(workload, Axis::ep, CollectiveKind::reduce_scatter, StepPhase::forward),
             (Tally{kLayers, kRouted / kTopK * 4 * kLayers}));
 }
 
 TEST(LowerExpert, TheBusiestRankSetsLoadAndCapacityCutsIt) {
   Plan plan{.dp = 4, .ep = 4, .global_batch = 4, .moe_imbalance = 1.5};
   EXPECT_EQ(
-      over(lowered(small_mixtral(), plan), Axis::ep, CollectiveKind::all_to_all, Phase::forward)
+      over(lowered(small_mixtral(), plan), Axis::ep, CollectiveKind::all_to_all, StepPhase::forward)
           .bytes,
       kRouted * 3 / 2 * (2 * kLayers));
   const auto rows = [](const Plan& p) {

@@ -61,8 +61,8 @@ TEST(LowerLora, BackwardDoesEveryFrozenGemmOnce) {
   const double core = 4.0 * kTokens * kTokens * kHidden;
   const double adapter = 2.0 * kTokens * kAdapter;
   const Workload workload = lowered(small_gpt(1), adapted());
-  EXPECT_DOUBLE_EQ(matrix_flops(workload, Phase::forward), weights + core + adapter);
-  EXPECT_DOUBLE_EQ(matrix_flops(workload, Phase::backward), weights + 2 * (core + adapter));
+  EXPECT_DOUBLE_EQ(matrix_flops(workload, StepPhase::forward), weights + core + adapter);
+  EXPECT_DOUBLE_EQ(matrix_flops(workload, StepPhase::backward), weights + 2 * (core + adapter));
 }
 
 TEST(LowerLora, AdaptersAddTheirResultAndTheirInputsGradient) {
@@ -93,23 +93,24 @@ TEST(LowerLora, TheTiedTableIsNotReduced) {
   Plan plan = adapted();
   plan.pp = plan.global_batch = 2;
   const Workload workload = lowered(small_gpt(2), plan);
-  EXPECT_EQ(collectives(workload, 0, Axis::embedding, CollectiveKind::all_reduce, Phase::optimizer),
-            Tally{});
+  EXPECT_EQ(
+      collectives(workload, 0, Axis::embedding, CollectiveKind::all_reduce, StepPhase::optimizer),
+      Tally{});
 }
 
 TEST(LowerLora, OnlyAdaptersAreReducedOverData) {
   // fp32 gradients of 1024 parameters a layer.
   const Workload workload = lowered(small_gpt(3), adapted_over_data(0));
-  EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_reduce, Phase::optimizer),
+  EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_reduce, StepPhase::optimizer),
             (Tally{1, Bytes(4 * 3 * kAdapter)}));
 }
 
 TEST(LowerLora, ZeroOneGathersWhatWasUpdatedAndZeroThreeEverything) {
-  const auto gathered = [](const Plan& plan, Phase phase) {
+  const auto gathered = [](const Plan& plan, StepPhase phase) {
     return collectives(lowered(small_gpt(1), plan), 0, Axis::dp, CollectiveKind::all_gather, phase);
   };
-  EXPECT_EQ(gathered(adapted_over_data(1), Phase::optimizer), (Tally{1, Bytes(2 * kAdapter)}));
-  EXPECT_EQ(gathered(adapted_over_data(3), Phase::forward).bytes,
+  EXPECT_EQ(gathered(adapted_over_data(1), StepPhase::optimizer), (Tally{1, Bytes(2 * kAdapter)}));
+  EXPECT_EQ(gathered(adapted_over_data(3), StepPhase::forward).bytes,
             Bytes(2 * (kEmbedding + kLayer + kNorm + kAdapter)));
 }
 
@@ -120,7 +121,7 @@ TEST(LowerLora, WholeMatricesOfAdaptersAreSummedOverTensorParallelRanks) {
     plan.tp = 2;
     plan.sequence_parallel = sequence_parallel;
     EXPECT_EQ(collectives(lowered(small_gpt(1), plan), 0, Axis::tp, CollectiveKind::all_reduce,
-                          Phase::optimizer),
+                          StepPhase::optimizer),
               (Tally{2, Bytes(4 * 512 + 4)}));
   }
 }
@@ -149,7 +150,7 @@ TEST(LowerLora, InputsAreGatheredAgainForAdaptersOnly) {
   plan.tp = 2;
   plan.sequence_parallel = true;
   EXPECT_EQ(collectives(lowered(small_gpt(1), plan), 0, Axis::tp, CollectiveKind::all_gather,
-                        Phase::backward),
+                        StepPhase::backward),
             (Tally{3, kBoundary * 3}));
 }
 
@@ -176,7 +177,7 @@ RC_GTEST_PROP(LowerLora, EveryWeightGradientIsAnAdapters, ()) {
   c.plan.lora_targets = *rc::gen::element<std::string>("all", "attention_qkv", "mlp_fc2");
   const Workload workload = unfused(c.model, c.plan);
   std::int64_t found = 0;
-  for (int role = 0; role < static_cast<int>(workload.programs.size()); ++role) {
+  for (int role = 0; role < static_cast<int>(workload.roles.size()); ++role) {
     each_node(workload, role, [&](const Node& node) {
       const bool gradient = node.name.find("_weight_gradient") != std::string::npos;
       RC_ASSERT(!gradient || node.name.find("_lora_") != std::string::npos);

@@ -81,7 +81,7 @@ TEST(LowerOffload, ALayerWaitsForTheCopyOfTheSecondOneBefore) {
   // Blocks: embedding, layers 1 .. 4, head. Layer 3 waits for the copy of layer 1.
   Plan plan{.offload_activations = 1};
   const Workload workload = lowered(small_gpt(4), plan, {.skip = {"fuse"}});
-  const std::vector<Node>& nodes = workload.programs[0].templates[0].nodes;
+  const std::vector<Node>& nodes = workload.program_of(0).templates[0].nodes;
   std::vector<int> stores;
   std::vector<int> layers;
   for (int i = 0; i < static_cast<int>(nodes.size()); ++i) {

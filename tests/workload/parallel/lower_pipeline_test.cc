@@ -50,9 +50,9 @@ TEST(LowerPipeline, ScatterGatherSendsAShareAndGathersIt) {
   plan.pipeline_send = PipelineSend::scatter_gather;
   const Workload workload = lowered(small_gpt(2), plan);
   EXPECT_EQ(sends(workload, 0, Channel::forward), (Tally{3, 3 * kBoundary / 2}));
-  EXPECT_EQ(collectives(workload, 1, Axis::tp, CollectiveKind::all_gather, Phase::forward),
+  EXPECT_EQ(collectives(workload, 1, Axis::tp, CollectiveKind::all_gather, StepPhase::forward),
             (Tally{3, 3 * kBoundary}));
-  EXPECT_EQ(collectives(workload, 0, Axis::tp, CollectiveKind::all_gather, Phase::backward),
+  EXPECT_EQ(collectives(workload, 0, Axis::tp, CollectiveKind::all_gather, StepPhase::backward),
             (Tally{3, 3 * kBoundary}));
 }
 
@@ -63,8 +63,9 @@ TEST(LowerPipeline, SequenceParallelSendsAShareWithoutGathering) {
   const Workload workload = lowered(small_gpt(2), plan);
   EXPECT_EQ(sends(workload, 0, Channel::forward), (Tally{3, 3 * kBoundary / 2}));
   // One layer's two and the logits' gather.
-  EXPECT_EQ(collectives(workload, 1, Axis::tp, CollectiveKind::all_gather, Phase::forward).count,
-            3 * 3);
+  EXPECT_EQ(
+      collectives(workload, 1, Axis::tp, CollectiveKind::all_gather, StepPhase::forward).count,
+      3 * 3);
 }
 
 TEST(LowerPipeline, ComputeWaitsForItsSendUnlessOverlapped) {
@@ -93,7 +94,7 @@ TEST(LowerPipeline, TiedEmbeddingIsReducedBetweenFirstAndLastStage) {
   const Workload workload = lowered(small_gpt(3), pipelined(3, 3));
   const auto tally = [&](int role) {
     return collectives(workload, role, Axis::embedding, CollectiveKind::all_reduce,
-                       Phase::optimizer);
+                       StepPhase::optimizer);
   };
   EXPECT_EQ(tally(0), (Tally{1, 4_B * kTable}));
   EXPECT_EQ(tally(1), Tally{});
@@ -103,7 +104,8 @@ TEST(LowerPipeline, TiedEmbeddingIsReducedBetweenFirstAndLastStage) {
 TEST(LowerPipeline, UntiedOrUnsplitModelsReduceNoEmbedding) {
   for (const Workload& workload :
        {lowered(small_llama(3), pipelined(3, 3)), lowered(small_gpt(3), pipelined(1, 3))}) {
-    each_node(workload, 0, [](const Node& node) { EXPECT_NE(node.stream, Stream::embedding); });
+    each_node(workload, 0,
+              [](const Node& node) { EXPECT_NE(node.stream, stream_of(Axis::embedding)); });
   }
 }
 
@@ -112,17 +114,27 @@ TEST(LowerPipeline, StagesMayHoldOnlyEmbeddingOrHead) {
   plan.stage_layers = "0,2,1,0";
   const Model model = small_gpt(3);
   const Workload workload = lowered(model, plan);
-  EXPECT_DOUBLE_EQ(cases::matrix_flops(workload, Phase::forward),
+  EXPECT_DOUBLE_EQ(cases::matrix_flops(workload, StepPhase::forward),
                    4 * cases::model_matrix_flops(model, plan));
 }
 
 TEST(LowerPipeline, TemplatesDoNotGrowWithMicrobatches) {
   const Workload few = lowered(small_gpt(4), pipelined(4, 4));
   const Workload many = lowered(small_gpt(4), pipelined(4, 4000));
-  for (std::size_t stage = 0; stage < 4; ++stage) {
-    EXPECT_EQ(few.programs[stage].templates.size(), many.programs[stage].templates.size());
+  for (int stage = 0; stage < 4; ++stage) {
+    EXPECT_EQ(few.program_of(stage).templates.size(), many.program_of(stage).templates.size());
   }
   EXPECT_EQ(statistics(many).instances, 4 * (2 * 4000 + 1));
+}
+
+TEST(LowerPipeline, StagesThatDoTheSameShareAProgram) {
+  // The first has the embedding, the last the head; stages 1 and 3 have one layer, stage 2 two.
+  Plan plan = pipelined(5, 5);
+  plan.stage_layers = "1,1,2,1,1";
+  const Workload workload = lowered(small_gpt(6), plan);
+  EXPECT_EQ(workload.programs.size(), 4);
+  EXPECT_EQ(workload.role(1).program, workload.role(3).program);
+  EXPECT_NE(workload.role(1).program, workload.role(2).program);
 }
 
 TEST(LowerPipeline, TheHostWaitsForEveryPassWhenItIsSynchronised) {

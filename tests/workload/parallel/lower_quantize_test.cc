@@ -67,7 +67,7 @@ TEST(LowerQuantize, BackwardGemmsWithOneScalePerTensorSumLikeBlockScaledOnes) {
     const Workload workload = unfused(recipe(quantization));
     EXPECT_TRUE(operator_named(workload, "fc1_gemm_input_gradient").block_scaled);
     EXPECT_TRUE(operator_named(workload, "fc1_gemm_weight_gradient").block_scaled);
-    const std::vector<Node>& forward = workload.programs[0].templates[0].nodes;
+    const std::vector<Node>& forward = workload.program_of(0).templates[0].nodes;
     for (const Node& node : forward) {
       for (const Operator& op : node.operators) {
         EXPECT_FALSE(op.block_scaled) << op.name;
@@ -82,7 +82,7 @@ TEST(LowerQuantize, GemmsReadTheLowTypeAndWriteTheComputeType) {
   // proj: A[128, 64] and W[64, 64] of one byte, C[128, 64] of two.
   const Workload workload = unfused(recipe(Quantization::fp8_delayed));
   const Node* gemm = nullptr;
-  for (const Node& node : workload.programs[0].templates[0].nodes) {
+  for (const Node& node : workload.program_of(0).templates[0].nodes) {
     gemm = node.name == "proj_gemm" ? &node : gemm;
   }
   ASSERT_NE(gemm, nullptr);
@@ -149,12 +149,12 @@ TEST(LowerQuantize, GathersOverTensorParallelRanksMoveTheLowType) {
   plan.tp = 2;
   plan.sequence_parallel = true;
   const Workload workload = unfused(plan);
-  const auto tally = [&](CollectiveKind kind, Phase phase) {
+  const auto tally = [&](CollectiveKind kind, StepPhase phase) {
     return collectives(workload, 0, Axis::tp, kind, phase);
   };
-  EXPECT_EQ(tally(CollectiveKind::all_gather, Phase::forward), (Tally{3, 2 * kBoundary}));
-  EXPECT_EQ(tally(CollectiveKind::all_gather, Phase::backward), (Tally{6, 4 * kBoundary}));
-  EXPECT_EQ(tally(CollectiveKind::reduce_scatter, Phase::forward), (Tally{3, 3 * kBoundary}));
+  EXPECT_EQ(tally(CollectiveKind::all_gather, StepPhase::forward), (Tally{3, 2 * kBoundary}));
+  EXPECT_EQ(tally(CollectiveKind::all_gather, StepPhase::backward), (Tally{6, 4 * kBoundary}));
+  EXPECT_EQ(tally(CollectiveKind::reduce_scatter, StepPhase::forward), (Tally{3, 3 * kBoundary}));
 }
 
 TEST(LowerQuantize, WithSequenceParallelARankQuantizesItsOwnTokens) {
@@ -180,7 +180,7 @@ TEST(LowerQuantize, QuantizedParametersAreGatheredInOneByte) {
     plan.global_batch = 2;
     plan.zero = 1;
     plan.quantized_params = quantized;
-    return collectives(unfused(plan), 0, Axis::dp, CollectiveKind::all_gather, Phase::optimizer)
+    return collectives(unfused(plan), 0, Axis::dp, CollectiveKind::all_gather, StepPhase::optimizer)
         .bytes;
   };
   const Bytes plain = gathered(Quantization::fp8_delayed, false);
@@ -196,7 +196,7 @@ RC_GTEST_PROP(LowerQuantize, NeverChangesTheWorkOrTheReductions, ()) {
       *rc::gen::element(Quantization::fp8_delayed, Quantization::fp8_current,
                         Quantization::fp8_block, Quantization::mxfp8, Quantization::nvfp4);
   const Workload low = lowered(c.model, c.plan);
-  for (const Phase phase : {Phase::forward, Phase::backward, Phase::recompute}) {
+  for (const StepPhase phase : {StepPhase::forward, StepPhase::backward, StepPhase::recompute}) {
     RC_ASSERT(cases::matrix_flops(plain, phase) == cases::matrix_flops(low, phase));
     for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::reduce_scatter}) {
       RC_ASSERT(collectives(plain, 0, Axis::tp, kind, phase) ==

@@ -25,8 +25,8 @@ using testing::HasSubstr;
 std::vector<std::string> repeated(const Model& model, const Plan& plan) {
   const Workload workload = lowered(model, plan, {.skip = {"fuse"}});
   std::vector<std::string> names;
-  for (const Node& node : workload.programs[0].templates[1].nodes) {
-    if (node.phase == Phase::recompute) {
+  for (const Node& node : workload.program_of(0).templates[1].nodes) {
+    if (node.phase == StepPhase::recompute) {
       names.push_back(node.name);
     }
   }
@@ -66,7 +66,7 @@ TEST(LowerRecompute, ModulesAddToSelective) {
 TEST(LowerRecompute, AModuleRunsAgainWithItsCollectives) {
   // The MLP's all-reduce at tp 2, once per layer.
   const Workload workload = lowered(small_gpt(3), {.tp = 2, .recompute_modules = "mlp"});
-  EXPECT_EQ(collectives(workload, 0, Axis::tp, CollectiveKind::all_reduce, Phase::recompute),
+  EXPECT_EQ(collectives(workload, 0, Axis::tp, CollectiveKind::all_reduce, StepPhase::recompute),
             (Tally{3, 3 * kBoundary}));
 }
 
@@ -74,7 +74,7 @@ TEST(LowerRecompute, ANormRunsAgainBeforeTheWeightGradientThatReadsIt) {
   const Workload workload =
       lowered(small_gpt(1), {.recompute_modules = "layernorm"}, {.skip = {"fuse"}});
   std::vector<std::string> names;
-  for (const Node& node : workload.programs[0].templates[1].nodes) {
+  for (const Node& node : workload.program_of(0).templates[1].nodes) {
     names.push_back(node.name);
   }
   const auto at = [&](const std::string& name) {
@@ -90,11 +90,11 @@ TEST(LowerRecompute, OnlyTheFirstLayersOfEveryChunk) {
   Plan plan{.pp = 2, .schedule = Schedule::interleaved, .chunks = 2, .global_batch = 2};
   plan.recompute = Recompute::full;
   const Model model = small_gpt(12);
-  const double all = cases::matrix_flops(lowered(model, plan), Phase::recompute);
+  const double all = cases::matrix_flops(lowered(model, plan), StepPhase::recompute);
   plan.recompute_layers = 2;
-  EXPECT_DOUBLE_EQ(cases::matrix_flops(lowered(model, plan), Phase::recompute), all * 2 / 3);
+  EXPECT_DOUBLE_EQ(cases::matrix_flops(lowered(model, plan), StepPhase::recompute), all * 2 / 3);
   plan.recompute_layers = 100;
-  EXPECT_DOUBLE_EQ(cases::matrix_flops(lowered(model, plan), Phase::recompute), all);
+  EXPECT_DOUBLE_EQ(cases::matrix_flops(lowered(model, plan), StepPhase::recompute), all);
 }
 
 RC_GTEST_PROP(LowerRecompute, ForwardAndBackwardStayAsTheyAre, ()) {
@@ -105,11 +105,11 @@ RC_GTEST_PROP(LowerRecompute, ForwardAndBackwardStayAsTheyAre, ()) {
       *rc::gen::element<std::string>("core_attn", "layernorm", "mlp,layernorm", "qkv_gemm");
   c.plan.recompute_layers = *rc::gen::inRange<std::int64_t>(0, 3);
   const Workload again = lowered(c.model, c.plan);
-  for (const Phase phase : {Phase::forward, Phase::backward}) {
+  for (const StepPhase phase : {StepPhase::forward, StepPhase::backward}) {
     RC_ASSERT(cases::matrix_flops(plain, phase) == cases::matrix_flops(again, phase));
   }
-  RC_ASSERT(cases::matrix_flops(again, Phase::recompute) <=
-            cases::matrix_flops(again, Phase::forward));
+  RC_ASSERT(cases::matrix_flops(again, StepPhase::recompute) <=
+            cases::matrix_flops(again, StepPhase::forward));
 }
 
 }  // namespace

@@ -57,11 +57,11 @@ TEST(LowerRemote, WithoutSwitchesShardsAreLoadedAndTheNetworkGathers) {
   const Workload workload = lowered(small_gpt(2), remote_plan(4));
   expect_bytes(copies(workload, "load_parameter_shards"), 8, 2 * 2 * kAll / 4);
   expect_bytes(copies(workload, "store_gradients"), 4, 4 * kAll / 4);
-  EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_gather, Phase::forward),
+  EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_gather, StepPhase::forward),
             (Tally{4, Bytes(2 * kAll)}));
-  EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_gather, Phase::backward),
+  EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_gather, StepPhase::backward),
             (Tally{4, Bytes(2 * kAll)}));
-  EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::reduce_scatter, Phase::backward),
+  EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::reduce_scatter, StepPhase::backward),
             (Tally{4, Bytes(4 * kAll)}));
 }
 
@@ -72,8 +72,8 @@ TEST(LowerRemote, SwitchesOfThePoolTakeTheNetworksPlace) {
   expect_bytes(copies(workload, "load_parameters"), 8, 2 * 2 * kAll);
   expect_bytes(copies(workload, "store_gradient_sums"), 4, 4 * kAll);
   each_node(workload, 0, [](const Node& node) {
-    if (node.kind == Node::Kind::copy && node.phase != Phase::optimizer) {
-      EXPECT_EQ(node.axis, Axis::dp) << node.name;
+    if (node.kind == Node::Kind::copy && node.phase != StepPhase::optimizer) {
+      EXPECT_EQ(node.sharers, GroupIndex(Axis::dp)) << node.name;
     }
     // What is left is the norm.
     EXPECT_TRUE(node.kind != Node::Kind::collective || node.bytes == Bytes(4)) << node.name;
@@ -114,7 +114,7 @@ TEST(LowerRemote, ExpertsOfOneRankAreLoadedWholeWhateverTheSwitchesCan) {
   std::int64_t own = 0;
   each_node(pooled, 0, [&](const Node& node) {
     const bool loads = node.kind == Node::Kind::copy && node.name == "load_parameters";
-    own += loads && node.axis == Axis::from_host ? node.bytes.value() : 0;
+    own += loads && node.sharers.none() ? node.bytes.value() : 0;
   });
   EXPECT_EQ(own, 4 * 2 * kExpert);
 }

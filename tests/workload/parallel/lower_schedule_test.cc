@@ -26,7 +26,7 @@ Plan zero_bubble(Schedule schedule, std::int64_t pp, std::int64_t microbatches) 
 }
 
 const Template* find_template(const Workload& workload, int role, const std::string& name) {
-  const auto& templates = workload.programs[static_cast<std::size_t>(role)].templates;
+  const auto& templates = workload.program_of(role).templates;
   const auto found = std::find_if(templates.begin(), templates.end(),
                                   [&](const Template& t) { return t.name == name; });
   return found == templates.end() ? nullptr : &*found;
@@ -85,8 +85,8 @@ TEST(LowerSplitBackward, ReductionsWaitForTheLastWeightGradients) {
   ASSERT_NE(last, nullptr);
   EXPECT_EQ(count(*last, "dp_all_reduce"), 1);
   EXPECT_EQ(find_template(workload, 1, "last input gradients"), nullptr);
-  EXPECT_EQ(collectives(workload, 1, Axis::dp, CollectiveKind::all_reduce, Phase::backward).count,
-            1);
+  EXPECT_EQ(
+      collectives(workload, 1, Axis::dp, CollectiveKind::all_reduce, StepPhase::backward).count, 1);
 }
 
 TEST(LowerSplitBackward, SequenceParallelInputsAreGatheredForTheWeightGradients) {
@@ -123,7 +123,7 @@ TEST(LowerSplitBackward, VeeAndDualPipeShareTheTiedEmbedding) {
     const Plan plan = zero_bubble(schedule, 2, 8);
     const Workload workload = lowered(small_gpt(4), plan);
     EXPECT_EQ(
-        collectives(workload, 0, Axis::embedding, CollectiveKind::all_reduce, Phase::optimizer),
+        collectives(workload, 0, Axis::embedding, CollectiveKind::all_reduce, StepPhase::optimizer),
         Tally{});
   }
 }

@@ -25,9 +25,9 @@ using cases::Tally;
 TEST(LowerTensor, AllReducesTwicePerLayerAndDirection) {
   // Forward: embedding 1, 3 layers x 2, loss 3 of S fp32 values. Backward: 3 x 2, logits 1.
   const Workload workload = lowered(small_gpt(3), {.tp = 2});
-  EXPECT_EQ(collectives(workload, 0, Axis::tp, CollectiveKind::all_reduce, Phase::forward),
+  EXPECT_EQ(collectives(workload, 0, Axis::tp, CollectiveKind::all_reduce, StepPhase::forward),
             (Tally{10, 7 * kBoundary + Bytes(3 * kTokens * 4)}));
-  EXPECT_EQ(collectives(workload, 0, Axis::tp, CollectiveKind::all_reduce, Phase::backward),
+  EXPECT_EQ(collectives(workload, 0, Axis::tp, CollectiveKind::all_reduce, StepPhase::backward),
             (Tally{7, 7 * kBoundary}));
 }
 
@@ -35,13 +35,13 @@ TEST(LowerTensor, SequenceParallelGathersAndScattersInstead) {
   // Forward gathers: 3 layers x 2 and logits; scatters: embedding and 3 x 2. Backward gathers:
   // every conjugate of a scatter (7) and the saved input of every column GEMM (7); scatters: 7.
   const Workload workload = lowered(small_gpt(3), {.tp = 2, .sequence_parallel = true});
-  const auto tally = [&](CollectiveKind kind, Phase phase) {
+  const auto tally = [&](CollectiveKind kind, StepPhase phase) {
     return collectives(workload, 0, Axis::tp, kind, phase);
   };
-  EXPECT_EQ(tally(CollectiveKind::all_gather, Phase::forward), (Tally{7, 7 * kBoundary}));
-  EXPECT_EQ(tally(CollectiveKind::reduce_scatter, Phase::forward), (Tally{7, 7 * kBoundary}));
-  EXPECT_EQ(tally(CollectiveKind::all_gather, Phase::backward), (Tally{14, 14 * kBoundary}));
-  EXPECT_EQ(tally(CollectiveKind::reduce_scatter, Phase::backward), (Tally{7, 7 * kBoundary}));
+  EXPECT_EQ(tally(CollectiveKind::all_gather, StepPhase::forward), (Tally{7, 7 * kBoundary}));
+  EXPECT_EQ(tally(CollectiveKind::reduce_scatter, StepPhase::forward), (Tally{7, 7 * kBoundary}));
+  EXPECT_EQ(tally(CollectiveKind::all_gather, StepPhase::backward), (Tally{14, 14 * kBoundary}));
+  EXPECT_EQ(tally(CollectiveKind::reduce_scatter, StepPhase::backward), (Tally{7, 7 * kBoundary}));
 }
 
 TEST(LowerTensor, SequenceParallelSumsReplicatedGradientsOnce) {
@@ -49,7 +49,7 @@ TEST(LowerTensor, SequenceParallelSumsReplicatedGradientsOnce) {
   // norm.
   const Workload workload = lowered(small_gpt(3), {.tp = 2, .sequence_parallel = true});
   const std::int64_t replicated = 18 * kHidden + kTokens * kHidden + kNorm;
-  EXPECT_EQ(collectives(workload, 0, Axis::tp, CollectiveKind::all_reduce, Phase::optimizer),
+  EXPECT_EQ(collectives(workload, 0, Axis::tp, CollectiveKind::all_reduce, StepPhase::optimizer),
             (Tally{2, 4_B * replicated + 4_B}));  // and the gradient norm
 }
 
@@ -60,7 +60,7 @@ TEST(LowerTensor, OneRankHasNoCollectives) {
 
 TEST(LowerTensor, WeightGradientRunsBesideTheReductionOfTheInputGradient) {
   const Workload workload = lowered(small_gpt(1), {.tp = 2}, {.skip = {"fuse"}});
-  const Template& backward = workload.programs[0].templates[1];
+  const Template& backward = workload.program_of(0).templates[1];
   const auto at = [&](const std::string& name) {
     return std::find_if(backward.nodes.begin(), backward.nodes.end(),
                         [&](const Node& node) { return node.name == name; }) -
@@ -122,7 +122,7 @@ TEST(LowerTensor, WithoutOverlapComputeWaitsForEachReductionOfAnInputGradient) {
     const Workload workload =
         lowered(small_gpt(3), {.tp = 2, .overlap_tp = overlap}, {.skip = {"fuse"}});
     std::int64_t count = 0;
-    for (const Template& t : workload.programs[0].templates) {
+    for (const Template& t : workload.program_of(0).templates) {
       count += std::count_if(t.nodes.begin(), t.nodes.end(),
                              [](const Node& node) { return node.name == "tp_done"; });
     }
@@ -142,13 +142,13 @@ TEST(LowerTensor, ChunksCutGemmsAndTheirCollectivesIntoPieces) {
   const Workload whole = lowered(small_gpt(1), plan);
   plan.tp_chunks = 4;
   const Workload pieces = lowered(small_gpt(1), plan);
-  const auto tally = [&](CollectiveKind kind, Phase phase) {
+  const auto tally = [&](CollectiveKind kind, StepPhase phase) {
     return collectives(pieces, 0, Axis::tp, kind, phase);
   };
-  EXPECT_EQ(tally(CollectiveKind::all_gather, Phase::forward), (Tally{9, 3 * kBoundary}));
-  EXPECT_EQ(tally(CollectiveKind::reduce_scatter, Phase::forward), (Tally{9, 3 * kBoundary}));
-  EXPECT_EQ(tally(CollectiveKind::all_gather, Phase::backward), (Tally{12, 6 * kBoundary}));
-  for (const Phase phase : {Phase::forward, Phase::backward}) {
+  EXPECT_EQ(tally(CollectiveKind::all_gather, StepPhase::forward), (Tally{9, 3 * kBoundary}));
+  EXPECT_EQ(tally(CollectiveKind::reduce_scatter, StepPhase::forward), (Tally{9, 3 * kBoundary}));
+  EXPECT_EQ(tally(CollectiveKind::all_gather, StepPhase::backward), (Tally{12, 6 * kBoundary}));
+  for (const StepPhase phase : {StepPhase::forward, StepPhase::backward}) {
     EXPECT_DOUBLE_EQ(cases::matrix_flops(whole, phase), cases::matrix_flops(pieces, phase));
   }
 }
@@ -158,7 +158,7 @@ TEST(LowerTensor, APieceOfAGemmWaitsForItsPieceOfTheGatherOnly) {
   // GEMM 1 (after gather 1), GEMM 2 (after gather 2).
   const Workload workload = lowered(
       small_gpt(1), {.tp = 2, .sequence_parallel = true, .tp_chunks = 3}, {.skip = {"fuse"}});
-  const std::vector<Node>& nodes = workload.programs[0].templates[0].nodes;
+  const std::vector<Node>& nodes = workload.program_of(0).templates[0].nodes;
   std::vector<int> gathers;
   std::vector<int> gemms;
   for (int i = 0; i < static_cast<int>(nodes.size()) && gemms.size() < 3; ++i) {
@@ -192,19 +192,19 @@ TEST(LowerTensor, ChunksWithoutTensorParallelismAreRefused) {
 TEST(LowerRecompute, FullRunsEveryLayerForwardAgain) {
   const Model model = small_gpt(3);
   const Workload full = lowered(model, {.tp = 2, .recompute = Recompute::full});
-  EXPECT_EQ(collectives(full, 0, Axis::tp, CollectiveKind::all_reduce, Phase::recompute),
+  EXPECT_EQ(collectives(full, 0, Axis::tp, CollectiveKind::all_reduce, StepPhase::recompute),
             (Tally{6, 6 * kBoundary}));
   // All but the logits: 2 S H V / t.
-  EXPECT_DOUBLE_EQ(cases::matrix_flops(full, Phase::recompute),
-                   cases::matrix_flops(full, Phase::forward) - 2.0 * 128 * 64 * 1024 / 2);
+  EXPECT_DOUBLE_EQ(cases::matrix_flops(full, StepPhase::recompute),
+                   cases::matrix_flops(full, StepPhase::forward) - 2.0 * 128 * 64 * 1024 / 2);
 }
 
 TEST(LowerRecompute, SelectiveRunsTheAttentionCoreAgain) {
   const Workload workload = lowered(small_gpt(3), {.tp = 2, .recompute = Recompute::selective});
   // Scores and context: 2 x 2 S^2 H / t per layer.
-  EXPECT_DOUBLE_EQ(cases::matrix_flops(workload, Phase::recompute),
+  EXPECT_DOUBLE_EQ(cases::matrix_flops(workload, StepPhase::recompute),
                    3 * 2 * 2.0 * 128 * 128 * 64 / 2);
-  EXPECT_EQ(collectives(workload, 0, Axis::tp, CollectiveKind::all_reduce, Phase::recompute),
+  EXPECT_EQ(collectives(workload, 0, Axis::tp, CollectiveKind::all_reduce, StepPhase::recompute),
             Tally{});
 }
 
@@ -212,7 +212,7 @@ TEST(LowerRecompute, ComesBeforeTheBackwardThatNeedsIt) {
   const Workload workload =
       lowered(small_gpt(1), {.recompute = Recompute::selective}, {.skip = {"fuse"}});
   std::vector<std::string> names;
-  for (const Node& node : workload.programs[0].templates[1].nodes) {
+  for (const Node& node : workload.program_of(0).templates[1].nodes) {
     names.push_back(node.name);
   }
   const auto at = [&](const std::string& name) {

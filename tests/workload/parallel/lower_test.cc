@@ -36,7 +36,7 @@ TEST(Lower, SkippedPassesLeaveTheirWorkOut) {
       lowered(small_gpt(2), {.dp = 2, .global_batch = 2}, {.skip = {"gradients", "optimizer"}});
   each_node(workload, 0, [](const Node& node) {
     EXPECT_NE(node.kind, Node::Kind::collective);
-    EXPECT_TRUE(node.operators.empty() || node.phase != Phase::optimizer);
+    EXPECT_TRUE(node.operators.empty() || node.phase != StepPhase::optimizer);
   });
 }
 
@@ -56,7 +56,8 @@ RC_GTEST_PROP(LowerLaws, ForwardWorkIsTheModelsDividedOverTheRanks, ()) {
   const double microbatches = static_cast<double>(c.plan.microbatches());
   const double whole = microbatches * cases::model_matrix_flops(c.model, c.plan);
   const double tp = static_cast<double>(c.plan.tp);
-  RC_ASSERT(std::abs(tp * cases::matrix_flops(workload, Phase::forward) - whole) < 1e-9 * whole);
+  RC_ASSERT(std::abs(tp * cases::matrix_flops(workload, StepPhase::forward) - whole) <
+            1e-9 * whole);
 }
 
 RC_GTEST_PROP(LowerLaws, EveryPassVerifiesAndFusionKeepsWorkAndMessages, ()) {
@@ -76,8 +77,8 @@ RC_GTEST_PROP(LowerLaws, BackwardMatrixWorkIsTwiceForward, ()) {
   cases::Case c = *cases::any_case();
   c.plan.attention = AttentionKernel::unfused;  // flash recomputes the scores: 5/2
   const Workload workload = lowered(c.model, c.plan);
-  const double forward = cases::matrix_flops(workload, Phase::forward);
-  RC_ASSERT(std::abs(cases::matrix_flops(workload, Phase::backward) - 2 * forward) <
+  const double forward = cases::matrix_flops(workload, StepPhase::forward);
+  RC_ASSERT(std::abs(cases::matrix_flops(workload, StepPhase::backward) - 2 * forward) <
             1e-9 * forward);
 }
 

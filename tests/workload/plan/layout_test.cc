@@ -16,12 +16,12 @@ using Ranks = std::vector<std::int64_t>;
 TEST(Layout, ContextParallelRanksStandNextToTensorParallelOnes) {
   const RankLayout layout = layout_of({.tp = 2, .pp = 2, .dp = 3, .cp = 4});
   EXPECT_EQ(layout.ranks(), 48);
-  EXPECT_EQ(layout.group(0, Axis::tp), (Ranks{0, 1}));
-  EXPECT_EQ(layout.group(0, Axis::cp), (Ranks{0, 2, 4, 6}));
+  EXPECT_EQ(layout.members(Axis::tp).group(0), (Ranks{0, 1}));
+  EXPECT_EQ(layout.members(Axis::cp).group(0), (Ranks{0, 2, 4, 6}));
   // Gradients are summed over dp x cp = 12 ranks, two apart.
   EXPECT_EQ(layout.size(Axis::dp), 12);
-  EXPECT_EQ(layout.group(1, Axis::dp).back(), 23);
-  EXPECT_EQ(layout.group(0, Axis::pp), (Ranks{0, 24}));
+  EXPECT_EQ(layout.members(Axis::dp).group(1).back(), 23);
+  EXPECT_EQ(layout.members(Axis::pp).group(0), (Ranks{0, 24}));
 }
 
 TEST(Layout, EveryOrderOfTheAxesIsUnderstood) {
@@ -32,10 +32,10 @@ TEST(Layout, EveryOrderOfTheAxesIsUnderstood) {
     const RankLayout layout = layout_of(plan);
     EXPECT_EQ(layout.ranks(), 30) << order;
     EXPECT_EQ(layout.axes.front().axis == Axis::pp ? layout.stride(Axis::pp) : 1, 1) << order;
-    EXPECT_EQ(layout.group(0, Axis::dp).size(), 5U) << order;
+    EXPECT_EQ(layout.members(Axis::dp).group(0).size(), 5U) << order;
   }
   plan.order = "pp-dp-tp";  // pp 3, then dp 5, then tp 2
-  EXPECT_EQ(layout_of(plan).group(0, Axis::tp), (Ranks{0, 15}));
+  EXPECT_EQ(layout_of(plan).members(Axis::tp).group(0), (Ranks{0, 15}));
 }
 
 TEST(Layout, OrdersThatMissAnAxisAreRefused) {
@@ -53,13 +53,13 @@ TEST(Layout, ExpertsTileTheRanksOfAStageOnceMore) {
   // tp 2, dp 8, two stages; etp 1, ep 4: 16 ranks of a stage = ep 4 x edp 4.
   const RankLayout layout = layout_of({.tp = 2, .pp = 2, .dp = 8, .ep = 4, .etp = 1}, true);
   EXPECT_EQ(layout.size(Axis::etp), 1);
-  EXPECT_EQ(layout.group(5, Axis::ep), (Ranks{4, 5, 6, 7}));
-  EXPECT_EQ(layout.group(5, Axis::edp), (Ranks{1, 5, 9, 13}));
-  EXPECT_EQ(layout.group(17, Axis::ep), (Ranks{16, 17, 18, 19}));
+  EXPECT_EQ(layout.members(Axis::ep).group(5), (Ranks{4, 5, 6, 7}));
+  EXPECT_EQ(layout.members(Axis::edp).group(5), (Ranks{1, 5, 9, 13}));
+  EXPECT_EQ(layout.members(Axis::ep).group(17), (Ranks{16, 17, 18, 19}));
   // Without its own degrees an expert lies as the dense layers do.
   const RankLayout same = layout_of({.tp = 2, .dp = 8}, true);
-  EXPECT_EQ(same.group(0, Axis::etp), same.group(0, Axis::tp));
-  EXPECT_EQ(same.group(0, Axis::edp), same.group(0, Axis::dp));
+  EXPECT_EQ(same.members(Axis::etp).group(0), same.members(Axis::tp).group(0));
+  EXPECT_EQ(same.members(Axis::edp).group(0), same.members(Axis::dp).group(0));
 }
 
 TEST(Layout, ShardsAreInnermostRanksOfDp) {
@@ -68,11 +68,11 @@ TEST(Layout, ShardsAreInnermostRanksOfDp) {
       .tp = 2, .dp = 16, .zero = 3, .shard_params = 2, .shard_grads = 4, .shard_optimizer = 8};
   EXPECT_TRUE(layout_mistakes(plan).empty());
   const RankLayout layout = layout_of(plan);
-  EXPECT_EQ(layout.group(0, Axis::shard), (Ranks{0, 2}));
-  EXPECT_EQ(layout.group(0, Axis::grad_shard), (Ranks{0, 2, 4, 6}));
-  EXPECT_EQ(layout.group(0, Axis::optimizer_shard), (Ranks{0, 8}));
-  EXPECT_EQ(layout.group(0, Axis::replica), (Ranks{0, 16}));
-  EXPECT_EQ(layout.group(0, Axis::update), (Ranks{0, 4, 8, 12}));
+  EXPECT_EQ(layout.members(Axis::shard).group(0), (Ranks{0, 2}));
+  EXPECT_EQ(layout.members(Axis::grad_shard).group(0), (Ranks{0, 2, 4, 6}));
+  EXPECT_EQ(layout.members(Axis::optimizer_shard).group(0), (Ranks{0, 8}));
+  EXPECT_EQ(layout.members(Axis::replica).group(0), (Ranks{0, 16}));
+  EXPECT_EQ(layout.members(Axis::update).group(0), (Ranks{0, 4, 8, 12}));
 }
 
 TEST(Layout, ShardsThatDoNotNestAreRefused) {
@@ -101,7 +101,7 @@ RC_GTEST_PROP(LayoutProperty, EveryGroupOfACommunicatorHoldsEachOfItsRanksOnce, 
     }
     std::vector<int> seen(static_cast<std::size_t>(layout.ranks()));
     for (std::int64_t rank = 0; rank < layout.ranks(); ++rank) {
-      const Ranks group = layout.group(rank, axis.value);
+      const Ranks group = layout.members(axis.value).group(rank);
       RC_ASSERT(std::ssize(group) == layout.size(axis.value));
       RC_ASSERT(group[static_cast<std::size_t>(layout.coordinate(rank, axis.value))] == rank);
       if (group.front() == rank) {
@@ -118,10 +118,10 @@ RC_GTEST_PROP(LayoutProperty, AtomsOfAllCommunicatorsMultiplyToTheRanksOfAStage,
   const auto size = [] { return *rc::gen::element<std::int64_t>(1, 2, 4); };
   const Plan plan{.tp = size(), .pp = size(), .dp = size(), .cp = size(), .ep = size(), .etp = 1};
   RC_PRE(layout_mistakes(plan).empty());
-  const auto atoms = layout_of(plan, true).atoms();
-  RC_ASSERT(atoms.has_value());
+  const auto digits = atoms(step_workload(layout_of(plan, true)));
+  RC_ASSERT(digits.has_value());
   std::int64_t product = 1;
-  for (const Digit& atom : *atoms) {
+  for (const Digit& atom : *digits) {
     product *= atom.size;
   }
   RC_ASSERT(product == plan.tp * plan.cp * plan.dp);

@@ -144,6 +144,55 @@ RC_GTEST_PROP(Schedule, PeakByChunkIsTheCountedOne, ()) {
   }
 }
 
+RC_GTEST_PROP(Schedule, AfterAPeriodTheSameWorkComesBackForLaterMicrobatches, ()) {
+  const PipelineShape shape = *any_shape();
+  for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
+    const StageSchedule schedule(shape, stage);
+    const std::optional<Period> period = schedule.period();
+    if (!period) {
+      continue;
+    }
+    RC_ASSERT(period->first >= 0 && period->first <= period->end);
+    RC_ASSERT(period->end <= schedule.size());
+    RC_ASSERT(period->length > 0 && period->microbatches > 0);
+    for (std::int64_t i = period->first; i + period->length < period->end; ++i) {
+      PipelineSlot later = schedule[i + period->length];
+      later.microbatch -= period->microbatches;
+      later.backward_microbatch -=
+          later.direction == Direction::forward_backward ? period->microbatches : 0;
+      RC_ASSERT(later == schedule[i]);
+    }
+  }
+}
+
+RC_GTEST_PROP(Schedule, MoreMicrobatchesAreMorePeriods, ()) {
+  // gpipe: m forwards as well as m backwards. Else only the ends stay.
+  PipelineShape shape = *any_shape();
+  shape.microbatches += 8 * shape.stages;
+  PipelineShape longer = shape;
+  longer.microbatches += 6 * shape.stages;
+  for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
+    const auto outside = [&](const PipelineShape& of) {
+      const StageSchedule schedule(of, stage);
+      const Period period = schedule.period().value();
+      RC_ASSERT(period.end - period.first >= 2 * period.length);
+      return schedule.size() - (period.end - period.first);
+    };
+    const std::int64_t others =
+        shape.schedule == Schedule::gpipe ? longer.microbatches - shape.microbatches : 0;
+    RC_ASSERT(outside(longer) == outside(shape) + others);
+  }
+}
+
+TEST(Schedule, PeriodOf1F1BIsAPairAndOfInterleavedARoundOfEveryChunk) {
+  // p = 4, m = 10, stage 1: 2 forwards, 8 pairs, 2 backwards.
+  EXPECT_EQ(StageSchedule({Schedule::one_f_one_b, 4, 1, 10}, 1).period(),
+            (Period{.first = 2, .end = 18, .length = 2, .microbatches = 1}));
+  // p = 2, v = 3, m = 20, stage 0: warm-up 2 + 2 * 2 = 6 of 60; a round is p v = 6 pairs.
+  EXPECT_EQ(StageSchedule({Schedule::interleaved, 2, 3, 20}, 0).period(),
+            (Period{.first = 6, .end = 114, .length = 12, .microbatches = 2}));
+}
+
 RC_GTEST_PROP(Schedule, NeverDeadlocksAndMessagesArriveInTheOrderWanted, ()) {
   const PipelineShape shape = *any_shape();
   RC_ASSERT(Executor(shape).run());

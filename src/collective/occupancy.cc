@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collective/occupancy.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "collective/tree_schedule.h"
+
+namespace orrery {
+namespace {
+
+using Kind = CollectiveKind;
+using Algorithm = CollectiveAlgorithm;
+
+/// Busy time of the links from one member to the next and back, in that of the busiest.
+struct Gap {
+  double forward = 1;
+  double backward = 1;
+};
+
+/// All messages of a member at once, each on the shortest way.
+bool spreads(const CollectivePhase& phase) {
+  return phase.kind != Kind::send_recv && phase.algorithm == Algorithm::direct;
+}
+
+Gap gap_of_cycle(const CollectivePhase& phase, std::int64_t members) {
+  if (phase.kind == Kind::send_recv || members == 2) {
+    return {1, 0};
+  }
+  const auto half = static_cast<double>(members / 2);
+  const bool tie = members % 2 == 0;
+  return spreads(phase) && tie ? Gap{1, (half - 1) / (half + 1)} : Gap{};
+}
+
+/// Partners 2^j apart exchange S/2^(j+1) in blocks of 2^(j+1); the busiest link of a step has S/2.
+Gap halving_gap(std::int64_t members, std::int64_t gap) {
+  double steps = 0;
+  double busy = 0;
+  for (std::int64_t block = 2; block <= members; block *= 2) {
+    const std::int64_t at = gap % block;
+    const std::int64_t pairs = std::max<std::int64_t>(0, std::min(at + 1, block - 1 - at));
+    busy += static_cast<double>(pairs) / static_cast<double>(block);
+    steps += 0.5;
+  }
+  const bool power = (members & (members - 1)) == 0;  // others fold before and after
+  return power ? Gap{busy / steps, busy / steps} : Gap{};
+}
+
+Gap gap_of_line(const CollectivePhase& phase, std::int64_t members, std::int64_t gap) {
+  const std::int64_t before = gap + 1;
+  const std::int64_t after = members - before;
+  if (phase.kind == Kind::broadcast && phase.algorithm == Algorithm::ring) {
+    return {1, 0};
+  }
+  if (phase.kind == Kind::broadcast && spreads(phase)) {
+    return {static_cast<double>(after) / static_cast<double>(members - 1), 0};
+  }
+  if (spreads(phase) || phase.algorithm == Algorithm::pairwise) {
+    const std::int64_t most = members * members / 4;
+    const double part = static_cast<double>(before * after) / static_cast<double>(most);
+    return {part, part};
+  }
+  if (phase.algorithm == Algorithm::halving_doubling) {
+    return halving_gap(members, gap);
+  }
+  if (phase.algorithm == Algorithm::double_binary_tree) {
+    const auto loads = tree_gap_loads(phase.kind, static_cast<int>(members), false);
+    double busiest = 0;
+    for (const GapLoad& load : loads) {
+      busiest = std::max({busiest, load.forward, load.backward});
+    }
+    const GapLoad& here = loads[static_cast<std::size_t>(gap)];
+    return {here.forward / busiest, here.backward / busiest};
+  }
+  return {};
+}
+
+/// The uses of one phase, link by link.
+class Uses {
+ public:
+  Uses(const CollectivePhase& phase, std::span<const std::int64_t> members, const LinkMap& links)
+      : phase_(phase), members_(members), links_(links) {}
+
+  void add(const PortUse& port) {
+    dimension_ = port.extent.dimension;
+    switch (links_.dimensions()[static_cast<std::size_t>(port.extent.dimension)].kind) {
+      case DimensionKind::switched:
+        return add_switch(port);
+      case DimensionKind::fully_connected:
+        return add_complete(port);
+      case DimensionKind::ring:
+      case DimensionKind::torus:
+      case DimensionKind::mesh:
+        return add_grid(port);
+    }
+  }
+
+  /// By link, times its `factor`. What several dimensions put on a link adds up, but of a shift, of
+  /// which every member sends over one of them.
+  template <class Factor>
+  std::vector<LinkUse> by_link(const Factor& factor) {
+    const bool one = phase_.kind == Kind::send_recv;
+    std::sort(uses_.begin(), uses_.end(), [](const Use& a, const Use& b) {
+      return std::tie(a.link, a.dimension) < std::tie(b.link, b.dimension);
+    });
+    std::vector<LinkUse> sums;
+    for (std::size_t i = 0; i < uses_.size();) {
+      const Use first = uses_[i];
+      double sum = 0;
+      for (;
+           i < uses_.size() && uses_[i].link == first.link && uses_[i].dimension == first.dimension;
+           ++i) {
+        sum += uses_[i].weight * factor(first.link);
+      }
+      if (sums.empty() || sums.back().link != first.link) {
+        sums.push_back({first.link, 0});
+      }
+      double& weight = sums.back().weight;
+      weight = one ? std::max(weight, sum) : weight + sum;
+    }
+    return sums;
+  }
+
+ private:
+  double weight(Time busy) const {
+    return phase_.serialisation > Time(0) ? counted(busy / phase_.serialisation) : 1;
+  }
+
+  struct Use {
+    LinkId link = 0;
+    int dimension = 0;  ///< that the bytes go over
+    double weight = 0;
+  };
+
+  void use(LinkId link, double weight) {
+    if (weight > 0) {
+      uses_.push_back({link, dimension_, weight});
+    }
+  }
+
+  void add_switch(const PortUse& port) {
+    const int d = port.extent.dimension;
+    const double own = weight(port.serialisation);
+    for (const std::int64_t member : members_) {
+      use(links_.up(member, d), own);
+      use(links_.down(member, d), own);
+      if (const int inner = links_.through(d); inner >= 0) {
+        use(links_.up(member, inner), weight(port.through));
+        use(links_.down(member, inner), weight(port.through));
+      }
+      if (links_.has_node(d)) {
+        use(links_.node_up(member, d), weight(port.node));
+        use(links_.node_down(member, d), weight(port.node));
+      }
+    }
+  }
+
+  /// Of the links to the other members: all, or that to the next.
+  void add_complete(const PortUse& port) {
+    const Extent& extent = port.extent;
+    const int d = extent.dimension;
+    const std::int64_t size = links_.dimensions()[static_cast<std::size_t>(d)].size;
+    const bool one_by_one = phase_.algorithm == Algorithm::pairwise;
+    const double own =
+        weight(one_by_one ? port.serialisation / (extent.count - 1) : port.serialisation);
+    for (const std::int64_t member : members_) {
+      const std::int64_t place = links_.coordinate(member, d) / extent.stride % extent.count;
+      for (std::int64_t other = 0; other < extent.count; ++other) {
+        const bool next = other == (place + 1) % extent.count;
+        if (other != place && (next || phase_.kind != Kind::send_recv)) {
+          const std::int64_t ahead = ((other - place) * extent.stride + size) % size;
+          use(links_.direct(member, d, ahead), own);
+        }
+      }
+      if (links_.has_port(d)) {
+        use(links_.port_out(member, d), weight(port.port));
+        use(links_.port_in(member, d), weight(port.port));
+      }
+    }
+  }
+
+  void add_grid(const PortUse& port) {
+    const int d = port.extent.dimension;
+    const NetworkDimension& dimension = links_.dimensions()[static_cast<std::size_t>(d)];
+    const bool whole = port.extent.count * port.extent.stride == dimension.size;
+    if (dimension.kind != DimensionKind::mesh && whole) {
+      add_cycle(port, dimension.size);
+      return;
+    }
+    std::map<std::int64_t, std::vector<std::int64_t>> lines;
+    for (const std::int64_t member : members_) {
+      lines[member - links_.coordinate(member, d) * links_.stride(d)].push_back(member);
+    }
+    for (const auto& [first, line] : lines) {
+      for (std::size_t g = 0; g + 1 < line.size(); ++g) {
+        const Gap gap = gap_of_line(phase_, std::ssize(line), static_cast<std::int64_t>(g));
+        way(line[g], line[g + 1], d, weight(port.serialisation) * gap.forward);
+        way(line[g + 1], line[g], d, weight(port.serialisation) * gap.backward);
+      }
+    }
+  }
+
+  /// Each member's links to the next and to the one before, so that one member of a folded ring has
+  /// its own.
+  void add_cycle(const PortUse& port, std::int64_t size) {
+    const int d = port.extent.dimension;
+    const Gap gap = gap_of_cycle(phase_, port.extent.count);
+    for (const std::int64_t member : members_) {
+      const std::int64_t here = links_.coordinate(member, d);
+      const auto at = [&](std::int64_t there) {
+        return member + ((there + size) % size - here) * links_.stride(d);
+      };
+      way(member, at(here + port.extent.stride), d, weight(port.serialisation) * gap.forward, true);
+      if (gap.backward > 0) {
+        way(member, at(here - port.extent.stride), d, weight(port.serialisation) * gap.backward,
+            true);
+      }
+    }
+  }
+
+  /// Along links of one dimension and the ports that they share with others.
+  void way(std::int64_t from, std::int64_t to, int dimension, double weight, bool folds = false) {
+    std::vector<Hop> hops;
+    links_.route(from, to, hops);
+    const std::size_t own = links_.has_port(dimension) ? 1 : 0;
+    // A neighbour on a folded ring may stand for itself elsewhere: as much comes in as goes out.
+    const bool neighbours = folds && links_.has_port(dimension) && hops.size() == 3;
+    for (const Hop& hop : hops) {
+      const bool comes_in = neighbours && hop.link == links_.port_in(to, dimension);
+      use(comes_in ? links_.port_in(from, dimension) : hop.link,
+          counted(weight * (hops[own].bandwidth / hop.bandwidth)));
+    }
+  }
+
+  const CollectivePhase& phase_;
+  std::span<const std::int64_t> members_;
+  const LinkMap& links_;
+  int dimension_ = 0;
+  std::vector<Use> uses_;
+};
+
+}  // namespace
+
+double Occupancy::alike(LinkId link) const {
+  const std::int64_t owners = links_.owners(link);
+  if (owners == 1) {
+    return 1;
+  }
+  const std::int64_t first = links_.first_owner(link);
+  const auto begin = std::lower_bound(simulated_.begin(), simulated_.end(), first);
+  const auto end = std::lower_bound(begin, simulated_.end(), first + owners);
+  return static_cast<double>(owners) / static_cast<double>(end - begin);
+}
+
+std::vector<LinkUse> Occupancy::phase(const CollectivePhase& phase,
+                                      std::span<const std::int64_t> members) const {
+  Uses uses(phase, members, links_);
+  for (const PortUse& port : phase.ports) {
+    uses.add(port);
+  }
+  return uses.by_link([this](LinkId link) { return alike(link); });
+}
+
+Route Occupancy::message(std::int64_t source, std::int64_t destination) const {
+  Route route = links_.message(source, destination);
+  for (LinkUse& use : route.links) {
+    use.weight *= alike(use.link);
+  }
+  return route;
+}
+
+}  // namespace orrery

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Which links a phase of a collective, or a message, holds for how long.
+///
+/// On switches, fully connected dimensions and whole rings every member's links are charged alike,
+/// with what the busiest carries, so that members stay alike (folding). On lines - parts of rings,
+/// meshes - a link is charged by its place: with g the links between member g and g+1 of c
+///
+///   ring, send_recv   every link there and back: the last member's part returns over all of them
+///   direct            (g+1)(c-1-g) messages each way; broadcast: c-1-g, forwards
+///   halving_doubling, double_binary_tree: what its steps and edges put on the links there
+///   others            every link for all of the phase
+///
+/// On whole rings direct exchanges and shifts charge the two directions by what goes each way
+/// (half-way messages forwards, as LinkMap).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "collective/cost.h"
+#include "machine/topology/link_map.h"
+
+namespace orrery {
+
+/// `simulated` devices (ascending) may stand for others like them (folding): a link that a block of
+/// devices shares is then charged for all of the block. Keeps references.
+class Occupancy {
+ public:
+  Occupancy(const LinkMap& links, std::span<const std::int64_t> simulated)
+      : links_(links), simulated_(simulated) {}
+
+  /// Of the simulated members of one group, ascending. Weights relative to phase.serialisation;
+  /// each link once, ascending.
+  std::vector<LinkUse> phase(const CollectivePhase& phase,
+                             std::span<const std::int64_t> members) const;
+  Route message(std::int64_t source, std::int64_t destination) const;
+
+ private:
+  /// Devices of the link's block per simulated one.
+  double alike(LinkId link) const;
+
+  const LinkMap& links_;
+  std::span<const std::int64_t> simulated_;
+};
+
+}  // namespace orrery

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "estimate/beside.h"
+
+#include <algorithm>
+
+namespace orrery::estimation {
+namespace {
+
+/// Speed at one moment and until when it holds.
+struct Moment {
+  double slowdown = 1;
+  Time until = Time::max();
+};
+
+Moment moment(const std::vector<Communication>& all, Time now, const Slowdown& slowdown) {
+  Moment result;
+  for (const Communication& one : all) {
+    if (one.begin > now) {
+      result.until = std::min(result.until, one.begin);
+      break;  // the others begin later
+    }
+    if (one.end > now) {
+      result.slowdown =
+          std::max(result.slowdown, one.collective ? slowdown.collective : slowdown.message);
+      result.until = std::min(result.until, one.end);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+void Beside::clear() {
+  communications_.clear();
+}
+
+void Beside::put(const Communication& communication) {
+  if (communication.node != kNoNode) {
+    std::erase_if(communications_,
+                  [&](const Communication& known) { return known.node == communication.node; });
+  }
+  if (communication.end <= communication.begin) {
+    return;
+  }
+  const auto place = std::upper_bound(
+      communications_.begin(), communications_.end(), communication,
+      [](const Communication& a, const Communication& b) { return a.begin < b.begin; });
+  communications_.insert(place, communication);
+}
+
+void Beside::prolong(std::size_t node, Time end) {
+  for (Communication& one : communications_) {
+    if (one.node == node && node != kNoNode) {
+      one.end = std::max(one.end, end);
+    }
+  }
+}
+
+void Beside::forget(Time before) {
+  if (communications_.empty() || communications_.front().end > before) {
+    return;  // what is left behind the first is forgotten later
+  }
+  std::erase_if(communications_, [&](const Communication& one) { return one.end <= before; });
+}
+
+void Beside::move(Time later) {
+  for (Communication& one : communications_) {
+    one.begin += later;
+    one.end += later;
+  }
+}
+
+Time Beside::stretched(Time begin, Time work, const Slowdown& slowdown) const {
+  if (communications_.empty() || !slowdown.any()) {
+    return work;
+  }
+  Time now = begin;
+  auto left = static_cast<double>(work.value());
+  for (;;) {
+    const Moment here = moment(communications_, now, slowdown);
+    const Time needed = Time::from_double(left * here.slowdown);
+    if (here.until.is_overflow() || now + needed <= here.until) {
+      return now + needed - begin;
+    }
+    left = std::max(0.0, left - static_cast<double>((here.until - now).value()) / here.slowdown);
+    now = here.until;
+  }
+}
+
+Time Beside::delay(Time begin, Time end, double share, const Slowdown& slowdown) const {
+  if (communications_.empty() || !slowdown.any() || end <= begin) {
+    return Time(0);
+  }
+  const Time work = (end - begin) * share;
+  return stretched(begin, work, slowdown) - work;
+}
+
+}  // namespace orrery::estimation

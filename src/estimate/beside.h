@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Communication beside kernels: when, and how much slower they run.
+///
+///   Beside a collective kernels take `beside_collective` times as long, beside messages alone
+///   `beside_message` times; how many there are does not matter. A kernel of work w that begins at
+///   b ends when the sum of its parts, each divided by the slowdown of its moment, is w.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "base/units.h"
+
+namespace orrery::estimation {
+
+struct Slowdown {
+  double message = 1;
+  double collective = 1;
+
+  bool any() const { return message > 1 || collective > 1; }
+};
+
+inline constexpr std::size_t kNoNode = static_cast<std::size_t>(-1);
+
+struct Communication {
+  Time begin{0};
+  Time end{0};
+  bool collective = false;
+  std::size_t node = kNoNode;  ///< of the running template; kNoNode: of another instance
+};
+
+/// What is known of a stage's communication, for questions that move forward in time.
+class Beside {
+ public:
+  void clear();
+  /// In any order. Takes the place of what was known of the same node.
+  void put(const Communication& communication);
+  /// A node's end turns out to be later.
+  void prolong(std::size_t node, Time end);
+  /// Forgets what has ended by then.
+  void forget(Time before);
+  /// All of it that much later.
+  void move(Time later);
+  const std::vector<Communication>& all() const { return communications_; }
+
+  /// Time that kernels of `work` take from `begin` on.
+  Time stretched(Time begin, Time work, const Slowdown& slowdown) const;
+  /// Extra time of kernels that fill `share` of [begin, end].
+  Time delay(Time begin, Time end, double share, const Slowdown& slowdown) const;
+
+ private:
+  std::vector<Communication> communications_;  ///< by begin
+};
+
+}  // namespace orrery::estimation

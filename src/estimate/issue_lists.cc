@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "estimate/issue_lists.h"
+
+#include <algorithm>
+
+namespace orrery::estimation {
+namespace {
+
+constexpr std::int64_t kLeastRounds = 3;  // fewer are not worth a comparison
+
+std::size_t at(std::int64_t index) {
+  return static_cast<std::size_t>(index);
+}
+
+/// Shortest period of the middle half of the list: its length less its longest border (Knuth,
+/// Morris, Pratt 1977). The half itself when it repeats nothing.
+std::int64_t middle_period(const std::vector<int>& list) {
+  const std::vector<int> half(list.begin() + std::ssize(list) / 4,
+                              list.end() - std::ssize(list) / 4);
+  std::vector<std::size_t> border(half.size(), 0);
+  for (std::size_t i = 1; i < half.size(); ++i) {
+    std::size_t length = border[i - 1];
+    while (length > 0 && half[i] != half[length]) {
+      length = border[length - 1];
+    }
+    border[i] = length + (half[i] == half[length] ? 1 : 0);
+  }
+  return half.empty() ? 0 : std::ssize(half) - static_cast<std::int64_t>(border.back());
+}
+
+/// Grows from the middle of every list as far as it repeats; length 0 when some list has less than
+/// kLeastRounds of it.
+Repetition repetition_of(const std::vector<std::vector<int>>& lists, std::int64_t length) {
+  Repetition repetition{.length = length, .from = {}, .until = {}};
+  for (const std::vector<int>& list : lists) {
+    const auto same = [&](std::int64_t i) { return list[at(i)] == list[at(i + length)]; };
+    std::int64_t from = std::max<std::int64_t>(0, (std::ssize(list) - length) / 2);
+    std::int64_t until = from;
+    while (from > 0 && same(from - 1)) {
+      --from;
+    }
+    while (until + length < std::ssize(list) && same(until)) {
+      ++until;
+    }
+    repetition.from.push_back(from);
+    repetition.until.push_back(until + length);
+    if (length == 0 || until + length - from < kLeastRounds * length) {
+      repetition.length = 0;
+      break;
+    }
+  }
+  return repetition;
+}
+
+/// The last stage has the shortest warm-up, the first one the longest.
+Repetition repetition_of(const std::vector<std::vector<int>>& lists) {
+  Repetition repetition;
+  for (const std::vector<int>* list : {&lists.back(), &lists.front()}) {
+    repetition = repetition_of(lists, middle_period(*list));
+    if (repetition.length > 0) {
+      break;
+    }
+  }
+  return repetition;
+}
+
+constexpr std::size_t kDirections = 5;  // of schedule.h
+constexpr std::size_t kPlaces = 4;      // first or not, last or not
+
+}  // namespace
+
+IssueLists issue_lists(const Workload& workload) {
+  IssueLists lists;
+  for (int role = 0; role < static_cast<int>(workload.programs.size()); ++role) {
+    std::vector<int>& list = lists.templates.emplace_back();
+    const std::int64_t length = workload.source->length(role);
+    list.reserve(at(length));
+    for (std::int64_t i = 0; i < length; ++i) {
+      list.push_back(workload.source->issue(role, i).value_or(Instance()).template_index);
+    }
+  }
+  lists.repetition = repetition_of(lists.templates);
+  return lists;
+}
+
+std::size_t IssueRules::kind_of(const PipelineShape& shape, const PipelineSlot& slot) const {
+  const std::size_t place =
+      (slot.microbatch == 0 ? 1U : 0U) + (slot.microbatch + 1 == shape.microbatches ? 2U : 0U);
+  return (at(slot.chunk) * kDirections + static_cast<std::size_t>(slot.direction)) * kPlaces +
+         place;
+}
+
+IssueRules::IssueRules(const Workload& workload, const Plan& plan) {
+  const PipelineShape shape = pipeline_shape(plan);
+  for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
+    const StageSchedule schedule(shape, stage);
+    auto& kinds = templates_.emplace_back(at(shape.chunks) * kDirections * kPlaces, -1);
+    const auto issued = [&](std::int64_t i) {
+      const auto instance = workload.source->issue(static_cast<int>(stage), i);
+      return instance.value_or(Instance()).template_index;
+    };
+    for (std::int64_t i = 0; i < schedule.size(); ++i) {
+      kinds[kind_of(shape, schedule[i])] = issued(i);
+    }
+    last_.push_back(issued(schedule.size()));
+  }
+}
+
+std::optional<IssueLists> IssueRules::lists(const Plan& plan) const {
+  const PipelineShape shape = pipeline_shape(plan);
+  IssueLists lists;
+  for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
+    const StageSchedule schedule(shape, stage);
+    std::vector<int>& list = lists.templates.emplace_back();
+    list.reserve(at(schedule.size() + 1));
+    for (std::int64_t i = 0; i < schedule.size(); ++i) {
+      list.push_back(templates_[at(stage)][kind_of(shape, schedule[i])]);
+      if (list.back() < 0) {
+        return std::nullopt;
+      }
+    }
+    list.push_back(last_[at(stage)]);
+  }
+  lists.repetition = repetition_of(lists.templates);
+  return lists;
+}
+
+}  // namespace orrery::estimation

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The issue lists of a workload's source, written out, and where all of them repeat.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "graph/workload.h"
+#include "workload/parallel/schedule.h"
+
+namespace orrery::estimation {
+
+/// Between `from` and `until` a stage's list repeats every `length` instances. In a round every
+/// stage issues that many.
+struct Repetition {
+  std::int64_t length = 0;  ///< 0: the lists do not repeat, or not all alike
+  std::vector<std::int64_t> from;
+  std::vector<std::int64_t> until;
+};
+
+struct IssueLists {
+  std::vector<std::vector<int>> templates;  ///< [stage][instance] -> template of the program
+  Repetition repetition;
+};
+
+/// Finds the repetition around the middle of the lists. Schedules whose stages do all of one thing
+/// before the next (gpipe) repeat nowhere in this sense.
+IssueLists issue_lists(const Workload& workload);
+
+/// Which template a workload's source issues for which piece of its pipeline schedule, so that the
+/// same templates can be issued for another number of microbatches without lowering again.
+class IssueRules {
+ public:
+  /// Reads them off the source and the schedule of the plan that was lowered.
+  IssueRules(const Workload& workload, const Plan& plan);
+
+  /// Lists of a plan that differs in its global batch alone. Nothing when it has a piece of work
+  /// that the lowered plan had not.
+  std::optional<IssueLists> lists(const Plan& plan) const;
+
+ private:
+  /// Number of a kind of piece: by direction, chunk, and whether its microbatch is first or last.
+  std::size_t kind_of(const PipelineShape& shape, const PipelineSlot& slot) const;
+
+  std::vector<std::vector<int>> templates_;  ///< [stage][kind] -> template; -1: not seen
+  std::vector<int> last_;                    ///< [stage] the end of the step
+};
+
+}  // namespace orrery::estimation

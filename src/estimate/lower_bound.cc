@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "estimate/lower_bound.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+namespace orrery::estimation {
+namespace {
+
+// Both as input and as output of every map: the first coordinate.
+constexpr std::size_t kOfCompute = 0;
+
+std::size_t at(std::int64_t index) {
+  return static_cast<std::size_t>(index);
+}
+
+/// What a template takes of every lane and of the host.
+struct Load {
+  std::array<Time, kMostLanes> lanes{};
+  Time host{0};
+};
+
+Load load_of(const TimedTemplate& nodes) {
+  Load load;
+  for (const TimedNode& node : nodes.nodes) {
+    load.lanes[node.lane] += node.least;
+    load.host += node.host_cost;
+  }
+  return load;
+}
+
+/// A message that an instance sends or receives: `coordinate` of its map.
+struct Port {
+  std::int64_t instance = 0;
+  std::size_t coordinate = 0;
+};
+
+class Bound {
+ public:
+  explicit Bound(const PreparedPlan& plan)
+      : plan_(plan), first_(plan.timed.roles.size()), under_way_(plan.timed.roles.size(), false) {}
+
+  Time run() {
+    Time bound{0};
+    for (std::size_t s = 0; s < plan_.timed.roles.size(); ++s) {
+      bound = std::max({bound, work_of(s), load(s)});
+    }
+    return bound;
+  }
+
+ private:
+  const PassMap& map(std::size_t s, std::int64_t i) const {
+    return plan_.least[at(plan_.template_of(s, i))];
+  }
+  std::int64_t length(std::size_t s) const { return std::ssize(plan_.lists.templates[s]); }
+
+  /// Least time from compute free to compute free over instances [from, to).
+  Time own(std::size_t s, std::int64_t from, std::int64_t to) const {
+    Time sum{0};
+    for (std::int64_t i = from; i < to; ++i) {
+      sum += map(s, i).entry(kOfCompute, kOfCompute);
+    }
+    return sum;
+  }
+
+  /// Fill, own work, and drain.
+  Time work_of(std::size_t s) {
+    const Time first = after_first(s);
+    const Time all = first + own(s, 1, length(s));
+    const auto last = last_message(s);
+    if (!last || last->instance == 0) {
+      return all;
+    }
+    under_way_.assign(under_way_.size(), false);
+    under_way_[s] = true;
+    const Time before = first + own(s, 1, last->instance);
+    const Time leaves = map(s, last->instance).entry(last->coordinate, kOfCompute);
+    return std::max(all, before + leaves + from_message(s, *last));
+  }
+
+  /// When the first instance's kernels are done at the earliest.
+  Time after_first(std::size_t s) {
+    const PassMap& first = map(s, 0);
+    const std::size_t receive = first.clocks.size();
+    const Time done = std::max(Time(0), first.entry(kOfCompute, kOfCompute));
+    if (first.leading == 0) {
+      return done;
+    }
+    return std::max(done, arrival(s) + std::max(Time(0), first.entry(kOfCompute, receive)));
+  }
+
+  /// Of the first message that the first instance of the stage waits for.
+  Time arrival(std::size_t s) {
+    if (const auto known = first_[s]) {
+      return *known;
+    }
+    first_[s] = Time(0);  // of stages that wait for one another
+    Time earliest{0};
+    const int flow = map(s, 0).receives.front();
+    for (std::size_t from = 0; from < plan_.timed.roles.size(); ++from) {
+      const bool sends = plan_.timed.targets[from][at(flow)] == static_cast<int>(s) && from != s;
+      if (const auto port = sends ? first_message(from, flow) : std::nullopt) {
+        earliest = leaves_first(from, *port) + output(from, *port).work;
+        break;
+      }
+    }
+    first_[s] = earliest;
+    return earliest;
+  }
+
+  const PassMap::Output& output(std::size_t s, const Port& port) const {
+    return map(s, port.instance).outputs[port.coordinate];
+  }
+
+  Time leaves_first(std::size_t s, const Port& port) {
+    const PassMap& sender = map(s, port.instance);
+    if (port.instance > 0) {
+      const Time before = after_first(s) + own(s, 1, port.instance);
+      return before + std::max(Time(0), sender.entry(port.coordinate, kOfCompute));
+    }
+    const Time leaves = std::max(Time(0), sender.entry(port.coordinate, kOfCompute));
+    if (sender.leading == 0) {
+      return leaves;
+    }
+    const Time passes = sender.entry(port.coordinate, sender.clocks.size());
+    return std::max(leaves, arrival(s) + std::max(Time(0), passes));
+  }
+
+  /// From the moment when a stage's last message leaves to the end of what waits for it.
+  Time from_message(std::size_t s, const Port& port) {
+    const PassMap::Output& message = output(s, port);
+    const auto target = at(plan_.timed.targets[s][at(message.flow)]);
+    if (under_way_[target]) {
+      return message.work;
+    }
+    under_way_[target] = true;
+    const auto received = last_receive(target, message.flow);
+    if (!received) {
+      return message.work;
+    }
+    return message.work + std::max(Time(0), from_receive(target, *received));
+  }
+
+  /// Below zero when nothing waits for it.
+  Time from_receive(std::size_t s, const Port& received) {
+    const PassMap& receiver = map(s, received.instance);
+    const Time done = receiver.entry(kOfCompute, received.coordinate);
+    const Time rest = done + own(s, received.instance + 1, length(s));
+    const auto last = last_message(s);
+    if (!last || last->instance < received.instance) {
+      return rest;
+    }
+    Time leaves = receiver.entry(last->coordinate, received.coordinate);
+    if (last->instance > received.instance) {
+      leaves = done + own(s, received.instance + 1, last->instance) +
+               map(s, last->instance).entry(last->coordinate, kOfCompute);
+    }
+    return leaves < Time(0) ? rest : std::max(rest, leaves + from_message(s, *last));
+  }
+
+  std::optional<Port> first_message(std::size_t s, int flow) const {
+    for (std::int64_t i = 0; i < length(s); ++i) {
+      const auto& outputs = map(s, i).outputs;
+      for (std::size_t o = 0; o < outputs.size(); ++o) {
+        if (outputs[o].flow == flow) {
+          return Port{i, o};
+        }
+      }
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Port> last_message(std::size_t s) const {
+    for (std::int64_t i = length(s); i-- > 0;) {
+      const auto& outputs = map(s, i).outputs;
+      for (std::size_t o = outputs.size(); o-- > 0;) {
+        if (outputs[o].flow >= 0) {
+          return Port{i, o};
+        }
+      }
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Port> last_receive(std::size_t s, int flow) const {
+    for (std::int64_t i = length(s); i-- > 0;) {
+      const auto& receives = map(s, i).receives;
+      for (std::size_t r = receives.size(); r-- > 0;) {
+        if (receives[r] == flow) {
+          return Port{i, map(s, i).clocks.size() + r};
+        }
+      }
+    }
+    return std::nullopt;
+  }
+
+  /// Of the busiest lane or the host, over the step.
+  Time load(std::size_t s) const {
+    std::vector<std::int64_t> times(plan_.timed.templates.size(), 0);
+    for (std::int64_t i = 0; i < length(s); ++i) {
+      ++times[at(plan_.template_of(s, i))];
+    }
+    Load sum;
+    for (std::size_t t = 0; t < times.size(); ++t) {
+      if (times[t] > 0) {
+        const Load one = load_of(plan_.timed.templates[t]);
+        sum.host += one.host * times[t];
+        for (std::size_t lane = 0; lane < sum.lanes.size(); ++lane) {
+          sum.lanes[lane] += one.lanes[lane] * times[t];
+        }
+      }
+    }
+    return std::max(sum.host, *std::max_element(sum.lanes.begin(), sum.lanes.end()));
+  }
+
+  const PreparedPlan& plan_;
+  std::vector<std::optional<Time>> first_;
+  std::vector<bool> under_way_;
+};
+
+}  // namespace
+
+Time least_time(const PreparedPlan& plan) {
+  return Bound(plan).run();
+}
+
+}  // namespace orrery::estimation

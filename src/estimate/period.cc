@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "estimate/period.h"
+
+#include <algorithm>
+
+namespace orrery::estimation {
+namespace {
+
+template <class Spans>
+bool all_later(const Spans& before, const Spans& now, Time later) {
+  return std::equal(before.begin(), before.end(), now.begin(), now.end(),
+                    [&](const auto& a, const auto& b) {
+                      return b.begin - a.begin == later && b.end - a.end == later;
+                    });
+}
+
+Time lateness(const StageMark& before, const StageMark& now) {
+  return now.clocks[kCompute] - before.clocks[kCompute];
+}
+
+bool same(const StageMark& before, const StageMark& now, Time later, bool contends) {
+  if (before.behind != now.behind || lateness(before, now) != later) {
+    return false;
+  }
+  for (std::size_t clock = 0; clock < now.clocks.size(); ++clock) {
+    if (now.clocks[clock] - before.clocks[clock] > later) {
+      return false;
+    }
+  }
+  for (std::size_t flow = 0; flow < now.arrivals.size(); ++flow) {
+    const std::vector<Time>& one = before.arrivals[flow];
+    const std::vector<Time>& other = now.arrivals[flow];
+    if (!std::equal(one.begin(), one.end(), other.begin(), other.end(),
+                    [&](Time a, Time b) { return b - a == later; })) {
+      return false;
+    }
+  }
+  return all_later(before.beside, now.beside, later) &&
+         all_later(before.flights, now.flights, later) &&
+         (!contends || all_later(before.windows, now.windows, later));
+}
+
+}  // namespace
+
+std::optional<Mark> mark_of(std::vector<Stage>& stages) {
+  Mark mark;
+  mark.reserve(stages.size());
+  for (Stage& stage : stages) {
+    if (stage.running) {
+      return std::nullopt;
+    }
+    stage.beside.forget(stage.clocks[kCompute]);
+    stage.ports.settle(stage.clocks[kCompute]);
+    StageMark& one = mark.emplace_back();
+    one.behind = stage.limit - stage.next;
+    one.clocks = stage.clocks;
+    for (std::size_t flow = 0; flow < one.arrivals.size(); ++flow) {
+      stage.inbox[flow].compact();
+      one.arrivals[flow] = stage.inbox[flow].arrivals;
+    }
+    one.beside = stage.beside.all();
+    one.flights = stage.ports.flights();
+    one.windows = stage.windows;
+    one.time = stage.time;
+  }
+  return mark;
+}
+
+std::optional<Time> shift(const Mark& before, const Mark& now, bool contends) {
+  const Time later = lateness(before.front(), now.front());
+  for (std::size_t s = 0; s < now.size(); ++s) {
+    if (!same(before[s], now[s], later, contends)) {
+      return std::nullopt;
+    }
+  }
+  return later;
+}
+
+void jump(std::vector<Stage>& stages, const Period& period, std::int64_t times,
+          std::int64_t instances) {
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    Stage& stage = stages[s];
+    const StageMark& before = period.before[s];
+    const StageMark& now = period.now[s];
+    const Time later = lateness(before, now) * times;
+    stage.next += instances;
+    for (std::size_t clock = 0; clock < stage.clocks.size(); ++clock) {
+      stage.clocks[clock] += (now.clocks[clock] - before.clocks[clock]) * times;
+    }
+    for (Inbox& inbox : stage.inbox) {
+      for (Time& arrival : inbox.arrivals) {
+        arrival += later;
+      }
+    }
+    stage.beside.move(later);
+    stage.ports.move(later);
+    for (Window& window : stage.windows) {
+      window.begin += later;
+      window.end += later;
+    }
+    stage.time.busy += (now.time.busy - before.time.busy) * times;
+    stage.time.kernels += (now.time.kernels - before.time.kernels) * times;
+  }
+}
+
+}  // namespace orrery::estimation

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "estimate/ports.h"
+
+#include <algorithm>
+
+namespace orrery::estimation {
+namespace {
+
+using Load = Ports::Load;
+
+void add(Load& load, const PortPhase& phase, double sign) {
+  for (std::size_t port = 0; port < load.size(); ++port) {
+    load[port] += sign * phase.groups[port];
+  }
+}
+
+double slowdown(const Load& load, const PortPhase& phase) {
+  double slowest = 1;
+  for (std::size_t port = 0; port < load.size(); ++port) {
+    slowest = std::max(slowest, phase.weight[port] * load[port]);
+  }
+  return slowest;
+}
+
+/// How many times as long `other` takes with `phase` on its ports as without.
+double lost_speed(Load load, const PortPhase& phase, const PortPhase& other) {
+  const double with = slowdown(load, other);
+  add(load, phase, -1);
+  return with / slowdown(load, other);
+}
+
+}  // namespace
+
+Time Ports::receive(Time begin, const std::vector<PortPhase>& phases) {
+  std::vector<PortPhase> incoming = phases;
+  for (PortPhase& phase : incoming) {
+    for (std::size_t port = 0; port < kMostPorts; port += 2) {
+      std::swap(phase.weight[port], phase.weight[port + 1]);
+      std::swap(phase.groups[port], phase.groups[port + 1]);
+    }
+  }
+  return start({.lane = kIncoming, .node = kNoNode, .message = true}, begin, incoming);
+}
+
+Time Ports::start(const Sender& sender, Time begin, const std::vector<PortPhase>& phases) {
+  moved_.clear();
+  Time done = begin;
+  for (std::size_t i = 0; i < phases.size(); ++i) {
+    const Time end = done + share(sender.lane, done, phases[i]);
+    flights_.push_back({.lane = sender.lane,
+                        .node = sender.node,
+                        .begin = done,
+                        .end = end,
+                        .done = end + phases[i].latency,
+                        .message = sender.message,
+                        .last = i + 1 == phases.size(),
+                        .phase = phases[i]});
+    done = flights_.back().done;
+  }
+  return done;
+}
+
+/// Port time of a phase from `begin` on; the others' share of it delays them. Between two moments
+/// at which one begins or ends, all speeds hold; one that loses speed by a factor r ends r times as
+/// far away.
+Time Ports::share(int lane, Time begin, const PortPhase& phase) {
+  delays_.assign(flights_.size(), Time(0));
+  Time now = begin;
+  auto left = static_cast<double>(phase.serialisation.value());
+  for (bool over = false; !over;) {
+    const Load load = load_at(now, lane, phase);
+    Time until = Time::max();
+    for (std::size_t i = 0; i < flights_.size(); ++i) {
+      const Flight& other = flights_[i];
+      const Time end = other.end + delays_[i];
+      if (other.lane != lane && end > now) {
+        until = std::min(until, other.begin > now
+                                    ? other.begin
+                                    : now + (end - now) * lost_speed(load, phase, other.phase));
+      }
+    }
+    const double slower = slowdown(load, phase);
+    const Time needed = Time::from_double(left * slower);
+    over = until.is_overflow() || now + needed <= until;
+    const Time part = over ? needed : until - now;
+    for (std::size_t i = 0; i < flights_.size(); ++i) {
+      const Flight& other = flights_[i];
+      if (other.lane != lane && other.begin <= now && other.end + delays_[i] > now) {
+        delays_[i] += part * (1 - 1 / lost_speed(load, phase, other.phase));
+      }
+    }
+    left = std::max(0.0, left - static_cast<double>(part.value()) / slower);
+    now += part;
+  }
+  for (std::size_t i = 0; i < delays_.size(); ++i) {
+    if (delays_[i] > Time(0)) {
+      delay(i, delays_[i]);
+    }
+  }
+  return now - begin;
+}
+
+/// Groups on every port, with those of a new phase of `lane`.
+Ports::Load Ports::load_at(Time now, int lane, const PortPhase& phase) const {
+  Load load{};
+  add(load, phase, 1);
+  for (std::size_t i = 0; i < flights_.size(); ++i) {
+    const Flight& other = flights_[i];
+    if (other.lane != lane && other.begin <= now && other.end + delays_[i] > now) {
+      add(load, other.phase, 1);
+    }
+  }
+  return load;
+}
+
+void Ports::delay(std::size_t flight, Time by) {
+  Flight& late = flights_[flight];
+  late.end += by;
+  late.done += by;
+  Time free = late.done;
+  if (late.last) {
+    moved_.push_back({late.lane, late.node, late.done});
+  }
+  for (std::size_t i = flight + 1; i < flights_.size(); ++i) {
+    Flight& next = flights_[i];
+    if (next.lane != late.lane || next.begin >= free) {
+      continue;
+    }
+    const Time shift = free - next.begin;
+    next.begin += shift;
+    next.end += shift;
+    next.done += shift;
+    free = next.done;
+    if (next.last) {
+      moved_.push_back({next.lane, next.node, next.done});
+    }
+  }
+}
+
+bool Ports::busy_after(Time when) const {
+  return std::any_of(flights_.begin(), flights_.end(),
+                     [&](const Flight& flight) { return !flight.message && flight.end > when; });
+}
+
+void Ports::forget(Time before) {
+  std::erase_if(flights_, [&](const Flight& flight) { return flight.done <= before; });
+}
+
+void Ports::settle(Time when) {
+  forget(when);
+  for (Flight& flight : flights_) {
+    flight.node = kNoNode;
+  }
+}
+
+void Ports::move(Time later) {
+  for (Flight& flight : flights_) {
+    flight.begin += later;
+    flight.end += later;
+    flight.done += later;
+  }
+}
+
+}  // namespace orrery::estimation

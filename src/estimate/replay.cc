@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "estimate/replay.h"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <utility>
+
+#include "estimate/period.h"
+#include "estimate/stage_state.h"
+
+namespace orrery::estimation {
+namespace {
+
+constexpr std::size_t kRemembered = 6;      // rounds back that a period is looked for
+constexpr std::size_t kStaleArrivals = 64;  // taken messages that an inbox carries along
+constexpr std::size_t kMostInputs = kMostClocks + 2 * kChannelCount;
+
+std::size_t at(std::int64_t index) {
+  return static_cast<std::size_t>(index);
+}
+
+struct Meeting {
+  int came = 0;
+  Time latest = kNever;
+  std::vector<std::size_t> stages;
+};
+
+class Replay {
+ public:
+  explicit Replay(const PreparedPlan& plan)
+      : plan_(plan), timed_(plan.timed), stages_(plan.timed.roles.size()) {
+    contends_ = std::any_of(plan.maps.begin(), plan.maps.end(),
+                            [](const PassMap& map) { return map.slowdown.any(); });
+  }
+
+  Result<ReplayResult> run() {
+    if (plan_.lists.repetition.length > 0) {
+      skip_periods();
+    }
+    for (std::size_t s = 0; s < stages_.size(); ++s) {
+      stages_[s].limit = std::ssize(plan_.lists.templates[s]);
+    }
+    advance_all();
+    for (std::size_t s = 0; s < stages_.size(); ++s) {
+      if (stages_[s].next < stages_[s].limit) {
+        return fail("the stages wait for one another: the step has no end");
+      }
+    }
+    return result();
+  }
+
+ private:
+  // --- stages in the order of their dependencies
+
+  void advance_all() {
+    for (std::size_t s = 0; s < stages_.size(); ++s) {
+      wake(s);
+    }
+    for (; first_ < work_.size(); ++first_) {
+      const std::size_t s = work_[first_];
+      stages_[s].queued = false;
+      while (stages_[s].next < stages_[s].limit && step(s)) {
+      }
+    }
+    work_.clear();
+    first_ = 0;
+  }
+
+  void wake(std::size_t s) {
+    if (!stages_[s].queued) {
+      stages_[s].queued = true;
+      work_.push_back(s);
+    }
+  }
+
+  /// One instance; false when it waits for another stage.
+  bool step(std::size_t s) {
+    Stage& stage = stages_[s];
+    const PassMap& map = plan_.maps[at(plan_.template_of(s, stage.next))];
+    if (!stage.running && !has_messages(stage, map)) {
+      return false;
+    }
+    const Time before = stage.clocks[kCompute];
+    const bool alone = !stage.ports.busy_after(stage.clocks[kCompute]);
+    if (!map.stepwise && alone && !stage.running) {
+      step_by_map(s, map);
+    } else if (!step_by_node(s, map)) {
+      return false;
+    }
+    stage.clocks[kVisible] = before;
+    ++stage.next;
+    ++evaluated_;
+    return true;
+  }
+
+  /// Whether what comes before the first message of the template has arrived.
+  static bool has_messages(const Stage& stage, const PassMap& map) {
+    std::array<std::size_t, kChannelCount> needed{};
+    return std::all_of(map.receives.begin(), map.receives.begin() + map.leading, [&](int flow) {
+      return ++needed[at(flow)] <= stage.inbox[at(flow)].size();
+    });
+  }
+
+  void step_by_map(std::size_t s, const PassMap& map) {
+    Stage& stage = stages_[s];
+    std::array<std::int64_t, kMostInputs> in;
+    std::size_t inputs = 0;
+    for (const int clock : map.clocks) {
+      in[inputs++] = stage.clocks[at(clock)].value();
+    }
+    Time begin = stage.clocks[kCompute];
+    for (const int flow : map.receives) {
+      const Time arrival = stage.inbox[at(flow)].take();
+      begin = std::max(begin, arrival);
+      in[inputs++] = arrival.value();
+    }
+    const auto output = [&](std::size_t o) {
+      const Time* entries = &map.entries[o * inputs];
+      std::int64_t out = kNever.value();
+      for (std::size_t i = 0; i < inputs; ++i) {
+        out = std::max(out, in[i] + entries[i].value());
+      }
+      return Time(out);
+    };
+    const Time slower = book(stage, map, begin, output(0));
+    for (std::size_t o = 0; o < map.outputs.size(); ++o) {
+      const PassMap::Output& what = map.outputs[o];
+      const Time out = what.clock == kHost ? output(o) : output(o) + slower;
+      if (what.clock >= 0) {
+        stage.clocks[at(what.clock)] = out;
+        if (contends_ && what.collective && out > stage.clocks[kCompute]) {
+          stage.beside.put({stage.clocks[kCompute], out, true});
+        }
+      } else {
+        const Time there = send(s, what.flow, what.transfer, out, out + what.work);
+        Time& lane = stage.clocks[at(clock_of(timed_.message_lane))];
+        lane = std::max(lane, there);
+      }
+    }
+  }
+
+  /// Books an instance's kernels; returns by how much other communication delays their end.
+  Time book(Stage& stage, const PassMap& map, Time begin, Time end) {
+    begin = std::max(stage.clocks[kCompute], std::min(begin, end - map.kernels));
+    const double share = end > begin ? std::min(1.0, map.kernels / (end - begin)) : 0;
+    Time slower{0};
+    if (contends_) {
+      stage.beside.forget(stage.clocks[kCompute]);
+      slower = stage.beside.delay(begin, end, share, map.slowdown);
+      keep(stage, {begin, end + slower, share, map.slowdown});
+    }
+    count(stage, map, begin, end + slower);
+    return slower;
+  }
+
+  bool is_last(const Stage& stage) const {
+    const auto s = static_cast<std::size_t>(&stage - stages_.data());
+    return stage.next + 1 == std::ssize(plan_.lists.templates[s]);
+  }
+
+  static void keep(Stage& stage, const Window& window) {
+    std::shift_left(stage.windows.begin(), stage.windows.end(), 1);
+    stage.windows.back() = window;
+  }
+
+  void count(Stage& stage, const PassMap& map, Time begin, Time end) const {
+    if (is_last(stage)) {
+      stage.time.end = stage.clocks[kCompute];
+      return;
+    }
+    stage.time.busy += end - begin;
+    stage.time.kernels += map.kernels;
+  }
+
+  // --- messages and meetings
+
+  /// Returns when the message is there: later when the target's port is taken.
+  Time send(std::size_t s, int flow, int transfer, Time when, Time there) {
+    const auto target = at(timed_.targets[s][at(flow)]);
+    Stage& receiver = stages_[target];
+    if (receiver.ports.busy_after(when)) {
+      const auto& phases = timed_.transfers[at(transfer)];
+      there = std::max(there, receiver.ports.receive(when, phases));
+      receiver.run.follow_moved(receiver.ports, receiver.beside_run, receiver.clocks);
+    }
+    Inbox& inbox = receiver.inbox[at(flow)];
+    if (inbox.next > kStaleArrivals) {
+      inbox.compact();
+    }
+    inbox.arrivals.push_back(there);
+    if (contends_) {
+      const Communication message{when, there, false};
+      stages_[s].beside.put(message);
+      runs_beside(receiver, message);
+    }
+    wake(target);
+    return there;
+  }
+
+  /// Kernels evaluated already that ran beside it make the next ones late.
+  static void runs_beside(Stage& stage, const Communication& message) {
+    Time late{0};
+    for (const Window& window : stage.windows) {
+      const Time begin = std::max(window.begin, message.begin);
+      const Time end = std::min(window.end, message.end);
+      if (end > begin) {
+        late += (end - begin) * (window.share * (1 - 1 / window.slowdown.message));
+      }
+    }
+    stage.clocks[kCompute] += late;
+    stage.beside.put(message);
+  }
+
+  class Talk final : public Listener {
+   public:
+    Talk(Replay& replay, std::size_t s) : replay_(replay), s_(s) {}
+    Time hears(const TimedNode& node) override { return replay_.hears(s_, node); }
+    Time says(const TimedNode& node, Time when, Time end) override {
+      return replay_.says(s_, node, when, end);
+    }
+
+   private:
+    Replay& replay_;
+    std::size_t s_;
+  };
+
+  /// What a run would hear if nobody else moved.
+  class Peek final : public Listener {
+   public:
+    explicit Peek(const Stage& stage) : stage_(stage) {}
+    Time hears(const TimedNode& node) override {
+      if (node.kind != TimedNode::Kind::receive) {
+        return kNever;
+      }
+      std::size_t& seen = seen_[at(node.flow)];
+      const Inbox& inbox = stage_.inbox[at(node.flow)];
+      return seen < inbox.size() ? inbox[seen++] : kNever;
+    }
+    Time says(const TimedNode&, Time, Time end) override { return end; }
+
+   private:
+    const Stage& stage_;
+    std::array<std::size_t, kChannelCount> seen_{};
+  };
+
+  Time hears(std::size_t s, const TimedNode& node) {
+    Stage& stage = stages_[s];
+    if (node.kind == TimedNode::Kind::meeting) {
+      return std::exchange(stage.meeting, kNever);
+    }
+    Inbox& inbox = stage.inbox[at(node.flow)];
+    return inbox.size() > 0 ? inbox.take() : kNever;
+  }
+
+  Time says(std::size_t s, const TimedNode& node, Time when, Time end) {
+    if (node.kind == TimedNode::Kind::message) {
+      return send(s, node.flow, node.transfer, when, end);
+    }
+    Meeting& meeting = meetings_[at(node.flow)];
+    meeting.latest = std::max(meeting.latest, when);
+    meeting.stages.push_back(s);
+    if (std::ssize(meeting.stages) == timed_.members[at(node.flow)]) {
+      for (const std::size_t member : meeting.stages) {
+        stages_[member].meeting = meeting.latest;
+        wake(member);
+      }
+      meeting = {};
+    }
+    return end;
+  }
+
+  bool step_by_node(std::size_t s, const PassMap& map) {
+    Stage& stage = stages_[s];
+    if (!stage.running) {
+      begin_run(s, map);
+    }
+    Talk talk(*this, s);
+    if (!stage.run.advance(talk, around(stage, stage.ports))) {
+      return false;
+    }
+    stage.running = false;
+    const Time end = stage.run.clocks()[kCompute];
+    const Time begin = std::max(stage.clocks[kCompute], std::min(stage.ready, end - map.kernels));
+    const double share = end > begin ? std::min(1.0, map.kernels / (end - begin)) : 0;
+    count(stage, map, begin, end);
+    if (contends_) {
+      keep(stage, {begin, end, share, map.slowdown});
+      for (Communication one : stage.beside_run.all()) {
+        if (one.collective && one.node != kNoNode) {
+          one.node = kNoNode;
+          stage.beside.put(one);
+        }
+      }
+    }
+    stage.clocks = stage.run.clocks();
+    return true;
+  }
+
+  NodeRun::Surroundings around(Stage& stage, Ports& ports) const {
+    return {.transfers = timed_.transfers, .beside = stage.beside_run, .ports = ports};
+  }
+
+  /// Where collectives begin ahead of kernels before them in the list, runs once without saying
+  /// anything, to know what runs beside these.
+  void begin_run(std::size_t s, const PassMap& map) {
+    Stage& stage = stages_[s];
+    const TimedTemplate& nodes = timed_.templates[at(plan_.template_of(s, stage.next))];
+    stage.ready = stage.clocks[kCompute];
+    std::array<std::size_t, kChannelCount> seen{};
+    for (std::size_t i = 0; i < at(map.leading); ++i) {
+      const auto flow = at(map.receives[i]);
+      stage.ready = std::max(stage.ready, stage.inbox[flow][seen[flow]++]);
+    }
+    stage.ports.settle(stage.clocks[kCompute]);
+    stage.beside.forget(stage.clocks[kCompute]);
+    stage.beside_run = stage.beside;
+    if (contends_ && map.ahead) {
+      Peek peek(stage);
+      Ports ports = stage.ports;
+      stage.run.start(nodes, stage.clocks);
+      stage.run.advance(peek, around(stage, ports));
+    }
+    stage.run.start(nodes, stage.clocks);
+    stage.running = true;
+  }
+
+  // --- periods
+
+  /// Rounds until one repeats another, then all that are like them at once.
+  void skip_periods() {
+    const Repetition& repetition = plan_.lists.repetition;
+    std::int64_t rounds = std::ssize(plan_.lists.templates.front());
+    for (std::size_t s = 0; s < stages_.size(); ++s) {
+      stages_[s].limit = repetition.from[s];
+      rounds = std::min(rounds, (repetition.until[s] - repetition.from[s]) / repetition.length);
+    }
+    std::deque<Mark> marks;
+    for (std::int64_t round = 0; round < rounds; ++round) {
+      advance_all();
+      auto mark = mark_of(stages_);
+      if (!mark) {
+        return;
+      }
+      for (std::size_t back = 1; back <= marks.size(); ++back) {
+        const Mark& before = marks[marks.size() - back];
+        const auto length = static_cast<std::int64_t>(back);
+        if (shift(before, *mark, contends_)) {
+          const std::int64_t times = (rounds - round) / length;
+          jump(stages_, {before, *mark}, times, times * length * repetition.length);
+          return;
+        }
+      }
+      marks.push_back(std::move(*mark));
+      if (marks.size() > kRemembered) {
+        marks.pop_front();
+      }
+      for (Stage& stage : stages_) {
+        stage.limit += repetition.length;
+      }
+    }
+  }
+
+  ReplayResult result() const {
+    ReplayResult result{.step_time = Time(0), .stages = {}, .evaluated = evaluated_};
+    for (const Stage& stage : stages_) {
+      for (int clock = 0; clock < kMostClocks; ++clock) {
+        if (clock != kHost && clock != kVisible) {
+          result.step_time = std::max(result.step_time, stage.clocks[at(clock)]);
+        }
+      }
+      result.stages.push_back(stage.time);
+    }
+    return result;
+  }
+
+  const PreparedPlan& plan_;
+  const TimedWorkload& timed_;
+  std::vector<Stage> stages_;
+  std::array<Meeting, kMeetings> meetings_;
+  std::vector<std::size_t> work_;
+  std::size_t first_ = 0;
+  std::int64_t evaluated_ = 0;
+  bool contends_ = false;
+};
+
+}  // namespace
+
+Result<ReplayResult> replay(const PreparedPlan& plan) {
+  return Replay(plan).run();
+}
+
+}  // namespace orrery::estimation

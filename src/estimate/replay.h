@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The issue lists of all stages, evaluated in the order of their dependencies.
+///
+///   Every stage takes its instances in turn: an instance waits for its messages, maps the stage's
+///   clocks (pass_map.h), and its messages arrive at other stages. There is no queue of events: a
+///   stage goes on until something it waits for has not been said yet.
+///
+///   Periods: when all lists repeat (issue_lists.h) and after some rounds every clock, message and
+///   communication under way is where it was some rounds before, T later, the same rounds follow
+///   as often as the lists repeat, each T later; they are skipped. Equality is to the picosecond.
+///   A clock other than compute may fall back: outputs that did not change while it did will not
+///   change when it falls back further, because they are convex in it (max-plus).
+///
+///   Contention across instances, in first order: kernels that a stage runs beside messages and
+///   reductions of its other instances, or of its neighbours', end later by what that takes from
+///   them. What is known only after the kernels have been evaluated delays the next ones.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+#include "estimate/issue_lists.h"
+#include "estimate/pass_map.h"
+#include "estimate/timed_workload.h"
+
+namespace orrery::estimation {
+
+/// What plans of any global batch share.
+struct TimedPlan {
+  TimedWorkload timed;
+  std::vector<PassMap> maps;   ///< by template; empty until asked for
+  std::vector<PassMap> least;  ///< the same with Works::least
+};
+
+/// A plan as it is evaluated.
+struct PreparedPlan {
+  const TimedWorkload& timed;
+  const std::vector<PassMap>& maps;
+  const std::vector<PassMap>& least;
+  const IssueLists& lists;
+
+  int template_of(std::size_t stage, std::int64_t index) const {
+    const int number = lists.templates[stage][static_cast<std::size_t>(index)];
+    return timed.roles[stage][static_cast<std::size_t>(number)];
+  }
+};
+
+struct StageTime {
+  Time end{0};      ///< of all but its last instance, the end of the step
+  Time busy{0};     ///< of that: from when an instance could begin until its kernels were done
+  Time kernels{0};  ///< of that: alone
+};
+
+struct ReplayResult {
+  Time step_time{0};
+  std::vector<StageTime> stages;
+  std::int64_t evaluated = 0;  ///< instances, of all stages
+};
+
+/// Mistakes: stages that wait for one another.
+Result<ReplayResult> replay(const PreparedPlan& plan);
+
+}  // namespace orrery::estimation

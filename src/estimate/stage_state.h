@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What the replay knows of one stage.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "estimate/pass_map.h"
+#include "estimate/replay.h"
+
+namespace orrery::estimation {
+
+/// Instances back that a message, known late, can still slow down.
+inline constexpr std::size_t kWindows = 4;
+
+/// Kernels of one instance.
+struct Window {
+  Time begin{0};
+  Time end{0};
+  double share = 0;  ///< of it in which kernels run
+  Slowdown slowdown;
+};
+
+/// Arrivals of one flow that no instance has taken yet, in order.
+struct Inbox {
+  std::vector<Time> arrivals;
+  std::size_t next = 0;
+
+  std::size_t size() const { return arrivals.size() - next; }
+  Time operator[](std::size_t i) const { return arrivals[next + i]; }
+  Time take() { return arrivals[next++]; }
+  void compact() {
+    arrivals.erase(arrivals.begin(), arrivals.begin() + static_cast<std::ptrdiff_t>(next));
+    next = 0;
+  }
+};
+
+struct Stage {
+  std::int64_t next = 0;
+  std::int64_t limit = 0;
+  Clocks clocks{};
+  std::array<Inbox, kChannelCount> inbox;
+  Beside beside;
+  Ports ports;
+  std::array<Window, kWindows> windows{};
+  StageTime time;
+  bool queued = false;
+  // Of an instance that runs node by node:
+  bool running = false;
+  NodeRun run;
+  Beside beside_run;
+  Time ready{0};
+  Time meeting = kNever;  ///< the start of the meeting it has come to
+};
+
+}  // namespace orrery::estimation

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A lowered plan with times: what is left of a workload when one rank stands for every stage.
+///
+///   lane       an in-order stream of a stage; 0 is compute
+///   flow       a channel of messages between stages, received in the order sent
+///   meeting    a collective among ranks of several stages: it starts when the last has come
+///
+/// Ranks of one stage are taken to be alike, so a collective among them only takes time. That time
+/// is the closed form on idle links, times what all groups of its communicator in the stage take
+/// from one another where they share links (shared_links.h); a message likewise.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "estimate/prices.h"
+#include "graph/workload.h"
+#include "machine/machine.h"
+#include "workload/parallel/plan.h"
+
+namespace orrery::estimation {
+
+struct TimedNode {
+  enum class Kind : std::uint8_t {
+    kernels,
+    collective,  ///< or copy: takes `work`
+    message,     ///< leaves when it starts, is there after `work`
+    receive,
+    meeting,  ///< as collective, from the moment when every stage has come
+    wait,
+  };
+  Kind kind = Kind::kernels;
+  std::uint8_t lane = 0;
+  std::int8_t flow = -1;  ///< of message, receive; of meeting: which
+  bool host_sync = false;
+  bool slows_kernels = false;  ///< of what runs beside them; copies do not
+  int transfer = -1;           ///< of collective, message: TimedWorkload::transfers; -1: on no port
+  std::uint32_t first_before = 0;
+  std::uint32_t befores = 0;
+  Time work{0};               ///< of kernels: back to back, alone
+  Time least{0};              ///< the same on idle links
+  Time host_cost{0};          ///< of the host to issue it
+  Time host_span{0};          ///< from the host's free moment to the last kernel's end
+  double beside_message = 1;  ///< slowdown of these kernels
+  double beside_collective = 1;
+
+  friend bool operator==(const TimedNode&, const TimedNode&) = default;
+};
+
+struct TimedTemplate {
+  std::vector<TimedNode> nodes;       ///< in issue order
+  std::vector<std::uint32_t> before;  ///< nodes that must have ended, by TimedNode::first_before
+
+  friend bool operator==(const TimedTemplate&, const TimedTemplate&) = default;
+};
+
+inline constexpr int kMeetings = 2;  ///< of all stages; of first and last
+inline constexpr int kMostLanes = kStreamCount;
+
+struct TimedWorkload {
+  std::vector<TimedTemplate> templates;           ///< distinct ones
+  std::vector<std::vector<int>> roles;            ///< [stage][template of the program] -> templates
+  std::vector<std::vector<PortPhase>> transfers;  ///< distinct ones
+  int lanes = 1;
+  bool crosses = false;   ///< transfers of one stage cross links of another's
+  int message_lane = -1;  ///< the lane of messages; -1: none are sent
+  std::vector<std::array<int, kChannelCount>> targets;  ///< [stage][flow] -> stage
+  std::array<int, kMeetings> members{};                 ///< stages that meet
+};
+
+/// By lane: how much of the time of its transfers other stages make the same ones, 0 to 1.
+using Meanwhile = std::array<double, kMostLanes>;
+
+/// Times every node. Requires a verified workload and a machine of exactly its ranks.
+TimedWorkload time_workload(const Workload& workload, const Machine& machine, const Plan& plan,
+                            Prices& prices, const Meanwhile& meanwhile = {});
+
+}  // namespace orrery::estimation

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "graph/workload.h"
+#include "workload/chakra/trace.h"
+
+namespace orrery::chakra {
+
+struct ToWorkloadOptions {
+  /// Sizes of the network's dimensions, innermost first; their product is the number of ranks. Only
+  /// collectives of the world with an involved_dim that leaves some out ask for them.
+  std::vector<std::int64_t> dimensions;
+  /// Of the device's memory (or kRemoteTier): where MEM_LOAD reads and MEM_STORE writes. None: in
+  /// the device's own memory, so that they are kernels.
+  std::optional<int> memory_tier;
+  /// False: the machine times compute nodes also where the trace has their durations.
+  bool durations = true;
+  DataType type = DataType::bf16;  ///< whose rate num_ops run at
+};
+
+/// What the ranks of traces do, as a workload for the event loop and any machine.
+///
+///   COMP             kernels: their durations if any node of the traces has one, else opaque
+///                    operators (graph/operator.h) of num_ops and tensor_size. One at a time, as
+///                    they become ready
+///   on the CPU       its duration, whatever type it has; one at a time, as they become ready,
+///                    beside the kernels
+///   COMM_COLL        collective of the rank's communicator. The buffer is comm_size, of an
+///                    all-gather comm_size x members. Reduce is a broadcast backwards, of the same
+///                    time; a barrier an all-reduce of one byte. Collectives of one communicator
+///                    run one after the other
+///   COMM_SEND, RECV  message; received in the order sent, if tag and size are equal. All at once
+///   MEM_LOAD, STORE  copy from, to memory_tier; loads one after the other, and so stores
+///   METADATA         nothing
+///
+/// Nodes start when their dependencies have ended. Collectives of one communicator are issued in
+/// the order in which a program lists them, ids ascending but every node after its dependencies.
+///
+/// One role per distinct program (two where a program's slots mean communicators of different
+/// families), which issues one instance of one template. Communicators are families by digits of
+/// the rank number where they are regular, so that ranks fold. Phase "compute"; a category of
+/// exposed time per family, then messages, memory and cpu.
+///
+/// Ignores: priorities, times of communication nodes, the order of ranks within a group.
+/// Requires: traces as load() gives them.
+/// Mistakes, by rank and node: gathers and scatters (the trace does not say who their root is);
+/// involved_dim that does not fit the dimensions; messages to the own rank, to ranks that do not
+/// exist, and such without counterpart; too many communicators that share ranks; members of a
+/// communicator that do not issue the same collectives in the same order.
+Result<Workload> to_workload(const TraceSet& traces, const ToWorkloadOptions& options = {});
+
+}  // namespace orrery::chakra

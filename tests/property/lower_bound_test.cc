@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lower bound of a step is never above its simulation, for plans with everything that changes
+// the graph, on machines whose links are shared or not.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "../simulate/builder.h"
+#include "../workload/parallel/cases.h"
+#include "estimate/estimate.h"
+#include "simulate/simulate.h"
+#include "workload/parallel/machine_check.h"
+
+namespace orrery {
+namespace {
+
+/// With every number format and memory tier that a plan may ask for.
+Machine any_machine(std::int64_t devices) {
+  const auto kind = *rc::gen::element(DimensionKind::switched, DimensionKind::fully_connected,
+                                      DimensionKind::ring, DimensionKind::mesh);
+  Machine machine = testing::machine_of({testing::dimension(kind, devices)});
+  machine.network[0].shape = {devices};
+  machine.device.peak.fill(FlopRate(1e12));
+  machine.device.overlap_memory = *rc::gen::element(0.0, 0.3);
+  machine.device.memory.resize(1);
+  for (const char* tier : {"host", "nvme"}) {
+    machine.device.memory.push_back({.name = tier, .capacity = 1_GiB, .bandwidth = Bandwidth(1e9)});
+  }
+  return machine;
+}
+
+RC_GTEST_PROP(LowerBound, IsNeverAboveTheSimulation, ()) {
+  const cases::Case c = *cases::any_case();
+  const auto machine = with_devices(any_machine(c.plan.devices()), c.plan.devices());
+  RC_ASSERT(machine.has_value());
+  RC_PRE(check_machine(c.plan, *machine).has_value());
+  const auto timeline = simulate(cases::lowered(c.model, c.plan), *machine);
+  RC_PRE(timeline.has_value());
+  Estimator estimator(c.model, *machine);
+  const auto bound = estimator.lower_bound(c.plan);
+  const auto estimate = estimator.estimate(c.plan);
+  RC_ASSERT(bound.has_value() && estimate.has_value());
+  RC_ASSERT(*bound <= timeline->step_time);
+  RC_ASSERT(*bound > Time(0));
+  RC_ASSERT(estimate->compute + estimate->exposed + estimate->bubble + estimate->tail ==
+            estimate->step_time);
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shortcuts are exact: with chains of nodes as one event and the steady state jumped, every finish,
+// every breakdown and the count of nodes equal, to the picosecond, those of a run of every node.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include "../simulate/builder.h"
+#include "../workload/parallel/cases.h"
+#include "simulate/simulate.h"
+
+namespace orrery {
+namespace {
+
+struct Case {
+  Model model;
+  Plan plan;
+  Machine machine;
+};
+
+std::int64_t pick(std::initializer_list<std::int64_t> values) {
+  return *rc::gen::elementOf(std::vector<std::int64_t>(values));
+}
+bool coin() {
+  return *rc::gen::arbitrary<bool>();
+}
+
+/// A plan of a small model with many microbatches, so that there is a steady state to jump.
+Plan any_plan() {
+  Plan plan;
+  plan.schedule = *rc::gen::elementOf(
+      std::vector<Schedule>{Schedule::gpipe, Schedule::one_f_one_b, Schedule::one_f_one_b,
+                            Schedule::interleaved, Schedule::zb_h1, Schedule::zb_v});
+  plan.pp = pick({1, 2, 4});
+  plan.pp = plan.schedule == Schedule::one_f_one_b || plan.schedule == Schedule::gpipe
+                ? plan.pp
+                : std::max<std::int64_t>(plan.pp, 2);
+  plan.chunks = plan.schedule == Schedule::interleaved ? 2 : 1;
+  plan.tp = pick({1, 2, 4});
+  plan.dp = pick({1, 2});
+  plan.sequence_parallel = plan.tp > 1 && coin();
+  plan.zero = pick({0, 1});
+  plan.recompute = coin() ? Recompute::full : Recompute::none;
+  plan.overlap_p2p = coin();
+  plan.overlap_grad_reduce = coin();
+  plan.host_dispatch = 1_us * pick({0, 0, 5, 40});
+  plan.p2p_host_sync = coin();
+  plan.global_batch = plan.dp * plan.pp * *rc::gen::inRange<std::int64_t>(6, 30);
+  plan.order = coin() ? "tp-cp-dp-pp" : "tp-cp-pp-dp";
+  return plan;
+}
+
+Machine any_machine(std::int64_t devices) {
+  const std::int64_t inner = devices % 4 == 0 ? pick({4, devices}) : devices;
+  Machine machine =
+      testing::machine_of({testing::dimension(DimensionKind::switched, inner),
+                           testing::dimension(DimensionKind::switched, devices / inner)});
+  machine.network[0].bandwidth = 1_GBps * static_cast<double>(pick({1, 20, 300}));
+  machine.network[1].bandwidth = 1_GBps * static_cast<double>(pick({1, 5}));
+  if (coin()) {
+    machine.network[0].nic = machine.network[1].nic = "nic";
+  }
+  machine.device.overlap_units = machine.device.overlap_memory = coin() ? 0.2 : 0;
+  machine.device.overlap_send_units = coin() ? 0.05 : 0;
+  return machine;
+}
+
+TEST(Shortcuts, StepsOfPlansEqualThoseOfEveryNodeRun) {
+  int compared = 0;
+  EXPECT_TRUE(rc::check("shortcuts change nothing", [&] {
+    const Model model = cases::small_gpt(8);
+    const Plan plan = any_plan();
+    RC_PRE(check(plan, model).has_value());
+    const Workload workload = cases::lowered(model, plan);
+    const Machine machine = any_machine(workload.ranks);
+    RC_LOG(fmt::format("schedule {} tp {} pp {} dp {} batch {} host {} us", name_of(plan.schedule),
+                       plan.tp, plan.pp, plan.dp, plan.global_batch, plan.host_dispatch / 1_us));
+    const auto taken = simulate(workload, machine);
+    const auto single = simulate(workload, machine, {.shortcuts = false});
+    RC_ASSERT(taken.has_value() && single.has_value());
+    RC_ASSERT(taken->step_time == single->step_time);
+    RC_ASSERT(taken->finish == single->finish);
+    RC_ASSERT(taken->by_rank == single->by_rank);
+    RC_ASSERT(taken->events == single->events);
+    ++compared;
+  }));
+  EXPECT_GT(compared, 50);
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A step that is exported and read back runs as it did.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+
+#include "machine/compute/compute_model.h"
+#include "machine/machine.h"
+#include "simulate/simulate.h"
+#include "traces.h"
+#include "workload/chakra/from_workload.h"
+#include "workload/chakra/to_workload.h"
+#include "workload/chakra/write.h"
+#include "workload/parallel/lower.h"
+#include "workload/zoo/model.h"
+
+namespace orrery::chakra {
+namespace {
+
+/// A machine on which communication does not slow down kernels, which traces cannot say.
+Machine plain_machine(std::int64_t devices) {
+  Machine machine = with_devices(load_machine("dgx-a100-80g").value(), devices).value();
+  machine.device.overlap_units = 0;
+  machine.device.overlap_memory = 0;
+  machine.device.overlap_send_units = 0;
+  return machine;
+}
+
+/// The workload with what a trace can hold: compute nodes of whole microseconds, no host, tokens
+/// that all travel.
+Workload whole_microseconds(Workload workload, const Machine& machine) {
+  workload.host_dispatch = Time(0);
+  for (orrery::Program& program : workload.programs) {
+    for (Template& part : program.templates) {
+      for (orrery::Node& node : part.nodes) {
+        Operator sum;
+        for (const Operator& op : node.operators) {
+          sum.duration += kernel_time(op, machine.device).alone;
+        }
+        sum.duration = 1_us * (1 + sum.duration.value() / (1_us).value());
+        if (!node.operators.empty()) {
+          node.operators = {sum};
+        }
+        node.copies = 0;
+        node.host_sync = false;
+      }
+    }
+  }
+  return workload;
+}
+
+ToWorkloadOptions to_host() {
+  ToWorkloadOptions options;
+  options.memory_tier = 1;
+  return options;
+}
+
+Time step_time(const Workload& workload, const Machine& machine, bool fold = true) {
+  SimulateOptions options;
+  options.fold = fold;
+  const auto timeline = simulate(workload, machine, options);
+  EXPECT_TRUE(timeline.has_value()) << timeline.error().to_string();
+  return timeline ? timeline->step_time : Time(0);
+}
+
+Plan any_plan() {
+  Plan plan;
+  plan.tp = *rc::gen::element<std::int64_t>(1, 2);
+  plan.cp = *rc::gen::element<std::int64_t>(1, 2);
+  plan.pp = *rc::gen::element<std::int64_t>(1, 2, 4);
+  plan.dp = *rc::gen::element<std::int64_t>(1, 2);
+  plan.zero = *rc::gen::inRange<std::int64_t>(0, 4);
+  plan.cp_exchange =
+      *rc::gen::element(ContextExchange::p2p, ContextExchange::all_gather, ContextExchange::a2a);
+  plan.schedule = *rc::gen::element(Schedule::gpipe, Schedule::one_f_one_b, Schedule::interleaved,
+                                    Schedule::zb_h1, Schedule::dualpipe);
+  plan.chunks = plan.schedule == Schedule::interleaved ? 2 : 1;
+  plan.overlap_grad_reduce = *rc::gen::arbitrary<bool>();
+  plan.offload_activations = *rc::gen::element(0.0, 0.5);
+  plan.sequence_parallel = *rc::gen::arbitrary<bool>();
+  plan.recompute = *rc::gen::element(Recompute::none, Recompute::full);
+  plan.attention = AttentionKernel::flash;
+  plan.global_batch = plan.dp * 8;
+  return plan;
+}
+
+/// Whether ring shifts, each of which is a message to the next rank and one from the previous in a
+/// trace, make part of the step.
+bool shifts(const Plan& plan) {
+  return plan.cp > 1 && plan.cp_exchange == ContextExchange::p2p;
+}
+
+Model dense_model() {
+  Model model = load_model("gpt2").value();
+  model.layers = 8;
+  return model;
+}
+
+/// The step as it runs itself, and as it runs when read back.
+struct Times {
+  Time own{0};
+  Time read{0};
+  Time unfolded{0};
+};
+
+Times times_of(const Workload& own, const TraceSet& traces, const Machine& machine) {
+  const auto read = to_workload(traces, to_host());
+  if (!read) {
+    RC_FAIL(read.error().to_string());
+  }
+  return {step_time(own, machine), step_time(*read, machine), step_time(*read, machine, false)};
+}
+
+RC_GTEST_PROP(ToWorkloadProperty, a_step_read_back_takes_as_long, ()) {
+  const Plan plan = any_plan();
+  auto lowered = lower(dense_model(), plan);
+  RC_PRE(lowered.has_value());
+  const Machine machine = plain_machine(plan.devices());
+  const Workload own = whole_microseconds(std::move(*lowered), machine);
+  const auto traces = from_workload(own, {});
+  RC_ASSERT(traces.has_value());
+  const Times times = times_of(own, *traces, machine);
+  RC_ASSERT(times.unfolded == times.read);
+  if (shifts(plan)) {
+    RC_ASSERT(std::abs(times.read / times.own - 1) < 0.1);
+  } else {
+    RC_ASSERT(times.read == times.own);
+  }
+}
+
+RC_GTEST_PROP(ToWorkloadProperty, experts_read_back_take_as_long, ()) {
+  Model model = load_model("mixtral-8x7b").value();
+  model.layers = 4;
+  Plan plan;
+  plan.tp = *rc::gen::element<std::int64_t>(1, 2);
+  plan.pp = *rc::gen::element<std::int64_t>(1, 2);
+  plan.dp = *rc::gen::element<std::int64_t>(2, 4);
+  plan.ep = *rc::gen::element<std::int64_t>(1, 2, 4);
+  plan.etp = *rc::gen::element<std::int64_t>(0, 1);
+  plan.zero = *rc::gen::inRange<std::int64_t>(0, 3);
+  plan.sequence_parallel = true;
+  plan.global_batch = 16;
+  auto lowered = lower(model, plan);
+  RC_PRE(lowered.has_value());
+  const Machine machine = plain_machine(plan.devices());
+  const Workload own = whole_microseconds(std::move(*lowered), machine);
+  const auto traces = from_workload(own, {});
+  RC_ASSERT(traces.has_value());
+  const Times times = times_of(own, *traces, machine);
+  RC_ASSERT(times.read == times.own);
+  RC_ASSERT(times.unfolded == times.own);
+}
+
+TEST(ToWorkload, a_step_read_back_from_files_takes_as_long_and_folds) {
+  Plan plan;
+  plan.tp = 2;
+  plan.pp = 4;
+  plan.dp = 2;
+  plan.zero = 1;
+  plan.global_batch = 16;
+  const Machine machine = plain_machine(plan.devices());
+  const Workload own = whole_microseconds(lower(dense_model(), plan).value(), machine);
+  const Folder folder;
+  ASSERT_TRUE(write_traces(from_workload(own, {}).value(),
+                           {.prefix = folder / "t", .most_files = 16, .progress = {}})
+                  .has_value());
+  const auto read = to_workload(load({.prefix = folder / "t",
+                                      .ranks = plan.devices(),
+                                      .groups = folder / "t.groups.json",
+                                      .progress = {}})
+                                    .value(),
+                                to_host());
+  ASSERT_TRUE(read.has_value());
+  const auto timeline = simulate(*read, machine);
+  ASSERT_TRUE(timeline.has_value());
+  EXPECT_EQ(timeline->step_time, step_time(own, machine));
+  EXPECT_EQ(timeline->fold.simulated, 4);  // one rank per stage
+}
+
+}  // namespace
+}  // namespace orrery::chakra

@@ -6,8 +6,9 @@
 
 #include "base/reader.h"
 #include "cli/commands.h"
-#include "collective/sweep.h"
+#include "cli/network_flag.h"
 #include "report/json_writer.h"
+#include "study/collective_sweep.h"
 
 namespace orrery {
 namespace {
@@ -19,7 +20,7 @@ constexpr const char* kExamples =
     "Examples:\n"
     "  orrery collective all_reduce --machine dgx-h100 --devices 64 --min 8B --max 8GiB\n"
     "  orrery collective all_reduce --machine dgx-h100 --devices 8 --algorithm ring --json\n"
-    "  orrery collective all_gather --machine tpu-v4 --devices 64 --network message\n"
+    "  orrery collective all_gather --machine tpu-v4 --devices 64 --network fifo\n"
     "  orrery collective all_to_all --machine dgx-a100-80g --devices 16 --algorithm rail\n"
     "  orrery collective all_reduce --machine dgx-a100-80g --devices 64 --algorithm themis\n";
 
@@ -64,14 +65,14 @@ class Collective : public Command {
         "--chunks", chunks_, "INT",
         "of themis (default 64 or fewer) and hierarchical (default 1): parts that flow through "
         "the dimensions");
-    options.value("--network", network_, "MODEL",
-                  "analytical: closed form, default; message: every message on its links");
+    network_.declare(options);
     options.flag("--json", json_, "print one JSON object; bytes, seconds, bytes per second");
     options.footer(kExamples);
   }
 
   Result<std::string> run(Error mistakes) override {
     const SweepOptions options = parse(mistakes);
+    const NetworkModel network = network_.read(mistakes);
     if (!machine_) {
       mistakes.add({"--machine", {}, {}, "missing; expected a name of `orrery list machines`"});
     }
@@ -80,8 +81,9 @@ class Collective : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    return sweep_collective(machine, options).map([&](const std::vector<SweepRow>& rows) {
-      return json_ ? as_json(machine, options, rows) : as_table(machine, options, rows);
+    return sweep_on(network, machine, options).map([&](const std::vector<SweepRow>& rows) {
+      return json_ ? as_json(machine, network, options, rows)
+                   : as_table(machine, network, options, rows);
     });
   }
 
@@ -92,10 +94,6 @@ class Collective : public Command {
     if (algorithm_) {
       options.algorithm =
           take_name("--algorithm", *algorithm_, algorithm_named(*algorithm_), mistakes);
-    }
-    if (network_) {
-      options.network =
-          take_name("--network", *network_, value_of<CollectiveNetwork>(*network_), mistakes);
     }
     if (!devices_) {
       mistakes.add({"--devices", {}, {}, "missing; expected the number of members"});
@@ -127,12 +125,13 @@ class Collective : public Command {
     return row.protocol.empty() ? text : text + " " + row.protocol;
   }
 
-  static std::string as_table(const Machine& machine, const SweepOptions& options,
-                              const std::vector<SweepRow>& rows) {
+  static std::string as_table(const Machine& machine, NetworkModel network,
+                              const SweepOptions& options, const std::vector<SweepRow>& rows) {
     std::string text = fmt::format(
-        "{} over {} devices of {}\n{:>16}{:>16}{:>14}{:>14}  {}\n{:>16}{:>16}{:>14}{:>14}\n",
-        name_of(options.kind), options.devices, machine.name, "size", "time", "algbw", "busbw",
-        "algorithm", "(B)", "(us)", "(GB/s)", "(GB/s)");
+        "{} over {} devices of {}, network {}\n{:>16}{:>16}{:>14}{:>14}  {}\n{:>16}{:>16}{:>14}"
+        "{:>14}\n",
+        name_of(options.kind), options.devices, machine.name, name_of(network), "size", "time",
+        "algbw", "busbw", "algorithm", "(B)", "(us)", "(GB/s)", "(GB/s)");
     for (const SweepRow& row : rows) {
       text += fmt::format("{:>16}{:>16.2f}{:>14.2f}{:>14.2f}  {}\n", row.bytes.value(),
                           1e6 * to_seconds(row.time), row.algbw / 1e9, row.busbw / 1e9,
@@ -141,13 +140,14 @@ class Collective : public Command {
     return text;
   }
 
-  static std::string as_json(const Machine& machine, const SweepOptions& options,
-                             const std::vector<SweepRow>& rows) {
+  static std::string as_json(const Machine& machine, NetworkModel network,
+                             const SweepOptions& options, const std::vector<SweepRow>& rows) {
     return json_text([&](JsonWriter& json) {
       json.begin_object();
       json.key("collective").value(name_of(options.kind));
       json.key("machine").value(machine.name);
       json.key("devices").value(options.devices);
+      json.key("network").value(name_of(network));
       json.key("rows").begin_array();
       for (const SweepRow& row : rows) {
         json.begin_object();
@@ -171,7 +171,7 @@ class Collective : public Command {
   std::optional<std::string> largest_;
   std::optional<std::string> factor_;
   std::optional<std::string> algorithm_;
-  std::optional<std::string> network_;
+  NetworkFlag network_;
   std::optional<std::string> chunks_;
   bool json_ = false;
 };

@@ -38,6 +38,9 @@ class Options {
   /// --name, --name true or --name false.
   void boolean(const std::string& name, std::optional<std::string>& into,
                const std::string& sentence);
+  /// --name or --name KIND; without a value `otherwise`.
+  void value_or(const std::string& name, std::optional<std::string>& into, const std::string& kind,
+                const std::string& otherwise, const std::string& sentence);
   /// --name KIND, any number of times.
   void values(const std::string& name, std::vector<std::string>& into, const std::string& kind,
               const std::string& sentence);

@@ -179,9 +179,16 @@ void Options::value(const std::string& name, std::optional<std::string>& into,
 
 void Options::boolean(const std::string& name, std::optional<std::string>& into,
                       const std::string& sentence) {
+  value_or(name, into, "BOOL", "true", sentence);
+}
+
+void Options::value_or(const std::string& name, std::optional<std::string>& into,
+                       const std::string& kind, const std::string& otherwise,
+                       const std::string& sentence) {
   CLI::Option* option = app_.add_option_function<std::string>(
-      name, [&into](const std::string& text) { into = text.empty() ? "true" : text; }, sentence);
-  option->type_name("[BOOL]")->expected(0, 1);
+      name, [&into, otherwise](const std::string& text) { into = text.empty() ? otherwise : text; },
+      sentence);
+  option->type_name("[" + kind + "]")->expected(0, 1);
   if (!group_.empty()) {
     option->group(group_);
   }

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
 
 #include "base/file.h"
 #include "cli/commands.h"
+#include "cli/network_flag.h"
 #include "cli/step_flags.h"
 #include "report/compare.h"
 #include "report/report.h"
@@ -16,28 +18,35 @@ namespace {
 
 constexpr const char* kExamples =
     "A run is a file that `orrery simulate --json` wrote, or a plan (a file, or a name of\n"
-    "`orrery list plans`), which is simulated with --model and --machine.\n"
+    "`orrery list plans`), which is simulated with --model and --machine. With --networks one "
+    "plan\n"
+    "is enough: every plan is simulated on each of them.\n"
     "Examples:\n"
     "  orrery simulate --model gpt3-175b --machine dgx-a100-80g --plan gpt3-175b-1024 --json > "
     "a.json\n"
     "  orrery simulate --model gpt3-175b --machine dgx-a100-80g --plan gpt3-175b-1024 \\\n"
     "                  --recompute full --json > b.json\n"
     "  orrery compare a.json b.json\n"
-    "  orrery compare one.yaml two.yaml three.yaml --model llama-3-8b --machine dgx-h100 --json\n";
+    "  orrery compare one.yaml two.yaml three.yaml --model llama-3-8b --machine dgx-h100 --json\n"
+    "  orrery compare llama-3-8b-8 --model llama-3-8b --machine dgx-h100 --networks\n"
+    "  orrery compare one.yaml --model gpt2 --machine dgx-a100-80g --networks ports,flow\n";
 
 class Compare : public Command {
  public:
   void declare(Options& options) override {
-    options.positionals("RUN", runs_, "two or more: reports or plans");
+    options.positionals("RUN", runs_, "two or more: reports or plans; with --networks one or more");
     step_.declare(options);
     options.flag("--allow-oom", run_.allow_oom,
                  "also plans of which a stage does not fit in memory");
+    options.value_or("--networks", networks_, "MODEL,...", all_networks(),
+                     "simulate plans on each of these; default " + all_networks());
     options.flag("--json", json_, "print one JSON object");
     options.footer(kExamples);
   }
 
   Result<std::string> run(Error mistakes) override {
-    if (runs_.size() < 2) {
+    const std::vector<NetworkModel> networks = read_networks(mistakes);
+    if (runs_.empty() || runs_.size() * networks.size() < 2) {
       mistakes.add({"compare", {}, {}, "expected two or more runs to compare"});
     }
     std::vector<ConfigNode> documents;
@@ -51,9 +60,14 @@ class Compare : public Command {
     const bool plans = std::any_of(documents.begin(), documents.end(), is_plan);
     const StepInput step = plans || step_.given() ? step_.read(mistakes) : StepInput{};
     std::vector<RunFigures> runs;
-    runs.reserve(documents.size());
+    runs.reserve(documents.size() * networks.size());
     for (const ConfigNode& document : documents) {
-      runs.push_back(figures_of(document, step, mistakes));
+      for (const NetworkModel network : networks) {
+        if (network == networks.front() || is_plan(document)) {
+          run_.network = network;
+          runs.push_back(figures_of(document, step, mistakes));
+        }
+      }
     }
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
@@ -63,6 +77,24 @@ class Compare : public Command {
   }
 
  private:
+  static std::string all_networks() {
+    std::string text;
+    for (const std::string& name : names_of<NetworkModel>()) {
+      text += (text.empty() ? "" : ",") + name;
+    }
+    return text;
+  }
+
+  /// Those of --networks in its order; ports without it.
+  std::vector<NetworkModel> read_networks(Error& mistakes) const {
+    std::vector<NetworkModel> networks;
+    std::istringstream names(networks_.value_or("ports"));
+    for (std::string name; std::getline(names, name, ',');) {
+      networks.push_back(network_named("--networks", name, mistakes));
+    }
+    return networks;
+  }
+
   /// A file of whatever name, or a shipped plan. JSON begins with a brace.
   static Result<ConfigNode> load(const std::string& name) {
     std::error_code ignored;
@@ -122,6 +154,7 @@ class Compare : public Command {
 
   std::vector<std::string> runs_;
   StepFlags step_;
+  std::optional<std::string> networks_;
   RunOptions run_;
   bool json_ = false;
 };

@@ -2,6 +2,7 @@
 #include "study/explain.h"
 
 #include "cli/commands.h"
+#include "cli/network_flag.h"
 #include "cli/plan_flags.h"
 #include "cli/step_flags.h"
 #include "report/explain.h"
@@ -21,6 +22,9 @@ class Explain : public Command {
     step_.declare(options);
     options.flag("--allow-oom", how_.allow_oom, "explain although a stage does not fit in memory");
     options.flag("--no-fold", no_fold_, "simulate every rank, also those that mirror another");
+    options.flag("--no-shortcuts", no_shortcuts_,
+                 "simulate every node on its own, every microbatch too");
+    network_.declare(options);
     options.flag("--no-next", no_next_, "do not look for the next bottleneck (most of the time)");
     options.value("--items", items_, "INT", "longest items to name; default 10");
     options.value("--threads", threads_, "INT", "simulations at once; default: one per processor");
@@ -37,6 +41,8 @@ class Explain : public Command {
     const std::int64_t items = whole_number("--items", items_, kItems, INT64_MAX, mistakes);
     how_.threads = static_cast<int>(whole_number("--threads", threads_, 0, kMostThreads, mistakes));
     how_.fold = !no_fold_;
+    how_.shortcuts = !no_shortcuts_;
+    how_.network = network_.read(mistakes);
     how_.next_bottleneck = !no_next_;
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
@@ -55,7 +61,9 @@ class Explain : public Command {
   ExplainOptions how_;
   std::optional<std::string> items_;
   std::optional<std::string> threads_;
+  NetworkFlag network_;
   bool no_fold_ = false;
+  bool no_shortcuts_ = false;
   bool no_next_ = false;
   bool json_ = false;
 };

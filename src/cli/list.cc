@@ -10,6 +10,7 @@
 #include "compat/astra/quirks.h"
 #include "machine/machine.h"
 #include "report/json_writer.h"
+#include "simulate/network_model.h"
 #include "study/profile.h"
 #include "workload/parallel/lower.h"
 #include "workload/plan/plan.h"
@@ -86,6 +87,14 @@ Result<Rows> quirks() {
   return rows;
 }
 
+Result<Rows> networks() {
+  Rows rows;
+  for (const auto& network : kNames<NetworkModel>) {
+    rows.push_back({std::string(network.name), std::string(network.meaning)});
+  }
+  return rows;
+}
+
 struct Kind {
   std::string_view name;
   std::string_view sentence;
@@ -96,6 +105,7 @@ constexpr std::array kKinds{
     Kind{"machines", "machine files", machines},
     Kind{"models", "model configurations", models},
     Kind{"plans", "parallel plans", plans},
+    Kind{"networks", "models of the network; --network takes their names", networks},
     Kind{"passes", "passes from plan to workload, in order; --skip takes their names", passes},
     Kind{"tables", "tables of published runs for validation", tables},
     Kind{"quirks", "what ASTRA-sim does otherwise; --quirk of `orrery astra` takes their names",

@@ -4,6 +4,7 @@
 #include "base/names.h"
 #include "base/reader.h"
 #include "cli/commands.h"
+#include "cli/network_flag.h"
 #include "cli/plan_flags.h"
 #include "cli/progress.h"
 #include "cli/step_flags.h"
@@ -23,6 +24,7 @@ constexpr const char* kExamples =
     "                  --recompute selective --sequence-parallel --json\n"
     "  orrery simulate --model ./config.json --machine ./cluster.yaml --tp 8 --dp 4 \\\n"
     "                  --global-batch 64 --zero 1 --trace step.json\n"
+    "  orrery simulate --model gpt2 --machine dgx-a100-80g --tp 8 --global-batch 8 --network fifo\n"
     "A trace opens in https://ui.perfetto.dev.\n";
 
 class Simulate : public Command {
@@ -31,6 +33,9 @@ class Simulate : public Command {
     step_.declare(options);
     options.flag("--allow-oom", run_.allow_oom, "simulate although a stage does not fit in memory");
     options.flag("--no-fold", no_fold_, "simulate every rank, also those that mirror another");
+    options.flag("--no-shortcuts", no_shortcuts_,
+                 "simulate every node on its own, every microbatch too");
+    network_.declare(options);
     options.values("--skip", skip_, "PASS", "leave out a lowering pass (`orrery list passes`)");
     options.value("--price-per-hour", price_, "MONEY",
                   "of one device, instead of the machine's: 2.5 or '2.5 USD'");
@@ -46,6 +51,7 @@ class Simulate : public Command {
     StepInput step = step_.read(mistakes);
     set_price(step.machine, mistakes);
     const Plan plan = plan_.plan(mistakes);
+    run_.network = network_.read(mistakes);
     check_skips(mistakes);
     if (json_ && csv_) {
       mistakes.add({"--csv", {}, {}, "contradicts --json; choose one"});
@@ -89,6 +95,7 @@ class Simulate : public Command {
   Result<Run> simulate(const StepInput& step, const Plan& plan) {
     ProgressBar progress;
     run_.fold = !no_fold_;
+    run_.shortcuts = !no_shortcuts_;
     run_.record_spans = trace_.has_value();
     run_.verify_passes = verbose_;
     run_.skip.insert(skip_.begin(), skip_.end());
@@ -114,8 +121,10 @@ class Simulate : public Command {
   std::optional<std::string> price_;
   std::vector<std::string> skip_;
   PlanFlags plan_;
+  NetworkFlag network_;
   RunOptions run_;
   bool no_fold_ = false;
+  bool no_shortcuts_ = false;
   bool json_ = false;
   bool csv_ = false;
   bool verbose_ = false;

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "collective/chunked.h"
-#include "collective/messages.h"
 
 namespace orrery {
 namespace {
@@ -112,46 +111,6 @@ std::vector<CollectivePhase> phases_of(const Machine& machine, const SweepOption
                       machine);
 }
 
-/// The phases of one size and the time they take; nothing when there are no messages to run.
-struct Planned {
-  std::vector<CollectivePhase> phases;
-  Time time{0};
-};
-std::optional<Planned> plan_of(const Machine& machine, const SweepOptions& options,
-                               const std::vector<Extent>& extents, Bytes bytes) {
-  if (options.network == CollectiveNetwork::analytical) {
-    Planned planned{.phases = phases_of(machine, options, extents, bytes)};
-    planned.time = total_time(planned.phases);
-    return planned;
-  }
-  auto phases = message_plan(options.kind, bytes, {options.stride, options.devices},
-                             options.algorithm, machine);
-  if (!phases) {
-    return std::nullopt;
-  }
-  Planned planned{.phases = std::move(*phases)};
-  for (const CollectivePhase& phase : planned.phases) {
-    planned.time += message_time(phase, machine);
-  }
-  return planned;
-}
-
-SweepRow row_of(const Machine& machine, const SweepOptions& options, const Planned& planned,
-                Bytes bytes) {
-  const CollectivePhase& first = planned.phases.front();
-  const auto dimension = static_cast<std::size_t>(first.ports.front().extent.dimension);
-  const auto& protocols = protocols_of(first.kind, first.algorithm, machine.network[dimension]);
-  const double algbw = static_cast<double>(bytes.value()) / to_seconds(planned.time);
-  return {.bytes = bytes,
-          .time = planned.time,
-          .algbw = algbw,
-          .busbw = algbw * bus_factor(options.kind, options.devices),
-          .algorithm = planned.phases.size() == 1 ? first.algorithm : options.algorithm,
-          .protocol = first.protocol < 0
-                          ? std::string()
-                          : protocols[static_cast<std::size_t>(first.protocol)].name};
-}
-
 /// Sizes from the smallest on, each `factor` times the one before and at least a byte more.
 std::vector<Bytes> sizes_of(const SweepOptions& options) {
   std::vector<Bytes> sizes;
@@ -164,10 +123,6 @@ std::vector<Bytes> sizes_of(const SweepOptions& options) {
     bytes = Bytes(std::llround(size));
   }
   return sizes;
-}
-
-Mistake wrong_algorithm(const SweepOptions& options, std::string expected) {
-  return {"--algorithm", {}, std::string(name_of(options.algorithm)), std::move(expected)};
 }
 
 }  // namespace
@@ -199,37 +154,53 @@ double bus_factor(Kind kind, std::int64_t members) {
   return 1;
 }
 
-Result<std::vector<SweepRow>> sweep_collective(const Machine& machine,
-                                               const SweepOptions& options) {
+Result<SweepCase> sweep_case(const Machine& machine, const SweepOptions& options) {
   Error mistakes;
-  const Machine cut = machine_of(machine, options);
+  SweepCase on{.machine = machine_of(machine, options), .extents = {}, .sizes = {}};
   check_sizes(options, mistakes);
   check_chunks(options, mistakes);
-  const std::vector<Extent> extents = check_group(cut, options, mistakes);
-  if (!extents.empty() && !performs(options.kind, options.algorithm, extents, cut)) {
-    mistakes.add(
-        {"--algorithm",
-         {},
-         std::string(name_of(options.algorithm)),
-         fmt::format("one that does {} over {} devices of {}: {}", name_of(options.kind),
-                     options.devices, machine.name, possible(options.kind, extents, cut))});
+  on.extents = check_group(on.machine, options, mistakes);
+  if (!on.extents.empty() && !performs(options.kind, options.algorithm, on.extents, on.machine)) {
+    mistakes.add({"--algorithm",
+                  {},
+                  std::string(name_of(options.algorithm)),
+                  fmt::format("one that does {} over {} devices of {}: {}", name_of(options.kind),
+                              options.devices, machine.name,
+                              possible(options.kind, on.extents, on.machine))});
   }
   if (!mistakes.empty()) {
     return fail(std::move(mistakes));
   }
-  std::vector<SweepRow> rows;
-  for (const Bytes bytes : sizes_of(options)) {
-    const auto planned = plan_of(cut, options, extents, bytes);
-    if (!planned) {
-      return fail(Error(wrong_algorithm(
-          options, fmt::format("one with at most {} messages over {} devices; rings, direct and "
-                               "pairwise exchanges have them over several dimensions, all but "
-                               "in_switch in one",
-                               kMostMessages, options.devices))));
+  on.sizes = sizes_of(options);
+  return on;
+}
+
+SweepRow sweep_row(const SweepCase& on, const SweepOptions& options, Bytes bytes,
+                   const std::vector<CollectivePhase>& phases, Time time) {
+  const CollectivePhase& first = phases.front();
+  const auto dimension = static_cast<std::size_t>(first.ports.front().extent.dimension);
+  const auto& protocols = protocols_of(first.kind, first.algorithm, on.machine.network[dimension]);
+  const double algbw = static_cast<double>(bytes.value()) / to_seconds(time);
+  return {.bytes = bytes,
+          .time = time,
+          .algbw = algbw,
+          .busbw = algbw * bus_factor(options.kind, options.devices),
+          .algorithm = phases.size() == 1 ? first.algorithm : options.algorithm,
+          .protocol = first.protocol < 0
+                          ? std::string()
+                          : protocols[static_cast<std::size_t>(first.protocol)].name};
+}
+
+Result<std::vector<SweepRow>> sweep_collective(const Machine& machine,
+                                               const SweepOptions& options) {
+  return sweep_case(machine, options).map([&](const SweepCase& on) {
+    std::vector<SweepRow> rows;
+    for (const Bytes bytes : on.sizes) {
+      const auto phases = phases_of(on.machine, options, on.extents, bytes);
+      rows.push_back(sweep_row(on, options, bytes, phases, total_time(phases)));
     }
-    rows.push_back(row_of(cut, options, *planned, bytes));
-  }
-  return rows;
+    return rows;
+  });
 }
 
 }  // namespace orrery

@@ -2,27 +2,18 @@
 /// One collective over a range of sizes, as the table that nccl-tests prints.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/names.h"
 #include "base/result.h"
 #include "base/units.h"
 #include "collective/cost.h"
 #include "machine/machine.h"
 
 namespace orrery {
-
-enum class CollectiveNetwork : std::uint8_t { analytical, message };
-template <>
-inline constexpr auto kNames<CollectiveNetwork> = std::to_array<Named<CollectiveNetwork>>({
-    {CollectiveNetwork::analytical, "analytical", "closed form: latency + load / bandwidth"},
-    {CollectiveNetwork::message, "message", "every message of the algorithm on its links"},
-});
 
 struct SweepOptions {
   CollectiveKind kind = CollectiveKind::all_reduce;
@@ -32,7 +23,6 @@ struct SweepOptions {
   Bytes largest{std::int64_t{8} << 30};
   double factor = 2;  ///< from one size to the next
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
-  CollectiveNetwork network = CollectiveNetwork::analytical;
   /// Of themis and hierarchical: parts that flow through the dimensions one after the other. 0:
   /// kDefaultChunks or fewer of themis, hierarchical in one piece.
   std::int64_t chunks = 0;
@@ -56,9 +46,22 @@ std::optional<CollectiveKind> collective_named(std::string_view name);
 /// all_to_all (n-1)/n; broadcast and send_recv 1.
 double bus_factor(CollectiveKind kind, std::int64_t members);
 
-/// Rows from `smallest` to at most `largest`. Mistakes (fields as the flags of `orrery
-/// collective`): devices that the machine does not have, an algorithm that does not do this
-/// collective there, has no messages or no chunks, sizes that are not ascending.
+/// What a sweep runs on.
+struct SweepCase {
+  Machine machine;  ///< of exactly the devices asked for
+  std::vector<Extent> extents;
+  std::vector<Bytes> sizes;  ///< from `smallest` to at most `largest`
+};
+/// Mistakes (fields as the flags of `orrery collective`): devices that the machine does not have,
+/// an algorithm that does not do this collective there or is not cut into chunks, sizes that are
+/// not ascending.
+Result<SweepCase> sweep_case(const Machine& machine, const SweepOptions& options);
+
+/// The row of one size that these phases have moved in `time`.
+SweepRow sweep_row(const SweepCase& on, const SweepOptions& options, Bytes bytes,
+                   const std::vector<CollectivePhase>& phases, Time time);
+
+/// By the closed forms of cost.h. Mistakes: those of sweep_case.
 Result<std::vector<SweepRow>> sweep_collective(const Machine& machine, const SweepOptions& options);
 
 }  // namespace orrery

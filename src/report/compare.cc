@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "report/json_writer.h"
+#include "simulate/network_model.h"
 
 namespace orrery {
 namespace {
@@ -35,9 +36,10 @@ class Text {
   std::string write() {
     for (std::size_t i = 0; i < runs_; ++i) {
       const RunFigures& run = all_.runs[i];
-      line("{}  {}: {} on {} devices of {}", letter_of(i), run.source, run.model, run.devices,
-           run.machine);
+      line("{}  {}: {} on {} devices of {}, network {}", letter_of(i), run.source, run.model,
+           run.devices, run.machine, run.network);
     }
+    networks();
     plan();
     for (const ComparedGroup& group : all_.groups) {
       write_group(group);
@@ -64,6 +66,22 @@ class Text {
       text += fmt::format("{:>10}", letter_of(i) + " / A");
     }
     line("{}", text);
+  }
+
+  /// What the networks of the runs do otherwise, where they are not all the same.
+  void networks() {
+    const auto on = [&](const auto& network) {
+      return std::count_if(all_.runs.begin(), all_.runs.end(),
+                           [&](const RunFigures& run) { return run.network == network.name; });
+    };
+    const bool differ = std::ranges::none_of(kNames<NetworkModel>, [&](const auto& network) {
+      return on(network) == std::ssize(all_.runs);
+    });
+    for (const auto& network : kNames<NetworkModel>) {
+      if (differ && on(network) > 0) {
+        line("   {}: {}", network.name, network.meaning);
+      }
+    }
   }
 
   void plan() {
@@ -155,6 +173,7 @@ std::string comparison_json(const Comparison& comparison) {
       json.key("model").value(run.model);
       json.key("machine").value(run.machine);
       json.key("devices").value(run.devices);
+      json.key("network").value(run.network);
       json.end_object();
     }
     json.end_array();

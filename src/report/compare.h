@@ -8,11 +8,11 @@
 
 namespace orrery {
 
-/// Runs A, B, C ...: what they are, plan fields that differ, then every figure that is not 0 in all
+/// Runs A, B, C ...: what they are, what their networks do otherwise, plan fields that differ, then every figure that is not 0 in all
 /// of them, with B - A and B / A (of more than two runs: the ratio of each to A).
 std::string comparison_table(const Comparison& comparison);
 
-/// One JSON object: {runs: [{source, model, machine, devices}], plan: [{field, values}],
+/// One JSON object: {runs: [{source, model, machine, devices, network}], plan: [{field, values}],
 /// groups: {group: {figure: {values, differences, ratios}}}}; lists in the order of the runs, null
 /// where a run does not have the figure (or the first one's is 0, of ratios).
 std::string comparison_json(const Comparison& comparison);

@@ -71,6 +71,7 @@ std::string csv_report(const Run& run) {
   columns.add("model", run.model.name);
   columns.add("machine", run.machine.name);
   columns.add("devices", std::to_string(run.devices));
+  columns.add("network", std::string(name_of(run.network)));
   Plan::fields([&](std::string_view name, auto member, std::string_view) {
     columns.add(fmt::format("plan.{}", name), value_text(run.plan.*member));
   });

@@ -37,8 +37,8 @@ class Text {
 
   std::string write() {
     const Run& run = all_.run;
-    line("{} on {} x {} ({})", run.model.name, run.devices, run.machine.device.name,
-         run.machine.name);
+    line("{} on {} x {} ({}), network {}", run.model.name, run.devices, run.machine.device.name,
+         run.machine.name, name_of(run.network));
     line("Step time {}; the last rank to finish is {}", to_string(total_),
          run.timeline.critical_rank);
     line("");
@@ -192,6 +192,7 @@ std::string explanation_json(const Explanation& explanation) {
     json.key("model").value(run.model.name);
     json.key("machine").value(run.machine.name);
     json.key("devices").value(run.devices);
+    json.key("network").value(name_of(run.network));
     json.key("step_time_s").value(to_seconds(run.timeline.step_time));
     write_path(json, explanation.path);
     json.key("sensitivity").begin_array();

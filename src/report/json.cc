@@ -142,6 +142,7 @@ std::string json_report(const Run& run) {
     json.key("model").value(run.model.name);
     json.key("machine").value(run.machine.name);
     json.key("devices").value(run.devices);
+    json.key("network").value(name_of(run.network));
     json.key("step_time_s").value(to_seconds(run.timeline.step_time));
     json.key("tokens_per_s").value(run.tokens_per_s);
     json.key("model_flops_per_device").value(run.model_flops_per_device.value());

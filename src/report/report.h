@@ -22,7 +22,7 @@ struct TableOptions {
 /// listed, and the text says so.
 std::string table_report(const Run& run, const TableOptions& options = {});
 
-/// One JSON object, indented, newline at the end. Keys: model, machine, devices, plan, step_time_s,
+/// One JSON object, indented, newline at the end. Keys: model, machine, devices, network, plan, step_time_s,
 /// tokens_per_s, model_flops_per_device, hardware_flops_per_device (FLOP/s), mfu, hfu, breakdown_s
 /// (by category), hidden_s (by axis), memory_bytes (a list by stage: categories at the fullest
 /// moment, total, capacity, fits, moment, host, storage), memory_timeline (of the stages that the

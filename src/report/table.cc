@@ -76,8 +76,8 @@ class Table {
 
   void heading() {
     const Plan& plan = run_.plan;
-    line("{} on {} x {} ({})", run_.model.name, grouped(run_.devices), run_.machine.device.name,
-         run_.machine.name);
+    line("{} on {} x {} ({}), network {}", run_.model.name, grouped(run_.devices),
+         run_.machine.device.name, run_.machine.name, name_of(run_.network));
     std::string schedule(name_of(plan.schedule));
     if (plan.chunks > 1) {
       schedule += fmt::format(" x {} chunks", plan.chunks);

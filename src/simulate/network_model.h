@@ -13,9 +13,14 @@ enum class NetworkModel : std::uint8_t { ports, fifo, flow };
 template <>
 inline constexpr auto kNames<NetworkModel> = std::to_array<Named<NetworkModel>>({
     {NetworkModel::ports, "ports",
-     "phases of collectives occupy ports; what several want of a port slows them all down"},
-    {NetworkModel::fifo, "fifo", "every message on every link of its way, first come first served"},
-    {NetworkModel::flow, "flow", "every message as a flow, links shared by max-min fairness"},
+     "a phase of a collective occupies its links at once, for its closed form; who shares a link "
+     "gets less of all of its own. Ranks alike are simulated once"},
+    {NetworkModel::fifo, "fifo",
+     "every message of every collective holds every link of its way, first come first served; one "
+     "waits only for what it needs"},
+    {NetworkModel::flow, "flow",
+     "every message of every collective is a flow; links are shared by max-min fairness, and what "
+     "a flow cannot use is given to others"},
 });
 
 }  // namespace orrery

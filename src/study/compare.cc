@@ -163,6 +163,7 @@ Result<RunFigures> parse_run(const ConfigNode& node) {
   run.model = read.required<std::string>("model");
   run.machine = read.required<std::string>("machine");
   run.devices = read.required<std::int64_t>("devices");
+  run.network = read.optional("network", std::string("ports"));
   run.groups.push_back(step_group(read));
   add_map(read, "breakdown_s", true, run);
   add_map(read, "hidden_s", false, run);

@@ -29,6 +29,7 @@ struct RunFigures {
   std::string model;
   std::string machine;
   std::int64_t devices = 0;
+  std::string network;  ///< "ports" where the report does not say
   std::vector<FigureGroup> groups;
   std::vector<std::pair<std::string, std::string>> plan;  ///< field, text
 };

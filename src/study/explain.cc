@@ -46,6 +46,8 @@ class Variations {
     RunOptions options;
     options.allow_oom = options_.allow_oom;
     options.fold = options_.fold;
+    options.shortcuts = options_.shortcuts;
+    options.network = options_.network;
     return run_step(base_.model, machine, plan, base_.devices, options).map([](const Run& run) {
       return run.timeline.step_time;
     });
@@ -137,6 +139,7 @@ Result<Explanation> explain(const Model& model, const Machine& machine, const Pl
   RunOptions recorded;
   recorded.allow_oom = options.allow_oom;
   recorded.fold = options.fold;
+  recorded.network = options.network;
   recorded.record_spans = true;
   auto run = run_step(model, machine, plan, devices, recorded);
   if (!run) {

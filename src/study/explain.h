@@ -39,6 +39,8 @@ struct NextBottleneck {
 struct ExplainOptions {
   bool allow_oom = false;
   bool fold = true;
+  bool shortcuts = true;  ///< SimulateOptions::shortcuts
+  NetworkModel network = NetworkModel::ports;
   bool next_bottleneck = true;
   int threads = 0;  ///< 0 = one per processor
 };

@@ -198,6 +198,7 @@ Result<Run> run_step(const Model& model, const Machine& machine, const Plan& pla
   run.machine = machine;
   run.plan = plan;
   run.devices = devices;
+  run.network = options.network;
   Result<void> ok = prepare(run);
   if (ok) {
     ok = measure_memory(run, options.allow_oom);

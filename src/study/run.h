@@ -54,6 +54,7 @@ struct Run {
   Machine machine;  ///< with its outermost dimension fitted to `devices`
   Plan plan;
   std::int64_t devices = 0;
+  NetworkModel network = NetworkModel::ports;
   Timeline timeline;
   std::vector<StageMemory> memory;  ///< by stage
   Bytes capacity{0};

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The table of `orrery collective` on any network model.
+#pragma once
+
+#include <vector>
+
+#include "base/result.h"
+#include "collective/sweep.h"
+#include "graph/workload.h"
+#include "simulate/network_model.h"
+
+namespace orrery {
+
+/// The collective of the group of rank 0, `stride` ranks apart, among devices * stride ranks of
+/// which the others do nothing.
+Workload lone_collective(const SweepOptions& options, Bytes bytes);
+
+/// ports: sweep_collective, the closed forms, which a collective alone takes there to the
+/// picosecond. Others: every size simulated. Mistakes: those of sweep_case and of simulate; chunks
+/// of themis or hierarchical on another network than ports.
+Result<std::vector<SweepRow>> sweep_on(NetworkModel network, const Machine& machine,
+                                       const SweepOptions& options);
+
+}  // namespace orrery

@@ -98,9 +98,12 @@ class Uses {
 
   /// By link, times its `factor`. What several dimensions put on a link adds up, but of a shift, of
   /// which every member sends over one of them.
-  template <class Factor>
-  std::vector<LinkUse> by_link(const Factor& factor) {
+  template <class Factor, class Stand>
+  std::vector<LinkUse> by_link(const Factor& factor, const Stand& representative) {
     const bool one = phase_.kind == Kind::send_recv;
+    for (Use& use : uses_) {
+      use.link = representative(use.link);
+    }
     std::sort(uses_.begin(), uses_.end(), [](const Use& a, const Use& b) {
       return std::tie(a.link, a.dimension) < std::tie(b.link, b.dimension);
     });
@@ -253,20 +256,42 @@ double Occupancy::alike(LinkId link) const {
   return static_cast<double>(owners) / static_cast<double>(end - begin);
 }
 
+LinkId Occupancy::representative(LinkId link) const {
+  const std::int64_t device = links_.first_owner(link);
+  std::int64_t folded = device;
+  for (const Digit& digit : folded_) {
+    folded -= digit.of(folded) * digit.stride;
+  }
+  return folded == device ? link : links_.same_of(link, folded);
+}
+
 std::vector<LinkUse> Occupancy::phase(const CollectivePhase& phase,
                                       std::span<const std::int64_t> members) const {
   Uses uses(phase, members, links_);
   for (const PortUse& port : phase.ports) {
     uses.add(port);
   }
-  return uses.by_link([this](LinkId link) { return alike(link); });
+  return uses.by_link([this](LinkId link) { return alike(link); },
+                      [this](LinkId link) { return representative(link); });
 }
 
 Route Occupancy::message(std::int64_t source, std::int64_t destination) const {
   Route route = links_.message(source, destination);
   for (LinkUse& use : route.links) {
+    use.link = representative(use.link);
     use.weight *= alike(use.link);
   }
+  std::sort(route.links.begin(), route.links.end(),
+            [](const LinkUse& a, const LinkUse& b) { return a.link < b.link; });
+  std::vector<LinkUse> once;  // a long way may pass links that one link stands for
+  for (const LinkUse& use : route.links) {
+    if (once.empty() || once.back().link != use.link) {
+      once.push_back(use);
+    } else {
+      once.back().weight += use.weight;
+    }
+  }
+  route.links = std::move(once);
   return route;
 }
 

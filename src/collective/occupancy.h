@@ -19,16 +19,19 @@
 #include <vector>
 
 #include "collective/cost.h"
+#include "graph/members.h"
 #include "machine/topology/link_map.h"
 
 namespace orrery {
 
-/// `simulated` devices (ascending) may stand for others like them (folding): a link that a block of
-/// devices shares is then charged for all of the block. Keeps references.
+/// `simulated` devices (ascending) may stand for others like them, those that differ from them in
+/// `folded` digits of their numbers: a link of such a device is then that of its representative,
+/// and one that a block of devices shares is charged for all of the block. Keeps references.
 class Occupancy {
  public:
-  Occupancy(const LinkMap& links, std::span<const std::int64_t> simulated)
-      : links_(links), simulated_(simulated) {}
+  Occupancy(const LinkMap& links, std::span<const std::int64_t> simulated,
+            std::span<const Digit> folded = {})
+      : links_(links), simulated_(simulated), folded_(folded) {}
 
   /// Of the simulated members of one group, ascending. Weights relative to phase.serialisation;
   /// each link once, ascending.
@@ -39,9 +42,12 @@ class Occupancy {
  private:
   /// Devices of the link's block per simulated one.
   double alike(LinkId link) const;
+  /// The link that stands for it.
+  LinkId representative(LinkId link) const;
 
   const LinkMap& links_;
   std::span<const std::int64_t> simulated_;
+  std::span<const Digit> folded_;
 };
 
 }  // namespace orrery

@@ -68,9 +68,9 @@ std::optional<std::string> asymmetric_dimension(const std::string& name, const D
                            dimension.name);
       case DimensionKind::ring:
       case DimensionKind::torus:
-        if (extent.count != dimension.size) {
+        if (extent.count * extent.stride != dimension.size) {
           return fmt::format(
-              "{} covers {} of the {} devices of ring {}: the wrap crosses others' links", name,
+              "{} covers {} of the {} devices of ring {}: its ends have other neighbours", name,
               extent.count, dimension.size, dimension.name);
         }
         break;

@@ -18,7 +18,7 @@ PortTransport::PortTransport(const Wiring& wiring, Binding& binding, const Machi
       binding_(binding),
       queue_(queue),
       links_(machine.network),
-      occupancy_(links_, wiring.ranks()),
+      occupancy_(links_, wiring.ranks(), wiring.folded()),
       network_(links_.links()),
       plans_(wiring.communicator_count()),
       routes_(wiring.ways().size()) {}

@@ -8,7 +8,7 @@
 namespace orrery {
 
 Wiring::Wiring(const Workload& workload, const Binding& bound, const Fold& fold)
-    : ranks_(fold.ranks), groups_(workload.groups.size()) {
+    : ranks_(fold.ranks), folded_(fold.folded), groups_(workload.groups.size()) {
   build_communicators(workload);
   build_ways(workload, bound, fold);
 }

@@ -38,6 +38,7 @@ class Wiring {
   Wiring(const Workload& workload, const Binding& bound, const Fold& fold);
 
   const std::vector<std::int64_t>& ranks() const { return ranks_; }
+  const std::vector<Digit>& folded() const { return folded_; }
   std::size_t communicator_count() const { return communicators_.size(); }
   /// The rank's communicator of a group; kNone when it is alone.
   CommunicatorIndex communicator_of(RankIndex rank, GroupIndex group) const {
@@ -59,6 +60,7 @@ class Wiring {
   }
 
   std::vector<std::int64_t> ranks_;
+  std::vector<Digit> folded_;  ///< digits of rank numbers in which simulated ranks are 0
   std::size_t groups_ = 0;
   std::vector<Communicator> communicators_;
   std::vector<CommunicatorIndex> communicator_of_;  ///< by rank and group

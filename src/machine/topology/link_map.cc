@@ -107,6 +107,13 @@ const LinkMap::Bank& LinkMap::bank_of(LinkId link) const {
   return *(after - 1);
 }
 
+LinkId LinkMap::same_of(LinkId link, std::int64_t device) const {
+  const Bank& bank = bank_of(link);
+  const std::size_t port = (link - bank.first) % bank.ports;
+  return static_cast<LinkId>(bank.first +
+                             static_cast<std::size_t>(device / bank.owner) * bank.ports + port);
+}
+
 std::int64_t LinkMap::first_owner(LinkId link) const {
   const Bank& bank = bank_of(link);
   return static_cast<std::int64_t>((link - bank.first) / bank.ports) * bank.owner;

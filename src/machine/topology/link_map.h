@@ -100,6 +100,8 @@ class LinkMap {
   /// The devices that send or receive over a link: a block of so many, and the first of them.
   std::int64_t owners(LinkId link) const { return bank_of(link).owner; }
   std::int64_t first_owner(LinkId link) const;
+  /// The link of the same dimension and port that belongs to `device`.
+  LinkId same_of(LinkId link, std::int64_t device) const;
   /// The dimension that a link belongs to (the innermost of those that share it).
   int dimension_of(LinkId link) const;
   /// Links of equal dimension and port have one class, whatever their device; below classes().

@@ -12,9 +12,9 @@
 #include "estimate/plan_memo.h"
 #include "estimate/replay.h"
 #include "estimate/shared_links.h"
-#include "workload/parallel/layout.h"
 #include "workload/parallel/lower.h"
-#include "workload/parallel/machine_check.h"
+#include "workload/plan/layout.h"
+#include "workload/plan/machine_check.h"
 
 namespace orrery {
 namespace {
@@ -48,7 +48,7 @@ class Estimator::Memo {
   Memo(Model model, Machine machine)
       : model_(std::move(model)),
         machine_(std::move(machine)),
-        crossing_(std::any_of(machine_.network.begin(), machine_.network.end(), is_line)) {}
+        crossing_(std::any_of(machine_.network.begin(), machine_.network.end(), is_shared)) {}
 
   Result<Estimate> estimate(const Plan& plan) {
     auto prepared = prepare(plan);
@@ -146,7 +146,7 @@ class Estimator::Memo {
     return Prepared{*timed, &lists_};
   }
 
-  Result<TimedPlan> time(const Plan& plan, Workload& workload, const IssueLists& lists) {
+  Result<TimedPlan> time(const Plan& plan, const Workload& workload, const IssueLists& lists) {
     const auto machine = machine_of(plan.devices());
     if (!machine) {
       return fail(machine.error());
@@ -154,23 +154,24 @@ class Estimator::Memo {
     if (auto has_all = check_machine(plan, **machine); !has_all) {
       return fail(std::move(has_all.error()));
     }
-    workload.layout = layout_of(plan, model_.experts > 0);
+    const Placing placing{layout_of(plan, model_.experts > 0), algorithms_of(plan)};
     TimedPlan timed{
-        .timed = time_workload(workload, **machine, plan, prices_), .maps = {}, .least = {}};
-    if (timed.timed.crosses && workload.programs.size() > 1) {
-      share_among_stages(workload, **machine, plan, lists, timed);
+        .timed = time_workload(workload, **machine, placing, prices_), .maps = {}, .least = {}};
+    if (timed.timed.crosses && workload.roles.size() > 1) {
+      share_among_stages(workload, **machine, placing, lists, timed);
     }
     return timed;
   }
 
   /// Longer transfers meet more often: a second round comes within what a third would change.
-  void share_among_stages(const Workload& workload, const Machine& machine, const Plan& plan,
+  void share_among_stages(const Workload& workload, const Machine& machine, const Placing& placing,
                           const IssueLists& lists, TimedPlan& timed) {
     for (int round = 0; round < 2; ++round) {
       timed.maps = maps_of(timed.timed, Works::slowed);
       const PreparedPlan prepared{timed.timed, timed.maps, timed.least, lists};
       if (const auto run = replay(prepared)) {
-        timed.timed = time_workload(workload, machine, plan, prices_, meanwhile_of(prepared, *run));
+        timed.timed =
+            time_workload(workload, machine, placing, prices_, meanwhile_of(prepared, *run));
       }
     }
     timed.maps.clear();

@@ -71,12 +71,13 @@ constexpr std::size_t kPlaces = 4;      // first or not, last or not
 
 IssueLists issue_lists(const Workload& workload) {
   IssueLists lists;
-  for (int role = 0; role < static_cast<int>(workload.programs.size()); ++role) {
+  const IssueList& source = *workload.source->list();
+  for (int role = 0; role < static_cast<int>(workload.roles.size()); ++role) {
     std::vector<int>& list = lists.templates.emplace_back();
-    const std::int64_t length = workload.source->length(role);
+    const std::int64_t length = source.length(role);
     list.reserve(at(length));
     for (std::int64_t i = 0; i < length; ++i) {
-      list.push_back(workload.source->issue(role, i).value_or(Instance()).template_index);
+      list.push_back(source.at(role, i).template_index);
     }
   }
   lists.repetition = repetition_of(lists.templates);
@@ -96,8 +97,7 @@ IssueRules::IssueRules(const Workload& workload, const Plan& plan) {
     const StageSchedule schedule(shape, stage);
     auto& kinds = templates_.emplace_back(at(shape.chunks) * kDirections * kPlaces, -1);
     const auto issued = [&](std::int64_t i) {
-      const auto instance = workload.source->issue(static_cast<int>(stage), i);
-      return instance.value_or(Instance()).template_index;
+      return workload.source->list()->at(static_cast<int>(stage), i).template_index;
     };
     for (std::int64_t i = 0; i < schedule.size(); ++i) {
       kinds[kind_of(shape, schedule[i])] = issued(i);

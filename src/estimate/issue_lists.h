@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "graph/workload.h"
-#include "workload/parallel/schedule.h"
+#include "workload/plan/schedule.h"
 
 namespace orrery::estimation {
 

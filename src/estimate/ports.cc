@@ -7,39 +7,38 @@ namespace orrery::estimation {
 namespace {
 
 using Load = Ports::Load;
+using PortLoads = std::vector<PortLoad>;
 
-void add(Load& load, const PortPhase& phase, double sign) {
-  for (std::size_t port = 0; port < load.size(); ++port) {
-    load[port] += sign * phase.groups[port];
+void add(Load& load, const PortLoads& ports, double sign) {
+  for (const PortLoad& port : ports) {
+    if (port.port >= load.size()) {
+      load.resize(port.port + std::size_t{1}, 0);
+    }
+    load[port.port] += sign * port.load;
   }
 }
 
-double slowdown(const Load& load, const PortPhase& phase) {
+double slowdown(const Load& load, const PortLoads& ports) {
   double slowest = 1;
-  for (std::size_t port = 0; port < load.size(); ++port) {
-    slowest = std::max(slowest, phase.weight[port] * load[port]);
+  for (const PortLoad& port : ports) {
+    slowest = std::max(slowest, load[port.port]);
   }
   return slowest;
 }
 
-/// How many times as long `other` takes with `phase` on its ports as without.
-double lost_speed(Load load, const PortPhase& phase, const PortPhase& other) {
+/// How many times as long `other` takes with `ports` wanted as well as without.
+double lost_speed(Load& load, const PortLoads& ports, const PortLoads& other) {
   const double with = slowdown(load, other);
-  add(load, phase, -1);
-  return with / slowdown(load, other);
+  add(load, ports, -1);
+  const double without = slowdown(load, other);
+  add(load, ports, 1);
+  return with / without;
 }
 
 }  // namespace
 
 Time Ports::receive(Time begin, const std::vector<PortPhase>& phases) {
-  std::vector<PortPhase> incoming = phases;
-  for (PortPhase& phase : incoming) {
-    for (std::size_t port = 0; port < kMostPorts; port += 2) {
-      std::swap(phase.weight[port], phase.weight[port + 1]);
-      std::swap(phase.groups[port], phase.groups[port + 1]);
-    }
-  }
-  return start({.lane = kIncoming, .node = kNoNode, .message = true}, begin, incoming);
+  return start({.lane = kIncoming, .node = kNoNode, .message = true}, begin, phases);
 }
 
 Time Ports::start(const Sender& sender, Time begin, const std::vector<PortPhase>& phases) {
@@ -54,7 +53,7 @@ Time Ports::start(const Sender& sender, Time begin, const std::vector<PortPhase>
                         .done = end + phases[i].latency,
                         .message = sender.message,
                         .last = i + 1 == phases.size(),
-                        .phase = phases[i]});
+                        .phase = &phases[i]});
     done = flights_.back().done;
   }
   return done;
@@ -64,11 +63,12 @@ Time Ports::start(const Sender& sender, Time begin, const std::vector<PortPhase>
 /// at which one begins or ends, all speeds hold; one that loses speed by a factor r ends r times as
 /// far away.
 Time Ports::share(int lane, Time begin, const PortPhase& phase) {
+  const PortLoads& ports = lane == kIncoming ? phase.arrival : phase.ports;
   delays_.assign(flights_.size(), Time(0));
   Time now = begin;
   auto left = static_cast<double>(phase.serialisation.value());
   for (bool over = false; !over;) {
-    const Load load = load_at(now, lane, phase);
+    find_load(now, lane, ports);
     Time until = Time::max();
     for (std::size_t i = 0; i < flights_.size(); ++i) {
       const Flight& other = flights_[i];
@@ -76,17 +76,17 @@ Time Ports::share(int lane, Time begin, const PortPhase& phase) {
       if (other.lane != lane && end > now) {
         until = std::min(until, other.begin > now
                                     ? other.begin
-                                    : now + (end - now) * lost_speed(load, phase, other.phase));
+                                    : now + (end - now) * lost_speed(load_, ports, other.ports()));
       }
     }
-    const double slower = slowdown(load, phase);
+    const double slower = slowdown(load_, ports);
     const Time needed = Time::from_double(left * slower);
     over = until.is_overflow() || now + needed <= until;
     const Time part = over ? needed : until - now;
     for (std::size_t i = 0; i < flights_.size(); ++i) {
       const Flight& other = flights_[i];
       if (other.lane != lane && other.begin <= now && other.end + delays_[i] > now) {
-        delays_[i] += part * (1 - 1 / lost_speed(load, phase, other.phase));
+        delays_[i] += part * (1 - 1 / lost_speed(load_, ports, other.ports()));
       }
     }
     left = std::max(0.0, left - static_cast<double>(part.value()) / slower);
@@ -100,17 +100,16 @@ Time Ports::share(int lane, Time begin, const PortPhase& phase) {
   return now - begin;
 }
 
-/// Groups on every port, with those of a new phase of `lane`.
-Ports::Load Ports::load_at(Time now, int lane, const PortPhase& phase) const {
-  Load load{};
-  add(load, phase, 1);
+/// What every port is wanted for, with a new phase of `lane`.
+void Ports::find_load(Time now, int lane, const PortLoads& ports) {
+  std::fill(load_.begin(), load_.end(), 0);
+  add(load_, ports, 1);
   for (std::size_t i = 0; i < flights_.size(); ++i) {
     const Flight& other = flights_[i];
     if (other.lane != lane && other.begin <= now && other.end + delays_[i] > now) {
-      add(load, other.phase, 1);
+      add(load_, other.ports(), 1);
     }
   }
-  return load;
 }
 
 void Ports::delay(std::size_t flight, Time by) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Transfers of one stage that share its ports, evaluated in issue order.
 ///
-///   A port on which the groups of n transfers move gives each group an equal share. A phase of a
-///   transfer whose busiest port it fills moves at
-///       1 / max over its ports of weight * groups on the port
+///   A port is wanted for the sum of the loads of the transfers on it (PortLoad), as in the event
+///   loop's network (machine/network/analytical.h). A phase of a transfer moves at
+///       1 / max(1, max over its ports of what they are wanted for)
 ///   of its rate alone; its latency follows and occupies nothing.
 ///
 /// A transfer that starts beside others takes its share from then on, and they end as much later
@@ -11,9 +11,7 @@
 /// evaluated and waited for them are not moved again: that is the approximation.
 #pragma once
 
-#include <array>
 #include <cstddef>
-#include <utility>
 #include <vector>
 
 #include "base/units.h"
@@ -26,7 +24,7 @@ class Ports {
  public:
   /// As a lane: messages from other stages.
   static constexpr int kIncoming = -1;
-  using Load = std::array<double, kMostPorts>;  ///< groups by port
+  using Load = std::vector<double>;  ///< by port
 
   struct Flight {
     int lane = 0;
@@ -36,7 +34,11 @@ class Ports {
     Time done{0};  ///< with its latency
     bool message = false;
     bool last = false;  ///< phase of its transfer
-    PortPhase phase;
+    const PortPhase* phase = nullptr;
+
+    const std::vector<PortLoad>& ports() const {
+      return lane == kIncoming ? phase->arrival : phase->ports;
+    }
   };
   /// A lane's node that ends later than it was said to.
   struct Moved {
@@ -45,14 +47,15 @@ class Ports {
     Time end{0};
   };
 
-  /// Returns when the transfer is done. What it moves is in moved().
+  /// Returns when the transfer is done. What it moves is in moved(). `phases` must stay as long as
+  /// the transfer does.
   struct Sender {
     int lane = 0;
     std::size_t node = kNoNode;
     bool message = false;
   };
   Time start(const Sender& sender, Time begin, const std::vector<PortPhase>& phases);
-  /// A message that leaves another stage through the ports out of `phases` comes in here.
+  /// A message that leaves another stage comes in here.
   Time receive(Time begin, const std::vector<PortPhase>& phases);
   const std::vector<Moved>& moved() const { return moved_; }
 
@@ -67,12 +70,13 @@ class Ports {
 
  private:
   Time share(int lane, Time begin, const PortPhase& phase);
-  Load load_at(Time now, int lane, const PortPhase& phase) const;
+  void find_load(Time now, int lane, const std::vector<PortLoad>& ports);
   void delay(std::size_t flight, Time by);
 
   std::vector<Flight> flights_;  ///< in the order of their starts, by lane
   std::vector<Time> delays_;     ///< of flights, by what starts
   std::vector<Moved> moved_;
+  Load load_;  ///< at one moment
 };
 
 }  // namespace orrery::estimation

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace orrery::estimation {
 namespace {
@@ -19,28 +20,6 @@ class Mix {
  private:
   std::size_t hash_ = 0;
 };
-
-PortPhase port_phase(const CollectivePhase& phase, const CollectiveKey& key,
-                     const std::vector<int>& nics) {
-  PortPhase result{.latency = phase.latency};
-  for (const PortUse& port : phase.ports) {
-    result.serialisation = std::max(result.serialisation, port.serialisation);
-  }
-  for (const PortUse& port : phase.ports) {
-    const auto of = std::find(key.extents.begin(), key.extents.end(), port.extent);
-    const bool known = of != key.extents.end();
-    const int nic = nics[static_cast<std::size_t>(port.extent.dimension)];
-    const double weight =
-        result.serialisation > Time(0) ? port.serialisation / result.serialisation : 1;
-    const double groups =
-        known ? key.sharing[static_cast<std::size_t>(of - key.extents.begin())] : 1;
-    for (const std::size_t number : {port_of(nic, Way::out), port_of(nic, Way::in)}) {
-      result.weight[number] = std::max(result.weight[number], static_cast<float>(weight));
-      result.groups[number] = std::max(result.groups[number], static_cast<float>(groups));
-    }
-  }
-  return result;
-}
 
 /// Tokens to k experts at random over n nodes: n (1 - (1 - 1/n)^k) of them have one of them on
 /// average, and as many copies cross between nodes; inside the nodes every copy moves.
@@ -66,23 +45,10 @@ std::vector<CollectivePhase> token_exchange(const CollectiveKey& key, const Mach
 
 Time PortPhase::time() const {
   double slowdown = 1;
-  for (std::size_t port = 0; port < weight.size(); ++port) {
-    slowdown = std::max(slowdown, static_cast<double>(weight[port] * groups[port]));
+  for (const PortLoad& port : ports) {
+    slowdown = std::max(slowdown, port.load);
   }
   return latency + (slowdown > 1 ? serialisation * slowdown : serialisation);
-}
-
-std::vector<int> nics_of(const Machine& machine) {
-  std::vector<int> nics;
-  for (std::size_t d = 0; d < machine.network.size(); ++d) {
-    int nic = static_cast<int>(d);
-    for (std::size_t other = d; other-- > 0;) {
-      const std::string& name = machine.network[d].nic;
-      nic = !name.empty() && name == machine.network[other].nic ? nics[other] : nic;
-    }
-    nics.push_back(nic);
-  }
-  return nics;
 }
 
 std::size_t KernelHash::operator()(const Operator& op) const {
@@ -126,21 +92,25 @@ const KernelTime& Prices::kernel(const Operator& op, const Device& device) {
                                  : kernels_.emplace(op, kernel_time(op, device)).first->second;
 }
 
-const CollectiveTime& Prices::collective(const CollectiveKey& key, const Machine& machine) {
+const CollectiveTime& Prices::collective(const CollectiveKey& key, const Machine& machine,
+                                         const LoadsOf& loads_of) {
   const auto found = collectives_.find(key);
   if (found != collectives_.end()) {
     return found->second;
   }
-  const auto phases =
-      key.copies > 0 && key.extents.size() > 1
-          ? token_exchange(key, machine)
-          : plan_collective(key.kind, key.bytes, key.extents, key.algorithm, machine);
-  CollectiveTime time{.shared = Time(0), .alone = total_time(phases), .phases = {}};
-  const std::vector<int> nics = nics_of(machine);
-  for (const CollectivePhase& phase : phases) {
-    time.shared += time.phases.emplace_back(port_phase(phase, key, nics)).time();
+  CollectiveTime time;
+  time.phases = key.copies > 0 && key.extents.size() > 1
+                    ? token_exchange(key, machine)
+                    : plan_collective(key.kind, key.bytes, key.extents, key.algorithm, machine);
+  time.alone = total_time(time.phases);
+  if (loads_of) {
+    for (const CollectivePhase& phase : time.phases) {
+      time.on_ports.push_back({.serialisation = phase.serialisation,
+                               .latency = phase.latency,
+                               .ports = loads_of(phase)});
+    }
   }
-  return collectives_.emplace(key, time).first->second;
+  return collectives_.emplace(key, std::move(time)).first->second;
 }
 
 }  // namespace orrery::estimation

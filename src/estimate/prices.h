@@ -2,8 +2,8 @@
 /// Times of kernels and collectives, each computed once for all plans of a sweep.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <functional>
 #include <unordered_map>
 #include <vector>
 
@@ -29,7 +29,6 @@ struct CollectiveKey {
   Bytes bytes{0};
   std::int64_t copies = 0;      ///< Node::copies
   std::vector<Extent> extents;  ///< of the group
-  std::vector<double> sharing;  ///< by extent: groups that share its busiest link
   std::int64_t devices = 1;     ///< of the machine, which decide its dimensions
 
   friend bool operator==(const CollectiveKey&, const CollectiveKey&) = default;
@@ -38,39 +37,42 @@ struct CollectiveHash {
   std::size_t operator()(const CollectiveKey& key) const;
 };
 
-/// A rank has a port out and a port in for every dimension; dimensions on one nic share them.
-inline constexpr std::size_t kMostPorts = std::size_t{2} * kMaxDimensions;
-enum class Way : std::uint8_t { out, in };
-constexpr std::size_t port_of(int nic, Way way) {
-  return 2 * static_cast<std::size_t>(nic) + (way == Way::in ? 1 : 0);
-}
+/// What the transfers of all ranks of a stage that move at once want of the busiest link of one
+/// sort: the sum of their weights on it (Occupancy).
+struct PortLoad {
+  std::uint32_t port = 0;  ///< LinkMap::class_of
+  double load = 0;
+
+  friend bool operator==(const PortLoad&, const PortLoad&) = default;
+};
 
 /// One phase of a transfer on the ports of a rank.
 struct PortPhase {
   Time serialisation{0};  ///< on its busiest port, alone
   Time latency{0};
-  std::array<float, kMostPorts> weight{};  ///< busy time of the port over the busiest one's
-  std::array<float, kMostPorts> groups{};  ///< of its communicator that share the port's link
+  std::vector<PortLoad> ports{};
+  std::vector<PortLoad> arrival{};  ///< of a message: the ports of the stage that it comes to
 
-  /// Beside nothing but its own communicator's other groups.
+  /// Beside nothing but the same transfer of the stage's other ranks.
   Time time() const;
 
   friend bool operator==(const PortPhase&, const PortPhase&) = default;
 };
 
 struct CollectiveTime {
-  Time shared{0};  ///< phases after one another, each with the other groups of its communicator
   Time alone{0};
-  std::vector<PortPhase> phases;
+  std::vector<CollectivePhase> phases;
+  std::vector<PortPhase> on_ports;  ///< of a group that shares no link with others
 };
 
-/// Number of the nic of each dimension of a machine.
-std::vector<int> nics_of(const Machine& machine);
+/// Ports of a phase of a group that shares no link with others; nothing: it may share some.
+using LoadsOf = std::function<std::vector<PortLoad>(const CollectivePhase&)>;
 
 class Prices {
  public:
   const KernelTime& kernel(const Operator& op, const Device& device);
-  const CollectiveTime& collective(const CollectiveKey& key, const Machine& machine);
+  const CollectiveTime& collective(const CollectiveKey& key, const Machine& machine,
+                                   const LoadsOf& loads_of);
 
  private:
   // Never iterated over, so their order does not matter.

@@ -2,84 +2,148 @@
 #include "estimate/shared_links.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace orrery::estimation {
+namespace {
 
 bool is_line(const NetworkDimension& dimension) {
   return dimension.kind == DimensionKind::ring || dimension.kind == DimensionKind::torus ||
          dimension.kind == DimensionKind::mesh;
 }
 
-Time MessageWay::alone(Bytes bytes) const {
-  return latency + from_seconds(static_cast<double>(bytes.value()) * seconds_per_byte);
+void raise_to(std::vector<PortLoad>& ports, LinkId port, double load) {
+  const auto known = std::find_if(ports.begin(), ports.end(),
+                                  [&](const PortLoad& other) { return other.port == port; });
+  if (known == ports.end()) {
+    ports.push_back({port, load});
+  } else {
+    known->load = std::max(known->load, load);
+  }
 }
 
-Time MessageWay::shared(Bytes bytes) const {
-  return latency + from_seconds(static_cast<double>(bytes.value()) * seconds_per_byte * sharing);
+std::vector<std::int64_t> ranks_of(const LinkMap& links) {
+  std::vector<std::int64_t> ranks(static_cast<std::size_t>(links.devices()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
 }
 
-SharedLinks::SharedLinks(const Machine& machine) : topology_(machine.network) {
-  crossing_ = std::any_of(machine.network.begin(), machine.network.end(), is_line);
+}  // namespace
+
+bool is_shared(const NetworkDimension& dimension) {
+  return is_line(dimension) || dimension.node_bandwidth > Bandwidth(0);
+}
+
+PortPhase MessageWay::phase(Bytes bytes) const {
+  return {.serialisation = from_seconds(static_cast<double>(bytes.value()) * seconds_per_byte),
+          .latency = latency,
+          .ports = ports,
+          .arrival = arrival};
+}
+
+SharedLinks::SharedLinks(const Machine& machine)
+    : links_(machine.network), ranks_(ranks_of(links_)), occupancy_(links_, ranks_) {
+  crossing_ = std::any_of(machine.network.begin(), machine.network.end(), is_shared);
   if (crossing_) {
-    on_link_.assign(topology_.links(), 0);
+    on_link_.resize(links_.links());
   }
 }
 
-bool SharedLinks::crossing(const Extent& extent) const {
-  return is_line(topology_.dimensions()[static_cast<std::size_t>(extent.dimension)]);
+bool SharedLinks::crossing(const std::vector<Extent>& extents) const {
+  return std::any_of(extents.begin(), extents.end(), [&](const Extent& extent) {
+    return is_shared(links_.dimensions()[static_cast<std::size_t>(extent.dimension)]);
+  });
 }
 
-int SharedLinks::count(std::vector<LinkId>& links) {
-  std::sort(links.begin(), links.end());
-  links.erase(std::unique(links.begin(), links.end()), links.end());
-  int most = 0;
-  for (const LinkId link : links) {
-    most = std::max(most, ++on_link_[link]);
+bool SharedLinks::owns(std::int64_t device, LinkId link) const {
+  const std::int64_t first = links_.first_owner(link);
+  return first <= device && device < first + links_.owners(link);
+}
+
+void SharedLinks::put(const std::vector<LinkUse>& uses, double OnLink::*whose) {
+  for (const LinkUse& use : uses) {
+    OnLink& here = on_link_[use.link];
+    if (here.stage == 0 && here.all == 0) {
+      used_.push_back(use.link);
+    }
+    here.*whose += use.weight;
   }
-  used_.insert(used_.end(), links.begin(), links.end());
-  return most;
 }
 
 void SharedLinks::clear() {
   for (const LinkId link : used_) {
-    on_link_[link] = 0;
+    on_link_[link] = {};
   }
   used_.clear();
 }
 
-double SharedLinks::groups_on_a_link(const std::vector<GroupMembers>& groups,
-                                     const Extent& extent) {
-  if (!crossing(extent)) {
-    return 1;
+void SharedLinks::raise(std::vector<PortLoad>& ports, LinkId link, double load) const {
+  const LinkId port = links_.class_of(link);
+  raise_to(ports, port, load);
+  if (is_line(links_.dimensions()[static_cast<std::size_t>(links_.dimension_of(link))])) {
+    raise_to(ports, port + static_cast<LinkId>(links_.classes()), load);
   }
-  int most = 1;
-  for (const GroupMembers& group : groups) {
-    std::vector<LinkId> links;
-    for (const std::int64_t member : group) {
-      const auto own =
-          topology_.collective_links(member, extent.dimension, extent.count, extent.stride);
-      links.insert(links.end(), own.begin(), own.end());
+}
+
+void SharedLinks::raise(std::vector<PortLoad>& out, std::vector<PortLoad>& in, const Pair& message,
+                        const LinkUse& use) const {
+  const double load = crossing_ ? on_link_[use.link].stage : use.weight;
+  const LinkId port = links_.class_of(use.link);
+  if (owns(message.to, use.link)) {
+    raise_to(in, port, load);
+    return;
+  }
+  raise_to(out, port, load);
+  if (is_line(links_.dimensions()[static_cast<std::size_t>(links_.dimension_of(use.link))])) {
+    raise_to(in, port + static_cast<LinkId>(links_.classes()), load);
+  }
+}
+
+std::vector<PortLoad> SharedLinks::loads(const CollectivePhase& phase,
+                                         const GroupMembers& group) const {
+  std::vector<PortLoad> ports;
+  for (const LinkUse& use : occupancy_.phase(phase, group)) {
+    raise(ports, use.link, use.weight);
+  }
+  return ports;
+}
+
+std::vector<PortLoad> SharedLinks::loads(const CollectivePhase& phase, Crowd& crowd) {
+  for (const GroupMembers& group : crowd.stage) {
+    put(occupancy_.phase(phase, group), &OnLink::stage);
+  }
+  for (const GroupMembers& group : crowd.all) {
+    put(occupancy_.phase(phase, group), &OnLink::all);
+  }
+  std::vector<PortLoad> ports;
+  for (const LinkId link : used_) {
+    const OnLink& here = on_link_[link];
+    if (here.stage > 0) {
+      crowd.crosses = crowd.crosses || here.all > here.stage;
+      raise(ports, link, here.stage + (here.all - here.stage) * crowd.meanwhile);
     }
-    most = std::max(most, count(links));
   }
   clear();
-  return most;
+  return ports;
 }
 
 MessageWay SharedLinks::slowest(const std::vector<Pair>& messages) {
   MessageWay way;
-  int most = 1;
+  std::vector<Route> routes;
   for (const Pair& message : messages) {
-    Route route = topology_.route(message.from, message.to);
+    const Route& route = routes.emplace_back(occupancy_.message(message.from, message.to));
     way.latency = std::max(way.latency, route.latency + route.overhead);
     way.seconds_per_byte = std::max(way.seconds_per_byte, route.seconds_per_byte);
-    way.dimension = std::max(way.dimension, route.dimension);
     if (crossing_) {
-      most = std::max(most, count(route.links));
+      put(route.links, &OnLink::stage);
+    }
+  }
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    for (const LinkUse& use : routes[i].links) {
+      raise(way.ports, way.arrival, messages[i], use);
     }
   }
   clear();
-  way.sharing = most;
   return way;
 }
 

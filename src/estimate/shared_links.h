@@ -1,23 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What messages and groups that move at the same moment take from one another.
+/// What messages and groups that move at the same moment put on the links.
 ///
 ///   On a switch and between fully connected devices every rank has ports of its own. On rings,
-///   tori and meshes the ways of neighbours cross the same links: n transfers on one link take n
-///   times as long.
+///   tori and meshes the ways of neighbours cross the same links, and the devices of a block may
+///   share one (node_bandwidth): there the weights of all of them are summed, link by link.
+///
+///   Links of one sort are one port (LinkMap::class_of), with the load of the busiest of them.
+///   Messages come in over the links of the lines' other devices: ports of their own, classes() on.
 #pragma once
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "collective/cost.h"
+#include "collective/occupancy.h"
+#include "estimate/prices.h"
 #include "machine/machine.h"
-#include "machine/topology/topology.h"
+#include "machine/topology/link_map.h"
 
 namespace orrery::estimation {
 
-/// Rings, tori and meshes.
-bool is_line(const NetworkDimension& dimension);
+/// Whether different devices use the same links of it.
+bool is_shared(const NetworkDimension& dimension);
 
 /// Ranks of one communicator.
 using GroupMembers = std::vector<std::int64_t>;
@@ -32,33 +36,50 @@ struct Pair {
 struct MessageWay {
   Time latency{0};
   double seconds_per_byte = 0;  ///< alone
-  double sharing = 1;           ///< messages on its busiest link
-  int dimension = -1;           ///< the outermost that it crosses
+  std::vector<PortLoad> ports;
+  std::vector<PortLoad> arrival;
 
-  Time alone(Bytes bytes) const;
-  Time shared(Bytes bytes) const;
+  PortPhase phase(Bytes bytes) const;
 };
 
 class SharedLinks {
  public:
   explicit SharedLinks(const Machine& machine);
 
-  /// Whether neighbours cross each other's links in some dimension, or in this one.
+  /// Whether different devices use the same links, in some dimension, or in one of these.
   bool crossing() const { return crossing_; }
-  bool crossing(const Extent& extent) const;
+  bool crossing(const std::vector<Extent>& extents) const;
 
-  /// Most groups on one link when all of them use their part in the extent's dimension.
-  double groups_on_a_link(const std::vector<GroupMembers>& groups, const Extent& extent);
+  /// Of a group that shares no links with others.
+  std::vector<PortLoad> loads(const CollectivePhase& phase, const GroupMembers& group) const;
+  /// Of all groups of a stage, and for a part `meanwhile` of the time those of all stages.
+  struct Crowd {
+    std::vector<GroupMembers> stage;
+    std::vector<GroupMembers> all;
+    double meanwhile = 0;
+    bool crosses = false;  ///< found out: links of a stage carry other stages' too
+  };
+  std::vector<PortLoad> loads(const CollectivePhase& phase, Crowd& crowd);
   MessageWay slowest(const std::vector<Pair>& messages);
 
  private:
-  /// Adds one to every link of the list, once; returns the most on one of them.
-  int count(std::vector<LinkId>& links);
+  struct OnLink {
+    double stage = 0;
+    double all = 0;
+  };
+  bool owns(std::int64_t device, LinkId link) const;
+  /// Raises the ports of a link that a collective uses.
+  void raise(std::vector<PortLoad>& ports, LinkId link, double load) const;
+  void raise(std::vector<PortLoad>& out, std::vector<PortLoad>& in, const Pair& message,
+             const LinkUse& use) const;
+  void put(const std::vector<LinkUse>& uses, double OnLink::*whose);
   void clear();
 
-  Topology topology_;
+  LinkMap links_;
+  std::vector<std::int64_t> ranks_;
+  Occupancy occupancy_;
   bool crossing_ = false;
-  std::vector<int> on_link_;
+  std::vector<OnLink> on_link_;
   std::vector<LinkId> used_;
 };
 

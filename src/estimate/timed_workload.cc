@@ -3,14 +3,18 @@
 #include "estimate/timed_workload.h"
 
 #include <algorithm>
-#include <cassert>
+#include <array>
+#include <cmath>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "collective/group_extents.h"
 #include "estimate/shared_links.h"
 #include "machine/memory/pipeline.h"
+#include "workload/plan/layout.h"
 
 namespace orrery::estimation {
 namespace {
@@ -20,14 +24,36 @@ constexpr std::size_t index_of(auto value) {
 }
 
 /// Meeting number of a communicator among stages; -1 when its ranks are all of one stage.
-int meeting_of(Axis axis) {
-  return axis == Axis::pp ? 0 : axis == Axis::embedding ? 1 : -1;
+int meeting_of(GroupIndex group) {
+  return group == GroupIndex(Axis::pp) ? 0 : group == GroupIndex(Axis::embedding) ? 1 : -1;
 }
 
+/// Phases that want as much of every link, whatever their size.
+bool same_uses(const CollectivePhase& a, const CollectivePhase& b) {
+  constexpr double kRounding = 1e-6;
+  const auto same_part = [&](Time one, Time other) {
+    return a.serialisation > Time(0) && b.serialisation > Time(0) &&
+           std::abs(one / a.serialisation - other / b.serialisation) < kRounding;
+  };
+  return a.kind == b.kind && a.algorithm == b.algorithm &&
+         std::equal(a.ports.begin(), a.ports.end(), b.ports.begin(), b.ports.end(),
+                    [&](const PortUse& one, const PortUse& other) {
+                      return one.extent == other.extent &&
+                             same_part(one.serialisation, other.serialisation) &&
+                             same_part(one.port, other.port) &&
+                             same_part(one.through, other.through) &&
+                             same_part(one.node, other.node);
+                    });
+}
+
+/// A family of communicators.
 struct Communicator {
+  Members members;
   std::vector<Extent> extents;
-  std::vector<double> sharing;  ///< by extent
-  bool crosses = false;         ///< groups of other stages
+  bool crossing = false;  ///< shares links with others
+  GroupMembers first;
+  SharedLinks::Crowd crowd;
+  std::vector<std::pair<CollectivePhase, std::vector<PortLoad>>> known;  ///< of the crowd
 };
 
 /// Where the communicators and messages of one layout lie.
@@ -35,7 +61,9 @@ class Placement {
  public:
   Placement(const RankLayout& layout, const Machine& machine)
       : layout_(layout), machine_(machine), links_(machine) {
-    for (std::int64_t rank = 0; rank < layout.ranks(); ++rank) {
+    all_ranks_.resize(index_of(layout.ranks()));
+    std::iota(all_ranks_.begin(), all_ranks_.end(), 0);
+    for (const std::int64_t rank : all_ranks_) {
       if (layout.coordinate(rank, Axis::pp) == 0) {
         first_stage_.push_back(rank);
       }
@@ -43,23 +71,34 @@ class Placement {
   }
 
   /// `meanwhile`: for how much of the time groups of other stages move as well.
-  const Communicator& communicator(Axis axis, double meanwhile) {
-    auto& known = communicators_[index_of(axis)];
-    if (!known) {
-      known.emplace();
-      known->extents = group_extents(layout_, axis, machine_);
-      for (const Extent& extent : known->extents) {
-        double sharing = 1;
-        if (links_.crossing(extent)) {
-          sharing = links_.groups_on_a_link(groups(axis, first_stage_), extent);
-          const double all = links_.groups_on_a_link(groups(axis, all_ranks()), extent);
-          known->crosses = known->crosses || all > sharing;
-          sharing += (all - sharing) * meanwhile;
-        }
-        known->sharing.push_back(sharing);
+  Communicator& communicator(GroupIndex group, double meanwhile) {
+    auto& known = communicators_[*group];
+    if (known == nullptr) {
+      known = std::make_unique<Communicator>();
+      known->members = layout_.members(static_cast<Axis>(*group));
+      known->extents = group_extents(known->members, 0, machine_);
+      known->first = known->members.group(0);
+      known->crossing = links_.crossing(known->extents);
+      if (known->crossing) {
+        known->crowd = {.stage = groups(known->members, first_stage_),
+                        .all = groups(known->members, all_ranks_),
+                        .meanwhile = meanwhile};
       }
     }
     return *known;
+  }
+
+  std::vector<PortLoad> alone(const Communicator& communicator, const CollectivePhase& phase) {
+    return links_.loads(phase, communicator.first);
+  }
+  std::vector<PortLoad> in_crowd(Communicator& communicator, const CollectivePhase& phase) {
+    const auto same = std::find_if(communicator.known.begin(), communicator.known.end(),
+                                   [&](const auto& one) { return same_uses(one.first, phase); });
+    if (same != communicator.known.end()) {
+      return same->second;
+    }
+    communicator.known.emplace_back(phase, links_.loads(phase, communicator.crowd));
+    return communicator.known.back().second;
   }
 
   /// Of all ranks of a stage at once; between mirrored stages, which exchange at the end of the
@@ -82,49 +121,41 @@ class Placement {
     return links_.slowest(messages);
   }
 
-  std::int64_t size(Axis axis) const { return layout_.size(axis); }
-
  private:
   /// Groups whose first member is among these ranks.
-  std::vector<GroupMembers> groups(Axis axis, const std::vector<std::int64_t>& ranks) const {
+  static std::vector<GroupMembers> groups(const Members& members,
+                                          const std::vector<std::int64_t>& ranks) {
     std::vector<GroupMembers> groups;
     for (const std::int64_t rank : ranks) {
-      GroupMembers members = layout_.group(rank, axis);
-      if (!members.empty() && members.front() == rank) {
-        groups.push_back(std::move(members));
+      if (members.holds(rank) && members.coordinate(rank) == 0) {
+        groups.push_back(members.group(rank));
       }
     }
     return groups;
   }
 
-  std::vector<std::int64_t> all_ranks() const {
-    std::vector<std::int64_t> ranks(index_of(layout_.ranks()));
-    std::iota(ranks.begin(), ranks.end(), 0);
-    return ranks;
-  }
-
   const RankLayout& layout_;
   const Machine& machine_;
   SharedLinks links_;
+  std::vector<std::int64_t> all_ranks_;
   std::vector<std::int64_t> first_stage_;
-  std::array<std::optional<Communicator>, kAxisCount> communicators_;
+  std::array<std::unique_ptr<Communicator>, kAxisCount> communicators_;
 };
 
 class Timer {
  public:
-  Timer(const Workload& workload, const Machine& machine, const Plan& plan, Prices& prices,
+  Timer(const Workload& workload, const Machine& machine, const Placing& placing, Prices& prices,
         const Meanwhile& meanwhile)
       : workload_(workload),
         machine_(machine),
-        plan_(plan),
+        placing_(placing),
         prices_(prices),
         meanwhile_(meanwhile),
-        placement_(workload.layout, machine),
-        stages_(static_cast<std::int64_t>(workload.programs.size())),
-        nics_(nics_of(machine)) {
+        placement_(placing.layout, machine),
+        stages_(std::ssize(workload.roles)) {
     lanes_.fill(-1);
-    lanes_[index_of(Stream::compute)] = 0;
-    ways_.resize(workload.programs.size());
+    lanes_[*kComputeStream] = 0;
+    ways_.resize(workload.roles.size());
   }
 
   TimedWorkload run() {
@@ -132,7 +163,7 @@ class Timer {
     for (std::int64_t stage = 0; stage < stages_; ++stage) {
       stage_ = stage;
       std::vector<int>& role = timed_.roles.emplace_back();
-      for (const Template& source : workload_.programs[index_of(stage)].templates) {
+      for (const Template& source : workload_.program_of(static_cast<int>(stage)).templates) {
         role.push_back(add(time(source), role.size()));
       }
       auto& targets = timed_.targets.emplace_back();
@@ -141,7 +172,7 @@ class Timer {
             static_cast<int>(target_stage(channel.value, stage, stages_));
       }
     }
-    timed_.message_lane = lanes_[index_of(Stream::pp)];
+    timed_.message_lane = lanes_[*StreamIndex(StepStream::pp)];
     return std::move(timed_);
   }
 
@@ -193,6 +224,13 @@ class Timer {
         timed.work = timed.least = copy_time(node);
         timed.host_cost = workload_.host_dispatch;
         break;
+      case Node::Kind::host:
+        timed.kind = TimedNode::Kind::collective;
+        for (const Operator& op : node.operators) {
+          timed.work += op.duration;
+        }
+        timed.least = timed.work;
+        break;
       case Node::Kind::send:
         time_message(node, timed);
         break;
@@ -207,8 +245,8 @@ class Timer {
     return timed;
   }
 
-  std::uint8_t lane_of(Stream stream) {
-    int& lane = lanes_[index_of(stream)];
+  std::uint8_t lane_of(StreamIndex stream) {
+    int& lane = lanes_[*stream];
     if (lane < 0) {
       lane = timed_.lanes++;
     }
@@ -238,65 +276,66 @@ class Timer {
 
   void time_collective(const Node& node, TimedNode& timed) {
     timed.kind = TimedNode::Kind::wait;  // of a rank alone, or of nothing
-    if (placement_.size(node.axis) <= 1 || node.bytes == Bytes(0)) {
+    Communicator& where = placement_.communicator(node.group, meanwhile_[timed.lane]);
+    if (where.extents.empty() || node.bytes == Bytes(0)) {
       return;
     }
-    const auto& where = placement_.communicator(node.axis, meanwhile_[timed.lane]);
-    timed_.crosses = timed_.crosses || where.crosses;
+    LoadsOf alone;
+    if (!where.crossing) {
+      alone = [&](const CollectivePhase& phase) { return placement_.alone(where, phase); };
+    }
     const CollectiveTime& time = prices_.collective({.kind = node.collective,
-                                                     .algorithm = algorithm_of(node.axis),
+                                                     .algorithm = placing_.algorithms[node.group],
                                                      .bytes = node.bytes,
                                                      .copies = node.copies,
                                                      .extents = where.extents,
-                                                     .sharing = where.sharing,
-                                                     .devices = workload_.layout.ranks()},
-                                                    machine_);
-    const int meeting = meeting_of(node.axis);
+                                                     .devices = workload_.ranks},
+                                                    machine_, alone);
+    const int meeting = meeting_of(node.group);
     timed.kind = meeting < 0 ? TimedNode::Kind::collective : TimedNode::Kind::meeting;
     timed.flow = static_cast<std::int8_t>(meeting);
     timed.slows_kernels = true;
-    timed.work = time.shared;
+    timed.transfer = transfer_of(time, node.group, where);
+    for (const PortPhase& phase : timed_.transfers[index_of(timed.transfer)]) {
+      timed.work += phase.time();
+    }
     timed.least = time.alone;
-    timed.transfer = transfer_of(time);
     timed.host_cost = workload_.host_dispatch;
   }
 
-  /// Number of the transfer; prices are kept, so their address names them.
-  int transfer_of(const CollectiveTime& time) {
+  int transfer_of(const CollectiveTime& time, GroupIndex group, Communicator& where) {
     const auto [entry, is_new] =
-        transfers_.emplace(&time, static_cast<int>(timed_.transfers.size()));
-    if (is_new) {
-      timed_.transfers.push_back(time.phases);
+        transfers_[*group].emplace(&time, static_cast<int>(timed_.transfers.size()));
+    if (!is_new) {
+      return entry->second;
+    }
+    std::vector<PortPhase>& phases = timed_.transfers.emplace_back(time.on_ports);
+    if (where.crossing) {
+      for (const CollectivePhase& phase : time.phases) {
+        phases.push_back({.serialisation = phase.serialisation,
+                          .latency = phase.latency,
+                          .ports = placement_.in_crowd(where, phase)});
+      }
+      timed_.crosses = timed_.crosses || where.crowd.crosses;
     }
     return entry->second;
   }
 
-  CollectiveAlgorithm algorithm_of(Axis axis) const {
-    return axis == Axis::tp   ? plan_.tp_algorithm
-           : axis == Axis::dp ? plan_.dp_algorithm
-                              : CollectiveAlgorithm::automatic;
-  }
-
   void time_message(const Node& node, TimedNode& timed) {
-    auto& way = ways_[index_of(stage_)][index_of(node.channel)];
+    auto& way = ways_[index_of(stage_)][node.channel];
     if (!way) {
-      way = placement_.way(node.channel, stage_, stages_);
+      way = placement_.way(static_cast<Channel>(node.channel), stage_, stages_);
     }
+    const PortPhase phase = way->phase(node.bytes);
     timed.kind = TimedNode::Kind::message;
     timed.flow = static_cast<std::int8_t>(node.channel);
     timed.slows_kernels = true;
-    timed.work = way->shared(node.bytes);
-    timed.least = way->alone(node.bytes);
-    timed.transfer = transfer_of(*way, node.bytes);
+    timed.work = phase.time();
+    timed.least = phase.serialisation + phase.latency;
+    timed.transfer = transfer_of(phase);
   }
 
-  int transfer_of(const MessageWay& way, Bytes bytes) {
-    PortPhase phase{.serialisation = way.alone(bytes) - way.latency, .latency = way.latency};
-    if (way.dimension >= 0) {
-      const std::size_t port = port_of(nics_[index_of(way.dimension)], Way::out);
-      phase.weight[port] = 1;
-      phase.groups[port] = static_cast<float>(way.sharing);
-    }
+  int transfer_of(const PortPhase& phase) {
     const auto same = std::find_if(timed_.transfers.begin(), timed_.transfers.end(),
                                    [&](const std::vector<PortPhase>& other) {
                                      return other.size() == 1 && other.front() == phase;
@@ -313,12 +352,10 @@ class Timer {
       const MemoryTier& memory = machine_.device.memory[index_of(node.tier)];
       return local_access(node.bytes, memory.bandwidth, memory.latency);
     }
-    const bool own = node.axis == axis_of(node.stream);
-    const std::int64_t sharers = own ? 1 : workload_.layout.size(node.axis);
-    RemoteAccess access{
-        .bytes = node.bytes, .devices = workload_.layout.ranks(), .sharers = sharers};
-    if (sharers > 1) {
-      const auto ranks = workload_.layout.group(0, node.axis);
+    RemoteAccess access{.bytes = node.bytes, .devices = workload_.ranks, .sharers = 1};
+    if (!node.sharers.none()) {
+      const auto ranks = placing_.layout.members(static_cast<Axis>(*node.sharers)).group(0);
+      access.sharers = std::ssize(ranks);
       access.in_node = std::count_if(ranks.begin(), ranks.end(), [&](std::int64_t rank) {
         return rank < machine_.remote_memory.node_devices;
       });
@@ -328,24 +365,24 @@ class Timer {
 
   const Workload& workload_;
   const Machine& machine_;
-  const Plan& plan_;
+  const Placing& placing_;
   Prices& prices_;
   const Meanwhile& meanwhile_;
   Placement placement_;
   std::int64_t stages_;
   std::int64_t stage_ = 0;
-  std::vector<int> nics_;  ///< by dimension
-  std::array<int, kStreamCount> lanes_{};
+  std::array<int, kMostLanes> lanes_{};
   std::vector<std::array<std::optional<MessageWay>, kChannelCount>> ways_;
-  std::unordered_map<const CollectiveTime*, int> transfers_;  // only looked up
+  /// By group; prices are kept, so their address names them. Only looked up.
+  std::array<std::unordered_map<const CollectiveTime*, int>, kAxisCount> transfers_;
   TimedWorkload timed_;
 };
 
 }  // namespace
 
-TimedWorkload time_workload(const Workload& workload, const Machine& machine, const Plan& plan,
-                            Prices& prices, const Meanwhile& meanwhile) {
-  return Timer(workload, machine, plan, prices, meanwhile).run();
+TimedWorkload time_workload(const Workload& workload, const Machine& machine,
+                            const Placing& placing, Prices& prices, const Meanwhile& meanwhile) {
+  return Timer(workload, machine, placing, prices, meanwhile).run();
 }
 
 }  // namespace orrery::estimation

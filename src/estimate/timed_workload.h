@@ -6,8 +6,8 @@
 ///   meeting    a collective among ranks of several stages: it starts when the last has come
 ///
 /// Ranks of one stage are taken to be alike, so a collective among them only takes time. That time
-/// is the closed form on idle links, times what all groups of its communicator in the stage take
-/// from one another where they share links (shared_links.h); a message likewise.
+/// is the closed form on idle links, times what all groups of its communicator in the stage want of
+/// the links that they share (shared_links.h); a message likewise.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@
 #include "estimate/prices.h"
 #include "graph/workload.h"
 #include "machine/machine.h"
-#include "workload/parallel/plan.h"
+#include "workload/plan/axes.h"
 
 namespace orrery::estimation {
 
@@ -59,7 +59,7 @@ struct TimedTemplate {
 };
 
 inline constexpr int kMeetings = 2;  ///< of all stages; of first and last
-inline constexpr int kMostLanes = kStreamCount;
+inline constexpr int kMostLanes = static_cast<int>(StepStream::from_host) + 1;
 
 struct TimedWorkload {
   std::vector<TimedTemplate> templates;           ///< distinct ones
@@ -75,8 +75,16 @@ struct TimedWorkload {
 /// By lane: how much of the time of its transfers other stages make the same ones, 0 to 1.
 using Meanwhile = std::array<double, kMostLanes>;
 
-/// Times every node. Requires a verified workload and a machine of exactly its ranks.
-TimedWorkload time_workload(const Workload& workload, const Machine& machine, const Plan& plan,
-                            Prices& prices, const Meanwhile& meanwhile = {});
+/// What decides where the communicators of a workload lie, and what they run.
+struct Placing {
+  RankLayout layout;
+  AlgorithmChoice algorithms;
+};
+
+/// Times every node of a training step. Requires a verified workload, whose own placing does not
+/// count, and a machine of exactly its ranks.
+TimedWorkload time_workload(const Workload& workload, const Machine& machine,
+                            const Placing& placing, Prices& prices,
+                            const Meanwhile& meanwhile = {});
 
 }  // namespace orrery::estimation

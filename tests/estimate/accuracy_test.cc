@@ -13,6 +13,7 @@
 #include "random_plans.h"
 #include "simulate/simulate.h"
 #include "workload/parallel/lower.h"
+#include "workload/plan/layout.h"
 
 namespace orrery {
 namespace {
@@ -27,9 +28,7 @@ Result<double> simulated(const Model& model, const Plan& plan, const Machine& ma
     return fail(workload.error());
   }
   SimulateOptions options;
-  options.algorithms.fill(CollectiveAlgorithm::automatic);
-  options.algorithms[static_cast<std::size_t>(Axis::tp)] = plan.tp_algorithm;
-  options.algorithms[static_cast<std::size_t>(Axis::dp)] = plan.dp_algorithm;
+  options.algorithms = algorithms_of(plan);
   const auto timeline = simulate(*workload, machine, options);
   if (!timeline) {
     return fail(timeline.error());

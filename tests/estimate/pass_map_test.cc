@@ -132,10 +132,11 @@ TEST(PassMap, AGatherThatFollowsNoKernelDependsOnTheClocks) {
 TEST(Ports, TwoThatShareAPortTakeTwiceAsLong) {
   // 10 us each from the same moment: both end at 20 us.
   PortPhase phase{.serialisation = 10_us};
-  phase.weight[0] = phase.groups[0] = 1;
+  phase.ports = {{.port = 0, .load = 1}};
+  const std::vector<PortPhase> phases{phase};
   Ports ports;
-  EXPECT_EQ(ports.start({.lane = 1, .node = 0}, 0_us, {phase}), 10_us);
-  EXPECT_EQ(ports.start({.lane = 2, .node = 1}, 0_us, {phase}), 20_us);
+  EXPECT_EQ(ports.start({.lane = 1, .node = 0}, 0_us, phases), 10_us);
+  EXPECT_EQ(ports.start({.lane = 2, .node = 1}, 0_us, phases), 20_us);
   ASSERT_EQ(ports.moved().size(), 1U);
   EXPECT_EQ(ports.moved()[0].end, 20_us);
 }
@@ -143,23 +144,25 @@ TEST(Ports, TwoThatShareAPortTakeTwiceAsLong) {
 TEST(Ports, ALateOneTakesItsShareFromThen) {
   // The first alone for 6 us. The second needs 2 us: 4 us at half speed, which cost the first 2.
   PortPhase phase{.serialisation = 10_us};
-  phase.weight[0] = phase.groups[0] = 1;
-  PortPhase small = phase;
-  small.serialisation = 2_us;
+  phase.ports = {{.port = 0, .load = 1}};
+  const std::vector<PortPhase> large{phase};
+  phase.serialisation = 2_us;
+  const std::vector<PortPhase> small{phase};
   Ports ports;
-  ports.start({.lane = 1, .node = 0}, 0_us, {phase});
-  EXPECT_EQ(ports.start({.lane = 2, .node = 1}, 6_us, {small}), 10_us);
+  ports.start({.lane = 1, .node = 0}, 0_us, large);
+  EXPECT_EQ(ports.start({.lane = 2, .node = 1}, 6_us, small), 10_us);
   EXPECT_EQ(ports.moved()[0].end, 12_us);
 }
 
 TEST(Ports, TransfersOfOtherPortsDoNotMeet) {
-  PortPhase out{.serialisation = 10_us};
-  out.weight[0] = out.groups[0] = 1;
-  PortPhase in{.serialisation = 10_us};
-  in.weight[1] = in.groups[1] = 1;
+  PortPhase phase{.serialisation = 10_us};
+  phase.ports = {{.port = 0, .load = 1}};
+  const std::vector<PortPhase> out{phase};
+  phase.ports = {{.port = 1, .load = 1}};
+  const std::vector<PortPhase> in{phase};
   Ports ports;
-  ports.start({.lane = 1, .node = 0}, 0_us, {out});
-  EXPECT_EQ(ports.start({.lane = 2, .node = 1}, 0_us, {in}), 10_us);
+  ports.start({.lane = 1, .node = 0}, 0_us, out);
+  EXPECT_EQ(ports.start({.lane = 2, .node = 1}, 0_us, in), 10_us);
   EXPECT_TRUE(ports.moved().empty());
 }
 

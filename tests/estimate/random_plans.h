@@ -9,8 +9,8 @@
 
 #include "cases.h"
 #include "machine/machine.h"
-#include "workload/parallel/machine_check.h"
-#include "workload/parallel/plan.h"
+#include "workload/plan/machine_check.h"
+#include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
 namespace orrery::testing {

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "estimate/lower_bound.h"
-#include "workload/parallel/schedule.h"
+#include "workload/plan/schedule.h"
 
 namespace orrery::estimation {
 namespace {
@@ -53,30 +53,13 @@ struct Pipeline {
   PreparedPlan plan() const { return {timed, maps, least, lists}; }
 };
 
-class ListSource final : public Source {
- public:
-  explicit ListSource(std::vector<std::vector<int>> lists) : lists_(std::move(lists)) {}
-  std::optional<Instance> issue(int role, std::int64_t index) const override {
-    const auto& list = lists_[static_cast<std::size_t>(role)];
-    return index < std::ssize(list)
-               ? std::optional(Instance{.template_index = list[static_cast<std::size_t>(index)]})
-               : std::nullopt;
-  }
-  std::int64_t length(int role) const override {
-    return std::ssize(lists_[static_cast<std::size_t>(role)]);
-  }
-
- private:
-  std::vector<std::vector<int>> lists_;
-};
-
 Pipeline pipeline(const PipelineShape& shape, Time message = Time(0)) {
   Pipeline result;
   TimedWorkload& timed = result.timed;
   timed.lanes = 3;
   timed.message_lane = 2;
   timed.members = {static_cast<int>(shape.stages), 2};
-  std::vector<std::vector<int>> lists;
+  std::vector<std::vector<Instance>> lists;
   const std::int64_t parts = part_count(shape);
   for (std::int64_t s = 0; s < shape.stages; ++s) {
     std::vector<int>& role = timed.roles.emplace_back();
@@ -94,18 +77,18 @@ Pipeline pipeline(const PipelineShape& shape, Time message = Time(0)) {
     add({});
     timed.targets.push_back({static_cast<int>((s + 1) % shape.stages),
                              static_cast<int>((s + shape.stages - 1) % shape.stages)});
-    std::vector<int>& list = lists.emplace_back();
+    std::vector<Instance>& list = lists.emplace_back();
     const StageSchedule schedule(shape, s);
     for (std::int64_t i = 0; i < schedule.size(); ++i) {
       const PipelineSlot slot = schedule[i];
-      list.push_back(static_cast<int>(2 * slot.chunk) +
-                     (slot.direction == Direction::forward ? 0 : 1));
+      list.push_back({.template_index = static_cast<int>(2 * slot.chunk) +
+                                        (slot.direction == Direction::forward ? 0 : 1)});
     }
-    list.push_back(static_cast<int>(role.size()) - 1);
+    list.push_back({.template_index = static_cast<int>(role.size()) - 1});
   }
   Workload workload;
-  workload.programs.resize(lists.size());
-  workload.source = std::make_shared<ListSource>(std::move(lists));
+  workload.roles.resize(lists.size());
+  workload.source = std::make_shared<InstanceLists>(std::move(lists));
   result.lists = issue_lists(workload);
   for (const TimedTemplate& nodes : timed.templates) {
     result.maps.push_back(map_of(nodes, timed.transfers, Works::slowed));

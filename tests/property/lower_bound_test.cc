@@ -8,7 +8,7 @@
 #include "../workload/parallel/cases.h"
 #include "estimate/estimate.h"
 #include "simulate/simulate.h"
-#include "workload/parallel/machine_check.h"
+#include "workload/plan/machine_check.h"
 
 namespace orrery {
 namespace {

@@ -28,8 +28,9 @@ struct Times {
 /// One piece of work as a template: what it receives, computes and sends, of no bytes.
 class PieceBuilder {
  public:
-  PieceBuilder(const PipelineShape& shape, const Times& times, std::int64_t stage)
-      : shape_(shape), times_(times), stage_(stage) {}
+  PieceBuilder(const PipelineShape& shape, const RankLayout& layout, const Times& times,
+               std::int64_t stage)
+      : shape_(shape), layout_(layout), times_(times), stage_(stage) {}
 
   std::vector<Node> nodes(const PipelineSlot& slot) const {
     const std::vector<Work> works = works_of(slot);
@@ -50,6 +51,11 @@ class PieceBuilder {
     for (const Work& work : works) {
       if (exchanges(work, false)) {
         result.push_back(send("out", channel(work), 0_B, {last}));
+      }
+    }
+    for (Node& node : result) {
+      if (node.kind != Node::Kind::compute) {
+        node.peer = layout_.peer(node.kind, static_cast<Channel>(node.channel), stage_);
       }
     }
     return result;
@@ -79,25 +85,26 @@ class PieceBuilder {
   }
 
   const PipelineShape& shape_;
+  const RankLayout& layout_;
   const Times& times_;
   std::int64_t stage_;
 };
 
 /// Every piece is a template of its own.
 Workload pieces_of(const PipelineShape& shape, const Times& times) {
-  Workload workload;
-  workload.layout = {{{Axis::tp, 1}, {Axis::dp, 1}, {Axis::pp, shape.stages}}};
+  const RankLayout layout{{{Axis::tp, 1}, {Axis::dp, 1}, {Axis::pp, shape.stages}}};
+  Workload workload = step_workload(layout);
   std::vector<std::vector<Instance>> lists;
   for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
-    Program program{.name = "stage", .templates = {}};
+    Program program;
     std::vector<Instance>& list = lists.emplace_back();
     for (const PipelineSlot& slot : all_slots(shape, stage)) {
       list.push_back({.template_index = static_cast<int>(list.size())});
-      program.templates.push_back({"piece", PieceBuilder(shape, times, stage).nodes(slot)});
+      program.templates.push_back({"piece", PieceBuilder(shape, layout, times, stage).nodes(slot)});
     }
     workload.programs.push_back(std::move(program));
   }
-  workload.source = std::make_shared<ListSource>(std::move(lists));
+  workload.source = std::make_shared<InstanceLists>(std::move(lists));
   return workload;
 }
 
@@ -122,7 +129,7 @@ Time any_time(std::int64_t least, std::int64_t most) {
 
 RC_GTEST_PROP(SimulatedPipeline, BubblesAreThoseOfThePapers, ()) {
   // With B including W: 1F1B (p-1)(F+B); ZB-H1 (p-1)(F+B-2W); DualPipe (p/2-1)(F&B+B-3W) with
-  // F&B = F + B. W <= B - W = F: see tests/workload/parallel/schedule_test.cc for other times.
+  // F&B = F + B. W <= B - W = F: see tests/workload/plan/schedule_test.cc for other times.
   const std::int64_t p = *rc::gen::inRange<std::int64_t>(2, 9);
   const std::int64_t m = 2 * p + *rc::gen::inRange<std::int64_t>(0, 6);
   const Time forward = any_time(1, 20);

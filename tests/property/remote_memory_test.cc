@@ -54,7 +54,7 @@ Time step_time(const Model& model, const Plan& plan, const Machine& machine) {
   return timeline->step_time;
 }
 
-Bytes copied(const Model& model, const Plan& plan, Stream stream) {
+Bytes copied(const Model& model, const Plan& plan, StepStream stream) {
   Bytes sum{0};
   cases::each_node(cases::lowered(model, plan), 0,
                    [&](const Node& node) { sum += node.stream == stream ? node.bytes : Bytes(0); });
@@ -126,7 +126,7 @@ RC_GTEST_PROP(RemoteTime, NoStepIsFasterThanItsCopiesThroughTheFabric, ()) {
   const Machine machine = any_machine(4);
   const Plan plan = any_plan(4);
   const Time time = step_time(model, plan, machine);
-  for (const Stream stream : {StepStream::from_host, StepStream::to_host}) {
+  for (const StepStream stream : {StepStream::from_host, StepStream::to_host}) {
     RC_ASSERT(time >= copied(model, plan, stream) / machine.remote_memory.fabric_bandwidth);
   }
 }

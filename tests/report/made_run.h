@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "study/run.h"
+#include "workload/plan/axes.h"
 
 namespace orrery::testing {
 
@@ -20,15 +21,18 @@ inline Run made_run() {
   run.plan.global_batch = 8;
   run.plan.stage_layers = "3,1";
   run.devices = 4;
-  Breakdown& breakdown = run.timeline.breakdown;
-  const auto set = [&](TimeCategory category, Time time) {
-    breakdown.time[static_cast<std::size_t>(category)] = time;
-  };
-  set(TimeCategory::forward, 25_ms);
-  set(TimeCategory::backward, 50_ms);
-  set(TimeCategory::tp_exposed, 10_ms);
-  set(TimeCategory::bubble, 15_ms);
-  breakdown.hidden[static_cast<std::size_t>(Axis::dp)] = 5_ms;
+  run.workload = step_workload({{{Axis::tp, 2}, {Axis::dp, 1}, {Axis::pp, 2}}});
+  const TimeCategories categories(run.workload);
+  Breakdown breakdown;
+  breakdown.time.resize(categories.size());
+  breakdown.time[categories.of(PhaseIndex(StepPhase::forward))] = 25_ms;
+  breakdown.time[categories.of(PhaseIndex(StepPhase::backward))] = 50_ms;
+  breakdown.time[categories.of(CategoryIndex(Exposed::tp))] = 10_ms;
+  breakdown.time[categories.bubble()] = 15_ms;
+  breakdown.hidden.resize(run.workload.groups.size());
+  breakdown.hidden[*GroupIndex(Axis::dp)] = 5_ms;
+  run.timeline.categories = categories;
+  run.timeline.breakdown = breakdown;
   run.timeline.step_time = 100_ms;
   run.timeline.critical_rank = 3;
   run.timeline.events = 2000;

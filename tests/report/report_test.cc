@@ -112,7 +112,8 @@ TEST(Json, BreakdownSumsToTheStepTime) {
   for (const auto& seconds : json["breakdown_s"]) {
     sum += seconds.get<double>();
   }
-  EXPECT_EQ(json["breakdown_s"].size(), static_cast<std::size_t>(kTimeCategoryCount));
+  // And host and bubble.
+  EXPECT_EQ(json["breakdown_s"].size(), kNames<StepPhase>.size() + kNames<Exposed>.size() + 2);
   EXPECT_DOUBLE_EQ(sum, 0.1);
 }
 
@@ -152,7 +153,7 @@ TEST(Json, EnergyAndCostAreThereWhenTheMachineStatesThem) {
   run.machine.device.idle_power = Power(100);
   run.machine.device.memory = {{"hbm", 10_GiB, 1_GBps, Time(0)}};
   run.machine.device.price_per_hour = Money(9);
-  run.workload.programs.clear();
+  run.workload.roles.clear();
   const auto with = nlohmann::json::parse(json_report(run));
   EXPECT_DOUBLE_EQ(with.at("energy").at("per_step_j"), 40);
   EXPECT_DOUBLE_EQ(with.at("energy").at("per_token_j"), 40.0 / 1024);

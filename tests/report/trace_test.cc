@@ -46,12 +46,12 @@ using Categories = std::map<std::string, std::int64_t>;  // picoseconds
 /// How many of what run at an instant.
 struct Active {
   std::map<std::string, int> phases;
-  std::map<std::string, int> axes;
+  std::map<std::string, int> groups;
 
   void change(const json& event, int by) {
     const json& args = event["args"];
     const bool computes = args["stream"] == "compute";
-    (computes ? phases : axes)[args[computes ? "phase" : "axis"].get<std::string>()] += by;
+    (computes ? phases : groups)[args[computes ? "phase" : "group"].get<std::string>()] += by;
   }
   static std::string first(const std::map<std::string, int>& counts,
                            std::initializer_list<const char*> order) {
@@ -66,11 +66,11 @@ struct Active {
   /// The rule of timeline.h.
   std::string category() const {
     std::string phase = first(phases, {"forward", "backward", "recompute", "optimizer"});
-    const std::string axis = first(axes, {"tp", "dp", "embedding", "pp"});
+    const std::string group = first(groups, {"tp", "dp", "embedding", "pp"});
     if (!phase.empty()) {
       return phase;
     }
-    return axis.empty() ? "bubble" : axis + "_exposed";
+    return group.empty() ? "bubble" : group + "_exposed";
   }
 };
 
@@ -99,11 +99,11 @@ Categories recompute_breakdown(const std::vector<json>& events, std::int64_t ste
   return time;
 }
 
-Categories booked(const Breakdown& breakdown) {
+Categories booked(const TimeCategories& categories, const Breakdown& breakdown) {
   Categories time;
-  for (const Named<TimeCategory>& category : kNames<TimeCategory>) {
-    if (breakdown[category.value] != Time(0)) {
-      time[std::string(category.name)] = breakdown[category.value].value();
+  for (std::size_t row = 0; row < categories.size(); ++row) {
+    if (breakdown.time[row] != Time(0)) {
+      time[categories.name(row)] = breakdown.time[row].value();
     }
   }
   return time;
@@ -168,7 +168,7 @@ TEST(Trace, BreakdownOfEveryRankIsRecomputedToThePicosecond) {
       Categories again = recompute_breakdown(complete_events(trace, run.timeline.ranks[i]),
                                              run.timeline.step_time.value());
       std::erase_if(again, [](const auto& entry) { return entry.second == 0; });
-      EXPECT_EQ(again, booked(run.timeline.by_rank[i]));
+      EXPECT_EQ(again, booked(run.timeline.categories, run.timeline.by_rank[i]));
     }
   }
 }
@@ -193,20 +193,32 @@ TEST(Trace, SpansOfOneThreadNeverOverlap) {
 // --- by hand
 // --------------------------------------------------------------------------------------
 
-/// One rank of a lone stage with these receive spans.
+Program forward_of(Node node) {
+  Template forward{"forward", {}};
+  forward.nodes.push_back(std::move(node));
+  Program program;
+  program.templates.push_back(std::move(forward));
+  return program;
+}
+
+/// One rank of a lone stage with these spans of its one node, a copy.
 Run run_with(std::vector<Span> spans) {
   auto run = made_run();
-  run.workload.layout.axes = {{Axis::tp, 1}, {Axis::dp, 1}, {Axis::pp, 1}};
-  run.workload.programs = {{"stage 0", {{"forward", {}}}}};
+  run.workload = step_workload({{{Axis::tp, 1}, {Axis::dp, 1}, {Axis::pp, 1}}});
+  Node node;
+  node.name = "store";
+  run.workload.programs = {forward_of(node)};
   run.timeline.ranks = {0};
   run.timeline.spans = std::move(spans);
   return run;
 }
 
-Span receive(Time begin, Time end) {
+Span copy(Time begin, Time end) {
   Span span;
-  span.stream = Stream::receive;
-  span.axis = Axis::pp;
+  span.kind = Node::Kind::copy;
+  span.stream = StepStream::to_host;
+  span.group = Axis::to_host;
+  span.phase = StepPhase::forward;
   span.begin = begin;
   span.end = end;
   return span;
@@ -214,8 +226,8 @@ Span receive(Time begin, Time end) {
 
 TEST(Trace, OverlappingSpansGoToThreadsOfTheirOwn) {
   // [0, 10] and [5, 15] overlap; [10, 20] fits behind the first.
-  const json trace = json::parse(
-      trace_of(run_with({receive(0_ns, 10_ns), receive(5_ns, 15_ns), receive(10_ns, 20_ns)})));
+  const json trace =
+      json::parse(trace_of(run_with({copy(0_ns, 10_ns), copy(5_ns, 15_ns), copy(10_ns, 20_ns)})));
   const auto events = complete_events(trace, 0);
   ASSERT_EQ(events.size(), 3U);
   EXPECT_NE(events[0]["tid"], events[1]["tid"]);
@@ -226,15 +238,46 @@ TEST(Trace, OverlappingSpansGoToThreadsOfTheirOwn) {
       threads[event["tid"].get<int>()] = event["args"]["name"].get<std::string>();
     }
   }
-  EXPECT_EQ(threads[events[0]["tid"].get<int>()], "receive");
-  EXPECT_EQ(threads[events[1]["tid"].get<int>()], "receive 2");
+  EXPECT_EQ(threads[events[0]["tid"].get<int>()], "to_host");
+  EXPECT_EQ(threads[events[1]["tid"].get<int>()], "to_host 2");
 }
 
 TEST(Trace, TimesAreMicrosecondsExactToThePicosecond) {
   // 106 days are 9.2e18 ps, more digits than a double has: the text must be exact.
-  const std::string text = trace_of(
-      run_with({receive(Time(9'000'000'000'000'000'001), Time(9'000'000'000'001'234'568))}));
+  const std::string text =
+      trace_of(run_with({copy(Time(9'000'000'000'000'000'001), Time(9'000'000'000'001'234'568))}));
   EXPECT_NE(text.find(R"("ts":9000000000000.000001,"dur":1.234567)"), std::string::npos) << text;
+}
+
+TEST(Trace, AReceiveIsNamedAfterItsMessageAndWhereItComesFrom) {
+  // Stage 0 sends, stage 1 receives: rank 2 of tp 2.
+  auto run = made_run();
+  Node send;
+  send.kind = Node::Kind::send;
+  send.name = "send_activations";
+  run.workload.programs = {forward_of(send), {}};
+  Span sent;
+  sent.kind = Node::Kind::send;
+  sent.stream = StepStream::pp;
+  sent.group = Axis::pp;
+  sent.phase = StepPhase::forward;
+  sent.end = 5_ns;
+  Span received = sent;
+  received.kind = Node::Kind::receive;
+  received.stream = StepStream::receive;
+  received.rank = 2;
+  received.cause = 0;
+  run.timeline.ranks = {0, 2};
+  run.timeline.spans = {sent, received};
+  const json trace = json::parse(trace_of(run));
+  const auto from = complete_events(trace, 0);
+  const auto to = complete_events(trace, 2);
+  ASSERT_EQ(from.size(), 1U);
+  ASSERT_EQ(to.size(), 1U);
+  EXPECT_EQ(from[0]["name"], "send_activations");
+  EXPECT_EQ(to[0]["name"], "send_activations from rank 0");
+  EXPECT_EQ(to[0]["args"]["stream"], "receive");
+  EXPECT_EQ(to[0]["args"]["group"], "pp");
 }
 
 TEST(Trace, ProcessesAreNamedAfterRankAndStage) {
@@ -257,7 +300,7 @@ class TraceFile : public ::testing::Test {
 TEST_F(TraceFile, IsWrittenWholeAndLeavesNothingBeside) {
   const fs::path path = folder_ / "step.json";
   std::ofstream(path) << "old";
-  ASSERT_TRUE(write_trace_file(run_with({receive(0_ns, 1_ns)}), path.string()));
+  ASSERT_TRUE(write_trace_file(run_with({copy(0_ns, 1_ns)}), path.string()));
   std::ifstream file(path);
   EXPECT_EQ(complete_events(json::parse(file), 0).size(), 1U);
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);
@@ -275,7 +318,7 @@ TEST_F(TraceFile, FullDiskIsAMistakeAndADeviceIsNeverReplaced) {
   if (!fs::exists("/dev/full")) {
     GTEST_SKIP() << "needs /dev/full";
   }
-  EXPECT_FALSE(write_trace_file(run_with({receive(0_ns, 1_ns)}), "/dev/full"));
+  EXPECT_FALSE(write_trace_file(run_with({copy(0_ns, 1_ns)}), "/dev/full"));
   EXPECT_TRUE(fs::is_character_file("/dev/full"));
 }
 

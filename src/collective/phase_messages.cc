@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "collective/flat.h"
+#include "collective/price.h"
+#include "collective/ring_orders.h"
 
 namespace orrery {
 namespace {
@@ -19,12 +21,12 @@ bool exchanges(Kind kind) {
   return kind == Kind::all_to_all || kind == Kind::send_recv;
 }
 
-std::int64_t members_of(const CollectivePhase& phase) {
-  std::int64_t members = 1;
+std::vector<Extent> extents_of(const CollectivePhase& phase) {
+  std::vector<Extent> extents;
   for (const PortUse& port : phase.ports) {
-    members *= port.extent.count;
+    extents.push_back(port.extent);
   }
-  return members;
+  return extents;
 }
 
 /// An upper bound on the messages of any algorithm of schedule.h.
@@ -35,58 +37,36 @@ std::int64_t messages_at_most(Kind kind, std::int64_t ranks, std::int64_t rings)
              : std::max(2 * pairs * rings, std::int64_t{4} * kMessageChunks * ranks);
 }
 
-/// The ring once for every member of an outermost coordinate, rotated: ring j visits the members
-/// of each coordinate beginning with the j-th. Block b of ring j is block j * ranks + b.
-MessageSchedule rotated_rings(Kind kind, int ranks, int inside) {
-  // NOLINTNEXTLINE(bugprone-unchecked-optional-access): there is a ring of any number of ranks
-  const MessageSchedule one = schedule_of(kind, Algorithm::ring, ranks, kMessageChunks).value();
-  MessageSchedule all{.kind = kind,
-                      .ranks = ranks,
-                      .blocks = one.blocks * inside,
-                      .block_share = one.block_share / inside,
-                      .messages = {}};
-  for (int ring = 0; ring < inside; ++ring) {
-    const auto member = [&](int place) {
-      return place / inside * inside + (place % inside + ring) % inside;
-    };
-    const int before = static_cast<int>(all.messages.size());
-    for (Message message : one.messages) {
-      message.sender = member(message.sender);
-      message.receiver = member(message.receiver);
-      for (int& block : message.blocks) {
-        block += ring * one.blocks;
-      }
-      for (int& earlier : message.after) {
-        earlier += before;
-      }
-      all.messages.push_back(std::move(message));
-    }
-  }
-  return all;
+/// Rings of so many members that one alone has too many messages are not even counted.
+std::int64_t messages_at_most(const CollectivePhase& phase, const Machine& machine) {
+  const std::vector<Extent> extents = extents_of(phase);
+  const std::int64_t members = members_of(extents);
+  const std::int64_t one = messages_at_most(phase.kind, members, 1);
+  return phase.algorithm == Algorithm::ring && one <= kMostMessages
+             ? messages_at_most(phase.kind, members, std::ssize(ring_orders(extents, machine)))
+             : one;
 }
 
 Mistake no_messages(const CollectivePhase& phase, std::string expected) {
   return {{}, {}, std::string(name_of(phase.algorithm)), std::move(expected)};
 }
 
-Result<void> check_phase(const CollectivePhase& phase) {
-  const bool ring = phase.algorithm == Algorithm::ring;
-  const bool one_dimension = phase.ports.size() == 1;
+Result<void> check_phase(const CollectivePhase& phase, const Machine& machine) {
   const bool messages = phase.algorithm != Algorithm::themis &&
                         phase.algorithm != Algorithm::rail &&
                         phase.algorithm != Algorithm::in_switch;
-  if (!messages || (!one_dimension && !exchanges(phase.kind) && !ring)) {
+  const bool flat =
+      phase.ports.size() == 1 || exchanges(phase.kind) || phase.algorithm == Algorithm::ring;
+  if (!messages || !flat) {
     return fail(Error(no_messages(phase,
                                   "an algorithm that has messages: ring, direct or pairwise over "
                                   "several dimensions, all but in_switch over one")));
   }
-  const std::int64_t rings = one_dimension ? 1 : phase.ports.front().extent.count;
-  const std::int64_t members = members_of(phase);
-  if (const std::int64_t most = messages_at_most(phase.kind, members, rings);
-      most > kMostMessages) {
-    return fail(
-        Error(no_messages(phase, fmt::format("at most {} messages; {} of {} members has up to {}",
-                                             kMostMessages, name_of(phase.kind), members, most))));
+  if (const std::int64_t most = messages_at_most(phase, machine); most > kMostMessages) {
+    return fail(Error(no_messages(
+        phase,
+        fmt::format("one of at most {} messages, not up to {} as {} of {} members has",
+                    kMostMessages, most, name_of(phase.kind), members_of(extents_of(phase))))));
   }
   return {};
 }
@@ -106,10 +86,17 @@ Protocol protocol_of(const CollectivePhase& phase, const PortUse& port, const Ma
 std::vector<NetworkDimension> dimensions_of(const CollectivePhase& phase, const Machine& machine) {
   const bool tree =
       phase.kind == Kind::all_reduce && phase.algorithm == Algorithm::double_binary_tree;
+  const double share = tree ? kTreeEfficiency : 1;
   std::vector<NetworkDimension> dimensions = machine.network;
   for (const PortUse& port : phase.ports) {
-    dimensions[static_cast<std::size_t>(port.extent.dimension)].send_efficiency =
-        protocol_of(phase, port, machine).efficiency * (tree ? kTreeEfficiency : 1);
+    NetworkDimension& own = dimensions[static_cast<std::size_t>(port.extent.dimension)];
+    const Protocol protocol = protocol_of(phase, port, machine);
+    if (const int through = dimension_through(own, machine); through >= 0) {
+      NetworkDimension& inner = dimensions[static_cast<std::size_t>(through)];
+      inner.send_efficiency =
+          share * protocol_through(phase.kind, phase.algorithm, inner, protocol.name).efficiency;
+    }
+    own.send_efficiency = share * protocol.efficiency;
   }
   return dimensions;
 }
@@ -122,16 +109,16 @@ Time own_copy(const CollectivePhase& phase, const Machine& machine) {
   const Bandwidth bandwidth =
       machine.network[static_cast<std::size_t>(port.extent.dimension)].bandwidth;
   const Protocol protocol = protocol_of(phase, port, machine);
-  const Bytes chunk = phase.size / members_of(phase);
+  const Bytes chunk = phase.size / members_of(extents_of(phase));
   return from_seconds(protocol.local_copy * static_cast<double>(chunk.value()) /
                       (protocol.efficiency * bandwidth.value()));
 }
 
 }  // namespace
 
-Result<void> check_messages(const std::vector<CollectivePhase>& phases) {
+Result<void> check_messages(const std::vector<CollectivePhase>& phases, const Machine& machine) {
   for (const CollectivePhase& phase : phases) {
-    if (auto ok = check_phase(phase); !ok) {
+    if (auto ok = check_phase(phase, machine); !ok) {
       return ok;
     }
   }
@@ -142,20 +129,26 @@ std::vector<CollectivePhase> plan_messages(Kind kind, Bytes size,
                                            const std::vector<Extent>& extents, Algorithm algorithm,
                                            const Machine& machine) {
   auto phases = plan_collective(kind, size, extents, algorithm, machine);
-  if (algorithm == Algorithm::automatic && !check_messages(phases)) {
+  if (algorithm == Algorithm::automatic && !check_messages(phases, machine)) {
     phases = plan_collective(kind, size, extents,
                              exchanges(kind) ? Algorithm::direct : Algorithm::ring, machine);
   }
   return phases;
 }
 
-MessageSchedule schedule_of(const CollectivePhase& phase) {
-  const auto members = static_cast<int>(members_of(phase));
-  if (phase.ports.size() > 1 && phase.algorithm == Algorithm::ring) {
-    const auto outer = static_cast<int>(phase.ports.back().extent.count);
-    return rotated_rings(phase.kind, members, members / outer);
+MessageSchedule schedule_of(const CollectivePhase& phase, const Machine& machine, int chunks) {
+  const std::vector<Extent> extents = extents_of(phase);
+  if (phase.algorithm == Algorithm::ring) {
+    return rings(phase.kind, ring_orders(extents, machine), chunks);
   }
-  return schedule_of(phase.kind, phase.algorithm, members, kMessageChunks)
+  if (phase.kind == Kind::all_to_all) {
+    std::vector<int> counts;
+    for (const Extent& extent : extents) {
+      counts.push_back(static_cast<int>(extent.count));
+    }
+    return exchange_schedule(counts, phase.algorithm == Algorithm::pairwise);
+  }
+  return schedule_of(phase.kind, phase.algorithm, static_cast<int>(members_of(extents)), chunks)
       .value_or(MessageSchedule{});
 }
 

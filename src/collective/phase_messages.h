@@ -5,12 +5,10 @@
 ///   setup                 = launch + copy of the own chunk (Protocol)
 ///
 /// A message over dimension d holds each link of its way for bytes / (efficiency * bandwidth) and
-/// takes d's step latency, in rings the slowest dimension's (cost.h). Rings over several dimensions
-/// are rotated so that every member uses its own port, as in flat.h; pipelined algorithms cut their
-/// buffer into kMessageChunks.
+/// takes d's step latency, in rings the slowest dimension's (cost.h). Rings are those of
+/// ring_orders.h; pipelined algorithms cut their buffer into kMessageChunks.
 ///
-/// Ignores: what each further send of a member costs (StepCount::further_messages); on rings and
-/// meshes of links, a second ring that goes the other way round.
+/// Ignores: what each further send of a member costs (StepCount::further_messages).
 #pragma once
 
 #include <cstdint>
@@ -33,7 +31,7 @@ inline constexpr std::int64_t kMostMessages = 4'000'000;
 
 /// Whether the phases exist message by message; the mistake says why not: in_switch, rail, themis,
 /// trees over several dimensions, or more than kMostMessages.
-Result<void> check_messages(const std::vector<CollectivePhase>& phases);
+Result<void> check_messages(const std::vector<CollectivePhase>& phases, const Machine& machine);
 
 /// plan_collective; in place of an automatic choice that has no messages the ring, or for messages
 /// from rank to rank the direct exchange.
@@ -42,7 +40,8 @@ std::vector<CollectivePhase> plan_messages(CollectiveKind kind, Bytes size,
                                            CollectiveAlgorithm algorithm, const Machine& machine);
 
 /// Requires check_messages. Ranks are numbered over the phase's extents, innermost first.
-MessageSchedule schedule_of(const CollectivePhase& phase);
+MessageSchedule schedule_of(const CollectivePhase& phase, const Machine& machine,
+                            int chunks = kMessageChunks);
 
 /// How the messages of one phase travel. Phases of equal kind, algorithm, extents and protocols
 /// share their ways, whatever their sizes.

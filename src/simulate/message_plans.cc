@@ -93,7 +93,8 @@ const MessageList& MessagePlans::list(const CollectivePhase& phase) {
   const auto known = lists_.find(shape);
   return known != lists_.end()
              ? known->second
-             : lists_.emplace(std::move(shape), MessageList(schedule_of(phase))).first->second;
+             : lists_.emplace(std::move(shape), MessageList(schedule_of(phase, machine_)))
+                   .first->second;
 }
 
 const WayTable& MessagePlans::ways(CommunicatorIndex communicator, const CollectivePhase& phase,
@@ -142,7 +143,7 @@ void MessagePlans::check_algorithms(const Workload& workload, std::string_view n
         continue;
       }
       const auto& phases = binding_.phases(static_cast<int>(i), first_member(number));
-      if (auto ok = check_messages(phases); !ok) {
+      if (auto ok = check_messages(phases, machine_); !ok) {
         Mistake mistake = std::move(ok.error().mistakes.front());
         mistake.where = fmt::format("network {}", network);
         mistake.field = fmt::format("{} of group {}", name_of(collective.kind), group.name);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The closed forms of steps.h against the messages themselves on links.
-#include "collective/execute.h"
+#include "execute.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -19,7 +19,10 @@ namespace orrery {
 namespace {
 
 using testing::dimension_of;
+using testing::execute;
+using testing::Execution;
 using testing::kind_of;
+using testing::Wires;
 using testing::wires_of;
 using Form = Fabric::Form;
 using Kind = CollectiveKind;

@@ -6,8 +6,8 @@
 #include <memory>
 #include <utility>
 
-#include "collective/execute.h"
 #include "collective/steps.h"
+#include "execute.h"
 #include "machine/topology/link_map.h"
 
 namespace orrery::testing {

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <string>
 
-#include "collective/messages.h"
+#include "../collective/message_time.h"
 #include "collective/occupancy.h"
 #include "engine/event_queue.h"
 #include "machine/network/analytical.h"
@@ -17,6 +17,10 @@
 namespace orrery {
 namespace {
 
+using testing::DeviceGroups;
+using testing::groups_of;
+using testing::message_time;
+using testing::MessageCuts;
 using Kind = CollectiveKind;
 using Algorithm = CollectiveAlgorithm;
 
@@ -77,7 +81,16 @@ MessageCuts cuts_of(const CollectivePhase& phase) {
                         phase.algorithm == Algorithm::pairwise;  // slices would run ahead
   const bool one_message = phase.kind == Kind::send_recv;
   return pipelined ? MessageCuts{.chunks = 512}
-                   : MessageCuts{.slices = stepwise ? 1 : one_message ? 32 : 8};
+                   : MessageCuts{.slices = stepwise      ? 1
+                                           : one_message ? 32
+                                                         : 8};
+}
+
+/// Nothing where the algorithm has no messages.
+std::optional<std::vector<CollectivePhase>> plan_of(const Case& c) {
+  auto phases = plan_messages(c.kind, kSize, extents_of(c.stride, c.count, c.machine), c.algorithm,
+                              c.machine);
+  return check_messages(phases, c.machine) ? std::optional(std::move(phases)) : std::nullopt;
 }
 
 struct Times {
@@ -87,7 +100,7 @@ struct Times {
 
 /// Of all groups, or of the first alone. Nothing where the algorithm has no messages.
 std::optional<Times> times_of(const Case& c, bool all) {
-  const auto phases = message_plan(c.kind, kSize, {c.stride, c.count}, c.algorithm, c.machine);
+  const auto phases = plan_of(c);
   if (!phases) {
     return std::nullopt;
   }
@@ -137,7 +150,7 @@ double within(const Case& c) {
 }
 
 void check(const Case& c) {
-  const auto phases = message_plan(c.kind, kSize, {c.stride, c.count}, c.algorithm, c.machine);
+  const auto phases = plan_of(c);
   if (!phases || within(c) == 0) {
     return;
   }

@@ -82,7 +82,7 @@ TEST_P(EveryNetwork, TwoMessagesFromOnePortTakeTwice) {
   EXPECT_EQ(end(timeline, 2), 2 * kMillisecond + 1_us);
 }
 
-TEST_P(EveryMessageNetwork, LinksOfAFullyConnectedDimensionAreTheirOwn) {
+TEST_P(EveryNetwork, LinksOfAFullyConnectedDimensionAreTheirOwn) {
   // 0 -> 1 and 2 -> 1 pass different links of half of the bandwidth each.
   const Machine machine = machine_of({dimension(DimensionKind::fully_connected, 3)});
   const Timeline timeline = run(Traffic(3)

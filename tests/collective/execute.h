@@ -1,18 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collective/execute.h"
+/// A second way to run schedules on links, for tests to compare with: store and forward at the
+/// ranks, cut-through at the links in between, first come first served on every link. The ranks of
+/// one schedule, all of whose messages are of one collective; no event loop but a heap.
+#pragma once
 
 #include <algorithm>
 #include <cassert>
+#include <cstdint>
 #include <functional>
 #include <queue>
+#include <span>
 #include <tuple>
 #include <utility>
+#include <vector>
 
+#include "base/units.h"
+#include "collective/schedule.h"
 #include "machine/network/fifo.h"
+#include "machine/topology/link_map.h"
 
-namespace orrery {
-namespace {
+namespace orrery::testing {
 
+/// How a message goes: each link is held for bytes / bandwidth, from when it is free and the first
+/// byte is there; a link's latency later the first byte is at the next. `after` the last byte has
+/// passed the last link the message has arrived.
+struct MessageWay {
+  std::vector<Hop> hops;
+  Time after{0};
+};
+
+/// The links of a network, and the way of a message on them.
+struct Wires {
+  std::size_t links = 0;
+  std::function<const MessageWay&(std::int64_t sender, std::int64_t receiver)> way;
+};
+
+/// A message leaves when those in its `after` have arrived; among ready ones that want a link the
+/// one that was ready first goes first (ties: in order of the schedule).
+struct Execution {
+  std::vector<Time> departure;  ///< by message: on its first link
+  std::vector<Time> arrival;
+  Time end{0};
+};
 /// A message that wants the `hop`-th link of its route at `when`.
 struct Want {
   Time when;
@@ -106,10 +135,12 @@ class Executor {
   Execution run_;
 };
 
-}  // namespace
-
-MessageSchedule together(const MessageSchedule& schedule,
-                         std::span<const std::vector<std::int64_t>> groups, int slices) {
+/// One schedule run by several groups at once on the same links, as one schedule: rank r of group i
+/// is groups[i][r]. The buffer is cut into `slices` that run beside each other, as transports cut
+/// messages into packets, two of a message under way at once. Message by message, slice by slice,
+/// group by group.
+inline MessageSchedule together(const MessageSchedule& schedule,
+                                std::span<const std::vector<std::int64_t>> groups, int slices = 1) {
   MessageSchedule all = schedule;
   all.messages.clear();
   all.block_share /= slices;
@@ -134,8 +165,8 @@ MessageSchedule together(const MessageSchedule& schedule,
   return all;
 }
 
-Execution execute(const MessageSchedule& schedule, Bytes size, const Wires& wires) {
+inline Execution execute(const MessageSchedule& schedule, Bytes size, const Wires& wires) {
   return Executor(schedule, size, wires).run();
 }
 
-}  // namespace orrery
+}  // namespace orrery::testing

@@ -43,6 +43,11 @@ python3 -B tools/check_tree.py .
 step "release: build, unit, property, tool and validation tests"
 build_and_test release
 
+step "odr: the command unoptimised, linked with a check of the one-definition rule, then run"
+cmake --preset odr --log-level=NOTICE
+cmake --build --preset odr
+tests/smoke/smoke_test.sh build/odr/orrery
+
 step "install, find_package(orrery), Debian packages"
 tests/install/install_test.sh build/release
 

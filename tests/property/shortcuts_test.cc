@@ -76,7 +76,9 @@ TEST(Shortcuts, StepsOfPlansEqualThoseOfEveryNodeRun) {
     RC_LOG(fmt::format("schedule {} tp {} pp {} dp {} batch {} host {} us", name_of(plan.schedule),
                        plan.tp, plan.pp, plan.dp, plan.global_batch, plan.host_dispatch / 1_us));
     const auto taken = simulate(workload, machine);
-    const auto single = simulate(workload, machine, {.shortcuts = false});
+    SimulateOptions every_node;
+    every_node.shortcuts = false;
+    const auto single = simulate(workload, machine, every_node);
     RC_ASSERT(taken.has_value() && single.has_value());
     RC_ASSERT(taken->step_time == single->step_time);
     RC_ASSERT(taken->finish == single->finish);

@@ -64,13 +64,20 @@ class Finder {
     std::uint32_t reach = latest_dependent(first);  // of all before i
     Chain chain = empty_chain(first);
     append(chain, first);
+    bool lasts = takes_time(first);
     for (std::uint32_t i = first + 1; i < shape_.nodes.size() && fits(chain, i); ++i) {
       append(chain, i);
+      lasts = lasts || takes_time(i);
       const bool ends = node(i).stream == kComputeStream && chain.lanes[0].back().joins;
-      length = ends && reach <= i ? i - first + 1 : length;
+      length = lasts && ends && reach <= i ? i - first + 1 : length;
       reach = std::max(reach, latest_dependent(i));
     }
     return length;
+  }
+
+  /// Waits alone, and collectives of nobody, are over before they could be an event.
+  bool takes_time(std::uint32_t i) const {
+    return node(i).kind == Node::Kind::compute || *alone_[i] > Time(0);
   }
 
   bool fits(const Chain& chain, std::uint32_t i) const {

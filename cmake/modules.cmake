@@ -27,28 +27,6 @@ if(ORRERY_SANITIZE)
   target_link_options(orrery_options INTERFACE -fsanitize=${ORRERY_SANITIZE})
 endif()
 
-# What nearly every test includes, parsed once: a quarter of its compile time. Sources still include what
-# they use; clang-tidy, which runs without, says when one does not. Not for the product: g++ 12 takes precompiled
-# headers of the library for ours and warns falsely when optimising them.
-set(ORRERY_PRECOMPILED <algorithm> <array> <cmath> <cstdint> <functional> <map> <memory> <numeric> <optional> <set>
-    <span> <string> <string_view> <tuple> <utility> <vector> <fmt/format.h> <tl/expected.hpp>)
-
-# orrery_precompile(target headers...) precompiles headers for the target;
-# orrery_precompile(target FROM other) uses those of another target with the same options.
-function(orrery_precompile target)
-  cmake_parse_arguments(ARG "" "FROM" "" ${ARGN})
-  if(NOT ORRERY_PRECOMPILE)
-    return()
-  endif()
-  if(ARG_FROM)
-    target_precompile_headers(${target} REUSE_FROM ${ARG_FROM})
-  else()
-    target_precompile_headers(${target} PRIVATE ${ARG_UNPARSED_ARGUMENTS})
-  endif()
-  # ccache needs it.
-  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
-endfunction()
-
 # orrery_module(machine/compute DEPENDS base graph EXTERNAL yaml-cpp)
 # makes target orrery_machine_compute of src/machine/compute/*.cc, installed with its headers.
 function(orrery_module folder)
@@ -85,7 +63,7 @@ function(orrery_protobuf folder name)
     COMMAND protobuf::protoc --cpp_out=${generated} -I ${PROJECT_SOURCE_DIR}/src/${folder} ${name}.proto
     DEPENDS ${PROJECT_SOURCE_DIR}/src/${folder}/${name}.proto VERBATIM)
   # Not ours to warn about.
-  set_source_files_properties(${generated}/${name}.pb.cc PROPERTIES COMPILE_OPTIONS -w SKIP_PRECOMPILE_HEADERS ON)
+  set_source_files_properties(${generated}/${name}.pb.cc PROPERTIES COMPILE_OPTIONS -w)
   target_sources(${module} PRIVATE ${generated}/${name}.pb.cc ${generated}/${name}.pb.h)
   target_include_directories(${module} SYSTEM PUBLIC $<BUILD_INTERFACE:${generated}>)
 endfunction()

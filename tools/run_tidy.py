@@ -9,9 +9,6 @@ of them where there is no origin/main to compare with. --quick leaves out clang'
 which takes two thirds of the time. A source that was clean is not checked again
 until it, a header that it includes, its flags or .clang-tidy change. With a budget no new source is
 started after that many seconds, and the sources left over are named: --all checks them.
-
-Precompiled headers are left out: clang cannot read those of g++, and a source that does not include what it
-uses is a finding.
 """
 import argparse
 import concurrent.futures
@@ -28,7 +25,6 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 TOOL = "clang-tidy-16"
 KNOWN_TO_GCC = "--extra-arg=-Wno-unknown-warning-option"  # the database may hold g++'s own warning options
 QUICK = "--checks=-clang-analyzer-*"
-PRECOMPILED = re.compile(r" (-Winvalid-pch|-fpch-preprocess|(-Xclang )?-include(-pch)? (-Xclang )?\S*/cmake_pch\.hxx\S*)(?= )")
 
 
 def closure(source: pathlib.Path, root: pathlib.Path) -> list[pathlib.Path]:
@@ -71,16 +67,12 @@ class Tidy:
         self.deadline = time.monotonic() + budget if budget else float("inf")
         self.clean = build / "tidy"
         self.clean.mkdir(exist_ok=True)
-        self.database = json.loads((build / "compile_commands.json").read_text())
-        for entry in self.database:
-            entry["command"] = PRECOMPILED.sub("", entry["command"])
-        (self.clean / "compile_commands.json").write_text(json.dumps(self.database))
 
     def sources(self, everything: bool) -> list[tuple[pathlib.Path, pathlib.Path]]:
         """(source, stamp of its clean result) for what has to be checked."""
         changed = None if everything else changed_files(self.root)
         found = []
-        for entry in self.database:
+        for entry in json.loads((self.build / "compile_commands.json").read_text()):
             source = pathlib.Path(entry["file"])
             if not source.is_relative_to(self.root) or source.is_relative_to(self.root / "build"):
                 continue
@@ -94,7 +86,7 @@ class Tidy:
         """The findings, "" when clean, None when the budget is spent."""
         if time.monotonic() > self.deadline:
             return None
-        run = subprocess.run([TOOL, "-p", self.clean, "--quiet", *self.flags, source],
+        run = subprocess.run([TOOL, "-p", self.build, "--quiet", *self.flags, source],
                              capture_output=True, text=True)
         if run.returncode == 0:
             stamp.touch()

@@ -95,9 +95,9 @@ TEST(Collective, EveryMessageOnItsLinksTakesTheClosedFormBehindASwitch) {
       "collective all_gather --machine dgx-a100-80g --devices 8 --min 64MiB --max 64MiB --json";
   const auto closed = nlohmann::json::parse(orrery(arguments).out)["rows"][0]["time_s"];
   const auto run =
-      nlohmann::json::parse(orrery(arguments + " --network message").out)["rows"][0]["time_s"];
+      nlohmann::json::parse(orrery(arguments + " --network fifo").out)["rows"][0]["time_s"];
   EXPECT_NEAR(run.get<double>() / closed.get<double>(), 1, 0.01);
-  EXPECT_THAT(orrery(arguments + " --network packets").err, HasSubstr("analytical, message"));
+  EXPECT_THAT(orrery(arguments + " --network packets").err, HasSubstr("ports, fifo, flow"));
 }
 
 TEST(Collective, MistakesAreNamedTogether) {

@@ -47,7 +47,7 @@ TEST(Simulate, JsonIsOneObjectWithTheFiguresOfTheManual) {
 TEST(Simulate, CsvIsAHeaderAndALine) {
   const Outcome run = orrery(small("--csv"));
   ASSERT_EQ(run.status, 0) << run.err;
-  EXPECT_THAT(run.out, StartsWith("model,machine,devices,plan.tp,"));
+  EXPECT_THAT(run.out, StartsWith("model,machine,devices,network,plan.tp,"));
   EXPECT_EQ(std::count(run.out.begin(), run.out.end(), '\n'), 2);
 }
 

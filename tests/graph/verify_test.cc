@@ -165,7 +165,7 @@ TEST(Verify, RefusesNegativeAndOverflowingSizes) {
 TEST(Verify, RefusesKernelsOfCommunication) {
   Node node = reduce(kAlone);
   node.operators = compute(1).operators;
-  EXPECT_THAT(mistakes_of(pipeline({{node}})), HasSubstr("has operators but is no compute node"));
+  EXPECT_THAT(mistakes_of(pipeline({{node}})), HasSubstr("has operators but computes nothing"));
 }
 
 // ---- Messages.

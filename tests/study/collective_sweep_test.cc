@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collective/messages.h"
+#include "study/collective_sweep.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "../collective/networks.h"
 #include "collective/sweep.h"
-#include "networks.h"
 
 namespace orrery {
 namespace {
@@ -17,10 +17,8 @@ using testing::machine_of;
 using Kind = CollectiveKind;
 using Algorithm = CollectiveAlgorithm;
 
-Time by(CollectiveNetwork network, const Machine& machine, const SweepOptions& asked) {
-  SweepOptions options = asked;
-  options.network = network;
-  const auto rows = sweep_collective(machine, options);
+Time by(NetworkModel network, const Machine& machine, const SweepOptions& options) {
+  const auto rows = sweep_on(network, machine, options);
   EXPECT_TRUE(rows) << rows.error().to_string();
   return rows ? rows->front().time : Time(0);
 }
@@ -31,8 +29,8 @@ SweepOptions one_size(Kind kind, std::int64_t devices, Bytes size, Algorithm alg
 }
 
 void expect_same(const Machine& machine, const SweepOptions& options, double within) {
-  const double message = to_seconds(by(CollectiveNetwork::message, machine, options));
-  const double closed = to_seconds(by(CollectiveNetwork::analytical, machine, options));
+  const double message = to_seconds(by(NetworkModel::fifo, machine, options));
+  const double closed = to_seconds(by(NetworkModel::ports, machine, options));
   EXPECT_NEAR(message / closed, 1, within) << name_of(options.kind) << " " << options.devices;
 }
 
@@ -89,16 +87,14 @@ TEST(Messages, AutomaticTakesTheRingWhereTheSwitchHasNoMessages) {
   machine.network[0].in_switch = {{.name = "NVLS", .launch = 1_us, .step_latency = 1_us}};
   SweepOptions options = one_size(Kind::all_reduce, 8, 100 * kMegabyte, Algorithm::automatic);
   EXPECT_EQ(sweep_collective(machine, options)->front().algorithm, Algorithm::in_switch);
-  options.network = CollectiveNetwork::message;
-  EXPECT_EQ(sweep_collective(machine, options)->front().algorithm, Algorithm::ring);
+  EXPECT_EQ(sweep_on(NetworkModel::fifo, machine, options)->front().algorithm, Algorithm::ring);
   options.algorithm = Algorithm::in_switch;
-  EXPECT_FALSE(sweep_collective(machine, options));
+  EXPECT_FALSE(sweep_on(NetworkModel::fifo, machine, options));
 }
 
 TEST(Messages, AGroupTooLargeToRunIsAMistake) {
-  SweepOptions options = one_size(Kind::all_gather, 1024, kMegabyte, Algorithm::ring);
-  options.network = CollectiveNetwork::message;
-  const auto rows = sweep_collective(cluster_of(8, 128), options);
+  const SweepOptions options = one_size(Kind::all_gather, 1024, kMegabyte, Algorithm::ring);
+  const auto rows = sweep_on(NetworkModel::fifo, cluster_of(8, 128), options);
   ASSERT_FALSE(rows);
   EXPECT_NE(rows.error().to_string().find("messages"), std::string::npos);
 }
@@ -111,7 +107,7 @@ RC_GTEST_PROP(MessagesProperty, NeverFasterThanAnyLinkAllows, ()) {
   const auto devices = *rc::gen::element<std::int64_t>(2, 4, 8, 12);
   const auto size = *rc::gen::inRange<std::int64_t>(1'000'000, 1'000'000'000);
   const SweepOptions options = one_size(kind, devices, Bytes(size), Algorithm::automatic);
-  const double seconds = to_seconds(by(CollectiveNetwork::message, cluster_of(4, 3), options));
+  const double seconds = to_seconds(by(NetworkModel::fifo, cluster_of(4, 3), options));
   const double bus = bus_factor(kind, devices) * static_cast<double>(size) / seconds;
   RC_ASSERT(bus <= 110e9 * 1.000001);
 }
@@ -119,8 +115,8 @@ RC_GTEST_PROP(MessagesProperty, NeverFasterThanAnyLinkAllows, ()) {
 TEST(Messages, RingsGoBothWaysRoundARingOfLinks) {
   const Machine machine = machine_of({dimension_of(DimensionKind::ring, 8)});
   const SweepOptions options = one_size(Kind::all_gather, 8, 1_GiB, Algorithm::ring);
-  const double message = to_seconds(by(CollectiveNetwork::message, machine, options));
-  const double closed = to_seconds(by(CollectiveNetwork::analytical, machine, options));
+  const double message = to_seconds(by(NetworkModel::fifo, machine, options));
+  const double closed = to_seconds(by(NetworkModel::ports, machine, options));
   EXPECT_NEAR(message / closed, 1, 0.01);
 }
 

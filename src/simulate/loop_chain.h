@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What the loop does with chains (chain.h; members of Loop; loop.cc includes it).
+#pragma once
+
+#include <cassert>
+#include <memory>
+#include <vector>
+
+#include "simulate/chain.h"
+#include "simulate/loop.h"
+
+namespace orrery {
+
+/// A chain's kernels and collectives in its rank's ledger.
+struct LedgerBook {
+  Ledger& ledger;
+
+  void begin_compute(Time now, const BoundNode& node) { ledger.begin_compute(now, node.phase); }
+  void end_compute(Time now, const Job& job) { ledger.end_compute(now, job.stall(now)); }
+  void begin_collective(Time now, const BoundNode& node) {
+    ledger.begin_communication(now, node.kind, node.group);
+  }
+  void end_collective(Time now, const BoundNode& node) {
+    ledger.end_communication(now, node.kind, node.group);
+  }
+  Beside beside() const { return ledger.beside(); }
+};
+
+template <class Transport>
+const ChainTable& Loop<Transport>::chains_of(std::size_t program, int template_index) {
+  std::vector<std::unique_ptr<ChainTable>>& tables = chains_[program];
+  const auto number = static_cast<std::size_t>(template_index);
+  if (number >= tables.size()) {
+    tables.resize(number + 1);
+  }
+  if (tables[number] == nullptr) {
+    const std::vector<bool> serial =
+        serial_streams(workload_.programs[program].templates, workload_.streams.size());
+    const auto undisturbed = [&](const BoundNode& node) { return time_alone(program, node); };
+    tables[number] = std::make_unique<ChainTable>(
+        find_chains(bound_.shape(program, template_index), serial, undisturbed));
+  }
+  return *tables[number];
+}
+
+/// Of a collective that nothing can disturb on any rank of the program; 0 where it does nothing.
+template <class Transport>
+std::optional<Time> Loop<Transport>::time_alone(std::size_t program, const BoundNode& node) {
+  std::optional<Time> same;
+  for (RankIndex rank = 0; rank < ranks_.size(); ++rank) {
+    if (ranks_[rank].program != program) {
+      continue;
+    }
+    const CommunicatorIndex communicator = wiring_.communicator_of(rank, node.group);
+    const bool idle = communicator == Wiring::kNone ||
+                      bound_.phases(node.collective, ranks_[rank].number).empty();
+    const std::optional<Time> alone =
+        idle ? std::optional(Time(0)) : transport_.undisturbed(communicator, node.collective);
+    if (!alone || (!idle && *alone == Time(0)) || (same && *same != *alone)) {
+      return std::nullopt;
+    }
+    same = alone;
+  }
+  return same;
+}
+
+template <class Transport>
+bool Loop<Transport>::begin_chain(RankIndex index, std::int64_t instance, const Chain& chain) {
+  if (!streams_stand_at(index, instance, chain)) {
+    return false;
+  }
+  RankState& rank = ranks_[index];
+  for (std::size_t lane = 0; lane < chain.lane_count; ++lane) {
+    rank.stream(chain.streams[lane]).busy = true;
+  }
+  rank.chain.chain = &chain;
+  rank.chain.instance = instance;
+  rank.chain.place = {};
+  rank.chain.host_in_time = rank.host - queue_.now() <= chain.slack;
+  rank.chain.end = Time::max();
+  LedgerBook book{rank.ledger};
+  walk_of(rank, book).begin(queue_.now());
+  push_chain_end(index);
+  return true;
+}
+
+/// Whether the next node on every other stream of the chain is the chain's first there.
+template <class Transport>
+bool Loop<Transport>::streams_stand_at(RankIndex index, std::int64_t instance, const Chain& chain) {
+  for (std::size_t lane = 1; lane < chain.lane_count; ++lane) {
+    const StreamIndex stream = chain.streams[lane];
+    const StreamState& state = ranks_[index].stream(stream);
+    if (state.busy || head(index, stream) != chain.lanes[lane].front().node ||
+        state.instance != instance) {
+      return false;
+    }
+  }
+  return true;
+}
+
+template <class Transport>
+template <class Book>
+ChainWalk<Book> Loop<Transport>::walk_of(RankState& rank, Book& book) {
+  return {*rank.chain.chain, *rank.window[rank.chain.instance].shape,
+          rank.chain.place,  rank.job,
+          rank.host,         book};
+}
+
+/// To the nodes that run at `now`. What happens at this very instant changes speeds in settle(), as
+/// everything else does.
+template <class Transport>
+void Loop<Transport>::walk_chain(RankIndex index, Time now) {
+  RankState& rank = ranks_[index];
+  LedgerBook book{rank.ledger};
+  ChainWalk<LedgerBook> walk = walk_of(rank, book);
+  while (!walk.over() && rank.chain.place.next() <= now) {
+    const Time moment = rank.chain.place.next();
+    walk.step();
+    if (moment < now) {
+      walk.change_speed(moment);
+    } else {
+      touch(index);
+    }
+  }
+}
+
+template <class Transport>
+void Loop<Transport>::push_chain_end(RankIndex index) {
+  RankState& rank = ranks_[index];
+  const ChainRun& run = rank.chain;
+  const Time end = chain_end(*run.chain, *rank.window[run.instance].shape, run.place, rank.job,
+                             rank.host, outside_of_chain(rank), run.host_in_time);
+  if (end != run.end) {
+    rank.chain.end = end;
+    queue_.push(end, kChainDone, index, ++rank.chain.generation);
+  }
+}
+
+/// What runs beside the chain's kernels, apart from its own collectives.
+template <class Transport>
+Beside Loop<Transport>::outside_of_chain(const RankState& rank) const {
+  int own = 0;
+  for (std::size_t lane = 1; lane < rank.chain.chain->lane_count; ++lane) {
+    own += rank.chain.place.end[lane] < Time::max() && !rank.chain.place.waits[lane] ? 1 : 0;
+  }
+  return rank.ledger.beside_without(own);
+}
+
+template <class Transport>
+void Loop<Transport>::finish_chain(RankIndex index) {
+  walk_chain(index, queue_.now());
+  RankState& rank = ranks_[index];
+  const Chain& chain = *rank.chain.chain;
+  assert(rank.chain.place.done[0] == chain.lanes[0].size() && "the chain ends when it was to end");
+  rank.chain.chain = nullptr;
+  ++rank.chain.generation;
+  const std::uint32_t inside = chain.count - 1;  // release() completes the last
+  completions_ += inside;
+  rank.window[rank.chain.instance].unfinished -= inside;
+  for (std::size_t lane = 0; lane < chain.lane_count; ++lane) {
+    StreamState& state = rank.stream(chain.streams[lane]);
+    state.busy = false;
+    state.position += static_cast<std::uint32_t>(chain.lanes[lane].size());
+    if (lane > 0) {
+      enqueue(index, chain.streams[lane], Span::kNone);
+    }
+  }
+  --rank.stream(kComputeStream).position;
+  release({.rank = index, .node = chain.last(), .instance = rank.chain.instance}, Span::kNone);
+}
+
+}  // namespace orrery

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+/// How the loop asks for instances (members of Loop; loop.cc includes it).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "simulate/loop.h"
+
+namespace orrery {
+
+inline constexpr std::int64_t kProgressEvery = 4096;  // instances between two progress reports
+
+/// Keeps one instance visible beyond the one that computes, so that the next receive is posted and
+/// prefetches can start.
+template <class Transport>
+void Loop<Transport>::issue_ahead(RankIndex rank, std::uint32_t cause) {
+  while (ranks_[rank].window.issued() <= ranks_[rank].stream(kComputeStream).instance + 1 &&
+         issue_one(rank, cause)) {
+  }
+}
+
+template <class Transport>
+bool Loop<Transport>::issue_one(RankIndex index, std::uint32_t cause) {
+  RankState& rank = ranks_[index];
+  if (rank.source_done) {
+    return false;
+  }
+  const Next next = source_->next(rank.role, rank.window.issued(), queue_.now());
+  if (next.kind != Next::Kind::issue) {
+    rank.source_done = next.kind == Next::Kind::done;
+    rank.asks = next.kind == Next::Kind::wait;
+    if (rank.asks && next.until < Time::max()) {
+      queue_.push(next.until, kAskSource, index);
+    }
+    return false;
+  }
+  const BoundTemplate& shape = bound_.shape(rank.program, next.instance.template_index);
+  if (record_spans_) {
+    auto& issued = issued_[static_cast<std::size_t>(rank.role)];
+    if (rank.window.issued() == std::ssize(issued)) {
+      issued.push_back(next.instance);
+    }
+  }
+  const std::int64_t number = rank.window.issued();
+  InstanceSlot& slot = rank.window.push(next.instance, shape);
+  slot.chains = take_shortcuts_ ? &chains_of(rank.program, next.instance.template_index) : nullptr;
+  for (const StreamIndex stream : shape.streams) {
+    if (!rank.stream(stream).busy) {
+      enqueue(index, stream, cause);
+    }
+  }
+  for (const std::uint32_t node : shape.free_nodes) {
+    make_ready(index, number, node, cause);
+  }
+  if (progress_ && instances_total_ > 0 && ++instances_ % kProgressEvery == 0) {
+    progress_(static_cast<double>(instances_) / static_cast<double>(instances_total_));
+  }
+  return true;
+}
+
+/// The ranks to which the source had nothing to give.
+template <class Transport>
+void Loop<Transport>::ask_again() {
+  for (RankIndex rank = 0; rank < ranks_.size(); ++rank) {
+    if (std::exchange(ranks_[rank].asks, false)) {
+      issue_ahead(rank, Span::kNone);
+    }
+  }
+}
+
+template <class Transport>
+std::optional<std::uint32_t> Loop<Transport>::head(RankIndex index, StreamIndex stream) {
+  RankState& rank = ranks_[index];
+  StreamState& cursor = rank.stream(stream);
+  for (;;) {
+    if (cursor.instance >= rank.window.issued()) {
+      if (stream != kComputeStream || !issue_one(index, cursor.trigger)) {
+        return std::nullopt;
+      }
+    }
+    if (cursor.instance < rank.window.oldest()) {  // retired while this stream had nothing in it
+      cursor.instance = rank.window.oldest();
+      cursor.position = 0;
+      continue;
+    }
+    const auto& list = rank.window[cursor.instance].shape->by_stream[*stream];
+    if (cursor.position < list.size()) {
+      return list[cursor.position];
+    }
+    ++cursor.instance;
+    cursor.position = 0;
+    if (stream == kComputeStream) {
+      issue_ahead(index, cursor.trigger);
+    }
+  }
+}
+
+}  // namespace orrery

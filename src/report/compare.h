@@ -8,8 +8,9 @@
 
 namespace orrery {
 
-/// Runs A, B, C ...: what they are, what their networks do otherwise, plan fields that differ, then every figure that is not 0 in all
-/// of them, with B - A and B / A (of more than two runs: the ratio of each to A).
+/// Runs A, B, C ...: what they are, what their networks do otherwise, plan fields that differ, then
+/// every figure that is not 0 in all of them, with B - A and B / A (of more than two runs: the
+/// ratio of each to A).
 std::string comparison_table(const Comparison& comparison);
 
 /// One JSON object: {runs: [{source, model, machine, devices, network}], plan: [{field, values}],

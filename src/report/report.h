@@ -22,11 +22,11 @@ struct TableOptions {
 /// listed, and the text says so.
 std::string table_report(const Run& run, const TableOptions& options = {});
 
-/// One JSON object, indented, newline at the end. Keys: model, machine, devices, network, plan, step_time_s,
-/// tokens_per_s, model_flops_per_device, hardware_flops_per_device (FLOP/s), mfu, hfu, breakdown_s
-/// (by category), hidden_s (by axis), memory_bytes (a list by stage: categories at the fullest
-/// moment, total, capacity, fits, moment, host, storage), memory_timeline (of the stages that the
-/// table lists: points [piece of work, most bytes while it ran]), fold, events, wall_s,
+/// One JSON object, indented, newline at the end. Keys: model, machine, devices, network, plan,
+/// step_time_s, tokens_per_s, model_flops_per_device, hardware_flops_per_device (FLOP/s), mfu, hfu,
+/// breakdown_s (by category), hidden_s (by axis), memory_bytes (a list by stage: categories at the
+/// fullest moment, total, capacity, fits, moment, host, storage), memory_timeline (of the stages
+/// that the table lists: points [piece of work, most bytes while it ran]), fold, events, wall_s,
 /// events_per_s, passes_s. When the machine states its power: energy {per_step_j, per_step_kwh,
 /// average_device_power_w, per_token_j, tokens_per_j, and the parts of study/energy.h}; its price:
 /// cost {price_per_hour, per_step, per_million_tokens} in dollars.

@@ -19,9 +19,9 @@ namespace orrery {
 ///   1. every digit lies on whole extents of dimensions (strides and sizes divide one another), so
 ///      the shift keeps every other coordinate;
 ///   2. each dimension it touches is a switch or fully connected (any permutation maps links onto
-///      links), or a ring of which it is the outermost part: shifting it rotates the whole ring, and
-///      groups that are lines in the ring onto each other. Never a mesh or an inner part of a ring,
-///      whose ends have other neighbours than its middle;
+///      links), or a ring of which it is the outermost part: shifting it rotates the whole ring,
+///      and groups that are lines in the ring onto each other. Never a mesh or an inner part of a
+///      ring, whose ends have other neighbours than its middle;
 ///   3. the collectives of every group that holds it treat all members alike: no broadcast, and no
 ///      double_binary_tree that the plan asks for. Where `auto` takes a tree, as NCCL does for
 ///      large groups, only its time is taken: the network model charges every member the busiest

@@ -27,10 +27,7 @@ double sent_share(CollectiveKind kind, double members) {
 class TrafficSum {
  public:
   TrafficSum(const Workload& workload, const Machine& machine, const AlgorithmChoice& algorithms)
-      : workload_(workload),
-        machine_(machine),
-        algorithms_(algorithms),
-        links_(machine.network) {
+      : workload_(workload), machine_(machine), algorithms_(algorithms), links_(machine.network) {
     traffic_.tiers.resize(machine.device.memory.size());
     traffic_.links.resize(machine.network.size());
   }

@@ -78,6 +78,9 @@ void add_dimension(const NetworkDimension& dimension, Fields& fields) {
   if (!dimension.shape.empty()) {
     fields.emplace_back(path + ".shape", fmt::format("{}", fmt::join(dimension.shape, " x ")));
   }
+  if (dimension.node_bandwidth > Bandwidth(0)) {
+    fields.emplace_back(path + ".node_bandwidth", to_string(dimension.node_bandwidth));
+  }
   for (const Protocol& protocol : dimension.protocols) {
     add(protocol, path + ".protocols." + protocol.name, fields);
   }

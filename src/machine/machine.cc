@@ -177,7 +177,25 @@ void read_shape(Reader& read, NetworkDimension& dimension) {
   dimension.size = product;
 }
 
+/// What a switch shares with the dimensions `inside` it.
+void read_shared(Reader& read, const std::vector<NetworkDimension>& inside,
+                 NetworkDimension& dimension) {
+  const bool is_switch = dimension.kind == DimensionKind::switched;
+  const bool found = std::any_of(inside.begin(), inside.end(), [&](const NetworkDimension& inner) {
+    return inner.name == dimension.through && inner.kind == DimensionKind::switched;
+  });
+  read.require(dimension.through.empty() || (is_switch && found), "through",
+               "the name of a switch inside this one; of kind switch only");
+  if (const auto shared = read.maybe<Bandwidth>("node_bandwidth")) {
+    read.require(is_switch && !inside.empty() && *shared > Bandwidth(0), "node_bandwidth",
+                 "a rate above 0 of what the devices inside share; of a switch outside another "
+                 "dimension only");
+    dimension.node_bandwidth = *shared;
+  }
+}
+
 NetworkDimension read_dimension(Reader& machine, const ConfigNode& node,
+                                const std::vector<NetworkDimension>& inside,
                                 std::set<std::string>& names) {
   Reader read(node);
   NetworkDimension dimension;
@@ -185,6 +203,7 @@ NetworkDimension read_dimension(Reader& machine, const ConfigNode& node,
   read_fields(read, dimension);
   check_name(read, dimension.name, names);
   read_shape(read, dimension);
+  read_shared(read, inside, dimension);
   read.require(dimension.bandwidth > Bandwidth(0), "bandwidth", "a rate above 0");
   read.require(dimension.send_efficiency > 0 && dimension.send_efficiency <= 1, "send_efficiency",
                kShare);
@@ -203,7 +222,7 @@ void read_network(Reader& read, std::vector<NetworkDimension>& network) {
   for (const ConfigNode* node : read.take_items("network", true)) {
     read.require(network.empty() || network.back().size > 0, "network",
                  "an open dimension (size 0) as the outermost only");
-    network.push_back(read_dimension(read, *node, names));
+    network.push_back(read_dimension(read, *node, network, names));
     const NetworkDimension& dimension = network.back();
     axes += std::max<std::size_t>(1, dimension.shape.size());
     const std::int64_t size = std::clamp<std::int64_t>(dimension.size, 1, kMostDevices);

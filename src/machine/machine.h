@@ -37,8 +37,9 @@ inline constexpr std::int64_t kMostDevices = std::int64_t{1} << 24;
 ///            overlap_memory, overlap_send_units, kernels: {..., fp8: {...}}}
 ///   network: [{name, kind, size or shape, granule, bandwidth, latency, message_overhead,
 ///   send_efficiency,
-///              energy_per_byte, nic, protocols: [{name, launch, step_latency, efficiency,
-///              local_copy}, ...], in_switch: [as protocols], exchange: [as protocols]}, ...]
+///              energy_per_byte, nic, through, node_bandwidth, protocols: [{name, launch,
+///              step_latency, efficiency, local_copy}, ...], in_switch: [as protocols], exchange:
+///              [as protocols]}, ...]
 ///   remote_memory: {kind, capacity, bandwidth, latency, of per_node and hierarchical node_devices,
 ///            of hierarchical groups, switches, switch_bandwidth, fabric_bandwidth, in_switch,
 ///            chunk}

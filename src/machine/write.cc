@@ -73,6 +73,9 @@ std::string write_dimension(const NetworkDimension& dimension) {
   if (!dimension.shape.empty()) {
     text += fmt::format("    shape: [{}]\n", fmt::join(dimension.shape, ", "));
   }
+  if (dimension.node_bandwidth > Bandwidth(0)) {
+    text += fmt::format("    node_bandwidth: {}\n", exact_text(dimension.node_bandwidth));
+  }
   text += write_protocols("protocols", dimension.protocols);
   text += write_protocols("in_switch", dimension.in_switch);
   text += write_protocols("exchange", dimension.exchange);

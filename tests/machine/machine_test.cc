@@ -209,6 +209,14 @@ TEST(Machine, WrongValuesNameTheirFieldAndWhatWouldBeRight) {
   refuses("  - {name: a, kind: mesh, shape: [4294967296, 4294967296]" + end, "extents above 0");
   refuses("  - {name: a, kind: torus, shape: [2, 2], nic: x" + end, "a port per link");
   refuses("  - {name: a, kind: fully_connected, size: 0" + end, "cannot be open");
+  refuses("  - {name: a, kind: switch, size: 8" + end +
+              "  - {name: b, kind: switch, size: 2, through: c" + end,
+          "network[1].through: found 'c', expected the name of a switch inside this one");
+  refuses("  - {name: a, kind: ring, size: 8" + end +
+              "  - {name: b, kind: switch, size: 2, through: a" + end,
+          "of kind switch only");
+  refuses("  - {name: a, kind: switch, size: 8, node_bandwidth: 1 GB/s" + end,
+          "network[0].node_bandwidth: found '1 GB/s', expected a rate above 0 of what the devices");
   refuses("  - {name: a, kind: switch, size: 16777216" + end + "  - {name: b, kind: ring, size: 2" +
               end,
           "at most 16777216 devices altogether");

@@ -73,7 +73,7 @@ struct NetworkDimension {
   /// all their own bandwidths.
   Bandwidth node_bandwidth{0};
 
-  /// All but granule, shape, protocols, in_switch and exchange.
+  /// All but granule, shape, node_bandwidth, protocols, in_switch and exchange.
   template <class V>
   static void fields(V&& visit) {
     using D = NetworkDimension;
@@ -86,6 +86,7 @@ struct NetworkDimension {
     visit("send_efficiency", &D::send_efficiency, "share of bandwidth of messages");
     visit("energy_per_byte", &D::energy_per_byte, "sent by a device; 0 = not known");
     visit("nic", &D::nic, "dimensions with the same name share one port");
+    visit("through", &D::through, "a switch inside whose ports its traffic passes too");
   }
 
   friend bool operator==(const NetworkDimension&, const NetworkDimension&) = default;

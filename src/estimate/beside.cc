@@ -48,6 +48,16 @@ void Beside::put(const Communication& communication) {
   communications_.insert(place, communication);
 }
 
+Beside Beside::with_nodes(const Beside& run) const {
+  Beside both = *this;
+  for (const Communication& one : run.communications_) {
+    if (one.node != kNoNode) {
+      both.put(one);
+    }
+  }
+  return both;
+}
+
 void Beside::prolong(std::size_t node, Time end) {
   for (Communication& one : communications_) {
     if (one.node == node && node != kNoNode) {

@@ -320,6 +320,7 @@ class Replay {
       Ports ports = stage.ports;
       stage.run.start(nodes, stage.clocks);
       stage.run.advance(peek, around(stage, ports));
+      stage.beside_run = stage.beside.with_nodes(stage.beside_run);
     }
     stage.run.start(nodes, stage.clocks);
     stage.running = true;

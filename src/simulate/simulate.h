@@ -20,9 +20,9 @@ struct SimulateOptions {
   /// Nodes that nothing outside touches as one event (chain.h); equal to the picosecond without.
   bool shortcuts = true;
   NetworkModel network = NetworkModel::ports;
-  AlgorithmChoice algorithms;
+  AlgorithmChoice algorithms = {};
   /// Called now and then with the share of instances issued so far (progress bars).
-  std::function<void(double)> progress;
+  std::function<void(double)> progress = {};
 };
 
 /// Requires a verified workload and `machine` of exactly workload.ranks devices (with_devices).

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "study/explain.h"
 
+#include "cli/chakra_flags.h"
 #include "cli/commands.h"
 #include "cli/network_flag.h"
 #include "cli/plan_flags.h"
@@ -14,12 +15,14 @@ constexpr const char* kExamples =
     "Examples:\n"
     "  orrery explain --model gpt3-175b --machine dgx-a100-80g --plan gpt3-175b-1024\n"
     "  orrery explain --model llama-3-8b --machine dgx-h100 --plan llama-3-8b-8 --items 30\n"
-    "  orrery explain --model llama-3-70b --machine dgx-h100 --plan llama-3-70b-512 --json\n";
+    "  orrery explain --model llama-3-70b --machine dgx-h100 --plan llama-3-70b-512 --json\n"
+    "  orrery explain --chakra traces/step --groups traces/step.groups.json --machine dgx-h100\n";
 
 class Explain : public Command {
  public:
   void declare(Options& options) override {
     step_.declare(options);
+    chakra_.declare(options);
     options.flag("--allow-oom", how_.allow_oom, "explain although a stage does not fit in memory");
     options.flag("--no-fold", no_fold_, "simulate every rank, also those that mirror another");
     options.flag("--no-shortcuts", no_shortcuts_,
@@ -36,18 +39,16 @@ class Explain : public Command {
   Result<std::string> run(Error mistakes) override {
     constexpr int kMostThreads = 1024;
     constexpr int kItems = 10;
-    const StepInput step = step_.read(mistakes);
-    const Plan plan = plan_.plan(mistakes);
+    chakra_.check(mistakes);
+    const StepInput step = chakra_.given() ? step_.read_machine(mistakes) : step_.read(mistakes);
     const std::int64_t items = whole_number("--items", items_, kItems, INT64_MAX, mistakes);
     how_.threads = static_cast<int>(whole_number("--threads", threads_, 0, kMostThreads, mistakes));
     how_.fold = !no_fold_;
     how_.shortcuts = !no_shortcuts_;
     how_.network = network_.read(mistakes);
     how_.next_bottleneck = !no_next_;
-    if (!mistakes.empty()) {
-      return fail(std::move(mistakes));
-    }
-    const auto explanation = explain(step.model, step.machine, plan, step.devices, how_);
+    const auto explanation = chakra_.given() ? explain_traces(step, std::move(mistakes))
+                                             : explain_plan(step, std::move(mistakes));
     if (!explanation) {
       return fail(explanation.error());
     }
@@ -56,7 +57,31 @@ class Explain : public Command {
   }
 
  private:
+  Result<Explanation> explain_plan(const StepInput& step, Error mistakes) const {
+    const Plan plan = plan_.plan(mistakes);
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    return explain(step.model, step.machine, plan, step.devices, how_);
+  }
+
+  Result<Explanation> explain_traces(const StepInput& step, Error mistakes) const {
+    plan_.refuse("--chakra", mistakes);
+    if (how_.allow_oom) {
+      mistakes.add({"--allow-oom", {}, {}, "contradicts --chakra: traces have no plan"});
+    }
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    const auto workload = chakra_.read(step.machine, step.devices);
+    if (!workload) {
+      return fail(workload.error());
+    }
+    return explain(chakra_.name(), *workload, step.machine, how_);
+  }
+
   StepFlags step_;
+  ChakraFlags chakra_;
   PlanFlags plan_;
   ExplainOptions how_;
   std::optional<std::string> items_;

@@ -68,6 +68,18 @@ std::vector<Setting> PlanFlags::settings() const {
   return settings;
 }
 
+void PlanFlags::refuse(const std::string& other, Error& mistakes) const {
+  const auto add = [&](const std::string& flag) {
+    mistakes.add({flag, {}, {}, "contradicts " + other + ", which wants no plan"});
+  };
+  if (file_) {
+    add("--plan");
+  }
+  for (const Setting& setting : settings()) {
+    add(setting.where);
+  }
+}
+
 Plan PlanFlags::plan(Error& mistakes, const std::optional<std::string>& name) const {
   Plan plan;
   if (name) {

@@ -23,6 +23,9 @@ class PlanFlags {
   /// The flags that were given, in the order of Plan::fields.
   std::vector<Setting> settings() const;
 
+  /// --plan and flags are mistakes beside `--other`, which wants none.
+  void refuse(const std::string& other, Error& mistakes) const;
+
   /// The file's plan (`name`, else --plan, else the default plan) with the flags over it.
   Plan plan(Error& mistakes, const std::optional<std::string>& name = std::nullopt) const;
 

@@ -3,6 +3,7 @@
 
 #include "base/names.h"
 #include "base/reader.h"
+#include "cli/chakra_flags.h"
 #include "cli/commands.h"
 #include "cli/network_flag.h"
 #include "cli/plan_flags.h"
@@ -25,12 +26,14 @@ constexpr const char* kExamples =
     "  orrery simulate --model ./config.json --machine ./cluster.yaml --tp 8 --dp 4 \\\n"
     "                  --global-batch 64 --zero 1 --trace step.json\n"
     "  orrery simulate --model gpt2 --machine dgx-a100-80g --tp 8 --global-batch 8 --network fifo\n"
+    "  orrery simulate --chakra traces/step --groups traces/step.groups.json --machine dgx-h100\n"
     "A trace opens in https://ui.perfetto.dev.\n";
 
 class Simulate : public Command {
  public:
   void declare(Options& options) override {
     step_.declare(options);
+    chakra_.declare(options);
     options.flag("--allow-oom", run_.allow_oom, "simulate although a stage does not fit in memory");
     options.flag("--no-fold", no_fold_, "simulate every rank, also those that mirror another");
     options.flag("--no-shortcuts", no_shortcuts_,
@@ -48,14 +51,20 @@ class Simulate : public Command {
   }
 
   Result<std::string> run(Error mistakes) override {
-    StepInput step = step_.read(mistakes);
-    set_price(step.machine, mistakes);
-    const Plan plan = plan_.plan(mistakes);
     run_.network = network_.read(mistakes);
-    check_skips(mistakes);
     if (json_ && csv_) {
       mistakes.add({"--csv", {}, {}, "contradicts --json; choose one"});
     }
+    chakra_.check(mistakes);
+    return chakra_.given() ? run_traces(std::move(mistakes)) : run_plan(std::move(mistakes));
+  }
+
+ private:
+  Result<std::string> run_plan(Error mistakes) {
+    StepInput step = step_.read(mistakes);
+    set_price(step.machine, mistakes);
+    const Plan plan = plan_.plan(mistakes);
+    check_skips(mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
@@ -63,10 +72,54 @@ class Simulate : public Command {
     if (!run) {
       return fail(run.error());
     }
-    return write(*run);
+    if (csv_) {
+      return write(*run, [&] { return csv_report(*run); });
+    }
+    return write(*run, [&] {
+      return json_ ? json_report(*run) : table_report(*run, {.verbose = verbose_});
+    });
   }
 
- private:
+  Result<std::string> run_traces(Error mistakes) {
+    const StepInput step = step_.read_machine(mistakes);
+    plan_.refuse("--chakra", mistakes);
+    check_no_plan(mistakes);
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    auto workload = chakra_.read(step.machine, step.devices);
+    if (!workload) {
+      return fail(std::move(workload.error()));
+    }
+    ProgressBar progress;
+    SimulateOptions how;
+    how.fold = !no_fold_;
+    how.shortcuts = !no_shortcuts_;
+    how.record_spans = trace_.has_value();
+    how.network = run_.network;
+    how.progress = [&](double share) { progress.update(share); };
+    const auto run = run_workload(chakra_.name(), std::move(*workload), step.machine, how);
+    if (!run) {
+      return fail(run.error());
+    }
+    return write(*run, [&] {
+      return json_ ? json_report(*run) : table_report(*run, {.verbose = verbose_});
+    });
+  }
+
+  /// What only a plan has.
+  void check_no_plan(Error& mistakes) const {
+    const auto refuse = [&](bool given, const char* flag) {
+      if (given) {
+        mistakes.add({flag, {}, {}, "contradicts --chakra: traces have no plan"});
+      }
+    };
+    refuse(run_.allow_oom, "--allow-oom");
+    refuse(!skip_.empty(), "--skip");
+    refuse(price_.has_value(), "--price-per-hour");
+    refuse(csv_, "--csv");
+  }
+
   void set_price(Machine& machine, Error& mistakes) const {
     if (!price_) {
       return;
@@ -104,19 +157,18 @@ class Simulate : public Command {
   }
 
   /// The trace first: when it cannot be written, nothing must be on standard output.
-  Result<std::string> write(const Run& run) const {
+  template <class Report>
+  Result<std::string> write(const WorkloadRun& run, Report report) const {
     if (trace_) {
       if (auto written = write_trace_file(run, *trace_); !written) {
         return fail(std::move(written.error()));
       }
     }
-    if (json_) {
-      return json_report(run);
-    }
-    return csv_ ? csv_report(run) : table_report(run, {.verbose = verbose_});
+    return report();
   }
 
   StepFlags step_;
+  ChakraFlags chakra_;
   std::optional<std::string> trace_;
   std::optional<std::string> price_;
   std::vector<std::string> skip_;

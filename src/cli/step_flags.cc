@@ -36,6 +36,16 @@ StepInput StepFlags::read(Error& mistakes) const {
   return step;
 }
 
+StepInput StepFlags::read_machine(Error& mistakes) const {
+  if (model_) {
+    mistakes.add({"--model", {}, {}, "contradicts --chakra, whose traces say what is computed"});
+  }
+  StepInput step;
+  step.machine = required("--machine", machine_, load_machine, mistakes);
+  step.devices = whole_number("--devices", devices_, 0, INT64_MAX, mistakes);
+  return step;
+}
+
 std::int64_t whole_number(const char* flag, const std::optional<std::string>& text,
                           std::int64_t fallback, std::int64_t most, Error& mistakes) {
   if (!text) {

@@ -26,6 +26,8 @@ class StepFlags {
   bool given() const { return model_ || machine_ || devices_; }
   /// Missing ones are mistakes, except --devices.
   StepInput read(Error& mistakes) const;
+  /// Without a model, which is a mistake then.
+  StepInput read_machine(Error& mistakes) const;
 
  private:
   std::optional<std::string> model_;

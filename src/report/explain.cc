@@ -36,8 +36,8 @@ class Text {
       : all_(explanation), items_(items), total_(explanation.path.step_time) {}
 
   std::string write() {
-    const Run& run = all_.run;
-    line("{} on {} x {} ({}), network {}", run.model.name, run.devices, run.machine.device.name,
+    const WorkloadRun& run = all_.run;
+    line("{} on {} x {} ({}), network {}", run.name, run.devices, run.machine.device.name,
          run.machine.name, name_of(run.network));
     line("Step time {}; the last rank to finish is {}", to_string(total_),
          run.timeline.critical_rank);
@@ -187,9 +187,9 @@ std::string explanation_table(const Explanation& explanation, std::size_t items)
 
 std::string explanation_json(const Explanation& explanation) {
   return json_text([&](JsonWriter& json) {
-    const Run& run = explanation.run;
+    const WorkloadRun& run = explanation.run;
     json.begin_object();
-    json.key("model").value(run.model.name);
+    json.key(explanation.plan ? "model" : "name").value(run.name);
     json.key("machine").value(run.machine.name);
     json.key("devices").value(run.devices);
     json.key("network").value(name_of(run.network));
@@ -201,8 +201,10 @@ std::string explanation_json(const Explanation& explanation) {
     }
     json.end_array();
     write_next(json, explanation);
-    json.key("plan");
-    write_plan(json, run.plan);
+    if (explanation.plan) {
+      json.key("plan");
+      write_plan(json, *explanation.plan);
+    }
     json.end_object();
   });
 }

@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kJoulesPerKilowattHour = 3.6e6;
 
-void write_breakdown(JsonWriter& json, const Run& run, const Breakdown& breakdown) {
+void write_breakdown(JsonWriter& json, const WorkloadRun& run, const Breakdown& breakdown) {
   json.key("breakdown_s").begin_object();
   for (std::size_t row = 0; row < breakdown.time.size(); ++row) {
     json.key(run.timeline.categories.name(row)).value(to_seconds(breakdown.time[row]));
@@ -97,7 +97,7 @@ void write_cost(JsonWriter& json, const Run& run) {
   }
 }
 
-void write_simulator(JsonWriter& json, const Run& run) {
+void write_simulator(JsonWriter& json, const WorkloadRun& run) {
   json.key("fold").begin_object();
   json.key("ranks").value(run.timeline.fold.ranks);
   json.key("simulated").value(run.timeline.fold.simulated);
@@ -118,7 +118,7 @@ void write_simulator(JsonWriter& json, const Run& run) {
 
 }  // namespace
 
-double events_per_second(const Run& run) {
+double events_per_second(const WorkloadRun& run) {
   return run.wall_s > 0 ? static_cast<double>(run.timeline.events) / run.wall_s : 0;
 }
 
@@ -134,6 +134,21 @@ void write_plan(JsonWriter& json, const Plan& plan) {
     }
   });
   json.end_object();
+}
+
+std::string json_report(const WorkloadRun& run) {
+  return json_text([&](JsonWriter& json) {
+    json.begin_object();
+    json.key("name").value(run.name);
+    json.key("machine").value(run.machine.name);
+    json.key("devices").value(run.devices);
+    json.key("network").value(name_of(run.network));
+    json.key("step_time_s").value(to_seconds(run.timeline.step_time));
+    json.key("critical_rank").value(run.timeline.critical_rank);
+    write_breakdown(json, run, run.timeline.breakdown);
+    write_simulator(json, run);
+    json.end_object();
+  });
 }
 
 std::string json_report(const Run& run) {

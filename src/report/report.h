@@ -21,6 +21,8 @@ struct TableOptions {
 /// is, what was simulated. With more than 16 stages only the first, the last and the largest are
 /// listed, and the text says so.
 std::string table_report(const Run& run, const TableOptions& options = {});
+/// Of what comes from no plan: step time, breakdown, hidden communication, what was simulated.
+std::string table_report(const WorkloadRun& run, const TableOptions& options = {});
 
 /// One JSON object, indented, newline at the end. Keys: model, machine, devices, network, plan,
 /// step_time_s, tokens_per_s, model_flops_per_device, hardware_flops_per_device (FLOP/s), mfu, hfu,
@@ -31,6 +33,9 @@ std::string table_report(const Run& run, const TableOptions& options = {});
 /// average_device_power_w, per_token_j, tokens_per_j, and the parts of study/energy.h}; its price:
 /// cost {price_per_hour, per_step, per_million_tokens} in dollars.
 std::string json_report(const Run& run);
+/// Of what comes from no plan: name, and the keys above from machine to step_time_s, critical_rank,
+/// breakdown_s, hidden_s, fold to passes_s.
+std::string json_report(const WorkloadRun& run);
 
 /// CSV (RFC 4180): one header line, one line of values. Nested keys of the JSON report are joined
 /// with dots ("breakdown_s.forward", "plan.tp"). The columns do not depend on the plan, so that
@@ -55,6 +60,6 @@ std::string value_text(const T& value) {
 std::vector<std::size_t> listed_stages(const Run& run);
 
 /// Node completions per second of wall time.
-double events_per_second(const Run& run);
+double events_per_second(const WorkloadRun& run);
 
 }  // namespace orrery

@@ -50,9 +50,113 @@ std::string gib(Bytes bytes) {
                            : fmt::format("{:.2f}", static_cast<double>(bytes.value()) / (1 << 30));
 }
 
-class Table {
+/// What every run has.
+class RunTable {
  public:
-  explicit Table(const Run& run) : run_(run) {}
+  explicit RunTable(const WorkloadRun& run) : run_(run) {}
+
+  std::string write(const TableOptions& options) {
+    machine();
+    line("");
+    step_time();
+    line("");
+    breakdown();
+    hidden();
+    simulator(options);
+    return std::move(text_);
+  }
+
+ protected:
+  template <class... Values>
+  void line(fmt::format_string<Values...> format, Values&&... values) {
+    fmt::format_to(std::back_inserter(text_), format, std::forward<Values>(values)...);
+    text_ += '\n';
+  }
+
+  void machine() {
+    line("{} on {} x {} ({}), network {}", run_.name, grouped(run_.devices),
+         run_.machine.device.name, run_.machine.name, name_of(run_.network));
+  }
+
+  void step_time() { line("{:<18}{:>14}", "Step time", to_string(run_.timeline.step_time)); }
+
+  void breakdown() {
+    const double total = to_seconds(run_.timeline.step_time);
+    line("Where the time goes (rank {}, the last to finish)", run_.timeline.critical_rank);
+    const TimeCategories& categories = run_.timeline.categories;
+    const int width = name_width();
+    for (std::size_t row = 0; row < categories.size(); ++row) {
+      const double seconds = to_seconds(run_.timeline.breakdown.time[row]);
+      if (seconds == 0) {
+        continue;
+      }
+      const double share = seconds / total;
+      const auto bar = static_cast<std::size_t>(std::lround(share * kBarWidth));
+      line("  {:<{}}{:>12.6f} s{:>9}{}", label(categories.name(row)), width, seconds,
+           percent(share), bar == 0 ? "" : "  " + std::string(bar, '#'));
+    }
+    line("  {:<{}}{:>12.6f} s{:>9}", "total", width, total, percent(1));
+    line("");
+  }
+
+  /// Of the longest name that is printed.
+  int name_width() const {
+    std::size_t width = 18;
+    for (std::size_t row = 0; row < run_.timeline.categories.size(); ++row) {
+      const bool printed = run_.timeline.breakdown.time[row] > Time(0);
+      width = std::max(width, printed ? run_.timeline.categories.name(row).size() + 2 : 0);
+    }
+    return static_cast<int>(width);
+  }
+
+  /// "tp_exposed" -> "tp exposed".
+  static std::string label(std::string_view name) {
+    std::string text(name);
+    std::replace(text.begin(), text.end(), '_', ' ');
+    return text;
+  }
+
+  void hidden() {
+    const auto& hidden = run_.timeline.breakdown.hidden;
+    if (std::all_of(hidden.begin(), hidden.end(), [](Time t) { return t == Time(0); })) {
+      return;
+    }
+    line("Communication hidden behind compute (same rank, not part of the total)");
+    for (std::size_t group = 0; group < hidden.size(); ++group) {
+      if (hidden[group] > Time(0)) {
+        line("  {:<{}}{:>12.6f} s", run_.workload.groups[group].name, name_width(),
+             to_seconds(hidden[group]));
+      }
+    }
+    line("");
+  }
+
+  void simulator(const TableOptions& options) {
+    const FoldReport& fold = run_.timeline.fold;
+    line("Simulated {} of {} ranks{}; {} events in {}: {} events/s", grouped(fold.simulated),
+         grouped(fold.ranks), fold.simulated < fold.ranks ? " (the others are their mirrors)" : "",
+         grouped(static_cast<std::int64_t>(run_.timeline.events)),
+         to_string(from_seconds(run_.wall_s)), scaled(events_per_second(run_)));
+    for (const std::string& reason : fold.reasons) {
+      line("  not folded: {}", reason);
+    }
+    if (options.verbose) {
+      for (const PassTime& pass : run_.passes) {
+        line("  {:<18}{:>12}", pass.name, to_string(from_seconds(pass.seconds)));
+      }
+    }
+  }
+
+  std::string take() { return std::move(text_); }
+
+ private:
+  const WorkloadRun& run_;
+  std::string text_;
+};
+
+class StepTable : public RunTable {
+ public:
+  explicit StepTable(const Run& run) : RunTable(run), run_(run) {}
 
   std::string write(const TableOptions& options) {
     heading();
@@ -64,20 +168,13 @@ class Table {
     hidden();
     memory();
     simulator(options);
-    return std::move(text_);
+    return take();
   }
 
  private:
-  template <class... Values>
-  void line(fmt::format_string<Values...> format, Values&&... values) {
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Values>(values)...);
-    text_ += '\n';
-  }
-
   void heading() {
     const Plan& plan = run_.plan;
-    line("{} on {} x {} ({}), network {}", run_.model.name, grouped(run_.devices),
-         run_.machine.device.name, run_.machine.name, name_of(run_.network));
+    machine();
     std::string schedule(name_of(plan.schedule));
     if (plan.chunks > 1) {
       schedule += fmt::format(" x {} chunks", plan.chunks);
@@ -108,7 +205,7 @@ class Table {
 
   void rates() {
     const double devices = static_cast<double>(run_.devices);
-    line("{:<18}{:>14}", "Step time", to_string(run_.timeline.step_time));
+    step_time();
     line("{:<18}{:>14}   {} per device", "Tokens/s", grouped(std::llround(run_.tokens_per_s)),
          scaled(run_.tokens_per_s / devices));
     line("{:<18}{:>14}   per device, MFU {} of the {} peak", "Model FLOP/s",
@@ -131,45 +228,6 @@ class Table {
       line("{:<18}{:>14}   per step, {} per million tokens", "Cost", to_string(cost->per_step),
            to_string(cost->per_million_tokens));
     }
-  }
-
-  void breakdown() {
-    const double total = to_seconds(run_.timeline.step_time);
-    line("Where the time goes (rank {}, the last to finish)", run_.timeline.critical_rank);
-    const TimeCategories& categories = run_.timeline.categories;
-    for (std::size_t row = 0; row < categories.size(); ++row) {
-      const double seconds = to_seconds(run_.timeline.breakdown.time[row]);
-      if (seconds == 0) {
-        continue;
-      }
-      const double share = seconds / total;
-      const auto bar = static_cast<std::size_t>(std::lround(share * kBarWidth));
-      line("  {:<18}{:>12.6f} s{:>9}{}", label(categories.name(row)), seconds, percent(share),
-           bar == 0 ? "" : "  " + std::string(bar, '#'));
-    }
-    line("  {:<18}{:>12.6f} s{:>9}", "total", total, percent(1));
-    line("");
-  }
-
-  /// "tp_exposed" -> "tp exposed".
-  static std::string label(std::string_view name) {
-    std::string text(name);
-    std::replace(text.begin(), text.end(), '_', ' ');
-    return text;
-  }
-
-  void hidden() {
-    const auto& hidden = run_.timeline.breakdown.hidden;
-    if (std::all_of(hidden.begin(), hidden.end(), [](Time t) { return t == Time(0); })) {
-      return;
-    }
-    line("Communication hidden behind compute (same rank, not part of the total)");
-    for (std::size_t group = 0; group < hidden.size(); ++group) {
-      if (hidden[group] > Time(0)) {
-        line("  {:<18}{:>12.6f} s", run_.workload.groups[group].name, to_seconds(hidden[group]));
-      }
-    }
-    line("");
   }
 
   void memory() {
@@ -221,24 +279,7 @@ class Table {
     line("{}", row);
   }
 
-  void simulator(const TableOptions& options) {
-    const FoldReport& fold = run_.timeline.fold;
-    line("Simulated {} of {} ranks{}; {} events in {}: {} events/s", grouped(fold.simulated),
-         grouped(fold.ranks), fold.simulated < fold.ranks ? " (the others are their mirrors)" : "",
-         grouped(static_cast<std::int64_t>(run_.timeline.events)),
-         to_string(from_seconds(run_.wall_s)), scaled(events_per_second(run_)));
-    for (const std::string& reason : fold.reasons) {
-      line("  not folded: {}", reason);
-    }
-    if (options.verbose) {
-      for (const PassTime& pass : run_.passes) {
-        line("  {:<18}{:>12}", pass.name, to_string(from_seconds(pass.seconds)));
-      }
-    }
-  }
-
   const Run& run_;
-  std::string text_;
 };
 
 }  // namespace
@@ -260,7 +301,11 @@ std::vector<std::size_t> listed_stages(const Run& run) {
 }
 
 std::string table_report(const Run& run, const TableOptions& options) {
-  return Table(run).write(options);
+  return StepTable(run).write(options);
+}
+
+std::string table_report(const WorkloadRun& run, const TableOptions& options) {
+  return RunTable(run).write(options);
 }
 
 }  // namespace orrery

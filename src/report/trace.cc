@@ -24,13 +24,13 @@ std::string microseconds(Time time) {
 
 class TraceWriter {
  public:
-  TraceWriter(const Run& run, JsonWriter& json) : run_(run), json_(json) {}
+  TraceWriter(const WorkloadRun& run, JsonWriter& json) : run_(run), json_(json) {}
 
   void write() {
     json_.begin_object();
     json_.key("displayTimeUnit").value("ns");
     json_.key("otherData").begin_object();
-    json_.key("model").value(run_.model.name);
+    json_.key("name").value(run_.name);
     json_.key("machine").value(run_.machine.name);
     json_.key("devices").value(run_.devices);
     json_.key("step_time_ps").value(run_.timeline.step_time.value());
@@ -152,7 +152,7 @@ class TraceWriter {
     json_.end_object().end_object();
   }
 
-  const Run& run_;
+  const WorkloadRun& run_;
   JsonWriter& json_;
 };
 
@@ -162,7 +162,7 @@ Error cannot_write(const std::string& path) {
 }
 
 /// Streams the trace into `path` itself.
-bool stream_to(const Run& run, const std::string& path) {
+bool stream_to(const WorkloadRun& run, const std::string& path) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   {
     JsonWriter json([&](std::string_view piece) {
@@ -177,11 +177,11 @@ bool stream_to(const Run& run, const std::string& path) {
 
 }  // namespace
 
-void write_trace(const Run& run, JsonWriter& json) {
+void write_trace(const WorkloadRun& run, JsonWriter& json) {
   TraceWriter(run, json).write();
 }
 
-Result<void> write_trace_file(const Run& run, const std::string& path) {
+Result<void> write_trace_file(const WorkloadRun& run, const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code error;
   const fs::file_status status = fs::status(path, error);

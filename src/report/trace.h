@@ -5,14 +5,14 @@
 
 #include "base/result.h"
 #include "report/json_writer.h"
-#include "study/run.h"
+#include "study/workload_run.h"
 
 namespace orrery {
 
 /// The run's spans as Chrome trace events ("JSON Object Format" of Google's Trace Event Format, as
 /// Perfetto and chrome://tracing read it):
 ///
-///   process = a simulated rank, named after its stage
+///   process = a simulated rank, named after its role
 ///   thread  = a stream of it; spans that overlap within a stream lie on further threads ("receive
 ///   2") span    = one complete event ("X"); `ts` and `dur` in microseconds with six decimals, that
 ///   is
@@ -20,9 +20,9 @@ namespace orrery {
 ///             begin_ps, end_ps, host_stall_ps (part of a compute span that waits for the host)
 ///
 /// Requires a run with record_spans. Nothing is rounded: the breakdown can be recomputed from it.
-void write_trace(const Run& run, JsonWriter& json);
+void write_trace(const WorkloadRun& run, JsonWriter& json);
 
 /// The same into a file, whole or not at all (written beside it, then renamed).
-Result<void> write_trace_file(const Run& run, const std::string& path);
+Result<void> write_trace_file(const WorkloadRun& run, const std::string& path);
 
 }  // namespace orrery

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <utility>
 
 #include "study/parallel.h"
 
@@ -15,16 +17,23 @@ double improvement_of(const Resource& resource) {
   return is_time(resource.kind) ? 1 / (1 - kImprovement) : 1 + kImprovement;
 }
 
+/// The time of a step on a machine; of the plan only what a resource can change.
+using StepTime = std::function<Result<Time>(const Machine&, const Plan&)>;
+
 /// Runs variations of one step.
 class Variations {
  public:
-  Variations(const Run& base, const ExplainOptions& options)
-      : base_(base), options_(options), resources_(resources_of(base.machine, base.plan)) {}
+  Variations(const Explanation& base, StepTime step_time, const ExplainOptions& options)
+      : machine_(base.run.machine),
+        plan_(base.plan ? *base.plan : Plan{}),
+        step_time_(std::move(step_time)),
+        options_(options),
+        resources_(resources_of(machine_, plan_)) {}
 
   /// Effects of every resource on the step in which `from`, if any, is `factor` times as good.
   Result<std::vector<Sensitivity>> effects(const Resource* from, double factor) const {
-    Machine machine = base_.machine;
-    Plan plan = base_.plan;
+    Machine machine = machine_;
+    Plan plan = plan_;
     if (from != nullptr) {
       scale(*from, factor, machine, plan);
     }
@@ -36,23 +45,12 @@ class Variations {
         const Resource& resource = resources_[i - 1];
         scale(resource, improvement_of(resource), varied, varied_plan);
       }
-      times[i] = step_time(varied, varied_plan);
+      times[i] = step_time_(varied, varied_plan);
     });
     return sensitivities(times);
   }
 
  private:
-  Result<Time> step_time(const Machine& machine, const Plan& plan) const {
-    RunOptions options;
-    options.allow_oom = options_.allow_oom;
-    options.fold = options_.fold;
-    options.shortcuts = options_.shortcuts;
-    options.network = options_.network;
-    return run_step(base_.model, machine, plan, base_.devices, options).map([](const Run& run) {
-      return run.timeline.step_time;
-    });
-  }
-
   Result<std::vector<Sensitivity>> sensitivities(const std::vector<Result<Time>>& times) const {
     std::vector<Sensitivity> sensitivities;
     for (std::size_t i = 0; i < resources_.size(); ++i) {
@@ -73,7 +71,9 @@ class Variations {
     return sensitivities;
   }
 
-  const Run& base_;
+  const Machine& machine_;
+  Plan plan_;
+  StepTime step_time_;
   const ExplainOptions& options_;
   std::vector<Resource> resources_;
 };
@@ -132,22 +132,11 @@ class NextSearch {
   std::optional<NextBottleneck> found_;
 };
 
-}  // namespace
-
-Result<Explanation> explain(const Model& model, const Machine& machine, const Plan& plan,
-                            std::int64_t devices, const ExplainOptions& options) {
-  RunOptions recorded;
-  recorded.allow_oom = options.allow_oom;
-  recorded.fold = options.fold;
-  recorded.network = options.network;
-  recorded.record_spans = true;
-  auto run = run_step(model, machine, plan, devices, recorded);
-  if (!run) {
-    return fail(std::move(run.error()));
-  }
-  Explanation result{.run = std::move(*run), .path = {}, .sensitivities = {}, .next = {}};
+/// The rest of an explanation that has its run and plan.
+Result<Explanation> explain_run(Explanation result, const StepTime& step_time,
+                                const ExplainOptions& options) {
   result.path = critical_path(result.run.workload, result.run.timeline, result.run.machine);
-  const Variations variations(result.run, options);
+  const Variations variations(result, step_time, options);
   auto effects = variations.effects(nullptr, 1);
   if (!effects) {
     return fail(std::move(effects.error()));
@@ -162,6 +151,54 @@ Result<Explanation> explain(const Model& model, const Machine& machine, const Pl
     result.next = std::move(*next);
   }
   return result;
+}
+
+}  // namespace
+
+Result<Explanation> explain(const Model& model, const Machine& machine, const Plan& plan,
+                            std::int64_t devices, const ExplainOptions& options) {
+  RunOptions how;
+  how.allow_oom = options.allow_oom;
+  how.fold = options.fold;
+  how.shortcuts = options.shortcuts;
+  how.network = options.network;
+  RunOptions recorded = how;
+  recorded.record_spans = true;
+  auto run = run_step(model, machine, plan, devices, recorded);
+  if (!run) {
+    return fail(std::move(run.error()));
+  }
+  const std::int64_t all = run->devices;
+  const StepTime step_time = [&, all](const Machine& varied, const Plan& varied_plan) {
+    return run_step(model, varied, varied_plan, all, how).map([](const Run& again) {
+      return again.timeline.step_time;
+    });
+  };
+  Explanation result{
+      .run = std::move(*run), .plan = plan, .path = {}, .sensitivities = {}, .next = {}};
+  return explain_run(std::move(result), step_time, options);
+}
+
+Result<Explanation> explain(const std::string& name, const Workload& workload,
+                            const Machine& machine, const ExplainOptions& options) {
+  SimulateOptions how;
+  how.fold = options.fold;
+  how.shortcuts = options.shortcuts;
+  how.network = options.network;
+  SimulateOptions recorded = how;
+  recorded.record_spans = true;
+  auto run = run_workload(name, workload, machine, recorded);
+  if (!run) {
+    return fail(std::move(run.error()));
+  }
+  const StepTime step_time = [&](const Machine& varied, const Plan&) {
+    return simulate(workload, varied, how).map([](const Timeline& again) {
+      return again.step_time;
+    });
+  };
+  Explanation result{
+      .run = std::move(*run), .plan = {}, .path = {}, .sensitivities = {}, .next = {}};
+  return explain_run(std::move(result), step_time, options);
 }
 
 }  // namespace orrery

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -46,7 +47,8 @@ struct ExplainOptions {
 };
 
 struct Explanation {
-  Run run;  ///< with its spans
+  WorkloadRun run;           ///< with its spans
+  std::optional<Plan> plan;  ///< none: what comes from no plan
   CriticalPath path;
   std::vector<Sensitivity> sensitivities;  ///< strongest first; ties in the order of resources_of
   /// None when nothing matters or nothing else takes over up to kLargestFactor.
@@ -59,5 +61,8 @@ inline constexpr double kLargestFactor = 64;
 /// The figures do not depend on the number of threads. Mistakes: those of run_step.
 Result<Explanation> explain(const Model& model, const Machine& machine, const Plan& plan,
                             std::int64_t devices, const ExplainOptions& options = {});
+/// Of a workload from anywhere. Mistakes: those of run_workload.
+Result<Explanation> explain(const std::string& name, const Workload& workload,
+                            const Machine& machine, const ExplainOptions& options = {});
 
 }  // namespace orrery

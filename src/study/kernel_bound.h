@@ -10,14 +10,15 @@
 
 namespace orrery {
 
-enum class Bound : std::uint8_t { compute, memory, link, launch };
-inline constexpr int kBoundCount = 4;
+enum class Bound : std::uint8_t { compute, memory, link, launch, measured };
+inline constexpr int kBoundCount = 5;
 template <>
 inline constexpr auto kNames<Bound> = std::to_array<Named<Bound>>({
     {Bound::compute, "compute", "peak rate"},
     {Bound::memory, "memory", "bandwidth of the first tier"},
     {Bound::link, "link", "bandwidth of lower tiers"},
     {Bound::launch, "launch", "start and drain"},
+    {Bound::measured, "measured", "nothing known: the kernel has a measured time"},
 });
 
 /// Times by Bound, which sum to kernel_time(op, device).alone exactly.

@@ -194,6 +194,7 @@ Result<Run> run_step(const Model& model, const Machine& machine, const Plan& pla
                      std::int64_t devices, const RunOptions& options) {
   Stopwatch watch;
   Run run;
+  run.name = model.name;
   run.model = model;
   run.machine = machine;
   run.plan = plan;

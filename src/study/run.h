@@ -14,6 +14,7 @@
 #include "collective/cost.h"
 #include "machine/machine.h"
 #include "simulate/simulate.h"
+#include "study/workload_run.h"
 #include "workload/memory/footprint.h"
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
@@ -32,11 +33,6 @@ struct RunOptions {
   std::function<void(double)> progress = {};  ///< called now and then with the share done
 };
 
-struct PassTime {
-  std::string name;
-  double seconds = 0;
-};
-
 /// Formulas:
 ///   tokens_per_s           = global_batch * S / step_time
 ///   model_flops_per_device = 3 * forward model FLOPs (full S^2, logits) / devices / step_time
@@ -49,13 +45,9 @@ struct PassTime {
 /// its backward is not counted.
 /// Source: Narayanan et al., SC'21, eq. 3; Korthikanti et al., MLSys 2023, appendix A; MFU and HFU
 /// as Chowdhery et al. (PaLM, 2022), section 4.1.
-struct Run {
+struct Run : WorkloadRun {
   Model model;
-  Machine machine;  ///< with its outermost dimension fitted to `devices`
   Plan plan;
-  std::int64_t devices = 0;
-  NetworkModel network = NetworkModel::ports;
-  Timeline timeline;
   std::vector<StageMemory> memory;  ///< by stage
   Bytes capacity{0};
   bool fits = true;
@@ -65,10 +57,6 @@ struct Run {
   DataType peak_type = DataType::bf16;  ///< whose peak rate mfu and hfu are shares of
   double mfu = 0;
   double hfu = 0;
-  double wall_s = 0;             ///< of the whole run_step, in this process
-  std::vector<PassTime> passes;  ///< wall time: "lower" (or each pass), "simulate"
-  Workload workload;             ///< names of templates and nodes, for traces
-  AlgorithmChoice algorithms{};  ///< of the collectives of each axis
 };
 
 /// `devices` 0 means plan.devices(). Mistakes, all that can be known together at once: plan against

@@ -9,6 +9,7 @@
 #include "workload/chakra/field_reader.h"
 #include "workload/chakra/json_trace.h"
 #include "workload/chakra/process_groups.h"
+#include "workload/chakra/to_workload.h"
 #include "workload/chakra/wire.h"
 #include "workload/chakra/write.h"
 
@@ -106,6 +107,14 @@ void hold_writing(const FileTrace& trace) {
   hold(second.builder.trace().program == set.programs[0], "and is the same");
 }
 
+/// As the only rank's it becomes a workload that verify() accepts, or a reason.
+void hold_workload(const FileTrace& trace) {
+  const auto workload = to_workload(set_of(trace));
+  if (!workload) {
+    fuzz::hold_error(workload.error());
+  }
+}
+
 /// Nothing differs when a file is matched with itself.
 void hold_shape(Reading& reading, std::string_view bytes) {
   if (!reading.builder.in_file_order()) {
@@ -155,6 +164,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     hold_shape(reading, text);
     hold_groups(reading.builder.trace());
     hold_writing(reading.builder.trace());
+    hold_workload(reading.builder.trace());
   }
   if (reading.json(text)) {
     hold_program(reading.builder.trace());

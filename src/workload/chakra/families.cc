@@ -109,6 +109,7 @@ void Families::add_world(const GroupUse& use, const std::vector<std::int64_t>& d
   }
   if (use.dimensions == GroupUse::kAllDimensions) {
     families_.push_back({"world", {}, some_dimensions(1, {traces_.ranks()})});
+    taken_.emplace_back(static_cast<std::size_t>(traces_.ranks()), true);
     return;
   }
   std::string numbers;
@@ -117,7 +118,11 @@ void Families::add_world(const GroupUse& use, const std::vector<std::int64_t>& d
       numbers += fmt::format("{}{}", numbers.empty() ? "" : ", ", d);
     }
   }
-  families_.push_back({"dimensions " + numbers, {}, some_dimensions(use.dimensions, dimensions)});
+  const bool one = numbers.find(',') == std::string::npos;
+  families_.push_back({(one ? "dimension " : "dimensions ") + numbers,
+                       {},
+                       some_dimensions(use.dimensions, dimensions)});
+  taken_.emplace_back(static_cast<std::size_t>(traces_.ranks()), true);
 }
 
 std::vector<std::int64_t> Families::sorted_ranks(std::uint32_t group) const {
@@ -130,26 +135,67 @@ std::vector<std::int64_t> Families::sorted_ranks(std::uint32_t group) const {
   return ranks;
 }
 
+/// The first family of [first, end) that has none of the ranks; end when all have.
+std::size_t Families::first_free(std::size_t first, const std::vector<std::int64_t>& ranks) const {
+  const auto free = std::find_if(
+      taken_.begin() + static_cast<std::ptrdiff_t>(first), taken_.end(), [&](const auto& by_rank) {
+        return std::none_of(ranks.begin(), ranks.end(), [&](std::int64_t rank) {
+          return by_rank[static_cast<std::size_t>(rank)];
+        });
+      });
+  return static_cast<std::size_t>(free - taken_.begin());
+}
+
 void Families::add_groups(const std::vector<std::uint32_t>& groups) {
-  std::vector<std::vector<bool>> taken;  // by family from `first` on, by rank
   const std::size_t first = families_.size();
   for (const std::uint32_t group : groups) {
-    const std::vector<std::int64_t> ranks = sorted_ranks(group);
-    const auto free = std::find_if(taken.begin(), taken.end(), [&](const auto& by_rank) {
-      return std::none_of(ranks.begin(), ranks.end(), [&](std::int64_t rank) {
-        return by_rank[static_cast<std::size_t>(rank)];
-      });
-    });
-    const auto number = static_cast<std::size_t>(free - taken.begin());
-    if (free == taken.end()) {
-      taken.emplace_back(static_cast<std::size_t>(traces_.ranks()));
+    std::vector<std::int64_t> ranks = sorted_ranks(group);
+    const std::size_t family = first_free(first, ranks);
+    if (family == families_.size()) {
       families_.push_back({"group " + traces_.groups[group].name, {}, {}});
+      taken_.emplace_back(static_cast<std::size_t>(traces_.ranks()));
     }
+    add_to(family, group, std::move(ranks));
+  }
+  if (families_.size() == first + 1) {
+    join_alike(first);
+  }
+}
+
+void Families::add_to(std::size_t family, std::uint32_t group, std::vector<std::int64_t> ranks) {
+  for (const std::int64_t rank : ranks) {
+    taken_[family][static_cast<std::size_t>(rank)] = true;
+  }
+  of_group_[group] = family;
+  families_[family].groups.push_back(std::move(ranks));
+}
+
+/// The last family becomes part of the first one before it that has the same digits on other ranks.
+void Families::join_alike(std::size_t last) {
+  const std::vector<std::vector<std::int64_t>> groups = families_[last].groups;
+  families_[last].members = members_of(groups, {}, traces_.ranks());
+  if (!families_[last].members.by_digits()) {
+    families_[last].members = {};
+    return;
+  }
+  std::vector<std::int64_t> ranks;
+  for (const std::vector<std::int64_t>& group : groups) {
+    ranks.insert(ranks.end(), group.begin(), group.end());
+  }
+  for (std::size_t other = 0; other < last; ++other) {
+    const Family& family = families_[other];
+    if (family.groups.empty() || family.members != families_[last].members ||
+        first_free(other, ranks) != other) {
+      continue;
+    }
+    std::replace(of_group_.begin(), of_group_.end(), last, other);
+    families_[other].groups.insert(families_[other].groups.end(), groups.begin(), groups.end());
     for (const std::int64_t rank : ranks) {
-      taken[number][static_cast<std::size_t>(rank)] = true;
+      taken_[other][static_cast<std::size_t>(rank)] = true;
     }
-    of_group_[group] = first + number;
-    families_[first + number].groups.push_back(ranks);
+    families_.pop_back();
+    taken_.pop_back();
+    return;
   }
 }
 

@@ -28,12 +28,13 @@ struct GroupUse {
 /// Communicators that one slot of one program names on different ranks are one family, and so are
 /// those of two slots that name one communicator; unless two of them share a rank: then each of
 /// these goes, by the order of the groups, to the first family that has none of its ranks yet.
+/// Families of one kind of digits on different ranks (the same axis in several stages) are one.
 class Families {
  public:
   struct Family {
     std::string name;                               ///< "group 3", after the first; "world"
     std::vector<std::vector<std::int64_t>> groups;  ///< ranks ascending, by order of the groups
-    Members members;                                ///< instead, of the world and parts of it
+    Members members;  ///< of the world and parts of it, else for those by digits
   };
   /// Of a rank: the family of a use, and how many members its communicator there has.
   struct Place {
@@ -54,12 +55,16 @@ class Families {
  private:
   void add_world(const GroupUse& use, const std::vector<std::int64_t>& dimensions);
   void add_groups(const std::vector<std::uint32_t>& groups);
+  void add_to(std::size_t family, std::uint32_t group, std::vector<std::int64_t> ranks);
+  void join_alike(std::size_t last);
+  std::size_t first_free(std::size_t first, const std::vector<std::int64_t>& ranks) const;
   std::vector<std::int64_t> sorted_ranks(std::uint32_t group) const;
 
   const TraceSet& traces_;
   std::vector<Family> families_;
   std::map<std::uint32_t, std::size_t> of_world_;  ///< by dimensions
   std::vector<std::size_t> of_group_;              ///< by group
+  std::vector<std::vector<bool>> taken_;           ///< [family][rank]
 };
 
 }  // namespace orrery::chakra

@@ -40,6 +40,18 @@ Result<TraceFiles> find_trace_files(const std::string& prefix) {
   return fail(Error(Mistake{prefix, {}, {}, "no traces; looked for " + tried + "and " + prefix}));
 }
 
+Result<std::int64_t> count_trace_files(const std::string& prefix) {
+  const auto files = find_trace_files(prefix);
+  if (!files) {
+    return fail(files.error());
+  }
+  std::int64_t count = 0;
+  while (files->one.empty() && is_file(files->of(count))) {
+    ++count;
+  }
+  return count;
+}
+
 Result<FileIdentity> identify(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) {

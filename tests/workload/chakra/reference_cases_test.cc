@@ -7,7 +7,10 @@
 
 #include "base/config_node.h"
 #include "base/reader.h"
+#include "machine/machine.h"
+#include "simulate/simulate.h"
 #include "traces.h"
+#include "workload/chakra/to_workload.h"
 
 namespace orrery::chakra {
 namespace {
@@ -80,24 +83,51 @@ void expect_program(const TraceSet& set, std::int64_t rank, const ConfigNode& wa
 
 class ReferenceCase : public testing::TestWithParam<std::string> {};
 
+LoadOptions options_of(const std::string& folder, const ConfigNode& want) {
+  LoadOptions options{.prefix = folder + "trace", .ranks = 4, .groups = {}, .progress = {}};
+  if (want.find("all_ranks") == nullptr) {
+    options.ranks = static_cast<std::int64_t>(want.fields.size());
+  }
+  if (fs::exists(folder + "groups.json")) {
+    options.groups = folder + "groups.json";
+  }
+  return options;
+}
+
 TEST_P(ReferenceCase, reads_as_its_readable_form_says) {
   const std::string folder = kCases + GetParam() + "/";
   const auto want = load_config(folder + "workload.json");
   ASSERT_TRUE(want.has_value());
   const ConfigNode* all = want->find("all_ranks");
-  LoadOptions options{.prefix = folder + "trace", .ranks = 4, .groups = {}, .progress = {}};
-  if (all == nullptr) {
-    options.ranks = static_cast<std::int64_t>(want->fields.size());
-  }
-  if (fs::exists(folder + "groups.json")) {
-    options.groups = folder + "groups.json";
-  }
+  const LoadOptions options = options_of(folder, *want);
   const auto set = load(options);
   ASSERT_TRUE(set.has_value()) << set.error().to_string();
   ASSERT_EQ(set->ranks(), options.ranks);
   for (std::int64_t rank = 0; rank < options.ranks; ++rank) {
     expect_program(*set, rank, all != nullptr ? *all : *want->find(std::to_string(rank)));
   }
+}
+
+/// On any machine: here an H100's, cut to the ranks.
+TEST_P(ReferenceCase, runs_on_a_machine_that_it_was_not_made_for) {
+  const std::string folder = kCases + GetParam() + "/";
+  const auto want = load_config(folder + "workload.json");
+  ASSERT_TRUE(want.has_value());
+  const auto set = load(options_of(folder, *want));
+  ASSERT_TRUE(set.has_value());
+  const auto machine = with_devices(load_machine("dgx-h100").value(), set->ranks());
+  ASSERT_TRUE(machine.has_value() || set->ranks() > 8);  // nodes of 8 have no 12
+  if (!machine) {
+    return;
+  }
+  ToWorkloadOptions options;
+  options.dimensions = {set->ranks()};
+  options.memory_tier = 1;
+  const auto workload = to_workload(*set, options);
+  ASSERT_TRUE(workload.has_value()) << workload.error().to_string();
+  const auto timeline = simulate(*workload, *machine, {});
+  ASSERT_TRUE(timeline.has_value()) << timeline.error().to_string();
+  EXPECT_GE(timeline->step_time, Time(0));
 }
 
 std::vector<std::string> cases() {

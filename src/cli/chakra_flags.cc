@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/chakra_flags.h"
+
+#include <array>
+#include <utility>
+
+#include "cli/progress.h"
+#include "workload/chakra/load.h"
+#include "workload/chakra/to_workload.h"
+#include "workload/chakra/trace_files.h"
+
+namespace orrery {
+namespace {
+
+/// The type of the operations, which traces do not say: the first that the device computes in.
+DataType type_on(const Device& device) {
+  constexpr std::array kWanted{DataType::bf16, DataType::fp16, DataType::tf32, DataType::fp32};
+  for (const DataType type : kWanted) {
+    if (device.peak[static_cast<std::size_t>(type)] > FlopRate(0)) {
+      return type;
+    }
+  }
+  return DataType::bf16;
+}
+
+std::optional<int> tier_on(const Machine& machine) {
+  if (machine.device.memory.size() > 1) {
+    return 1;
+  }
+  return machine.remote_memory.kind != RemoteKind::none ? std::optional(kRemoteTier) : std::nullopt;
+}
+
+Result<std::int64_t> ranks_of(const std::string& prefix, std::int64_t devices) {
+  if (devices > 0) {
+    return devices;
+  }
+  const auto ranks = chakra::count_trace_files(prefix);
+  if (ranks && *ranks == 0) {
+    return fail(Error(Mistake{
+        "--devices", {}, {}, "missing; expected the number of ranks, which all have one file"}));
+  }
+  return ranks;
+}
+
+}  // namespace
+
+void ChakraFlags::declare(Options& options) {
+  options.value("--chakra", prefix_, "PREFIX",
+                "run the Chakra traces PREFIX.<rank>.et (or .json) instead of a model and plan");
+  options.value("--groups", groups_, "FILE", "with --chakra: communicator groups, {\"1\": [0, 1]}");
+  options.flag("--roofline", roofline_,
+               "with --chakra: time computing by num_ops and tensor_size, not by durations");
+}
+
+void ChakraFlags::check(Error& mistakes) const {
+  if (given()) {
+    return;
+  }
+  if (groups_) {
+    mistakes.add({"--groups", {}, {}, "goes with --chakra"});
+  }
+  if (roofline_) {
+    mistakes.add({"--roofline", {}, {}, "goes with --chakra"});
+  }
+}
+
+Result<Workload> ChakraFlags::read(const Machine& machine, std::int64_t devices) const {
+  const auto ranks = ranks_of(*prefix_, devices);
+  if (!ranks) {
+    return fail(ranks.error());
+  }
+  const auto fitted = with_devices(machine, *ranks);
+  if (!fitted) {
+    return fail(fitted.error());
+  }
+  ProgressBar bar;
+  const auto traces = chakra::load(
+      {.prefix = *prefix_, .ranks = *ranks, .groups = groups_, .progress = [&](double share) {
+         bar.update(share);
+       }});
+  if (!traces) {
+    return fail(traces.error());
+  }
+  chakra::ToWorkloadOptions options;
+  for (const NetworkDimension& dimension : fitted->network) {
+    options.dimensions.push_back(dimension.size);
+  }
+  options.memory_tier = tier_on(*fitted);
+  options.durations = !roofline_;
+  options.type = type_on(fitted->device);
+  return chakra::to_workload(*traces, options);
+}
+
+}  // namespace orrery

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "cli/command.h"
+#include "graph/workload.h"
+#include "machine/machine.h"
+
+namespace orrery {
+
+/// --chakra PREFIX and what goes with it: traces in place of a model and a plan.
+class ChakraFlags {
+ public:
+  void declare(Options& options);
+  bool given() const { return prefix_.has_value(); }
+  /// What runs: the prefix. Requires given().
+  const std::string& name() const { return *prefix_; }
+  /// Flags that mean nothing without --chakra.
+  void check(Error& mistakes) const;
+
+  /// Traces of `devices` ranks (0: as many as there are files) as a workload for `machine`. MEM
+  /// nodes copy to and from the device's second memory tier, or remote memory where there is none;
+  /// without either they are kernels. Requires given().
+  Result<Workload> read(const Machine& machine, std::int64_t devices) const;
+
+ private:
+  std::optional<std::string> prefix_;
+  std::optional<std::string> groups_;
+  bool roofline_ = false;
+};
+
+}  // namespace orrery

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A workload from anywhere, run on a machine.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "collective/cost.h"
+#include "graph/workload.h"
+#include "machine/machine.h"
+#include "simulate/simulate.h"
+
+namespace orrery {
+
+struct PassTime {
+  std::string name;
+  double seconds = 0;
+};
+
+struct WorkloadRun {
+  std::string name;  ///< what ran: a model, the files of traces
+  Machine machine;   ///< with its outermost dimension fitted to `devices`
+  std::int64_t devices = 0;
+  NetworkModel network = NetworkModel::ports;
+  Timeline timeline;
+  double wall_s = 0;             ///< of the whole run, in this process
+  std::vector<PassTime> passes;  ///< wall time: "lower" (or each pass), "simulate"
+  Workload workload;             ///< names of templates and nodes, for traces
+  AlgorithmChoice algorithms{};  ///< of the collectives of each group
+};
+
+/// Of a verified workload, on as many devices of the machine as it has ranks. Mistakes: too many
+/// ranks for the machine, copies to memory that it does not have, those of simulate().
+Result<WorkloadRun> run_workload(const std::string& name, Workload workload, const Machine& machine,
+                                 const SimulateOptions& options);
+
+}  // namespace orrery

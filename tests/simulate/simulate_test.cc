@@ -111,6 +111,20 @@ TEST(Simulate, ContentionCostsNothingWhereNothingOverlaps) {
   EXPECT_EQ(step(0.5), step(0));
 }
 
+TEST(Simulate, WaitsAloneTakeNoTime) {
+  // Two waits in a row, then a kernel that needs what came before them: no event lies between.
+  Node first;
+  first.kind = Node::Kind::wait;
+  first.name = "wait";
+  Node second = first;
+  second.after = {1};
+  const Timeline timeline = run(workload_of({{{Axis::tp, 2}, {Axis::dp, 1}, {Axis::pp, 1}}},
+                                            {{collective("reduce", Axis::tp, Bytes(1'000'000)),
+                                              first, second, compute("work", 1_ms, {0})}}),
+                                machine_of({dimension(DimensionKind::switched, 2)}));
+  EXPECT_GT(timeline.step_time, 2_ms);
+}
+
 TEST(Simulate, PipelineOfTwoStages) {
   // Stage 0: 1 ms and a send of 1 MB (1 ms + 1 us); stage 1: receive, 1 ms. Two microbatches: stage
   // 1 starts at 2.001, its second message arrives at 3.001 ms (sends follow one another),

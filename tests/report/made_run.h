@@ -12,7 +12,7 @@ namespace orrery::testing {
 /// Two stages; 100 ms: 25 forward, 50 backward, 10 exposed tp, 15 bubble; 5 ms of dp hidden.
 inline Run made_run() {
   Run run;
-  run.model.name = "tiny";
+  run.name = run.model.name = "tiny";
   run.model.max_positions = 128;
   run.machine.name = "two-boxes";
   run.machine.device.name = "Box";

@@ -151,11 +151,10 @@ class Bound {
     if (!last || last->instance < received.instance) {
       return rest;
     }
-    Time leaves = receiver.entry(last->coordinate, received.coordinate);
-    if (last->instance > received.instance) {
-      leaves = done + own(s, received.instance + 1, last->instance) +
-               map(s, last->instance).entry(last->coordinate, kOfCompute);
-    }
+    const Time leaves = last->instance == received.instance
+                            ? receiver.entry(last->coordinate, received.coordinate)
+                            : done + own(s, received.instance + 1, last->instance) +
+                                  map(s, last->instance).entry(last->coordinate, kOfCompute);
     return leaves < Time(0) ? rest : std::max(rest, leaves + from_message(s, *last));
   }
 

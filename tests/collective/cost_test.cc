@@ -8,16 +8,16 @@
 namespace orrery {
 namespace {
 
+using testing::bare_machine;
 using testing::cluster_of;
 using testing::dimension_of;
 using testing::kMegabyte;
-using testing::machine_of;
 using Kind = CollectiveKind;
 using Algorithm = CollectiveAlgorithm;
 
 /// Time of 1 MB over a group that fills the first dimension.
 Time one_dimension(Kind kind, Algorithm algorithm, DimensionKind form, std::int64_t size) {
-  const Machine machine = machine_of({dimension_of(form, size)});
+  const Machine machine = bare_machine({dimension_of(form, size)});
   return total_time(
       plan_collective(kind, kMegabyte, extents_of(1, size, machine), algorithm, machine));
 }
@@ -54,7 +54,7 @@ TEST(Cost, DirectPaysForEveryMessageOfAStep) {
   // Message overhead 0.5 us: one step of 1.5 us, two further messages, 7.5 us of bytes.
   NetworkDimension dimension = dimension_of(DimensionKind::switched, 4);
   dimension.message_overhead = 500_ns;
-  const Machine machine = machine_of({dimension});
+  const Machine machine = bare_machine({dimension});
   EXPECT_EQ(collective_time(Kind::all_gather, kMegabyte, extents_of(1, 4, machine),
                             Algorithm::direct, machine),
             10_us);
@@ -98,7 +98,7 @@ TEST(Cost, WholeRingUsesBothDirections) {
 TEST(Cost, PartOfARingHasOneDirection) {
   // Members 0-3 of 8: one ring at 50 GB/s, 2 * 3/4 of 20 us. Of each pass the slowest chunk takes
   // two links of one hop and the way back of three: 5 us.
-  const Machine machine = machine_of({dimension_of(DimensionKind::ring, 8)});
+  const Machine machine = bare_machine({dimension_of(DimensionKind::ring, 8)});
   EXPECT_EQ(collective_time(Kind::all_reduce, kMegabyte, extents_of(1, 4, machine), Algorithm::ring,
                             machine),
             40_us);
@@ -117,7 +117,7 @@ TEST(Cost, APairHasOneLinkWithAllTheBandwidth) {
 TEST(Cost, AGroupBetweenOthersOfARingIsPricedAlone) {
   // Members 0 2 4 6 of 8: a closed ring of two hops each. 6 steps of 2 us, 2 * 3/4 of 10 us; that
   // 1 3 5 7 use the same links is for the network.
-  const Machine machine = machine_of({dimension_of(DimensionKind::ring, 8)});
+  const Machine machine = bare_machine({dimension_of(DimensionKind::ring, 8)});
   EXPECT_EQ(collective_time(Kind::all_reduce, kMegabyte, extents_of(2, 4, machine), Algorithm::ring,
                             machine),
             27_us);
@@ -141,7 +141,7 @@ TEST(Cost, HalvingDoublingUsesOneLinkOfACompleteDimension) {
 
 TEST(Cost, WholeTorusRunsARingOnEveryAxis) {
   // 4 x 4: two edge-disjoint Hamiltonian cycles fill all four links: 30 steps, 2 * 15/16 of 10 us.
-  const Machine machine = machine_of({dimension_of(DimensionKind::torus, 16, {4, 4})});
+  const Machine machine = bare_machine({dimension_of(DimensionKind::torus, 16, {4, 4})});
   EXPECT_EQ(collective_time(Kind::all_reduce, kMegabyte, extents_of(1, 16, machine),
                             Algorithm::ring, machine),
             48'750_ns);
@@ -162,7 +162,7 @@ TEST(Cost, AllToAllOnARingIsLimitedByDistance) {
 }
 
 TEST(Cost, AlgorithmThatDoesNotDoTheKindGivesWayToAutomatic) {
-  const Machine machine = machine_of({dimension_of(DimensionKind::switched, 6)});
+  const Machine machine = bare_machine({dimension_of(DimensionKind::switched, 6)});
   const auto phases = plan_collective(Kind::all_gather, kMegabyte, extents_of(1, 6, machine),
                                       Algorithm::halving_doubling, machine);
   ASSERT_EQ(phases.size(), 1U);

@@ -8,11 +8,11 @@
 namespace orrery {
 namespace {
 
+using testing::bare_machine;
 using testing::cluster_of;
 using testing::dimension_of;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using testing::machine_of;
 
 TEST(Extents, OneMemberHasNone) {
   EXPECT_THAT(extents_of(4, 1, cluster_of(8, 4)), IsEmpty());
@@ -45,9 +45,9 @@ TEST(Extents, GroupsThatCrossNodesUnevenlyLieFlatOutside) {
 
 TEST(Extents, UnevenGroupInsideAnOuterBlockStaysInsideIt) {
   // Nodes of 8, racks of 3 nodes, 2 racks: groups of 12 fill half of a rack of 24 each.
-  const Machine machine = machine_of({dimension_of(DimensionKind::switched, 8),
-                                      dimension_of(DimensionKind::switched, 3),
-                                      dimension_of(DimensionKind::switched, 2)});
+  const Machine machine = bare_machine({dimension_of(DimensionKind::switched, 8),
+                                        dimension_of(DimensionKind::switched, 3),
+                                        dimension_of(DimensionKind::switched, 2)});
   EXPECT_THAT(extents_of(1, 12, machine), ElementsAre(Extent{1, 12, 1}));
   EXPECT_THAT(extents_of(1, 48, machine),
               ElementsAre(Extent{0, 8, 1}, Extent{1, 3, 1}, Extent{2, 2, 1}));

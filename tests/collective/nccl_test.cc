@@ -8,10 +8,10 @@
 namespace orrery {
 namespace {
 
+using testing::bare_machine;
 using testing::cluster_of;
 using testing::dimension_of;
 using testing::kMegabyte;
-using testing::machine_of;
 using Kind = CollectiveKind;
 using Algorithm = CollectiveAlgorithm;
 
@@ -99,7 +99,7 @@ TEST(Nccl, ASendToTheNextRankOnOneOfSeveralLinksIsSlower) {
   // 8 devices, 100 GB/s each. One of 7 links: 70 us. Ring: one of two links, 20 us; a line the same
   // but for the message that returns 7 links to the first.
   const auto time = [](DimensionKind kind) {
-    const Machine machine = machine_of({dimension_of(kind, 8)});
+    const Machine machine = bare_machine({dimension_of(kind, 8)});
     return collective_time(Kind::send_recv, kMegabyte, extents_of(1, 8, machine),
                            Algorithm::automatic, machine);
   };

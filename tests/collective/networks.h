@@ -21,7 +21,7 @@ inline NetworkDimension dimension_of(DimensionKind kind, std::int64_t size,
   return dimension;
 }
 
-inline Machine machine_of(std::vector<NetworkDimension> network) {
+inline Machine bare_machine(std::vector<NetworkDimension> network) {
   Machine machine;
   machine.network = std::move(network);
   return machine;
@@ -29,8 +29,8 @@ inline Machine machine_of(std::vector<NetworkDimension> network) {
 
 /// Nodes of `inside` devices at 100 GB/s and 1 us; between nodes 10 GB/s and 5 us per device.
 inline Machine cluster_of(std::int64_t inside, std::int64_t nodes) {
-  Machine machine = machine_of({dimension_of(DimensionKind::switched, inside),
-                                dimension_of(DimensionKind::switched, nodes)});
+  Machine machine = bare_machine({dimension_of(DimensionKind::switched, inside),
+                                  dimension_of(DimensionKind::switched, nodes)});
   machine.network[1].bandwidth = 10_GBps;
   machine.network[1].latency = 5_us;
   return machine;

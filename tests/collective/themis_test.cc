@@ -14,9 +14,9 @@
 namespace orrery {
 namespace {
 
+using testing::bare_machine;
 using testing::dimension_of;
 using testing::kMegabyte;
-using testing::machine_of;
 using Kind = CollectiveKind;
 
 /// Bytes that a member sends in a phase, over bandwidth b of its dimension; no latency.
@@ -258,7 +258,7 @@ TEST(ThemisPlan, IsNeverSlowerThanOnePieceInTheNaturalOrder) {
 TEST(ThemisPlan, FullyConnectedCountsWithAllLinksOfADevice) {
   // Two dimensions of 4 with 100 GB/s per device, one fully connected, one a switch: the loads are
   // balanced, so both are equally busy to a chunk (1 MB at 100 GB/s is 10 us of 2 * 64 chunks).
-  const Machine machine = machine_of(
+  const Machine machine = bare_machine(
       {dimension_of(DimensionKind::fully_connected, 4), dimension_of(DimensionKind::switched, 4)});
   const auto extents = extents_of(1, 16, machine);
   const ChunkOptions options{.or_fewer = false};

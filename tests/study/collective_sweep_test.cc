@@ -10,10 +10,10 @@
 namespace orrery {
 namespace {
 
+using testing::bare_machine;
 using testing::cluster_of;
 using testing::dimension_of;
 using testing::kMegabyte;
-using testing::machine_of;
 using Kind = CollectiveKind;
 using Algorithm = CollectiveAlgorithm;
 
@@ -48,7 +48,7 @@ TEST(Messages, OnASwitchTheyTakeTheClosedForm) {
 
 TEST(Messages, FullyConnectedMembersSendOverAllTheirLinksAtOnce) {
   // A link to each of 7 others; what one device sends to them does not share a link.
-  const Machine machine = machine_of({dimension_of(DimensionKind::fully_connected, 8)});
+  const Machine machine = bare_machine({dimension_of(DimensionKind::fully_connected, 8)});
   expect_same(machine, one_size(Kind::all_reduce, 8, kMegabyte, Algorithm::direct), 1e-6);
   expect_same(machine, one_size(Kind::all_gather, 8, kMegabyte, Algorithm::direct), 1e-6);
 }
@@ -113,7 +113,7 @@ RC_GTEST_PROP(MessagesProperty, NeverFasterThanAnyLinkAllows, ()) {
 }
 
 TEST(Messages, RingsGoBothWaysRoundARingOfLinks) {
-  const Machine machine = machine_of({dimension_of(DimensionKind::ring, 8)});
+  const Machine machine = bare_machine({dimension_of(DimensionKind::ring, 8)});
   const SweepOptions options = one_size(Kind::all_gather, 8, 1_GiB, Algorithm::ring);
   const double message = to_seconds(by(NetworkModel::fifo, machine, options));
   const double closed = to_seconds(by(NetworkModel::ports, machine, options));

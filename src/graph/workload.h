@@ -7,13 +7,12 @@
 /// stream of its rank and starts when the stream lets it and all its dependencies have completed.
 ///
 ///   Workload = ranks + role of each rank + Program per role + Source
-///            + tables: communicators, streams, phases, categories of time
+///            + tables: communicators, streams, phases, categories of time, kinds of memory
 ///
 /// The tables are filled by who makes the workload (workload/parallel: tp, cp, dp ...; a trace: its
 /// process groups); nothing here knows what a row means.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -23,39 +22,13 @@
 #include "base/names.h"
 #include "base/result.h"
 #include "base/units.h"
+#include "graph/index.h"
 #include "graph/members.h"
 #include "graph/operator.h"
 #include "graph/source.h"
+#include "graph/tensor.h"
 
 namespace orrery {
-
-/// Row of one of a workload's tables. Who makes workloads may name rows by an enum of its own: one
-/// for which `row_of(E) -> Row` is declared turns into the index of equal value.
-template <class Row>
-class Index {
- public:
-  constexpr Index() = default;
-  constexpr explicit Index(std::size_t row) : row_(static_cast<std::uint16_t>(row)) {}
-  template <class E>
-    requires requires(E e) { requires std::same_as<decltype(row_of(e)), Row>; }
-  constexpr Index(E row) : row_(static_cast<std::uint16_t>(row)) {}  // NOLINT: names a row
-
-  constexpr std::size_t operator*() const { return row_; }
-  constexpr bool none() const { return row_ == kNone; }
-  friend constexpr auto operator<=>(const Index&, const Index&) = default;
-
- private:
-  static constexpr std::uint16_t kNone = 0xffff;
-  std::uint16_t row_ = kNone;
-};
-struct GroupRow {};
-struct StreamRow {};
-struct PhaseRow {};
-struct CategoryRow {};
-using GroupIndex = Index<GroupRow>;
-using StreamIndex = Index<StreamRow>;
-using PhaseIndex = Index<PhaseRow>;
-using CategoryIndex = Index<CategoryRow>;
 
 enum class CollectiveKind : std::uint8_t {
   all_reduce,
@@ -85,6 +58,12 @@ struct Phase {
 /// What communication counts as while nothing computes: "tp_exposed". Of several at once the first
 /// in the table.
 struct Category {
+  std::string name;
+  std::string meaning;
+};
+
+/// What the bytes of an allocation are for: "activations".
+struct MemoryKind {
   std::string name;
   std::string meaning;
 };
@@ -151,8 +130,11 @@ struct Node {
   std::uint32_t channel = 0;
   int tier = 1;            ///< of copy: index into the device's memory tiers, or kRemoteTier
   bool host_sync = false;  ///< the host waits for this node before it issues further kernels
-  std::vector<int>
-      after;  ///< nodes of this template that must be complete; all earlier in the list
+  /// Nodes of this template that must be complete; all earlier in the list. What tensors and the
+  /// order of the own stream imply is among them or follows from them.
+  std::vector<int> after;
+  std::vector<Use> reads;
+  std::vector<Use> writes;
 
   friend bool operator==(const Node&, const Node&) = default;
 };
@@ -160,6 +142,7 @@ struct Node {
 struct Template {
   std::string name;  ///< "forward chunk 0"
   std::vector<Node> nodes;
+  std::vector<Tensor> tensors;
 
   friend bool operator==(const Template&, const Template&) = default;
 };
@@ -171,6 +154,7 @@ struct Program {
 struct Role {
   std::string name;  ///< "stage 3"
   std::size_t program = 0;
+  std::vector<Tensor> state{};  ///< what its ranks hold during the whole run
 };
 
 /// The role of each rank: the number that `digits` make of it, or what the list says.
@@ -194,6 +178,7 @@ struct Workload {
   std::vector<Category> categories;
   std::vector<Group> groups;
   std::vector<Stream> streams;
+  std::vector<MemoryKind> memory;
   Time host_dispatch{0};  ///< host time to issue one kernel (0: the host is never in the way)
 
   int role_of(std::int64_t rank) const { return role_map.of(rank); }

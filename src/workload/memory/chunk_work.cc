@@ -2,34 +2,12 @@
 #include "workload/memory/chunk_work.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace orrery {
 namespace {
 
-/// Follows the level of memory through the blocks of one piece of work.
-class WorkMeter {
- public:
-  /// Beside the level there is `beside`, while `block` runs.
-  void moment(std::size_t block, const CategoryBytes& beside) {
-    const CategoryBytes now = work_.change + beside;
-    const Bytes total = now.total();
-    if (!any_ || total > work_.most_total) {
-      work_.most = now;
-      work_.most_total = total;
-      work_.block = block;
-      any_ = true;
-    }
-    for (std::size_t c = 0; c < now.bytes.size(); ++c) {
-      work_.highest.bytes[c] = std::max(work_.highest.bytes[c], now.bytes[c]);
-    }
-  }
-  void add(MemoryCategory category, Bytes bytes) { work_.change[category] += bytes; }
-  ChunkWork finish() const { return work_; }
-
- private:
-  ChunkWork work_;
-  bool any_ = false;
-};
+constexpr int kHostTier = 1;
 
 class ChunkMeter {
  public:
@@ -48,55 +26,121 @@ class ChunkMeter {
     }
   }
 
-  ChunkWork forward() const {
-    WorkMeter meter;
+  ChunkWork forward(std::int64_t number) {
+    shared(number, Lifetime::leaves);
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
       const BlockMemory& block = *blocks_[i];
-      CategoryBytes beside;
-      beside[MemoryCategory::activations] = block.kept + (i > 0 ? offloaded(i - 1) : Bytes(0));
-      beside[MemoryCategory::logits] = block.logits + block.logits_work;
-      beside[MemoryCategory::buffers] =
-          block.forward_work + gathered(i) + ahead(i + 1 < blocks_.size() ? i + 1 : i);
-      meter.moment(i, beside);
-      meter.add(MemoryCategory::activations, block.kept - offloaded(i));
-      meter.add(MemoryCategory::logits, block.logits);
+      leaves("kept", MemoryCategory::activations, block.kept - offloaded(i), i);
+      held("on_the_way_to_host", MemoryCategory::activations, offloaded(i), i,
+           std::min(i + 1, blocks_.size() - 1));
+      leaves("logits", MemoryCategory::logits, block.logits, i);
+      held("logits_work", MemoryCategory::logits, block.logits_work, i, i);
+      held("work", MemoryCategory::buffers, block.forward_work, i, i);
+      gathers(i, i, i + 1 < blocks_.size() ? i + 1 : i);
     }
-    return meter.finish();
+    return finish();
   }
 
-  /// held: weight gradients come later, and what they need is held.
-  ChunkWork backward(bool held) const {
-    WorkMeter meter;
+  /// Without weight gradients what they need leaves, for another piece of work.
+  ChunkWork backward(std::int64_t number, bool with_weights) {
+    shared(number, Lifetime::enters);
     Bytes done{0};
-    for (std::size_t i = blocks_.size(); i-- > 0;) {
+    for (std::size_t at = 0; at < blocks_.size(); ++at) {
+      const std::size_t i = blocks_.size() - 1 - at;
       const BlockMemory& block = *blocks_[i];
       done += gradients_[i];
-      CategoryBytes beside;
-      beside[MemoryCategory::activations] = offloaded(i) + (i > 0 ? offloaded(i - 1) : Bytes(0)) +
-                                            (held ? block.held_gradients : Bytes(0));
-      beside[MemoryCategory::logits] = block.logits_work;
-      beside[MemoryCategory::buffers] = block.backward_work + block.recomputed + gathered(i) +
-                                        ahead(i > 0 ? i - 1 : i) +
-                                        (held ? Bytes(0) : block.weight_work + unreduced(done));
-      meter.moment(i, beside);
-      meter.add(MemoryCategory::activations,
-                offloaded(i) - block.kept + (held ? block.held : Bytes(0)));
-      meter.add(MemoryCategory::logits, Bytes(0) - block.logits);
+      enters("kept", MemoryCategory::activations, block.kept - offloaded(i), at);
+      held("from_host", MemoryCategory::activations, offloaded(i), at > 0 ? at - 1 : at, at);
+      enters("logits", MemoryCategory::logits, block.logits, at);
+      held("logits_work", MemoryCategory::logits, block.logits_work, at, at);
+      held("work", MemoryCategory::buffers, block.backward_work, at, at);
+      held("recomputed", MemoryCategory::buffers, block.recomputed, at, at);
+      gathers(i, at, i > 0 ? i - 1 : i);
+      if (with_weights) {
+        weights(block, done, at);
+      } else {
+        held("output_gradients", MemoryCategory::activations, block.held_gradients, at, at);
+        leaves("for_weights", MemoryCategory::activations, block.held, at + 1);
+      }
     }
-    return meter.finish();
+    return finish();
   }
 
-  ChunkWork weight_gradient() const {
-    WorkMeter meter;
+  ChunkWork weight_gradient() {
     Bytes done{0};
-    for (std::size_t i = blocks_.size(); i-- > 0;) {
+    for (std::size_t at = 0; at < blocks_.size(); ++at) {
+      const std::size_t i = blocks_.size() - 1 - at;
       done += gradients_[i];
-      CategoryBytes beside;
-      beside[MemoryCategory::buffers] = blocks_[i]->weight_work + unreduced(done);
-      meter.moment(i, beside);
-      meter.add(MemoryCategory::activations, Bytes(0) - blocks_[i]->held);
+      weights(*blocks_[i], done, at);
+      enters("for_weights", MemoryCategory::activations, blocks_[i]->held, at);
     }
-    return meter.finish();
+    return finish();
+  }
+
+  void messages(Bytes bytes) {
+    if (!blocks_.empty()) {
+      held("messages", MemoryCategory::buffers, bytes, 0, blocks_.size() - 1);
+    }
+  }
+
+ private:
+  using Lifetime = Tensor::Lifetime;
+
+  ChunkWork finish() { return {std::move(allocations_), blocks_.size()}; }
+
+  void add(const Allocation& allocation) {
+    if (allocation.bytes > Bytes(0)) {
+      allocations_.push_back(allocation);
+    }
+  }
+  void held(const char* name, MemoryCategory category, Bytes bytes, std::size_t first,
+            std::size_t last) {
+    add({.name = name, .memory = category, .bytes = bytes, .first = first, .last = last});
+  }
+  void leaves(const char* name, MemoryCategory category, Bytes bytes, std::size_t first) {
+    add({.name = name,
+         .memory = category,
+         .bytes = bytes,
+         .first = first,
+         .lifetime = Lifetime::leaves});
+  }
+  void enters(const char* name, MemoryCategory category, Bytes bytes, std::size_t last) {
+    add({.name = name,
+         .memory = category,
+         .bytes = bytes,
+         .last = last,
+         .lifetime = Lifetime::enters});
+  }
+
+  void weights(const BlockMemory& block, Bytes done, std::size_t at) {
+    held("weight_gradient", MemoryCategory::buffers, block.weight_work, at, at);
+    held("unreduced", MemoryCategory::buffers, unreduced(done), at, at);
+  }
+  /// Parameters of block `i`, and of the one whose gather runs ahead.
+  void gathers(std::size_t i, std::size_t at, std::size_t next) {
+    held("parameters", MemoryCategory::buffers, gathered(i), at, at);
+    held("next_parameters", MemoryCategory::buffers, ahead(next), at, at);
+  }
+
+  /// While microbatches are in flight: gathered parameters; of each, activations on the host.
+  void shared(std::int64_t number, Lifetime lifetime) {
+    Bytes host{0};
+    for (std::size_t i = 0; i < blocks_.size(); ++i) {
+      host += offloaded(i);
+    }
+    const std::size_t last = blocks_.empty() ? 0 : blocks_.size() - 1;
+    add({.name = "on_host",
+         .memory = MemoryCategory::activations,
+         .bytes = host,
+         .last = last,
+         .lifetime = lifetime,
+         .tier = kHostTier});
+    add({.name = "resident_parameters",
+         .memory = MemoryCategory::buffers,
+         .bytes = resident(),
+         .last = last,
+         .lifetime = lifetime,
+         .shared = static_cast<std::uint32_t>(number + 1)});
   }
 
   Bytes resident() const {
@@ -106,15 +150,6 @@ class ChunkMeter {
     }
     return sum;
   }
-  Bytes offloaded() const {
-    Bytes sum{0};
-    for (std::size_t i = 0; i < blocks_.size(); ++i) {
-      sum += offloaded(i);
-    }
-    return sum;
-  }
-
- private:
   Bytes offloaded(std::size_t i) const {
     return chunk_.blocks[i] < kFirstLayerBlock ? Bytes(0)
                                                : blocks_[i]->kept * plan_.offload_activations;
@@ -142,24 +177,10 @@ class ChunkMeter {
   std::vector<Bytes> gradients_;  // of each block, on the wire
   Bytes all_gradients_{0};
   Bytes largest_gradients_{0};
+  std::vector<Allocation> allocations_;
 };
 
-}  // namespace
-
-ChunkWorks chunk_works(const BlockMemories& model, const Plan& plan, const StageChunk& chunk) {
-  const ChunkMeter meter(model, plan, chunk);
-  return {.forward = meter.forward(),
-          .backward = meter.backward(false),
-          .input_gradient = meter.backward(true),
-          .weight_gradient = meter.weight_gradient(),
-          .resident = meter.resident(),
-          .offloaded = meter.offloaded()};
-}
-
-Bytes message_bytes(const BlockMemories& model, const Plan& plan, const StageChunk& chunk) {
-  if (plan.pp == 1) {
-    return Bytes(0);
-  }
+Bytes of_chunk(const BlockMemories& model, const Plan& plan, const StageChunk& chunk) {
   const bool scatters = plan.tp > 1 && plan.pipeline_send == PipelineSend::scatter_gather;
   const bool first = !chunk.blocks.empty() && chunk.blocks.front() == kEmbeddingBlock;
   const bool last = !chunk.blocks.empty() && chunk.blocks.back() == kHeadBlock;
@@ -167,6 +188,34 @@ Bytes message_bytes(const BlockMemories& model, const Plan& plan, const StageChu
   const Bytes one = model.boundary / (plan.sequence_parallel || scatters ? plan.tp : 1);
   const bool gathers = scatters && !plan.sequence_parallel;
   return one * ends + (gathers ? model.boundary : Bytes(0));
+}
+
+}  // namespace
+
+ChunkWork chunk_work(const BlockMemories& model, const Plan& plan, const StageChunk& chunk,
+                     ChunkPass pass, std::int64_t number, Bytes messages) {
+  ChunkMeter meter(model, plan, chunk);
+  meter.messages(messages);
+  switch (pass) {
+    case ChunkPass::forward:
+      return meter.forward(number);
+    case ChunkPass::backward:
+      return meter.backward(number, true);
+    case ChunkPass::input_gradient:
+      return meter.backward(number, false);
+    case ChunkPass::weight_gradient:
+      return meter.weight_gradient();
+  }
+  return {};
+}
+
+Bytes message_bytes(const BlockMemories& model, const Plan& plan,
+                    const std::vector<StageChunk>& chunks) {
+  Bytes most{0};
+  for (const StageChunk& chunk : chunks) {
+    most = std::max(most, plan.pp == 1 ? Bytes(0) : of_chunk(model, plan, chunk));
+  }
+  return most;
 }
 
 }  // namespace orrery

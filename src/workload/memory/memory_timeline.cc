@@ -13,13 +13,6 @@ namespace {
 
 using Work = MemoryMoment::Work;
 
-CategoryBytes times(CategoryBytes bytes, std::int64_t count) {
-  for (Bytes& part : bytes.bytes) {
-    part = part * count;
-  }
-  return bytes;
-}
-
 /// Every part_size points become their largest.
 std::vector<MemoryPoint> thinned(const std::vector<MemoryPoint>& points, std::int64_t most) {
   const auto count = static_cast<std::int64_t>(points.size());
@@ -35,20 +28,52 @@ std::vector<MemoryPoint> thinned(const std::vector<MemoryPoint>& points, std::in
   return kept;
 }
 
+/// A chunk's pieces of work; those that the schedule does not have are empty.
+struct ChunkPieces {
+  Liveness forward;
+  Liveness backward;
+  Liveness input_gradient;
+  Liveness weight_gradient;
+  Liveness pair;  ///< its backward beside the other chunk's forward; the backward names the moment
+};
+
+std::vector<ChunkPieces> pieces_of(const BlockMemories& model, const Plan& plan,
+                                   const std::vector<StageChunk>& chunks) {
+  const Bytes messages = message_bytes(model, plan, chunks);
+  const auto of = [&](std::size_t c, ChunkPass pass, Bytes in_flight) {
+    const ChunkWork work =
+        chunk_work(model, plan, chunks[c], pass, static_cast<std::int64_t>(c), in_flight);
+    return liveness(work.allocations, work.moments);
+  };
+  std::vector<ChunkPieces> pieces(chunks.size());
+  const bool dualpipe = plan.schedule == Schedule::dualpipe;
+  for (std::size_t c = 0; c < chunks.size(); ++c) {
+    pieces[c].forward = of(c, ChunkPass::forward, messages);
+    if (!splits_backward(plan.schedule) || dualpipe) {
+      pieces[c].backward = of(c, ChunkPass::backward, messages);
+    }
+    if (splits_backward(plan.schedule)) {
+      pieces[c].input_gradient = of(c, ChunkPass::input_gradient, messages);
+      pieces[c].weight_gradient = of(c, ChunkPass::weight_gradient, messages);
+    }
+  }
+  for (std::size_t c = 0; dualpipe && c < chunks.size(); ++c) {
+    pieces[c].pair = pieces[c].backward;
+    pieces[c].pair.beside(of(1 - c, ChunkPass::forward, Bytes(0)));
+  }
+  return pieces;
+}
+
 class Replay {
  public:
   Replay(const BlockMemories& model, const Plan& plan, const std::vector<StageChunk>& chunks,
          const TimelineOptions& options)
-      : plan_(plan), chunks_(chunks), options_(options) {
-    for (const StageChunk& chunk : chunks) {
-      works_.push_back(chunk_works(model, plan, chunk));
-      messages_ = std::max(messages_, message_bytes(model, plan, chunk));
-    }
-    state_ = state_memory(model, plan, chunks);
-    level_ = state_.device;
-    total_ = level_.total();
-    in_flight_.resize(chunks.size());
-  }
+      : plan_(plan),
+        chunks_(chunks),
+        options_(options),
+        pieces_(pieces_of(model, plan, chunks)),
+        state_(state_memory(model, plan, chunks)),
+        level_(state_.device, state_.lower) {}
 
   MemoryTimeline run(std::int64_t stage) {
     PipelineShape shape = pipeline_shape(plan_);
@@ -62,12 +87,16 @@ class Replay {
         perform(schedule[i]);
       }
     }
-    result_.end = level_;
+    result_.end = level_.level();
     finish();
     return std::move(result_);
   }
 
  private:
+  const ChunkPieces& pieces(std::int64_t chunk) const {
+    return pieces_[static_cast<std::size_t>(chunk)];
+  }
+
   void perform(const PipelineSlot& slot) {
     const std::int64_t chunk = slot.chunk;
     switch (slot.direction) {
@@ -76,105 +105,47 @@ class Replay {
       case Direction::backward:
         return backward(chunk, slot.microbatch);
       case Direction::input_gradient:
-        return input_gradient(chunk, slot.microbatch);
+        return apply(pieces(chunk).input_gradient, {Work::input_gradient, slot.microbatch, chunk});
       case Direction::weight_gradient:
-        return weight_gradient(chunk, slot.microbatch);
+        apply(pieces(chunk).weight_gradient, {Work::weight_gradient, slot.microbatch, chunk});
+        --in_flight_;
+        return;
       case Direction::forward_backward:
-        return forward_backward(slot, 1 - chunk);
+        count_forward();
+        apply(pieces(1 - chunk).pair, {Work::backward, slot.backward_microbatch, 1 - chunk});
+        --in_flight_;
+        return;
     }
   }
 
-  void begin(std::int64_t chunk) {
-    const ChunkWorks& works = works_[static_cast<std::size_t>(chunk)];
-    if (in_flight_[static_cast<std::size_t>(chunk)]++ == 0) {
-      keep(MemoryCategory::buffers, works.resident);
-    }
-    host_ += works.offloaded;
-    most_host_ = std::max(most_host_, host_);
-    result_.pieces = std::max(result_.pieces, ++pieces_);
-  }
-  /// After the input gradients: parameters and activations are needed no more.
-  void end(std::int64_t chunk) {
-    const ChunkWorks& works = works_[static_cast<std::size_t>(chunk)];
-    host_ -= works.offloaded;
-    if (--in_flight_[static_cast<std::size_t>(chunk)] == 0) {
-      keep(MemoryCategory::buffers, Bytes(0) - works.resident);
-    }
-  }
-
+  void count_forward() { result_.pieces = std::max(result_.pieces, ++in_flight_); }
   void forward(std::int64_t chunk, std::int64_t microbatch) {
-    begin(chunk);
-    apply(works_[static_cast<std::size_t>(chunk)].forward, {Work::forward, microbatch, chunk});
+    count_forward();
+    apply(pieces(chunk).forward, {Work::forward, microbatch, chunk});
   }
   void backward(std::int64_t chunk, std::int64_t microbatch) {
-    apply(works_[static_cast<std::size_t>(chunk)].backward, {Work::backward, microbatch, chunk});
-    end(chunk);
-    --pieces_;
-  }
-  void input_gradient(std::int64_t chunk, std::int64_t microbatch) {
-    apply(works_[static_cast<std::size_t>(chunk)].input_gradient,
-          {Work::input_gradient, microbatch, chunk});
-    end(chunk);
-  }
-  void weight_gradient(std::int64_t chunk, std::int64_t microbatch) {
-    apply(works_[static_cast<std::size_t>(chunk)].weight_gradient,
-          {Work::weight_gradient, microbatch, chunk});
-    --pieces_;
-  }
-
-  /// Side by side: the buffers and works of both exist at once. The backward names the moment.
-  void forward_backward(const PipelineSlot& slot, std::int64_t other) {
-    const ChunkWorks& ahead = works_[static_cast<std::size_t>(slot.chunk)];
-    ChunkWork both = works_[static_cast<std::size_t>(other)].backward;
-    both.most += ahead.forward.most;
-    both.most_total += ahead.forward.most_total;
-    both.highest += ahead.forward.highest;
-    both.change += ahead.forward.change;
-    begin(slot.chunk);
-    apply(both, {Work::backward, slot.backward_microbatch, other});
-    end(other);
-    --pieces_;
+    apply(pieces(chunk).backward, {Work::backward, microbatch, chunk});
+    --in_flight_;
   }
 
   /// The last of many forwards and the first backward, which are the fullest of gpipe.
   void step_over(std::int64_t microbatches) {
-    const auto between = [&](const ChunkWork& work, std::int64_t count) {
-      level_ += times(work.change, count);
-      total_ = level_.total();
-    };
-    const ChunkWorks& works = works_.front();
     forward(0, 0);
-    between(works.forward, microbatches - 2);
-    pieces_ += microbatches - 2;
-    in_flight_.front() += microbatches - 2;
-    host_ += works.offloaded * (microbatches - 2);
+    level_.skip(pieces(0).forward, microbatches - 2);
+    in_flight_ += microbatches - 2;
     forward(0, microbatches - 1);
     backward(0, 0);
-    between(works.backward, microbatches - 2);
-    pieces_ -= microbatches - 2;
-    in_flight_.front() -= microbatches - 2;
-    host_ -= works.offloaded * (microbatches - 2);
+    level_.skip(pieces(0).backward, microbatches - 2);
+    in_flight_ -= microbatches - 2;
     backward(0, microbatches - 1);
   }
 
-  void keep(MemoryCategory category, Bytes bytes) {
-    level_[category] += bytes;
-    total_ += bytes;
-  }
-
-  void apply(const ChunkWork& work, MemoryMoment moment) {
-    const auto& blocks = chunks_[static_cast<std::size_t>(moment.chunk)].blocks;
-    if (!blocks.empty()) {
-      CategoryBytes most = level_ + work.most;
-      most[MemoryCategory::buffers] += messages_;
-      name(moment, work.block);
-      consider(most, total_ + messages_ + work.most_total, moment);
-      CategoryBytes highest = level_ + work.highest;
-      highest[MemoryCategory::buffers] += messages_;
-      raise(highest);
+  void apply(const Liveness& piece, MemoryMoment moment) {
+    const MemoryBytes most = level_.run(piece);
+    if (piece.moments > 0) {
+      name(moment, moment.work == Work::forward ? piece.moment : piece.moments - 1 - piece.moment);
+      consider(most, moment);
     }
-    level_ += work.change;
-    total_ = level_.total();
   }
 
   void name(MemoryMoment& moment, std::size_t block) const {
@@ -186,7 +157,8 @@ class Replay {
                        : 0;
   }
 
-  void consider(const CategoryBytes& bytes, Bytes total, const MemoryMoment& moment) {
+  void consider(const MemoryBytes& bytes, const MemoryMoment& moment) {
+    const Bytes total = bytes.total();
     if (total > peak_total_) {
       peak_total_ = total;
       result_.peak = bytes;
@@ -196,42 +168,32 @@ class Replay {
       result_.points.push_back({moment, total});
     }
   }
-  void raise(const CategoryBytes& bytes) {
-    for (std::size_t c = 0; c < bytes.bytes.size(); ++c) {
-      result_.highest.bytes[c] = std::max(result_.highest.bytes[c], bytes.bytes[c]);
-    }
-  }
 
   void finish() {
+    result_.highest = level_.highest();
     if (state_.reduction > Bytes(0)) {
       at_end(MemoryCategory::buffers, state_.reduction, Work::reduction);
     }
     at_end(MemoryCategory::optimizer, state_.update, Work::optimizer);
     result_.points = thinned(result_.points, options_.points);
-    result_.lower = state_.lower;
-    result_.lower[0] += most_host_;
+    result_.lower = level_.most_lower();
   }
 
   void at_end(MemoryCategory category, Bytes bytes, Work work) {
-    CategoryBytes now = level_;
+    MemoryBytes now = level_.level();
     now[category] += bytes;
-    consider(now, now.total(), {.work = work});
-    raise(now);
+    consider(now, {.work = work});
+    result_.highest.raise_to(now);
   }
 
   const Plan& plan_;
   const std::vector<StageChunk>& chunks_;
   const TimelineOptions& options_;
-  std::vector<ChunkWorks> works_;
+  std::vector<ChunkPieces> pieces_;
   StateMemory state_;
-  Bytes messages_{0};
-  CategoryBytes level_;
-  Bytes total_{0};
+  MemoryLevel level_;
   Bytes peak_total_{-1};
-  Bytes host_{0};
-  Bytes most_host_{0};
-  std::vector<std::int64_t> in_flight_;  // by chunk
-  std::int64_t pieces_ = 0;
+  std::int64_t in_flight_ = 0;  // forwards not yet freed by a backward
   MemoryTimeline result_;
 };
 

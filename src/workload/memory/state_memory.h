@@ -21,20 +21,15 @@
 /// offload_params moves parameters and gradients to the remote memory too.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
+#include "graph/liveness.h"
 #include "workload/memory/block_memory.h"
-#include "workload/memory/memory_category.h"
+#include "workload/plan/memory_category.h"
 #include "workload/plan/plan.h"
 
 namespace orrery {
-
-/// Memory below a device's own: host, storage, the machine's remote memory.
-inline constexpr std::size_t kLowerTierCount = 3;
-inline constexpr std::size_t kRemoteLower = 2;
-using LowerTiers = std::array<Bytes, kLowerTierCount>;
 
 /// One chunk of a stage.
 struct StageChunk {
@@ -73,7 +68,7 @@ OwnedParameters owned_parameters(const BlockMemories& model, const Plan& plan, B
 Bytes gathered_bytes(const Plan& plan, const OwnedParameters& owned);
 
 struct StateMemory {
-  CategoryBytes device;
+  MemoryBytes device;
   LowerTiers lower{};
   Bytes update{0};     ///< on the device
   Bytes reduction{0};  ///< on the device

@@ -4,6 +4,8 @@
 #include <cassert>
 #include <string>
 
+#include "workload/plan/memory_category.h"
+
 namespace orrery {
 namespace {
 
@@ -150,10 +152,12 @@ Workload step_workload(const RankLayout& layout) {
   workload.ranks = layout.ranks();
   workload.role_map.digits = layout.digits(Axis::pp);
   for (std::int64_t stage = 0; stage < layout.size(Axis::pp); ++stage) {
-    workload.roles.push_back({"stage " + std::to_string(stage), static_cast<std::size_t>(stage)});
+    workload.roles.push_back(
+        {.name = "stage " + std::to_string(stage), .program = static_cast<std::size_t>(stage)});
   }
   append_rows<StepPhase>(workload.phases);
   append_rows<Exposed>(workload.categories);
+  append_rows<MemoryCategory>(workload.memory);
   workload.streams = {{"compute", "kernels", Order::issue},
                       {"receive", "pipeline receives", Order::issue}};
   for (const Named<Axis>& axis : kNames<Axis>) {

@@ -316,8 +316,9 @@ RC_GTEST_PROP(MemoryTimelineLaws, KeptActivationsAreTheClosedFormOfTheSchedule, 
   const auto chunks = made_chunks(plan, stage);
   std::vector<double> weights;
   for (const StageChunk& chunk : chunks) {
-    weights.push_back(
-        static_cast<double>(chunk_works(model, plan, chunk).forward.change[kActivations].value()));
+    const ChunkWork work = chunk_work(model, plan, chunk, ChunkPass::forward, 0, 0_B);
+    const Liveness forward = liveness(work.allocations, work.moments);
+    weights.push_back(static_cast<double>(forward.change[kActivations].value()));
   }
   double expected = 0;
   const auto pieces = peak_by_chunk(pipeline_shape(plan), stage, weights);

@@ -96,7 +96,7 @@ TEST(MemoryState, EachShardDegreeDividesItsOwnPart) {
   Plan plan{.dp = 16, .global_batch = 16, .zero = 3};
   plan.shard_params = 2;
   plan.shard_grads = 4;
-  const CategoryBytes state = state_of(one_layer(800), plan).device;
+  const MemoryBytes state = state_of(one_layer(800), plan).device;
   EXPECT_EQ(state[MemoryCategory::parameters], 800_B);
   EXPECT_EQ(state[MemoryCategory::gradients], 800_B);
   EXPECT_EQ(state[MemoryCategory::optimizer], 600_B);

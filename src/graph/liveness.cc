@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/liveness.h"
+
+#include <optional>
+
+#include "graph/workload.h"
+
+namespace orrery {
+namespace {
+
+using Lifetime = Tensor::Lifetime;
+
+void note(const Allocation& allocation, Liveness& result) {
+  if (allocation.shared > 0) {
+    result.shared.push_back(allocation);
+  } else if (allocation.lifetime == Lifetime::leaves) {
+    result.taken[lower_row(allocation.tier)] += allocation.bytes;
+  } else if (allocation.lifetime == Lifetime::enters) {
+    result.given[lower_row(allocation.tier)] += allocation.bytes;
+  }
+}
+
+/// First and last moments of each tensor's uses.
+std::vector<std::optional<std::pair<std::size_t, std::size_t>>> used(const Template& t,
+                                                                     std::size_t& moments) {
+  std::vector<std::optional<std::pair<std::size_t, std::size_t>>> spans(t.tensors.size());
+  moments = 0;
+  for (const Node& node : t.nodes) {
+    for (const auto* uses : {&node.reads, &node.writes}) {
+      for (const Use& use : *uses) {
+        const std::size_t moment = moments + static_cast<std::size_t>(use.at);
+        auto& span = spans[static_cast<std::size_t>(use.tensor)];
+        span = span ? std::pair(std::min(span->first, moment), std::max(span->second, moment))
+                    : std::pair(moment, moment);
+      }
+    }
+    moments += std::max<std::size_t>(1, node.operators.size());
+  }
+  return spans;
+}
+
+}  // namespace
+
+Liveness& Liveness::beside(const Liveness& other) {
+  most += other.most;
+  most_total += other.most_total;
+  highest += other.highest;
+  change += other.change;
+  for (std::size_t row = 0; row < taken.size(); ++row) {
+    taken[row] += other.taken[row];
+    given[row] += other.given[row];
+  }
+  shared.insert(shared.end(), other.shared.begin(), other.shared.end());
+  return *this;
+}
+
+Liveness liveness(std::span<const Allocation> allocations, std::size_t moments) {
+  Liveness result;
+  result.moments = moments;
+  std::vector<MemoryBytes> begins(moments + 1);  // held from this moment on
+  std::vector<MemoryBytes> ends(moments + 1);    // held until this moment
+  for (const Allocation& allocation : allocations) {
+    if (allocation.tier != 0 || allocation.shared > 0) {
+      note(allocation, result);
+      continue;
+    }
+    if (allocation.lifetime != Lifetime::enters) {
+      begins[std::min(allocation.first, moments)][allocation.memory] += allocation.bytes;
+    }
+    if (allocation.lifetime != Lifetime::leaves) {
+      ends[std::min(allocation.last, moments)][allocation.memory] += allocation.bytes;
+    }
+  }
+  for (std::size_t moment = 0; moment < moments; ++moment) {
+    result.change += begins[moment];
+    const Bytes total = result.change.total();
+    if (moment == 0 || total > result.most_total) {
+      result.most = result.change;
+      result.most_total = total;
+      result.moment = moment;
+    }
+    result.highest.raise_to(result.change);
+    result.change -= ends[moment];
+  }
+  result.change += begins[moments];
+  result.change -= ends[moments];
+  return result;
+}
+
+Liveness liveness(const Template& t) {
+  std::size_t moments = 0;
+  const auto spans = used(t, moments);
+  std::vector<Allocation> allocations;
+  for (std::size_t i = 0; i < t.tensors.size(); ++i) {
+    const Tensor& tensor = t.tensors[i];
+    if (!tensor.memory.none()) {
+      const auto [first, last] = spans[i].value_or(std::pair(moments, moments));
+      allocations.push_back({.name = tensor.name.c_str(),
+                             .memory = tensor.memory,
+                             .bytes = tensor.bytes,
+                             .first = first,
+                             .last = last,
+                             .lifetime = tensor.lifetime,
+                             .tier = tensor.tier,
+                             .shared = tensor.shared});
+    }
+  }
+  return liveness(allocations, moments);
+}
+
+void MemoryLevel::share(const Liveness& instance, Lifetime lifetime, std::int64_t times) {
+  for (const Allocation& allocation : instance.shared) {
+    if (allocation.lifetime != lifetime) {
+      continue;
+    }
+    auto known = std::find_if(in_flight_.begin(), in_flight_.end(),
+                              [&](const auto& one) { return one.first == allocation.shared; });
+    if (known == in_flight_.end()) {
+      known = in_flight_.insert(known, {allocation.shared, 0});
+    }
+    const bool before = known->second > 0;
+    known->second += lifetime == Lifetime::leaves ? times : -times;
+    const bool after = known->second > 0;
+    if (before != after) {
+      level_[allocation.memory] += after ? allocation.bytes : Bytes(0) - allocation.bytes;
+    }
+  }
+}
+
+void MemoryLevel::begin(const Liveness& instance, std::int64_t times) {
+  share(instance, Lifetime::leaves, times);
+  for (std::size_t row = 0; row < lower_.size(); ++row) {
+    lower_[row] += instance.taken[row] * times;
+    most_lower_[row] = std::max(most_lower_[row], lower_[row]);
+  }
+}
+
+void MemoryLevel::end(const Liveness& instance, std::int64_t times) {
+  MemoryBytes change = instance.change;
+  level_ += change *= times;
+  for (std::size_t row = 0; row < lower_.size(); ++row) {
+    lower_[row] -= instance.given[row] * times;
+  }
+  share(instance, Lifetime::enters, times);
+}
+
+MemoryBytes MemoryLevel::run(const Liveness& instance) {
+  begin(instance, 1);
+  MemoryBytes fullest = level_;
+  if (instance.moments > 0) {
+    fullest += instance.most;
+    highest_.raise_to(level_ + instance.highest);
+  }
+  end(instance, 1);
+  return fullest;
+}
+
+void MemoryLevel::skip(const Liveness& instance, std::int64_t times) {
+  begin(instance, times);
+  end(instance, times);
+}
+
+MemoryBytes state_of(const Role& role) {
+  MemoryBytes state;
+  for (const Tensor& tensor : role.state) {
+    if (tensor.tier == 0) {
+      state[tensor.memory] += tensor.bytes;
+    }
+  }
+  return state;
+}
+
+MemoryPeak memory_peak(const Workload& workload, int role) {
+  LowerTiers lower{};
+  for (const Tensor& tensor : workload.role(role).state) {
+    if (tensor.tier != 0) {
+      lower[lower_row(tensor.tier)] += tensor.bytes;
+    }
+  }
+  MemoryLevel level(state_of(workload.role(role)), lower);
+  std::vector<Liveness> pieces;
+  for (const Template& t : workload.program_of(role).templates) {
+    pieces.push_back(liveness(t));
+  }
+  const IssueList& list = *workload.source->list();
+  MemoryPeak peak;
+  peak.bytes = level.level();
+  for (std::int64_t i = 0; i < list.length(role); ++i) {
+    const auto piece = static_cast<std::size_t>(list.at(role, i).template_index);
+    const MemoryBytes now = level.run(pieces[piece]);
+    if (now.total() > peak.bytes.total()) {
+      peak.bytes = now;
+      peak.instance = i;
+    }
+  }
+  peak.highest = level.highest();
+  peak.lower = level.most_lower();
+  peak.end = level.level();
+  return peak;
+}
+
+}  // namespace orrery

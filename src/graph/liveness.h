@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+/// How much memory is held when: allocations of one instance, and of many one after the other.
+///
+///   within an instance   moments are its operators in issue order; an allocation is held from the
+///                        moment of its first use to that of its last:
+///                          held(m) = sum of allocations with first <= m <= last
+///   over instances       level = state + sum of changes (leaves - enters) of the instances before
+///                        peak  = max over instances of level + max over moments of held
+///
+/// Ignores: alignment and fragmentation; that instances of one rank overlap in time.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/units.h"
+#include "graph/index.h"
+#include "graph/tensor.h"
+
+namespace orrery {
+
+struct Role;
+struct Template;
+struct Workload;
+
+inline constexpr std::size_t kMostMemoryRows = 8;
+
+/// Bytes by row of a workload's table `memory`; sums saturate as Bytes do.
+struct MemoryBytes {
+  std::array<Bytes, kMostMemoryRows> bytes{};
+
+  Bytes operator[](MemoryIndex row) const { return bytes[*row]; }
+  Bytes& operator[](MemoryIndex row) { return bytes[*row]; }
+  Bytes total() const {
+    Bytes sum{0};
+    for (const Bytes part : bytes) {
+      sum += part;
+    }
+    return sum;
+  }
+  MemoryBytes& operator+=(const MemoryBytes& other) {
+    for (std::size_t row = 0; row < bytes.size(); ++row) {
+      bytes[row] += other.bytes[row];
+    }
+    return *this;
+  }
+  MemoryBytes& operator-=(const MemoryBytes& other) {
+    for (std::size_t row = 0; row < bytes.size(); ++row) {
+      bytes[row] -= other.bytes[row];
+    }
+    return *this;
+  }
+  MemoryBytes& operator*=(std::int64_t times) {
+    for (Bytes& part : bytes) {
+      part = part * times;
+    }
+    return *this;
+  }
+  void raise_to(const MemoryBytes& other) {
+    for (std::size_t row = 0; row < bytes.size(); ++row) {
+      bytes[row] = std::max(bytes[row], other.bytes[row]);
+    }
+  }
+  friend MemoryBytes operator+(MemoryBytes a, const MemoryBytes& b) { return a += b; }
+  friend bool operator==(const MemoryBytes&, const MemoryBytes&) = default;
+};
+
+/// Memory below a device's own: host, storage, the machine's remote memory.
+inline constexpr std::size_t kLowerTierCount = 3;
+inline constexpr std::size_t kRemoteLower = 2;
+using LowerTiers = std::array<Bytes, kLowerTierCount>;
+/// Row of LowerTiers of a tier below the device's (Node::tier).
+constexpr std::size_t lower_row(int tier) {
+  return tier < 0 ? kRemoteLower : static_cast<std::size_t>(tier - 1);
+}
+
+/// An allocation and the moments of its instance in which it is held.
+struct Allocation {
+  const char* name = "";
+  MemoryIndex memory;
+  Bytes bytes{0};
+  std::size_t first = 0;  ///< leaves: may be the number of moments, after all of them
+  std::size_t last = 0;   ///< of leaves ignored, as is `first` of enters
+  Tensor::Lifetime lifetime = Tensor::Lifetime::instance;
+  int tier = 0;
+  std::uint32_t shared = 0;
+};
+
+/// Of one instance, relative to the level when it begins.
+struct Liveness {
+  MemoryBytes most;        ///< at the moment with the most bytes, the first such
+  Bytes most_total{0};     ///< its sum
+  std::size_t moment = 0;  ///< which that is
+  std::size_t moments = 0;
+  MemoryBytes highest;  ///< of each row on its own
+  MemoryBytes change;   ///< after it
+  LowerTiers taken{};   ///< by what leaves
+  LowerTiers given{};   ///< by what enters
+  std::vector<Allocation> shared;
+
+  /// Both at once, their fullest moments together; the moment is the own one.
+  Liveness& beside(const Liveness& other);
+};
+Liveness liveness(std::span<const Allocation> allocations, std::size_t moments);
+/// The allocations of a template; its moments are all operators of its nodes (of a node without: 1).
+Liveness liveness(const Template& t);
+
+/// Follows the level over instances.
+class MemoryLevel {
+ public:
+  explicit MemoryLevel(const MemoryBytes& state, const LowerTiers& lower = {})
+      : level_(state), highest_(state), lower_(lower), most_lower_(lower) {}
+
+  /// What is held at the fullest moment of an instance; where it has none, the level.
+  MemoryBytes run(const Liveness& instance);
+  /// `times` instances, of which nobody asks what they hold while they run.
+  void skip(const Liveness& instance, std::int64_t times);
+
+  const MemoryBytes& level() const { return level_; }
+  const MemoryBytes& highest() const { return highest_; }  ///< of each row on its own
+  const LowerTiers& most_lower() const { return most_lower_; }
+
+ private:
+  void begin(const Liveness& instance, std::int64_t times);
+  void end(const Liveness& instance, std::int64_t times);
+  void share(const Liveness& instance, Tensor::Lifetime lifetime, std::int64_t times);
+
+  MemoryBytes level_;
+  MemoryBytes highest_;
+  LowerTiers lower_;
+  LowerTiers most_lower_;
+  std::vector<std::pair<std::uint32_t, std::int64_t>> in_flight_;  // of shared allocations
+};
+
+/// What a role holds on the device all the time.
+MemoryBytes state_of(const Role& role);
+
+struct MemoryPeak {
+  MemoryBytes bytes;
+  std::int64_t instance = 0;  ///< of the role's issue list
+  MemoryBytes highest;        ///< of each row on its own
+  LowerTiers lower{};         ///< most on each tier below
+  MemoryBytes end;
+};
+/// One rank of a role, instance after instance. Requires a source that is a list.
+MemoryPeak memory_peak(const Workload& workload, int role);
+
+}  // namespace orrery

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What the bytes of a device are for.
+#pragma once
+
+#include <cstdint>
+
+#include "base/names.h"
+#include "graph/index.h"
+
+namespace orrery {
+
+enum class MemoryCategory : std::uint8_t {
+  parameters,
+  gradients,
+  optimizer,
+  activations,
+  buffers,
+  logits
+};
+template <>
+inline constexpr auto kNames<MemoryCategory> = std::to_array<Named<MemoryCategory>>({
+    {MemoryCategory::parameters, "parameters", "in the compute type, and their quantised copies"},
+    {MemoryCategory::gradients, "gradients", "accumulation buffer"},
+    {MemoryCategory::optimizer, "optimizer", "master parameters and Adam's two moments"},
+    {MemoryCategory::activations, "activations", "kept for backward, all microbatches in flight"},
+    {MemoryCategory::buffers, "buffers", "messages, buckets, gathered parameters, work of a block"},
+    {MemoryCategory::logits, "logits", "logits and probabilities, kept for backward"},
+});
+
+constexpr MemoryRow row_of(MemoryCategory /*category*/) {
+  return {};
+}
+
+}  // namespace orrery

@@ -95,7 +95,7 @@ Liveness liveness(const Template& t) {
     const Tensor& tensor = t.tensors[i];
     if (!tensor.memory.none()) {
       const auto [first, last] = spans[i].value_or(std::pair(moments, moments));
-      allocations.push_back({.name = tensor.name.c_str(),
+      allocations.push_back({.name = tensor.name,
                              .memory = tensor.memory,
                              .bytes = tensor.bytes,
                              .first = first,

@@ -14,6 +14,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -80,7 +81,7 @@ constexpr std::size_t lower_row(int tier) {
 
 /// An allocation and the moments of its instance in which it is held.
 struct Allocation {
-  const char* name = "";
+  std::string_view name;
   MemoryIndex memory;
   Bytes bytes{0};
   std::size_t first = 0;  ///< leaves: may be the number of moments, after all of them
@@ -88,6 +89,8 @@ struct Allocation {
   Tensor::Lifetime lifetime = Tensor::Lifetime::instance;
   int tier = 0;
   std::uint32_t shared = 0;
+
+  friend bool operator==(const Allocation&, const Allocation&) = default;
 };
 
 /// Of one instance, relative to the level when it begins.
@@ -106,7 +109,8 @@ struct Liveness {
   Liveness& beside(const Liveness& other);
 };
 Liveness liveness(std::span<const Allocation> allocations, std::size_t moments);
-/// The allocations of a template; its moments are all operators of its nodes (of a node without: 1).
+/// The allocations of a template; its moments are all operators of its nodes (of a node without:
+/// 1).
 Liveness liveness(const Template& t);
 
 /// Follows the level over instances.

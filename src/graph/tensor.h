@@ -37,10 +37,10 @@ struct Tensor {
     run,       ///< of a role: always there
   };
 
-  std::string name;
-  Bytes bytes{0};             ///< on one rank
+  std::string name;              ///< of an allocation; a value is what its writer is called
+  Bytes bytes{0};                ///< on one rank
   std::vector<Sharding> layout;  ///< whole on every rank of communicators that it does not name
-  MemoryIndex memory;         ///< of an allocation; none: a value
+  MemoryIndex memory;            ///< of an allocation; none: a value
   Lifetime lifetime = Lifetime::instance;
   int tier = 0;  ///< as Node::tier; 0: the device's own
   /// Of allocations that leave and enter: one and the same, for all instances in flight. 0: each

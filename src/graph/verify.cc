@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "graph/verify_tensors.h"
 #include "graph/workload.h"
 
 namespace orrery {
@@ -367,6 +368,11 @@ void check_nodes(const Workload& workload, Mistakes& mistakes) {
     for (const Template& t : workload.program_of(role).templates) {
       for (std::size_t n = 0; n < t.nodes.size(); ++n) {
         check_node({workload, role, t, n}, mistakes);
+      }
+      if (mistakes.none()) {
+        for (const std::string& mistake : tensor_mistakes(workload, t)) {
+          mistakes.add(workload.role(role).name + ", " + mistake);
+        }
       }
     }
   }

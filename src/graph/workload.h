@@ -142,7 +142,7 @@ struct Node {
 struct Template {
   std::string name;  ///< "forward chunk 0"
   std::vector<Node> nodes;
-  std::vector<Tensor> tensors;
+  std::vector<Tensor> tensors{};
 
   friend bool operator==(const Template&, const Template&) = default;
 };
@@ -200,8 +200,9 @@ std::optional<std::vector<Digit>> atoms(const Workload& workload);
 /// Structural mistakes, named by role, template and node: dependencies not earlier in the list,
 /// rows that the tables do not have, messages to ranks that do not exist, sends without receives
 /// (counted over the whole issue list per channel), collectives that the members of a group do not
-/// all issue in the same order, negative sizes, template indices out of range. What only a run
-/// tells (a source that is no list) is not looked at.
+/// all issue in the same order, negative sizes, template indices out of range, tensors that are
+/// read before they are written or without waiting for it. What only a run tells (a source that is
+/// no list) is not looked at.
 Result<void> verify(const Workload& workload);
 
 struct WorkloadStatistics {

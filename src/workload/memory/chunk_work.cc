@@ -2,6 +2,7 @@
 #include "workload/memory/chunk_work.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 namespace orrery {
@@ -93,18 +94,18 @@ class ChunkMeter {
       allocations_.push_back(allocation);
     }
   }
-  void held(const char* name, MemoryCategory category, Bytes bytes, std::size_t first,
+  void held(std::string_view name, MemoryCategory category, Bytes bytes, std::size_t first,
             std::size_t last) {
     add({.name = name, .memory = category, .bytes = bytes, .first = first, .last = last});
   }
-  void leaves(const char* name, MemoryCategory category, Bytes bytes, std::size_t first) {
+  void leaves(std::string_view name, MemoryCategory category, Bytes bytes, std::size_t first) {
     add({.name = name,
          .memory = category,
          .bytes = bytes,
          .first = first,
          .lifetime = Lifetime::leaves});
   }
-  void enters(const char* name, MemoryCategory category, Bytes bytes, std::size_t last) {
+  void enters(std::string_view name, MemoryCategory category, Bytes bytes, std::size_t last) {
     add({.name = name,
          .memory = category,
          .bytes = bytes,

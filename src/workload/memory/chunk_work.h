@@ -18,11 +18,14 @@ enum class ChunkPass : std::uint8_t {
   input_gradient,  ///< without
   weight_gradient  ///< those alone
 };
+inline constexpr std::size_t kChunkPassCount = 4;
 
 /// Moments are the chunk's blocks in the order in which they run: backward from the last one.
 struct ChunkWork {
   std::vector<Allocation> allocations;
   std::size_t moments = 0;
+
+  friend bool operator==(const ChunkWork&, const ChunkWork&) = default;
 };
 
 /// `number` of the chunk in its stage; `messages`: bytes in flight while it runs.

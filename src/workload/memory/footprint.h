@@ -15,19 +15,19 @@
 #include "base/units.h"
 #include "machine/machine.h"
 #include "workload/memory/block_memory.h"
-#include "workload/plan/memory_category.h"
 #include "workload/memory/memory_timeline.h"
 #include "workload/memory/state_memory.h"
+#include "workload/plan/memory_category.h"
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
 namespace orrery {
 
 struct StageMemory {
-  MemoryBytes bytes;                ///< at the fullest moment
+  MemoryBytes bytes;                  ///< at the fullest moment
   MemoryMoment moment;                ///< which that is
   bool chunked = false;               ///< the stage has several chunks, which moments name
-  MemoryBytes highest;              ///< of each category on its own, over the step
+  MemoryBytes highest;                ///< of each category on its own, over the step
   LowerTiers lower{};                 ///< most on the host and on its storage
   double microbatches_in_flight = 0;  ///< most; chunks count by their share of the stage
   std::vector<MemoryPoint> timeline;  ///< of at most kTimelinePoints pieces of work

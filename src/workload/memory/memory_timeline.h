@@ -32,8 +32,8 @@
 #include <vector>
 
 #include "workload/memory/block_memory.h"
-#include "workload/plan/memory_category.h"
 #include "workload/memory/state_memory.h"
+#include "workload/plan/memory_category.h"
 #include "workload/plan/plan.h"
 #include "workload/plan/schedule.h"
 
@@ -69,10 +69,10 @@ struct MemoryPoint {
 struct MemoryTimeline {
   MemoryBytes peak;
   MemoryMoment moment;
-  MemoryBytes highest;            ///< of each category on its own
+  MemoryBytes highest;              ///< of each category on its own
   LowerTiers lower{};               ///< the most on each tier below the device's
   std::int64_t pieces = 0;          ///< most in flight: forwards not yet freed by a backward
-  MemoryBytes end;                ///< after the last piece of work: the state again
+  MemoryBytes end;                  ///< after the last piece of work: the state again
   std::vector<MemoryPoint> points;  ///< pieces of work in order, the optimizer last
 };
 

@@ -111,27 +111,38 @@ class RoleAssembly {
     for (std::size_t c = 0; c < role_.chunks.size(); ++c) {
       templates.chunks.push_back(append_chunk(c));
     }
-    TemplateBuilder builder("end of step", {0});
-    for (const Step& step : role_.finish) {
-      builder.add(step);
-    }
-    templates.finish = append(builder.finish());
+    templates.finish = append(end_of_step());
     return templates;
   }
 
   Program take_program() { return std::move(program_); }
 
  private:
+  Template end_of_step() const {
+    TemplateBuilder builder("end of step", draft_.layout, {{}});
+    for (const Step& step : role_.finish) {
+      builder.add(step);
+    }
+    const std::vector<Node>& nodes = builder.nodes();
+    const auto updates = [](const Node& node) { return node.kind == Node::Kind::compute; };
+    const auto first = std::find_if(nodes.begin(), nodes.end(), updates) - nodes.begin();
+    const auto after = nodes.rend() - std::find_if(nodes.rbegin(), nodes.rend(), updates);
+    builder.allocate("reduction", MemoryCategory::buffers, role_.reduction, 0, 0);
+    builder.allocate("update", MemoryCategory::optimizer, role_.update,
+                     static_cast<std::size_t>(first), static_cast<std::size_t>(after - 1));
+    return builder.finish();
+  }
+
   ChunkTemplates append_chunk(std::size_t number) {
     const ChunkDraft& chunk = role_.chunks[number];
     const Schedule schedule = draft_.shape.schedule;
     const std::string of_chunk = suffix(number);
     ChunkTemplates templates;
     templates.forward_first = templates.forward =
-        append(forward_template(draft_, chunk, "forward" + of_chunk, When::always));
+        append(forward_template(draft_, role_, chunk, "forward" + of_chunk, When::always));
     if (has_variant(draft_, chunk, When::first_microbatch)) {
-      templates.forward_first = append(
-          forward_template(draft_, chunk, "first forward" + of_chunk, When::first_microbatch));
+      templates.forward_first = append(forward_template(
+          draft_, role_, chunk, "first forward" + of_chunk, When::first_microbatch));
     }
     if (!splits_backward(schedule) || schedule == Schedule::dualpipe) {
       append_backward(chunk, BackwardPart::whole, "backward" + of_chunk, templates.backward,
@@ -139,14 +150,14 @@ class RoleAssembly {
     }
     if (splits_backward(schedule)) {
       templates.input_gradient =
-          append(backward_template(draft_, chunk, BackwardPart::input_gradients,
+          append(backward_template(draft_, role_, chunk, BackwardPart::input_gradients,
                                    "input gradients" + of_chunk, When::always));
       append_backward(chunk, BackwardPart::weight_gradients, "weight gradients" + of_chunk,
                       templates.weight_gradient, templates.weight_gradient_last);
     }
     if (schedule == Schedule::dualpipe) {
       const std::size_t other = 1 - number;
-      templates.pair = append(pair_template(draft_, chunk, role_.chunks[other],
+      templates.pair = append(pair_template(draft_, role_, chunk, role_.chunks[other],
                                             "forward" + of_chunk + ", backward" + suffix(other)));
     }
     return templates;
@@ -154,9 +165,10 @@ class RoleAssembly {
 
   void append_backward(const ChunkDraft& chunk, BackwardPart part, const std::string& name,
                        int& usual, int& last) {
-    last = usual = append(backward_template(draft_, chunk, part, name, When::always));
+    last = usual = append(backward_template(draft_, role_, chunk, part, name, When::always));
     if (has_variant(draft_, chunk, When::last_microbatch)) {
-      last = append(backward_template(draft_, chunk, part, "last " + name, When::last_microbatch));
+      last = append(
+          backward_template(draft_, role_, chunk, part, "last " + name, When::last_microbatch));
     }
   }
 
@@ -186,6 +198,9 @@ Workload assemble(const Draft& draft) {
     const auto same = std::find_if(first_with.begin(), first_with.end(), [&](std::size_t other) {
       return draft.roles[other] == draft.roles[stage];
     });
+    if (stage < draft.states.size()) {
+      workload.roles[stage].state = draft.states[stage];
+    }
     workload.roles[stage].program = static_cast<std::size_t>(same - first_with.begin());
     if (same != first_with.end()) {
       roles.push_back(roles[*same]);

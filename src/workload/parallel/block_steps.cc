@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workload/parallel/block_steps.h"
 
+#include <optional>
 #include <string_view>
 
+#include "workload/plan/layout.h"
 #include "workload/plan/lora.h"
 #include "workload/plan/quantize.h"
 #include "workload/plan/shard.h"
@@ -65,6 +67,19 @@ Operator backward_operator(const ModelOperator& op, const Plan& plan) {
           .backward = true};
 }
 
+/// A GEMM of one tensor-parallel rank makes columns of its result, or a summand of all of it; of
+/// the input gradient the other way round.
+std::optional<Sharding> made_by(const ModelOperator& op, bool gradient, const Plan& plan) {
+  const std::int64_t ranks = op.expert ? expert_tensor_parallel(plan) : plan.tp;
+  if (ranks == 1 || op.gemm_split == GemmSplit::none) {
+    return std::nullopt;
+  }
+  const bool sums = gradient ? op.gemm_split == GemmSplit::column : op.gemm_split == GemmSplit::row;
+  return Sharding{.group = op.expert ? Axis::etp : Axis::tp,
+                  .kind = sums ? Sharding::Kind::partial : Sharding::Kind::shard,
+                  .dimension = sums ? 0 : 1};
+}
+
 class BlockBuilder {
  public:
   explicit BlockBuilder(const Plan& plan) : plan_(plan) {}
@@ -81,6 +96,7 @@ class BlockBuilder {
     }
     if (is_gemm(op) || op.forward_kernels > 0) {
       push(steps_.forward, forward_operator(op, plan_), StepPhase::forward, Part::forward, source);
+      steps_.forward.back().made = made_by(op, false, plan_);
     }
   }
 
@@ -146,6 +162,7 @@ class BlockBuilder {
     const char* left_name = op.has_weight ? "_input_gradient" : "_left_gradient";
     const char* right_name = op.has_weight ? "_weight_gradient" : "_right_gradient";
     backward_step(gemm_operator(op, left_name, left, plan_), Part::input_gradient, source);
+    steps_.backward.back().made = made_by(op, true, plan_);
     if (op.has_weight && !is_trained(op)) {
       return;
     }

@@ -86,13 +86,34 @@ Passage backward_passage(const Draft& draft, const ChunkDraft& chunk, BackwardPa
   return passage;
 }
 
-Template built(std::string name, const ChunkDraft& chunk, const Passage& passage) {
-  TemplateBuilder builder(std::move(name), {chunk.blocks.size()});
+const ChunkWork& memory_of(const ChunkDraft& chunk, ChunkPass pass) {
+  return chunk.memory[static_cast<std::size_t>(pass)];
+}
+
+ChunkPass pass_of(BackwardPart part) {
+  switch (part) {
+    case BackwardPart::whole:
+      return ChunkPass::backward;
+    case BackwardPart::input_gradients:
+      return ChunkPass::input_gradient;
+    case BackwardPart::weight_gradients:
+      return ChunkPass::weight_gradient;
+  }
+  return ChunkPass::backward;
+}
+
+Template built(std::string name, const Draft& draft, const RoleDraft& role, const ChunkDraft& chunk,
+               const Passage& passage, ChunkPass pass) {
+  TemplateBuilder builder(
+      std::move(name), draft.layout,
+      {{.blocks = chunk.blocks.size(), .backward = pass != ChunkPass::forward}});
   for (const std::vector<Placed>* part : {&passage.begin, &passage.body, &passage.end}) {
     for (const Placed& placed : *part) {
       builder.add(*placed.step, placed.block);
     }
   }
+  builder.allocate(memory_of(chunk, pass));
+  builder.allocate_messages(role.messages);
   return builder.finish();
 }
 
@@ -158,21 +179,25 @@ class PairBuilder {
 
 }  // namespace
 
-Template forward_template(const Draft& draft, const ChunkDraft& chunk, std::string name,
-                          When when) {
-  return built(std::move(name), chunk, forward_passage(draft, chunk, when));
+Template forward_template(const Draft& draft, const RoleDraft& role, const ChunkDraft& chunk,
+                          std::string name, When when) {
+  return built(std::move(name), draft, role, chunk, forward_passage(draft, chunk, when),
+               ChunkPass::forward);
 }
 
-Template backward_template(const Draft& draft, const ChunkDraft& chunk, BackwardPart part,
-                           std::string name, When when) {
-  return built(std::move(name), chunk, backward_passage(draft, chunk, part, when));
+Template backward_template(const Draft& draft, const RoleDraft& role, const ChunkDraft& chunk,
+                           BackwardPart part, std::string name, When when) {
+  return built(std::move(name), draft, role, chunk, backward_passage(draft, chunk, part, when),
+               pass_of(part));
 }
 
-Template pair_template(const Draft& draft, const ChunkDraft& forward, const ChunkDraft& backward,
-                       std::string name) {
+Template pair_template(const Draft& draft, const RoleDraft& role, const ChunkDraft& forward,
+                       const ChunkDraft& backward, std::string name) {
   const Passage passages[] = {forward_passage(draft, forward, When::always),
                               backward_passage(draft, backward, BackwardPart::whole, When::always)};
-  TemplateBuilder builder(std::move(name), {forward.blocks.size(), backward.blocks.size()});
+  TemplateBuilder builder(
+      std::move(name), draft.layout,
+      {{.blocks = forward.blocks.size()}, {.blocks = backward.blocks.size(), .backward = true}});
   const auto add = [&](std::vector<Placed> Passage::*part) {
     for (std::size_t lane = 0; lane < 2; ++lane) {
       for (const Placed& placed : passages[lane].*part) {
@@ -192,6 +217,9 @@ Template pair_template(const Draft& draft, const ChunkDraft& forward, const Chun
     pair.one_after_the_other();
   }
   add(&Passage::end);
+  builder.allocate(memory_of(forward, ChunkPass::forward), 0);
+  builder.allocate(memory_of(backward, ChunkPass::backward), 1);
+  builder.allocate_messages(role.messages);
   return builder.finish();
 }
 

@@ -13,8 +13,10 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <vector>
 
+#include "workload/memory/chunk_work.h"
 #include "workload/plan/axes.h"
 #include "workload/plan/data_axes.h"
 #include "workload/plan/model_parts.h"
@@ -50,9 +52,10 @@ struct Step {
   Value writes = Value::none;
   When when = When::always;
   Part part = Part::other;
-  int source = -1;             ///< index into the block's operators
-  bool after_compute = false;  ///< waits for the compute issued before it, as collectives do
-  int gathers_block = -1;      ///< brings the parameters of this block of the chunk
+  int source = -1;                 ///< index into the block's operators
+  bool after_compute = false;      ///< waits for the compute issued before it, as collectives do
+  int gathers_block = -1;          ///< brings the parameters of this block of the chunk
+  std::optional<Sharding> made{};  ///< how ranks hold together what it writes, unlike what it reads
 
   friend bool operator==(const Step&, const Step&) = default;
 };
@@ -81,6 +84,7 @@ struct ChunkDraft {
   std::vector<Step> backward_begin;
   std::vector<Step> backward_end;
   std::vector<Step> after_weights;
+  std::array<ChunkWork, kChunkPassCount> memory;  ///< by ChunkPass, without messages
 
   friend bool operator==(const ChunkDraft&, const ChunkDraft&) = default;
 };
@@ -88,6 +92,9 @@ struct ChunkDraft {
 struct RoleDraft {
   std::vector<ChunkDraft> chunks;
   std::vector<Step> finish;
+  Bytes messages{0};   ///< in flight while a chunk works
+  Bytes reduction{0};  ///< the bucket of gradients at the end of the step
+  Bytes update{0};     ///< what the optimizer needs besides its states
 
   friend bool operator==(const RoleDraft&, const RoleDraft&) = default;
 };
@@ -100,6 +107,7 @@ struct Draft {
   std::vector<std::vector<ModelOperator>> operators;  ///< of one rank, by BlockKind
   std::vector<BlockSteps> steps;                      ///< by BlockKind
   std::vector<RoleDraft> roles;
+  std::vector<std::vector<Tensor>> states;  ///< by role
 };
 
 /// What every pass may read.

@@ -21,6 +21,13 @@ void extend_name(Node& run, const Node& node) {
   run.name = run.name.substr(0, cut) + " .. " + node.name;
 }
 
+/// Of a node whose operators come after `before` others.
+void append_uses(const std::vector<Use>& uses, std::size_t before, std::vector<Use>& to) {
+  for (const Use& use : uses) {
+    to.push_back({.tensor = use.tensor, .at = use.at + static_cast<int>(before)});
+  }
+}
+
 /// Dependencies of a compute node on its own stream are never listed (assemble drops them), so one
 /// that lists none starts as soon as the compute node before it ends: the two may be one, unless
 /// someone waits for the first alone.
@@ -39,6 +46,8 @@ void fuse_template(Template& t) {
         fused[static_cast<std::size_t>(run)].phase == node.phase) {
       Node& target = fused[static_cast<std::size_t>(run)];
       extend_name(target, node);
+      append_uses(node.reads, target.operators.size(), target.reads);
+      append_uses(node.writes, target.operators.size(), target.writes);
       target.operators.insert(target.operators.end(), node.operators.begin(), node.operators.end());
       moved[i] = run;
     } else {

@@ -36,6 +36,8 @@ void embedding(Draft& draft, const Context& context);
 void copies(Draft& draft, const Context& context);
 /// Gradient norm and clip, Adam, gather of updated parameters. pass_finish.cc
 void optimizer(Draft& draft, const Context& context);
+/// What every piece of work allocates, and what stays during the step. pass_memory.cc
+void memory(Draft& draft, const Context& context);
 /// Consecutive compute nodes without outside dependants become one node. pass_fuse.cc
 Workload fuse(Workload workload);
 }  // namespace passes
@@ -87,6 +89,8 @@ inline constexpr std::array kPasses{
     Pass{.name = "optimizer",
          .meaning = "gradient norm, update, gather of updated parameters",
          .draft = passes::optimizer},
+    Pass{
+        .name = "memory", .meaning = "allocations of every piece of work", .draft = passes::memory},
     Pass{.name = "fuse",
          .meaning = "consecutive compute nodes become one event",
          .workload = passes::fuse},

@@ -1,19 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workload/parallel/template_builder.h"
 
+#include <algorithm>
+#include <cassert>
+#include <iterator>
 #include <utility>
 
 namespace orrery {
+namespace {
 
-TemplateBuilder::TemplateBuilder(std::string name, const std::vector<std::size_t>& blocks) {
+/// What the node writes, of the size of what it reads unless it says otherwise.
+Bytes written_bytes(const Node& node, Bytes read, std::int64_t members) {
+  if (node.kind == Node::Kind::collective) {
+    const bool scatters = node.collective == CollectiveKind::reduce_scatter ||
+                          node.collective == CollectiveKind::all_to_all;
+    return scatters ? node.bytes / members : node.bytes;
+  }
+  if (node.kind != Node::Kind::compute) {
+    return node.kind == Node::Kind::wait ? read : node.bytes;
+  }
+  const Operator& op = node.operators.back();
+  switch (op.kind) {
+    case OperatorKind::gemm:
+    case OperatorKind::grouped_gemm:
+      return bytes_of(op.type, op.gemm.batch * op.gemm.m * op.gemm.n);
+    case OperatorKind::attention:
+      return bytes_of(op.type, op.gemm.batch * op.gemm.m * op.gemm.k);
+    default:
+      return read > Bytes(0) ? read : op.bytes / 2;
+  }
+}
+
+void set(std::vector<Sharding>& layout, const Sharding& sharding) {
+  std::erase_if(layout, [&](const Sharding& one) { return one.group == sharding.group; });
+  layout.push_back(sharding);
+}
+
+}  // namespace
+
+TemplateBuilder::TemplateBuilder(std::string name, const RankLayout& layout,
+                                 const std::vector<LaneShape>& lanes)
+    : layout_(layout) {
   template_.name = std::move(name);
-  for (const std::size_t count : blocks) {
+  for (const LaneShape& shape : lanes) {
     Lane& lane = lanes_.emplace_back();
-    lane.gathered.resize(count);
-    lane.writers.fill(kNoNode);
+    lane.gathered.resize(shape.blocks);
+    lane.moments.resize(shape.blocks);
+    lane.values.fill(kNone);
+    lane.backward = shape.backward;
   }
   for (auto& of_stream : satisfied_) {
-    of_stream.fill(kNoNode);
+    of_stream.fill(kNone);
   }
 }
 
@@ -21,23 +58,30 @@ void TemplateBuilder::add(const Step& step, int block, std::size_t lane_number) 
   Lane& lane = lanes_[lane_number];
   const int index = static_cast<int>(template_.nodes.size());
   Node node = step.node;
-  if (step.reads != Value::none) {
-    depend(node, lane.writers[static_cast<std::size_t>(step.reads)]);
-  }
+  const int value =
+      step.reads == Value::none ? kNone : lane.values[static_cast<std::size_t>(step.reads)];
+  read(node, value);
   const bool communicates = node.kind == Node::Kind::collective || node.kind == Node::Kind::send;
   if (communicates || step.after_compute) {
     depend(node, last_compute_);
   }
-  if (block != kNoBlock && node.stream == StepStream::compute) {
-    for (const int gather : lane.gathered[static_cast<std::size_t>(block)]) {
-      depend(node, gather);
+  if (block != kNoBlock) {
+    const auto at = static_cast<std::size_t>(block);
+    NodeRange& moment = lane.moments[lane.backward ? lane.moments.size() - 1 - at : at];
+    moment.first = moment.first == kNone ? index : moment.first;
+    moment.last = index;
+    for (std::size_t i = 0; node.stream == StepStream::compute && i < lane.gathered[at].size();
+         ++i) {
+      read(node, lane.gathered[at][i]);
     }
   }
   if (step.gathers_block != kNoBlock) {
-    lane.gathered[static_cast<std::size_t>(step.gathers_block)].push_back(index);
+    lane.gathered[static_cast<std::size_t>(step.gathers_block)].push_back(
+        write(node, step, std::nullopt));
   }
   if (step.writes != Value::none) {
-    lane.writers[static_cast<std::size_t>(step.writes)] = index;
+    lane.values[static_cast<std::size_t>(step.writes)] =
+        write(node, step, value == kNone ? std::nullopt : std::optional(value));
   }
   if (node.stream == StepStream::compute) {
     last_compute_ = index;
@@ -45,19 +89,129 @@ void TemplateBuilder::add(const Step& step, int block, std::size_t lane_number) 
   template_.nodes.push_back(std::move(node));
 }
 
+void TemplateBuilder::read(Node& node, int value) {
+  if (value == kNone) {
+    return;
+  }
+  node.reads.push_back({.tensor = value});
+  depend(node, writers_[static_cast<std::size_t>(value)]);
+  if (node.kind != Node::Kind::collective) {
+    return;
+  }
+  std::vector<Sharding>& layout = template_.tensors[static_cast<std::size_t>(value)].layout;
+  if (node.collective == CollectiveKind::all_gather) {
+    set(layout, {.group = node.group});
+  } else if (node.collective == CollectiveKind::all_reduce ||
+             node.collective == CollectiveKind::reduce_scatter) {
+    set(layout, {.group = node.group, .kind = Sharding::Kind::partial});
+  }
+}
+
+int TemplateBuilder::write(Node& node, const Step& step, std::optional<int> read) {
+  Tensor written;
+  if (read) {
+    const Tensor& from = template_.tensors[static_cast<std::size_t>(*read)];
+    written.layout = from.layout;
+    written.bytes = from.bytes;
+  }
+  const bool collective = node.kind == Node::Kind::collective;
+  written.bytes = written_bytes(node, written.bytes,
+                                collective ? layout_.size(static_cast<Axis>(*node.group)) : 1);
+  if (collective) {
+    set(written.layout, {.group = node.group});
+    const bool whole = node.collective == CollectiveKind::all_reduce ||
+                       node.collective == CollectiveKind::all_gather ||
+                       node.collective == CollectiveKind::broadcast;
+    if (whole) {
+      written.layout.pop_back();
+    }
+  }
+  if (step.made) {
+    set(written.layout, *step.made);
+  }
+  const int tensor = static_cast<int>(template_.tensors.size());
+  template_.tensors.push_back(std::move(written));
+  writers_.push_back(static_cast<int>(template_.nodes.size()));
+  node.writes.push_back({.tensor = tensor});
+  return tensor;
+}
+
 /// Streams are in order, so a dependency is implied by one of the own stream, and by an earlier
 /// node of the own stream that waited for the same or a later node of the other.
 void TemplateBuilder::depend(Node& node, int on) {
-  if (on == kNoNode) {
+  const StreamIndex other =
+      on == kNone ? node.stream : template_.nodes[static_cast<std::size_t>(on)].stream;
+  if (other == node.stream) {
     return;
   }
-  const StreamIndex other = template_.nodes[static_cast<std::size_t>(on)].stream;
   int& known = satisfied_[*node.stream][*other];
-  if (other == node.stream || on <= known) {
-    return;
+  if (on > known) {
+    known = on;
+    node.after.push_back(on);
   }
-  known = on;
-  node.after.push_back(on);
+}
+
+void TemplateBuilder::allocate(const ChunkWork& work, std::size_t lane_number) {
+  const std::vector<NodeRange>& moments = lanes_[lane_number].moments;
+  assert(work.moments == moments.size() || work.moments == 0);
+  const auto runs = [](const NodeRange& moment) { return moment.first != kNone; };
+  for (const Allocation& allocation : work.allocations) {
+    const auto first = std::find_if(
+        moments.begin() + static_cast<std::ptrdiff_t>(std::min(allocation.first, moments.size())),
+        moments.end(), runs);
+    const auto end = moments.begin() +
+                     static_cast<std::ptrdiff_t>(std::min(allocation.last + 1, moments.size()));
+    const auto last = std::find_if(std::reverse_iterator(end), moments.rend(), runs);
+    const bool leaves = allocation.lifetime == Tensor::Lifetime::leaves;
+    const bool enters = allocation.lifetime == Tensor::Lifetime::enters;
+    if (!leaves && !enters && (first >= end || last == moments.rend())) {
+      continue;
+    }
+    hold(allocation, enters || first == moments.end() ? kNone : first->first,
+         leaves || last == moments.rend() ? kNone : last->last);
+  }
+}
+
+void TemplateBuilder::allocate(std::string_view name, MemoryCategory category, Bytes bytes,
+                               std::size_t first, std::size_t last) {
+  if (bytes > Bytes(0) && first <= last && last < template_.nodes.size()) {
+    hold({.name = name, .memory = category, .bytes = bytes}, static_cast<int>(first),
+         static_cast<int>(last));
+  }
+}
+
+void TemplateBuilder::allocate_messages(Bytes bytes) {
+  std::size_t first = template_.nodes.size();
+  std::size_t last = 0;
+  for (const Lane& lane : lanes_) {
+    for (const NodeRange& moment : lane.moments) {
+      if (moment.first != kNone) {
+        first = std::min(first, static_cast<std::size_t>(moment.first));
+        last = std::max(last, static_cast<std::size_t>(moment.last));
+      }
+    }
+  }
+  allocate("messages", MemoryCategory::buffers, bytes, first, last);
+}
+
+void TemplateBuilder::hold(const Allocation& allocation, int first, int last) {
+  const Use use{.tensor = static_cast<int>(template_.tensors.size())};
+  template_.tensors.push_back({.name = std::string(allocation.name),
+                               .bytes = allocation.bytes,
+                               .layout = {},
+                               .memory = allocation.memory,
+                               .lifetime = allocation.lifetime,
+                               .tier = allocation.tier,
+                               .shared = allocation.shared});
+  writers_.push_back(kNone);
+  if (first != kNone) {
+    template_.nodes[static_cast<std::size_t>(first)].writes.push_back(use);
+  }
+  if (last != kNone) {
+    Node& node = template_.nodes[static_cast<std::size_t>(last)];
+    const int operators = static_cast<int>(node.operators.size());
+    node.reads.push_back({.tensor = use.tensor, .at = std::max(0, operators - 1)});
+  }
 }
 
 }  // namespace orrery

@@ -11,6 +11,8 @@
 #include <tuple>
 #include <vector>
 
+#include "study/memory_over_time.h"
+
 namespace orrery {
 namespace {
 
@@ -41,6 +43,9 @@ class TraceWriter {
       name_process(rank);
     }
     write_spans();
+    for (const std::int64_t rank : run_.timeline.ranks) {
+      write_memory(rank);
+    }
     json_.end_array();
     json_.end_object();
   }
@@ -150,6 +155,22 @@ class TraceWriter {
     json_.key("end_ps").value(span.end.value());
     json_.key("host_stall_ps").value(span.host_stall.value());
     json_.end_object().end_object();
+  }
+
+  void write_memory(std::int64_t rank) {
+    const std::vector<MemoryKind>& kinds = run_.workload.memory;
+    for (const MemorySample& sample : memory_over_time(run_.workload, run_.timeline, rank)) {
+      json_.begin_object();
+      json_.key("name").value("memory");
+      json_.key("ph").value("C");
+      json_.key("pid").value(rank);
+      json_.key("ts").number_text(microseconds(sample.at));
+      json_.key("args").begin_object();
+      for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+        json_.key(kinds[kind].name).value(sample.bytes[MemoryIndex(kind)].value());
+      }
+      json_.end_object().end_object();
+    }
   }
 
   const WorkloadRun& run_;

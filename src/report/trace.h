@@ -18,6 +18,7 @@ namespace orrery {
 ///   is
 ///             exact to the picosecond; args: phase, axis (of communication), microbatch, chunk,
 ///             begin_ps, end_ps, host_stall_ps (part of a compute span that waits for the host)
+///   counter = "memory" of a process: bytes on its device by kind (study/memory_over_time.h)
 ///
 /// Requires a run with record_spans. Nothing is rounded: the breakdown can be recomputed from it.
 void write_trace(const WorkloadRun& run, JsonWriter& json);

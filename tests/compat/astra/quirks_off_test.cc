@@ -143,8 +143,8 @@ TEST(QuirksOff, ThemisWeighsAllLinksOfAFullyConnectedDimension) {
 }
 
 RC_GTEST_PROP(QuirksOff, ThemisIsHardlyEverSlowerThanTheNaturalOrder, ()) {
-  // Never under the model of phase times, which is that of the run but for who waits for whom among
-  // chunks that come at one instant. Sizes divide evenly, so that no chunk is tiny.
+  // Never by the predicted phase times; in the run chunks that come at one instant may go in
+  // another order. Sizes divide evenly, so that no chunk is tiny.
   std::vector<Dimension> network;
   for (int d = *rc::gen::inRange(1, 4); d > 0; --d) {
     network.push_back(dimension(*rc::gen::element(Building::ring, Building::switched),

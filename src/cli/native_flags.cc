@@ -10,10 +10,10 @@
 namespace orrery {
 namespace {
 
-/// Fields of the system file, whose name compat/astra does not keep.
-Error in_file(Error error, const std::string& file) {
+/// The files of fields, whose names compat/astra does not keep.
+Error in_files(Error error, const astra::Files& files) {
   for (Mistake& mistake : error.mistakes) {
-    mistake.where = file;
+    mistake.where = mistake.field == astra::kMemoryType ? files.memory : files.system;
   }
   return error;
 }
@@ -51,12 +51,11 @@ Result<WorkloadRun> NativeFlags::run_loop(const astra::RunInput& input,
                                           const astra::RunOptions& options,
                                           const astra::Files& files) const {
   if (auto portable = astra::check_portable(input.system); !portable) {
-    return fail(in_file(std::move(portable.error()), files.system));
+    return fail(in_files(std::move(portable.error()), files));
   }
   auto machine = machine_for(input, options);
   if (!machine) {
-    return fail(name_ ? std::move(machine.error())
-                      : in_file(std::move(machine.error()), files.system));
+    return fail(name_ ? std::move(machine.error()) : in_files(std::move(machine.error()), files));
   }
   machine->name = name_.value_or(files.network);
   auto workload = workload_of(input.traces, *machine, !input.system.roofline);

@@ -123,6 +123,17 @@ CollectiveAlgorithm asked_by(const std::vector<Implementation>& list, const RunI
                                   : CollectiveAlgorithm::double_binary_tree;
 }
 
+bool accesses_memory(const chakra::TraceSet& traces) {
+  const auto accesses = [](const chakra::Node& node) {
+    using chakra::NodeType;
+    return !node.on_cpu && (node.type == NodeType::mem_load || node.type == NodeType::mem_store);
+  };
+  return std::any_of(traces.programs.begin(), traces.programs.end(),
+                     [&](const chakra::Program& program) {
+                       return std::any_of(program.nodes.begin(), program.nodes.end(), accesses);
+                     });
+}
+
 std::set<Operation> operations_in(const chakra::TraceSet& traces) {
   std::set<Operation> operations;
   for (const chakra::Program& program : traces.programs) {
@@ -158,11 +169,18 @@ Result<void> check_portable(const System& system) {
 }
 
 Result<Machine> machine_of(const RunInput& input, double injection_scale) {
+  Error mistakes;
   if (input.system.bus && input.system.bus->shared) {
-    return fail(Error(Mistake{{},
-                              "model-shared-bus",
-                              "1",
-                              "0, as the machines of --native have no bus at the endpoint"}));
+    mistakes.add({{}, "model-shared-bus", "1", "0, as machines of --native have no such bus"});
+  }
+  if (input.memory.kind == RemoteMemoryKind::none && accesses_memory(input.traces)) {
+    mistakes.add({{},
+                  std::string(kMemoryType),
+                  std::string(name_of(input.memory.kind)),
+                  "a remote memory, as the traces load from it or store to it"});
+  }
+  if (!mistakes.empty()) {
+    return fail(std::move(mistakes));
   }
   Machine machine;
   machine.name = "ASTRA-sim's network file";

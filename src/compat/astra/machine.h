@@ -3,12 +3,17 @@
 /// ASTRA-sim's semantics. docs/models/astra.md says where the two differ.
 #pragma once
 
+#include <string_view>
+
 #include "base/result.h"
 #include "collective/cost.h"
 #include "compat/astra/run.h"
 #include "machine/machine.h"
 
 namespace orrery::astra {
+
+/// Field of the memory file; all others that mistakes name here are the system file's.
+inline constexpr std::string_view kMemoryType = "memory-type";
 
 /// Mistakes (fields of the system file, with no file): what the traces are to do and the event loop
 /// cannot, on whatever machine: custom collectives, replay-only.
@@ -24,7 +29,8 @@ Result<void> check_portable(const System& system);
 ///   remote memory  the same server per device, node or pool
 ///
 /// Ignores: chunks and their queues, what reductions cost, capacities.
-/// Mistakes (as above): model-shared-bus.
+/// Mistakes (as above; memory-type is of the memory file): model-shared-bus; remote accesses in the
+/// traces, but no remote memory.
 Result<Machine> machine_of(const RunInput& input, double injection_scale);
 
 /// What the implementation lists of the operations in the traces ask for. Of one dimension, and of

@@ -209,6 +209,10 @@ TEST(AstraMachine, RemoteMemoryIsTheSameServer) {
   EXPECT_EQ(loop_time(input), 41_us);
   input.memory = {RemoteMemoryKind::per_node, 1_us, 100_GBps, 2, 2};
   EXPECT_EQ(loop_time(input), 21_us);
+  input.memory.kind = RemoteMemoryKind::none;
+  const auto without = machine_of(input, 1);
+  ASSERT_FALSE(without);
+  EXPECT_THAT(without.error().to_string(), HasSubstr("memory-type: found 'NO_MEMORY_EXPANSION'"));
 }
 
 TEST(AstraMachine, WhatOnlyTheEngineHasIsRefusedByName) {

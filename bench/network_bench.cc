@@ -26,8 +26,7 @@ template <class Network>
 void permutation(benchmark::State& state) {
   const LinkMap map({dimension(DimensionKind::ring, 8, 400_GBps),
                      dimension(DimensionKind::fully_connected, 8, 700_GBps),
-                     dimension(DimensionKind::switched, state.range(0), 50_GBps)},
-                    SwitchReach::own_dimension);
+                     dimension(DimensionKind::switched, state.range(0), 50_GBps)});
   std::vector<std::vector<Hop>> routes(static_cast<std::size_t>(map.devices()));
   for (std::int64_t device = 0; device < map.devices(); ++device) {
     map.route(device, (device * 37 + 11) % map.devices(), routes[static_cast<std::size_t>(device)]);

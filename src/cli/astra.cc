@@ -72,7 +72,7 @@ class Astra : public Command {
       progress.update(kLoadingShare + share * (1 - kLoadingShare));
     };
     if (native_.wanted()) {
-      return native_.run(loaded->input, options, files.network).and_then([&](NativeReport report) {
+      return native_.run(loaded->input, options, files).and_then([&](NativeReport report) {
         return write_native(std::move(report), *loaded);
       });
     }
@@ -204,7 +204,7 @@ class Astra : public Command {
     read_number("--comm-scale", comm_scale_, 0.0, kGreatestScale, unused, mistakes);
     read_number("--compute-scale", compute_scale_, 0.0, kGreatestScale, unused, mistakes);
     read_quirks(options.quirks, mistakes);
-    native_.check(mistakes);
+    native_.read(mistakes);
     return options;
   }
 

@@ -1,34 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/chakra_flags.h"
 
-#include <array>
 #include <utility>
 
 #include "cli/progress.h"
+#include "study/trace_workload.h"
 #include "workload/chakra/load.h"
-#include "workload/chakra/to_workload.h"
 #include "workload/chakra/trace_files.h"
 
 namespace orrery {
 namespace {
-
-/// The type of the operations, which traces do not say: the first that the device computes in.
-DataType type_on(const Device& device) {
-  constexpr std::array kWanted{DataType::bf16, DataType::fp16, DataType::tf32, DataType::fp32};
-  for (const DataType type : kWanted) {
-    if (device.peak[static_cast<std::size_t>(type)] > FlopRate(0)) {
-      return type;
-    }
-  }
-  return DataType::bf16;
-}
-
-std::optional<int> tier_on(const Machine& machine) {
-  if (machine.device.memory.size() > 1) {
-    return 1;
-  }
-  return machine.remote_memory.kind != RemoteKind::none ? std::optional(kRemoteTier) : std::nullopt;
-}
 
 Result<std::int64_t> ranks_of(const std::string& prefix, std::int64_t devices) {
   if (devices > 0) {
@@ -81,14 +62,7 @@ Result<Workload> ChakraFlags::read(const Machine& machine, std::int64_t devices)
   if (!traces) {
     return fail(traces.error());
   }
-  chakra::ToWorkloadOptions options;
-  for (const NetworkDimension& dimension : fitted->network) {
-    options.dimensions.push_back(dimension.size);
-  }
-  options.memory_tier = tier_on(*fitted);
-  options.durations = !roofline_;
-  options.type = type_on(fitted->device);
-  return chakra::to_workload(*traces, options);
+  return workload_of(*traces, *fitted, !roofline_);
 }
 
 }  // namespace orrery

@@ -21,9 +21,8 @@ class ChakraFlags {
   /// Flags that mean nothing without --chakra.
   void check(Error& mistakes) const;
 
-  /// Traces of `devices` ranks (0: as many as there are files) as a workload for `machine`. MEM
-  /// nodes copy to and from the device's second memory tier, or remote memory where there is none;
-  /// without either they are kernels. Requires given().
+  /// Traces of `devices` ranks (0: as many as there are files) as a workload for `machine`
+  /// (study/trace_workload.h). Requires given().
   Result<Workload> read(const Machine& machine, std::int64_t devices) const;
 
  private:

@@ -1,52 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/native_flags.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <utility>
 
 #include "base/reader.h"
-#include "compat/astra/native.h"
+#include "compat/astra/machine.h"
+#include "study/trace_workload.h"
 
 namespace orrery {
 namespace {
 
-template <class E>
-void check_name(const char* flag, const std::optional<std::string>& text, bool native,
-                Error& mistakes) {
-  if (!text) {
-    return;
+/// The files of fields, whose names compat/astra does not keep.
+Error in_files(Error error, const astra::Files& files) {
+  for (Mistake& mistake : error.mistakes) {
+    mistake.where = mistake.field == astra::kMemoryType ? files.memory : files.system;
   }
-  if (!value_of<E>(*text)) {
-    mistakes.add(
-        wrong_value(flag, *text, "one of " + all_names<E>() + did_you_mean(*text, names_of<E>())));
-  } else if (!native) {
-    mistakes.add(wrong_value(flag, *text, "--native beside it"));
-  }
-}
-
-template <class E>
-E named(const std::optional<std::string>& text) {
-  return text ? value_of<E>(*text).value_or(E{}) : E{};
-}
-
-/// One entry per dimension. Requires a list of equal entries, or one that fits.
-Result<void> stretch(astra::System& system, std::size_t dimensions) {
-  Error mistakes;
-  for (const auto& operation : kNames<astra::Operation>) {
-    auto& list = system.implementation[static_cast<std::size_t>(operation.value)];
-    const bool equal = std::all_of(list.begin(), list.end(),
-                                   [&](const auto& entry) { return entry == list.front(); });
-    if (!equal && list.size() != dimensions) {
-      mistakes.add(Error(fmt::format(
-          "{}-implementation: found {} entries, expected {} as the machine has dimensions",
-          operation.name, list.size(), dimensions)));
-    } else if (!list.empty()) {
-      list.resize(dimensions, list.front());
-    }
-  }
-  return mistakes.empty() ? Result<void>() : fail(std::move(mistakes));
+  return error;
 }
 
 }  // namespace
@@ -54,76 +23,70 @@ Result<void> stretch(astra::System& system, std::size_t dimensions) {
 void NativeFlags::declare(Options& options) {
   options.group("Native");
   options.flag("--native", native_,
-               "also with link occupancy in all dimensions and no quirk, side by side");
-  options.value("--machine", machine_, "NAME|FILE",
-                "native run on this machine instead of the network file's links");
-  options.value("--forwarding", forwarding_, "NAME",
-                all_names<Forwarding>() + "; default cut_through");
-  options.value("--sharing", sharing_, "NAME",
-                "of links: " + all_names<astra::Sharing>() + "; default fifo");
+               "also on Orrery's own event loop, as `orrery simulate --chakra`, side by side");
+  options.value("--machine", name_, "NAME|FILE",
+                "native run on this machine instead of what the files describe");
+  network_.declare(options);
 }
 
-void NativeFlags::check(Error& mistakes) const {
-  check_name<Forwarding>("--forwarding", forwarding_, native_, mistakes);
-  check_name<astra::Sharing>("--sharing", sharing_, native_, mistakes);
-  if (machine_ && !native_) {
-    mistakes.add(wrong_value("--machine", *machine_, "--native beside it"));
+void NativeFlags::read(Error& mistakes) {
+  model_ = network_.read(mistakes);
+  if (!native_ && network_.given()) {
+    mistakes.add({"--network", {}, {}, "goes with --native"});
+  }
+  if (!native_ && name_) {
+    mistakes.add({"--machine", {}, {}, "goes with --native"});
+  } else if (name_) {
+    machine_ = load_named("--machine", *name_, load_machine, mistakes);
   }
 }
 
-Result<astra::RunInput> NativeFlags::on_machine(const astra::RunInput& input,
-                                                astra::NativeNetworkOptions& network) const {
-  Error mistakes;
-  const Machine loaded = load_named("--machine", machine_.value_or(""), load_machine, mistakes);
-  if (!mistakes.empty()) {
-    return fail(std::move(mistakes));
+Result<Machine> NativeFlags::machine_for(const astra::RunInput& input,
+                                         const astra::RunOptions& options) const {
+  return name_ ? with_devices(machine_, input.traces.ranks())
+               : astra::machine_of(input, options.injection_scale);
+}
+
+Result<WorkloadRun> NativeFlags::run_loop(const astra::RunInput& input,
+                                          const astra::RunOptions& options,
+                                          const astra::Files& files) const {
+  if (auto portable = astra::check_portable(input.system); !portable) {
+    return fail(in_files(std::move(portable.error()), files));
   }
-  auto machine = with_devices(loaded, input.traces.ranks());
+  auto machine = machine_for(input, options);
   if (!machine) {
-    return fail(std::move(machine.error()));
+    return fail(name_ ? std::move(machine.error()) : in_files(std::move(machine.error()), files));
   }
-  network.dimensions = astra::message_dimensions(*machine);
-  network.reach = SwitchReach::everywhere;
-  astra::RunInput moved = input;
-  moved.network = astra::astra_dimensions(network.dimensions);
-  if (auto fits = stretch(moved.system, moved.network.size()); !fits) {
-    return fail(std::move(fits.error()));
+  machine->name = name_.value_or(files.network);
+  auto workload = workload_of(input.traces, *machine, !input.system.roofline);
+  if (!workload) {
+    return fail(std::move(workload.error()));
   }
-  return moved;
+  SimulateOptions how;
+  how.fold = options.fold;
+  how.network = model_;
+  how.progress = options.progress;
+  if (!name_) {
+    how.algorithms.fill(workload->groups.size(), astra::algorithm_of(input));
+  }
+  return run_workload(files.workload, std::move(*workload), *machine, how);
 }
 
 Result<NativeReport> NativeFlags::run(const astra::RunInput& input,
                                       const astra::RunOptions& options,
-                                      const std::string& network_file) const {
+                                      const astra::Files& files) const {
+  auto native = run_loop(input, options, files);
+  if (!native) {
+    return fail(std::move(native.error()));
+  }
   NativeReport report;
+  report.native = std::move(*native);
   report.backend = name_of(options.backend);
-  report.machine = machine_.value_or(network_file);
-  report.network = {.dimensions = astra::native_dimensions(input.network),
-                    .forwarding = named<Forwarding>(forwarding_),
-                    .sharing = named<astra::Sharing>(sharing_)};
   if (auto compat = astra::run(input, options)) {
     report.compat = std::move(*compat);
   } else {
     report.compat_failure = compat.error().to_string();
   }
-  astra::RunOptions native = options;
-  native.quirks = astra::Quirks::none();
-  Result<astra::RunResult> result = fail("not run");
-  if (machine_) {
-    const auto moved = on_machine(input, report.network);
-    if (!moved) {
-      return fail(moved.error());
-    }
-    native.native = report.network;
-    result = astra::run(*moved, native);
-  } else {
-    native.native = report.network;
-    result = astra::run(input, native);
-  }
-  if (!result) {
-    return fail(std::move(result.error()));
-  }
-  report.native = std::move(*result);
   return report;
 }
 

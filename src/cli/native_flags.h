@@ -7,7 +7,8 @@
 
 #include "base/result.h"
 #include "cli/command.h"
-#include "compat/astra/run.h"
+#include "cli/network_flag.h"
+#include "compat/astra/load.h"
 #include "report/astra_native.h"
 
 namespace orrery {
@@ -16,22 +17,24 @@ class NativeFlags {
  public:
   void declare(Options& options);
   /// Also mistakes: the other flags without --native.
-  void check(Error& mistakes) const;
+  void read(Error& mistakes);
   bool wanted() const { return native_; }
 
-  /// Runs `input` as ASTRA-sim would and natively: on the links of its own network, or on the
-  /// machine asked for. A list of implementations whose entries are all equal is stretched to the
-  /// machine's dimensions.
+  /// Runs `input` as ASTRA-sim would (`options`) and on the event loop of training steps: on the
+  /// machine that its files describe, or on the one asked for. Mistakes: those of the event loop;
+  /// what only ASTRA-sim's engine refuses is told beside the other result.
   Result<NativeReport> run(const astra::RunInput& input, const astra::RunOptions& options,
-                           const std::string& network_file) const;
+                           const astra::Files& files) const;
 
  private:
-  Result<astra::RunInput> on_machine(const astra::RunInput& input,
-                                     astra::NativeNetworkOptions& network) const;
+  Result<Machine> machine_for(const astra::RunInput& input, const astra::RunOptions& options) const;
+  Result<WorkloadRun> run_loop(const astra::RunInput& input, const astra::RunOptions& options,
+                               const astra::Files& files) const;
 
-  std::optional<std::string> machine_;
-  std::optional<std::string> forwarding_;
-  std::optional<std::string> sharing_;
+  std::optional<std::string> name_;
+  Machine machine_;  ///< of that name
+  NetworkFlag network_;
+  NetworkModel model_ = NetworkModel::ports;
   bool native_ = false;
 };
 

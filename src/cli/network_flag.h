@@ -14,6 +14,7 @@ namespace orrery {
 class NetworkFlag {
  public:
   void declare(Options& options);
+  bool given() const { return name_.has_value(); }
   NetworkModel read(Error& mistakes) const;
 
  private:

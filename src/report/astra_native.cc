@@ -14,6 +14,7 @@ namespace {
 using astra::RunResult;
 
 constexpr std::int64_t kPicosecondsPerCycle = 1000;
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();  ///< null in JSON
 
 std::int64_t cycles(Time time) {
   return time.value() / kPicosecondsPerCycle;
@@ -23,182 +24,170 @@ struct Summary {
   Time last{0};
   Time first = Time::max();
   Time exposed{0};
-  Time computed{0};  ///< greatest
+
+  void add(Time finish, Time exposed_of_it) {
+    last = std::max(last, finish);
+    first = std::min(first, finish);
+    exposed = std::max(exposed, exposed_of_it);
+  }
 };
 
 Summary summary_of(const RunResult& result) {
   Summary summary;
   for (const RunResult::Class& one : result.classes) {
-    summary.last = std::max(summary.last, one.finish);
-    summary.first = std::min(summary.first, one.finish);
-    summary.exposed = std::max(summary.exposed, one.exposed);
-    summary.computed = std::max(summary.computed, one.finish - one.exposed);
+    summary.add(one.finish, one.exposed);
   }
   return summary;
 }
 
-double share(double seconds, Time of) {
-  return of > Time(0) ? seconds / to_seconds(of) : 0;
+Time computed(const Timeline& timeline, std::size_t rank) {
+  Time sum{0};
+  for (std::size_t row = 0; row < timeline.categories.size(); ++row) {
+    sum += timeline.categories.is_phase(row) ? timeline.by_rank[rank].time[row] : Time(0);
+  }
+  return sum;
 }
 
-double mean_share(const astra::DimensionUse& use, Time of) {
-  return use.links > 0 ? share(use.total / use.links, of) : 0;
-}
-
-std::string row(const char* name, const std::optional<double>& compat, double native) {
-  const std::string left = compat ? fmt::format("{:.0f}", *compat) : "-";
-  const std::string ratio = compat && *compat > 0 ? fmt::format("{:.3f}", native / *compat) : "-";
-  return fmt::format("{:<24}{:>16}{:>16.0f}{:>10}\n", name, left, native, ratio);
+Summary summary_of(const Timeline& timeline) {
+  Summary summary;
+  for (std::size_t rank = 0; rank < timeline.finish.size(); ++rank) {
+    summary.add(timeline.finish[rank], timeline.finish[rank] - computed(timeline, rank));
+  }
+  return summary;
 }
 
 std::string rows(const NativeReport& report) {
-  const Summary native = summary_of(report.native);
+  const Summary native = summary_of(report.native.timeline);
   const Summary compat = report.compat ? summary_of(*report.compat) : Summary{};
-  const auto pair = [&](const char* name, Time Summary::*value) {
-    std::optional<double> left;
-    if (report.compat) {
-      left = static_cast<double>(cycles(compat.*value));
-    }
-    return row(name, left, static_cast<double>(cycles(native.*value)));
+  const auto row = [&](const char* name, Time Summary::*value) {
+    const std::int64_t right = cycles(native.*value);
+    const std::int64_t left = report.compat ? cycles(compat.*value) : 0;
+    const std::string ratio =
+        left > 0 ? fmt::format("{:.3f}", static_cast<double>(right) / static_cast<double>(left))
+                 : "-";
+    return fmt::format("{:<24}{:>16}{:>16}{:>10}\n", name,
+                       report.compat ? std::to_string(left) : "-", right, ratio);
   };
-  return pair("cycles, last rank", &Summary::last) + pair("cycles, first rank", &Summary::first) +
-         pair("exposed communication", &Summary::exposed);
+  return row("cycles, last rank", &Summary::last) + row("cycles, first rank", &Summary::first) +
+         row("exposed communication", &Summary::exposed);
 }
 
-std::string dimension_rows(const NativeReport& report) {
-  const Time end = summary_of(report.native).last;
-  std::string text = fmt::format("\n{:<12}{:<16}{:>6}{:>12}{:>12}{:>14}{:>12}\n", "dimension",
-                                 "kind", "size", "GB/s", "latency", "busiest link", "all links");
-  for (std::size_t d = 0; d < report.native.use.size(); ++d) {
-    const NetworkDimension& dimension = report.network.dimensions[d];
-    const astra::DimensionUse& use = report.native.use[d];
-    text += fmt::format("{:<12}{:<16}{:>6}{:>12.1f}{:>9} ns{:>12.1f} %{:>10.1f} %\n",
-                        dimension.name, name_of(dimension.kind), dimension.size,
-                        dimension.bandwidth.value() * dimension.send_efficiency / 1e9,
-                        cycles(dimension.latency), 100 * share(to_seconds(use.busiest), end),
-                        100 * mean_share(use, end));
+std::string dimension_rows(const Machine& machine) {
+  std::string text = fmt::format("\n{:<16}{:<16}{:>6}{:>12}{:>12}\n", "dimension", "kind", "size",
+                                 "GB/s", "latency");
+  for (const NetworkDimension& dimension : machine.network) {
+    text +=
+        fmt::format("{:<16}{:<16}{:>6}{:>12.1f}{:>9} ns\n", dimension.name, name_of(dimension.kind),
+                    dimension.size, dimension.bandwidth.value() / 1e9, cycles(dimension.latency));
   }
   return text;
 }
 
-void write_result(JsonWriter& json, const RunResult& result) {
-  const Summary summary = summary_of(result);
-  json.begin_object().key("cycles").value(cycles(summary.last));
+std::string breakdown_rows(const Timeline& timeline) {
+  std::string text = fmt::format("\n{:<24}{:>32}\n", fmt::format("rank {}", timeline.critical_rank),
+                                 "cycles, native");
+  for (std::size_t row = 0; row < timeline.categories.size(); ++row) {
+    const Time time = timeline.breakdown.time[row];
+    if (time > Time(0)) {
+      text += fmt::format("{:<24}{:>32}{:>8.1f} %\n", timeline.categories.name(row), cycles(time),
+                          100 * (time / timeline.step_time));
+    }
+  }
+  return text;
+}
+
+void write_summary(JsonWriter& json, const Summary& summary) {
+  json.key("cycles").value(cycles(summary.last));
   json.key("cycles_min").value(cycles(summary.first));
   json.key("exposed_cycles").value(cycles(summary.exposed));
-  json.key("messages").value(result.messages);
-  json.key("classes").value(result.classes.size());
+}
+
+void write_compat(JsonWriter& json, const NativeReport& report) {
+  json.key("compat").begin_object();
+  if (report.compat) {
+    write_summary(json, summary_of(*report.compat));
+    json.key("messages").value(report.compat->messages);
+    json.key("classes").value(report.compat->classes.size());
+  } else {
+    json.key("error").value(report.compat_failure);
+  }
+  json.end_object();
+}
+
+void write_native(JsonWriter& json, const Timeline& timeline) {
+  json.key("native").begin_object();
+  write_summary(json, summary_of(timeline));
+  json.key("simulated").value(timeline.fold.simulated);
   json.key("unfolded").begin_array();
-  for (const std::string& reason : result.unfolded) {
+  for (const std::string& reason : timeline.fold.reasons) {
     json.value(reason);
   }
   json.end_array().end_object();
 }
 
-void write_dimensions(JsonWriter& json, const NativeReport& report) {
-  const Time end = summary_of(report.native).last;
+void write_dimensions(JsonWriter& json, const Machine& machine) {
   json.key("dimensions").begin_array();
-  for (std::size_t d = 0; d < report.native.use.size(); ++d) {
-    const NetworkDimension& dimension = report.network.dimensions[d];
-    const astra::DimensionUse& use = report.native.use[d];
+  for (const NetworkDimension& dimension : machine.network) {
     json.begin_object().key("name").value(dimension.name);
     json.key("kind").value(name_of(dimension.kind));
     json.key("size").value(dimension.size);
-    json.key("bandwidth").value(dimension.bandwidth.value() * dimension.send_efficiency);
-    json.key("latency_ns").value(cycles(dimension.latency));
-    json.key("busiest_link_share").value(share(to_seconds(use.busiest), end));
-    json.key("mean_link_share").value(mean_share(use, end));
-    json.end_object();
+    json.key("bandwidth").value(dimension.bandwidth.value());
+    json.key("latency_ns").value(cycles(dimension.latency)).end_object();
   }
   json.end_array();
 }
 
-Time finish_of(const RunResult& result, std::size_t rank) {
-  return result.classes[result.class_of[rank]].finish;
+void write_breakdown(JsonWriter& json, const Timeline& timeline) {
+  json.key("breakdown").begin_object();
+  for (std::size_t row = 0; row < timeline.categories.size(); ++row) {
+    json.key(timeline.categories.name(row)).value(cycles(timeline.breakdown.time[row]));
+  }
+  json.end_object();
 }
 
 void write_ranks(JsonWriter& json, const NativeReport& report) {
+  const Timeline& timeline = report.native.timeline;
   json.key("ranks").begin_array();
-  for (std::size_t rank = 0; rank < report.native.class_of.size(); ++rank) {
+  for (std::size_t i = 0; i < timeline.ranks.size(); ++i) {
+    const auto rank = static_cast<std::size_t>(timeline.ranks[i]);
     json.begin_object().key("rank").value(rank);
     json.key("compat_cycles");
     if (report.compat) {
-      json.value(cycles(finish_of(*report.compat, rank)));
+      json.value(cycles(report.compat->classes[report.compat->class_of[rank]].finish));
     } else {
-      json.value(std::numeric_limits<double>::quiet_NaN());
+      json.value(kNone);
     }
-    json.key("native_cycles").value(cycles(finish_of(report.native, rank))).end_object();
+    json.key("native_cycles").value(cycles(timeline.finish[i])).end_object();
   }
   json.end_array();
-}
-
-void write_limit(JsonWriter& json, const NativeReport& report) {
-  const NativeLimit limit = limit_of(report);
-  json.key("limited_by").begin_object().key("dimension");
-  if (limit.dimension < 0) {
-    json.value(std::numeric_limits<double>::quiet_NaN());
-  } else {
-    json.value(limit.dimension);
-  }
-  json.key("share").value(limit.share).end_object();
 }
 
 }  // namespace
 
-NativeLimit limit_of(const NativeReport& report) {
-  const Summary summary = summary_of(report.native);
-  NativeLimit limit{-1, share(to_seconds(summary.computed), summary.last)};
-  for (std::size_t d = 0; d < report.native.use.size(); ++d) {
-    const double busy = share(to_seconds(report.native.use[d].busiest), summary.last);
-    if (busy > limit.share) {
-      limit = {static_cast<int>(d), busy};
-    }
-  }
-  return limit;
-}
-
 std::string native_table(const NativeReport& report) {
-  std::string text =
-      fmt::format("{} ranks on {}\n{:<24}{:>16}{:>16}{:>10}\n", report.native.class_of.size(),
-                  report.machine, "", "astra " + report.backend, "native", "ratio");
-  text += rows(report) + dimension_rows(report);
-  const NativeLimit limit = limit_of(report);
-  const std::string what =
-      limit.dimension < 0
-          ? "compute"
-          : fmt::format("dimension {}",
-                        report.network.dimensions[static_cast<std::size_t>(limit.dimension)].name);
-  text +=
-      fmt::format("\nLimited by {}: busy for {:.1f} % of the cycles.\n", what, 100 * limit.share);
+  const WorkloadRun& run = report.native;
+  std::string text = fmt::format("{} ranks on {}, network {}\n{:<24}{:>16}{:>16}{:>10}\n",
+                                 run.devices, run.machine.name, name_of(run.network), "",
+                                 "astra " + report.backend, "native", "ratio");
+  text += rows(report) + dimension_rows(run.machine) + breakdown_rows(run.timeline);
   if (!report.compat) {
-    text += "ASTRA-sim's semantics: " + report.compat_failure + "\n";
-  }
-  for (const std::string& reason : report.native.unfolded) {
-    text += "native, every rank simulated: " + reason + "\n";
+    text += "\nASTRA-sim's semantics: " + report.compat_failure + "\n";
   }
   return text;
 }
 
 std::string native_json(const NativeReport& report) {
   return json_text([&](JsonWriter& json) {
-    json.begin_object().key("machine").value(report.machine);
+    const Timeline& timeline = report.native.timeline;
+    json.begin_object().key("machine").value(report.native.machine.name);
+    json.key("network").value(name_of(report.native.network));
     json.key("backend").value(report.backend);
-    json.key("compat");
-    if (report.compat) {
-      write_result(json, *report.compat);
-    } else {
-      json.begin_object().key("error").value(report.compat_failure).end_object();
-    }
-    json.key("native");
-    write_result(json, report.native);
-    json.key("ratio");
-    if (report.compat) {
-      json.value(summary_of(report.native).last / summary_of(*report.compat).last);
-    } else {
-      json.value(std::numeric_limits<double>::quiet_NaN());
-    }
-    write_dimensions(json, report);
-    write_limit(json, report);
+    write_compat(json, report);
+    write_native(json, timeline);
+    json.key("ratio").value(report.compat ? timeline.step_time / summary_of(*report.compat).last
+                                          : kNone);
+    write_dimensions(json, report.native.machine);
+    write_breakdown(json, timeline);
     write_ranks(json, report);
     json.key("warnings").begin_array();
     for (const std::string& warning : report.warnings) {

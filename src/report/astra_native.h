@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// `orrery astra --native`: the same traces with ASTRA-sim's semantics and with link occupancy in
-/// all dimensions, side by side.
+/// `orrery astra --native`: the same traces with ASTRA-sim's semantics and on the event loop of
+/// training steps, side by side. One cycle is a nanosecond.
 #pragma once
 
 #include <optional>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compat/astra/run.h"
+#include "study/workload_run.h"
 
 namespace orrery {
 
@@ -16,29 +17,22 @@ struct NativeReport {
   std::optional<astra::RunResult> compat;
   std::string compat_failure;
   std::string backend;  ///< of compat
-  astra::RunResult native;
-  astra::NativeNetworkOptions network;
-  std::string machine;  ///< a name, or the network file
+  WorkloadRun native;
   std::vector<std::string> warnings;
 };
 
-/// What kept the native run busy for the greatest share of its cycles: the busiest link of a
-/// dimension, or compute. Where no share is near 1, latencies and waiting for each other are the
-/// rest.
-struct NativeLimit {
-  int dimension = -1;  ///< -1: compute
-  double share = 0;    ///< of the cycles
-};
-NativeLimit limit_of(const NativeReport& report);
-
-/// Cycles, exposed communication and messages with their ratios; then the dimensions.
+/// Cycles of the last and the first rank and the greatest exposed communication (a rank's finish
+/// less what it computes) with their ratios; then the dimensions of the machine, and what the time
+/// of the loop's last rank counts as.
 std::string native_table(const NativeReport& report);
 
-/// {"compat": {"cycles", "cycles_min", "exposed_cycles", "messages", "classes"} or {"error"},
-/// "native": the same and "unfolded", "ratio" (native over compat cycles, null without compat),
-/// "dimensions": [{"name", "kind", "size", "bandwidth" (B/s of a device), "latency_ns",
-/// "busiest_link_share", "mean_link_share"}], "limited_by": {"dimension" (null: compute),
-/// "share"}, "ranks": [{"rank", "compat_cycles" (null), "native_cycles"}], "warnings"}.
+/// {"machine", "network" (the model), "backend", "compat": {"cycles", "cycles_min",
+/// "exposed_cycles", "messages", "classes"} or {"error"}, "native": {"cycles", "cycles_min",
+/// "exposed_cycles", "simulated" (ranks), "unfolded"}, "ratio" (native over compat cycles, null
+/// without compat), "dimensions": [{"name", "kind", "size", "bandwidth" (B/s of a device),
+/// "latency_ns"}], "breakdown": {category: cycles of the loop's last rank}, "ranks": [{"rank",
+/// "compat_cycles" (null), "native_cycles"}] of the ranks that the loop simulated, each for those
+/// that mirror it, "warnings"}.
 std::string native_json(const NativeReport& report);
 
 }  // namespace orrery

@@ -12,83 +12,112 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-/// A reference case of ASTRA-sim, natively.
-Outcome native(const std::string& name, const std::string& more = {}) {
-  const std::string folder =
-      std::string(ORRERY_SOURCE_DIR) + "/tests/compat/astra/cases/" + name + "/";
-  return orrery(
-      "astra --workload-configuration=" + folder + "trace --system-configuration=" + folder +
-      "system.json --network-configuration=" + folder +
-      "network.yml --remote-memory-configuration=" + folder + "memory.json --native " + more);
+constexpr const char* kDirect = "switch8_all_reduce_1MiB_direct_unaware";
+
+std::string folder_of(const std::string& name) {
+  return std::string(ORRERY_SOURCE_DIR) + "/tests/compat/astra/cases/" + name + "/";
+}
+
+/// A reference case of ASTRA-sim, natively. `system`: another system file.
+Outcome native(const std::string& name, const std::string& more = {}, std::string system = {}) {
+  const std::string folder = folder_of(name);
+  system = system.empty() ? folder + "system.json" : system;
+  return orrery("astra --workload-configuration=" + folder +
+                "trace --system-configuration=" + system + " --network-configuration=" + folder +
+                "network.yml --remote-memory-configuration=" + folder + "memory.json --native " +
+                more);
+}
+
+nlohmann::json native_json(const std::string& name, const std::string& more = {}) {
+  const Outcome run = native(name, "--json " + more);
+  EXPECT_EQ(run.status, 0) << run.err;
+  return nlohmann::json::parse(run.out);
 }
 
 TEST(AstraNative, ShowsBothSideBySide) {
-  const Outcome run = native("switch8_all_reduce_1MiB_direct_unaware");
+  const Outcome run = native(kDirect);
   ASSERT_EQ(run.status, 0) << run.err;
-  EXPECT_THAT(run.out, AllOf(HasSubstr("astra unaware"), HasSubstr("native"), HasSubstr("7155"),
-                             HasSubstr("Limited by dimension 0")));
+  EXPECT_THAT(run.out, AllOf(HasSubstr("8 ranks on "), HasSubstr("network ports"),
+                             HasSubstr("astra unaware"), HasSubstr("native"), HasSubstr("7155"),
+                             HasSubstr("dimension 0"), HasSubstr("world exposed")));
 }
 
 TEST(AstraNative, SevenMessagesShareOnePort) {
-  // 8 NPUs behind a switch, 128 KiB each at 50 * 2^30 B/s (2441.4 ns), 1000 ns, delay 10, reduction
-  // 243: all-reduce = 2 * (7 * 2441.4 + 1000) + 10 + 20 + 243 = 36452.
-  const Outcome run = native("switch8_all_reduce_1MiB_direct_unaware", "--json");
-  ASSERT_EQ(run.status, 0) << run.err;
-  const auto json = nlohmann::json::parse(run.out);
-  EXPECT_EQ(json["compat"]["cycles"], 7155);
-  EXPECT_EQ(json["native"]["cycles"], 36452);
-  EXPECT_NEAR(json["ratio"].get<double>(), 36452.0 / 7155, 0.001);
-  EXPECT_EQ(json["ranks"].size(), 8U);
-  EXPECT_EQ(json["limited_by"]["dimension"], 0);
-  EXPECT_NEAR(json["dimensions"][0]["busiest_link_share"].get<double>(), 14 * 2441.4 / 36452,
-              0.001);
+  // 8 NPUs behind a switch, 128 KiB each at 50 * 2^30 B/s (2441.4 ns), 1000 ns, delay 10: an
+  // all-reduce is 2 * (7 * 2441.4 + 1000 + 10) = 36199. The port model charges the delay of each
+  // further message too: 12 * 10 more.
+  const auto ports = native_json(kDirect);
+  EXPECT_EQ(ports["compat"]["cycles"], 7155);
+  EXPECT_EQ(ports["native"]["cycles"], 36199 + 120);
+  EXPECT_NEAR(ports["ratio"].get<double>(), 36319.0 / 7155, 0.001);
+  EXPECT_EQ(ports["native"]["simulated"], 1);
+  EXPECT_EQ(ports["breakdown"]["world exposed"], 36319);
+  const auto fifo = native_json(kDirect, "--network fifo");
+  EXPECT_EQ(fifo["network"], "fifo");
+  EXPECT_EQ(fifo["native"]["cycles"], 36199);
+  ASSERT_EQ(fifo["ranks"].size(), 8U);
+  EXPECT_EQ(fifo["ranks"][7]["compat_cycles"], 7155);
+  EXPECT_EQ(fifo["ranks"][7]["native_cycles"], 36199);
 }
 
 TEST(AstraNative, RunsWhatAstraCannot) {
-  const Outcome run = native("quirk_halving_doubling_6_npus", "--json");
-  ASSERT_EQ(run.status, 0) << run.err;
-  const auto json = nlohmann::json::parse(run.out);
+  const auto json = native_json("quirk_halving_doubling_6_npus");
   EXPECT_THAT(json["compat"]["error"].get<std::string>(), HasSubstr("power of two"));
   EXPECT_TRUE(json["ratio"].is_null());
+  EXPECT_TRUE(json["ranks"][0]["compat_cycles"].is_null());
   EXPECT_GT(json["native"]["cycles"].get<std::int64_t>(), 0);
+}
+
+TEST(AstraNative, AgreesWhereTheModelsAre) {
+  // One step after the other and nothing shared: equal but for the delay of 10 ns that the loop
+  // charges messages and not the start of a phase, and for reductions.
+  const auto ratio = [](const char* name) { return native_json(name)["ratio"].get<double>(); };
+  EXPECT_EQ(ratio("compute_cpu_and_gpu_parallel"), 1);
+  EXPECT_EQ(ratio("quirk_roofline_zero_bytes"), 1);
+  EXPECT_NEAR(ratio("remote_memory_per_npu"), 1, 1e-6);
+  EXPECT_NEAR(ratio("pipeline_4stages_p2p_unaware"), 1, 0.001);
+  EXPECT_NEAR(ratio("switch8_all_gather_1MiB_halving_doubling_unaware"), 1, 0.001);
+  EXPECT_NEAR(ratio("quirk_p2p_peer_differs_in_two_dims"), 1, 0.001);
 }
 
 TEST(AstraNative, GroupsAcrossDimensionsPayForEach) {
   // The slow dimension is charged: far slower than ASTRA-sim's first differing dimension.
-  const std::string folder =
-      std::string(ORRERY_SOURCE_DIR) + "/tests/compat/astra/cases/quirk_group_across_two_dims/";
-  const Outcome run = native("quirk_group_across_two_dims",
-                             "--json --comm-group-configuration=" + folder + "groups.json");
-  ASSERT_EQ(run.status, 0) << run.err;
-  EXPECT_GT(nlohmann::json::parse(run.out)["native"]["cycles"].get<std::int64_t>(), 100'000);
+  const std::string name = "quirk_group_across_two_dims";
+  const auto json =
+      native_json(name, "--comm-group-configuration=" + folder_of(name) + "groups.json");
+  EXPECT_GT(json["native"]["cycles"].get<std::int64_t>(), 100'000);
 }
 
-TEST(AstraNative, OnAMachineTheListsAreStretched) {
-  const Outcome run = native("switch8_all_reduce_1MiB_direct_unaware", "--machine dgx-h100");
-  ASSERT_EQ(run.status, 0) << run.err;
-  EXPECT_THAT(run.out, AllOf(HasSubstr("dgx-h100"), HasSubstr("nvlink")));
+TEST(AstraNative, OnAMachineItIsWhatSimulateSays) {
+  const auto json = native_json(kDirect, "--machine dgx-h100");
+  EXPECT_EQ(json["machine"], "dgx-h100");
+  EXPECT_EQ(json["dimensions"][0]["name"], "nvlink");
+  const Outcome simulated = orrery("simulate --json --machine dgx-h100 --devices 8 --chakra " +
+                                   folder_of(kDirect) + "trace");
+  ASSERT_EQ(simulated.status, 0) << simulated.err;
+  EXPECT_EQ(json["native"]["cycles"],
+            static_cast<std::int64_t>(
+                nlohmann::json::parse(simulated.out)["step_time_s"].get<double>() * 1e9));
 }
 
 TEST(AstraNative, MistakesNameFlagAndChoices) {
-  const Outcome unknown = native("switch8_all_reduce_1MiB_direct_unaware", "--sharing fiar");
+  const Outcome unknown = native(kDirect, "--network max-min --machine dgx-h10");
   EXPECT_EQ(unknown.status, 2);
-  EXPECT_THAT(unknown.err, AllOf(HasSubstr("--sharing"), HasSubstr("did you mean 'fair'")));
-  const Outcome machine = native("switch8_all_reduce_1MiB_direct_unaware", "--machine dgx-h10");
-  EXPECT_EQ(machine.status, 2);
-  EXPECT_THAT(machine.err, HasSubstr("dgx-h100"));
+  EXPECT_THAT(unknown.err, AllOf(HasSubstr("--network: found 'max-min'"),
+                                 HasSubstr("did you mean 'flow'"), HasSubstr("dgx-h100")));
+  const Outcome alone = orrery("astra --network fifo --machine dgx-h100");
+  EXPECT_THAT(alone.err, AllOf(HasSubstr("--network: goes with --native"),
+                               HasSubstr("--machine: goes with --native")));
 }
 
-TEST(AstraNative, StoreAndForwardAndFairSharingAreChoices) {
-  const auto cycles = [](const std::string& how) {
-    const Outcome run = native("switch8_all_reduce_1MiB_ring_unaware", "--json " + how);
-    EXPECT_EQ(run.status, 0) << run.err;
-    return nlohmann::json::parse(run.out)["native"]["cycles"].get<std::int64_t>();
-  };
-  // A message goes over two links: another 14 * 2441 ns. A ring's step has every link to itself.
-  const auto through = cycles("--forwarding cut_through");
-  EXPECT_NEAR(static_cast<double>(cycles("--forwarding store_and_forward") - through), 14 * 2441.4,
-              2);
-  EXPECT_NEAR(static_cast<double>(cycles("--sharing fair") - through), 0, 2);
+TEST(AstraNative, WhatTheLoopHasNothingForNamesFileAndField) {
+  const Folder folder;
+  std::string system = content(folder_of(kDirect) + "system.json");
+  system.insert(system.find('{') + 1, "\"replay-only\": 1, ");
+  const Outcome run = native(kDirect, {}, folder.write("system.json", system));
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, AllOf(HasSubstr("system.json: replay-only: found '1', expected 0"),
+                             HasSubstr("--native")));
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ Error check_input(const RunInput& input, const RunOptions& options, const Wires&
     error.add(Error(fmt::format("{} ranks of traces: expected {}, as in the network",
                                 input.traces.ranks(), wires.npus())));
   }
-  if (options.backend == Backend::aware && !options.native && wires.dimensions() != 1) {
+  if (options.backend == Backend::aware && wires.dimensions() != 1) {
     error.add(Error(fmt::format(
         "{} dimensions: expected one, which is all that the aware back-end has; unaware does any "
         "number",

@@ -35,28 +35,6 @@ PhaseType type_of(CollectiveKind kind) {
   }
 }
 
-/// Messages of a round that pass the busiest link one after the other.
-double messages_on_a_link(const Phase& phase, const Dimension& dimension, double hops) {
-  const auto peers = static_cast<double>(std::min(phase.window, phase.messages));
-  const auto p = static_cast<double>(phase.axis.size);
-  switch (dimension.building) {
-    case Building::switched:
-      return peers;
-    case Building::fully_connected:
-      return 1;
-    case Building::ring:
-      // To all: floor(p^2 / 4) links in two directions. To one at distance k: k pairs.
-      return phase.pattern == Pattern::direct ? std::max(1.0, peers / (p - 1) * p * p / 8)
-                                              : std::max(1.0, hops);
-  }
-  return 1;
-}
-
-Time switch_time(const Phase& phase, const Wires& wires) {
-  const Bytes most = std::max(phase.steps[0].bytes, phase.steps[1].bytes);
-  return phase.delay * 2 + wires.along(phase.axis.queue, 2, most);
-}
-
 Time tree_time(const Phase& phase, const Wires& wires) {
   const int d = phase.axis.queue;
   const std::int64_t hops = wires.hops(d, 0, 1);
@@ -71,24 +49,17 @@ Time tree_time(const Phase& phase, const Wires& wires) {
 
 }  // namespace
 
-Time alone(const Phase& phase, const Wires& wires, bool shared) {
-  if (phase.algorithm == Algorithm::in_switch) {
-    return switch_time(phase, wires);
-  }
+Time alone(const Phase& phase, const Wires& wires) {
   if (!phase.sequence()) {
     return tree_time(phase, wires);
   }
-  const Dimension& dimension = wires.dimension(phase.axis.queue);
   Time time = phase.delay;
   const std::uint32_t round = std::max<std::uint32_t>(1, phase.window);
   for (std::uint32_t message = 0; message < phase.messages; message += round) {
     const Step& step = phase.step(message);
     const std::int64_t to = step.distance % wires.size(phase.axis.queue);
     const std::int64_t hops = wires.hops(phase.axis.queue, 0, to);
-    const double together =
-        shared ? messages_on_a_link(phase, dimension, static_cast<double>(hops)) : 1;
     time += wires.along(phase.axis.queue, hops, step.bytes);
-    time += whole_nanoseconds(step.bytes, dimension.bandwidth) * (together - 1);
     time += phase.delay + phase.reduction(message);
   }
   return time;

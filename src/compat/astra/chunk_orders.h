@@ -16,11 +16,7 @@ namespace orrery::astra {
 ///
 ///   sequences  d + sum over rounds (T + d) + sum of r_k
 ///   trees      d + levels (T + d + r), up and down
-///
-/// `shared`: messages of one round share their links (native): all of a device's behind a switch;
-/// on a ring those to all others p^2 / 8 of them, those over k hops k. In the switch: the larger of
-/// both directions.
-Time alone(const Phase& phase, const Wires& wires, bool shared);
+Time alone(const Phase& phase, const Wires& wires);
 
 struct ChunkOrdersRequest {
   PhaseType type = PhaseType::all_reduce;

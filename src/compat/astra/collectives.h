@@ -158,7 +158,6 @@ class Collectives {
   void send_in_tree(std::uint32_t stream, std::uint16_t phase_index, std::uint32_t which);
 
   // messages
-  bool join_switch(std::uint32_t stream);
   std::int64_t destination(std::uint32_t from, std::uint32_t to, const Event& arrival) const;
   void send(std::uint32_t stream, const Phase& phase, std::uint32_t message, std::uint32_t to);
   void send_to_colours(std::uint32_t stream, const Phase& phase, std::uint32_t message);

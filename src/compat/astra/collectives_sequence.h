@@ -93,9 +93,6 @@ void Collectives<Network>::post(std::uint32_t stream) {
   Stream& at = streams_[stream];
   const Phase& phase = *at.phase;
   const std::uint32_t message = at.posted++;
-  if (join_switch(stream)) {
-    return;
-  }
   const Place place{at.origin, at.spacing, at.position};
   const std::uint32_t to = receiver(phase, place, message);
   if (rendezvous_) {
@@ -193,26 +190,6 @@ void Collectives<Network>::leave_mark(std::uint32_t word, Pattern pattern, std::
   } else {
     words_[word + message / kBitsPerWord] |= std::uint64_t{1} << (message % kBitsPerWord);
   }
-}
-
-/// A phase that the switch does: one message up and one down.
-template <class Network>
-bool Collectives<Network>::join_switch([[maybe_unused]] std::uint32_t stream) {
-  if constexpr (Network::kCombines) {
-    const Stream& at = streams_[stream];
-    const Phase& phase = *at.phase;
-    if (phase.algorithm == Algorithm::in_switch) {
-      const auto members = population_.single() ? 1U : static_cast<std::uint32_t>(phase.axis.size);
-      constexpr unsigned kPhaseBits = 16;
-      const std::uint64_t id = std::uint64_t{at.origin} << kPhaseBits | at.phase_index;
-      ++messages_;
-      network_.join(events_, npu(stream),
-                    {id, members, phase.axis.queue, phase.steps[0].bytes, phase.steps[1].bytes},
-                    {stream, 0, at.phase_index, Event::Kind::arrive});
-      return true;
-    }
-  }
-  return false;
 }
 
 /// NPU of stream `to`. When one NPU stands for all, the one that would be there: it has coordinate

@@ -41,8 +41,7 @@ enum class Algorithm : std::uint8_t {
   double_binary_tree,
   one_ring,
   one_direct,
-  one_halving_doubling,
-  in_switch
+  one_halving_doubling
 };
 }  // namespace orrery::astra
 namespace orrery {
@@ -55,7 +54,6 @@ inline constexpr auto kNames<astra::Algorithm> = std::to_array<Named<astra::Algo
     {astra::Algorithm::one_ring, "oneRing", "one ring over all dimensions"},
     {astra::Algorithm::one_direct, "oneDirect", "direct over all dimensions"},
     {astra::Algorithm::one_halving_doubling, "oneHalvingDoubling", "over all dimensions"},
-    {astra::Algorithm::in_switch, "inSwitch", "a Switch adds up and multicasts; native only"},
 });
 }  // namespace orrery
 namespace orrery::astra {

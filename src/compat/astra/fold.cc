@@ -87,31 +87,9 @@ std::string asymmetry(const RunInput& input, const RunOptions& options, std::uin
     return "an algorithm in which ranks have different parts (a tree, or a ring through several "
            "dimensions)";
   }
-  const bool links = options.native || options.backend == Backend::aware;
-  return links && !planner.one_sender_per_link(shape, type)
+  return options.backend == Backend::aware && !planner.one_sender_per_link(shape, type)
              ? "messages of several ranks that meet on links of a ring"
              : "";
-}
-
-std::string asymmetry_of_links(const NativeNetworkOptions& native) {
-  if (native.sharing != Sharing::fifo) {
-    return "links shared by max-min fairness";
-  }
-  std::vector<std::string> nics;
-  for (const NetworkDimension& dimension : native.dimensions) {
-    if (dimension.kind == DimensionKind::mesh || dimension.kind == DimensionKind::torus) {
-      return "a mesh, whose ends differ";
-    }
-    if (!dimension.through.empty() || dimension.node_bandwidth > Bandwidth(0)) {
-      return "dimensions that share a port";
-    }
-    if (!dimension.nic.empty() &&
-        std::find(nics.begin(), nics.end(), dimension.nic) != nics.end()) {
-      return "dimensions that share a port";
-    }
-    nics.push_back(dimension.nic);
-  }
-  return {};
 }
 
 /// Links that serve messages one by one give every rank the same times if no two messages ever want
@@ -121,7 +99,7 @@ std::string asymmetry_of_links(const RunInput& input, const RunOptions& options)
   if (input.system.active_chunks > 1 || options.queues_per_dimension > 1 || options.rendezvous) {
     return "chunks, or ready messages, that share the links of a dimension at one time";
   }
-  return options.native ? asymmetry_of_links(options.native.value()) : "";
+  return {};
 }
 
 }  // namespace
@@ -132,7 +110,7 @@ std::vector<std::string> reasons_against_folding(const RunInput& input, const Ru
   if (input.traces.programs.size() > 1) {
     return {fmt::format("{} different programs", input.traces.programs.size())};
   }
-  if (options.native || options.backend == Backend::aware) {
+  if (options.backend == Backend::aware) {
     if (std::string reason = asymmetry_of_links(input, options); !reason.empty()) {
       return {std::move(reason)};
     }
@@ -150,7 +128,7 @@ std::vector<std::string> reasons_against_folding(const RunInput& input, const Ru
 
 std::vector<std::string> reasons_against_colours(const RunInput& input, const RunOptions& options) {
   std::vector<std::string> reasons;
-  if (options.native || options.backend == Backend::aware) {
+  if (options.backend == Backend::aware) {
     reasons.emplace_back("links that serve one message at a time");
   }
   if (options.rendezvous) {

@@ -8,7 +8,6 @@
 ///     void send(events, from, to, bytes, arrival)   now; `arrival` is the event when it is there
 ///     optional<Event> advance(events, event)        of kind hop; the arrival when that was the
 ///     last
-///   kCombines      true: its switches add up and multicast: join(), see native_network.h
 #pragma once
 
 #include <cstdint>
@@ -25,7 +24,6 @@ namespace orrery::astra {
 class UnawareNetwork {
  public:
   static constexpr bool kStateless = true;
-  static constexpr bool kCombines = false;
   explicit UnawareNetwork(const Wires& wires) : wires_(&wires) {}
   Time delay(std::int64_t from, std::int64_t to, Bytes bytes) const {
     return wires_->between(from, to, bytes);
@@ -45,7 +43,6 @@ class UnawareNetwork {
 class AwareNetwork {
  public:
   static constexpr bool kStateless = false;
-  static constexpr bool kCombines = false;
   /// `single`: NPU 0 stands for all. What others send over their links to it is what it sends
   /// itself; fold.h says when this is exact.
   AwareNetwork(const Wires& wires, bool single);

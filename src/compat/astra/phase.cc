@@ -34,7 +34,6 @@ class Builder {
       : rules_(rules), c_(request.size), p_(request.axis.size) {
     phase_.type = request.type;
     phase_.axis = request.axis;
-    phase_.algorithm = request.implementation.algorithm;
     phase_.anticlockwise = request.anticlockwise;
     phase_.delay = rules.ends.delay;
     phase_.in = phase_.out = c_;
@@ -105,9 +104,6 @@ class Builder {
         break;
       case Algorithm::double_binary_tree:
         binary_tree(request);
-        break;
-      case Algorithm::in_switch:
-        in_switch();
         break;
     }
   }
@@ -216,18 +212,6 @@ class Builder {
       phase_.steps.push_back(step(Bytes(0), std::int64_t{1} << i));
     }
     phase_.messages = static_cast<std::uint32_t>(phase_.steps.size());
-  }
-
-  /// steps[0] is what goes up to the switch, steps[1] what comes down.
-  void in_switch() {
-    if (phase_.type == PhaseType::all_to_all) {
-      direct(0);  // there is nothing to add up
-      phase_.algorithm = Algorithm::direct;
-      return;
-    }
-    phase_.pattern = Pattern::chain;
-    phase_.messages = 1;
-    phase_.steps = {step(c_, 1), step(std::max(phase_.out, Bytes(1)), 1)};
   }
 
   void binary_tree(const PhaseRequest& request) {

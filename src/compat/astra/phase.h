@@ -76,7 +76,6 @@ struct Step {
 struct Phase {
   PhaseType type = PhaseType::all_reduce;
   Pattern pattern = Pattern::chain;
-  Algorithm algorithm = Algorithm::ring;
   Axis axis;
   std::uint32_t queue = 0;  ///< of a rank: dimension * queues per dimension + which
   bool anticlockwise = false;

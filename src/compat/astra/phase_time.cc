@@ -92,7 +92,7 @@ class TreeTimes {
 }  // namespace
 
 std::optional<Time> phase_time(const Phase& phase, const Wires& wires) {
-  if (!phase.axis.uniform || phase.algorithm == Algorithm::in_switch) {
+  if (!phase.axis.uniform) {
     return std::nullopt;
   }
   switch (phase.pattern) {

@@ -20,8 +20,7 @@ namespace orrery::astra {
 ///   leaf ends
 ///
 /// Nothing where messages overtake each other so that no simple form holds: direct with a smaller
-/// window, or an all-reduce to peers at different distances; axes that are not
-/// uniform; reductions in a switch.
+/// window, or an all-reduce to peers at different distances; axes that are not uniform.
 std::optional<Time> phase_time(const Phase& phase, const Wires& wires);
 
 }  // namespace orrery::astra

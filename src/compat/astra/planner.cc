@@ -159,7 +159,7 @@ std::vector<std::vector<int>> Planner::balanced_orders(const Shape& shape, Phase
     queued.request.implementation = implementation(shape, whole, {type, d});
     queued.request.axis = shape.axes[static_cast<std::size_t>(d)];
     queued.request.size = std::max(size, Bytes(2));
-    return alone(phase(shape, queued), wires_, options_.native.has_value());
+    return alone(phase(shape, queued), wires_);
   });
 }
 
@@ -338,10 +338,6 @@ std::optional<std::string> Planner::refuse(const Shape& shape, PhaseType type) c
                            name_of(operation), list.size(), shape.axes.size());
       }
     }
-    if (implementation(shape, type, leg).algorithm == Algorithm::in_switch &&
-        !has_switch(shape, leg)) {
-      return "inSwitch: expected --native, and a Switch in that dimension";
-    }
     const Algorithm algorithm = implementation(shape, type, leg).algorithm;
     if (auto reason = unsupported(algorithm, ranks, options_.quirks)) {
       return reason;
@@ -351,12 +347,6 @@ std::optional<std::string> Planner::refuse(const Shape& shape, PhaseType type) c
     }
   }
   return std::nullopt;
-}
-
-bool Planner::has_switch(const Shape& shape, const Leg& leg) const {
-  const int d = leg.axis < 0 ? 0 : shape.axes[static_cast<std::size_t>(leg.axis)].queue;
-  const bool one_dimension = leg.axis >= 0 || wires_.dimensions() == 1;
-  return options_.native && one_dimension && wires_.dimension(d).building == Building::switched;
 }
 
 bool Planner::one_sender_per_link(const Shape& shape, PhaseType type) const {

@@ -86,7 +86,6 @@ class Planner {
     PhaseType type;
     int axis;
   };
-  bool has_switch(const Shape& shape, const Leg& leg) const;
   using Key = std::vector<std::int64_t>;
 
   struct QueuedPhase {

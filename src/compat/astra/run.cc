@@ -10,7 +10,6 @@
 #include "compat/astra/check.h"
 #include "compat/astra/colours.h"
 #include "compat/astra/fold.h"
-#include "compat/astra/native_network.h"
 #include "compat/astra/network.h"
 #include "compat/astra/simulation.h"
 
@@ -80,9 +79,7 @@ struct Prepared {
 
 template <class Network>
 Network make_network(const Prepared& with, const Population& population) {
-  if constexpr (Network::kCombines) {
-    return Network(with.options.native.value_or(NativeNetworkOptions{}), population.single());
-  } else if constexpr (Network::kStateless) {
+  if constexpr (Network::kStateless) {
     return Network(with.wires);
   } else {
     return Network(with.wires, population.single());
@@ -112,21 +109,12 @@ Result<RunResult> simulate_on(const Prepared& with, const Population& population
   result.events = simulation.events();
   result.messages = simulation.messages();
   result.node_times = simulation.take_node_times();
-  if constexpr (Network::kCombines) {
-    result.use = simulation.network().use();
-  }
   return result;
 }
 
 Result<RunResult> simulate(const Prepared& with, const Population& population) {
-  const RunOptions& options = with.options;
-  if (options.native) {
-    return options.native->sharing == Sharing::fair
-               ? simulate_on<NativeNetwork<FairNetwork>>(with, population)
-               : simulate_on<NativeNetwork<FifoNetwork>>(with, population);
-  }
-  return options.backend == Backend::aware ? simulate_on<AwareNetwork>(with, population)
-                                           : simulate_on<UnawareNetwork>(with, population);
+  return with.options.backend == Backend::aware ? simulate_on<AwareNetwork>(with, population)
+                                                : simulate_on<UnawareNetwork>(with, population);
 }
 
 Result<RunResult> run_unfolded(const Prepared& with, std::vector<std::string> reasons) {

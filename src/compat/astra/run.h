@@ -14,7 +14,6 @@
 #include "base/units.h"
 #include "compat/astra/config.h"
 #include "compat/astra/custom.h"
-#include "compat/astra/native.h"
 #include "compat/astra/quirks.h"
 #include "workload/chakra/footprint.h"
 #include "workload/chakra/trace.h"
@@ -42,8 +41,6 @@ struct RunInput {
 
 struct RunOptions {
   Backend backend = Backend::unaware;
-  /// In place of the back-end: links of all dimensions.
-  std::optional<NativeNetworkOptions> native;
   Quirks quirks = Quirks::all();
   bool fold = true;  ///< run one rank per class of ranks that do the same at the same times
   std::int64_t queues_per_dimension = 1;
@@ -51,13 +48,6 @@ struct RunOptions {
   bool rendezvous = false;     ///< a ready message of 8 KiB before each message
   bool node_times = false;     ///< also say when nodes ran
   std::function<void(double)> progress;
-};
-
-/// For how long the links of a dimension were held by messages.
-struct DimensionUse {
-  Time busiest{0};   ///< the link that was held longest
-  double total = 0;  ///< seconds, over all links
-  double links = 0;
 };
 
 struct RunResult {
@@ -72,7 +62,6 @@ struct RunResult {
   std::uint64_t events = 0;
   std::uint64_t messages = 0;         ///< simulated ones
   std::vector<std::string> unfolded;  ///< why ranks could not share a class; empty otherwise
-  std::vector<DimensionUse> use;      ///< by dimension; native only
   /// By class, of its lowest rank: when each node of its program started and ended; with
   /// RunOptions::node_times only.
   std::vector<std::vector<chakra::NodeTime>> node_times;

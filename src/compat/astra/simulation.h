@@ -56,7 +56,6 @@ class Simulation {
     return collectives_.messages() + customs_.messages() + programs_.messages();
   }
   std::uint64_t events() const { return events_.popped(); }
-  const Network& network() const { return network_; }
 
  private:
   static constexpr std::uint64_t kProgressEvery = 1 << 20;

@@ -6,7 +6,7 @@
 
 namespace orrery {
 
-TransferId FairNetwork::add(Time now, Bytes bytes, std::span<const Hop> route) {
+TransferId FairNetwork::start(Bytes bytes, std::span<const Hop> route, EventQueue& queue) {
   if (free_.empty()) {
     free_.push_back(static_cast<TransferId>(flows_.size()));
     flows_.emplace_back();
@@ -17,33 +17,13 @@ TransferId FairNetwork::add(Time now, Bytes bytes, std::span<const Hop> route) {
   flow.route = route;
   flow.left = static_cast<double>(bytes.value());
   flow.rate = 0;
-  flow.since = now;
+  flow.since = queue.now();
   for (const Hop& hop : route) {
     Link& link = links_[hop.link];
     link.flows.push_back(id);
     link.busy += bytes / hop.bandwidth;
     touch(hop.link);
   }
-  return id;
-}
-
-std::optional<Time> FairNetwork::drain(Time now, TransferId id, std::uint32_t generation) {
-  Flow& flow = flows_[id];
-  if (generation != flow.generation) {
-    return std::nullopt;  // its rate has changed since
-  }
-  Time latency{0};
-  for (const Hop& hop : flow.route) {
-    std::erase(links_[hop.link].flows, id);
-    touch(hop.link);
-    latency += hop.latency;
-  }
-  ++flow.generation;
-  return now + latency;
-}
-
-TransferId FairNetwork::start(Bytes bytes, std::span<const Hop> route, EventQueue& queue) {
-  const TransferId id = add(queue.now(), bytes, route);
   if (route.empty()) {
     queue.push(queue.now(), kArrive, id);
   }
@@ -52,21 +32,22 @@ TransferId FairNetwork::start(Bytes bytes, std::span<const Hop> route, EventQueu
 
 bool FairNetwork::handle(const EventQueue::Event& event, EventQueue& queue) {
   if (event.kind == kArrive) {
-    remove(event.subject);
+    free_.push_back(event.subject);
     return true;
   }
-  if (const auto arrival = drain(queue.now(), event.subject, event.generation)) {
-    queue.push(*arrival, kArrive, event.subject);
+  Flow& flow = flows_[event.subject];
+  if (event.generation != flow.generation) {
+    return false;  // its rate has changed since
   }
+  Time latency{0};
+  for (const Hop& hop : flow.route) {
+    std::erase(links_[hop.link].flows, event.subject);
+    touch(hop.link);
+    latency += hop.latency;
+  }
+  ++flow.generation;
+  queue.push(queue.now() + latency, kArrive, event.subject);
   return false;
-}
-
-void FairNetwork::settle(EventQueue& queue) {
-  drained_.clear();
-  settle(queue.now(), drained_);
-  for (const Drained& next : drained_) {
-    queue.push(next.when, kDrained, next.id, next.generation);
-  }
 }
 
 void FairNetwork::touch(LinkId link) {
@@ -92,7 +73,7 @@ void FairNetwork::collect_part() {
   }
 }
 
-void FairNetwork::settle(Time now, std::vector<Drained>& drained) {
+void FairNetwork::settle(EventQueue& queue) {
   if (part_links_.empty()) {
     return;
   }
@@ -100,14 +81,14 @@ void FairNetwork::settle(Time now, std::vector<Drained>& drained) {
   std::sort(part_flows_.begin(), part_flows_.end());
   for (const TransferId id : part_flows_) {
     Flow& flow = flows_[id];
-    flow.left = std::max(0.0, flow.left - flow.rate * to_seconds(now - flow.since));
-    flow.since = now;
+    flow.left = std::max(0.0, flow.left - flow.rate * to_seconds(queue.now() - flow.since));
+    flow.since = queue.now();
   }
   fill();
   for (const TransferId id : part_flows_) {
     Flow& flow = flows_[id];
     flow.in_part = false;
-    drained.push_back({now + from_seconds(flow.left / flow.rate), id, ++flow.generation});
+    queue.push(queue.now() + from_seconds(flow.left / flow.rate), kDrained, id, ++flow.generation);
   }
   for (const LinkId link : part_links_) {
     links_[link].in_part = false;

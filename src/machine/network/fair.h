@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <limits>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -41,20 +40,6 @@ class FairNetwork {
   /// True when the last byte of message event.subject has arrived; its id is then free again.
   bool handle(const EventQueue::Event& event, EventQueue& queue);
   void settle(EventQueue& queue);
-
-  /// The same without a queue, for loops with events of their own. After add() and drain(),
-  /// settle() must run before time goes on; of what it gives, drain() takes the events when they
-  /// are due.
-  struct Drained {
-    Time when{0};
-    TransferId id = 0;
-    std::uint32_t generation = 0;
-  };
-  TransferId add(Time now, Bytes bytes, std::span<const Hop> route);
-  void settle(Time now, std::vector<Drained>& drained);
-  /// When the last byte, which has left now, arrives; nothing if the event is stale.
-  std::optional<Time> drain(Time now, TransferId id, std::uint32_t generation);
-  void remove(TransferId id) { free_.push_back(id); }
 
   /// For how long the link would have been held by what has passed it alone.
   Time busy(LinkId link) const { return links_[link].busy; }
@@ -99,7 +84,6 @@ class FairNetwork {
   std::vector<TransferId> free_;
   std::vector<LinkId> part_links_;
   std::vector<TransferId> part_flows_;
-  std::vector<Drained> drained_;
 };
 
 }  // namespace orrery

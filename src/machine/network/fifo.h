@@ -5,21 +5,12 @@
 #include <span>
 #include <vector>
 
-#include "base/names.h"
 #include "base/units.h"
 #include "engine/event_queue.h"
 #include "machine/network/analytical.h"
 #include "machine/topology/link_map.h"
 
 namespace orrery {
-
-/// What a node between two links does with a message.
-enum class Forwarding : std::uint8_t { cut_through, store_and_forward };
-template <>
-inline constexpr auto kNames<Forwarding> = std::to_array<Named<Forwarding>>({
-    {Forwarding::cut_through, "cut_through", "passes on the first byte as soon as it is there"},
-    {Forwarding::store_and_forward, "store_and_forward", "waits for the last byte"},
-});
 
 /// A link that serves one message at a time, in the order in which they ask for it.
 struct FifoLink {
@@ -36,11 +27,9 @@ struct FifoLink {
 /// Network model "fifo": every message on every link of its way, first come first served.
 ///
 ///   A link i is held for m_i = bytes / bandwidth_i from s_i = max(first byte there, free).
-///   cut-through: the first byte is at the next link at s_i + latency_i, the last at
+///   Cut-through: the first byte is at the next link at s_i + latency_i, the last at
 ///                max(s_i + m_i, last byte at link i) + latency_i
-///   store and forward: both at s_i + m_i + latency_i
-///   Alone, a message arrives after   cut-through: sum of latency_i + max of m_i
-///                                    store and forward: sum of (latency_i + m_i)
+///   Alone, a message arrives after sum of latency_i + max of m_i.
 ///
 /// A link faster than one before it is held for its own m_i only; what comes to it slowly is
 /// charged when it begins, so that others pass in the gaps.
@@ -55,8 +44,7 @@ class FifoNetwork {
   static constexpr std::uint32_t kHop = kFirstEvent;
   static constexpr std::uint32_t kArrive = kFirstEvent + 1;
 
-  explicit FifoNetwork(std::size_t links, Forwarding forwarding = Forwarding::cut_through)
-      : forwarding_(forwarding), links_(links), busy_(links) {}
+  explicit FifoNetwork(std::size_t links) : links_(links), busy_(links) {}
 
   /// At queue.now(). `route` must stay valid until the message arrives; empty: arrives at once.
   TransferId start(Bytes bytes, std::span<const Hop> route, EventQueue& queue);
@@ -64,16 +52,6 @@ class FifoNetwork {
   bool handle(const EventQueue::Event& event, EventQueue& queue);
   /// Nothing: starts and hops are served at once.
   void settle(EventQueue& /*queue*/) {}
-
-  /// The same without a queue, for loops with events of their own: a message is added, steps until
-  /// a step says that its last byte will have arrived, and is removed then.
-  struct Step {
-    Time when{0};
-    bool arrives = false;  ///< otherwise the first byte is at the next link
-  };
-  TransferId add(Time now, Bytes bytes, std::span<const Hop> route);
-  Step step(Time now, TransferId id);
-  void remove(TransferId id) { free_.push_back(id); }
 
   /// For how long the link was held.
   Time busy(LinkId link) const { return busy_[link]; }
@@ -85,9 +63,9 @@ class FifoNetwork {
     std::size_t hop = 0;
     Time last_byte{0};  ///< is at the present link
   };
-  void push(TransferId id, EventQueue& queue);
+  /// Takes the next link of its way.
+  void step(TransferId id, EventQueue& queue);
 
-  Forwarding forwarding_;
   std::vector<FifoLink> links_;
   std::vector<Time> busy_;
   std::vector<Message> messages_;

@@ -40,8 +40,7 @@ double share_of(const NetworkDimension& dimension) {
 
 }  // namespace
 
-LinkMap::LinkMap(std::vector<NetworkDimension> dimensions, SwitchReach reach)
-    : dimensions_(std::move(dimensions)), reach_(reach) {
+LinkMap::LinkMap(std::vector<NetworkDimension> dimensions) : dimensions_(std::move(dimensions)) {
   for (const NetworkDimension& dimension : dimensions_) {
     devices_ *= dimension.size;
   }
@@ -128,14 +127,6 @@ LinkId LinkMap::class_of(LinkId link) const {
   return static_cast<LinkId>(bank.first_class + (link - bank.first) % bank.ports);
 }
 
-int LinkMap::dimension_of_class(LinkId link_class) const {
-  auto bank = banks_.begin();
-  while (link_class >= bank->first_class + bank->ports) {
-    ++bank;
-  }
-  return bank->dimension;
-}
-
 LinkId LinkMap::link(int bank, std::int64_t device, std::int64_t port) const {
   const Bank& of = banks_[static_cast<std::size_t>(bank)];
   return static_cast<LinkId>(of.first + static_cast<std::size_t>(device / of.owner) * of.ports +
@@ -183,7 +174,7 @@ int LinkMap::outermost(std::int64_t source, std::int64_t destination) const {
 
 void LinkMap::route(std::int64_t source, std::int64_t destination, std::vector<Hop>& hops) const {
   const int last = outermost(source, destination);
-  if (last >= 0 && reach_ == SwitchReach::everywhere && is_switch(shape(last))) {
+  if (last >= 0 && is_switch(shape(last))) {
     cross(source, destination, last, hops);
     return;
   }
@@ -220,11 +211,6 @@ Route LinkMap::message(std::int64_t source, std::int64_t destination) const {
     use.weight = counted(use.weight / route.seconds_per_byte);
   }
   return route;
-}
-
-void LinkMap::switch_route(std::int64_t device, int dimension, std::vector<Hop>& hops) const {
-  assert(is_switch(shape(dimension)));
-  cross_switch(device, device, dimension, hops);
 }
 
 void LinkMap::cross_switch(std::int64_t from, std::int64_t to, int dimension,

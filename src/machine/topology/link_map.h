@@ -5,10 +5,8 @@
 
 #include <cmath>
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
-#include "base/names.h"
 #include "base/units.h"
 #include "machine/topology/dimension.h"
 
@@ -49,17 +47,6 @@ struct Route {
   int dimension = -1;           ///< the outermost dimension crossed; -1 when source = destination
 };
 
-/// How far the switch of a dimension reaches.
-enum class SwitchReach : std::uint8_t { everywhere, own_dimension };
-template <>
-inline constexpr auto kNames<SwitchReach> = std::to_array<Named<SwitchReach>>({
-    {SwitchReach::everywhere, "everywhere",
-     "a device's port of an outer switch reaches every device, as a NIC does"},
-    {SwitchReach::own_dimension, "own_dimension",
-     "one switch per line of devices that differ in this dimension only; others cross each "
-     "dimension in which they differ"},
-});
-
 /// Directed links of dimensions that may differ in kind, size, bandwidth and latency:
 ///
 ///   switch           a link up to the switch and one down from it, each with the device's
@@ -79,16 +66,15 @@ inline constexpr auto kNames<SwitchReach> = std::to_array<Named<SwitchReach>>({
 ///             link up or down of this bandwidth
 ///
 /// Messages cross the dimensions in which source and destination differ, innermost first, except
-/// that a switch which reaches everywhere is crossed alone when it is the outermost of them. Rings
-/// go the shorter way (ties: forward). Bandwidths are those of NetworkDimension times
-/// send_efficiency.
+/// that a switch is crossed alone when it is the outermost of them: it reaches every device, as a
+/// NIC does. Rings go the shorter way (ties: forward). Bandwidths are those of NetworkDimension
+/// times send_efficiency.
 ///
 /// A dimension of kind torus, or a mesh of several extents, must have been expanded (machine.h:
 /// expand_shapes). Links are numbered by arithmetic: no memory per device.
 class LinkMap {
  public:
-  explicit LinkMap(std::vector<NetworkDimension> dimensions,
-                   SwitchReach reach = SwitchReach::everywhere);
+  explicit LinkMap(std::vector<NetworkDimension> dimensions);
 
   std::int64_t devices() const { return devices_; }
   std::size_t links() const { return links_; }
@@ -107,8 +93,6 @@ class LinkMap {
   /// Links of equal dimension and port have one class, whatever their device; below classes().
   LinkId class_of(LinkId link) const;
   std::size_t classes() const { return classes_; }
-  /// The class's dimension.
-  int dimension_of_class(LinkId link_class) const;
   /// Links of one device in a dimension: what it can send on at once.
   std::int64_t links_out(int dimension) const;
 
@@ -133,8 +117,6 @@ class LinkMap {
   void route(std::int64_t source, std::int64_t destination, std::vector<Hop>& hops) const;
   /// The same as one transfer.
   Route message(std::int64_t source, std::int64_t destination) const;
-  /// Appends the links up to the switch of a dimension and as many back down to the same device.
-  void switch_route(std::int64_t device, int dimension, std::vector<Hop>& hops) const;
 
   /// Whether shifting one digit of the device numbers, (device / stride) mod size, maps links onto
   /// links and ways onto ways: the digit splits into whole extents of dimensions, each on a switch
@@ -179,7 +161,6 @@ class LinkMap {
             std::vector<Hop>& hops) const;
 
   std::vector<NetworkDimension> dimensions_;
-  SwitchReach reach_;
   std::vector<Lines> lines_;
   std::vector<Bank> banks_;
   std::int64_t devices_ = 1;

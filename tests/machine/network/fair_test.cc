@@ -20,13 +20,13 @@ constexpr Bytes kMegabyte{1'000'000};
 
 std::vector<Time> run(const std::vector<NetworkDimension>& dimensions,
                       const std::vector<TimedMessage>& messages) {
-  const LinkMap map(dimensions, SwitchReach::own_dimension);
+  const LinkMap map(dimensions);
   FairNetwork network(map.links());
   return arrivals(network, map, messages);
 }
 
 TEST(FairNetwork, AloneIsLatencyPlusTheSlowestLink) {
-  EXPECT_EQ(run({dimension(Kind::ring, 4, 100, 1_us), dimension(Kind::switched, 2, 10, 4_us)},
+  EXPECT_EQ(run({dimension(Kind::ring, 4, 100, 1_us), dimension(Kind::ring, 2, 10, 4_us)},
                 {{0, 6, kMegabyte}})[0],
             106_us);
 }
@@ -80,7 +80,7 @@ RC_GTEST_PROP(FairNetwork, IsNeverFasterThanTheBandwidthBound, ()) {
       dimension(Kind::ring, *rc::gen::inRange<std::int64_t>(2, 6), *rc::gen::inRange(1, 200), 1_us),
       dimension(Kind::switched, *rc::gen::inRange<std::int64_t>(2, 5), *rc::gen::inRange(1, 200),
                 2_us)};
-  const LinkMap map(dimensions, SwitchReach::own_dimension);
+  const LinkMap map(dimensions);
   const int count = *rc::gen::inRange(1, 30);
   std::vector<TimedMessage> sent;
   for (int m = 0; m < count; ++m) {

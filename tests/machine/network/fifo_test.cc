@@ -20,28 +20,19 @@ using Kind = DimensionKind;
 constexpr Bytes kMegabyte{1'000'000};
 
 std::vector<Time> run(std::vector<NetworkDimension> dimensions,
-                      const std::vector<TimedMessage>& messages,
-                      Forwarding forwarding = Forwarding::cut_through,
-                      SwitchReach reach = SwitchReach::own_dimension) {
-  const LinkMap map(std::move(dimensions), reach);
-  FifoNetwork network(map.links(), forwarding);
+                      const std::vector<TimedMessage>& messages) {
+  const LinkMap map(std::move(dimensions));
+  FifoNetwork network(map.links());
   return arrivals(network, map, messages);
 }
 
 TEST(FifoNetwork, CutThroughPaysLatenciesAndTheSlowestSerialisationOnce) {
-  // 100 GB/s ring, 2 hops of 1 us, then a switch of 10 GB/s, 4 us: 2 + 4 + 1 MB / 10 GB/s = 100 us.
+  // 100 GB/s ring, 2 hops of 1 us, then a ring of 10 GB/s, 4 us: 2 + 4 + 1 MB / 10 GB/s = 100 us.
   const auto ring = dimension(Kind::ring, 4, 100, 1_us);
-  const auto outer = dimension(Kind::switched, 2, 10, 4_us);
+  const auto outer = dimension(Kind::ring, 2, 10, 4_us);
   EXPECT_EQ(run({ring, outer}, {{0, 6, kMegabyte}})[0], 106_us);
   // The slow link first changes nothing: the fast ones wait for its last byte.
   EXPECT_EQ(run({outer, ring}, {{0, 5, kMegabyte}})[0], 106_us);
-}
-
-TEST(FifoNetwork, StoreAndForwardPaysEverySerialisation) {
-  // 2 ring hops of 1 + 10 us, up and down of the switch 2 + 100 us each: 226 us.
-  const auto ring = dimension(Kind::ring, 4, 100, 1_us);
-  const auto outer = dimension(Kind::switched, 2, 10, 4_us);
-  EXPECT_EQ(run({ring, outer}, {{0, 6, kMegabyte}}, Forwarding::store_and_forward)[0], 226_us);
 }
 
 TEST(FifoNetwork, TwoMessagesOnOneLinkFollowEachOther) {
@@ -121,12 +112,10 @@ TEST(FifoNetwork, RingOfDifferentLinks) {
 }
 
 TEST(FifoNetwork, NicOfAnOuterSwitchReachesEveryDevice) {
-  // With reach everywhere only the outer switch is crossed.
+  // Only the outer switch is crossed.
   const auto inner = dimension(Kind::ring, 4, 100, 1_us);
   const auto outer = dimension(Kind::switched, 2, 10, 4_us);
-  EXPECT_EQ(
-      run({inner, outer}, {{0, 6, kMegabyte}}, Forwarding::cut_through, SwitchReach::everywhere)[0],
-      104_us);
+  EXPECT_EQ(run({inner, outer}, {{0, 6, kMegabyte}})[0], 104_us);
 }
 
 TEST(FifoNetwork, AMessageToItselfArrivesAtOnce) {
@@ -175,10 +164,8 @@ Time last(const std::vector<Time>& times) {
 
 RC_GTEST_PROP(FifoNetwork, IsNeverFasterThanTheBandwidthBound, ()) {
   const RandomCase drawn = random_case();
-  const auto reach = *rc::gen::element(SwitchReach::everywhere, SwitchReach::own_dimension);
-  const auto forwarding = *rc::gen::element(Forwarding::cut_through, Forwarding::store_and_forward);
-  const LinkMap map(drawn.dimensions, reach);
-  FifoNetwork network(map.links(), forwarding);
+  const LinkMap map(drawn.dimensions);
+  FifoNetwork network(map.links());
   const auto times = arrivals(network, map, drawn.messages);
   for (std::size_t m = 0; m < times.size(); ++m) {
     std::vector<Hop> way;
@@ -199,20 +186,17 @@ RC_GTEST_PROP(FifoNetwork, IsNeverFasterThanTheBandwidthBound, ()) {
 RC_GTEST_PROP(FifoNetwork, AloneTakesTheClosedForm, ()) {
   RandomCase drawn = random_case();
   drawn.messages.resize(1);
-  const LinkMap map(drawn.dimensions, SwitchReach::own_dimension);
+  const LinkMap map(drawn.dimensions);
   std::vector<Hop> way;
   map.route(drawn.messages[0].source, drawn.messages[0].destination, way);
   Time through = drawn.messages[0].when;
-  Time stored = through;
   Time slowest{0};
   for (const Hop& hop : way) {
     const Time held = drawn.messages[0].bytes / hop.bandwidth;
     through += hop.latency;
-    stored += hop.latency + held;
     slowest = std::max(slowest, held);
   }
   RC_ASSERT(run(drawn.dimensions, drawn.messages)[0] == through + slowest);
-  RC_ASSERT(run(drawn.dimensions, drawn.messages, Forwarding::store_and_forward)[0] == stored);
 }
 
 RC_GTEST_PROP(FifoNetwork, OneLinkEndsSoonerWithMoreBandwidth, ()) {

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "study/trace_workload.h"
+
+#include <array>
+#include <optional>
+
+#include "workload/chakra/to_workload.h"
+
+namespace orrery {
+namespace {
+
+/// The type of the operations, which traces do not say.
+DataType type_on(const Device& device) {
+  constexpr std::array kWanted{DataType::bf16, DataType::fp16, DataType::tf32, DataType::fp32};
+  for (const DataType type : kWanted) {
+    if (device.peak[static_cast<std::size_t>(type)] > FlopRate(0)) {
+      return type;
+    }
+  }
+  return DataType::bf16;
+}
+
+std::optional<int> tier_on(const Machine& machine) {
+  if (machine.device.memory.size() > 1) {
+    return 1;
+  }
+  return machine.remote_memory.kind != RemoteKind::none ? std::optional(kRemoteTier) : std::nullopt;
+}
+
+}  // namespace
+
+Result<Workload> workload_of(const chakra::TraceSet& traces, const Machine& machine,
+                             bool durations) {
+  chakra::ToWorkloadOptions options;
+  for (const NetworkDimension& dimension : machine.network) {
+    options.dimensions.push_back(dimension.size);
+  }
+  options.memory_tier = tier_on(machine);
+  options.durations = durations;
+  options.type = type_on(machine.device);
+  return chakra::to_workload(traces, options);
+}
+
+}  // namespace orrery

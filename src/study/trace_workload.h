@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "base/result.h"
+#include "graph/workload.h"
+#include "machine/machine.h"
+#include "workload/chakra/trace.h"
+
+namespace orrery {
+
+/// Traces as a workload for one machine (workload/chakra/to_workload.h).
+///
+///   involved_dim  counts the machine's dimensions
+///   MEM nodes     copy to and from the device's second memory tier, or remote memory where there
+///                 is none; without either they are kernels
+///   computing     takes the traces' durations if `durations` and any of its nodes has one; else
+///                 what the device takes in the first of bf16, fp16, tf32 and fp32 that it has
+///
+/// Requires: a machine of exactly traces.ranks() devices (with_devices).
+Result<Workload> workload_of(const chakra::TraceSet& traces, const Machine& machine,
+                             bool durations);
+
+}  // namespace orrery

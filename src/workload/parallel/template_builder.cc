@@ -93,8 +93,11 @@ void TemplateBuilder::read(Node& node, int value) {
   if (value == kNone) {
     return;
   }
-  node.reads.push_back({.tensor = value});
   depend(node, writers_[static_cast<std::size_t>(value)]);
+  if (node.group == Axis::from_host) {
+    return;  // it waits for the moment; what it brings is no part of the value
+  }
+  node.reads.push_back({.tensor = value});
   if (node.kind != Node::Kind::collective) {
     return;
   }

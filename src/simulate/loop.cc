@@ -113,7 +113,7 @@ void Loop<Transport>::make_ready(RankIndex rank, std::int64_t instance, std::uin
                                  std::uint32_t cause) {
   const StreamIndex stream = ranks_[rank].window[instance].shape->nodes[node].stream;
   if (workload_.streams[*stream].order != Order::issue) {
-    ranks_[rank].stream(stream).ready.push_back({instance, node, cause});
+    ranks_[rank].stream(stream).ready.push({instance, node, cause});
   }
   enqueue(rank, stream, cause);
 }
@@ -164,14 +164,10 @@ void Loop<Transport>::try_start_ready(RankIndex index, StreamIndex stream) {
   const bool alone = workload_.streams[*stream].order == Order::readiness;
   for (;;) {
     StreamState& state = ranks_[index].stream(stream);  // start() may issue, which moves nothing
-    if ((alone && state.busy) || state.next_ready == state.ready.size()) {
+    if ((alone && state.busy) || state.ready.empty()) {
       return;
     }
-    const StreamState::Ready next = state.ready[state.next_ready++];
-    if (state.next_ready == state.ready.size()) {
-      state.ready.clear();
-      state.next_ready = 0;
-    }
+    const StreamState::Ready next = state.ready.pop();
     state.busy = alone;
     const RunningId id =
         post({.rank = index, .node = next.node, .instance = next.instance, .cause = next.cause});

@@ -15,6 +15,7 @@
 #include "simulate/rank_state.h"
 #include "simulate/timeline.h"
 #include "simulate/transport.h"
+#include "simulate/waiting_line.h"
 #include "simulate/wiring.h"
 
 namespace orrery {
@@ -59,9 +60,8 @@ class Loop {
     std::vector<RunningId> nodes;  ///< a collective's members; a message's send; a copy
   };
   struct Mailbox {
-    std::int64_t arrived = 0;        ///< messages not yet received
-    std::vector<RunningId> waiting;  ///< receives, in order
-    std::size_t next_waiting = 0;
+    WaitingLine<std::uint32_t> arrived;  ///< not yet received: the receiver's spans (if recorded)
+    WaitingLine<RunningId> waiting;      ///< receives
   };
 
   void settle();
@@ -85,6 +85,7 @@ class Loop {
   void start_receive(RunningId id);
   void finish_transport(Activity activity);
   void finish_message(const Way& way, RunningId send);
+  void take_message(RunningId receive, std::uint32_t span);
   void complete(RunningId id);
   /// `cause`: the node's span or, where it takes no time, what let it begin.
   void release(const Running& done, std::uint32_t cause);

@@ -164,18 +164,22 @@ void Loop<Transport>::finish_message(const Way& way, RunningId send) {
   }
   complete(send);
   Mailbox& mailbox = mailboxes_[way.mailbox];
-  if (mailbox.next_waiting == mailbox.waiting.size()) {
-    ++mailbox.arrived;
+  const std::uint32_t received = record_spans_ ? running.span + 1 : Span::kNone;
+  if (mailbox.waiting.empty()) {
+    mailbox.arrived.push(received);
     return;
   }
-  const RunningId receive = mailbox.waiting[mailbox.next_waiting++];
-  if (mailbox.next_waiting == mailbox.waiting.size()) {
-    mailbox.waiting.clear();
-    mailbox.next_waiting = 0;
-  }
+  const RunningId receive = mailbox.waiting.pop();
   running_[receive].cause = running.span;
+  take_message(receive, received);
+}
+
+/// Receive and message have met: the receiver's span of it is on the stream that waited for it.
+template <class Transport>
+void Loop<Transport>::take_message(RunningId receive, std::uint32_t span) {
   if (record_spans_) {
-    spans_[running.span + 1].stream = ranks_[way.target].node(running_[receive]).stream;
+    const Running& running = running_[receive];
+    spans_[span].stream = ranks_[running.rank].node(running).stream;
   }
   complete(receive);
 }
@@ -185,11 +189,10 @@ void Loop<Transport>::start_receive(RunningId id) {
   const Running& running = running_[id];
   const BoundNode& node = ranks_[running.rank].node(running);
   Mailbox& mailbox = mailboxes_[wiring_.mailbox_of(running.rank, node.flow)];
-  if (mailbox.arrived > 0) {
-    --mailbox.arrived;
-    complete(id);
+  if (mailbox.arrived.empty()) {
+    mailbox.waiting.push(id);
   } else {
-    mailbox.waiting.push_back(id);
+    take_message(id, mailbox.arrived.pop());
   }
 }
 

@@ -11,6 +11,7 @@
 #include "simulate/chain.h"
 #include "simulate/ledger.h"
 #include "simulate/timeline.h"
+#include "simulate/waiting_line.h"
 
 namespace orrery {
 
@@ -98,14 +99,13 @@ struct StreamState {
   bool queued = false;             ///< waits to be looked at
   RunningId running = kNoRunning;  ///< while busy
   std::uint32_t trigger = Span::kNone;  ///< the span whose end made it be looked at
-  /// Other orders: what is ready, first in first out.
+  /// Other orders: what is ready.
   struct Ready {
     std::int64_t instance = 0;
     std::uint32_t node = 0;
     std::uint32_t cause = Span::kNone;
   };
-  std::vector<Ready> ready;
-  std::size_t next_ready = 0;
+  WaitingLine<Ready> ready;
 };
 
 struct RankState {

@@ -217,8 +217,8 @@ class SteadyState {
       }
     }
     for (const auto& mailbox : loop_.mailboxes_) {
-      put(mailbox.arrived);
-      put(static_cast<std::int64_t>(mailbox.waiting.size() - mailbox.next_waiting));
+      put(static_cast<std::int64_t>(mailbox.arrived.size()));
+      put(static_cast<std::int64_t>(mailbox.waiting.size()));
     }
   }
 

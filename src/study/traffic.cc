@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "study/traffic.h"
 
+#include <algorithm>
+#include <map>
+#include <utility>
+
 #include "collective/chunked.h"
 #include "collective/group_extents.h"
 #include "machine/topology/link_map.h"
@@ -24,22 +28,32 @@ double sent_share(CollectiveKind kind, double members) {
   return 0;
 }
 
+/// How many ranks of a role have a communicator that lies so in the network.
+struct Place {
+  std::vector<Extent> extents;
+  double ranks = 0;
+};
+
 class TrafficSum {
  public:
   TrafficSum(const Workload& workload, const Machine& machine, const AlgorithmChoice& algorithms)
       : workload_(workload), machine_(machine), algorithms_(algorithms), links_(machine.network) {
     traffic_.tiers.resize(machine.device.memory.size());
     traffic_.links.resize(machine.network.size());
+    ranks_.resize(workload.roles.size());
+    for (std::int64_t rank = 0; rank < workload.ranks; ++rank) {
+      ranks_[static_cast<std::size_t>(workload.role_of(rank))].push_back(rank);
+    }
   }
 
   Traffic run() {
-    const auto roles = static_cast<std::int64_t>(workload_.roles.size());
-    const auto ranks = static_cast<double>(roles > 0 ? workload_.ranks / roles : 0);
-    for (role_ = 0; role_ < static_cast<int>(roles); ++role_) {
+    for (role_ = 0; role_ < static_cast<int>(ranks_.size()); ++role_) {
+      places_.clear();
+      crossings_.clear();
       const std::vector<Template>& templates = workload_.program_of(role_).templates;
       const std::vector<std::int64_t> issued = issues(templates.size());
       for (std::size_t i = 0; i < templates.size(); ++i) {
-        times_ = ranks * static_cast<double>(issued[i]);
+        times_ = static_cast<double>(issued[i]);
         for (const Node& node : templates[i].nodes) {
           add(node);
         }
@@ -73,16 +87,68 @@ class TrafficSum {
   }
 
   void add_memory(Bytes bytes, int tier) {
-    const double moved = times_ * static_cast<double>(bytes.value());
+    const double moved =
+        times_ * static_cast<double>(own_ranks().size()) * static_cast<double>(bytes.value());
     traffic_.tiers.front() += moved;
     if (tier > 0) {
       traffic_.tiers[static_cast<std::size_t>(tier)] += moved;
     }
   }
 
+  const std::vector<std::int64_t>& own_ranks() const {
+    return ranks_[static_cast<std::size_t>(role_)];
+  }
+
   void add_collective(const Node& node) {
-    const std::vector<Extent> extents =
-        group_extents(workload_.group(node.group).members, rank_of(role_), machine_);
+    const auto [found, fresh] = places_.try_emplace(*node.group);
+    if (fresh) {
+      found->second = places(workload_.group(node.group).members);
+    }
+    for (const Place& place : found->second) {
+      add_collective(node, place);
+    }
+  }
+
+  /// All ranks have the same place in a family by digits; else each communicator has one of its
+  /// own.
+  std::vector<Place> places(const Members& members) const {
+    const auto all = static_cast<double>(own_ranks().size());
+    if (members.by_digits() && members.only.empty()) {
+      return own_ranks().empty()
+                 ? std::vector<Place>()
+                 : std::vector<Place>{{group_extents(members, own_ranks().front(), machine_), all}};
+    }
+    std::vector<Place> found;
+    for (const auto& [lowest, rank_and_count] : by_communicator(members)) {
+      std::vector<Extent> extents = group_extents(members, rank_and_count.first, machine_);
+      const auto same = std::find_if(found.begin(), found.end(),
+                                     [&](const Place& place) { return place.extents == extents; });
+      const auto count = static_cast<double>(rank_and_count.second);
+      if (same == found.end()) {
+        found.push_back({std::move(extents), count});
+      } else {
+        same->ranks += count;
+      }
+    }
+    return found;
+  }
+
+  /// By first member: one of the role's ranks in the communicator, and how many there are.
+  std::map<std::int64_t, std::pair<std::int64_t, std::int64_t>> by_communicator(
+      const Members& members) const {
+    std::map<std::int64_t, std::pair<std::int64_t, std::int64_t>> found;
+    for (const std::int64_t rank : own_ranks()) {
+      if (members.holds(rank)) {
+        auto& [one, count] = found[members.member(rank, 0)];
+        one = rank;
+        ++count;
+      }
+    }
+    return found;
+  }
+
+  void add_collective(const Node& node, const Place& place) {
+    const std::vector<Extent>& extents = place.extents;
     double members = 1;
     for (const Extent& extent : extents) {
       members *= static_cast<double>(extent.count);
@@ -90,13 +156,14 @@ class TrafficSum {
     if (members < 2) {
       return;
     }
+    const double times = times_ * place.ranks;
     if (extents.size() > 1 && algorithm_of(node) == CollectiveAlgorithm::themis &&
         reorders(node.collective)) {
-      add_chunks(node, extents);
+      add_chunks(node, extents, times);
       return;
     }
     const double sent =
-        times_ * static_cast<double>(node.bytes.value()) *
+        times * static_cast<double>(node.bytes.value()) *
         (in_switch(node, extents) ? 1 + 1 / members : sent_share(node.collective, members));
     double inside = 1;
     for (std::size_t i = 0; i < extents.size(); ++i) {
@@ -112,24 +179,15 @@ class TrafficSum {
 
   CollectiveAlgorithm algorithm_of(const Node& node) const { return algorithms_[node.group]; }
 
-  /// The lowest rank of the role.
-  std::int64_t rank_of(int role) const {
-    std::int64_t rank = 0;
-    while (workload_.role_of(rank) != role) {
-      ++rank;
-    }
-    return rank;
-  }
-
   /// Chunks in other orders move their bytes elsewhere, though no more of them.
-  void add_chunks(const Node& node, const std::vector<Extent>& extents) {
+  void add_chunks(const Node& node, const std::vector<Extent>& extents, double times) {
     const ChunkSchedule schedule =
         chunk_schedule(node.collective, node.bytes, extents, {}, machine_);
     for (const ChunkPath& path : schedule.chunks) {
       for (const ChunkPhase& phase : path) {
         const Extent& extent = extents[static_cast<std::size_t>(phase.dimension)];
         traffic_.links[static_cast<std::size_t>(extent.dimension)] +=
-            times_ * static_cast<double>(phase.size.value()) *
+            times * static_cast<double>(phase.size.value()) *
             sent_share(phase.kind, static_cast<double>(extent.count));
       }
     }
@@ -142,11 +200,18 @@ class TrafficSum {
   }
 
   void add_send(const Node& node) {
-    const std::int64_t source = rank_of(role_);
-    const int dimension = links_.outermost(source, source + node.peer);
-    if (dimension >= 0) {
-      traffic_.links[static_cast<std::size_t>(dimension)] +=
-          times_ * static_cast<double>(node.bytes.value());
+    const auto [found, fresh] = crossings_.try_emplace(node.peer, traffic_.links.size(), 0);
+    if (fresh) {
+      for (const std::int64_t rank : own_ranks()) {
+        const int dimension = links_.outermost(rank, rank + node.peer);
+        if (dimension >= 0) {
+          ++found->second[static_cast<std::size_t>(dimension)];
+        }
+      }
+    }
+    for (std::size_t d = 0; d < traffic_.links.size(); ++d) {
+      traffic_.links[d] +=
+          times_ * static_cast<double>(found->second[d]) * static_cast<double>(node.bytes.value());
     }
   }
 
@@ -155,8 +220,12 @@ class TrafficSum {
   const AlgorithmChoice& algorithms_;
   const LinkMap links_;
   Traffic traffic_;
+  std::vector<std::vector<std::int64_t>> ranks_;  ///< by role
   int role_ = 0;
-  double times_ = 0;  ///< executions of the node that is added, over all ranks
+  std::map<std::size_t, std::vector<Place>> places_;  ///< of the role's ranks, by group
+  /// Of its messages, by peer: how many ranks' cross each dimension outermost.
+  std::map<std::int64_t, std::vector<std::int64_t>> crossings_;
+  double times_ = 0;  ///< how often a rank of the role runs the node that is added
 };
 
 }  // namespace

@@ -143,6 +143,30 @@ TEST(Simulate, PipelineOfTwoStages) {
   EXPECT_EQ(timeline.time("pp_exposed"), 1_ms + 2_us);
 }
 
+TEST(Simulate, AMessageThatComesEarlyIsOnTheReceiversStreamToo) {
+  // The first of two messages arrives after 1.001 ms, while rank 1's stream of receives still waits
+  // for its 5 ms kernel; the second too. Both spans were once on the sender's stream.
+  Node late = receive("in", Channel::forward);
+  late.after = {0};
+  const Workload workload = workload_of({{{Axis::tp, 1}, {Axis::dp, 1}, {Axis::pp, 2}}},
+                                        {{send("out", Channel::forward, Bytes(1'000'000)),
+                                          send("out", Channel::forward, Bytes(1'000'000))},
+                                         {compute("work", 5_ms), late, late}});
+  const Timeline timeline =
+      run(workload, machine_of({dimension(DimensionKind::switched, 2)}), {.record_spans = true});
+  std::vector<Span> received;
+  for (const Span& span : timeline.spans) {
+    if (span.kind == Node::Kind::receive) {
+      received.push_back(span);
+    }
+  }
+  ASSERT_EQ(received.size(), 2U);
+  EXPECT_EQ(received[0].stream, StepStream::receive);
+  EXPECT_EQ(received[1].stream, StepStream::receive);
+  EXPECT_EQ(received[0].end, 1_ms + 1_us);
+  EXPECT_EQ(timeline.step_time, 5_ms);
+}
+
 TEST(Simulate, SlowHostStarvesTheDevice) {
   // Kernels of 1 us, 100 of them in one node, 10 us of host time each: the last is issued at 1000
   // us and ends at 1001 us; the device is busy 100 us of it.

@@ -84,6 +84,46 @@ TEST(Traffic, ACopyGoesThroughBothTiers) {
   EXPECT_DOUBLE_EQ(traffic.tiers[1], 10000);
 }
 
+/// Ranks 0 and 4 run role 0, all others role 1, which does nothing; rows but the groups' are those
+/// of a step.
+Workload two_of_eight(std::vector<Node> first, Members members) {
+  Workload workload = workload_of(kEight, {{}});
+  workload.role_map = {.digits = {}, .list = {0, 1, 1, 1, 0, 1, 1, 1}};
+  workload.roles = {{"first", 0}, {"second", 1}};
+  workload.programs = {{{{"pass", std::move(first)}}}, {{{"pass", {}}}}};
+  workload.source = std::make_shared<InstanceLists>(
+      std::vector<std::vector<Instance>>{{Instance{}}, {Instance{}}});
+  workload.groups[*GroupIndex(Axis::tp)].members = std::move(members);
+  return workload;
+}
+
+TEST(Traffic, RolesHaveAsManyRanksAsTheirListSays) {
+  // Two ranks, not eight / two roles: 2 MB.
+  const Traffic traffic = of(two_of_eight({compute("a", 1_ms)}, {}), nodes());
+  EXPECT_DOUBLE_EQ(traffic.tiers[0], 2e6);
+}
+
+TEST(Traffic, EveryListedCommunicatorLiesWhereItsMembersAre) {
+  // Ranks 0 1 are in one node, 4 6 in two. Role 0 has one rank of each: each sends 1/2 of 1 MB of
+  // an all-gather, one inside its node and one out of it. Once both counted where rank 0 is.
+  Node gather = of_kind(collective("a", Axis::tp, Bytes(1'000'000)), CollectiveKind::all_gather);
+  const Traffic traffic = of(two_of_eight({gather}, Members::listed({{0, 1}, {4, 6}}, 8)), nodes());
+  EXPECT_DOUBLE_EQ(traffic.links[0], 0.5e6);
+  EXPECT_DOUBLE_EQ(traffic.links[1], 0.5e6);
+}
+
+TEST(Traffic, EverySendCountsWhereItsOwnRankSendsIt) {
+  // Three devices a node: 0 -> 1 stays inside the first, 2 -> 3 crosses to the second, 4 -> 5
+  // stays.
+  const Machine machine =
+      machine_of({dimension(DimensionKind::switched, 3), dimension(DimensionKind::switched, 2)});
+  const RankLayout layout{{{Axis::pp, 2}, {Axis::dp, 3}, {Axis::tp, 1}}};
+  const Traffic traffic =
+      of(workload_of(layout, {{send("a", Channel::forward, Bytes(1'000'000))}, {}}), machine);
+  EXPECT_DOUBLE_EQ(traffic.links[0], 2e6);
+  EXPECT_DOUBLE_EQ(traffic.links[1], 1e6);
+}
+
 TEST(Traffic, OfZero3IsThreeGathersAgainstOneAllReduce) {
   // ZeRO-0: an all-reduce of the gradients, 2 (p-1)/p Psi. ZeRO-3 with one microbatch: gathers of
   // the parameters forward and backward and one reduce-scatter, 3 (p-1)/p Psi. All in bf16.

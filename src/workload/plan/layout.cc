@@ -119,8 +119,7 @@ void add_shards(RankLayout& layout, const Plan& plan, const std::vector<Digit>& 
   }
 }
 
-void add_experts(RankLayout& layout, const Plan& plan, const std::vector<Axis>& order,
-                 const std::vector<Digit>& data) {
+void add_experts(RankLayout& layout, const Plan& plan, const std::vector<Digit>& data) {
   if (plan.ep == 1 && expert_tensor_parallel(plan) == plan.tp) {  // any order will do
     add(layout, Axis::etp, layout.digits(Axis::tp));
     add(layout, Axis::edp, data);
@@ -128,8 +127,8 @@ void add_experts(RankLayout& layout, const Plan& plan, const std::vector<Axis>& 
   }
   const std::int64_t etp = expert_tensor_parallel(plan);
   const std::int64_t edp = expert_data_parallel(plan);
-  // Stages are outermost or innermost: the other axes lie side by side.
-  const std::int64_t stride = order.front() == Axis::pp ? plan.pp : 1;
+  // Stages are outermost or innermost of the axes in use: the others lie side by side.
+  const std::int64_t stride = layout.stride(Axis::pp) == 1 ? plan.pp : 1;
   add(layout, Axis::etp, merged({{etp, stride}}));
   add(layout, Axis::ep, merged({{plan.ep, stride * etp}}));
   add(layout, Axis::edp, merged({{edp, stride * etp * plan.ep}}));
@@ -266,7 +265,7 @@ RankLayout layout_of(const Plan& plan, bool experts) {
     }
   }
   if (experts) {
-    add_experts(layout, plan, order, data);
+    add_experts(layout, plan, data);
   }
   return layout;
 }

@@ -86,7 +86,7 @@ class StageSchedule {
   std::int64_t size() const { return size_; }
   PipelineSlot operator[](std::int64_t index) const;  ///< 0 <= index < size
   /// The longest part in which the same pieces come back for later microbatches: of gpipe the
-  /// forwards, else the pairs after the warm-up or the run of most repetitions.
+  /// forwards, else whole microbatches: the pairs after the warm-up, or the longest such run.
   std::optional<Period> period() const;
 
  private:

@@ -217,25 +217,37 @@ PipelineSlot RunList::operator[](std::int64_t index) const {
           place.backward_first + round * place.backward_step};
 }
 
-std::optional<Period> RunList::period() const {
-  const auto longest = std::max_element(runs_.begin(), runs_.end(), [](const Run& a, const Run& b) {
-    return a.times * std::ssize(a.places) < b.times * std::ssize(b.places);
-  });
-  if (longest == runs_.end()) {
-    return std::nullopt;
+std::optional<std::int64_t> RunList::step_of(const Run& run) const {
+  Counts once;
+  for (const Place& place : run.places) {
+    once.add(place.piece);
   }
-  const std::int64_t length = std::ssize(longest->places);
-  const std::int64_t step = longest->places.front().step;
-  const bool together =
-      std::all_of(longest->places.begin(), longest->places.end(), [&](const Place& place) {
-        const bool pair = place.piece.direction == Direction::forward_backward;
-        return place.step == step && (!pair || place.backward_step == step);
-      });
-  return together ? std::optional(Period{.first = longest->start,
-                                         .end = longest->start + longest->times * length,
-                                         .length = length,
-                                         .microbatches = step})
-                  : std::nullopt;
+  std::optional<std::int64_t> step;
+  for (std::size_t kind = 0; kind < Counts::kKinds; ++kind) {
+    for (std::size_t c = 0; c < kChunks; ++c) {
+      const bool exists = counts_.of[kind][c] > 0;
+      if (exists && once.of[kind][c] != step.value_or(once.of[kind][c])) {
+        return std::nullopt;
+      }
+      step = exists ? once.of[kind][c] : step;
+    }
+  }
+  return step;
+}
+
+std::optional<Period> RunList::period() const {
+  std::optional<Period> longest;
+  for (const Run& run : runs_) {
+    const std::optional<std::int64_t> step = step_of(run);
+    const std::int64_t length = std::ssize(run.places);
+    if (step && (!longest || run.times * length > longest->end - longest->first)) {
+      longest = Period{.first = run.start,
+                       .end = run.start + run.times * length,
+                       .length = length,
+                       .microbatches = *step};
+    }
+  }
+  return longest;
 }
 
 RunList RunList::with_fewer(std::int64_t microbatches) const {

@@ -52,7 +52,8 @@ class RunList {
   std::int64_t size() const { return size_; }
   PipelineSlot operator[](std::int64_t index) const;
 
-  /// The run of most repetitions; nothing if its pieces do not all move on by as many microbatches.
+  /// The longest run of whole microbatches: as many pieces of every kind and chunk. Who leaves
+  /// some of it out on every stage then leaves out both ends of every message.
   std::optional<Period> period() const;
 
   /// The same order without microbatches from `microbatches` on.
@@ -87,6 +88,9 @@ class RunList {
     std::int64_t times = 0;
     std::vector<Place> places;
   };
+
+  /// Microbatches of a repetition; nothing if kinds or chunks have different numbers of them.
+  std::optional<std::int64_t> step_of(const Run& run) const;
 
   std::vector<Run> runs_;
   std::int64_t size_ = 0;

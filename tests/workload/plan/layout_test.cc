@@ -62,6 +62,14 @@ TEST(Layout, ExpertsTileTheRanksOfAStageOnceMore) {
   EXPECT_EQ(same.members(Axis::edp).group(0), same.members(Axis::dp).group(0));
 }
 
+TEST(Layout, ExpertsOfAStageStayInItWhenAxesOfSizeOneStandBeforePp) {
+  // Ranks 0, 2, 4, 6 are stage 0. Once groups of ep held both stages, which then waited for each
+  // other's tokens.
+  const RankLayout layout = layout_of({.pp = 2, .dp = 4, .ep = 2, .order = "tp-cp-pp-dp"}, true);
+  EXPECT_EQ(layout.members(Axis::ep).group(0), (Ranks{0, 2}));
+  EXPECT_EQ(layout.members(Axis::edp).group(1), (Ranks{1, 5}));
+}
+
 TEST(Layout, ShardsAreInnermostRanksOfDp) {
   // n = 16 ranks two apart: 2 share parameters, 4 gradients, 8 optimizer states.
   const Plan plan{
@@ -91,6 +99,8 @@ TEST(Layout, ShardsThatDoNotNestAreRefused) {
 RC_GTEST_PROP(LayoutProperty, EveryGroupOfACommunicatorHoldsEachOfItsRanksOnce, ()) {
   const auto size = [] { return *rc::gen::element<std::int64_t>(1, 2, 4); };
   Plan plan{.tp = size(), .pp = size(), .dp = size(), .cp = size(), .ep = size(), .etp = 1};
+  plan.order = *rc::gen::element<std::string>("tp-cp-dp-pp", "tp-cp-pp-dp", "dp-tp-cp-pp",
+                                              "pp-tp-cp-dp", "cp-pp-tp-dp");
   plan.zero = 3;
   plan.shard_params = std::min(size(), plan.dp * plan.cp);
   RC_PRE(layout_mistakes(plan).empty());
@@ -104,6 +114,11 @@ RC_GTEST_PROP(LayoutProperty, EveryGroupOfACommunicatorHoldsEachOfItsRanksOnce, 
       const Ranks group = layout.members(axis.value).group(rank);
       RC_ASSERT(std::ssize(group) == layout.size(axis.value));
       RC_ASSERT(group[static_cast<std::size_t>(layout.coordinate(rank, axis.value))] == rank);
+      for (const std::int64_t member : group) {
+        const bool same_stage =
+            layout.coordinate(member, Axis::pp) == layout.coordinate(rank, Axis::pp);
+        RC_ASSERT(same_stage || axis.value == Axis::pp);
+      }
       if (group.front() == rank) {
         for (const std::int64_t member : group) {
           ++seen[static_cast<std::size_t>(member)];

@@ -165,6 +165,37 @@ RC_GTEST_PROP(Schedule, AfterAPeriodTheSameWorkComesBackForLaterMicrobatches, ()
   }
 }
 
+RC_GTEST_PROP(Schedule, APeriodIsOfWholeMicrobatches, ()) {
+  // Whoever leaves periods out then leaves out both ends of every message. gpipe's are forwards
+  // alone, on every stage.
+  const PipelineShape shape = *any_shape();
+  RC_PRE(shape.schedule != Schedule::gpipe);
+  for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
+    const StageSchedule schedule(shape, stage);
+    const std::optional<Period> period = schedule.period();
+    if (!period || period->first + period->length > period->end) {
+      continue;
+    }
+    std::map<std::pair<int, std::int64_t>, std::int64_t> pieces;  // by kind and chunk
+    for (std::int64_t i = period->first; i < period->first + period->length; ++i) {
+      for (const Work& work : works_of(schedule[i])) {
+        ++pieces[{static_cast<int>(work.kind), work.chunk}];
+      }
+    }
+    RC_ASSERT(std::ssize(pieces) == 3 * shape.chunks);
+    for (const auto& [kind, count] : pieces) {
+      RC_ASSERT(count == period->microbatches);
+    }
+  }
+}
+
+TEST(Schedule, ThePeriodOfZbH1IsItsSteadyRunHoweverShort) {
+  // p = 8, m = 8, stage 4: 3 forwards, 4 times (F, B), once (F, B, W), 3 times (B, W), 4 W. Once
+  // (F, B) was taken for a period here and (B, W) on stage 3, and messages went missing.
+  EXPECT_EQ(StageSchedule({Schedule::zb_h1, 8, 1, 8}, 4).period(),
+            (Period{.first = 11, .end = 14, .length = 3, .microbatches = 1}));
+}
+
 RC_GTEST_PROP(Schedule, MoreMicrobatchesAreMorePeriods, ()) {
   // gpipe: m forwards as well as m backwards. Else only the ends stay.
   PipelineShape shape = *any_shape();

@@ -2,8 +2,9 @@
 #include "estimate/prices.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
+
+#include "collective/token_exchange.h"
 
 namespace orrery::estimation {
 namespace {
@@ -20,26 +21,6 @@ class Mix {
  private:
   std::size_t hash_ = 0;
 };
-
-/// Tokens to k experts at random over n nodes: n (1 - (1 - 1/n)^k) of them have one of them on
-/// average, and as many copies cross between nodes; inside the nodes every copy moves.
-std::vector<CollectivePhase> token_exchange(const CollectiveKey& key, const Machine& machine) {
-  const std::vector<Extent> inner{key.extents.front()};
-  const std::vector<Extent> outer(key.extents.begin() + 1, key.extents.end());
-  double nodes = 1;
-  for (const Extent& extent : outer) {
-    nodes *= static_cast<double>(extent.count);
-  }
-  const auto copies = static_cast<double>(key.copies);
-  const double reached = nodes * (1 - std::pow(1 - 1 / nodes, copies));
-  auto phases =
-      plan_collective(key.kind, key.bytes * (reached / copies), outer, key.algorithm, machine);
-  for (CollectivePhase& phase :
-       plan_collective(key.kind, key.bytes, inner, key.algorithm, machine)) {
-    phases.push_back(std::move(phase));
-  }
-  return phases;
-}
 
 }  // namespace
 
@@ -100,7 +81,8 @@ const CollectiveTime& Prices::collective(const CollectiveKey& key, const Machine
   }
   CollectiveTime time;
   time.phases = key.copies > 0 && key.extents.size() > 1
-                    ? token_exchange(key, machine)
+                    ? plan_token_exchange(plan_collective, key.bytes, key.copies, key.extents,
+                                          key.algorithm, machine)
                     : plan_collective(key.kind, key.bytes, key.extents, key.algorithm, machine);
   time.alone = total_time(time.phases);
   if (loads_of) {

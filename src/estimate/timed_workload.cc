@@ -13,7 +13,7 @@
 
 #include "collective/group_extents.h"
 #include "estimate/shared_links.h"
-#include "machine/memory/pipeline.h"
+#include "machine/copy_time.h"
 #include "workload/plan/layout.h"
 
 namespace orrery::estimation {
@@ -221,7 +221,7 @@ class Timer {
         break;
       case Node::Kind::copy:
         timed.kind = TimedNode::Kind::collective;
-        timed.work = timed.least = copy_time(node);
+        timed.work = timed.least = time_of_copy(node);
         timed.host_cost = workload_.host_dispatch;
         break;
       case Node::Kind::host:
@@ -347,20 +347,14 @@ class Timer {
     return static_cast<int>(same - timed_.transfers.begin());
   }
 
-  Time copy_time(const Node& node) const {
-    if (node.tier != kRemoteTier) {
-      const MemoryTier& memory = machine_.device.memory[index_of(node.tier)];
-      return local_access(node.bytes, memory.bandwidth, memory.latency);
-    }
-    RemoteAccess access{.bytes = node.bytes, .devices = workload_.ranks, .sharers = 1};
-    if (!node.sharers.none()) {
-      const auto ranks = placing_.layout.members(static_cast<Axis>(*node.sharers)).group(0);
-      access.sharers = std::ssize(ranks);
-      access.in_node = std::count_if(ranks.begin(), ranks.end(), [&](std::int64_t rank) {
-        return rank < machine_.remote_memory.node_devices;
-      });
-    }
-    return access_time(machine_.remote_memory, access);
+  Time time_of_copy(const Node& node) const {
+    return copy_time(
+        {.bytes = node.bytes,
+         .tier = node.tier,
+         .devices = workload_.ranks,
+         .sharers = node.sharers.none() ? std::vector<std::int64_t>()
+                                        : workload_.group(node.sharers).members.group(0)},
+        machine_);
   }
 
   const Workload& workload_;

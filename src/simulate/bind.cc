@@ -2,13 +2,13 @@
 #include "simulate/bind.h"
 
 #include <algorithm>
-#include <cassert>
-#include <cmath>
 #include <utility>
 
 #include "collective/group_extents.h"
 #include "collective/phase_messages.h"
+#include "collective/token_exchange.h"
 #include "machine/compute/compute_model.h"
+#include "machine/copy_time.h"
 
 namespace orrery {
 namespace {
@@ -184,63 +184,28 @@ std::vector<CollectivePhase> Binding::plan(const BoundCollective& collective,
                                            std::int64_t rank) const {
   if (collective.is_copy) {
     CollectivePhase phase;
-    phase.latency = collective.host > Time(0)        ? collective.host
-                    : collective.tier == kRemoteTier ? remote_time(collective)
-                                                     : local_time(collective);
+    phase.latency = collective.host > Time(0) ? collective.host : time_of_copy(collective);
     return {phase};
   }
   const std::vector<Extent> extents =
       group_extents(workload_.group(collective.group).members, rank, machine_);
-  if (collective.copies > 0 && extents.size() > 1) {
-    return token_exchange(collective, extents);
-  }
-  return plan_over(collective, collective.bytes, extents);
-}
-
-std::vector<CollectivePhase> Binding::plan_over(const BoundCollective& collective, Bytes bytes,
-                                                const std::vector<Extent>& extents) const {
+  const CollectiveAlgorithm algorithm = algorithms_[collective.group];
   const auto plan = choice_ == PhaseChoice::all ? plan_collective : plan_messages;
-  return plan(collective.kind, bytes, extents, algorithms_[collective.group], machine_);
-}
-
-/// Tokens to k experts at random over n nodes: n (1 - (1 - 1/n)^k) of them have one of them on
-/// average, and as many copies cross between nodes; inside the nodes every copy moves.
-std::vector<CollectivePhase> Binding::token_exchange(const BoundCollective& exchange,
-                                                     const std::vector<Extent>& extents) const {
-  const std::vector<Extent> inner{extents.front()};
-  const std::vector<Extent> outer(extents.begin() + 1, extents.end());
-  double nodes = 1;
-  for (const Extent& extent : outer) {
-    nodes *= static_cast<double>(extent.count);
-  }
-  const auto copies = static_cast<double>(exchange.copies);
-  const double reached = nodes * (1 - std::pow(1 - 1 / nodes, copies));
-  std::vector<CollectivePhase> phases =
-      plan_over(exchange, exchange.bytes * (reached / copies), outer);
-  for (CollectivePhase& phase : plan_over(exchange, exchange.bytes, inner)) {
-    phases.push_back(std::move(phase));
-  }
-  return phases;
-}
-
-Time Binding::local_time(const BoundCollective& copy) const {
-  const auto tier = static_cast<std::size_t>(copy.tier);
-  assert(tier < machine_.device.memory.size() && "check_fits() asks for the tier");
-  const MemoryTier& memory = machine_.device.memory[tier];
-  return local_access(copy.bytes, memory.bandwidth, memory.latency);
+  return collective.copies > 0 && extents.size() > 1
+             ? plan_token_exchange(*plan, collective.bytes, collective.copies, extents, algorithm,
+                                   machine_)
+             : plan(collective.kind, collective.bytes, extents, algorithm, machine_);
 }
 
 /// How many sharers share a node is taken from rank 0's communicator.
-Time Binding::remote_time(const BoundCollective& copy) const {
-  const RemoteMemory& memory = machine_.remote_memory;
-  RemoteAccess access{.bytes = copy.bytes, .devices = workload_.ranks, .sharers = 1};
-  if (!copy.sharers.none()) {
-    const std::vector<std::int64_t> ranks = workload_.group(copy.sharers).members.group(0);
-    access.sharers = std::ssize(ranks);
-    access.in_node = std::count_if(ranks.begin(), ranks.end(),
-                                   [&](std::int64_t rank) { return rank < memory.node_devices; });
-  }
-  return access_time(memory, access);
+Time Binding::time_of_copy(const BoundCollective& copy) const {
+  return copy_time(
+      {.bytes = copy.bytes,
+       .tier = copy.tier,
+       .devices = workload_.ranks,
+       .sharers = copy.sharers.none() ? std::vector<std::int64_t>()
+                                      : workload_.group(copy.sharers).members.group(0)},
+      machine_);
 }
 
 }  // namespace orrery

@@ -122,12 +122,7 @@ class Binding {
   int flow_index(std::size_t program, const Flow& flow);
   int collective_index(const BoundCollective& collective);
   std::vector<CollectivePhase> plan(const BoundCollective& collective, std::int64_t rank) const;
-  std::vector<CollectivePhase> token_exchange(const BoundCollective& exchange,
-                                              const std::vector<Extent>& extents) const;
-  std::vector<CollectivePhase> plan_over(const BoundCollective& collective, Bytes bytes,
-                                         const std::vector<Extent>& extents) const;
-  Time local_time(const BoundCollective& copy) const;
-  Time remote_time(const BoundCollective& copy) const;
+  Time time_of_copy(const BoundCollective& copy) const;
 
   const Workload& workload_;
   const Machine& machine_;

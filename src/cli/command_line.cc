@@ -4,6 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <sstream>
+#include <string_view>
 
 #include "base/names.h"
 #include "cli/commands.h"
@@ -125,7 +127,9 @@ class CommandLine {
   /// A request for help or the version, or arguments without or with too many values.
   int stop(const CLI::ParseError& error) const {
     if (error.get_exit_code() == 0) {
-      return app_.exit(error);
+      std::ostringstream text;
+      app_.exit(error, text, text);
+      return write_out(text.str());
     }
     return report_mistakes(Error(error.what()));
   }
@@ -135,8 +139,17 @@ class CommandLine {
     if (!text) {
       return report_mistakes(text.error());
     }
-    std::fwrite(text->data(), 1, text->size(), stdout);
-    return 0;
+    return write_out(*text);
+  }
+
+  /// The only writer to standard output: what does not reach it is no success.
+  static int write_out(std::string_view text) {
+    const bool written =
+        std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+    if (!written) {
+      std::fputs("orrery: cannot write to standard output\n", stderr);
+    }
+    return written ? 0 : 1;
   }
 
   CLI::App app_;

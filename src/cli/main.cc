@@ -9,12 +9,7 @@
 
 int main(int argc, char** argv) {
   try {
-    const int status = orrery::run_command_line(argc, argv);
-    if (std::fflush(stdout) != 0) {
-      std::fputs("orrery: cannot write to standard output\n", stderr);
-      return 1;
-    }
-    return status;
+    return orrery::run_command_line(argc, argv);
   } catch (const std::bad_alloc&) {
     std::fputs("orrery: out of memory\n", stderr);
   } catch (const std::exception& error) {

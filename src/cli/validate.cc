@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "study/validate.h"
 
-#include <filesystem>
-
 #include "base/file.h"
 #include "base/reader.h"
 #include "cli/commands.h"
@@ -12,12 +10,10 @@
 namespace orrery {
 namespace {
 
-constexpr const char* kPage = "docs/validation.md";
 constexpr const char* kExamples =
-    "Without --table every shipped table is run, and docs/validation.md of the current folder is\n"
-    "written if there is a docs/ (elsewhere with --output).\n"
+    "Without --table every shipped table is run.\n"
     "Examples:\n"
-    "  orrery validate\n"
+    "  orrery validate --output docs/validation.md\n"
     "  orrery validate --table megatron_sc21_table1 --json\n"
     "  orrery validate --table vtrain_a100_multi my_runs.csv --host-dispatch \"30 us\"\n";
 
@@ -50,8 +46,10 @@ class Validate : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    if (auto written = write_page(results); !written) {
-      return fail(std::move(written.error()));
+    if (output_) {
+      if (auto written = write_file(*output_, validation_page(results)); !written) {
+        return fail(std::move(written.error()));
+      }
     }
     return json_ ? validation_json(results) : validation_table(results, table_.has_value());
   }
@@ -81,19 +79,6 @@ class Validate : public Command {
       return fail(std::move(table.error()));
     }
     return validate(*profile, *table, options);
-  }
-
-  /// The page of the shipped tables is only written from shipped profiles, all of them, unchanged.
-  Result<void> write_page(const std::vector<ValidationResult>& results) const {
-    std::error_code ignored;
-    if (output_) {
-      return write_file(*output_, validation_page(results));
-    }
-    const bool shipped = !table_ && !machine_ && plan_.settings().empty();
-    if (shipped && std::filesystem::is_directory("docs", ignored)) {
-      return write_file(kPage, validation_page(results));
-    }
-    return {};
   }
 
   std::optional<std::string> csv_;

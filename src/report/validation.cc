@@ -118,7 +118,7 @@ void write_fields(JsonWriter& json, const ValidationResult& result) {
 
 constexpr const char* kPageHead = R"(# Validation
 
-Written by `orrery validate`; do not edit. Each table of published results has a profile in
+Written by `orrery validate --output docs/validation.md`; do not edit. Each table of published results has a profile in
 `configs/validation/`: the machine and one set of software settings for all its rows. Kernel and
 collective coefficients are fitted to measurements of single kernels and collectives only
 (`tools/fit_gemm.py`, `tools/fit_collectives.py`); the one figure fitted to whole training steps is

@@ -112,6 +112,17 @@ bool performs(Kind kind, Algorithm algorithm, const std::vector<Extent>& extents
   return std::isfinite(price_algorithm(request, algorithm).longest);
 }
 
+std::string possible_algorithms(Kind kind, const std::vector<Extent>& extents,
+                                const Machine& machine) {
+  std::string names;
+  for (const Named<Algorithm>& algorithm : kNames<Algorithm>) {
+    if (performs(kind, algorithm.value, extents, machine)) {
+      names += (names.empty() ? "" : ", ") + std::string(algorithm.name);
+    }
+  }
+  return names;
+}
+
 std::vector<CollectivePhase> plan_collective(Kind kind, Bytes size,
                                              const std::vector<Extent>& extents,
                                              Algorithm algorithm, const Machine& machine) {

@@ -155,6 +155,10 @@ const std::vector<Protocol>& protocols_of(CollectiveKind kind, CollectiveAlgorit
 bool performs(CollectiveKind kind, CollectiveAlgorithm algorithm,
               const std::vector<Extent>& extents, const Machine& machine);
 
+/// The names of those that do: "auto, ring, direct".
+std::string possible_algorithms(CollectiveKind kind, const std::vector<Extent>& extents,
+                                const Machine& machine);
+
 /// Sum over phases of latency + serialisation: the time on idle links.
 Time total_time(const std::vector<CollectivePhase>& phases);
 

@@ -22,17 +22,6 @@ constexpr double kMostRows = 100'000;
 /// A schedule of more takes seconds.
 constexpr std::int64_t kMostChunks = 4096;
 
-/// Algorithms that do this collective among these members.
-std::string possible(Kind kind, const std::vector<Extent>& extents, const Machine& machine) {
-  std::string names;
-  for (const Named<Algorithm>& algorithm : kNames<Algorithm>) {
-    if (performs(kind, algorithm.value, extents, machine)) {
-      names += (names.empty() ? "" : ", ") + std::string(algorithm.name);
-    }
-  }
-  return names;
-}
-
 void check_sizes(const SweepOptions& options, Error& mistakes) {
   if (options.smallest < Bytes(1)) {
     mistakes.add({"--min", {}, std::to_string(options.smallest.value()), "at least 1 B"});
@@ -166,7 +155,7 @@ Result<SweepCase> sweep_case(const Machine& machine, const SweepOptions& options
                   std::string(name_of(options.algorithm)),
                   fmt::format("one that does {} over {} devices of {}: {}", name_of(options.kind),
                               options.devices, machine.name,
-                              possible(options.kind, on.extents, on.machine))});
+                              possible_algorithms(options.kind, on.extents, on.machine))});
   }
   if (!mistakes.empty()) {
     return fail(std::move(mistakes));

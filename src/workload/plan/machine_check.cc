@@ -5,6 +5,9 @@
 
 #include <algorithm>
 
+#include "collective/group_extents.h"
+#include "workload/plan/axes.h"
+#include "workload/plan/layout.h"
 #include "workload/plan/quantize.h"
 
 namespace orrery {
@@ -29,8 +32,8 @@ class MachineChecker {
     if (plan_.offload_activations > 0) {
       has_tier("offload_activations", fmt::format("{}", plan_.offload_activations), 1);
     }
-    adds_up("tp_algorithm", plan_.tp_algorithm);
-    adds_up("dp_algorithm", plan_.dp_algorithm);
+    sums("tp_algorithm", plan_.tp_algorithm, Axis::tp, plan_.sequence_parallel);
+    sums("dp_algorithm", plan_.dp_algorithm, Axis::dp, plan_.zero > 0);
     if (!error_.empty()) {
       return fail(std::move(error_));
     }
@@ -65,15 +68,25 @@ class MachineChecker {
     }
   }
 
-  void adds_up(std::string_view field, CollectiveAlgorithm algorithm) {
-    const bool able = std::any_of(machine_.network.begin(), machine_.network.end(),
-                                  [](const auto& one) { return !one.in_switch.empty(); });
-    if (algorithm == CollectiveAlgorithm::in_switch && !able) {
+  /// Sums over the group; gathers and exchanges that the algorithm does not do give way to auto.
+  void sums(std::string_view field, CollectiveAlgorithm algorithm, Axis axis, bool scatters) {
+    const auto fitted = algorithm == CollectiveAlgorithm::automatic
+                            ? Result<Machine>(Machine())
+                            : with_devices(machine_, plan_.devices());
+    if (algorithm == CollectiveAlgorithm::automatic || !fitted) {
+      return;
+    }
+    const CollectiveKind kind =
+        scatters ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
+    const Members members = layout_of(plan_, plan_.ep > 1).members(axis);
+    const std::vector<Extent> extents = group_extents(members, 0, *fitted);
+    if (!performs(kind, algorithm, extents, *fitted)) {
       error_.add({{},
                   std::string(field),
                   std::string(name_of(algorithm)),
-                  fmt::format("another algorithm: no dimension of {} has in_switch protocols",
-                              machine_.name)});
+                  fmt::format("one that does {} over the {} ranks of {} on {}: {}", name_of(kind),
+                              members.size(), name_of(axis), machine_.name,
+                              possible_algorithms(kind, extents, *fitted))});
     }
   }
 

@@ -10,8 +10,8 @@ namespace orrery {
 
 /// Mistakes: number formats in which the device does not compute (compute_type, quantization),
 /// or whose blocks its units do not scale (mxfp8, nvfp4);
-/// memory tiers that it does not have (offload_optimizer, offload_activations); sums in the switch
-/// (tp_algorithm, dp_algorithm) where no dimension has them.
+/// memory tiers that it does not have (offload_optimizer, offload_activations); algorithms
+/// (tp_algorithm, dp_algorithm) that do not sum over the ranks of their group there.
 Result<void> check_machine(const Plan& plan, const Machine& machine);
 
 }  // namespace orrery

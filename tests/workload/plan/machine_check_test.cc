@@ -36,6 +36,27 @@ TEST(MachineCheck, WantsTheRemoteMemoryAndItsSwitches) {
   EXPECT_THAT(switchless.error().to_string(), HasSubstr("has no in_switch"));
 }
 
+TEST(MachineCheck, WantsAnAlgorithmThatSumsOverTheGroup) {
+  // Two ranks of one node: nothing to go through dimension by dimension; an A100's switch adds
+  // nothing up.
+  const Machine a100 = load_machine("dgx-a100-80g").value();
+  const auto in_switch =
+      check_machine({.tp = 8, .tp_algorithm = CollectiveAlgorithm::in_switch}, a100);
+  ASSERT_FALSE(in_switch);
+  EXPECT_THAT(in_switch.error().to_string(),
+              HasSubstr("tp_algorithm: found 'in_switch', expected one that does all_reduce over "
+                        "the 8 ranks of tp on dgx-a100-80g: auto, ring"));
+  EXPECT_FALSE(check_machine({.tp = 8, .tp_algorithm = CollectiveAlgorithm::rail}, a100));
+  EXPECT_TRUE(check_machine({.tp = 8, .tp_algorithm = CollectiveAlgorithm::ring}, a100));
+  EXPECT_TRUE(check_machine({.tp = 8, .tp_algorithm = CollectiveAlgorithm::in_switch},
+                            load_machine("dgx-h100").value()));
+  Plan scattered{.dp = 16, .global_batch = 16, .zero = 1};
+  scattered.dp_algorithm = CollectiveAlgorithm::double_binary_tree;
+  EXPECT_THAT(check_machine(scattered, a100).error().to_string(), HasSubstr("reduce_scatter"));
+  scattered.zero = 0;
+  EXPECT_TRUE(check_machine(scattered, a100));
+}
+
 TEST(MachineCheck, WantsTheTierToOffloadTo) {
   auto machine = load_machine("dgx-a100-80g").value();
   machine.device.memory.resize(2);

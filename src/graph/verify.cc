@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "graph/verify_tables.h"
 #include "graph/verify_tensors.h"
 #include "graph/workload.h"
 
@@ -332,33 +333,6 @@ class RoleCheck {
   std::set<std::tuple<int, Flow, int>> seen_;
 };
 
-void check_tables(const Workload& workload, Mistakes& mistakes) {
-  const RoleMap& map = workload.role_map;
-  const auto roles = static_cast<std::int64_t>(workload.roles.size());
-  const std::int64_t mapped = map.list.empty()
-                                  ? product_of(map.digits)
-                                  : 1 + *std::max_element(map.list.begin(), map.list.end());
-  if (mapped != roles || (!map.list.empty() && std::ssize(map.list) != workload.ranks)) {
-    mistakes.add(fmt::format("{} roles, but the ranks have {}", roles, mapped));
-  }
-  for (const Role& role : workload.roles) {
-    if (role.program >= workload.programs.size()) {
-      mistakes.add(fmt::format("{}: has no program", role.name));
-    }
-  }
-  if (workload.phases.empty() || workload.streams.empty()) {
-    mistakes.add("the workload has no phases or no streams");
-  }
-  for (const Group& group : workload.groups) {
-    if (*group.category >= workload.categories.size()) {
-      mistakes.add(fmt::format("group {}: counts as a category that is not there", group.name));
-    }
-  }
-  if (workload.source == nullptr) {
-    mistakes.add("the workload has no source");
-  }
-}
-
 void check_nodes(const Workload& workload, Mistakes& mistakes) {
   std::set<std::size_t> seen;
   for (int role = 0; role < static_cast<int>(workload.roles.size()); ++role) {
@@ -382,7 +356,9 @@ void check_nodes(const Workload& workload, Mistakes& mistakes) {
 
 Result<void> verify(const Workload& workload) {
   Mistakes mistakes;
-  check_tables(workload, mistakes);
+  for (std::string& mistake : table_mistakes(workload)) {
+    mistakes.add(std::move(mistake));
+  }
   if (mistakes.none()) {
     check_nodes(workload, mistakes);
   }

@@ -171,9 +171,9 @@ int Binding::collective_index(const BoundCollective& collective) {
 
 const std::vector<CollectivePhase>& Binding::phases(int index, std::int64_t rank) {
   const Members& members = workload_.group(collective(index).group).members;
-  const bool alike = (members.by_digits() && members.only.empty()) || !members.holds(rank);
-  const std::int64_t lowest = alike ? 0 : members.group(rank).front();
-  const auto [found, fresh] = phases_.try_emplace({index, lowest});
+  const bool alike = members.by_digits() && members.only.empty();
+  const std::int64_t first = alike ? 0 : members.holds(rank) ? members.member(rank, 0) : -1;
+  const auto [found, fresh] = phases_.try_emplace({index, first});
   if (fresh) {
     found->second = plan(collective(index), rank);
   }

@@ -108,7 +108,8 @@ class Binding {
   const BoundCollective& collective(int index) const {
     return collectives_[static_cast<std::size_t>(index)];
   }
-  /// In the communicator that holds `rank`. All of a family by digits lie alike.
+  /// In the communicator that holds `rank`; none where nobody does. All of a family by digits lie
+  /// alike.
   const std::vector<CollectivePhase>& phases(int collective, std::int64_t rank);
   const std::vector<Flow>& flows(std::size_t program) const { return flows_[program]; }
   /// Its number among flows(program). Requires that it is there, as verify() makes sure of every
@@ -128,13 +129,12 @@ class Binding {
   const Machine& machine_;
   const AlgorithmChoice& algorithms_;
   PhaseChoice choice_;
-  std::vector<std::int64_t> rank_of_program_;                        ///< the lowest that runs it
   std::vector<std::vector<std::unique_ptr<BoundTemplate>>> shapes_;  ///< [program][template]
   std::vector<std::vector<Flow>> flows_;                             ///< [program]
   std::vector<std::map<Flow, int>> index_of_flow_;                   ///< [program]
   std::vector<BoundCollective> collectives_;
   std::map<BoundCollective, int> index_of_;
-  /// By collective and lowest rank of the communicator (0 where all lie alike).
+  /// By collective and first rank of the communicator: 0 where all lie alike, -1 of none.
   std::map<std::pair<int, std::int64_t>, std::vector<CollectivePhase>> phases_;
 };
 

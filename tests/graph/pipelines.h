@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Small workloads of stages that send to one another.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/workload.h"
+
+namespace orrery::testing {
+
+// Rows of the tables of pipeline().
+inline constexpr StreamIndex kLink{std::size_t{1}};
+inline constexpr GroupIndex kAlone{std::size_t{0}};
+inline constexpr GroupIndex kStages{std::size_t{1}};
+inline constexpr GroupIndex kEnds{std::size_t{2}};
+
+inline constexpr std::uint32_t kForward = 0;
+inline constexpr std::uint32_t kBackward = 1;
+
+/// Every role issues its templates once each, in order.
+inline std::shared_ptr<const Source> in_order(std::size_t roles, int length) {
+  std::vector<Instance> list;
+  for (int i = 0; i < length; ++i) {
+    list.push_back({.template_index = i});
+  }
+  return std::make_shared<InstanceLists>(std::vector<std::vector<Instance>>(roles, list));
+}
+
+inline Node compute(double flops, std::vector<int> after = {}) {
+  Node node;
+  node.name = "work";
+  node.operators.push_back({.name = "op", .gemm = {}, .flops = Flops(flops), .bytes = 8_B});
+  node.after = std::move(after);
+  return node;
+}
+
+inline Node message(Node::Kind kind, std::uint32_t channel, std::int64_t peer, Bytes bytes = 64_B) {
+  Node node;
+  node.kind = kind;
+  node.stream = kLink;
+  node.group = kStages;
+  node.name = "message";
+  node.channel = channel;
+  node.peer = peer;
+  node.bytes = bytes;
+  return node;
+}
+inline Node send(std::uint32_t channel, std::int64_t peer, Bytes bytes = 64_B) {
+  return message(Node::Kind::send, channel, peer, bytes);
+}
+inline Node receive(std::uint32_t channel, std::int64_t peer, Bytes bytes = 64_B) {
+  return message(Node::Kind::receive, channel, peer, bytes);
+}
+
+inline Node reduce(GroupIndex group, Bytes bytes = 64_B) {
+  Node node;
+  node.kind = Node::Kind::collective;
+  node.stream = kLink;
+  node.group = group;
+  node.name = "reduce";
+  node.bytes = bytes;
+  return node;
+}
+
+inline Members by_digits(std::vector<Digit> digits, std::vector<std::int64_t> only = {}) {
+  return {.digits = std::move(digits), .only = std::move(only), .lists = {}, .list_of = {}};
+}
+
+/// One rank and one template per stage.
+inline Workload pipeline(std::vector<std::vector<Node>> stages) {
+  const std::int64_t count = std::ssize(stages);
+  const bool several = count > 1;
+  const auto digits = several ? std::vector<Digit>{{count, 1}} : std::vector<Digit>{};
+  const auto ends = several ? std::vector<std::int64_t>{0, count - 1} : std::vector<std::int64_t>{};
+  const CategoryIndex exposed(std::size_t{0});
+  Workload workload;
+  workload.ranks = count;
+  workload.role_map.digits = digits;
+  workload.phases = {{"work", "all work"}};
+  workload.categories = {{"exposed", "all communication"}};
+  workload.streams = {{"compute", "kernels"}, {"link", "all communication"}};
+  workload.groups = {{"alone", "nobody else", by_digits({}), exposed},
+                     {"stages", "all stages", by_digits(digits), exposed},
+                     {"ends", "the first and the last", by_digits(digits, ends), exposed}};
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    workload.roles.push_back({"stage " + std::to_string(s), s});
+    workload.programs.push_back({{{"only", std::move(stages[s])}}});
+  }
+  workload.source = in_order(workload.roles.size(), 1);
+  return workload;
+}
+
+inline std::string mistakes_of(const Workload& workload) {
+  const Result<void> verified = verify(workload);
+  return verified ? "" : verified.error().to_string();
+}
+
+}  // namespace orrery::testing

@@ -82,12 +82,12 @@ TEST(Collective, WhatAMachineCannotDoIsSaid) {
 
 TEST(Collective, APlanCannotAskForASwitchThatDoesNotAddUp) {
   const std::string plan =
-      "simulate --model gpt2 --tp 4 --global-batch 8 --tp-algorithm in_switch --machine ";
+      "simulate --model gpt2-medium --tp 8 --global-batch 8 --tp-algorithm in_switch --machine ";
   EXPECT_EQ(orrery(plan + "dgx-h100").status, 0);
   const Outcome run = orrery(plan + "dgx-a100-80g");
   EXPECT_EQ(run.status, 2);
   EXPECT_THAT(run.err, AllOf(HasSubstr("tp_algorithm: found 'in_switch'"),
-                             HasSubstr("no dimension of dgx-a100-80g")));
+                             HasSubstr("over the 8 ranks of tp on dgx-a100-80g: auto, ring")));
 }
 
 TEST(Collective, EveryMessageOnItsLinksTakesTheClosedFormBehindASwitch) {

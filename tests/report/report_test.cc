@@ -154,6 +154,7 @@ TEST(Json, EnergyAndCostAreThereWhenTheMachineStatesThem) {
   run.machine.device.memory = {{"hbm", 10_GiB, 1_GBps, Time(0)}};
   run.machine.device.price_per_hour = Money(9);
   run.workload.roles.clear();
+  run.workload.ranks = 0;
   const auto with = nlohmann::json::parse(json_report(run));
   EXPECT_DOUBLE_EQ(with.at("energy").at("per_step_j"), 40);
   EXPECT_DOUBLE_EQ(with.at("energy").at("per_token_j"), 40.0 / 1024);

@@ -45,7 +45,8 @@ void ChakraFlags::check(Error& mistakes) const {
   }
 }
 
-Result<Workload> ChakraFlags::read(const Machine& machine, std::int64_t devices) const {
+Result<Workload> ChakraFlags::read(const Machine& machine, std::int64_t devices,
+                                   bool tensors) const {
   const auto ranks = ranks_of(*prefix_, devices);
   if (!ranks) {
     return fail(ranks.error());
@@ -62,7 +63,14 @@ Result<Workload> ChakraFlags::read(const Machine& machine, std::int64_t devices)
   if (!traces) {
     return fail(traces.error());
   }
-  return workload_of(*traces, *fitted, !roofline_);
+  if (!tensors) {
+    return workload_of(*traces, *fitted, !roofline_);
+  }
+  auto uses = tensors_of(*prefix_);
+  if (!uses) {
+    return fail(std::move(uses.error()));
+  }
+  return workload_of(*traces, *fitted, !roofline_, std::move(*uses));
 }
 
 }  // namespace orrery

@@ -23,7 +23,8 @@ class ChakraFlags {
 
   /// Traces of `devices` ranks (0: as many as there are files) as a workload for `machine`
   /// (study/trace_workload.h). Requires given().
-  Result<Workload> read(const Machine& machine, std::int64_t devices) const;
+  /// `tensors`: with what the nodes read and write.
+  Result<Workload> read(const Machine& machine, std::int64_t devices, bool tensors = false) const;
 
  private:
   std::optional<std::string> prefix_;

@@ -45,6 +45,8 @@ class Simulate : public Command {
     options.flag("--json", json_, "print one JSON object");
     options.flag("--csv", csv_, "print a header line and a line of values");
     options.value("--trace", trace_, "FILE", "also write the step as a Chrome/Perfetto trace");
+    options.flag("--memory", memory_,
+                 "with --chakra: also print the most bytes that the tensors of a rank take");
     options.flag("--verbose", verbose_, "also print the time of every pass");
     plan_.declare(options, true);
     options.footer(kExamples);
@@ -56,6 +58,9 @@ class Simulate : public Command {
       mistakes.add({"--csv", {}, {}, "contradicts --json; choose one"});
     }
     chakra_.check(mistakes);
+    if (memory_ && !chakra_.given()) {
+      mistakes.add({"--memory", {}, {}, "goes with --chakra; a plan's is printed anyway"});
+    }
     return chakra_.given() ? run_traces(std::move(mistakes)) : run_plan(std::move(mistakes));
   }
 
@@ -87,7 +92,8 @@ class Simulate : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    auto workload = chakra_.read(step.machine, step.devices);
+    const bool over_time = memory_ || trace_;  // tensors are large, and so are spans
+    auto workload = chakra_.read(step.machine, step.devices, over_time);
     if (!workload) {
       return fail(std::move(workload.error()));
     }
@@ -95,7 +101,7 @@ class Simulate : public Command {
     SimulateOptions how;
     how.fold = !no_fold_;
     how.shortcuts = !no_shortcuts_;
-    how.record_spans = trace_.has_value();
+    how.record_spans = over_time;
     how.network = run_.network;
     how.progress = [&](double share) { progress.update(share); };
     const auto run = run_workload(chakra_.name(), std::move(*workload), step.machine, how);
@@ -180,6 +186,7 @@ class Simulate : public Command {
   bool json_ = false;
   bool csv_ = false;
   bool verbose_ = false;
+  bool memory_ = false;
 };
 
 }  // namespace

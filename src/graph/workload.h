@@ -154,7 +154,9 @@ struct Program {
 struct Role {
   std::string name;  ///< "stage 3"
   std::size_t program = 0;
-  std::vector<Tensor> state{};  ///< what its ranks hold during the whole run
+  /// What its ranks hold when the run begins; to its end, but for what a template's allocations
+  /// that `enter` without having left before end.
+  std::vector<Tensor> state{};
 };
 
 /// The role of each rank: the number that `digits` make of it, or what the list says.

@@ -22,6 +22,28 @@ void write_breakdown(JsonWriter& json, const WorkloadRun& run, const Breakdown& 
   json.end_object();
 }
 
+/// Of runs without a plan.
+void write_peaks(JsonWriter& json, const WorkloadRun& run) {
+  if (run.peaks.empty()) {
+    return;
+  }
+  json.key("memory_bytes").begin_array();
+  for (const RankPeak& peak : run.peaks) {
+    const MemoryBytes& bytes = peak.fullest.bytes;
+    json.begin_object();
+    json.key("rank").value(peak.rank);
+    for (std::size_t kind = 0; kind < run.workload.memory.size(); ++kind) {
+      json.key(run.workload.memory[kind].name).value(bytes[MemoryIndex(kind)].value());
+    }
+    json.key("total").value(bytes.total().value());
+    json.key("capacity").value(capacity_of(run).value());
+    json.key("fits").value(bytes.total() <= capacity_of(run));
+    json.key("moment_s").value(to_seconds(peak.fullest.at));
+    json.end_object();
+  }
+  json.end_array();
+}
+
 void write_memory(JsonWriter& json, const Run& run) {
   json.key("memory_bytes").begin_array();
   for (const StageMemory& stage : run.memory) {
@@ -118,6 +140,11 @@ void write_simulator(JsonWriter& json, const WorkloadRun& run) {
 
 }  // namespace
 
+Bytes capacity_of(const WorkloadRun& run) {
+  const auto& memory = run.machine.device.memory;
+  return memory.empty() ? Bytes(0) : memory.front().capacity;
+}
+
 double events_per_second(const WorkloadRun& run) {
   return run.wall_s > 0 ? static_cast<double>(run.timeline.events) / run.wall_s : 0;
 }
@@ -146,6 +173,7 @@ std::string json_report(const WorkloadRun& run) {
     json.key("step_time_s").value(to_seconds(run.timeline.step_time));
     json.key("critical_rank").value(run.timeline.critical_rank);
     write_breakdown(json, run, run.timeline.breakdown);
+    write_peaks(json, run);
     write_simulator(json, run);
     json.end_object();
   });

@@ -21,7 +21,8 @@ struct TableOptions {
 /// is, what was simulated. With more than 16 stages only the first, the last and the largest are
 /// listed, and the text says so.
 std::string table_report(const Run& run, const TableOptions& options = {});
-/// Of what comes from no plan: step time, breakdown, hidden communication, what was simulated.
+/// Of what comes from no plan: step time, breakdown, hidden communication, memory by rank where the
+/// run has peaks, what was simulated.
 std::string table_report(const WorkloadRun& run, const TableOptions& options = {});
 
 /// One JSON object, indented, newline at the end. Keys: model, machine, devices, network, plan,
@@ -34,7 +35,8 @@ std::string table_report(const WorkloadRun& run, const TableOptions& options = {
 /// cost {price_per_hour, per_step, per_million_tokens} in dollars.
 std::string json_report(const Run& run);
 /// Of what comes from no plan: name, and the keys above from machine to step_time_s, critical_rank,
-/// breakdown_s, hidden_s, fold to passes_s.
+/// breakdown_s, hidden_s, memory_bytes (where the run has peaks: a list by simulated rank: rank,
+/// kinds of memory at its fullest moment, total, capacity, fits, moment_s), fold to passes_s.
 std::string json_report(const WorkloadRun& run);
 
 /// CSV (RFC 4180): one header line, one line of values. Nested keys of the JSON report are joined
@@ -55,6 +57,9 @@ std::string value_text(const T& value) {
     return exact_text(value);
   }
 }
+
+/// Capacity of a device's own memory; 0 where the machine states none.
+Bytes capacity_of(const WorkloadRun& run);
 
 /// Stages to list, ascending: all, but of more than 16 the first, the last and the fullest.
 std::vector<std::size_t> listed_stages(const Run& run);

@@ -62,6 +62,7 @@ class RunTable {
     line("");
     breakdown();
     hidden();
+    peaks();
     simulator(options);
     return std::move(text_);
   }
@@ -127,6 +128,36 @@ class RunTable {
         line("  {:<{}}{:>12.6f} s", run_.workload.groups[group].name, name_width(),
              to_seconds(hidden[group]));
       }
+    }
+    line("");
+  }
+
+  /// Of more than can be listed, the first, the last, the fullest and the critical rank.
+  void peaks() {
+    if (run_.peaks.empty()) {
+      return;
+    }
+    const Bytes capacity = capacity_of(run_);
+    line("Memory per device in GiB at each simulated rank's fullest moment; capacity {} GiB",
+         gib(capacity));
+    line("  {:>9}{:>14}{:>8}{:>16}", "rank", "total", "full", "at");
+    const auto fullest = std::max_element(
+        run_.peaks.begin(), run_.peaks.end(), [](const RankPeak& a, const RankPeak& b) {
+          return a.fullest.bytes.total() < b.fullest.bytes.total();
+        });
+    const bool all = run_.peaks.size() <= kListedStages;
+    for (const RankPeak& peak : run_.peaks) {
+      if (all || &peak == &run_.peaks.front() || &peak == &run_.peaks.back() ||
+          &peak == &*fullest || peak.rank == run_.timeline.critical_rank) {
+        const Bytes total = peak.fullest.bytes.total();
+        line("  {:>9}{:>14}{:>6.0f} %{:>16}{}", peak.rank, gib(total),
+             capacity > Bytes(0) ? 100 * (total / capacity) : 0, to_string(peak.fullest.at),
+             total <= capacity ? "" : "  DOES NOT FIT");
+      }
+    }
+    if (!all) {
+      line("  (first, last, fullest and critical of {} ranks; --json has them all)",
+           run_.peaks.size());
     }
     line("");
   }

@@ -43,8 +43,9 @@ class TraceWriter {
       name_process(rank);
     }
     write_spans();
+    const MemoryOverTime memory(run_.workload, run_.timeline);
     for (const std::int64_t rank : run_.timeline.ranks) {
-      write_memory(rank);
+      write_memory(rank, memory.of(rank));
     }
     json_.end_array();
     json_.end_object();
@@ -157,9 +158,9 @@ class TraceWriter {
     json_.end_object().end_object();
   }
 
-  void write_memory(std::int64_t rank) {
+  void write_memory(std::int64_t rank, const std::vector<MemorySample>& samples) {
     const std::vector<MemoryKind>& kinds = run_.workload.memory;
-    for (const MemorySample& sample : memory_over_time(run_.workload, run_.timeline, rank)) {
+    for (const MemorySample& sample : samples) {
       json_.begin_object();
       json_.key("name").value("memory");
       json_.key("ph").value("C");

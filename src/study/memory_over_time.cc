@@ -2,9 +2,8 @@
 #include "study/memory_over_time.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
-#include <optional>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -16,36 +15,31 @@ struct Held {
   std::size_t tensor = 0;
   bool begins = false;
   bool ends = false;
-  Use first;  ///< `tensor` is the node here
-  Use last;
+  std::vector<Use> uses;  ///< `tensor` is the node here
 };
 
 std::vector<Held> allocations_of(const Template& t) {
-  std::vector<std::optional<Held>> held(t.tensors.size());
+  std::vector<std::vector<Use>> used(t.tensors.size());
   for (std::size_t n = 0; n < t.nodes.size(); ++n) {
     for (const auto* uses : {&t.nodes[n].writes, &t.nodes[n].reads}) {
       for (const Use& use : *uses) {
-        const Use at{.tensor = static_cast<int>(n), .at = use.at};
-        std::optional<Held>& one = held[static_cast<std::size_t>(use.tensor)];
-        one = one.value_or(Held{.first = at, .last = at});
-        const auto earlier = [](const Use& x, const Use& y) {
-          return std::pair(x.tensor, x.at) < std::pair(y.tensor, y.at);
-        };
-        one->first = std::min(one->first, at, earlier);
-        one->last = std::max(one->last, at, earlier);
+        used[static_cast<std::size_t>(use.tensor)].push_back(
+            {.tensor = static_cast<int>(n), .at = use.at});
       }
     }
   }
   std::vector<Held> allocations;
   const Use end{.tensor = static_cast<int>(t.nodes.size()) - 1};
-  for (std::size_t i = 0; i < held.size(); ++i) {
+  for (std::size_t i = 0; i < used.size(); ++i) {
     const Tensor& tensor = t.tensors[i];
     if (!tensor.memory.none() && tensor.tier == 0) {
-      Held one = held[i].value_or(Held{.first = end, .last = end});
-      one.tensor = i;
-      one.begins = tensor.lifetime != Tensor::Lifetime::enters;
-      one.ends = tensor.lifetime != Tensor::Lifetime::leaves;
-      allocations.push_back(one);
+      if (used[i].empty()) {
+        used[i].push_back(end);
+      }
+      allocations.push_back({.tensor = i,
+                             .begins = tensor.lifetime != Tensor::Lifetime::enters,
+                             .ends = tensor.lifetime != Tensor::Lifetime::leaves,
+                             .uses = std::move(used[i])});
     }
   }
   return allocations;
@@ -60,21 +54,59 @@ struct Change {
 /// The spans of an instance, by node; those of waits and receives are not there.
 using InstanceSpans = std::vector<const Span*>;
 
+struct Interval {
+  Time begin{0};
+  Time end{0};
+};
+
+/// When the nodes of an instance ran whose kernels run in the order of the list. Without a span:
+/// the begin of the next one that has one, else the end of the last.
+std::vector<Interval> times_by_place(const InstanceSpans& spans) {
+  std::vector<Interval> times(spans.size());
+  const auto is_there = [](const Span* span) { return span != nullptr; };
+  Time next = (*std::find_if(spans.rbegin(), spans.rend(), is_there))->end;
+  for (std::size_t n = spans.size(); n-- > 0;) {
+    times[n] = spans[n] ? Interval{spans[n]->begin, spans[n]->end} : Interval{next, next};
+    next = times[n].begin;
+  }
+  return times;
+}
+
+/// The same where they run as they become ready. Without a span: when what it waits for has ended,
+/// else when the first node could begin.
+std::vector<Interval> times_by_dependency(const Template& t, const InstanceSpans& spans) {
+  Time begin = Time::max();
+  for (const Span* span : spans) {
+    begin = span ? std::min(begin, span->ready) : begin;
+  }
+  std::vector<Interval> times(spans.size());
+  for (std::size_t n = 0; n < spans.size(); ++n) {
+    times[n] = spans[n] ? Interval{spans[n]->begin, spans[n]->end} : Interval{begin, begin};
+    if (spans[n] == nullptr) {
+      for (const int before : t.nodes[n].after) {
+        times[n].begin = std::max(times[n].begin, times[static_cast<std::size_t>(before)].end);
+      }
+      times[n].end = times[n].begin;
+    }
+  }
+  return times;
+}
+
 class RankMemory {
  public:
-  RankMemory(const Workload& workload, const Timeline& timeline, std::int64_t rank)
+  RankMemory(const Workload& workload, std::span<const Span* const> spans_of_rank,
+             std::int64_t rank)
       : role_(workload.role(workload.role_of(rank))),
-        program_(workload.program_of(workload.role_of(rank))) {
+        program_(workload.program_of(workload.role_of(rank))),
+        in_order_(workload.streams[*kComputeStream].order == Order::issue) {
     for (const Template& t : program_.templates) {
       held_.push_back(allocations_of(t));
     }
     std::map<std::tuple<int, int, std::int64_t>, InstanceSpans> instances;
-    for (const Span& span : timeline.spans) {
-      if (span.rank == rank && span.kind != Node::Kind::receive) {
-        InstanceSpans& spans = instances[{span.template_index, span.chunk, span.microbatch}];
-        spans.resize(shape(span.template_index).nodes.size());
-        spans[static_cast<std::size_t>(span.node)] = &span;
-      }
+    for (const Span* span : spans_of_rank) {
+      InstanceSpans& spans = instances[{span->template_index, span->chunk, span->microbatch}];
+      spans.resize(shape(span->template_index).nodes.size());
+      spans[static_cast<std::size_t>(span->node)] = span;
     }
     for (const auto& [instance, spans] : instances) {
       add(std::get<0>(instance), spans);
@@ -104,31 +136,32 @@ class RankMemory {
 
   void add(int template_index, const InstanceSpans& spans) {
     const Template& t = shape(template_index);
+    const std::vector<Interval> times =
+        in_order_ ? times_by_place(spans) : times_by_dependency(t, spans);
     for (const Held& held : held_[static_cast<std::size_t>(template_index)]) {
       const Tensor* tensor = &t.tensors[held.tensor];
+      Time begin = Time::max();
+      Time end{0};
+      for (const Use& use : held.uses) {
+        begin = std::min(begin, moment(t, times, use, 0));
+        end = std::max(end, moment(t, times, use, 1));
+      }
       if (held.begins) {
-        changes_.push_back({moment(t, spans, held.first, 0), tensor, true});
+        changes_.push_back({begin, tensor, true});
       }
       if (held.ends) {
-        changes_.push_back({moment(t, spans, held.last, 1), tensor, false});
+        changes_.push_back({end, tensor, false});
       }
     }
   }
 
-  /// Begin (0) or end (1) of the operator that uses it; of a node without a span, the begin of the
-  /// next one that has one, else the end of the last.
-  static Time moment(const Template& t, const InstanceSpans& spans, const Use& use, int end) {
+  /// Begin (0) or end (1) of the operator that uses it.
+  static Time moment(const Template& t, const std::vector<Interval>& times, const Use& use,
+                     int end) {
     const auto node = static_cast<std::size_t>(use.tensor);
-    if (const Span* span = spans[node]) {
-      const auto operators = std::max<std::int64_t>(1, std::ssize(t.nodes[node].operators));
-      return span->begin + (span->end - span->begin) * (use.at + end) / operators;
-    }
-    const auto is_there = [](const Span* span) { return span != nullptr; };
-    const auto at = spans.begin() + static_cast<std::ptrdiff_t>(node);
-    const auto next = std::find_if(at, spans.end(), is_there);
-    return next != spans.end()
-               ? (*next)->begin
-               : (*std::find_if(std::reverse_iterator(at), spans.rend(), is_there))->end;
+    const auto operators = std::max<std::int64_t>(1, std::ssize(t.nodes[node].operators));
+    const auto [from, to] = times[node];
+    return from + (to - from) * (use.at + end) / operators;
   }
 
   void apply(const Change& change, MemoryBytes& bytes) {
@@ -146,6 +179,7 @@ class RankMemory {
 
   const Role& role_;
   const Program& program_;
+  bool in_order_;
   std::vector<std::vector<Held>> held_;  // by template
   std::vector<Change> changes_;
   std::map<std::uint32_t, std::int64_t> in_flight_;  // of shared allocations
@@ -153,12 +187,46 @@ class RankMemory {
 
 }  // namespace
 
-std::vector<MemorySample> memory_over_time(const Workload& workload, const Timeline& timeline,
-                                           std::int64_t rank) {
+MemoryOverTime::MemoryOverTime(const Workload& workload, const Timeline& timeline)
+    : workload_(workload) {
   if (workload.memory.empty()) {
+    return;
+  }
+  for (const Span& span : timeline.spans) {
+    if (span.kind != Node::Kind::receive) {
+      spans_.push_back(&span);
+    }
+  }
+  std::stable_sort(spans_.begin(), spans_.end(),
+                   [](const Span* a, const Span* b) { return a->rank < b->rank; });
+}
+
+std::vector<MemorySample> MemoryOverTime::of(std::int64_t rank) const {
+  if (workload_.memory.empty()) {
     return {};
   }
-  return RankMemory(workload, timeline, rank).samples();
+  const auto first =
+      std::lower_bound(spans_.begin(), spans_.end(), rank,
+                       [](const Span* span, std::int64_t wanted) { return span->rank < wanted; });
+  const auto last =
+      std::find_if(first, spans_.end(), [rank](const Span* span) { return span->rank != rank; });
+  return RankMemory(workload_, {first, last}, rank).samples();
+}
+
+std::vector<RankPeak> fullest_moments(const Workload& workload, const Timeline& timeline) {
+  const MemoryOverTime memory(workload, timeline);
+  std::vector<RankPeak> peaks;
+  for (const std::int64_t rank : timeline.ranks) {
+    const std::vector<MemorySample> samples = memory.of(rank);
+    const auto fullest = std::max_element(samples.begin(), samples.end(),
+                                          [](const MemorySample& a, const MemorySample& b) {
+                                            return a.bytes.total() < b.bytes.total();
+                                          });
+    if (fullest != samples.end()) {
+      peaks.push_back({rank, *fullest});
+    }
+  }
+  return peaks;
 }
 
 }  // namespace orrery

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Device memory of one rank over the run, from what its nodes allocate (graph/tensor.h).
 ///
-///   an allocation is held from the begin of the span of its first use to the end of that of its
-///   last; of a span of several operators, operator i of n begins i/n of the way
+///   an allocation is held from the begin of the span of the use that begins first to the end of
+///   that which ends last; of a span of several operators, operator i of n begins i/n of the way
 ///
-/// Allocations of nodes without a span (waits, receives) stand with the next node that has one.
+/// Nodes without a span (waits, receives): uses of theirs stand with the next node that has one
+/// where kernels run in the order of their list (a step); where they run as they become ready (a
+/// trace), at the moment at which what the node waits for has ended.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +24,25 @@ struct MemorySample {
   MemoryBytes bytes;  ///< from here to the next sample
 };
 
-/// By time, one sample per moment at which something changes; empty where the workload allocates
-/// nothing. Requires a timeline with spans.
-std::vector<MemorySample> memory_over_time(const Workload& workload, const Timeline& timeline,
-                                           std::int64_t rank);
+class MemoryOverTime {
+ public:
+  /// Both must outlive it. Requires a timeline with spans.
+  MemoryOverTime(const Workload& workload, const Timeline& timeline);
+
+  /// Of a simulated rank, one sample per moment at which something changes, by time; empty where
+  /// the workload allocates nothing.
+  std::vector<MemorySample> of(std::int64_t rank) const;
+
+ private:
+  const Workload& workload_;
+  std::vector<const Span*> spans_;  // by rank
+};
+
+struct RankPeak {
+  std::int64_t rank = 0;
+  MemorySample fullest;  ///< the first with the most bytes
+};
+/// Of each simulated rank, ascending; empty and required as above.
+std::vector<RankPeak> fullest_moments(const Workload& workload, const Timeline& timeline);
 
 }  // namespace orrery

@@ -3,8 +3,10 @@
 
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "workload/chakra/to_workload.h"
+#include "workload/chakra/trace_files.h"
 
 namespace orrery {
 namespace {
@@ -29,8 +31,8 @@ std::optional<int> tier_on(const Machine& machine) {
 
 }  // namespace
 
-Result<Workload> workload_of(const chakra::TraceSet& traces, const Machine& machine,
-                             bool durations) {
+Result<Workload> workload_of(const chakra::TraceSet& traces, const Machine& machine, bool durations,
+                             chakra::TensorsOfRank tensors) {
   chakra::ToWorkloadOptions options;
   for (const NetworkDimension& dimension : machine.network) {
     options.dimensions.push_back(dimension.size);
@@ -38,7 +40,21 @@ Result<Workload> workload_of(const chakra::TraceSet& traces, const Machine& mach
   options.memory_tier = tier_on(machine);
   options.durations = durations;
   options.type = type_on(machine.device);
+  options.tensors = std::move(tensors);
   return chakra::to_workload(traces, options);
+}
+
+Result<chakra::TensorsOfRank> tensors_of(const std::string& prefix) {
+  auto files = chakra::find_trace_files(prefix);
+  if (!files) {
+    return fail(std::move(files.error()));
+  }
+  if (files->json()) {
+    return [](std::int64_t) -> Result<chakra::TensorUses> { return chakra::TensorUses(); };
+  }
+  return [files = std::move(*files)](std::int64_t rank) {
+    return chakra::load_tensors(files.of(rank));
+  };
 }
 
 }  // namespace orrery

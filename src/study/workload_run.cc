@@ -53,6 +53,9 @@ Result<WorkloadRun> run_workload(const std::string& name, Workload workload, con
   run.network = options.network;
   run.timeline = std::move(*timeline);
   run.workload = std::move(workload);
+  if (options.record_spans) {
+    run.peaks = fullest_moments(run.workload, run.timeline);
+  }
   run.algorithms = options.algorithms;
   run.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   run.passes = {{"simulate", run.wall_s}};

@@ -11,6 +11,7 @@
 #include "graph/workload.h"
 #include "machine/machine.h"
 #include "simulate/simulate.h"
+#include "study/memory_over_time.h"
 
 namespace orrery {
 
@@ -27,6 +28,8 @@ struct WorkloadRun {
   Timeline timeline;
   double wall_s = 0;             ///< of the whole run, in this process
   std::vector<PassTime> passes;  ///< wall time: "lower" (or each pass), "simulate"
+  /// By simulated rank; empty unless spans are recorded and the workload allocates memory.
+  std::vector<RankPeak> peaks{};
   Workload workload;             ///< names of templates and nodes, for traces
   AlgorithmChoice algorithms{};  ///< of the collectives of each group
 };

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
+#include "../workload/chakra/traces.h"
 #include "command.h"
 
 namespace orrery::testing {
@@ -62,6 +66,167 @@ TEST(ExportChakra, TheExampleRunsItsTracesOnAstra) {
     EXPECT_THAT(text, HasSubstr("sys[" + std::to_string(rank) + "] finished, "));
   }
   EXPECT_THAT(text, HasSubstr("2264 nodes as 566 of 2 programs"));
+}
+
+/// A kernel of so many microseconds that reads and writes tensors: name, bytes, name, bytes ...
+chakra::ProtoNode kernel(std::uint64_t id, std::uint64_t microseconds,
+                         std::initializer_list<std::uint64_t> after,
+                         const std::vector<std::string>& reads,
+                         const std::vector<std::string>& writes) {
+  chakra::ProtoNode node = chakra::proto_node(id, ChakraProtoMsg::COMP_NODE, after);
+  node.set_duration_micros(microseconds);
+  const auto list = [&](const char* name, const std::vector<std::string>& texts) {
+    auto* strings = chakra::attribute(node, name)->mutable_string_list();
+    for (const std::string& text : texts) {
+      strings->add_values(text);
+    }
+  };
+  list("inputs", reads);
+  list("outputs", writes);
+  return node;
+}
+
+/// Both ranks: w and x make a in 2 us, w and a make b in 3 us, b is summed over the ranks, b makes
+/// w in 1 us.
+std::string write_step(const Folder& folder) {
+  std::vector<chakra::ProtoNode> nodes{
+      kernel(1, 2, {}, {"w", "1000", "x", "300"}, {"a", "4000"}),
+      kernel(2, 3, {1}, {"w", "1000", "a", "4000"}, {"b", "2000"}),
+      chakra::all_reduce(3, 2000),
+      kernel(4, 1, {3}, {"b", "2000"}, {}),
+      kernel(5, 1, {4}, {}, {"w", "1000"}),
+  };
+  nodes[2].add_data_deps(2);
+  folder.write("step.all.et", chakra::et(nodes));
+  return "simulate --chakra " + (folder / "step") + " --machine dgx-a100-80g --devices 2 ";
+}
+
+TEST(SimulateChakra, TensorsTakeMemoryWhereSomebodyAsks) {
+  const Folder folder;
+  const std::string step = write_step(folder);
+  const Outcome run = orrery(step + "--memory --json");
+  ASSERT_EQ(run.status, 0) << run.err;
+  const auto report = nlohmann::json::parse(run.out);
+  // From 0: w 1000 (read first, written last: all the time), x 300, a 4000. From 2 us: w, a, and
+  // b 2000. Then w and b, at the end w.
+  const auto& memory = report["memory_bytes"];
+  ASSERT_EQ(memory.size(), 1U);  // the ranks mirror each other
+  EXPECT_EQ(memory[0]["rank"], 0);
+  EXPECT_EQ(memory[0]["tensors"], 7000);
+  EXPECT_EQ(memory[0]["total"], 7000);
+  EXPECT_DOUBLE_EQ(memory[0]["moment_s"].get<double>(), 2e-6);
+  EXPECT_EQ(memory[0]["fits"], true);
+  EXPECT_THAT(orrery(step + "--memory").out, HasSubstr("Memory per device in GiB"));
+  const Outcome quiet = orrery(step + "--json");
+  EXPECT_FALSE(nlohmann::json::parse(quiet.out).contains("memory_bytes"));
+  EXPECT_EQ(nlohmann::json::parse(quiet.out)["step_time_s"], report["step_time_s"]);
+}
+
+TEST(SimulateChakra, TheTraceCountsTheBytesOfTensors) {
+  const Folder folder;
+  const Outcome run = orrery(write_step(folder) + "--trace " + (folder / "out.json"));
+  ASSERT_EQ(run.status, 0) << run.err;
+  std::vector<std::int64_t> bytes;
+  const auto trace = nlohmann::json::parse(content(folder / "out.json"));
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["name"] == "memory") {
+      bytes.push_back(event["args"]["tensors"]);
+    }
+  }
+  EXPECT_EQ(bytes, (std::vector<std::int64_t>{5300, 7000, 3000, 1000}));
+}
+
+/// Kernels one after the other, on which every timeline agrees. The k-th takes 1 + (k + 1) % 5 us,
+/// writes tensor k of 100 (1 + 7 k % 13) bytes and reads k - 1 and (k - 1) / 2.
+std::string write_chain(const Folder& folder) {
+  std::vector<chakra::ProtoNode> nodes;
+  const auto add = [](int k, std::vector<std::string>& list) {
+    list.push_back("t" + std::to_string(k));
+    list.push_back(std::to_string(100 * (1 + 7 * k % 13)));
+  };
+  for (int k = 0; k < 40; ++k) {
+    const auto id = static_cast<std::uint64_t>(k + 1);
+    std::vector<std::string> reads{"input", "500"};
+    std::vector<std::string> writes;
+    if (k > 0) {
+      reads.clear();
+      add(k - 1, reads);
+      add((k - 1) / 2, reads);
+    }
+    add(k, writes);
+    nodes.push_back(kernel(id, 1 + id % 5, {}, reads, writes));
+    chakra::attribute(nodes.back(), "num_ops")->set_int64_val(1);
+    chakra::attribute(nodes.back(), "tensor_size")->set_uint64_val(1);
+    chakra::attribute(nodes.back(), "is_cpu_op")->set_bool_val(false);
+    if (k > 0) {
+      nodes.back().add_data_deps(id - 1);
+    }
+  }
+  folder.write("chain.all.et", chakra::et(nodes));
+  return folder / "chain";
+}
+
+TEST(SimulateChakra, TheEngineOfAstraSimHoldsTheSameBytesWhereTimesAreTheSame) {
+  const Folder folder;
+  const std::string chain = write_chain(folder);
+  const std::string files =
+      " --system-configuration " +
+      folder.write("system.json", R"({"scheduling-policy": "LIFO", "local-mem-bw": 50,
+        "active-chunks-per-dimension": 1, "preferred-dataset-splits": 1, "endpoint-delay": 10,
+        "replay-only": 1, "track-local-mem": 1, "all-reduce-implementation": ["ring"],
+        "all-gather-implementation": ["ring"], "reduce-scatter-implementation": ["ring"],
+        "all-to-all-implementation": ["ring"], "collective-optimization": "localBWAware"})") +
+      " --network-configuration " +
+      folder.write("network.yml",
+                   "topology: [Ring]\nnpus_count: [2]\nbandwidth: [50]\nlatency: [0]\n") +
+      " --remote-memory-configuration " +
+      folder.write("memory.json", R"({"memory-type": "NO_MEMORY_EXPANSION"})");
+  const Outcome loop =
+      orrery("simulate --chakra " + chain + " --machine dgx-a100-80g --devices 2 --memory --json");
+  ASSERT_EQ(loop.status, 0) << loop.err;
+  const auto peak = nlohmann::json::parse(loop.out)["memory_bytes"][0];
+  EXPECT_GT(peak["moment_s"].get<double>(), 0);
+  const Outcome engine = orrery("astra --workload-configuration " + chain + files);
+  ASSERT_EQ(engine.status, 0) << engine.err;
+  EXPECT_THAT(engine.out,
+              HasSubstr(fmt::format("sys[0] peak local memory, {} bytes at {:.0f} cycles.",
+                                    peak["total"].get<std::int64_t>(),
+                                    1e9 * peak["moment_s"].get<double>())));
+}
+
+TEST(SimulateChakra, TensorsBeyondTheCapacityAreSaidNotRefused) {
+  const Folder folder;
+  folder.write("step.all.et",
+               chakra::et({kernel(1, 2, {}, {"w", std::to_string(100LL << 30)}, {})}));
+  const Outcome run = orrery("simulate --chakra " + (folder / "step") +
+                             " --machine dgx-a100-80g --devices 1 --memory");
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("capacity 80.00 GiB"));
+  EXPECT_THAT(run.out, HasSubstr("100.00   125 %"));
+  EXPECT_THAT(run.out, HasSubstr("DOES NOT FIT"));
+}
+
+TEST(SimulateChakra, TracesWithoutTensorsPrintNoMemory) {
+  const Folder folder;
+  folder.write("step.all.et", chakra::et({chakra::compute(1)}));
+  const std::string step =
+      "simulate --chakra " + (folder / "step") + " --machine dgx-a100-80g --devices 2 --memory ";
+  const Outcome json = orrery(step + "--json");
+  ASSERT_EQ(json.status, 0) << json.err;
+  EXPECT_FALSE(nlohmann::json::parse(json.out).contains("memory_bytes"));
+  EXPECT_THAT(orrery(step).out, ::testing::Not(HasSubstr("Memory")));
+}
+
+TEST(SimulateChakra, WrongTensorsAreNamedOnlyWhereTheyAreRead) {
+  const Folder folder;
+  folder.write("step.all.et", chakra::et({kernel(1, 2, {}, {"w", "many"}, {})}));
+  const std::string step =
+      "simulate --chakra " + (folder / "step") + " --machine dgx-a100-80g --devices 2 ";
+  EXPECT_EQ(orrery(step).status, 0);
+  const Outcome run = orrery(step + "--memory");
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, HasSubstr("node 1 'n1': inputs: found 'many'"));
+  EXPECT_THAT(orrery("simulate --memory").err, HasSubstr("--memory: goes with --chakra"));
 }
 
 }  // namespace

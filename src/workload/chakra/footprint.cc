@@ -37,16 +37,6 @@ struct Ends {
   }
 };
 
-std::optional<std::size_t> position_of(const Program& program, std::uint64_t id) {
-  const auto found =
-      std::lower_bound(program.nodes.begin(), program.nodes.end(), id,
-                       [](const Node& node, std::uint64_t wanted) { return node.id < wanted; });
-  if (found == program.nodes.end() || found->id != id) {
-    return std::nullopt;
-  }
-  return static_cast<std::size_t>(found - program.nodes.begin());
-}
-
 struct Change {
   Time at{0};
   bool comes = false;  ///< what ends at an instant leaves first
@@ -84,6 +74,18 @@ void find_peak(const TensorUses& tensors, Footprint& result) {
 
 }  // namespace
 
+Result<std::size_t> position_of(const Program& program, const TensorUses& tensors,
+                                const TensorUses::Use& use) {
+  const auto found =
+      std::lower_bound(program.nodes.begin(), program.nodes.end(), use.node,
+                       [](const Node& node, std::uint64_t wanted) { return node.id < wanted; });
+  if (found == program.nodes.end() || found->id != use.node) {
+    return fail(fmt::format("tensor '{}' is used by node {}, which the trace does not have",
+                            tensors.tensors[use.tensor].name, use.node));
+  }
+  return static_cast<std::size_t>(found - program.nodes.begin());
+}
+
 Result<Footprint> footprint(const Program& program, const TensorUses& tensors,
                             std::span<const NodeTime> times) {
   assert(times.size() == program.nodes.size() && "a time for every node");
@@ -93,10 +95,9 @@ Result<Footprint> footprint(const Program& program, const TensorUses& tensors,
   }
   std::vector<Ends> ends(tensors.tensors.size());
   for (const TensorUses::Use& use : tensors.uses) {
-    const std::optional<std::size_t> position = position_of(program, use.node);
+    const auto position = position_of(program, tensors, use);
     if (!position) {
-      return fail(fmt::format("tensor '{}' is used by node {}, which the trace does not have",
-                              tensors.tensors[use.tensor].name, use.node));
+      return fail(position.error());
     }
     ends[use.tensor].add(times[*position], use.writes);
   }

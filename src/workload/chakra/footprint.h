@@ -5,7 +5,7 @@
 ///                          node that reads it; from 0 when it is read before it is written (a
 ///                          parameter, an input of the step); to the end of the run when nobody
 ///                          reads it after it was written last (a result)
-///   footprint at t         sum of the sizes of the tensors that live at t. What ends at t has
+///   footprint at t         sum of the sizes of the tensors that live at t: what ends at t has
 ///   left,
 ///                          what begins at t has come
 ///
@@ -43,6 +43,10 @@ struct Footprint {
   std::vector<TensorLifetime> lifetimes;  ///< by tensor
   std::vector<std::uint32_t> at_peak;     ///< tensors that live then, ascending
 };
+
+/// Of the node that uses a tensor. A mistake: the program does not have it.
+Result<std::size_t> position_of(const Program& program, const TensorUses& tensors,
+                                const TensorUses::Use& use);
 
 /// times: by position in the program. Mistakes: a use by a node that the program does not have.
 Result<Footprint> footprint(const Program& program, const TensorUses& tensors,

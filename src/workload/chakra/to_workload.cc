@@ -12,6 +12,7 @@
 #include "workload/chakra/families.h"
 #include "workload/chakra/message_ends.h"
 #include "workload/chakra/mistakes.h"
+#include "workload/chakra/template_tensors.h"
 #include "workload/chakra/template_writer.h"
 
 namespace orrery::chakra {
@@ -65,6 +66,9 @@ class Maker {
     write_programs(families, variants);
     if (!mistakes_.empty()) {
       return fail(mistakes_.take());
+    }
+    if (auto ok = write_tensors(variants); !ok) {
+      return fail(std::move(ok.error()));
     }
     write_roles(variants);
     write_tables(families.take(workload_.role_map.digits));
@@ -132,6 +136,38 @@ class Maker {
     }
   }
 
+  Result<void> write_tensors(const Variants& variants) {
+    if (!options_.tensors) {
+      return {};
+    }
+    constexpr MemoryIndex kTensors(std::size_t{0});
+    bool any = false;
+    for (std::size_t variant = 0; variant < variants.first_rank.size(); ++variant) {
+      const std::int64_t rank = variants.first_rank[variant];
+      const auto uses = options_.tensors(rank);
+      if (!uses) {
+        return fail(uses.error());
+      }
+      const Program& program = traces_.program(rank);
+      const auto begin = add_tensors(program, execution_order(program), *uses, kTensors,
+                                     workload_.programs[variant].templates.front());
+      if (!begin) {
+        return fail(fmt::format("rank {}: {}", rank, begin.error().to_string()));
+      }
+      any = any || !uses->tensors.empty();
+      states_.push_back(*begin > Bytes(0) ? std::vector<Tensor>{{.name = "there at the begin",
+                                                                 .bytes = *begin,
+                                                                 .layout = {},
+                                                                 .memory = kTensors,
+                                                                 .lifetime = Tensor::Lifetime::run}}
+                                          : std::vector<Tensor>());
+    }
+    if (any) {
+      workload_.memory = {{"tensors", "what nodes of the traces read and write"}};
+    }
+    return {};
+  }
+
   /// By digits, unless every rank has a role of its own although some do the same.
   void write_roles(const Variants& variants) {
     const auto programs = std::ssize(variants.first_rank);
@@ -153,7 +189,8 @@ class Maker {
   }
 
   void add_role(std::int64_t rank, std::size_t program) {
-    workload_.roles.push_back({fmt::format("rank {}", rank), program});
+    workload_.roles.push_back({fmt::format("rank {}", rank), program,
+                               states_.empty() ? std::vector<Tensor>() : states_[program]});
   }
 
   void write_tables(std::vector<Families::Family> families) {
@@ -197,6 +234,7 @@ class Maker {
   MessageEnds messages_;
   std::vector<std::vector<GroupUse>> uses_;  ///< by program
   TraceRows rows_;
+  std::vector<std::vector<Tensor>> states_;  ///< by program, if tensors are asked for
   Workload workload_;
   Mistakes mistakes_;
 };

@@ -2,14 +2,19 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
 #include "base/result.h"
 #include "graph/workload.h"
+#include "workload/chakra/tensors.h"
 #include "workload/chakra/trace.h"
 
 namespace orrery::chakra {
+
+/// What the nodes of a rank's file read and write.
+using TensorsOfRank = std::function<Result<TensorUses>(std::int64_t rank)>;
 
 struct ToWorkloadOptions {
   /// Sizes of the network's dimensions, innermost first; their product is the number of ranks. Only
@@ -21,6 +26,8 @@ struct ToWorkloadOptions {
   /// False: the machine times compute nodes also where the trace has their durations.
   bool durations = true;
   DataType type = DataType::bf16;  ///< whose rate num_ops run at
+  /// Asked of the lowest rank of every role's program. Absent: the workload allocates nothing.
+  TensorsOfRank tensors;
 };
 
 /// What the ranks of traces do, as a workload for the event loop and any machine.
@@ -46,12 +53,16 @@ struct ToWorkloadOptions {
 /// the rank number where they are regular, so that ranks fold. Phase "compute"; a category of
 /// exposed time per family, then messages, memory and cpu.
 ///
+/// Tensors are allocations of the one row "tensors" of Workload::memory, with the lifetimes of
+/// template_tensors.h; Role::state is what of them is there at the begin. No row where no trace
+/// has a tensor.
+///
 /// Ignores: priorities, times of communication nodes, the order of ranks within a group.
 /// Requires: traces as load() gives them.
 /// Mistakes, by rank and node: gathers and scatters (the trace does not say who their root is);
 /// involved_dim that does not fit the dimensions; messages to the own rank, to ranks that do not
 /// exist, and such without counterpart; too many communicators that share ranks; members of a
-/// communicator that do not issue the same collectives in the same order.
+/// communicator that do not issue the same collectives in the same order; those of `tensors`.
 Result<Workload> to_workload(const TraceSet& traces, const ToWorkloadOptions& options = {});
 
 }  // namespace orrery::chakra

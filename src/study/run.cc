@@ -94,7 +94,7 @@ Result<void> measure_memory(Run& run, bool allow_oom) {
 }
 
 Result<void> lower_plan(Run& run, const RunOptions& how) {
-  LowerOptions options{.skip = how.skip, .observe = {}};
+  LowerOptions options{.skip = how.skip, .observe = {}, .machine = &run.machine};
   Stopwatch watch;
   if (how.verify_passes) {
     options.observe = [&](const std::string& pass, const Workload&) {

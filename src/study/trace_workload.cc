@@ -7,6 +7,7 @@
 
 #include "workload/chakra/to_workload.h"
 #include "workload/chakra/trace_files.h"
+#include "workload/parallel/lower.h"
 
 namespace orrery {
 namespace {
@@ -41,7 +42,11 @@ Result<Workload> workload_of(const chakra::TraceSet& traces, const Machine& mach
   options.durations = durations;
   options.type = type_on(machine.device);
   options.tensors = std::move(tensors);
-  return chakra::to_workload(traces, options);
+  auto workload = chakra::to_workload(traces, options);
+  if (!workload) {
+    return workload;
+  }
+  return transform(std::move(*workload), {.machine = &machine});
 }
 
 Result<chakra::TensorsOfRank> tensors_of(const std::string& prefix) {

@@ -78,7 +78,8 @@ class Lowering {
       return;
     }
     assemble_once();
-    workload_ = pass.workload(std::move(workload_));
+    workload_ =
+        pass.workload(std::move(workload_), {.machine = options_.machine, .plan = &context_.plan});
   }
 
   void assemble_once() {
@@ -96,6 +97,15 @@ class Lowering {
 };
 
 }  // namespace
+
+Workload transform(Workload workload, const PassSetting& setting) {
+  for (const Pass& pass : kPasses) {
+    if (pass.workload != nullptr) {
+      workload = pass.workload(std::move(workload), setting);
+    }
+  }
+  return workload;
+}
 
 std::vector<PassName> lowering_passes() {
   std::vector<PassName> names;

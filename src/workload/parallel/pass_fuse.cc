@@ -66,7 +66,10 @@ void fuse_template(Template& t) {
 
 }  // namespace
 
-Workload passes::fuse(Workload workload) {
+Workload passes::fuse(Workload workload, const PassSetting& /*setting*/) {
+  if (workload.streams[*kComputeStream].order != Order::issue) {
+    return workload;  // what becomes ready in between would have to wait
+  }
   for (Program& program : workload.programs) {
     for (Template& t : program.templates) {
       fuse_template(t);

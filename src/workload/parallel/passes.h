@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "workload/parallel/draft.h"
+#include "workload/parallel/lower.h"
 
 namespace orrery {
 
@@ -38,8 +39,9 @@ void copies(Draft& draft, const Context& context);
 void optimizer(Draft& draft, const Context& context);
 /// What every piece of work allocates, and what stays during the step. pass_memory.cc
 void memory(Draft& draft, const Context& context);
-/// Consecutive compute nodes without outside dependants become one node. pass_fuse.cc
-Workload fuse(Workload workload);
+/// Consecutive compute nodes without outside dependants become one node, where kernels run as they
+/// are issued. pass_fuse.cc
+Workload fuse(Workload workload, const PassSetting& setting);
 }  // namespace passes
 
 /// Exactly one of `draft` and `workload` is set; draft passes come first.
@@ -47,7 +49,7 @@ struct Pass {
   std::string_view name;
   std::string_view meaning;
   void (*draft)(Draft&, const Context&) = nullptr;
-  Workload (*workload)(Workload) = nullptr;
+  Workload (*workload)(Workload, const PassSetting&) = nullptr;
   bool required = false;
 };
 

@@ -48,6 +48,19 @@ TEST(Lower, RefusesUnknownAndRequiredPasses) {
   EXPECT_THAT(skipping("pipeline"), HasSubstr("every later one builds on this"));
 }
 
+TEST(Lower, PassesOverWorkloadsRunWithoutAPlan) {
+  const Workload whole = lowered(small_gpt(2), {}, {.skip = {"fuse"}});
+  const auto kernels = [](const Workload& workload) {
+    return workload.programs[0].templates[0].nodes.size();
+  };
+  Workload fused = transform(whole, {});
+  EXPECT_LT(kernels(fused), kernels(whole));
+  EXPECT_EQ(fused.programs[0].templates, lowered(small_gpt(2), {}).programs[0].templates);
+  Workload as_ready = whole;
+  as_ready.streams[*kComputeStream].order = Order::readiness;
+  EXPECT_EQ(kernels(transform(as_ready, {})), kernels(whole));
+}
+
 // ---- Laws over all plans.
 
 RC_GTEST_PROP(LowerLaws, ForwardWorkIsTheModelsDividedOverTheRanks, ()) {

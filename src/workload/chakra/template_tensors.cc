@@ -2,7 +2,6 @@
 #include "workload/chakra/template_tensors.h"
 
 #include <algorithm>
-#include <optional>
 #include <vector>
 
 #include "workload/chakra/footprint.h"
@@ -11,6 +10,8 @@ namespace orrery::chakra {
 namespace {
 
 using Lifetime = Tensor::Lifetime;
+
+constexpr int kNoAllocation = -1;  // what is there all the time
 
 /// First and last places in the template.
 struct Places {
@@ -52,7 +53,7 @@ Result<Bytes> add_tensors(const Program& program, std::span<const std::uint32_t>
   }
   Bytes begin{0};
   Bytes all{0};
-  std::vector<std::optional<int>> number(uses.tensors.size());
+  std::vector<int> number(uses.tensors.size(), kNoAllocation);
   for (std::size_t t = 0; t < uses.tensors.size(); ++t) {
     const bool initial = of_tensor[t].initial();
     const bool result = of_tensor[t].result();
@@ -75,9 +76,9 @@ Result<Bytes> add_tensors(const Program& program, std::span<const std::uint32_t>
   }
   for (std::size_t i = 0; i < uses.uses.size(); ++i) {
     const TensorUses::Use& use = uses.uses[i];
-    if (number[use.tensor]) {
+    if (number[use.tensor] != kNoAllocation) {
       orrery::Node& node = made.nodes[static_cast<std::size_t>(places[i])];
-      (use.writes ? node.writes : node.reads).push_back({.tensor = *number[use.tensor]});
+      (use.writes ? node.writes : node.reads).push_back({.tensor = number[use.tensor]});
     }
   }
   return begin;

@@ -43,11 +43,13 @@ Result<std::optional<Machine>> prepare(const ChakraExport& what) {
   return machine;
 }
 
-/// Kernels one after the other, nothing beside them.
-Time compute_time(const Node& node, const Device& device) {
-  Time sum{0};
+chakra::ComputeTimes compute_times(const Node& node, const Device& device) {
+  chakra::ComputeTimes sum;
   for (const Operator& op : node.operators) {
-    sum += kernel_time(op, device).alone;
+    const KernelTime time = kernel_time(op, device);
+    sum.alone += time.alone;
+    sum.beside_collective += time.beside_collective;
+    sum.beside_message += time.beside_message;
   }
   return sum;
 }
@@ -94,7 +96,7 @@ Result<std::string> export_chakra(const ChakraExport& what) {
   }
   chakra::FromWorkloadOptions options;
   if (*machine) {
-    options.duration = [&](const Node& node) { return compute_time(node, (*machine)->device); };
+    options.times = [&](const Node& node) { return compute_times(node, (*machine)->device); };
   }
   const auto traces = chakra::from_workload(*workload, options);
   if (!traces) {

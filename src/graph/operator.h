@@ -105,6 +105,9 @@ struct Operator {
   bool block_scaled = false;  ///< of fp8 GEMMs: a scale per block of K, as DeepSeek-V3 trains
   /// As measured: wins over what the compute model would say, whatever the device. Zero: unknown.
   Time duration{0};
+  /// Of one with a duration: how many times as long it takes beside a collective, or a message.
+  double beside_collective = 1;
+  double beside_message = 1;
 
   friend bool operator==(const Operator&, const Operator&) = default;
 };

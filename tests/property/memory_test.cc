@@ -19,7 +19,8 @@ RC_GTEST_PROP(MemoryOfTensors, IsTheFootprint, ()) {
   for (std::size_t stage = 0; stage < stages->size(); ++stage) {
     const StageMemory& expected = (*stages)[stage];
     const MemoryPeak peak = memory_peak(workload, static_cast<int>(stage));
-    if (c.plan.schedule == Schedule::dualpipe) {  // there a pair's fullest moments are taken at once
+    if (c.plan.schedule ==
+        Schedule::dualpipe) {  // there a pair's fullest moments are taken at once
       RC_ASSERT(peak.bytes.total() <= expected.total());
       continue;
     }

@@ -158,7 +158,10 @@ double seconds(const Operator& op, const Rates& rates, const KernelCoefficients&
 KernelTime kernel_time(const Operator& op, const Device& device) {
   assert(!device.memory.empty() && "a device has memory");
   if (op.duration > Time(0)) {
-    return {op.duration, op.duration, op.duration};
+    const auto slowed = [&](double factor) {
+      return factor > 1 ? op.duration * factor : op.duration;
+    };
+    return {op.duration, slowed(op.beside_collective), slowed(op.beside_message)};
   }
   const Rates rates{.flops = device.peak[static_cast<std::size_t>(op.type)].value(),
                     .units = static_cast<double>(device.units),

@@ -37,8 +37,9 @@ struct KernelTime {
 /// stream_launch per kernel + bytes / (bandwidth * share of the kind); a norm over rows of w
 /// elements has long_share + (norm_share - long_share) / (1 + (w / norm_width)^3).
 /// Coefficients are those of the operator's number format, Device::kernels_of.
-/// An operator with a duration takes that, also beside communication: what limits it is not known.
-/// A grouped GEMM is timed as a batched one: the tiles of all experts share one launch.
+/// An operator with a duration takes that, and beside communication as much longer as it says
+/// itself: what limits it is not known. A grouped GEMM is timed as a batched one: the tiles of all
+/// experts share one launch.
 ///
 /// Shapes:   Operator::gemm; a norm's row length is gemm.k (0 = short).
 /// Ignores:  clocks that sink under power limits; caches (operands are read once).

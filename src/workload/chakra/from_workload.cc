@@ -198,8 +198,12 @@ class RoleWriter {
     chakra::Node node = sized(NodeType::comp, bytes);
     node.operations = Flops(std::round(flops.value()));
     node.has_operations = true;
-    node.duration =
-        whole_microseconds(options_.duration ? options_.duration(source) : measured(source));
+    const ComputeTimes times = options_.times ? options_.times(source) : measured_times(source);
+    node.duration = whole_microseconds(times.alone);
+    if (times.alone > Time(0)) {
+      node.beside_collective = static_cast<float>(times.beside_collective / times.alone);
+      node.beside_message = static_cast<float>(times.beside_message / times.alone);
+    }
     return node;
   }
 
@@ -211,10 +215,14 @@ class RoleWriter {
     return node;
   }
 
-  static Time measured(const orrery::Node& source) {
-    Time sum{0};
+  static Time measured(const orrery::Node& source) { return measured_times(source).alone; }
+
+  static ComputeTimes measured_times(const orrery::Node& source) {
+    ComputeTimes sum;
     for (const Operator& op : source.operators) {
-      sum += op.duration;
+      sum.alone += op.duration;
+      sum.beside_collective += op.duration * op.beside_collective;
+      sum.beside_message += op.duration * op.beside_message;
     }
     return sum;
   }

@@ -12,10 +12,17 @@
 
 namespace orrery::chakra {
 
+/// Of the kernels of a node, one after the other.
+struct ComputeTimes {
+  Time alone{0};
+  Time beside_collective{0};
+  Time beside_message{0};
+};
+
 struct FromWorkloadOptions {
-  /// Time of a compute node; not asked for others. Absent: what its operators' durations say, 0
+  /// Times of a compute node; not asked for others. Absent: what its operators' durations say, 0
   /// (for a roofline) where they have none.
-  std::function<Time(const orrery::Node&)> duration;
+  std::function<ComputeTimes(const orrery::Node&)> times;
   std::int64_t most_nodes = 20'000'000;  ///< one rank per role
 };
 
@@ -25,7 +32,9 @@ inline constexpr std::string_view kToHost = "to_host";
 
 /// All that a workload does, as traces.
 ///
-///   compute      COMP: num_ops and tensor_size are the sums over its operators
+///   compute      COMP: num_ops and tensor_size are the sums over its operators; how much slower it
+///   is
+///                beside communication where it is (record.h)
 ///   collective   COMM_COLL in the rank's communicator. comm_size: the buffer; of an all-gather the
 ///                input of one rank, buffer / members
 ///   send_recv    COMM_SEND to the next member of the group, COMM_RECV from the previous

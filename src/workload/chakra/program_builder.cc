@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <numeric>
 
@@ -16,6 +17,7 @@ constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kMostOperations = kMost - 1023;  // the greatest double below 2^63
 constexpr std::int64_t kPicosecondsPerMicrosecond = 1'000'000;
 constexpr std::uint64_t kLongestMicros = kMost / kPicosecondsPerMicrosecond - 1;
+constexpr double kMostSlowdown = 1e6;
 constexpr std::int64_t kLastNodeType = static_cast<std::int64_t>(NodeType::comm_coll);
 constexpr std::int64_t kLastCollective = static_cast<std::int64_t>(CollectiveType::barrier);
 
@@ -83,6 +85,25 @@ bool ProgramBuilder::boolean(const NodeRecord& record, Attribute attribute) {
   return value->bits != 0;
 }
 
+/// 1 when it is missing or wrong.
+float ProgramBuilder::slowdown(const NodeRecord& record, Attribute attribute) {
+  const Value* value = record.find(attribute);
+  if (value == nullptr) {
+    return 1;
+  }
+  const bool real = value->kind == Value::Kind::real;
+  const bool whole = value->kind == Value::Kind::natural || value->kind == Value::Kind::integer;
+  const double factor = real    ? std::bit_cast<double>(value->bits)
+                        : whole ? static_cast<double>(static_cast<std::int64_t>(value->bits))
+                                : 0;
+  if (!(factor >= 1 && factor <= kMostSlowdown)) {
+    wrong(record, kAttributeNames[static_cast<std::size_t>(attribute)], value->shown(),
+          "a number from 1 to 1e6");
+    return 1;
+  }
+  return static_cast<float>(factor);
+}
+
 void ProgramBuilder::add(const NodeRecord& record) {
   Node node;
   node.id = record.id;
@@ -141,6 +162,8 @@ void ProgramBuilder::read_compute(const NodeRecord& record, Node& node) {
       Flops(static_cast<double>(whole(record, Attribute::num_ops, false, kMostOperations)));
   node.has_operations = record.find(Attribute::num_ops) != nullptr;
   read_size(record, Attribute::tensor_size, false, node);
+  node.beside_collective = slowdown(record, Attribute::slowdown_beside_collective);
+  node.beside_message = slowdown(record, Attribute::slowdown_beside_message);
 }
 
 void ProgramBuilder::read_memory(const NodeRecord& record, Node& node) {

@@ -69,6 +69,7 @@ class ProgramBuilder {
   std::uint32_t slot_of(std::string_view group);
 
   const Value* find(const NodeRecord& record, Attribute attribute, bool required);
+  float slowdown(const NodeRecord& record, Attribute attribute);
   std::int64_t whole(const NodeRecord& record, Attribute attribute, bool required,
                      std::int64_t most);
   bool boolean(const NodeRecord& record, Attribute attribute);

@@ -58,6 +58,10 @@ std::optional<Attribute> attribute_of(std::string_view name) {
       return is(Attribute::involved_dim);
     case 13:
       return is(Attribute::comm_priority);
+    case 23:
+      return is(Attribute::slowdown_beside_message);
+    case 26:
+      return is(Attribute::slowdown_beside_collective);
     default:
       return std::nullopt;
   }

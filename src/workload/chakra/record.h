@@ -13,7 +13,9 @@
 
 namespace orrery::chakra {
 
-/// Attributes that are read. Others are ignored by name, as Chakra's feeders do.
+/// Attributes that are read. Others are ignored by name, as Chakra's feeders do; so do they the
+/// slowdowns, which only this program writes: how many times its duration a kernel takes beside a
+/// collective, and beside a message.
 enum class Attribute : std::uint8_t {
   is_cpu_op,
   num_ops,
@@ -25,11 +27,23 @@ enum class Attribute : std::uint8_t {
   comm_dst,
   comm_tag,
   pg_name,
-  involved_dim
+  involved_dim,
+  slowdown_beside_collective,
+  slowdown_beside_message
 };
-inline constexpr std::array<std::string_view, 11> kAttributeNames{
-    "is_cpu_op", "num_ops",  "tensor_size", "comm_type", "comm_size",   "comm_priority",
-    "comm_src",  "comm_dst", "comm_tag",    "pg_name",   "involved_dim"};
+inline constexpr std::array<std::string_view, 13> kAttributeNames{"is_cpu_op",
+                                                                  "num_ops",
+                                                                  "tensor_size",
+                                                                  "comm_type",
+                                                                  "comm_size",
+                                                                  "comm_priority",
+                                                                  "comm_src",
+                                                                  "comm_dst",
+                                                                  "comm_tag",
+                                                                  "pg_name",
+                                                                  "involved_dim",
+                                                                  "slowdown_beside_collective",
+                                                                  "slowdown_beside_message"};
 std::optional<Attribute> attribute_of(std::string_view name);
 
 /// The value of an attribute.

@@ -60,6 +60,8 @@ struct Node {
   std::uint32_t first_dependency = 0;  ///< into Program::dependencies
   std::uint32_t dependencies = 0;      ///< how many; control and data, no duplicates
   std::uint32_t name = 0;              ///< offset into Program::names
+  float beside_collective = 1;  ///< comp: times the duration beside a collective, see record.h
+  float beside_message = 1;     ///< and beside a message
   NodeType type = NodeType::invalid;
   CollectiveType collective = CollectiveType::all_reduce;
   bool on_cpu = false;          ///< is_cpu_op

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "workload/chakra/process_groups.h"
+#include "workload/chakra/record.h"
 
 namespace orrery::chakra {
 namespace {
@@ -59,6 +60,8 @@ class NodeWriter {
         if (node.has_operations) {
           attribute("num_ops").set_int64_val(std::llround(node.operations.value()));
         }
+        write_slowdown(Attribute::slowdown_beside_collective, node.beside_collective);
+        write_slowdown(Attribute::slowdown_beside_message, node.beside_message);
         [[fallthrough]];
       case NodeType::mem_load:
       case NodeType::mem_store:
@@ -76,6 +79,13 @@ class NodeWriter {
       case NodeType::invalid:
       case NodeType::metadata:
         return;
+    }
+  }
+
+  void write_slowdown(Attribute which, float factor) {
+    if (factor > 1) {
+      attribute(kAttributeNames[static_cast<std::size_t>(which)].data())
+          .set_double_val(static_cast<double>(factor));
     }
   }
 

@@ -70,6 +70,19 @@ TEST(ComputeModel, MatchesTheIndependentReferenceImplementation) {
   }
 }
 
+TEST(ComputeModel, AMeasuredKernelIsAsMuchSlowerAsItSays) {
+  // Whatever the device: 40 us, half as long again beside a collective.
+  const Operator op{.name = "measured",
+                    .kind = OperatorKind::opaque,
+                    .gemm = {},
+                    .duration = 40_us,
+                    .beside_collective = 1.5};
+  const KernelTime time = kernel_time(op, a100());
+  EXPECT_EQ(time.alone, 40_us);
+  EXPECT_EQ(time.beside_collective, 60_us);
+  EXPECT_EQ(time.beside_message, 40_us);
+}
+
 TEST(ComputeModel, MeasuredA100Gemms) {
   // LLMCompass (ISCA 2024) figure 5, A100, fp16, n = k = 12288; not used in the fit. Microseconds.
   struct Case {

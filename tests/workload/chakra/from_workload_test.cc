@@ -241,7 +241,9 @@ TEST(FromWorkload, durations_add_up_to_a_microsecond) {
   plan.global_batch = 16;
   const auto workload = lower(small_model(), plan);
   ASSERT_TRUE(workload.has_value());
-  const auto set = from_workload(*workload, {.duration = [](const auto&) { return 1400_ns; }});
+  const auto set = from_workload(*workload, {.times = [](const auto&) {
+    return ComputeTimes{1400_ns, 2100_ns, 1400_ns};
+  }});
   ASSERT_TRUE(set.has_value());
   Time sum{0};
   std::int64_t nodes = 0;
@@ -257,7 +259,7 @@ TEST(FromWorkload, durations_add_up_to_a_microsecond) {
 TEST(FromWorkload, an_absurd_number_of_nodes_is_refused) {
   const auto workload = lower(small_model(), Plan{});
   ASSERT_TRUE(workload.has_value());
-  EXPECT_FALSE(from_workload(*workload, {.duration = {}, .most_nodes = 3}).has_value());
+  EXPECT_FALSE(from_workload(*workload, {.times = {}, .most_nodes = 3}).has_value());
 }
 
 }  // namespace

@@ -114,6 +114,24 @@ TEST(Wire, floating_point_is_no_whole_number) {
   EXPECT_THAT(text, HasSubstr("node 3 'n3': tensor_size: found '2', expected a whole number"));
 }
 
+TEST(Wire, slowdowns_are_numbers_from_1_on) {
+  const Folder folder;
+  const auto slowed = [&](double factor) {
+    ProtoNode node = proto_node(3, ChakraProtoMsg::COMP_NODE);
+    attribute(node, "slowdown_beside_collective")->set_double_val(factor);
+    attribute(node, "slowdown_beside_message")->set_int64_val(2);
+    return load_bytes(folder, et({node}));
+  };
+  const auto set = slowed(1.25);
+  ASSERT_TRUE(set.has_value()) << set.error().to_string();
+  EXPECT_EQ(set->program(0).nodes[0].beside_collective, 1.25F);
+  EXPECT_EQ(set->program(0).nodes[0].beside_message, 2.0F);
+  for (const double wrong : {0.5, -1.0, 1e7, std::numeric_limits<double>::quiet_NaN()}) {
+    EXPECT_THAT(mistakes_of(slowed(wrong)),
+                HasSubstr("node 3 'n3': slowdown_beside_collective: found"));
+  }
+}
+
 TEST(Wire, sizes_from_2_to_the_63_on_are_refused) {
   const Folder folder;
   for (const std::uint64_t size : {std::uint64_t{1} << 63, ~std::uint64_t{0}}) {

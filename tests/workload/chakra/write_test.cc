@@ -27,6 +27,10 @@ rc::Gen<Node> any_node(std::int64_t ranks) {
       node.operations =
           Flops(static_cast<double>(*rc::gen::inRange<std::int64_t>(0, std::int64_t{1} << 62)));
     }
+    if (compute && *rc::gen::arbitrary<bool>()) {
+      node.beside_collective = 1 + static_cast<float>(*rc::gen::inRange(0, 1000)) / 999;
+      node.beside_message = 1 + static_cast<float>(*rc::gen::inRange(0, 1000)) / 999;
+    }
     if (message) {
       node.peer = *rc::gen::inRange<std::int64_t>(1, ranks);
       node.tag = *rc::gen::arbitrary<std::uint32_t>();

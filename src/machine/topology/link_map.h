@@ -109,8 +109,6 @@ class LinkMap {
   std::size_t classes() const { return classes_; }
   /// The class's dimension.
   int dimension_of_class(LinkId link_class) const;
-  /// Links of one device in a dimension: what it can send on at once.
-  std::int64_t links_out(int dimension) const;
 
   /// Links of a switch.
   LinkId up(std::int64_t device, int dimension) const;
@@ -135,11 +133,6 @@ class LinkMap {
   Route message(std::int64_t source, std::int64_t destination) const;
   /// Appends the links up to the switch of a dimension and as many back down to the same device.
   void switch_route(std::int64_t device, int dimension, std::vector<Hop>& hops) const;
-
-  /// Whether shifting one digit of the device numbers, (device / stride) mod size, maps links onto
-  /// links and ways onto ways: the digit splits into whole extents of dimensions, each on a switch
-  /// or fully connected (any permutation does), or on all of a ring.
-  bool shift_maps_links(std::int64_t stride, std::int64_t size) const;
 
  private:
   /// Links numbered together: `ports` for each device, or for each block of `owner` devices.

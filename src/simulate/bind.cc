@@ -33,8 +33,6 @@ Binding::Binding(const Workload& workload, const Machine& machine,
       shapes_(workload.programs.size()),
       flows_(workload.programs.size()),
       index_of_flow_(workload.programs.size()) {}
-Binding::~Binding() = default;
-Binding::Binding(Binding&&) noexcept = default;
 
 const BoundTemplate& Binding::shape(std::size_t program, int template_index) {
   const auto number = static_cast<std::size_t>(template_index);

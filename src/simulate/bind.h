@@ -95,8 +95,6 @@ class Binding {
   /// Requires a verified workload, machine and algorithms that outlive the binding.
   Binding(const Workload& workload, const Machine& machine, const AlgorithmChoice& algorithms,
           PhaseChoice choice = PhaseChoice::all);
-  ~Binding();
-  Binding(Binding&&) noexcept;
 
   const BoundTemplate& shape(std::size_t program, int template_index);
   /// Everything that the programs hold by now.

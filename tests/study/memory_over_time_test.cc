@@ -32,7 +32,7 @@ TEST(MemoryOverTime, OfOneStreamIsTheFootprintsAtItsFullest) {
   plan.sequence = 4096;
   plan.recompute = Recompute::full;
   const orrery::Run run = run_of(plan);
-  const auto samples = memory_over_time(run.workload, run.timeline, 0);
+  const auto samples = MemoryOverTime(run.workload, run.timeline).of(0);
   ASSERT_FALSE(samples.empty());
   EXPECT_EQ(most(samples), run.memory[0].total());
   EXPECT_EQ(samples.front().at, Time(0));
@@ -49,9 +49,10 @@ TEST(MemoryOverTime, StagesKeepTheMicrobatchesThatAreInFlight) {
   plan.global_batch = 16;
   plan.sequence = 4096;
   const orrery::Run run = run_of(plan);
+  const MemoryOverTime over_time(run.workload, run.timeline);
   for (const std::int64_t rank : run.timeline.ranks) {
     const auto stage = static_cast<std::size_t>(run.workload.role_of(rank));
-    const auto samples = memory_over_time(run.workload, run.timeline, rank);
+    const auto samples = over_time.of(rank);
     // Work on two streams may overlap otherwise than block by block: within a block of 32.
     const double expected = static_cast<double>(run.memory[stage].total().value());
     EXPECT_NEAR(static_cast<double>(most(samples).value()), expected, expected * 0.03);

@@ -27,9 +27,4 @@ Time local_access(Bytes bytes, Bandwidth bandwidth, Time latency) {
   return latency + bytes / bandwidth;
 }
 
-Time FifoServer::serve(Time arrival, Time service) {
-  free_ = std::max(arrival, free_) + service;
-  return free_;
-}
-
 }  // namespace orrery

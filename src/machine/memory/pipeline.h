@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Time of a transfer that passes several links and memories, and of one that waits for a server.
+/// Time of a transfer that passes several links and memories.
 ///
 /// A transfer cut into n equal chunks passes its stages one after the other; stage i moves bytes_i
 /// in all, at bandwidth_i, one chunk at a time. With s_i = bytes_i / bandwidth_i the last chunk
@@ -44,16 +44,5 @@ const TransferStage& slowest(std::span<const TransferStage> stages);
 
 /// Access to a device's own memory: latency + bytes / bandwidth.
 Time local_access(Bytes bytes, Bandwidth bandwidth, Time latency);
-
-/// A memory that serves one access after the other, in the order of arrival.
-class FifoServer {
- public:
-  /// When an access that arrives at `arrival` and takes `service` is done. Requires arrivals in
-  /// order.
-  Time serve(Time arrival, Time service);
-
- private:
-  Time free_{0};
-};
 
 }  // namespace orrery

@@ -93,11 +93,6 @@ std::int64_t LinkMap::coordinate(std::int64_t device, int dimension) const {
   return device / lines(dimension).stride % shape(dimension).size;
 }
 
-std::int64_t LinkMap::links_out(int dimension) const {
-  const bool one = is_switch(shape(dimension)) || shape(dimension).size <= 2;
-  return one ? 1 : static_cast<std::int64_t>(ports_of(shape(dimension)));
-}
-
 const LinkMap::Bank& LinkMap::bank_of(LinkId link) const {
   const auto after =
       std::upper_bound(banks_.begin(), banks_.end(), std::size_t{link},
@@ -275,25 +270,6 @@ void LinkMap::cross_line(std::int64_t from, std::int64_t to, int dimension,
     at = then;
     here = next;
   }
-}
-
-bool LinkMap::shift_maps_links(std::int64_t stride, std::int64_t size) const {
-  const std::int64_t span = stride * size;
-  std::int64_t inside = 1;
-  for (const NetworkDimension& dimension : dimensions_) {
-    const std::int64_t end = inside * dimension.size;
-    const bool splits = end <= stride ? stride % end == 0
-                        : end >= span ? end % span == 0
-                                      : end % stride == 0 && span % end == 0;
-    const bool apart = end <= stride || inside >= span;
-    const bool any = is_switch(dimension) || dimension.kind == DimensionKind::fully_connected;
-    const bool turns = dimension.kind == DimensionKind::ring && stride <= inside && span >= end;
-    if (!splits || (!apart && !any && !turns)) {
-      return false;
-    }
-    inside = end;
-  }
-  return true;
 }
 
 }  // namespace orrery

@@ -93,8 +93,6 @@ class LinkMap {
   /// Links of equal dimension and port have one class, whatever their device; below classes().
   LinkId class_of(LinkId link) const;
   std::size_t classes() const { return classes_; }
-  /// Links of one device in a dimension: what it can send on at once.
-  std::int64_t links_out(int dimension) const;
 
   /// Links of a switch.
   LinkId up(std::int64_t device, int dimension) const;
@@ -117,11 +115,6 @@ class LinkMap {
   void route(std::int64_t source, std::int64_t destination, std::vector<Hop>& hops) const;
   /// The same as one transfer.
   Route message(std::int64_t source, std::int64_t destination) const;
-
-  /// Whether shifting one digit of the device numbers, (device / stride) mod size, maps links onto
-  /// links and ways onto ways: the digit splits into whole extents of dimensions, each on a switch
-  /// or fully connected (any permutation does), or on all of a ring.
-  bool shift_maps_links(std::int64_t stride, std::int64_t size) const;
 
  private:
   /// Links numbered together: `ports` for each device, or for each block of `owner` devices.

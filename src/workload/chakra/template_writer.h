@@ -26,7 +26,6 @@ struct TraceRows {
   static constexpr StreamIndex kStoreStream{std::size_t{4}};
   static constexpr StreamIndex kLoadStream{std::size_t{5}};
   static constexpr std::size_t kFixedStreams = 6;
-  static constexpr std::size_t kFixedGroups = 4;
 
   StreamIndex stream(std::size_t family) const { return StreamIndex(kFixedStreams + family); }
   GroupIndex messages() const { return GroupIndex(families); }

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "fifo_server.h"
+
 namespace orrery {
 namespace {
 
@@ -39,17 +41,9 @@ TEST(Pipeline, LocalAccessIsLatencyAndSizeOverBandwidth) {
   EXPECT_EQ(local_access(Bytes(4'096'000), Bandwidth(4096e9), 500_ns), 1500_ns);
 }
 
-TEST(FifoServer, AccessesQueueInTheOrderOfArrival) {
-  // Two at 0 take 3 us each; one at 10 us finds the server idle.
-  FifoServer server;
-  EXPECT_EQ(server.serve(0_us, 3_us), 3_us);
-  EXPECT_EQ(server.serve(0_us, 3_us), 6_us);
-  EXPECT_EQ(server.serve(10_us, 1_us), 11_us);
-}
-
 /// Every chunk through every stage, each in order.
 Time stepwise(const std::vector<Time>& per_chunk, std::int64_t chunks) {
-  std::vector<FifoServer> servers(per_chunk.size());
+  std::vector<testing::FifoServer> servers(per_chunk.size());
   Time last{0};
   for (std::int64_t c = 0; c < chunks; ++c) {
     Time at{0};

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "fifo_server.h"
+
 namespace orrery {
 namespace {
 
@@ -40,7 +42,7 @@ TEST(RemoteMemory, ThoseWhoShareAServerWaitForOneAnother) {
 }
 
 TEST(RemoteMemory, TheSharedTimeIsThatOfTheLastInTheQueue) {
-  FifoServer server;
+  testing::FifoServer server;
   Time last{0};
   for (int device = 0; device < 16; ++device) {
     last = server.serve(0_us, Bytes(1'000'000) / Bandwidth(100e9));

@@ -133,25 +133,6 @@ TEST(LinkMap, EveryPairOfAFullyConnectedDimensionHasItsOwnLink) {
   EXPECT_NE(way(map, 0, 1)[0].link, way(map, 2, 1)[0].link);
 }
 
-TEST(LinkMap, ShiftsMapLinksWhereEveryDeviceIsAlike) {
-  const auto maps = [](std::vector<NetworkDimension> dimensions, std::int64_t stride,
-                       std::int64_t size) {
-    return LinkMap(std::move(dimensions)).shift_maps_links(stride, size);
-  };
-  const auto ring = dimension(Kind::ring, 8, 100_GBps);
-  const auto line = dimension(Kind::mesh, 8, 100_GBps);
-  const auto node = dimension(Kind::switched, 4, 100_GBps);
-  EXPECT_TRUE(maps({ring}, 1, 8));   // a rotation
-  EXPECT_FALSE(maps({ring}, 1, 4));  // part of a ring
-  EXPECT_FALSE(maps({line}, 1, 8));
-  EXPECT_TRUE(maps({node, ring}, 1, 4));
-  EXPECT_TRUE(maps({node, ring}, 1, 32));
-  EXPECT_TRUE(maps({node, ring}, 4, 8));
-  EXPECT_FALSE(maps({node, ring}, 4, 2));
-  EXPECT_FALSE(maps({node, node}, 1, 3));  // straddles
-  EXPECT_TRUE(maps({node, line}, 2, 2));
-}
-
 RC_GTEST_PROP(LinkMap, EveryLinkBelongsToOneDeviceAndDimension, ()) {
   // Ways of two devices to their neighbours never share a first link, and dimension_of finds the
   // dimension that was crossed.

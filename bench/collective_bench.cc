@@ -12,10 +12,10 @@ namespace {
 using namespace orrery;  // NOLINT(google-build-using-namespace): a benchmark's own file
 
 /// 8 devices a node, 128 nodes; three protocols in each dimension.
-Machine cluster() {
-  Machine machine;
+machine::Machine cluster() {
+  machine::Machine machine;
   for (const std::int64_t size : {8, 128}) {
-    NetworkDimension dimension;
+    topology::NetworkDimension dimension;
     dimension.size = size;
     dimension.bandwidth = size == 8 ? 300_GBps : 25_GBps;
     dimension.latency = 1_us;
@@ -30,17 +30,19 @@ Machine cluster() {
 
 /// A group inside a node, between nodes, or over both.
 void over(benchmark::State& state, std::int64_t stride, std::int64_t count, bool plan) {
-  const Machine machine = cluster();
-  const auto extents = extents_of(stride, count, machine);
+  const machine::Machine machine = cluster();
+  const auto extents = collective::extents_of(stride, count, machine);
   Bytes size(1'000'000);
   for (auto _ : state) {
     size += 1_B;
     if (plan) {
-      benchmark::DoNotOptimize(plan_collective(CollectiveKind::all_reduce, size, extents,
-                                               CollectiveAlgorithm::automatic, machine));
+      benchmark::DoNotOptimize(
+          collective::plan_collective(graph::CollectiveKind::all_reduce, size, extents,
+                                      collective::CollectiveAlgorithm::automatic, machine));
     } else {
-      benchmark::DoNotOptimize(collective_time(CollectiveKind::all_reduce, size, extents,
-                                               CollectiveAlgorithm::automatic, machine));
+      benchmark::DoNotOptimize(
+          collective::collective_time(graph::CollectiveKind::all_reduce, size, extents,
+                                      collective::CollectiveAlgorithm::automatic, machine));
     }
   }
   state.SetItemsProcessed(state.iterations());
@@ -53,9 +55,9 @@ BENCHMARK_CAPTURE(over, time_between_nodes, 8, 128, false);
 BENCHMARK_CAPTURE(over, time_in_and_between, 1, 1024, false);
 
 void group_to_extents(benchmark::State& state) {
-  const Machine machine = cluster();
+  const machine::Machine machine = cluster();
   for (auto _ : state) {
-    benchmark::DoNotOptimize(extents_of(2, 64, machine));
+    benchmark::DoNotOptimize(collective::extents_of(2, 64, machine));
   }
   state.SetItemsProcessed(state.iterations());
 }

@@ -21,15 +21,15 @@ constexpr std::size_t kWarmPlans = 16;  // as many as the estimator keeps, or fe
 /// Draws plans from a named seed.
 class Sweep {
  public:
-  explicit Sweep(const Model& model) : model_(model) {}
+  explicit Sweep(const zoo::Model& model) : model_(model) {}
 
-  std::vector<Plan> plans(std::size_t count) {
-    std::vector<Plan> valid;
+  std::vector<plan::Plan> plans(std::size_t count) {
+    std::vector<plan::Plan> valid;
     while (valid.size() < count) {
-      const Plan plan = any();
+      const plan::Plan plan = any();
       const bool fits =
           plan.devices() <= kMostDevices && (plan.devices() <= 8 || plan.devices() % 8 == 0);
-      if (fits && check(plan, model_)) {
+      if (fits && plan::check(plan, model_)) {
         valid.push_back(plan);
       }
     }
@@ -41,36 +41,36 @@ class Sweep {
     return values[random_() % values.size()];
   }
 
-  Plan any() {
-    Plan plan;
+  plan::Plan any() {
+    plan::Plan plan;
     plan.tp = pick({1, 2, 4, 8, 16});
     plan.pp = pick({1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 96});
     plan.dp = pick({1, 2, 4, 8, 16, 32, 64, 128});
     plan.microbatch = pick({1, 2, 4, 8});
     plan.global_batch = pick({512, 1024, 1536, 2048, 3072});
-    plan.recompute = static_cast<Recompute>(pick({0, 1, 2}));
+    plan.recompute = static_cast<plan::Recompute>(pick({0, 1, 2}));
     plan.sequence_parallel = plan.tp > 1 && pick({0, 1}) == 1;
     plan.zero = plan.pp > 1 ? pick({0, 1}) : pick({0, 1, 2, 3});
     plan.chunks = plan.pp > 1 ? pick({1, 2, 3, 4, 6, 12}) : 1;
-    plan.schedule = plan.chunks > 1 ? Schedule::interleaved : Schedule::one_f_one_b;
+    plan.schedule = plan.chunks > 1 ? plan::Schedule::interleaved : plan::Schedule::one_f_one_b;
     plan.overlap_p2p = pick({0, 1}) == 1;
     plan.order = pick({0, 1}) == 0 ? "tp-dp-pp" : "tp-pp-dp";
     return plan;
   }
 
-  const Model& model_;
+  const zoo::Model& model_;
   std::mt19937_64 random_{175};
 };
 
 /// Runs `question` on every plan; `warm`: with an estimator that has answered it before.
 template <class Question>
 void sweep(benchmark::State& state, bool warm, Question&& question) {
-  const auto machine = load_machine("selene");
-  const Model model = gpt_model("GPT-3 175B", 96, 12288, 96, 2048, 50257);
-  const std::vector<Plan> plans = Sweep(model).plans(warm ? kWarmPlans : kColdPlans);
-  Estimator kept(model, *machine);
-  const auto ask_all = [&](Estimator& estimator) {
-    for (const Plan& plan : plans) {
+  const auto machine = machine::load_machine("selene");
+  const zoo::Model model = zoo::gpt_model("GPT-3 175B", 96, 12288, 96, 2048, 50257);
+  const std::vector<plan::Plan> plans = Sweep(model).plans(warm ? kWarmPlans : kColdPlans);
+  estimate::Estimator kept(model, *machine);
+  const auto ask_all = [&](estimate::Estimator& estimator) {
+    for (const plan::Plan& plan : plans) {
       const auto answer = question(estimator, plan);
       if (!answer) {
         state.SkipWithError(answer.error().to_string().c_str());
@@ -84,7 +84,7 @@ void sweep(benchmark::State& state, bool warm, Question&& question) {
     if (warm) {
       ask_all(kept);
     } else {
-      Estimator fresh(model, *machine);
+      estimate::Estimator fresh(model, *machine);
       ask_all(fresh);
     }
   }
@@ -92,14 +92,16 @@ void sweep(benchmark::State& state, bool warm, Question&& question) {
 }
 
 void estimate(benchmark::State& state) {
-  sweep(state, state.range(0) == 1,
-        [](Estimator& estimator, const Plan& plan) { return estimator.estimate(plan); });
+  sweep(state, state.range(0) == 1, [](estimate::Estimator& estimator, const plan::Plan& plan) {
+    return estimator.estimate(plan);
+  });
 }
 BENCHMARK(estimate)->ArgName("warm")->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond);
 
 void lower_bound(benchmark::State& state) {
-  sweep(state, state.range(0) == 1,
-        [](Estimator& estimator, const Plan& plan) { return estimator.lower_bound(plan); });
+  sweep(state, state.range(0) == 1, [](estimate::Estimator& estimator, const plan::Plan& plan) {
+    return estimator.lower_bound(plan);
+  });
 }
 BENCHMARK(lower_bound)->ArgName("warm")->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond);
 

@@ -13,8 +13,9 @@ namespace {
 
 using namespace orrery;  // NOLINT(google-build-using-namespace): a benchmark's own file
 
-NetworkDimension dimension(DimensionKind kind, std::int64_t size, Bandwidth bandwidth) {
-  NetworkDimension d;
+topology::NetworkDimension dimension(topology::DimensionKind kind, std::int64_t size,
+                                     Bandwidth bandwidth) {
+  topology::NetworkDimension d;
   d.kind = kind;
   d.size = size;
   d.bandwidth = bandwidth;
@@ -24,16 +25,17 @@ NetworkDimension dimension(DimensionKind kind, std::int64_t size, Bandwidth band
 
 template <class Network>
 void permutation(benchmark::State& state) {
-  const LinkMap map({dimension(DimensionKind::ring, 8, 400_GBps),
-                     dimension(DimensionKind::fully_connected, 8, 700_GBps),
-                     dimension(DimensionKind::switched, state.range(0), 50_GBps)});
-  std::vector<std::vector<Hop>> routes(static_cast<std::size_t>(map.devices()));
+  const topology::LinkMap map(
+      {dimension(topology::DimensionKind::ring, 8, 400_GBps),
+       dimension(topology::DimensionKind::fully_connected, 8, 700_GBps),
+       dimension(topology::DimensionKind::switched, state.range(0), 50_GBps)});
+  std::vector<std::vector<topology::Hop>> routes(static_cast<std::size_t>(map.devices()));
   for (std::int64_t device = 0; device < map.devices(); ++device) {
     map.route(device, (device * 37 + 11) % map.devices(), routes[static_cast<std::size_t>(device)]);
   }
   for (auto _ : state) {
     Network network(map.links());
-    EventQueue queue;
+    engine::EventQueue queue;
     for (const auto& route : routes) {
       network.start(1_MiB, route, queue);
     }
@@ -48,7 +50,7 @@ void permutation(benchmark::State& state) {
   }
   state.SetItemsProcessed(state.iterations() * map.devices());
 }
-BENCHMARK(permutation<FifoNetwork>)->Arg(4)->Arg(64);
-BENCHMARK(permutation<FairNetwork>)->Arg(4);
+BENCHMARK(permutation<network::FifoNetwork>)->Arg(4)->Arg(64);
+BENCHMARK(permutation<network::FairNetwork>)->Arg(4);
 
 }  // namespace

@@ -13,26 +13,28 @@ namespace orrery {
 namespace {
 
 struct Job {
-  Model model;
-  Machine machine;
-  Plan plan;
+  zoo::Model model;
+  machine::Machine machine;
+  plan::Plan plan;
 };
 
 /// Shipped configurations; a benchmark without them has nothing to measure.
 Job load(const char* model, const char* plan) {
-  Job job{load_model(model).value(), {}, load_plan(plan).value()};
-  job.machine = with_devices(load_machine("dgx-a100-80g").value(), job.plan.devices()).value();
+  Job job{zoo::load_model(model).value(), {}, plan::load_plan(plan).value()};
+  job.machine =
+      machine::with_devices(machine::load_machine("dgx-a100-80g").value(), job.plan.devices())
+          .value();
   return job;
 }
 
 void run(benchmark::State& state, const Job& job, bool fold) {
-  SimulateOptions options;
+  simulate::SimulateOptions options;
   options.fold = fold;
   double events = 0;
   std::int64_t ranks = 0;
   for (auto _ : state) {
-    const Workload workload = lower(job.model, job.plan).value();
-    const Timeline timeline = simulate(workload, job.machine, options).value();
+    const graph::Workload workload = parallel::lower(job.model, job.plan).value();
+    const simulate::Timeline timeline = simulate::simulate(workload, job.machine, options).value();
     benchmark::DoNotOptimize(timeline.step_time);
     events += static_cast<double>(timeline.events);
     ranks = timeline.fold.simulated;
@@ -53,7 +55,7 @@ void gpt_1t_16384_folded(benchmark::State& state) {
 void lowering_gpt3_175b(benchmark::State& state) {
   const Job job = load("gpt3-175b", "gpt3-175b-1024");
   for (auto _ : state) {
-    benchmark::DoNotOptimize(lower(job.model, job.plan).value().programs.size());
+    benchmark::DoNotOptimize(parallel::lower(job.model, job.plan).value().programs.size());
   }
 }
 BENCHMARK(gpt3_175b_1024_folded)->Unit(benchmark::kMillisecond);

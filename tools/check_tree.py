@@ -1,17 +1,23 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Prints what a compiler does not see, and fails when there is any: a source without its licence line,
-a source of more than 400 lines, a folder of src/ without a README.md.
+a source of more than 400 lines, a folder of src/ without a README.md, a file of src/ in another folder's
+namespace.
 
     tools/check_tree.py [REPOSITORY]
 """
 import pathlib
+import re
 import sys
 
 SUFFIXES = {".h", ".cc", ".py", ".sh", ".cmake"}
 FOLDERS = ("src", "tests", "bench", "cmake", "tools")
 LICENCE = "SPDX-License-Identifier: Apache-2.0"
 LINES = 400
+# A folder's namespace is orrery::<its last name>, but for these.
+NAMESPACES = {"base": "orrery", "workload/memory": "orrery::footprint"}
+OPENED = re.compile(r"^(?:inline )?namespace (orrery\b[\w:]*) \{\n", re.MULTILINE)
+FORWARD = re.compile(r"(?:\s*(?:struct|class|enum class)\s[^{};]*;)+\s*\}")  # declares another folder's types
 
 
 def sources_of(root: pathlib.Path) -> list[pathlib.Path]:
@@ -36,9 +42,22 @@ def missing_readmes(root: pathlib.Path):
             yield f"{folder}: expected a README.md: what goes in, what comes out, which file first"
 
 
+def other_namespaces(root: pathlib.Path):
+    for source in sorted(p for p in (root / "src").rglob("*") if p.suffix in {".h", ".cc"}):
+        folder = source.parent.relative_to(root / "src").as_posix()
+        own = NAMESPACES.get(folder, f"orrery::{source.parent.name}")
+        text = source.read_text()
+        for opened in OPENED.finditer(text):
+            within = opened[1] == own or own != "orrery" and opened[1].startswith(own + "::")
+            if not within and not FORWARD.match(text, opened.end()):
+                line = text.count("\n", 0, opened.start()) + 1
+                yield f"{source}:{line}: found namespace {opened[1]}, expected {own}"
+
+
 def main(root: pathlib.Path) -> int:
     sources = sources_of(root)
-    mistakes = [m for source in sources for m in mistakes_in(source)] + list(missing_readmes(root))
+    mistakes = [m for source in sources for m in mistakes_in(source)]
+    mistakes += [*missing_readmes(root), *other_namespaces(root)]
     print(*mistakes, sep="\n", end="\n" if mistakes else "")
     return int(bool(mistakes) or not sources)
 

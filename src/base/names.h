@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Enumerations whose values have names in files, flags and reports, from one constexpr table:
+/// Enumerations whose values have names in files, flags and reports, from one constexpr table, which
+/// stands in the enumeration's own namespace:
 ///
-///   template <> inline constexpr auto kNames<Recompute> = std::to_array<Named<Recompute>>(
-///       {{Recompute::none, "none", "keep every activation"}, ...});
+///   constexpr auto named_values(Recompute) {
+///     return std::to_array<Named<Recompute>>({{Recompute::none, "none", "keep all"}, ...});
+///   }
 #pragma once
 
 #include <array>
@@ -20,8 +22,9 @@ struct Named {
   std::string_view meaning;  ///< one sentence, for help texts
 };
 
+/// The table of E, found by argument-dependent lookup.
 template <class E>
-inline constexpr auto kNames = std::array<Named<E>, 0>{};
+inline constexpr auto kNames = named_values(E{});
 
 template <class E>
 constexpr std::string_view name_of(E value) {

@@ -15,7 +15,7 @@
 #include "base/names.h"
 #include "calibrate/minimize.h"
 
-namespace orrery {
+namespace orrery::calibrate {
 namespace {
 
 constexpr double kLargestError = 1;  // of the logarithm
@@ -24,20 +24,20 @@ constexpr std::uint64_t kFolds = 5;
 constexpr int kGenerations = 400;
 
 struct Point {
-  CollectiveKind kind = CollectiveKind::all_reduce;
+  graph::CollectiveKind kind = graph::CollectiveKind::all_reduce;
   Bytes bytes{0};
   double seconds = 0;
-  std::vector<Extent> extents;
+  std::vector<collective::Extent> extents;
 
   int outermost() const { return extents.back().dimension; }
   bool exchanges() const {
-    return kind == CollectiveKind::all_to_all || kind == CollectiveKind::send_recv;
+    return kind == graph::CollectiveKind::all_to_all || kind == graph::CollectiveKind::send_recv;
   }
 };
 
-double predicted(const Point& point, const Machine& machine) {
-  return to_seconds(collective_time(point.kind, point.bytes, point.extents,
-                                    CollectiveAlgorithm::automatic, machine));
+double predicted(const Point& point, const machine::Machine& machine) {
+  return to_seconds(collective::collective_time(
+      point.kind, point.bytes, point.extents, collective::CollectiveAlgorithm::automatic, machine));
 }
 
 double median_of(std::vector<double> values) {
@@ -48,8 +48,8 @@ double median_of(std::vector<double> values) {
 
 /// One point per kind, group and half octave: at the median size and its median time.
 std::vector<Point> thinned(const std::vector<CollectiveMeasurement>& measurements,
-                           const Machine& machine) {
-  using Key = std::tuple<CollectiveKind, std::int64_t, std::int64_t, int>;
+                           const machine::Machine& machine) {
+  using Key = std::tuple<graph::CollectiveKind, std::int64_t, std::int64_t, int>;
   std::map<Key, std::vector<const CollectiveMeasurement*>> bins;
   for (const CollectiveMeasurement& measured : measurements) {
     const double octave = std::log2(static_cast<double>(measured.bytes.value()));
@@ -76,19 +76,21 @@ std::vector<Point> thinned(const std::vector<CollectiveMeasurement>& measurement
 /// A coefficient of a protocol as the fit sees it: a logarithm in a box around the machine's value.
 /// Protocols differ in kind; a wider box lets them change places and get stuck there.
 struct Coefficient {
-  double (*get)(const Protocol& protocol);
-  void (*set)(Protocol& protocol, double value);
+  double (*get)(const topology::Protocol& protocol);
+  void (*set)(topology::Protocol& protocol, double value);
   double range;  ///< the greatest factor up and down
 };
 constexpr std::array kCoefficients{
-    Coefficient{[](const Protocol& p) { return to_seconds(p.launch); },
-                [](Protocol& p, double value) { p.launch = from_seconds(value); }, 8},
-    Coefficient{[](const Protocol& p) { return to_seconds(p.step_latency); },
-                [](Protocol& p, double value) { p.step_latency = from_seconds(value); }, 8},
-    Coefficient{[](const Protocol& p) { return p.efficiency; },
-                [](Protocol& p, double value) { p.efficiency = std::min(value, 1.5); }, 4},
-    Coefficient{[](const Protocol& p) { return p.local_copy; },
-                [](Protocol& p, double value) { p.local_copy = value; }, 5},
+    Coefficient{[](const topology::Protocol& p) { return to_seconds(p.launch); },
+                [](topology::Protocol& p, double value) { p.launch = from_seconds(value); }, 8},
+    Coefficient{[](const topology::Protocol& p) { return to_seconds(p.step_latency); },
+                [](topology::Protocol& p, double value) { p.step_latency = from_seconds(value); },
+                8},
+    Coefficient{[](const topology::Protocol& p) { return p.efficiency; },
+                [](topology::Protocol& p, double value) { p.efficiency = std::min(value, 1.5); },
+                4},
+    Coefficient{[](const topology::Protocol& p) { return p.local_copy; },
+                [](topology::Protocol& p, double value) { p.local_copy = value; }, 5},
 };
 
 /// Three digits: more would claim what no measurement gives.
@@ -97,20 +99,21 @@ double rounded(double value) {
   return std::round(value * scale) / scale;
 }
 
-using List = std::vector<Protocol> NetworkDimension::*;
+using List = std::vector<topology::Protocol> topology::NetworkDimension::*;
 
 /// Protocols with a local copy are alike to the search, and those without one: it may have changed
 /// them about. Names go by efficiency, in the order of before.
-void keep_order(const std::vector<Protocol>& before, bool copies, std::vector<Protocol>& after) {
+void keep_order(const std::vector<topology::Protocol>& before, bool copies,
+                std::vector<topology::Protocol>& after) {
   std::vector<std::size_t> places;
-  std::vector<Protocol> found;
+  std::vector<topology::Protocol> found;
   for (std::size_t i = 0; i < after.size(); ++i) {
     if ((after[i].local_copy > 0) == copies) {
       places.push_back(i);
       found.push_back(after[i]);
     }
   }
-  const auto by_efficiency = [](const Protocol& a, const Protocol& b) {
+  const auto by_efficiency = [](const topology::Protocol& a, const topology::Protocol& b) {
     return a.efficiency < b.efficiency;
   };
   std::stable_sort(places.begin(), places.end(), [&](std::size_t a, std::size_t b) {
@@ -126,20 +129,21 @@ void keep_order(const std::vector<Protocol>& before, bool copies, std::vector<Pr
 /// A search over the coefficients that are not 0 in some lists of one dimension.
 class Search {
  public:
-  Search(Machine machine, int dimension, std::vector<List> lists, std::vector<Point> points)
+  Search(machine::Machine machine, int dimension, std::vector<List> lists,
+         std::vector<Point> points)
       : machine_(std::move(machine)),
         dimension_(static_cast<std::size_t>(dimension)),
         lists_(std::move(lists)),
         points_(std::move(points)) {
-    each_free([&](const Coefficient& coefficient, Protocol& protocol) {
+    each_free([&](const Coefficient& coefficient, topology::Protocol& protocol) {
       const double middle = std::log(coefficient.get(protocol));
       box_.push_back({middle - std::log(coefficient.range), middle + std::log(coefficient.range)});
       start_.push_back(middle);
     });
   }
 
-  Machine run() {
-    const Machine before = machine_;
+  machine::Machine run() {
+    const machine::Machine before = machine_;
     if (!points_.empty() && !box_.empty()) {
       const Loss loss = [&](std::span<const double> logs) { return loss_of(logs); };
       std::vector<double> best = minimize(loss, box_, start_, kGenerations).at;
@@ -159,7 +163,7 @@ class Search {
   template <class Visit>
   void each_free(Visit visit) {
     for (const List list : lists_) {
-      for (Protocol& protocol : machine_.network[dimension_].*list) {
+      for (topology::Protocol& protocol : machine_.network[dimension_].*list) {
         for (const Coefficient& coefficient : kCoefficients) {
           if (coefficient.get(protocol) > 0) {
             visit(coefficient, protocol);
@@ -171,7 +175,7 @@ class Search {
 
   void assign(std::span<const double> logs) {
     std::size_t i = 0;
-    each_free([&](const Coefficient& coefficient, Protocol& protocol) {
+    each_free([&](const Coefficient& coefficient, topology::Protocol& protocol) {
       coefficient.set(protocol, std::exp(logs[i++]));
     });
   }
@@ -186,7 +190,7 @@ class Search {
     return sum / static_cast<double>(points_.size());
   }
 
-  Machine machine_;
+  machine::Machine machine_;
   std::size_t dimension_;
   std::vector<List> lists_;
   std::vector<Point> points_;
@@ -195,7 +199,7 @@ class Search {
 };
 
 /// Where a fit of a dimension without protocols starts.
-std::vector<Protocol> usual_protocols() {
+std::vector<topology::Protocol> usual_protocols() {
   return {{.name = "LL", .launch = 8_us, .step_latency = 1_us, .efficiency = 0.03},
           {.name = "LL128",
            .launch = 10_us,
@@ -210,10 +214,10 @@ std::vector<Protocol> usual_protocols() {
 }
 
 /// Every dimension after those inside it, each from the points that go no further.
-Machine fit_all(Machine machine, const std::vector<Point>& points) {
+machine::Machine fit_all(machine::Machine machine, const std::vector<Point>& points) {
   for (int d = 0; d < static_cast<int>(machine.network.size()); ++d) {
     for (const bool exchange : {false, true}) {
-      NetworkDimension& dimension = machine.network[static_cast<std::size_t>(d)];
+      topology::NetworkDimension& dimension = machine.network[static_cast<std::size_t>(d)];
       const bool own = exchange && !dimension.exchange.empty();
       std::vector<Point> here;
       std::copy_if(points.begin(), points.end(), std::back_inserter(here), [&](const Point& p) {
@@ -227,8 +231,9 @@ Machine fit_all(Machine machine, const std::vector<Point>& points) {
         dimension.protocols = usual_protocols();
       }
       const std::vector<List> lists =
-          exchange ? std::vector<List>{&NetworkDimension::exchange}
-                   : std::vector<List>{&NetworkDimension::protocols, &NetworkDimension::in_switch};
+          exchange ? std::vector<List>{&topology::NetworkDimension::exchange}
+                   : std::vector<List>{&topology::NetworkDimension::protocols,
+                                       &topology::NetworkDimension::in_switch};
       machine = Search(std::move(machine), d, lists, std::move(here)).run();
     }
   }
@@ -243,14 +248,14 @@ std::uint64_t hash_of(const Point& point) {
   };
   mix(static_cast<std::int64_t>(point.kind));
   mix(point.bytes.value());
-  for (const Extent& extent : point.extents) {
+  for (const collective::Extent& extent : point.extents) {
     mix(extent.dimension);
     mix(extent.count);
   }
   return hash ^ (hash >> 29U);
 }
 
-CollectiveError error_of(const std::vector<Point>& points, const Machine& machine) {
+CollectiveError error_of(const std::vector<Point>& points, const machine::Machine& machine) {
   CollectiveError error{.points = points.size()};
   if (points.empty()) {
     return error;
@@ -266,7 +271,7 @@ CollectiveError error_of(const std::vector<Point>& points, const Machine& machin
   return error;
 }
 
-CollectiveError held_out_error(const Machine& machine, const std::vector<Point>& points) {
+CollectiveError held_out_error(const machine::Machine& machine, const std::vector<Point>& points) {
   std::vector<Point> kept;
   std::vector<Point> held;
   for (const Point& point : points) {
@@ -276,11 +281,12 @@ CollectiveError held_out_error(const Machine& machine, const std::vector<Point>&
                                                : error_of(held, fit_all(machine, kept));
 }
 
-std::vector<ProtocolFit> changes(const Machine& before, Machine& after, const std::string& source) {
+std::vector<ProtocolFit> changes(const machine::Machine& before, machine::Machine& after,
+                                 const std::string& source) {
   constexpr std::array<std::pair<std::string_view, List>, 3> kLists{
-      {{"protocols", &NetworkDimension::protocols},
-       {"in_switch", &NetworkDimension::in_switch},
-       {"exchange", &NetworkDimension::exchange}}};
+      {{"protocols", &topology::NetworkDimension::protocols},
+       {"in_switch", &topology::NetworkDimension::in_switch},
+       {"exchange", &topology::NetworkDimension::exchange}}};
   std::vector<ProtocolFit> fits;
   for (std::size_t d = 0; d < before.network.size(); ++d) {
     for (const auto& [name, list] : kLists) {
@@ -296,18 +302,19 @@ std::vector<ProtocolFit> changes(const Machine& before, Machine& after, const st
   return fits;
 }
 
-void check_groups(const std::vector<CollectiveMeasurement>& measurements, const Machine& machine,
-                  Error& mistakes) {
+void check_groups(const std::vector<CollectiveMeasurement>& measurements,
+                  const machine::Machine& machine, Error& mistakes) {
   std::set<std::pair<std::int64_t, std::int64_t>> groups;
   for (const CollectiveMeasurement& measured : measurements) {
     const bool fresh = groups.emplace(measured.members, measured.per_node).second;
     if (fresh && group_of(measured, machine).empty()) {
-      mistakes.add({{},
-                    "n_gpus",
-                    measured.per_node == 0
-                        ? std::to_string(measured.members)
-                        : fmt::format("{}, {} in a node", measured.members, measured.per_node),
-                    fmt::format("a group of {} ({})", machine.name, dimension_sizes(machine))});
+      mistakes.add(
+          {{},
+           "n_gpus",
+           measured.per_node == 0
+               ? std::to_string(measured.members)
+               : fmt::format("{}, {} in a node", measured.members, measured.per_node),
+           fmt::format("a group of {} ({})", machine.name, machine::dimension_sizes(machine))});
     }
   }
   if (measurements.empty()) {
@@ -317,20 +324,23 @@ void check_groups(const std::vector<CollectiveMeasurement>& measurements, const 
 
 }  // namespace
 
-std::vector<Extent> group_of(const CollectiveMeasurement& measured, const Machine& machine) {
+std::vector<collective::Extent> group_of(const CollectiveMeasurement& measured,
+                                         const machine::Machine& machine) {
   if (measured.per_node == 0 || measured.per_node == measured.members) {
-    const auto cut = with_devices(machine, measured.members);  // part of a rack stays inside it
-    return cut ? extents_of(1, measured.members, *cut) : std::vector<Extent>{};
+    const auto cut =
+        machine::with_devices(machine, measured.members);  // part of a rack stays inside it
+    return cut ? collective::extents_of(1, measured.members, *cut)
+               : std::vector<collective::Extent>{};
   }
   if (machine.network.size() < 2 || measured.members % measured.per_node != 0) {
     return {};
   }
   const std::int64_t nodes = measured.members / measured.per_node;
-  const NetworkDimension& outer = machine.network.back();
+  const topology::NetworkDimension& outer = machine.network.back();
   if (outer.size > 0 && nodes > outer.size) {
     return {};
   }
-  std::vector<Extent> extents = extents_of(1, measured.per_node, machine);
+  std::vector<collective::Extent> extents = collective::extents_of(1, measured.per_node, machine);
   if (!extents.empty() &&
       extents.back().dimension + 1 >= static_cast<int>(machine.network.size())) {
     return {};
@@ -340,7 +350,7 @@ std::vector<Extent> group_of(const CollectiveMeasurement& measured, const Machin
 }
 
 CollectiveError collective_error(const std::vector<CollectiveMeasurement>& measurements,
-                                 const Machine& machine) {
+                                 const machine::Machine& machine) {
   std::vector<Point> points;
   for (const CollectiveMeasurement& measured : measurements) {
     points.push_back(
@@ -349,7 +359,7 @@ CollectiveError collective_error(const std::vector<CollectiveMeasurement>& measu
   return error_of(points, machine);
 }
 
-Result<CollectiveFit> calibrate_collectives(const Machine& machine,
+Result<CollectiveFit> calibrate_collectives(const machine::Machine& machine,
                                             const std::vector<CollectiveMeasurement>& measurements,
                                             const std::string& source) {
   Error mistakes;
@@ -367,4 +377,4 @@ Result<CollectiveFit> calibrate_collectives(const Machine& machine,
   return fit;
 }
 
-}  // namespace orrery
+}  // namespace orrery::calibrate

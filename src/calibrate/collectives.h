@@ -12,10 +12,10 @@
 #include "collective/cost.h"
 #include "machine/machine.h"
 
-namespace orrery {
+namespace orrery::calibrate {
 
 struct CollectiveMeasurement {
-  CollectiveKind kind = CollectiveKind::all_reduce;
+  graph::CollectiveKind kind = graph::CollectiveKind::all_reduce;
   std::int64_t members = 2;
   /// Members in each coordinate of the outermost dimension; 0: packed, innermost first.
   std::int64_t per_node = 0;
@@ -36,7 +36,8 @@ Result<std::vector<CollectiveMeasurement>> read_collectives(const std::string& t
 Result<std::vector<CollectiveMeasurement>> load_collectives(const std::string& file);
 
 /// Where the group of a measurement lies; empty when the machine has no such group.
-std::vector<Extent> group_of(const CollectiveMeasurement& measured, const Machine& machine);
+std::vector<collective::Extent> group_of(const CollectiveMeasurement& measured,
+                                         const machine::Machine& machine);
 
 /// Absolute relative errors of predictions.
 struct CollectiveError {
@@ -46,17 +47,17 @@ struct CollectiveError {
   double largest = 0;
 };
 CollectiveError collective_error(const std::vector<CollectiveMeasurement>& measurements,
-                                 const Machine& machine);
+                                 const machine::Machine& machine);
 
 /// One list of protocols before and after.
 struct ProtocolFit {
   std::string name;  ///< dotted: "network.nvlink.protocols"
-  std::vector<Protocol> before;
-  std::vector<Protocol> after;
+  std::vector<topology::Protocol> before;
+  std::vector<topology::Protocol> after;
 };
 
 struct CollectiveFit {
-  Machine machine;
+  machine::Machine machine;
   std::vector<ProtocolFit> fits;
   CollectiveError before;
   CollectiveError after;
@@ -75,8 +76,8 @@ struct CollectiveFit {
 /// rounded to three digits. Deterministic.
 ///
 /// Mistakes: measurements of groups that the machine does not have.
-Result<CollectiveFit> calibrate_collectives(const Machine& machine,
+Result<CollectiveFit> calibrate_collectives(const machine::Machine& machine,
                                             const std::vector<CollectiveMeasurement>& measurements,
                                             const std::string& source);
 
-}  // namespace orrery
+}  // namespace orrery::calibrate

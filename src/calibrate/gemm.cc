@@ -15,7 +15,7 @@
 #include "calibrate/minimize.h"
 #include "machine/compute/compute_model.h"
 
-namespace orrery {
+namespace orrery::calibrate {
 namespace {
 
 struct Coefficient {
@@ -36,7 +36,7 @@ using Values = std::array<double, kFitted.size()>;
 /// Visits the members of KernelCoefficients that are fitted, each with its number in kFitted.
 template <class Visit>
 void each_fitted(Visit visit) {
-  KernelCoefficients::fields([&](std::string_view name, auto member, std::string_view) {
+  compute::KernelCoefficients::fields([&](std::string_view name, auto member, std::string_view) {
     for (std::size_t i = 0; i < kFitted.size(); ++i) {
       if (kFitted[i].name == name) {
         visit(i, member);
@@ -45,10 +45,10 @@ void each_fitted(Visit visit) {
   });
 }
 
-Values values_of(const KernelCoefficients& kernels) {
+Values values_of(const compute::KernelCoefficients& kernels) {
   Values values{};
   each_fitted([&](std::size_t i, auto member) {
-    if constexpr (std::is_same_v<decltype(member), Time KernelCoefficients::*>) {
+    if constexpr (std::is_same_v<decltype(member), Time compute::KernelCoefficients::*>) {
       values[i] = to_seconds(kernels.*member);
     } else {
       values[i] = kernels.*member;
@@ -66,9 +66,10 @@ double rounded(double value) {
   return std::round(value * scale) / scale;
 }
 
-KernelCoefficients with_values(KernelCoefficients kernels, std::span<const double> values) {
+compute::KernelCoefficients with_values(compute::KernelCoefficients kernels,
+                                        std::span<const double> values) {
   each_fitted([&](std::size_t i, auto member) {
-    if constexpr (std::is_same_v<decltype(member), Time KernelCoefficients::*>) {
+    if constexpr (std::is_same_v<decltype(member), Time compute::KernelCoefficients::*>) {
       kernels.*member = from_seconds(values[i]);
     } else {
       kernels.*member = values[i];
@@ -79,24 +80,24 @@ KernelCoefficients with_values(KernelCoefficients kernels, std::span<const doubl
 
 struct Region {
   double weight;
-  bool (*contains)(const GemmShape& shape);
+  bool (*contains)(const graph::GemmShape& shape);
 };
 /// In order; a shape belongs to the first that contains it.
 constexpr std::array kRegions{
     Region{3,
-           [](const GemmShape& s) {
+           [](const graph::GemmShape& s) {
              return std::min({s.m, s.n, s.k}) >= 1024;
            }},
-    Region{1, [](const GemmShape& s) { return s.m >= 1024; }},
-    Region{1.5, [](const GemmShape& s) { return s.m >= 128; }},
-    Region{1, [](const GemmShape&) { return true; }},
+    Region{1, [](const graph::GemmShape& s) { return s.m >= 1024; }},
+    Region{1.5, [](const graph::GemmShape& s) { return s.m >= 128; }},
+    Region{1, [](const graph::GemmShape&) { return true; }},
 };
 constexpr std::size_t kMostShapesPerRegion = 150;
 constexpr std::size_t kLeastShapesToHoldOut = 40;
 constexpr double kLargestError = 1;  // of the logarithm
 
 /// FNV-1a over the shape's numbers: which shapes are used does not depend on their order.
-std::uint64_t hash_of(const GemmShape& shape) {
+std::uint64_t hash_of(const graph::GemmShape& shape) {
   std::uint64_t hash = 14695981039346656037U;
   for (const std::int64_t number : {shape.batch, shape.m, shape.n, shape.k}) {
     for (int shift = 0; shift < 64; shift += 8) {
@@ -109,7 +110,7 @@ std::uint64_t hash_of(const GemmShape& shape) {
 
 /// A GEMM to be predicted and what it took.
 struct Sample {
-  Operator op;
+  graph::Operator op;
   double seconds = 0;
   double weight = 1;
 };
@@ -139,28 +140,30 @@ std::vector<Sample> samples_of(const std::string& format,
 }
 
 /// The device with one set of coefficients for everything.
-Device with_kernels(Device device, const KernelCoefficients& kernels) {
+compute::Device with_kernels(compute::Device device, const compute::KernelCoefficients& kernels) {
   device.kernels = kernels;
   device.format_kernels.clear();
   device.overlap_units = device.overlap_memory = 0;  // not asked for, not computed
   return device;
 }
 
-double cast_seconds(const GemmCast& cast, const GemmShape& s, const Device& device) {
+double cast_seconds(const GemmCast& cast, const graph::GemmShape& s,
+                    const compute::Device& device) {
   const double elements =
       static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(s.k);
   return to_seconds(cast.launch) + cast.bytes * elements / device.memory.front().bandwidth.value();
 }
 
-double predicted_seconds(const Operator& op, const GemmCast& cast, const Device& device) {
-  return to_seconds(kernel_time(op, device).alone) + cast_seconds(cast, op.gemm, device);
+double predicted_seconds(const graph::Operator& op, const GemmCast& cast,
+                         const compute::Device& device) {
+  return to_seconds(compute::kernel_time(op, device).alone) + cast_seconds(cast, op.gemm, device);
 }
 
 /// One fit: which coefficients are free, and what they give.
 class Fit {
  public:
-  Fit(const std::vector<Sample>& samples, const Device& device, const KernelCoefficients& start,
-      bool cast)
+  Fit(const std::vector<Sample>& samples, const compute::Device& device,
+      const compute::KernelCoefficients& start, bool cast)
       : samples_(samples), trial_(with_kernels(device, start)), start_(values_of(start)) {
     for (std::size_t i = 0; i < kFitted.size(); ++i) {
       if (!cast || kFitted[i].name != kUnknownBesideACast) {
@@ -176,7 +179,7 @@ class Fit {
     }
   }
 
-  std::pair<KernelCoefficients, GemmCast> run() {
+  std::pair<compute::KernelCoefficients, GemmCast> run() {
     std::vector<double> from;
     from.reserve(box_.size());
     for (const std::size_t i : free_) {
@@ -190,7 +193,7 @@ class Fit {
   }
 
  private:
-  KernelCoefficients kernels_of(std::span<const double> values) const {
+  compute::KernelCoefficients kernels_of(std::span<const double> values) const {
     Values all = start_;
     for (std::size_t i = 0; i < free_.size(); ++i) {
       all[free_[i]] = values[i];
@@ -217,7 +220,7 @@ class Fit {
   }
 
   const std::vector<Sample>& samples_;
-  Device trial_;
+  compute::Device trial_;
   Values start_;
   std::vector<std::size_t> free_;  ///< numbers in kFitted
   std::vector<Bounds> box_;        ///< of the free coefficients, then of the cast
@@ -230,19 +233,20 @@ bool is_general(const std::string& format, const GemmTable& table) {
 
 }  // namespace
 
-Operator gemm_operator(const std::string& format, const GemmShape& shape) {
-  Operator op;
+graph::Operator gemm_operator(const std::string& format, const graph::GemmShape& shape) {
+  graph::Operator op;
   op.name = "gemm";
-  op.kind = OperatorKind::gemm;
-  op.block_scaled = format == kBlockScaledFp8;
-  op.type = op.block_scaled ? DataType::fp8 : value_of<DataType>(format).value_or(DataType::bf16);
+  op.kind = graph::OperatorKind::gemm;
+  op.block_scaled = format == compute::kBlockScaledFp8;
+  op.type = op.block_scaled ? graph::DataType::fp8
+                            : value_of<graph::DataType>(format).value_or(graph::DataType::bf16);
   op.gemm = shape;
-  op.flops = flops_of(shape);
+  op.flops = graph::flops_of(shape);
   return op;
 }
 
 GemmError gemm_error(const std::string& format, const std::vector<GemmMeasurement>& measurements,
-                     const Device& device, const GemmCast& cast) {
+                     const compute::Device& device, const GemmCast& cast) {
   GemmError error{.shapes = measurements.size()};
   if (measurements.empty()) {
     return error;
@@ -261,7 +265,7 @@ GemmError gemm_error(const std::string& format, const std::vector<GemmMeasuremen
 }
 
 GemmFit fit_gemm(const std::string& format, const std::vector<GemmMeasurement>& measurements,
-                 const Device& device, bool cast) {
+                 const compute::Device& device, bool cast) {
   assert(!measurements.empty() && "something to fit to");
   std::vector<GemmMeasurement> used, held_out;
   for (const GemmMeasurement& measured : measurements) {
@@ -272,12 +276,12 @@ GemmFit fit_gemm(const std::string& format, const std::vector<GemmMeasurement>& 
   GemmFit fit;
   fit.format = format;
   fit.before = device.kernels_of(gemm_operator(format, {}));
-  const Operator op = gemm_operator(format, {});
+  const graph::Operator op = gemm_operator(format, {});
   const std::vector<Sample> samples = samples_of(format, used);
   std::tie(fit.after, fit.cast) =
-      Fit(samples, device, fit.before, cast && bits_of(op.type) <= 8).run();
-  const Device before = with_kernels(device, fit.before);
-  const Device after = with_kernels(device, fit.after);
+      Fit(samples, device, fit.before, cast && graph::bits_of(op.type) <= 8).run();
+  const compute::Device before = with_kernels(device, fit.before);
+  const compute::Device after = with_kernels(device, fit.after);
   fit.fitted_before = gemm_error(format, used, before);
   fit.fitted_after = gemm_error(format, used, after, fit.cast);
   fit.held_out_before = gemm_error(format, held_out, before);
@@ -285,11 +289,11 @@ GemmFit fit_gemm(const std::string& format, const std::vector<GemmMeasurement>& 
   return fit;
 }
 
-Result<GemmCalibration> calibrate_gemm(Machine machine, const GemmTable& table,
+Result<GemmCalibration> calibrate_gemm(machine::Machine machine, const GemmTable& table,
                                        const std::string& source, bool cast) {
   Error error;
   for (const auto& [format, measurements] : table) {
-    const Operator op = gemm_operator(format, {});
+    const graph::Operator op = gemm_operator(format, {});
     if (machine.device.peak[static_cast<std::size_t>(op.type)] <= FlopRate(0)) {
       error.add({{},
                  "device.peak",
@@ -302,8 +306,8 @@ Result<GemmCalibration> calibrate_gemm(Machine machine, const GemmTable& table,
     return fail(std::move(error));
   }
   GemmCalibration result{.machine = std::move(machine), .fits = {}};
-  Device& device = result.machine.device;
-  const Device base = device;
+  compute::Device& device = result.machine.device;
+  const compute::Device base = device;
   for (const auto& [format, measurements] : table) {
     result.fits.push_back(fit_gemm(format, measurements, base, cast));
     const bool general = is_general(format, table);
@@ -316,4 +320,4 @@ Result<GemmCalibration> calibrate_gemm(Machine machine, const GemmTable& table,
   return result;
 }
 
-}  // namespace orrery
+}  // namespace orrery::calibrate

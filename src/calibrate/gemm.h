@@ -10,11 +10,11 @@
 #include "base/result.h"
 #include "machine/machine.h"
 
-namespace orrery {
+namespace orrery::calibrate {
 
 /// Median time of one shape over the rows that measured it.
 struct GemmMeasurement {
-  GemmShape shape;
+  graph::GemmShape shape;
   Time time{0};
 };
 
@@ -47,8 +47,8 @@ struct GemmCast {
 struct GemmFit {
   std::string format;
   GemmCast cast;  ///< zero unless asked for
-  KernelCoefficients before;
-  KernelCoefficients after;
+  compute::KernelCoefficients before;
+  compute::KernelCoefficients after;
   GemmError fitted_before, fitted_after;      ///< of the shapes that the fit used
   GemmError held_out_before, held_out_after;  ///< of the rest; no shapes when there are few
 };
@@ -64,23 +64,23 @@ struct GemmFit {
 /// Ignores:  which software a row comes from: several versions of a shape are one, their median.
 /// Requires: measurements, not empty; a device with a peak of the format.
 GemmFit fit_gemm(const std::string& format, const std::vector<GemmMeasurement>& measurements,
-                 const Device& device, bool cast = false);
+                 const compute::Device& device, bool cast = false);
 
 /// Predicted times against measured ones, with the device as it is.
 GemmError gemm_error(const std::string& format, const std::vector<GemmMeasurement>& measurements,
-                     const Device& device, const GemmCast& cast = {});
+                     const compute::Device& device, const GemmCast& cast = {});
 
 /// A GEMM of a format, for kernel_time.
-Operator gemm_operator(const std::string& format, const GemmShape& shape);
+graph::Operator gemm_operator(const std::string& format, const graph::GemmShape& shape);
 
 /// Fits every format of the table to the machine's device. The fit of bf16 (else fp16) becomes the
 /// device's general `kernels`; other formats become entries of format_kernels. Origins of the
 /// fitted coefficients say "measured: `source`". Mistakes: formats without a peak in the machine.
 struct GemmCalibration {
-  Machine machine;
+  machine::Machine machine;
   std::vector<GemmFit> fits;
 };
-Result<GemmCalibration> calibrate_gemm(Machine machine, const GemmTable& table,
+Result<GemmCalibration> calibrate_gemm(machine::Machine machine, const GemmTable& table,
                                        const std::string& source, bool cast = false);
 
-}  // namespace orrery
+}  // namespace orrery::calibrate

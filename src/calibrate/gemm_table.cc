@@ -12,7 +12,7 @@
 #include "base/reader.h"
 #include "calibrate/gemm.h"
 
-namespace orrery {
+namespace orrery::calibrate {
 namespace {
 
 constexpr std::array<std::string_view, 4> kRequired{"m", "n", "k", "latency_us"};
@@ -23,8 +23,8 @@ constexpr std::int64_t kLargestExtent = std::int64_t{1} << 40;
 constexpr double kLongestMicroseconds = 1e9;
 
 std::vector<std::string> formats() {
-  std::vector<std::string> names = names_of<DataType>();
-  names.emplace_back(kBlockScaledFp8);
+  std::vector<std::string> names = names_of<graph::DataType>();
+  names.emplace_back(compute::kBlockScaledFp8);
   return names;
 }
 
@@ -168,4 +168,4 @@ Result<GemmTable> read_gemm_table(const CsvTable& csv, const std::string& defaul
   return TableReader(csv, default_format, only).run();
 }
 
-}  // namespace orrery
+}  // namespace orrery::calibrate

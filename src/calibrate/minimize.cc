@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
-namespace orrery {
+namespace orrery::calibrate {
 namespace {
 
 /// Coordinates in units of the box, 0 to 1.
@@ -193,4 +193,4 @@ Minimum minimize(const Loss& loss, std::span<const Bounds> box, std::span<const 
   return Minimizer(loss, box).run(start, generations);
 }
 
-}  // namespace orrery
+}  // namespace orrery::calibrate

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace orrery {
+namespace orrery::calibrate {
 
 struct Bounds {
   double low = 0;
@@ -32,4 +32,4 @@ struct Minimum {
 Minimum minimize(const Loss& loss, std::span<const Bounds> box, std::span<const double> start,
                  int generations = 40);
 
-}  // namespace orrery
+}  // namespace orrery::calibrate

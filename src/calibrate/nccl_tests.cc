@@ -16,7 +16,7 @@
 #include "calibrate/collectives.h"
 #include "collective/sweep.h"
 
-namespace orrery {
+namespace orrery::calibrate {
 namespace {
 
 constexpr std::size_t kMostMistakes = 20;
@@ -61,14 +61,14 @@ std::vector<std::string> words_of(const std::string& line) {
 }
 
 /// The name of a collective inside a text such as "out/all_reduce_perf.8gpus.txt".
-std::optional<CollectiveKind> kind_within(const std::string& text) {
+std::optional<graph::CollectiveKind> kind_within(const std::string& text) {
   const auto end = text.find("_perf");
   if (end == std::string::npos) {
     return std::nullopt;
   }
   const auto before = text.find_last_not_of("abcdefghijklmnopqrstuvwxyz_", end - 1);
   const std::size_t begin = before == std::string::npos ? 0 : before + 1;
-  return end == 0 ? std::nullopt : collective_named(text.substr(begin, end - begin));
+  return end == 0 ? std::nullopt : collective::collective_named(text.substr(begin, end - begin));
 }
 
 /// Output of nccl-tests, run after run.
@@ -127,7 +127,7 @@ class NcclTestsReader {
                      {},
                      "unknown: neither a line 'Collective test starting: all_reduce_perf' nor the "
                      "file's name tells it"});
-      kind_ = CollectiveKind::all_reduce;  // said once
+      kind_ = graph::CollectiveKind::all_reduce;  // said once
     }
     if (ranks_ < 2) {
       mistakes_.add(
@@ -151,7 +151,7 @@ class NcclTestsReader {
   const std::string& text_;
   const std::string& file_;
   int line_ = 0;
-  std::optional<CollectiveKind> kind_;
+  std::optional<graph::CollectiveKind> kind_;
   std::int64_t ranks_ = 0;
   std::set<std::string> hosts_;
   std::vector<CollectiveMeasurement> read_;
@@ -206,19 +206,19 @@ class CollectiveCsvReader {
   }
 
   void read_row(const CsvRow& row) {
-    const auto kind = collective_named(row.cells[*kind_]);
+    const auto kind = collective::collective_named(row.cells[*kind_]);
     if (!kind) {
       mistakes_.add({csv_.where(row), "collective", row.cells[*kind_],
-                     "one of " + all_names<CollectiveKind>() +
-                         did_you_mean(row.cells[*kind_], names_of<CollectiveKind>())});
+                     "one of " + all_names<graph::CollectiveKind>() +
+                         did_you_mean(row.cells[*kind_], names_of<graph::CollectiveKind>())});
     }
     const auto time = parse_number(row.cells[*time_]);
     if (!time || *time <= 0 || *time > kLongestMicroseconds) {
       mistakes_.add({csv_.where(row), csv_.header[*time_], row.cells[*time_],
                      "a time in microseconds above 0"});
     }
-    const std::int64_t members = whole(row, *members_, 2, kMostDevices);
-    read_.push_back({.kind = kind.value_or(CollectiveKind::all_reduce),
+    const std::int64_t members = whole(row, *members_, 2, machine::kMostDevices);
+    read_.push_back({.kind = kind.value_or(graph::CollectiveKind::all_reduce),
                      .members = members,
                      .per_node = per_node_ ? whole(row, *per_node_, 1, members) : 0,
                      .bytes = Bytes(whole(row, *bytes_, 1, kMostBytes)),
@@ -251,4 +251,4 @@ Result<std::vector<CollectiveMeasurement>> load_collectives(const std::string& f
   return text ? read_collectives(*text, file) : fail(std::move(text.error()));
 }
 
-}  // namespace orrery
+}  // namespace orrery::calibrate

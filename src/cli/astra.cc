@@ -15,7 +15,7 @@
 #include "compat/astra/load.h"
 #include "report/astra_memory.h"
 
-namespace orrery {
+namespace orrery::cli {
 namespace {
 
 constexpr const char* kExamples =
@@ -72,7 +72,7 @@ class Astra : public Command {
       progress.update(kLoadingShare + share * (1 - kLoadingShare));
     };
     if (native_.wanted()) {
-      return native_.run(loaded->input, options, files).and_then([&](NativeReport report) {
+      return native_.run(loaded->input, options, files).and_then([&](report::NativeReport report) {
         return write_native(std::move(report), *loaded);
       });
     }
@@ -251,10 +251,10 @@ class Astra : public Command {
     return output_ ? write_file(*output_, text) : Result<void>();
   }
 
-  static std::string lines_of(const AstraReport& report) {
-    std::string lines = astra_lines(report.result);
+  static std::string lines_of(const report::AstraReport& report) {
+    std::string lines = report::astra_lines(report.result);
     if (!report.memory.empty()) {
-      lines += local_memory_lines(report.memory, report.result);
+      lines += report::local_memory_lines(report.memory, report.result);
     }
     return lines;
   }
@@ -268,7 +268,7 @@ class Astra : public Command {
         return {};
       }
       const std::string path = fmt::format("{}.{}.json", name, one.rank);
-      if (auto written = write_file(path, local_memory_trace(one)); !written) {
+      if (auto written = write_file(path, report::local_memory_trace(one)); !written) {
         return written;
       }
     }
@@ -276,9 +276,9 @@ class Astra : public Command {
   }
 
   /// Lines or JSON on standard output; what is for people on standard error.
-  Result<std::string> write(const AstraReport& report) const {
+  Result<std::string> write(const report::AstraReport& report) const {
     const std::string lines = json_ && !logging_folder_ ? std::string() : lines_of(report);
-    std::string text = json_ ? astra_json(report) : lines;
+    std::string text = json_ ? report::astra_json(report) : lines;
     if (auto written = write_copies(lines, text); !written) {
       return fail(std::move(written.error()));
     }
@@ -286,15 +286,15 @@ class Astra : public Command {
     for (const std::string& warning : report.warnings) {
       remarks.append("warning: ").append(warning).append("\n");
     }
-    remarks += astra_summary(report.result) + "traces: " + to_string(report.traces) + "\n";
+    remarks += report::astra_summary(report.result) + "traces: " + to_string(report.traces) + "\n";
     std::fputs(remarks.c_str(), stderr);
     return text;
   }
 
-  Result<std::string> write_native(NativeReport report, const astra::Loaded& loaded) const {
+  Result<std::string> write_native(report::NativeReport report, const astra::Loaded& loaded) const {
     report.warnings = loaded.warnings;
-    const std::string table = native_table(report);
-    std::string text = json_ ? native_json(report) : table;
+    const std::string table = report::native_table(report);
+    std::string text = json_ ? report::native_json(report) : table;
     if (auto written = write_copies(table, text); !written) {
       return fail(std::move(written.error()));
     }
@@ -330,4 +330,4 @@ std::unique_ptr<Command> make_astra() {
   return std::make_unique<Astra>();
 }
 
-}  // namespace orrery
+}  // namespace orrery::cli

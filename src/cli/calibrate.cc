@@ -13,7 +13,7 @@
 #include "report/calibration.h"
 #include "report/collective_calibration.h"
 
-namespace orrery {
+namespace orrery::cli {
 namespace {
 
 constexpr const char* kExamples =
@@ -70,44 +70,49 @@ class Calibrate : public Command {
  private:
   Result<std::string> gemm() const {
     Error mistakes;
-    Machine machine = load_named("--machine", machine_.value_or(""), load_machine, mistakes);
-    const GemmTable table = collect(load_csv(file_.value_or("")).and_then([&](const CsvTable& csv) {
-      return read_gemm_table(csv, type_.value_or("bf16"), type_.value_or(""));
-    }),
-                                    mistakes);
+    machine::Machine machine =
+        load_named("--machine", machine_.value_or(""), machine::load_machine, mistakes);
+    const calibrate::GemmTable table =
+        collect(load_csv(file_.value_or("")).and_then([&](const CsvTable& csv) {
+          return calibrate::read_gemm_table(csv, type_.value_or("bf16"), type_.value_or(""));
+        }),
+                mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
     const std::string name = std::filesystem::path(file_.value_or("")).filename().string();
-    auto calibration = calibrate_gemm(std::move(machine), table, name, cast_);
+    auto calibration = calibrate::calibrate_gemm(std::move(machine), table, name, cast_);
     if (!calibration) {
       return fail(std::move(calibration.error()));
     }
     if (auto written = write(calibration->machine); !written) {
       return fail(std::move(written.error()));
     }
-    return json_ ? gemm_calibration_json(*calibration) : gemm_calibration_table(*calibration);
+    return json_ ? report::gemm_calibration_json(*calibration)
+                 : report::gemm_calibration_table(*calibration);
   }
 
   Result<std::string> collectives() const {
     Error mistakes;
-    const Machine machine = load_named("--machine", machine_.value_or(""), load_machine, mistakes);
-    const auto measured = collect(load_collectives(file_.value_or("")), mistakes);
+    const machine::Machine machine =
+        load_named("--machine", machine_.value_or(""), machine::load_machine, mistakes);
+    const auto measured = collect(calibrate::load_collectives(file_.value_or("")), mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
     const std::string name = std::filesystem::path(file_.value_or("")).filename().string();
-    return calibrate_collectives(machine, measured, name)
-        .and_then([&](const CollectiveFit& fit) -> Result<std::string> {
+    return calibrate::calibrate_collectives(machine, measured, name)
+        .and_then([&](const calibrate::CollectiveFit& fit) -> Result<std::string> {
           if (auto written = write(fit.machine); !written) {
             return fail(std::move(written.error()));
           }
-          return json_ ? collective_calibration_json(fit) : collective_calibration_table(fit);
+          return json_ ? report::collective_calibration_json(fit)
+                       : report::collective_calibration_table(fit);
         });
   }
 
-  Result<void> write(const Machine& machine) const {
-    return output_ ? write_file(*output_, to_yaml(machine)) : Result<void>();
+  Result<void> write(const machine::Machine& machine) const {
+    return output_ ? write_file(*output_, machine::to_yaml(machine)) : Result<void>();
   }
 
   /// A kind of measurement: a line here and a function that fits.
@@ -142,4 +147,4 @@ std::unique_ptr<Command> make_calibrate() {
   return std::make_unique<Calibrate>();
 }
 
-}  // namespace orrery
+}  // namespace orrery::cli

@@ -8,7 +8,7 @@
 #include "workload/chakra/load.h"
 #include "workload/chakra/trace_files.h"
 
-namespace orrery {
+namespace orrery::cli {
 namespace {
 
 Result<std::int64_t> ranks_of(const std::string& prefix, std::int64_t devices) {
@@ -45,13 +45,13 @@ void ChakraFlags::check(Error& mistakes) const {
   }
 }
 
-Result<Workload> ChakraFlags::read(const Machine& machine, std::int64_t devices,
-                                   bool tensors) const {
+Result<graph::Workload> ChakraFlags::read(const machine::Machine& machine, std::int64_t devices,
+                                          bool tensors) const {
   const auto ranks = ranks_of(*prefix_, devices);
   if (!ranks) {
     return fail(ranks.error());
   }
-  const auto fitted = with_devices(machine, *ranks);
+  const auto fitted = machine::with_devices(machine, *ranks);
   if (!fitted) {
     return fail(fitted.error());
   }
@@ -64,13 +64,13 @@ Result<Workload> ChakraFlags::read(const Machine& machine, std::int64_t devices,
     return fail(traces.error());
   }
   if (!tensors) {
-    return workload_of(*traces, *fitted, !roofline_);
+    return study::workload_of(*traces, *fitted, !roofline_);
   }
-  auto uses = tensors_of(*prefix_);
+  auto uses = study::tensors_of(*prefix_);
   if (!uses) {
     return fail(std::move(uses.error()));
   }
-  return workload_of(*traces, *fitted, !roofline_, std::move(*uses));
+  return study::workload_of(*traces, *fitted, !roofline_, std::move(*uses));
 }
 
-}  // namespace orrery
+}  // namespace orrery::cli

@@ -9,7 +9,7 @@
 #include "graph/workload.h"
 #include "machine/machine.h"
 
-namespace orrery {
+namespace orrery::cli {
 
 /// --chakra PREFIX and what goes with it: traces in place of a model and a plan.
 class ChakraFlags {
@@ -24,7 +24,8 @@ class ChakraFlags {
   /// Traces of `devices` ranks (0: as many as there are files) as a workload for `machine`
   /// (study/trace_workload.h). Requires given().
   /// `tensors`: with what the nodes read and write.
-  Result<Workload> read(const Machine& machine, std::int64_t devices, bool tensors = false) const;
+  Result<graph::Workload> read(const machine::Machine& machine, std::int64_t devices,
+                               bool tensors = false) const;
 
  private:
   std::optional<std::string> prefix_;
@@ -32,4 +33,4 @@ class ChakraFlags {
   bool roofline_ = false;
 };
 
-}  // namespace orrery
+}  // namespace orrery::cli

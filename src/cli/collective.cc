@@ -10,7 +10,7 @@
 #include "report/json_writer.h"
 #include "study/collective_sweep.h"
 
-namespace orrery {
+namespace orrery::cli {
 namespace {
 
 constexpr const char* kExamples =
@@ -25,17 +25,17 @@ constexpr const char* kExamples =
     "  orrery collective all_reduce --machine dgx-a100-80g --devices 64 --algorithm themis\n";
 
 /// Names under which NCCL and nccl-tests know them.
-std::optional<CollectiveAlgorithm> algorithm_named(std::string_view name) {
-  constexpr std::array<Named<CollectiveAlgorithm>, 3> kAliases{
-      {{CollectiveAlgorithm::double_binary_tree, "tree", {}},
-       {CollectiveAlgorithm::in_switch, "nvls", {}},
-       {CollectiveAlgorithm::rail, "pxn", {}}}};
-  for (const Named<CollectiveAlgorithm>& alias : kAliases) {
+std::optional<collective::CollectiveAlgorithm> algorithm_named(std::string_view name) {
+  constexpr std::array<Named<collective::CollectiveAlgorithm>, 3> kAliases{
+      {{collective::CollectiveAlgorithm::double_binary_tree, "tree", {}},
+       {collective::CollectiveAlgorithm::in_switch, "nvls", {}},
+       {collective::CollectiveAlgorithm::rail, "pxn", {}}}};
+  for (const Named<collective::CollectiveAlgorithm>& alias : kAliases) {
     if (alias.name == name) {
       return alias.value;
     }
   }
-  return value_of<CollectiveAlgorithm>(name);
+  return value_of<collective::CollectiveAlgorithm>(name);
 }
 
 template <class E>
@@ -51,7 +51,7 @@ E take_name(std::string_view flag, const std::string& text, std::optional<E> val
 class Collective : public Command {
  public:
   void declare(Options& options) override {
-    options.positional("KIND", kind_, all_names<CollectiveKind>());
+    options.positional("KIND", kind_, all_names<graph::CollectiveKind>());
     options.value("--machine", machine_, "NAME|FILE",
                   "a name of `orrery list machines`, or a file");
     options.value("--devices", devices_, "INT", "members of the group");
@@ -60,7 +60,7 @@ class Collective : public Command {
     options.value("--max", largest_, "SIZE", "last size; default 8 GiB");
     options.value("--factor", factor_, "NUMBER", "from one size to the next; default 2");
     options.value("--algorithm", algorithm_, "NAME",
-                  all_names<CollectiveAlgorithm>() + "; default auto");
+                  all_names<collective::CollectiveAlgorithm>() + "; default auto");
     options.value(
         "--chunks", chunks_, "INT",
         "of themis (default 64 or fewer) and hierarchical (default 1): parts that flow through "
@@ -71,26 +71,28 @@ class Collective : public Command {
   }
 
   Result<std::string> run(Error mistakes) override {
-    const SweepOptions options = parse(mistakes);
-    const NetworkModel network = network_.read(mistakes);
+    const collective::SweepOptions options = parse(mistakes);
+    const simulate::NetworkModel network = network_.read(mistakes);
     if (!machine_) {
       mistakes.add({"--machine", {}, {}, "missing; expected a name of `orrery list machines`"});
     }
-    const Machine machine =
-        machine_ ? load_named("--machine", *machine_, load_machine, mistakes) : Machine();
+    const machine::Machine machine =
+        machine_ ? load_named("--machine", *machine_, machine::load_machine, mistakes)
+                 : machine::Machine();
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    return sweep_on(network, machine, options).map([&](const std::vector<SweepRow>& rows) {
-      return json_ ? as_json(machine, network, options, rows)
-                   : as_table(machine, network, options, rows);
-    });
+    return study::sweep_on(network, machine, options)
+        .map([&](const std::vector<collective::SweepRow>& rows) {
+          return json_ ? as_json(machine, network, options, rows)
+                       : as_table(machine, network, options, rows);
+        });
   }
 
  private:
-  SweepOptions parse(Error& mistakes) const {
-    SweepOptions options;
-    options.kind = take_name("collective", kind_, collective_named(kind_), mistakes);
+  collective::SweepOptions parse(Error& mistakes) const {
+    collective::SweepOptions options;
+    options.kind = take_name("collective", kind_, collective::collective_named(kind_), mistakes);
     if (algorithm_) {
       options.algorithm =
           take_name("--algorithm", *algorithm_, algorithm_named(*algorithm_), mistakes);
@@ -120,19 +122,20 @@ class Collective : public Command {
     }
   }
 
-  static std::string algorithm_of(const SweepRow& row) {
+  static std::string algorithm_of(const collective::SweepRow& row) {
     std::string text(name_of(row.algorithm));
     return row.protocol.empty() ? text : text + " " + row.protocol;
   }
 
-  static std::string as_table(const Machine& machine, NetworkModel network,
-                              const SweepOptions& options, const std::vector<SweepRow>& rows) {
+  static std::string as_table(const machine::Machine& machine, simulate::NetworkModel network,
+                              const collective::SweepOptions& options,
+                              const std::vector<collective::SweepRow>& rows) {
     std::string text = fmt::format(
         "{} over {} devices of {}, network {}\n{:>16}{:>16}{:>14}{:>14}  {}\n{:>16}{:>16}{:>14}"
         "{:>14}\n",
         name_of(options.kind), options.devices, machine.name, name_of(network), "size", "time",
         "algbw", "busbw", "algorithm", "(B)", "(us)", "(GB/s)", "(GB/s)");
-    for (const SweepRow& row : rows) {
+    for (const collective::SweepRow& row : rows) {
       text += fmt::format("{:>16}{:>16.2f}{:>14.2f}{:>14.2f}  {}\n", row.bytes.value(),
                           1e6 * to_seconds(row.time), row.algbw / 1e9, row.busbw / 1e9,
                           algorithm_of(row));
@@ -140,16 +143,17 @@ class Collective : public Command {
     return text;
   }
 
-  static std::string as_json(const Machine& machine, NetworkModel network,
-                             const SweepOptions& options, const std::vector<SweepRow>& rows) {
-    return json_text([&](JsonWriter& json) {
+  static std::string as_json(const machine::Machine& machine, simulate::NetworkModel network,
+                             const collective::SweepOptions& options,
+                             const std::vector<collective::SweepRow>& rows) {
+    return report::json_text([&](report::JsonWriter& json) {
       json.begin_object();
       json.key("collective").value(name_of(options.kind));
       json.key("machine").value(machine.name);
       json.key("devices").value(options.devices);
       json.key("network").value(name_of(network));
       json.key("rows").begin_array();
-      for (const SweepRow& row : rows) {
+      for (const collective::SweepRow& row : rows) {
         json.begin_object();
         json.key("bytes").value(row.bytes.value());
         json.key("time_s").value(to_seconds(row.time));
@@ -182,4 +186,4 @@ std::unique_ptr<Command> make_collective() {
   return std::make_unique<Collective>();
 }
 
-}  // namespace orrery
+}  // namespace orrery::cli

@@ -14,7 +14,7 @@ namespace CLI {
 class App;
 }  // namespace CLI
 
-namespace orrery {
+namespace orrery::cli {
 
 /// What one command accepts. Every `into` must outlive the parsing and keeps its value when the
 /// option is not given. Flags are written with dashes or underscores.
@@ -112,4 +112,4 @@ T load_named(std::string_view flag, const std::string& name,
   return T{};
 }
 
-}  // namespace orrery
+}  // namespace orrery::cli

@@ -10,7 +10,7 @@
 #include "base/names.h"
 #include "cli/commands.h"
 
-namespace orrery {
+namespace orrery::cli {
 namespace {
 
 constexpr int kBadInput = 2;
@@ -233,4 +233,4 @@ int run_command_line(int argc, const char* const* argv) {
   return CommandLine().run(std::move(arguments), std::move(rest));
 }
 
-}  // namespace orrery
+}  // namespace orrery::cli

@@ -6,7 +6,7 @@
 
 #include "cli/command.h"
 
-namespace orrery {
+namespace orrery::cli {
 
 std::unique_ptr<Command> make_simulate();    // simulate.cc
 std::unique_ptr<Command> make_list();        // list.cc
@@ -41,4 +41,4 @@ inline constexpr std::array kCommands{
     CommandEntry{"plot", "A table of numbers as a chart (SVG)", make_plot},
 };
 
-}  // namespace orrery
+}  // namespace orrery::cli

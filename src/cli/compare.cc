@@ -13,7 +13,7 @@
 #include "report/report.h"
 #include "study/run.h"
 
-namespace orrery {
+namespace orrery::cli {
 namespace {
 
 constexpr const char* kExamples =
@@ -45,7 +45,7 @@ class Compare : public Command {
   }
 
   Result<std::string> run(Error mistakes) override {
-    const std::vector<NetworkModel> networks = read_networks(mistakes);
+    const std::vector<simulate::NetworkModel> networks = read_networks(mistakes);
     if (runs_.empty() || runs_.size() * networks.size() < 2) {
       mistakes.add({"compare", {}, {}, "expected two or more runs to compare"});
     }
@@ -59,10 +59,10 @@ class Compare : public Command {
     }
     const bool plans = std::any_of(documents.begin(), documents.end(), is_plan);
     const StepInput step = plans || step_.given() ? step_.read(mistakes) : StepInput{};
-    std::vector<RunFigures> runs;
+    std::vector<study::RunFigures> runs;
     runs.reserve(documents.size() * networks.size());
     for (const ConfigNode& document : documents) {
-      for (const NetworkModel network : networks) {
+      for (const simulate::NetworkModel network : networks) {
         if (network == networks.front() || is_plan(document)) {
           run_.network = network;
           runs.push_back(figures_of(document, step, mistakes));
@@ -72,22 +72,22 @@ class Compare : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    const Comparison comparison = compare(std::move(runs));
-    return json_ ? comparison_json(comparison) : comparison_table(comparison);
+    const study::Comparison comparison = study::compare(std::move(runs));
+    return json_ ? report::comparison_json(comparison) : report::comparison_table(comparison);
   }
 
  private:
   static std::string all_networks() {
     std::string text;
-    for (const std::string& name : names_of<NetworkModel>()) {
+    for (const std::string& name : names_of<simulate::NetworkModel>()) {
       text += (text.empty() ? "" : ",") + name;
     }
     return text;
   }
 
   /// Those of --networks in its order; ports without it.
-  std::vector<NetworkModel> read_networks(Error& mistakes) const {
-    std::vector<NetworkModel> networks;
+  std::vector<simulate::NetworkModel> read_networks(Error& mistakes) const {
+    std::vector<simulate::NetworkModel> networks;
     std::istringstream names(networks_.value_or("ports"));
     for (std::string name; std::getline(names, name, ',');) {
       networks.push_back(network_named("--networks", name, mistakes));
@@ -111,16 +111,16 @@ class Compare : public Command {
   /// Whether any field of the document is one of a plan's.
   static bool is_plan(const ConfigNode& document) {
     bool any = false;
-    Plan::fields([&](std::string_view field, auto, std::string_view) {
+    plan::Plan::fields([&](std::string_view field, auto, std::string_view) {
       any = any || document.find(field) != nullptr;
     });
-    return any && !is_run(document);
+    return any && !study::is_run(document);
   }
 
   /// Plans are simulated once there are no mistakes.
-  RunFigures figures_of(const ConfigNode& document, const StepInput& step, Error& mistakes) {
-    if (is_run(document)) {
-      return collect(parse_run(document), mistakes);
+  study::RunFigures figures_of(const ConfigNode& document, const StepInput& step, Error& mistakes) {
+    if (study::is_run(document)) {
+      return collect(study::parse_run(document), mistakes);
     }
     if (!is_plan(document)) {
       mistakes.add({document.file,
@@ -130,7 +130,7 @@ class Compare : public Command {
                     "a plan"});
       return {};
     }
-    const Plan plan = collect(parse_plan(document), mistakes);
+    const plan::Plan plan = collect(plan::parse_plan(document), mistakes);
     if (!mistakes.empty()) {
       return {};
     }
@@ -144,18 +144,19 @@ class Compare : public Command {
   }
 
   /// Through its report, so that a plan is compared as its file would be.
-  Result<RunFigures> simulate(const StepInput& step, const Plan& plan, const std::string& source) {
-    return run_step(step.model, step.machine, plan, step.devices, run_)
-        .and_then([&](const Run& run) {
-          return parse_config(json_report(run), source, ConfigSyntax::json);
+  Result<study::RunFigures> simulate(const StepInput& step, const plan::Plan& plan,
+                                     const std::string& source) {
+    return study::run_step(step.model, step.machine, plan, step.devices, run_)
+        .and_then([&](const study::Run& run) {
+          return parse_config(report::json_report(run), source, ConfigSyntax::json);
         })
-        .and_then(parse_run);
+        .and_then(study::parse_run);
   }
 
   std::vector<std::string> runs_;
   StepFlags step_;
   std::optional<std::string> networks_;
-  RunOptions run_;
+  study::RunOptions run_;
   bool json_ = false;
 };
 
@@ -165,4 +166,4 @@ std::unique_ptr<Command> make_compare() {
   return std::make_unique<Compare>();
 }
 
-}  // namespace orrery
+}  // namespace orrery::cli

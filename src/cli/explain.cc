@@ -8,7 +8,7 @@
 #include "cli/step_flags.h"
 #include "report/explain.h"
 
-namespace orrery {
+namespace orrery::cli {
 namespace {
 
 constexpr const char* kExamples =
@@ -52,20 +52,20 @@ class Explain : public Command {
     if (!explanation) {
       return fail(explanation.error());
     }
-    return json_ ? explanation_json(*explanation)
-                 : explanation_table(*explanation, static_cast<std::size_t>(items));
+    return json_ ? report::explanation_json(*explanation)
+                 : report::explanation_table(*explanation, static_cast<std::size_t>(items));
   }
 
  private:
-  Result<Explanation> explain_plan(const StepInput& step, Error mistakes) const {
-    const Plan plan = plan_.plan(mistakes);
+  Result<study::Explanation> explain_plan(const StepInput& step, Error mistakes) const {
+    const plan::Plan plan = plan_.plan(mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    return explain(step.model, step.machine, plan, step.devices, how_);
+    return study::explain(step.model, step.machine, plan, step.devices, how_);
   }
 
-  Result<Explanation> explain_traces(const StepInput& step, Error mistakes) const {
+  Result<study::Explanation> explain_traces(const StepInput& step, Error mistakes) const {
     plan_.refuse("--chakra", mistakes);
     if (how_.allow_oom) {
       mistakes.add({"--allow-oom", {}, {}, "contradicts --chakra: traces have no plan"});
@@ -77,13 +77,13 @@ class Explain : public Command {
     if (!workload) {
       return fail(workload.error());
     }
-    return explain(chakra_.name(), *workload, step.machine, how_);
+    return study::explain(chakra_.name(), *workload, step.machine, how_);
   }
 
   StepFlags step_;
   ChakraFlags chakra_;
   PlanFlags plan_;
-  ExplainOptions how_;
+  study::ExplainOptions how_;
   std::optional<std::string> items_;
   std::optional<std::string> threads_;
   NetworkFlag network_;
@@ -99,4 +99,4 @@ std::unique_ptr<Command> make_explain() {
   return std::make_unique<Explain>();
 }
 
-}  // namespace orrery
+}  // namespace orrery::cli

@@ -14,7 +14,7 @@
 #include "report/json_writer.h"
 #include "workload/interop/interop.h"
 
-namespace orrery {
+namespace orrery::cli {
 namespace {
 
 constexpr const char* kExamples =
@@ -32,13 +32,13 @@ constexpr const char* kExamples =
 struct Format {
   std::string_view name;
   bool has_comments;
-  Result<Exported> (*write)(const Plan& plan, const ExportOptions& options);
+  Result<interop::Exported> (*write)(const plan::Plan& plan, const interop::ExportOptions& options);
 };
 
 constexpr std::array kFormats{
-    Format{"megatron", true, export_megatron},
-    Format{"deepspeed", false, export_deepspeed},
-    Format{"torchtitan", true, export_torchtitan},
+    Format{"megatron", true, interop::export_megatron},
+    Format{"deepspeed", false, interop::export_deepspeed},
+    Format{"torchtitan", true, interop::export_torchtitan},
 };
 
 std::vector<std::string> format_names() {
@@ -82,11 +82,11 @@ class Export : public Command {
                                "one of megatron, deepspeed, torchtitan, chakra" +
                                    did_you_mean(format_, format_names())));
     }
-    const Plan plan = plan_.plan(mistakes);
-    ExportOptions options;
-    Model model;
+    const plan::Plan plan = plan_.plan(mistakes);
+    interop::ExportOptions options;
+    zoo::Model model;
     if (model_) {
-      model = load_named("--model", *model_, load_model, mistakes);
+      model = load_named("--model", *model_, zoo::load_model, mistakes);
       options.model = &model;
     }
     options.devices_per_node = devices_per_node(mistakes);
@@ -110,12 +110,12 @@ class Export : public Command {
     what.plan = plan_.plan(mistakes);
     what.json = json_;
     if (model_) {
-      what.model = load_named("--model", *model_, load_model, mistakes);
+      what.model = load_named("--model", *model_, zoo::load_model, mistakes);
     } else {
       mistakes.add(Mistake{"--model", {}, {}, "chakra needs one: its operators are the trace"});
     }
     if (machine_) {
-      what.machine = load_named("--machine", *machine_, load_machine, mistakes);
+      what.machine = load_named("--machine", *machine_, machine::load_machine, mistakes);
     }
     if (!output_ || output_->empty()) {
       mistakes.add(Mistake{"--output", {}, {}, "chakra needs one: a prefix of files"});
@@ -141,40 +141,41 @@ class Export : public Command {
     if (!machine_) {
       return 0;
     }
-    const Machine machine = load_named("--machine", *machine_, load_machine, mistakes);
+    const machine::Machine machine =
+        load_named("--machine", *machine_, machine::load_machine, mistakes);
     return machine.network.empty() ? 0 : machine.network.front().size;
   }
 
-  void check(const Plan& plan, const Exported& exported, Error& mistakes) const {
+  void check(const plan::Plan& plan, const interop::Exported& exported, Error& mistakes) const {
     if (devices_ && parse_value<std::int64_t>(*devices_) != plan.devices()) {
       mistakes.add(wrong_value("--devices", *devices_,
                                fmt::format("{}, which the plan needs", plan.devices())));
     }
     if (strict_) {
-      for (const Remark& remark : exported.lost) {
+      for (const interop::Remark& remark : exported.lost) {
         mistakes.add({remark.about, {}, {}, remark.sentence});
       }
     }
   }
 
-  Result<std::string> write(const Format& format, const Exported& exported) const {
+  Result<std::string> write(const Format& format, const interop::Exported& exported) const {
     if (json_) {
       return as_json(exported);
     }
     if (!format.has_comments) {
-      for (const Remark& remark : exported.lost) {
+      for (const interop::Remark& remark : exported.lost) {
         fmt::print(stderr, "not stated: {}: {}\n", remark.about, remark.sentence);
       }
     }
     return exported.text;
   }
 
-  static std::string as_json(const Exported& exported) {
-    return json_text([&](JsonWriter& json) {
+  static std::string as_json(const interop::Exported& exported) {
+    return report::json_text([&](report::JsonWriter& json) {
       json.begin_object();
       json.key("text").value(exported.text);
       json.key("lost").begin_array();
-      for (const Remark& remark : exported.lost) {
+      for (const interop::Remark& remark : exported.lost) {
         json.begin_object();
         json.key("field").value(remark.about);
         json.key("why").value(remark.sentence);
@@ -201,4 +202,4 @@ std::unique_ptr<Command> make_export() {
   return std::make_unique<Export>();
 }
 
-}  // namespace orrery
+}  // namespace orrery::cli

@@ -14,23 +14,23 @@
 #include "workload/parallel/lower.h"
 #include "workload/plan/machine_check.h"
 
-namespace orrery {
+namespace orrery::cli {
 namespace {
 
 /// The machine fitted to the plan's devices; every mistake of plan, model and machine.
-Result<std::optional<Machine>> prepare(const ChakraExport& what) {
+Result<std::optional<machine::Machine>> prepare(const ChakraExport& what) {
   Error mistakes;
-  std::optional<Machine> machine = what.machine;
-  if (auto ok = check(what.plan, what.model); !ok) {
+  std::optional<machine::Machine> machine = what.machine;
+  if (auto ok = plan::check(what.plan, what.model); !ok) {
     mistakes.add(std::move(ok.error()));
   }
   if (machine) {
-    if (auto ok = check_machine(what.plan, *machine); !ok) {
+    if (auto ok = plan::check_machine(what.plan, *machine); !ok) {
       mistakes.add(std::move(ok.error()));
     }
   }
   if (machine && mistakes.empty()) {
-    auto fitted = with_devices(*machine, what.plan.devices());
+    auto fitted = machine::with_devices(*machine, what.plan.devices());
     if (fitted) {
       machine = std::move(*fitted);
     } else {
@@ -43,10 +43,10 @@ Result<std::optional<Machine>> prepare(const ChakraExport& what) {
   return machine;
 }
 
-chakra::ComputeTimes compute_times(const Node& node, const Device& device) {
+chakra::ComputeTimes compute_times(const graph::Node& node, const compute::Device& device) {
   chakra::ComputeTimes sum;
-  for (const Operator& op : node.operators) {
-    const KernelTime time = kernel_time(op, device);
+  for (const graph::Operator& op : node.operators) {
+    const compute::KernelTime time = compute::kernel_time(op, device);
     sum.alone += time.alone;
     sum.beside_collective += time.beside_collective;
     sum.beside_message += time.beside_message;
@@ -63,7 +63,7 @@ std::string report(const ChakraExport& what, const chakra::TraceSet& traces) {
     return fmt::format("{}\n{}{} ranks, {} groups, {}\n", files, groups ? groups_file + "\n" : "",
                        traces.ranks(), traces.groups.size() - 1, to_string(counts));
   }
-  return json_text([&](JsonWriter& json) {
+  return report::json_text([&](report::JsonWriter& json) {
     json.begin_object();
     json.key("prefix").value(what.prefix);
     json.key("ranks").value(traces.ranks());
@@ -90,13 +90,15 @@ Result<std::string> export_chakra(const ChakraExport& what) {
                 std::to_string(what.most_files),
                 fmt::format("at least {}: one file per device of the plan", what.plan.devices())}));
   }
-  const auto workload = lower(what.model, what.plan);
+  const auto workload = parallel::lower(what.model, what.plan);
   if (!workload) {
     return fail(workload.error());
   }
   chakra::FromWorkloadOptions options;
   if (*machine) {
-    options.times = [&](const Node& node) { return compute_times(node, (*machine)->device); };
+    options.times = [&](const graph::Node& node) {
+      return compute_times(node, (*machine)->device);
+    };
   }
   const auto traces = chakra::from_workload(*workload, options);
   if (!traces) {
@@ -115,4 +117,4 @@ Result<std::string> export_chakra(const ChakraExport& what) {
   return report(what, *traces);
 }
 
-}  // namespace orrery
+}  // namespace orrery::cli

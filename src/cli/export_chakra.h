@@ -10,13 +10,13 @@
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
-namespace orrery {
+namespace orrery::cli {
 
 struct ChakraExport {
-  Model model;
-  Plan plan;
-  std::optional<Machine> machine;  ///< times of compute nodes; absent: 0, for a roofline
-  std::string prefix;              ///< PREFIX.<rank>.et, PREFIX.groups.json
+  zoo::Model model;
+  plan::Plan plan;
+  std::optional<machine::Machine> machine;  ///< times of compute nodes; absent: 0, for a roofline
+  std::string prefix;                       ///< PREFIX.<rank>.et, PREFIX.groups.json
   std::int64_t most_files = 4096;
   bool json = false;
 };
@@ -26,4 +26,4 @@ struct ChakraExport {
 /// ranks than most_files, of files.
 Result<std::string> export_chakra(const ChakraExport& what);
 
-}  // namespace orrery
+}  // namespace orrery::cli

@@ -14,7 +14,7 @@
 #include "report/report.h"
 #include "workload/interop/interop.h"
 
-namespace orrery {
+namespace orrery::cli {
 namespace {
 
 constexpr const char* kExamples =
@@ -33,27 +33,31 @@ struct Source {
   std::optional<std::string> file;
 };
 
-Result<Imported> from_megatron(const Source& source, const ImportOptions& options) {
+Result<interop::Imported> from_megatron(const Source& source,
+                                        const interop::ImportOptions& options) {
   if (!source.file) {
-    return import_megatron(source.words, options);
+    return interop::import_megatron(source.words, options);
   }
   return read_file(*source.file)
-      .and_then([&](const std::string& text) { return shell_words(text, *source.file); })
-      .and_then(
-          [&](const std::vector<std::string>& words) { return import_megatron(words, options); });
+      .and_then([&](const std::string& text) { return interop::shell_words(text, *source.file); })
+      .and_then([&](const std::vector<std::string>& words) {
+        return interop::import_megatron(words, options);
+      });
 }
 
-Result<Imported> from_deepspeed(const Source& source, const ImportOptions& options) {
+Result<interop::Imported> from_deepspeed(const Source& source,
+                                         const interop::ImportOptions& options) {
   return read_file(*source.file)
       .and_then([&](const std::string& text) {
         return parse_config(text, *source.file, ConfigSyntax::json);
       })
-      .and_then([&](const ConfigNode& node) { return import_deepspeed(node, options); });
+      .and_then([&](const ConfigNode& node) { return interop::import_deepspeed(node, options); });
 }
 
-Result<Imported> from_torchtitan(const Source& source, const ImportOptions& options) {
+Result<interop::Imported> from_torchtitan(const Source& source,
+                                          const interop::ImportOptions& options) {
   return read_file(*source.file).and_then([&](const std::string& text) {
-    return import_torchtitan(text, *source.file, options);
+    return interop::import_torchtitan(text, *source.file, options);
   });
 }
 
@@ -62,7 +66,7 @@ struct Format {
   std::string_view title;
   std::string_view sentence;
   bool takes_words;
-  Result<Imported> (*read)(const Source& source, const ImportOptions& options);
+  Result<interop::Imported> (*read)(const Source& source, const interop::ImportOptions& options);
 };
 
 constexpr std::array kFormats{
@@ -101,10 +105,11 @@ class Import : public Command {
 
   Result<std::string> run(Error mistakes) override {
     const Format* format = find_format(mistakes);
-    ImportOptions options{.devices = parse_devices(mistakes), .rest = plan_.plan(mistakes)};
-    Model model;
+    interop::ImportOptions options{.devices = parse_devices(mistakes),
+                                   .rest = plan_.plan(mistakes)};
+    zoo::Model model;
     if (model_) {
-      model = load_named("--model", *model_, load_model, mistakes);
+      model = load_named("--model", *model_, zoo::load_model, mistakes);
       options.model = &model;
     }
     if (!mistakes.empty()) {
@@ -157,30 +162,31 @@ class Import : public Command {
     return 0;
   }
 
-  void check(const Imported& imported, Error& mistakes) const {
+  void check(const interop::Imported& imported, Error& mistakes) const {
     if (model_out_ && !imported.model_config) {
       mistakes.add(imported.model_config.error());
     }
     if (strict_) {
-      for (const Remark& remark : imported.remarks) {
+      for (const interop::Remark& remark : imported.remarks) {
         mistakes.add({remark.about, {}, {}, remark.sentence});
       }
     }
   }
 
-  Result<std::string> write(const Format& format, const Imported& imported) const {
+  Result<std::string> write(const Format& format, const interop::Imported& imported) const {
     if (json_) {
-      for (const Remark& remark : imported.remarks) {
+      for (const interop::Remark& remark : imported.remarks) {
         fmt::print(stderr, "{}: {}\n", remark.about, remark.sentence);
       }
-      return json_text([&](JsonWriter& json) { write_plan(json, imported.plan); });
+      return report::json_text(
+          [&](report::JsonWriter& json) { report::write_plan(json, imported.plan); });
     }
     std::string text =
         fmt::format("# From {}, for {} devices.\n", format.title, imported.plan.devices());
-    for (const Remark& remark : imported.remarks) {
+    for (const interop::Remark& remark : imported.remarks) {
       text += fmt::format("#   {}: {}\n", remark.about, remark.sentence);
     }
-    return text + to_yaml(imported.plan);
+    return text + plan::to_yaml(imported.plan);
   }
 
   std::string format_;
@@ -200,4 +206,4 @@ std::unique_ptr<Command> make_import() {
   return std::make_unique<Import>();
 }
 
-}  // namespace orrery
+}  // namespace orrery::cli

@@ -16,7 +16,7 @@
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
-namespace orrery {
+namespace orrery::cli {
 namespace {
 
 struct Row {
@@ -41,23 +41,24 @@ Result<Rows> shipped(const std::string& kind, Describe describe) {
 
 Result<Rows> machines() {
   return shipped("machines", [](const std::string& name) {
-    return load_machine(name).map([](const Machine& machine) { return machine.description; });
+    return machine::load_machine(name).map(
+        [](const machine::Machine& machine) { return machine.description; });
   });
 }
 
 Result<Rows> models() {
   return shipped("models", [](const std::string& name) {
-    return load_model(name).map([](const Model& model) {
+    return zoo::load_model(name).map([](const zoo::Model& model) {
       return fmt::format("{:.4g} billion parameters; {} layers, hidden {}, heads {}",
-                         static_cast<double>(count_parameters(model).total) / 1e9, model.layers,
-                         model.hidden, model.heads);
+                         static_cast<double>(zoo::count_parameters(model).total) / 1e9,
+                         model.layers, model.hidden, model.heads);
     });
   });
 }
 
 Result<Rows> plans() {
   return shipped("plans", [](const std::string& name) {
-    return load_plan(name).map([](const Plan& plan) {
+    return plan::load_plan(name).map([](const plan::Plan& plan) {
       return fmt::format("{} devices: tp {}, pp {}, dp {}; {}, recompute {}", plan.devices(),
                          plan.tp, plan.pp, plan.dp, name_of(plan.schedule),
                          name_of(plan.recompute));
@@ -67,7 +68,7 @@ Result<Rows> plans() {
 
 Result<Rows> passes() {
   Rows rows;
-  for (PassName& pass : lowering_passes()) {
+  for (parallel::PassName& pass : parallel::lowering_passes()) {
     rows.push_back({std::move(pass.name), std::move(pass.meaning)});
   }
   return rows;
@@ -75,7 +76,8 @@ Result<Rows> passes() {
 
 Result<Rows> tables() {
   return shipped("validation", [](const std::string& name) {
-    return load_profile(name).map([](const ValidationProfile& profile) { return profile.title; });
+    return study::load_profile(name).map(
+        [](const study::ValidationProfile& profile) { return profile.title; });
   });
 }
 
@@ -89,7 +91,7 @@ Result<Rows> quirks() {
 
 Result<Rows> networks() {
   Rows rows;
-  for (const auto& network : kNames<NetworkModel>) {
+  for (const auto& network : kNames<simulate::NetworkModel>) {
     rows.push_back({std::string(network.name), std::string(network.meaning)});
   }
   return rows;
@@ -170,7 +172,7 @@ class List : public Command {
   }
 
   static std::string as_json(std::string_view kind, const Rows& rows) {
-    return json_text([&](JsonWriter& json) {
+    return report::json_text([&](report::JsonWriter& json) {
       json.begin_object().key(kind).begin_array();
       for (const Row& row : rows) {
         json.begin_object();
@@ -192,4 +194,4 @@ std::unique_ptr<Command> make_list() {
   return std::make_unique<List>();
 }
 
-}  // namespace orrery
+}  // namespace orrery::cli

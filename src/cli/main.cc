@@ -9,7 +9,7 @@
 
 int main(int argc, char** argv) {
   try {
-    return orrery::run_command_line(argc, argv);
+    return orrery::cli::run_command_line(argc, argv);
   } catch (const std::bad_alloc&) {
     std::fputs("orrery: out of memory\n", stderr);
   } catch (const std::exception& error) {

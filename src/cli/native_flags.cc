@@ -7,7 +7,7 @@
 #include "compat/astra/machine.h"
 #include "study/trace_workload.h"
 
-namespace orrery {
+namespace orrery::cli {
 namespace {
 
 /// The files of fields, whose names compat/astra does not keep.
@@ -37,19 +37,19 @@ void NativeFlags::read(Error& mistakes) {
   if (!native_ && name_) {
     mistakes.add({"--machine", {}, {}, "goes with --native"});
   } else if (name_) {
-    machine_ = load_named("--machine", *name_, load_machine, mistakes);
+    machine_ = load_named("--machine", *name_, machine::load_machine, mistakes);
   }
 }
 
-Result<Machine> NativeFlags::machine_for(const astra::RunInput& input,
-                                         const astra::RunOptions& options) const {
-  return name_ ? with_devices(machine_, input.traces.ranks())
+Result<machine::Machine> NativeFlags::machine_for(const astra::RunInput& input,
+                                                  const astra::RunOptions& options) const {
+  return name_ ? machine::with_devices(machine_, input.traces.ranks())
                : astra::machine_of(input, options.injection_scale);
 }
 
-Result<WorkloadRun> NativeFlags::run_loop(const astra::RunInput& input,
-                                          const astra::RunOptions& options,
-                                          const astra::Files& files) const {
+Result<study::WorkloadRun> NativeFlags::run_loop(const astra::RunInput& input,
+                                                 const astra::RunOptions& options,
+                                                 const astra::Files& files) const {
   if (auto portable = astra::check_portable(input.system); !portable) {
     return fail(in_files(std::move(portable.error()), files));
   }
@@ -58,28 +58,28 @@ Result<WorkloadRun> NativeFlags::run_loop(const astra::RunInput& input,
     return fail(name_ ? std::move(machine.error()) : in_files(std::move(machine.error()), files));
   }
   machine->name = name_.value_or(files.network);
-  auto workload = workload_of(input.traces, *machine, !input.system.roofline);
+  auto workload = study::workload_of(input.traces, *machine, !input.system.roofline);
   if (!workload) {
     return fail(std::move(workload.error()));
   }
-  SimulateOptions how;
+  simulate::SimulateOptions how;
   how.fold = options.fold;
   how.network = model_;
   how.progress = options.progress;
   if (!name_) {
     how.algorithms.fill(workload->groups.size(), astra::algorithm_of(input));
   }
-  return run_workload(files.workload, std::move(*workload), *machine, how);
+  return study::run_workload(files.workload, std::move(*workload), *machine, how);
 }
 
-Result<NativeReport> NativeFlags::run(const astra::RunInput& input,
-                                      const astra::RunOptions& options,
-                                      const astra::Files& files) const {
+Result<report::NativeReport> NativeFlags::run(const astra::RunInput& input,
+                                              const astra::RunOptions& options,
+                                              const astra::Files& files) const {
   auto native = run_loop(input, options, files);
   if (!native) {
     return fail(std::move(native.error()));
   }
-  NativeReport report;
+  report::NativeReport report;
   report.native = std::move(*native);
   report.backend = name_of(options.backend);
   if (auto compat = astra::run(input, options)) {
@@ -90,4 +90,4 @@ Result<NativeReport> NativeFlags::run(const astra::RunInput& input,
   return report;
 }
 
-}  // namespace orrery
+}  // namespace orrery::cli

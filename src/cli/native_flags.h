@@ -11,7 +11,7 @@
 #include "compat/astra/load.h"
 #include "report/astra_native.h"
 
-namespace orrery {
+namespace orrery::cli {
 
 class NativeFlags {
  public:
@@ -23,19 +23,21 @@ class NativeFlags {
   /// Runs `input` as ASTRA-sim would (`options`) and on the event loop of training steps: on the
   /// machine that its files describe, or on the one asked for. Mistakes: those of the event loop;
   /// what only ASTRA-sim's engine refuses is told beside the other result.
-  Result<NativeReport> run(const astra::RunInput& input, const astra::RunOptions& options,
-                           const astra::Files& files) const;
+  Result<report::NativeReport> run(const astra::RunInput& input, const astra::RunOptions& options,
+                                   const astra::Files& files) const;
 
  private:
-  Result<Machine> machine_for(const astra::RunInput& input, const astra::RunOptions& options) const;
-  Result<WorkloadRun> run_loop(const astra::RunInput& input, const astra::RunOptions& options,
-                               const astra::Files& files) const;
+  Result<machine::Machine> machine_for(const astra::RunInput& input,
+                                       const astra::RunOptions& options) const;
+  Result<study::WorkloadRun> run_loop(const astra::RunInput& input,
+                                      const astra::RunOptions& options,
+                                      const astra::Files& files) const;
 
   std::optional<std::string> name_;
-  Machine machine_;  ///< of that name
+  machine::Machine machine_;  ///< of that name
   NetworkFlag network_;
-  NetworkModel model_ = NetworkModel::ports;
+  simulate::NetworkModel model_ = simulate::NetworkModel::ports;
   bool native_ = false;
 };
 
-}  // namespace orrery
+}  // namespace orrery::cli

@@ -8,14 +8,14 @@
 #include "cli/command.h"
 #include "simulate/network_model.h"
 
-namespace orrery {
+namespace orrery::cli {
 
 /// --network: which model of the network a command runs on; default ports.
 class NetworkFlag {
  public:
   void declare(Options& options);
   bool given() const { return name_.has_value(); }
-  NetworkModel read(Error& mistakes) const;
+  simulate::NetworkModel read(Error& mistakes) const;
 
  private:
   std::optional<std::string> name_;
@@ -23,6 +23,7 @@ class NetworkFlag {
 
 /// The model of that name; a mistake of `flag` names what there is and, for names of old, what
 /// they are called now.
-NetworkModel network_named(const std::string& flag, const std::string& name, Error& mistakes);
+simulate::NetworkModel network_named(const std::string& flag, const std::string& name,
+                                     Error& mistakes);
 
-}  // namespace orrery
+}  // namespace orrery::cli

@@ -7,7 +7,7 @@
 #include "base/reader.h"
 #include "report/report.h"
 
-namespace orrery {
+namespace orrery::cli {
 namespace {
 
 std::string flag_of(std::string_view field) {
@@ -45,8 +45,8 @@ void PlanFlags::declare(Options& options, bool with_file) {
     options.value("--plan", file_, "NAME|FILE", "plan: a name of `orrery list plans` or a file");
   }
   options.group("Plan fields (each wins over the plan's file)");
-  const Plan defaults;
-  Plan::fields([&](std::string_view name, auto member, std::string_view meaning) {
+  const plan::Plan defaults;
+  plan::Plan::fields([&](std::string_view name, auto member, std::string_view meaning) {
     using T = std::decay_t<decltype(defaults.*member)>;
     std::optional<std::string>& text = given_[std::string(name)];
     if constexpr (std::is_same_v<T, bool>) {
@@ -58,9 +58,9 @@ void PlanFlags::declare(Options& options, bool with_file) {
   options.group("");
 }
 
-std::vector<Setting> PlanFlags::settings() const {
-  std::vector<Setting> settings;
-  Plan::fields([&](std::string_view field, auto, std::string_view) {
+std::vector<study::Setting> PlanFlags::settings() const {
+  std::vector<study::Setting> settings;
+  plan::Plan::fields([&](std::string_view field, auto, std::string_view) {
     if (const std::optional<std::string>& text = given_.find(field)->second) {
       settings.push_back({std::string(field), *text, flag_of(field)});
     }
@@ -75,24 +75,24 @@ void PlanFlags::refuse(const std::string& other, Error& mistakes) const {
   if (file_) {
     add("--plan");
   }
-  for (const Setting& setting : settings()) {
+  for (const study::Setting& setting : settings()) {
     add(setting.where);
   }
 }
 
-Plan PlanFlags::plan(Error& mistakes, const std::optional<std::string>& name) const {
-  Plan plan;
+plan::Plan PlanFlags::plan(Error& mistakes, const std::optional<std::string>& name) const {
+  plan::Plan plan;
   if (name) {
-    plan = load_named("show plan", *name, load_plan, mistakes);
+    plan = load_named("show plan", *name, plan::load_plan, mistakes);
   } else if (file_) {
-    plan = load_named("--plan", *file_, load_plan, mistakes);
+    plan = load_named("--plan", *file_, plan::load_plan, mistakes);
   }
   return over(std::move(plan), mistakes);
 }
 
-Plan PlanFlags::over(Plan base, Error& mistakes) const {
-  Plan plan = std::move(base);
-  Plan::fields([&](std::string_view field, auto member, std::string_view) {
+plan::Plan PlanFlags::over(plan::Plan base, Error& mistakes) const {
+  plan::Plan plan = std::move(base);
+  plan::Plan::fields([&](std::string_view field, auto member, std::string_view) {
     using T = std::decay_t<decltype(plan.*member)>;
     const std::optional<std::string>& text = given_.find(field)->second;
     if (!text) {
@@ -107,4 +107,4 @@ Plan PlanFlags::over(Plan base, Error& mistakes) const {
   return plan;
 }
 
-}  // namespace orrery
+}  // namespace orrery::cli

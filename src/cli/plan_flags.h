@@ -11,7 +11,7 @@
 #include "study/settings.h"
 #include "workload/plan/plan.h"
 
-namespace orrery {
+namespace orrery::cli {
 
 /// --plan and one flag for every field of a Plan, made from Plan::fields. A flag wins over the file
 /// and is read by the same rules; its mistakes are named after the flag.
@@ -21,20 +21,20 @@ class PlanFlags {
   void declare(Options& options, bool with_file);
 
   /// The flags that were given, in the order of Plan::fields.
-  std::vector<Setting> settings() const;
+  std::vector<study::Setting> settings() const;
 
   /// --plan and flags are mistakes beside `--other`, which wants none.
   void refuse(const std::string& other, Error& mistakes) const;
 
   /// The file's plan (`name`, else --plan, else the default plan) with the flags over it.
-  Plan plan(Error& mistakes, const std::optional<std::string>& name = std::nullopt) const;
+  plan::Plan plan(Error& mistakes, const std::optional<std::string>& name = std::nullopt) const;
 
   /// `base` with the flags over it.
-  Plan over(Plan base, Error& mistakes) const;
+  plan::Plan over(plan::Plan base, Error& mistakes) const;
 
  private:
   std::optional<std::string> file_;
   std::map<std::string, std::optional<std::string>, std::less<>> given_;  ///< text by field name
 };
 
-}  // namespace orrery
+}  // namespace orrery::cli

@@ -5,7 +5,7 @@
 
 #include "cli/commands.h"
 
-namespace orrery {
+namespace orrery::cli {
 namespace {
 
 constexpr const char* kFooter =
@@ -30,24 +30,26 @@ class PlotCommand : public Command {
   }
 
   Result<std::string> run(Error mistakes) override {
-    const auto kind = value_of<PlotKind>(kind_);
+    const auto kind = value_of<report::PlotKind>(kind_);
     if (!kind) {
-      mistakes.add(wrong_value(
-          "plot", kind_,
-          "one of " + all_names<PlotKind>() + did_you_mean(kind_, names_of<PlotKind>())));
+      mistakes.add(wrong_value("plot", kind_,
+                               "one of " + all_names<report::PlotKind>() +
+                                   did_you_mean(kind_, names_of<report::PlotKind>())));
     }
-    plot_.kind = kind.value_or(PlotKind::lines);
+    plot_.kind = kind.value_or(report::PlotKind::lines);
     plot_.title = title_.value_or("");
     plot_.x_label = x_label_.value_or("");
     plot_.y_label = y_label_.value_or("");
-    if (plot_.log_x && plot_.kind == PlotKind::bars) {
+    if (plot_.log_x && plot_.kind == report::PlotKind::bars) {
       mistakes.add({"--log-x", "", "", "bars stand over names: only lines have numbers there"});
     }
     const CsvTable table = collect(load_csv(file_), mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    return fill(std::move(plot_), table).map([](const Plot& plot) { return to_svg(plot); });
+    return report::fill(std::move(plot_), table).map([](const report::Plot& plot) {
+      return report::to_svg(plot);
+    });
   }
 
  private:
@@ -56,7 +58,7 @@ class PlotCommand : public Command {
   std::optional<std::string> title_;
   std::optional<std::string> x_label_;
   std::optional<std::string> y_label_;
-  Plot plot_;
+  report::Plot plot_;
 };
 
 }  // namespace
@@ -65,4 +67,4 @@ std::unique_ptr<Command> make_plot() {
   return std::make_unique<PlotCommand>();
 }
 
-}  // namespace orrery
+}  // namespace orrery::cli

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 
-namespace orrery {
+namespace orrery::cli {
 namespace {
 
 using namespace std::chrono_literals;
@@ -40,4 +40,4 @@ void ProgressBar::update(double share) {
   std::fflush(stderr);
 }
 
-}  // namespace orrery
+}  // namespace orrery::cli

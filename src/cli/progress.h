@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-namespace orrery {
+namespace orrery::cli {
 
 /// A bar on standard error, only if that is a terminal and the work has taken two seconds. Gone
 /// without a trace when destroyed.
@@ -25,4 +25,4 @@ class ProgressBar {
   bool drawn_ = false;
 };
 
-}  // namespace orrery
+}  // namespace orrery::cli

@@ -16,7 +16,7 @@
 #include "workload/zoo/describe.h"
 #include "workload/zoo/model.h"
 
-namespace orrery {
+namespace orrery::cli {
 namespace {
 
 constexpr const char* kExamples =
@@ -28,7 +28,7 @@ constexpr const char* kExamples =
     "A plan flag wins over the plan's file; both files can be edited and read back.\n";
 
 /// A YAML document as JSON: numbers, true, false and null where the text means them.
-void write_node(JsonWriter& json, const ConfigNode& node) {
+void write_node(report::JsonWriter& json, const ConfigNode& node) {
   switch (node.kind) {
     case ConfigNode::Kind::null:
       json.number_text("null");
@@ -62,8 +62,8 @@ void write_node(JsonWriter& json, const ConfigNode& node) {
   }
 }
 
-void write_model(JsonWriter& json, const Model& model) {
-  const ParameterCount count = count_parameters(model);
+void write_model(report::JsonWriter& json, const zoo::Model& model) {
+  const zoo::ParameterCount count = zoo::count_parameters(model);
   json.begin_object();
   json.key("name").value(model.name);
   json.key("model_type").value(model.model_type);
@@ -82,7 +82,7 @@ void write_model(JsonWriter& json, const Model& model) {
   json.key("experts").value(model.experts);
   json.key("top_k").value(model.top_k);
   json.key("layer_kinds").begin_object();
-  const std::vector<std::string> kinds = layer_kinds(model);
+  const std::vector<std::string> kinds = zoo::layer_kinds(model);
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     json.key(kinds[i]).value(count.per_kind[i]);
   }
@@ -98,7 +98,7 @@ void write_model(JsonWriter& json, const Model& model) {
   json.key("active").value(count.active);
   json.end_object();
   json.key("model_flops_per_sequence")
-      .value(model_flops_per_sequence(model, model.max_positions).value());
+      .value(zoo::model_flops_per_sequence(model, model.max_positions).value());
   json.end_object();
 }
 
@@ -142,35 +142,39 @@ class Show : public Command {
   }
 
   Result<std::string> show_model(Error& mistakes) const {
-    const Model model = load_named("show model", name_, load_model, mistakes);
+    const zoo::Model model = load_named("show model", name_, zoo::load_model, mistakes);
     if (!mistakes.empty()) {
       return {};
     }
-    return json_ ? json_text([&](JsonWriter& json) { write_model(json, model); }) : describe(model);
+    return json_ ? report::json_text([&](report::JsonWriter& json) { write_model(json, model); })
+                 : zoo::describe(model);
   }
 
   /// As a file or as JSON a machine is shown as its own file states it, once it has been read
   /// whole.
   Result<std::string> show_machine(Error& mistakes) const {
-    const Machine machine = load_named("show machine", name_, load_machine, mistakes);
+    const machine::Machine machine =
+        load_named("show machine", name_, machine::load_machine, mistakes);
     if (!mistakes.empty()) {
       return {};
     }
     if (!json_ && !yaml_) {
-      return describe(machine);
+      return machine::describe(machine);
     }
     const std::string path = find_config("machines", name_).value_or(name_);
     if (yaml_ && !json_) {
       return read_file(path);
     }
     return load_config(path).map([](const ConfigNode& node) {
-      return json_text([&](JsonWriter& json) { write_node(json, node); });
+      return report::json_text([&](report::JsonWriter& json) { write_node(json, node); });
     });
   }
 
   Result<std::string> show_plan(Error& mistakes) const {
-    const Plan plan = plan_.plan(mistakes, name_);
-    return json_ ? json_text([&](JsonWriter& json) { write_plan(json, plan); }) : to_yaml(plan);
+    const plan::Plan plan = plan_.plan(mistakes, name_);
+    return json_ ? report::json_text(
+                       [&](report::JsonWriter& json) { report::write_plan(json, plan); })
+                 : plan::to_yaml(plan);
   }
 
   std::string kind_;
@@ -186,4 +190,4 @@ std::unique_ptr<Command> make_show() {
   return std::make_unique<Show>();
 }
 
-}  // namespace orrery
+}  // namespace orrery::cli

@@ -14,7 +14,7 @@
 #include "study/run.h"
 #include "workload/parallel/lower.h"
 
-namespace orrery {
+namespace orrery::cli {
 namespace {
 
 constexpr const char* kExamples =
@@ -68,20 +68,20 @@ class Simulate : public Command {
   Result<std::string> run_plan(Error mistakes) {
     StepInput step = step_.read(mistakes);
     set_price(step.machine, mistakes);
-    const Plan plan = plan_.plan(mistakes);
+    const plan::Plan plan = plan_.plan(mistakes);
     check_skips(mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    const Result<Run> run = simulate(step, plan);
+    const Result<study::Run> run = simulate(step, plan);
     if (!run) {
       return fail(run.error());
     }
     if (csv_) {
-      return write(*run, [&] { return csv_report(*run); });
+      return write(*run, [&] { return report::csv_report(*run); });
     }
     return write(*run, [&] {
-      return json_ ? json_report(*run) : table_report(*run, {.verbose = verbose_});
+      return json_ ? report::json_report(*run) : report::table_report(*run, {.verbose = verbose_});
     });
   }
 
@@ -98,18 +98,18 @@ class Simulate : public Command {
       return fail(std::move(workload.error()));
     }
     ProgressBar progress;
-    SimulateOptions how;
+    simulate::SimulateOptions how;
     how.fold = !no_fold_;
     how.shortcuts = !no_shortcuts_;
     how.record_spans = over_time;
     how.network = run_.network;
     how.progress = [&](double share) { progress.update(share); };
-    const auto run = run_workload(chakra_.name(), std::move(*workload), step.machine, how);
+    const auto run = study::run_workload(chakra_.name(), std::move(*workload), step.machine, how);
     if (!run) {
       return fail(run.error());
     }
     return write(*run, [&] {
-      return json_ ? json_report(*run) : table_report(*run, {.verbose = verbose_});
+      return json_ ? report::json_report(*run) : report::table_report(*run, {.verbose = verbose_});
     });
   }
 
@@ -126,7 +126,7 @@ class Simulate : public Command {
     refuse(csv_, "--csv");
   }
 
-  void set_price(Machine& machine, Error& mistakes) const {
+  void set_price(machine::Machine& machine, Error& mistakes) const {
     if (!price_) {
       return;
     }
@@ -140,7 +140,7 @@ class Simulate : public Command {
 
   void check_skips(Error& mistakes) const {
     std::vector<std::string> names;
-    for (const PassName& pass : lowering_passes()) {
+    for (const parallel::PassName& pass : parallel::lowering_passes()) {
       names.push_back(pass.name);
     }
     for (const std::string& pass : skip_) {
@@ -151,7 +151,7 @@ class Simulate : public Command {
     }
   }
 
-  Result<Run> simulate(const StepInput& step, const Plan& plan) {
+  Result<study::Run> simulate(const StepInput& step, const plan::Plan& plan) {
     ProgressBar progress;
     run_.fold = !no_fold_;
     run_.shortcuts = !no_shortcuts_;
@@ -159,14 +159,14 @@ class Simulate : public Command {
     run_.verify_passes = verbose_;
     run_.skip.insert(skip_.begin(), skip_.end());
     run_.progress = [&](double share) { progress.update(share); };
-    return run_step(step.model, step.machine, plan, step.devices, run_);
+    return study::run_step(step.model, step.machine, plan, step.devices, run_);
   }
 
   /// The trace first: when it cannot be written, nothing must be on standard output.
   template <class Report>
-  Result<std::string> write(const WorkloadRun& run, Report report) const {
+  Result<std::string> write(const study::WorkloadRun& run, Report report) const {
     if (trace_) {
-      if (auto written = write_trace_file(run, *trace_); !written) {
+      if (auto written = report::write_trace_file(run, *trace_); !written) {
         return fail(std::move(written.error()));
       }
     }
@@ -180,7 +180,7 @@ class Simulate : public Command {
   std::vector<std::string> skip_;
   PlanFlags plan_;
   NetworkFlag network_;
-  RunOptions run_;
+  study::RunOptions run_;
   bool no_fold_ = false;
   bool no_shortcuts_ = false;
   bool json_ = false;
@@ -195,4 +195,4 @@ std::unique_ptr<Command> make_simulate() {
   return std::make_unique<Simulate>();
 }
 
-}  // namespace orrery
+}  // namespace orrery::cli

@@ -5,7 +5,7 @@
 
 #include "base/reader.h"
 
-namespace orrery {
+namespace orrery::cli {
 namespace {
 
 /// Loads a description whose name must be given.
@@ -30,8 +30,8 @@ void StepFlags::declare(Options& options) {
 
 StepInput StepFlags::read(Error& mistakes) const {
   StepInput step;
-  step.model = required("--model", model_, load_model, mistakes);
-  step.machine = required("--machine", machine_, load_machine, mistakes);
+  step.model = required("--model", model_, zoo::load_model, mistakes);
+  step.machine = required("--machine", machine_, machine::load_machine, mistakes);
   step.devices = whole_number("--devices", devices_, 0, INT64_MAX, mistakes);
   return step;
 }
@@ -41,7 +41,7 @@ StepInput StepFlags::read_machine(Error& mistakes) const {
     mistakes.add({"--model", {}, {}, "contradicts --chakra, whose traces say what is computed"});
   }
   StepInput step;
-  step.machine = required("--machine", machine_, load_machine, mistakes);
+  step.machine = required("--machine", machine_, machine::load_machine, mistakes);
   step.devices = whole_number("--devices", devices_, 0, INT64_MAX, mistakes);
   return step;
 }
@@ -60,4 +60,4 @@ std::int64_t whole_number(const char* flag, const std::optional<std::string>& te
   return fallback;
 }
 
-}  // namespace orrery
+}  // namespace orrery::cli

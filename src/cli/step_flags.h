@@ -10,12 +10,12 @@
 #include "machine/machine.h"
 #include "workload/zoo/model.h"
 
-namespace orrery {
+namespace orrery::cli {
 
 /// What a step runs on and computes; with a Plan, all that run_step needs.
 struct StepInput {
-  Model model;
-  Machine machine;
+  zoo::Model model;
+  machine::Machine machine;
   std::int64_t devices = 0;  ///< 0 = what the plan needs
 };
 
@@ -39,4 +39,4 @@ class StepFlags {
 std::int64_t whole_number(const char* flag, const std::optional<std::string>& text,
                           std::int64_t fallback, std::int64_t most, Error& mistakes);
 
-}  // namespace orrery
+}  // namespace orrery::cli

@@ -7,7 +7,7 @@
 #include "cli/plan_flags.h"
 #include "report/validation.h"
 
-namespace orrery {
+namespace orrery::cli {
 namespace {
 
 constexpr const char* kExamples =
@@ -35,9 +35,9 @@ class Validate : public Command {
     if (csv_ && !table_) {
       mistakes.add({"--table", {}, {}, "missing; expected the table whose columns FILE has"});
     }
-    ValidationOptions options{.overrides = plan_.settings(), .machine = machine_};
+    study::ValidationOptions options{.overrides = plan_.settings(), .machine = machine_};
     options.threads = parse_threads(mistakes);
-    std::vector<ValidationResult> results;
+    std::vector<study::ValidationResult> results;
     for (const std::string& name : table_ ? std::vector{*table_} : list_configs("validation")) {
       if (mistakes.empty()) {
         results.push_back(collect(validate_table(name, options), mistakes));
@@ -47,11 +47,12 @@ class Validate : public Command {
       return fail(std::move(mistakes));
     }
     if (output_) {
-      if (auto written = write_file(*output_, validation_page(results)); !written) {
+      if (auto written = write_file(*output_, report::validation_page(results)); !written) {
         return fail(std::move(written.error()));
       }
     }
-    return json_ ? validation_json(results) : validation_table(results, table_.has_value());
+    return json_ ? report::validation_json(results)
+                 : report::validation_table(results, table_.has_value());
   }
 
  private:
@@ -68,9 +69,9 @@ class Validate : public Command {
     return 0;
   }
 
-  Result<ValidationResult> validate_table(const std::string& name,
-                                          const ValidationOptions& options) const {
-    Result<ValidationProfile> profile = load_profile(name);
+  Result<study::ValidationResult> validate_table(const std::string& name,
+                                                 const study::ValidationOptions& options) const {
+    Result<study::ValidationProfile> profile = study::load_profile(name);
     if (!profile) {
       return fail(std::move(profile.error()));
     }
@@ -78,7 +79,7 @@ class Validate : public Command {
     if (!table) {
       return fail(std::move(table.error()));
     }
-    return validate(*profile, *table, options);
+    return study::validate(*profile, *table, options);
   }
 
   std::optional<std::string> csv_;
@@ -96,4 +97,4 @@ std::unique_ptr<Command> make_validate() {
   return std::make_unique<Validate>();
 }
 
-}  // namespace orrery
+}  // namespace orrery::cli

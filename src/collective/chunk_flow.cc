@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-namespace orrery {
+namespace orrery::collective {
 namespace {
 
 class Flow {
@@ -96,4 +96,4 @@ ChunkFlow run_chunks(std::span<const ChunkPath> chunks, int dimensions, ChunkQue
   return Flow(chunks, dimensions, queue, model).run();
 }
 
-}  // namespace orrery
+}  // namespace orrery::collective

@@ -11,13 +11,13 @@
 #include "base/units.h"
 #include "graph/workload.h"
 
-namespace orrery {
+namespace orrery::collective {
 
 /// One phase of a chunk: reduce_scatter, all_gather, all_reduce or all_to_all among the members of
 /// one dimension.
 struct ChunkPhase {
   int dimension = 0;
-  CollectiveKind kind = CollectiveKind::all_reduce;
+  graph::CollectiveKind kind = graph::CollectiveKind::all_reduce;
   Bytes size{0};  ///< buffer of the phase as Node::bytes counts it
   friend bool operator==(const ChunkPhase&, const ChunkPhase&) = default;
 };
@@ -33,12 +33,13 @@ using PhaseModel = std::function<PhaseCost(const ChunkPhase&)>;
 
 /// Which of the chunks that wait for a dimension is served first.
 enum class ChunkQueue : std::uint8_t { fifo, smallest_first };
-template <>
-inline constexpr auto kNames<ChunkQueue> = std::to_array<Named<ChunkQueue>>({
-    {ChunkQueue::fifo, "fifo", "the one that came first"},
-    {ChunkQueue::smallest_first, "smallest_first",
-     "the one with the smallest phase, so that chunks near their end do not wait for fresh ones"},
-});
+constexpr auto named_values(ChunkQueue) {
+  return std::to_array<Named<ChunkQueue>>({
+      {ChunkQueue::fifo, "fifo", "the one that came first"},
+      {ChunkQueue::smallest_first, "smallest_first",
+       "the one with the smallest phase, so that chunks near their end do not wait for fresh ones"},
+  });
+}
 
 struct ChunkFlow {
   Time end{0};
@@ -53,4 +54,4 @@ struct ChunkFlow {
 ChunkFlow run_chunks(std::span<const ChunkPath> chunks, int dimensions, ChunkQueue queue,
                      const PhaseModel& model);
 
-}  // namespace orrery
+}  // namespace orrery::collective

@@ -8,13 +8,13 @@
 
 #include "collective/price.h"
 
-namespace orrery {
+namespace orrery::collective {
 namespace {
 
-using Kind = CollectiveKind;
+using Kind = graph::CollectiveKind;
 
 /// Phase times by plan_collective; chunks of one size come back often.
-PhaseModel phase_model(const std::vector<Extent>& extents, const Machine& machine) {
+PhaseModel phase_model(const std::vector<Extent>& extents, const machine::Machine& machine) {
   using Key = std::tuple<int, Kind, Bytes>;
   return [&extents, &machine, known = std::map<Key, PhaseCost>()](const ChunkPhase& phase) mutable {
     const auto [found, fresh] = known.try_emplace({phase.dimension, phase.kind, phase.size});
@@ -34,7 +34,7 @@ PhaseModel phase_model(const std::vector<Extent>& extents, const Machine& machin
 }  // namespace
 
 ChunkSchedule chunk_schedule(Kind kind, Bytes size, const std::vector<Extent>& extents,
-                             const ChunkOptions& options, const Machine& machine) {
+                             const ChunkOptions& options, const machine::Machine& machine) {
   ChunkedCollective collective{
       .kind = kind, .size = size, .chunks = options.chunks, .members = {}, .sizes = {}};
   for (const Extent& extent : extents) {
@@ -64,7 +64,8 @@ ChunkSchedule chunk_schedule(Kind kind, Bytes size, const std::vector<Extent>& e
 }
 
 std::vector<CollectivePhase> plan_chunked(Kind kind, Bytes size, const std::vector<Extent>& extents,
-                                          const ChunkOptions& options, const Machine& machine) {
+                                          const ChunkOptions& options,
+                                          const machine::Machine& machine) {
   if (!reorders(kind) || extents.size() < 2 || size <= Bytes(0)) {
     return plan_collective(kind, size, extents, CollectiveAlgorithm::automatic, machine);
   }
@@ -89,4 +90,4 @@ std::vector<CollectivePhase> plan_chunked(Kind kind, Bytes size, const std::vect
   return {phase};
 }
 
-}  // namespace orrery
+}  // namespace orrery::collective

@@ -7,7 +7,7 @@
 #include "collective/cost.h"
 #include "collective/themis.h"
 
-namespace orrery {
+namespace orrery::collective {
 
 /// Chunks of a plan's collectives. Halving it costs about 2 % on three dimensions, doubling it
 /// gains 1 % (docs/models/collective.md).
@@ -22,17 +22,18 @@ struct ChunkOptions {
 };
 
 /// Kinds for which the order of dimensions decides where the bytes move.
-inline bool reorders(CollectiveKind kind) {
-  return kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce_scatter ||
-         kind == CollectiveKind::all_gather;
+inline bool reorders(graph::CollectiveKind kind) {
+  return kind == graph::CollectiveKind::all_reduce ||
+         kind == graph::CollectiveKind::reduce_scatter || kind == graph::CollectiveKind::all_gather;
 }
 
 /// Order and predicted flow of the chunks, as many as asked for or_fewer, in the queue with which
 /// they end first (natural: fifo); dimension i of its phases
 /// is extents[i]. The time of a phase is that of plan_collective with `auto` in its dimension
 /// alone: busy = serialisation, so latencies of one chunk hide behind the bytes of others.
-ChunkSchedule chunk_schedule(CollectiveKind kind, Bytes size, const std::vector<Extent>& extents,
-                             const ChunkOptions& options, const Machine& machine);
+ChunkSchedule chunk_schedule(graph::CollectiveKind kind, Bytes size,
+                             const std::vector<Extent>& extents, const ChunkOptions& options,
+                             const machine::Machine& machine);
 
 /// The same as a plan of one phase that uses all dimensions at once:
 ///
@@ -43,8 +44,9 @@ ChunkSchedule chunk_schedule(CollectiveKind kind, Bytes size, const std::vector<
 /// with `auto`. Ignores: what starting a chunk costs beyond the
 /// launch in its protocol's latency; of what dimensions share (dimension.h), all but one port
 /// (nic).
-std::vector<CollectivePhase> plan_chunked(CollectiveKind kind, Bytes size,
+std::vector<CollectivePhase> plan_chunked(graph::CollectiveKind kind, Bytes size,
                                           const std::vector<Extent>& extents,
-                                          const ChunkOptions& options, const Machine& machine);
+                                          const ChunkOptions& options,
+                                          const machine::Machine& machine);
 
-}  // namespace orrery
+}  // namespace orrery::collective

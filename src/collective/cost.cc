@@ -9,10 +9,10 @@
 #include "collective/flat.h"
 #include "collective/price.h"
 
-namespace orrery {
+namespace orrery::collective {
 namespace {
 
-using Kind = CollectiveKind;
+using Kind = graph::CollectiveKind;
 using Algorithm = CollectiveAlgorithm;
 
 /// Messages go from rank to rank, nothing is passed on or added.
@@ -23,7 +23,7 @@ bool exchanges(Kind kind) {
 /// One phase over the given extents.
 template <class Emit>
 void emit_phase(Kind kind, Bytes size, std::span<const Extent> extents, Algorithm algorithm,
-                const Machine& machine, const Emit& emit) {
+                const machine::Machine& machine, const Emit& emit) {
   const PhaseRequest request{.kind = kind,
                              .size = static_cast<double>(size.value()),
                              .members = static_cast<double>(members_of(extents)),
@@ -36,7 +36,7 @@ void emit_phase(Kind kind, Bytes size, std::span<const Extent> extents, Algorith
 /// broadcast, there and back for all_reduce.
 template <class Emit>
 void emit_hierarchy(Kind kind, Bytes size, std::span<const Extent> extents, Algorithm algorithm,
-                    const Machine& machine, const Emit& emit) {
+                    const machine::Machine& machine, const Emit& emit) {
   const auto phase = [&](Kind part, std::size_t i) {
     const bool shrinks = kind != Kind::all_to_all && kind != Kind::broadcast;
     const Bytes inside = shrinks ? size / members_of(extents.first(i)) : size;
@@ -64,7 +64,7 @@ bool goes_by_dimension(Kind kind, Algorithm algorithm) {
 
 template <class Emit>
 void emit_collective(Kind kind, Bytes size, std::span<const Extent> extents, Algorithm algorithm,
-                     const Machine& machine, const Emit& emit) {
+                     const machine::Machine& machine, const Emit& emit) {
   if (extents.empty() || size <= Bytes(0)) {
     return;
   }
@@ -82,8 +82,8 @@ bool moves_own_chunk(Kind kind, Algorithm algorithm) {
          algorithm != Algorithm::double_binary_tree;
 }
 
-const std::vector<Protocol>& protocols_of(Kind kind, Algorithm algorithm,
-                                          const NetworkDimension& dimension) {
+const std::vector<topology::Protocol>& protocols_of(Kind kind, Algorithm algorithm,
+                                                    const topology::NetworkDimension& dimension) {
   if (algorithm == Algorithm::in_switch) {
     return dimension.in_switch;
   }
@@ -91,7 +91,7 @@ const std::vector<Protocol>& protocols_of(Kind kind, Algorithm algorithm,
 }
 
 bool performs(Kind kind, Algorithm algorithm, const std::vector<Extent>& extents,
-              const Machine& machine) {
+              const machine::Machine& machine) {
   if (algorithm == Algorithm::automatic || extents.empty()) {
     return true;
   }
@@ -113,7 +113,7 @@ bool performs(Kind kind, Algorithm algorithm, const std::vector<Extent>& extents
 }
 
 std::string possible_algorithms(Kind kind, const std::vector<Extent>& extents,
-                                const Machine& machine) {
+                                const machine::Machine& machine) {
   std::string names;
   for (const Named<Algorithm>& algorithm : kNames<Algorithm>) {
     if (performs(kind, algorithm.value, extents, machine)) {
@@ -125,7 +125,7 @@ std::string possible_algorithms(Kind kind, const std::vector<Extent>& extents,
 
 std::vector<CollectivePhase> plan_collective(Kind kind, Bytes size,
                                              const std::vector<Extent>& extents,
-                                             Algorithm algorithm, const Machine& machine) {
+                                             Algorithm algorithm, const machine::Machine& machine) {
   if (algorithm == Algorithm::themis) {
     return plan_chunked(kind, size, extents, {}, machine);
   }
@@ -165,7 +165,7 @@ Time total_time(const std::vector<CollectivePhase>& phases) {
 }
 
 Time collective_time(Kind kind, Bytes size, const std::vector<Extent>& extents, Algorithm algorithm,
-                     const Machine& machine) {
+                     const machine::Machine& machine) {
   if (algorithm == Algorithm::themis) {
     return total_time(plan_chunked(kind, size, extents, {}, machine));
   }
@@ -177,4 +177,4 @@ Time collective_time(Kind kind, Bytes size, const std::vector<Extent>& extents, 
   return total;
 }
 
-}  // namespace orrery
+}  // namespace orrery::collective

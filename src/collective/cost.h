@@ -31,7 +31,7 @@
 #include "graph/workload.h"
 #include "machine/machine.h"
 
-namespace orrery {
+namespace orrery::collective {
 
 enum class CollectiveAlgorithm : std::uint8_t {
   automatic,
@@ -45,31 +45,34 @@ enum class CollectiveAlgorithm : std::uint8_t {
   hierarchical,
   themis
 };
-template <>
-inline constexpr auto kNames<CollectiveAlgorithm> = std::to_array<Named<CollectiveAlgorithm>>({
-    {CollectiveAlgorithm::automatic, "auto",
-     "the fastest of what NCCL has: ring, tree, in_switch; direct, pairwise, rail"},
-    {CollectiveAlgorithm::ring, "ring", "2(p-1) steps of S/p, one ring through all dimensions"},
-    {CollectiveAlgorithm::direct, "direct", "2 steps, p-1 messages of S/p each"},
-    {CollectiveAlgorithm::halving_doubling, "halving_doubling", "2 log2 p steps, halving sizes"},
-    {CollectiveAlgorithm::double_binary_tree, "double_binary_tree",
-     "two pipelined trees, S/2 each"},
-    {CollectiveAlgorithm::pairwise, "pairwise", "all-to-all: p-1 exchanges"},
-    {CollectiveAlgorithm::in_switch, "in_switch", "the switch adds up (NVLS): 2 steps, S(1 + 1/p)"},
-    {CollectiveAlgorithm::rail, "rail",
-     "all-to-all over nodes: to the receiver's rail inside, then one message per rail peer (PXN)"},
-    {CollectiveAlgorithm::hierarchical, "hierarchical", "dimension by dimension, auto in each"},
-    {CollectiveAlgorithm::themis, "themis",
-     "hierarchical in chunks, each in the order that keeps all dimensions busy"},
-});
+constexpr auto named_values(CollectiveAlgorithm) {
+  return std::to_array<Named<CollectiveAlgorithm>>({
+      {CollectiveAlgorithm::automatic, "auto",
+       "the fastest of what NCCL has: ring, tree, in_switch; direct, pairwise, rail"},
+      {CollectiveAlgorithm::ring, "ring", "2(p-1) steps of S/p, one ring through all dimensions"},
+      {CollectiveAlgorithm::direct, "direct", "2 steps, p-1 messages of S/p each"},
+      {CollectiveAlgorithm::halving_doubling, "halving_doubling", "2 log2 p steps, halving sizes"},
+      {CollectiveAlgorithm::double_binary_tree, "double_binary_tree",
+       "two pipelined trees, S/2 each"},
+      {CollectiveAlgorithm::pairwise, "pairwise", "all-to-all: p-1 exchanges"},
+      {CollectiveAlgorithm::in_switch, "in_switch",
+       "the switch adds up (NVLS): 2 steps, S(1 + 1/p)"},
+      {CollectiveAlgorithm::rail, "rail",
+       "all-to-all over nodes: to the receiver's rail inside, then one message per rail peer "
+       "(PXN)"},
+      {CollectiveAlgorithm::hierarchical, "hierarchical", "dimension by dimension, auto in each"},
+      {CollectiveAlgorithm::themis, "themis",
+       "hierarchical in chunks, each in the order that keeps all dimensions busy"},
+  });
+}
 
 /// What the communicators of each group run; automatic where nothing is said.
 class AlgorithmChoice {
  public:
-  CollectiveAlgorithm operator[](GroupIndex group) const {
+  CollectiveAlgorithm operator[](graph::GroupIndex group) const {
     return *group < by_group_.size() ? by_group_[*group] : CollectiveAlgorithm::automatic;
   }
-  void set(GroupIndex group, CollectiveAlgorithm algorithm) {
+  void set(graph::GroupIndex group, CollectiveAlgorithm algorithm) {
     by_group_.resize(std::max(by_group_.size(), *group + 1), CollectiveAlgorithm::automatic);
     by_group_[*group] = algorithm;
   }
@@ -95,7 +98,8 @@ struct Extent {
 /// extent has at least two members. Groups tile the ranks: they fill blocks of stride * count
 /// ranks. A group whose members do not form a product of extents lies wholly in the outermost
 /// dimension that it touches (flat over the slowest link). Empty for one member.
-std::vector<Extent> extents_of(std::int64_t stride, std::int64_t count, const Machine& machine);
+std::vector<Extent> extents_of(std::int64_t stride, std::int64_t count,
+                               const machine::Machine& machine);
 
 /// For how long a phase holds links of one dimension, each the busiest of its sort, when it has
 /// them to itself; longer when it shares. Which links those are says occupancy.h.
@@ -112,7 +116,7 @@ struct PortUse {
 /// One step sequence. It uses all its links at once (chunks are pipelined through them); when the
 /// busiest is done `latency` follows and occupies nothing.
 struct CollectivePhase {
-  CollectiveKind kind = CollectiveKind::all_reduce;  ///< of this phase
+  graph::CollectiveKind kind = graph::CollectiveKind::all_reduce;  ///< of this phase
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::ring;
   /// Index into protocols_of(kind, algorithm) of the first port's dimension; -1 = none listed. The
   /// other ports have the one of the same name, else the fastest.
@@ -134,36 +138,38 @@ struct CollectivePhase {
 ///
 /// An algorithm that does not do the kind (halving_doubling for all_to_all) gives way to automatic.
 /// The protocol is the fastest for the phase. Empty for one member or zero bytes.
-std::vector<CollectivePhase> plan_collective(CollectiveKind kind, Bytes size,
+std::vector<CollectivePhase> plan_collective(graph::CollectiveKind kind, Bytes size,
                                              const std::vector<Extent>& extents,
-                                             CollectiveAlgorithm algorithm, const Machine& machine);
+                                             CollectiveAlgorithm algorithm,
+                                             const machine::Machine& machine);
 
 /// NCCL's own tuning model gives trees 92 % of the bandwidth of rings (src/graph/tuning.cc, 2.19).
 inline constexpr double kTreeEfficiency = 0.92;
 
 /// Whether a member has a chunk of its own to copy (Protocol::local_copy). Trees, broadcasts and
 /// shifts have none.
-bool moves_own_chunk(CollectiveKind kind, CollectiveAlgorithm algorithm);
+bool moves_own_chunk(graph::CollectiveKind kind, CollectiveAlgorithm algorithm);
 
 /// The protocols among which a phase chooses: in_switch; exchange for messages from rank to rank
 /// (all_to_all, send_recv), where there are any; else protocols.
-const std::vector<Protocol>& protocols_of(CollectiveKind kind, CollectiveAlgorithm algorithm,
-                                          const NetworkDimension& dimension);
+const std::vector<topology::Protocol>& protocols_of(graph::CollectiveKind kind,
+                                                    CollectiveAlgorithm algorithm,
+                                                    const topology::NetworkDimension& dimension);
 
 /// Whether `algorithm` does `kind` over `extents`, so that it need not give way. Always for
 /// automatic; for hierarchical of several extents (but send_recv).
-bool performs(CollectiveKind kind, CollectiveAlgorithm algorithm,
-              const std::vector<Extent>& extents, const Machine& machine);
+bool performs(graph::CollectiveKind kind, CollectiveAlgorithm algorithm,
+              const std::vector<Extent>& extents, const machine::Machine& machine);
 
 /// The names of those that do: "auto, ring, direct".
-std::string possible_algorithms(CollectiveKind kind, const std::vector<Extent>& extents,
-                                const Machine& machine);
+std::string possible_algorithms(graph::CollectiveKind kind, const std::vector<Extent>& extents,
+                                const machine::Machine& machine);
 
 /// Sum over phases of latency + serialisation: the time on idle links.
 Time total_time(const std::vector<CollectivePhase>& phases);
 
 /// total_time(plan_collective(...)) without the vectors, for estimates in a hot loop.
-Time collective_time(CollectiveKind kind, Bytes size, const std::vector<Extent>& extents,
-                     CollectiveAlgorithm algorithm, const Machine& machine);
+Time collective_time(graph::CollectiveKind kind, Bytes size, const std::vector<Extent>& extents,
+                     CollectiveAlgorithm algorithm, const machine::Machine& machine);
 
-}  // namespace orrery
+}  // namespace orrery::collective

@@ -5,17 +5,17 @@
 
 #include "collective/cost.h"
 
-namespace orrery {
+namespace orrery::collective {
 namespace {
 
 /// Devices of a dimension; an open one (size 0) is as large as any group needs.
-std::int64_t size_of(const NetworkDimension& dimension, std::int64_t needed) {
+std::int64_t size_of(const topology::NetworkDimension& dimension, std::int64_t needed) {
   return dimension.size > 0 ? dimension.size : needed;
 }
 
 /// The group as a product of extents, or nothing when some member leaves the grid.
 std::optional<std::vector<Extent>> product_of(std::int64_t stride, std::int64_t count,
-                                              const Machine& machine) {
+                                              const machine::Machine& machine) {
   std::vector<Extent> extents;
   for (std::size_t d = 0; d < machine.network.size() && count > 1; ++d) {
     const std::int64_t size = size_of(machine.network[d], stride * count);
@@ -40,13 +40,13 @@ std::optional<std::vector<Extent>> product_of(std::int64_t stride, std::int64_t 
     count /= here;
     stride = 1;
   }
-  const bool fits = count == 1 && std::ssize(extents) <= kMaxDimensions;
+  const bool fits = count == 1 && std::ssize(extents) <= topology::kMaxDimensions;
   return fits ? std::optional(extents) : std::nullopt;
 }
 
 /// The outermost dimension in which two members of some group differ: blocks of stride * count
 /// ranks cross the boundaries of everything inside it.
-int outermost_touched(std::int64_t stride, std::int64_t count, const Machine& machine) {
+int outermost_touched(std::int64_t stride, std::int64_t count, const machine::Machine& machine) {
   int touched = 0;
   std::int64_t inside = 1;
   for (std::size_t d = 0; d < machine.network.size(); ++d) {
@@ -60,7 +60,8 @@ int outermost_touched(std::int64_t stride, std::int64_t count, const Machine& ma
 
 }  // namespace
 
-std::vector<Extent> extents_of(std::int64_t stride, std::int64_t count, const Machine& machine) {
+std::vector<Extent> extents_of(std::int64_t stride, std::int64_t count,
+                               const machine::Machine& machine) {
   if (count <= 1 || machine.network.empty()) {
     return {};
   }
@@ -70,4 +71,4 @@ std::vector<Extent> extents_of(std::int64_t stride, std::int64_t count, const Ma
   return {{outermost_touched(stride, count, machine), count, 1}};
 }
 
-}  // namespace orrery
+}  // namespace orrery::collective

@@ -5,7 +5,7 @@
 
 #include "collective/steps.h"
 
-namespace orrery {
+namespace orrery::collective {
 namespace {
 
 /// Members along one axis of a grid.
@@ -108,7 +108,7 @@ Fabric grid_of(const Extent& extent, std::span<const std::int64_t> shape, bool c
 
 /// The complete directed graph of p members splits into p-1 Hamiltonian cycles, except p = 4 and 6
 /// (Tillson, Journal of Combinatorial Theory B 29, 1980), where p-2 remain (Walecki).
-Fabric complete_of(const Extent& extent, const NetworkDimension& dimension) {
+Fabric complete_of(const Extent& extent, const topology::NetworkDimension& dimension) {
   const std::int64_t members = extent.count;
   const std::int64_t rings = members == 4 || members == 6 ? members - 2 : members - 1;
   const auto links = static_cast<double>(std::max(dimension.size, members) - 1);
@@ -120,23 +120,23 @@ Fabric complete_of(const Extent& extent, const NetworkDimension& dimension) {
 
 }  // namespace
 
-Fabric fabric_of(const Extent& extent, const NetworkDimension& dimension) {
+Fabric fabric_of(const Extent& extent, const topology::NetworkDimension& dimension) {
   const std::int64_t devices = std::max(dimension.size, extent.count * extent.stride);
   const std::array<std::int64_t, 1> one_axis{devices};
   const bool shaped = !dimension.shape.empty();
   switch (dimension.kind) {
-    case DimensionKind::switched:
+    case topology::DimensionKind::switched:
       return {};
-    case DimensionKind::fully_connected:
+    case topology::DimensionKind::fully_connected:
       return complete_of(extent, dimension);
-    case DimensionKind::ring:
+    case topology::DimensionKind::ring:
       return grid_of(extent, one_axis, true);
-    case DimensionKind::torus:
+    case topology::DimensionKind::torus:
       return grid_of(extent, shaped ? std::span(dimension.shape) : std::span(one_axis), true);
-    case DimensionKind::mesh:
+    case topology::DimensionKind::mesh:
       return grid_of(extent, shaped ? std::span(dimension.shape) : std::span(one_axis), false);
   }
   return {};
 }
 
-}  // namespace orrery
+}  // namespace orrery::collective

@@ -4,7 +4,7 @@
 #include <cassert>
 #include <optional>
 
-namespace orrery {
+namespace orrery::collective {
 namespace {
 
 /// Where an extent stands among the others.
@@ -18,9 +18,9 @@ struct Place {
   bool closes = false;  ///< the closing edge of a ring crosses this inner dimension as well
 };
 
-StepCount ring_part(CollectiveKind kind, const Place& at, const Fabric& fabric) {
-  const double passes = kind == CollectiveKind::all_reduce ? 2 : 1;
-  const double share = kind == CollectiveKind::broadcast ? 1 : (at.members - 1) / at.members;
+StepCount ring_part(graph::CollectiveKind kind, const Place& at, const Fabric& fabric) {
+  const double passes = kind == graph::CollectiveKind::all_reduce ? 2 : 1;
+  const double share = kind == graph::CollectiveKind::broadcast ? 1 : (at.members - 1) / at.members;
   const double blocks = at.members / at.inside;
   const double edges = at.outermost ? blocks : (at.count - 1) * blocks / at.count + at.closes;
   const double steps = edges - (at.innermost ? 1 : 0);
@@ -33,7 +33,7 @@ StepCount ring_part(CollectiveKind kind, const Place& at, const Fabric& fabric) 
 StepCount tree_part(const Place& at, const Fabric& fabric, double chains) {
   if (at.outermost) {
     const auto members = static_cast<std::int64_t>(at.count);
-    StepCount count = count_steps(CollectiveKind::all_reduce,
+    StepCount count = count_steps(graph::CollectiveKind::all_reduce,
                                   CollectiveAlgorithm::double_binary_tree, members, fabric)
                           .value_or(StepCount{});
     count.load /= at.inside;
@@ -48,8 +48,8 @@ StepCount tree_part(const Place& at, const Fabric& fabric, double chains) {
 /// Direct sends all at once: only the outermost dimension's latency counts.
 StepCount exchange_part(CollectiveAlgorithm algorithm, const Place& at, const Fabric& fabric) {
   const auto members = static_cast<std::int64_t>(at.count);
-  StepCount count =
-      count_steps(CollectiveKind::all_to_all, algorithm, members, fabric).value_or(StepCount{});
+  StepCount count = count_steps(graph::CollectiveKind::all_to_all, algorithm, members, fabric)
+                        .value_or(StepCount{});
   count.load *= at.inside * at.passing * at.count / at.members;
   if (algorithm == CollectiveAlgorithm::pairwise) {
     count.steps *= at.inside;
@@ -68,7 +68,8 @@ StepCount rail_part(const Place& at, const Fabric& fabric, double rails) {
   StepCount count = exchange_part(CollectiveAlgorithm::direct, at, fabric);
   const auto members = static_cast<std::int64_t>(at.count);
   if (at.innermost) {
-    return count_steps(CollectiveKind::all_to_all, CollectiveAlgorithm::direct, members, fabric)
+    return count_steps(graph::CollectiveKind::all_to_all, CollectiveAlgorithm::direct, members,
+                       fabric)
         .value_or(StepCount{});
   }
   count.further_messages = at.inside / rails * (at.count - 1) - count.steps;
@@ -80,7 +81,7 @@ StepCount rail_part(const Place& at, const Fabric& fabric, double rails) {
 StepCount shift_part(const Place& at, const Fabric& fabric) {
   const auto members = static_cast<std::int64_t>(at.count);
   StepCount count =
-      count_steps(CollectiveKind::send_recv, CollectiveAlgorithm::direct, members, fabric)
+      count_steps(graph::CollectiveKind::send_recv, CollectiveAlgorithm::direct, members, fabric)
           .value_or(StepCount{});
   count.steps = at.outermost ? 1 : 0;
   count.further_hops *= count.steps;
@@ -92,24 +93,25 @@ StepCount shift_part(const Place& at, const Fabric& fabric) {
 StepCount added_part(const Place& at, const Fabric& fabric) {
   if (at.innermost) {
     const auto members = static_cast<std::int64_t>(at.count);
-    return count_steps(CollectiveKind::all_reduce, CollectiveAlgorithm::in_switch, members, fabric)
+    return count_steps(graph::CollectiveKind::all_reduce, CollectiveAlgorithm::in_switch, members,
+                       fabric)
         .value_or(StepCount{});
   }
   return tree_part(at, fabric, 1);
 }
 
-bool runs_flat(CollectiveKind kind, CollectiveAlgorithm algorithm) {
+bool runs_flat(graph::CollectiveKind kind, CollectiveAlgorithm algorithm) {
   switch (algorithm) {
     case CollectiveAlgorithm::ring:
-      return kind != CollectiveKind::all_to_all && kind != CollectiveKind::send_recv;
+      return kind != graph::CollectiveKind::all_to_all && kind != graph::CollectiveKind::send_recv;
     case CollectiveAlgorithm::double_binary_tree:
     case CollectiveAlgorithm::in_switch:
-      return kind == CollectiveKind::all_reduce;
+      return kind == graph::CollectiveKind::all_reduce;
     case CollectiveAlgorithm::direct:
-      return kind == CollectiveKind::all_to_all || kind == CollectiveKind::send_recv;
+      return kind == graph::CollectiveKind::all_to_all || kind == graph::CollectiveKind::send_recv;
     case CollectiveAlgorithm::pairwise:
     case CollectiveAlgorithm::rail:
-      return kind == CollectiveKind::all_to_all;
+      return kind == graph::CollectiveKind::all_to_all;
     default:
       return false;
   }
@@ -121,7 +123,7 @@ struct Inside {
   double innermost = 1;
 };
 
-StepCount part_of(CollectiveKind kind, CollectiveAlgorithm algorithm, const Place& at,
+StepCount part_of(graph::CollectiveKind kind, CollectiveAlgorithm algorithm, const Place& at,
                   const Fabric& fabric, const Inside& inside) {
   switch (algorithm) {
     case CollectiveAlgorithm::ring:
@@ -133,21 +135,22 @@ StepCount part_of(CollectiveKind kind, CollectiveAlgorithm algorithm, const Plac
     case CollectiveAlgorithm::rail:
       return rail_part(at, fabric, inside.innermost);
     default:
-      return kind == CollectiveKind::send_recv ? shift_part(at, fabric)
-                                               : exchange_part(algorithm, at, fabric);
+      return kind == graph::CollectiveKind::send_recv ? shift_part(at, fabric)
+                                                      : exchange_part(algorithm, at, fabric);
   }
 }
 
-const NetworkDimension& dimension_of(const Extent& extent, const Machine& machine) {
+const topology::NetworkDimension& dimension_of(const Extent& extent,
+                                               const machine::Machine& machine) {
   return machine.network[static_cast<std::size_t>(extent.dimension)];
 }
 
-bool is_switch(const Extent& extent, const Machine& machine) {
-  return dimension_of(extent, machine).kind == DimensionKind::switched;
+bool is_switch(const Extent& extent, const machine::Machine& machine) {
+  return dimension_of(extent, machine).kind == topology::DimensionKind::switched;
 }
 
 /// What lies outside a dimension: X_i, and whether closing edges cross it.
-void look_outside(std::span<const Extent> extents, std::size_t i, const Machine& machine,
+void look_outside(std::span<const Extent> extents, std::size_t i, const machine::Machine& machine,
                   Place& at) {
   double between = 1;
   at.passing = 1;
@@ -161,7 +164,7 @@ void look_outside(std::span<const Extent> extents, std::size_t i, const Machine&
 }
 
 /// Of a dimension on its own or among others.
-std::optional<StepCount> count_part(CollectiveKind kind, CollectiveAlgorithm algorithm,
+std::optional<StepCount> count_part(graph::CollectiveKind kind, CollectiveAlgorithm algorithm,
                                     const Place& at, const Fabric& fabric, const Inside& inside) {
   const bool alone = at.innermost && at.outermost;
   return alone ? count_steps(kind, algorithm, static_cast<std::int64_t>(at.count), fabric)
@@ -178,8 +181,8 @@ std::int64_t members_of(std::span<const Extent> extents) {
   return members;
 }
 
-bool count_flat(CollectiveKind kind, CollectiveAlgorithm algorithm, std::span<const Extent> extents,
-                const Machine& machine, FlatCount& flat) {
+bool count_flat(graph::CollectiveKind kind, CollectiveAlgorithm algorithm,
+                std::span<const Extent> extents, const machine::Machine& machine, FlatCount& flat) {
   assert(extents.size() <= flat.part.size() && "extents_of gives at most kMaxDimensions");
   flat.parts = extents.size();
   flat.lockstep = algorithm == CollectiveAlgorithm::ring;
@@ -190,7 +193,7 @@ bool count_flat(CollectiveKind kind, CollectiveAlgorithm algorithm, std::span<co
   const Inside inside{.outermost = at.members / static_cast<double>(extents.back().count),
                       .innermost = static_cast<double>(extents.front().count)};
   for (std::size_t i = 0; i < extents.size(); ++i) {
-    const NetworkDimension& dimension = dimension_of(extents[i], machine);
+    const topology::NetworkDimension& dimension = dimension_of(extents[i], machine);
     at.count = static_cast<double>(extents[i].count);
     at.innermost = i == 0;
     at.outermost = i + 1 == extents.size();
@@ -201,14 +204,14 @@ bool count_flat(CollectiveKind kind, CollectiveAlgorithm algorithm, std::span<co
     }
     flat.part[i] = *count;
     flat.part[i].port = count->load;
-    if (dimension.kind == DimensionKind::fully_connected && !dimension.nic.empty()) {
+    if (dimension.kind == topology::DimensionKind::fully_connected && !dimension.nic.empty()) {
       flat.part[i].port = count_part(kind, algorithm, at, Fabric{}, inside)->load;
     }
     // A shift leaves each block once, everything else from all its members alike.
-    flat.senders[i] = kind == CollectiveKind::send_recv ? 1 : at.inside;
+    flat.senders[i] = kind == graph::CollectiveKind::send_recv ? 1 : at.inside;
     at.inside *= at.count;
   }
   return true;
 }
 
-}  // namespace orrery
+}  // namespace orrery::collective

@@ -7,14 +7,14 @@
 
 #include "collective/steps.h"
 
-namespace orrery {
+namespace orrery::collective {
 
 /// One StepCount per extent; loads are in units of the whole buffer of the whole group.
 struct FlatCount {
-  std::array<StepCount, kMaxDimensions> part;
+  std::array<StepCount, topology::kMaxDimensions> part;
   /// Members of each block inside the dimension that send over it: what its node link carries, in
   /// loads of a member.
-  std::array<double, kMaxDimensions> senders{};
+  std::array<double, topology::kMaxDimensions> senders{};
   std::size_t parts = 0;
   bool lockstep = false;  ///< every step takes as long as one of the slowest dimension
 };
@@ -41,10 +41,10 @@ struct FlatCount {
 ///            switch: X_i = 1 + sum over such j > i of (c_j - 1) c_(i+1) ... c_(j-1) times as many
 ///
 /// One extent: as count_steps. False when the algorithm does not do this.
-bool count_flat(CollectiveKind kind, CollectiveAlgorithm algorithm, std::span<const Extent> extents,
-                const Machine& machine, FlatCount& flat);
+bool count_flat(graph::CollectiveKind kind, CollectiveAlgorithm algorithm,
+                std::span<const Extent> extents, const machine::Machine& machine, FlatCount& flat);
 
 /// Members of the group.
 std::int64_t members_of(std::span<const Extent> extents);
 
-}  // namespace orrery
+}  // namespace orrery::collective

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-namespace orrery {
+namespace orrery::collective {
 namespace {
 
 /// Distinct coordinates of the ranks in one dimension, ascending.
@@ -20,7 +20,7 @@ std::vector<std::int64_t> coordinates(const std::vector<std::int64_t>& ranks, st
 }
 
 std::vector<Extent> extents_of_list(const std::vector<std::int64_t>& ranks,
-                                    const Machine& machine) {
+                                    const machine::Machine& machine) {
   std::vector<Extent> extents;
   std::int64_t inner = 1;
   std::int64_t product = 1;
@@ -44,13 +44,13 @@ std::vector<Extent> extents_of_list(const std::vector<std::int64_t>& ranks,
 
 }  // namespace
 
-std::vector<Extent> group_extents(const Members& members, std::int64_t rank,
-                                  const Machine& machine) {
+std::vector<Extent> group_extents(const graph::Members& members, std::int64_t rank,
+                                  const machine::Machine& machine) {
   if (!members.by_digits() || !members.only.empty()) {
     return extents_of_list(members.group(rank), machine);
   }
   std::vector<Extent> extents;
-  for (const Digit& digit : members.digits) {
+  for (const graph::Digit& digit : members.digits) {
     for (const Extent& extent : extents_of(digit.stride, digit.size, machine)) {
       if (!extents.empty() && extents.back().dimension == extent.dimension) {
         extents.back().count *= extent.count;  // members of both digits, as if evenly spread
@@ -62,4 +62,4 @@ std::vector<Extent> group_extents(const Members& members, std::int64_t rank,
   return extents;
 }
 
-}  // namespace orrery
+}  // namespace orrery::collective

@@ -3,7 +3,7 @@
 
 #include <unordered_map>
 
-namespace orrery {
+namespace orrery::collective {
 
 MessageList::MessageList(const MessageSchedule& schedule) : block_share_(schedule.block_share) {
   std::unordered_map<std::int64_t, std::uint32_t> known;
@@ -43,4 +43,4 @@ void MessageList::link(const MessageSchedule& schedule) {
   }
 }
 
-}  // namespace orrery
+}  // namespace orrery::collective

@@ -8,7 +8,7 @@
 
 #include "collective/schedule.h"
 
-namespace orrery {
+namespace orrery::collective {
 
 /// A MessageSchedule in flat arrays, for a network that sends it many times and for many
 /// communicators: 20 bytes a message instead of some hundred.
@@ -47,4 +47,4 @@ class MessageList {
   double block_share_ = 1;
 };
 
-}  // namespace orrery
+}  // namespace orrery::collective

@@ -7,10 +7,10 @@
 
 #include "collective/tree_schedule.h"
 
-namespace orrery {
+namespace orrery::collective {
 namespace {
 
-using Kind = CollectiveKind;
+using Kind = graph::CollectiveKind;
 using Algorithm = CollectiveAlgorithm;
 
 /// Busy time of the links from one member to the next and back, in that of the busiest.
@@ -79,19 +79,20 @@ Gap gap_of_line(const CollectivePhase& phase, std::int64_t members, std::int64_t
 /// The uses of one phase, link by link.
 class Uses {
  public:
-  Uses(const CollectivePhase& phase, std::span<const std::int64_t> members, const LinkMap& links)
+  Uses(const CollectivePhase& phase, std::span<const std::int64_t> members,
+       const topology::LinkMap& links)
       : phase_(phase), members_(members), links_(links) {}
 
   void add(const PortUse& port) {
     dimension_ = port.extent.dimension;
     switch (links_.dimensions()[static_cast<std::size_t>(port.extent.dimension)].kind) {
-      case DimensionKind::switched:
+      case topology::DimensionKind::switched:
         return add_switch(port);
-      case DimensionKind::fully_connected:
+      case topology::DimensionKind::fully_connected:
         return add_complete(port);
-      case DimensionKind::ring:
-      case DimensionKind::torus:
-      case DimensionKind::mesh:
+      case topology::DimensionKind::ring:
+      case topology::DimensionKind::torus:
+      case topology::DimensionKind::mesh:
         return add_grid(port);
     }
   }
@@ -99,7 +100,7 @@ class Uses {
   /// By link, times its `factor`. What several dimensions put on a link adds up, but of a shift, of
   /// which every member sends over one of them.
   template <class Factor, class Stand>
-  std::vector<LinkUse> by_link(const Factor& factor, const Stand& representative) {
+  std::vector<topology::LinkUse> by_link(const Factor& factor, const Stand& representative) {
     const bool one = phase_.kind == Kind::send_recv;
     for (Use& use : uses_) {
       use.link = representative(use.link);
@@ -107,7 +108,7 @@ class Uses {
     std::sort(uses_.begin(), uses_.end(), [](const Use& a, const Use& b) {
       return std::tie(a.link, a.dimension) < std::tie(b.link, b.dimension);
     });
-    std::vector<LinkUse> sums;
+    std::vector<topology::LinkUse> sums;
     for (std::size_t i = 0; i < uses_.size();) {
       const Use first = uses_[i];
       double sum = 0;
@@ -127,16 +128,16 @@ class Uses {
 
  private:
   double weight(Time busy) const {
-    return phase_.serialisation > Time(0) ? counted(busy / phase_.serialisation) : 1;
+    return phase_.serialisation > Time(0) ? topology::counted(busy / phase_.serialisation) : 1;
   }
 
   struct Use {
-    LinkId link = 0;
+    topology::LinkId link = 0;
     int dimension = 0;  ///< that the bytes go over
     double weight = 0;
   };
 
-  void use(LinkId link, double weight) {
+  void use(topology::LinkId link, double weight) {
     if (weight > 0) {
       uses_.push_back({link, dimension_, weight});
     }
@@ -185,9 +186,9 @@ class Uses {
 
   void add_grid(const PortUse& port) {
     const int d = port.extent.dimension;
-    const NetworkDimension& dimension = links_.dimensions()[static_cast<std::size_t>(d)];
+    const topology::NetworkDimension& dimension = links_.dimensions()[static_cast<std::size_t>(d)];
     const bool whole = port.extent.count * port.extent.stride == dimension.size;
-    if (dimension.kind != DimensionKind::mesh && whole) {
+    if (dimension.kind != topology::DimensionKind::mesh && whole) {
       add_cycle(port, dimension.size);
       return;
     }
@@ -224,28 +225,28 @@ class Uses {
 
   /// Along links of one dimension and the ports that they share with others.
   void way(std::int64_t from, std::int64_t to, int dimension, double weight, bool folds = false) {
-    std::vector<Hop> hops;
+    std::vector<topology::Hop> hops;
     links_.route(from, to, hops);
     const std::size_t own = links_.has_port(dimension) ? 1 : 0;
     // A neighbour on a folded ring may stand for itself elsewhere: as much comes in as goes out.
     const bool neighbours = folds && links_.has_port(dimension) && hops.size() == 3;
-    for (const Hop& hop : hops) {
+    for (const topology::Hop& hop : hops) {
       const bool comes_in = neighbours && hop.link == links_.port_in(to, dimension);
       use(comes_in ? links_.port_in(from, dimension) : hop.link,
-          counted(weight * (hops[own].bandwidth / hop.bandwidth)));
+          topology::counted(weight * (hops[own].bandwidth / hop.bandwidth)));
     }
   }
 
   const CollectivePhase& phase_;
   std::span<const std::int64_t> members_;
-  const LinkMap& links_;
+  const topology::LinkMap& links_;
   int dimension_ = 0;
   std::vector<Use> uses_;
 };
 
 }  // namespace
 
-double Occupancy::alike(LinkId link) const {
+double Occupancy::alike(topology::LinkId link) const {
   const std::int64_t owners = links_.owners(link);
   if (owners == 1) {
     return 1;
@@ -256,35 +257,35 @@ double Occupancy::alike(LinkId link) const {
   return static_cast<double>(owners) / static_cast<double>(end - begin);
 }
 
-LinkId Occupancy::representative(LinkId link) const {
+topology::LinkId Occupancy::representative(topology::LinkId link) const {
   const std::int64_t device = links_.first_owner(link);
   std::int64_t folded = device;
-  for (const Digit& digit : folded_) {
+  for (const graph::Digit& digit : folded_) {
     folded -= digit.of(folded) * digit.stride;
   }
   return folded == device ? link : links_.same_of(link, folded);
 }
 
-std::vector<LinkUse> Occupancy::phase(const CollectivePhase& phase,
-                                      std::span<const std::int64_t> members) const {
+std::vector<topology::LinkUse> Occupancy::phase(const CollectivePhase& phase,
+                                                std::span<const std::int64_t> members) const {
   Uses uses(phase, members, links_);
   for (const PortUse& port : phase.ports) {
     uses.add(port);
   }
-  return uses.by_link([this](LinkId link) { return alike(link); },
-                      [this](LinkId link) { return representative(link); });
+  return uses.by_link([this](topology::LinkId link) { return alike(link); },
+                      [this](topology::LinkId link) { return representative(link); });
 }
 
-Route Occupancy::message(std::int64_t source, std::int64_t destination) const {
-  Route route = links_.message(source, destination);
-  for (LinkUse& use : route.links) {
+topology::Route Occupancy::message(std::int64_t source, std::int64_t destination) const {
+  topology::Route route = links_.message(source, destination);
+  for (topology::LinkUse& use : route.links) {
     use.link = representative(use.link);
     use.weight *= alike(use.link);
   }
   std::sort(route.links.begin(), route.links.end(),
-            [](const LinkUse& a, const LinkUse& b) { return a.link < b.link; });
-  std::vector<LinkUse> once;  // a long way may pass links that one link stands for
-  for (const LinkUse& use : route.links) {
+            [](const topology::LinkUse& a, const topology::LinkUse& b) { return a.link < b.link; });
+  std::vector<topology::LinkUse> once;  // a long way may pass links that one link stands for
+  for (const topology::LinkUse& use : route.links) {
     if (once.empty() || once.back().link != use.link) {
       once.push_back(use);
     } else {
@@ -295,4 +296,4 @@ Route Occupancy::message(std::int64_t source, std::int64_t destination) const {
   return route;
 }
 
-}  // namespace orrery
+}  // namespace orrery::collective

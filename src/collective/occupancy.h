@@ -22,32 +22,32 @@
 #include "graph/members.h"
 #include "machine/topology/link_map.h"
 
-namespace orrery {
+namespace orrery::collective {
 
 /// `simulated` devices (ascending) may stand for others like them, those that differ from them in
 /// `folded` digits of their numbers: a link of such a device is then that of its representative,
 /// and one that a block of devices shares is charged for all of the block. Keeps references.
 class Occupancy {
  public:
-  Occupancy(const LinkMap& links, std::span<const std::int64_t> simulated,
-            std::span<const Digit> folded = {})
+  Occupancy(const topology::LinkMap& links, std::span<const std::int64_t> simulated,
+            std::span<const graph::Digit> folded = {})
       : links_(links), simulated_(simulated), folded_(folded) {}
 
   /// Of the simulated members of one group, ascending. Weights relative to phase.serialisation;
   /// each link once, ascending.
-  std::vector<LinkUse> phase(const CollectivePhase& phase,
-                             std::span<const std::int64_t> members) const;
-  Route message(std::int64_t source, std::int64_t destination) const;
+  std::vector<topology::LinkUse> phase(const CollectivePhase& phase,
+                                       std::span<const std::int64_t> members) const;
+  topology::Route message(std::int64_t source, std::int64_t destination) const;
 
  private:
   /// Devices of the link's block per simulated one.
-  double alike(LinkId link) const;
+  double alike(topology::LinkId link) const;
   /// The link that stands for it.
-  LinkId representative(LinkId link) const;
+  topology::LinkId representative(topology::LinkId link) const;
 
-  const LinkMap& links_;
+  const topology::LinkMap& links_;
   std::span<const std::int64_t> simulated_;
-  std::span<const Digit> folded_;
+  std::span<const graph::Digit> folded_;
 };
 
-}  // namespace orrery
+}  // namespace orrery::collective

@@ -11,10 +11,10 @@
 #include "collective/price.h"
 #include "collective/ring_orders.h"
 
-namespace orrery {
+namespace orrery::collective {
 namespace {
 
-using Kind = CollectiveKind;
+using Kind = graph::CollectiveKind;
 using Algorithm = CollectiveAlgorithm;
 
 bool exchanges(Kind kind) {
@@ -38,7 +38,7 @@ std::int64_t messages_at_most(Kind kind, std::int64_t ranks, std::int64_t rings)
 }
 
 /// Rings of so many members that one alone has too many messages are not even counted.
-std::int64_t messages_at_most(const CollectivePhase& phase, const Machine& machine) {
+std::int64_t messages_at_most(const CollectivePhase& phase, const machine::Machine& machine) {
   const std::vector<Extent> extents = extents_of(phase);
   const std::int64_t members = members_of(extents);
   const std::int64_t one = messages_at_most(phase.kind, members, 1);
@@ -51,7 +51,7 @@ Mistake no_messages(const CollectivePhase& phase, std::string expected) {
   return {{}, {}, std::string(name_of(phase.algorithm)), std::move(expected)};
 }
 
-Result<void> check_phase(const CollectivePhase& phase, const Machine& machine) {
+Result<void> check_phase(const CollectivePhase& phase, const machine::Machine& machine) {
   const bool messages = phase.algorithm != Algorithm::themis &&
                         phase.algorithm != Algorithm::rail &&
                         phase.algorithm != Algorithm::in_switch;
@@ -72,8 +72,9 @@ Result<void> check_phase(const CollectivePhase& phase, const Machine& machine) {
 }
 
 /// The protocol of a port, as cost.cc takes it.
-Protocol protocol_of(const CollectivePhase& phase, const PortUse& port, const Machine& machine) {
-  const NetworkDimension& dimension =
+topology::Protocol protocol_of(const CollectivePhase& phase, const PortUse& port,
+                               const machine::Machine& machine) {
+  const topology::NetworkDimension& dimension =
       machine.network[static_cast<std::size_t>(port.extent.dimension)];
   if (port.protocol < 0) {
     return {.name = {}, .step_latency = dimension.latency + dimension.message_overhead};
@@ -83,16 +84,17 @@ Protocol protocol_of(const CollectivePhase& phase, const PortUse& port, const Ma
 }
 
 /// Those of the machine at the rates of the phase's protocols.
-std::vector<NetworkDimension> dimensions_of(const CollectivePhase& phase, const Machine& machine) {
+std::vector<topology::NetworkDimension> dimensions_of(const CollectivePhase& phase,
+                                                      const machine::Machine& machine) {
   const bool tree =
       phase.kind == Kind::all_reduce && phase.algorithm == Algorithm::double_binary_tree;
   const double share = tree ? kTreeEfficiency : 1;
-  std::vector<NetworkDimension> dimensions = machine.network;
+  std::vector<topology::NetworkDimension> dimensions = machine.network;
   for (const PortUse& port : phase.ports) {
-    NetworkDimension& own = dimensions[static_cast<std::size_t>(port.extent.dimension)];
-    const Protocol protocol = protocol_of(phase, port, machine);
+    topology::NetworkDimension& own = dimensions[static_cast<std::size_t>(port.extent.dimension)];
+    const topology::Protocol protocol = protocol_of(phase, port, machine);
     if (const int through = dimension_through(own, machine); through >= 0) {
-      NetworkDimension& inner = dimensions[static_cast<std::size_t>(through)];
+      topology::NetworkDimension& inner = dimensions[static_cast<std::size_t>(through)];
       inner.send_efficiency =
           share * protocol_through(phase.kind, phase.algorithm, inner, protocol.name).efficiency;
     }
@@ -101,14 +103,14 @@ std::vector<NetworkDimension> dimensions_of(const CollectivePhase& phase, const 
   return dimensions;
 }
 
-Time own_copy(const CollectivePhase& phase, const Machine& machine) {
+Time own_copy(const CollectivePhase& phase, const machine::Machine& machine) {
   if (!moves_own_chunk(phase.kind, phase.algorithm)) {
     return Time(0);
   }
   const PortUse& port = phase.ports.front();
   const Bandwidth bandwidth =
       machine.network[static_cast<std::size_t>(port.extent.dimension)].bandwidth;
-  const Protocol protocol = protocol_of(phase, port, machine);
+  const topology::Protocol protocol = protocol_of(phase, port, machine);
   const Bytes chunk = phase.size / members_of(extents_of(phase));
   return from_seconds(protocol.local_copy * static_cast<double>(chunk.value()) /
                       (protocol.efficiency * bandwidth.value()));
@@ -116,7 +118,8 @@ Time own_copy(const CollectivePhase& phase, const Machine& machine) {
 
 }  // namespace
 
-Result<void> check_messages(const std::vector<CollectivePhase>& phases, const Machine& machine) {
+Result<void> check_messages(const std::vector<CollectivePhase>& phases,
+                            const machine::Machine& machine) {
   for (const CollectivePhase& phase : phases) {
     if (auto ok = check_phase(phase, machine); !ok) {
       return ok;
@@ -127,7 +130,7 @@ Result<void> check_messages(const std::vector<CollectivePhase>& phases, const Ma
 
 std::vector<CollectivePhase> plan_messages(Kind kind, Bytes size,
                                            const std::vector<Extent>& extents, Algorithm algorithm,
-                                           const Machine& machine) {
+                                           const machine::Machine& machine) {
   auto phases = plan_collective(kind, size, extents, algorithm, machine);
   if (algorithm == Algorithm::automatic && !check_messages(phases, machine)) {
     phases = plan_collective(kind, size, extents,
@@ -136,7 +139,8 @@ std::vector<CollectivePhase> plan_messages(Kind kind, Bytes size,
   return phases;
 }
 
-MessageSchedule schedule_of(const CollectivePhase& phase, const Machine& machine, int chunks) {
+MessageSchedule schedule_of(const CollectivePhase& phase, const machine::Machine& machine,
+                            int chunks) {
   const std::vector<Extent> extents = extents_of(phase);
   if (phase.algorithm == Algorithm::ring) {
     return rings(phase.kind, ring_orders(extents, machine), chunks);
@@ -152,9 +156,9 @@ MessageSchedule schedule_of(const CollectivePhase& phase, const Machine& machine
       .value_or(MessageSchedule{});
 }
 
-PhaseWays::PhaseWays(const CollectivePhase& phase, const Machine& machine)
+PhaseWays::PhaseWays(const CollectivePhase& phase, const machine::Machine& machine)
     : lockstep_(phase.algorithm == Algorithm::ring), map_(dimensions_of(phase, machine)) {
-  for (const NetworkDimension& dimension : machine.network) {
+  for (const topology::NetworkDimension& dimension : machine.network) {
     steps_.push_back(dimension.latency + dimension.message_overhead);
   }
   for (const PortUse& port : phase.ports) {
@@ -165,19 +169,19 @@ PhaseWays::PhaseWays(const CollectivePhase& phase, const Machine& machine)
 }
 
 void PhaseWays::append(std::int64_t source, std::int64_t destination,
-                       std::vector<Hop>& hops) const {
+                       std::vector<topology::Hop>& hops) const {
   const std::size_t first = hops.size();
   map_.route(source, destination, hops);
   const auto d = static_cast<std::size_t>(map_.outermost(source, destination));
-  const DimensionKind kind = map_.dimensions()[d].kind;
-  const bool lines = kind == DimensionKind::ring || kind == DimensionKind::mesh;
+  const topology::DimensionKind kind = map_.dimensions()[d].kind;
+  const bool lines = kind == topology::DimensionKind::ring || kind == topology::DimensionKind::mesh;
   for (std::size_t h = first; h < hops.size() && !lines; ++h) {
     hops[h].latency = Time(0);  // a step's latency holds that of the way
   }
   hops.back().latency = lockstep_ ? slowest_ : steps_[d];
 }
 
-Time setup_of(const CollectivePhase& phase, const Machine& machine) {
+Time setup_of(const CollectivePhase& phase, const machine::Machine& machine) {
   Time launch{0};
   for (const PortUse& port : phase.ports) {
     launch = std::max(launch, protocol_of(phase, port, machine).launch);
@@ -185,4 +189,4 @@ Time setup_of(const CollectivePhase& phase, const Machine& machine) {
   return launch + own_copy(phase, machine);
 }
 
-}  // namespace orrery
+}  // namespace orrery::collective

@@ -21,7 +21,7 @@
 #include "machine/machine.h"
 #include "machine/topology/link_map.h"
 
-namespace orrery {
+namespace orrery::collective {
 
 /// Chunks into which trees and chains cut their buffer.
 inline constexpr int kMessageChunks = 16;
@@ -31,36 +31,39 @@ inline constexpr std::int64_t kMostMessages = 4'000'000;
 
 /// Whether the phases exist message by message; the mistake says why not: in_switch, rail, themis,
 /// trees over several dimensions, or more than kMostMessages.
-Result<void> check_messages(const std::vector<CollectivePhase>& phases, const Machine& machine);
+Result<void> check_messages(const std::vector<CollectivePhase>& phases,
+                            const machine::Machine& machine);
 
 /// plan_collective; in place of an automatic choice that has no messages the ring, or for messages
 /// from rank to rank the direct exchange.
-std::vector<CollectivePhase> plan_messages(CollectiveKind kind, Bytes size,
+std::vector<CollectivePhase> plan_messages(graph::CollectiveKind kind, Bytes size,
                                            const std::vector<Extent>& extents,
-                                           CollectiveAlgorithm algorithm, const Machine& machine);
+                                           CollectiveAlgorithm algorithm,
+                                           const machine::Machine& machine);
 
 /// Requires check_messages. Ranks are numbered over the phase's extents, innermost first.
-MessageSchedule schedule_of(const CollectivePhase& phase, const Machine& machine,
+MessageSchedule schedule_of(const CollectivePhase& phase, const machine::Machine& machine,
                             int chunks = kMessageChunks);
 
 /// How the messages of one phase travel. Phases of equal kind, algorithm, extents and protocols
 /// share their ways, whatever their sizes.
 class PhaseWays {
  public:
-  PhaseWays(const CollectivePhase& phase, const Machine& machine);
+  PhaseWays(const CollectivePhase& phase, const machine::Machine& machine);
 
   /// Appends the links from one device to another, each at the rate at which the phase passes it;
   /// the step latency is the last link's.
-  void append(std::int64_t source, std::int64_t destination, std::vector<Hop>& hops) const;
+  void append(std::int64_t source, std::int64_t destination,
+              std::vector<topology::Hop>& hops) const;
 
  private:
   bool lockstep_ = false;
   Time slowest_{0};
   std::vector<Time> steps_;  ///< step latencies by dimension
-  LinkMap map_;
+  topology::LinkMap map_;
 };
 
 /// Before its first message.
-Time setup_of(const CollectivePhase& phase, const Machine& machine);
+Time setup_of(const CollectivePhase& phase, const machine::Machine& machine);
 
-}  // namespace orrery
+}  // namespace orrery::collective

@@ -8,15 +8,16 @@
 
 #include "collective/flat.h"
 
-namespace orrery {
+namespace orrery::collective {
 namespace {
 
-using Kind = CollectiveKind;
+using Kind = graph::CollectiveKind;
 using Algorithm = CollectiveAlgorithm;
 using Priced = PricedPhase;
 using Request = PhaseRequest;
 
-const NetworkDimension& dimension_of(const Extent& extent, const Machine& machine) {
+const topology::NetworkDimension& dimension_of(const Extent& extent,
+                                               const machine::Machine& machine) {
   return machine.network[static_cast<std::size_t>(extent.dimension)];
 }
 
@@ -34,8 +35,9 @@ struct Part {
   LinkSeconds busy;
   int protocol = -1;
 };
-Part price_part(const Request& request, const StepCount& count, const NetworkDimension& dimension,
-                const Protocol& protocol, bool own_chunk) {
+Part price_part(const Request& request, const StepCount& count,
+                const topology::NetworkDimension& dimension, const topology::Protocol& protocol,
+                bool own_chunk) {
   const double per_byte = 1 / (protocol.efficiency * dimension.bandwidth.value());
   // A protocol's step is software; message_overhead is that of a send on its own.
   const bool listed = !protocol.name.empty();
@@ -55,16 +57,16 @@ double efficiency_of(Kind kind, Algorithm algorithm) {
   return tree ? kTreeEfficiency : 1;
 }
 
-Protocol default_protocol(const NetworkDimension& dimension) {
+topology::Protocol default_protocol(const topology::NetworkDimension& dimension) {
   return {.name = {}, .step_latency = dimension.latency + dimension.message_overhead};
 }
 
 /// NCCL runs one protocol through all dimensions of a collective: the one of the same name, else
 /// what is fastest there.
-Part price_like(const Request& request, const StepCount& count, const NetworkDimension& dimension,
-                const std::string& name) {
+Part price_like(const Request& request, const StepCount& count,
+                const topology::NetworkDimension& dimension, const std::string& name) {
   // What one switch adds up goes on over the next dimension as trees do.
-  const std::vector<Protocol>& protocols =
+  const std::vector<topology::Protocol>& protocols =
       protocols_of(request.kind, Algorithm::double_binary_tree, dimension);
   if (protocols.empty()) {
     return price_part(request, count, dimension, default_protocol(dimension), false);
@@ -72,7 +74,7 @@ Part price_like(const Request& request, const StepCount& count, const NetworkDim
   Part best;
   double best_time = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < protocols.size(); ++i) {
-    const Protocol& protocol = protocols[i];
+    const topology::Protocol& protocol = protocols[i];
     Part part = price_part(request, count, dimension, protocol, false);
     part.protocol = static_cast<int>(i);
     if (protocol.name == name) {
@@ -91,15 +93,16 @@ Part price_like(const Request& request, const StepCount& count, const NetworkDim
 /// of its port, wherever the rest goes.
 void add_shared(const Request& request, Algorithm algorithm, const FlatCount& flat, std::size_t i,
                 const std::string& protocol, Part& part) {
-  const NetworkDimension& dimension = dimension_of(request.extents[i], request.machine);
+  const topology::NetworkDimension& dimension = dimension_of(request.extents[i], request.machine);
   if (dimension.node_bandwidth > Bandwidth(0)) {
     part.busy.node =
         part.busy.own * flat.senders[i] * (dimension.bandwidth / dimension.node_bandwidth);
   }
   const int through = dimension_through(dimension, request.machine);
   if (through >= 0) {
-    const NetworkDimension& inner = request.machine.network[static_cast<std::size_t>(through)];
-    const Protocol passed = protocol_through(request.kind, algorithm, inner, protocol);
+    const topology::NetworkDimension& inner =
+        request.machine.network[static_cast<std::size_t>(through)];
+    const topology::Protocol passed = protocol_through(request.kind, algorithm, inner, protocol);
     const double per_byte = 1 / (passed.efficiency * inner.bandwidth.value());
     part.busy.through = flat.part[i].load * request.size * per_byte;
     if (i == 0 && moves_own_chunk(request.kind, algorithm)) {
@@ -113,13 +116,13 @@ LinkSeconds scaled(LinkSeconds busy, double factor) {
 }
 
 Priced price_protocol(const Request& request, Algorithm algorithm, const FlatCount& flat,
-                      const Protocol& protocol) {
+                      const topology::Protocol& protocol) {
   Priced priced{.algorithm = algorithm, .longest = 0};
   double launch = 0;
   double steps = 0;
   double slowest_step = 0;
   for (std::size_t i = 0; i < flat.parts; ++i) {
-    const NetworkDimension& dimension = dimension_of(request.extents[i], request.machine);
+    const topology::NetworkDimension& dimension = dimension_of(request.extents[i], request.machine);
     const bool own_chunk = moves_own_chunk(request.kind, algorithm);
     Part part = i == 0 ? price_part(request, flat.part[i], dimension, protocol, own_chunk)
                        : price_like(request, flat.part[i], dimension, protocol.name);
@@ -206,7 +209,7 @@ Priced price_automatic(const Request& request) {
 
 }  // namespace
 
-int dimension_through(const NetworkDimension& outer, const Machine& machine) {
+int dimension_through(const topology::NetworkDimension& outer, const machine::Machine& machine) {
   for (std::size_t d = 0; d < machine.network.size() && !outer.through.empty(); ++d) {
     if (machine.network[d].name == outer.through) {
       return static_cast<int>(d);
@@ -215,11 +218,12 @@ int dimension_through(const NetworkDimension& outer, const Machine& machine) {
   return -1;
 }
 
-Protocol protocol_through(Kind kind, Algorithm algorithm, const NetworkDimension& inner,
-                          const std::string& name) {
-  Protocol best = default_protocol(inner);
+topology::Protocol protocol_through(Kind kind, Algorithm algorithm,
+                                    const topology::NetworkDimension& inner,
+                                    const std::string& name) {
+  topology::Protocol best = default_protocol(inner);
   best.efficiency = 0;
-  for (const Protocol& protocol :
+  for (const topology::Protocol& protocol :
        protocols_of(kind, algorithm == Algorithm::in_switch ? Algorithm::ring : algorithm, inner)) {
     if (protocol.name == name) {
       return protocol;
@@ -231,15 +235,15 @@ Protocol protocol_through(Kind kind, Algorithm algorithm, const NetworkDimension
 }
 
 double busiest_link(Kind kind, std::span<const LinkSeconds> busy, std::span<const Extent> extents,
-                    const Machine& machine) {
+                    const machine::Machine& machine) {
   double longest = 0;
   for (std::size_t i = 0; i < busy.size(); ++i) {
-    const NetworkDimension& dimension = dimension_of(extents[i], machine);
+    const topology::NetworkDimension& dimension = dimension_of(extents[i], machine);
     double port = dimension.nic.empty() ? busy[i].own : busy[i].port;
     double passing = busy[i].through;  // also when this group has nothing else there
     const int through = dimension_through(dimension, machine);
     for (std::size_t j = 0; j < busy.size(); ++j) {
-      const NetworkDimension& other = dimension_of(extents[j], machine);
+      const topology::NetworkDimension& other = dimension_of(extents[j], machine);
       if (j == i || kind == Kind::send_recv) {
         continue;
       }
@@ -259,12 +263,12 @@ PricedPhase price_algorithm(const PhaseRequest& request, Algorithm algorithm) {
   if (!count_flat(request.kind, algorithm, request.extents, request.machine, flat)) {
     return best;
   }
-  const NetworkDimension& first = dimension_of(request.extents.front(), request.machine);
+  const topology::NetworkDimension& first = dimension_of(request.extents.front(), request.machine);
   const bool adds = algorithm == Algorithm::in_switch;
   if (adds && request.extents.front().count < kLeastInSwitch) {
     return best;
   }
-  const std::vector<Protocol>& protocols = protocols_of(request.kind, algorithm, first);
+  const std::vector<topology::Protocol>& protocols = protocols_of(request.kind, algorithm, first);
   if (protocols.empty() && !adds) {
     best = price_protocol(request, algorithm, flat, default_protocol(first));
   }
@@ -282,4 +286,4 @@ PricedPhase price_phase(const PhaseRequest& request, Algorithm algorithm) {
                                                                   : price_automatic(request);
 }
 
-}  // namespace orrery
+}  // namespace orrery::collective

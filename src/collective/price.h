@@ -8,14 +8,14 @@
 
 #include "collective/cost.h"
 
-namespace orrery {
+namespace orrery::collective {
 
 struct PhaseRequest {
-  CollectiveKind kind = CollectiveKind::all_reduce;
+  graph::CollectiveKind kind = graph::CollectiveKind::all_reduce;
   double size = 0;     ///< bytes
   double members = 1;  ///< of all extents
   std::span<const Extent> extents;
-  const Machine& machine;
+  const machine::Machine& machine;
 };
 
 /// Seconds for which the links of one dimension are busy; as PortUse, but the node's link with all
@@ -32,8 +32,8 @@ struct PricedPhase {
   int protocol = -1;
   double latency = 0;
   double longest = std::numeric_limits<double>::infinity();  ///< of the busiest link
-  std::array<LinkSeconds, kMaxDimensions> busy{};            ///< by extent
-  std::array<int, kMaxDimensions> protocols{};
+  std::array<LinkSeconds, topology::kMaxDimensions> busy{};  ///< by extent
+  std::array<int, topology::kMaxDimensions> protocols{};
 
   double total() const { return latency + longest; }
 };
@@ -46,15 +46,16 @@ PricedPhase price_phase(const PhaseRequest& request, CollectiveAlgorithm algorit
 
 /// The busiest link of a phase: its own, a node's, or a port that several dimensions share. Of a
 /// shift (send_recv) every member sends over one dimension only.
-double busiest_link(CollectiveKind kind, std::span<const LinkSeconds> busy,
-                    std::span<const Extent> extents, const Machine& machine);
+double busiest_link(graph::CollectiveKind kind, std::span<const LinkSeconds> busy,
+                    std::span<const Extent> extents, const machine::Machine& machine);
 
 /// The protocol with which bytes of a phase pass the port of the dimension that theirs goes
 /// through: the one of the same name, else the one of most bandwidth; default for none.
-Protocol protocol_through(CollectiveKind kind, CollectiveAlgorithm algorithm,
-                          const NetworkDimension& inner, const std::string& name);
+topology::Protocol protocol_through(graph::CollectiveKind kind, CollectiveAlgorithm algorithm,
+                                    const topology::NetworkDimension& inner,
+                                    const std::string& name);
 
 /// The dimension that `outer` goes through; -1: none.
-int dimension_through(const NetworkDimension& outer, const Machine& machine);
+int dimension_through(const topology::NetworkDimension& outer, const machine::Machine& machine);
 
-}  // namespace orrery
+}  // namespace orrery::collective

@@ -8,7 +8,7 @@
 
 #include "collective/steps.h"
 
-namespace orrery {
+namespace orrery::collective {
 namespace {
 
 using Orders = std::vector<std::vector<int>>;
@@ -19,7 +19,7 @@ std::vector<int> ascending(int members) {
   return order;
 }
 
-Orders cycles_of(const Extent& extent, const Machine& machine) {
+Orders cycles_of(const Extent& extent, const machine::Machine& machine) {
   const auto members = static_cast<int>(extent.count);
   const Fabric fabric =
       fabric_of(extent, machine.network[static_cast<std::size_t>(extent.dimension)]);
@@ -51,7 +51,7 @@ std::vector<int> there_and_back(const std::vector<int>& inside, const std::vecto
 
 /// The outermost orders, and where their closing edge crosses the dimensions inside (flat.h), in
 /// every block once.
-Orders outer_orders(const Extent& extent, const Machine& machine, bool closes) {
+Orders outer_orders(const Extent& extent, const machine::Machine& machine, bool closes) {
   Orders orders;
   for (std::vector<int> order : cycles_of(extent, machine)) {
     for (std::size_t turn = 0; turn < (closes ? order.size() : 1); ++turn) {
@@ -62,14 +62,14 @@ Orders outer_orders(const Extent& extent, const Machine& machine, bool closes) {
   return orders;
 }
 
-Orders orders_over(std::span<const Extent> extents, const Machine& machine, bool turned) {
+Orders orders_over(std::span<const Extent> extents, const machine::Machine& machine, bool turned) {
   if (extents.size() == 1) {
     return cycles_of(extents.back(), machine);
   }
   const Extent& last = extents.back();
-  const bool closes =
-      turned && last.count % 2 == 1 &&
-      machine.network[static_cast<std::size_t>(last.dimension)].kind != DimensionKind::switched;
+  const bool closes = turned && last.count % 2 == 1 &&
+                      machine.network[static_cast<std::size_t>(last.dimension)].kind !=
+                          topology::DimensionKind::switched;
   Orders orders;
   for (const std::vector<int>& outer : outer_orders(last, machine, closes)) {
     for (std::vector<int> inner : orders_over(extents.first(extents.size() - 1), machine, false)) {
@@ -106,11 +106,11 @@ Orders complete_cycles(int members) {
   return orders;
 }
 
-Orders ring_orders(std::span<const Extent> extents, const Machine& machine) {
+Orders ring_orders(std::span<const Extent> extents, const machine::Machine& machine) {
   return orders_over(extents, machine, true);
 }
 
-MessageSchedule rings(CollectiveKind kind, const Orders& orders, int chunks) {
+MessageSchedule rings(graph::CollectiveKind kind, const Orders& orders, int chunks) {
   const auto ranks = static_cast<int>(orders.front().size());
   // NOLINTNEXTLINE(bugprone-unchecked-optional-access): there is a ring of any number of ranks
   const MessageSchedule one = schedule_of(kind, CollectiveAlgorithm::ring, ranks, chunks).value();
@@ -122,7 +122,7 @@ MessageSchedule rings(CollectiveKind kind, const Orders& orders, int chunks) {
                       .messages = {}};
   Orders places = orders;
   for (std::vector<int>& order : places) {
-    if (kind == CollectiveKind::broadcast) {
+    if (kind == graph::CollectiveKind::broadcast) {
       std::rotate(order.begin(), std::find(order.begin(), order.end(), 0), order.end());
     }
   }
@@ -144,4 +144,4 @@ MessageSchedule rings(CollectiveKind kind, const Orders& orders, int chunks) {
   return all;
 }
 
-}  // namespace orrery
+}  // namespace orrery::collective

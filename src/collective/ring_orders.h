@@ -8,7 +8,7 @@
 #include "collective/cost.h"
 #include "collective/schedule.h"
 
-namespace orrery {
+namespace orrery::collective {
 
 /// Directed Hamiltonian cycles of the complete graph of n >= 2 members, no edge in two of them:
 /// n-1 for odd n, else n-2 (for n = 2, one). Zigzags 0, 1, -1, 2, ... on a circle of n-1 members,
@@ -21,10 +21,12 @@ std::vector<std::vector<int>> complete_cycles(int members);
 /// several: those of the outermost with those of the rest, there and back by turns, once for every
 /// member inside to begin with; where closing edges cross the dimensions inside (flat.h), for every
 /// block to begin with too.
-std::vector<std::vector<int>> ring_orders(std::span<const Extent> extents, const Machine& machine);
+std::vector<std::vector<int>> ring_orders(std::span<const Extent> extents,
+                                          const machine::Machine& machine);
 
 /// Messages of the ring algorithm on all of these at once, an equal part of the buffer each. A
 /// broadcast begins with member 0 everywhere.
-MessageSchedule rings(CollectiveKind kind, const std::vector<std::vector<int>>& orders, int chunks);
+MessageSchedule rings(graph::CollectiveKind kind, const std::vector<std::vector<int>>& orders,
+                      int chunks);
 
-}  // namespace orrery
+}  // namespace orrery::collective

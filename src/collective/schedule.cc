@@ -8,10 +8,10 @@
 
 #include "collective/tree_schedule.h"
 
-namespace orrery {
+namespace orrery::collective {
 namespace {
 
-using Kind = CollectiveKind;
+using Kind = graph::CollectiveKind;
 using Algorithm = CollectiveAlgorithm;
 
 MessageSchedule sharded(Kind kind, int ranks) {
@@ -316,4 +316,4 @@ std::optional<MessageSchedule> schedule_of(Kind kind, Algorithm algorithm, int r
   return std::nullopt;
 }
 
-}  // namespace orrery
+}  // namespace orrery::collective

@@ -21,7 +21,7 @@
 #include "collective/cost.h"
 #include "graph/workload.h"
 
-namespace orrery {
+namespace orrery::collective {
 
 struct Message {
   int sender = 0;
@@ -35,7 +35,7 @@ struct Message {
 };
 
 struct MessageSchedule {
-  CollectiveKind kind = CollectiveKind::all_reduce;
+  graph::CollectiveKind kind = graph::CollectiveKind::all_reduce;
   int ranks = 1;
   int blocks = 1;
   double block_share = 1;         ///< of the buffer S, as Node::bytes counts it
@@ -47,8 +47,9 @@ struct MessageSchedule {
 /// The schedule, or nothing when the algorithm does not do this kind or number of ranks (as
 /// count_steps). `chunks`: into how many chunks a pipelined algorithm (double_binary_tree, ring
 /// broadcast) cuts each tree's part; others ignore it. Requires ranks >= 2, chunks >= 1.
-std::optional<MessageSchedule> schedule_of(CollectiveKind kind, CollectiveAlgorithm algorithm,
-                                           int ranks, int chunks = 1);
+std::optional<MessageSchedule> schedule_of(graph::CollectiveKind kind,
+                                           CollectiveAlgorithm algorithm, int ranks,
+                                           int chunks = 1);
 
 /// all_to_all over the product of `counts` ranks, innermost dimension first: as `direct`, all
 /// messages at once, or `stepwise` as `pairwise`.
@@ -63,4 +64,4 @@ std::vector<int> in_order_tree(int count);
 /// children in both (Sanders, Speck, Traff 2009; the construction is that of NCCL 2.4).
 std::vector<int> second_tree(int count);
 
-}  // namespace orrery
+}  // namespace orrery::collective

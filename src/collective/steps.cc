@@ -6,7 +6,7 @@
 
 #include "collective/tree_schedule.h"
 
-namespace orrery {
+namespace orrery::collective {
 namespace {
 
 using Form = Fabric::Form;
@@ -16,8 +16,8 @@ bool is_grid(const Fabric& fabric) {
 }
 
 /// all_reduce is a reduce_scatter and an all_gather.
-double passes_of(CollectiveKind kind) {
-  return kind == CollectiveKind::all_reduce ? 2 : 1;
+double passes_of(graph::CollectiveKind kind) {
+  return kind == graph::CollectiveKind::all_reduce ? 2 : 1;
 }
 
 /// Messages times links that they pass when a line of n members, all on one side of each cut, talks
@@ -50,13 +50,15 @@ double exchange_load(std::int64_t members, const Fabric& fabric) {
   return 0;
 }
 
-std::optional<StepCount> ring(CollectiveKind kind, std::int64_t members, const Fabric& fabric) {
-  if (kind == CollectiveKind::all_to_all || kind == CollectiveKind::send_recv) {
+std::optional<StepCount> ring(graph::CollectiveKind kind, std::int64_t members,
+                              const Fabric& fabric) {
+  if (kind == graph::CollectiveKind::all_to_all || kind == graph::CollectiveKind::send_recv) {
     return std::nullopt;
   }
   const auto p = static_cast<double>(members);
   const double passes = passes_of(kind);
-  const bool chain = kind == CollectiveKind::broadcast;  // pipelined, never comes back to the root
+  const bool chain =
+      kind == graph::CollectiveKind::broadcast;  // pipelined, never comes back to the root
   const double share = chain ? 1 : (p - 1) / p;
   const double links =
       chain ? (p - 1) * fabric.hops : (p - 2) * fabric.hops + fabric.wrap_hops;  // slowest chunk
@@ -73,14 +75,15 @@ StepCount shift(const Fabric& fabric) {
           .load = one_port ? 1 : fabric.links};
 }
 
-std::optional<StepCount> direct(CollectiveKind kind, std::int64_t members, const Fabric& fabric) {
-  if (kind == CollectiveKind::send_recv) {
+std::optional<StepCount> direct(graph::CollectiveKind kind, std::int64_t members,
+                                const Fabric& fabric) {
+  if (kind == graph::CollectiveKind::send_recv) {
     return shift(fabric);
   }
   const auto p = static_cast<double>(members);
   const double passes = passes_of(kind);
   double load = passes * exchange_load(members, fabric);
-  if (kind == CollectiveKind::broadcast) {  // the root's own links carry everything
+  if (kind == graph::CollectiveKind::broadcast) {  // the root's own links carry everything
     const std::int64_t farther_side = fabric.form == Form::cycle ? members / 2 : members - 1;
     load = fabric.form == Form::switched   ? p - 1
            : fabric.form == Form::complete ? fabric.links
@@ -92,8 +95,9 @@ std::optional<StepCount> direct(CollectiveKind kind, std::int64_t members, const
                    .load = load};
 }
 
-std::optional<StepCount> pairwise(CollectiveKind kind, std::int64_t members, const Fabric& fabric) {
-  if (kind != CollectiveKind::all_to_all) {
+std::optional<StepCount> pairwise(graph::CollectiveKind kind, std::int64_t members,
+                                  const Fabric& fabric) {
+  if (kind != graph::CollectiveKind::all_to_all) {
     return std::nullopt;
   }
   const auto p = static_cast<double>(members);
@@ -114,11 +118,12 @@ std::optional<StepCount> pairwise(CollectiveKind kind, std::int64_t members, con
 
 /// The lower power of two takes part; the others hand their buffer to a partner before and get the
 /// sum after (Thakur, Rabenseifner, Gropp 2005, section 4.1).
-std::optional<StepCount> halving_doubling(CollectiveKind kind, std::int64_t members,
+std::optional<StepCount> halving_doubling(graph::CollectiveKind kind, std::int64_t members,
                                           const Fabric& fabric) {
-  const bool reduces = kind == CollectiveKind::all_reduce;
+  const bool reduces = kind == graph::CollectiveKind::all_reduce;
   const bool power = std::has_single_bit(static_cast<std::uint64_t>(members));
-  if (!reduces && kind != CollectiveKind::all_gather && kind != CollectiveKind::reduce_scatter) {
+  if (!reduces && kind != graph::CollectiveKind::all_gather &&
+      kind != graph::CollectiveKind::reduce_scatter) {
     return std::nullopt;
   }
   if (!power && !reduces) {
@@ -154,7 +159,7 @@ double tree_port_load(std::int64_t members) {
 
 /// The busiest link of a line or ring. Over several axes: a level's edges do not overlap, two trees
 /// send S/2 on each.
-double tree_line_load(CollectiveKind kind, std::int64_t members, const Fabric& fabric) {
+double tree_line_load(graph::CollectiveKind kind, std::int64_t members, const Fabric& fabric) {
   if (fabric.longest != members) {
     return ceil_log2(members) + 0.5;
   }
@@ -166,10 +171,10 @@ double tree_line_load(CollectiveKind kind, std::int64_t members, const Fabric& f
   return busiest;
 }
 
-std::optional<StepCount> double_binary_tree(CollectiveKind kind, std::int64_t members,
+std::optional<StepCount> double_binary_tree(graph::CollectiveKind kind, std::int64_t members,
                                             const Fabric& fabric) {
-  const bool all_reduce = kind == CollectiveKind::all_reduce;
-  if (!all_reduce && kind != CollectiveKind::broadcast) {
+  const bool all_reduce = kind == graph::CollectiveKind::all_reduce;
+  if (!all_reduce && kind != graph::CollectiveKind::broadcast) {
     return std::nullopt;
   }
   // Broadcast: the root stands above both trees of the others.
@@ -188,9 +193,9 @@ std::optional<StepCount> double_binary_tree(CollectiveKind kind, std::int64_t me
 
 /// The switch reads a shard from every member, adds, and hands it to the shard's owner; then every
 /// owner's sum goes out to all. A port carries S + S/p each way.
-std::optional<StepCount> in_switch(CollectiveKind kind, std::int64_t members,
+std::optional<StepCount> in_switch(graph::CollectiveKind kind, std::int64_t members,
                                    const Fabric& fabric) {
-  if (kind != CollectiveKind::all_reduce || fabric.form != Form::switched) {
+  if (kind != graph::CollectiveKind::all_reduce || fabric.form != Form::switched) {
     return std::nullopt;
   }
   return StepCount{.steps = 2, .load = 1 + 1 / static_cast<double>(members)};
@@ -202,7 +207,7 @@ int ceil_log2(std::int64_t n) {
   return n <= 1 ? 0 : static_cast<int>(std::bit_width(static_cast<std::uint64_t>(n - 1)));
 }
 
-std::optional<StepCount> count_steps(CollectiveKind kind, CollectiveAlgorithm algorithm,
+std::optional<StepCount> count_steps(graph::CollectiveKind kind, CollectiveAlgorithm algorithm,
                                      std::int64_t members, const Fabric& fabric) {
   switch (algorithm) {
     case CollectiveAlgorithm::ring:
@@ -226,4 +231,4 @@ std::optional<StepCount> count_steps(CollectiveKind kind, CollectiveAlgorithm al
   return std::nullopt;
 }
 
-}  // namespace orrery
+}  // namespace orrery::collective

@@ -9,7 +9,7 @@
 #include "graph/workload.h"
 #include "machine/topology/dimension.h"
 
-namespace orrery {
+namespace orrery::collective {
 
 /// Counts of one collective in one dimension, on the path that decides its time:
 ///   time = steps * step_latency + further_messages * message + further_hops * latency
@@ -49,13 +49,13 @@ struct Fabric {
   double diameter = 1;       ///< links between the members furthest apart
   double ring_load = 1;      ///< load of rings in which every member sends S bytes in all
 };
-Fabric fabric_of(const Extent& extent, const NetworkDimension& dimension);
+Fabric fabric_of(const Extent& extent, const topology::NetworkDimension& dimension);
 
 /// Counts of the algorithm, or nothing when it does not do this kind or number of members.
-std::optional<StepCount> count_steps(CollectiveKind kind, CollectiveAlgorithm algorithm,
+std::optional<StepCount> count_steps(graph::CollectiveKind kind, CollectiveAlgorithm algorithm,
                                      std::int64_t members, const Fabric& fabric);
 
 /// ceil(log2 n).
 int ceil_log2(std::int64_t n);
 
-}  // namespace orrery
+}  // namespace orrery::collective

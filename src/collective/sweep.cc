@@ -10,10 +10,10 @@
 
 #include "collective/chunked.h"
 
-namespace orrery {
+namespace orrery::collective {
 namespace {
 
-using Kind = CollectiveKind;
+using Kind = graph::CollectiveKind;
 using Algorithm = CollectiveAlgorithm;
 
 /// Rows of a table that somebody may still want to read.
@@ -58,20 +58,20 @@ void check_chunks(const SweepOptions& options, Error& mistakes) {
   }
 }
 
-std::vector<Extent> check_group(const Machine& machine, const SweepOptions& options,
+std::vector<Extent> check_group(const machine::Machine& machine, const SweepOptions& options,
                                 Error& mistakes) {
-  if (options.devices < 2 || options.devices > kMostDevices) {
+  if (options.devices < 2 || options.devices > machine::kMostDevices) {
     mistakes.add({"--devices",
                   {},
                   std::to_string(options.devices),
-                  fmt::format("a number from 2 to {}", kMostDevices)});
+                  fmt::format("a number from 2 to {}", machine::kMostDevices)});
     return {};
   }
-  if (options.stride < 1 || options.stride > kMostDevices / options.devices) {
+  if (options.stride < 1 || options.stride > machine::kMostDevices / options.devices) {
     mistakes.add({"--stride", {}, std::to_string(options.stride), "ranks between members, from 1"});
     return {};
   }
-  if (auto cut = with_devices(machine, options.devices * options.stride); !cut) {
+  if (auto cut = machine::with_devices(machine, options.devices * options.stride); !cut) {
     mistakes.add(
         {"--devices", {}, std::to_string(options.devices), cut.error().mistakes.front().expected});
     return {};
@@ -80,14 +80,15 @@ std::vector<Extent> check_group(const Machine& machine, const SweepOptions& opti
 }
 
 /// The devices asked for, as a simulation has them: 16 of a rack of 72 do not cross its border.
-Machine machine_of(const Machine& machine, const SweepOptions& options) {
-  const bool in_range = options.devices >= 1 && options.devices <= kMostDevices &&
-                        options.stride >= 1 && options.stride <= kMostDevices / options.devices;
-  const auto cut = with_devices(machine, in_range ? options.devices * options.stride : 0);
-  return cut ? *cut : expand_shapes(machine);
+machine::Machine machine_of(const machine::Machine& machine, const SweepOptions& options) {
+  const bool in_range = options.devices >= 1 && options.devices <= machine::kMostDevices &&
+                        options.stride >= 1 &&
+                        options.stride <= machine::kMostDevices / options.devices;
+  const auto cut = machine::with_devices(machine, in_range ? options.devices * options.stride : 0);
+  return cut ? *cut : machine::expand_shapes(machine);
 }
 
-std::vector<CollectivePhase> phases_of(const Machine& machine, const SweepOptions& options,
+std::vector<CollectivePhase> phases_of(const machine::Machine& machine, const SweepOptions& options,
                                        const std::vector<Extent>& extents, Bytes bytes) {
   if (options.chunks == 0) {
     return plan_collective(options.kind, bytes, extents, options.algorithm, machine);
@@ -143,7 +144,7 @@ double bus_factor(Kind kind, std::int64_t members) {
   return 1;
 }
 
-Result<SweepCase> sweep_case(const Machine& machine, const SweepOptions& options) {
+Result<SweepCase> sweep_case(const machine::Machine& machine, const SweepOptions& options) {
   Error mistakes;
   SweepCase on{.machine = machine_of(machine, options), .extents = {}, .sizes = {}};
   check_sizes(options, mistakes);
@@ -180,7 +181,7 @@ SweepRow sweep_row(const SweepCase& on, const SweepOptions& options, Bytes bytes
                           : protocols[static_cast<std::size_t>(first.protocol)].name};
 }
 
-Result<std::vector<SweepRow>> sweep_collective(const Machine& machine,
+Result<std::vector<SweepRow>> sweep_collective(const machine::Machine& machine,
                                                const SweepOptions& options) {
   return sweep_case(machine, options).map([&](const SweepCase& on) {
     std::vector<SweepRow> rows;
@@ -192,4 +193,4 @@ Result<std::vector<SweepRow>> sweep_collective(const Machine& machine,
   });
 }
 
-}  // namespace orrery
+}  // namespace orrery::collective

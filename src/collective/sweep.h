@@ -13,10 +13,10 @@
 #include "collective/cost.h"
 #include "machine/machine.h"
 
-namespace orrery {
+namespace orrery::collective {
 
 struct SweepOptions {
-  CollectiveKind kind = CollectiveKind::all_reduce;
+  graph::CollectiveKind kind = graph::CollectiveKind::all_reduce;
   std::int64_t devices = 1;
   std::int64_t stride = 1;  ///< ranks between members
   Bytes smallest{8};
@@ -39,29 +39,30 @@ struct SweepRow {
 
 /// A collective by its name here or in nccl-tests: "all_to_all", "alltoall", "send_recv",
 /// "sendrecv".
-std::optional<CollectiveKind> collective_named(std::string_view name);
+std::optional<graph::CollectiveKind> collective_named(std::string_view name);
 
 /// Bus bandwidth over algorithm bandwidth: what a rank must send or receive per byte of the buffer
 /// (PERFORMANCE.md of NVIDIA/nccl-tests). all_reduce 2(n-1)/n; all_gather, reduce_scatter and
 /// all_to_all (n-1)/n; broadcast and send_recv 1.
-double bus_factor(CollectiveKind kind, std::int64_t members);
+double bus_factor(graph::CollectiveKind kind, std::int64_t members);
 
 /// What a sweep runs on.
 struct SweepCase {
-  Machine machine;  ///< of exactly the devices asked for
+  machine::Machine machine;  ///< of exactly the devices asked for
   std::vector<Extent> extents;
   std::vector<Bytes> sizes;  ///< from `smallest` to at most `largest`
 };
 /// Mistakes (fields as the flags of `orrery collective`): devices that the machine does not have,
 /// an algorithm that does not do this collective there or is not cut into chunks, sizes that are
 /// not ascending.
-Result<SweepCase> sweep_case(const Machine& machine, const SweepOptions& options);
+Result<SweepCase> sweep_case(const machine::Machine& machine, const SweepOptions& options);
 
 /// The row of one size that these phases have moved in `time`.
 SweepRow sweep_row(const SweepCase& on, const SweepOptions& options, Bytes bytes,
                    const std::vector<CollectivePhase>& phases, Time time);
 
 /// By the closed forms of cost.h. Mistakes: those of sweep_case.
-Result<std::vector<SweepRow>> sweep_collective(const Machine& machine, const SweepOptions& options);
+Result<std::vector<SweepRow>> sweep_collective(const machine::Machine& machine,
+                                               const SweepOptions& options);
 
-}  // namespace orrery
+}  // namespace orrery::collective

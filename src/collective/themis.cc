@@ -5,10 +5,10 @@
 #include <numeric>
 #include <utility>
 
-namespace orrery {
+namespace orrery::collective {
 namespace {
 
-using Kind = CollectiveKind;
+using Kind = graph::CollectiveKind;
 using Order = std::vector<int>;
 
 /// 24 orders per chunk can be tried one by one, 120 hardly.
@@ -174,4 +174,4 @@ ChunkSchedule schedule_chunks(const ChunkedCollective& collective, ChunkSchedule
   return best;
 }
 
-}  // namespace orrery
+}  // namespace orrery::collective

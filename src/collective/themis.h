@@ -19,24 +19,25 @@
 #include "base/names.h"
 #include "collective/chunk_flow.h"
 
-namespace orrery {
+namespace orrery::collective {
 
 enum class ChunkScheduler : std::uint8_t { natural, baseline, round_robin, themis };
-template <>
-inline constexpr auto kNames<ChunkScheduler> = std::to_array<Named<ChunkScheduler>>({
-    {ChunkScheduler::natural, "natural",
-     "reduce-scatter outwards, all-reduce in the last dimension, all-gather back"},
-    {ChunkScheduler::baseline, "baseline", "all-reduce of the whole chunk in every dimension"},
-    {ChunkScheduler::round_robin, "round_robin",
-     "natural, beginning one dimension later per chunk"},
-    {ChunkScheduler::themis, "themis",
-     "per chunk the order that leaves the dimensions most evenly busy"},
-});
+constexpr auto named_values(ChunkScheduler) {
+  return std::to_array<Named<ChunkScheduler>>({
+      {ChunkScheduler::natural, "natural",
+       "reduce-scatter outwards, all-reduce in the last dimension, all-gather back"},
+      {ChunkScheduler::baseline, "baseline", "all-reduce of the whole chunk in every dimension"},
+      {ChunkScheduler::round_robin, "round_robin",
+       "natural, beginning one dimension later per chunk"},
+      {ChunkScheduler::themis, "themis",
+       "per chunk the order that leaves the dimensions most evenly busy"},
+  });
+}
 
 /// What is to be cut and over what. Requires: a dimension or more, each of two
 /// members or more; chunks >= 1; kind all_reduce, reduce_scatter, all_gather or all_to_all.
 struct ChunkedCollective {
-  CollectiveKind kind = CollectiveKind::all_reduce;
+  graph::CollectiveKind kind = graph::CollectiveKind::all_reduce;
   Bytes size{0};  ///< as Node::bytes counts it: the whole buffer, of all_gather the gathered one
   int chunks = 1;
   std::vector<std::int64_t> members;  ///< by dimension, innermost first
@@ -51,7 +52,7 @@ struct ChunkedCollective {
 ///   all_to_all      in that order, whole buffer each
 ///
 /// With `baseline` an all_reduce is one in every dimension of the order.
-ChunkPath chunk_path(CollectiveKind kind, Bytes size, std::span<const int> order,
+ChunkPath chunk_path(graph::CollectiveKind kind, Bytes size, std::span<const int> order,
                      std::span<const std::int64_t> members, bool baseline = false);
 
 struct ChunkSchedule {
@@ -73,4 +74,4 @@ struct ChunkSchedule {
 ChunkSchedule schedule_chunks(const ChunkedCollective& collective, ChunkScheduler scheduler,
                               ChunkQueue queue, const PhaseModel& model);
 
-}  // namespace orrery
+}  // namespace orrery::collective

@@ -6,7 +6,7 @@
 
 #include "collective/cost.h"
 
-namespace orrery {
+namespace orrery::collective {
 
 /// An all_to_all of tokens, each for `copies` experts chosen at random (Node::copies): over n nodes
 /// n (1 - (1 - 1/n)^copies) of them have one of its experts on average, and as many copies cross
@@ -16,6 +16,6 @@ std::vector<CollectivePhase> plan_token_exchange(decltype(plan_collective)& plan
                                                  std::int64_t copies,
                                                  const std::vector<Extent>& extents,
                                                  CollectiveAlgorithm algorithm,
-                                                 const Machine& machine);
+                                                 const machine::Machine& machine);
 
-}  // namespace orrery
+}  // namespace orrery::collective

@@ -6,10 +6,10 @@
 
 #include "collective/steps.h"
 
-namespace orrery {
+namespace orrery::collective {
 namespace {
 
-using Kind = CollectiveKind;
+using Kind = graph::CollectiveKind;
 
 /// Chunks of one tree under way at once, per level: two fill the way up and down.
 constexpr std::size_t kChunksPerLevel = 2;
@@ -193,4 +193,4 @@ std::optional<MessageSchedule> tree_schedule(Kind kind, int ranks, int chunks) {
   return schedule;
 }
 
-}  // namespace orrery
+}  // namespace orrery::collective

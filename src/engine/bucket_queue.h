@@ -10,7 +10,7 @@
 
 #include "base/units.h"
 
-namespace orrery {
+namespace orrery::engine {
 
 /// Pending events in time order, ties in the order in which they were pushed; for simulations in
 /// which many events share an instant (all ranks of a collective do the same at the same time).
@@ -121,4 +121,4 @@ class BucketQueue {
   Time now_{0};
 };
 
-}  // namespace orrery
+}  // namespace orrery::engine

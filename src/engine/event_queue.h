@@ -8,7 +8,7 @@
 
 #include "base/units.h"
 
-namespace orrery {
+namespace orrery::engine {
 
 /// Pending events in time order. Two events at one instant come out in the order in which they were
 /// pushed, so a run is a pure function of its inputs.
@@ -116,4 +116,4 @@ class EventQueue {
   Time now_{0};
 };
 
-}  // namespace orrery
+}  // namespace orrery::engine

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace orrery::estimation {
+namespace orrery::estimate {
 namespace {
 
 /// Speed at one moment and until when it holds.
@@ -105,4 +105,4 @@ Time Beside::delay(Time begin, Time end, double share, const Slowdown& slowdown)
   return stretched(begin, work, slowdown) - work;
 }
 
-}  // namespace orrery::estimation
+}  // namespace orrery::estimate

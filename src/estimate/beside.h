@@ -11,7 +11,7 @@
 
 #include "base/units.h"
 
-namespace orrery::estimation {
+namespace orrery::estimate {
 
 struct Slowdown {
   double message = 1;
@@ -54,4 +54,4 @@ class Beside {
   std::vector<Communication> communications_;  ///< by begin
 };
 
-}  // namespace orrery::estimation
+}  // namespace orrery::estimate

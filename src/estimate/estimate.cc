@@ -16,10 +16,8 @@
 #include "workload/plan/layout.h"
 #include "workload/plan/machine_check.h"
 
-namespace orrery {
+namespace orrery::estimate {
 namespace {
-
-using namespace estimation;  // NOLINT(google-build-using-namespace): this folder's own
 
 Estimate parts_of(const ReplayResult& run) {
   const auto busiest =
@@ -45,12 +43,12 @@ std::vector<PassMap> maps_of(const TimedWorkload& timed, Works works) {
 
 class Estimator::Memo {
  public:
-  Memo(Model model, Machine machine)
+  Memo(zoo::Model model, machine::Machine machine)
       : model_(std::move(model)),
         machine_(std::move(machine)),
         crossing_(std::any_of(machine_.network.begin(), machine_.network.end(), is_shared)) {}
 
-  Result<Estimate> estimate(const Plan& plan) {
+  Result<Estimate> estimate(const plan::Plan& plan) {
     auto prepared = prepare(plan);
     if (!prepared) {
       return fail(std::move(prepared.error()));
@@ -69,7 +67,7 @@ class Estimator::Memo {
     return parts_of(*run);
   }
 
-  Result<Time> lower_bound(const Plan& plan) {
+  Result<Time> lower_bound(const plan::Plan& plan) {
     auto prepared = prepare(plan);
     if (!prepared) {
       return fail(std::move(prepared.error()));
@@ -83,7 +81,7 @@ class Estimator::Memo {
 
  private:
   struct Lowered {
-    Workload workload;
+    graph::Workload workload;
     IssueRules rules;
   };
   struct Prepared {
@@ -91,12 +89,12 @@ class Estimator::Memo {
     const IssueLists* lists = nullptr;
   };
 
-  Result<const Machine*> machine_of(std::int64_t devices) {
+  Result<const machine::Machine*> machine_of(std::int64_t devices) {
     const auto found = machines_.find(devices);
     if (found != machines_.end()) {
       return &found->second;
     }
-    auto fitted = with_devices(machine_, devices);
+    auto fitted = machine::with_devices(machine_, devices);
     if (!fitted) {
       return fail(std::move(fitted.error()));
     }
@@ -104,16 +102,16 @@ class Estimator::Memo {
   }
 
   /// The same templates for every global batch, placement and algorithm.
-  Result<Lowered*> lowered(const Plan& plan, bool anew) {
-    Plan key = plan;
+  Result<Lowered*> lowered(const plan::Plan& plan, bool anew) {
+    plan::Plan key = plan;
     key.global_batch = 0;
     key.order = {};
-    key.tp_algorithm = key.dp_algorithm = CollectiveAlgorithm::automatic;
+    key.tp_algorithm = key.dp_algorithm = collective::CollectiveAlgorithm::automatic;
     if (anew) {
       lowered_.forget(key);
     }
     return lowered_.get(key, [&]() -> Result<Lowered> {
-      auto workload = lower(model_, plan);
+      auto workload = parallel::lower(model_, plan);
       if (!workload) {
         return fail(std::move(workload.error()));
       }
@@ -122,8 +120,8 @@ class Estimator::Memo {
     });
   }
 
-  Result<Prepared> prepare(const Plan& plan) {
-    if (auto checked = check(plan, model_); !checked) {
+  Result<Prepared> prepare(const plan::Plan& plan) {
+    if (auto checked = plan::check(plan, model_); !checked) {
       return fail(std::move(checked.error()));
     }
     Result<Lowered*> source = lowered(plan, false);
@@ -137,7 +135,7 @@ class Estimator::Memo {
     if (!source) {
       return fail(source.error());
     }
-    Plan key = plan;
+    plan::Plan key = plan;
     key.global_batch = crossing_ ? plan.global_batch : 0;
     auto timed = timed_.get(key, [&] { return time(plan, (*source)->workload, lists_); });
     if (!timed) {
@@ -146,15 +144,16 @@ class Estimator::Memo {
     return Prepared{*timed, &lists_};
   }
 
-  Result<TimedPlan> time(const Plan& plan, const Workload& workload, const IssueLists& lists) {
+  Result<TimedPlan> time(const plan::Plan& plan, const graph::Workload& workload,
+                         const IssueLists& lists) {
     const auto machine = machine_of(plan.devices());
     if (!machine) {
       return fail(machine.error());
     }
-    if (auto has_all = check_machine(plan, **machine); !has_all) {
+    if (auto has_all = plan::check_machine(plan, **machine); !has_all) {
       return fail(std::move(has_all.error()));
     }
-    const Placing placing{layout_of(plan, model_.experts > 0), algorithms_of(plan)};
+    const Placing placing{plan::layout_of(plan, model_.experts > 0), plan::algorithms_of(plan)};
     TimedPlan timed{
         .timed = time_workload(workload, **machine, placing, prices_), .maps = {}, .least = {}};
     if (timed.timed.crosses && workload.roles.size() > 1) {
@@ -164,8 +163,8 @@ class Estimator::Memo {
   }
 
   /// Longer transfers meet more often: a second round comes within what a third would change.
-  void share_among_stages(const Workload& workload, const Machine& machine, const Placing& placing,
-                          const IssueLists& lists, TimedPlan& timed) {
+  void share_among_stages(const graph::Workload& workload, const machine::Machine& machine,
+                          const Placing& placing, const IssueLists& lists, TimedPlan& timed) {
     for (int round = 0; round < 2; ++round) {
       timed.maps = maps_of(timed.timed, Works::slowed);
       const PreparedPlan prepared{timed.timed, timed.maps, timed.least, lists};
@@ -177,28 +176,28 @@ class Estimator::Memo {
     timed.maps.clear();
   }
 
-  Model model_;
-  Machine machine_;
+  zoo::Model model_;
+  machine::Machine machine_;
   bool crossing_ = false;  ///< how often stages meet depends on the number of microbatches
-  std::unordered_map<std::int64_t, Machine> machines_;  // by devices
+  std::unordered_map<std::int64_t, machine::Machine> machines_;  // by devices
   Prices prices_;
   PlanMemo<Lowered> lowered_;
   PlanMemo<TimedPlan> timed_;
   IssueLists lists_;  // of the plan at hand
 };
 
-Estimator::Estimator(Model model, Machine machine)
+Estimator::Estimator(zoo::Model model, machine::Machine machine)
     : memo_(std::make_unique<Memo>(std::move(model), std::move(machine))) {}
 Estimator::~Estimator() = default;
 Estimator::Estimator(Estimator&&) noexcept = default;
 Estimator& Estimator::operator=(Estimator&&) noexcept = default;
 
-Result<Estimate> Estimator::estimate(const Plan& plan) {
+Result<Estimate> Estimator::estimate(const plan::Plan& plan) {
   return memo_->estimate(plan);
 }
 
-Result<Time> Estimator::lower_bound(const Plan& plan) {
+Result<Time> Estimator::lower_bound(const plan::Plan& plan) {
   return memo_->lower_bound(plan);
 }
 
-}  // namespace orrery
+}  // namespace orrery::estimate

@@ -26,7 +26,7 @@
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
-namespace orrery {
+namespace orrery::estimate {
 
 struct Estimate {
   Time step_time{0};
@@ -42,21 +42,21 @@ struct Estimate {
 class Estimator {
  public:
   /// The machine may have an open outer dimension; it is cut to each plan's devices.
-  Estimator(Model model, Machine machine);
+  Estimator(zoo::Model model, machine::Machine machine);
   ~Estimator();
   Estimator(Estimator&&) noexcept;
   Estimator& operator=(Estimator&&) noexcept;
 
   /// Every plan that simulate takes. Mistakes: those of lower(), devices that the machine cannot
   /// have, number formats and memory tiers that it has not.
-  Result<Estimate> estimate(const Plan& plan);
+  Result<Estimate> estimate(const plan::Plan& plan);
 
   /// Never above the simulated time (lower_bound.h). Mistakes: the same.
-  Result<Time> lower_bound(const Plan& plan);
+  Result<Time> lower_bound(const plan::Plan& plan);
 
  private:
   class Memo;
   std::unique_ptr<Memo> memo_;
 };
 
-}  // namespace orrery
+}  // namespace orrery::estimate

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace orrery::estimation {
+namespace orrery::estimate {
 namespace {
 
 constexpr std::int64_t kLeastRounds = 3;  // fewer are not worth a comparison
@@ -69,9 +69,9 @@ constexpr std::size_t kPlaces = 4;      // first or not, last or not
 
 }  // namespace
 
-IssueLists issue_lists(const Workload& workload) {
+IssueLists issue_lists(const graph::Workload& workload) {
   IssueLists lists;
-  const IssueList& source = *workload.source->list();
+  const graph::IssueList& source = *workload.source->list();
   for (int role = 0; role < static_cast<int>(workload.roles.size()); ++role) {
     std::vector<int>& list = lists.templates.emplace_back();
     const std::int64_t length = source.length(role);
@@ -84,17 +84,18 @@ IssueLists issue_lists(const Workload& workload) {
   return lists;
 }
 
-std::size_t IssueRules::kind_of(const PipelineShape& shape, const PipelineSlot& slot) const {
+std::size_t IssueRules::kind_of(const plan::PipelineShape& shape,
+                                const plan::PipelineSlot& slot) const {
   const std::size_t place =
       (slot.microbatch == 0 ? 1U : 0U) + (slot.microbatch + 1 == shape.microbatches ? 2U : 0U);
   return (at(slot.chunk) * kDirections + static_cast<std::size_t>(slot.direction)) * kPlaces +
          place;
 }
 
-IssueRules::IssueRules(const Workload& workload, const Plan& plan) {
-  const PipelineShape shape = pipeline_shape(plan);
+IssueRules::IssueRules(const graph::Workload& workload, const plan::Plan& plan) {
+  const plan::PipelineShape shape = plan::pipeline_shape(plan);
   for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
-    const StageSchedule schedule(shape, stage);
+    const plan::StageSchedule schedule(shape, stage);
     auto& kinds = templates_.emplace_back(at(shape.chunks) * kDirections * kPlaces, -1);
     const auto issued = [&](std::int64_t i) {
       return workload.source->list()->at(static_cast<int>(stage), i).template_index;
@@ -106,11 +107,11 @@ IssueRules::IssueRules(const Workload& workload, const Plan& plan) {
   }
 }
 
-std::optional<IssueLists> IssueRules::lists(const Plan& plan) const {
-  const PipelineShape shape = pipeline_shape(plan);
+std::optional<IssueLists> IssueRules::lists(const plan::Plan& plan) const {
+  const plan::PipelineShape shape = plan::pipeline_shape(plan);
   IssueLists lists;
   for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
-    const StageSchedule schedule(shape, stage);
+    const plan::StageSchedule schedule(shape, stage);
     std::vector<int>& list = lists.templates.emplace_back();
     list.reserve(at(schedule.size() + 1));
     for (std::int64_t i = 0; i < schedule.size(); ++i) {
@@ -125,4 +126,4 @@ std::optional<IssueLists> IssueRules::lists(const Plan& plan) const {
   return lists;
 }
 
-}  // namespace orrery::estimation
+}  // namespace orrery::estimate

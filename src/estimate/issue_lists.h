@@ -9,7 +9,7 @@
 #include "graph/workload.h"
 #include "workload/plan/schedule.h"
 
-namespace orrery::estimation {
+namespace orrery::estimate {
 
 /// Between `from` and `until` a stage's list repeats every `length` instances. In a round every
 /// stage issues that many.
@@ -26,25 +26,25 @@ struct IssueLists {
 
 /// Finds the repetition around the middle of the lists. Schedules whose stages do all of one thing
 /// before the next (gpipe) repeat nowhere in this sense.
-IssueLists issue_lists(const Workload& workload);
+IssueLists issue_lists(const graph::Workload& workload);
 
 /// Which template a workload's source issues for which piece of its pipeline schedule, so that the
 /// same templates can be issued for another number of microbatches without lowering again.
 class IssueRules {
  public:
   /// Reads them off the source and the schedule of the plan that was lowered.
-  IssueRules(const Workload& workload, const Plan& plan);
+  IssueRules(const graph::Workload& workload, const plan::Plan& plan);
 
   /// Lists of a plan that differs in its global batch alone. Nothing when it has a piece of work
   /// that the lowered plan had not.
-  std::optional<IssueLists> lists(const Plan& plan) const;
+  std::optional<IssueLists> lists(const plan::Plan& plan) const;
 
  private:
   /// Number of a kind of piece: by direction, chunk, and whether its microbatch is first or last.
-  std::size_t kind_of(const PipelineShape& shape, const PipelineSlot& slot) const;
+  std::size_t kind_of(const plan::PipelineShape& shape, const plan::PipelineSlot& slot) const;
 
   std::vector<std::vector<int>> templates_;  ///< [stage][kind] -> template; -1: not seen
   std::vector<int> last_;                    ///< [stage] the end of the step
 };
 
-}  // namespace orrery::estimation
+}  // namespace orrery::estimate

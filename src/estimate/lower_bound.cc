@@ -5,7 +5,7 @@
 #include <array>
 #include <optional>
 
-namespace orrery::estimation {
+namespace orrery::estimate {
 namespace {
 
 // Both as input and as output of every map: the first coordinate.
@@ -224,4 +224,4 @@ Time least_time(const PreparedPlan& plan) {
   return Bound(plan).run();
 }
 
-}  // namespace orrery::estimation
+}  // namespace orrery::estimate

@@ -15,9 +15,9 @@
 
 #include "estimate/replay.h"
 
-namespace orrery::estimation {
+namespace orrery::estimate {
 
 /// Requires plan.least.
 Time least_time(const PreparedPlan& plan);
 
-}  // namespace orrery::estimation
+}  // namespace orrery::estimate

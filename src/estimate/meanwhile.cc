@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace orrery::estimation {
+namespace orrery::estimate {
 namespace {
 
 using LaneTimes = std::array<Time, kMostLanes>;
@@ -70,4 +70,4 @@ Meanwhile meanwhile_of(const PreparedPlan& plan, const ReplayResult& run) {
   return meanwhile;
 }
 
-}  // namespace orrery::estimation
+}  // namespace orrery::estimate

@@ -11,8 +11,8 @@
 
 #include "estimate/replay.h"
 
-namespace orrery::estimation {
+namespace orrery::estimate {
 
 Meanwhile meanwhile_of(const PreparedPlan& plan, const ReplayResult& run);
 
-}  // namespace orrery::estimation
+}  // namespace orrery::estimate

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace orrery::estimation {
+namespace orrery::estimate {
 namespace {
 
 using Kind = TimedNode::Kind;
@@ -342,4 +342,4 @@ PassMap map_of(const TimedTemplate& nodes, const std::vector<std::vector<PortPha
   return map;
 }
 
-}  // namespace orrery::estimation
+}  // namespace orrery::estimate

@@ -30,7 +30,7 @@
 #include "estimate/ports.h"
 #include "estimate/timed_workload.h"
 
-namespace orrery::estimation {
+namespace orrery::estimate {
 
 /// Numbers of clocks: compute, host, visible, then lane l as kVisible + l.
 inline constexpr int kCompute = 0;
@@ -128,4 +128,4 @@ enum class Works : std::uint8_t {
 PassMap map_of(const TimedTemplate& nodes, const std::vector<std::vector<PortPhase>>& transfers,
                Works works);
 
-}  // namespace orrery::estimation
+}  // namespace orrery::estimate

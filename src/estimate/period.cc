@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace orrery::estimation {
+namespace orrery::estimate {
 namespace {
 
 template <class Spans>
@@ -103,4 +103,4 @@ void jump(std::vector<Stage>& stages, const Period& period, std::int64_t times,
   }
 }
 
-}  // namespace orrery::estimation
+}  // namespace orrery::estimate

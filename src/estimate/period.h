@@ -8,13 +8,13 @@
 
 #include "estimate/stage_state.h"
 
-namespace orrery::estimation {
+namespace orrery::estimate {
 
 /// A stage relative to the round it is in.
 struct StageMark {
   std::int64_t behind = 0;  ///< instances that it has left of the round
   Clocks clocks{};
-  std::array<std::vector<Time>, kChannelCount> arrivals;
+  std::array<std::vector<Time>, plan::kChannelCount> arrivals;
   std::vector<Communication> beside;
   std::vector<Ports::Flight> flights;
   std::array<Window, kWindows> windows{};
@@ -38,4 +38,4 @@ struct Period {
 void jump(std::vector<Stage>& stages, const Period& period, std::int64_t times,
           std::int64_t instances);
 
-}  // namespace orrery::estimation
+}  // namespace orrery::estimate

@@ -9,13 +9,13 @@
 
 #include "workload/plan/plan.h"
 
-namespace orrery::estimation {
+namespace orrery::estimate {
 
 /// Mixes every field of a plan. The fields visit themselves, so a new one cannot be forgotten.
 struct PlanHash {
-  std::size_t operator()(const Plan& plan) const {
+  std::size_t operator()(const plan::Plan& plan) const {
     std::size_t hash = 0;
-    Plan::fields([&](std::string_view, auto member, std::string_view) {
+    plan::Plan::fields([&](std::string_view, auto member, std::string_view) {
       hash = (hash ^ word(plan.*member)) * 0x9e3779b97f4a7c15U;
       hash ^= hash >> 29;
     });
@@ -42,11 +42,11 @@ class PlanMemo {
   /// Of large values only so many are kept: a sweep seldom comes back to a plan long ago.
   static constexpr std::size_t kMost = 32;
 
-  void forget(const Plan& key) { values_.erase(key); }
+  void forget(const plan::Plan& key) { values_.erase(key); }
 
   /// The value of `key`, made by make() the first time. Valid until the next get().
   template <class Make>
-  Result<Value*> get(const Plan& key, Make&& make) {
+  Result<Value*> get(const plan::Plan& key, Make&& make) {
     const auto found = values_.find(key);
     if (found != values_.end()) {
       return &found->second;
@@ -62,7 +62,7 @@ class PlanMemo {
   }
 
  private:
-  std::unordered_map<Plan, Value, PlanHash> values_;
+  std::unordered_map<plan::Plan, Value, PlanHash> values_;
 };
 
-}  // namespace orrery::estimation
+}  // namespace orrery::estimate

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace orrery::estimation {
+namespace orrery::estimate {
 namespace {
 
 using Load = Ports::Load;
@@ -160,4 +160,4 @@ void Ports::move(Time later) {
   }
 }
 
-}  // namespace orrery::estimation
+}  // namespace orrery::estimate

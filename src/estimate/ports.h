@@ -18,7 +18,7 @@
 #include "estimate/beside.h"
 #include "estimate/prices.h"
 
-namespace orrery::estimation {
+namespace orrery::estimate {
 
 class Ports {
  public:
@@ -79,4 +79,4 @@ class Ports {
   Load load_;  ///< at one moment
 };
 
-}  // namespace orrery::estimation
+}  // namespace orrery::estimate

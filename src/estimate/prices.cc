@@ -6,7 +6,7 @@
 
 #include "collective/token_exchange.h"
 
-namespace orrery::estimation {
+namespace orrery::estimate {
 namespace {
 
 class Mix {
@@ -32,7 +32,7 @@ Time PortPhase::time() const {
   return latency + (slowdown > 1 ? serialisation * slowdown : serialisation);
 }
 
-std::size_t KernelHash::operator()(const Operator& op) const {
+std::size_t KernelHash::operator()(const graph::Operator& op) const {
   Mix mix;
   mix.add(op.kind);
   mix.add(op.type);
@@ -46,7 +46,7 @@ std::size_t KernelHash::operator()(const Operator& op) const {
   return mix.hash();
 }
 
-bool SameKernel::operator()(const Operator& a, const Operator& b) const {
+bool SameKernel::operator()(const graph::Operator& a, const graph::Operator& b) const {
   return a.bytes == b.bytes && a.kind == b.kind && a.gemm == b.gemm && a.flops == b.flops &&
          a.type == b.type && a.kernels == b.kernels && a.backward == b.backward &&
          a.block_scaled == b.block_scaled;
@@ -59,7 +59,7 @@ std::size_t CollectiveHash::operator()(const CollectiveKey& key) const {
   mix.add(key.bytes.value());
   mix.add(key.copies);
   mix.add(key.devices);
-  for (const Extent& extent : key.extents) {
+  for (const collective::Extent& extent : key.extents) {
     mix.add(extent.dimension);
     mix.add(extent.count);
     mix.add(extent.stride);
@@ -67,26 +67,29 @@ std::size_t CollectiveHash::operator()(const CollectiveKey& key) const {
   return mix.hash();
 }
 
-const KernelTime& Prices::kernel(const Operator& op, const Device& device) {
+const compute::KernelTime& Prices::kernel(const graph::Operator& op,
+                                          const compute::Device& device) {
   const auto found = kernels_.find(op);
-  return found != kernels_.end() ? found->second
-                                 : kernels_.emplace(op, kernel_time(op, device)).first->second;
+  return found != kernels_.end()
+             ? found->second
+             : kernels_.emplace(op, compute::kernel_time(op, device)).first->second;
 }
 
-const CollectiveTime& Prices::collective(const CollectiveKey& key, const Machine& machine,
+const CollectiveTime& Prices::collective(const CollectiveKey& key, const machine::Machine& machine,
                                          const LoadsOf& loads_of) {
   const auto found = collectives_.find(key);
   if (found != collectives_.end()) {
     return found->second;
   }
   CollectiveTime time;
-  time.phases = key.copies > 0 && key.extents.size() > 1
-                    ? plan_token_exchange(plan_collective, key.bytes, key.copies, key.extents,
-                                          key.algorithm, machine)
-                    : plan_collective(key.kind, key.bytes, key.extents, key.algorithm, machine);
-  time.alone = total_time(time.phases);
+  time.phases =
+      key.copies > 0 && key.extents.size() > 1
+          ? collective::plan_token_exchange(collective::plan_collective, key.bytes, key.copies,
+                                            key.extents, key.algorithm, machine)
+          : collective::plan_collective(key.kind, key.bytes, key.extents, key.algorithm, machine);
+  time.alone = collective::total_time(time.phases);
   if (loads_of) {
-    for (const CollectivePhase& phase : time.phases) {
+    for (const collective::CollectivePhase& phase : time.phases) {
       time.on_ports.push_back({.serialisation = phase.serialisation,
                                .latency = phase.latency,
                                .ports = loads_of(phase)});
@@ -95,4 +98,4 @@ const CollectiveTime& Prices::collective(const CollectiveKey& key, const Machine
   return collectives_.emplace(key, std::move(time)).first->second;
 }
 
-}  // namespace orrery::estimation
+}  // namespace orrery::estimate

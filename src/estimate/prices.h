@@ -12,24 +12,24 @@
 #include "machine/compute/compute_model.h"
 #include "machine/machine.h"
 
-namespace orrery::estimation {
+namespace orrery::estimate {
 
 /// Whatever a kernel's time depends on: all of an operator but its name.
 struct KernelHash {
-  std::size_t operator()(const Operator& op) const;
+  std::size_t operator()(const graph::Operator& op) const;
 };
 struct SameKernel {
-  bool operator()(const Operator& a, const Operator& b) const;
+  bool operator()(const graph::Operator& a, const graph::Operator& b) const;
 };
 
 /// A collective on the network of one machine.
 struct CollectiveKey {
-  CollectiveKind kind = CollectiveKind::all_reduce;
-  CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
+  graph::CollectiveKind kind = graph::CollectiveKind::all_reduce;
+  collective::CollectiveAlgorithm algorithm = collective::CollectiveAlgorithm::automatic;
   Bytes bytes{0};
-  std::int64_t copies = 0;      ///< Node::copies
-  std::vector<Extent> extents;  ///< of the group
-  std::int64_t devices = 1;     ///< of the machine, which decide its dimensions
+  std::int64_t copies = 0;                  ///< Node::copies
+  std::vector<collective::Extent> extents;  ///< of the group
+  std::int64_t devices = 1;                 ///< of the machine, which decide its dimensions
 
   friend bool operator==(const CollectiveKey&, const CollectiveKey&) = default;
 };
@@ -61,23 +61,23 @@ struct PortPhase {
 
 struct CollectiveTime {
   Time alone{0};
-  std::vector<CollectivePhase> phases;
+  std::vector<collective::CollectivePhase> phases;
   std::vector<PortPhase> on_ports;  ///< of a group that shares no link with others
 };
 
 /// Ports of a phase of a group that shares no link with others; nothing: it may share some.
-using LoadsOf = std::function<std::vector<PortLoad>(const CollectivePhase&)>;
+using LoadsOf = std::function<std::vector<PortLoad>(const collective::CollectivePhase&)>;
 
 class Prices {
  public:
-  const KernelTime& kernel(const Operator& op, const Device& device);
-  const CollectiveTime& collective(const CollectiveKey& key, const Machine& machine,
+  const compute::KernelTime& kernel(const graph::Operator& op, const compute::Device& device);
+  const CollectiveTime& collective(const CollectiveKey& key, const machine::Machine& machine,
                                    const LoadsOf& loads_of);
 
  private:
   // Never iterated over, so their order does not matter.
-  std::unordered_map<Operator, KernelTime, KernelHash, SameKernel> kernels_;
+  std::unordered_map<graph::Operator, compute::KernelTime, KernelHash, SameKernel> kernels_;
   std::unordered_map<CollectiveKey, CollectiveTime, CollectiveHash> collectives_;
 };
 
-}  // namespace orrery::estimation
+}  // namespace orrery::estimate

@@ -9,12 +9,12 @@
 #include "estimate/period.h"
 #include "estimate/stage_state.h"
 
-namespace orrery::estimation {
+namespace orrery::estimate {
 namespace {
 
 constexpr std::size_t kRemembered = 6;      // rounds back that a period is looked for
 constexpr std::size_t kStaleArrivals = 64;  // taken messages that an inbox carries along
-constexpr std::size_t kMostInputs = kMostClocks + 2 * kChannelCount;
+constexpr std::size_t kMostInputs = kMostClocks + 2 * plan::kChannelCount;
 
 std::size_t at(std::int64_t index) {
   return static_cast<std::size_t>(index);
@@ -96,7 +96,7 @@ class Replay {
 
   /// Whether what comes before the first message of the template has arrived.
   static bool has_messages(const Stage& stage, const PassMap& map) {
-    std::array<std::size_t, kChannelCount> needed{};
+    std::array<std::size_t, plan::kChannelCount> needed{};
     return std::all_of(map.receives.begin(), map.receives.begin() + map.leading, [&](int flow) {
       return ++needed[at(flow)] <= stage.inbox[at(flow)].size();
     });
@@ -241,7 +241,7 @@ class Replay {
 
    private:
     const Stage& stage_;
-    std::array<std::size_t, kChannelCount> seen_{};
+    std::array<std::size_t, plan::kChannelCount> seen_{};
   };
 
   Time hears(std::size_t s, const TimedNode& node) {
@@ -307,7 +307,7 @@ class Replay {
     Stage& stage = stages_[s];
     const TimedTemplate& nodes = timed_.templates[at(plan_.template_of(s, stage.next))];
     stage.ready = stage.clocks[kCompute];
-    std::array<std::size_t, kChannelCount> seen{};
+    std::array<std::size_t, plan::kChannelCount> seen{};
     for (std::size_t i = 0; i < at(map.leading); ++i) {
       const auto flow = at(map.receives[i]);
       stage.ready = std::max(stage.ready, stage.inbox[flow][seen[flow]++]);
@@ -391,4 +391,4 @@ Result<ReplayResult> replay(const PreparedPlan& plan) {
   return Replay(plan).run();
 }
 
-}  // namespace orrery::estimation
+}  // namespace orrery::estimate

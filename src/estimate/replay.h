@@ -24,7 +24,7 @@
 #include "estimate/pass_map.h"
 #include "estimate/timed_workload.h"
 
-namespace orrery::estimation {
+namespace orrery::estimate {
 
 /// What plans of any global batch share.
 struct TimedPlan {
@@ -61,4 +61,4 @@ struct ReplayResult {
 /// Mistakes: stages that wait for one another.
 Result<ReplayResult> replay(const PreparedPlan& plan);
 
-}  // namespace orrery::estimation
+}  // namespace orrery::estimate

@@ -4,15 +4,16 @@
 #include <algorithm>
 #include <numeric>
 
-namespace orrery::estimation {
+namespace orrery::estimate {
 namespace {
 
-bool is_line(const NetworkDimension& dimension) {
-  return dimension.kind == DimensionKind::ring || dimension.kind == DimensionKind::torus ||
-         dimension.kind == DimensionKind::mesh;
+bool is_line(const topology::NetworkDimension& dimension) {
+  return dimension.kind == topology::DimensionKind::ring ||
+         dimension.kind == topology::DimensionKind::torus ||
+         dimension.kind == topology::DimensionKind::mesh;
 }
 
-void raise_to(std::vector<PortLoad>& ports, LinkId port, double load) {
+void raise_to(std::vector<PortLoad>& ports, topology::LinkId port, double load) {
   const auto known = std::find_if(ports.begin(), ports.end(),
                                   [&](const PortLoad& other) { return other.port == port; });
   if (known == ports.end()) {
@@ -22,7 +23,7 @@ void raise_to(std::vector<PortLoad>& ports, LinkId port, double load) {
   }
 }
 
-std::vector<std::int64_t> ranks_of(const LinkMap& links) {
+std::vector<std::int64_t> ranks_of(const topology::LinkMap& links) {
   std::vector<std::int64_t> ranks(static_cast<std::size_t>(links.devices()));
   std::iota(ranks.begin(), ranks.end(), 0);
   return ranks;
@@ -30,7 +31,7 @@ std::vector<std::int64_t> ranks_of(const LinkMap& links) {
 
 }  // namespace
 
-bool is_shared(const NetworkDimension& dimension) {
+bool is_shared(const topology::NetworkDimension& dimension) {
   return is_line(dimension) || dimension.node_bandwidth > Bandwidth(0);
 }
 
@@ -41,7 +42,7 @@ PortPhase MessageWay::phase(Bytes bytes) const {
           .arrival = arrival};
 }
 
-SharedLinks::SharedLinks(const Machine& machine)
+SharedLinks::SharedLinks(const machine::Machine& machine)
     : links_(machine.network), ranks_(ranks_of(links_)), occupancy_(links_, ranks_) {
   crossing_ = std::any_of(machine.network.begin(), machine.network.end(), is_shared);
   if (crossing_) {
@@ -49,19 +50,19 @@ SharedLinks::SharedLinks(const Machine& machine)
   }
 }
 
-bool SharedLinks::crossing(const std::vector<Extent>& extents) const {
-  return std::any_of(extents.begin(), extents.end(), [&](const Extent& extent) {
+bool SharedLinks::crossing(const std::vector<collective::Extent>& extents) const {
+  return std::any_of(extents.begin(), extents.end(), [&](const collective::Extent& extent) {
     return is_shared(links_.dimensions()[static_cast<std::size_t>(extent.dimension)]);
   });
 }
 
-bool SharedLinks::owns(std::int64_t device, LinkId link) const {
+bool SharedLinks::owns(std::int64_t device, topology::LinkId link) const {
   const std::int64_t first = links_.first_owner(link);
   return first <= device && device < first + links_.owners(link);
 }
 
-void SharedLinks::put(const std::vector<LinkUse>& uses, double OnLink::*whose) {
-  for (const LinkUse& use : uses) {
+void SharedLinks::put(const std::vector<topology::LinkUse>& uses, double OnLink::*whose) {
+  for (const topology::LinkUse& use : uses) {
     OnLink& here = on_link_[use.link];
     if (here.stage == 0 && here.all == 0) {
       used_.push_back(use.link);
@@ -71,44 +72,44 @@ void SharedLinks::put(const std::vector<LinkUse>& uses, double OnLink::*whose) {
 }
 
 void SharedLinks::clear() {
-  for (const LinkId link : used_) {
+  for (const topology::LinkId link : used_) {
     on_link_[link] = {};
   }
   used_.clear();
 }
 
-void SharedLinks::raise(std::vector<PortLoad>& ports, LinkId link, double load) const {
-  const LinkId port = links_.class_of(link);
+void SharedLinks::raise(std::vector<PortLoad>& ports, topology::LinkId link, double load) const {
+  const topology::LinkId port = links_.class_of(link);
   raise_to(ports, port, load);
   if (is_line(links_.dimensions()[static_cast<std::size_t>(links_.dimension_of(link))])) {
-    raise_to(ports, port + static_cast<LinkId>(links_.classes()), load);
+    raise_to(ports, port + static_cast<topology::LinkId>(links_.classes()), load);
   }
 }
 
 void SharedLinks::raise(std::vector<PortLoad>& out, std::vector<PortLoad>& in, const Pair& message,
-                        const LinkUse& use) const {
+                        const topology::LinkUse& use) const {
   const double load = crossing_ ? on_link_[use.link].stage : use.weight;
-  const LinkId port = links_.class_of(use.link);
+  const topology::LinkId port = links_.class_of(use.link);
   if (owns(message.to, use.link)) {
     raise_to(in, port, load);
     return;
   }
   raise_to(out, port, load);
   if (is_line(links_.dimensions()[static_cast<std::size_t>(links_.dimension_of(use.link))])) {
-    raise_to(in, port + static_cast<LinkId>(links_.classes()), load);
+    raise_to(in, port + static_cast<topology::LinkId>(links_.classes()), load);
   }
 }
 
-std::vector<PortLoad> SharedLinks::loads(const CollectivePhase& phase,
+std::vector<PortLoad> SharedLinks::loads(const collective::CollectivePhase& phase,
                                          const GroupMembers& group) const {
   std::vector<PortLoad> ports;
-  for (const LinkUse& use : occupancy_.phase(phase, group)) {
+  for (const topology::LinkUse& use : occupancy_.phase(phase, group)) {
     raise(ports, use.link, use.weight);
   }
   return ports;
 }
 
-std::vector<PortLoad> SharedLinks::loads(const CollectivePhase& phase, Crowd& crowd) {
+std::vector<PortLoad> SharedLinks::loads(const collective::CollectivePhase& phase, Crowd& crowd) {
   for (const GroupMembers& group : crowd.stage) {
     put(occupancy_.phase(phase, group), &OnLink::stage);
   }
@@ -116,7 +117,7 @@ std::vector<PortLoad> SharedLinks::loads(const CollectivePhase& phase, Crowd& cr
     put(occupancy_.phase(phase, group), &OnLink::all);
   }
   std::vector<PortLoad> ports;
-  for (const LinkId link : used_) {
+  for (const topology::LinkId link : used_) {
     const OnLink& here = on_link_[link];
     if (here.stage > 0) {
       crowd.crosses = crowd.crosses || here.all > here.stage;
@@ -129,9 +130,10 @@ std::vector<PortLoad> SharedLinks::loads(const CollectivePhase& phase, Crowd& cr
 
 MessageWay SharedLinks::slowest(const std::vector<Pair>& messages) {
   MessageWay way;
-  std::vector<Route> routes;
+  std::vector<topology::Route> routes;
   for (const Pair& message : messages) {
-    const Route& route = routes.emplace_back(occupancy_.message(message.from, message.to));
+    const topology::Route& route =
+        routes.emplace_back(occupancy_.message(message.from, message.to));
     way.latency = std::max(way.latency, route.latency + route.overhead);
     way.seconds_per_byte = std::max(way.seconds_per_byte, route.seconds_per_byte);
     if (crossing_) {
@@ -139,7 +141,7 @@ MessageWay SharedLinks::slowest(const std::vector<Pair>& messages) {
     }
   }
   for (std::size_t i = 0; i < messages.size(); ++i) {
-    for (const LinkUse& use : routes[i].links) {
+    for (const topology::LinkUse& use : routes[i].links) {
       raise(way.ports, way.arrival, messages[i], use);
     }
   }
@@ -147,4 +149,4 @@ MessageWay SharedLinks::slowest(const std::vector<Pair>& messages) {
   return way;
 }
 
-}  // namespace orrery::estimation
+}  // namespace orrery::estimate

@@ -18,10 +18,10 @@
 #include "machine/machine.h"
 #include "machine/topology/link_map.h"
 
-namespace orrery::estimation {
+namespace orrery::estimate {
 
 /// Whether different devices use the same links of it.
-bool is_shared(const NetworkDimension& dimension);
+bool is_shared(const topology::NetworkDimension& dimension);
 
 /// Ranks of one communicator.
 using GroupMembers = std::vector<std::int64_t>;
@@ -44,14 +44,15 @@ struct MessageWay {
 
 class SharedLinks {
  public:
-  explicit SharedLinks(const Machine& machine);
+  explicit SharedLinks(const machine::Machine& machine);
 
   /// Whether different devices use the same links, in some dimension, or in one of these.
   bool crossing() const { return crossing_; }
-  bool crossing(const std::vector<Extent>& extents) const;
+  bool crossing(const std::vector<collective::Extent>& extents) const;
 
   /// Of a group that shares no links with others.
-  std::vector<PortLoad> loads(const CollectivePhase& phase, const GroupMembers& group) const;
+  std::vector<PortLoad> loads(const collective::CollectivePhase& phase,
+                              const GroupMembers& group) const;
   /// Of all groups of a stage, and for a part `meanwhile` of the time those of all stages.
   struct Crowd {
     std::vector<GroupMembers> stage;
@@ -59,7 +60,7 @@ class SharedLinks {
     double meanwhile = 0;
     bool crosses = false;  ///< found out: links of a stage carry other stages' too
   };
-  std::vector<PortLoad> loads(const CollectivePhase& phase, Crowd& crowd);
+  std::vector<PortLoad> loads(const collective::CollectivePhase& phase, Crowd& crowd);
   MessageWay slowest(const std::vector<Pair>& messages);
 
  private:
@@ -67,20 +68,20 @@ class SharedLinks {
     double stage = 0;
     double all = 0;
   };
-  bool owns(std::int64_t device, LinkId link) const;
+  bool owns(std::int64_t device, topology::LinkId link) const;
   /// Raises the ports of a link that a collective uses.
-  void raise(std::vector<PortLoad>& ports, LinkId link, double load) const;
+  void raise(std::vector<PortLoad>& ports, topology::LinkId link, double load) const;
   void raise(std::vector<PortLoad>& out, std::vector<PortLoad>& in, const Pair& message,
-             const LinkUse& use) const;
-  void put(const std::vector<LinkUse>& uses, double OnLink::*whose);
+             const topology::LinkUse& use) const;
+  void put(const std::vector<topology::LinkUse>& uses, double OnLink::*whose);
   void clear();
 
-  LinkMap links_;
+  topology::LinkMap links_;
   std::vector<std::int64_t> ranks_;
-  Occupancy occupancy_;
+  collective::Occupancy occupancy_;
   bool crossing_ = false;
   std::vector<OnLink> on_link_;
-  std::vector<LinkId> used_;
+  std::vector<topology::LinkId> used_;
 };
 
-}  // namespace orrery::estimation
+}  // namespace orrery::estimate

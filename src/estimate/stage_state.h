@@ -9,7 +9,7 @@
 #include "estimate/pass_map.h"
 #include "estimate/replay.h"
 
-namespace orrery::estimation {
+namespace orrery::estimate {
 
 /// Instances back that a message, known late, can still slow down.
 inline constexpr std::size_t kWindows = 4;
@@ -40,7 +40,7 @@ struct Stage {
   std::int64_t next = 0;
   std::int64_t limit = 0;
   Clocks clocks{};
-  std::array<Inbox, kChannelCount> inbox;
+  std::array<Inbox, plan::kChannelCount> inbox;
   Beside beside;
   Ports ports;
   std::array<Window, kWindows> windows{};
@@ -54,4 +54,4 @@ struct Stage {
   Time meeting = kNever;  ///< the start of the meeting it has come to
 };
 
-}  // namespace orrery::estimation
+}  // namespace orrery::estimate

@@ -16,7 +16,7 @@
 #include "machine/copy_time.h"
 #include "workload/plan/layout.h"
 
-namespace orrery::estimation {
+namespace orrery::estimate {
 namespace {
 
 constexpr std::size_t index_of(auto value) {
@@ -24,12 +24,14 @@ constexpr std::size_t index_of(auto value) {
 }
 
 /// Meeting number of a communicator among stages; -1 when its ranks are all of one stage.
-int meeting_of(GroupIndex group) {
-  return group == GroupIndex(Axis::pp) ? 0 : group == GroupIndex(Axis::embedding) ? 1 : -1;
+int meeting_of(graph::GroupIndex group) {
+  return group == graph::GroupIndex(plan::Axis::pp)          ? 0
+         : group == graph::GroupIndex(plan::Axis::embedding) ? 1
+                                                             : -1;
 }
 
 /// Phases that want as much of every link, whatever their size.
-bool same_uses(const CollectivePhase& a, const CollectivePhase& b) {
+bool same_uses(const collective::CollectivePhase& a, const collective::CollectivePhase& b) {
   constexpr double kRounding = 1e-6;
   const auto same_part = [&](Time one, Time other) {
     return a.serialisation > Time(0) && b.serialisation > Time(0) &&
@@ -37,7 +39,7 @@ bool same_uses(const CollectivePhase& a, const CollectivePhase& b) {
   };
   return a.kind == b.kind && a.algorithm == b.algorithm &&
          std::equal(a.ports.begin(), a.ports.end(), b.ports.begin(), b.ports.end(),
-                    [&](const PortUse& one, const PortUse& other) {
+                    [&](const collective::PortUse& one, const collective::PortUse& other) {
                       return one.extent == other.extent &&
                              same_part(one.serialisation, other.serialisation) &&
                              same_part(one.port, other.port) &&
@@ -48,35 +50,36 @@ bool same_uses(const CollectivePhase& a, const CollectivePhase& b) {
 
 /// A family of communicators.
 struct Communicator {
-  Members members;
-  std::vector<Extent> extents;
+  graph::Members members;
+  std::vector<collective::Extent> extents;
   bool crossing = false;  ///< shares links with others
   GroupMembers first;
   SharedLinks::Crowd crowd;
-  std::vector<std::pair<CollectivePhase, std::vector<PortLoad>>> known;  ///< of the crowd
+  std::vector<std::pair<collective::CollectivePhase, std::vector<PortLoad>>>
+      known;  ///< of the crowd
 };
 
 /// Where the communicators and messages of one layout lie.
 class Placement {
  public:
-  Placement(const RankLayout& layout, const Machine& machine)
+  Placement(const plan::RankLayout& layout, const machine::Machine& machine)
       : layout_(layout), machine_(machine), links_(machine) {
     all_ranks_.resize(index_of(layout.ranks()));
     std::iota(all_ranks_.begin(), all_ranks_.end(), 0);
     for (const std::int64_t rank : all_ranks_) {
-      if (layout.coordinate(rank, Axis::pp) == 0) {
+      if (layout.coordinate(rank, plan::Axis::pp) == 0) {
         first_stage_.push_back(rank);
       }
     }
   }
 
   /// `meanwhile`: for how much of the time groups of other stages move as well.
-  Communicator& communicator(GroupIndex group, double meanwhile) {
+  Communicator& communicator(graph::GroupIndex group, double meanwhile) {
     auto& known = communicators_[*group];
     if (known == nullptr) {
       known = std::make_unique<Communicator>();
-      known->members = layout_.members(static_cast<Axis>(*group));
-      known->extents = group_extents(known->members, 0, machine_);
+      known->members = layout_.members(static_cast<plan::Axis>(*group));
+      known->extents = collective::group_extents(known->members, 0, machine_);
       known->first = known->members.group(0);
       known->crossing = links_.crossing(known->extents);
       if (known->crossing) {
@@ -88,10 +91,12 @@ class Placement {
     return *known;
   }
 
-  std::vector<PortLoad> alone(const Communicator& communicator, const CollectivePhase& phase) {
+  std::vector<PortLoad> alone(const Communicator& communicator,
+                              const collective::CollectivePhase& phase) {
     return links_.loads(phase, communicator.first);
   }
-  std::vector<PortLoad> in_crowd(Communicator& communicator, const CollectivePhase& phase) {
+  std::vector<PortLoad> in_crowd(Communicator& communicator,
+                                 const collective::CollectivePhase& phase) {
     const auto same = std::find_if(communicator.known.begin(), communicator.known.end(),
                                    [&](const auto& one) { return same_uses(one.first, phase); });
     if (same != communicator.known.end()) {
@@ -103,15 +108,16 @@ class Placement {
 
   /// Of all ranks of a stage at once; between mirrored stages, which exchange at the end of the
   /// step, of all stages.
-  MessageWay way(Channel channel, std::int64_t stage, std::int64_t stages) {
+  MessageWay way(plan::Channel channel, std::int64_t stage, std::int64_t stages) {
     std::vector<Pair> messages;
     const auto add = [&](std::int64_t from) {
-      const std::int64_t to = target_stage(channel, from, stages);
+      const std::int64_t to = plan::target_stage(channel, from, stages);
       for (const std::int64_t rank : first_stage_) {
-        messages.push_back({layout_.with(rank, Axis::pp, from), layout_.with(rank, Axis::pp, to)});
+        messages.push_back(
+            {layout_.with(rank, plan::Axis::pp, from), layout_.with(rank, plan::Axis::pp, to)});
       }
     };
-    if (channel != Channel::mirror || !links_.crossing()) {
+    if (channel != plan::Channel::mirror || !links_.crossing()) {
       add(stage);
     } else {
       for (std::int64_t from = 0; from < stages; ++from) {
@@ -123,7 +129,7 @@ class Placement {
 
  private:
   /// Groups whose first member is among these ranks.
-  static std::vector<GroupMembers> groups(const Members& members,
+  static std::vector<GroupMembers> groups(const graph::Members& members,
                                           const std::vector<std::int64_t>& ranks) {
     std::vector<GroupMembers> groups;
     for (const std::int64_t rank : ranks) {
@@ -134,18 +140,18 @@ class Placement {
     return groups;
   }
 
-  const RankLayout& layout_;
-  const Machine& machine_;
+  const plan::RankLayout& layout_;
+  const machine::Machine& machine_;
   SharedLinks links_;
   std::vector<std::int64_t> all_ranks_;
   std::vector<std::int64_t> first_stage_;
-  std::array<std::unique_ptr<Communicator>, kAxisCount> communicators_;
+  std::array<std::unique_ptr<Communicator>, plan::kAxisCount> communicators_;
 };
 
 class Timer {
  public:
-  Timer(const Workload& workload, const Machine& machine, const Placing& placing, Prices& prices,
-        const Meanwhile& meanwhile)
+  Timer(const graph::Workload& workload, const machine::Machine& machine, const Placing& placing,
+        Prices& prices, const Meanwhile& meanwhile)
       : workload_(workload),
         machine_(machine),
         placing_(placing),
@@ -154,7 +160,7 @@ class Timer {
         placement_(placing.layout, machine),
         stages_(std::ssize(workload.roles)) {
     lanes_.fill(-1);
-    lanes_[*kComputeStream] = 0;
+    lanes_[*graph::kComputeStream] = 0;
     ways_.resize(workload.roles.size());
   }
 
@@ -163,16 +169,17 @@ class Timer {
     for (std::int64_t stage = 0; stage < stages_; ++stage) {
       stage_ = stage;
       std::vector<int>& role = timed_.roles.emplace_back();
-      for (const Template& source : workload_.program_of(static_cast<int>(stage)).templates) {
+      for (const graph::Template& source :
+           workload_.program_of(static_cast<int>(stage)).templates) {
         role.push_back(add(time(source), role.size()));
       }
       auto& targets = timed_.targets.emplace_back();
-      for (const auto& channel : kNames<Channel>) {
+      for (const auto& channel : kNames<plan::Channel>) {
         targets[index_of(channel.value)] =
-            static_cast<int>(target_stage(channel.value, stage, stages_));
+            static_cast<int>(plan::target_stage(channel.value, stage, stages_));
       }
     }
-    timed_.message_lane = lanes_[*StreamIndex(StepStream::pp)];
+    timed_.message_lane = lanes_[*graph::StreamIndex(plan::StepStream::pp)];
     return std::move(timed_);
   }
 
@@ -193,10 +200,10 @@ class Timer {
     return static_cast<int>(timed_.templates.size()) - 1;
   }
 
-  TimedTemplate time(const Template& source) {
+  TimedTemplate time(const graph::Template& source) {
     TimedTemplate timed;
     timed.nodes.reserve(source.nodes.size());
-    for (const Node& node : source.nodes) {
+    for (const graph::Node& node : source.nodes) {
       TimedNode result = time(node);
       result.first_before = static_cast<std::uint32_t>(timed.before.size());
       result.befores = static_cast<std::uint32_t>(node.after.size());
@@ -208,44 +215,44 @@ class Timer {
     return timed;
   }
 
-  TimedNode time(const Node& node) {
+  TimedNode time(const graph::Node& node) {
     TimedNode timed;
     timed.lane = lane_of(node.stream);
     timed.host_sync = node.host_sync;
     switch (node.kind) {
-      case Node::Kind::compute:
+      case graph::Node::Kind::compute:
         time_kernels(node, timed);
         break;
-      case Node::Kind::collective:
+      case graph::Node::Kind::collective:
         time_collective(node, timed);
         break;
-      case Node::Kind::copy:
+      case graph::Node::Kind::copy:
         timed.kind = TimedNode::Kind::collective;
         timed.work = timed.least = time_of_copy(node);
         timed.host_cost = workload_.host_dispatch;
         break;
-      case Node::Kind::host:
+      case graph::Node::Kind::host:
         timed.kind = TimedNode::Kind::collective;
-        for (const Operator& op : node.operators) {
+        for (const graph::Operator& op : node.operators) {
           timed.work += op.duration;
         }
         timed.least = timed.work;
         break;
-      case Node::Kind::send:
+      case graph::Node::Kind::send:
         time_message(node, timed);
         break;
-      case Node::Kind::receive:
+      case graph::Node::Kind::receive:
         timed.kind = TimedNode::Kind::receive;
         timed.flow = static_cast<std::int8_t>(node.channel);
         break;
-      case Node::Kind::wait:
+      case graph::Node::Kind::wait:
         timed.kind = TimedNode::Kind::wait;
         break;
     }
     return timed;
   }
 
-  std::uint8_t lane_of(StreamIndex stream) {
+  std::uint8_t lane_of(graph::StreamIndex stream) {
     int& lane = lanes_[*stream];
     if (lane < 0) {
       lane = timed_.lanes++;
@@ -255,11 +262,11 @@ class Timer {
 
   /// From the last kernel backwards: the host issues kernel i, then either the kernels from i on
   /// run back to back, or the next one waits for the host again.
-  void time_kernels(const Node& node, TimedNode& timed) {
+  void time_kernels(const graph::Node& node, TimedNode& timed) {
     Time beside_collective{0};
     Time beside_message{0};
     for (auto op = node.operators.rbegin(); op != node.operators.rend(); ++op) {
-      const KernelTime& kernel = prices_.kernel(*op, machine_.device);
+      const compute::KernelTime& kernel = prices_.kernel(*op, machine_.device);
       const Time dispatch = workload_.host_dispatch * op->kernels;
       timed.work += kernel.alone;
       beside_collective += kernel.beside_collective;
@@ -274,7 +281,7 @@ class Timer {
     }
   }
 
-  void time_collective(const Node& node, TimedNode& timed) {
+  void time_collective(const graph::Node& node, TimedNode& timed) {
     timed.kind = TimedNode::Kind::wait;  // of a rank alone, or of nothing
     Communicator& where = placement_.communicator(node.group, meanwhile_[timed.lane]);
     if (where.extents.empty() || node.bytes == Bytes(0)) {
@@ -282,7 +289,9 @@ class Timer {
     }
     LoadsOf alone;
     if (!where.crossing) {
-      alone = [&](const CollectivePhase& phase) { return placement_.alone(where, phase); };
+      alone = [&](const collective::CollectivePhase& phase) {
+        return placement_.alone(where, phase);
+      };
     }
     const CollectiveTime& time = prices_.collective({.kind = node.collective,
                                                      .algorithm = placing_.algorithms[node.group],
@@ -303,7 +312,7 @@ class Timer {
     timed.host_cost = workload_.host_dispatch;
   }
 
-  int transfer_of(const CollectiveTime& time, GroupIndex group, Communicator& where) {
+  int transfer_of(const CollectiveTime& time, graph::GroupIndex group, Communicator& where) {
     const auto [entry, is_new] =
         transfers_[*group].emplace(&time, static_cast<int>(timed_.transfers.size()));
     if (!is_new) {
@@ -311,7 +320,7 @@ class Timer {
     }
     std::vector<PortPhase>& phases = timed_.transfers.emplace_back(time.on_ports);
     if (where.crossing) {
-      for (const CollectivePhase& phase : time.phases) {
+      for (const collective::CollectivePhase& phase : time.phases) {
         phases.push_back({.serialisation = phase.serialisation,
                           .latency = phase.latency,
                           .ports = placement_.in_crowd(where, phase)});
@@ -321,10 +330,10 @@ class Timer {
     return entry->second;
   }
 
-  void time_message(const Node& node, TimedNode& timed) {
+  void time_message(const graph::Node& node, TimedNode& timed) {
     auto& way = ways_[index_of(stage_)][node.channel];
     if (!way) {
-      way = placement_.way(static_cast<Channel>(node.channel), stage_, stages_);
+      way = placement_.way(static_cast<plan::Channel>(node.channel), stage_, stages_);
     }
     const PortPhase phase = way->phase(node.bytes);
     timed.kind = TimedNode::Kind::message;
@@ -347,8 +356,8 @@ class Timer {
     return static_cast<int>(same - timed_.transfers.begin());
   }
 
-  Time time_of_copy(const Node& node) const {
-    return copy_time(
+  Time time_of_copy(const graph::Node& node) const {
+    return machine::copy_time(
         {.bytes = node.bytes,
          .tier = node.tier,
          .devices = workload_.ranks,
@@ -357,8 +366,8 @@ class Timer {
         machine_);
   }
 
-  const Workload& workload_;
-  const Machine& machine_;
+  const graph::Workload& workload_;
+  const machine::Machine& machine_;
   const Placing& placing_;
   Prices& prices_;
   const Meanwhile& meanwhile_;
@@ -366,17 +375,17 @@ class Timer {
   std::int64_t stages_;
   std::int64_t stage_ = 0;
   std::array<int, kMostLanes> lanes_{};
-  std::vector<std::array<std::optional<MessageWay>, kChannelCount>> ways_;
+  std::vector<std::array<std::optional<MessageWay>, plan::kChannelCount>> ways_;
   /// By group; prices are kept, so their address names them. Only looked up.
-  std::array<std::unordered_map<const CollectiveTime*, int>, kAxisCount> transfers_;
+  std::array<std::unordered_map<const CollectiveTime*, int>, plan::kAxisCount> transfers_;
   TimedWorkload timed_;
 };
 
 }  // namespace
 
-TimedWorkload time_workload(const Workload& workload, const Machine& machine,
+TimedWorkload time_workload(const graph::Workload& workload, const machine::Machine& machine,
                             const Placing& placing, Prices& prices, const Meanwhile& meanwhile) {
   return Timer(workload, machine, placing, prices, meanwhile).run();
 }
 
-}  // namespace orrery::estimation
+}  // namespace orrery::estimate

@@ -22,7 +22,7 @@
 #include "machine/machine.h"
 #include "workload/plan/axes.h"
 
-namespace orrery::estimation {
+namespace orrery::estimate {
 
 struct TimedNode {
   enum class Kind : std::uint8_t {
@@ -59,7 +59,7 @@ struct TimedTemplate {
 };
 
 inline constexpr int kMeetings = 2;  ///< of all stages; of first and last
-inline constexpr int kMostLanes = static_cast<int>(StepStream::from_host) + 1;
+inline constexpr int kMostLanes = static_cast<int>(plan::StepStream::from_host) + 1;
 
 struct TimedWorkload {
   std::vector<TimedTemplate> templates;           ///< distinct ones
@@ -68,8 +68,8 @@ struct TimedWorkload {
   int lanes = 1;
   bool crosses = false;   ///< transfers of one stage cross links of another's
   int message_lane = -1;  ///< the lane of messages; -1: none are sent
-  std::vector<std::array<int, kChannelCount>> targets;  ///< [stage][flow] -> stage
-  std::array<int, kMeetings> members{};                 ///< stages that meet
+  std::vector<std::array<int, plan::kChannelCount>> targets;  ///< [stage][flow] -> stage
+  std::array<int, kMeetings> members{};                       ///< stages that meet
 };
 
 /// By lane: how much of the time of its transfers other stages make the same ones, 0 to 1.
@@ -77,14 +77,14 @@ using Meanwhile = std::array<double, kMostLanes>;
 
 /// What decides where the communicators of a workload lie, and what they run.
 struct Placing {
-  RankLayout layout;
-  AlgorithmChoice algorithms;
+  plan::RankLayout layout;
+  collective::AlgorithmChoice algorithms;
 };
 
 /// Times every node of a training step. Requires a verified workload, whose own placing does not
 /// count, and a machine of exactly its ranks.
-TimedWorkload time_workload(const Workload& workload, const Machine& machine,
+TimedWorkload time_workload(const graph::Workload& workload, const machine::Machine& machine,
                             const Placing& placing, Prices& prices,
                             const Meanwhile& meanwhile = {});
 
-}  // namespace orrery::estimation
+}  // namespace orrery::estimate

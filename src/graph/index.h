@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace orrery {
+namespace orrery::graph {
 
 /// Row of one of a workload's tables. Who makes workloads may name rows by an enum of its own: one
 /// for which `row_of(E) -> Row` is declared turns into the index of equal value.
@@ -39,4 +39,4 @@ using PhaseIndex = Index<PhaseRow>;
 using CategoryIndex = Index<CategoryRow>;
 using MemoryIndex = Index<MemoryRow>;
 
-}  // namespace orrery
+}  // namespace orrery::graph

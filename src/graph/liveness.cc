@@ -5,7 +5,7 @@
 
 #include "graph/workload.h"
 
-namespace orrery {
+namespace orrery::graph {
 namespace {
 
 using Lifetime = Tensor::Lifetime;
@@ -199,4 +199,4 @@ MemoryPeak memory_peak(const Workload& workload, int role) {
   return peak;
 }
 
-}  // namespace orrery
+}  // namespace orrery::graph

@@ -22,7 +22,7 @@
 #include "graph/index.h"
 #include "graph/tensor.h"
 
-namespace orrery {
+namespace orrery::graph {
 
 struct Role;
 struct Template;
@@ -153,4 +153,4 @@ struct MemoryPeak {
 /// One rank of a role, instance after instance. Requires a source that is a list.
 MemoryPeak memory_peak(const Workload& workload, int role);
 
-}  // namespace orrery
+}  // namespace orrery::graph

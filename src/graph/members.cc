@@ -5,7 +5,7 @@
 #include <cassert>
 #include <utility>
 
-namespace orrery {
+namespace orrery::graph {
 
 std::int64_t coordinate_of(const std::vector<Digit>& digits, std::int64_t rank) {
   std::int64_t number = 0;
@@ -124,4 +124,4 @@ std::optional<std::vector<Digit>> refine(const std::vector<Digit>& parts,
   return atoms;
 }
 
-}  // namespace orrery
+}  // namespace orrery::graph

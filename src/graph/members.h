@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-namespace orrery {
+namespace orrery::graph {
 
 /// Part of a rank number: rank / stride % size.
 struct Digit {
@@ -54,4 +54,4 @@ struct Members {
 std::optional<std::vector<Digit>> refine(const std::vector<Digit>& parts,
                                          const std::vector<Digit>& whole, std::int64_t ranks);
 
-}  // namespace orrery
+}  // namespace orrery::graph

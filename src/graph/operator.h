@@ -8,18 +8,19 @@
 #include "base/names.h"
 #include "base/units.h"
 
-namespace orrery {
+namespace orrery::graph {
 
 enum class DataType : std::uint8_t { fp32, tf32, bf16, fp16, fp8, fp4 };
-template <>
-inline constexpr auto kNames<DataType> = std::to_array<Named<DataType>>({
-    {DataType::fp32, "fp32", "IEEE single precision, 4 bytes"},
-    {DataType::tf32, "tf32", "single precision with a 10-bit mantissa in matrix units, 4 bytes"},
-    {DataType::bf16, "bf16", "8-bit exponent, 7-bit mantissa, 2 bytes"},
-    {DataType::fp16, "fp16", "IEEE half precision, 2 bytes"},
-    {DataType::fp8, "fp8", "8-bit floating point, 1 byte"},
-    {DataType::fp4, "fp4", "4-bit floating point, two in a byte"},
-});
+constexpr auto named_values(DataType) {
+  return std::to_array<Named<DataType>>({
+      {DataType::fp32, "fp32", "IEEE single precision, 4 bytes"},
+      {DataType::tf32, "tf32", "single precision with a 10-bit mantissa in matrix units, 4 bytes"},
+      {DataType::bf16, "bf16", "8-bit exponent, 7-bit mantissa, 2 bytes"},
+      {DataType::fp16, "fp16", "IEEE half precision, 2 bytes"},
+      {DataType::fp8, "fp8", "8-bit floating point, 1 byte"},
+      {DataType::fp4, "fp4", "4-bit floating point, two in a byte"},
+  });
+}
 inline constexpr int kDataTypeCount = static_cast<int>(kNames<DataType>.size());
 
 /// Stored width of one element, scales of blocks not counted.
@@ -63,19 +64,20 @@ enum class OperatorKind : std::uint8_t {
   optimizer,
   opaque
 };
-template <>
-inline constexpr auto kNames<OperatorKind> = std::to_array<Named<OperatorKind>>({
-    {OperatorKind::gemm, "gemm", "batch x (m x k)(k x n) on the matrix units"},
-    {OperatorKind::grouped_gemm, "grouped_gemm", "one gemm per expert, all in one launch"},
-    {OperatorKind::attention, "attention", "fused (flash) attention; never stores S x S"},
-    {OperatorKind::norm, "norm", "row reduction and scaling; memory bound"},
-    {OperatorKind::softmax, "softmax", "row softmax; memory bound"},
-    {OperatorKind::elementwise, "elementwise", "streams its operands; memory bound"},
-    {OperatorKind::embedding, "embedding", "gather of rows, or scatter-add backward"},
-    {OperatorKind::loss, "loss", "cross entropy over the vocabulary; memory bound"},
-    {OperatorKind::optimizer, "optimizer", "streams parameters, gradients and states"},
-    {OperatorKind::opaque, "opaque", "known by its FLOPs and bytes alone; the longer of the two"},
-});
+constexpr auto named_values(OperatorKind) {
+  return std::to_array<Named<OperatorKind>>({
+      {OperatorKind::gemm, "gemm", "batch x (m x k)(k x n) on the matrix units"},
+      {OperatorKind::grouped_gemm, "grouped_gemm", "one gemm per expert, all in one launch"},
+      {OperatorKind::attention, "attention", "fused (flash) attention; never stores S x S"},
+      {OperatorKind::norm, "norm", "row reduction and scaling; memory bound"},
+      {OperatorKind::softmax, "softmax", "row softmax; memory bound"},
+      {OperatorKind::elementwise, "elementwise", "streams its operands; memory bound"},
+      {OperatorKind::embedding, "embedding", "gather of rows, or scatter-add backward"},
+      {OperatorKind::loss, "loss", "cross entropy over the vocabulary; memory bound"},
+      {OperatorKind::optimizer, "optimizer", "streams parameters, gradients and states"},
+      {OperatorKind::opaque, "opaque", "known by its FLOPs and bytes alone; the longer of the two"},
+  });
+}
 
 /// C[m, n] = A[m, k] B[k, n], `batch` times with different operands.
 struct GemmShape {
@@ -112,4 +114,4 @@ struct Operator {
   friend bool operator==(const Operator&, const Operator&) = default;
 };
 
-}  // namespace orrery
+}  // namespace orrery::graph

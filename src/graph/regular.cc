@@ -5,7 +5,7 @@
 #include <functional>
 #include <utility>
 
-namespace orrery {
+namespace orrery::graph {
 namespace {
 
 /// Whether equal ranks but for `digit` have equal values.
@@ -119,4 +119,4 @@ std::optional<Members> members_by_digits(const std::vector<std::vector<std::int6
   return ascending && says(members, lists) ? std::optional(std::move(members)) : std::nullopt;
 }
 
-}  // namespace orrery
+}  // namespace orrery::graph

@@ -9,7 +9,7 @@
 
 #include "graph/members.h"
 
-namespace orrery {
+namespace orrery::graph {
 
 /// Digits of `value_of`'s index, innermost first, that tell equal values: ranks that agree in them
 /// have the same. From the innermost digit on, the longest digit that does not matter is left out,
@@ -22,4 +22,4 @@ std::vector<Digit> telling_digits(const std::vector<std::int32_t>& value_of);
 std::optional<Members> members_by_digits(const std::vector<std::vector<std::int64_t>>& lists,
                                          const std::vector<Digit>& roles, std::int64_t ranks);
 
-}  // namespace orrery
+}  // namespace orrery::graph

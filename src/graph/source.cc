@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace orrery {
+namespace orrery::graph {
 
 Excerpt::Excerpt(const IssueList& list, std::size_t roles, std::int64_t kept)
     : list_(list), kept_(kept) {
@@ -18,4 +18,4 @@ Excerpt::Excerpt(const IssueList& list, std::size_t roles, std::int64_t kept)
   left_out_ = roles > 0 ? std::max<std::int64_t>(0, spare - kept_) : 0;
 }
 
-}  // namespace orrery
+}  // namespace orrery::graph

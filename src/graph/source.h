@@ -9,7 +9,7 @@
 
 #include "base/units.h"
 
-namespace orrery {
+namespace orrery::graph {
 
 struct Instance {
   int template_index = 0;
@@ -128,4 +128,4 @@ class InstanceLists final : public IssueList {
   std::vector<std::vector<Instance>> lists_;
 };
 
-}  // namespace orrery
+}  // namespace orrery::graph

@@ -3,7 +3,7 @@
 
 #include "graph/workload.h"
 
-namespace orrery {
+namespace orrery::graph {
 namespace {
 
 struct TemplateSize {
@@ -44,4 +44,4 @@ WorkloadStatistics statistics(const Workload& workload) {
   return total;
 }
 
-}  // namespace orrery
+}  // namespace orrery::graph

@@ -17,7 +17,7 @@
 #include "base/units.h"
 #include "graph/index.h"
 
-namespace orrery {
+namespace orrery::graph {
 
 /// How the ranks of one communicator hold a tensor: each a part of it, or each a summand of it.
 struct Sharding {
@@ -58,4 +58,4 @@ struct Use {
   friend bool operator==(const Use&, const Use&) = default;
 };
 
-}  // namespace orrery
+}  // namespace orrery::graph

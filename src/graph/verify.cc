@@ -12,7 +12,7 @@
 #include "graph/verify_tensors.h"
 #include "graph/workload.h"
 
-namespace orrery {
+namespace orrery::graph {
 namespace {
 
 constexpr std::size_t kMostMistakes = 50;  // a generator's bug repeats; the first ones tell
@@ -375,4 +375,4 @@ Result<void> verify(const Workload& workload) {
   return mistakes.finish();
 }
 
-}  // namespace orrery
+}  // namespace orrery::graph

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-namespace orrery {
+namespace orrery::graph {
 namespace {
 
 class TableCheck {
@@ -147,4 +147,4 @@ std::vector<std::string> table_mistakes(const Workload& workload) {
   return TableCheck(workload).run();
 }
 
-}  // namespace orrery
+}  // namespace orrery::graph

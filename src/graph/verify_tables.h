@@ -6,7 +6,7 @@
 
 #include "graph/workload.h"
 
-namespace orrery {
+namespace orrery::graph {
 
 /// What is wrong with the tables of a workload, a sentence per mistake (verify() goes on to nodes
 /// and roles only when there is none): rows that name rows that are not there; ranks without a role
@@ -14,4 +14,4 @@ namespace orrery {
 /// (members.h) or that hold ranks beyond the workload's.
 std::vector<std::string> table_mistakes(const Workload& workload);
 
-}  // namespace orrery
+}  // namespace orrery::graph

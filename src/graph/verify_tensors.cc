@@ -8,7 +8,7 @@
 
 #include "graph/liveness.h"
 
-namespace orrery {
+namespace orrery::graph {
 namespace {
 
 constexpr int kNothing = -1;
@@ -146,4 +146,4 @@ std::vector<std::string> tensor_mistakes(const Workload& workload, const Templat
   return t.tensors.empty() ? std::vector<std::string>() : TensorCheck(workload, t).run();
 }
 
-}  // namespace orrery
+}  // namespace orrery::graph

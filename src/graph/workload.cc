@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/workload.h"
 
-namespace orrery {
+namespace orrery::graph {
 
 GroupIndex Workload::group_named(std::string_view name) const {
   for (std::size_t i = 0; i < groups.size(); ++i) {
@@ -26,4 +26,4 @@ std::optional<std::vector<Digit>> atoms(const Workload& workload) {
   return refine(parts, workload.role_map.digits, workload.ranks);
 }
 
-}  // namespace orrery
+}  // namespace orrery::graph

@@ -28,7 +28,7 @@
 #include "graph/source.h"
 #include "graph/tensor.h"
 
-namespace orrery {
+namespace orrery::graph {
 
 enum class CollectiveKind : std::uint8_t {
   all_reduce,
@@ -38,16 +38,18 @@ enum class CollectiveKind : std::uint8_t {
   broadcast,
   send_recv
 };
-template <>
-inline constexpr auto kNames<CollectiveKind> = std::to_array<Named<CollectiveKind>>({
-    {CollectiveKind::all_reduce, "all_reduce", "every rank ends with the sum"},
-    {CollectiveKind::all_gather, "all_gather", "every rank ends with every shard"},
-    {CollectiveKind::reduce_scatter, "reduce_scatter", "every rank ends with its shard of the sum"},
-    {CollectiveKind::all_to_all, "all_to_all", "shard i of rank j goes to rank i"},
-    {CollectiveKind::broadcast, "broadcast", "every rank ends with the root's buffer"},
-    {CollectiveKind::send_recv, "send_recv",
-     "a ring shift: every rank's buffer goes to the next rank"},
-});
+constexpr auto named_values(CollectiveKind) {
+  return std::to_array<Named<CollectiveKind>>({
+      {CollectiveKind::all_reduce, "all_reduce", "every rank ends with the sum"},
+      {CollectiveKind::all_gather, "all_gather", "every rank ends with every shard"},
+      {CollectiveKind::reduce_scatter, "reduce_scatter",
+       "every rank ends with its shard of the sum"},
+      {CollectiveKind::all_to_all, "all_to_all", "shard i of rank j goes to rank i"},
+      {CollectiveKind::broadcast, "broadcast", "every rank ends with the root's buffer"},
+      {CollectiveKind::send_recv, "send_recv",
+       "a ring shift: every rank's buffer goes to the next rank"},
+  });
+}
 
 /// What a compute node's time counts as: "forward".
 struct Phase {
@@ -215,4 +217,4 @@ struct WorkloadStatistics {
 /// Requires a source that is a list.
 WorkloadStatistics statistics(const Workload& workload);
 
-}  // namespace orrery
+}  // namespace orrery::graph

@@ -8,23 +8,23 @@
 #include "graph/workload.h"
 #include "machine/memory/pipeline.h"
 
-namespace orrery {
+namespace orrery::machine {
 
 Time copy_time(const MemoryCopy& copy, const Machine& machine) {
-  if (copy.tier != kRemoteTier) {
+  if (copy.tier != graph::kRemoteTier) {
     const auto tier = static_cast<std::size_t>(copy.tier);
     assert(tier < machine.device.memory.size() && "who runs a workload asks for the tier");
-    const MemoryTier& memory = machine.device.memory[tier];
-    return local_access(copy.bytes, memory.bandwidth, memory.latency);
+    const compute::MemoryTier& memory = machine.device.memory[tier];
+    return memory::local_access(copy.bytes, memory.bandwidth, memory.latency);
   }
-  const RemoteMemory& memory = machine.remote_memory;
-  RemoteAccess access{.bytes = copy.bytes, .devices = copy.devices, .sharers = 1};
+  const memory::RemoteMemory& memory = machine.remote_memory;
+  memory::RemoteAccess access{.bytes = copy.bytes, .devices = copy.devices, .sharers = 1};
   if (!copy.sharers.empty()) {
     access.sharers = std::ssize(copy.sharers);
     access.in_node = std::count_if(copy.sharers.begin(), copy.sharers.end(),
                                    [&](std::int64_t rank) { return rank < memory.node_devices; });
   }
-  return access_time(memory, access);
+  return memory::access_time(memory, access);
 }
 
-}  // namespace orrery
+}  // namespace orrery::machine

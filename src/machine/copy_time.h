@@ -7,7 +7,7 @@
 #include "base/units.h"
 #include "machine/machine.h"
 
-namespace orrery {
+namespace orrery::machine {
 
 /// A device's copy to or from memory below its own (machine/memory).
 struct MemoryCopy {
@@ -20,4 +20,4 @@ struct MemoryCopy {
 /// Requires: a machine with that memory.
 Time copy_time(const MemoryCopy& copy, const Machine& machine);
 
-}  // namespace orrery
+}  // namespace orrery::machine

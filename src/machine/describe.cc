@@ -8,7 +8,7 @@
 
 #include "base/format.h"
 
-namespace orrery {
+namespace orrery::machine {
 namespace {
 
 using Fields = std::vector<std::pair<std::string, std::string>>;
@@ -36,27 +36,27 @@ template <class T>
 void add(const T& value, const std::string& path, Fields& fields) {
   T::fields([&](std::string_view name, auto member, std::string_view) {
     std::string text = shown(value.*member);
-    if (name != "name" && !text.empty() && !is_unknown(value.*member)) {
+    if (name != "name" && !text.empty() && !compute::is_unknown(value.*member)) {
       fields.emplace_back(fmt::format("{}.{}", path, name), std::move(text));
     }
   });
 }
 
-void add_device(const Device& device, Fields& fields) {
+void add_device(const compute::Device& device, Fields& fields) {
   add(device, "device", fields);
-  for (const Named<DataType>& type : kNames<DataType>) {
+  for (const Named<graph::DataType>& type : kNames<graph::DataType>) {
     const FlopRate peak = device.peak[static_cast<std::size_t>(type.value)];
     if (peak > FlopRate(0)) {
       fields.emplace_back(fmt::format("device.peak.{}", type.name), to_string(peak));
     }
   }
-  for (const MemoryTier& tier : device.memory) {
+  for (const compute::MemoryTier& tier : device.memory) {
     add(tier, "device.memory." + tier.name, fields);
   }
   add(device.kernels, "device.kernels", fields);
   for (const auto& [format, kernels] : device.format_kernels) {
     const std::string path = "device.kernels." + format;
-    KernelCoefficients::fields([&](std::string_view name, auto member, std::string_view) {
+    compute::KernelCoefficients::fields([&](std::string_view name, auto member, std::string_view) {
       if (kernels.*member != device.kernels.*member) {
         fields.emplace_back(fmt::format("{}.{}", path, name), shown(kernels.*member));
       }
@@ -64,7 +64,7 @@ void add_device(const Device& device, Fields& fields) {
   }
 }
 
-void add_dimension(const NetworkDimension& dimension, Fields& fields) {
+void add_dimension(const topology::NetworkDimension& dimension, Fields& fields) {
   const std::string path = "network." + dimension.name;
   add(dimension, path, fields);
   if (dimension.size == 0) {
@@ -81,20 +81,20 @@ void add_dimension(const NetworkDimension& dimension, Fields& fields) {
   if (dimension.node_bandwidth > Bandwidth(0)) {
     fields.emplace_back(path + ".node_bandwidth", to_string(dimension.node_bandwidth));
   }
-  for (const Protocol& protocol : dimension.protocols) {
+  for (const topology::Protocol& protocol : dimension.protocols) {
     add(protocol, path + ".protocols." + protocol.name, fields);
   }
-  for (const Protocol& protocol : dimension.in_switch) {
+  for (const topology::Protocol& protocol : dimension.in_switch) {
     add(protocol, path + ".in_switch." + protocol.name, fields);
   }
-  for (const Protocol& protocol : dimension.exchange) {
+  for (const topology::Protocol& protocol : dimension.exchange) {
     add(protocol, path + ".exchange." + protocol.name, fields);
   }
 }
 
-void add_remote_memory(const RemoteMemory& memory, Fields& fields) {
-  RemoteMemory::fields([&](std::string_view name, auto member, std::string_view) {
-    if (has_field(memory.kind, name)) {
+void add_remote_memory(const memory::RemoteMemory& memory, Fields& fields) {
+  memory::RemoteMemory::fields([&](std::string_view name, auto member, std::string_view) {
+    if (memory::has_field(memory.kind, name)) {
       fields.emplace_back(fmt::format("remote_memory.{}", name), shown(memory.*member));
     }
   });
@@ -105,7 +105,7 @@ void add_remote_memory(const RemoteMemory& memory, Fields& fields) {
 Fields fields_of(const Machine& machine) {
   Fields fields;
   add_device(machine.device, fields);
-  for (const NetworkDimension& dimension : machine.network) {
+  for (const topology::NetworkDimension& dimension : machine.network) {
     add_dimension(dimension, fields);
   }
   if (machine.remote_memory.exists()) {
@@ -157,4 +157,4 @@ std::string describe(const Machine& machine) {
   return text;
 }
 
-}  // namespace orrery
+}  // namespace orrery::machine

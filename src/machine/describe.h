@@ -7,7 +7,7 @@
 
 #include "machine/machine.h"
 
-namespace orrery {
+namespace orrery::machine {
 
 /// Every value of a machine but names as (dotted field, value with unit), in the order of its file;
 /// entries of lists by their names: "network.nvlink.bandwidth".
@@ -19,4 +19,4 @@ std::string origin_of(const Machine& machine, const std::string& field);
 /// The table of `orrery show machine`: field, value and the number of its origin, origins below.
 std::string describe(const Machine& machine);
 
-}  // namespace orrery
+}  // namespace orrery::machine

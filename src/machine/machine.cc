@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "machine/describe.h"
 
-namespace orrery {
+namespace orrery::machine {
 namespace {
 
 constexpr int kMostUnits = 1 << 20;      // a wafer has 850,000
@@ -35,9 +35,9 @@ void check_name(Reader& read, const std::string& name, std::set<std::string>& ot
 }
 
 /// `kernels` with what the map of `read` says.
-KernelCoefficients read_coefficients(Reader& read, KernelCoefficients kernels) {
+compute::KernelCoefficients read_coefficients(Reader& read, compute::KernelCoefficients kernels) {
   read_fields(read, kernels);
-  KernelCoefficients::fields([&](std::string_view name, auto member, std::string_view) {
+  compute::KernelCoefficients::fields([&](std::string_view name, auto member, std::string_view) {
     if constexpr (std::is_same_v<decltype(kernels.*member), double&>) {
       const double value = kernels.*member;
       if (name.ends_with("_share")) {
@@ -51,45 +51,46 @@ KernelCoefficients read_coefficients(Reader& read, KernelCoefficients kernels) {
   return kernels;
 }
 
-void read_kernels(Reader& read_device, Device& device) {
+void read_kernels(Reader& read_device, compute::Device& device) {
   const ConfigNode* node = read_device.child("kernels", false);
   if (node == nullptr) {
     return;
   }
   Reader read(*node);
   device.kernels = read_coefficients(read, device.kernels);
-  std::vector<std::string> formats = names_of<DataType>();
-  formats.emplace_back(kBlockScaledFp8);
+  std::vector<std::string> formats = names_of<graph::DataType>();
+  formats.emplace_back(compute::kBlockScaledFp8);
   for (const std::string& format : formats) {
     if (const ConfigNode* own = read.child(format, false)) {
       Reader nested(*own);
-      const KernelCoefficients kernels = read_coefficients(nested, device.kernels);
+      const compute::KernelCoefficients kernels = read_coefficients(nested, device.kernels);
       device.format_kernels[format] = read.absorb(nested.finish(kernels));
     }
   }
   read_device.absorb(read.finish(0));
 }
 
-void read_peak(Reader& device, std::array<FlopRate, kDataTypeCount>& rates) {
+void read_peak(Reader& device, std::array<FlopRate, graph::kDataTypeCount>& rates) {
   const ConfigNode* node = device.child("peak", true);
   if (node == nullptr) {
     return;
   }
   Reader read(*node);
-  for (const Named<DataType>& type : kNames<DataType>) {
+  for (const Named<graph::DataType>& type : kNames<graph::DataType>) {
     if (const auto rate = read.maybe<FlopRate>(type.name)) {
       read.require(*rate > FlopRate(0), type.name, "a rate above 0, or no entry");
       rates[static_cast<std::size_t>(type.value)] = *rate;
     }
   }
   device.require(node->kind != ConfigNode::Kind::map || !node->fields.empty(), "peak",
-                 "a rate for at least one of " + all_names<DataType>());
+                 "a rate for at least one of " + all_names<graph::DataType>());
   device.absorb(read.finish(0));
 }
 
-MemoryTier read_tier(Reader& device, const ConfigNode& node, std::set<std::string>& names) {
+compute::MemoryTier read_tier(Reader& device, const ConfigNode& node,
+                              std::set<std::string>& names) {
   Reader read(node);
-  MemoryTier tier;
+  compute::MemoryTier tier;
   require_given(read, {"name", "capacity", "bandwidth"});
   read_fields(read, tier);
   check_name(read, tier.name, names);
@@ -98,9 +99,9 @@ MemoryTier read_tier(Reader& device, const ConfigNode& node, std::set<std::strin
   return device.absorb(read.finish(tier));
 }
 
-Device read_device(Reader& machine, const ConfigNode& node) {
+compute::Device read_device(Reader& machine, const ConfigNode& node) {
   Reader read(node);
-  Device device;
+  compute::Device device;
   require_given(read, {"name", "units"});
   read_fields(read, device);
   read.require(device.units > 0 && device.units <= kMostUnits, "units",
@@ -110,7 +111,7 @@ Device read_device(Reader& machine, const ConfigNode& node) {
                                     std::pair{"overlap_send_units", device.overlap_send_units}}) {
     read.require(share >= 0 && share < 1, name, "a share of at least 0 and below 1");
   }
-  read.require(device.idle_power <= device.power || is_unknown(device.power), "idle_power",
+  read.require(device.idle_power <= device.power || compute::is_unknown(device.power), "idle_power",
                "at most the device's power");
   read_peak(read, device.peak);
   std::set<std::string> names;
@@ -122,9 +123,10 @@ Device read_device(Reader& machine, const ConfigNode& node) {
   return machine.absorb(read.finish(device));
 }
 
-Protocol read_protocol(Reader& dimension, const ConfigNode& node, std::set<std::string>& names) {
+topology::Protocol read_protocol(Reader& dimension, const ConfigNode& node,
+                                 std::set<std::string>& names) {
   Reader read(node);
-  Protocol protocol;
+  topology::Protocol protocol;
   require_given(read, {"name", "step_latency", "efficiency"});
   read_fields(read, protocol);
   check_name(read, protocol.name, names);
@@ -134,9 +136,9 @@ Protocol read_protocol(Reader& dimension, const ConfigNode& node, std::set<std::
   return dimension.absorb(read.finish(protocol));
 }
 
-std::vector<Protocol> read_protocols(Reader& dimension, const std::string& field) {
+std::vector<topology::Protocol> read_protocols(Reader& dimension, const std::string& field) {
   std::set<std::string> names;
-  std::vector<Protocol> protocols;
+  std::vector<topology::Protocol> protocols;
   for (const ConfigNode* protocol : dimension.take_items(field, false)) {
     protocols.push_back(read_protocol(dimension, *protocol, names));
   }
@@ -145,14 +147,14 @@ std::vector<Protocol> read_protocols(Reader& dimension, const std::string& field
 
 /// torus and mesh have a `shape`, whose product is the size; others, and a mesh that is one line, a
 /// `size`.
-void read_shape(Reader& read, NetworkDimension& dimension) {
+void read_shape(Reader& read, topology::NetworkDimension& dimension) {
   const bool shaped =
-      dimension.kind == DimensionKind::torus ||
-      (dimension.kind == DimensionKind::mesh && read.child("shape", false) != nullptr);
+      dimension.kind == topology::DimensionKind::torus ||
+      (dimension.kind == topology::DimensionKind::mesh && read.child("shape", false) != nullptr);
   dimension.shape = read.list<std::int64_t>("shape", shaped);
   dimension.granule = read.optional<std::int64_t>("granule", 0);
   read.require(
-      dimension.granule == 0 || (dimension.kind == DimensionKind::switched &&
+      dimension.granule == 0 || (dimension.kind == topology::DimensionKind::switched &&
                                  dimension.granule > 0 && dimension.size % dimension.granule == 0),
       "granule", "of a switch only, a number of devices that divides size");
   const bool has_size = read.child("size", !shaped) != nullptr;
@@ -160,8 +162,8 @@ void read_shape(Reader& read, NetworkDimension& dimension) {
     read.require(dimension.shape.empty(), "shape", "no shape; only torus and mesh have one");
     read.require(dimension.size >= 0 && dimension.size <= kMostDevices, "size",
                  "a number of devices, or 0 for as many as the plan needs (outermost dimension)");
-    read.require(dimension.size > 0 || dimension.kind != DimensionKind::fully_connected, "size",
-                 "a number of devices; a fully_connected dimension cannot be open");
+    read.require(dimension.size > 0 || dimension.kind != topology::DimensionKind::fully_connected,
+                 "size", "a number of devices; a fully_connected dimension cannot be open");
     return;
   }
   std::int64_t product = 1;
@@ -178,12 +180,13 @@ void read_shape(Reader& read, NetworkDimension& dimension) {
 }
 
 /// What a switch shares with the dimensions `inside` it.
-void read_shared(Reader& read, const std::vector<NetworkDimension>& inside,
-                 NetworkDimension& dimension) {
-  const bool is_switch = dimension.kind == DimensionKind::switched;
-  const bool found = std::any_of(inside.begin(), inside.end(), [&](const NetworkDimension& inner) {
-    return inner.name == dimension.through && inner.kind == DimensionKind::switched;
-  });
+void read_shared(Reader& read, const std::vector<topology::NetworkDimension>& inside,
+                 topology::NetworkDimension& dimension) {
+  const bool is_switch = dimension.kind == topology::DimensionKind::switched;
+  const bool found =
+      std::any_of(inside.begin(), inside.end(), [&](const topology::NetworkDimension& inner) {
+        return inner.name == dimension.through && inner.kind == topology::DimensionKind::switched;
+      });
   read.require(dimension.through.empty() || (is_switch && found), "through",
                "the name of a switch inside this one; of kind switch only");
   if (const auto shared = read.maybe<Bandwidth>("node_bandwidth")) {
@@ -194,11 +197,11 @@ void read_shared(Reader& read, const std::vector<NetworkDimension>& inside,
   }
 }
 
-NetworkDimension read_dimension(Reader& machine, const ConfigNode& node,
-                                const std::vector<NetworkDimension>& inside,
-                                std::set<std::string>& names) {
+topology::NetworkDimension read_dimension(Reader& machine, const ConfigNode& node,
+                                          const std::vector<topology::NetworkDimension>& inside,
+                                          std::set<std::string>& names) {
   Reader read(node);
-  NetworkDimension dimension;
+  topology::NetworkDimension dimension;
   require_given(read, {"name", "kind", "bandwidth", "latency"});
   read_fields(read, dimension);
   check_name(read, dimension.name, names);
@@ -210,12 +213,12 @@ NetworkDimension read_dimension(Reader& machine, const ConfigNode& node,
   dimension.protocols = read_protocols(read, "protocols");
   dimension.in_switch = read_protocols(read, "in_switch");
   dimension.exchange = read_protocols(read, "exchange");
-  read.require(dimension.in_switch.empty() || dimension.kind == DimensionKind::switched,
+  read.require(dimension.in_switch.empty() || dimension.kind == topology::DimensionKind::switched,
                "in_switch", "kind switch; other dimensions have no switch that could add");
   return machine.absorb(read.finish(dimension));
 }
 
-void read_network(Reader& read, std::vector<NetworkDimension>& network) {
+void read_network(Reader& read, std::vector<topology::NetworkDimension>& network) {
   std::set<std::string> names;
   std::int64_t devices = 1;
   std::size_t axes = 0;
@@ -223,7 +226,7 @@ void read_network(Reader& read, std::vector<NetworkDimension>& network) {
     read.require(network.empty() || network.back().size > 0, "network",
                  "an open dimension (size 0) as the outermost only");
     network.push_back(read_dimension(read, *node, network, names));
-    const NetworkDimension& dimension = network.back();
+    const topology::NetworkDimension& dimension = network.back();
     axes += std::max<std::size_t>(1, dimension.shape.size());
     const std::int64_t size = std::clamp<std::int64_t>(dimension.size, 1, kMostDevices);
     devices = std::min(kMostDevices + 1, devices * size);
@@ -231,13 +234,14 @@ void read_network(Reader& read, std::vector<NetworkDimension>& network) {
   read.require(!network.empty(), "network", "at least one dimension");
   read.require(devices <= kMostDevices, "network",
                fmt::format("at most {} devices altogether", kMostDevices));
-  read.require(axes <= kMaxDimensions, "network",
-               fmt::format("at most {} dimensions, extents of shapes counted", kMaxDimensions));
+  read.require(
+      axes <= topology::kMaxDimensions, "network",
+      fmt::format("at most {} dimensions, extents of shapes counted", topology::kMaxDimensions));
 }
 
-void require_positive(Reader& read, const RemoteMemory& memory) {
-  RemoteMemory::fields([&](std::string_view name, auto member, std::string_view) {
-    if (!has_field(memory.kind, name)) {
+void require_positive(Reader& read, const memory::RemoteMemory& memory) {
+  memory::RemoteMemory::fields([&](std::string_view name, auto member, std::string_view) {
+    if (!memory::has_field(memory.kind, name)) {
       return;
     }
     const auto& value = memory.*member;
@@ -253,15 +257,16 @@ void require_positive(Reader& read, const RemoteMemory& memory) {
   });
 }
 
-RemoteMemory read_remote_memory(Reader& machine, const ConfigNode& node) {
+memory::RemoteMemory read_remote_memory(Reader& machine, const ConfigNode& node) {
   Reader read(node);
-  RemoteMemory memory;
+  memory::RemoteMemory memory;
   read.child("kind", true);
   read_fields(read, memory);
-  RemoteMemory::fields([&](std::string_view name, auto, std::string_view) {
+  memory::RemoteMemory::fields([&](std::string_view name, auto, std::string_view) {
     const bool optional = name == "in_switch" || name == "chunk";
-    const bool given = read.child(name, has_field(memory.kind, name) && !optional) != nullptr;
-    read.require(!given || has_field(memory.kind, name), name,
+    const bool given =
+        read.child(name, memory::has_field(memory.kind, name) && !optional) != nullptr;
+    read.require(!given || memory::has_field(memory.kind, name), name,
                  fmt::format("nothing; a memory of kind {} has none", name_of(memory.kind)));
   });
   require_positive(read, memory);
@@ -323,4 +328,4 @@ Result<Machine> load_machine(const std::string& name_or_path) {
   return node ? parse_machine(*node) : fail(std::move(node.error()));
 }
 
-}  // namespace orrery
+}  // namespace orrery::machine

@@ -13,14 +13,14 @@
 #include "machine/memory/remote_memory.h"
 #include "machine/topology/dimension.h"
 
-namespace orrery {
+namespace orrery::machine {
 
 struct Machine {
   std::string name;
   std::string description;
-  Device device;
-  std::vector<NetworkDimension> network;  ///< innermost first
-  RemoteMemory remote_memory;             ///< beyond devices and hosts; kind none: there is none
+  compute::Device device;
+  std::vector<topology::NetworkDimension> network;  ///< innermost first
+  memory::RemoteMemory remote_memory;  ///< beyond devices and hosts; kind none: there is none
   std::map<std::string, std::string> origins;  ///< dotted field, or a prefix of it -> origin
 
   friend bool operator==(const Machine&, const Machine&) = default;
@@ -74,4 +74,4 @@ Machine expand_shapes(Machine machine);
 /// "nvlink 8, infiniband any".
 std::string dimension_sizes(const Machine& machine);
 
-}  // namespace orrery
+}  // namespace orrery::machine

@@ -5,7 +5,7 @@
 
 #include "machine/machine.h"
 
-namespace orrery {
+namespace orrery::machine {
 namespace {
 
 Error cannot_have(std::int64_t devices, std::string expected) {
@@ -13,7 +13,7 @@ Error cannot_have(std::int64_t devices, std::string expected) {
 }
 
 /// Devices that a job of `devices`, more than the dimension has, takes from each instance of it.
-std::int64_t usable_part(const NetworkDimension& dimension, std::int64_t devices) {
+std::int64_t usable_part(const topology::NetworkDimension& dimension, std::int64_t devices) {
   if (dimension.granule > 0) {
     for (std::int64_t part = dimension.size; part > 0; part -= dimension.granule) {
       if (devices % part == 0) {
@@ -25,22 +25,22 @@ std::int64_t usable_part(const NetworkDimension& dimension, std::int64_t devices
 }
 
 /// `count` of the devices of a dimension, with the links that remain between them.
-void cut(NetworkDimension& dimension, std::int64_t count) {
+void cut(topology::NetworkDimension& dimension, std::int64_t count) {
   const std::int64_t size = dimension.size;
   dimension.size = count;
   if (count == size || count == 1 || size == 0) {
     return;
   }
-  if (dimension.kind == DimensionKind::fully_connected) {
+  if (dimension.kind == topology::DimensionKind::fully_connected) {
     // A device keeps the links to count-1 of its size-1 neighbours.
     dimension.bandwidth =
         dimension.bandwidth * (static_cast<double>(count - 1) / static_cast<double>(size - 1));
   }
-  if (dimension.kind == DimensionKind::ring && size > 2) {
+  if (dimension.kind == topology::DimensionKind::ring && size > 2) {
     // The closing link is gone. A line of two has one of the two links.
-    dimension.kind = DimensionKind::mesh;
+    dimension.kind = topology::DimensionKind::mesh;
   }
-  if (dimension.kind == DimensionKind::mesh && count == 2 && size > 2) {
+  if (dimension.kind == topology::DimensionKind::mesh && count == 2 && size > 2) {
     dimension.bandwidth = dimension.bandwidth * 0.5;
   }
 }
@@ -66,8 +66,8 @@ void drop_origins(const std::string& of, std::map<std::string, std::string>& ori
 }  // namespace
 
 Machine expand_shapes(Machine machine) {
-  std::vector<NetworkDimension> expanded;
-  for (const NetworkDimension& dimension : machine.network) {
+  std::vector<topology::NetworkDimension> expanded;
+  for (const topology::NetworkDimension& dimension : machine.network) {
     if (dimension.shape.empty()) {
       expanded.push_back(dimension);
       continue;
@@ -75,9 +75,9 @@ Machine expand_shapes(Machine machine) {
     const auto axes = std::count_if(dimension.shape.begin(), dimension.shape.end(),
                                     [](std::int64_t extent) { return extent > 1; });
     for (std::size_t i = 0; i < dimension.shape.size(); ++i) {
-      NetworkDimension line = dimension;
-      line.kind =
-          dimension.kind == DimensionKind::torus ? DimensionKind::ring : DimensionKind::mesh;
+      topology::NetworkDimension line = dimension;
+      line.kind = dimension.kind == topology::DimensionKind::torus ? topology::DimensionKind::ring
+                                                                   : topology::DimensionKind::mesh;
       line.name = fmt::format("{}_{}", dimension.name, i);
       line.size = dimension.shape[i];
       line.shape.clear();
@@ -100,7 +100,7 @@ Result<Machine> with_devices(Machine machine, std::int64_t devices) {
   std::int64_t rest = devices;  // in units of whole dimensions inside
   std::int64_t inside = 1;
   std::size_t used = 0;
-  for (NetworkDimension& dimension : machine.network) {
+  for (topology::NetworkDimension& dimension : machine.network) {
     const bool open = dimension.size == 0;
     if (!open && rest > dimension.size) {
       dimension.size = usable_part(dimension, rest);
@@ -134,11 +134,11 @@ Result<Machine> with_devices(Machine machine, std::int64_t devices) {
 
 std::string dimension_sizes(const Machine& machine) {
   std::string text;
-  for (const NetworkDimension& dimension : machine.network) {
+  for (const topology::NetworkDimension& dimension : machine.network) {
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", dimension.name,
                         dimension.size == 0 ? "any" : std::to_string(dimension.size));
   }
   return text;
 }
 
-}  // namespace orrery
+}  // namespace orrery::machine

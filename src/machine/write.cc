@@ -7,7 +7,7 @@
 #include "base/format.h"
 #include "machine/machine.h"
 
-namespace orrery {
+namespace orrery::machine {
 namespace {
 
 /// Lines "name: value" of an indented map; `first` replaces the last two spaces of the first line's
@@ -17,7 +17,7 @@ std::string write_fields(const T& value, std::size_t indent, std::string_view fi
   std::string text;
   T::fields([&](std::string_view name, auto member, std::string_view) {
     const std::string shown = exact_text(value.*member);
-    if (shown == "\"\"" || is_unknown(value.*member)) {
+    if (shown == "\"\"" || compute::is_unknown(value.*member)) {
       return;
     }
     text +=
@@ -27,10 +27,10 @@ std::string write_fields(const T& value, std::size_t indent, std::string_view fi
 }
 
 /// "    fp8: {gemm_launch: 5 us}": the fields in which the coefficients of a format differ.
-std::string write_differences(const std::string& format, const KernelCoefficients& kernels,
-                              const KernelCoefficients& base) {
+std::string write_differences(const std::string& format, const compute::KernelCoefficients& kernels,
+                              const compute::KernelCoefficients& base) {
   std::vector<std::string> fields;
-  KernelCoefficients::fields([&](std::string_view name, auto member, std::string_view) {
+  compute::KernelCoefficients::fields([&](std::string_view name, auto member, std::string_view) {
     if (kernels.*member != base.*member) {
       fields.push_back(fmt::format("{}: {}", name, exact_text(kernels.*member)));
     }
@@ -38,16 +38,16 @@ std::string write_differences(const std::string& format, const KernelCoefficient
   return fmt::format("    {}: {{{}}}\n", format, fmt::join(fields, ", "));
 }
 
-std::string write_device(const Device& device) {
+std::string write_device(const compute::Device& device) {
   std::string text = "device:\n" + write_fields(device, 2) + "  peak:\n";
-  for (const Named<DataType>& type : kNames<DataType>) {
+  for (const Named<graph::DataType>& type : kNames<graph::DataType>) {
     const FlopRate peak = device.peak[static_cast<std::size_t>(type.value)];
     if (peak > FlopRate(0)) {
       text += fmt::format("    {}: {}\n", type.name, exact_text(peak));
     }
   }
   text += "  memory:\n";
-  for (const MemoryTier& tier : device.memory) {
+  for (const compute::MemoryTier& tier : device.memory) {
     text += write_fields(tier, 6, "- ");
   }
   text += "  kernels:\n" + write_fields(device.kernels, 4);
@@ -57,15 +57,16 @@ std::string write_device(const Device& device) {
   return text;
 }
 
-std::string write_protocols(std::string_view name, const std::vector<Protocol>& protocols) {
+std::string write_protocols(std::string_view name,
+                            const std::vector<topology::Protocol>& protocols) {
   std::string text = protocols.empty() ? "" : fmt::format("    {}:\n", name);
-  for (const Protocol& protocol : protocols) {
+  for (const topology::Protocol& protocol : protocols) {
     text += write_fields(protocol, 8, "- ");
   }
   return text;
 }
 
-std::string write_dimension(const NetworkDimension& dimension) {
+std::string write_dimension(const topology::NetworkDimension& dimension) {
   std::string text = write_fields(dimension, 4, "- ");
   if (dimension.granule > 0) {
     text += fmt::format("    granule: {}\n", dimension.granule);
@@ -82,10 +83,10 @@ std::string write_dimension(const NetworkDimension& dimension) {
   return text;
 }
 
-std::string write_remote_memory(const RemoteMemory& memory) {
+std::string write_remote_memory(const memory::RemoteMemory& memory) {
   std::string text = "remote_memory:\n";
-  RemoteMemory::fields([&](std::string_view name, auto member, std::string_view) {
-    if (has_field(memory.kind, name)) {
+  memory::RemoteMemory::fields([&](std::string_view name, auto member, std::string_view) {
+    if (memory::has_field(memory.kind, name)) {
       text += fmt::format("  {}: {}\n", name, exact_text(memory.*member));
     }
   });
@@ -98,7 +99,7 @@ std::string to_yaml(const Machine& machine) {
   std::string text = fmt::format("name: {}\ndescription: {}\n", exact_text(machine.name),
                                  exact_text(machine.description));
   text += write_device(machine.device) + "network:\n";
-  for (const NetworkDimension& dimension : machine.network) {
+  for (const topology::NetworkDimension& dimension : machine.network) {
     text += write_dimension(dimension);
   }
   if (machine.remote_memory.exists()) {
@@ -113,4 +114,4 @@ std::string to_yaml(const Machine& machine) {
   return text;
 }
 
-}  // namespace orrery
+}  // namespace orrery::machine

@@ -9,7 +9,7 @@
 
 #include "report/json_writer.h"
 
-namespace orrery {
+namespace orrery::report {
 namespace {
 
 using astra::RunResult;
@@ -157,4 +157,4 @@ std::string astra_summary(const RunResult& result) {
   return text;
 }
 
-}  // namespace orrery
+}  // namespace orrery::report

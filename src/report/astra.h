@@ -10,7 +10,7 @@
 #include "compat/astra/run.h"
 #include "workload/chakra/statistics.h"
 
-namespace orrery {
+namespace orrery::report {
 
 /// A line per rank in the order in which they finish, equal ones by rank, as ASTRA-sim's log has it
 /// but without the wall clock:
@@ -36,4 +36,4 @@ std::string astra_json(const AstraReport& report);
 /// Two or three lines for people: times, the slowest rank, how far ranks folded.
 std::string astra_summary(const astra::RunResult& result);
 
-}  // namespace orrery
+}  // namespace orrery::report

@@ -7,7 +7,7 @@
 
 #include "report/json_writer.h"
 
-namespace orrery {
+namespace orrery::report {
 namespace {
 
 constexpr std::int64_t kPicosecondsPerCycle = 1000;
@@ -80,4 +80,4 @@ std::string local_memory_trace(const astra::LocalMemory& memory) {
   });
 }
 
-}  // namespace orrery
+}  // namespace orrery::report

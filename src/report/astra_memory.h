@@ -8,7 +8,7 @@
 #include "compat/astra/local_memory.h"
 #include "compat/astra/run.h"
 
-namespace orrery {
+namespace orrery::report {
 
 /// A line per rank: "[workload] [info] sys[0] peak local memory, 1536 bytes at 2000 cycles."
 std::string local_memory_lines(std::span<const astra::LocalMemory> memory,
@@ -18,4 +18,4 @@ std::string local_memory_lines(std::span<const astra::LocalMemory> memory,
 /// of its own, in microseconds, and the bytes that live as a counter.
 std::string local_memory_trace(const astra::LocalMemory& memory);
 
-}  // namespace orrery
+}  // namespace orrery::report

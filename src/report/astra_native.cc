@@ -8,7 +8,7 @@
 
 #include "report/json_writer.h"
 
-namespace orrery {
+namespace orrery::report {
 namespace {
 
 using astra::RunResult;
@@ -40,7 +40,7 @@ Summary summary_of(const RunResult& result) {
   return summary;
 }
 
-Time computed(const Timeline& timeline, std::size_t rank) {
+Time computed(const simulate::Timeline& timeline, std::size_t rank) {
   Time sum{0};
   for (std::size_t row = 0; row < timeline.categories.size(); ++row) {
     sum += timeline.categories.is_phase(row) ? timeline.by_rank[rank].time[row] : Time(0);
@@ -48,7 +48,7 @@ Time computed(const Timeline& timeline, std::size_t rank) {
   return sum;
 }
 
-Summary summary_of(const Timeline& timeline) {
+Summary summary_of(const simulate::Timeline& timeline) {
   Summary summary;
   for (std::size_t rank = 0; rank < timeline.finish.size(); ++rank) {
     summary.add(timeline.finish[rank], timeline.finish[rank] - computed(timeline, rank));
@@ -72,10 +72,10 @@ std::string rows(const NativeReport& report) {
          row("exposed communication", &Summary::exposed);
 }
 
-std::string dimension_rows(const Machine& machine) {
+std::string dimension_rows(const machine::Machine& machine) {
   std::string text = fmt::format("\n{:<16}{:<16}{:>6}{:>12}{:>12}\n", "dimension", "kind", "size",
                                  "GB/s", "latency");
-  for (const NetworkDimension& dimension : machine.network) {
+  for (const topology::NetworkDimension& dimension : machine.network) {
     text +=
         fmt::format("{:<16}{:<16}{:>6}{:>12.1f}{:>9} ns\n", dimension.name, name_of(dimension.kind),
                     dimension.size, dimension.bandwidth.value() / 1e9, cycles(dimension.latency));
@@ -83,7 +83,7 @@ std::string dimension_rows(const Machine& machine) {
   return text;
 }
 
-std::string breakdown_rows(const Timeline& timeline) {
+std::string breakdown_rows(const simulate::Timeline& timeline) {
   std::string text = fmt::format("\n{:<24}{:>32}\n", fmt::format("rank {}", timeline.critical_rank),
                                  "cycles, native");
   for (std::size_t row = 0; row < timeline.categories.size(); ++row) {
@@ -114,7 +114,7 @@ void write_compat(JsonWriter& json, const NativeReport& report) {
   json.end_object();
 }
 
-void write_native(JsonWriter& json, const Timeline& timeline) {
+void write_native(JsonWriter& json, const simulate::Timeline& timeline) {
   json.key("native").begin_object();
   write_summary(json, summary_of(timeline));
   json.key("simulated").value(timeline.fold.simulated);
@@ -125,9 +125,9 @@ void write_native(JsonWriter& json, const Timeline& timeline) {
   json.end_array().end_object();
 }
 
-void write_dimensions(JsonWriter& json, const Machine& machine) {
+void write_dimensions(JsonWriter& json, const machine::Machine& machine) {
   json.key("dimensions").begin_array();
-  for (const NetworkDimension& dimension : machine.network) {
+  for (const topology::NetworkDimension& dimension : machine.network) {
     json.begin_object().key("name").value(dimension.name);
     json.key("kind").value(name_of(dimension.kind));
     json.key("size").value(dimension.size);
@@ -137,7 +137,7 @@ void write_dimensions(JsonWriter& json, const Machine& machine) {
   json.end_array();
 }
 
-void write_breakdown(JsonWriter& json, const Timeline& timeline) {
+void write_breakdown(JsonWriter& json, const simulate::Timeline& timeline) {
   json.key("breakdown").begin_object();
   for (std::size_t row = 0; row < timeline.categories.size(); ++row) {
     json.key(timeline.categories.name(row)).value(cycles(timeline.breakdown.time[row]));
@@ -146,7 +146,7 @@ void write_breakdown(JsonWriter& json, const Timeline& timeline) {
 }
 
 void write_ranks(JsonWriter& json, const NativeReport& report) {
-  const Timeline& timeline = report.native.timeline;
+  const simulate::Timeline& timeline = report.native.timeline;
   json.key("ranks").begin_array();
   for (std::size_t i = 0; i < timeline.ranks.size(); ++i) {
     const auto rank = static_cast<std::size_t>(timeline.ranks[i]);
@@ -165,7 +165,7 @@ void write_ranks(JsonWriter& json, const NativeReport& report) {
 }  // namespace
 
 std::string native_table(const NativeReport& report) {
-  const WorkloadRun& run = report.native;
+  const study::WorkloadRun& run = report.native;
   std::string text = fmt::format("{} ranks on {}, network {}\n{:<24}{:>16}{:>16}{:>10}\n",
                                  run.devices, run.machine.name, name_of(run.network), "",
                                  "astra " + report.backend, "native", "ratio");
@@ -178,7 +178,7 @@ std::string native_table(const NativeReport& report) {
 
 std::string native_json(const NativeReport& report) {
   return json_text([&](JsonWriter& json) {
-    const Timeline& timeline = report.native.timeline;
+    const simulate::Timeline& timeline = report.native.timeline;
     json.begin_object().key("machine").value(report.native.machine.name);
     json.key("network").value(name_of(report.native.network));
     json.key("backend").value(report.backend);
@@ -197,4 +197,4 @@ std::string native_json(const NativeReport& report) {
   });
 }
 
-}  // namespace orrery
+}  // namespace orrery::report

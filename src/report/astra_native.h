@@ -10,14 +10,14 @@
 #include "compat/astra/run.h"
 #include "study/workload_run.h"
 
-namespace orrery {
+namespace orrery::report {
 
 struct NativeReport {
   /// ASTRA-sim's, unless it cannot run the traces: then why not.
   std::optional<astra::RunResult> compat;
   std::string compat_failure;
   std::string backend;  ///< of compat
-  WorkloadRun native;
+  study::WorkloadRun native;
   std::vector<std::string> warnings;
 };
 
@@ -35,4 +35,4 @@ std::string native_table(const NativeReport& report);
 /// that mirror it, "warnings"}.
 std::string native_json(const NativeReport& report);
 
-}  // namespace orrery
+}  // namespace orrery::report

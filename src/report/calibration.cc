@@ -6,7 +6,7 @@
 #include "base/format.h"
 #include "report/json_writer.h"
 
-namespace orrery {
+namespace orrery::report {
 namespace {
 
 template <class T>
@@ -18,7 +18,8 @@ std::string shown(const T& value) {
   }
 }
 
-std::string error_line(std::string_view name, const GemmError& before, const GemmError& after) {
+std::string error_line(std::string_view name, const calibrate::GemmError& before,
+                       const calibrate::GemmError& after) {
   if (before.shapes == 0) {
     return "";
   }
@@ -28,8 +29,8 @@ std::string error_line(std::string_view name, const GemmError& before, const Gem
 
 /// visit(name, before, after) of every coefficient that GEMM times can tell.
 template <class Visit>
-void each_coefficient(const GemmFit& fit, Visit visit) {
-  KernelCoefficients::fields([&](std::string_view name, auto member, std::string_view) {
+void each_coefficient(const calibrate::GemmFit& fit, Visit visit) {
+  compute::KernelCoefficients::fields([&](std::string_view name, auto member, std::string_view) {
     if (name.starts_with("gemm_")) {
       visit(name, fit.before.*member, fit.after.*member);
     }
@@ -43,7 +44,8 @@ double number(Time value) {
   return to_seconds(value);
 }
 
-void write_errors(JsonWriter& json, const GemmError& before, const GemmError& after) {
+void write_errors(JsonWriter& json, const calibrate::GemmError& before,
+                  const calibrate::GemmError& after) {
   json.begin_object();
   json.key("shapes").value(before.shapes);
   json.key("median_before").value(before.median);
@@ -53,7 +55,7 @@ void write_errors(JsonWriter& json, const GemmError& before, const GemmError& af
   json.end_object();
 }
 
-void write_fit(JsonWriter& json, const GemmFit& fit) {
+void write_fit(JsonWriter& json, const calibrate::GemmFit& fit) {
   json.begin_object();
   json.key("format").value(fit.format);
   json.key("fitted");
@@ -76,10 +78,10 @@ void write_fit(JsonWriter& json, const GemmFit& fit) {
 
 }  // namespace
 
-std::string gemm_calibration_table(const GemmCalibration& calibration) {
+std::string gemm_calibration_table(const calibrate::GemmCalibration& calibration) {
   std::string text =
       fmt::format("{} ({})\n", calibration.machine.name, calibration.machine.device.name);
-  for (const GemmFit& fit : calibration.fits) {
+  for (const calibrate::GemmFit& fit : calibration.fits) {
     text += fmt::format("\n{} GEMMs; error in %\n  {:<10}{:>7}{:>10}{:>9}{:>10}{:>9}\n", fit.format,
                         "", "shapes", "median", "mean", "median", "mean");
     text += fmt::format("  {:<10}{:>7}{:>19}{:>19}\n", "", "", "before", "after");
@@ -97,14 +99,14 @@ std::string gemm_calibration_table(const GemmCalibration& calibration) {
   return text;
 }
 
-std::string gemm_calibration_json(const GemmCalibration& calibration) {
+std::string gemm_calibration_json(const calibrate::GemmCalibration& calibration) {
   std::string text;
   {
     JsonWriter json([&](std::string_view piece) { text += piece; }, JsonWriter::Layout::indented);
     json.begin_object();
     json.key("machine").value(calibration.machine.name);
     json.key("fits").begin_array();
-    for (const GemmFit& fit : calibration.fits) {
+    for (const calibrate::GemmFit& fit : calibration.fits) {
       write_fit(json, fit);
     }
     json.end_array();
@@ -113,4 +115,4 @@ std::string gemm_calibration_json(const GemmCalibration& calibration) {
   return text + "\n";
 }
 
-}  // namespace orrery
+}  // namespace orrery::report

@@ -12,7 +12,7 @@
 #include "report/json_writer.h"
 #include "simulate/network_model.h"
 
-namespace orrery {
+namespace orrery::report {
 namespace {
 
 constexpr int kNameWidth = 28;
@@ -31,17 +31,18 @@ std::string cell(const std::optional<double>& value) {
 
 class Text {
  public:
-  explicit Text(const Comparison& comparison) : all_(comparison), runs_(comparison.runs.size()) {}
+  explicit Text(const study::Comparison& comparison)
+      : all_(comparison), runs_(comparison.runs.size()) {}
 
   std::string write() {
     for (std::size_t i = 0; i < runs_; ++i) {
-      const RunFigures& run = all_.runs[i];
+      const study::RunFigures& run = all_.runs[i];
       line("{}  {}: {} on {} devices of {}, network {}", letter_of(i), run.source, run.model,
            run.devices, run.machine, run.network);
     }
     networks();
     plan();
-    for (const ComparedGroup& group : all_.groups) {
+    for (const study::ComparedGroup& group : all_.groups) {
       write_group(group);
     }
     return std::move(text_);
@@ -71,13 +72,14 @@ class Text {
   /// What the networks of the runs do otherwise, where they are not all the same.
   void networks() {
     const auto on = [&](const auto& network) {
-      return std::count_if(all_.runs.begin(), all_.runs.end(),
-                           [&](const RunFigures& run) { return run.network == network.name; });
+      return std::count_if(all_.runs.begin(), all_.runs.end(), [&](const study::RunFigures& run) {
+        return run.network == network.name;
+      });
     };
-    const bool differ = std::ranges::none_of(kNames<NetworkModel>, [&](const auto& network) {
-      return on(network) == std::ssize(all_.runs);
-    });
-    for (const auto& network : kNames<NetworkModel>) {
+    const bool differ = std::ranges::none_of(
+        kNames<simulate::NetworkModel>,
+        [&](const auto& network) { return on(network) == std::ssize(all_.runs); });
+    for (const auto& network : kNames<simulate::NetworkModel>) {
       if (differ && on(network) > 0) {
         line("   {}: {}", network.name, network.meaning);
       }
@@ -90,7 +92,7 @@ class Text {
       return;
     }
     header("plan", false);
-    for (const PlanDifference& difference : all_.plan) {
+    for (const study::PlanDifference& difference : all_.plan) {
       std::string text = fmt::format("  {:<{}}", difference.field, kNameWidth);
       for (const std::string& value : difference.values) {
         text += fmt::format("{:>{}}", value.empty() ? "''" : value, kValueWidth);
@@ -99,9 +101,9 @@ class Text {
     }
   }
 
-  void write_group(const ComparedGroup& group) {
+  void write_group(const study::ComparedGroup& group) {
     header(group.name, true);
-    for (const ComparedFigure& figure : group.figures) {
+    for (const study::ComparedFigure& figure : group.figures) {
       const bool nothing = std::all_of(figure.values.begin(), figure.values.end(),
                                        [](const auto& value) { return !value || *value == 0; });
       if (!nothing) {
@@ -110,7 +112,7 @@ class Text {
     }
   }
 
-  void write_figure(const ComparedFigure& figure) {
+  void write_figure(const study::ComparedFigure& figure) {
     std::string text = fmt::format("  {:<{}}", figure.name, kNameWidth);
     for (const std::optional<double>& value : figure.values) {
       text += fmt::format("{:>{}}", cell(value), kValueWidth);
@@ -125,7 +127,7 @@ class Text {
     line("{}", text);
   }
 
-  const Comparison& all_;
+  const study::Comparison& all_;
   std::size_t runs_;
   std::string text_;
 };
@@ -140,12 +142,12 @@ void write_values(JsonWriter& json, std::string_view key, std::size_t runs,
   json.end_array();
 }
 
-void write_groups(JsonWriter& json, const Comparison& comparison) {
+void write_groups(JsonWriter& json, const study::Comparison& comparison) {
   const std::size_t runs = comparison.runs.size();
   json.key("groups").begin_object();
-  for (const ComparedGroup& group : comparison.groups) {
+  for (const study::ComparedGroup& group : comparison.groups) {
     json.key(group.name).begin_object();
-    for (const ComparedFigure& figure : group.figures) {
+    for (const study::ComparedFigure& figure : group.figures) {
       json.key(figure.name).begin_object();
       write_values(json, "values", runs, [&](std::size_t i) { return figure.values[i]; });
       write_values(json, "differences", runs, [&](std::size_t i) { return figure.difference(i); });
@@ -159,15 +161,15 @@ void write_groups(JsonWriter& json, const Comparison& comparison) {
 
 }  // namespace
 
-std::string comparison_table(const Comparison& comparison) {
+std::string comparison_table(const study::Comparison& comparison) {
   return Text(comparison).write();
 }
 
-std::string comparison_json(const Comparison& comparison) {
+std::string comparison_json(const study::Comparison& comparison) {
   return json_text([&](JsonWriter& json) {
     json.begin_object();
     json.key("runs").begin_array();
-    for (const RunFigures& run : comparison.runs) {
+    for (const study::RunFigures& run : comparison.runs) {
       json.begin_object();
       json.key("source").value(run.source);
       json.key("model").value(run.model);
@@ -178,7 +180,7 @@ std::string comparison_json(const Comparison& comparison) {
     }
     json.end_array();
     json.key("plan").begin_array();
-    for (const PlanDifference& difference : comparison.plan) {
+    for (const study::PlanDifference& difference : comparison.plan) {
       json.begin_object();
       json.key("field").value(difference.field);
       json.key("values").begin_array();
@@ -193,4 +195,4 @@ std::string comparison_json(const Comparison& comparison) {
   });
 }
 
-}  // namespace orrery
+}  // namespace orrery::report

@@ -8,7 +8,7 @@
 #include "report/report.h"
 #include "study/energy.h"
 
-namespace orrery {
+namespace orrery::report {
 namespace {
 
 /// Quotes a field that would break the line (RFC 4180, section 2).
@@ -43,36 +43,38 @@ class Columns {
   bool first_ = true;
 };
 
-void add_memory(Columns& columns, const Run& run) {
+void add_memory(Columns& columns, const study::Run& run) {
   if (run.memory.empty()) {
     return;
   }
-  const auto fullest = std::max_element(
-      run.memory.begin(), run.memory.end(),
-      [](const StageMemory& a, const StageMemory& b) { return a.total() < b.total(); });
+  const auto fullest =
+      std::max_element(run.memory.begin(), run.memory.end(),
+                       [](const footprint::StageMemory& a, const footprint::StageMemory& b) {
+                         return a.total() < b.total();
+                       });
   columns.add("memory_stage", std::to_string(fullest - run.memory.begin()));
-  for (const Named<MemoryCategory>& category : kNames<MemoryCategory>) {
+  for (const Named<plan::MemoryCategory>& category : kNames<plan::MemoryCategory>) {
     columns.add(fmt::format("memory_bytes.{}", category.name),
                 std::to_string((*fullest)[category.value].value()));
   }
   columns.add("memory_bytes.total", std::to_string(fullest->total().value()));
-  columns.add("memory_moment", to_string(fullest->moment, fullest->chunked));
+  columns.add("memory_moment", footprint::to_string(fullest->moment, fullest->chunked));
   columns.add("memory_bytes.host", std::to_string(fullest->lower[0].value()));
   columns.add("memory_bytes.storage", std::to_string(fullest->lower[1].value()));
-  columns.add("memory_bytes.remote", std::to_string(fullest->lower[kRemoteLower].value()));
+  columns.add("memory_bytes.remote", std::to_string(fullest->lower[graph::kRemoteLower].value()));
   columns.add("memory_bytes.capacity", std::to_string(run.capacity.value()));
   columns.add("fits", value_text(run.fits));
 }
 
 }  // namespace
 
-std::string csv_report(const Run& run) {
+std::string csv_report(const study::Run& run) {
   Columns columns;
   columns.add("model", run.model.name);
   columns.add("machine", run.machine.name);
   columns.add("devices", std::to_string(run.devices));
   columns.add("network", std::string(name_of(run.network)));
-  Plan::fields([&](std::string_view name, auto member, std::string_view) {
+  plan::Plan::fields([&](std::string_view name, auto member, std::string_view) {
     columns.add(fmt::format("plan.{}", name), value_text(run.plan.*member));
   });
   columns.add("step_time_s", to_seconds(run.timeline.step_time));
@@ -82,7 +84,7 @@ std::string csv_report(const Run& run) {
   columns.add("peak_type", std::string(name_of(run.peak_type)));
   columns.add("mfu", run.mfu);
   columns.add("hfu", run.hfu);
-  const Breakdown& breakdown = run.timeline.breakdown;
+  const simulate::Breakdown& breakdown = run.timeline.breakdown;
   for (std::size_t row = 0; row < breakdown.time.size(); ++row) {
     columns.add(fmt::format("breakdown_s.{}", run.timeline.categories.name(row)),
                 to_seconds(breakdown.time[row]));
@@ -92,8 +94,8 @@ std::string csv_report(const Run& run) {
                 to_seconds(breakdown.hidden[group]));
   }
   add_memory(columns, run);
-  const auto energy = energy_of(run);
-  const auto cost = cost_of(run);
+  const auto energy = study::energy_of(run);
+  const auto cost = study::cost_of(run);
   columns.add("energy.per_step_j", energy ? fmt::format("{}", energy->total().value()) : "");
   columns.add("cost.per_step", cost ? fmt::format("{}", cost->per_step.value()) : "");
   columns.add("events", std::to_string(run.timeline.events));
@@ -102,4 +104,4 @@ std::string csv_report(const Run& run) {
   return columns.text();
 }
 
-}  // namespace orrery
+}  // namespace orrery::report

@@ -11,7 +11,7 @@
 #include "report/json_writer.h"
 #include "report/report.h"
 
-namespace orrery {
+namespace orrery::report {
 namespace {
 
 constexpr double kBarWidth = 30;        // characters of a bar of 100 %
@@ -22,8 +22,8 @@ std::string percent(double share) {
 }
 
 /// What was done to the resource, signed: +0.1 of a rate, -0.1 of a time.
-double applied_change(const Resource& resource) {
-  return is_time(resource.kind) ? -kImprovement : kImprovement;
+double applied_change(const study::Resource& resource) {
+  return study::is_time(resource.kind) ? -study::kImprovement : study::kImprovement;
 }
 
 std::string fitted(const std::string& name) {
@@ -32,11 +32,11 @@ std::string fitted(const std::string& name) {
 
 class Text {
  public:
-  Text(const Explanation& explanation, std::size_t items)
+  Text(const study::Explanation& explanation, std::size_t items)
       : all_(explanation), items_(items), total_(explanation.path.step_time) {}
 
   std::string write() {
-    const WorkloadRun& run = all_.run;
+    const study::WorkloadRun& run = all_.run;
     line("{} on {} x {} ({}), network {}", run.name, run.devices, run.machine.device.name,
          run.machine.name, name_of(run.network));
     line("Step time {}; the last rank to finish is {}", to_string(total_),
@@ -57,7 +57,7 @@ class Text {
     text_ += '\n';
   }
 
-  void entries(const char* title, const std::vector<PathEntry>& list, std::size_t count) {
+  void entries(const char* title, const std::vector<study::PathEntry>& list, std::size_t count) {
     line("{}", title);
     for (std::size_t i = 0; i < std::min(count, list.size()); ++i) {
       const double share = list[i].time / total_;
@@ -74,12 +74,12 @@ class Text {
   }
 
   void kernels() {
-    const Time kernels = all_.path[PathKind::kernel];
+    const Time kernels = all_.path[study::PathKind::kernel];
     if (kernels == Time(0)) {
       return;
     }
     line("What bounds the {:.6f} s of kernels on it", to_seconds(kernels));
-    for (const Named<Bound>& bound : kNames<Bound>) {
+    for (const Named<study::Bound>& bound : kNames<study::Bound>) {
       const Time time = all_.path.kernels[static_cast<std::size_t>(bound.value)];
       if (time > Time(0)) {
         line("  {:<{}}{:>12.6f} s{:>9}  {}", bound.name, kNameWidth, to_seconds(time),
@@ -92,7 +92,7 @@ class Text {
   void sensitivities() {
     line("Step time with 10 % more of one resource (rates +10 %, times -10 %)");
     line("  {:<28}{:>8}{:>16}{:>12}{:>12}", "resource", "", "step time", "change", "elasticity");
-    for (const Sensitivity& effect : all_.sensitivities) {
+    for (const study::Sensitivity& effect : all_.sensitivities) {
       line("  {:<28}{:>+6.0f} %{:>14.6f} s{:>+10.2f} %{:>12.3f}{}", effect.resource.name,
            100 * applied_change(effect.resource), to_seconds(effect.step_time), 100 * effect.change,
            effect.elasticity, effect.anomaly() ? "  slower: scheduling anomaly" : "");
@@ -114,15 +114,15 @@ class Text {
     }
   }
 
-  const Explanation& all_;
+  const study::Explanation& all_;
   std::size_t items_;
   Time total_;
   std::string text_;
 };
 
-void write_entries(JsonWriter& json, const std::vector<PathEntry>& entries, Time total) {
+void write_entries(JsonWriter& json, const std::vector<study::PathEntry>& entries, Time total) {
   json.begin_array();
-  for (const PathEntry& entry : entries) {
+  for (const study::PathEntry& entry : entries) {
     json.begin_object();
     json.key("kind").value(name_of(entry.kind));
     json.key("name").value(entry.name);
@@ -134,15 +134,15 @@ void write_entries(JsonWriter& json, const std::vector<PathEntry>& entries, Time
   json.end_array();
 }
 
-void write_path(JsonWriter& json, const CriticalPath& path) {
+void write_path(JsonWriter& json, const study::CriticalPath& path) {
   json.key("path").begin_object();
   json.key("kinds_s").begin_object();
-  for (const Named<PathKind>& kind : kNames<PathKind>) {
+  for (const Named<study::PathKind>& kind : kNames<study::PathKind>) {
     json.key(kind.name).value(to_seconds(path[kind.value]));
   }
   json.end_object();
   json.key("kernels_s").begin_object();
-  for (const Named<Bound>& bound : kNames<Bound>) {
+  for (const Named<study::Bound>& bound : kNames<study::Bound>) {
     json.key(bound.name).value(to_seconds(path.kernels[static_cast<std::size_t>(bound.value)]));
   }
   json.end_object();
@@ -153,7 +153,7 @@ void write_path(JsonWriter& json, const CriticalPath& path) {
   json.end_object();
 }
 
-void write_sensitivity(JsonWriter& json, const Sensitivity& effect) {
+void write_sensitivity(JsonWriter& json, const study::Sensitivity& effect) {
   json.begin_object();
   json.key("resource").value(effect.resource.name);
   json.key("kind").value(name_of(effect.resource.kind));
@@ -165,7 +165,7 @@ void write_sensitivity(JsonWriter& json, const Sensitivity& effect) {
   json.end_object();
 }
 
-void write_next(JsonWriter& json, const Explanation& all) {
+void write_next(JsonWriter& json, const study::Explanation& all) {
   json.key("next_bottleneck");
   if (!all.next) {
     json.number_text("null");
@@ -181,13 +181,13 @@ void write_next(JsonWriter& json, const Explanation& all) {
 
 }  // namespace
 
-std::string explanation_table(const Explanation& explanation, std::size_t items) {
+std::string explanation_table(const study::Explanation& explanation, std::size_t items) {
   return Text(explanation, items).write();
 }
 
-std::string explanation_json(const Explanation& explanation) {
+std::string explanation_json(const study::Explanation& explanation) {
   return json_text([&](JsonWriter& json) {
-    const WorkloadRun& run = explanation.run;
+    const study::WorkloadRun& run = explanation.run;
     json.begin_object();
     json.key(explanation.plan ? "model" : "name").value(run.name);
     json.key("machine").value(run.machine.name);
@@ -196,7 +196,7 @@ std::string explanation_json(const Explanation& explanation) {
     json.key("step_time_s").value(to_seconds(run.timeline.step_time));
     write_path(json, explanation.path);
     json.key("sensitivity").begin_array();
-    for (const Sensitivity& effect : explanation.sensitivities) {
+    for (const study::Sensitivity& effect : explanation.sensitivities) {
       write_sensitivity(json, effect);
     }
     json.end_array();
@@ -209,4 +209,4 @@ std::string explanation_json(const Explanation& explanation) {
   });
 }
 
-}  // namespace orrery
+}  // namespace orrery::report

@@ -4,12 +4,13 @@
 #include "report/report.h"
 #include "study/energy.h"
 
-namespace orrery {
+namespace orrery::report {
 namespace {
 
 constexpr double kJoulesPerKilowattHour = 3.6e6;
 
-void write_breakdown(JsonWriter& json, const WorkloadRun& run, const Breakdown& breakdown) {
+void write_breakdown(JsonWriter& json, const study::WorkloadRun& run,
+                     const simulate::Breakdown& breakdown) {
   json.key("breakdown_s").begin_object();
   for (std::size_t row = 0; row < breakdown.time.size(); ++row) {
     json.key(run.timeline.categories.name(row)).value(to_seconds(breakdown.time[row]));
@@ -23,17 +24,17 @@ void write_breakdown(JsonWriter& json, const WorkloadRun& run, const Breakdown& 
 }
 
 /// Of runs without a plan.
-void write_peaks(JsonWriter& json, const WorkloadRun& run) {
+void write_peaks(JsonWriter& json, const study::WorkloadRun& run) {
   if (run.peaks.empty()) {
     return;
   }
   json.key("memory_bytes").begin_array();
-  for (const RankPeak& peak : run.peaks) {
-    const MemoryBytes& bytes = peak.fullest.bytes;
+  for (const study::RankPeak& peak : run.peaks) {
+    const graph::MemoryBytes& bytes = peak.fullest.bytes;
     json.begin_object();
     json.key("rank").value(peak.rank);
     for (std::size_t kind = 0; kind < run.workload.memory.size(); ++kind) {
-      json.key(run.workload.memory[kind].name).value(bytes[MemoryIndex(kind)].value());
+      json.key(run.workload.memory[kind].name).value(bytes[graph::MemoryIndex(kind)].value());
     }
     json.key("total").value(bytes.total().value());
     json.key("capacity").value(capacity_of(run).value());
@@ -44,37 +45,37 @@ void write_peaks(JsonWriter& json, const WorkloadRun& run) {
   json.end_array();
 }
 
-void write_memory(JsonWriter& json, const Run& run) {
+void write_memory(JsonWriter& json, const study::Run& run) {
   json.key("memory_bytes").begin_array();
-  for (const StageMemory& stage : run.memory) {
+  for (const footprint::StageMemory& stage : run.memory) {
     json.begin_object();
-    for (const Named<MemoryCategory>& category : kNames<MemoryCategory>) {
+    for (const Named<plan::MemoryCategory>& category : kNames<plan::MemoryCategory>) {
       json.key(category.name).value(stage[category.value].value());
     }
     json.key("total").value(stage.total().value());
     json.key("capacity").value(run.capacity.value());
     json.key("fits").value(stage.total() <= run.capacity);
     json.key("microbatches_in_flight").value(stage.microbatches_in_flight);
-    json.key("moment").value(to_string(stage.moment, stage.chunked));
+    json.key("moment").value(footprint::to_string(stage.moment, stage.chunked));
     json.key("host").value(stage.lower[0].value());
     json.key("storage").value(stage.lower[1].value());
-    json.key("remote").value(stage.lower[kRemoteLower].value());
+    json.key("remote").value(stage.lower[graph::kRemoteLower].value());
     json.end_object();
   }
   json.end_array();
 }
 
 /// Pieces of work in order, of the listed stages: [name, bytes].
-void write_memory_timeline(JsonWriter& json, const Run& run) {
+void write_memory_timeline(JsonWriter& json, const study::Run& run) {
   json.key("memory_timeline").begin_array();
   for (const std::size_t number : listed_stages(run)) {
-    const StageMemory& stage = run.memory[number];
+    const footprint::StageMemory& stage = run.memory[number];
     json.begin_object();
     json.key("stage").value(static_cast<std::int64_t>(number));
     json.key("points").begin_array();
-    for (const MemoryPoint& point : stage.timeline) {
+    for (const footprint::MemoryPoint& point : stage.timeline) {
       json.begin_array();
-      json.value(to_string(point.moment, stage.chunked));
+      json.value(footprint::to_string(point.moment, stage.chunked));
       json.value(point.bytes.value());
       json.end_array();
     }
@@ -84,8 +85,8 @@ void write_memory_timeline(JsonWriter& json, const Run& run) {
   json.end_array();
 }
 
-void write_energy(JsonWriter& json, const Run& run) {
-  const std::optional<StepEnergy> energy = energy_of(run);
+void write_energy(JsonWriter& json, const study::Run& run) {
+  const std::optional<study::StepEnergy> energy = study::energy_of(run);
   if (!energy) {
     return;
   }
@@ -94,8 +95,8 @@ void write_energy(JsonWriter& json, const Run& run) {
   json.key("per_step_j").value(total);
   json.key("per_step_kwh").value(total / kJoulesPerKilowattHour);
   json.key("average_device_power_w").value(energy->average_power(run).value());
-  json.key("per_token_j").value(total / tokens_of(run));
-  json.key("tokens_per_j").value(tokens_of(run) / total);
+  json.key("per_token_j").value(total / study::tokens_of(run));
+  json.key("tokens_per_j").value(study::tokens_of(run) / total);
   json.key("idle_j").value(energy->idle.value());
   json.key("kernels_j").value(energy->kernels.value());
   json.key("communication_j").value(energy->communication.value());
@@ -109,8 +110,8 @@ void write_energy(JsonWriter& json, const Run& run) {
   json.end_object();
 }
 
-void write_cost(JsonWriter& json, const Run& run) {
-  if (const std::optional<StepCost> cost = cost_of(run)) {
+void write_cost(JsonWriter& json, const study::Run& run) {
+  if (const std::optional<study::StepCost> cost = study::cost_of(run)) {
     json.key("cost").begin_object();
     json.key("price_per_hour").value(cost->price_per_hour.value());
     json.key("per_step").value(cost->per_step.value());
@@ -119,7 +120,7 @@ void write_cost(JsonWriter& json, const Run& run) {
   }
 }
 
-void write_simulator(JsonWriter& json, const WorkloadRun& run) {
+void write_simulator(JsonWriter& json, const study::WorkloadRun& run) {
   json.key("fold").begin_object();
   json.key("ranks").value(run.timeline.fold.ranks);
   json.key("simulated").value(run.timeline.fold.simulated);
@@ -132,7 +133,7 @@ void write_simulator(JsonWriter& json, const WorkloadRun& run) {
   json.key("wall_s").value(run.wall_s);
   json.key("events_per_s").value(events_per_second(run));
   json.key("passes_s").begin_object();
-  for (const PassTime& pass : run.passes) {
+  for (const study::PassTime& pass : run.passes) {
     json.key(pass.name).value(pass.seconds);
   }
   json.end_object();
@@ -140,18 +141,18 @@ void write_simulator(JsonWriter& json, const WorkloadRun& run) {
 
 }  // namespace
 
-Bytes capacity_of(const WorkloadRun& run) {
+Bytes capacity_of(const study::WorkloadRun& run) {
   const auto& memory = run.machine.device.memory;
   return memory.empty() ? Bytes(0) : memory.front().capacity;
 }
 
-double events_per_second(const WorkloadRun& run) {
+double events_per_second(const study::WorkloadRun& run) {
   return run.wall_s > 0 ? static_cast<double>(run.timeline.events) / run.wall_s : 0;
 }
 
-void write_plan(JsonWriter& json, const Plan& plan) {
+void write_plan(JsonWriter& json, const plan::Plan& plan) {
   json.begin_object();
-  Plan::fields([&](std::string_view name, auto member, std::string_view) {
+  plan::Plan::fields([&](std::string_view name, auto member, std::string_view) {
     const auto& value = plan.*member;
     json.key(name);
     if constexpr (std::is_arithmetic_v<std::decay_t<decltype(value)>>) {
@@ -163,7 +164,7 @@ void write_plan(JsonWriter& json, const Plan& plan) {
   json.end_object();
 }
 
-std::string json_report(const WorkloadRun& run) {
+std::string json_report(const study::WorkloadRun& run) {
   return json_text([&](JsonWriter& json) {
     json.begin_object();
     json.key("name").value(run.name);
@@ -179,7 +180,7 @@ std::string json_report(const WorkloadRun& run) {
   });
 }
 
-std::string json_report(const Run& run) {
+std::string json_report(const study::Run& run) {
   return json_text([&](JsonWriter& json) {
     json.begin_object();
     json.key("model").value(run.model.name);
@@ -207,4 +208,4 @@ std::string json_report(const Run& run) {
   });
 }
 
-}  // namespace orrery
+}  // namespace orrery::report

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <utility>
 
-namespace orrery {
+namespace orrery::report {
 namespace {
 
 constexpr std::size_t kPiece = std::size_t{1} << 16;  // bytes handed to the sink at once
@@ -147,4 +147,4 @@ std::string json_text(const std::function<void(JsonWriter&)>& write) {
   return text += '\n';
 }
 
-}  // namespace orrery
+}  // namespace orrery::report

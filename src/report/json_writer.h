@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace orrery {
+namespace orrery::report {
 
 /// Writes JSON piece by piece, so that a trace of millions of spans never stands in memory.
 ///
@@ -71,4 +71,4 @@ class JsonWriter {
 /// What `write` writes, as one string.
 std::string json_text(const std::function<void(JsonWriter&)>& write);
 
-}  // namespace orrery
+}  // namespace orrery::report

@@ -10,7 +10,7 @@
 #include "base/reader.h"
 #include "report/plot_axis.h"
 
-namespace orrery {
+namespace orrery::report {
 namespace {
 
 // The page and the drawing's edges on it.
@@ -269,4 +269,4 @@ std::string to_svg(const Plot& plot) {
   return Drawing(plot).run();
 }
 
-}  // namespace orrery
+}  // namespace orrery::report

@@ -12,14 +12,15 @@
 #include "base/names.h"
 #include "base/result.h"
 
-namespace orrery {
+namespace orrery::report {
 
 enum class PlotKind : std::uint8_t { lines, bars };
-template <>
-inline constexpr auto kNames<PlotKind> = std::to_array<Named<PlotKind>>({
-    {PlotKind::lines, "lines", "a line per column over the numbers of the first column"},
-    {PlotKind::bars, "bars", "a group of bars per row, named by the first column"},
-});
+constexpr auto named_values(PlotKind) {
+  return std::to_array<Named<PlotKind>>({
+      {PlotKind::lines, "lines", "a line per column over the numbers of the first column"},
+      {PlotKind::bars, "bars", "a group of bars per row, named by the first column"},
+  });
+}
 
 struct PlotSeries {
   std::string name;
@@ -48,4 +49,4 @@ Result<Plot> fill(Plot plot, const CsvTable& table);
 /// Requires a plot that fill() has made.
 std::string to_svg(const Plot& plot);
 
-}  // namespace orrery
+}  // namespace orrery::report

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace orrery {
+namespace orrery::report {
 namespace {
 
 constexpr double kMostMarks = 8;
@@ -66,4 +66,4 @@ void PlotAxis::mark_powers() {
   marks_.push_back(high_);
 }
 
-}  // namespace orrery
+}  // namespace orrery::report

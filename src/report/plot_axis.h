@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace orrery {
+namespace orrery::report {
 
 class PlotAxis {
  public:
@@ -30,4 +30,4 @@ class PlotAxis {
   std::vector<double> marks_;
 };
 
-}  // namespace orrery
+}  // namespace orrery::report

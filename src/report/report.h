@@ -10,7 +10,7 @@
 #include "report/json_writer.h"
 #include "study/run.h"
 
-namespace orrery {
+namespace orrery::report {
 
 struct TableOptions {
   bool verbose = false;  ///< also the time of every pass
@@ -20,10 +20,10 @@ struct TableOptions {
 /// by category, hidden communication, memory by stage at its fullest moment and which moment that
 /// is, what was simulated. With more than 16 stages only the first, the last and the largest are
 /// listed, and the text says so.
-std::string table_report(const Run& run, const TableOptions& options = {});
+std::string table_report(const study::Run& run, const TableOptions& options = {});
 /// Of what comes from no plan: step time, breakdown, hidden communication, memory by rank where the
 /// run has peaks, what was simulated.
-std::string table_report(const WorkloadRun& run, const TableOptions& options = {});
+std::string table_report(const study::WorkloadRun& run, const TableOptions& options = {});
 
 /// One JSON object, indented, newline at the end. Keys: model, machine, devices, network, plan,
 /// step_time_s, tokens_per_s, model_flops_per_device, hardware_flops_per_device (FLOP/s), mfu, hfu,
@@ -33,20 +33,20 @@ std::string table_report(const WorkloadRun& run, const TableOptions& options = {
 /// events_per_s, passes_s. When the machine states its power: energy {per_step_j, per_step_kwh,
 /// average_device_power_w, per_token_j, tokens_per_j, and the parts of study/energy.h}; its price:
 /// cost {price_per_hour, per_step, per_million_tokens} in dollars.
-std::string json_report(const Run& run);
+std::string json_report(const study::Run& run);
 /// Of what comes from no plan: name, and the keys above from machine to step_time_s, critical_rank,
 /// breakdown_s, hidden_s, memory_bytes (where the run has peaks: a list by simulated rank: rank,
 /// kinds of memory at its fullest moment, total, capacity, fits, moment_s), fold to passes_s.
-std::string json_report(const WorkloadRun& run);
+std::string json_report(const study::WorkloadRun& run);
 
 /// CSV (RFC 4180): one header line, one line of values. Nested keys of the JSON report are joined
 /// with dots ("breakdown_s.forward", "plan.tp"). The columns do not depend on the plan, so that
 /// lines of several runs stack: memory_bytes is the fullest stage's, named by memory_stage and
 /// memory_moment.
-std::string csv_report(const Run& run);
+std::string csv_report(const study::Run& run);
 
 /// A plan as its file would state it, each field typed.
-void write_plan(JsonWriter& json, const Plan& plan);
+void write_plan(JsonWriter& json, const plan::Plan& plan);
 
 /// A value as parse_value reads it back equal: "25 MiB", "true", "selective".
 template <class T>
@@ -59,12 +59,12 @@ std::string value_text(const T& value) {
 }
 
 /// Capacity of a device's own memory; 0 where the machine states none.
-Bytes capacity_of(const WorkloadRun& run);
+Bytes capacity_of(const study::WorkloadRun& run);
 
 /// Stages to list, ascending: all, but of more than 16 the first, the last and the fullest.
-std::vector<std::size_t> listed_stages(const Run& run);
+std::vector<std::size_t> listed_stages(const study::Run& run);
 
 /// Node completions per second of wall time.
-double events_per_second(const WorkloadRun& run);
+double events_per_second(const study::WorkloadRun& run);
 
-}  // namespace orrery
+}  // namespace orrery::report

@@ -12,7 +12,7 @@
 #include "report/report.h"
 #include "study/energy.h"
 
-namespace orrery {
+namespace orrery::report {
 namespace {
 
 constexpr std::size_t kListedStages = 16;  // more than these are shown by first, last and largest
@@ -53,7 +53,7 @@ std::string gib(Bytes bytes) {
 /// What every run has.
 class RunTable {
  public:
-  explicit RunTable(const WorkloadRun& run) : run_(run) {}
+  explicit RunTable(const study::WorkloadRun& run) : run_(run) {}
 
   std::string write(const TableOptions& options) {
     machine();
@@ -84,7 +84,7 @@ class RunTable {
   void breakdown() {
     const double total = to_seconds(run_.timeline.step_time);
     line("Where the time goes (rank {}, the last to finish)", run_.timeline.critical_rank);
-    const TimeCategories& categories = run_.timeline.categories;
+    const simulate::TimeCategories& categories = run_.timeline.categories;
     const int width = name_width();
     for (std::size_t row = 0; row < categories.size(); ++row) {
       const double seconds = to_seconds(run_.timeline.breakdown.time[row]);
@@ -141,12 +141,13 @@ class RunTable {
     line("Memory per device in GiB at each simulated rank's fullest moment; capacity {} GiB",
          gib(capacity));
     line("  {:>9}{:>14}{:>8}{:>16}", "rank", "total", "full", "at");
-    const auto fullest = std::max_element(
-        run_.peaks.begin(), run_.peaks.end(), [](const RankPeak& a, const RankPeak& b) {
-          return a.fullest.bytes.total() < b.fullest.bytes.total();
-        });
+    const auto fullest =
+        std::max_element(run_.peaks.begin(), run_.peaks.end(),
+                         [](const study::RankPeak& a, const study::RankPeak& b) {
+                           return a.fullest.bytes.total() < b.fullest.bytes.total();
+                         });
     const bool all = run_.peaks.size() <= kListedStages;
-    for (const RankPeak& peak : run_.peaks) {
+    for (const study::RankPeak& peak : run_.peaks) {
       if (all || &peak == &run_.peaks.front() || &peak == &run_.peaks.back() ||
           &peak == &*fullest || peak.rank == run_.timeline.critical_rank) {
         const Bytes total = peak.fullest.bytes.total();
@@ -163,7 +164,7 @@ class RunTable {
   }
 
   void simulator(const TableOptions& options) {
-    const FoldReport& fold = run_.timeline.fold;
+    const simulate::FoldReport& fold = run_.timeline.fold;
     line("Simulated {} of {} ranks{}; {} events in {}: {} events/s", grouped(fold.simulated),
          grouped(fold.ranks), fold.simulated < fold.ranks ? " (the others are their mirrors)" : "",
          grouped(static_cast<std::int64_t>(run_.timeline.events)),
@@ -172,7 +173,7 @@ class RunTable {
       line("  not folded: {}", reason);
     }
     if (options.verbose) {
-      for (const PassTime& pass : run_.passes) {
+      for (const study::PassTime& pass : run_.passes) {
         line("  {:<18}{:>12}", pass.name, to_string(from_seconds(pass.seconds)));
       }
     }
@@ -181,13 +182,13 @@ class RunTable {
   std::string take() { return std::move(text_); }
 
  private:
-  const WorkloadRun& run_;
+  const study::WorkloadRun& run_;
   std::string text_;
 };
 
 class StepTable : public RunTable {
  public:
-  explicit StepTable(const Run& run) : RunTable(run), run_(run) {}
+  explicit StepTable(const study::Run& run) : RunTable(run), run_(run) {}
 
   std::string write(const TableOptions& options) {
     heading();
@@ -204,7 +205,7 @@ class StepTable : public RunTable {
 
  private:
   void heading() {
-    const Plan& plan = run_.plan;
+    const plan::Plan& plan = run_.plan;
     machine();
     std::string schedule(name_of(plan.schedule));
     if (plan.chunks > 1) {
@@ -215,7 +216,7 @@ class StepTable : public RunTable {
          plan.cp > 1 ? fmt::format(", cp {} ({})", plan.cp, name_of(plan.cp_exchange)) : "",
          plan.pp, schedule, plan.dp, plan.zero > 0 ? fmt::format(" (ZeRO-{})", plan.zero) : "",
          experts(plan), name_of(plan.recompute), name_of(plan.compute_type),
-         plan.quantization == Quantization::none
+         plan.quantization == plan::Quantization::none
              ? ""
              : fmt::format(" with {}", name_of(plan.quantization)));
     const std::int64_t sequence = plan.sequence > 0 ? plan.sequence : run_.model.max_positions;
@@ -226,7 +227,7 @@ class StepTable : public RunTable {
   }
 
   /// ", ep 8 x etp 2".
-  static std::string experts(const Plan& plan) {
+  static std::string experts(const plan::Plan& plan) {
     if (plan.ep == 1 && plan.etp == 0) {
       return "";
     }
@@ -246,8 +247,8 @@ class StepTable : public RunTable {
   }
 
   void energy() {
-    if (const std::optional<StepEnergy> energy = energy_of(run_)) {
-      const double tokens = tokens_of(run_);
+    if (const std::optional<study::StepEnergy> energy = study::energy_of(run_)) {
+      const double tokens = study::tokens_of(run_);
       line("{:<18}{:>14}   per step, {} per device, {} per token", "Energy",
            to_string(energy->total()), to_string(energy->average_power(run_)),
            to_string(energy->total() / tokens));
@@ -255,7 +256,7 @@ class StepTable : public RunTable {
   }
 
   void cost() {
-    if (const std::optional<StepCost> cost = cost_of(run_)) {
+    if (const std::optional<study::StepCost> cost = study::cost_of(run_)) {
       line("{:<18}{:>14}   per step, {} per million tokens", "Cost", to_string(cost->per_step),
            to_string(cost->per_million_tokens));
     }
@@ -265,7 +266,7 @@ class StepTable : public RunTable {
     line("Memory per device in GiB at each stage's fullest moment; capacity {} GiB",
          gib(run_.capacity));
     std::string header = fmt::format("  {:>5}", "stage");
-    for (const Named<MemoryCategory>& category : kNames<MemoryCategory>) {
+    for (const Named<plan::MemoryCategory>& category : kNames<plan::MemoryCategory>) {
       header += fmt::format("{:>12}", category.name);
     }
     line("{}{:>9}{:>8}", header, "total", "full");
@@ -282,9 +283,9 @@ class StepTable : public RunTable {
   }
 
   void memory_row(std::size_t stage) {
-    const StageMemory& memory = run_.memory[stage];
+    const footprint::StageMemory& memory = run_.memory[stage];
     std::string row = fmt::format("  {:>5}", stage);
-    for (const Named<MemoryCategory>& category : kNames<MemoryCategory>) {
+    for (const Named<plan::MemoryCategory>& category : kNames<plan::MemoryCategory>) {
       row += fmt::format("{:>12}", gib(memory[category.value]));
     }
     const bool fits = memory.total() <= run_.capacity;
@@ -295,27 +296,27 @@ class StepTable : public RunTable {
 
   /// When a stage is fullest, and what it offloads.
   void moment_row(std::size_t stage) {
-    const StageMemory& memory = run_.memory[stage];
+    const footprint::StageMemory& memory = run_.memory[stage];
     std::string row =
-        fmt::format("  stage {}: {}", stage, to_string(memory.moment, memory.chunked));
+        fmt::format("  stage {}: {}", stage, footprint::to_string(memory.moment, memory.chunked));
     if (memory.lower[0] > Bytes(0)) {
       row += fmt::format("; host {} GiB", gib(memory.lower[0]));
     }
     if (memory.lower[1] > Bytes(0)) {
       row += fmt::format("; storage {} GiB", gib(memory.lower[1]));
     }
-    if (memory.lower[kRemoteLower] > Bytes(0)) {
-      row += fmt::format("; remote {} GiB", gib(memory.lower[kRemoteLower]));
+    if (memory.lower[graph::kRemoteLower] > Bytes(0)) {
+      row += fmt::format("; remote {} GiB", gib(memory.lower[graph::kRemoteLower]));
     }
     line("{}", row);
   }
 
-  const Run& run_;
+  const study::Run& run_;
 };
 
 }  // namespace
 
-std::vector<std::size_t> listed_stages(const Run& run) {
+std::vector<std::size_t> listed_stages(const study::Run& run) {
   std::set<std::size_t> stages;
   const std::size_t count = run.memory.size();
   if (count <= kListedStages) {
@@ -323,20 +324,22 @@ std::vector<std::size_t> listed_stages(const Run& run) {
       stages.insert(i);
     }
   } else {
-    const auto largest = std::max_element(
-        run.memory.begin(), run.memory.end(),
-        [](const StageMemory& a, const StageMemory& b) { return a.total() < b.total(); });
+    const auto largest =
+        std::max_element(run.memory.begin(), run.memory.end(),
+                         [](const footprint::StageMemory& a, const footprint::StageMemory& b) {
+                           return a.total() < b.total();
+                         });
     stages = {0, static_cast<std::size_t>(largest - run.memory.begin()), count - 1};
   }
   return {stages.begin(), stages.end()};
 }
 
-std::string table_report(const Run& run, const TableOptions& options) {
+std::string table_report(const study::Run& run, const TableOptions& options) {
   return StepTable(run).write(options);
 }
 
-std::string table_report(const WorkloadRun& run, const TableOptions& options) {
+std::string table_report(const study::WorkloadRun& run, const TableOptions& options) {
   return RunTable(run).write(options);
 }
 
-}  // namespace orrery
+}  // namespace orrery::report

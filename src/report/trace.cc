@@ -13,7 +13,7 @@
 
 #include "study/memory_over_time.h"
 
-namespace orrery {
+namespace orrery::report {
 namespace {
 
 constexpr int kLanesPerStream = 1000;  // thread numbers: stream * this + lane
@@ -26,7 +26,7 @@ std::string microseconds(Time time) {
 
 class TraceWriter {
  public:
-  TraceWriter(const WorkloadRun& run, JsonWriter& json) : run_(run), json_(json) {}
+  TraceWriter(const study::WorkloadRun& run, JsonWriter& json) : run_(run), json_(json) {}
 
   void write() {
     json_.begin_object();
@@ -43,7 +43,7 @@ class TraceWriter {
       name_process(rank);
     }
     write_spans();
-    const MemoryOverTime memory(run_.workload, run_.timeline);
+    const study::MemoryOverTime memory(run_.workload, run_.timeline);
     for (const std::int64_t rank : run_.timeline.ranks) {
       write_memory(rank, memory.of(rank));
     }
@@ -74,7 +74,7 @@ class TraceWriter {
 
   /// By rank, stream and begin; each span goes to its stream's first lane that is free.
   void write_spans() {
-    const std::vector<Span>& spans = run_.timeline.spans;
+    const std::vector<simulate::Span>& spans = run_.timeline.spans;
     std::vector<std::uint32_t> order(spans.size());
     std::iota(order.begin(), order.end(), 0U);
     const auto place = [&](std::uint32_t i) {
@@ -83,9 +83,9 @@ class TraceWriter {
     std::sort(order.begin(), order.end(),
               [&](std::uint32_t a, std::uint32_t b) { return place(a) < place(b); });
     std::vector<Time> lanes;  // when each lane of the stream becomes free
-    const Span* previous = nullptr;
+    const simulate::Span* previous = nullptr;
     for (const std::uint32_t i : order) {
-      const Span& span = spans[i];
+      const simulate::Span& span = spans[i];
       if (previous == nullptr || previous->rank != span.rank || previous->stream != span.stream) {
         lanes.clear();
       }
@@ -94,7 +94,7 @@ class TraceWriter {
     }
   }
 
-  int choose_lane(std::vector<Time>& lanes, const Span& span) {
+  int choose_lane(std::vector<Time>& lanes, const simulate::Span& span) {
     const auto free =
         std::find_if(lanes.begin(), lanes.end(), [&](Time end) { return end <= span.begin; });
     const auto lane = static_cast<int>(free - lanes.begin());
@@ -107,11 +107,11 @@ class TraceWriter {
     return thread_of(span.stream, lane);
   }
 
-  static int thread_of(StreamIndex stream, int lane) {
+  static int thread_of(graph::StreamIndex stream, int lane) {
     return static_cast<int>(*stream) * kLanesPerStream + lane;
   }
 
-  void name_thread(const Span& span, int lane) {
+  void name_thread(const simulate::Span& span, int lane) {
     const int thread = thread_of(span.stream, lane);
     metadata("thread_name", span.rank, thread);
     const std::string& name = run_.workload.streams[*span.stream].name;
@@ -123,9 +123,9 @@ class TraceWriter {
   }
 
   /// A receive span is the sender's message seen from the receiver, whose program differs.
-  std::string name_of_span(const Span& span) const {
-    const bool receives = span.kind == Node::Kind::receive;
-    const Span& own = receives ? run_.timeline.spans[span.cause] : span;
+  std::string name_of_span(const simulate::Span& span) const {
+    const bool receives = span.kind == graph::Node::Kind::receive;
+    const simulate::Span& own = receives ? run_.timeline.spans[span.cause] : span;
     const std::string& name = run_.workload.program_of(run_.workload.role_of(own.rank))
                                   .templates[static_cast<std::size_t>(own.template_index)]
                                   .nodes[static_cast<std::size_t>(own.node)]
@@ -133,8 +133,8 @@ class TraceWriter {
     return receives ? fmt::format("{} from rank {}", name, own.rank) : name;
   }
 
-  void write_span(const Span& span, int thread) {
-    const bool computes = span.kind == Node::Kind::compute;
+  void write_span(const simulate::Span& span, int thread) {
+    const bool computes = span.kind == graph::Node::Kind::compute;
     const std::string& phase = run_.workload.phases[*span.phase].name;
     json_.begin_object();
     json_.key("name").value(name_of_span(span));
@@ -158,9 +158,9 @@ class TraceWriter {
     json_.end_object().end_object();
   }
 
-  void write_memory(std::int64_t rank, const std::vector<MemorySample>& samples) {
-    const std::vector<MemoryKind>& kinds = run_.workload.memory;
-    for (const MemorySample& sample : samples) {
+  void write_memory(std::int64_t rank, const std::vector<study::MemorySample>& samples) {
+    const std::vector<graph::MemoryKind>& kinds = run_.workload.memory;
+    for (const study::MemorySample& sample : samples) {
       json_.begin_object();
       json_.key("name").value("memory");
       json_.key("ph").value("C");
@@ -168,13 +168,13 @@ class TraceWriter {
       json_.key("ts").number_text(microseconds(sample.at));
       json_.key("args").begin_object();
       for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
-        json_.key(kinds[kind].name).value(sample.bytes[MemoryIndex(kind)].value());
+        json_.key(kinds[kind].name).value(sample.bytes[graph::MemoryIndex(kind)].value());
       }
       json_.end_object().end_object();
     }
   }
 
-  const WorkloadRun& run_;
+  const study::WorkloadRun& run_;
   JsonWriter& json_;
 };
 
@@ -184,7 +184,7 @@ Error cannot_write(const std::string& path) {
 }
 
 /// Streams the trace into `path` itself.
-bool stream_to(const WorkloadRun& run, const std::string& path) {
+bool stream_to(const study::WorkloadRun& run, const std::string& path) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   {
     JsonWriter json([&](std::string_view piece) {
@@ -199,11 +199,11 @@ bool stream_to(const WorkloadRun& run, const std::string& path) {
 
 }  // namespace
 
-void write_trace(const WorkloadRun& run, JsonWriter& json) {
+void write_trace(const study::WorkloadRun& run, JsonWriter& json) {
   TraceWriter(run, json).write();
 }
 
-Result<void> write_trace_file(const WorkloadRun& run, const std::string& path) {
+Result<void> write_trace_file(const study::WorkloadRun& run, const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
@@ -226,4 +226,4 @@ Result<void> write_trace_file(const WorkloadRun& run, const std::string& path) {
   return {};
 }
 
-}  // namespace orrery
+}  // namespace orrery::report

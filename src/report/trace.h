@@ -7,7 +7,7 @@
 #include "report/json_writer.h"
 #include "study/workload_run.h"
 
-namespace orrery {
+namespace orrery::report {
 
 /// The run's spans as Chrome trace events ("JSON Object Format" of Google's Trace Event Format, as
 /// Perfetto and chrome://tracing read it):
@@ -21,9 +21,9 @@ namespace orrery {
 ///   counter = "memory" of a process: bytes on its device by kind (study/memory_over_time.h)
 ///
 /// Requires a run with record_spans. Nothing is rounded: the breakdown can be recomputed from it.
-void write_trace(const WorkloadRun& run, JsonWriter& json);
+void write_trace(const study::WorkloadRun& run, JsonWriter& json);
 
 /// The same into a file, whole or not at all (written beside it, then renamed).
-Result<void> write_trace_file(const WorkloadRun& run, const std::string& path);
+Result<void> write_trace_file(const study::WorkloadRun& run, const std::string& path);
 
-}  // namespace orrery
+}  // namespace orrery::report

@@ -8,7 +8,7 @@
 
 #include "report/json_writer.h"
 
-namespace orrery {
+namespace orrery::report {
 namespace {
 
 constexpr std::size_t kShownWorst = 5;  // rows named under a table that is not listed in full
@@ -20,7 +20,7 @@ std::string signed_percent(double share) {
   return fmt::format("{:+.1f} %", 100 * share);
 }
 
-std::string goal_text(const ValidationResult& result) {
+std::string goal_text(const study::ValidationResult& result) {
   if (!result.profile.goal) {
     return "none";
   }
@@ -29,7 +29,7 @@ std::string goal_text(const ValidationResult& result) {
 }
 
 /// What a row's remark column says.
-std::string remark_of(const ValidationRow& row) {
+std::string remark_of(const study::ValidationRow& row) {
   std::string remark = row.problem;
   const auto add = [&](bool applies, const char* text) {
     if (applies) {
@@ -42,9 +42,9 @@ std::string remark_of(const ValidationRow& row) {
   return remark;
 }
 
-std::size_t widest_key(const std::vector<ValidationRow>& rows) {
+std::size_t widest_key(const std::vector<study::ValidationRow>& rows) {
   std::size_t width = 0;
-  for (const ValidationRow& row : rows) {
+  for (const study::ValidationRow& row : rows) {
     width = std::max(width, row.key.size());
   }
   return width;
@@ -56,11 +56,11 @@ void line(std::string& text, fmt::format_string<Values...> format, Values&&... v
   text += '\n';
 }
 
-void rows_as_text(std::string& text, const ValidationResult& result) {
+void rows_as_text(std::string& text, const study::ValidationResult& result) {
   const std::size_t width = widest_key(result.rows);
   line(text, "  {:<{}} {:>10} {:>10} {:>9}  {}", "row", width, "predicted", "published", "error",
        "origin");
-  for (const ValidationRow& row : result.rows) {
+  for (const study::ValidationRow& row : result.rows) {
     const std::string remark = remark_of(row);
     line(text, "  {:<{}} {:>10.5g} {:>10.5g} {:>9}  {}{}{}", row.key, width, row.predicted,
          row.published, signed_percent(row.error), row.origin, remark.empty() ? "" : "; ", remark);
@@ -68,21 +68,22 @@ void rows_as_text(std::string& text, const ValidationResult& result) {
 }
 
 /// The scored rows with the largest errors, largest first.
-std::vector<const ValidationRow*> worst_rows(const ValidationResult& result) {
-  std::vector<const ValidationRow*> rows;
-  for (const ValidationRow& row : result.rows) {
+std::vector<const study::ValidationRow*> worst_rows(const study::ValidationResult& result) {
+  std::vector<const study::ValidationRow*> rows;
+  for (const study::ValidationRow& row : result.rows) {
     if (row.scored) {
       rows.push_back(&row);
     }
   }
-  std::stable_sort(rows.begin(), rows.end(), [](const ValidationRow* a, const ValidationRow* b) {
-    return std::abs(a->error) > std::abs(b->error);
-  });
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const study::ValidationRow* a, const study::ValidationRow* b) {
+                     return std::abs(a->error) > std::abs(b->error);
+                   });
   rows.resize(std::min(rows.size(), kShownWorst));
   return rows;
 }
 
-void write_row(JsonWriter& json, const ValidationRow& row) {
+void write_row(JsonWriter& json, const study::ValidationRow& row) {
   json.begin_object();
   json.key("key").value(row.key);
   json.key("predicted").value(row.predicted);
@@ -95,13 +96,13 @@ void write_row(JsonWriter& json, const ValidationRow& row) {
   json.end_object();
 }
 
-void write_fields(JsonWriter& json, const ValidationResult& result) {
+void write_fields(JsonWriter& json, const study::ValidationResult& result) {
   json.key("table").value(result.profile.table);
   json.key("title").value(result.profile.title);
   json.key("machine").value(result.machine);
   json.key("csv").value(result.csv);
   json.key("rows").begin_array();
-  for (const ValidationRow& row : result.rows) {
+  for (const study::ValidationRow& row : result.rows) {
     write_row(json, row);
   }
   json.end_array();
@@ -137,40 +138,42 @@ std::string in_cell(std::string text) {
   return text;
 }
 
-void scores_as_page(std::string& page, const std::vector<ValidationResult>& results) {
+void scores_as_page(std::string& page, const std::vector<study::ValidationResult>& results) {
   line(page, "| table | rows | MAPE | bias | median | worst | goal |");
   line(page, "|---|---:|---:|---:|---:|---:|---|");
-  for (const ValidationResult& result : results) {
+  for (const study::ValidationResult& result : results) {
     line(page, "| [{0}](#{0}) | {1} | {2} | {3} | {4} | {5} | {6} |", result.profile.table,
          result.score.rows, percent(result.score.mape), signed_percent(result.score.bias),
          percent(result.score.median), percent(result.score.worst), goal_text(result));
   }
 }
 
-const std::string* reason_of(const ValidationProfile& profile, const std::string& field) {
-  const auto found = std::find_if(profile.why.begin(), profile.why.end(),
-                                  [&](const Reason& reason) { return reason.field == field; });
+const std::string* reason_of(const study::ValidationProfile& profile, const std::string& field) {
+  const auto found =
+      std::find_if(profile.why.begin(), profile.why.end(),
+                   [&](const study::Reason& reason) { return reason.field == field; });
   return found == profile.why.end() ? nullptr : &found->text;
 }
 
-void profile_as_page(std::string& page, const ValidationResult& result) {
+void profile_as_page(std::string& page, const study::ValidationResult& result) {
   const auto entry = [&](const std::string& field, const std::string& value) {
     const std::string* reason = reason_of(result.profile, field);
     line(page, "| {} | {} | {} |", field, in_cell(value), reason ? in_cell(*reason) : "");
   };
   line(page, "| setting | value | source or reason |\n|---|---|---|");
   entry("machine", result.machine);
-  for (const Setting& setting : result.profile.plan) {
+  for (const study::Setting& setting : result.profile.plan) {
     entry(setting.field, setting.value);
   }
-  for (const MeasuredColumn& measured : result.profile.measured) {
+  for (const study::MeasuredColumn& measured : result.profile.measured) {
     line(page, "| `{}`{} | {} | {} |", measured.column,
          measured.label.empty() ? "" : " (" + measured.label + ")", name_of(measured.measure),
-         in_cell(std::string(kNames<Measure>[static_cast<std::size_t>(measured.measure)].meaning)));
+         in_cell(std::string(
+             kNames<study::Measure>[static_cast<std::size_t>(measured.measure)].meaning)));
   }
 }
 
-void table_as_page(std::string& page, const ValidationResult& result) {
+void table_as_page(std::string& page, const study::ValidationResult& result) {
   line(page, "\n## {}\n\n{}. {}.\n", result.profile.table, result.profile.title,
        result.profile.source);
   profile_as_page(page, result);
@@ -182,7 +185,7 @@ void table_as_page(std::string& page, const ValidationResult& result) {
   }
   line(page, "| row | predicted | published | error | origin | remark |");
   line(page, "|---|---:|---:|---:|---|---|");
-  for (const ValidationRow& row : result.rows) {
+  for (const study::ValidationRow& row : result.rows) {
     line(page, "| {} | {:.5g} | {:.5g} | {} | {} | {} |", in_cell(row.key), row.predicted,
          row.published, signed_percent(row.error), in_cell(row.origin), in_cell(remark_of(row)));
   }
@@ -190,10 +193,10 @@ void table_as_page(std::string& page, const ValidationResult& result) {
 
 }  // namespace
 
-std::string validation_table(const std::vector<ValidationResult>& results, bool all_rows) {
+std::string validation_table(const std::vector<study::ValidationResult>& results, bool all_rows) {
   std::string text;
   std::size_t width = 5;
-  for (const ValidationResult& result : results) {
+  for (const study::ValidationResult& result : results) {
     width = std::max(width, result.profile.table.size());
     if (all_rows) {
       line(text, "{}: {} ({})", result.profile.table, result.profile.title, result.csv);
@@ -203,31 +206,31 @@ std::string validation_table(const std::vector<ValidationResult>& results, bool 
   }
   line(text, "{:<{}} {:>5} {:>8} {:>8} {:>8} {:>8}  {}", "table", width, "rows", "MAPE", "bias",
        "median", "worst", "goal");
-  for (const ValidationResult& result : results) {
+  for (const study::ValidationResult& result : results) {
     line(text, "{:<{}} {:>5} {:>8} {:>8} {:>8} {:>8}  {}", result.profile.table, width,
          result.score.rows, percent(result.score.mape), signed_percent(result.score.bias),
          percent(result.score.median), percent(result.score.worst), goal_text(result));
   }
-  for (const ValidationResult& result : results) {
+  for (const study::ValidationResult& result : results) {
     if (all_rows) {
       continue;
     }
     line(text, "\nworst of {}:", result.profile.table);
-    for (const ValidationRow* row : worst_rows(result)) {
+    for (const study::ValidationRow* row : worst_rows(result)) {
       line(text, "  {:>9}  {}  {}", signed_percent(row->error), row->key, remark_of(*row));
     }
   }
   return text;
 }
 
-std::string validation_json(const std::vector<ValidationResult>& results) {
+std::string validation_json(const std::vector<study::ValidationResult>& results) {
   return json_text([&](JsonWriter& json) {
     json.begin_object();
     if (results.size() == 1) {
       write_fields(json, results.front());
     }
     json.key("tables").begin_array();
-    for (const ValidationResult& result : results) {
+    for (const study::ValidationResult& result : results) {
       json.begin_object();
       write_fields(json, result);
       json.end_object();
@@ -236,13 +239,13 @@ std::string validation_json(const std::vector<ValidationResult>& results) {
   });
 }
 
-std::string validation_page(const std::vector<ValidationResult>& results) {
+std::string validation_page(const std::vector<study::ValidationResult>& results) {
   std::string page = kPageHead;
   scores_as_page(page, results);
-  for (const ValidationResult& result : results) {
+  for (const study::ValidationResult& result : results) {
     table_as_page(page, result);
   }
   return page;
 }
 
-}  // namespace orrery
+}  // namespace orrery::report

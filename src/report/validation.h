@@ -7,18 +7,18 @@
 
 #include "study/validate.h"
 
-namespace orrery {
+namespace orrery::report {
 
 /// Text for a terminal: score of every table; `all_rows`: also each row.
-std::string validation_table(const std::vector<ValidationResult>& results, bool all_rows);
+std::string validation_table(const std::vector<study::ValidationResult>& results, bool all_rows);
 
 /// One JSON object: {"tables": [...]}, each {table, title, machine, csv, rows: [{key, predicted,
 /// published, error, oom, scored, origin, problem}], scored_rows, mape, bias, median, worst, goal,
 /// goal_met}. `error`, `mape`, `bias`, `median`, `worst` and `goal` are shares (0.08 is 8 %);
 /// `error` is signed. With one table its fields also stand at the top level.
-std::string validation_json(const std::vector<ValidationResult>& results);
+std::string validation_json(const std::vector<study::ValidationResult>& results);
 
 /// The page docs/validation.md: scores, then profile, rows and notes of every table.
-std::string validation_page(const std::vector<ValidationResult>& results);
+std::string validation_page(const std::vector<study::ValidationResult>& results);
 
-}  // namespace orrery
+}  // namespace orrery::report

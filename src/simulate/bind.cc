@@ -10,13 +10,13 @@
 #include "machine/compute/compute_model.h"
 #include "machine/copy_time.h"
 
-namespace orrery {
+namespace orrery::simulate {
 namespace {
 
 /// At least a picosecond, which tells it from a copy.
-Time time_on_host(const Node& node) {
+Time time_on_host(const graph::Node& node) {
   Time sum{0};
-  for (const Operator& op : node.operators) {
+  for (const graph::Operator& op : node.operators) {
     sum += op.duration;
   }
   return std::max(sum, Time(1));
@@ -24,8 +24,8 @@ Time time_on_host(const Node& node) {
 
 }  // namespace
 
-Binding::Binding(const Workload& workload, const Machine& machine,
-                 const AlgorithmChoice& algorithms, PhaseChoice choice)
+Binding::Binding(const graph::Workload& workload, const machine::Machine& machine,
+                 const collective::AlgorithmChoice& algorithms, PhaseChoice choice)
     : workload_(workload),
       machine_(machine),
       algorithms_(algorithms),
@@ -56,18 +56,18 @@ void Binding::bind_all() {
   }
 }
 
-BoundTemplate Binding::bind(std::size_t program, const Template& source) {
+BoundTemplate Binding::bind(std::size_t program, const graph::Template& source) {
   BoundTemplate bound;
   bound.by_stream.resize(workload_.streams.size());
   std::vector<std::vector<std::uint32_t>> dependents(source.nodes.size());
   for (std::uint32_t i = 0; i < source.nodes.size(); ++i) {
-    const Node& node = source.nodes[i];
+    const graph::Node& node = source.nodes[i];
     for (const int before : node.after) {
       dependents[static_cast<std::size_t>(before)].push_back(i);
     }
     bound.nodes.push_back(bind_node(program, node));
     bound.pending.push_back(static_cast<std::uint32_t>(node.after.size()));
-    if (workload_.streams[*node.stream].order != Order::issue) {
+    if (workload_.streams[*node.stream].order != graph::Order::issue) {
       if (node.after.empty()) {
         bound.free_nodes.push_back(i);
       }
@@ -87,7 +87,7 @@ BoundTemplate Binding::bind(std::size_t program, const Template& source) {
   return bound;
 }
 
-BoundNode Binding::bind_node(std::size_t program, const Node& node) {
+BoundNode Binding::bind_node(std::size_t program, const graph::Node& node) {
   BoundNode bound;
   bound.kind = node.kind;
   bound.stream = node.stream;
@@ -96,17 +96,17 @@ BoundNode Binding::bind_node(std::size_t program, const Node& node) {
   bound.host_sync = node.host_sync;
   bound.bytes = node.bytes;
   switch (node.kind) {
-    case Node::Kind::compute:
+    case graph::Node::Kind::compute:
       bind_compute(node, bound);
       break;
-    case Node::Kind::collective:
+    case graph::Node::Kind::collective:
       bound.collective = collective_index({.group = node.group,
                                            .kind = node.collective,
                                            .bytes = node.bytes,
                                            .copies = node.copies});
       bound.host_cost = workload_.host_dispatch;
       break;
-    case Node::Kind::copy:
+    case graph::Node::Kind::copy:
       bound.collective = collective_index({.is_copy = true,
                                            .group = node.group,
                                            .bytes = node.bytes,
@@ -114,15 +114,16 @@ BoundNode Binding::bind_node(std::size_t program, const Node& node) {
                                            .sharers = node.sharers});
       bound.host_cost = workload_.host_dispatch;
       break;
-    case Node::Kind::host:
+    case graph::Node::Kind::host:
       bound.collective =
           collective_index({.is_copy = true, .group = node.group, .host = time_on_host(node)});
       break;
-    case Node::Kind::send:
-    case Node::Kind::receive:
-      bound.flow = flow_index(program, {node.kind == Node::Kind::send, node.peer, node.channel});
+    case graph::Node::Kind::send:
+    case graph::Node::Kind::receive:
+      bound.flow =
+          flow_index(program, {node.kind == graph::Node::Kind::send, node.peer, node.channel});
       break;
-    case Node::Kind::wait:
+    case graph::Node::Kind::wait:
       break;
   }
   return bound;
@@ -130,11 +131,11 @@ BoundNode Binding::bind_node(std::size_t program, const Node& node) {
 
 /// host_span by Horner's scheme from the last kernel: span_i = dispatch + max(rest_i, span_i+1),
 /// where rest_i is the work from kernel i on.
-void Binding::bind_compute(const Node& node, BoundNode& bound) const {
+void Binding::bind_compute(const graph::Node& node, BoundNode& bound) const {
   Time beside_collective{0};
   Time beside_message{0};
   for (auto op = node.operators.rbegin(); op != node.operators.rend(); ++op) {
-    const KernelTime time = kernel_time(*op, machine_.device);
+    const compute::KernelTime time = compute::kernel_time(*op, machine_.device);
     bound.work += time.alone;
     beside_collective += time.beside_collective;
     beside_message += time.beside_message;
@@ -167,8 +168,8 @@ int Binding::collective_index(const BoundCollective& collective) {
   return found->second;
 }
 
-const std::vector<CollectivePhase>& Binding::phases(int index, std::int64_t rank) {
-  const Members& members = workload_.group(collective(index).group).members;
+const std::vector<collective::CollectivePhase>& Binding::phases(int index, std::int64_t rank) {
+  const graph::Members& members = workload_.group(collective(index).group).members;
   const bool alike = members.by_digits() && members.only.empty();
   const std::int64_t first = alike ? 0 : members.holds(rank) ? members.member(rank, 0) : -1;
   const auto [found, fresh] = phases_.try_emplace({index, first});
@@ -178,26 +179,27 @@ const std::vector<CollectivePhase>& Binding::phases(int index, std::int64_t rank
   return found->second;
 }
 
-std::vector<CollectivePhase> Binding::plan(const BoundCollective& collective,
-                                           std::int64_t rank) const {
+std::vector<collective::CollectivePhase> Binding::plan(const BoundCollective& collective,
+                                                       std::int64_t rank) const {
   if (collective.is_copy) {
-    CollectivePhase phase;
+    collective::CollectivePhase phase;
     phase.latency = collective.host > Time(0) ? collective.host : time_of_copy(collective);
     return {phase};
   }
-  const std::vector<Extent> extents =
-      group_extents(workload_.group(collective.group).members, rank, machine_);
-  const CollectiveAlgorithm algorithm = algorithms_[collective.group];
-  const auto plan = choice_ == PhaseChoice::all ? plan_collective : plan_messages;
+  const std::vector<collective::Extent> extents =
+      collective::group_extents(workload_.group(collective.group).members, rank, machine_);
+  const collective::CollectiveAlgorithm algorithm = algorithms_[collective.group];
+  const auto plan =
+      choice_ == PhaseChoice::all ? collective::plan_collective : collective::plan_messages;
   return collective.copies > 0 && extents.size() > 1
-             ? plan_token_exchange(*plan, collective.bytes, collective.copies, extents, algorithm,
-                                   machine_)
+             ? collective::plan_token_exchange(*plan, collective.bytes, collective.copies, extents,
+                                               algorithm, machine_)
              : plan(collective.kind, collective.bytes, extents, algorithm, machine_);
 }
 
 /// How many sharers share a node is taken from rank 0's communicator.
 Time Binding::time_of_copy(const BoundCollective& copy) const {
-  return copy_time(
+  return machine::copy_time(
       {.bytes = copy.bytes,
        .tier = copy.tier,
        .devices = workload_.ranks,
@@ -206,4 +208,4 @@ Time Binding::time_of_copy(const BoundCollective& copy) const {
       machine_);
 }
 
-}  // namespace orrery
+}  // namespace orrery::simulate

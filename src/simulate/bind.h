@@ -12,7 +12,7 @@
 #include "graph/workload.h"
 #include "machine/machine.h"
 
-namespace orrery {
+namespace orrery::simulate {
 
 /// What runs on a device beside its kernels and takes units or bandwidth from them. Copies to other
 /// memory tiers do not: copy engines make them.
@@ -30,11 +30,11 @@ struct Contention {
 };
 
 struct BoundNode {
-  Node::Kind kind = Node::Kind::compute;
+  graph::Node::Kind kind = graph::Node::Kind::compute;
   bool host_sync = false;
-  StreamIndex stream;
-  PhaseIndex phase;
-  GroupIndex group;
+  graph::StreamIndex stream;
+  graph::PhaseIndex phase;
+  graph::GroupIndex group;
   std::uint32_t first_dependent = 0;  ///< into BoundTemplate::dependents
   std::uint32_t dependent_count = 0;
   int collective = -1;  ///< into Binding::collectives; of a copy too
@@ -54,7 +54,7 @@ struct BoundTemplate {
   /// By stream of order `issue`: node numbers in issue order.
   std::vector<std::vector<std::uint32_t>> by_stream;
   /// Streams of order `issue` that have nodes, by their first node: the host issues in this order.
-  std::vector<StreamIndex> streams;
+  std::vector<graph::StreamIndex> streams;
   /// Nodes of other streams that depend on nothing.
   std::vector<std::uint32_t> free_nodes;
   std::vector<std::uint32_t> pending;  ///< dependencies per node
@@ -64,13 +64,13 @@ struct BoundTemplate {
 /// ports.
 struct BoundCollective {
   bool is_copy = false;  ///< or work on the host
-  GroupIndex group;
-  CollectiveKind kind = CollectiveKind::all_reduce;
+  graph::GroupIndex group;
+  graph::CollectiveKind kind = graph::CollectiveKind::all_reduce;
   Bytes bytes{0};
-  int tier = 0;             ///< of a copy
-  GroupIndex sharers{};     ///< of a copy: ranks that move the same bytes; none: it alone
-  std::int64_t copies = 0;  ///< Node::copies
-  Time host{0};             ///< of work on the host; zero: a copy
+  int tier = 0;                 ///< of a copy
+  graph::GroupIndex sharers{};  ///< of a copy: ranks that move the same bytes; none: it alone
+  std::int64_t copies = 0;      ///< Node::copies
+  Time host{0};                 ///< of work on the host; zero: a copy
 
   friend auto operator<=>(const BoundCollective&, const BoundCollective&) = default;
 };
@@ -93,14 +93,14 @@ enum class PhaseChoice : std::uint8_t {
 class Binding {
  public:
   /// Requires a verified workload, machine and algorithms that outlive the binding.
-  Binding(const Workload& workload, const Machine& machine, const AlgorithmChoice& algorithms,
-          PhaseChoice choice = PhaseChoice::all);
+  Binding(const graph::Workload& workload, const machine::Machine& machine,
+          const collective::AlgorithmChoice& algorithms, PhaseChoice choice = PhaseChoice::all);
 
   const BoundTemplate& shape(std::size_t program, int template_index);
   /// Everything that the programs hold by now.
   void bind_all();
 
-  const AlgorithmChoice& algorithms() const { return algorithms_; }
+  const collective::AlgorithmChoice& algorithms() const { return algorithms_; }
   /// Of all templates bound so far.
   const std::vector<BoundCollective>& collectives() const { return collectives_; }
   const BoundCollective& collective(int index) const {
@@ -108,24 +108,25 @@ class Binding {
   }
   /// In the communicator that holds `rank`; none where nobody does. All of a family by digits lie
   /// alike.
-  const std::vector<CollectivePhase>& phases(int collective, std::int64_t rank);
+  const std::vector<collective::CollectivePhase>& phases(int collective, std::int64_t rank);
   const std::vector<Flow>& flows(std::size_t program) const { return flows_[program]; }
   /// Its number among flows(program). Requires that it is there, as verify() makes sure of every
   /// send's receive.
   int flow(std::size_t program, const Flow& flow) const { return index_of_flow_[program].at(flow); }
 
  private:
-  BoundTemplate bind(std::size_t program, const Template& source);
-  BoundNode bind_node(std::size_t program, const Node& node);
-  void bind_compute(const Node& node, BoundNode& bound) const;
+  BoundTemplate bind(std::size_t program, const graph::Template& source);
+  BoundNode bind_node(std::size_t program, const graph::Node& node);
+  void bind_compute(const graph::Node& node, BoundNode& bound) const;
   int flow_index(std::size_t program, const Flow& flow);
   int collective_index(const BoundCollective& collective);
-  std::vector<CollectivePhase> plan(const BoundCollective& collective, std::int64_t rank) const;
+  std::vector<collective::CollectivePhase> plan(const BoundCollective& collective,
+                                                std::int64_t rank) const;
   Time time_of_copy(const BoundCollective& copy) const;
 
-  const Workload& workload_;
-  const Machine& machine_;
-  const AlgorithmChoice& algorithms_;
+  const graph::Workload& workload_;
+  const machine::Machine& machine_;
+  const collective::AlgorithmChoice& algorithms_;
   PhaseChoice choice_;
   std::vector<std::vector<std::unique_ptr<BoundTemplate>>> shapes_;  ///< [program][template]
   std::vector<std::vector<Flow>> flows_;                             ///< [program]
@@ -133,7 +134,7 @@ class Binding {
   std::vector<BoundCollective> collectives_;
   std::map<BoundCollective, int> index_of_;
   /// By collective and first rank of the communicator: 0 where all lie alike, -1 of none.
-  std::map<std::pair<int, std::int64_t>, std::vector<CollectivePhase>> phases_;
+  std::map<std::pair<int, std::int64_t>, std::vector<collective::CollectivePhase>> phases_;
 };
 
-}  // namespace orrery
+}  // namespace orrery::simulate

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace orrery {
+namespace orrery::simulate {
 namespace {
 
 /// Counts the chain's own collectives, so that kernels beside them are as slow as in the loop.
@@ -26,12 +26,13 @@ class Finder {
       : shape_(shape), before_(shape.nodes.size()) {
     for (std::uint32_t i = 0; i < shape.nodes.size(); ++i) {
       const BoundNode& node = shape.nodes[i];
-      const bool fits = node.stream == kComputeStream
-                            ? node.kind == Node::Kind::compute || node.kind == Node::Kind::wait
-                            : node.kind == Node::Kind::collective && serial[*node.stream];
-      alone_.push_back(!fits                                 ? std::nullopt
-                       : node.kind == Node::Kind::collective ? undisturbed(node)
-                                                             : std::optional(Time(0)));
+      const bool fits =
+          node.stream == graph::kComputeStream
+              ? node.kind == graph::Node::Kind::compute || node.kind == graph::Node::Kind::wait
+              : node.kind == graph::Node::Kind::collective && serial[*node.stream];
+      alone_.push_back(!fits                                        ? std::nullopt
+                       : node.kind == graph::Node::Kind::collective ? undisturbed(node)
+                                                                    : std::optional(Time(0)));
       for (std::uint32_t d = 0; d < node.dependent_count; ++d) {
         before_[shape.dependents[node.first_dependent + d]].push_back(i);
       }
@@ -57,7 +58,7 @@ class Finder {
 
   /// Nodes of the longest chain that begins at `first`.
   std::uint32_t length_from(std::uint32_t first) const {
-    if (!alone_[first] || node(first).stream != kComputeStream) {
+    if (!alone_[first] || node(first).stream != graph::kComputeStream) {
       return 0;
     }
     std::uint32_t length = 1;
@@ -68,7 +69,7 @@ class Finder {
     for (std::uint32_t i = first + 1; i < shape_.nodes.size() && fits(chain, i); ++i) {
       append(chain, i);
       lasts = lasts || takes_time(i);
-      const bool ends = node(i).stream == kComputeStream && chain.lanes[0].back().joins;
+      const bool ends = node(i).stream == graph::kComputeStream && chain.lanes[0].back().joins;
       length = lasts && ends && reach <= i ? i - first + 1 : length;
       reach = std::max(reach, latest_dependent(i));
     }
@@ -77,7 +78,7 @@ class Finder {
 
   /// Waits alone, and collectives of nobody, are over before they could be an event.
   bool takes_time(std::uint32_t i) const {
-    return node(i).kind == Node::Kind::compute || *alone_[i] > Time(0);
+    return node(i).kind == graph::Node::Kind::compute || *alone_[i] > Time(0);
   }
 
   bool fits(const Chain& chain, std::uint32_t i) const {
@@ -115,7 +116,7 @@ class Finder {
     ++chain.count;
   }
 
-  static std::size_t lane_of(Chain& chain, StreamIndex stream) {
+  static std::size_t lane_of(Chain& chain, graph::StreamIndex stream) {
     std::size_t lane = 0;
     while (lane < chain.lane_count && chain.streams[lane] != stream) {
       ++lane;
@@ -207,7 +208,7 @@ class Finder {
         }
         for (std::uint32_t i = step.node; i < next; ++i) {
           // No node before the next join starts earlier than this one.
-          needs(i, node(i).kind == Node::Kind::compute ? start + node(i).work : start);
+          needs(i, node(i).kind == graph::Node::Kind::compute ? start + node(i).work : start);
         }
       }
       const bool sync = node(step.node).host_sync && step.node != chain.last();
@@ -259,14 +260,15 @@ ChainTable find_chains(const BoundTemplate& shape, const std::vector<bool>& seri
   return Finder(shape, serial, undisturbed).run();
 }
 
-std::vector<bool> serial_streams(const std::vector<Template>& templates, std::size_t streams) {
+std::vector<bool> serial_streams(const std::vector<graph::Template>& templates,
+                                 std::size_t streams) {
   std::vector<bool> serial(streams, true);
-  for (const Template& t : templates) {
+  for (const graph::Template& t : templates) {
     for (std::size_t i = 0; i < t.nodes.size(); ++i) {
-      const Node& node = t.nodes[i];
+      const graph::Node& node = t.nodes[i];
       const bool follows = i > 0 && t.nodes[i - 1].stream == node.stream;
       const bool waits = std::any_of(node.after.begin(), node.after.end(), [&](int before) {
-        return t.nodes[static_cast<std::size_t>(before)].stream == kComputeStream;
+        return t.nodes[static_cast<std::size_t>(before)].stream == graph::kComputeStream;
       });
       if (!follows && !waits) {
         serial[*node.stream] = false;
@@ -276,4 +278,4 @@ std::vector<bool> serial_streams(const std::vector<Template>& templates, std::si
   return serial;
 }
 
-}  // namespace orrery
+}  // namespace orrery::simulate

@@ -29,7 +29,7 @@
 #include "simulate/bind.h"
 #include "simulate/job.h"
 
-namespace orrery {
+namespace orrery::simulate {
 
 inline constexpr std::size_t kMostLanes = 3;  ///< of a chain: the compute stream is lane 0
 
@@ -49,7 +49,7 @@ struct Chain {
   std::uint32_t first = 0;  ///< node of the template
   std::uint32_t count = 0;
   std::array<std::vector<Step>, kMostLanes> lanes;
-  std::array<StreamIndex, kMostLanes> streams{kComputeStream};
+  std::array<graph::StreamIndex, kMostLanes> streams{graph::kComputeStream};
   std::size_t lane_count = 1;
   /// The host is in nobody's way if it is free this long after the chain begins, or earlier.
   Time slack{0};
@@ -153,7 +153,7 @@ class ChainWalk {
   /// Whether the step is over at once.
   bool start(std::size_t lane, Time now) {
     const BoundNode& its = node(lane);
-    if (its.kind == Node::Kind::compute) {
+    if (its.kind == graph::Node::Kind::compute) {
       const Time host_end = host_ + its.host_span;
       host_ += its.host_cost;
       book_.begin_compute(now, its);
@@ -186,7 +186,7 @@ class ChainWalk {
       begin_collective(lane, now);
       return;
     }
-    if (node(lane).kind == Node::Kind::compute) {
+    if (node(lane).kind == graph::Node::Kind::compute) {
       job_.running = false;
       book_.end_compute(now, job_);
     } else {
@@ -225,6 +225,7 @@ ChainTable find_chains(const BoundTemplate& shape, const std::vector<bool>& seri
 
 /// Streams of a program on which every node depends on a node of the compute stream of its
 /// template, or follows a node of its own stream in the list.
-std::vector<bool> serial_streams(const std::vector<Template>& templates, std::size_t streams);
+std::vector<bool> serial_streams(const std::vector<graph::Template>& templates,
+                                 std::size_t streams);
 
-}  // namespace orrery
+}  // namespace orrery::simulate

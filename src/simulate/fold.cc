@@ -9,19 +9,19 @@
 
 #include "collective/cost.h"
 
-namespace orrery {
+namespace orrery::simulate {
 namespace {
 
-bool holds(const std::vector<Digit>& digits, const Digit& atom) {
-  return std::any_of(digits.begin(), digits.end(), [&](const Digit& digit) {
+bool holds(const std::vector<graph::Digit>& digits, const graph::Digit& atom) {
+  return std::any_of(digits.begin(), digits.end(), [&](const graph::Digit& digit) {
     return digit.stride <= atom.stride && atom.stride * atom.size <= digit.stride * digit.size;
   });
 }
 
 /// "tp", or "dp, ep" for a digit that several communicators share.
-std::string names_of(const Workload& workload, const Digit& atom) {
+std::string names_of(const graph::Workload& workload, const graph::Digit& atom) {
   std::string names;
-  for (const Group& group : workload.groups) {
+  for (const graph::Group& group : workload.groups) {
     if (group.members.only.empty() && holds(group.members.digits, atom)) {
       names += (names.empty() ? "" : ", ") + group.name;
     }
@@ -30,12 +30,12 @@ std::string names_of(const Workload& workload, const Digit& atom) {
 }
 
 /// Rule 1: does the digit split into whole extents of the dimensions?
-std::optional<std::string> irregular(const std::string& name, const Digit& atom,
-                                     const Machine& machine) {
+std::optional<std::string> irregular(const std::string& name, const graph::Digit& atom,
+                                     const machine::Machine& machine) {
   const std::int64_t stride = atom.stride;
   const std::int64_t span = stride * atom.size;
   std::int64_t boundary = 1;
-  for (const NetworkDimension& dimension : machine.network) {
+  for (const topology::NetworkDimension& dimension : machine.network) {
     boundary *= dimension.size;
     const bool outside = boundary <= stride || boundary >= span;
     if (!outside && (boundary % stride != 0 || span % boundary != 0)) {
@@ -55,19 +55,20 @@ std::optional<std::string> irregular(const std::string& name, const Digit& atom,
 }
 
 /// Rule 2.
-std::optional<std::string> asymmetric_dimension(const std::string& name, const Digit& atom,
-                                                const Machine& machine) {
-  for (const Extent& extent : extents_of(atom.stride, atom.size, machine)) {
-    const NetworkDimension& dimension = machine.network[static_cast<std::size_t>(extent.dimension)];
+std::optional<std::string> asymmetric_dimension(const std::string& name, const graph::Digit& atom,
+                                                const machine::Machine& machine) {
+  for (const collective::Extent& extent : collective::extents_of(atom.stride, atom.size, machine)) {
+    const topology::NetworkDimension& dimension =
+        machine.network[static_cast<std::size_t>(extent.dimension)];
     switch (dimension.kind) {
-      case DimensionKind::switched:
-      case DimensionKind::fully_connected:
+      case topology::DimensionKind::switched:
+      case topology::DimensionKind::fully_connected:
         break;
-      case DimensionKind::mesh:
+      case topology::DimensionKind::mesh:
         return fmt::format("{} lies on mesh {}, whose ends have one neighbour less", name,
                            dimension.name);
-      case DimensionKind::ring:
-      case DimensionKind::torus:
+      case topology::DimensionKind::ring:
+      case topology::DimensionKind::torus:
         if (extent.count * extent.stride != dimension.size) {
           return fmt::format(
               "{} covers {} of the {} devices of ring {}: its ends have other neighbours", name,
@@ -80,19 +81,20 @@ std::optional<std::string> asymmetric_dimension(const std::string& name, const D
 }
 
 /// Rule 3.
-std::optional<std::string> asymmetric_collective(const Workload& workload, const Digit& atom,
-                                                 Binding& bound) {
+std::optional<std::string> asymmetric_collective(const graph::Workload& workload,
+                                                 const graph::Digit& atom, Binding& bound) {
   for (std::size_t i = 0; i < bound.collectives().size(); ++i) {
     const BoundCollective& collective = bound.collectives()[i];
-    const Group& group = workload.group(collective.group);
+    const graph::Group& group = workload.group(collective.group);
     if (collective.is_copy || !holds(group.members.digits, atom)) {
       continue;
     }
     const bool fixed_tree =
-        bound.algorithms()[collective.group] == CollectiveAlgorithm::double_binary_tree;
-    for (const CollectivePhase& phase : bound.phases(static_cast<int>(i), 0)) {
-      const bool tree = phase.algorithm == CollectiveAlgorithm::double_binary_tree && fixed_tree;
-      if (tree || phase.kind == CollectiveKind::broadcast) {
+        bound.algorithms()[collective.group] == collective::CollectiveAlgorithm::double_binary_tree;
+    for (const collective::CollectivePhase& phase : bound.phases(static_cast<int>(i), 0)) {
+      const bool tree =
+          phase.algorithm == collective::CollectiveAlgorithm::double_binary_tree && fixed_tree;
+      if (tree || phase.kind == graph::CollectiveKind::broadcast) {
         return fmt::format("{} uses {} {}, whose ranks have different neighbours", group.name,
                            name_of(phase.algorithm), name_of(phase.kind));
       }
@@ -102,24 +104,24 @@ std::optional<std::string> asymmetric_collective(const Workload& workload, const
 }
 
 /// Digits whose ranks are alike; reasons for the others.
-std::vector<Digit> foldable(const Workload& workload, const Machine& machine, Binding& bound,
-                            std::vector<std::string>& reasons) {
-  const auto digits = atoms(workload);
+std::vector<graph::Digit> foldable(const graph::Workload& workload, const machine::Machine& machine,
+                                   Binding& bound, std::vector<std::string>& reasons) {
+  const auto digits = graph::atoms(workload);
   if (!digits) {
     reasons.emplace_back("the degrees of the communicators do not divide one another");
     return {};
   }
-  std::vector<Digit> all = *digits;
-  const std::vector<Digit>& roles = workload.role_map.digits;
+  std::vector<graph::Digit> all = *digits;
+  const std::vector<graph::Digit>& roles = workload.role_map.digits;
   all.insert(all.end(), roles.begin(), roles.end());
-  for (const Digit& digit : all) {  // one irregular digit moves every other coordinate
+  for (const graph::Digit& digit : all) {  // one irregular digit moves every other coordinate
     if (auto reason = irregular(names_of(workload, digit), digit, machine)) {
       reasons.push_back(std::move(*reason));
       return {};
     }
   }
-  std::vector<Digit> folded;
-  for (const Digit& atom : *digits) {
+  std::vector<graph::Digit> folded;
+  for (const graph::Digit& atom : *digits) {
     auto reason = asymmetric_dimension(names_of(workload, atom), atom, machine);
     if (!reason) {
       reason = asymmetric_collective(workload, atom, bound);
@@ -135,7 +137,7 @@ std::vector<Digit> foldable(const Workload& workload, const Machine& machine, Bi
 
 }  // namespace
 
-Fold fold_ranks(const Workload& workload, const Machine& machine, Binding& bound,
+Fold fold_ranks(const graph::Workload& workload, const machine::Machine& machine, Binding& bound,
                 const std::optional<std::string>& refusal) {
   Fold fold;
   if (refusal) {
@@ -153,4 +155,4 @@ Fold fold_ranks(const Workload& workload, const Machine& machine, Binding& bound
   return fold;
 }
 
-}  // namespace orrery
+}  // namespace orrery::simulate

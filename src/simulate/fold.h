@@ -12,7 +12,7 @@
 #include "simulate/bind.h"
 #include "simulate/timeline.h"
 
-namespace orrery {
+namespace orrery::simulate {
 
 /// A digit of the rank number (atoms() of the workload; roles run different programs) folds to 0
 /// when shifting it maps the machine and all messages onto themselves:
@@ -29,12 +29,12 @@ namespace orrery {
 /// Otherwise all its values are simulated, and `reasons` says why.
 struct Fold {
   std::vector<std::int64_t> ranks;  ///< to simulate, ascending
-  std::vector<Digit> folded;
+  std::vector<graph::Digit> folded;
   FoldReport report;
 
   /// The simulated rank that stands for `rank`.
   std::int64_t representative(std::int64_t rank) const {
-    for (const Digit& digit : folded) {
+    for (const graph::Digit& digit : folded) {
       rank -= digit.of(rank) * digit.stride;
     }
     return rank;
@@ -42,7 +42,7 @@ struct Fold {
 };
 
 /// `bound`: all templates. `refusal`: why nothing may fold, if so.
-Fold fold_ranks(const Workload& workload, const Machine& machine, Binding& bound,
+Fold fold_ranks(const graph::Workload& workload, const machine::Machine& machine, Binding& bound,
                 const std::optional<std::string>& refusal);
 
-}  // namespace orrery
+}  // namespace orrery::simulate

@@ -7,7 +7,7 @@
 #include "base/units.h"
 #include "simulate/bind.h"
 
-namespace orrery {
+namespace orrery::simulate {
 
 /// The compute node that runs. Its kernels take `remaining` at full speed; it cannot end before the
 /// host has issued the last one. Only kernels are slowed down by communication, not the host.
@@ -56,4 +56,4 @@ struct Job {
   Time left() const { return Time::from_double(remaining * slowdown); }
 };
 
-}  // namespace orrery
+}  // namespace orrery::simulate

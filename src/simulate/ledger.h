@@ -10,15 +10,15 @@
 #include "simulate/bind.h"
 #include "simulate/timeline.h"
 
-namespace orrery {
+namespace orrery::simulate {
 
 /// What a ledger needs to know of the workload's tables.
 struct LedgerRows {
   TimeCategories categories;
   std::vector<std::size_t> exposed;  ///< by group: its category's row
 
-  explicit LedgerRows(const Workload& workload) : categories(workload) {
-    for (const Group& group : workload.groups) {
+  explicit LedgerRows(const graph::Workload& workload) : categories(workload) {
+    for (const graph::Group& group : workload.groups) {
       exposed.push_back(categories.of(group.category));
     }
   }
@@ -44,7 +44,7 @@ class Ledger {
   }
   const Breakdown& breakdown() const { return breakdown_; }
 
-  void begin_compute(Time now, PhaseIndex phase) {
+  void begin_compute(Time now, graph::PhaseIndex phase) {
     book(now);
     computing_ = true;
     phase_ = phase;
@@ -56,14 +56,14 @@ class Ledger {
     breakdown_.time[rows_->categories.of(phase_)] -= stall;
     breakdown_.time[rows_->categories.host()] += stall;
   }
-  void begin_communication(Time now, Node::Kind kind, GroupIndex group) {
+  void begin_communication(Time now, graph::Node::Kind kind, graph::GroupIndex group) {
     book(now);
     count(kind, 1);
     if (active_[*group]++ == 0) {
       active_groups_.push_back(group);
     }
   }
-  void end_communication(Time now, Node::Kind kind, GroupIndex group) {
+  void end_communication(Time now, graph::Node::Kind kind, graph::GroupIndex group) {
     book(now);
     count(kind, -1);
     if (--active_[*group] == 0) {
@@ -82,7 +82,7 @@ class Ledger {
       return;
     }
     breakdown_.time[rows_->categories.of(phase_)] += elapsed;
-    for (const GroupIndex group : active_groups_) {
+    for (const graph::GroupIndex group : active_groups_) {
       breakdown_.hidden[*group] += elapsed;
     }
   }
@@ -98,14 +98,14 @@ class Ledger {
   }
 
  private:
-  void count(Node::Kind kind, int change) {
-    collectives_ += kind == Node::Kind::collective ? change : 0;
-    messages_ += kind == Node::Kind::send ? change : 0;
+  void count(graph::Node::Kind kind, int change) {
+    collectives_ += kind == graph::Node::Kind::collective ? change : 0;
+    messages_ += kind == graph::Node::Kind::send ? change : 0;
   }
   /// The first category of an active communication.
   std::size_t exposed() const {
     std::size_t first = rows_->categories.bubble();
-    for (const GroupIndex group : active_groups_) {
+    for (const graph::GroupIndex group : active_groups_) {
       first = std::min(first, rows_->exposed[*group]);
     }
     return first;
@@ -114,15 +114,15 @@ class Ledger {
   const LedgerRows* rows_;
   Breakdown breakdown_;
   Time last_{0};
-  PhaseIndex phase_;
+  graph::PhaseIndex phase_;
   bool computing_ = false;
   int collectives_ = 0;
   int messages_ = 0;
   std::vector<int> active_;  ///< by group
-  std::vector<GroupIndex> active_groups_;
+  std::vector<graph::GroupIndex> active_groups_;
 
   template <class Loop>
   friend class SteadyState;
 };
 
-}  // namespace orrery
+}  // namespace orrery::simulate

@@ -12,10 +12,10 @@
 #include "simulate/steady.h"
 #include "simulate/transport.h"
 
-namespace orrery {
+namespace orrery::simulate {
 template <class Transport>
-Loop<Transport>::Loop(const Workload& workload, Binding& bound, const Wiring& wiring,
-                      Transport& transport, EventQueue& queue)
+Loop<Transport>::Loop(const graph::Workload& workload, Binding& bound, const Wiring& wiring,
+                      Transport& transport, engine::EventQueue& queue)
     : workload_(workload),
       bound_(bound),
       wiring_(wiring),
@@ -51,7 +51,7 @@ void Loop<Transport>::run() {
     }
   }
   while (!queue_.empty()) {
-    const EventQueue::Event event = queue_.pop();
+    const engine::EventQueue::Event event = queue_.pop();
     switch (event.kind) {
       case kComputeDone:
         if (event.generation == ranks_[event.subject].job.generation) {
@@ -98,7 +98,7 @@ void Loop<Transport>::settle() {
 }
 
 template <class Transport>
-void Loop<Transport>::enqueue(RankIndex rank, StreamIndex stream, std::uint32_t cause) {
+void Loop<Transport>::enqueue(RankIndex rank, graph::StreamIndex stream, std::uint32_t cause) {
   StreamState& state = ranks_[rank].stream(stream);
   state.trigger = cause;
   if (!state.queued) {
@@ -111,8 +111,8 @@ void Loop<Transport>::enqueue(RankIndex rank, StreamIndex stream, std::uint32_t 
 template <class Transport>
 void Loop<Transport>::make_ready(RankIndex rank, std::int64_t instance, std::uint32_t node,
                                  std::uint32_t cause) {
-  const StreamIndex stream = ranks_[rank].window[instance].shape->nodes[node].stream;
-  if (workload_.streams[*stream].order != Order::issue) {
+  const graph::StreamIndex stream = ranks_[rank].window[instance].shape->nodes[node].stream;
+  if (workload_.streams[*stream].order != graph::Order::issue) {
     ranks_[rank].stream(stream).ready.push({instance, node, cause});
   }
   enqueue(rank, stream, cause);
@@ -124,7 +124,7 @@ void Loop<Transport>::drain() {
   for (std::size_t i = 0; i < work_.size(); ++i) {
     const auto [rank, stream] = work_[i];
     ranks_[rank].stream(stream).queued = false;
-    if (workload_.streams[*stream].order == Order::issue) {
+    if (workload_.streams[*stream].order == graph::Order::issue) {
       try_start(rank, stream);
     } else {
       try_start_ready(rank, stream);
@@ -134,7 +134,7 @@ void Loop<Transport>::drain() {
 }
 
 template <class Transport>
-void Loop<Transport>::try_start(RankIndex index, StreamIndex stream) {
+void Loop<Transport>::try_start(RankIndex index, graph::StreamIndex stream) {
   if (ranks_[index].stream(stream).busy) {
     return;
   }
@@ -160,8 +160,8 @@ void Loop<Transport>::try_start(RankIndex index, StreamIndex stream) {
 }
 
 template <class Transport>
-void Loop<Transport>::try_start_ready(RankIndex index, StreamIndex stream) {
-  const bool alone = workload_.streams[*stream].order == Order::readiness;
+void Loop<Transport>::try_start_ready(RankIndex index, graph::StreamIndex stream) {
+  const bool alone = workload_.streams[*stream].order == graph::Order::readiness;
   for (;;) {
     StreamState& state = ranks_[index].stream(stream);  // start() may issue, which moves nothing
     if ((alone && state.busy) || state.ready.empty()) {
@@ -191,18 +191,18 @@ RunningId Loop<Transport>::post(const Running& running) {
 template <class Transport>
 void Loop<Transport>::start(RunningId id) {
   switch (ranks_[running_[id].rank].node(running_[id]).kind) {
-    case Node::Kind::compute:
+    case graph::Node::Kind::compute:
       return start_compute(id);
-    case Node::Kind::collective:
+    case graph::Node::Kind::collective:
       return start_collective(id);
-    case Node::Kind::copy:
-    case Node::Kind::host:
+    case graph::Node::Kind::copy:
+    case graph::Node::Kind::host:
       return start_copy(id);
-    case Node::Kind::send:
+    case graph::Node::Kind::send:
       return start_send(id);
-    case Node::Kind::receive:
+    case graph::Node::Kind::receive:
       return start_receive(id);
-    case Node::Kind::wait:
+    case graph::Node::Kind::wait:
       return complete(id);
   }
 }
@@ -283,7 +283,7 @@ void Loop<Transport>::finish_compute(RankIndex index) {
   rank.job.running = false;
   const Time stall = rank.job.stall(queue_.now());
   rank.ledger.end_compute(queue_.now(), stall);
-  const RunningId id = rank.stream(kComputeStream).running;
+  const RunningId id = rank.stream(graph::kComputeStream).running;
   close_span(running_[id].span, stall);
   complete(id);
 }
@@ -322,7 +322,7 @@ std::uint32_t Loop<Transport>::open_span(const Running& running) {
     return Span::kNone;
   }
   const RankState& rank = ranks_[running.rank];
-  const Instance& instance = rank.window[running.instance].instance;
+  const graph::Instance& instance = rank.window[running.instance].instance;
   const BoundNode& node = rank.node(running);
   const auto number = static_cast<std::uint32_t>(spans_.size());
   spans_.push_back({.rank = rank.number,
@@ -340,7 +340,7 @@ std::uint32_t Loop<Transport>::open_span(const Running& running) {
                     .host_begin = rank.host,
                     .host_end = rank.host,
                     .cause = running.cause});
-  if (node.kind == Node::Kind::send) {
+  if (node.kind == graph::Node::Kind::send) {
     spans_.push_back(spans_.back());
   }
   return number;
@@ -355,7 +355,7 @@ void Loop<Transport>::close_span(std::uint32_t span, Time stall) {
 }
 
 template class Loop<PortTransport>;
-template class Loop<MessageTransport<FifoNetwork>>;
-template class Loop<MessageTransport<FairNetwork>>;
+template class Loop<MessageTransport<network::FifoNetwork>>;
+template class Loop<MessageTransport<network::FairNetwork>>;
 
-}  // namespace orrery
+}  // namespace orrery::simulate

@@ -18,7 +18,7 @@
 #include "simulate/waiting_line.h"
 #include "simulate/wiring.h"
 
-namespace orrery {
+namespace orrery::simulate {
 
 /// Runs the simulated ranks to their ends. Everything is in flat arrays by simulated rank;
 /// instances live in a ring buffer per rank from issue until their last node is done.
@@ -26,8 +26,8 @@ template <class Transport>
 class Loop {
  public:
   /// Everything must outlive the loop; `queue` is the transport's.
-  Loop(const Workload& workload, Binding& bound, const Wiring& wiring, Transport& transport,
-       EventQueue& queue);
+  Loop(const graph::Workload& workload, Binding& bound, const Wiring& wiring, Transport& transport,
+       engine::EventQueue& queue);
 
   /// Nodes one by one, with their spans. Shortcuts: chains of nodes are one event (chain.h), and
   /// the steady state is jumped (steady.h).
@@ -40,7 +40,7 @@ class Loop {
   std::uint64_t events() const { return completions_; }
   std::vector<Span> take_spans() { return std::move(spans_); }
   /// What each role has issued; empty unless spans are recorded.
-  std::vector<std::vector<Instance>> take_instances() { return std::move(issued_); }
+  std::vector<std::vector<graph::Instance>> take_instances() { return std::move(issued_); }
   const TimeCategories& categories() const { return rows_.categories; }
   Time finish(std::size_t rank) const { return ranks_[rank].ledger.last(); }
   const Breakdown& breakdown(std::size_t rank) const { return ranks_[rank].ledger.breakdown(); }
@@ -68,13 +68,13 @@ class Loop {
   void issue_ahead(RankIndex rank, std::uint32_t cause);
   bool issue_one(RankIndex rank, std::uint32_t cause);
   /// Number of the node that an in-order stream must run next, or nothing when no instance is left.
-  std::optional<std::uint32_t> head(RankIndex rank, StreamIndex stream);
+  std::optional<std::uint32_t> head(RankIndex rank, graph::StreamIndex stream);
 
-  void enqueue(RankIndex rank, StreamIndex stream, std::uint32_t cause);
+  void enqueue(RankIndex rank, graph::StreamIndex stream, std::uint32_t cause);
   void make_ready(RankIndex rank, std::int64_t instance, std::uint32_t node, std::uint32_t cause);
   void drain();
-  void try_start(RankIndex rank, StreamIndex stream);
-  void try_start_ready(RankIndex rank, StreamIndex stream);
+  void try_start(RankIndex rank, graph::StreamIndex stream);
+  void try_start_ready(RankIndex rank, graph::StreamIndex stream);
   RunningId post(const Running& running);
   void start(RunningId id);
   void start_compute(RunningId id);
@@ -112,13 +112,13 @@ class Loop {
   void close_span(std::uint32_t span, Time stall);
   void ask_again();
 
-  const Workload& workload_;
+  const graph::Workload& workload_;
   Binding& bound_;
   const Wiring& wiring_;
   Transport& transport_;
-  EventQueue& queue_;
+  engine::EventQueue& queue_;
   LedgerRows rows_;
-  std::unique_ptr<Source> source_;
+  std::unique_ptr<graph::Source> source_;
   std::vector<RankState> ranks_;
   std::vector<Meeting> meetings_;  ///< by communicator
   std::vector<Mailbox> mailboxes_;
@@ -126,11 +126,11 @@ class Loop {
   std::vector<Activity> free_activities_;
   std::vector<Running> running_;
   std::vector<RunningId> free_running_;
-  std::vector<std::pair<RankIndex, StreamIndex>> work_;
+  std::vector<std::pair<RankIndex, graph::StreamIndex>> work_;
   std::vector<RankIndex> touched_;  ///< in this instant: the speed of their kernels may change
   std::vector<std::vector<std::unique_ptr<ChainTable>>> chains_;  ///< [program][template]
   std::vector<Span> spans_;
-  std::vector<std::vector<Instance>> issued_;
+  std::vector<std::vector<graph::Instance>> issued_;
   std::function<void(double)> progress_;
   std::int64_t instances_ = 0;
   std::int64_t instances_total_ = 0;
@@ -142,4 +142,4 @@ class Loop {
   friend class SteadyState;
 };
 
-}  // namespace orrery
+}  // namespace orrery::simulate

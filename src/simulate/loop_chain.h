@@ -9,7 +9,7 @@
 #include "simulate/chain.h"
 #include "simulate/loop.h"
 
-namespace orrery {
+namespace orrery::simulate {
 
 /// A chain's kernels and collectives in its rank's ledger.
 struct LedgerBook {
@@ -88,7 +88,7 @@ bool Loop<Transport>::begin_chain(RankIndex index, std::int64_t instance, const 
 template <class Transport>
 bool Loop<Transport>::streams_stand_at(RankIndex index, std::int64_t instance, const Chain& chain) {
   for (std::size_t lane = 1; lane < chain.lane_count; ++lane) {
-    const StreamIndex stream = chain.streams[lane];
+    const graph::StreamIndex stream = chain.streams[lane];
     const StreamState& state = ranks_[index].stream(stream);
     if (state.busy || head(index, stream) != chain.lanes[lane].front().node ||
         state.instance != instance) {
@@ -165,8 +165,8 @@ void Loop<Transport>::finish_chain(RankIndex index) {
       enqueue(index, chain.streams[lane], Span::kNone);
     }
   }
-  --rank.stream(kComputeStream).position;
+  --rank.stream(graph::kComputeStream).position;
   release({.rank = index, .node = chain.last(), .instance = rank.chain.instance}, Span::kNone);
 }
 
-}  // namespace orrery
+}  // namespace orrery::simulate

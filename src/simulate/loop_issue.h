@@ -9,7 +9,7 @@
 
 #include "simulate/loop.h"
 
-namespace orrery {
+namespace orrery::simulate {
 
 inline constexpr std::int64_t kProgressEvery = 4096;  // instances between two progress reports
 
@@ -17,7 +17,7 @@ inline constexpr std::int64_t kProgressEvery = 4096;  // instances between two p
 /// prefetches can start.
 template <class Transport>
 void Loop<Transport>::issue_ahead(RankIndex rank, std::uint32_t cause) {
-  while (ranks_[rank].window.issued() <= ranks_[rank].stream(kComputeStream).instance + 1 &&
+  while (ranks_[rank].window.issued() <= ranks_[rank].stream(graph::kComputeStream).instance + 1 &&
          issue_one(rank, cause)) {
   }
 }
@@ -28,10 +28,10 @@ bool Loop<Transport>::issue_one(RankIndex index, std::uint32_t cause) {
   if (rank.source_done) {
     return false;
   }
-  const Next next = source_->next(rank.role, rank.window.issued(), queue_.now());
-  if (next.kind != Next::Kind::issue) {
-    rank.source_done = next.kind == Next::Kind::done;
-    rank.asks = next.kind == Next::Kind::wait;
+  const graph::Next next = source_->next(rank.role, rank.window.issued(), queue_.now());
+  if (next.kind != graph::Next::Kind::issue) {
+    rank.source_done = next.kind == graph::Next::Kind::done;
+    rank.asks = next.kind == graph::Next::Kind::wait;
     if (rank.asks && next.until < Time::max()) {
       queue_.push(next.until, kAskSource, index);
     }
@@ -47,7 +47,7 @@ bool Loop<Transport>::issue_one(RankIndex index, std::uint32_t cause) {
   const std::int64_t number = rank.window.issued();
   InstanceSlot& slot = rank.window.push(next.instance, shape);
   slot.chains = take_shortcuts_ ? &chains_of(rank.program, next.instance.template_index) : nullptr;
-  for (const StreamIndex stream : shape.streams) {
+  for (const graph::StreamIndex stream : shape.streams) {
     if (!rank.stream(stream).busy) {
       enqueue(index, stream, cause);
     }
@@ -72,12 +72,12 @@ void Loop<Transport>::ask_again() {
 }
 
 template <class Transport>
-std::optional<std::uint32_t> Loop<Transport>::head(RankIndex index, StreamIndex stream) {
+std::optional<std::uint32_t> Loop<Transport>::head(RankIndex index, graph::StreamIndex stream) {
   RankState& rank = ranks_[index];
   StreamState& cursor = rank.stream(stream);
   for (;;) {
     if (cursor.instance >= rank.window.issued()) {
-      if (stream != kComputeStream || !issue_one(index, cursor.trigger)) {
+      if (stream != graph::kComputeStream || !issue_one(index, cursor.trigger)) {
         return std::nullopt;
       }
     }
@@ -92,10 +92,10 @@ std::optional<std::uint32_t> Loop<Transport>::head(RankIndex index, StreamIndex 
     }
     ++cursor.instance;
     cursor.position = 0;
-    if (stream == kComputeStream) {
+    if (stream == graph::kComputeStream) {
       issue_ahead(index, cursor.trigger);
     }
   }
 }
 
-}  // namespace orrery
+}  // namespace orrery::simulate

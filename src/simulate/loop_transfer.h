@@ -7,7 +7,7 @@
 
 #include "simulate/loop.h"
 
-namespace orrery {
+namespace orrery::simulate {
 
 template <class Transport>
 void Loop<Transport>::communication_began(RankIndex index, const BoundNode& node) {
@@ -69,7 +69,7 @@ template <class Transport>
 void Loop<Transport>::arrive(RunningId id) {
   const Running& running = running_[id];
   const BoundNode& node = ranks_[running.rank].node(running);
-  if (node.kind == Node::Kind::copy || node.kind == Node::Kind::host) {
+  if (node.kind == graph::Node::Kind::copy || node.kind == graph::Node::Kind::host) {
     const Activity activity = new_activity(false);
     moving_[activity].nodes.push_back(id);
     if (record_spans_) {
@@ -159,7 +159,7 @@ void Loop<Transport>::finish_message(const Way& way, RunningId send) {
     Span& received = spans_[running.span + 1];
     received = spans_[running.span];
     received.rank = ranks_[way.target].number;
-    received.kind = Node::Kind::receive;
+    received.kind = graph::Node::Kind::receive;
     received.cause = running.span;
   }
   complete(send);
@@ -196,4 +196,4 @@ void Loop<Transport>::start_receive(RunningId id) {
   }
 }
 
-}  // namespace orrery
+}  // namespace orrery::simulate

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <utility>
 
-namespace orrery {
+namespace orrery::simulate {
 namespace {
 
 /// A share of a buffer that is a whole number of bytes may come out a little larger.
@@ -16,14 +16,14 @@ constexpr double kRounding = 1 - 1e-12;
 
 /// One extent of a communicator, and from one of its members to the next in the list of them all.
 struct Place {
-  Extent extent;
+  collective::Extent extent;
   std::int64_t step = 1;
 };
 
-std::vector<Place> places_of(const std::vector<CollectivePhase>& phases) {
+std::vector<Place> places_of(const std::vector<collective::CollectivePhase>& phases) {
   std::vector<Place> places;
-  for (const CollectivePhase& phase : phases) {
-    for (const PortUse& port : phase.ports) {
+  for (const collective::CollectivePhase& phase : phases) {
+    for (const collective::PortUse& port : phase.ports) {
       const bool known = std::any_of(places.begin(), places.end(), [&](const Place& place) {
         return place.extent == port.extent;
       });
@@ -49,13 +49,15 @@ Bytes PhasePlan::bytes(std::uint32_t message) const {
   return Bytes(static_cast<std::int64_t>(std::ceil(part * kRounding)));
 }
 
-std::vector<std::vector<std::int64_t>> groups_of(const CollectivePhase& phase,
-                                                 const std::vector<CollectivePhase>& phases,
-                                                 const std::vector<std::int64_t>& members) {
+std::vector<std::vector<std::int64_t>> groups_of(
+    const collective::CollectivePhase& phase,
+    const std::vector<collective::CollectivePhase>& phases,
+    const std::vector<std::int64_t>& members) {
   const std::vector<Place> places = places_of(phases);
   const auto runs_over = [&](const Place& place) {
-    return std::any_of(phase.ports.begin(), phase.ports.end(),
-                       [&](const PortUse& port) { return port.extent == place.extent; });
+    return std::any_of(
+        phase.ports.begin(), phase.ports.end(),
+        [&](const collective::PortUse& port) { return port.extent == place.extent; });
   };
   std::vector<std::int64_t> inside{0};   // numbers of the members of the first group
   std::vector<std::int64_t> outside{0};  // of the first members of all groups
@@ -79,33 +81,36 @@ std::vector<std::vector<std::int64_t>> groups_of(const CollectivePhase& phase,
   return groups;
 }
 
-MessagePlans::Shape MessagePlans::shape_of(const CollectivePhase& phase) {
+MessagePlans::Shape MessagePlans::shape_of(const collective::CollectivePhase& phase) {
   Shape shape{.kind = phase.kind, .algorithm = phase.algorithm, .ports = {}};
-  for (const PortUse& port : phase.ports) {
+  for (const collective::PortUse& port : phase.ports) {
     shape.ports.insert(shape.ports.end(), {port.extent.dimension, port.extent.count,
                                            port.extent.stride, port.protocol});
   }
   return shape;
 }
 
-const MessageList& MessagePlans::list(const CollectivePhase& phase) {
+const collective::MessageList& MessagePlans::list(const collective::CollectivePhase& phase) {
   Shape shape = shape_of(phase);
   const auto known = lists_.find(shape);
   return known != lists_.end()
              ? known->second
-             : lists_.emplace(std::move(shape), MessageList(schedule_of(phase, machine_)))
+             : lists_
+                   .emplace(std::move(shape),
+                            collective::MessageList(collective::schedule_of(phase, machine_)))
                    .first->second;
 }
 
-const WayTable& MessagePlans::ways(CommunicatorIndex communicator, const CollectivePhase& phase,
-                                   const MessageList& list, const Groups& groups) {
+const WayTable& MessagePlans::ways(CommunicatorIndex communicator,
+                                   const collective::CollectivePhase& phase,
+                                   const collective::MessageList& list, const Groups& groups) {
   Shape shape = shape_of(phase);
   shape.communicator = communicator;
   const auto [found, fresh] = ways_.try_emplace(std::move(shape));
   if (fresh) {
-    const PhaseWays ways(phase, machine_);
+    const collective::PhaseWays ways(phase, machine_);
     for (const std::vector<std::int64_t>& group : groups) {
-      for (const MessageList::Pair& pair : list.pairs()) {
+      for (const collective::MessageList::Pair& pair : list.pairs()) {
         found->second.add(ways, group[pair.sender], group[pair.receiver]);
       }
     }
@@ -113,7 +118,7 @@ const WayTable& MessagePlans::ways(CommunicatorIndex communicator, const Collect
   return found->second;
 }
 
-Result<void> MessagePlans::check(const Workload& workload, std::string_view network) {
+Result<void> MessagePlans::check(const graph::Workload& workload, std::string_view network) {
   Error mistakes;
   check_algorithms(workload, network, mistakes);
   if (!mistakes.empty()) {
@@ -129,12 +134,12 @@ Result<void> MessagePlans::check(const Workload& workload, std::string_view netw
 }
 
 /// Once for each group and collective: communicators by digits lie alike.
-void MessagePlans::check_algorithms(const Workload& workload, std::string_view network,
+void MessagePlans::check_algorithms(const graph::Workload& workload, std::string_view network,
                                     Error& mistakes) {
   for (std::size_t c = 0; c < wiring_.communicator_count(); ++c) {
     const auto number = static_cast<CommunicatorIndex>(c);
-    const GroupIndex index = wiring_.communicator(number).group;
-    const Group& group = workload.group(index);
+    const graph::GroupIndex index = wiring_.communicator(number).group;
+    const graph::Group& group = workload.group(index);
     const bool repeats = c > 0 && wiring_.communicator(number - 1).group == index;
     for (std::size_t i = 0; i < binding_.collectives().size(); ++i) {
       const BoundCollective& collective = binding_.collectives()[i];
@@ -143,7 +148,7 @@ void MessagePlans::check_algorithms(const Workload& workload, std::string_view n
         continue;
       }
       const auto& phases = binding_.phases(static_cast<int>(i), first_member(number));
-      if (auto ok = check_messages(phases, machine_); !ok) {
+      if (auto ok = collective::check_messages(phases, machine_); !ok) {
         Mistake mistake = std::move(ok.error().mistakes.front());
         mistake.where = fmt::format("network {}", network);
         mistake.field = fmt::format("{} of group {}", name_of(collective.kind), group.name);
@@ -158,9 +163,10 @@ void MessagePlans::check_algorithms(const Workload& workload, std::string_view n
 /// What one member's part of it comes to.
 double MessagePlans::messages_of(CommunicatorIndex communicator, int collective) {
   double messages = 0;
-  for (const CollectivePhase& phase : binding_.phases(collective, first_member(communicator))) {
+  for (const collective::CollectivePhase& phase :
+       binding_.phases(collective, first_member(communicator))) {
     double inside = 1;
-    for (const PortUse& port : phase.ports) {
+    for (const collective::PortUse& port : phase.ports) {
       inside *= static_cast<double>(port.extent.count);
     }
     messages += static_cast<double>(list(phase).size()) / inside;
@@ -171,8 +177,8 @@ double MessagePlans::messages_of(CommunicatorIndex communicator, int collective)
 double MessagePlans::messages_of(RankIndex rank, const BoundTemplate& shape) {
   double messages = 0;
   for (const BoundNode& node : shape.nodes) {
-    messages += node.kind == Node::Kind::send ? 1 : 0;
-    if (node.kind == Node::Kind::collective) {
+    messages += node.kind == graph::Node::Kind::send ? 1 : 0;
+    if (node.kind == graph::Node::Kind::collective) {
       const CommunicatorIndex communicator = wiring_.communicator_of(rank, node.group);
       messages += communicator == Wiring::kNone ? 0 : messages_of(communicator, node.collective);
     }
@@ -181,8 +187,8 @@ double MessagePlans::messages_of(RankIndex rank, const BoundTemplate& shape) {
 }
 
 /// Of a list of work; of other sources nobody knows. The ranks of a role count as its first does.
-double MessagePlans::messages_of(const Workload& workload) {
-  const IssueList* list = workload.source->list();
+double MessagePlans::messages_of(const graph::Workload& workload) {
+  const graph::IssueList* list = workload.source->list();
   if (list == nullptr) {
     return 0;
   }
@@ -193,14 +199,15 @@ double MessagePlans::messages_of(const Workload& workload) {
     first[role] = static_cast<RankIndex>(i);
     ++ranks[role];
   }
-  const Excerpt excerpt(*list, workload.roles.size(), 1);
+  const graph::Excerpt excerpt(*list, workload.roles.size(), 1);
   double messages = 0;
   for (std::size_t role = 0; role < ranks.size(); ++role) {
     const std::size_t program = workload.roles[role].program;
     std::map<int, double> issued;  // by template
-    excerpt.for_each(static_cast<int>(role), [&](const Instance& instance, std::int64_t times) {
-      issued[instance.template_index] += static_cast<double>(times);
-    });
+    excerpt.for_each(static_cast<int>(role),
+                     [&](const graph::Instance& instance, std::int64_t times) {
+                       issued[instance.template_index] += static_cast<double>(times);
+                     });
     for (const auto& [number, times] : issued) {
       messages += ranks[role] * times * messages_of(first[role], binding_.shape(program, number));
     }
@@ -219,19 +226,20 @@ const std::vector<PhasePlan>& MessagePlans::of(CommunicatorIndex number, int col
     for (const RankIndex member : wiring_.communicator(number).members) {
       members.push_back(wiring_.ranks()[member]);
     }
-    const std::vector<CollectivePhase>& phases = binding_.phases(collective, members.front());
+    const std::vector<collective::CollectivePhase>& phases =
+        binding_.phases(collective, members.front());
     plans[what] = std::make_unique<std::vector<PhasePlan>>();
-    for (const CollectivePhase& phase : phases) {
+    for (const collective::CollectivePhase& phase : phases) {
       const Groups groups = groups_of(phase, phases, members);
-      const MessageList& list = this->list(phase);
+      const collective::MessageList& list = this->list(phase);
       plans[what]->push_back({.list = &list,
                               .ways = &ways(number, phase, list, groups),
                               .groups = static_cast<std::uint32_t>(groups.size()),
                               .size = phase.size,
-                              .setup = setup_of(phase, machine_)});
+                              .setup = collective::setup_of(phase, machine_)});
     }
   }
   return *plans[what];
 }
 
-}  // namespace orrery
+}  // namespace orrery::simulate

@@ -16,7 +16,7 @@
 #include "simulate/bind.h"
 #include "simulate/wiring.h"
 
-namespace orrery {
+namespace orrery::simulate {
 
 /// More messages than this take hours.
 inline constexpr double kMostMessagesOfARun = 2e9;
@@ -24,30 +24,30 @@ inline constexpr double kMostMessagesOfARun = 2e9;
 /// Ways one after the other.
 class WayTable {
  public:
-  std::span<const Hop> operator[](std::size_t way) const {
+  std::span<const topology::Hop> operator[](std::size_t way) const {
     return std::span(hops_).subspan(first_[way], first_[way + 1] - first_[way]);
   }
-  void add(const PhaseWays& ways, std::int64_t source, std::int64_t destination) {
+  void add(const collective::PhaseWays& ways, std::int64_t source, std::int64_t destination) {
     ways.append(source, destination, hops_);
     first_.push_back(hops_.size());
   }
 
  private:
-  std::vector<Hop> hops_;
+  std::vector<topology::Hop> hops_;
   std::vector<std::size_t> first_{0};
 };
 
 /// One phase of a collective in one communicator. Where it spans some of the communicator's extents
 /// only, `groups` of members run its schedule beside each other.
 struct PhasePlan {
-  const MessageList* list = nullptr;
+  const collective::MessageList* list = nullptr;
   const WayTable* ways = nullptr;  ///< by group and pair of the list
   std::uint32_t groups = 1;
   Bytes size{0};
   Time setup{0};  ///< before the first message
 
   std::size_t messages() const { return groups * list->size(); }
-  std::span<const Hop> way(std::uint32_t group, std::uint32_t message) const {
+  std::span<const topology::Hop> way(std::uint32_t group, std::uint32_t message) const {
     return (*ways)[group * list->pairs().size() + list->pair(message)];
   }
   /// Messages carry whole bytes.
@@ -59,7 +59,7 @@ struct PhasePlan {
 class MessagePlans {
  public:
   /// All must outlive the plans.
-  MessagePlans(const Wiring& wiring, Binding& binding, const Machine& machine)
+  MessagePlans(const Wiring& wiring, Binding& binding, const machine::Machine& machine)
       : wiring_(wiring),
         binding_(binding),
         machine_(machine),
@@ -67,7 +67,7 @@ class MessagePlans {
 
   /// Mistakes: algorithms that have no messages (phase_messages.h), by group; more than
   /// kMostMessagesOfARun. `network`: as the user calls it.
-  Result<void> check(const Workload& workload, std::string_view network);
+  Result<void> check(const graph::Workload& workload, std::string_view network);
 
   /// References stay valid. Requires check().
   const std::vector<PhasePlan>& of(CommunicatorIndex communicator, int collective);
@@ -77,8 +77,8 @@ class MessagePlans {
   /// the same schedule.
   struct Shape {
     CommunicatorIndex communicator = Wiring::kNone;
-    CollectiveKind kind = CollectiveKind::all_reduce;
-    CollectiveAlgorithm algorithm = CollectiveAlgorithm::ring;
+    graph::CollectiveKind kind = graph::CollectiveKind::all_reduce;
+    collective::CollectiveAlgorithm algorithm = collective::CollectiveAlgorithm::ring;
     std::vector<std::int64_t> ports;  ///< dimension, count, stride, protocol of each
     friend auto operator<=>(const Shape&, const Shape&) = default;
   };
@@ -87,27 +87,28 @@ class MessagePlans {
   std::int64_t first_member(CommunicatorIndex communicator) const {
     return wiring_.ranks()[wiring_.communicator(communicator).members.front()];
   }
-  void check_algorithms(const Workload& workload, std::string_view network, Error& mistakes);
+  void check_algorithms(const graph::Workload& workload, std::string_view network, Error& mistakes);
   double messages_of(CommunicatorIndex communicator, int collective);
   double messages_of(RankIndex rank, const BoundTemplate& shape);
-  double messages_of(const Workload& workload);
-  static Shape shape_of(const CollectivePhase& phase);
-  const MessageList& list(const CollectivePhase& phase);
-  const WayTable& ways(CommunicatorIndex communicator, const CollectivePhase& phase,
-                       const MessageList& list, const Groups& groups);
+  double messages_of(const graph::Workload& workload);
+  static Shape shape_of(const collective::CollectivePhase& phase);
+  const collective::MessageList& list(const collective::CollectivePhase& phase);
+  const WayTable& ways(CommunicatorIndex communicator, const collective::CollectivePhase& phase,
+                       const collective::MessageList& list, const Groups& groups);
 
   const Wiring& wiring_;
   Binding& binding_;
-  const Machine& machine_;
+  const machine::Machine& machine_;
   std::vector<std::vector<std::unique_ptr<std::vector<PhasePlan>>>> plans_;
-  std::map<Shape, MessageList> lists_;
+  std::map<Shape, collective::MessageList> lists_;
   std::map<Shape, WayTable> ways_;
 };
 
 /// Members of a communicator (ranks, ascending) by the groups in which they run `phase`, each in
 /// the order of its schedule. `phases`: of the whole collective; their extents span the members.
-std::vector<std::vector<std::int64_t>> groups_of(const CollectivePhase& phase,
-                                                 const std::vector<CollectivePhase>& phases,
-                                                 const std::vector<std::int64_t>& members);
+std::vector<std::vector<std::int64_t>> groups_of(
+    const collective::CollectivePhase& phase,
+    const std::vector<collective::CollectivePhase>& phases,
+    const std::vector<std::int64_t>& members);
 
-}  // namespace orrery
+}  // namespace orrery::simulate

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simulate/message_transport.h"
 
-namespace orrery {
+namespace orrery::simulate {
 
 template <class Links>
 MessageTransport<Links>::MessageTransport(const Wiring& wiring, Binding& binding,
-                                          const Machine& machine, EventQueue& queue)
+                                          const machine::Machine& machine,
+                                          engine::EventQueue& queue)
     : binding_(binding),
       queue_(queue),
       map_(machine.network),
@@ -43,8 +44,8 @@ void MessageTransport<Links>::begin_message(Activity id, const Way& way, Bytes b
 
 /// What the sender's software costs is part of the last latency: it occupies nothing.
 template <class Links>
-std::span<const Hop> MessageTransport<Links>::route(const Way& way) {
-  std::vector<Hop>& hops = routes_[way.number];
+std::span<const topology::Hop> MessageTransport<Links>::route(const Way& way) {
+  std::vector<topology::Hop>& hops = routes_[way.number];
   if (hops.empty() && way.from != way.to) {
     map_.route(way.from, way.to, hops);
     const auto outermost = static_cast<std::size_t>(map_.outermost(way.from, way.to));
@@ -90,7 +91,7 @@ void MessageTransport<Links>::send(const Owner& owner) {
 }
 
 template <class Links>
-void MessageTransport<Links>::own(TransferId transfer, const Owner& owner) {
+void MessageTransport<Links>::own(network::TransferId transfer, const Owner& owner) {
   if (transfer >= owners_.size()) {
     owners_.resize(transfer + 1);
   }
@@ -98,7 +99,7 @@ void MessageTransport<Links>::own(TransferId transfer, const Owner& owner) {
 }
 
 template <class Links>
-std::optional<Activity> MessageTransport<Links>::handle(const EventQueue::Event& event) {
+std::optional<Activity> MessageTransport<Links>::handle(const engine::EventQueue::Event& event) {
   if (event.kind == kCopied) {
     return event.subject;
   }
@@ -120,7 +121,7 @@ std::optional<Activity> MessageTransport<Links>::handle(const EventQueue::Event&
 template <class Links>
 bool MessageTransport<Links>::arrive(const Owner& owner) {
   Under& under = under_[owner.activity];
-  const MessageList& list = *phase_of(under).list;
+  const collective::MessageList& list = *phase_of(under).list;
   std::uint32_t* const waits = under.waits.data() + owner.group * list.size();
   for (const std::uint32_t next : list.unlocks(owner.message)) {
     if (--waits[next] == 0) {
@@ -137,7 +138,7 @@ bool MessageTransport<Links>::arrive(const Owner& owner) {
   return false;
 }
 
-template class MessageTransport<FifoNetwork>;
-template class MessageTransport<FairNetwork>;
+template class MessageTransport<network::FifoNetwork>;
+template class MessageTransport<network::FairNetwork>;
 
-}  // namespace orrery
+}  // namespace orrery::simulate

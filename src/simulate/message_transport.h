@@ -17,7 +17,7 @@
 #include "simulate/transport.h"
 #include "simulate/wiring.h"
 
-namespace orrery {
+namespace orrery::simulate {
 
 /// Every message of every collective, and every message from rank to rank, on the links of its way
 /// (transport.h). What a collective is made of says collective/phase_messages.h; how messages share
@@ -38,17 +38,17 @@ class MessageTransport {
   static constexpr bool kRepeats = false;  // what is on the links would have to be the same too
   static constexpr PhaseChoice kPhases = PhaseChoice::with_messages;
 
-  MessageTransport(const Wiring& wiring, Binding& binding, const Machine& machine,
-                   EventQueue& queue);
+  MessageTransport(const Wiring& wiring, Binding& binding, const machine::Machine& machine,
+                   engine::EventQueue& queue);
 
-  Result<void> check(const Workload& workload, std::string_view network) {
+  Result<void> check(const graph::Workload& workload, std::string_view network) {
     return plans_.check(workload, network);
   }
 
   void begin_collective(Activity id, CommunicatorIndex communicator, int collective);
   void begin_copy(Activity id, int collective);
   void begin_message(Activity id, const Way& way, Bytes bytes);
-  std::optional<Activity> handle(const EventQueue::Event& event);
+  std::optional<Activity> handle(const engine::EventQueue::Event& event);
   void settle() { links_.settle(queue_); }
   /// Any other message may come into the way.
   std::optional<Time> undisturbed(CommunicatorIndex /*communicator*/, int /*collective*/) {
@@ -81,20 +81,20 @@ class MessageTransport {
   void send_first(Activity id);
   void send(const Owner& owner);
   bool arrive(const Owner& owner);
-  void own(TransferId transfer, const Owner& owner);
-  std::span<const Hop> route(const Way& way);
+  void own(network::TransferId transfer, const Owner& owner);
+  std::span<const topology::Hop> route(const Way& way);
 
   Binding& binding_;
-  EventQueue& queue_;
-  LinkMap map_;
+  engine::EventQueue& queue_;
+  topology::LinkMap map_;
   MessagePlans plans_;
   Links links_;
-  std::vector<std::vector<Hop>> routes_;  ///< by way
-  std::vector<Owner> owners_;             ///< by TransferId
-  std::vector<Under> under_;              ///< by Activity
+  std::vector<std::vector<topology::Hop>> routes_;  ///< by way
+  std::vector<Owner> owners_;                       ///< by TransferId
+  std::vector<Under> under_;                        ///< by Activity
 };
 
-extern template class MessageTransport<FifoNetwork>;
-extern template class MessageTransport<FairNetwork>;
+extern template class MessageTransport<network::FifoNetwork>;
+extern template class MessageTransport<network::FairNetwork>;
 
-}  // namespace orrery
+}  // namespace orrery::simulate

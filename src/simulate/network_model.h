@@ -5,22 +5,25 @@
 
 #include "base/names.h"
 
-namespace orrery {
+namespace orrery::simulate {
 
 /// How collectives and messages share the network's links (docs/models/networks.md). What runs each
 /// is a row of kNetworks (simulate.cc).
 enum class NetworkModel : std::uint8_t { ports, fifo, flow };
-template <>
-inline constexpr auto kNames<NetworkModel> = std::to_array<Named<NetworkModel>>({
-    {NetworkModel::ports, "ports",
-     "a phase of a collective occupies its links at once, for its closed form; who shares a link "
-     "gets less of all of its own. Ranks alike are simulated once"},
-    {NetworkModel::fifo, "fifo",
-     "every message of every collective holds every link of its way, first come first served; one "
-     "waits only for what it needs"},
-    {NetworkModel::flow, "flow",
-     "every message of every collective is a flow; links are shared by max-min fairness, and what "
-     "a flow cannot use is given to others"},
-});
+constexpr auto named_values(NetworkModel) {
+  return std::to_array<Named<NetworkModel>>({
+      {NetworkModel::ports, "ports",
+       "a phase of a collective occupies its links at once, for its closed form; who shares a link "
+       "gets less of all of its own. Ranks alike are simulated once"},
+      {NetworkModel::fifo, "fifo",
+       "every message of every collective holds every link of its way, first come first served; "
+       "one "
+       "waits only for what it needs"},
+      {NetworkModel::flow, "flow",
+       "every message of every collective is a flow; links are shared by max-min fairness, and "
+       "what "
+       "a flow cannot use is given to others"},
+  });
+}
 
-}  // namespace orrery
+}  // namespace orrery::simulate

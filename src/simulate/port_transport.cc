@@ -4,7 +4,7 @@
 
 #include "simulate/transport.h"
 
-namespace orrery {
+namespace orrery::simulate {
 namespace {
 
 constexpr std::int32_t kUnused = -1;
@@ -12,8 +12,8 @@ constexpr std::int32_t kSeveral = -2;
 
 }  // namespace
 
-PortTransport::PortTransport(const Wiring& wiring, Binding& binding, const Machine& machine,
-                             EventQueue& queue)
+PortTransport::PortTransport(const Wiring& wiring, Binding& binding,
+                             const machine::Machine& machine, engine::EventQueue& queue)
     : wiring_(wiring),
       binding_(binding),
       queue_(queue),
@@ -37,7 +37,7 @@ const PortTransport::Plan& PortTransport::plan(CommunicatorIndex number, int col
     for (const RankIndex member : communicator.members) {
       members.push_back(wiring_.ranks()[member]);
     }
-    for (const CollectivePhase& phase : *plan->phases) {
+    for (const collective::CollectivePhase& phase : *plan->phases) {
       plan->links.push_back(occupancy_.phase(phase, members));
     }
     plans[what] = std::move(plan);
@@ -45,14 +45,14 @@ const PortTransport::Plan& PortTransport::plan(CommunicatorIndex number, int col
   return *plans[what];
 }
 
-const Route& PortTransport::route(const Way& way) {
+const topology::Route& PortTransport::route(const Way& way) {
   if (routes_[way.number] == nullptr) {
-    routes_[way.number] = std::make_unique<Route>(occupancy_.message(way.from, way.to));
+    routes_[way.number] = std::make_unique<topology::Route>(occupancy_.message(way.from, way.to));
   }
   return *routes_[way.number];
 }
 
-void PortTransport::own(TransferId transfer, Activity id) {
+void PortTransport::own(network::TransferId transfer, Activity id) {
   if (transfer >= owners_.size()) {
     owners_.resize(transfer + 1);
   }
@@ -85,7 +85,7 @@ void PortTransport::start_phase(Activity id) {
 }
 
 void PortTransport::begin_message(Activity id, const Way& way, Bytes bytes) {
-  const Route& route = this->route(way);
+  const topology::Route& route = this->route(way);
   const Time serialisation =
       from_seconds(static_cast<double>(bytes.value()) * route.seconds_per_byte);
   if (id >= under_.size()) {
@@ -95,7 +95,7 @@ void PortTransport::begin_message(Activity id, const Way& way, Bytes bytes) {
   own(network_.start(queue_.now(), serialisation, route.latency + route.overhead, route.links), id);
 }
 
-std::optional<Activity> PortTransport::handle(const EventQueue::Event& event) {
+std::optional<Activity> PortTransport::handle(const engine::EventQueue::Event& event) {
   if (!network_.handle(event)) {
     return std::nullopt;
   }
@@ -110,7 +110,7 @@ std::optional<Activity> PortTransport::handle(const EventQueue::Event& event) {
 
 void PortTransport::describe(const std::vector<Activity>& live,
                              std::vector<std::int64_t>& state) const {
-  std::vector<TransferId> transfers;
+  std::vector<network::TransferId> transfers;
   for (const Activity id : live) {
     transfers.push_back(under_[id].transfer);
     state.push_back(static_cast<std::int64_t>(under_[id].phase));
@@ -121,8 +121,8 @@ void PortTransport::describe(const std::vector<Activity>& live,
 /// Of every link, the communicator that uses it, if it is the only one and no message passes.
 void PortTransport::count_users() {
   user_of_link_.assign(links_.links(), kUnused);
-  const auto use = [&](const std::vector<LinkUse>& links, std::int32_t user) {
-    for (const LinkUse& link : links) {
+  const auto use = [&](const std::vector<topology::LinkUse>& links, std::int32_t user) {
+    for (const topology::LinkUse& link : links) {
       std::int32_t& known = user_of_link_[link.link];
       known = known == kUnused || known == user ? user : kSeveral;
     }
@@ -135,7 +135,8 @@ void PortTransport::count_users() {
     for (std::size_t i = 0; i < binding_.collectives().size(); ++i) {
       const BoundCollective& collective = binding_.collectives()[i];
       if (!collective.is_copy && collective.group == wiring_.communicator(number).group) {
-        for (const std::vector<LinkUse>& links : plan(number, static_cast<int>(i)).links) {
+        for (const std::vector<topology::LinkUse>& links :
+             plan(number, static_cast<int>(i)).links) {
           use(links, number);
         }
       }
@@ -153,8 +154,8 @@ std::optional<Time> PortTransport::undisturbed(CommunicatorIndex communicator, i
   const Plan& plan = this->plan(communicator, collective);
   Time total{0};
   for (std::size_t phase = 0; phase < plan.links.size(); ++phase) {
-    const bool alone =
-        std::all_of(plan.links[phase].begin(), plan.links[phase].end(), [&](const LinkUse& use) {
+    const bool alone = std::all_of(
+        plan.links[phase].begin(), plan.links[phase].end(), [&](const topology::LinkUse& use) {
           return user_of_link_[use.link] == communicator && use.weight <= 1;
         });
     if (!alone) {
@@ -165,4 +166,4 @@ std::optional<Time> PortTransport::undisturbed(CommunicatorIndex communicator, i
   return total;
 }
 
-}  // namespace orrery
+}  // namespace orrery::simulate

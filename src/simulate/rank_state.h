@@ -13,7 +13,7 @@
 #include "simulate/timeline.h"
 #include "simulate/waiting_line.h"
 
-namespace orrery {
+namespace orrery::simulate {
 
 /// Position of a rank among the simulated ones.
 using RankIndex = std::uint32_t;
@@ -32,7 +32,7 @@ struct Running {
 struct InstanceSlot {
   const BoundTemplate* shape = nullptr;
   const ChainTable* chains = nullptr;  ///< of the shape; none where nothing is taken together
-  Instance instance;
+  graph::Instance instance;
   std::uint32_t unfinished = 0;        ///< nodes
   std::vector<std::uint32_t> pending;  ///< dependencies left, by node
 };
@@ -46,7 +46,7 @@ class InstanceWindow {
   InstanceSlot& operator[](std::int64_t number) { return slots_[index(number)]; }
   const InstanceSlot& operator[](std::int64_t number) const { return slots_[index(number)]; }
 
-  InstanceSlot& push(const Instance& instance, const BoundTemplate& shape) {
+  InstanceSlot& push(const graph::Instance& instance, const BoundTemplate& shape) {
     while (oldest_ < issued_ && (*this)[oldest_].unfinished == 0) {
       ++oldest_;
     }
@@ -127,11 +127,11 @@ struct RankState {
   InstanceWindow window;
   std::vector<StreamState> streams;
 
-  StreamState& stream(StreamIndex index) { return streams[*index]; }
-  const StreamState& stream(StreamIndex index) const { return streams[*index]; }
+  StreamState& stream(graph::StreamIndex index) { return streams[*index]; }
+  const StreamState& stream(graph::StreamIndex index) const { return streams[*index]; }
   const BoundNode& node(const Running& running) const {
     return window[running.instance].shape->nodes[running.node];
   }
 };
 
-}  // namespace orrery
+}  // namespace orrery::simulate

@@ -17,23 +17,23 @@
 #include "simulate/transport.h"
 #include "simulate/wiring.h"
 
-namespace orrery {
+namespace orrery::simulate {
 namespace {
 
 constexpr std::size_t kNamedWaits = 8;  // how many waiting nodes a deadlock message lists
 
 /// The first node that an in-order stream has not completed, or any that another has not.
-std::optional<std::string> waiting_node(const Workload& workload, const RankState& rank,
+std::optional<std::string> waiting_node(const graph::Workload& workload, const RankState& rank,
                                         std::size_t stream) {
   const StreamState& state = rank.streams[stream];
   const auto text = [&](std::int64_t instance, std::size_t node) {
     const InstanceSlot& slot = rank.window[instance];
-    const Template& shape = workload.shape(rank.role, slot.instance);
+    const graph::Template& shape = workload.shape(rank.role, slot.instance);
     return fmt::format("rank {}: {}, microbatch {}: {} on stream {}", rank.number, shape.name,
                        slot.instance.microbatch, shape.nodes[node].name,
                        workload.streams[stream].name);
   };
-  const bool in_order = workload.streams[stream].order == Order::issue;
+  const bool in_order = workload.streams[stream].order == graph::Order::issue;
   for (std::int64_t i = std::max(in_order ? state.instance : 0, rank.window.oldest());
        i < rank.window.issued(); ++i) {
     const InstanceSlot& slot = rank.window[i];
@@ -44,8 +44,8 @@ std::optional<std::string> waiting_node(const Workload& workload, const RankStat
     }
     for (std::size_t n = 0; !in_order && slot.unfinished > 0 && n < slot.pending.size(); ++n) {
       const BoundNode& node = slot.shape->nodes[n];
-      const bool waits = slot.pending[n] > 0 || node.kind == Node::Kind::receive ||
-                         node.kind == Node::Kind::collective;  // the last two for others
+      const bool waits = slot.pending[n] > 0 || node.kind == graph::Node::Kind::receive ||
+                         node.kind == graph::Node::Kind::collective;  // the last two for others
       if (*node.stream == stream && waits) {
         return text(i, n);
       }
@@ -55,7 +55,8 @@ std::optional<std::string> waiting_node(const Workload& workload, const RankStat
 }
 
 /// What ranks that did not finish wait for; empty when all finished.
-std::vector<std::string> unfinished(const Workload& workload, const std::vector<RankState>& ranks) {
+std::vector<std::string> unfinished(const graph::Workload& workload,
+                                    const std::vector<RankState>& ranks) {
   std::vector<std::string> waiting;
   for (const RankState& rank : ranks) {
     for (std::size_t stream = 0; stream < workload.streams.size(); ++stream) {
@@ -110,7 +111,7 @@ Result<Timeline> finish(Timeline timeline, Loop<Transport>& loop) {
 }
 
 template <class Transport>
-Result<Timeline> run(const Workload& workload, const Machine& machine,
+Result<Timeline> run(const graph::Workload& workload, const machine::Machine& machine,
                      const SimulateOptions& options) {
   Binding bound(workload, machine, options.algorithms, Transport::kPhases);
   bound.bind_all();
@@ -120,7 +121,7 @@ Result<Timeline> run(const Workload& workload, const Machine& machine,
                            : std::nullopt;
   Fold fold = fold_ranks(workload, machine, bound, refusal);
   const Wiring wiring(workload, bound, fold);
-  EventQueue queue;
+  engine::EventQueue queue;
   Transport transport(wiring, bound, machine, queue);
   if (auto ok = transport.check(workload, name_of(options.network)); !ok) {
     return fail(std::move(ok.error()));
@@ -144,24 +145,24 @@ Result<Timeline> run(const Workload& workload, const Machine& machine,
 
 struct Network {
   NetworkModel model;
-  Result<Timeline> (*run)(const Workload&, const Machine&, const SimulateOptions&);
+  Result<Timeline> (*run)(const graph::Workload&, const machine::Machine&, const SimulateOptions&);
 };
 
 /// How to run each of kNames<NetworkModel>, in its order.
 constexpr std::array kNetworks{
     Network{NetworkModel::ports, run<PortTransport>},
-    Network{NetworkModel::fifo, run<MessageTransport<FifoNetwork>>},
-    Network{NetworkModel::flow, run<MessageTransport<FairNetwork>>},
+    Network{NetworkModel::fifo, run<MessageTransport<network::FifoNetwork>>},
+    Network{NetworkModel::flow, run<MessageTransport<network::FairNetwork>>},
 };
 static_assert(std::ranges::equal(kNetworks, kNames<NetworkModel>, {}, &Network::model,
                                  &Named<NetworkModel>::value));
 
 }  // namespace
 
-Result<Timeline> simulate(const Workload& workload, const Machine& machine,
+Result<Timeline> simulate(const graph::Workload& workload, const machine::Machine& machine,
                           const SimulateOptions& options) {
   std::int64_t devices = 1;
-  for (const NetworkDimension& dimension : machine.network) {
+  for (const topology::NetworkDimension& dimension : machine.network) {
     devices *= dimension.size;
   }
   if (devices != workload.ranks) {
@@ -171,4 +172,4 @@ Result<Timeline> simulate(const Workload& workload, const Machine& machine,
   return kNetworks[static_cast<std::size_t>(options.network)].run(workload, machine, options);
 }
 
-}  // namespace orrery
+}  // namespace orrery::simulate

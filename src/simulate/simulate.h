@@ -12,7 +12,7 @@
 #include "simulate/network_model.h"
 #include "simulate/timeline.h"
 
-namespace orrery {
+namespace orrery::simulate {
 
 struct SimulateOptions {
   bool fold = true;  ///< simulate one rank per class of symmetric ranks
@@ -20,7 +20,7 @@ struct SimulateOptions {
   /// Nodes that nothing outside touches as one event (chain.h); equal to the picosecond without.
   bool shortcuts = true;
   NetworkModel network = NetworkModel::ports;
-  AlgorithmChoice algorithms = {};
+  collective::AlgorithmChoice algorithms = {};
   /// Called now and then with the share of instances issued so far (progress bars).
   std::function<void(double)> progress = {};
 };
@@ -28,7 +28,7 @@ struct SimulateOptions {
 /// Requires a verified workload and `machine` of exactly workload.ranks devices (with_devices).
 /// Mistakes: a deadlock (names the waiting nodes), a time beyond the range of Time, collectives
 /// that the network model has no messages for.
-Result<Timeline> simulate(const Workload& workload, const Machine& machine,
+Result<Timeline> simulate(const graph::Workload& workload, const machine::Machine& machine,
                           const SimulateOptions& options = {});
 
-}  // namespace orrery
+}  // namespace orrery::simulate

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simulate/steady.h"
 
-namespace orrery {
+namespace orrery::simulate {
 
-std::vector<Period> steady_periods(const Workload& workload) {
-  const IssueList* list = workload.source->list();
+std::vector<graph::Period> steady_periods(const graph::Workload& workload) {
+  const graph::IssueList* list = workload.source->list();
   const bool in_order =
       std::all_of(workload.streams.begin(), workload.streams.end(),
-                  [](const Stream& stream) { return stream.order == Order::issue; });
+                  [](const graph::Stream& stream) { return stream.order == graph::Order::issue; });
   if (list == nullptr || !in_order) {
     return {};
   }
-  std::vector<Period> periods;
+  std::vector<graph::Period> periods;
   for (std::size_t role = 0; role < workload.roles.size(); ++role) {
-    const std::optional<Period> period = list->period(static_cast<int>(role));
+    const std::optional<graph::Period> period = list->period(static_cast<int>(role));
     if (!period || (role > 0 && period->microbatches != periods.front().microbatches)) {
       return {};
     }
@@ -22,4 +22,4 @@ std::vector<Period> steady_periods(const Workload& workload) {
   return periods;
 }
 
-}  // namespace orrery
+}  // namespace orrery::simulate

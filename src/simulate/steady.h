@@ -30,10 +30,10 @@
 #include "simulate/rank_state.h"
 #include "simulate/transport.h"
 
-namespace orrery {
+namespace orrery::simulate {
 
 /// The period of each role of a workload, alike in microbatches; empty where there is none.
-std::vector<Period> steady_periods(const Workload& workload);
+std::vector<graph::Period> steady_periods(const graph::Workload& workload);
 
 template <class Loop>
 class SteadyState {
@@ -65,12 +65,12 @@ class SteadyState {
     std::uint64_t completions = 0;
   };
 
-  const Period& period_of(std::size_t rank) const {
+  const graph::Period& period_of(std::size_t rank) const {
     return periods_[static_cast<std::size_t>(loop_.ranks_[rank].role)];
   }
 
   void mark() {
-    const Period& period = period_of(0);
+    const graph::Period& period = period_of(0);
     const std::int64_t issued = loop_.ranks_.front().window.issued();
     Mark now{.when = loop_.queue_.now(),
              .period = (issued - period.first) / period.length,
@@ -127,7 +127,7 @@ class SteadyState {
 
   void describe_rank(std::size_t index, std::int64_t marked) {
     const RankState& rank = loop_.ranks_[index];
-    const Period& period = period_of(index);
+    const graph::Period& period = period_of(index);
     put(rank.window.issued() - marked * period.length);
     for (std::int64_t i = rank.window.oldest(); i < rank.window.issued(); ++i) {
       if (rank.window[i].unfinished > 0) {
@@ -195,7 +195,7 @@ class SteadyState {
     put(ledger.computing_ ? static_cast<std::int64_t>(*ledger.phase_) : -1);
     put(ledger.collectives_);
     put(ledger.messages_);
-    for (const GroupIndex group : ledger.active_groups_) {
+    for (const graph::GroupIndex group : ledger.active_groups_) {
       put(static_cast<std::int64_t>(*group));
       put(ledger.active_[*group]);
     }
@@ -244,11 +244,11 @@ class SteadyState {
 
   template <class First>
   void describe_events(const First& first) {
-    std::vector<EventQueue::Event> events = loop_.queue_.pending();
+    std::vector<engine::EventQueue::Event> events = loop_.queue_.pending();
     std::sort(events.begin(), events.end(), [](const auto& a, const auto& b) {
       return std::tie(a.when, a.order) < std::tie(b.when, b.order);
     });
-    for (const EventQueue::Event& event : events) {
+    for (const engine::EventQueue::Event& event : events) {
       const auto subject = subject_of(event, first);
       if (subject) {
         put(event.when);
@@ -260,7 +260,8 @@ class SteadyState {
 
   /// Nothing: the event is stale.
   template <class First>
-  std::optional<std::int64_t> subject_of(const EventQueue::Event& event, const First& first) const {
+  std::optional<std::int64_t> subject_of(const engine::EventQueue::Event& event,
+                                         const First& first) const {
     if (event.kind >= kFirstTransportEvent) {
       const auto activity = loop_.transport_.activity_of(event);
       return activity ? std::optional(first(*activity)) : std::nullopt;
@@ -282,10 +283,10 @@ class SteadyState {
     known.resize(loop_.workload_.roles.size());
     std::optional<Time>& work = known[static_cast<std::size_t>(rank.role)];
     if (!work) {
-      const Period& period = period_of(index);
+      const graph::Period& period = period_of(index);
       work = Time(0);
       for (std::int64_t i = period.first; i < period.first + period.length; ++i) {
-        const Instance instance = loop_.workload_.source->list()->at(rank.role, i);
+        const graph::Instance instance = loop_.workload_.source->list()->at(rank.role, i);
         for (const BoundNode& node :
              loop_.bound_.shape(rank.program, instance.template_index).nodes) {
           *work += node.host_cost;
@@ -302,7 +303,7 @@ class SteadyState {
     const Time took = now.when - before.when;
     std::int64_t times = INT64_MAX;
     for (std::size_t i = 0; i < loop_.ranks_.size(); ++i) {
-      const Period& period = period_of(i);
+      const graph::Period& period = period_of(i);
       const std::int64_t issued = loop_.ranks_[i].window.issued();
       const bool within = issued - cycle * period.length >= period.first;
       const bool ahead = now.hosts[i] - before.hosts[i] <= took;
@@ -320,7 +321,7 @@ class SteadyState {
     const Time by = (now.when - before.when) * times;
     for (std::size_t i = 0; i < loop_.ranks_.size(); ++i) {
       RankState& rank = loop_.ranks_[i];
-      const Period& period = period_of(i);
+      const graph::Period& period = period_of(i);
       rank.window.shift(cycles * period.length, cycles * period.microbatches);
       for (StreamState& stream : rank.streams) {
         stream.instance += cycles * period.length;
@@ -346,11 +347,11 @@ class SteadyState {
   }
 
   Loop& loop_;
-  std::vector<Period> periods_;  ///< by role; empty: nothing to look for
-  std::int64_t next_mark_ = 0;   ///< instances that the first rank has to have issued
+  std::vector<graph::Period> periods_;  ///< by role; empty: nothing to look for
+  std::int64_t next_mark_ = 0;          ///< instances that the first rank has to have issued
   std::deque<Mark> marks_;
   std::vector<std::optional<Time>> host_work_;  ///< by role
   std::vector<std::int64_t>* state_ = nullptr;
 };
 
-}  // namespace orrery
+}  // namespace orrery::simulate

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simulate/timeline.h"
 
-namespace orrery {
+namespace orrery::simulate {
 
-TimeCategories::TimeCategories(const Workload& workload) : phases_(workload.phases.size()) {
-  for (const Phase& phase : workload.phases) {
+TimeCategories::TimeCategories(const graph::Workload& workload) : phases_(workload.phases.size()) {
+  for (const graph::Phase& phase : workload.phases) {
     rows_.push_back({phase.name, phase.meaning});
   }
   rows_.push_back({"host", "compute stream empty because the host issues too slowly"});
@@ -21,4 +21,4 @@ Time Timeline::time(std::string_view category) const {
   return Time(0);
 }
 
-}  // namespace orrery
+}  // namespace orrery::simulate

@@ -10,7 +10,7 @@
 #include "base/units.h"
 #include "graph/workload.h"
 
-namespace orrery {
+namespace orrery::simulate {
 
 /// What an instant of a rank's time counts as; of every workload the rows
 ///
@@ -21,21 +21,21 @@ namespace orrery {
 class TimeCategories {
  public:
   TimeCategories() = default;
-  explicit TimeCategories(const Workload& workload);
+  explicit TimeCategories(const graph::Workload& workload);
 
   std::size_t size() const { return rows_.size(); }
-  std::size_t of(PhaseIndex phase) const { return *phase; }
+  std::size_t of(graph::PhaseIndex phase) const { return *phase; }
   std::size_t host() const { return phases_; }
-  std::size_t of(CategoryIndex exposed) const { return phases_ + 1 + *exposed; }
+  std::size_t of(graph::CategoryIndex exposed) const { return phases_ + 1 + *exposed; }
   std::size_t bubble() const { return rows_.size() - 1; }
 
   bool is_phase(std::size_t row) const { return row < phases_; }
   bool is_exposed(std::size_t row) const { return row > host() && row < bubble(); }
-  const std::vector<Category>& rows() const { return rows_; }
+  const std::vector<graph::Category>& rows() const { return rows_; }
   const std::string& name(std::size_t row) const { return rows_[row].name; }
 
  private:
-  std::vector<Category> rows_;
+  std::vector<graph::Category> rows_;
   std::size_t phases_ = 0;
 };
 
@@ -51,10 +51,11 @@ struct Span {
   static constexpr std::uint32_t kNone = UINT32_MAX;
 
   std::int64_t rank = 0;
-  StreamIndex stream = kComputeStream;
-  Node::Kind kind = Node::Kind::compute;  ///< receive: the receiver's side of the span before it
-  GroupIndex group;                       ///< of communication
-  PhaseIndex phase;
+  graph::StreamIndex stream = graph::kComputeStream;
+  graph::Node::Kind kind =
+      graph::Node::Kind::compute;  ///< receive: the receiver's side of the span before it
+  graph::GroupIndex group;         ///< of communication
+  graph::PhaseIndex phase;
   int template_index = 0;
   int node = 0;
   int chunk = 0;
@@ -96,10 +97,10 @@ struct Timeline {
   /// message is the span of its send, followed by the same as the receiver's.
   std::vector<Span> spans;
   /// What was issued, by role; empty unless spans are recorded.
-  std::vector<std::vector<Instance>> instances;
+  std::vector<std::vector<graph::Instance>> instances;
 
   /// Of the critical rank, by the category's or group's name; 0 when there is none of that name.
   Time time(std::string_view category) const;
 };
 
-}  // namespace orrery
+}  // namespace orrery::simulate

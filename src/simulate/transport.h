@@ -35,12 +35,12 @@
 #include "simulate/bind.h"
 #include "simulate/wiring.h"
 
-namespace orrery {
+namespace orrery::simulate {
 
 /// What a transport is asked to move, from begin to the event that finishes it.
 using Activity = std::uint32_t;
 
-inline constexpr std::uint32_t kFirstTransportEvent = AnalyticalNetwork::kFirstEvent;
+inline constexpr std::uint32_t kFirstTransportEvent = network::AnalyticalNetwork::kFirstEvent;
 
 /// Collectives phase by phase on the ports that they occupy (collective/cost.h), messages on those
 /// of their ways; ports shared as AnalyticalNetwork says. The fast model: a collective of many
@@ -50,13 +50,16 @@ class PortTransport {
   static constexpr bool kFolds = true;
   static constexpr PhaseChoice kPhases = PhaseChoice::all;
 
-  PortTransport(const Wiring& wiring, Binding& binding, const Machine& machine, EventQueue& queue);
+  PortTransport(const Wiring& wiring, Binding& binding, const machine::Machine& machine,
+                engine::EventQueue& queue);
 
-  Result<void> check(const Workload& /*workload*/, std::string_view /*network*/) { return {}; }
+  Result<void> check(const graph::Workload& /*workload*/, std::string_view /*network*/) {
+    return {};
+  }
   void begin_collective(Activity id, CommunicatorIndex communicator, int collective);
   void begin_copy(Activity id, int collective);
   void begin_message(Activity id, const Way& way, Bytes bytes);
-  std::optional<Activity> handle(const EventQueue::Event& event);
+  std::optional<Activity> handle(const engine::EventQueue::Event& event);
   void settle() { network_.settle(queue_); }
   std::optional<Time> undisturbed(CommunicatorIndex communicator, int collective);
 
@@ -64,7 +67,7 @@ class PortTransport {
   /// them an event is (nothing: it does nothing); time moved on.
   static constexpr bool kRepeats = true;
   void describe(const std::vector<Activity>& live, std::vector<std::int64_t>& state) const;
-  std::optional<Activity> activity_of(const EventQueue::Event& event) const {
+  std::optional<Activity> activity_of(const engine::EventQueue::Event& event) const {
     return network_.is_stale(event) ? std::nullopt : std::optional(owners_[event.subject]);
   }
   void shift(Time by) { network_.shift(by); }
@@ -72,33 +75,33 @@ class PortTransport {
  private:
   /// A collective in one communicator: its phases, and the links of each.
   struct Plan {
-    const std::vector<CollectivePhase>* phases = nullptr;
-    std::vector<std::vector<LinkUse>> links;
+    const std::vector<collective::CollectivePhase>* phases = nullptr;
+    std::vector<std::vector<topology::LinkUse>> links;
   };
   /// What an activity does next.
   struct Under {
     const Plan* plan = nullptr;  ///< of a collective
     std::size_t phase = 0;
-    TransferId transfer = 0;
+    network::TransferId transfer = 0;
   };
 
   const Plan& plan(CommunicatorIndex communicator, int collective);
-  const Route& route(const Way& way);
+  const topology::Route& route(const Way& way);
   void start_phase(Activity id);
-  void own(TransferId transfer, Activity id);
+  void own(network::TransferId transfer, Activity id);
   void count_users();
 
   const Wiring& wiring_;
   Binding& binding_;
-  EventQueue& queue_;
-  LinkMap links_;
-  Occupancy occupancy_;
-  AnalyticalNetwork network_;
+  engine::EventQueue& queue_;
+  topology::LinkMap links_;
+  collective::Occupancy occupancy_;
+  network::AnalyticalNetwork network_;
   std::vector<std::vector<std::unique_ptr<Plan>>> plans_;  ///< [communicator][collective]
-  std::vector<std::unique_ptr<Route>> routes_;             ///< by way
+  std::vector<std::unique_ptr<topology::Route>> routes_;   ///< by way
   std::vector<Activity> owners_;                           ///< by TransferId
   std::vector<Under> under_;                               ///< by Activity
   std::vector<std::int32_t> user_of_link_;  ///< the one communicator, or kNone, kSeveral; lazily
 };
 
-}  // namespace orrery
+}  // namespace orrery::simulate

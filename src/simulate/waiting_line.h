@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace orrery {
+namespace orrery::simulate {
 
 /// First in, first out. Memory follows the longest line, not how many have passed through it, which
 /// grows with the microbatches; empty lines own none (std::deque's do).
@@ -30,4 +30,4 @@ class WaitingLine {
   std::size_t next_ = 0;
 };
 
-}  // namespace orrery
+}  // namespace orrery::simulate

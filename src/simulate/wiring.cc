@@ -5,18 +5,18 @@
 #include <cassert>
 #include <map>
 
-namespace orrery {
+namespace orrery::simulate {
 
-Wiring::Wiring(const Workload& workload, const Binding& bound, const Fold& fold)
+Wiring::Wiring(const graph::Workload& workload, const Binding& bound, const Fold& fold)
     : ranks_(fold.ranks), folded_(fold.folded), groups_(workload.groups.size()) {
   build_communicators(workload);
   build_ways(workload, bound, fold);
 }
 
-void Wiring::build_communicators(const Workload& workload) {
+void Wiring::build_communicators(const graph::Workload& workload) {
   communicator_of_.assign(ranks_.size() * groups_, kNone);
   for (std::size_t g = 0; g < groups_; ++g) {
-    const Members& members = workload.groups[g].members;
+    const graph::Members& members = workload.groups[g].members;
     if (members.size() < 2) {
       continue;
     }
@@ -28,7 +28,7 @@ void Wiring::build_communicators(const Workload& workload) {
       const auto next = static_cast<CommunicatorIndex>(communicators_.size());
       const auto [entry, is_new] = by_first_member.emplace(members.member(ranks_[i], 0), next);
       if (is_new) {
-        communicators_.push_back({GroupIndex(g), {}});
+        communicators_.push_back({graph::GroupIndex(g), {}});
       }
       communicator_of_[i * groups_ + g] = entry->second;
       communicators_[static_cast<std::size_t>(entry->second)].members.push_back(
@@ -37,7 +37,7 @@ void Wiring::build_communicators(const Workload& workload) {
   }
 }
 
-void Wiring::build_ways(const Workload& workload, const Binding& bound, const Fold& fold) {
+void Wiring::build_ways(const graph::Workload& workload, const Binding& bound, const Fold& fold) {
   const auto program_of = [&](std::size_t rank) {
     return workload.role(workload.role_of(ranks_[rank])).program;
   };
@@ -73,4 +73,4 @@ void Wiring::build_ways(const Workload& workload, const Binding& bound, const Fo
   }
 }
 
-}  // namespace orrery
+}  // namespace orrery::simulate

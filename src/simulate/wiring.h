@@ -10,13 +10,13 @@
 #include "simulate/fold.h"
 #include "simulate/rank_state.h"
 
-namespace orrery {
+namespace orrery::simulate {
 
 using CommunicatorIndex = std::int32_t;
 
 /// Simulated members of one communicator, ascending.
 struct Communicator {
-  GroupIndex group;
+  graph::GroupIndex group;
   std::vector<RankIndex> members;
 };
 
@@ -35,13 +35,13 @@ class Wiring {
   static constexpr std::int32_t kNone = -1;
 
   /// `bound`: everything that sends or receives.
-  Wiring(const Workload& workload, const Binding& bound, const Fold& fold);
+  Wiring(const graph::Workload& workload, const Binding& bound, const Fold& fold);
 
   const std::vector<std::int64_t>& ranks() const { return ranks_; }
-  const std::vector<Digit>& folded() const { return folded_; }
+  const std::vector<graph::Digit>& folded() const { return folded_; }
   std::size_t communicator_count() const { return communicators_.size(); }
   /// The rank's communicator of a group; kNone when it is alone.
-  CommunicatorIndex communicator_of(RankIndex rank, GroupIndex group) const {
+  CommunicatorIndex communicator_of(RankIndex rank, graph::GroupIndex group) const {
     return communicator_of_[rank * groups_ + *group];
   }
   const Communicator& communicator(CommunicatorIndex number) const {
@@ -53,14 +53,14 @@ class Wiring {
   std::size_t mailbox_count() const { return mailboxes_; }
 
  private:
-  void build_communicators(const Workload& workload);
-  void build_ways(const Workload& workload, const Binding& bound, const Fold& fold);
+  void build_communicators(const graph::Workload& workload);
+  void build_ways(const graph::Workload& workload, const Binding& bound, const Fold& fold);
   std::uint32_t end_of(RankIndex rank, int flow) const {
     return ends_[first_end_[rank] + static_cast<std::size_t>(flow)];
   }
 
   std::vector<std::int64_t> ranks_;
-  std::vector<Digit> folded_;  ///< digits of rank numbers in which simulated ranks are 0
+  std::vector<graph::Digit> folded_;  ///< digits of rank numbers in which simulated ranks are 0
   std::size_t groups_ = 0;
   std::vector<Communicator> communicators_;
   std::vector<CommunicatorIndex> communicator_of_;  ///< by rank and group
@@ -71,4 +71,4 @@ class Wiring {
   std::size_t mailboxes_ = 0;
 };
 
-}  // namespace orrery
+}  // namespace orrery::simulate

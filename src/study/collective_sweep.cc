@@ -10,15 +10,15 @@
 #include "collective/phase_messages.h"
 #include "simulate/simulate.h"
 
-namespace orrery {
+namespace orrery::study {
 namespace {
 
-constexpr StreamIndex kCommunication(1);
-constexpr GroupIndex kMembers(std::size_t{0});
+constexpr graph::StreamIndex kCommunication(1);
+constexpr graph::GroupIndex kMembers(std::size_t{0});
 
-Node collective_node(CollectiveKind kind, Bytes bytes) {
-  Node node;
-  node.kind = Node::Kind::collective;
+graph::Node collective_node(graph::CollectiveKind kind, Bytes bytes) {
+  graph::Node node;
+  node.kind = graph::Node::Kind::collective;
   node.stream = kCommunication;
   node.name = std::string(name_of(kind));
   node.group = kMembers;
@@ -27,7 +27,7 @@ Node collective_node(CollectiveKind kind, Bytes bytes) {
   return node;
 }
 
-Mistake whole_only(const SweepOptions& options, NetworkModel network) {
+Mistake whole_only(const collective::SweepOptions& options, simulate::NetworkModel network) {
   return {"--chunks",
           {},
           std::to_string(options.chunks),
@@ -37,59 +37,60 @@ Mistake whole_only(const SweepOptions& options, NetworkModel network) {
 
 }  // namespace
 
-Workload lone_collective(const SweepOptions& options, Bytes bytes) {
-  Workload workload;
+graph::Workload lone_collective(const collective::SweepOptions& options, Bytes bytes) {
+  graph::Workload workload;
   workload.ranks = options.devices * options.stride;
   workload.programs = {{{{"collective", {collective_node(options.kind, bytes)}}}}};
   workload.roles = {{"member", 0}};
-  std::vector<std::vector<Instance>> lists{{Instance{}}};
+  std::vector<std::vector<graph::Instance>> lists{{graph::Instance{}}};
   if (options.stride > 1) {  // ranks of one remainder form a group; only that of rank 0 acts
     const auto others = static_cast<std::size_t>(options.stride);
     workload.role_map.digits = {{.size = options.stride, .stride = 1}};
     workload.roles.resize(others, {"other", 0});
     lists.resize(others);
   }
-  workload.source = std::make_shared<InstanceLists>(std::move(lists));
+  workload.source = std::make_shared<graph::InstanceLists>(std::move(lists));
   workload.phases = {{"compute", "nothing"}};
   workload.categories = {{"exposed", "the collective"}};
-  workload.streams = {{"compute", "nothing", Order::issue},
-                      {"communication", "the collective", Order::issue}};
+  workload.streams = {{"compute", "nothing", graph::Order::issue},
+                      {"communication", "the collective", graph::Order::issue}};
   workload.groups = {{.name = "members",
                       .meaning = "of the collective",
                       .members = {.digits = {{options.devices, options.stride}},
                                   .only = {},
                                   .lists = {},
                                   .list_of = {}},
-                      .category = CategoryIndex(std::size_t{0})}};
+                      .category = graph::CategoryIndex(std::size_t{0})}};
   return workload;
 }
 
-Result<std::vector<SweepRow>> sweep_on(NetworkModel network, const Machine& machine,
-                                       const SweepOptions& options) {
-  if (network == NetworkModel::ports) {
-    return sweep_collective(machine, options);
+Result<std::vector<collective::SweepRow>> sweep_on(simulate::NetworkModel network,
+                                                   const machine::Machine& machine,
+                                                   const collective::SweepOptions& options) {
+  if (network == simulate::NetworkModel::ports) {
+    return collective::sweep_collective(machine, options);
   }
-  const auto on = sweep_case(machine, options);
+  const auto on = collective::sweep_case(machine, options);
   if (!on) {
     return fail(on.error());
   }
   if (options.chunks > 0) {
     return fail(Error(whole_only(options, network)));
   }
-  SimulateOptions how;
+  simulate::SimulateOptions how;
   how.network = network;
   how.algorithms.set(kMembers, options.algorithm);
-  std::vector<SweepRow> rows;
+  std::vector<collective::SweepRow> rows;
   for (const Bytes bytes : on->sizes) {
-    const auto timeline = simulate(lone_collective(options, bytes), on->machine, how);
+    const auto timeline = simulate::simulate(lone_collective(options, bytes), on->machine, how);
     if (!timeline) {
       return fail(timeline.error());
     }
     const auto phases =
-        plan_messages(options.kind, bytes, on->extents, options.algorithm, on->machine);
-    rows.push_back(sweep_row(*on, options, bytes, phases, timeline->step_time));
+        collective::plan_messages(options.kind, bytes, on->extents, options.algorithm, on->machine);
+    rows.push_back(collective::sweep_row(*on, options, bytes, phases, timeline->step_time));
   }
   return rows;
 }
 
-}  // namespace orrery
+}  // namespace orrery::study

@@ -9,16 +9,17 @@
 #include "graph/workload.h"
 #include "simulate/network_model.h"
 
-namespace orrery {
+namespace orrery::study {
 
 /// The collective of the group of rank 0, `stride` ranks apart, among devices * stride ranks of
 /// which the others do nothing.
-Workload lone_collective(const SweepOptions& options, Bytes bytes);
+graph::Workload lone_collective(const collective::SweepOptions& options, Bytes bytes);
 
 /// ports: sweep_collective, the closed forms, which a collective alone takes there to the
 /// picosecond. Others: every size simulated. Mistakes: those of sweep_case and of simulate; chunks
 /// of themis or hierarchical on another network than ports.
-Result<std::vector<SweepRow>> sweep_on(NetworkModel network, const Machine& machine,
-                                       const SweepOptions& options);
+Result<std::vector<collective::SweepRow>> sweep_on(simulate::NetworkModel network,
+                                                   const machine::Machine& machine,
+                                                   const collective::SweepOptions& options);
 
-}  // namespace orrery
+}  // namespace orrery::study

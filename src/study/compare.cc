@@ -8,7 +8,7 @@
 
 #include "base/reader.h"
 
-namespace orrery {
+namespace orrery::study {
 namespace {
 
 constexpr std::array<std::string_view, 6> kStepFigures{
@@ -207,4 +207,4 @@ Comparison compare(std::vector<RunFigures> runs) {
   return comparison;
 }
 
-}  // namespace orrery
+}  // namespace orrery::study

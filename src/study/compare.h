@@ -10,7 +10,7 @@
 #include "base/config_node.h"
 #include "base/result.h"
 
-namespace orrery {
+namespace orrery::study {
 
 struct Figure {
   std::string name;
@@ -71,4 +71,4 @@ struct Comparison {
 /// Requires at least two runs.
 Comparison compare(std::vector<RunFigures> runs);
 
-}  // namespace orrery
+}  // namespace orrery::study

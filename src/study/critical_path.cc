@@ -11,11 +11,11 @@
 
 #include "machine/compute/compute_model.h"
 
-namespace orrery {
+namespace orrery::study {
 namespace {
 
 struct KernelCost {
-  const Operator* op = nullptr;
+  const graph::Operator* op = nullptr;
   std::string_view phase;
   Time alone{0};
   std::array<Time, kBoundCount> bounds{};
@@ -30,10 +30,12 @@ struct NodeCost {
   Time tail{0};
 };
 
-NodeCost cost_of(const Node& node, std::string_view phase, const Device& device, Time dispatch) {
+NodeCost cost_of(const graph::Node& node, std::string_view phase, const compute::Device& device,
+                 Time dispatch) {
   NodeCost cost;
-  for (const Operator& op : node.operators) {
-    cost.kernels.push_back({&op, phase, kernel_time(op, device).alone, bounds_of(op, device)});
+  for (const graph::Operator& op : node.operators) {
+    cost.kernels.push_back(
+        {&op, phase, compute::kernel_time(op, device).alone, bounds_of(op, device)});
   }
   for (auto kernel = cost.kernels.rbegin(); kernel != cost.kernels.rend(); ++kernel) {
     cost.work += kernel->alone;
@@ -104,14 +106,15 @@ class PathSum {
 /// Back from the end of the step: every span says which one let it begin.
 class Walk {
  public:
-  Walk(const Workload& workload, const Timeline& timeline, const Machine& machine)
+  Walk(const graph::Workload& workload, const simulate::Timeline& timeline,
+       const machine::Machine& machine)
       : workload_(workload), timeline_(timeline), machine_(machine) {}
 
   CriticalPath run() {
     now_ = timeline_.step_time;
     next_ = last_of(timeline_.critical_rank);
     while (now_ > Time(0)) {
-      if (next_ == Span::kNone) {
+      if (next_ == simulate::Span::kNone) {
         book_until(Time(0), PathKind::wait, "wait", "wait");
       } else if (on_host_) {
         step_host();
@@ -123,19 +126,19 @@ class Walk {
   }
 
  private:
-  const Span& span(std::uint32_t number) const { return timeline_.spans[number]; }
-  const Node& node_of(const Span& of) const {
-    const Program& program = workload_.program_of(workload_.role_of(of.rank));
+  const simulate::Span& span(std::uint32_t number) const { return timeline_.spans[number]; }
+  const graph::Node& node_of(const simulate::Span& of) const {
+    const graph::Program& program = workload_.program_of(workload_.role_of(of.rank));
     return program.templates[static_cast<std::size_t>(of.template_index)]
         .nodes[static_cast<std::size_t>(of.node)];
   }
 
   /// The rank's span that ended last.
   std::uint32_t last_of(std::int64_t rank) const {
-    std::uint32_t last = Span::kNone;
+    std::uint32_t last = simulate::Span::kNone;
     for (std::uint32_t i = 0; i < timeline_.spans.size(); ++i) {
-      const bool its = span(i).rank == rank && span(i).kind != Node::Kind::receive;
-      last = its && (last == Span::kNone || span(i).end >= span(last).end) ? i : last;
+      const bool its = span(i).rank == rank && span(i).kind != graph::Node::Kind::receive;
+      last = its && (last == simulate::Span::kNone || span(i).end >= span(last).end) ? i : last;
     }
     return last;
   }
@@ -146,32 +149,32 @@ class Walk {
     now_ = begin;
   }
 
-  void step(const Span& its) {
+  void step(const simulate::Span& its) {
     if (its.end < now_) {  // a moment of the source's
       book_until(its.end, PathKind::wait, "wait", "wait");
     }
     switch (its.kind) {
-      case Node::Kind::compute:
+      case graph::Node::Kind::compute:
         return step_compute(its);
-      case Node::Kind::collective:
-      case Node::Kind::copy:
-      case Node::Kind::host:
+      case graph::Node::Kind::collective:
+      case graph::Node::Kind::copy:
+      case graph::Node::Kind::host:
         return step_collective(its);
-      case Node::Kind::send:
+      case graph::Node::Kind::send:
         book_until(its.begin, PathKind::message,
                    fmt::format("{} message", workload_.group(its.group).name), node_of(its).name);
         next_ = its.cause;
         return;
-      case Node::Kind::receive:
+      case graph::Node::Kind::receive:
         next_ = its.cause;
         return;
-      case Node::Kind::wait:
+      case graph::Node::Kind::wait:
         break;
     }
     assert(false && "a wait has no span");
   }
 
-  const NodeCost& cost(const Node& node) {
+  const NodeCost& cost(const graph::Node& node) {
     const auto found = costs_.find(&node);
     return found != costs_.end()
                ? found->second
@@ -181,7 +184,7 @@ class Walk {
                      .first->second;
   }
 
-  void step_compute(const Span& its) {
+  void step_compute(const simulate::Span& its) {
     const NodeCost& cost = this->cost(node_of(its));
     if (its.host_stall > Time(0) && its.host_begin + cost.host_span == its.end) {
       book_kernels(cost, cost.tail);
@@ -212,18 +215,18 @@ class Walk {
   }
 
   /// A copy, or work on the host, is a collective of its own rank. It began with its last member.
-  void step_collective(const Span& its) {
-    const Node& node = node_of(its);
+  void step_collective(const simulate::Span& its) {
+    const graph::Node& node = node_of(its);
     const std::string& group = workload_.group(its.group).name;
-    if (its.kind == Node::Kind::host) {
+    if (its.kind == graph::Node::Kind::host) {
       book_until(its.begin, PathKind::host, group, node.name);
-    } else if (its.kind == Node::Kind::copy) {
+    } else if (its.kind == graph::Node::Kind::copy) {
       book_until(its.begin, PathKind::copy, fmt::format("{} copy", group), node.name);
     } else {
       book_until(its.begin, PathKind::collective,
                  fmt::format("{} {}", group, name_of(node.collective)), node.name);
     }
-    const Span& last = span(its.last_member);
+    const simulate::Span& last = span(its.last_member);
     if (last.host_end > last.ready && last.host_end == now_) {
       book_until(last.host_begin, PathKind::host, "host", "host");
       return go_to_host(last);
@@ -231,33 +234,33 @@ class Walk {
     next_ = last.cause;
   }
 
-  void go_to_host(const Span& its) {
+  void go_to_host(const simulate::Span& its) {
     next_ = its.host_cause;
     on_host_ = !its.host_waited;
   }
 
   /// At `now_` the host had issued `next_`.
   void step_host() {
-    const Span its = span(next_);
+    const simulate::Span its = span(next_);
     book_until(its.host_begin, PathKind::host, "host", "host");
     go_to_host(its);
   }
 
-  const Workload& workload_;
-  const Timeline& timeline_;
-  const Machine& machine_;
-  std::map<const Node*, NodeCost> costs_;
+  const graph::Workload& workload_;
+  const simulate::Timeline& timeline_;
+  const machine::Machine& machine_;
+  std::map<const graph::Node*, NodeCost> costs_;
   PathSum sum_;
   Time now_{0};
-  std::uint32_t next_ = Span::kNone;  ///< ended at now_, or was issued then
+  std::uint32_t next_ = simulate::Span::kNone;  ///< ended at now_, or was issued then
   bool on_host_ = false;
 };
 
 }  // namespace
 
-CriticalPath critical_path(const Workload& workload, const Timeline& timeline,
-                           const Machine& machine) {
+CriticalPath critical_path(const graph::Workload& workload, const simulate::Timeline& timeline,
+                           const machine::Machine& machine) {
   return Walk(workload, timeline, machine).run();
 }
 
-}  // namespace orrery
+}  // namespace orrery::study

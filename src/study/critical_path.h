@@ -12,20 +12,21 @@
 #include "simulate/timeline.h"
 #include "study/kernel_bound.h"
 
-namespace orrery {
+namespace orrery::study {
 
 enum class PathKind : std::uint8_t { kernel, slowdown, collective, message, copy, host, wait };
 inline constexpr int kPathKindCount = 7;
-template <>
-inline constexpr auto kNames<PathKind> = std::to_array<Named<PathKind>>({
-    {PathKind::kernel, "kernel", "kernels at full speed"},
-    {PathKind::slowdown, "slowdown", "what concurrent communication adds to kernels"},
-    {PathKind::collective, "collective", "collectives, from their last member's arrival"},
-    {PathKind::message, "message", "sends, until the message has arrived"},
-    {PathKind::copy, "copy", "copies to or from a lower memory tier"},
-    {PathKind::host, "host", "the host issues kernels and collectives, or works itself"},
-    {PathKind::wait, "wait", "nothing recorded ran"},
-});
+constexpr auto named_values(PathKind) {
+  return std::to_array<Named<PathKind>>({
+      {PathKind::kernel, "kernel", "kernels at full speed"},
+      {PathKind::slowdown, "slowdown", "what concurrent communication adds to kernels"},
+      {PathKind::collective, "collective", "collectives, from their last member's arrival"},
+      {PathKind::message, "message", "sends, until the message has arrived"},
+      {PathKind::copy, "copy", "copies to or from a lower memory tier"},
+      {PathKind::host, "host", "the host issues kernels and collectives, or works itself"},
+      {PathKind::wait, "wait", "nothing recorded ran"},
+  });
+}
 
 struct PathEntry {
   PathKind kind = PathKind::kernel;
@@ -58,7 +59,7 @@ struct CriticalPath {
 /// Requires a timeline with recorded spans of this workload on this machine.
 /// Source: Yang & Miller, Critical path analysis for the execution of parallel and distributed
 /// programs, ICDCS 1988.
-CriticalPath critical_path(const Workload& workload, const Timeline& timeline,
-                           const Machine& machine);
+CriticalPath critical_path(const graph::Workload& workload, const simulate::Timeline& timeline,
+                           const machine::Machine& machine);
 
-}  // namespace orrery
+}  // namespace orrery::study

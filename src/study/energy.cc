@@ -5,7 +5,7 @@
 
 #include "study/traffic.h"
 
-namespace orrery {
+namespace orrery::study {
 namespace {
 
 constexpr double kSecondsPerHour = 3600;
@@ -14,9 +14,10 @@ constexpr double kMillion = 1e6;
 /// Device-seconds that all devices spend in the categories. A simulated rank stands for as many
 /// as any other: folding leaves out whole classes of one size.
 template <class Includes>
-double device_seconds(const Timeline& timeline, std::int64_t devices, const Includes& includes) {
+double device_seconds(const simulate::Timeline& timeline, std::int64_t devices,
+                      const Includes& includes) {
   double seconds = 0;
-  for (const Breakdown& rank : timeline.by_rank) {
+  for (const simulate::Breakdown& rank : timeline.by_rank) {
     for (std::size_t row = 0; row < rank.time.size(); ++row) {
       seconds += includes(row) ? to_seconds(rank.time[row]) : 0;
     }
@@ -47,12 +48,12 @@ Power StepEnergy::average_power(const Run& run) const {
 }
 
 std::optional<StepEnergy> energy_of(const Run& run) {
-  const Device& device = run.machine.device;
-  if (is_unknown(device.power)) {
+  const compute::Device& device = run.machine.device;
+  if (compute::is_unknown(device.power)) {
     return std::nullopt;
   }
   const double dynamic = device.power.value() - device.idle_power.value();
-  const TimeCategories& categories = run.timeline.categories;
+  const simulate::TimeCategories& categories = run.timeline.categories;
   StepEnergy energy;
   energy.idle = device.idle_power * run.timeline.step_time * run.devices;
   energy.kernels = Energy(dynamic * device_seconds(run.timeline, run.devices, [&](std::size_t row) {
@@ -77,7 +78,7 @@ std::optional<StepEnergy> energy_of(const Run& run) {
 
 std::optional<StepCost> cost_of(const Run& run) {
   const Money price = run.machine.device.price_per_hour;
-  if (is_unknown(price)) {
+  if (compute::is_unknown(price)) {
     return std::nullopt;
   }
   const double hours = to_seconds(run.timeline.step_time) / kSecondsPerHour;
@@ -92,4 +93,4 @@ double tokens_of(const Run& run) {
   return run.tokens_per_s * to_seconds(run.timeline.step_time);
 }
 
-}  // namespace orrery
+}  // namespace orrery::study

@@ -8,7 +8,7 @@
 #include "base/units.h"
 #include "study/run.h"
 
-namespace orrery {
+namespace orrery::study {
 
 /// Energy of one step, all N devices together. With T the step time, P the device's power (TDP) and
 /// P0 its idle power:
@@ -57,4 +57,4 @@ std::optional<StepCost> cost_of(const Run& run);
 /// Tokens of one step.
 double tokens_of(const Run& run);
 
-}  // namespace orrery
+}  // namespace orrery::study

@@ -8,7 +8,7 @@
 
 #include "study/parallel.h"
 
-namespace orrery {
+namespace orrery::study {
 namespace {
 
 constexpr int kBisections = 4;  // of a doubling: the factor is known to 2^(1/16), 4 %
@@ -18,29 +18,29 @@ double improvement_of(const Resource& resource) {
 }
 
 /// The time of a step on a machine; of the plan only what a resource can change.
-using StepTime = std::function<Result<Time>(const Machine&, const Plan&)>;
+using StepTime = std::function<Result<Time>(const machine::Machine&, const plan::Plan&)>;
 
 /// Runs variations of one step.
 class Variations {
  public:
   Variations(const Explanation& base, StepTime step_time, const ExplainOptions& options)
       : machine_(base.run.machine),
-        plan_(base.plan ? *base.plan : Plan{}),
+        plan_(base.plan ? *base.plan : plan::Plan{}),
         step_time_(std::move(step_time)),
         options_(options),
         resources_(resources_of(machine_, plan_)) {}
 
   /// Effects of every resource on the step in which `from`, if any, is `factor` times as good.
   Result<std::vector<Sensitivity>> effects(const Resource* from, double factor) const {
-    Machine machine = machine_;
-    Plan plan = plan_;
+    machine::Machine machine = machine_;
+    plan::Plan plan = plan_;
     if (from != nullptr) {
       scale(*from, factor, machine, plan);
     }
     std::vector<Result<Time>> times(resources_.size() + 1, Time(0));
     run_parallel(times.size(), options_.threads, [&](std::size_t i) {
-      Machine varied = machine;
-      Plan varied_plan = plan;
+      machine::Machine varied = machine;
+      plan::Plan varied_plan = plan;
       if (i > 0) {
         const Resource& resource = resources_[i - 1];
         scale(resource, improvement_of(resource), varied, varied_plan);
@@ -71,8 +71,8 @@ class Variations {
     return sensitivities;
   }
 
-  const Machine& machine_;
-  Plan plan_;
+  const machine::Machine& machine_;
+  plan::Plan plan_;
   StepTime step_time_;
   const ExplainOptions& options_;
   std::vector<Resource> resources_;
@@ -155,8 +155,9 @@ Result<Explanation> explain_run(Explanation result, const StepTime& step_time,
 
 }  // namespace
 
-Result<Explanation> explain(const Model& model, const Machine& machine, const Plan& plan,
-                            std::int64_t devices, const ExplainOptions& options) {
+Result<Explanation> explain(const zoo::Model& model, const machine::Machine& machine,
+                            const plan::Plan& plan, std::int64_t devices,
+                            const ExplainOptions& options) {
   RunOptions how;
   how.allow_oom = options.allow_oom;
   how.fold = options.fold;
@@ -169,7 +170,8 @@ Result<Explanation> explain(const Model& model, const Machine& machine, const Pl
     return fail(std::move(run.error()));
   }
   const std::int64_t all = run->devices;
-  const StepTime step_time = [&, all](const Machine& varied, const Plan& varied_plan) {
+  const StepTime step_time = [&, all](const machine::Machine& varied,
+                                      const plan::Plan& varied_plan) {
     return run_step(model, varied, varied_plan, all, how).map([](const Run& again) {
       return again.timeline.step_time;
     });
@@ -179,20 +181,20 @@ Result<Explanation> explain(const Model& model, const Machine& machine, const Pl
   return explain_run(std::move(result), step_time, options);
 }
 
-Result<Explanation> explain(const std::string& name, const Workload& workload,
-                            const Machine& machine, const ExplainOptions& options) {
-  SimulateOptions how;
+Result<Explanation> explain(const std::string& name, const graph::Workload& workload,
+                            const machine::Machine& machine, const ExplainOptions& options) {
+  simulate::SimulateOptions how;
   how.fold = options.fold;
   how.shortcuts = options.shortcuts;
   how.network = options.network;
-  SimulateOptions recorded = how;
+  simulate::SimulateOptions recorded = how;
   recorded.record_spans = true;
   auto run = run_workload(name, workload, machine, recorded);
   if (!run) {
     return fail(std::move(run.error()));
   }
-  const StepTime step_time = [&](const Machine& varied, const Plan&) {
-    return simulate(workload, varied, how).map([](const Timeline& again) {
+  const StepTime step_time = [&](const machine::Machine& varied, const plan::Plan&) {
+    return simulate::simulate(workload, varied, how).map([](const simulate::Timeline& again) {
       return again.step_time;
     });
   };
@@ -201,4 +203,4 @@ Result<Explanation> explain(const std::string& name, const Workload& workload,
   return explain_run(std::move(result), step_time, options);
 }
 
-}  // namespace orrery
+}  // namespace orrery::study

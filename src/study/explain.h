@@ -11,7 +11,7 @@
 #include "study/resource.h"
 #include "study/run.h"
 
-namespace orrery {
+namespace orrery::study {
 
 /// The step once more with one resource improved by 10 %: rates x 1.1, times x 0.9.
 ///
@@ -41,14 +41,14 @@ struct ExplainOptions {
   bool allow_oom = false;
   bool fold = true;
   bool shortcuts = true;  ///< SimulateOptions::shortcuts
-  NetworkModel network = NetworkModel::ports;
+  simulate::NetworkModel network = simulate::NetworkModel::ports;
   bool next_bottleneck = true;
   int threads = 0;  ///< 0 = one per processor
 };
 
 struct Explanation {
-  WorkloadRun run;           ///< with its spans
-  std::optional<Plan> plan;  ///< none: what comes from no plan
+  WorkloadRun run;                 ///< with its spans
+  std::optional<plan::Plan> plan;  ///< none: what comes from no plan
   CriticalPath path;
   std::vector<Sensitivity> sensitivities;  ///< strongest first; ties in the order of resources_of
   /// None when nothing matters or nothing else takes over up to kLargestFactor.
@@ -59,10 +59,11 @@ inline constexpr double kImprovement = 0.1;
 inline constexpr double kLargestFactor = 64;
 
 /// The figures do not depend on the number of threads. Mistakes: those of run_step.
-Result<Explanation> explain(const Model& model, const Machine& machine, const Plan& plan,
-                            std::int64_t devices, const ExplainOptions& options = {});
+Result<Explanation> explain(const zoo::Model& model, const machine::Machine& machine,
+                            const plan::Plan& plan, std::int64_t devices,
+                            const ExplainOptions& options = {});
 /// Of a workload from anywhere. Mistakes: those of run_workload.
-Result<Explanation> explain(const std::string& name, const Workload& workload,
-                            const Machine& machine, const ExplainOptions& options = {});
+Result<Explanation> explain(const std::string& name, const graph::Workload& workload,
+                            const machine::Machine& machine, const ExplainOptions& options = {});
 
-}  // namespace orrery
+}  // namespace orrery::study

@@ -5,13 +5,13 @@
 
 #include "machine/compute/compute_model.h"
 
-namespace orrery {
+namespace orrery::study {
 namespace {
 
 constexpr double kStep = 1.01;
 
-Device faster(Device device, Bound bound) {
-  const auto speed_up = [](MemoryTier& tier) { tier.bandwidth = tier.bandwidth * kStep; };
+compute::Device faster(compute::Device device, Bound bound) {
+  const auto speed_up = [](compute::MemoryTier& tier) { tier.bandwidth = tier.bandwidth * kStep; };
   if (bound == Bound::compute) {
     for (FlopRate& peak : device.peak) {
       peak = peak * kStep;
@@ -26,8 +26,8 @@ Device faster(Device device, Bound bound) {
 
 }  // namespace
 
-std::array<Time, kBoundCount> bounds_of(const Operator& op, const Device& device) {
-  const Time whole = kernel_time(op, device).alone;
+std::array<Time, kBoundCount> bounds_of(const graph::Operator& op, const compute::Device& device) {
+  const Time whole = compute::kernel_time(op, device).alone;
   std::array<Time, kBoundCount> times{};
   if (op.duration > Time(0)) {
     times[static_cast<std::size_t>(Bound::measured)] = whole;
@@ -35,7 +35,7 @@ std::array<Time, kBoundCount> bounds_of(const Operator& op, const Device& device
   }
   Time rest = whole;
   for (const Bound bound : {Bound::compute, Bound::memory, Bound::link}) {
-    const Time gain = whole - kernel_time(op, faster(device, bound)).alone;
+    const Time gain = whole - compute::kernel_time(op, faster(device, bound)).alone;
     const Time share = std::clamp(gain * (kStep / (kStep - 1)), Time(0), rest);
     times[static_cast<std::size_t>(bound)] = share;
     rest -= share;
@@ -44,4 +44,4 @@ std::array<Time, kBoundCount> bounds_of(const Operator& op, const Device& device
   return times;
 }
 
-}  // namespace orrery
+}  // namespace orrery::study

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-namespace orrery {
+namespace orrery::study {
 namespace {
 
 /// An allocation's uses in its template.
@@ -15,30 +15,30 @@ struct Held {
   std::size_t tensor = 0;
   bool begins = false;
   bool ends = false;
-  std::vector<Use> uses;  ///< `tensor` is the node here
+  std::vector<graph::Use> uses;  ///< `tensor` is the node here
 };
 
-std::vector<Held> allocations_of(const Template& t) {
-  std::vector<std::vector<Use>> used(t.tensors.size());
+std::vector<Held> allocations_of(const graph::Template& t) {
+  std::vector<std::vector<graph::Use>> used(t.tensors.size());
   for (std::size_t n = 0; n < t.nodes.size(); ++n) {
     for (const auto* uses : {&t.nodes[n].writes, &t.nodes[n].reads}) {
-      for (const Use& use : *uses) {
+      for (const graph::Use& use : *uses) {
         used[static_cast<std::size_t>(use.tensor)].push_back(
             {.tensor = static_cast<int>(n), .at = use.at});
       }
     }
   }
   std::vector<Held> allocations;
-  const Use end{.tensor = static_cast<int>(t.nodes.size()) - 1};
+  const graph::Use end{.tensor = static_cast<int>(t.nodes.size()) - 1};
   for (std::size_t i = 0; i < used.size(); ++i) {
-    const Tensor& tensor = t.tensors[i];
+    const graph::Tensor& tensor = t.tensors[i];
     if (!tensor.memory.none() && tensor.tier == 0) {
       if (used[i].empty()) {
         used[i].push_back(end);
       }
       allocations.push_back({.tensor = i,
-                             .begins = tensor.lifetime != Tensor::Lifetime::enters,
-                             .ends = tensor.lifetime != Tensor::Lifetime::leaves,
+                             .begins = tensor.lifetime != graph::Tensor::Lifetime::enters,
+                             .ends = tensor.lifetime != graph::Tensor::Lifetime::leaves,
                              .uses = std::move(used[i])});
     }
   }
@@ -47,12 +47,12 @@ std::vector<Held> allocations_of(const Template& t) {
 
 struct Change {
   Time at{0};
-  const Tensor* tensor = nullptr;
+  const graph::Tensor* tensor = nullptr;
   bool begins = false;
 };
 
 /// The spans of an instance, by node; those of waits and receives are not there.
-using InstanceSpans = std::vector<const Span*>;
+using InstanceSpans = std::vector<const simulate::Span*>;
 
 struct Interval {
   Time begin{0};
@@ -63,7 +63,7 @@ struct Interval {
 /// the begin of the next one that has one, else the end of the last.
 std::vector<Interval> times_by_place(const InstanceSpans& spans) {
   std::vector<Interval> times(spans.size());
-  const auto is_there = [](const Span* span) { return span != nullptr; };
+  const auto is_there = [](const simulate::Span* span) { return span != nullptr; };
   Time next = (*std::find_if(spans.rbegin(), spans.rend(), is_there))->end;
   for (std::size_t n = spans.size(); n-- > 0;) {
     times[n] = spans[n] ? Interval{spans[n]->begin, spans[n]->end} : Interval{next, next};
@@ -74,9 +74,9 @@ std::vector<Interval> times_by_place(const InstanceSpans& spans) {
 
 /// The same where they run as they become ready. Without a span: when what it waits for has ended,
 /// else when the first node could begin.
-std::vector<Interval> times_by_dependency(const Template& t, const InstanceSpans& spans) {
+std::vector<Interval> times_by_dependency(const graph::Template& t, const InstanceSpans& spans) {
   Time begin = Time::max();
-  for (const Span* span : spans) {
+  for (const simulate::Span* span : spans) {
     begin = span ? std::min(begin, span->ready) : begin;
   }
   std::vector<Interval> times(spans.size());
@@ -94,16 +94,16 @@ std::vector<Interval> times_by_dependency(const Template& t, const InstanceSpans
 
 class RankMemory {
  public:
-  RankMemory(const Workload& workload, std::span<const Span* const> spans_of_rank,
+  RankMemory(const graph::Workload& workload, std::span<const simulate::Span* const> spans_of_rank,
              std::int64_t rank)
       : role_(workload.role(workload.role_of(rank))),
         program_(workload.program_of(workload.role_of(rank))),
-        in_order_(workload.streams[*kComputeStream].order == Order::issue) {
-    for (const Template& t : program_.templates) {
+        in_order_(workload.streams[*graph::kComputeStream].order == graph::Order::issue) {
+    for (const graph::Template& t : program_.templates) {
       held_.push_back(allocations_of(t));
     }
     std::map<std::tuple<int, int, std::int64_t>, InstanceSpans> instances;
-    for (const Span* span : spans_of_rank) {
+    for (const simulate::Span* span : spans_of_rank) {
       InstanceSpans& spans = instances[{span->template_index, span->chunk, span->microbatch}];
       spans.resize(shape(span->template_index).nodes.size());
       spans[static_cast<std::size_t>(span->node)] = span;
@@ -116,7 +116,7 @@ class RankMemory {
   std::vector<MemorySample> samples() {
     std::stable_sort(changes_.begin(), changes_.end(),
                      [](const Change& a, const Change& b) { return a.at < b.at; });
-    MemorySample now{.at = Time(0), .bytes = state_of(role_)};
+    MemorySample now{.at = Time(0), .bytes = graph::state_of(role_)};
     std::vector<MemorySample> samples;
     for (const Change& change : changes_) {
       if (change.at > now.at) {
@@ -130,19 +130,19 @@ class RankMemory {
   }
 
  private:
-  const Template& shape(int index) const {
+  const graph::Template& shape(int index) const {
     return program_.templates[static_cast<std::size_t>(index)];
   }
 
   void add(int template_index, const InstanceSpans& spans) {
-    const Template& t = shape(template_index);
+    const graph::Template& t = shape(template_index);
     const std::vector<Interval> times =
         in_order_ ? times_by_place(spans) : times_by_dependency(t, spans);
     for (const Held& held : held_[static_cast<std::size_t>(template_index)]) {
-      const Tensor* tensor = &t.tensors[held.tensor];
+      const graph::Tensor* tensor = &t.tensors[held.tensor];
       Time begin = Time::max();
       Time end{0};
-      for (const Use& use : held.uses) {
+      for (const graph::Use& use : held.uses) {
         begin = std::min(begin, moment(t, times, use, 0));
         end = std::max(end, moment(t, times, use, 1));
       }
@@ -156,15 +156,15 @@ class RankMemory {
   }
 
   /// Begin (0) or end (1) of the operator that uses it.
-  static Time moment(const Template& t, const std::vector<Interval>& times, const Use& use,
-                     int end) {
+  static Time moment(const graph::Template& t, const std::vector<Interval>& times,
+                     const graph::Use& use, int end) {
     const auto node = static_cast<std::size_t>(use.tensor);
     const auto operators = std::max<std::int64_t>(1, std::ssize(t.nodes[node].operators));
     const auto [from, to] = times[node];
     return from + (to - from) * (use.at + end) / operators;
   }
 
-  void apply(const Change& change, MemoryBytes& bytes) {
+  void apply(const Change& change, graph::MemoryBytes& bytes) {
     if (change.tensor->shared > 0) {
       std::int64_t& users = in_flight_[change.tensor->shared];
       const bool before = users > 0;
@@ -177,8 +177,8 @@ class RankMemory {
     held = change.begins ? held + change.tensor->bytes : held - change.tensor->bytes;
   }
 
-  const Role& role_;
-  const Program& program_;
+  const graph::Role& role_;
+  const graph::Program& program_;
   bool in_order_;
   std::vector<std::vector<Held>> held_;  // by template
   std::vector<Change> changes_;
@@ -187,33 +187,35 @@ class RankMemory {
 
 }  // namespace
 
-MemoryOverTime::MemoryOverTime(const Workload& workload, const Timeline& timeline)
+MemoryOverTime::MemoryOverTime(const graph::Workload& workload, const simulate::Timeline& timeline)
     : workload_(workload) {
   if (workload.memory.empty()) {
     return;
   }
-  for (const Span& span : timeline.spans) {
-    if (span.kind != Node::Kind::receive) {
+  for (const simulate::Span& span : timeline.spans) {
+    if (span.kind != graph::Node::Kind::receive) {
       spans_.push_back(&span);
     }
   }
-  std::stable_sort(spans_.begin(), spans_.end(),
-                   [](const Span* a, const Span* b) { return a->rank < b->rank; });
+  std::stable_sort(
+      spans_.begin(), spans_.end(),
+      [](const simulate::Span* a, const simulate::Span* b) { return a->rank < b->rank; });
 }
 
 std::vector<MemorySample> MemoryOverTime::of(std::int64_t rank) const {
   if (workload_.memory.empty()) {
     return {};
   }
-  const auto first =
-      std::lower_bound(spans_.begin(), spans_.end(), rank,
-                       [](const Span* span, std::int64_t wanted) { return span->rank < wanted; });
-  const auto last =
-      std::find_if(first, spans_.end(), [rank](const Span* span) { return span->rank != rank; });
+  const auto first = std::lower_bound(
+      spans_.begin(), spans_.end(), rank,
+      [](const simulate::Span* span, std::int64_t wanted) { return span->rank < wanted; });
+  const auto last = std::find_if(first, spans_.end(),
+                                 [rank](const simulate::Span* span) { return span->rank != rank; });
   return RankMemory(workload_, {first, last}, rank).samples();
 }
 
-std::vector<RankPeak> fullest_moments(const Workload& workload, const Timeline& timeline) {
+std::vector<RankPeak> fullest_moments(const graph::Workload& workload,
+                                      const simulate::Timeline& timeline) {
   const MemoryOverTime memory(workload, timeline);
   std::vector<RankPeak> peaks;
   for (const std::int64_t rank : timeline.ranks) {
@@ -229,4 +231,4 @@ std::vector<RankPeak> fullest_moments(const Workload& workload, const Timeline& 
   return peaks;
 }
 
-}  // namespace orrery
+}  // namespace orrery::study

@@ -17,25 +17,25 @@
 #include "graph/workload.h"
 #include "simulate/timeline.h"
 
-namespace orrery {
+namespace orrery::study {
 
 struct MemorySample {
   Time at{0};
-  MemoryBytes bytes;  ///< from here to the next sample
+  graph::MemoryBytes bytes;  ///< from here to the next sample
 };
 
 class MemoryOverTime {
  public:
   /// Both must outlive it. Requires a timeline with spans.
-  MemoryOverTime(const Workload& workload, const Timeline& timeline);
+  MemoryOverTime(const graph::Workload& workload, const simulate::Timeline& timeline);
 
   /// Of a simulated rank, one sample per moment at which something changes, by time; empty where
   /// the workload allocates nothing.
   std::vector<MemorySample> of(std::int64_t rank) const;
 
  private:
-  const Workload& workload_;
-  std::vector<const Span*> spans_;  // by rank
+  const graph::Workload& workload_;
+  std::vector<const simulate::Span*> spans_;  // by rank
 };
 
 struct RankPeak {
@@ -43,6 +43,7 @@ struct RankPeak {
   MemorySample fullest;  ///< the first with the most bytes
 };
 /// Of each simulated rank, ascending; empty and required as above.
-std::vector<RankPeak> fullest_moments(const Workload& workload, const Timeline& timeline);
+std::vector<RankPeak> fullest_moments(const graph::Workload& workload,
+                                      const simulate::Timeline& timeline);
 
-}  // namespace orrery
+}  // namespace orrery::study

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-namespace orrery {
+namespace orrery::study {
 
 void run_parallel(std::size_t count, int threads, const std::function<void(std::size_t)>& work) {
   const unsigned wanted =
@@ -25,4 +25,4 @@ void run_parallel(std::size_t count, int threads, const std::function<void(std::
   take();
 }
 
-}  // namespace orrery
+}  // namespace orrery::study

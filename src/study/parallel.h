@@ -4,10 +4,10 @@
 #include <cstddef>
 #include <functional>
 
-namespace orrery {
+namespace orrery::study {
 
 /// work(0) ... work(count - 1), each once, on up to `threads` threads (0 = one per processor). The
 /// calls must be independent of one another; then the number of threads changes no result.
 void run_parallel(std::size_t count, int threads, const std::function<void(std::size_t)>& work);
 
-}  // namespace orrery
+}  // namespace orrery::study

@@ -7,7 +7,7 @@
 #include "workload/memory/footprint.h"
 #include "workload/plan/shard.h"
 
-namespace orrery {
+namespace orrery::study {
 namespace {
 
 constexpr double kGibibyte = 1024.0 * 1024 * 1024;
@@ -16,26 +16,27 @@ constexpr double kMillisecondsPerSecond = 1e3;
 
 /// FLOPs of a step as Narayanan et al. (SC'21) count them: passes 4 with full recompute (eq. 3), 3
 /// without. `logits` is the denominator that goes with it, 16 and 12.
-double counted_flops(const Model& model, const Plan& plan, double passes) {
+double counted_flops(const zoo::Model& model, const plan::Plan& plan, double passes) {
   const auto number = [](std::int64_t value) { return static_cast<double>(value); };
   const double hidden = number(model.hidden);
   const double layers = number(model.layers);
-  const double sequence = number(sequence_of(model, plan));
+  const double sequence = number(plan::sequence_of(model, plan));
   return 24 * passes * number(plan.global_batch) * sequence * layers * hidden * hidden *
          (1 + sequence / (6 * hidden) + number(model.vocab) / (4 * passes * layers * hidden));
 }
 
-Result<Prediction> predict_step(const TableCase& run, Measure measure, const Machine& machine) {
+Result<Prediction> predict_step(const TableCase& run, Measure measure,
+                                const machine::Machine& machine) {
   RunOptions options;
   options.allow_oom = true;
-  const Result<Model> model = run.model();
+  const Result<zoo::Model> model = run.model();
   if (!model) {
     return fail(model.error());
   }
   Result<Run> result = run_step(*model, machine, run.plan, 0, options);
-  for (const Recompute more : {Recompute::selective, Recompute::full}) {
+  for (const plan::Recompute more : {plan::Recompute::selective, plan::Recompute::full}) {
     if (run.names.recompute_to_fit && result && !result->fits && run.plan.recompute < more) {
-      Plan plan = run.plan;
+      plan::Plan plan = run.plan;
       plan.recompute = more;
       result = run_step(*model, machine, plan, 0, options);
     }
@@ -53,7 +54,7 @@ Result<Prediction> predict_step(const TableCase& run, Measure measure, const Mac
   } else if (measure == Measure::model_tflops) {
     prediction.value = counted_flops(*model, run.plan, 3) / per_device;
   } else if (measure == Measure::tokens_per_device) {
-    const Bytes tokens = Bytes(1) * run.plan.global_batch * sequence_of(*model, run.plan);
+    const Bytes tokens = Bytes(1) * run.plan.global_batch * plan::sequence_of(*model, run.plan);
     prediction.value = static_cast<double>(tokens.value()) * kTera / per_device;
   } else if (measure == Measure::mfu_percent) {
     prediction.value = 100 * result->mfu;
@@ -61,41 +62,45 @@ Result<Prediction> predict_step(const TableCase& run, Measure measure, const Mac
   return prediction;
 }
 
-double state_gib(const std::vector<StageMemory>& stages) {
+double state_gib(const std::vector<footprint::StageMemory>& stages) {
   double least = 0;
-  for (const StageMemory& stage : stages) {
-    const Bytes state = stage[MemoryCategory::parameters] + stage[MemoryCategory::gradients] +
-                        stage[MemoryCategory::optimizer];
+  for (const footprint::StageMemory& stage : stages) {
+    const Bytes state = stage[plan::MemoryCategory::parameters] +
+                        stage[plan::MemoryCategory::gradients] +
+                        stage[plan::MemoryCategory::optimizer];
     const double gib = static_cast<double>(state.value()) / kGibibyte;
     least = least == 0 ? gib : std::min(least, gib);
   }
   return least;
 }
 
-double activation_gib(const std::vector<StageMemory>& stages) {
-  return static_cast<double>(stages.front().highest[MemoryCategory::activations].value()) /
+double activation_gib(const std::vector<footprint::StageMemory>& stages) {
+  return static_cast<double>(stages.front().highest[plan::MemoryCategory::activations].value()) /
          kGibibyte;
 }
 
-Result<Prediction> predict_memory(const TableCase& run, Measure measure, const Machine& machine) {
-  const Result<Model> model = run.model();
+Result<Prediction> predict_memory(const TableCase& run, Measure measure,
+                                  const machine::Machine& machine) {
+  const Result<zoo::Model> model = run.model();
   if (!model) {
     return fail(model.error());
   }
-  const auto stages_of = [&](const Plan& plan) {
-    return check(plan, *model).and_then([&] { return memory_footprint(*model, plan); });
+  const auto stages_of = [&](const plan::Plan& plan) {
+    return plan::check(plan, *model).and_then([&] {
+      return footprint::memory_footprint(*model, plan);
+    });
   };
   const auto stages = stages_of(run.plan);
   if (!stages) {
     return fail(stages.error());
   }
   Prediction prediction{.value = activation_gib(*stages),
-                        .oom = !check_fits(*stages, machine).has_value()};
+                        .oom = !footprint::check_fits(*stages, machine).has_value()};
   if (measure == Measure::state_gib) {
     prediction.value = state_gib(*stages);
   } else if (measure == Measure::activation_percent) {
-    Plan keep_all = run.plan;
-    keep_all.recompute = Recompute::none;
+    plan::Plan keep_all = run.plan;
+    keep_all.recompute = plan::Recompute::none;
     keep_all.sequence_parallel = false;
     const auto reference = stages_of(keep_all);
     if (!reference) {
@@ -108,9 +113,9 @@ Result<Prediction> predict_memory(const TableCase& run, Measure measure, const M
 
 }  // namespace
 
-Result<Prediction> predict(const TableCase& run, Measure measure, const Machine& machine) {
+Result<Prediction> predict(const TableCase& run, Measure measure, const machine::Machine& machine) {
   if (!run.names.machine.empty() && run.names.machine != machine.name) {
-    const Result<Machine> named = load_machine(run.names.machine);
+    const Result<machine::Machine> named = machine::load_machine(run.names.machine);
     if (!named) {
       return fail(named.error());
     }
@@ -134,4 +139,4 @@ Result<Prediction> predict(const TableCase& run, Measure measure, const Machine&
   return fail("unknown measure");
 }
 
-}  // namespace orrery
+}  // namespace orrery::study

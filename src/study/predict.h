@@ -6,7 +6,7 @@
 #include "study/profile.h"
 #include "study/settings.h"
 
-namespace orrery {
+namespace orrery::study {
 
 struct Prediction {
   double value = 0;  ///< in the unit of the measure
@@ -15,6 +15,6 @@ struct Prediction {
 
 /// What `run` would measure on `machine`, simulated although it may not fit. Mistakes: the plan's,
 /// as check() and run_step() give them.
-Result<Prediction> predict(const TableCase& run, Measure measure, const Machine& machine);
+Result<Prediction> predict(const TableCase& run, Measure measure, const machine::Machine& machine);
 
-}  // namespace orrery
+}  // namespace orrery::study

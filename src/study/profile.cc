@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/reader.h"
 
-namespace orrery {
+namespace orrery::study {
 namespace {
 
 bool is_map(const ConfigNode* node) {
@@ -163,4 +163,4 @@ Result<ValidationProfile> load_profile(const std::string& name_or_path) {
       .and_then([](const ConfigNode& node) { return parse_profile(node); });
 }
 
-}  // namespace orrery
+}  // namespace orrery::study

@@ -25,7 +25,7 @@
 #include "base/result.h"
 #include "study/settings.h"
 
-namespace orrery {
+namespace orrery::study {
 
 /// What a measured column holds.
 enum class Measure : std::uint8_t {
@@ -39,24 +39,25 @@ enum class Measure : std::uint8_t {
   activation_gib,
   activation_percent
 };
-template <>
-inline constexpr auto kNames<Measure> = std::to_array<Named<Measure>>({
-    {Measure::step_s, "step_s", "time of a training step in seconds"},
-    {Measure::step_ms, "step_ms", "time of a training step in milliseconds"},
-    {Measure::tflops_with_recompute, "tflops_with_recompute",
-     "96 B S L H^2 (1 + S/(6H) + V/(16LH)) / devices / step time in TFLOP/s (SC'21, eq. 3)"},
-    {Measure::model_tflops, "model_tflops",
-     "72 B S L H^2 (1 + S/(6H) + V/(12LH)) / devices / step time in TFLOP/s"},
-    {Measure::tokens_per_device, "tokens_per_device", "tokens per second and device"},
-    {Measure::mfu_percent, "mfu_percent",
-     "model FLOPs (72 B S L H^2 ... of a GPT) / devices / step time / peak of the GEMMs' type in "
-     "%"},
-    {Measure::state_gib, "state_gib",
-     "parameters, gradients and optimizer of the stage that has least (only layers), GiB"},
-    {Measure::activation_gib, "activation_gib", "activations of the first stage, GiB"},
-    {Measure::activation_percent, "activation_percent",
-     "the same in percent of no recompute and no sequence parallelism"},
-});
+constexpr auto named_values(Measure) {
+  return std::to_array<Named<Measure>>({
+      {Measure::step_s, "step_s", "time of a training step in seconds"},
+      {Measure::step_ms, "step_ms", "time of a training step in milliseconds"},
+      {Measure::tflops_with_recompute, "tflops_with_recompute",
+       "96 B S L H^2 (1 + S/(6H) + V/(16LH)) / devices / step time in TFLOP/s (SC'21, eq. 3)"},
+      {Measure::model_tflops, "model_tflops",
+       "72 B S L H^2 (1 + S/(6H) + V/(12LH)) / devices / step time in TFLOP/s"},
+      {Measure::tokens_per_device, "tokens_per_device", "tokens per second and device"},
+      {Measure::mfu_percent, "mfu_percent",
+       "model FLOPs (72 B S L H^2 ... of a GPT) / devices / step time / peak of the GEMMs' type in "
+       "%"},
+      {Measure::state_gib, "state_gib",
+       "parameters, gradients and optimizer of the stage that has least (only layers), GiB"},
+      {Measure::activation_gib, "activation_gib", "activations of the first stage, GiB"},
+      {Measure::activation_percent, "activation_percent",
+       "the same in percent of no recompute and no sequence parallelism"},
+  });
+}
 
 struct MeasuredColumn {
   std::string column;
@@ -111,4 +112,4 @@ Result<ValidationProfile> parse_profile(const ConfigNode& node);
 /// A shipped name ("megatron_sc21_table1") or a path.
 Result<ValidationProfile> load_profile(const std::string& name_or_path);
 
-}  // namespace orrery
+}  // namespace orrery::study

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "study/resource.h"
 
-namespace orrery {
+namespace orrery::study {
 namespace {
 
-void quicken(std::vector<Protocol>& protocols, double factor) {
-  for (Protocol& protocol : protocols) {
+void quicken(std::vector<topology::Protocol>& protocols, double factor) {
+  for (topology::Protocol& protocol : protocols) {
     protocol.launch = protocol.launch / factor;
     protocol.step_latency = protocol.step_latency / factor;
   }
 }
 
-void quicken(NetworkDimension& dimension, double factor) {
+void quicken(topology::NetworkDimension& dimension, double factor) {
   dimension.latency = dimension.latency / factor;
   dimension.message_overhead = dimension.message_overhead / factor;
   quicken(dimension.protocols, factor);
@@ -19,7 +19,7 @@ void quicken(NetworkDimension& dimension, double factor) {
   quicken(dimension.exchange, factor);
 }
 
-void quicken(KernelCoefficients& kernels, double factor) {
+void quicken(compute::KernelCoefficients& kernels, double factor) {
   kernels.gemm_launch = kernels.gemm_launch / factor;
   kernels.gemm_split_latency = kernels.gemm_split_latency / factor;
   kernels.stream_launch = kernels.stream_launch / factor;
@@ -27,18 +27,18 @@ void quicken(KernelCoefficients& kernels, double factor) {
 
 }  // namespace
 
-std::vector<Resource> resources_of(const Machine& machine, const Plan& plan) {
+std::vector<Resource> resources_of(const machine::Machine& machine, const plan::Plan& plan) {
   std::vector<Resource> resources{{ResourceKind::compute, 0, "compute peak"}};
   for (std::size_t i = 0; i < machine.device.memory.size(); ++i) {
     resources.push_back({ResourceKind::memory, i, machine.device.memory[i].name + " bandwidth"});
   }
   for (std::size_t i = 0; i < kRemoteLinks.size(); ++i) {
-    if (has_field(machine.remote_memory.kind, kRemoteLinks[i].field)) {
+    if (memory::has_field(machine.remote_memory.kind, kRemoteLinks[i].field)) {
       resources.push_back({ResourceKind::remote, i, std::string(kRemoteLinks[i].name)});
     }
   }
   for (std::size_t i = 0; i < machine.network.size(); ++i) {
-    const NetworkDimension& dimension = machine.network[i];
+    const topology::NetworkDimension& dimension = machine.network[i];
     if (dimension.size > 1) {
       resources.push_back({ResourceKind::bandwidth, i, dimension.name + " bandwidth"});
       resources.push_back({ResourceKind::latency, i, dimension.name + " latency"});
@@ -51,7 +51,7 @@ std::vector<Resource> resources_of(const Machine& machine, const Plan& plan) {
   return resources;
 }
 
-void scale(const Resource& resource, double factor, Machine& machine, Plan& plan) {
+void scale(const Resource& resource, double factor, machine::Machine& machine, plan::Plan& plan) {
   switch (resource.kind) {
     case ResourceKind::compute:
       for (FlopRate& peak : machine.device.peak) {
@@ -83,4 +83,4 @@ void scale(const Resource& resource, double factor, Machine& machine, Plan& plan
   }
 }
 
-}  // namespace orrery
+}  // namespace orrery::study

@@ -12,7 +12,7 @@
 #include "machine/machine.h"
 #include "workload/plan/plan.h"
 
-namespace orrery {
+namespace orrery::study {
 
 enum class ResourceKind : std::uint8_t {
   compute,
@@ -23,16 +23,17 @@ enum class ResourceKind : std::uint8_t {
   launch,
   host
 };
-template <>
-inline constexpr auto kNames<ResourceKind> = std::to_array<Named<ResourceKind>>({
-    {ResourceKind::compute, "compute peak", "FLOP rates of all data types"},
-    {ResourceKind::memory, "memory bandwidth", "of one memory tier"},
-    {ResourceKind::remote, "remote memory bandwidth", "of one kind of its links"},
-    {ResourceKind::bandwidth, "network bandwidth", "of one dimension"},
-    {ResourceKind::latency, "network latency", "of one dimension: hops, messages, protocols"},
-    {ResourceKind::launch, "kernel launch", "start and drain of kernels"},
-    {ResourceKind::host, "host dispatch", "host time to issue a kernel"},
-});
+constexpr auto named_values(ResourceKind) {
+  return std::to_array<Named<ResourceKind>>({
+      {ResourceKind::compute, "compute peak", "FLOP rates of all data types"},
+      {ResourceKind::memory, "memory bandwidth", "of one memory tier"},
+      {ResourceKind::remote, "remote memory bandwidth", "of one kind of its links"},
+      {ResourceKind::bandwidth, "network bandwidth", "of one dimension"},
+      {ResourceKind::latency, "network latency", "of one dimension: hops, messages, protocols"},
+      {ResourceKind::launch, "kernel launch", "start and drain of kernels"},
+      {ResourceKind::host, "host dispatch", "host time to issue a kernel"},
+  });
+}
 
 /// Whether more of it is less time (latency, launch, host dispatch) or a higher rate.
 constexpr bool is_time(ResourceKind kind) {
@@ -50,21 +51,23 @@ struct Resource {
 
 /// The bandwidths of a remote memory, and what they are called.
 struct RemoteLink {
-  Bandwidth RemoteMemory::*bandwidth;
+  Bandwidth memory::RemoteMemory::*bandwidth;
   std::string_view field;
   std::string_view name;
 };
 inline constexpr std::array kRemoteLinks{
-    RemoteLink{&RemoteMemory::bandwidth, "bandwidth", "remote memory bandwidth"},
-    RemoteLink{&RemoteMemory::switch_bandwidth, "switch_bandwidth", "pool uplink bandwidth"},
-    RemoteLink{&RemoteMemory::fabric_bandwidth, "fabric_bandwidth", "pool fabric bandwidth"},
+    RemoteLink{&memory::RemoteMemory::bandwidth, "bandwidth", "remote memory bandwidth"},
+    RemoteLink{&memory::RemoteMemory::switch_bandwidth, "switch_bandwidth",
+               "pool uplink bandwidth"},
+    RemoteLink{&memory::RemoteMemory::fabric_bandwidth, "fabric_bandwidth",
+               "pool fabric bandwidth"},
 };
 
 /// Those of the machine and plan: compute, every memory tier, the links of a remote memory, every
 /// network dimension of more than one device, kernel launch, host dispatch unless it is 0.
-std::vector<Resource> resources_of(const Machine& machine, const Plan& plan);
+std::vector<Resource> resources_of(const machine::Machine& machine, const plan::Plan& plan);
 
 /// Makes the resource `factor` times as good: rates times `factor`, times divided by it.
-void scale(const Resource& resource, double factor, Machine& machine, Plan& plan);
+void scale(const Resource& resource, double factor, machine::Machine& machine, plan::Plan& plan);
 
-}  // namespace orrery
+}  // namespace orrery::study

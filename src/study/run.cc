@@ -17,7 +17,7 @@
 #include "workload/plan/recompute.h"
 #include "workload/plan/shard.h"
 
-namespace orrery {
+namespace orrery::study {
 namespace {
 
 class Stopwatch {
@@ -33,9 +33,10 @@ class Stopwatch {
 };
 
 /// Of the plan, or nothing when a degree or their product is outside of what check() allows anyway.
-std::int64_t devices_of(const Plan& plan) {
+std::int64_t devices_of(const plan::Plan& plan) {
   const std::int64_t devices = (Bytes(plan.tp) * plan.cp * plan.pp * plan.dp).value();  // saturates
-  const bool sane = std::min({plan.tp, plan.cp, plan.pp, plan.dp}) >= 1 && devices <= kMostDevices;
+  const bool sane =
+      std::min({plan.tp, plan.cp, plan.pp, plan.dp}) >= 1 && devices <= machine::kMostDevices;
   return sane ? devices : 0;
 }
 
@@ -56,16 +57,16 @@ void check_device_count(const Run& run, Error& mistakes) {
 /// Checks the descriptions against each other and fits the machine to the devices.
 Result<void> prepare(Run& run) {
   Error mistakes;
-  if (auto ok = check(run.plan, run.model); !ok) {
+  if (auto ok = plan::check(run.plan, run.model); !ok) {
     mistakes.add(std::move(ok.error()));
   }
   run.devices = run.devices == 0 ? devices_of(run.plan) : run.devices;
   check_device_count(run, mistakes);
-  if (auto ok = check_machine(run.plan, run.machine); !ok) {
+  if (auto ok = plan::check_machine(run.plan, run.machine); !ok) {
     mistakes.add(std::move(ok.error()));
   }
   if (run.devices != 0) {
-    if (auto fitted = with_devices(run.machine, run.devices)) {
+    if (auto fitted = machine::with_devices(run.machine, run.devices)) {
       run.machine = std::move(*fitted);
     } else {
       mistakes.add(std::move(fitted.error()));
@@ -78,14 +79,14 @@ Result<void> prepare(Run& run) {
 }
 
 Result<void> measure_memory(Run& run, bool allow_oom) {
-  auto memory = memory_footprint(run.model, run.plan);
+  auto memory = footprint::memory_footprint(run.model, run.plan);
   if (!memory) {
     return fail(std::move(memory.error()));
   }
   run.memory = std::move(*memory);
   run.capacity =
       run.machine.device.memory.empty() ? Bytes(0) : run.machine.device.memory.front().capacity;
-  auto fits = check_fits(run.memory, run.machine);
+  auto fits = footprint::check_fits(run.memory, run.machine);
   run.fits = fits.has_value();
   if (!run.fits && !allow_oom) {
     return fits;
@@ -94,14 +95,14 @@ Result<void> measure_memory(Run& run, bool allow_oom) {
 }
 
 Result<void> lower_plan(Run& run, const RunOptions& how) {
-  LowerOptions options{.skip = how.skip, .observe = {}, .machine = &run.machine};
+  parallel::LowerOptions options{.skip = how.skip, .observe = {}, .machine = &run.machine};
   Stopwatch watch;
   if (how.verify_passes) {
-    options.observe = [&](const std::string& pass, const Workload&) {
+    options.observe = [&](const std::string& pass, const graph::Workload&) {
       run.passes.push_back({pass, watch.lap()});
     };
   }
-  auto workload = lower(run.model, run.plan, options);
+  auto workload = parallel::lower(run.model, run.plan, options);
   if (!how.verify_passes) {
     run.passes.push_back({"lower", watch.lap()});
   }
@@ -113,15 +114,15 @@ Result<void> lower_plan(Run& run, const RunOptions& how) {
 }
 
 Result<void> simulate_step(Run& run, const RunOptions& options) {
-  run.algorithms = algorithms_of(run.plan);
-  const SimulateOptions how{.fold = options.fold,
-                            .record_spans = options.record_spans,
-                            .shortcuts = options.shortcuts,
-                            .network = options.network,
-                            .algorithms = run.algorithms,
-                            .progress = options.progress};
+  run.algorithms = plan::algorithms_of(run.plan);
+  const simulate::SimulateOptions how{.fold = options.fold,
+                                      .record_spans = options.record_spans,
+                                      .shortcuts = options.shortcuts,
+                                      .network = options.network,
+                                      .algorithms = run.algorithms,
+                                      .progress = options.progress};
   Stopwatch watch;
-  auto timeline = simulate(run.workload, run.machine, how);
+  auto timeline = simulate::simulate(run.workload, run.machine, how);
   if (!timeline) {
     return fail(std::move(timeline.error()));
   }
@@ -136,30 +137,31 @@ std::int64_t sequence_of(const Run& run) {
 
 /// Forward FLOPs that recompute does again for one sequence.
 Flops recomputed_flops(const Run& run, bool skipped) {
-  const auto parts = split_model(run.model, run.plan);
+  const auto parts = plan::split_model(run.model, run.plan);
   if (skipped || !parts) {
     return Flops(0);
   }
-  Plan sequence = run.plan;  // one of them, whole, as model_flops_per_sequence counts it
+  plan::Plan sequence = run.plan;  // one of them, whole, as model_flops_per_sequence counts it
   sequence.microbatch = sequence.cp = 1;
   sequence.documents.clear();
   std::vector<Flops> again;  // of one layer, by BlockKind
-  for (const std::vector<ModelOperator>& operators : block_operators(run.model, sequence)) {
+  for (const std::vector<zoo::ModelOperator>& operators :
+       plan::block_operators(run.model, sequence)) {
     again.emplace_back(0);
-    for (const ModelOperator& op : operators) {
+    for (const zoo::ModelOperator& op : operators) {
       const bool selected =
-          run.plan.recompute == Recompute::full || recompute_selects(run.plan, op);
+          run.plan.recompute == plan::Recompute::full || plan::recompute_selects(run.plan, op);
       again.back() += selected ? op.model_flops : Flops(0);
     }
   }
   Flops sum{0};
   std::int64_t layers = 0;
-  for (const std::vector<ModelPart>& stage : *parts) {
-    for (const ModelPart& part : stage) {
+  for (const std::vector<plan::ModelPart>& stage : *parts) {
+    for (const plan::ModelPart& part : stage) {
       std::int64_t layer = 0;
-      for (const BlockKind kind : blocks_of(run.model, part)) {
-        const bool is_layer = kind >= kFirstLayerBlock;
-        sum += is_layer && recomputes_layer(run.plan, layer) ? again[kind] : Flops(0);
+      for (const plan::BlockKind kind : plan::blocks_of(run.model, part)) {
+        const bool is_layer = kind >= plan::kFirstLayerBlock;
+        sum += is_layer && plan::recomputes_layer(run.plan, layer) ? again[kind] : Flops(0);
         layer += is_layer ? 1 : 0;
       }
       layers += layer;
@@ -175,10 +177,10 @@ void compute_rates(Run& run, bool recompute_skipped) {
     return;
   }
   const auto sequences = static_cast<double>(run.plan.global_batch);
-  const Flops useful =
-      model_flops_per_sequence(run.model, sequence_of(run)) * model_flops_share(run.plan);
+  const Flops useful = zoo::model_flops_per_sequence(run.model, sequence_of(run)) *
+                       plan::model_flops_share(run.plan);
   const double per_device = sequences / static_cast<double>(run.devices) / seconds;
-  run.peak_type = gemm_type(run.plan);
+  run.peak_type = plan::gemm_type(run.plan);
   const FlopRate peak = run.machine.device.peak[static_cast<std::size_t>(run.peak_type)];
   run.tokens_per_s = sequences * static_cast<double>(sequence_of(run)) / seconds;
   run.model_flops_per_device = FlopRate(useful.value() * per_device);
@@ -190,8 +192,8 @@ void compute_rates(Run& run, bool recompute_skipped) {
 
 }  // namespace
 
-Result<Run> run_step(const Model& model, const Machine& machine, const Plan& plan,
-                     std::int64_t devices, const RunOptions& options) {
+Result<Run> run_step(const zoo::Model& model, const machine::Machine& machine,
+                     const plan::Plan& plan, std::int64_t devices, const RunOptions& options) {
   Stopwatch watch;
   Run run;
   run.name = model.name;
@@ -218,4 +220,4 @@ Result<Run> run_step(const Model& model, const Machine& machine, const Plan& pla
   return run;
 }
 
-}  // namespace orrery
+}  // namespace orrery::study

@@ -19,14 +19,14 @@
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
-namespace orrery {
+namespace orrery::study {
 
 struct RunOptions {
   bool fold = true;
   bool allow_oom = false;  ///< simulate although a stage exceeds the device's memory
   bool record_spans = false;
   bool shortcuts = true;  ///< SimulateOptions::shortcuts
-  NetworkModel network = NetworkModel::ports;
+  simulate::NetworkModel network = simulate::NetworkModel::ports;
   /// Verify and time after every lowering pass, not only at the end: about 1 ms a pass.
   bool verify_passes = false;
   std::set<std::string> skip = {};            ///< lowering passes to leave out
@@ -46,22 +46,22 @@ struct RunOptions {
 /// Source: Narayanan et al., SC'21, eq. 3; Korthikanti et al., MLSys 2023, appendix A; MFU and HFU
 /// as Chowdhery et al. (PaLM, 2022), section 4.1.
 struct Run : WorkloadRun {
-  Model model;
-  Plan plan;
-  std::vector<StageMemory> memory;  ///< by stage
+  zoo::Model model;
+  plan::Plan plan;
+  std::vector<footprint::StageMemory> memory;  ///< by stage
   Bytes capacity{0};
   bool fits = true;
   double tokens_per_s = 0;
   FlopRate model_flops_per_device{0};
   FlopRate hardware_flops_per_device{0};
-  DataType peak_type = DataType::bf16;  ///< whose peak rate mfu and hfu are shares of
+  graph::DataType peak_type = graph::DataType::bf16;  ///< whose peak rate mfu and hfu are shares of
   double mfu = 0;
   double hfu = 0;
 };
 
 /// `devices` 0 means plan.devices(). Mistakes, all that can be known together at once: plan against
 /// model, plan against devices, machine and data type; then memory (unless allow_oom).
-Result<Run> run_step(const Model& model, const Machine& machine, const Plan& plan,
-                     std::int64_t devices, const RunOptions& options);
+Result<Run> run_step(const zoo::Model& model, const machine::Machine& machine,
+                     const plan::Plan& plan, std::int64_t devices, const RunOptions& options);
 
-}  // namespace orrery
+}  // namespace orrery::study

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/reader.h"
 
-namespace orrery {
+namespace orrery::study {
 namespace {
 
 /// False when T has no such field.
@@ -45,11 +45,11 @@ void check_extent(const std::vector<Setting>& settings, std::string_view field, 
 }
 
 void check_shape(const std::vector<Setting>& settings, const TableCase& run, Error& error) {
-  check_extent(settings, "layers", run.shape.layers, kMaxLayers, error);
-  check_extent(settings, "hidden", run.shape.hidden, kMaxHidden, error);
-  check_extent(settings, "heads", run.shape.heads, kMaxHidden, error);
-  check_extent(settings, "vocab", run.shape.vocab, kMaxVocab, error);
-  check_extent(settings, "sequence", run.plan.sequence, kMaxPositions, error);
+  check_extent(settings, "layers", run.shape.layers, zoo::kMaxLayers, error);
+  check_extent(settings, "hidden", run.shape.hidden, zoo::kMaxHidden, error);
+  check_extent(settings, "heads", run.shape.heads, zoo::kMaxHidden, error);
+  check_extent(settings, "vocab", run.shape.vocab, zoo::kMaxVocab, error);
+  check_extent(settings, "sequence", run.plan.sequence, zoo::kMaxPositions, error);
   if (error.empty() && run.shape.hidden % run.shape.heads != 0) {
     error.add({where_of(settings, "heads"), "heads", std::to_string(run.shape.heads),
                "a divisor of hidden = " + std::to_string(run.shape.hidden)});
@@ -58,14 +58,14 @@ void check_shape(const std::vector<Setting>& settings, const TableCase& run, Err
   const auto hidden = static_cast<double>(run.shape.hidden);
   const double parameters = 12 * static_cast<double>(run.shape.layers) * hidden * hidden +
                             static_cast<double>(run.shape.vocab) * hidden;
-  if (error.empty() && parameters > 0.5 * static_cast<double>(kMaxParameters)) {
+  if (error.empty() && parameters > 0.5 * static_cast<double>(zoo::kMaxParameters)) {
     error.add({where_of(settings, "hidden"), "hidden", std::to_string(run.shape.hidden),
                "a model of fewer parameters"});
   }
 }
 
 void set_replicas(const std::vector<Setting>& settings, TableCase& run, Error& error) {
-  const Plan& plan = run.plan;
+  const plan::Plan& plan = run.plan;
   const Bytes together = Bytes(1) * plan.tp * plan.cp * plan.pp;  // saturates
   const std::int64_t devices = run.names.devices;
   if (together.value() < 1 || devices < 1 || devices % together.value() != 0) {
@@ -103,12 +103,13 @@ std::string shipped_name(const std::string& name) {
 
 }  // namespace
 
-Result<Model> TableCase::model() const {
+Result<zoo::Model> TableCase::model() const {
   if (!names.model.empty()) {
-    return load_model(shipped_name(names.model));
+    return zoo::load_model(shipped_name(names.model));
   }
-  return gpt_model("GPT " + std::to_string(shape.layers) + " x " + std::to_string(shape.hidden),
-                   shape.layers, shape.hidden, shape.heads, plan.sequence, shape.vocab);
+  return zoo::gpt_model(
+      "GPT " + std::to_string(shape.layers) + " x " + std::to_string(shape.hidden), shape.layers,
+      shape.hidden, shape.heads, plan.sequence, shape.vocab);
 }
 
 std::vector<std::string> setting_fields() {
@@ -116,7 +117,7 @@ std::vector<std::string> setting_fields() {
   const auto add = [&](std::string_view name, auto, std::string_view) { names.emplace_back(name); };
   GptShape::fields(add);
   TableNames::fields(add);
-  Plan::fields(add);
+  plan::Plan::fields(add);
   return names;
 }
 
@@ -134,7 +135,8 @@ Result<TableCase> make_case(const std::vector<Setting>& settings) {
     }
   }
   if (!schedule_set) {
-    run.plan.schedule = run.plan.chunks > 1 ? Schedule::interleaved : Schedule::one_f_one_b;
+    run.plan.schedule =
+        run.plan.chunks > 1 ? plan::Schedule::interleaved : plan::Schedule::one_f_one_b;
   }
   if (error.empty() && run.names.devices != 0) {
     set_replicas(settings, run, error);
@@ -148,4 +150,4 @@ Result<TableCase> make_case(const std::vector<Setting>& settings) {
   return run;
 }
 
-}  // namespace orrery
+}  // namespace orrery::study

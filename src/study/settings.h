@@ -10,7 +10,7 @@
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
-namespace orrery {
+namespace orrery::study {
 
 /// One field of the model's shape or of the plan.
 struct Setting {
@@ -59,10 +59,10 @@ struct TableNames {
 struct TableCase {
   GptShape shape;
   TableNames names;
-  Plan plan;
+  plan::Plan plan;
 
   /// The named model; else GPT-2 architecture (gpt_model) with positions for one sequence.
-  Result<Model> model() const;
+  Result<zoo::Model> model() const;
 };
 
 /// Names of all fields that a Setting may have: the shape's, the names', the plan's.
@@ -75,4 +75,4 @@ std::vector<std::string> setting_fields();
 /// the zoo's limits).
 Result<TableCase> make_case(const std::vector<Setting>& settings);
 
-}  // namespace orrery
+}  // namespace orrery::study

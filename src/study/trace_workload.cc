@@ -9,33 +9,35 @@
 #include "workload/chakra/trace_files.h"
 #include "workload/parallel/lower.h"
 
-namespace orrery {
+namespace orrery::study {
 namespace {
 
 /// The type of the operations, which traces do not say.
-DataType type_on(const Device& device) {
-  constexpr std::array kWanted{DataType::bf16, DataType::fp16, DataType::tf32, DataType::fp32};
-  for (const DataType type : kWanted) {
+graph::DataType type_on(const compute::Device& device) {
+  constexpr std::array kWanted{graph::DataType::bf16, graph::DataType::fp16, graph::DataType::tf32,
+                               graph::DataType::fp32};
+  for (const graph::DataType type : kWanted) {
     if (device.peak[static_cast<std::size_t>(type)] > FlopRate(0)) {
       return type;
     }
   }
-  return DataType::bf16;
+  return graph::DataType::bf16;
 }
 
-std::optional<int> tier_on(const Machine& machine) {
+std::optional<int> tier_on(const machine::Machine& machine) {
   if (machine.device.memory.size() > 1) {
     return 1;
   }
-  return machine.remote_memory.kind != RemoteKind::none ? std::optional(kRemoteTier) : std::nullopt;
+  return machine.remote_memory.kind != memory::RemoteKind::none ? std::optional(graph::kRemoteTier)
+                                                                : std::nullopt;
 }
 
 }  // namespace
 
-Result<Workload> workload_of(const chakra::TraceSet& traces, const Machine& machine, bool durations,
-                             chakra::TensorsOfRank tensors) {
+Result<graph::Workload> workload_of(const chakra::TraceSet& traces, const machine::Machine& machine,
+                                    bool durations, chakra::TensorsOfRank tensors) {
   chakra::ToWorkloadOptions options;
-  for (const NetworkDimension& dimension : machine.network) {
+  for (const topology::NetworkDimension& dimension : machine.network) {
     options.dimensions.push_back(dimension.size);
   }
   options.memory_tier = tier_on(machine);
@@ -46,7 +48,7 @@ Result<Workload> workload_of(const chakra::TraceSet& traces, const Machine& mach
   if (!workload) {
     return workload;
   }
-  return transform(std::move(*workload), {.machine = &machine});
+  return parallel::transform(std::move(*workload), {.machine = &machine});
 }
 
 Result<chakra::TensorsOfRank> tensors_of(const std::string& prefix) {
@@ -62,4 +64,4 @@ Result<chakra::TensorsOfRank> tensors_of(const std::string& prefix) {
   };
 }
 
-}  // namespace orrery
+}  // namespace orrery::study

@@ -9,7 +9,7 @@
 #include "workload/chakra/to_workload.h"
 #include "workload/chakra/trace.h"
 
-namespace orrery {
+namespace orrery::study {
 
 /// Traces as a workload for one machine (workload/chakra/to_workload.h).
 ///
@@ -21,11 +21,11 @@ namespace orrery {
 ///   tensors       ToWorkloadOptions::tensors
 ///
 /// Requires: a machine of exactly traces.ranks() devices (with_devices).
-Result<Workload> workload_of(const chakra::TraceSet& traces, const Machine& machine, bool durations,
-                             chakra::TensorsOfRank tensors = {});
+Result<graph::Workload> workload_of(const chakra::TraceSet& traces, const machine::Machine& machine,
+                                    bool durations, chakra::TensorsOfRank tensors = {});
 
 /// What the nodes of the `.et` files of `prefix` read and write, by rank; empty of JSON, of which
 /// nobody has defined it. Mistakes: those of find_trace_files.
 Result<chakra::TensorsOfRank> tensors_of(const std::string& prefix);
 
-}  // namespace orrery
+}  // namespace orrery::study

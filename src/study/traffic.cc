@@ -9,20 +9,20 @@
 #include "collective/group_extents.h"
 #include "machine/topology/link_map.h"
 
-namespace orrery {
+namespace orrery::study {
 namespace {
 
 /// Bytes that one member sends, in units of Node::bytes.
-double sent_share(CollectiveKind kind, double members) {
+double sent_share(graph::CollectiveKind kind, double members) {
   switch (kind) {
-    case CollectiveKind::all_reduce:
+    case graph::CollectiveKind::all_reduce:
       return 2 * (members - 1) / members;
-    case CollectiveKind::all_gather:
-    case CollectiveKind::reduce_scatter:
-    case CollectiveKind::all_to_all:
-    case CollectiveKind::broadcast:
+    case graph::CollectiveKind::all_gather:
+    case graph::CollectiveKind::reduce_scatter:
+    case graph::CollectiveKind::all_to_all:
+    case graph::CollectiveKind::broadcast:
       return (members - 1) / members;
-    case CollectiveKind::send_recv:
+    case graph::CollectiveKind::send_recv:
       return 1;
   }
   return 0;
@@ -30,13 +30,14 @@ double sent_share(CollectiveKind kind, double members) {
 
 /// How many ranks of a role have a communicator that lies so in the network.
 struct Place {
-  std::vector<Extent> extents;
+  std::vector<collective::Extent> extents;
   double ranks = 0;
 };
 
 class TrafficSum {
  public:
-  TrafficSum(const Workload& workload, const Machine& machine, const AlgorithmChoice& algorithms)
+  TrafficSum(const graph::Workload& workload, const machine::Machine& machine,
+             const collective::AlgorithmChoice& algorithms)
       : workload_(workload), machine_(machine), algorithms_(algorithms), links_(machine.network) {
     traffic_.tiers.resize(machine.device.memory.size());
     traffic_.links.resize(machine.network.size());
@@ -50,11 +51,11 @@ class TrafficSum {
     for (role_ = 0; role_ < static_cast<int>(ranks_.size()); ++role_) {
       places_.clear();
       crossings_.clear();
-      const std::vector<Template>& templates = workload_.program_of(role_).templates;
+      const std::vector<graph::Template>& templates = workload_.program_of(role_).templates;
       const std::vector<std::int64_t> issued = issues(templates.size());
       for (std::size_t i = 0; i < templates.size(); ++i) {
         times_ = static_cast<double>(issued[i]);
-        for (const Node& node : templates[i].nodes) {
+        for (const graph::Node& node : templates[i].nodes) {
           add(node);
         }
       }
@@ -66,22 +67,22 @@ class TrafficSum {
   /// How often the role issues each template.
   std::vector<std::int64_t> issues(std::size_t templates) const {
     std::vector<std::int64_t> counts(templates);
-    const Excerpt excerpt(*workload_.source->list(), workload_.roles.size(), 1);
-    excerpt.for_each(role_, [&](const Instance& instance, std::int64_t times) {
+    const graph::Excerpt excerpt(*workload_.source->list(), workload_.roles.size(), 1);
+    excerpt.for_each(role_, [&](const graph::Instance& instance, std::int64_t times) {
       counts[static_cast<std::size_t>(instance.template_index)] += times;
     });
     return counts;
   }
 
-  void add(const Node& node) {
-    for (const Operator& op : node.operators) {
+  void add(const graph::Node& node) {
+    for (const graph::Operator& op : node.operators) {
       add_memory(op.bytes, 0);
     }
-    if (node.kind == Node::Kind::copy) {
+    if (node.kind == graph::Node::Kind::copy) {
       add_memory(node.bytes, node.tier);
-    } else if (node.kind == Node::Kind::collective) {
+    } else if (node.kind == graph::Node::Kind::collective) {
       add_collective(node);
-    } else if (node.kind == Node::Kind::send) {
+    } else if (node.kind == graph::Node::Kind::send) {
       add_send(node);
     }
   }
@@ -99,7 +100,7 @@ class TrafficSum {
     return ranks_[static_cast<std::size_t>(role_)];
   }
 
-  void add_collective(const Node& node) {
+  void add_collective(const graph::Node& node) {
     const auto [found, fresh] = places_.try_emplace(*node.group);
     if (fresh) {
       found->second = places(workload_.group(node.group).members);
@@ -111,16 +112,18 @@ class TrafficSum {
 
   /// All ranks have the same place in a family by digits; else each communicator has one of its
   /// own.
-  std::vector<Place> places(const Members& members) const {
+  std::vector<Place> places(const graph::Members& members) const {
     const auto all = static_cast<double>(own_ranks().size());
     if (members.by_digits() && members.only.empty()) {
       return own_ranks().empty()
                  ? std::vector<Place>()
-                 : std::vector<Place>{{group_extents(members, own_ranks().front(), machine_), all}};
+                 : std::vector<Place>{
+                       {collective::group_extents(members, own_ranks().front(), machine_), all}};
     }
     std::vector<Place> found;
     for (const auto& [lowest, rank_and_count] : by_communicator(members)) {
-      std::vector<Extent> extents = group_extents(members, rank_and_count.first, machine_);
+      std::vector<collective::Extent> extents =
+          collective::group_extents(members, rank_and_count.first, machine_);
       const auto same = std::find_if(found.begin(), found.end(),
                                      [&](const Place& place) { return place.extents == extents; });
       const auto count = static_cast<double>(rank_and_count.second);
@@ -135,7 +138,7 @@ class TrafficSum {
 
   /// By first member: one of the role's ranks in the communicator, and how many there are.
   std::map<std::int64_t, std::pair<std::int64_t, std::int64_t>> by_communicator(
-      const Members& members) const {
+      const graph::Members& members) const {
     std::map<std::int64_t, std::pair<std::int64_t, std::int64_t>> found;
     for (const std::int64_t rank : own_ranks()) {
       if (members.holds(rank)) {
@@ -147,18 +150,18 @@ class TrafficSum {
     return found;
   }
 
-  void add_collective(const Node& node, const Place& place) {
-    const std::vector<Extent>& extents = place.extents;
+  void add_collective(const graph::Node& node, const Place& place) {
+    const std::vector<collective::Extent>& extents = place.extents;
     double members = 1;
-    for (const Extent& extent : extents) {
+    for (const collective::Extent& extent : extents) {
       members *= static_cast<double>(extent.count);
     }
     if (members < 2) {
       return;
     }
     const double times = times_ * place.ranks;
-    if (extents.size() > 1 && algorithm_of(node) == CollectiveAlgorithm::themis &&
-        reorders(node.collective)) {
+    if (extents.size() > 1 && algorithm_of(node) == collective::CollectiveAlgorithm::themis &&
+        collective::reorders(node.collective)) {
       add_chunks(node, extents, times);
       return;
     }
@@ -169,7 +172,7 @@ class TrafficSum {
     for (std::size_t i = 0; i < extents.size(); ++i) {
       const double within = inside * static_cast<double>(extents[i].count);
       const double outer = i + 1 < extents.size() ? 1 / within : 0;
-      const double share = node.collective == CollectiveKind::all_to_all
+      const double share = node.collective == graph::CollectiveKind::all_to_all
                                ? (within - inside) / (members - 1)
                                : 1 / inside - outer;
       traffic_.links[static_cast<std::size_t>(extents[i].dimension)] += sent * share;
@@ -177,15 +180,18 @@ class TrafficSum {
     }
   }
 
-  CollectiveAlgorithm algorithm_of(const Node& node) const { return algorithms_[node.group]; }
+  collective::CollectiveAlgorithm algorithm_of(const graph::Node& node) const {
+    return algorithms_[node.group];
+  }
 
   /// Chunks in other orders move their bytes elsewhere, though no more of them.
-  void add_chunks(const Node& node, const std::vector<Extent>& extents, double times) {
-    const ChunkSchedule schedule =
-        chunk_schedule(node.collective, node.bytes, extents, {}, machine_);
-    for (const ChunkPath& path : schedule.chunks) {
-      for (const ChunkPhase& phase : path) {
-        const Extent& extent = extents[static_cast<std::size_t>(phase.dimension)];
+  void add_chunks(const graph::Node& node, const std::vector<collective::Extent>& extents,
+                  double times) {
+    const collective::ChunkSchedule schedule =
+        collective::chunk_schedule(node.collective, node.bytes, extents, {}, machine_);
+    for (const collective::ChunkPath& path : schedule.chunks) {
+      for (const collective::ChunkPhase& phase : path) {
+        const collective::Extent& extent = extents[static_cast<std::size_t>(phase.dimension)];
         traffic_.links[static_cast<std::size_t>(extent.dimension)] +=
             times * static_cast<double>(phase.size.value()) *
             sent_share(phase.kind, static_cast<double>(extent.count));
@@ -193,13 +199,14 @@ class TrafficSum {
     }
   }
 
-  bool in_switch(const Node& node, const std::vector<Extent>& extents) const {
-    const auto phases =
-        plan_collective(node.collective, node.bytes, extents, algorithm_of(node), machine_);
-    return !phases.empty() && phases.front().algorithm == CollectiveAlgorithm::in_switch;
+  bool in_switch(const graph::Node& node, const std::vector<collective::Extent>& extents) const {
+    const auto phases = collective::plan_collective(node.collective, node.bytes, extents,
+                                                    algorithm_of(node), machine_);
+    return !phases.empty() &&
+           phases.front().algorithm == collective::CollectiveAlgorithm::in_switch;
   }
 
-  void add_send(const Node& node) {
+  void add_send(const graph::Node& node) {
     const auto [found, fresh] = crossings_.try_emplace(node.peer, traffic_.links.size(), 0);
     if (fresh) {
       for (const std::int64_t rank : own_ranks()) {
@@ -215,10 +222,10 @@ class TrafficSum {
     }
   }
 
-  const Workload& workload_;
-  const Machine& machine_;
-  const AlgorithmChoice& algorithms_;
-  const LinkMap links_;
+  const graph::Workload& workload_;
+  const machine::Machine& machine_;
+  const collective::AlgorithmChoice& algorithms_;
+  const topology::LinkMap links_;
   Traffic traffic_;
   std::vector<std::vector<std::int64_t>> ranks_;  ///< by role
   int role_ = 0;
@@ -230,9 +237,9 @@ class TrafficSum {
 
 }  // namespace
 
-Traffic traffic_of(const Workload& workload, const Machine& machine,
-                   const AlgorithmChoice& algorithms) {
+Traffic traffic_of(const graph::Workload& workload, const machine::Machine& machine,
+                   const collective::AlgorithmChoice& algorithms) {
   return TrafficSum(workload, machine, algorithms).run();
 }
 
-}  // namespace orrery
+}  // namespace orrery::study

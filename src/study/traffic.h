@@ -8,7 +8,7 @@
 #include "graph/workload.h"
 #include "machine/machine.h"
 
-namespace orrery {
+namespace orrery::study {
 
 /// Bytes of one step, all devices together.
 struct Traffic {
@@ -35,7 +35,7 @@ struct Traffic {
 /// Sends count in the outermost dimension that they cross.
 /// Ignores: hops (a message over three links of a torus counts once), headers, retries.
 /// Requires: a machine of exactly layout.ranks() devices.
-Traffic traffic_of(const Workload& workload, const Machine& machine,
-                   const AlgorithmChoice& algorithms);
+Traffic traffic_of(const graph::Workload& workload, const machine::Machine& machine,
+                   const collective::AlgorithmChoice& algorithms);
 
-}  // namespace orrery
+}  // namespace orrery::study

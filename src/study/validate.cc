@@ -10,7 +10,7 @@
 #include "study/parallel.h"
 #include "study/predict.h"
 
-namespace orrery {
+namespace orrery::study {
 namespace {
 
 /// One prediction to make.
@@ -161,7 +161,7 @@ class TaskReader {
   Error error_;
 };
 
-void run_task(Task& task, const Machine& machine) {
+void run_task(Task& task, const machine::Machine& machine) {
   const Result<Prediction> prediction = predict(task.run, task.measure, machine);
   if (prediction && std::isfinite(prediction->value)) {
     task.row.predicted = prediction->value;
@@ -198,7 +198,8 @@ ValidationScore score_of(const std::vector<ValidationRow>& rows) {
 
 Result<ValidationResult> validate(const ValidationProfile& profile, const CsvTable& table,
                                   const ValidationOptions& options) {
-  Result<Machine> machine = load_machine(options.machine.value_or(profile.machine));
+  Result<machine::Machine> machine =
+      machine::load_machine(options.machine.value_or(profile.machine));
   if (!machine) {
     return fail(std::move(machine.error()));
   }
@@ -217,4 +218,4 @@ Result<ValidationResult> validate(const ValidationProfile& profile, const CsvTab
   return result;
 }
 
-}  // namespace orrery
+}  // namespace orrery::study

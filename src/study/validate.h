@@ -11,7 +11,7 @@
 #include "machine/machine.h"
 #include "study/profile.h"
 
-namespace orrery {
+namespace orrery::study {
 
 /// A row that cannot be run has prediction 0, so that its error is -100 %, and says why.
 struct ValidationRow {
@@ -58,4 +58,4 @@ struct ValidationOptions {
 Result<ValidationResult> validate(const ValidationProfile& profile, const CsvTable& table,
                                   const ValidationOptions& options = {});
 
-}  // namespace orrery
+}  // namespace orrery::study

@@ -6,23 +6,24 @@
 #include <chrono>
 #include <utility>
 
-namespace orrery {
+namespace orrery::study {
 namespace {
 
-bool has_tier(const Machine& machine, int tier) {
-  return tier == kRemoteTier ? machine.remote_memory.kind != RemoteKind::none
-                             : tier < static_cast<int>(machine.device.memory.size());
+bool has_tier(const machine::Machine& machine, int tier) {
+  return tier == graph::kRemoteTier ? machine.remote_memory.kind != memory::RemoteKind::none
+                                    : tier < static_cast<int>(machine.device.memory.size());
 }
 
-Result<void> check_tiers(const Workload& workload, const Machine& machine) {
-  for (const Program& program : workload.programs) {
-    for (const Template& part : program.templates) {
-      for (const Node& node : part.nodes) {
-        if (node.kind == Node::Kind::copy && !has_tier(machine, node.tier)) {
-          return fail(fmt::format(
-              "{} is a copy to or from {}, which {} does not have", node.name,
-              node.tier == kRemoteTier ? "remote memory" : fmt::format("memory tier {}", node.tier),
-              machine.name));
+Result<void> check_tiers(const graph::Workload& workload, const machine::Machine& machine) {
+  for (const graph::Program& program : workload.programs) {
+    for (const graph::Template& part : program.templates) {
+      for (const graph::Node& node : part.nodes) {
+        if (node.kind == graph::Node::Kind::copy && !has_tier(machine, node.tier)) {
+          return fail(fmt::format("{} is a copy to or from {}, which {} does not have", node.name,
+                                  node.tier == graph::kRemoteTier
+                                      ? "remote memory"
+                                      : fmt::format("memory tier {}", node.tier),
+                                  machine.name));
         }
       }
     }
@@ -32,17 +33,18 @@ Result<void> check_tiers(const Workload& workload, const Machine& machine) {
 
 }  // namespace
 
-Result<WorkloadRun> run_workload(const std::string& name, Workload workload, const Machine& machine,
-                                 const SimulateOptions& options) {
+Result<WorkloadRun> run_workload(const std::string& name, graph::Workload workload,
+                                 const machine::Machine& machine,
+                                 const simulate::SimulateOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  auto fitted = with_devices(machine, workload.ranks);
+  auto fitted = machine::with_devices(machine, workload.ranks);
   if (!fitted) {
     return fail(std::move(fitted.error()));
   }
   if (auto ok = check_tiers(workload, *fitted); !ok) {
     return fail(std::move(ok.error()));
   }
-  auto timeline = simulate(workload, *fitted, options);
+  auto timeline = simulate::simulate(workload, *fitted, options);
   if (!timeline) {
     return fail(std::move(timeline.error()));
   }
@@ -62,4 +64,4 @@ Result<WorkloadRun> run_workload(const std::string& name, Workload workload, con
   return run;
 }
 
-}  // namespace orrery
+}  // namespace orrery::study

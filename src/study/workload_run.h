@@ -13,7 +13,7 @@
 #include "simulate/simulate.h"
 #include "study/memory_over_time.h"
 
-namespace orrery {
+namespace orrery::study {
 
 struct PassTime {
   std::string name;
@@ -21,22 +21,23 @@ struct PassTime {
 };
 
 struct WorkloadRun {
-  std::string name;  ///< what ran: a model, the files of traces
-  Machine machine;   ///< with its outermost dimension fitted to `devices`
+  std::string name;          ///< what ran: a model, the files of traces
+  machine::Machine machine;  ///< with its outermost dimension fitted to `devices`
   std::int64_t devices = 0;
-  NetworkModel network = NetworkModel::ports;
-  Timeline timeline;
+  simulate::NetworkModel network = simulate::NetworkModel::ports;
+  simulate::Timeline timeline;
   double wall_s = 0;             ///< of the whole run, in this process
   std::vector<PassTime> passes;  ///< wall time: "lower" (or each pass), "simulate"
   /// By simulated rank; empty unless spans are recorded and the workload allocates memory.
   std::vector<RankPeak> peaks{};
-  Workload workload;             ///< names of templates and nodes, for traces
-  AlgorithmChoice algorithms{};  ///< of the collectives of each group
+  graph::Workload workload;                  ///< names of templates and nodes, for traces
+  collective::AlgorithmChoice algorithms{};  ///< of the collectives of each group
 };
 
 /// Of a verified workload, on as many devices of the machine as it has ranks. Mistakes: too many
 /// ranks for the machine, copies to memory that it does not have, those of simulate().
-Result<WorkloadRun> run_workload(const std::string& name, Workload workload, const Machine& machine,
-                                 const SimulateOptions& options);
+Result<WorkloadRun> run_workload(const std::string& name, graph::Workload workload,
+                                 const machine::Machine& machine,
+                                 const simulate::SimulateOptions& options);
 
-}  // namespace orrery
+}  // namespace orrery::study

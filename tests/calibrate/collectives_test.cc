@@ -7,16 +7,16 @@
 
 #include <cmath>
 
-namespace orrery {
+namespace orrery::calibrate {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using Kind = CollectiveKind;
+using Kind = graph::CollectiveKind;
 
 /// Nodes of 8 at 300 GB/s with two protocols, any number of them at 25 GB/s per device.
-Machine two_protocols() {
-  Machine machine;
+machine::Machine two_protocols() {
+  machine::Machine machine;
   machine.name = "bench";
   machine.network.resize(2);
   machine.network[0].name = "nvlink";
@@ -34,14 +34,15 @@ Machine two_protocols() {
 }
 
 /// What the machine itself would measure.
-std::vector<CollectiveMeasurement> measured_on(const Machine& machine) {
+std::vector<CollectiveMeasurement> measured_on(const machine::Machine& machine) {
   std::vector<CollectiveMeasurement> measurements;
   for (const Kind kind : {Kind::all_reduce, Kind::all_gather}) {
     for (const std::int64_t members : {2, 4, 8, 16, 32}) {
       for (Bytes bytes = 1_KiB; bytes <= 1_GiB; bytes = bytes * 4) {
         CollectiveMeasurement measured{.kind = kind, .members = members, .bytes = bytes};
-        measured.time = collective_time(kind, bytes, group_of(measured, machine),
-                                        CollectiveAlgorithm::automatic, machine);
+        measured.time =
+            collective::collective_time(kind, bytes, group_of(measured, machine),
+                                        collective::CollectiveAlgorithm::automatic, machine);
         measurements.push_back(measured);
       }
     }
@@ -50,10 +51,10 @@ std::vector<CollectiveMeasurement> measured_on(const Machine& machine) {
 }
 
 TEST(CalibrateCollectives, TimesOfAKnownMachineGiveItsProtocolsBack) {
-  const Machine known = two_protocols();
-  Machine start = known;
-  for (NetworkDimension& dimension : start.network) {
-    for (Protocol& protocol : dimension.protocols) {
+  const machine::Machine known = two_protocols();
+  machine::Machine start = known;
+  for (topology::NetworkDimension& dimension : start.network) {
+    for (topology::Protocol& protocol : dimension.protocols) {
       protocol.launch = protocol.launch * 2;
       protocol.step_latency = Time(protocol.step_latency.value() * 2 / 3);
       protocol.efficiency *= 0.7;
@@ -66,8 +67,8 @@ TEST(CalibrateCollectives, TimesOfAKnownMachineGiveItsProtocolsBack) {
   EXPECT_LT(fit->held_out.median, 0.02);
   for (std::size_t d = 0; d < 2; ++d) {
     for (std::size_t i = 0; i < known.network[d].protocols.size(); ++i) {
-      const Protocol& wanted = known.network[d].protocols[i];
-      const Protocol& found = fit->machine.network[d].protocols[i];
+      const topology::Protocol& wanted = known.network[d].protocols[i];
+      const topology::Protocol& found = fit->machine.network[d].protocols[i];
       EXPECT_EQ(found.name, wanted.name);
       EXPECT_NEAR(found.efficiency / wanted.efficiency, 1, 0.03) << d << found.name;
       EXPECT_NEAR(to_seconds(found.step_latency) / to_seconds(wanted.step_latency), 1, 0.1);
@@ -82,17 +83,17 @@ TEST(CalibrateCollectives, TimesOfAKnownMachineGiveItsProtocolsBack) {
 
 TEST(CalibrateCollectives, NamesStayInTheOrderOfEfficiency) {
   // The search may make the slow protocol the fast one; NCCL's LL128 is still the slower.
-  Machine start = two_protocols();
+  machine::Machine start = two_protocols();
   start.network[0].protocols[0].efficiency = 0.3;
   start.network[0].protocols[1].efficiency = 0.31;
   const auto fit = calibrate_collectives(start, measured_on(two_protocols()), "itself");
-  const std::vector<Protocol>& found = fit->machine.network[0].protocols;
+  const std::vector<topology::Protocol>& found = fit->machine.network[0].protocols;
   EXPECT_EQ(found[0].name, "LL");
   EXPECT_LT(found[0].efficiency, found[1].efficiency);
 }
 
 TEST(CalibrateCollectives, AFitIsNeverWorseOnItsPoints) {
-  const Machine machine = two_protocols();
+  const machine::Machine machine = two_protocols();
   std::vector<CollectiveMeasurement> measurements = measured_on(machine);
   for (std::size_t i = 0; i < measurements.size(); ++i) {  // 30 % up and down in turn
     measurements[i].time = Time(measurements[i].time.value() * (i % 2 == 0 ? 13 : 7) / 10);
@@ -103,7 +104,7 @@ TEST(CalibrateCollectives, AFitIsNeverWorseOnItsPoints) {
 
 TEST(CalibrateCollectives, SendsHaveTheirOwnProtocols) {
   // 5 us + size / 150 GB/s over a machine that believes 10 us and 240 GB/s.
-  Machine machine = two_protocols();
+  machine::Machine machine = two_protocols();
   machine.network[0].exchange = {
       {.name = "Simple", .launch = 9_us, .step_latency = 1_us, .efficiency = 0.8}};
   std::vector<CollectiveMeasurement> measurements;
@@ -132,9 +133,9 @@ TEST(CalibrateCollectives, AGroupThatTheMachineDoesNotHaveIsAMistake) {
 TEST(CalibrateCollectives, OneMemberPerNodeLiesInTheOutermostDimension) {
   const CollectiveMeasurement spread{.members = 4, .per_node = 1, .bytes = 1_MiB};
   const CollectiveMeasurement halves{.members = 8, .per_node = 4, .bytes = 1_MiB};
-  const Machine machine = two_protocols();
-  EXPECT_EQ(group_of(spread, machine), (std::vector<Extent>{{1, 4, 1}}));
-  EXPECT_EQ(group_of(halves, machine), (std::vector<Extent>{{0, 4, 1}, {1, 2, 1}}));
+  const machine::Machine machine = two_protocols();
+  EXPECT_EQ(group_of(spread, machine), (std::vector<collective::Extent>{{1, 4, 1}}));
+  EXPECT_EQ(group_of(halves, machine), (std::vector<collective::Extent>{{0, 4, 1}, {1, 2, 1}}));
 }
 
 constexpr const char* kOutput = R"(# nccl-tests version 2.17.6 nccl-headers=22703 nccl-library=22703
@@ -226,4 +227,4 @@ RC_GTEST_PROP(ReadCollectivesProperty, AnyTextIsReadOrRefused, ()) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::calibrate

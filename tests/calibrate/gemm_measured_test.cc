@@ -8,7 +8,7 @@
 
 #include "calibrate/gemm.h"
 
-namespace orrery {
+namespace orrery::calibrate {
 namespace {
 
 struct Bound {
@@ -36,7 +36,7 @@ TEST(GemmMeasured, ShippedCoefficientsPredictKernelsOfEachDeviceAndFormat) {
       {"h200", "dgx-h200", "fp8_block", {1'338_ns, 7.85}, 0.10, 0.15},
   };
   for (const Bound& bound : bounds) {
-    const Device device = load_machine(bound.machine).value().device;
+    const compute::Device device = machine::load_machine(bound.machine).value().device;
     const auto measured = sample(bound.device, bound.format);
     const GemmError error = gemm_error(bound.format, measured, device, bound.cast);
     EXPECT_EQ(error.shapes, 60U);
@@ -49,7 +49,7 @@ TEST(GemmMeasured, ShippedCoefficientsPredictKernelsOfEachDeviceAndFormat) {
 
 TEST(GemmMeasured, CoefficientsOfOneDeviceHoldOnItsSisterWithItsOwnBandwidth) {
   // H200 is H100 with other memory: 4.8 for 3.35 TB/s is all that changes.
-  Device device = load_machine("dgx-h100").value().device;
+  compute::Device device = machine::load_machine("dgx-h100").value().device;
   const auto measured = sample("h200", "bf16");
   EXPECT_GT(gemm_error("bf16", measured, device).mean, 0.10);
   device.memory[0].bandwidth = Bandwidth(4.8e12);
@@ -57,4 +57,4 @@ TEST(GemmMeasured, CoefficientsOfOneDeviceHoldOnItsSisterWithItsOwnBandwidth) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::calibrate

@@ -6,24 +6,24 @@
 
 #include "machine/compute/compute_model.h"
 
-namespace orrery {
+namespace orrery::calibrate {
 namespace {
 
 using ::testing::HasSubstr;
 
-Machine plain_machine() {
-  Machine machine;
+machine::Machine plain_machine() {
+  machine::Machine machine;
   machine.name = "plain";
   machine.device.name = "accelerator";
-  machine.device.peak[static_cast<std::size_t>(DataType::bf16)] = 400_TFLOPs;
-  machine.device.peak[static_cast<std::size_t>(DataType::fp8)] = 800_TFLOPs;
+  machine.device.peak[static_cast<std::size_t>(graph::DataType::bf16)] = 400_TFLOPs;
+  machine.device.peak[static_cast<std::size_t>(graph::DataType::fp8)] = 800_TFLOPs;
   machine.device.units = 100;
   machine.device.memory = {{"hbm", 80_GiB, Bandwidth(2e12), Time(0), {}}};
   return machine;
 }
 
-KernelCoefficients known_coefficients() {
-  KernelCoefficients known;
+compute::KernelCoefficients known_coefficients() {
+  compute::KernelCoefficients known;
   known.gemm_peak_share = 0.8;
   known.gemm_memory_share = 0.65;
   known.gemm_tile_load = 100;
@@ -36,23 +36,25 @@ KernelCoefficients known_coefficients() {
 }
 
 /// Times of the model itself; `cast` is the conversion that they contain besides.
-std::vector<GemmMeasurement> made_by(const Device& device, const std::string& format,
+std::vector<GemmMeasurement> made_by(const compute::Device& device, const std::string& format,
                                      const GemmCast& cast = {}) {
   std::vector<GemmMeasurement> measured;
   for (const std::int64_t m : {1, 16, 100, 128, 300, 777, 1024, 2048, 5000, 16384}) {
     for (const std::int64_t n : {64, 512, 1024, 3072, 8192, 20000}) {
       for (const std::int64_t k : {64, 256, 1024, 4096, 16384}) {
-        const GemmShape shape{1, m, n, k};
+        const graph::GemmShape shape{1, m, n, k};
         const Bytes moved = Bytes::from_double(cast.bytes * static_cast<double>(m * k));
-        measured.push_back({shape, kernel_time(gemm_operator(format, shape), device).alone +
-                                       cast.launch + moved / device.memory[0].bandwidth});
+        measured.push_back(
+            {shape, compute::kernel_time(gemm_operator(format, shape), device).alone + cast.launch +
+                        moved / device.memory[0].bandwidth});
       }
     }
   }
   return measured;
 }
 
-void expect_coefficients(const KernelCoefficients& found, const KernelCoefficients& known) {
+void expect_coefficients(const compute::KernelCoefficients& found,
+                         const compute::KernelCoefficients& known) {
   EXPECT_NEAR(found.gemm_peak_share, known.gemm_peak_share, 0.01);
   EXPECT_NEAR(found.gemm_memory_share, known.gemm_memory_share, 0.01);
   EXPECT_NEAR(found.gemm_tile_load, known.gemm_tile_load, 5);
@@ -64,8 +66,8 @@ void expect_coefficients(const KernelCoefficients& found, const KernelCoefficien
 }
 
 TEST(CalibrateGemm, TimesOfTheModelGiveItsCoefficientsBack) {
-  const Machine machine = plain_machine();
-  Device device = machine.device;
+  const machine::Machine machine = plain_machine();
+  compute::Device device = machine.device;
   device.kernels = known_coefficients();
   const GemmFit fit = fit_gemm("bf16", made_by(device, "bf16"), machine.device);
   expect_coefficients(fit.after, known_coefficients());
@@ -77,8 +79,8 @@ TEST(CalibrateGemm, TimesOfTheModelGiveItsCoefficientsBack) {
 
 TEST(CalibrateGemm, AConversionInTheTimesIsToldApart) {
   // 3 us and 8 bytes per element of A; the launch of the GEMM itself is known.
-  const Machine machine = plain_machine();
-  Device device = machine.device;
+  const machine::Machine machine = plain_machine();
+  compute::Device device = machine.device;
   device.kernels = known_coefficients();
   device.kernels.gemm_launch = machine.device.kernels.gemm_launch;
   const GemmCast cast{3_us, 8};
@@ -91,8 +93,8 @@ TEST(CalibrateGemm, AConversionInTheTimesIsToldApart) {
 }
 
 TEST(CalibrateGemm, EachFormatGetsItsOwnCoefficientsAndOrigins) {
-  Machine machine = plain_machine();
-  Device slow = machine.device;
+  machine::Machine machine = plain_machine();
+  compute::Device slow = machine.device;
   slow.kernels.gemm_peak_share = 0.5;
   const GemmTable table{{"bf16", made_by(machine.device, "bf16")}, {"fp8", made_by(slow, "fp8")}};
   const GemmCalibration result = calibrate_gemm(machine, table, "gemm.csv").value();
@@ -135,13 +137,14 @@ TEST(GemmTable, RowsOfOneShapeAreTheirMedian) {
       "8,16,32,2,fp8_block\n8,16,32,4,fp8_block\n");
   ASSERT_EQ(table.at("bf16").size(), 1U);
   EXPECT_EQ(table.at("bf16")[0].time, 5_us);
-  EXPECT_EQ(table.at("bf16")[0].shape, (GemmShape{1, 8, 16, 32}));
+  EXPECT_EQ(table.at("bf16")[0].shape, (graph::GemmShape{1, 8, 16, 32}));
   EXPECT_EQ(table.at("fp8_block")[0].time, 3_us);
 }
 
 TEST(GemmTable, BatchAndTypeAreOptional) {
   EXPECT_EQ(read("m,n,k,latency_us,batch\n8,16,32,10,7\n").at("bf16")[0].shape.batch, 7);
-  EXPECT_EQ(read("k,m,n,latency_us\n32,8,16,10\n").at("bf16")[0].shape, (GemmShape{1, 8, 16, 32}));
+  EXPECT_EQ(read("k,m,n,latency_us\n32,8,16,10\n").at("bf16")[0].shape,
+            (graph::GemmShape{1, 8, 16, 32}));
   EXPECT_FALSE(read("m,n,k,latency_us,dtype\n8,8,8,1,fp8\n8,8,8,1,bf16\n", "fp8").contains("bf16"));
 }
 
@@ -189,4 +192,4 @@ TEST(GemmTable, NoRowsAreAMistake) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::calibrate

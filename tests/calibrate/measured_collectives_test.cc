@@ -14,7 +14,7 @@
 
 #include "calibrate/collectives.h"
 
-namespace orrery {
+namespace orrery::calibrate {
 namespace {
 
 constexpr const char* kMachines[] = {
@@ -30,10 +30,10 @@ class MeasuredOn : public ::testing::TestWithParam<const char*> {
     EXPECT_TRUE(rows) << rows.error().to_string();
     return rows.value_or(std::vector<CollectiveMeasurement>());
   }
-  static Machine machine_named(const std::string& name) {
-    auto machine = load_machine(name);
+  static machine::Machine machine_named(const std::string& name) {
+    auto machine = machine::load_machine(name);
     EXPECT_TRUE(machine) << machine.error().to_string();
-    return machine.value_or(Machine());
+    return machine.value_or(machine::Machine());
   }
 };
 INSTANTIATE_TEST_SUITE_P(Measured, MeasuredOn, ::testing::ValuesIn(kMachines));
@@ -47,7 +47,7 @@ std::vector<CollectiveMeasurement> large(const std::vector<CollectiveMeasurement
 }
 
 TEST_P(MeasuredOn, MedianErrorIsAtMost15PercentFrom64KiBTo1GiB) {
-  const Machine machine = machine_named(GetParam());
+  const machine::Machine machine = machine_named(GetParam());
   const auto rows = measured(GetParam());
   const CollectiveError error = collective_error(large(rows), machine);
   EXPECT_LE(error.median, 0.15);
@@ -58,9 +58,9 @@ TEST_P(MeasuredOn, MedianErrorIsAtMost15PercentFrom64KiBTo1GiB) {
 }
 
 TEST_P(MeasuredOn, EveryCollectiveIsWithin20PercentFrom64KiB) {
-  const Machine machine = machine_named(GetParam());
+  const machine::Machine machine = machine_named(GetParam());
   const auto rows = large(measured(GetParam()));
-  for (const Named<CollectiveKind>& kind : kNames<CollectiveKind>) {
+  for (const Named<graph::CollectiveKind>& kind : kNames<graph::CollectiveKind>) {
     std::vector<CollectiveMeasurement> of_kind;
     std::copy_if(rows.begin(), rows.end(), std::back_inserter(of_kind),
                  [&](const auto& row) { return row.kind == kind.value; });
@@ -71,7 +71,7 @@ TEST_P(MeasuredOn, EveryCollectiveIsWithin20PercentFrom64KiB) {
 TEST_F(MeasuredOn, MedianErrorOverAllPointsIsAtMost10Percent) {
   std::vector<double> errors;
   for (const char* name : kMachines) {
-    const Machine machine = machine_named(name);
+    const machine::Machine machine = machine_named(name);
     for (const CollectiveMeasurement& row : measured(name)) {
       errors.push_back(collective_error({row}, machine).median);
     }
@@ -85,8 +85,8 @@ TEST_F(MeasuredOn, MedianErrorOverAllPointsIsAtMost10Percent) {
 
 TEST_F(MeasuredOn, H200IsAnH100AsFarAsNvlinkGoes) {
   // The same NVSwitch generation: no coefficient of its own.
-  const Machine h100 = machine_named("dgx-h100");
-  const Machine h200 = machine_named("dgx-h200");
+  const machine::Machine h100 = machine_named("dgx-h100");
+  const machine::Machine h200 = machine_named("dgx-h200");
   EXPECT_EQ(h200.network[0].bandwidth, h100.network[0].bandwidth);
   EXPECT_EQ(h200.network[0].protocols, h100.network[0].protocols);
   EXPECT_EQ(h200.network[0].in_switch, h100.network[0].in_switch);
@@ -94,4 +94,4 @@ TEST_F(MeasuredOn, H200IsAnH100AsFarAsNvlinkGoes) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::calibrate

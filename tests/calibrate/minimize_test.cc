@@ -7,7 +7,7 @@
 #include <array>
 #include <cmath>
 
-namespace orrery {
+namespace orrery::calibrate {
 namespace {
 
 constexpr std::array<Bounds, 2> kBox{{{-2, 2}, {-1, 3}}};
@@ -48,4 +48,4 @@ RC_GTEST_PROP(Minimize, NeverWorseThanTheStartAndAlwaysTheSame, ()) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::calibrate

@@ -9,7 +9,7 @@
 
 #include "command.h"
 
-namespace orrery {
+namespace orrery::cli {
 namespace {
 
 using testing::content;
@@ -59,4 +59,4 @@ TEST(Schedules, HelpAndMistakesNameThem) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::cli

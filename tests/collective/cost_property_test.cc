@@ -6,16 +6,16 @@
 #include "collective/cost.h"
 #include "networks.h"
 
-namespace orrery {
+namespace orrery::collective {
 namespace {
 
 using testing::dimension_of;
-using Kind = CollectiveKind;
+using Kind = graph::CollectiveKind;
 using Algorithm = CollectiveAlgorithm;
 
 /// Any network of one to three dimensions and a group that fills some of it.
 struct Case {
-  Machine machine;
+  machine::Machine machine;
   std::vector<Extent> extents;
   Kind kind = Kind::all_reduce;
   Algorithm algorithm = Algorithm::automatic;
@@ -25,7 +25,7 @@ Case any_case() {
   Case any;
   std::int64_t devices = 1;
   for (int d = *rc::gen::inRange(1, 4); d > 0; --d) {
-    const auto& kinds = kNames<DimensionKind>;
+    const auto& kinds = kNames<topology::DimensionKind>;
     const auto kind = kinds[static_cast<std::size_t>(*rc::gen::inRange(0, 5))].value;
     any.machine.network.push_back(dimension_of(kind, *rc::gen::inRange<std::int64_t>(1, 17)));
     any.machine.network.back().message_overhead = Time(*rc::gen::inRange(0, 1'000'000));
@@ -93,4 +93,4 @@ RC_GTEST_PROP(CostProperty, AutomaticIsNotSlowerThanTheRing, ()) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::collective

@@ -25,7 +25,7 @@ namespace orrery::testing {
 /// byte is there; a link's latency later the first byte is at the next. `after` the last byte has
 /// passed the last link the message has arrived.
 struct MessageWay {
-  std::vector<Hop> hops;
+  std::vector<topology::Hop> hops;
   Time after{0};
 };
 
@@ -56,7 +56,7 @@ constexpr int kSlicesUnderWay = 2;
 
 class Executor {
  public:
-  Executor(const MessageSchedule& schedule, Bytes size, const Wires& wires)
+  Executor(const collective::MessageSchedule& schedule, Bytes size, const Wires& wires)
       : schedule_(schedule),
         wires_(wires),
         block_bytes_(schedule.block_share * static_cast<double>(size.value())),
@@ -90,10 +90,10 @@ class Executor {
   /// As soon as the link is free.
   void take_link(const Want& want) {
     const auto m = static_cast<std::size_t>(want.message);
-    const Message& message = schedule_.messages[m];
+    const collective::Message& message = schedule_.messages[m];
     const MessageWay& way = wires_.way(message.sender, message.receiver);
     assert(want.hop < way.hops.size() && "a message passes at least one link");
-    const Hop& hop = way.hops[want.hop];
+    const topology::Hop& hop = way.hops[want.hop];
     const double bytes = static_cast<double>(message.blocks.size()) * block_bytes_;
     const Time held = from_seconds(bytes / hop.bandwidth.value());
     const Time start = links_[hop.link].take(want.when, held);
@@ -116,7 +116,7 @@ class Executor {
       }
     }
   }
-  Time ready(const Message& message) const {
+  Time ready(const collective::Message& message) const {
     Time latest(0);
     for (const int before : message.after) {
       latest = std::max(latest, run_.arrival[static_cast<std::size_t>(before)]);
@@ -124,13 +124,13 @@ class Executor {
     return latest;
   }
 
-  const MessageSchedule& schedule_;
+  const collective::MessageSchedule& schedule_;
   const Wires& wires_;
   double block_bytes_;
   std::vector<std::size_t> missing_;       ///< by message: arrivals that it waits for
   std::vector<std::vector<int>> unlocks_;  ///< by message: those that wait for it
   std::vector<Time> last_byte_;            ///< by message: has passed its present link
-  std::vector<FifoLink> links_;
+  std::vector<network::FifoLink> links_;
   std::priority_queue<Want, std::vector<Want>, std::greater<>> wants_;
   Execution run_;
 };
@@ -139,18 +139,19 @@ class Executor {
 /// is groups[i][r]. The buffer is cut into `slices` that run beside each other, as transports cut
 /// messages into packets, two of a message under way at once. Message by message, slice by slice,
 /// group by group.
-inline MessageSchedule together(const MessageSchedule& schedule,
-                                std::span<const std::vector<std::int64_t>> groups, int slices = 1) {
-  MessageSchedule all = schedule;
+inline collective::MessageSchedule together(const collective::MessageSchedule& schedule,
+                                            std::span<const std::vector<std::int64_t>> groups,
+                                            int slices = 1) {
+  collective::MessageSchedule all = schedule;
   all.messages.clear();
   all.block_share /= slices;
   const int count = static_cast<int>(groups.size());
   const int copies = count * slices;
-  for (const Message& original : schedule.messages) {
+  for (const collective::Message& original : schedule.messages) {
     for (int copy = 0; copy < copies; ++copy) {
       const std::vector<std::int64_t>& devices =
           groups[static_cast<std::size_t>(copy) % groups.size()];
-      Message message = original;
+      collective::Message message = original;
       message.sender = static_cast<int>(devices[static_cast<std::size_t>(original.sender)]);
       message.receiver = static_cast<int>(devices[static_cast<std::size_t>(original.receiver)]);
       for (int& earlier : message.after) {
@@ -165,7 +166,8 @@ inline MessageSchedule together(const MessageSchedule& schedule,
   return all;
 }
 
-inline Execution execute(const MessageSchedule& schedule, Bytes size, const Wires& wires) {
+inline Execution execute(const collective::MessageSchedule& schedule, Bytes size,
+                         const Wires& wires) {
   return Executor(schedule, size, wires).run();
 }
 

@@ -15,7 +15,7 @@
 #include "networks.h"
 #include "wires.h"
 
-namespace orrery {
+namespace orrery::collective {
 namespace {
 
 using testing::dimension_of;
@@ -25,7 +25,7 @@ using testing::kind_of;
 using testing::Wires;
 using testing::wires_of;
 using Form = Fabric::Form;
-using Kind = CollectiveKind;
+using Kind = graph::CollectiveKind;
 using Algorithm = CollectiveAlgorithm;
 
 constexpr Time kLatency = 3_us;
@@ -34,7 +34,7 @@ constexpr Time kLatency = 3_us;
 constexpr Bytes kSize{4'000'000'000};
 
 StepCount count_of(Kind kind, Algorithm algorithm, Form form, int ranks) {
-  const NetworkDimension dimension = dimension_of(kind_of(form), ranks);
+  const topology::NetworkDimension dimension = dimension_of(kind_of(form), ranks);
   return count_steps(kind, algorithm, ranks, fabric_of({0, ranks, 1}, dimension))
       .value_or(StepCount{});
 }
@@ -143,9 +143,9 @@ TEST_P(EveryGroup, DirectOnAllLinksOfACompleteDimension) {
 
 /// Sum over the steps of the time of the busiest link, in units of S / 100 GB/s.
 double busiest_links(const MessageSchedule& schedule, const Wires& wires, bool stepwise = true) {
-  std::map<std::pair<int, LinkId>, double> load;  // by step and link
+  std::map<std::pair<int, topology::LinkId>, double> load;  // by step and link
   for (const Message& message : schedule.messages) {
-    for (const Hop& hop : wires.way(message.sender, message.receiver).hops) {
+    for (const topology::Hop& hop : wires.way(message.sender, message.receiver).hops) {
       load[{stepwise ? message.step : 0, hop.link}] += static_cast<double>(message.blocks.size()) *
                                                        schedule.block_share *
                                                        (100_GBps / hop.bandwidth);
@@ -253,4 +253,4 @@ RC_GTEST_PROP(ExecuteProperty, MessagesAreNeverFasterThanTheBandwidthBound, ()) 
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::collective

@@ -5,7 +5,7 @@
 #include "collective/cost.h"
 #include "networks.h"
 
-namespace orrery {
+namespace orrery::collective {
 namespace {
 
 using testing::bare_machine;
@@ -19,7 +19,7 @@ TEST(Extents, OneMemberHasNone) {
 }
 
 TEST(Extents, NeighboursFillTheInnermostDimensionFirst) {
-  const Machine machine = cluster_of(8, 4);
+  const machine::Machine machine = cluster_of(8, 4);
   EXPECT_THAT(extents_of(1, 8, machine), ElementsAre(Extent{0, 8, 1}));
   EXPECT_THAT(extents_of(1, 4, machine), ElementsAre(Extent{0, 4, 1}));
   EXPECT_THAT(extents_of(1, 16, machine), ElementsAre(Extent{0, 8, 1}, Extent{1, 2, 1}));
@@ -31,7 +31,7 @@ TEST(Extents, StrideInsideANodeCarriesOverToTheNext) {
 }
 
 TEST(Extents, StrideOfWholeNodesTouchesOnlyTheOuterDimension) {
-  const Machine machine = cluster_of(8, 4);
+  const machine::Machine machine = cluster_of(8, 4);
   EXPECT_THAT(extents_of(8, 4, machine), ElementsAre(Extent{1, 4, 1}));
   EXPECT_THAT(extents_of(16, 2, machine), ElementsAre(Extent{1, 2, 2}));
 }
@@ -45,19 +45,20 @@ TEST(Extents, GroupsThatCrossNodesUnevenlyLieFlatOutside) {
 
 TEST(Extents, UnevenGroupInsideAnOuterBlockStaysInsideIt) {
   // Nodes of 8, racks of 3 nodes, 2 racks: groups of 12 fill half of a rack of 24 each.
-  const Machine machine = bare_machine({dimension_of(DimensionKind::switched, 8),
-                                        dimension_of(DimensionKind::switched, 3),
-                                        dimension_of(DimensionKind::switched, 2)});
+  const machine::Machine machine =
+      bare_machine({dimension_of(topology::DimensionKind::switched, 8),
+                    dimension_of(topology::DimensionKind::switched, 3),
+                    dimension_of(topology::DimensionKind::switched, 2)});
   EXPECT_THAT(extents_of(1, 12, machine), ElementsAre(Extent{1, 12, 1}));
   EXPECT_THAT(extents_of(1, 48, machine),
               ElementsAre(Extent{0, 8, 1}, Extent{1, 3, 1}, Extent{2, 2, 1}));
 }
 
 TEST(Extents, OpenOutermostDimensionHoldsAnyGroup) {
-  const Machine machine = cluster_of(8, 0);
+  const machine::Machine machine = cluster_of(8, 0);
   EXPECT_THAT(extents_of(1, 1024, machine), ElementsAre(Extent{0, 8, 1}, Extent{1, 128, 1}));
   EXPECT_THAT(extents_of(64, 16, machine), ElementsAre(Extent{1, 16, 8}));
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::collective

@@ -7,10 +7,10 @@
 
 #include "collective/cost.h"
 
-namespace orrery {
+namespace orrery::collective {
 namespace {
 
-using Kind = CollectiveKind;
+using Kind = graph::CollectiveKind;
 
 struct Measured {
   Kind kind;
@@ -21,7 +21,7 @@ struct Measured {
 
 /// Mean of |predicted / measured - 1|; each must be within `worst`.
 double mean_error(const char* name, const std::vector<Measured>& table, double worst) {
-  const auto machine = load_machine(name);
+  const auto machine = machine::load_machine(name);
   EXPECT_TRUE(machine) << machine.error().to_string();
   double sum = 0;
   for (const Measured& row : table) {
@@ -88,7 +88,7 @@ TEST(Measured, RingsOverNodesOfEightA100) {
                               {.85, .77, .69, .57, .387, .209, .103},
                               {.92, .93, .90, .76, .74, .56, .31},
                               {.96, .96, .96, .96, .957, .958, .919}};
-  const auto machine = load_machine("dgx-a100-80g");
+  const auto machine = machine::load_machine("dgx-a100-80g");
   ASSERT_TRUE(machine) << machine.error().to_string();
   double sum = 0;
   for (std::size_t i = 0; i < 4; ++i) {
@@ -107,4 +107,4 @@ TEST(Measured, RingsOverNodesOfEightA100) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::collective

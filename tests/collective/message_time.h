@@ -14,7 +14,7 @@
 namespace orrery::testing {
 
 /// Devices from one coordinate of a dimension to the next.
-inline std::int64_t stride_of(int dimension, const Machine& machine) {
+inline std::int64_t stride_of(int dimension, const machine::Machine& machine) {
   std::int64_t stride = 1;
   for (int d = 0; d < dimension; ++d) {
     stride *= machine.network[static_cast<std::size_t>(d)].size;
@@ -23,10 +23,11 @@ inline std::int64_t stride_of(int dimension, const Machine& machine) {
 }
 
 /// The members of a phase in the group of `first`, innermost dimension first.
-inline std::vector<std::int64_t> members_from(std::int64_t first, const CollectivePhase& phase,
-                                              const Machine& machine) {
+inline std::vector<std::int64_t> members_from(std::int64_t first,
+                                              const collective::CollectivePhase& phase,
+                                              const machine::Machine& machine) {
   std::vector<std::int64_t> devices{first};
-  for (const PortUse& port : phase.ports) {
+  for (const collective::PortUse& port : phase.ports) {
     const std::int64_t unit = port.extent.stride * stride_of(port.extent.dimension, machine);
     const std::vector<std::int64_t> inner = std::move(devices);
     devices = {};
@@ -41,12 +42,13 @@ inline std::vector<std::int64_t> members_from(std::int64_t first, const Collecti
 
 /// The members of every group of a phase, in the order of its schedule.
 using DeviceGroups = std::vector<std::vector<std::int64_t>>;
-inline DeviceGroups groups_of(const CollectivePhase& phase, const Machine& machine) {
+inline DeviceGroups groups_of(const collective::CollectivePhase& phase,
+                              const machine::Machine& machine) {
   DeviceGroups groups;
   const std::int64_t devices = stride_of(static_cast<int>(machine.network.size()), machine);
   for (std::int64_t device = 0; device < devices; ++device) {
     const bool first =
-        std::all_of(phase.ports.begin(), phase.ports.end(), [&](const PortUse& port) {
+        std::all_of(phase.ports.begin(), phase.ports.end(), [&](const collective::PortUse& port) {
           const auto size = machine.network[static_cast<std::size_t>(port.extent.dimension)].size;
           const std::int64_t place = device / stride_of(port.extent.dimension, machine) % size;
           return place / port.extent.stride % port.extent.count == 0;
@@ -59,14 +61,14 @@ inline DeviceGroups groups_of(const CollectivePhase& phase, const Machine& machi
 }
 
 struct MessageCuts {
-  int chunks = kMessageChunks;  ///< of the buffer, where an algorithm is pipelined
-  int slices = 1;               ///< of every message (together)
+  int chunks = collective::kMessageChunks;  ///< of the buffer, where an algorithm is pipelined
+  int slices = 1;                           ///< of every message (together)
 };
 
 /// Until the last of these groups, all beginning at once, has done the phase.
-inline Time message_time(const CollectivePhase& phase, const DeviceGroups& groups,
-                         const Machine& machine, const MessageCuts& cuts = {}) {
-  const PhaseWays ways(phase, machine);
+inline Time message_time(const collective::CollectivePhase& phase, const DeviceGroups& groups,
+                         const machine::Machine& machine, const MessageCuts& cuts = {}) {
+  const collective::PhaseWays ways(phase, machine);
   std::map<std::pair<std::int64_t, std::int64_t>, MessageWay> known;
   const auto way = [&](std::int64_t from, std::int64_t to) -> const MessageWay& {
     const auto [found, fresh] = known.try_emplace({from, to});
@@ -75,10 +77,10 @@ inline Time message_time(const CollectivePhase& phase, const DeviceGroups& group
     }
     return found->second;
   };
-  const MessageSchedule schedule =
-      together(schedule_of(phase, machine, cuts.chunks), groups, cuts.slices);
-  const Wires wires{.links = LinkMap(machine.network).links(), .way = way};
-  return setup_of(phase, machine) + execute(schedule, phase.size, wires).end;
+  const collective::MessageSchedule schedule =
+      together(collective::schedule_of(phase, machine, cuts.chunks), groups, cuts.slices);
+  const Wires wires{.links = topology::LinkMap(machine.network).links(), .way = way};
+  return collective::setup_of(phase, machine) + execute(schedule, phase.size, wires).end;
 }
 
 }  // namespace orrery::testing

@@ -5,19 +5,19 @@
 #include "collective/cost.h"
 #include "networks.h"
 
-namespace orrery {
+namespace orrery::collective {
 namespace {
 
 using testing::bare_machine;
 using testing::cluster_of;
 using testing::dimension_of;
 using testing::kMegabyte;
-using Kind = CollectiveKind;
+using Kind = graph::CollectiveKind;
 using Algorithm = CollectiveAlgorithm;
 
 TEST(Nccl, AutomaticTakesTheTreeForSmallMessagesBetweenNodes) {
   // 8 x 4: chain of 7 and depth 2, up and down: 2 * (7 * 1 + 2 * 5) = 34 us, against 310 us.
-  const Machine machine = cluster_of(8, 4);
+  const machine::Machine machine = cluster_of(8, 4);
   const auto phases = plan_collective(Kind::all_reduce, 1_KiB, extents_of(1, 32, machine),
                                       Algorithm::automatic, machine);
   ASSERT_EQ(phases.size(), 1U);
@@ -28,7 +28,7 @@ TEST(Nccl, AutomaticTakesTheTreeForSmallMessagesBetweenNodes) {
 TEST(Nccl, AutomaticTakesNoMoreBandwidthOverTwoNodesThanTheRing) {
   // A tree over two nodes sends S through each node's adapters each way, a ring 2 (p-1)/p S;
   // measured all-reduces over two nodes are as slow as rings (see cost.cc).
-  const Machine machine = cluster_of(8, 2);
+  const machine::Machine machine = cluster_of(8, 2);
   const auto time = [&](Algorithm algorithm) {
     return to_seconds(
         collective_time(Kind::all_reduce, 1_GiB, extents_of(1, 16, machine), algorithm, machine));
@@ -39,7 +39,7 @@ TEST(Nccl, AutomaticTakesNoMoreBandwidthOverTwoNodesThanTheRing) {
 }
 
 TEST(Nccl, AutomaticStaysWithTheRingInsideANode) {
-  const Machine machine = cluster_of(8, 4);
+  const machine::Machine machine = cluster_of(8, 4);
   for (const Bytes size : {1_KiB, 1_MiB, 1_GiB}) {
     EXPECT_EQ(plan_collective(Kind::all_reduce, size, extents_of(1, 8, machine),
                               Algorithm::automatic, machine)[0]
@@ -50,7 +50,7 @@ TEST(Nccl, AutomaticStaysWithTheRingInsideANode) {
 
 TEST(Nccl, TheSwitchAddsUpOnlyForTheWholeDimension) {
   // 8 members: 20 us + 2 * 1 us + 9/8 of 10 us, against the ring's 14 us + 2 * 7/8 of 10 us.
-  Machine machine = cluster_of(8, 2);
+  machine::Machine machine = cluster_of(8, 2);
   machine.network[0].in_switch = {{.name = "NVLS", .launch = 20_us, .step_latency = 1_us}};
   const auto time = [&](std::int64_t members, Bytes size) {
     return collective_time(Kind::all_reduce, size, extents_of(1, members, machine),
@@ -72,7 +72,7 @@ TEST(Nccl, TheSwitchAddsUpOnlyForTheWholeDimension) {
 TEST(Nccl, TheSwitchAndTreesAddUpOverNodes) {
   // 8 x 4: the switch 2 steps of 1 us and 9/8 of 10 us; a tree over 4 nodes 2 * 2 steps of 5 us,
   // each node's 8 NICs carry 2/8 of 1 MB at 10 GB/s: 25 us, longer than the switch.
-  Machine machine = cluster_of(8, 4);
+  machine::Machine machine = cluster_of(8, 4);
   machine.network[0].in_switch = {{.name = "NVLS", .launch = 20_us, .step_latency = 1_us}};
   const auto phases = plan_collective(Kind::all_reduce, kMegabyte, extents_of(1, 32, machine),
                                       Algorithm::in_switch, machine);
@@ -85,7 +85,7 @@ TEST(Nccl, TheSwitchAndTreesAddUpOverNodes) {
 
 TEST(Nccl, ASendToTheNextRankMovesTheBufferOnce) {
   // 1 MB: 10 us over 100 GB/s and 1 us. Over nodes the last of each node sends 1 MB at 10 GB/s.
-  const Machine machine = cluster_of(8, 4);
+  const machine::Machine machine = cluster_of(8, 4);
   const auto time = [&](std::int64_t members) {
     return collective_time(Kind::send_recv, kMegabyte, extents_of(1, members, machine),
                            Algorithm::automatic, machine);
@@ -98,20 +98,20 @@ TEST(Nccl, ASendToTheNextRankMovesTheBufferOnce) {
 TEST(Nccl, ASendToTheNextRankOnOneOfSeveralLinksIsSlower) {
   // 8 devices, 100 GB/s each. One of 7 links: 70 us. Ring: one of two links, 20 us; a line the same
   // but for the message that returns 7 links to the first.
-  const auto time = [](DimensionKind kind) {
-    const Machine machine = bare_machine({dimension_of(kind, 8)});
+  const auto time = [](topology::DimensionKind kind) {
+    const machine::Machine machine = bare_machine({dimension_of(kind, 8)});
     return collective_time(Kind::send_recv, kMegabyte, extents_of(1, 8, machine),
                            Algorithm::automatic, machine);
   };
-  EXPECT_EQ(time(DimensionKind::fully_connected), 71_us);
-  EXPECT_EQ(time(DimensionKind::ring), 21_us);
-  EXPECT_EQ(time(DimensionKind::mesh), 27_us);
+  EXPECT_EQ(time(topology::DimensionKind::fully_connected), 71_us);
+  EXPECT_EQ(time(topology::DimensionKind::ring), 21_us);
+  EXPECT_EQ(time(topology::DimensionKind::mesh), 27_us);
 }
 
 TEST(Nccl, RailsBundleMessagesAndPassThroughTheNode) {
   // 8 x 4 with 1 us a message: direct, 24 messages leave a device; by rails one for each of the 3
   // other nodes, and an exchange inside: 7/8 of 1 MB at 100 GB/s. NIC: 24/32 at 10 GB/s, 75 us.
-  Machine machine = cluster_of(8, 4);
+  machine::Machine machine = cluster_of(8, 4);
   machine.network[0].message_overhead = 1_us;
   machine.network[1].message_overhead = 1_us;
   const auto phases = plan_collective(Kind::all_to_all, kMegabyte, extents_of(1, 32, machine),
@@ -128,7 +128,7 @@ TEST(Nccl, RailsBundleMessagesAndPassThroughTheNode) {
 
 TEST(Nccl, MessagesFromRankToRankHaveTheirOwnProtocols) {
   // 5 us + 1 us + 10 us at half the bandwidth: 26 us; rings keep theirs.
-  Machine machine = cluster_of(4, 1);
+  machine::Machine machine = cluster_of(4, 1);
   machine.network[0].exchange = {
       {.name = "sends", .launch = 5_us, .step_latency = 1_us, .efficiency = 0.5}};
   const auto extents = extents_of(1, 4, machine);
@@ -139,7 +139,7 @@ TEST(Nccl, MessagesFromRankToRankHaveTheirOwnProtocols) {
 }
 
 TEST(Nccl, AnAlgorithmPerformsWhatItDoesNotGiveWayTo) {
-  const Machine machine = cluster_of(8, 4);
+  const machine::Machine machine = cluster_of(8, 4);
   const auto node = extents_of(1, 8, machine);
   const auto all = extents_of(1, 32, machine);
   EXPECT_TRUE(performs(Kind::all_reduce, Algorithm::ring, all, machine));
@@ -155,9 +155,9 @@ TEST(Nccl, AnAlgorithmPerformsWhatItDoesNotGiveWayTo) {
 
 /// Two protocols: launch 2 us, steps of 1 us at half bandwidth; launch 20 us, steps of 3 us at full
 /// bandwidth with half an own chunk copied.
-Machine two_protocols() {
-  Machine machine = cluster_of(4, 2);
-  const std::vector<Protocol> protocols{
+machine::Machine two_protocols() {
+  machine::Machine machine = cluster_of(4, 2);
+  const std::vector<topology::Protocol> protocols{
       {.name = "small", .launch = 2_us, .step_latency = 1_us, .efficiency = 0.5, .local_copy = 0},
       {.name = "large", .launch = 20_us, .step_latency = 3_us, .efficiency = 1, .local_copy = 0.5}};
   machine.network[0].protocols = protocols;
@@ -166,7 +166,7 @@ Machine two_protocols() {
 }
 
 TEST(Nccl, TheFastestProtocolForTheSizeIsTaken) {
-  const Machine machine = two_protocols();
+  const machine::Machine machine = two_protocols();
   const auto extents = extents_of(1, 4, machine);
   // 40 kB: 2 + 6 * 1 + 1.5 * 0.8 us = 9.2 us.
   const auto small =
@@ -183,7 +183,7 @@ TEST(Nccl, TheFastestProtocolForTheSizeIsTaken) {
 
 TEST(Nccl, OneProtocolAndOneLaunchRunThroughAllDimensions) {
   // 4 x 2, 8 kB: 12 inner and 4 outer steps in all, launch once: 2 + 16 * 1 us.
-  const Machine machine = two_protocols();
+  const machine::Machine machine = two_protocols();
   const auto phases = plan_collective(Kind::all_reduce, Bytes(8'000), extents_of(1, 8, machine),
                                       Algorithm::ring, machine);
   EXPECT_EQ(phases[0].protocol, 0);
@@ -191,7 +191,8 @@ TEST(Nccl, OneProtocolAndOneLaunchRunThroughAllDimensions) {
 }
 
 /// Bus bandwidth as nccl-tests counts it, for 1 GB and no latency.
-double bus_bandwidth(Kind kind, Algorithm algorithm, const Machine& machine, std::int64_t ranks) {
+double bus_bandwidth(Kind kind, Algorithm algorithm, const machine::Machine& machine,
+                     std::int64_t ranks) {
   const Bytes size(1'000'000'000);
   const double n = static_cast<double>(ranks);
   const double factor = kind == Kind::all_reduce ? 2 * (n - 1) / n : (n - 1) / n;
@@ -199,8 +200,8 @@ double bus_bandwidth(Kind kind, Algorithm algorithm, const Machine& machine, std
   return factor * static_cast<double>(size.value()) / to_seconds(time);
 }
 
-Machine without_latency(Machine machine) {
-  for (NetworkDimension& dimension : machine.network) {
+machine::Machine without_latency(machine::Machine machine) {
+  for (topology::NetworkDimension& dimension : machine.network) {
     dimension.latency = Time(0);
   }
   return machine;
@@ -209,14 +210,14 @@ Machine without_latency(Machine machine) {
 // The rules of SimAI (github.com/aliyun/SimAI) for NCCL's asymptotic bus bandwidth, g = 8 devices a
 // node with one NIC each.
 TEST(BusBandwidth, RingInOneNodeIsNvlink) {
-  const Machine machine = without_latency(cluster_of(8, 4));
+  const machine::Machine machine = without_latency(cluster_of(8, 4));
   EXPECT_NEAR(bus_bandwidth(Kind::all_reduce, Algorithm::ring, machine, 8), 100e9, 1e5);
   EXPECT_NEAR(bus_bandwidth(Kind::all_gather, Algorithm::ring, machine, 8), 100e9, 1e5);
 }
 
 TEST(BusBandwidth, RingOverNodesIsTheSlowerOfNvlinkAndAllNics) {
   // min(nvl g/(g-1), g nic): 8 * 10 GB/s; with NICs of 50 GB/s 100 * 8/7.
-  Machine machine = without_latency(cluster_of(8, 4));
+  machine::Machine machine = without_latency(cluster_of(8, 4));
   EXPECT_NEAR(bus_bandwidth(Kind::all_reduce, Algorithm::ring, machine, 32), 80e9, 1e5);
   EXPECT_NEAR(bus_bandwidth(Kind::reduce_scatter, Algorithm::ring, machine, 32), 80e9, 1e5);
   machine.network[1].bandwidth = 50_GBps;
@@ -241,11 +242,11 @@ TEST(BusBandwidth, TreeOverNodesLosesOneOverNAndGainsForTwoAndThreeNodes) {
 
 TEST(BusBandwidth, AllToAllOverNodesIsWhatLeavesTheNode) {
   // nic (N-1)/((k-1) g) = 10 * 31/24.
-  const Machine machine = without_latency(cluster_of(8, 4));
+  const machine::Machine machine = without_latency(cluster_of(8, 4));
   EXPECT_NEAR(bus_bandwidth(Kind::all_to_all, Algorithm::automatic, machine, 32), 10e9 * 31 / 24,
               1e5);
   EXPECT_NEAR(bus_bandwidth(Kind::all_to_all, Algorithm::pairwise, machine, 8), 100e9, 1e5);
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::collective

@@ -6,16 +6,16 @@
 #include "base/file.h"
 #include "collective/cost.h"
 
-namespace orrery {
+namespace orrery::collective {
 namespace {
 
-using Kind = CollectiveKind;
+using Kind = graph::CollectiveKind;
 
 /// How much slower inside may be, and why.
-double allowance(const Machine& machine) {
+double allowance(const machine::Machine& machine) {
   // A message has one of a device's links: 48 GB/s of mi300x to each of 7 others, against 48.5 of
   // its adapter. Its latencies are engineering values.
-  if (machine.network[0].kind == DimensionKind::fully_connected) {
+  if (machine.network[0].kind == topology::DimensionKind::fully_connected) {
     return 1.08;
   }
   // The tables hold 25 to 60 us of the host for a collective inside a node; over nodes only other
@@ -25,12 +25,12 @@ double allowance(const Machine& machine) {
 
 /// Two in each of two nodes use both networks at once: where the outer one is as fast as the inner
 /// one, and not behind it, four in a node have half as much.
-bool outer_is_as_fast(const Machine& machine) {
-  const NetworkDimension& outer = machine.network.back();
+bool outer_is_as_fast(const machine::Machine& machine) {
+  const topology::NetworkDimension& outer = machine.network.back();
   return outer.through.empty() && outer.bandwidth >= machine.network[0].bandwidth;
 }
 
-void expect_inside_is_not_slower(const Machine& machine, const std::vector<Extent>& inside,
+void expect_inside_is_not_slower(const machine::Machine& machine, const std::vector<Extent>& inside,
                                  const std::vector<Extent>& across) {
   for (const Kind kind : {Kind::all_reduce, Kind::all_gather, Kind::all_to_all, Kind::send_recv}) {
     for (Bytes size = 1_MiB; size <= 1_GiB; size = size * 4) {
@@ -46,9 +46,9 @@ void expect_inside_is_not_slower(const Machine& machine, const std::vector<Exten
 
 TEST(Nodes, AGroupAcrossNodesIsNeverFasterThanInsideOne) {
   for (const std::string& name : list_configs("machines")) {
-    const auto loaded = load_machine(name);
+    const auto loaded = machine::load_machine(name);
     ASSERT_TRUE(loaded) << loaded.error().to_string();
-    const Machine machine = expand_shapes(*loaded);
+    const machine::Machine machine = machine::expand_shapes(*loaded);
     const int outer = static_cast<int>(machine.network.size()) - 1;
     for (const std::int64_t members : {2, 4}) {
       const std::vector<Extent> inside = extents_of(1, members, machine);
@@ -64,4 +64,4 @@ TEST(Nodes, AGroupAcrossNodesIsNeverFasterThanInsideOne) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::collective

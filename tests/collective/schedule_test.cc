@@ -12,11 +12,11 @@
 
 #include "collective/steps.h"
 
-namespace orrery {
+namespace orrery::collective {
 namespace {
 
 using ::testing::ElementsAre;
-using Kind = CollectiveKind;
+using Kind = graph::CollectiveKind;
 using Algorithm = CollectiveAlgorithm;
 
 /// Which ranks' contributions each rank holds of each block, as bits.
@@ -261,4 +261,4 @@ TEST(Tree, NobodyHasMoreThanTwoChildrenInBothTreesTogether) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::collective

@@ -7,13 +7,13 @@
 
 #include "networks.h"
 
-namespace orrery {
+namespace orrery::collective {
 namespace {
 
 using testing::cluster_of;
 using ::testing::HasSubstr;
 using testing::kMegabyte;
-using Kind = CollectiveKind;
+using Kind = graph::CollectiveKind;
 using Algorithm = CollectiveAlgorithm;
 
 SweepOptions one_size(Kind kind, std::int64_t devices, Bytes size) {
@@ -36,7 +36,7 @@ TEST(Sweep, BusBandwidthIsAlgorithmBandwidthTimesWhatARankMoves) {
 
 TEST(Sweep, APartOfARackStaysInsideIt) {
   // 16 of a switch of 72, the rest unused: as fast as a switch of 16.
-  Machine rack = cluster_of(72, 2);
+  machine::Machine rack = cluster_of(72, 2);
   const SweepOptions options = one_size(Kind::all_reduce, 16, kMegabyte);
   EXPECT_EQ(sweep_collective(rack, options).value()[0].time,
             sweep_collective(cluster_of(16, 2), options).value()[0].time);
@@ -89,7 +89,7 @@ RC_GTEST_PROP(SweepProperty, RingBusBandwidthStaysUnderThePort, ()) {
 
 TEST(Sweep, TheSwitchExceedsTheLinkRate) {
   // NVLS: a port carries S(1 + 1/8) for a bus of 2 * 7/8 S: up to 14/9 of the link, 155.6 GB/s.
-  Machine machine = cluster_of(8, 2);
+  machine::Machine machine = cluster_of(8, 2);
   machine.network[0].in_switch = {{.name = "NVLS", .launch = 20_us, .step_latency = 1_us}};
   SweepOptions options = one_size(Kind::all_reduce, 8, 64_GiB);
   options.algorithm = Algorithm::in_switch;
@@ -98,4 +98,4 @@ TEST(Sweep, TheSwitchExceedsTheLinkRate) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::collective

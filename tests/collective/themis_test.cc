@@ -11,13 +11,13 @@
 #include "collective/chunked.h"
 #include "networks.h"
 
-namespace orrery {
+namespace orrery::collective {
 namespace {
 
 using testing::bare_machine;
 using testing::dimension_of;
 using testing::kMegabyte;
-using Kind = CollectiveKind;
+using Kind = graph::CollectiveKind;
 
 /// Bytes that a member sends in a phase, over bandwidth b of its dimension; no latency.
 PhaseModel by_bandwidth(std::vector<std::int64_t> members, std::vector<double> gbps,
@@ -227,7 +227,7 @@ RC_GTEST_PROP(ThemisProperty, AtEqualBandwidthDimensionalityHardlyMatters, ()) {
 }
 
 TEST(ThemisPlan, IsOnePhaseThatUsesAllDimensionsAtOnce) {
-  const Machine machine = testing::cluster_of(8, 4);
+  const machine::Machine machine = testing::cluster_of(8, 4);
   const auto extents = extents_of(1, 32, machine);
   const auto phases = plan_collective(Kind::all_reduce, 100 * kMegabyte, extents,
                                       CollectiveAlgorithm::themis, machine);
@@ -242,7 +242,7 @@ TEST(ThemisPlan, IsOnePhaseThatUsesAllDimensionsAtOnce) {
 
 TEST(ThemisPlan, IsNeverSlowerThanOnePieceInTheNaturalOrder) {
   // Whatever the size: one piece is among what is tried, and its phases are those of hierarchical.
-  const Machine machine = testing::cluster_of(8, 4);
+  const machine::Machine machine = testing::cluster_of(8, 4);
   const auto extents = extents_of(1, 32, machine);
   for (Bytes size = 1_KiB; size <= 1_GiB; size = size * 16) {
     for (const Kind kind : {Kind::all_reduce, Kind::reduce_scatter, Kind::all_gather}) {
@@ -258,8 +258,9 @@ TEST(ThemisPlan, IsNeverSlowerThanOnePieceInTheNaturalOrder) {
 TEST(ThemisPlan, FullyConnectedCountsWithAllLinksOfADevice) {
   // Two dimensions of 4 with 100 GB/s per device, one fully connected, one a switch: the loads are
   // balanced, so both are equally busy to a chunk (1 MB at 100 GB/s is 10 us of 2 * 64 chunks).
-  const Machine machine = bare_machine(
-      {dimension_of(DimensionKind::fully_connected, 4), dimension_of(DimensionKind::switched, 4)});
+  const machine::Machine machine =
+      bare_machine({dimension_of(topology::DimensionKind::fully_connected, 4),
+                    dimension_of(topology::DimensionKind::switched, 4)});
   const auto extents = extents_of(1, 16, machine);
   const ChunkOptions options{.or_fewer = false};
   const auto busy =
@@ -268,7 +269,7 @@ TEST(ThemisPlan, FullyConnectedCountsWithAllLinksOfADevice) {
 }
 
 TEST(ThemisPlan, OverOneDimensionItIsAuto) {
-  const Machine machine = testing::cluster_of(8, 1);
+  const machine::Machine machine = testing::cluster_of(8, 1);
   const auto extents = extents_of(1, 8, machine);
   EXPECT_EQ(
       collective_time(Kind::all_reduce, kMegabyte, extents, CollectiveAlgorithm::themis, machine),
@@ -277,4 +278,4 @@ TEST(ThemisPlan, OverOneDimensionItIsAuto) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::collective

@@ -12,35 +12,36 @@
 
 namespace orrery::testing {
 
-inline DimensionKind kind_of(Fabric::Form form) {
+inline topology::DimensionKind kind_of(collective::Fabric::Form form) {
   switch (form) {
-    case Fabric::Form::switched:
-      return DimensionKind::switched;
-    case Fabric::Form::complete:
-      return DimensionKind::fully_connected;
-    case Fabric::Form::cycle:
-      return DimensionKind::ring;
-    case Fabric::Form::line:
-      return DimensionKind::mesh;
+    case collective::Fabric::Form::switched:
+      return topology::DimensionKind::switched;
+    case collective::Fabric::Form::complete:
+      return topology::DimensionKind::fully_connected;
+    case collective::Fabric::Form::cycle:
+      return topology::DimensionKind::ring;
+    case collective::Fabric::Form::line:
+      return topology::DimensionKind::mesh;
   }
-  return DimensionKind::switched;
+  return topology::DimensionKind::switched;
 }
 
 /// `bandwidth` is that of a device, as in NetworkDimension. A message takes `latency`, on cycles
 /// and lines for each link.
-inline Wires wires_of(Fabric::Form form, int ranks, Bandwidth bandwidth, Time latency) {
+inline Wires wires_of(collective::Fabric::Form form, int ranks, Bandwidth bandwidth, Time latency) {
   struct Links {
-    LinkMap map;
+    topology::LinkMap map;
     Time latency;
     std::map<std::pair<std::int64_t, std::int64_t>, MessageWay> ways;
   };
-  NetworkDimension dimension;
+  topology::NetworkDimension dimension;
   dimension.kind = kind_of(form);
   dimension.size = ranks;
   dimension.bandwidth = bandwidth;
-  const bool lines = form == Fabric::Form::cycle || form == Fabric::Form::line;
+  const bool lines =
+      form == collective::Fabric::Form::cycle || form == collective::Fabric::Form::line;
   dimension.latency = lines ? latency : Time(0);
-  auto links = std::make_shared<Links>(Links{LinkMap({dimension}), latency, {}});
+  auto links = std::make_shared<Links>(Links{topology::LinkMap({dimension}), latency, {}});
   return {.links = links->map.links(), .way = [links](std::int64_t from, std::int64_t to) -> auto& {
             const auto [found, fresh] = links->ways.try_emplace({from, to});
             if (fresh) {

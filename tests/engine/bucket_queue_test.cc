@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace orrery {
+namespace orrery::engine {
 namespace {
 
 TEST(BucketQueue, events_of_one_instant_come_in_the_order_of_pushing) {
@@ -81,4 +81,4 @@ RC_GTEST_PROP(BucketQueueProperty, is_a_stable_sort_by_time, ()) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::engine

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace orrery {
+namespace orrery::engine {
 namespace {
 
 TEST(EventQueue, EqualTimesComeOutInPushOrder) {
@@ -52,4 +52,4 @@ RC_GTEST_PROP(EventQueue, SortsStablyUnderAnyPushOrder, ()) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::engine

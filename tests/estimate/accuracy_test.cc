@@ -15,21 +15,22 @@
 #include "workload/parallel/lower.h"
 #include "workload/plan/layout.h"
 
-namespace orrery {
+namespace orrery::estimate {
 namespace {
 
 using testing::Case;
 
 constexpr double kTolerance = 0.03;
 
-Result<double> simulated(const Model& model, const Plan& plan, const Machine& machine) {
-  const auto workload = lower(model, plan);
+Result<double> simulated(const zoo::Model& model, const plan::Plan& plan,
+                         const machine::Machine& machine) {
+  const auto workload = parallel::lower(model, plan);
   if (!workload) {
     return fail(workload.error());
   }
-  SimulateOptions options;
-  options.algorithms = algorithms_of(plan);
-  const auto timeline = simulate(*workload, machine, options);
+  simulate::SimulateOptions options;
+  options.algorithms = plan::algorithms_of(plan);
+  const auto timeline = simulate::simulate(*workload, machine, options);
   if (!timeline) {
     return fail(timeline.error());
   }
@@ -37,9 +38,12 @@ Result<double> simulated(const Model& model, const Plan& plan, const Machine& ma
 }
 
 Result<double> simulated(const Case& c) {
-  return load_machine(c.machine)
-      .and_then([&](const Machine& open) { return with_devices(open, c.plan.devices()); })
-      .and_then([&](const Machine& machine) { return simulated(c.model, c.plan, machine); });
+  return machine::load_machine(c.machine)
+      .and_then([&](const machine::Machine& open) {
+        return machine::with_devices(open, c.plan.devices());
+      })
+      .and_then(
+          [&](const machine::Machine& machine) { return simulated(c.model, c.plan, machine); });
 }
 
 void compare(const std::vector<Case>& cases) {
@@ -47,7 +51,7 @@ void compare(const std::vector<Case>& cases) {
   for (const Case& c : cases) {
     const auto truth = simulated(c);
     ASSERT_TRUE(truth) << c.name << ": " << truth.error().to_string();
-    const auto machine = load_machine(c.machine);
+    const auto machine = machine::load_machine(c.machine);
     ASSERT_TRUE(machine);
     const auto estimate = Estimator(c.model, *machine).estimate(c.plan);
     ASSERT_TRUE(estimate) << c.name << ": " << estimate.error().to_string();
@@ -91,10 +95,13 @@ TEST(Accuracy, HoldsForAnyNumberOfChunks) {
   // ports: a closed form of the schedule was 29 % short of the last of these.
   std::vector<Case> cases;
   for (const std::int64_t chunks : {1, 2, 4, 8, 12, 24}) {
-    Case c{"gpt-22b chunks " + std::to_string(chunks), "dgx-a100-80g", *load_model("gpt-22b"), {}};
+    Case c{"gpt-22b chunks " + std::to_string(chunks),
+           "dgx-a100-80g",
+           *zoo::load_model("gpt-22b"),
+           {}};
     c.plan = {.tp = 8, .pp = 2, .dp = 4, .chunks = chunks, .microbatch = 8, .global_batch = 64};
-    c.plan.schedule = chunks > 1 ? Schedule::interleaved : Schedule::one_f_one_b;
-    c.plan.recompute = Recompute::full;
+    c.plan.schedule = chunks > 1 ? plan::Schedule::interleaved : plan::Schedule::one_f_one_b;
+    c.plan.recompute = plan::Recompute::full;
     c.plan.zero = 1;
     c.plan.overlap_p2p = c.plan.overlap_grad_reduce = true;
     c.plan.sequence = 2048;
@@ -107,7 +114,7 @@ TEST(Accuracy, FollowsThePlansOrder) {
   // With dp innermost the tp groups cross nodes: half as fast again.
   std::vector<Case> cases;
   for (const char* order : {"tp-cp-dp-pp", "tp-cp-pp-dp", "dp-tp-cp-pp"}) {
-    Case c{std::string("gpt-7.5b ") + order, "dgx-a100-80g", *load_model("gpt-7.5b"), {}};
+    Case c{std::string("gpt-7.5b ") + order, "dgx-a100-80g", *zoo::load_model("gpt-7.5b"), {}};
     c.plan = {.tp = 4, .pp = 4, .dp = 8, .global_batch = 128};
     c.plan.order = order;
     cases.push_back(std::move(c));
@@ -135,17 +142,17 @@ Sample sample(testing::RandomPlans& plans, int count) {
     const auto drawn = plans.next();
     const Case& c = drawn.plan;
     const auto truth = simulated(c.model, c.plan, drawn.machine);
-    EXPECT_TRUE(truth) << c.name << to_yaml(c.plan) << truth.error().to_string();
+    EXPECT_TRUE(truth) << c.name << plan::to_yaml(c.plan) << truth.error().to_string();
     if (!truth) {
       continue;
     }
     Estimator estimator(c.model, drawn.machine);
     const auto estimate = estimator.estimate(c.plan);
     const auto bound = estimator.lower_bound(c.plan);
-    EXPECT_TRUE(estimate && bound) << c.name << to_yaml(c.plan);
+    EXPECT_TRUE(estimate && bound) << c.name << plan::to_yaml(c.plan);
     if (estimate && bound) {
       sample.differences.push_back(std::abs(to_seconds(estimate->step_time) / *truth - 1));
-      EXPECT_LE(to_seconds(*bound), *truth) << c.name << to_yaml(c.plan);
+      EXPECT_LE(to_seconds(*bound), *truth) << c.name << plan::to_yaml(c.plan);
     }
   }
   std::sort(sample.differences.begin(), sample.differences.end());
@@ -171,4 +178,4 @@ TEST(Accuracy, IsLooserWhereStagesCrossLinksOfATorus) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::estimate

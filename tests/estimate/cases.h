@@ -13,8 +13,8 @@ namespace orrery::testing {
 struct Case {
   std::string name;
   std::string machine;
-  Model model;
-  Plan plan;
+  zoo::Model model;
+  plan::Plan plan;
 };
 
 struct Shape {
@@ -25,17 +25,17 @@ inline Case gpt_case(std::string name, std::string machine, const Shape& s,
                      std::int64_t sequence = 2048) {
   Case c{std::move(name),
          std::move(machine),
-         gpt_model("GPT", s.layers, s.hidden, s.heads, sequence, 51200),
+         zoo::gpt_model("GPT", s.layers, s.hidden, s.heads, sequence, 51200),
          {}};
   c.plan.tp = s.tp;
   c.plan.pp = s.pp;
   c.plan.dp = s.dp;
   c.plan.chunks = s.chunks;
-  c.plan.schedule = s.chunks > 1 ? Schedule::interleaved : Schedule::one_f_one_b;
+  c.plan.schedule = s.chunks > 1 ? plan::Schedule::interleaved : plan::Schedule::one_f_one_b;
   c.plan.global_batch = s.global_batch;
   c.plan.microbatch = s.microbatch;
-  c.plan.compute_type = DataType::fp16;
-  c.plan.pipeline_send = PipelineSend::scatter_gather;
+  c.plan.compute_type = graph::DataType::fp16;
+  c.plan.pipeline_send = plan::PipelineSend::scatter_gather;
   c.plan.host_dispatch = 44_us;
   c.plan.p2p_host_sync = true;
   c.plan.host_sync = true;
@@ -55,8 +55,8 @@ inline std::vector<Case> sc21_cases() {
         Shape{105, 20480, 128, 8, 35, 9, 3, 2520, 1},
         Shape{128, 25600, 160, 8, 64, 6, 1, 3072, 1}}) {
     Case c = gpt_case("SC'21 " + std::to_string(s.hidden), "selene", s);
-    c.plan.grad_type = c.plan.grad_reduce_type = DataType::fp16;
-    c.plan.recompute = Recompute::full;
+    c.plan.grad_type = c.plan.grad_reduce_type = graph::DataType::fp16;
+    c.plan.recompute = plan::Recompute::full;
     cases.push_back(std::move(c));
   }
   return cases;
@@ -71,10 +71,10 @@ inline std::vector<Case> korthikanti_cases() {
         Shape{105, 20480, 128, 8, 35, 1, 3, 280, 1}, Shape{128, 25600, 160, 8, 64, 1, 1, 512, 1}}) {
     Case c = gpt_case("Korthikanti " + std::to_string(s.hidden) + " full", "selene", s);
     c.plan.fused_grad_accumulation = true;
-    c.plan.recompute = Recompute::full;
+    c.plan.recompute = plan::Recompute::full;
     cases.push_back(c);
     c.name = "Korthikanti " + std::to_string(s.hidden) + " selective";
-    c.plan.recompute = Recompute::selective;
+    c.plan.recompute = plan::Recompute::selective;
     c.plan.sequence_parallel = true;
     cases.push_back(std::move(c));
   }
@@ -93,8 +93,8 @@ inline std::vector<Case> vtrain_multi_cases() {
     Case c = gpt_case("vTrain " + std::to_string(s.hidden) + " tp " + std::to_string(s.tp) +
                           " pp " + std::to_string(s.pp),
                       "vtrain-a100", s);
-    c.plan.grad_type = c.plan.grad_reduce_type = DataType::fp16;
-    c.plan.recompute = Recompute::full;
+    c.plan.grad_type = c.plan.grad_reduce_type = graph::DataType::fp16;
+    c.plan.recompute = plan::Recompute::full;
     cases.push_back(std::move(c));
   }
   return cases;
@@ -111,8 +111,8 @@ inline std::vector<Case> vtrain_single_cases() {
     Case c = gpt_case("vTrain node " + std::to_string(s.hidden) + " tp " + std::to_string(s.tp) +
                           " pp " + std::to_string(s.pp),
                       "vtrain-a100", s, 1024);
-    c.plan.grad_type = c.plan.grad_reduce_type = DataType::fp16;
-    c.plan.recompute = Recompute::full;
+    c.plan.grad_type = c.plan.grad_reduce_type = graph::DataType::fp16;
+    c.plan.recompute = plan::Recompute::full;
     cases.push_back(std::move(c));
   }
   return cases;
@@ -123,8 +123,8 @@ inline std::vector<Case> planner_cases() {
   std::vector<Case> cases;
   const auto add = [&](std::string name, const Shape& shape, auto&& change) {
     Case c = gpt_case("planner " + name, "selene", shape);
-    c.plan.compute_type = DataType::bf16;
-    c.plan.pipeline_send = PipelineSend::whole;
+    c.plan.compute_type = graph::DataType::bf16;
+    c.plan.pipeline_send = plan::PipelineSend::whole;
     c.plan.host_dispatch = Time(0);
     c.plan.p2p_host_sync = c.plan.host_sync = false;
     c.plan.batch_kernels = 0;
@@ -135,36 +135,36 @@ inline std::vector<Case> planner_cases() {
   const Shape piped{96, 12288, 96, 8, 8, 4, 1, 256, 1};
   const Shape chunked{96, 12288, 96, 8, 8, 4, 3, 256, 1};
   const Shape flat{40, 6144, 48, 4, 1, 16, 1, 256, 1};
-  add("1f1b", piped, [](Plan&) {});
-  add("1f1b tp-pp-dp", piped, [](Plan& p) { p.order = "tp-pp-dp"; });
-  add("1f1b overlap_p2p", piped, [](Plan& p) { p.overlap_p2p = true; });
-  add("1f1b few microbatches", piped, [](Plan& p) { p.global_batch = 16; });
-  add("gpipe", piped, [](Plan& p) { p.schedule = Schedule::gpipe; });
-  add("interleaved", chunked, [](Plan&) {});
-  add("interleaved overlap_p2p", chunked, [](Plan& p) { p.overlap_p2p = true; });
-  add("interleaved sequence parallel", chunked, [](Plan& p) {
+  add("1f1b", piped, [](plan::Plan&) {});
+  add("1f1b tp-pp-dp", piped, [](plan::Plan& p) { p.order = "tp-pp-dp"; });
+  add("1f1b overlap_p2p", piped, [](plan::Plan& p) { p.overlap_p2p = true; });
+  add("1f1b few microbatches", piped, [](plan::Plan& p) { p.global_batch = 16; });
+  add("gpipe", piped, [](plan::Plan& p) { p.schedule = plan::Schedule::gpipe; });
+  add("interleaved", chunked, [](plan::Plan&) {});
+  add("interleaved overlap_p2p", chunked, [](plan::Plan& p) { p.overlap_p2p = true; });
+  add("interleaved sequence parallel", chunked, [](plan::Plan& p) {
     p.sequence_parallel = true;
-    p.recompute = Recompute::selective;
+    p.recompute = plan::Recompute::selective;
   });
-  add("zero 1", piped, [](Plan& p) { p.zero = 1; });
-  add("grad reduce beside", piped, [](Plan& p) { p.overlap_grad_reduce = true; });
-  add("zero 1 all beside", piped, [](Plan& p) {
+  add("zero 1", piped, [](plan::Plan& p) { p.zero = 1; });
+  add("grad reduce beside", piped, [](plan::Plan& p) { p.overlap_grad_reduce = true; });
+  add("zero 1 all beside", piped, [](plan::Plan& p) {
     p.zero = 1;
     p.overlap_grad_reduce = p.overlap_param_gather = true;
   });
-  add("interleaved zero 1 all beside", chunked, [](Plan& p) {
+  add("interleaved zero 1 all beside", chunked, [](plan::Plan& p) {
     p.zero = 1;
     p.overlap_grad_reduce = p.overlap_param_gather = p.overlap_p2p = true;
   });
-  add("uneven stages", piped, [](Plan& p) { p.stage_layers = "10,12,13,13,13,13,12,10"; });
-  add("tp 1 pp 8", Shape{40, 6144, 48, 1, 8, 8, 1, 128, 2}, [](Plan&) {});
+  add("uneven stages", piped, [](plan::Plan& p) { p.stage_layers = "10,12,13,13,13,13,12,10"; });
+  add("tp 1 pp 8", Shape{40, 6144, 48, 1, 8, 8, 1, 128, 2}, [](plan::Plan&) {});
   add("tp 1 pp 8 overlap_p2p", Shape{40, 6144, 48, 1, 8, 8, 1, 128, 2},
-      [](Plan& p) { p.overlap_p2p = true; });
-  add("flat", flat, [](Plan&) {});
-  add("flat overlap", flat, [](Plan& p) { p.overlap_grad_reduce = true; });
+      [](plan::Plan& p) { p.overlap_p2p = true; });
+  add("flat", flat, [](plan::Plan&) {});
+  add("flat overlap", flat, [](plan::Plan& p) { p.overlap_grad_reduce = true; });
   for (const std::int64_t zero : {1, 2, 3}) {
-    add("flat zero " + std::to_string(zero), flat, [&](Plan& p) { p.zero = zero; });
-    add("flat beside zero " + std::to_string(zero), flat, [&](Plan& p) {
+    add("flat zero " + std::to_string(zero), flat, [&](plan::Plan& p) { p.zero = zero; });
+    add("flat beside zero " + std::to_string(zero), flat, [&](plan::Plan& p) {
       p.zero = zero;
       p.overlap_grad_reduce = p.overlap_param_gather = true;
     });

@@ -7,16 +7,16 @@
 #include "cases.h"
 #include "workload/parallel/lower.h"
 
-namespace orrery {
+namespace orrery::estimate {
 namespace {
 
-Model gpt3() {
-  return gpt_model("GPT-3 175B", 96, 12288, 96, 2048, 50257);
+zoo::Model gpt3() {
+  return zoo::gpt_model("GPT-3 175B", 96, 12288, 96, 2048, 50257);
 }
 
-Machine selene() {
-  auto machine = load_machine("selene");
-  return machine ? *machine : Machine{};
+machine::Machine selene() {
+  auto machine = machine::load_machine("selene");
+  return machine ? *machine : machine::Machine{};
 }
 
 std::int64_t pick(std::initializer_list<std::int64_t> values) {
@@ -24,15 +24,16 @@ std::int64_t pick(std::initializer_list<std::int64_t> values) {
 }
 
 /// A random plan that check() accepts.
-Plan any_plan(const Model& model) {
-  Plan plan;
+plan::Plan any_plan(const zoo::Model& model) {
+  plan::Plan plan;
   plan.tp = pick({1, 2, 4, 8});
   plan.pp = pick({1, 2, 4, 8, 16});
   plan.dp = pick({1, 2, 4, 16});
   plan.microbatch = pick({1, 2});
   plan.global_batch = plan.dp * plan.microbatch * plan.pp * pick({1, 2, 5});
   plan.sequence_parallel = plan.tp > 1 && *rc::gen::arbitrary<bool>();
-  plan.recompute = *rc::gen::element(Recompute::none, Recompute::selective, Recompute::full);
+  plan.recompute =
+      *rc::gen::element(plan::Recompute::none, plan::Recompute::selective, plan::Recompute::full);
   plan.order = *rc::gen::element(std::string("tp-dp-pp"), std::string("tp-pp-dp"));
   plan.zero = pick({0, 1, 2, 3});
   plan.zero = plan.pp > 1 ? std::min<std::int64_t>(plan.zero, 1) : plan.zero;
@@ -41,24 +42,24 @@ Plan any_plan(const Model& model) {
   plan.overlap_p2p = *rc::gen::arbitrary<bool>();
   plan.host_dispatch = 1_us * pick({0, 0, 20});
   if (plan.pp > 1 && plan.pp < 16 && *rc::gen::arbitrary<bool>()) {
-    plan.schedule = Schedule::interleaved;
+    plan.schedule = plan::Schedule::interleaved;
     plan.chunks = pick({2, 3, 4});
   }
-  RC_PRE(check(plan, model).has_value());
+  RC_PRE(plan::check(plan, model).has_value());
   // Whole nodes, or part of one.
   RC_PRE(plan.devices() <= 8 || plan.devices() % 8 == 0);
   return plan;
 }
 
 RC_GTEST_PROP(Estimate, IsNeverBelowTheFlopsAtPeakRate, ()) {
-  const Model model = gpt3();
-  const Machine machine = selene();
-  const Plan plan = any_plan(model);
+  const zoo::Model model = gpt3();
+  const machine::Machine machine = selene();
+  const plan::Plan plan = any_plan(model);
   const auto estimate = Estimator(model, machine).estimate(plan);
   RC_ASSERT(estimate.has_value());
   // Model FLOPs over all devices at the peak; causal flash kernels alone do fewer, not used here.
   const FlopRate peak = machine.device.peak[static_cast<std::size_t>(plan.compute_type)];
-  const Flops flops = model_flops_per_sequence(model, 2048);
+  const Flops flops = zoo::model_flops_per_sequence(model, 2048);
   const Time least =
       flops * static_cast<double>(plan.global_batch) / static_cast<double>(plan.devices()) / peak;
   RC_ASSERT(estimate->step_time > least);
@@ -68,8 +69,8 @@ RC_GTEST_PROP(Estimate, IsNeverBelowTheFlopsAtPeakRate, ()) {
 }
 
 RC_GTEST_PROP(Estimate, GrowsWithTheBatch, ()) {
-  const Model model = gpt3();
-  Plan plan = any_plan(model);
+  const zoo::Model model = gpt3();
+  plan::Plan plan = any_plan(model);
   Estimator estimator(model, selene());
   const auto less = estimator.estimate(plan);
   plan.global_batch *= 2;
@@ -82,11 +83,11 @@ RC_GTEST_PROP(Estimate, GrowsWithTheBatch, ()) {
 }
 
 RC_GTEST_PROP(Estimate, DoesNotDependOnThePlansEstimatedBefore, ()) {
-  const Model model = gpt3();
-  const Machine machine = selene();
+  const zoo::Model model = gpt3();
+  const machine::Machine machine = selene();
   Estimator used(model, machine);
   for (int i = 0; i < 4; ++i) {
-    const Plan plan = any_plan(model);
+    const plan::Plan plan = any_plan(model);
     const auto one = used.estimate(plan);
     const auto other = Estimator(model, machine).estimate(plan);
     RC_ASSERT(one.has_value());
@@ -97,7 +98,7 @@ RC_GTEST_PROP(Estimate, DoesNotDependOnThePlansEstimatedBefore, ()) {
 
 TEST(Estimate, NamesTheDevicesThatAMachineCannotHave) {
   // 12 devices do not fill nodes of 8.
-  Plan plan;
+  plan::Plan plan;
   plan.dp = 12;
   plan.global_batch = 12;
   const auto estimate = Estimator(gpt3(), selene()).estimate(plan);
@@ -106,4 +107,4 @@ TEST(Estimate, NamesTheDevicesThatAMachineCannotHave) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::estimate

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace orrery::estimation {
+namespace orrery::estimate {
 namespace {
 
 constexpr std::uint8_t kTp = 1;
@@ -167,4 +167,4 @@ TEST(Ports, TransfersOfOtherPortsDoNotMeet) {
 }
 
 }  // namespace
-}  // namespace orrery::estimation
+}  // namespace orrery::estimate

@@ -33,7 +33,7 @@ class RandomPlans {
 
   struct Drawn {
     Case plan;
-    Machine machine;  ///< of the plan's devices
+    machine::Machine machine;  ///< of the plan's devices
   };
 
   Drawn next() {
@@ -44,11 +44,11 @@ class RandomPlans {
                 "deepseek-v2-lite", "nemotron-h-8b", "gemma-2-9b", "qwen3-30b-a3b"}));
       c.machine = pick(options_.machines);
       draw(c);
-      if (c.plan.devices() > options_.devices || !check(c.plan, c.model)) {
+      if (c.plan.devices() > options_.devices || !plan::check(c.plan, c.model)) {
         continue;
       }
-      auto fitted = with_devices(machine(c.machine), c.plan.devices());
-      if (!fitted || !check_machine(c.plan, *fitted)) {
+      auto fitted = machine::with_devices(machine(c.machine), c.plan.devices());
+      if (!fitted || !plan::check_machine(c.plan, *fitted)) {
         continue;
       }
       c.name = c.model.name + " on " + c.machine;
@@ -66,17 +66,17 @@ class RandomPlans {
   /// True once in `often`.
   bool rarely(std::uint64_t often) { return random_() % often == 0; }
 
-  const Model& model(const std::string& name) {
+  const zoo::Model& model(const std::string& name) {
     auto found = models_.find(name);
     if (found == models_.end()) {
-      found = models_.emplace(name, *load_model(name)).first;
+      found = models_.emplace(name, *zoo::load_model(name)).first;
     }
     return found->second;
   }
-  const Machine& machine(const std::string& name) {
+  const machine::Machine& machine(const std::string& name) {
     auto found = machines_.find(name);
     if (found == machines_.end()) {
-      found = machines_.emplace(name, *load_machine(name)).first;
+      found = machines_.emplace(name, *machine::load_machine(name)).first;
     }
     return found->second;
   }
@@ -89,7 +89,7 @@ class RandomPlans {
   }
 
   void degrees(Case& c) {
-    Plan& plan = c.plan;
+    plan::Plan& plan = c.plan;
     plan.tp = pick({1, 1, 2, 4, 8});
     plan.pp = pick({1, 2, 2, 4, 4, 8});
     plan.dp = pick({1, 2, 2, 4, 8});
@@ -101,30 +101,30 @@ class RandomPlans {
     if (c.model.experts > 0) {
       plan.ep = pick({1, 2, 4, 8});
       plan.etp = rarely(2) ? 1 : 0;
-      plan.moe_dispatch = static_cast<MoeDispatch>(pick({0, 0, 1, 2}));
+      plan.moe_dispatch = static_cast<plan::MoeDispatch>(pick({0, 0, 1, 2}));
       plan.moe_capacity = rarely(4) ? 1.25 : 0;
       plan.moe_imbalance = plan.moe_capacity == 0 && rarely(4) ? 1.5 : 1;
       plan.overlap_ep = rarely(2);
     }
     if (plan.cp > 1) {
-      plan.cp_exchange = static_cast<ContextExchange>(pick({0, 0, 1, 2, 3}));
-      plan.cp_a2a = plan.cp_exchange == ContextExchange::a2a_p2p ? 2 : 1;
+      plan.cp_exchange = static_cast<plan::ContextExchange>(pick({0, 0, 1, 2, 3}));
+      plan.cp_a2a = plan.cp_exchange == plan::ContextExchange::a2a_p2p ? 2 : 1;
     }
   }
 
   void pipeline(Case& c) {
-    Plan& plan = c.plan;
-    plan.schedule = static_cast<Schedule>(pick({0, 1, 1, 2, 2, 3, 4, 5}));
-    plan.schedule = plan.pp == 1 ? Schedule::one_f_one_b : plan.schedule;
-    plan.chunks = plan.schedule == Schedule::interleaved ? pick({2, 3, 4, 8})
-                  : plan.schedule == Schedule::zb_v      ? 2
-                                                         : 1;
+    plan::Plan& plan = c.plan;
+    plan.schedule = static_cast<plan::Schedule>(pick({0, 1, 1, 2, 2, 3, 4, 5}));
+    plan.schedule = plan.pp == 1 ? plan::Schedule::one_f_one_b : plan.schedule;
+    plan.chunks = plan.schedule == plan::Schedule::interleaved ? pick({2, 3, 4, 8})
+                  : plan.schedule == plan::Schedule::zb_v      ? 2
+                                                               : 1;
     plan.global_batch = plan.dp * plan.microbatch * plan.pp * pick({1, 2, 3, 4, 8});
-    plan.pipeline_send = static_cast<PipelineSend>(pick({0, 0, 1}));
+    plan.pipeline_send = static_cast<plan::PipelineSend>(pick({0, 0, 1}));
     plan.overlap_p2p = rarely(2);
     plan.overlap_tp = !rarely(3);
     plan.tp_chunks = plan.tp > 1 && rarely(4) ? pick({2, 4}) : 1;
-    if (rarely(6) && plan.chunks == 1 && plan.schedule < Schedule::zb_v && plan.pp > 1 &&
+    if (rarely(6) && plan.chunks == 1 && plan.schedule < plan::Schedule::zb_v && plan.pp > 1 &&
         c.model.layers > 2 * plan.pp) {
       uneven(c);
     }
@@ -132,7 +132,7 @@ class RandomPlans {
 
   /// One layer from the last stage to the first.
   static void uneven(Case& c) {
-    Plan& plan = c.plan;
+    plan::Plan& plan = c.plan;
     const std::int64_t each = c.model.layers / plan.pp;
     for (std::int64_t s = 0; s < plan.pp; ++s) {
       const std::int64_t more = s < c.model.layers % plan.pp ? 1 : 0;
@@ -142,13 +142,13 @@ class RandomPlans {
   }
 
   void memory(Case& c) {
-    Plan& plan = c.plan;
+    plan::Plan& plan = c.plan;
     plan.zero = pick({0, 0, 1, 1, 2, 3});
-    plan.recompute = static_cast<Recompute>(pick({0, 1, 2}));
-    plan.recompute_layers = plan.recompute == Recompute::full && rarely(4) ? 1 : 0;
-    plan.recompute_modules = plan.recompute == Recompute::none && rarely(4) ? "norm,mlp" : "";
+    plan.recompute = static_cast<plan::Recompute>(pick({0, 1, 2}));
+    plan.recompute_layers = plan.recompute == plan::Recompute::full && rarely(4) ? 1 : 0;
+    plan.recompute_modules = plan.recompute == plan::Recompute::none && rarely(4) ? "norm,mlp" : "";
     plan.reshard_after_forward = plan.zero < 3 || rarely(2);
-    plan.offload_optimizer = static_cast<Offload>(rarely(8) ? 1 : 0);
+    plan.offload_optimizer = static_cast<plan::Offload>(rarely(8) ? 1 : 0);
     plan.offload_activations = rarely(8) ? 0.5 : 0;
     plan.overlap_grad_reduce = rarely(2);
     plan.overlap_param_gather = plan.zero >= 1 && rarely(2);
@@ -163,12 +163,14 @@ class RandomPlans {
   }
 
   void kernels(Case& c) {
-    Plan& plan = c.plan;
-    plan.attention = plan.cp > 1 || rarely(2) ? AttentionKernel::flash : AttentionKernel::unfused;
-    plan.compute_type = rarely(3) ? DataType::fp16 : DataType::bf16;
-    plan.quantization = rarely(8) ? Quantization::fp8_delayed : Quantization::none;
-    plan.quantized_params = plan.quantization != Quantization::none && plan.zero >= 1 && rarely(2);
-    plan.grad_reduce_type = rarely(3) ? plan.compute_type : DataType::fp32;
+    plan::Plan& plan = c.plan;
+    plan.attention =
+        plan.cp > 1 || rarely(2) ? zoo::AttentionKernel::flash : zoo::AttentionKernel::unfused;
+    plan.compute_type = rarely(3) ? graph::DataType::fp16 : graph::DataType::bf16;
+    plan.quantization = rarely(8) ? plan::Quantization::fp8_delayed : plan::Quantization::none;
+    plan.quantized_params =
+        plan.quantization != plan::Quantization::none && plan.zero >= 1 && rarely(2);
+    plan.grad_reduce_type = rarely(3) ? plan.compute_type : graph::DataType::fp32;
     plan.fused_grad_accumulation = rarely(2);
     plan.fused_kernels = !rarely(3);
     plan.persistent_norm = !rarely(4);
@@ -176,17 +178,17 @@ class RandomPlans {
     plan.batch_kernels = rarely(4) ? 14 : 0;
     plan.host_sync = rarely(4);
     plan.p2p_host_sync = rarely(4);
-    plan.tp_algorithm = static_cast<CollectiveAlgorithm>(pick({0, 0, 0, 1, 2}));
-    plan.dp_algorithm = static_cast<CollectiveAlgorithm>(pick({0, 0, 0, 1, 8}));
-    if (plan.attention == AttentionKernel::flash && rarely(6)) {
+    plan.tp_algorithm = static_cast<collective::CollectiveAlgorithm>(pick({0, 0, 0, 1, 2}));
+    plan.dp_algorithm = static_cast<collective::CollectiveAlgorithm>(pick({0, 0, 0, 1, 8}));
+    if (plan.attention == zoo::AttentionKernel::flash && rarely(6)) {
       plan.documents = std::to_string(plan.sequence / 2) + "," + std::to_string(plan.sequence / 2);
     }
   }
 
   Options options_;
   std::mt19937_64 random_;
-  std::map<std::string, Model> models_;
-  std::map<std::string, Machine> machines_;
+  std::map<std::string, zoo::Model> models_;
+  std::map<std::string, machine::Machine> machines_;
 };
 
 }  // namespace orrery::testing

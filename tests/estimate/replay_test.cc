@@ -9,7 +9,7 @@
 #include "estimate/lower_bound.h"
 #include "workload/plan/schedule.h"
 
-namespace orrery::estimation {
+namespace orrery::estimate {
 namespace {
 
 constexpr Time kForward = 10_ms;
@@ -53,14 +53,14 @@ struct Pipeline {
   PreparedPlan plan() const { return {timed, maps, least, lists}; }
 };
 
-Pipeline pipeline(const PipelineShape& shape, Time message = Time(0)) {
+Pipeline pipeline(const plan::PipelineShape& shape, Time message = Time(0)) {
   Pipeline result;
   TimedWorkload& timed = result.timed;
   timed.lanes = 3;
   timed.message_lane = 2;
   timed.members = {static_cast<int>(shape.stages), 2};
-  std::vector<std::vector<Instance>> lists;
-  const std::int64_t parts = part_count(shape);
+  std::vector<std::vector<graph::Instance>> lists;
+  const std::int64_t parts = plan::part_count(shape);
   for (std::int64_t s = 0; s < shape.stages; ++s) {
     std::vector<int>& role = timed.roles.emplace_back();
     const auto add = [&](TimedTemplate nodes) {
@@ -68,7 +68,7 @@ Pipeline pipeline(const PipelineShape& shape, Time message = Time(0)) {
       timed.templates.push_back(std::move(nodes));
     };
     for (std::int64_t c = 0; c < shape.chunks; ++c) {
-      const std::int64_t part = part_of(shape, s, c);
+      const std::int64_t part = plan::part_of(shape, s, c);
       const bool first = part == 0;
       const bool last = part + 1 == parts;
       add(pass(kForward / shape.chunks, first ? -1 : 0, last ? -1 : 0, message));
@@ -77,18 +77,18 @@ Pipeline pipeline(const PipelineShape& shape, Time message = Time(0)) {
     add({});
     timed.targets.push_back({static_cast<int>((s + 1) % shape.stages),
                              static_cast<int>((s + shape.stages - 1) % shape.stages)});
-    std::vector<Instance>& list = lists.emplace_back();
-    const StageSchedule schedule(shape, s);
+    std::vector<graph::Instance>& list = lists.emplace_back();
+    const plan::StageSchedule schedule(shape, s);
     for (std::int64_t i = 0; i < schedule.size(); ++i) {
-      const PipelineSlot slot = schedule[i];
+      const plan::PipelineSlot slot = schedule[i];
       list.push_back({.template_index = static_cast<int>(2 * slot.chunk) +
-                                        (slot.direction == Direction::forward ? 0 : 1)});
+                                        (slot.direction == plan::Direction::forward ? 0 : 1)});
     }
     list.push_back({.template_index = static_cast<int>(role.size()) - 1});
   }
-  Workload workload;
+  graph::Workload workload;
   workload.roles.resize(lists.size());
-  workload.source = std::make_shared<InstanceLists>(std::move(lists));
+  workload.source = std::make_shared<graph::InstanceLists>(std::move(lists));
   result.lists = issue_lists(workload);
   for (const TimedTemplate& nodes : timed.templates) {
     result.maps.push_back(map_of(nodes, timed.transfers, Works::slowed));
@@ -97,7 +97,7 @@ Pipeline pipeline(const PipelineShape& shape, Time message = Time(0)) {
   return result;
 }
 
-Time step_time(const PipelineShape& shape, Time message = Time(0)) {
+Time step_time(const plan::PipelineShape& shape, Time message = Time(0)) {
   const Pipeline stages = pipeline(shape, message);
   const auto run = replay(stages.plan());
   return run ? run->step_time : Time::max();
@@ -105,18 +105,18 @@ Time step_time(const PipelineShape& shape, Time message = Time(0)) {
 
 TEST(Replay, UniformStagesTakeMicrobatchesPlusStagesLessOne) {
   // (m + p - 1)(F + B) = (6 + 3)(10 + 20) = 270 ms
-  EXPECT_EQ(step_time({Schedule::one_f_one_b, 4, 1, 6}), 270_ms);
-  EXPECT_EQ(step_time({Schedule::gpipe, 4, 1, 6}), 270_ms);
+  EXPECT_EQ(step_time({plan::Schedule::one_f_one_b, 4, 1, 6}), 270_ms);
+  EXPECT_EQ(step_time({plan::Schedule::gpipe, 4, 1, 6}), 270_ms);
 }
 
 TEST(Replay, InterleavingDividesTheBubbleByTheChunks) {
   // m (F + B) + (p - 1)(F + B) / v = 8 x 30 + 3 x 30 / 2 = 285 ms
-  EXPECT_EQ(step_time({Schedule::interleaved, 4, 2, 8}), 285_ms);
+  EXPECT_EQ(step_time({plan::Schedule::interleaved, 4, 2, 8}), 285_ms);
 }
 
 TEST(Replay, ManyMicrobatchesAreSkippedByPeriodsToThePicosecond) {
   // (m + p - 1)(F + B), of 8000 instances a few hundred are evaluated.
-  const Pipeline stages = pipeline({Schedule::one_f_one_b, 4, 1, 1000});
+  const Pipeline stages = pipeline({plan::Schedule::one_f_one_b, 4, 1, 1000});
   const auto run = replay(stages.plan());
   ASSERT_TRUE(run);
   EXPECT_EQ(run->step_time, 30_ms * 1003);
@@ -127,8 +127,8 @@ TEST(Replay, ManyMicrobatchesAreSkippedByPeriodsToThePicosecond) {
 }
 
 TEST(Replay, WithAndWithoutPeriodsTheStepIsTheSame) {
-  for (const Schedule schedule : {Schedule::one_f_one_b, Schedule::interleaved}) {
-    const std::int64_t chunks = schedule == Schedule::interleaved ? 3 : 1;
+  for (const plan::Schedule schedule : {plan::Schedule::one_f_one_b, plan::Schedule::interleaved}) {
+    const std::int64_t chunks = schedule == plan::Schedule::interleaved ? 3 : 1;
     Pipeline stages = pipeline({schedule, 4, chunks, 64}, 3_ms);
     const auto skipped = replay(stages.plan());
     stages.lists.repetition.length = 0;
@@ -142,7 +142,7 @@ TEST(Replay, WithAndWithoutPeriodsTheStepIsTheSame) {
 
 TEST(Replay, TheBoundOfUniformStagesIsTheStep) {
   for (const Time message : {0_ms, 1_ms}) {
-    const PipelineShape shape{Schedule::one_f_one_b, 4, 1, 6};
+    const plan::PipelineShape shape{plan::Schedule::one_f_one_b, 4, 1, 6};
     const Pipeline stages = pipeline(shape, message);
     const Time bound = least_time(stages.plan());
     EXPECT_LE(bound, step_time(shape, message));
@@ -153,16 +153,16 @@ TEST(Replay, TheBoundOfUniformStagesIsTheStep) {
 }
 
 TEST(Replay, StagesThatWaitForOneAnotherAreAMistake) {
-  Pipeline stages = pipeline({Schedule::one_f_one_b, 2, 1, 4});
+  Pipeline stages = pipeline({plan::Schedule::one_f_one_b, 2, 1, 4});
   std::swap(stages.lists.templates[0][0], stages.lists.templates[0][2]);  // backward first
   EXPECT_FALSE(replay(stages.plan()));
 }
 
 TEST(IssueLists, OneForwardOneBackwardRepeatsAfterTheWarmUp) {
-  const Pipeline stages = pipeline({Schedule::one_f_one_b, 4, 1, 10});
+  const Pipeline stages = pipeline({plan::Schedule::one_f_one_b, 4, 1, 10});
   EXPECT_EQ(stages.lists.repetition.length, 2);
   EXPECT_EQ(stages.lists.repetition.from, (std::vector<std::int64_t>{3, 2, 1, 0}));
 }
 
 }  // namespace
-}  // namespace orrery::estimation
+}  // namespace orrery::estimate

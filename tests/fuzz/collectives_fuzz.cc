@@ -7,13 +7,13 @@
 // NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(bytes), size);
-  const auto read = orrery::read_collectives(text, "all_reduce_perf.txt");
+  const auto read = orrery::calibrate::read_collectives(text, "all_reduce_perf.txt");
   if (!read) {
     orrery::fuzz::hold_error(read.error());
     return 0;
   }
   orrery::fuzz::hold(!read->empty(), "at least one measurement");
-  for (const orrery::CollectiveMeasurement& measured : *read) {
+  for (const orrery::calibrate::CollectiveMeasurement& measured : *read) {
     orrery::fuzz::hold(measured.members >= 2 && measured.bytes > orrery::Bytes(0) &&
                            measured.time > orrery::Time(0) && measured.per_node <= measured.members,
                        "a measurement that can be");

@@ -6,16 +6,16 @@
 
 namespace {
 
-using orrery::Imported;
 using orrery::Result;
+using orrery::interop::Imported;
 
 void hold_import(const Result<Imported>& imported) {
   if (!imported) {
     orrery::fuzz::hold_error(imported.error());
     return;
   }
-  for (const auto& write :
-       {orrery::export_megatron, orrery::export_deepspeed, orrery::export_torchtitan}) {
+  for (const auto& write : {orrery::interop::export_megatron, orrery::interop::export_deepspeed,
+                            orrery::interop::export_torchtitan}) {
     const auto exported = write(imported->plan, {});
     orrery::fuzz::hold(exported.has_value() || !exported.error().empty(), "a refusal says why");
   }
@@ -26,13 +26,13 @@ void hold_import(const Result<Imported>& imported) {
 // NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(bytes), size);
-  const orrery::ImportOptions options{.devices = 64};
-  if (const auto words = orrery::shell_words(text, "input")) {
-    hold_import(orrery::import_megatron(*words, options));
+  const orrery::interop::ImportOptions options{.devices = 64};
+  if (const auto words = orrery::interop::shell_words(text, "input")) {
+    hold_import(orrery::interop::import_megatron(*words, options));
   }
-  hold_import(orrery::import_torchtitan(text, "input", options));
+  hold_import(orrery::interop::import_torchtitan(text, "input", options));
   return orrery::fuzz::with_node(bytes, size, orrery::ConfigSyntax::json,
                                  [&](const orrery::ConfigNode& node) {
-                                   hold_import(orrery::import_deepspeed(node, options));
+                                   hold_import(orrery::interop::import_deepspeed(node, options));
                                  });
 }

@@ -6,9 +6,9 @@
 
 namespace {
 
-std::int64_t device_count(const orrery::Machine& machine) {
+std::int64_t device_count(const orrery::machine::Machine& machine) {
   std::int64_t count = 1;
-  for (const orrery::NetworkDimension& dimension : machine.network) {
+  for (const orrery::topology::NetworkDimension& dimension : machine.network) {
     count *= dimension.size;
   }
   return count;
@@ -20,17 +20,18 @@ std::int64_t device_count(const orrery::Machine& machine) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   return orrery::fuzz::with_node(
       bytes, size, orrery::ConfigSyntax::yaml, [](const orrery::ConfigNode& node) {
-        const auto machine = orrery::parse_machine(node);
+        const auto machine = orrery::machine::parse_machine(node);
         if (!machine) {
           orrery::fuzz::hold_error(machine.error());
           return;
         }
 
-        const auto again = orrery::parse_machine(orrery::fuzz::own_node(orrery::to_yaml(*machine)));
+        const auto again = orrery::machine::parse_machine(
+            orrery::fuzz::own_node(orrery::machine::to_yaml(*machine)));
         orrery::fuzz::hold(again.has_value() && *again == *machine,
                            "a machine survives being written");
         for (const std::int64_t devices : {1, 8, 24, 1024}) {
-          const auto sized = orrery::with_devices(*machine, devices);
+          const auto sized = orrery::machine::with_devices(*machine, devices);
           if (sized) {
             orrery::fuzz::hold(device_count(*sized) == devices,
                                "a fitted machine has the devices asked for");

@@ -6,8 +6,8 @@
 namespace {
 
 /// GPT-2 (Radford et al. 2019): 12 layers, 768 wide, 12 heads.
-orrery::Model gpt2() {
-  orrery::Model model;
+orrery::zoo::Model gpt2() {
+  orrery::zoo::Model model;
   model.name = "gpt2";
   model.model_type = "gpt2";
   model.layers = 12;
@@ -26,14 +26,15 @@ orrery::Model gpt2() {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   return orrery::fuzz::with_node(
       bytes, size, orrery::ConfigSyntax::yaml, [](const orrery::ConfigNode& node) {
-        const auto plan = orrery::parse_plan(node);
+        const auto plan = orrery::plan::parse_plan(node);
         if (!plan) {
           orrery::fuzz::hold_error(plan.error());
           return;
         }
-        const auto again = orrery::parse_plan(orrery::fuzz::own_node(orrery::to_yaml(*plan)));
+        const auto again =
+            orrery::plan::parse_plan(orrery::fuzz::own_node(orrery::plan::to_yaml(*plan)));
         orrery::fuzz::hold(again.has_value() && *again == *plan, "a plan survives being written");
-        const auto fits = orrery::check(*plan, gpt2());
+        const auto fits = orrery::plan::check(*plan, gpt2());
         orrery::fuzz::hold(fits.has_value() || !fits.error().empty(), "a refused plan says why");
       });
 }

@@ -7,12 +7,12 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   return orrery::fuzz::with_node(
       bytes, size, orrery::ConfigSyntax::yaml, [](const orrery::ConfigNode& node) {
-        const auto profile = orrery::parse_profile(node);
+        const auto profile = orrery::study::parse_profile(node);
         if (!profile) {
           orrery::fuzz::hold_error(profile.error());
           return;
         }
-        const auto run = orrery::make_case(profile->plan);
+        const auto run = orrery::study::make_case(profile->plan);
         if (!run) {
           orrery::fuzz::hold_error(run.error());
           return;

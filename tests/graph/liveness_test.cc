@@ -5,7 +5,7 @@
 
 #include "graph/workload.h"
 
-namespace orrery {
+namespace orrery::graph {
 namespace {
 
 using Lifetime = Tensor::Lifetime;
@@ -222,4 +222,4 @@ TEST(VerifyTensors, TensorsAndTheirRowsAreThere) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::graph

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace orrery {
+namespace orrery::graph {
 namespace {
 
 using Ranks = std::vector<std::int64_t>;
@@ -147,4 +147,4 @@ TEST(Refine, OfBoundariesThatDoNotDivideIsNothing) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::graph

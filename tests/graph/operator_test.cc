@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace orrery {
+namespace orrery::graph {
 namespace {
 
 TEST(Operator, ArraysArePackedAndRoundUpToBytes) {
@@ -27,4 +27,4 @@ TEST(Operator, SizesBeyondSixtyFourBitsSaturate) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::graph

@@ -12,33 +12,35 @@
 namespace orrery::testing {
 
 // Rows of the tables of pipeline().
-inline constexpr StreamIndex kLink{std::size_t{1}};
-inline constexpr GroupIndex kAlone{std::size_t{0}};
-inline constexpr GroupIndex kStages{std::size_t{1}};
-inline constexpr GroupIndex kEnds{std::size_t{2}};
+inline constexpr graph::StreamIndex kLink{std::size_t{1}};
+inline constexpr graph::GroupIndex kAlone{std::size_t{0}};
+inline constexpr graph::GroupIndex kStages{std::size_t{1}};
+inline constexpr graph::GroupIndex kEnds{std::size_t{2}};
 
 inline constexpr std::uint32_t kForward = 0;
 inline constexpr std::uint32_t kBackward = 1;
 
 /// Every role issues its templates once each, in order.
-inline std::shared_ptr<const Source> in_order(std::size_t roles, int length) {
-  std::vector<Instance> list;
+inline std::shared_ptr<const graph::Source> in_order(std::size_t roles, int length) {
+  std::vector<graph::Instance> list;
   for (int i = 0; i < length; ++i) {
     list.push_back({.template_index = i});
   }
-  return std::make_shared<InstanceLists>(std::vector<std::vector<Instance>>(roles, list));
+  return std::make_shared<graph::InstanceLists>(
+      std::vector<std::vector<graph::Instance>>(roles, list));
 }
 
-inline Node compute(double flops, std::vector<int> after = {}) {
-  Node node;
+inline graph::Node compute_node(double flops, std::vector<int> after = {}) {
+  graph::Node node;
   node.name = "work";
   node.operators.push_back({.name = "op", .gemm = {}, .flops = Flops(flops), .bytes = 8_B});
   node.after = std::move(after);
   return node;
 }
 
-inline Node message(Node::Kind kind, std::uint32_t channel, std::int64_t peer, Bytes bytes = 64_B) {
-  Node node;
+inline graph::Node message(graph::Node::Kind kind, std::uint32_t channel, std::int64_t peer,
+                           Bytes bytes = 64_B) {
+  graph::Node node;
   node.kind = kind;
   node.stream = kLink;
   node.group = kStages;
@@ -48,16 +50,16 @@ inline Node message(Node::Kind kind, std::uint32_t channel, std::int64_t peer, B
   node.bytes = bytes;
   return node;
 }
-inline Node send(std::uint32_t channel, std::int64_t peer, Bytes bytes = 64_B) {
-  return message(Node::Kind::send, channel, peer, bytes);
+inline graph::Node send(std::uint32_t channel, std::int64_t peer, Bytes bytes = 64_B) {
+  return message(graph::Node::Kind::send, channel, peer, bytes);
 }
-inline Node receive(std::uint32_t channel, std::int64_t peer, Bytes bytes = 64_B) {
-  return message(Node::Kind::receive, channel, peer, bytes);
+inline graph::Node receive(std::uint32_t channel, std::int64_t peer, Bytes bytes = 64_B) {
+  return message(graph::Node::Kind::receive, channel, peer, bytes);
 }
 
-inline Node reduce(GroupIndex group, Bytes bytes = 64_B) {
-  Node node;
-  node.kind = Node::Kind::collective;
+inline graph::Node reduce(graph::GroupIndex group, Bytes bytes = 64_B) {
+  graph::Node node;
+  node.kind = graph::Node::Kind::collective;
   node.stream = kLink;
   node.group = group;
   node.name = "reduce";
@@ -65,18 +67,19 @@ inline Node reduce(GroupIndex group, Bytes bytes = 64_B) {
   return node;
 }
 
-inline Members by_digits(std::vector<Digit> digits, std::vector<std::int64_t> only = {}) {
+inline graph::Members by_digits(std::vector<graph::Digit> digits,
+                                std::vector<std::int64_t> only = {}) {
   return {.digits = std::move(digits), .only = std::move(only), .lists = {}, .list_of = {}};
 }
 
 /// One rank and one template per stage.
-inline Workload pipeline(std::vector<std::vector<Node>> stages) {
+inline graph::Workload pipeline(std::vector<std::vector<graph::Node>> stages) {
   const std::int64_t count = std::ssize(stages);
   const bool several = count > 1;
-  const auto digits = several ? std::vector<Digit>{{count, 1}} : std::vector<Digit>{};
+  const auto digits = several ? std::vector<graph::Digit>{{count, 1}} : std::vector<graph::Digit>{};
   const auto ends = several ? std::vector<std::int64_t>{0, count - 1} : std::vector<std::int64_t>{};
-  const CategoryIndex exposed(std::size_t{0});
-  Workload workload;
+  const graph::CategoryIndex exposed(std::size_t{0});
+  graph::Workload workload;
   workload.ranks = count;
   workload.role_map.digits = digits;
   workload.phases = {{"work", "all work"}};
@@ -93,8 +96,8 @@ inline Workload pipeline(std::vector<std::vector<Node>> stages) {
   return workload;
 }
 
-inline std::string mistakes_of(const Workload& workload) {
-  const Result<void> verified = verify(workload);
+inline std::string mistakes_of(const graph::Workload& workload) {
+  const Result<void> verified = graph::verify(workload);
   return verified ? "" : verified.error().to_string();
 }
 

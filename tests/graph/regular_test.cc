@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace orrery {
+namespace orrery::graph {
 namespace {
 
 using Lists = std::vector<std::vector<std::int64_t>>;
@@ -96,4 +96,4 @@ RC_GTEST_PROP(RegularProperty, what_digits_make_is_found_again, ()) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::graph

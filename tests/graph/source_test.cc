@@ -6,7 +6,7 @@
 
 #include <map>
 
-namespace orrery {
+namespace orrery::graph {
 namespace {
 
 TEST(InstanceLists, GiveEveryRoleItsListAndThenNothing) {
@@ -156,4 +156,4 @@ RC_GTEST_PROP(Excerpt, KeepsTheOrderAndBothEndsOfTheList, ()) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::graph

@@ -6,20 +6,20 @@
 
 #include "pipelines.h"
 
-namespace orrery {
+namespace orrery::graph {
 namespace {
 
 using namespace testing;  // NOLINT(google-build-using-namespace): the builders of this test
 using ::testing::HasSubstr;
 
 TEST(Verify, RefusesTemplateIndicesOutOfRange) {
-  Workload workload = pipeline({{compute(1)}});
+  Workload workload = pipeline({{compute_node(1)}});
   workload.source = in_order(1, 2);
   EXPECT_THAT(mistakes_of(workload), HasSubstr("instance 1 has a template index out of range"));
 }
 
 TEST(Verify, RefusesRolesThatDoNotMatchTheRanks) {
-  Workload workload = pipeline({{compute(1)}, {compute(1)}});
+  Workload workload = pipeline({{compute_node(1)}, {compute_node(1)}});
   workload.role_map.digits = {{3, 1}};
   EXPECT_THAT(mistakes_of(workload), HasSubstr("does not divide the 2 ranks"));
   workload.role_map.digits = {{1, 1}, {1, 2}};
@@ -29,7 +29,7 @@ TEST(Verify, RefusesRolesThatDoNotMatchTheRanks) {
 }
 
 TEST(Verify, RefusesListedRolesThatAreNotThere) {
-  Workload workload = pipeline({{compute(1)}, {compute(1)}});
+  Workload workload = pipeline({{compute_node(1)}, {compute_node(1)}});
   const auto mistake = [&](std::vector<std::int32_t> list) {
     workload.role_map = {.digits = {}, .list = std::move(list)};
     return mistakes_of(workload);
@@ -101,7 +101,7 @@ TEST(Verify, RefusesListedCommunicatorsThatShareRanksOrHoldNone) {
 
 TEST(Verify, RefusesTablesThatDoNotFit) {
   const auto mistake = [](const auto& change) {
-    Workload workload = pipeline({{compute(1)}, {compute(1)}});
+    Workload workload = pipeline({{compute_node(1)}, {compute_node(1)}});
     change(workload);
     return mistakes_of(workload);
   };
@@ -125,10 +125,10 @@ class Surprise final : public Source {
 };
 
 TEST(Verify, LooksAtNodesOnlyWhereTheSourceIsNoList) {
-  Workload workload = pipeline({{send(kForward, 1)}, {compute(1)}});
+  Workload workload = pipeline({{send(kForward, 1)}, {compute_node(1)}});
   workload.source = std::make_shared<Surprise>();
   EXPECT_EQ(mistakes_of(workload), "");
-  workload.programs[0].templates[0].nodes.push_back(compute(1, {5}));
+  workload.programs[0].templates[0].nodes.push_back(compute_node(1, {5}));
   EXPECT_NE(mistakes_of(workload), "");
 }
 
@@ -163,8 +163,8 @@ TEST(Verify, FindsMistakesBehindTheSteadyPart) {
 // ---- Statistics.
 
 TEST(Statistics, CountEveryInstance) {
-  Workload workload = pipeline({{compute(3), compute(4)}});
-  workload.programs[0].templates.push_back({"second", {compute(5)}});
+  Workload workload = pipeline({{compute_node(3), compute_node(4)}});
+  workload.programs[0].templates.push_back({"second", {compute_node(5)}});
   workload.source = in_order(1, 2);
   const WorkloadStatistics total = statistics(workload);
   EXPECT_EQ(total.instances, 2);
@@ -174,7 +174,7 @@ TEST(Statistics, CountEveryInstance) {
 
 TEST(Statistics, CountEveryRoleOfASharedProgram) {
   // Two roles of 10^6 instances of two nodes, 7 FLOP.
-  Workload workload = pipeline({{compute(3), compute(4)}, {}});
+  Workload workload = pipeline({{compute_node(3), compute_node(4)}, {}});
   workload.roles[1].program = 0;
   workload.source = std::make_shared<Steady>(1'000'000, false);
   const WorkloadStatistics total = statistics(workload);
@@ -184,4 +184,4 @@ TEST(Statistics, CountEveryRoleOfASharedProgram) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::graph

@@ -7,17 +7,18 @@
 #include "graph/workload.h"
 #include "pipelines.h"
 
-namespace orrery {
+namespace orrery::graph {
 namespace {
 
 using namespace testing;  // NOLINT(google-build-using-namespace): the builders of this test
 using ::testing::HasSubstr;
 
 TEST(Verify, AcceptsMatchingMessagesAndCollectives) {
-  EXPECT_EQ(mistakes_of(pipeline(
-                {{compute(1), send(kForward, 1), receive(kBackward, 1), reduce(kEnds)},
-                 {receive(kForward, -1), compute(1, {0}), send(kBackward, -1), reduce(kEnds)}})),
-            "");
+  EXPECT_EQ(
+      mistakes_of(pipeline(
+          {{compute_node(1), send(kForward, 1), receive(kBackward, 1), reduce(kEnds)},
+           {receive(kForward, -1), compute_node(1, {0}), send(kBackward, -1), reduce(kEnds)}})),
+      "");
 }
 
 TEST(Verify, LastStageSendsForwardToTheFirst) {
@@ -31,18 +32,18 @@ TEST(Verify, LastStageSendsForwardToTheFirst) {
 // ---- One node at a time.
 
 TEST(Verify, RefusesADependencyThatIsNotEarlier) {
-  EXPECT_THAT(mistakes_of(pipeline({{compute(1, {1}), compute(1)}})),
+  EXPECT_THAT(mistakes_of(pipeline({{compute_node(1, {1}), compute_node(1)}})),
               HasSubstr("stage 0, template 'only', node 0 'work': depends on a node that is not "
                         "earlier"));
-  EXPECT_NE(mistakes_of(pipeline({{compute(1, {0})}})), "");
-  EXPECT_NE(mistakes_of(pipeline({{compute(1, {-1})}})), "");
+  EXPECT_NE(mistakes_of(pipeline({{compute_node(1, {0})}})), "");
+  EXPECT_NE(mistakes_of(pipeline({{compute_node(1, {-1})}})), "");
 }
 
 TEST(Verify, RefusesKernelsBesideTheComputeStreamAndCommunicationOnIt) {
   Node node = reduce(kAlone);
   node.stream = kComputeStream;
   EXPECT_THAT(mistakes_of(pipeline({{node}})), HasSubstr("stream that is not its own"));
-  node = compute(1);
+  node = compute_node(1);
   node.stream = kLink;
   EXPECT_THAT(mistakes_of(pipeline({{node}})), HasSubstr("stream that is not its own"));
   node.kind = Node::Kind::wait;  // stands on any
@@ -71,29 +72,29 @@ TEST(Verify, RefusesRowsThatTheTablesDoNotHave) {
 }
 
 TEST(Verify, RefusesNegativeAndOverflowingSizes) {
-  EXPECT_NE(mistakes_of(pipeline({{compute(-1)}})), "");
-  EXPECT_NE(mistakes_of(pipeline({{compute(std::nan(""))}})), "");
+  EXPECT_NE(mistakes_of(pipeline({{compute_node(-1)}})), "");
+  EXPECT_NE(mistakes_of(pipeline({{compute_node(std::nan(""))}})), "");
   EXPECT_NE(mistakes_of(pipeline({{reduce(kAlone, Bytes(-1))}})), "");
   EXPECT_NE(mistakes_of(pipeline({{reduce(kAlone, Bytes::max())}})), "");
 }
 
 TEST(Verify, RefusesKernelsOfCommunication) {
   Node node = reduce(kAlone);
-  node.operators = compute(1).operators;
+  node.operators = compute_node(1).operators;
   EXPECT_THAT(mistakes_of(pipeline({{node}})), HasSubstr("has operators but computes nothing"));
 }
 
 // ---- Messages.
 
 TEST(Verify, RefusesASendWithoutReceive) {
-  EXPECT_THAT(mistakes_of(pipeline({{send(kBackward, 1)}, {compute(1)}})),
+  EXPECT_THAT(mistakes_of(pipeline({{send(kBackward, 1)}, {compute_node(1)}})),
               HasSubstr("channel 1: stage 0 sends 1 messages, stage 1 receives 0"));
   // Another channel or another peer is another flow.
   EXPECT_NE(mistakes_of(pipeline({{send(kBackward, 1)}, {receive(kForward, -1)}})), "");
 }
 
 TEST(Verify, RefusesAReceiveWithoutSend) {
-  EXPECT_THAT(mistakes_of(pipeline({{compute(1)}, {receive(kForward, -1)}})),
+  EXPECT_THAT(mistakes_of(pipeline({{compute_node(1)}, {receive(kForward, -1)}})),
               HasSubstr("stage 1 receives 1 messages of channel 0 from rank -1, which sends none"));
 }
 
@@ -104,9 +105,9 @@ TEST(Verify, RefusesAReceiveOfAnotherSize) {
 }
 
 TEST(Verify, RefusesMessagesToRanksThatAreNotThere) {
-  EXPECT_THAT(mistakes_of(pipeline({{compute(1)}, {send(kForward, 1)}})),
+  EXPECT_THAT(mistakes_of(pipeline({{compute_node(1)}, {send(kForward, 1)}})),
               HasSubstr("stage 1 sends to rank +1, which is not there"));
-  EXPECT_THAT(mistakes_of(pipeline({{receive(kForward, -1)}, {compute(1)}})),
+  EXPECT_THAT(mistakes_of(pipeline({{receive(kForward, -1)}, {compute_node(1)}})),
               HasSubstr("from rank -1, which sends none"));
   EXPECT_THAT(mistakes_of(pipeline({{send(kForward, 0)}})),
               HasSubstr("is a message to its own rank"));
@@ -115,7 +116,7 @@ TEST(Verify, RefusesMessagesToRanksThatAreNotThere) {
 // ---- Collectives.
 
 TEST(Verify, RefusesCollectivesThatStagesDoNotShare) {
-  EXPECT_THAT(mistakes_of(pipeline({{reduce(kEnds)}, {compute(1)}})),
+  EXPECT_THAT(mistakes_of(pipeline({{reduce(kEnds)}, {compute_node(1)}})),
               HasSubstr("stage 0 and stage 1 do not issue the same collectives on ends"));
   EXPECT_THAT(mistakes_of(pipeline({{reduce(kStages, 1_B), reduce(kStages, 2_B)},
                                     {reduce(kStages, 2_B), reduce(kStages, 1_B)}})),
@@ -130,7 +131,7 @@ TEST(Verify, RefusesACollectiveOfARankThatIsLeftOut) {
 }
 
 TEST(Verify, CollectivesOfOneRoleNeedNoPartner) {
-  EXPECT_EQ(mistakes_of(pipeline({{reduce(kAlone)}, {compute(1)}})), "");
+  EXPECT_EQ(mistakes_of(pipeline({{reduce(kAlone)}, {compute_node(1)}})), "");
 }
 
 // ---- Listed roles and communicators.
@@ -166,4 +167,4 @@ TEST(Verify, ListedCommunicatorsHoldRanksOfAnyRole) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::graph

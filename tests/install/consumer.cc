@@ -9,7 +9,7 @@ int main(int count, char** arguments) {
   if (count != 2) {
     return 2;
   }
-  const auto machine = orrery::load_machine(arguments[1]);
+  const auto machine = orrery::machine::load_machine(arguments[1]);
   if (!machine) {
     std::cerr << machine.error().to_string() << '\n';
     return 1;

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "machine/describe.h"
 
-namespace orrery {
+namespace orrery::machine {
 namespace {
 
 using ::testing::HasSubstr;
@@ -51,7 +51,7 @@ TEST(Machine, TheTableNumbersEachOriginOnce) {
 
 TEST(Machine, APieceOfAMeshIsALineThatIsWrittenAndReadBack) {
   const Machine line = with_devices(load("dojo-d1"), 3).value();
-  EXPECT_EQ(line.network[0].kind, DimensionKind::mesh);
+  EXPECT_EQ(line.network[0].kind, topology::DimensionKind::mesh);
   EXPECT_EQ(parse(to_yaml(line)), line);
 }
 
@@ -75,7 +75,7 @@ TEST(Machine, ARackGivesMultiplesOfItsTrays) {
   const auto sizes = [&](std::int64_t devices) {
     std::vector<std::int64_t> result;
     const Machine part = with_devices(machine, devices).value();
-    for (const NetworkDimension& d : part.network) {
+    for (const topology::NetworkDimension& d : part.network) {
       result.push_back(d.size);
     }
     return result;
@@ -101,27 +101,27 @@ TEST(Machine, MoreDevicesThanThereAreAreRefused) {
 
 TEST(Machine, ATorusIsOneRingPerExtent) {
   Machine machine = load("dgx-a100-80g");
-  NetworkDimension torus;
+  topology::NetworkDimension torus;
   torus.name = "ici";
-  torus.kind = DimensionKind::torus;
+  torus.kind = topology::DimensionKind::torus;
   torus.shape = {4, 2};
   torus.size = 8;
   torus.bandwidth = 100_GBps;
   machine.network = {torus};
   const Machine expanded = with_devices(machine, 8).value();
   ASSERT_EQ(expanded.network.size(), 2U);
-  EXPECT_EQ(expanded.network[0].kind, DimensionKind::ring);
+  EXPECT_EQ(expanded.network[0].kind, topology::DimensionKind::ring);
   EXPECT_EQ(expanded.network[0].name, "ici_0");
   EXPECT_EQ(expanded.network[1].size, 2);
   EXPECT_EQ(expanded.network[1].bandwidth, 50_GBps);
   // Half of it is one of its rings.
   const Machine half = with_devices(machine, 4).value();
   ASSERT_EQ(half.network.size(), 1U);
-  EXPECT_EQ(half.network[0].kind, DimensionKind::ring);
+  EXPECT_EQ(half.network[0].kind, topology::DimensionKind::ring);
   EXPECT_EQ(half.network[0].bandwidth, 50_GBps);
   // Three devices of a ring of four are a line.
   const Machine line = with_devices(machine, 3).value();
-  EXPECT_EQ(line.network[0].kind, DimensionKind::mesh);
+  EXPECT_EQ(line.network[0].kind, topology::DimensionKind::mesh);
   EXPECT_EQ(line.network[0].bandwidth, 50_GBps);
   // Between two devices of it there is one of the two links.
   EXPECT_EQ(with_devices(machine, 2).value().network[0].bandwidth, 25_GBps);
@@ -130,7 +130,7 @@ TEST(Machine, ATorusIsOneRingPerExtent) {
 TEST(Machine, PartOfAFullyConnectedNodeHasOnlyTheLinksInside) {
   // 7 links of 10 GB/s each; four devices use three of them.
   Machine machine = load("dgx-a100-80g");
-  machine.network[0].kind = DimensionKind::fully_connected;
+  machine.network[0].kind = topology::DimensionKind::fully_connected;
   machine.network[0].bandwidth = 70_GBps;
   EXPECT_EQ(with_devices(machine, 8).value().network[0].bandwidth, 70_GBps);
   EXPECT_EQ(with_devices(machine, 4).value().network[0].bandwidth, 30_GBps);
@@ -183,9 +183,9 @@ TEST(Machine, ANumberFormatHasItsOwnKernelsWhereTheFileSaysSo) {
       "{gemm_launch: 9 us}}}\nnetwork: [{name: a, kind: switch, size: 8, bandwidth: 1 GB/s, "
       "latency: 1 us}]\n";
   const Machine machine = parse(text);
-  Operator op;
+  graph::Operator op;
   EXPECT_EQ(machine.device.kernels_of(op).gemm_launch, 2500_ns);
-  op.type = DataType::fp8;
+  op.type = graph::DataType::fp8;
   EXPECT_EQ(machine.device.kernels_of(op).gemm_launch, 9_us);
   EXPECT_EQ(machine.device.kernels_of(op).gemm_k_ramp, 5);
   op.block_scaled = true;
@@ -245,7 +245,7 @@ TEST(Machine, APoolIsReadWrittenAndReadBackEqual) {
       "remote_memory: {kind: hierarchical, capacity: 1 TB, bandwidth: 100 GB/s, latency: 1 us, "
       "node_devices: 4, groups: 8, switches: 2, switch_bandwidth: 200 GB/s, fabric_bandwidth: "
       "50 GB/s, in_switch: true}\norigins: {remote_memory: here, remote_memory.groups: there}\n"));
-  EXPECT_EQ(machine.remote_memory.kind, RemoteKind::hierarchical);
+  EXPECT_EQ(machine.remote_memory.kind, memory::RemoteKind::hierarchical);
   EXPECT_EQ(machine.remote_memory.groups, 8);
   EXPECT_EQ(machine.remote_memory.chunk, 1_MiB);
   EXPECT_EQ(origin_of(machine, "remote_memory.fabric_bandwidth"), "here");
@@ -315,4 +315,4 @@ network:
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::machine

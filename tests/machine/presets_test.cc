@@ -8,7 +8,7 @@
 #include "machine/describe.h"
 #include "machine/machine.h"
 
-namespace orrery {
+namespace orrery::machine {
 namespace {
 
 Machine load(const std::string& name) {
@@ -100,7 +100,7 @@ TEST(Presets, NodeAdaptersAreSharedByItsDevices) {
   EXPECT_NEAR(load("v100-9.71gbit").network[1].bandwidth.value(), 9.71e9 / 8 / 8, 1e5);
 }
 
-FlopRate peak(const Machine& machine, DataType type) {
+FlopRate peak(const Machine& machine, graph::DataType type) {
   return machine.device.peak[static_cast<std::size_t>(type)];
 }
 
@@ -109,19 +109,22 @@ TEST(Presets, NarrowerTypesOfDensePeaksAreWholeMultiples) {
   for (const char* name : {"dgx-h100", "dgx-h200", "dgx-h800", "mi300x", "dgx-b200", "dgx-b300",
                            "gb200-nvl72", "gb300-nvl72"}) {
     const Machine machine = load(name);
-    EXPECT_NEAR(peak(machine, DataType::fp8) / peak(machine, DataType::bf16), 2, 1e-3) << name;
+    EXPECT_NEAR(peak(machine, graph::DataType::fp8) / peak(machine, graph::DataType::bf16), 2, 1e-3)
+        << name;
   }
   for (const auto& [name, factor] : {std::pair{"dgx-b200", 4.0}, std::pair{"gb200-nvl72", 4.0},
                                      std::pair{"dgx-b300", 6.0}, std::pair{"gb300-nvl72", 6.0}}) {
     const Machine machine = load(name);
-    EXPECT_NEAR(peak(machine, DataType::fp4) / peak(machine, DataType::bf16), factor, 1e-3) << name;
+    EXPECT_NEAR(peak(machine, graph::DataType::fp4) / peak(machine, graph::DataType::bf16), factor,
+                1e-3)
+        << name;
   }
 }
 
 TEST(Presets, TilesAndPodsAddUpToTheirPublishedTotals) {
   // Dojo: 25 D1 of 362 TFLOP/s are a tile of 9.05 PFLOP/s; 354 nodes of 1.25 MB; 120 tiles.
   const Machine dojo = load("dojo-d1");
-  EXPECT_NEAR(25 * peak(dojo, DataType::bf16).value(), 9.05e15, 1e12);
+  EXPECT_NEAR(25 * peak(dojo, graph::DataType::bf16).value(), 9.05e15, 1e12);
   EXPECT_EQ(dojo.device.memory[0].capacity, Bytes(1'250'000) * 354);
   EXPECT_EQ(dojo.network[0].size * dojo.network[1].size, 25 * 120);
   EXPECT_EQ(dojo.network[1].bandwidth * 25, Bandwidth(36e12));
@@ -136,7 +139,7 @@ TEST(Presets, TilesAndPodsAddUpToTheirPublishedTotals) {
 TEST(Presets, MemoryTiersGetLargerSlowerAndAreOfferedByEveryServer) {
   for (const std::string& name : list_configs("machines")) {
     const Machine machine = load(name);
-    const std::vector<MemoryTier>& tiers = machine.device.memory;
+    const std::vector<compute::MemoryTier>& tiers = machine.device.memory;
     if (!machine.remote_memory.exists()) {
       ASSERT_GE(tiers.size(), 2U) << name;
       EXPECT_EQ(tiers[1].name, "host") << name;
@@ -154,30 +157,31 @@ TEST(Presets, MemorySystemsOfCaseStudy3HaveTheTalksNumbers) {
        {std::tuple{"zero-infinity", 100e9, 256e9}, std::tuple{"hiermem-baseline", 100e9, 256e9},
         std::tuple{"hiermem-opt", 500e9, 512e9}}) {
     const Machine machine = load(name);
-    EXPECT_EQ(peak(machine, DataType::bf16), FlopRate(2048e12)) << name;
+    EXPECT_EQ(peak(machine, graph::DataType::bf16), FlopRate(2048e12)) << name;
     EXPECT_EQ(machine.device.memory[0].bandwidth, Bandwidth(4096e9)) << name;
     EXPECT_EQ(machine.network[0].size * machine.network[1].size, 256) << name;
     EXPECT_EQ(machine.network[0].bandwidth, Bandwidth(fabric)) << name;
     EXPECT_EQ(machine.remote_memory.bandwidth, Bandwidth(group)) << name;
   }
-  const RemoteMemory pool = load("hiermem-opt").remote_memory;
+  const memory::RemoteMemory pool = load("hiermem-opt").remote_memory;
   EXPECT_EQ(pool.groups, 256);
   EXPECT_EQ(pool.switches, 16);
   EXPECT_EQ(pool.fabric_bandwidth, Bandwidth(512e9));
   EXPECT_TRUE(pool.in_switch);
-  EXPECT_EQ(load("zero-infinity").remote_memory.kind, RemoteKind::per_device);
+  EXPECT_EQ(load("zero-infinity").remote_memory.kind, memory::RemoteKind::per_device);
 }
 
 TEST(Presets, CommunicationSlowsKernelsByWhatItTakesAndAMessageByLess) {
   // A GEMM of many waves: 1 / (1 - share) when units are what it lacks. 2 % for waves and rounding.
-  Operator op;
-  op.kind = OperatorKind::gemm;
+  graph::Operator op;
+  op.kind = graph::OperatorKind::gemm;
   op.gemm = {1, 65536, 16384, 16384};
-  op.flops = flops_of(op.gemm);
+  op.flops = graph::flops_of(op.gemm);
   for (const std::string& name : list_configs("machines")) {
-    const Device device = load(name).device;
-    op.type = peak(load(name), DataType::bf16) > FlopRate(0) ? DataType::bf16 : DataType::fp16;
-    const KernelTime time = kernel_time(op, device);
+    const compute::Device device = load(name).device;
+    op.type = peak(load(name), graph::DataType::bf16) > FlopRate(0) ? graph::DataType::bf16
+                                                                    : graph::DataType::fp16;
+    const compute::KernelTime time = compute::kernel_time(op, device);
     EXPECT_LE(device.overlap_send_units, device.overlap_units) << name;
     EXPECT_GE(time.beside_collective, time.beside_message) << name;
     EXPECT_NEAR(time.beside_message / time.alone, 1 / (1 - device.overlap_send_units), 0.02)
@@ -190,4 +194,4 @@ TEST(Presets, CommunicationSlowsKernelsByWhatItTakesAndAMessageByLess) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::machine

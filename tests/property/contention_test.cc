@@ -21,13 +21,13 @@ using testing::DeviceGroups;
 using testing::groups_of;
 using testing::message_time;
 using testing::MessageCuts;
-using Kind = CollectiveKind;
-using Algorithm = CollectiveAlgorithm;
+using Kind = graph::CollectiveKind;
+using Algorithm = collective::CollectiveAlgorithm;
 
 constexpr Bytes kSize{8'000'000'000};  // latency hardly counts
 
 struct Case {
-  Machine machine;
+  machine::Machine machine;
   std::int64_t stride = 1;
   std::int64_t count = 2;
   Kind kind = Kind::all_reduce;
@@ -37,7 +37,7 @@ struct Case {
 std::string describe(const Case& c) {
   std::string text = std::string(name_of(c.kind)) + " " + std::string(name_of(c.algorithm)) +
                      " of " + std::to_string(c.count) + " stride " + std::to_string(c.stride);
-  for (const NetworkDimension& d : c.machine.network) {
+  for (const topology::NetworkDimension& d : c.machine.network) {
     text += " | " + std::string(name_of(d.kind)) + " " + std::to_string(d.size) + " " + d.nic +
             (d.through.empty() ? "" : " through") +
             (d.node_bandwidth > Bandwidth(0) ? " node" : "");
@@ -46,18 +46,19 @@ std::string describe(const Case& c) {
 }
 
 /// When the last of the groups has done the phase, on links that groups share.
-Time on_ports(const CollectivePhase& phase, const DeviceGroups& groups, const LinkMap& map) {
+Time on_ports(const collective::CollectivePhase& phase, const DeviceGroups& groups,
+              const topology::LinkMap& map) {
   std::vector<std::int64_t> devices(static_cast<std::size_t>(map.devices()));
   std::iota(devices.begin(), devices.end(), 0);
-  const Occupancy occupancy(map, devices);
-  std::vector<std::vector<LinkUse>> links;
+  const collective::Occupancy occupancy(map, devices);
+  std::vector<std::vector<topology::LinkUse>> links;
   for (std::vector<std::int64_t> members : groups) {
     std::sort(members.begin(), members.end());
     links.push_back(occupancy.phase(phase, members));
   }
-  AnalyticalNetwork network(map.links());
-  EventQueue queue;
-  for (const std::vector<LinkUse>& uses : links) {
+  network::AnalyticalNetwork network(map.links());
+  engine::EventQueue queue;
+  for (const std::vector<topology::LinkUse>& uses : links) {
     network.start(queue.now(), phase.serialisation, phase.latency, uses);
   }
   network.settle(queue);
@@ -74,7 +75,7 @@ Time on_ports(const CollectivePhase& phase, const DeviceGroups& groups, const Li
 }
 
 /// Neither the filling of pipelines nor the order in which whole messages take a link should count.
-MessageCuts cuts_of(const CollectivePhase& phase) {
+MessageCuts cuts_of(const collective::CollectivePhase& phase) {
   const bool pipelined = phase.algorithm == Algorithm::double_binary_tree ||
                          (phase.algorithm == Algorithm::ring && phase.kind == Kind::broadcast);
   const bool stepwise = phase.algorithm == Algorithm::halving_doubling ||
@@ -87,10 +88,11 @@ MessageCuts cuts_of(const CollectivePhase& phase) {
 }
 
 /// Nothing where the algorithm has no messages.
-std::optional<std::vector<CollectivePhase>> plan_of(const Case& c) {
-  auto phases = plan_messages(c.kind, kSize, extents_of(c.stride, c.count, c.machine), c.algorithm,
-                              c.machine);
-  return check_messages(phases, c.machine) ? std::optional(std::move(phases)) : std::nullopt;
+std::optional<std::vector<collective::CollectivePhase>> plan_of(const Case& c) {
+  auto phases = collective::plan_messages(
+      c.kind, kSize, collective::extents_of(c.stride, c.count, c.machine), c.algorithm, c.machine);
+  return collective::check_messages(phases, c.machine) ? std::optional(std::move(phases))
+                                                       : std::nullopt;
 }
 
 struct Times {
@@ -104,9 +106,9 @@ std::optional<Times> times_of(const Case& c, bool all) {
   if (!phases) {
     return std::nullopt;
   }
-  const LinkMap map(c.machine.network);
+  const topology::LinkMap map(c.machine.network);
   Times times;
-  for (const CollectivePhase& phase : *phases) {
+  for (const collective::CollectivePhase& phase : *phases) {
     DeviceGroups groups = groups_of(phase, c.machine);
     groups.resize(all ? groups.size() : 1);
     times.ports += on_ports(phase, groups, map);
@@ -118,11 +120,11 @@ std::optional<Times> times_of(const Case& c, bool all) {
 /// How far the two may be apart, 0: not compared.
 double within(const Case& c) {
   const bool lines = std::any_of(c.machine.network.begin(), c.machine.network.end(), [](auto& d) {
-    return d.kind == DimensionKind::ring || d.kind == DimensionKind::mesh;
+    return d.kind == topology::DimensionKind::ring || d.kind == topology::DimensionKind::mesh;
   });
   const bool complete =
       std::any_of(c.machine.network.begin(), c.machine.network.end(),
-                  [](auto& d) { return d.kind == DimensionKind::fully_connected; });
+                  [](auto& d) { return d.kind == topology::DimensionKind::fully_connected; });
   const bool exchange = c.kind == Kind::all_to_all || c.kind == Kind::send_recv;
   // A step of pairwise over several dimensions that are not all switches crosses some at once and
   // some in turn.
@@ -168,13 +170,14 @@ void check(const Case& c) {
   const auto all = times_of(c, true);
   const double one = alone->ports / alone->messages;
   const double every = all->ports / all->messages;
-  EXPECT_EQ(alone->ports, total_time(*phases)) << describe(c);
+  EXPECT_EQ(alone->ports, collective::total_time(*phases)) << describe(c);
   EXPECT_NEAR(one, 1, within(c)) << describe(c) << " alone";
   EXPECT_NEAR(every, 1, within(c)) << describe(c) << " all";
 }
 
-NetworkDimension dimension(DimensionKind kind, std::int64_t size, Bandwidth bandwidth) {
-  NetworkDimension result;
+topology::NetworkDimension dimension(topology::DimensionKind kind, std::int64_t size,
+                                     Bandwidth bandwidth) {
+  topology::NetworkDimension result;
   result.name = std::string(name_of(kind));
   result.kind = kind;
   result.size = size;
@@ -197,14 +200,15 @@ constexpr std::pair<Kind, Algorithm> kPairs[] = {{Kind::all_reduce, Algorithm::r
 
 /// Every stride and count that tile the devices and lie on whole extents.
 template <class Visit>
-void each_group(const Machine& machine, const Visit& visit) {
+void each_group(const machine::Machine& machine, const Visit& visit) {
   std::int64_t devices = 1;
-  for (const NetworkDimension& d : machine.network) {
+  for (const topology::NetworkDimension& d : machine.network) {
     devices *= d.size;
   }
   for (std::int64_t stride = 1; stride < devices; ++stride) {
     for (std::int64_t count = 2; stride * count <= devices; ++count) {
-      const std::vector<Extent> extents = extents_of(stride, count, machine);
+      const std::vector<collective::Extent> extents =
+          collective::extents_of(stride, count, machine);
       std::int64_t unit = extents.front().stride;
       for (int d = 0; d < extents.front().dimension; ++d) {
         unit *= machine.network[static_cast<std::size_t>(d)].size;
@@ -217,11 +221,12 @@ void each_group(const Machine& machine, const Visit& visit) {
   }
 }
 
-constexpr DimensionKind kKinds[] = {DimensionKind::switched, DimensionKind::fully_connected,
-                                    DimensionKind::ring, DimensionKind::mesh};
+constexpr topology::DimensionKind kKinds[] = {
+    topology::DimensionKind::switched, topology::DimensionKind::fully_connected,
+    topology::DimensionKind::ring, topology::DimensionKind::mesh};
 
 TEST(Contention, EveryGroupOfEveryStrideOfOneDimension) {
-  for (const DimensionKind kind : kKinds) {
+  for (const topology::DimensionKind kind : kKinds) {
     for (const std::int64_t size : {2, 3, 4, 5, 6, 8, 12, 16}) {
       Case c;
       c.machine.network = {dimension(kind, size, 100_GBps)};
@@ -239,8 +244,8 @@ TEST(Contention, EveryGroupOfEveryStrideOfOneDimension) {
 }
 
 TEST(Contention, EveryGroupOfEveryStrideOfTwoDimensions) {
-  for (const DimensionKind inner : kKinds) {
-    for (const DimensionKind outer : kKinds) {
+  for (const topology::DimensionKind inner : kKinds) {
+    for (const topology::DimensionKind outer : kKinds) {
       for (const auto& [inside, outside] : {std::pair{2, 3}, {3, 2}, {4, 4}, {3, 5}}) {
         Case c;
         c.machine.network = {dimension(inner, inside, 100_GBps),
@@ -248,7 +253,7 @@ TEST(Contention, EveryGroupOfEveryStrideOfTwoDimensions) {
         c.machine.network[1].name = "outer";
         // A message passes a port in one piece, whatever slower links it goes on to: where the port
         // is not the link itself, the messages of a phase are too few to fill both.
-        const bool switches = inner == DimensionKind::switched && outer == inner;
+        const bool switches = inner == topology::DimensionKind::switched && outer == inner;
         for (const bool nic : {false, true}) {
           if (nic && !switches) {
             continue;
@@ -274,8 +279,8 @@ TEST(Contention, EveryGroupThroughInnerPortsAndSharedAdapters) {
   for (const auto& [inside, outside] : {std::pair{2, 3}, {4, 4}, {3, 5}}) {
     for (const bool shares : {false, true}) {
       Case c;
-      c.machine.network = {dimension(DimensionKind::switched, inside, 30_GBps),
-                           dimension(DimensionKind::switched, outside, 40_GBps)};
+      c.machine.network = {dimension(topology::DimensionKind::switched, inside, 30_GBps),
+                           dimension(topology::DimensionKind::switched, outside, 40_GBps)};
       c.machine.network[1].name = "outer";
       c.machine.network[1].through = c.machine.network[0].name;
       c.machine.network[1].node_bandwidth = shares ? 60_GBps : Bandwidth(0);

@@ -16,25 +16,26 @@ namespace {
 using namespace testing;  // NOLINT(google-build-using-namespace): the builders of this test
 
 struct Case {
-  Machine machine;
-  Workload workload;
-  SimulateOptions options;
+  machine::Machine machine;
+  graph::Workload workload;
+  simulate::SimulateOptions options;
 };
 
 std::int64_t pick(std::initializer_list<std::int64_t> values) {
   return *rc::gen::elementOf(std::vector<std::int64_t>(values));
 }
 
-DimensionKind any_kind() {
-  return *rc::gen::weightedElement<DimensionKind>({{4, DimensionKind::switched},
-                                                   {1, DimensionKind::fully_connected},
-                                                   {2, DimensionKind::ring},
-                                                   {1, DimensionKind::mesh}});
+topology::DimensionKind any_kind() {
+  return *rc::gen::weightedElement<topology::DimensionKind>(
+      {{4, topology::DimensionKind::switched},
+       {1, topology::DimensionKind::fully_connected},
+       {2, topology::DimensionKind::ring},
+       {1, topology::DimensionKind::mesh}});
 }
 
 /// One or two dimensions that hold `devices`; sometimes on one nic, sometimes cut so that an axis
 /// straddles them or covers part of a ring.
-Machine any_machine(std::int64_t devices) {
+machine::Machine any_machine(std::int64_t devices) {
   std::vector<std::int64_t> divisors;
   for (std::int64_t d = 1; d <= devices; ++d) {
     if (devices % d == 0) {
@@ -42,7 +43,7 @@ Machine any_machine(std::int64_t devices) {
     }
   }
   const std::int64_t inner = *rc::gen::elementOf(divisors);
-  Machine machine =
+  machine::Machine machine =
       machine_of({dimension(any_kind(), inner), dimension(any_kind(), devices / inner)});
   machine.network[1].bandwidth = Bandwidth(0.3e9);
   if (*rc::gen::inRange(0, 3) == 0) {
@@ -60,11 +61,11 @@ Time any_time() {
 }
 
 /// Compute, blocking and overlapped collectives and a message to the next stage, in random order.
-std::vector<Node> any_stage(const RankLayout& layout, std::int64_t stage) {
-  const std::int64_t stages = layout.size(Axis::pp);
-  std::vector<Node> nodes;
+std::vector<graph::Node> any_stage(const plan::RankLayout& layout, std::int64_t stage) {
+  const std::int64_t stages = layout.size(plan::Axis::pp);
+  std::vector<graph::Node> nodes;
   int last = -1;  // the node that the next one depends on
-  const auto add = [&](Node node, bool blocks) {
+  const auto add = [&](graph::Node node, bool blocks) {
     if (last >= 0) {
       node.after.push_back(last);
     }
@@ -72,68 +73,70 @@ std::vector<Node> any_stage(const RankLayout& layout, std::int64_t stage) {
     last = blocks ? static_cast<int>(nodes.size()) - 1 : last;
   };
   if (stage > 0) {
-    add(receive("in", Channel::forward), true);
+    add(receive("in", plan::Channel::forward), true);
   }
   const int steps = *rc::gen::inRange(1, 5);
   for (int i = 0; i < steps; ++i) {
-    add(compute("work", any_time()), true);
+    add(compute_node("work", any_time()), true);
     const bool blocks = *rc::gen::arbitrary<bool>();
-    const Axis axis =
-        *rc::gen::elementOf(std::vector<Axis>{Axis::tp, Axis::dp, Axis::ep, Axis::edp});
-    Node node = collective("reduce", axis, any_bytes(), {});
-    node.collective = axis == Axis::ep ? CollectiveKind::all_to_all : node.collective;
+    const plan::Axis axis = *rc::gen::elementOf(
+        std::vector<plan::Axis>{plan::Axis::tp, plan::Axis::dp, plan::Axis::ep, plan::Axis::edp});
+    graph::Node node = collective_node("reduce", axis, any_bytes(), {});
+    node.collective = axis == plan::Axis::ep ? graph::CollectiveKind::all_to_all : node.collective;
     add(std::move(node), blocks);
   }
   if (stages > 1 && (stage == 0 || stage == stages - 1)) {
-    add(collective("tied", Axis::embedding, Bytes(500'000), {}), false);
+    add(collective_node("tied", plan::Axis::embedding, Bytes(500'000), {}), false);
   }
   if (stage + 1 < stages) {
-    add(send("out", Channel::forward, any_bytes(), {}), *rc::gen::arbitrary<bool>());
+    add(send("out", plan::Channel::forward, any_bytes(), {}), *rc::gen::arbitrary<bool>());
   }
   return nodes;
 }
 
 Case any_case() {
   Case c;
-  RankLayout layout{
-      {{Axis::tp, pick({1, 2, 3, 4})}, {Axis::dp, pick({1, 2, 4})}, {Axis::pp, pick({1, 2, 3})}}};
+  plan::RankLayout layout{{{plan::Axis::tp, pick({1, 2, 3, 4})},
+                           {plan::Axis::dp, pick({1, 2, 4})},
+                           {plan::Axis::pp, pick({1, 2, 3})}}};
   if (*rc::gen::arbitrary<bool>()) {
     std::swap(layout.axes[1], layout.axes[2]);
   } else {  // experts over the ranks of tp x dp once more
     const std::int64_t ranks = layout.axes[0].size * layout.axes[1].size;
     const std::int64_t ep = pick({1, 2, 4});
     if (ranks % ep == 0) {
-      layout.communicators = {{Axis::ep, {{ep, 1}}}, {Axis::edp, {{ranks / ep, ep}}}};
+      layout.communicators = {{plan::Axis::ep, {{ep, 1}}}, {plan::Axis::edp, {{ranks / ep, ep}}}};
     }
   }
-  std::vector<std::vector<Node>> stages;
-  for (std::int64_t stage = 0; stage < layout.size(Axis::pp); ++stage) {
+  std::vector<std::vector<graph::Node>> stages;
+  for (std::int64_t stage = 0; stage < layout.size(plan::Axis::pp); ++stage) {
     stages.push_back(any_stage(layout, stage));
   }
   c.machine = any_machine(layout.ranks());
   c.workload = workload_of(layout, std::move(stages), *rc::gen::inRange(1, 5));
   c.workload.host_dispatch = 1_us * pick({0, 0, 30});
-  c.options.algorithms.fill(kAxisCount, *rc::gen::weightedElement<CollectiveAlgorithm>(
-                                            {{4, CollectiveAlgorithm::ring},
-                                             {1, CollectiveAlgorithm::automatic},
-                                             {1, CollectiveAlgorithm::hierarchical},
-                                             {1, CollectiveAlgorithm::direct},
-                                             {1, CollectiveAlgorithm::double_binary_tree}}));
+  c.options.algorithms.fill(plan::kAxisCount,
+                            *rc::gen::weightedElement<collective::CollectiveAlgorithm>(
+                                {{4, collective::CollectiveAlgorithm::ring},
+                                 {1, collective::CollectiveAlgorithm::automatic},
+                                 {1, collective::CollectiveAlgorithm::hierarchical},
+                                 {1, collective::CollectiveAlgorithm::direct},
+                                 {1, collective::CollectiveAlgorithm::double_binary_tree}}));
   return c;
 }
 
 std::string describe(const Case& c) {
   std::string text;
-  for (const Group& group : c.workload.groups) {
+  for (const graph::Group& group : c.workload.groups) {
     text += group.name + " " + std::to_string(group.members.size()) + " ";
   }
-  for (const NetworkDimension& d : c.machine.network) {
+  for (const topology::NetworkDimension& d : c.machine.network) {
     text += "| " + std::string(name_of(d.kind)) + " " + std::to_string(d.size) + " " + d.nic;
   }
-  text += " | " + std::string(name_of(c.options.algorithms[Axis::tp]));
-  for (const Program& program : c.workload.programs) {
+  text += " | " + std::string(name_of(c.options.algorithms[plan::Axis::tp]));
+  for (const graph::Program& program : c.workload.programs) {
     text += "\nprogram:";
-    for (const Node& node : program.templates[0].nodes) {
+    for (const graph::Node& node : program.templates[0].nodes) {
       const bool alone = node.group.none();
       text += " " + node.name + (alone ? "" : "(" + c.workload.group(node.group).name + ")");
     }
@@ -143,10 +146,10 @@ std::string describe(const Case& c) {
 
 /// Position in `ranks` of the rank that stands for `rank`: it agrees in every digit that is above 0
 /// in any simulated rank.
-std::size_t representative(const Workload& workload, const std::vector<std::int64_t>& ranks,
+std::size_t representative(const graph::Workload& workload, const std::vector<std::int64_t>& ranks,
                            std::int64_t rank) {
   std::int64_t folded = rank;
-  for (const Digit& digit : atoms(workload).value_or(std::vector<Digit>{})) {
+  for (const graph::Digit& digit : graph::atoms(workload).value_or(std::vector<graph::Digit>{})) {
     const auto value = [&](std::int64_t r) { return r / digit.stride % digit.size; };
     const bool kept =
         std::any_of(ranks.begin(), ranks.end(), [&](std::int64_t r) { return value(r) > 0; });
@@ -161,9 +164,9 @@ TEST(Fold, TimelinesEqualThoseOfEveryRankSimulated) {
   int refused_cases = 0;
   EXPECT_TRUE(rc::check("folded = unfolded", [&] {
     Case c = any_case();
-    const auto folded = simulate(c.workload, c.machine, c.options);
+    const auto folded = simulate::simulate(c.workload, c.machine, c.options);
     c.options.fold = false;
-    const auto unfolded = simulate(c.workload, c.machine, c.options);
+    const auto unfolded = simulate::simulate(c.workload, c.machine, c.options);
     RC_ASSERT(folded.has_value() && unfolded.has_value());
     RC_LOG(describe(c));
     folded_cases += folded->fold.simulated < folded->fold.ranks ? 1 : 0;
@@ -183,9 +186,9 @@ TEST(Shortcuts, TimelinesEqualThoseOfEveryNodeRun) {
   std::uint64_t events = 0;
   EXPECT_TRUE(rc::check("chains = single nodes", [&] {
     Case c = any_case();
-    const auto taken = simulate(c.workload, c.machine, c.options);
+    const auto taken = simulate::simulate(c.workload, c.machine, c.options);
     c.options.shortcuts = false;
-    const auto single = simulate(c.workload, c.machine, c.options);
+    const auto single = simulate::simulate(c.workload, c.machine, c.options);
     RC_ASSERT(taken.has_value() && single.has_value());
     RC_LOG(describe(c));
     RC_ASSERT(taken->events == single->events);
@@ -197,34 +200,38 @@ TEST(Shortcuts, TimelinesEqualThoseOfEveryNodeRun) {
 }
 
 TEST(Fold, RefusalsSayWhy) {
-  const RankLayout layout{{{Axis::tp, 2}, {Axis::dp, 4}, {Axis::pp, 1}}};
-  const auto reasons = [&](const Machine& machine, CollectiveAlgorithm algorithm) {
-    SimulateOptions options;
-    options.algorithms.fill(kAxisCount, algorithm);
-    const Workload workload =
-        workload_of(layout, {{collective("a", Axis::tp, 1_MiB), collective("b", Axis::dp, 1_MiB)}});
-    return simulate(workload, machine, options).value().fold.reasons;
+  const plan::RankLayout layout{{{plan::Axis::tp, 2}, {plan::Axis::dp, 4}, {plan::Axis::pp, 1}}};
+  const auto reasons = [&](const machine::Machine& machine,
+                           collective::CollectiveAlgorithm algorithm) {
+    simulate::SimulateOptions options;
+    options.algorithms.fill(plan::kAxisCount, algorithm);
+    const graph::Workload workload =
+        workload_of(layout, {{collective_node("a", plan::Axis::tp, 1_MiB),
+                              collective_node("b", plan::Axis::dp, 1_MiB)}});
+    return simulate::simulate(workload, machine, options).value().fold.reasons;
   };
   const auto has = [](const std::vector<std::string>& found, const std::string& part) {
     return std::any_of(found.begin(), found.end(), [&](const std::string& reason) {
       return reason.find(part) != std::string::npos;
     });
   };
-  const auto ring = machine_of({dimension(DimensionKind::ring, 8)});
-  EXPECT_TRUE(has(reasons(ring, CollectiveAlgorithm::ring), "covers 2 of the 8 devices of ring"));
-  const auto mesh =
-      machine_of({dimension(DimensionKind::switched, 2), dimension(DimensionKind::mesh, 4)});
-  EXPECT_TRUE(has(reasons(mesh, CollectiveAlgorithm::ring), "dp lies on mesh"));
-  const auto tree = machine_of({dimension(DimensionKind::switched, 8)});
-  EXPECT_TRUE(has(reasons(tree, CollectiveAlgorithm::double_binary_tree), "double_binary_tree"));
-  EXPECT_TRUE(reasons(tree, CollectiveAlgorithm::ring).empty());
+  const auto ring = machine_of({dimension(topology::DimensionKind::ring, 8)});
+  EXPECT_TRUE(has(reasons(ring, collective::CollectiveAlgorithm::ring),
+                  "covers 2 of the 8 devices of ring"));
+  const auto mesh = machine_of({dimension(topology::DimensionKind::switched, 2),
+                                dimension(topology::DimensionKind::mesh, 4)});
+  EXPECT_TRUE(has(reasons(mesh, collective::CollectiveAlgorithm::ring), "dp lies on mesh"));
+  const auto tree = machine_of({dimension(topology::DimensionKind::switched, 8)});
+  EXPECT_TRUE(has(reasons(tree, collective::CollectiveAlgorithm::double_binary_tree),
+                  "double_binary_tree"));
+  EXPECT_TRUE(reasons(tree, collective::CollectiveAlgorithm::ring).empty());
 }
 
 /// Kernel time of one role over all its instances.
-Time total_work(const Workload& workload, std::size_t role) {
+Time total_work(const graph::Workload& workload, std::size_t role) {
   Time work{0};
-  for (const Node& node : workload.programs[role].templates[0].nodes) {
-    for (const Operator& op : node.operators) {
+  for (const graph::Node& node : workload.programs[role].templates[0].nodes) {
+    for (const graph::Operator& op : node.operators) {
       work += op.bytes / 1_GBps;
     }
   }
@@ -234,7 +241,7 @@ Time total_work(const Workload& workload, std::size_t role) {
 TEST(Simulate, NeverFasterThanTheComputeOfAnyStage) {
   EXPECT_TRUE(rc::check("lower bound", [] {
     const Case c = any_case();
-    const auto timeline = simulate(c.workload, c.machine, c.options);
+    const auto timeline = simulate::simulate(c.workload, c.machine, c.options);
     RC_ASSERT(timeline.has_value());
     for (std::size_t role = 0; role < c.workload.programs.size(); ++role) {
       RC_ASSERT(timeline->step_time >= total_work(c.workload, role));
@@ -246,11 +253,11 @@ TEST(Simulate, MoreBandwidthIsNeverSlowerWithoutContention) {
   EXPECT_TRUE(rc::check("monotone in bandwidth", [] {
     Case c = any_case();
     c.machine.device.overlap_memory = 0;
-    const auto slow = simulate(c.workload, c.machine, c.options);
-    for (NetworkDimension& d : c.machine.network) {
+    const auto slow = simulate::simulate(c.workload, c.machine, c.options);
+    for (topology::NetworkDimension& d : c.machine.network) {
       d.bandwidth = d.bandwidth * 2.0;
     }
-    const auto fast = simulate(c.workload, c.machine, c.options);
+    const auto fast = simulate::simulate(c.workload, c.machine, c.options);
     RC_ASSERT(slow.has_value() && fast.has_value());
     // Sharing is greedy, so anomalies within the longest transfer are possible in theory (Graham);
     // a step never grows by more than a percent here.

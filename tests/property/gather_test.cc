@@ -12,8 +12,8 @@
 namespace orrery {
 namespace {
 
-Time step_time(const Workload& workload, const Machine& machine) {
-  const auto timeline = simulate(workload, machine);
+Time step_time(const graph::Workload& workload, const machine::Machine& machine) {
+  const auto timeline = simulate::simulate(workload, machine);
   if (!timeline) {
     ADD_FAILURE() << timeline.error().to_string();
     return Time(0);
@@ -21,16 +21,16 @@ Time step_time(const Workload& workload, const Machine& machine) {
   return timeline->step_time;
 }
 
-bool gathers_parameters(const Node& node) {
-  return node.kind == Node::Kind::collective && node.collective == CollectiveKind::all_gather &&
-         node.group == Axis::dp;
+bool gathers_parameters(const graph::Node& node) {
+  return node.kind == graph::Node::Kind::collective &&
+         node.collective == graph::CollectiveKind::all_gather && node.group == plan::Axis::dp;
 }
 
 /// The same step whose parameters need no gather.
-Workload without_gathers(Workload workload) {
-  for (Program& program : workload.programs) {
-    for (Template& work : program.templates) {
-      for (Node& node : work.nodes) {
+graph::Workload without_gathers(graph::Workload workload) {
+  for (graph::Program& program : workload.programs) {
+    for (graph::Template& work : program.templates) {
+      for (graph::Node& node : work.nodes) {
         node.bytes = gathers_parameters(node) ? Bytes(0) : node.bytes;
       }
     }
@@ -38,25 +38,25 @@ Workload without_gathers(Workload workload) {
   return workload;
 }
 
-Bytes gathered(const Workload& workload, int role) {
+Bytes gathered(const graph::Workload& workload, int role) {
   Bytes sum{0};
-  cases::each_node(workload, role, [&](const Node& node) {
+  cases::each_node(workload, role, [&](const graph::Node& node) {
     sum += gathers_parameters(node) ? node.bytes : Bytes(0);
   });
   return sum;
 }
 
 /// tp, dp and pp on dimensions of their own, so that nothing else is on the gathers' links.
-Machine machine_of(const Plan& plan, Bandwidth rate) {
-  std::vector<NetworkDimension> network;
+machine::Machine machine_of(const plan::Plan& plan, Bandwidth rate) {
+  std::vector<topology::NetworkDimension> network;
   for (const std::int64_t size : {plan.tp, plan.dp, plan.pp}) {
     if (size > 1) {
-      network.push_back(testing::dimension(DimensionKind::switched, size));
+      network.push_back(testing::dimension(topology::DimensionKind::switched, size));
       network.back().bandwidth = rate;
       network.back().latency = Time(0);
     }
   }
-  Machine machine = testing::machine_of(std::move(network));
+  machine::Machine machine = testing::machine_of(std::move(network));
   machine.device.memory.push_back({"host", 1_GiB, rate, Time(0)});
   machine.device.memory.push_back({"nvme", 1_GiB, rate, Time(0)});
   return machine;
@@ -76,11 +76,11 @@ RC_GTEST_PROP(ParameterGather, IsNeverSlowerBesideTheFirstMicrobatchThanBeforeTh
   // share a link, so that a shift may cost a little more than itself: a ten-thousandth is allowed.
   cases::Case c = any_sharded();
   const Bandwidth rate(static_cast<double>(*rc::gen::inRange<std::int64_t>(1, 1000)) * 1e6);
-  const Machine machine = machine_of(c.plan, rate);
+  const machine::Machine machine = machine_of(c.plan, rate);
   c.plan.overlap_param_gather = false;
   const Time free = step_time(without_gathers(cases::lowered(c.model, c.plan)), machine);
   c.plan.overlap_param_gather = true;
-  const Workload beside = cases::lowered(c.model, c.plan);
+  const graph::Workload beside = cases::lowered(c.model, c.plan);
   Bytes longest{0};
   for (int stage = 0; stage < static_cast<int>(c.plan.pp); ++stage) {
     longest = std::max(longest, gathered(beside, stage));
@@ -95,23 +95,23 @@ RC_GTEST_PROP(ParameterGather, IsNeverSlowerBesideTheFirstMicrobatchThanBeforeTh
 /// both cost less than what is hidden as soon as layers are of a usual size.
 RC_GTEST_PROP(ParameterGather, IsNeverSlowerBesideThanAtTheEndForLayersOfUsualSize, ()) {
   const std::string name = *rc::gen::element<std::string>("dgx-h100", "selene");
-  Plan plan{.zero = 1, .attention = AttentionKernel::flash};
+  plan::Plan plan{.zero = 1, .attention = zoo::AttentionKernel::flash};
   plan.tp = *rc::gen::element<std::int64_t>(1, 2, 8);
   plan.sequence_parallel = plan.tp > 1;
   plan.dp = *rc::gen::element<std::int64_t>(4, 8);
   plan.pp = *rc::gen::element<std::int64_t>(1, 2, 4);
   plan.chunks = plan.pp > 1 ? *rc::gen::element<std::int64_t>(1, 2, 3) : 1;
-  plan.schedule = plan.chunks > 1 ? Schedule::interleaved : Schedule::one_f_one_b;
+  plan.schedule = plan.chunks > 1 ? plan::Schedule::interleaved : plan::Schedule::one_f_one_b;
   plan.microbatch = *rc::gen::element<std::int64_t>(1, 2);
   plan.global_batch =
       plan.dp * plan.microbatch * plan.pp * *rc::gen::element<std::int64_t>(1, 2, 8);
   plan.overlap_p2p = *rc::gen::arbitrary<bool>();
   plan.overlap_grad_reduce = *rc::gen::arbitrary<bool>();
   plan.order = *rc::gen::element<std::string>("tp-dp-pp", "tp-pp-dp");
-  const Model model = gpt_model("GPT", 24, 3072, 32, 2048, 51200);
-  const auto preset = load_machine(name);
+  const zoo::Model model = zoo::gpt_model("GPT", 24, 3072, 32, 2048, 51200);
+  const auto preset = machine::load_machine(name);
   RC_ASSERT(preset.has_value());
-  const auto machine = with_devices(*preset, plan.devices());
+  const auto machine = machine::with_devices(*preset, plan.devices());
   RC_PRE(machine.has_value());
   const Time apart = step_time(cases::lowered(model, plan), *machine);
   plan.overlap_param_gather = true;

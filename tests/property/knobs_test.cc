@@ -11,8 +11,9 @@ namespace orrery {
 namespace {
 
 /// Kernels at their peak and bandwidth; links and host of `rate`, without latency.
-Machine machine_with(Bandwidth rate, std::int64_t devices = 1) {
-  auto machine = testing::machine_of({testing::dimension(DimensionKind::switched, devices)});
+machine::Machine machine_with(Bandwidth rate, std::int64_t devices = 1) {
+  auto machine =
+      testing::machine_of({testing::dimension(topology::DimensionKind::switched, devices)});
   machine.network[0].bandwidth = rate;
   machine.network[0].latency = Time(0);
   machine.device.kernels.gemm_launch = Time(0);
@@ -21,8 +22,8 @@ Machine machine_with(Bandwidth rate, std::int64_t devices = 1) {
   return machine;
 }
 
-Time step_time(const Model& model, const Plan& plan, const Machine& machine) {
-  const auto timeline = simulate(cases::lowered(model, plan), machine);
+Time step_time(const zoo::Model& model, const plan::Plan& plan, const machine::Machine& machine) {
+  const auto timeline = simulate::simulate(cases::lowered(model, plan), machine);
   if (!timeline) {
     ADD_FAILURE() << timeline.error().to_string();
     return Time(0);
@@ -30,7 +31,7 @@ Time step_time(const Model& model, const Plan& plan, const Machine& machine) {
   return timeline->step_time;
 }
 
-double seconds(const Model& model, const Plan& plan, const Machine& machine) {
+double seconds(const zoo::Model& model, const plan::Plan& plan, const machine::Machine& machine) {
   return to_seconds(step_time(model, plan, machine));
 }
 
@@ -38,11 +39,11 @@ constexpr Bandwidth kInstant{1e18};
 
 TEST(KnobTime, EveryRecomputedLayerAddsTheSameTime) {
   // One stage: T(n) = T(none) + n f.
-  const Model model = cases::small_gpt(4);
-  const Machine machine = machine_with(1_GBps);
-  Plan plan;
+  const zoo::Model model = cases::small_gpt(4);
+  const machine::Machine machine = machine_with(1_GBps);
+  plan::Plan plan;
   const double none = seconds(model, plan, machine);
-  plan.recompute = Recompute::full;
+  plan.recompute = plan::Recompute::full;
   const double all = seconds(model, plan, machine);
   for (const std::int64_t layers : {1, 2, 3}) {
     plan.recompute_layers = layers;
@@ -54,50 +55,50 @@ TEST(KnobTime, EveryRecomputedLayerAddsTheSameTime) {
 TEST(KnobTime, OffloadedUpdateIsBoundByTheLinkOutAndTheLastParametersBack) {
   // E parameters at 1 GB/s: gradients 4 E and update 30 E on the way out, an eighth of 2 E back.
   // The device saves clip 8 E, Adam 28 E and cast 6 E at 1 GB/s.
-  const Model model = cases::small_gpt(2);
-  const Machine machine = machine_with(1_GBps);
+  const zoo::Model model = cases::small_gpt(2);
+  const machine::Machine machine = machine_with(1_GBps);
   const double e = 2.0 * cases::kLayer + cases::kEmbedding + cases::kNorm;
-  Plan plan;
+  plan::Plan plan;
   const double device = seconds(model, plan, machine);
-  plan.offload_optimizer = Offload::cpu;
+  plan.offload_optimizer = plan::Offload::cpu;
   EXPECT_NEAR(seconds(model, plan, machine), device + (34 + 2.0 / 8 - 42) * e * 1e-9, 1e-7);
 }
 
 TEST(KnobTime, StorageAtHalfTheRateIsBoundByWritingBesideReading) {
   // Out: gradients 4 E, update 30 E, states 12 E at half the rate; reads of 12 E run beside. The
   // first eighth of the reads and the last of the parameters stick out.
-  const Model model = cases::small_gpt(2);
-  const Machine machine = machine_with(1_GBps);
+  const zoo::Model model = cases::small_gpt(2);
+  const machine::Machine machine = machine_with(1_GBps);
   const double e = 2.0 * cases::kLayer + cases::kEmbedding + cases::kNorm;
-  Plan plan{.offload_optimizer = Offload::cpu};
+  plan::Plan plan{.offload_optimizer = plan::Offload::cpu};
   const double host = seconds(model, plan, machine);
-  plan.offload_optimizer = Offload::nvme;
+  plan.offload_optimizer = plan::Offload::nvme;
   const double storage = seconds(model, plan, machine);
   EXPECT_GE(storage, host + 24 * e * 1e-9 - 2 * e * 1e-9);
   EXPECT_LE(storage, host + (24 + 24.0 / 8) * e * 1e-9);
 }
 
 TEST(KnobTime, OffloadOfActivationsIsFreeOnAnInstantLink) {
-  const Model model = cases::small_gpt(3);
-  const Machine machine = machine_with(kInstant);
-  Plan plan{.global_batch = 2};
+  const zoo::Model model = cases::small_gpt(3);
+  const machine::Machine machine = machine_with(kInstant);
+  plan::Plan plan{.global_batch = 2};
   const Time plain = step_time(model, plan, machine);
   plan.offload_activations = 1;
   EXPECT_EQ(step_time(model, plan, machine), plain);
 }
 
 RC_GTEST_PROP(KnobTime, OffloadOfActivationsIsMonotoneAndBoundByTheLink, ()) {
-  const Model model = cases::small_gpt(*rc::gen::inRange<std::int64_t>(1, 5));
-  const Machine machine =
+  const zoo::Model model = cases::small_gpt(*rc::gen::inRange<std::int64_t>(1, 5));
+  const machine::Machine machine =
       machine_with(Bandwidth(static_cast<double>(*rc::gen::inRange<std::int64_t>(1, 1000)) * 1e6));
-  Plan plan{.global_batch = *rc::gen::inRange<std::int64_t>(1, 4)};
+  plan::Plan plan{.global_batch = *rc::gen::inRange<std::int64_t>(1, 4)};
   Time before = step_time(model, plan, machine);
   for (const double share : {0.25, 0.5, 1.0}) {
     plan.offload_activations = share;
-    const Workload workload = cases::lowered(model, plan);
+    const graph::Workload workload = cases::lowered(model, plan);
     Bytes out{0};
-    cases::each_node(workload, 0, [&](const Node& node) {
-      out += node.stream == StepStream::to_host ? node.bytes : Bytes(0);
+    cases::each_node(workload, 0, [&](const graph::Node& node) {
+      out += node.stream == plan::StepStream::to_host ? node.bytes : Bytes(0);
     });
     const Time now = step_time(model, plan, machine);
     RC_ASSERT(now >= before);
@@ -107,8 +108,8 @@ RC_GTEST_PROP(KnobTime, OffloadOfActivationsIsMonotoneAndBoundByTheLink, ()) {
 }
 
 /// One wide layer, so that pieces of GEMMs are as efficient as whole ones.
-Model wide() {
-  Model model = cases::small_gpt(1);
+zoo::Model wide() {
+  zoo::Model model = cases::small_gpt(1);
   model.hidden = 1024;
   model.heads = model.kv_heads = 8;
   model.head_dim = 128;
@@ -121,13 +122,13 @@ TEST(KnobTime, ChunksHideCollectivesBehindTheirGemms) {
   // Where memory is fast (every piece reads the weight again): never slower than one piece, never
   // faster than without any communication.
   const auto machine_of = [](Bandwidth rate) {
-    Machine machine = machine_with(rate, 4);
+    machine::Machine machine = machine_with(rate, 4);
     machine.device.memory[0].bandwidth = Bandwidth(1e13);
     return machine;
   };
   for (const double rate : {5e9, 20e9, 80e9}) {
-    const Machine machine = machine_of(Bandwidth(rate));
-    Plan plan{.tp = 4, .sequence_parallel = true, .attention = AttentionKernel::flash};
+    const machine::Machine machine = machine_of(Bandwidth(rate));
+    plan::Plan plan{.tp = 4, .sequence_parallel = true, .attention = zoo::AttentionKernel::flash};
     const Time whole = step_time(wide(), plan, machine);
     plan.tp_chunks = 4;
     const Time pieces = step_time(wide(), plan, machine);
@@ -137,22 +138,23 @@ TEST(KnobTime, ChunksHideCollectivesBehindTheirGemms) {
 }
 
 TEST(KnobTime, PiecesOfACollectivePayItsLatencyEach) {
-  Machine machine = machine_with(kInstant, 4);
+  machine::Machine machine = machine_with(kInstant, 4);
   machine.network[0].latency = 1_ms;
-  Plan plan{.tp = 4, .sequence_parallel = true, .attention = AttentionKernel::flash};
+  plan::Plan plan{.tp = 4, .sequence_parallel = true, .attention = zoo::AttentionKernel::flash};
   const Time whole = step_time(wide(), plan, machine);
   plan.tp_chunks = 4;
   EXPECT_GT(step_time(wide(), plan, machine), whole);
 }
 
 TEST(KnobTime, TwiceThePeakIsAtMostTwiceAsFast) {
-  Machine machine = machine_with(kInstant);
-  machine.device.peak[static_cast<std::size_t>(DataType::fp8)] = 2_TFLOPs;
+  machine::Machine machine = machine_with(kInstant);
+  machine.device.peak[static_cast<std::size_t>(graph::DataType::fp8)] = 2_TFLOPs;
   machine.device.memory[0].bandwidth = Bandwidth(1e13);
-  Plan plan{.attention = AttentionKernel::flash};
+  plan::Plan plan{.attention = zoo::AttentionKernel::flash};
   const double plain = seconds(wide(), plan, machine);
-  for (const Quantization quantization :
-       {Quantization::fp8_delayed, Quantization::fp8_current, Quantization::mxfp8}) {
+  for (const plan::Quantization quantization :
+       {plan::Quantization::fp8_delayed, plan::Quantization::fp8_current,
+        plan::Quantization::mxfp8}) {
     plan.quantization = quantization;
     EXPECT_LT(seconds(wide(), plan, machine), plain);
     EXPECT_GT(seconds(wide(), plan, machine), plain / 2);
@@ -160,16 +162,16 @@ TEST(KnobTime, TwiceThePeakIsAtMostTwiceAsFast) {
 }
 
 TEST(KnobTime, AnExtraReadForTheMaximumCostsTime) {
-  Machine machine = machine_with(kInstant);
-  Plan plan{.quantization = Quantization::fp8_delayed};
+  machine::Machine machine = machine_with(kInstant);
+  plan::Plan plan{.quantization = plan::Quantization::fp8_delayed};
   const Time delayed = step_time(wide(), plan, machine);
-  plan.quantization = Quantization::fp8_current;
+  plan.quantization = plan::Quantization::fp8_current;
   EXPECT_GT(step_time(wide(), plan, machine), delayed);
 }
 
 TEST(KnobTime, ShorterDocumentsAreNeverSlower) {
-  const Machine machine = machine_with(kInstant);
-  Plan plan{.attention = AttentionKernel::flash};
+  const machine::Machine machine = machine_with(kInstant);
+  plan::Plan plan{.attention = zoo::AttentionKernel::flash};
   Time before = step_time(wide(), plan, machine);
   for (const char* documents : {"4096", "3072,1024", "2048,2048", "1024,1024,1024,1024"}) {
     plan.documents = documents;

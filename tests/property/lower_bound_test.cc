@@ -14,10 +14,11 @@ namespace orrery {
 namespace {
 
 /// With every number format and memory tier that a plan may ask for.
-Machine any_machine(std::int64_t devices) {
-  const auto kind = *rc::gen::element(DimensionKind::switched, DimensionKind::fully_connected,
-                                      DimensionKind::ring, DimensionKind::mesh);
-  Machine machine = testing::machine_of({testing::dimension(kind, devices)});
+machine::Machine any_machine(std::int64_t devices) {
+  const auto kind =
+      *rc::gen::element(topology::DimensionKind::switched, topology::DimensionKind::fully_connected,
+                        topology::DimensionKind::ring, topology::DimensionKind::mesh);
+  machine::Machine machine = testing::machine_of({testing::dimension(kind, devices)});
   machine.network[0].shape = {devices};
   machine.device.peak.fill(FlopRate(1e12));
   machine.device.overlap_memory = *rc::gen::element(0.0, 0.3);
@@ -30,12 +31,12 @@ Machine any_machine(std::int64_t devices) {
 
 RC_GTEST_PROP(LowerBound, IsNeverAboveTheSimulation, ()) {
   const cases::Case c = *cases::any_case();
-  const auto machine = with_devices(any_machine(c.plan.devices()), c.plan.devices());
+  const auto machine = machine::with_devices(any_machine(c.plan.devices()), c.plan.devices());
   RC_ASSERT(machine.has_value());
-  RC_PRE(check_machine(c.plan, *machine).has_value());
-  const auto timeline = simulate(cases::lowered(c.model, c.plan), *machine);
+  RC_PRE(plan::check_machine(c.plan, *machine).has_value());
+  const auto timeline = simulate::simulate(cases::lowered(c.model, c.plan), *machine);
   RC_PRE(timeline.has_value());
-  Estimator estimator(c.model, *machine);
+  estimate::Estimator estimator(c.model, *machine);
   const auto bound = estimator.lower_bound(c.plan);
   const auto estimate = estimator.estimate(c.plan);
   RC_ASSERT(bound.has_value() && estimate.has_value());

@@ -13,14 +13,14 @@ namespace {
 
 RC_GTEST_PROP(MemoryOfTensors, IsTheFootprint, ()) {
   const cases::Case c = *cases::any_case();
-  const Workload workload = cases::lowered(c.model, c.plan);
-  const auto stages = memory_footprint(c.model, c.plan);
+  const graph::Workload workload = cases::lowered(c.model, c.plan);
+  const auto stages = footprint::memory_footprint(c.model, c.plan);
   RC_ASSERT(stages.has_value());
   for (std::size_t stage = 0; stage < stages->size(); ++stage) {
-    const StageMemory& expected = (*stages)[stage];
-    const MemoryPeak peak = memory_peak(workload, static_cast<int>(stage));
+    const footprint::StageMemory& expected = (*stages)[stage];
+    const graph::MemoryPeak peak = graph::memory_peak(workload, static_cast<int>(stage));
     if (c.plan.schedule ==
-        Schedule::dualpipe) {  // there a pair's fullest moments are taken at once
+        plan::Schedule::dualpipe) {  // there a pair's fullest moments are taken at once
       RC_ASSERT(peak.bytes.total() <= expected.total());
       continue;
     }
@@ -28,7 +28,7 @@ RC_GTEST_PROP(MemoryOfTensors, IsTheFootprint, ()) {
     RC_ASSERT(peak.bytes == expected.bytes);
     RC_ASSERT(peak.highest == expected.highest);
     RC_ASSERT(peak.lower == expected.lower);
-    RC_ASSERT(peak.end == state_of(workload.role(static_cast<int>(stage))));
+    RC_ASSERT(peak.end == graph::state_of(workload.role(static_cast<int>(stage))));
   }
 }
 

@@ -17,13 +17,14 @@ using cases::kNorm;
 constexpr Bandwidth kInstant{1e18};
 
 /// Devices in nodes of two around a pool of as many groups; kernels of `kernels`.
-Machine machine_with(Bandwidth kernels, std::int64_t devices) {
-  Machine machine = testing::machine_of({testing::dimension(DimensionKind::switched, devices)});
+machine::Machine machine_with(Bandwidth kernels, std::int64_t devices) {
+  machine::Machine machine =
+      testing::machine_of({testing::dimension(topology::DimensionKind::switched, devices)});
   machine.device.peak.fill(FlopRate(1e30));
   machine.device.memory[0].bandwidth = kernels;
   machine.device.kernels.gemm_launch = Time(0);
   machine.network[0].latency = Time(0);
-  machine.remote_memory = {.kind = RemoteKind::hierarchical,
+  machine.remote_memory = {.kind = memory::RemoteKind::hierarchical,
                            .capacity = 1024_GiB,
                            .bandwidth = 1_GBps,
                            .node_devices = 2,
@@ -35,18 +36,18 @@ Machine machine_with(Bandwidth kernels, std::int64_t devices) {
   return machine;
 }
 
-Plan remote_plan(std::int64_t dp, bool overlap) {
+plan::Plan remote_plan(std::int64_t dp, bool overlap) {
   return {.dp = dp,
           .global_batch = dp,
           .zero = 3,
-          .offload_optimizer = Offload::remote,
-          .offload_params = Offload::remote,
+          .offload_optimizer = plan::Offload::remote,
+          .offload_params = plan::Offload::remote,
           .overlap_grad_reduce = overlap,
           .overlap_param_gather = overlap};
 }
 
-Time step_time(const Model& model, const Plan& plan, const Machine& machine) {
-  const auto timeline = simulate(cases::lowered(model, plan), machine);
+Time step_time(const zoo::Model& model, const plan::Plan& plan, const machine::Machine& machine) {
+  const auto timeline = simulate::simulate(cases::lowered(model, plan), machine);
   if (!timeline) {
     ADD_FAILURE() << timeline.error().to_string();
     return Time(0);
@@ -54,10 +55,11 @@ Time step_time(const Model& model, const Plan& plan, const Machine& machine) {
   return timeline->step_time;
 }
 
-Bytes copied(const Model& model, const Plan& plan, StepStream stream) {
+Bytes copied(const zoo::Model& model, const plan::Plan& plan, plan::StepStream stream) {
   Bytes sum{0};
-  cases::each_node(cases::lowered(model, plan), 0,
-                   [&](const Node& node) { sum += node.stream == stream ? node.bytes : Bytes(0); });
+  cases::each_node(cases::lowered(model, plan), 0, [&](const graph::Node& node) {
+    sum += node.stream == stream ? node.bytes : Bytes(0);
+  });
   return sum;
 }
 
@@ -67,8 +69,9 @@ TEST(RemoteTime, InstantKernelsLeaveTheStreamsOfTheMemory) {
   // stored as they come: 2 n until the head is loaded, 2 L until the first layer is, then stores of
   // 4 (2 L + E) without a gap. The update loads 16 bytes a parameter, in eight pieces; the last
   // piece's store of 14 / 8 remains.
-  Machine machine = machine_with(kInstant, 1);
-  machine.remote_memory = {.kind = RemoteKind::per_device, .capacity = 1_GiB, .bandwidth = 1_GBps};
+  machine::Machine machine = machine_with(kInstant, 1);
+  machine.remote_memory = {
+      .kind = memory::RemoteKind::per_device, .capacity = 1_GiB, .bandwidth = 1_GBps};
   const double all = 2.0 * kLayer + kEmbedding + kNorm;
   const double backward = 2.0 * kNorm + 2 * kLayer + 4 * (2 * kLayer + kEmbedding);
   const double expected = 2 * all + backward + 16 * all + 14.0 / 8 * all;
@@ -78,8 +81,9 @@ TEST(RemoteTime, InstantKernelsLeaveTheStreamsOfTheMemory) {
 
 TEST(RemoteTime, BlockAfterBlockWithoutPrefetch) {
   // As above, but a block's gradients are stored before the next block is loaded.
-  Machine machine = machine_with(kInstant, 1);
-  machine.remote_memory = {.kind = RemoteKind::per_device, .capacity = 1_GiB, .bandwidth = 1_GBps};
+  machine::Machine machine = machine_with(kInstant, 1);
+  machine.remote_memory = {
+      .kind = memory::RemoteKind::per_device, .capacity = 1_GiB, .bandwidth = 1_GBps};
   const double all = 2.0 * kLayer + kEmbedding + kNorm;
   const double expected = 2 * all + 6 * all + 16 * all + 14.0 / 8 * all;
   const Time time = step_time(cases::small_gpt(2), remote_plan(1, false), machine);
@@ -88,12 +92,13 @@ TEST(RemoteTime, BlockAfterBlockWithoutPrefetch) {
 
 TEST(RemoteTime, DevicesOfAPoolWaitForOneAnother) {
   // A pool of 1 GB/s for two devices is half of it for each.
-  const Model model = cases::small_gpt(2);
-  Machine own = machine_with(kInstant, 2);
+  const zoo::Model model = cases::small_gpt(2);
+  machine::Machine own = machine_with(kInstant, 2);
   own.network[0].bandwidth = kInstant;
-  own.remote_memory = {.kind = RemoteKind::per_device, .capacity = 1_GiB, .bandwidth = 1_GBps};
-  Machine pool = own;
-  pool.remote_memory.kind = RemoteKind::pool;
+  own.remote_memory = {
+      .kind = memory::RemoteKind::per_device, .capacity = 1_GiB, .bandwidth = 1_GBps};
+  machine::Machine pool = own;
+  pool.remote_memory.kind = memory::RemoteKind::pool;
   const double ratio =
       step_time(model, remote_plan(2, true), pool) / step_time(model, remote_plan(2, true), own);
   EXPECT_NEAR(ratio, 2, 1e-3);
@@ -104,8 +109,8 @@ Bandwidth any_rate() {
   return Bandwidth(static_cast<double>(*rc::gen::inRange<std::int64_t>(10, 10000)) * 1e6);
 }
 
-Machine any_machine(std::int64_t devices) {
-  Machine machine = machine_with(any_rate(), devices);
+machine::Machine any_machine(std::int64_t devices) {
+  machine::Machine machine = machine_with(any_rate(), devices);
   machine.network[0].bandwidth = any_rate();
   machine.remote_memory.bandwidth = any_rate();
   machine.remote_memory.switch_bandwidth = any_rate();
@@ -114,40 +119,41 @@ Machine any_machine(std::int64_t devices) {
   return machine;
 }
 
-Plan any_plan(std::int64_t dp) {
-  Plan plan = remote_plan(dp, *rc::gen::arbitrary<bool>());
+plan::Plan any_plan(std::int64_t dp) {
+  plan::Plan plan = remote_plan(dp, *rc::gen::arbitrary<bool>());
   plan.pool_collectives = *rc::gen::arbitrary<bool>();
   plan.global_batch = dp * *rc::gen::inRange<std::int64_t>(1, 4);
   return plan;
 }
 
 RC_GTEST_PROP(RemoteTime, NoStepIsFasterThanItsCopiesThroughTheFabric, ()) {
-  const Model model = cases::small_gpt(*rc::gen::inRange<std::int64_t>(1, 4));
-  const Machine machine = any_machine(4);
-  const Plan plan = any_plan(4);
+  const zoo::Model model = cases::small_gpt(*rc::gen::inRange<std::int64_t>(1, 4));
+  const machine::Machine machine = any_machine(4);
+  const plan::Plan plan = any_plan(4);
   const Time time = step_time(model, plan, machine);
-  for (const StepStream stream : {StepStream::from_host, StepStream::to_host}) {
+  for (const plan::StepStream stream : {plan::StepStream::from_host, plan::StepStream::to_host}) {
     RC_ASSERT(time >= copied(model, plan, stream) / machine.remote_memory.fabric_bandwidth);
   }
 }
 
 RC_GTEST_PROP(RemoteTime, FasterMemoryIsNeverSlower, ()) {
-  const Model model = cases::small_gpt(*rc::gen::inRange<std::int64_t>(1, 4));
-  const Machine machine = any_machine(4);
-  const Plan plan = any_plan(4);
+  const zoo::Model model = cases::small_gpt(*rc::gen::inRange<std::int64_t>(1, 4));
+  const machine::Machine machine = any_machine(4);
+  const plan::Plan plan = any_plan(4);
   const Time time = step_time(model, plan, machine);
-  for (const auto bandwidth : {&RemoteMemory::bandwidth, &RemoteMemory::switch_bandwidth,
-                               &RemoteMemory::fabric_bandwidth}) {
-    Machine faster = machine;
+  for (const auto bandwidth :
+       {&memory::RemoteMemory::bandwidth, &memory::RemoteMemory::switch_bandwidth,
+        &memory::RemoteMemory::fabric_bandwidth}) {
+    machine::Machine faster = machine;
     faster.remote_memory.*bandwidth = faster.remote_memory.*bandwidth * 2.0;
     RC_ASSERT(step_time(model, plan, faster) <= time);
   }
 }
 
 RC_GTEST_PROP(RemoteTime, PrefetchIsNeverSlower, ()) {
-  const Model model = cases::small_gpt(*rc::gen::inRange<std::int64_t>(1, 4));
-  const Machine machine = any_machine(4);
-  Plan plan = any_plan(4);
+  const zoo::Model model = cases::small_gpt(*rc::gen::inRange<std::int64_t>(1, 4));
+  const machine::Machine machine = any_machine(4);
+  plan::Plan plan = any_plan(4);
   plan.overlap_param_gather = plan.overlap_grad_reduce = false;
   const Time exposed = step_time(model, plan, machine);
   plan.overlap_param_gather = true;
@@ -160,13 +166,13 @@ RC_GTEST_PROP(RemoteTime, PrefetchIsNeverSlower, ()) {
 RC_GTEST_PROP(RemoteTime, GathersInTheSwitchesAreNeverSlowerThanOnAnEquallySlowNetwork, ()) {
   // Of 4 devices' W the network carries 3/4 W to each: at most half the fabric's rate, so that its
   // gather alone takes longer than loading all of W through the fabric does.
-  const Model model = cases::small_gpt(*rc::gen::inRange<std::int64_t>(1, 4));
-  Machine machine = any_machine(4);
+  const zoo::Model model = cases::small_gpt(*rc::gen::inRange<std::int64_t>(1, 4));
+  machine::Machine machine = any_machine(4);
   machine.remote_memory.chunk = Bytes(1'000);
   machine.remote_memory.bandwidth = machine.remote_memory.switch_bandwidth =
       machine.remote_memory.fabric_bandwidth * 4.0;
   machine.network[0].bandwidth = machine.remote_memory.fabric_bandwidth * 0.5;
-  Plan plan = any_plan(4);
+  plan::Plan plan = any_plan(4);
   plan.pool_collectives = false;
   const Time apart = step_time(model, plan, machine);
   plan.pool_collectives = true;

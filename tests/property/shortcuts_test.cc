@@ -13,9 +13,9 @@ namespace orrery {
 namespace {
 
 struct Case {
-  Model model;
-  Plan plan;
-  Machine machine;
+  zoo::Model model;
+  plan::Plan plan;
+  machine::Machine machine;
 };
 
 std::int64_t pick(std::initializer_list<std::int64_t> values) {
@@ -26,21 +26,21 @@ bool coin() {
 }
 
 /// A plan of a small model with many microbatches, so that there is a steady state to jump.
-Plan any_plan() {
-  Plan plan;
-  plan.schedule = *rc::gen::elementOf(
-      std::vector<Schedule>{Schedule::gpipe, Schedule::one_f_one_b, Schedule::one_f_one_b,
-                            Schedule::interleaved, Schedule::zb_h1, Schedule::zb_v});
+plan::Plan any_plan() {
+  plan::Plan plan;
+  plan.schedule = *rc::gen::elementOf(std::vector<plan::Schedule>{
+      plan::Schedule::gpipe, plan::Schedule::one_f_one_b, plan::Schedule::one_f_one_b,
+      plan::Schedule::interleaved, plan::Schedule::zb_h1, plan::Schedule::zb_v});
   plan.pp = pick({1, 2, 4});
-  plan.pp = plan.schedule == Schedule::one_f_one_b || plan.schedule == Schedule::gpipe
+  plan.pp = plan.schedule == plan::Schedule::one_f_one_b || plan.schedule == plan::Schedule::gpipe
                 ? plan.pp
                 : std::max<std::int64_t>(plan.pp, 2);
-  plan.chunks = plan.schedule == Schedule::interleaved ? 2 : 1;
+  plan.chunks = plan.schedule == plan::Schedule::interleaved ? 2 : 1;
   plan.tp = pick({1, 2, 4});
   plan.dp = pick({1, 2});
   plan.sequence_parallel = plan.tp > 1 && coin();
   plan.zero = pick({0, 1});
-  plan.recompute = coin() ? Recompute::full : Recompute::none;
+  plan.recompute = coin() ? plan::Recompute::full : plan::Recompute::none;
   plan.overlap_p2p = coin();
   plan.overlap_grad_reduce = coin();
   plan.host_dispatch = 1_us * pick({0, 0, 5, 40});
@@ -50,11 +50,11 @@ Plan any_plan() {
   return plan;
 }
 
-Machine any_machine(std::int64_t devices) {
+machine::Machine any_machine(std::int64_t devices) {
   const std::int64_t inner = devices % 4 == 0 ? pick({4, devices}) : devices;
-  Machine machine =
-      testing::machine_of({testing::dimension(DimensionKind::switched, inner),
-                           testing::dimension(DimensionKind::switched, devices / inner)});
+  machine::Machine machine =
+      testing::machine_of({testing::dimension(topology::DimensionKind::switched, inner),
+                           testing::dimension(topology::DimensionKind::switched, devices / inner)});
   machine.network[0].bandwidth = 1_GBps * static_cast<double>(pick({1, 20, 300}));
   machine.network[1].bandwidth = 1_GBps * static_cast<double>(pick({1, 5}));
   if (coin()) {
@@ -68,17 +68,17 @@ Machine any_machine(std::int64_t devices) {
 TEST(Shortcuts, StepsOfPlansEqualThoseOfEveryNodeRun) {
   int compared = 0;
   EXPECT_TRUE(rc::check("shortcuts change nothing", [&] {
-    const Model model = cases::small_gpt(8);
-    const Plan plan = any_plan();
-    RC_PRE(check(plan, model).has_value());
-    const Workload workload = cases::lowered(model, plan);
-    const Machine machine = any_machine(workload.ranks);
+    const zoo::Model model = cases::small_gpt(8);
+    const plan::Plan plan = any_plan();
+    RC_PRE(plan::check(plan, model).has_value());
+    const graph::Workload workload = cases::lowered(model, plan);
+    const machine::Machine machine = any_machine(workload.ranks);
     RC_LOG(fmt::format("schedule {} tp {} pp {} dp {} batch {} host {} us", name_of(plan.schedule),
                        plan.tp, plan.pp, plan.dp, plan.global_batch, plan.host_dispatch / 1_us));
-    const auto taken = simulate(workload, machine);
-    SimulateOptions every_node;
+    const auto taken = simulate::simulate(workload, machine);
+    simulate::SimulateOptions every_node;
     every_node.shortcuts = false;
-    const auto single = simulate(workload, machine, every_node);
+    const auto single = simulate::simulate(workload, machine, every_node);
     RC_ASSERT(taken.has_value() && single.has_value());
     RC_ASSERT(taken->step_time == single->step_time);
     RC_ASSERT(taken->finish == single->finish);

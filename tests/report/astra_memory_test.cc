@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace orrery {
+namespace orrery::report {
 namespace {
 
 /// a (100 bytes) to 2 us, b (50 bytes) from 1 us to 5 us.
@@ -46,4 +46,4 @@ TEST(AstraMemoryReport, TheTraceHasASlicePerTensorAndTheBytesThatLive) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::report

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace orrery {
+namespace orrery::report {
 namespace {
 
 using ::testing::HasSubstr;
@@ -74,4 +74,4 @@ TEST(AstraReport, TheSummaryNamesTheLastRankAndWhyRanksDidNotFold) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::report

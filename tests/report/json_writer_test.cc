@@ -8,7 +8,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-namespace orrery {
+namespace orrery::report {
 namespace {
 
 std::string compact(const std::function<void(JsonWriter&)>& write) {
@@ -87,4 +87,4 @@ TEST(JsonWriter, PiecesOfALongTextJoinUp) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::report

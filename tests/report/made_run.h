@@ -10,8 +10,8 @@
 namespace orrery::testing {
 
 /// Two stages; 100 ms: 25 forward, 50 backward, 10 exposed tp, 15 bubble; 5 ms of dp hidden.
-inline Run made_run() {
-  Run run;
+inline study::Run made_run() {
+  study::Run run;
   run.name = run.model.name = "tiny";
   run.model.max_positions = 128;
   run.machine.name = "two-boxes";
@@ -21,16 +21,17 @@ inline Run made_run() {
   run.plan.global_batch = 8;
   run.plan.stage_layers = "3,1";
   run.devices = 4;
-  run.workload = step_workload({{{Axis::tp, 2}, {Axis::dp, 1}, {Axis::pp, 2}}});
-  const TimeCategories categories(run.workload);
-  Breakdown breakdown;
+  run.workload =
+      plan::step_workload({{{plan::Axis::tp, 2}, {plan::Axis::dp, 1}, {plan::Axis::pp, 2}}});
+  const simulate::TimeCategories categories(run.workload);
+  simulate::Breakdown breakdown;
   breakdown.time.resize(categories.size());
-  breakdown.time[categories.of(PhaseIndex(StepPhase::forward))] = 25_ms;
-  breakdown.time[categories.of(PhaseIndex(StepPhase::backward))] = 50_ms;
-  breakdown.time[categories.of(CategoryIndex(Exposed::tp))] = 10_ms;
+  breakdown.time[categories.of(graph::PhaseIndex(plan::StepPhase::forward))] = 25_ms;
+  breakdown.time[categories.of(graph::PhaseIndex(plan::StepPhase::backward))] = 50_ms;
+  breakdown.time[categories.of(graph::CategoryIndex(plan::Exposed::tp))] = 10_ms;
   breakdown.time[categories.bubble()] = 15_ms;
   breakdown.hidden.resize(run.workload.groups.size());
-  breakdown.hidden[*GroupIndex(Axis::dp)] = 5_ms;
+  breakdown.hidden[*graph::GroupIndex(plan::Axis::dp)] = 5_ms;
   run.timeline.categories = categories;
   run.timeline.breakdown = breakdown;
   run.timeline.step_time = 100_ms;
@@ -39,9 +40,9 @@ inline Run made_run() {
   run.timeline.fold = {.ranks = 4, .simulated = 2, .reasons = {"dp: the ring is partial"}};
   run.capacity = 10_GiB;
   run.memory.resize(2);
-  run.memory[0][MemoryCategory::parameters] = 4_GiB;
-  run.memory[0][MemoryCategory::activations] = 3_GiB;
-  run.memory[1][MemoryCategory::parameters] = 12_GiB;
+  run.memory[0][plan::MemoryCategory::parameters] = 4_GiB;
+  run.memory[0][plan::MemoryCategory::activations] = 3_GiB;
+  run.memory[1][plan::MemoryCategory::parameters] = 12_GiB;
   run.fits = false;
   run.tokens_per_s = 10240;
   run.model_flops_per_device = FlopRate(120e12);

@@ -9,7 +9,7 @@
 
 #include "report/plot_axis.h"
 
-namespace orrery {
+namespace orrery::report {
 namespace {
 
 using ::testing::ElementsAre;
@@ -102,4 +102,4 @@ TEST(Plot, OfLogarithmicBarsEachStandsOnTheAxis) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::report

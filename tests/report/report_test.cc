@@ -9,7 +9,7 @@
 
 #include "made_run.h"
 
-namespace orrery {
+namespace orrery::report {
 namespace {
 
 using ::testing::ContainsRegex;
@@ -30,10 +30,10 @@ TEST(Table, HeadingNamesEveryDegreeAndWhatGemmsRunIn) {
   auto run = made_run();
   EXPECT_THAT(table_report(run), Not(ContainsRegex(", [ce]p ")));
   run.plan.cp = 4;
-  run.plan.cp_exchange = ContextExchange::a2a;
+  run.plan.cp_exchange = plan::ContextExchange::a2a;
   run.plan.ep = 8;
   run.plan.etp = 2;
-  run.plan.quantization = Quantization::fp8_block;
+  run.plan.quantization = plan::Quantization::fp8_block;
   const std::string table = table_report(run);
   EXPECT_THAT(table, ContainsRegex("tp [0-9].*, cp 4 \\(a2a\\), pp [0-9].*, ep 8 x etp 2; "));
   EXPECT_THAT(table, HasSubstr(" with fp8-block\n"));
@@ -62,7 +62,7 @@ TEST(Table, MarksTheStageThatDoesNotFit) {
 TEST(Table, LongPipelinesShowFirstLastAndFullest) {
   auto run = made_run();
   run.memory.assign(20, run.memory[0]);
-  run.memory[7][MemoryCategory::activations] = 4_GiB;
+  run.memory[7][plan::MemoryCategory::activations] = 4_GiB;
   const std::string table = table_report(run);
   EXPECT_THAT(table, ContainsRegex("\n +0 [^\n]*\n +7 [^\n]*\n +19 [^\n]*\n  .first, last and "
                                    "fullest of 20 stages"));
@@ -113,7 +113,8 @@ TEST(Json, BreakdownSumsToTheStepTime) {
     sum += seconds.get<double>();
   }
   // And host and bubble.
-  EXPECT_EQ(json["breakdown_s"].size(), kNames<StepPhase>.size() + kNames<Exposed>.size() + 2);
+  EXPECT_EQ(json["breakdown_s"].size(),
+            kNames<plan::StepPhase>.size() + kNames<plan::Exposed>.size() + 2);
   EXPECT_DOUBLE_EQ(sum, 0.1);
 }
 
@@ -128,18 +129,18 @@ TEST(Json, MemoryIsAListByStage) {
 }
 
 TEST(Json, PlanHasEveryFieldAndReadsBackEqual) {
-  Plan plan = made_run().plan;
+  plan::Plan plan = made_run().plan;
   plan.bucket = 25_MiB;
   plan.host_dispatch = 7_us;
   plan.sequence_parallel = true;
   const std::string text = json_text([&](JsonWriter& json) { write_plan(json, plan); });
   const auto node = parse_config(text, "plan.json", ConfigSyntax::json);
   ASSERT_TRUE(node) << node.error().to_string();
-  const auto again = parse_plan(*node);
+  const auto again = plan::parse_plan(*node);
   ASSERT_TRUE(again) << again.error().to_string();
   EXPECT_EQ(*again, plan);
   int fields = 0;
-  Plan::fields([&](auto, auto, auto) { ++fields; });
+  plan::Plan::fields([&](auto, auto, auto) { ++fields; });
   EXPECT_EQ(nlohmann::json::parse(text).size(), static_cast<std::size_t>(fields));
 }
 
@@ -210,4 +211,4 @@ TEST(Csv, EveryValueStandsUnderItsName) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::report

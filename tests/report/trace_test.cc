@@ -13,14 +13,14 @@
 
 #include "made_run.h"
 
-namespace orrery {
+namespace orrery::report {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
 using testing::made_run;
 
-std::string trace_of(const Run& run) {
+std::string trace_of(const study::Run& run) {
   std::string text;
   {
     JsonWriter writer([&](std::string_view piece) { text += piece; });
@@ -99,7 +99,8 @@ Categories recompute_breakdown(const std::vector<json>& events, std::int64_t ste
   return time;
 }
 
-Categories booked(const TimeCategories& categories, const Breakdown& breakdown) {
+Categories booked(const simulate::TimeCategories& categories,
+                  const simulate::Breakdown& breakdown) {
   Categories time;
   for (std::size_t row = 0; row < categories.size(); ++row) {
     if (breakdown.time[row] != Time(0)) {
@@ -111,11 +112,11 @@ Categories booked(const TimeCategories& categories, const Breakdown& breakdown) 
 
 struct Case {
   const char* name;
-  Plan plan;
+  plan::Plan plan;
 };
 
-Plan base_plan() {
-  Plan plan;
+plan::Plan base_plan() {
+  plan::Plan plan;
   plan.tp = 2;
   plan.pp = 2;
   plan.dp = 2;
@@ -127,9 +128,9 @@ Plan base_plan() {
 std::vector<Case> cases() {
   std::vector<Case> cases(5, Case{"", base_plan()});
   cases[0].name = "1f1b with full recompute";
-  cases[0].plan.recompute = Recompute::full;
+  cases[0].plan.recompute = plan::Recompute::full;
   cases[1].name = "interleaved with overlapped sends and gradients";
-  cases[1].plan.schedule = Schedule::interleaved;
+  cases[1].plan.schedule = plan::Schedule::interleaved;
   cases[1].plan.chunks = 3;
   cases[1].plan.overlap_p2p = true;
   cases[1].plan.overlap_grad_reduce = true;
@@ -137,9 +138,9 @@ std::vector<Case> cases() {
   cases[2].plan.host_dispatch = 20_us;
   cases[2].plan.p2p_host_sync = true;
   cases[3].name = "gpipe, sequence parallel, selective recompute, ZeRO-1";
-  cases[3].plan.schedule = Schedule::gpipe;
+  cases[3].plan.schedule = plan::Schedule::gpipe;
   cases[3].plan.sequence_parallel = true;
-  cases[3].plan.recompute = Recompute::selective;
+  cases[3].plan.recompute = plan::Recompute::selective;
   cases[3].plan.zero = 1;
   cases[4].name = "ZeRO-3 without a pipeline";
   cases[4].plan.pp = 1;
@@ -150,9 +151,10 @@ std::vector<Case> cases() {
   return cases;
 }
 
-Run traced_run(const Plan& plan) {
-  const auto run = run_step(load_model("gpt2").value(), load_machine("dgx-a100-80g").value(), plan,
-                            0, {.record_spans = true});
+study::Run traced_run(const plan::Plan& plan) {
+  const auto run = study::run_step(zoo::load_model("gpt2").value(),
+                                   machine::load_machine("dgx-a100-80g").value(), plan, 0,
+                                   {.record_spans = true});
   EXPECT_TRUE(run) << run.error().to_string();
   return run.value();
 }
@@ -193,19 +195,20 @@ TEST(Trace, SpansOfOneThreadNeverOverlap) {
 // --- by hand
 // --------------------------------------------------------------------------------------
 
-Program forward_of(Node node) {
-  Template forward{"forward", {}};
+graph::Program forward_of(graph::Node node) {
+  graph::Template forward{"forward", {}};
   forward.nodes.push_back(std::move(node));
-  Program program;
+  graph::Program program;
   program.templates.push_back(std::move(forward));
   return program;
 }
 
 /// One rank of a lone stage with these spans of its one node, a copy.
-Run run_with(std::vector<Span> spans) {
+study::Run run_with(std::vector<simulate::Span> spans) {
   auto run = made_run();
-  run.workload = step_workload({{{Axis::tp, 1}, {Axis::dp, 1}, {Axis::pp, 1}}});
-  Node node;
+  run.workload =
+      plan::step_workload({{{plan::Axis::tp, 1}, {plan::Axis::dp, 1}, {plan::Axis::pp, 1}}});
+  graph::Node node;
   node.name = "store";
   run.workload.programs = {forward_of(node)};
   run.timeline.ranks = {0};
@@ -213,12 +216,12 @@ Run run_with(std::vector<Span> spans) {
   return run;
 }
 
-Span copy(Time begin, Time end) {
-  Span span;
-  span.kind = Node::Kind::copy;
-  span.stream = StepStream::to_host;
-  span.group = Axis::to_host;
-  span.phase = StepPhase::forward;
+simulate::Span copy(Time begin, Time end) {
+  simulate::Span span;
+  span.kind = graph::Node::Kind::copy;
+  span.stream = plan::StepStream::to_host;
+  span.group = plan::Axis::to_host;
+  span.phase = plan::StepPhase::forward;
   span.begin = begin;
   span.end = end;
   return span;
@@ -252,19 +255,19 @@ TEST(Trace, TimesAreMicrosecondsExactToThePicosecond) {
 TEST(Trace, AReceiveIsNamedAfterItsMessageAndWhereItComesFrom) {
   // Stage 0 sends, stage 1 receives: rank 2 of tp 2.
   auto run = made_run();
-  Node send;
-  send.kind = Node::Kind::send;
+  graph::Node send;
+  send.kind = graph::Node::Kind::send;
   send.name = "send_activations";
   run.workload.programs = {forward_of(send), {}};
-  Span sent;
-  sent.kind = Node::Kind::send;
-  sent.stream = StepStream::pp;
-  sent.group = Axis::pp;
-  sent.phase = StepPhase::forward;
+  simulate::Span sent;
+  sent.kind = graph::Node::Kind::send;
+  sent.stream = plan::StepStream::pp;
+  sent.group = plan::Axis::pp;
+  sent.phase = plan::StepPhase::forward;
   sent.end = 5_ns;
-  Span received = sent;
-  received.kind = Node::Kind::receive;
-  received.stream = StepStream::receive;
+  simulate::Span received = sent;
+  received.kind = graph::Node::Kind::receive;
+  received.stream = plan::StepStream::receive;
   received.rank = 2;
   received.cause = 0;
   run.timeline.ranks = {0, 2};
@@ -323,4 +326,4 @@ TEST_F(TraceFile, FullDiskIsAMistakeAndADeviceIsNeverReplaced) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::report

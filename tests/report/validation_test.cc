@@ -6,14 +6,14 @@
 
 #include <nlohmann/json.hpp>
 
-namespace orrery {
+namespace orrery::report {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-ValidationRow row(const char* key, double predicted, double published) {
-  ValidationRow made;
+study::ValidationRow row(const char* key, double predicted, double published) {
+  study::ValidationRow made;
   made.key = key;
   made.predicted = predicted;
   made.published = published;
@@ -23,8 +23,8 @@ ValidationRow row(const char* key, double predicted, double published) {
 }
 
 /// Two scored rows, 10 % and -20 %, and one that a parameter was fitted to.
-ValidationResult made_result(const char* name) {
-  ValidationResult result;
+study::ValidationResult made_result(const char* name) {
+  study::ValidationResult result;
   result.profile.table = name;
   result.profile.title = "Made";
   result.profile.source = "Nobody | nowhere";
@@ -38,7 +38,7 @@ ValidationResult made_result(const char* name) {
   result.rows = {row("a=1", 1.1, 1), row("a=2", 0.8, 1), row("a=3", 3, 1)};
   result.rows[1].oom = true;
   result.rows[2].scored = false;
-  result.score = score_of(result.rows);
+  result.score = study::score_of(result.rows);
   return result;
 }
 
@@ -75,10 +75,10 @@ TEST(ValidationPage, GivesReasonsAndEscapesItsTables) {
   EXPECT_THAT(page, HasSubstr("| tp | 2 | said so |"));
   EXPECT_THAT(page, HasSubstr("A note."));
   EXPECT_THAT(page, HasSubstr("| a=2 | 0.8 | 1 | -20.0 % | published-read | does not fit"));
-  ValidationResult piped = made_result("t");
+  study::ValidationResult piped = made_result("t");
   piped.rows[0].key = "a|b";
   EXPECT_THAT(validation_page({piped}), HasSubstr("| a\\|b |"));
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::report

@@ -5,35 +5,35 @@
 
 #include "builder.h"
 
-namespace orrery {
+namespace orrery::simulate {
 namespace {
 
 using namespace testing;  // NOLINT(google-build-using-namespace): the builders of this test
 
 using Numbers = std::vector<std::uint32_t>;
 
-const RankLayout kAlone{{{Axis::tp, 1}, {Axis::dp, 1}, {Axis::pp, 1}}};
-const RankLayout kPair{{{Axis::tp, 2}, {Axis::dp, 1}, {Axis::pp, 1}}};
+const plan::RankLayout kAlone{{{plan::Axis::tp, 1}, {plan::Axis::dp, 1}, {plan::Axis::pp, 1}}};
+const plan::RankLayout kPair{{{plan::Axis::tp, 2}, {plan::Axis::dp, 1}, {plan::Axis::pp, 1}}};
 
-Machine one_device() {
-  return machine_of({dimension(DimensionKind::switched, 1)});
+machine::Machine one_device() {
+  return machine_of({dimension(topology::DimensionKind::switched, 1)});
 }
 
 /// The first node of the only template of rank 0's program.
-BoundNode first_node(const Workload& workload, const Machine& machine) {
-  const AlgorithmChoice algorithms;
+BoundNode first_node(const graph::Workload& workload, const machine::Machine& machine) {
+  const collective::AlgorithmChoice algorithms;
   return Binding(workload, machine, algorithms).shape(0, 0).nodes.front();
 }
 
-Node two_kernels(Time first, Time second) {
-  Node node = compute("two", first);
+graph::Node two_kernels(Time first, Time second) {
+  graph::Node node = compute_node("two", first);
   node.operators.push_back(kernel(second));
   return node;
 }
 
 TEST(Bind, AHostThatIsSlowerThanTheKernelsEndsTheNode) {
   // Issued at 10 and 20 us, the second runs for 5: 25 us, of which kernels take 3 + 5.
-  Workload workload = workload_of(kAlone, {{two_kernels(3_us, 5_us)}});
+  graph::Workload workload = workload_of(kAlone, {{two_kernels(3_us, 5_us)}});
   workload.host_dispatch = 10_us;
   const BoundNode node = first_node(workload, one_device());
   EXPECT_EQ(node.work, 8_us);
@@ -43,16 +43,16 @@ TEST(Bind, AHostThatIsSlowerThanTheKernelsEndsTheNode) {
 
 TEST(Bind, KernelsThatAreSlowerThanTheHostEndTheNode) {
   // The first is issued at 10 us; then 30 + 30 us back to back.
-  Workload workload = workload_of(kAlone, {{two_kernels(30_us, 30_us)}});
+  graph::Workload workload = workload_of(kAlone, {{two_kernels(30_us, 30_us)}});
   workload.host_dispatch = 10_us;
   EXPECT_EQ(first_node(workload, one_device()).host_span, 70_us);
 }
 
 TEST(Bind, ContentionIsThatOfTheKernelsTogether) {
   // 3 ms bound by memory, of which a collective takes a quarter: 4 ms. 1 ms as measured stays. 5/4.
-  Machine machine = one_device();
+  machine::Machine machine = one_device();
   machine.device.overlap_memory = 0.25;
-  Node node = two_kernels(3_ms, 1_ms);
+  graph::Node node = two_kernels(3_ms, 1_ms);
   node.operators[1] = {.name = "measured", .gemm = {}, .duration = 1_ms};
   const BoundNode bound = first_node(workload_of(kAlone, {{node}}), machine);
   EXPECT_NEAR(bound.contention.collective, 1.25, 1e-9);
@@ -60,44 +60,47 @@ TEST(Bind, ContentionIsThatOfTheKernelsTogether) {
 }
 
 TEST(Bind, NodesAreListedByStreamInIssueOrder) {
-  const Workload workload =
-      workload_of(kPair, {{collective("first", Axis::tp, 64_B), compute("a", 1_ms),
-                           collective("second", Axis::tp, 64_B, {1}), compute("b", 1_ms, {0, 2})}});
-  const Machine machine = machine_of({dimension(DimensionKind::switched, 2)});
-  const AlgorithmChoice algorithms;
+  const graph::Workload workload = workload_of(
+      kPair,
+      {{collective_node("first", plan::Axis::tp, 64_B), compute_node("a", 1_ms),
+        collective_node("second", plan::Axis::tp, 64_B, {1}), compute_node("b", 1_ms, {0, 2})}});
+  const machine::Machine machine = machine_of({dimension(topology::DimensionKind::switched, 2)});
+  const collective::AlgorithmChoice algorithms;
   Binding bound(workload, machine, algorithms);
   const BoundTemplate& shape = bound.shape(0, 0);
-  EXPECT_EQ(shape.by_stream[*StreamIndex(StepStream::compute)], (Numbers{1, 3}));
-  EXPECT_EQ(shape.by_stream[*stream_of(Axis::tp)], (Numbers{0, 2}));
+  EXPECT_EQ(shape.by_stream[*graph::StreamIndex(plan::StepStream::compute)], (Numbers{1, 3}));
+  EXPECT_EQ(shape.by_stream[*plan::stream_of(plan::Axis::tp)], (Numbers{0, 2}));
   // The host issues the collective's stream first, as its first node is the list's.
-  EXPECT_EQ(shape.streams, (std::vector<StreamIndex>{stream_of(Axis::tp), kComputeStream}));
+  EXPECT_EQ(shape.streams, (std::vector<graph::StreamIndex>{plan::stream_of(plan::Axis::tp),
+                                                            graph::kComputeStream}));
   EXPECT_EQ(shape.pending, (Numbers{0, 0, 1, 2}));
   EXPECT_EQ(shape.dependents, (Numbers{3, 2, 3}));
   EXPECT_TRUE(shape.free_nodes.empty());
 }
 
 TEST(Bind, NodesOfUnorderedStreamsThatNeedNothingAreFreeAtOnce) {
-  Node late = receive("late", Channel::forward);
+  graph::Node late = receive("late", plan::Channel::forward);
   late.after = {0};
-  Workload workload =
-      workload_of({{{Axis::tp, 1}, {Axis::dp, 1}, {Axis::pp, 2}}},
-                  {{}, {compute("a", 1_ms), receive("early", Channel::forward), late}});
-  workload.streams[*StreamIndex(StepStream::receive)].order = Order::none;
-  const Machine machine = machine_of({dimension(DimensionKind::switched, 2)});
-  const AlgorithmChoice algorithms;
+  graph::Workload workload =
+      workload_of({{{plan::Axis::tp, 1}, {plan::Axis::dp, 1}, {plan::Axis::pp, 2}}},
+                  {{}, {compute_node("a", 1_ms), receive("early", plan::Channel::forward), late}});
+  workload.streams[*graph::StreamIndex(plan::StepStream::receive)].order = graph::Order::none;
+  const machine::Machine machine = machine_of({dimension(topology::DimensionKind::switched, 2)});
+  const collective::AlgorithmChoice algorithms;
   Binding bound(workload, machine, algorithms);
   const BoundTemplate& shape = bound.shape(1, 0);
   EXPECT_EQ(shape.free_nodes, (Numbers{1}));
-  EXPECT_EQ(shape.streams, (std::vector<StreamIndex>{kComputeStream}));
+  EXPECT_EQ(shape.streams, (std::vector<graph::StreamIndex>{graph::kComputeStream}));
   EXPECT_EQ(bound.flows(1).size(), 1U);  // both receives are of one flow
 }
 
 TEST(Bind, EqualCollectivesAreOne) {
-  const Workload workload =
-      workload_of(kPair, {{collective("a", Axis::tp, 64_B), collective("b", Axis::tp, 64_B, {0}),
-                           collective("c", Axis::tp, 128_B, {1})}});
-  const Machine machine = machine_of({dimension(DimensionKind::switched, 2)});
-  const AlgorithmChoice algorithms;
+  const graph::Workload workload = workload_of(
+      kPair,
+      {{collective_node("a", plan::Axis::tp, 64_B), collective_node("b", plan::Axis::tp, 64_B, {0}),
+        collective_node("c", plan::Axis::tp, 128_B, {1})}});
+  const machine::Machine machine = machine_of({dimension(topology::DimensionKind::switched, 2)});
+  const collective::AlgorithmChoice algorithms;
   Binding bound(workload, machine, algorithms);
   const std::vector<BoundNode>& nodes = bound.shape(0, 0).nodes;
   EXPECT_EQ(nodes[0].collective, nodes[1].collective);
@@ -107,15 +110,15 @@ TEST(Bind, EqualCollectivesAreOne) {
 
 TEST(Bind, ACopyTakesItsBytesFromTheTier) {
   // 1 MB at 1 GB/s after 2 us: one phase on no port.
-  Machine machine = one_device();
+  machine::Machine machine = one_device();
   machine.device.memory.push_back({"host", 1_GiB, 1_GBps, 2_us});
-  Node copy;
-  copy.kind = Node::Kind::copy;
-  copy.stream = StepStream::to_host;
-  copy.group = Axis::to_host;
+  graph::Node copy;
+  copy.kind = graph::Node::Kind::copy;
+  copy.stream = plan::StepStream::to_host;
+  copy.group = plan::Axis::to_host;
   copy.bytes = Bytes(1'000'000);
-  const Workload workload = workload_of(kAlone, {{copy}});
-  const AlgorithmChoice algorithms;
+  const graph::Workload workload = workload_of(kAlone, {{copy}});
+  const collective::AlgorithmChoice algorithms;
   Binding bound(workload, machine, algorithms);
   const int number = bound.shape(0, 0).nodes[0].collective;
   ASSERT_EQ(bound.phases(number, 0).size(), 1U);
@@ -124,12 +127,14 @@ TEST(Bind, ACopyTakesItsBytesFromTheTier) {
 
 TEST(Bind, EveryListedCommunicatorHasPhasesOfItsOwn) {
   // Nodes of two devices: 0 1 are in one, 2 4 in two, 3 alone.
-  Workload workload = workload_of({{{Axis::tp, 8}, {Axis::dp, 1}, {Axis::pp, 1}}},
-                                  {{collective("a", Axis::tp, Bytes(1'000'000))}});
-  workload.groups[*GroupIndex(Axis::tp)].members = Members::listed({{0, 1}, {2, 4}}, 8);
-  const Machine machine =
-      machine_of({dimension(DimensionKind::switched, 2), dimension(DimensionKind::switched, 4)});
-  const AlgorithmChoice algorithms;
+  graph::Workload workload =
+      workload_of({{{plan::Axis::tp, 8}, {plan::Axis::dp, 1}, {plan::Axis::pp, 1}}},
+                  {{collective_node("a", plan::Axis::tp, Bytes(1'000'000))}});
+  workload.groups[*graph::GroupIndex(plan::Axis::tp)].members =
+      graph::Members::listed({{0, 1}, {2, 4}}, 8);
+  const machine::Machine machine = machine_of({dimension(topology::DimensionKind::switched, 2),
+                                               dimension(topology::DimensionKind::switched, 4)});
+  const collective::AlgorithmChoice algorithms;
   Binding bound(workload, machine, algorithms);
   const int number = bound.shape(0, 0).nodes[0].collective;
   ASSERT_FALSE(bound.phases(number, 0).empty());
@@ -141,4 +146,4 @@ TEST(Bind, EveryListedCommunicatorHasPhasesOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::simulate

@@ -6,7 +6,7 @@
 
 #include "builder.h"
 
-namespace orrery {
+namespace orrery::simulate {
 namespace {
 
 using namespace testing;  // NOLINT(google-build-using-namespace): the builders of this test
@@ -14,14 +14,15 @@ using namespace testing;  // NOLINT(google-build-using-namespace): the builders 
 /// A template of one role on two ranks of tp, bound; kernels lose half of the memory to
 /// collectives.
 struct Bound {
-  Workload workload;
-  Machine machine;
-  AlgorithmChoice algorithms;
+  graph::Workload workload;
+  machine::Machine machine;
+  collective::AlgorithmChoice algorithms;
   Binding bound;
 
-  explicit Bound(std::vector<Node> nodes, Time host_dispatch = Time(0))
-      : workload(workload_of({{{Axis::tp, 2}, {Axis::dp, 1}, {Axis::pp, 1}}}, {std::move(nodes)})),
-        machine(machine_of({dimension(DimensionKind::switched, 2)})),
+  explicit Bound(std::vector<graph::Node> nodes, Time host_dispatch = Time(0))
+      : workload(workload_of({{{plan::Axis::tp, 2}, {plan::Axis::dp, 1}, {plan::Axis::pp, 1}}},
+                             {std::move(nodes)})),
+        machine(machine_of({dimension(topology::DimensionKind::switched, 2)})),
         bound(workload, machine, algorithms) {
     machine.device.overlap_memory = 0.5;
     workload.host_dispatch = host_dispatch;
@@ -60,7 +61,7 @@ Time end_of(const Chain& chain, const BoundTemplate& shape, Beside beside, Time 
 using Places = std::vector<std::int32_t>;
 
 TEST(Chains, KernelsThatNobodyWaitsForAreOne) {
-  Bound of({compute("a", 1_ms), compute("b", 2_ms), compute("c", 3_ms)});
+  Bound of({compute_node("a", 1_ms), compute_node("b", 2_ms), compute_node("c", 3_ms)});
   const ChainTable table = of.chains(std::nullopt);
   EXPECT_EQ(table.at, (Places{0, -1, -1}));
   ASSERT_EQ(table.chains.size(), 1U);
@@ -72,19 +73,20 @@ TEST(Chains, KernelsThatNobodyWaitsForAreOne) {
 
 TEST(Chains, EndWhereSomethingOutsideWaits) {
   // The send needs b, no more: c and d are a chain of their own.
-  Bound of({compute("a", 1_ms), compute("b", 1_ms), send("out", Channel::forward, 64_B, {1}),
-            compute("c", 1_ms), compute("d", 1_ms)});
+  Bound of({compute_node("a", 1_ms), compute_node("b", 1_ms),
+            send("out", plan::Channel::forward, 64_B, {1}), compute_node("c", 1_ms),
+            compute_node("d", 1_ms)});
   EXPECT_EQ(of.chains(std::nullopt).at, (Places{0, -1, -1, 1, -1}));
   // It needs a: a chain of a and b would send too late.
-  Bound early({compute("a", 1_ms), compute("b", 1_ms), compute("c", 1_ms),
-               send("out", Channel::forward, 64_B, {0})});
+  Bound early({compute_node("a", 1_ms), compute_node("b", 1_ms), compute_node("c", 1_ms),
+               send("out", plan::Channel::forward, 64_B, {0})});
   EXPECT_EQ(early.chains(std::nullopt).at, (Places{-1, 0, -1, -1}));
 }
 
 TEST(Chains, HoldCollectivesThatNothingDisturbs) {
   // 1 + 5 + 3 ms; where others share the links the collective is an event of its own.
-  Bound of(
-      {compute("a", 1_ms), collective("reduce", Axis::tp, 64_KiB, {0}), compute("b", 3_ms, {1})});
+  Bound of({compute_node("a", 1_ms), collective_node("reduce", plan::Axis::tp, 64_KiB, {0}),
+            compute_node("b", 3_ms, {1})});
   const ChainTable table = of.chains(5_ms);
   ASSERT_EQ(table.at, (Places{0, -1, -1}));
   EXPECT_EQ(table.chains[0].lane_count, 2U);
@@ -95,8 +97,8 @@ TEST(Chains, HoldCollectivesThatNothingDisturbs) {
 TEST(Chains, OwnCollectivesSlowTheirKernelsDown) {
   // The collective runs from 1 to 5 ms; b does 2 of its 3 ms in that time and the third until 6; c
   // waits for both: 7 ms.
-  Bound of({compute("a", 1_ms), collective("reduce", Axis::tp, 64_KiB, {0}), compute("b", 3_ms),
-            compute("c", 1_ms, {1})});
+  Bound of({compute_node("a", 1_ms), collective_node("reduce", plan::Axis::tp, 64_KiB, {0}),
+            compute_node("b", 3_ms), compute_node("c", 1_ms, {1})});
   const ChainTable table = of.chains(4_ms);
   ASSERT_EQ(table.at, (Places{0, -1, -1, -1}));
   EXPECT_EQ(end_of(table.chains[0], of.shape(), Beside::nothing), 7_ms);
@@ -104,9 +106,9 @@ TEST(Chains, OwnCollectivesSlowTheirKernelsDown) {
 
 TEST(Chains, DoNotHoldCollectivesThatCouldRunBeforeTheirInstance) {
   // Without a kernel to wait for, the next instance's could overtake the chain.
-  Bound of({compute("a", 1_ms), compute("b", 1_ms), collective("reduce", Axis::tp, 64_KiB),
-            compute("c", 1_ms, {2})});
-  EXPECT_FALSE(of.serial()[*stream_of(Axis::tp)]);
+  Bound of({compute_node("a", 1_ms), compute_node("b", 1_ms),
+            collective_node("reduce", plan::Axis::tp, 64_KiB), compute_node("c", 1_ms, {2})});
+  EXPECT_FALSE(of.serial()[*plan::stream_of(plan::Axis::tp)]);
   EXPECT_EQ(of.chains(5_ms).at, (Places{0, -1, -1, -1}));
   EXPECT_EQ(of.chains(5_ms).chains[0].count, 2U);
 }
@@ -114,7 +116,7 @@ TEST(Chains, DoNotHoldCollectivesThatCouldRunBeforeTheirInstance) {
 TEST(Chains, AHostThatIsFreeWithinTheSlackIsInNobodysWay) {
   // The first kernel takes 10 us to issue, so the host must be free 10 us before the chain begins;
   // the second is not needed for another millisecond. Slack may be less than that, never more.
-  Bound of({compute("a", 1_ms), compute("b", 1_ms)}, 10_us);
+  Bound of({compute_node("a", 1_ms), compute_node("b", 1_ms)}, 10_us);
   const Chain chain = of.chains(std::nullopt).chains.at(0);
   EXPECT_LE(chain.slack, Time(0) - 10_us);
   EXPECT_GT(chain.slack, Time(0) - 50_us);
@@ -123,4 +125,4 @@ TEST(Chains, AHostThatIsFreeWithinTheSlackIsInNobodysWay) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::simulate

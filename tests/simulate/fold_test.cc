@@ -7,7 +7,7 @@
 
 #include "builder.h"
 
-namespace orrery {
+namespace orrery::simulate {
 namespace {
 
 using namespace testing;  // NOLINT(google-build-using-namespace): the builders of this test
@@ -15,17 +15,17 @@ using ::testing::HasSubstr;
 
 using Ranks = std::vector<std::int64_t>;
 
-RankLayout layout(std::int64_t tp, std::int64_t dp, std::int64_t pp = 1) {
-  return {{{Axis::tp, tp}, {Axis::dp, dp}, {Axis::pp, pp}}};
+plan::RankLayout layout(std::int64_t tp, std::int64_t dp, std::int64_t pp = 1) {
+  return {{{plan::Axis::tp, tp}, {plan::Axis::dp, dp}, {plan::Axis::pp, pp}}};
 }
 
 /// Of stages that all do the same, with default algorithms.
-Fold fold_of(const RankLayout& ranks, const Machine& machine,
-             const std::vector<Node>& nodes = {compute("work", 1_ms)}) {
-  const std::vector<std::vector<Node>> stages(static_cast<std::size_t>(ranks.size(Axis::pp)),
-                                              nodes);
-  const Workload workload = workload_of(ranks, stages);
-  const AlgorithmChoice algorithms;
+Fold fold_of(const plan::RankLayout& ranks, const machine::Machine& machine,
+             const std::vector<graph::Node>& nodes = {compute_node("work", 1_ms)}) {
+  const std::vector<std::vector<graph::Node>> stages(
+      static_cast<std::size_t>(ranks.size(plan::Axis::pp)), nodes);
+  const graph::Workload workload = workload_of(ranks, stages);
+  const collective::AlgorithmChoice algorithms;
   Binding bound(workload, machine, algorithms);
   bound.bind_all();
   return fold_ranks(workload, machine, bound, std::nullopt);
@@ -33,8 +33,9 @@ Fold fold_of(const RankLayout& ranks, const Machine& machine,
 
 TEST(Folding, OneRankPerStageStaysOnSwitches) {
   // tp 2 x dp 4 x pp 2 on nodes of 2: rank 0 stands for 0..7, rank 8 for the others.
-  const Fold fold = fold_of(layout(2, 4, 2), machine_of({dimension(DimensionKind::switched, 2),
-                                                         dimension(DimensionKind::switched, 8)}));
+  const Fold fold =
+      fold_of(layout(2, 4, 2), machine_of({dimension(topology::DimensionKind::switched, 2),
+                                           dimension(topology::DimensionKind::switched, 8)}));
   EXPECT_EQ(fold.ranks, (Ranks{0, 8}));
   EXPECT_EQ(fold.representative(7), 0);
   EXPECT_EQ(fold.representative(13), 8);
@@ -46,14 +47,16 @@ TEST(Folding, OneRankPerStageStaysOnSwitches) {
 TEST(Folding, OfARingOnlyTheOutermostPartFolds) {
   // tp pairs in a ring of 4: ranks 0 and 1 have a neighbour of their own pair on different sides.
   // dp rotates the ring by 2, which maps pairs onto pairs.
-  const Fold fold = fold_of(layout(2, 2), machine_of({dimension(DimensionKind::ring, 4)}));
+  const Fold fold =
+      fold_of(layout(2, 2), machine_of({dimension(topology::DimensionKind::ring, 4)}));
   EXPECT_EQ(fold.ranks, (Ranks{0, 1}));
   ASSERT_EQ(fold.report.reasons.size(), 1U);
   EXPECT_THAT(fold.report.reasons[0], HasSubstr("tp covers 2 of the 4 devices of ring"));
 }
 
 TEST(Folding, MeshesDoNotFold) {
-  const Fold fold = fold_of(layout(1, 4), machine_of({dimension(DimensionKind::mesh, 4)}));
+  const Fold fold =
+      fold_of(layout(1, 4), machine_of({dimension(topology::DimensionKind::mesh, 4)}));
   EXPECT_EQ(fold.ranks, (Ranks{0, 1, 2, 3}));
   ASSERT_EQ(fold.report.reasons.size(), 1U);
   EXPECT_THAT(fold.report.reasons[0], HasSubstr("whose ends have one neighbour less"));
@@ -61,8 +64,9 @@ TEST(Folding, MeshesDoNotFold) {
 
 TEST(Folding, OneDigitThatStraddlesADimensionKeepsAllRanks) {
   // Three ranks of tp on nodes of two: no shift keeps who shares a node with whom.
-  const Fold fold = fold_of(layout(3, 2), machine_of({dimension(DimensionKind::switched, 2),
-                                                      dimension(DimensionKind::switched, 3)}));
+  const Fold fold =
+      fold_of(layout(3, 2), machine_of({dimension(topology::DimensionKind::switched, 2),
+                                        dimension(topology::DimensionKind::switched, 3)}));
   EXPECT_EQ(fold.ranks.size(), 6U);
   ASSERT_EQ(fold.report.reasons.size(), 1U);
   EXPECT_THAT(fold.report.reasons[0], HasSubstr("straddles"));
@@ -70,16 +74,16 @@ TEST(Folding, OneDigitThatStraddlesADimensionKeepsAllRanks) {
 
 TEST(Folding, ABroadcastKeepsTheMembersOfItsGroup) {
   // Over dp; tp still folds.
-  Node broadcast = collective("parameters", Axis::dp, 64_KiB);
-  broadcast.collective = CollectiveKind::broadcast;
-  const Fold fold = fold_of(
-      layout(2, 2),
-      machine_of({dimension(DimensionKind::switched, 2), dimension(DimensionKind::switched, 2)}),
-      {broadcast});
+  graph::Node broadcast = collective_node("parameters", plan::Axis::dp, 64_KiB);
+  broadcast.collective = graph::CollectiveKind::broadcast;
+  const Fold fold = fold_of(layout(2, 2),
+                            machine_of({dimension(topology::DimensionKind::switched, 2),
+                                        dimension(topology::DimensionKind::switched, 2)}),
+                            {broadcast});
   EXPECT_EQ(fold.ranks, (Ranks{0, 2}));
   ASSERT_EQ(fold.report.reasons.size(), 1U);
   EXPECT_THAT(fold.report.reasons[0], HasSubstr("whose ranks have different neighbours"));
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::simulate

@@ -6,25 +6,27 @@
 
 #include "builder.h"
 
-namespace orrery {
+namespace orrery::simulate {
 namespace {
 
 using namespace testing;  // NOLINT(google-build-using-namespace): the builders of this test
 
-Timeline run(const Workload& workload, const Machine& machine,
+Timeline run(const graph::Workload& workload, const machine::Machine& machine,
              const SimulateOptions& options = {}) {
   auto timeline = simulate(workload, machine, options);
   EXPECT_TRUE(timeline.has_value()) << timeline.error().to_string();
   return timeline.value_or(Timeline{});
 }
 
-const RankLayout alone{{{Axis::tp, 1}, {Axis::dp, 1}, {Axis::pp, 1}}};
+const plan::RankLayout alone{{{plan::Axis::tp, 1}, {plan::Axis::dp, 1}, {plan::Axis::pp, 1}}};
 
 TEST(Simulate, KernelsOfOneStreamFollowOneAnother) {
   // 2 ms + 3 ms, three times: 15 ms.
-  const Workload workload =
-      workload_of(alone, {{compute("a", 2_ms), compute("b", 3_ms, {}, StepPhase::backward)}}, 3);
-  const Timeline timeline = run(workload, machine_of({dimension(DimensionKind::switched, 1)}));
+  const graph::Workload workload = workload_of(
+      alone, {{compute_node("a", 2_ms), compute_node("b", 3_ms, {}, plan::StepPhase::backward)}},
+      3);
+  const Timeline timeline =
+      run(workload, machine_of({dimension(topology::DimensionKind::switched, 1)}));
   EXPECT_EQ(timeline.step_time, 15_ms);
   EXPECT_EQ(timeline.time("forward"), 6_ms);
   EXPECT_EQ(timeline.time("backward"), 9_ms);
@@ -34,11 +36,12 @@ TEST(Simulate, KernelsOfOneStreamFollowOneAnother) {
 TEST(Simulate, BlockingAllReduceIsExposed) {
   // 1 ms, ring all-reduce of 1 MB over 2 ranks at 1 GB/s: 2 * 1/2 MB = 1 ms + 2 steps of 1 us; 1
   // ms.
-  const Workload workload =
-      workload_of({{{Axis::tp, 2}, {Axis::dp, 1}, {Axis::pp, 1}}},
-                  {{compute("a", 1_ms), collective("reduce", Axis::tp, Bytes(1'000'000), {0}),
-                    compute("b", 1_ms, {1})}});
-  const Timeline timeline = run(workload, machine_of({dimension(DimensionKind::switched, 2)}));
+  const graph::Workload workload = workload_of(
+      {{{plan::Axis::tp, 2}, {plan::Axis::dp, 1}, {plan::Axis::pp, 1}}},
+      {{compute_node("a", 1_ms), collective_node("reduce", plan::Axis::tp, Bytes(1'000'000), {0}),
+        compute_node("b", 1_ms, {1})}});
+  const Timeline timeline =
+      run(workload, machine_of({dimension(topology::DimensionKind::switched, 2)}));
   EXPECT_EQ(timeline.step_time, 3_ms + 2_us);
   EXPECT_EQ(timeline.time("tp_exposed"), 1_ms + 2_us);
   EXPECT_EQ(timeline.fold.simulated, 1);
@@ -47,28 +50,28 @@ TEST(Simulate, BlockingAllReduceIsExposed) {
 TEST(Simulate, OverlappedAllReduceIsHiddenAndSlowsComputeDown) {
   // The 1.002 ms all-reduce runs beside a 4 ms kernel that gets 3/4 of the memory bandwidth:
   // while it runs, 1.002 * 3/4 = 0.7515 ms of work are done; then 3.2485 ms: 4.2505 ms.
-  Machine machine = machine_of({dimension(DimensionKind::switched, 2)});
+  machine::Machine machine = machine_of({dimension(topology::DimensionKind::switched, 2)});
   machine.device.overlap_memory = 0.25;
-  const Workload workload =
-      workload_of({{{Axis::tp, 1}, {Axis::dp, 2}, {Axis::pp, 1}}},
-                  {{collective("reduce", Axis::dp, Bytes(1'000'000)), compute("a", 4_ms)}});
+  const graph::Workload workload = workload_of(
+      {{{plan::Axis::tp, 1}, {plan::Axis::dp, 2}, {plan::Axis::pp, 1}}},
+      {{collective_node("reduce", plan::Axis::dp, Bytes(1'000'000)), compute_node("a", 4_ms)}});
   const Timeline timeline = run(workload, machine);
   EXPECT_NEAR(to_seconds(timeline.step_time), 4.2505e-3, 1e-9);
-  EXPECT_EQ(timeline.breakdown.hidden[*GroupIndex(Axis::dp)], 1_ms + 2_us);
+  EXPECT_EQ(timeline.breakdown.hidden[*graph::GroupIndex(plan::Axis::dp)], 1_ms + 2_us);
   EXPECT_EQ(timeline.time("dp_exposed"), 0_ps);
 }
 
 /// A GEMM of 1 ms, bound by its units: 4 units, deep K, no ramp and no launch.
-Node gemm_of_one_millisecond(Machine& machine) {
+graph::Node gemm_of_one_millisecond(machine::Machine& machine) {
   machine.device.units = 4;
   machine.device.memory[0].bandwidth = Bandwidth(1e15);
-  KernelCoefficients& kernels = machine.device.kernels;
+  compute::KernelCoefficients& kernels = machine.device.kernels;
   kernels.gemm_peak_share = 1;
   kernels.gemm_tile_load = kernels.gemm_k_ramp = kernels.gemm_wave_quantisation = 0;
   kernels.gemm_launch = Time(0);
   // 4 * 3 tiles of 256 x 128: 1e9 FLOP at 1 TFLOP/s with k = 1e9 / (2 * 1024 * 384).
-  Node node = compute("gemm", 1_ms);
-  node.operators[0].kind = OperatorKind::gemm;
+  graph::Node node = compute_node("gemm", 1_ms);
+  node.operators[0].kind = graph::OperatorKind::gemm;
   node.operators[0].gemm = {1, 1024, 384, 1272};
   return node;
 }
@@ -77,14 +80,14 @@ TEST(Simulate, AMessageSlowsKernelsLessThanACollective) {
   // A 100 us message beside a 1 ms GEMM. With half of the units gone while it lasts 50 us of work
   // are done in it: 50 us later. A message takes a quarter: 25 us later. Without shares: nothing.
   const auto step = [](double collective, double message) {
-    Machine machine = machine_of({dimension(DimensionKind::switched, 2)});
+    machine::Machine machine = machine_of({dimension(topology::DimensionKind::switched, 2)});
     machine.network[0].latency = Time(0);
-    const Node gemm = gemm_of_one_millisecond(machine);
+    const graph::Node gemm = gemm_of_one_millisecond(machine);
     machine.device.overlap_units = collective;
     machine.device.overlap_send_units = message;
-    return run(workload_of({{{Axis::tp, 1}, {Axis::dp, 1}, {Axis::pp, 2}}},
-                           {{send("out", Channel::forward, Bytes(100'000)), gemm},
-                            {receive("in", Channel::forward)}}),
+    return run(workload_of({{{plan::Axis::tp, 1}, {plan::Axis::dp, 1}, {plan::Axis::pp, 2}}},
+                           {{send("out", plan::Channel::forward, Bytes(100'000)), gemm},
+                            {receive("in", plan::Channel::forward)}}),
                machine)
         .step_time;
   };
@@ -98,13 +101,14 @@ TEST(Simulate, AMessageSlowsKernelsLessThanACollective) {
 TEST(Simulate, ContentionCostsNothingWhereNothingOverlaps) {
   // The all-reduce waits for the GEMM, and the next GEMM for it.
   const auto step = [](double share) {
-    Machine machine = machine_of({dimension(DimensionKind::switched, 2)});
-    const Node gemm = gemm_of_one_millisecond(machine);
-    Node next = gemm;
+    machine::Machine machine = machine_of({dimension(topology::DimensionKind::switched, 2)});
+    const graph::Node gemm = gemm_of_one_millisecond(machine);
+    graph::Node next = gemm;
     next.after = {1};
     machine.device.overlap_units = machine.device.overlap_memory = share;
-    return run(workload_of({{{Axis::tp, 2}, {Axis::dp, 1}, {Axis::pp, 1}}},
-                           {{gemm, collective("reduce", Axis::tp, Bytes(1'000'000), {0}), next}}),
+    return run(workload_of({{{plan::Axis::tp, 2}, {plan::Axis::dp, 1}, {plan::Axis::pp, 1}}},
+                           {{gemm, collective_node("reduce", plan::Axis::tp, Bytes(1'000'000), {0}),
+                             next}}),
                machine)
         .step_time;
   };
@@ -113,15 +117,16 @@ TEST(Simulate, ContentionCostsNothingWhereNothingOverlaps) {
 
 TEST(Simulate, WaitsAloneTakeNoTime) {
   // Two waits in a row, then a kernel that needs what came before them: no event lies between.
-  Node first;
-  first.kind = Node::Kind::wait;
+  graph::Node first;
+  first.kind = graph::Node::Kind::wait;
   first.name = "wait";
-  Node second = first;
+  graph::Node second = first;
   second.after = {1};
-  const Timeline timeline = run(workload_of({{{Axis::tp, 2}, {Axis::dp, 1}, {Axis::pp, 1}}},
-                                            {{collective("reduce", Axis::tp, Bytes(1'000'000)),
-                                              first, second, compute("work", 1_ms, {0})}}),
-                                machine_of({dimension(DimensionKind::switched, 2)}));
+  const Timeline timeline =
+      run(workload_of({{{plan::Axis::tp, 2}, {plan::Axis::dp, 1}, {plan::Axis::pp, 1}}},
+                      {{collective_node("reduce", plan::Axis::tp, Bytes(1'000'000)), first, second,
+                        compute_node("work", 1_ms, {0})}}),
+          machine_of({dimension(topology::DimensionKind::switched, 2)}));
   EXPECT_GT(timeline.step_time, 2_ms);
 }
 
@@ -129,12 +134,13 @@ TEST(Simulate, PipelineOfTwoStages) {
   // Stage 0: 1 ms and a send of 1 MB (1 ms + 1 us); stage 1: receive, 1 ms. Two microbatches: stage
   // 1 starts at 2.001, its second message arrives at 3.001 ms (sends follow one another),
   // ends 4.002 ms: second send starts at 2.001 (the stream is free then), arrives 3.002.
-  const Workload workload =
-      workload_of({{{Axis::tp, 1}, {Axis::dp, 1}, {Axis::pp, 2}}},
-                  {{compute("work", 1_ms), send("out", Channel::forward, Bytes(1'000'000), {0})},
-                   {receive("in", Channel::forward), compute("work", 1_ms, {0})}},
-                  2);
-  const Timeline timeline = run(workload, machine_of({dimension(DimensionKind::switched, 2)}));
+  const graph::Workload workload = workload_of(
+      {{{plan::Axis::tp, 1}, {plan::Axis::dp, 1}, {plan::Axis::pp, 2}}},
+      {{compute_node("work", 1_ms), send("out", plan::Channel::forward, Bytes(1'000'000), {0})},
+       {receive("in", plan::Channel::forward), compute_node("work", 1_ms, {0})}},
+      2);
+  const Timeline timeline =
+      run(workload, machine_of({dimension(topology::DimensionKind::switched, 2)}));
   EXPECT_EQ(timeline.step_time, 4_ms + 2_us);
   EXPECT_EQ(timeline.critical_rank, 1);
   EXPECT_EQ(timeline.time("forward"), 2_ms);
@@ -146,23 +152,25 @@ TEST(Simulate, PipelineOfTwoStages) {
 TEST(Simulate, AMessageThatComesEarlyIsOnTheReceiversStreamToo) {
   // The first of two messages arrives after 1.001 ms, while rank 1's stream of receives still waits
   // for its 5 ms kernel; the second too. Both spans were once on the sender's stream.
-  Node late = receive("in", Channel::forward);
+  graph::Node late = receive("in", plan::Channel::forward);
   late.after = {0};
-  const Workload workload = workload_of({{{Axis::tp, 1}, {Axis::dp, 1}, {Axis::pp, 2}}},
-                                        {{send("out", Channel::forward, Bytes(1'000'000)),
-                                          send("out", Channel::forward, Bytes(1'000'000))},
-                                         {compute("work", 5_ms), late, late}});
+  const graph::Workload workload =
+      workload_of({{{plan::Axis::tp, 1}, {plan::Axis::dp, 1}, {plan::Axis::pp, 2}}},
+                  {{send("out", plan::Channel::forward, Bytes(1'000'000)),
+                    send("out", plan::Channel::forward, Bytes(1'000'000))},
+                   {compute_node("work", 5_ms), late, late}});
   const Timeline timeline =
-      run(workload, machine_of({dimension(DimensionKind::switched, 2)}), {.record_spans = true});
+      run(workload, machine_of({dimension(topology::DimensionKind::switched, 2)}),
+          {.record_spans = true});
   std::vector<Span> received;
   for (const Span& span : timeline.spans) {
-    if (span.kind == Node::Kind::receive) {
+    if (span.kind == graph::Node::Kind::receive) {
       received.push_back(span);
     }
   }
   ASSERT_EQ(received.size(), 2U);
-  EXPECT_EQ(received[0].stream, StepStream::receive);
-  EXPECT_EQ(received[1].stream, StepStream::receive);
+  EXPECT_EQ(received[0].stream, plan::StepStream::receive);
+  EXPECT_EQ(received[1].stream, plan::StepStream::receive);
   EXPECT_EQ(received[0].end, 1_ms + 1_us);
   EXPECT_EQ(timeline.step_time, 5_ms);
 }
@@ -170,11 +178,12 @@ TEST(Simulate, AMessageThatComesEarlyIsOnTheReceiversStreamToo) {
 TEST(Simulate, SlowHostStarvesTheDevice) {
   // Kernels of 1 us, 100 of them in one node, 10 us of host time each: the last is issued at 1000
   // us and ends at 1001 us; the device is busy 100 us of it.
-  Node node = compute("a", 1_us);
+  graph::Node node = compute_node("a", 1_us);
   node.operators.assign(100, kernel(1_us));
-  Workload workload = workload_of(alone, {{node}});
+  graph::Workload workload = workload_of(alone, {{node}});
   workload.host_dispatch = 10_us;
-  const Timeline timeline = run(workload, machine_of({dimension(DimensionKind::switched, 1)}));
+  const Timeline timeline =
+      run(workload, machine_of({dimension(topology::DimensionKind::switched, 1)}));
   EXPECT_EQ(timeline.step_time, 1001_us);
   EXPECT_EQ(timeline.time("host"), 901_us);
   EXPECT_EQ(timeline.time("forward"), 100_us);
@@ -182,33 +191,36 @@ TEST(Simulate, SlowHostStarvesTheDevice) {
 
 TEST(Simulate, HostRunsAheadOfASlowDevice) {
   // 10 kernels of 1 ms: only the first waits for its 10 us of dispatch.
-  Node node = compute("a", 1_ms);
+  graph::Node node = compute_node("a", 1_ms);
   node.operators.assign(10, kernel(1_ms));
-  Workload workload = workload_of(alone, {{node}}, 2);
+  graph::Workload workload = workload_of(alone, {{node}}, 2);
   workload.host_dispatch = 10_us;
-  const Timeline timeline = run(workload, machine_of({dimension(DimensionKind::switched, 1)}));
+  const Timeline timeline =
+      run(workload, machine_of({dimension(topology::DimensionKind::switched, 1)}));
   EXPECT_EQ(timeline.step_time, 20_ms + 10_us);
 }
 
 TEST(Simulate, HostSynchronisationExposesEveryDispatch) {
   // As above, but the host waits for each instance: 10 us before each.
-  Node node = compute("a", 1_ms);
+  graph::Node node = compute_node("a", 1_ms);
   node.host_sync = true;
-  Workload workload = workload_of(alone, {{node}}, 3);
+  graph::Workload workload = workload_of(alone, {{node}}, 3);
   workload.host_dispatch = 10_us;
-  const Timeline timeline = run(workload, machine_of({dimension(DimensionKind::switched, 1)}));
+  const Timeline timeline =
+      run(workload, machine_of({dimension(topology::DimensionKind::switched, 1)}));
   EXPECT_EQ(timeline.step_time, 3_ms + 30_us);
 }
 
 TEST(Simulate, CommunicationSlowsKernelsDownNotTheHost) {
   // The host issues the all-reduce (100 us), then ten kernels of 1 us: the last is issued at 1100
   // us and ends at 1101, whatever runs beside it; kernels run 10 us of that.
-  Machine machine = machine_of({dimension(DimensionKind::switched, 2)});
+  machine::Machine machine = machine_of({dimension(topology::DimensionKind::switched, 2)});
   machine.device.overlap_memory = 0.9;
-  Node node = compute("a", 1_us);
+  graph::Node node = compute_node("a", 1_us);
   node.operators.assign(10, kernel(1_us));
-  Workload workload = workload_of({{{Axis::tp, 1}, {Axis::dp, 2}, {Axis::pp, 1}}},
-                                  {{collective("reduce", Axis::dp, Bytes(500'000)), node}});
+  graph::Workload workload =
+      workload_of({{{plan::Axis::tp, 1}, {plan::Axis::dp, 2}, {plan::Axis::pp, 1}}},
+                  {{collective_node("reduce", plan::Axis::dp, Bytes(500'000)), node}});
   workload.host_dispatch = 100_us;
   const Timeline timeline = run(workload, machine);
   EXPECT_EQ(timeline.step_time, 1101_us);
@@ -219,17 +231,17 @@ TEST(Simulate, CommunicationSlowsKernelsDownNotTheHost) {
 TEST(Simulate, TwoAxesOnOneNicShareIt) {
   // dp pairs (0,1) and pp sends 0 -> 2 both leave through the one port of each device: a 1 MB
   // all-reduce (1 ms of port time) and a 1 MB send (1 ms) take 2 ms together.
-  Machine machine =
-      machine_of({dimension(DimensionKind::switched, 2), dimension(DimensionKind::switched, 2)});
-  for (NetworkDimension& d : machine.network) {
+  machine::Machine machine = machine_of({dimension(topology::DimensionKind::switched, 2),
+                                         dimension(topology::DimensionKind::switched, 2)});
+  for (topology::NetworkDimension& d : machine.network) {
     d.latency = Time(0);
     d.nic = "nic";
   }
   const auto step = [&] {
-    return run(workload_of({{{Axis::tp, 1}, {Axis::dp, 2}, {Axis::pp, 2}}},
-                           {{collective("reduce", Axis::dp, Bytes(1'000'000)),
-                             send("out", Channel::forward, Bytes(1'000'000))},
-                            {receive("in", Channel::forward)}}),
+    return run(workload_of({{{plan::Axis::tp, 1}, {plan::Axis::dp, 2}, {plan::Axis::pp, 2}}},
+                           {{collective_node("reduce", plan::Axis::dp, Bytes(1'000'000)),
+                             send("out", plan::Channel::forward, Bytes(1'000'000))},
+                            {receive("in", plan::Channel::forward)}}),
                machine)
         .step_time;
   };
@@ -239,17 +251,17 @@ TEST(Simulate, TwoAxesOnOneNicShareIt) {
 }
 
 TEST(Simulate, BreakdownsOfAllRanksSumToTheStepTime) {
-  const Workload workload =
-      workload_of({{{Axis::tp, 2}, {Axis::dp, 1}, {Axis::pp, 2}}},
-                  {{compute("work", 1_ms), collective("reduce", Axis::tp, 64_KiB, {0}),
-                    send("out", Channel::forward, 1_MiB, {1})},
-                   {receive("in", Channel::forward), compute("work", 3_ms, {0})}},
-                  5);
+  const graph::Workload workload = workload_of(
+      {{{plan::Axis::tp, 2}, {plan::Axis::dp, 1}, {plan::Axis::pp, 2}}},
+      {{compute_node("work", 1_ms), collective_node("reduce", plan::Axis::tp, 64_KiB, {0}),
+        send("out", plan::Channel::forward, 1_MiB, {1})},
+       {receive("in", plan::Channel::forward), compute_node("work", 3_ms, {0})}},
+      5);
   SimulateOptions unfolded;
   unfolded.fold = false;
   for (const Timeline& timeline :
-       {run(workload, machine_of({dimension(DimensionKind::switched, 4)})),
-        run(workload, machine_of({dimension(DimensionKind::switched, 4)}), unfolded)}) {
+       {run(workload, machine_of({dimension(topology::DimensionKind::switched, 4)})),
+        run(workload, machine_of({dimension(topology::DimensionKind::switched, 4)}), unfolded)}) {
     for (const Breakdown& breakdown : timeline.by_rank) {
       Time sum{0};
       for (const Time part : breakdown.time) {
@@ -261,20 +273,21 @@ TEST(Simulate, BreakdownsOfAllRanksSumToTheStepTime) {
 }
 
 TEST(Simulate, DeadlockNamesWhatWaits) {
-  const Workload workload =
-      workload_of({{{Axis::tp, 1}, {Axis::dp, 1}, {Axis::pp, 2}}},
-                  {{compute("work", 1_ms)}, {receive("activations", Channel::forward)}});
-  const auto result = simulate(workload, machine_of({dimension(DimensionKind::switched, 2)}));
+  const graph::Workload workload =
+      workload_of({{{plan::Axis::tp, 1}, {plan::Axis::dp, 1}, {plan::Axis::pp, 2}}},
+                  {{compute_node("work", 1_ms)}, {receive("activations", plan::Channel::forward)}});
+  const auto result =
+      simulate(workload, machine_of({dimension(topology::DimensionKind::switched, 2)}));
   ASSERT_FALSE(result.has_value());
   EXPECT_THAT(result.error().mistakes.back().expected,
               ::testing::HasSubstr("rank 1: pass, microbatch 0: activations on stream receive"));
 }
 
 TEST(Simulate, LayoutMustFillTheMachine) {
-  const auto result = simulate(workload_of(alone, {{compute("a", 1_ms)}}),
-                               machine_of({dimension(DimensionKind::switched, 8)}));
+  const auto result = simulate(workload_of(alone, {{compute_node("a", 1_ms)}}),
+                               machine_of({dimension(topology::DimensionKind::switched, 8)}));
   ASSERT_FALSE(result.has_value());
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::simulate

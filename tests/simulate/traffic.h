@@ -21,7 +21,7 @@ struct Transmission {
 /// Disjoint lists of ranks, each of which runs the collective.
 struct Gathering {
   std::vector<std::vector<std::int64_t>> groups;
-  CollectiveKind kind = CollectiveKind::all_reduce;
+  graph::CollectiveKind kind = graph::CollectiveKind::all_reduce;
   Bytes bytes{0};
   int times = 1;  ///< one after the other
 };
@@ -32,22 +32,22 @@ class Traffic {
     workload_.ranks = ranks;
     workload_.phases = {{"none", "nothing computes"}};
     workload_.categories = {{"exposed", "communication"}};
-    workload_.streams = {{"compute", "nothing", Order::issue},
-                         {"messages", "sends and receives", Order::none}};
+    workload_.streams = {{"compute", "nothing", graph::Order::issue},
+                         {"messages", "sends and receives", graph::Order::none}};
     workload_.groups.push_back(row("messages", {}));
   }
 
   Traffic& add(const Transmission& message) {
-    Node node;
-    node.stream = StreamIndex(1);
-    node.group = GroupIndex(std::size_t{0});
+    graph::Node node;
+    node.stream = graph::StreamIndex(1);
+    node.group = graph::GroupIndex(std::size_t{0});
     node.bytes = message.bytes;
     node.channel = channel_++;
-    node.kind = Node::Kind::send;
+    node.kind = graph::Node::Kind::send;
     node.name = "send";
     node.peer = message.to - message.from;
     of(message.from).push_back(node);
-    node.kind = Node::Kind::receive;
+    node.kind = graph::Node::Kind::receive;
     node.name = "receive";
     node.peer = -node.peer;
     of(message.to).push_back(node);
@@ -55,16 +55,17 @@ class Traffic {
   }
 
   Traffic& add(const Gathering& gathering) {
-    Node node;
-    node.kind = Node::Kind::collective;
+    graph::Node node;
+    node.kind = graph::Node::Kind::collective;
     node.name = "collective";
     node.collective = gathering.kind;
     node.bytes = gathering.bytes;
-    node.group = GroupIndex(workload_.groups.size());
-    node.stream = StreamIndex(workload_.streams.size());
+    node.group = graph::GroupIndex(workload_.groups.size());
+    node.stream = graph::StreamIndex(workload_.streams.size());
     const std::string name = "group " + std::to_string(*node.group);
-    workload_.groups.push_back(row(name, Members::listed(gathering.groups, workload_.ranks)));
-    workload_.streams.push_back({name, "", Order::issue});
+    workload_.groups.push_back(
+        row(name, graph::Members::listed(gathering.groups, workload_.ranks)));
+    workload_.streams.push_back({name, "", graph::Order::issue});
     for (const auto& group : gathering.groups) {
       for (const std::int64_t rank : group) {
         of(rank).insert(of(rank).end(), static_cast<std::size_t>(gathering.times), node);
@@ -73,26 +74,26 @@ class Traffic {
     return *this;
   }
 
-  Workload workload() const {
-    Workload workload = workload_;
-    std::vector<std::vector<Instance>> lists(nodes_.size(), {Instance{}});
+  graph::Workload workload() const {
+    graph::Workload workload = workload_;
+    std::vector<std::vector<graph::Instance>> lists(nodes_.size(), {graph::Instance{}});
     for (std::size_t rank = 0; rank < nodes_.size(); ++rank) {
       workload.role_map.list.push_back(static_cast<std::int32_t>(rank));
       workload.roles.push_back({"rank " + std::to_string(rank), rank});
       workload.programs.push_back({{{"all", nodes_[rank]}}});
     }
-    workload.source = std::make_shared<InstanceLists>(std::move(lists));
+    workload.source = std::make_shared<graph::InstanceLists>(std::move(lists));
     return workload;
   }
 
  private:
-  static Group row(std::string name, Members members) {
-    return {std::move(name), "", std::move(members), CategoryIndex(std::size_t{0})};
+  static graph::Group row(std::string name, graph::Members members) {
+    return {std::move(name), "", std::move(members), graph::CategoryIndex(std::size_t{0})};
   }
-  std::vector<Node>& of(std::int64_t rank) { return nodes_[static_cast<std::size_t>(rank)]; }
+  std::vector<graph::Node>& of(std::int64_t rank) { return nodes_[static_cast<std::size_t>(rank)]; }
 
-  Workload workload_;
-  std::vector<std::vector<Node>> nodes_;  ///< by rank
+  graph::Workload workload_;
+  std::vector<std::vector<graph::Node>> nodes_;  ///< by rank
   std::uint32_t channel_ = 0;
 };
 

@@ -12,24 +12,24 @@
 #include "simulate/simulate.h"
 #include "traffic.h"
 
-namespace orrery {
+namespace orrery::simulate {
 namespace {
 
 using testing::dimension;
 using testing::Gathering;
 using testing::machine_of;
 using testing::Traffic;
-using Kind = CollectiveKind;
-using Algorithm = CollectiveAlgorithm;
+using Kind = graph::CollectiveKind;
+using Algorithm = collective::CollectiveAlgorithm;
 
 constexpr Bytes kMegabyte{1'000'000};
 constexpr Time kMillisecond = 1'000_us;
 
 /// When each rank is done.
-Timeline run(const Traffic& traffic, const Machine& machine, NetworkModel network,
+Timeline run(const Traffic& traffic, const machine::Machine& machine, NetworkModel network,
              Algorithm algorithm = Algorithm::automatic) {
-  const Workload workload = traffic.workload();
-  EXPECT_TRUE(verify(workload));
+  const graph::Workload workload = traffic.workload();
+  EXPECT_TRUE(graph::verify(workload));
   SimulateOptions options;
   options.network = network;
   options.algorithms.fill(workload.groups.size(), algorithm);
@@ -59,10 +59,11 @@ INSTANTIATE_TEST_SUITE_P(Transport, EveryMessageNetwork,
                          [](const auto& param) { return std::string(name_of(param.param)); });
 
 TEST_P(EveryNetwork, AMessageOnIdleLinksTakesItsBytesAndTheLatencyOfItsWay) {
-  for (const DimensionKind kind : {DimensionKind::switched, DimensionKind::mesh}) {
+  for (const topology::DimensionKind kind :
+       {topology::DimensionKind::switched, topology::DimensionKind::mesh}) {
     // mesh 0 - 1 - 2: half of the bandwidth each way, two hops of 1 us.
-    const bool mesh = kind == DimensionKind::mesh;
-    Machine machine = machine_of({dimension(kind, 3)});
+    const bool mesh = kind == topology::DimensionKind::mesh;
+    machine::Machine machine = machine_of({dimension(kind, 3)});
     machine.network[0].message_overhead = 5_us;
     const Timeline timeline =
         run(Traffic(3).add({.from = 0, .to = 2, .bytes = kMegabyte}), machine, GetParam());
@@ -72,7 +73,7 @@ TEST_P(EveryNetwork, AMessageOnIdleLinksTakesItsBytesAndTheLatencyOfItsWay) {
 
 TEST_P(EveryNetwork, TwoMessagesFromOnePortTakeTwice) {
   // Fairly shared both end after 2 ms; first come first served the first ends after 1 ms.
-  const Machine machine = machine_of({dimension(DimensionKind::switched, 3)});
+  const machine::Machine machine = machine_of({dimension(topology::DimensionKind::switched, 3)});
   const Timeline timeline = run(Traffic(3)
                                     .add({.from = 0, .to = 1, .bytes = kMegabyte})
                                     .add({.from = 0, .to = 2, .bytes = kMegabyte}),
@@ -84,7 +85,8 @@ TEST_P(EveryNetwork, TwoMessagesFromOnePortTakeTwice) {
 
 TEST_P(EveryNetwork, LinksOfAFullyConnectedDimensionAreTheirOwn) {
   // 0 -> 1 and 2 -> 1 pass different links of half of the bandwidth each.
-  const Machine machine = machine_of({dimension(DimensionKind::fully_connected, 3)});
+  const machine::Machine machine =
+      machine_of({dimension(topology::DimensionKind::fully_connected, 3)});
   const Timeline timeline = run(Traffic(3)
                                     .add({.from = 0, .to = 1, .bytes = kMegabyte})
                                     .add({.from = 2, .to = 1, .bytes = kMegabyte}),
@@ -94,7 +96,7 @@ TEST_P(EveryNetwork, LinksOfAFullyConnectedDimensionAreTheirOwn) {
 
 TEST_P(EveryNetwork, ARingAllReduceAloneTakesTheClosedForm) {
   // 2 * 7 steps of 1/8 MB and 1 us.
-  const Machine machine = machine_of({dimension(DimensionKind::switched, 8)});
+  const machine::Machine machine = machine_of({dimension(topology::DimensionKind::switched, 8)});
   const Timeline timeline =
       run(Traffic(8).add(Gathering{{first_ranks(8)}, Kind::all_reduce, kMegabyte}), machine,
           GetParam(), Algorithm::ring);
@@ -104,8 +106,8 @@ TEST_P(EveryNetwork, ARingAllReduceAloneTakesTheClosedForm) {
 TEST_P(EveryNetwork, PhasesFollowOneAnotherInAllGroupsAtOnce) {
   // 2 x 3, dimension by dimension: reduce_scatter of 6 MB inside (3 MB), all_reduce of the 3 MB
   // left between the nodes (4 steps of 1 MB), all_gather inside.
-  Machine machine =
-      machine_of({dimension(DimensionKind::switched, 2), dimension(DimensionKind::switched, 3)});
+  machine::Machine machine = machine_of({dimension(topology::DimensionKind::switched, 2),
+                                         dimension(topology::DimensionKind::switched, 3)});
   const Timeline timeline =
       run(Traffic(6).add(Gathering{{first_ranks(6)}, Kind::all_reduce, 6 * kMegabyte}), machine,
           GetParam(), Algorithm::hierarchical);
@@ -114,7 +116,7 @@ TEST_P(EveryNetwork, PhasesFollowOneAnotherInAllGroupsAtOnce) {
 
 TEST_P(EveryNetwork, AMessageSlowsDownACollectiveOnItsPort) {
   // Rank 0's port sends 14/8 MB of the all-reduce and 1 MB to rank 4.
-  const Machine machine = machine_of({dimension(DimensionKind::switched, 8)});
+  const machine::Machine machine = machine_of({dimension(topology::DimensionKind::switched, 8)});
   const Timeline timeline = run(Traffic(8)
                                     .add(Gathering{{first_ranks(8)}, Kind::all_reduce, kMegabyte})
                                     .add({.from = 0, .to = 4, .bytes = kMegabyte}),
@@ -125,7 +127,7 @@ TEST_P(EveryNetwork, AMessageSlowsDownACollectiveOnItsPort) {
 
 TEST_P(EveryMessageNetwork, ProtocolsCountAsInTheClosedForm) {
   // Launch 20 us, 3 steps of 10 MB at 80 % and 3 us, half of the own chunk copied.
-  Machine machine = machine_of({dimension(DimensionKind::switched, 4)});
+  machine::Machine machine = machine_of({dimension(topology::DimensionKind::switched, 4)});
   machine.network[0].protocols = {{.name = "Simple",
                                    .launch = 20_us,
                                    .step_latency = 3_us,
@@ -141,7 +143,7 @@ TEST_P(EveryMessageNetwork, LinksArePassedAtTheRateOfEachMessagesProtocol) {
   // A shift at 50 % of 1 GB/s and a message at all of it, 0 -> 1 both: 2 ms and 1 ms of the link's
   // time. As flows they get 1/3 GB/s each and end at once; in turn the second's first byte may have
   // to wait for the last hop of the first.
-  Machine machine = machine_of({dimension(DimensionKind::switched, 2)});
+  machine::Machine machine = machine_of({dimension(topology::DimensionKind::switched, 2)});
   machine.network[0].exchange = {{.name = "Simple", .step_latency = 1_us, .efficiency = 0.5}};
   const Timeline timeline = run(Traffic(2)
                                     .add(Gathering{{{0, 1}}, Kind::send_recv, kMegabyte})
@@ -152,7 +154,7 @@ TEST_P(EveryMessageNetwork, LinksArePassedAtTheRateOfEachMessagesProtocol) {
 }
 
 TEST_P(EveryMessageNetwork, AutomaticTakesTheRingWhereTheSwitchHasNoMessages) {
-  Machine machine = machine_of({dimension(DimensionKind::switched, 8)});
+  machine::Machine machine = machine_of({dimension(topology::DimensionKind::switched, 8)});
   machine.network[0].in_switch = {{.name = "NVLS", .launch = 1_us, .step_latency = 1_us}};
   const Traffic traffic =
       Traffic(8).add(Gathering{{first_ranks(8)}, Kind::all_reduce, 100 * kMegabyte});
@@ -172,16 +174,16 @@ TEST_P(EveryMessageNetwork, AutomaticTakesTheRingWhereTheSwitchHasNoMessages) {
 
 TEST_P(EveryMessageNetwork, MoreMessagesThanAnyoneWaitsForAreRefused) {
   // 14 messages a rank of 8, a hundred million times.
-  Machine machine = machine_of({dimension(DimensionKind::switched, 8)});
-  Workload workload =
+  machine::Machine machine = machine_of({dimension(topology::DimensionKind::switched, 8)});
+  graph::Workload workload =
       Traffic(8).add(Gathering{{first_ranks(8)}, Kind::all_reduce, kMegabyte}).workload();
-  class Long final : public IssueList {
+  class Long final : public graph::IssueList {
    public:
-    std::unique_ptr<Source> restart() const override { return std::make_unique<Long>(); }
-    Instance at(int, std::int64_t) const override { return {}; }
+    std::unique_ptr<graph::Source> restart() const override { return std::make_unique<Long>(); }
+    graph::Instance at(int, std::int64_t) const override { return {}; }
     std::int64_t length(int) const override { return 100'000'000; }
-    std::optional<Period> period(int) const override {
-      return Period{.first = 0, .end = 100'000'000};
+    std::optional<graph::Period> period(int) const override {
+      return graph::Period{.first = 0, .end = 100'000'000};
     }
   };
   workload.source = std::make_shared<Long>();
@@ -194,8 +196,9 @@ TEST_P(EveryMessageNetwork, MoreMessagesThanAnyoneWaitsForAreRefused) {
 }
 
 TEST_P(EveryNetwork, TheSameRunTwiceIsTheSameTwice) {
-  const Machine machine = machine_of(
-      {dimension(DimensionKind::switched, 4), dimension(DimensionKind::fully_connected, 4)});
+  const machine::Machine machine =
+      machine_of({dimension(topology::DimensionKind::switched, 4),
+                  dimension(topology::DimensionKind::fully_connected, 4)});
   Traffic traffic(16);
   traffic.add(Gathering{{first_ranks(16)}, Kind::all_to_all, 3 * kMegabyte, 3});
   for (std::int64_t rank = 1; rank < 16; ++rank) {
@@ -209,4 +212,4 @@ TEST_P(EveryNetwork, TheSameRunTwiceIsTheSameTwice) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::simulate

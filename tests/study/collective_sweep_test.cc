@@ -7,37 +7,40 @@
 #include "../collective/networks.h"
 #include "collective/sweep.h"
 
-namespace orrery {
+namespace orrery::study {
 namespace {
 
 using testing::bare_machine;
 using testing::cluster_of;
 using testing::dimension_of;
 using testing::kMegabyte;
-using Kind = CollectiveKind;
-using Algorithm = CollectiveAlgorithm;
+using Kind = graph::CollectiveKind;
+using Algorithm = collective::CollectiveAlgorithm;
 
-Time by(NetworkModel network, const Machine& machine, const SweepOptions& options) {
+Time by(simulate::NetworkModel network, const machine::Machine& machine,
+        const collective::SweepOptions& options) {
   const auto rows = sweep_on(network, machine, options);
   EXPECT_TRUE(rows) << rows.error().to_string();
   return rows ? rows->front().time : Time(0);
 }
 
-SweepOptions one_size(Kind kind, std::int64_t devices, Bytes size, Algorithm algorithm) {
+collective::SweepOptions one_size(Kind kind, std::int64_t devices, Bytes size,
+                                  Algorithm algorithm) {
   return {
       .kind = kind, .devices = devices, .smallest = size, .largest = size, .algorithm = algorithm};
 }
 
-void expect_same(const Machine& machine, const SweepOptions& options, double within) {
-  const double message = to_seconds(by(NetworkModel::fifo, machine, options));
-  const double closed = to_seconds(by(NetworkModel::ports, machine, options));
+void expect_same(const machine::Machine& machine, const collective::SweepOptions& options,
+                 double within) {
+  const double message = to_seconds(by(simulate::NetworkModel::fifo, machine, options));
+  const double closed = to_seconds(by(simulate::NetworkModel::ports, machine, options));
   EXPECT_NEAR(message / closed, 1, within) << name_of(options.kind) << " " << options.devices;
 }
 
 TEST(Messages, OnASwitchTheyTakeTheClosedForm) {
   // One dimension behind a switch: rings, direct and pairwise exchanges to the picosecond's
   // rounding.
-  const Machine machine = cluster_of(8, 1);
+  const machine::Machine machine = cluster_of(8, 1);
   for (const Kind kind : {Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter}) {
     expect_same(machine, one_size(kind, 8, kMegabyte, Algorithm::ring), 1e-6);
     expect_same(machine, one_size(kind, 8, kMegabyte, Algorithm::direct), 1e-6);
@@ -48,7 +51,8 @@ TEST(Messages, OnASwitchTheyTakeTheClosedForm) {
 
 TEST(Messages, FullyConnectedMembersSendOverAllTheirLinksAtOnce) {
   // A link to each of 7 others; what one device sends to them does not share a link.
-  const Machine machine = bare_machine({dimension_of(DimensionKind::fully_connected, 8)});
+  const machine::Machine machine =
+      bare_machine({dimension_of(topology::DimensionKind::fully_connected, 8)});
   expect_same(machine, one_size(Kind::all_reduce, 8, kMegabyte, Algorithm::direct), 1e-6);
   expect_same(machine, one_size(Kind::all_gather, 8, kMegabyte, Algorithm::direct), 1e-6);
 }
@@ -56,14 +60,14 @@ TEST(Messages, FullyConnectedMembersSendOverAllTheirLinksAtOnce) {
 TEST(Messages, RotatedRingsOverNodesUseEveryPort) {
   // 4 x 3 at 100 and 10 GB/s: 4 rings, each member's NIC carries a quarter of 2 * 11/12 S. 1 GB:
   // latencies overlap with other rings' bytes, less than 1 %.
-  const Machine machine = cluster_of(4, 3);
+  const machine::Machine machine = cluster_of(4, 3);
   for (const Kind kind : {Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter}) {
     expect_same(machine, one_size(kind, 12, Bytes(1'000'000'000), Algorithm::ring), 0.01);
   }
 }
 
 TEST(Messages, ProtocolsAndOwnCopiesCountAsInTheClosedForm) {
-  Machine machine = cluster_of(4, 1);
+  machine::Machine machine = cluster_of(4, 1);
   machine.network[0].protocols = {{.name = "Simple",
                                    .launch = 20_us,
                                    .step_latency = 3_us,
@@ -74,7 +78,7 @@ TEST(Messages, ProtocolsAndOwnCopiesCountAsInTheClosedForm) {
 
 TEST(Messages, ShippedMachinesAgreeWithTheirClosedForm) {
   for (const char* name : {"dgx-a100-80g", "dgx-h100"}) {
-    const auto machine = load_machine(name);
+    const auto machine = machine::load_machine(name);
     ASSERT_TRUE(machine);
     expect_same(*machine, one_size(Kind::all_reduce, 8, 64_MiB, Algorithm::ring), 0.01);
     // The closed form adds a step latency for each further send of a member, 6 of some us.
@@ -83,18 +87,22 @@ TEST(Messages, ShippedMachinesAgreeWithTheirClosedForm) {
 }
 
 TEST(Messages, AutomaticTakesTheRingWhereTheSwitchHasNoMessages) {
-  Machine machine = cluster_of(8, 1);
+  machine::Machine machine = cluster_of(8, 1);
   machine.network[0].in_switch = {{.name = "NVLS", .launch = 1_us, .step_latency = 1_us}};
-  SweepOptions options = one_size(Kind::all_reduce, 8, 100 * kMegabyte, Algorithm::automatic);
-  EXPECT_EQ(sweep_collective(machine, options)->front().algorithm, Algorithm::in_switch);
-  EXPECT_EQ(sweep_on(NetworkModel::fifo, machine, options)->front().algorithm, Algorithm::ring);
+  collective::SweepOptions options =
+      one_size(Kind::all_reduce, 8, 100 * kMegabyte, Algorithm::automatic);
+  EXPECT_EQ(collective::sweep_collective(machine, options)->front().algorithm,
+            Algorithm::in_switch);
+  EXPECT_EQ(sweep_on(simulate::NetworkModel::fifo, machine, options)->front().algorithm,
+            Algorithm::ring);
   options.algorithm = Algorithm::in_switch;
-  EXPECT_FALSE(sweep_on(NetworkModel::fifo, machine, options));
+  EXPECT_FALSE(sweep_on(simulate::NetworkModel::fifo, machine, options));
 }
 
 TEST(Messages, AGroupTooLargeToRunIsAMistake) {
-  const SweepOptions options = one_size(Kind::all_gather, 1024, kMegabyte, Algorithm::ring);
-  const auto rows = sweep_on(NetworkModel::fifo, cluster_of(8, 128), options);
+  const collective::SweepOptions options =
+      one_size(Kind::all_gather, 1024, kMegabyte, Algorithm::ring);
+  const auto rows = sweep_on(simulate::NetworkModel::fifo, cluster_of(8, 128), options);
   ASSERT_FALSE(rows);
   EXPECT_NE(rows.error().to_string().find("messages"), std::string::npos);
 }
@@ -106,19 +114,20 @@ RC_GTEST_PROP(MessagesProperty, NeverFasterThanAnyLinkAllows, ()) {
                                       Kind::all_to_all, Kind::send_recv);
   const auto devices = *rc::gen::element<std::int64_t>(2, 4, 8, 12);
   const auto size = *rc::gen::inRange<std::int64_t>(1'000'000, 1'000'000'000);
-  const SweepOptions options = one_size(kind, devices, Bytes(size), Algorithm::automatic);
-  const double seconds = to_seconds(by(NetworkModel::fifo, cluster_of(4, 3), options));
-  const double bus = bus_factor(kind, devices) * static_cast<double>(size) / seconds;
+  const collective::SweepOptions options =
+      one_size(kind, devices, Bytes(size), Algorithm::automatic);
+  const double seconds = to_seconds(by(simulate::NetworkModel::fifo, cluster_of(4, 3), options));
+  const double bus = collective::bus_factor(kind, devices) * static_cast<double>(size) / seconds;
   RC_ASSERT(bus <= 110e9 * 1.000001);
 }
 
 TEST(Messages, RingsGoBothWaysRoundARingOfLinks) {
-  const Machine machine = bare_machine({dimension_of(DimensionKind::ring, 8)});
-  const SweepOptions options = one_size(Kind::all_gather, 8, 1_GiB, Algorithm::ring);
-  const double message = to_seconds(by(NetworkModel::fifo, machine, options));
-  const double closed = to_seconds(by(NetworkModel::ports, machine, options));
+  const machine::Machine machine = bare_machine({dimension_of(topology::DimensionKind::ring, 8)});
+  const collective::SweepOptions options = one_size(Kind::all_gather, 8, 1_GiB, Algorithm::ring);
+  const double message = to_seconds(by(simulate::NetworkModel::fifo, machine, options));
+  const double closed = to_seconds(by(simulate::NetworkModel::ports, machine, options));
   EXPECT_NEAR(message / closed, 1, 0.01);
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::study

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace orrery {
+namespace orrery::study {
 namespace {
 
 using ::testing::HasSubstr;
@@ -109,4 +109,4 @@ TEST(Compare, AReportThatLacksFiguresSaysWhich) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::study

@@ -8,13 +8,14 @@
 #include "simulate/simulate.h"
 #include "study/run.h"
 
-namespace orrery {
+namespace orrery::study {
 namespace {
 
 using namespace testing;  // NOLINT(google-build-using-namespace): the builders of this test
 
-CriticalPath path_of(const Workload& workload, const Machine& machine, bool fold = true) {
-  const auto timeline = simulate(
+CriticalPath path_of(const graph::Workload& workload, const machine::Machine& machine,
+                     bool fold = true) {
+  const auto timeline = simulate::simulate(
       workload, machine, {.fold = fold, .record_spans = true, .algorithms = {}, .progress = {}});
   EXPECT_TRUE(timeline) << timeline.error().to_string();
   return critical_path(workload, *timeline, machine);
@@ -52,20 +53,22 @@ void expect_whole(const CriticalPath& path) {
   EXPECT_EQ(path[PathKind::wait], Time(0));
 }
 
-const RankLayout kAlone{{{Axis::tp, 1}, {Axis::dp, 1}, {Axis::pp, 1}}};
-const RankLayout kTwoStages{{{Axis::tp, 1}, {Axis::dp, 1}, {Axis::pp, 2}}};
+const plan::RankLayout kAlone{{{plan::Axis::tp, 1}, {plan::Axis::dp, 1}, {plan::Axis::pp, 1}}};
+const plan::RankLayout kTwoStages{{{plan::Axis::tp, 1}, {plan::Axis::dp, 1}, {plan::Axis::pp, 2}}};
 
-Machine one_device() {
-  return machine_of({dimension(DimensionKind::switched, 1)});
+machine::Machine one_device() {
+  return machine_of({dimension(topology::DimensionKind::switched, 1)});
 }
-Machine two_devices() {
-  return machine_of({dimension(DimensionKind::switched, 2)});
+machine::Machine two_devices() {
+  return machine_of({dimension(topology::DimensionKind::switched, 2)});
 }
 
 TEST(CriticalPath, OfOneStreamIsAllOfIt) {
   // 2 ms forward, 3 ms backward, three times.
   const auto path = path_of(
-      workload_of(kAlone, {{compute("a", 2_ms), compute("b", 3_ms, {}, StepPhase::backward)}}, 3),
+      workload_of(
+          kAlone,
+          {{compute_node("a", 2_ms), compute_node("b", 3_ms, {}, plan::StepPhase::backward)}}, 3),
       one_device());
   expect_whole(path);
   EXPECT_EQ(path[PathKind::kernel], 15_ms);
@@ -77,21 +80,23 @@ TEST(CriticalPath, OfOneStreamIsAllOfIt) {
 
 TEST(CriticalPath, HiddenCommunicationIsNotOnIt) {
   // The all-reduce takes 1.002 ms beside a 4 ms kernel.
-  const auto path =
-      path_of(workload_of({{{Axis::tp, 1}, {Axis::dp, 2}, {Axis::pp, 1}}},
-                          {{collective("reduce", Axis::dp, Bytes(1'000'000)), compute("a", 4_ms)}}),
-              two_devices());
+  const auto path = path_of(
+      workload_of(
+          {{{plan::Axis::tp, 1}, {plan::Axis::dp, 2}, {plan::Axis::pp, 1}}},
+          {{collective_node("reduce", plan::Axis::dp, Bytes(1'000'000)), compute_node("a", 4_ms)}}),
+      two_devices());
   expect_whole(path);
   EXPECT_EQ(path[PathKind::kernel], 4_ms);
   EXPECT_EQ(path[PathKind::collective], 0_ms);
 }
 
 TEST(CriticalPath, ExposedCommunicationIs) {
-  const auto path = path_of(
-      workload_of({{{Axis::tp, 2}, {Axis::dp, 1}, {Axis::pp, 1}}},
-                  {{compute("a", 1_ms), collective("reduce", Axis::tp, Bytes(1'000'000), {0}),
-                    compute("b", 1_ms, {1})}}),
-      two_devices());
+  const auto path =
+      path_of(workload_of({{{plan::Axis::tp, 2}, {plan::Axis::dp, 1}, {plan::Axis::pp, 1}}},
+                          {{compute_node("a", 1_ms),
+                            collective_node("reduce", plan::Axis::tp, Bytes(1'000'000), {0}),
+                            compute_node("b", 1_ms, {1})}}),
+              two_devices());
   expect_whole(path);
   EXPECT_EQ(time_of(path.categories, "tp all_reduce"), 1_ms + 2_us);
   EXPECT_EQ(time_of(path.items, "reduce"), 1_ms + 2_us);
@@ -100,12 +105,13 @@ TEST(CriticalPath, ExposedCommunicationIs) {
 
 TEST(CriticalPath, WhatConcurrentCommunicationAddsStandsApart) {
   // As above with 3/4 of the bandwidth while it runs: 1.002 ms do 0.7515 ms of work.
-  Machine machine = two_devices();
+  machine::Machine machine = two_devices();
   machine.device.overlap_memory = 0.25;
-  const auto path =
-      path_of(workload_of({{{Axis::tp, 1}, {Axis::dp, 2}, {Axis::pp, 1}}},
-                          {{collective("reduce", Axis::dp, Bytes(1'000'000)), compute("a", 4_ms)}}),
-              machine);
+  const auto path = path_of(
+      workload_of(
+          {{{plan::Axis::tp, 1}, {plan::Axis::dp, 2}, {plan::Axis::pp, 1}}},
+          {{collective_node("reduce", plan::Axis::dp, Bytes(1'000'000)), compute_node("a", 4_ms)}}),
+      machine);
   expect_whole(path);
   EXPECT_EQ(path[PathKind::kernel], 4_ms);
   EXPECT_NEAR(to_seconds(path[PathKind::slowdown]), 0.2505e-3, 1e-11);
@@ -114,9 +120,10 @@ TEST(CriticalPath, WhatConcurrentCommunicationAddsStandsApart) {
 TEST(CriticalPath, GoesOverTheMessageToTheSender) {
   // Stage 0 computes 5 ms and sends 1 MB (1 ms + 1 us); stage 1 waits, computes 2 ms.
   const auto path = path_of(
-      workload_of(kTwoStages, {{compute("first", 5_ms),
-                                send("activations", Channel::forward, Bytes(1'000'000), {0})},
-                               {receive("input", Channel::forward), compute("second", 2_ms, {0})}}),
+      workload_of(kTwoStages,
+                  {{compute_node("first", 5_ms),
+                    send("activations", plan::Channel::forward, Bytes(1'000'000), {0})},
+                   {receive("input", plan::Channel::forward), compute_node("second", 2_ms, {0})}}),
       two_devices());
   expect_whole(path);
   EXPECT_EQ(path.step_time, 8_ms + 1_us);
@@ -127,12 +134,13 @@ TEST(CriticalPath, GoesOverTheMessageToTheSender) {
 
 TEST(CriticalPath, AMessageThatWaitsForItsReceiverIsNotOnIt) {
   // Stage 1 first computes 9 ms on its own: the message has long arrived.
-  Node own = compute("own", 9_ms);
-  own.phase = StepPhase::optimizer;
+  graph::Node own = compute_node("own", 9_ms);
+  own.phase = plan::StepPhase::optimizer;
   const auto path = path_of(
-      workload_of(kTwoStages, {{compute("first", 5_ms),
-                                send("activations", Channel::forward, Bytes(1'000'000), {0})},
-                               {receive("input", Channel::forward), own, compute("b", 2_ms, {0})}}),
+      workload_of(kTwoStages,
+                  {{compute_node("first", 5_ms),
+                    send("activations", plan::Channel::forward, Bytes(1'000'000), {0})},
+                   {receive("input", plan::Channel::forward), own, compute_node("b", 2_ms, {0})}}),
       two_devices());
   expect_whole(path);
   EXPECT_EQ(path[PathKind::message], 0_ms);
@@ -143,14 +151,15 @@ TEST(CriticalPath, AMessageThatWaitsForItsReceiverIsNotOnIt) {
 TEST(CriticalPath, OfACollectiveComesFromItsLastMember) {
   // Two stages all-reduce over pp; stage 1 needs 7 ms before it, stage 0 only 1 ms. From rank 0,
   // the lower of the two that finish together, the path goes over to rank 1.
-  const auto stage = [](Time time, StepPhase phase) {
-    Node node = compute("a", time);
+  const auto stage = [](Time time, plan::StepPhase phase) {
+    graph::Node node = compute_node("a", time);
     node.phase = phase;
-    return std::vector<Node>{node, collective("norm", Axis::pp, Bytes(1'000'000), {0})};
+    return std::vector<graph::Node>{node,
+                                    collective_node("norm", plan::Axis::pp, Bytes(1'000'000), {0})};
   };
-  const auto path = path_of(
-      workload_of(kTwoStages, {stage(1_ms, StepPhase::forward), stage(7_ms, StepPhase::backward)}),
-      two_devices());
+  const auto path = path_of(workload_of(kTwoStages, {stage(1_ms, plan::StepPhase::forward),
+                                                     stage(7_ms, plan::StepPhase::backward)}),
+                            two_devices());
   expect_whole(path);
   EXPECT_EQ(time_of(path.categories, "backward elementwise"), 7_ms);
   EXPECT_EQ(time_of(path.categories, "forward elementwise"), 0_ms);
@@ -159,7 +168,7 @@ TEST(CriticalPath, OfACollectiveComesFromItsLastMember) {
 
 TEST(CriticalPath, OfAHostThatIsTooSlowIsTheHost) {
   // Ten kernels of 1 ms, each dispatched in 3 ms: 30 ms of issuing, then the last kernel.
-  Workload workload = workload_of(kAlone, {{compute("a", 1_ms)}}, 10);
+  graph::Workload workload = workload_of(kAlone, {{compute_node("a", 1_ms)}}, 10);
   workload.host_dispatch = 3_ms;
   const auto path = path_of(workload, one_device());
   expect_whole(path);
@@ -171,9 +180,9 @@ TEST(CriticalPath, OfAHostThatIsTooSlowIsTheHost) {
 TEST(CriticalPath, OfAHostThatWaitsGoesThroughWhatItWaitedFor) {
   // 4 ms dispatch; a (10 ms) ends at 14 ms, and the host waits for it; b is issued until 18 ms and
   // takes 1 ms: 4 + 10 + 4 + 1 = 19 ms.
-  Node first = compute("a", 10_ms);
+  graph::Node first = compute_node("a", 10_ms);
   first.host_sync = true;
-  Workload workload = workload_of(kAlone, {{first, compute("b", 1_ms)}});
+  graph::Workload workload = workload_of(kAlone, {{first, compute_node("b", 1_ms)}});
   workload.host_dispatch = 4_ms;
   const auto path = path_of(workload, one_device());
   expect_whole(path);
@@ -184,7 +193,7 @@ TEST(CriticalPath, OfAHostThatWaitsGoesThroughWhatItWaitedFor) {
 
 TEST(CriticalPath, OfAHostThatIsFastEnoughBeginsWithOneDispatch) {
   // 1 us dispatch runs ahead of 1 ms kernels: only the first is waited for.
-  Workload workload = workload_of(kAlone, {{compute("a", 1_ms)}}, 10);
+  graph::Workload workload = workload_of(kAlone, {{compute_node("a", 1_ms)}}, 10);
   workload.host_dispatch = 1_us;
   const auto path = path_of(workload, one_device());
   expect_whole(path);
@@ -193,7 +202,7 @@ TEST(CriticalPath, OfAHostThatIsFastEnoughBeginsWithOneDispatch) {
 }
 
 TEST(CriticalPath, OfExpertsHasTheirExchange) {
-  Plan plan;
+  plan::Plan plan;
   plan.ep = 4;
   plan.dp = 4;
   plan.global_batch = 8;
@@ -201,8 +210,8 @@ TEST(CriticalPath, OfExpertsHasTheirExchange) {
   RunOptions options;
   options.record_spans = true;
   options.allow_oom = true;
-  const auto run = run_step(load_model("mixtral-8x7b").value(), load_machine("dgx-h100").value(),
-                            plan, 0, options);
+  const auto run = run_step(zoo::load_model("mixtral-8x7b").value(),
+                            machine::load_machine("dgx-h100").value(), plan, 0, options);
   ASSERT_TRUE(run) << run.error().to_string();
   const CriticalPath path = critical_path(run->workload, run->timeline, run->machine);
   expect_whole(path);
@@ -211,8 +220,8 @@ TEST(CriticalPath, OfExpertsHasTheirExchange) {
 }
 
 /// Any plan of gpt2 on up to 16 devices, sensible or not.
-Plan random_plan() {
-  Plan plan;
+plan::Plan random_plan() {
+  plan::Plan plan;
   plan.tp = *rc::gen::element<std::int64_t>(1, 2, 4);
   plan.pp = *rc::gen::element<std::int64_t>(1, 2, 4);
   plan.dp = *rc::gen::element<std::int64_t>(1, 2);
@@ -220,7 +229,8 @@ Plan random_plan() {
   plan.global_batch = 8;
   plan.sequence = 256;
   plan.zero = plan.dp > 1 ? *rc::gen::element(0, 1, 3) : 0;
-  plan.recompute = *rc::gen::element(Recompute::none, Recompute::selective, Recompute::full);
+  plan.recompute =
+      *rc::gen::element(plan::Recompute::none, plan::Recompute::selective, plan::Recompute::full);
   plan.sequence_parallel = plan.tp > 1 && *rc::gen::arbitrary<bool>();
   plan.overlap_grad_reduce = *rc::gen::arbitrary<bool>();
   plan.overlap_p2p = *rc::gen::arbitrary<bool>();
@@ -231,9 +241,9 @@ Plan random_plan() {
 }
 
 Run any_traced_run() {
-  static const Model model = load_model("gpt2").value();
-  static const Machine machine = load_machine("dgx-a100-80g").value();
-  const Plan plan = random_plan();
+  static const zoo::Model model = zoo::load_model("gpt2").value();
+  static const machine::Machine machine = machine::load_machine("dgx-a100-80g").value();
+  const plan::Plan plan = random_plan();
   RunOptions options;
   options.record_spans = true;
   options.fold = *rc::gen::arbitrary<bool>();
@@ -256,36 +266,36 @@ RC_GTEST_PROP(CriticalPath, CoversTheStepWithoutGaps, ()) {
 
 RC_GTEST_PROP(SpanCauses, EverySpanIsReadyWhenItsCauseEnds, ()) {
   const Run run = any_traced_run();
-  const std::vector<Span>& spans = run.timeline.spans;
+  const std::vector<simulate::Span>& spans = run.timeline.spans;
   Time before{0};
   for (std::uint32_t i = 0; i < spans.size(); ++i) {
-    const Span& span = spans[i];
+    const simulate::Span& span = spans[i];
     RC_ASSERT(span.ready >= before);  // spans stand in this order
     before = span.ready;
-    if (span.cause == Span::kNone) {
+    if (span.cause == simulate::Span::kNone) {
       RC_ASSERT(span.ready == Time(0));
       continue;
     }
     RC_ASSERT(span.cause < i);
-    const Span& cause = spans[span.cause];
-    if (span.kind == Node::Kind::receive) {  // the other side of the message before it
-      RC_ASSERT(cause.kind == Node::Kind::send && span.cause + 1 == i);
+    const simulate::Span& cause = spans[span.cause];
+    if (span.kind == graph::Node::Kind::receive) {  // the other side of the message before it
+      RC_ASSERT(cause.kind == graph::Node::Kind::send && span.cause + 1 == i);
       RC_ASSERT(cause.begin == span.begin && cause.end == span.end);
     } else {
       RC_ASSERT(cause.end == span.ready);
-      RC_ASSERT(cause.rank == span.rank || cause.kind == Node::Kind::send);
+      RC_ASSERT(cause.rank == span.rank || cause.kind == graph::Node::Kind::send);
     }
   }
 }
 
 RC_GTEST_PROP(SpanCauses, ACollectiveBeginsWithItsLastMember, ()) {
   const Run run = any_traced_run();
-  for (const Span& span : run.timeline.spans) {
-    if (span.kind != Node::Kind::collective && span.kind != Node::Kind::copy) {
-      RC_ASSERT(span.last_member == Span::kNone);
+  for (const simulate::Span& span : run.timeline.spans) {
+    if (span.kind != graph::Node::Kind::collective && span.kind != graph::Node::Kind::copy) {
+      RC_ASSERT(span.last_member == simulate::Span::kNone);
       continue;
     }
-    const Span& last = run.timeline.spans[span.last_member];
+    const simulate::Span& last = run.timeline.spans[span.last_member];
     RC_ASSERT(last.begin == span.begin && last.end == span.end && last.group == span.group);
     RC_ASSERT(span.begin == std::max(last.ready, last.host_end));
     RC_ASSERT(span.begin >= std::max(span.ready, span.host_end));
@@ -294,19 +304,19 @@ RC_GTEST_PROP(SpanCauses, ACollectiveBeginsWithItsLastMember, ()) {
 
 RC_GTEST_PROP(SpanCauses, TheHostGoesOnWhereItsCauseLeftIt, ()) {
   const Run run = any_traced_run();
-  for (const Span& span : run.timeline.spans) {
+  for (const simulate::Span& span : run.timeline.spans) {
     RC_ASSERT(span.host_begin <= span.host_end);
-    if (span.kind == Node::Kind::send || span.kind == Node::Kind::receive) {
+    if (span.kind == graph::Node::Kind::send || span.kind == graph::Node::Kind::receive) {
       continue;  // sent by the device
     }
-    if (span.host_cause == Span::kNone) {
+    if (span.host_cause == simulate::Span::kNone) {
       RC_ASSERT(span.host_begin == Time(0));
       continue;
     }
-    const Span& cause = run.timeline.spans[span.host_cause];
+    const simulate::Span& cause = run.timeline.spans[span.host_cause];
     RC_ASSERT(span.host_begin == (span.host_waited ? cause.end : cause.host_end));
   }
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::study

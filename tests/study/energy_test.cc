@@ -7,32 +7,32 @@
 #include "../simulate/builder.h"
 #include "simulate/simulate.h"
 
-namespace orrery {
+namespace orrery::study {
 namespace {
 
 using namespace testing;  // NOLINT(google-build-using-namespace): the builders of this test
 
 /// A run of `workload` on devices of 400 W, 100 W of them idle.
-Run run_of(const Workload& workload, Machine machine) {
+Run run_of(const graph::Workload& workload, machine::Machine machine) {
   machine.device.power = Power(400);
   machine.device.idle_power = Power(100);
   Run run;
   run.machine = machine;
   run.workload = workload;
   run.devices = workload.ranks;
-  SimulateOptions how;
+  simulate::SimulateOptions how;
   how.algorithms = run.algorithms;
-  run.timeline = simulate(workload, machine, how).value();
+  run.timeline = simulate::simulate(workload, machine, how).value();
   return run;
 }
 
-const RankLayout kTwo{{{Axis::tp, 2}, {Axis::dp, 1}, {Axis::pp, 1}}};
+const plan::RankLayout kTwo{{{plan::Axis::tp, 2}, {plan::Axis::dp, 1}, {plan::Axis::pp, 1}}};
 
 /// On each of two devices 10 ms of kernels, then an all-reduce of 1 MB: 1 ms + 2 us.
 Run kernels_and_reduce() {
-  return run_of(
-      workload_of(kTwo, {{compute("a", 10_ms), collective("b", Axis::tp, Bytes(1'000'000), {0})}}),
-      machine_of({dimension(DimensionKind::switched, 2)}));
+  return run_of(workload_of(kTwo, {{compute_node("a", 10_ms),
+                                    collective_node("b", plan::Axis::tp, Bytes(1'000'000), {0})}}),
+                machine_of({dimension(topology::DimensionKind::switched, 2)}));
 }
 
 TEST(Energy, IsIdleAlwaysAndTheRestWhileSomethingRuns) {
@@ -67,15 +67,16 @@ TEST(Energy, OfDeviceMemoryIsPartOfTheDevices) {
 }
 
 TEST(Energy, OfLowerTiersIsAdded) {
-  Machine machine = machine_of({dimension(DimensionKind::switched, 1)});
+  machine::Machine machine = machine_of({dimension(topology::DimensionKind::switched, 1)});
   machine.device.memory.push_back({"host", 1_GiB, 1_GBps, Time(0), EnergyPerByte(100e-12)});
-  Node copy;
-  copy.kind = Node::Kind::copy;
-  copy.stream = StepStream::to_host;
-  copy.group = Axis::to_host;
+  graph::Node copy;
+  copy.kind = graph::Node::Kind::copy;
+  copy.stream = plan::StepStream::to_host;
+  copy.group = plan::Axis::to_host;
   copy.bytes = Bytes(1'000'000);
-  const auto run =
-      run_of(workload_of({{{Axis::tp, 1}, {Axis::dp, 1}, {Axis::pp, 1}}}, {{copy}}), machine);
+  const auto run = run_of(
+      workload_of({{{plan::Axis::tp, 1}, {plan::Axis::dp, 1}, {plan::Axis::pp, 1}}}, {{copy}}),
+      machine);
   EXPECT_DOUBLE_EQ(energy_of(run)->lower_memory.value(), 100e-6);
 }
 
@@ -96,18 +97,18 @@ TEST(Cost, IsDevicesTimesTimeTimesPrice) {
   EXPECT_DOUBLE_EQ(cost.per_million_tokens.value(), 0.002);
 }
 
-Machine machine_with_energy() {
-  Machine machine = load_machine("dgx-a100-80g").value();
+machine::Machine machine_with_energy() {
+  machine::Machine machine = machine::load_machine("dgx-a100-80g").value();
   machine.device.power = Power(400);
   machine.device.idle_power = Power(60);
-  for (NetworkDimension& dimension : machine.network) {
+  for (topology::NetworkDimension& dimension : machine.network) {
     dimension.energy_per_byte = EnergyPerByte(100e-12);
   }
   return machine;
 }
 
 Run step(std::int64_t tp, std::int64_t dp, std::int64_t pp, bool fold = true) {
-  Plan plan;
+  plan::Plan plan;
   plan.tp = tp;
   plan.dp = dp;
   plan.pp = pp;
@@ -116,7 +117,7 @@ Run step(std::int64_t tp, std::int64_t dp, std::int64_t pp, bool fold = true) {
   RunOptions options;
   options.fold = fold;
   options.allow_oom = true;
-  return run_step(load_model("gpt2").value(), machine_with_energy(), plan, 0, options).value();
+  return run_step(zoo::load_model("gpt2").value(), machine_with_energy(), plan, 0, options).value();
 }
 
 TEST(Energy, IsLinearInDevicesThatDoTheSame) {
@@ -145,4 +146,4 @@ RC_GTEST_PROP(Energy, LiesBetweenIdleAndFullPowerAndFoldingDoesNotChangeIt, ()) 
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::study

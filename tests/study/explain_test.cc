@@ -6,11 +6,11 @@
 
 #include <cmath>
 
-namespace orrery {
+namespace orrery::study {
 namespace {
 
-Plan small_plan() {
-  Plan plan;
+plan::Plan small_plan() {
+  plan::Plan plan;
   plan.tp = 1;
   plan.pp = 1;
   plan.dp = 1;
@@ -18,14 +18,15 @@ Plan small_plan() {
   return plan;
 }
 
-Explanation explained(const Plan& plan, const Machine& machine, ExplainOptions options = {}) {
-  auto result = explain(load_model("gpt2").value(), machine, plan, 0, options);
+Explanation explained(const plan::Plan& plan, const machine::Machine& machine,
+                      ExplainOptions options = {}) {
+  auto result = explain(zoo::load_model("gpt2").value(), machine, plan, 0, options);
   EXPECT_TRUE(result) << result.error().to_string();
   return std::move(*result);
 }
 
-Machine a100() {
-  return load_machine("dgx-a100-80g").value();
+machine::Machine a100() {
+  return machine::load_machine("dgx-a100-80g").value();
 }
 
 const Sensitivity* find(const Explanation& all, const std::string& name) {
@@ -66,10 +67,10 @@ TEST(Explain, ElasticityIsThatOfTheTimesItStates) {
 }
 
 TEST(Explain, ASlowNetworkIsNamed) {
-  Plan plan = small_plan();
+  plan::Plan plan = small_plan();
   plan.dp = 16;
   plan.global_batch = 16;
-  Machine machine = a100();
+  machine::Machine machine = a100();
   machine.network.back().bandwidth = Bandwidth(4e8);
   const auto all = explained(plan, machine);
   EXPECT_EQ(all.sensitivities.front().resource.name, "infiniband bandwidth");
@@ -82,13 +83,13 @@ TEST(Explain, ASlowNetworkIsNamed) {
 }
 
 TEST(Explain, TheNextBottleneckLeadsAtItsFactorAndNotBefore) {
-  const Plan plan = small_plan();
+  const plan::Plan plan = small_plan();
   const auto all = explained(plan, a100());
   ASSERT_TRUE(all.next);
   const Resource strongest = all.sensitivities.front().resource;
   const auto leader_at = [&](double factor) {
-    Machine machine = all.run.machine;
-    Plan scaled = plan;
+    machine::Machine machine = all.run.machine;
+    plan::Plan scaled = plan;
     scale(strongest, factor, machine, scaled);
     return explained(scaled, machine, {.next_bottleneck = false})
         .sensitivities.front()
@@ -99,7 +100,7 @@ TEST(Explain, TheNextBottleneckLeadsAtItsFactorAndNotBefore) {
 }
 
 TEST(Explain, ASlowHostIsTheBottleneck) {
-  Plan plan = small_plan();
+  plan::Plan plan = small_plan();
   plan.host_dispatch = 1_ms;
   const auto all = explained(plan, a100(), {.next_bottleneck = false});
   EXPECT_EQ(all.sensitivities.front().resource.name, "host dispatch");
@@ -107,7 +108,7 @@ TEST(Explain, ASlowHostIsTheBottleneck) {
 }
 
 TEST(Explain, TheNumberOfThreadsChangesNothing) {
-  Plan plan = small_plan();
+  plan::Plan plan = small_plan();
   plan.tp = 2;
   const auto one = explained(plan, a100(), {.threads = 1});
   const auto four = explained(plan, a100(), {.threads = 4});
@@ -121,19 +122,19 @@ TEST(Explain, TheNumberOfThreadsChangesNothing) {
 }
 
 TEST(Explain, MistakesAreThoseOfTheRun) {
-  Plan plan = small_plan();
+  plan::Plan plan = small_plan();
   plan.tp = 7;  // does not divide 12 heads
-  EXPECT_FALSE(explain(load_model("gpt2").value(), a100(), plan, 0));
+  EXPECT_FALSE(explain(zoo::load_model("gpt2").value(), a100(), plan, 0));
 }
 
 TEST(Resource, ScalingTouchesNothingElse) {
-  Machine machine = a100();
-  machine.remote_memory = load_machine("hiermem-opt").value().remote_memory;
-  Plan plan = small_plan();
+  machine::Machine machine = a100();
+  machine.remote_memory = machine::load_machine("hiermem-opt").value().remote_memory;
+  plan::Plan plan = small_plan();
   plan.host_dispatch = 5_us;
   for (const Resource& resource : resources_of(machine, plan)) {
-    Machine scaled = machine;
-    Plan scaled_plan = plan;
+    machine::Machine scaled = machine;
+    plan::Plan scaled_plan = plan;
     scale(resource, 2, scaled, scaled_plan);
     EXPECT_FALSE(scaled == machine && scaled_plan == plan) << resource.name;
     scale(resource, 0.5, scaled, scaled_plan);
@@ -143,10 +144,10 @@ TEST(Resource, ScalingTouchesNothingElse) {
 
 TEST(Explain, ASlowRemoteMemoryIsTheBottleneck) {
   // States of 12 bytes a parameter at 1 GB/s each way, far slower than all kernels.
-  Machine machine = load_machine("zero-infinity").value();
+  machine::Machine machine = machine::load_machine("zero-infinity").value();
   machine.remote_memory.bandwidth = 1_GBps;
-  Plan plan = small_plan();
-  plan.offload_optimizer = Offload::remote;
+  plan::Plan plan = small_plan();
+  plan.offload_optimizer = plan::Offload::remote;
   const auto all = explained(plan, machine, {.next_bottleneck = false});
   EXPECT_LT(find(all, "remote memory bandwidth")->elasticity, -0.9);
   EXPECT_EQ(find(all, "pool fabric bandwidth"), nullptr) << "a memory per device has no fabric";
@@ -154,7 +155,7 @@ TEST(Explain, ASlowRemoteMemoryIsTheBottleneck) {
 
 /// More of anything never hurts a step without shared links (for others: Sensitivity::anomaly).
 RC_GTEST_PROP(Explain, MoreOfAResourceIsNeverSlower, ()) {
-  Plan plan = small_plan();
+  plan::Plan plan = small_plan();
   plan.tp = *rc::gen::element<std::int64_t>(1, 2, 4);
   plan.dp = *rc::gen::element<std::int64_t>(1, 2);
   plan.sequence = *rc::gen::element<std::int64_t>(128, 1024);
@@ -168,4 +169,4 @@ RC_GTEST_PROP(Explain, MoreOfAResourceIsNeverSlower, ()) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::study

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace orrery {
+namespace orrery::study {
 namespace {
 
 TEST(Predict, MfuIsTheModelFlopRateInPerCentOfThePeak) {
@@ -18,7 +18,7 @@ TEST(Predict, MfuIsTheModelFlopRateInPerCentOfThePeak) {
                               {"tp", "2", ""},
                               {"global_batch", "4", ""}});
   ASSERT_TRUE(run) << run.error().to_string();
-  const auto machine = load_machine("dgx-a100-80g");
+  const auto machine = machine::load_machine("dgx-a100-80g");
   ASSERT_TRUE(machine);
   const auto mfu = predict(*run, Measure::mfu_percent, *machine);
   const auto rate = predict(*run, Measure::model_tflops, *machine);
@@ -28,4 +28,4 @@ TEST(Predict, MfuIsTheModelFlopRateInPerCentOfThePeak) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::study

@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 
-namespace orrery {
+namespace orrery::study {
 namespace {
 
 using testing::HasSubstr;
@@ -66,4 +66,4 @@ TEST(Profile, EveryShippedOneLoadsAndItsFileIsBesideIt) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::study

@@ -6,7 +6,7 @@
 
 #include <numeric>
 
-namespace orrery {
+namespace orrery::study {
 namespace {
 
 using ::testing::AllOf;
@@ -18,8 +18,8 @@ constexpr double kAttentionCores = 12.0 * (4 * 1024 * 768);           // scores 
 constexpr double kForward = kLayers + 2.0 * 768 * 50257;              // + logits
 constexpr double kPerSequence = 3 * kForward * 1024;                  // backward is twice forward
 
-Plan small_plan() {
-  Plan plan;
+plan::Plan small_plan() {
+  plan::Plan plan;
   plan.tp = 2;
   plan.pp = 2;
   plan.dp = 2;
@@ -27,13 +27,13 @@ Plan small_plan() {
   return plan;
 }
 
-Result<Run> run_with(const Plan& plan, const RunOptions& options = {}, std::int64_t devices = 0,
-                     const std::string& model = "gpt2") {
-  return run_step(load_model(model).value(), load_machine("dgx-a100-80g").value(), plan, devices,
-                  options);
+Result<Run> run_with(const plan::Plan& plan, const RunOptions& options = {},
+                     std::int64_t devices = 0, const std::string& model = "gpt2") {
+  return run_step(zoo::load_model(model).value(), machine::load_machine("dgx-a100-80g").value(),
+                  plan, devices, options);
 }
 
-Run must_run(const Plan& plan, const RunOptions& options = {}) {
+Run must_run(const plan::Plan& plan, const RunOptions& options = {}) {
   auto run = run_with(plan, options);
   EXPECT_TRUE(run) << run.error().to_string();
   return run.value();
@@ -51,13 +51,13 @@ TEST(Run, RatesAreWorkOverTime) {
 
 TEST(Run, UtilizationIsOfThePeakThatTheGemmsRunAt) {
   // H100: fp8 1978.9 TFLOP/s, not the 989.4 of compute_type.
-  Plan plan = small_plan();
-  plan.compute_type = DataType::bf16;
-  plan.quantization = Quantization::fp8_current;
-  const auto run =
-      run_step(load_model("gpt2").value(), load_machine("dgx-h100").value(), plan, 0, {});
+  plan::Plan plan = small_plan();
+  plan.compute_type = graph::DataType::bf16;
+  plan.quantization = plan::Quantization::fp8_current;
+  const auto run = run_step(zoo::load_model("gpt2").value(),
+                            machine::load_machine("dgx-h100").value(), plan, 0, {});
   ASSERT_TRUE(run) << run.error().to_string();
-  EXPECT_EQ(run->peak_type, DataType::fp8);
+  EXPECT_EQ(run->peak_type, graph::DataType::fp8);
   EXPECT_DOUBLE_EQ(run->mfu, run->model_flops_per_device.value() / 1978.9e12);
 }
 
@@ -68,22 +68,22 @@ TEST(Run, WithoutRecomputeHardwareDoesModelFlopsOnly) {
 }
 
 TEST(Run, FullRecomputeCountsOneMoreForwardOfTheLayers) {
-  Plan plan = small_plan();
-  plan.recompute = Recompute::full;
+  plan::Plan plan = small_plan();
+  plan.recompute = plan::Recompute::full;
   const auto run = must_run(plan);
   EXPECT_NEAR(run.hfu / run.mfu, 1 + kLayers / (3 * kForward), 1e-12);
 }
 
 TEST(Run, SelectiveRecomputeCountsTheAttentionCores) {
-  Plan plan = small_plan();
-  plan.recompute = Recompute::selective;
+  plan::Plan plan = small_plan();
+  plan.recompute = plan::Recompute::selective;
   const auto run = must_run(plan);
   EXPECT_NEAR(run.hfu / run.mfu, 1 + kAttentionCores / (3 * kForward), 1e-12);
 }
 
 TEST(Run, BreakdownPartitionsTheStep) {
   const auto run = must_run(small_plan());
-  for (const Breakdown& breakdown : run.timeline.by_rank) {
+  for (const simulate::Breakdown& breakdown : run.timeline.by_rank) {
     EXPECT_EQ(std::accumulate(breakdown.time.begin(), breakdown.time.end(), Time(0)),
               run.timeline.step_time);
   }
@@ -124,9 +124,9 @@ TEST(Run, EveryStepIsTimed) {
 }
 
 TEST(Run, PlanDevicesAndDataTypeAreRefusedTogether) {
-  Plan plan = small_plan();
+  plan::Plan plan = small_plan();
   plan.tp = 5;  // does not divide 12 heads
-  plan.compute_type = DataType::fp8;
+  plan.compute_type = graph::DataType::fp8;
   const auto run = run_with(plan, {}, 40);
   ASSERT_FALSE(run);
   EXPECT_THAT(run.error().to_string(),
@@ -138,14 +138,14 @@ TEST(Run, PlanDevicesAndDataTypeAreRefusedTogether) {
 
 TEST(Run, DevicesCountContextParallelRanks) {
   // 16 devices hold 2 replicas of tp 2 x cp 4.
-  const auto run = run_with({.tp = 2, .cp = 4, .attention = AttentionKernel::flash}, {}, 16);
+  const auto run = run_with({.tp = 2, .cp = 4, .attention = zoo::AttentionKernel::flash}, {}, 16);
   ASSERT_FALSE(run);
   EXPECT_THAT(run.error().to_string(), HasSubstr("tp x cp x pp x dp = 2 x 4 x 1 x 1 = 8, "
                                                  "or dp 2 in the plan"));
 }
 
 TEST(Run, DegreesThatOverflowAreAMistake) {
-  Plan plan = small_plan();
+  plan::Plan plan = small_plan();
   plan.tp = plan.pp = plan.dp = std::int64_t{1} << 40;
   EXPECT_FALSE(run_with(plan));
   plan.tp = plan.pp = plan.dp = std::int64_t{1} << 20;
@@ -157,7 +157,7 @@ TEST(Run, DegreesThatOverflowAreAMistake) {
 
 TEST(Run, WhatDoesNotFitIsRefusedUnlessAllowed) {
   // 175 billion parameters x 18 bytes / 8 devices = 394 GB a device, of 80 GiB.
-  Plan plan;
+  plan::Plan plan;
   plan.tp = 8;
   const auto refused = run_with(plan, {}, 0, "gpt3-175b");
   ASSERT_FALSE(refused);
@@ -169,4 +169,4 @@ TEST(Run, WhatDoesNotFitIsRefusedUnlessAllowed) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::study

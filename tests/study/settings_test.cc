@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace orrery {
+namespace orrery::study {
 namespace {
 
 using testing::HasSubstr;
@@ -33,11 +33,11 @@ TEST(Settings, DescribeModelAndPlanAndTheLastOneWins) {
 
 TEST(Settings, ChunksDecideTheScheduleUnlessItIsSet) {
   std::vector<Setting> settings = shape();
-  EXPECT_EQ(make_case(settings)->plan.schedule, Schedule::one_f_one_b);
+  EXPECT_EQ(make_case(settings)->plan.schedule, plan::Schedule::one_f_one_b);
   settings.push_back({"chunks", "3", ""});
-  EXPECT_EQ(make_case(settings)->plan.schedule, Schedule::interleaved);
+  EXPECT_EQ(make_case(settings)->plan.schedule, plan::Schedule::interleaved);
   settings.push_back({"schedule", "gpipe", ""});
-  EXPECT_EQ(make_case(settings)->plan.schedule, Schedule::gpipe);
+  EXPECT_EQ(make_case(settings)->plan.schedule, plan::Schedule::gpipe);
 }
 
 TEST(Settings, EveryMistakeNamesItsPlace) {
@@ -68,4 +68,4 @@ TEST(Settings, ShapesThatAreNoModelAreRefused) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::study

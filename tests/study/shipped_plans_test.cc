@@ -10,7 +10,7 @@
 #include "workload/memory/footprint.h"
 #include "workload/parallel/lower.h"
 
-namespace orrery {
+namespace orrery::study {
 namespace {
 
 struct Shipped {
@@ -24,17 +24,17 @@ class ShippedPlans : public testing::TestWithParam<Shipped> {};
 
 TEST_P(ShippedPlans, RunAndFit) {
   const Shipped& shipped = GetParam();
-  const auto plan = load_plan(shipped.plan);
-  const auto model = load_model(shipped.model);
-  const auto machine = load_machine(shipped.machine);
+  const auto plan = plan::load_plan(shipped.plan);
+  const auto model = zoo::load_model(shipped.model);
+  const auto machine = machine::load_machine(shipped.machine);
   ASSERT_TRUE(plan) << plan.error().to_string();
   ASSERT_TRUE(model) << model.error().to_string();
   ASSERT_TRUE(machine) << machine.error().to_string();
   EXPECT_EQ(plan->devices(), shipped.devices);
-  EXPECT_TRUE(lower(*model, *plan));
-  const auto stages = memory_footprint(*model, *plan);
+  EXPECT_TRUE(parallel::lower(*model, *plan));
+  const auto stages = footprint::memory_footprint(*model, *plan);
   ASSERT_TRUE(stages) << stages.error().to_string();
-  const auto fits = check_fits(*stages, *machine);
+  const auto fits = footprint::check_fits(*stages, *machine);
   EXPECT_TRUE(fits) << fits.error().to_string();
 }
 
@@ -58,4 +58,4 @@ TEST(ShippedPlanFiles, AreAllTested) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::study

@@ -12,19 +12,19 @@
 #include "study/workload_run.h"
 #include "workload/chakra/footprint.h"
 
-namespace orrery {
+namespace orrery::study {
 namespace {
 
-constexpr MemoryIndex kTensors(std::size_t{0});
+constexpr graph::MemoryIndex kTensors(std::size_t{0});
 
-Machine one_device() {
-  Machine machine;
+machine::Machine one_device() {
+  machine::Machine machine;
   machine.name = "test";
   machine.device.peak.fill(1_TFLOPs);
   machine.device.memory = {{"memory", 1_GiB, 1_GBps, Time(0)}};
-  NetworkDimension dimension;
+  topology::NetworkDimension dimension;
   dimension.name = "switch";
-  dimension.kind = DimensionKind::switched;
+  dimension.kind = topology::DimensionKind::switched;
   dimension.size = 1;
   dimension.bandwidth = 1_GBps;
   machine.network = {dimension};
@@ -51,7 +51,7 @@ Result<WorkloadRun> run_on_loop(const chakra::Program& program, const chakra::Te
   if (!workload) {
     return fail(workload.error());
   }
-  SimulateOptions how;
+  simulate::SimulateOptions how;
   how.record_spans = true;
   return run_workload("test", std::move(*workload), one_device(), how);
 }
@@ -59,7 +59,7 @@ Result<WorkloadRun> run_on_loop(const chakra::Program& program, const chakra::Te
 /// By position in the program.
 std::vector<chakra::NodeTime> times_of(const WorkloadRun& run) {
   std::vector<chakra::NodeTime> times(run.timeline.spans.size());
-  for (const Span& span : run.timeline.spans) {
+  for (const simulate::Span& span : run.timeline.spans) {
     times[static_cast<std::size_t>(span.node)] = {span.begin, span.end};  // in order of ids
   }
   return times;
@@ -173,4 +173,4 @@ RC_GTEST_PROP(TraceMemory, the_loop_and_the_footprint_of_its_times_agree, ()) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::study

@@ -6,7 +6,7 @@
 
 #include "study/run.h"
 
-namespace orrery {
+namespace orrery::study {
 namespace {
 
 using testing::HasSubstr;
@@ -34,7 +34,8 @@ Result<ValidationResult> validated(const ValidationProfile& profile, const std::
 
 double step_ms(const std::vector<Setting>& settings) {
   const auto run = make_case(settings);
-  const auto result = run_step(*run->model(), *load_machine("selene"), run->plan, 0, RunOptions{});
+  const auto result =
+      run_step(*run->model(), *machine::load_machine("selene"), run->plan, 0, RunOptions{});
   return 1e3 * to_seconds(result->timeline.step_time);
 }
 
@@ -133,4 +134,4 @@ TEST(Score, IsOverAbsoluteErrors) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::study

@@ -50,6 +50,23 @@ class CheckTree(unittest.TestCase):
         self.assertEqual(self.check({**header, "src/a/README.md": "a"})[0], 0)
         self.refuses(header, "expected a README.md")
 
+    def test_a_folder_has_its_own_namespace(self):
+        def source(namespace: str, content: str = "int x();") -> str:
+            return f"// {LICENCE}\nnamespace {namespace} {{\n{content}\n}}  // namespace {namespace}\n"
+        for name, namespace in {"base": "orrery", "graph": "orrery::graph", "workload/plan": "orrery::plan",
+                                "workload/memory": "orrery::footprint"}.items():
+            self.assertEqual(self.check({f"src/{name}/a.cc": source(namespace)}), (0, ""))
+        self.assertEqual(self.check({"src/graph/a.cc": source("orrery::graph::passes")})[0], 0)
+        self.refuses({"src/workload/plan/a.cc": source("orrery")},
+                     "a.cc:3: found namespace orrery, expected orrery::plan")
+        self.refuses({"src/base/a.cc": source("orrery::base")}, "expected orrery\n")
+        self.refuses({"src/graph/a.cc": source("orrery::graphs")}, "expected orrery::graph\n")
+
+    def test_types_of_another_folder_may_be_declared(self):
+        other = "// " + LICENCE + "namespace orrery::plan {\nstruct Plan;\nclass Layout;\n}  // namespace\n"
+        self.assertEqual(self.check({"src/graph/a.cc": other}), (0, ""))
+        self.refuses({"src/graph/a.cc": other.replace("class Layout;", "int x();")}, "found namespace orrery::plan")
+
     def test_a_tree_without_sources_is_refused(self):
         self.assertEqual(self.check({"README.md": "text"})[0], 1)
 

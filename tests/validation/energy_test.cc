@@ -36,19 +36,19 @@ constexpr const char* kLlama65 =
         "tie_word_embeddings": false})";
 
 /// 2048 devices, 4 M tokens per step; the degrees are not published: tp 8 or tp 4 with pp 2.
-Run llama_65b(std::int64_t tp, std::int64_t pp) {
+study::Run llama_65b(std::int64_t tp, std::int64_t pp) {
   const auto node = parse_config(kLlama65, "llama-65b.json", ConfigSyntax::json).value();
-  Plan plan;
+  plan::Plan plan;
   plan.tp = tp;
   plan.pp = pp;
   plan.dp = 256;
   plan.global_batch = 2048;
   plan.sequence_parallel = true;
-  plan.attention = AttentionKernel::flash;
+  plan.attention = zoo::AttentionKernel::flash;
   plan.zero = 1;
   plan.overlap_grad_reduce = true;
-  return run_step(parse_model(node, "llama-65b").value(), load_machine("dgx-a100-80g").value(),
-                  plan, 2048, {})
+  return study::run_step(zoo::parse_model(node, "llama-65b").value(),
+                         machine::load_machine("dgx-a100-80g").value(), plan, 2048, {})
       .value();
 }
 
@@ -57,9 +57,10 @@ TEST(PublishedEnergy, OfLlama65BIsAboveThePredictionByWhatIsNotAlwaysFullPower) 
   constexpr double kJoulesPerMwh = 3.6e9;
   for (const auto& [tp, pp] : {std::pair{8, 1}, std::pair{4, 2}}) {
     const auto run = llama_65b(tp, pp);
-    const auto energy = energy_of(run).value();
+    const auto energy = study::energy_of(run).value();
     const double hours = kTokens / run.tokens_per_s * 2048 / 3600;
-    const double mwh = kTokens / tokens_of(run) * energy.total().value() / kJoulesPerMwh * kPue;
+    const double mwh =
+        kTokens / study::tokens_of(run) * energy.total().value() / kJoulesPerMwh * kPue;
     EXPECT_NEAR(hours / kTable15[3].gpu_hours, 1, 0.3) << tp;
     EXPECT_LT(mwh, hours * kDesignPower * kPue);
     EXPECT_NEAR(mwh / kTable15[3].mwh, 0.9, 0.15) << tp;

@@ -9,12 +9,13 @@ namespace orrery {
 namespace {
 
 /// A recipe with `replicas` and `batch` in place of its own when above zero.
-Run frontier(const std::string& model, std::int64_t replicas, std::int64_t batch) {
-  Result<Plan> plan = load_plan("frontier-" + model);
+study::Run frontier(const std::string& model, std::int64_t replicas, std::int64_t batch) {
+  Result<plan::Plan> plan = plan::load_plan("frontier-" + model);
   plan->dp = replicas > 0 ? replicas : plan->dp;
   plan->global_batch = batch > 0 ? batch : plan->global_batch;
-  Result<Run> run =
-      run_step(*load_model("frontier-" + model), *load_machine("frontier"), *plan, 0, RunOptions{});
+  Result<study::Run> run =
+      study::run_step(*zoo::load_model("frontier-" + model), *machine::load_machine("frontier"),
+                      *plan, 0, study::RunOptions{});
   EXPECT_TRUE(run) << run.error().to_string();
   return std::move(*run);
 }

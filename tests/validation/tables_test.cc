@@ -9,10 +9,10 @@
 namespace orrery {
 namespace {
 
-Result<ValidationResult> shipped(const std::string& name) {
-  return load_profile(name).and_then([](const ValidationProfile& profile) {
+Result<study::ValidationResult> shipped(const std::string& name) {
+  return study::load_profile(name).and_then([](const study::ValidationProfile& profile) {
     return load_csv(profile.csv).and_then([&](const CsvTable& table) {
-      return validate(profile, table);
+      return study::validate(profile, table);
     });
   });
 }
@@ -31,7 +31,7 @@ TEST_P(PublishedTable, MeanAbsoluteErrorIsWithinItsGoal) {
   EXPECT_EQ(result->score.rows, GetParam().rows);
   EXPECT_LE(result->profile.goal.value_or(1), GetParam().goal);
   EXPECT_LE(result->score.mape, GetParam().goal);
-  for (const ValidationRow& row : result->rows) {
+  for (const study::ValidationRow& row : result->rows) {
     EXPECT_EQ(row.problem, "") << row.key;
   }
 }
@@ -55,9 +55,9 @@ TEST(AllTables, StateTheSameHostDispatch) {
   // One figure is fitted, once; a table that states another would be fitted by itself.
   std::string first;
   for (const std::string& name : list_configs("validation")) {
-    const auto profile = load_profile(name);
+    const auto profile = study::load_profile(name);
     ASSERT_TRUE(profile);
-    for (const Setting& setting : profile->plan) {
+    for (const study::Setting& setting : profile->plan) {
       if (setting.field == "host_dispatch") {
         first = first.empty() ? setting.value : first;
         EXPECT_EQ(setting.value, first) << name;

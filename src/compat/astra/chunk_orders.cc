@@ -9,26 +9,26 @@
 namespace orrery::astra {
 namespace {
 
-CollectiveKind kind_of(PhaseType type) {
+graph::CollectiveKind kind_of(PhaseType type) {
   switch (type) {
     case PhaseType::all_gather:
-      return CollectiveKind::all_gather;
+      return graph::CollectiveKind::all_gather;
     case PhaseType::reduce_scatter:
-      return CollectiveKind::reduce_scatter;
+      return graph::CollectiveKind::reduce_scatter;
     case PhaseType::all_to_all:
-      return CollectiveKind::all_to_all;
+      return graph::CollectiveKind::all_to_all;
     default:
-      return CollectiveKind::all_reduce;
+      return graph::CollectiveKind::all_reduce;
   }
 }
 
-PhaseType type_of(CollectiveKind kind) {
+PhaseType type_of(graph::CollectiveKind kind) {
   switch (kind) {
-    case CollectiveKind::all_gather:
+    case graph::CollectiveKind::all_gather:
       return PhaseType::all_gather;
-    case CollectiveKind::reduce_scatter:
+    case graph::CollectiveKind::reduce_scatter:
       return PhaseType::reduce_scatter;
-    case CollectiveKind::all_to_all:
+    case graph::CollectiveKind::all_to_all:
       return PhaseType::all_to_all;
     default:
       return PhaseType::all_reduce;
@@ -68,7 +68,7 @@ Time alone(const Phase& phase, const Wires& wires) {
 std::vector<std::vector<int>> chunk_orders(
     const ChunkOrdersRequest& request,
     const std::function<Time(PhaseType type, int place, Bytes size)>& time) {
-  ChunkedCollective collective{
+  collective::ChunkedCollective collective{
       .kind = kind_of(request.type), .members = request.members, .sizes = request.chunks};
   if (request.type == PhaseType::all_gather) {
     for (Bytes& size : collective.sizes) {
@@ -77,21 +77,21 @@ std::vector<std::vector<int>> chunk_orders(
       }
     }
   }
-  std::map<std::tuple<int, CollectiveKind, Bytes>, Time> known;
-  const auto model = [&](const ChunkPhase& phase) {
+  std::map<std::tuple<int, graph::CollectiveKind, Bytes>, Time> known;
+  const auto model = [&](const collective::ChunkPhase& phase) {
     const auto [found, fresh] = known.try_emplace({phase.dimension, phase.kind, phase.size});
     if (fresh) {
       const std::int64_t members = request.members[static_cast<std::size_t>(phase.dimension)];
-      const bool gathers = phase.kind == CollectiveKind::all_gather;
+      const bool gathers = phase.kind == graph::CollectiveKind::all_gather;
       const Bytes in = std::max(Bytes(1), gathers ? phase.size / members : phase.size);
       found->second = time(type_of(phase.kind), phase.dimension, in);
     }
-    return PhaseCost{found->second, Time(0)};
+    return collective::PhaseCost{found->second, Time(0)};
   };
-  const ChunkSchedule schedule =
-      schedule_chunks(collective, ChunkScheduler::themis, request.queue, model);
+  const collective::ChunkSchedule schedule = collective::schedule_chunks(
+      collective, collective::ChunkScheduler::themis, request.queue, model);
   std::vector<std::vector<int>> orders;
-  for (const ChunkPath& path : schedule.chunks) {
+  for (const collective::ChunkPath& path : schedule.chunks) {
     orders.emplace_back();
     for (std::size_t i = 0; i < request.dimensions.size(); ++i) {
       orders.back().push_back(request.dimensions[static_cast<std::size_t>(path[i].dimension)]);

@@ -23,7 +23,7 @@ struct ChunkOrdersRequest {
   std::vector<Bytes> chunks;          ///< as CollectiveRequest::size counts; at least one
   std::vector<int> dimensions;        ///< that take part, innermost first
   std::vector<std::int64_t> members;  ///< of each
-  ChunkQueue queue = ChunkQueue::fifo;
+  collective::ChunkQueue queue = collective::ChunkQueue::fifo;
 };
 
 /// The dimensions of each chunk in the order in which it meets them (all-reduce: on the way out).

@@ -14,16 +14,13 @@
 namespace orrery::astra {
 
 enum class Building : std::uint8_t { ring, fully_connected, switched };
-}  // namespace orrery::astra
-namespace orrery {
-template <>
-inline constexpr auto kNames<astra::Building> = std::to_array<Named<astra::Building>>({
-    {astra::Building::ring, "Ring", "two neighbours each, closed"},
-    {astra::Building::fully_connected, "FullyConnected", "a link to every other NPU"},
-    {astra::Building::switched, "Switch", "one link to a switch"},
+constexpr auto named_values(Building) {
+  return std::to_array<Named<Building>>({
+    {Building::ring, "Ring", "two neighbours each, closed"},
+    {Building::fully_connected, "FullyConnected", "a link to every other NPU"},
+    {Building::switched, "Switch", "one link to a switch"},
 });
-}  // namespace orrery
-namespace orrery::astra {
+}
 
 /// One dimension of the network file. NPU n has coordinate (n / product of inner sizes) mod size.
 struct Dimension {
@@ -43,20 +40,17 @@ enum class Algorithm : std::uint8_t {
   one_direct,
   one_halving_doubling
 };
-}  // namespace orrery::astra
-namespace orrery {
-template <>
-inline constexpr auto kNames<astra::Algorithm> = std::to_array<Named<astra::Algorithm>>({
-    {astra::Algorithm::ring, "ring", "neighbours in turn"},
-    {astra::Algorithm::direct, "direct", "all peers at once; direct<W>: W at once"},
-    {astra::Algorithm::halving_doubling, "halvingDoubling", "partners at distances 1, 2, 4 ..."},
-    {astra::Algorithm::double_binary_tree, "doubleBinaryTree", "two trees, chunks alternate"},
-    {astra::Algorithm::one_ring, "oneRing", "one ring over all dimensions"},
-    {astra::Algorithm::one_direct, "oneDirect", "direct over all dimensions"},
-    {astra::Algorithm::one_halving_doubling, "oneHalvingDoubling", "over all dimensions"},
+constexpr auto named_values(Algorithm) {
+  return std::to_array<Named<Algorithm>>({
+    {Algorithm::ring, "ring", "neighbours in turn"},
+    {Algorithm::direct, "direct", "all peers at once; direct<W>: W at once"},
+    {Algorithm::halving_doubling, "halvingDoubling", "partners at distances 1, 2, 4 ..."},
+    {Algorithm::double_binary_tree, "doubleBinaryTree", "two trees, chunks alternate"},
+    {Algorithm::one_ring, "oneRing", "one ring over all dimensions"},
+    {Algorithm::one_direct, "oneDirect", "direct over all dimensions"},
+    {Algorithm::one_halving_doubling, "oneHalvingDoubling", "over all dimensions"},
 });
-}  // namespace orrery
-namespace orrery::astra {
+}
 
 /// One entry of a list such as all-reduce-implementation.
 struct Implementation {
@@ -68,16 +62,13 @@ struct Implementation {
 enum class Policy : std::uint8_t { lifo, fifo, explicit_priority };
 enum class InterDimension : std::uint8_t { ascending, themis, round_robin };
 enum class IntraDimension : std::uint8_t { fifo, smallest_chunk_first };
-}  // namespace orrery::astra
-namespace orrery {
-template <>
-inline constexpr auto kNames<astra::Policy> = std::to_array<Named<astra::Policy>>({
-    {astra::Policy::lifo, "LIFO", "newest collective first"},
-    {astra::Policy::fifo, "FIFO", "oldest collective first"},
-    {astra::Policy::explicit_priority, "EXPLICIT", "greatest comm_priority first"},
+constexpr auto named_values(Policy) {
+  return std::to_array<Named<Policy>>({
+    {Policy::lifo, "LIFO", "newest collective first"},
+    {Policy::fifo, "FIFO", "oldest collective first"},
+    {Policy::explicit_priority, "EXPLICIT", "greatest comm_priority first"},
 });
-}  // namespace orrery
-namespace orrery::astra {
+}
 
 /// LogGP bus between NPU and endpoint (keys L, o, g, G), in place of endpoint_delay.
 struct Bus {
@@ -92,17 +83,14 @@ struct Bus {
 /// Kinds of collectives that have an implementation list each.
 enum class Operation : std::uint8_t { all_reduce, all_gather, reduce_scatter, all_to_all };
 inline constexpr int kOperationCount = 4;
-}  // namespace orrery::astra
-namespace orrery {
-template <>
-inline constexpr auto kNames<astra::Operation> = std::to_array<Named<astra::Operation>>({
-    {astra::Operation::all_reduce, "all-reduce", "the sum, everywhere"},
-    {astra::Operation::all_gather, "all-gather", "every part, everywhere"},
-    {astra::Operation::reduce_scatter, "reduce-scatter", "a part of the sum each"},
-    {astra::Operation::all_to_all, "all-to-all", "a part from each to each"},
+constexpr auto named_values(Operation) {
+  return std::to_array<Named<Operation>>({
+    {Operation::all_reduce, "all-reduce", "the sum, everywhere"},
+    {Operation::all_gather, "all-gather", "every part, everywhere"},
+    {Operation::reduce_scatter, "reduce-scatter", "a part of the sum each"},
+    {Operation::all_to_all, "all-to-all", "a part from each to each"},
 });
-}  // namespace orrery
-namespace orrery::astra {
+}
 
 struct System {
   Policy policy = Policy::lifo;
@@ -128,18 +116,14 @@ struct System {
 };
 
 enum class RemoteMemoryKind : std::uint8_t { none, per_npu, per_node, pool };
-}  // namespace orrery::astra
-namespace orrery {
-template <>
-inline constexpr auto kNames<astra::RemoteMemoryKind> =
-    std::to_array<Named<astra::RemoteMemoryKind>>({
-        {astra::RemoteMemoryKind::none, "NO_MEMORY_EXPANSION", "no remote memory"},
-        {astra::RemoteMemoryKind::per_npu, "PER_NPU_MEMORY_EXPANSION", "one of its own per NPU"},
-        {astra::RemoteMemoryKind::per_node, "PER_NODE_MEMORY_EXPANSION", "one per node, a queue"},
-        {astra::RemoteMemoryKind::pool, "MEMORY_POOL", "one for all, a queue"},
+constexpr auto named_values(RemoteMemoryKind) {
+  return std::to_array<Named<RemoteMemoryKind>>({
+        {RemoteMemoryKind::none, "NO_MEMORY_EXPANSION", "no remote memory"},
+        {RemoteMemoryKind::per_npu, "PER_NPU_MEMORY_EXPANSION", "one of its own per NPU"},
+        {RemoteMemoryKind::per_node, "PER_NODE_MEMORY_EXPANSION", "one per node, a queue"},
+        {RemoteMemoryKind::pool, "MEMORY_POOL", "one for all, a queue"},
     });
-}  // namespace orrery
-namespace orrery::astra {
+}
 
 struct RemoteMemory {
   RemoteMemoryKind kind = RemoteMemoryKind::none;

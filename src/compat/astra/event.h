@@ -34,6 +34,6 @@ struct Event {
   Kind kind = Kind::begin;
 };
 
-using Events = BucketQueue<Event>;
+using Events = engine::BucketQueue<Event>;
 
 }  // namespace orrery::astra

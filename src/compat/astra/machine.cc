@@ -13,16 +13,16 @@ namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
-DimensionKind kind_of(Building building) {
+topology::DimensionKind kind_of(Building building) {
   switch (building) {
     case Building::ring:
-      return DimensionKind::ring;
+      return topology::DimensionKind::ring;
     case Building::fully_connected:
-      return DimensionKind::fully_connected;
+      return topology::DimensionKind::fully_connected;
     case Building::switched:
-      return DimensionKind::switched;
+      return topology::DimensionKind::switched;
   }
-  return DimensionKind::ring;
+  return topology::DimensionKind::ring;
 }
 
 /// Links of a device, in one direction, over which its bandwidth spreads.
@@ -38,10 +38,11 @@ std::int64_t links_of(const Dimension& dimension) {
   return 1;
 }
 
-std::vector<NetworkDimension> network_of(const std::vector<Dimension>& network, Time overhead) {
-  std::vector<NetworkDimension> dimensions;
+std::vector<topology::NetworkDimension> network_of(const std::vector<Dimension>& network,
+                                                   Time overhead) {
+  std::vector<topology::NetworkDimension> dimensions;
   for (const Dimension& from : network) {
-    NetworkDimension to;
+    topology::NetworkDimension to;
     to.name = fmt::format("dimension {}", dimensions.size());
     to.kind = kind_of(from.building);
     to.size = from.size;
@@ -54,12 +55,12 @@ std::vector<NetworkDimension> network_of(const std::vector<Dimension>& network, 
 }
 
 /// Nothing but the roofline: full rates, no launches.
-Device device_of(const System& system) {
-  Device device;
+compute::Device device_of(const System& system) {
+  compute::Device device;
   device.name = "NPU";
-  device.peak[static_cast<std::size_t>(DataType::bf16)] =
+  device.peak[static_cast<std::size_t>(graph::DataType::bf16)] =
       system.roofline ? system.peak.value_or(FlopRate(kInfinite)) : FlopRate(kInfinite);
-  MemoryTier memory;
+  compute::MemoryTier memory;
   memory.name = "local";
   memory.bandwidth = system.roofline ? system.local_memory_bandwidth.value_or(Bandwidth(kInfinite))
                                      : Bandwidth(kInfinite);
@@ -70,19 +71,19 @@ Device device_of(const System& system) {
   return device;
 }
 
-orrery::RemoteMemory remote_of(const RemoteMemory& memory) {
-  orrery::RemoteMemory remote;
+memory::RemoteMemory remote_of(const RemoteMemory& memory) {
+  memory::RemoteMemory remote;
   switch (memory.kind) {
     case RemoteMemoryKind::none:
       return remote;
     case RemoteMemoryKind::per_npu:
-      remote.kind = RemoteKind::per_device;
+      remote.kind = memory::RemoteKind::per_device;
       break;
     case RemoteMemoryKind::per_node:
-      remote.kind = RemoteKind::per_node;
+      remote.kind = memory::RemoteKind::per_node;
       break;
     case RemoteMemoryKind::pool:
-      remote.kind = RemoteKind::pool;
+      remote.kind = memory::RemoteKind::pool;
       break;
   }
   remote.bandwidth = memory.bandwidth;
@@ -92,35 +93,36 @@ orrery::RemoteMemory remote_of(const RemoteMemory& memory) {
 }
 
 /// What one list asks for.
-CollectiveAlgorithm asked_by(const std::vector<Implementation>& list, const RunInput& input) {
+collective::CollectiveAlgorithm asked_by(const std::vector<Implementation>& list,
+                                         const RunInput& input) {
   const bool several = input.network.size() > 1;
   const Algorithm first = list.empty() ? Algorithm::ring : list.front().algorithm;
   if (first == Algorithm::one_ring) {
-    return CollectiveAlgorithm::ring;
+    return collective::CollectiveAlgorithm::ring;
   }
   if (first == Algorithm::one_direct || first == Algorithm::one_halving_doubling) {
     const bool direct = first == Algorithm::one_direct;
-    return several  ? CollectiveAlgorithm::automatic
-           : direct ? CollectiveAlgorithm::direct
-                    : CollectiveAlgorithm::halving_doubling;
+    return several  ? collective::CollectiveAlgorithm::automatic
+           : direct ? collective::CollectiveAlgorithm::direct
+                    : collective::CollectiveAlgorithm::halving_doubling;
   }
   if (several && input.system.inter_dimension == InterDimension::themis) {
-    return CollectiveAlgorithm::themis;
+    return collective::CollectiveAlgorithm::themis;
   }
   const bool equal = std::all_of(list.begin(), list.end(), [&](const Implementation& each) {
     return each.algorithm == first;
   });
   if (equal && first == Algorithm::direct) {
-    return CollectiveAlgorithm::direct;
+    return collective::CollectiveAlgorithm::direct;
   }
   if (equal && first == Algorithm::halving_doubling) {
-    return CollectiveAlgorithm::halving_doubling;
+    return collective::CollectiveAlgorithm::halving_doubling;
   }
   if (several) {
-    return CollectiveAlgorithm::hierarchical;
+    return collective::CollectiveAlgorithm::hierarchical;
   }
-  return first == Algorithm::ring ? CollectiveAlgorithm::ring
-                                  : CollectiveAlgorithm::double_binary_tree;
+  return first == Algorithm::ring ? collective::CollectiveAlgorithm::ring
+                                  : collective::CollectiveAlgorithm::double_binary_tree;
 }
 
 bool accesses_memory(const chakra::TraceSet& traces) {
@@ -168,7 +170,7 @@ Result<void> check_portable(const System& system) {
   return mistakes.empty() ? Result<void>() : fail(std::move(mistakes));
 }
 
-Result<Machine> machine_of(const RunInput& input, double injection_scale) {
+Result<machine::Machine> machine_of(const RunInput& input, double injection_scale) {
   Error mistakes;
   if (input.system.bus && input.system.bus->shared) {
     mistakes.add({{}, "model-shared-bus", "1", "0, as machines of --native have no such bus"});
@@ -182,7 +184,7 @@ Result<Machine> machine_of(const RunInput& input, double injection_scale) {
   if (!mistakes.empty()) {
     return fail(std::move(mistakes));
   }
-  Machine machine;
+  machine::Machine machine;
   machine.name = "ASTRA-sim's network file";
   machine.device = device_of(input.system);
   const double delay = static_cast<double>(input.system.endpoint_delay.value()) * injection_scale;
@@ -191,16 +193,16 @@ Result<Machine> machine_of(const RunInput& input, double injection_scale) {
   return machine;
 }
 
-CollectiveAlgorithm algorithm_of(const RunInput& input) {
-  std::set<CollectiveAlgorithm> asked;
+collective::CollectiveAlgorithm algorithm_of(const RunInput& input) {
+  std::set<collective::CollectiveAlgorithm> asked;
   for (const Operation operation : operations_in(input.traces)) {
     asked.insert(asked_by(input.system.implementation[static_cast<std::size_t>(operation)], input));
   }
   if (asked.size() == 1) {
     return *asked.begin();
   }
-  return asked.empty() || input.network.size() == 1 ? CollectiveAlgorithm::automatic
-                                                    : CollectiveAlgorithm::hierarchical;
+  return asked.empty() || input.network.size() == 1 ? collective::CollectiveAlgorithm::automatic
+                                                    : collective::CollectiveAlgorithm::hierarchical;
 }
 
 }  // namespace orrery::astra

@@ -31,12 +31,12 @@ Result<void> check_portable(const System& system);
 /// Ignores: chunks and their queues, what reductions cost, capacities.
 /// Mistakes (as above; memory-type is of the memory file): model-shared-bus; remote accesses in the
 /// traces, but no remote memory.
-Result<Machine> machine_of(const RunInput& input, double injection_scale);
+Result<machine::Machine> machine_of(const RunInput& input, double injection_scale);
 
 /// What the implementation lists of the operations in the traces ask for. Of one dimension, and of
 /// lists of equal entries direct or halvingDoubling, that algorithm; oneRing is one ring, Themis
 /// Themis; other lists of several dimensions run dimension by dimension (hierarchical), and what
 /// has no counterpart is automatic.
-CollectiveAlgorithm algorithm_of(const RunInput& input);
+collective::CollectiveAlgorithm algorithm_of(const RunInput& input);
 
 }  // namespace orrery::astra

@@ -150,8 +150,8 @@ std::vector<std::vector<int>> Planner::balanced_orders(const Shape& shape, Phase
     return {chunks.size(), wanted.dimensions};
   }
   wanted.queue = system_.intra_dimension == IntraDimension::smallest_chunk_first
-                     ? ChunkQueue::smallest_first
-                     : ChunkQueue::fifo;
+                     ? collective::ChunkQueue::smallest_first
+                     : collective::ChunkQueue::fifo;
   return chunk_orders(wanted, [&](PhaseType type, int place, Bytes size) {
     const int d = wanted.dimensions[static_cast<std::size_t>(place)];
     QueuedPhase queued;

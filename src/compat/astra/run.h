@@ -21,15 +21,12 @@
 namespace orrery::astra {
 
 enum class Backend : std::uint8_t { unaware, aware };
-}  // namespace orrery::astra
-namespace orrery {
-template <>
-inline constexpr auto kNames<astra::Backend> = std::to_array<Named<astra::Backend>>({
-    {astra::Backend::unaware, "unaware", "no message delays another"},
-    {astra::Backend::aware, "aware", "links serve one message at a time, store and forward"},
+constexpr auto named_values(Backend) {
+  return std::to_array<Named<Backend>>({
+    {Backend::unaware, "unaware", "no message delays another"},
+    {Backend::aware, "aware", "links serve one message at a time, store and forward"},
 });
-}  // namespace orrery
-namespace orrery::astra {
+}
 
 struct RunInput {
   System system;

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-namespace orrery {
+namespace orrery::compute {
 namespace {
 
 /// Doubles in SI units: the hot inner part of the model.
@@ -32,7 +32,7 @@ double square(double x) {
 }
 
 struct GemmProblem {
-  GemmShape shape;
+  graph::GemmShape shape;
   double tiles = 0;
   double per_k = 0;   ///< seconds of one wave per element of K
   double memory = 0;  ///< seconds to stream all operands
@@ -75,8 +75,8 @@ double best_split_time(const GemmProblem& problem, const Rates& rates,
   return best;
 }
 
-double gemm_seconds(const Operator& op, const Rates& rates, const KernelCoefficients& c) {
-  const GemmShape& s = op.gemm;
+double gemm_seconds(const graph::Operator& op, const Rates& rates, const KernelCoefficients& c) {
+  const graph::GemmShape& s = op.gemm;
   const auto batch = static_cast<double>(s.batch);
   const auto m = static_cast<double>(s.m);
   const auto n = static_cast<double>(s.n);
@@ -90,7 +90,7 @@ double gemm_seconds(const Operator& op, const Rates& rates, const KernelCoeffici
   const double unit_rate = rates.flops / rates.units * c.gemm_peak_share *
                            std::sqrt(1 + square(c.gemm_tile_load * kLargestEdges / kLargestArea));
   GemmProblem problem{.shape = s};
-  const double bits = static_cast<double>(bits_of(op.type));
+  const double bits = static_cast<double>(graph::bits_of(op.type));
   const double traffic = bits / 8 * (m * k + k * n) + std::max(bits, kLeastResultBits) / 8 * m * n;
   problem.memory = batch * traffic / (rates.bandwidth * c.gemm_memory_share);
   double best = std::numeric_limits<double>::infinity();
@@ -105,14 +105,15 @@ double gemm_seconds(const Operator& op, const Rates& rates, const KernelCoeffici
   return to_seconds(c.gemm_launch) + best;
 }
 
-double attention_seconds(const Operator& op, const Rates& rates, const KernelCoefficients& c) {
+double attention_seconds(const graph::Operator& op, const Rates& rates,
+                         const KernelCoefficients& c) {
   const double share = op.backward ? c.attention_backward_share : c.attention_share;
   return to_seconds(c.gemm_launch) +
          std::max(op.flops.value() / (rates.flops * share),
                   static_cast<double>(op.bytes.value()) / (rates.bandwidth * c.elementwise_share));
 }
 
-double opaque_seconds(const Operator& op, const Rates& rates, const KernelCoefficients& c) {
+double opaque_seconds(const graph::Operator& op, const Rates& rates, const KernelCoefficients& c) {
   const double flops =
       op.flops > Flops(0) ? op.flops.value() / (rates.flops * c.gemm_peak_share) : 0;
   const double bytes = static_cast<double>(op.bytes.value());
@@ -120,11 +121,11 @@ double opaque_seconds(const Operator& op, const Rates& rates, const KernelCoeffi
          std::max(flops, bytes / (rates.bandwidth * c.gemm_memory_share));
 }
 
-double stream_share(const Operator& op, const KernelCoefficients& c) {
-  if (op.kind == OperatorKind::softmax) {
+double stream_share(const graph::Operator& op, const KernelCoefficients& c) {
+  if (op.kind == graph::OperatorKind::softmax) {
     return c.softmax_share;
   }
-  if (op.kind == OperatorKind::norm) {
+  if (op.kind == graph::OperatorKind::norm) {
     const double width = static_cast<double>(op.gemm.k) / c.norm_width;
     return c.norm_long_share + (c.norm_share - c.norm_long_share) / (1 + width * width * width);
   }
@@ -138,14 +139,14 @@ Rates less(const Rates& rates, double units, double memory) {
           .bandwidth = rates.bandwidth * (1 - memory)};
 }
 
-double seconds(const Operator& op, const Rates& rates, const KernelCoefficients& c) {
+double seconds(const graph::Operator& op, const Rates& rates, const KernelCoefficients& c) {
   switch (op.kind) {
-    case OperatorKind::gemm:
-    case OperatorKind::grouped_gemm:
+    case graph::OperatorKind::gemm:
+    case graph::OperatorKind::grouped_gemm:
       return gemm_seconds(op, rates, c);
-    case OperatorKind::attention:
+    case graph::OperatorKind::attention:
       return attention_seconds(op, rates, c);
-    case OperatorKind::opaque:
+    case graph::OperatorKind::opaque:
       return opaque_seconds(op, rates, c);
     default:
       return to_seconds(c.stream_launch) * op.kernels +
@@ -155,7 +156,7 @@ double seconds(const Operator& op, const Rates& rates, const KernelCoefficients&
 
 }  // namespace
 
-KernelTime kernel_time(const Operator& op, const Device& device) {
+KernelTime kernel_time(const graph::Operator& op, const Device& device) {
   assert(!device.memory.empty() && "a device has memory");
   if (op.duration > Time(0)) {
     const auto slowed = [&](double factor) {
@@ -180,4 +181,4 @@ KernelTime kernel_time(const Operator& op, const Device& device) {
   return time;
 }
 
-}  // namespace orrery
+}  // namespace orrery::compute

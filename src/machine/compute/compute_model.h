@@ -5,7 +5,7 @@
 #include "graph/operator.h"
 #include "machine/compute/device.h"
 
-namespace orrery {
+namespace orrery::compute {
 
 /// Time of one operator alone on the device, and the same beside communication: `overlap_units` of
 /// the units and `overlap_memory` of the memory bandwidth are a collective's, `overlap_send_units`
@@ -48,6 +48,6 @@ struct KernelTime {
 /// Source:   structure after the tile and wave quantisation of NVIDIA's matrix-multiplication
 /// guide;
 ///           coefficients: tools/fit_gemm.py, origins in the machine files.
-KernelTime kernel_time(const Operator& op, const Device& device);
+KernelTime kernel_time(const graph::Operator& op, const Device& device);
 
-}  // namespace orrery
+}  // namespace orrery::compute

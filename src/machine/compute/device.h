@@ -13,7 +13,7 @@
 #include "base/units.h"
 #include "graph/operator.h"
 
-namespace orrery {
+namespace orrery::compute {
 
 /// Fields of these kinds that are 0 say "not known", and an ability that is false "without it":
 /// they are neither shown nor written.
@@ -99,13 +99,13 @@ struct KernelCoefficients {
 inline constexpr std::string_view kBlockScaledFp8 = "fp8_block";
 
 struct Device {
-  std::string name;                             ///< "A100-SXM4-80GB"
-  std::array<FlopRate, kDataTypeCount> peak{};  ///< dense, by DataType; 0 = not supported
-  int units = 1;                                ///< streaming multiprocessors, compute units
-  std::vector<MemoryTier> memory;               ///< the first holds parameters and activations
-  Power power{0};                               ///< thermal design power; 0 = not known
-  Power idle_power{0};                          ///< 0 = not known
-  Money price_per_hour{0};                      ///< of one device; 0 = not known
+  std::string name;                                    ///< "A100-SXM4-80GB"
+  std::array<FlopRate, graph::kDataTypeCount> peak{};  ///< dense, by DataType; 0 = not supported
+  int units = 1;                                       ///< streaming multiprocessors, compute units
+  std::vector<MemoryTier> memory;  ///< the first holds parameters and activations
+  Power power{0};                  ///< thermal design power; 0 = not known
+  Power idle_power{0};             ///< 0 = not known
+  Money price_per_hour{0};         ///< of one device; 0 = not known
   /// Matrix units take a scale per 16 or 32 elements of K themselves (mxfp8, nvfp4).
   bool microscaling = false;
   KernelCoefficients kernels;
@@ -120,9 +120,9 @@ struct Device {
   double overlap_send_units = 0;
 
   /// Coefficients of the operator's format; without its own, block-scaled fp8 is as fp8.
-  const KernelCoefficients& kernels_of(const Operator& op) const {
+  const KernelCoefficients& kernels_of(const graph::Operator& op) const {
     auto found = format_kernels.end();
-    if (op.block_scaled && op.type == DataType::fp8) {
+    if (op.block_scaled && op.type == graph::DataType::fp8) {
       found = format_kernels.find(kBlockScaledFp8);
     }
     if (found == format_kernels.end()) {
@@ -148,4 +148,4 @@ struct Device {
   friend bool operator==(const Device&, const Device&) = default;
 };
 
-}  // namespace orrery
+}  // namespace orrery::compute

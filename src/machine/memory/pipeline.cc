@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cassert>
 
-namespace orrery {
+namespace orrery::memory {
 
 Time pipelined_time(std::span<const TransferStage> stages, std::int64_t chunks) {
   assert(chunks >= 1 && "a transfer has a chunk");
@@ -27,4 +27,4 @@ Time local_access(Bytes bytes, Bandwidth bandwidth, Time latency) {
   return latency + bytes / bandwidth;
 }
 
-}  // namespace orrery
+}  // namespace orrery::memory

@@ -26,7 +26,7 @@
 
 #include "base/units.h"
 
-namespace orrery {
+namespace orrery::memory {
 
 struct TransferStage {
   std::string_view name;
@@ -45,4 +45,4 @@ const TransferStage& slowest(std::span<const TransferStage> stages);
 /// Access to a device's own memory: latency + bytes / bandwidth.
 Time local_access(Bytes bytes, Bandwidth bandwidth, Time latency);
 
-}  // namespace orrery
+}  // namespace orrery::memory

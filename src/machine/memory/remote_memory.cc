@@ -5,7 +5,7 @@
 #include <array>
 #include <cassert>
 
-namespace orrery {
+namespace orrery::memory {
 namespace {
 
 constexpr std::array<std::string_view, 6> kOfHierarchy{
@@ -70,4 +70,4 @@ Bytes capacity_per_device(const RemoteMemory& memory, std::int64_t devices) {
   return Bytes(memory.capacity.value() / devices_per_server(memory, devices));
 }
 
-}  // namespace orrery
+}  // namespace orrery::memory

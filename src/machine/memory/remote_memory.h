@@ -41,18 +41,19 @@
 #include "base/units.h"
 #include "machine/memory/pipeline.h"
 
-namespace orrery {
+namespace orrery::memory {
 
 enum class RemoteKind : std::uint8_t { none, per_device, per_node, pool, hierarchical };
-template <>
-inline constexpr auto kNames<RemoteKind> = std::to_array<Named<RemoteKind>>({
-    {RemoteKind::none, "none", "devices and hosts have all the memory"},
-    {RemoteKind::per_device, "per_device", "each device has one of its own"},
-    {RemoteKind::per_node, "per_node", "the devices of a node share one"},
-    {RemoteKind::pool, "pool", "all devices share one"},
-    {RemoteKind::hierarchical, "hierarchical",
-     "memory groups behind out-node switches and in-node fabrics"},
-});
+constexpr auto named_values(RemoteKind) {
+  return std::to_array<Named<RemoteKind>>({
+      {RemoteKind::none, "none", "devices and hosts have all the memory"},
+      {RemoteKind::per_device, "per_device", "each device has one of its own"},
+      {RemoteKind::per_node, "per_node", "the devices of a node share one"},
+      {RemoteKind::pool, "pool", "all devices share one"},
+      {RemoteKind::hierarchical, "hierarchical",
+       "memory groups behind out-node switches and in-node fabrics"},
+  });
+}
 
 struct RemoteMemory {
   RemoteKind kind = RemoteKind::none;
@@ -109,4 +110,4 @@ Time access_time(const RemoteMemory& memory, const RemoteAccess& access);
 /// A device's part of all the memory when `devices` share it evenly.
 Bytes capacity_per_device(const RemoteMemory& memory, std::int64_t devices);
 
-}  // namespace orrery
+}  // namespace orrery::memory

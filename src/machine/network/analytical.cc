@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace orrery {
+namespace orrery::network {
 
 TransferId AnalyticalNetwork::allocate() {
   if (free_.empty()) {
@@ -17,8 +17,8 @@ TransferId AnalyticalNetwork::allocate() {
 }
 
 TransferId AnalyticalNetwork::start(Time now, Time serialisation, Time latency,
-                                    std::span<const LinkUse> links) {
-  for (const LinkUse& use : links) {
+                                    std::span<const topology::LinkUse> links) {
+  for (const topology::LinkUse& use : links) {
     drop_serialised(use.link, now);
   }
   const TransferId id = allocate();
@@ -32,16 +32,16 @@ TransferId AnalyticalNetwork::start(Time now, Time serialisation, Time latency,
   transfer.links = links;
   transfer.occupies = true;
   transfer.announced = false;
-  for (const LinkUse& use : links) {
+  for (const topology::LinkUse& use : links) {
     on_link_[use.link].push_back(id);
-    load_[use.link] += counted(use.weight);
+    load_[use.link] += topology::counted(use.weight);
   }
   touch(id);
   touch_neighbours(id);
   return id;
 }
 
-bool AnalyticalNetwork::handle(const EventQueue::Event& event) {
+bool AnalyticalNetwork::handle(const engine::EventQueue::Event& event) {
   Transfer& transfer = transfers_[event.subject];
   if (event.generation != transfer.generation) {
     return false;
@@ -57,7 +57,7 @@ bool AnalyticalNetwork::handle(const EventQueue::Event& event) {
   return true;
 }
 
-void AnalyticalNetwork::settle(EventQueue& queue) {
+void AnalyticalNetwork::settle(engine::EventQueue& queue) {
   for (const TransferId id : touched_) {
     transfers_[id].touched = false;
     if (transfers_[id].occupies) {
@@ -69,7 +69,7 @@ void AnalyticalNetwork::settle(EventQueue& queue) {
 
 /// A transfer that shares frees its links with an event, so that its neighbours speed up; one that
 /// shares with nobody is dropped from them when it finishes or when somebody looks.
-void AnalyticalNetwork::update_rate(TransferId id, EventQueue& queue) {
+void AnalyticalNetwork::update_rate(TransferId id, engine::EventQueue& queue) {
   Transfer& transfer = transfers_[id];
   const Time now = queue.now();
   const bool fresh = transfer.slowdown == 0;
@@ -99,16 +99,17 @@ void AnalyticalNetwork::update_rate(TransferId id, EventQueue& queue) {
 
 double AnalyticalNetwork::slowdown_of(const Transfer& transfer) const {
   double slowdown = 1;
-  for (const LinkUse& use : transfer.links) {
+  for (const topology::LinkUse& use : transfer.links) {
     slowdown = std::max(slowdown, load_[use.link]);
   }
   return slowdown;
 }
 
 bool AnalyticalNetwork::shares_a_link(const Transfer& transfer) const {
-  return std::any_of(transfer.links.begin(), transfer.links.end(), [&](const LinkUse& use) {
-    return on_link_[use.link].size() > 1 || load_[use.link] > 1;
-  });
+  return std::any_of(transfer.links.begin(), transfer.links.end(),
+                     [&](const topology::LinkUse& use) {
+                       return on_link_[use.link].size() > 1 || load_[use.link] > 1;
+                     });
 }
 
 void AnalyticalNetwork::touch(TransferId id) {
@@ -119,7 +120,7 @@ void AnalyticalNetwork::touch(TransferId id) {
 }
 
 void AnalyticalNetwork::touch_neighbours(TransferId id) {
-  for (const LinkUse& use : transfers_[id].links) {
+  for (const topology::LinkUse& use : transfers_[id].links) {
     if (on_link_[use.link].size() > 1) {
       for (const TransferId other : on_link_[use.link]) {
         touch(other);
@@ -130,14 +131,14 @@ void AnalyticalNetwork::touch_neighbours(TransferId id) {
 
 void AnalyticalNetwork::leave_links(TransferId id) {
   touch_neighbours(id);
-  for (const LinkUse& use : transfers_[id].links) {
+  for (const topology::LinkUse& use : transfers_[id].links) {
     std::erase(on_link_[use.link], id);
-    load_[use.link] -= counted(use.weight);
+    load_[use.link] -= topology::counted(use.weight);
   }
   transfers_[id].occupies = false;
 }
 
-void AnalyticalNetwork::drop_serialised(LinkId link, Time now) {
+void AnalyticalNetwork::drop_serialised(topology::LinkId link, Time now) {
   for (std::size_t i = 0; i < on_link_[link].size();) {
     if (transfers_[on_link_[link][i]].serialised <= now) {
       leave_links(on_link_[link][i]);
@@ -161,7 +162,7 @@ void AnalyticalNetwork::describe(Time now, std::span<const TransferId> live,
                   std::bit_cast<std::int64_t>(transfer.slowdown), (transfer.since - now).value(),
                   over ? -1 : (transfer.serialised - now).value(), transfer.latency.value(),
                   transfer.occupies ? 1 : 0, transfer.announced ? 1 : 0});
-    for (const LinkUse& use : transfer.links) {  // who shares each of its links
+    for (const topology::LinkUse& use : transfer.links) {  // who shares each of its links
       state.push_back(static_cast<std::int64_t>(use.link));
       for (const TransferId other : on_link_[use.link]) {
         state.push_back(place[other]);
@@ -179,4 +180,4 @@ void AnalyticalNetwork::shift(Time by) {
   }
 }
 
-}  // namespace orrery
+}  // namespace orrery::network

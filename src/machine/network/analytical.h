@@ -9,7 +9,7 @@
 #include "engine/event_queue.h"
 #include "machine/topology/link_map.h"
 
-namespace orrery {
+namespace orrery::network {
 
 /// Identifies a transfer from start() until it has finished.
 using TransferId = std::uint32_t;
@@ -43,15 +43,16 @@ class AnalyticalNetwork {
   explicit AnalyticalNetwork(std::size_t links) : on_link_(links), load_(links) {}
 
   /// `links` must stay valid until the transfer finishes; each link occurs once in it.
-  TransferId start(Time now, Time serialisation, Time latency, std::span<const LinkUse> links);
-  bool handle(const EventQueue::Event& event);
-  void settle(EventQueue& queue);
+  TransferId start(Time now, Time serialisation, Time latency,
+                   std::span<const topology::LinkUse> links);
+  bool handle(const engine::EventQueue::Event& event);
+  void settle(engine::EventQueue& queue);
 
   /// Everything that decides what happens to the transfers of `live` (their ids, each once), as
   /// numbers that are equal for two states that differ in time only. Requires settled rates.
   void describe(Time now, std::span<const TransferId> live, std::vector<std::int64_t>& state) const;
   /// Whether an event does anything.
-  bool is_stale(const EventQueue::Event& event) const {
+  bool is_stale(const engine::EventQueue::Event& event) const {
     return event.generation != transfers_[event.subject].generation;
   }
   /// Moves all that is under way on in time.
@@ -69,7 +70,7 @@ class AnalyticalNetwork {
     bool occupies = false;
     bool announced = false;  ///< a release event is pending
     bool touched = false;    ///< is in touched_
-    std::span<const LinkUse> links;
+    std::span<const topology::LinkUse> links;
   };
 
   TransferId allocate();
@@ -77,9 +78,9 @@ class AnalyticalNetwork {
   bool shares_a_link(const Transfer& transfer) const;
   void touch(TransferId id);
   void touch_neighbours(TransferId id);
-  void update_rate(TransferId id, EventQueue& queue);
+  void update_rate(TransferId id, engine::EventQueue& queue);
   void leave_links(TransferId id);
-  void drop_serialised(LinkId link, Time now);
+  void drop_serialised(topology::LinkId link, Time now);
 
   std::vector<Transfer> transfers_;
   std::vector<TransferId> free_;
@@ -88,4 +89,4 @@ class AnalyticalNetwork {
   std::vector<TransferId> touched_;  ///< in this instant: their rates may change
 };
 
-}  // namespace orrery
+}  // namespace orrery::network

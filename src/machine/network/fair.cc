@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <limits>
 
-namespace orrery {
+namespace orrery::network {
 
-TransferId FairNetwork::start(Bytes bytes, std::span<const Hop> route, EventQueue& queue) {
+TransferId FairNetwork::start(Bytes bytes, std::span<const topology::Hop> route,
+                              engine::EventQueue& queue) {
   if (free_.empty()) {
     free_.push_back(static_cast<TransferId>(flows_.size()));
     flows_.emplace_back();
@@ -18,7 +19,7 @@ TransferId FairNetwork::start(Bytes bytes, std::span<const Hop> route, EventQueu
   flow.left = static_cast<double>(bytes.value());
   flow.rate = 0;
   flow.since = queue.now();
-  for (const Hop& hop : route) {
+  for (const topology::Hop& hop : route) {
     Link& link = links_[hop.link];
     link.flows.push_back(id);
     link.busy += bytes / hop.bandwidth;
@@ -30,7 +31,7 @@ TransferId FairNetwork::start(Bytes bytes, std::span<const Hop> route, EventQueu
   return id;
 }
 
-bool FairNetwork::handle(const EventQueue::Event& event, EventQueue& queue) {
+bool FairNetwork::handle(const engine::EventQueue::Event& event, engine::EventQueue& queue) {
   if (event.kind == kArrive) {
     free_.push_back(event.subject);
     return true;
@@ -40,7 +41,7 @@ bool FairNetwork::handle(const EventQueue::Event& event, EventQueue& queue) {
     return false;  // its rate has changed since
   }
   Time latency{0};
-  for (const Hop& hop : flow.route) {
+  for (const topology::Hop& hop : flow.route) {
     std::erase(links_[hop.link].flows, event.subject);
     touch(hop.link);
     latency += hop.latency;
@@ -50,7 +51,7 @@ bool FairNetwork::handle(const EventQueue::Event& event, EventQueue& queue) {
   return false;
 }
 
-void FairNetwork::touch(LinkId link) {
+void FairNetwork::touch(topology::LinkId link) {
   if (!links_[link].in_part) {
     links_[link].in_part = true;
     part_links_.push_back(link);
@@ -66,14 +67,14 @@ void FairNetwork::collect_part() {
       }
       flows_[id].in_part = true;
       part_flows_.push_back(id);
-      for (const Hop& hop : flows_[id].route) {
+      for (const topology::Hop& hop : flows_[id].route) {
         touch(hop.link);
       }
     }
   }
 }
 
-void FairNetwork::settle(EventQueue& queue) {
+void FairNetwork::settle(engine::EventQueue& queue) {
   if (part_links_.empty()) {
     return;
   }
@@ -90,7 +91,7 @@ void FairNetwork::settle(EventQueue& queue) {
     flow.in_part = false;
     queue.push(queue.now() + from_seconds(flow.left / flow.rate), kDrained, id, ++flow.generation);
   }
-  for (const LinkId link : part_links_) {
+  for (const topology::LinkId link : part_links_) {
     links_[link].in_part = false;
   }
   part_links_.clear();
@@ -101,7 +102,7 @@ void FairNetwork::settle(EventQueue& queue) {
 void FairNetwork::fill() {
   for (const TransferId id : part_flows_) {
     flows_[id].fixed = false;
-    for (const Hop& hop : flows_[id].route) {
+    for (const topology::Hop& hop : flows_[id].route) {
       Link& link = links_[hop.link];
       link.spare = link.bandwidth = hop.bandwidth.value();
       link.wanted = 0;
@@ -109,7 +110,7 @@ void FairNetwork::fill() {
     }
   }
   for (const TransferId id : part_flows_) {
-    for (const Hop& hop : flows_[id].route) {
+    for (const topology::Hop& hop : flows_[id].route) {
       links_[hop.link].wanted += weight(hop);
     }
   }
@@ -121,13 +122,13 @@ void FairNetwork::fill() {
 bool FairNetwork::fill_fullest() {
   constexpr double kAlike = 1 + 1e-12;
   double least = std::numeric_limits<double>::infinity();
-  for (const LinkId link : part_links_) {
+  for (const topology::LinkId link : part_links_) {
     least = std::min(least, share(links_[link]));
   }
   if (least == std::numeric_limits<double>::infinity()) {
     return false;
   }
-  for (const LinkId link : part_links_) {
+  for (const topology::LinkId link : part_links_) {
     if (share(links_[link]) > least * kAlike) {
       continue;
     }
@@ -143,7 +144,7 @@ bool FairNetwork::fill_fullest() {
 void FairNetwork::fix(TransferId id, double rate) {
   flows_[id].fixed = true;
   flows_[id].rate = rate;
-  for (const Hop& hop : flows_[id].route) {
+  for (const topology::Hop& hop : flows_[id].route) {
     Link& link = links_[hop.link];
     link.spare = std::max(0.0, link.spare - rate * weight(hop));
     link.wanted -= weight(hop);
@@ -151,4 +152,4 @@ void FairNetwork::fix(TransferId id, double rate) {
   }
 }
 
-}  // namespace orrery
+}  // namespace orrery::network

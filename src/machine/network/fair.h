@@ -11,7 +11,7 @@
 #include "machine/network/analytical.h"
 #include "machine/topology/link_map.h"
 
-namespace orrery {
+namespace orrery::network {
 
 /// Network model "fair": messages as fluid flows, links shared by max-min fairness.
 ///
@@ -36,17 +36,17 @@ class FairNetwork {
   explicit FairNetwork(std::size_t links) : links_(links) {}
 
   /// At queue.now(). `route` must stay valid until the message arrives; empty: arrives at once.
-  TransferId start(Bytes bytes, std::span<const Hop> route, EventQueue& queue);
+  TransferId start(Bytes bytes, std::span<const topology::Hop> route, engine::EventQueue& queue);
   /// True when the last byte of message event.subject has arrived; its id is then free again.
-  bool handle(const EventQueue::Event& event, EventQueue& queue);
-  void settle(EventQueue& queue);
+  bool handle(const engine::EventQueue::Event& event, engine::EventQueue& queue);
+  void settle(engine::EventQueue& queue);
 
   /// For how long the link would have been held by what has passed it alone.
-  Time busy(LinkId link) const { return links_[link].busy; }
+  Time busy(topology::LinkId link) const { return links_[link].busy; }
 
  private:
   struct Flow {
-    std::span<const Hop> route;
+    std::span<const topology::Hop> route;
     double left = 0;  ///< bytes at `since`
     double rate = 0;  ///< bytes per second
     Time since{0};
@@ -65,13 +65,13 @@ class FairNetwork {
   };
 
   void collect_part();
-  void touch(LinkId link);
+  void touch(topology::LinkId link);
   /// Bandwidth left per flow without a rate; infinite when there is none.
   static double share(const Link& link) {
     return link.open > 0 && !link.flows.empty() ? link.spare / link.wanted
                                                 : std::numeric_limits<double>::infinity();
   }
-  double weight(const Hop& hop) const {
+  double weight(const topology::Hop& hop) const {
     const double bandwidth = links_[hop.link].bandwidth;
     return bandwidth == hop.bandwidth.value() ? 1 : bandwidth / hop.bandwidth.value();
   }
@@ -82,8 +82,8 @@ class FairNetwork {
   std::vector<Link> links_;
   std::vector<Flow> flows_;
   std::vector<TransferId> free_;
-  std::vector<LinkId> part_links_;
+  std::vector<topology::LinkId> part_links_;
   std::vector<TransferId> part_flows_;
 };
 
-}  // namespace orrery
+}  // namespace orrery::network

@@ -3,9 +3,10 @@
 
 #include <algorithm>
 
-namespace orrery {
+namespace orrery::network {
 
-TransferId FifoNetwork::start(Bytes bytes, std::span<const Hop> route, EventQueue& queue) {
+TransferId FifoNetwork::start(Bytes bytes, std::span<const topology::Hop> route,
+                              engine::EventQueue& queue) {
   if (free_.empty()) {
     free_.push_back(static_cast<TransferId>(messages_.size()));
     messages_.emplace_back();
@@ -17,13 +18,13 @@ TransferId FifoNetwork::start(Bytes bytes, std::span<const Hop> route, EventQueu
   return id;
 }
 
-void FifoNetwork::step(TransferId id, EventQueue& queue) {
+void FifoNetwork::step(TransferId id, engine::EventQueue& queue) {
   Message& message = messages_[id];
   if (message.hop == message.route.size()) {
     queue.push(queue.now(), kArrive, id);  // from a device to itself
     return;
   }
-  const Hop& hop = message.route[message.hop++];
+  const topology::Hop& hop = message.route[message.hop++];
   const Time held = message.bytes / hop.bandwidth;
   const Time start = links_[hop.link].take(queue.now(), held);
   busy_[hop.link] += held;
@@ -32,7 +33,7 @@ void FifoNetwork::step(TransferId id, EventQueue& queue) {
   queue.push(last ? message.last_byte : start + hop.latency, last ? kArrive : kHop, id);
 }
 
-bool FifoNetwork::handle(const EventQueue::Event& event, EventQueue& queue) {
+bool FifoNetwork::handle(const engine::EventQueue::Event& event, engine::EventQueue& queue) {
   if (event.kind == kHop) {
     step(event.subject, queue);
     return false;
@@ -41,4 +42,4 @@ bool FifoNetwork::handle(const EventQueue::Event& event, EventQueue& queue) {
   return true;
 }
 
-}  // namespace orrery
+}  // namespace orrery::network

@@ -10,7 +10,7 @@
 #include "machine/network/analytical.h"
 #include "machine/topology/link_map.h"
 
-namespace orrery {
+namespace orrery::network {
 
 /// A link that serves one message at a time, in the order in which they ask for it.
 struct FifoLink {
@@ -47,24 +47,24 @@ class FifoNetwork {
   explicit FifoNetwork(std::size_t links) : links_(links), busy_(links) {}
 
   /// At queue.now(). `route` must stay valid until the message arrives; empty: arrives at once.
-  TransferId start(Bytes bytes, std::span<const Hop> route, EventQueue& queue);
+  TransferId start(Bytes bytes, std::span<const topology::Hop> route, engine::EventQueue& queue);
   /// True when the last byte of message event.subject has arrived; its id is then free again.
-  bool handle(const EventQueue::Event& event, EventQueue& queue);
+  bool handle(const engine::EventQueue::Event& event, engine::EventQueue& queue);
   /// Nothing: starts and hops are served at once.
-  void settle(EventQueue& /*queue*/) {}
+  void settle(engine::EventQueue& /*queue*/) {}
 
   /// For how long the link was held.
-  Time busy(LinkId link) const { return busy_[link]; }
+  Time busy(topology::LinkId link) const { return busy_[link]; }
 
  private:
   struct Message {
     Bytes bytes{0};
-    std::span<const Hop> route;
+    std::span<const topology::Hop> route;
     std::size_t hop = 0;
     Time last_byte{0};  ///< is at the present link
   };
   /// Takes the next link of its way.
-  void step(TransferId id, EventQueue& queue);
+  void step(TransferId id, engine::EventQueue& queue);
 
   std::vector<FifoLink> links_;
   std::vector<Time> busy_;
@@ -72,4 +72,4 @@ class FifoNetwork {
   std::vector<TransferId> free_;
 };
 
-}  // namespace orrery
+}  // namespace orrery::network

@@ -10,17 +10,18 @@
 #include "base/names.h"
 #include "base/units.h"
 
-namespace orrery {
+namespace orrery::topology {
 
 enum class DimensionKind : std::uint8_t { ring, fully_connected, switched, torus, mesh };
-template <>
-inline constexpr auto kNames<DimensionKind> = std::to_array<Named<DimensionKind>>({
-    {DimensionKind::ring, "ring", "two neighbours each, closed"},
-    {DimensionKind::fully_connected, "fully_connected", "a link to every other device"},
-    {DimensionKind::switched, "switch", "one link up to and down from a non-blocking switch"},
-    {DimensionKind::torus, "torus", "rings over each extent of `shape`"},
-    {DimensionKind::mesh, "mesh", "lines over each extent of `shape`"},
-});
+constexpr auto named_values(DimensionKind) {
+  return std::to_array<Named<DimensionKind>>({
+      {DimensionKind::ring, "ring", "two neighbours each, closed"},
+      {DimensionKind::fully_connected, "fully_connected", "a link to every other device"},
+      {DimensionKind::switched, "switch", "one link up to and down from a non-blocking switch"},
+      {DimensionKind::torus, "torus", "rings over each extent of `shape`"},
+      {DimensionKind::mesh, "mesh", "lines over each extent of `shape`"},
+  });
+}
 
 /// Dimensions of one machine at most.
 inline constexpr int kMaxDimensions = 8;
@@ -92,4 +93,4 @@ struct NetworkDimension {
   friend bool operator==(const NetworkDimension&, const NetworkDimension&) = default;
 };
 
-}  // namespace orrery
+}  // namespace orrery::topology

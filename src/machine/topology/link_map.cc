@@ -5,7 +5,7 @@
 #include <cassert>
 #include <utility>
 
-namespace orrery {
+namespace orrery::topology {
 namespace {
 
 constexpr std::int64_t kUp = 0;
@@ -272,4 +272,4 @@ void LinkMap::cross_line(std::int64_t from, std::int64_t to, int dimension,
   }
 }
 
-}  // namespace orrery
+}  // namespace orrery::topology

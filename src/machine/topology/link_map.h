@@ -10,7 +10,7 @@
 #include "base/units.h"
 #include "machine/topology/dimension.h"
 
-namespace orrery {
+namespace orrery::topology {
 
 /// Number of a directed link.
 using LinkId = std::uint32_t;
@@ -161,4 +161,4 @@ class LinkMap {
   std::size_t classes_ = 0;
 };
 
-}  // namespace orrery
+}  // namespace orrery::topology

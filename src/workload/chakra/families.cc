@@ -66,8 +66,8 @@ std::vector<std::vector<std::uint32_t>> connected(const TraceSet& traces,
   return found;
 }
 
-Members some_dimensions(std::uint32_t wanted, const std::vector<std::int64_t>& dimensions) {
-  Members members;
+graph::Members some_dimensions(std::uint32_t wanted, const std::vector<std::int64_t>& dimensions) {
+  graph::Members members;
   std::int64_t stride = 1;
   for (std::size_t d = 0; d < dimensions.size(); ++d) {
     if ((wanted >> d & 1U) != 0 && dimensions[d] > 1) {
@@ -78,14 +78,14 @@ Members some_dimensions(std::uint32_t wanted, const std::vector<std::int64_t>& d
   return members;
 }
 
-Members members_of(const std::vector<std::vector<std::int64_t>>& groups,
-                   const std::vector<Digit>& roles, std::int64_t ranks) {
+graph::Members members_of(const std::vector<std::vector<std::int64_t>>& groups,
+                          const std::vector<graph::Digit>& roles, std::int64_t ranks) {
   if (std::all_of(groups.begin(), groups.end(),
                   [](const auto& list) { return list.size() == 1; })) {
     return {};
   }
-  auto members = members_by_digits(groups, roles, ranks);
-  return members ? std::move(*members) : Members::listed(groups, ranks);
+  auto members = graph::members_by_digits(groups, roles, ranks);
+  return members ? std::move(*members) : graph::Members::listed(groups, ranks);
 }
 
 }  // namespace
@@ -209,7 +209,7 @@ Families::Place Families::place(std::int64_t rank, const GroupUse& use) const {
   return {of_group_[group], listed == 0 ? traces_.ranks() : listed};
 }
 
-std::vector<Families::Family> Families::take(const std::vector<Digit>& roles) {
+std::vector<Families::Family> Families::take(const std::vector<graph::Digit>& roles) {
   for (Family& family : families_) {
     if (!family.groups.empty()) {
       family.members = members_of(family.groups, roles, traces_.ranks());

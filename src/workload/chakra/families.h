@@ -34,7 +34,7 @@ class Families {
   struct Family {
     std::string name;                               ///< "group 3", after the first; "world"
     std::vector<std::vector<std::int64_t>> groups;  ///< ranks ascending, by order of the groups
-    Members members;  ///< of the world and parts of it, else for those by digits
+    graph::Members members;  ///< of the world and parts of it, else for those by digits
   };
   /// Of a rank: the family of a use, and how many members its communicator there has.
   struct Place {
@@ -50,7 +50,7 @@ class Families {
   std::size_t size() const { return families_.size(); }
   Place place(std::int64_t rank, const GroupUse& use) const;
   /// Those that are lists become digits where they can, or some values of the digits of roles.
-  std::vector<Family> take(const std::vector<Digit>& roles);
+  std::vector<Family> take(const std::vector<graph::Digit>& roles);
 
  private:
   void add_world(const GroupUse& use, const std::vector<std::int64_t>& dimensions);

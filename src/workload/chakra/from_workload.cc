@@ -24,8 +24,8 @@ using Ids = std::vector<std::uint32_t>;  // positions of nodes; those that end s
 
 /// Calls visit(template) for every instance of the role, in issue order.
 template <class Visit>
-void for_each_instance(const Workload& workload, int role, Visit visit) {
-  const IssueList& list = *workload.source->list();
+void for_each_instance(const graph::Workload& workload, int role, Visit visit) {
+  const graph::IssueList& list = *workload.source->list();
   for (std::int64_t i = 0; i < list.length(role); ++i) {
     visit(workload.shape(role, list.at(role, i)));
   }
@@ -35,11 +35,11 @@ void for_each_instance(const Workload& workload, int role, Visit visit) {
 /// messages of ring shifts.
 class Tags {
  public:
-  explicit Tags(const Workload& workload) : groups_(workload.groups.size()) {
-    for (const orrery::Program& program : workload.programs) {
-      for (const Template& part : program.templates) {
-        for (const orrery::Node& node : part.nodes) {
-          if (node.kind == orrery::Node::Kind::send) {
+  explicit Tags(const graph::Workload& workload) : groups_(workload.groups.size()) {
+    for (const graph::Program& program : workload.programs) {
+      for (const graph::Template& part : program.templates) {
+        for (const graph::Node& node : part.nodes) {
+          if (node.kind == graph::Node::Kind::send) {
             channels_.push_back(node.channel);
           }
         }
@@ -54,7 +54,7 @@ class Tags {
     return tag(number, static_cast<std::size_t>(found - channels_.begin()));
   }
   /// Of shift `number` in a group.
-  std::uint32_t of_shift(std::size_t number, GroupIndex group) const {
+  std::uint32_t of_shift(std::size_t number, graph::GroupIndex group) const {
     return tag(number, channel_count() + *group);
   }
 
@@ -68,18 +68,18 @@ class Tags {
   std::size_t groups_;
 };
 
-CollectiveType type_of(CollectiveKind kind) {
+CollectiveType type_of(graph::CollectiveKind kind) {
   switch (kind) {
-    case CollectiveKind::all_reduce:
+    case graph::CollectiveKind::all_reduce:
       return CollectiveType::all_reduce;
-    case CollectiveKind::all_gather:
+    case graph::CollectiveKind::all_gather:
       return CollectiveType::all_gather;
-    case CollectiveKind::reduce_scatter:
+    case graph::CollectiveKind::reduce_scatter:
       return CollectiveType::reduce_scatter;
-    case CollectiveKind::all_to_all:
+    case graph::CollectiveKind::all_to_all:
       return CollectiveType::all_to_all;
-    case CollectiveKind::broadcast:
-    case CollectiveKind::send_recv:  // is two messages
+    case graph::CollectiveKind::broadcast:
+    case graph::CollectiveKind::send_recv:  // is two messages
       return CollectiveType::broadcast;
   }
   return CollectiveType::broadcast;
@@ -88,7 +88,7 @@ CollectiveType type_of(CollectiveKind kind) {
 /// The program of the ranks of one role that differ in nothing (WorkloadGroups::differences).
 class RoleWriter {
  public:
-  RoleWriter(const Workload& workload, const WorkloadGroups& groups, const Tags& tags,
+  RoleWriter(const graph::Workload& workload, const WorkloadGroups& groups, const Tags& tags,
              const FromWorkloadOptions& options, std::int64_t rank)
       : workload_(workload),
         groups_(groups),
@@ -100,20 +100,20 @@ class RoleWriter {
 
   Program run() {
     for_each_instance(workload_, workload_.role_of(rank_),
-                      [&](const Template& part) { write_instance(part); });
+                      [&](const graph::Template& part) { write_instance(part); });
     program_.names = names_.text();
     return std::move(program_);
   }
   /// Families of slots 1, 2, ...
-  const std::vector<GroupIndex>& families() const { return families_; }
+  const std::vector<graph::GroupIndex>& families() const { return families_; }
 
  private:
-  void write_instance(const Template& part) {
+  void write_instance(const graph::Template& part) {
     std::vector<Ids> ends(part.nodes.size());
     std::vector<bool> begun(workload_.streams.size());
     for (std::size_t i = 0; i < part.nodes.size(); ++i) {
-      const orrery::Node& node = part.nodes[i];
-      const bool in_order = workload_.streams[*node.stream].order == Order::issue;
+      const graph::Node& node = part.nodes[i];
+      const bool in_order = workload_.streams[*node.stream].order == graph::Order::issue;
       Ids after = in_order ? last_of_stream_[*node.stream] : Ids{};
       for (const int before : node.after) {
         const Ids& end = ends[static_cast<std::size_t>(before)];
@@ -121,7 +121,7 @@ class RoleWriter {
       }
       const bool first = in_order ? !begun[*node.stream] : node.after.empty();
       begun[*node.stream] = true;
-      if (first && node.stream != kComputeStream) {
+      if (first && node.stream != graph::kComputeStream) {
         after.insert(after.end(), issued_after_.begin(), issued_after_.end());
       }
       std::sort(after.begin(), after.end());
@@ -134,30 +134,30 @@ class RoleWriter {
         last.insert(last.end(), ends[i].begin(), ends[i].end());
       }
     }
-    issued_after_ = std::exchange(computed_, last_of_stream_[*kComputeStream]);
+    issued_after_ = std::exchange(computed_, last_of_stream_[*graph::kComputeStream]);
   }
 
   /// What has to end for the node to have ended.
-  Ids write_node(const Template& part, const orrery::Node& node, const Ids& after) {
+  Ids write_node(const graph::Template& part, const graph::Node& node, const Ids& after) {
     switch (node.kind) {
-      case orrery::Node::Kind::wait:
+      case graph::Node::Kind::wait:
         return after;
-      case orrery::Node::Kind::compute:
+      case graph::Node::Kind::compute:
         return {add(part, node, after, compute(node))};
-      case orrery::Node::Kind::host:
+      case graph::Node::Kind::host:
         return {add(part, node, after, on_cpu(node))};
-      case orrery::Node::Kind::copy: {
+      case graph::Node::Kind::copy: {
         const bool out = workload_.group(node.group).name == kToHost;
         return {add(part, node, after,
                     sized(out ? NodeType::mem_store : NodeType::mem_load, node.bytes))};
       }
-      case orrery::Node::Kind::send:
-      case orrery::Node::Kind::receive:
+      case graph::Node::Kind::send:
+      case graph::Node::Kind::receive:
         return {add(part, node, after, message(node))};
-      case orrery::Node::Kind::collective:
+      case graph::Node::Kind::collective:
         break;
     }
-    if (node.collective != CollectiveKind::send_recv) {
+    if (node.collective != graph::CollectiveKind::send_recv) {
       return {add(part, node, after, collective(node))};
     }
     if (groups_.size(rank_, node.group) == 1) {
@@ -168,7 +168,7 @@ class RoleWriter {
     return {sent, add(part, node, after, from)};
   }
 
-  std::uint32_t add(const Template& part, const orrery::Node& source, const Ids& after,
+  std::uint32_t add(const graph::Template& part, const graph::Node& source, const Ids& after,
                     chakra::Node node) {
     const auto position = static_cast<std::uint32_t>(program_.nodes.size());
     node.id = position;
@@ -188,10 +188,10 @@ class RoleWriter {
     return node;
   }
 
-  chakra::Node compute(const orrery::Node& source) {
+  chakra::Node compute(const graph::Node& source) {
     Bytes bytes{0};
     Flops flops{0};
-    for (const Operator& op : source.operators) {
+    for (const graph::Operator& op : source.operators) {
       bytes += op.bytes;
       flops += op.flops;
     }
@@ -207,7 +207,7 @@ class RoleWriter {
     return node;
   }
 
-  chakra::Node on_cpu(const orrery::Node& source) {
+  chakra::Node on_cpu(const graph::Node& source) {
     chakra::Node node;
     node.type = NodeType::comp;
     node.on_cpu = true;
@@ -215,11 +215,11 @@ class RoleWriter {
     return node;
   }
 
-  static Time measured(const orrery::Node& source) { return measured_times(source).alone; }
+  static Time measured(const graph::Node& source) { return measured_times(source).alone; }
 
-  static ComputeTimes measured_times(const orrery::Node& source) {
+  static ComputeTimes measured_times(const graph::Node& source) {
     ComputeTimes sum;
-    for (const Operator& op : source.operators) {
+    for (const graph::Operator& op : source.operators) {
       sum.alone += op.duration;
       sum.beside_collective += op.duration * op.beside_collective;
       sum.beside_message += op.duration * op.beside_message;
@@ -234,8 +234,8 @@ class RoleWriter {
     return whole;
   }
 
-  chakra::Node message(const orrery::Node& source) {
-    const bool sends = source.kind == orrery::Node::Kind::send;
+  chakra::Node message(const graph::Node& source) {
+    const bool sends = source.kind == graph::Node::Kind::send;
     chakra::Node node = sized(sends ? NodeType::comm_send : NodeType::comm_recv, source.bytes);
     node.peer = source.peer;
     node.tag = tags_.of_message((sends ? sends_ : receives_)[{source.peer, source.channel}]++,
@@ -243,8 +243,8 @@ class RoleWriter {
     return node;
   }
 
-  chakra::Node collective(const orrery::Node& source) {
-    const bool gathers = source.collective == CollectiveKind::all_gather;
+  chakra::Node collective(const graph::Node& source) {
+    const bool gathers = source.collective == graph::CollectiveKind::all_gather;
     chakra::Node node =
         sized(NodeType::comm_coll,
               gathers ? source.bytes / groups_.size(rank_, source.group) : source.bytes);
@@ -253,7 +253,7 @@ class RoleWriter {
     return node;
   }
 
-  std::pair<chakra::Node, chakra::Node> ring(const orrery::Node& source) {
+  std::pair<chakra::Node, chakra::Node> ring(const graph::Node& source) {
     chakra::Node to = sized(NodeType::comm_send, source.bytes);
     chakra::Node from = sized(NodeType::comm_recv, source.bytes);
     to.peer = groups_.neighbour(rank_, source.group, 1) - rank_;
@@ -262,7 +262,7 @@ class RoleWriter {
     return {to, from};
   }
 
-  std::uint32_t slot(GroupIndex family) {
+  std::uint32_t slot(graph::GroupIndex family) {
     const auto known = std::find(families_.begin(), families_.end(), family);
     if (known == families_.end()) {
       families_.push_back(family);
@@ -274,14 +274,14 @@ class RoleWriter {
   /// How many messages there were, by peer and channel.
   using Counts = std::map<std::pair<std::int64_t, std::uint32_t>, std::size_t>;
 
-  const Workload& workload_;
+  const graph::Workload& workload_;
   const WorkloadGroups& groups_;
   const Tags& tags_;
   const FromWorkloadOptions& options_;
   std::int64_t rank_;
   Program program_;
   NameTable names_;
-  std::vector<GroupIndex> families_;
+  std::vector<graph::GroupIndex> families_;
   std::vector<Ids> last_of_stream_;
   Ids computed_;      ///< ends of compute up to the previous instance
   Ids issued_after_;  ///< up to the one before
@@ -291,16 +291,16 @@ class RoleWriter {
   Time rounding_{0};
 };
 
-std::int64_t count_nodes(const Workload& workload) {
+std::int64_t count_nodes(const graph::Workload& workload) {
   std::size_t count = 0;
   for (std::size_t role = 0; role < workload.roles.size(); ++role) {
     for_each_instance(workload, static_cast<int>(role),
-                      [&](const Template& part) { count += part.nodes.size(); });
+                      [&](const graph::Template& part) { count += part.nodes.size(); });
   }
   return static_cast<std::int64_t>(count);
 }
 
-Result<void> check(const Workload& workload, const FromWorkloadOptions& options) {
+Result<void> check(const graph::Workload& workload, const FromWorkloadOptions& options) {
   if (workload.source->list() == nullptr) {
     return fail("what the workload does depends on the run: expected a list of its work");
   }
@@ -314,12 +314,13 @@ Result<void> check(const Workload& workload, const FromWorkloadOptions& options)
 /// What the ranks of one variant (role, differences) share.
 struct Variant {
   std::uint32_t program = 0;
-  std::vector<GroupIndex> families;  ///< of slots 1, 2, ...
+  std::vector<graph::GroupIndex> families;  ///< of slots 1, 2, ...
 };
 
 }  // namespace
 
-Result<TraceSet> from_workload(const Workload& workload, const FromWorkloadOptions& options) {
+Result<TraceSet> from_workload(const graph::Workload& workload,
+                               const FromWorkloadOptions& options) {
   if (auto ok = check(workload, options); !ok) {
     return fail(std::move(ok.error()));
   }
@@ -339,7 +340,7 @@ Result<TraceSet> from_workload(const Workload& workload, const FromWorkloadOptio
     }
     set.program_of.push_back(variant.program);
     set.first_slot.push_back(static_cast<std::uint32_t>(set.group_slots.size()));
-    for (const GroupIndex family : variant.families) {
+    for (const graph::GroupIndex family : variant.families) {
       set.group_slots.push_back(groups.index(rank, family));
     }
   }

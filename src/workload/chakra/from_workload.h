@@ -22,7 +22,7 @@ struct ComputeTimes {
 struct FromWorkloadOptions {
   /// Times of a compute node; not asked for others. Absent: what its operators' durations say, 0
   /// (for a roofline) where they have none.
-  std::function<ComputeTimes(const orrery::Node&)> times;
+  std::function<ComputeTimes(const graph::Node&)> times;
   std::int64_t most_nodes = 20'000'000;  ///< one rank per role
 };
 
@@ -55,6 +55,6 @@ inline constexpr std::string_view kToHost = "to_host";
 /// Ignores: host dispatch and host_sync, `copies` of token exchanges, which memory tier, phases.
 /// Requires a verified workload.
 /// Mistakes: more than most_nodes; a source that is no list.
-Result<TraceSet> from_workload(const Workload& workload, const FromWorkloadOptions& options);
+Result<TraceSet> from_workload(const graph::Workload& workload, const FromWorkloadOptions& options);
 
 }  // namespace orrery::chakra

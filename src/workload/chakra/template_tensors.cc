@@ -9,7 +9,7 @@
 namespace orrery::chakra {
 namespace {
 
-using Lifetime = Tensor::Lifetime;
+using Lifetime = graph::Tensor::Lifetime;
 
 constexpr int kNoAllocation = -1;  // what is there all the time
 
@@ -36,7 +36,8 @@ struct TensorPlaces {
 }  // namespace
 
 Result<Bytes> add_tensors(const Program& program, std::span<const std::uint32_t> order,
-                          const TensorUses& uses, MemoryIndex memory, Template& made) {
+                          const TensorUses& uses, graph::MemoryIndex memory,
+                          graph::Template& made) {
   std::vector<int> place_of(program.nodes.size());
   for (std::size_t place = 0; place < order.size(); ++place) {
     place_of[order[place]] = static_cast<int>(place);
@@ -77,7 +78,7 @@ Result<Bytes> add_tensors(const Program& program, std::span<const std::uint32_t>
   for (std::size_t i = 0; i < uses.uses.size(); ++i) {
     const TensorUses::Use& use = uses.uses[i];
     if (number[use.tensor] != kNoAllocation) {
-      orrery::Node& node = made.nodes[static_cast<std::size_t>(places[i])];
+      graph::Node& node = made.nodes[static_cast<std::size_t>(places[i])];
       (use.writes ? node.writes : node.reads).push_back({.tensor = number[use.tensor]});
     }
   }

@@ -24,6 +24,6 @@ namespace orrery::chakra {
 /// ordered by dependencies and take time, lifetimes are those of footprint.h.
 /// Mistakes: a use by a node that the program does not have; sizes that sum to 2^63 bytes.
 Result<Bytes> add_tensors(const Program& program, std::span<const std::uint32_t> order,
-                          const TensorUses& uses, MemoryIndex memory, Template& made);
+                          const TensorUses& uses, graph::MemoryIndex memory, graph::Template& made);
 
 }  // namespace orrery::chakra

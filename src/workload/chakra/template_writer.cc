@@ -14,21 +14,21 @@ namespace {
 /// A barrier moves nothing; but who moves nothing need not wait for others (collective/cost.h).
 constexpr Bytes kBarrierBytes{1};
 
-std::optional<CollectiveKind> kind_of(CollectiveType type) {
+std::optional<graph::CollectiveKind> kind_of(CollectiveType type) {
   switch (type) {
     case CollectiveType::all_reduce:
     case CollectiveType::barrier:
-      return CollectiveKind::all_reduce;
+      return graph::CollectiveKind::all_reduce;
     case CollectiveType::all_gather:
-      return CollectiveKind::all_gather;
+      return graph::CollectiveKind::all_gather;
     case CollectiveType::reduce_scatter:
     case CollectiveType::reduce_scatter_block:
-      return CollectiveKind::reduce_scatter;
+      return graph::CollectiveKind::reduce_scatter;
     case CollectiveType::all_to_all:
-      return CollectiveKind::all_to_all;
+      return graph::CollectiveKind::all_to_all;
     case CollectiveType::broadcast:
     case CollectiveType::reduce:
-      return CollectiveKind::broadcast;
+      return graph::CollectiveKind::broadcast;
     case CollectiveType::gather:
     case CollectiveType::scatter:
       break;
@@ -36,10 +36,10 @@ std::optional<CollectiveKind> kind_of(CollectiveType type) {
   return std::nullopt;
 }
 
-Operator measured(Time duration) {
-  Operator op;
+graph::Operator measured(Time duration) {
+  graph::Operator op;
   op.name = "measured";
-  op.kind = OperatorKind::opaque;
+  op.kind = graph::OperatorKind::opaque;
   op.duration = duration;
   return op;
 }
@@ -102,8 +102,8 @@ void TemplateWriter::wrong(const Node& source, std::string found, std::string ex
                 std::move(expected));
 }
 
-Template TemplateWriter::write() {
-  Template made{"trace", {}};
+graph::Template TemplateWriter::write() {
+  graph::Template made{"trace", {}};
   const std::vector<std::uint32_t> order = execution_order(program_);
   if (order.size() < program_.nodes.size()) {
     mistakes_.name("rank " + std::to_string(rank_));
@@ -115,7 +115,7 @@ Template TemplateWriter::write() {
   for (const std::uint32_t position : order) {
     const Node& source = program_.nodes[position];
     place[position] = static_cast<int>(made.nodes.size());
-    orrery::Node node = node_of(source);
+    graph::Node node = node_of(source);
     for (std::uint32_t d = 0; d < source.dependencies; ++d) {
       node.after.push_back(place[program_.dependencies[source.first_dependency + d]]);
     }
@@ -124,13 +124,13 @@ Template TemplateWriter::write() {
   return made;
 }
 
-orrery::Node TemplateWriter::node_of(const Node& source) {
-  orrery::Node node;
+graph::Node TemplateWriter::node_of(const Node& source) {
+  graph::Node node;
   node.name = program_.name_of(source);
   if (node.name.empty()) {
     node.name = "node " + std::to_string(source.id);
   }
-  node.kind = orrery::Node::Kind::wait;
+  node.kind = graph::Node::Kind::wait;
   node.stream = TraceRows::kReceiveStream;
   if (source.type == NodeType::invalid || source.type == NodeType::metadata) {
     return node;
@@ -149,23 +149,23 @@ orrery::Node TemplateWriter::node_of(const Node& source) {
   return node;
 }
 
-void TemplateWriter::write_on_cpu(const Node& source, orrery::Node& node) const {
+void TemplateWriter::write_on_cpu(const Node& source, graph::Node& node) const {
   if (source.duration > Time(0)) {
-    node.kind = orrery::Node::Kind::host;
+    node.kind = graph::Node::Kind::host;
     node.stream = TraceRows::kCpuStream;
     node.group = rows_.cpu();
     node.operators.push_back(measured(source.duration));
   }
 }
 
-void TemplateWriter::write_compute(const Node& source, orrery::Node& node) const {
-  node.kind = orrery::Node::Kind::compute;
-  node.stream = kComputeStream;
+void TemplateWriter::write_compute(const Node& source, graph::Node& node) const {
+  node.kind = graph::Node::Kind::compute;
+  node.stream = graph::kComputeStream;
   const bool work = source.operations > Flops(0) || source.size > Bytes(0);
   if (rows_.durations ? source.duration == Time(0) : !work) {
     return;  // takes no time
   }
-  Operator op = measured(rows_.durations ? source.duration : Time(0));
+  graph::Operator op = measured(rows_.durations ? source.duration : Time(0));
   op.name = node.name;
   op.type = options_.type;
   op.flops = source.operations;
@@ -175,27 +175,27 @@ void TemplateWriter::write_compute(const Node& source, orrery::Node& node) const
   node.operators.push_back(std::move(op));
 }
 
-void TemplateWriter::write_memory(const Node& source, orrery::Node& node) const {
+void TemplateWriter::write_memory(const Node& source, graph::Node& node) const {
   const bool stores = source.type == NodeType::mem_store;
   if (!options_.memory_tier) {
-    node.kind = orrery::Node::Kind::compute;
-    node.stream = kComputeStream;
-    Operator op = measured(Time(0));
+    node.kind = graph::Node::Kind::compute;
+    node.stream = graph::kComputeStream;
+    graph::Operator op = measured(Time(0));
     op.name = stores ? "store" : "load";
     op.bytes = source.size;
     node.operators.push_back(std::move(op));
     return;
   }
-  node.kind = orrery::Node::Kind::copy;
+  node.kind = graph::Node::Kind::copy;
   node.stream = stores ? TraceRows::kStoreStream : TraceRows::kLoadStream;
   node.group = stores ? rows_.to_host() : rows_.from_host();
   node.tier = *options_.memory_tier;
   node.bytes = source.size;
 }
 
-void TemplateWriter::write_message(const Node& source, orrery::Node& node) const {
+void TemplateWriter::write_message(const Node& source, graph::Node& node) const {
   const bool sends = source.type == NodeType::comm_send;
-  node.kind = sends ? orrery::Node::Kind::send : orrery::Node::Kind::receive;
+  node.kind = sends ? graph::Node::Kind::send : graph::Node::Kind::receive;
   node.stream = sends ? TraceRows::kSendStream : TraceRows::kReceiveStream;
   node.group = rows_.messages();
   node.bytes = source.size;
@@ -203,7 +203,7 @@ void TemplateWriter::write_message(const Node& source, orrery::Node& node) const
   node.channel = messages_.channel(source);
 }
 
-void TemplateWriter::write_collective(const Node& source, orrery::Node& node) {
+void TemplateWriter::write_collective(const Node& source, graph::Node& node) {
   const auto kind = kind_of(source.collective);
   if (!kind) {
     const bool gathers = source.collective == CollectiveType::gather;
@@ -213,9 +213,9 @@ void TemplateWriter::write_collective(const Node& source, orrery::Node& node) {
   }
   const Families::Place place =
       families_.place(rank_, {source.group, dimensions_of(source, options_.dimensions.size())});
-  node.kind = orrery::Node::Kind::collective;
+  node.kind = graph::Node::Kind::collective;
   node.collective = *kind;
-  node.group = GroupIndex(place.family);
+  node.group = graph::GroupIndex(place.family);
   node.stream = rows_.stream(place.family);
   node.bytes = source.collective == CollectiveType::barrier      ? kBarrierBytes
                : source.collective == CollectiveType::all_gather ? source.size * place.members

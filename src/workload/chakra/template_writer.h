@@ -20,18 +20,20 @@ struct TraceRows {
   std::size_t families = 0;  ///< the first groups, each with a stream
   bool durations = false;    ///< compute nodes take their durations, also if 0
 
-  static constexpr StreamIndex kCpuStream{std::size_t{1}};
-  static constexpr StreamIndex kSendStream{std::size_t{2}};
-  static constexpr StreamIndex kReceiveStream{std::size_t{3}};
-  static constexpr StreamIndex kStoreStream{std::size_t{4}};
-  static constexpr StreamIndex kLoadStream{std::size_t{5}};
+  static constexpr graph::StreamIndex kCpuStream{std::size_t{1}};
+  static constexpr graph::StreamIndex kSendStream{std::size_t{2}};
+  static constexpr graph::StreamIndex kReceiveStream{std::size_t{3}};
+  static constexpr graph::StreamIndex kStoreStream{std::size_t{4}};
+  static constexpr graph::StreamIndex kLoadStream{std::size_t{5}};
   static constexpr std::size_t kFixedStreams = 6;
 
-  StreamIndex stream(std::size_t family) const { return StreamIndex(kFixedStreams + family); }
-  GroupIndex messages() const { return GroupIndex(families); }
-  GroupIndex to_host() const { return GroupIndex(families + 1); }
-  GroupIndex from_host() const { return GroupIndex(families + 2); }
-  GroupIndex cpu() const { return GroupIndex(families + 3); }
+  graph::StreamIndex stream(std::size_t family) const {
+    return graph::StreamIndex(kFixedStreams + family);
+  }
+  graph::GroupIndex messages() const { return graph::GroupIndex(families); }
+  graph::GroupIndex to_host() const { return graph::GroupIndex(families + 1); }
+  graph::GroupIndex from_host() const { return graph::GroupIndex(families + 2); }
+  graph::GroupIndex cpu() const { return graph::GroupIndex(families + 3); }
 };
 
 /// Dimensions that a collective of the world names, of so many; all where it names none or leaves
@@ -49,15 +51,15 @@ class TemplateWriter {
                  const MessageEnds& messages, const TraceRows& rows,
                  const ToWorkloadOptions& options, Mistakes& mistakes);
 
-  Template write();
+  graph::Template write();
 
  private:
-  orrery::Node node_of(const Node& source);
-  void write_compute(const Node& source, orrery::Node& node) const;
-  void write_memory(const Node& source, orrery::Node& node) const;
-  void write_message(const Node& source, orrery::Node& node) const;
-  void write_collective(const Node& source, orrery::Node& node);
-  void write_on_cpu(const Node& source, orrery::Node& node) const;
+  graph::Node node_of(const Node& source);
+  void write_compute(const Node& source, graph::Node& node) const;
+  void write_memory(const Node& source, graph::Node& node) const;
+  void write_message(const Node& source, graph::Node& node) const;
+  void write_collective(const Node& source, graph::Node& node);
+  void write_on_cpu(const Node& source, graph::Node& node) const;
   void wrong(const Node& source, std::string found, std::string expected);
 
   const Program& program_;

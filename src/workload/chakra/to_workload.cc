@@ -47,7 +47,7 @@ class Maker {
     mistakes_.begin("");
   }
 
-  Result<Workload> make() {
+  Result<graph::Workload> make() {
     rows_.durations = options_.durations && has_durations(traces_);
     read_uses();
     messages_.check(mistakes_);
@@ -72,7 +72,7 @@ class Maker {
     }
     write_roles(variants);
     write_tables(families.take(workload_.role_map.digits));
-    if (auto ok = verify(workload_); !ok) {
+    if (auto ok = graph::verify(workload_); !ok) {
       return fail(std::move(ok.error()));
     }
     return std::move(workload_);
@@ -140,7 +140,7 @@ class Maker {
     if (!options_.tensors) {
       return {};
     }
-    constexpr MemoryIndex kTensors(std::size_t{0});
+    constexpr graph::MemoryIndex kTensors(std::size_t{0});
     bool any = false;
     for (std::size_t variant = 0; variant < variants.first_rank.size(); ++variant) {
       const std::int64_t rank = variants.first_rank[variant];
@@ -155,12 +155,13 @@ class Maker {
         return fail(fmt::format("rank {}: {}", rank, begin.error().to_string()));
       }
       any = any || !uses->tensors.empty();
-      states_.push_back(*begin > Bytes(0) ? std::vector<Tensor>{{.name = "there at the begin",
-                                                                 .bytes = *begin,
-                                                                 .layout = {},
-                                                                 .memory = kTensors,
-                                                                 .lifetime = Tensor::Lifetime::run}}
-                                          : std::vector<Tensor>());
+      states_.push_back(*begin > Bytes(0)
+                            ? std::vector<graph::Tensor>{{.name = "there at the begin",
+                                                          .bytes = *begin,
+                                                          .layout = {},
+                                                          .memory = kTensors,
+                                                          .lifetime = graph::Tensor::Lifetime::run}}
+                            : std::vector<graph::Tensor>());
     }
     if (any) {
       workload_.memory = {{"tensors", "what nodes of the traces read and write"}};
@@ -171,37 +172,38 @@ class Maker {
   /// By digits, unless every rank has a role of its own although some do the same.
   void write_roles(const Variants& variants) {
     const auto programs = std::ssize(variants.first_rank);
-    std::vector<Digit> digits = telling_digits(variants.of_rank);
-    if (product_of(digits) == traces_.ranks() && programs < traces_.ranks()) {
+    std::vector<graph::Digit> digits = graph::telling_digits(variants.of_rank);
+    if (graph::product_of(digits) == traces_.ranks() && programs < traces_.ranks()) {
       workload_.role_map.list = variants.of_rank;
       for (std::size_t program = 0; program < variants.first_rank.size(); ++program) {
         add_role(variants.first_rank[program], program);
       }
     } else {
-      for (std::int64_t role = 0; role < product_of(digits); ++role) {
-        const std::int64_t rank = replaced(digits, 0, role);
+      for (std::int64_t role = 0; role < graph::product_of(digits); ++role) {
+        const std::int64_t rank = graph::replaced(digits, 0, role);
         add_role(rank, static_cast<std::size_t>(variants.of_rank[static_cast<std::size_t>(rank)]));
       }
       workload_.role_map.digits = std::move(digits);
     }
-    workload_.source = std::make_shared<InstanceLists>(
-        std::vector<std::vector<Instance>>(workload_.roles.size(), std::vector<Instance>(1)));
+    workload_.source =
+        std::make_shared<graph::InstanceLists>(std::vector<std::vector<graph::Instance>>(
+            workload_.roles.size(), std::vector<graph::Instance>(1)));
   }
 
   void add_role(std::int64_t rank, std::size_t program) {
     workload_.roles.push_back({fmt::format("rank {}", rank), program,
-                               states_.empty() ? std::vector<Tensor>() : states_[program]});
+                               states_.empty() ? std::vector<graph::Tensor>() : states_[program]});
   }
 
   void write_tables(std::vector<Families::Family> families) {
     workload_.phases = {{"compute", "kernels"}};
     workload_.streams = {
-        {"compute", "kernels", Order::readiness},
-        {"cpu", "nodes on the CPU", Order::readiness},
-        {"send", "messages sent", Order::none},
-        {"receive", "messages received, and what takes no time", Order::none},
-        {"store", "copies to a lower memory tier", Order::readiness},
-        {"load", "copies from a lower memory tier", Order::readiness},
+        {"compute", "kernels", graph::Order::readiness},
+        {"cpu", "nodes on the CPU", graph::Order::readiness},
+        {"send", "messages sent", graph::Order::none},
+        {"receive", "messages received, and what takes no time", graph::Order::none},
+        {"store", "copies to a lower memory tier", graph::Order::readiness},
+        {"load", "copies from a lower memory tier", graph::Order::readiness},
     };
     for (Families::Family& family : families) {
       const std::size_t count = std::max<std::size_t>(1, family.groups.size());
@@ -209,7 +211,7 @@ class Maker {
                 fmt::format("collectives of {} communicator{}, the first of them {}", count,
                             count == 1 ? "" : "s", family.name));
       workload_.streams.push_back(
-          {workload_.groups.back().name, "collectives, in order", Order::issue});
+          {workload_.groups.back().name, "collectives, in order", graph::Order::issue});
     }
     add_group("messages", {}, "messages from rank to rank");
     add_group("to_host", {}, "memory nodes that store");
@@ -218,7 +220,7 @@ class Maker {
   }
 
   /// With a category of its own. Names of traces need not be unique.
-  void add_group(std::string name, Members members, std::string meaning) {
+  void add_group(std::string name, graph::Members members, std::string meaning) {
     const std::string first = name;
     for (int number = 2; !workload_.group_named(name).none(); ++number) {
       name = fmt::format("{} ({})", first, number);
@@ -226,7 +228,7 @@ class Maker {
     workload_.categories.push_back(
         {name + " exposed", fmt::format("{}, nothing computing", meaning)});
     workload_.groups.push_back({std::move(name), std::move(meaning), std::move(members),
-                                CategoryIndex(workload_.groups.size())});
+                                graph::CategoryIndex(workload_.groups.size())});
   }
 
   const TraceSet& traces_;
@@ -234,14 +236,14 @@ class Maker {
   MessageEnds messages_;
   std::vector<std::vector<GroupUse>> uses_;  ///< by program
   TraceRows rows_;
-  std::vector<std::vector<Tensor>> states_;  ///< by program, if tensors are asked for
-  Workload workload_;
+  std::vector<std::vector<graph::Tensor>> states_;  ///< by program, if tensors are asked for
+  graph::Workload workload_;
   Mistakes mistakes_;
 };
 
 }  // namespace
 
-Result<Workload> to_workload(const TraceSet& traces, const ToWorkloadOptions& options) {
+Result<graph::Workload> to_workload(const TraceSet& traces, const ToWorkloadOptions& options) {
   if (traces.ranks() == 0) {
     return fail("traces of no ranks");
   }

@@ -25,7 +25,7 @@ struct ToWorkloadOptions {
   std::optional<int> memory_tier;
   /// False: the machine times compute nodes also where the trace has their durations.
   bool durations = true;
-  DataType type = DataType::bf16;  ///< whose rate num_ops run at
+  graph::DataType type = graph::DataType::bf16;  ///< whose rate num_ops run at
   /// Asked of the lowest rank of every role's program. Absent: the workload allocates nothing.
   TensorsOfRank tensors;
 };
@@ -63,6 +63,6 @@ struct ToWorkloadOptions {
 /// involved_dim that does not fit the dimensions; messages to the own rank, to ranks that do not
 /// exist, and such without counterpart; too many communicators that share ranks; members of a
 /// communicator that do not issue the same collectives in the same order; those of `tensors`.
-Result<Workload> to_workload(const TraceSet& traces, const ToWorkloadOptions& options = {});
+Result<graph::Workload> to_workload(const TraceSet& traces, const ToWorkloadOptions& options = {});
 
 }  // namespace orrery::chakra

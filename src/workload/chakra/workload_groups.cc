@@ -6,10 +6,10 @@
 
 namespace orrery::chakra {
 
-WorkloadGroups::WorkloadGroups(const Workload& workload)
+WorkloadGroups::WorkloadGroups(const graph::Workload& workload)
     : workload_(workload), groups_(1), group_of_(workload.groups.size()) {
   std::vector<bool> used(workload.groups.size());
-  for (const orrery::Program& program : workload.programs) {
+  for (const graph::Program& program : workload.programs) {
     uses_.push_back(uses(program));
     for (std::size_t family = 0; family < used.size(); ++family) {
       used[family] = used[family] || uses_.back()[family].collective;
@@ -22,12 +22,12 @@ WorkloadGroups::WorkloadGroups(const Workload& workload)
   }
 }
 
-std::vector<WorkloadGroups::Use> WorkloadGroups::uses(const orrery::Program& program) const {
+std::vector<WorkloadGroups::Use> WorkloadGroups::uses(const graph::Program& program) const {
   std::vector<Use> found(workload_.groups.size());
-  for (const Template& part : program.templates) {
-    for (const orrery::Node& node : part.nodes) {
-      if (node.kind == orrery::Node::Kind::collective) {
-        const bool shifts = node.collective == CollectiveKind::send_recv;
+  for (const graph::Template& part : program.templates) {
+    for (const graph::Node& node : part.nodes) {
+      if (node.kind == graph::Node::Kind::collective) {
+        const bool shifts = node.collective == graph::CollectiveKind::send_recv;
         (shifts ? found[*node.group].shift : found[*node.group].collective) = true;
       }
     }
@@ -36,7 +36,7 @@ std::vector<WorkloadGroups::Use> WorkloadGroups::uses(const orrery::Program& pro
 }
 
 void WorkloadGroups::number(std::size_t family) {
-  const Members& all = workload_.groups[family].members;
+  const graph::Members& all = workload_.groups[family].members;
   std::vector<std::uint32_t>& of_rank = group_of_[family];
   of_rank.assign(static_cast<std::size_t>(workload_.ranks), 0);
   for (std::int64_t rank = 0; rank < workload_.ranks; ++rank) {
@@ -54,14 +54,14 @@ void WorkloadGroups::number(std::size_t family) {
   }
 }
 
-std::int64_t WorkloadGroups::size(std::int64_t rank, GroupIndex family) const {
-  const Members& members = workload_.group(family).members;
+std::int64_t WorkloadGroups::size(std::int64_t rank, graph::GroupIndex family) const {
+  const graph::Members& members = workload_.group(family).members;
   return members.by_digits() ? members.size() : std::ssize(members.group(rank));
 }
 
-std::int64_t WorkloadGroups::neighbour(std::int64_t rank, GroupIndex family,
+std::int64_t WorkloadGroups::neighbour(std::int64_t rank, graph::GroupIndex family,
                                        std::int64_t step) const {
-  const Members& members = workload_.group(family).members;
+  const graph::Members& members = workload_.group(family).members;
   const std::int64_t count = size(rank, family);
   return members.member(rank, (members.coordinate(rank) + step + count) % count);
 }
@@ -70,7 +70,7 @@ std::vector<std::int64_t> WorkloadGroups::differences(std::int64_t rank, int rol
   std::vector<std::int64_t> found;
   const std::vector<Use>& used = uses_[workload_.role(role).program];
   for (std::size_t family = 0; family < used.size(); ++family) {
-    const GroupIndex index(family);
+    const graph::GroupIndex index(family);
     if (used[family].shift) {
       found.push_back(neighbour(rank, index, 1) - rank);
       found.push_back(neighbour(rank, index, -1) - rank);

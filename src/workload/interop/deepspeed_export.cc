@@ -4,20 +4,19 @@
 #include "workload/interop/interop.h"
 #include "workload/interop/text.h"
 
-namespace orrery {
-namespace interop {
+namespace orrery::interop {
 namespace {
 
-std::int64_t microbatches(const Plan& plan) {
+std::int64_t microbatches(const plan::Plan& plan) {
   return plan.global_batch / std::max<std::int64_t>(plan.dp * plan.microbatch, 1);
 }
 
-JsonObject zero_section(const Plan& plan) {
+JsonObject zero_section(const plan::Plan& plan) {
   JsonObject zero;
   zero.field("stage", plan.zero);
   zero.field("overlap_comm", plan.overlap_grad_reduce);
   if (plan.bucket > Bytes(0)) {
-    const std::int64_t element = size_of(plan.grad_reduce_type).value();
+    const std::int64_t element = graph::size_of(plan.grad_reduce_type).value();
     zero.field("reduce_bucket_size", std::max<std::int64_t>(plan.bucket.value() / element, 1));
   }
   if (plan.shard_params > 0 && plan.shard_grads == 0 && plan.shard_optimizer == 0) {
@@ -25,7 +24,8 @@ JsonObject zero_section(const Plan& plan) {
   } else if (plan.shard_params > 0) {
     zero.field("mics_shard_size", plan.shard_params);
   }
-  if (plan.offload_optimizer == Offload::cpu || plan.offload_optimizer == Offload::nvme) {
+  if (plan.offload_optimizer == plan::Offload::cpu ||
+      plan.offload_optimizer == plan::Offload::nvme) {
     JsonObject offload;
     offload.field("device", name_of(plan.offload_optimizer));
     zero.raw("offload_optimizer", offload.text("    "));
@@ -33,25 +33,26 @@ JsonObject zero_section(const Plan& plan) {
   return zero;
 }
 
-void write_types(JsonObject& config, const Plan& plan) {
+void write_types(JsonObject& config, const plan::Plan& plan) {
   JsonObject on;
   on.field("enabled", true);
-  if (plan.compute_type == DataType::bf16) {
-    if (plan.master_type == DataType::bf16) {
+  if (plan.compute_type == graph::DataType::bf16) {
+    if (plan.master_type == graph::DataType::bf16) {
       on.field("bf16_master_weights_and_grads", true);
     }
-    if (plan.moment_type == DataType::bf16) {
+    if (plan.moment_type == graph::DataType::bf16) {
       on.field("bf16_optimizer_states", true);
     }
     config.field("bf16", on);
-  } else if (plan.compute_type == DataType::fp16) {
-    if (plan.master_type == DataType::fp16) {
+  } else if (plan.compute_type == graph::DataType::fp16) {
+    if (plan.master_type == graph::DataType::fp16) {
       on.field("fp16_master_weights_and_grads", true);
     }
     config.field("fp16", on);
   }
-  const auto written = [](DataType type) {
-    return type == DataType::fp32 || type == DataType::bf16 || type == DataType::fp16;
+  const auto written = [](graph::DataType type) {
+    return type == graph::DataType::fp32 || type == graph::DataType::bf16 ||
+           type == graph::DataType::fp16;
   };
   if (written(plan.grad_type)) {
     JsonObject types;
@@ -63,7 +64,7 @@ void write_types(JsonObject& config, const Plan& plan) {
   }
 }
 
-std::string deepspeed_text(const Plan& plan) {
+std::string deepspeed_text(const plan::Plan& plan) {
   JsonObject config;
   config.field("train_batch_size", plan.global_batch);
   config.field("train_micro_batch_size_per_gpu", plan.microbatch);
@@ -81,7 +82,8 @@ std::string deepspeed_text(const Plan& plan) {
   if (plan.pp > 1) {
     JsonObject pipeline;
     pipeline.field("stages", plan.pp);
-    pipeline.field("activation_checkpoint_interval", plan.recompute == Recompute::full ? 1 : 0);
+    pipeline.field("activation_checkpoint_interval",
+                   plan.recompute == plan::Recompute::full ? 1 : 0);
     config.field("pipeline", pipeline);
   }
   if (plan.offload_activations == 1) {
@@ -93,13 +95,12 @@ std::string deepspeed_text(const Plan& plan) {
 }
 
 }  // namespace
-}  // namespace interop
 
-Result<Exported> export_deepspeed(const Plan& plan, const ExportOptions& options) {
-  if (auto fits = interop::check_degrees(plan); !fits) {
+Result<Exported> export_deepspeed(const plan::Plan& plan, const ExportOptions& options) {
+  if (auto fits = check_degrees(plan); !fits) {
     return fail(std::move(fits.error()));
   }
-  Exported exported{.text = interop::deepspeed_text(canonical(plan, options.model))};
+  Exported exported{.text = deepspeed_text(canonical(plan, options.model))};
   const auto node = parse_config(exported.text, "ds_config.json", ConfigSyntax::json);
   if (!node) {
     return fail(node.error());
@@ -113,4 +114,4 @@ Result<Exported> export_deepspeed(const Plan& plan, const ExportOptions& options
   return exported;
 }
 
-}  // namespace orrery
+}  // namespace orrery::interop

@@ -8,8 +8,7 @@
 #include "workload/interop/interop.h"
 #include "workload/interop/text.h"
 
-namespace orrery {
-namespace interop {
+namespace orrery::interop {
 namespace {
 
 void ignore_all(Reader& read, std::span<const std::string_view> names) {
@@ -107,9 +106,11 @@ class DeepSpeedImport {
     if (bf16 && fp16) {
       read_.reject("fp16", "only one of bf16 and fp16 enabled");
     }
-    plan_.compute_type = bf16 ? DataType::bf16 : fp16 ? DataType::fp16 : DataType::fp32;
-    plan_.master_type = narrow_master ? plan_.compute_type : DataType::fp32;
-    plan_.moment_type = narrow_moments_ ? plan_.compute_type : DataType::fp32;
+    plan_.compute_type = bf16   ? graph::DataType::bf16
+                         : fp16 ? graph::DataType::fp16
+                                : graph::DataType::fp32;
+    plan_.master_type = narrow_master ? plan_.compute_type : graph::DataType::fp32;
+    plan_.moment_type = narrow_moments_ ? plan_.compute_type : graph::DataType::fp32;
   }
 
   void zero() {
@@ -124,21 +125,22 @@ class DeepSpeedImport {
       ignore_all(read, kDeepSpeedZeroIgnored);
     });
     gradient_types();
-    plan_.bucket = bytes_of(plan_.grad_reduce_type, elements_);
+    plan_.bucket = graph::bytes_of(plan_.grad_reduce_type, elements_);
     plan_.overlap_grad_reduce = overlap_;
     plan_.overlap_param_gather = overlap_ && plan_.zero == 3;  // stages 1, 2 gather after the step
   }
 
   void offload(Reader& read) {
     if (read.optional("cpu_offload", false)) {
-      plan_.offload_optimizer = Offload::cpu;
+      plan_.offload_optimizer = plan::Offload::cpu;
     }
     read.require(!read.optional("cpu_offload_param", false), "cpu_offload_param",
                  "false: parameters stay on the device");
     if (const ConfigNode* node = read.child("offload_optimizer", false)) {
       Reader nested(*node);
-      plan_.offload_optimizer = nested.optional("device", Offload::none);
-      nested.require(plan_.offload_optimizer != Offload::remote, "device", "none, cpu or nvme");
+      plan_.offload_optimizer = nested.optional("device", plan::Offload::none);
+      nested.require(plan_.offload_optimizer != plan::Offload::remote, "device",
+                     "none, cpu or nvme");
       nested.require(nested.optional("ratio", 1.0) == 1.0, "ratio",
                      "1: a plan offloads all states or none");
       for (const std::string_view name :
@@ -186,8 +188,8 @@ class DeepSpeedImport {
   /// The type of the accumulation buffer and of the network: the parameters', but for bf16 without
   /// ZeRO (DeepSpeedEngine.get_data_types, communication_data_type).
   void gradient_types() {
-    const bool keeps_fp32 = plan_.compute_type == DataType::bf16 && plan_.zero == 0;
-    plan_.grad_type = keeps_fp32 ? DataType::fp32 : plan_.compute_type;
+    const bool keeps_fp32 = plan_.compute_type == graph::DataType::bf16 && plan_.zero == 0;
+    plan_.grad_type = keeps_fp32 ? graph::DataType::fp32 : plan_.compute_type;
     section("data_types", [&](Reader& read) {
       plan_.grad_type = read.optional("grad_accum_dtype", plan_.grad_type);
     });
@@ -225,7 +227,7 @@ class DeepSpeedImport {
     section("pipeline", [&](Reader& read) {
       const auto interval = whole(read, "activation_checkpoint_interval", 0).value_or(0);
       read.require(interval <= 1, "activation_checkpoint_interval", "0 or 1 (every layer)");
-      plan_.recompute = interval == 1 ? Recompute::full : plan_.recompute;
+      plan_.recompute = interval == 1 ? plan::Recompute::full : plan_.recompute;
       plan_.pp = whole(read, "stages", 1).value_or(plan_.pp);
       for (const std::string_view name :
            {"partition", "seed_layers", "pipe_partitioned", "grad_partitioned", "use_reentrant"}) {
@@ -310,17 +312,16 @@ class DeepSpeedImport {
   ConfigNode node_;
   Reader read_;
   const ImportOptions& options_;
-  Plan plan_;
+  plan::Plan plan_;
   std::int64_t elements_ = 500'000'000;  ///< of a bucket
   bool overlap_ = false;
   bool narrow_moments_ = false;
 };
 
 }  // namespace
-}  // namespace interop
 
 Result<Imported> import_deepspeed(const ConfigNode& node, const ImportOptions& options) {
-  return interop::DeepSpeedImport(node, options).run();
+  return DeepSpeedImport(node, options).run();
 }
 
-}  // namespace orrery
+}  // namespace orrery::interop

@@ -6,17 +6,17 @@
 #include "workload/interop/interop.h"
 #include "workload/plan/layout.h"
 
-namespace orrery {
+namespace orrery::interop {
 namespace {
 
 /// Axes of more than one rank, innermost first.
-std::vector<Axis> used_axes(const Plan& plan, const std::vector<Axis>& axes) {
-  std::vector<Axis> used;
-  for (const Axis axis : axes) {
-    const std::int64_t degree = axis == Axis::tp   ? plan.tp
-                                : axis == Axis::cp ? plan.cp
-                                : axis == Axis::pp ? plan.pp
-                                                   : plan.dp;
+std::vector<plan::Axis> used_axes(const plan::Plan& plan, const std::vector<plan::Axis>& axes) {
+  std::vector<plan::Axis> used;
+  for (const plan::Axis axis : axes) {
+    const std::int64_t degree = axis == plan::Axis::tp   ? plan.tp
+                                : axis == plan::Axis::cp ? plan.cp
+                                : axis == plan::Axis::pp ? plan.pp
+                                                         : plan.dp;
     if (degree > 1) {
       used.push_back(axis);
     }
@@ -24,19 +24,19 @@ std::vector<Axis> used_axes(const Plan& plan, const std::vector<Axis>& axes) {
   return used;
 }
 
-std::string canonical_order(const Plan& plan) {
-  const auto axes = parse_order(plan);
+std::string canonical_order(const plan::Plan& plan) {
+  const auto axes = plan::parse_order(plan);
   if (!axes) {
     return plan.order;
   }
-  Plan standard = plan;
-  standard.order = Plan().order;
-  const auto usual = parse_order(standard);
+  plan::Plan standard = plan;
+  standard.order = plan::Plan().order;
+  const auto usual = plan::parse_order(standard);
   if (usual && used_axes(plan, *axes) == used_axes(plan, *usual)) {
     return standard.order;
   }
   std::string order;
-  for (const Axis axis : *axes) {
+  for (const plan::Axis axis : *axes) {
     order += (order.empty() ? "" : "-") + std::string(name_of(axis));
   }
   return order;
@@ -53,8 +53,8 @@ std::string canonical_layers(std::string layers) {
   return rest.empty() ? "" : layers;
 }
 
-void forget_unused_axes(Plan& plan) {
-  const Plan plain;
+void forget_unused_axes(plan::Plan& plan) {
+  const plan::Plan plain;
   if (plan.tp == 1) {
     plan.sequence_parallel = false;
     plan.tp_chunks = 1;
@@ -71,12 +71,12 @@ void forget_unused_axes(Plan& plan) {
   if (plan.cp == 1) {
     plan.cp_exchange = plain.cp_exchange;
   }
-  if (plan.cp_exchange != ContextExchange::a2a_p2p) {
+  if (plan.cp_exchange != plan::ContextExchange::a2a_p2p) {
     plan.cp_a2a = 1;
   }
 }
 
-void forget_unused_shards(Plan& plan) {
+void forget_unused_shards(plan::Plan& plan) {
   const std::int64_t ranks = plan.dp * plan.cp;
   const auto degree = [&](std::int64_t shards, std::int64_t from_stage) {
     return plan.zero < from_stage || shards == ranks ? 0 : shards;
@@ -94,13 +94,13 @@ void forget_unused_shards(Plan& plan) {
 
 }  // namespace
 
-Plan canonical(Plan plan, const Model* model) {
+plan::Plan canonical(plan::Plan plan, const zoo::Model* model) {
   forget_unused_axes(plan);
   forget_unused_shards(plan);
   plan.etp = plan.etp == plan.tp ? 0 : plan.etp;
   plan.order = canonical_order(plan);
   plan.stage_layers = canonical_layers(plan.stage_layers);
-  if (plan.recompute == Recompute::none && plan.recompute_modules.empty()) {
+  if (plan.recompute == plan::Recompute::none && plan.recompute_modules.empty()) {
     plan.recompute_layers = 0;
   }
   if (plan.sequence == 0 && model != nullptr) {
@@ -109,11 +109,12 @@ Plan canonical(Plan plan, const Model* model) {
   return plan;
 }
 
-std::vector<Remark> differences(const Plan& plan, const Plan& read_back, const Model* model) {
-  const Plan mine = canonical(plan, model);
-  const Plan theirs = canonical(read_back, model);
+std::vector<Remark> differences(const plan::Plan& plan, const plan::Plan& read_back,
+                                const zoo::Model* model) {
+  const plan::Plan mine = canonical(plan, model);
+  const plan::Plan theirs = canonical(read_back, model);
   std::vector<Remark> found;
-  Plan::fields([&](std::string_view name, auto member, std::string_view) {
+  plan::Plan::fields([&](std::string_view name, auto member, std::string_view) {
     if (!(mine.*member == theirs.*member)) {
       found.push_back({std::string(name), "the plan has " + exact_text(mine.*member) +
                                               "; read back it is " + exact_text(theirs.*member)});
@@ -122,4 +123,4 @@ std::vector<Remark> differences(const Plan& plan, const Plan& read_back, const M
   return found;
 }
 
-}  // namespace orrery
+}  // namespace orrery::interop

@@ -22,7 +22,7 @@
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
-namespace orrery {
+namespace orrery::interop {
 
 /// Something that a reader of the result must know: what it is about, and why.
 struct Remark {
@@ -33,13 +33,13 @@ struct Remark {
 };
 
 struct ImportOptions {
-  std::int64_t devices = 0;      ///< 0 = as the launch line states
-  const Model* model = nullptr;  ///< whose layers are split; needed by some pipelines only
-  Plan rest{};                   ///< fields that the format does not have are taken from here
+  std::int64_t devices = 0;           ///< 0 = as the launch line states
+  const zoo::Model* model = nullptr;  ///< whose layers are split; needed by some pipelines only
+  plan::Plan rest{};                  ///< fields that the format does not have are taken from here
 };
 
 struct Imported {
-  Plan plan{};
+  plan::Plan plan{};
   std::vector<Remark> remarks{};
   /// Hugging Face config.json of the model that the arguments describe; Megatron-LM only.
   Result<std::string> model_config = fail("the format does not describe the model");
@@ -66,7 +66,7 @@ Result<Imported> import_torchtitan(std::string_view text, const std::string& fil
 Result<std::vector<std::string>> shell_words(std::string_view text, const std::string& file);
 
 struct ExportOptions {
-  const Model* model = nullptr;       ///< also writes its arguments, where the format has them
+  const zoo::Model* model = nullptr;  ///< also writes its arguments, where the format has them
   std::int64_t devices_per_node = 0;  ///< for the launcher's part of the line; 0 = leave it out
 };
 
@@ -76,16 +76,17 @@ struct Exported {
 };
 
 /// Mistakes: degrees outside 1 .. 2^20 or more than 2^24 devices; a batch that does not divide.
-Result<Exported> export_megatron(const Plan& plan, const ExportOptions& options);
-Result<Exported> export_deepspeed(const Plan& plan, const ExportOptions& options);
-Result<Exported> export_torchtitan(const Plan& plan, const ExportOptions& options);
+Result<Exported> export_megatron(const plan::Plan& plan, const ExportOptions& options);
+Result<Exported> export_deepspeed(const plan::Plan& plan, const ExportOptions& options);
+Result<Exported> export_torchtitan(const plan::Plan& plan, const ExportOptions& options);
 
 /// The plan that means the same with every redundant field in one form: degrees that are the
 /// default by another name become 0, switches of axes with one rank become the default.
 /// `model`: for its default sequence; may be null.
-Plan canonical(Plan plan, const Model* model = nullptr);
+plan::Plan canonical(plan::Plan plan, const zoo::Model* model = nullptr);
 
 /// The fields in which `read_back` differs from `plan`, both made canonical.
-std::vector<Remark> differences(const Plan& plan, const Plan& read_back, const Model* model);
+std::vector<Remark> differences(const plan::Plan& plan, const plan::Plan& read_back,
+                                const zoo::Model* model);
 
-}  // namespace orrery
+}  // namespace orrery::interop

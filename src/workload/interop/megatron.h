@@ -12,13 +12,13 @@ namespace orrery::interop {
 
 /// schedule, chunks and stage_layers, from the degrees in `plan`, --num-layers and the flags of
 /// virtual, uneven and laid-out pipelines.
-void read_megatron_pipeline(Arguments& arguments, Plan& plan);
+void read_megatron_pipeline(Arguments& arguments, plan::Plan& plan);
 
 /// recompute, recompute_modules, recompute_layers, offload_*.
-void read_megatron_memory(Arguments& arguments, Plan& plan);
+void read_megatron_memory(Arguments& arguments, plan::Plan& plan);
 
 /// zero, shards, buckets, types of gradients and optimizer states, quantization.
-void read_megatron_data_parallel(Arguments& arguments, Plan& plan);
+void read_megatron_data_parallel(Arguments& arguments, plan::Plan& plan);
 
 /// Layers of every part of "Et*3|(tt|)*2L", in model order. Mistakes: other letters, a missing
 /// embedding or loss, more than 2^16 letters.
@@ -29,6 +29,7 @@ Result<std::vector<std::int64_t>> parse_pipeline_layout(const std::string& layou
 Result<std::string> read_megatron_model(Arguments& arguments, std::int64_t sequence);
 
 /// The model's arguments; the reverse of read_megatron_model. `remarks` gets what they cannot say.
-std::vector<std::string> megatron_model_words(const Model& model, std::vector<Remark>& remarks);
+std::vector<std::string> megatron_model_words(const zoo::Model& model,
+                                              std::vector<Remark>& remarks);
 
 }  // namespace orrery::interop

@@ -7,15 +7,14 @@
 #include "workload/interop/megatron.h"
 #include "workload/interop/text.h"
 
-namespace orrery {
-namespace interop {
+namespace orrery::interop {
 namespace {
 
 /// One plan as arguments, group by group. A field that no argument states is left to the framework
 /// and found when the line is read back.
 class MegatronExport {
  public:
-  MegatronExport(const Plan& plan, const ExportOptions& options)
+  MegatronExport(const plan::Plan& plan, const ExportOptions& options)
       : plan_(canonical(plan, options.model)), options_(options) {}
 
   std::vector<std::string> run() {
@@ -70,10 +69,10 @@ class MegatronExport {
       add_unless("--num-virtual-stages-per-pipeline-rank", plan_.chunks, 1);
     }
     flag("--no-overlap-p2p-communication",
-         plan_.schedule == Schedule::interleaved && !plan_.overlap_p2p);
-    flag("--no-scatter-gather-tensors-in-pipeline", plan_.pipeline_send == PipelineSend::whole &&
-                                                        plan_.tp > 1 && plan_.pp > 1 &&
-                                                        !plan_.sequence_parallel);
+         plan_.schedule == plan::Schedule::interleaved && !plan_.overlap_p2p);
+    flag("--no-scatter-gather-tensors-in-pipeline",
+         plan_.pipeline_send == plan::PipelineSend::whole && plan_.tp > 1 && plan_.pp > 1 &&
+             !plan_.sequence_parallel);
   }
 
   /// "Et*12|t*13|t*10L".
@@ -89,10 +88,10 @@ class MegatronExport {
 
   void context() {
     if (plan_.cp > 1) {
-      const bool gathers = plan_.cp_exchange == ContextExchange::all_gather;
+      const bool gathers = plan_.cp_exchange == plan::ContextExchange::all_gather;
       add("--cp-comm-type", gathers ? "allgather" : std::string(name_of(plan_.cp_exchange)));
     }
-    if (plan_.cp_exchange == ContextExchange::a2a_p2p) {
+    if (plan_.cp_exchange == plan::ContextExchange::a2a_p2p) {
       add("--hierarchical-context-parallel-sizes", plan_.cp_a2a);
       words_.push_back(std::to_string(plan_.cp / std::max<std::int64_t>(plan_.cp_a2a, 1)));
     }
@@ -100,10 +99,10 @@ class MegatronExport {
 
   void experts() {
     const bool routed = options_.model != nullptr && options_.model->experts > 0;
-    if (plan_.moe_dispatch == MoeDispatch::hierarchical) {
+    if (plan_.moe_dispatch == plan::MoeDispatch::hierarchical) {
       add("--moe-token-dispatcher-type", std::string("flex"));
       flag("--moe-enable-deepep");
-    } else if (routed || plan_.ep > 1 || plan_.moe_dispatch != MoeDispatch::all_to_all) {
+    } else if (routed || plan_.ep > 1 || plan_.moe_dispatch != plan::MoeDispatch::all_to_all) {
       add("--moe-token-dispatcher-type", std::string(name_of(plan_.moe_dispatch)));
     }
     if (plan_.moe_capacity > 0) {
@@ -113,15 +112,15 @@ class MegatronExport {
   }
 
   void memory() {
-    if (plan_.recompute == Recompute::full) {
+    if (plan_.recompute == plan::Recompute::full) {
       add("--recompute-granularity", std::string("full"));
       add("--recompute-method", std::string(plan_.recompute_layers > 0 ? "block" : "uniform"));
       add("--recompute-num-layers", std::max<std::int64_t>(plan_.recompute_layers, 1));
-    } else if (plan_.recompute == Recompute::selective || !plan_.recompute_modules.empty()) {
+    } else if (plan_.recompute == plan::Recompute::selective || !plan_.recompute_modules.empty()) {
       add("--recompute-granularity", std::string("selective"));
       modules();
     }
-    flag("--optimizer-cpu-offload", plan_.offload_optimizer == Offload::cpu);
+    flag("--optimizer-cpu-offload", plan_.offload_optimizer == plan::Offload::cpu);
     if (plan_.offload_activations > 0 && options_.model != nullptr) {
       const double layers = plan_.offload_activations * static_cast<double>(options_.model->layers);
       add("--cpu-offloading-num-layers", static_cast<std::int64_t>(layers + 0.5));
@@ -133,7 +132,7 @@ class MegatronExport {
       return;  // core_attn alone is the default
     }
     flag("--recompute-modules");
-    flag("core_attn", plan_.recompute == Recompute::selective);
+    flag("core_attn", plan_.recompute == plan::Recompute::selective);
     std::string rest = plan_.recompute_modules + ",";
     for (std::size_t comma = rest.find(','); comma != std::string::npos; comma = rest.find(',')) {
       words_.push_back(rest.substr(0, comma));
@@ -157,7 +156,7 @@ class MegatronExport {
     copies();
     flag("--overlap-grad-reduce", plan_.overlap_grad_reduce);
     flag("--overlap-param-gather", plan_.overlap_param_gather);
-    const std::int64_t element = size_of(plan_.grad_type).value();
+    const std::int64_t element = graph::size_of(plan_.grad_type).value();
     if (plan_.bucket > Bytes(0) && plan_.overlap_grad_reduce && plan_.zero < 3) {
       add("--ddp-bucket-size", std::max<std::int64_t>(plan_.bucket.value() / element, 1));
     }
@@ -174,13 +173,15 @@ class MegatronExport {
   }
 
   void types() {
-    flag("--bf16", plan_.compute_type == DataType::bf16);
-    flag("--fp16", plan_.compute_type == DataType::fp16);
+    flag("--bf16", plan_.compute_type == graph::DataType::bf16);
+    flag("--fp16", plan_.compute_type == graph::DataType::fp16);
     const bool narrow = plan_.grad_type == plan_.compute_type;
-    flag("--grad-reduce-in-bf16", narrow && plan_.compute_type == DataType::bf16);
-    flag("--accumulate-allreduce-grads-in-fp32", !narrow && plan_.compute_type != DataType::fp32);
-    const bool wide = plan_.master_type == DataType::fp32 && plan_.moment_type == DataType::fp32;
-    flag("--use-precision-aware-optimizer", !wide || plan_.offload_optimizer == Offload::cpu);
+    flag("--grad-reduce-in-bf16", narrow && plan_.compute_type == graph::DataType::bf16);
+    flag("--accumulate-allreduce-grads-in-fp32",
+         !narrow && plan_.compute_type != graph::DataType::fp32);
+    const bool wide =
+        plan_.master_type == graph::DataType::fp32 && plan_.moment_type == graph::DataType::fp32;
+    flag("--use-precision-aware-optimizer", !wide || plan_.offload_optimizer == plan::Offload::cpu);
     if (!wide) {
       add("--main-params-dtype", std::string(name_of(plan_.master_type)));
       add("--exp-avg-dtype", std::string(name_of(plan_.moment_type)));
@@ -190,11 +191,11 @@ class MegatronExport {
   }
 
   void quantization() {
-    const bool fp4 = plan_.quantization == Quantization::nvfp4;
+    const bool fp4 = plan_.quantization == plan::Quantization::nvfp4;
     switch (plan_.quantization) {
-      case Quantization::none:
+      case plan::Quantization::none:
         return;
-      case Quantization::nvfp4:
+      case plan::Quantization::nvfp4:
         add("--fp4-format", std::string("e2m1"));
         break;
       default:
@@ -205,10 +206,10 @@ class MegatronExport {
   }
 
   std::string recipe() const {
-    return plan_.quantization == Quantization::fp8_delayed   ? "delayed"
-           : plan_.quantization == Quantization::fp8_current ? "tensorwise"
-           : plan_.quantization == Quantization::fp8_block   ? "blockwise"
-                                                             : "mxfp8";
+    return plan_.quantization == plan::Quantization::fp8_delayed   ? "delayed"
+           : plan_.quantization == plan::Quantization::fp8_current ? "tensorwise"
+           : plan_.quantization == plan::Quantization::fp8_block   ? "blockwise"
+                                                                   : "mxfp8";
   }
 
   void kernels() {
@@ -227,12 +228,12 @@ class MegatronExport {
     }
   }
 
-  Plan plan_;
+  plan::Plan plan_;
   const ExportOptions& options_;
   std::vector<std::string> words_;
 };
 
-std::vector<std::string> launcher(const Plan& plan, const ExportOptions& options) {
+std::vector<std::string> launcher(const plan::Plan& plan, const ExportOptions& options) {
   const std::int64_t devices = plan.devices();
   if (options.devices_per_node < 1) {
     return {"torchrun", "--nproc-per-node", std::to_string(devices), "pretrain_gpt.py"};
@@ -276,22 +277,21 @@ std::string comments(const std::vector<Remark>& lost) {
 }
 
 }  // namespace
-}  // namespace interop
 
-Result<Exported> export_megatron(const Plan& plan, const ExportOptions& options) {
-  if (auto fits = interop::check_degrees(plan); !fits) {
+Result<Exported> export_megatron(const plan::Plan& plan, const ExportOptions& options) {
+  if (auto fits = check_degrees(plan); !fits) {
     return fail(std::move(fits.error()));
   }
   Exported exported;
-  const std::vector<std::string> launch = interop::launcher(plan, options);
-  std::vector<std::string> words = interop::MegatronExport(plan, options).run();
+  const std::vector<std::string> launch = launcher(plan, options);
+  std::vector<std::string> words = MegatronExport(plan, options).run();
   ImportOptions back{.devices = plan.devices()};
   std::vector<std::string> read = words;
   if (plan.sequence == 0 && options.model == nullptr) {
     read.insert(read.end(), {"--seq-length", "1"});  // required; the loss is named below
   }
   if (options.model != nullptr) {
-    const auto model = interop::megatron_model_words(*options.model, exported.lost);
+    const auto model = megatron_model_words(*options.model, exported.lost);
     words.insert(words.begin(), model.begin(), model.end());
     read.insert(read.begin(), model.begin(), model.end());
   }
@@ -304,8 +304,8 @@ Result<Exported> export_megatron(const Plan& plan, const ExportOptions& options)
       exported.lost.push_back(std::move(remark));
     }
   }
-  exported.text = interop::comments(exported.lost) + interop::command_text(launch, words);
+  exported.text = comments(exported.lost) + command_text(launch, words);
   return exported;
 }
 
-}  // namespace orrery
+}  // namespace orrery::interop

@@ -6,8 +6,7 @@
 #include "workload/interop/megatron.h"
 #include "workload/interop/megatron_flags.h"
 
-namespace orrery {
-namespace interop {
+namespace orrery::interop {
 namespace {
 
 class MegatronImport {
@@ -86,13 +85,13 @@ class MegatronImport {
                                    [&](const std::string& kind) { return kind == kinds.front(); });
     const std::string& kind = kinds.front();
     const auto exchange =
-        value_of<ContextExchange>(kind == "allgather" ? std::string("all_gather") : kind);
+        value_of<plan::ContextExchange>(kind == "allgather" ? std::string("all_gather") : kind);
     arguments_.require(alike, "--cp-comm-type", "the same for all layers");
     arguments_.require(exchange.has_value(), "--cp-comm-type", "p2p, a2a, allgather or a2a+p2p");
-    plan_.cp_exchange = exchange.value_or(ContextExchange::p2p);
+    plan_.cp_exchange = exchange.value_or(plan::ContextExchange::p2p);
     const std::vector<std::string> levels =
         arguments_.words("--hierarchical-context-parallel-sizes");
-    if (plan_.cp_exchange == ContextExchange::a2a_p2p) {
+    if (plan_.cp_exchange == plan::ContextExchange::a2a_p2p) {
       read_levels(levels);
     }
   }
@@ -119,14 +118,14 @@ class MegatronImport {
     const auto kind = arguments_.word("--moe-token-dispatcher-type");
     arguments_.flag("--moe-enable-deepep");  // what flex is used with
     if (kind == "flex") {
-      plan_.moe_dispatch = MoeDispatch::hierarchical;
+      plan_.moe_dispatch = plan::MoeDispatch::hierarchical;
     } else if (kind) {
-      const auto dispatch = value_of<MoeDispatch>(*kind);
-      arguments_.require(dispatch.has_value() && dispatch != MoeDispatch::hierarchical,
+      const auto dispatch = value_of<plan::MoeDispatch>(*kind);
+      arguments_.require(dispatch.has_value() && dispatch != plan::MoeDispatch::hierarchical,
                          "--moe-token-dispatcher-type", "allgather, alltoall or flex");
-      plan_.moe_dispatch = dispatch.value_or(MoeDispatch::all_to_all);
+      plan_.moe_dispatch = dispatch.value_or(plan::MoeDispatch::all_to_all);
     } else {
-      plan_.moe_dispatch = routed ? MoeDispatch::all_gather : MoeDispatch::all_to_all;
+      plan_.moe_dispatch = routed ? plan::MoeDispatch::all_gather : plan::MoeDispatch::all_to_all;
     }
     const double capacity = arguments_.real("--moe-expert-capacity-factor").value_or(0);
     plan_.moe_capacity = std::max(capacity, 0.0);  // -1 means dropless, as in Megatron core
@@ -146,7 +145,7 @@ class MegatronImport {
                        "--attention-backend", "flash, fused, unfused, local or auto");
     const bool fused = backend == "flash" || backend == "fused" ||
                        (backend == "auto" && implementation != "local");
-    plan_.attention = asked || fused ? AttentionKernel::flash : AttentionKernel::unfused;
+    plan_.attention = asked || fused ? zoo::AttentionKernel::flash : zoo::AttentionKernel::unfused;
     plan_.persistent_norm = !arguments_.flag("--no-persist-layer-norm");
     plan_.host_sync = arguments_.number("--timing-log-level").value_or(0) >= 2;
     fusions();
@@ -166,7 +165,7 @@ class MegatronImport {
     const bool rotary_apart = arguments_.flag("--no-rope-fusion");
     const bool activation_apart = gated ? swiglu_apart : gelu_apart;
     std::vector<bool> apart{arguments_.flag("--no-bias-dropout-fusion"), activation_apart};
-    if (plan_.attention == AttentionKernel::unfused) {
+    if (plan_.attention == zoo::AttentionKernel::unfused) {
       apart.push_back(softmax_apart);
     }
     if (rotary) {
@@ -191,10 +190,10 @@ class MegatronImport {
     const bool refused = arguments_.flag("--no-overlap-p2p-communication");
     arguments_.require(!asked || !refused, "--no-overlap-p2p-communication",
                        "not together with --overlap-p2p-communication");
-    plan_.overlap_p2p = plan_.schedule == Schedule::interleaved && !refused;
+    plan_.overlap_p2p = plan_.schedule == plan::Schedule::interleaved && !refused;
     const bool whole = arguments_.flag("--no-scatter-gather-tensors-in-pipeline");
     plan_.pipeline_send =
-        whole || plan_.tp == 1 ? PipelineSend::whole : PipelineSend::scatter_gather;
+        whole || plan_.tp == 1 ? plan::PipelineSend::whole : plan::PipelineSend::scatter_gather;
   }
 
   void vocabulary() {
@@ -218,7 +217,7 @@ class MegatronImport {
   }
 
   Arguments arguments_;
-  Plan plan_;
+  plan::Plan plan_;
   Imported imported_;
 };
 
@@ -234,19 +233,18 @@ Result<std::int64_t> devices_of(const LaunchLine& line, const ImportOptions& opt
 }
 
 }  // namespace
-}  // namespace interop
 
 Result<Imported> import_megatron(const std::vector<std::string>& words,
                                  const ImportOptions& options) {
-  const auto line = interop::split_launch_line(words);
+  const auto line = split_launch_line(words);
   if (!line) {
     return fail(line.error());
   }
-  const auto devices = interop::devices_of(*line, options);
+  const auto devices = devices_of(*line, options);
   if (!devices) {
     return fail(devices.error());
   }
-  return interop::MegatronImport(line->arguments, options).run(*devices);
+  return MegatronImport(line->arguments, options).run(*devices);
 }
 
-}  // namespace orrery
+}  // namespace orrery::interop

@@ -9,16 +9,16 @@
 namespace orrery::interop {
 namespace {
 
-void read_recompute(Arguments& arguments, Plan& plan) {
+void read_recompute(Arguments& arguments, plan::Plan& plan) {
   const auto method = arguments.word("--recompute-method");
   const auto layers = arguments.number("--recompute-num-layers", 0);
-  plan.recompute = Recompute::full;
+  plan.recompute = plan::Recompute::full;
   arguments.require(method.has_value(), "--recompute-method",
                     "uniform or block, beside --recompute-granularity full");
   if (method == "block") {
     // N layers of every chunk; 0 is none.
     plan.recompute_layers = std::min(layers.value_or(0), kMostDegree);
-    plan.recompute = plan.recompute_layers == 0 ? Recompute::none : Recompute::full;
+    plan.recompute = plan.recompute_layers == 0 ? plan::Recompute::none : plan::Recompute::full;
     return;
   }
   arguments.require(!method || method == "uniform", "--recompute-method", "uniform or block");
@@ -27,7 +27,7 @@ void read_recompute(Arguments& arguments, Plan& plan) {
 }
 
 /// A plan has Megatron's names of modules, but core_attn, which is its `selective`.
-void read_modules(Arguments& arguments, Plan& plan) {
+void read_modules(Arguments& arguments, plan::Plan& plan) {
   constexpr std::array<std::string_view, 6> kModules{"moe_act", "layernorm", "mla_up_proj",
                                                      "mlp",     "moe",       "shared_experts"};
   std::vector<std::string> modules = arguments.words("--recompute-modules");
@@ -40,7 +40,7 @@ void read_modules(Arguments& arguments, Plan& plan) {
   std::string list;
   for (const std::string& module : modules) {
     if (module == "core_attn") {
-      plan.recompute = Recompute::selective;
+      plan.recompute = plan::Recompute::selective;
     } else if (std::find(kModules.begin(), kModules.end(), module) != kModules.end()) {
       list += (list.empty() ? "" : ",") + module;
     } else {
@@ -51,10 +51,11 @@ void read_modules(Arguments& arguments, Plan& plan) {
   plan.recompute_modules = list;
 }
 
-void read_offload(Arguments& arguments, Plan& plan) {
-  plan.offload_optimizer = arguments.flag("--optimizer-cpu-offload") ? Offload::cpu : Offload::none;
+void read_offload(Arguments& arguments, plan::Plan& plan) {
+  plan.offload_optimizer =
+      arguments.flag("--optimizer-cpu-offload") ? plan::Offload::cpu : plan::Offload::none;
   const double share = arguments.real("--optimizer-offload-fraction").value_or(1);
-  arguments.require(share == 1 || plan.offload_optimizer == Offload::none,
+  arguments.require(share == 1 || plan.offload_optimizer == plan::Offload::none,
                     "--optimizer-offload-fraction", "1: a plan offloads all states or none");
   arguments.flag("--use-torch-optimizer-for-cpu-offload");
   arguments.flag("--no-pin-cpu-grads");
@@ -70,7 +71,7 @@ void read_offload(Arguments& arguments, Plan& plan) {
 }
 
 /// The ZeRO stage of Megatron's FSDP, torch's FSDP2 or the distributed optimizer.
-void read_sharding(Arguments& arguments, Plan& plan) {
+void read_sharding(Arguments& arguments, plan::Plan& plan) {
   constexpr std::string_view kStrategy = "--data-parallel-sharding-strategy";
   constexpr std::array<std::string_view, 4> kStages{"no_shard", "optim", "optim_grads",
                                                     "optim_grads_params"};
@@ -90,7 +91,7 @@ void read_sharding(Arguments& arguments, Plan& plan) {
 }
 
 /// Copies of the optimizer states: each is spread over dp x cp / copies ranks.
-void read_shards(Arguments& arguments, Plan& plan) {
+void read_shards(Arguments& arguments, plan::Plan& plan) {
   constexpr std::string_view kCopies = "--num-distributed-optimizer-instances";
   const std::int64_t copies = arguments.number_or(kCopies, 1);
   const bool full = arguments.flag("--enable-full-sharding-in-hsdp");
@@ -109,23 +110,26 @@ void read_shards(Arguments& arguments, Plan& plan) {
 }
 
 /// Gradients are in fp32 unless the parameters' type is asked for (bf16) or not avoided (fp16).
-void read_types(Arguments& arguments, Plan& plan) {
+void read_types(Arguments& arguments, plan::Plan& plan) {
   const bool bf16 = arguments.flag("--bf16");
   const bool fp16 = arguments.flag("--fp16");
   arguments.require(!bf16 || !fp16, "--fp16", "not together with --bf16");
-  plan.compute_type = bf16 ? DataType::bf16 : fp16 ? DataType::fp16 : DataType::fp32;
+  plan.compute_type = bf16   ? graph::DataType::bf16
+                      : fp16 ? graph::DataType::fp16
+                             : graph::DataType::fp32;
   const bool in_fp32 = arguments.flag("--accumulate-allreduce-grads-in-fp32");
   const std::string main_grads = arguments.word("--main-grads-dtype").value_or("fp32");
   const bool in_bf16 = arguments.flag("--grad-reduce-in-bf16") || main_grads == "bf16";
   const bool narrow = (bf16 && in_bf16) || (fp16 && !in_fp32);
-  plan.grad_type = plan.grad_reduce_type = narrow ? plan.compute_type : DataType::fp32;
+  plan.grad_type = plan.grad_reduce_type = narrow ? plan.compute_type : graph::DataType::fp32;
   const auto type = [&](std::string_view name) {
     const std::string text = arguments.word(name).value_or("fp32");
-    const auto found = value_of<DataType>(text);
-    arguments.require(found && (*found == DataType::fp32 || *found == DataType::fp16 ||
-                                *found == DataType::bf16 || *found == DataType::fp8),
-                      name, "fp32, fp16, bf16 or fp8");
-    return found.value_or(DataType::fp32);
+    const auto found = value_of<graph::DataType>(text);
+    arguments.require(
+        found && (*found == graph::DataType::fp32 || *found == graph::DataType::fp16 ||
+                  *found == graph::DataType::bf16 || *found == graph::DataType::fp8),
+        name, "fp32, fp16, bf16 or fp8");
+    return found.value_or(graph::DataType::fp32);
   };
   plan.master_type = type("--main-params-dtype");
   plan.moment_type = type("--exp-avg-dtype");
@@ -133,30 +137,30 @@ void read_types(Arguments& arguments, Plan& plan) {
                     "the same as --exp-avg-dtype");
 }
 
-void read_quantization(Arguments& arguments, Plan& plan) {
+void read_quantization(Arguments& arguments, plan::Plan& plan) {
   const auto fp8 = arguments.word("--fp8-format");
   const auto fp4 = arguments.word("--fp4-format");
   const std::string recipe = arguments.word("--fp8-recipe").value_or("delayed");
   const std::string small = arguments.word("--fp4-recipe").value_or("nvfp4");
   const bool gather8 = arguments.flag("--fp8-param-gather");
   const bool gather4 = arguments.flag("--fp4-param-gather");
-  plan.quantization = Quantization::none;
+  plan.quantization = plan::Quantization::none;
   if (fp4) {
     arguments.require(small == "nvfp4", "--fp4-recipe", "nvfp4");
     arguments.require(!fp8, "--fp8-format", "not together with --fp4-format");
-    plan.quantization = Quantization::nvfp4;
+    plan.quantization = plan::Quantization::nvfp4;
   } else if (fp8) {
-    plan.quantization = recipe == "delayed"      ? Quantization::fp8_delayed
-                        : recipe == "tensorwise" ? Quantization::fp8_current
-                        : recipe == "blockwise"  ? Quantization::fp8_block
-                                                 : Quantization::mxfp8;
-    arguments.require(recipe == "mxfp8" || plan.quantization != Quantization::mxfp8, "--fp8-recipe",
-                      "delayed, tensorwise, blockwise or mxfp8");
+    plan.quantization = recipe == "delayed"      ? plan::Quantization::fp8_delayed
+                        : recipe == "tensorwise" ? plan::Quantization::fp8_current
+                        : recipe == "blockwise"  ? plan::Quantization::fp8_block
+                                                 : plan::Quantization::mxfp8;
+    arguments.require(recipe == "mxfp8" || plan.quantization != plan::Quantization::mxfp8,
+                      "--fp8-recipe", "delayed, tensorwise, blockwise or mxfp8");
   }
   plan.quantized_params = (fp8 && gather8) || (fp4 && gather4);
 }
 
-void read_buckets(Arguments& arguments, Plan& plan) {
+void read_buckets(Arguments& arguments, plan::Plan& plan) {
   plan.overlap_grad_reduce = arguments.flag("--overlap-grad-reduce");
   plan.overlap_param_gather = arguments.flag("--overlap-param-gather");
   if (arguments.has("--use-torch-fsdp2")) {
@@ -170,16 +174,17 @@ void read_buckets(Arguments& arguments, Plan& plan) {
   const std::int64_t standard = std::max(kLeast, kPerRank * plan.dp * plan.cp);
   const std::int64_t size = arguments.number_or("--ddp-bucket-size", standard);
   const bool layers = plan.zero == 3;  // FSDP gathers and reduces layer by layer
-  plan.bucket = plan.overlap_grad_reduce && !layers ? bytes_of(plan.grad_type, size) : Bytes(0);
+  plan.bucket =
+      plan.overlap_grad_reduce && !layers ? graph::bytes_of(plan.grad_type, size) : Bytes(0);
 }
 
 }  // namespace
 
-void read_megatron_memory(Arguments& arguments, Plan& plan) {
+void read_megatron_memory(Arguments& arguments, plan::Plan& plan) {
   const auto granularity = arguments.word("--recompute-granularity");
   const bool selective =
       arguments.flag("--recompute-activations") || arguments.has("--moe-layer-recompute");
-  plan.recompute = Recompute::none;
+  plan.recompute = plan::Recompute::none;
   if (granularity == "full" && !selective) {
     read_recompute(arguments, plan);
   } else if (granularity == "selective" || selective) {
@@ -194,7 +199,7 @@ void read_megatron_memory(Arguments& arguments, Plan& plan) {
   read_offload(arguments, plan);
 }
 
-void read_megatron_data_parallel(Arguments& arguments, Plan& plan) {
+void read_megatron_data_parallel(Arguments& arguments, plan::Plan& plan) {
   read_sharding(arguments, plan);
   read_shards(arguments, plan);
   read_types(arguments, plan);

@@ -10,7 +10,7 @@ namespace {
 
 class Words {
  public:
-  explicit Words(const Model& model) : m_(model) {}
+  explicit Words(const zoo::Model& model) : m_(model) {}
 
   std::vector<std::string> run() {
     shape();
@@ -57,12 +57,12 @@ class Words {
   }
 
   void kinds() {
-    const bool rotary = m_.position == PositionKind::rotary;
+    const bool rotary = m_.position == zoo::PositionKind::rotary;
     add("--position-embedding-type", std::string(rotary ? "rope" : "learned_absolute"));
-    if (m_.norm == NormKind::rms_norm) {
+    if (m_.norm == zoo::NormKind::rms_norm) {
       add("--normalization", std::string("RMSNorm"));
     }
-    if (m_.mlp == MlpKind::swiglu) {
+    if (m_.mlp == zoo::MlpKind::swiglu) {
       flag("--swiglu");
     }
     if (!m_.tied_embedding) {
@@ -74,7 +74,7 @@ class Words {
         flag("--add-qkv-bias");
       }
     }
-    if (m_.query_key_norm == QueryKeyNorm::scaled) {
+    if (m_.query_key_norm == zoo::QueryKeyNorm::scaled) {
       flag("--qk-layernorm");
     }
     add("--attention-dropout", m_.attention_dropout);
@@ -91,9 +91,9 @@ class Words {
     std::vector<bool> pattern;
     bool everywhere = true;
     for (std::int64_t i = 0; i < m_.layers; ++i) {
-      const auto kind = static_cast<std::size_t>(layer_kind(m_, i));
+      const auto kind = static_cast<std::size_t>(zoo::layer_kind(m_, i));
       pattern.push_back(kind < m_.kinds.size() &&
-                        m_.kinds[kind].feed_forward == FeedForwardKind::experts);
+                        m_.kinds[kind].feed_forward == zoo::FeedForwardKind::experts);
       everywhere = everywhere && pattern.back();
     }
     if (!everywhere) {
@@ -112,22 +112,23 @@ class Words {
     add("--v-head-dim", m_.value_dim);
   }
 
-  const Model& m_;
+  const zoo::Model& m_;
   std::vector<std::string> words_;
 };
 
 }  // namespace
 
-std::vector<std::string> megatron_model_words(const Model& model, std::vector<Remark>& remarks) {
+std::vector<std::string> megatron_model_words(const zoo::Model& model,
+                                              std::vector<Remark>& remarks) {
   std::vector<std::string> words = Words(model).run();
   Arguments arguments(words);
   const auto config = read_megatron_model(arguments, model.max_positions);
   bool alike = false;
   if (config) {
     const auto node = parse_config(*config, "arguments", ConfigSyntax::json);
-    const auto again = node ? parse_model(*node, model.name) : fail(node.error());
-    alike = again && count_parameters(*again).total == count_parameters(model).total &&
-            layer_kinds(*again).size() == layer_kinds(model).size();
+    const auto again = node ? zoo::parse_model(*node, model.name) : fail(node.error());
+    alike = again && zoo::count_parameters(*again).total == zoo::count_parameters(model).total &&
+            zoo::layer_kinds(*again).size() == zoo::layer_kinds(model).size();
   }
   if (!alike) {
     remarks.push_back({"model", "its architecture is more than the arguments state; check them"});

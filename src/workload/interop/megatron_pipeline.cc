@@ -75,7 +75,7 @@ std::int64_t even_share(Arguments& arguments, std::int64_t total, std::int64_t p
 
 class Pipeline {
  public:
-  Pipeline(Arguments& arguments, Plan& plan)
+  Pipeline(Arguments& arguments, plan::Plan& plan)
       : arguments_(arguments),
         plan_(plan),
         layers_(std::min(arguments.number("--num-layers", 1).value_or(0), kMostDegree)) {}
@@ -94,7 +94,7 @@ class Pipeline {
     } else if (plan_.pp > 1 && embedding_ + loss_ > 0) {
       edges();
     }
-    plan_.schedule = plan_.chunks > 1 ? Schedule::interleaved : Schedule::one_f_one_b;
+    plan_.schedule = plan_.chunks > 1 ? plan::Schedule::interleaved : plan::Schedule::one_f_one_b;
   }
 
  private:
@@ -176,7 +176,7 @@ class Pipeline {
   }
 
   Arguments& arguments_;
-  Plan& plan_;
+  plan::Plan& plan_;
   std::int64_t layers_;
   std::int64_t embedding_ = 0;
   std::int64_t loss_ = 0;
@@ -216,7 +216,7 @@ Result<std::vector<std::int64_t>> parse_pipeline_layout(const std::string& layou
   return counts;
 }
 
-void read_megatron_pipeline(Arguments& arguments, Plan& plan) {
+void read_megatron_pipeline(Arguments& arguments, plan::Plan& plan) {
   Pipeline(arguments, plan).run();
 }
 

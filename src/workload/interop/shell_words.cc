@@ -3,7 +3,7 @@
 
 #include "workload/interop/interop.h"
 
-namespace orrery {
+namespace orrery::interop {
 namespace {
 
 class Splitter {
@@ -111,4 +111,4 @@ Result<std::vector<std::string>> shell_words(std::string_view text, const std::s
   return Splitter(text, file).run();
 }
 
-}  // namespace orrery
+}  // namespace orrery::interop

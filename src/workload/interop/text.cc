@@ -5,12 +5,14 @@
 
 namespace orrery::interop {
 
-Result<void> check_degrees(const Plan& plan) {
+Result<void> check_degrees(const plan::Plan& plan) {
   Error error;
   for (const auto& [name, member] :
-       {std::pair{"tp", &Plan::tp}, std::pair{"pp", &Plan::pp}, std::pair{"dp", &Plan::dp},
-        std::pair{"cp", &Plan::cp}, std::pair{"ep", &Plan::ep}, std::pair{"chunks", &Plan::chunks},
-        std::pair{"microbatch", &Plan::microbatch}, std::pair{"cp_a2a", &Plan::cp_a2a}}) {
+       {std::pair{"tp", &plan::Plan::tp}, std::pair{"pp", &plan::Plan::pp},
+        std::pair{"dp", &plan::Plan::dp}, std::pair{"cp", &plan::Plan::cp},
+        std::pair{"ep", &plan::Plan::ep}, std::pair{"chunks", &plan::Plan::chunks},
+        std::pair{"microbatch", &plan::Plan::microbatch},
+        std::pair{"cp_a2a", &plan::Plan::cp_a2a}}) {
     if (plan.*member < 1 || plan.*member > kMostDegree) {
       error.add({{}, name, std::to_string(plan.*member), "1 to " + std::to_string(kMostDegree)});
     }
@@ -19,7 +21,7 @@ Result<void> check_degrees(const Plan& plan) {
     return fail(std::move(error));
   }
   const Bytes devices = Bytes(plan.tp) * plan.cp * plan.pp * plan.dp;  // saturates
-  if (devices.value() > kMostDevices) {
+  if (devices.value() > machine::kMostDevices) {
     return fail(Error(Mistake{{}, "tp x cp x pp x dp", {}, "at most 2^24 devices"}));
   }
   const std::int64_t together = plan.dp * plan.microbatch;

@@ -48,7 +48,7 @@ class JsonObject {
 
 /// What every format needs of a plan: degrees in 1 .. 2^20, at most 2^24 devices, whole
 /// micro-batches.
-Result<void> check_degrees(const Plan& plan);
+Result<void> check_degrees(const plan::Plan& plan);
 
 /// "a,b,c".
 template <class Range>

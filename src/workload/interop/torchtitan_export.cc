@@ -4,17 +4,16 @@
 #include "workload/interop/interop.h"
 #include "workload/interop/text.h"
 
-namespace orrery {
-namespace interop {
+namespace orrery::interop {
 namespace {
 
-std::string dtype(DataType type) {
-  return type == DataType::bf16 ? "bfloat16" : "float32";
+std::string dtype(graph::DataType type) {
+  return type == graph::DataType::bf16 ? "bfloat16" : "float32";
 }
 
 class TorchtitanExport {
  public:
-  TorchtitanExport(const Plan& plan, const ExportOptions& options)
+  TorchtitanExport(const plan::Plan& plan, const ExportOptions& options)
       : plan_(canonical(plan, options.model)), model_(options.model) {}
 
   std::string run() {
@@ -63,7 +62,7 @@ class TorchtitanExport {
       raw("enable_async_tensor_parallel", "true");
     }
     field("context_parallel_degree", plan_.cp);
-    const bool gathers = plan_.cp_exchange == ContextExchange::all_gather;
+    const bool gathers = plan_.cp_exchange == plan::ContextExchange::all_gather;
     if (plan_.cp > 1) {
       field("context_parallel_rotate_method", gathers ? "allgather" : "alltoall");
     }
@@ -72,17 +71,17 @@ class TorchtitanExport {
       field("expert_parallel_degree", plan_.ep);
       field("expert_tensor_parallel_degree", plan_.etp == 0 ? plan_.tp : plan_.etp);
     }
-    if (plan_.moe_dispatch == MoeDispatch::hierarchical) {
+    if (plan_.moe_dispatch == plan::MoeDispatch::hierarchical) {
       field("expert_parallel_comm_backend", "deepep");
     }
   }
 
   void pipeline() {
-    field("pipeline_parallel_schedule", plan_.schedule == Schedule::gpipe ? "GPipe"
-                                        : plan_.schedule == Schedule::interleaved
+    field("pipeline_parallel_schedule", plan_.schedule == plan::Schedule::gpipe ? "GPipe"
+                                        : plan_.schedule == plan::Schedule::interleaved
                                             ? "Interleaved1F1B"
-                                        : plan_.schedule == Schedule::zb_v ? "ZBVZeroBubble"
-                                                                           : "1F1B");
+                                        : plan_.schedule == plan::Schedule::zb_v ? "ZBVZeroBubble"
+                                                                                 : "1F1B");
     field("pipeline_parallel_microbatch_size", plan_.microbatch);
     if (const std::vector<std::int64_t> parts = layers_of_parts(); !parts.empty()) {
       raw("module_fqns_per_model_part", modules(parts));
@@ -133,14 +132,14 @@ class TorchtitanExport {
 
   void recompute() {
     table("activation_checkpoint");
-    field("mode", plan_.recompute == Recompute::full ? "full" : "none");
+    field("mode", plan_.recompute == plan::Recompute::full ? "full" : "none");
   }
 
   void kernels() {
     table("compile");
     raw("enable", plan_.fused_kernels ? "true" : "false");
-    const bool tensorwise = plan_.quantization == Quantization::fp8_current;
-    if (tensorwise || plan_.quantization == Quantization::mxfp8) {
+    const bool tensorwise = plan_.quantization == plan::Quantization::fp8_current;
+    if (tensorwise || plan_.quantization == plan::Quantization::mxfp8) {
       table("model");
       raw("converters", tensorwise ? "[\"quantize.linear.float8\"]" : "[\"quantize.linear.mx\"]");
     }
@@ -150,19 +149,18 @@ class TorchtitanExport {
     }
   }
 
-  Plan plan_;
-  const Model* model_;
+  plan::Plan plan_;
+  const zoo::Model* model_;
   std::string text_;
 };
 
 }  // namespace
-}  // namespace interop
 
-Result<Exported> export_torchtitan(const Plan& plan, const ExportOptions& options) {
-  if (auto fits = interop::check_degrees(plan); !fits) {
+Result<Exported> export_torchtitan(const plan::Plan& plan, const ExportOptions& options) {
+  if (auto fits = check_degrees(plan); !fits) {
     return fail(std::move(fits.error()));
   }
-  const std::string text = interop::TorchtitanExport(plan, options).run();
+  const std::string text = TorchtitanExport(plan, options).run();
   const auto again =
       import_torchtitan(text, "job.toml", {.devices = plan.devices(), .model = options.model});
   if (!again) {
@@ -179,4 +177,4 @@ Result<Exported> export_torchtitan(const Plan& plan, const ExportOptions& option
   return exported;
 }
 
-}  // namespace orrery
+}  // namespace orrery::interop

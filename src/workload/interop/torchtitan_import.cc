@@ -7,8 +7,7 @@
 #include "workload/interop/text.h"
 #include "workload/interop/toml.h"
 
-namespace orrery {
-namespace interop {
+namespace orrery::interop {
 namespace {
 
 /// Tables that change neither time nor memory of a step as it is modelled.
@@ -82,12 +81,14 @@ class TorchtitanImport {
         read.optional("context_parallel_rotate_method", std::string("allgather"));
     read.require(rotate == "allgather" || rotate == "alltoall", "context_parallel_rotate_method",
                  "allgather or alltoall");
-    plan_.cp_exchange = rotate == "alltoall" ? ContextExchange::p2p : ContextExchange::all_gather;
+    plan_.cp_exchange =
+        rotate == "alltoall" ? plan::ContextExchange::p2p : plan::ContextExchange::all_gather;
     const std::string backend =
         read.optional("expert_parallel_comm_backend", std::string("standard"));
     read.require(backend == "standard" || backend == "deepep", "expert_parallel_comm_backend",
                  "standard or deepep");
-    plan_.moe_dispatch = backend == "deepep" ? MoeDispatch::hierarchical : MoeDispatch::all_to_all;
+    plan_.moe_dispatch =
+        backend == "deepep" ? plan::MoeDispatch::hierarchical : plan::MoeDispatch::all_to_all;
     ignore_all(read, {"disable_loss_parallel", "context_parallel_load_balancer",
                       "pipeline_parallel_expert_parallel_overlap", "enable_compiled_autograd"});
   }
@@ -127,11 +128,11 @@ class TorchtitanImport {
     const bool loops = name == "Interleaved1F1B" || name == "ZBVZeroBubble";
     read.require(loops || name == "1F1B" || name == "GPipe", "pipeline_parallel_schedule",
                  "1F1B, GPipe, Interleaved1F1B or ZBVZeroBubble");
-    plan_.schedule = name == "GPipe"             ? Schedule::gpipe
-                     : name == "Interleaved1F1B" ? Schedule::interleaved
-                     : name == "ZBVZeroBubble"   ? Schedule::zb_v
-                                                 : Schedule::one_f_one_b;
-    plan_.schedule = plan_.pp == 1 ? Schedule::one_f_one_b : plan_.schedule;
+    plan_.schedule = name == "GPipe"             ? plan::Schedule::gpipe
+                     : name == "Interleaved1F1B" ? plan::Schedule::interleaved
+                     : name == "ZBVZeroBubble"   ? plan::Schedule::zb_v
+                                                 : plan::Schedule::one_f_one_b;
+    plan_.schedule = plan_.pp == 1 ? plan::Schedule::one_f_one_b : plan_.schedule;
     plan_.chunks = plan_.pp > 1 && loops ? 2 : 1;  // torchtitan's default
     plan_.microbatch = degree(read, "pipeline_parallel_microbatch_size");
     const std::string csv = read.optional("pipeline_parallel_schedule_csv", std::string());
@@ -200,15 +201,18 @@ class TorchtitanImport {
                                          read.optional<std::int64_t>("batch_size", 8));
     global_ = read.optional<std::int64_t>("global_batch_size", -1);
     plan_.sequence = degree(read, "seq_len", 2048);
-    const auto type = [&](std::string_view name, DataType fallback) {
+    const auto type = [&](std::string_view name, graph::DataType fallback) {
       const std::string text = read.optional(name, std::string());
       read.require(text.empty() || text == "bfloat16" || text == "float32", name,
                    "bfloat16 or float32");
-      return text.empty() ? fallback : text == "bfloat16" ? DataType::bf16 : DataType::fp32;
+      return text.empty()         ? fallback
+             : text == "bfloat16" ? graph::DataType::bf16
+                                  : graph::DataType::fp32;
     };
-    plan_.compute_type = type("mixed_precision_param", DataType::bf16);
-    plan_.grad_reduce_type = type("mixed_precision_reduce", DataType::fp32);
-    const DataType held = type("dtype", DataType::fp32);  // parameters, gradients and states
+    plan_.compute_type = type("mixed_precision_param", graph::DataType::bf16);
+    plan_.grad_reduce_type = type("mixed_precision_reduce", graph::DataType::fp32);
+    const graph::DataType held =
+        type("dtype", graph::DataType::fp32);  // parameters, gradients and states
     plan_.grad_type = plan_.master_type = plan_.moment_type = held;
     read.require(!read.optional("enable_cpu_offload", false), "enable_cpu_offload",
                  "false: it offloads parameters too, which a plan keeps on the devices");
@@ -221,7 +225,7 @@ class TorchtitanImport {
   void recompute(Reader& read) {
     const std::string mode = read.optional("mode", std::string("selective"));
     const std::string option = read.optional("selective_ac_option", std::string("2"));
-    plan_.recompute = mode == "full" ? Recompute::full : Recompute::none;
+    plan_.recompute = mode == "full" ? plan::Recompute::full : plan::Recompute::none;
     read.require(mode == "full" || mode == "none" || mode == "selective", "mode",
                  "none, selective or full");
     if (mode == "selective" && option == "op") {
@@ -246,11 +250,11 @@ class TorchtitanImport {
     }
     read.require(*step == 1 || options_.model != nullptr, "selective_ac_option",
                  "1 or op, or --model: how many layers are recomputed depends on it");
-    plan_.recompute = Recompute::full;
+    plan_.recompute = plan::Recompute::full;
     if (*step > 1 && options_.model != nullptr) {
       const std::int64_t parts = plan_.pp * plan_.chunks;
       plan_.recompute_layers = options_.model->layers / parts / *step;
-      plan_.recompute = plan_.recompute_layers > 0 ? Recompute::full : Recompute::none;
+      plan_.recompute = plan_.recompute_layers > 0 ? plan::Recompute::full : plan::Recompute::none;
     }
   }
 
@@ -283,9 +287,9 @@ class TorchtitanImport {
       const ConfigNode* field = table == nullptr ? nullptr : table->find(name);
       return field == nullptr ? std::string() : field->text;
     };
-    plan_.quantization = mx_       ? Quantization::mxfp8
-                         : float8_ ? Quantization::fp8_current
-                                   : Quantization::none;
+    plan_.quantization = mx_       ? plan::Quantization::mxfp8
+                         : float8_ ? plan::Quantization::fp8_current
+                                   : plan::Quantization::none;
     plan_.quantized_params = float8_ && text("enable_fsdp_float8_all_gather") == "true";
     const std::string recipe = text("recipe_name");
     if (float8_ && !recipe.empty() && recipe != "tensorwise") {
@@ -314,7 +318,7 @@ class TorchtitanImport {
 
   /// What follows from several tables.
   void settle() {
-    plan_.attention = AttentionKernel::flash;
+    plan_.attention = zoo::AttentionKernel::flash;
     plan_.fused_kernels = !eager_;
     plan_.fused_grad_accumulation = false;
     plan_.global_batch = global_ > 0 ? global_ : local_ * plan_.dp;
@@ -335,7 +339,7 @@ class TorchtitanImport {
   Reader read_;
   ConfigNode empty_;  ///< of a table that is missing
   const ImportOptions& options_;
-  Plan plan_;
+  plan::Plan plan_;
   Imported imported_;
   std::int64_t local_ = 8;
   std::int64_t global_ = -1;
@@ -345,15 +349,14 @@ class TorchtitanImport {
 };
 
 }  // namespace
-}  // namespace interop
 
 Result<Imported> import_torchtitan(std::string_view text, const std::string& file,
                                    const ImportOptions& options) {
-  const auto node = interop::parse_toml(text, file);
+  const auto node = parse_toml(text, file);
   if (!node) {
     return fail(node.error());
   }
-  return interop::TorchtitanImport(*node, options).run();
+  return TorchtitanImport(*node, options).run();
 }
 
-}  // namespace orrery
+}  // namespace orrery::interop

@@ -10,23 +10,25 @@
 #include "workload/plan/recompute.h"
 #include "workload/plan/shard.h"
 
-namespace orrery {
+namespace orrery::footprint {
 namespace {
 
 class BlockMeter {
  public:
-  BlockMeter(const Plan& plan, BlockKind kind, Bytes boundary, bool recompute)
-      : plan_(plan), recomputes_(recompute && kind >= kFirstLayerBlock), boundary_(boundary) {}
+  BlockMeter(const plan::Plan& plan, plan::BlockKind kind, Bytes boundary, bool recompute)
+      : plan_(plan),
+        recomputes_(recompute && kind >= plan::kFirstLayerBlock),
+        boundary_(boundary) {}
 
-  BlockMemory measure(const std::vector<ModelOperator>& operators) {
+  BlockMemory measure(const std::vector<zoo::ModelOperator>& operators) {
     const std::vector<bool> dropped = dropped_by(operators);
     for (std::size_t i = 0; i < operators.size(); ++i) {
-      const ModelOperator op = shard(operators[i], plan_);
+      const zoo::ModelOperator op = plan::shard(operators[i], plan_);
       count(op, dropped[i]);
       gradients(op);
       exchanges(op);
     }
-    if (recomputes_ && plan_.recompute == Recompute::full) {
+    if (recomputes_ && plan_.recompute == plan::Recompute::full) {
       block_.kept += boundary_ / (plan_.sequence_parallel ? plan_.tp : 1);
     }
     const Bytes gathered = plan_.sequence_parallel ? boundary_ : Bytes(0);
@@ -39,13 +41,14 @@ class BlockMeter {
   /// Which operators' `saved` is not kept. Of several that run again one after the other the first
   /// one's input stays. One alone keeps its input and the next, which saves its result, nothing;
   /// but the attention core drops what is inside and keeps its result.
-  std::vector<bool> dropped_by(const std::vector<ModelOperator>& operators) const {
-    std::vector<bool> dropped(operators.size(), recomputes_ && plan_.recompute == Recompute::full);
+  std::vector<bool> dropped_by(const std::vector<zoo::ModelOperator>& operators) const {
+    std::vector<bool> dropped(operators.size(),
+                              recomputes_ && plan_.recompute == plan::Recompute::full);
     const auto again = [&](std::size_t i) {
-      return recomputes_ && i < operators.size() && recompute_selects(plan_, operators[i]);
+      return recomputes_ && i < operators.size() && plan::recompute_selects(plan_, operators[i]);
     };
     for (std::size_t i = 0; i < operators.size(); ++i) {
-      const bool core = operators[i].recompute == RecomputeGroup::selective;
+      const bool core = operators[i].recompute == zoo::RecomputeGroup::selective;
       const bool first = i == 0 || !again(i - 1);
       if (again(i) && (core || !first)) {
         dropped[i] = true;
@@ -56,73 +59,74 @@ class BlockMeter {
     return dropped;
   }
 
-  void count(const ModelOperator& op, bool dropped) {
+  void count(const zoo::ModelOperator& op, bool dropped) {
     block_.parameters += op.parameters;
     block_.expert_parameters += op.expert ? op.parameters : 0;
-    (op.expert ? block_.expert_frozen : block_.frozen) += is_trained(op) ? 0 : op.parameters;
-    const std::int64_t quantized = is_quantized(plan_, op) ? weight_elements(op) : 0;
+    (op.expert ? block_.expert_frozen : block_.frozen) += plan::is_trained(op) ? 0 : op.parameters;
+    const std::int64_t quantized = plan::is_quantized(plan_, op) ? plan::weight_elements(op) : 0;
     (op.expert ? block_.expert_quantized : block_.quantized) += quantized;
-    (op.kind == OperatorKind::loss ? block_.logits
-     : dropped                     ? block_.recomputed
-                                   : block_.kept) += saved(op);
+    (op.kind == graph::OperatorKind::loss ? block_.logits
+     : dropped                            ? block_.recomputed
+                                          : block_.kept) += saved(op);
   }
 
   /// Quantised for the weight gradient; what a frozen GEMM keeps is for others.
-  Bytes saved(const ModelOperator& op) const {
-    return is_trained(op) ? exchanged_bytes(plan_, op, op.saved) : op.saved;
+  Bytes saved(const zoo::ModelOperator& op) const {
+    return plan::is_trained(op) ? plan::exchanged_bytes(plan_, op, op.saved) : op.saved;
   }
 
-  void gradients(const ModelOperator& op) {
-    if (is_trained(op) && !plan_.fused_grad_accumulation) {
-      const std::int64_t elements = std::max(weight_elements(op), op.parameters);
-      block_.weight_work = std::max(block_.weight_work, bytes_of(plan_.compute_type, elements));
+  void gradients(const zoo::ModelOperator& op) {
+    if (plan::is_trained(op) && !plan_.fused_grad_accumulation) {
+      const std::int64_t elements = std::max(plan::weight_elements(op), op.parameters);
+      block_.weight_work =
+          std::max(block_.weight_work, graph::bytes_of(plan_.compute_type, elements));
     }
-    if (op.kind != OperatorKind::gemm && op.kind != OperatorKind::grouped_gemm) {
+    if (op.kind != graph::OperatorKind::gemm && op.kind != graph::OperatorKind::grouped_gemm) {
       return;
     }
-    const Bytes rows = size_of(plan_.compute_type) * op.gemm.batch * op.gemm.m;
+    const Bytes rows = graph::size_of(plan_.compute_type) * op.gemm.batch * op.gemm.m;
     const bool logits = op.name.ends_with("logits_gemm");
     if (logits) {
       block_.logits_work = std::max(block_.logits_work, rows * op.gemm.n);
     }
     widest_ = std::max(widest_, rows * op.gemm.k + (logits ? Bytes(0) : rows * op.gemm.n));
-    if (op.has_weight && is_trained(op)) {
-      const bool scattered = op.gemm_split != GemmSplit::column && plan_.sequence_parallel;
+    if (op.has_weight && plan::is_trained(op)) {
+      const bool scattered = op.gemm_split != zoo::GemmSplit::column && plan_.sequence_parallel;
       const Bytes output = rows * op.gemm.n / (scattered && !op.expert ? plan_.tp : 1);
-      block_.held += exchanged_bytes(plan_, op, op.saved + output);
-      block_.held_gradients += exchanged_bytes(plan_, op, output);
+      block_.held += plan::exchanged_bytes(plan_, op, op.saved + output);
+      block_.held_gradients += plan::exchanged_bytes(plan_, op, output);
     }
   }
 
   /// Buffers of cp and of experts.
-  void exchanges(const ModelOperator& op) {
+  void exchanges(const zoo::ModelOperator& op) {
     if (plan_.cp > 1 && op.key_value > Bytes(0)) {
       context_ = std::max(context_, context_buffers(op));
     }
-    if (op.boundary == TensorBoundary::dispatch) {
-      const std::int64_t inside = expert_tensor_parallel(plan_);
+    if (op.boundary == zoo::TensorBoundary::dispatch) {
+      const std::int64_t inside = plan::expert_tensor_parallel(plan_);
       const Bytes tokens = boundary_ * (plan_.ep * inside) / plan_.tp;
-      const bool gathers = plan_.moe_dispatch == MoeDispatch::all_gather;
+      const bool gathers = plan_.moe_dispatch == plan::MoeDispatch::all_gather;
       routed_ = std::max(routed_, op.routed * inside + (gathers ? tokens : op.routed));
     }
   }
 
-  Bytes context_buffers(const ModelOperator& op) const {
+  Bytes context_buffers(const zoo::ModelOperator& op) const {
     const Bytes converted = 2 * op.query + op.key_value;
     switch (plan_.cp_exchange) {
-      case ContextExchange::p2p:
+      case plan::ContextExchange::p2p:
         return 2 * op.key_value;
-      case ContextExchange::all_gather:
+      case plan::ContextExchange::all_gather:
         return plan_.cp * op.key_value;
-      case ContextExchange::a2a:
+      case plan::ContextExchange::a2a:
         return converted;
-      case ContextExchange::a2a_p2p:
+      case plan::ContextExchange::a2a_p2p:
         return converted + 2 * op.key_value;
     }
     return Bytes(0);
   }
 
-  const Plan& plan_;
+  const plan::Plan& plan_;
   bool recomputes_;
   Bytes boundary_;
   BlockMemory block_;
@@ -133,22 +137,23 @@ class BlockMeter {
 
 }  // namespace
 
-BlockMemories block_memories(const Model& model, const Plan& plan) {
-  const auto operators = block_operators(model, plan);
-  BlockMemories result{.blocks = {}, .plain = {}, .boundary = boundary_bytes(model, plan)};
-  for (BlockKind kind = 0; kind < operators.size(); ++kind) {
+BlockMemories block_memories(const zoo::Model& model, const plan::Plan& plan) {
+  const auto operators = plan::block_operators(model, plan);
+  BlockMemories result{.blocks = {}, .plain = {}, .boundary = plan::boundary_bytes(model, plan)};
+  for (plan::BlockKind kind = 0; kind < operators.size(); ++kind) {
     for (const bool recompute : {true, false}) {
       BlockMeter meter(plan, kind, result.boundary, recompute);
       (recompute ? result.blocks : result.plain).push_back(meter.measure(operators[kind]));
     }
   }
   if (model.tied_embedding || model.mtp > 0) {
-    const std::vector<ModelOperator>& head = operators[kHeadBlock];
-    const auto logits = std::find_if(
-        head.begin(), head.end(), [](const ModelOperator& op) { return op.name == "logits_gemm"; });
-    result.tied_copy = weight_elements(*logits) / plan.tp;
+    const std::vector<zoo::ModelOperator>& head = operators[plan::kHeadBlock];
+    const auto logits = std::find_if(head.begin(), head.end(), [](const zoo::ModelOperator& op) {
+      return op.name == "logits_gemm";
+    });
+    result.tied_copy = plan::weight_elements(*logits) / plan.tp;
   }
   return result;
 }
 
-}  // namespace orrery
+}  // namespace orrery::footprint

@@ -44,7 +44,7 @@
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
-namespace orrery {
+namespace orrery::footprint {
 
 struct BlockMemory {
   std::int64_t parameters = 0;  ///< of one rank; the head without the copy of a tied embedding
@@ -69,6 +69,6 @@ struct BlockMemories {
   std::int64_t tied_copy = 0;       ///< of the table, by a head (or its predictions) elsewhere
   Bytes boundary{0};                ///< T H of the compute type
 };
-BlockMemories block_memories(const Model& model, const Plan& plan);
+BlockMemories block_memories(const zoo::Model& model, const plan::Plan& plan);
 
-}  // namespace orrery
+}  // namespace orrery::footprint

@@ -5,23 +5,23 @@
 #include <string_view>
 #include <utility>
 
-namespace orrery {
+namespace orrery::footprint {
 namespace {
 
 constexpr int kHostTier = 1;
 
 class ChunkMeter {
  public:
-  ChunkMeter(const BlockMemories& model, const Plan& plan, const StageChunk& chunk)
+  ChunkMeter(const BlockMemories& model, const plan::Plan& plan, const StageChunk& chunk)
       : model_(model), plan_(plan), chunk_(chunk) {
     std::int64_t layers = 0;
-    for (const BlockKind kind : chunk.blocks) {
-      const bool layer = kind >= kFirstLayerBlock;
+    for (const plan::BlockKind kind : chunk.blocks) {
+      const bool layer = kind >= plan::kFirstLayerBlock;
       const bool left_out = layer && plan.recompute_layers > 0 && layers >= plan.recompute_layers;
       layers += layer ? 1 : 0;
       blocks_.push_back(left_out ? &model.plain[kind] : &model.blocks[kind]);
       const OwnedParameters owned = owned_parameters(model, plan, kind);
-      gradients_.push_back(bytes_of(plan.grad_reduce_type, owned.trained()));
+      gradients_.push_back(graph::bytes_of(plan.grad_reduce_type, owned.trained()));
       all_gradients_ += gradients_.back();
       largest_gradients_ = std::max(largest_gradients_, gradients_.back());
     }
@@ -31,12 +31,12 @@ class ChunkMeter {
     shared(number, Lifetime::leaves);
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
       const BlockMemory& block = *blocks_[i];
-      leaves("kept", MemoryCategory::activations, block.kept - offloaded(i), i);
-      held("on_the_way_to_host", MemoryCategory::activations, offloaded(i), i,
+      leaves("kept", plan::MemoryCategory::activations, block.kept - offloaded(i), i);
+      held("on_the_way_to_host", plan::MemoryCategory::activations, offloaded(i), i,
            std::min(i + 1, blocks_.size() - 1));
-      leaves("logits", MemoryCategory::logits, block.logits, i);
-      held("logits_work", MemoryCategory::logits, block.logits_work, i, i);
-      held("work", MemoryCategory::buffers, block.forward_work, i, i);
+      leaves("logits", plan::MemoryCategory::logits, block.logits, i);
+      held("logits_work", plan::MemoryCategory::logits, block.logits_work, i, i);
+      held("work", plan::MemoryCategory::buffers, block.forward_work, i, i);
       gathers(i, i, i + 1 < blocks_.size() ? i + 1 : i);
     }
     return finish();
@@ -50,18 +50,18 @@ class ChunkMeter {
       const std::size_t i = blocks_.size() - 1 - at;
       const BlockMemory& block = *blocks_[i];
       done += gradients_[i];
-      enters("kept", MemoryCategory::activations, block.kept - offloaded(i), at);
-      held("from_host", MemoryCategory::activations, offloaded(i), at > 0 ? at - 1 : at, at);
-      enters("logits", MemoryCategory::logits, block.logits, at);
-      held("logits_work", MemoryCategory::logits, block.logits_work, at, at);
-      held("work", MemoryCategory::buffers, block.backward_work, at, at);
-      held("recomputed", MemoryCategory::buffers, block.recomputed, at, at);
+      enters("kept", plan::MemoryCategory::activations, block.kept - offloaded(i), at);
+      held("from_host", plan::MemoryCategory::activations, offloaded(i), at > 0 ? at - 1 : at, at);
+      enters("logits", plan::MemoryCategory::logits, block.logits, at);
+      held("logits_work", plan::MemoryCategory::logits, block.logits_work, at, at);
+      held("work", plan::MemoryCategory::buffers, block.backward_work, at, at);
+      held("recomputed", plan::MemoryCategory::buffers, block.recomputed, at, at);
       gathers(i, at, i > 0 ? i - 1 : i);
       if (with_weights) {
         weights(block, done, at);
       } else {
-        held("output_gradients", MemoryCategory::activations, block.held_gradients, at, at);
-        leaves("for_weights", MemoryCategory::activations, block.held, at + 1);
+        held("output_gradients", plan::MemoryCategory::activations, block.held_gradients, at, at);
+        leaves("for_weights", plan::MemoryCategory::activations, block.held, at + 1);
       }
     }
     return finish();
@@ -73,39 +73,40 @@ class ChunkMeter {
       const std::size_t i = blocks_.size() - 1 - at;
       done += gradients_[i];
       weights(*blocks_[i], done, at);
-      enters("for_weights", MemoryCategory::activations, blocks_[i]->held, at);
+      enters("for_weights", plan::MemoryCategory::activations, blocks_[i]->held, at);
     }
     return finish();
   }
 
   void messages(Bytes bytes) {
     if (!blocks_.empty()) {
-      held("messages", MemoryCategory::buffers, bytes, 0, blocks_.size() - 1);
+      held("messages", plan::MemoryCategory::buffers, bytes, 0, blocks_.size() - 1);
     }
   }
 
  private:
-  using Lifetime = Tensor::Lifetime;
+  using Lifetime = graph::Tensor::Lifetime;
 
   ChunkWork finish() { return {std::move(allocations_), blocks_.size()}; }
 
-  void add(const Allocation& allocation) {
+  void add(const graph::Allocation& allocation) {
     if (allocation.bytes > Bytes(0)) {
       allocations_.push_back(allocation);
     }
   }
-  void held(std::string_view name, MemoryCategory category, Bytes bytes, std::size_t first,
+  void held(std::string_view name, plan::MemoryCategory category, Bytes bytes, std::size_t first,
             std::size_t last) {
     add({.name = name, .memory = category, .bytes = bytes, .first = first, .last = last});
   }
-  void leaves(std::string_view name, MemoryCategory category, Bytes bytes, std::size_t first) {
+  void leaves(std::string_view name, plan::MemoryCategory category, Bytes bytes,
+              std::size_t first) {
     add({.name = name,
          .memory = category,
          .bytes = bytes,
          .first = first,
          .lifetime = Lifetime::leaves});
   }
-  void enters(std::string_view name, MemoryCategory category, Bytes bytes, std::size_t last) {
+  void enters(std::string_view name, plan::MemoryCategory category, Bytes bytes, std::size_t last) {
     add({.name = name,
          .memory = category,
          .bytes = bytes,
@@ -114,13 +115,13 @@ class ChunkMeter {
   }
 
   void weights(const BlockMemory& block, Bytes done, std::size_t at) {
-    held("weight_gradient", MemoryCategory::buffers, block.weight_work, at, at);
-    held("unreduced", MemoryCategory::buffers, unreduced(done), at, at);
+    held("weight_gradient", plan::MemoryCategory::buffers, block.weight_work, at, at);
+    held("unreduced", plan::MemoryCategory::buffers, unreduced(done), at, at);
   }
   /// Parameters of block `i`, and of the one whose gather runs ahead.
   void gathers(std::size_t i, std::size_t at, std::size_t next) {
-    held("parameters", MemoryCategory::buffers, gathered(i), at, at);
-    held("next_parameters", MemoryCategory::buffers, ahead(next), at, at);
+    held("parameters", plan::MemoryCategory::buffers, gathered(i), at, at);
+    held("next_parameters", plan::MemoryCategory::buffers, ahead(next), at, at);
   }
 
   /// While microbatches are in flight: gathered parameters; of each, activations on the host.
@@ -131,13 +132,13 @@ class ChunkMeter {
     }
     const std::size_t last = blocks_.empty() ? 0 : blocks_.size() - 1;
     add({.name = "on_host",
-         .memory = MemoryCategory::activations,
+         .memory = plan::MemoryCategory::activations,
          .bytes = host,
          .last = last,
          .lifetime = lifetime,
          .tier = kHostTier});
     add({.name = "resident_parameters",
-         .memory = MemoryCategory::buffers,
+         .memory = plan::MemoryCategory::buffers,
          .bytes = resident(),
          .last = last,
          .lifetime = lifetime,
@@ -152,8 +153,8 @@ class ChunkMeter {
     return sum;
   }
   Bytes offloaded(std::size_t i) const {
-    return chunk_.blocks[i] < kFirstLayerBlock ? Bytes(0)
-                                               : blocks_[i]->kept * plan_.offload_activations;
+    return chunk_.blocks[i] < plan::kFirstLayerBlock ? Bytes(0)
+                                                     : blocks_[i]->kept * plan_.offload_activations;
   }
   /// Parameters that a gather brings.
   Bytes whole(std::size_t i) const {
@@ -163,7 +164,8 @@ class ChunkMeter {
   Bytes ahead(std::size_t i) const { return plan_.overlap_param_gather ? gathered(i) : Bytes(0); }
 
   Bytes unreduced(Bytes done) const {
-    if (plan_.offload_params != Offload::none) {  // a block's leave beside the next one's backward
+    if (plan_.offload_params !=
+        plan::Offload::none) {  // a block's leave beside the next one's backward
       return std::min(done, largest_gradients_ * (plan_.overlap_grad_reduce ? 2 : 1));
     }
     const bool travels = plan_.dp * plan_.cp > 1 && plan_.zero >= 2;
@@ -172,19 +174,19 @@ class ChunkMeter {
   }
 
   const BlockMemories& model_;
-  const Plan& plan_;
+  const plan::Plan& plan_;
   const StageChunk& chunk_;
   std::vector<const BlockMemory*> blocks_;
   std::vector<Bytes> gradients_;  // of each block, on the wire
   Bytes all_gradients_{0};
   Bytes largest_gradients_{0};
-  std::vector<Allocation> allocations_;
+  std::vector<graph::Allocation> allocations_;
 };
 
-Bytes of_chunk(const BlockMemories& model, const Plan& plan, const StageChunk& chunk) {
-  const bool scatters = plan.tp > 1 && plan.pipeline_send == PipelineSend::scatter_gather;
-  const bool first = !chunk.blocks.empty() && chunk.blocks.front() == kEmbeddingBlock;
-  const bool last = !chunk.blocks.empty() && chunk.blocks.back() == kHeadBlock;
+Bytes of_chunk(const BlockMemories& model, const plan::Plan& plan, const StageChunk& chunk) {
+  const bool scatters = plan.tp > 1 && plan.pipeline_send == plan::PipelineSend::scatter_gather;
+  const bool first = !chunk.blocks.empty() && chunk.blocks.front() == plan::kEmbeddingBlock;
+  const bool last = !chunk.blocks.empty() && chunk.blocks.back() == plan::kHeadBlock;
   const int ends = (first ? 0 : 2) + (last ? 0 : 2);
   const Bytes one = model.boundary / (plan.sequence_parallel || scatters ? plan.tp : 1);
   const bool gathers = scatters && !plan.sequence_parallel;
@@ -193,7 +195,7 @@ Bytes of_chunk(const BlockMemories& model, const Plan& plan, const StageChunk& c
 
 }  // namespace
 
-ChunkWork chunk_work(const BlockMemories& model, const Plan& plan, const StageChunk& chunk,
+ChunkWork chunk_work(const BlockMemories& model, const plan::Plan& plan, const StageChunk& chunk,
                      ChunkPass pass, std::int64_t number, Bytes messages) {
   ChunkMeter meter(model, plan, chunk);
   meter.messages(messages);
@@ -210,7 +212,7 @@ ChunkWork chunk_work(const BlockMemories& model, const Plan& plan, const StageCh
   return {};
 }
 
-Bytes message_bytes(const BlockMemories& model, const Plan& plan,
+Bytes message_bytes(const BlockMemories& model, const plan::Plan& plan,
                     const std::vector<StageChunk>& chunks) {
   Bytes most{0};
   for (const StageChunk& chunk : chunks) {
@@ -219,4 +221,4 @@ Bytes message_bytes(const BlockMemories& model, const Plan& plan,
   return most;
 }
 
-}  // namespace orrery
+}  // namespace orrery::footprint

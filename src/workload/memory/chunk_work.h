@@ -10,7 +10,7 @@
 #include "workload/memory/state_memory.h"
 #include "workload/plan/plan.h"
 
-namespace orrery {
+namespace orrery::footprint {
 
 enum class ChunkPass : std::uint8_t {
   forward,
@@ -22,18 +22,18 @@ inline constexpr std::size_t kChunkPassCount = 4;
 
 /// Moments are the chunk's blocks in the order in which they run: backward from the last one.
 struct ChunkWork {
-  std::vector<Allocation> allocations;
+  std::vector<graph::Allocation> allocations;
   std::size_t moments = 0;
 
   friend bool operator==(const ChunkWork&, const ChunkWork&) = default;
 };
 
 /// `number` of the chunk in its stage; `messages`: bytes in flight while it runs.
-ChunkWork chunk_work(const BlockMemories& model, const Plan& plan, const StageChunk& chunk,
+ChunkWork chunk_work(const BlockMemories& model, const plan::Plan& plan, const StageChunk& chunk,
                      ChunkPass pass, std::int64_t number, Bytes messages);
 
 /// Messages of the stage's chunk with the most in flight, and what scatter_gather gathers.
-Bytes message_bytes(const BlockMemories& model, const Plan& plan,
+Bytes message_bytes(const BlockMemories& model, const plan::Plan& plan,
                     const std::vector<StageChunk>& chunks);
 
-}  // namespace orrery
+}  // namespace orrery::footprint

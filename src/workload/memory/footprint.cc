@@ -12,19 +12,19 @@
 #include "workload/plan/model_parts.h"
 #include "workload/plan/schedule.h"
 
-namespace orrery {
+namespace orrery::footprint {
 namespace {
 
 std::string by_category(const StageMemory& stage) {
   std::string parts;
-  for (const auto& category : kNames<MemoryCategory>) {
+  for (const auto& category : kNames<plan::MemoryCategory>) {
     parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", category.name,
                          to_string(stage[category.value]));
   }
   return parts;
 }
 
-void check_device(const StageMemory& stage, std::size_t number, const MemoryTier& tier,
+void check_device(const StageMemory& stage, std::size_t number, const compute::MemoryTier& tier,
                   Error& error) {
   if (stage.total() <= tier.capacity) {
     return;
@@ -37,9 +37,10 @@ void check_device(const StageMemory& stage, std::size_t number, const MemoryTier
 }
 
 /// What is offloaded, tier by tier below the first.
-void check_lower(const StageMemory& stage, std::size_t number, const Device& device, Error& error) {
-  constexpr std::array<const char*, kRemoteLower> kWhere{"host", "storage"};
-  for (std::size_t lower = 0; lower < kRemoteLower; ++lower) {
+void check_lower(const StageMemory& stage, std::size_t number, const compute::Device& device,
+                 Error& error) {
+  constexpr std::array<const char*, graph::kRemoteLower> kWhere{"host", "storage"};
+  for (std::size_t lower = 0; lower < graph::kRemoteLower; ++lower) {
     if (stage.lower[lower] == Bytes(0)) {
       continue;
     }
@@ -58,15 +59,16 @@ void check_lower(const StageMemory& stage, std::size_t number, const Device& dev
   }
 }
 
-void check_remote(const StageMemory& stage, std::size_t number, const Machine& machine,
+void check_remote(const StageMemory& stage, std::size_t number, const machine::Machine& machine,
                   Error& error) {
   std::int64_t devices = 1;
-  for (const NetworkDimension& dimension : machine.network) {
+  for (const topology::NetworkDimension& dimension : machine.network) {
     devices *= std::max<std::int64_t>(1, dimension.size);
   }
-  const Bytes needed = stage.lower[kRemoteLower];
+  const Bytes needed = stage.lower[graph::kRemoteLower];
   const bool exists = machine.remote_memory.exists();
-  const Bytes share = exists ? capacity_per_device(machine.remote_memory, devices) : Bytes(0);
+  const Bytes share =
+      exists ? memory::capacity_per_device(machine.remote_memory, devices) : Bytes(0);
   if (needed > share) {
     error.add({{},
                fmt::format("stage {}, remote memory", number),
@@ -78,7 +80,7 @@ void check_remote(const StageMemory& stage, std::size_t number, const Machine& m
 
 }  // namespace
 
-StageMemory stage_memory(const BlockMemories& blocks, const Plan& plan, std::int64_t stage,
+StageMemory stage_memory(const BlockMemories& blocks, const plan::Plan& plan, std::int64_t stage,
                          const std::vector<StageChunk>& chunks) {
   MemoryTimeline timeline =
       memory_timeline(blocks, plan, stage, chunks, {.points = kTimelinePoints});
@@ -87,34 +89,34 @@ StageMemory stage_memory(const BlockMemories& blocks, const Plan& plan, std::int
           .chunked = chunks.size() > 1,
           .highest = timeline.highest,
           .lower = timeline.lower,
-          .microbatches_in_flight = static_cast<double>(timeline.pieces) *
-                                    static_cast<double>(plan.pp) /
-                                    static_cast<double>(part_count(pipeline_shape(plan))),
+          .microbatches_in_flight =
+              static_cast<double>(timeline.pieces) * static_cast<double>(plan.pp) /
+              static_cast<double>(plan::part_count(plan::pipeline_shape(plan))),
           .timeline = std::move(timeline.points)};
 }
 
-std::vector<StageMemory> memory_of_checked(const Model& model, const Plan& plan) {
-  const auto parts = split_model(model, plan);
+std::vector<StageMemory> memory_of_checked(const zoo::Model& model, const plan::Plan& plan) {
+  const auto parts = plan::split_model(model, plan);
   const BlockMemories blocks = block_memories(model, plan);
   std::vector<StageMemory> stages;
   for (std::int64_t stage = 0; stage < plan.pp; ++stage) {
     std::vector<StageChunk> chunks;
-    for (const ModelPart& part : (*parts)[static_cast<std::size_t>(stage)]) {
-      chunks.push_back({blocks_of(model, part), part.first_layer});
+    for (const plan::ModelPart& part : (*parts)[static_cast<std::size_t>(stage)]) {
+      chunks.push_back({plan::blocks_of(model, part), part.first_layer});
     }
     stages.push_back(stage_memory(blocks, plan, stage, chunks));
   }
   return stages;
 }
 
-Result<std::vector<StageMemory>> memory_footprint(const Model& model, const Plan& plan) {
-  if (auto checked = check(plan, model); !checked) {
+Result<std::vector<StageMemory>> memory_footprint(const zoo::Model& model, const plan::Plan& plan) {
+  if (auto checked = plan::check(plan, model); !checked) {
     return fail(std::move(checked.error()));
   }
   return memory_of_checked(model, plan);
 }
 
-Result<void> check_fits(const std::vector<StageMemory>& stages, const Machine& machine) {
+Result<void> check_fits(const std::vector<StageMemory>& stages, const machine::Machine& machine) {
   if (machine.device.memory.empty()) {
     return fail("device '" + machine.device.name + "' states no memory");
   }
@@ -130,4 +132,4 @@ Result<void> check_fits(const std::vector<StageMemory>& stages, const Machine& m
   return {};
 }
 
-}  // namespace orrery
+}  // namespace orrery::footprint

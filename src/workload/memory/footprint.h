@@ -21,34 +21,34 @@
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
-namespace orrery {
+namespace orrery::footprint {
 
 struct StageMemory {
-  MemoryBytes bytes;                  ///< at the fullest moment
+  graph::MemoryBytes bytes;           ///< at the fullest moment
   MemoryMoment moment;                ///< which that is
   bool chunked = false;               ///< the stage has several chunks, which moments name
-  MemoryBytes highest;                ///< of each category on its own, over the step
-  LowerTiers lower{};                 ///< most on the host and on its storage
+  graph::MemoryBytes highest;         ///< of each category on its own, over the step
+  graph::LowerTiers lower{};          ///< most on the host and on its storage
   double microbatches_in_flight = 0;  ///< most; chunks count by their share of the stage
   std::vector<MemoryPoint> timeline;  ///< of at most kTimelinePoints pieces of work
 
-  Bytes operator[](MemoryCategory c) const { return bytes[c]; }
-  Bytes& operator[](MemoryCategory c) { return bytes[c]; }
+  Bytes operator[](plan::MemoryCategory c) const { return bytes[c]; }
+  Bytes& operator[](plan::MemoryCategory c) { return bytes[c]; }
   Bytes total() const { return bytes.total(); }
 };
 inline constexpr std::int64_t kTimelinePoints = 64;
 
 /// One per stage (per device of the stage). Mistakes: those of check().
-Result<std::vector<StageMemory>> memory_footprint(const Model& model, const Plan& plan);
+Result<std::vector<StageMemory>> memory_footprint(const zoo::Model& model, const plan::Plan& plan);
 
 /// The same of a plan that check() has accepted.
-std::vector<StageMemory> memory_of_checked(const Model& model, const Plan& plan);
+std::vector<StageMemory> memory_of_checked(const zoo::Model& model, const plan::Plan& plan);
 
 /// One stage of a checked plan.
-StageMemory stage_memory(const BlockMemories& blocks, const Plan& plan, std::int64_t stage,
+StageMemory stage_memory(const BlockMemories& blocks, const plan::Plan& plan, std::int64_t stage,
                          const std::vector<StageChunk>& chunks);
 
 /// A mistake per stage and memory tier that is too small or absent.
-Result<void> check_fits(const std::vector<StageMemory>& stages, const Machine& machine);
+Result<void> check_fits(const std::vector<StageMemory>& stages, const machine::Machine& machine);
 
-}  // namespace orrery
+}  // namespace orrery::footprint

@@ -8,7 +8,7 @@
 
 #include "workload/memory/chunk_work.h"
 
-namespace orrery {
+namespace orrery::footprint {
 namespace {
 
 using Work = MemoryMoment::Work;
@@ -30,29 +30,30 @@ std::vector<MemoryPoint> thinned(const std::vector<MemoryPoint>& points, std::in
 
 /// A chunk's pieces of work; those that the schedule does not have are empty.
 struct ChunkPieces {
-  Liveness forward;
-  Liveness backward;
-  Liveness input_gradient;
-  Liveness weight_gradient;
-  Liveness pair;  ///< its backward beside the other chunk's forward; the backward names the moment
+  graph::Liveness forward;
+  graph::Liveness backward;
+  graph::Liveness input_gradient;
+  graph::Liveness weight_gradient;
+  graph::Liveness
+      pair;  ///< its backward beside the other chunk's forward; the backward names the moment
 };
 
-std::vector<ChunkPieces> pieces_of(const BlockMemories& model, const Plan& plan,
+std::vector<ChunkPieces> pieces_of(const BlockMemories& model, const plan::Plan& plan,
                                    const std::vector<StageChunk>& chunks) {
   const Bytes messages = message_bytes(model, plan, chunks);
   const auto of = [&](std::size_t c, ChunkPass pass, Bytes in_flight) {
     const ChunkWork work =
         chunk_work(model, plan, chunks[c], pass, static_cast<std::int64_t>(c), in_flight);
-    return liveness(work.allocations, work.moments);
+    return graph::liveness(work.allocations, work.moments);
   };
   std::vector<ChunkPieces> pieces(chunks.size());
-  const bool dualpipe = plan.schedule == Schedule::dualpipe;
+  const bool dualpipe = plan.schedule == plan::Schedule::dualpipe;
   for (std::size_t c = 0; c < chunks.size(); ++c) {
     pieces[c].forward = of(c, ChunkPass::forward, messages);
-    if (!splits_backward(plan.schedule) || dualpipe) {
+    if (!plan::splits_backward(plan.schedule) || dualpipe) {
       pieces[c].backward = of(c, ChunkPass::backward, messages);
     }
-    if (splits_backward(plan.schedule)) {
+    if (plan::splits_backward(plan.schedule)) {
       pieces[c].input_gradient = of(c, ChunkPass::input_gradient, messages);
       pieces[c].weight_gradient = of(c, ChunkPass::weight_gradient, messages);
     }
@@ -66,7 +67,7 @@ std::vector<ChunkPieces> pieces_of(const BlockMemories& model, const Plan& plan,
 
 class Replay {
  public:
-  Replay(const BlockMemories& model, const Plan& plan, const std::vector<StageChunk>& chunks,
+  Replay(const BlockMemories& model, const plan::Plan& plan, const std::vector<StageChunk>& chunks,
          const TimelineOptions& options)
       : plan_(plan),
         chunks_(chunks),
@@ -76,13 +77,13 @@ class Replay {
         level_(state_.device, state_.lower) {}
 
   MemoryTimeline run(std::int64_t stage) {
-    PipelineShape shape = pipeline_shape(plan_);
+    plan::PipelineShape shape = plan::pipeline_shape(plan_);
     const std::int64_t all = shape.microbatches;
     shape.microbatches = replayed_microbatches(shape);
-    if (shape.schedule == Schedule::gpipe && shape.microbatches < all) {
+    if (shape.schedule == plan::Schedule::gpipe && shape.microbatches < all) {
       step_over(all);
     } else {
-      const StageSchedule schedule(shape, stage);
+      const plan::StageSchedule schedule(shape, stage);
       for (std::int64_t i = 0; i < schedule.size(); ++i) {
         perform(schedule[i]);
       }
@@ -97,20 +98,20 @@ class Replay {
     return pieces_[static_cast<std::size_t>(chunk)];
   }
 
-  void perform(const PipelineSlot& slot) {
+  void perform(const plan::PipelineSlot& slot) {
     const std::int64_t chunk = slot.chunk;
     switch (slot.direction) {
-      case Direction::forward:
+      case plan::Direction::forward:
         return forward(chunk, slot.microbatch);
-      case Direction::backward:
+      case plan::Direction::backward:
         return backward(chunk, slot.microbatch);
-      case Direction::input_gradient:
+      case plan::Direction::input_gradient:
         return apply(pieces(chunk).input_gradient, {Work::input_gradient, slot.microbatch, chunk});
-      case Direction::weight_gradient:
+      case plan::Direction::weight_gradient:
         apply(pieces(chunk).weight_gradient, {Work::weight_gradient, slot.microbatch, chunk});
         --in_flight_;
         return;
-      case Direction::forward_backward:
+      case plan::Direction::forward_backward:
         count_forward();
         apply(pieces(1 - chunk).pair, {Work::backward, slot.backward_microbatch, 1 - chunk});
         --in_flight_;
@@ -140,8 +141,8 @@ class Replay {
     backward(0, microbatches - 1);
   }
 
-  void apply(const Liveness& piece, MemoryMoment moment) {
-    const MemoryBytes most = level_.run(piece);
+  void apply(const graph::Liveness& piece, MemoryMoment moment) {
+    const graph::MemoryBytes most = level_.run(piece);
     if (piece.moments > 0) {
       name(moment, moment.work == Work::forward ? piece.moment : piece.moments - 1 - piece.moment);
       consider(most, moment);
@@ -150,14 +151,14 @@ class Replay {
 
   void name(MemoryMoment& moment, std::size_t block) const {
     const StageChunk& chunk = chunks_[static_cast<std::size_t>(moment.chunk)];
-    const std::int64_t before = chunk.blocks.front() == kEmbeddingBlock ? 1 : 0;
+    const std::int64_t before = chunk.blocks.front() == plan::kEmbeddingBlock ? 1 : 0;
     moment.kind = chunk.blocks[block];
-    moment.layer = moment.kind >= kFirstLayerBlock
+    moment.layer = moment.kind >= plan::kFirstLayerBlock
                        ? chunk.first_layer + static_cast<std::int64_t>(block) - before
                        : 0;
   }
 
-  void consider(const MemoryBytes& bytes, const MemoryMoment& moment) {
+  void consider(const graph::MemoryBytes& bytes, const MemoryMoment& moment) {
     const Bytes total = bytes.total();
     if (total > peak_total_) {
       peak_total_ = total;
@@ -172,26 +173,26 @@ class Replay {
   void finish() {
     result_.highest = level_.highest();
     if (state_.reduction > Bytes(0)) {
-      at_end(MemoryCategory::buffers, state_.reduction, Work::reduction);
+      at_end(plan::MemoryCategory::buffers, state_.reduction, Work::reduction);
     }
-    at_end(MemoryCategory::optimizer, state_.update, Work::optimizer);
+    at_end(plan::MemoryCategory::optimizer, state_.update, Work::optimizer);
     result_.points = thinned(result_.points, options_.points);
     result_.lower = level_.most_lower();
   }
 
-  void at_end(MemoryCategory category, Bytes bytes, Work work) {
-    MemoryBytes now = level_.level();
+  void at_end(plan::MemoryCategory category, Bytes bytes, Work work) {
+    graph::MemoryBytes now = level_.level();
     now[category] += bytes;
     consider(now, {.work = work});
     result_.highest.raise_to(now);
   }
 
-  const Plan& plan_;
+  const plan::Plan& plan_;
   const std::vector<StageChunk>& chunks_;
   const TimelineOptions& options_;
   std::vector<ChunkPieces> pieces_;
   StateMemory state_;
-  MemoryLevel level_;
+  graph::MemoryLevel level_;
   Bytes peak_total_{-1};
   std::int64_t in_flight_ = 0;  // forwards not yet freed by a backward
   MemoryTimeline result_;
@@ -221,24 +222,25 @@ std::string to_string(const MemoryMoment& moment, bool with_chunk) {
   if (moment.work == Work::reduction || moment.work == Work::optimizer) {
     return std::string(name_of(moment.work));
   }
-  const std::string block = moment.kind == kEmbeddingBlock ? "embedding"
-                            : moment.kind == kHeadBlock    ? "head"
-                                                           : fmt::format("layer {}", moment.layer);
+  const std::string block = moment.kind == plan::kEmbeddingBlock ? "embedding"
+                            : moment.kind == plan::kHeadBlock
+                                ? "head"
+                                : fmt::format("layer {}", moment.layer);
   return fmt::format("{} of microbatch {}, {}{}", name_of(moment.work), moment.microbatch,
                      with_chunk ? fmt::format("chunk {}, ", moment.chunk) : "", block);
 }
 
-std::int64_t replayed_microbatches(const PipelineShape& shape) {
+std::int64_t replayed_microbatches(const plan::PipelineShape& shape) {
   const std::int64_t least = 3 * shape.stages;
   const std::int64_t round = 2 * shape.stages;
   const std::int64_t more = shape.microbatches - least;
   return more < round ? shape.microbatches : least + more % round;
 }
 
-MemoryTimeline memory_timeline(const BlockMemories& model, const Plan& plan, std::int64_t stage,
-                               const std::vector<StageChunk>& chunks,
+MemoryTimeline memory_timeline(const BlockMemories& model, const plan::Plan& plan,
+                               std::int64_t stage, const std::vector<StageChunk>& chunks,
                                const TimelineOptions& options) {
   return Replay(model, plan, chunks, options).run(stage);
 }
 
-}  // namespace orrery
+}  // namespace orrery::footprint

@@ -37,7 +37,7 @@
 #include "workload/plan/plan.h"
 #include "workload/plan/schedule.h"
 
-namespace orrery {
+namespace orrery::footprint {
 
 /// A piece of work of the step, and the block of its chunk that runs.
 struct MemoryMoment {
@@ -52,7 +52,7 @@ struct MemoryMoment {
   Work work = Work::forward;
   std::int64_t microbatch = 0;
   std::int64_t chunk = 0;
-  BlockKind kind = kFirstLayerBlock;
+  plan::BlockKind kind = plan::kFirstLayerBlock;
   std::int64_t layer = 0;  ///< of the model, when the block is a layer
 
   friend bool operator==(const MemoryMoment&, const MemoryMoment&) = default;
@@ -67,12 +67,12 @@ struct MemoryPoint {
 
 /// A stage's step.
 struct MemoryTimeline {
-  MemoryBytes peak;
+  graph::MemoryBytes peak;
   MemoryMoment moment;
-  MemoryBytes highest;              ///< of each category on its own
-  LowerTiers lower{};               ///< the most on each tier below the device's
+  graph::MemoryBytes highest;       ///< of each category on its own
+  graph::LowerTiers lower{};        ///< the most on each tier below the device's
   std::int64_t pieces = 0;          ///< most in flight: forwards not yet freed by a backward
-  MemoryBytes end;                  ///< after the last piece of work: the state again
+  graph::MemoryBytes end;           ///< after the last piece of work: the state again
   std::vector<MemoryPoint> points;  ///< pieces of work in order, the optimizer last
 };
 
@@ -83,11 +83,11 @@ struct TimelineOptions {
 };
 
 /// Stage number `stage` of a checked plan.
-MemoryTimeline memory_timeline(const BlockMemories& model, const Plan& plan, std::int64_t stage,
-                               const std::vector<StageChunk>& chunks,
+MemoryTimeline memory_timeline(const BlockMemories& model, const plan::Plan& plan,
+                               std::int64_t stage, const std::vector<StageChunk>& chunks,
                                const TimelineOptions& options = {});
 
 /// Microbatches that are replayed of m, for a schedule that repeats.
-std::int64_t replayed_microbatches(const PipelineShape& shape);
+std::int64_t replayed_microbatches(const plan::PipelineShape& shape);
 
-}  // namespace orrery
+}  // namespace orrery::footprint

@@ -9,23 +9,23 @@
 #include "workload/plan/schedule.h"
 #include "workload/plan/update_pieces.h"
 
-namespace orrery {
+namespace orrery::footprint {
 namespace {
 
 /// Bytes of trained elements, which `dense` and `expert` ranks share.
-Bytes shared(DataType type, OwnedParameters owned, std::int64_t dense, std::int64_t expert) {
-  return bytes_of(type, owned.dense - owned.frozen) / dense +
-         bytes_of(type, owned.expert - owned.expert_frozen) / expert;
+Bytes shared(graph::DataType type, OwnedParameters owned, std::int64_t dense, std::int64_t expert) {
+  return graph::bytes_of(type, owned.dense - owned.frozen) / dense +
+         graph::bytes_of(type, owned.expert - owned.expert_frozen) / expert;
 }
 
 /// Whether parameters are stored in the recipe's type alone.
-bool stores_quantized(const Plan& plan) {
-  return plan.quantized_params && recipe_of(plan.quantization).transposable;
+bool stores_quantized(const plan::Plan& plan) {
+  return plan.quantized_params && plan::recipe_of(plan.quantization).transposable;
 }
 
 /// Whether the optimizer keeps parameters of its own.
-bool has_master(const Plan& plan) {
-  return bits_of(plan.compute_type) < bits_of(DataType::fp32) &&
+bool has_master(const plan::Plan& plan) {
+  return graph::bits_of(plan.compute_type) < graph::bits_of(graph::DataType::fp32) &&
          (plan.master_type != plan.compute_type || stores_quantized(plan));
 }
 
@@ -34,22 +34,22 @@ struct StoredForms {
   Bytes stored{0};  ///< the form that the optimizer writes
   Bytes copy{0};    ///< one copy for GEMMs
 };
-StoredForms forms(const Plan& plan, std::int64_t parameters, std::int64_t quantized) {
-  if (plan.quantization == Quantization::none) {
-    return {bytes_of(plan.compute_type, parameters), Bytes(0)};
+StoredForms forms(const plan::Plan& plan, std::int64_t parameters, std::int64_t quantized) {
+  if (plan.quantization == plan::Quantization::none) {
+    return {graph::bytes_of(plan.compute_type, parameters), Bytes(0)};
   }
-  const Bytes copy = Bytes(quantized) * recipe_of(plan.quantization).element_bytes();
+  const Bytes copy = Bytes(quantized) * plan::recipe_of(plan.quantization).element_bytes();
   return stores_quantized(plan)
-             ? StoredForms{bytes_of(plan.compute_type, parameters - quantized) + copy, copy}
-             : StoredForms{bytes_of(plan.compute_type, parameters), copy};
+             ? StoredForms{graph::bytes_of(plan.compute_type, parameters - quantized) + copy, copy}
+             : StoredForms{graph::bytes_of(plan.compute_type, parameters), copy};
 }
 
 /// Stored parameters, and their copies unless they are gathered.
-Bytes resident_bytes(const Plan& plan, const OwnedParameters& owned) {
+Bytes resident_bytes(const plan::Plan& plan, const OwnedParameters& owned) {
   const StoredForms dense = forms(plan, owned.dense, owned.quantized);
   const StoredForms expert = forms(plan, owned.expert, owned.expert_quantized);
-  const std::int64_t shards = shard_degrees(plan).params;
-  const std::int64_t expert_shards = plan.zero == 3 ? expert_data_parallel(plan) : 1;
+  const std::int64_t shards = plan::shard_degrees(plan).params;
+  const std::int64_t expert_shards = plan.zero == 3 ? plan::expert_data_parallel(plan) : 1;
   const int copies = stores_quantized(plan) ? 1 : 2;  // the stored form is a copy itself
   return dense.stored / shards + expert.stored / expert_shards +
          copies * ((shards == 1 ? dense.copy : Bytes(0)) +
@@ -58,9 +58,11 @@ Bytes resident_bytes(const Plan& plan, const OwnedParameters& owned) {
 
 }  // namespace
 
-OwnedParameters owned_parameters(const BlockMemories& model, const Plan& plan, BlockKind kind) {
+OwnedParameters owned_parameters(const BlockMemories& model, const plan::Plan& plan,
+                                 plan::BlockKind kind) {
   const BlockMemory& block = model.blocks[kind];
-  const std::int64_t copy = kind == kHeadBlock && !ends_meet(plan) ? model.tied_copy : 0;
+  const std::int64_t copy =
+      kind == plan::kHeadBlock && !plan::ends_meet(plan) ? model.tied_copy : 0;
   return {block.parameters - block.expert_parameters + copy,
           block.expert_parameters,
           block.quantized,
@@ -69,7 +71,7 @@ OwnedParameters owned_parameters(const BlockMemories& model, const Plan& plan, B
           block.expert_frozen};
 }
 
-Bytes gathered_bytes(const Plan& plan, const OwnedParameters& owned) {
+Bytes gathered_bytes(const plan::Plan& plan, const OwnedParameters& owned) {
   if (plan.zero < 3) {
     return Bytes(0);
   }
@@ -80,62 +82,63 @@ Bytes gathered_bytes(const Plan& plan, const OwnedParameters& owned) {
     const int made = copies - (stores_quantized(plan) ? 1 : 0);
     return sharded ? form.stored + made * form.copy : Bytes(0);
   };
-  const bool elsewhere = plan.offload_params != Offload::none;
-  return of(elsewhere || shard_degrees(plan).params > 1, owned.dense, owned.quantized) +
-         of(elsewhere || expert_data_parallel(plan) > 1, owned.expert, owned.expert_quantized);
+  const bool elsewhere = plan.offload_params != plan::Offload::none;
+  return of(elsewhere || plan::shard_degrees(plan).params > 1, owned.dense, owned.quantized) +
+         of(elsewhere || plan::expert_data_parallel(plan) > 1, owned.expert,
+            owned.expert_quantized);
 }
 
-Bytes bucket_bytes(const Plan& plan, Bytes all, Bytes block) {
-  const Bytes size = bucket_size(plan);
+Bytes bucket_bytes(const plan::Plan& plan, Bytes all, Bytes block) {
+  const Bytes size = plan::bucket_size(plan);
   if (!plan.overlap_grad_reduce && size == Bytes(0)) {
     return all;  // one buffer
   }
   return std::min(all, std::max(block, size) * (plan.overlap_grad_reduce ? 2 : 1));
 }
 
-StateMemory state_memory(const BlockMemories& model, const Plan& plan,
+StateMemory state_memory(const BlockMemories& model, const plan::Plan& plan,
                          const std::vector<StageChunk>& chunks) {
   OwnedParameters owned;
   Bytes largest{0};
   for (const StageChunk& chunk : chunks) {
-    for (const BlockKind kind : chunk.blocks) {
+    for (const plan::BlockKind kind : chunk.blocks) {
       const OwnedParameters block = owned_parameters(model, plan, kind);
       owned += block;
-      largest = std::max(largest, bytes_of(plan.grad_reduce_type, block.trained()));
+      largest = std::max(largest, graph::bytes_of(plan.grad_reduce_type, block.trained()));
     }
   }
-  const ShardDegrees degrees = shard_degrees(plan);
-  const std::int64_t experts = expert_data_parallel(plan);
-  const auto of = [&](DataType type, std::int64_t dense, int stage) {
+  const plan::ShardDegrees degrees = plan::shard_degrees(plan);
+  const std::int64_t experts = plan::expert_data_parallel(plan);
+  const auto of = [&](graph::DataType type, std::int64_t dense, int stage) {
     return shared(type, owned, dense, plan.zero >= stage ? experts : 1);
   };
   StateMemory state;
   const Bytes gradients = of(plan.grad_type, degrees.grads, 2);
-  if (plan.offload_params == Offload::none) {
-    state.device[MemoryCategory::parameters] = resident_bytes(plan, owned);
-    state.device[MemoryCategory::gradients] = gradients;
+  if (plan.offload_params == plan::Offload::none) {
+    state.device[plan::MemoryCategory::parameters] = resident_bytes(plan, owned);
+    state.device[plan::MemoryCategory::gradients] = gradients;
   } else {
-    state.lower[kRemoteLower] = resident_bytes(plan, owned) + gradients;
+    state.lower[graph::kRemoteLower] = resident_bytes(plan, owned) + gradients;
   }
   const Bytes states = 2 * of(plan.moment_type, degrees.optimizer, 1) +
                        (has_master(plan) ? of(plan.master_type, degrees.optimizer, 1) : Bytes(0));
-  const bool narrow = bits_of(plan.grad_type) < bits_of(DataType::fp32);
-  if (plan.offload_optimizer == Offload::none) {
-    state.device[MemoryCategory::optimizer] = states;
-    state.update = narrow ? of(DataType::fp32, degrees.optimizer, 1) : Bytes(0);
-  } else if (plan.offload_optimizer == Offload::remote) {
-    state.lower[kRemoteLower] += states;
-    const bool with_gradients = plan.offload_params != Offload::none;
-    state.update = (states + (with_gradients ? gradients : Bytes(0))) * 2 / kUpdatePieces;
+  const bool narrow = graph::bits_of(plan.grad_type) < graph::bits_of(graph::DataType::fp32);
+  if (plan.offload_optimizer == plan::Offload::none) {
+    state.device[plan::MemoryCategory::optimizer] = states;
+    state.update = narrow ? of(graph::DataType::fp32, degrees.optimizer, 1) : Bytes(0);
+  } else if (plan.offload_optimizer == plan::Offload::remote) {
+    state.lower[graph::kRemoteLower] += states;
+    const bool with_gradients = plan.offload_params != plan::Offload::none;
+    state.update = (states + (with_gradients ? gradients : Bytes(0))) * 2 / plan::kUpdatePieces;
   } else {
-    state.lower[plan.offload_optimizer == Offload::cpu ? 0 : 1] = states;
+    state.lower[plan.offload_optimizer == plan::Offload::cpu ? 0 : 1] = states;
     state.lower[0] += of(plan.grad_type, degrees.optimizer, 1);
   }
   if (plan.dp * plan.cp > 1 && plan.zero < 2 && plan.grad_reduce_type != plan.grad_type) {
-    const Bytes all = bytes_of(plan.grad_reduce_type, owned.trained());
+    const Bytes all = graph::bytes_of(plan.grad_reduce_type, owned.trained());
     state.reduction = bucket_bytes(plan, all, largest);
   }
   return state;
 }
 
-}  // namespace orrery
+}  // namespace orrery::footprint

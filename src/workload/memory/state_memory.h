@@ -29,11 +29,11 @@
 #include "workload/plan/memory_category.h"
 #include "workload/plan/plan.h"
 
-namespace orrery {
+namespace orrery::footprint {
 
 /// One chunk of a stage.
 struct StageChunk {
-  std::vector<BlockKind> blocks;
+  std::vector<plan::BlockKind> blocks;
   std::int64_t first_layer = 0;  ///< of the model
 
   friend bool operator==(const StageChunk&, const StageChunk&) = default;
@@ -61,23 +61,24 @@ struct OwnedParameters {
   }
 };
 /// Of a block, with the head's copy of a table that stands on another stage.
-OwnedParameters owned_parameters(const BlockMemories& model, const Plan& plan, BlockKind kind);
+OwnedParameters owned_parameters(const BlockMemories& model, const plan::Plan& plan,
+                                 plan::BlockKind kind);
 
 /// Parameters that zero 3 gathers, in the form in which GEMMs read them, of dense and of expert
 /// parameters that are really sharded.
-Bytes gathered_bytes(const Plan& plan, const OwnedParameters& owned);
+Bytes gathered_bytes(const plan::Plan& plan, const OwnedParameters& owned);
 
 struct StateMemory {
-  MemoryBytes device;
-  LowerTiers lower{};
+  graph::MemoryBytes device;
+  graph::LowerTiers lower{};
   Bytes update{0};     ///< on the device
   Bytes reduction{0};  ///< on the device
 };
-StateMemory state_memory(const BlockMemories& model, const Plan& plan,
+StateMemory state_memory(const BlockMemories& model, const plan::Plan& plan,
                          const std::vector<StageChunk>& chunks);
 
 /// Bytes of a reduction's bucket over `all` gradients of a stage, of which the largest block has
 /// `block`: both in the type on the wire. Overlapped, one fills while the one before travels.
-Bytes bucket_bytes(const Plan& plan, Bytes all, Bytes block);
+Bytes bucket_bytes(const plan::Plan& plan, Bytes all, Bytes block);
 
-}  // namespace orrery
+}  // namespace orrery::footprint

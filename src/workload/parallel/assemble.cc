@@ -8,7 +8,7 @@
 #include "workload/parallel/draft.h"
 #include "workload/parallel/template_builder.h"
 
-namespace orrery {
+namespace orrery::parallel {
 namespace {
 
 /// Template numbers of one chunk; those that the schedule does not use are -1.
@@ -24,42 +24,44 @@ struct ChunkTemplates {
 };
 
 struct RoleTemplates {
-  StageSchedule schedule;
+  plan::StageSchedule schedule;
   std::vector<ChunkTemplates> chunks;
   int finish = 0;
 };
 
 /// The pipeline schedule, then the end of the step.
-class TrainingStep final : public IssueList {
+class TrainingStep final : public graph::IssueList {
  public:
   TrainingStep(std::int64_t microbatches, std::vector<RoleTemplates> roles)
       : last_microbatch_(microbatches - 1), roles_(std::move(roles)) {}
 
-  std::unique_ptr<Source> restart() const override { return std::make_unique<TrainingStep>(*this); }
+  std::unique_ptr<graph::Source> restart() const override {
+    return std::make_unique<TrainingStep>(*this);
+  }
 
   std::int64_t length(int role) const override {
     return roles_[static_cast<std::size_t>(role)].schedule.size() + 1;
   }
 
-  Instance at(int role, std::int64_t index) const override {
+  graph::Instance at(int role, std::int64_t index) const override {
     const RoleTemplates& templates = roles_[static_cast<std::size_t>(role)];
     if (index == templates.schedule.size()) {
       return {.template_index = templates.finish};
     }
-    const PipelineSlot work = templates.schedule[index];
+    const plan::PipelineSlot work = templates.schedule[index];
     const ChunkTemplates& chunk = templates.chunks[static_cast<std::size_t>(work.chunk)];
-    return Instance{template_of(chunk, work), static_cast<int>(work.chunk), work.microbatch};
+    return graph::Instance{template_of(chunk, work), static_cast<int>(work.chunk), work.microbatch};
   }
 
   /// That of the schedule, without the microbatches at its ends that run other templates.
-  std::optional<Period> period(int role) const override {
+  std::optional<graph::Period> period(int role) const override {
     auto period = roles_[static_cast<std::size_t>(role)].schedule.period();
     if (!period) {
       return std::nullopt;
     }
     const auto repeats = [&](std::int64_t first) {
       for (std::int64_t i = first; i < first + period->length; ++i) {
-        Instance later = at(role, i + period->length);
+        graph::Instance later = at(role, i + period->length);
         later.microbatch -= period->microbatches;
         if (later != at(role, i)) {
           return false;
@@ -78,18 +80,18 @@ class TrainingStep final : public IssueList {
   }
 
  private:
-  int template_of(const ChunkTemplates& chunk, const PipelineSlot& work) const {
+  int template_of(const ChunkTemplates& chunk, const plan::PipelineSlot& work) const {
     const bool last = work.microbatch == last_microbatch_;
     switch (work.direction) {
-      case Direction::forward:
+      case plan::Direction::forward:
         return work.microbatch == 0 ? chunk.forward_first : chunk.forward;
-      case Direction::backward:
+      case plan::Direction::backward:
         return last ? chunk.backward_last : chunk.backward;
-      case Direction::input_gradient:
+      case plan::Direction::input_gradient:
         return chunk.input_gradient;
-      case Direction::weight_gradient:
+      case plan::Direction::weight_gradient:
         return last ? chunk.weight_gradient_last : chunk.weight_gradient;
-      case Direction::forward_backward:
+      case plan::Direction::forward_backward:
         return chunk.pair;
     }
     assert(false && "a direction");
@@ -115,27 +117,29 @@ class RoleAssembly {
     return templates;
   }
 
-  Program take_program() { return std::move(program_); }
+  graph::Program take_program() { return std::move(program_); }
 
  private:
-  Template end_of_step() const {
+  graph::Template end_of_step() const {
     TemplateBuilder builder("end of step", draft_.layout, {{}});
     for (const Step& step : role_.finish) {
       builder.add(step);
     }
-    const std::vector<Node>& nodes = builder.nodes();
-    const auto updates = [](const Node& node) { return node.kind == Node::Kind::compute; };
+    const std::vector<graph::Node>& nodes = builder.nodes();
+    const auto updates = [](const graph::Node& node) {
+      return node.kind == graph::Node::Kind::compute;
+    };
     const auto first = std::find_if(nodes.begin(), nodes.end(), updates) - nodes.begin();
     const auto after = nodes.rend() - std::find_if(nodes.rbegin(), nodes.rend(), updates);
-    builder.allocate("reduction", MemoryCategory::buffers, role_.reduction, 0, 0);
-    builder.allocate("update", MemoryCategory::optimizer, role_.update,
+    builder.allocate("reduction", plan::MemoryCategory::buffers, role_.reduction, 0, 0);
+    builder.allocate("update", plan::MemoryCategory::optimizer, role_.update,
                      static_cast<std::size_t>(first), static_cast<std::size_t>(after - 1));
     return builder.finish();
   }
 
   ChunkTemplates append_chunk(std::size_t number) {
     const ChunkDraft& chunk = role_.chunks[number];
-    const Schedule schedule = draft_.shape.schedule;
+    const plan::Schedule schedule = draft_.shape.schedule;
     const std::string of_chunk = suffix(number);
     ChunkTemplates templates;
     templates.forward_first = templates.forward =
@@ -144,18 +148,18 @@ class RoleAssembly {
       templates.forward_first = append(forward_template(
           draft_, role_, chunk, "first forward" + of_chunk, When::first_microbatch));
     }
-    if (!splits_backward(schedule) || schedule == Schedule::dualpipe) {
+    if (!plan::splits_backward(schedule) || schedule == plan::Schedule::dualpipe) {
       append_backward(chunk, BackwardPart::whole, "backward" + of_chunk, templates.backward,
                       templates.backward_last);
     }
-    if (splits_backward(schedule)) {
+    if (plan::splits_backward(schedule)) {
       templates.input_gradient =
           append(backward_template(draft_, role_, chunk, BackwardPart::input_gradients,
                                    "input gradients" + of_chunk, When::always));
       append_backward(chunk, BackwardPart::weight_gradients, "weight gradients" + of_chunk,
                       templates.weight_gradient, templates.weight_gradient_last);
     }
-    if (schedule == Schedule::dualpipe) {
+    if (schedule == plan::Schedule::dualpipe) {
       const std::size_t other = 1 - number;
       templates.pair = append(pair_template(draft_, role_, chunk, role_.chunks[other],
                                             "forward" + of_chunk + ", backward" + suffix(other)));
@@ -176,21 +180,21 @@ class RoleAssembly {
     return draft_.shape.chunks > 1 ? " chunk " + std::to_string(chunk) : std::string();
   }
 
-  int append(Template t) {
+  int append(graph::Template t) {
     program_.templates.push_back(std::move(t));
     return static_cast<int>(program_.templates.size()) - 1;
   }
 
   const Draft& draft_;
   const RoleDraft& role_;
-  Program program_;
+  graph::Program program_;
 };
 
 }  // namespace
 
 /// Stages that do the same share a program.
-Workload assemble(const Draft& draft) {
-  Workload workload = step_workload(draft.layout);
+graph::Workload assemble(const Draft& draft) {
+  graph::Workload workload = plan::step_workload(draft.layout);
   workload.host_dispatch = draft.host_dispatch;
   std::vector<RoleTemplates> roles;
   std::vector<std::size_t> first_with;  // by program: the stage that it was made for
@@ -216,4 +220,4 @@ Workload assemble(const Draft& draft) {
   return workload;
 }
 
-}  // namespace orrery
+}  // namespace orrery::parallel

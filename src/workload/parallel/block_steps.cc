@@ -9,41 +9,42 @@
 #include "workload/plan/quantize.h"
 #include "workload/plan/shard.h"
 
-namespace orrery {
+namespace orrery::parallel {
 namespace {
 
 /// Share of a fused accumulation's traffic that other tiles' compute does not hide (assumed: GEMM
 /// tables have no shapes that accumulate in fp32).
 constexpr double kExposedEpilogue = 0.5;
 
-bool is_gemm(const ModelOperator& op) {
-  return op.kind == OperatorKind::gemm || op.kind == OperatorKind::grouped_gemm;
+bool is_gemm(const zoo::ModelOperator& op) {
+  return op.kind == graph::OperatorKind::gemm || op.kind == graph::OperatorKind::grouped_gemm;
 }
 
 /// One of the GEMMs of `op`; `suffix` (none: forward) and `shape` say which.
-Operator gemm_operator(const ModelOperator& op, std::string_view suffix, const GemmShape& shape,
-                       const Plan& plan) {
-  Operator result{.name = op.name + std::string(suffix),
-                  .kind = op.kind,
-                  .type = plan.compute_type,
-                  .gemm = shape,
-                  .flops = flops_of(shape)};
-  if (is_quantized(plan, op)) {
-    const QuantizationRecipe& recipe = recipe_of(plan.quantization);
+graph::Operator gemm_operator(const zoo::ModelOperator& op, std::string_view suffix,
+                              const graph::GemmShape& shape, const plan::Plan& plan) {
+  graph::Operator result{.name = op.name + std::string(suffix),
+                         .kind = op.kind,
+                         .type = plan.compute_type,
+                         .gemm = shape,
+                         .flops = graph::flops_of(shape)};
+  if (plan::is_quantized(plan, op)) {
+    const plan::QuantizationRecipe& recipe = plan::recipe_of(plan.quantization);
     result.type = recipe.type;
     result.block_scaled = recipe.block_scaled || (recipe.splits_sums && !suffix.empty());
   }
-  result.bytes = gemm_bytes(shape, result.type, plan.compute_type);
+  result.bytes = plan::gemm_bytes(shape, result.type, plan.compute_type);
   return result;
 }
 
 /// Extents that decide the kernel's speed: the length of a norm's rows does only when they are read
 /// twice.
-GemmShape shape_of(const ModelOperator& op, const Plan& plan) {
-  return op.kind == OperatorKind::norm && plan.persistent_norm ? GemmShape{} : op.gemm;
+graph::GemmShape shape_of(const zoo::ModelOperator& op, const plan::Plan& plan) {
+  return op.kind == graph::OperatorKind::norm && plan.persistent_norm ? graph::GemmShape{}
+                                                                      : op.gemm;
 }
 
-Operator forward_operator(const ModelOperator& op, const Plan& plan) {
+graph::Operator forward_operator(const zoo::ModelOperator& op, const plan::Plan& plan) {
   if (is_gemm(op)) {
     return gemm_operator(op, "", op.gemm, plan);
   }
@@ -56,7 +57,7 @@ Operator forward_operator(const ModelOperator& op, const Plan& plan) {
           .kernels = op.forward_kernels};
 }
 
-Operator backward_operator(const ModelOperator& op, const Plan& plan) {
+graph::Operator backward_operator(const zoo::ModelOperator& op, const plan::Plan& plan) {
   return {.name = op.name + "_backward",
           .kind = op.kind,
           .type = plan.compute_type,
@@ -69,45 +70,49 @@ Operator backward_operator(const ModelOperator& op, const Plan& plan) {
 
 /// A GEMM of one tensor-parallel rank makes columns of its result, or a summand of all of it; of
 /// the input gradient the other way round.
-std::optional<Sharding> made_by(const ModelOperator& op, bool gradient, const Plan& plan) {
-  const std::int64_t ranks = op.expert ? expert_tensor_parallel(plan) : plan.tp;
-  if (ranks == 1 || op.gemm_split == GemmSplit::none) {
+std::optional<graph::Sharding> made_by(const zoo::ModelOperator& op, bool gradient,
+                                       const plan::Plan& plan) {
+  const std::int64_t ranks = op.expert ? plan::expert_tensor_parallel(plan) : plan.tp;
+  if (ranks == 1 || op.gemm_split == zoo::GemmSplit::none) {
     return std::nullopt;
   }
-  const bool sums = gradient ? op.gemm_split == GemmSplit::column : op.gemm_split == GemmSplit::row;
-  return Sharding{.group = op.expert ? Axis::etp : Axis::tp,
-                  .kind = sums ? Sharding::Kind::partial : Sharding::Kind::shard,
-                  .dimension = sums ? 0 : 1};
+  const bool sums =
+      gradient ? op.gemm_split == zoo::GemmSplit::column : op.gemm_split == zoo::GemmSplit::row;
+  return graph::Sharding{
+      .group = op.expert ? plan::Axis::etp : plan::Axis::tp,
+      .kind = sums ? graph::Sharding::Kind::partial : graph::Sharding::Kind::shard,
+      .dimension = sums ? 0 : 1};
 }
 
 class BlockBuilder {
  public:
-  explicit BlockBuilder(const Plan& plan) : plan_(plan) {}
+  explicit BlockBuilder(const plan::Plan& plan) : plan_(plan) {}
 
   /// after_norm: a norm makes the input.
-  void forward(const ModelOperator& op, int source, bool after_norm) {
-    if (is_quantized(plan_, op)) {
-      quantize_weights(op, StepPhase::forward, source);
+  void forward(const zoo::ModelOperator& op, int source, bool after_norm) {
+    if (plan::is_quantized(plan_, op)) {
+      quantize_weights(op, plan::StepPhase::forward, source);
       const std::int64_t inputs = op.gemm.batch * op.gemm.m * op.gemm.k;
       quantize(op, "_quantize_input",
-               quantize_input(plan_, own_share(op, TensorBoundary::enter, inputs), copies_of(op),
-                              after_norm),
-               StepPhase::forward, source);
+               plan::quantize_input(plan_, own_share(op, zoo::TensorBoundary::enter, inputs),
+                                    copies_of(op), after_norm),
+               plan::StepPhase::forward, source);
     }
     if (is_gemm(op) || op.forward_kernels > 0) {
-      push(steps_.forward, forward_operator(op, plan_), StepPhase::forward, Part::forward, source);
+      push(steps_.forward, forward_operator(op, plan_), plan::StepPhase::forward, Part::forward,
+           source);
       steps_.forward.back().made = made_by(op, false, plan_);
     }
   }
 
-  void backward(const ModelOperator& op, int source) {
-    if (is_quantized(plan_, op)) {
-      quantize_weights(op, StepPhase::backward, source);
+  void backward(const zoo::ModelOperator& op, int source) {
+    if (plan::is_quantized(plan_, op)) {
+      quantize_weights(op, plan::StepPhase::backward, source);
       const std::int64_t gradients = op.gemm.batch * op.gemm.m * op.gemm.n;
-      quantize(
-          op, "_quantize_gradient",
-          quantize_gradient(plan_, own_share(op, TensorBoundary::leave, gradients), copies_of(op)),
-          StepPhase::backward, source);
+      quantize(op, "_quantize_gradient",
+               plan::quantize_gradient(plan_, own_share(op, zoo::TensorBoundary::leave, gradients),
+                                       copies_of(op)),
+               plan::StepPhase::backward, source);
     }
     if (is_gemm(op)) {
       gemm_backward(op, source);
@@ -122,31 +127,31 @@ class BlockBuilder {
 
  private:
   /// One is for the weight gradient.
-  static int copies_of(const ModelOperator& op) { return is_trained(op) ? 2 : 1; }
+  static int copies_of(const zoo::ModelOperator& op) { return plan::is_trained(op) ? 2 : 1; }
 
   /// With sequence parallelism a rank quantises its own tokens before they are gathered over tp.
-  std::int64_t own_share(const ModelOperator& op, TensorBoundary gathered,
+  std::int64_t own_share(const zoo::ModelOperator& op, zoo::TensorBoundary gathered,
                          std::int64_t elements) const {
     return plan_.sequence_parallel && op.boundary == gathered ? elements / plan_.tp : elements;
   }
 
   /// Of ZeRO 3 whenever they are gathered, else once per step.
-  void quantize_weights(const ModelOperator& op, StepPhase phase, int source) {
-    const QuantizeWork work = quantize_weight(plan_, weight_elements(op), phase);
+  void quantize_weights(const zoo::ModelOperator& op, plan::StepPhase phase, int source) {
+    const plan::QuantizeWork work = plan::quantize_weight(plan_, plan::weight_elements(op), phase);
     if (work.kernels > 0) {
       quantize(op, "_quantize_weight", work, phase, source);
-      Step& step = (phase == StepPhase::forward ? steps_.forward : steps_.backward).back();
+      Step& step = (phase == plan::StepPhase::forward ? steps_.forward : steps_.backward).back();
       step.when = plan_.zero == 3 ? When::always : When::first_microbatch;
       step.reads = step.writes = Value::none;
     }
   }
 
-  void quantize(const ModelOperator& op, const char* suffix, const QuantizeWork& work,
-                StepPhase phase, int source) {
+  void quantize(const zoo::ModelOperator& op, const char* suffix, const plan::QuantizeWork& work,
+                plan::StepPhase phase, int source) {
     if (work.bytes > Bytes(0)) {
-      push(phase == StepPhase::forward ? steps_.forward : steps_.backward,
+      push(phase == plan::StepPhase::forward ? steps_.forward : steps_.backward,
            {.name = op.name + suffix,
-            .kind = OperatorKind::elementwise,
+            .kind = graph::OperatorKind::elementwise,
             .type = plan_.compute_type,
             .gemm = {},
             .bytes = work.bytes,
@@ -155,22 +160,22 @@ class BlockBuilder {
     }
   }
 
-  void gemm_backward(const ModelOperator& op, int source) {
-    const GemmShape& s = op.gemm;
-    const GemmShape left{.batch = s.batch, .m = s.m, .n = s.k, .k = s.n};
-    const GemmShape right{.batch = s.batch, .m = s.k, .n = s.n, .k = s.m};
+  void gemm_backward(const zoo::ModelOperator& op, int source) {
+    const graph::GemmShape& s = op.gemm;
+    const graph::GemmShape left{.batch = s.batch, .m = s.m, .n = s.k, .k = s.n};
+    const graph::GemmShape right{.batch = s.batch, .m = s.k, .n = s.n, .k = s.m};
     const char* left_name = op.has_weight ? "_input_gradient" : "_left_gradient";
     const char* right_name = op.has_weight ? "_weight_gradient" : "_right_gradient";
     backward_step(gemm_operator(op, left_name, left, plan_), Part::input_gradient, source);
     steps_.backward.back().made = made_by(op, true, plan_);
-    if (op.has_weight && !is_trained(op)) {
+    if (op.has_weight && !plan::is_trained(op)) {
       return;
     }
     backward_step(gemm_operator(op, right_name, right, plan_),
                   op.has_weight ? Part::weight_gradient : Part::other, source);
     if (op.has_weight && plan_.fused_grad_accumulation) {  // reads and writes the buffer instead
-      const Bytes gradient = size_of(plan_.compute_type) * weight_elements(op);
-      const Bytes buffer = size_of(plan_.grad_type) * weight_elements(op);
+      const Bytes gradient = graph::size_of(plan_.compute_type) * plan::weight_elements(op);
+      const Bytes buffer = graph::size_of(plan_.grad_type) * plan::weight_elements(op);
       steps_.backward.back().node.operators[0].bytes += 2 * buffer - gradient;
     }
     if (op.has_weight) {  // nothing later reads it; the gradient that flows is the input's
@@ -179,17 +184,17 @@ class BlockBuilder {
     }
   }
 
-  void accumulate(const ModelOperator& op, int source) {
-    if (!is_trained(op)) {
+  void accumulate(const zoo::ModelOperator& op, int source) {
+    if (!plan::is_trained(op)) {
       return;
     }
-    const std::int64_t fused = plan_.fused_grad_accumulation ? weight_elements(op) : 0;
+    const std::int64_t fused = plan_.fused_grad_accumulation ? plan::weight_elements(op) : 0;
     // A tied head has no parameters of its own but does have a weight gradient.
-    const std::int64_t apart = std::max(op.parameters, weight_elements(op)) - fused;
-    const Bytes buffer = size_of(plan_.grad_type);
+    const std::int64_t apart = std::max(op.parameters, plan::weight_elements(op)) - fused;
+    const Bytes buffer = graph::size_of(plan_.grad_type);
     accumulate_step(op.name + "_epilogue", buffer * fused * (2 * kExposedEpilogue), 0, source);
-    accumulate_step(op.name + "_accumulate", (size_of(plan_.compute_type) + 2 * buffer) * apart, 1,
-                    source);
+    accumulate_step(op.name + "_accumulate",
+                    (graph::size_of(plan_.compute_type) + 2 * buffer) * apart, 1, source);
   }
 
   void accumulate_step(std::string name, Bytes bytes, int kernels, int source) {
@@ -197,7 +202,7 @@ class BlockBuilder {
       return;
     }
     backward_step({.name = std::move(name),
-                   .kind = OperatorKind::elementwise,
+                   .kind = graph::OperatorKind::elementwise,
                    .type = plan_.grad_type,
                    .gemm = {},
                    .bytes = bytes,
@@ -207,30 +212,32 @@ class BlockBuilder {
     steps_.backward.back().writes = Value::none;
   }
 
-  void backward_step(Operator op, Part part, int source) {
-    push(steps_.backward, std::move(op), StepPhase::backward, part, source);
+  void backward_step(graph::Operator op, Part part, int source) {
+    push(steps_.backward, std::move(op), plan::StepPhase::backward, part, source);
   }
 
-  static void push(std::vector<Step>& steps, Operator op, StepPhase phase, Part part, int source) {
+  static void push(std::vector<Step>& steps, graph::Operator op, plan::StepPhase phase, Part part,
+                   int source) {
     Step step = compute_step(std::move(op), phase);
     step.part = part;
     step.source = source;
     steps.push_back(std::move(step));
   }
 
-  const Plan& plan_;
+  const plan::Plan& plan_;
   BlockSteps steps_;
 };
 
 }  // namespace
 
-BlockSteps block_steps(const std::vector<ModelOperator>& operators, const Plan& plan) {
+BlockSteps block_steps(const std::vector<zoo::ModelOperator>& operators, const plan::Plan& plan) {
   BlockBuilder builder(plan);
   const int count = static_cast<int>(operators.size());
   for (int i = 0; i < count; ++i) {
-    const ModelOperator& op = operators[static_cast<std::size_t>(i)];
-    const bool after_norm = op.boundary == TensorBoundary::enter && i > 0 &&
-                            operators[static_cast<std::size_t>(i - 1)].kind == OperatorKind::norm;
+    const zoo::ModelOperator& op = operators[static_cast<std::size_t>(i)];
+    const bool after_norm =
+        op.boundary == zoo::TensorBoundary::enter && i > 0 &&
+        operators[static_cast<std::size_t>(i - 1)].kind == graph::OperatorKind::norm;
     builder.forward(op, i, after_norm);
   }
   for (int i = count - 1; i >= 0; --i) {
@@ -239,4 +246,4 @@ BlockSteps block_steps(const std::vector<ModelOperator>& operators, const Plan& 
   return builder.finish();
 }
 
-}  // namespace orrery
+}  // namespace orrery::parallel

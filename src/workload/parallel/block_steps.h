@@ -22,8 +22,8 @@
 
 #include "workload/parallel/draft.h"
 
-namespace orrery {
+namespace orrery::parallel {
 
-BlockSteps block_steps(const std::vector<ModelOperator>& operators, const Plan& plan);
+BlockSteps block_steps(const std::vector<zoo::ModelOperator>& operators, const plan::Plan& plan);
 
-}  // namespace orrery
+}  // namespace orrery::parallel

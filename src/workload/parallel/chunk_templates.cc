@@ -6,7 +6,7 @@
 
 #include "workload/parallel/template_builder.h"
 
-namespace orrery {
+namespace orrery::parallel {
 namespace {
 
 struct Placed {
@@ -69,7 +69,7 @@ Passage backward_passage(const Draft& draft, const ChunkDraft& chunk, BackwardPa
     const Block& block = chunk.blocks[static_cast<std::size_t>(b)];
     const BlockSteps& steps = draft.steps[block.kind];
     const auto runs = [&](const Step& step) {
-      return block.recomputes || step.node.phase != StepPhase::recompute;
+      return block.recomputes || step.node.phase != plan::StepPhase::recompute;
     };
     const auto takes = [&](const Step& step) {
       return runs(step) && (whole || weights == of_weights(step));
@@ -86,27 +86,27 @@ Passage backward_passage(const Draft& draft, const ChunkDraft& chunk, BackwardPa
   return passage;
 }
 
-const ChunkWork& memory_of(const ChunkDraft& chunk, ChunkPass pass) {
+const footprint::ChunkWork& memory_of(const ChunkDraft& chunk, footprint::ChunkPass pass) {
   return chunk.memory[static_cast<std::size_t>(pass)];
 }
 
-ChunkPass pass_of(BackwardPart part) {
+footprint::ChunkPass pass_of(BackwardPart part) {
   switch (part) {
     case BackwardPart::whole:
-      return ChunkPass::backward;
+      return footprint::ChunkPass::backward;
     case BackwardPart::input_gradients:
-      return ChunkPass::input_gradient;
+      return footprint::ChunkPass::input_gradient;
     case BackwardPart::weight_gradients:
-      return ChunkPass::weight_gradient;
+      return footprint::ChunkPass::weight_gradient;
   }
-  return ChunkPass::backward;
+  return footprint::ChunkPass::backward;
 }
 
-Template built(std::string name, const Draft& draft, const RoleDraft& role, const ChunkDraft& chunk,
-               const Passage& passage, ChunkPass pass) {
+graph::Template built(std::string name, const Draft& draft, const RoleDraft& role,
+                      const ChunkDraft& chunk, const Passage& passage, footprint::ChunkPass pass) {
   TemplateBuilder builder(
       std::move(name), draft.layout,
-      {{.blocks = chunk.blocks.size(), .backward = pass != ChunkPass::forward}});
+      {{.blocks = chunk.blocks.size(), .backward = pass != footprint::ChunkPass::forward}});
   for (const std::vector<Placed>* part : {&passage.begin, &passage.body, &passage.end}) {
     for (const Placed& placed : *part) {
       builder.add(*placed.step, placed.block);
@@ -156,14 +156,14 @@ class PairBuilder {
 
   bool blocked(std::size_t lane) const {
     const Step& step = *lanes_[lane].steps[lanes_[lane].next].step;
-    return step.node.stream == StepStream::compute &&
+    return step.node.stream == plan::StepStream::compute &&
            lanes_[lane].pending[static_cast<std::size_t>(step.reads)];
   }
 
   void step(std::size_t lane) {
     Lane& own = lanes_[lane];
     const Placed& placed = own.steps[own.next++];
-    const bool computes = placed.step->node.stream == StepStream::compute;
+    const bool computes = placed.step->node.stream == plan::StepStream::compute;
     if (computes) {
       own.pending[static_cast<std::size_t>(placed.step->reads)] = false;
     }
@@ -179,20 +179,21 @@ class PairBuilder {
 
 }  // namespace
 
-Template forward_template(const Draft& draft, const RoleDraft& role, const ChunkDraft& chunk,
-                          std::string name, When when) {
+graph::Template forward_template(const Draft& draft, const RoleDraft& role, const ChunkDraft& chunk,
+                                 std::string name, When when) {
   return built(std::move(name), draft, role, chunk, forward_passage(draft, chunk, when),
-               ChunkPass::forward);
+               footprint::ChunkPass::forward);
 }
 
-Template backward_template(const Draft& draft, const RoleDraft& role, const ChunkDraft& chunk,
-                           BackwardPart part, std::string name, When when) {
+graph::Template backward_template(const Draft& draft, const RoleDraft& role,
+                                  const ChunkDraft& chunk, BackwardPart part, std::string name,
+                                  When when) {
   return built(std::move(name), draft, role, chunk, backward_passage(draft, chunk, part, when),
                pass_of(part));
 }
 
-Template pair_template(const Draft& draft, const RoleDraft& role, const ChunkDraft& forward,
-                       const ChunkDraft& backward, std::string name) {
+graph::Template pair_template(const Draft& draft, const RoleDraft& role, const ChunkDraft& forward,
+                              const ChunkDraft& backward, std::string name) {
   const Passage passages[] = {forward_passage(draft, forward, When::always),
                               backward_passage(draft, backward, BackwardPart::whole, When::always)};
   TemplateBuilder builder(
@@ -207,8 +208,8 @@ Template pair_template(const Draft& draft, const RoleDraft& role, const ChunkDra
   };
   add(&Passage::begin);
   for (std::size_t lane = 0; lane < 2; ++lane) {
-    builder.add(wait_step("pair_ready", Value::flow, StepPhase::forward), TemplateBuilder::kNoBlock,
-                lane);
+    builder.add(wait_step("pair_ready", Value::flow, plan::StepPhase::forward),
+                TemplateBuilder::kNoBlock, lane);
   }
   PairBuilder pair(builder, passages[0], passages[1]);
   if (draft.interleaves_pairs) {
@@ -217,8 +218,8 @@ Template pair_template(const Draft& draft, const RoleDraft& role, const ChunkDra
     pair.one_after_the_other();
   }
   add(&Passage::end);
-  builder.allocate(memory_of(forward, ChunkPass::forward), 0);
-  builder.allocate(memory_of(backward, ChunkPass::backward), 1);
+  builder.allocate(memory_of(forward, footprint::ChunkPass::forward), 0);
+  builder.allocate(memory_of(backward, footprint::ChunkPass::backward), 1);
   builder.allocate_messages(role.messages);
   return builder.finish();
 }
@@ -235,4 +236,4 @@ bool has_variant(const Draft& draft, const ChunkDraft& chunk, When when) {
          });
 }
 
-}  // namespace orrery
+}  // namespace orrery::parallel

@@ -13,23 +13,24 @@
 
 #include "workload/parallel/draft.h"
 
-namespace orrery {
+namespace orrery::parallel {
 
 enum class BackwardPart : std::uint8_t { whole, input_gradients, weight_gradients };
 
-Template forward_template(const Draft& draft, const RoleDraft& role, const ChunkDraft& chunk,
-                          std::string name, When when);
-Template backward_template(const Draft& draft, const RoleDraft& role, const ChunkDraft& chunk,
-                           BackwardPart part, std::string name, When when);
+graph::Template forward_template(const Draft& draft, const RoleDraft& role, const ChunkDraft& chunk,
+                                 std::string name, When when);
+graph::Template backward_template(const Draft& draft, const RoleDraft& role,
+                                  const ChunkDraft& chunk, BackwardPart part, std::string name,
+                                  When when);
 
 /// The forward of one chunk and the whole backward of another as one piece of work, of microbatches
 /// that are neither first nor last: it begins when both their messages are there and sends when
 /// both are done. With draft.interleaves_pairs compute changes from one to the other wherever it
 /// would wait for communication; otherwise the backward follows the forward.
-Template pair_template(const Draft& draft, const RoleDraft& role, const ChunkDraft& forward,
-                       const ChunkDraft& backward, std::string name);
+graph::Template pair_template(const Draft& draft, const RoleDraft& role, const ChunkDraft& forward,
+                              const ChunkDraft& backward, std::string name);
 
 /// Whether some step takes part only in the first or last microbatch.
 bool has_variant(const Draft& draft, const ChunkDraft& chunk, When when);
 
-}  // namespace orrery
+}  // namespace orrery::parallel

@@ -5,12 +5,13 @@
 #include "workload/plan/quantize.h"
 #include "workload/plan/shard.h"
 
-namespace orrery {
+namespace orrery::parallel {
 
-Step collective_step(Axis axis, CollectiveKind kind, Bytes bytes, StepPhase phase) {
+Step collective_step(plan::Axis axis, graph::CollectiveKind kind, Bytes bytes,
+                     plan::StepPhase phase) {
   Step step;
-  step.node.kind = Node::Kind::collective;
-  step.node.stream = stream_of(axis);
+  step.node.kind = graph::Node::Kind::collective;
+  step.node.stream = plan::stream_of(axis);
   step.node.phase = phase;
   step.node.name = std::string(name_of(axis)) + "_" + std::string(name_of(kind));
   step.node.group = axis;
@@ -21,10 +22,10 @@ Step collective_step(Axis axis, CollectiveKind kind, Bytes bytes, StepPhase phas
   return step;
 }
 
-Step compute_step(Operator op, StepPhase phase) {
+Step compute_step(graph::Operator op, plan::StepPhase phase) {
   Step step;
-  step.node.kind = Node::Kind::compute;
-  step.node.stream = StepStream::compute;
+  step.node.kind = graph::Node::Kind::compute;
+  step.node.stream = plan::StepStream::compute;
   step.node.phase = phase;
   step.node.name = op.name;
   step.node.operators.push_back(std::move(op));
@@ -33,10 +34,10 @@ Step compute_step(Operator op, StepPhase phase) {
   return step;
 }
 
-Step wait_step(std::string name, Value reads, StepPhase phase) {
+Step wait_step(std::string name, Value reads, plan::StepPhase phase) {
   Step step;
-  step.node.kind = Node::Kind::wait;
-  step.node.stream = StepStream::compute;
+  step.node.kind = graph::Node::Kind::wait;
+  step.node.stream = plan::StepStream::compute;
   step.node.phase = phase;
   step.node.name = std::move(name);
   step.reads = reads;
@@ -47,12 +48,14 @@ namespace {
 
 /// Sum over the operators of `owner` in a block of size(operator, its parameters).
 template <class Size>
-auto block_sum(const Draft& draft, const Context& context, BlockKind kind, Owner owner, Size size) {
-  const bool copy = kind == kHeadBlock && context.model.tied_embedding && !ends_meet(context.plan);
-  decltype(size(ModelOperator{}, std::int64_t{})) sum{};
-  for (const ModelOperator& op : draft.operators[kind]) {
-    if (op.expert == (owner == Owner::expert)) {
-      sum += size(op, op.parameters + (copy ? weight_elements(op) : 0));
+auto block_sum(const Draft& draft, const Context& context, plan::BlockKind kind, plan::Owner owner,
+               Size size) {
+  const bool copy =
+      kind == plan::kHeadBlock && context.model.tied_embedding && !plan::ends_meet(context.plan);
+  decltype(size(zoo::ModelOperator{}, std::int64_t{})) sum{};
+  for (const zoo::ModelOperator& op : draft.operators[kind]) {
+    if (op.expert == (owner == plan::Owner::expert)) {
+      sum += size(op, op.parameters + (copy ? plan::weight_elements(op) : 0));
     }
   }
   return sum;
@@ -60,35 +63,36 @@ auto block_sum(const Draft& draft, const Context& context, BlockKind kind, Owner
 
 }  // namespace
 
-std::int64_t block_parameters(const Draft& draft, const Context& context, BlockKind kind,
-                              Owner owner) {
+std::int64_t block_parameters(const Draft& draft, const Context& context, plan::BlockKind kind,
+                              plan::Owner owner) {
   return block_sum(draft, context, kind, owner,
-                   [](const ModelOperator& op, std::int64_t parameters) {
-                     return is_trained(op) ? parameters : 0;
+                   [](const zoo::ModelOperator& op, std::int64_t parameters) {
+                     return plan::is_trained(op) ? parameters : 0;
                    });
 }
 
-Bytes block_parameter_bytes(const Draft& draft, const Context& context, BlockKind kind,
-                            Owner owner) {
+Bytes block_parameter_bytes(const Draft& draft, const Context& context, plan::BlockKind kind,
+                            plan::Owner owner) {
   return block_sum(
-      draft, context, kind, owner, [&](const ModelOperator& op, std::int64_t parameters) {
-        return is_trained(op) ? parameter_bytes(context.plan, op, parameters) : Bytes(0);
+      draft, context, kind, owner, [&](const zoo::ModelOperator& op, std::int64_t parameters) {
+        return plan::is_trained(op) ? plan::parameter_bytes(context.plan, op, parameters)
+                                    : Bytes(0);
       });
 }
 
-Bytes gathered_parameter_bytes(const Draft& draft, const Context& context, BlockKind kind,
-                               Owner owner) {
+Bytes gathered_parameter_bytes(const Draft& draft, const Context& context, plan::BlockKind kind,
+                               plan::Owner owner) {
   if (context.plan.zero < 3) {
     return block_parameter_bytes(draft, context, kind, owner);
   }
   return block_sum(draft, context, kind, owner,
-                   [&](const ModelOperator& op, std::int64_t parameters) {
-                     return parameter_bytes(context.plan, op, parameters);
+                   [&](const zoo::ModelOperator& op, std::int64_t parameters) {
+                     return plan::parameter_bytes(context.plan, op, parameters);
                    });
 }
 
 std::int64_t role_parameters(const Draft& draft, const Context& context, const RoleDraft& role,
-                             Owner owner) {
+                             plan::Owner owner) {
   std::int64_t sum = 0;
   for (const ChunkDraft& chunk : role.chunks) {
     for (const Block& block : chunk.blocks) {
@@ -99,7 +103,7 @@ std::int64_t role_parameters(const Draft& draft, const Context& context, const R
 }
 
 Bytes role_parameter_bytes(const Draft& draft, const Context& context, const RoleDraft& role,
-                           Owner owner) {
+                           plan::Owner owner) {
   Bytes sum{0};
   for (const ChunkDraft& chunk : role.chunks) {
     for (const Block& block : chunk.blocks) {
@@ -109,4 +113,4 @@ Bytes role_parameter_bytes(const Draft& draft, const Context& context, const Rol
   return sum;
 }
 
-}  // namespace orrery
+}  // namespace orrery::parallel

@@ -24,7 +24,7 @@
 #include "workload/plan/schedule.h"
 #include "workload/zoo/model.h"
 
-namespace orrery {
+namespace orrery::parallel {
 
 /// What flows between the steps of one template.
 enum class Value : std::uint8_t {
@@ -47,15 +47,16 @@ enum class When : std::uint8_t { always, first_microbatch, last_microbatch };
 enum class Part : std::uint8_t { other, forward, input_gradient, weight_gradient, accumulate };
 
 struct Step {
-  Node node;  ///< `after` is filled by assemble()
+  graph::Node node;  ///< `after` is filled by assemble()
   Value reads = Value::none;
   Value writes = Value::none;
   When when = When::always;
   Part part = Part::other;
-  int source = -1;                 ///< index into the block's operators
-  bool after_compute = false;      ///< waits for the compute issued before it, as collectives do
-  int gathers_block = -1;          ///< brings the parameters of this block of the chunk
-  std::optional<Sharding> made{};  ///< how ranks hold together what it writes, unlike what it reads
+  int source = -1;             ///< index into the block's operators
+  bool after_compute = false;  ///< waits for the compute issued before it, as collectives do
+  int gathers_block = -1;      ///< brings the parameters of this block of the chunk
+  std::optional<graph::Sharding>
+      made{};  ///< how ranks hold together what it writes, unlike what it reads
 
   friend bool operator==(const Step&, const Step&) = default;
 };
@@ -68,7 +69,7 @@ struct BlockSteps {
 
 /// One embedding, layer or head of a chunk.
 struct Block {
-  BlockKind kind = kFirstLayerBlock;
+  plan::BlockKind kind = plan::kFirstLayerBlock;
   bool recomputes = false;  ///< else its kind's steps of phase recompute are left out
   std::vector<Step> before_forward{};
   std::vector<Step> before_backward{};
@@ -84,7 +85,8 @@ struct ChunkDraft {
   std::vector<Step> backward_begin;
   std::vector<Step> backward_end;
   std::vector<Step> after_weights;
-  std::array<ChunkWork, kChunkPassCount> memory;  ///< by ChunkPass, without messages
+  std::array<footprint::ChunkWork, footprint::kChunkPassCount>
+      memory;  ///< by ChunkPass, without messages
 
   friend bool operator==(const ChunkDraft&, const ChunkDraft&) = default;
 };
@@ -100,46 +102,47 @@ struct RoleDraft {
 };
 
 struct Draft {
-  RankLayout layout;
-  PipelineShape shape;
+  plan::RankLayout layout;
+  plan::PipelineShape shape;
   Time host_dispatch{0};
   bool interleaves_pairs = false;  ///< a forward beside a backward: see chunk_templates.h
-  std::vector<std::vector<ModelOperator>> operators;  ///< of one rank, by BlockKind
-  std::vector<BlockSteps> steps;                      ///< by BlockKind
+  std::vector<std::vector<zoo::ModelOperator>> operators;  ///< of one rank, by BlockKind
+  std::vector<BlockSteps> steps;                           ///< by BlockKind
   std::vector<RoleDraft> roles;
-  std::vector<std::vector<Tensor>> states;  ///< by role
+  std::vector<std::vector<graph::Tensor>> states;  ///< by role
 };
 
 /// What every pass may read.
 struct Context {
-  const Model& model;
-  const Plan& plan;
-  std::vector<std::vector<ModelPart>> parts;  ///< [stage][chunk]
+  const zoo::Model& model;
+  const plan::Plan& plan;
+  std::vector<std::vector<plan::ModelPart>> parts;  ///< [stage][chunk]
 };
 
 /// Node makers with the stream that belongs to the kind.
-Step collective_step(Axis axis, CollectiveKind kind, Bytes bytes, StepPhase phase);
-Step compute_step(Operator op, StepPhase phase);
+Step collective_step(plan::Axis axis, graph::CollectiveKind kind, Bytes bytes,
+                     plan::StepPhase phase);
+Step compute_step(graph::Operator op, plan::StepPhase phase);
 /// Holds the compute stream until what it reads is there.
-Step wait_step(std::string name, Value reads, StepPhase phase);
+Step wait_step(std::string name, Value reads, plan::StepPhase phase);
 
 /// Parameters of one rank whose gradients this block of this role contributes: the trained ones.
 /// The head of a tied model keeps a copy of the embedding unless it shares the stage with it.
-std::int64_t block_parameters(const Draft& draft, const Context& context, BlockKind kind,
-                              Owner owner);
+std::int64_t block_parameters(const Draft& draft, const Context& context, plan::BlockKind kind,
+                              plan::Owner owner);
 std::int64_t role_parameters(const Draft& draft, const Context& context, const RoleDraft& role,
-                             Owner owner);
+                             plan::Owner owner);
 
 /// The same parameters as the compute copies are stored and gathered (quantized_params); for ZeRO 3
 /// those of a block that the optimizer does not update as well.
-Bytes block_parameter_bytes(const Draft& draft, const Context& context, BlockKind kind,
-                            Owner owner);
-Bytes gathered_parameter_bytes(const Draft& draft, const Context& context, BlockKind kind,
-                               Owner owner);
+Bytes block_parameter_bytes(const Draft& draft, const Context& context, plan::BlockKind kind,
+                            plan::Owner owner);
+Bytes gathered_parameter_bytes(const Draft& draft, const Context& context, plan::BlockKind kind,
+                               plan::Owner owner);
 Bytes role_parameter_bytes(const Draft& draft, const Context& context, const RoleDraft& role,
-                           Owner owner);
+                           plan::Owner owner);
 
 /// Turns the draft into a workload; pure.
-Workload assemble(const Draft& draft);
+graph::Workload assemble(const Draft& draft);
 
-}  // namespace orrery
+}  // namespace orrery::parallel

@@ -6,7 +6,7 @@
 #include "workload/parallel/passes.h"
 #include "workload/plan/model_parts.h"
 
-namespace orrery {
+namespace orrery::parallel {
 namespace {
 
 Result<void> check_skipped(const std::set<std::string>& skip) {
@@ -48,7 +48,7 @@ class Lowering {
   Lowering(const Context& context, const LowerOptions& options)
       : context_(context), options_(options) {}
 
-  Result<Workload> run() {
+  Result<graph::Workload> run() {
     std::string_view last;
     for (const Pass& pass : kPasses) {
       if (options_.skip.contains(std::string(pass.name))) {
@@ -57,15 +57,15 @@ class Lowering {
       last = pass.name;
       apply(pass);
       if (options_.observe) {
-        const Workload& now = assembled_ ? workload_ : (workload_ = assemble(draft_));
-        if (auto verified = verify(now); !verified) {
+        const graph::Workload& now = assembled_ ? workload_ : (workload_ = assemble(draft_));
+        if (auto verified = graph::verify(now); !verified) {
           return fail(after(last, std::move(verified.error())));
         }
         options_.observe(std::string(pass.name), now);
       }
     }
     assemble_once();
-    if (auto verified = verify(workload_); !verified) {
+    if (auto verified = graph::verify(workload_); !verified) {
       return fail(after(last, std::move(verified.error())));
     }
     return std::move(workload_);
@@ -92,13 +92,13 @@ class Lowering {
   const Context& context_;
   const LowerOptions& options_;
   Draft draft_;
-  Workload workload_;
+  graph::Workload workload_;
   bool assembled_ = false;
 };
 
 }  // namespace
 
-Workload transform(Workload workload, const PassSetting& setting) {
+graph::Workload transform(graph::Workload workload, const PassSetting& setting) {
   for (const Pass& pass : kPasses) {
     if (pass.workload != nullptr) {
       workload = pass.workload(std::move(workload), setting);
@@ -116,14 +116,15 @@ std::vector<PassName> lowering_passes() {
   return names;
 }
 
-Result<Workload> lower(const Model& model, const Plan& plan, const LowerOptions& options) {
+Result<graph::Workload> lower(const zoo::Model& model, const plan::Plan& plan,
+                              const LowerOptions& options) {
   if (auto skipped = check_skipped(options.skip); !skipped) {
     return fail(std::move(skipped.error()));
   }
-  if (auto checked = check(plan, model); !checked) {
+  if (auto checked = plan::check(plan, model); !checked) {
     return fail(std::move(checked.error()));
   }
-  auto parts = split_model(model, plan);
+  auto parts = plan::split_model(model, plan);
   if (!parts) {
     return fail(std::move(parts.error()));
   }
@@ -131,4 +132,4 @@ Result<Workload> lower(const Model& model, const Plan& plan, const LowerOptions&
   return Lowering(context, options).run();
 }
 
-}  // namespace orrery
+}  // namespace orrery::parallel

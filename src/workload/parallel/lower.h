@@ -13,29 +13,30 @@
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
-namespace orrery {
+namespace orrery::parallel {
 
 /// What a pass over a workload may know besides it; null: of a workload that comes from no plan, or
 /// for no machine.
 struct PassSetting {
-  const Machine* machine = nullptr;
-  const Plan* plan = nullptr;
+  const machine::Machine* machine = nullptr;
+  const plan::Plan* plan = nullptr;
 };
 
 struct LowerOptions {
   std::set<std::string> skip{};  ///< names of passes to leave out
   /// Called after each pass with its name and the workload it made.
-  std::function<void(const std::string& pass, const Workload&)> observe{};
-  const Machine* machine = nullptr;  ///< that it is lowered for, if any
+  std::function<void(const std::string& pass, const graph::Workload&)> observe{};
+  const machine::Machine* machine = nullptr;  ///< that it is lowered for, if any
 };
 
 /// Lowers a checked plan. Runs every pass of kPasses in order and verify() after the last and, with
 /// observe set, after each. Unknown names in `skip` are mistakes with "did you mean".
-Result<Workload> lower(const Model& model, const Plan& plan, const LowerOptions& options = {});
+Result<graph::Workload> lower(const zoo::Model& model, const plan::Plan& plan,
+                              const LowerOptions& options = {});
 
 /// The passes over workloads, on one from anywhere (a trace). What they make is as sound as what
 /// they are given.
-Workload transform(Workload workload, const PassSetting& setting);
+graph::Workload transform(graph::Workload workload, const PassSetting& setting);
 
 struct PassName {
   std::string name;
@@ -43,4 +44,4 @@ struct PassName {
 };
 std::vector<PassName> lowering_passes();
 
-}  // namespace orrery
+}  // namespace orrery::parallel

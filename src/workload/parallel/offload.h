@@ -33,7 +33,7 @@
 
 #include "workload/parallel/draft.h"
 
-namespace orrery {
+namespace orrery::parallel {
 
 /// What one rank's optimizer updates.
 struct OptimizerShare {
@@ -43,6 +43,7 @@ struct OptimizerShare {
 };
 
 /// Appends the update on the host to the end of the step. Requires offload_optimizer.
-void append_host_update(std::vector<Step>& steps, const Plan& plan, const OptimizerShare& share);
+void append_host_update(std::vector<Step>& steps, const plan::Plan& plan,
+                        const OptimizerShare& share);
 
-}  // namespace orrery
+}  // namespace orrery::parallel

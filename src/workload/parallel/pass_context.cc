@@ -19,29 +19,29 @@
 
 #include "workload/parallel/passes.h"
 
-namespace orrery {
+namespace orrery::parallel {
 namespace {
 
 /// Ring and all-to-all parts of the plan's exchange.
 struct ContextDegrees {
   std::int64_t ring = 1;
   std::int64_t heads = 1;
-  Axis ring_axis = Axis::cp;
-  Axis heads_axis = Axis::cp;
+  plan::Axis ring_axis = plan::Axis::cp;
+  plan::Axis heads_axis = plan::Axis::cp;
 };
 
-ContextDegrees degrees_of(const Plan& plan) {
+ContextDegrees degrees_of(const plan::Plan& plan) {
   switch (plan.cp_exchange) {
-    case ContextExchange::p2p:
+    case plan::ContextExchange::p2p:
       return {.ring = plan.cp};
-    case ContextExchange::a2a:
+    case plan::ContextExchange::a2a:
       return {.heads = plan.cp};
-    case ContextExchange::a2a_p2p:
+    case plan::ContextExchange::a2a_p2p:
       return {.ring = plan.cp / plan.cp_a2a,
               .heads = plan.cp_a2a,
-              .ring_axis = plan.cp_a2a == 1 ? Axis::cp : Axis::cp_ring,
-              .heads_axis = plan.cp_a2a == plan.cp ? Axis::cp : Axis::cp_a2a};
-    case ContextExchange::all_gather:
+              .ring_axis = plan.cp_a2a == 1 ? plan::Axis::cp : plan::Axis::cp_ring,
+              .heads_axis = plan.cp_a2a == plan.cp ? plan::Axis::cp : plan::Axis::cp_a2a};
+    case plan::ContextExchange::all_gather:
       break;
   }
   return {};
@@ -49,14 +49,14 @@ ContextDegrees degrees_of(const Plan& plan) {
 
 class ContextInserter {
  public:
-  ContextInserter(const std::vector<ModelOperator>& operators, const Plan& plan)
+  ContextInserter(const std::vector<zoo::ModelOperator>& operators, const plan::Plan& plan)
       : operators_(operators), plan_(plan), degrees_(degrees_of(plan)) {}
 
-  std::vector<Step> insert(std::vector<Step> steps, StepPhase phase) {
+  std::vector<Step> insert(std::vector<Step> steps, plan::StepPhase phase) {
     result_.clear();
     for (Step& step : steps) {
-      const ModelOperator& op = operators_[static_cast<std::size_t>(step.source)];
-      if (op.key_value == Bytes(0) || step.node.kind != Node::Kind::compute) {
+      const zoo::ModelOperator& op = operators_[static_cast<std::size_t>(step.source)];
+      if (op.key_value == Bytes(0) || step.node.kind != graph::Node::Kind::compute) {
         result_.push_back(std::move(step));
         continue;
       }
@@ -68,30 +68,30 @@ class ContextInserter {
   }
 
  private:
-  bool backward() const { return phase_ == StepPhase::backward; }
+  bool backward() const { return phase_ == plan::StepPhase::backward; }
 
-  void attend(Step step, const ModelOperator& op) {
+  void attend(Step step, const zoo::ModelOperator& op) {
     const Bytes all = op.query + op.key_value;
-    if (plan_.cp_exchange == ContextExchange::all_gather) {
-      push(Axis::cp, CollectiveKind::all_gather, op.key_value * plan_.cp);
+    if (plan_.cp_exchange == plan::ContextExchange::all_gather) {
+      push(plan::Axis::cp, graph::CollectiveKind::all_gather, op.key_value * plan_.cp);
       result_.push_back(std::move(step));
       if (backward()) {
-        push(Axis::cp, CollectiveKind::reduce_scatter, op.key_value * plan_.cp);
+        push(plan::Axis::cp, graph::CollectiveKind::reduce_scatter, op.key_value * plan_.cp);
       }
       return;
     }
     if (degrees_.heads > 1) {
-      push(degrees_.heads_axis, CollectiveKind::all_to_all, backward() ? op.query : all);
+      push(degrees_.heads_axis, graph::CollectiveKind::all_to_all, backward() ? op.query : all);
     }
     ring(std::move(step), op.key_value * (backward() ? 2 : 1));
     if (degrees_.heads > 1) {
-      push(degrees_.heads_axis, CollectiveKind::all_to_all, backward() ? all : op.query);
+      push(degrees_.heads_axis, graph::CollectiveKind::all_to_all, backward() ? all : op.query);
     }
   }
 
   /// Exchange i runs beside piece i - 1 and is what piece i waits for.
   void ring(Step step, Bytes bytes) {
-    Operator& kernel = step.node.operators.front();
+    graph::Operator& kernel = step.node.operators.front();
     reshape(kernel);
     if (degrees_.ring == 1) {
       result_.push_back(std::move(step));
@@ -103,7 +103,7 @@ class ContextInserter {
     const std::string name = step.node.name;
     for (std::int64_t i = 0; i < degrees_.ring; ++i) {
       if (i + 1 < degrees_.ring) {
-        push(degrees_.ring_axis, CollectiveKind::send_recv, bytes);
+        push(degrees_.ring_axis, graph::CollectiveKind::send_recv, bytes);
         result_.back().writes = arrival(i + 1);
         result_.back().reads = i == 0 ? Value::flow : Value::none;
       }
@@ -118,23 +118,23 @@ class ContextInserter {
   }
 
   /// All-to-all: 1/u of the heads, and u times the queries that the rank has itself.
-  void reshape(Operator& kernel) const {
+  void reshape(graph::Operator& kernel) const {
     kernel.gemm.m *= degrees_.heads;
     kernel.gemm.batch = std::max<std::int64_t>(1, kernel.gemm.batch / degrees_.heads);
   }
 
   static Value arrival(std::int64_t step) { return step % 2 == 0 ? Value::even : Value::odd; }
 
-  void push(Axis axis, CollectiveKind kind, Bytes bytes) {
+  void push(plan::Axis axis, graph::CollectiveKind kind, Bytes bytes) {
     result_.push_back(collective_step(axis, kind, bytes, phase_));
     result_.back().source = source_;
   }
 
-  const std::vector<ModelOperator>& operators_;
-  const Plan& plan_;
+  const std::vector<zoo::ModelOperator>& operators_;
+  const plan::Plan& plan_;
   ContextDegrees degrees_;
   int source_ = -1;
-  StepPhase phase_ = StepPhase::forward;
+  plan::StepPhase phase_ = plan::StepPhase::forward;
   std::vector<Step> result_;
 };
 
@@ -144,12 +144,12 @@ void passes::context(Draft& draft, const Context& context) {
   if (context.plan.cp == 1) {
     return;
   }
-  for (BlockKind kind = 0; kind < draft.steps.size(); ++kind) {
+  for (plan::BlockKind kind = 0; kind < draft.steps.size(); ++kind) {
     ContextInserter inserter(draft.operators[kind], context.plan);
     BlockSteps& steps = draft.steps[kind];
-    steps.forward = inserter.insert(std::move(steps.forward), StepPhase::forward);
-    steps.backward = inserter.insert(std::move(steps.backward), StepPhase::backward);
+    steps.forward = inserter.insert(std::move(steps.forward), plan::StepPhase::forward);
+    steps.backward = inserter.insert(std::move(steps.backward), plan::StepPhase::backward);
   }
 }
 
-}  // namespace orrery
+}  // namespace orrery::parallel

@@ -17,18 +17,18 @@
 #include "workload/parallel/passes.h"
 #include "workload/plan/data_axes.h"
 
-namespace orrery {
+namespace orrery::parallel {
 namespace {
 
 constexpr std::int64_t kMostBuckets = 256;  // a tiny bucket size must not make millions of nodes
 
 class GradientReduction {
  public:
-  GradientReduction(const Draft& draft, const Context& context, Owner owner)
+  GradientReduction(const Draft& draft, const Context& context, plan::Owner owner)
       : draft_(draft),
         context_(context),
         owner_(owner),
-        hops_(gradient_hops(context.plan, owner)) {}
+        hops_(plan::gradient_hops(context.plan, owner)) {}
 
   bool none() const { return hops_.empty(); }
 
@@ -48,7 +48,7 @@ class GradientReduction {
   /// The hops of every microbatch, or those once per step; one after the other, each reading what
   /// the one before it wrote.
   void exposed(std::vector<Step>& steps, Bytes total, bool every_microbatch, Value value) const {
-    const Bytes bucket = bucket_size(context_.plan);
+    const Bytes bucket = plan::bucket_size(context_.plan);
     if (total == Bytes(0)) {
       return;
     }
@@ -58,9 +58,10 @@ class GradientReduction {
       average(steps, total);
     }
     for (std::int64_t i = 0; i < buckets; ++i) {
-      for (const GradientHop& hop : hops_) {
+      for (const plan::GradientHop& hop : hops_) {
         if (hop.every_microbatch == every_microbatch) {
-          const StepPhase phase = every_microbatch ? StepPhase::backward : StepPhase::optimizer;
+          const plan::StepPhase phase =
+              every_microbatch ? plan::StepPhase::backward : plan::StepPhase::optimizer;
           steps.push_back(reduction(hop, total / buckets, phase));
           steps.back().reads = steps.back().writes = value;
         }
@@ -81,14 +82,15 @@ class GradientReduction {
  private:
   /// The sum's 1/dp, in a kernel before the reduction.
   void average(std::vector<Step>& steps, Bytes total) const {
-    Operator op{.name = "average_gradients", .type = context_.plan.grad_reduce_type, .gemm = {}};
+    graph::Operator op{
+        .name = "average_gradients", .type = context_.plan.grad_reduce_type, .gemm = {}};
     op.bytes = 2 * total;
-    steps.push_back(compute_step(std::move(op), StepPhase::backward));
+    steps.push_back(compute_step(std::move(op), plan::StepPhase::backward));
   }
 
   void reduce_beside(std::vector<Step>& steps, Bytes bytes) const {
-    for (const GradientHop& hop : hops_) {
-      Step step = reduction(hop, bytes, StepPhase::backward);
+    for (const plan::GradientHop& hop : hops_) {
+      Step step = reduction(hop, bytes, plan::StepPhase::backward);
       step.when = hop.every_microbatch ? When::always : When::last_microbatch;
       step.reads = &hop == &hops_.front() ? Value::none : Value::message;
       step.writes = &hop == &hops_.back() ? Value::none : Value::message;
@@ -96,25 +98,25 @@ class GradientReduction {
     }
   }
 
-  static Step reduction(const GradientHop& hop, Bytes bytes, StepPhase phase) {
+  static Step reduction(const plan::GradientHop& hop, Bytes bytes, plan::StepPhase phase) {
     return collective_step(hop.axis, hop.kind, bytes / hop.divisor, phase);
   }
 
   Bytes bytes_of(const Block& block) const {
-    return size_of(context_.plan.grad_reduce_type) *
+    return graph::size_of(context_.plan.grad_reduce_type) *
            block_parameters(draft_, context_, block.kind, owner_);
   }
 
   const Draft& draft_;
   const Context& context_;
-  Owner owner_;
-  std::vector<GradientHop> hops_;
+  plan::Owner owner_;
+  std::vector<plan::GradientHop> hops_;
 };
 
-void reduce(Draft& draft, const Context& context, Owner owner) {
-  const Plan& plan = context.plan;
+void reduce(Draft& draft, const Context& context, plan::Owner owner) {
+  const plan::Plan& plan = context.plan;
   const GradientReduction reduction(draft, context, owner);
-  if (reduction.none() || plan.offload_params != Offload::none) {
+  if (reduction.none() || plan.offload_params != plan::Offload::none) {
     return;
   }
   for (RoleDraft& role : draft.roles) {
@@ -129,7 +131,7 @@ void reduce(Draft& draft, const Context& context, Owner owner) {
       if (reduction.reduces_every_microbatch() && bytes > Bytes(0)) {
         reduction.exposed(chunk.after_weights, bytes, true, Value::message);
         chunk.after_weights.push_back(
-            wait_step("wait_reduction", Value::message, StepPhase::backward));
+            wait_step("wait_reduction", Value::message, plan::StepPhase::backward));
       }
     }
     reduction.exposed(role.finish, at_end, false, Value::flow);
@@ -139,8 +141,8 @@ void reduce(Draft& draft, const Context& context, Owner owner) {
 }  // namespace
 
 void passes::gradients(Draft& draft, const Context& context) {
-  reduce(draft, context, Owner::dense);
-  reduce(draft, context, Owner::expert);
+  reduce(draft, context, plan::Owner::dense);
+  reduce(draft, context, plan::Owner::expert);
 }
 
-}  // namespace orrery
+}  // namespace orrery::parallel

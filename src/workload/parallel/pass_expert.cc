@@ -30,42 +30,43 @@
 #include "workload/plan/layout.h"
 #include "workload/plan/shard.h"
 
-namespace orrery {
+namespace orrery::parallel {
 namespace {
 
-bool of_shared_expert(const ModelOperator& op) {
+bool of_shared_expert(const zoo::ModelOperator& op) {
   return std::string_view(op.name).starts_with("shared_");
 }
 
 class ExchangeInserter {
  public:
-  ExchangeInserter(const std::vector<ModelOperator>& operators, const Context& context)
+  ExchangeInserter(const std::vector<zoo::ModelOperator>& operators, const Context& context)
       : operators_(operators),
         plan_(context.plan),
-        etp_(expert_tensor_parallel(context.plan)),
+        etp_(plan::expert_tensor_parallel(context.plan)),
         copies_(context.model.top_k) {}
 
   std::vector<Step> forward(std::vector<Step> steps) {
-    return insert(std::move(steps), TensorBoundary::dispatch, TensorBoundary::combine,
-                  StepPhase::forward);
+    return insert(std::move(steps), zoo::TensorBoundary::dispatch, zoo::TensorBoundary::combine,
+                  plan::StepPhase::forward);
   }
   /// The operators run in reverse, so what they send is exchanged.
   std::vector<Step> backward(std::vector<Step> steps) {
-    return insert(std::move(steps), TensorBoundary::combine, TensorBoundary::dispatch,
-                  StepPhase::backward);
+    return insert(std::move(steps), zoo::TensorBoundary::combine, zoo::TensorBoundary::dispatch,
+                  plan::StepPhase::backward);
   }
 
  private:
-  std::vector<Step> insert(std::vector<Step> steps, TensorBoundary first, TensorBoundary last,
-                           StepPhase phase) {
+  std::vector<Step> insert(std::vector<Step> steps, zoo::TensorBoundary first,
+                           zoo::TensorBoundary last, plan::StepPhase phase) {
     result_.clear();
     std::vector<Step> beside = plan_.overlap_ep ? take_shared(steps) : std::vector<Step>();
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      const ModelOperator& op = operator_of(steps[i]);
+      const zoo::ModelOperator& op = operator_of(steps[i]);
       const bool begins = i == 0 || steps[i - 1].source != steps[i].source;
       const bool ends = i + 1 == steps.size() || steps[i + 1].source != steps[i].source;
       const bool produced =
-          steps[i].part == (phase == StepPhase::forward ? Part::forward : Part::input_gradient);
+          steps[i].part ==
+          (phase == plan::StepPhase::forward ? Part::forward : Part::input_gradient);
       const int source = steps[i].source;
       if (op.boundary == first && begins) {
         to_experts(op, source, phase);
@@ -86,7 +87,7 @@ class ExchangeInserter {
     std::vector<Step> taken;
     std::vector<Step> rest;
     for (Step& step : steps) {
-      const ModelOperator& op = operator_of(step);
+      const zoo::ModelOperator& op = operator_of(step);
       const bool sum = op.name == "shared_sum" || op.name == "shared_gate_sum";
       (of_shared_expert(op) && !sum ? taken : rest).push_back(std::move(step));
     }
@@ -117,55 +118,59 @@ class ExchangeInserter {
   }
 
   /// What follows adds the shared expert's result, which may still be under way over tp.
-  void join(int source, StepPhase phase) {
+  void join(int source, plan::StepPhase phase) {
     if (plan_.overlap_ep && plan_.tp > 1) {
       result_.push_back(wait_step("shared_expert_done", Value::beside, phase));
       result_.back().source = source;
     }
   }
 
-  void to_experts(const ModelOperator& op, int source, StepPhase phase) {
-    if (plan_.moe_dispatch == MoeDispatch::all_gather) {
-      push(Axis::ep, CollectiveKind::all_gather, tokens_of(op) * plan_.ep, source, phase);
-      push(Axis::etp, CollectiveKind::all_gather, tokens_of(op) * plan_.ep * etp_, source, phase);
+  void to_experts(const zoo::ModelOperator& op, int source, plan::StepPhase phase) {
+    if (plan_.moe_dispatch == plan::MoeDispatch::all_gather) {
+      push(plan::Axis::ep, graph::CollectiveKind::all_gather, tokens_of(op) * plan_.ep, source,
+           phase);
+      push(plan::Axis::etp, graph::CollectiveKind::all_gather, tokens_of(op) * plan_.ep * etp_,
+           source, phase);
       return;
     }
-    push(Axis::ep, CollectiveKind::all_to_all, op.routed, source, phase);
-    push(Axis::etp, CollectiveKind::all_gather, op.routed * etp_, source, phase);
+    push(plan::Axis::ep, graph::CollectiveKind::all_to_all, op.routed, source, phase);
+    push(plan::Axis::etp, graph::CollectiveKind::all_gather, op.routed * etp_, source, phase);
   }
 
-  void from_experts(const ModelOperator& op, int source, StepPhase phase) {
-    if (plan_.moe_dispatch == MoeDispatch::all_gather) {
-      push(Axis::etp, CollectiveKind::reduce_scatter, tokens_of(op) * plan_.ep * etp_, source,
+  void from_experts(const zoo::ModelOperator& op, int source, plan::StepPhase phase) {
+    if (plan_.moe_dispatch == plan::MoeDispatch::all_gather) {
+      push(plan::Axis::etp, graph::CollectiveKind::reduce_scatter, tokens_of(op) * plan_.ep * etp_,
+           source, phase);
+      push(plan::Axis::ep, graph::CollectiveKind::reduce_scatter, tokens_of(op) * plan_.ep, source,
            phase);
-      push(Axis::ep, CollectiveKind::reduce_scatter, tokens_of(op) * plan_.ep, source, phase);
       return;
     }
-    push(Axis::etp, CollectiveKind::reduce_scatter, op.routed * etp_, source, phase);
-    push(Axis::ep, CollectiveKind::all_to_all, op.routed, source, phase);
+    push(plan::Axis::etp, graph::CollectiveKind::reduce_scatter, op.routed * etp_, source, phase);
+    push(plan::Axis::ep, graph::CollectiveKind::all_to_all, op.routed, source, phase);
   }
 
   /// The rank's tokens, each once, whatever the load of the experts.
-  Bytes tokens_of(const ModelOperator& op) const {
-    return op.routed / (expert_load(plan_) * static_cast<double>(copies_));
+  Bytes tokens_of(const zoo::ModelOperator& op) const {
+    return op.routed / (plan::expert_load(plan_) * static_cast<double>(copies_));
   }
 
-  void push(Axis axis, CollectiveKind kind, Bytes bytes, int source, StepPhase phase) {
-    if ((axis == Axis::ep ? plan_.ep : etp_) == 1) {
+  void push(plan::Axis axis, graph::CollectiveKind kind, Bytes bytes, int source,
+            plan::StepPhase phase) {
+    if ((axis == plan::Axis::ep ? plan_.ep : etp_) == 1) {
       return;
     }
     result_.push_back(collective_step(axis, kind, bytes, phase));
     result_.back().source = source;
-    const bool merges = plan_.moe_dispatch == MoeDispatch::hierarchical;
-    result_.back().node.copies = merges && kind == CollectiveKind::all_to_all ? copies_ : 0;
+    const bool merges = plan_.moe_dispatch == plan::MoeDispatch::hierarchical;
+    result_.back().node.copies = merges && kind == graph::CollectiveKind::all_to_all ? copies_ : 0;
   }
 
-  const ModelOperator& operator_of(const Step& step) const {
+  const zoo::ModelOperator& operator_of(const Step& step) const {
     return operators_[static_cast<std::size_t>(step.source)];
   }
 
-  const std::vector<ModelOperator>& operators_;
-  const Plan& plan_;
+  const std::vector<zoo::ModelOperator>& operators_;
+  const plan::Plan& plan_;
   std::int64_t etp_;
   std::int64_t copies_;
   std::vector<Step> result_;
@@ -173,8 +178,8 @@ class ExchangeInserter {
 
 /// Puts the work of the sharded experts into the steps that were made of whole ones.
 void replace_experts(std::vector<Step>& steps, const std::vector<Step>& sharded,
-                     const std::vector<ModelOperator>& operators) {
-  std::map<std::string_view, const Node*> by_name;
+                     const std::vector<zoo::ModelOperator>& operators) {
+  std::map<std::string_view, const graph::Node*> by_name;
   for (const Step& step : sharded) {
     by_name.emplace(step.node.name, &step.node);
   }
@@ -189,14 +194,14 @@ void replace_experts(std::vector<Step>& steps, const std::vector<Step>& sharded,
 }  // namespace
 
 void passes::expert(Draft& draft, const Context& context) {
-  for (BlockKind kind = 0; kind < draft.steps.size(); ++kind) {
-    std::vector<ModelOperator>& operators = draft.operators[kind];
-    const auto is_expert = [](const ModelOperator& op) { return op.expert; };
+  for (plan::BlockKind kind = 0; kind < draft.steps.size(); ++kind) {
+    std::vector<zoo::ModelOperator>& operators = draft.operators[kind];
+    const auto is_expert = [](const zoo::ModelOperator& op) { return op.expert; };
     if (std::none_of(operators.begin(), operators.end(), is_expert)) {
       continue;
     }
-    for (ModelOperator& op : operators) {
-      op = op.expert ? shard(std::move(op), context.plan) : std::move(op);
+    for (zoo::ModelOperator& op : operators) {
+      op = op.expert ? plan::shard(std::move(op), context.plan) : std::move(op);
     }
     const BlockSteps sharded = block_steps(operators, context.plan);
     BlockSteps& steps = draft.steps[kind];
@@ -208,4 +213,4 @@ void passes::expert(Draft& draft, const Context& context) {
   }
 }
 
-}  // namespace orrery
+}  // namespace orrery::parallel

@@ -27,25 +27,27 @@
 #include "workload/plan/shard.h"
 #include "workload/plan/update_pieces.h"
 
-namespace orrery {
+namespace orrery::parallel {
 namespace {
 
 /// The optimizer updates a copy of its own of the parameters.
-bool has_master(const Plan& plan) {
-  return size_of(plan.compute_type) < size_of(plan.master_type) || plan.quantized_params;
+bool has_master(const plan::Plan& plan) {
+  return graph::size_of(plan.compute_type) < graph::size_of(plan.master_type) ||
+         plan.quantized_params;
 }
 
 /// Of a gradient as the optimizer's kernels read it.
-Bytes optimizer_gradient(const Plan& plan) {
-  const bool plain = plan.master_type == DataType::fp32 && plan.moment_type == DataType::fp32;
-  return plain ? size_of(DataType::fp32) : size_of(plan.grad_type);
+Bytes optimizer_gradient(const plan::Plan& plan) {
+  const bool plain =
+      plan.master_type == graph::DataType::fp32 && plan.moment_type == graph::DataType::fp32;
+  return plain ? graph::size_of(graph::DataType::fp32) : graph::size_of(plan.grad_type);
 }
 
 OptimizerShare share_of(const Draft& draft, const Context& context, const RoleDraft& role) {
   OptimizerShare share;
-  for (const Owner owner : {Owner::dense, Owner::expert}) {
+  for (const plan::Owner owner : {plan::Owner::dense, plan::Owner::expert}) {
     const std::int64_t parameters = role_parameters(draft, context, role, owner);
-    const std::int64_t shards = optimizer_shards(context.plan, owner);
+    const std::int64_t shards = plan::optimizer_shards(context.plan, owner);
     share.whole += parameters;
     share.local += (parameters + shards - 1) / shards;
     share.copies += role_parameter_bytes(draft, context, role, owner) / shards;
@@ -55,33 +57,33 @@ OptimizerShare share_of(const Draft& draft, const Context& context, const RoleDr
 
 Step optimizer_step(std::string name, Bytes bytes) {
   return compute_step({.name = std::move(name),
-                       .kind = OperatorKind::optimizer,
-                       .type = DataType::fp32,
+                       .kind = graph::OperatorKind::optimizer,
+                       .type = graph::DataType::fp32,
                        .gemm = {},
                        .bytes = bytes},
-                      StepPhase::optimizer);
+                      plan::StepPhase::optimizer);
 }
 
 /// The device's own update.
-void append_update(std::vector<Step>& steps, const Plan& plan, const OptimizerShare& share) {
+void append_update(std::vector<Step>& steps, const plan::Plan& plan, const OptimizerShare& share) {
   const Bytes gradient = optimizer_gradient(plan);
-  const Bytes states = 2 * size_of(plan.master_type) + 4 * size_of(plan.moment_type);
+  const Bytes states = 2 * graph::size_of(plan.master_type) + 4 * graph::size_of(plan.moment_type);
   steps.push_back(optimizer_step("clip_gradients", 2 * gradient * share.local));
   steps.push_back(optimizer_step("adam", (gradient + states) * share.local));
   if (has_master(plan)) {
-    steps.push_back(
-        optimizer_step("cast_parameters", size_of(plan.master_type) * share.local + share.copies));
+    steps.push_back(optimizer_step("cast_parameters",
+                                   graph::size_of(plan.master_type) * share.local + share.copies));
   }
 }
 
 /// Piece after piece, each between its load and its store.
-void append_streamed_update(std::vector<Step>& steps, const Plan& plan,
+void append_streamed_update(std::vector<Step>& steps, const plan::Plan& plan,
                             const OptimizerShare& share) {
-  const OptimizerShare piece{.whole = share.whole / kUpdatePieces,
-                             .local = (share.local + kUpdatePieces - 1) / kUpdatePieces,
-                             .copies = share.copies / kUpdatePieces};
+  const OptimizerShare piece{.whole = share.whole / plan::kUpdatePieces,
+                             .local = (share.local + plan::kUpdatePieces - 1) / plan::kUpdatePieces,
+                             .copies = share.copies / plan::kUpdatePieces};
   begin_streamed_update(steps);
-  for (std::int64_t i = 0; i < kUpdatePieces; ++i) {
+  for (std::int64_t i = 0; i < plan::kUpdatePieces; ++i) {
     append_update_loads(steps, plan, piece, i);
     append_update(steps, plan, piece);
     append_update_store(steps, plan, has_master(plan), piece);
@@ -89,30 +91,31 @@ void append_streamed_update(std::vector<Step>& steps, const Plan& plan,
 }
 
 /// The norm of all gradients: every axis over which they are spread.
-void append_norm_reductions(std::vector<Step>& steps, const Plan& plan) {
-  const Bytes value = size_of(DataType::fp32);
-  const auto sum = [&](Axis axis) {
-    steps.push_back(collective_step(axis, CollectiveKind::all_reduce, value, StepPhase::optimizer));
+void append_norm_reductions(std::vector<Step>& steps, const plan::Plan& plan) {
+  const Bytes value = graph::size_of(graph::DataType::fp32);
+  const auto sum = [&](plan::Axis axis) {
+    steps.push_back(collective_step(axis, graph::CollectiveKind::all_reduce, value,
+                                    plan::StepPhase::optimizer));
   };
   if (plan.tp > 1) {
-    sum(Axis::tp);
+    sum(plan::Axis::tp);
   }
   if (plan.zero >= 1 && plan.dp * plan.cp > 1) {
-    sum(Axis::dp);
+    sum(plan::Axis::dp);
   }
   if (plan.pp > 1) {
-    sum(Axis::pp);
+    sum(plan::Axis::pp);
   }
 }
 
 /// Gradients from the accumulation buffer to their norm over all ranks.
-void append_norm(std::vector<Step>& steps, const Plan& plan, std::int64_t local) {
-  const Bytes stored = size_of(plan.grad_type);
+void append_norm(std::vector<Step>& steps, const plan::Plan& plan, std::int64_t local) {
+  const Bytes stored = graph::size_of(plan.grad_type);
   const Bytes read = optimizer_gradient(plan);
-  if (stored < read && size_of(plan.compute_type) < read) {
+  if (stored < read && graph::size_of(plan.compute_type) < read) {
     steps.push_back(optimizer_step("gradients_to_fp32", (stored + read) * local));
   }
-  if (plan.compute_type == DataType::fp16) {
+  if (plan.compute_type == graph::DataType::fp16) {
     steps.push_back(optimizer_step("unscale_gradients", 2 * read * local));
   }
   steps.push_back(optimizer_step("gradient_norm", read * local));
@@ -121,12 +124,12 @@ void append_norm(std::vector<Step>& steps, const Plan& plan, std::int64_t local)
 
 void append_update_gathers(std::vector<Step>& steps, const Draft& draft, const Context& context,
                            const RoleDraft& role) {
-  for (const Owner owner : {Owner::dense, Owner::expert}) {
+  for (const plan::Owner owner : {plan::Owner::dense, plan::Owner::expert}) {
     const Bytes parameters = role_parameter_bytes(draft, context, role, owner);
-    const auto hop = update_hop(context.plan, owner);
+    const auto hop = plan::update_hop(context.plan, owner);
     if (hop && parameters > Bytes(0)) {
-      steps.push_back(collective_step(hop->axis, CollectiveKind::all_gather,
-                                      parameters / hop->divisor, StepPhase::optimizer));
+      steps.push_back(collective_step(hop->axis, graph::CollectiveKind::all_gather,
+                                      parameters / hop->divisor, plan::StepPhase::optimizer));
     }
   }
 }
@@ -134,41 +137,41 @@ void append_update_gathers(std::vector<Step>& steps, const Draft& draft, const C
 }  // namespace
 
 void passes::embedding(Draft& draft, const Context& context) {
-  const Plan& plan = context.plan;
+  const plan::Plan& plan = context.plan;
   const bool frozen = plan.lora_rank > 0;
-  if (!context.model.tied_embedding || ends_meet(plan) || frozen) {
+  if (!context.model.tied_embedding || plan::ends_meet(plan) || frozen) {
     return;
   }
   std::int64_t table = 0;
-  for (const ModelOperator& op : draft.operators[kHeadBlock]) {
-    table += weight_elements(op);
+  for (const zoo::ModelOperator& op : draft.operators[plan::kHeadBlock]) {
+    table += plan::weight_elements(op);
   }
   for (RoleDraft* role : {&draft.roles.front(), &draft.roles.back()}) {
-    role->finish.push_back(collective_step(Axis::embedding, CollectiveKind::all_reduce,
-                                           size_of(plan.grad_reduce_type) * table,
-                                           StepPhase::optimizer));
+    role->finish.push_back(collective_step(plan::Axis::embedding, graph::CollectiveKind::all_reduce,
+                                           graph::size_of(plan.grad_reduce_type) * table,
+                                           plan::StepPhase::optimizer));
   }
 }
 
 void passes::optimizer(Draft& draft, const Context& context) {
-  const Plan& plan = context.plan;
+  const plan::Plan& plan = context.plan;
   for (RoleDraft& role : draft.roles) {
     const OptimizerShare share = share_of(draft, context, role);
     std::vector<Step>& steps = role.finish;
     append_norm(steps, plan, share.local);
-    if (plan.offload_optimizer == Offload::none) {
+    if (plan.offload_optimizer == plan::Offload::none) {
       append_update(steps, plan, share);
-    } else if (plan.offload_optimizer == Offload::remote) {
+    } else if (plan.offload_optimizer == plan::Offload::remote) {
       append_streamed_update(steps, plan, share);
     } else {
       append_host_update(steps, plan, share);
     }
     append_update_gathers(steps, draft, context, role);
-    if (plan.offload_params == Offload::none) {
+    if (plan.offload_params == plan::Offload::none) {
       const std::int64_t cleared = plan.zero >= 2 ? share.local : share.whole;
-      steps.push_back(optimizer_step("clear_gradients", size_of(plan.grad_type) * cleared));
+      steps.push_back(optimizer_step("clear_gradients", graph::size_of(plan.grad_type) * cleared));
     }
   }
 }
 
-}  // namespace orrery
+}  // namespace orrery::parallel

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workload/parallel/passes.h"
 
-namespace orrery {
+namespace orrery::parallel {
 namespace {
 
 /// Which nodes a node of another stream waits for: they must end when they end today.
-std::vector<bool> awaited_elsewhere(const std::vector<Node>& nodes) {
+std::vector<bool> awaited_elsewhere(const std::vector<graph::Node>& nodes) {
   std::vector<bool> awaited(nodes.size(), false);
-  for (const Node& node : nodes) {
+  for (const graph::Node& node : nodes) {
     for (const int before : node.after) {
       awaited[static_cast<std::size_t>(before)] = true;
     }
@@ -16,14 +16,15 @@ std::vector<bool> awaited_elsewhere(const std::vector<Node>& nodes) {
 }
 
 /// Names "first .. last" of a run of fused nodes.
-void extend_name(Node& run, const Node& node) {
+void extend_name(graph::Node& run, const graph::Node& node) {
   const std::size_t cut = run.name.find(" .. ");
   run.name = run.name.substr(0, cut) + " .. " + node.name;
 }
 
 /// Of a node whose operators come after `before` others.
-void append_uses(const std::vector<Use>& uses, std::size_t before, std::vector<Use>& to) {
-  for (const Use& use : uses) {
+void append_uses(const std::vector<graph::Use>& uses, std::size_t before,
+                 std::vector<graph::Use>& to) {
+  for (const graph::Use& use : uses) {
     to.push_back({.tensor = use.tensor, .at = use.at + static_cast<int>(before)});
   }
 }
@@ -31,20 +32,20 @@ void append_uses(const std::vector<Use>& uses, std::size_t before, std::vector<U
 /// Dependencies of a compute node on its own stream are never listed (assemble drops them), so one
 /// that lists none starts as soon as the compute node before it ends: the two may be one, unless
 /// someone waits for the first alone.
-void fuse_template(Template& t) {
+void fuse_template(graph::Template& t) {
   const std::vector<bool> awaited = awaited_elsewhere(t.nodes);
   std::vector<int> moved(t.nodes.size(), -1);
-  std::vector<Node> fused;
+  std::vector<graph::Node> fused;
   int run = -1;  // the new compute node that may still grow
   for (std::size_t i = 0; i < t.nodes.size(); ++i) {
-    Node& node = t.nodes[i];
-    const bool compute = node.kind == Node::Kind::compute;
+    graph::Node& node = t.nodes[i];
+    const bool compute = node.kind == graph::Node::Kind::compute;
     for (int& before : node.after) {
       before = moved[static_cast<std::size_t>(before)];
     }
     if (compute && run >= 0 && node.after.empty() && !node.host_sync &&
         fused[static_cast<std::size_t>(run)].phase == node.phase) {
-      Node& target = fused[static_cast<std::size_t>(run)];
+      graph::Node& target = fused[static_cast<std::size_t>(run)];
       extend_name(target, node);
       append_uses(node.reads, target.operators.size(), target.reads);
       append_uses(node.writes, target.operators.size(), target.writes);
@@ -53,7 +54,7 @@ void fuse_template(Template& t) {
     } else {
       moved[i] = static_cast<int>(fused.size());
       fused.push_back(std::move(node));
-      if (fused.back().stream == StepStream::compute) {
+      if (fused.back().stream == plan::StepStream::compute) {
         run = compute ? moved[i] : -1;
       }
     }
@@ -66,16 +67,16 @@ void fuse_template(Template& t) {
 
 }  // namespace
 
-Workload passes::fuse(Workload workload, const PassSetting& /*setting*/) {
-  if (workload.streams[*kComputeStream].order != Order::issue) {
+graph::Workload passes::fuse(graph::Workload workload, const PassSetting& /*setting*/) {
+  if (workload.streams[*graph::kComputeStream].order != graph::Order::issue) {
     return workload;  // what becomes ready in between would have to wait
   }
-  for (Program& program : workload.programs) {
-    for (Template& t : program.templates) {
+  for (graph::Program& program : workload.programs) {
+    for (graph::Template& t : program.templates) {
       fuse_template(t);
     }
   }
   return workload;
 }
 
-}  // namespace orrery
+}  // namespace orrery::parallel

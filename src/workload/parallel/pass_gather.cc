@@ -28,30 +28,30 @@
 #include "workload/parallel/passes.h"
 #include "workload/plan/data_axes.h"
 
-namespace orrery {
+namespace orrery::parallel {
 namespace {
 
-constexpr std::array kOwners = {Owner::dense, Owner::expert};
+constexpr std::array kOwners = {plan::Owner::dense, plan::Owner::expert};
 
 /// Makes the gathers of one block.
 class BlockGather {
  public:
-  BlockGather(const Draft& draft, const Context& context, When when, StepPhase phase)
+  BlockGather(const Draft& draft, const Context& context, When when, plan::StepPhase phase)
       : draft_(draft), context_(context), when_(when), phase_(phase) {}
 
   When when() const { return when_; }
-  StepPhase phase() const { return phase_; }
+  plan::StepPhase phase() const { return phase_; }
 
   void add(const ChunkDraft& chunk, int block, std::vector<Step>& steps) const {
-    const BlockKind kind = chunk.blocks[static_cast<std::size_t>(block)].kind;
-    for (const Owner owner : kOwners) {
-      const auto hop = parameter_hop(context_.plan, owner);
+    const plan::BlockKind kind = chunk.blocks[static_cast<std::size_t>(block)].kind;
+    for (const plan::Owner owner : kOwners) {
+      const auto hop = plan::parameter_hop(context_.plan, owner);
       const Bytes bytes = gathered_parameter_bytes(draft_, context_, kind, owner);
       if (!hop || bytes == Bytes(0)) {
         continue;
       }
-      Step step =
-          collective_step(hop->axis, CollectiveKind::all_gather, bytes / hop->divisor, phase_);
+      Step step = collective_step(hop->axis, graph::CollectiveKind::all_gather,
+                                  bytes / hop->divisor, phase_);
       step.reads = step.writes = Value::none;
       step.when = when_;
       step.gathers_block = block;
@@ -63,7 +63,7 @@ class BlockGather {
   const Draft& draft_;
   const Context& context_;
   When when_;
-  StepPhase phase_;
+  plan::StepPhase phase_;
 };
 
 std::vector<int> block_order(const ChunkDraft& chunk, bool reversed) {
@@ -95,13 +95,13 @@ void gather_beside(const BlockGather& gather, bool ahead, ChunkDraft& chunk,
 }
 
 /// Chunks of a stage in the order in which their first microbatches begin.
-std::vector<std::size_t> chunk_order(const PipelineShape& shape, std::int64_t stage) {
+std::vector<std::size_t> chunk_order(const plan::PipelineShape& shape, std::int64_t stage) {
   std::vector<std::size_t> order;
-  const StageSchedule schedule(shape, stage);
+  const plan::StageSchedule schedule(shape, stage);
   const auto chunks = static_cast<std::size_t>(shape.chunks);
   for (std::int64_t i = 0; i < schedule.size() && order.size() < chunks; ++i) {
-    const PipelineSlot slot = schedule[i];
-    if (slot.direction == Direction::forward && slot.microbatch == 0) {
+    const plan::PipelineSlot slot = schedule[i];
+    if (slot.direction == plan::Direction::forward && slot.microbatch == 0) {
       order.push_back(static_cast<std::size_t>(slot.chunk));
     }
   }
@@ -117,7 +117,7 @@ class UpdatedParameters {
     std::vector<Step> queued;  // by the chunk before
     for (std::size_t i = 0; i < order.size(); ++i) {
       std::vector<Step> steps = i == 0 ? gathers(role.chunks[order[i]]) : std::vector<Step>();
-      const std::vector<StreamIndex> streams = streams_of(queued);
+      const std::vector<graph::StreamIndex> streams = streams_of(queued);
       drain(streams, steps);
       queued = i + 1 < order.size() ? gathers(role.chunks[order[i + 1]]) : std::vector<Step>();
       for (Step step : queued) {
@@ -141,8 +141,8 @@ class UpdatedParameters {
     return steps;
   }
 
-  static std::vector<StreamIndex> streams_of(const std::vector<Step>& steps) {
-    std::vector<StreamIndex> streams;
+  static std::vector<graph::StreamIndex> streams_of(const std::vector<Step>& steps) {
+    std::vector<graph::StreamIndex> streams;
     for (const Step& step : steps) {
       if (std::find(streams.begin(), streams.end(), step.node.stream) == streams.end()) {
         streams.push_back(step.node.stream);
@@ -152,7 +152,7 @@ class UpdatedParameters {
   }
 
   /// Streams are in order: what was queued before this, the chunk before it queued.
-  void drain(const std::vector<StreamIndex>& streams, std::vector<Step>& steps) const {
+  void drain(const std::vector<graph::StreamIndex>& streams, std::vector<Step>& steps) const {
     for (std::size_t i = 0; i < streams.size(); ++i) {
       Step step = wait_step("gathers_done", Value::none, gather_.phase());
       step.node.stream = streams[i];
@@ -173,9 +173,9 @@ class UpdatedParameters {
 };
 
 void gather_sharded(Draft& draft, const Context& context) {
-  const Plan& plan = context.plan;
-  const BlockGather forward(draft, context, When::always, StepPhase::forward);
-  const BlockGather backward(draft, context, When::always, StepPhase::backward);
+  const plan::Plan& plan = context.plan;
+  const BlockGather forward(draft, context, When::always, plan::StepPhase::forward);
+  const BlockGather backward(draft, context, When::always, plan::StepPhase::backward);
   for (RoleDraft& role : draft.roles) {
     for (ChunkDraft& chunk : role.chunks) {
       gather_beside(forward, plan.overlap_param_gather, chunk, block_order(chunk, false),
@@ -191,14 +191,14 @@ void gather_sharded(Draft& draft, const Context& context) {
 }  // namespace
 
 void passes::zero(Draft& draft, const Context& context) {
-  const Plan& plan = context.plan;
-  if (plan.offload_params != Offload::none) {
+  const plan::Plan& plan = context.plan;
+  if (plan.offload_params != plan::Offload::none) {
     return;  // pass remote
   }
   if (plan.zero == 3) {
     gather_sharded(draft, context);
   } else if (plan.zero > 0 && plan.overlap_param_gather) {
-    const BlockGather gather(draft, context, When::first_microbatch, StepPhase::forward);
+    const BlockGather gather(draft, context, When::first_microbatch, plan::StepPhase::forward);
     const UpdatedParameters updated(gather);
     for (std::size_t stage = 0; stage < draft.roles.size(); ++stage) {
       updated.add(draft.roles[stage], chunk_order(draft.shape, static_cast<std::int64_t>(stage)));
@@ -206,4 +206,4 @@ void passes::zero(Draft& draft, const Context& context) {
   }
 }
 
-}  // namespace orrery
+}  // namespace orrery::parallel

@@ -4,41 +4,41 @@
 #include "workload/memory/state_memory.h"
 #include "workload/parallel/passes.h"
 
-namespace orrery {
+namespace orrery::parallel {
 namespace {
 
-std::vector<ChunkPass> passes_of(Schedule schedule) {
-  std::vector<ChunkPass> passes{ChunkPass::forward};
-  if (!splits_backward(schedule) || schedule == Schedule::dualpipe) {
-    passes.push_back(ChunkPass::backward);
+std::vector<footprint::ChunkPass> passes_of(plan::Schedule schedule) {
+  std::vector<footprint::ChunkPass> passes{footprint::ChunkPass::forward};
+  if (!plan::splits_backward(schedule) || schedule == plan::Schedule::dualpipe) {
+    passes.push_back(footprint::ChunkPass::backward);
   }
-  if (splits_backward(schedule)) {
-    passes.push_back(ChunkPass::input_gradient);
-    passes.push_back(ChunkPass::weight_gradient);
+  if (plan::splits_backward(schedule)) {
+    passes.push_back(footprint::ChunkPass::input_gradient);
+    passes.push_back(footprint::ChunkPass::weight_gradient);
   }
   return passes;
 }
 
-void append(std::string_view name, MemoryCategory category, Bytes bytes, int tier,
-            std::vector<Tensor>& state) {
+void append(std::string_view name, plan::MemoryCategory category, Bytes bytes, int tier,
+            std::vector<graph::Tensor>& state) {
   if (bytes > Bytes(0)) {
     state.push_back({.name = std::string(name),
                      .bytes = bytes,
                      .layout = {},
                      .memory = category,
-                     .lifetime = Tensor::Lifetime::run,
+                     .lifetime = graph::Tensor::Lifetime::run,
                      .tier = tier});
   }
 }
 
-std::vector<Tensor> tensors_of(const StateMemory& memory) {
-  constexpr std::array<int, kLowerTierCount> kTiers = {1, 2, kRemoteTier};
-  std::vector<Tensor> state;
-  for (const auto& category : kNames<MemoryCategory>) {
+std::vector<graph::Tensor> tensors_of(const footprint::StateMemory& memory) {
+  constexpr std::array<int, graph::kLowerTierCount> kTiers = {1, 2, graph::kRemoteTier};
+  std::vector<graph::Tensor> state;
+  for (const auto& category : kNames<plan::MemoryCategory>) {
     append(category.name, category.value, memory.device[category.value], 0, state);
   }
   for (std::size_t lower = 0; lower < kTiers.size(); ++lower) {
-    append("offloaded", MemoryCategory::optimizer, memory.lower[lower], kTiers[lower], state);
+    append("offloaded", plan::MemoryCategory::optimizer, memory.lower[lower], kTiers[lower], state);
   }
   return state;
 }
@@ -46,25 +46,25 @@ std::vector<Tensor> tensors_of(const StateMemory& memory) {
 }  // namespace
 
 void passes::memory(Draft& draft, const Context& context) {
-  const BlockMemories blocks = block_memories(context.model, context.plan);
+  const footprint::BlockMemories blocks = footprint::block_memories(context.model, context.plan);
   for (std::size_t stage = 0; stage < draft.roles.size(); ++stage) {
     RoleDraft& role = draft.roles[stage];
-    std::vector<StageChunk> chunks;
-    for (const ModelPart& part : context.parts[stage]) {
-      chunks.push_back({blocks_of(context.model, part), part.first_layer});
+    std::vector<footprint::StageChunk> chunks;
+    for (const plan::ModelPart& part : context.parts[stage]) {
+      chunks.push_back({plan::blocks_of(context.model, part), part.first_layer});
     }
     for (std::size_t c = 0; c < chunks.size(); ++c) {
-      for (const ChunkPass pass : passes_of(context.plan.schedule)) {
-        role.chunks[c].memory[static_cast<std::size_t>(pass)] = chunk_work(
+      for (const footprint::ChunkPass pass : passes_of(context.plan.schedule)) {
+        role.chunks[c].memory[static_cast<std::size_t>(pass)] = footprint::chunk_work(
             blocks, context.plan, chunks[c], pass, static_cast<std::int64_t>(c), Bytes(0));
       }
     }
-    const StateMemory state = state_memory(blocks, context.plan, chunks);
-    role.messages = message_bytes(blocks, context.plan, chunks);
+    const footprint::StateMemory state = footprint::state_memory(blocks, context.plan, chunks);
+    role.messages = footprint::message_bytes(blocks, context.plan, chunks);
     role.reduction = state.reduction;
     role.update = state.update;
     draft.states.push_back(tensors_of(state));
   }
 }
 
-}  // namespace orrery
+}  // namespace orrery::parallel

@@ -8,17 +8,17 @@
 #include "workload/plan/shard.h"
 #include "workload/plan/update_pieces.h"
 
-namespace orrery {
+namespace orrery::parallel {
 namespace {
 
 constexpr int kHostTier = 1;
 constexpr int kStorageTier = 2;
 constexpr int kLayersBehind = 2;  // a layer waits for the copy of the second one before it
 
-Step copy_step(std::string name, Axis link, Bytes bytes, StepPhase phase) {
+Step copy_step(std::string name, plan::Axis link, Bytes bytes, plan::StepPhase phase) {
   Step step;
-  step.node.kind = Node::Kind::copy;
-  step.node.stream = stream_of(link);
+  step.node.kind = graph::Node::Kind::copy;
+  step.node.stream = plan::stream_of(link);
   step.node.phase = phase;
   step.node.name = std::move(name);
   step.node.group = link;
@@ -27,8 +27,9 @@ Step copy_step(std::string name, Axis link, Bytes bytes, StepPhase phase) {
   return step;
 }
 
-Step update_step(std::string name, Axis link, Bytes bytes, int tier) {
-  Step step = copy_step(std::move(name), link, bytes / kUpdatePieces, StepPhase::optimizer);
+Step update_step(std::string name, plan::Axis link, Bytes bytes, int tier) {
+  Step step =
+      copy_step(std::move(name), link, bytes / plan::kUpdatePieces, plan::StepPhase::optimizer);
   step.node.tier = tier;
   return step;
 }
@@ -64,25 +65,27 @@ class ActivationCopies {
 
   Bytes offloaded(int b) {
     const Block& one = block(b);
-    return one.kind < kFirstLayerBlock ? Bytes(0) : kept(one) * context_.plan.offload_activations;
+    return one.kind < plan::kFirstLayerBlock ? Bytes(0)
+                                             : kept(one) * context_.plan.offload_activations;
   }
 
   Bytes kept(const Block& one) const {
-    const Plan& plan = context_.plan;
-    const bool whole = one.recomputes && plan.recompute == Recompute::full;
+    const plan::Plan& plan = context_.plan;
+    const bool whole = one.recomputes && plan.recompute == plan::Recompute::full;
     if (whole) {
-      return boundary_bytes(context_.model, plan) / (plan.sequence_parallel ? plan.tp : 1);
+      return plan::boundary_bytes(context_.model, plan) / (plan.sequence_parallel ? plan.tp : 1);
     }
     Bytes sum{0};
-    for (const ModelOperator& op : draft_.operators[one.kind]) {
-      sum += one.recomputes && recompute_selects(plan, op) ? Bytes(0) : op.saved;
+    for (const zoo::ModelOperator& op : draft_.operators[one.kind]) {
+      sum += one.recomputes && plan::recompute_selects(plan, op) ? Bytes(0) : op.saved;
     }
     return sum;
   }
 
   /// Issued when the block's forward is done.
   void store(int b) {
-    Step copy = copy_step("store_activations", Axis::to_host, offloaded(b), StepPhase::forward);
+    Step copy =
+        copy_step("store_activations", plan::Axis::to_host, offloaded(b), plan::StepPhase::forward);
     copy.reads = Value::flow;
     const int count = static_cast<int>(chunk_.blocks.size());
     if (b + kLayersBehind < count) {
@@ -93,7 +96,8 @@ class ActivationCopies {
   }
 
   Step load(int b, Value after) {
-    Step copy = copy_step("load_activations", Axis::from_host, offloaded(b), StepPhase::backward);
+    Step copy = copy_step("load_activations", plan::Axis::from_host, offloaded(b),
+                          plan::StepPhase::backward);
     copy.reads = after;
     copy.gathers_block = b;
     return copy;
@@ -101,8 +105,8 @@ class ActivationCopies {
 
   /// Nothing runs before it in this backward: it may come as soon as it is there.
   void load_last(int b) {
-    Step stored = wait_step("activations_stored", Value::none, StepPhase::backward);
-    stored.node.stream = StepStream::to_host;
+    Step stored = wait_step("activations_stored", Value::none, plan::StepPhase::backward);
+    stored.node.stream = plan::StepStream::to_host;
     stored.writes = Value::message;
     std::vector<Step>& steps = chunk_.backward_begin;
     steps.insert(steps.begin(), {std::move(stored), load(b, Value::message)});
@@ -115,33 +119,36 @@ class ActivationCopies {
 
 }  // namespace
 
-void append_host_update(std::vector<Step>& steps, const Plan& plan, const OptimizerShare& share) {
-  const Bytes gradients = size_of(plan.grad_type) * share.local;
-  const Bytes states = (size_of(plan.master_type) + 2 * size_of(plan.moment_type)) * share.local;
-  const bool nvme = plan.offload_optimizer == Offload::nvme;
+void append_host_update(std::vector<Step>& steps, const plan::Plan& plan,
+                        const OptimizerShare& share) {
+  const Bytes gradients = graph::size_of(plan.grad_type) * share.local;
+  const Bytes states =
+      (graph::size_of(plan.master_type) + 2 * graph::size_of(plan.moment_type)) * share.local;
+  const bool nvme = plan.offload_optimizer == plan::Offload::nvme;
   const auto read_states = [&] {
-    steps.push_back(update_step("read_states", Axis::from_host, states, kStorageTier));
+    steps.push_back(update_step("read_states", plan::Axis::from_host, states, kStorageTier));
     steps.back().reads = Value::flow;
     steps.back().writes = Value::input;
   };
   if (nvme) {
     read_states();
   }
-  for (std::int64_t i = 0; i < kUpdatePieces; ++i) {
-    steps.push_back(update_step("gradients_to_host", Axis::to_host, gradients, kHostTier));
+  for (std::int64_t i = 0; i < plan::kUpdatePieces; ++i) {
+    steps.push_back(update_step("gradients_to_host", plan::Axis::to_host, gradients, kHostTier));
     steps.back().reads = Value::flow;
-    steps.push_back(
-        update_step("host_adam", Axis::to_host, gradients + 2 * states + share.copies, kHostTier));
+    steps.push_back(update_step("host_adam", plan::Axis::to_host,
+                                gradients + 2 * states + share.copies, kHostTier));
     steps.back().reads = nvme ? Value::input : Value::none;
     steps.back().writes = Value::message;
     if (nvme) {
-      steps.push_back(update_step("write_states", Axis::to_host, states, kStorageTier));
+      steps.push_back(update_step("write_states", plan::Axis::to_host, states, kStorageTier));
     }
-    const bool last = i + 1 == kUpdatePieces;
+    const bool last = i + 1 == plan::kUpdatePieces;
     if (nvme && !last) {
       read_states();
     }
-    steps.push_back(update_step("parameters_to_device", Axis::from_host, share.copies, kHostTier));
+    steps.push_back(
+        update_step("parameters_to_device", plan::Axis::from_host, share.copies, kHostTier));
     steps.back().reads = Value::message;
     steps.back().writes = last ? Value::flow : Value::none;
   }
@@ -158,4 +165,4 @@ void passes::offload(Draft& draft, const Context& context) {
   }
 }
 
-}  // namespace orrery
+}  // namespace orrery::parallel

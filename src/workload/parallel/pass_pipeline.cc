@@ -4,32 +4,34 @@
 #include "workload/plan/layout.h"
 #include "workload/plan/shard.h"
 
-namespace orrery {
+namespace orrery::parallel {
 namespace {
 
-bool carries_activations(Channel channel) {
-  return channel == Channel::forward || channel == Channel::returning_forward;
+bool carries_activations(plan::Channel channel) {
+  return channel == plan::Channel::forward || channel == plan::Channel::returning_forward;
 }
 
 /// Who sends or receives a message.
 struct End {
-  const RankLayout& layout;
+  const plan::RankLayout& layout;
   std::int64_t stage;
 };
 
-Step message_step(const End& own, Node::Kind kind, Channel channel, Bytes bytes, StepPhase phase) {
+Step message_step(const End& own, graph::Node::Kind kind, plan::Channel channel, Bytes bytes,
+                  plan::StepPhase phase) {
   Step step;
   step.node.kind = kind;
-  step.node.stream = kind == Node::Kind::send ? StepStream::pp : StepStream::receive;
+  step.node.stream =
+      kind == graph::Node::Kind::send ? plan::StepStream::pp : plan::StepStream::receive;
   step.node.phase = phase;
-  step.node.group = Axis::pp;
+  step.node.group = plan::Axis::pp;
   step.node.peer = own.layout.peer(kind, channel, own.stage);
   step.node.channel = static_cast<std::uint32_t>(channel);
   step.node.bytes = bytes;
-  step.node.name = std::string(kind == Node::Kind::send ? "send_" : "receive_") +
+  step.node.name = std::string(kind == graph::Node::Kind::send ? "send_" : "receive_") +
                    (carries_activations(channel) ? "activations" : "gradients");
-  step.reads = kind == Node::Kind::send ? Value::flow : Value::none;
-  step.writes = kind == Node::Kind::send ? Value::message : Value::flow;
+  step.reads = kind == graph::Node::Kind::send ? Value::flow : Value::none;
+  step.writes = kind == graph::Node::Kind::send ? Value::message : Value::flow;
   return step;
 }
 
@@ -38,16 +40,16 @@ Step message_step(const End& own, Node::Kind kind, Channel channel, Bytes bytes,
 /// the rank's own send.
 class Messages {
  public:
-  Messages(const Context& context, const RankLayout& layout, std::int64_t stage)
+  Messages(const Context& context, const plan::RankLayout& layout, std::int64_t stage)
       : plan_(context.plan),
         layout_(layout),
         stage_(stage),
-        bytes_(boundary_bytes(context.model, context.plan)) {}
+        bytes_(plan::boundary_bytes(context.model, context.plan)) {}
 
-  void receive(std::vector<Step>& steps, Channel channel) const {
+  void receive(std::vector<Step>& steps, plan::Channel channel) const {
     host_work(steps, "post_receive", phase(channel));
-    steps.push_back(
-        message_step({layout_, stage_}, Node::Kind::receive, channel, bytes_, phase(channel)));
+    steps.push_back(message_step({layout_, stage_}, graph::Node::Kind::receive, channel, bytes_,
+                                 phase(channel)));
     if (plan_.p2p_host_sync) {
       Step wait = wait_step("wait_receive", Value::flow, phase(channel));
       wait.writes = Value::flow;
@@ -56,10 +58,10 @@ class Messages {
     }
   }
 
-  void send(std::vector<Step>& steps, Channel channel) const {
+  void send(std::vector<Step>& steps, plan::Channel channel) const {
     host_work(steps, "post_send", phase(channel));
     steps.push_back(
-        message_step({layout_, stage_}, Node::Kind::send, channel, bytes_, phase(channel)));
+        message_step({layout_, stage_}, graph::Node::Kind::send, channel, bytes_, phase(channel)));
     if (!plan_.overlap_p2p) {
       Step wait = wait_step("wait_send", Value::message, phase(channel));
       wait.node.host_sync = plan_.p2p_host_sync;
@@ -70,7 +72,7 @@ class Messages {
  private:
   /// With p2p_host_sync the device is idle while the host prepares a message: it allocates or cuts
   /// the buffer, calls the communication library, waits for the request.
-  void host_work(std::vector<Step>& steps, std::string name, StepPhase phase) const {
+  void host_work(std::vector<Step>& steps, std::string name, plan::StepPhase phase) const {
     constexpr int kOperators = 3;
     if (!plan_.p2p_host_sync) {
       return;
@@ -80,18 +82,18 @@ class Messages {
     steps.back().reads = steps.back().writes = Value::none;
   }
 
-  static StepPhase phase(Channel channel) {
-    return carries_activations(channel) ? StepPhase::forward : StepPhase::backward;
+  static plan::StepPhase phase(plan::Channel channel) {
+    return carries_activations(channel) ? plan::StepPhase::forward : plan::StepPhase::backward;
   }
 
-  const Plan& plan_;
-  const RankLayout& layout_;
+  const plan::Plan& plan_;
+  const plan::RankLayout& layout_;
   std::int64_t stage_;
   Bytes bytes_;
 };
 
 /// The host issues nothing more until the device is idle.
-Step host_sync(StepPhase phase) {
+Step host_sync(plan::StepPhase phase) {
   Step wait = wait_step("host_sync", Value::flow, phase);
   wait.node.host_sync = true;
   return wait;
@@ -101,22 +103,24 @@ Step host_sync(StepPhase phase) {
 /// chunk's compute only waits until the last step of this one is done.
 void join_parts(ChunkDraft& result, const Context& context, const Draft& draft, std::int64_t stage,
                 std::int64_t chunk) {
-  const PipelineShape& shape = draft.shape;
-  const std::int64_t part = part_of(shape, stage, chunk);
-  const bool back = flows_back(shape, chunk);
-  const Channel activations = back ? Channel::returning_forward : Channel::forward;
-  const Channel gradients = back ? Channel::returning_backward : Channel::backward;
-  const bool turns = shape.schedule == Schedule::zb_v && stage + 1 == shape.stages;
+  const plan::PipelineShape& shape = draft.shape;
+  const std::int64_t part = plan::part_of(shape, stage, chunk);
+  const bool back = plan::flows_back(shape, chunk);
+  const plan::Channel activations =
+      back ? plan::Channel::returning_forward : plan::Channel::forward;
+  const plan::Channel gradients =
+      back ? plan::Channel::returning_backward : plan::Channel::backward;
+  const bool turns = shape.schedule == plan::Schedule::zb_v && stage + 1 == shape.stages;
   const Messages messages(context, draft.layout, stage);
   if (turns) {
-    result.forward_end.push_back(wait_step("hand_over", Value::flow, StepPhase::forward));
-    result.backward_end.push_back(wait_step("hand_over", Value::flow, StepPhase::backward));
+    result.forward_end.push_back(wait_step("hand_over", Value::flow, plan::StepPhase::forward));
+    result.backward_end.push_back(wait_step("hand_over", Value::flow, plan::StepPhase::backward));
   }
   if (part > 0 && !(turns && back)) {
     messages.receive(result.forward_begin, activations);
     messages.send(result.backward_end, gradients);
   }
-  if (part + 1 < part_count(shape) && !(turns && !back)) {
+  if (part + 1 < plan::part_count(shape) && !(turns && !back)) {
     messages.send(result.forward_end, activations);
     messages.receive(result.backward_begin, gradients);
   }
@@ -124,40 +128,40 @@ void join_parts(ChunkDraft& result, const Context& context, const Draft& draft, 
 
 ChunkDraft make_chunk(const Context& context, const Draft& draft, std::int64_t stage,
                       std::int64_t chunk) {
-  const ModelPart& part =
+  const plan::ModelPart& part =
       context.parts[static_cast<std::size_t>(stage)][static_cast<std::size_t>(chunk)];
   ChunkDraft result;
-  for (const BlockKind kind : blocks_of(context.model, part)) {
+  for (const plan::BlockKind kind : plan::blocks_of(context.model, part)) {
     result.blocks.push_back({.kind = kind});
   }
   if (context.plan.host_sync) {
-    result.forward_end.push_back(host_sync(StepPhase::forward));
-    result.backward_end.push_back(host_sync(StepPhase::backward));
+    result.forward_end.push_back(host_sync(plan::StepPhase::forward));
+    result.backward_end.push_back(host_sync(plan::StepPhase::backward));
   }
   join_parts(result, context, draft, stage, chunk);
   if (context.plan.batch_kernels > 0) {
-    Operator batch{.name = "prepare_batch", .gemm = {}};
+    graph::Operator batch{.name = "prepare_batch", .gemm = {}};
     batch.kernels = static_cast<int>(context.plan.batch_kernels);
-    result.forward_begin.push_back(compute_step(std::move(batch), StepPhase::forward));
+    result.forward_begin.push_back(compute_step(std::move(batch), plan::StepPhase::forward));
     result.forward_begin.back().reads = result.forward_begin.back().writes = Value::none;
   }
   return result;
 }
 
 /// The end of the step begins when the compute issued so far and all reductions are done.
-std::vector<Step> finish_steps(const Plan& plan) {
+std::vector<Step> finish_steps(const plan::Plan& plan) {
   std::vector<Step> steps;
-  for (const Owner owner : {Owner::dense, Owner::expert}) {
-    for (const GradientHop& hop : gradient_hops(plan, owner)) {
-      Step drain = wait_step("reductions_done", Value::none, StepPhase::optimizer);
-      drain.node.stream = stream_of(hop.axis);
+  for (const plan::Owner owner : {plan::Owner::dense, plan::Owner::expert}) {
+    for (const plan::GradientHop& hop : plan::gradient_hops(plan, owner)) {
+      Step drain = wait_step("reductions_done", Value::none, plan::StepPhase::optimizer);
+      drain.node.stream = plan::stream_of(hop.axis);
       drain.writes = Value::message;
       steps.push_back(std::move(drain));
-      steps.push_back(wait_step("backward_done", Value::message, StepPhase::optimizer));
+      steps.push_back(wait_step("backward_done", Value::message, plan::StepPhase::optimizer));
     }
   }
   if (steps.empty()) {
-    steps.push_back(wait_step("backward_done", Value::none, StepPhase::optimizer));
+    steps.push_back(wait_step("backward_done", Value::none, plan::StepPhase::optimizer));
   }
   steps.back().writes = Value::flow;
   return steps;
@@ -166,12 +170,12 @@ std::vector<Step> finish_steps(const Plan& plan) {
 }  // namespace
 
 void passes::pipeline(Draft& draft, const Context& context) {
-  draft.layout = layout_of(context.plan, context.model.experts > 0);
-  draft.shape = pipeline_shape(context.plan);
+  draft.layout = plan::layout_of(context.plan, context.model.experts > 0);
+  draft.shape = plan::pipeline_shape(context.plan);
   draft.interleaves_pairs = context.plan.overlap_ep;
   draft.host_dispatch = context.plan.host_dispatch;
-  draft.operators = block_operators(context.model, context.plan);
-  for (const std::vector<ModelOperator>& operators : draft.operators) {
+  draft.operators = plan::block_operators(context.model, context.plan);
+  for (const std::vector<zoo::ModelOperator>& operators : draft.operators) {
     draft.steps.push_back(block_steps(operators, context.plan));
   }
   for (std::int64_t stage = 0; stage < draft.shape.stages; ++stage) {
@@ -185,30 +189,31 @@ void passes::pipeline(Draft& draft, const Context& context) {
 }
 
 void passes::copies(Draft& draft, const Context& context) {
-  const Plan& plan = context.plan;
-  if (plan.schedule != Schedule::dualpipe) {
+  const plan::Plan& plan = context.plan;
+  if (plan.schedule != plan::Schedule::dualpipe) {
     return;
   }
   for (std::size_t stage = 0; stage < draft.roles.size(); ++stage) {
     RoleDraft& role = draft.roles[stage];
     std::int64_t local = 0;
-    for (const Owner owner : {Owner::dense, Owner::expert}) {
-      const std::int64_t shards = optimizer_shards(plan, owner);
+    for (const plan::Owner owner : {plan::Owner::dense, plan::Owner::expert}) {
+      const std::int64_t shards = plan::optimizer_shards(plan, owner);
       local += (role_parameters(draft, context, role, owner) + shards - 1) / shards;
     }
-    const Bytes half = size_of(plan.grad_reduce_type) * local / 2;
+    const Bytes half = graph::size_of(plan.grad_reduce_type) * local / 2;
     const auto exchange = [&] {
-      for (const Node::Kind kind : {Node::Kind::send, Node::Kind::receive}) {
+      for (const graph::Node::Kind kind : {graph::Node::Kind::send, graph::Node::Kind::receive}) {
         role.finish.push_back(message_step({draft.layout, static_cast<std::int64_t>(stage)}, kind,
-                                           Channel::mirror, half, StepPhase::optimizer));
+                                           plan::Channel::mirror, half,
+                                           plan::StepPhase::optimizer));
       }
     };
     exchange();
-    Operator sum{.name = "sum_copies", .type = plan.grad_reduce_type, .gemm = {}};
+    graph::Operator sum{.name = "sum_copies", .type = plan.grad_reduce_type, .gemm = {}};
     sum.bytes = 3 * half;
-    role.finish.push_back(compute_step(std::move(sum), StepPhase::optimizer));
+    role.finish.push_back(compute_step(std::move(sum), plan::StepPhase::optimizer));
     exchange();
   }
 }
 
-}  // namespace orrery
+}  // namespace orrery::parallel

@@ -13,11 +13,11 @@
 #include "workload/parallel/passes.h"
 #include "workload/plan/recompute.h"
 
-namespace orrery {
+namespace orrery::parallel {
 namespace {
 
 Step again(Step step) {
-  step.node.phase = StepPhase::recompute;
+  step.node.phase = plan::StepPhase::recompute;
   step.node.name += "_again";
   return step;
 }
@@ -33,12 +33,12 @@ std::vector<Step> repeated(const std::vector<Step>& forward, int first, int last
   return steps;
 }
 
-bool result_is_next_input(const ModelOperator& op) {
-  return op.recompute == RecomputeGroup::never &&
-         (op.kind == OperatorKind::norm || op.kind == OperatorKind::elementwise);
+bool result_is_next_input(const zoo::ModelOperator& op) {
+  return op.recompute == zoo::RecomputeGroup::never &&
+         (op.kind == graph::OperatorKind::norm || op.kind == graph::OperatorKind::elementwise);
 }
 
-void recompute_run(BlockSteps& steps, const std::vector<ModelOperator>& operators, int first,
+void recompute_run(BlockSteps& steps, const std::vector<zoo::ModelOperator>& operators, int first,
                    int last) {
   const int needed_by =
       last + (result_is_next_input(operators[static_cast<std::size_t>(last)]) ? 1 : 0);
@@ -49,13 +49,13 @@ void recompute_run(BlockSteps& steps, const std::vector<ModelOperator>& operator
   steps.backward.insert(where, more.begin(), more.end());
 }
 
-void recompute_selected(BlockSteps& steps, const std::vector<ModelOperator>& operators,
-                        const Plan& plan) {
+void recompute_selected(BlockSteps& steps, const std::vector<zoo::ModelOperator>& operators,
+                        const plan::Plan& plan) {
   const int count = static_cast<int>(operators.size());
   int first = -1;
   for (int i = 0; i <= count; ++i) {
     const bool selected =
-        i < count && recompute_selects(plan, operators[static_cast<std::size_t>(i)]);
+        i < count && plan::recompute_selects(plan, operators[static_cast<std::size_t>(i)]);
     if (selected && first < 0) {
       first = i;
     } else if (!selected && first >= 0) {
@@ -65,11 +65,11 @@ void recompute_selected(BlockSteps& steps, const std::vector<ModelOperator>& ope
   }
 }
 
-void mark_layers(ChunkDraft& chunk, const Plan& plan) {
+void mark_layers(ChunkDraft& chunk, const plan::Plan& plan) {
   std::int64_t layer = 0;
   for (Block& block : chunk.blocks) {
-    if (block.kind >= kFirstLayerBlock) {
-      block.recomputes = recomputes_layer(plan, layer++);
+    if (block.kind >= plan::kFirstLayerBlock) {
+      block.recomputes = plan::recomputes_layer(plan, layer++);
     }
   }
 }
@@ -77,11 +77,11 @@ void mark_layers(ChunkDraft& chunk, const Plan& plan) {
 }  // namespace
 
 void passes::recompute(Draft& draft, const Context& context) {
-  const Plan& plan = context.plan;
-  for (BlockKind kind = kFirstLayerBlock; kind < draft.steps.size(); ++kind) {
+  const plan::Plan& plan = context.plan;
+  for (plan::BlockKind kind = plan::kFirstLayerBlock; kind < draft.steps.size(); ++kind) {
     BlockSteps& steps = draft.steps[kind];
     const int last = static_cast<int>(draft.operators[kind].size()) - 1;
-    if (plan.recompute == Recompute::full) {
+    if (plan.recompute == plan::Recompute::full) {
       steps.recompute = repeated(steps.forward, 0, last);
     } else {
       recompute_selected(steps, draft.operators[kind], plan);
@@ -94,4 +94,4 @@ void passes::recompute(Draft& draft, const Context& context) {
   }
 }
 
-}  // namespace orrery
+}  // namespace orrery::parallel

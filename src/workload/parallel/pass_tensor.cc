@@ -37,33 +37,33 @@
 #include "workload/plan/quantize.h"
 #include "workload/plan/shard.h"
 
-namespace orrery {
+namespace orrery::parallel {
 namespace {
 
 constexpr int kLossReductions = 3;
 
 class BoundaryInserter {
  public:
-  BoundaryInserter(const std::vector<ModelOperator>& operators, const Context& context,
+  BoundaryInserter(const std::vector<zoo::ModelOperator>& operators, const Context& context,
                    std::int64_t pieces)
       : operators_(operators),
         plan_(context.plan),
         pieces_(pieces),
-        boundary_(boundary_bytes(context.model, context.plan)),
-        loss_(size_of(DataType::fp32) * context.plan.microbatch *
-              (sequence_of(context.model, context.plan) / context.plan.cp)) {}
+        boundary_(plan::boundary_bytes(context.model, context.plan)),
+        loss_(graph::size_of(graph::DataType::fp32) * context.plan.microbatch *
+              (plan::sequence_of(context.model, context.plan) / context.plan.cp)) {}
 
   std::vector<Step> forward(std::vector<Step> steps) {
     result_.clear();
     for (Step& step : steps) {
-      const ModelOperator& op = operator_of(step);
-      for (int i = 0; op.kind == OperatorKind::loss && i < kLossReductions; ++i) {
-        push(CollectiveKind::all_reduce, loss_, StepPhase::forward, step.source);
+      const zoo::ModelOperator& op = operator_of(step);
+      for (int i = 0; op.kind == graph::OperatorKind::loss && i < kLossReductions; ++i) {
+        push(graph::CollectiveKind::all_reduce, loss_, plan::StepPhase::forward, step.source);
       }
       const bool main = step.part == Part::forward;
-      if (main && op.boundary == TensorBoundary::enter && plan_.sequence_parallel) {
-        gather_then_compute(std::move(step), op, StepPhase::forward);
-      } else if (main && op.boundary == TensorBoundary::leave) {
+      if (main && op.boundary == zoo::TensorBoundary::enter && plan_.sequence_parallel) {
+        gather_then_compute(std::move(step), op, plan::StepPhase::forward);
+      } else if (main && op.boundary == zoo::TensorBoundary::leave) {
         compute_then_reduce(std::move(step), op);
       } else {
         result_.push_back(std::move(step));
@@ -75,11 +75,11 @@ class BoundaryInserter {
   std::vector<Step> backward(std::vector<Step> steps) {
     result_.clear();
     for (Step& step : steps) {
-      const ModelOperator& op = operator_of(step);
-      const bool enters = op.boundary == TensorBoundary::enter;
-      if (step.part == Part::input_gradient && op.boundary == TensorBoundary::leave &&
+      const zoo::ModelOperator& op = operator_of(step);
+      const bool enters = op.boundary == zoo::TensorBoundary::enter;
+      if (step.part == Part::input_gradient && op.boundary == zoo::TensorBoundary::leave &&
           plan_.sequence_parallel) {
-        gather_then_compute(std::move(step), op, StepPhase::backward);
+        gather_then_compute(std::move(step), op, plan::StepPhase::backward);
         continue;
       }
       if (step.part == Part::input_gradient && enters) {
@@ -97,32 +97,32 @@ class BoundaryInserter {
  private:
   /// The saved input is gathered again beside the input gradient's GEMM, whose result is reduced
   /// beside the weight gradient's.
-  void input_gradient_of_entry(Step step, const ModelOperator& op) {
+  void input_gradient_of_entry(Step step, const zoo::ModelOperator& op) {
     const int source = step.source;
-    if (plan_.sequence_parallel && is_trained(op)) {
-      push(CollectiveKind::all_gather, exchanged_bytes(plan_, op, crossing(op)),
-           StepPhase::backward, source);
+    if (plan_.sequence_parallel && plan::is_trained(op)) {
+      push(graph::CollectiveKind::all_gather, plan::exchanged_bytes(plan_, op, crossing(op)),
+           plan::StepPhase::backward, source);
       result_.back().reads = Value::none;
       result_.back().writes = Value::input;
       hold(Value::input);
     }
     result_.push_back(std::move(step));
-    push(reduction(), crossing(op), StepPhase::backward, source);
+    push(reduction(), crossing(op), plan::StepPhase::backward, source);
     hold(Value::flow);
   }
 
-  void gather_then_compute(Step gemm, const ModelOperator& op, StepPhase phase) {
-    const Bytes bytes = exchanged_bytes(plan_, op, crossing(op));
+  void gather_then_compute(Step gemm, const zoo::ModelOperator& op, plan::StepPhase phase) {
+    const Bytes bytes = plan::exchanged_bytes(plan_, op, crossing(op));
     const std::int64_t pieces = pieces_of(gemm);
     if (pieces == 1) {
-      push(CollectiveKind::all_gather, bytes, phase, gemm.source);
+      push(graph::CollectiveKind::all_gather, bytes, phase, gemm.source);
       result_.push_back(std::move(gemm));
       return;
     }
     const auto value = [](std::int64_t i) { return i % 2 == 0 ? Value::even : Value::odd; };
     for (std::int64_t i = 0; i <= pieces; ++i) {
       if (i < pieces) {
-        push(CollectiveKind::all_gather, bytes / pieces, phase, gemm.source);
+        push(graph::CollectiveKind::all_gather, bytes / pieces, phase, gemm.source);
         result_.back().writes = value(i);
       }
       if (i > 0) {
@@ -133,67 +133,68 @@ class BoundaryInserter {
     }
   }
 
-  void compute_then_reduce(Step gemm, const ModelOperator& op) {
+  void compute_then_reduce(Step gemm, const zoo::ModelOperator& op) {
     const std::int64_t pieces = pieces_of(gemm);
     const int source = gemm.source;
     if (pieces == 1) {
       result_.push_back(std::move(gemm));
-      push(reduction(), crossing(op), StepPhase::forward, source);
+      push(reduction(), crossing(op), plan::StepPhase::forward, source);
       return;
     }
     for (std::int64_t i = 0; i < pieces; ++i) {
       result_.push_back(piece(gemm, i, pieces));
       result_.back().writes = Value::none;
-      push(reduction(), crossing(op) / pieces, StepPhase::forward, source);
+      push(reduction(), crossing(op) / pieces, plan::StepPhase::forward, source);
       result_.back().reads = Value::none;
       result_.back().writes = i + 1 == pieces ? Value::flow : Value::none;
     }
   }
 
   std::int64_t pieces_of(const Step& step) const {
-    const Operator& op = step.node.operators.front();
-    return op.kind == OperatorKind::gemm ? std::min(pieces_, op.gemm.m) : 1;
+    const graph::Operator& op = step.node.operators.front();
+    return op.kind == graph::OperatorKind::gemm ? std::min(pieces_, op.gemm.m) : 1;
   }
 
   /// Rows i m/n to (i+1) m/n.
   Step piece(Step step, std::int64_t i, std::int64_t pieces) const {
-    Operator& op = step.node.operators.front();
+    graph::Operator& op = step.node.operators.front();
     const std::int64_t rows = op.gemm.m;
     op.gemm.m = rows * (i + 1) / pieces - rows * i / pieces;
-    op.flops = flops_of(op.gemm);
-    op.bytes = gemm_bytes(op.gemm, op.type, plan_.compute_type);
+    op.flops = graph::flops_of(op.gemm);
+    op.bytes = plan::gemm_bytes(op.gemm, op.type, plan_.compute_type);
     return step;
   }
 
   /// What crosses the boundary: rows of H, or of the narrow latent of latent attention.
-  Bytes crossing(const ModelOperator& op) const {
-    if (op.kind != OperatorKind::gemm) {
+  Bytes crossing(const zoo::ModelOperator& op) const {
+    if (op.kind != graph::OperatorKind::gemm) {
       return boundary_;
     }
-    const std::int64_t width = op.boundary == TensorBoundary::enter ? op.gemm.k : op.gemm.n;
-    return bytes_of(plan_.compute_type, op.gemm.m * width);
+    const std::int64_t width = op.boundary == zoo::TensorBoundary::enter ? op.gemm.k : op.gemm.n;
+    return graph::bytes_of(plan_.compute_type, op.gemm.m * width);
   }
 
   /// Without overlap the compute stream waits for the collective just issued.
   void hold(Value value) {
     if (!plan_.overlap_tp) {
-      result_.push_back(wait_step("tp_done", value, StepPhase::backward));
+      result_.push_back(wait_step("tp_done", value, plan::StepPhase::backward));
       result_.back().source = result_[result_.size() - 2].source;
     }
   }
-  const ModelOperator& operator_of(const Step& step) const {
+  const zoo::ModelOperator& operator_of(const Step& step) const {
     return operators_[static_cast<std::size_t>(step.source)];
   }
-  CollectiveKind reduction() const {
-    return plan_.sequence_parallel ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
+  graph::CollectiveKind reduction() const {
+    return plan_.sequence_parallel ? graph::CollectiveKind::reduce_scatter
+                                   : graph::CollectiveKind::all_reduce;
   }
-  void push(CollectiveKind kind, Bytes bytes, StepPhase phase, int source) {
-    result_.push_back(collective_step(Axis::tp, kind, bytes, phase));
+  void push(graph::CollectiveKind kind, Bytes bytes, plan::StepPhase phase, int source) {
+    result_.push_back(collective_step(plan::Axis::tp, kind, bytes, phase));
     result_.back().source = source;
   }
 
-  const std::vector<ModelOperator>& operators_;
-  const Plan& plan_;
+  const std::vector<zoo::ModelOperator>& operators_;
+  const plan::Plan& plan_;
   std::int64_t pieces_;
   Bytes boundary_;
   Bytes loss_;
@@ -201,22 +202,23 @@ class BoundaryInserter {
 };
 
 /// Cuts the messages of one end of a chunk to a rank's share.
-void shard_messages(std::vector<Step>& steps, const Context& context, StepPhase phase) {
-  const Plan& plan = context.plan;
-  const bool gather = !plan.sequence_parallel && plan.pipeline_send == PipelineSend::scatter_gather;
+void shard_messages(std::vector<Step>& steps, const Context& context, plan::StepPhase phase) {
+  const plan::Plan& plan = context.plan;
+  const bool gather =
+      !plan.sequence_parallel && plan.pipeline_send == plan::PipelineSend::scatter_gather;
   if (!plan.sequence_parallel && !gather) {
     return;
   }
   bool receives = false;
   for (Step& step : steps) {
-    if (step.node.kind == Node::Kind::send || step.node.kind == Node::Kind::receive) {
+    if (step.node.kind == graph::Node::Kind::send || step.node.kind == graph::Node::Kind::receive) {
       step.node.bytes = step.node.bytes / plan.tp;
-      receives = receives || step.node.kind == Node::Kind::receive;
+      receives = receives || step.node.kind == graph::Node::Kind::receive;
     }
   }
   if (receives && gather) {
-    steps.push_back(collective_step(Axis::tp, CollectiveKind::all_gather,
-                                    boundary_bytes(context.model, plan), phase));
+    steps.push_back(collective_step(plan::Axis::tp, graph::CollectiveKind::all_gather,
+                                    plan::boundary_bytes(context.model, plan), phase));
   }
 }
 
@@ -226,8 +228,8 @@ std::int64_t replicated_parameters(const Draft& draft, const RoleDraft& role) {
   std::int64_t sum = 0;
   for (const ChunkDraft& chunk : role.chunks) {
     for (const Block& block : chunk.blocks) {
-      for (const ModelOperator& op : draft.operators[block.kind]) {
-        sum += op.gemm_split == GemmSplit::none && is_trained(op) ? op.parameters : 0;
+      for (const zoo::ModelOperator& op : draft.operators[block.kind]) {
+        sum += op.gemm_split == zoo::GemmSplit::none && plan::is_trained(op) ? op.parameters : 0;
       }
     }
   }
@@ -237,35 +239,35 @@ std::int64_t replicated_parameters(const Draft& draft, const RoleDraft& role) {
 }  // namespace
 
 void passes::tensor(Draft& draft, const Context& context) {
-  const Plan& plan = context.plan;
+  const plan::Plan& plan = context.plan;
   if (plan.tp == 1) {
     return;
   }
-  for (BlockKind kind = 0; kind < draft.steps.size(); ++kind) {
-    for (ModelOperator& op : draft.operators[kind]) {
-      op = op.expert ? std::move(op) : shard(std::move(op), plan.tp, plan.sequence_parallel);
+  for (plan::BlockKind kind = 0; kind < draft.steps.size(); ++kind) {
+    for (zoo::ModelOperator& op : draft.operators[kind]) {
+      op = op.expert ? std::move(op) : plan::shard(std::move(op), plan.tp, plan.sequence_parallel);
     }
     BlockSteps steps = block_steps(draft.operators[kind], plan);
     BoundaryInserter inserter(draft.operators[kind], context,
-                              kind >= kFirstLayerBlock ? plan.tp_chunks : 1);
+                              kind >= plan::kFirstLayerBlock ? plan.tp_chunks : 1);
     draft.steps[kind] = {.forward = inserter.forward(std::move(steps.forward)),
                          .recompute = {},
                          .backward = inserter.backward(std::move(steps.backward))};
   }
   for (RoleDraft& role : draft.roles) {
     for (ChunkDraft& chunk : role.chunks) {
-      shard_messages(chunk.forward_begin, context, StepPhase::forward);
-      shard_messages(chunk.forward_end, context, StepPhase::forward);
-      shard_messages(chunk.backward_begin, context, StepPhase::backward);
-      shard_messages(chunk.backward_end, context, StepPhase::backward);
+      shard_messages(chunk.forward_begin, context, plan::StepPhase::forward);
+      shard_messages(chunk.forward_end, context, plan::StepPhase::forward);
+      shard_messages(chunk.backward_begin, context, plan::StepPhase::backward);
+      shard_messages(chunk.backward_end, context, plan::StepPhase::backward);
     }
     const std::int64_t replicated = replicated_parameters(draft, role);
     if ((plan.sequence_parallel || plan.lora_rank > 0) && replicated > 0) {
-      role.finish.push_back(collective_step(Axis::tp, CollectiveKind::all_reduce,
-                                            size_of(plan.grad_reduce_type) * replicated,
-                                            StepPhase::optimizer));
+      role.finish.push_back(collective_step(plan::Axis::tp, graph::CollectiveKind::all_reduce,
+                                            graph::size_of(plan.grad_reduce_type) * replicated,
+                                            plan::StepPhase::optimizer));
     }
   }
 }
 
-}  // namespace orrery
+}  // namespace orrery::parallel

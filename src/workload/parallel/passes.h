@@ -8,40 +8,40 @@
 #include "workload/parallel/draft.h"
 #include "workload/parallel/lower.h"
 
-namespace orrery {
+namespace orrery::parallel {
 
 namespace passes {
 /// Stages, chunks, blocks and their steps; boundary sends and receives. pass_pipeline.cc
-void pipeline(Draft& draft, const Context& context);
+void pipeline(parallel::Draft& draft, const parallel::Context& context);
 /// GEMMs, bytes and messages of one tp rank; collectives where operators enter or leave the split
 /// part. pass_tensor.cc
-void tensor(Draft& draft, const Context& context);
+void tensor(parallel::Draft& draft, const parallel::Context& context);
 /// Experts of one rank, and the exchange of tokens with the others. pass_expert.cc
-void expert(Draft& draft, const Context& context);
+void expert(parallel::Draft& draft, const parallel::Context& context);
 /// Keys and values of the other parts of the sequence. pass_context.cc
-void context(Draft& draft, const Context& context);
+void context(parallel::Draft& draft, const parallel::Context& context);
 /// Forward again before backward: of the layer, or of the attention core. pass_recompute.cc
-void recompute(Draft& draft, const Context& context);
+void recompute(parallel::Draft& draft, const parallel::Context& context);
 /// Reductions of gradients over dp. pass_data.cc
-void gradients(Draft& draft, const Context& context);
+void gradients(parallel::Draft& draft, const parallel::Context& context);
 /// All-gathers of ZeRO-sharded parameters that run beside the layers. pass_gather.cc
-void zero(Draft& draft, const Context& context);
+void zero(parallel::Draft& draft, const parallel::Context& context);
 /// Parameters from the remote memory, gradients to it. pass_remote.cc
-void remote(Draft& draft, const Context& context);
+void remote(parallel::Draft& draft, const parallel::Context& context);
 /// Copies of activations to and from the host. pass_offload.cc
-void offload(Draft& draft, const Context& context);
+void offload(parallel::Draft& draft, const parallel::Context& context);
 /// All-reduce of the tied embedding's gradient between first and last stage. pass_finish.cc
-void embedding(Draft& draft, const Context& context);
+void embedding(parallel::Draft& draft, const parallel::Context& context);
 /// DualPipe: sum of the gradients of a stage's two copies, an all-reduce of two ranks: each sends
 /// one half of its gradients and gets it back summed. pass_pipeline.cc
-void copies(Draft& draft, const Context& context);
+void copies(parallel::Draft& draft, const parallel::Context& context);
 /// Gradient norm and clip, Adam, gather of updated parameters. pass_finish.cc
-void optimizer(Draft& draft, const Context& context);
+void optimizer(parallel::Draft& draft, const parallel::Context& context);
 /// What every piece of work allocates, and what stays during the step. pass_memory.cc
-void memory(Draft& draft, const Context& context);
+void memory(parallel::Draft& draft, const parallel::Context& context);
 /// Consecutive compute nodes without outside dependants become one node, where kernels run as they
 /// are issued. pass_fuse.cc
-Workload fuse(Workload workload, const PassSetting& setting);
+graph::Workload fuse(graph::Workload workload, const parallel::PassSetting& setting);
 }  // namespace passes
 
 /// Exactly one of `draft` and `workload` is set; draft passes come first.
@@ -49,7 +49,7 @@ struct Pass {
   std::string_view name;
   std::string_view meaning;
   void (*draft)(Draft&, const Context&) = nullptr;
-  Workload (*workload)(Workload, const PassSetting&) = nullptr;
+  graph::Workload (*workload)(graph::Workload, const PassSetting&) = nullptr;
   bool required = false;
 };
 
@@ -98,4 +98,4 @@ inline constexpr std::array kPasses{
          .workload = passes::fuse},
 };
 
-}  // namespace orrery
+}  // namespace orrery::parallel

@@ -34,16 +34,16 @@
 #include "workload/parallel/draft.h"
 #include "workload/parallel/offload.h"
 
-namespace orrery {
+namespace orrery::parallel {
 
 /// Nothing of the update is loaded before all gradients are stored.
 void begin_streamed_update(std::vector<Step>& steps);
 /// Before piece i is updated: the load of the next piece, which runs beside this one's update, its
 /// own if it is the first, and the wait for its own.
-void append_update_loads(std::vector<Step>& steps, const Plan& plan, const OptimizerShare& piece,
-                         std::int64_t i);
+void append_update_loads(std::vector<Step>& steps, const plan::Plan& plan,
+                         const OptimizerShare& piece, std::int64_t i);
 /// After it.
-void append_update_store(std::vector<Step>& steps, const Plan& plan, bool has_master,
+void append_update_store(std::vector<Step>& steps, const plan::Plan& plan, bool has_master,
                          const OptimizerShare& piece);
 
-}  // namespace orrery
+}  // namespace orrery::parallel

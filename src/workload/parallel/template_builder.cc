@@ -6,39 +6,39 @@
 #include <iterator>
 #include <utility>
 
-namespace orrery {
+namespace orrery::parallel {
 namespace {
 
 /// What the node writes, of the size of what it reads unless it says otherwise.
-Bytes written_bytes(const Node& node, Bytes read, std::int64_t members) {
-  if (node.kind == Node::Kind::collective) {
-    const bool scatters = node.collective == CollectiveKind::reduce_scatter ||
-                          node.collective == CollectiveKind::all_to_all;
+Bytes written_bytes(const graph::Node& node, Bytes read, std::int64_t members) {
+  if (node.kind == graph::Node::Kind::collective) {
+    const bool scatters = node.collective == graph::CollectiveKind::reduce_scatter ||
+                          node.collective == graph::CollectiveKind::all_to_all;
     return scatters ? node.bytes / members : node.bytes;
   }
-  if (node.kind != Node::Kind::compute) {
-    return node.kind == Node::Kind::wait ? read : node.bytes;
+  if (node.kind != graph::Node::Kind::compute) {
+    return node.kind == graph::Node::Kind::wait ? read : node.bytes;
   }
-  const Operator& op = node.operators.back();
+  const graph::Operator& op = node.operators.back();
   switch (op.kind) {
-    case OperatorKind::gemm:
-    case OperatorKind::grouped_gemm:
-      return bytes_of(op.type, op.gemm.batch * op.gemm.m * op.gemm.n);
-    case OperatorKind::attention:
-      return bytes_of(op.type, op.gemm.batch * op.gemm.m * op.gemm.k);
+    case graph::OperatorKind::gemm:
+    case graph::OperatorKind::grouped_gemm:
+      return graph::bytes_of(op.type, op.gemm.batch * op.gemm.m * op.gemm.n);
+    case graph::OperatorKind::attention:
+      return graph::bytes_of(op.type, op.gemm.batch * op.gemm.m * op.gemm.k);
     default:
       return read > Bytes(0) ? read : op.bytes / 2;
   }
 }
 
-void set(std::vector<Sharding>& layout, const Sharding& sharding) {
-  std::erase_if(layout, [&](const Sharding& one) { return one.group == sharding.group; });
+void set(std::vector<graph::Sharding>& layout, const graph::Sharding& sharding) {
+  std::erase_if(layout, [&](const graph::Sharding& one) { return one.group == sharding.group; });
   layout.push_back(sharding);
 }
 
 }  // namespace
 
-TemplateBuilder::TemplateBuilder(std::string name, const RankLayout& layout,
+TemplateBuilder::TemplateBuilder(std::string name, const plan::RankLayout& layout,
                                  const std::vector<LaneShape>& lanes)
     : layout_(layout) {
   template_.name = std::move(name);
@@ -57,11 +57,12 @@ TemplateBuilder::TemplateBuilder(std::string name, const RankLayout& layout,
 void TemplateBuilder::add(const Step& step, int block, std::size_t lane_number) {
   Lane& lane = lanes_[lane_number];
   const int index = static_cast<int>(template_.nodes.size());
-  Node node = step.node;
+  graph::Node node = step.node;
   const int value =
       step.reads == Value::none ? kNone : lane.values[static_cast<std::size_t>(step.reads)];
   read(node, value);
-  const bool communicates = node.kind == Node::Kind::collective || node.kind == Node::Kind::send;
+  const bool communicates =
+      node.kind == graph::Node::Kind::collective || node.kind == graph::Node::Kind::send;
   if (communicates || step.after_compute) {
     depend(node, last_compute_);
   }
@@ -70,8 +71,8 @@ void TemplateBuilder::add(const Step& step, int block, std::size_t lane_number) 
     NodeRange& moment = lane.moments[lane.backward ? lane.moments.size() - 1 - at : at];
     moment.first = moment.first == kNone ? index : moment.first;
     moment.last = index;
-    for (std::size_t i = 0; node.stream == StepStream::compute && i < lane.gathered[at].size();
-         ++i) {
+    for (std::size_t i = 0;
+         node.stream == plan::StepStream::compute && i < lane.gathered[at].size(); ++i) {
       read(node, lane.gathered[at][i]);
     }
   }
@@ -83,48 +84,48 @@ void TemplateBuilder::add(const Step& step, int block, std::size_t lane_number) 
     lane.values[static_cast<std::size_t>(step.writes)] =
         write(node, step, value == kNone ? std::nullopt : std::optional(value));
   }
-  if (node.stream == StepStream::compute) {
+  if (node.stream == plan::StepStream::compute) {
     last_compute_ = index;
   }
   template_.nodes.push_back(std::move(node));
 }
 
-void TemplateBuilder::read(Node& node, int value) {
+void TemplateBuilder::read(graph::Node& node, int value) {
   if (value == kNone) {
     return;
   }
   depend(node, writers_[static_cast<std::size_t>(value)]);
-  if (node.group == Axis::from_host) {
+  if (node.group == plan::Axis::from_host) {
     return;  // it waits for the moment; what it brings is no part of the value
   }
   node.reads.push_back({.tensor = value});
-  if (node.kind != Node::Kind::collective) {
+  if (node.kind != graph::Node::Kind::collective) {
     return;
   }
-  std::vector<Sharding>& layout = template_.tensors[static_cast<std::size_t>(value)].layout;
-  if (node.collective == CollectiveKind::all_gather) {
+  std::vector<graph::Sharding>& layout = template_.tensors[static_cast<std::size_t>(value)].layout;
+  if (node.collective == graph::CollectiveKind::all_gather) {
     set(layout, {.group = node.group});
-  } else if (node.collective == CollectiveKind::all_reduce ||
-             node.collective == CollectiveKind::reduce_scatter) {
-    set(layout, {.group = node.group, .kind = Sharding::Kind::partial});
+  } else if (node.collective == graph::CollectiveKind::all_reduce ||
+             node.collective == graph::CollectiveKind::reduce_scatter) {
+    set(layout, {.group = node.group, .kind = graph::Sharding::Kind::partial});
   }
 }
 
-int TemplateBuilder::write(Node& node, const Step& step, std::optional<int> read) {
-  Tensor written;
+int TemplateBuilder::write(graph::Node& node, const Step& step, std::optional<int> read) {
+  graph::Tensor written;
   if (read) {
-    const Tensor& from = template_.tensors[static_cast<std::size_t>(*read)];
+    const graph::Tensor& from = template_.tensors[static_cast<std::size_t>(*read)];
     written.layout = from.layout;
     written.bytes = from.bytes;
   }
-  const bool collective = node.kind == Node::Kind::collective;
-  written.bytes = written_bytes(node, written.bytes,
-                                collective ? layout_.size(static_cast<Axis>(*node.group)) : 1);
+  const bool collective = node.kind == graph::Node::Kind::collective;
+  written.bytes = written_bytes(
+      node, written.bytes, collective ? layout_.size(static_cast<plan::Axis>(*node.group)) : 1);
   if (collective) {
     set(written.layout, {.group = node.group});
-    const bool whole = node.collective == CollectiveKind::all_reduce ||
-                       node.collective == CollectiveKind::all_gather ||
-                       node.collective == CollectiveKind::broadcast;
+    const bool whole = node.collective == graph::CollectiveKind::all_reduce ||
+                       node.collective == graph::CollectiveKind::all_gather ||
+                       node.collective == graph::CollectiveKind::broadcast;
     if (whole) {
       written.layout.pop_back();
     }
@@ -141,8 +142,8 @@ int TemplateBuilder::write(Node& node, const Step& step, std::optional<int> read
 
 /// Streams are in order, so a dependency is implied by one of the own stream, and by an earlier
 /// node of the own stream that waited for the same or a later node of the other.
-void TemplateBuilder::depend(Node& node, int on) {
-  const StreamIndex other =
+void TemplateBuilder::depend(graph::Node& node, int on) {
+  const graph::StreamIndex other =
       on == kNone ? node.stream : template_.nodes[static_cast<std::size_t>(on)].stream;
   if (other == node.stream) {
     return;
@@ -154,19 +155,19 @@ void TemplateBuilder::depend(Node& node, int on) {
   }
 }
 
-void TemplateBuilder::allocate(const ChunkWork& work, std::size_t lane_number) {
+void TemplateBuilder::allocate(const footprint::ChunkWork& work, std::size_t lane_number) {
   const std::vector<NodeRange>& moments = lanes_[lane_number].moments;
   assert(work.moments == moments.size() || work.moments == 0);
   const auto runs = [](const NodeRange& moment) { return moment.first != kNone; };
-  for (const Allocation& allocation : work.allocations) {
+  for (const graph::Allocation& allocation : work.allocations) {
     const auto first = std::find_if(
         moments.begin() + static_cast<std::ptrdiff_t>(std::min(allocation.first, moments.size())),
         moments.end(), runs);
     const auto end = moments.begin() +
                      static_cast<std::ptrdiff_t>(std::min(allocation.last + 1, moments.size()));
     const auto last = std::find_if(std::reverse_iterator(end), moments.rend(), runs);
-    const bool leaves = allocation.lifetime == Tensor::Lifetime::leaves;
-    const bool enters = allocation.lifetime == Tensor::Lifetime::enters;
+    const bool leaves = allocation.lifetime == graph::Tensor::Lifetime::leaves;
+    const bool enters = allocation.lifetime == graph::Tensor::Lifetime::enters;
     if (!leaves && !enters && (first >= end || last == moments.rend())) {
       continue;
     }
@@ -175,7 +176,7 @@ void TemplateBuilder::allocate(const ChunkWork& work, std::size_t lane_number) {
   }
 }
 
-void TemplateBuilder::allocate(std::string_view name, MemoryCategory category, Bytes bytes,
+void TemplateBuilder::allocate(std::string_view name, plan::MemoryCategory category, Bytes bytes,
                                std::size_t first, std::size_t last) {
   if (bytes > Bytes(0) && first <= last && last < template_.nodes.size()) {
     hold({.name = name, .memory = category, .bytes = bytes}, static_cast<int>(first),
@@ -194,11 +195,11 @@ void TemplateBuilder::allocate_messages(Bytes bytes) {
       }
     }
   }
-  allocate("messages", MemoryCategory::buffers, bytes, first, last);
+  allocate("messages", plan::MemoryCategory::buffers, bytes, first, last);
 }
 
-void TemplateBuilder::hold(const Allocation& allocation, int first, int last) {
-  const Use use{.tensor = static_cast<int>(template_.tensors.size())};
+void TemplateBuilder::hold(const graph::Allocation& allocation, int first, int last) {
+  const graph::Use use{.tensor = static_cast<int>(template_.tensors.size())};
   template_.tensors.push_back({.name = std::string(allocation.name),
                                .bytes = allocation.bytes,
                                .layout = {},
@@ -211,10 +212,10 @@ void TemplateBuilder::hold(const Allocation& allocation, int first, int last) {
     template_.nodes[static_cast<std::size_t>(first)].writes.push_back(use);
   }
   if (last != kNone) {
-    Node& node = template_.nodes[static_cast<std::size_t>(last)];
+    graph::Node& node = template_.nodes[static_cast<std::size_t>(last)];
     const int operators = static_cast<int>(node.operators.size());
     node.reads.push_back({.tensor = use.tensor, .at = std::max(0, operators - 1)});
   }
 }
 
-}  // namespace orrery
+}  // namespace orrery::parallel

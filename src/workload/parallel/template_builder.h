@@ -28,7 +28,7 @@
 #include "graph/workload.h"
 #include "workload/parallel/draft.h"
 
-namespace orrery {
+namespace orrery::parallel {
 
 class TemplateBuilder {
  public:
@@ -38,25 +38,27 @@ class TemplateBuilder {
     std::size_t blocks = 0;
     bool backward = false;  ///< blocks run from the last one
   };
-  TemplateBuilder(std::string name, const RankLayout& layout, const std::vector<LaneShape>& lanes);
+  TemplateBuilder(std::string name, const plan::RankLayout& layout,
+                  const std::vector<LaneShape>& lanes);
 
   /// block: of the chunk, whose gathered parameters compute steps wait for.
   void add(const Step& step, int block = kNoBlock, std::size_t lane = 0);
 
   /// Allocations of a lane whose steps have all been added.
-  void allocate(const ChunkWork& work, std::size_t lane = 0);
+  void allocate(const footprint::ChunkWork& work, std::size_t lane = 0);
   /// From node `first` to node `last`; without bytes nothing.
-  void allocate(std::string_view name, MemoryCategory category, Bytes bytes, std::size_t first,
-                std::size_t last);
+  void allocate(std::string_view name, plan::MemoryCategory category, Bytes bytes,
+                std::size_t first, std::size_t last);
   /// While blocks of any lane run.
   void allocate_messages(Bytes bytes);
 
-  const std::vector<Node>& nodes() const { return template_.nodes; }
-  Template finish() { return std::move(template_); }
+  const std::vector<graph::Node>& nodes() const { return template_.nodes; }
+  graph::Template finish() { return std::move(template_); }
 
  private:
   static constexpr int kNone = -1;
-  static constexpr std::size_t kStreams = kAxisCount + static_cast<std::size_t>(StepStream::tp);
+  static constexpr std::size_t kStreams =
+      plan::kAxisCount + static_cast<std::size_t>(plan::StepStream::tp);
   struct NodeRange {
     int first = kNone;
     int last = kNone;
@@ -68,17 +70,17 @@ class TemplateBuilder {
     bool backward = false;
   };
 
-  void depend(Node& node, int on);
-  void read(Node& node, int value);
-  int write(Node& node, const Step& step, std::optional<int> read);
-  void hold(const Allocation& allocation, int first, int last);
+  void depend(graph::Node& node, int on);
+  void read(graph::Node& node, int value);
+  int write(graph::Node& node, const Step& step, std::optional<int> read);
+  void hold(const graph::Allocation& allocation, int first, int last);
 
-  const RankLayout& layout_;
-  Template template_;
+  const plan::RankLayout& layout_;
+  graph::Template template_;
   std::vector<int> writers_;  // by tensor
   std::vector<Lane> lanes_;
   int last_compute_ = kNone;
   std::array<std::array<int, kStreams>, kStreams> satisfied_{};
 };
 
-}  // namespace orrery
+}  // namespace orrery::parallel

@@ -6,7 +6,7 @@
 
 #include "workload/plan/memory_category.h"
 
-namespace orrery {
+namespace orrery::plan {
 namespace {
 
 template <class E, class Row>
@@ -96,7 +96,7 @@ std::int64_t RankLayout::ranks() const {
   return product;
 }
 
-std::vector<Digit> RankLayout::digits(Axis axis) const {
+std::vector<graph::Digit> RankLayout::digits(Axis axis) const {
   for (const Communicator& communicator : communicators) {
     if (communicator.axis == axis) {
       return communicator.digits;
@@ -106,15 +106,16 @@ std::vector<Digit> RankLayout::digits(Axis axis) const {
   std::int64_t stride = 1;
   for (const Entry& entry : axes) {
     if (entry.axis == wanted) {
-      return entry.size > 1 ? std::vector<Digit>{{entry.size, stride}} : std::vector<Digit>{};
+      return entry.size > 1 ? std::vector<graph::Digit>{{entry.size, stride}}
+                            : std::vector<graph::Digit>{};
     }
     stride *= entry.size;
   }
   return {};
 }
 
-Members RankLayout::members(Axis axis) const {
-  Members members{.digits = digits(axis), .only = {}, .lists = {}, .list_of = {}};
+graph::Members RankLayout::members(Axis axis) const {
+  graph::Members members{.digits = digits(axis), .only = {}, .lists = {}, .list_of = {}};
   if (axis == Axis::embedding && !members.digits.empty()) {
     members.only = {0, members.digits.front().size - 1};
   }
@@ -126,29 +127,29 @@ std::int64_t RankLayout::size(Axis axis) const {
 }
 
 std::int64_t RankLayout::stride(Axis axis) const {
-  const std::vector<Digit> parts = digits(axis);
+  const std::vector<graph::Digit> parts = digits(axis);
   return parts.empty() ? 1 : parts.front().stride;
 }
 
 std::int64_t RankLayout::coordinate(std::int64_t rank, Axis axis) const {
-  return coordinate_of(digits(axis), rank);
+  return graph::coordinate_of(digits(axis), rank);
 }
 
 std::int64_t RankLayout::with(std::int64_t rank, Axis axis, std::int64_t value) const {
-  return replaced(digits(axis), rank, value);
+  return graph::replaced(digits(axis), rank, value);
 }
 
-std::int64_t RankLayout::peer(Node::Kind end, Channel channel, std::int64_t stage) const {
+std::int64_t RankLayout::peer(graph::Node::Kind end, Channel channel, std::int64_t stage) const {
   const std::int64_t stages = size(Axis::pp);
-  const bool sends = end == Node::Kind::send;
-  assert((sends || end == Node::Kind::receive) && "an end of a message");
+  const bool sends = end == graph::Node::Kind::send;
+  assert((sends || end == graph::Node::Kind::receive) && "an end of a message");
   const std::int64_t other =
       sends ? target_stage(channel, stage, stages) : source_stage(channel, stage, stages);
   return (other - stage) * stride(Axis::pp);
 }
 
-Workload step_workload(const RankLayout& layout) {
-  Workload workload;
+graph::Workload step_workload(const RankLayout& layout) {
+  graph::Workload workload;
   workload.ranks = layout.ranks();
   workload.role_map.digits = layout.digits(Axis::pp);
   for (std::int64_t stage = 0; stage < layout.size(Axis::pp); ++stage) {
@@ -158,16 +159,17 @@ Workload step_workload(const RankLayout& layout) {
   append_rows<StepPhase>(workload.phases);
   append_rows<Exposed>(workload.categories);
   append_rows<MemoryCategory>(workload.memory);
-  workload.streams = {{"compute", "kernels", Order::issue},
-                      {"receive", "pipeline receives", Order::issue}};
+  workload.streams = {{"compute", "kernels", graph::Order::issue},
+                      {"receive", "pipeline receives", graph::Order::issue}};
   for (const Named<Axis>& axis : kNames<Axis>) {
     const bool between_ranks = axis.value != Axis::to_host && axis.value != Axis::from_host;
     workload.groups.push_back({std::string(axis.name), std::string(axis.meaning),
-                               between_ranks ? layout.members(axis.value) : Members{},
+                               between_ranks ? layout.members(axis.value) : graph::Members{},
                                exposed_of(axis.value)});
-    workload.streams.push_back({std::string(axis.name), stream_meaning(axis.value), Order::issue});
+    workload.streams.push_back(
+        {std::string(axis.name), stream_meaning(axis.value), graph::Order::issue});
   }
   return workload;
 }
 
-}  // namespace orrery
+}  // namespace orrery::plan

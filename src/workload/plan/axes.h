@@ -8,7 +8,7 @@
 #include "base/names.h"
 #include "graph/workload.h"
 
-namespace orrery {
+namespace orrery::plan {
 
 /// A communicator that every rank has one of. tp, cp, dp and pp are the axes of the rank layout;
 /// the others are made of parts of them, or are no communicator between ranks at all (to_host,
@@ -33,39 +33,41 @@ enum class Axis : std::uint8_t {
   from_host
 };
 inline constexpr int kAxisCount = 17;
-template <>
-inline constexpr auto kNames<Axis> = std::to_array<Named<Axis>>({
-    {Axis::tp, "tp", "tensor (and sequence) parallel"},
-    {Axis::cp, "cp", "context parallel"},
-    {Axis::dp, "dp", "data parallel, with context parallel ranks; ZeRO shards"},
-    {Axis::pp, "pp", "pipeline parallel"},
-    {Axis::embedding, "embedding", "tied embedding of first and last stage"},
-    {Axis::ep, "ep", "expert parallel"},
-    {Axis::etp, "etp", "tensor parallel inside an expert"},
-    {Axis::edp, "edp", "data parallel of experts"},
-    {Axis::cp_a2a, "cp_a2a", "context parallel, all-to-all part"},
-    {Axis::cp_ring, "cp_ring", "context parallel, ring part"},
-    {Axis::shard, "shard", "ranks that share ZeRO parameters, fewer than dp"},
-    {Axis::grad_shard, "grad_shard", "ranks that share ZeRO gradients, fewer than dp"},
-    {Axis::optimizer_shard, "optimizer_shard", "from gradient shards to optimizer shards"},
-    {Axis::replica, "replica", "ranks with the same optimizer shard"},
-    {Axis::update, "update", "from optimizer shards to parameter shards"},
-    {Axis::to_host, "to_host", "copies from the device to a lower memory tier"},
-    {Axis::from_host, "from_host", "copies from a lower memory tier to the device"},
-});
-constexpr GroupRow row_of(Axis /*axis*/) {
+constexpr auto named_values(Axis) {
+  return std::to_array<Named<Axis>>({
+      {Axis::tp, "tp", "tensor (and sequence) parallel"},
+      {Axis::cp, "cp", "context parallel"},
+      {Axis::dp, "dp", "data parallel, with context parallel ranks; ZeRO shards"},
+      {Axis::pp, "pp", "pipeline parallel"},
+      {Axis::embedding, "embedding", "tied embedding of first and last stage"},
+      {Axis::ep, "ep", "expert parallel"},
+      {Axis::etp, "etp", "tensor parallel inside an expert"},
+      {Axis::edp, "edp", "data parallel of experts"},
+      {Axis::cp_a2a, "cp_a2a", "context parallel, all-to-all part"},
+      {Axis::cp_ring, "cp_ring", "context parallel, ring part"},
+      {Axis::shard, "shard", "ranks that share ZeRO parameters, fewer than dp"},
+      {Axis::grad_shard, "grad_shard", "ranks that share ZeRO gradients, fewer than dp"},
+      {Axis::optimizer_shard, "optimizer_shard", "from gradient shards to optimizer shards"},
+      {Axis::replica, "replica", "ranks with the same optimizer shard"},
+      {Axis::update, "update", "from optimizer shards to parameter shards"},
+      {Axis::to_host, "to_host", "copies from the device to a lower memory tier"},
+      {Axis::from_host, "from_host", "copies from a lower memory tier to the device"},
+  });
+}
+constexpr graph::GroupRow row_of(Axis /*axis*/) {
   return {};
 }
 
 enum class StepPhase : std::uint8_t { forward, backward, recompute, optimizer };
-template <>
-inline constexpr auto kNames<StepPhase> = std::to_array<Named<StepPhase>>({
-    {StepPhase::forward, "forward", "forward kernels"},
-    {StepPhase::backward, "backward", "backward kernels"},
-    {StepPhase::recompute, "recompute", "forward kernels run again before backward"},
-    {StepPhase::optimizer, "optimizer", "optimizer kernels"},
-});
-constexpr PhaseRow row_of(StepPhase /*phase*/) {
+constexpr auto named_values(StepPhase) {
+  return std::to_array<Named<StepPhase>>({
+      {StepPhase::forward, "forward", "forward kernels"},
+      {StepPhase::backward, "backward", "backward kernels"},
+      {StepPhase::recompute, "recompute", "forward kernels run again before backward"},
+      {StepPhase::optimizer, "optimizer", "optimizer kernels"},
+  });
+}
+constexpr graph::PhaseRow row_of(StepPhase /*phase*/) {
   return {};
 }
 
@@ -78,28 +80,30 @@ enum class StepStream : std::uint8_t {
   to_host = tp + 15,
   from_host
 };
-constexpr StreamRow row_of(StepStream /*stream*/) {
+constexpr graph::StreamRow row_of(StepStream /*stream*/) {
   return {};
 }
-constexpr StreamIndex stream_of(Axis axis) {
-  return StreamIndex(static_cast<std::size_t>(axis) + static_cast<std::size_t>(StepStream::tp));
+constexpr graph::StreamIndex stream_of(Axis axis) {
+  return graph::StreamIndex(static_cast<std::size_t>(axis) +
+                            static_cast<std::size_t>(StepStream::tp));
 }
-static_assert(stream_of(Axis::pp) == StreamIndex(StepStream::pp) &&
-              stream_of(Axis::from_host) == StreamIndex(StepStream::from_host));
+static_assert(stream_of(Axis::pp) == graph::StreamIndex(StepStream::pp) &&
+              stream_of(Axis::from_host) == graph::StreamIndex(StepStream::from_host));
 
 /// What exposed communication of a training step counts as, the first that is active first.
 enum class Exposed : std::uint8_t { tp, cp, ep, dp, embedding, pp, copy };
-template <>
-inline constexpr auto kNames<Exposed> = std::to_array<Named<Exposed>>({
-    {Exposed::tp, "tp_exposed", "tensor-parallel communication, nothing computing"},
-    {Exposed::cp, "cp_exposed", "context-parallel exchange, nothing computing"},
-    {Exposed::ep, "ep_exposed", "tokens on their way to or from experts"},
-    {Exposed::dp, "dp_exposed", "data-parallel communication, nothing computing"},
-    {Exposed::embedding, "embedding_exposed", "tied-embedding all-reduce"},
-    {Exposed::pp, "pp_exposed", "pipeline message under way to or from this rank"},
-    {Exposed::copy, "copy_exposed", "copies to or from lower memory tiers"},
-});
-constexpr CategoryRow row_of(Exposed /*category*/) {
+constexpr auto named_values(Exposed) {
+  return std::to_array<Named<Exposed>>({
+      {Exposed::tp, "tp_exposed", "tensor-parallel communication, nothing computing"},
+      {Exposed::cp, "cp_exposed", "context-parallel exchange, nothing computing"},
+      {Exposed::ep, "ep_exposed", "tokens on their way to or from experts"},
+      {Exposed::dp, "dp_exposed", "data-parallel communication, nothing computing"},
+      {Exposed::embedding, "embedding_exposed", "tied-embedding all-reduce"},
+      {Exposed::pp, "pp_exposed", "pipeline message under way to or from this rank"},
+      {Exposed::copy, "copy_exposed", "copies to or from lower memory tiers"},
+  });
+}
+constexpr graph::CategoryRow row_of(Exposed /*category*/) {
   return {};
 }
 Exposed exposed_of(Axis axis);
@@ -115,14 +119,15 @@ enum class Channel : std::uint8_t {
   mirror
 };
 inline constexpr int kChannelCount = 5;
-template <>
-inline constexpr auto kNames<Channel> = std::to_array<Named<Channel>>({
-    {Channel::forward, "forward", "activations to the next stage"},
-    {Channel::backward, "backward", "gradients to the previous stage"},
-    {Channel::returning_forward, "returning_forward", "activations to the previous stage"},
-    {Channel::returning_backward, "returning_backward", "gradients to the next stage"},
-    {Channel::mirror, "mirror", "between stages s and p-1-s, which hold copies of each other"},
-});
+constexpr auto named_values(Channel) {
+  return std::to_array<Named<Channel>>({
+      {Channel::forward, "forward", "activations to the next stage"},
+      {Channel::backward, "backward", "gradients to the previous stage"},
+      {Channel::returning_forward, "returning_forward", "activations to the previous stage"},
+      {Channel::returning_backward, "returning_backward", "gradients to the next stage"},
+      {Channel::mirror, "mirror", "between stages s and p-1-s, which hold copies of each other"},
+  });
+}
 /// The stage to which `stage` of `stages` sends on a channel, and the one from which it receives.
 std::int64_t target_stage(Channel channel, std::int64_t stage, std::int64_t stages);
 std::int64_t source_stage(Channel channel, std::int64_t stage, std::int64_t stages);
@@ -137,16 +142,16 @@ struct RankLayout {
   };
   struct Communicator {
     Axis axis;
-    std::vector<Digit> digits;  ///< innermost first
+    std::vector<graph::Digit> digits;  ///< innermost first
   };
   std::vector<Entry> axes;  ///< innermost first; each of tp, cp, dp, pp at most once
   std::vector<Communicator> communicators{};  ///< win over an axis of the same name
 
   std::int64_t ranks() const;
   /// Digits of the communicator, innermost first, none of size 1; of `embedding` those of pp.
-  std::vector<Digit> digits(Axis axis) const;
+  std::vector<graph::Digit> digits(Axis axis) const;
   /// `embedding`: of the stages only the first and the last, if they differ.
-  Members members(Axis axis) const;
+  graph::Members members(Axis axis) const;
   std::int64_t size(Axis axis) const;  ///< members; 1 when absent
   /// Rank distance of neighbours on the innermost digit; 1 when absent.
   std::int64_t stride(Axis axis) const;
@@ -156,11 +161,11 @@ struct RankLayout {
   std::int64_t with(std::int64_t rank, Axis axis, std::int64_t coordinate) const;
 
   /// Of a send of `stage` on a channel, or of its receive: the other rank minus the own one.
-  std::int64_t peer(Node::Kind end, Channel channel, std::int64_t stage) const;
+  std::int64_t peer(graph::Node::Kind end, Channel channel, std::int64_t stage) const;
 };
 
 /// A workload without programs and source: ranks, roles (one per stage: "stage 0" ...) and tables.
 /// Program i is role i's; assign others to roles that share.
-Workload step_workload(const RankLayout& layout);
+graph::Workload step_workload(const RankLayout& layout);
 
-}  // namespace orrery
+}  // namespace orrery::plan

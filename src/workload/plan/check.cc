@@ -14,7 +14,7 @@
 #include "workload/plan/schedule.h"
 #include "workload/plan/shard.h"
 
-namespace orrery {
+namespace orrery::plan {
 namespace {
 
 constexpr std::int64_t kMostDegree = std::int64_t{1} << 20;
@@ -25,7 +25,7 @@ constexpr std::int64_t kMostChunks = 64;                     // of a tp collecti
 
 class Checker {
  public:
-  Checker(const Plan& plan, const Model& model) : plan_(plan), model_(model) {}
+  Checker(const Plan& plan, const zoo::Model& model) : plan_(plan), model_(model) {}
 
   Result<void> run() {
     ranges();
@@ -92,25 +92,25 @@ class Checker {
     require(plan_.bucket >= Bytes(0), "bucket", plan_.bucket.value(), "a size, or 0");
     require(plan_.host_dispatch >= Time(0) && plan_.host_dispatch <= 1_s, "host_dispatch",
             to_seconds(plan_.host_dispatch), "a time from 0 to 1 s");
-    require(size_of(plan_.compute_type) >= 2_B, "compute_type", name_of(plan_.compute_type),
+    require(graph::size_of(plan_.compute_type) >= 2_B, "compute_type", name_of(plan_.compute_type),
             "bf16, fp16, tf32 or fp32; `quantization` runs GEMMs in fewer bits");
     for (const auto& [field, algorithm] : {std::pair{"tp_algorithm", plan_.tp_algorithm},
                                            std::pair{"dp_algorithm", plan_.dp_algorithm}}) {
-      require(algorithm != CollectiveAlgorithm::pairwise, field, name_of(algorithm),
+      require(algorithm != collective::CollectiveAlgorithm::pairwise, field, name_of(algorithm),
               "an algorithm that reduces; pairwise exchanges are for all-to-all");
     }
     if (!error_.empty()) {
       return;
     }
     const Bytes devices = Bytes(plan_.tp) * plan_.cp * plan_.pp * plan_.dp;  // saturates
-    require(devices.value() <= kMostDevices, "tp x cp x pp x dp", devices.value(),
-            fmt::format("at most {} devices", kMostDevices));
+    require(devices.value() <= machine::kMostDevices, "tp x cp x pp x dp", devices.value(),
+            fmt::format("at most {} devices", machine::kMostDevices));
     require(plan_.pp * plan_.chunks <= kMostParts, "pp x chunks", plan_.pp * plan_.chunks,
             fmt::format("at most {} parts of the model", kMostParts));
   }
 
   void tensor() {
-    for (const TensorExtent& extent : tensor_extents(model_)) {
+    for (const zoo::TensorExtent& extent : zoo::tensor_extents(model_)) {
       require(extent.extent % plan_.tp == 0, "tp", plan_.tp,
               fmt::format("a divisor of {} {}", extent.extent, extent.what));
     }
@@ -124,18 +124,18 @@ class Checker {
 
   void number_formats() {
     const bool quantizes = plan_.quantization != Quantization::none;
-    require(!quantizes || size_of(plan_.compute_type) == 2_B, "quantization",
+    require(!quantizes || graph::size_of(plan_.compute_type) == 2_B, "quantization",
             name_of(plan_.quantization), "none, or a compute_type of 16 bits");
     require(!plan_.quantized_params || quantizes, "quantized_params", true,
             "a quantization other than none");
     require(!plan_.quantized_params || plan_.zero >= 1, "quantized_params", true,
             "zero of 1 or more: whole parameters are not gathered");
-    const Bytes master = size_of(plan_.master_type);
-    require(master >= 2_B && plan_.master_type != DataType::tf32, "master_type",
+    const Bytes master = graph::size_of(plan_.master_type);
+    require(master >= 2_B && plan_.master_type != graph::DataType::tf32, "master_type",
             name_of(plan_.master_type), "fp32, bf16 or fp16");
-    require(master >= size_of(plan_.compute_type), "master_type", name_of(plan_.master_type),
+    require(master >= graph::size_of(plan_.compute_type), "master_type", name_of(plan_.master_type),
             "a type at least as wide as compute_type");
-    require(plan_.moment_type != DataType::fp4 && plan_.moment_type != DataType::tf32,
+    require(plan_.moment_type != graph::DataType::fp4 && plan_.moment_type != graph::DataType::tf32,
             "moment_type", name_of(plan_.moment_type), "fp32, bf16, fp16 or fp8");
   }
 
@@ -152,7 +152,7 @@ class Checker {
     }
     require(model_.experts % plan_.ep == 0, "ep", plan_.ep,
             fmt::format("a divisor of the {} experts", model_.experts));
-    for (const TensorExtent& extent : expert_extents(model_)) {
+    for (const zoo::TensorExtent& extent : zoo::expert_extents(model_)) {
       require(extent.extent % expert_tensor_parallel(plan_) == 0, "etp",
               expert_tensor_parallel(plan_),
               fmt::format("a divisor of {} {}", extent.extent, extent.what));
@@ -169,7 +169,7 @@ class Checker {
       require(plan_.cp_a2a == 1, "cp_a2a", plan_.cp_a2a, "1 without context parallelism");
       return;
     }
-    require(plan_.attention == AttentionKernel::flash, "attention", name_of(plan_.attention),
+    require(plan_.attention == zoo::AttentionKernel::flash, "attention", name_of(plan_.attention),
             "flash with cp > 1: partial results are merged by its row sums");
     require(tokens % (2 * plan_.cp) == 0, "sequence", tokens,
             fmt::format("a multiple of 2 x cp = {}: every rank has two pieces", 2 * plan_.cp));
@@ -178,7 +178,7 @@ class Checker {
     require(plan_.cp % plan_.cp_a2a == 0, "cp_a2a", plan_.cp_a2a,
             fmt::format("a divisor of cp = {}", plan_.cp));
     const std::int64_t heads = plan_.cp_exchange == ContextExchange::a2a ? plan_.cp : plan_.cp_a2a;
-    for (const TensorExtent& extent : tensor_extents(model_)) {
+    for (const zoo::TensorExtent& extent : zoo::tensor_extents(model_)) {
       const bool of_heads = extent.what.find("head") != std::string::npos;
       require(!of_heads || heads == 1 || extent.extent % (plan_.tp * heads) == 0, "cp_exchange",
               name_of(plan_.cp_exchange),
@@ -252,7 +252,7 @@ class Checker {
     const std::int64_t tokens = sequence_of(model_, plan_);
     require(tokens >= 1, "sequence", plan_.sequence,
             "a sequence length: the model does not state one");
-    if (model_.position == PositionKind::learned) {
+    if (model_.position == zoo::PositionKind::learned) {
       require(
           tokens <= model_.max_positions, "sequence", tokens,
           fmt::format("at most {}, the rows of the model's position table", model_.max_positions));
@@ -281,19 +281,19 @@ class Checker {
     require(
         sum == Bytes(tokens), "documents", plan_.documents,
         fmt::format("lengths that sum to the sequence's {} tokens (here {})", tokens, sum.value()));
-    require(plan_.attention == AttentionKernel::flash, "documents", plan_.documents,
+    require(plan_.attention == zoo::AttentionKernel::flash, "documents", plan_.documents,
             "attention flash: unfused kernels compute the whole square, whatever is masked");
   }
 
   const Plan& plan_;
-  const Model& model_;
+  const zoo::Model& model_;
   Error error_;
 };
 
 }  // namespace
 
-Result<void> check(const Plan& plan, const Model& model) {
+Result<void> check(const Plan& plan, const zoo::Model& model) {
   return Checker(plan, model).run();
 }
 
-}  // namespace orrery
+}  // namespace orrery::plan

@@ -3,7 +3,7 @@
 
 #include "workload/plan/layout.h"
 
-namespace orrery {
+namespace orrery::plan {
 namespace {
 
 /// All the ranks that an owner's parameters are the same on, but for ZeRO.
@@ -13,9 +13,10 @@ std::int64_t replicas(const Plan& plan, Owner owner) {
 
 std::vector<GradientHop> expert_hops(const Plan& plan) {
   const bool sharded = plan.zero > 0;
-  return {{.axis = Axis::edp,
-           .kind = sharded ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
-           .every_microbatch = plan.zero >= 2}};
+  return {
+      {.axis = Axis::edp,
+       .kind = sharded ? graph::CollectiveKind::reduce_scatter : graph::CollectiveKind::all_reduce,
+       .every_microbatch = plan.zero >= 2}};
 }
 
 }  // namespace
@@ -35,13 +36,13 @@ std::vector<GradientHop> gradient_hops(const Plan& plan, Owner owner) {
   std::vector<GradientHop> hops;
   if (shards.grads > 1) {
     hops.push_back({.axis = shards.grads == all ? Axis::dp : Axis::grad_shard,
-                    .kind = CollectiveKind::reduce_scatter,
+                    .kind = graph::CollectiveKind::reduce_scatter,
                     .every_microbatch = true});
   }
   if (shards.optimizer > shards.grads) {
     const bool whole = shards.grads == 1 && shards.optimizer == all;
     hops.push_back({.axis = whole ? Axis::dp : Axis::optimizer_shard,
-                    .kind = CollectiveKind::reduce_scatter,
+                    .kind = graph::CollectiveKind::reduce_scatter,
                     .divisor = shards.grads});
   }
   if (shards.optimizer < all) {
@@ -95,7 +96,7 @@ std::int64_t optimizer_shards(const Plan& plan, Owner owner) {
 Bytes bucket_size(const Plan& plan) {
   constexpr std::int64_t kElements = 500'000'000;
   const bool limited = plan.bucket == Bytes(0) && plan.zero >= 2 && !plan.overlap_grad_reduce;
-  return limited ? bytes_of(plan.grad_reduce_type, kElements) : plan.bucket;
+  return limited ? graph::bytes_of(plan.grad_reduce_type, kElements) : plan.bucket;
 }
 
-}  // namespace orrery
+}  // namespace orrery::plan

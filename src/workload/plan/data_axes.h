@@ -16,13 +16,13 @@
 #include "workload/plan/axes.h"
 #include "workload/plan/plan.h"
 
-namespace orrery {
+namespace orrery::plan {
 
 enum class Owner : std::uint8_t { dense, expert };
 
 struct GradientHop {
   Axis axis = Axis::dp;
-  CollectiveKind kind = CollectiveKind::all_reduce;
+  graph::CollectiveKind kind = graph::CollectiveKind::all_reduce;
   std::int64_t divisor = 1;  ///< the buffer is this share of all gradients
   bool every_microbatch = false;
 };
@@ -47,4 +47,4 @@ std::optional<GatherHop> update_hop(const Plan& plan, Owner owner);
 /// Ranks that share optimizer states.
 std::int64_t optimizer_shards(const Plan& plan, Owner owner);
 
-}  // namespace orrery
+}  // namespace orrery::plan

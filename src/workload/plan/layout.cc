@@ -10,7 +10,7 @@
 
 #include "base/reader.h"
 
-namespace orrery {
+namespace orrery::plan {
 namespace {
 
 constexpr std::array kLayoutAxes{Axis::tp, Axis::cp, Axis::dp, Axis::pp};
@@ -31,9 +31,9 @@ std::int64_t degree(const Plan& plan, Axis axis) {
 }
 
 /// Digits that follow one another in the rank number become one.
-std::vector<Digit> merged(std::vector<Digit> digits) {
-  std::vector<Digit> result;
-  for (const Digit& digit : digits) {
+std::vector<graph::Digit> merged(std::vector<graph::Digit> digits) {
+  std::vector<graph::Digit> result;
+  for (const graph::Digit& digit : digits) {
     if (digit.size == 1) {
       continue;
     }
@@ -47,10 +47,10 @@ std::vector<Digit> merged(std::vector<Digit> digits) {
 }
 
 /// The innermost `count` members and the rest; nullopt when digits do not divide so.
-std::optional<std::array<std::vector<Digit>, 2>> split(const std::vector<Digit>& digits,
-                                                       std::int64_t count) {
-  std::array<std::vector<Digit>, 2> parts;
-  for (const Digit& digit : digits) {
+std::optional<std::array<std::vector<graph::Digit>, 2>> split(
+    const std::vector<graph::Digit>& digits, std::int64_t count) {
+  std::array<std::vector<graph::Digit>, 2> parts;
+  for (const graph::Digit& digit : digits) {
     const std::int64_t inner = std::gcd(digit.size, count);
     if (inner < digit.size && inner < count) {
       return std::nullopt;
@@ -75,27 +75,28 @@ RankLayout base_layout(const Plan& plan, const std::vector<Axis>& order) {
 }
 
 /// dp with cp, innermost first.
-std::vector<Digit> data_digits(const RankLayout& layout) {
-  std::vector<Digit> digits = layout.digits(Axis::cp);
-  const std::vector<Digit> dp = layout.digits(Axis::dp);
+std::vector<graph::Digit> data_digits(const RankLayout& layout) {
+  std::vector<graph::Digit> digits = layout.digits(Axis::cp);
+  const std::vector<graph::Digit> dp = layout.digits(Axis::dp);
   digits.insert(digits.end(), dp.begin(), dp.end());
   std::sort(digits.begin(), digits.end(),
-            [](const Digit& a, const Digit& b) { return a.stride < b.stride; });
+            [](const graph::Digit& a, const graph::Digit& b) { return a.stride < b.stride; });
   return merged(digits);
 }
 
-void add(RankLayout& layout, Axis axis, std::vector<Digit> digits) {
+void add(RankLayout& layout, Axis axis, std::vector<graph::Digit> digits) {
   if (!digits.empty()) {
     layout.communicators.push_back({axis, std::move(digits)});
   }
 }
 
 /// The members from number a to number b of the innermost ones, a dividing b.
-std::vector<Digit> between(const std::vector<Digit>& digits, std::int64_t a, std::int64_t b) {
+std::vector<graph::Digit> between(const std::vector<graph::Digit>& digits, std::int64_t a,
+                                  std::int64_t b) {
   return (*split((*split(digits, b))[0], a))[1];
 }
 
-void add_shards(RankLayout& layout, const Plan& plan, const std::vector<Digit>& data) {
+void add_shards(RankLayout& layout, const Plan& plan, const std::vector<graph::Digit>& data) {
   const std::int64_t all = plan.dp * plan.cp;
   const ShardDegrees degrees = shard_degrees(plan);
   if (degrees.params > 1 && degrees.params < all) {
@@ -119,7 +120,7 @@ void add_shards(RankLayout& layout, const Plan& plan, const std::vector<Digit>& 
   }
 }
 
-void add_experts(RankLayout& layout, const Plan& plan, const std::vector<Digit>& data) {
+void add_experts(RankLayout& layout, const Plan& plan, const std::vector<graph::Digit>& data) {
   if (plan.ep == 1 && expert_tensor_parallel(plan) == plan.tp) {  // any order will do
     add(layout, Axis::etp, layout.digits(Axis::tp));
     add(layout, Axis::edp, data);
@@ -141,7 +142,7 @@ bool stages_at_one_end(const Plan& plan, const std::vector<Axis>& order) {
   return plan.pp == 1 || used.front() == Axis::pp || used.back() == Axis::pp;
 }
 
-void shard_mistakes(const Plan& plan, const std::vector<Digit>& data, Error& error) {
+void shard_mistakes(const Plan& plan, const std::vector<graph::Digit>& data, Error& error) {
   const std::int64_t all = plan.dp * plan.cp;
   const auto judge = [&](std::string_view field, std::int64_t given, std::int64_t least_stage) {
     if (given == 0) {
@@ -254,8 +255,8 @@ std::int64_t expert_data_parallel(const Plan& plan) {
 RankLayout layout_of(const Plan& plan, bool experts) {
   const std::vector<Axis> order = *parse_order(plan);
   RankLayout layout = base_layout(plan, order);
-  const std::vector<Digit> data = data_digits(layout);
-  const std::vector<Digit> cp = layout.digits(Axis::cp);
+  const std::vector<graph::Digit> data = data_digits(layout);
+  const std::vector<graph::Digit> cp = layout.digits(Axis::cp);
   add_shards(layout, plan, data);
   if (plan.cp > 1) {
     add(layout, Axis::dp, data);
@@ -270,8 +271,8 @@ RankLayout layout_of(const Plan& plan, bool experts) {
   return layout;
 }
 
-AlgorithmChoice algorithms_of(const Plan& plan) {
-  AlgorithmChoice algorithms;
+collective::AlgorithmChoice algorithms_of(const Plan& plan) {
+  collective::AlgorithmChoice algorithms;
   algorithms.set(Axis::tp, plan.tp_algorithm);
   algorithms.set(Axis::dp, plan.dp_algorithm);
   return algorithms;
@@ -290,4 +291,4 @@ Error layout_mistakes(const Plan& plan) {
   return error;
 }
 
-}  // namespace orrery
+}  // namespace orrery::plan

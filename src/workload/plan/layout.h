@@ -20,7 +20,7 @@
 #include "workload/plan/axes.h"
 #include "workload/plan/plan.h"
 
-namespace orrery {
+namespace orrery::plan {
 
 /// Axes of the plan's order, innermost first, each of tp, cp, dp, pp once. Mistakes: axes that are
 /// unknown, stand twice, or are missing though their degree is above 1.
@@ -44,10 +44,10 @@ std::int64_t expert_tensor_parallel(const Plan& plan);
 RankLayout layout_of(const Plan& plan, bool experts = false);
 
 /// What the plan wants the communicators of its axes to run.
-AlgorithmChoice algorithms_of(const Plan& plan);
+collective::AlgorithmChoice algorithms_of(const Plan& plan);
 
 /// Every reason why the degrees cannot be laid out: orders, shards that do not divide, experts that
 /// do not tile the ranks.
 Error layout_mistakes(const Plan& plan);
 
-}  // namespace orrery
+}  // namespace orrery::plan

@@ -11,7 +11,7 @@
 #include "workload/plan/layout.h"
 #include "workload/plan/plan_lists.h"
 
-namespace orrery {
+namespace orrery::plan {
 namespace {
 
 constexpr std::int64_t kMostRank = 65536;
@@ -33,97 +33,103 @@ constexpr std::array kTargets{
                  return op.ends_with("fc1_gemm") || op.ends_with("fc2_gemm");
                }}};
 
-bool can_adapt(const ModelOperator& op) {
+bool can_adapt(const zoo::ModelOperator& op) {
   return op.has_weight && op.name != "router_gemm";
 }
 
-bool selects(std::string_view target, const ModelOperator& op) {
+bool selects(std::string_view target, const zoo::ModelOperator& op) {
   const auto named = std::find_if(kTargets.begin(), kTargets.end(),
                                   [&](const LoraTarget& known) { return known.name == target; });
   return can_adapt(op) && (named != kTargets.end() ? named->holds(op.name) : op.name == target);
 }
 
 /// One GEMM of an adapter; fields that neither of them has are empty.
-ModelOperator adapter_gemm(const ModelOperator& base, const char* suffix, const GemmShape& shape) {
-  ModelOperator op;
+zoo::ModelOperator adapter_gemm(const zoo::ModelOperator& base, const char* suffix,
+                                const graph::GemmShape& shape) {
+  zoo::ModelOperator op;
   op.name = base.name + suffix;
   op.kind = base.kind;
   op.gemm = shape;
-  op.forward_flops = flops_of(shape);
+  op.forward_flops = graph::flops_of(shape);
   op.backward_flops = 2 * op.forward_flops;
   op.backward_kernels = 0;
   op.has_weight = true;
-  op.weights = Weights::adapter;
+  op.weights = zoo::Weights::adapter;
   op.expert = base.expert;
   op.parameters = shape.batch * shape.k * shape.n;
   return op;
 }
 
 /// X A: in front of the frozen GEMM, so it takes its entry into the split part, and its input.
-ModelOperator reduction_of(ModelOperator& base, const Plan& plan) {
-  GemmShape shape = base.gemm;
+zoo::ModelOperator reduction_of(zoo::ModelOperator& base, const Plan& plan) {
+  graph::GemmShape shape = base.gemm;
   shape.n = plan.lora_rank;
-  ModelOperator op = adapter_gemm(base, "_lora_a", shape);
-  op.gemm_split = base.gemm_split == GemmSplit::row ? GemmSplit::row : GemmSplit::none;
+  zoo::ModelOperator op = adapter_gemm(base, "_lora_a", shape);
+  op.gemm_split =
+      base.gemm_split == zoo::GemmSplit::row ? zoo::GemmSplit::row : zoo::GemmSplit::none;
   op.split = base.split;
   op.saved = base.saved;
   base.saved = Bytes(0);
-  if (base.boundary == TensorBoundary::enter || base.boundary == TensorBoundary::dispatch) {
-    op.boundary = std::exchange(base.boundary, TensorBoundary::none);
+  if (base.boundary == zoo::TensorBoundary::enter ||
+      base.boundary == zoo::TensorBoundary::dispatch) {
+    op.boundary = std::exchange(base.boundary, zoo::TensorBoundary::none);
     op.routed = base.routed;
   }
   return op;
 }
 
 /// (X A) B.
-ModelOperator expansion_of(const ModelOperator& base, const Plan& plan) {
-  GemmShape shape = base.gemm;
+zoo::ModelOperator expansion_of(const zoo::ModelOperator& base, const Plan& plan) {
+  graph::GemmShape shape = base.gemm;
   shape.k = plan.lora_rank;
-  ModelOperator op = adapter_gemm(base, "_lora_b", shape);
-  op.gemm_split = base.gemm_split == GemmSplit::column ? GemmSplit::column : GemmSplit::none;
-  op.split = base.gemm_split == GemmSplit::none ? base.split : Split::none;
-  op.saved = size_of(plan.compute_type) * shape.batch * shape.m * shape.k;
+  zoo::ModelOperator op = adapter_gemm(base, "_lora_b", shape);
+  op.gemm_split =
+      base.gemm_split == zoo::GemmSplit::column ? zoo::GemmSplit::column : zoo::GemmSplit::none;
+  op.split = base.gemm_split == zoo::GemmSplit::none ? base.split : zoo::Split::none;
+  op.saved = graph::size_of(plan.compute_type) * shape.batch * shape.m * shape.k;
   return op;
 }
 
-ModelOperator streaming(const ModelOperator& base, const char* suffix, GemmSplit divides) {
-  ModelOperator op;
+zoo::ModelOperator streaming(const zoo::ModelOperator& base, const char* suffix,
+                             zoo::GemmSplit divides) {
+  zoo::ModelOperator op;
   op.name = base.name + suffix;
-  op.split = base.gemm_split == divides           ? Split::tensor
-             : base.gemm_split == GemmSplit::none ? base.split
-                                                  : Split::none;
+  op.split = base.gemm_split == divides                ? zoo::Split::tensor
+             : base.gemm_split == zoo::GemmSplit::none ? base.split
+                                                       : zoo::Split::none;
   op.expert = base.expert;
-  op.weights = Weights::frozen;
+  op.weights = zoo::Weights::frozen;
   return op;
 }
 
 /// Sum of the input's gradients through W and through A.
-ModelOperator join_of(const ModelOperator& base, const Plan& plan) {
-  ModelOperator op = streaming(base, "_lora_join", GemmSplit::row);
+zoo::ModelOperator join_of(const zoo::ModelOperator& base, const Plan& plan) {
+  zoo::ModelOperator op = streaming(base, "_lora_join", zoo::GemmSplit::row);
   op.forward_kernels = 0;
   op.backward_bytes =
-      3 * (size_of(plan.compute_type) * base.gemm.batch * base.gemm.m * base.gemm.k);
+      3 * (graph::size_of(plan.compute_type) * base.gemm.batch * base.gemm.m * base.gemm.k);
   return op;
 }
 
-ModelOperator sum_of(const ModelOperator& base, const Plan& plan) {
-  ModelOperator op = streaming(base, "_lora_sum", GemmSplit::column);
-  const Bytes result = size_of(plan.compute_type) * base.gemm.batch * base.gemm.m * base.gemm.n;
+zoo::ModelOperator sum_of(const zoo::ModelOperator& base, const Plan& plan) {
+  zoo::ModelOperator op = streaming(base, "_lora_sum", zoo::GemmSplit::column);
+  const Bytes result =
+      graph::size_of(plan.compute_type) * base.gemm.batch * base.gemm.m * base.gemm.n;
   op.forward_kernels = 2;
   op.forward_bytes = 5 * result;
   op.backward_bytes = 2 * result;
   return op;
 }
 
-void freeze(ModelOperator& op, bool after_attention) {
-  op.weights = Weights::frozen;
+void freeze(zoo::ModelOperator& op, bool after_attention) {
+  op.weights = zoo::Weights::frozen;
   if (op.has_weight && !after_attention) {
     op.saved = Bytes(0);
   }
 }
 
 /// All of a gather's backward is the gradient of its table.
-void drop_backward(ModelOperator& op) {
+void drop_backward(zoo::ModelOperator& op) {
   op.backward_flops = Flops(0);
   op.backward_bytes = Bytes(0);
   op.backward_kernels = 0;
@@ -132,7 +138,7 @@ void drop_backward(ModelOperator& op) {
 
 class Checker {
  public:
-  Checker(const Plan& plan, const Model& model) : plan_(plan), model_(model) {}
+  Checker(const Plan& plan, const zoo::Model& model) : plan_(plan), model_(model) {}
 
   Result<void> run() {
     const bool in_range = plan_.lora_rank >= 0 && plan_.lora_rank <= kMostRank;
@@ -163,7 +169,7 @@ class Checker {
     for (const LoraTarget& target : kTargets) {
       known.emplace_back(target.name);
     }
-    for (const ModelOperator& op : operators()) {
+    for (const zoo::ModelOperator& op : operators()) {
       if (can_adapt(op)) {
         known.push_back(op.name);
       }
@@ -173,7 +179,7 @@ class Checker {
     for (const std::string& name : names) {
       const auto of_layers = operators();
       const bool any = std::any_of(of_layers.begin(), of_layers.end(),
-                                   [&](const ModelOperator& op) { return selects(name, op); });
+                                   [&](const zoo::ModelOperator& op) { return selects(name, op); });
       require(any, "lora_targets", name,
               "all, attention, attention_qkv, attention_dense, mlp, mlp_fc1, mlp_fc2 or a GEMM "
               "with a weight, as the model's layers have them" +
@@ -193,33 +199,33 @@ class Checker {
             expert_tensor_parallel(plan_), "1 with lora_rank");
   }
 
-  std::vector<ModelOperator> operators() const {
-    std::vector<ModelOperator> all;
-    const int kinds = static_cast<int>(layer_kinds(model_).size());
+  std::vector<zoo::ModelOperator> operators() const {
+    std::vector<zoo::ModelOperator> all;
+    const int kinds = static_cast<int>(zoo::layer_kinds(model_).size());
     for (int kind = 0; kind < kinds; ++kind) {
-      const auto layer = layer_operators(model_, {.sequence = 1}, kind);
+      const auto layer = zoo::layer_operators(model_, {.sequence = 1}, kind);
       all.insert(all.end(), layer.begin(), layer.end());
     }
     return all;
   }
 
   const Plan& plan_;
-  const Model& model_;
+  const zoo::Model& model_;
   Error error_;
 };
 
 }  // namespace
 
-bool is_trained(const ModelOperator& op) {
-  return op.weights != Weights::frozen;
+bool is_trained(const zoo::ModelOperator& op) {
+  return op.weights != zoo::Weights::frozen;
 }
 
-std::vector<ModelOperator> with_adapters(const std::vector<ModelOperator>& operators,
-                                         const Plan& plan, BlockKind kind) {
+std::vector<zoo::ModelOperator> with_adapters(const std::vector<zoo::ModelOperator>& operators,
+                                              const Plan& plan, BlockKind kind) {
   const std::vector<std::string> targets = list_items(plan.lora_targets);
-  std::vector<ModelOperator> result;
+  std::vector<zoo::ModelOperator> result;
   bool after_attention = false;
-  for (ModelOperator op : operators) {
+  for (zoo::ModelOperator op : operators) {
     const bool adapted = std::any_of(targets.begin(), targets.end(),
                                      [&](const std::string& name) { return selects(name, op); });
     if (adapted && kind >= kFirstLayerBlock) {
@@ -232,7 +238,7 @@ std::vector<ModelOperator> with_adapters(const std::vector<ModelOperator>& opera
     if (kind == kEmbeddingBlock) {
       drop_backward(op);
     }
-    after_attention = op.kind == OperatorKind::attention;
+    after_attention = op.kind == graph::OperatorKind::attention;
     result.push_back(std::move(op));
   }
   return result;
@@ -242,8 +248,8 @@ double model_flops_share(const Plan& plan) {
   return plan.lora_rank > 0 ? 2.0 / 3 : 1.0;
 }
 
-Result<void> check_lora(const Plan& plan, const Model& model) {
+Result<void> check_lora(const Plan& plan, const zoo::Model& model) {
   return Checker(plan, model).run();
 }
 
-}  // namespace orrery
+}  // namespace orrery::plan

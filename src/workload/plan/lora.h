@@ -34,21 +34,21 @@
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
-namespace orrery {
+namespace orrery::plan {
 
 /// Whether the optimizer updates the operator's parameters.
-bool is_trained(const ModelOperator& op);
+bool is_trained(const zoo::ModelOperator& op);
 
 /// Operators of a block with its weights frozen. Those of a layer get adapters, those of the
 /// embedding lose their backward.
-std::vector<ModelOperator> with_adapters(const std::vector<ModelOperator>& operators,
-                                         const Plan& plan, BlockKind kind);
+std::vector<zoo::ModelOperator> with_adapters(const std::vector<zoo::ModelOperator>& operators,
+                                              const Plan& plan, BlockKind kind);
 
 /// Share of 3 x forward that published tables count: NeMo's 2/3 (no weight gradients; adapters not
 /// counted), so 4 FLOPs per parameter and token; 1 without adapters.
 double model_flops_share(const Plan& plan);
 
 /// Mistakes: targets that no layer has, with "did you mean"; what adapters do not go with.
-Result<void> check_lora(const Plan& plan, const Model& model);
+Result<void> check_lora(const Plan& plan, const zoo::Model& model);
 
-}  // namespace orrery
+}  // namespace orrery::plan

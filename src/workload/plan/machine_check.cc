@@ -10,12 +10,12 @@
 #include "workload/plan/layout.h"
 #include "workload/plan/quantize.h"
 
-namespace orrery {
+namespace orrery::plan {
 namespace {
 
 class MachineChecker {
  public:
-  MachineChecker(const Plan& plan, const Machine& machine)
+  MachineChecker(const Plan& plan, const machine::Machine& machine)
       : plan_(plan), machine_(machine), device_(machine.device) {}
 
   Result<void> run() {
@@ -41,12 +41,12 @@ class MachineChecker {
   }
 
  private:
-  void computes(std::string_view field, std::string_view found, DataType type) {
+  void computes(std::string_view field, std::string_view found, graph::DataType type) {
     if (device_.peak[static_cast<std::size_t>(type)] > FlopRate(0)) {
       return;
     }
     std::string supported;
-    for (const Named<DataType>& one : kNames<DataType>) {
+    for (const Named<graph::DataType>& one : kNames<graph::DataType>) {
       if (device_.peak[static_cast<std::size_t>(one.value)] > FlopRate(0)) {
         supported += (supported.empty() ? "" : ", ") + std::string(one.name);
       }
@@ -69,29 +69,30 @@ class MachineChecker {
   }
 
   /// Sums over the group; gathers and exchanges that the algorithm does not do give way to auto.
-  void sums(std::string_view field, CollectiveAlgorithm algorithm, Axis axis, bool scatters) {
-    const auto fitted = algorithm == CollectiveAlgorithm::automatic
-                            ? Result<Machine>(Machine())
-                            : with_devices(machine_, plan_.devices());
-    if (algorithm == CollectiveAlgorithm::automatic || !fitted) {
+  void sums(std::string_view field, collective::CollectiveAlgorithm algorithm, Axis axis,
+            bool scatters) {
+    const auto fitted = algorithm == collective::CollectiveAlgorithm::automatic
+                            ? Result<machine::Machine>(machine::Machine())
+                            : machine::with_devices(machine_, plan_.devices());
+    if (algorithm == collective::CollectiveAlgorithm::automatic || !fitted) {
       return;
     }
-    const CollectiveKind kind =
-        scatters ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
-    const Members members = layout_of(plan_, plan_.ep > 1).members(axis);
-    const std::vector<Extent> extents = group_extents(members, 0, *fitted);
-    if (!performs(kind, algorithm, extents, *fitted)) {
+    const graph::CollectiveKind kind =
+        scatters ? graph::CollectiveKind::reduce_scatter : graph::CollectiveKind::all_reduce;
+    const graph::Members members = layout_of(plan_, plan_.ep > 1).members(axis);
+    const std::vector<collective::Extent> extents = collective::group_extents(members, 0, *fitted);
+    if (!collective::performs(kind, algorithm, extents, *fitted)) {
       error_.add({{},
                   std::string(field),
                   std::string(name_of(algorithm)),
                   fmt::format("one that does {} over the {} ranks of {} on {}: {}", name_of(kind),
                               members.size(), name_of(axis), machine_.name,
-                              possible_algorithms(kind, extents, *fitted))});
+                              collective::possible_algorithms(kind, extents, *fitted))});
     }
   }
 
   void remote_memory() {
-    const RemoteMemory& memory = machine_.remote_memory;
+    const memory::RemoteMemory& memory = machine_.remote_memory;
     for (const auto& [field, where] : {std::pair{"offload_optimizer", plan_.offload_optimizer},
                                        std::pair{"offload_params", plan_.offload_params}}) {
       if (where == Offload::remote && !memory.exists()) {
@@ -114,7 +115,7 @@ class MachineChecker {
       return;
     }
     std::string tiers;
-    for (const MemoryTier& one : device_.memory) {
+    for (const compute::MemoryTier& one : device_.memory) {
       tiers += (tiers.empty() ? "" : ", ") + one.name;
     }
     error_.add({{},
@@ -125,15 +126,15 @@ class MachineChecker {
   }
 
   const Plan& plan_;
-  const Machine& machine_;
-  const Device& device_;
+  const machine::Machine& machine_;
+  const compute::Device& device_;
   Error error_;
 };
 
 }  // namespace
 
-Result<void> check_machine(const Plan& plan, const Machine& machine) {
+Result<void> check_machine(const Plan& plan, const machine::Machine& machine) {
   return MachineChecker(plan, machine).run();
 }
 
-}  // namespace orrery
+}  // namespace orrery::plan

@@ -7,7 +7,7 @@
 #include "base/names.h"
 #include "graph/index.h"
 
-namespace orrery {
+namespace orrery::plan {
 
 enum class MemoryCategory : std::uint8_t {
   parameters,
@@ -17,18 +17,20 @@ enum class MemoryCategory : std::uint8_t {
   buffers,
   logits
 };
-template <>
-inline constexpr auto kNames<MemoryCategory> = std::to_array<Named<MemoryCategory>>({
-    {MemoryCategory::parameters, "parameters", "in the compute type, and their quantised copies"},
-    {MemoryCategory::gradients, "gradients", "accumulation buffer"},
-    {MemoryCategory::optimizer, "optimizer", "master parameters and Adam's two moments"},
-    {MemoryCategory::activations, "activations", "kept for backward, all microbatches in flight"},
-    {MemoryCategory::buffers, "buffers", "messages, buckets, gathered parameters, work of a block"},
-    {MemoryCategory::logits, "logits", "logits and probabilities, kept for backward"},
-});
+constexpr auto named_values(MemoryCategory) {
+  return std::to_array<Named<MemoryCategory>>({
+      {MemoryCategory::parameters, "parameters", "in the compute type, and their quantised copies"},
+      {MemoryCategory::gradients, "gradients", "accumulation buffer"},
+      {MemoryCategory::optimizer, "optimizer", "master parameters and Adam's two moments"},
+      {MemoryCategory::activations, "activations", "kept for backward, all microbatches in flight"},
+      {MemoryCategory::buffers, "buffers",
+       "messages, buckets, gathered parameters, work of a block"},
+      {MemoryCategory::logits, "logits", "logits and probabilities, kept for backward"},
+  });
+}
 
-constexpr MemoryRow row_of(MemoryCategory /*category*/) {
+constexpr graph::MemoryRow row_of(MemoryCategory /*category*/) {
   return {};
 }
 
-}  // namespace orrery
+}  // namespace orrery::plan

@@ -8,7 +8,7 @@
 #include "base/reader.h"
 #include "workload/plan/schedule.h"
 
-namespace orrery {
+namespace orrery::plan {
 namespace {
 
 Error stage_layers_mistake(const Plan& plan, std::string expected) {
@@ -36,7 +36,7 @@ Result<std::vector<std::int64_t>> parse_counts(const Plan& plan) {
   }
 }
 
-Result<std::vector<std::int64_t>> given_counts(const Model& model, const Plan& plan,
+Result<std::vector<std::int64_t>> given_counts(const zoo::Model& model, const Plan& plan,
                                                std::int64_t parts) {
   auto counts = parse_counts(plan);
   if (!counts) {
@@ -68,7 +68,7 @@ Result<std::vector<std::int64_t>> given_counts(const Model& model, const Plan& p
 
 /// Embedding, head and every depth of multi-token prediction count as a layer, as Megatron-LM does
 /// with account-for-embedding-in-pipeline-split; what does not divide goes to the first parts.
-Result<std::vector<std::int64_t>> balanced_counts(const Model& model, std::int64_t parts) {
+Result<std::vector<std::int64_t>> balanced_counts(const zoo::Model& model, std::int64_t parts) {
   const std::int64_t tail = parts > 1 ? 1 + model.mtp : 0;
   const std::int64_t all = model.layers + (parts > 1 ? 1 : 0) + tail;
   if (all < parts) {
@@ -94,7 +94,7 @@ Result<std::vector<std::int64_t>> balanced_counts(const Model& model, std::int64
   return counts;
 }
 
-Result<std::vector<std::int64_t>> even_counts(const Model& model, const Plan& plan,
+Result<std::vector<std::int64_t>> even_counts(const zoo::Model& model, const Plan& plan,
                                               std::int64_t parts) {
   if (model.layers % parts != 0) {
     return fail(Error(
@@ -109,7 +109,8 @@ Result<std::vector<std::int64_t>> even_counts(const Model& model, const Plan& pl
 
 }  // namespace
 
-Result<std::vector<std::vector<std::int64_t>>> split_layers(const Model& model, const Plan& plan) {
+Result<std::vector<std::vector<std::int64_t>>> split_layers(const zoo::Model& model,
+                                                            const Plan& plan) {
   const PipelineShape shape{plan.schedule, plan.pp, chunks_of(plan), 1};
   const std::int64_t parts = part_count(shape);
   const auto counts = plan.stage_layers.empty()     ? even_counts(model, plan, parts)
@@ -128,7 +129,7 @@ Result<std::vector<std::vector<std::int64_t>>> split_layers(const Model& model, 
   return layers;
 }
 
-Result<std::vector<std::vector<ModelPart>>> split_model(const Model& model, const Plan& plan) {
+Result<std::vector<std::vector<ModelPart>>> split_model(const zoo::Model& model, const Plan& plan) {
   const auto layers = split_layers(model, plan);
   if (!layers) {
     return fail(layers.error());
@@ -159,14 +160,14 @@ Result<std::vector<std::vector<ModelPart>>> split_model(const Model& model, cons
   return parts;
 }
 
-std::vector<BlockKind> blocks_of(const Model& model, const ModelPart& part) {
+std::vector<BlockKind> blocks_of(const zoo::Model& model, const ModelPart& part) {
   std::vector<BlockKind> blocks;
   if (part.embedding) {
     blocks.push_back(kEmbeddingBlock);
   }
   for (std::int64_t i = 0; i < part.layers; ++i) {
     blocks.push_back(kFirstLayerBlock +
-                     static_cast<BlockKind>(layer_kind(model, part.first_layer + i)));
+                     static_cast<BlockKind>(zoo::layer_kind(model, part.first_layer + i)));
   }
   if (part.head) {
     blocks.push_back(kHeadBlock);
@@ -174,4 +175,4 @@ std::vector<BlockKind> blocks_of(const Model& model, const ModelPart& part) {
   return blocks;
 }
 
-}  // namespace orrery
+}  // namespace orrery::plan

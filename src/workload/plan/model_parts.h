@@ -10,7 +10,7 @@
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
-namespace orrery {
+namespace orrery::plan {
 
 /// A sort of block of operators: embedding, head, then the model's kinds of layers.
 using BlockKind = std::size_t;
@@ -26,13 +26,14 @@ struct ModelPart {
   std::int64_t layers = 0;
 };
 /// Parts of every stage and chunk: result[stage][chunk].
-Result<std::vector<std::vector<ModelPart>>> split_model(const Model& model, const Plan& plan);
+Result<std::vector<std::vector<ModelPart>>> split_model(const zoo::Model& model, const Plan& plan);
 
 /// The blocks of a chunk in model order.
-std::vector<BlockKind> blocks_of(const Model& model, const ModelPart& part);
+std::vector<BlockKind> blocks_of(const zoo::Model& model, const ModelPart& part);
 
 /// Layers of every stage and chunk: result[stage][chunk]. Even split by default; with stage_layers
 /// as given. Chunk c of stage s holds model layers in the order of c * pp + s.
-Result<std::vector<std::vector<std::int64_t>>> split_layers(const Model& model, const Plan& plan);
+Result<std::vector<std::vector<std::int64_t>>> split_layers(const zoo::Model& model,
+                                                            const Plan& plan);
 
-}  // namespace orrery
+}  // namespace orrery::plan

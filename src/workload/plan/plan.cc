@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 
-namespace orrery {
+namespace orrery::plan {
 namespace {
 
 struct Scale {
@@ -92,4 +92,4 @@ std::string to_yaml(const Plan& plan) {
   return text;
 }
 
-}  // namespace orrery
+}  // namespace orrery::plan

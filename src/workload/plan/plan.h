@@ -16,67 +16,75 @@
 #include "machine/machine.h"
 #include "workload/zoo/model.h"
 
-namespace orrery {
+namespace orrery::plan {
 
 enum class Schedule : std::uint8_t { gpipe, one_f_one_b, interleaved, zb_h1, zb_v, dualpipe };
-template <>
-inline constexpr auto kNames<Schedule> = std::to_array<Named<Schedule>>({
-    {Schedule::gpipe, "gpipe", "all forwards, then all backwards"},
-    {Schedule::one_f_one_b, "1f1b", "warm up, then one forward and one backward in turn"},
-    {Schedule::interleaved, "interleaved", "1F1B over `chunks` model chunks per device"},
-    {Schedule::zb_h1, "zb-h1", "1F1B whose weight gradients fill the bubbles"},
-    {Schedule::zb_v, "zb-v", "two chunks per device in a V, weight gradients fill the bubbles"},
-    {Schedule::dualpipe, "dualpipe", "both ends at once, two copies of every stage"},
-});
+constexpr auto named_values(Schedule) {
+  return std::to_array<Named<Schedule>>({
+      {Schedule::gpipe, "gpipe", "all forwards, then all backwards"},
+      {Schedule::one_f_one_b, "1f1b", "warm up, then one forward and one backward in turn"},
+      {Schedule::interleaved, "interleaved", "1F1B over `chunks` model chunks per device"},
+      {Schedule::zb_h1, "zb-h1", "1F1B whose weight gradients fill the bubbles"},
+      {Schedule::zb_v, "zb-v", "two chunks per device in a V, weight gradients fill the bubbles"},
+      {Schedule::dualpipe, "dualpipe", "both ends at once, two copies of every stage"},
+  });
+}
 enum class Recompute : std::uint8_t { none, selective, full };
-template <>
-inline constexpr auto kNames<Recompute> = std::to_array<Named<Recompute>>({
-    {Recompute::none, "none", "keep every activation"},
-    {Recompute::selective, "selective", "drop and recompute the attention core"},
-    {Recompute::full, "full", "keep only each layer's input"},
-});
+constexpr auto named_values(Recompute) {
+  return std::to_array<Named<Recompute>>({
+      {Recompute::none, "none", "keep every activation"},
+      {Recompute::selective, "selective", "drop and recompute the attention core"},
+      {Recompute::full, "full", "keep only each layer's input"},
+  });
+}
 enum class PipelineSend : std::uint8_t { whole, scatter_gather };
-template <>
-inline constexpr auto kNames<PipelineSend> = std::to_array<Named<PipelineSend>>({
-    {PipelineSend::whole, "whole", "every tp rank sends the whole boundary tensor"},
-    {PipelineSend::scatter_gather, "scatter_gather", "each sends 1/tp, all-gather at the receiver"},
-});
+constexpr auto named_values(PipelineSend) {
+  return std::to_array<Named<PipelineSend>>({
+      {PipelineSend::whole, "whole", "every tp rank sends the whole boundary tensor"},
+      {PipelineSend::scatter_gather, "scatter_gather",
+       "each sends 1/tp, all-gather at the receiver"},
+  });
+}
 /// How the parts of a sequence see each other's keys and values (Megatron's cp_comm_type).
 enum class ContextExchange : std::uint8_t { p2p, all_gather, a2a, a2a_p2p };
-template <>
-inline constexpr auto kNames<ContextExchange> = std::to_array<Named<ContextExchange>>({
-    {ContextExchange::p2p, "p2p", "ring attention: keys and values travel round the cp ranks"},
-    {ContextExchange::all_gather, "all_gather", "keys and values are gathered before attention"},
-    {ContextExchange::a2a, "a2a", "Ulysses: all-to-all from tokens to heads and back"},
-    {ContextExchange::a2a_p2p, "a2a+p2p", "all-to-all among cp_a2a ranks, a ring over the rest"},
-});
+constexpr auto named_values(ContextExchange) {
+  return std::to_array<Named<ContextExchange>>({
+      {ContextExchange::p2p, "p2p", "ring attention: keys and values travel round the cp ranks"},
+      {ContextExchange::all_gather, "all_gather", "keys and values are gathered before attention"},
+      {ContextExchange::a2a, "a2a", "Ulysses: all-to-all from tokens to heads and back"},
+      {ContextExchange::a2a_p2p, "a2a+p2p", "all-to-all among cp_a2a ranks, a ring over the rest"},
+  });
+}
 /// How tokens reach their experts.
 enum class MoeDispatch : std::uint8_t { all_to_all, all_gather, hierarchical };
-template <>
-inline constexpr auto kNames<MoeDispatch> = std::to_array<Named<MoeDispatch>>({
-    {MoeDispatch::all_to_all, "alltoall", "each token's copies go to the ranks of its experts"},
-    {MoeDispatch::all_gather, "allgather", "every rank gets every token and keeps its experts'"},
-    {MoeDispatch::hierarchical, "hierarchical", "one copy per node, spread inside the node"},
-});
+constexpr auto named_values(MoeDispatch) {
+  return std::to_array<Named<MoeDispatch>>({
+      {MoeDispatch::all_to_all, "alltoall", "each token's copies go to the ranks of its experts"},
+      {MoeDispatch::all_gather, "allgather", "every rank gets every token and keeps its experts'"},
+      {MoeDispatch::hierarchical, "hierarchical", "one copy per node, spread inside the node"},
+  });
+}
 /// What runs GEMMs in fewer than 16 bits.
 enum class Quantization : std::uint8_t { none, fp8_delayed, fp8_current, fp8_block, mxfp8, nvfp4 };
-template <>
-inline constexpr auto kNames<Quantization> = std::to_array<Named<Quantization>>({
-    {Quantization::none, "none", "GEMMs in compute_type"},
-    {Quantization::fp8_delayed, "fp8-delayed", "fp8, one scale per tensor from earlier steps"},
-    {Quantization::fp8_current, "fp8-current", "fp8, one scale per tensor from its own maximum"},
-    {Quantization::fp8_block, "fp8-block", "fp8, scales of 1 x 128 and 128 x 128 blocks"},
-    {Quantization::mxfp8, "mxfp8", "fp8, a power-of-two scale per 32 elements"},
-    {Quantization::nvfp4, "nvfp4", "4-bit, an fp8 scale per 16 elements"},
-});
+constexpr auto named_values(Quantization) {
+  return std::to_array<Named<Quantization>>({
+      {Quantization::none, "none", "GEMMs in compute_type"},
+      {Quantization::fp8_delayed, "fp8-delayed", "fp8, one scale per tensor from earlier steps"},
+      {Quantization::fp8_current, "fp8-current", "fp8, one scale per tensor from its own maximum"},
+      {Quantization::fp8_block, "fp8-block", "fp8, scales of 1 x 128 and 128 x 128 blocks"},
+      {Quantization::mxfp8, "mxfp8", "fp8, a power-of-two scale per 32 elements"},
+      {Quantization::nvfp4, "nvfp4", "4-bit, an fp8 scale per 16 elements"},
+  });
+}
 enum class Offload : std::uint8_t { none, cpu, nvme, remote };
-template <>
-inline constexpr auto kNames<Offload> = std::to_array<Named<Offload>>({
-    {Offload::none, "none", "in device memory"},
-    {Offload::cpu, "cpu", "in the host's memory: the device's second memory tier"},
-    {Offload::nvme, "nvme", "on local storage: the device's third memory tier"},
-    {Offload::remote, "remote", "in the machine's remote memory"},
-});
+constexpr auto named_values(Offload) {
+  return std::to_array<Named<Offload>>({
+      {Offload::none, "none", "in device memory"},
+      {Offload::cpu, "cpu", "in the host's memory: the device's second memory tier"},
+      {Offload::nvme, "nvme", "on local storage: the device's third memory tier"},
+      {Offload::remote, "remote", "in the machine's remote memory"},
+  });
+}
 struct Plan {
   std::int64_t tp = 1;
   std::int64_t pp = 1;
@@ -120,22 +128,23 @@ struct Plan {
   bool overlap_param_gather = false;  ///< ZeRO parameter gathers overlap with compute
   Bytes bucket{0};  ///< gradient bucket size; 0 = one per layer with overlap, else one buffer,
                     ///< which holds at most 5e8 elements with zero 2 and 3
-  DataType compute_type = DataType::bf16;
+  graph::DataType compute_type = graph::DataType::bf16;
   Quantization quantization = Quantization::none;
-  bool quantized_params = false;          ///< ZeRO gathers parameters in the quantised type
-  DataType master_type = DataType::fp32;  ///< of the optimizer's copy of the parameters
-  DataType moment_type = DataType::fp32;  ///< of Adam's two moments
+  bool quantized_params = false;  ///< ZeRO gathers parameters in the quantised type
+  graph::DataType master_type =
+      graph::DataType::fp32;  ///< of the optimizer's copy of the parameters
+  graph::DataType moment_type = graph::DataType::fp32;  ///< of Adam's two moments
   std::int64_t lora_rank = 0;        ///< r of low-rank adapters, all else frozen; 0 = train all
   std::string lora_targets = "all";  ///< what has adapters: "attention_qkv,mlp"
   std::string documents{};  ///< "4096,2048,2048": lengths packed into one sequence; "" = one
-  DataType grad_type = DataType::fp32;         ///< gradient accumulation buffer
-  DataType grad_reduce_type = DataType::fp32;  ///< on the wire
-  bool fused_grad_accumulation = false;        ///< weight-gradient GEMM adds into the buffer itself
-  AttentionKernel attention = AttentionKernel::unfused;
+  graph::DataType grad_type = graph::DataType::fp32;         ///< gradient accumulation buffer
+  graph::DataType grad_reduce_type = graph::DataType::fp32;  ///< on the wire
+  bool fused_grad_accumulation = false;  ///< weight-gradient GEMM adds into the buffer itself
+  zoo::AttentionKernel attention = zoo::AttentionKernel::unfused;
   bool fused_kernels = true;
   bool persistent_norm = true;  ///< norms keep a row in registers, however long it is
-  CollectiveAlgorithm tp_algorithm = CollectiveAlgorithm::automatic;
-  CollectiveAlgorithm dp_algorithm = CollectiveAlgorithm::automatic;
+  collective::CollectiveAlgorithm tp_algorithm = collective::CollectiveAlgorithm::automatic;
+  collective::CollectiveAlgorithm dp_algorithm = collective::CollectiveAlgorithm::automatic;
   std::int64_t vocab_multiple = 128;  ///< the vocabulary is padded to a multiple of this x tp
   Time host_dispatch{0};              ///< host time to issue one kernel
   std::int64_t batch_kernels = 0;     ///< that prepare tokens and masks before every forward pass
@@ -240,6 +249,6 @@ std::string to_yaml(const Plan& plan);
 /// Every reason why the plan cannot run this model: degrees that do not divide heads, layers or
 /// batch; schedule and chunks that contradict; ZeRO with what it does not allow; ranges. Fields are
 /// named as in the plan.
-Result<void> check(const Plan& plan, const Model& model);
+Result<void> check(const Plan& plan, const zoo::Model& model);
 
-}  // namespace orrery
+}  // namespace orrery::plan

@@ -5,7 +5,7 @@
 
 #include "base/reader.h"
 
-namespace orrery {
+namespace orrery::plan {
 
 std::vector<std::string> list_items(std::string_view list) {
   std::vector<std::string> items;
@@ -37,4 +37,4 @@ Result<std::vector<std::int64_t>> documents_of(const Plan& plan) {
   return lengths;
 }
 
-}  // namespace orrery
+}  // namespace orrery::plan

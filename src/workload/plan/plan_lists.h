@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "workload/plan/plan.h"
 
-namespace orrery {
+namespace orrery::plan {
 
 /// "mlp, norm" -> {"mlp", "norm"}; blanks around items fall away; "" has none.
 std::vector<std::string> list_items(std::string_view list);
@@ -24,4 +24,4 @@ std::vector<std::string> list_items(std::string_view list);
 /// tables do, so packing raises it.
 Result<std::vector<std::int64_t>> documents_of(const Plan& plan);
 
-}  // namespace orrery
+}  // namespace orrery::plan

@@ -6,7 +6,7 @@
 #include <cassert>
 #include <string_view>
 
-namespace orrery {
+namespace orrery::plan {
 namespace {
 
 /// By Quantization, without none.
@@ -15,18 +15,18 @@ constexpr std::array kRecipes{
     QuantizationRecipe{.splits_sums = true, .reads_maximum = true, .norm_finds_it = true},
     QuantizationRecipe{.block_scaled = true, .scale_bytes = 4.0 / 128},
     QuantizationRecipe{.scale_bytes = 1.0 / 32, .microscaling = true, .transposable = false},
-    QuantizationRecipe{.type = DataType::fp4,
+    QuantizationRecipe{.type = graph::DataType::fp4,
                        .scale_bytes = 1.0 / 16,
                        .reads_maximum = true,
                        .microscaling = true}};
 
-bool is_called(const ModelOperator& op, std::string_view name) {
+bool is_called(const zoo::ModelOperator& op, std::string_view name) {
   return op.name.ends_with(name);  // multi-token prediction prefixes names
 }
 
 /// e.
 double plain_bytes(const Plan& plan) {
-  return static_cast<double>(bits_of(plan.compute_type)) / 8;
+  return static_cast<double>(graph::bits_of(plan.compute_type)) / 8;
 }
 
 bool arrives_quantized(const Plan& plan) {
@@ -52,34 +52,34 @@ const QuantizationRecipe& recipe_of(Quantization quantization) {
   return kRecipes[static_cast<std::size_t>(quantization) - 1];
 }
 
-bool is_quantized(const Plan& plan, const ModelOperator& op) {
+bool is_quantized(const Plan& plan, const zoo::ModelOperator& op) {
   return plan.quantization != Quantization::none && op.has_weight &&
-         op.weights != Weights::adapter && !is_called(op, "router_gemm") &&
+         op.weights != zoo::Weights::adapter && !is_called(op, "router_gemm") &&
          !is_called(op, "logits_gemm");
 }
 
-DataType gemm_type(const Plan& plan) {
+graph::DataType gemm_type(const Plan& plan) {
   return plan.quantization == Quantization::none ? plan.compute_type
                                                  : recipe_of(plan.quantization).type;
 }
 
-Bytes exchanged_bytes(const Plan& plan, const ModelOperator& op, Bytes in_compute_type) {
+Bytes exchanged_bytes(const Plan& plan, const zoo::ModelOperator& op, Bytes in_compute_type) {
   if (!is_quantized(plan, op)) {
     return in_compute_type;
   }
   return in_compute_type * (recipe_of(plan.quantization).element_bytes() / plain_bytes(plan));
 }
 
-Bytes parameter_bytes(const Plan& plan, const ModelOperator& op, std::int64_t parameters) {
-  const Bytes plain = bytes_of(plan.compute_type, parameters);
+Bytes parameter_bytes(const Plan& plan, const zoo::ModelOperator& op, std::int64_t parameters) {
+  const Bytes plain = graph::bytes_of(plan.compute_type, parameters);
   return arrives_quantized(plan) ? exchanged_bytes(plan, op, plain) : plain;
 }
 
-Bytes gemm_bytes(const GemmShape& s, DataType operands, DataType result) {
+Bytes gemm_bytes(const graph::GemmShape& s, graph::DataType operands, graph::DataType result) {
   const Bytes read = Bytes(s.m) * s.k + Bytes(s.k) * s.n;
   const Bytes written = Bytes(s.m) * s.n;
-  return bytes_of(operands, (read * s.batch).value()) +
-         bytes_of(result, (written * s.batch).value());
+  return graph::bytes_of(operands, (read * s.batch).value()) +
+         graph::bytes_of(result, (written * s.batch).value());
 }
 
 QuantizeWork quantize_input(const Plan& plan, std::int64_t elements, int copies, bool after_norm) {
@@ -110,4 +110,4 @@ QuantizeWork quantize_weight(const Plan& plan, std::int64_t elements, StepPhase 
   return quantize(plan, elements, anew ? 1 : 2, recipe.reads_maximum);
 }
 
-}  // namespace orrery
+}  // namespace orrery::plan

@@ -50,10 +50,10 @@
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
-namespace orrery {
+namespace orrery::plan {
 
 struct QuantizationRecipe {
-  DataType type = DataType::fp8;
+  graph::DataType type = graph::DataType::fp8;
   bool block_scaled = false;    ///< scales are applied outside the matrix units
   bool splits_sums = false;     ///< backward GEMMs promote partial sums outside the matrix units
   double scale_bytes = 0;       ///< per element
@@ -64,26 +64,28 @@ struct QuantizationRecipe {
   bool transposable = true;     ///< the column copy can be made of the row copy
 
   /// w.
-  double element_bytes() const { return static_cast<double>(bits_of(type)) / 8 + scale_bytes; }
+  double element_bytes() const {
+    return static_cast<double>(graph::bits_of(type)) / 8 + scale_bytes;
+  }
 };
 /// Requires a quantization other than none.
 const QuantizationRecipe& recipe_of(Quantization quantization);
 
 /// In which the plan runs most of its matrix work: the recipe's, else compute_type.
-DataType gemm_type(const Plan& plan);
+graph::DataType gemm_type(const Plan& plan);
 
 /// Whether the plan runs the operator's GEMMs in the recipe's type.
-bool is_quantized(const Plan& plan, const ModelOperator& op);
+bool is_quantized(const Plan& plan, const zoo::ModelOperator& op);
 
 /// Bytes of `elements` of a tensor that crosses the network for such an operator, else of the
 /// compute type.
-Bytes exchanged_bytes(const Plan& plan, const ModelOperator& op, Bytes in_compute_type);
+Bytes exchanged_bytes(const Plan& plan, const zoo::ModelOperator& op, Bytes in_compute_type);
 
 /// What a ZeRO gather of the operator's parameters moves, and what the optimizer writes.
-Bytes parameter_bytes(const Plan& plan, const ModelOperator& op, std::int64_t parameters);
+Bytes parameter_bytes(const Plan& plan, const zoo::ModelOperator& op, std::int64_t parameters);
 
 /// Traffic of a GEMM that reads operands of one type and writes its result in another.
-Bytes gemm_bytes(const GemmShape& shape, DataType operands, DataType result);
+Bytes gemm_bytes(const graph::GemmShape& shape, graph::DataType operands, graph::DataType result);
 
 /// What a quantising kernel does to a tensor of `elements` of the compute type.
 struct QuantizeWork {
@@ -97,4 +99,4 @@ QuantizeWork quantize_gradient(const Plan& plan, std::int64_t elements, int copi
 /// Of a weight.
 QuantizeWork quantize_weight(const Plan& plan, std::int64_t elements, StepPhase phase);
 
-}  // namespace orrery
+}  // namespace orrery::plan

@@ -9,14 +9,14 @@
 
 #include "workload/plan/plan_lists.h"
 
-namespace orrery {
+namespace orrery::plan {
 namespace {
 
 bool is_any(std::string_view name, std::initializer_list<std::string_view> names) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-bool is_shared(const ModelOperator& op) {
+bool is_shared(const zoo::ModelOperator& op) {
   return op.name.starts_with("shared_");
 }
 
@@ -24,28 +24,28 @@ bool is_shared(const ModelOperator& op) {
 bool is_activation(std::string_view name) {
   name.remove_prefix(name.starts_with("bias_") ? 5 : 0);
   return name.ends_with("_mul") ||
-         std::any_of(kNames<MlpKind>.begin(), kNames<MlpKind>.end(),
-                     [&](const Named<MlpKind>& kind) { return kind.name == name; });
+         std::any_of(kNames<zoo::MlpKind>.begin(), kNames<zoo::MlpKind>.end(),
+                     [&](const Named<zoo::MlpKind>& kind) { return kind.name == name; });
 }
 
-bool is_core(const ModelOperator& op) {
-  return op.recompute == RecomputeGroup::selective;
+bool is_core(const zoo::ModelOperator& op) {
+  return op.recompute == zoo::RecomputeGroup::selective;
 }
-bool is_norm(const ModelOperator& op) {
+bool is_norm(const zoo::ModelOperator& op) {
   return is_any(op.name, {"input_norm", "cross_norm", "mlp_norm"});
 }
-bool is_mlp(const ModelOperator& op) {
+bool is_mlp(const zoo::ModelOperator& op) {
   return is_any(op.name, {"fc1_gemm", "fc2_gemm"}) || (!op.expert && is_activation(op.name));
 }
-bool is_moe(const ModelOperator& op) {
+bool is_moe(const zoo::ModelOperator& op) {
   return op.expert || is_shared(op) ||
          is_any(op.name,
                 {"router_gemm", "latent_down_gemm", "routing", "unpermute", "latent_up_gemm"});
 }
-bool is_expert_activation(const ModelOperator& op) {
-  return op.expert && op.kind == OperatorKind::elementwise;
+bool is_expert_activation(const zoo::ModelOperator& op) {
+  return op.expert && op.kind == graph::OperatorKind::elementwise;
 }
-bool is_latent_up(const ModelOperator& op) {
+bool is_latent_up(const zoo::ModelOperator& op) {
   return is_any(op.name, {"q_b_gemm", "kv_b_gemm", "latent_rotary"});
 }
 
@@ -57,23 +57,24 @@ const RecomputeModule* module_named(std::string_view name) {
 }
 
 /// Operators of the model's layers with one choice of kernels.
-void add_operators(std::vector<std::string>& names, const Model& model,
-                   const ShapeOptions& options) {
-  const int kinds = static_cast<int>(layer_kinds(model).size());
+void add_operators(std::vector<std::string>& names, const zoo::Model& model,
+                   const zoo::ShapeOptions& options) {
+  const int kinds = static_cast<int>(zoo::layer_kinds(model).size());
   for (int kind = 0; kind < kinds; ++kind) {
-    for (const ModelOperator& op : layer_operators(model, options, kind)) {
+    for (const zoo::ModelOperator& op : zoo::layer_operators(model, options, kind)) {
       names.push_back(op.name);
     }
   }
 }
 
 /// Modules and operators of the model's layers.
-std::vector<std::string> known_names(const Model& model) {
+std::vector<std::string> known_names(const zoo::Model& model) {
   std::vector<std::string> names;
   for (const RecomputeModule& module : recompute_modules()) {
     names.emplace_back(module.name);
   }
-  for (const AttentionKernel kernel : {AttentionKernel::unfused, AttentionKernel::flash}) {
+  for (const zoo::AttentionKernel kernel :
+       {zoo::AttentionKernel::unfused, zoo::AttentionKernel::flash}) {
     add_operators(names, model, {.sequence = 1, .attention = kernel});
   }
   return names;
@@ -94,7 +95,7 @@ const std::array<RecomputeModule, 7>& recompute_modules() {
   return kModules;
 }
 
-bool recompute_selects(const Plan& plan, const ModelOperator& op) {
+bool recompute_selects(const Plan& plan, const zoo::ModelOperator& op) {
   if (plan.recompute == Recompute::selective && is_core(op)) {
     return true;
   }
@@ -109,7 +110,7 @@ bool recomputes_layer(const Plan& plan, std::int64_t n) {
   return plan.recompute_layers == 0 || n < plan.recompute_layers;
 }
 
-Result<void> check_recompute(const Plan& plan, const Model& model) {
+Result<void> check_recompute(const Plan& plan, const zoo::Model& model) {
   Error error;
   if (plan.recompute_layers > 0 && plan.recompute == Recompute::none &&
       plan.recompute_modules.empty()) {
@@ -143,4 +144,4 @@ Result<void> check_recompute(const Plan& plan, const Model& model) {
   return {};
 }
 
-}  // namespace orrery
+}  // namespace orrery::plan

@@ -21,24 +21,24 @@
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
-namespace orrery {
+namespace orrery::plan {
 
 struct RecomputeModule {
   std::string_view name;
   std::string_view meaning;
-  bool (*holds)(const ModelOperator&);
+  bool (*holds)(const zoo::ModelOperator&);
 };
 /// Megatron's names.
 const std::array<RecomputeModule, 7>& recompute_modules();
 
 /// Whether selective recompute or the plan's modules select the operator (full selects every one).
-bool recompute_selects(const Plan& plan, const ModelOperator& op);
+bool recompute_selects(const Plan& plan, const zoo::ModelOperator& op);
 
 /// Whether the n-th layer of a chunk (from 0) recomputes anything.
 bool recomputes_layer(const Plan& plan, std::int64_t n);
 
 /// Mistakes: names that are neither modules nor operators of the model's layers, with "did you
 /// mean"; modules beside full; layers without anything to recompute.
-Result<void> check_recompute(const Plan& plan, const Model& model);
+Result<void> check_recompute(const Plan& plan, const zoo::Model& model);
 
-}  // namespace orrery
+}  // namespace orrery::plan

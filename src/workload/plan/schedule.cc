@@ -7,7 +7,7 @@
 
 #include "workload/plan/schedule_runs.h"
 
-namespace orrery {
+namespace orrery::plan {
 namespace {
 
 std::int64_t pieces(const PipelineShape& shape) {
@@ -155,20 +155,20 @@ PipelineSlot StageSchedule::operator[](std::int64_t index) const {
   return runs_ ? (*runs_)[index] : slot(shape_, stage_, index);
 }
 
-std::optional<Period> StageSchedule::period() const {
+std::optional<graph::Period> StageSchedule::period() const {
   if (runs_) {
     return runs_->period();
   }
   const std::int64_t total = pieces(shape_);
   const std::int64_t first = warmup(shape_, stage_);
   if (shape_.schedule == Schedule::gpipe) {
-    return Period{.first = 0, .end = total, .length = 1, .microbatches = 1};
+    return graph::Period{.first = 0, .end = total, .length = 1, .microbatches = 1};
   }
   const bool interleaved = shape_.chunks > 1;
-  return Period{.first = first,
-                .end = 2 * total - first,
-                .length = interleaved ? 2 * shape_.stages * shape_.chunks : 2,
-                .microbatches = interleaved ? shape_.stages : 1};
+  return graph::Period{.first = first,
+                       .end = 2 * total - first,
+                       .length = interleaved ? 2 * shape_.stages * shape_.chunks : 2,
+                       .microbatches = interleaved ? shape_.stages : 1};
 }
 
 std::int64_t peak_in_flight(const PipelineShape& shape, std::int64_t stage) {
@@ -197,4 +197,4 @@ std::vector<std::int64_t> peak_by_chunk(const PipelineShape& shape, std::int64_t
   return by_chunk;
 }
 
-}  // namespace orrery
+}  // namespace orrery::plan

@@ -29,7 +29,7 @@
 #include "graph/source.h"
 #include "workload/plan/plan.h"
 
-namespace orrery {
+namespace orrery::plan {
 
 struct PipelineShape {
   Schedule schedule = Schedule::one_f_one_b;
@@ -87,7 +87,7 @@ class StageSchedule {
   PipelineSlot operator[](std::int64_t index) const;  ///< 0 <= index < size
   /// The longest part in which the same pieces come back for later microbatches: of gpipe the
   /// forwards, else whole microbatches: the pairs after the warm-up, or the longest such run.
-  std::optional<Period> period() const;
+  std::optional<graph::Period> period() const;
 
  private:
   PipelineShape shape_;
@@ -110,4 +110,4 @@ std::int64_t peak_in_flight(const PipelineShape& shape, std::int64_t stage);
 std::vector<std::int64_t> peak_by_chunk(const PipelineShape& shape, std::int64_t stage,
                                         const std::vector<double>& weights);
 
-}  // namespace orrery
+}  // namespace orrery::plan

@@ -5,7 +5,7 @@
 #include <cassert>
 #include <deque>
 
-namespace orrery {
+namespace orrery::plan {
 namespace {
 
 constexpr std::size_t at(std::int64_t chunk) {
@@ -235,16 +235,16 @@ std::optional<std::int64_t> RunList::step_of(const Run& run) const {
   return step;
 }
 
-std::optional<Period> RunList::period() const {
-  std::optional<Period> longest;
+std::optional<graph::Period> RunList::period() const {
+  std::optional<graph::Period> longest;
   for (const Run& run : runs_) {
     const std::optional<std::int64_t> step = step_of(run);
     const std::int64_t length = std::ssize(run.places);
     if (step && (!longest || run.times * length > longest->end - longest->first)) {
-      longest = Period{.first = run.start,
-                       .end = run.start + run.times * length,
-                       .length = length,
-                       .microbatches = *step};
+      longest = graph::Period{.first = run.start,
+                              .end = run.start + run.times * length,
+                              .length = length,
+                              .microbatches = *step};
     }
   }
   return longest;
@@ -311,4 +311,4 @@ RunList schedule_runs(const PipelineShape& shape, std::int64_t stage) {
   return {};
 }
 
-}  // namespace orrery
+}  // namespace orrery::plan

@@ -37,7 +37,7 @@
 
 #include "workload/plan/schedule.h"
 
-namespace orrery {
+namespace orrery::plan {
 
 class RunList {
  public:
@@ -54,7 +54,7 @@ class RunList {
 
   /// The longest run of whole microbatches: as many pieces of every kind and chunk. Who leaves
   /// some of it out on every stage then leaves out both ends of every message.
-  std::optional<Period> period() const;
+  std::optional<graph::Period> period() const;
 
   /// The same order without microbatches from `microbatches` on.
   RunList with_fewer(std::int64_t microbatches) const;
@@ -100,4 +100,4 @@ class RunList {
 /// Requires zb_h1, zb_v or dualpipe.
 RunList schedule_runs(const PipelineShape& shape, std::int64_t stage);
 
-}  // namespace orrery
+}  // namespace orrery::plan

@@ -8,7 +8,7 @@
 #include "workload/plan/lora.h"
 #include "workload/plan/plan_lists.h"
 
-namespace orrery {
+namespace orrery::plan {
 namespace {
 
 std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
@@ -17,11 +17,11 @@ std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
 
 }  // namespace
 
-std::int64_t sequence_of(const Model& model, const Plan& plan) {
+std::int64_t sequence_of(const zoo::Model& model, const Plan& plan) {
   return plan.sequence == 0 ? model.max_positions : plan.sequence;
 }
 
-ShapeOptions shape_options(const Model& model, const Plan& plan) {
+zoo::ShapeOptions shape_options(const zoo::Model& model, const Plan& plan) {
   return {.microbatch = plan.microbatch,
           .sequence = sequence_of(model, plan),
           .context = plan.cp,
@@ -32,18 +32,19 @@ ShapeOptions shape_options(const Model& model, const Plan& plan) {
           .documents = documents_of(plan).value_or(std::vector<std::int64_t>{})};
 }
 
-Bytes boundary_bytes(const Model& model, const Plan& plan) {
-  return size_of(plan.compute_type) * plan.microbatch * (sequence_of(model, plan) / plan.cp) *
-         model.hidden;
+Bytes boundary_bytes(const zoo::Model& model, const Plan& plan) {
+  return graph::size_of(plan.compute_type) * plan.microbatch *
+         (sequence_of(model, plan) / plan.cp) * model.hidden;
 }
 
-std::vector<std::vector<ModelOperator>> block_operators(const Model& model, const Plan& plan) {
-  const ShapeOptions options = shape_options(model, plan);
-  std::vector<std::vector<ModelOperator>> blocks{embedding_operators(model, options),
-                                                 head_operators(model, options)};
-  const int kinds = static_cast<int>(layer_kinds(model).size());
+std::vector<std::vector<zoo::ModelOperator>> block_operators(const zoo::Model& model,
+                                                             const Plan& plan) {
+  const zoo::ShapeOptions options = shape_options(model, plan);
+  std::vector<std::vector<zoo::ModelOperator>> blocks{zoo::embedding_operators(model, options),
+                                                      zoo::head_operators(model, options)};
+  const int kinds = static_cast<int>(zoo::layer_kinds(model).size());
   for (int kind = 0; kind < kinds; ++kind) {
-    blocks.push_back(layer_operators(model, options, kind));
+    blocks.push_back(zoo::layer_operators(model, options, kind));
   }
   for (BlockKind kind = 0; plan.lora_rank > 0 && kind < blocks.size(); ++kind) {
     blocks[kind] = with_adapters(blocks[kind], plan, kind);
@@ -51,18 +52,18 @@ std::vector<std::vector<ModelOperator>> block_operators(const Model& model, cons
   return blocks;
 }
 
-ModelOperator shard(ModelOperator op, std::int64_t t, bool sequence_parallel) {
-  if (op.gemm_split == GemmSplit::column) {
+zoo::ModelOperator shard(zoo::ModelOperator op, std::int64_t t, bool sequence_parallel) {
+  if (op.gemm_split == zoo::GemmSplit::column) {
     op.gemm.n /= t;
-  } else if (op.gemm_split == GemmSplit::row) {
+  } else if (op.gemm_split == zoo::GemmSplit::row) {
     op.gemm.k /= t;
-  } else if (op.gemm_split == GemmSplit::heads) {
+  } else if (op.gemm_split == zoo::GemmSplit::heads) {
     op.gemm.batch /= t;
   }
   const bool splits_bytes =
-      op.split == Split::tensor || (op.split == Split::sequence && sequence_parallel);
+      op.split == zoo::Split::tensor || (op.split == zoo::Split::sequence && sequence_parallel);
   const std::int64_t share = splits_bytes ? t : 1;
-  const std::int64_t flop_share = op.gemm_split == GemmSplit::none ? share : t;
+  const std::int64_t flop_share = op.gemm_split == zoo::GemmSplit::none ? share : t;
   op.forward_flops = op.forward_flops / flop_share;
   op.model_flops = op.model_flops / flop_share;
   op.backward_flops = op.backward_flops / flop_share;
@@ -71,11 +72,11 @@ ModelOperator shard(ModelOperator op, std::int64_t t, bool sequence_parallel) {
   op.saved = op.saved / share;
   op.query = op.query / t;
   op.key_value = op.key_value / t;
-  const bool own_tokens = op.boundary == TensorBoundary::none;  // not gathered before it
-  if (op.gemm_split == GemmSplit::none && op.has_weight && own_tokens) {
+  const bool own_tokens = op.boundary == zoo::TensorBoundary::none;  // not gathered before it
+  if (op.gemm_split == zoo::GemmSplit::none && op.has_weight && own_tokens) {
     op.gemm.m = (op.gemm.m + share - 1) / share;
   }
-  if (op.gemm_split == GemmSplit::column || op.gemm_split == GemmSplit::row) {
+  if (op.gemm_split == zoo::GemmSplit::column || op.gemm_split == zoo::GemmSplit::row) {
     op.parameters = (op.parameters + t - 1) / t;
   }
   return op;
@@ -85,7 +86,7 @@ double expert_load(const Plan& plan) {
   return plan.moe_capacity > 0 ? plan.moe_capacity : plan.moe_imbalance;
 }
 
-ModelOperator shard(ModelOperator op, const Plan& plan) {
+zoo::ModelOperator shard(zoo::ModelOperator op, const Plan& plan) {
   if (!op.expert) {
     return shard(std::move(op), plan.tp, plan.sequence_parallel);
   }
@@ -93,12 +94,12 @@ ModelOperator shard(ModelOperator op, const Plan& plan) {
   const double load = expert_load(plan);
   const double spread = load / static_cast<double>(plan.tp);
   const double rows = spread * static_cast<double>(plan.ep * etp);
-  const bool gathered = op.gemm_split == GemmSplit::column;
+  const bool gathered = op.gemm_split == zoo::GemmSplit::column;
   const double traffic = gathered ? spread * static_cast<double>(etp) : spread;
   op.gemm.batch /= plan.ep;
   op.gemm.m = static_cast<std::int64_t>(std::ceil(static_cast<double>(op.gemm.m) * rows));
-  op.gemm.n /= op.gemm_split == GemmSplit::column ? etp : 1;
-  op.gemm.k /= op.gemm_split == GemmSplit::row ? etp : 1;
+  op.gemm.n /= op.gemm_split == zoo::GemmSplit::column ? etp : 1;
+  op.gemm.k /= op.gemm_split == zoo::GemmSplit::row ? etp : 1;
   for (Flops* flops : {&op.forward_flops, &op.model_flops, &op.backward_flops}) {
     *flops = *flops * spread;
   }
@@ -110,13 +111,13 @@ ModelOperator shard(ModelOperator op, const Plan& plan) {
   return op;
 }
 
-std::int64_t weight_elements(const ModelOperator& op) {
+std::int64_t weight_elements(const zoo::ModelOperator& op) {
   return op.has_weight ? op.gemm.batch * op.gemm.n * op.gemm.k : 0;
 }
 
-Bytes gemm_bytes(const GemmShape& s, DataType type) {
+Bytes gemm_bytes(const graph::GemmShape& s, graph::DataType type) {
   const Bytes elements = Bytes(s.m) * s.k + Bytes(s.k) * s.n + Bytes(s.m) * s.n;
-  return bytes_of(type, (elements * s.batch).value());
+  return graph::bytes_of(type, (elements * s.batch).value());
 }
 
-}  // namespace orrery
+}  // namespace orrery::plan

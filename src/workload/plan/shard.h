@@ -9,40 +9,41 @@
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
-namespace orrery {
+namespace orrery::plan {
 
 /// Shapes of the plan's microbatch, with the vocabulary padded for tensor parallelism.
-ShapeOptions shape_options(const Model& model, const Plan& plan);
+zoo::ShapeOptions shape_options(const zoo::Model& model, const Plan& plan);
 
 /// Tokens of one sequence: the plan's, or the model's maximum.
-std::int64_t sequence_of(const Model& model, const Plan& plan);
+std::int64_t sequence_of(const zoo::Model& model, const Plan& plan);
 
 /// B S H elements of the compute type: what crosses layer and stage boundaries.
-Bytes boundary_bytes(const Model& model, const Plan& plan);
+Bytes boundary_bytes(const zoo::Model& model, const Plan& plan);
 
 /// The whole model's operators by BlockKind.
-std::vector<std::vector<ModelOperator>> block_operators(const Model& model, const Plan& plan);
+std::vector<std::vector<zoo::ModelOperator>> block_operators(const zoo::Model& model,
+                                                             const Plan& plan);
 
 /// Rank's share at tensor-parallel degree t:
 ///   column: n/t; row: k/t; heads: batch/t; their FLOPs and parameters /t
 ///   Split::tensor: bytes and saved /t; Split::sequence: /t with sequence parallelism
 /// Requires that t divides the extents. Bytes and parameters round up.
-ModelOperator shard(ModelOperator op, std::int64_t t, bool sequence_parallel);
+zoo::ModelOperator shard(zoo::ModelOperator op, std::int64_t t, bool sequence_parallel);
 
 /// The same of one rank of the plan. A routed expert (tokens are split over tp: sequence parallel)
 /// at degrees ep and etp, with load = moe_capacity, or moe_imbalance when that is 0:
 ///   batch  E/ep experts;  m  load m ep etp / tp rows of each;  column n/etp;  row k/etp
 ///   bytes, saved, routed   load / tp; of the first GEMM, whose rows every etp rank has, etp / tp
 ///   parameters             / (ep etp)
-ModelOperator shard(ModelOperator op, const Plan& plan);
+zoo::ModelOperator shard(zoo::ModelOperator op, const Plan& plan);
 
 /// Rows of an expert rank over the mean.
 double expert_load(const Plan& plan);
 
 /// Parameters in the weight matrix of a GEMM (0 without a weight).
-std::int64_t weight_elements(const ModelOperator& op);
+std::int64_t weight_elements(const zoo::ModelOperator& op);
 
 /// Operand traffic of a GEMM that reads both operands and writes the result once.
-Bytes gemm_bytes(const GemmShape& shape, DataType type);
+Bytes gemm_bytes(const graph::GemmShape& shape, graph::DataType type);
 
-}  // namespace orrery
+}  // namespace orrery::plan

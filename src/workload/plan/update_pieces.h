@@ -6,9 +6,9 @@
 
 #include <cstdint>
 
-namespace orrery {
+namespace orrery::plan {
 
 /// K.
 inline constexpr std::int64_t kUpdatePieces = 8;
 
-}  // namespace orrery
+}  // namespace orrery::plan

@@ -8,94 +8,104 @@
 
 #include "base/names.h"
 
-namespace orrery {
+namespace orrery::zoo {
 
 /// How attention is computed; a plan field, because the same model runs with either.
 enum class AttentionKernel : std::uint8_t { unfused, flash };
-template <>
-inline constexpr auto kNames<AttentionKernel> = std::to_array<Named<AttentionKernel>>({
-    {AttentionKernel::unfused, "unfused", "scores, scale-mask-softmax, context; S x S is stored"},
-    {AttentionKernel::flash, "flash", "one fused kernel, recomputes scores in backward"},
-});
+constexpr auto named_values(AttentionKernel) {
+  return std::to_array<Named<AttentionKernel>>({
+      {AttentionKernel::unfused, "unfused", "scores, scale-mask-softmax, context; S x S is stored"},
+      {AttentionKernel::flash, "flash", "one fused kernel, recomputes scores in backward"},
+  });
+}
 
 enum class MlpKind : std::uint8_t { gelu, swiglu, geglu, relu, squared_relu };
-template <>
-inline constexpr auto kNames<MlpKind> = std::to_array<Named<MlpKind>>({
-    {MlpKind::gelu, "gelu", "two matrices, GeLU between"},
-    {MlpKind::swiglu, "swiglu", "gate, up and down matrices, SiLU(gate) * up between"},
-    {MlpKind::geglu, "geglu", "gate, up and down matrices, GeLU(gate) * up between"},
-    {MlpKind::relu, "relu", "two matrices, ReLU between"},
-    {MlpKind::squared_relu, "squared_relu", "two matrices, the square of ReLU between"},
-});
+constexpr auto named_values(MlpKind) {
+  return std::to_array<Named<MlpKind>>({
+      {MlpKind::gelu, "gelu", "two matrices, GeLU between"},
+      {MlpKind::swiglu, "swiglu", "gate, up and down matrices, SiLU(gate) * up between"},
+      {MlpKind::geglu, "geglu", "gate, up and down matrices, GeLU(gate) * up between"},
+      {MlpKind::relu, "relu", "two matrices, ReLU between"},
+      {MlpKind::squared_relu, "squared_relu", "two matrices, the square of ReLU between"},
+  });
+}
 constexpr bool is_gated(MlpKind kind) {
   return kind == MlpKind::swiglu || kind == MlpKind::geglu;
 }
 
 enum class NormKind : std::uint8_t { layer_norm, rms_norm };
-template <>
-inline constexpr auto kNames<NormKind> = std::to_array<Named<NormKind>>({
-    {NormKind::layer_norm, "layer_norm", "mean and variance; scale and shift"},
-    {NormKind::rms_norm, "rms_norm", "root mean square; scale"},
-});
+constexpr auto named_values(NormKind) {
+  return std::to_array<Named<NormKind>>({
+      {NormKind::layer_norm, "layer_norm", "mean and variance; scale and shift"},
+      {NormKind::rms_norm, "rms_norm", "root mean square; scale"},
+  });
+}
 /// Where the norms of a layer stand.
 enum class NormPlace : std::uint8_t { before, around, after };
-template <>
-inline constexpr auto kNames<NormPlace> = std::to_array<Named<NormPlace>>({
-    {NormPlace::before, "before", "one before attention, one before the MLP (pre-norm)"},
-    {NormPlace::around, "around", "also one after each, before the residual sum (Gemma 2)"},
-    {NormPlace::after, "after", "one after each residual sum (post-norm, BERT)"},
-});
+constexpr auto named_values(NormPlace) {
+  return std::to_array<Named<NormPlace>>({
+      {NormPlace::before, "before", "one before attention, one before the MLP (pre-norm)"},
+      {NormPlace::around, "around", "also one after each, before the residual sum (Gemma 2)"},
+      {NormPlace::after, "after", "one after each residual sum (post-norm, BERT)"},
+  });
+}
 enum class QueryKeyNorm : std::uint8_t { none, scaled, plain };
-template <>
-inline constexpr auto kNames<QueryKeyNorm> = std::to_array<Named<QueryKeyNorm>>({
-    {QueryKeyNorm::none, "none", "queries and keys as they are"},
-    {QueryKeyNorm::scaled, "scaled", "every head normalised, one scale per element of a head"},
-    {QueryKeyNorm::plain, "plain", "every head of rotated layers normalised, no parameters"},
-});
+constexpr auto named_values(QueryKeyNorm) {
+  return std::to_array<Named<QueryKeyNorm>>({
+      {QueryKeyNorm::none, "none", "queries and keys as they are"},
+      {QueryKeyNorm::scaled, "scaled", "every head normalised, one scale per element of a head"},
+      {QueryKeyNorm::plain, "plain", "every head of rotated layers normalised, no parameters"},
+  });
+}
 enum class PositionKind : std::uint8_t { learned, rotary, relative, none };
-template <>
-inline constexpr auto kNames<PositionKind> = std::to_array<Named<PositionKind>>({
-    {PositionKind::learned, "learned", "a table of max_positions rows added to the embedding"},
-    {PositionKind::rotary, "rotary", "rotation of queries and keys; no parameters"},
-    {PositionKind::relative, "relative", "a bias on the scores by distance (ALiBi, T5 buckets)"},
-    {PositionKind::none, "none", "no explicit positions"},
-});
+constexpr auto named_values(PositionKind) {
+  return std::to_array<Named<PositionKind>>({
+      {PositionKind::learned, "learned", "a table of max_positions rows added to the embedding"},
+      {PositionKind::rotary, "rotary", "rotation of queries and keys; no parameters"},
+      {PositionKind::relative, "relative", "a bias on the scores by distance (ALiBi, T5 buckets)"},
+      {PositionKind::none, "none", "no explicit positions"},
+  });
+}
 
 /// What moves values between the tokens of a sequence.
 enum class MixerKind : std::uint8_t { attention, latent_attention, mamba, none };
-template <>
-inline constexpr auto kNames<MixerKind> = std::to_array<Named<MixerKind>>({
-    {MixerKind::attention, "attention", "multi-head, grouped or multi-query attention"},
-    {MixerKind::latent_attention, "latent_attention", "MLA: low-rank queries, keys and values"},
-    {MixerKind::mamba, "mamba", "Mamba-2: causal convolution and selective state-space scan"},
-    {MixerKind::none, "none", "nothing: a layer of only an MLP"},
-});
+constexpr auto named_values(MixerKind) {
+  return std::to_array<Named<MixerKind>>({
+      {MixerKind::attention, "attention", "multi-head, grouped or multi-query attention"},
+      {MixerKind::latent_attention, "latent_attention", "MLA: low-rank queries, keys and values"},
+      {MixerKind::mamba, "mamba", "Mamba-2: causal convolution and selective state-space scan"},
+      {MixerKind::none, "none", "nothing: a layer of only an MLP"},
+  });
+}
 enum class FeedForwardKind : std::uint8_t { dense, experts, tower, none };
-template <>
-inline constexpr auto kNames<FeedForwardKind> = std::to_array<Named<FeedForwardKind>>({
-    {FeedForwardKind::dense, "dense", "one MLP for every token"},
-    {FeedForwardKind::experts, "experts", "router, routed experts and the shared expert"},
-    {FeedForwardKind::tower, "tower", "a chain of matrices of given widths, ReLU between"},
-    {FeedForwardKind::none, "none", "nothing: a layer of only a mixer"},
-});
+constexpr auto named_values(FeedForwardKind) {
+  return std::to_array<Named<FeedForwardKind>>({
+      {FeedForwardKind::dense, "dense", "one MLP for every token"},
+      {FeedForwardKind::experts, "experts", "router, routed experts and the shared expert"},
+      {FeedForwardKind::tower, "tower", "a chain of matrices of given widths, ReLU between"},
+      {FeedForwardKind::none, "none", "nothing: a layer of only a mixer"},
+  });
+}
 /// What the layers' input is made of.
 enum class InputKind : std::uint8_t { tokens, patches, features };
-template <>
-inline constexpr auto kNames<InputKind> = std::to_array<Named<InputKind>>({
-    {InputKind::tokens, "tokens", "rows of a table of V"},
-    {InputKind::patches, "patches", "projected patches of an image and one class token"},
-    {InputKind::features, "features", "rows of the tables of a recommendation model"},
-});
+constexpr auto named_values(InputKind) {
+  return std::to_array<Named<InputKind>>({
+      {InputKind::tokens, "tokens", "rows of a table of V"},
+      {InputKind::patches, "patches", "projected patches of an image and one class token"},
+      {InputKind::features, "features", "rows of the tables of a recommendation model"},
+  });
+}
 /// What is predicted from the layers' output.
 enum class HeadKind : std::uint8_t { next_token, masked_token, image_class, click };
-template <>
-inline constexpr auto kNames<HeadKind> = std::to_array<Named<HeadKind>>({
-    {HeadKind::next_token, "next_token", "logits over V for every token"},
-    {HeadKind::masked_token, "masked_token",
-     "a transform, logits over V; next-sentence classifier"},
-    {HeadKind::image_class, "image_class", "logits over V classes for every image"},
-    {HeadKind::click, "click", "binary cross entropy of the last layer's output"},
-});
+constexpr auto named_values(HeadKind) {
+  return std::to_array<Named<HeadKind>>({
+      {HeadKind::next_token, "next_token", "logits over V for every token"},
+      {HeadKind::masked_token, "masked_token",
+       "a transform, logits over V; next-sentence classifier"},
+      {HeadKind::image_class, "image_class", "logits over V classes for every image"},
+      {HeadKind::click, "click", "binary cross entropy of the last layer's output"},
+  });
+}
 
 /// One of a model's distinct layers.
 struct LayerKind {
@@ -214,4 +224,4 @@ struct Model {
   std::vector<int> layout;
 };
 
-}  // namespace orrery
+}  // namespace orrery::zoo

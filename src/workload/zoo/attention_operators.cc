@@ -26,12 +26,12 @@ ModelOperator head_gemm(std::string name, const Shapes& shapes, std::int64_t n, 
   const std::int64_t m = shapes.queries;
   ModelOperator op;
   op.name = std::move(name);
-  op.kind = OperatorKind::gemm;
+  op.kind = graph::OperatorKind::gemm;
   op.gemm = {.batch = batch, .m = m, .n = n, .k = k};
   op.gemm_split = GemmSplit::heads;
   op.split = Split::tensor;
   op.recompute = RecomputeGroup::selective;
-  op.forward_flops = flops_of(op.gemm);
+  op.forward_flops = graph::flops_of(op.gemm);
   op.model_flops = counted(shapes, Flops(2 * pairs_of(shapes) * static_cast<double>(width)));
   op.backward_flops = 2 * op.forward_flops;
   op.forward_bytes = (shapes.tensor(m, k) + shapes.tensor(k, n) + shapes.tensor(m, n)) * batch;
@@ -39,7 +39,7 @@ ModelOperator head_gemm(std::string name, const Shapes& shapes, std::int64_t n, 
   return op;
 }
 
-ModelOperator core_streaming(std::string name, OperatorKind kind, const Traffic& traffic) {
+ModelOperator core_streaming(std::string name, graph::OperatorKind kind, const Traffic& traffic) {
   ModelOperator op = streaming(std::move(name), kind, Split::tensor, traffic);
   op.recompute = RecomputeGroup::selective;
   return op;
@@ -57,7 +57,7 @@ ModelOperator softmax(const Shapes& shapes, Bytes square) {
                         .forward_kernels = 3,
                         .backward = (3 + 2 + 2) * square,
                         .backward_kernels = 3};
-  ModelOperator op = core_streaming("scale_mask_softmax", OperatorKind::softmax,
+  ModelOperator op = core_streaming("scale_mask_softmax", graph::OperatorKind::softmax,
                                     shapes.options.fused_kernels ? fused : unfused);
   op.saved = square;
   return op;
@@ -82,7 +82,7 @@ void append_unfused(Operators& operators, const Shapes& shapes) {
   operators.push_back(softmax(shapes, square));
   operators.back().parameters = shapes.model.sinks ? shapes.model.heads : 0;
   if (shapes.model.attention_dropout > 0) {
-    ModelOperator dropout = core_streaming("attention_dropout", OperatorKind::elementwise,
+    ModelOperator dropout = core_streaming("attention_dropout", graph::OperatorKind::elementwise,
                                            {.forward = 2 * square + mask,
                                             .forward_kernels = 1,
                                             .backward = 2 * square + mask,
@@ -93,7 +93,7 @@ void append_unfused(Operators& operators, const Shapes& shapes) {
   operators.push_back(head_gemm("context_gemm", shapes, shapes.value_dim, keys, shapes.value_dim));
   // [B, a, S, d] -> [S, B, a d], contiguous; backward reads through strides.
   operators.push_back(
-      core_streaming("context_transpose", OperatorKind::elementwise,
+      core_streaming("context_transpose", graph::OperatorKind::elementwise,
                      {.forward = 2 * shapes.wide(shapes.context), .forward_kernels = 1}));
 }
 
@@ -106,10 +106,10 @@ void append_unfused(Operators& operators, const Shapes& shapes) {
 /// inside the kernel repeats its random numbers and stores no mask.
 ModelOperator flash_attention(const Shapes& shapes) {
   const std::int64_t batch = shapes.options.microbatch * shapes.model.heads;
-  const Bytes row_sums = size_of(DataType::fp32) * shapes.tokens * shapes.model.heads;
+  const Bytes row_sums = graph::size_of(graph::DataType::fp32) * shapes.tokens * shapes.model.heads;
   const Bytes read = shapes.wide(shapes.query) + key_value_tensor(shapes);
   const Bytes output = shapes.wide(shapes.context);
-  ModelOperator op = core_streaming("flash_attention", OperatorKind::attention,
+  ModelOperator op = core_streaming("flash_attention", graph::OperatorKind::attention,
                                     {.forward = read + output + row_sums,
                                      .forward_kernels = 1,
                                      .backward = 2 * read + 2 * output + row_sums,

@@ -19,7 +19,7 @@ Shapes::Shapes(const Model& m, const ShapeOptions& o, LayerKind k)
       context(m.heads * value_dim),
       ffn(kind.ffn > 0 ? kind.ffn : m.ffn),
       vocab(o.padded_vocab > 0 ? o.padded_vocab : m.vocab),
-      element(size_of(o.type)),
+      element(graph::size_of(o.type)),
       hidden_tensor(tensor(tokens, m.hidden)),
       hidden_mask(Bytes(1) * tokens * m.hidden) {
   assert(o.microbatch >= 1 && o.sequence >= 1 && "a microbatch holds at least one token");
@@ -44,7 +44,8 @@ std::vector<std::int64_t> layers_by_kind(const Model& model) {
   return counts;
 }
 
-ModelOperator streaming(std::string name, OperatorKind kind, Split split, const Traffic& traffic) {
+ModelOperator streaming(std::string name, graph::OperatorKind kind, Split split,
+                        const Traffic& traffic) {
   ModelOperator op;
   op.name = std::move(name);
   op.kind = kind;
@@ -61,14 +62,14 @@ ModelOperator weight_gemm(std::string name, const Shapes& shapes, std::int64_t o
   assert(split != GemmSplit::heads && "heads split a product of activations");
   ModelOperator op;
   op.name = std::move(name);
-  op.kind = OperatorKind::gemm;
+  op.kind = graph::OperatorKind::gemm;
   op.gemm = {.batch = 1, .m = shapes.tokens, .n = out, .k = in};
   op.gemm_split = split;
   op.split = split == GemmSplit::row ? Split::tensor : Split::sequence;
   op.boundary = split == GemmSplit::column ? TensorBoundary::enter
                 : split == GemmSplit::row  ? TensorBoundary::leave
                                            : TensorBoundary::none;
-  op.forward_flops = op.model_flops = flops_of(op.gemm);
+  op.forward_flops = op.model_flops = graph::flops_of(op.gemm);
   op.backward_flops = 2 * op.forward_flops;
   op.forward_bytes = shapes.wide(in) + shapes.tensor(in, out) + shapes.wide(out);
   op.backward_kernels = 0;
@@ -99,7 +100,7 @@ ModelOperator norm(std::string name, const Shapes& shapes, std::int64_t width) {
   // x and dy, their reduction is small; dx reads x and dy and writes. Statistics (two values per
   // row) are left out.
   ModelOperator op = streaming(
-      std::move(name), OperatorKind::norm, Split::sequence,
+      std::move(name), graph::OperatorKind::norm, Split::sequence,
       {.forward = 2 * x, .forward_kernels = 1, .backward = (2 + 3) * x, .backward_kernels = 3});
   op.gemm.k = width;  // the row length, on which a norm's bandwidth depends
   op.saved = x;

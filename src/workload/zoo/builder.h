@@ -55,7 +55,8 @@ struct Traffic {
 };
 
 /// A memory-bound operator.
-ModelOperator streaming(std::string name, OperatorKind kind, Split split, const Traffic& traffic);
+ModelOperator streaming(std::string name, graph::OperatorKind kind, Split split,
+                        const Traffic& traffic);
 
 /// Y[T, out] = X[T, in] W[in, out]; saves X. Column-parallel GEMMs `enter` and keep X like a norm
 /// does (Split::sequence); row-parallel ones `leave` and their X is split over t. With

@@ -5,7 +5,7 @@
 
 #include "workload/zoo/builder.h"
 
-namespace orrery {
+namespace orrery::zoo {
 namespace {
 
 /// 6738415616 -> "6,738,415,616". Requires value >= 0.
@@ -66,7 +66,7 @@ std::string parameter_line(std::string_view label, std::int64_t value, std::stri
 /// "= 3 x 583,000 dense + 58 x 11,500,000 moe".
 std::string layers_note(const Model& m, const ParameterCount& count) {
   const std::vector<std::string> names = layer_kinds(m);
-  const std::vector<std::int64_t> layers = zoo::layers_by_kind(m);
+  const std::vector<std::int64_t> layers = layers_by_kind(m);
   std::string note;
   for (std::size_t i = 0; i < names.size(); ++i) {
     note += fmt::format("{} {} x {}{}", i == 0 ? "  =" : " +", grouped(layers[i]),
@@ -101,4 +101,4 @@ std::string describe(const Model& model) {
          parameters_of(model) + flops_of_token(model);
 }
 
-}  // namespace orrery
+}  // namespace orrery::zoo

@@ -4,37 +4,34 @@
 
 #include "workload/zoo/builder.h"
 
-namespace orrery {
+namespace orrery::zoo {
 namespace {
-
-using zoo::Operators;
-using zoo::Shapes;
 
 /// A gather of T rows: reads and writes T x H. Backward reads dy and adds it to T rows (read and
 /// write). Like the one-hot product it stands for, it is split over its k (the vocabulary), and
 /// every rank handles every token.
 void append_token_embedding(Operators& operators, const Shapes& shapes) {
   const Bytes x = shapes.hidden_tensor;
-  ModelOperator gather = zoo::streaming(
-      "token_embedding", OperatorKind::embedding, Split::none,
-      {.forward = 2 * x, .forward_kernels = 1, .backward = 3 * x, .backward_kernels = 1});
+  ModelOperator gather =
+      streaming("token_embedding", graph::OperatorKind::embedding, Split::none,
+                {.forward = 2 * x, .forward_kernels = 1, .backward = 3 * x, .backward_kernels = 1});
   gather.gemm_split = GemmSplit::row;
   gather.boundary = TensorBoundary::leave;
   gather.parameters = shapes.vocab * shapes.model.hidden;
   operators.push_back(gather);
 
   const Bytes table = shapes.tensor(shapes.vocab, shapes.model.hidden);
-  operators.push_back(zoo::streaming("embedding_gradient_zero", OperatorKind::elementwise,
-                                     Split::tensor, {.backward = table, .backward_kernels = 1}));
+  operators.push_back(streaming("embedding_gradient_zero", graph::OperatorKind::elementwise,
+                                Split::tensor, {.backward = table, .backward_kernels = 1}));
 }
 
 /// Gathers S rows per sequence (reads and writes T x H) and adds them (reads two, writes one).
 /// Backward adds dy to the table's rows.
 ModelOperator position_embedding(const Shapes& shapes) {
   const Bytes x = shapes.hidden_tensor;
-  ModelOperator op = zoo::streaming(
-      "position_embedding", OperatorKind::embedding, Split::sequence,
-      {.forward = 5 * x, .forward_kernels = 2, .backward = 3 * x, .backward_kernels = 1});
+  ModelOperator op =
+      streaming("position_embedding", graph::OperatorKind::embedding, Split::sequence,
+                {.forward = 5 * x, .forward_kernels = 2, .backward = 3 * x, .backward_kernels = 1});
   op.parameters = (shapes.model.max_positions + shapes.model.extra_positions) * shapes.model.hidden;
   return op;
 }
@@ -46,7 +43,7 @@ ModelOperator patch_gemm(const Shapes& shapes) {
   Shapes patches = shapes;
   patches.tokens = std::max(std::int64_t{1}, shapes.tokens - shapes.options.microbatch);
   ModelOperator op =
-      zoo::weight_gemm("patch_gemm", patches, model.hidden, model.patches.width(), GemmSplit::none);
+      weight_gemm("patch_gemm", patches, model.hidden, model.patches.width(), GemmSplit::none);
   op.parameters += 2 * model.hidden;  // bias, class token
   return op;
 }
@@ -58,8 +55,8 @@ ModelOperator table_lookup(const Shapes& shapes) {
   const auto tables = static_cast<std::int64_t>(model.tables.size());
   const Bytes rows = shapes.wide(tables * model.hidden);
   const Bytes read = rows * model.pooling;
-  ModelOperator op = zoo::streaming("table_lookup", OperatorKind::embedding, Split::none,
-                                    {read + rows, 1, rows + 2 * read, 1});
+  ModelOperator op = streaming("table_lookup", graph::OperatorKind::embedding, Split::none,
+                               {read + rows, 1, rows + 2 * read, 1});
   op.gemm_split = GemmSplit::row;
   op.boundary = TensorBoundary::leave;
   for (const std::int64_t table : model.tables) {
@@ -72,8 +69,8 @@ ModelOperator table_lookup(const Shapes& shapes) {
 ModelOperator relative_bias(const Shapes& shapes) {
   const std::int64_t keys = shapes.options.sequence;
   const Bytes square = shapes.tensor(shapes.queries, keys) * shapes.model.heads;
-  ModelOperator op = zoo::streaming("relative_position_bias", OperatorKind::embedding,
-                                    Split::tensor, {2 * square, 2, 2 * square, 2});
+  ModelOperator op = streaming("relative_position_bias", graph::OperatorKind::embedding,
+                               Split::tensor, {2 * square, 2, 2 * square, 2});
   op.parameters = 2 * shapes.model.relative_buckets * shapes.model.heads;
   return op;
 }
@@ -81,16 +78,16 @@ ModelOperator relative_bias(const Shapes& shapes) {
 /// A second table's rows, added.
 ModelOperator type_embedding(const Shapes& shapes) {
   const Bytes x = shapes.hidden_tensor;
-  ModelOperator op = zoo::streaming("type_embedding", OperatorKind::embedding, Split::sequence,
-                                    {5 * x, 2, 3 * x, 1});
+  ModelOperator op = streaming("type_embedding", graph::OperatorKind::embedding, Split::sequence,
+                               {5 * x, 2, 3 * x, 1});
   op.parameters = shapes.model.token_types * shapes.model.hidden;
   return op;
 }
 
 ModelOperator embedding_dropout(const Shapes& shapes) {
   const Bytes traffic = 2 * shapes.hidden_tensor + shapes.hidden_mask;
-  ModelOperator op = zoo::streaming("embedding_dropout", OperatorKind::elementwise, Split::sequence,
-                                    {traffic, 1, traffic, 1});
+  ModelOperator op = streaming("embedding_dropout", graph::OperatorKind::elementwise,
+                               Split::sequence, {traffic, 1, traffic, 1});
   op.saved = shapes.hidden_mask;
   return op;
 }
@@ -100,13 +97,13 @@ ModelOperator embedding_dropout(const Shapes& shapes) {
 /// (8) and converts (4 + e). The other kernels work on T values (target mask, predicted logit,
 /// logarithm ...) and only cost their launch.
 ModelOperator cross_entropy(const Shapes& shapes) {
-  const Bytes single = size_of(DataType::fp32) * shapes.tokens * shapes.vocab;
+  const Bytes single = graph::size_of(graph::DataType::fp32) * shapes.tokens * shapes.vocab;
   const Bytes logits = shapes.tensor(shapes.tokens, shapes.vocab);
-  ModelOperator op = zoo::streaming("cross_entropy", OperatorKind::loss, Split::tensor,
-                                    {.forward = logits + (1 + 1 + 2 + 2 + 1 + 2) * single,
-                                     .forward_kernels = 18,
-                                     .backward = (2 + 1) * single + logits,
-                                     .backward_kernels = 6});
+  ModelOperator op = streaming("cross_entropy", graph::OperatorKind::loss, Split::tensor,
+                               {.forward = logits + (1 + 1 + 2 + 2 + 1 + 2) * single,
+                                .forward_kernels = 18,
+                                .backward = (2 + 1) * single + logits,
+                                .backward_kernels = 6});
   op.saved = single;
   return op;
 }
@@ -116,17 +113,17 @@ ModelOperator cross_entropy(const Shapes& shapes) {
 void append_transform(Operators& operators, const Shapes& shapes) {
   const Model& model = shapes.model;
   const std::int64_t hidden = model.hidden;
-  operators.push_back(zoo::weight_gemm("transform_gemm", shapes, hidden, hidden, GemmSplit::none));
-  operators.push_back(zoo::activation(shapes, shapes.tokens, hidden, true));
+  operators.push_back(weight_gemm("transform_gemm", shapes, hidden, hidden, GemmSplit::none));
+  operators.push_back(activation(shapes, shapes.tokens, hidden, true));
   operators.back().name.insert(0, "transform_");
   operators.back().split = Split::sequence;
   operators.back().parameters = hidden;
-  operators.push_back(zoo::norm("transform_norm", shapes, hidden));
+  operators.push_back(norm("transform_norm", shapes, hidden));
   Shapes first = shapes;
   first.tokens = shapes.options.microbatch;
-  operators.push_back(zoo::weight_gemm("pooler_gemm", first, hidden, hidden, GemmSplit::none));
+  operators.push_back(weight_gemm("pooler_gemm", first, hidden, hidden, GemmSplit::none));
   operators.back().parameters += hidden;
-  operators.push_back(zoo::weight_gemm("sentence_gemm", first, 2, hidden, GemmSplit::none));
+  operators.push_back(weight_gemm("sentence_gemm", first, 2, hidden, GemmSplit::none));
   operators.back().parameters += 2;
 }
 
@@ -136,11 +133,10 @@ void append_classes(Operators& operators, const Shapes& shapes) {
   Shapes first = shapes;
   first.tokens = shapes.options.microbatch;
   first.vocab = model.vocab;
-  operators.push_back(
-      zoo::weight_gemm("class_gemm", first, model.vocab, model.hidden, GemmSplit::none));
+  operators.push_back(weight_gemm("class_gemm", first, model.vocab, model.hidden, GemmSplit::none));
   operators.back().parameters += model.head_bias ? model.vocab : 0;
   operators.push_back(cross_entropy(first));
-  operators.back().kind = OperatorKind::elementwise;  // no vocabulary is split
+  operators.back().kind = graph::OperatorKind::elementwise;  // no vocabulary is split
   operators.back().split = Split::none;
 }
 
@@ -148,7 +144,7 @@ void append_classes(Operators& operators, const Shapes& shapes) {
 void append_logits(Operators& operators, const Shapes& shapes, bool shared) {
   const Model& model = shapes.model;
   operators.push_back(
-      zoo::weight_gemm("logits_gemm", shapes, shapes.vocab, model.hidden, GemmSplit::column));
+      weight_gemm("logits_gemm", shapes, shapes.vocab, model.hidden, GemmSplit::column));
   if (shared) {
     operators.back().parameters = 0;
   }
@@ -165,15 +161,15 @@ void append_prediction(Operators& operators, const Model& model, const ShapeOpti
   append_token_embedding(operators, shapes);
   operators[first].parameters = 0;
   operators.erase(operators.begin() + static_cast<std::ptrdiff_t>(first) + 1);  // cleared once
-  operators.push_back(zoo::norm("hidden_norm", shapes));
-  operators.push_back(zoo::norm("embedding_norm", shapes, model.hidden));
+  operators.push_back(norm("hidden_norm", shapes));
+  operators.push_back(norm("embedding_norm", shapes, model.hidden));
   operators.push_back(
-      zoo::weight_gemm("combine_gemm", shapes, model.hidden, 2 * model.hidden, GemmSplit::column));
-  for (const int kind : zoo::prediction_layers(model)) {
+      weight_gemm("combine_gemm", shapes, model.hidden, 2 * model.hidden, GemmSplit::column));
+  for (const int kind : prediction_layers(model)) {
     const Operators layer = layer_operators(model, options, kind);
     operators.insert(operators.end(), layer.begin(), layer.end());
   }
-  operators.push_back(zoo::norm("final_norm", shapes, model.hidden));
+  operators.push_back(norm("final_norm", shapes, model.hidden));
   append_logits(operators, shapes, true);
   for (std::size_t i = first; i < operators.size(); ++i) {
     operators[i].name.insert(0, "mtp_");
@@ -182,7 +178,7 @@ void append_prediction(Operators& operators, const Model& model, const ShapeOpti
 
 }  // namespace
 
-std::vector<int> zoo::prediction_layers(const Model& model) {
+std::vector<int> prediction_layers(const Model& model) {
   return model.mtp_layout.empty() ? std::vector<int>{layer_kind(model, model.layers - 1)}
                                   : model.mtp_layout;
 }
@@ -209,7 +205,7 @@ std::vector<ModelOperator> embedding_operators(const Model& model, const ShapeOp
     operators.push_back(relative_bias(shapes));
   }
   if (model.embedding_norm) {
-    operators.push_back(zoo::norm("embedding_norm", shapes, model.hidden));
+    operators.push_back(norm("embedding_norm", shapes, model.hidden));
   }
   if (model.embedding_dropout > 0) {
     operators.push_back(embedding_dropout(shapes));
@@ -221,13 +217,13 @@ std::vector<ModelOperator> head_operators(const Model& model, const ShapeOptions
   const Shapes shapes(model, options);
   Operators operators;
   if (model.head == HeadKind::click) {
-    const Bytes logits = size_of(DataType::fp32) * shapes.tokens;
-    operators.push_back(zoo::streaming("click_loss", OperatorKind::elementwise, Split::none,
-                                       {3 * logits, 3, 2 * logits, 2}));
+    const Bytes logits = graph::size_of(graph::DataType::fp32) * shapes.tokens;
+    operators.push_back(streaming("click_loss", graph::OperatorKind::elementwise, Split::none,
+                                  {3 * logits, 3, 2 * logits, 2}));
     return operators;
   }
   if (model.final_norm) {
-    operators.push_back(zoo::norm("final_norm", shapes));
+    operators.push_back(norm("final_norm", shapes));
   }
   if (model.head == HeadKind::image_class) {
     append_classes(operators, shapes);
@@ -254,7 +250,7 @@ Flops model_flops_per_sequence(const Model& model, std::int64_t sequence,
     }
     return sum;
   };
-  const std::vector<std::int64_t> layers = zoo::layers_by_kind(model);
+  const std::vector<std::int64_t> layers = layers_by_kind(model);
   Flops forward = of(embedding_operators(model, one)) + of(head_operators(model, one));
   for (std::size_t kind = 0; kind < layers.size(); ++kind) {
     forward += of(layer_operators(model, one, static_cast<int>(kind))) * layers[kind];
@@ -262,4 +258,4 @@ Flops model_flops_per_sequence(const Model& model, std::int64_t sequence,
   return 3 * forward;  // backward: with respect to both operands of every product
 }
 
-}  // namespace orrery
+}  // namespace orrery::zoo

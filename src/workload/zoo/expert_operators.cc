@@ -43,11 +43,11 @@ ModelOperator router(const Shapes& shapes) {
 /// per expert (5), map, copy, sort (3). All but the moves handle T x E values or fewer.
 ModelOperator routing(const Shapes& shapes) {
   const bool fused = shapes.options.fused_kernels;
-  const Bytes scores = size_of(DataType::fp32) * shapes.tokens * shapes.model.experts;
+  const Bytes scores = graph::size_of(graph::DataType::fp32) * shapes.tokens * shapes.model.experts;
   const Bytes tokens = shapes.wide(routed_width(shapes));
   const Bytes rows = shapes.tensor(routed_rows(shapes), routed_width(shapes));
   const Bytes moves = tokens + rows + 2 * rows;
-  ModelOperator op = streaming("routing", OperatorKind::elementwise, Split::sequence,
+  ModelOperator op = streaming("routing", graph::OperatorKind::elementwise, Split::sequence,
                                {.forward = (fused ? 2 : 8) * scores + moves,
                                 .forward_kernels = fused ? 10 : 26,
                                 .backward = (fused ? 2 : 5) * scores + moves,
@@ -62,14 +62,14 @@ ModelOperator expert_gemm(std::string name, const Shapes& shapes, std::int64_t o
   const Model& model = shapes.model;
   const std::int64_t rows = routed_rows(shapes);
   ModelOperator op = weight_gemm(std::move(name), shapes, out, in, split);
-  op.kind = OperatorKind::grouped_gemm;
+  op.kind = graph::OperatorKind::grouped_gemm;
   op.gemm = {
       .batch = model.experts, .m = (rows + model.experts - 1) / model.experts, .n = out, .k = in};
   op.split = Split::tensor;
   op.expert = true;
   op.boundary = split == GemmSplit::column ? TensorBoundary::dispatch : TensorBoundary::combine;
   op.routed = shapes.tensor(rows, routed_width(shapes));
-  op.forward_flops = op.model_flops = flops_of({.batch = 1, .m = rows, .n = out, .k = in});
+  op.forward_flops = op.model_flops = graph::flops_of({.batch = 1, .m = rows, .n = out, .k = in});
   op.backward_flops = 2 * op.forward_flops;
   op.forward_bytes =
       shapes.tensor(rows, in) + shapes.tensor(in, out) * model.experts + shapes.tensor(rows, out);
@@ -84,7 +84,8 @@ ModelOperator unpermute(const Shapes& shapes) {
   const Bytes tokens = shapes.wide(routed_width(shapes));
   const Bytes rows = shapes.tensor(routed_rows(shapes), routed_width(shapes));
   const Bytes moves = tokens + rows + 2 * rows;
-  return streaming("unpermute", OperatorKind::elementwise, Split::sequence, {moves, 2, moves, 2});
+  return streaming("unpermute", graph::OperatorKind::elementwise, Split::sequence,
+                   {moves, 2, moves, 2});
 }
 
 /// Beside the routed experts; its input is the one the router saved. With a gate (Qwen2-MoE):
@@ -95,7 +96,7 @@ void append_shared(Operators& operators, const Shapes& shapes) {
   append_mlp(operators, shapes, "shared_", model.expert.shared_ffn);
   operators[first].saved = Bytes(0);
   const Bytes x = shapes.hidden_tensor;
-  ModelOperator sum = streaming("shared_sum", OperatorKind::elementwise, Split::sequence,
+  ModelOperator sum = streaming("shared_sum", graph::OperatorKind::elementwise, Split::sequence,
                                 {.forward = 3 * x, .forward_kernels = 1});
   if (model.expert.shared_gate) {
     sum.name = "shared_gate_sum";

@@ -3,7 +3,7 @@
 
 #include "workload/zoo/builder.h"
 
-namespace orrery {
+namespace orrery::zoo {
 namespace {
 
 using Extents = std::vector<TensorExtent>;
@@ -35,7 +35,7 @@ void add_mixer(Extents& extents, const Model& model, const LayerKind& kind) {
 std::vector<TensorExtent> tensor_extents(const Model& model) {
   Extents extents;
   for (std::size_t i = 0; i < layer_kinds(model).size(); ++i) {
-    const LayerKind kind = zoo::kind_of(model, static_cast<int>(i));
+    const LayerKind kind = kind_of(model, static_cast<int>(i));
     add_mixer(extents, model, kind);
     if (kind.feed_forward == FeedForwardKind::dense) {
       add(extents, "MLP's width", kind.ffn > 0 ? kind.ffn : model.ffn);
@@ -50,4 +50,4 @@ std::vector<TensorExtent> expert_extents(const Model& model) {
   return model.experts == 0 ? Extents{} : Extents{{"expert's width", model.expert.ffn}};
 }
 
-}  // namespace orrery
+}  // namespace orrery::zoo

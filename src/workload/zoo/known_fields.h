@@ -5,7 +5,7 @@
 #include <array>
 #include <string_view>
 
-namespace orrery {
+namespace orrery::zoo {
 
 /// Fields of any Hugging Face configuration that neither change a shape nor a kernel.
 inline constexpr auto kIgnored = std::to_array<std::string_view>({
@@ -128,4 +128,4 @@ inline constexpr auto kIgnoredMultimodal = std::to_array<std::string_view>({
     "vision_config",
 });
 
-}  // namespace orrery
+}  // namespace orrery::zoo

@@ -36,7 +36,7 @@ ModelOperator assembly(const Shapes& shapes) {
   const Bytes rotated = shapes.wide(m.heads * m.latent.rotary);
   const Bytes expanded = shapes.wide(m.heads * (m.head_dim + shapes.value_dim));
   const Bytes traffic = (fused ? 2 : 10) * rotated + (fused ? 2 : 4) * expanded - rotated;
-  ModelOperator op = streaming("latent_rotary", OperatorKind::elementwise, Split::tensor,
+  ModelOperator op = streaming("latent_rotary", graph::OperatorKind::elementwise, Split::tensor,
                                {traffic, fused ? 2 : 14, traffic, fused ? 2 : 14});
   op.saved = shapes.wide(m.heads * (2 * m.head_dim + shapes.value_dim));  // Q, K, V
   return op;

@@ -3,8 +3,7 @@
 
 #include "workload/zoo/builder.h"
 
-namespace orrery {
-namespace zoo {
+namespace orrery::zoo {
 namespace {
 
 /// Q, K, V as views of the fused projection; they are what attention's backward needs. The bias is
@@ -20,7 +19,8 @@ ModelOperator qkv_split(const Shapes& shapes) {
     traffic.backward += qkv;
     ++traffic.backward_kernels;
   }
-  ModelOperator op = streaming("qkv_split", OperatorKind::elementwise, Split::tensor, traffic);
+  ModelOperator op =
+      streaming("qkv_split", graph::OperatorKind::elementwise, Split::tensor, traffic);
   op.saved = qkv;
   return op;
 }
@@ -34,7 +34,7 @@ ModelOperator rotary(const Shapes& shapes) {
   const bool fused = shapes.options.fused_kernels;
   const Bytes traffic = (fused ? 2 : 10) * rotated;
   const int kernels = fused ? 1 : 10;
-  return streaming("rotary", OperatorKind::elementwise, Split::tensor,
+  return streaming("rotary", graph::OperatorKind::elementwise, Split::tensor,
                    {traffic, kernels, traffic, kernels});
 }
 
@@ -78,7 +78,7 @@ ModelOperator residual(const Residual& what, const Shapes& shapes) {
   }
   ModelOperator op =
       streaming(what.branch + (bias ? "_bias" : "") + (dropout ? "_dropout" : "") + "_residual",
-                OperatorKind::elementwise, Split::sequence, traffic);
+                graph::OperatorKind::elementwise, Split::sequence, traffic);
   op.saved = dropout ? shapes.hidden_mask : Bytes(0);
   op.parameters = bias ? shapes.model.hidden : 0;
   return op;
@@ -215,7 +215,6 @@ Operators layer(const Shapes& shapes) {
 }
 
 }  // namespace
-}  // namespace zoo
 
 std::vector<std::string> layer_kinds(const Model& model) {
   if (model.kinds.empty()) {
@@ -237,7 +236,7 @@ int layer_kind(const Model& model, std::int64_t layer) {
 
 std::vector<ModelOperator> layer_operators(const Model& model, const ShapeOptions& options,
                                            int kind) {
-  return zoo::layer(zoo::Shapes(model, options, zoo::kind_of(model, kind)));
+  return layer(Shapes(model, options, kind_of(model, kind)));
 }
 
-}  // namespace orrery
+}  // namespace orrery::zoo

@@ -16,8 +16,8 @@ namespace {
 ModelOperator convolution(const Shapes& shapes) {
   const Mamba& mamba = shapes.model.mamba;
   const Bytes x = shapes.wide(mamba.convolved());
-  ModelOperator op =
-      streaming("convolution", OperatorKind::elementwise, Split::tensor, {2 * x, 1, 3 * x, 2});
+  ModelOperator op = streaming("convolution", graph::OperatorKind::elementwise, Split::tensor,
+                               {2 * x, 1, 3 * x, 2});
   op.saved = x;
   op.parameters = mamba.convolved() * (mamba.kernel + (mamba.convolution_bias ? 1 : 0));
   return op;
@@ -36,10 +36,10 @@ ModelOperator scan(const Shapes& shapes) {
   const double chunk = number(mamba.chunk);
   const double tokens = number(shapes.tokens);
   const std::int64_t chunks = (shapes.tokens + mamba.chunk - 1) / mamba.chunk;
-  const Bytes states = size_of(DataType::fp32) * chunks * mamba.inner() * mamba.state;
+  const Bytes states = graph::size_of(graph::DataType::fp32) * chunks * mamba.inner() * mamba.state;
   const Bytes input = shapes.wide(mamba.convolved() + mamba.heads);
   const Bytes output = shapes.wide(mamba.inner());
-  ModelOperator op = streaming("state_space_scan", OperatorKind::attention, Split::tensor,
+  ModelOperator op = streaming("state_space_scan", graph::OperatorKind::attention, Split::tensor,
                                {.forward = input + output + 4 * states,
                                 .forward_kernels = 5,
                                 .backward = 2 * input + 2 * output + 8 * states,
@@ -63,8 +63,8 @@ ModelOperator scan(const Shapes& shapes) {
 ModelOperator gated_norm(const Shapes& shapes) {
   const Mamba& mamba = shapes.model.mamba;
   const Bytes x = shapes.wide(mamba.inner());
-  ModelOperator op =
-      streaming("gated_norm", OperatorKind::norm, Split::tensor, {3 * x, 1, (2 * 3 + 2) * x, 3});
+  ModelOperator op = streaming("gated_norm", graph::OperatorKind::norm, Split::tensor,
+                               {3 * x, 1, (2 * 3 + 2) * x, 3});
   op.gemm.k = mamba.inner() / mamba.groups;
   op.saved = 2 * x;
   op.parameters = mamba.inner();

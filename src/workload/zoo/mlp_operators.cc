@@ -11,7 +11,7 @@ ModelOperator plain(const Shapes& shapes, Bytes x, bool bias) {
   const std::string function(name_of(shapes.model.mlp));
   const bool bias_apart = bias && !shapes.options.fused_kernels;
   ModelOperator op =
-      streaming((bias ? "bias_" : "") + function, OperatorKind::elementwise, Split::tensor,
+      streaming((bias ? "bias_" : "") + function, graph::OperatorKind::elementwise, Split::tensor,
                 {.forward = (bias_apart ? 4 : 2) * x,
                  .forward_kernels = bias_apart ? 2 : 1,
                  .backward = (bias ? 4 : 3) * x,
@@ -28,7 +28,7 @@ ModelOperator gated(const Shapes& shapes, Bytes x, bool bias) {
   const bool fused = shapes.options.fused_kernels;
   const int sums = bias ? 1 : 0;
   ModelOperator op = streaming(shapes.model.mlp == MlpKind::geglu ? "gelu_mul" : "silu_mul",
-                               OperatorKind::elementwise, Split::tensor,
+                               graph::OperatorKind::elementwise, Split::tensor,
                                {.forward = (fused ? 3 : 5) * x,
                                 .forward_kernels = fused ? 1 : 2,
                                 .backward = ((fused ? 5 : 13) + 2 * sums) * x,

@@ -12,11 +12,8 @@
 #include "workload/zoo/fields.h"
 #include "workload/zoo/known_fields.h"
 
-namespace orrery {
+namespace orrery::zoo {
 namespace {
-
-using zoo::Family;
-using zoo::kFamilies;
 
 const Family* find_family(std::string_view model_type) {
   for (const Family& family : kFamilies) {
@@ -67,7 +64,7 @@ Result<Model> parse_model(const ConfigNode& node, std::string name) {
   }
   Reader read(node);
   read.ignore("model_type");
-  zoo::ignore_all(read, kIgnored);
+  ignore_all(read, kIgnored);
   Model model = family->read(read);
   model.name = std::move(name);
   model.model_type = family->model_type;
@@ -108,4 +105,4 @@ Model gpt_model(std::string name, std::int64_t layers, std::int64_t hidden, std:
   return m;
 }
 
-}  // namespace orrery
+}  // namespace orrery::zoo

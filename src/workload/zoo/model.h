@@ -14,7 +14,7 @@
 #include "graph/operator.h"
 #include "workload/zoo/architecture.h"
 
-namespace orrery {
+namespace orrery::zoo {
 
 /// Reads config.json of the model types in families.h. The shape must be given; only what Hugging
 /// Face itself derives or defaults (n_inner, head_dim, num_key_value_heads, patterns of layers),
@@ -109,8 +109,8 @@ enum class Weights : std::uint8_t { trained, frozen, adapter };
 /// dK, dV are with the operator that follows the GEMM forward, because they are split like it.
 struct ModelOperator {
   std::string name;
-  OperatorKind kind = OperatorKind::elementwise;
-  GemmShape gemm;                          ///< gemm, attention: m = tokens (or S), n = out, k = in
+  graph::OperatorKind kind = graph::OperatorKind::elementwise;
+  graph::GemmShape gemm;                   ///< gemm, attention: m = tokens (or S), n = out, k = in
   GemmSplit gemm_split = GemmSplit::none;  ///< column: n/t; row: k/t; heads: batch/t
   Split split = Split::none;               ///< of bytes and saved activations
   TensorBoundary boundary = TensorBoundary::none;
@@ -140,7 +140,7 @@ struct ShapeOptions {
   /// Context-parallel degree c: a rank holds S/c tokens of each sequence. Token-wise operators have
   /// B S/c rows; attention has S/c queries per sequence against S keys (causal work is balanced).
   std::int64_t context = 1;
-  DataType type = DataType::bf16;
+  graph::DataType type = graph::DataType::bf16;
   AttentionKernel attention = AttentionKernel::unfused;
   bool fused_kernels = true;  ///< bias+GeLU, bias+dropout+residual, scale+mask+softmax as one each
   std::int64_t padded_vocab = 0;  ///< V rounded up for tensor parallelism; 0 = model.vocab
@@ -207,4 +207,4 @@ std::vector<ModelOperator> head_operators(const Model& model, const ShapeOptions
 Flops model_flops_per_sequence(const Model& model, std::int64_t sequence,
                                std::int64_t padded_vocab = 0);
 
-}  // namespace orrery
+}  // namespace orrery::zoo

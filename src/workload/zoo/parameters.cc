@@ -2,10 +2,8 @@
 /// Parameter counts from the architecture, apart from the operator lists (a test compares them).
 #include "workload/zoo/builder.h"
 
-namespace orrery {
+namespace orrery::zoo {
 namespace {
-
-using zoo::norm_parameters;
 
 /// rows x columns, with a bias of `columns` elements.
 std::int64_t linear(std::int64_t rows, std::int64_t columns, bool bias) {
@@ -139,11 +137,11 @@ std::int64_t idle(const Model& m, const LayerKind& kind) {
 
 ParameterCount count_parameters(const Model& model) {
   const std::int64_t norm = norm_parameters(model, model.hidden);
-  const std::vector<std::int64_t> layers = zoo::layers_by_kind(model);
+  const std::vector<std::int64_t> layers = layers_by_kind(model);
   ParameterCount count;
   std::int64_t unused = 0;
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    const LayerKind kind = zoo::kind_of(model, static_cast<int>(i));
+    const LayerKind kind = kind_of(model, static_cast<int>(i));
     count.per_kind.push_back(layer(model, kind));
     count.layers += layers[i] * count.per_kind.back();
     unused += layers[i] * idle(model, kind);
@@ -154,8 +152,8 @@ ParameterCount count_parameters(const Model& model) {
                        : 0;
   count.final_norm = model.final_norm ? norm : 0;
   count.head = output(model);
-  for (const int kind : zoo::prediction_layers(model)) {
-    const LayerKind& described = zoo::kind_of(model, kind);
+  for (const int kind : prediction_layers(model)) {
+    const LayerKind& described = kind_of(model, kind);
     count.mtp += model.mtp * layer(model, described);
     unused += model.mtp * idle(model, described);
   }
@@ -166,4 +164,4 @@ ParameterCount count_parameters(const Model& model) {
   return count;
 }
 
-}  // namespace orrery
+}  // namespace orrery::zoo

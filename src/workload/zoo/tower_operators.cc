@@ -13,10 +13,10 @@ ModelOperator interaction(const Shapes& shapes) {
   const std::int64_t vectors = shapes.kind.interacting;
   ModelOperator op;
   op.name = "interaction_gemm";
-  op.kind = OperatorKind::gemm;
+  op.kind = graph::OperatorKind::gemm;
   op.gemm = {.batch = shapes.tokens, .m = vectors, .n = vectors, .k = shapes.model.hidden};
   op.split = Split::sequence;
-  op.forward_flops = op.model_flops = flops_of(op.gemm);
+  op.forward_flops = op.model_flops = graph::flops_of(op.gemm);
   op.backward_flops = 2 * op.forward_flops;
   op.forward_bytes = shapes.wide(2 * vectors * shapes.model.hidden + vectors * vectors);
   op.backward_kernels = 0;
@@ -36,8 +36,9 @@ void append_tower(Operators& operators, const Shapes& shapes) {
                                     widths[i - 1], GemmSplit::none));
     operators.back().parameters += widths[i];
     const Bytes x = shapes.wide(widths[i]);
-    operators.push_back(streaming("bias_relu_" + std::to_string(i), OperatorKind::elementwise,
-                                  Split::sequence, {2 * x, 1, 4 * x, 2}));
+    operators.push_back(streaming("bias_relu_" + std::to_string(i),
+                                  graph::OperatorKind::elementwise, Split::sequence,
+                                  {2 * x, 1, 4 * x, 2}));
     operators.back().saved = i + 1 < widths.size() ? Bytes(0) : x;  // else by the next matrix
   }
 }

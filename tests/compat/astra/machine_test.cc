@@ -19,20 +19,21 @@ namespace {
 using namespace small_tests;  // NOLINT(google-build-using-namespace): this folder's own
 using ::testing::HasSubstr;
 
-Machine machine(const RunInput& input) {
-  Result<Machine> made = machine_of(input, 1);
+machine::Machine machine(const RunInput& input) {
+  Result<machine::Machine> made = machine_of(input, 1);
   EXPECT_TRUE(made) << made.error().to_string();
-  return made ? std::move(*made) : Machine{};
+  return made ? std::move(*made) : machine::Machine{};
 }
 
-Time loop_time(const RunInput& input, NetworkModel network = NetworkModel::ports) {
-  const Machine on = machine(input);
-  auto workload = workload_of(input.traces, on, !input.system.roofline);
+Time loop_time(const RunInput& input,
+               simulate::NetworkModel network = simulate::NetworkModel::ports) {
+  const machine::Machine on = machine(input);
+  auto workload = study::workload_of(input.traces, on, !input.system.roofline);
   EXPECT_TRUE(workload) << workload.error().to_string();
-  SimulateOptions options;
+  simulate::SimulateOptions options;
   options.network = network;
   options.algorithms.fill(workload->groups.size(), algorithm_of(input));
-  const auto run = run_workload("traces", std::move(*workload), on, options);
+  const auto run = study::run_workload("traces", std::move(*workload), on, options);
   EXPECT_TRUE(run) << run.error().to_string();
   return run ? run->timeline.step_time : Time(0);
 }
@@ -73,7 +74,7 @@ TEST(AstraMachine, AMessageTakesItsHopsAndItsBytes) {
                          Way{Building::fully_connected, 3, 10'500_ns}}) {
     const RunInput input = message_to(way.peer, {dimension(way.building, 5, 100)});
     EXPECT_EQ(engine_time(input), way.time);
-    for (const auto& network : kNames<NetworkModel>) {
+    for (const auto& network : kNames<simulate::NetworkModel>) {
       EXPECT_EQ(loop_time(input, network.value), way.time) << network.name;
     }
   }
@@ -84,7 +85,7 @@ TEST(AstraMachine, AMessagePaysForEveryDimensionThatItCrosses) {
   const RunInput input =
       message_to(3, {dimension(Building::ring, 2, 100), dimension(Building::ring, 4, 50)});
   EXPECT_EQ(engine_time(input), 21_us);
-  EXPECT_EQ(loop_time(input, NetworkModel::fifo), 21_us);
+  EXPECT_EQ(loop_time(input, simulate::NetworkModel::fifo), 21_us);
 }
 
 TEST(AstraMachine, TheEndpointDelayIsTheCostOfAMessage) {
@@ -112,7 +113,7 @@ TEST(AstraMachine, DirectOnFullyConnectedUsesAllLinks) {
   const RunInput input = one(Building::fully_connected, 4, Algorithm::direct,
                              CollectiveType::all_to_all, 4 * kMegabyte);
   EXPECT_EQ(engine_time(input), 10'500_ns);
-  for (const auto& network : kNames<NetworkModel>) {
+  for (const auto& network : kNames<simulate::NetworkModel>) {
     EXPECT_EQ(loop_time(input, network.value), 10'500_ns) << network.name;
   }
 }
@@ -123,7 +124,7 @@ TEST(AstraMachine, DirectOnASwitchSharesThePort) {
   const RunInput input =
       one(Building::switched, 4, Algorithm::direct, CollectiveType::all_to_all, 4 * kMegabyte);
   EXPECT_EQ(engine_time(input), 11_us);
-  for (const auto& network : kNames<NetworkModel>) {
+  for (const auto& network : kNames<simulate::NetworkModel>) {
     EXPECT_EQ(loop_time(input, network.value), 31_us) << network.name;
   }
 }
@@ -235,7 +236,7 @@ TEST(AstraMachine, WhatOnlyTheEngineHasIsRefusedByName) {
 }
 
 TEST(AstraMachine, ListsBecomeTheAlgorithmOfAGroup) {
-  using Choice = CollectiveAlgorithm;
+  using Choice = collective::CollectiveAlgorithm;
   const Dimension ring = dimension(Building::ring, 4, 100);
   const auto asked = [&](Algorithm algorithm, std::vector<Dimension> network) {
     return algorithm_of(input_of(std::move(network), algorithm,
@@ -279,7 +280,8 @@ RC_GTEST_PROP(AstraMachine, EveryLinkWithOneSenderAtATimeTakesAsLongAsInTheEngin
                           Time(1000 * *rc::gen::inRange(0, 1000)))},
                form.algorithm, {collective(0, type, Bytes(*rc::gen::inRange(1000, 9'000'000)))});
   const Time engine = engine_time(input, quirks_off());
-  for (const NetworkModel network : {NetworkModel::ports, NetworkModel::fifo}) {
+  for (const simulate::NetworkModel network :
+       {simulate::NetworkModel::ports, simulate::NetworkModel::fifo}) {
     const Time apart = loop_time(input, network) - engine;
     RC_ASSERT(std::abs(apart.value()) <= 4'000 * size);
   }

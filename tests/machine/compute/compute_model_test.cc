@@ -4,13 +4,13 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-namespace orrery {
+namespace orrery::compute {
 namespace {
 
 /// A100-SXM4-80GB with the coefficients of tools/fit_gemm.py.
 Device a100() {
   Device device;
-  device.peak[static_cast<std::size_t>(DataType::bf16)] = 312_TFLOPs;
+  device.peak[static_cast<std::size_t>(graph::DataType::bf16)] = 312_TFLOPs;
   device.units = 108;
   device.memory = {{"hbm", 80_GiB, Bandwidth(2039e9), Time(0)}};
   KernelCoefficients& c = device.kernels;
@@ -25,11 +25,11 @@ Device a100() {
   return device;
 }
 
-Operator gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch = 1) {
-  Operator op;
-  op.kind = OperatorKind::gemm;
+graph::Operator gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch = 1) {
+  graph::Operator op;
+  op.kind = graph::OperatorKind::gemm;
   op.gemm = {batch, m, n, k};
-  op.flops = flops_of(op.gemm);
+  op.flops = graph::flops_of(op.gemm);
   return op;
 }
 
@@ -72,11 +72,11 @@ TEST(ComputeModel, MatchesTheIndependentReferenceImplementation) {
 
 TEST(ComputeModel, AMeasuredKernelIsAsMuchSlowerAsItSays) {
   // Whatever the device: 40 us, half as long again beside a collective.
-  const Operator op{.name = "measured",
-                    .kind = OperatorKind::opaque,
-                    .gemm = {},
-                    .duration = 40_us,
-                    .beside_collective = 1.5};
+  const graph::Operator op{.name = "measured",
+                           .kind = graph::OperatorKind::opaque,
+                           .gemm = {},
+                           .duration = 40_us,
+                           .beside_collective = 1.5};
   const KernelTime time = kernel_time(op, a100());
   EXPECT_EQ(time.alone, 40_us);
   EXPECT_EQ(time.beside_collective, 60_us);
@@ -101,7 +101,7 @@ TEST(ComputeModel, MemoryBoundKernelStreamsItsBytes) {
   Device device = a100();
   device.kernels.elementwise_share = 0.5;
   device.kernels.stream_launch = 2500_ns;
-  Operator op;
+  graph::Operator op;
   op.bytes = Bytes(2'039'000'000);
   op.kernels = 2;
   EXPECT_EQ(kernel_time(op, device).alone, 2_ms + 5_us);
@@ -114,8 +114,8 @@ TEST(ComputeModel, LongRowsOfANormAreReadTwice) {
   device.kernels.norm_long_share = 0.4;
   device.kernels.norm_width = 10000;
   device.kernels.stream_launch = 0_ps;
-  Operator op;
-  op.kind = OperatorKind::norm;
+  graph::Operator op;
+  op.kind = graph::OperatorKind::norm;
   op.gemm.k = 10000;
   op.bytes = Bytes(2'039'000'000);
   EXPECT_NEAR(to_seconds(kernel_time(op, device).alone), 1e-3 / 0.6, 1e-9);
@@ -127,8 +127,8 @@ TEST(ComputeModel, FusedAttentionRunsAtItsShareOfPeak) {
   device.kernels.gemm_launch = 0_ps;
   device.kernels.attention_share = 0.5;
   device.kernels.attention_backward_share = 0.25;
-  Operator op;
-  op.kind = OperatorKind::attention;
+  graph::Operator op;
+  op.kind = graph::OperatorKind::attention;
   op.flops = Flops(312e9);
   EXPECT_EQ(kernel_time(op, device).alone, 2_ms);
   op.backward = true;
@@ -138,8 +138,8 @@ TEST(ComputeModel, FusedAttentionRunsAtItsShareOfPeak) {
 TEST(ComputeModel, AGroupedGemmSharesOneLaunchAndItsLastWave) {
   // 8 experts of 128 rows, n = 1728 = 13.5 tiles of 128: 8 * 14 = 112 tiles. As one launch: what
   // the batched GEMM takes; as eight launches: seven more of them, and eight partly filled waves.
-  Operator grouped = gemm(128, 1728, 4096, 8);
-  grouped.kind = OperatorKind::grouped_gemm;
+  graph::Operator grouped = gemm(128, 1728, 4096, 8);
+  grouped.kind = graph::OperatorKind::grouped_gemm;
   EXPECT_EQ(kernel_time(grouped, a100()).alone,
             kernel_time(gemm(128, 1728, 4096, 8), a100()).alone);
   EXPECT_LT(kernel_time(grouped, a100()).alone + a100().kernels.gemm_launch * 7,
@@ -150,19 +150,19 @@ TEST(ComputeModel, FourBitOperandsAreAQuarterOfTheTrafficOfSixteenAndResultsAreS
   // k = 1: bound by the output's m n elements, 2 bytes each in either. m = 16, k = n = 16384: by
   // the n k elements of B, 0.5 byte each against 2.
   Device device = a100();
-  device.peak[static_cast<std::size_t>(DataType::fp4)] =
-      device.peak[static_cast<std::size_t>(DataType::bf16)];
+  device.peak[static_cast<std::size_t>(graph::DataType::fp4)] =
+      device.peak[static_cast<std::size_t>(graph::DataType::bf16)];
   device.kernels.gemm_launch = 0_ps;
   device.kernels.gemm_k_ramp = 0;
-  Operator narrow = gemm(16384, 16384, 1);
-  narrow.type = DataType::fp4;
+  graph::Operator narrow = gemm(16384, 16384, 1);
+  narrow.type = graph::DataType::fp4;
   EXPECT_NEAR(kernel_time(gemm(16384, 16384, 1), device).alone / kernel_time(narrow, device).alone,
               1.0, 0.01);
   device.units = 1;  // one wave after the other streams B
   device.peak.fill(FlopRate(1e18));
   narrow = gemm(16, 16384, 16384);
   const Time wide = kernel_time(narrow, device).alone;
-  narrow.type = DataType::fp4;
+  narrow.type = graph::DataType::fp4;
   EXPECT_NEAR(wide / kernel_time(narrow, device).alone, 4.0, 0.02);
 }
 
@@ -171,7 +171,7 @@ RC_GTEST_PROP(ComputeModel, NeverFasterThanTheRoofline, ()) {
   const auto n = *rc::gen::inRange<std::int64_t>(1, 20000);
   const auto k = *rc::gen::inRange<std::int64_t>(1, 20000);
   const auto batch = *rc::gen::inRange<std::int64_t>(1, 64);
-  const Operator op = gemm(m, n, k, batch);
+  const graph::Operator op = gemm(m, n, k, batch);
   const KernelTime time = kernel_time(op, a100());
   RC_ASSERT(time.alone >= op.flops / 312_TFLOPs);
   const double elements = static_cast<double>(batch * (m * k + k * n + m * n));
@@ -179,11 +179,11 @@ RC_GTEST_PROP(ComputeModel, NeverFasterThanTheRoofline, ()) {
 }
 
 RC_GTEST_PROP(ComputeModel, MonotoneInPeakAndBandwidth, ()) {
-  const Operator op =
+  const graph::Operator op =
       gemm(*rc::gen::inRange<std::int64_t>(1, 9000), *rc::gen::inRange<std::int64_t>(1, 9000),
            *rc::gen::inRange<std::int64_t>(1, 9000));
   Device faster = a100();
-  faster.peak[static_cast<std::size_t>(DataType::bf16)] = 400_TFLOPs;
+  faster.peak[static_cast<std::size_t>(graph::DataType::bf16)] = 400_TFLOPs;
   RC_ASSERT(kernel_time(op, faster).alone <= kernel_time(op, a100()).alone);
   Device wider = a100();
   wider.memory[0].bandwidth = Bandwidth(3000e9);
@@ -218,4 +218,4 @@ RC_GTEST_PROP(ComputeModel, OverlapNeverSpeedsUp, ()) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::compute

@@ -9,7 +9,7 @@
 
 #include "fifo_server.h"
 
-namespace orrery {
+namespace orrery::memory {
 namespace {
 
 std::vector<TransferStage> three_stages() {
@@ -84,4 +84,4 @@ RC_GTEST_PROP(Pipeline, NeverBelowTheSlowestStageNeverAboveTheSum, ()) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::memory

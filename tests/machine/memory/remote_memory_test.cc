@@ -6,7 +6,7 @@
 
 #include "fifo_server.h"
 
-namespace orrery {
+namespace orrery::memory {
 namespace {
 
 /// 4 nodes of 4 devices and 8 groups of 100 GB/s; links of 2 switches of 100 GB/s to every node;
@@ -177,4 +177,4 @@ RC_GTEST_PROP(RemoteMemory, AGatherInTheSwitchesIsNeverSlowerThanOneOverTheSameL
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::memory

@@ -8,28 +8,28 @@
 #include <map>
 #include <vector>
 
-namespace orrery {
+namespace orrery::network {
 namespace {
 
 struct Start {
   Time when{0};
   Time serialisation{0};
   Time latency{0};
-  std::vector<LinkUse> links;
+  std::vector<topology::LinkUse> links;
 };
 
 /// Runs transfers to their ends; result in the order given.
 std::vector<Time> finish_times(const std::vector<Start>& starts, std::size_t links) {
   constexpr std::uint32_t kStart = 0;
   AnalyticalNetwork network(links);
-  EventQueue queue;
+  engine::EventQueue queue;
   std::map<TransferId, std::size_t> running;
   std::vector<Time> finish(starts.size());
   for (std::uint32_t i = 0; i < starts.size(); ++i) {
     queue.push(starts[i].when, kStart, i);
   }
   while (!queue.empty()) {
-    const EventQueue::Event event = queue.pop();
+    const engine::EventQueue::Event event = queue.pop();
     if (event.kind == kStart) {
       const Start& s = starts[event.subject];
       running[network.start(queue.now(), s.serialisation, s.latency, s.links)] = event.subject;
@@ -106,8 +106,8 @@ RC_GTEST_PROP(AnalyticalNetwork, NeverFasterThanAloneNorThanTheBusiestLink, ()) 
   std::vector<Start> starts;
   std::vector<Time> load(kLinks);
   for (std::size_t i = 0; i < count; ++i) {
-    const auto first = *rc::gen::inRange<LinkId>(0, kLinks);
-    const auto second = *rc::gen::inRange<LinkId>(0, kLinks);
+    const auto first = *rc::gen::inRange<topology::LinkId>(0, kLinks);
+    const auto second = *rc::gen::inRange<topology::LinkId>(0, kLinks);
     Start s{Time(*rc::gen::inRange<std::int64_t>(0, 1000)) * 1000,
             Time(*rc::gen::inRange<std::int64_t>(0, 1000)) * 1000,
             7_ps,
@@ -115,7 +115,7 @@ RC_GTEST_PROP(AnalyticalNetwork, NeverFasterThanAloneNorThanTheBusiestLink, ()) 
     if (second != first) {
       s.links.push_back({second});
     }
-    for (const LinkUse& use : s.links) {
+    for (const topology::LinkUse& use : s.links) {
       load[use.link] += s.serialisation;
     }
     starts.push_back(s);
@@ -129,7 +129,8 @@ RC_GTEST_PROP(AnalyticalNetwork, NeverFasterThanAloneNorThanTheBusiestLink, ()) 
     Time last{0};
     for (std::size_t i = 0; i < count; ++i) {
       const auto& uses = starts[i].links;
-      if (std::any_of(uses.begin(), uses.end(), [&](const LinkUse& u) { return u.link == link; })) {
+      if (std::any_of(uses.begin(), uses.end(),
+                      [&](const topology::LinkUse& u) { return u.link == link; })) {
         last = std::max(last, finish[i]);
       }
     }
@@ -138,4 +139,4 @@ RC_GTEST_PROP(AnalyticalNetwork, NeverFasterThanAloneNorThanTheBusiestLink, ()) 
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::network

@@ -8,19 +8,19 @@
 
 #include "run_messages.h"
 
-namespace orrery {
+namespace orrery::network {
 namespace {
 
 using testing::arrivals;
 using testing::dimension;
 using testing::TimedMessage;
-using Kind = DimensionKind;
+using Kind = topology::DimensionKind;
 
 constexpr Bytes kMegabyte{1'000'000};
 
-std::vector<Time> run(const std::vector<NetworkDimension>& dimensions,
+std::vector<Time> run(const std::vector<topology::NetworkDimension>& dimensions,
                       const std::vector<TimedMessage>& messages) {
-  const LinkMap map(dimensions);
+  const topology::LinkMap map(dimensions);
   FairNetwork network(map.links());
   return arrivals(network, map, messages);
 }
@@ -65,7 +65,7 @@ RC_GTEST_PROP(FairNetwork, OneLinkIsAsBusyAsWithFifo, ()) {
     sent.push_back(
         {0, 1, Bytes(*rc::gen::inRange(1, 2'000'000)), Time(*rc::gen::inRange(0, 20'000'000))});
   }
-  const LinkMap map({dimension(Kind::ring, 2, 50, 1_us)});
+  const topology::LinkMap map({dimension(Kind::ring, 2, 50, 1_us)});
   FairNetwork fair(map.links());
   FifoNetwork fifo(map.links());
   const auto a = arrivals(fair, map, sent);
@@ -76,11 +76,11 @@ RC_GTEST_PROP(FairNetwork, OneLinkIsAsBusyAsWithFifo, ()) {
 }
 
 RC_GTEST_PROP(FairNetwork, IsNeverFasterThanTheBandwidthBound, ()) {
-  const std::vector<NetworkDimension> dimensions{
+  const std::vector<topology::NetworkDimension> dimensions{
       dimension(Kind::ring, *rc::gen::inRange<std::int64_t>(2, 6), *rc::gen::inRange(1, 200), 1_us),
       dimension(Kind::switched, *rc::gen::inRange<std::int64_t>(2, 5), *rc::gen::inRange(1, 200),
                 2_us)};
-  const LinkMap map(dimensions);
+  const topology::LinkMap map(dimensions);
   const int count = *rc::gen::inRange(1, 30);
   std::vector<TimedMessage> sent;
   for (int m = 0; m < count; ++m) {
@@ -91,15 +91,15 @@ RC_GTEST_PROP(FairNetwork, IsNeverFasterThanTheBandwidthBound, ()) {
   }
   FairNetwork network(map.links());
   const auto times = arrivals(network, map, sent);
-  for (LinkId link = 0; link < map.links(); ++link) {
+  for (topology::LinkId link = 0; link < map.links(); ++link) {
     RC_ASSERT(network.busy(link) <= *std::max_element(times.begin(), times.end()) + Time(count));
   }
   for (std::size_t m = 0; m < times.size(); ++m) {
-    std::vector<Hop> way;
+    std::vector<topology::Hop> way;
     map.route(sent[m].source, sent[m].destination, way);
     Time least = sent[m].when;
     Time slowest{0};
-    for (const Hop& hop : way) {
+    for (const topology::Hop& hop : way) {
       least += hop.latency;
       slowest = std::max(slowest, sent[m].bytes / hop.bandwidth);
     }
@@ -108,4 +108,4 @@ RC_GTEST_PROP(FairNetwork, IsNeverFasterThanTheBandwidthBound, ()) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::network

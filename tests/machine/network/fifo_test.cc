@@ -9,19 +9,19 @@
 
 #include "run_messages.h"
 
-namespace orrery {
+namespace orrery::network {
 namespace {
 
 using testing::arrivals;
 using testing::dimension;
 using testing::TimedMessage;
-using Kind = DimensionKind;
+using Kind = topology::DimensionKind;
 
 constexpr Bytes kMegabyte{1'000'000};
 
-std::vector<Time> run(std::vector<NetworkDimension> dimensions,
+std::vector<Time> run(std::vector<topology::NetworkDimension> dimensions,
                       const std::vector<TimedMessage>& messages) {
-  const LinkMap map(std::move(dimensions));
+  const topology::LinkMap map(std::move(dimensions));
   FifoNetwork network(map.links());
   return arrivals(network, map, messages);
 }
@@ -87,11 +87,11 @@ TEST(FifoNetwork, ASlowMessageHoldsAFastLinkOnlyForItsOwnTime) {
 TEST(FifoNetwork, RingOfDifferentLinks) {
   // Four links of 10, 20, 40 and 80 GB/s, 1 us each. 1 MB round the ring takes 4 us + 100 us. One
   // step of a ring algorithm, every device to its next at once, takes each link its own time.
-  const std::vector<Hop> ring{
+  const std::vector<topology::Hop> ring{
       {0, 10_GBps, 1_us}, {1, 20_GBps, 1_us}, {2, 40_GBps, 1_us}, {3, 80_GBps, 1_us}};
-  const auto run_routes = [](const std::vector<std::span<const Hop>>& routes) {
+  const auto run_routes = [](const std::vector<std::span<const topology::Hop>>& routes) {
     FifoNetwork network(4);
-    EventQueue queue;
+    engine::EventQueue queue;
     std::vector<Time> arrival(routes.size());
     for (const auto& route : routes) {
       network.start(kMegabyte, route, queue);
@@ -104,7 +104,7 @@ TEST(FifoNetwork, RingOfDifferentLinks) {
     }
     return arrival;
   };
-  const std::span<const Hop> all(ring);
+  const std::span<const topology::Hop> all(ring);
   EXPECT_EQ(run_routes({all})[0], 104_us);
   EXPECT_EQ(
       run_routes({all.subspan(0, 1), all.subspan(1, 1), all.subspan(2, 1), all.subspan(3, 1)}),
@@ -123,10 +123,10 @@ TEST(FifoNetwork, AMessageToItselfArrivesAtOnce) {
 }
 
 TEST(FifoNetwork, BusyTimeIsTheSumOfSerialisations) {
-  const LinkMap map({dimension(Kind::switched, 4, 100, 2_us)});
+  const topology::LinkMap map({dimension(Kind::switched, 4, 100, 2_us)});
   FifoNetwork network(map.links());
   (void)arrivals(network, map, {{1, 0, kMegabyte}, {2, 0, kMegabyte}});
-  std::vector<Hop> way;
+  std::vector<topology::Hop> way;
   map.route(1, 0, way);
   EXPECT_EQ(network.busy(way[0].link), 10_us);
   EXPECT_EQ(network.busy(way[1].link), 20_us);
@@ -134,7 +134,7 @@ TEST(FifoNetwork, BusyTimeIsTheSumOfSerialisations) {
 
 /// Networks of up to three dimensions, any kinds, each with its own speed.
 struct RandomCase {
-  std::vector<NetworkDimension> dimensions;
+  std::vector<topology::NetworkDimension> dimensions;
   std::vector<TimedMessage> messages;
 };
 RandomCase random_case() {
@@ -164,21 +164,21 @@ Time last(const std::vector<Time>& times) {
 
 RC_GTEST_PROP(FifoNetwork, IsNeverFasterThanTheBandwidthBound, ()) {
   const RandomCase drawn = random_case();
-  const LinkMap map(drawn.dimensions);
+  const topology::LinkMap map(drawn.dimensions);
   FifoNetwork network(map.links());
   const auto times = arrivals(network, map, drawn.messages);
   for (std::size_t m = 0; m < times.size(); ++m) {
-    std::vector<Hop> way;
+    std::vector<topology::Hop> way;
     map.route(drawn.messages[m].source, drawn.messages[m].destination, way);
     Time latency{0};
     Time slowest{0};
-    for (const Hop& hop : way) {
+    for (const topology::Hop& hop : way) {
       latency += hop.latency;
       slowest = std::max(slowest, drawn.messages[m].bytes / hop.bandwidth);
     }
     RC_ASSERT(times[m] >= drawn.messages[m].when + latency + slowest);
   }
-  for (LinkId link = 0; link < map.links(); ++link) {
+  for (topology::LinkId link = 0; link < map.links(); ++link) {
     RC_ASSERT(network.busy(link) <= last(times));
   }
 }
@@ -186,12 +186,12 @@ RC_GTEST_PROP(FifoNetwork, IsNeverFasterThanTheBandwidthBound, ()) {
 RC_GTEST_PROP(FifoNetwork, AloneTakesTheClosedForm, ()) {
   RandomCase drawn = random_case();
   drawn.messages.resize(1);
-  const LinkMap map(drawn.dimensions);
-  std::vector<Hop> way;
+  const topology::LinkMap map(drawn.dimensions);
+  std::vector<topology::Hop> way;
   map.route(drawn.messages[0].source, drawn.messages[0].destination, way);
   Time through = drawn.messages[0].when;
   Time slowest{0};
-  for (const Hop& hop : way) {
+  for (const topology::Hop& hop : way) {
     const Time held = drawn.messages[0].bytes / hop.bandwidth;
     through += hop.latency;
     slowest = std::max(slowest, held);
@@ -237,4 +237,4 @@ RC_GTEST_PROP(FifoNetwork, MoreBandwidthEverywhereScalesSerialisation, ()) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::network

@@ -19,11 +19,11 @@ struct TimedMessage {
 
 /// Arrival of each message, in the order given.
 template <class Network>
-std::vector<Time> arrivals(Network& network, const LinkMap& map,
+std::vector<Time> arrivals(Network& network, const topology::LinkMap& map,
                            const std::vector<TimedMessage>& messages) {
   constexpr std::uint32_t kStart = 0;
-  EventQueue queue;
-  std::vector<std::vector<Hop>> routes(messages.size());
+  engine::EventQueue queue;
+  std::vector<std::vector<topology::Hop>> routes(messages.size());
   std::vector<std::size_t> message_of(messages.size());
   std::vector<Time> arrival(messages.size());
   for (std::uint32_t i = 0; i < messages.size(); ++i) {
@@ -31,9 +31,9 @@ std::vector<Time> arrivals(Network& network, const LinkMap& map,
     queue.push(messages[i].when, kStart, i);
   }
   while (!queue.empty()) {
-    const EventQueue::Event event = queue.pop();
+    const engine::EventQueue::Event event = queue.pop();
     if (event.kind == kStart) {
-      const TransferId id =
+      const network::TransferId id =
           network.start(messages[event.subject].bytes, routes[event.subject], queue);
       message_of[id] = event.subject;
     } else if (network.handle(event, queue)) {
@@ -47,15 +47,16 @@ std::vector<Time> arrivals(Network& network, const LinkMap& map,
 }
 
 /// `bandwidth` is that of one link, whatever the kind.
-inline NetworkDimension dimension(DimensionKind kind, std::int64_t size, double link_gbps,
-                                  Time latency) {
-  NetworkDimension d;
+inline topology::NetworkDimension dimension(topology::DimensionKind kind, std::int64_t size,
+                                            double link_gbps, Time latency) {
+  topology::NetworkDimension d;
   d.kind = kind;
   d.size = size;
   d.latency = latency;
-  const auto links = static_cast<double>(kind == DimensionKind::fully_connected        ? size - 1
-                                         : kind != DimensionKind::switched && size > 2 ? 2
-                                                                                       : 1);
+  const auto links =
+      static_cast<double>(kind == topology::DimensionKind::fully_connected        ? size - 1
+                          : kind != topology::DimensionKind::switched && size > 2 ? 2
+                                                                                  : 1);
   d.bandwidth = Bandwidth(link_gbps * 1e9 * links);
   return d;
 }

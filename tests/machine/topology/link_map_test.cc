@@ -6,7 +6,7 @@
 
 #include <set>
 
-namespace orrery {
+namespace orrery::topology {
 namespace {
 
 using Kind = DimensionKind;
@@ -162,4 +162,4 @@ RC_GTEST_PROP(LinkMap, EveryLinkBelongsToOneDeviceAndDimension, ()) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::topology

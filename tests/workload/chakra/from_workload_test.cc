@@ -18,23 +18,23 @@
 namespace orrery::chakra {
 namespace {
 
-Model small_model() {
-  Model model = load_model("gpt2").value();
+zoo::Model small_model() {
+  zoo::Model model = zoo::load_model("gpt2").value();
   model.layers = 8;
   return model;
 }
 
-SimulateOptions every_rank() {
-  SimulateOptions options;
+simulate::SimulateOptions every_rank() {
+  simulate::SimulateOptions options;
   options.fold = false;
   options.record_spans = true;
   return options;
 }
 
 /// Plans of up to 16 ranks with every kind of communication between them.
-rc::Gen<Plan> any_plan() {
+rc::Gen<plan::Plan> any_plan() {
   return rc::gen::exec([] {
-    Plan plan;
+    plan::Plan plan;
     plan.tp = *rc::gen::element<std::int64_t>(1, 2);
     plan.cp = *rc::gen::element<std::int64_t>(1, 2);
     plan.pp = *rc::gen::element<std::int64_t>(1, 2, 4);
@@ -43,7 +43,7 @@ rc::Gen<Plan> any_plan() {
     plan.overlap_grad_reduce = *rc::gen::arbitrary<bool>();
     plan.offload_activations = *rc::gen::element(0.0, 0.5);
     plan.sequence_parallel = *rc::gen::arbitrary<bool>();
-    plan.recompute = *rc::gen::element(Recompute::none, Recompute::full);
+    plan.recompute = *rc::gen::element(plan::Recompute::none, plan::Recompute::full);
     plan.global_batch = plan.dp * 4;
     return plan;
   });
@@ -82,33 +82,35 @@ Totals totals_of_trace(const TraceSet& set, std::int64_t rank) {
 }
 
 /// From the spans of a simulation of every rank.
-Totals totals_of_spans(const Workload& workload, const Timeline& timeline, std::int64_t rank) {
-  const std::map<CollectiveKind, CollectiveType> types{
-      {CollectiveKind::all_reduce, CollectiveType::all_reduce},
-      {CollectiveKind::all_gather, CollectiveType::all_gather},
-      {CollectiveKind::reduce_scatter, CollectiveType::reduce_scatter},
-      {CollectiveKind::all_to_all, CollectiveType::all_to_all},
-      {CollectiveKind::broadcast, CollectiveType::broadcast}};
+Totals totals_of_spans(const graph::Workload& workload, const simulate::Timeline& timeline,
+                       std::int64_t rank) {
+  const std::map<graph::CollectiveKind, CollectiveType> types{
+      {graph::CollectiveKind::all_reduce, CollectiveType::all_reduce},
+      {graph::CollectiveKind::all_gather, CollectiveType::all_gather},
+      {graph::CollectiveKind::reduce_scatter, CollectiveType::reduce_scatter},
+      {graph::CollectiveKind::all_to_all, CollectiveType::all_to_all},
+      {graph::CollectiveKind::broadcast, CollectiveType::broadcast}};
   Totals sum;
-  for (const Span& span : timeline.spans) {
+  for (const simulate::Span& span : timeline.spans) {
     if (span.rank != rank) {
       continue;
     }
-    if (span.kind == orrery::Node::Kind::receive) {
+    if (span.kind == graph::Node::Kind::receive) {
       ++sum.receives;
       continue;
     }
-    const orrery::Node& node = workload.program_of(workload.role_of(rank))
-                                   .templates[static_cast<std::size_t>(span.template_index)]
-                                   .nodes[static_cast<std::size_t>(span.node)];
-    for (const Operator& op : node.operators) {
+    const graph::Node& node = workload.program_of(workload.role_of(rank))
+                                  .templates[static_cast<std::size_t>(span.template_index)]
+                                  .nodes[static_cast<std::size_t>(span.node)];
+    for (const graph::Operator& op : node.operators) {
       sum.operations += op.flops.value();
     }
-    if (node.kind == orrery::Node::Kind::send || node.collective == CollectiveKind::send_recv) {
+    if (node.kind == graph::Node::Kind::send ||
+        node.collective == graph::CollectiveKind::send_recv) {
       ++sum.sends;
       sum.sent_bytes += node.bytes.value();
-      sum.receives += node.kind == orrery::Node::Kind::send ? 0 : 1;
-    } else if (node.kind == orrery::Node::Kind::collective) {
+      sum.receives += node.kind == graph::Node::Kind::send ? 0 : 1;
+    } else if (node.kind == graph::Node::Kind::collective) {
       ++sum.collectives;
       sum.bytes[{static_cast<int>(types.at(node.collective)),
                  workload.group(node.group).members.size()}] += node.bytes.value();
@@ -118,14 +120,15 @@ Totals totals_of_spans(const Workload& workload, const Timeline& timeline, std::
 }
 
 RC_GTEST_PROP(FromWorkloadProperty, traces_hold_the_work_that_the_simulator_runs, ()) {
-  const Plan plan = *any_plan();
-  const auto workload = lower(small_model(), plan);
+  const plan::Plan plan = *any_plan();
+  const auto workload = parallel::lower(small_model(), plan);
   RC_PRE(workload.has_value());
-  const auto machine = with_devices(load_machine("dgx-a100-80g").value(), plan.devices());
+  const auto machine =
+      machine::with_devices(machine::load_machine("dgx-a100-80g").value(), plan.devices());
   RC_ASSERT(machine.has_value());
   const auto set = from_workload(*workload, {});
   RC_ASSERT(set.has_value());
-  const auto timeline = simulate(*workload, *machine, every_rank());
+  const auto timeline = simulate::simulate(*workload, *machine, every_rank());
   RC_ASSERT(timeline.has_value());
   for (std::int64_t rank = 0; rank < plan.devices(); ++rank) {
     const Totals trace = totals_of_trace(*set, rank);
@@ -140,8 +143,8 @@ RC_GTEST_PROP(FromWorkloadProperty, traces_hold_the_work_that_the_simulator_runs
 }
 
 RC_GTEST_PROP(FromWorkloadProperty, written_traces_read_back_equal, ()) {
-  const Plan plan = *any_plan();
-  const auto workload = lower(small_model(), plan);
+  const plan::Plan plan = *any_plan();
+  const auto workload = parallel::lower(small_model(), plan);
   RC_PRE(workload.has_value());
   const auto set = from_workload(*workload, {});
   RC_ASSERT(set.has_value());
@@ -161,8 +164,8 @@ RC_GTEST_PROP(FromWorkloadProperty, written_traces_read_back_equal, ()) {
 }
 
 RC_GTEST_PROP(FromWorkloadProperty, every_message_has_a_counterpart, ()) {
-  const Plan plan = *any_plan();
-  const auto workload = lower(small_model(), plan);
+  const plan::Plan plan = *any_plan();
+  const auto workload = parallel::lower(small_model(), plan);
   RC_PRE(workload.has_value());
   const auto set = from_workload(*workload, {});
   RC_ASSERT(set.has_value());
@@ -185,36 +188,37 @@ RC_GTEST_PROP(FromWorkloadProperty, every_message_has_a_counterpart, ()) {
 using Place = std::tuple<std::int64_t, int, int, int, std::int64_t>;
 
 RC_GTEST_PROP(FromWorkloadProperty, the_simulator_keeps_every_dependency, ()) {
-  const Plan plan = *any_plan();
-  const auto workload = lower(small_model(), plan);
+  const plan::Plan plan = *any_plan();
+  const auto workload = parallel::lower(small_model(), plan);
   RC_PRE(workload.has_value());
-  const auto machine = with_devices(load_machine("dgx-a100-80g").value(), plan.devices());
+  const auto machine =
+      machine::with_devices(machine::load_machine("dgx-a100-80g").value(), plan.devices());
   const auto set = from_workload(*workload, {});
-  const auto timeline = simulate(*workload, *machine, every_rank());
+  const auto timeline = simulate::simulate(*workload, *machine, every_rank());
   RC_ASSERT(set.has_value() && timeline.has_value());
-  std::map<Place, const Span*> spans;
-  for (const Span& span : timeline->spans) {
-    if (span.kind != orrery::Node::Kind::receive) {
+  std::map<Place, const simulate::Span*> spans;
+  for (const simulate::Span& span : timeline->spans) {
+    if (span.kind != graph::Node::Kind::receive) {
       spans[{span.rank, span.template_index, span.chunk, span.node, span.microbatch}] = &span;
     }
   }
   for (std::int64_t rank = 0; rank < plan.devices(); ++rank) {
     const int role = workload->role_of(rank);
     const Program& program = set->program(rank);
-    std::vector<const Span*> of_node;
-    const IssueList& list = *workload->source->list();
+    std::vector<const simulate::Span*> of_node;
+    const graph::IssueList& list = *workload->source->list();
     for (std::int64_t i = 0; i < list.length(role); ++i) {
-      const Instance instance = list.at(role, i);
+      const graph::Instance instance = list.at(role, i);
       const auto& nodes = workload->shape(role, instance).nodes;
       for (std::size_t n = 0; n < nodes.size(); ++n) {
-        if (nodes[n].kind == orrery::Node::Kind::wait) {
+        if (nodes[n].kind == graph::Node::Kind::wait) {
           continue;
         }
         const auto found = spans.find({rank, instance.template_index, instance.chunk,
                                        static_cast<int>(n), instance.microbatch});
         of_node.push_back(found == spans.end() ? nullptr : found->second);
-        if (nodes[n].kind == orrery::Node::Kind::collective &&
-            nodes[n].collective == CollectiveKind::send_recv) {
+        if (nodes[n].kind == graph::Node::Kind::collective &&
+            nodes[n].collective == graph::CollectiveKind::send_recv) {
           of_node.push_back(of_node.back());
         }
       }
@@ -224,7 +228,7 @@ RC_GTEST_PROP(FromWorkloadProperty, the_simulator_keeps_every_dependency, ()) {
     for (std::size_t i = 0; i < of_node.size(); ++i) {
       const Node& node = program.nodes[i];
       for (std::uint32_t d = 0; d < node.dependencies; ++d) {
-        const Span* before = of_node[program.dependencies[node.first_dependency + d]];
+        const simulate::Span* before = of_node[program.dependencies[node.first_dependency + d]];
         if (before != nullptr && of_node[i] != nullptr) {
           RC_ASSERT(before->end <= of_node[i]->begin);
           ++checked;
@@ -237,9 +241,9 @@ RC_GTEST_PROP(FromWorkloadProperty, the_simulator_keeps_every_dependency, ()) {
 
 TEST(FromWorkload, durations_add_up_to_a_microsecond) {
   // Every compute node takes 1.4 us: rounded each for itself the sum would be 1.0 us a node.
-  Plan plan;
+  plan::Plan plan;
   plan.global_batch = 16;
-  const auto workload = lower(small_model(), plan);
+  const auto workload = parallel::lower(small_model(), plan);
   ASSERT_TRUE(workload.has_value());
   const auto set = from_workload(*workload, {.times = [](const auto&) {
     return ComputeTimes{1400_ns, 2100_ns, 1400_ns};
@@ -257,7 +261,7 @@ TEST(FromWorkload, durations_add_up_to_a_microsecond) {
 }
 
 TEST(FromWorkload, an_absurd_number_of_nodes_is_refused) {
-  const auto workload = lower(small_model(), Plan{});
+  const auto workload = parallel::lower(small_model(), plan::Plan{});
   ASSERT_TRUE(workload.has_value());
   EXPECT_FALSE(from_workload(*workload, {.times = {}, .most_nodes = 3}).has_value());
 }

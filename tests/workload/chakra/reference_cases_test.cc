@@ -115,7 +115,8 @@ TEST_P(ReferenceCase, runs_on_a_machine_that_it_was_not_made_for) {
   ASSERT_TRUE(want.has_value());
   const auto set = load(options_of(folder, *want));
   ASSERT_TRUE(set.has_value());
-  const auto machine = with_devices(load_machine("dgx-h100").value(), set->ranks());
+  const auto machine =
+      machine::with_devices(machine::load_machine("dgx-h100").value(), set->ranks());
   ASSERT_TRUE(machine.has_value() || set->ranks() > 8);  // nodes of 8 have no 12
   if (!machine) {
     return;
@@ -125,7 +126,7 @@ TEST_P(ReferenceCase, runs_on_a_machine_that_it_was_not_made_for) {
   options.memory_tier = 1;
   const auto workload = to_workload(*set, options);
   ASSERT_TRUE(workload.has_value()) << workload.error().to_string();
-  const auto timeline = simulate(*workload, *machine, {});
+  const auto timeline = simulate::simulate(*workload, *machine, {});
   ASSERT_TRUE(timeline.has_value()) << timeline.error().to_string();
   EXPECT_GE(timeline->step_time, Time(0));
 }

@@ -13,7 +13,7 @@ namespace orrery::chakra {
 namespace {
 
 using ::testing::HasSubstr;
-using Lifetime = Tensor::Lifetime;
+using Lifetime = graph::Tensor::Lifetime;
 
 ProtoNode uses(ProtoNode node, const std::string& field, const std::vector<std::string>& list) {
   auto* strings = attribute(node, field)->mutable_string_list();
@@ -34,8 +34,8 @@ std::vector<ProtoNode> three_kernels() {
 }
 
 /// Every rank has the trace.
-Result<Workload> workload_with(const std::vector<ProtoNode>& nodes, std::int64_t ranks,
-                               const TensorsOfRank& tensors) {
+Result<graph::Workload> workload_with(const std::vector<ProtoNode>& nodes, std::int64_t ranks,
+                                      const TensorsOfRank& tensors) {
   const Folder folder;
   folder.write("t.all.et", et(nodes));
   const auto traces = load({.prefix = folder / "t", .ranks = ranks, .groups = {}, .progress = {}});
@@ -54,7 +54,7 @@ TEST(TemplateTensors, LifetimesFollowTheOrderOfReadsAndWrites) {
   ASSERT_TRUE(workload.has_value()) << workload.error().to_string();
   ASSERT_EQ(workload->memory.size(), 1U);
   EXPECT_EQ(workload->memory[0].name, "tensors");
-  const Template& made = workload->programs.front().templates.front();
+  const graph::Template& made = workload->programs.front().templates.front();
   ASSERT_EQ(made.tensors.size(), 4U);  // w is there all the time
   EXPECT_EQ(made.tensors[0].name, "a");
   EXPECT_EQ(made.tensors[0].lifetime, Lifetime::enters);
@@ -64,13 +64,14 @@ TEST(TemplateTensors, LifetimesFollowTheOrderOfReadsAndWrites) {
   EXPECT_EQ(made.tensors[2].lifetime, Lifetime::instance);
   EXPECT_EQ(made.tensors[3].name, "log");
   EXPECT_EQ(made.tensors[3].lifetime, Lifetime::leaves);
-  EXPECT_EQ(state_of(workload->role(0))[MemoryIndex(std::size_t{0})], Bytes(15));  // a, w
+  EXPECT_EQ(graph::state_of(workload->role(0))[graph::MemoryIndex(std::size_t{0})],
+            Bytes(15));  // a, w
   // Nodes are listed after those that they depend on: 3, 2, 1.
-  EXPECT_EQ(made.nodes[0].writes, std::vector<Use>{{.tensor = 1}});
-  EXPECT_EQ(made.nodes[1].reads, std::vector<Use>{{.tensor = 1}});
-  EXPECT_EQ(made.nodes[2].reads, std::vector<Use>{{.tensor = 2}});
+  EXPECT_EQ(made.nodes[0].writes, std::vector<graph::Use>{{.tensor = 1}});
+  EXPECT_EQ(made.nodes[1].reads, std::vector<graph::Use>{{.tensor = 1}});
+  EXPECT_EQ(made.nodes[2].reads, std::vector<graph::Use>{{.tensor = 2}});
   // 10 + 5 + 20; 5 + 20 + 30 + 7; 5 + 30 + 7. At the end w and log.
-  const MemoryPeak peak = memory_peak(*workload, 0);
+  const graph::MemoryPeak peak = graph::memory_peak(*workload, 0);
   EXPECT_EQ(peak.bytes.total(), Bytes(62));
   EXPECT_EQ(peak.end.total(), Bytes(12));
 }
@@ -81,7 +82,7 @@ TEST(TemplateTensors, AnUpdateInPlaceEndsWithItsNode) {
       uses(uses(compute(1), "inputs", {"w", "5"}), "outputs", {"w", "5"})};
   const auto workload = workload_with(nodes, 1, tensors_in(nodes));
   ASSERT_TRUE(workload.has_value());
-  const Template& made = workload->programs.front().templates.front();
+  const graph::Template& made = workload->programs.front().templates.front();
   ASSERT_EQ(made.tensors.size(), 1U);
   EXPECT_EQ(made.tensors[0].lifetime, Lifetime::instance);
   EXPECT_TRUE(workload->role(0).state.empty());
@@ -90,7 +91,7 @@ TEST(TemplateTensors, AnUpdateInPlaceEndsWithItsNode) {
 TEST(TemplateTensors, TracesWithoutTensorsAllocateNothing) {
   const std::vector<ProtoNode> nodes{compute(1)};
   EXPECT_TRUE(workload_with(nodes, 2, {}).value().memory.empty());
-  const Workload asked = workload_with(nodes, 2, tensors_in(nodes)).value();
+  const graph::Workload asked = workload_with(nodes, 2, tensors_in(nodes)).value();
   EXPECT_TRUE(asked.memory.empty());
   EXPECT_TRUE(asked.role(0).state.empty());
 }

@@ -89,17 +89,18 @@ RC_GTEST_PROP(ToWorkloadHostile, any_traces_run_or_say_why_not, ()) {
     RC_ASSERT(!workload.error().to_string().empty());
     return;
   }
-  const Machine machine = with_devices(load_machine("dgx-a100-80g").value(), kRanks).value();
-  const auto timeline = simulate(*workload, machine, {});
+  const machine::Machine machine =
+      machine::with_devices(machine::load_machine("dgx-a100-80g").value(), kRanks).value();
+  const auto timeline = simulate::simulate(*workload, machine, {});
   if (!timeline) {
     RC_TAG("deadlock");
     RC_ASSERT(timeline.error().to_string().find("deadlock") != std::string::npos);
     return;
   }
   RC_TAG("ran");
-  SimulateOptions every_rank;
+  simulate::SimulateOptions every_rank;
   every_rank.fold = false;
-  RC_ASSERT(simulate(*workload, machine, every_rank)->step_time == timeline->step_time);
+  RC_ASSERT(simulate::simulate(*workload, machine, every_rank)->step_time == timeline->step_time);
 }
 
 }  // namespace

@@ -19,28 +19,29 @@ namespace orrery::chakra {
 namespace {
 
 /// One on which communication slows down kernels.
-Machine any_machine(std::int64_t devices) {
-  Machine machine = with_devices(load_machine("dgx-a100-80g").value(), devices).value();
+machine::Machine any_machine(std::int64_t devices) {
+  machine::Machine machine =
+      machine::with_devices(machine::load_machine("dgx-a100-80g").value(), devices).value();
   EXPECT_GT(machine.device.overlap_units, 0);
   return machine;
 }
 
 /// The workload with what a trace can hold: compute nodes of whole microseconds with slowdowns of
 /// seven digits, no host, tokens that all travel.
-Workload whole_microseconds(Workload workload, const Machine& machine) {
+graph::Workload whole_microseconds(graph::Workload workload, const machine::Machine& machine) {
   workload.host_dispatch = Time(0);
-  for (orrery::Program& program : workload.programs) {
-    for (Template& part : program.templates) {
-      for (orrery::Node& node : part.nodes) {
-        KernelTime sum;
-        for (const Operator& op : node.operators) {
-          const KernelTime time = kernel_time(op, machine.device);
+  for (graph::Program& program : workload.programs) {
+    for (graph::Template& part : program.templates) {
+      for (graph::Node& node : part.nodes) {
+        compute::KernelTime sum;
+        for (const graph::Operator& op : node.operators) {
+          const compute::KernelTime time = compute::kernel_time(op, machine.device);
           sum.alone += time.alone;
           sum.beside_collective += time.beside_collective;
           sum.beside_message += time.beside_message;
         }
         if (!node.operators.empty()) {
-          Operator whole;
+          graph::Operator whole;
           whole.duration = 1_us * (1 + sum.alone.value() / (1_us).value());
           whole.beside_collective = static_cast<float>(sum.beside_collective / sum.alone);
           whole.beside_message = static_cast<float>(sum.beside_message / sum.alone);
@@ -60,43 +61,44 @@ ToWorkloadOptions to_host() {
   return options;
 }
 
-Time step_time(const Workload& workload, const Machine& machine, bool fold = true) {
-  SimulateOptions options;
+Time step_time(const graph::Workload& workload, const machine::Machine& machine, bool fold = true) {
+  simulate::SimulateOptions options;
   options.fold = fold;
-  const auto timeline = simulate(workload, machine, options);
+  const auto timeline = simulate::simulate(workload, machine, options);
   EXPECT_TRUE(timeline.has_value()) << timeline.error().to_string();
   return timeline ? timeline->step_time : Time(0);
 }
 
-Plan any_plan() {
-  Plan plan;
+plan::Plan any_plan() {
+  plan::Plan plan;
   plan.tp = *rc::gen::element<std::int64_t>(1, 2);
   plan.cp = *rc::gen::element<std::int64_t>(1, 2);
   plan.pp = *rc::gen::element<std::int64_t>(1, 2, 4);
   plan.dp = *rc::gen::element<std::int64_t>(1, 2);
   plan.zero = *rc::gen::inRange<std::int64_t>(0, 4);
-  plan.cp_exchange =
-      *rc::gen::element(ContextExchange::p2p, ContextExchange::all_gather, ContextExchange::a2a);
-  plan.schedule = *rc::gen::element(Schedule::gpipe, Schedule::one_f_one_b, Schedule::interleaved,
-                                    Schedule::zb_h1, Schedule::dualpipe);
-  plan.chunks = plan.schedule == Schedule::interleaved ? 2 : 1;
+  plan.cp_exchange = *rc::gen::element(
+      plan::ContextExchange::p2p, plan::ContextExchange::all_gather, plan::ContextExchange::a2a);
+  plan.schedule = *rc::gen::element(plan::Schedule::gpipe, plan::Schedule::one_f_one_b,
+                                    plan::Schedule::interleaved, plan::Schedule::zb_h1,
+                                    plan::Schedule::dualpipe);
+  plan.chunks = plan.schedule == plan::Schedule::interleaved ? 2 : 1;
   plan.overlap_grad_reduce = *rc::gen::arbitrary<bool>();
   plan.offload_activations = *rc::gen::element(0.0, 0.5);
   plan.sequence_parallel = *rc::gen::arbitrary<bool>();
-  plan.recompute = *rc::gen::element(Recompute::none, Recompute::full);
-  plan.attention = AttentionKernel::flash;
+  plan.recompute = *rc::gen::element(plan::Recompute::none, plan::Recompute::full);
+  plan.attention = zoo::AttentionKernel::flash;
   plan.global_batch = plan.dp * 8;
   return plan;
 }
 
 /// Whether ring shifts, each of which is a message to the next rank and one from the previous in a
 /// trace, make part of the step.
-bool shifts(const Plan& plan) {
-  return plan.cp > 1 && plan.cp_exchange == ContextExchange::p2p;
+bool shifts(const plan::Plan& plan) {
+  return plan.cp > 1 && plan.cp_exchange == plan::ContextExchange::p2p;
 }
 
-Model dense_model() {
-  Model model = load_model("gpt2").value();
+zoo::Model dense_model() {
+  zoo::Model model = zoo::load_model("gpt2").value();
   model.layers = 8;
   return model;
 }
@@ -108,7 +110,8 @@ struct Times {
   Time unfolded{0};
 };
 
-Times times_of(const Workload& own, const TraceSet& traces, const Machine& machine) {
+Times times_of(const graph::Workload& own, const TraceSet& traces,
+               const machine::Machine& machine) {
   const auto read = to_workload(traces, to_host());
   if (!read) {
     RC_FAIL(read.error().to_string());
@@ -117,11 +120,11 @@ Times times_of(const Workload& own, const TraceSet& traces, const Machine& machi
 }
 
 RC_GTEST_PROP(ToWorkloadProperty, a_step_read_back_takes_as_long, ()) {
-  const Plan plan = any_plan();
-  auto lowered = lower(dense_model(), plan);
+  const plan::Plan plan = any_plan();
+  auto lowered = parallel::lower(dense_model(), plan);
   RC_PRE(lowered.has_value());
-  const Machine machine = any_machine(plan.devices());
-  const Workload own = whole_microseconds(std::move(*lowered), machine);
+  const machine::Machine machine = any_machine(plan.devices());
+  const graph::Workload own = whole_microseconds(std::move(*lowered), machine);
   const auto traces = from_workload(own, {});
   RC_ASSERT(traces.has_value());
   const Times times = times_of(own, *traces, machine);
@@ -134,9 +137,9 @@ RC_GTEST_PROP(ToWorkloadProperty, a_step_read_back_takes_as_long, ()) {
 }
 
 RC_GTEST_PROP(ToWorkloadProperty, experts_read_back_take_as_long, ()) {
-  Model model = load_model("mixtral-8x7b").value();
+  zoo::Model model = zoo::load_model("mixtral-8x7b").value();
   model.layers = 4;
-  Plan plan;
+  plan::Plan plan;
   plan.tp = *rc::gen::element<std::int64_t>(1, 2);
   plan.pp = *rc::gen::element<std::int64_t>(1, 2);
   plan.dp = *rc::gen::element<std::int64_t>(2, 4);
@@ -145,10 +148,10 @@ RC_GTEST_PROP(ToWorkloadProperty, experts_read_back_take_as_long, ()) {
   plan.zero = *rc::gen::inRange<std::int64_t>(0, 3);
   plan.sequence_parallel = true;
   plan.global_batch = 16;
-  auto lowered = lower(model, plan);
+  auto lowered = parallel::lower(model, plan);
   RC_PRE(lowered.has_value());
-  const Machine machine = any_machine(plan.devices());
-  const Workload own = whole_microseconds(std::move(*lowered), machine);
+  const machine::Machine machine = any_machine(plan.devices());
+  const graph::Workload own = whole_microseconds(std::move(*lowered), machine);
   const auto traces = from_workload(own, {});
   RC_ASSERT(traces.has_value());
   const Times times = times_of(own, *traces, machine);
@@ -157,14 +160,15 @@ RC_GTEST_PROP(ToWorkloadProperty, experts_read_back_take_as_long, ()) {
 }
 
 TEST(ToWorkload, a_step_read_back_from_files_takes_as_long_and_folds) {
-  Plan plan;
+  plan::Plan plan;
   plan.tp = 2;
   plan.pp = 4;
   plan.dp = 2;
   plan.zero = 1;
   plan.global_batch = 16;
-  const Machine machine = any_machine(plan.devices());
-  const Workload own = whole_microseconds(lower(dense_model(), plan).value(), machine);
+  const machine::Machine machine = any_machine(plan.devices());
+  const graph::Workload own =
+      whole_microseconds(parallel::lower(dense_model(), plan).value(), machine);
   const Folder folder;
   ASSERT_TRUE(write_traces(from_workload(own, {}).value(),
                            {.prefix = folder / "t", .most_files = 16, .progress = {}})
@@ -176,7 +180,7 @@ TEST(ToWorkload, a_step_read_back_from_files_takes_as_long_and_folds) {
                                     .value(),
                                 to_host());
   ASSERT_TRUE(read.has_value());
-  const auto timeline = simulate(*read, machine);
+  const auto timeline = simulate::simulate(*read, machine);
   ASSERT_TRUE(timeline.has_value());
   EXPECT_EQ(timeline->step_time, step_time(own, machine));
   EXPECT_EQ(timeline->fold.simulated, 4);  // one rank per stage

@@ -17,14 +17,14 @@ namespace {
 using ::testing::HasSubstr;
 
 /// Devices of 1 TFLOP/s and 1 GB/s behind a switch: a message takes 1 ns per byte and 1 us.
-Machine switch_of(std::int64_t devices) {
-  NetworkDimension dimension;
+machine::Machine switch_of(std::int64_t devices) {
+  topology::NetworkDimension dimension;
   dimension.name = "switch";
-  dimension.kind = DimensionKind::switched;
+  dimension.kind = topology::DimensionKind::switched;
   dimension.size = devices;
   dimension.bandwidth = 1_GBps;
   dimension.latency = 1_us;
-  Machine machine;
+  machine::Machine machine;
   machine.name = "test";
   machine.device.peak.fill(1_TFLOPs);
   machine.device.memory = {{"memory", 1_GiB, 1_GBps, Time(0)}, {"host", 1_GiB, 1_GBps, Time(0)}};
@@ -86,15 +86,15 @@ TraceSet traces_of(const std::vector<std::vector<ProtoNode>>& ranks,
   return loaded ? std::move(*loaded) : TraceSet{};
 }
 
-Workload workload_of(const TraceSet& traces, const ToWorkloadOptions& options = {}) {
+graph::Workload workload_of(const TraceSet& traces, const ToWorkloadOptions& options = {}) {
   auto made = to_workload(traces, options);
   EXPECT_TRUE(made.has_value()) << made.error().to_string();
-  return made ? std::move(*made) : Workload{};
+  return made ? std::move(*made) : graph::Workload{};
 }
 
 Time time_of(const TraceSet& traces, const ToWorkloadOptions& options = {}) {
-  const auto timeline =
-      simulate(workload_of(traces, options), switch_of(traces.ranks()), SimulateOptions{});
+  const auto timeline = simulate::simulate(workload_of(traces, options), switch_of(traces.ranks()),
+                                           simulate::SimulateOptions{});
   EXPECT_TRUE(timeline.has_value()) << timeline.error().to_string();
   return timeline ? timeline->step_time : Time(0);
 }
@@ -115,7 +115,7 @@ TEST(ToWorkload, a_message_lets_the_other_rank_compute) {
 TEST(ToWorkload, nodes_listed_before_what_they_depend_on_run_after_it) {
   // Node 1 (5 us) waits for 3 (7 us), 2 (1 us) for both.
   const TraceSet traces = traces_of({{lasting(1, 5, {3}), lasting(2, 1, {1, 3}), lasting(3, 7)}});
-  const Workload workload = workload_of(traces);
+  const graph::Workload workload = workload_of(traces);
   ASSERT_EQ(workload.programs.front().templates.front().nodes.size(), 3u);
   EXPECT_EQ(workload.programs.front().templates.front().nodes.front().name, "n3");
   EXPECT_EQ(time_of(traces), 13_us);
@@ -206,10 +206,10 @@ TEST(ToWorkload, regular_groups_are_digits_and_their_ranks_fold) {
   };
   const TraceSet traces =
       traces_of({rank("1"), rank("2"), rank("1"), rank("2")}, R"({"1": [0, 2], "2": [1, 3]})");
-  const Workload workload = workload_of(traces);
+  const graph::Workload workload = workload_of(traces);
   EXPECT_EQ(workload.groups.front().name, "group 1");
-  EXPECT_EQ(workload.groups.front().members.digits, (std::vector<Digit>{{2, 2}}));
-  const auto timeline = simulate(workload, switch_of(4), {});
+  EXPECT_EQ(workload.groups.front().members.digits, (std::vector<graph::Digit>{{2, 2}}));
+  const auto timeline = simulate::simulate(workload, switch_of(4), {});
   ASSERT_TRUE(timeline.has_value());
   EXPECT_EQ(timeline->fold.simulated, 1);
 }
@@ -221,7 +221,7 @@ TEST(ToWorkload, irregular_groups_run_as_lists) {
   };
   const TraceSet traces = traces_of({rank("1"), rank("2"), rank("2"), rank("1"), rank("2")},
                                     R"({"1": [0, 3], "2": [1, 2, 4]})");
-  const Workload workload = workload_of(traces);
+  const graph::Workload workload = workload_of(traces);
   EXPECT_FALSE(workload.groups.front().members.by_digits());
   // Of three members 2 * 2/3 MB: 1333 us, the two take 1 ms.
   const Time time = time_of(traces);
@@ -238,7 +238,7 @@ TEST(ToWorkload, communicators_that_share_ranks_are_families_of_their_own) {
                                   after(all_reduce(1, 1000, second), {0})};
   };
   const TraceSet traces = traces_of({rank("1", "3"), rank("1", "2"), rank("3", "2")}, groups);
-  const Workload workload = workload_of(traces);
+  const graph::Workload workload = workload_of(traces);
   EXPECT_EQ(workload.groups.size(), 3u + 4u);
   EXPECT_GT(time_of(traces), 2_us);
 }
@@ -253,7 +253,7 @@ TEST(ToWorkload, involved_dim_names_dimensions_of_the_network) {
   ToWorkloadOptions options;
   options.dimensions = {2, 2};
   EXPECT_EQ(workload_of(traces, options).groups.front().members.digits,
-            (std::vector<Digit>{{2, 1}}));
+            (std::vector<graph::Digit>{{2, 1}}));
   options.dimensions = {1, 2, 2};
   EXPECT_THAT(refusal(traces, options),
               HasSubstr("rank 0: node 0 'n0': found 'involved_dim of 2 entries', expected one per "
@@ -303,7 +303,8 @@ TEST(ToWorkload, ranks_that_wait_for_each_other_are_a_deadlock) {
   const auto rank = [](std::int64_t other) {
     return std::vector<ProtoNode>{message(0, false, other), after(message(1, true, other), {0})};
   };
-  const auto timeline = simulate(workload_of(traces_of({rank(1), rank(0)})), switch_of(2), {});
+  const auto timeline =
+      simulate::simulate(workload_of(traces_of({rank(1), rank(0)})), switch_of(2), {});
   ASSERT_FALSE(timeline.has_value());
   EXPECT_THAT(timeline.error().to_string(), HasSubstr("deadlock"));
   EXPECT_THAT(timeline.error().to_string(), HasSubstr("n0 on stream receive"));

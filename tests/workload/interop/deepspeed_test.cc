@@ -11,28 +11,28 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-Result<Imported> import(const std::string& json, ImportOptions options = {}) {
+Result<interop::Imported> import(const std::string& json, interop::ImportOptions options = {}) {
   const auto node = parse_config(json, "ds.json", ConfigSyntax::json);
-  return import_deepspeed(node.value(), options);
+  return interop::import_deepspeed(node.value(), options);
 }
-Plan plan_of(const std::string& json, const ImportOptions& options = {}) {
+plan::Plan plan_of(const std::string& json, const interop::ImportOptions& options = {}) {
   const auto imported = import(json, options);
   EXPECT_TRUE(imported.has_value()) << (imported ? "" : imported.error().to_string());
-  return imported ? imported->plan : Plan();
+  return imported ? imported->plan : plan::Plan();
 }
-std::string mistakes_of(const std::string& json, const ImportOptions& options = {}) {
+std::string mistakes_of(const std::string& json, const interop::ImportOptions& options = {}) {
   const auto imported = import(json, options);
   return imported ? "" : imported.error().to_string();
 }
 
 TEST(DeepSpeed, BatchIsMicroBatchTimesStepsTimesRanks) {
   // 256 = 4 x 8 x dp -> dp = 8.
-  const Plan all = plan_of(R"({"train_batch_size": 256, "train_micro_batch_size_per_gpu": 4,
+  const plan::Plan all = plan_of(R"({"train_batch_size": 256, "train_micro_batch_size_per_gpu": 4,
                                "gradient_accumulation_steps": 8})");
   EXPECT_EQ(all.dp, 8);
   EXPECT_EQ(all.global_batch, 256);
   EXPECT_EQ(all.microbatch, 4);
-  const Plan without_total =
+  const plan::Plan without_total =
       plan_of(R"({"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2})",
               {.devices = 16});
   EXPECT_EQ(without_total.global_batch, 128);
@@ -48,9 +48,9 @@ TEST(DeepSpeed, BatchIsMicroBatchTimesStepsTimesRanks) {
 }
 
 TEST(DeepSpeed, TensorAndPipelineParallelRanksAreNoDataParallelOnes) {
-  const Plan plan = plan_of(R"({"train_micro_batch_size_per_gpu": 1,
+  const plan::Plan plan = plan_of(R"({"train_micro_batch_size_per_gpu": 1,
                                 "tensor_parallel": {"autotp_size": 4}})",
-                            {.devices = 64, .rest = {.pp = 2}});
+                                  {.devices = 64, .rest = {.pp = 2}});
   EXPECT_EQ(plan.tp, 4);
   EXPECT_EQ(plan.pp, 2);
   EXPECT_EQ(plan.dp, 8);
@@ -58,7 +58,7 @@ TEST(DeepSpeed, TensorAndPipelineParallelRanksAreNoDataParallelOnes) {
 
 TEST(DeepSpeed, DegreesOfTheFlagsThatAreNoneAreMistakes) {
   const std::string json = R"({"train_batch_size": 64})";
-  for (const Plan& rest : {Plan{.tp = 0}, Plan{.pp = 0}, Plan{.cp = -1}}) {
+  for (const plan::Plan& rest : {plan::Plan{.tp = 0}, plan::Plan{.pp = 0}, plan::Plan{.cp = -1}}) {
     EXPECT_THAT(mistakes_of(json, {.devices = 8, .rest = rest}), HasSubstr("of 1 or more"));
   }
   EXPECT_THAT(mistakes_of(json, {.rest = {.dp = 0}}), HasSubstr("of 1 or more"));
@@ -79,7 +79,7 @@ TEST(DeepSpeed, BucketsAreCountedInElementsOfTheTypeOnTheNetwork) {
 
 TEST(DeepSpeed, OnlyStageThreeOverlapsByItself) {
   EXPECT_FALSE(plan_of(R"({"zero_optimization": {"stage": 2}})").overlap_grad_reduce);
-  const Plan three = plan_of(R"({"zero_optimization": {"stage": 3}})");
+  const plan::Plan three = plan_of(R"({"zero_optimization": {"stage": 3}})");
   EXPECT_TRUE(three.overlap_grad_reduce);
   EXPECT_TRUE(three.overlap_param_gather);
   // Stages 1 and 2 gather the updated parameters after the step.
@@ -88,15 +88,15 @@ TEST(DeepSpeed, OnlyStageThreeOverlapsByItself) {
 }
 
 TEST(DeepSpeed, GradientsHaveTheTypeOfTheParametersButForBf16WithoutZero) {
-  EXPECT_EQ(plan_of(R"({"bf16": {"enabled": true}})").grad_type, DataType::fp32);
+  EXPECT_EQ(plan_of(R"({"bf16": {"enabled": true}})").grad_type, graph::DataType::fp32);
   EXPECT_EQ(plan_of(R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 1}})").grad_type,
-            DataType::bf16);
-  EXPECT_EQ(plan_of(R"({"fp16": {"enabled": true}})").grad_type, DataType::fp16);
-  EXPECT_EQ(plan_of("{}").compute_type, DataType::fp32);
+            graph::DataType::bf16);
+  EXPECT_EQ(plan_of(R"({"fp16": {"enabled": true}})").grad_type, graph::DataType::fp16);
+  EXPECT_EQ(plan_of("{}").compute_type, graph::DataType::fp32);
 }
 
 TEST(DeepSpeed, ShardGroupsAndOffload) {
-  const Plan mics = plan_of(R"({"zero_optimization": {"stage": 3, "mics_shard_size": 8}})");
+  const plan::Plan mics = plan_of(R"({"zero_optimization": {"stage": 3, "mics_shard_size": 8}})");
   EXPECT_EQ(mics.shard_params, 8);
   EXPECT_EQ(mics.shard_optimizer, 8);
   const auto hpz = import(R"({"zero_optimization": {"stage": 3, "zero_hpz_partition_size": 8}})");
@@ -105,7 +105,7 @@ TEST(DeepSpeed, ShardGroupsAndOffload) {
   EXPECT_EQ(hpz->remarks.size(), 1U);
   EXPECT_EQ(plan_of(R"({"zero_optimization": {"offload_optimizer": {"device": "nvme"}}})")
                 .offload_optimizer,
-            Offload::nvme);
+            plan::Offload::nvme);
 }
 
 TEST(DeepSpeed, AutomaticValuesComeFromTheFlags) {
@@ -132,7 +132,7 @@ TEST(DeepSpeed, WhatAPlanCannotStateAndWhatIsUnknownAreMistakes) {
 }
 
 RC_GTEST_PROP(DeepSpeed, APlanThatTheConfigurationStatesSurvivesIt, ()) {
-  Plan plan = any_degrees();
+  plan::Plan plan = any_degrees();
   plan.zero = one_of<std::int64_t>({0, 1, 2, 3});
   plan.overlap_grad_reduce = coin();
   plan.overlap_param_gather = plan.zero == 3 && plan.overlap_grad_reduce;
@@ -142,31 +142,34 @@ RC_GTEST_PROP(DeepSpeed, APlanThatTheConfigurationStatesSurvivesIt, ()) {
     plan.shard_params = 3;
     plan.shard_grads = plan.shard_optimizer = shards == 1 ? 3 : 0;
   }
-  plan.offload_optimizer = one_of<Offload>({Offload::none, Offload::cpu, Offload::nvme});
+  plan.offload_optimizer =
+      one_of<plan::Offload>({plan::Offload::none, plan::Offload::cpu, plan::Offload::nvme});
   plan.offload_activations = coin() ? 1 : 0;
-  plan.recompute = plan.pp > 1 && coin() ? Recompute::full : Recompute::none;
-  plan.compute_type = one_of<DataType>({DataType::bf16, DataType::fp16, DataType::fp32});
-  plan.grad_type = one_of<DataType>({DataType::bf16, DataType::fp32});
-  plan.grad_reduce_type = one_of<DataType>({DataType::bf16, DataType::fp16, DataType::fp32});
-  plan.master_type = coin() ? plan.compute_type : DataType::fp32;
-  plan.bucket = bytes_of(plan.grad_reduce_type, *rc::gen::inRange(1, 1'000'000));
-  const auto exported = export_deepspeed(plan, {});
+  plan.recompute = plan.pp > 1 && coin() ? plan::Recompute::full : plan::Recompute::none;
+  plan.compute_type = one_of<graph::DataType>(
+      {graph::DataType::bf16, graph::DataType::fp16, graph::DataType::fp32});
+  plan.grad_type = one_of<graph::DataType>({graph::DataType::bf16, graph::DataType::fp32});
+  plan.grad_reduce_type = one_of<graph::DataType>(
+      {graph::DataType::bf16, graph::DataType::fp16, graph::DataType::fp32});
+  plan.master_type = coin() ? plan.compute_type : graph::DataType::fp32;
+  plan.bucket = graph::bytes_of(plan.grad_reduce_type, *rc::gen::inRange(1, 1'000'000));
+  const auto exported = interop::export_deepspeed(plan, {});
   RC_ASSERT(exported.has_value());
   RC_LOG() << exported->text;
-  RC_ASSERT(exported->lost == std::vector<Remark>{});
+  RC_ASSERT(exported->lost == std::vector<interop::Remark>{});
   const auto again = import(exported->text, {.devices = plan.devices()});
   RC_ASSERT(again.has_value());
-  RC_ASSERT(canonical(again->plan) == canonical(plan));
+  RC_ASSERT(interop::canonical(again->plan) == interop::canonical(plan));
 }
 
 TEST(DeepSpeed, WhatTheTrainingScriptDecidesIsNamedAsLost) {
-  Plan plan{.dp = 2, .cp = 2, .global_batch = 2, .sequence = 4096};
-  plan.attention = AttentionKernel::flash;
+  plan::Plan plan{.dp = 2, .cp = 2, .global_batch = 2, .sequence = 4096};
+  plan.attention = zoo::AttentionKernel::flash;
   plan.bucket = Bytes(1000);
-  plan.grad_reduce_type = DataType::bf16;
+  plan.grad_reduce_type = graph::DataType::bf16;
   std::vector<std::string> fields;
-  const auto exported = export_deepspeed(plan, {}).value();
-  for (const Remark& remark : exported.lost) {
+  const auto exported = interop::export_deepspeed(plan, {}).value();
+  for (const interop::Remark& remark : exported.lost) {
     fields.push_back(remark.about);
   }
   EXPECT_THAT(fields, ::testing::UnorderedElementsAre("cp", "sequence", "attention"));

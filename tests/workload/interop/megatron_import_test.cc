@@ -11,15 +11,15 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 /// Arguments that every line needs, then `more`.
-Result<Imported> import(const std::string& more, std::int64_t devices = 64) {
+Result<interop::Imported> import(const std::string& more, std::int64_t devices = 64) {
   const auto words =
-      shell_words("--micro-batch-size 1 --seq-length 4096 --bf16 " + more, "line").value();
-  return import_megatron(words, {.devices = devices});
+      interop::shell_words("--micro-batch-size 1 --seq-length 4096 --bf16 " + more, "line").value();
+  return interop::import_megatron(words, {.devices = devices});
 }
-Plan plan_of(const std::string& more, std::int64_t devices = 64) {
+plan::Plan plan_of(const std::string& more, std::int64_t devices = 64) {
   const auto imported = import(more, devices);
   EXPECT_TRUE(imported.has_value()) << (imported ? "" : imported.error().to_string());
-  return imported ? imported->plan : Plan();
+  return imported ? imported->plan : plan::Plan();
 }
 std::string mistakes_of(const std::string& more, std::int64_t devices = 64) {
   const auto imported = import(more, devices);
@@ -28,7 +28,7 @@ std::string mistakes_of(const std::string& more, std::int64_t devices = 64) {
 
 TEST(MegatronImport, DataParallelDegreeIsWhatTheOthersLeave) {
   // 64 / (2 x 4 x 2) = 4; without --global-batch-size one micro-batch per replica.
-  const Plan plan = plan_of(
+  const plan::Plan plan = plan_of(
       "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 4 --context-parallel-size 2");
   EXPECT_EQ(plan.dp, 4);
   EXPECT_EQ(plan.global_batch, 4);
@@ -38,15 +38,18 @@ TEST(MegatronImport, DataParallelDegreeIsWhatTheOthersLeave) {
 TEST(MegatronImport, TheLaunchLineStatesTheDevices) {
   const std::string arguments = " --micro-batch-size 2 --seq-length 128";
   const auto devices_of = [&](const std::string& launcher) {
-    const auto words = shell_words(launcher + " pretrain_gpt.py" + arguments, "line").value();
-    return import_megatron(words, {}).value().plan.dp;
+    const auto words =
+        interop::shell_words(launcher + " pretrain_gpt.py" + arguments, "line").value();
+    return interop::import_megatron(words, {}).value().plan.dp;
   };
   EXPECT_EQ(devices_of("CUDA_DEVICE_MAX_CONNECTIONS=1 torchrun --nproc_per_node 8 --nnodes=4"), 32);
   EXPECT_EQ(devices_of("python -m torch.distributed.launch --nproc-per-node 8"), 8);
   EXPECT_EQ(devices_of("srun -N 16 --ntasks-per-node=8 python"), 128);
   EXPECT_EQ(devices_of("mpirun -np 24 python"), 24);
-  const auto words = shell_words("torchrun --nproc-per-node gpu x.py" + arguments, "line").value();
-  EXPECT_THAT(import_megatron(words, {}).error().to_string(), HasSubstr("--nproc-per-node"));
+  const auto words =
+      interop::shell_words("torchrun --nproc-per-node gpu x.py" + arguments, "line").value();
+  EXPECT_THAT(interop::import_megatron(words, {}).error().to_string(),
+              HasSubstr("--nproc-per-node"));
 }
 
 TEST(MegatronImport, VirtualStagesByNumberOrByLayers) {
@@ -54,16 +57,16 @@ TEST(MegatronImport, VirtualStagesByNumberOrByLayers) {
   // 48 layers / 4 stages = 12 on each; 3 per virtual stage make 4 chunks.
   for (const std::string flag :
        {"--num-layers-per-virtual-pipeline-stage 3", "--num-virtual-stages-per-pipeline-rank 4"}) {
-    const Plan plan = plan_of(pp + flag);
+    const plan::Plan plan = plan_of(pp + flag);
     EXPECT_EQ(plan.chunks, 4);
-    EXPECT_EQ(plan.schedule, Schedule::interleaved);
+    EXPECT_EQ(plan.schedule, plan::Schedule::interleaved);
     EXPECT_TRUE(plan.overlap_p2p);
     EXPECT_EQ(plan.stage_layers, "");
   }
   EXPECT_FALSE(plan_of(pp + "--num-virtual-stages-per-pipeline-rank 4 "
                             "--no-overlap-p2p-communication")
                    .overlap_p2p);
-  EXPECT_EQ(plan_of(pp).schedule, Schedule::one_f_one_b);
+  EXPECT_EQ(plan_of(pp).schedule, plan::Schedule::one_f_one_b);
   EXPECT_THAT(mistakes_of(pp + "--num-layers-per-virtual-pipeline-stage 5"),
               HasSubstr("--num-layers-per-virtual-pipeline-stage: found '5'"));
 }
@@ -90,7 +93,7 @@ TEST(MegatronImport, UnevenStages) {
 TEST(MegatronImport, PipelineLayoutIsUnrolled) {
   // E ttt | tt, six times | t | L: nine parts, three on each of three stages.
   const std::string layout = " --pipeline-model-parallel-layout 'Et*3|(tt|)*6,t|L'";
-  const Plan plan = plan_of("--pipeline-model-parallel-size 3" + layout, 9);
+  const plan::Plan plan = plan_of("--pipeline-model-parallel-size 3" + layout, 9);
   EXPECT_EQ(plan.stage_layers, "3,2,2,2,2,2,2,1,0");
   EXPECT_EQ(plan.chunks, 3);
   EXPECT_THAT(mistakes_of("--pipeline-model-parallel-size 4" + layout),
@@ -103,30 +106,30 @@ TEST(MegatronImport, PipelineLayoutIsUnrolled) {
 }
 
 TEST(MegatronImport, SchedulesRecomputeAndOffload) {
-  EXPECT_EQ(plan_of("--recompute-activations").recompute, Recompute::selective);
+  EXPECT_EQ(plan_of("--recompute-activations").recompute, plan::Recompute::selective);
   EXPECT_EQ(plan_of("--recompute-granularity full --recompute-method uniform "
                     "--recompute-num-layers 1")
                 .recompute,
-            Recompute::full);
-  const Plan block =
+            plan::Recompute::full);
+  const plan::Plan block =
       plan_of("--recompute-granularity full --recompute-method block --recompute-num-layers 3");
-  EXPECT_EQ(block.recompute, Recompute::full);
+  EXPECT_EQ(block.recompute, plan::Recompute::full);
   EXPECT_EQ(block.recompute_layers, 3);
-  const Plan modules =
+  const plan::Plan modules =
       plan_of("--recompute-granularity selective --recompute-modules moe_act layernorm");
-  EXPECT_EQ(modules.recompute, Recompute::none);
+  EXPECT_EQ(modules.recompute, plan::Recompute::none);
   EXPECT_EQ(modules.recompute_modules, "moe_act,layernorm");
   EXPECT_THAT(mistakes_of("--recompute-granularity full --recompute-method uniform "
                           "--recompute-num-layers 4"),
               HasSubstr("--recompute-num-layers: found '4'"));
-  EXPECT_EQ(plan_of("--optimizer-cpu-offload").offload_optimizer, Offload::cpu);
+  EXPECT_EQ(plan_of("--optimizer-cpu-offload").offload_optimizer, plan::Offload::cpu);
   EXPECT_EQ(plan_of("--num-layers 40 --cpu-offloading-num-layers 10").offload_activations, 0.25);
 }
 
 TEST(MegatronImport, GradientsAreInFp32UnlessAskedFor) {
-  EXPECT_EQ(plan_of("").grad_type, DataType::fp32);
-  EXPECT_EQ(plan_of("--grad-reduce-in-bf16").grad_type, DataType::bf16);
-  EXPECT_EQ(plan_of("--grad-reduce-in-bf16").grad_reduce_type, DataType::bf16);
+  EXPECT_EQ(plan_of("").grad_type, graph::DataType::fp32);
+  EXPECT_EQ(plan_of("--grad-reduce-in-bf16").grad_type, graph::DataType::bf16);
+  EXPECT_EQ(plan_of("--grad-reduce-in-bf16").grad_reduce_type, graph::DataType::bf16);
 }
 
 TEST(MegatronImport, BucketOfOverlappedGradientsIsCountedInParameters) {
@@ -140,28 +143,28 @@ TEST(MegatronImport, BucketOfOverlappedGradientsIsCountedInParameters) {
 TEST(MegatronImport, ShardingStages) {
   EXPECT_EQ(plan_of("--use-distributed-optimizer").zero, 1);
   EXPECT_EQ(plan_of("--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads").zero, 2);
-  const Plan fsdp = plan_of("--use-torch-fsdp2 --torch-fsdp2-no-reshard-after-forward");
+  const plan::Plan fsdp = plan_of("--use-torch-fsdp2 --torch-fsdp2-no-reshard-after-forward");
   EXPECT_EQ(fsdp.zero, 3);
   EXPECT_FALSE(fsdp.reshard_after_forward);
   // 64 ranks, 4 copies of the optimizer states: each over 16 ranks.
-  const Plan hybrid =
+  const plan::Plan hybrid =
       plan_of("--use-distributed-optimizer --num-distributed-optimizer-instances 4");
   EXPECT_EQ(hybrid.shard_optimizer, 16);
   EXPECT_EQ(hybrid.shard_params, 0);
 }
 
 TEST(MegatronImport, ExpertsTokensAndContext) {
-  const Plan plan = plan_of(
+  const plan::Plan plan = plan_of(
       "--num-experts 8 --expert-model-parallel-size 8 --expert-tensor-parallel-size 1 "
       "--tensor-model-parallel-size 4 --context-parallel-size 4 --cp-comm-type a2a+p2p "
       "--hierarchical-context-parallel-sizes 2 2");
   EXPECT_EQ(plan.ep, 8);
   EXPECT_EQ(plan.etp, 1);
-  EXPECT_EQ(plan.moe_dispatch, MoeDispatch::all_gather);  // Megatron-LM's default
-  EXPECT_EQ(plan.cp_exchange, ContextExchange::a2a_p2p);
+  EXPECT_EQ(plan.moe_dispatch, plan::MoeDispatch::all_gather);  // Megatron-LM's default
+  EXPECT_EQ(plan.cp_exchange, plan::ContextExchange::a2a_p2p);
   EXPECT_EQ(plan.cp_a2a, 2);
   EXPECT_EQ(plan_of("--moe-token-dispatcher-type flex --moe-enable-deepep").moe_dispatch,
-            MoeDispatch::hierarchical);
+            plan::MoeDispatch::hierarchical);
   EXPECT_THAT(mistakes_of("--cp-comm-type p2p a2a"), HasSubstr("the same for all layers"));
 }
 
@@ -187,8 +190,9 @@ TEST(MegatronImport, LearningRatesAreIgnoredAndSmallEffectsAreRemarks) {
 
 TEST(MegatronImport, EveryMistakeIsNamedAtOnce) {
   const auto words =
-      shell_words("--tensor-model-paralel-size 8 --first-last-layers-bf16 --bf16 yes", "x").value();
-  EXPECT_THAT(import_megatron(words, {}).error().to_string(),
+      interop::shell_words("--tensor-model-paralel-size 8 --first-last-layers-bf16 --bf16 yes", "x")
+          .value();
+  EXPECT_THAT(interop::import_megatron(words, {}).error().to_string(),
               AllOf(HasSubstr("did you mean '--tensor-model-parallel-size'"),
                     HasSubstr("--first-last-layers-bf16: not modelled"),
                     HasSubstr("--bf16: found 'yes', expected no value"),

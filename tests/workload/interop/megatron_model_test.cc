@@ -10,14 +10,15 @@ namespace {
 using ::testing::HasSubstr;
 
 Result<std::string> config_of(const std::string& model) {
-  const auto words = shell_words("--micro-batch-size 1 --seq-length 2048 " + model, "line").value();
-  return import_megatron(words, {.devices = 1}).value().model_config;
+  const auto words =
+      interop::shell_words("--micro-batch-size 1 --seq-length 2048 " + model, "line").value();
+  return interop::import_megatron(words, {.devices = 1}).value().model_config;
 }
-Model model_of(const std::string& arguments) {
+zoo::Model model_of(const std::string& arguments) {
   const auto config = config_of(arguments);
   EXPECT_TRUE(config.has_value()) << (config ? "" : config.error().to_string());
   const auto node = parse_config(config.value_or("{}"), "config.json", ConfigSyntax::json);
-  return parse_model(node.value(), "line").value();
+  return zoo::parse_model(node.value(), "line").value();
 }
 
 constexpr const char* kLlama =
@@ -27,20 +28,20 @@ constexpr const char* kLlama =
 TEST(MegatronModel, Gpt3HasThePublishedNumberOfParameters) {
   // 96 x (12 H^2 + 13 H) + 2 H + V H + S H with H = 12288, V = 50257, S = 2048.
   const std::int64_t h = 12288;
-  const Model model = model_of(
+  const zoo::Model model = model_of(
       "--num-layers 96 --hidden-size 12288 --num-attention-heads 96 "
       "--max-position-embeddings 2048 --vocab-size 50257");
-  EXPECT_EQ(count_parameters(model).total,
+  EXPECT_EQ(zoo::count_parameters(model).total,
             96 * (12 * h * h + 13 * h) + 2 * h + 50257 * h + 2048 * h);
   EXPECT_EQ(model.model_type, "gpt2");
 }
 
 TEST(MegatronModel, Llama3HasThePublishedNumberOfParameters) {
-  const Model model = model_of(std::string(kLlama) +
-                               "--num-layers 32 --hidden-size 4096 --num-attention-heads 32 "
-                               "--group-query-attention --num-query-groups 8 "
-                               "--ffn-hidden-size 14336 --vocab-size 128256");
-  EXPECT_EQ(count_parameters(model).total, 8'030'261'248);  // Meta's 8B
+  const zoo::Model model = model_of(std::string(kLlama) +
+                                    "--num-layers 32 --hidden-size 4096 --num-attention-heads 32 "
+                                    "--group-query-attention --num-query-groups 8 "
+                                    "--ffn-hidden-size 14336 --vocab-size 128256");
+  EXPECT_EQ(zoo::count_parameters(model).total, 8'030'261'248);  // Meta's 8B
   EXPECT_EQ(model.model_type, "llama");
 }
 
@@ -61,14 +62,14 @@ TEST(MegatronModel, FamiliesFollowFromTheSwitches) {
   EXPECT_EQ(model_of(llama + "--qk-layernorm").model_type, "qwen3");
   EXPECT_EQ(model_of(llama + "--num-experts 8").model_type, "mixtral");
   EXPECT_EQ(model_of(llama + "--num-experts 8 --qk-layernorm").model_type, "qwen3_moe");
-  const Model deepseek =
+  const zoo::Model deepseek =
       model_of(llama +
                "--num-experts 16 --moe-router-topk 4 --moe-ffn-hidden-size 128 "
                "--moe-shared-expert-intermediate-size 256 --moe-layer-freq ([0]*1+[1]*3) "
                "--multi-latent-attention --q-lora-rank 64 --kv-lora-rank 64 --mtp-num-layers 1");
   EXPECT_EQ(deepseek.model_type, "deepseek_v3");
   EXPECT_EQ(deepseek.expert.shared_ffn, 256);
-  EXPECT_EQ(layer_kinds(deepseek).size(), 2U);
+  EXPECT_EQ(zoo::layer_kinds(deepseek).size(), 2U);
 }
 
 TEST(MegatronModel, WhatNoModelTypeHasIsAMistakeOfTheModelOnly) {
@@ -82,14 +83,14 @@ TEST(MegatronModel, WhatNoModelTypeHasIsAMistakeOfTheModelOnly) {
 
 TEST(MegatronModel, ShippedModelsSurviveTheirArguments) {
   for (const char* name : {"gpt3-175b", "llama-3-8b", "mistral-7b", "llama-3.2-1b"}) {
-    const Model model = load_model(name).value();
-    const Plan plan{.global_batch = 1};
-    const auto exported = export_megatron(plan, {.model = &model}).value();
-    const auto words = shell_words(exported.text, "line").value();
-    const auto again = import_megatron(words, {}).value();
+    const zoo::Model model = zoo::load_model(name).value();
+    const plan::Plan plan{.global_batch = 1};
+    const auto exported = interop::export_megatron(plan, {.model = &model}).value();
+    const auto words = interop::shell_words(exported.text, "line").value();
+    const auto again = interop::import_megatron(words, {}).value();
     const auto node = parse_config(again.model_config.value(), "m", ConfigSyntax::json).value();
-    EXPECT_EQ(count_parameters(parse_model(node, name).value()).total,
-              count_parameters(model).total)
+    EXPECT_EQ(zoo::count_parameters(zoo::parse_model(node, name).value()).total,
+              zoo::count_parameters(model).total)
         << name;
     EXPECT_EQ(again.plan.sequence, model.max_positions);
   }

@@ -20,8 +20,8 @@ inline bool coin() {
 }
 
 /// Degrees, batch and data types that every format has.
-inline Plan any_degrees() {
-  Plan plan;
+inline plan::Plan any_degrees() {
+  plan::Plan plan;
   plan.tp = one_of<std::int64_t>({1, 2, 4, 8});
   plan.pp = one_of<std::int64_t>({1, 2, 4});
   plan.dp = one_of<std::int64_t>({1, 2, 6});
@@ -32,7 +32,7 @@ inline Plan any_degrees() {
 
 /// The words of a launch line without its launcher, as a user would paste it.
 inline std::vector<std::string> words_of(const std::string& text) {
-  const auto words = shell_words(text, "launch.sh");
+  const auto words = interop::shell_words(text, "launch.sh");
   RC_ASSERT(words.has_value());
   return *words;
 }

@@ -12,14 +12,14 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-Plan plan_of(const std::string& toml, const ImportOptions& options = {}) {
-  const auto imported =
-      import_torchtitan("[activation_checkpoint]\nmode = 'none'\n" + toml, "job.toml", options);
+plan::Plan plan_of(const std::string& toml, const interop::ImportOptions& options = {}) {
+  const auto imported = interop::import_torchtitan(
+      "[activation_checkpoint]\nmode = 'none'\n" + toml, "job.toml", options);
   EXPECT_TRUE(imported.has_value()) << (imported ? "" : imported.error().to_string());
-  return imported ? imported->plan : Plan();
+  return imported ? imported->plan : plan::Plan();
 }
-std::string mistakes_of(const std::string& toml, const ImportOptions& options = {}) {
-  const auto imported = import_torchtitan(toml, "job.toml", options);
+std::string mistakes_of(const std::string& toml, const interop::ImportOptions& options = {}) {
+  const auto imported = interop::import_torchtitan(toml, "job.toml", options);
   return imported ? "" : imported.error().to_string();
 }
 
@@ -59,7 +59,7 @@ TEST(Toml, WhatIsNotReadIsAMistakeWithItsLine) {
 
 TEST(Torchtitan, LeftoverRanksShard) {
   // 64 devices / (tp 4 x replicate 2) = 8 shard ranks; dp = 16.
-  const Plan plan = plan_of(
+  const plan::Plan plan = plan_of(
       "[parallelism]\ntensor_parallel_degree = 4\ndata_parallel_replicate_degree = 2\n"
       "[training]\nlocal_batch_size = 3\nseq_len = 8192\n",
       {.devices = 64});
@@ -74,26 +74,26 @@ TEST(Torchtitan, LeftoverRanksShard) {
 }
 
 TEST(Torchtitan, ContextParallelRanksShardToo) {
-  const Plan plan =
+  const plan::Plan plan =
       plan_of("[parallelism]\ndata_parallel_shard_degree = 1\ncontext_parallel_degree = 4\n");
   EXPECT_EQ(plan.zero, 3);
   EXPECT_EQ(plan.dp, 1);
-  EXPECT_EQ(plan.cp_exchange, ContextExchange::all_gather);
-  const Plan ddp = plan_of(
+  EXPECT_EQ(plan.cp_exchange, plan::ContextExchange::all_gather);
+  const plan::Plan ddp = plan_of(
       "[parallelism]\ndata_parallel_shard_degree = 1\ndata_parallel_replicate_degree = 4\n");
   EXPECT_EQ(ddp.zero, 0);
   EXPECT_EQ(ddp.bucket, Bytes(100 << 20));
 }
 
 TEST(Torchtitan, EmbeddingAndHeadCountAsLayersInTheDefaultSplit) {
-  const Model model = load_model("llama-3-8b").value();  // 32 layers
+  const zoo::Model model = zoo::load_model("llama-3-8b").value();  // 32 layers
   const std::string job =
       "[parallelism]\ndata_parallel_shard_degree = 1\npipeline_parallel_degree = 4\n"
       "[training]\nlocal_batch_size = 8\n";
   // 32 + 1 + 1 = 34 over 4 stages: 9, 9, 8, 8; less one at both ends.
   EXPECT_EQ(plan_of(job, {.model = &model}).stage_layers, "8,9,8,7");
   EXPECT_THAT(mistakes_of(job), HasSubstr("--model"));
-  const Plan looped = plan_of(
+  const plan::Plan looped = plan_of(
       "[parallelism]\ndata_parallel_shard_degree = 1\npipeline_parallel_degree = 2\n"
       "pipeline_parallel_schedule = 'Interleaved1F1B'\nmodule_fqns_per_model_part = [\n"
       "['tok_embeddings', 'layers.0'], ['layers.1'], ['layers.2', 'layers.3'], ['norm']]\n"
@@ -115,15 +115,15 @@ TEST(Torchtitan, MistakesAreNamedAtOnce) {
 }
 
 RC_GTEST_PROP(Torchtitan, APlanThatTheConfigurationStatesSurvivesIt, ()) {
-  const Model model = load_model("gpt3-175b").value();  // 96 layers
-  Plan plan = any_degrees();
+  const zoo::Model model = zoo::load_model("gpt3-175b").value();  // 96 layers
+  plan::Plan plan = any_degrees();
   plan.cp = one_of<std::int64_t>({1, 2});
   plan.sequence_parallel = plan.tp > 1;
   plan.tp_chunks = coin() ? plan.tp : 1;
-  plan.cp_exchange = coin() ? ContextExchange::p2p : ContextExchange::all_gather;
+  plan.cp_exchange = coin() ? plan::ContextExchange::p2p : plan::ContextExchange::all_gather;
   plan.ep = one_of<std::int64_t>({1, 2});
   plan.etp = plan.ep > 1 ? one_of<std::int64_t>({0, 1}) : 0;
-  plan.moe_dispatch = coin() ? MoeDispatch::hierarchical : MoeDispatch::all_to_all;
+  plan.moe_dispatch = coin() ? plan::MoeDispatch::hierarchical : plan::MoeDispatch::all_to_all;
   plan.zero = plan.cp > 1 || (plan.dp > 1 && coin()) ? 3 : 0;
   if (plan.zero == 3 && plan.dp == 6 && coin()) {
     plan.shard_params = plan.shard_grads = plan.shard_optimizer = 3 * plan.cp;
@@ -133,29 +133,30 @@ RC_GTEST_PROP(Torchtitan, APlanThatTheConfigurationStatesSurvivesIt, ()) {
   plan.overlap_param_gather = plan.zero == 3;
   plan.reshard_after_forward = plan.zero == 0 || coin();
   if (plan.pp > 1) {
-    plan.schedule = one_of<Schedule>(
-        {Schedule::one_f_one_b, Schedule::gpipe, Schedule::interleaved, Schedule::zb_v});
-    plan.chunks = plan.schedule >= Schedule::interleaved ? 2 : 1;
-    plan.pipeline_send = PipelineSend::whole;
+    plan.schedule = one_of<plan::Schedule>({plan::Schedule::one_f_one_b, plan::Schedule::gpipe,
+                                            plan::Schedule::interleaved, plan::Schedule::zb_v});
+    plan.chunks = plan.schedule >= plan::Schedule::interleaved ? 2 : 1;
+    plan.pipeline_send = plan::PipelineSend::whole;
   }
   plan.sequence = 2048;
-  plan.compute_type = coin() ? DataType::bf16 : DataType::fp32;
-  plan.grad_reduce_type = coin() ? DataType::bf16 : DataType::fp32;
-  plan.grad_type = plan.master_type = plan.moment_type = coin() ? DataType::bf16 : DataType::fp32;
-  plan.recompute = coin() ? Recompute::full : Recompute::none;
-  plan.attention = AttentionKernel::flash;
+  plan.compute_type = coin() ? graph::DataType::bf16 : graph::DataType::fp32;
+  plan.grad_reduce_type = coin() ? graph::DataType::bf16 : graph::DataType::fp32;
+  plan.grad_type = plan.master_type = plan.moment_type =
+      coin() ? graph::DataType::bf16 : graph::DataType::fp32;
+  plan.recompute = coin() ? plan::Recompute::full : plan::Recompute::none;
+  plan.attention = zoo::AttentionKernel::flash;
   plan.fused_kernels = coin();
-  plan.quantization =
-      one_of<Quantization>({Quantization::none, Quantization::fp8_current, Quantization::mxfp8});
-  plan.quantized_params = plan.quantization == Quantization::fp8_current && coin();
-  const auto exported = export_torchtitan(plan, {.model = &model});
+  plan.quantization = one_of<plan::Quantization>(
+      {plan::Quantization::none, plan::Quantization::fp8_current, plan::Quantization::mxfp8});
+  plan.quantized_params = plan.quantization == plan::Quantization::fp8_current && coin();
+  const auto exported = interop::export_torchtitan(plan, {.model = &model});
   RC_ASSERT(exported.has_value());
   RC_LOG() << exported->text;
-  RC_ASSERT(exported->lost == std::vector<Remark>{});
-  const auto again =
-      import_torchtitan(exported->text, "job.toml", {.devices = plan.devices(), .model = &model});
+  RC_ASSERT(exported->lost == std::vector<interop::Remark>{});
+  const auto again = interop::import_torchtitan(exported->text, "job.toml",
+                                                {.devices = plan.devices(), .model = &model});
   RC_ASSERT(again.has_value());
-  RC_ASSERT(canonical(again->plan) == canonical(plan));
+  RC_ASSERT(interop::canonical(again->plan) == interop::canonical(plan));
 }
 
 }  // namespace

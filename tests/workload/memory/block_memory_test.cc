@@ -6,14 +6,14 @@
 #include "../plan/cases.h"
 #include "workload/memory/footprint.h"
 
-namespace orrery {
+namespace orrery::footprint {
 namespace {
 
 using cases::kHidden;
 using cases::kTokens;
 
-BlockMemory layer_of(const Model& model, const Plan& plan) {
-  return block_memories(model, plan).blocks[kFirstLayerBlock];
+BlockMemory layer_of(const zoo::Model& model, const plan::Plan& plan) {
+  return block_memories(model, plan).blocks[plan::kFirstLayerBlock];
 }
 
 TEST(MemoryBlocksPublished, ActivationsOfBackwardAndOfWeightGradients) {
@@ -30,14 +30,14 @@ TEST(MemoryBlocksPublished, ActivationsOfBackwardAndOfWeightGradients) {
 
 TEST(MemoryBlocks, SomeLayersOfAChunkRecompute) {
   // Full recompute keeps 2 S H of a layer, the others S H (34 + 5 a S / H) = S H x 114.
-  const BlockMemories blocks =
-      block_memories(cases::small_gpt(1), {.recompute = Recompute::full, .recompute_layers = 1});
-  EXPECT_EQ(blocks.blocks[kFirstLayerBlock].kept, Bytes(2 * kTokens * kHidden));
-  EXPECT_EQ(blocks.plain[kFirstLayerBlock].kept, Bytes(114 * kTokens * kHidden));
-  const auto stages =
-      memory_of_checked(cases::small_gpt(4), {.recompute = Recompute::full, .recompute_layers = 1});
+  const BlockMemories blocks = block_memories(
+      cases::small_gpt(1), {.recompute = plan::Recompute::full, .recompute_layers = 1});
+  EXPECT_EQ(blocks.blocks[plan::kFirstLayerBlock].kept, Bytes(2 * kTokens * kHidden));
+  EXPECT_EQ(blocks.plain[plan::kFirstLayerBlock].kept, Bytes(114 * kTokens * kHidden));
+  const auto stages = memory_of_checked(
+      cases::small_gpt(4), {.recompute = plan::Recompute::full, .recompute_layers = 1});
   // Layers 2 + 3 x 114, embedding mask 1, inputs of final norm and logits 4.
-  EXPECT_EQ(stages[0].highest[MemoryCategory::activations],
+  EXPECT_EQ(stages[0].highest[plan::MemoryCategory::activations],
             Bytes((2 + 3 * 114 + 1 + 4) * kTokens * kHidden));
 }
 
@@ -66,8 +66,8 @@ TEST(MemoryBlocks, WhatIsDroppedComesBackInBackward) {
 
 TEST(MemoryBlocks, ContextParallelismKeepsItsShareOfTokens) {
   // Flash attention: everything kept is per token, so a rank of 4 keeps a quarter.
-  const Plan one{.attention = AttentionKernel::flash};
-  Plan four = one;
+  const plan::Plan one{.attention = zoo::AttentionKernel::flash};
+  plan::Plan four = one;
   four.cp = 4;
   EXPECT_EQ(layer_of(cases::small_gpt(1), four).kept, layer_of(cases::small_gpt(1), one).kept / 4);
   EXPECT_EQ(block_memories(cases::small_gpt(1), four).boundary,
@@ -77,25 +77,25 @@ TEST(MemoryBlocks, ContextParallelismKeepsItsShareOfTokens) {
 TEST(MemoryBlocks, ContextExchangesNeedBuffers) {
   // K and V of 128 / 4 tokens, H 64, 2 bytes: 8192. Ring: the next ones while these are used and
   // one to receive; gather: all four ranks'; all-to-all: Q, K, V and the output once more, 16384.
-  Plan plan{.cp = 4, .attention = AttentionKernel::flash};
-  const auto buffers = [&](ContextExchange exchange) {
+  plan::Plan plan{.cp = 4, .attention = zoo::AttentionKernel::flash};
+  const auto buffers = [&](plan::ContextExchange exchange) {
     plan.cp_exchange = exchange;
     return layer_of(cases::small_gpt(1), plan).forward_work;
   };
-  EXPECT_EQ(buffers(ContextExchange::p2p), Bytes(2 * 8192));
-  EXPECT_EQ(buffers(ContextExchange::all_gather), Bytes(4 * 8192));
-  EXPECT_EQ(buffers(ContextExchange::a2a), Bytes(16384));
+  EXPECT_EQ(buffers(plan::ContextExchange::p2p), Bytes(2 * 8192));
+  EXPECT_EQ(buffers(plan::ContextExchange::all_gather), Bytes(4 * 8192));
+  EXPECT_EQ(buffers(plan::ContextExchange::a2a), Bytes(16384));
   plan.cp_a2a = 2;
-  EXPECT_EQ(buffers(ContextExchange::a2a_p2p), Bytes(16384 + 2 * 8192));
+  EXPECT_EQ(buffers(plan::ContextExchange::a2a_p2p), Bytes(16384 + 2 * 8192));
 }
 
 /// Eight experts of width 32, two per token.
-Model small_mixture() {
-  Model model = cases::small_llama(1);
+zoo::Model small_mixture() {
+  zoo::Model model = cases::small_llama(1);
   model.experts = 8;
   model.top_k = 2;
   model.expert.ffn = 32;
-  model.kinds = {LayerKind{.name = "moe", .feed_forward = FeedForwardKind::experts}};
+  model.kinds = {zoo::LayerKind{.name = "moe", .feed_forward = zoo::FeedForwardKind::experts}};
   return model;
 }
 
@@ -120,26 +120,26 @@ TEST(MemoryBlocks, ExpertsKeepRowsAndTheirExchangeBuffersThem) {
   const BlockMemory padded = layer_of(small_mixture(), {.moe_capacity = 1.5});
   EXPECT_EQ(padded.kept, uneven.kept);
   // Gathered instead of sent: the tokens of 4 ranks, 4 x 128 x 64 x 2, and the rows.
-  const BlockMemory gathered =
-      layer_of(small_mixture(),
-               {.dp = 4, .ep = 4, .global_batch = 4, .moe_dispatch = MoeDispatch::all_gather});
+  const BlockMemory gathered = layer_of(
+      small_mixture(),
+      {.dp = 4, .ep = 4, .global_batch = 4, .moe_dispatch = plan::MoeDispatch::all_gather});
   EXPECT_EQ(gathered.forward_work, Bytes(4 * 128 * 64 * 2 + 256 * 64 * 2));
 }
 
 TEST(MemoryBlocks, QuantisedGemmsKeepOneByteOfTheirInputs) {
   // Of 114 S H bytes the inputs of qkv 2, proj 2, fc1 2, fc2 8 become half: fp8 with one scale.
-  const Plan fp8{.quantization = Quantization::fp8_current};
+  const plan::Plan fp8{.quantization = plan::Quantization::fp8_current};
   const BlockMemory layer = layer_of(cases::small_gpt(1), fp8);
   EXPECT_EQ(layer.kept, Bytes((114 - 7) * kTokens * kHidden));
   EXPECT_EQ(layer.quantized, 12 * kHidden * kHidden);
   EXPECT_EQ(layer.held, Bytes(16 * kTokens * kHidden));  // half of 32
-  EXPECT_EQ(block_memories(cases::small_gpt(1), fp8).blocks[kHeadBlock].quantized, 0);
+  EXPECT_EQ(block_memories(cases::small_gpt(1), fp8).blocks[plan::kHeadBlock].quantized, 0);
 }
 
 TEST(MemoryBlocks, BackwardHoldsTheWidestGradientsAndOneWeights) {
   // Flash: fc1 has S (64 + 256) gradients of 2 bytes, as fc2; its weight 64 x 256 in 2 bytes, which
   // the GEMM adds to the buffer itself with fused_grad_accumulation.
-  Plan plan{.attention = AttentionKernel::flash};
+  plan::Plan plan{.attention = zoo::AttentionKernel::flash};
   const BlockMemory layer = layer_of(cases::small_gpt(1), plan);
   EXPECT_EQ(layer.backward_work, Bytes(kTokens * (64 + 256) * 2));
   EXPECT_EQ(layer.weight_work, Bytes((64 * 256 + 256) * 2));
@@ -148,7 +148,7 @@ TEST(MemoryBlocks, BackwardHoldsTheWidestGradientsAndOneWeights) {
 }
 
 TEST(MemoryBlocks, PredictionsOnAnotherStageNeedACopyOfTheTable) {
-  Model model = cases::small_llama(1);
+  zoo::Model model = cases::small_llama(1);
   EXPECT_EQ(block_memories(model, {}).tied_copy, 0);
   model.mtp = 1;
   EXPECT_EQ(block_memories(model, {}).tied_copy, cases::kTable);
@@ -156,4 +156,4 @@ TEST(MemoryBlocks, PredictionsOnAnotherStageNeedACopyOfTheTable) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::footprint

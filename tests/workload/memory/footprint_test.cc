@@ -10,14 +10,14 @@
 
 #include "../plan/cases.h"
 
-namespace orrery {
+namespace orrery::footprint {
 namespace {
 
 using testing::HasSubstr;
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 
-std::vector<StageMemory> footprint(const Model& model, const Plan& plan) {
+std::vector<StageMemory> footprint(const zoo::Model& model, const plan::Plan& plan) {
   Result<std::vector<StageMemory>> stages = memory_footprint(model, plan);
   if (!stages) {
     ADD_FAILURE() << stages.error().to_string();
@@ -54,34 +54,34 @@ constexpr std::array kPublished{
               9.42},
 };
 
-Model model_of(const Published& row) {
-  Model model = gpt_model(row.model, row.layers, row.hidden, row.heads, 2048, 51200);
+zoo::Model model_of(const Published& row) {
+  zoo::Model model = zoo::gpt_model(row.model, row.layers, row.hidden, row.heads, 2048, 51200);
   model.embedding_dropout = 0;  // its mask is no layer's; in the first stage 1 byte per element
   return model;
 }
 
-Plan plan_of(const Published& row, bool sequence_parallel, Recompute recompute) {
+plan::Plan plan_of(const Published& row, bool sequence_parallel, plan::Recompute recompute) {
   return {.tp = 8,
           .pp = row.pp,
           .sequence_parallel = sequence_parallel,
-          .schedule = row.chunks > 1 ? Schedule::interleaved : Schedule::one_f_one_b,
+          .schedule = row.chunks > 1 ? plan::Schedule::interleaved : plan::Schedule::one_f_one_b,
           .chunks = row.chunks,
           .microbatch = row.microbatch,
           .global_batch = row.batch,
           .recompute = recompute};
 }
 
-double activations_gib(const Published& row, bool sequence_parallel, Recompute recompute) {
+double activations_gib(const Published& row, bool sequence_parallel, plan::Recompute recompute) {
   return gib(footprint(model_of(row), plan_of(row, sequence_parallel, recompute))
                  .front()
-                 .highest[MemoryCategory::activations]);
+                 .highest[plan::MemoryCategory::activations]);
 }
 
 double state_gib(const Published& row) {
-  const auto stages = footprint(model_of(row), plan_of(row, false, Recompute::none));
+  const auto stages = footprint(model_of(row), plan_of(row, false, plan::Recompute::none));
   const StageMemory& stage = stages[stages.size() / 2];  // without embedding where there is one
-  return gib(stage[MemoryCategory::parameters] + stage[MemoryCategory::gradients] +
-             stage[MemoryCategory::optimizer]);
+  return gib(stage[plan::MemoryCategory::parameters] + stage[plan::MemoryCategory::gradients] +
+             stage[plan::MemoryCategory::optimizer]);
 }
 
 class Mape {
@@ -110,8 +110,8 @@ TEST(MemoryPublished, ParametersAndOptimizerOfKorthikanti2022) {
 TEST(MemoryPublished, ActivationsOfKorthikanti2022) {
   Mape mape;
   for (const Published& row : kPublished) {
-    mape.add(row.model, activations_gib(row, false, Recompute::none), row.none_gib);
-    mape.add(row.model, activations_gib(row, true, Recompute::selective),
+    mape.add(row.model, activations_gib(row, false, plan::Recompute::none), row.none_gib);
+    mape.add(row.model, activations_gib(row, true, plan::Recompute::selective),
              row.sequence_selective_gib);
   }
   EXPECT_LT(mape.value(), 0.03);
@@ -121,11 +121,11 @@ TEST(MemoryPublished, SavingsOfEachTechniqueOfKorthikanti2022) {
   Mape mape;
   for (const Published& row : kPublished) {
     const double none = row.none_gib / 100;
-    mape.add(std::string(row.model) + " sequence", activations_gib(row, true, Recompute::none),
-             row.sequence_percent * none);
+    mape.add(std::string(row.model) + " sequence",
+             activations_gib(row, true, plan::Recompute::none), row.sequence_percent * none);
     mape.add(std::string(row.model) + " selective",
-             activations_gib(row, false, Recompute::selective), row.selective_percent * none);
-    mape.add(std::string(row.model) + " full", activations_gib(row, false, Recompute::full),
+             activations_gib(row, false, plan::Recompute::selective), row.selective_percent * none);
+    mape.add(std::string(row.model) + " full", activations_gib(row, false, plan::Recompute::full),
              row.full_percent * none);
   }
   EXPECT_LT(mape.value(), 0.03);
@@ -140,30 +140,30 @@ using cases::kTokens;
 using cases::kWords;
 constexpr std::int64_t kParameters = 2 * kLayer + kEmbedding + 128;
 
-Plan plain(DataType grad, std::int64_t zero, std::int64_t dp) {
+plan::Plan plain(graph::DataType grad, std::int64_t zero, std::int64_t dp) {
   return {.dp = dp, .global_batch = dp, .zero = zero, .grad_type = grad};
 }
 
 Bytes state(const StageMemory& memory) {
-  return memory[MemoryCategory::parameters] + memory[MemoryCategory::gradients] +
-         memory[MemoryCategory::optimizer];
+  return memory[plan::MemoryCategory::parameters] + memory[plan::MemoryCategory::gradients] +
+         memory[plan::MemoryCategory::optimizer];
 }
 
 TEST(Memory, EighteenBytesPerParameterWithFp32Gradients) {
-  const auto stages = footprint(cases::small_gpt(2), plain(DataType::fp32, 0, 4));
+  const auto stages = footprint(cases::small_gpt(2), plain(graph::DataType::fp32, 0, 4));
   EXPECT_EQ(state(stages[0]), Bytes(18 * kParameters));
 }
 
 TEST(Memory, SixteenBytesPerParameterWithHalfPrecisionGradients) {
   // Rajbhandari et al. 2020, section 3.1: 2 + 2 + 12.
-  const auto stages = footprint(cases::small_gpt(2), plain(DataType::bf16, 0, 4));
+  const auto stages = footprint(cases::small_gpt(2), plain(graph::DataType::bf16, 0, 4));
   EXPECT_EQ(state(stages[0]), Bytes(16 * kParameters));
 }
 
 TEST(Memory, ZeroStagesShardOptimizerThenGradientsThenParameters) {
   // Rajbhandari et al. 2020, figure 1, with 16-bit gradients: 4 + 12/4, 2 + 14/4, 16/4 bytes each.
   const auto each = [](std::int64_t zero) {
-    const auto stages = footprint(cases::small_gpt(2), plain(DataType::bf16, zero, 4));
+    const auto stages = footprint(cases::small_gpt(2), plain(graph::DataType::bf16, zero, 4));
     return static_cast<double>(state(stages[0]).value()) / kParameters;
   };
   EXPECT_NEAR(each(1), 7.0, 1e-4);
@@ -174,7 +174,7 @@ TEST(Memory, ZeroStagesShardOptimizerThenGradientsThenParameters) {
 TEST(Memory, GradientsTravelInOneBufferOrInBuckets) {
   // 600 bytes in blocks of at most 100: one buffer; a bucket of at least one block, two when one
   // fills while the one before travels; never more than there is.
-  Plan plan;
+  plan::Plan plan;
   EXPECT_EQ(bucket_bytes(plan, 600_B, 100_B), 600_B);
   plan.bucket = 250_B;
   EXPECT_EQ(bucket_bytes(plan, 600_B, 100_B), 250_B);
@@ -189,17 +189,18 @@ TEST(Memory, GradientsTravelInOneBufferOrInBuckets) {
 TEST(Memory, Zero2WithoutABucketTakesDeepSpeedsAndNeedsLessThanZero1) {
   // 2 bytes per element on the wire: 1e9 bytes. GPT of 24 x 12 x 4096^2 = 4.8e9 parameters on 8
   // ranks: gradients of 2 bytes shrink by 7/8 of 9.7e9, 8.5e9, and the bucket of 1e9 comes on top.
-  const Plan plain{.zero = 2, .grad_type = DataType::bf16, .grad_reduce_type = DataType::bf16};
+  const plan::Plan plain{
+      .zero = 2, .grad_type = graph::DataType::bf16, .grad_reduce_type = graph::DataType::bf16};
   EXPECT_EQ(bucket_bytes(plain, 3_GiB, 100_B), Bytes(1'000'000'000));
   EXPECT_EQ(bucket_bytes(plain, 600_B, 100_B), 600_B);
   const auto total = [](std::int64_t zero) {
-    const Plan plan{.dp = 8,
-                    .global_batch = 8,
-                    .zero = zero,
-                    .grad_type = DataType::bf16,
-                    .grad_reduce_type = DataType::bf16,
-                    .attention = AttentionKernel::flash};
-    return footprint(gpt_model("GPT", 24, 4096, 32, 1024, 51200), plan)[0].total();
+    const plan::Plan plan{.dp = 8,
+                          .global_batch = 8,
+                          .zero = zero,
+                          .grad_type = graph::DataType::bf16,
+                          .grad_reduce_type = graph::DataType::bf16,
+                          .attention = zoo::AttentionKernel::flash};
+    return footprint(zoo::gpt_model("GPT", 24, 4096, 32, 1024, 51200), plan)[0].total();
   };
   EXPECT_LT(total(2) + 6_GiB, total(1));
 }
@@ -207,9 +208,9 @@ TEST(Memory, Zero2WithoutABucketTakesDeepSpeedsAndNeedsLessThanZero1) {
 TEST(Memory, Zero2HoldsUnreducedGradientsInBackward) {
   // 4 bytes per parameter on the wire, all there when the embedding's backward ends.
   const auto buffers = [&](std::int64_t zero) {
-    Plan plan = plain(DataType::fp32, zero, 4);
-    plan.attention = AttentionKernel::flash;
-    return footprint(cases::small_gpt(2), plan)[0].highest[MemoryCategory::buffers];
+    plan::Plan plan = plain(graph::DataType::fp32, zero, 4);
+    plan.attention = zoo::AttentionKernel::flash;
+    return footprint(cases::small_gpt(2), plan)[0].highest[plan::MemoryCategory::buffers];
   };
   EXPECT_GE(buffers(2), Bytes(4 * kParameters));
   EXPECT_LT(buffers(1), Bytes(4 * kParameters));
@@ -218,39 +219,42 @@ TEST(Memory, Zero2HoldsUnreducedGradientsInBackward) {
 TEST(Memory, TheLastStageKeepsACopyOfATiedEmbedding) {
   // Stage 0: one layer, both tables. Stage 1: one layer, final norm, token table of 1024 x 64.
   const auto stages = footprint(cases::small_gpt(2), {.pp = 2, .global_batch = 2});
-  EXPECT_EQ(stages[0][MemoryCategory::parameters], Bytes(2 * (kLayer + kEmbedding)));
-  EXPECT_EQ(stages[1][MemoryCategory::parameters], Bytes(2 * (kLayer + 128 + kWords * kHidden)));
+  EXPECT_EQ(stages[0][plan::MemoryCategory::parameters], Bytes(2 * (kLayer + kEmbedding)));
+  EXPECT_EQ(stages[1][plan::MemoryCategory::parameters],
+            Bytes(2 * (kLayer + 128 + kWords * kHidden)));
 }
 
 TEST(Memory, LogitsAreFourBytesPerTokenAndWordAndTwoMoreWhileTheHeadRuns) {
   const auto stages = footprint(cases::small_gpt(2), {.pp = 2, .global_batch = 2});
-  EXPECT_EQ(stages[0].highest[MemoryCategory::logits], 0_B);
-  EXPECT_EQ(stages[1].highest[MemoryCategory::logits], Bytes((4 + 2) * kTokens * kWords));
+  EXPECT_EQ(stages[0].highest[plan::MemoryCategory::logits], 0_B);
+  EXPECT_EQ(stages[1].highest[plan::MemoryCategory::logits], Bytes((4 + 2) * kTokens * kWords));
 }
 
 TEST(Memory, GpipeKeepsEveryMicrobatch) {
-  Plan plan{.pp = 2, .global_batch = 8};
+  plan::Plan plan{.pp = 2, .global_batch = 8};
   EXPECT_EQ(footprint(cases::small_gpt(2), plan)[0].microbatches_in_flight, 2);
-  plan.schedule = Schedule::gpipe;
+  plan.schedule = plan::Schedule::gpipe;
   const auto stages = footprint(cases::small_gpt(2), plan);
   EXPECT_EQ(stages[0].microbatches_in_flight, 8);
-  EXPECT_EQ(stages[1].highest[MemoryCategory::logits], Bytes((8 * 4 + 2) * kTokens * kWords));
+  EXPECT_EQ(stages[1].highest[plan::MemoryCategory::logits], Bytes((8 * 4 + 2) * kTokens * kWords));
 }
 
 TEST(Memory, FullRecomputeKeepsLayerInputsAndOneLayersWork) {
   // Inputs 2 S H of 4 layers; embedding mask S H; head: norm and logits inputs 2 x 2 S H. One
   // layer's S H (34 + 5 a S / H) = 8192 x (34 + 80) comes back while its backward runs.
-  Plan plan{.recompute = Recompute::full};
+  plan::Plan plan{.recompute = plan::Recompute::full};
   const StageMemory full = footprint(cases::small_gpt(4), plan)[0];
-  EXPECT_EQ(full.highest[MemoryCategory::activations], Bytes(kTokens * kHidden * (4 * 2 + 1 + 4)));
-  plan.recompute = Recompute::none;
+  EXPECT_EQ(full.highest[plan::MemoryCategory::activations],
+            Bytes(kTokens * kHidden * (4 * 2 + 1 + 4)));
+  plan.recompute = plan::Recompute::none;
   const StageMemory none = footprint(cases::small_gpt(4), plan)[0];
-  EXPECT_EQ(full.highest[MemoryCategory::buffers] - none.highest[MemoryCategory::buffers],
-            Bytes(kTokens * kHidden * (34 + 80)));
+  EXPECT_EQ(
+      full.highest[plan::MemoryCategory::buffers] - none.highest[plan::MemoryCategory::buffers],
+      Bytes(kTokens * kHidden * (34 + 80)));
 }
 
 TEST(Memory, RefusesStagesThatDoNotFitAndSaysByHowMuch) {
-  Machine machine;
+  machine::Machine machine;
   machine.device.memory = {{"hbm", 1_MiB, Bandwidth(1e12), Time(0)}};
   const auto stages = footprint(cases::small_gpt(2), {.pp = 2, .global_batch = 2});
   const Result<void> fits = check_fits(stages, machine);
@@ -265,23 +269,23 @@ TEST(Memory, RefusesStagesThatDoNotFitAndSaysByHowMuch) {
 
 RC_GTEST_PROP(MemoryLaws, RecomputeAndZeroNeverTakeMore, ()) {
   cases::Case c = *cases::any_case();
-  const auto total = [&](MemoryCategory category) {
+  const auto total = [&](plan::MemoryCategory category) {
     Bytes sum{0};
     for (const StageMemory& stage : footprint(c.model, c.plan)) {
       sum += stage.highest[category];
     }
     return sum;
   };
-  c.plan.recompute = Recompute::none;
-  const Bytes kept = total(MemoryCategory::activations);
-  c.plan.recompute = Recompute::selective;
-  RC_ASSERT(total(MemoryCategory::activations) <= kept);
+  c.plan.recompute = plan::Recompute::none;
+  const Bytes kept = total(plan::MemoryCategory::activations);
+  c.plan.recompute = plan::Recompute::selective;
+  RC_ASSERT(total(plan::MemoryCategory::activations) <= kept);
   c.plan.zero = 0;
   c.plan.overlap_param_gather = false;
-  const Bytes whole = total(MemoryCategory::optimizer);
+  const Bytes whole = total(plan::MemoryCategory::optimizer);
   c.plan.zero = 1;
-  RC_ASSERT(total(MemoryCategory::optimizer) <= whole);
+  RC_ASSERT(total(plan::MemoryCategory::optimizer) <= whole);
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::footprint

@@ -4,7 +4,7 @@
 #include "../plan/cases.h"
 #include "workload/memory/state_memory.h"
 
-namespace orrery {
+namespace orrery::footprint {
 namespace {
 
 using cases::kEmbedding;
@@ -19,31 +19,32 @@ constexpr std::int64_t kRank = 4;
 /// Of qkv_gemm, 64 x 192: A 64 x 4, B 4 x 192.
 constexpr std::int64_t kAdapter = kRank * (kHidden + 3 * kHidden);
 
-Plan adapted(const std::string& targets = "attention_qkv") {
-  Plan plan;
+plan::Plan adapted(const std::string& targets = "attention_qkv") {
+  plan::Plan plan;
   plan.lora_rank = kRank;
   plan.lora_targets = targets;
   return plan;
 }
 
 TEST(MemoryLora, GradientsAndStatesAreOfAdaptersAlone) {
-  const Model model = small_gpt(1);
-  const Plan plan = adapted();
-  const StateMemory state = state_memory(block_memories(model, plan), plan,
-                                         {{{kEmbeddingBlock, kFirstLayerBlock, kHeadBlock}, 0}});
-  EXPECT_EQ(state.device[MemoryCategory::parameters],
+  const zoo::Model model = small_gpt(1);
+  const plan::Plan plan = adapted();
+  const StateMemory state =
+      state_memory(block_memories(model, plan), plan,
+                   {{{plan::kEmbeddingBlock, plan::kFirstLayerBlock, plan::kHeadBlock}, 0}});
+  EXPECT_EQ(state.device[plan::MemoryCategory::parameters],
             Bytes(2 * (kEmbedding + kLayer + kNorm + kAdapter)));
-  EXPECT_EQ(state.device[MemoryCategory::gradients], Bytes(4 * kAdapter));
-  EXPECT_EQ(state.device[MemoryCategory::optimizer], Bytes(12 * kAdapter));
+  EXPECT_EQ(state.device[plan::MemoryCategory::gradients], Bytes(4 * kAdapter));
+  EXPECT_EQ(state.device[plan::MemoryCategory::optimizer], Bytes(12 * kAdapter));
 }
 
 TEST(MemoryLora, FrozenGemmsSaveNoInputButWhatAttentionNeeds) {
   // Of a llama layer: without the inputs of fc1 (64 wide) and fc2 (96), with X A (4 wide). The
   // input of proj is the result that flash attention reads again.
-  Plan plan = adapted();
-  plan.attention = AttentionKernel::flash;
+  plan::Plan plan = adapted();
+  plan.attention = zoo::AttentionKernel::flash;
   const auto kept = [&] {
-    return block_memories(small_llama(1), plan).blocks[kFirstLayerBlock].kept;
+    return block_memories(small_llama(1), plan).blocks[plan::kFirstLayerBlock].kept;
   };
   const Bytes lora = kept();
   plan.lora_rank = 0;
@@ -52,4 +53,4 @@ TEST(MemoryLora, FrozenGemmsSaveNoInputButWhatAttentionNeeds) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::footprint

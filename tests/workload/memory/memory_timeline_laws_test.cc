@@ -11,10 +11,10 @@
 #include "workload/memory/footprint.h"
 #include "workload/memory/memory_timeline.h"
 
-namespace orrery {
+namespace orrery::footprint {
 namespace {
 
-constexpr auto kActivations = MemoryCategory::activations;
+constexpr auto kActivations = plan::MemoryCategory::activations;
 
 /// Blocks with numbers of their own, so that no two sums agree by chance.
 BlockMemories made_blocks() {
@@ -41,21 +41,23 @@ BlockMemories made_blocks() {
     model.plain.back().parameters = model.blocks.back().parameters;
     model.plain.back().expert_parameters = model.blocks.back().expert_parameters;
   }
-  model.blocks[kHeadBlock].logits = bytes(20000);
-  model.blocks[kHeadBlock].logits_work = bytes(10000);
+  model.blocks[plan::kHeadBlock].logits = bytes(20000);
+  model.blocks[plan::kHeadBlock].logits_work = bytes(10000);
   model.boundary = bytes(3000);
   return model;
 }
 
-Plan made_plan() {
+plan::Plan made_plan() {
   const auto flip = [] { return *rc::gen::arbitrary<bool>(); };
-  Plan plan;
+  plan::Plan plan;
   plan.pp = *rc::gen::inRange<std::int64_t>(1, 5);
-  plan.schedule = *rc::gen::element(Schedule::gpipe, Schedule::one_f_one_b, Schedule::interleaved,
-                                    Schedule::zb_h1, Schedule::zb_v, Schedule::dualpipe);
-  plan.schedule = plan.pp == 1 ? Schedule::one_f_one_b : plan.schedule;
-  plan.pp += plan.schedule == Schedule::dualpipe ? plan.pp % 2 : 0;
-  plan.chunks = plan.schedule == Schedule::interleaved ? *rc::gen::inRange<std::int64_t>(2, 4) : 1;
+  plan.schedule = *rc::gen::element(plan::Schedule::gpipe, plan::Schedule::one_f_one_b,
+                                    plan::Schedule::interleaved, plan::Schedule::zb_h1,
+                                    plan::Schedule::zb_v, plan::Schedule::dualpipe);
+  plan.schedule = plan.pp == 1 ? plan::Schedule::one_f_one_b : plan.schedule;
+  plan.pp += plan.schedule == plan::Schedule::dualpipe ? plan.pp % 2 : 0;
+  plan.chunks =
+      plan.schedule == plan::Schedule::interleaved ? *rc::gen::inRange<std::int64_t>(2, 4) : 1;
   plan.dp = *rc::gen::inRange<std::int64_t>(1, 4);
   plan.global_batch = 2 * plan.dp * plan.pp * *rc::gen::inRange<std::int64_t>(1, 9);
   plan.zero = *rc::gen::inRange<std::int64_t>(0, 4);
@@ -65,23 +67,23 @@ Plan made_plan() {
   plan.bucket = *rc::gen::element(0_B, 1000_B, 5000_B);
   plan.recompute_layers = *rc::gen::inRange<std::int64_t>(0, 3);
   plan.offload_activations = *rc::gen::element(0.0, 0.5, 1.0);
-  plan.grad_type = *rc::gen::element(DataType::fp32, DataType::bf16);
+  plan.grad_type = *rc::gen::element(graph::DataType::fp32, graph::DataType::bf16);
   return plan;
 }
 
-std::vector<StageChunk> made_chunks(const Plan& plan, std::int64_t stage) {
+std::vector<StageChunk> made_chunks(const plan::Plan& plan, std::int64_t stage) {
   std::vector<StageChunk> chunks;
-  for (std::int64_t chunk = 0; chunk < chunks_of(plan); ++chunk) {
+  for (std::int64_t chunk = 0; chunk < plan::chunks_of(plan); ++chunk) {
     const std::int64_t layers = *rc::gen::inRange<std::int64_t>(1, 4);
     StageChunk made;
     if (stage == 0 && chunk == 0) {
-      made.blocks.push_back(kEmbeddingBlock);
+      made.blocks.push_back(plan::kEmbeddingBlock);
     }
     for (std::int64_t layer = 0; layer < layers; ++layer) {
-      made.blocks.push_back(static_cast<BlockKind>(*rc::gen::inRange(2, 4)));
+      made.blocks.push_back(static_cast<plan::BlockKind>(*rc::gen::inRange(2, 4)));
     }
-    if (stage == plan.pp - 1 && chunk == chunks_of(plan) - 1) {
-      made.blocks.push_back(kHeadBlock);
+    if (stage == plan.pp - 1 && chunk == plan::chunks_of(plan) - 1) {
+      made.blocks.push_back(plan::kHeadBlock);
     }
     chunks.push_back(made);
   }
@@ -92,20 +94,22 @@ std::vector<StageChunk> made_chunks(const Plan& plan, std::int64_t stage) {
 /// block of every piece of work.
 class Reference {
  public:
-  Reference(const BlockMemories& model, const Plan& plan, const std::vector<StageChunk>& chunks)
+  Reference(const BlockMemories& model, const plan::Plan& plan,
+            const std::vector<StageChunk>& chunks)
       : model_(model), plan_(plan), chunks_(chunks), state_(state_memory(model, plan, chunks)) {}
 
   void run(std::int64_t stage) {
-    const StageSchedule schedule(pipeline_shape(plan_), stage);
+    const plan::StageSchedule schedule(plan::pipeline_shape(plan_), stage);
     for (std::int64_t i = 0; i < schedule.size(); ++i) {
-      const PipelineSlot piece = schedule[i];
-      if (piece.direction != Direction::forward_backward) {
+      const plan::PipelineSlot piece = schedule[i];
+      if (piece.direction != plan::Direction::forward_backward) {
         peak = std::max(peak, fullest(piece));
         continue;
       }
       // Both at once: the fullest moments of the two, each over what was there before it.
-      const PipelineSlot back{Direction::backward, 1 - piece.chunk, piece.backward_microbatch};
-      const PipelineSlot ahead{Direction::forward, piece.chunk, piece.microbatch};
+      const plan::PipelineSlot back{plan::Direction::backward, 1 - piece.chunk,
+                                    piece.backward_microbatch};
+      const plan::PipelineSlot ahead{plan::Direction::forward, piece.chunk, piece.microbatch};
       open(piece.chunk);
       track_host(&chunks_[static_cast<std::size_t>(piece.chunk)]);
       const Bytes before = now() + messages();
@@ -128,15 +132,17 @@ class Reference {
  private:
   const BlockMemory& block(const StageChunk& chunk, std::int64_t i) const {
     const auto at = static_cast<std::size_t>(i);
-    const auto layers = std::count_if(chunk.blocks.begin(), chunk.blocks.begin() + i,
-                                      [](BlockKind kind) { return kind >= kFirstLayerBlock; });
-    const BlockKind kind = chunk.blocks[at];
-    const bool plain =
-        kind >= kFirstLayerBlock && plan_.recompute_layers > 0 && layers >= plan_.recompute_layers;
+    const auto layers =
+        std::count_if(chunk.blocks.begin(), chunk.blocks.begin() + i,
+                      [](plan::BlockKind kind) { return kind >= plan::kFirstLayerBlock; });
+    const plan::BlockKind kind = chunk.blocks[at];
+    const bool plain = kind >= plan::kFirstLayerBlock && plan_.recompute_layers > 0 &&
+                       layers >= plan_.recompute_layers;
     return (plain ? model_.plain : model_.blocks)[kind];
   }
   Bytes away(const StageChunk& chunk, std::int64_t i) const {
-    const bool layer = i >= 0 && chunk.blocks[static_cast<std::size_t>(i)] >= kFirstLayerBlock;
+    const bool layer =
+        i >= 0 && chunk.blocks[static_cast<std::size_t>(i)] >= plan::kFirstLayerBlock;
     return layer ? block(chunk, i).kept * plan_.offload_activations : 0_B;
   }
   /// Parameters of block i as gathered, when zero 3 shards them.
@@ -174,10 +180,10 @@ class Reference {
   }
 
   /// Runs a piece of work; its largest sum.
-  Bytes fullest(const PipelineSlot& piece, bool alone = true) {
+  Bytes fullest(const plan::PipelineSlot& piece, bool alone = true) {
     const StageChunk& chunk = chunks_[static_cast<std::size_t>(piece.chunk)];
     const auto count = static_cast<std::int64_t>(chunk.blocks.size());
-    const bool ahead = piece.direction == Direction::forward;
+    const bool ahead = piece.direction == plan::Direction::forward;
     if (ahead && alone) {
       open(piece.chunk);
     }
@@ -188,30 +194,30 @@ class Reference {
       const std::tuple key{piece.chunk, piece.microbatch, i};
       if (ahead) {
         live[key] = {};
-      } else if (piece.direction == Direction::input_gradient) {
+      } else if (piece.direction == plan::Direction::input_gradient) {
         live[key].held = true;
       } else {
         live.erase(key);
       }
     }
     track_host();
-    if (!ahead && piece.direction != Direction::weight_gradient && alone) {
+    if (!ahead && piece.direction != plan::Direction::weight_gradient && alone) {
       close(piece.chunk);
     }
     return most;
   }
   /// What exists only while block i runs.
-  Bytes beside(Direction direction, const StageChunk& chunk, std::int64_t i) const {
+  Bytes beside(plan::Direction direction, const StageChunk& chunk, std::int64_t i) const {
     const BlockMemory& one = block(chunk, i);
     switch (direction) {
-      case Direction::forward:
+      case plan::Direction::forward:
         return one.kept + one.logits + one.logits_work + one.forward_work + away(chunk, i - 1) +
                gathered(chunk, i, i + 1);
-      case Direction::backward:
+      case plan::Direction::backward:
         return one.recomputed + one.logits_work + one.backward_work + one.weight_work +
                away(chunk, i) + away(chunk, i - 1) + gathered(chunk, i, i - 1) +
                unreduced(chunk, i);
-      case Direction::input_gradient:
+      case plan::Direction::input_gradient:
         return one.recomputed + one.logits_work + one.backward_work + one.held_gradients +
                away(chunk, i) + away(chunk, i - 1) + gathered(chunk, i, i - 1);
       default:
@@ -224,8 +230,8 @@ class Reference {
   Bytes messages() const {
     int most = 0;
     for (const StageChunk& chunk : chunks_) {
-      most = std::max(most, (chunk.blocks.front() == kEmbeddingBlock ? 0 : 2) +
-                                (chunk.blocks.back() == kHeadBlock ? 0 : 2));
+      most = std::max(most, (chunk.blocks.front() == plan::kEmbeddingBlock ? 0 : 2) +
+                                (chunk.blocks.back() == plan::kHeadBlock ? 0 : 2));
     }
     return plan_.pp > 1 ? most * model_.boundary : 0_B;
   }
@@ -260,7 +266,7 @@ class Reference {
   }
 
   const BlockMemories& model_;
-  const Plan& plan_;
+  const plan::Plan& plan_;
   const std::vector<StageChunk>& chunks_;
   StateMemory state_;
   std::map<std::int64_t, std::int64_t> open_;  // microbatches in flight by chunk
@@ -268,7 +274,7 @@ class Reference {
 
 RC_GTEST_PROP(MemoryTimelineLaws, PeakEqualsBruteForceOverEveryBlockOfEveryPiece, ()) {
   const BlockMemories model = made_blocks();
-  const Plan plan = made_plan();
+  const plan::Plan plan = made_plan();
   const std::int64_t stage = *rc::gen::inRange<std::int64_t>(0, plan.pp);
   const auto chunks = made_chunks(plan, stage);
   Reference reference(model, plan, chunks);
@@ -281,7 +287,7 @@ RC_GTEST_PROP(MemoryTimelineLaws, PeakEqualsBruteForceOverEveryBlockOfEveryPiece
 
 RC_GTEST_PROP(MemoryTimelineLaws, ReturnsToItsStartAndIsNeverNegative, ()) {
   const BlockMemories model = made_blocks();
-  const Plan plan = made_plan();
+  const plan::Plan plan = made_plan();
   const std::int64_t stage = *rc::gen::inRange<std::int64_t>(0, plan.pp);
   const auto chunks = made_chunks(plan, stage);
   const MemoryTimeline timeline =
@@ -294,7 +300,7 @@ RC_GTEST_PROP(MemoryTimelineLaws, ReturnsToItsStartAndIsNeverNegative, ()) {
     most = std::max(most, point.bytes);
   }
   RC_ASSERT(most == timeline.peak.total());
-  for (const auto& category : kNames<MemoryCategory>) {
+  for (const auto& category : kNames<plan::MemoryCategory>) {
     RC_ASSERT(timeline.peak[category.value] >= 0_B);
     RC_ASSERT(timeline.highest[category.value] >= timeline.peak[category.value]);
   }
@@ -310,18 +316,18 @@ RC_GTEST_PROP(MemoryTimelineLaws, KeptActivationsAreTheClosedFormOfTheSchedule, 
       block.held_gradients = 0_B;
     }
   }
-  Plan plan = made_plan();
+  plan::Plan plan = made_plan();
   plan.offload_activations = 0;
   const std::int64_t stage = *rc::gen::inRange<std::int64_t>(0, plan.pp);
   const auto chunks = made_chunks(plan, stage);
   std::vector<double> weights;
   for (const StageChunk& chunk : chunks) {
     const ChunkWork work = chunk_work(model, plan, chunk, ChunkPass::forward, 0, 0_B);
-    const Liveness forward = liveness(work.allocations, work.moments);
+    const graph::Liveness forward = graph::liveness(work.allocations, work.moments);
     weights.push_back(static_cast<double>(forward.change[kActivations].value()));
   }
   double expected = 0;
-  const auto pieces = peak_by_chunk(pipeline_shape(plan), stage, weights);
+  const auto pieces = plan::peak_by_chunk(plan::pipeline_shape(plan), stage, weights);
   for (std::size_t chunk = 0; chunk < weights.size(); ++chunk) {
     expected += weights[chunk] * static_cast<double>(pieces[chunk]);
   }
@@ -331,7 +337,7 @@ RC_GTEST_PROP(MemoryTimelineLaws, KeptActivationsAreTheClosedFormOfTheSchedule, 
 
 RC_GTEST_PROP(MemoryTimelineLaws, ManyMicrobatchesHaveThePeakOfThoseThatAreReplayed, ()) {
   const BlockMemories model = made_blocks();
-  Plan plan = made_plan();
+  plan::Plan plan = made_plan();
   const std::int64_t stage = *rc::gen::inRange<std::int64_t>(0, plan.pp);
   const auto chunks = made_chunks(plan, stage);
   plan.global_batch = 2 * plan.dp * plan.pp * *rc::gen::inRange<std::int64_t>(4, 12);
@@ -354,4 +360,4 @@ RC_GTEST_PROP(MemoryTimelineLaws, GrowsWithTheMicrobatch, ()) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::footprint

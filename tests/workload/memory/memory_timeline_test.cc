@@ -8,14 +8,14 @@
 #include "../plan/cases.h"
 #include "workload/memory/footprint.h"
 
-namespace orrery {
+namespace orrery::footprint {
 namespace {
 
-constexpr auto kActivations = MemoryCategory::activations;
-constexpr auto kBuffers = MemoryCategory::buffers;
+constexpr auto kActivations = plan::MemoryCategory::activations;
+constexpr auto kBuffers = plan::MemoryCategory::buffers;
 
-double in_flight(Schedule schedule, std::int64_t stages, std::int64_t stage) {
-  Plan plan{.pp = stages, .schedule = schedule, .global_batch = 6 * stages};
+double in_flight(plan::Schedule schedule, std::int64_t stages, std::int64_t stage) {
+  plan::Plan plan{.pp = stages, .schedule = schedule, .global_batch = 6 * stages};
   return memory_of_checked(cases::small_gpt(2 * stages), plan)[static_cast<std::size_t>(stage)]
       .microbatches_in_flight;
 }
@@ -24,40 +24,42 @@ TEST(MemoryTimelinePublished, MicrobatchesInFlight) {
   // DeepSeek-AI 2024 (DeepSeek-V3), table 2: 1F1B and ZB1P keep PP microbatches of a stage's
   // activations, DualPipe PP + 1. Qi et al. 2023: ZB-H1 and ZB-V as much as 1F1B.
   for (const std::int64_t stages : {2, 4, 8}) {
-    EXPECT_EQ(in_flight(Schedule::one_f_one_b, stages, 0), static_cast<double>(stages));
-    EXPECT_EQ(in_flight(Schedule::zb_h1, stages, 0), static_cast<double>(stages));
-    EXPECT_EQ(in_flight(Schedule::zb_v, stages, 0), static_cast<double>(stages));
+    EXPECT_EQ(in_flight(plan::Schedule::one_f_one_b, stages, 0), static_cast<double>(stages));
+    EXPECT_EQ(in_flight(plan::Schedule::zb_h1, stages, 0), static_cast<double>(stages));
+    EXPECT_EQ(in_flight(plan::Schedule::zb_v, stages, 0), static_cast<double>(stages));
     for (std::int64_t stage = 0; stage < stages; ++stage) {
-      EXPECT_LE(in_flight(Schedule::dualpipe, stages, stage), static_cast<double>(stages + 1));
+      EXPECT_LE(in_flight(plan::Schedule::dualpipe, stages, stage),
+                static_cast<double>(stages + 1));
     }
-    EXPECT_EQ(in_flight(Schedule::dualpipe, stages, 0), static_cast<double>(stages + 1));
+    EXPECT_EQ(in_flight(plan::Schedule::dualpipe, stages, 0), static_cast<double>(stages + 1));
   }
 }
 
 TEST(MemoryTimelinePublished, DualPipeHoldsParametersTwice) {
   // DeepSeek-AI 2024, table 2: 2x parameters. In all stages together: every layer twice.
-  const auto parameters = [](Schedule schedule) {
-    Plan plan{.pp = 4, .schedule = schedule, .global_batch = 16};
+  const auto parameters = [](plan::Schedule schedule) {
+    plan::Plan plan{.pp = 4, .schedule = schedule, .global_batch = 16};
     Bytes sum{0};
     for (const StageMemory& stage : memory_of_checked(cases::small_llama(8), plan)) {
-      sum += stage[MemoryCategory::parameters];
+      sum += stage[plan::MemoryCategory::parameters];
     }
     return sum;
   };
-  EXPECT_EQ(parameters(Schedule::dualpipe), 2 * parameters(Schedule::one_f_one_b));
-  EXPECT_EQ(parameters(Schedule::zb_v), parameters(Schedule::one_f_one_b));
+  EXPECT_EQ(parameters(plan::Schedule::dualpipe), 2 * parameters(plan::Schedule::one_f_one_b));
+  EXPECT_EQ(parameters(plan::Schedule::zb_v), parameters(plan::Schedule::one_f_one_b));
 }
 
 /// One stage with an embedding, two layers and a head; bytes that are easy to add.
 struct ByHand {
   BlockMemories model;
-  std::vector<StageChunk> chunks{{{kEmbeddingBlock, 2, 2, kHeadBlock}, 0}};
-  Plan plan{.global_batch = 2};
+  std::vector<StageChunk> chunks{{{plan::kEmbeddingBlock, 2, 2, plan::kHeadBlock}, 0}};
+  plan::Plan plan{.global_batch = 2};
 
   ByHand() {
     model.blocks.assign(3, {});
-    model.blocks[kEmbeddingBlock] = {.parameters = 10, .kept = 1_B};
-    model.blocks[kHeadBlock] = {.parameters = 10, .kept = 2_B, .logits = 40_B, .logits_work = 20_B};
+    model.blocks[plan::kEmbeddingBlock] = {.parameters = 10, .kept = 1_B};
+    model.blocks[plan::kHeadBlock] = {
+        .parameters = 10, .kept = 2_B, .logits = 40_B, .logits_work = 20_B};
     model.blocks[2] = {.parameters = 100,
                        .kept = 30_B,
                        .recomputed = 70_B,
@@ -78,7 +80,7 @@ TEST(MemoryTimeline, NamesTheFirstFullestMoment) {
   EXPECT_EQ(to_string(timeline.moment, false), "backward of microbatch 0, layer 1");
   EXPECT_EQ(timeline.peak[kActivations], 61_B);
   EXPECT_EQ(timeline.peak[kBuffers], 79_B);
-  EXPECT_EQ(timeline.highest[MemoryCategory::logits], 60_B);
+  EXPECT_EQ(timeline.highest[plan::MemoryCategory::logits], 60_B);
   ASSERT_EQ(timeline.points.size(), 5);  // two microbatches forward and backward, optimizer
   EXPECT_EQ(timeline.points[0].bytes, Bytes(3960 + 123));
   EXPECT_EQ(timeline.points[1].bytes, Bytes(3960 + 140));
@@ -88,11 +90,11 @@ TEST(MemoryTimeline, NamesTheFirstFullestMoment) {
 TEST(MemoryTimeline, TheUpdateIsAMomentOfItsOwn) {
   // 16-bit gradients are copied to fp32 for the update: 4 x 220 beside a state of 16 x 220.
   ByHand by_hand;
-  by_hand.plan.grad_type = DataType::bf16;
+  by_hand.plan.grad_type = graph::DataType::bf16;
   const MemoryTimeline timeline = by_hand.timeline();
   EXPECT_EQ(timeline.peak.total(), Bytes((16 + 4) * 220));
   EXPECT_EQ(to_string(timeline.moment, false), "optimizer");
-  by_hand.plan.offload_optimizer = Offload::cpu;  // the copy goes with the states
+  by_hand.plan.offload_optimizer = plan::Offload::cpu;  // the copy goes with the states
   EXPECT_EQ(by_hand.timeline().peak.total(), Bytes((2 + 2) * 220 + 140));
   EXPECT_EQ(by_hand.timeline().lower[0], Bytes((12 + 2) * 220));
 }
@@ -104,7 +106,7 @@ TEST(MemoryTimeline, OffloadKeepsTwoLayersOnTheDevice) {
   const MemoryTimeline timeline = by_hand.timeline();
   EXPECT_EQ(timeline.highest[kActivations], 61_B);
   EXPECT_EQ(timeline.lower[0], 60_B);
-  by_hand.chunks.front().blocks = {kEmbeddingBlock, 2, 2, 2, 2, kHeadBlock};
+  by_hand.chunks.front().blocks = {plan::kEmbeddingBlock, 2, 2, 2, 2, plan::kHeadBlock};
   EXPECT_EQ(by_hand.timeline().highest[kActivations], 61_B);
   EXPECT_EQ(by_hand.timeline().lower[0], 120_B);
 }
@@ -123,7 +125,7 @@ TEST(MemoryTimeline, AGreatManyMicrobatchesTakeNoTime) {
   ByHand by_hand;
   by_hand.plan.global_batch = std::int64_t{1} << 30;
   EXPECT_EQ(by_hand.timeline().peak.total(), Bytes(3960 + 140));
-  by_hand.plan.schedule = Schedule::gpipe;
+  by_hand.plan.schedule = plan::Schedule::gpipe;
   const MemoryTimeline all = by_hand.timeline();
   EXPECT_EQ(all.pieces, std::int64_t{1} << 30);
   // Every microbatch keeps 63 and logits 40; in the first backward the head's 42 make way for the
@@ -147,11 +149,11 @@ TEST(MemoryTimeline, ChunksAreNamedWhereThereAreSeveral) {
   const MemoryMoment moment{.work = MemoryMoment::Work::backward,
                             .microbatch = 3,
                             .chunk = 1,
-                            .kind = kFirstLayerBlock,
+                            .kind = plan::kFirstLayerBlock,
                             .layer = 12};
   EXPECT_EQ(to_string(moment, true), "backward of microbatch 3, chunk 1, layer 12");
   EXPECT_EQ(to_string({.work = MemoryMoment::Work::optimizer}, true), "optimizer");
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::footprint

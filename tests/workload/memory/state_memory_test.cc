@@ -8,7 +8,7 @@
 #include "../plan/cases.h"
 #include "workload/memory/footprint.h"
 
-namespace orrery {
+namespace orrery::footprint {
 namespace {
 
 constexpr double kGigabyte = 1e9;
@@ -17,28 +17,28 @@ constexpr double kGigabyte = 1e9;
 BlockMemories one_layer(std::int64_t parameters, std::int64_t expert = 0) {
   BlockMemories model;
   model.blocks.assign(3, {});
-  model.blocks[kFirstLayerBlock].parameters = parameters;
-  model.blocks[kFirstLayerBlock].expert_parameters = expert;
+  model.blocks[plan::kFirstLayerBlock].parameters = parameters;
+  model.blocks[plan::kFirstLayerBlock].expert_parameters = expert;
   model.plain = model.blocks;
   return model;
 }
 
-StateMemory state_of(const BlockMemories& model, const Plan& plan) {
-  return state_memory(model, plan, {{{kFirstLayerBlock}, 0}});
+StateMemory state_of(const BlockMemories& model, const plan::Plan& plan) {
+  return state_memory(model, plan, {{{plan::kFirstLayerBlock}, 0}});
 }
 
-double gigabytes(const Plan& plan, double parameters) {
+double gigabytes(const plan::Plan& plan, double parameters) {
   const BlockMemories model = one_layer(static_cast<std::int64_t>(parameters));
   return static_cast<double>(state_of(model, plan).device.total().value()) / kGigabyte;
 }
 
-Plan half_precision(std::int64_t zero, std::int64_t dp) {
+plan::Plan half_precision(std::int64_t zero, std::int64_t dp) {
   return {.dp = dp,
           .global_batch = dp,
           .zero = zero,
-          .compute_type = DataType::fp16,
-          .grad_type = DataType::fp16,
-          .grad_reduce_type = DataType::fp16};
+          .compute_type = graph::DataType::fp16,
+          .grad_type = graph::DataType::fp16,
+          .grad_reduce_type = graph::DataType::fp16};
 }
 
 TEST(MemoryStatePublished, ZeroStagesOfASevenAndAHalfBillionModelOn64Devices) {
@@ -75,7 +75,7 @@ TEST(MemoryStatePublished, ShardsOnThreeLevelsOfFrontier) {
                         {20e9, 64, 28.8},
                         {20e9, 384, 25.6},
                         {40e9, 384, 51.2}}) {
-    Plan plan = half_precision(3, row.devices);
+    plan::Plan plan = half_precision(3, row.devices);
     plan.shard_params = 2;
     plan.shard_grads = 8;
     EXPECT_NEAR(gigabytes(plan, row.parameters) / row.published, 1, 0.01) << row.devices;
@@ -85,7 +85,7 @@ TEST(MemoryStatePublished, ShardsOnThreeLevelsOfFrontier) {
 TEST(MemoryStatePublished, FourteenBytesPerParameterOnFrontier) {
   // Dash et al. 2023 (arXiv:2312.12705): 6 for parameters (half precision and fp32), 4 gradients, 4
   // optimizer: 308 GB, 2.45 TB and 14 TB for 22B, 175B and 1T.
-  Plan plan{.compute_type = DataType::fp16, .moment_type = DataType::fp16};
+  plan::Plan plan{.compute_type = graph::DataType::fp16, .moment_type = graph::DataType::fp16};
   EXPECT_NEAR(gigabytes(plan, 22e9), 308, 1);
   EXPECT_NEAR(gigabytes(plan, 175e9), 2450, 1);
   EXPECT_NEAR(gigabytes(plan, 1e12), 14000, 1);
@@ -93,65 +93,65 @@ TEST(MemoryStatePublished, FourteenBytesPerParameterOnFrontier) {
 
 TEST(MemoryState, EachShardDegreeDividesItsOwnPart) {
   // 800 parameters: 1600 / 2 + 3200 / 4 + 9600 / 16.
-  Plan plan{.dp = 16, .global_batch = 16, .zero = 3};
+  plan::Plan plan{.dp = 16, .global_batch = 16, .zero = 3};
   plan.shard_params = 2;
   plan.shard_grads = 4;
-  const MemoryBytes state = state_of(one_layer(800), plan).device;
-  EXPECT_EQ(state[MemoryCategory::parameters], 800_B);
-  EXPECT_EQ(state[MemoryCategory::gradients], 800_B);
-  EXPECT_EQ(state[MemoryCategory::optimizer], 600_B);
+  const graph::MemoryBytes state = state_of(one_layer(800), plan).device;
+  EXPECT_EQ(state[plan::MemoryCategory::parameters], 800_B);
+  EXPECT_EQ(state[plan::MemoryCategory::gradients], 800_B);
+  EXPECT_EQ(state[plan::MemoryCategory::optimizer], 600_B);
 }
 
 TEST(MemoryState, ContextParallelRanksShareTheStatesToo) {
   // dp 2 x cp 4: 12 x 800 / 8.
-  const Plan plan{.dp = 2, .cp = 4, .global_batch = 2, .zero = 1};
-  EXPECT_EQ(state_of(one_layer(800), plan).device[MemoryCategory::optimizer], 1200_B);
+  const plan::Plan plan{.dp = 2, .cp = 4, .global_batch = 2, .zero = 1};
+  EXPECT_EQ(state_of(one_layer(800), plan).device[plan::MemoryCategory::optimizer], 1200_B);
 }
 
 TEST(MemoryState, ExpertsAreSharedByTheRanksThatHoldTheSameOnes) {
   // dp 8, ep 4: two ranks hold the same experts. Of 800 parameters 600 are experts:
   // 12 x (200 / 8 + 600 / 2).
-  const Plan plan{.dp = 8, .ep = 4, .global_batch = 8, .zero = 1};
-  EXPECT_EQ(state_of(one_layer(800, 600), plan).device[MemoryCategory::optimizer],
+  const plan::Plan plan{.dp = 8, .ep = 4, .global_batch = 8, .zero = 1};
+  EXPECT_EQ(state_of(one_layer(800, 600), plan).device[plan::MemoryCategory::optimizer],
             Bytes(12 * (25 + 300)));
 }
 
 TEST(MemoryState, StatesHaveTheSizesOfTheirTypes) {
   // 100 parameters: master 4 or 2, moments 2 x 4, 2 x 2, 2 x 1; no master of the compute type.
-  Plan plan;
+  plan::Plan plan;
   const auto optimizer = [&] {
-    return state_of(one_layer(100), plan).device[MemoryCategory::optimizer];
+    return state_of(one_layer(100), plan).device[plan::MemoryCategory::optimizer];
   };
   EXPECT_EQ(optimizer(), 1200_B);
-  plan.moment_type = DataType::bf16;
+  plan.moment_type = graph::DataType::bf16;
   EXPECT_EQ(optimizer(), 800_B);
-  plan.moment_type = DataType::fp8;
+  plan.moment_type = graph::DataType::fp8;
   EXPECT_EQ(optimizer(), 600_B);
-  plan.master_type = DataType::fp16;
+  plan.master_type = graph::DataType::fp16;
   EXPECT_EQ(optimizer(), 400_B);
-  plan.master_type = DataType::bf16;
+  plan.master_type = graph::DataType::bf16;
   EXPECT_EQ(optimizer(), 200_B);
-  plan.compute_type = DataType::fp32;
-  plan.moment_type = DataType::fp32;
+  plan.compute_type = graph::DataType::fp32;
+  plan.moment_type = graph::DataType::fp32;
   EXPECT_EQ(optimizer(), 800_B);
 }
 
 TEST(MemoryState, OffloadMovesStatesToTheirTier) {
   // 12 bytes per parameter and the gradients' 4 to the host; to storage the states alone.
-  Plan plan{.offload_optimizer = Offload::cpu};
+  plan::Plan plan{.offload_optimizer = plan::Offload::cpu};
   const StateMemory cpu = state_of(one_layer(100), plan);
-  EXPECT_EQ(cpu.device[MemoryCategory::optimizer], 0_B);
+  EXPECT_EQ(cpu.device[plan::MemoryCategory::optimizer], 0_B);
   EXPECT_EQ(cpu.lower[0], 1600_B);
-  plan.offload_optimizer = Offload::nvme;
+  plan.offload_optimizer = plan::Offload::nvme;
   const StateMemory nvme = state_of(one_layer(100), plan);
   EXPECT_EQ(nvme.lower[0], 400_B);
   EXPECT_EQ(nvme.lower[1], 1200_B);
 }
 
 TEST(MemoryState, GradientsThatTravelInAnotherTypeNeedABuffer) {
-  Plan plan{.dp = 2, .global_batch = 2};
+  plan::Plan plan{.dp = 2, .global_batch = 2};
   EXPECT_EQ(state_of(one_layer(100), plan).reduction, 0_B);
-  plan.grad_reduce_type = DataType::bf16;
+  plan.grad_reduce_type = graph::DataType::bf16;
   EXPECT_EQ(state_of(one_layer(100), plan).reduction, 200_B);
 }
 
@@ -160,27 +160,28 @@ TEST(MemoryState, QuantisedWeightsHaveTwoCopiesBesideTheirFirstForm) {
   // stored as copies alone: 20 x 2 + 2 x 80. mxfp8 copies cannot be made of each other, so the
   // 16-bit form stays: 200 + 2 x 82.5.
   BlockMemories model = one_layer(100);
-  model.blocks[kFirstLayerBlock].quantized = 80;
-  Plan plan{.dp = 2, .global_batch = 2, .zero = 1};
-  const auto parameters = [&](Quantization quantization, bool stored) {
+  model.blocks[plan::kFirstLayerBlock].quantized = 80;
+  plan::Plan plan{.dp = 2, .global_batch = 2, .zero = 1};
+  const auto parameters = [&](plan::Quantization quantization, bool stored) {
     plan.quantization = quantization;
     plan.quantized_params = stored;
-    return state_of(model, plan).device[MemoryCategory::parameters];
+    return state_of(model, plan).device[plan::MemoryCategory::parameters];
   };
-  EXPECT_EQ(parameters(Quantization::none, false), 200_B);
-  EXPECT_EQ(parameters(Quantization::fp8_current, false), 360_B);
-  EXPECT_EQ(parameters(Quantization::nvfp4, false), 290_B);
-  EXPECT_EQ(parameters(Quantization::fp8_current, true), 200_B);
-  EXPECT_EQ(parameters(Quantization::mxfp8, true), Bytes(200 + 2 * 83));
+  EXPECT_EQ(parameters(plan::Quantization::none, false), 200_B);
+  EXPECT_EQ(parameters(plan::Quantization::fp8_current, false), 360_B);
+  EXPECT_EQ(parameters(plan::Quantization::nvfp4, false), 290_B);
+  EXPECT_EQ(parameters(plan::Quantization::fp8_current, true), 200_B);
+  EXPECT_EQ(parameters(plan::Quantization::mxfp8, true), Bytes(200 + 2 * 83));
 }
 
 TEST(MemoryState, Zero3MakesCopiesOfWhatItGathers) {
   // Resident: a half of 2 x 100. Gathered: 200 and one copy of 80; kept for backward: both.
   BlockMemories model = one_layer(100);
-  model.blocks[kFirstLayerBlock].quantized = 80;
-  Plan plan{.dp = 2, .global_batch = 2, .zero = 3, .quantization = Quantization::fp8_current};
-  EXPECT_EQ(state_of(model, plan).device[MemoryCategory::parameters], 100_B);
-  const OwnedParameters owned = owned_parameters(model, plan, kFirstLayerBlock);
+  model.blocks[plan::kFirstLayerBlock].quantized = 80;
+  plan::Plan plan{
+      .dp = 2, .global_batch = 2, .zero = 3, .quantization = plan::Quantization::fp8_current};
+  EXPECT_EQ(state_of(model, plan).device[plan::MemoryCategory::parameters], 100_B);
+  const OwnedParameters owned = owned_parameters(model, plan, plan::kFirstLayerBlock);
   EXPECT_EQ(gathered_bytes(plan, owned), 280_B);
   plan.reshard_after_forward = false;
   EXPECT_EQ(gathered_bytes(plan, owned), 360_B);
@@ -189,4 +190,4 @@ TEST(MemoryState, Zero3MakesCopiesOfWhatItGathers) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::footprint

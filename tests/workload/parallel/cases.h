@@ -15,8 +15,9 @@
 
 namespace orrery::cases {
 
-inline Workload lowered(const Model& model, const Plan& plan, const LowerOptions& options = {}) {
-  Result<Workload> workload = lower(model, plan, options);
+inline graph::Workload lowered(const zoo::Model& model, const plan::Plan& plan,
+                               const parallel::LowerOptions& options = {}) {
+  Result<graph::Workload> workload = parallel::lower(model, plan, options);
   if (!workload) {
     ADD_FAILURE() << workload.error().to_string();
     return {};
@@ -25,21 +26,21 @@ inline Workload lowered(const Model& model, const Plan& plan, const LowerOptions
 }
 
 /// Calls `visit` for every node execution of one rank of `role`, in issue order.
-inline void each_node(const Workload& workload, int role,
-                      const std::function<void(const Node&)>& visit) {
+inline void each_node(const graph::Workload& workload, int role,
+                      const std::function<void(const graph::Node&)>& visit) {
   for (std::int64_t i = 0; i < workload.source->list()->length(role); ++i) {
-    const Instance instance = workload.source->list()->at(role, i);
-    const Program& program = workload.program_of(role);
-    for (const Node& node :
+    const graph::Instance instance = workload.source->list()->at(role, i);
+    const graph::Program& program = workload.program_of(role);
+    for (const graph::Node& node :
          program.templates[static_cast<std::size_t>(instance.template_index)].nodes) {
       visit(node);
     }
   }
 }
 
-inline const Node* find_node(const Workload& workload, const std::string& part) {
-  for (const Template& t : workload.program_of(0).templates) {
-    for (const Node& node : t.nodes) {
+inline const graph::Node* find_node(const graph::Workload& workload, const std::string& part) {
+  for (const graph::Template& t : workload.program_of(0).templates) {
+    for (const graph::Node& node : t.nodes) {
       if (node.name.find(part) != std::string::npos) {
         return &node;
       }
@@ -58,12 +59,12 @@ inline void PrintTo(const Tally& tally, std::ostream* out) {
 }
 
 /// Collectives of one rank of `role` over the whole step, counted apart by phase.
-inline Tally collectives(const Workload& workload, int role, Axis axis, CollectiveKind kind,
-                         StepPhase phase) {
+inline Tally collectives(const graph::Workload& workload, int role, plan::Axis axis,
+                         graph::CollectiveKind kind, plan::StepPhase phase) {
   Tally tally;
-  each_node(workload, role, [&](const Node& node) {
-    if (node.kind == Node::Kind::collective && node.group == axis && node.collective == kind &&
-        node.phase == phase) {
+  each_node(workload, role, [&](const graph::Node& node) {
+    if (node.kind == graph::Node::Kind::collective && node.group == axis &&
+        node.collective == kind && node.phase == phase) {
       ++tally.count;
       tally.bytes += node.bytes;
     }
@@ -71,10 +72,11 @@ inline Tally collectives(const Workload& workload, int role, Axis axis, Collecti
   return tally;
 }
 
-inline Tally sends(const Workload& workload, int role, Channel channel) {
+inline Tally sends(const graph::Workload& workload, int role, plan::Channel channel) {
   Tally tally;
-  each_node(workload, role, [&](const Node& node) {
-    if (node.kind == Node::Kind::send && node.channel == static_cast<std::uint32_t>(channel)) {
+  each_node(workload, role, [&](const graph::Node& node) {
+    if (node.kind == graph::Node::Kind::send &&
+        node.channel == static_cast<std::uint32_t>(channel)) {
       ++tally.count;
       tally.bytes += node.bytes;
     }
@@ -83,12 +85,13 @@ inline Tally sends(const Workload& workload, int role, Channel channel) {
 }
 
 /// FLOPs of GEMMs and fused attention over all roles, one rank each.
-inline double matrix_flops(const Workload& workload, StepPhase phase) {
+inline double matrix_flops(const graph::Workload& workload, plan::StepPhase phase) {
   double sum = 0;
   for (int role = 0; role < static_cast<int>(workload.roles.size()); ++role) {
-    each_node(workload, role, [&](const Node& node) {
-      for (const Operator& op : node.operators) {
-        const bool matrix = op.kind == OperatorKind::gemm || op.kind == OperatorKind::attention;
+    each_node(workload, role, [&](const graph::Node& node) {
+      for (const graph::Operator& op : node.operators) {
+        const bool matrix =
+            op.kind == graph::OperatorKind::gemm || op.kind == graph::OperatorKind::attention;
         sum += matrix && node.phase == phase ? op.flops.value() : 0;
       }
     });
@@ -97,13 +100,14 @@ inline double matrix_flops(const Workload& workload, StepPhase phase) {
 }
 
 /// The same of the whole model for one microbatch, forward.
-inline double model_matrix_flops(const Model& model, const Plan& plan) {
+inline double model_matrix_flops(const zoo::Model& model, const plan::Plan& plan) {
   double sum = 0;
-  const auto operators = block_operators(model, plan);
+  const auto operators = plan::block_operators(model, plan);
   for (std::size_t kind = 0; kind < operators.size(); ++kind) {
-    const double times = kind == kFirstLayerBlock ? static_cast<double>(model.layers) : 1.0;
-    for (const ModelOperator& op : operators[kind]) {
-      const bool matrix = op.kind == OperatorKind::gemm || op.kind == OperatorKind::attention;
+    const double times = kind == plan::kFirstLayerBlock ? static_cast<double>(model.layers) : 1.0;
+    for (const zoo::ModelOperator& op : operators[kind]) {
+      const bool matrix =
+          op.kind == graph::OperatorKind::gemm || op.kind == graph::OperatorKind::attention;
       sum += matrix ? times * op.forward_flops.value() : 0;
     }
   }

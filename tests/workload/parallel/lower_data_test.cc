@@ -7,7 +7,7 @@
 #include "cases.h"
 #include "workload/parallel/lower.h"
 
-namespace orrery {
+namespace orrery::parallel {
 namespace {
 
 using cases::collectives;
@@ -21,7 +21,7 @@ using cases::Tally;
 
 // ---- Data parallelism and ZeRO.
 
-Plan data_parallel(std::int64_t zero, bool overlap) {
+plan::Plan data_parallel(std::int64_t zero, bool overlap) {
   return {.dp = 4,
           .global_batch = 12,
           .zero = zero,
@@ -31,107 +31,115 @@ Plan data_parallel(std::int64_t zero, bool overlap) {
 constexpr std::int64_t kAll = 2 * kLayer + kEmbedding + kNorm;
 
 TEST(LowerGradients, OneAllReduceAtTheEndOfTheStep) {
-  const Workload workload = lowered(small_gpt(2), data_parallel(0, false));
-  EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_reduce, StepPhase::optimizer),
+  const graph::Workload workload = lowered(small_gpt(2), data_parallel(0, false));
+  EXPECT_EQ(collectives(workload, 0, plan::Axis::dp, graph::CollectiveKind::all_reduce,
+                        plan::StepPhase::optimizer),
             (Tally{1, 4_B * kAll}));
-  EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_reduce, StepPhase::backward),
+  EXPECT_EQ(collectives(workload, 0, plan::Axis::dp, graph::CollectiveKind::all_reduce,
+                        plan::StepPhase::backward),
             Tally{});
 }
 
 TEST(LowerGradients, OverlappedOncePerBlockInTheLastBackward) {
-  const Workload workload = lowered(small_gpt(2), data_parallel(0, true));
-  EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_reduce, StepPhase::backward),
+  const graph::Workload workload = lowered(small_gpt(2), data_parallel(0, true));
+  EXPECT_EQ(collectives(workload, 0, plan::Axis::dp, graph::CollectiveKind::all_reduce,
+                        plan::StepPhase::backward),
             (Tally{4, 4_B * kAll}));  // head, two layers, embedding
 }
 
 TEST(LowerGradients, BucketsHoldWholeBlocks) {
   // Head 512 B and layer 199,936 B reach 200,000 B together; then layer and embedding.
-  Plan plan = data_parallel(0, true);
+  plan::Plan plan = data_parallel(0, true);
   plan.bucket = Bytes(200'000);
-  EXPECT_EQ(collectives(lowered(small_gpt(2), plan), 0, Axis::dp, CollectiveKind::all_reduce,
-                        StepPhase::backward),
+  EXPECT_EQ(collectives(lowered(small_gpt(2), plan), 0, plan::Axis::dp,
+                        graph::CollectiveKind::all_reduce, plan::StepPhase::backward),
             (Tally{2, 4_B * kAll}));
 }
 
 TEST(LowerZero, StageOneScattersGradientsAndGathersParametersOnce) {
-  const Workload workload = lowered(small_gpt(2), data_parallel(1, false));
-  EXPECT_EQ(
-      collectives(workload, 0, Axis::dp, CollectiveKind::reduce_scatter, StepPhase::optimizer),
-      (Tally{1, 4_B * kAll}));
-  EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_gather, StepPhase::optimizer),
+  const graph::Workload workload = lowered(small_gpt(2), data_parallel(1, false));
+  EXPECT_EQ(collectives(workload, 0, plan::Axis::dp, graph::CollectiveKind::reduce_scatter,
+                        plan::StepPhase::optimizer),
+            (Tally{1, 4_B * kAll}));
+  EXPECT_EQ(collectives(workload, 0, plan::Axis::dp, graph::CollectiveKind::all_gather,
+                        plan::StepPhase::optimizer),
             (Tally{1, 2_B * kAll}));
 }
 
 TEST(LowerZero, StageOneOverlappedGathersDuringTheFirstForward) {
-  const Workload workload = lowered(small_gpt(2), data_parallel(1, true));
-  EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_gather, StepPhase::forward),
+  const graph::Workload workload = lowered(small_gpt(2), data_parallel(1, true));
+  EXPECT_EQ(collectives(workload, 0, plan::Axis::dp, graph::CollectiveKind::all_gather,
+                        plan::StepPhase::forward),
             (Tally{4, 2_B * kAll}));
-  EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_gather, StepPhase::optimizer),
+  EXPECT_EQ(collectives(workload, 0, plan::Axis::dp, graph::CollectiveKind::all_gather,
+                        plan::StepPhase::optimizer),
             Tally{});
 }
 
 TEST(LowerZero, UpdatedParametersOfTwoChunksAreQueuedBeforeAllElse) {
   // A layer per chunk. Chunk 0 queues its own gather and chunk 1's, which wait for nothing; its
   // compute waits for its own. Chunk 1 waits until the queue is empty.
-  Plan plan = data_parallel(1, true);
+  plan::Plan plan = data_parallel(1, true);
   plan.pp = plan.chunks = 2;
-  plan.schedule = Schedule::interleaved;
+  plan.schedule = plan::Schedule::interleaved;
   plan.global_batch = 16;
-  const Workload workload = lowered(small_gpt(4), plan);
-  const std::vector<Template>& work = workload.program_of(1).templates;
+  const graph::Workload workload = lowered(small_gpt(4), plan);
+  const std::vector<graph::Template>& work = workload.program_of(1).templates;
   const auto named = [&](const std::string& name) {
     return std::find_if(work.begin(), work.end(),
-                        [&](const Template& one) { return one.name == name; });
+                        [&](const graph::Template& one) { return one.name == name; });
   };
   const auto& first = named("first forward chunk 0")->nodes;
   for (const std::size_t i : {0, 1, 2}) {  // a layer; a layer and the head
-    EXPECT_EQ(first[i].stream, stream_of(Axis::dp));
+    EXPECT_EQ(first[i].stream, plan::stream_of(plan::Axis::dp));
     EXPECT_TRUE(first[i].after.empty());
   }
-  EXPECT_EQ(first[3].kind, Node::Kind::receive);
-  const auto compute = std::find_if(first.begin(), first.end(), [](const Node& node) {
-    return node.kind == Node::Kind::compute;
+  EXPECT_EQ(first[3].kind, graph::Node::Kind::receive);
+  const auto compute = std::find_if(first.begin(), first.end(), [](const graph::Node& node) {
+    return node.kind == graph::Node::Kind::compute;
   });
   ASSERT_NE(compute, first.end());
   EXPECT_THAT(compute->after, ::testing::Contains(0));
   const auto& second = named("first forward chunk 1")->nodes;
   EXPECT_EQ(second[0].name, "gathers_done");
-  EXPECT_EQ(second[0].stream, stream_of(Axis::dp));
+  EXPECT_EQ(second[0].stream, plan::stream_of(plan::Axis::dp));
   EXPECT_EQ(second[1].name, "parameters_ready");
-  EXPECT_EQ(second[1].stream, StepStream::compute);
+  EXPECT_EQ(second[1].stream, plan::StepStream::compute);
   EXPECT_EQ(second[1].after, std::vector<int>{0});
 }
 
 TEST(LowerZero, StageTwoReducesEveryMicrobatch) {
   for (const bool overlap : {false, true}) {
-    const Workload workload = lowered(small_gpt(2), data_parallel(2, overlap));
-    EXPECT_EQ(
-        collectives(workload, 0, Axis::dp, CollectiveKind::reduce_scatter, StepPhase::backward)
-            .bytes,
-        3 * 4_B * kAll);
+    const graph::Workload workload = lowered(small_gpt(2), data_parallel(2, overlap));
+    EXPECT_EQ(collectives(workload, 0, plan::Axis::dp, graph::CollectiveKind::reduce_scatter,
+                          plan::StepPhase::backward)
+                  .bytes,
+              3 * 4_B * kAll);
   }
 }
 
 TEST(LowerZero, StageThreeGathersEveryBlockTwicePerMicrobatch) {
   for (const bool overlap : {false, true}) {
-    const Workload workload = lowered(small_gpt(2), data_parallel(3, overlap));
+    const graph::Workload workload = lowered(small_gpt(2), data_parallel(3, overlap));
     const Tally gathers{12, 3 * 2_B * kAll};  // 3 microbatches, 4 blocks
-    EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_gather, StepPhase::forward),
+    EXPECT_EQ(collectives(workload, 0, plan::Axis::dp, graph::CollectiveKind::all_gather,
+                          plan::StepPhase::forward),
               gathers);
-    EXPECT_EQ(collectives(workload, 0, Axis::dp, CollectiveKind::all_gather, StepPhase::backward),
+    EXPECT_EQ(collectives(workload, 0, plan::Axis::dp, graph::CollectiveKind::all_gather,
+                          plan::StepPhase::backward),
               gathers);
   }
 }
 
 TEST(LowerZero, StageThreeGathersTheNextBlockWhileThisOneRuns) {
-  const Workload workload = lowered(small_gpt(2), data_parallel(3, true));
-  const Template& forward = workload.program_of(0).templates[0];
+  const graph::Workload workload = lowered(small_gpt(2), data_parallel(3, true));
+  const graph::Template& forward = workload.program_of(0).templates[0];
   // gather embedding, gather layer 0, embedding's compute, gather layer 1, layer 0 ...
-  EXPECT_EQ(forward.nodes[0].stream, stream_of(Axis::dp));
-  EXPECT_EQ(forward.nodes[1].stream, stream_of(Axis::dp));
-  EXPECT_EQ(forward.nodes[2].kind, Node::Kind::compute);
+  EXPECT_EQ(forward.nodes[0].stream, plan::stream_of(plan::Axis::dp));
+  EXPECT_EQ(forward.nodes[1].stream, plan::stream_of(plan::Axis::dp));
+  EXPECT_EQ(forward.nodes[2].kind, graph::Node::Kind::compute);
   EXPECT_EQ(forward.nodes[2].after, std::vector<int>{0});
-  EXPECT_EQ(forward.nodes[3].stream, stream_of(Axis::dp));
+  EXPECT_EQ(forward.nodes[3].stream, plan::stream_of(plan::Axis::dp));
   EXPECT_EQ(forward.nodes[3].after, std::vector<int>{2});
   EXPECT_EQ(forward.nodes[4].after, std::vector<int>{1});
 }
@@ -139,7 +147,8 @@ TEST(LowerZero, StageThreeGathersTheNextBlockWhileThisOneRuns) {
 TEST(LowerOptimizer, AdamMovesTwentyEightBytesPerLocalParameter) {
   // Gradient 4, master and two moments read and written 24; a quarter with ZeRO.
   for (const std::int64_t zero : {0, 1}) {
-    const Workload workload = lowered(small_gpt(2), data_parallel(zero, false), {.skip = {"fuse"}});
+    const graph::Workload workload =
+        lowered(small_gpt(2), data_parallel(zero, false), {.skip = {"fuse"}});
     EXPECT_EQ(find_node(workload, "adam")->operators[0].bytes,
               Bytes(28 * (zero == 0 ? kAll : kAll / 4)));
   }
@@ -148,9 +157,9 @@ TEST(LowerOptimizer, AdamMovesTwentyEightBytesPerLocalParameter) {
 TEST(LowerOptimizer, HalfPrecisionGradientsBecomeSinglePrecisionFirst) {
   // fp16 gradient 2 read, fp32 copy 4 written; unscaling reads and writes it; at the end the fp32
   // parameter is read and its fp16 copy written.
-  Plan plan = data_parallel(0, false);
-  plan.compute_type = plan.grad_type = plan.grad_reduce_type = DataType::fp16;
-  const Workload workload = lowered(small_gpt(2), plan, {.skip = {"fuse"}});
+  plan::Plan plan = data_parallel(0, false);
+  plan.compute_type = plan.grad_type = plan.grad_reduce_type = graph::DataType::fp16;
+  const graph::Workload workload = lowered(small_gpt(2), plan, {.skip = {"fuse"}});
   const auto bytes = [&](const char* name) {
     return find_node(workload, name)->operators[0].bytes;
   };
@@ -162,10 +171,11 @@ TEST(LowerOptimizer, HalfPrecisionGradientsBecomeSinglePrecisionFirst) {
 
 // ---- Shards of fewer ranks than dp.
 
-Bytes moved(const Workload& workload) {
+Bytes moved(const graph::Workload& workload) {
   Bytes sum{0};
-  cases::each_node(workload, 0, [&](const Node& node) {
-    const bool reduces = node.kind == Node::Kind::collective && node.bytes > 4_B;  // not the norm
+  cases::each_node(workload, 0, [&](const graph::Node& node) {
+    const bool reduces =
+        node.kind == graph::Node::Kind::collective && node.bytes > 4_B;  // not the norm
     sum += reduces ? node.bytes : Bytes(0);
   });
   return sum;
@@ -174,8 +184,8 @@ Bytes moved(const Workload& workload) {
 TEST(LowerZero, StageThreeMovesThreePsiPerMicrobatchStageOneTwoPerStep) {
   // In elements, all types equal: ZeRO-1 reduces and gathers once; ZeRO-3 gathers twice and reduces
   // in each of the 3 microbatches. 1.5 times only with a single one (Rajbhandari et al. 2020).
-  Plan plan = data_parallel(1, false);
-  plan.grad_reduce_type = DataType::bf16;
+  plan::Plan plan = data_parallel(1, false);
+  plan.grad_reduce_type = graph::DataType::bf16;
   EXPECT_EQ(moved(lowered(small_gpt(2), plan)), 2_B * 2 * kAll);
   plan.zero = 3;
   EXPECT_EQ(moved(lowered(small_gpt(2), plan)), 2_B * 3 * 3 * kAll);
@@ -185,45 +195,46 @@ TEST(LowerZero, StageThreeMovesThreePsiPerMicrobatchStageOneTwoPerStep) {
 
 TEST(LowerShards, HybridShardingReducesShardsOverReplicasOncePerStep) {
   // dp 4 as 2 shards x 2 replicas; 3 microbatches.
-  Plan plan = data_parallel(3, false);
+  plan::Plan plan = data_parallel(3, false);
   plan.shard_params = plan.shard_grads = plan.shard_optimizer = 2;
-  const Workload workload = lowered(small_gpt(2), plan);
-  EXPECT_EQ(collectives(workload, 0, Axis::grad_shard, CollectiveKind::reduce_scatter,
-                        StepPhase::backward)
+  const graph::Workload workload = lowered(small_gpt(2), plan);
+  EXPECT_EQ(collectives(workload, 0, plan::Axis::grad_shard, graph::CollectiveKind::reduce_scatter,
+                        plan::StepPhase::backward)
                 .bytes,
             4_B * 3 * kAll);
-  EXPECT_EQ(
-      collectives(workload, 0, Axis::replica, CollectiveKind::all_reduce, StepPhase::optimizer),
-      (Tally{1, 4_B * kAll / 2}));
-  EXPECT_EQ(
-      collectives(workload, 0, Axis::shard, CollectiveKind::all_gather, StepPhase::forward).bytes,
-      2_B * 3 * kAll);
-  EXPECT_EQ(
-      collectives(workload, 0, Axis::update, CollectiveKind::all_gather, StepPhase::optimizer),
-      Tally{});  // who updates a shard also holds it
+  EXPECT_EQ(collectives(workload, 0, plan::Axis::replica, graph::CollectiveKind::all_reduce,
+                        plan::StepPhase::optimizer),
+            (Tally{1, 4_B * kAll / 2}));
+  EXPECT_EQ(collectives(workload, 0, plan::Axis::shard, graph::CollectiveKind::all_gather,
+                        plan::StepPhase::forward)
+                .bytes,
+            2_B * 3 * kAll);
+  EXPECT_EQ(collectives(workload, 0, plan::Axis::update, graph::CollectiveKind::all_gather,
+                        plan::StepPhase::optimizer),
+            Tally{});  // who updates a shard also holds it
 }
 
 TEST(LowerShards, ThreeLevelsPassShardsOn) {
   // dp 4: parameters on pairs, gradients on pairs, optimizer states on all 4.
-  Plan plan = data_parallel(3, false);
+  plan::Plan plan = data_parallel(3, false);
   plan.shard_params = plan.shard_grads = 2;
-  const Workload workload = lowered(small_gpt(2), plan);
-  EXPECT_EQ(collectives(workload, 0, Axis::optimizer_shard, CollectiveKind::reduce_scatter,
-                        StepPhase::optimizer),
+  const graph::Workload workload = lowered(small_gpt(2), plan);
+  EXPECT_EQ(collectives(workload, 0, plan::Axis::optimizer_shard,
+                        graph::CollectiveKind::reduce_scatter, plan::StepPhase::optimizer),
             (Tally{1, 4_B * kAll / 2}));
-  EXPECT_EQ(
-      collectives(workload, 0, Axis::update, CollectiveKind::all_gather, StepPhase::optimizer),
-      (Tally{1, 2_B * kAll / 2}));
+  EXPECT_EQ(collectives(workload, 0, plan::Axis::update, graph::CollectiveKind::all_gather,
+                        plan::StepPhase::optimizer),
+            (Tally{1, 2_B * kAll / 2}));
 }
 
 TEST(LowerShards, OverlappedHopsFollowOneAnother) {
-  Plan plan = data_parallel(3, true);
+  plan::Plan plan = data_parallel(3, true);
   plan.shard_params = plan.shard_grads = plan.shard_optimizer = 2;
-  const Workload workload = lowered(small_gpt(2), plan);
-  EXPECT_EQ(
-      collectives(workload, 0, Axis::replica, CollectiveKind::all_reduce, StepPhase::backward),
-      (Tally{4, 4_B * kAll / 2}));  // one per block, in the last backward only
+  const graph::Workload workload = lowered(small_gpt(2), plan);
+  EXPECT_EQ(collectives(workload, 0, plan::Axis::replica, graph::CollectiveKind::all_reduce,
+                        plan::StepPhase::backward),
+            (Tally{4, 4_B * kAll / 2}));  // one per block, in the last backward only
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::parallel

@@ -6,7 +6,7 @@
 #include "cases.h"
 #include "workload/parallel/lower.h"
 
-namespace orrery {
+namespace orrery::parallel {
 namespace {
 
 using cases::collectives;
@@ -27,102 +27,117 @@ constexpr Bytes kRouted{kTokens * kTopK * kHidden * 2};
 constexpr std::int64_t kExpertParameters = kExperts * 3 * kHidden * kExpertWidth;
 
 /// Mixtral shaped: every layer has 8 experts, 2 per token.
-Model small_mixtral() {
+zoo::Model small_mixtral() {
   const auto node = parse_config(R"({
     "model_type": "mixtral", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 8,
     "num_key_value_heads": 4, "intermediate_size": 96, "vocab_size": 1000,
     "max_position_embeddings": 128, "num_local_experts": 8, "num_experts_per_tok": 2})",
                                  "config.json", ConfigSyntax::json);
-  auto model = parse_model(node.value(), "small-mixtral");
+  auto model = zoo::parse_model(node.value(), "small-mixtral");
   EXPECT_TRUE(model) << model.error().to_string();
   return *model;
 }
 
-Tally over(const Workload& workload, Axis axis, CollectiveKind kind, StepPhase phase) {
+Tally over(const graph::Workload& workload, plan::Axis axis, graph::CollectiveKind kind,
+           plan::StepPhase phase) {
   return collectives(workload, 0, axis, kind, phase);
 }
 
 TEST(LowerExpert, EachLayerSendsTokensThereAndBackInBothDirections) {
-  const Workload workload = lowered(small_mixtral(), {.dp = 4, .ep = 4, .global_batch = 4});
-  for (const StepPhase phase : {StepPhase::forward, StepPhase::backward}) {
-    EXPECT_EQ(over(workload, Axis::ep, CollectiveKind::all_to_all, phase),
+  const graph::Workload workload = lowered(small_mixtral(), {.dp = 4, .ep = 4, .global_batch = 4});
+  for (const plan::StepPhase phase : {plan::StepPhase::forward, plan::StepPhase::backward}) {
+    EXPECT_EQ(over(workload, plan::Axis::ep, graph::CollectiveKind::all_to_all, phase),
               (Tally{2 * kLayers, kRouted * (2 * kLayers)}));
   }
-  EXPECT_EQ(over(workload, Axis::etp, CollectiveKind::all_gather, StepPhase::forward), Tally{});
+  EXPECT_EQ(
+      over(workload, plan::Axis::etp, graph::CollectiveKind::all_gather, plan::StepPhase::forward),
+      Tally{});
 }
 
 TEST(LowerExpert, WithoutExpertParallelismNothingIsExchanged) {
-  const Workload workload = lowered(small_mixtral(), {.dp = 4, .global_batch = 4});
-  EXPECT_EQ(over(workload, Axis::ep, CollectiveKind::all_to_all, StepPhase::forward), Tally{});
+  const graph::Workload workload = lowered(small_mixtral(), {.dp = 4, .global_batch = 4});
+  EXPECT_EQ(
+      over(workload, plan::Axis::ep, graph::CollectiveKind::all_to_all, plan::StepPhase::forward),
+      Tally{});
 }
 
 TEST(LowerExpert, ARankComputesItsExpertsOnTheTokensOfAllRanks) {
   // 8 experts over 4 ranks: 2 each. Each gets T top_k / E = 32 rows of every one of the 4 ranks.
-  const Workload workload =
+  const graph::Workload workload =
       lowered(small_mixtral(), {.dp = 4, .ep = 4, .global_batch = 4}, {.skip = {"fuse"}});
-  const Node* fc1 = find_node(workload, "expert_fc1_gemm");
+  const graph::Node* fc1 = find_node(workload, "expert_fc1_gemm");
   ASSERT_NE(fc1, nullptr);
   EXPECT_EQ(fc1->operators[0].gemm,
-            (GemmShape{.batch = 2, .m = 4 * 32, .n = 2 * kExpertWidth, .k = kHidden}));
+            (graph::GemmShape{.batch = 2, .m = 4 * 32, .n = 2 * kExpertWidth, .k = kHidden}));
   // The work is that of T top_k rows, wherever the experts are.
-  EXPECT_EQ(fc1->operators[0].flops,
-            flops_of({.batch = 1, .m = kTokens * kTopK, .n = 2 * kExpertWidth, .k = kHidden}));
+  EXPECT_EQ(
+      fc1->operators[0].flops,
+      graph::flops_of({.batch = 1, .m = kTokens * kTopK, .n = 2 * kExpertWidth, .k = kHidden}));
 }
 
 TEST(LowerExpert, GradientsOfExpertsAreReducedOverTheRanksThatHoldThem) {
   // dp 8, ep 4: each expert is on 2 ranks; dense gradients are summed over 8.
-  const Plan plan{.dp = 8, .ep = 4, .global_batch = 8};
-  const Workload workload = lowered(small_mixtral(), plan);
-  EXPECT_EQ(workload.group(Axis::edp).members.size(), 2);
-  EXPECT_EQ(over(workload, Axis::edp, CollectiveKind::all_reduce, StepPhase::optimizer),
+  const plan::Plan plan{.dp = 8, .ep = 4, .global_batch = 8};
+  const graph::Workload workload = lowered(small_mixtral(), plan);
+  EXPECT_EQ(workload.group(plan::Axis::edp).members.size(), 2);
+  EXPECT_EQ(over(workload, plan::Axis::edp, graph::CollectiveKind::all_reduce,
+                 plan::StepPhase::optimizer),
             (Tally{1, 4_B * kLayers * (kExpertParameters / 4)}));
-  const Tally dense = over(workload, Axis::dp, CollectiveKind::all_reduce, StepPhase::optimizer);
-  const std::int64_t all = count_parameters(small_mixtral()).total +
+  const Tally dense =
+      over(workload, plan::Axis::dp, graph::CollectiveKind::all_reduce, plan::StepPhase::optimizer);
+  const std::int64_t all = zoo::count_parameters(small_mixtral()).total +
                            2 * (1024 - 1000) * kHidden;  // the padded vocabulary
   EXPECT_EQ(dense.bytes, 4_B * (all - kLayers * kExpertParameters));
 }
 
 TEST(LowerExpert, ZeroThreeGathersExpertsOverTheirOwnRanks) {
-  const Plan plan{.dp = 8, .ep = 4, .global_batch = 8, .zero = 3};
-  const Workload workload = lowered(small_mixtral(), plan);
-  EXPECT_EQ(over(workload, Axis::edp, CollectiveKind::all_gather, StepPhase::forward),
-            (Tally{kLayers, 2_B * kLayers * (kExpertParameters / 4)}));
+  const plan::Plan plan{.dp = 8, .ep = 4, .global_batch = 8, .zero = 3};
+  const graph::Workload workload = lowered(small_mixtral(), plan);
+  EXPECT_EQ(
+      over(workload, plan::Axis::edp, graph::CollectiveKind::all_gather, plan::StepPhase::forward),
+      (Tally{kLayers, 2_B * kLayers * (kExpertParameters / 4)}));
 }
 
 TEST(LowerExpert, ExpertTensorParallelRanksGatherAndScatterTheRows) {
   // tp = etp = 2 with sequence parallelism: each rank routes half of the tokens.
-  Plan plan{.tp = 2, .dp = 4, .ep = 4, .sequence_parallel = true, .global_batch = 4};
-  const Workload workload = lowered(small_mixtral(), plan);
-  EXPECT_EQ(over(workload, Axis::ep, CollectiveKind::all_to_all, StepPhase::forward).bytes,
-            kRouted / 2 * (2 * kLayers));
-  EXPECT_EQ(over(workload, Axis::etp, CollectiveKind::all_gather, StepPhase::forward),
-            (Tally{kLayers, kRouted * kLayers}));
-  EXPECT_EQ(over(workload, Axis::etp, CollectiveKind::reduce_scatter, StepPhase::forward),
+  plan::Plan plan{.tp = 2, .dp = 4, .ep = 4, .sequence_parallel = true, .global_batch = 4};
+  const graph::Workload workload = lowered(small_mixtral(), plan);
+  EXPECT_EQ(
+      over(workload, plan::Axis::ep, graph::CollectiveKind::all_to_all, plan::StepPhase::forward)
+          .bytes,
+      kRouted / 2 * (2 * kLayers));
+  EXPECT_EQ(
+      over(workload, plan::Axis::etp, graph::CollectiveKind::all_gather, plan::StepPhase::forward),
+      (Tally{kLayers, kRouted * kLayers}));
+  EXPECT_EQ(over(workload, plan::Axis::etp, graph::CollectiveKind::reduce_scatter,
+                 plan::StepPhase::forward),
             (Tally{kLayers, kRouted * kLayers}));
   plan.etp = 1;  // whole experts on every rank: no rows to gather
-  EXPECT_EQ(over(lowered(small_mixtral(), plan), Axis::etp, CollectiveKind::all_gather,
-                 StepPhase::forward),
+  EXPECT_EQ(over(lowered(small_mixtral(), plan), plan::Axis::etp, graph::CollectiveKind::all_gather,
+                 plan::StepPhase::forward),
             Tally{});
 }
 
 TEST(LowerExpert, AllGatherDispatchMovesEveryTokenOnceToEveryRank) {
-  Plan plan{.dp = 4, .ep = 4, .moe_dispatch = MoeDispatch::all_gather};
+  plan::Plan plan{.dp = 4, .ep = 4, .moe_dispatch = plan::MoeDispatch::all_gather};
   plan.global_batch = 4;
-  const Workload workload = lowered(small_mixtral(), plan);
-  EXPECT_EQ(over(workload, Axis::ep, CollectiveKind::all_gather, StepPhase::forward),
-            (Tally{kLayers, kRouted / kTopK * 4 * kLayers}));
-  EXPECT_EQ(over(workload, Axis::ep, CollectiveKind::reduce_scatter, StepPhase::forward),
+  const graph::Workload workload = lowered(small_mixtral(), plan);
+  EXPECT_EQ(
+      over(workload, plan::Axis::ep, graph::CollectiveKind::all_gather, plan::StepPhase::forward),
+      (Tally{kLayers, kRouted / kTopK * 4 * kLayers}));
+  EXPECT_EQ(over(workload, plan::Axis::ep, graph::CollectiveKind::reduce_scatter,
+                 plan::StepPhase::forward),
             (Tally{kLayers, kRouted / kTopK * 4 * kLayers}));
 }
 
 TEST(LowerExpert, TheBusiestRankSetsLoadAndCapacityCutsIt) {
-  Plan plan{.dp = 4, .ep = 4, .global_batch = 4, .moe_imbalance = 1.5};
-  EXPECT_EQ(
-      over(lowered(small_mixtral(), plan), Axis::ep, CollectiveKind::all_to_all, StepPhase::forward)
-          .bytes,
-      kRouted * 3 / 2 * (2 * kLayers));
-  const auto rows = [](const Plan& p) {
-    const Workload workload = lowered(small_mixtral(), p, {.skip = {"fuse"}});
+  plan::Plan plan{.dp = 4, .ep = 4, .global_batch = 4, .moe_imbalance = 1.5};
+  EXPECT_EQ(over(lowered(small_mixtral(), plan), plan::Axis::ep, graph::CollectiveKind::all_to_all,
+                 plan::StepPhase::forward)
+                .bytes,
+            kRouted * 3 / 2 * (2 * kLayers));
+  const auto rows = [](const plan::Plan& p) {
+    const graph::Workload workload = lowered(small_mixtral(), p, {.skip = {"fuse"}});
     return find_node(workload, "expert_fc1_gemm")->operators[0].gemm.m;
   };
   EXPECT_EQ(rows(plan), 192);  // 128 x 1.5
@@ -132,16 +147,17 @@ TEST(LowerExpert, TheBusiestRankSetsLoadAndCapacityCutsIt) {
 }
 
 TEST(LowerExpert, HierarchicalDispatchSaysHowManyExpertsATokenHas) {
-  Plan plan{.dp = 4, .ep = 4, .global_batch = 4, .moe_dispatch = MoeDispatch::hierarchical};
-  const Workload workload = lowered(small_mixtral(), plan);
-  const Node* exchange = find_node(workload, "ep_all_to_all");
+  plan::Plan plan{
+      .dp = 4, .ep = 4, .global_batch = 4, .moe_dispatch = plan::MoeDispatch::hierarchical};
+  const graph::Workload workload = lowered(small_mixtral(), plan);
+  const graph::Node* exchange = find_node(workload, "ep_all_to_all");
   ASSERT_NE(exchange, nullptr);
   EXPECT_EQ(exchange->copies, kTopK);
 }
 
 TEST(LowerExpert, WhatAModelCannotDoIsRefused) {
-  const auto reasons = [](const Model& model, const Plan& plan) {
-    const auto checked = check(plan, model);
+  const auto reasons = [](const zoo::Model& model, const plan::Plan& plan) {
+    const auto checked = plan::check(plan, model);
     return checked ? std::string() : checked.error().to_string();
   };
   EXPECT_THAT(reasons(cases::small_gpt(2), {.dp = 2, .ep = 2, .global_batch = 2}),
@@ -153,4 +169,4 @@ TEST(LowerExpert, WhatAModelCannotDoIsRefused) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::parallel

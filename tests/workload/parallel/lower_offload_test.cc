@@ -4,7 +4,7 @@
 
 #include "cases.h"
 
-namespace orrery {
+namespace orrery::parallel {
 namespace {
 
 using cases::each_node;
@@ -18,10 +18,10 @@ using cases::Tally;
 
 constexpr std::int64_t kAll = 2 * kLayer + kEmbedding + kNorm;  // of small_gpt(2)
 
-Tally copies(const Workload& workload, const std::string& name) {
+Tally copies(const graph::Workload& workload, const std::string& name) {
   Tally tally;
-  each_node(workload, 0, [&](const Node& node) {
-    if (node.kind == Node::Kind::copy && node.name == name) {
+  each_node(workload, 0, [&](const graph::Node& node) {
+    if (node.kind == graph::Node::Kind::copy && node.name == name) {
       ++tally.count;
       tally.bytes += node.bytes;
     }
@@ -39,8 +39,8 @@ void expect_bytes(const Tally& tally, std::int64_t bytes) {
 TEST(LowerOffload, TheHostUpdatesWhatTheDeviceWould) {
   // Per parameter: gradient 4 out; update 4 + 2 x 4 + 4 x 4 and the written copy 2; parameter 2
   // back.
-  const Workload workload =
-      lowered(small_gpt(2), {.offload_optimizer = Offload::cpu}, {.skip = {"fuse"}});
+  const graph::Workload workload =
+      lowered(small_gpt(2), {.offload_optimizer = plan::Offload::cpu}, {.skip = {"fuse"}});
   expect_bytes(copies(workload, "gradients_to_host"), 4 * kAll);
   expect_bytes(copies(workload, "host_adam"), 30 * kAll);
   expect_bytes(copies(workload, "parameters_to_device"), 2 * kAll);
@@ -51,12 +51,12 @@ TEST(LowerOffload, TheHostUpdatesWhatTheDeviceWould) {
 
 TEST(LowerOffload, StorageIsReadAndWrittenInTheTypesOfTheStates) {
   // Master 4 and two moments of 1 byte, read from and written to the third tier.
-  const Workload workload =
-      lowered(small_gpt(2), {.offload_optimizer = Offload::nvme, .moment_type = DataType::fp8});
+  const graph::Workload workload = lowered(small_gpt(2), {.offload_optimizer = plan::Offload::nvme,
+                                                          .moment_type = graph::DataType::fp8});
   expect_bytes(copies(workload, "read_states"), 6 * kAll);
   expect_bytes(copies(workload, "write_states"), 6 * kAll);
-  each_node(workload, 0, [](const Node& node) {
-    if (node.kind == Node::Kind::copy) {
+  each_node(workload, 0, [](const graph::Node& node) {
+    if (node.kind == graph::Node::Kind::copy) {
       const bool storage = node.name == "read_states" || node.name == "write_states";
       EXPECT_EQ(node.tier, storage ? 2 : 1) << node.name;
     }
@@ -64,24 +64,25 @@ TEST(LowerOffload, StorageIsReadAndWrittenInTheTypesOfTheStates) {
 }
 
 TEST(LowerOffload, ZeroCopiesItsShareOnly) {
-  Plan plan{.dp = 4, .global_batch = 4, .zero = 1, .offload_optimizer = Offload::cpu};
+  plan::Plan plan{.dp = 4, .global_batch = 4, .zero = 1, .offload_optimizer = plan::Offload::cpu};
   const Tally gradients = copies(lowered(small_gpt(2), plan), "gradients_to_host");
   EXPECT_NEAR(static_cast<double>(gradients.bytes.value()), 4.0 * kAll / 4, 16);
 }
 
 TEST(LowerOffload, ActivationsGoOutAndComeBack) {
   // With full recompute a layer keeps its input: a quarter of B S H, 3 layers, 2 microbatches.
-  Plan plan{.global_batch = 2, .recompute = Recompute::full, .offload_activations = 0.25};
-  const Workload workload = lowered(small_gpt(3), plan);
+  plan::Plan plan{
+      .global_batch = 2, .recompute = plan::Recompute::full, .offload_activations = 0.25};
+  const graph::Workload workload = lowered(small_gpt(3), plan);
   EXPECT_EQ(copies(workload, "store_activations"), (Tally{6, 6 * kBoundary / 4}));
   EXPECT_EQ(copies(workload, "load_activations"), (Tally{6, 6 * kBoundary / 4}));
 }
 
 TEST(LowerOffload, ALayerWaitsForTheCopyOfTheSecondOneBefore) {
   // Blocks: embedding, layers 1 .. 4, head. Layer 3 waits for the copy of layer 1.
-  Plan plan{.offload_activations = 1};
-  const Workload workload = lowered(small_gpt(4), plan, {.skip = {"fuse"}});
-  const std::vector<Node>& nodes = workload.program_of(0).templates[0].nodes;
+  plan::Plan plan{.offload_activations = 1};
+  const graph::Workload workload = lowered(small_gpt(4), plan, {.skip = {"fuse"}});
+  const std::vector<graph::Node>& nodes = workload.program_of(0).templates[0].nodes;
   std::vector<int> stores;
   std::vector<int> layers;
   for (int i = 0; i < static_cast<int>(nodes.size()); ++i) {
@@ -102,10 +103,10 @@ TEST(LowerOffload, ALayerWaitsForTheCopyOfTheSecondOneBefore) {
 RC_GTEST_PROP(LowerOffload, WhatGoesOutComesBack, ()) {
   cases::Case c = *cases::any_case();
   c.plan.offload_activations = *rc::gen::element(0.1, 0.5, 1.0);
-  const Workload workload = lowered(c.model, c.plan);
+  const graph::Workload workload = lowered(c.model, c.plan);
   RC_ASSERT(copies(workload, "store_activations") == copies(workload, "load_activations"));
   RC_ASSERT(copies(workload, "store_activations").count > 0);
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::parallel

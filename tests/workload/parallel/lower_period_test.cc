@@ -8,7 +8,7 @@
 #include "cases.h"
 #include "workload/plan/schedule.h"
 
-namespace orrery {
+namespace orrery::parallel {
 namespace {
 
 using cases::each_node;
@@ -24,10 +24,10 @@ cases::Case any_long_case() {
 
 RC_GTEST_PROP(LowerPeriod, EveryStageFollowsItsScheduleAndThenEndsTheStep, ()) {
   const cases::Case c = any_long_case();
-  const Workload workload = lowered(c.model, c.plan);
-  const IssueList& list = *workload.source->list();
+  const graph::Workload workload = lowered(c.model, c.plan);
+  const graph::IssueList& list = *workload.source->list();
   for (int role = 0; role < static_cast<int>(workload.roles.size()); ++role) {
-    const StageSchedule schedule(pipeline_shape(c.plan), role);
+    const plan::StageSchedule schedule(plan::pipeline_shape(c.plan), role);
     RC_ASSERT(list.length(role) == schedule.size() + 1);
     for (std::int64_t i = 0; i < schedule.size(); ++i) {
       RC_ASSERT(list.at(role, i).chunk == schedule[i].chunk);
@@ -39,17 +39,17 @@ RC_GTEST_PROP(LowerPeriod, EveryStageFollowsItsScheduleAndThenEndsTheStep, ()) {
 
 RC_GTEST_PROP(LowerPeriod, AfterAPeriodTheSameTemplatesComeBackForLaterMicrobatches, ()) {
   const cases::Case c = any_long_case();
-  const Workload workload = lowered(c.model, c.plan);
-  const IssueList& list = *workload.source->list();
+  const graph::Workload workload = lowered(c.model, c.plan);
+  const graph::IssueList& list = *workload.source->list();
   for (int role = 0; role < static_cast<int>(workload.roles.size()); ++role) {
-    const std::optional<Period> period = list.period(role);
+    const std::optional<graph::Period> period = list.period(role);
     if (!period) {
       continue;
     }
     RC_ASSERT(period->first >= 0 && period->end < list.length(role));
     RC_ASSERT(period->end - period->first >= 2 * period->length);
     for (std::int64_t i = period->first; i + period->length < period->end; ++i) {
-      Instance later = list.at(role, i + period->length);
+      graph::Instance later = list.at(role, i + period->length);
       later.microbatch -= period->microbatches;
       RC_ASSERT(later == list.at(role, i));
     }
@@ -57,10 +57,10 @@ RC_GTEST_PROP(LowerPeriod, AfterAPeriodTheSameTemplatesComeBackForLaterMicrobatc
 }
 
 /// Parameters are gathered in the first forward, gradients reduced in the last backward.
-Plan overlapped(Schedule schedule, std::int64_t microbatches) {
-  const bool one = schedule == Schedule::gpipe || schedule == Schedule::one_f_one_b;
-  const bool chunks = schedule == Schedule::interleaved || schedule == Schedule::zb_v;
-  Plan plan{.pp = one ? 1 : 2, .dp = 2, .schedule = schedule, .chunks = chunks ? 2 : 1};
+plan::Plan overlapped(plan::Schedule schedule, std::int64_t microbatches) {
+  const bool one = schedule == plan::Schedule::gpipe || schedule == plan::Schedule::one_f_one_b;
+  const bool chunks = schedule == plan::Schedule::interleaved || schedule == plan::Schedule::zb_v;
+  plan::Plan plan{.pp = one ? 1 : 2, .dp = 2, .schedule = schedule, .chunks = chunks ? 2 : 1};
   plan.global_batch = plan.dp * microbatches;
   plan.zero = 1;
   plan.overlap_grad_reduce = plan.overlap_param_gather = true;
@@ -68,12 +68,12 @@ Plan overlapped(Schedule schedule, std::int64_t microbatches) {
 }
 
 TEST(LowerPeriod, TemplatesOfTheFirstAndTheLastMicrobatchAreOutside) {
-  for (const Named<Schedule>& schedule : kNames<Schedule>) {
+  for (const Named<plan::Schedule>& schedule : kNames<plan::Schedule>) {
     SCOPED_TRACE(schedule.name);
-    const Workload workload = lowered(small_gpt(4), overlapped(schedule.value, 64));
-    const IssueList& list = *workload.source->list();
+    const graph::Workload workload = lowered(small_gpt(4), overlapped(schedule.value, 64));
+    const graph::IssueList& list = *workload.source->list();
     for (int role = 0; role < static_cast<int>(workload.roles.size()); ++role) {
-      const std::optional<Period> period = list.period(role);
+      const std::optional<graph::Period> period = list.period(role);
       ASSERT_TRUE(period);
       int special = 0;
       for (std::int64_t i = 0; i < list.length(role); ++i) {
@@ -90,34 +90,34 @@ TEST(LowerPeriod, TemplatesOfTheFirstAndTheLastMicrobatchAreOutside) {
 TEST(LowerPeriod, MoreMicrobatchesAreMorePeriods) {
   // 1F1B of one stage: 100 pairs, the first and the last of other templates, the end of the step.
   const auto period = [](std::int64_t microbatches) {
-    const Workload workload =
-        lowered(small_gpt(2), overlapped(Schedule::one_f_one_b, microbatches));
+    const graph::Workload workload =
+        lowered(small_gpt(2), overlapped(plan::Schedule::one_f_one_b, microbatches));
     return workload.source->list()->period(0);
   };
-  EXPECT_EQ(period(100), (Period{.first = 2, .end = 198, .length = 2, .microbatches = 1}));
+  EXPECT_EQ(period(100), (graph::Period{.first = 2, .end = 198, .length = 2, .microbatches = 1}));
   EXPECT_EQ(period(1'000'000),
-            (Period{.first = 2, .end = 1'999'998, .length = 2, .microbatches = 1}));
+            (graph::Period{.first = 2, .end = 1'999'998, .length = 2, .microbatches = 1}));
   EXPECT_EQ(period(2), std::nullopt);
 }
 
 RC_GTEST_PROP(LowerPeriod, ExcerptsCountTheWholeStep, ()) {
   const cases::Case c = any_long_case();
-  const Workload workload = lowered(c.model, c.plan);
-  WorkloadStatistics counted;
+  const graph::Workload workload = lowered(c.model, c.plan);
+  graph::WorkloadStatistics counted;
   for (int role = 0; role < static_cast<int>(workload.roles.size()); ++role) {
     counted.instances += workload.source->list()->length(role);
-    each_node(workload, role, [&](const Node& node) {
+    each_node(workload, role, [&](const graph::Node& node) {
       ++counted.nodes;
-      for (const Operator& op : node.operators) {
+      for (const graph::Operator& op : node.operators) {
         counted.flops += op.flops;
       }
     });
   }
-  const WorkloadStatistics all = statistics(workload);
+  const graph::WorkloadStatistics all = graph::statistics(workload);
   RC_ASSERT(all.instances == counted.instances);
   RC_ASSERT(all.nodes == counted.nodes);
   RC_ASSERT(std::abs(all.flops.value() - counted.flops.value()) <= 1e-9 * counted.flops.value());
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::parallel

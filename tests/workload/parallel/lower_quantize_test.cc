@@ -5,7 +5,7 @@
 #include "cases.h"
 #include "workload/plan/quantize.h"
 
-namespace orrery {
+namespace orrery::parallel {
 namespace {
 
 using cases::collectives;
@@ -18,71 +18,75 @@ using cases::lowered;
 using cases::small_gpt;
 using cases::Tally;
 
-Plan recipe(Quantization quantization) {
+plan::Plan recipe(plan::Quantization quantization) {
   return {.quantization = quantization};
 }
 
-Workload unfused(const Plan& plan, std::int64_t layers = 1) {
+graph::Workload unfused(const plan::Plan& plan, std::int64_t layers = 1) {
   return lowered(small_gpt(layers), plan, {.skip = {"fuse"}});
 }
 
-const Operator& operator_named(const Workload& workload, const std::string& name) {
-  const Node* node = find_node(workload, name);
+const graph::Operator& operator_named(const graph::Workload& workload, const std::string& name) {
+  const graph::Node* node = find_node(workload, name);
   EXPECT_NE(node, nullptr) << name;
   return node->operators[0];
 }
 
-std::int64_t count_nodes(const Workload& workload, const std::string& part) {
+std::int64_t count_nodes(const graph::Workload& workload, const std::string& part) {
   std::int64_t count = 0;
-  each_node(workload, 0,
-            [&](const Node& node) { count += node.name.find(part) != std::string::npos ? 1 : 0; });
+  each_node(workload, 0, [&](const graph::Node& node) {
+    count += node.name.find(part) != std::string::npos ? 1 : 0;
+  });
   return count;
 }
 
 TEST(LowerQuantize, OnlyTheWeightGemmsOfLayersRunInFewerBits) {
   // Four weights per layer, three GEMMs each; scores, context and logits stay in bf16.
-  const Workload workload = unfused(recipe(Quantization::mxfp8), 2);
+  const graph::Workload workload = unfused(recipe(plan::Quantization::mxfp8), 2);
   std::int64_t quantized = 0;
-  each_node(workload, 0, [&](const Node& node) {
-    for (const Operator& op : node.operators) {
-      quantized += op.kind == OperatorKind::gemm && op.type == DataType::fp8 ? 1 : 0;
+  each_node(workload, 0, [&](const graph::Node& node) {
+    for (const graph::Operator& op : node.operators) {
+      quantized += op.kind == graph::OperatorKind::gemm && op.type == graph::DataType::fp8 ? 1 : 0;
     }
   });
   EXPECT_EQ(quantized, 2 * 4 * 3);
-  EXPECT_EQ(operator_named(workload, "logits_gemm").type, DataType::bf16);
-  EXPECT_EQ(operator_named(workload, "score_gemm").type, DataType::bf16);
+  EXPECT_EQ(operator_named(workload, "logits_gemm").type, graph::DataType::bf16);
+  EXPECT_EQ(operator_named(workload, "score_gemm").type, graph::DataType::bf16);
   EXPECT_FALSE(operator_named(workload, "qkv_gemm").block_scaled);
 }
 
 TEST(LowerQuantize, TheRecipeChoosesTypeAndScaling) {
-  EXPECT_TRUE(operator_named(unfused(recipe(Quantization::fp8_block)), "fc2_gemm_weight_gradient")
-                  .block_scaled);
-  EXPECT_EQ(operator_named(unfused(recipe(Quantization::nvfp4)), "proj_gemm_input_gradient").type,
-            DataType::fp4);
+  EXPECT_TRUE(
+      operator_named(unfused(recipe(plan::Quantization::fp8_block)), "fc2_gemm_weight_gradient")
+          .block_scaled);
+  EXPECT_EQ(
+      operator_named(unfused(recipe(plan::Quantization::nvfp4)), "proj_gemm_input_gradient").type,
+      graph::DataType::fp4);
 }
 
 TEST(LowerQuantize, BackwardGemmsWithOneScalePerTensorSumLikeBlockScaledOnes) {
   // The split accumulator of Transformer Engine's input and weight gradients.
-  for (const Quantization quantization : {Quantization::fp8_delayed, Quantization::fp8_current}) {
-    const Workload workload = unfused(recipe(quantization));
+  for (const plan::Quantization quantization :
+       {plan::Quantization::fp8_delayed, plan::Quantization::fp8_current}) {
+    const graph::Workload workload = unfused(recipe(quantization));
     EXPECT_TRUE(operator_named(workload, "fc1_gemm_input_gradient").block_scaled);
     EXPECT_TRUE(operator_named(workload, "fc1_gemm_weight_gradient").block_scaled);
-    const std::vector<Node>& forward = workload.program_of(0).templates[0].nodes;
-    for (const Node& node : forward) {
-      for (const Operator& op : node.operators) {
+    const std::vector<graph::Node>& forward = workload.program_of(0).templates[0].nodes;
+    for (const graph::Node& node : forward) {
+      for (const graph::Operator& op : node.operators) {
         EXPECT_FALSE(op.block_scaled) << op.name;
       }
     }
   }
-  const Workload blocks = unfused(recipe(Quantization::mxfp8));
+  const graph::Workload blocks = unfused(recipe(plan::Quantization::mxfp8));
   EXPECT_FALSE(operator_named(blocks, "fc1_gemm_input_gradient").block_scaled);
 }
 
 TEST(LowerQuantize, GemmsReadTheLowTypeAndWriteTheComputeType) {
   // proj: A[128, 64] and W[64, 64] of one byte, C[128, 64] of two.
-  const Workload workload = unfused(recipe(Quantization::fp8_delayed));
-  const Node* gemm = nullptr;
-  for (const Node& node : workload.program_of(0).templates[0].nodes) {
+  const graph::Workload workload = unfused(recipe(plan::Quantization::fp8_delayed));
+  const graph::Node* gemm = nullptr;
+  for (const graph::Node& node : workload.program_of(0).templates[0].nodes) {
     gemm = node.name == "proj_gemm" ? &node : gemm;
   }
   ASSERT_NE(gemm, nullptr);
@@ -93,36 +97,37 @@ TEST(LowerQuantize, GemmsReadTheLowTypeAndWriteTheComputeType) {
 TEST(LowerQuantize, KernelsReadSixteenBitsAndWriteBothCopies) {
   // fc2's input has T x 4H elements; each is read (2 bytes), its copies have w bytes each. A
   // maximum is another read in another kernel.
-  const auto input = [](Quantization quantization) {
+  const auto input = [](plan::Quantization quantization) {
     return operator_named(unfused(recipe(quantization)), "fc2_gemm_quantize_input");
   };
   const std::int64_t elements = kTokens * 4 * kHidden;
-  EXPECT_EQ(input(Quantization::fp8_delayed).bytes, Bytes((2 + 2) * elements));
-  EXPECT_EQ(input(Quantization::fp8_current).bytes, Bytes((4 + 2) * elements));
-  EXPECT_EQ(input(Quantization::fp8_block).bytes, Bytes(4 * elements + 2 * elements * 4 / 128));
-  EXPECT_EQ(input(Quantization::mxfp8).bytes, Bytes(4 * elements + 2 * elements / 32));
-  EXPECT_EQ(input(Quantization::nvfp4).bytes, Bytes(5 * elements + 2 * elements / 16));
-  EXPECT_EQ(input(Quantization::fp8_delayed).kernels, 1);
-  EXPECT_EQ(input(Quantization::fp8_current).kernels, 2);
+  EXPECT_EQ(input(plan::Quantization::fp8_delayed).bytes, Bytes((2 + 2) * elements));
+  EXPECT_EQ(input(plan::Quantization::fp8_current).bytes, Bytes((4 + 2) * elements));
+  EXPECT_EQ(input(plan::Quantization::fp8_block).bytes,
+            Bytes(4 * elements + 2 * elements * 4 / 128));
+  EXPECT_EQ(input(plan::Quantization::mxfp8).bytes, Bytes(4 * elements + 2 * elements / 32));
+  EXPECT_EQ(input(plan::Quantization::nvfp4).bytes, Bytes(5 * elements + 2 * elements / 16));
+  EXPECT_EQ(input(plan::Quantization::fp8_delayed).kernels, 1);
+  EXPECT_EQ(input(plan::Quantization::fp8_current).kernels, 2);
 }
 
 TEST(LowerQuantize, NormsQuantizeThemselvesWhereTheScaleIsKnown) {
   // fc1 reads the norm's result: with delayed scaling two copies of one byte stand for one of two;
   // with current scaling the norm finds the maximum, so one kernel reads 2 and writes 2.
-  const Workload delayed = unfused(recipe(Quantization::fp8_delayed));
+  const graph::Workload delayed = unfused(recipe(plan::Quantization::fp8_delayed));
   EXPECT_EQ(find_node(delayed, "fc1_gemm_quantize_input"), nullptr);
-  const Operator current =
-      operator_named(unfused(recipe(Quantization::fp8_current)), "fc1_gemm_quantize_input");
+  const graph::Operator current =
+      operator_named(unfused(recipe(plan::Quantization::fp8_current)), "fc1_gemm_quantize_input");
   EXPECT_EQ(current.bytes, Bytes(4 * kTokens * kHidden));
   EXPECT_EQ(current.kernels, 1);
 }
 
 TEST(LowerQuantize, WeightsAreQuantizedOncePerStep) {
   // 3 microbatches: inputs and gradients each time, the weight in the first.
-  Plan plan = recipe(Quantization::mxfp8);
+  plan::Plan plan = recipe(plan::Quantization::mxfp8);
   plan.global_batch = 3;
-  plan.recompute = Recompute::full;
-  const Workload workload = unfused(plan);
+  plan.recompute = plan::Recompute::full;
+  const graph::Workload workload = unfused(plan);
   EXPECT_EQ(count_nodes(workload, "fc2_gemm_quantize_weight"), 1);
   EXPECT_EQ(count_nodes(workload, "fc2_gemm_quantize_input"), 2 * 3);  // forward and again
   EXPECT_EQ(count_nodes(workload, "fc2_gemm_quantize_gradient"), 3);
@@ -130,11 +135,11 @@ TEST(LowerQuantize, WeightsAreQuantizedOncePerStep) {
 
 TEST(LowerQuantize, ShardedWeightsAreQuantizedWheneverTheyAreGathered) {
   // ZeRO 3, 3 microbatches: row copies in forwards, column copies in backwards, w each.
-  Plan plan = recipe(Quantization::fp8_block);
+  plan::Plan plan = recipe(plan::Quantization::fp8_block);
   plan.dp = 2;
   plan.global_batch = 6;
   plan.zero = 3;
-  const Workload workload = unfused(plan);
+  const graph::Workload workload = unfused(plan);
   EXPECT_EQ(count_nodes(workload, "fc2_gemm_quantize_weight"), 6);
   const std::int64_t elements = 4 * kHidden * kHidden;
   EXPECT_EQ(operator_named(workload, "fc2_gemm_quantize_weight").bytes,
@@ -145,24 +150,27 @@ TEST(LowerQuantize, GathersOverTensorParallelRanksMoveTheLowType) {
   // Forward 2 gathers per layer, backward 2 + 2, in one byte; the logits' forward and backward
   // gathers and the embedding's backward one (2 of input, 1 of gradient) stay in two. Reductions
   // always move two.
-  Plan plan = recipe(Quantization::fp8_delayed);
+  plan::Plan plan = recipe(plan::Quantization::fp8_delayed);
   plan.tp = 2;
   plan.sequence_parallel = true;
-  const Workload workload = unfused(plan);
-  const auto tally = [&](CollectiveKind kind, StepPhase phase) {
-    return collectives(workload, 0, Axis::tp, kind, phase);
+  const graph::Workload workload = unfused(plan);
+  const auto tally = [&](graph::CollectiveKind kind, plan::StepPhase phase) {
+    return collectives(workload, 0, plan::Axis::tp, kind, phase);
   };
-  EXPECT_EQ(tally(CollectiveKind::all_gather, StepPhase::forward), (Tally{3, 2 * kBoundary}));
-  EXPECT_EQ(tally(CollectiveKind::all_gather, StepPhase::backward), (Tally{6, 4 * kBoundary}));
-  EXPECT_EQ(tally(CollectiveKind::reduce_scatter, StepPhase::forward), (Tally{3, 3 * kBoundary}));
+  EXPECT_EQ(tally(graph::CollectiveKind::all_gather, plan::StepPhase::forward),
+            (Tally{3, 2 * kBoundary}));
+  EXPECT_EQ(tally(graph::CollectiveKind::all_gather, plan::StepPhase::backward),
+            (Tally{6, 4 * kBoundary}));
+  EXPECT_EQ(tally(graph::CollectiveKind::reduce_scatter, plan::StepPhase::forward),
+            (Tally{3, 3 * kBoundary}));
 }
 
 TEST(LowerQuantize, WithSequenceParallelARankQuantizesItsOwnTokens) {
   // qkv's input: T/2 tokens of H; fc2's input: all tokens of 4H/2; fc2's output gradient: T/2 of H.
-  Plan plan = recipe(Quantization::fp8_current);
+  plan::Plan plan = recipe(plan::Quantization::fp8_current);
   plan.tp = 2;
   plan.sequence_parallel = true;
-  const Workload workload = unfused(plan);
+  const graph::Workload workload = unfused(plan);
   EXPECT_EQ(operator_named(workload, "qkv_gemm_quantize_input").bytes,
             Bytes(4 * kTokens / 2 * kHidden));
   EXPECT_EQ(operator_named(workload, "fc2_gemm_quantize_input").bytes,
@@ -174,33 +182,36 @@ TEST(LowerQuantize, WithSequenceParallelARankQuantizesItsOwnTokens) {
 TEST(LowerQuantize, QuantizedParametersAreGatheredInOneByte) {
   // The layer's matrices (12 H^2, and biases 7 H with the GEMMs that own them) halve; norms,
   // residual biases, embedding and final norm do not. mxfp8 gathers the compute type.
-  const auto gathered = [](Quantization quantization, bool quantized) {
-    Plan plan = recipe(quantization);
+  const auto gathered = [](plan::Quantization quantization, bool quantized) {
+    plan::Plan plan = recipe(quantization);
     plan.dp = 2;
     plan.global_batch = 2;
     plan.zero = 1;
     plan.quantized_params = quantized;
-    return collectives(unfused(plan), 0, Axis::dp, CollectiveKind::all_gather, StepPhase::optimizer)
+    return collectives(unfused(plan), 0, plan::Axis::dp, graph::CollectiveKind::all_gather,
+                       plan::StepPhase::optimizer)
         .bytes;
   };
-  const Bytes plain = gathered(Quantization::fp8_delayed, false);
-  const Bytes quantized = gathered(Quantization::fp8_delayed, true);
+  const Bytes plain = gathered(plan::Quantization::fp8_delayed, false);
+  const Bytes quantized = gathered(plan::Quantization::fp8_delayed, true);
   EXPECT_EQ(plain - quantized, Bytes(12 * kHidden * kHidden + 7 * kHidden));
-  EXPECT_EQ(gathered(Quantization::mxfp8, true), plain);
+  EXPECT_EQ(gathered(plan::Quantization::mxfp8, true), plain);
 }
 
 RC_GTEST_PROP(LowerQuantize, NeverChangesTheWorkOrTheReductions, ()) {
   cases::Case c = *cases::any_case();
-  const Workload plain = lowered(c.model, c.plan);
-  c.plan.quantization =
-      *rc::gen::element(Quantization::fp8_delayed, Quantization::fp8_current,
-                        Quantization::fp8_block, Quantization::mxfp8, Quantization::nvfp4);
-  const Workload low = lowered(c.model, c.plan);
-  for (const StepPhase phase : {StepPhase::forward, StepPhase::backward, StepPhase::recompute}) {
+  const graph::Workload plain = lowered(c.model, c.plan);
+  c.plan.quantization = *rc::gen::element(
+      plan::Quantization::fp8_delayed, plan::Quantization::fp8_current,
+      plan::Quantization::fp8_block, plan::Quantization::mxfp8, plan::Quantization::nvfp4);
+  const graph::Workload low = lowered(c.model, c.plan);
+  for (const plan::StepPhase phase :
+       {plan::StepPhase::forward, plan::StepPhase::backward, plan::StepPhase::recompute}) {
     RC_ASSERT(cases::matrix_flops(plain, phase) == cases::matrix_flops(low, phase));
-    for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::reduce_scatter}) {
-      RC_ASSERT(collectives(plain, 0, Axis::tp, kind, phase) ==
-                collectives(low, 0, Axis::tp, kind, phase));
+    for (const graph::CollectiveKind kind :
+         {graph::CollectiveKind::all_reduce, graph::CollectiveKind::reduce_scatter}) {
+      RC_ASSERT(collectives(plain, 0, plan::Axis::tp, kind, phase) ==
+                collectives(low, 0, plan::Axis::tp, kind, phase));
     }
   }
 }
@@ -209,21 +220,24 @@ RC_GTEST_PROP(LowerQuantize, NeverChangesTheWorkOrTheReductions, ()) {
 
 TEST(LowerOptimizer, TrafficFollowsTheTypesOfItsStates) {
   // Gradient g, master read and written 2 M, two moments read and written 4 m.
-  const auto adam = [](DataType master, DataType moment, DataType gradient) {
-    const Plan plan{.master_type = master, .moment_type = moment, .grad_type = gradient};
-    const Workload workload = unfused(plan);
+  const auto adam = [](graph::DataType master, graph::DataType moment, graph::DataType gradient) {
+    const plan::Plan plan{.master_type = master, .moment_type = moment, .grad_type = gradient};
+    const graph::Workload workload = unfused(plan);
     return static_cast<double>(operator_named(workload, "adam").bytes.value()) /
            static_cast<double>(operator_named(workload, "clear_gradients").bytes.value());
   };
-  EXPECT_DOUBLE_EQ(adam(DataType::fp32, DataType::fp32, DataType::fp32), 28.0 / 4);
-  EXPECT_DOUBLE_EQ(adam(DataType::fp32, DataType::fp8, DataType::fp32), (4 + 8 + 4) / 4.0);
-  EXPECT_DOUBLE_EQ(adam(DataType::bf16, DataType::bf16, DataType::bf16), (2 + 4 + 8) / 2.0);
+  EXPECT_DOUBLE_EQ(adam(graph::DataType::fp32, graph::DataType::fp32, graph::DataType::fp32),
+                   28.0 / 4);
+  EXPECT_DOUBLE_EQ(adam(graph::DataType::fp32, graph::DataType::fp8, graph::DataType::fp32),
+                   (4 + 8 + 4) / 4.0);
+  EXPECT_DOUBLE_EQ(adam(graph::DataType::bf16, graph::DataType::bf16, graph::DataType::bf16),
+                   (2 + 4 + 8) / 2.0);
 }
 
 TEST(LowerOptimizer, SixteenBitMasterNeedsNoCast) {
   EXPECT_NE(find_node(unfused({}), "cast_parameters"), nullptr);
-  EXPECT_EQ(find_node(unfused({.master_type = DataType::bf16}), "cast_parameters"), nullptr);
+  EXPECT_EQ(find_node(unfused({.master_type = graph::DataType::bf16}), "cast_parameters"), nullptr);
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::parallel

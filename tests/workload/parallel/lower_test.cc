@@ -9,7 +9,7 @@
 
 #include "cases.h"
 
-namespace orrery {
+namespace orrery::parallel {
 namespace {
 
 using cases::each_node;
@@ -22,7 +22,7 @@ using testing::HasSubstr;
 TEST(Lower, ObservesEveryPassInOrder) {
   std::vector<std::string> seen;
   const LowerOptions options{
-      .observe = [&](const std::string& pass, const Workload&) { seen.push_back(pass); }};
+      .observe = [&](const std::string& pass, const graph::Workload&) { seen.push_back(pass); }};
   lowered(small_gpt(2), {.tp = 2, .pp = 2, .dp = 2, .global_batch = 4}, options);
   std::vector<std::string> names;
   for (const PassName& pass : lowering_passes()) {
@@ -32,11 +32,11 @@ TEST(Lower, ObservesEveryPassInOrder) {
 }
 
 TEST(Lower, SkippedPassesLeaveTheirWorkOut) {
-  const Workload workload =
+  const graph::Workload workload =
       lowered(small_gpt(2), {.dp = 2, .global_batch = 2}, {.skip = {"gradients", "optimizer"}});
-  each_node(workload, 0, [](const Node& node) {
-    EXPECT_NE(node.kind, Node::Kind::collective);
-    EXPECT_TRUE(node.operators.empty() || node.phase != StepPhase::optimizer);
+  each_node(workload, 0, [](const graph::Node& node) {
+    EXPECT_NE(node.kind, graph::Node::Kind::collective);
+    EXPECT_TRUE(node.operators.empty() || node.phase != plan::StepPhase::optimizer);
   });
 }
 
@@ -49,15 +49,15 @@ TEST(Lower, RefusesUnknownAndRequiredPasses) {
 }
 
 TEST(Lower, PassesOverWorkloadsRunWithoutAPlan) {
-  const Workload whole = lowered(small_gpt(2), {}, {.skip = {"fuse"}});
-  const auto kernels = [](const Workload& workload) {
+  const graph::Workload whole = lowered(small_gpt(2), {}, {.skip = {"fuse"}});
+  const auto kernels = [](const graph::Workload& workload) {
     return workload.programs[0].templates[0].nodes.size();
   };
-  Workload fused = transform(whole, {});
+  graph::Workload fused = transform(whole, {});
   EXPECT_LT(kernels(fused), kernels(whole));
   EXPECT_EQ(fused.programs[0].templates, lowered(small_gpt(2), {}).programs[0].templates);
-  Workload as_ready = whole;
-  as_ready.streams[*kComputeStream].order = Order::readiness;
+  graph::Workload as_ready = whole;
+  as_ready.streams[*graph::kComputeStream].order = graph::Order::readiness;
   EXPECT_EQ(kernels(transform(as_ready, {})), kernels(whole));
 }
 
@@ -65,21 +65,22 @@ TEST(Lower, PassesOverWorkloadsRunWithoutAPlan) {
 
 RC_GTEST_PROP(LowerLaws, ForwardWorkIsTheModelsDividedOverTheRanks, ()) {
   const cases::Case c = *cases::any_case();
-  const Workload workload = lowered(c.model, c.plan);
+  const graph::Workload workload = lowered(c.model, c.plan);
   const double microbatches = static_cast<double>(c.plan.microbatches());
   const double whole = microbatches * cases::model_matrix_flops(c.model, c.plan);
   const double tp = static_cast<double>(c.plan.tp);
-  RC_ASSERT(std::abs(tp * cases::matrix_flops(workload, StepPhase::forward) - whole) <
+  RC_ASSERT(std::abs(tp * cases::matrix_flops(workload, plan::StepPhase::forward) - whole) <
             1e-9 * whole);
 }
 
 RC_GTEST_PROP(LowerLaws, EveryPassVerifiesAndFusionKeepsWorkAndMessages, ()) {
   const cases::Case c = *cases::any_case();
-  WorkloadStatistics before;
-  WorkloadStatistics after;
-  const LowerOptions options{.observe = [&](const std::string& pass, const Workload& workload) {
-    (pass == "fuse" ? after : before) = statistics(workload);
-  }};
+  graph::WorkloadStatistics before;
+  graph::WorkloadStatistics after;
+  const LowerOptions options{
+      .observe = [&](const std::string& pass, const graph::Workload& workload) {
+        (pass == "fuse" ? after : before) = graph::statistics(workload);
+      }};
   lowered(c.model, c.plan, options);
   RC_ASSERT(before.instances == after.instances);
   RC_ASSERT(after.nodes < before.nodes);
@@ -88,12 +89,12 @@ RC_GTEST_PROP(LowerLaws, EveryPassVerifiesAndFusionKeepsWorkAndMessages, ()) {
 
 RC_GTEST_PROP(LowerLaws, BackwardMatrixWorkIsTwiceForward, ()) {
   cases::Case c = *cases::any_case();
-  c.plan.attention = AttentionKernel::unfused;  // flash recomputes the scores: 5/2
-  const Workload workload = lowered(c.model, c.plan);
-  const double forward = cases::matrix_flops(workload, StepPhase::forward);
-  RC_ASSERT(std::abs(cases::matrix_flops(workload, StepPhase::backward) - 2 * forward) <
+  c.plan.attention = zoo::AttentionKernel::unfused;  // flash recomputes the scores: 5/2
+  const graph::Workload workload = lowered(c.model, c.plan);
+  const double forward = cases::matrix_flops(workload, plan::StepPhase::forward);
+  RC_ASSERT(std::abs(cases::matrix_flops(workload, plan::StepPhase::backward) - 2 * forward) <
             1e-9 * forward);
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::parallel

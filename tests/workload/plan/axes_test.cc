@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-namespace orrery {
+namespace orrery::plan {
 namespace {
 
 using Ranks = std::vector<std::int64_t>;
@@ -80,47 +80,47 @@ RC_GTEST_PROP(RankLayout, WhatAStageSendsItsTargetReceivesFromIt, ()) {
   for (const Named<Channel>& channel : kNames<Channel>) {
     const std::int64_t target = target_stage(channel.value, stage, stages);
     RC_ASSERT(source_stage(channel.value, target, stages) == stage);
-    const std::int64_t there = layout.peer(Node::Kind::send, channel.value, stage);
+    const std::int64_t there = layout.peer(graph::Node::Kind::send, channel.value, stage);
     RC_ASSERT(there == layout.with(0, Axis::pp, target) - layout.with(0, Axis::pp, stage));
-    RC_ASSERT(layout.peer(Node::Kind::receive, channel.value, target) == -there);
+    RC_ASSERT(layout.peer(graph::Node::Kind::receive, channel.value, target) == -there);
   }
 }
 
 TEST(RankLayout, NeighboursOfAStageAreItsStrideAway) {
   // Stages are 6 ranks apart; the last one's next is the first, 18 ranks before.
   const RankLayout layout = layout_2_3_4();
-  EXPECT_EQ(layout.peer(Node::Kind::send, Channel::forward, 1), 6);
-  EXPECT_EQ(layout.peer(Node::Kind::receive, Channel::forward, 1), -6);
-  EXPECT_EQ(layout.peer(Node::Kind::send, Channel::forward, 3), -18);
-  EXPECT_EQ(layout.peer(Node::Kind::send, Channel::mirror, 1), 6);
-  EXPECT_EQ(layout.peer(Node::Kind::send, Channel::mirror, 3), -18);
+  EXPECT_EQ(layout.peer(graph::Node::Kind::send, Channel::forward, 1), 6);
+  EXPECT_EQ(layout.peer(graph::Node::Kind::receive, Channel::forward, 1), -6);
+  EXPECT_EQ(layout.peer(graph::Node::Kind::send, Channel::forward, 3), -18);
+  EXPECT_EQ(layout.peer(graph::Node::Kind::send, Channel::mirror, 1), 6);
+  EXPECT_EQ(layout.peer(graph::Node::Kind::send, Channel::mirror, 3), -18);
 }
 
 // ---- The tables of a training step.
 
 TEST(StepWorkload, EveryEnumNamesTheRowOfItsName) {
-  const Workload workload = step_workload(layout_2_3_4());
+  const graph::Workload workload = step_workload(layout_2_3_4());
   for (const Named<Axis>& axis : kNames<Axis>) {
     EXPECT_EQ(workload.group(axis.value).name, axis.name);
-    EXPECT_EQ(workload.group_named(axis.name), GroupIndex(axis.value));
-    EXPECT_EQ(workload.group(axis.value).category, CategoryIndex(exposed_of(axis.value)));
+    EXPECT_EQ(workload.group_named(axis.name), graph::GroupIndex(axis.value));
+    EXPECT_EQ(workload.group(axis.value).category, graph::CategoryIndex(exposed_of(axis.value)));
     EXPECT_EQ(workload.streams[*stream_of(axis.value)].name, axis.name);
   }
   for (const Named<StepPhase>& phase : kNames<StepPhase>) {
-    EXPECT_EQ(workload.phases[*PhaseIndex(phase.value)].name, phase.name);
+    EXPECT_EQ(workload.phases[*graph::PhaseIndex(phase.value)].name, phase.name);
   }
   for (const Named<Exposed>& category : kNames<Exposed>) {
-    EXPECT_EQ(workload.categories[*CategoryIndex(category.value)].name, category.name);
+    EXPECT_EQ(workload.categories[*graph::CategoryIndex(category.value)].name, category.name);
   }
-  EXPECT_EQ(workload.streams[*StreamIndex(StepStream::compute)].name, "compute");
-  EXPECT_EQ(workload.streams[*StreamIndex(StepStream::receive)].name, "receive");
+  EXPECT_EQ(workload.streams[*graph::StreamIndex(StepStream::compute)].name, "compute");
+  EXPECT_EQ(workload.streams[*graph::StreamIndex(StepStream::receive)].name, "receive");
   EXPECT_TRUE(workload.group_named("data").none());
 }
 
 TEST(StepWorkload, RolesAreStagesAndGroupsThoseOfTheLayout) {
   // 17 = 1 + 2 * 2 + 6 * 2: stage 2.
   const RankLayout layout = layout_2_3_4();
-  const Workload workload = step_workload(layout);
+  const graph::Workload workload = step_workload(layout);
   EXPECT_EQ(workload.ranks, 24);
   EXPECT_EQ(workload.roles.size(), 4);
   EXPECT_EQ(workload.role(workload.role_of(17)).name, "stage 2");
@@ -132,11 +132,12 @@ TEST(StepWorkload, AtomsAreDigitsOfAStage) {
   // dp 6 as shards of 2 inside replicas of 3; tp 2 and pp 4 around. Stages are no atom.
   RankLayout layout{{{Axis::tp, 2}, {Axis::dp, 6}, {Axis::pp, 4}}};
   layout.communicators = {{Axis::shard, {{2, 2}}}, {Axis::replica, {{3, 4}}}};
-  EXPECT_EQ(atoms(step_workload(layout)), (std::vector<Digit>{{2, 1}, {2, 2}, {3, 4}}));
+  EXPECT_EQ(graph::atoms(step_workload(layout)),
+            (std::vector<graph::Digit>{{2, 1}, {2, 2}, {3, 4}}));
   // Shards of 4 out of 6 do not divide dp.
   layout.communicators = {{Axis::shard, {{4, 2}}}};
-  EXPECT_EQ(atoms(step_workload(layout)), std::nullopt);
+  EXPECT_EQ(graph::atoms(step_workload(layout)), std::nullopt);
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::plan

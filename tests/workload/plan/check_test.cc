@@ -6,13 +6,13 @@
 #include "cases.h"
 #include "workload/plan/plan.h"
 
-namespace orrery {
+namespace orrery::plan {
 namespace {
 
 using cases::small_gpt;
 using testing::HasSubstr;
 
-std::string refusal(const Plan& plan, const Model& model = small_gpt(1)) {
+std::string refusal(const Plan& plan, const zoo::Model& model = small_gpt(1)) {
   const Result<void> checked = check(plan, model);
   return checked ? "" : checked.error().to_string();
 }
@@ -74,11 +74,11 @@ TEST(CheckQuantize, RefusesWhatItCannotMean) {
   EXPECT_THAT(refusal(plan), HasSubstr("quantized_params: found 'true', expected a quantization"));
   EXPECT_THAT(refusal(plan), HasSubstr("expected zero of 1 or more"));
   plan = {.quantization = Quantization::mxfp8};
-  plan.compute_type = DataType::fp32;
+  plan.compute_type = graph::DataType::fp32;
   EXPECT_THAT(refusal(plan), HasSubstr("quantization: found 'mxfp8', expected none, or"));
   plan = {};
-  plan.master_type = DataType::fp8;
-  plan.moment_type = DataType::fp4;
+  plan.master_type = graph::DataType::fp8;
+  plan.moment_type = graph::DataType::fp4;
   EXPECT_THAT(refusal(plan), HasSubstr("master_type: found 'fp8', expected fp32, bf16 or fp16"));
   EXPECT_THAT(refusal(plan), HasSubstr("moment_type: found 'fp4'"));
 }
@@ -102,4 +102,4 @@ TEST(CheckDocuments, RefusesOtherSumsAndKernelsThatComputeTheSquare) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::plan

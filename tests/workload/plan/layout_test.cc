@@ -7,7 +7,7 @@
 
 #include <numeric>
 
-namespace orrery {
+namespace orrery::plan {
 namespace {
 
 using testing::HasSubstr;
@@ -133,14 +133,14 @@ RC_GTEST_PROP(LayoutProperty, AtomsOfAllCommunicatorsMultiplyToTheRanksOfAStage,
   const auto size = [] { return *rc::gen::element<std::int64_t>(1, 2, 4); };
   const Plan plan{.tp = size(), .pp = size(), .dp = size(), .cp = size(), .ep = size(), .etp = 1};
   RC_PRE(layout_mistakes(plan).empty());
-  const auto digits = atoms(step_workload(layout_of(plan, true)));
+  const auto digits = graph::atoms(step_workload(layout_of(plan, true)));
   RC_ASSERT(digits.has_value());
   std::int64_t product = 1;
-  for (const Digit& atom : *digits) {
+  for (const graph::Digit& atom : *digits) {
     product *= atom.size;
   }
   RC_ASSERT(product == plan.tp * plan.cp * plan.dp);
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::plan

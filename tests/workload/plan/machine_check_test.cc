@@ -6,7 +6,7 @@
 
 #include "machine/machine.h"
 
-namespace orrery {
+namespace orrery::plan {
 namespace {
 
 using testing::HasSubstr;
@@ -24,14 +24,14 @@ Plan recipe(Quantization quantization) {
 }
 
 TEST(MachineCheck, WantsTheRemoteMemoryAndItsSwitches) {
-  const Machine none = load_machine("dgx-a100-80g").value();
+  const machine::Machine none = machine::load_machine("dgx-a100-80g").value();
   const auto refused = check_machine(remote_plan(), none);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().to_string(), HasSubstr("a machine with remote_memory"));
   Plan pooled = remote_plan(2);
   pooled.pool_collectives = true;
-  EXPECT_TRUE(check_machine(pooled, load_machine("hiermem-opt").value()));
-  const auto switchless = check_machine(pooled, load_machine("zero-infinity").value());
+  EXPECT_TRUE(check_machine(pooled, machine::load_machine("hiermem-opt").value()));
+  const auto switchless = check_machine(pooled, machine::load_machine("zero-infinity").value());
   ASSERT_FALSE(switchless);
   EXPECT_THAT(switchless.error().to_string(), HasSubstr("has no in_switch"));
 }
@@ -39,26 +39,28 @@ TEST(MachineCheck, WantsTheRemoteMemoryAndItsSwitches) {
 TEST(MachineCheck, WantsAnAlgorithmThatSumsOverTheGroup) {
   // Two ranks of one node: nothing to go through dimension by dimension; an A100's switch adds
   // nothing up.
-  const Machine a100 = load_machine("dgx-a100-80g").value();
+  const machine::Machine a100 = machine::load_machine("dgx-a100-80g").value();
   const auto in_switch =
-      check_machine({.tp = 8, .tp_algorithm = CollectiveAlgorithm::in_switch}, a100);
+      check_machine({.tp = 8, .tp_algorithm = collective::CollectiveAlgorithm::in_switch}, a100);
   ASSERT_FALSE(in_switch);
   EXPECT_THAT(in_switch.error().to_string(),
               HasSubstr("tp_algorithm: found 'in_switch', expected one that does all_reduce over "
                         "the 8 ranks of tp on dgx-a100-80g: auto, ring"));
-  EXPECT_FALSE(check_machine({.tp = 8, .tp_algorithm = CollectiveAlgorithm::rail}, a100));
-  EXPECT_TRUE(check_machine({.tp = 8, .tp_algorithm = CollectiveAlgorithm::ring}, a100));
-  EXPECT_TRUE(check_machine({.tp = 8, .tp_algorithm = CollectiveAlgorithm::in_switch},
-                            load_machine("dgx-h100").value()));
+  EXPECT_FALSE(
+      check_machine({.tp = 8, .tp_algorithm = collective::CollectiveAlgorithm::rail}, a100));
+  EXPECT_TRUE(
+      check_machine({.tp = 8, .tp_algorithm = collective::CollectiveAlgorithm::ring}, a100));
+  EXPECT_TRUE(check_machine({.tp = 8, .tp_algorithm = collective::CollectiveAlgorithm::in_switch},
+                            machine::load_machine("dgx-h100").value()));
   Plan scattered{.dp = 16, .global_batch = 16, .zero = 1};
-  scattered.dp_algorithm = CollectiveAlgorithm::double_binary_tree;
+  scattered.dp_algorithm = collective::CollectiveAlgorithm::double_binary_tree;
   EXPECT_THAT(check_machine(scattered, a100).error().to_string(), HasSubstr("reduce_scatter"));
   scattered.zero = 0;
   EXPECT_TRUE(check_machine(scattered, a100));
 }
 
 TEST(MachineCheck, WantsTheTierToOffloadTo) {
-  auto machine = load_machine("dgx-a100-80g").value();
+  auto machine = machine::load_machine("dgx-a100-80g").value();
   machine.device.memory.resize(2);
   EXPECT_TRUE(check_machine({.offload_optimizer = Offload::cpu}, machine));
   const auto nvme = check_machine({.offload_optimizer = Offload::nvme}, machine);
@@ -70,7 +72,7 @@ TEST(MachineCheck, WantsTheTierToOffloadTo) {
 }
 
 TEST(MachineCheck, TheDeviceMustComputeInTheRecipesType) {
-  const auto machine = load_machine("dgx-a100-80g");
+  const auto machine = machine::load_machine("dgx-a100-80g");
   ASSERT_TRUE(machine);
   const auto checked = check_machine(recipe(Quantization::fp8_current), *machine);
   ASSERT_FALSE(checked);
@@ -79,8 +81,8 @@ TEST(MachineCheck, TheDeviceMustComputeInTheRecipesType) {
 }
 
 TEST(MachineCheck, MicroscalingNeedsUnitsThatScaleBlocks) {
-  const auto hopper = load_machine("dgx-h100");
-  const auto blackwell = load_machine("dgx-b200");
+  const auto hopper = machine::load_machine("dgx-h100");
+  const auto blackwell = machine::load_machine("dgx-b200");
   ASSERT_TRUE(hopper && blackwell);
   EXPECT_TRUE(check_machine(recipe(Quantization::fp8_block), *hopper));
   for (const Quantization quantization : {Quantization::mxfp8, Quantization::nvfp4}) {
@@ -93,4 +95,4 @@ TEST(MachineCheck, MicroscalingNeedsUnitsThatScaleBlocks) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::plan

@@ -15,9 +15,10 @@
 
 namespace orrery::testing {
 
-inline std::vector<PipelineSlot> all_slots(const PipelineShape& shape, std::int64_t stage) {
-  const StageSchedule schedule(shape, stage);
-  std::vector<PipelineSlot> slots;
+inline std::vector<plan::PipelineSlot> all_slots(const plan::PipelineShape& shape,
+                                                 std::int64_t stage) {
+  const plan::StageSchedule schedule(shape, stage);
+  std::vector<plan::PipelineSlot> slots;
   for (std::int64_t i = 0; i < schedule.size(); ++i) {
     slots.push_back(schedule[i]);
   }
@@ -31,21 +32,21 @@ struct Work {
   std::int64_t chunk;
   std::int64_t microbatch;
 };
-inline std::vector<Work> works_of(const PipelineSlot& slot) {
+inline std::vector<Work> works_of(const plan::PipelineSlot& slot) {
   const auto backward = [](std::int64_t chunk, std::int64_t microbatch) {
     return std::vector<Work>{{Work::input_gradient, chunk, microbatch},
                              {Work::weight_gradient, chunk, microbatch}};
   };
   switch (slot.direction) {
-    case Direction::forward:
+    case plan::Direction::forward:
       return {{Work::forward, slot.chunk, slot.microbatch}};
-    case Direction::backward:
+    case plan::Direction::backward:
       return backward(slot.chunk, slot.microbatch);
-    case Direction::input_gradient:
+    case plan::Direction::input_gradient:
       return {{Work::input_gradient, slot.chunk, slot.microbatch}};
-    case Direction::weight_gradient:
+    case plan::Direction::weight_gradient:
       return {{Work::weight_gradient, slot.chunk, slot.microbatch}};
-    case Direction::forward_backward: {
+    case plan::Direction::forward_backward: {
       std::vector<Work> works = backward(1 - slot.chunk, slot.backward_microbatch);
       works.insert(works.begin(), {Work::forward, slot.chunk, slot.microbatch});
       return works;
@@ -69,7 +70,7 @@ struct Costs {
 
 class Executor {
  public:
-  explicit Executor(const PipelineShape& shape, Costs costs = {})
+  explicit Executor(const plan::PipelineShape& shape, Costs costs = {})
       : shape_(shape), costs_(costs), next_(stages(), 0), clock_(stages(), 0) {
     for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
       slots_.push_back(all_slots(shape, stage));
@@ -107,7 +108,7 @@ class Executor {
 
   bool enters_or_leaves(const Work& work, std::int64_t part, bool arriving) const {
     const bool down = (work.kind == Work::forward) == arriving;
-    return work.kind == Work::weight_gradient || part == (down ? 0 : part_count(shape_) - 1);
+    return work.kind == Work::weight_gradient || part == (down ? 0 : plan::part_count(shape_) - 1);
   }
 
   bool step(std::int64_t stage) {
@@ -117,17 +118,17 @@ class Executor {
     }
     const std::vector<Work> works = works_of(slots_[s][next_[s]]);
     const auto channel_of = [&](const Work& work) {
-      return Channel{stage, work.kind == Work::forward, flows_back(shape_, work.chunk)};
+      return Channel{stage, work.kind == Work::forward, plan::flows_back(shape_, work.chunk)};
     };
     for (const Work& work : works) {
-      const std::int64_t part = part_of(shape_, stage, work.chunk);
+      const std::int64_t part = plan::part_of(shape_, stage, work.chunk);
       if (!enters_or_leaves(work, part, true) && channels_[channel_of(work)].empty()) {
         return false;
       }
     }
     std::int64_t ready = clock_[s];
     for (const Work& work : works) {
-      const std::int64_t part = part_of(shape_, stage, work.chunk);
+      const std::int64_t part = plan::part_of(shape_, stage, work.chunk);
       if (!enters_or_leaves(work, part, true)) {
         const Arrival arrival = channels_[channel_of(work)].front();
         channels_[channel_of(work)].pop_front();
@@ -147,7 +148,7 @@ class Executor {
   }
 
   void publish(std::int64_t stage, const Work& work) {
-    const std::int64_t part = part_of(shape_, stage, work.chunk);
+    const std::int64_t part = plan::part_of(shape_, stage, work.chunk);
     if (enters_or_leaves(work, part, false)) {
       return;
     }
@@ -155,18 +156,18 @@ class Executor {
     const std::int64_t to = forward ? part + 1 : part - 1;
     for (std::int64_t other = 0; other < shape_.stages; ++other) {
       for (std::int64_t chunk = 0; chunk < shape_.chunks; ++chunk) {
-        const bool copy = shape_.schedule == Schedule::dualpipe && chunk != work.chunk;
-        if (part_of(shape_, other, chunk) == to && !copy) {
-          channels_[{other, forward, flows_back(shape_, chunk)}].push_back(
+        const bool copy = shape_.schedule == plan::Schedule::dualpipe && chunk != work.chunk;
+        if (plan::part_of(shape_, other, chunk) == to && !copy) {
+          channels_[{other, forward, plan::flows_back(shape_, chunk)}].push_back(
               {to, work.microbatch, clock_[static_cast<std::size_t>(stage)]});
         }
       }
     }
   }
 
-  PipelineShape shape_;
+  plan::PipelineShape shape_;
   Costs costs_;
-  std::vector<std::vector<PipelineSlot>> slots_;
+  std::vector<std::vector<plan::PipelineSlot>> slots_;
   std::vector<std::size_t> next_;
   std::vector<std::int64_t> clock_;
   std::map<Channel, std::deque<Arrival>> channels_;

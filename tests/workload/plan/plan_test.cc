@@ -9,7 +9,7 @@
 
 #include "cases.h"
 
-namespace orrery {
+namespace orrery::plan {
 namespace {
 
 using testing::HasSubstr;
@@ -20,7 +20,7 @@ Result<Plan> parsed(const std::string& text) {
   return node ? parse_plan(*node) : Result<Plan>(fail(node.error()));
 }
 
-std::string refusal(const Plan& plan, const Model& model) {
+std::string refusal(const Plan& plan, const zoo::Model& model) {
   const Result<void> checked = check(plan, model);
   return checked ? "" : checked.error().to_string();
 }
@@ -62,8 +62,8 @@ TEST(PlanCheck, SaysAllReasonsAtOnce) {
 
 TEST(Plan, WhatWouldBePricedWronglyIsRefused) {
   Plan plan;
-  plan.compute_type = DataType::fp8;
-  plan.dp_algorithm = CollectiveAlgorithm::pairwise;
+  plan.compute_type = graph::DataType::fp8;
+  plan.dp_algorithm = collective::CollectiveAlgorithm::pairwise;
   const std::string reasons = check(plan, cases::small_gpt(2)).error().to_string();
   EXPECT_THAT(reasons, HasSubstr("compute_type: found 'fp8', expected bf16"));
   EXPECT_THAT(reasons,
@@ -77,7 +77,7 @@ TEST(PlanCheck, RefusesToReplicateKeyValueHeads) {
 
 TEST(PlanCheck, InterleavingNeedsStagesChunksAndWholeGroups) {
   Plan plan{.pp = 2, .schedule = Schedule::interleaved, .chunks = 2, .global_batch = 4};
-  const Model model = cases::small_gpt(4);
+  const zoo::Model model = cases::small_gpt(4);
   EXPECT_EQ(refusal(plan, model), "");
   plan.global_batch = 3;
   EXPECT_THAT(refusal(plan, model), HasSubstr("multiple of pp = 2"));
@@ -87,7 +87,7 @@ TEST(PlanCheck, InterleavingNeedsStagesChunksAndWholeGroups) {
 }
 
 TEST(PlanCheck, SequenceParallelNeedsTensorRanksThatDivideTheTokens) {
-  const Model model = cases::small_gpt(2);
+  const zoo::Model model = cases::small_gpt(2);
   EXPECT_THAT(refusal({.sequence_parallel = true}, model), HasSubstr("tp of 2 or more"));
   EXPECT_THAT(refusal({.tp = 8, .sequence_parallel = true, .sequence = 100}, model),
               HasSubstr("sequence: found '100', expected a multiple of tp x cp = 8"));
@@ -99,7 +99,7 @@ TEST(PlanCheck, LearnedPositionsLimitTheSequence) {
 }
 
 TEST(PlanCheck, StageLayersSumToTheLayers) {
-  const Model model = cases::small_gpt(5);
+  const zoo::Model model = cases::small_gpt(5);
   const auto with = [&](const char* layers) {
     return refusal({.pp = 3, .global_batch = 3, .stage_layers = layers}, model);
   };
@@ -133,4 +133,4 @@ TEST(Plan, DevicesOfAnUncheckedPlanSaturate) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::plan

@@ -9,7 +9,7 @@
 
 #include "pipeline_executor.h"
 
-namespace orrery {
+namespace orrery::plan {
 namespace {
 
 using testing::all_slots;
@@ -148,7 +148,7 @@ RC_GTEST_PROP(Schedule, AfterAPeriodTheSameWorkComesBackForLaterMicrobatches, ()
   const PipelineShape shape = *any_shape();
   for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
     const StageSchedule schedule(shape, stage);
-    const std::optional<Period> period = schedule.period();
+    const std::optional<graph::Period> period = schedule.period();
     if (!period) {
       continue;
     }
@@ -172,7 +172,7 @@ RC_GTEST_PROP(Schedule, APeriodIsOfWholeMicrobatches, ()) {
   RC_PRE(shape.schedule != Schedule::gpipe);
   for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
     const StageSchedule schedule(shape, stage);
-    const std::optional<Period> period = schedule.period();
+    const std::optional<graph::Period> period = schedule.period();
     if (!period || period->first + period->length > period->end) {
       continue;
     }
@@ -193,7 +193,7 @@ TEST(Schedule, ThePeriodOfZbH1IsItsSteadyRunHoweverShort) {
   // p = 8, m = 8, stage 4: 3 forwards, 4 times (F, B), once (F, B, W), 3 times (B, W), 4 W. Once
   // (F, B) was taken for a period here and (B, W) on stage 3, and messages went missing.
   EXPECT_EQ(StageSchedule({Schedule::zb_h1, 8, 1, 8}, 4).period(),
-            (Period{.first = 11, .end = 14, .length = 3, .microbatches = 1}));
+            (graph::Period{.first = 11, .end = 14, .length = 3, .microbatches = 1}));
 }
 
 RC_GTEST_PROP(Schedule, MoreMicrobatchesAreMorePeriods, ()) {
@@ -205,7 +205,7 @@ RC_GTEST_PROP(Schedule, MoreMicrobatchesAreMorePeriods, ()) {
   for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
     const auto outside = [&](const PipelineShape& of) {
       const StageSchedule schedule(of, stage);
-      const Period period = schedule.period().value();
+      const graph::Period period = schedule.period().value();
       RC_ASSERT(period.end - period.first >= 2 * period.length);
       return schedule.size() - (period.end - period.first);
     };
@@ -218,10 +218,10 @@ RC_GTEST_PROP(Schedule, MoreMicrobatchesAreMorePeriods, ()) {
 TEST(Schedule, PeriodOf1F1BIsAPairAndOfInterleavedARoundOfEveryChunk) {
   // p = 4, m = 10, stage 1: 2 forwards, 8 pairs, 2 backwards.
   EXPECT_EQ(StageSchedule({Schedule::one_f_one_b, 4, 1, 10}, 1).period(),
-            (Period{.first = 2, .end = 18, .length = 2, .microbatches = 1}));
+            (graph::Period{.first = 2, .end = 18, .length = 2, .microbatches = 1}));
   // p = 2, v = 3, m = 20, stage 0: warm-up 2 + 2 * 2 = 6 of 60; a round is p v = 6 pairs.
   EXPECT_EQ(StageSchedule({Schedule::interleaved, 2, 3, 20}, 0).period(),
-            (Period{.first = 6, .end = 114, .length = 12, .microbatches = 2}));
+            (graph::Period{.first = 6, .end = 114, .length = 12, .microbatches = 2}));
 }
 
 RC_GTEST_PROP(Schedule, NeverDeadlocksAndMessagesArriveInTheOrderWanted, ()) {
@@ -380,4 +380,4 @@ TEST(PartOf, EveryScheduleCoversTheModel) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::plan

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace orrery {
+namespace orrery::zoo {
 namespace {
 
 TEST(Describe, gpt2_shows_shape_exact_parameters_and_flops) {
@@ -45,4 +45,4 @@ TEST(Describe, grouped_queries_and_an_untied_output_are_named) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::zoo

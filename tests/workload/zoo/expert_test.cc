@@ -7,7 +7,7 @@
 
 #include "workload/zoo/model.h"
 
-namespace orrery {
+namespace orrery::zoo {
 namespace {
 
 ModelOperator find(const std::vector<ModelOperator>& operators, const std::string& name) {
@@ -80,15 +80,15 @@ TEST(Experts, grouped_gemms_have_e_groups_of_the_mean_number_of_rows) {
   // T = 100, top_k = 4, E = 16: 400 rows, 25 for each expert; T = 3: ceil(12 / 16) = 1.
   const auto layer = layer_operators(expert_model(), {.sequence = 100});
   const ModelOperator fc1 = find(layer, "expert_fc1_gemm");
-  EXPECT_EQ(fc1.kind, OperatorKind::grouped_gemm);
-  EXPECT_EQ(fc1.gemm, (GemmShape{.batch = 16, .m = 25, .n = 2 * 256, .k = 512}));
+  EXPECT_EQ(fc1.kind, graph::OperatorKind::grouped_gemm);
+  EXPECT_EQ(fc1.gemm, (graph::GemmShape{.batch = 16, .m = 25, .n = 2 * 256, .k = 512}));
   EXPECT_EQ(fc1.boundary, TensorBoundary::dispatch);
   EXPECT_EQ(fc1.routed, Bytes(2LL * 400 * 512));
   EXPECT_EQ(fc1.gemm_split, GemmSplit::column);
   EXPECT_EQ(fc1.parameters, 16LL * 512 * 512);
   EXPECT_EQ(fc1.saved, Bytes(2LL * 400 * 512));
   const ModelOperator fc2 = find(layer, "expert_fc2_gemm");
-  EXPECT_EQ(fc2.gemm, (GemmShape{.batch = 16, .m = 25, .n = 512, .k = 256}));
+  EXPECT_EQ(fc2.gemm, (graph::GemmShape{.batch = 16, .m = 25, .n = 512, .k = 256}));
   EXPECT_EQ(fc2.boundary, TensorBoundary::combine);
   EXPECT_EQ(fc2.routed, Bytes(2LL * 400 * 512));
   EXPECT_TRUE(fc1.expert && fc2.expert && find(layer, "expert_silu_mul").expert);
@@ -146,8 +146,8 @@ TEST(Experts, latent_experts_route_narrow_rows_between_two_projections) {
   Model m = expert_model();
   m.expert.latent = 128;
   const auto layer = layer_operators(m, {.sequence = 128});
-  EXPECT_EQ(find(layer, "latent_down_gemm").gemm, (GemmShape{.m = 128, .n = 128, .k = 512}));
-  EXPECT_EQ(find(layer, "latent_up_gemm").gemm, (GemmShape{.m = 128, .n = 512, .k = 128}));
+  EXPECT_EQ(find(layer, "latent_down_gemm").gemm, (graph::GemmShape{.m = 128, .n = 128, .k = 512}));
+  EXPECT_EQ(find(layer, "latent_up_gemm").gemm, (graph::GemmShape{.m = 128, .n = 512, .k = 128}));
   EXPECT_EQ(find(layer, "expert_fc1_gemm").gemm.k, 128);
   EXPECT_EQ(find(layer, "expert_fc1_gemm").routed, Bytes(2LL * 128 * 4 * 128));
 }
@@ -198,11 +198,12 @@ Model latent_model() {
 TEST(LatentAttention, projections_have_the_shapes_of_the_paper) {
   const auto layer =
       layer_operators(latent_model(), {.sequence = 128, .attention = AttentionKernel::flash});
-  EXPECT_EQ(find(layer, "q_a_gemm").gemm, (GemmShape{.m = 128, .n = 192, .k = 512}));
-  EXPECT_EQ(find(layer, "q_b_gemm").gemm, (GemmShape{.m = 128, .n = 8 * 128, .k = 192}));
-  EXPECT_EQ(find(layer, "kv_a_gemm").gemm, (GemmShape{.m = 128, .n = 80 + 32, .k = 512}));
-  EXPECT_EQ(find(layer, "kv_b_gemm").gemm, (GemmShape{.m = 128, .n = 8 * (96 + 64), .k = 80}));
-  EXPECT_EQ(find(layer, "proj_gemm").gemm, (GemmShape{.m = 128, .n = 512, .k = 8 * 64}));
+  EXPECT_EQ(find(layer, "q_a_gemm").gemm, (graph::GemmShape{.m = 128, .n = 192, .k = 512}));
+  EXPECT_EQ(find(layer, "q_b_gemm").gemm, (graph::GemmShape{.m = 128, .n = 8 * 128, .k = 192}));
+  EXPECT_EQ(find(layer, "kv_a_gemm").gemm, (graph::GemmShape{.m = 128, .n = 80 + 32, .k = 512}));
+  EXPECT_EQ(find(layer, "kv_b_gemm").gemm,
+            (graph::GemmShape{.m = 128, .n = 8 * (96 + 64), .k = 80}));
+  EXPECT_EQ(find(layer, "proj_gemm").gemm, (graph::GemmShape{.m = 128, .n = 512, .k = 8 * 64}));
   for (const char* down : {"q_a_gemm", "kv_a_gemm"}) {  // on every rank
     EXPECT_EQ(find(layer, down).gemm_split, GemmSplit::none);
     EXPECT_EQ(find(layer, down).split, Split::sequence);
@@ -219,7 +220,7 @@ TEST(LatentAttention, without_a_query_rank_queries_come_from_h_at_once) {
   Model m = latent_model();
   m.latent.query_rank = 0;
   const auto layer = layer_operators(m, {.sequence = 128});
-  EXPECT_EQ(find(layer, "q_gemm").gemm, (GemmShape{.m = 128, .n = 1024, .k = 512}));
+  EXPECT_EQ(find(layer, "q_gemm").gemm, (graph::GemmShape{.m = 128, .n = 1024, .k = 512}));
   EXPECT_EQ(find(layer, "q_gemm").saved, Bytes(2LL * 128 * 512));
   EXPECT_EQ(find(layer, "kv_a_gemm").saved, Bytes(0));
 }
@@ -334,7 +335,7 @@ TEST(Prediction, of_one_more_token_repeats_layer_norm_and_logits) {
   EXPECT_EQ(with.mtp, without.per_kind[0] + 2 * 512 * 512 + 3 * 512);
   EXPECT_EQ(with.total, without.total + with.mtp);
   const auto head = head_operators(m, {.sequence = 128});
-  EXPECT_EQ(find(head, "mtp_combine_gemm").gemm, (GemmShape{.m = 128, .n = 512, .k = 1024}));
+  EXPECT_EQ(find(head, "mtp_combine_gemm").gemm, (graph::GemmShape{.m = 128, .n = 512, .k = 1024}));
   EXPECT_EQ(find(head, "mtp_logits_gemm").parameters, 0);
   EXPECT_EQ(find(head, "mtp_expert_fc1_gemm").boundary, TensorBoundary::dispatch);
   // 3 x (layer + 2 T 2H H + 2 T H V).
@@ -345,4 +346,4 @@ TEST(Prediction, of_one_more_token_repeats_layer_norm_and_logits) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::zoo

@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "workload/zoo/model.h"
 
-namespace orrery {
+namespace orrery::zoo {
 namespace {
 
 using testing::ElementsAre;
@@ -237,8 +237,10 @@ TEST(Mamba, shapes_and_flops_by_hand) {
   // in_proj 4096 x (8192 + 10240 + 128). Per token: scan 2 Q N G + 2 Q d + 4 N d with Q = 128:
   // 262,144 + 2,097,152 + 4,194,304; published 7 N d = 7,340,032.
   const auto layer = layer_operators(shipped("nemotron-h-8b"), {.sequence = 256});
-  EXPECT_EQ(find(layer, "mamba_in_gemm").gemm, (GemmShape{.m = 256, .n = 18'560, .k = 4'096}));
-  EXPECT_EQ(find(layer, "mamba_out_gemm").gemm, (GemmShape{.m = 256, .n = 4'096, .k = 8'192}));
+  EXPECT_EQ(find(layer, "mamba_in_gemm").gemm,
+            (graph::GemmShape{.m = 256, .n = 18'560, .k = 4'096}));
+  EXPECT_EQ(find(layer, "mamba_out_gemm").gemm,
+            (graph::GemmShape{.m = 256, .n = 4'096, .k = 8'192}));
   EXPECT_EQ(find(layer, "convolution").parameters, 10'240 * 5);
   const ModelOperator scan = find(layer, "state_space_scan");
   EXPECT_EQ(scan.forward_flops.value(), 256.0 * (262'144 + 2'097'152 + 4'194'304));
@@ -265,7 +267,8 @@ TEST(Families, t5_decoder_attends_to_the_encoder_too) {
   EXPECT_EQ(layer_kinds(m), (std::vector<std::string>{"encoder", "last_encoder", "decoder"}));
   EXPECT_EQ(layers_of(m), (std::vector<std::int64_t>{23, 1, 24}));
   const auto decoder = layer_operators(m, kFlash, 2);
-  EXPECT_EQ(find(decoder, "cross_kv_gemm").gemm, (GemmShape{.m = 128, .n = 2048, .k = 1024}));
+  EXPECT_EQ(find(decoder, "cross_kv_gemm").gemm,
+            (graph::GemmShape{.m = 128, .n = 2048, .k = 1024}));
   const double causal = find(decoder, "flash_attention").forward_flops.value();
   EXPECT_EQ(find(decoder, "cross_flash_attention").forward_flops.value(), 2 * causal);
 }
@@ -275,16 +278,16 @@ TEST(Families, vit_sees_patches_and_predicts_one_class_per_image) {
   EXPECT_EQ(m.max_positions, 14 * 14 + 1);
   const ShapeOptions options{.microbatch = 4, .sequence = 197};
   EXPECT_EQ(find(embedding_operators(m, options), "patch_gemm").gemm,
-            (GemmShape{.m = 4 * 196, .n = 1024, .k = 768}));
+            (graph::GemmShape{.m = 4 * 196, .n = 1024, .k = 768}));
   EXPECT_EQ(find(head_operators(m, options), "class_gemm").gemm,
-            (GemmShape{.m = 4, .n = 1000, .k = 1024}));
+            (graph::GemmShape{.m = 4, .n = 1000, .k = 1024}));
 }
 
 TEST(Families, dlrm_multiplies_all_pairs_of_vectors) {
   const Model m = shipped("dlrm-criteo");
   const ShapeOptions options{.microbatch = 2048, .sequence = 1};
   EXPECT_EQ(find(layer_operators(m, options, 1), "interaction_gemm").gemm,
-            (GemmShape{.batch = 2048, .m = 27, .n = 27, .k = 128}));
+            (graph::GemmShape{.batch = 2048, .m = 27, .n = 27, .k = 128}));
   EXPECT_EQ(find(layer_operators(m, options, 1), "fc1_gemm").gemm.k, 128 + 27 * 26 / 2);
   // 26 rows of 128 x 2 bytes per sample, read and written.
   EXPECT_EQ(find(embedding_operators(m, options), "table_lookup").forward_bytes,
@@ -360,4 +363,4 @@ TEST(Families, partial_rotation_is_also_found_where_newer_files_keep_it) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::zoo

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <map>
 
-namespace orrery {
+namespace orrery::zoo {
 namespace {
 
 using testing::HasSubstr;
@@ -322,4 +322,4 @@ TEST(LoadShippedModel, unknown_name_suggests_a_shipped_one) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::zoo

@@ -7,7 +7,7 @@
 
 #include "workload/zoo/model.h"
 
-namespace orrery {
+namespace orrery::zoo {
 namespace {
 
 ModelOperator find(const std::vector<ModelOperator>& operators, const std::string& name) {
@@ -171,17 +171,17 @@ TEST(ForwardFlops, unfused_attention_does_the_square_and_flash_half_of_it) {
   ShapeOptions options{.microbatch = 2, .sequence = 128};
   const auto unfused = layer_operators(small_gpt(), options);
   const ModelOperator score = find(unfused, "score_gemm");
-  EXPECT_EQ(score.gemm, (GemmShape{.batch = 24, .m = 128, .n = 128, .k = 64}));
+  EXPECT_EQ(score.gemm, (graph::GemmShape{.batch = 24, .m = 128, .n = 128, .k = 64}));
   EXPECT_EQ(score.forward_flops, Flops(50'331'648));
   EXPECT_EQ(score.backward_flops, Flops(100'663'296));
   const ModelOperator context = find(unfused, "context_gemm");
-  EXPECT_EQ(context.gemm, (GemmShape{.batch = 24, .m = 128, .n = 64, .k = 128}));
+  EXPECT_EQ(context.gemm, (graph::GemmShape{.batch = 24, .m = 128, .n = 64, .k = 128}));
   EXPECT_EQ(context.forward_flops, Flops(50'331'648));
 
   options.attention = AttentionKernel::flash;
   const auto fused = layer_operators(small_gpt(), options);
   const ModelOperator flash = find(fused, "flash_attention");
-  EXPECT_EQ(flash.kind, OperatorKind::attention);
+  EXPECT_EQ(flash.kind, graph::OperatorKind::attention);
   EXPECT_EQ(flash.model_flops, Flops(100'663'296));     // both products, the whole square
   EXPECT_EQ(flash.forward_flops, Flops(50'331'648));    // half
   EXPECT_EQ(flash.backward_flops, Flops(125'829'120));  // five products, half: 2.5 x forward
@@ -218,10 +218,14 @@ TEST(Layer, of_llama_has_rotary_and_neither_bias_nor_dropout) {
 TEST(Layer, gemm_shapes_of_llama_follow_its_widths) {
   // n of qkv: (8 + 2 x 2) x 64; n of fc1: gate and up, 2 x 1536.
   const auto layer = layer_operators(small_llama(), {.microbatch = 3, .sequence = 100});
-  EXPECT_EQ(find(layer, "qkv_gemm").gemm, (GemmShape{.batch = 1, .m = 300, .n = 768, .k = 512}));
-  EXPECT_EQ(find(layer, "proj_gemm").gemm, (GemmShape{.batch = 1, .m = 300, .n = 512, .k = 512}));
-  EXPECT_EQ(find(layer, "fc1_gemm").gemm, (GemmShape{.batch = 1, .m = 300, .n = 3072, .k = 512}));
-  EXPECT_EQ(find(layer, "fc2_gemm").gemm, (GemmShape{.batch = 1, .m = 300, .n = 512, .k = 1536}));
+  EXPECT_EQ(find(layer, "qkv_gemm").gemm,
+            (graph::GemmShape{.batch = 1, .m = 300, .n = 768, .k = 512}));
+  EXPECT_EQ(find(layer, "proj_gemm").gemm,
+            (graph::GemmShape{.batch = 1, .m = 300, .n = 512, .k = 512}));
+  EXPECT_EQ(find(layer, "fc1_gemm").gemm,
+            (graph::GemmShape{.batch = 1, .m = 300, .n = 3072, .k = 512}));
+  EXPECT_EQ(find(layer, "fc2_gemm").gemm,
+            (graph::GemmShape{.batch = 1, .m = 300, .n = 512, .k = 1536}));
 }
 
 TEST(TensorParallel, columns_enter_and_rows_leave_everywhere) {
@@ -353,12 +357,12 @@ TEST(Head, pads_the_vocabulary_and_owns_parameters_only_when_untied) {
 
 TEST(DataTypes, scale_bytes_but_not_masks_and_fp32_probabilities) {
   const Model model = small_gpt();
-  const auto half = layer_operators(model, {.sequence = 128, .type = DataType::bf16});
-  const auto single = layer_operators(model, {.sequence = 128, .type = DataType::fp32});
+  const auto half = layer_operators(model, {.sequence = 128, .type = graph::DataType::bf16});
+  const auto single = layer_operators(model, {.sequence = 128, .type = graph::DataType::fp32});
   EXPECT_EQ(find(single, "bias_gelu").saved, 2 * find(half, "bias_gelu").saved);
   EXPECT_EQ(find(single, "mlp_bias_dropout_residual").saved,
             find(half, "mlp_bias_dropout_residual").saved);
-  const ShapeOptions options{.sequence = 128, .type = DataType::fp32};
+  const ShapeOptions options{.sequence = 128, .type = graph::DataType::fp32};
   EXPECT_EQ(find(head_operators(model, options), "cross_entropy").saved, Bytes(4LL * 128 * 1024));
 }
 
@@ -372,4 +376,4 @@ TEST(Extremes, of_the_allowed_shapes_saturate_instead_of_wrapping) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::zoo

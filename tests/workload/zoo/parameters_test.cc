@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "workload/zoo/model.h"
 
-namespace orrery {
+namespace orrery::zoo {
 namespace {
 
 Model shipped(const std::string& name) {
@@ -326,4 +326,4 @@ TEST(Parameters, of_the_gpt_shape_function_are_those_of_the_shipped_file) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::zoo

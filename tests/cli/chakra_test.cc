@@ -93,6 +93,9 @@ INSTANTIATE_TEST_SUITE_P(
     Plans, ReadBack,
     ::testing::Values(
         Step{"dgx-h100",
+             "--model llama-3-8b --tp 2 --dp 2 --cp 4 --attention flash --recompute full"
+             " --global-batch 4 --sequence 32768"},
+        Step{"dgx-h100",
              "--model llama-3-8b --tp 4 --pp 2 --dp 2 --global-batch 16 --sequence 2048"},
         Step{"dgx-a100-80g",
              "--model llama-3-8b --tp 2 --dp 8 --zero 3 --overlap-grad-reduce"

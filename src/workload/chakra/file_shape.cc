@@ -43,7 +43,8 @@ void FileShape::finish(std::string_view bytes, const FileTrace& trace, std::int6
   for (std::size_t i = 0; usable_ && i < holes_.size(); ++i) {
     const Node& node = nodes[node_of_hole_[i]];
     if (holes_[i].attribute == Attribute::pg_name) {
-      holes_[i].value = node.type == NodeType::comm_coll ? std::int64_t{node.group} : kFixed;
+      const bool means = node.type == NodeType::comm_coll || node.ring_shift;
+      holes_[i].value = means ? std::int64_t{node.group} : kFixed;
     }
   }
 }

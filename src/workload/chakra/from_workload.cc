@@ -259,6 +259,8 @@ class RoleWriter {
     to.peer = groups_.neighbour(rank_, source.group, 1) - rank_;
     from.peer = groups_.neighbour(rank_, source.group, -1) - rank_;
     to.tag = from.tag = tags_.of_shift(shifts_[*source.group]++, source.group);
+    to.group = from.group = slot(source.group);
+    to.ring_shift = from.ring_shift = true;
     return {to, from};
   }
 

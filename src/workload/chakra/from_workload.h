@@ -37,7 +37,8 @@ inline constexpr std::string_view kToHost = "to_host";
 ///                beside communication where it is (record.h)
 ///   collective   COMM_COLL in the rank's communicator. comm_size: the buffer; of an all-gather the
 ///                input of one rank, buffer / members
-///   send_recv    COMM_SEND to the next member of the group, COMM_RECV from the previous
+///   send_recv    COMM_SEND to the next member of the group, COMM_RECV from the previous; that the
+///                two are a shift says an attribute (record.h)
 ///   send         COMM_SEND, receive: COMM_RECV; the k-th from a rank to another on a channel
 ///                have one tag
 ///   copy         MEM_STORE to and MEM_LOAD from a lower tier

@@ -15,9 +15,14 @@
 
 namespace orrery::chakra {
 
+/// Whether a node is its rank's part of a ring shift, whose send stands for both.
+inline bool is_ring_shift(const Node& node) {
+  return !node.on_cpu && node.ring_shift;
+}
 /// Whether a node sends or receives. Those on the CPU only take their duration.
 inline bool is_message(const Node& node) {
-  return !node.on_cpu && (node.type == NodeType::comm_send || node.type == NodeType::comm_recv);
+  return !node.on_cpu && !node.ring_shift &&
+         (node.type == NodeType::comm_send || node.type == NodeType::comm_recv);
 }
 
 /// Messages with one tag and size between two ranks are one channel: the first sent is received

@@ -187,6 +187,20 @@ void ProgramBuilder::read_message(const NodeRecord& record, Node& node) {
          whole(record, own, false, std::numeric_limits<std::int32_t>::max())});
   }
   trace_.messages.push_back(static_cast<std::uint32_t>(trace_.program.nodes.size()));
+  node.ring_shift = boolean(record, Attribute::ring_shift);
+  if (node.ring_shift) {
+    read_group(record, node);
+  }
+}
+
+void ProgramBuilder::read_group(const NodeRecord& record, Node& node) {
+  if (const Value* group = record.find(Attribute::pg_name)) {
+    if (group->kind != Value::Kind::text) {
+      wrong(record, "pg_name", group->shown(), "text: the name of a process group");
+    } else {
+      node.group = slot_of(group->text);
+    }
+  }
 }
 
 void ProgramBuilder::read_collective(const NodeRecord& record, Node& node) {
@@ -204,13 +218,7 @@ void ProgramBuilder::read_collective(const NodeRecord& record, Node& node) {
       node.priority = static_cast<std::int32_t>(value);
     }
   }
-  if (const Value* group = record.find(Attribute::pg_name)) {
-    if (group->kind != Value::Kind::text) {
-      wrong(record, "pg_name", group->shown(), "text: the name of a process group");
-    } else {
-      node.group = slot_of(group->text);
-    }
-  }
+  read_group(record, node);
   if (const Value* involved = record.find(Attribute::involved_dim)) {
     if (involved->kind != Value::Kind::bool_list || involved->count == Value::kTooMany) {
       wrong(record, "involved_dim", involved->shown(),

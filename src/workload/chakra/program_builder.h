@@ -70,6 +70,7 @@ class ProgramBuilder {
 
   const Value* find(const NodeRecord& record, Attribute attribute, bool required);
   float slowdown(const NodeRecord& record, Attribute attribute);
+  void read_group(const NodeRecord& record, Node& node);
   std::int64_t whole(const NodeRecord& record, Attribute attribute, bool required,
                      std::int64_t most);
   bool boolean(const NodeRecord& record, Attribute attribute);

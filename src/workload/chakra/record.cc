@@ -52,6 +52,8 @@ std::optional<Attribute> attribute_of(std::string_view name) {
       return name[0] == 'i'   ? is(Attribute::is_cpu_op)
              : name[5] == 't' ? is(Attribute::comm_type)
                               : is(Attribute::comm_size);
+    case 10:
+      return is(Attribute::ring_shift);
     case 11:
       return is(Attribute::tensor_size);
     case 12:

@@ -13,9 +13,10 @@
 
 namespace orrery::chakra {
 
-/// Attributes that are read. Others are ignored by name, as Chakra's feeders do; so do they the
-/// slowdowns, which only this program writes: how many times its duration a kernel takes beside a
-/// collective, and beside a message.
+/// Attributes that are read. Others are ignored by name, as Chakra's feeders do; so do they those
+/// that only this program writes: the slowdowns, how many times its duration a kernel takes beside
+/// a collective, and beside a message; and ring_shift, that a message is its rank's part of a shift
+/// by one rank in pg_name.
 enum class Attribute : std::uint8_t {
   is_cpu_op,
   num_ops,
@@ -29,9 +30,10 @@ enum class Attribute : std::uint8_t {
   pg_name,
   involved_dim,
   slowdown_beside_collective,
-  slowdown_beside_message
+  slowdown_beside_message,
+  ring_shift
 };
-inline constexpr std::array<std::string_view, 13> kAttributeNames{"is_cpu_op",
+inline constexpr std::array<std::string_view, 14> kAttributeNames{"is_cpu_op",
                                                                   "num_ops",
                                                                   "tensor_size",
                                                                   "comm_type",
@@ -43,7 +45,8 @@ inline constexpr std::array<std::string_view, 13> kAttributeNames{"is_cpu_op",
                                                                   "pg_name",
                                                                   "involved_dim",
                                                                   "slowdown_beside_collective",
-                                                                  "slowdown_beside_message"};
+                                                                  "slowdown_beside_message",
+                                                                  "ring_shift"};
 std::optional<Attribute> attribute_of(std::string_view name);
 
 /// The value of an attribute.

@@ -116,6 +116,9 @@ graph::Template TemplateWriter::write() {
     const Node& source = program_.nodes[position];
     place[position] = static_cast<int>(made.nodes.size());
     graph::Node node = node_of(source);
+    if (is_ring_shift(source)) {
+      join_shift(source, place[position], node);
+    }
     for (std::uint32_t d = 0; d < source.dependencies; ++d) {
       node.after.push_back(place[program_.dependencies[source.first_dependency + d]]);
     }
@@ -141,8 +144,10 @@ graph::Node TemplateWriter::node_of(const Node& source) {
     write_compute(source, node);
   } else if (is_message(source)) {
     write_message(source, node);
-  } else if (source.type == NodeType::comm_coll) {
+  } else if (source.type == NodeType::comm_coll || source.type == NodeType::comm_send) {
     write_collective(source, node);
+  } else if (source.type == NodeType::comm_recv) {
+    return node;  // of a ring shift: waits for its send
   } else {
     write_memory(source, node);
   }
@@ -203,8 +208,20 @@ void TemplateWriter::write_message(const Node& source, graph::Node& node) const 
   node.channel = messages_.channel(source);
 }
 
+/// What receives has ended when the shift has.
+void TemplateWriter::join_shift(const Node& source, int index, graph::Node& node) {
+  if (source.type == NodeType::comm_send) {
+    shifts_[{source.group, source.tag}] = index;
+  } else if (const auto sent = shifts_.find({source.group, source.tag}); sent != shifts_.end()) {
+    node.after.push_back(sent->second);
+  } else {
+    wrong(source, "a receive of a ring shift", "its send, of the same group and tag, before it");
+  }
+}
+
 void TemplateWriter::write_collective(const Node& source, graph::Node& node) {
-  const auto kind = kind_of(source.collective);
+  const auto kind = source.ring_shift ? std::optional(graph::CollectiveKind::send_recv)
+                                      : kind_of(source.collective);
   if (!kind) {
     const bool gathers = source.collective == CollectiveType::gather;
     wrong(source, gathers ? "gather" : "scatter",
@@ -217,7 +234,8 @@ void TemplateWriter::write_collective(const Node& source, graph::Node& node) {
   node.collective = *kind;
   node.group = graph::GroupIndex(place.family);
   node.stream = rows_.stream(place.family);
-  node.bytes = source.collective == CollectiveType::barrier      ? kBarrierBytes
+  node.bytes = source.ring_shift                                 ? source.size
+               : source.collective == CollectiveType::barrier    ? kBarrierBytes
                : source.collective == CollectiveType::all_gather ? source.size * place.members
                                                                  : source.size;
   if (node.bytes.is_overflow()) {

@@ -58,6 +58,7 @@ class TemplateWriter {
   void write_compute(const Node& source, graph::Node& node) const;
   void write_memory(const Node& source, graph::Node& node) const;
   void write_message(const Node& source, graph::Node& node) const;
+  void join_shift(const Node& source, int index, graph::Node& node);
   void write_collective(const Node& source, graph::Node& node);
   void write_on_cpu(const Node& source, graph::Node& node) const;
   void wrong(const Node& source, std::string found, std::string expected);
@@ -69,6 +70,7 @@ class TemplateWriter {
   const TraceRows& rows_;
   const ToWorkloadOptions& options_;
   Mistakes& mistakes_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, int> shifts_;  // by group and tag: their sends
 };
 
 }  // namespace orrery::chakra

@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t kMostFamilies = 65'000;
 
 bool is_collective(const Node& node) {
-  return node.type == NodeType::comm_coll && !node.on_cpu;
+  return (node.type == NodeType::comm_coll && !node.on_cpu) || is_ring_shift(node);
 }
 
 bool has_durations(const TraceSet& traces) {

@@ -66,6 +66,7 @@ struct Node {
   CollectiveType collective = CollectiveType::all_reduce;
   bool on_cpu = false;          ///< is_cpu_op
   bool has_operations = false;  ///< num_ops was given
+  bool ring_shift = false;      ///< of messages: its rank's part of a shift in `group`
   bool has_size = false;        ///< tensor_size or comm_size was given
   bool has_involved = false;    ///< involved_dim was given; otherwise all dimensions take part
   std::uint8_t involved_entries = 0;  ///< how many dimensions involved_dim speaks of

@@ -27,8 +27,9 @@ std::vector<WorkloadGroups::Use> WorkloadGroups::uses(const graph::Program& prog
   for (const graph::Template& part : program.templates) {
     for (const graph::Node& node : part.nodes) {
       if (node.kind == graph::Node::Kind::collective) {
-        const bool shifts = node.collective == graph::CollectiveKind::send_recv;
-        (shifts ? found[*node.group].shift : found[*node.group].collective) = true;
+        Use& use = found[*node.group];
+        use.collective = true;
+        use.shift = use.shift || node.collective == graph::CollectiveKind::send_recv;
       }
     }
   }

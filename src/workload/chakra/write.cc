@@ -102,6 +102,16 @@ class NodeWriter {
     attribute("comm_src").set_int32_val(sends ? own : other);
     attribute("comm_dst").set_int32_val(sends ? other : own);
     attribute("comm_tag").set_uint32_val(node.tag);
+    if (node.ring_shift) {
+      attribute("ring_shift").set_bool_val(true);
+      write_group(node);
+    }
+  }
+
+  void write_group(const Node& node) {
+    if (node.group != kWorldSlot) {
+      attribute("pg_name").set_string_val(traces_.groups[traces_.group(rank_, node.group)].name);
+    }
   }
 
   void write_collective(const Node& node) {
@@ -112,9 +122,7 @@ class NodeWriter {
     if (node.priority != 0) {
       attribute("comm_priority").set_int32_val(node.priority);
     }
-    if (node.group != kWorldSlot) {
-      attribute("pg_name").set_string_val(traces_.groups[traces_.group(rank_, node.group)].name);
-    }
+    write_group(node);
     if (node.has_involved) {
       auto& list = *attribute("involved_dim").mutable_bool_list();
       for (int entry = 0; entry < node.involved_entries; ++entry) {

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-
 #include "machine/compute/compute_model.h"
 #include "machine/machine.h"
 #include "simulate/simulate.h"

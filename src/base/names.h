@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Enumerations whose values have names in files, flags and reports, from one constexpr table, which
-/// stands in the enumeration's own namespace:
+/// Enumerations whose values have names in files, flags and reports, from one constexpr table,
+/// which stands in the enumeration's own namespace:
 ///
 ///   constexpr auto named_values(Recompute) {
 ///     return std::to_array<Named<Recompute>>({{Recompute::none, "none", "keep all"}, ...});

@@ -16,10 +16,10 @@ namespace orrery::astra {
 enum class Building : std::uint8_t { ring, fully_connected, switched };
 constexpr auto named_values(Building) {
   return std::to_array<Named<Building>>({
-    {Building::ring, "Ring", "two neighbours each, closed"},
-    {Building::fully_connected, "FullyConnected", "a link to every other NPU"},
-    {Building::switched, "Switch", "one link to a switch"},
-});
+      {Building::ring, "Ring", "two neighbours each, closed"},
+      {Building::fully_connected, "FullyConnected", "a link to every other NPU"},
+      {Building::switched, "Switch", "one link to a switch"},
+  });
 }
 
 /// One dimension of the network file. NPU n has coordinate (n / product of inner sizes) mod size.
@@ -42,14 +42,14 @@ enum class Algorithm : std::uint8_t {
 };
 constexpr auto named_values(Algorithm) {
   return std::to_array<Named<Algorithm>>({
-    {Algorithm::ring, "ring", "neighbours in turn"},
-    {Algorithm::direct, "direct", "all peers at once; direct<W>: W at once"},
-    {Algorithm::halving_doubling, "halvingDoubling", "partners at distances 1, 2, 4 ..."},
-    {Algorithm::double_binary_tree, "doubleBinaryTree", "two trees, chunks alternate"},
-    {Algorithm::one_ring, "oneRing", "one ring over all dimensions"},
-    {Algorithm::one_direct, "oneDirect", "direct over all dimensions"},
-    {Algorithm::one_halving_doubling, "oneHalvingDoubling", "over all dimensions"},
-});
+      {Algorithm::ring, "ring", "neighbours in turn"},
+      {Algorithm::direct, "direct", "all peers at once; direct<W>: W at once"},
+      {Algorithm::halving_doubling, "halvingDoubling", "partners at distances 1, 2, 4 ..."},
+      {Algorithm::double_binary_tree, "doubleBinaryTree", "two trees, chunks alternate"},
+      {Algorithm::one_ring, "oneRing", "one ring over all dimensions"},
+      {Algorithm::one_direct, "oneDirect", "direct over all dimensions"},
+      {Algorithm::one_halving_doubling, "oneHalvingDoubling", "over all dimensions"},
+  });
 }
 
 /// One entry of a list such as all-reduce-implementation.
@@ -64,10 +64,10 @@ enum class InterDimension : std::uint8_t { ascending, themis, round_robin };
 enum class IntraDimension : std::uint8_t { fifo, smallest_chunk_first };
 constexpr auto named_values(Policy) {
   return std::to_array<Named<Policy>>({
-    {Policy::lifo, "LIFO", "newest collective first"},
-    {Policy::fifo, "FIFO", "oldest collective first"},
-    {Policy::explicit_priority, "EXPLICIT", "greatest comm_priority first"},
-});
+      {Policy::lifo, "LIFO", "newest collective first"},
+      {Policy::fifo, "FIFO", "oldest collective first"},
+      {Policy::explicit_priority, "EXPLICIT", "greatest comm_priority first"},
+  });
 }
 
 /// LogGP bus between NPU and endpoint (keys L, o, g, G), in place of endpoint_delay.
@@ -85,11 +85,11 @@ enum class Operation : std::uint8_t { all_reduce, all_gather, reduce_scatter, al
 inline constexpr int kOperationCount = 4;
 constexpr auto named_values(Operation) {
   return std::to_array<Named<Operation>>({
-    {Operation::all_reduce, "all-reduce", "the sum, everywhere"},
-    {Operation::all_gather, "all-gather", "every part, everywhere"},
-    {Operation::reduce_scatter, "reduce-scatter", "a part of the sum each"},
-    {Operation::all_to_all, "all-to-all", "a part from each to each"},
-});
+      {Operation::all_reduce, "all-reduce", "the sum, everywhere"},
+      {Operation::all_gather, "all-gather", "every part, everywhere"},
+      {Operation::reduce_scatter, "reduce-scatter", "a part of the sum each"},
+      {Operation::all_to_all, "all-to-all", "a part from each to each"},
+  });
 }
 
 struct System {
@@ -118,11 +118,11 @@ struct System {
 enum class RemoteMemoryKind : std::uint8_t { none, per_npu, per_node, pool };
 constexpr auto named_values(RemoteMemoryKind) {
   return std::to_array<Named<RemoteMemoryKind>>({
-        {RemoteMemoryKind::none, "NO_MEMORY_EXPANSION", "no remote memory"},
-        {RemoteMemoryKind::per_npu, "PER_NPU_MEMORY_EXPANSION", "one of its own per NPU"},
-        {RemoteMemoryKind::per_node, "PER_NODE_MEMORY_EXPANSION", "one per node, a queue"},
-        {RemoteMemoryKind::pool, "MEMORY_POOL", "one for all, a queue"},
-    });
+      {RemoteMemoryKind::none, "NO_MEMORY_EXPANSION", "no remote memory"},
+      {RemoteMemoryKind::per_npu, "PER_NPU_MEMORY_EXPANSION", "one of its own per NPU"},
+      {RemoteMemoryKind::per_node, "PER_NODE_MEMORY_EXPANSION", "one per node, a queue"},
+      {RemoteMemoryKind::pool, "MEMORY_POOL", "one for all, a queue"},
+  });
 }
 
 struct RemoteMemory {

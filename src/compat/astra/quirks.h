@@ -29,38 +29,41 @@ inline constexpr std::size_t kQuirkCount = 12;
 
 constexpr auto named_values(Quirk) {
   return std::to_array<Named<Quirk>>({
-    {Quirk::gib_bandwidth, "gib-bandwidth",
-     "network bandwidth counts 2^30 bytes per GB; off: 10^9, as memory bandwidth does"},
-    {Quirk::one_communication, "one-communication",
-     "one collective, send or remote access per NPU at a time; off: the scheduling policy decides"},
-    {Quirk::group_ring, "group-ring",
-     "a group smaller than the world runs one logical ring in file order with a delay of 10 ns; "
-     "off: its own algorithm in the dimensions that it spans"},
-    {Quirk::full_last_chunk, "full-last-chunk",
-     "the last chunk is as large as the others; off: it is what is left"},
-    {Quirk::halving_reduction, "halving-reduction",
-     "halving-doubling charges each reduction at the size of the next message, the last at none; "
-     "off: at the size received"},
-    {Quirk::tree_reduction, "tree-reduction",
-     "trees charge reductions on the way down too; off: only on the way up"},
-    {Quirk::tree_phase, "tree-phase",
-     "a tree used for a reduce-scatter or all-gather phase runs a whole all-reduce; off: a reduce "
-     "or broadcast"},
-    {Quirk::window_reduction, "window-reduction",
-     "direct<W> alternates reducing and copying every W receptions, and its second half may start "
-     "before the first is reduced; off: the first half reduces, the second waits for that"},
-    {Quirk::all_reduce_list, "all-reduce-list",
-     "reduce-scatter and all-gather phases of an all-reduce take its own implementation list; "
-     "off: theirs"},
-    {Quirk::smallest_chunk_insertion, "smallest-chunk-insertion",
-     "SCF puts a chunk in its last but one phase at the end of the queue; off: sorts it too"},
-    {Quirk::themis_gather_fallback, "themis-gather-fallback",
-     "Themis' fallback order for all-gathers is the reduce-scatter order with the sizes of the "
-     "wrong dimensions; off: the natural order"},
-    {Quirk::themis_link_bandwidth, "themis-link-bandwidth",
-     "Themis weighs a dimension by the bandwidth of one link; off: by that of the NPU, and never "
-     "takes a schedule predicted to be worse than the natural one"},
-});
+      {Quirk::gib_bandwidth, "gib-bandwidth",
+       "network bandwidth counts 2^30 bytes per GB; off: 10^9, as memory bandwidth does"},
+      {Quirk::one_communication, "one-communication",
+       "one collective, send or remote access per NPU at a time; off: the scheduling policy "
+       "decides"},
+      {Quirk::group_ring, "group-ring",
+       "a group smaller than the world runs one logical ring in file order with a delay of 10 ns; "
+       "off: its own algorithm in the dimensions that it spans"},
+      {Quirk::full_last_chunk, "full-last-chunk",
+       "the last chunk is as large as the others; off: it is what is left"},
+      {Quirk::halving_reduction, "halving-reduction",
+       "halving-doubling charges each reduction at the size of the next message, the last at none; "
+       "off: at the size received"},
+      {Quirk::tree_reduction, "tree-reduction",
+       "trees charge reductions on the way down too; off: only on the way up"},
+      {Quirk::tree_phase, "tree-phase",
+       "a tree used for a reduce-scatter or all-gather phase runs a whole all-reduce; off: a "
+       "reduce "
+       "or broadcast"},
+      {Quirk::window_reduction, "window-reduction",
+       "direct<W> alternates reducing and copying every W receptions, and its second half may "
+       "start "
+       "before the first is reduced; off: the first half reduces, the second waits for that"},
+      {Quirk::all_reduce_list, "all-reduce-list",
+       "reduce-scatter and all-gather phases of an all-reduce take its own implementation list; "
+       "off: theirs"},
+      {Quirk::smallest_chunk_insertion, "smallest-chunk-insertion",
+       "SCF puts a chunk in its last but one phase at the end of the queue; off: sorts it too"},
+      {Quirk::themis_gather_fallback, "themis-gather-fallback",
+       "Themis' fallback order for all-gathers is the reduce-scatter order with the sizes of the "
+       "wrong dimensions; off: the natural order"},
+      {Quirk::themis_link_bandwidth, "themis-link-bandwidth",
+       "Themis weighs a dimension by the bandwidth of one link; off: by that of the NPU, and never "
+       "takes a schedule predicted to be worse than the natural one"},
+  });
 }
 
 /// All on is ASTRA-sim, all off is right.

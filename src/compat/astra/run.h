@@ -23,9 +23,9 @@ namespace orrery::astra {
 enum class Backend : std::uint8_t { unaware, aware };
 constexpr auto named_values(Backend) {
   return std::to_array<Named<Backend>>({
-    {Backend::unaware, "unaware", "no message delays another"},
-    {Backend::aware, "aware", "links serve one message at a time, store and forward"},
-});
+      {Backend::unaware, "unaware", "no message delays another"},
+      {Backend::aware, "aware", "links serve one message at a time, store and forward"},
+  });
 }
 
 struct RunInput {

@@ -228,7 +228,8 @@ class Timer {
         break;
       case graph::Node::Kind::copy:
         timed.kind = TimedNode::Kind::collective;
-        timed.work = timed.least = time_of_copy(node);
+        timed.work = timed.least =
+            machine::copy_time(workload_, node.bytes, node.tier, node.sharers, machine_);
         timed.host_cost = workload_.host_dispatch;
         break;
       case graph::Node::Kind::host:
@@ -354,16 +355,6 @@ class Timer {
       return static_cast<int>(timed_.transfers.size()) - 1;
     }
     return static_cast<int>(same - timed_.transfers.begin());
-  }
-
-  Time time_of_copy(const graph::Node& node) const {
-    return machine::copy_time(
-        {.bytes = node.bytes,
-         .tier = node.tier,
-         .devices = workload_.ranks,
-         .sharers = node.sharers.none() ? std::vector<std::int64_t>()
-                                        : workload_.group(node.sharers).members.group(0)},
-        machine_);
   }
 
   const graph::Workload& workload_;

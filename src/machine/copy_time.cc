@@ -4,27 +4,29 @@
 #include <algorithm>
 #include <cassert>
 #include <iterator>
+#include <vector>
 
-#include "graph/workload.h"
 #include "machine/memory/pipeline.h"
 
 namespace orrery::machine {
 
-Time copy_time(const MemoryCopy& copy, const Machine& machine) {
-  if (copy.tier != graph::kRemoteTier) {
-    const auto tier = static_cast<std::size_t>(copy.tier);
-    assert(tier < machine.device.memory.size() && "who runs a workload asks for the tier");
-    const compute::MemoryTier& memory = machine.device.memory[tier];
-    return memory::local_access(copy.bytes, memory.bandwidth, memory.latency);
+Time copy_time(const graph::Workload& workload, Bytes bytes, int tier, graph::GroupIndex sharers,
+               const Machine& machine) {
+  if (tier != graph::kRemoteTier) {
+    const auto index = static_cast<std::size_t>(tier);
+    assert(index < machine.device.memory.size() && "who runs a workload asks for the tier");
+    const compute::MemoryTier& memory = machine.device.memory[index];
+    return memory::local_access(bytes, memory.bandwidth, memory.latency);
   }
-  const memory::RemoteMemory& memory = machine.remote_memory;
-  memory::RemoteAccess access{.bytes = copy.bytes, .devices = copy.devices, .sharers = 1};
-  if (!copy.sharers.empty()) {
-    access.sharers = std::ssize(copy.sharers);
-    access.in_node = std::count_if(copy.sharers.begin(), copy.sharers.end(),
-                                   [&](std::int64_t rank) { return rank < memory.node_devices; });
+  const memory::RemoteMemory& remote = machine.remote_memory;
+  memory::RemoteAccess access{.bytes = bytes, .devices = workload.ranks, .sharers = 1};
+  if (!sharers.none()) {
+    const std::vector<std::int64_t> ranks = workload.group(sharers).members.group(0);
+    access.sharers = std::ssize(ranks);
+    access.in_node = std::count_if(ranks.begin(), ranks.end(),
+                                   [&](std::int64_t rank) { return rank < remote.node_devices; });
   }
-  return memory::access_time(memory, access);
+  return memory::access_time(remote, access);
 }
 
 }  // namespace orrery::machine

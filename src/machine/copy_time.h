@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "base/units.h"
+#include "graph/workload.h"
 #include "machine/machine.h"
 
 namespace orrery::machine {
 
-/// A device's copy to or from memory below its own (machine/memory).
-struct MemoryCopy {
-  Bytes bytes{0};
-  int tier = 1;              ///< as Node::tier
-  std::int64_t devices = 1;  ///< of the run, which share the remote memory
-  /// Ranks of one communicator that ask for the same bytes; empty: each for its own.
-  std::vector<std::int64_t> sharers{};
-};
-/// Requires: a machine with that memory.
-Time copy_time(const MemoryCopy& copy, const Machine& machine);
+/// What a workload's copy between a device's memory and a lower tier takes alone.
+///
+///   host, storage   latency + bytes / bandwidth of the tier           (memory/pipeline.h)
+///   remote memory   that of an access by all ranks of the workload    (memory/remote_memory.h)
+///
+/// sharers: communicators whose members move the same bytes (Node::sharers); how many of them share
+/// a node is taken from rank 0's. Requires: a machine with that memory.
+Time copy_time(const graph::Workload& workload, Bytes bytes, int tier, graph::GroupIndex sharers,
+               const Machine& machine);
 
 }  // namespace orrery::machine

@@ -183,7 +183,10 @@ std::vector<collective::CollectivePhase> Binding::plan(const BoundCollective& co
                                                        std::int64_t rank) const {
   if (collective.is_copy) {
     collective::CollectivePhase phase;
-    phase.latency = collective.host > Time(0) ? collective.host : time_of_copy(collective);
+    phase.latency = collective.host > Time(0)
+                        ? collective.host
+                        : machine::copy_time(workload_, collective.bytes, collective.tier,
+                                             collective.sharers, machine_);
     return {phase};
   }
   const std::vector<collective::Extent> extents =
@@ -195,17 +198,6 @@ std::vector<collective::CollectivePhase> Binding::plan(const BoundCollective& co
              ? collective::plan_token_exchange(*plan, collective.bytes, collective.copies, extents,
                                                algorithm, machine_)
              : plan(collective.kind, collective.bytes, extents, algorithm, machine_);
-}
-
-/// How many sharers share a node is taken from rank 0's communicator.
-Time Binding::time_of_copy(const BoundCollective& copy) const {
-  return machine::copy_time(
-      {.bytes = copy.bytes,
-       .tier = copy.tier,
-       .devices = workload_.ranks,
-       .sharers = copy.sharers.none() ? std::vector<std::int64_t>()
-                                      : workload_.group(copy.sharers).members.group(0)},
-      machine_);
 }
 
 }  // namespace orrery::simulate

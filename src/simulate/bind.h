@@ -122,7 +122,6 @@ class Binding {
   int collective_index(const BoundCollective& collective);
   std::vector<collective::CollectivePhase> plan(const BoundCollective& collective,
                                                 std::int64_t rank) const;
-  Time time_of_copy(const BoundCollective& copy) const;
 
   const graph::Workload& workload_;
   const machine::Machine& machine_;

@@ -225,20 +225,25 @@ constexpr topology::DimensionKind kKinds[] = {
     topology::DimensionKind::switched, topology::DimensionKind::fully_connected,
     topology::DimensionKind::ring, topology::DimensionKind::mesh};
 
+/// Every collective of every group on the case's machine.
+void check_all(Case c) {
+  each_group(c.machine, [&](std::int64_t stride, std::int64_t count) {
+    for (const auto& [collective, algorithm] : kPairs) {
+      c.stride = stride;
+      c.count = count;
+      c.kind = collective;
+      c.algorithm = algorithm;
+      check(c);
+    }
+  });
+}
+
 TEST(Contention, EveryGroupOfEveryStrideOfOneDimension) {
   for (const topology::DimensionKind kind : kKinds) {
     for (const std::int64_t size : {2, 3, 4, 5, 6, 8, 12, 16}) {
       Case c;
       c.machine.network = {dimension(kind, size, 100_GBps)};
-      each_group(c.machine, [&](std::int64_t stride, std::int64_t count) {
-        for (const auto& [collective, algorithm] : kPairs) {
-          c.stride = stride;
-          c.count = count;
-          c.kind = collective;
-          c.algorithm = algorithm;
-          check(c);
-        }
-      });
+      check_all(c);
     }
   }
 }
@@ -259,15 +264,7 @@ TEST(Contention, EveryGroupOfEveryStrideOfTwoDimensions) {
             continue;
           }
           c.machine.network[0].nic = c.machine.network[1].nic = nic ? "nic" : "";
-          each_group(c.machine, [&](std::int64_t stride, std::int64_t count) {
-            for (const auto& [collective, algorithm] : kPairs) {
-              c.stride = stride;
-              c.count = count;
-              c.kind = collective;
-              c.algorithm = algorithm;
-              check(c);
-            }
-          });
+          check_all(c);
         }
       }
     }
@@ -284,15 +281,7 @@ TEST(Contention, EveryGroupThroughInnerPortsAndSharedAdapters) {
       c.machine.network[1].name = "outer";
       c.machine.network[1].through = c.machine.network[0].name;
       c.machine.network[1].node_bandwidth = shares ? 60_GBps : Bandwidth(0);
-      each_group(c.machine, [&](std::int64_t stride, std::int64_t count) {
-        for (const auto& [collective, algorithm] : kPairs) {
-          c.stride = stride;
-          c.count = count;
-          c.kind = collective;
-          c.algorithm = algorithm;
-          check(c);
-        }
-      });
+      check_all(c);
     }
   }
 }

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "workload/plan/schedule.h"
+
 namespace orrery::footprint {
 namespace {
 
@@ -194,6 +196,18 @@ Bytes of_chunk(const BlockMemories& model, const plan::Plan& plan, const StageCh
 }
 
 }  // namespace
+
+std::vector<ChunkPass> chunk_passes(plan::Schedule schedule) {
+  std::vector<ChunkPass> passes{ChunkPass::forward};
+  if (!plan::splits_backward(schedule) || schedule == plan::Schedule::dualpipe) {
+    passes.push_back(ChunkPass::backward);
+  }
+  if (plan::splits_backward(schedule)) {
+    passes.push_back(ChunkPass::input_gradient);
+    passes.push_back(ChunkPass::weight_gradient);
+  }
+  return passes;
+}
 
 ChunkWork chunk_work(const BlockMemories& model, const plan::Plan& plan, const StageChunk& chunk,
                      ChunkPass pass, std::int64_t number, Bytes messages) {

@@ -100,11 +100,8 @@ std::vector<StageMemory> memory_of_checked(const zoo::Model& model, const plan::
   const BlockMemories blocks = block_memories(model, plan);
   std::vector<StageMemory> stages;
   for (std::int64_t stage = 0; stage < plan.pp; ++stage) {
-    std::vector<StageChunk> chunks;
-    for (const plan::ModelPart& part : (*parts)[static_cast<std::size_t>(stage)]) {
-      chunks.push_back({plan::blocks_of(model, part), part.first_layer});
-    }
-    stages.push_back(stage_memory(blocks, plan, stage, chunks));
+    const auto& own = (*parts)[static_cast<std::size_t>(stage)];
+    stages.push_back(stage_memory(blocks, plan, stage, stage_chunks(model, own)));
   }
   return stages;
 }

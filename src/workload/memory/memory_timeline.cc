@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 
 #include "workload/memory/chunk_work.h"
@@ -30,12 +31,13 @@ std::vector<MemoryPoint> thinned(const std::vector<MemoryPoint>& points, std::in
 
 /// A chunk's pieces of work; those that the schedule does not have are empty.
 struct ChunkPieces {
-  graph::Liveness forward;
-  graph::Liveness backward;
-  graph::Liveness input_gradient;
-  graph::Liveness weight_gradient;
-  graph::Liveness
-      pair;  ///< its backward beside the other chunk's forward; the backward names the moment
+  std::array<graph::Liveness, kChunkPassCount> passes;
+  /// Its backward beside the other chunk's forward; the backward names the moment.
+  graph::Liveness pair;
+
+  const graph::Liveness& operator[](ChunkPass pass) const {
+    return passes[static_cast<std::size_t>(pass)];
+  }
 };
 
 std::vector<ChunkPieces> pieces_of(const BlockMemories& model, const plan::Plan& plan,
@@ -47,20 +49,14 @@ std::vector<ChunkPieces> pieces_of(const BlockMemories& model, const plan::Plan&
     return graph::liveness(work.allocations, work.moments);
   };
   std::vector<ChunkPieces> pieces(chunks.size());
-  const bool dualpipe = plan.schedule == plan::Schedule::dualpipe;
   for (std::size_t c = 0; c < chunks.size(); ++c) {
-    pieces[c].forward = of(c, ChunkPass::forward, messages);
-    if (!plan::splits_backward(plan.schedule) || dualpipe) {
-      pieces[c].backward = of(c, ChunkPass::backward, messages);
+    for (const ChunkPass pass : chunk_passes(plan.schedule)) {
+      pieces[c].passes[static_cast<std::size_t>(pass)] = of(c, pass, messages);
     }
-    if (plan::splits_backward(plan.schedule)) {
-      pieces[c].input_gradient = of(c, ChunkPass::input_gradient, messages);
-      pieces[c].weight_gradient = of(c, ChunkPass::weight_gradient, messages);
+    if (plan.schedule == plan::Schedule::dualpipe) {
+      pieces[c].pair = pieces[c][ChunkPass::backward];
+      pieces[c].pair.beside(of(1 - c, ChunkPass::forward, Bytes(0)));
     }
-  }
-  for (std::size_t c = 0; dualpipe && c < chunks.size(); ++c) {
-    pieces[c].pair = pieces[c].backward;
-    pieces[c].pair.beside(of(1 - c, ChunkPass::forward, Bytes(0)));
   }
   return pieces;
 }
@@ -106,9 +102,11 @@ class Replay {
       case plan::Direction::backward:
         return backward(chunk, slot.microbatch);
       case plan::Direction::input_gradient:
-        return apply(pieces(chunk).input_gradient, {Work::input_gradient, slot.microbatch, chunk});
+        return apply(pieces(chunk)[ChunkPass::input_gradient],
+                     {Work::input_gradient, slot.microbatch, chunk});
       case plan::Direction::weight_gradient:
-        apply(pieces(chunk).weight_gradient, {Work::weight_gradient, slot.microbatch, chunk});
+        apply(pieces(chunk)[ChunkPass::weight_gradient],
+              {Work::weight_gradient, slot.microbatch, chunk});
         --in_flight_;
         return;
       case plan::Direction::forward_backward:
@@ -122,21 +120,21 @@ class Replay {
   void count_forward() { result_.pieces = std::max(result_.pieces, ++in_flight_); }
   void forward(std::int64_t chunk, std::int64_t microbatch) {
     count_forward();
-    apply(pieces(chunk).forward, {Work::forward, microbatch, chunk});
+    apply(pieces(chunk)[ChunkPass::forward], {Work::forward, microbatch, chunk});
   }
   void backward(std::int64_t chunk, std::int64_t microbatch) {
-    apply(pieces(chunk).backward, {Work::backward, microbatch, chunk});
+    apply(pieces(chunk)[ChunkPass::backward], {Work::backward, microbatch, chunk});
     --in_flight_;
   }
 
   /// The last of many forwards and the first backward, which are the fullest of gpipe.
   void step_over(std::int64_t microbatches) {
     forward(0, 0);
-    level_.skip(pieces(0).forward, microbatches - 2);
+    level_.skip(pieces(0)[ChunkPass::forward], microbatches - 2);
     in_flight_ += microbatches - 2;
     forward(0, microbatches - 1);
     backward(0, 0);
-    level_.skip(pieces(0).backward, microbatches - 2);
+    level_.skip(pieces(0)[ChunkPass::backward], microbatches - 2);
     in_flight_ -= microbatches - 2;
     backward(0, microbatches - 1);
   }

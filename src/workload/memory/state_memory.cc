@@ -58,6 +58,16 @@ Bytes resident_bytes(const plan::Plan& plan, const OwnedParameters& owned) {
 
 }  // namespace
 
+std::vector<StageChunk> stage_chunks(const zoo::Model& model,
+                                     const std::vector<plan::ModelPart>& parts) {
+  std::vector<StageChunk> chunks;
+  chunks.reserve(parts.size());
+  for (const plan::ModelPart& part : parts) {
+    chunks.push_back({plan::blocks_of(model, part), part.first_layer});
+  }
+  return chunks;
+}
+
 OwnedParameters owned_parameters(const BlockMemories& model, const plan::Plan& plan,
                                  plan::BlockKind kind) {
   const BlockMemory& block = model.blocks[kind];

@@ -39,6 +39,9 @@ struct StageChunk {
   friend bool operator==(const StageChunk&, const StageChunk&) = default;
 };
 
+std::vector<StageChunk> stage_chunks(const zoo::Model& model,
+                                     const std::vector<plan::ModelPart>& parts);
+
 /// Of a rank, before sharding over data-parallel ranks.
 struct OwnedParameters {
   std::int64_t dense = 0;

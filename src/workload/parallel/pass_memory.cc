@@ -7,18 +7,6 @@
 namespace orrery::parallel {
 namespace {
 
-std::vector<footprint::ChunkPass> passes_of(plan::Schedule schedule) {
-  std::vector<footprint::ChunkPass> passes{footprint::ChunkPass::forward};
-  if (!plan::splits_backward(schedule) || schedule == plan::Schedule::dualpipe) {
-    passes.push_back(footprint::ChunkPass::backward);
-  }
-  if (plan::splits_backward(schedule)) {
-    passes.push_back(footprint::ChunkPass::input_gradient);
-    passes.push_back(footprint::ChunkPass::weight_gradient);
-  }
-  return passes;
-}
-
 void append(std::string_view name, plan::MemoryCategory category, Bytes bytes, int tier,
             std::vector<graph::Tensor>& state) {
   if (bytes > Bytes(0)) {
@@ -49,12 +37,9 @@ void passes::memory(Draft& draft, const Context& context) {
   const footprint::BlockMemories blocks = footprint::block_memories(context.model, context.plan);
   for (std::size_t stage = 0; stage < draft.roles.size(); ++stage) {
     RoleDraft& role = draft.roles[stage];
-    std::vector<footprint::StageChunk> chunks;
-    for (const plan::ModelPart& part : context.parts[stage]) {
-      chunks.push_back({plan::blocks_of(context.model, part), part.first_layer});
-    }
+    const auto chunks = footprint::stage_chunks(context.model, context.parts[stage]);
     for (std::size_t c = 0; c < chunks.size(); ++c) {
-      for (const footprint::ChunkPass pass : passes_of(context.plan.schedule)) {
+      for (const footprint::ChunkPass pass : footprint::chunk_passes(context.plan.schedule)) {
         role.chunks[c].memory[static_cast<std::size_t>(pass)] = footprint::chunk_work(
             blocks, context.plan, chunks[c], pass, static_cast<std::int64_t>(c), Bytes(0));
       }

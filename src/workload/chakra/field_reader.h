@@ -89,6 +89,14 @@ class FieldReader {
       take(packed.take_varint(field));
     }
   }
+  /// A repeated number of fixed width, packed or one at a time, that nobody reads.
+  void check_fixed(std::string_view field, WireType type, std::size_t width) {
+    if (type_ == type) {
+      skip();
+    } else if (bytes(field).size() % width != 0) {
+      fail(field, kMalformed);
+    }
+  }
   void skip() { skip_value(0); }
 
  private:

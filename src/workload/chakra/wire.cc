@@ -32,6 +32,38 @@ void read_bools(std::string_view message, Value& list, Problem& problem) {
   }
 }
 
+/// A list that nothing reads: its entries are of the schema's kind, or protobuf would refuse the
+/// file.
+void check_list(std::uint32_t number, std::string_view message, Problem& problem) {
+  FieldReader entries(message, problem);
+  while (entries.next()) {
+    if (entries.number() != 1) {
+      entries.skip();
+      continue;
+    }
+    switch (number) {
+      case 4:   // double
+      case 22:  // fixed64
+      case 26:  // sfixed64
+        entries.check_fixed("values", WireType::fixed64, sizeof(std::uint64_t));
+        break;
+      case 6:   // float
+      case 20:  // fixed32
+      case 24:  // sfixed32
+        entries.check_fixed("values", WireType::fixed32, sizeof(std::uint32_t));
+        break;
+      case 30:  // string
+        entries.text("values");
+        break;
+      case 32:  // bytes
+        entries.bytes("values");
+        break;
+      default:
+        entries.varints("values", [](std::uint64_t) {});
+    }
+  }
+}
+
 /// One of the oneof's varints; false when the field is none of them.
 bool read_varint(FieldReader& fields, Value& value) {
   const auto narrow = [](std::uint64_t wire) {  // as protobuf: the low 32 bits
@@ -111,21 +143,33 @@ bool read_value(FieldReader& fields, Value& value, Problem& problem) {
       if (number < 4 || number > 32 || number % 2 != 0) {
         return false;
       }
-      fields.bytes(kListNames[static_cast<std::size_t>(number - 4) / 2]);
-      value = Value::other(kListNames[static_cast<std::size_t>(number - 4) / 2]);
+      const std::string_view list = kListNames[static_cast<std::size_t>(number - 4) / 2];
+      check_list(number, fields.bytes(list), problem);
+      value = Value::other(list);
       return true;
   }
 }
 
-void read_inputs(std::string_view message, NodeRecord& record, Problem& problem) {
-  FieldReader inputs(message, problem);
-  while (inputs.next()) {
-    if (inputs.number() == 1) {
-      record.input_values = inputs.text("inputs.values");
-    } else {
-      inputs.skip();
+/// An IOInfo; its values.
+std::string_view read_values(std::string_view message, Problem& problem) {
+  FieldReader fields(message, problem);
+  std::string_view values;
+  while (fields.next()) {
+    switch (fields.number()) {
+      case 1:
+        values = fields.text("values");
+        break;
+      case 2:
+        fields.text("shapes");
+        break;
+      case 3:
+        fields.text("types");
+        break;
+      default:
+        fields.skip();
     }
   }
+  return values;
 }
 
 /// Whether an attribute names ranks or groups.
@@ -159,7 +203,12 @@ void read_node(std::string_view message, NodeRecord& record, Problem& problem) {
         record.duration_micros = fields.varint("duration_micros");
         break;
       case 8:
-        read_inputs(fields.bytes("inputs"), record, problem);
+        if (const auto values = read_values(fields.bytes("inputs"), problem); !values.empty()) {
+          record.input_values = values;  // an IOInfo given in two parts is one
+        }
+        break;
+      case 9:
+        read_values(fields.bytes("outputs"), problem);
         break;
       case kAttributeField:
         if (const auto known = read_attribute(fields.bytes("attr"), record, problem);
@@ -180,11 +229,15 @@ std::optional<Attribute> read_attribute(std::string_view message, NodeRecord& re
                                         Problem& problem) {
   FieldReader fields(message, problem);
   std::string_view name;
+  bool replaced_text = true;  // what a later name replaced
   Value value;
   while (fields.next()) {
     if (fields.number() == 1) {
+      replaced_text = replaced_text && is_text(name);
       name = fields.bytes("attr.name");
-    } else if (fields.number() == 2 || !read_value(fields, value, problem)) {
+    } else if (fields.number() == 2) {
+      fields.text("attr.doc_string");
+    } else if (!read_value(fields, value, problem)) {
       fields.skip();
     }
   }
@@ -192,7 +245,7 @@ std::optional<Attribute> read_attribute(std::string_view message, NodeRecord& re
   if (problem.expected != nullptr) {
     return std::nullopt;
   }
-  if (!known && !is_text(name)) {
+  if (!replaced_text || (!known && !is_text(name))) {
     problem = {"attr.name", kText};
   } else if (known && !record.set(*known, value)) {
     problem = {kAttributeNames[static_cast<std::size_t>(*known)], "each attribute once"};

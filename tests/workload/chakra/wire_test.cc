@@ -218,6 +218,31 @@ TEST(Wire, a_field_of_the_wrong_wire_type_and_text_that_is_not_utf8_are_named) {
   EXPECT_THAT(mistakes_of(load_bytes(folder, "")), HasSubstr("a GlobalMetadata record"));
 }
 
+TEST(Wire, what_nothing_reads_is_refused_where_protobuf_refuses_it) {
+  // A list's message of one byte: the tag of a field that does not come. f2 01: string_list (30),
+  // 32: float_list (6), a 4-byte entry of 3 bytes, packed: 0a 03; 4a 03: outputs { 12 01 ff }.
+  const Folder folder;
+  const auto attr = [](const std::string& value) {
+    return metadata() + framed("\x08\x01\x18\x04" +
+                               ("\x52" + std::string(1, static_cast<char>(value.size() + 3))) +
+                               "\x0a\x01x" + value);
+  };
+  EXPECT_TRUE(load_bytes(folder, attr("\xf2\x01\x03\x0a\x01y")).has_value());
+  EXPECT_THAT(mistakes_of(load_bytes(folder, attr("\xf2\x01\x01\x32"))),
+              HasSubstr("a field that ends within its message"));
+  EXPECT_THAT(mistakes_of(load_bytes(folder, attr("\xf2\x01\x03\x0a\x01\xff"))),
+              HasSubstr("values: expected UTF-8 text"));
+  EXPECT_THAT(mistakes_of(load_bytes(folder, attr("\x32\x05\x0a\x03zzz"))),
+              HasSubstr("values: expected a field that ends within its message"));
+  EXPECT_THAT(mistakes_of(load_bytes(folder, attr("\x12\x01\xff"))),
+              HasSubstr("attr.doc_string: expected UTF-8 text"));
+  EXPECT_THAT(mistakes_of(load_bytes(folder, attr("\x0a\x01\xff\x0a\x01z"))),
+              HasSubstr("attr.name: expected UTF-8 text"));
+  EXPECT_THAT(
+      mistakes_of(load_bytes(folder, metadata() + framed("\x08\x01\x18\x04\x4a\x03\x12\x01\xff"))),
+      HasSubstr("shapes: expected UTF-8 text"));
+}
+
 TEST(Wire, an_attribute_twice_is_a_mistake) {
   const Folder folder;
   ProtoNode node = all_reduce(0, 8);

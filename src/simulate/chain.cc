@@ -21,9 +21,9 @@ struct Unbooked {
 /// Finds the chains of one template, from node to node.
 class Finder {
  public:
-  Finder(const BoundTemplate& shape, const std::vector<bool>& serial,
+  Finder(const BoundTemplate& shape, const LedgerRows& rows, const std::vector<bool>& serial,
          const Undisturbed& undisturbed)
-      : shape_(shape), before_(shape.nodes.size()) {
+      : shape_(shape), rows_(rows), before_(shape.nodes.size()) {
     for (std::uint32_t i = 0; i < shape.nodes.size(); ++i) {
       const BoundNode& node = shape.nodes[i];
       const bool fits =
@@ -149,14 +149,27 @@ class Finder {
       append(chain, i);
     }
     std::vector<Chain::Step>& lane = chain.lanes[0];
-    for (std::size_t i = lane.size(); i-- > 0;) {
+    for (std::uint32_t i = static_cast<std::uint32_t>(lane.size()); i-- > 0;) {
       lane[i].joins = lane[i].joins && alone_from(chain, i);
       for (std::size_t beside = 0; lane[i].joins && beside < kBesideCount; ++beside) {
-        lane[i].rest[beside] = rest(chain, i, static_cast<Beside>(beside));
+        measure(chain, i, static_cast<Beside>(beside));
+      }
+      if (lane[i].joins) {
+        lane[i].host_before = host_work(first, lane[i].node);
+        chain.joins.insert(chain.joins.begin(), i);
       }
     }
     chain.slack = slack_of(chain);
     return chain;
+  }
+
+  /// Of the nodes from `first` up to `end`; those that do nothing ask nothing of the host.
+  Time host_work(std::uint32_t first, std::uint32_t end) const {
+    Time sum{0};
+    for (std::uint32_t i = first; i < end; ++i) {
+      sum += takes_time(i) ? node(i).host_cost : Time(0);
+    }
+    return sum;
   }
 
   /// Whether no later step of another lane can start before this one is done.
@@ -170,22 +183,41 @@ class Finder {
     return true;
   }
 
-  /// From the start of a step that joins, with an idle host: to the next one, and its rest.
-  Time rest(const Chain& chain, std::size_t step, Beside beside) const {
+  /// The rest of a step that joins: to the next one, and its rest.
+  void measure(Chain& chain, std::uint32_t step, Beside beside) const {
+    Chain::Step& from = chain.lanes[0][step];
     ChainPlace place;
-    place.done[0] = static_cast<std::uint32_t>(step);
-    for (std::size_t lane = 1; lane < chain.lane_count; ++lane) {
-      place.done[lane] = chain.lanes[0][step].after[lane];
-    }
+    place.done = from.after;
+    place.done[0] = step;
     Job job;
     Time host = Time(0) - Time::max();
-    Unbooked book{.outside = beside};
+    Ledger ledger(rows_);
+    LedgerBook book{ledger, beside};
     ChainWalk walk(chain, shape_, place, job, host, book);
-    walk.begin(Time(0));
-    if (walk.over()) {
-      return Time(0);
+    Time now{0};
+    walk.begin(now);
+    while (!walk.over() && (place.done[0] == step || !walk.joined(now))) {
+      walk.change_speed(now);
+      now = place.next();
+      walk.step();
     }
-    return chain_end(chain, shape_, place, job, host, beside, true);
+    Time& rest = from.rest[static_cast<std::size_t>(beside)];
+    Breakdown& booked = from.booked[static_cast<std::size_t>(beside)];
+    rest = now;
+    booked = ledger.breakdown();
+    if (!walk.over()) {
+      rest += walk.current().rest[static_cast<std::size_t>(beside)];
+      add(booked, walk.current().booked[static_cast<std::size_t>(beside)]);
+    }
+  }
+
+  static void add(Breakdown& sum, const Breakdown& other) {
+    for (std::size_t row = 0; row < sum.time.size(); ++row) {
+      sum.time[row] += other.time[row];
+    }
+    for (std::size_t group = 0; group < sum.hidden.size(); ++group) {
+      sum.hidden[group] += other.hidden[group];
+    }
   }
 
   /// With kernels as fast as they can be, the host has least time; and it may have to issue all up
@@ -227,6 +259,7 @@ class Finder {
   }
 
   const BoundTemplate& shape_;
+  const LedgerRows& rows_;
   std::vector<std::vector<std::uint32_t>> before_;  ///< by node
   std::vector<std::optional<Time>> alone_;          ///< by node; nothing: it cannot be in a chain
 };
@@ -234,7 +267,7 @@ class Finder {
 }  // namespace
 
 Time chain_end(const Chain& chain, const BoundTemplate& shape, ChainPlace place, Job job, Time host,
-               Beside beside, bool joined) {
+               Beside beside, bool joins) {
   Unbooked book{.outside = beside};
   for (std::size_t lane = 1; lane < chain.lane_count; ++lane) {
     book.collectives += place.end[lane] < Time::max() && !place.waits[lane] ? 1 : 0;
@@ -242,22 +275,20 @@ Time chain_end(const Chain& chain, const BoundTemplate& shape, ChainPlace place,
   ChainWalk walk(chain, shape, place, job, host, book);
   for (;;) {
     const Time now = place.next();
-    const std::uint32_t before = place.done[0];
     walk.step();
     if (walk.over()) {
       return now;
     }
-    // A step of lane 0 has just begun, after all others.
-    if (joined && place.done[0] > before && walk.current().joins && place.end[0] < Time::max()) {
+    if (joins && walk.joined(now)) {
       return now + walk.current().rest[static_cast<std::size_t>(beside)];
     }
     walk.change_speed(now);
   }
 }
 
-ChainTable find_chains(const BoundTemplate& shape, const std::vector<bool>& serial,
-                       const Undisturbed& undisturbed) {
-  return Finder(shape, serial, undisturbed).run();
+ChainTable find_chains(const BoundTemplate& shape, const LedgerRows& rows,
+                       const std::vector<bool>& serial, const Undisturbed& undisturbed) {
+  return Finder(shape, rows, serial, undisturbed).run();
 }
 
 std::vector<bool> serial_streams(const std::vector<graph::Template>& templates,

@@ -28,6 +28,7 @@
 
 #include "simulate/bind.h"
 #include "simulate/job.h"
+#include "simulate/ledger.h"
 
 namespace orrery::simulate {
 
@@ -42,15 +43,18 @@ struct Chain {
     /// Of lane 0: when it starts, all nodes before it in the list are done, and none after it
     /// starts before it is done itself.
     bool joins = false;
-    /// Of a step that joins: time from its start to the end of the chain by what runs beside, with
-    /// a host that is never in the way.
+    /// Of a step that joins, from its start to the end of the chain by what runs beside, with a
+    /// host that is never in the way: the time, and what the ledger of an idle rank books.
     std::array<Time, kBesideCount> rest{};
+    std::array<Breakdown, kBesideCount> booked{};
+    Time host_before{0};  ///< host work of the nodes of the chain before it in the list
   };
   std::uint32_t first = 0;  ///< node of the template
   std::uint32_t count = 0;
   std::array<std::vector<Step>, kMostLanes> lanes;
   std::array<graph::StreamIndex, kMostLanes> streams{graph::kComputeStream};
   std::size_t lane_count = 1;
+  std::vector<std::uint32_t> joins;  ///< steps of lane 0 that join
   /// The host is in nobody's way if it is free this long after the chain begins, or earlier.
   Time slack{0};
 
@@ -80,6 +84,22 @@ struct ChainRun {
   Time end{0};  ///< of the chain, as announced
   std::uint32_t generation = 0;
   bool host_in_time = false;
+};
+
+/// A chain's kernels and collectives in a ledger.
+struct LedgerBook {
+  Ledger& ledger;
+  Beside outside = Beside::nothing;  ///< what runs without being in the ledger
+
+  void begin_compute(Time now, const BoundNode& node) { ledger.begin_compute(now, node.phase); }
+  void end_compute(Time now, const Job& job) { ledger.end_compute(now, job.stall(now)); }
+  void begin_collective(Time now, const BoundNode& node) {
+    ledger.begin_communication(now, node.kind, node.group);
+  }
+  void end_collective(Time now, const BoundNode& node) {
+    ledger.end_communication(now, node.kind, node.group);
+  }
+  Beside beside() const { return std::max(ledger.beside(), outside); }
 };
 
 /// Runs a chain's steps from moment to moment. `Book` is told what begins and ends, and says what
@@ -113,6 +133,37 @@ class ChainWalk {
     if (job_.running && slowdown != job_.slowdown) {
       place_.end[0] = std::min(job_.change_speed(now, slowdown), kLatest);
     }
+  }
+
+  /// Whether a step that joins has begun at `now`.
+  bool joined(Time now) const {
+    return !over() && current().joins && place_.end[0] < Time::max() && job_.begin == now;
+  }
+
+  /// From a step that joined at `now` to the last one that begins before `until`, with a host that
+  /// is never in the way; when that is.
+  Time skip(Time now, Time until) {
+    const auto beside = static_cast<std::size_t>(book_.beside());
+    const Chain::Step& from = current();
+    const auto begins = [&](std::uint32_t step) {
+      return now + (from.rest[beside] - chain_.lanes[0][step].rest[beside]);
+    };
+    const auto later = std::upper_bound(chain_.joins.begin(), chain_.joins.end(), place_.done[0]);
+    const auto end = std::partition_point(later, chain_.joins.end(),
+                                          [&](std::uint32_t step) { return begins(step) < until; });
+    if (end == later) {
+      return now;
+    }
+    const std::uint32_t target = *(end - 1);
+    const Chain::Step& to = chain_.lanes[0][target];
+    const Time moment = begins(target);
+    book_.ledger.skip(moment, from.booked[beside], to.booked[beside]);
+    host_ += to.host_before - from.host_before - node(0).host_cost;
+    place_.done = to.after;
+    place_.done[0] = target;
+    place_.end[0] = Time::max();
+    start_all(moment);
+    return moment;
   }
 
   bool over() const { return place_.done[0] == chain_.lanes[0].size(); }
@@ -212,16 +263,16 @@ class ChainWalk {
 };
 
 /// When the chain ends if what runs beside it, apart from its own collectives, stays as it is.
-/// `joined`: until the next step that joins, and its `rest` from there.
+/// `joins`: only until the next step that joins, and its `rest` from there.
 Time chain_end(const Chain& chain, const BoundTemplate& shape, ChainPlace place, Job job, Time host,
-               Beside beside, bool joined);
+               Beside beside, bool joins);
 
 /// Whether a collective runs alone, whatever else happens, and then its time.
 using Undisturbed = std::function<std::optional<Time>(const BoundNode&)>;
 
 /// `serial`: by stream, whether its nodes only run after a compute node of their instance.
-ChainTable find_chains(const BoundTemplate& shape, const std::vector<bool>& serial,
-                       const Undisturbed& undisturbed);
+ChainTable find_chains(const BoundTemplate& shape, const LedgerRows& rows,
+                       const std::vector<bool>& serial, const Undisturbed& undisturbed);
 
 /// Streams of a program on which every node depends on a node of the compute stream of its
 /// template, or follows a node of its own stream in the list.

@@ -86,6 +86,25 @@ class Ledger {
       breakdown_.hidden[*group] += elapsed;
     }
   }
+  /// Books from the last call to `now` what one rank alone books between two moments of which it
+  /// books `from` and `to` up to a later one. Requires that neither compute nor a communication of
+  /// its own runs at either; what else runs does so all the while.
+  void skip(Time now, const Breakdown& from, const Breakdown& to) {
+    const std::size_t outside = exposed();
+    Time computed{0};
+    for (std::size_t row = 0; row < breakdown_.time.size(); ++row) {
+      const Time took = from.time[row] - to.time[row];
+      const bool computes = row <= rows_->categories.host();
+      breakdown_.time[computes ? row : std::min(row, outside)] += took;
+      computed += computes ? took : Time(0);
+    }
+    for (std::size_t group = 0; group < breakdown_.hidden.size(); ++group) {
+      breakdown_.hidden[group] +=
+          active_[group] > 0 ? computed : from.hidden[group] - to.hidden[group];
+    }
+    last_ = now;
+    computing_ = false;
+  }
   /// What was booked from one moment to another was booked `times` more, and time has moved on.
   void shift(Time by, const Breakdown& before, const Breakdown& after, std::int64_t times) {
     last_ += by;

@@ -11,21 +11,6 @@
 
 namespace orrery::simulate {
 
-/// A chain's kernels and collectives in its rank's ledger.
-struct LedgerBook {
-  Ledger& ledger;
-
-  void begin_compute(Time now, const BoundNode& node) { ledger.begin_compute(now, node.phase); }
-  void end_compute(Time now, const Job& job) { ledger.end_compute(now, job.stall(now)); }
-  void begin_collective(Time now, const BoundNode& node) {
-    ledger.begin_communication(now, node.kind, node.group);
-  }
-  void end_collective(Time now, const BoundNode& node) {
-    ledger.end_communication(now, node.kind, node.group);
-  }
-  Beside beside() const { return ledger.beside(); }
-};
-
 template <class Transport>
 const ChainTable& Loop<Transport>::chains_of(std::size_t program, int template_index) {
   std::vector<std::unique_ptr<ChainTable>>& tables = chains_[program];
@@ -38,7 +23,7 @@ const ChainTable& Loop<Transport>::chains_of(std::size_t program, int template_i
         serial_streams(workload_.programs[program].templates, workload_.streams.size());
     const auto undisturbed = [&](const BoundNode& node) { return time_alone(program, node); };
     tables[number] = std::make_unique<ChainTable>(
-        find_chains(bound_.shape(program, template_index), serial, undisturbed));
+        find_chains(bound_.shape(program, template_index), rows_, serial, undisturbed));
   }
   return *tables[number];
 }
@@ -117,7 +102,8 @@ void Loop<Transport>::walk_chain(RankIndex index, Time now) {
     const Time moment = rank.chain.place.next();
     walk.step();
     if (moment < now) {
-      walk.change_speed(moment);
+      const bool skips = rank.chain.host_in_time && walk.joined(moment);
+      walk.change_speed(skips ? walk.skip(moment, now) : moment);
     } else {
       touch(index);
     }

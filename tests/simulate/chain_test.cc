@@ -33,7 +33,8 @@ struct Bound {
   }
   /// With collectives that take `alone` on their links; none: others disturb them.
   ChainTable chains(std::optional<Time> alone) {
-    return find_chains(shape(), serial(), [&](const BoundNode&) { return alone; });
+    return find_chains(shape(), LedgerRows(workload), serial(),
+                       [&](const BoundNode&) { return alone; });
   }
 };
 

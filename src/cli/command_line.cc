@@ -87,7 +87,10 @@ int report_mistakes(const Error& mistakes) {
 
 class CommandLine {
  public:
-  CommandLine() : app_("Simulator and planner for training large models on many accelerators") {
+  /// Only commands that `arguments` name get their options: declaring one costs CLI11 as much as
+  /// there are options before it.
+  explicit CommandLine(const std::vector<std::string>& arguments)
+      : app_("Simulator and planner for training large models on many accelerators") {
     app_.name("orrery");
     app_.set_version_flag("--version", "orrery " ORRERY_VERSION, "Print the version and exit");
     app_.get_formatter()->column_width(kHelpColumn);
@@ -97,7 +100,9 @@ class CommandLine {
     for (const CommandEntry& entry : kCommands) {
       commands_.push_back(entry.make());
       Options options(*app_.add_subcommand(std::string(entry.name), std::string(entry.sentence)));
-      commands_.back()->declare(options);
+      if (std::find(arguments.begin(), arguments.end(), entry.name) != arguments.end()) {
+        commands_.back()->declare(options);
+      }
     }
   }
 
@@ -230,7 +235,7 @@ int run_command_line(int argc, const char* const* argv) {
   for (++i; i < argc; ++i) {
     rest.emplace_back(argv[i]);
   }
-  return CommandLine().run(std::move(arguments), std::move(rest));
+  return CommandLine(arguments).run(std::move(arguments), std::move(rest));
 }
 
 }  // namespace orrery::cli

@@ -108,12 +108,21 @@ Time own_copy(const CollectivePhase& phase, const machine::Machine& machine) {
     return Time(0);
   }
   const PortUse& port = phase.ports.front();
-  const Bandwidth bandwidth =
-      machine.network[static_cast<std::size_t>(port.extent.dimension)].bandwidth;
+  const topology::NetworkDimension& own =
+      machine.network[static_cast<std::size_t>(port.extent.dimension)];
   const topology::Protocol protocol = protocol_of(phase, port, machine);
   const Bytes chunk = phase.size / members_of(extents_of(phase));
-  return from_seconds(protocol.local_copy * static_cast<double>(chunk.value()) /
-                      (protocol.efficiency * bandwidth.value()));
+  const auto copy = [&](const topology::NetworkDimension& dimension,
+                        const topology::Protocol& rates) {
+    return rates.local_copy * static_cast<double>(chunk.value()) /
+           (rates.efficiency * dimension.bandwidth.value());
+  };
+  double seconds = copy(own, protocol);
+  if (const int through = dimension_through(own, machine); through >= 0) {
+    const topology::NetworkDimension& inner = machine.network[static_cast<std::size_t>(through)];
+    seconds += copy(inner, protocol_through(phase.kind, phase.algorithm, inner, protocol.name));
+  }
+  return from_seconds(seconds);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "../collective/networks.h"
+#include "base/file.h"
 #include "collective/sweep.h"
 
 namespace orrery::study {
@@ -127,6 +128,38 @@ TEST(Messages, RingsGoBothWaysRoundARingOfLinks) {
   const double message = to_seconds(by(simulate::NetworkModel::fifo, machine, options));
   const double closed = to_seconds(by(simulate::NetworkModel::ports, machine, options));
   EXPECT_NEAR(message / closed, 1, 0.01);
+}
+
+/// Ranks of as many nodes; 0: a machine without nodes of as many devices.
+std::int64_t stride_across(const machine::Machine& machine, std::int64_t members) {
+  const std::vector<topology::NetworkDimension>& network = machine.network;
+  const bool nodes = network.size() == 2 && network[0].size >= members &&
+                     network[0].kind == topology::DimensionKind::switched;
+  return nodes ? network[0].size : 0;
+}
+
+TEST(Messages, AcrossNodesTheyAreNeverFasterThanInsideOne) {
+  // tests/collective/nodes_test.cc for messages; of machines that measured kinds alone, see there.
+  for (const std::string& name : list_configs("machines")) {
+    const auto machine = machine::load_machine(name);
+    ASSERT_TRUE(machine) << machine.error().to_string();
+    for (const Kind kind : {Kind::all_reduce, Kind::all_gather, Kind::all_to_all}) {
+      for (const Bytes size : {4_MiB, 64_MiB}) {
+        collective::SweepOptions options = one_size(kind, 2, size, Algorithm::automatic);
+        const std::int64_t across = stride_across(*machine, 2);
+        if (across == 0 || name.starts_with("vidur-")) {
+          continue;
+        }
+        for (const auto network : {simulate::NetworkModel::fifo, simulate::NetworkModel::flow}) {
+          options.stride = 1;
+          const Time inside = by(network, *machine, options);
+          options.stride = across;
+          EXPECT_LE(to_seconds(inside), to_seconds(by(network, *machine, options)))
+              << name << " " << name_of(kind);
+        }
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -11,6 +11,10 @@ install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT ru
 
 # orrery::orrery is all modules at once; each is also there by its own name, as orrery::simulate.
 get_property(modules GLOBAL PROPERTY ORRERY_MODULES)
+add_custom_target(shipped DEPENDS orrery ${modules})
+if(TARGET manual)
+  add_dependencies(shipped manual)
+endif()
 add_library(orrery_library INTERFACE)
 set_target_properties(orrery_library PROPERTIES EXPORT_NAME orrery)
 target_link_libraries(orrery_library INTERFACE ${modules})

@@ -2,13 +2,14 @@
 # One library target per folder of src/, linked only to lower folders (docs/architecture.md).
 
 # Warnings are errors for g++ only: the set of warnings differs between compilers and versions, and
-# clang builds the fuzz targets. -Wrestrict is off: g++ 12 reports it falsely for "text" + std::string
-# when optimising (https://gcc.gnu.org/PR105651). None of them reaches a project that links the installed libraries.
+# clang builds the fuzz targets. Those of memcpy's bounds are off: when optimising, g++ 12 reports them falsely
+# for "text" + std::string (https://gcc.gnu.org/PR105651), with precompiled headers even in the library's own
+# code; the sanitizers look there. None of them reaches a project that links the installed libraries.
 add_library(orrery_options INTERFACE)
 set_target_properties(orrery_options PROPERTIES EXPORT_NAME options)
 target_compile_features(orrery_options INTERFACE cxx_std_20)
 target_compile_options(orrery_options INTERFACE
-  "$<BUILD_INTERFACE:-Wall;-Wextra;-Wconversion;-Wshadow;$<$<CXX_COMPILER_ID:GNU>:-Werror;-Wno-restrict>>")
+  "$<BUILD_INTERFACE:-Wall;-Wextra;-Wconversion;-Wshadow;$<$<CXX_COMPILER_ID:GNU>:-Werror;-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overflow>>")
 target_include_directories(orrery_options INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/orrery>)
 target_link_libraries(orrery_options INTERFACE tl::expected)
@@ -27,6 +28,21 @@ if(ORRERY_SANITIZE)
   target_link_options(orrery_options INTERFACE -fsanitize=${ORRERY_SANITIZE})
 endif()
 
+# orrery_precompile(target HEADERS...) compiles the headers once for the target and all that come later.
+# Half of the time of an unoptimised build, a quarter of an optimised one; sources include what they use all
+# the same (configure with -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON to see it).
+function(orrery_precompile target kind)
+  get_property(first GLOBAL PROPERTY ORRERY_PRECOMPILED_${kind})
+  if(first)
+    target_precompile_headers(${target} REUSE_FROM ${first})
+  else()
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+    set_property(GLOBAL PROPERTY ORRERY_PRECOMPILED_${kind} ${target})
+  endif()
+endfunction()
+set(orrery_common_headers <algorithm> <array> <cmath> <cstdint> <functional> <map> <memory> <numeric> <optional>
+    <span> <string> <string_view> <utility> <vector> <fmt/format.h>)
+
 # orrery_module(machine/compute DEPENDS base graph EXTERNAL yaml-cpp)
 # makes target orrery_machine_compute of src/machine/compute/*.cc, installed with its headers.
 function(orrery_module folder)
@@ -36,7 +52,8 @@ function(orrery_module folder)
   if(sources)
     set(scope PUBLIC)
     add_library(orrery_${name} STATIC ${sources})
-    target_link_libraries(orrery_${name} PRIVATE ${ARG_EXTERNAL})
+    target_link_libraries(orrery_${name} PRIVATE fmt::fmt ${ARG_EXTERNAL})
+    orrery_precompile(orrery_${name} modules ${orrery_common_headers})
   else()
     set(scope INTERFACE)
     add_library(orrery_${name} INTERFACE)
@@ -63,7 +80,8 @@ function(orrery_protobuf folder name)
     COMMAND protobuf::protoc --cpp_out=${generated} -I ${PROJECT_SOURCE_DIR}/src/${folder} ${name}.proto
     DEPENDS ${PROJECT_SOURCE_DIR}/src/${folder}/${name}.proto VERBATIM)
   # Not ours to warn about.
-  set_source_files_properties(${generated}/${name}.pb.cc PROPERTIES COMPILE_OPTIONS -w)
+  set_source_files_properties(${generated}/${name}.pb.cc PROPERTIES COMPILE_OPTIONS -w
+                              SKIP_PRECOMPILE_HEADERS ON)
   target_sources(${module} PRIVATE ${generated}/${name}.pb.cc ${generated}/${name}.pb.h)
   target_include_directories(${module} SYSTEM PUBLIC $<BUILD_INTERFACE:${generated}>)
 endfunction()

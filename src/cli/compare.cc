@@ -12,6 +12,7 @@
 #include "report/compare.h"
 #include "report/report.h"
 #include "study/run.h"
+#include "workload/plan/defaults.h"
 
 namespace orrery::cli {
 namespace {
@@ -130,10 +131,11 @@ class Compare : public Command {
                     "a plan"});
       return {};
     }
-    const plan::Plan plan = collect(plan::parse_plan(document), mistakes);
+    const plan::OpenPlan open = collect(plan::parse_open_plan(document), mistakes);
     if (!mistakes.empty()) {
       return {};
     }
+    const plan::Plan plan = plan::complete(open, &step.model, &step.machine, step.devices);
     auto figures = simulate(step, plan, document.file);
     if (!figures) {  // several plans are there: say whose mistake it is
       for (Mistake& mistake : figures.error().mistakes) {

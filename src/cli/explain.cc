@@ -58,7 +58,7 @@ class Explain : public Command {
 
  private:
   Result<study::Explanation> explain_plan(const StepInput& step, Error mistakes) const {
-    const plan::Plan plan = plan_.plan(mistakes);
+    const plan::Plan plan = plan_.plan(&step.model, &step.machine, step.devices, mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }

@@ -82,13 +82,13 @@ class Export : public Command {
                                "one of megatron, deepspeed, torchtitan, chakra" +
                                    did_you_mean(format_, format_names())));
     }
-    const plan::Plan plan = plan_.plan(mistakes);
     interop::ExportOptions options;
     zoo::Model model;
     if (model_) {
       model = load_named("--model", *model_, zoo::load_model, mistakes);
       options.model = &model;
     }
+    const plan::Plan plan = plan_.plan(options.model, nullptr, 0, mistakes);
     options.devices_per_node = devices_per_node(mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
@@ -107,7 +107,6 @@ class Export : public Command {
  private:
   Result<std::string> run_chakra(Error mistakes) {
     ChakraExport what;
-    what.plan = plan_.plan(mistakes);
     what.json = json_;
     if (model_) {
       what.model = load_named("--model", *model_, zoo::load_model, mistakes);
@@ -129,7 +128,10 @@ class Export : public Command {
         mistakes.add(wrong_value("--most-files", *most_files_, "a whole number above 0"));
       }
     }
-    if (devices_ && parse_value<std::int64_t>(*devices_) != what.plan.devices()) {
+    const auto devices = parse_value<std::int64_t>(devices_.value_or("0"));
+    what.plan = plan_.plan(&what.model, what.machine ? &*what.machine : nullptr,
+                           devices.value_or(0), mistakes);
+    if (devices_ && devices != what.plan.devices()) {
       mistakes.add(wrong_value("--devices", *devices_,
                                fmt::format("{}, which the plan needs", what.plan.devices())));
     }

@@ -106,7 +106,7 @@ class Import : public Command {
   Result<std::string> run(Error mistakes) override {
     const Format* format = find_format(mistakes);
     interop::ImportOptions options{.devices = parse_devices(mistakes),
-                                   .rest = plan_.plan(mistakes)};
+                                   .rest = plan_.open_plan(mistakes).plan};
     zoo::Model model;
     if (model_) {
       model = load_named("--model", *model_, zoo::load_model, mistakes);

@@ -80,14 +80,29 @@ void PlanFlags::refuse(const std::string& other, Error& mistakes) const {
   }
 }
 
-plan::Plan PlanFlags::plan(Error& mistakes, const std::optional<std::string>& name) const {
-  plan::Plan plan;
+plan::OpenPlan PlanFlags::open_plan(Error& mistakes, const std::optional<std::string>& name) const {
+  plan::OpenPlan open;
   if (name) {
-    plan = load_named("show plan", *name, plan::load_plan, mistakes);
+    open = load_named("show plan", *name, plan::load_open_plan, mistakes);
   } else if (file_) {
-    plan = load_named("--plan", *file_, plan::load_plan, mistakes);
+    open = load_named("--plan", *file_, plan::load_open_plan, mistakes);
   }
-  return over(std::move(plan), mistakes);
+  open.plan = over(std::move(open.plan), mistakes);
+  for (const auto& [field, text] : given_) {
+    if (text) {
+      open.given.insert(field);
+    }
+  }
+  return open;
+}
+
+plan::Plan PlanFlags::plan(const zoo::Model* model, const machine::Machine* machine,
+                           std::int64_t devices, Error& mistakes) const {
+  const plan::OpenPlan open = open_plan(mistakes);
+  if (!mistakes.empty()) {
+    return open.plan;
+  }
+  return plan::complete(open, model, machine, devices);
 }
 
 plan::Plan PlanFlags::over(plan::Plan base, Error& mistakes) const {

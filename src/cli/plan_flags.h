@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "cli/command.h"
 #include "study/settings.h"
-#include "workload/plan/plan.h"
+#include "workload/plan/defaults.h"
 
 namespace orrery::cli {
 
@@ -26,8 +26,14 @@ class PlanFlags {
   /// --plan and flags are mistakes beside `--other`, which wants none.
   void refuse(const std::string& other, Error& mistakes) const;
 
-  /// The file's plan (`name`, else --plan, else the default plan) with the flags over it.
-  plan::Plan plan(Error& mistakes, const std::optional<std::string>& name = std::nullopt) const;
+  /// The file's plan (`name`, else --plan, else nothing) with the flags over it.
+  plan::OpenPlan open_plan(Error& mistakes,
+                           const std::optional<std::string>& name = std::nullopt) const;
+
+  /// And what it leaves open as usual (plan/defaults.h). Null, 0: not known. Where there are
+  /// mistakes already, it stays open.
+  plan::Plan plan(const zoo::Model* model, const machine::Machine* machine, std::int64_t devices,
+                  Error& mistakes) const;
 
   /// `base` with the flags over it.
   plan::Plan over(plan::Plan base, Error& mistakes) const;

@@ -68,8 +68,8 @@ class Simulate : public Command {
   Result<std::string> run_plan(Error mistakes) {
     StepInput step = step_.read(mistakes);
     set_price(step.machine, mistakes);
-    const plan::Plan plan = plan_.plan(mistakes);
     check_skips(mistakes);
+    const plan::Plan plan = plan_.plan(&step.model, &step.machine, step.devices, mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }

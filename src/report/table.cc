@@ -211,19 +211,52 @@ class StepTable : public RunTable {
     if (plan.chunks > 1) {
       schedule += fmt::format(" x {} chunks", plan.chunks);
     }
-    line("tp {}{}{}, pp {} ({}), dp {}{}{}; recompute {}; {}{}", plan.tp,
+    line("tp {}{}{}, pp {} ({}), dp {}{}{}; recompute {}; {}{}; {} attention", plan.tp,
          plan.sequence_parallel ? " with sequence parallelism" : "",
          plan.cp > 1 ? fmt::format(", cp {} ({})", plan.cp, name_of(plan.cp_exchange)) : "",
          plan.pp, schedule, plan.dp, plan.zero > 0 ? fmt::format(" (ZeRO-{})", plan.zero) : "",
          experts(plan), name_of(plan.recompute), name_of(plan.compute_type),
          plan.quantization == plan::Quantization::none
              ? ""
-             : fmt::format(" with {}", name_of(plan.quantization)));
+             : fmt::format(" with {}", name_of(plan.quantization)),
+         name_of(plan.attention));
+    line("{}{}", overlaps(plan), offloads(plan));
     const std::int64_t sequence = plan.sequence > 0 ? plan.sequence : run_.model.max_positions;
     line("global batch {} x {} tokens = {} microbatches of {} per replica",
          grouped(plan.global_batch), grouped(sequence), grouped(plan.microbatches()),
          plan.microbatch);
     line("");
+  }
+
+  /// What runs beside compute.
+  static std::string overlaps(const plan::Plan& plan) {
+    std::string text;
+    const auto add = [&](bool overlaps, const char* what) {
+      if (overlaps) {
+        text += (text.empty() ? "overlap of " : ", ") + std::string(what);
+      }
+    };
+    add(plan.tp > 1 && plan.overlap_tp, "tp");
+    add(plan.pp > 1 && plan.overlap_p2p, "p2p");
+    add(plan.ep > 1 && plan.overlap_ep, "ep");
+    add(plan.dp * plan.cp > 1 && plan.overlap_grad_reduce, "gradients");
+    add(plan.zero > 0 && plan.overlap_param_gather, "parameters");
+    return text.empty() ? "no overlap" : text;
+  }
+
+  static std::string offloads(const plan::Plan& plan) {
+    std::string text;
+    const auto add = [&](plan::Offload where, const char* what) {
+      if (where != plan::Offload::none) {
+        text += fmt::format("; {} in {}", what, name_of(where));
+      }
+    };
+    add(plan.offload_optimizer, "optimizer");
+    add(plan.offload_params, "parameters");
+    if (plan.offload_activations > 0) {
+      text += fmt::format("; {} of activations in cpu", percent(plan.offload_activations));
+    }
+    return text;
   }
 
   /// ", ep 8 x etp 2".

@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr const char* kStep =
-    "--model gpt2 --machine dgx-a100-80g --tp 2 --dp 2 --global-batch 8 --no-next";
+    "--model gpt2 --machine dgx-a100-80g --tp 2 --dp 2 --global-batch 8 --as-of 2021 --no-next";
 
 TEST(ExplainCommand, CategoriesAndItemsSumToTheStepTime) {
   const Outcome run = orrery(std::string("explain --json ") + kStep);

@@ -22,6 +22,8 @@ constexpr std::int64_t kMostSequences = std::int64_t{1} << 30;
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 31;  // of one microbatch
 constexpr std::int64_t kMostParts = 4096;                    // stages x chunks
 constexpr std::int64_t kMostChunks = 64;                     // of a tp collective
+constexpr std::int64_t kFirstYear = 2017;                    // of transformers
+constexpr std::int64_t kLastYear = 2100;
 
 class Checker {
  public:
@@ -88,6 +90,9 @@ class Checker {
     in_range("batch_kernels", plan_.batch_kernels, 0, kMostDegree);
     in_range("sequence", plan_.sequence, 0, kMostSequences);
     in_range("zero", plan_.zero, 0, 3);
+    if (plan_.as_of != 0) {
+      in_range("as_of", plan_.as_of, kFirstYear, kLastYear);
+    }
     in_range("vocab_multiple", plan_.vocab_multiple, 1, kMostDegree);
     require(plan_.bucket >= Bytes(0), "bucket", plan_.bucket.value(), "a size, or 0");
     require(plan_.host_dispatch >= Time(0) && plan_.host_dispatch <= 1_s, "host_dispatch",

@@ -150,6 +150,7 @@ struct Plan {
   std::int64_t batch_kernels = 0;     ///< that prepare tokens and masks before every forward pass
   bool host_sync = false;  ///< the host waits for every forward and backward (timers of Megatron)
   bool p2p_host_sync = false;  ///< the host waits for pipeline messages (Megatron before 2023)
+  std::int64_t as_of = 0;      ///< year whose habits fill what is left open (defaults.h); 0 = today
 
   template <class V>
   static void fields(V&& visit) {
@@ -239,9 +240,11 @@ struct Plan {
     visit("batch_kernels", &Plan::batch_kernels, "small kernels that prepare each forward pass");
     visit("host_sync", &Plan::host_sync, "host waits after every forward and backward pass");
     visit("p2p_host_sync", &Plan::p2p_host_sync, "host waits for pipeline messages");
+    visit("as_of", &Plan::as_of, "year whose habits fill what is left open; 0 = today");
   }
 };
 
+/// What the file leaves open has the value above; for what is usual instead, see defaults.h.
 Result<Plan> parse_plan(const ConfigNode& node);
 Result<Plan> load_plan(const std::string& name_or_path);
 std::string to_yaml(const Plan& plan);

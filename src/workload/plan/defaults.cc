@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workload/plan/defaults.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/file.h"
+#include "workload/plan/machine_check.h"
+
+namespace orrery::plan {
+namespace {
+
+constexpr std::int64_t kYear = 2023;  // from which the newer defaults hold
+
+class Completion {
+ public:
+  Completion(const OpenPlan& open, const zoo::Model* model, const machine::Machine* machine)
+      : plan_(open.plan), given_(open.given), model_(model), machine_(machine) {}
+
+  Plan run(std::int64_t devices) {
+    const std::int64_t replica = (Bytes(plan_.tp) * plan_.cp * plan_.pp).value();  // saturates
+    if (is_open("dp") && devices > 0 && replica > 0) {
+      plan_.dp = std::max<std::int64_t>(1, devices / replica);
+    }
+    const bool usual = plan_.as_of == 0 || plan_.as_of >= kYear;
+    if (usual) {
+      choose("attention", &Plan::attention, zoo::AttentionKernel::flash, has_flash());
+      choose("sequence_parallel", &Plan::sequence_parallel, true, plan_.tp > 1);
+      choose("zero", &Plan::zero, 1, plan_.dp > 1 || plan_.cp > 1);
+      choose("stage_layers", &Plan::stage_layers, "auto", !layers_divide());
+    }
+    return plan_;
+  }
+
+ private:
+  bool is_open(std::string_view field) const { return !given_.contains(field); }
+
+  bool has_flash() const {
+    constexpr auto kBf16 = static_cast<std::size_t>(graph::DataType::bf16);
+    return machine_ == nullptr || machine_->device.peak[kBf16] > FlopRate(0);
+  }
+
+  bool layers_divide() const {
+    const std::int64_t parts = (Bytes(plan_.pp) * plan_.chunks).value();
+    return model_ == nullptr || parts < 1 || model_->layers % parts == 0;
+  }
+
+  /// Unless the plan with it is wrong where it was not.
+  template <class T, class Value>
+  void choose(std::string_view field, T Plan::*member, Value value, bool wanted) {
+    if (!wanted || !is_open(field)) {
+      return;
+    }
+    Plan with = plan_;
+    with.*member = value;
+    if (mistakes(with) <= mistakes(plan_)) {
+      plan_ = std::move(with);
+    }
+  }
+
+  std::size_t mistakes(const Plan& plan) const {
+    const Result<void> fits = model_ != nullptr ? check(plan, *model_) : Result<void>();
+    if (!fits || machine_ == nullptr) {
+      return fits ? 0 : fits.error().mistakes.size();
+    }
+    const Result<void> runs = check_machine(plan, *machine_);
+    return runs ? 0 : runs.error().mistakes.size();
+  }
+
+  Plan plan_;
+  const std::set<std::string, std::less<>>& given_;
+  const zoo::Model* model_;
+  const machine::Machine* machine_;
+};
+
+}  // namespace
+
+Result<OpenPlan> parse_open_plan(const ConfigNode& node) {
+  return parse_plan(node).map([&](Plan plan) {
+    OpenPlan open{std::move(plan), {}};
+    for (const ConfigField& field : node.fields) {
+      if (field.value.kind != ConfigNode::Kind::null) {
+        open.given.insert(field.name);
+      }
+    }
+    return open;
+  });
+}
+
+Result<OpenPlan> load_open_plan(const std::string& name_or_path) {
+  return find_config("plans", name_or_path).and_then(load_config).and_then(parse_open_plan);
+}
+
+Plan complete(const OpenPlan& open, const zoo::Model* model, const machine::Machine* machine,
+              std::int64_t devices) {
+  Plan plan = Completion(open, model, machine).run(devices);
+  plan.as_of = 0;  // nothing is open any more
+  return plan;
+}
+
+}  // namespace orrery::plan

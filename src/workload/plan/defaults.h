@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What a plan leaves open is what an engineer would choose today, or would have in the year of
+/// Plan::as_of:
+///
+///   field              from 2023 on                                              before
+///   attention          flash, where the device computes in bf16                  unfused
+///   sequence_parallel  with tp > 1                                               false
+///   zero               1 with more than one replica (dp x cp > 1)                0
+///   stage_layers       auto, where layers do not divide into pp x chunks         even
+///   dp                 devices / (tp x cp x pp), in any year, with devices given
+///
+/// and otherwise the value that Plan's declaration gives. None is chosen that the plan contradicts:
+/// sequence parallelism, for one, not where tp x cp does not divide the sequence.
+///
+/// Sources of the year: FlashAttention (Dao et al. 2022; its kernels need the matrix units of
+/// Ampere and later, the first with bf16), sequence parallelism (Korthikanti et al., May 2022) and
+/// the distributed optimizer were published by the end of 2022.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+#include "base/config_node.h"
+#include "base/result.h"
+#include "machine/machine.h"
+#include "workload/plan/plan.h"
+#include "workload/zoo/model.h"
+
+namespace orrery::plan {
+
+/// A plan of which not all is said.
+struct OpenPlan {
+  Plan plan;
+  std::set<std::string, std::less<>> given;  ///< fields
+};
+
+Result<OpenPlan> parse_open_plan(const ConfigNode& node);
+Result<OpenPlan> load_open_plan(const std::string& name_or_path);
+
+/// `model`, `machine`: null where not known; `devices`: 0 where not given. Of devices that
+/// tp x cp x pp does not divide as many replicas as there is room for.
+Plan complete(const OpenPlan& open, const zoo::Model* model, const machine::Machine* machine,
+              std::int64_t devices);
+
+}  // namespace orrery::plan

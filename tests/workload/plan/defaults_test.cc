@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workload/plan/defaults.h"
+
+#include <gtest/gtest.h>
+
+namespace orrery::plan {
+namespace {
+
+/// `yaml` and what it leaves open, on GPT-3 175B (96 layers, 2,048 tokens) and dgx-a100-80g.
+Plan completed(const std::string& yaml, std::int64_t devices = 0,
+               const std::string& machine_name = "dgx-a100-80g") {
+  const auto node = parse_config(yaml, "plan.yaml", ConfigSyntax::yaml);
+  const auto open = parse_open_plan(*node);
+  const auto model = zoo::load_model("gpt3-175b");
+  const auto machine = machine::load_machine(machine_name);
+  EXPECT_TRUE(open && model && machine);
+  return complete(*open, &*model, &*machine, devices);
+}
+
+TEST(Defaults, AreWhatIsUsualToday) {
+  const Plan plan = completed("{tp: 8, pp: 5, dp: 2, global_batch: 2}");
+  EXPECT_EQ(plan.attention, zoo::AttentionKernel::flash);
+  EXPECT_TRUE(plan.sequence_parallel);
+  EXPECT_EQ(plan.zero, 1);
+  EXPECT_EQ(plan.stage_layers, "auto");  // 96 / 5
+  EXPECT_EQ(completed("{tp: 8, pp: 6, dp: 2, global_batch: 2}").stage_layers, "");
+}
+
+TEST(Defaults, OfOneDeviceHaveNothingToSplit) {
+  const Plan plan = completed("{global_batch: 2}");
+  EXPECT_FALSE(plan.sequence_parallel);
+  EXPECT_EQ(plan.zero, 0);
+}
+
+TEST(Defaults, NeverWinOverWhatIsGiven) {
+  const Plan plan = completed(
+      "{tp: 8, dp: 2, global_batch: 2, attention: unfused, sequence_parallel: false, zero: 0}", 64);
+  EXPECT_EQ(plan.attention, zoo::AttentionKernel::unfused);
+  EXPECT_FALSE(plan.sequence_parallel);
+  EXPECT_EQ(plan.zero, 0);
+  EXPECT_EQ(plan.dp, 2);
+}
+
+TEST(Defaults, OfThePastAreThoseOfThePast) {
+  const Plan plan = completed("{tp: 8, pp: 6, global_batch: 2, as_of: 2021}", 96);
+  EXPECT_EQ(plan.attention, zoo::AttentionKernel::unfused);
+  EXPECT_FALSE(plan.sequence_parallel);
+  EXPECT_EQ(plan.zero, 0);
+  EXPECT_EQ(plan.dp, 2);  // 96 / (8 x 6), in any year
+}
+
+TEST(Defaults, FlashAttentionNeedsADeviceThatHasIt) {
+  EXPECT_EQ(completed("{tp: 8, global_batch: 2}", 0, "dgx-1-v100").attention,
+            zoo::AttentionKernel::unfused);
+}
+
+TEST(Defaults, AreNotChosenWhereThePlanWouldBeWrong) {
+  // 2,047 tokens are not a multiple of tp.
+  EXPECT_FALSE(completed("{tp: 8, global_batch: 2, sequence: 2047}").sequence_parallel);
+}
+
+TEST(Defaults, AreNotChosenWhereTheMachineCannotDoThem) {
+  // A switch that adds up does so for all-reduces, which sequence parallelism has none of.
+  EXPECT_TRUE(completed("{tp: 8, global_batch: 2}", 0, "dgx-h100").sequence_parallel);
+  EXPECT_FALSE(completed("{tp: 8, global_batch: 2, tp_algorithm: in_switch}", 0, "dgx-h100")
+                   .sequence_parallel);
+}
+
+TEST(Defaults, OfDevicesThatDoNotDivideAsManyReplicasAsThereIsRoomFor) {
+  EXPECT_EQ(completed("{tp: 8, pp: 4, global_batch: 7}", 250).dp, 7);  // 224 of 250
+}
+
+}  // namespace
+}  // namespace orrery::plan

@@ -14,6 +14,8 @@ std::unique_ptr<Command> make_show();        // show.cc
 std::unique_ptr<Command> make_validate();    // validate.cc
 std::unique_ptr<Command> make_calibrate();   // calibrate.cc
 std::unique_ptr<Command> make_collective();  // collective.cc
+std::unique_ptr<Command> make_gemm();        // kernels.cc
+std::unique_ptr<Command> make_attention();   // kernels.cc
 std::unique_ptr<Command> make_explain();     // explain.cc
 std::unique_ptr<Command> make_import();      // import.cc
 std::unique_ptr<Command> make_export();      // export.cc
@@ -32,6 +34,9 @@ inline constexpr std::array kCommands{
     CommandEntry{"calibrate", "A machine file from your own measurements", make_calibrate},
     CommandEntry{"collective", "Time and bandwidth of one collective by size, as nccl-tests prints",
                  make_collective},
+    CommandEntry{"gemm", "Time of matrix products by shape, and what bounds them", make_gemm},
+    CommandEntry{"attention", "Time of fused attention by shape, and what bounds it",
+                 make_attention},
     CommandEntry{"import", "A plan from a launch line or configuration of a training framework",
                  make_import},
     CommandEntry{"export",

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+/// orrery gemm, orrery attention: one kernel, or a file of them.
+#include "study/kernels.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/reader.h"
+#include "cli/commands.h"
+#include "machine/machine.h"
+#include "report/json_writer.h"
+
+namespace orrery::cli {
+namespace {
+
+constexpr const char* kGemmExamples =
+    "C[m, n] = A[m, k] B[k, n]. bound: on what most of the time depends: compute, memory or\n"
+    "launch. A file's columns are named as the options (type, m, n, k, batch).\n"
+    "Examples:\n"
+    "  orrery gemm --machine dgx-h100 --m 4096 --n 4096 --k 4096\n"
+    "  orrery gemm --machine dgx-h100 --type fp8 --m 8192 --n 28672 --k 8192 --json\n"
+    "  orrery gemm --machine dgx-b200 --file rows.csv --json\n";
+
+constexpr const char* kAttentionExamples =
+    "Fused (flash) attention. bound: on what most of the time depends: compute, memory or\n"
+    "launch. A file's columns are named as the options (type, batch, heads, kv_heads,\n"
+    "head_dim, queries, keys, causal, backward).\n"
+    "Examples:\n"
+    "  orrery attention --machine dgx-h100 --heads 32 --head-dim 128 --queries 8192\n"
+    "  orrery attention --machine dgx-h100 --batch 64 --heads 32 --kv-heads 8 --head-dim 128 \\\n"
+    "                   --queries 1 --keys 4096\n"
+    "  orrery attention --machine dgx-h100 --file rows.csv --json\n";
+
+std::string flag_of(std::string_view field) {
+  std::string flag = "--" + std::string(field);
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return flag;
+}
+
+template <class Query>
+class Kernels : public Command {
+ public:
+  explicit Kernels(const char* examples) : examples_(examples) {}
+
+  void declare(Options& options) override {
+    options.value("--machine", machine_, "NAME|FILE",
+                  "a name of `orrery list machines`, or a file");
+    Query::fields([&](std::string_view name, auto member, std::string_view meaning) {
+      using T = std::remove_cvref_t<decltype(std::declval<Query>().*member)>;
+      std::optional<std::string>& text = given_[std::string(name)];
+      if constexpr (std::is_same_v<T, bool>) {
+        options.boolean(flag_of(name), text, std::string(meaning));
+      } else {
+        options.value(flag_of(name), text, std::is_same_v<T, std::string> ? "NAME" : "INT",
+                      std::string(meaning));
+      }
+    });
+    options.value("--file", file_, "FILE", "a CSV file with one kernel per row");
+    options.flag("--json", json_, "print one JSON object");
+    options.footer(examples_);
+  }
+
+  Result<std::string> run(Error mistakes) override {
+    if (!machine_) {
+      mistakes.add({"--machine", {}, {}, "missing; expected a name or a file"});
+    }
+    const machine::Machine machine =
+        machine_ ? load_named("--machine", *machine_, machine::load_machine, mistakes)
+                 : machine::Machine();
+    std::vector<std::string> places;
+    const std::vector<Query> queries = read(places, mistakes);
+    std::vector<study::KernelRow> rows;
+    constexpr std::size_t kMostMistakes = 20;
+    for (std::size_t i = 0;
+         machine_ && i < queries.size() && mistakes.mistakes.size() < kMostMistakes; ++i) {
+      if (machine.device.memory.empty()) {
+        break;  // the machine could not be read
+      }
+      const auto op = study::operator_of(queries[i], machine.device, places[i]);
+      if (op) {
+        rows.push_back(study::time_kernel(*op, machine.device));
+      } else {
+        mistakes.add(op.error());
+      }
+    }
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    return json_ ? as_json(machine, queries, rows) : as_table(machine, queries, rows);
+  }
+
+ private:
+  /// Of the file, or the flags' one; `places`: where each comes from, for messages.
+  std::vector<Query> read(std::vector<std::string>& places, Error& mistakes) const {
+    if (!file_) {
+      places.emplace_back();
+      return {from_flags(mistakes)};
+    }
+    for (const auto& [field, text] : given_) {
+      if (text) {
+        mistakes.add({flag_of(field), {}, {}, "contradicts --file, whose columns say it"});
+      }
+    }
+    std::vector<Query> queries;
+    if (const auto table = load_csv(*file_)) {
+      queries = collect(study::read_queries<Query>(*table), mistakes);
+      for (const CsvRow& row : table->rows) {
+        places.push_back(table->where(row));
+      }
+    } else {
+      mistakes.add(table.error());
+    }
+    return queries;
+  }
+
+  Query from_flags(Error& mistakes) const {
+    Query query;
+    Query::fields([&](std::string_view name, auto member, std::string_view) {
+      using T = std::remove_cvref_t<decltype(query.*member)>;
+      const std::optional<std::string>& text = given_.find(name)->second;
+      if (!text) {
+        return;
+      }
+      if (auto value = parse_value<T>(*text)) {
+        query.*member = std::move(*value);
+      } else {
+        mistakes.add(wrong_value(flag_of(name), *text, value.error()));
+      }
+    });
+    return query;
+  }
+
+  static void write_row(report::JsonWriter& json, const Query& query, const study::KernelRow& row) {
+    Query::fields([&](std::string_view name, auto member, std::string_view) {
+      json.key(name).value(query.*member);
+    });
+    json.key("time_s").value(to_seconds(row.time));
+    json.key("bound").value(name_of(row.bound));
+    json.key("flops_per_s").value(row.flops_per_s);
+    json.key("bytes_per_s").value(row.bytes_per_s);
+  }
+
+  std::string as_json(const machine::Machine& machine, const std::vector<Query>& queries,
+                      const std::vector<study::KernelRow>& rows) const {
+    return report::json_text([&](report::JsonWriter& json) {
+      json.begin_object();
+      json.key("machine").value(machine.name);
+      json.key("device").value(machine.device.name);
+      if (!file_) {
+        write_row(json, queries.front(), rows.front());
+      } else {
+        json.key("rows").begin_array();
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+          json.begin_object();
+          write_row(json, queries[i], rows[i]);
+          json.end_object();
+        }
+        json.end_array();
+      }
+      json.end_object();
+    });
+  }
+
+  static std::string as_table(const machine::Machine& machine, const std::vector<Query>& queries,
+                              const std::vector<study::KernelRow>& rows) {
+    std::string text = fmt::format("{} ({}), kernels alone\n", machine.device.name, machine.name);
+    Query::fields([&](std::string_view name, auto, std::string_view) {
+      text += fmt::format("{:>10}", name);
+    });
+    text += fmt::format("{:>14}{:>12}{:>12}  {}\n", "time (us)", "TFLOP/s", "GB/s", "bound");
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      Query::fields([&](std::string_view, auto member, std::string_view) {
+        text += fmt::format("{:>10}", queries[i].*member);
+      });
+      const study::KernelRow& row = rows[i];
+      text += fmt::format("{:>14.2f}{:>12.1f}{:>12.1f}  {}\n", 1e6 * to_seconds(row.time),
+                          row.flops_per_s / 1e12, row.bytes_per_s / 1e9, name_of(row.bound));
+    }
+    return text;
+  }
+
+  const char* examples_;
+  std::optional<std::string> machine_;
+  std::optional<std::string> file_;
+  std::map<std::string, std::optional<std::string>, std::less<>> given_;  ///< text by field
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_gemm() {
+  return std::make_unique<Kernels<study::GemmQuery>>(kGemmExamples);
+}
+
+std::unique_ptr<Command> make_attention() {
+  return std::make_unique<Kernels<study::AttentionQuery>>(kAttentionExamples);
+}
+
+}  // namespace orrery::cli

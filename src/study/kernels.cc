@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "study/kernels.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/reader.h"
+#include "machine/compute/compute_model.h"
+
+namespace orrery::study {
+namespace {
+
+constexpr std::int64_t kLargestExtent = std::int64_t{1} << 40;
+constexpr double kLargestProduct = 1e18;  // of all extents
+constexpr std::size_t kMostMistakes = 20;
+
+struct Format {
+  std::string_view name;
+  graph::DataType type;
+  bool block_scaled = false;  ///< outside the matrix units
+  bool microscaling = false;
+};
+constexpr std::array kFormats{Format{"bfloat16", graph::DataType::bf16},
+                              Format{"float16", graph::DataType::fp16},
+                              Format{"half", graph::DataType::fp16},
+                              Format{"float32", graph::DataType::fp32},
+                              Format{compute::kBlockScaledFp8, graph::DataType::fp8, true},
+                              Format{"mxfp8", graph::DataType::fp8, false, true},
+                              Format{"nvfp4", graph::DataType::fp4, false, true}};
+
+std::optional<Format> format_named(const std::string& name) {
+  if (const auto type = value_of<graph::DataType>(name)) {
+    return Format{name_of(*type), *type};
+  }
+  const auto* const found = std::find_if(kFormats.begin(), kFormats.end(),
+                                         [&](const Format& format) { return format.name == name; });
+  return found == kFormats.end() ? std::nullopt : std::optional(*found);
+}
+
+bool runs_on(const Format& format, const compute::Device& device) {
+  return device.peak[static_cast<std::size_t>(format.type)] > FlopRate(0) &&
+         (!format.microscaling || device.microscaling);
+}
+
+std::vector<std::string> formats_of(const compute::Device& device) {
+  std::vector<std::string> names;
+  for (const std::string& name : names_of<graph::DataType>()) {
+    if (runs_on(*format_named(name), device)) {
+      names.push_back(name);
+    }
+  }
+  for (const Format& format : kFormats) {
+    if ((format.block_scaled || format.microscaling) && runs_on(format, device)) {
+      names.emplace_back(format.name);
+    }
+  }
+  return names;
+}
+
+/// Collects what is wrong with a query.
+class QueryCheck {
+ public:
+  explicit QueryCheck(const std::string& where) : where_(where) {}
+
+  void extent(std::string_view field, std::int64_t value) {
+    if (value < 1 || value > kLargestExtent) {
+      error_.add({where_, std::string(field), std::to_string(value),
+                  fmt::format("a whole number from 1 to {}", kLargestExtent)});
+    }
+    product_ *= static_cast<double>(value);
+  }
+  void require(bool ok, std::string_view field, const std::string& found, std::string expected) {
+    if (!ok) {
+      error_.add({where_, std::string(field), found, std::move(expected)});
+    }
+  }
+  void format(const std::string& name, const compute::Device& device, graph::Operator& op) {
+    const std::optional<Format> format = format_named(name);
+    if (!format || !runs_on(*format, device)) {
+      const std::vector<std::string> known = formats_of(device);
+      error_.add({where_, "type", name,
+                  fmt::format("one of {}, in which {} computes{}", fmt::join(known, ", "),
+                              device.name, format ? "" : did_you_mean(name, known))});
+      return;
+    }
+    op.type = format->type;
+    op.block_scaled = format->block_scaled;
+  }
+  Result<graph::Operator> finish(graph::Operator op) {
+    require(!error_.empty() || product_ <= kLargestProduct, "", fmt::format("{:.3g}", product_),
+            fmt::format("extents whose product is at most {:.0e}", kLargestProduct));
+    if (!error_.empty()) {
+      return fail(std::move(error_));
+    }
+    return op;
+  }
+
+ private:
+  const std::string& where_;
+  Error error_;
+  double product_ = 1;
+};
+
+template <class T>
+void take(const CsvRow& row, std::optional<std::size_t> column, const CsvTable& table, T& into,
+          Error& error) {
+  if (!column) {
+    return;
+  }
+  if (auto value = parse_value<T>(row.cells[*column])) {
+    into = std::move(*value);
+  } else {
+    error.add({table.where(row), table.header[*column], row.cells[*column], value.error()});
+  }
+}
+
+template <class Query>
+void check_columns(const CsvTable& table, Error& error) {
+  const Query defaults;
+  Query::fields([&](std::string_view name, auto member, std::string_view) {
+    using T = std::remove_cvref_t<decltype(defaults.*member)>;
+    if constexpr (std::is_same_v<T, std::int64_t>) {
+      const bool optional = defaults.*member != 0 || name == "kv_heads" || name == "keys";
+      if (!optional && !table.column(name)) {
+        error.add({table.file + ":1", "header", "", fmt::format("column '{}' is missing", name)});
+      }
+    }
+  });
+}
+
+}  // namespace
+
+Result<graph::Operator> operator_of(const GemmQuery& query, const compute::Device& device,
+                                    const std::string& where) {
+  QueryCheck check(where);
+  graph::Operator op;
+  op.name = "gemm";
+  op.kind = graph::OperatorKind::gemm;
+  check.format(query.type, device, op);
+  check.extent("m", query.m);
+  check.extent("n", query.n);
+  check.extent("k", query.k);
+  check.extent("batch", query.batch);
+  auto checked = check.finish(op);
+  if (checked) {
+    checked->gemm = {.batch = query.batch, .m = query.m, .n = query.n, .k = query.k};
+    checked->flops = flops_of(checked->gemm);
+    // fp8 and fp4 GEMMs write 16 bits.
+    const std::int64_t result_bits = std::max<std::int64_t>(16, graph::bits_of(op.type));
+    checked->bytes =
+        query.batch * (graph::bytes_of(op.type, query.m * query.k + query.k * query.n) +
+                       Bytes(query.m) * query.n * (result_bits / 8));
+  }
+  return checked;
+}
+
+Result<graph::Operator> operator_of(const AttentionQuery& query, const compute::Device& device,
+                                    const std::string& where) {
+  const std::int64_t keys = query.keys == 0 ? query.queries : query.keys;
+  const std::int64_t kv_heads = query.kv_heads == 0 ? query.heads : query.kv_heads;
+  QueryCheck check(where);
+  graph::Operator op;
+  op.name = query.backward ? "attention_backward" : "attention";
+  op.kind = graph::OperatorKind::attention;
+  op.backward = query.backward;
+  check.format(query.type, device, op);
+  check.extent("batch", query.batch);
+  check.extent("heads", query.heads);
+  check.extent("head_dim", query.head_dim);
+  check.extent("queries", query.queries);
+  check.require(kv_heads >= 1 && query.heads % kv_heads == 0, "kv_heads",
+                std::to_string(query.kv_heads),
+                fmt::format("a divisor of heads = {}, or 0", query.heads));
+  check.require(keys >= query.queries || (!query.causal && keys >= 1), "keys",
+                std::to_string(query.keys),
+                query.causal ? fmt::format("at least queries = {}, or 0", query.queries)
+                             : "a whole number from 1 on, or 0");
+  check.require(keys <= kLargestExtent, "keys", std::to_string(query.keys),
+                fmt::format("at most {}", kLargestExtent));
+  auto checked = check.finish(op);
+  if (!checked) {
+    return checked;
+  }
+  const auto number = [](std::int64_t value) { return static_cast<double>(value); };
+  const double rows = number(query.batch) * number(query.heads);
+  const double pairs = number(query.queries) *
+                       (number(keys) - (query.causal ? number(query.queries) / 2 : 0)) * rows;
+  const double products = query.backward ? 5 : 2;
+  checked->flops = Flops(2 * products * pairs * number(query.head_dim));
+  const Bytes element = graph::size_of(op.type) * query.batch * query.head_dim;
+  const Bytes per_query = element * query.heads * query.queries;  // queries, or the output
+  const Bytes read = per_query + 2 * element * kv_heads * keys;
+  const Bytes sums = Bytes(4) * query.batch * query.heads * query.queries;
+  checked->bytes = query.backward ? 2 * read + 2 * per_query + sums : read + per_query + sums;
+  checked->gemm = {
+      .batch = query.batch * query.heads, .m = query.queries, .n = keys, .k = query.head_dim};
+  return checked;
+}
+
+KernelRow time_kernel(const graph::Operator& op, const compute::Device& device) {
+  const auto parts = bounds_of(op, device);
+  const auto largest = std::max_element(parts.begin(), parts.end()) - parts.begin();
+  KernelRow row{.time = compute::kernel_time(op, device).alone,
+                .bound = static_cast<Bound>(largest)};
+  row.flops_per_s = op.flops.value() / to_seconds(row.time);
+  row.bytes_per_s = static_cast<double>(op.bytes.value()) / to_seconds(row.time);
+  return row;
+}
+
+template <class Query>
+Result<std::vector<Query>> read_queries(const CsvTable& table) {
+  Error error;
+  check_columns<Query>(table, error);
+  std::vector<Query> queries;
+  for (const CsvRow& row : table.rows) {
+    Query query;
+    Query::fields([&](std::string_view name, auto member, std::string_view) {
+      take(row, table.column(name), table, query.*member, error);
+    });
+    queries.push_back(std::move(query));
+    if (error.mistakes.size() >= kMostMistakes) {
+      break;
+    }
+  }
+  if (error.empty() && queries.empty()) {
+    error.add({table.file, "", "", "no rows: expected at least one kernel"});
+  }
+  if (!error.empty()) {
+    return fail(std::move(error));
+  }
+  return queries;
+}
+
+template Result<std::vector<GemmQuery>> read_queries<GemmQuery>(const CsvTable&);
+template Result<std::vector<AttentionQuery>> read_queries<AttentionQuery>(const CsvTable&);
+
+}  // namespace orrery::study

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "study/kernels.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "machine/machine.h"
+
+namespace orrery::study {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+compute::Device h100() {
+  return machine::load_machine("dgx-h100")->device;
+}
+
+TEST(Kernels, AGemmCountsItsProductsAndItsOperandsOnce) {
+  const GemmQuery query{.m = 2, .n = 3, .k = 5};
+  const auto op = operator_of(query, h100(), "");
+  ASSERT_TRUE(op);
+  EXPECT_EQ(op->flops, Flops(60));                 // 2 x 2 x 3 x 5
+  EXPECT_EQ(op->bytes, Bytes(2 * (10 + 15 + 6)));  // 2 bytes each
+  GemmQuery fp8 = query;
+  fp8.type = "fp8_block";
+  EXPECT_EQ(operator_of(fp8, h100(), "")->bytes, Bytes(10 + 15 + 2 * 6));  // writes 16 bits
+  EXPECT_TRUE(operator_of(fp8, h100(), "")->block_scaled);
+}
+
+TEST(Kernels, CausalAttentionSeesHalfOfTheSquareAndAllKeysBeforeIt) {
+  AttentionQuery query{.heads = 8, .head_dim = 64, .queries = 1024};
+  // 2 products x 2 FLOP x 1024^2 / 2 pairs x 8 heads x 64.
+  EXPECT_EQ(operator_of(query, h100(), "")->flops, Flops(4.0 * 1024 * 512 * 8 * 64));
+  query.backward = true;
+  EXPECT_EQ(operator_of(query, h100(), "")->flops, Flops(10.0 * 1024 * 512 * 8 * 64));
+  query.backward = false;
+  query.keys = 4096;  // 3,072 keys before the queries, and half of 1,024
+  EXPECT_EQ(operator_of(query, h100(), "")->flops, Flops(4.0 * 1024 * 3584 * 8 * 64));
+  query.causal = false;
+  EXPECT_EQ(operator_of(query, h100(), "")->flops, Flops(4.0 * 1024 * 4096 * 8 * 64));
+}
+
+TEST(Kernels, GroupedHeadsReadFewerKeys) {
+  const AttentionQuery query{
+      .batch = 2, .heads = 8, .kv_heads = 2, .head_dim = 64, .queries = 1, .keys = 4096};
+  // Queries and output 2 x 8 x 64 each, keys and values 2 x 2 x 4096 x 64 each, 2 bytes; 16 sums.
+  EXPECT_EQ(operator_of(query, h100(), "")->bytes,
+            Bytes(2 * (2 * 1024 + 2 * 2 * 2 * 4096 * 64) + 4 * 16));
+}
+
+TEST(Kernels, TheTimeIsTheComputeModels) {
+  const auto op = operator_of(GemmQuery{.m = 4096, .n = 4096, .k = 4096}, h100(), "");
+  const KernelRow row = time_kernel(*op, h100());
+  EXPECT_EQ(row.bound, Bound::compute);
+  EXPECT_NEAR(row.flops_per_s * to_seconds(row.time), op->flops.value(), 1);
+  EXPECT_LT(row.flops_per_s, 989.5e12);
+}
+
+TEST(Kernels, EveryMistakeOfAQueryIsNamed) {
+  const auto op = operator_of(GemmQuery{.type = "nvfp4", .m = 0, .n = 1, .k = -1}, h100(), "x:2");
+  ASSERT_FALSE(op);
+  EXPECT_THAT(op.error().to_string(),
+              AllOf(HasSubstr("x:2: type: found 'nvfp4'"), HasSubstr("x:2: m: found '0'"),
+                    HasSubstr("x:2: k: found '-1'")));
+  const auto keys = operator_of(
+      AttentionQuery{.heads = 8, .kv_heads = 3, .head_dim = 64, .queries = 8, .keys = 4}, h100(),
+      "");
+  ASSERT_FALSE(keys);
+  EXPECT_THAT(keys.error().to_string(),
+              AllOf(HasSubstr("kv_heads: found '3'"), HasSubstr("keys: found '4'")));
+}
+
+TEST(Kernels, RowsOfAFileAreReadByTheNamesOfTheirColumns) {
+  const auto table = parse_csv("k,n,m,type,note\n5,3,2,fp8,x\n", "rows.csv");
+  const auto queries = read_queries<GemmQuery>(*table);
+  ASSERT_TRUE(queries) << queries.error().to_string();
+  EXPECT_EQ(queries->front().m, 2);
+  EXPECT_EQ(queries->front().type, "fp8");
+  const auto bad = read_queries<GemmQuery>(*parse_csv("m,n\n2,three\n", "rows.csv"));
+  ASSERT_FALSE(bad);
+  EXPECT_THAT(bad.error().to_string(),
+              AllOf(HasSubstr("column 'k' is missing"), HasSubstr("rows.csv:2: n: found 'three'")));
+}
+
+}  // namespace
+}  // namespace orrery::study

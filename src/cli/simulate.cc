@@ -157,6 +157,7 @@ class Simulate : public Command {
     run_.shortcuts = !no_shortcuts_;
     run_.record_spans = trace_.has_value();
     run_.verify_passes = verbose_;
+    run_.advise = true;
     run_.skip.insert(skip_.begin(), skip_.end());
     run_.progress = [&](double share) { progress.update(share); };
     return study::run_step(step.model, step.machine, plan, step.devices, run_);

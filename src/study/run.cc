@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "simulate/simulate.h"
+#include "study/fit_advice.h"
 #include "workload/parallel/lower.h"
 #include "workload/plan/layout.h"
 #include "workload/plan/lora.h"
@@ -78,7 +79,20 @@ Result<void> prepare(Run& run) {
   return {};
 }
 
-Result<void> measure_memory(Run& run, bool allow_oom) {
+void add_advice(const Run& run, Error& error) {
+  constexpr std::size_t kMost = 3;
+  const std::vector<FitChange> advice = fit_advice(run.model, run.machine, run.plan, kMost);
+  for (const FitChange& change : advice) {
+    error.add(Error("fits with " + to_string(change)));
+  }
+  if (advice.empty()) {
+    error.add(
+        Error("does not fit with more recompute, smaller microbatches, ZeRO, offload, nor 8 "
+              "times as many tensor- or context-parallel ranks or stages"));
+  }
+}
+
+Result<void> measure_memory(Run& run, const RunOptions& options) {
   auto memory = footprint::memory_footprint(run.model, run.plan);
   if (!memory) {
     return fail(std::move(memory.error()));
@@ -88,7 +102,10 @@ Result<void> measure_memory(Run& run, bool allow_oom) {
       run.machine.device.memory.empty() ? Bytes(0) : run.machine.device.memory.front().capacity;
   auto fits = footprint::check_fits(run.memory, run.machine);
   run.fits = fits.has_value();
-  if (!run.fits && !allow_oom) {
+  if (!run.fits && !options.allow_oom) {
+    if (options.advise) {
+      add_advice(run, fits.error());
+    }
     return fits;
   }
   return {};
@@ -204,7 +221,7 @@ Result<Run> run_step(const zoo::Model& model, const machine::Machine& machine,
   run.network = options.network;
   Result<void> ok = prepare(run);
   if (ok) {
-    ok = measure_memory(run, options.allow_oom);
+    ok = measure_memory(run, options);
   }
   if (ok) {
     ok = lower_plan(run, options);

@@ -24,6 +24,7 @@ namespace orrery::study {
 struct RunOptions {
   bool fold = true;
   bool allow_oom = false;  ///< simulate although a stage exceeds the device's memory
+  bool advise = false;     ///< where it exceeds, the error also says what would fit (fit_advice.h)
   bool record_spans = false;
   bool shortcuts = true;  ///< SimulateOptions::shortcuts
   simulate::NetworkModel network = simulate::NetworkModel::ports;

@@ -36,27 +36,23 @@ void check_device(const StageMemory& stage, std::size_t number, const compute::M
                          by_category(stage))});
 }
 
-/// What is offloaded, tier by tier below the first.
-void check_lower(const StageMemory& stage, std::size_t number, const compute::Device& device,
-                 Error& error) {
+/// What is offloaded to a tier below the first.
+void check_lower(const StageMemory& stage, std::size_t number, std::size_t lower,
+                 const compute::Device& device, Error& error) {
   constexpr std::array<const char*, graph::kRemoteLower> kWhere{"host", "storage"};
-  for (std::size_t lower = 0; lower < graph::kRemoteLower; ++lower) {
-    if (stage.lower[lower] == Bytes(0)) {
-      continue;
-    }
-    const std::size_t tier = lower + 1;
-    const bool exists = tier < device.memory.size();
-    if (exists && stage.lower[lower] <= device.memory[tier].capacity) {
-      continue;
-    }
-    error.add({{},
-               fmt::format("stage {}, {} memory", number, kWhere[lower]),
-               to_string(stage.lower[lower]),
-               exists ? fmt::format("at most {} of {}", to_string(device.memory[tier].capacity),
-                                    device.memory[tier].name)
-                      : fmt::format("a machine that states memory tier {} of device '{}'", tier,
-                                    device.name)});
+  const std::size_t tier = lower + 1;
+  const bool exists = tier < device.memory.size();
+  if (stage.lower[lower] == Bytes(0) ||
+      (exists && stage.lower[lower] <= device.memory[tier].capacity)) {
+    return;
   }
+  error.add({{},
+             fmt::format("stage {}, {} memory", number, kWhere[lower]),
+             to_string(stage.lower[lower]),
+             exists ? fmt::format("at most {} of {}", to_string(device.memory[tier].capacity),
+                                  device.memory[tier].name)
+                    : fmt::format("a machine that states memory tier {} of device '{}'", tier,
+                                  device.name)});
 }
 
 void check_remote(const StageMemory& stage, std::size_t number, const machine::Machine& machine,
@@ -75,6 +71,29 @@ void check_remote(const StageMemory& stage, std::size_t number, const machine::M
                to_string(needed),
                exists ? fmt::format("at most {}, a device's share of it", to_string(share))
                       : fmt::format("a machine with remote_memory: {} has none", machine.name)});
+  }
+}
+
+/// One line for all stages that `check` finds wrong: of the one that needs most.
+template <class Need, class Check>
+void worst(const std::vector<StageMemory>& stages, const Need& need, const Check& check,
+           Error& error) {
+  Error lines;
+  Bytes most{0};
+  Mistake fullest;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const std::size_t before = lines.mistakes.size();
+    check(stages[s], s, lines);
+    if (lines.mistakes.size() > before && need(stages[s]) > most) {
+      most = need(stages[s]);
+      fullest = lines.mistakes.back();
+    }
+  }
+  if (const std::size_t more = lines.mistakes.size(); more > 1) {
+    fullest.expected += fmt::format("; {} of {} stages do not fit", more, stages.size());
+  }
+  if (!lines.empty()) {
+    error.add(std::move(fullest));
   }
 }
 
@@ -118,11 +137,21 @@ Result<void> check_fits(const std::vector<StageMemory>& stages, const machine::M
     return fail("device '" + machine.device.name + "' states no memory");
   }
   Error error;
-  for (std::size_t s = 0; s < stages.size(); ++s) {
-    check_device(stages[s], s, machine.device.memory.front(), error);
-    check_lower(stages[s], s, machine.device, error);
-    check_remote(stages[s], s, machine, error);
+  const auto check = [&](auto&& need, auto&& check_one) { worst(stages, need, check_one, error); };
+  check([](const StageMemory& stage) { return stage.total(); },
+        [&](const StageMemory& stage, std::size_t number, Error& into) {
+          check_device(stage, number, machine.device.memory.front(), into);
+        });
+  for (std::size_t lower = 0; lower < graph::kRemoteLower; ++lower) {
+    check([&](const StageMemory& stage) { return stage.lower[lower]; },
+          [&](const StageMemory& stage, std::size_t number, Error& into) {
+            check_lower(stage, number, lower, machine.device, into);
+          });
   }
+  check([](const StageMemory& stage) { return stage.lower[graph::kRemoteLower]; },
+        [&](const StageMemory& stage, std::size_t number, Error& into) {
+          check_remote(stage, number, machine, into);
+        });
   if (!error.empty()) {
     return fail(std::move(error));
   }

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What would make a plan fit that does not.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "machine/machine.h"
+#include "workload/plan/plan.h"
+#include "workload/zoo/model.h"
+
+namespace orrery::study {
+
+struct FitChange {
+  std::vector<std::string> fields;  ///< "recompute: selective"
+  Time step_time{0};
+  Bytes memory{0};  ///< of the fullest stage
+};
+
+/// Changes after which the plan fits, the fastest first, at most `most`: of one field, or of two
+/// where no single one is enough, or of three. Tried are more recompute (of modules, then whole
+/// layers), smaller microbatches, higher ZeRO stages, fewer chunks, offload of optimizer states and
+/// activations, and up to eight times as many tensor- or context-parallel ranks or stages with
+/// fewer replicas. Every one is simulated with the same global batch on the same devices.
+std::vector<FitChange> fit_advice(const zoo::Model& model, const machine::Machine& machine,
+                                  const plan::Plan& plan, std::size_t most);
+
+/// "--recompute selective: 12.3 s, 71.2 GiB".
+std::string to_string(const FitChange& change);
+
+}  // namespace orrery::study

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "study/fit_advice.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "study/run.h"
+
+namespace orrery::study {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+/// Llama 3 70B on 64 H100: 83.8 of 80 GiB.
+struct TooLarge {
+  zoo::Model model = *zoo::load_model("llama-3-70b");
+  machine::Machine machine = *machine::load_machine("dgx-h100");
+  plan::Plan plan{.tp = 8,
+                  .dp = 8,
+                  .sequence_parallel = true,
+                  .global_batch = 64,
+                  .zero = 1,
+                  .attention = zoo::AttentionKernel::flash};
+};
+
+TEST(FitAdvice, IsOfPlansThatFitTheFastestFirst) {
+  const TooLarge step;
+  ASSERT_FALSE(run_step(step.model, step.machine, step.plan, 0, {}));
+  const std::vector<FitChange> advice = fit_advice(step.model, step.machine, step.plan, 5);
+  ASSERT_GE(advice.size(), 3U);
+  for (std::size_t i = 0; i < advice.size(); ++i) {
+    EXPECT_EQ(advice[i].fields.size(), 1U) << "one change is enough";
+    EXPECT_LE(advice[i].memory, 80_GiB);
+    EXPECT_TRUE(i == 0 || advice[i - 1].step_time <= advice[i].step_time);
+  }
+}
+
+TEST(FitAdvice, IsWhatTheSimulatorSaysOfTheChangedPlan) {
+  const TooLarge step;
+  for (const FitChange& change : fit_advice(step.model, step.machine, step.plan, 5)) {
+    if (change.fields == std::vector<std::string>{"recompute: full"}) {
+      plan::Plan plan = step.plan;
+      plan.recompute = plan::Recompute::full;
+      const auto run = run_step(step.model, step.machine, plan, 0, {});
+      ASSERT_TRUE(run);
+      EXPECT_EQ(run->timeline.step_time, change.step_time);
+      return;
+    }
+  }
+}
+
+TEST(FitAdvice, StandsInTheErrorWhenAskedFor) {
+  const TooLarge step;
+  const auto plain = run_step(step.model, step.machine, step.plan, 0, {});
+  EXPECT_THAT(plain.error().to_string(), Not(HasSubstr("fits with")));
+  const auto advised = run_step(step.model, step.machine, step.plan, 0, {.advise = true});
+  EXPECT_THAT(advised.error().to_string(), AllOf(HasSubstr("found '83"), HasSubstr("fits with")));
+}
+
+TEST(FitAdvice, WhereNothingHelpsThatIsSaid) {
+  TooLarge step;
+  step.plan = {.global_batch = 1, .zero = 0};  // 70B on one device
+  const auto run = run_step(step.model, step.machine, step.plan, 0, {.advise = true});
+  EXPECT_THAT(run.error().to_string(), HasSubstr("does not fit with more recompute"));
+}
+
+}  // namespace
+}  // namespace orrery::study

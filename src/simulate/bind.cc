@@ -65,7 +65,7 @@ BoundTemplate Binding::bind(std::size_t program, const graph::Template& source) 
     for (const int before : node.after) {
       dependents[static_cast<std::size_t>(before)].push_back(i);
     }
-    bound.nodes.push_back(bind_node(program, node));
+    bound.nodes.push_back(bind_node(program, node, bound.kernels));
     bound.pending.push_back(static_cast<std::uint32_t>(node.after.size()));
     if (workload_.streams[*node.stream].order != graph::Order::issue) {
       if (node.after.empty()) {
@@ -87,7 +87,8 @@ BoundTemplate Binding::bind(std::size_t program, const graph::Template& source) 
   return bound;
 }
 
-BoundNode Binding::bind_node(std::size_t program, const graph::Node& node) {
+BoundNode Binding::bind_node(std::size_t program, const graph::Node& node,
+                             std::vector<BoundKernel>& kernels) {
   BoundNode bound;
   bound.kind = node.kind;
   bound.stream = node.stream;
@@ -97,7 +98,7 @@ BoundNode Binding::bind_node(std::size_t program, const graph::Node& node) {
   bound.bytes = node.bytes;
   switch (node.kind) {
     case graph::Node::Kind::compute:
-      bind_compute(node, bound);
+      bind_compute(node, bound, kernels);
       break;
     case graph::Node::Kind::collective:
       bound.collective = collective_index({.group = node.group,
@@ -131,22 +132,27 @@ BoundNode Binding::bind_node(std::size_t program, const graph::Node& node) {
 
 /// host_span by Horner's scheme from the last kernel: span_i = dispatch + max(rest_i, span_i+1),
 /// where rest_i is the work from kernel i on.
-void Binding::bind_compute(const graph::Node& node, BoundNode& bound) const {
-  Time beside_collective{0};
-  Time beside_message{0};
+void Binding::bind_compute(const graph::Node& node, BoundNode& bound,
+                           std::vector<BoundKernel>& kernels) const {
+  bound.first_kernel = static_cast<std::uint32_t>(kernels.size());
+  bound.kernel_count = static_cast<std::uint32_t>(node.operators.size());
+  std::array<Time, kBesideCount> after{};
   for (auto op = node.operators.rbegin(); op != node.operators.rend(); ++op) {
     const compute::KernelTime time = compute::kernel_time(*op, machine_.device);
+    BoundKernel kernel{.work = time.alone, .after = after};
+    if (time.alone > Time(0)) {
+      kernel.slowdown = {1, time.beside_message / time.alone, time.beside_collective / time.alone};
+    }
+    for (std::size_t beside = 0; beside < kBesideCount; ++beside) {
+      after[beside] += kernel.time(static_cast<Beside>(beside));
+    }
+    kernels.push_back(kernel);
     bound.work += time.alone;
-    beside_collective += time.beside_collective;
-    beside_message += time.beside_message;
     const Time dispatch = workload_.host_dispatch * op->kernels;
     bound.host_cost += dispatch;
     bound.host_span = dispatch + std::max(bound.work, bound.host_span);
   }
-  if (bound.work > Time(0)) {
-    bound.contention = {.message = beside_message / bound.work,
-                        .collective = beside_collective / bound.work};
-  }
+  std::reverse(kernels.begin() + bound.first_kernel, kernels.end());
 }
 
 int Binding::flow_index(std::size_t program, const Flow& flow) {

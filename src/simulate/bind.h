@@ -2,6 +2,7 @@
 /// A workload's templates with the times that this machine gives them: what the event loop runs on.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -19,13 +20,15 @@ namespace orrery::simulate {
 enum class Beside : std::uint8_t { nothing, messages, collectives };
 inline constexpr std::size_t kBesideCount = 3;
 
-/// Slowdown of kernels, >= 1; what is beside them takes its share whatever their number.
-struct Contention {
-  double message = 1;
-  double collective = 1;
+/// One of a compute node. What is beside it takes its share whatever its number.
+struct BoundKernel {
+  Time work{0};                                        ///< alone
+  std::array<double, kBesideCount> slowdown{1, 1, 1};  ///< by Beside, >= 1
+  std::array<Time, kBesideCount> after{};  ///< of the node's kernels after it, by Beside
 
-  double slowdown(Beside beside) const {
-    return beside == Beside::nothing ? 1 : beside == Beside::messages ? message : collective;
+  double slow(Beside beside) const { return slowdown[static_cast<std::size_t>(beside)]; }
+  Time time(Beside beside) const {
+    return Time::from_double(static_cast<double>(work.value()) * slow(beside));
   }
 };
 
@@ -44,13 +47,15 @@ struct BoundNode {
   /// From the host's free moment until the last kernel is done, if the host is what limits:
   /// max over i of (i+1) dispatches + kernels i..n-1 back to back.
   Time host_span{0};
-  Time host_cost{0};      ///< host time to issue the node
-  Contention contention;  ///< of its kernels
+  Time host_cost{0};               ///< host time to issue the node
+  std::uint32_t first_kernel = 0;  ///< into BoundTemplate::kernels
+  std::uint32_t kernel_count = 0;
 };
 
 struct BoundTemplate {
   std::vector<BoundNode> nodes;
   std::vector<std::uint32_t> dependents;
+  std::vector<BoundKernel> kernels;
   /// By stream of order `issue`: node numbers in issue order.
   std::vector<std::vector<std::uint32_t>> by_stream;
   /// Streams of order `issue` that have nodes, by their first node: the host issues in this order.
@@ -116,8 +121,10 @@ class Binding {
 
  private:
   BoundTemplate bind(std::size_t program, const graph::Template& source);
-  BoundNode bind_node(std::size_t program, const graph::Node& node);
-  void bind_compute(const graph::Node& node, BoundNode& bound) const;
+  BoundNode bind_node(std::size_t program, const graph::Node& node,
+                      std::vector<BoundKernel>& kernels);
+  void bind_compute(const graph::Node& node, BoundNode& bound,
+                    std::vector<BoundKernel>& kernels) const;
   int flow_index(std::size_t program, const Flow& flow);
   int collective_index(const BoundCollective& collective);
   std::vector<collective::CollectivePhase> plan(const BoundCollective& collective,

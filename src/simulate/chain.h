@@ -114,7 +114,7 @@ class ChainWalk {
       : chain_(chain), shape_(shape), place_(place), job_(job), host_(host), book_(book) {}
 
   /// Starts what can start, at the beginning of the chain.
-  void begin(Time now) { start_all(now); }
+  void begin(Time now) { start_all(now, 0); }
 
   /// Everything that happens at place.next(). Kernels keep their speed: see change_speed.
   void step() {
@@ -122,16 +122,15 @@ class ChainWalk {
     for (std::size_t lane = 0; lane < chain_.lane_count; ++lane) {
       if (place_.end[lane] == now) {
         finish(lane, now);
+        start_all(now, lane);
       }
     }
-    start_all(now);
   }
 
   /// After a step, or when what runs beside has changed.
   void change_speed(Time now) {
-    const double slowdown = job_.contention.slowdown(book_.beside());
-    if (job_.running && slowdown != job_.slowdown) {
-      place_.end[0] = std::min(job_.change_speed(now, slowdown), kLatest);
+    if (job_.running && job_.beside != book_.beside()) {
+      place_.end[0] = std::min(job_.change_speed(now, book_.beside()), kLatest);
     }
   }
 
@@ -162,7 +161,7 @@ class ChainWalk {
     place_.done = to.after;
     place_.done[0] = target;
     place_.end[0] = Time::max();
-    start_all(moment);
+    start_all(moment, 0);
     return moment;
   }
 
@@ -176,16 +175,25 @@ class ChainWalk {
   const Chain::Step& head(std::size_t lane) const { return chain_.lanes[lane][place_.done[lane]]; }
   const BoundNode& node(std::size_t lane) const { return shape_.nodes[head(lane).node]; }
 
-  /// Until nothing that takes no time is left.
-  void start_all(Time now) {
+  /// Until nothing that takes no time is left. The host issues what waited for a step of another
+  /// lane, as release() does, before what comes after it in the `finished` lane.
+  void start_all(Time now, std::size_t finished) {
     for (bool changes = true; changes;) {
       changes = false;
       for (std::size_t lane = 0; lane < chain_.lane_count; ++lane) {
-        while (can_start(lane) && start(lane, now)) {
-          changes = true;
-        }
+        changes = (lane != finished && start_lane(lane, now)) || changes;
       }
+      changes = start_lane(finished, now) || changes;
     }
+  }
+
+  /// Whether a step is over at once.
+  bool start_lane(std::size_t lane, Time now) {
+    bool changes = false;
+    while (can_start(lane) && start(lane, now)) {
+      changes = true;
+    }
+    return changes;
   }
 
   bool can_start(std::size_t lane) const {
@@ -208,8 +216,7 @@ class ChainWalk {
       const Time host_end = host_ + its.host_span;
       host_ += its.host_cost;
       book_.begin_compute(now, its);
-      place_.end[lane] = std::min(
-          job_.start(now, host_end, its, its.contention.slowdown(book_.beside())), kLatest);
+      place_.end[lane] = std::min(job_.start(now, host_end, shape_, its, book_.beside()), kLatest);
       return false;
     }
     if (head(lane).alone == Time(0)) {  // a wait, or a collective of nobody

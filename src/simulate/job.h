@@ -9,51 +9,62 @@
 
 namespace orrery::simulate {
 
-/// The compute node that runs. Its kernels take `remaining` at full speed; it cannot end before the
-/// host has issued the last one. Only kernels are slowed down by communication, not the host.
+/// The compute node that runs, kernel by kernel, each as fast as what runs beside it lets it be: as
+/// if every kernel were a node. It cannot end before the host has issued the last one; only kernels
+/// are slowed down by communication, not the host.
 struct Job {
-  double remaining = 0;  ///< picoseconds of work left at `since`
-  double slowdown = 1;
+  const BoundKernel* kernel = nullptr;  ///< that ran at `since`
+  const BoundKernel* end = nullptr;     ///< behind the last
+  double remaining = 0;                 ///< picoseconds of it left at `since`, at full speed
+  Beside beside = Beside::nothing;
   Time since{0};
   Time begin{0};
   Time host_end{0};  ///< the earliest end that the host allows
-  Time stretch{0};   ///< time beyond the work that slowness, not the host, has cost so far
-  Time work{0};
-  Contention contention;
+  Time ran{0};       ///< of kernels, from `begin` to `since`
   std::uint32_t generation = 0;
   bool running = false;
 
   /// Both return when the node will be done.
-  Time start(Time now, Time host_limit, const BoundNode& node, double initial_slowdown) {
-    work = node.work;
-    remaining = static_cast<double>(work.value());
-    slowdown = initial_slowdown;
+  Time start(Time now, Time host_limit, const BoundTemplate& shape, const BoundNode& node,
+             Beside now_beside) {
+    kernel = shape.kernels.data() + node.first_kernel;
+    end = kernel + node.kernel_count;
+    remaining = kernel == end ? 0 : static_cast<double>(kernel->work.value());
+    beside = now_beside;
     since = begin = now;
     host_end = host_limit;
-    stretch = Time(0);
-    contention = node.contention;
+    ran = Time(0);
     running = true;
     ++generation;
-    return std::max(host_end, now + (slowdown > 1 ? left() : work));
+    return done();
   }
-  Time change_speed(Time now, double new_slowdown) {
-    const Time elapsed = std::min(now - since, left());
-    const double done = static_cast<double>(elapsed.value()) / slowdown;
-    stretch += elapsed - Time::from_double(done);
-    remaining = std::max(0.0, remaining - done);
-    since = now;
-    slowdown = new_slowdown;
-    ++generation;
-    return std::max(host_end, now + left());
+  Time change_speed(Time now, Beside now_beside) {
+    while (end - kernel > 1 && since + left_of_kernel() <= now) {
+      ran += left_of_kernel();
+      since += left_of_kernel();
+      ++kernel;
+      remaining = static_cast<double>(kernel->work.value());
+    }
+    if (kernel != end && kernel->slow(now_beside) != kernel->slow(beside)) {
+      const Time elapsed = std::min(now - since, left_of_kernel());
+      remaining =
+          std::max(0.0, remaining - static_cast<double>(elapsed.value()) / kernel->slow(beside));
+      ran += elapsed;
+      since = now;
+    }
+    beside = now_beside;
+    return done();
   }
+  Time done() const { return std::max(host_end, since + left()); }
   /// Part of [begin, now] in which no kernel ran. Requires that the node is done.
-  Time stall(Time now) const {
-    const Time last = slowdown > 1 ? left() - Time::from_double(remaining) : Time(0);
-    return std::max(Time(0), now - begin - work - stretch - last);
-  }
+  Time stall(Time now) const { return std::max(Time(0), now - begin - ran - left()); }
 
  private:
-  Time left() const { return Time::from_double(remaining * slowdown); }
+  Time left_of_kernel() const { return Time::from_double(remaining * kernel->slow(beside)); }
+  Time left() const {
+    return kernel == end ? Time(0)
+                         : left_of_kernel() + kernel->after[static_cast<std::size_t>(beside)];
+  }
 };
 
 }  // namespace orrery::simulate

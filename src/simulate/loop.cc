@@ -272,8 +272,8 @@ void Loop<Transport>::start_compute(RunningId id) {
   const Time host_end = rank.host + node.host_span;
   take_host(rank, running.span, node.host_cost);
   rank.ledger.begin_compute(now, node.phase);
-  const double slowdown = node.contention.slowdown(rank.ledger.beside());
-  const Time done = rank.job.start(now, host_end, node, slowdown);
+  const BoundTemplate& shape = *rank.window[running.instance].shape;
+  const Time done = rank.job.start(now, host_end, shape, node, rank.ledger.beside());
   queue_.push(done, kComputeDone, running.rank, rank.job.generation);
 }
 
@@ -298,10 +298,12 @@ void Loop<Transport>::set_contention(RankIndex index) {
     push_chain_end(index);
     return;
   }
-  const double slowdown = rank.job.contention.slowdown(rank.ledger.beside());
-  if (rank.job.running && slowdown != rank.job.slowdown) {
-    const Time done = rank.job.change_speed(queue_.now(), slowdown);
-    queue_.push(done, kComputeDone, index, rank.job.generation);
+  if (rank.job.running && rank.job.beside != rank.ledger.beside()) {
+    const Time before = rank.job.done();
+    const Time done = rank.job.change_speed(queue_.now(), rank.ledger.beside());
+    if (done != before) {
+      queue_.push(done, kComputeDone, index, ++rank.job.generation);
+    }
   }
 }
 

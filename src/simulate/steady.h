@@ -180,13 +180,13 @@ class SteadyState {
     }
     put(rank.job.running ? 1 : 0);
     if (rank.job.running) {
+      put(rank.job.end - rank.job.kernel);
       put(std::bit_cast<std::int64_t>(rank.job.remaining));
-      put(std::bit_cast<std::int64_t>(rank.job.slowdown));
+      put(static_cast<std::int64_t>(rank.job.beside));
       put(rank.job.since);
       put(rank.job.begin);
       put(std::max(rank.job.host_end, loop_.queue_.now()));
-      put(rank.job.stretch.value());
-      put(rank.job.work.value());
+      put(rank.job.ran.value());
     }
   }
 

@@ -89,5 +89,30 @@ TEST(Shortcuts, StepsOfPlansEqualThoseOfEveryNodeRun) {
   EXPECT_GT(compared, 50);
 }
 
+TEST(Shortcuts, FusedKernelsTakeWhatTheyTakeOneByOne) {
+  // Where the host is in nobody's way: what it takes for a fused node is that of its kernels
+  // together (BoundNode::host_span).
+  int compared = 0;
+  EXPECT_TRUE(rc::check("fusion changes nothing", [&] {
+    const zoo::Model model = cases::small_gpt(8);
+    plan::Plan plan = any_plan();
+    plan.host_dispatch = Time(0);
+    RC_PRE(plan::check(plan, model).has_value());
+    const graph::Workload fused = cases::lowered(model, plan);
+    parallel::LowerOptions unfused;
+    unfused.skip = {"fuse"};
+    const auto single = parallel::lower(model, plan, unfused);
+    RC_ASSERT(single.has_value());
+    const machine::Machine machine = any_machine(fused.ranks);
+    const auto together = simulate::simulate(fused, machine);
+    const auto one_by_one = simulate::simulate(*single, machine);
+    RC_ASSERT(together.has_value() && one_by_one.has_value());
+    RC_ASSERT(together->step_time == one_by_one->step_time);
+    RC_ASSERT(together->by_rank == one_by_one->by_rank);
+    ++compared;
+  }));
+  EXPECT_GT(compared, 50);
+}
+
 }  // namespace
 }  // namespace orrery

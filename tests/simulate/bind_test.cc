@@ -48,15 +48,21 @@ TEST(Bind, KernelsThatAreSlowerThanTheHostEndTheNode) {
   EXPECT_EQ(first_node(workload, one_device()).host_span, 70_us);
 }
 
-TEST(Bind, ContentionIsThatOfTheKernelsTogether) {
-  // 3 ms bound by memory, of which a collective takes a quarter: 4 ms. 1 ms as measured stays. 5/4.
+TEST(Bind, EveryKernelIsSlowedDownOnItsOwn) {
+  // 3 ms bound by memory, of which a collective takes a quarter: 4 ms. 1 ms as measured stays.
   machine::Machine machine = one_device();
   machine.device.overlap_memory = 0.25;
   graph::Node node = two_kernels(3_ms, 1_ms);
   node.operators[1] = {.name = "measured", .gemm = {}, .duration = 1_ms};
-  const BoundNode bound = first_node(workload_of(kAlone, {{node}}), machine);
-  EXPECT_NEAR(bound.contention.collective, 1.25, 1e-9);
-  EXPECT_EQ(bound.contention.message, 1);
+  const graph::Workload workload = workload_of(kAlone, {{node}});
+  const collective::AlgorithmChoice algorithms;
+  Binding bound(workload, machine, algorithms);
+  const std::vector<BoundKernel>& kernels = bound.shape(0, 0).kernels;
+  ASSERT_EQ(kernels.size(), 2U);
+  EXPECT_NEAR(kernels[0].slow(Beside::collectives), 4.0 / 3, 1e-9);
+  EXPECT_EQ(kernels[0].slow(Beside::messages), 1);
+  EXPECT_EQ(kernels[0].after[0], 1_ms);
+  EXPECT_EQ(kernels[1].slow(Beside::collectives), 1);
 }
 
 TEST(Bind, NodesAreListedByStreamInIssueOrder) {

@@ -79,7 +79,7 @@ Result<void> prepare(Run& run) {
 }
 
 Result<void> measure_memory(Run& run, bool allow_oom) {
-  auto memory = footprint::memory_footprint(run.model, run.plan);
+  auto memory = footprint::memory_footprint(run.model, run.plan, &run.machine);
   if (!memory) {
     return fail(std::move(memory.error()));
   }

@@ -20,6 +20,53 @@ void note(const Allocation& allocation, Liveness& result) {
   }
 }
 
+/// What is held at each moment; notes what does not count there and what is left.
+std::vector<MemoryBytes> held_by_moment(std::span<const Allocation> allocations,
+                                        std::size_t moments, Liveness& result) {
+  result.moments = moments;
+  std::vector<MemoryBytes> begins(moments + 1);  // held from this moment on
+  std::vector<MemoryBytes> ends(moments + 1);    // held until this moment
+  for (const Allocation& allocation : allocations) {
+    if (allocation.tier != 0 || allocation.shared > 0) {
+      note(allocation, result);
+      continue;
+    }
+    if (allocation.lifetime != Lifetime::enters) {
+      begins[std::min(allocation.first, moments)][allocation.memory] += allocation.bytes;
+    }
+    if (allocation.lifetime != Lifetime::leaves) {
+      ends[std::min(allocation.last, moments)][allocation.memory] += allocation.bytes;
+    }
+  }
+  std::vector<MemoryBytes> held;
+  for (std::size_t moment = 0; moment <= moments; ++moment) {
+    result.change += begins[moment];
+    held.push_back(result.change);
+    result.change -= ends[moment];
+  }
+  return held;
+}
+
+void consider(const MemoryBytes& held, std::size_t moment, bool first, Liveness& result) {
+  const Bytes total = held.total();
+  if (first || total > result.most_total) {
+    result.most = held;
+    result.most_total = total;
+    result.moment = moment;
+  }
+  result.highest.raise_to(held);
+}
+
+/// What is left after `other` too.
+void end_beside(const Liveness& other, Liveness& result) {
+  result.change += other.change;
+  for (std::size_t row = 0; row < result.taken.size(); ++row) {
+    result.taken[row] += other.taken[row];
+    result.given[row] += other.given[row];
+  }
+  result.shared.insert(result.shared.end(), other.shared.begin(), other.shared.end());
+}
+
 /// First and last moments of each tensor's uses.
 std::vector<std::optional<std::pair<std::size_t, std::size_t>>> used(const Template& t,
                                                                      std::size_t& moments) {
@@ -41,49 +88,41 @@ std::vector<std::optional<std::pair<std::size_t, std::size_t>>> used(const Templ
 
 }  // namespace
 
-Liveness& Liveness::beside(const Liveness& other) {
-  most += other.most;
-  most_total += other.most_total;
-  highest += other.highest;
-  change += other.change;
-  for (std::size_t row = 0; row < taken.size(); ++row) {
-    taken[row] += other.taken[row];
-    given[row] += other.given[row];
+Liveness& Liveness::then(const Liveness& next) {
+  if (change.total() + next.most_total > most_total) {
+    most = change + next.most;
+    most_total = most.total();
+    moment = moments + next.moment;
   }
-  shared.insert(shared.end(), other.shared.begin(), other.shared.end());
+  moments += next.moments;
+  highest.raise_to(change + next.highest);
+  end_beside(next, *this);
   return *this;
 }
 
 Liveness liveness(std::span<const Allocation> allocations, std::size_t moments) {
   Liveness result;
-  result.moments = moments;
-  std::vector<MemoryBytes> begins(moments + 1);  // held from this moment on
-  std::vector<MemoryBytes> ends(moments + 1);    // held until this moment
-  for (const Allocation& allocation : allocations) {
-    if (allocation.tier != 0 || allocation.shared > 0) {
-      note(allocation, result);
-      continue;
-    }
-    if (allocation.lifetime != Lifetime::enters) {
-      begins[std::min(allocation.first, moments)][allocation.memory] += allocation.bytes;
-    }
-    if (allocation.lifetime != Lifetime::leaves) {
-      ends[std::min(allocation.last, moments)][allocation.memory] += allocation.bytes;
-    }
-  }
+  const std::vector<MemoryBytes> held = held_by_moment(allocations, moments, result);
   for (std::size_t moment = 0; moment < moments; ++moment) {
-    result.change += begins[moment];
-    const Bytes total = result.change.total();
-    if (moment == 0 || total > result.most_total) {
-      result.most = result.change;
-      result.most_total = total;
-      result.moment = moment;
-    }
-    result.highest.raise_to(result.change);
-    result.change -= ends[moment];
+    consider(held[moment], moment, moment == 0, result);
   }
-  result.change += begins[moments];
-  result.change -= ends[moments];
+  return result;
+}
+
+Liveness liveness_beside(std::span<const Allocation> first, std::size_t first_moments,
+                         std::span<const Allocation> second, std::size_t second_moments) {
+  Liveness result;
+  Liveness other;
+  const std::vector<MemoryBytes> ahead = held_by_moment(first, first_moments, result);
+  const std::vector<MemoryBytes> behind = held_by_moment(second, second_moments, other);
+  for (std::size_t k = 0; k < std::max<std::size_t>(1, first_moments); ++k) {
+    for (std::size_t j = k; j < second_moments; ++j) {
+      consider(ahead[k] + behind[j], j, j == 0, result);
+    }
+    consider(ahead[k] + other.change, second_moments + k, second_moments == 0 && k == 0, result);
+  }
+  result.moments = first_moments + second_moments;
+  end_beside(other, result);
   return result;
 }
 

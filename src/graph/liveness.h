@@ -105,10 +105,18 @@ struct Liveness {
   LowerTiers given{};   ///< by what enters
   std::vector<Allocation> shared;
 
-  /// Both at once, their fullest moments together; the moment is the own one.
-  Liveness& beside(const Liveness& other);
+  /// It and the next one as one instance.
+  Liveness& then(const Liveness& next);
 };
 Liveness liveness(std::span<const Allocation> allocations, std::size_t moments);
+/// Two that run at once, of which the first begins no moment before the second has ended as many:
+///
+///   most = max over moments k of the first of
+///          held_1(k) + max(what is left after the second, max over j >= k of held_2(j))
+///
+/// `moment`: of the second, then those of the first beside what is left of it.
+Liveness liveness_beside(std::span<const Allocation> first, std::size_t first_moments,
+                         std::span<const Allocation> second, std::size_t second_moments);
 /// The allocations of a template; its moments are all operators of its nodes (of a node without:
 /// 1).
 Liveness liveness(const Template& t);

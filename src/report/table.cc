@@ -9,11 +9,18 @@
 #include <vector>
 
 #include "base/format.h"
+#include "machine/describe.h"
 #include "report/report.h"
 #include "study/energy.h"
 
 namespace orrery::report {
 namespace {
+
+/// Whether the machine's file says what the framework takes, which may be nothing.
+bool states_framework(const machine::Machine& machine) {
+  return machine.device.framework_memory + machine.device.communicator_memory > Bytes(0) ||
+         !machine::origin_of(machine, "device.framework_memory").empty();
+}
 
 constexpr std::size_t kListedStages = 16;  // more than these are shown by first, last and largest
 constexpr double kBarWidth = 40;           // characters of a bar of 100 %
@@ -300,7 +307,7 @@ class StepTable : public RunTable {
          gib(run_.capacity));
     std::string header = fmt::format("  {:>5}", "stage");
     for (const Named<plan::MemoryCategory>& category : kNames<plan::MemoryCategory>) {
-      header += fmt::format("{:>12}", category.name);
+      header += fmt::format("{:>{}}", category.name, memory_column(category));
     }
     line("{}{:>9}{:>8}", header, "total", "full");
     for (const std::size_t stage : listed_stages(run_)) {
@@ -312,14 +319,22 @@ class StepTable : public RunTable {
     for (const std::size_t stage : listed_stages(run_)) {
       moment_row(stage);
     }
+    if (!states_framework(run_.machine)) {
+      line("  {} states no framework_memory or communicator_memory: nothing is counted of either",
+           run_.machine.name);
+    }
     line("");
+  }
+
+  static std::size_t memory_column(const Named<plan::MemoryCategory>& category) {
+    return std::max<std::size_t>(9, category.name.size() + 2);
   }
 
   void memory_row(std::size_t stage) {
     const footprint::StageMemory& memory = run_.memory[stage];
     std::string row = fmt::format("  {:>5}", stage);
     for (const Named<plan::MemoryCategory>& category : kNames<plan::MemoryCategory>) {
-      row += fmt::format("{:>12}", gib(memory[category.value]));
+      row += fmt::format("{:>{}}", gib(memory[category.value]), memory_column(category));
     }
     const bool fits = memory.total() <= run_.capacity;
     const double share = run_.capacity > Bytes(0) ? memory.total() / run_.capacity : 0;

@@ -218,7 +218,7 @@ class Search {
     for (const std::size_t i : chosen) {
       options_[i].apply(found.plan);
     }
-    const auto stages = footprint::memory_footprint(model_, found.plan);
+    const auto stages = footprint::memory_footprint(model_, found.plan, &machine_);
     if (stages && plan::check_machine(found.plan, machine_)) {
       found.memory = Bytes(0);
       for (const footprint::StageMemory& stage : *stages) {

@@ -87,7 +87,7 @@ Result<Prediction> predict_memory(const TableCase& run, Measure measure,
   }
   const auto stages_of = [&](const plan::Plan& plan) {
     return plan::check(plan, *model).and_then([&] {
-      return footprint::memory_footprint(*model, plan);
+      return footprint::memory_footprint(*model, plan, &machine);
     });
   };
   const auto stages = stages_of(run.plan);

@@ -93,7 +93,7 @@ void add_advice(const Run& run, Error& error) {
 }
 
 Result<void> measure_memory(Run& run, const RunOptions& options) {
-  auto memory = footprint::memory_footprint(run.model, run.plan);
+  auto memory = footprint::memory_footprint(run.model, run.plan, &run.machine);
   if (!memory) {
     return fail(std::move(memory.error()));
   }

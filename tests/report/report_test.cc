@@ -59,6 +59,17 @@ TEST(Table, MarksTheStageThatDoesNotFit) {
   EXPECT_THAT(table, ContainsRegex("\n +1 +12.00 [^\n]*12.00 +120 %  DOES NOT FIT\n"));
 }
 
+TEST(Table, SaysWhenAMachineStatesNothingOfItsFramework) {
+  auto run = made_run();
+  EXPECT_THAT(table_report(run), HasSubstr("two-boxes states no framework_memory"));
+  run.machine.device.framework_memory = 1_GiB;
+  run.memory[0][plan::MemoryCategory::framework] = 1_GiB;
+  EXPECT_THAT(table_report(run), Not(HasSubstr("states no")));
+  EXPECT_THAT(table_report(run), ContainsRegex("logits +framework +total"));
+  EXPECT_THAT(table_report(run), ContainsRegex("\n +0 +4.00 [^\n]*1.00 +8.00 +80 %\n"));
+  EXPECT_THAT(json_report(run), HasSubstr("\"framework\""));
+}
+
 TEST(Table, LongPipelinesShowFirstLastAndFullest) {
   auto run = made_run();
   run.memory.assign(20, run.memory[0]);

@@ -118,6 +118,10 @@ struct Device {
   double overlap_units = 0;
   double overlap_memory = 0;
   double overlap_send_units = 0;
+  /// Of the first memory tier, not for tensors: what driver, runtime and libraries of one process
+  /// take, and what each communicator of several ranks buffers. Not: fragmentation.
+  Bytes framework_memory{0};
+  Bytes communicator_memory{0};
 
   /// Coefficients of the operator's format; without its own, block-scaled fp8 is as fp8.
   const KernelCoefficients& kernels_of(const graph::Operator& op) const {
@@ -143,6 +147,8 @@ struct Device {
     visit("overlap_units", &Device::overlap_units, "share of units that a collective takes");
     visit("overlap_memory", &Device::overlap_memory, "share of bandwidth that a collective takes");
     visit("overlap_send_units", &Device::overlap_send_units, "share of units that a message takes");
+    visit("framework_memory", &Device::framework_memory, "driver, runtime and libraries");
+    visit("communicator_memory", &Device::communicator_memory, "buffers of a communicator");
   }
 
   friend bool operator==(const Device&, const Device&) = default;

@@ -20,20 +20,22 @@ class BlockMeter {
         recomputes_(recompute && kind >= plan::kFirstLayerBlock),
         boundary_(boundary) {}
 
-  BlockMemory measure(const std::vector<zoo::ModelOperator>& operators) {
+  BlockMemory measure(std::vector<zoo::ModelOperator> operators) {
+    for (zoo::ModelOperator& op : operators) {
+      op = plan::shard(std::move(op), plan_);
+    }
     const std::vector<bool> dropped = dropped_by(operators);
     for (std::size_t i = 0; i < operators.size(); ++i) {
-      const zoo::ModelOperator op = plan::shard(operators[i], plan_);
-      count(op, dropped[i]);
-      gradients(op);
-      exchanges(op);
+      count(operators[i], saved(operators, i, dropped[i]), dropped[i]);
+      gradients(operators[i]);
+      exchanges(operators[i]);
     }
     if (recomputes_ && plan_.recompute == plan::Recompute::full) {
       block_.kept += boundary_ / (plan_.sequence_parallel ? plan_.tp : 1);
     }
     const Bytes gathered = plan_.sequence_parallel ? boundary_ : Bytes(0);
     block_.forward_work = std::max(gathered + context_, routed_);
-    block_.backward_work = gathered + widest_ + std::max(2 * context_, routed_);
+    block_.backward_work = gathered + std::max(widest_ + 2 * context_, routed_ + expert_gradient_);
     return block_;
   }
 
@@ -45,7 +47,7 @@ class BlockMeter {
     std::vector<bool> dropped(operators.size(),
                               recomputes_ && plan_.recompute == plan::Recompute::full);
     const auto again = [&](std::size_t i) {
-      return recomputes_ && i < operators.size() && plan::recompute_selects(plan_, operators[i]);
+      return i < operators.size() && runs_again(operators[i]);
     };
     for (std::size_t i = 0; i < operators.size(); ++i) {
       const bool core = operators[i].recompute == zoo::RecomputeGroup::selective;
@@ -59,7 +61,11 @@ class BlockMeter {
     return dropped;
   }
 
-  void count(const zoo::ModelOperator& op, bool dropped) {
+  bool runs_again(const zoo::ModelOperator& op) const {
+    return recomputes_ && plan::recompute_selects(plan_, op);
+  }
+
+  void count(const zoo::ModelOperator& op, Bytes saved, bool dropped) {
     block_.parameters += op.parameters;
     block_.expert_parameters += op.expert ? op.parameters : 0;
     (op.expert ? block_.expert_frozen : block_.frozen) += plan::is_trained(op) ? 0 : op.parameters;
@@ -67,12 +73,22 @@ class BlockMeter {
     (op.expert ? block_.expert_quantized : block_.quantized) += quantized;
     (op.kind == graph::OperatorKind::loss ? block_.logits
      : dropped                            ? block_.recomputed
-                                          : block_.kept) += saved(op);
+                                          : block_.kept) += saved;
   }
 
   /// Quantised for the weight gradient; what a frozen GEMM keeps is for others.
-  Bytes saved(const zoo::ModelOperator& op) const {
-    return plan::is_trained(op) ? plan::exchanged_bytes(plan_, op, op.saved) : op.saved;
+  Bytes saved(const std::vector<zoo::ModelOperator>& operators, std::size_t i, bool dropped) const {
+    const zoo::ModelOperator& op = operators[i];
+    if (op.has_weight) {
+      return plan::is_trained(op) ? plan::exchanged_bytes(plan_, op, op.saved) : op.saved;
+    }
+    const zoo::ModelOperator& next = operators[std::min(i + 1, operators.size() - 1)];
+    if (op.kind == graph::OperatorKind::attention) {
+      return op.saved + plan::kept_for_attention(plan_, next, next.saved);
+    }
+    const bool kept_activation =
+        op.kind == graph::OperatorKind::elementwise && runs_again(op) && !dropped;
+    return kept_activation ? plan::kept_activation_input(plan_, next, op.saved) : op.saved;
   }
 
   void gradients(const zoo::ModelOperator& op) {
@@ -90,6 +106,9 @@ class BlockMeter {
       block_.logits_work = std::max(block_.logits_work, rows * op.gemm.n);
     }
     widest_ = std::max(widest_, rows * op.gemm.k + (logits ? Bytes(0) : rows * op.gemm.n));
+    if (op.boundary == zoo::TensorBoundary::dispatch) {
+      expert_gradient_ = std::max(expert_gradient_, rows * op.gemm.n);
+    }
     if (op.has_weight && plan::is_trained(op)) {
       const bool scattered = op.gemm_split != zoo::GemmSplit::column && plan_.sequence_parallel;
       const Bytes output = rows * op.gemm.n / (scattered && !op.expert ? plan_.tp : 1);
@@ -130,9 +149,10 @@ class BlockMeter {
   bool recomputes_;
   Bytes boundary_;
   BlockMemory block_;
-  Bytes widest_{0};   // input and output gradient of one GEMM
-  Bytes context_{0};  // buffers of cp, forward
-  Bytes routed_{0};   // buffers of experts
+  Bytes widest_{0};           // input and output gradient of one GEMM
+  Bytes context_{0};          // buffers of cp, forward
+  Bytes routed_{0};           // buffers of experts
+  Bytes expert_gradient_{0};  // of the result of their first GEMM
 };
 
 }  // namespace

@@ -12,7 +12,8 @@
 ///                e (1/t with sequence parallelism). Routed experts hold load etp/t T top_k rows:
 ///                their share of the rows of etp x ep ranks; load: moe_capacity, or moe_imbalance
 ///                when dropless. For GPT shapes with dropout: Korthikanti et al. 2022, table 2.
-///                Quantised GEMMs keep a column copy of their input (quantize.h).
+///                What quantised GEMMs, and attention and activations beside them, keep:
+///                quantize.h.
 ///   recomputed   `saved` of what recompute drops (recompute.h): there only while the block's
 ///                backward runs
 ///   logits       fp32, 4 T V / t, from the head's forward to its backward; while one of the two
@@ -27,8 +28,10 @@
 ///                    and the output once more
 ///                  experts: the rows sent (T top_k H e / t) and the rows received, in front of the
 ///                    sort or behind the last GEMM; allgather: the tokens of etp x ep ranks
-///                  backward: gradients of a GEMM's input and output, the widest; the gradient of
-///                    its largest weight in e, unless fused_grad_accumulation
+///                  backward: gradients of a GEMM's input and output, the widest; of experts, if
+///                    more, the rows of their exchange beside the gradient of fc1's result, which
+///                    its weight gradient still needs; the gradient of the block's largest weight
+///                    in e, unless fused_grad_accumulation
 ///
 /// Ignores:  workspaces of GEMMs and of the communication libraries; alignment.
 /// Sources:  Korthikanti et al. 2022 (arXiv:2205.05198), section 4 and table 2; Rajbhandari et al.

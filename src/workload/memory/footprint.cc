@@ -125,11 +125,21 @@ std::vector<StageMemory> memory_of_checked(const zoo::Model& model, const plan::
   return stages;
 }
 
-Result<std::vector<StageMemory>> memory_footprint(const zoo::Model& model, const plan::Plan& plan) {
+Result<std::vector<StageMemory>> memory_footprint(const zoo::Model& model, const plan::Plan& plan,
+                                                  const machine::Machine* machine) {
   if (auto checked = plan::check(plan, model); !checked) {
     return fail(std::move(checked.error()));
   }
-  return memory_of_checked(model, plan);
+  std::vector<StageMemory> stages = memory_of_checked(model, plan);
+  const Bytes framework = machine != nullptr ? framework_bytes(machine->device, plan) : Bytes(0);
+  for (StageMemory& stage : stages) {
+    stage[plan::MemoryCategory::framework] += framework;
+    stage.highest[plan::MemoryCategory::framework] += framework;
+    for (MemoryPoint& point : stage.timeline) {
+      point.bytes += framework;
+    }
+  }
+  return stages;
 }
 
 Result<void> check_fits(const std::vector<StageMemory>& stages, const machine::Machine& machine) {

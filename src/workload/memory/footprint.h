@@ -5,8 +5,9 @@
 ///   state_memory.h     parameters, gradients, optimizer states
 ///   memory_timeline.h  the step: which of these exist when
 ///
-/// Ignores: the framework's context, communication libraries' buffers (together 1 to 2 GB of a GPU,
-/// which no plan or machine file states), fragmentation.
+/// On a machine also what its framework takes, all the step (framework_bytes).
+///
+/// Ignores: fragmentation.
 #pragma once
 
 #include <vector>
@@ -39,7 +40,8 @@ struct StageMemory {
 inline constexpr std::int64_t kTimelinePoints = 64;
 
 /// One per stage (per device of the stage). Mistakes: those of check().
-Result<std::vector<StageMemory>> memory_footprint(const zoo::Model& model, const plan::Plan& plan);
+Result<std::vector<StageMemory>> memory_footprint(const zoo::Model& model, const plan::Plan& plan,
+                                                  const machine::Machine* machine = nullptr);
 
 /// The same of a plan that check() has accepted.
 std::vector<StageMemory> memory_of_checked(const zoo::Model& model, const plan::Plan& plan);

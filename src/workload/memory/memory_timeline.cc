@@ -32,8 +32,7 @@ std::vector<MemoryPoint> thinned(const std::vector<MemoryPoint>& points, std::in
 /// A chunk's pieces of work; those that the schedule does not have are empty.
 struct ChunkPieces {
   std::array<graph::Liveness, kChunkPassCount> passes;
-  /// Its backward beside the other chunk's forward; the backward names the moment.
-  graph::Liveness pair;
+  graph::Liveness pair;  ///< its forward and the other chunk's backward
 
   const graph::Liveness& operator[](ChunkPass pass) const {
     return passes[static_cast<std::size_t>(pass)];
@@ -43,19 +42,28 @@ struct ChunkPieces {
 std::vector<ChunkPieces> pieces_of(const BlockMemories& model, const plan::Plan& plan,
                                    const std::vector<StageChunk>& chunks) {
   const Bytes messages = message_bytes(model, plan, chunks);
-  const auto of = [&](std::size_t c, ChunkPass pass, Bytes in_flight) {
-    const ChunkWork work =
-        chunk_work(model, plan, chunks[c], pass, static_cast<std::int64_t>(c), in_flight);
-    return graph::liveness(work.allocations, work.moments);
+  const auto work = [&](std::size_t c, ChunkPass pass, Bytes in_flight) {
+    return chunk_work(model, plan, chunks[c], pass, static_cast<std::int64_t>(c), in_flight);
+  };
+  const auto of = [](const ChunkWork& one) {
+    return graph::liveness(one.allocations, one.moments);
+  };
+  const auto pair = [&](std::size_t c) {
+    const ChunkWork ahead = work(c, ChunkPass::forward, messages);
+    if (plan.overlap_ep) {
+      const ChunkWork back = work(1 - c, ChunkPass::backward, Bytes(0));
+      return graph::liveness_beside(ahead.allocations, ahead.moments, back.allocations,
+                                    back.moments);
+    }
+    return of(ahead).then(of(work(1 - c, ChunkPass::backward, messages)));
   };
   std::vector<ChunkPieces> pieces(chunks.size());
   for (std::size_t c = 0; c < chunks.size(); ++c) {
     for (const ChunkPass pass : chunk_passes(plan.schedule)) {
-      pieces[c].passes[static_cast<std::size_t>(pass)] = of(c, pass, messages);
+      pieces[c].passes[static_cast<std::size_t>(pass)] = of(work(c, pass, messages));
     }
     if (plan.schedule == plan::Schedule::dualpipe) {
-      pieces[c].pair = pieces[c][ChunkPass::backward];
-      pieces[c].pair.beside(of(1 - c, ChunkPass::forward, Bytes(0)));
+      pieces[c].pair = pair(c);
     }
   }
   return pieces;
@@ -110,10 +118,7 @@ class Replay {
         --in_flight_;
         return;
       case plan::Direction::forward_backward:
-        count_forward();
-        apply(pieces(1 - chunk).pair, {Work::backward, slot.backward_microbatch, 1 - chunk});
-        --in_flight_;
-        return;
+        return forward_backward(slot);
     }
   }
 
@@ -124,6 +129,24 @@ class Replay {
   }
   void backward(std::int64_t chunk, std::int64_t microbatch) {
     apply(pieces(chunk)[ChunkPass::backward], {Work::backward, microbatch, chunk});
+    --in_flight_;
+  }
+  /// In the order of liveness.h: beside each other those of the backward first.
+  void forward_backward(const plan::PipelineSlot& slot) {
+    count_forward();
+    const graph::Liveness& pair = pieces(slot.chunk).pair;
+    const std::int64_t other = 1 - slot.chunk;
+    const std::size_t ahead = pieces(slot.chunk)[ChunkPass::forward].moments;
+    const std::size_t back = pieces(other)[ChunkPass::backward].moments;
+    const MemoryMoment of_forward{Work::forward, slot.microbatch, slot.chunk};
+    const MemoryMoment of_backward{Work::backward, slot.backward_microbatch, other};
+    const bool beside = plan_.overlap_ep;
+    const std::size_t first = beside ? back : ahead;
+    if (pair.moment < first) {
+      apply(pair, beside ? of_backward : of_forward, pair.moment);
+    } else {
+      apply(pair, beside ? of_forward : of_backward, pair.moment - first);
+    }
     --in_flight_;
   }
 
@@ -139,16 +162,21 @@ class Replay {
     backward(0, microbatches - 1);
   }
 
-  void apply(const graph::Liveness& piece, MemoryMoment moment) {
+  void apply(const graph::Liveness& piece, const MemoryMoment& moment) {
+    apply(piece, moment, piece.moment);
+  }
+  /// `nth`: of the blocks of the moment's chunk, in the order in which they run, the fullest.
+  void apply(const graph::Liveness& piece, MemoryMoment moment, std::size_t nth) {
     const graph::MemoryBytes most = level_.run(piece);
     if (piece.moments > 0) {
-      name(moment, moment.work == Work::forward ? piece.moment : piece.moments - 1 - piece.moment);
+      name(moment, nth);
       consider(most, moment);
     }
   }
 
-  void name(MemoryMoment& moment, std::size_t block) const {
+  void name(MemoryMoment& moment, std::size_t nth) const {
     const StageChunk& chunk = chunks_[static_cast<std::size_t>(moment.chunk)];
+    const std::size_t block = moment.work == Work::forward ? nth : chunk.blocks.size() - 1 - nth;
     const std::int64_t before = chunk.blocks.front() == plan::kEmbeddingBlock ? 1 : 0;
     moment.kind = chunk.blocks[block];
     moment.layer = moment.kind >= plan::kFirstLayerBlock

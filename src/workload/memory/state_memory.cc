@@ -2,6 +2,7 @@
 #include "workload/memory/state_memory.h"
 
 #include <algorithm>
+#include <array>
 
 #include "workload/plan/data_axes.h"
 #include "workload/plan/layout.h"
@@ -149,6 +150,20 @@ StateMemory state_memory(const BlockMemories& model, const plan::Plan& plan,
     state.reduction = bucket_bytes(plan, all, largest);
   }
   return state;
+}
+
+Bytes framework_bytes(const compute::Device& device, const plan::Plan& plan) {
+  const bool experts = plan.ep > 1;
+  const std::array<std::int64_t, 7> ranks{plan.tp,
+                                          plan.cp,
+                                          plan.dp * plan.cp,
+                                          plan.pp,
+                                          plan.ep,
+                                          experts ? plan::expert_tensor_parallel(plan) : 1,
+                                          experts ? plan::expert_data_parallel(plan) : 1};
+  return device.framework_memory +
+         device.communicator_memory *
+             std::count_if(ranks.begin(), ranks.end(), [](std::int64_t size) { return size > 1; });
 }
 
 }  // namespace orrery::footprint

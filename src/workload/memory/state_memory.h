@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "graph/liveness.h"
+#include "machine/compute/device.h"
 #include "workload/memory/block_memory.h"
 #include "workload/plan/memory_category.h"
 #include "workload/plan/plan.h"
@@ -83,5 +84,16 @@ StateMemory state_memory(const BlockMemories& model, const plan::Plan& plan,
 /// Bytes of a reduction's bucket over `all` gradients of a stage, of which the largest block has
 /// `block`: both in the type on the wire. Overlapped, one fills while the one before travels.
 Bytes bucket_bytes(const plan::Plan& plan, Bytes all, Bytes block);
+
+/// What a device holds besides tensors (compute/device.h):
+///
+///   framework_memory + c communicator_memory
+///
+///   c   communicators of more than one rank: tp, cp, dp with cp, pp, ep; with ep those inside an
+///       expert (etp) and of the ranks with the same experts
+///
+/// Ignores: that an all-to-all over NCCL connects every pair of its ranks (3.3 GB of 8 H100,
+/// NVIDIA/nccl issue 1685); buffers of other libraries for token exchange (DeepEP).
+Bytes framework_bytes(const compute::Device& device, const plan::Plan& plan);
 
 }  // namespace orrery::footprint

@@ -133,12 +133,12 @@ class PairBuilder {
 
   /// Leaves a lane where compute would wait for what communication writes.
   void interleaved() {
-    std::size_t lane = 0;
+    std::size_t lane = 1;
     while (!lanes_[0].done() || !lanes_[1].done()) {
-      if (!lanes_[lane].done()) {
+      if (may_step(lane)) {
         step(lane);
       }
-      while (!lanes_[lane].done() && !blocked(lane)) {
+      while (may_step(lane) && !blocked(lane)) {
         step(lane);
       }
       lane = 1 - lane;
@@ -150,9 +150,25 @@ class PairBuilder {
     const std::vector<Placed>& steps;
     std::size_t next = 0;
     std::array<bool, kValueCount> pending{};  ///< by Value: written by communication, not read yet
+    int block = TemplateBuilder::kNoBlock;    ///< that runs, or ran last
+    int begun = 0;                            ///< blocks
 
     bool done() const { return next == steps.size(); }
+    bool begins_block() const {
+      const int following = done() ? block : steps[next].block;
+      return following != TemplateBuilder::kNoBlock && following != block;
+    }
   };
+
+  /// The forward begins no block before the backward has done as many.
+  bool may_step(std::size_t lane) const {
+    const Lane& own = lanes_[lane];
+    const Lane& other = lanes_[1 - lane];
+    const bool waits =
+        lane == 0 && own.begins_block() && !other.done() &&
+        (own.begun > other.begun || (own.begun == other.begun && !other.begins_block()));
+    return !own.done() && !waits;
+  }
 
   bool blocked(std::size_t lane) const {
     const Step& step = *lanes_[lane].steps[lanes_[lane].next].step;
@@ -162,7 +178,9 @@ class PairBuilder {
 
   void step(std::size_t lane) {
     Lane& own = lanes_[lane];
+    own.begun += own.begins_block() ? 1 : 0;
     const Placed& placed = own.steps[own.next++];
+    own.block = placed.block == TemplateBuilder::kNoBlock ? own.block : placed.block;
     const bool computes = placed.step->node.stream == plan::StepStream::compute;
     if (computes) {
       own.pending[static_cast<std::size_t>(placed.step->reads)] = false;

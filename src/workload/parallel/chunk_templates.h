@@ -26,7 +26,9 @@ graph::Template backward_template(const Draft& draft, const RoleDraft& role,
 /// The forward of one chunk and the whole backward of another as one piece of work, of microbatches
 /// that are neither first nor last: it begins when both their messages are there and sends when
 /// both are done. With draft.interleaves_pairs compute changes from one to the other wherever it
-/// would wait for communication; otherwise the backward follows the forward.
+/// would wait for communication, the backward first, and the forward begins no block before the
+/// backward has done as many (the order of DeepSeek-V3, figure 4); otherwise the backward follows
+/// the forward.
 graph::Template pair_template(const Draft& draft, const RoleDraft& role, const ChunkDraft& forward,
                               const ChunkDraft& backward, std::string name);
 

@@ -16,6 +16,7 @@
 #include <optional>
 #include <vector>
 
+#include "machine/machine.h"
 #include "workload/memory/chunk_work.h"
 #include "workload/plan/axes.h"
 #include "workload/plan/data_axes.h"
@@ -117,6 +118,7 @@ struct Context {
   const zoo::Model& model;
   const plan::Plan& plan;
   std::vector<std::vector<plan::ModelPart>> parts;  ///< [stage][chunk]
+  const machine::Machine* machine = nullptr;        ///< that it is lowered for, if any
 };
 
 /// Node makers with the stream that belongs to the kind.

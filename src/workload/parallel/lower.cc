@@ -128,7 +128,8 @@ Result<graph::Workload> lower(const zoo::Model& model, const plan::Plan& plan,
   if (!parts) {
     return fail(std::move(parts.error()));
   }
-  const Context context{.model = model, .plan = plan, .parts = std::move(*parts)};
+  const Context context{
+      .model = model, .plan = plan, .parts = std::move(*parts), .machine = options.machine};
   return Lowering(context, options).run();
 }
 

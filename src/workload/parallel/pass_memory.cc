@@ -44,7 +44,11 @@ void passes::memory(Draft& draft, const Context& context) {
             blocks, context.plan, chunks[c], pass, static_cast<std::int64_t>(c), Bytes(0));
       }
     }
-    const footprint::StateMemory state = footprint::state_memory(blocks, context.plan, chunks);
+    footprint::StateMemory state = footprint::state_memory(blocks, context.plan, chunks);
+    if (context.machine != nullptr) {
+      state.device[plan::MemoryCategory::framework] =
+          footprint::framework_bytes(context.machine->device, context.plan);
+    }
     role.messages = footprint::message_bytes(blocks, context.plan, chunks);
     role.reduction = state.reduction;
     role.update = state.update;

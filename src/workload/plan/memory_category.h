@@ -15,7 +15,8 @@ enum class MemoryCategory : std::uint8_t {
   optimizer,
   activations,
   buffers,
-  logits
+  logits,
+  framework
 };
 constexpr auto named_values(MemoryCategory) {
   return std::to_array<Named<MemoryCategory>>({
@@ -26,6 +27,7 @@ constexpr auto named_values(MemoryCategory) {
       {MemoryCategory::buffers, "buffers",
        "messages, buckets, gathered parameters, work of a block"},
       {MemoryCategory::logits, "logits", "logits and probabilities, kept for backward"},
+      {MemoryCategory::framework, "framework", "driver, libraries, buffers of communicators"},
   });
 }
 

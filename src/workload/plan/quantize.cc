@@ -13,7 +13,10 @@ namespace {
 constexpr std::array kRecipes{
     QuantizationRecipe{.splits_sums = true, .norm_quantizes = true},
     QuantizationRecipe{.splits_sums = true, .reads_maximum = true, .norm_finds_it = true},
-    QuantizationRecipe{.block_scaled = true, .scale_bytes = 4.0 / 128},
+    QuantizationRecipe{.block_scaled = true,
+                       .scale_bytes = 4.0 / 128,
+                       .attention_result_bits = 12,
+                       .keeps_activation_inputs = true},
     QuantizationRecipe{.scale_bytes = 1.0 / 32, .microscaling = true, .transposable = false},
     QuantizationRecipe{.type = graph::DataType::fp4,
                        .scale_bytes = 1.0 / 16,
@@ -68,6 +71,26 @@ Bytes exchanged_bytes(const Plan& plan, const zoo::ModelOperator& op, Bytes in_c
     return in_compute_type;
   }
   return in_compute_type * (recipe_of(plan.quantization).element_bytes() / plain_bytes(plan));
+}
+
+Bytes kept_for_attention(const Plan& plan, const zoo::ModelOperator& projection,
+                         Bytes in_compute_type) {
+  if (!is_quantized(plan, projection) || projection.weights == zoo::Weights::frozen) {
+    return Bytes(0);
+  }
+  const QuantizationRecipe& recipe = recipe_of(plan.quantization);
+  if (recipe.attention_result_bits == 0) {
+    return in_compute_type;
+  }
+  const double more = recipe.attention_result_bits / 8.0 + recipe.scale_bytes;
+  return in_compute_type * ((more - recipe.element_bytes()) / plain_bytes(plan));
+}
+
+Bytes kept_activation_input(const Plan& plan, const zoo::ModelOperator& next_gemm,
+                            Bytes in_compute_type) {
+  const bool quantizes =
+      is_quantized(plan, next_gemm) && recipe_of(plan.quantization).keeps_activation_inputs;
+  return quantizes ? exchanged_bytes(plan, next_gemm, in_compute_type) : in_compute_type;
 }
 
 Bytes parameter_bytes(const Plan& plan, const zoo::ModelOperator& op, std::int64_t parameters) {

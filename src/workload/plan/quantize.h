@@ -30,13 +30,17 @@
 ///                             Megatron gathers its weights in the compute type.
 ///
 /// Memory: weights are there in 16 bits and as both copies (2 w), with quantized_params only as the
-/// copies; a quantised GEMM keeps its input's column copy (w) instead of e per element.
+/// copies; a quantised GEMM keeps its input's column copy (w) instead of e per element. Fused
+/// attention keeps its result for its own backward too, e per element beside the projection's w.
+/// fp8-block keeps as DeepSeek-V3 does (section 3.3.3): that result once for both, in 12 bits
+/// (E5M6) and scales; the input of an activation whose result is recomputed in w.
 ///
 /// Assumes:  both copies are written at once and gathered as such over tp (as mxfp8 does; recipes
 ///           with one scale transpose after the gather); weights copied on every device (Blackwell
 ///           needs no transposed copies of fp8 with one scale per tensor). nvfp4's random Hadamard
 ///           transform and stochastic rounding happen inside the kernel that quantises.
 /// Ignores:  layers that a recipe keeps in 16 bits (NVIDIA's nvfp4 runs keep some of the last);
+///           the casts of what is kept, which ride on the kernels that make and read it;
 ///           reductions of maxima between ranks; padding of expert rows to blocks.
 /// Source:   NVIDIA Transformer Engine, user guide and normalisation and cast kernels (2.x), whose
 ///           backward GEMMs have the split accumulator by default; on H100 the fast one is 1.1
@@ -62,6 +66,10 @@ struct QuantizationRecipe {
   bool norm_quantizes = false;  ///< a norm writes the copies instead of its 16-bit result
   bool microscaling = false;    ///< needs units that scale blocks of 16 or 32 (Device)
   bool transposable = true;     ///< the column copy can be made of the row copy
+  /// Bits of attention's result, kept once for its backward and the projection; 0: in the compute
+  /// type for the one, quantised for the other.
+  int attention_result_bits = 0;
+  bool keeps_activation_inputs = false;  ///< quantised, where the activation runs again
 
   /// w.
   double element_bytes() const {
@@ -80,6 +88,14 @@ bool is_quantized(const Plan& plan, const zoo::ModelOperator& op);
 /// Bytes of `elements` of a tensor that crosses the network for such an operator, else of the
 /// compute type.
 Bytes exchanged_bytes(const Plan& plan, const zoo::ModelOperator& op, Bytes in_compute_type);
+
+/// What attention keeps of its result, `in_compute_type` of it, for its own backward beside what
+/// `projection` keeps as its input; none where that is the whole result.
+Bytes kept_for_attention(const Plan& plan, const zoo::ModelOperator& projection,
+                         Bytes in_compute_type);
+/// What an activation between GEMMs keeps of its input when it runs again before its backward.
+Bytes kept_activation_input(const Plan& plan, const zoo::ModelOperator& next_gemm,
+                            Bytes in_compute_type);
 
 /// What a ZeRO gather of the operator's parameters moves, and what the optimizer writes.
 Bytes parameter_bytes(const Plan& plan, const zoo::ModelOperator& op, std::int64_t parameters);

@@ -136,6 +136,50 @@ TEST(MemoryBlocks, QuantisedGemmsKeepOneByteOfTheirInputs) {
   EXPECT_EQ(block_memories(cases::small_gpt(1), fp8).blocks[plan::kHeadBlock].quantized, 0);
 }
 
+TEST(MemoryBlocks, AttentionKeepsItsResultBesideTheQuantisedCopy) {
+  // Flash, S H: the result is the projection's input, 2; quantised 1 for the projection and 2 for
+  // attention itself. Other inputs of GEMMs: qkv 1 less, fc1 1, fc2 4. Runs again: as before.
+  const auto kept = [](plan::Quantization quantization, const std::string& modules) {
+    const plan::Plan plan{.recompute_modules = modules,
+                          .quantization = quantization,
+                          .attention = zoo::AttentionKernel::flash};
+    return layer_of(cases::small_gpt(1), plan).kept;
+  };
+  const Bytes plain = kept(plan::Quantization::none, "");
+  EXPECT_EQ(kept(plan::Quantization::fp8_current, ""), plain + Bytes((2 - 7) * kTokens * kHidden));
+  EXPECT_EQ(kept(plan::Quantization::fp8_current, "core_attn"),
+            kept(plan::Quantization::none, "core_attn") - Bytes(7 * kTokens * kHidden));
+}
+
+TEST(MemoryBlocksPublished, FineGrainedFp8KeepsAsDeepSeekDoes) {
+  // DeepSeek-V3, section 3.3.3: attention's result once, in E5M6, and the inputs of SwiGLU in fp8,
+  // here with a scale of 4 bytes for 128 elements. Per token: 1.5 + 1/32 of H; 256 rows of 2 x 32.
+  const auto kept = [](plan::Quantization quantization, const std::string& modules) {
+    const plan::Plan plan{.recompute_modules = modules,
+                          .quantization = quantization,
+                          .attention = zoo::AttentionKernel::flash};
+    return layer_of(small_mixture(), plan).kept;
+  };
+  // Of tensor-wise fp8: attention 1 + 2, inputs of qkv, fc1 1.
+  const Bytes tensor = kept(plan::Quantization::fp8_current, "moe_act");
+  const std::int64_t elements = kTokens * kHidden;
+  const std::int64_t rows = 2 * kTokens;
+  EXPECT_EQ(kept(plan::Quantization::fp8_block, "moe_act"),
+            tensor - Bytes(elements * 3) + Bytes(elements) * (1.5 + 1.0 / 32) +
+                Bytes(elements + rows * kHidden) * (1.0 / 32) - Bytes(rows * 64) * (1 - 1.0 / 32));
+  // An activation that does not run again keeps its input as it is.
+  EXPECT_EQ(
+      kept(plan::Quantization::fp8_block, "") - kept(plan::Quantization::fp8_block, "moe_act"),
+      Bytes(rows * 64) * (1 - 1.0 / 32) + Bytes(rows * 32) * (1 + 1.0 / 32));
+}
+
+TEST(MemoryBlocks, BackwardOfExpertsHoldsTheirExchangeOrTheWidestGradients) {
+  // 256 rows of 2 bytes: sent and received 64 + 64, the gradient of fc1's result 2 x 32: 192 wide,
+  // more than the gradients of any GEMM (fc1 64 + 64).
+  EXPECT_EQ(layer_of(small_mixture(), {.attention = zoo::AttentionKernel::flash}).backward_work,
+            Bytes(256 * 2 * (64 + 64 + 64)));
+}
+
 TEST(MemoryBlocks, BackwardHoldsTheWidestGradientsAndOneWeights) {
   // Flash: fc1 has S (64 + 256) gradients of 2 bytes, as fc2; its weight 64 x 256 in 2 bytes, which
   // the GEMM adds to the buffer itself with fused_grad_accumulation.

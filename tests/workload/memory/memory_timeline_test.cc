@@ -87,6 +87,22 @@ TEST(MemoryTimeline, NamesTheFirstFullestMoment) {
   EXPECT_EQ(timeline.points[4].bytes, Bytes(3960));
 }
 
+TEST(MemoryTimeline, APairGoesLayerByLayer) {
+  // DualPipe of 4 stages, 3 layers of 30 in each chunk. Beside each other a forward keeps another
+  // layer when the backward frees one: 4 microbatches and a layer; else 5 microbatches.
+  ByHand by_hand;
+  by_hand.chunks = {{{2, 2, 2}, 0}, {{2, 2, 2}, 3}};
+  by_hand.plan = {.pp = 4, .schedule = plan::Schedule::dualpipe, .global_batch = 24};
+  EXPECT_EQ(by_hand.timeline().highest[kActivations], Bytes(5 * 3 * 30));
+  by_hand.plan.overlap_ep = true;
+  const MemoryTimeline timeline = by_hand.timeline();
+  EXPECT_EQ(timeline.highest[kActivations], Bytes((4 * 3 + 1) * 30));
+  EXPECT_EQ(timeline.pieces, 5);
+  // 18 x 600, 13 layers, work of both and what the backward's layer recomputes.
+  EXPECT_EQ(timeline.peak.total(), Bytes(18 * 600 + 13 * 30 + 5 + 9 + 70));
+  EXPECT_EQ(timeline.moment.work, MemoryMoment::Work::backward);
+}
+
 TEST(MemoryTimeline, TheUpdateIsAMomentOfItsOwn) {
   // 16-bit gradients are copied to fp32 for the update: 4 x 220 beside a state of 16 x 220.
   ByHand by_hand;

@@ -116,6 +116,22 @@ TEST(MemoryState, ExpertsAreSharedByTheRanksThatHoldTheSameOnes) {
             Bytes(12 * (25 + 300)));
 }
 
+TEST(MemoryState, FrameworkBuffersEveryCommunicator) {
+  // 500 and 10 for each of: tp, dp x cp, pp; with cp also cp; with ep 2 also ep and the dp x cp x
+  // tp / ep / etp = 3 x 2 x 2 / 2 / 2 ranks that share experts, and etp.
+  compute::Device device;
+  device.framework_memory = 500_B;
+  device.communicator_memory = 10_B;
+  plan::Plan plan;
+  EXPECT_EQ(framework_bytes(device, plan), 500_B);
+  plan = {.tp = 2, .pp = 4, .dp = 3};
+  EXPECT_EQ(framework_bytes(device, plan), 530_B);
+  plan.cp = 2;
+  EXPECT_EQ(framework_bytes(device, plan), 540_B);
+  plan.ep = 2;
+  EXPECT_EQ(framework_bytes(device, plan), 570_B);
+}
+
 TEST(MemoryState, StatesHaveTheSizesOfTheirTypes) {
   // 100 parameters: master 4 or 2, moments 2 x 4, 2 x 2, 2 x 1; no master of the compute type.
   plan::Plan plan;

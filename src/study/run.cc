@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "simulate/simulate.h"
+#include "study/overflow.h"
 #include "workload/parallel/lower.h"
 #include "workload/plan/layout.h"
 #include "workload/plan/lora.h"
@@ -122,7 +123,7 @@ Result<void> simulate_step(Run& run, const RunOptions& options) {
                                       .algorithms = run.algorithms,
                                       .progress = options.progress};
   Stopwatch watch;
-  auto timeline = simulate::simulate(run.workload, run.machine, how);
+  auto timeline = simulate_in_range(run.workload, run.machine, how);
   if (!timeline) {
     return fail(std::move(timeline.error()));
   }
@@ -191,6 +192,17 @@ void compute_rates(Run& run, bool recompute_skipped) {
 }
 
 }  // namespace
+
+Error plan_mistakes(const zoo::Model& model, const machine::Machine& machine,
+                    const plan::Plan& plan, std::int64_t devices) {
+  Run run;
+  run.model = model;
+  run.machine = machine;
+  run.plan = plan;
+  run.devices = devices;
+  const Result<void> ok = prepare(run);
+  return ok ? Error() : ok.error();
+}
 
 Result<Run> run_step(const zoo::Model& model, const machine::Machine& machine,
                      const plan::Plan& plan, std::int64_t devices, const RunOptions& options) {

@@ -6,6 +6,8 @@
 
 #include "base/reader.h"
 #include "report/report.h"
+#include "study/run.h"
+#include "workload/plan/aliases.h"
 
 namespace orrery::cli {
 namespace {
@@ -55,6 +57,9 @@ void PlanFlags::declare(Options& options, bool with_file) {
       options.value(flag_of(name), text, kind_of<T>(), std::string(meaning));
     }
   });
+  for (const plan::Alias& alias : plan::kAliases) {
+    options.alias(flag_of(alias.name), flag_of(alias.field));
+  }
   options.group("");
 }
 
@@ -80,14 +85,19 @@ void PlanFlags::refuse(const std::string& other, Error& mistakes) const {
   }
 }
 
-plan::Plan PlanFlags::plan(Error& mistakes, const std::optional<std::string>& name) const {
-  plan::Plan plan;
+plan::PlacedPlan PlanFlags::placed_plan(Error& mistakes,
+                                        const std::optional<std::string>& name) const {
+  plan::PlacedPlan placed;
   if (name) {
-    plan = load_named("show plan", *name, plan::load_plan, mistakes);
+    placed = load_named("show plan", *name, plan::load_placed_plan, mistakes);
   } else if (file_) {
-    plan = load_named("--plan", *file_, plan::load_plan, mistakes);
+    placed = load_named("--plan", *file_, plan::load_placed_plan, mistakes);
   }
-  return over(std::move(plan), mistakes);
+  placed.plan = over(std::move(placed.plan), mistakes);
+  for (const study::Setting& flag : settings()) {
+    placed.places[flag.field] = flag.where;
+  }
+  return placed;
 }
 
 plan::Plan PlanFlags::over(plan::Plan base, Error& mistakes) const {
@@ -105,6 +115,17 @@ plan::Plan PlanFlags::over(plan::Plan base, Error& mistakes) const {
     }
   });
   return plan;
+}
+
+PlannedStep read_planned_step(const StepFlags& step, const PlanFlags& plan, Error& mistakes) {
+  Error unread;
+  PlannedStep planned{step.read(unread), plan.placed_plan(unread)};
+  if (unread.empty()) {
+    unread = planned.plan.placed(
+        study::plan_mistakes(planned.model, planned.machine, planned.plan.plan, planned.devices));
+  }
+  mistakes.add(std::move(unread));
+  return planned;
 }
 
 }  // namespace orrery::cli

@@ -8,13 +8,15 @@
 
 #include "base/result.h"
 #include "cli/command.h"
+#include "cli/step_flags.h"
 #include "study/settings.h"
 #include "workload/plan/plan.h"
 
 namespace orrery::cli {
 
-/// --plan and one flag for every field of a Plan, made from Plan::fields. A flag wins over the file
-/// and is read by the same rules; its mistakes are named after the flag.
+/// --plan and one flag for every field of a Plan, made from Plan::fields, also under the names of
+/// frameworks (aliases.h). A flag wins over the file and is read by the same rules; its mistakes
+/// are named after the flag.
 class PlanFlags {
  public:
   /// `with_file`: also declares --plan.
@@ -27,7 +29,11 @@ class PlanFlags {
   void refuse(const std::string& other, Error& mistakes) const;
 
   /// The file's plan (`name`, else --plan, else the default plan) with the flags over it.
-  plan::Plan plan(Error& mistakes, const std::optional<std::string>& name = std::nullopt) const;
+  plan::PlacedPlan placed_plan(Error& mistakes,
+                               const std::optional<std::string>& name = std::nullopt) const;
+  plan::Plan plan(Error& mistakes, const std::optional<std::string>& name = std::nullopt) const {
+    return placed_plan(mistakes, name).plan;
+  }
 
   /// `base` with the flags over it.
   plan::Plan over(plan::Plan base, Error& mistakes) const;
@@ -36,5 +42,14 @@ class PlanFlags {
   std::optional<std::string> file_;
   std::map<std::string, std::optional<std::string>, std::less<>> given_;  ///< text by field name
 };
+
+/// A step and the plan by which it runs.
+struct PlannedStep : StepInput {
+  plan::PlacedPlan plan;
+};
+
+/// Reads both. Where each of them was read, also every reason why the plan cannot run, whatever
+/// else is wrong with the command line.
+PlannedStep read_planned_step(const StepFlags& step, const PlanFlags& plan, Error& mistakes);
 
 }  // namespace orrery::cli

@@ -43,7 +43,9 @@ std::string remark_of(const study::ValidationRow& row) {
   };
   add(row.oom, "does not fit in memory");
   add(!row.scored, "not scored: fitted");
-  std::replace(remark.begin(), remark.end(), '\n', ' ');
+  for (std::size_t at = 0; (at = remark.find('\n', at)) != std::string::npos;) {
+    remark.replace(at, 1, "; ");
+  }
   return remark;
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/printable.h"
 #include "base/reader.h"
@@ -19,6 +20,7 @@ constexpr std::size_t kKeyBytes = 60;  // of a cell that names a row
 /// One prediction to make.
 struct Task {
   ValidationRow row;
+  std::string where;  ///< "runs.csv:3"
   Measure measure = Measure::step_s;
   TableCase run;
 };
@@ -54,7 +56,7 @@ class TaskReader {
 
  private:
   void need(const std::string& column) {
-    if (!table_.column(column)) {
+    if (!table_.column(column) && missing_.insert(column).second) {
       error_.add(
           {table_.file + ":1", column, "", "column missing" + did_you_mean(column, table_.header)});
     }
@@ -139,7 +141,7 @@ class TaskReader {
   }
 
   void add_task(const CsvRow& row, const MeasuredColumn& measured) {
-    Task task{.row = {}, .measure = measured.measure, .run = {}};
+    Task task{.row = {}, .where = table_.where(row), .measure = measured.measure, .run = {}};
     task.row.key = key_of(row, measured);
     task.row.scored = !is_fitted(row);
     task.row.origin = cell(row, "origin");
@@ -169,6 +171,7 @@ class TaskReader {
   const CsvTable& table_;
   const ValidationOptions& options_;
   std::vector<Task> tasks_;
+  std::set<std::string> missing_;  ///< columns, each said once
   Error error_;
 };
 
@@ -177,12 +180,16 @@ void run_task(Task& task, const machine::Machine& machine) {
     task.row.error = -1;
     return;
   }
-  const Result<Prediction> prediction = predict(task.run, task.measure, machine);
+  Result<Prediction> prediction = predict(task.run, task.measure, machine);
   if (prediction && std::isfinite(prediction->value)) {
     task.row.predicted = prediction->value;
     task.row.oom = prediction->oom;
   } else {
-    task.row.problem = prediction ? "not a finite number" : prediction.error().to_string();
+    Error mistakes = prediction ? Error("not a finite number") : std::move(prediction.error());
+    for (Mistake& mistake : mistakes.mistakes) {
+      mistake.where = mistake.where.empty() ? task.where : mistake.where;
+    }
+    task.row.problem = mistakes.to_string();
   }
   task.row.error = task.row.predicted / task.row.published - 1;
 }

@@ -72,7 +72,7 @@ TEST(Validate, ARowThatCannotBeRunCountsAsAHundredPercentAndSaysWhy) {
   ASSERT_TRUE(result) << result.error().to_string();
   EXPECT_DOUBLE_EQ(result->rows[0].error, -1);
   EXPECT_DOUBLE_EQ(result->score.mape, 1);
-  EXPECT_THAT(result->rows[0].problem, HasSubstr("tp"));
+  EXPECT_THAT(result->rows[0].problem, HasSubstr("runs.csv:2: tp: found '3'"));
 }
 
 TEST(Validate, RowsToWhichSomethingWasFittedAreShownButNotScored) {

@@ -71,7 +71,6 @@ Error PlacedPlan::placed(Error mistakes) const {
     const auto place = mistake.where.empty() ? places.find(mistake.field) : places.end();
     if (place != places.end()) {
       mistake.where = place->second;
-      mistake.field = mistake.where.starts_with("--") ? "" : mistake.field;  // the flag names it
     }
   }
   return mistakes;

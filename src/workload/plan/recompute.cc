@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "workload/plan/model_parts.h"
 #include "workload/plan/plan_lists.h"
 
 namespace orrery::plan {
@@ -120,17 +119,11 @@ Result<void> check_recompute(const Plan& plan, const zoo::Model& model) {
                std::to_string(plan.recompute_layers),
                "0, or recompute or recompute_modules that say what of them"});
   }
-  if (const auto split = split_layers(model, plan)) {
-    std::int64_t most = 0;
-    for (const std::vector<std::int64_t>& stage : *split) {
-      most = std::max(most, *std::max_element(stage.begin(), stage.end()));
-    }
-    if (plan.recompute_layers > most) {
-      error.add({{},
-                 "recompute_layers",
-                 std::to_string(plan.recompute_layers),
-                 "at most " + std::to_string(most) + ", the layers of a chunk; 0 = all"});
-    }
+  if (plan.recompute_layers > model.layers) {
+    error.add({{},
+               "recompute_layers",
+               std::to_string(plan.recompute_layers),
+               "at most the model's " + std::to_string(model.layers) + " layers; 0 = all"});
   }
   if (plan.recompute == Recompute::full && !plan.recompute_modules.empty()) {
     error.add({{},

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <optional>
+#include <set>
 #include <sstream>
 #include <string_view>
 
@@ -65,6 +67,9 @@ class OwnNames {
       : app_(app), aliases_(aliases), known_(option_names(app, aliases)) {}
 
   std::vector<std::string> of(const std::vector<std::string>& words, Error& mistakes) {
+    for (const std::string& word : words) {
+      stated_.insert(declared(word.substr(0, word.find('='))).value_or(""));
+    }
     std::vector<std::string> named;
     for (std::size_t i = 0; i < words.size(); ++i) {
       const std::size_t end = std::min(words[i].find('='), words[i].size());
@@ -88,23 +93,29 @@ class OwnNames {
 
  private:
   std::string own_name(const std::string& name, bool value_follows, Error& mistakes) {
-    if (app_.get_option_no_throw(name) != nullptr || aliases_.contains(name)) {
-      const std::string own = app_.get_option_no_throw(name) ? name : aliases_.at(name);
-      once(own, name, mistakes);
-      return own;
+    if (const auto own = declared(name)) {
+      once(*own, name, mistakes);
+      return *own;
     }
     const std::string* meant = closest(name, known_);
-    if (meant == nullptr) {
+    const std::string own = meant == nullptr ? "" : declared(*meant).value_or("");
+    const CLI::Option* option = own.empty() ? nullptr : app_.get_option_no_throw(own);
+    if (option == nullptr || stated_.contains(own) ||
+        (value_follows ? option->get_items_expected_max() == 0
+                       : option->get_items_expected_min() > 0)) {
       return name;  // unknown_arguments() says so
-    }
-    const std::string own = aliases_.contains(*meant) ? aliases_.at(*meant) : *meant;
-    const CLI::Option& option = *app_.get_option(own);
-    if (value_follows ? option.get_items_expected_max() == 0
-                      : option.get_items_expected_min() > 0) {
-      return name;
     }
     mistakes.add(unknown_option(app_, name, known_));
     return own;
+  }
+
+  /// The own name of an option or alias.
+  std::optional<std::string> declared(const std::string& name) const {
+    if (const auto alias = aliases_.find(name); alias != aliases_.end()) {
+      return alias->second;
+    }
+    const bool known = name.starts_with("--") && app_.get_option_no_throw(name) != nullptr;
+    return known ? std::optional(name) : std::nullopt;
   }
 
   /// Two names of one option contradict each other, or one name given twice does.
@@ -128,7 +139,8 @@ class OwnNames {
   const CLI::App& app_;
   const Aliases& aliases_;
   std::vector<std::string> known_;
-  Aliases given_;  // the name under which each option was given first
+  std::set<std::string> stated_;  // own names of all options that are given
+  Aliases given_;                 // the name under which each option was given first
 };
 
 /// A mistake for every argument that no option took. A word right after an unknown flag is taken

@@ -142,6 +142,13 @@ TEST(Simulate, AnUnknownOptionHidesNoOtherMistake) {
   EXPECT_EQ(std::count(right.err.begin(), right.err.end(), '\n'), 1) << right.err;
 }
 
+TEST(Simulate, AMisspeltOptionDoesNotReplaceOneThatIsGiven) {
+  const Outcome run = orrery(small("--global-bach 7"));
+  EXPECT_EQ(run.err,
+            "unknown option --global-bach (did you mean '--global-batch'?); see orrery simulate "
+            "--help\n");
+}
+
 TEST(Simulate, NamesOfFrameworksAreUnderstood) {
   const Folder folder;
   const std::string ours =

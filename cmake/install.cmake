@@ -8,6 +8,14 @@ if(EXISTS ${PROJECT_SOURCE_DIR}/configs)
   install(DIRECTORY configs DESTINATION ${CMAKE_INSTALL_DATADIR}/orrery COMPONENT runtime)
 endif()
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
+install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime PATTERN *.in EXCLUDE)
+
+# A program that links the installed library looks for configurations under the prefix it was found in.
+set(shared $<INSTALL_PREFIX>/${CMAKE_INSTALL_DATADIR}/orrery)
+install(FILES cmake/installed_configs.cc DESTINATION ${CMAKE_INSTALL_DATADIR}/orrery COMPONENT development)
+target_sources(orrery_base INTERFACE $<INSTALL_INTERFACE:${shared}/installed_configs.cc>)
+target_compile_definitions(orrery_base INTERFACE
+                           "$<INSTALL_INTERFACE:ORRERY_INSTALLED_CONFIGS=\"${shared}/configs\">")
 
 # orrery::orrery is all modules at once; each is also there by its own name, as orrery::simulate.
 get_property(modules GLOBAL PROPERTY ORRERY_MODULES)

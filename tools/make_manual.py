@@ -19,6 +19,7 @@ import sys
 
 NAME = re.compile(r"-{1,2}[A-Za-z][\w-]*")
 CHOICES = re.compile(r"\{([^{}]*)\}")
+ALSO = "; also "  # before the other names of an option
 LISTED = re.compile(r"`orrery list (\w+)`")
 
 
@@ -83,6 +84,9 @@ def parse_help(path: list[str], text: str) -> Command:
         elif line.strip().startswith("-") or heading in places:
             last = parse_entry(line)
             places.get(heading, command.options).append(last)
+    for option in command.options:
+        option.text, _, others = option.text.partition(ALSO)
+        option.names += NAME.findall(others)
     return command
 
 

@@ -64,8 +64,7 @@ class JsonEvents : public nlohmann::json_sax<nlohmann::json> {
   }
   bool number_float(number_float_t, const string_t& text) override { return add_number(text); }
   bool string(string_t& text) override {
-    tree_.value(ConfigNode::Kind::scalar, std::move(text), true, progress_.line);
-    return true;
+    return add(ConfigNode::Kind::scalar, std::move(text), true, progress_.line);
   }
   bool binary(binary_t&) override { return false; }  // is in no JSON text
   bool start_object(std::size_t) override { return open(ConfigNode::Kind::map); }
@@ -90,17 +89,22 @@ class JsonEvents : public nlohmann::json_sax<nlohmann::json> {
 
  private:
   bool value(ConfigNode::Kind kind, std::string text) {
-    tree_.value(kind, std::move(text), false, progress_.line);
-    return true;
+    return add(kind, std::move(text), false, progress_.line);
   }
   bool add_number(std::string text) {
     const int line = progress_.line - (progress_.last == '\n' ? 1 : 0);
-    tree_.value(ConfigNode::Kind::scalar, std::move(text), false, line);
+    return add(ConfigNode::Kind::scalar, std::move(text), false, line);
+  }
+  bool add(ConfigNode::Kind kind, std::string text, bool quoted, int line) {
+    if (!tree_.value(kind, std::move(text), quoted, line)) {
+      mistake_ = tree_.too_large(line);
+      return false;
+    }
     return true;
   }
   bool open(ConfigNode::Kind kind) {
     if (!tree_.open(kind, progress_.line)) {
-      mistake_ = tree_.too_deep(progress_.line);
+      mistake_ = tree_.too_large(progress_.line);
       return false;
     }
     return true;

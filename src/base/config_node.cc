@@ -5,6 +5,7 @@
 
 #include "base/config_tree.h"
 #include "base/file.h"
+#include "base/printable.h"
 
 namespace orrery {
 namespace {
@@ -12,27 +13,13 @@ namespace {
 constexpr std::size_t kShownBytes = 60;
 constexpr std::size_t kLargestFile = std::size_t{64} << 20;
 
-bool is_continuation(char byte) {
-  return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
-}
-
 /// Bytes of the character that starts `rest`; 0 when it is no text: a control character other than
-/// tab and line ends, or not UTF-8 (RFC 3629: no overlong forms, surrogates or beyond U+10FFFF).
+/// tab and line ends, or not UTF-8.
 std::size_t character_length(std::string_view rest) {
-  const auto first = static_cast<unsigned char>(rest[0]);
-  if (first < 0x80) {
-    return (first >= 0x20 && first != 0x7F) || first == '\n' || first == '\r' || first == '\t';
-  }
-  const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || rest.size() < length ||
-      !std::all_of(rest.begin() + 1, rest.begin() + static_cast<std::ptrdiff_t>(length),
-                   is_continuation)) {
-    return 0;
-  }
-  const auto second = static_cast<unsigned char>(rest[1]);
-  const bool wrong = (first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) ||
-                     (first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F);
-  return wrong ? 0 : length;
+  const char first = rest[0];
+  const bool blank = first == '\n' || first == '\r' || first == '\t';
+  return blank || (static_cast<unsigned char>(first) >= 0x20 && first != 0x7F) ? utf8_length(rest)
+                                                                               : 0;
 }
 
 /// Line of the first byte that is not text; 0 when all is well.
@@ -58,7 +45,7 @@ const ConfigNode* ConfigNode::find(std::string_view name) const {
 }
 
 std::string ConfigNode::where() const {
-  return file + ":" + std::to_string(line);
+  return file() + ":" + std::to_string(line);
 }
 
 std::string ConfigNode::shown() const {
@@ -75,14 +62,7 @@ std::string ConfigNode::shown() const {
   if (text.empty()) {
     return "an empty text";
   }
-  if (text.size() <= kShownBytes) {
-    return text;
-  }
-  std::size_t length = kShownBytes;
-  while (length > 0 && is_continuation(text[length])) {
-    --length;
-  }
-  return text.substr(0, length) + "...";
+  return shortened(text, kShownBytes);
 }
 
 Result<ConfigNode> parse_config(std::string_view text, const std::string& file,
@@ -92,8 +72,10 @@ Result<ConfigNode> parse_config(std::string_view text, const std::string& file,
     text.remove_prefix(kByteOrderMark.size());
   }
   if (const int line = first_line_not_text(text); line > 0) {
-    return fail(Error(
-        Mistake{file + ":" + std::to_string(line), {}, {}, "UTF-8 text; this is not a text file"}));
+    return fail(Error(Mistake{file + ":" + std::to_string(line),
+                              {},
+                              {},
+                              "expected UTF-8 text; this is not a text file"}));
   }
   return syntax == ConfigSyntax::json ? parse_json(text, file) : parse_yaml(text, file);
 }

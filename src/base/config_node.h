@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,12 +20,14 @@ struct ConfigNode {
   Kind kind = Kind::null;
   std::string text;     ///< the scalar's text, unquoted
   bool quoted = false;  ///< was written in quotes (a string, never a number or null)
-  std::string file;
-  int line = 0;                     ///< from 1
+  std::shared_ptr<const std::string> source;  ///< the file's name, shared by all its values
+  int line = 0;                               ///< from 1
   std::string path;                 ///< dotted path from the document's root, "" at the root
   std::vector<ConfigField> fields;  ///< of a map, in file order
   std::vector<ConfigNode> items;    ///< of a sequence
 
+  /// The file's name; empty when the node was not read from one.
+  std::string file() const { return source ? *source : std::string(); }
   /// The field's node, or nullptr.
   const ConfigNode* find(std::string_view name) const;
   /// "file:line".
@@ -42,8 +45,8 @@ struct ConfigField {
 enum class ConfigSyntax : std::uint8_t { yaml, json };
 
 /// Parses one document. JSON must be strict JSON. Refused, each with its line: syntax errors,
-/// duplicate keys, several documents, YAML anchors, aliases and tags, nesting deeper than 64,
-/// bytes that are not UTF-8 text.
+/// duplicate keys, several documents, YAML anchors, aliases and tags, nesting deeper than 64, more
+/// than 2,000,000 values, bytes that are not UTF-8 text.
 Result<ConfigNode> parse_config(std::string_view text, const std::string& file,
                                 ConfigSyntax syntax);
 

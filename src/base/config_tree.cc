@@ -19,15 +19,21 @@ void ConfigTree::key(std::string name, int line) {
   level.has_key = true;
 }
 
-void ConfigTree::value(ConfigNode::Kind kind, std::string text, bool quoted, int line) {
-  ConfigNode node = make(kind, line);
+bool ConfigTree::value(ConfigNode::Kind kind, std::string text, bool quoted, int line) {
+  if (values_ >= kMostValues) {
+    return false;
+  }
+  // A parser notices a value that is not there only at what comes next.
+  const bool absent = kind == ConfigNode::Kind::null && !levels_.empty() && levels_.back().has_key;
+  ConfigNode node = make(kind, absent ? levels_.back().key_line : line);
   node.text = std::move(text);
   node.quoted = quoted;
   add(std::move(node));
+  return true;
 }
 
 bool ConfigTree::open(ConfigNode::Kind kind, int line) {
-  if (levels_.size() >= kDeepestConfig) {
+  if (levels_.size() >= kDeepestConfig || values_ >= kMostValues) {
     return false;
   }
   levels_.push_back({.node = make(kind, line), .key = {}, .keys = {}});
@@ -47,17 +53,18 @@ Result<ConfigNode> ConfigTree::take() {
   return std::move(root_);
 }
 
-Mistake ConfigTree::too_deep(int line) const {
-  return {file_ + ":" + std::to_string(line),
+Mistake ConfigTree::too_large(int line) const {
+  return {*file_ + ":" + std::to_string(line),
           {},
           {},
-          "nesting of at most " + std::to_string(kDeepestConfig) + " levels"};
+          values_ < kMostValues ? "nesting of at most " + std::to_string(kDeepestConfig) + " levels"
+                                : "a file of at most " + std::to_string(kMostValues) + " values"};
 }
 
 ConfigNode ConfigTree::make(ConfigNode::Kind kind, int line) const {
   ConfigNode node;
   node.kind = kind;
-  node.file = file_;
+  node.source = file_;
   node.line = line;
   if (levels_.empty()) {
     return node;
@@ -72,6 +79,7 @@ ConfigNode ConfigTree::make(ConfigNode::Kind kind, int line) const {
 }
 
 void ConfigTree::add(ConfigNode node) {
+  ++values_;
   if (levels_.empty()) {
     root_ = std::move(node);
     return;
@@ -84,7 +92,7 @@ void ConfigTree::add(ConfigNode node) {
   assert(parent.has_key && "a map's value follows its key");
   parent.has_key = false;
   if (!parent.keys.insert(parent.key).second) {
-    error_.add({file_ + ":" + std::to_string(parent.key_line),
+    error_.add({*file_ + ":" + std::to_string(parent.key_line),
                 node.path,
                 {},
                 "this field only once; it was given before"});

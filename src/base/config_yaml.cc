@@ -36,7 +36,7 @@ class YamlEvents : public YAML::EventHandler {
     if (tree_.wants_key()) {
       refuse(mark, "a name before ':'");
     }
-    tree_.value(ConfigNode::Kind::null, "", false, line_of(mark));
+    value(mark, ConfigNode::Kind::null, "", false);
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
     refuse(mark, "plain values; YAML aliases (*name) are not supported here");
@@ -50,8 +50,7 @@ class YamlEvents : public YAML::EventHandler {
       return;
     }
     const bool null = !quoted && is_null_word(text);
-    tree_.value(null ? ConfigNode::Kind::null : ConfigNode::Kind::scalar, text, quoted,
-                line_of(mark));
+    value(mark, null ? ConfigNode::Kind::null : ConfigNode::Kind::scalar, text, quoted);
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value) override {
@@ -76,6 +75,11 @@ class YamlEvents : public YAML::EventHandler {
       refuse(mark, "plain values; YAML tags (!name) are not supported here");
     }
   }
+  void value(const YAML::Mark& mark, ConfigNode::Kind kind, const std::string& text, bool quoted) {
+    if (!tree_.value(kind, text, quoted, line_of(mark))) {
+      throw Refusal{tree_.too_large(line_of(mark))};
+    }
+  }
   void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
             ConfigNode::Kind kind) {
     check(mark, tag, anchor);
@@ -83,7 +87,7 @@ class YamlEvents : public YAML::EventHandler {
       refuse(mark, "a plain name as key, not a list or map");
     }
     if (!tree_.open(kind, line_of(mark))) {
-      throw Refusal{tree_.too_deep(line_of(mark))};
+      throw Refusal{tree_.too_large(line_of(mark))};
     }
   }
 
@@ -97,12 +101,12 @@ std::optional<Mistake> feed(std::string_view text, const std::string& file, Conf
   YAML::Parser parser(stream);
   YamlEvents events(tree, file);
   if (!parser.HandleNextDocument(events)) {
-    return Mistake{file, {}, {}, "a document; the file is empty"};
+    return Mistake{file, {}, {}, "expected a document; the file is empty"};
   }
   ConfigTree rest(file);
   YamlEvents more(rest, file);
   if (parser.HandleNextDocument(more)) {
-    return Mistake{file, {}, {}, "one document; there are several"};
+    return Mistake{file, {}, {}, "expected one document; there are several"};
   }
   return std::nullopt;
 }
@@ -121,7 +125,7 @@ Result<ConfigNode> parse_yaml(std::string_view text, const std::string& file) {
     return fail(Error(Mistake{file + ":" + std::to_string(line_of(problem.mark)),
                               {},
                               {},
-                              "valid YAML (" + problem.msg + ")"}));
+                              "expected valid YAML (" + problem.msg + ")"}));
   }
   return tree.take();
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -21,6 +22,14 @@ bool is_config(const fs::path& path) {
   return path.extension() == ".yaml" || path.extension() == ".yml" || path.extension() == ".json";
 }
 
+constexpr const char* kShared = "share/orrery/configs";
+
+/// Of the user; "" when there is none.
+std::string given_folder() {
+  const char* given = std::getenv("ORRERY_CONFIGS");
+  return given == nullptr ? "" : given;
+}
+
 Error cannot(const std::string& path, const std::string& what) {
   return Error(Mistake{path, {}, {}, what});
 }
@@ -30,7 +39,7 @@ Result<void> write_through(const std::string& path, std::string_view content) {
   stream.write(content.data(), static_cast<std::streamsize>(content.size()));
   stream.close();  // the disk may be full only now
   if (!stream) {
-    return fail(cannot(path, "a path that can be written"));
+    return fail(cannot(path, "cannot be written"));
   }
   return {};
 }
@@ -44,11 +53,11 @@ Result<std::string> read_file(const std::string& path, std::size_t limit) {
     return fail(cannot(path, "no such file"));
   }
   if (fs::is_directory(status)) {
-    return fail(cannot(path, "a file; this is a folder"));
+    return fail(cannot(path, "is a folder; expected a file"));
   }
   std::ifstream stream(path, std::ios::binary);
   if (!stream) {
-    return fail(cannot(path, "a readable file"));
+    return fail(cannot(path, "cannot be read (" + std::generic_category().message(errno) + ")"));
   }
   std::string content;
   constexpr std::size_t kBlock = std::size_t{1} << 16;
@@ -56,8 +65,12 @@ Result<std::string> read_file(const std::string& path, std::size_t limit) {
   while (stream.read(block.data(), static_cast<std::streamsize>(kBlock)) || stream.gcount() > 0) {
     content.append(block.data(), static_cast<std::size_t>(stream.gcount()));
     if (content.size() > limit) {
-      return fail(cannot(path, "a file of at most " + std::to_string(limit) + " bytes"));
+      return fail(cannot(path, "larger than " + std::to_string(limit) +
+                                   " bytes, the most that is read of such a file"));
     }
+  }
+  if (stream.bad()) {
+    return fail(cannot(path, "cannot be read (" + std::generic_category().message(errno) + ")"));
   }
   return content;
 }
@@ -67,7 +80,7 @@ Result<void> write_file(const std::string& path, std::string_view content) {
   const fs::file_status status = fs::status(path, problem);
   if (fs::exists(status) && !fs::is_regular_file(status)) {
     // A device or pipe such as /dev/stdout is written to; renaming would replace it by a file.
-    return fs::is_directory(status) ? fail(cannot(path, "a file; this is a folder"))
+    return fs::is_directory(status) ? fail(cannot(path, "is a folder; expected a file"))
                                     : write_through(path, content);
   }
   // A link keeps pointing where it does. The temporary file is beside its target, so that the
@@ -77,28 +90,50 @@ Result<void> write_file(const std::string& path, std::string_view content) {
   std::error_code ignored;
   if (auto written = write_through(temporary, content); !written) {
     fs::remove(temporary, ignored);
-    return fail(cannot(path, "a path that can be written"));
+    return fail(cannot(path, "cannot be written"));
+  }
+  if (fs::exists(status)) {
+    fs::permissions(temporary, status.permissions(), ignored);
   }
   fs::rename(temporary, target, problem);
   if (problem) {
     fs::remove(temporary, ignored);
-    return fail(cannot(path, "a path that can be written (" + problem.message() + ")"));
+    return fail(cannot(path, "cannot be written (" + problem.message() + ")"));
   }
   return {};
 }
 
+/// See cmake/installed_configs.cc, which takes this one's place where there is an installation.
+__attribute__((weak)) const char* installed_configs();
+const char* installed_configs() {
+  return ORRERY_INSTALLED_CONFIGS;
+}
+
 std::vector<std::string> config_folders() {
   std::vector<std::string> folders;
-  if (const char* given = std::getenv("ORRERY_CONFIGS"); given != nullptr && *given != '\0') {
-    folders.emplace_back(given);
+  if (const std::string given = given_folder(); !given.empty()) {
+    folders.push_back(given);
   }
   std::error_code problem;
   const fs::path binary = fs::read_symlink("/proc/self/exe", problem);
-  if (!problem) {
-    folders.push_back((binary.parent_path().parent_path() / "share/orrery/configs").string());
+  for (fs::path above = binary.parent_path(); above.has_relative_path();
+       above = above.parent_path()) {
+    if (fs::is_directory(above / kShared, problem)) {
+      folders.push_back((above / kShared).string());
+      break;
+    }
   }
-  folders.emplace_back(ORRERY_SOURCE_CONFIGS);
+  folders.emplace_back(installed_configs());
   return folders;
+}
+
+Result<void> check_config_folders() {
+  std::error_code problem;
+  const std::string given = given_folder();
+  if (given.empty() || fs::is_directory(given, problem)) {
+    return {};
+  }
+  return fail(Error(Mistake{"ORRERY_CONFIGS", {}, given, "a folder of configurations"}));
 }
 
 Result<std::string> find_config(const std::string& kind, const std::string& name) {
@@ -106,6 +141,9 @@ Result<std::string> find_config(const std::string& kind, const std::string& name
     std::error_code problem;
     return fs::exists(name, problem) ? Result<std::string>(name)
                                      : fail(cannot(name, "no such file"));
+  }
+  if (auto ok = check_config_folders(); !ok) {
+    return fail(std::move(ok.error()));
   }
   for (const std::string& folder : config_folders()) {
     for (const char* extension : {".yaml", ".yml", ".json"}) {
@@ -117,12 +155,8 @@ Result<std::string> find_config(const std::string& kind, const std::string& name
     }
   }
   const std::vector<std::string> known = list_configs(kind);
-  std::string all;
-  for (const std::string& each : known) {
-    all += (all.empty() ? "" : ", ") + each;
-  }
-  return fail(
-      Error(Mistake{{}, kind, name, "a file or one of: " + all + did_you_mean(name, known)}));
+  return fail(Error(Mistake{
+      {}, kind, name, "a file or one of: " + enumerated(known) + did_you_mean(name, known)}));
 }
 
 std::vector<std::string> list_configs(const std::string& kind) {

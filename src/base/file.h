@@ -12,13 +12,16 @@ namespace orrery {
 /// The whole file. Mistakes: missing, a folder, unreadable, larger than `limit` bytes.
 Result<std::string> read_file(const std::string& path, std::size_t limit = std::size_t{1} << 30);
 
-/// Writes the whole file or nothing: to a temporary file beside it, then rename. Follows links;
-/// writes straight to what is no regular file (a device, a pipe).
+/// Writes the whole file or nothing: to a temporary file beside it, then rename. Follows links,
+/// keeps the mode of a file that is there; writes straight to what is no regular file (a device, a
+/// pipe).
 Result<void> write_file(const std::string& path, std::string_view content);
 
-/// Folders in which shipped configurations are looked for, in order: $ORRERY_CONFIGS, the install
-/// prefix's share/orrery/configs relative to the running binary, the source tree's configs/.
+/// Folders in which shipped configurations are looked for, in order: $ORRERY_CONFIGS, the nearest
+/// share/orrery/configs in a folder above the running binary, that of the install prefix.
 std::vector<std::string> config_folders();
+/// A mistake when $ORRERY_CONFIGS names no folder.
+Result<void> check_config_folders();
 
 /// Path of configuration `name` of `kind` ("machines", "models", "plans", "validation"): `name`
 /// itself when it is a path (contains '/' or ends in .yaml, .yml or .json), else the shipped file

@@ -26,25 +26,44 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 constexpr std::size_t kLongestName = 64;  // longer words are no misspelt names
+constexpr std::size_t kEnumerated = 12;   // names that a message lists
 
 }  // namespace
 
-std::string did_you_mean(std::string_view found, const std::vector<std::string>& candidates) {
+std::string enumerated(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kEnumerated); ++i) {
+    text += (i == 0 ? "" : ", ") + names[i];
+  }
+  return names.size() <= kEnumerated
+             ? text
+             : text + " and " + std::to_string(names.size() - kEnumerated) + " more";
+}
+
+const std::string* closest(std::string_view found, const std::vector<std::string>& candidates) {
   if (found.empty() || found.size() > kLongestName) {
-    return "";
+    return nullptr;
   }
   const std::string* best = nullptr;
   std::size_t least = 0;
   for (const std::string& candidate : candidates) {
+    const auto [shorter, longer] = std::minmax({found.size(), candidate.size()});
+    const std::size_t allowed = std::max<std::size_t>(1, longer / 3);
+    if (longer - shorter > allowed) {
+      continue;  // at least as many edits as they differ in length
+    }
     const std::size_t distance = edit_distance(found, candidate);
-    const std::size_t allowed =
-        std::max<std::size_t>(1, std::max(found.size(), candidate.size()) / 3);
     if (distance <= allowed && (best == nullptr || distance < least)) {
       best = &candidate;
       least = distance;
     }
   }
-  return best == nullptr ? "" : " (did you mean '" + *best + "'?)";
+  return best;
+}
+
+std::string did_you_mean(std::string_view found, const std::vector<std::string>& candidates) {
+  const std::string* meant = closest(found, candidates);
+  return meant == nullptr ? "" : " (did you mean '" + *meant + "'?)";
 }
 
 }  // namespace orrery

@@ -67,8 +67,14 @@ std::string all_names() {
   return text;
 }
 
-/// " (did you mean 'x'?)" for the closest candidate within a third of its length, else "".
-/// Edit distance with transpositions; ties go to the earlier candidate.
+/// "a, b, c"; of more than a dozen the first of them and how many more there are.
+std::string enumerated(const std::vector<std::string>& names);
+
+/// The closest candidate within a third of its length, or nullptr. Edit distance with
+/// transpositions; ties go to the earlier candidate.
+const std::string* closest(std::string_view found, const std::vector<std::string>& candidates);
+
+/// " (did you mean 'x'?)" for the closest candidate, else "".
 std::string did_you_mean(std::string_view found, const std::vector<std::string>& candidates);
 
 }  // namespace orrery

@@ -2,6 +2,11 @@
 #include "base/reader.h"
 
 namespace orrery {
+namespace {
+
+constexpr std::size_t kGuesses = 100;  // more mistakes than a message shows
+
+}  // namespace
 
 Reader::Reader(const ConfigNode& node) : node_(node) {
   if (node.kind != ConfigNode::Kind::map) {
@@ -54,7 +59,7 @@ void Reader::reject(std::string_view name, std::string expected) {
     error_.add({node->where(), node->path, node->shown(), std::move(expected)});
     return;
   }
-  error_.add({node_.where(), path_of(name), {}, std::move(expected)});
+  error_.add({node_.where(), path_of(name), {}, "not given; expected " + expected});
 }
 
 void Reader::mistake(const ConfigNode& node, std::string expected) {
@@ -66,7 +71,10 @@ void Reader::check_unknown_fields() {
   const std::vector<std::string> known(known_.begin(), known_.end());
   for (const auto& [name, node] : node_.fields) {
     if (!known_.contains(name)) {
-      error_.add({node.where(), node.path, {}, "unknown field" + did_you_mean(name, known)});
+      // A guess for each of a flood takes seconds, and nobody sees it.
+      const bool seen = error_.mistakes.size() < kGuesses;
+      error_.add(
+          {node.where(), node.path, {}, "unknown field" + (seen ? did_you_mean(name, known) : "")});
     }
   }
 }

@@ -1,47 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/result.h"
 
+#include <algorithm>
+
+#include "base/printable.h"
+
 namespace orrery {
 namespace {
 
-/// Without control characters: a file must not send sequences to the terminal or fake further
-/// lines.
-std::string printable(const std::string& text) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string shown;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte == '\n') {
-      shown += "\\n";
-    } else if (byte < 0x20 || byte == 0x7F) {
-      shown += {'\\', 'x', kDigits[byte >> 4U], kDigits[byte & 0xFU]};
-    } else {
-      shown += c;
-    }
-  }
-  return shown;
-}
+constexpr std::size_t kMostMistakes = 50;  // more lines tell a reader nothing
+constexpr std::size_t kMostBytes = 200;    // of a field's path or of what was found
+constexpr std::size_t kMostSentence = 4000;
 
 std::string line_of(const Mistake& mistake) {
   std::string line;
-  for (const std::string* part : {&mistake.where, &mistake.field}) {
-    if (!part->empty()) {
-      line += *part + ": ";
+  for (const std::string& part :
+       {shortened(mistake.where, kMostSentence), shortened(mistake.field, kMostBytes)}) {
+    if (!part.empty()) {
+      line += part + ": ";
     }
   }
+  const std::string expected = shortened(mistake.expected, kMostSentence);
   if (mistake.found.empty()) {
-    return line + mistake.expected;
+    return line + expected;
   }
-  line += "found '" + mistake.found + "'";
-  return mistake.expected.empty() ? line : line + ", expected " + mistake.expected;
+  line += "found '" + shortened(mistake.found, kMostBytes) + "'";
+  return expected.empty() ? line : line + ", expected " + expected;
 }
 
 }  // namespace
 
 std::string Error::to_string() const {
   std::string text;
-  for (const Mistake& mistake : mistakes) {
-    text += (text.empty() ? "" : "\n") + printable(line_of(mistake));
+  for (std::size_t i = 0; i < std::min(mistakes.size(), kMostMistakes); ++i) {
+    text += (i == 0 ? "" : "\n") + printable(line_of(mistakes[i]));
+  }
+  if (mistakes.size() > kMostMistakes) {
+    text += "\n... and " + std::to_string(mistakes.size() - kMostMistakes) + " more mistakes";
   }
   return text;
 }

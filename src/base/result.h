@@ -34,7 +34,7 @@ struct Error {
       mistakes.push_back(std::move(mistake));
     }
   }
-  /// One line per mistake, no trailing newline.
+  /// One line per mistake, no trailing newline; of a flood the first lines and how many more.
   std::string to_string() const;
 };
 

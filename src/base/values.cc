@@ -199,6 +199,10 @@ tl::expected<std::int64_t, std::string> parse_integer(std::string_view text) {
   if (problem != std::errc{} || end != text.data() + text.size()) {
     return tl::make_unexpected(std::string("a whole number"));
   }
+  const std::string_view digits = text.substr(text.front() == '-' ? 1 : 0);
+  if (digits.size() > 1 && digits.front() == '0') {  // octal to some readers, a slip to others
+    return tl::make_unexpected("a whole number without leading zeros, " + std::to_string(value));
+  }
   return value;
 }
 

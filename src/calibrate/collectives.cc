@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/names.h"
+#include "calibrate/impossible_times.h"
 #include "calibrate/minimize.h"
 
 namespace orrery::calibrate {
@@ -322,6 +323,15 @@ void check_groups(const std::vector<CollectiveMeasurement>& measurements,
   }
 }
 
+std::size_t coefficients_of(const std::vector<ProtocolFit>& fits) {
+  constexpr std::size_t kOfAProtocol = 4;  // launch, step latency, efficiency, local copy
+  std::size_t count = 0;
+  for (const ProtocolFit& fit : fits) {
+    count += kOfAProtocol * fit.after.size();
+  }
+  return count;
+}
+
 }  // namespace
 
 std::vector<collective::Extent> group_of(const CollectiveMeasurement& measured,
@@ -364,6 +374,9 @@ Result<CollectiveFit> calibrate_collectives(const machine::Machine& machine,
                                             const std::string& source) {
   Error mistakes;
   check_groups(measurements, machine, mistakes);
+  if (mistakes.empty()) {
+    mistakes.add(impossible_times(measurements, machine, source));
+  }
   if (!mistakes.empty()) {
     return fail(std::move(mistakes));
   }
@@ -374,6 +387,12 @@ Result<CollectiveFit> calibrate_collectives(const machine::Machine& machine,
   fit.after = collective_error(measurements, fit.machine);
   fit.held_out = held_out_error(machine, points);
   fit.fits = changes(machine, fit.machine, source);
+  if (points.size() < coefficients_of(fit.fits)) {
+    fit.warnings.push_back(
+        fmt::format("{} points do not determine {} coefficients; what they leave open is of no "
+                    "meaning",
+                    points.size(), coefficients_of(fit.fits)));
+  }
   return fit;
 }
 

@@ -27,7 +27,8 @@ struct CollectiveMeasurement {
 
 /// Reads the output of nccl-tests (all_reduce_perf and so on; several runs one after the other) or
 /// CSV. Of nccl-tests: the out-of-place time; ranks and nodes from the "# Rank" lines; the
-/// collective from the line "# Collective test starting: NAME_perf", else from the file's name. Of
+/// collective from the line "# Collective test starting: NAME_perf", else from the file's name; a
+/// row of wrong results (#wrong) is a mistake. Of
 /// CSV: columns collective, n_gpus, bytes and time_us (or latency_us, time_us_median),
 /// gpus_per_node if there are several nodes; other columns are not used. Mistakes, at most 20: with
 /// their lines.
@@ -62,6 +63,7 @@ struct CollectiveFit {
   CollectiveError before;
   CollectiveError after;
   CollectiveError held_out;  ///< of the fifth that no fit used; no points when there are few
+  std::vector<std::string> warnings;  ///< too few points for the coefficients that were fitted
 };
 
 /// Fits launch, step latency, efficiency and local copy of the protocols of every dimension that
@@ -75,7 +77,8 @@ struct CollectiveFit {
 /// fifth of them, chosen by a hash, to tell the error of sizes that were not measured. Results are
 /// rounded to three digits. Deterministic.
 ///
-/// Mistakes: measurements of groups that the machine does not have.
+/// Mistakes: measurements of groups that the machine does not have; times in which its links, half
+/// as fast again as stated (in-switch reduction), cannot move the bytes.
 Result<CollectiveFit> calibrate_collectives(const machine::Machine& machine,
                                             const std::vector<CollectiveMeasurement>& measurements,
                                             const std::string& source);

@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/format.h"
 #include "calibrate/minimize.h"
 #include "machine/compute/compute_model.h"
 
@@ -31,6 +32,7 @@ constexpr std::array kFitted{
 };
 constexpr std::string_view kUnknownBesideACast = "gemm_launch";
 constexpr std::array kCastBounds{Bounds{0, 30e-6}, Bounds{0, 16}};
+constexpr double kLeastShareOfPeakTime = 0.8;
 using Values = std::array<double, kFitted.size()>;
 
 /// Visits the members of KernelCoefficients that are fitted, each with its number in kFitted.
@@ -227,6 +229,20 @@ class Fit {
   double weights_ = 0;
 };
 
+/// Times that no device of that peak reaches.
+void check_rates(const std::string& format, const std::vector<GemmMeasurement>& measurements,
+                 FlopRate peak, const std::string& source, Error& error) {
+  for (const GemmMeasurement& measured : measurements) {
+    const Time least = kLeastShareOfPeakTime * (graph::flops_of(measured.shape) / peak);
+    if (measured.time < least) {
+      const graph::GemmShape& shape = measured.shape;
+      error.add({source, fmt::format("{} {} x {} x {}", format, shape.m, shape.n, shape.k),
+                 to_string(measured.time),
+                 fmt::format("at least {}: the peak is {}", to_string(least), to_string(peak))});
+    }
+  }
+}
+
 bool is_general(const std::string& format, const GemmTable& table) {
   return format == "bf16" || (format == "fp16" && !table.contains("bf16"));
 }
@@ -300,16 +316,25 @@ Result<GemmCalibration> calibrate_gemm(machine::Machine machine, const GemmTable
                  "",
                  fmt::format("required to fit {} GEMMs, but {} has no {}", format, machine.name,
                              name_of(op.type))});
+    } else {
+      check_rates(format, measurements, machine.device.peak[static_cast<std::size_t>(op.type)],
+                  source, error);
     }
   }
   if (!error.empty()) {
     return fail(std::move(error));
   }
-  GemmCalibration result{.machine = std::move(machine), .fits = {}};
+  GemmCalibration result{.machine = std::move(machine), .fits = {}, .warnings = {}};
   compute::Device& device = result.machine.device;
   const compute::Device base = device;
   for (const auto& [format, measurements] : table) {
     result.fits.push_back(fit_gemm(format, measurements, base, cast));
+    if (measurements.size() < kFitted.size()) {
+      result.warnings.push_back(
+          fmt::format("{}: {} shapes do not determine {} coefficients; what they leave open is of "
+                      "no meaning",
+                      format, measurements.size(), kFitted.size()));
+    }
     const bool general = is_general(format, table);
     (general ? device.kernels : device.format_kernels[format]) = result.fits.back().after;
     const std::string path = general ? "device.kernels" : "device.kernels." + format;

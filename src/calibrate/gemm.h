@@ -75,10 +75,13 @@ graph::Operator gemm_operator(const std::string& format, const graph::GemmShape&
 
 /// Fits every format of the table to the machine's device. The fit of bf16 (else fp16) becomes the
 /// device's general `kernels`; other formats become entries of format_kernels. Origins of the
-/// fitted coefficients say "measured: `source`". Mistakes: formats without a peak in the machine.
+/// fitted coefficients say "measured: `source`". Mistakes: formats without a peak in the machine,
+/// times below 80 % of what the peak rate allows (a device may clock a little above its data
+/// sheet).
 struct GemmCalibration {
   machine::Machine machine;
   std::vector<GemmFit> fits;
+  std::vector<std::string> warnings;  ///< formats with fewer shapes than coefficients
 };
 Result<GemmCalibration> calibrate_gemm(machine::Machine machine, const GemmTable& table,
                                        const std::string& source, bool cast = false);

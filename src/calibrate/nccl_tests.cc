@@ -116,7 +116,8 @@ class NcclTestsReader {
     if (!parse_integer(words.front())) {
       return;  // what a launcher prints between the tables
     }
-    constexpr std::size_t kTimeColumn = 5;  // size, count, type, redop, root, time
+    constexpr std::size_t kTimeColumn = 5;   // size, count, type, redop, root, time
+    constexpr std::size_t kWrongColumn = 8;  // algbw, busbw, #wrong; a difference in old versions
     if (words.size() <= kTimeColumn) {
       mistakes_.add({where(), {}, words.front(), "size, count, type, redop, root and time"});
       return;
@@ -138,6 +139,8 @@ class NcclTestsReader {
     const auto time = parse_number(words[kTimeColumn]);
     if (!time || *time <= 0 || *time > kLongestMicroseconds || bytes < 0 || bytes > kMostBytes) {
       mistakes_.add({where(), "time", words[kTimeColumn], "a time in microseconds above 0"});
+    } else if (words.size() > kWrongColumn && parse_integer(words[kWrongColumn]).value_or(0) > 0) {
+      mistakes_.add({where(), "#wrong", words[kWrongColumn], "0: these results are not right"});
     } else if (bytes > 0) {
       const auto hosts = static_cast<std::int64_t>(hosts_.size());
       read_.push_back({.kind = *kind_,

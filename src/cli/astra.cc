@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/names.h"
+#include "base/printable.h"
 #include "base/reader.h"
 #include "cli/commands.h"
 #include "cli/native_flags.h"
@@ -287,7 +288,7 @@ class Astra : public Command {
       remarks.append("warning: ").append(warning).append("\n");
     }
     remarks += report::astra_summary(report.result) + "traces: " + to_string(report.traces) + "\n";
-    std::fputs(remarks.c_str(), stderr);
+    std::fputs(printable(remarks, "\n").c_str(), stderr);
     return text;
   }
 
@@ -299,7 +300,7 @@ class Astra : public Command {
       return fail(std::move(written.error()));
     }
     for (const std::string& warning : report.warnings) {
-      std::fputs(("warning: " + warning + "\n").c_str(), stderr);
+      std::fputs((printable("warning: " + warning) + "\n").c_str(), stderr);
     }
     return text;
   }

@@ -10,6 +10,7 @@
 #include "calibrate/collectives.h"
 #include "calibrate/gemm.h"
 #include "cli/commands.h"
+#include "machine/comments.h"
 #include "report/calibration.h"
 #include "report/collective_calibration.h"
 
@@ -111,8 +112,16 @@ class Calibrate : public Command {
         });
   }
 
+  /// With the comments of the file that the machine was read from.
   Result<void> write(const machine::Machine& machine) const {
-    return output_ ? write_file(*output_, machine::to_yaml(machine)) : Result<void>();
+    if (!output_) {
+      return {};
+    }
+    const std::string source =
+        find_config("machines", machine_.value_or(""))
+            .and_then([](const std::string& path) { return read_file(path); })
+            .value_or("");  // what was read from a pipe has gone
+    return write_file(*output_, machine::with_comments(machine::to_yaml(machine), source));
   }
 
   /// A kind of measurement: a line here and a function that fits.

@@ -56,7 +56,8 @@ class Collective : public Command {
                   "a name of `orrery list machines`, or a file");
     options.value("--devices", devices_, "INT", "members of the group");
     options.value("--stride", stride_, "INT", "ranks between members; default 1");
-    options.value("--min", smallest_, "SIZE", "first size; default 8 B");
+    options.value("--min", smallest_, "SIZE",
+                  "first size, such as 512 (bytes) or 4MiB; default 8 B");
     options.value("--max", largest_, "SIZE", "last size; default 8 GiB");
     options.value("--factor", factor_, "NUMBER", "from one size to the next; default 2");
     options.value("--algorithm", algorithm_, "NAME",
@@ -102,8 +103,8 @@ class Collective : public Command {
     }
     take("--devices", devices_, options.devices, mistakes);
     take("--stride", stride_, options.stride, mistakes);
-    take("--min", smallest_, options.smallest, mistakes);
-    take("--max", largest_, options.largest, mistakes);
+    take_size("--min", smallest_, options.smallest, mistakes);
+    take_size("--max", largest_, options.largest, mistakes);
     take("--chunks", chunks_, options.chunks, mistakes);
     take("--factor", factor_, options.factor, mistakes);
     return options;
@@ -120,6 +121,15 @@ class Collective : public Command {
         mistakes.add(wrong_value(flag, *text, value.error()));
       }
     }
+  }
+
+  /// A number alone counts bytes, as nccl-tests' -b and -e do.
+  static void take_size(std::string_view flag, std::optional<std::string> text, Bytes& into,
+                        Error& mistakes) {
+    if (text && parse_integer(*text)) {
+      *text += " B";
+    }
+    take(flag, text, into, mistakes);
   }
 
   static std::string algorithm_of(const collective::SweepRow& row) {

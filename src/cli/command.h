@@ -2,6 +2,7 @@
 /// What a command of `orrery` is. One file per command; the table is in commands.h.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,7 +21,9 @@ namespace orrery::cli {
 /// option is not given. Flags are written with dashes or underscores.
 class Options {
  public:
-  explicit Options(CLI::App& app) : app_(app) {}
+  /// `aliases` gets what alias() is given, by the other name.
+  Options(CLI::App& app, std::map<std::string, std::string>& aliases)
+      : app_(app), aliases_(aliases) {}
 
   /// Options declared from here on are listed under `title` in the help text.
   void group(std::string title) { group_ = std::move(title); }
@@ -44,11 +47,14 @@ class Options {
   /// --name KIND, any number of times.
   void values(const std::string& name, std::vector<std::string>& into, const std::string& kind,
               const std::string& sentence);
+  /// `other` means the option `name`, which was declared before; giving both is a mistake.
+  void alias(const std::string& other, const std::string& name);
   /// Text after the options; examples first of all.
   void footer(const std::string& text);
 
  private:
   CLI::App& app_;
+  std::map<std::string, std::string>& aliases_;
   std::string group_;
 };
 

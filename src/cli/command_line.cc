@@ -4,10 +4,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <map>
+#include <optional>
+#include <set>
 #include <sstream>
 #include <string_view>
 
 #include "base/names.h"
+#include "base/printable.h"
 #include "cli/commands.h"
 
 namespace orrery::cli {
@@ -34,27 +38,122 @@ std::string with_dashes(std::string argument) {
   return argument;
 }
 
-std::vector<std::string> option_names(const CLI::App& app) {
+using Aliases = std::map<std::string, std::string>;  // own name by other name
+
+std::vector<std::string> option_names(const CLI::App& app, const Aliases& aliases) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) {
     for (const std::string& name : option->get_lnames()) {
       names.push_back("--" + name);
     }
   }
+  for (const auto& [other, own] : aliases) {
+    names.push_back(other);
+  }
   return names;
 }
 
+Error unknown_option(const CLI::App& app, const std::string& name,
+                     const std::vector<std::string>& known) {
+  return Error("unknown option " + name + did_you_mean(name, known) + "; see orrery " +
+               app.get_name() + " --help");
+}
+
+/// Options of one command by the names under which they were declared. A misspelt one is a mistake,
+/// and is read as what it may mean, so that only real mistakes are found besides.
+class OwnNames {
+ public:
+  OwnNames(const CLI::App& app, const Aliases& aliases)
+      : app_(app), aliases_(aliases), known_(option_names(app, aliases)) {}
+
+  std::vector<std::string> of(const std::vector<std::string>& words, Error& mistakes) {
+    for (const std::string& word : words) {
+      stated_.insert(declared(word.substr(0, word.find('='))).value_or(""));
+    }
+    std::vector<std::string> named;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      const std::size_t end = std::min(words[i].find('='), words[i].size());
+      const std::string name = words[i].substr(0, end);
+      if (!name.starts_with("--")) {
+        named.push_back(words[i]);
+        continue;
+      }
+      const bool value_follows =
+          end < words[i].size() || (i + 1 < words.size() && !words[i + 1].starts_with("--"));
+      const std::string own = own_name(name, value_follows, mistakes);
+      named.push_back(own + words[i].substr(end));
+      const CLI::Option* option = app_.get_option_no_throw(own);
+      if (option != nullptr && option->get_items_expected_min() > 0 && end == words[i].size() &&
+          i + 1 < words.size()) {
+        named.push_back(words[++i]);
+      }
+    }
+    return named;
+  }
+
+ private:
+  std::string own_name(const std::string& name, bool value_follows, Error& mistakes) {
+    if (const auto own = declared(name)) {
+      once(*own, name, mistakes);
+      return *own;
+    }
+    const std::string* meant = closest(name, known_);
+    const std::string own = meant == nullptr ? "" : declared(*meant).value_or("");
+    const CLI::Option* option = own.empty() ? nullptr : app_.get_option_no_throw(own);
+    if (option == nullptr || stated_.contains(own) ||
+        (value_follows ? option->get_items_expected_max() == 0
+                       : option->get_items_expected_min() > 0)) {
+      return name;  // unknown_arguments() says so
+    }
+    mistakes.add(unknown_option(app_, name, known_));
+    return own;
+  }
+
+  /// The own name of an option or alias.
+  std::optional<std::string> declared(const std::string& name) const {
+    if (const auto alias = aliases_.find(name); alias != aliases_.end()) {
+      return alias->second;
+    }
+    const bool known = name.starts_with("--") && app_.get_option_no_throw(name) != nullptr;
+    return known ? std::optional(name) : std::nullopt;
+  }
+
+  /// Two names of one option contradict each other, or one name given twice does.
+  void once(const std::string& own, const std::string& name, Error& mistakes) {
+    const CLI::Option& option = *app_.get_option(own);
+    if (option.get_items_expected_max() == 0 ||
+        option.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll) {
+      return;
+    }
+    const auto [first, is_new] = given_.emplace(own, name);
+    if (!is_new) {
+      mistakes.add({name,
+                    {},
+                    {},
+                    first->second == name
+                        ? "given twice; give it once"
+                        : "the same option as " + first->second + "; give one of them"});
+    }
+  }
+
+  const CLI::App& app_;
+  const Aliases& aliases_;
+  std::vector<std::string> known_;
+  std::set<std::string> stated_;  // own names of all options that are given
+  Aliases given_;                 // the name under which each option was given first
+};
+
 /// A mistake for every argument that no option took. A word right after an unknown flag is taken
 /// for its value.
-Error unknown_arguments(const CLI::App& app) {
+Error unknown_arguments(const CLI::App& app, const Aliases& aliases) {
+  const std::vector<std::string> known = option_names(app, aliases);
   Error mistakes;
   bool after_flag = false;
   for (const std::string& argument : app.remaining()) {
     const bool is_flag = argument.size() > 1 && argument.front() == '-';
     if (is_flag) {
       const std::string name = argument.substr(0, argument.find('='));
-      mistakes.add(Error("unknown option " + name + did_you_mean(name, option_names(app)) +
-                         "; see orrery " + app.get_name() + " --help"));
+      mistakes.add(unknown_option(app, name, known));
     } else if (!after_flag) {
       mistakes.add(Error("unexpected argument '" + argument + "'"));
     }
@@ -99,7 +198,8 @@ class CommandLine {
     app_.allow_extras();
     for (const CommandEntry& entry : kCommands) {
       commands_.push_back(entry.make());
-      Options options(*app_.add_subcommand(std::string(entry.name), std::string(entry.sentence)));
+      Options options(*app_.add_subcommand(std::string(entry.name), std::string(entry.sentence)),
+                      aliases_.emplace_back());
       if (std::find(arguments.begin(), arguments.end(), entry.name) != arguments.end()) {
         commands_.back()->declare(options);
       }
@@ -108,27 +208,38 @@ class CommandLine {
 
   /// `rest`: the words after "--", which are the command's own business.
   int run(std::vector<std::string> arguments, std::vector<std::string> rest) {
+    Error mistakes;
+    const std::size_t chosen = command_of(arguments);
+    if (chosen < commands_.size()) {
+      arguments = OwnNames(app_of(chosen), aliases_[chosen]).of(arguments, mistakes);
+    }
     try {
       std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
       app_.parse(std::move(arguments));
     } catch (const CLI::ParseError& error) {
       return stop(error);
     }
-    const std::vector<CLI::App*> chosen = app_.get_subcommands();
-    if (chosen.empty()) {
+    if (chosen == commands_.size()) {
       return report_mistakes(unknown_command(app_));
     }
-    for (std::size_t i = 0; i < kCommands.size(); ++i) {
-      if (chosen.front()->get_name() == kCommands[i].name) {
-        Error mistakes = unknown_arguments(*chosen.front());
-        commands_[i]->take_rest(std::move(rest), mistakes);
-        return run(std::move(mistakes), *commands_[i]);
-      }
-    }
-    return kBadInput;
+    mistakes.add(unknown_arguments(app_of(chosen), aliases_[chosen]));
+    commands_[chosen]->take_rest(std::move(rest), mistakes);
+    return run(std::move(mistakes), *commands_[chosen]);
   }
 
  private:
+  /// The command that the first word names, or the number of commands.
+  static std::size_t command_of(const std::vector<std::string>& arguments) {
+    const auto* const entry =
+        std::find_if(kCommands.begin(), kCommands.end(), [&](const CommandEntry& command) {
+          return !arguments.empty() && command.name == arguments.front();
+        });
+    return static_cast<std::size_t>(entry - kCommands.begin());
+  }
+  const CLI::App& app_of(std::size_t command) const {
+    return *app_.get_subcommand(std::string(kCommands[command].name));
+  }
+
   /// A request for help or the version, or arguments without or with too many values.
   int stop(const CLI::ParseError& error) const {
     if (error.get_exit_code() == 0) {
@@ -147,8 +258,10 @@ class CommandLine {
     return write_out(*text);
   }
 
-  /// The only writer to standard output: what does not reach it is no success.
-  static int write_out(std::string_view text) {
+  /// The only writer to standard output: what does not reach it is no success. Names come from
+  /// files: none of them reaches a terminal as a control sequence.
+  static int write_out(std::string_view raw) {
+    const std::string text = printable(raw, "\n\t");
     const bool written =
         std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
     if (!written) {
@@ -159,6 +272,7 @@ class CommandLine {
 
   CLI::App app_;
   std::vector<std::unique_ptr<Command>> commands_;
+  std::vector<Aliases> aliases_;  // of each command
 };
 
 }  // namespace
@@ -189,7 +303,7 @@ void Options::value(const std::string& name, std::optional<std::string>& into,
                     const std::string& kind, const std::string& sentence) {
   CLI::Option* option = app_.add_option_function<std::string>(
       name, [&into](const std::string& text) { into = text; }, sentence);
-  option->type_name(kind);
+  option->type_name(kind)->take_last();
   if (!group_.empty()) {
     option->group(group_);
   }
@@ -206,7 +320,7 @@ void Options::value_or(const std::string& name, std::optional<std::string>& into
   CLI::Option* option = app_.add_option_function<std::string>(
       name, [&into, otherwise](const std::string& text) { into = text.empty() ? otherwise : text; },
       sentence);
-  option->type_name("[" + kind + "]")->expected(0, 1);
+  option->type_name("[" + kind + "]")->expected(0, 1)->take_last();
   if (!group_.empty()) {
     option->group(group_);
   }
@@ -219,6 +333,14 @@ void Options::values(const std::string& name, std::vector<std::string>& into,
   if (!group_.empty()) {
     option->group(group_);
   }
+}
+
+void Options::alias(const std::string& other, const std::string& name) {
+  aliases_[other] = name;
+  CLI::Option* option = app_.get_option(name);
+  const std::string& sentence = option->get_description();
+  option->description(sentence +
+                      (sentence.find("; also --") == std::string::npos ? "; also " : ", ") + other);
 }
 
 void Options::footer(const std::string& text) {

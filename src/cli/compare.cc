@@ -12,6 +12,7 @@
 #include "report/compare.h"
 #include "report/report.h"
 #include "study/run.h"
+#include "workload/plan/aliases.h"
 #include "workload/plan/defaults.h"
 
 namespace orrery::cli {
@@ -115,6 +116,9 @@ class Compare : public Command {
     plan::Plan::fields([&](std::string_view field, auto, std::string_view) {
       any = any || document.find(field) != nullptr;
     });
+    for (const plan::Alias& alias : plan::kAliases) {
+      any = any || document.find(alias.name) != nullptr;
+    }
     return any && !study::is_run(document);
   }
 
@@ -124,22 +128,23 @@ class Compare : public Command {
       return collect(study::parse_run(document), mistakes);
     }
     if (!is_plan(document)) {
-      mistakes.add({document.file,
+      mistakes.add({document.file(),
                     {},
                     {},
                     "neither a run nor a plan; expected what `orrery simulate --json` writes, or "
                     "a plan"});
       return {};
     }
-    const plan::OpenPlan open = collect(plan::parse_open_plan(document), mistakes);
+    plan::PlacedPlan plan = collect(plan::parse_placed_plan(document), mistakes);
     if (!mistakes.empty()) {
       return {};
     }
-    const plan::Plan plan = plan::complete(open, &step.model, &step.machine, step.devices);
-    auto figures = simulate(step, plan, document.file);
+    plan.plan = plan::complete(plan, &step.model, &step.machine, step.devices);
+    auto figures = simulate(step, plan.plan, document.file());
     if (!figures) {  // several plans are there: say whose mistake it is
+      figures = fail(plan.placed(std::move(figures.error())));
       for (Mistake& mistake : figures.error().mistakes) {
-        mistake.where = mistake.where.empty() ? document.file : mistake.where;
+        mistake.where = mistake.where.empty() ? document.file() : mistake.where;
       }
     }
     return collect(std::move(figures), mistakes);

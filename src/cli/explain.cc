@@ -40,15 +40,14 @@ class Explain : public Command {
     constexpr int kMostThreads = 1024;
     constexpr int kItems = 10;
     chakra_.check(mistakes);
-    const StepInput step = chakra_.given() ? step_.read_machine(mistakes) : step_.read(mistakes);
     const std::int64_t items = whole_number("--items", items_, kItems, INT64_MAX, mistakes);
     how_.threads = static_cast<int>(whole_number("--threads", threads_, 0, kMostThreads, mistakes));
     how_.fold = !no_fold_;
     how_.shortcuts = !no_shortcuts_;
     how_.network = network_.read(mistakes);
     how_.next_bottleneck = !no_next_;
-    const auto explanation = chakra_.given() ? explain_traces(step, std::move(mistakes))
-                                             : explain_plan(step, std::move(mistakes));
+    const auto explanation =
+        chakra_.given() ? explain_traces(std::move(mistakes)) : explain_plan(std::move(mistakes));
     if (!explanation) {
       return fail(explanation.error());
     }
@@ -57,15 +56,18 @@ class Explain : public Command {
   }
 
  private:
-  Result<study::Explanation> explain_plan(const StepInput& step, Error mistakes) const {
-    const plan::Plan plan = plan_.plan(&step.model, &step.machine, step.devices, mistakes);
+  Result<study::Explanation> explain_plan(Error mistakes) const {
+    const PlannedStep step = read_planned_step(step_, plan_, mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    return study::explain(step.model, step.machine, plan, step.devices, how_);
+    auto explanation = study::explain(step.model, step.machine, step.plan.plan, step.devices, how_);
+    return explanation ? std::move(explanation)
+                       : fail(step.plan.placed(std::move(explanation.error())));
   }
 
-  Result<study::Explanation> explain_traces(const StepInput& step, Error mistakes) const {
+  Result<study::Explanation> explain_traces(Error mistakes) const {
+    const StepInput step = step_.read_machine(mistakes);
     plan_.refuse("--chakra", mistakes);
     if (how_.allow_oom) {
       mistakes.add({"--allow-oom", {}, {}, "contradicts --chakra: traces have no plan"});

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "base/names.h"
+#include "base/printable.h"
 #include "base/reader.h"
 #include "cli/commands.h"
 #include "cli/export_chakra.h"
@@ -166,7 +167,7 @@ class Export : public Command {
     }
     if (!format.has_comments) {
       for (const interop::Remark& remark : exported.lost) {
-        fmt::print(stderr, "not stated: {}: {}\n", remark.about, remark.sentence);
+        fmt::print(stderr, "not stated: {}\n", printable(remark.about + ": " + remark.sentence));
       }
     }
     return exported.text;

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/names.h"
+#include "base/printable.h"
 #include "base/reader.h"
 #include "cli/commands.h"
 #include "cli/plan_flags.h"
@@ -106,7 +107,7 @@ class Import : public Command {
   Result<std::string> run(Error mistakes) override {
     const Format* format = find_format(mistakes);
     interop::ImportOptions options{.devices = parse_devices(mistakes),
-                                   .rest = plan_.open_plan(mistakes).plan};
+                                   .rest = plan_.placed_plan(mistakes).plan};
     zoo::Model model;
     if (model_) {
       model = load_named("--model", *model_, zoo::load_model, mistakes);
@@ -176,7 +177,7 @@ class Import : public Command {
   Result<std::string> write(const Format& format, const interop::Imported& imported) const {
     if (json_) {
       for (const interop::Remark& remark : imported.remarks) {
-        fmt::print(stderr, "{}: {}\n", remark.about, remark.sentence);
+        fmt::print(stderr, "{}\n", printable(remark.about + ": " + remark.sentence));
       }
       return report::json_text(
           [&](report::JsonWriter& json) { report::write_plan(json, imported.plan); });

@@ -132,6 +132,9 @@ class List : public Command {
     if (kind == kKinds.end()) {
       mistakes.add(wrong_value("list", kind_, "one of " + kind_names() + guess()));
     }
+    if (auto ok = check_config_folders(); !ok) {
+      mistakes.add(std::move(ok.error()));
+    }
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }

@@ -6,6 +6,8 @@
 
 #include "base/reader.h"
 #include "report/report.h"
+#include "study/run.h"
+#include "workload/plan/aliases.h"
 
 namespace orrery::cli {
 namespace {
@@ -55,6 +57,9 @@ void PlanFlags::declare(Options& options, bool with_file) {
       options.value(flag_of(name), text, kind_of<T>(), std::string(meaning));
     }
   });
+  for (const plan::Alias& alias : plan::kAliases) {
+    options.alias(flag_of(alias.name), flag_of(alias.field));
+  }
   options.group("");
 }
 
@@ -80,29 +85,25 @@ void PlanFlags::refuse(const std::string& other, Error& mistakes) const {
   }
 }
 
-plan::OpenPlan PlanFlags::open_plan(Error& mistakes, const std::optional<std::string>& name) const {
-  plan::OpenPlan open;
+plan::PlacedPlan PlanFlags::placed_plan(Error& mistakes,
+                                        const std::optional<std::string>& name) const {
+  plan::PlacedPlan placed;
   if (name) {
-    open = load_named("show plan", *name, plan::load_open_plan, mistakes);
+    placed = load_named("show plan", *name, plan::load_placed_plan, mistakes);
   } else if (file_) {
-    open = load_named("--plan", *file_, plan::load_open_plan, mistakes);
+    placed = load_named("--plan", *file_, plan::load_placed_plan, mistakes);
   }
-  open.plan = over(std::move(open.plan), mistakes);
-  for (const auto& [field, text] : given_) {
-    if (text) {
-      open.given.insert(field);
-    }
+  placed.plan = over(std::move(placed.plan), mistakes);
+  for (const study::Setting& flag : settings()) {
+    placed.places[flag.field] = flag.where;
   }
-  return open;
+  return placed;
 }
 
 plan::Plan PlanFlags::plan(const zoo::Model* model, const machine::Machine* machine,
                            std::int64_t devices, Error& mistakes) const {
-  const plan::OpenPlan open = open_plan(mistakes);
-  if (!mistakes.empty()) {
-    return open.plan;
-  }
-  return plan::complete(open, model, machine, devices);
+  const plan::PlacedPlan placed = placed_plan(mistakes);
+  return mistakes.empty() ? plan::complete(placed, model, machine, devices) : placed.plan;
 }
 
 plan::Plan PlanFlags::over(plan::Plan base, Error& mistakes) const {
@@ -120,6 +121,19 @@ plan::Plan PlanFlags::over(plan::Plan base, Error& mistakes) const {
     }
   });
   return plan;
+}
+
+PlannedStep read_planned_step(const StepFlags& step, const PlanFlags& plan, Error& mistakes) {
+  Error unread;
+  PlannedStep planned{step.read(unread), plan.placed_plan(unread)};
+  if (unread.empty()) {
+    planned.plan.plan =
+        plan::complete(planned.plan, &planned.model, &planned.machine, planned.devices);
+    unread = planned.plan.placed(
+        study::plan_mistakes(planned.model, planned.machine, planned.plan.plan, planned.devices));
+  }
+  mistakes.add(std::move(unread));
+  return planned;
 }
 
 }  // namespace orrery::cli

@@ -8,13 +8,15 @@
 
 #include "base/result.h"
 #include "cli/command.h"
+#include "cli/step_flags.h"
 #include "study/settings.h"
 #include "workload/plan/defaults.h"
 
 namespace orrery::cli {
 
-/// --plan and one flag for every field of a Plan, made from Plan::fields. A flag wins over the file
-/// and is read by the same rules; its mistakes are named after the flag.
+/// --plan and one flag for every field of a Plan, made from Plan::fields, also under the names of
+/// frameworks (aliases.h). A flag wins over the file and is read by the same rules; its mistakes
+/// are named after the flag.
 class PlanFlags {
  public:
   /// `with_file`: also declares --plan.
@@ -27,8 +29,8 @@ class PlanFlags {
   void refuse(const std::string& other, Error& mistakes) const;
 
   /// The file's plan (`name`, else --plan, else nothing) with the flags over it.
-  plan::OpenPlan open_plan(Error& mistakes,
-                           const std::optional<std::string>& name = std::nullopt) const;
+  plan::PlacedPlan placed_plan(Error& mistakes,
+                               const std::optional<std::string>& name = std::nullopt) const;
 
   /// And what it leaves open as usual (plan/defaults.h). Null, 0: not known. Where there are
   /// mistakes already, it stays open.
@@ -42,5 +44,14 @@ class PlanFlags {
   std::optional<std::string> file_;
   std::map<std::string, std::optional<std::string>, std::less<>> given_;  ///< text by field name
 };
+
+/// A step and the plan by which it runs.
+struct PlannedStep : StepInput {
+  plan::PlacedPlan plan;
+};
+
+/// Reads both. Where each of them was read, also every reason why the plan cannot run, whatever
+/// else is wrong with the command line.
+PlannedStep read_planned_step(const StepFlags& step, const PlanFlags& plan, Error& mistakes);
 
 }  // namespace orrery::cli

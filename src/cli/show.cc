@@ -171,7 +171,7 @@ class Show : public Command {
   }
 
   Result<std::string> show_plan(Error& mistakes) const {
-    const plan::Plan plan = plan_.open_plan(mistakes, name_).plan;
+    const plan::Plan plan = plan_.placed_plan(mistakes, name_).plan;
     return json_ ? report::json_text(
                        [&](report::JsonWriter& json) { report::write_plan(json, plan); })
                  : plan::to_yaml(plan);

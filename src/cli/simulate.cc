@@ -66,16 +66,16 @@ class Simulate : public Command {
 
  private:
   Result<std::string> run_plan(Error mistakes) {
-    StepInput step = step_.read(mistakes);
+    PlannedStep step = read_planned_step(step_, plan_, mistakes);
     set_price(step.machine, mistakes);
     check_skips(mistakes);
     const plan::Plan plan = plan_.plan(&step.model, &step.machine, step.devices, mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    const Result<study::Run> run = simulate(step, plan);
+    const Result<study::Run> run = simulate(step);
     if (!run) {
-      return fail(run.error());
+      return fail(step.plan.placed(run.error()));
     }
     if (csv_) {
       return write(*run, [&] { return report::csv_report(*run); });
@@ -151,7 +151,7 @@ class Simulate : public Command {
     }
   }
 
-  Result<study::Run> simulate(const StepInput& step, const plan::Plan& plan) {
+  Result<study::Run> simulate(const PlannedStep& step) {
     ProgressBar progress;
     run_.fold = !no_fold_;
     run_.shortcuts = !no_shortcuts_;
@@ -160,7 +160,7 @@ class Simulate : public Command {
     run_.advise = true;
     run_.skip.insert(skip_.begin(), skip_.end());
     run_.progress = [&](double share) { progress.update(share); };
-    return study::run_step(step.model, step.machine, plan, step.devices, run_);
+    return study::run_step(step.model, step.machine, step.plan.plan, step.devices, run_);
   }
 
   /// The trace first: when it cannot be written, nothing must be on standard output.

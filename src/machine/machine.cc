@@ -9,6 +9,7 @@
 
 #include "base/fields.h"
 #include "base/file.h"
+#include "base/format.h"
 #include "machine/describe.h"
 
 namespace orrery::machine {
@@ -17,6 +18,45 @@ namespace {
 constexpr int kMostUnits = 1 << 20;      // a wafer has 850,000
 constexpr double kMostEfficiency = 1.5;  // in-switch reduction exceeds the link rate (NVLS)
 constexpr const char* kShare = "a share above 0 and at most 1";
+
+/// Beyond these a value is a slip of the unit; below, products of two stay finite.
+template <class T>
+constexpr std::optional<T> largest() {
+  if constexpr (std::is_same_v<T, double>) {
+    return 1e9;
+  } else if constexpr (std::is_same_v<T, Time>) {
+    return 1000_s;
+  } else if constexpr (std::is_same_v<T, Bytes>) {
+    return Bytes(std::int64_t{1} << 60);
+  } else if constexpr (std::is_same_v<T, Bandwidth>) {
+    return Bandwidth(1e18);
+  } else if constexpr (std::is_same_v<T, FlopRate>) {
+    return FlopRate(1e24);
+  } else if constexpr (std::is_same_v<T, Power>) {
+    return Power(1e9);
+  } else if constexpr (std::is_same_v<T, EnergyPerByte>) {
+    return EnergyPerByte(1);
+  } else if constexpr (std::is_same_v<T, Money>) {
+    return Money(1e6);
+  }
+  return std::nullopt;
+}
+
+template <class T>
+void require_bounded(Reader& read, std::string_view name, const T& value) {
+  if constexpr (largest<T>().has_value()) {
+    read.require(value <= *largest<T>(), name, "at most " + exact_text(*largest<T>()));
+  }
+}
+
+/// read_fields() with upper bounds.
+template <class T>
+void read_bounded_fields(Reader& read, T& value) {
+  read_fields(read, value);
+  T::fields([&](std::string_view name, auto member, std::string_view) {
+    require_bounded(read, name, value.*member);
+  });
+}
 
 /// Every field of `names` must be given.
 void require_given(Reader& read, std::initializer_list<std::string_view> names) {
@@ -36,7 +76,7 @@ void check_name(Reader& read, const std::string& name, std::set<std::string>& ot
 
 /// `kernels` with what the map of `read` says.
 compute::KernelCoefficients read_coefficients(Reader& read, compute::KernelCoefficients kernels) {
-  read_fields(read, kernels);
+  read_bounded_fields(read, kernels);
   compute::KernelCoefficients::fields([&](std::string_view name, auto member, std::string_view) {
     if constexpr (std::is_same_v<decltype(kernels.*member), double&>) {
       const double value = kernels.*member;
@@ -79,6 +119,7 @@ void read_peak(Reader& device, std::array<FlopRate, graph::kDataTypeCount>& rate
   for (const Named<graph::DataType>& type : kNames<graph::DataType>) {
     if (const auto rate = read.maybe<FlopRate>(type.name)) {
       read.require(*rate > FlopRate(0), type.name, "a rate above 0, or no entry");
+      require_bounded(read, type.name, *rate);
       rates[static_cast<std::size_t>(type.value)] = *rate;
     }
   }
@@ -92,7 +133,7 @@ compute::MemoryTier read_tier(Reader& device, const ConfigNode& node,
   Reader read(node);
   compute::MemoryTier tier;
   require_given(read, {"name", "capacity", "bandwidth"});
-  read_fields(read, tier);
+  read_bounded_fields(read, tier);
   check_name(read, tier.name, names);
   read.require(tier.capacity > Bytes(0), "capacity", "a size above 0");
   read.require(tier.bandwidth > Bandwidth(0), "bandwidth", "a rate above 0");
@@ -103,7 +144,7 @@ compute::Device read_device(Reader& machine, const ConfigNode& node) {
   Reader read(node);
   compute::Device device;
   require_given(read, {"name", "units"});
-  read_fields(read, device);
+  read_bounded_fields(read, device);
   read.require(device.units > 0 && device.units <= kMostUnits, "units",
                fmt::format("a whole number from 1 to {}", kMostUnits));
   for (const auto& [name, share] : {std::pair{"overlap_units", device.overlap_units},
@@ -128,7 +169,7 @@ topology::Protocol read_protocol(Reader& dimension, const ConfigNode& node,
   Reader read(node);
   topology::Protocol protocol;
   require_given(read, {"name", "step_latency", "efficiency"});
-  read_fields(read, protocol);
+  read_bounded_fields(read, protocol);
   check_name(read, protocol.name, names);
   read.require(protocol.efficiency > 0 && protocol.efficiency <= kMostEfficiency, "efficiency",
                fmt::format("a number above 0 and at most {}", kMostEfficiency));
@@ -203,7 +244,7 @@ topology::NetworkDimension read_dimension(Reader& machine, const ConfigNode& nod
   Reader read(node);
   topology::NetworkDimension dimension;
   require_given(read, {"name", "kind", "bandwidth", "latency"});
-  read_fields(read, dimension);
+  read_bounded_fields(read, dimension);
   check_name(read, dimension.name, names);
   read_shape(read, dimension);
   read_shared(read, inside, dimension);
@@ -261,7 +302,7 @@ memory::RemoteMemory read_remote_memory(Reader& machine, const ConfigNode& node)
   Reader read(node);
   memory::RemoteMemory memory;
   read.child("kind", true);
-  read_fields(read, memory);
+  read_bounded_fields(read, memory);
   memory::RemoteMemory::fields([&](std::string_view name, auto, std::string_view) {
     const bool optional = name == "in_switch" || name == "chunk";
     const bool given =

@@ -96,6 +96,9 @@ std::string gemm_calibration_table(const calibrate::GemmCalibration& calibration
                           to_string(fit.cast.launch), fit.cast.bytes);
     }
   }
+  for (const std::string& warning : calibration.warnings) {
+    text += "\nwarning: " + warning + "\n";
+  }
   return text;
 }
 
@@ -108,6 +111,11 @@ std::string gemm_calibration_json(const calibrate::GemmCalibration& calibration)
     json.key("fits").begin_array();
     for (const calibrate::GemmFit& fit : calibration.fits) {
       write_fit(json, fit);
+    }
+    json.end_array();
+    json.key("warnings").begin_array();
+    for (const std::string& warning : calibration.warnings) {
+      json.value(warning);
     }
     json.end_array();
     json.end_object();

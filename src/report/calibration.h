@@ -13,7 +13,7 @@ std::string gemm_calibration_table(const calibrate::GemmCalibration& calibration
 
 /// One JSON object: {machine, fits: [{format, fitted: {shapes, median_before, mean_before,
 /// median_after, mean_after}, held_out: as fitted, cast_launch, cast_bytes, coefficients: [{name,
-/// before, after}]}]}; times are in seconds.
+/// before, after}]}], warnings: [text]}; times are in seconds.
 std::string gemm_calibration_json(const calibrate::GemmCalibration& calibration);
 
 }  // namespace orrery::report

@@ -60,6 +60,9 @@ std::string collective_calibration_table(const calibrate::CollectiveFit& fit) {
       text += protocol_line("after", protocol);
     }
   }
+  for (const std::string& warning : fit.warnings) {
+    text += "\nwarning: " + warning + "\n";
+  }
   return text;
 }
 
@@ -78,6 +81,11 @@ std::string collective_calibration_json(const calibrate::CollectiveFit& fit) {
       for (const topology::Protocol& protocol : list.after) {
         write_protocol(json, list.name, protocol);
       }
+    }
+    json.end_array();
+    json.key("warnings").begin_array();
+    for (const std::string& warning : fit.warnings) {
+      json.value(warning);
     }
     json.end_array().end_object();
   });

@@ -11,8 +11,8 @@ namespace orrery::report {
 std::string collective_calibration_table(const calibrate::CollectiveFit& fit);
 
 /// One JSON object: {machine, before, after, held_out: {points, median, mean, largest}, protocols:
-/// [{list, name, launch, step_latency, efficiency, local_copy}]}; times are in seconds, protocols
-/// those after the fit.
+/// [{list, name, launch, step_latency, efficiency, local_copy}], warnings: [text]}; times are in
+/// seconds, protocols those after the fit.
 std::string collective_calibration_json(const calibrate::CollectiveFit& fit);
 
 }  // namespace orrery::report

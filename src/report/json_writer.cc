@@ -7,36 +7,12 @@
 #include <iterator>
 #include <utility>
 
+#include "base/printable.h"
+
 namespace orrery::report {
 namespace {
 
 constexpr std::size_t kPiece = std::size_t{1} << 16;  // bytes handed to the sink at once
-
-/// Length of the UTF-8 sequence at the start of `text`, 0 when it is not well formed (RFC 3629,
-/// section 4: no overlong forms, no surrogates, nothing above U+10FFFF).
-std::size_t utf8_length(std::string_view text) {
-  const auto at = [&](std::size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
-  };
-  const auto tail = [&](std::size_t i) { return (at(i) & 0xC0U) == 0x80U; };
-  const unsigned first = at(0);
-  const unsigned second = at(1);
-  if (first < 0x80) {
-    return 1;
-  }
-  if (first >= 0xC2 && first <= 0xDF) {
-    return tail(1) ? 2 : 0;
-  }
-  if (first >= 0xE0 && first <= 0xEF) {
-    const bool ok = !(first == 0xE0 && second < 0xA0) && !(first == 0xED && second > 0x9F);
-    return ok && tail(1) && tail(2) ? 3 : 0;
-  }
-  if (first >= 0xF0 && first <= 0xF4) {
-    const bool ok = !(first == 0xF0 && second < 0x90) && !(first == 0xF4 && second > 0x8F);
-    return ok && tail(1) && tail(2) && tail(3) ? 4 : 0;
-  }
-  return 0;
-}
 
 }  // namespace
 

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string_view>
 
+#include "base/printable.h"
 #include "base/reader.h"
 #include "report/plot_axis.h"
 
@@ -21,6 +23,11 @@ constexpr double kRight = 560;
 constexpr double kTop = 44;
 constexpr double kBottom = 370;
 
+// Sizes of numbers whose differences and shares an axis can tell.
+constexpr double kSmallest = 1e-300;
+constexpr double kLargest = 1e300;
+constexpr std::size_t kMostBytes = 200;  // of a name
+
 constexpr double kGroupShare = 0.8;  // of a row's width that its bars take
 constexpr std::size_t kSlanted = 8;  // more names than this are written at an angle
 
@@ -34,7 +41,7 @@ std::string_view colour(std::size_t series) {
 
 std::string escaped(std::string_view text) {
   std::string safe;
-  for (const char c : text) {
+  for (const char c : printable(shortened(text, kMostBytes))) {
     switch (c) {
       case '&':
         safe += "&amp;";
@@ -246,11 +253,15 @@ class Filler {
 
   std::optional<double> number(const CsvRow& row, std::size_t column, bool logarithmic) {
     const auto value = parse_number(row.cells[column]);
-    if (value && (*value > 0 || !logarithmic)) {
+    const double size = value ? std::abs(*value) : 0;
+    const bool drawn = size == 0 || (size >= kSmallest && size <= kLargest);
+    if (value && drawn && (*value > 0 || !logarithmic)) {
       return *value;
     }
     error_.add({table_.where(row), table_.header[column], row.cells[column],
-                value ? "a number above 0 on a logarithmic axis" : value.error()});
+                !value   ? value.error()
+                : !drawn ? fmt::format("0 or a size from {} to {}", kSmallest, kLargest)
+                         : "a number above 0 on a logarithmic axis"});
     return std::nullopt;
   }
 

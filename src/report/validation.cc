@@ -20,6 +20,11 @@ std::string signed_percent(double share) {
   return fmt::format("{:+.1f} %", 100 * share);
 }
 
+/// A dash for what a failed row has not.
+std::string number(double value) {
+  return value == 0 ? "-" : fmt::format("{:.5g}", value);
+}
+
 std::string goal_text(const study::ValidationResult& result) {
   if (!result.profile.goal) {
     return "none";
@@ -38,7 +43,9 @@ std::string remark_of(const study::ValidationRow& row) {
   };
   add(row.oom, "does not fit in memory");
   add(!row.scored, "not scored: fitted");
-  std::replace(remark.begin(), remark.end(), '\n', ' ');
+  for (std::size_t at = 0; (at = remark.find('\n', at)) != std::string::npos;) {
+    remark.replace(at, 1, "; ");
+  }
   return remark;
 }
 
@@ -62,8 +69,9 @@ void rows_as_text(std::string& text, const study::ValidationResult& result) {
        "origin");
   for (const study::ValidationRow& row : result.rows) {
     const std::string remark = remark_of(row);
-    line(text, "  {:<{}} {:>10.5g} {:>10.5g} {:>9}  {}{}{}", row.key, width, row.predicted,
-         row.published, signed_percent(row.error), row.origin, remark.empty() ? "" : "; ", remark);
+    line(text, "  {:<{}} {:>10} {:>10} {:>9}  {}{}{}", row.key, width, number(row.predicted),
+         number(row.published), signed_percent(row.error), row.origin, remark.empty() ? "" : "; ",
+         remark);
   }
 }
 
@@ -96,20 +104,23 @@ void write_row(JsonWriter& json, const study::ValidationRow& row) {
   json.end_object();
 }
 
-void write_fields(JsonWriter& json, const study::ValidationResult& result) {
+void write_fields(JsonWriter& json, const study::ValidationResult& result, bool with_rows) {
   json.key("table").value(result.profile.table);
   json.key("title").value(result.profile.title);
   json.key("machine").value(result.machine);
   json.key("csv").value(result.csv);
-  json.key("rows").begin_array();
-  for (const study::ValidationRow& row : result.rows) {
-    write_row(json, row);
+  if (with_rows) {
+    json.key("rows").begin_array();
+    for (const study::ValidationRow& row : result.rows) {
+      write_row(json, row);
+    }
+    json.end_array();
   }
-  json.end_array();
   json.key("scored_rows").value(result.score.rows);
   json.key("mape").value(result.score.mape);
   json.key("bias").value(result.score.bias);
   json.key("median").value(result.score.median);
+  json.key("p90").value(result.score.p90);
   json.key("worst").value(result.score.worst);
   if (result.profile.goal) {
     json.key("goal").value(*result.profile.goal);
@@ -139,12 +150,13 @@ std::string in_cell(std::string text) {
 }
 
 void scores_as_page(std::string& page, const std::vector<study::ValidationResult>& results) {
-  line(page, "| table | rows | MAPE | bias | median | worst | goal |");
-  line(page, "|---|---:|---:|---:|---:|---:|---|");
+  line(page, "| table | rows | MAPE | bias | median | p90 | worst | goal |");
+  line(page, "|---|---:|---:|---:|---:|---:|---:|---|");
   for (const study::ValidationResult& result : results) {
-    line(page, "| [{0}](#{0}) | {1} | {2} | {3} | {4} | {5} | {6} |", result.profile.table,
+    line(page, "| [{0}](#{0}) | {1} | {2} | {3} | {4} | {5} | {6} | {7} |", result.profile.table,
          result.score.rows, percent(result.score.mape), signed_percent(result.score.bias),
-         percent(result.score.median), percent(result.score.worst), goal_text(result));
+         percent(result.score.median), percent(result.score.p90), percent(result.score.worst),
+         goal_text(result));
   }
 }
 
@@ -177,17 +189,19 @@ void table_as_page(std::string& page, const study::ValidationResult& result) {
   line(page, "\n## {}\n\n{}. {}.\n", result.profile.table, result.profile.title,
        result.profile.source);
   profile_as_page(page, result);
-  line(page, "\nMAPE {} over {} rows, bias {}, median {}, worst {}; goal {}.\n",
+  line(page, "\nMAPE {} over {} rows, bias {}, median {}, p90 {}, worst {}; goal {}.\n",
        percent(result.score.mape), result.score.rows, signed_percent(result.score.bias),
-       percent(result.score.median), percent(result.score.worst), goal_text(result));
+       percent(result.score.median), percent(result.score.p90), percent(result.score.worst),
+       goal_text(result));
   if (!result.profile.notes.empty()) {
     line(page, "{}\n", result.profile.notes);
   }
   line(page, "| row | predicted | published | error | origin | remark |");
   line(page, "|---|---:|---:|---:|---|---|");
   for (const study::ValidationRow& row : result.rows) {
-    line(page, "| {} | {:.5g} | {:.5g} | {} | {} | {} |", in_cell(row.key), row.predicted,
-         row.published, signed_percent(row.error), in_cell(row.origin), in_cell(remark_of(row)));
+    line(page, "| {} | {} | {} | {} | {} | {} |", in_cell(row.key), number(row.predicted),
+         number(row.published), signed_percent(row.error), in_cell(row.origin),
+         in_cell(remark_of(row)));
   }
 }
 
@@ -204,12 +218,13 @@ std::string validation_table(const std::vector<study::ValidationResult>& results
       text += '\n';
     }
   }
-  line(text, "{:<{}} {:>5} {:>8} {:>8} {:>8} {:>8}  {}", "table", width, "rows", "MAPE", "bias",
-       "median", "worst", "goal");
+  line(text, "{:<{}} {:>5} {:>8} {:>8} {:>8} {:>8} {:>8}  {}", "table", width, "rows", "MAPE",
+       "bias", "median", "p90", "worst", "goal");
   for (const study::ValidationResult& result : results) {
-    line(text, "{:<{}} {:>5} {:>8} {:>8} {:>8} {:>8}  {}", result.profile.table, width,
+    line(text, "{:<{}} {:>5} {:>8} {:>8} {:>8} {:>8} {:>8}  {}", result.profile.table, width,
          result.score.rows, percent(result.score.mape), signed_percent(result.score.bias),
-         percent(result.score.median), percent(result.score.worst), goal_text(result));
+         percent(result.score.median), percent(result.score.p90), percent(result.score.worst),
+         goal_text(result));
   }
   for (const study::ValidationResult& result : results) {
     if (all_rows) {
@@ -227,12 +242,12 @@ std::string validation_json(const std::vector<study::ValidationResult>& results)
   return json_text([&](JsonWriter& json) {
     json.begin_object();
     if (results.size() == 1) {
-      write_fields(json, results.front());
+      write_fields(json, results.front(), true);
     }
     json.key("tables").begin_array();
     for (const study::ValidationResult& result : results) {
       json.begin_object();
-      write_fields(json, result);
+      write_fields(json, result, results.size() > 1);
       json.end_object();
     }
     json.end_array().end_object();

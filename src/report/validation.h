@@ -13,9 +13,10 @@ namespace orrery::report {
 std::string validation_table(const std::vector<study::ValidationResult>& results, bool all_rows);
 
 /// One JSON object: {"tables": [...]}, each {table, title, machine, csv, rows: [{key, predicted,
-/// published, error, oom, scored, origin, problem}], scored_rows, mape, bias, median, worst, goal,
-/// goal_met}. `error`, `mape`, `bias`, `median`, `worst` and `goal` are shares (0.08 is 8 %);
-/// `error` is signed. With one table its fields also stand at the top level.
+/// published, error, oom, scored, origin, problem}], scored_rows, mape, bias, median, p90, worst,
+/// goal, goal_met}. `error`, `mape`, `bias`, `median`, `p90`, `worst` and `goal` are shares (0.08
+/// is 8 %); `error` is signed. With one table its fields also stand at the top level, the rows
+/// there only.
 std::string validation_json(const std::vector<study::ValidationResult>& results);
 
 /// The page docs/validation.md: scores, then profile, rows and notes of every table.

@@ -159,7 +159,7 @@ Result<RunFigures> parse_run(const ConfigNode& node) {
     read.ignore(field.name);  // a report holds more than is compared
   }
   RunFigures run;
-  run.source = node.file;
+  run.source = node.file();
   run.model = read.required<std::string>("model");
   run.machine = read.required<std::string>("machine");
   run.devices = read.required<std::int64_t>("devices");

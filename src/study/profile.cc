@@ -124,12 +124,12 @@ Result<ValidationProfile> parse_profile(const ConfigNode& node) {
   Reader read(node);
   Error error;
   ValidationProfile profile;
-  profile.file = node.file;
+  profile.file = node.file();
   profile.table = read.required<std::string>("table");
   profile.title = read.required<std::string>("title");
   profile.source = read.required<std::string>("source");
   profile.machine = read.required<std::string>("machine");
-  profile.csv = beside(node.file, read.required<std::string>("csv"));
+  profile.csv = beside(node.file(), read.required<std::string>("csv"));
   profile.key = read.list<std::string>("key", true);
   profile.plan = read_settings(read.child("plan", true), error);
   profile.why = read_texts<Reason>(read.child("why", false), error);

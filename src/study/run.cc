@@ -9,6 +9,7 @@
 
 #include "simulate/simulate.h"
 #include "study/fit_advice.h"
+#include "study/overflow.h"
 #include "workload/parallel/lower.h"
 #include "workload/plan/layout.h"
 #include "workload/plan/lora.h"
@@ -139,7 +140,7 @@ Result<void> simulate_step(Run& run, const RunOptions& options) {
                                       .algorithms = run.algorithms,
                                       .progress = options.progress};
   Stopwatch watch;
-  auto timeline = simulate::simulate(run.workload, run.machine, how);
+  auto timeline = simulate_in_range(run.workload, run.machine, how);
   if (!timeline) {
     return fail(std::move(timeline.error()));
   }
@@ -208,6 +209,17 @@ void compute_rates(Run& run, bool recompute_skipped) {
 }
 
 }  // namespace
+
+Error plan_mistakes(const zoo::Model& model, const machine::Machine& machine,
+                    const plan::Plan& plan, std::int64_t devices) {
+  Run run;
+  run.model = model;
+  run.machine = machine;
+  run.plan = plan;
+  run.devices = devices;
+  const Result<void> ok = prepare(run);
+  return ok ? Error() : ok.error();
+}
 
 Result<Run> run_step(const zoo::Model& model, const machine::Machine& machine,
                      const plan::Plan& plan, std::int64_t devices, const RunOptions& options) {

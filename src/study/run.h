@@ -60,6 +60,11 @@ struct Run : WorkloadRun {
   double hfu = 0;
 };
 
+/// What keeps the plan from running that needs no simulation and no memory footprint: plan against
+/// model, plan against devices, machine and data type. Nothing when it can.
+Error plan_mistakes(const zoo::Model& model, const machine::Machine& machine,
+                    const plan::Plan& plan, std::int64_t devices);
+
 /// `devices` 0 means plan.devices(). Mistakes, all that can be known together at once: plan against
 /// model, plan against devices, machine and data type; then memory (unless allow_oom).
 Result<Run> run_step(const zoo::Model& model, const machine::Machine& machine,

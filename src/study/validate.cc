@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
+#include "base/printable.h"
 #include "base/reader.h"
 #include "study/parallel.h"
 #include "study/predict.h"
@@ -13,9 +15,12 @@
 namespace orrery::study {
 namespace {
 
+constexpr std::size_t kKeyBytes = 60;  // of a cell that names a row
+
 /// One prediction to make.
 struct Task {
   ValidationRow row;
+  std::string where;  ///< "runs.csv:3"
   Measure measure = Measure::step_s;
   TableCase run;
 };
@@ -33,11 +38,9 @@ class TaskReader {
       return fail(std::move(error_));
     }
     for (const CsvRow& row : table_.rows) {
-      if (!matches(row, profile_.only)) {
-        continue;
-      }
       for (const MeasuredColumn& measured : profile_.measured) {
-        if (!cell(row, measured.column).empty()) {
+        // What is wrong with profile or overrides would be wrong again in every row.
+        if (error_.empty() && matches(row, profile_.only) && !cell(row, measured.column).empty()) {
           add_task(row, measured);
         }
       }
@@ -53,9 +56,9 @@ class TaskReader {
 
  private:
   void need(const std::string& column) {
-    if (!table_.column(column)) {
-      error_.add({table_.file + ":1", column, "",
-                  "a column of this name" + did_you_mean(column, table_.header)});
+    if (!table_.column(column) && missing_.insert(column).second) {
+      error_.add(
+          {table_.file + ":1", column, "", "column missing" + did_you_mean(column, table_.header)});
     }
   }
 
@@ -91,7 +94,8 @@ class TaskReader {
   std::string key_of(const CsvRow& row, const MeasuredColumn& measured) const {
     std::string key;
     for (const std::string& column : profile_.key) {
-      key += fmt::format("{}{}={}", key.empty() ? "" : " ", column, cell(row, column));
+      key += fmt::format("{}{}={}", key.empty() ? "" : " ", column,
+                         shortened(cell(row, column), kKeyBytes));
     }
     return measured.label.empty() ? key : key + " " + measured.label;
   }
@@ -105,7 +109,9 @@ class TaskReader {
     return !profile_.fitted.empty() && matches(row, profile_.fitted);
   }
 
-  std::vector<Setting> settings_of(const CsvRow& row, const MeasuredColumn& measured) {
+  /// `mistakes` gets the texts without a case.
+  std::vector<Setting> settings_of(const CsvRow& row, const MeasuredColumn& measured,
+                                   Error& mistakes) const {
     std::vector<Setting> settings = profile_.plan;
     const auto append = [&](const std::vector<Setting>& more) {
       settings.insert(settings.end(), more.begin(), more.end());
@@ -118,7 +124,7 @@ class TaskReader {
       if (const CaseColumn::Value* value = column.find(text)) {
         append(value->settings);
       } else {
-        error_.add({table_.where(row), column.column, std::string(text), known_cases(column)});
+        mistakes.add({table_.where(row), column.column, std::string(text), known_cases(column)});
       }
     }
     append(measured.settings);
@@ -127,30 +133,37 @@ class TaskReader {
   }
 
   static std::string known_cases(const CaseColumn& column) {
-    std::string names;
+    std::vector<std::string> names;
     for (const CaseColumn::Value& value : column.values) {
-      names += (names.empty() ? "one of " : ", ") + value.text;
+      names.push_back(value.text);
     }
-    return names;
+    return "one of " + enumerated(names);
   }
 
   void add_task(const CsvRow& row, const MeasuredColumn& measured) {
-    const std::string text(cell(row, measured.column));
-    const auto published = parse_number(text);
-    if (!published || *published <= 0) {
-      error_.add({table_.where(row), measured.column, text, "a number above 0"});
-      return;
-    }
-    Result<TableCase> run = make_case(settings_of(row, measured));
-    if (!run) {
-      error_.add(std::move(run.error()));
-      return;
-    }
-    Task task{.row = {}, .measure = measured.measure, .run = std::move(*run)};
+    Task task{.row = {}, .where = table_.where(row), .measure = measured.measure, .run = {}};
     task.row.key = key_of(row, measured);
-    task.row.published = *published;
     task.row.scored = !is_fitted(row);
     task.row.origin = cell(row, "origin");
+    Error mistakes;
+    const std::string text(cell(row, measured.column));
+    const auto published = parse_number(text);
+    if (published && *published > 0) {
+      task.row.published = *published;
+    } else {
+      mistakes.add({table_.where(row), measured.column, text, "a number above 0"});
+    }
+    const std::vector<Setting> settings = settings_of(row, measured, mistakes);
+    if (auto run = make_case(settings)) {
+      task.run = std::move(*run);
+    } else {
+      mistakes.add(std::move(run.error()));
+    }
+    Error of_row;
+    for (Mistake& mistake : mistakes.mistakes) {
+      (mistake.where == table_.where(row) ? of_row : error_).add(std::move(mistake));
+    }
+    task.row.problem = of_row.to_string();
     tasks_.push_back(std::move(task));
   }
 
@@ -158,16 +171,25 @@ class TaskReader {
   const CsvTable& table_;
   const ValidationOptions& options_;
   std::vector<Task> tasks_;
+  std::set<std::string> missing_;  ///< columns, each said once
   Error error_;
 };
 
 void run_task(Task& task, const machine::Machine& machine) {
-  const Result<Prediction> prediction = predict(task.run, task.measure, machine);
+  if (!task.row.problem.empty()) {
+    task.row.error = -1;
+    return;
+  }
+  Result<Prediction> prediction = predict(task.run, task.measure, machine);
   if (prediction && std::isfinite(prediction->value)) {
     task.row.predicted = prediction->value;
     task.row.oom = prediction->oom;
   } else {
-    task.row.problem = prediction ? "not a finite number" : prediction.error().to_string();
+    Error mistakes = prediction ? Error("not a finite number") : std::move(prediction.error());
+    for (Mistake& mistake : mistakes.mistakes) {
+      mistake.where = mistake.where.empty() ? task.where : mistake.where;
+    }
+    task.row.problem = mistakes.to_string();
   }
   task.row.error = task.row.predicted / task.row.published - 1;
 }
@@ -192,6 +214,7 @@ ValidationScore score_of(const std::vector<ValidationRow>& rows) {
   score.mape /= static_cast<double>(errors.size());
   score.bias /= static_cast<double>(errors.size());
   score.median = (errors[(errors.size() - 1) / 2] + errors[errors.size() / 2]) / 2;
+  score.p90 = errors[(9 * errors.size() + 9) / 10 - 1];  // nearest rank
   score.worst = errors.back();
   return score;
 }

@@ -13,16 +13,16 @@
 
 namespace orrery::study {
 
-/// A row that cannot be run has prediction 0, so that its error is -100 %, and says why.
+/// A row that cannot be read or run has prediction 0 and error -100 %, and says why.
 struct ValidationRow {
   std::string key;       ///< "tp=8 pp=2 ...", from the profile's key columns
   double predicted = 0;  ///< in the unit of the measured column
-  double published = 0;
-  double error = 0;     ///< predicted / published - 1
-  bool oom = false;     ///< a stage needs more memory than the device has
-  bool scored = true;   ///< false: a parameter was fitted to this row
-  std::string origin;   ///< of the published figure: published-read, recalled ...
-  std::string problem;  ///< why it did not run, else empty
+  double published = 0;  ///< 0 when its cell is no number above 0
+  double error = 0;      ///< predicted / published - 1
+  bool oom = false;      ///< a stage needs more memory than the device has
+  bool scored = true;    ///< false: a parameter was fitted to this row
+  std::string origin;    ///< of the published figure: published-read, recalled ...
+  std::string problem;   ///< why it was not read or did not run, else empty
 };
 
 /// Over absolute errors of scored rows; all 0 when there are none.
@@ -31,6 +31,7 @@ struct ValidationScore {
   double mape = 0;    ///< mean
   double bias = 0;    ///< mean of signed errors
   double median = 0;  ///< lower and upper middle averaged
+  double p90 = 0;     ///< the least error that nine rows of ten do not exceed
   double worst = 0;
 };
 ValidationScore score_of(const std::vector<ValidationRow>& rows);
@@ -52,9 +53,10 @@ struct ValidationOptions {
 };
 
 /// Runs every row with run_step (memory measures: memory_footprint alone), rows in parallel, the
-/// result independent of the number of threads. An empty measured cell gives no row. Mistakes:
-/// columns that the profile asks for and the table lacks (a measured column may be missing as long
-/// as one is there), cells that do not parse, texts without a case, the machine's own.
+/// result independent of the number of threads. An empty measured cell gives no row; a cell that
+/// does not parse or has no case fails its own row. Mistakes: columns that the profile asks for and
+/// the table lacks (a measured column may be missing as long as one is there), settings of profile
+/// and overrides, the machine's own.
 Result<ValidationResult> validate(const ValidationProfile& profile, const CsvTable& table,
                                   const ValidationOptions& options = {});
 

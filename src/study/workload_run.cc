@@ -6,6 +6,8 @@
 #include <chrono>
 #include <utility>
 
+#include "study/overflow.h"
+
 namespace orrery::study {
 namespace {
 
@@ -44,7 +46,7 @@ Result<WorkloadRun> run_workload(const std::string& name, graph::Workload worklo
   if (auto ok = check_tiers(workload, *fitted); !ok) {
     return fail(std::move(ok.error()));
   }
-  auto timeline = simulate::simulate(workload, *fitted, options);
+  auto timeline = simulate_in_range(workload, *fitted, options);
   if (!timeline) {
     return fail(std::move(timeline.error()));
   }

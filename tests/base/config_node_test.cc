@@ -34,6 +34,12 @@ TEST(ConfigNode, EveryValueKnowsItsLineAndPath) {
   EXPECT_TRUE(y.quoted);
 }
 
+TEST(ConfigNode, AValueThatIsNotThereIsOnTheLineOfItsKey) {
+  const ConfigNode root = yaml("a:\n\nb: 1\nc:\n");
+  EXPECT_EQ(root.find("a")->line, 1);
+  EXPECT_EQ(root.find("c")->line, 4);
+}
+
 TEST(ConfigNode, JsonHasLinesToo) {
   const auto root =
       parse_config("{\n\t\"n_layer\": 12,\n\t\"x\": [1, null]\n}", "c.json", ConfigSyntax::json);
@@ -86,13 +92,22 @@ TEST(ConfigNode, ALongMapIsReadInLinearTime) {
   EXPECT_EQ(parse_config(text + "}", "c.json", ConfigSyntax::json)->fields.size(), 200'000U);
 }
 
+TEST(ConfigNode, MoreValuesThanFitMemoryAreRefusedWithTheLimit) {
+  std::string text = "{\"a\": [0";
+  for (int i = 0; i < 2'000'000; ++i) {
+    text += ",0";
+  }
+  EXPECT_EQ(mistake_of(text + "]}", ConfigSyntax::json), "f:1: a file of at most 2000000 values");
+}
+
 TEST(ConfigNode, OnlyUtf8IsText) {
   for (const char* wrong : {"\xC0\xAF", "\xE0\x80\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\x80",
                             "\xE2\x82", "\x7F", "\x1B[0m"}) {
     EXPECT_EQ(mistake_of(std::string("a: 1\nb: ") + wrong),
-              "f:2: UTF-8 text; this is not a text file");
+              "f:2: expected UTF-8 text; this is not a text file");
   }
-  EXPECT_EQ(mistake_of(std::string("a\0b", 3)), "f:1: UTF-8 text; this is not a text file");
+  EXPECT_EQ(mistake_of(std::string("a\0b", 3)),
+            "f:1: expected UTF-8 text; this is not a text file");
   EXPECT_EQ(yaml("\xEF\xBB\xBF"
                  "a: \xE2\x82\xAC")
                 .find("a")
@@ -117,6 +132,16 @@ TEST(Error, ControlCharactersOfAFileDoNotReachTheTerminal) {
             R"(f.yaml:1: a: found '\x1b[31m\nf.yaml:9: fake', expected a number)");
 }
 
+TEST(Error, FloodsAndLongValuesAreCut) {
+  Error error;
+  for (int i = 0; i < 1000; ++i) {
+    error.add({"f:1", std::string(10'000, 'k'), std::string(10'000, 'v'), "less"});
+  }
+  const std::string text = error.to_string();
+  EXPECT_LT(text.size(), 50U * 500);
+  EXPECT_THAT(text, ::testing::EndsWith("\n... and 950 more mistakes"));
+}
+
 TEST(ConfigNode, YamlThatIsNotJsonIsRefusedAsJson) {
   EXPECT_THAT(mistake_of("{a: 1}", ConfigSyntax::json), ::testing::HasSubstr("JSON"));
 }
@@ -129,7 +154,7 @@ TEST(ConfigNode, EverySurpriseIsAMistakeWithItsPlace) {
   EXPECT_THAT(mistake_of("a: 1\na: 2\n"), ::testing::StartsWith("f:2: a: this field only once"));
   EXPECT_THAT(mistake_of("a: !!int 1\n"), ::testing::HasSubstr("tags"));
   EXPECT_THAT(mistake_of(std::string("a: 1\nb: \x01\xFF\n")),
-              ::testing::StartsWith("f:2: UTF-8 text"));
+              ::testing::StartsWith("f:2: expected UTF-8 text"));
   EXPECT_THAT(mistake_of("a: [1, 2\nb: 3\n"), ::testing::HasSubstr("valid YAML"));
   EXPECT_THAT(mistake_of("[a]: 1\n"), ::testing::HasSubstr("plain name as key"));
   std::string deep;

@@ -46,6 +46,13 @@ TEST_F(FileTest, AFailedWriteLeavesTheOldFile) {
   EXPECT_EQ(read_file(path("f")).value(), "old");
 }
 
+TEST_F(FileTest, AFileKeepsItsMode) {
+  ASSERT_TRUE(write_file(path("f"), "old").has_value());
+  fs::permissions(path("f"), fs::perms(0640));
+  ASSERT_TRUE(write_file(path("f"), "new").has_value());
+  EXPECT_EQ(fs::status(path("f")).permissions(), fs::perms(0640));
+}
+
 TEST_F(FileTest, LinksAndDevicesStayWhatTheyAre) {
   ASSERT_TRUE(write_file(path("target"), "old").has_value());
   fs::create_symlink(path("target"), path("link"));
@@ -73,11 +80,24 @@ TEST_F(FileTest, AFolderOfConfigurationsIsSearchedByNameOrGivenByPath) {
   EXPECT_FALSE(find_config("machines", path(std::string(5000, 'x') + ".yaml")).has_value());
 }
 
+TEST_F(FileTest, AFolderOfConfigurationsThatIsNotThereIsSaid) {
+  const char* before = std::getenv("ORRERY_CONFIGS");
+  const std::string kept = before == nullptr ? "" : before;
+  setenv("ORRERY_CONFIGS", path("nowhere").c_str(), 1);
+  EXPECT_THAT(find_config("machines", "dgx-h100").error().to_string(),
+              ::testing::HasSubstr("ORRERY_CONFIGS: found '" + path("nowhere") + "'"));
+  setenv("ORRERY_CONFIGS", kept.c_str(), 1);
+}
+
 TEST_F(FileTest, MissingFoldersAndLargeFilesAreMistakes) {
   EXPECT_THAT(read_file(path("missing")).error().to_string(), ::testing::HasSubstr("no such file"));
   EXPECT_THAT(read_file(path(".")).error().to_string(), ::testing::HasSubstr("folder"));
   ASSERT_TRUE(write_file(path("f"), "12345").has_value());
-  EXPECT_FALSE(read_file(path("f"), 4).has_value());
+  EXPECT_THAT(read_file(path("f"), 4).error().to_string(),
+              ::testing::EndsWith("f: larger than 4 bytes, the most that is read of such a file"));
+  // Opens, and fails when it is read: what stands there is not empty.
+  EXPECT_THAT(read_file("/proc/self/mem").error().to_string(),
+              ::testing::HasSubstr("cannot be read"));
   EXPECT_TRUE(read_file(path("f"), 5).has_value());
 }
 

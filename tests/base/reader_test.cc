@@ -36,6 +36,15 @@ TEST(Reader, ReportsEveryMistakeAtOnceWithPlaceFieldFoundAndExpected) {
       "cluster.yaml:3: bandwith: unknown field (did you mean 'bandwidth'?)");
 }
 
+TEST(Reader, AFieldThatIsNotGivenIsNotWhatIsExpected) {
+  const ConfigNode node = yaml("a: 1\n");
+  Reader read(node);
+  read.ignore("a");
+  read.reject("degree", "a degree");
+  EXPECT_EQ(read.finish(0).error().to_string(),
+            "cluster.yaml:1: degree: not given; expected a degree");
+}
+
 TEST(Reader, OptionalFieldsKeepTheirDefault) {
   const ConfigNode node = yaml("a: 1\nb: null\n");
   Reader read(node);
@@ -76,6 +85,12 @@ TEST(Reader, ListsAndNestedMapsKeepTheirPaths) {
             "cluster.yaml:1: list[1]: found 'x', expected a whole number\n"
             "cluster.yaml:2: map.inner.a: found 'true', expected a whole number\n"
             "cluster.yaml:3: wrong: found '1', expected a list");
+}
+
+TEST(Names, ALongListIsCut) {
+  EXPECT_EQ(enumerated({"a", "b"}), "a, b");
+  EXPECT_EQ(enumerated(std::vector<std::string>(99, "a")),
+            "a, a, a, a, a, a, a, a, a, a, a, a and 87 more");
 }
 
 TEST(Names, CloseWordsAreSuggested) {

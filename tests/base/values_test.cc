@@ -68,6 +68,13 @@ TEST(Units, WholeNumbersAreExactBeyondTheDigitsOfADouble) {
   EXPECT_FALSE(parse_bytes("8192 PiB").has_value());  // 2^63
 }
 
+TEST(Units, ALeadingZeroIsAMistake) {
+  EXPECT_FALSE(parse_integer("08"));
+  EXPECT_FALSE(parse_integer("-01"));
+  EXPECT_EQ(parse_integer("0"), 0);
+  EXPECT_EQ(parse_integer("-10"), -10);
+}
+
 TEST(Units, AMistakeSaysWhatWouldBeRight) {
   EXPECT_EQ(parse_time("5").error(), "a time such as '1.5 us' (min, s, ms, us, ns, ps)");
   EXPECT_EQ(parse_bytes("1e30 GB").error(), "a smaller value; this one is out of range");

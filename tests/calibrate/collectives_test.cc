@@ -130,6 +130,23 @@ TEST(CalibrateCollectives, AGroupThatTheMachineDoesNotHaveIsAMistake) {
               AllOf(HasSubstr("n_gpus: found '12'"), HasSubstr("nvlink 8")));
 }
 
+TEST(CalibrateCollectives, TimesBeyondTheLinksAreRefused) {
+  const auto machine = machine::load_machine("dgx-h100").value();
+  const auto result = calibrate_collectives(
+      machine, {{.kind = Kind::all_reduce, .members = 8, .bytes = 1_GiB, .time = 1_ns}}, "x.txt");
+  ASSERT_FALSE(result);
+  EXPECT_THAT(result.error().to_string(),
+              HasSubstr("x.txt: all_reduce of 1 GiB over 8: found '1 ns', expected at least"));
+}
+
+TEST(CalibrateCollectives, FewerPointsThanCoefficientsAreAWarning) {
+  const auto machine = machine::load_machine("dgx-h100").value();
+  const auto result = calibrate_collectives(
+      machine, {{.kind = Kind::all_reduce, .members = 8, .bytes = 1_GiB, .time = 9_ms}}, "x.txt");
+  ASSERT_TRUE(result) << result.error().to_string();
+  EXPECT_EQ(result->warnings.size(), 1U);
+}
+
 TEST(CalibrateCollectives, OneMemberPerNodeLiesInTheOutermostDimension) {
   const CollectiveMeasurement spread{.members = 4, .per_node = 1, .bytes = 1_MiB};
   const CollectiveMeasurement halves{.members = 8, .per_node = 4, .bytes = 1_MiB};
@@ -169,6 +186,14 @@ TEST(ReadCollectives, NcclTestsTellKindRanksAndNodes) {
                                                .bytes = 1_MiB,
                                                .time = 44'500_ns}));
   EXPECT_EQ((*read)[1].bytes, 4_MiB);
+}
+
+TEST(ReadCollectives, WrongResultsAreNoMeasurement) {
+  std::string wrong = kOutput;
+  wrong.replace(wrong.find("11.78      0"), 12, "11.78      7");
+  const auto read = read_collectives(wrong, "log.txt");
+  ASSERT_FALSE(read);
+  EXPECT_THAT(read.error().to_string(), HasSubstr("#wrong: found '7', expected 0"));
 }
 
 TEST(ReadCollectives, SeveralRunsInOneFile) {

@@ -112,6 +112,24 @@ TEST(CalibrateGemm, AFormatThatTheMachineLacksIsRefused) {
   EXPECT_THAT(result.error().to_string(), HasSubstr("device.peak: required to fit fp4 GEMMs"));
 }
 
+TEST(CalibrateGemm, TimesBeyondThePeakAreRefused) {
+  // 2 x 4096^3 FLOPs in 1 ns: 1.4e20 FLOP/s.
+  const GemmTable table{{"bf16", {{{1, 4096, 4096, 4096}, 1_ns}, {{1, 64, 64, 64}, 5_us}}}};
+  const auto result = calibrate_gemm(plain_machine(), table, "gemm.csv");
+  ASSERT_FALSE(result.has_value());
+  EXPECT_EQ(result.error().mistakes.size(), 1U);
+  EXPECT_THAT(result.error().to_string(),
+              HasSubstr("gemm.csv: bf16 4096 x 4096 x 4096: found '1 ns', expected at least"));
+}
+
+TEST(CalibrateGemm, FewerShapesThanCoefficientsAreAWarning) {
+  const GemmTable table{{"bf16", {{{1, 4096, 4096, 4096}, 1_ms}}}};
+  const auto result = calibrate_gemm(plain_machine(), table, "gemm.csv");
+  ASSERT_TRUE(result.has_value()) << result.error().to_string();
+  ASSERT_EQ(result->warnings.size(), 1U);
+  EXPECT_THAT(result->warnings[0], HasSubstr("1 shapes do not determine 8 coefficients"));
+}
+
 TEST(CalibrateGemm, OneMeasurementIsEnoughToMoveTheModel) {
   const std::vector<GemmMeasurement> one{{{1, 4096, 4096, 4096}, 1_ms}};
   const GemmFit fit = fit_gemm("bf16", one, plain_machine().device);

@@ -100,6 +100,16 @@ TEST(Collective, EveryMessageOnItsLinksTakesTheClosedFormBehindASwitch) {
   EXPECT_THAT(orrery(arguments + " --network packets").err, HasSubstr("ports, fifo, flow"));
 }
 
+TEST(Collective, ASizeWithoutAUnitCountsBytes) {
+  const Outcome run =
+      orrery("collective all_reduce --machine dgx-h100 --devices 8 --min 512 --max 1024 --json");
+  ASSERT_EQ(run.status, 0) << run.err;
+  const auto json = nlohmann::json::parse(run.out);
+  ASSERT_EQ(json.at("rows").size(), 2U);
+  EXPECT_EQ(json["rows"][0].at("bytes"), 512);
+  EXPECT_EQ(json["rows"][1].at("bytes"), 1024);
+}
+
 TEST(Collective, MistakesAreNamedTogether) {
   const Outcome run = orrery("collective allreduce --devices two --factor 0");
   EXPECT_EQ(run.status, 2);

@@ -68,7 +68,7 @@ TEST(CompareCommand, MistakesSayWhatAFileIsNot) {
   EXPECT_THAT(error(partial + " " + partial), HasSubstr("breakdown_s: required, but missing"));
   EXPECT_THAT(error("no-such-plan " + plan), HasSubstr("found 'no-such-plan'"));
   const std::string wrong = folder.write("wrong.yaml", "tp: 5\n");
-  EXPECT_THAT(error(plan + " " + wrong + kStep), HasSubstr("wrong.yaml: tp: found '5'"));
+  EXPECT_THAT(error(plan + " " + wrong + kStep), HasSubstr("wrong.yaml:1: tp: found '5'"));
 }
 
 /// examples/explain_and_compare as its README says.

@@ -13,6 +13,38 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
+/// Sets ORRERY_CONFIGS, or unsets it, as long as it lives.
+class ConfigsFolder {
+ public:
+  explicit ConfigsFolder(const char* folder) {
+    const char* before = std::getenv("ORRERY_CONFIGS");
+    before_ = before == nullptr ? "" : before;
+    folder == nullptr ? unsetenv("ORRERY_CONFIGS") : setenv("ORRERY_CONFIGS", folder, 1);
+  }
+  ~ConfigsFolder() { setenv("ORRERY_CONFIGS", before_.c_str(), 1); }
+  ConfigsFolder(const ConfigsFolder&) = delete;
+  ConfigsFolder& operator=(const ConfigsFolder&) = delete;
+
+ private:
+  std::string before_;
+};
+
+TEST(Configs, AreFoundFromTheFolderOfTheCommand) {
+  const ConfigsFolder none(nullptr);
+  const Outcome run = orrery("list machines");
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("dgx-h100"));
+}
+
+TEST(Configs, AFolderThatIsNotThereIsSaid) {
+  const ConfigsFolder wrong("/nonexistent/configs");
+  for (const char* command : {"list machines", "show machine dgx-h100", "list tables"}) {
+    const Outcome run = orrery(command);
+    EXPECT_EQ(run.status, 2) << command;
+    EXPECT_THAT(run.err, HasSubstr("ORRERY_CONFIGS: found '/nonexistent/configs'")) << command;
+  }
+}
+
 TEST(Orrery, VersionAndHelpSucceed) {
   const Outcome version = orrery("--version");
   EXPECT_EQ(version.status, 0);

@@ -113,12 +113,147 @@ TEST(Simulate, EveryMistakeOfTheCommandLineAtOnce) {
 }
 
 TEST(Simulate, UnknownOptionsAreNamedWithAGuess) {
-  const Outcome run = orrery(small("--mircobatch 2 --zero_stage 1 stray"));
+  const Outcome run = orrery(small("--mircobatch 2 --zero_phase 1 stray"));
   EXPECT_EQ(run.status, 2);
   EXPECT_THAT(run.out, IsEmpty());
   EXPECT_THAT(run.err, HasSubstr("unknown option --mircobatch (did you mean '--microbatch'?)"));
-  EXPECT_THAT(run.err, HasSubstr("unknown option --zero-stage"));
+  EXPECT_THAT(run.err, HasSubstr("unknown option --zero-phase"));
   EXPECT_THAT(run.err, HasSubstr("unexpected argument 'stray'"));
+}
+
+TEST(Simulate, AnUnknownOptionHidesNoOtherMistake) {
+  const Outcome run = orrery(
+      "simulate --model gpt2 --machine dgx-a100-80g --devices 8 --tp 5 --gloabl-batch 16 --dp 3 "
+      "--schedule interleaved --pp 0 --json --csv");
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, HasSubstr("unknown option --gloabl-batch (did you mean '--global-batch'?)"));
+  EXPECT_THAT(run.err, HasSubstr("--pp: pp: found '0', expected a number from 1"));
+  EXPECT_THAT(run.err, HasSubstr("--csv: contradicts --json"));
+  // Read as what it may mean: 16 sequences do not divide by dp 3, where the default 1 would not
+  // divide by 2 either.
+  const Outcome batch =
+      orrery("simulate --model gpt2 --machine dgx-a100-80g --tp 5 --dp 3 --gloabl-batch 16");
+  EXPECT_THAT(batch.err,
+              HasSubstr("--tp: tp: found '5', expected a divisor of 12 attention heads"));
+  EXPECT_THAT(batch.err, HasSubstr("--global-batch: global_batch: found '16'"));
+  const Outcome right =
+      orrery("simulate --model gpt2 --machine dgx-a100-80g --dp 2 --gloabl-batch 16");
+  EXPECT_EQ(right.status, 2);
+  EXPECT_EQ(std::count(right.err.begin(), right.err.end(), '\n'), 1) << right.err;
+}
+
+TEST(Simulate, AMisspeltOptionDoesNotReplaceOneThatIsGiven) {
+  const Outcome run = orrery(small("--global-bach 7"));
+  EXPECT_EQ(run.err,
+            "unknown option --global-bach (did you mean '--global-batch'?); see orrery simulate "
+            "--help\n");
+}
+
+TEST(Simulate, NamesOfFrameworksAreUnderstood) {
+  const Folder folder;
+  const std::string ours =
+      "simulate --csv --model gpt2 --machine dgx-a100-80g --tp 2 --pp 2 --dp 2 --microbatch 2 "
+      "--global-batch 16 --sequence 512";
+  const std::string base = "simulate --csv --model gpt2 --machine dgx-a100-80g --dp 2 ";
+  const std::string megatron = folder.write("megatron.yaml",
+                                            "tensor_model_parallel_size: 2\n"
+                                            "pipeline_model_parallel_size: 2\n"
+                                            "micro_batch_size: 2\nglobal_batch_size: 16\n"
+                                            "seq_length: 512\n");
+  // All but the two last values, which are the host's own time.
+  const auto figures = [](const Outcome& run) {
+    EXPECT_EQ(run.status, 0) << run.err;
+    return run.out.substr(run.out.find('\n') + 1, 300);
+  };
+  const std::string expected = figures(orrery(ours));
+  for (const std::string& flags :
+       {std::string("--tensor-model-parallel-size 2 --pipeline-model-parallel-size=2 "
+                    "--micro-batch-size 2 --global-batch-size 16 --seq-length 512"),
+        std::string("--tensor_parallel_degree 2 --pipeline_parallel_degree 2 --seq_len 512 "
+                    "--per_device_train_batch_size 2 --train_batch_size 16"),
+        "--plan " + megatron}) {
+    EXPECT_EQ(figures(orrery(base + flags)), expected) << flags;
+  }
+}
+
+TEST(Simulate, AnAliasBesideItsOwnNameIsAMistake) {
+  const Folder folder;
+  const Outcome flags =
+      orrery(small("--tensor-model-parallel-size 2 --seq-length 64 --seq-len 64"));
+  EXPECT_EQ(flags.status, 2);
+  EXPECT_THAT(flags.err, HasSubstr("--tensor-model-parallel-size: the same option as --tp"));
+  EXPECT_THAT(flags.err, HasSubstr("--seq-len: the same option as --seq-length"));
+  EXPECT_THAT(orrery(small("--tp 2")).err, HasSubstr("--tp: given twice"));
+  const std::string plan = folder.write("p.yaml", "tp: 2\nmicrobatch: 1\nmicro_batch_size: 1\n");
+  const Outcome file = orrery("simulate --model gpt2 --machine dgx-a100-80g --plan " + plan);
+  EXPECT_EQ(file.status, 2);
+  EXPECT_THAT(file.err, HasSubstr(plan + ":3: micro_batch_size: the same field as " + plan + ":2"));
+}
+
+TEST(Simulate, HelpNamesTheAliases) {
+  const Outcome run = orrery("simulate --help");
+  EXPECT_THAT(run.out, AllOf(HasSubstr("--tensor-model-parallel-size"),
+                             HasSubstr("--per-device-train-batch-size"),
+                             HasSubstr("--tensor-parallel-degree")));
+}
+
+TEST(Simulate, RangesOfAPlanFileNameFileAndLine) {
+  const Folder folder;
+  const std::string plan = folder.write("p.yaml", "tp: 5\npp: 2\nmicro_batch_size: 3\n");
+  const std::string step = "simulate --model gpt2 --machine dgx-a100-80g --plan " + plan;
+  const Outcome run = orrery(step + " --zero 7");
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, HasSubstr("--zero: zero: found '7', expected a number from 0 to 3"));
+  const Outcome layout = orrery(step + " --global-batch 4");
+  EXPECT_THAT(layout.err, HasSubstr(plan + ":1: tp: found '5', expected a divisor"));
+  EXPECT_THAT(layout.err,
+              HasSubstr("--global-batch: global_batch: found '4', expected a multiple"));
+  EXPECT_THAT(orrery("explain --model gpt2 --machine dgx-a100-80g --plan " + plan).err,
+              HasSubstr(plan + ":1: tp: found '5'"));
+  EXPECT_THAT(orrery("compare " + plan + " " + plan + " --model gpt2 --machine dgx-a100-80g").err,
+              HasSubstr(plan + ":1: tp: found '5'"));
+}
+
+TEST(Simulate, AnEmptyFieldAndALeadingZeroAreMistakes) {
+  const Folder folder;
+  const std::string plan = folder.write("p.yaml", "dp:\ntp: 08\n");
+  const Outcome run = orrery("simulate --model gpt2 --machine dgx-a100-80g --plan " + plan);
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, HasSubstr(plan + ":1: dp: found 'nothing'"));
+  EXPECT_THAT(run.err, HasSubstr(plan + ":2: tp: found '08', expected a whole number without"));
+}
+
+TEST(Simulate, ControlSequencesOfAFileDoNotReachTheTerminal) {
+  const Folder folder;
+  const std::string config = content(std::string(ORRERY_SOURCE_DIR) + "/configs/models/gpt2.json");
+  const std::string model = folder.write("esc\x1b[31m\x9b.json", config);
+  const Outcome run = orrery("simulate --model '" + model + "' --machine dgx-a100-80g");
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(run.out, Not(HasSubstr("\x9b")));
+}
+
+TEST(Simulate, AHugeBatchIsNotSimulatedMicrobatchByMicrobatch) {
+  // 10^8 microbatches of a pipeline: their steady part is one period, whatever its length.
+  const Outcome run =
+      orrery("simulate --model gpt2 --machine dgx-a100-80g --pp 4 --global-batch 100000000 --json");
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_LT(nlohmann::json::parse(run.out).at("wall_s"), 10);
+}
+
+TEST(Simulate, AFloodOfMistakesIsCut) {
+  const Folder folder;
+  std::string lines;
+  for (int i = 0; i < 100'000; ++i) {
+    lines += "same: 1\n";
+  }
+  const std::string plan =
+      folder.write("p.yaml", lines + "tp: " + std::string(200'000, 'x') + "\n");
+  const Outcome run = orrery("simulate --model gpt2 --machine dgx-a100-80g --plan " + plan);
+  EXPECT_EQ(run.status, 2);
+  EXPECT_LT(run.err.size(), 20'000U);
+  EXPECT_THAT(run.err, HasSubstr("more mistakes"));
+  EXPECT_LT(orrery(small("--etp " + std::string(100'000, 'x'))).err.size(), 1000U);
 }
 
 TEST(Simulate, OptionWithoutItsValueIsAMistake) {

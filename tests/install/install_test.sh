@@ -25,7 +25,15 @@ grep --quiet 'A100' "$work/shown"
 
 cmake -G Ninja -S "$here" -B "$work/consumer" -DCMAKE_PREFIX_PATH="$work/prefix" --log-level=NOTICE >/dev/null
 cmake --build "$work/consumer" >/dev/null
-"$work/consumer/consumer" "$work/prefix/share/orrery/configs/machines/dgx-a100-80g.yaml"
+env --unset=ORRERY_CONFIGS "$work/consumer/consumer" dgx-a100-80g
+
+# Nothing that is shipped tells where it was built.
+for file in "$work/prefix/bin/orrery" "$work"/prefix/lib*/liborrery_base.a; do
+  if grep --quiet --text --fixed-strings "$(realpath "$here/../..")/configs" "$file"; then
+    echo "install_test: $file names its source folder" >&2
+    exit 1
+  fi
+done
 
 cd "$build"
 cpack --config CPackConfig.cmake >/dev/null
@@ -35,7 +43,7 @@ done
 dpkg-deb --field packages/orrery_*.deb Depends | grep --quiet libyaml-cpp
 # Listed first: grep --quiet would close the pipe early.
 dpkg-deb --contents packages/orrery_*.deb >"$work/contents"
-for path in usr/bin/orrery usr/share/man/man1/orrery.1 usr/share/orrery/configs/machines/; do
+for path in usr/share/doc/orrery/README.md usr/share/doc/orrery/examples/ usr/bin/orrery usr/share/man/man1/orrery.1 usr/share/orrery/configs/machines/; do
   grep --quiet "\./$path" "$work/contents"
 done
 echo "install_test: passed"

@@ -236,6 +236,23 @@ TEST(Machine, WrongValuesNameTheirFieldAndWhatWouldBeRight) {
           "origins: {network.a.latencey: x}\n");
 }
 
+TEST(Machine, ValuesBeyondAnyMachineAreSlipsOfTheUnit) {
+  const std::string text =
+      "name: m\ndevice: {name: d, units: 1, power: 1e30 W, peak: {bf16: 1e30 FLOP/s},\n"
+      "  memory: [{name: h, capacity: 1 GB, bandwidth: 1e30 B/s}],\n"
+      "  kernels: {gemm_tile_load: 1e300}}\n"
+      "network:\n  - {name: a, kind: switch, size: 8, bandwidth: 1 GB/s, latency: 90 min}\n";
+  const std::string mistakes = mistakes_of(text);
+  EXPECT_THAT(mistakes,
+              HasSubstr("m.yaml:2: device.power: found '1e30 W', expected at most 1000 MW"));
+  EXPECT_THAT(mistakes, HasSubstr("device.peak.bf16: found '1e30 FLOP/s', expected at most"));
+  EXPECT_THAT(mistakes,
+              HasSubstr("device.memory[0].bandwidth: found '1e30 B/s', expected at most"));
+  EXPECT_THAT(mistakes,
+              HasSubstr("device.kernels.gemm_tile_load: found '1e300', expected at most"));
+  EXPECT_THAT(mistakes, HasSubstr("network[0].latency: found '90 min', expected at most 1000 s"));
+}
+
 constexpr const char* kOneDimension =
     "  - {name: a, kind: switch, size: 8, bandwidth: 1 GB/s, latency: 1 us}\n";
 

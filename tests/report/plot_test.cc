@@ -92,6 +92,25 @@ TEST(Plot, WhatCannotBeDrawnIsNamedByLineAndColumn) {
   EXPECT_THAT(mistakes({}, "x\n1\n"), HasSubstr("two columns and a row"));
 }
 
+TEST(Plot, CoordinatesAreNumbersOrTheInputIsRefused) {
+  const auto huge = fill({}, table("x,a\n1,1e308\n2,-1e308\n"));
+  ASSERT_FALSE(huge);
+  EXPECT_THAT(huge.error().to_string(), HasSubstr("t.csv:2: a: found '1e308', expected 0 or a"));
+  EXPECT_FALSE(fill({.log_y = true}, table("x,a\n1,1e-320\n2,1\n")));
+  const std::string widest = to_svg(fill({}, table("x,a\n1,1e300\n2,-1e300\n")).value());
+  EXPECT_THAT(widest, Not(HasSubstr("nan")));
+  EXPECT_THAT(widest, Not(HasSubstr("inf")));
+}
+
+TEST(Plot, NamesAreTextOfAnXmlFile) {
+  // A control character or a byte that is not UTF-8 makes a file that no viewer opens.
+  const std::string svg = to_svg(fill({}, table("x,a\x1b[31m\xff\n1,1\n")).value());
+  EXPECT_THAT(svg, HasSubstr("a\\x1b[31m\\xff"));
+  EXPECT_THAT(svg, Not(HasSubstr("\x1b")));
+  EXPECT_LT(to_svg(fill({}, table("x," + std::string(100'000, 'a') + "\n1,1\n")).value()).size(),
+            20'000U);
+}
+
 TEST(Plot, OfLogarithmicBarsEachStandsOnTheAxis) {
   // 1 to 1000 over 326 points: 10 is a third.
   const Plot plot =

@@ -11,6 +11,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // GPT-2: L = 12, H = 768, S = 1024, V = 50257. Forward FLOPs of one token:
 constexpr double kLayers = 12.0 * (24 * 768 * 768 + 4 * 1024 * 768);  // 24 H^2 + 4 S H each
@@ -47,6 +48,34 @@ TEST(Run, RatesAreWorkOverTime) {
   EXPECT_DOUBLE_EQ(run.tokens_per_s * seconds, 16 * 1024);
   EXPECT_DOUBLE_EQ(run.model_flops_per_device.value() * seconds * 8, 16 * kPerSequence);
   EXPECT_DOUBLE_EQ(run.mfu, run.model_flops_per_device.value() / 312e12);
+}
+
+std::string refusal(const machine::Machine& machine, const plan::Plan& plan) {
+  const auto run = run_step(zoo::load_model("gpt2").value(), machine, plan, 0, {});
+  EXPECT_FALSE(run);
+  return run ? "" : run.error().to_string();
+}
+
+TEST(Run, TimeBeyondItsRangeIsNoDeadlock) {
+  // 6 x 124 M parameters x 1024 tokens at 1 FLOP/s: 24,000 years; the range is 106 days.
+  machine::Machine slow = machine::load_machine("dgx-a100-80g").value();
+  slow.device.peak.fill(FlopRate(1));
+  const std::string nodes = refusal(slow, {});
+  EXPECT_THAT(nodes,
+              AllOf(HasSubstr("forward: token_embedding"), HasSubstr("longer than 106 days")));
+  EXPECT_THAT(nodes, Not(HasSubstr("deadlock")));
+
+  machine::Machine narrow = machine::load_machine("dgx-a100-80g").value();
+  for (topology::NetworkDimension& dimension : narrow.network) {
+    dimension.bandwidth = Bandwidth(1e-300);
+  }
+  EXPECT_THAT(refusal(narrow, {.tp = 2}),
+              AllOf(HasSubstr("all_reduce"), HasSubstr("longer than 106 days")));
+
+  // 10^9 sequences of 13 ms each: no node is long, all of them together are.
+  const machine::Machine machine = machine::load_machine("dgx-a100-80g").value();
+  EXPECT_THAT(refusal(machine, {.global_batch = 1'000'000'000}),
+              AllOf(HasSubstr("stage 0"), HasSubstr("longer than 106 days")));
 }
 
 TEST(Run, UtilizationIsOfThePeakThatTheGemmsRunAt) {

@@ -10,6 +10,7 @@ namespace orrery::study {
 namespace {
 
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 /// A table of small models on one A100 node.
 ValidationProfile small_profile() {
@@ -71,7 +72,7 @@ TEST(Validate, ARowThatCannotBeRunCountsAsAHundredPercentAndSaysWhy) {
   ASSERT_TRUE(result) << result.error().to_string();
   EXPECT_DOUBLE_EQ(result->rows[0].error, -1);
   EXPECT_DOUBLE_EQ(result->score.mape, 1);
-  EXPECT_THAT(result->rows[0].problem, HasSubstr("tp"));
+  EXPECT_THAT(result->rows[0].problem, HasSubstr("runs.csv:2: tp: found '3'"));
 }
 
 TEST(Validate, RowsToWhichSomethingWasFittedAreShownButNotScored) {
@@ -105,15 +106,48 @@ TEST(Validate, TheNumberOfThreadsChangesNothing) {
   }
 }
 
-TEST(Validate, MissingColumnsAndBadCellsAreMistakesOfTheFile) {
+TEST(Validate, MissingColumnsAreMistakesOfTheFile) {
   const auto columns = validated(small_profile(), "nam,tp,time\na,1,4\n");
   ASSERT_FALSE(columns);
   EXPECT_THAT(columns.error().to_string(), HasSubstr("did you mean 'nam'"));
   EXPECT_EQ(columns.error().mistakes.size(), 2U);
-  const auto cells = validated(small_profile(), "name,tp,time_ms\na,x,4\nb,1,nan\nc,1,-2\n");
-  ASSERT_FALSE(cells);
-  EXPECT_EQ(cells.error().mistakes.size(), 3U);
-  EXPECT_THAT(cells.error().to_string(), HasSubstr("runs.csv:2"));
+}
+
+TEST(Validate, AnUnknownCellFailsItsRowNotTheTable) {
+  ValidationProfile profile = small_profile();
+  profile.cases = {{.column = "mode", .values = {{"plain", {}}}}};
+  const auto result = validated(profile,
+                                "name,tp,mode,time_ms\na,x,plain,4\nb,1,plain,nan\nc,1,odd,-2\n"
+                                "d,1,odd,4\ne,1,plain,4\n");
+  ASSERT_TRUE(result) << result.error().to_string();
+  ASSERT_EQ(result->rows.size(), 5U);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_DOUBLE_EQ(result->rows[i].error, -1) << i;
+  }
+  EXPECT_THAT(result->rows[0].problem, HasSubstr("runs.csv:2: tp: found 'x'"));
+  EXPECT_THAT(result->rows[1].problem, HasSubstr("runs.csv:3: time_ms: found 'nan'"));
+  EXPECT_THAT(result->rows[2].problem, HasSubstr("runs.csv:4: time_ms: found '-2'"));
+  EXPECT_THAT(result->rows[2].problem, HasSubstr("mode: found 'odd', expected one of plain"));
+  EXPECT_THAT(result->rows[4].problem, IsEmpty());
+  EXPECT_GT(result->rows[4].predicted, 0);
+  EXPECT_EQ(result->score.rows, 5U);
+}
+
+TEST(Validate, AMistakeOfTheFlagsIsSaidOnce) {
+  ValidationOptions options;
+  options.overrides = {{"tp", "two", "--tp"}};
+  const auto result = validated(small_profile(), "name,tp,time_ms\na,1,4\nb,2,4\n", options);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().mistakes.size(), 1U);
+}
+
+TEST(Validate, ALongListOfNamesIsNotPrintedPerRow) {
+  ValidationProfile profile = small_profile();
+  profile.columns.push_back({"model", "name", ""});
+  const auto result = validated(profile, "name,tp,time_ms\nno-such-model,1,4\n");
+  ASSERT_TRUE(result) << result.error().to_string();
+  EXPECT_THAT(result->rows[0].problem, HasSubstr(" more"));
+  EXPECT_LT(result->rows[0].problem.size(), 400U);
 }
 
 TEST(Score, IsOverAbsoluteErrors) {
@@ -129,6 +163,7 @@ TEST(Score, IsOverAbsoluteErrors) {
   EXPECT_EQ(score.rows, 4U);
   EXPECT_DOUBLE_EQ(score.mape, 0.3);
   EXPECT_DOUBLE_EQ(score.median, 0.3);
+  EXPECT_DOUBLE_EQ(score.p90, 0.5);  // the fourth of four: 3.6 rounded up
   EXPECT_DOUBLE_EQ(score.worst, 0.5);
   EXPECT_DOUBLE_EQ(score.bias, -0.25);
 }

@@ -30,7 +30,7 @@ Options:
 
 Plan:
   --tp_algorithm,--tp-algorithm TEXT:{ring,direct}=ring
-                              algorithm of tp
+                              algorithm of tp; also --algorithm-of-tp, --tp-kind
 
 Subcommands:
   machine                     Show a machine
@@ -52,7 +52,7 @@ class ParseHelp(unittest.TestCase):
     def test_every_name_of_every_option_group_is_an_option(self):
         self.assertEqual([entry.names for entry in self.command.options],
                          [["-h", "--help"], ["-m", "--machine"], ["--fold", "--no-fold"],
-                          ["--tp_algorithm", "--tp-algorithm"]])
+                          ["--tp_algorithm", "--tp-algorithm", "--algorithm-of-tp", "--tp-kind"]])
 
     def test_a_text_on_the_next_line_belongs_to_its_entry(self):
         self.assertEqual(self.command.options[3].text, "algorithm of tp")

@@ -50,7 +50,7 @@ Result<void> ByteWindow::open(const std::string& path, std::uint64_t size) {
     return fail(Error(Mistake{path, {}, {}, why}));
   }
   if (!fill()) {
-    return fail(Error(Mistake{path, {}, {}, "a readable file"}));
+    return fail(Error(Mistake{path, {}, {}, "cannot be read"}));
   }
   return {};
 }

@@ -14,6 +14,7 @@ namespace orrery::chakra {
 class Mistakes {
  public:
   static constexpr std::size_t kLimit = 10;
+  static constexpr std::size_t kFlood = 1000;
 
   void begin(std::string file) {
     file_ = std::move(file);
@@ -25,6 +26,8 @@ class Mistakes {
   const std::string& file() const { return file_; }
   bool empty() const { return error_.empty(); }
   bool full() const { return error_.mistakes.size() >= kLimit; }
+  /// So many that reading on tells nothing new.
+  bool flooded() const { return left_out_ >= kFlood; }
 
   void add(std::string field, std::string found, std::string expected) {
     if (full()) {

@@ -105,6 +105,11 @@ float ProgramBuilder::slowdown(const NodeRecord& record, Attribute attribute) {
 }
 
 void ProgramBuilder::add(const NodeRecord& record) {
+  // Others of equal ids are found once they are sorted; these may be as many as the file has bytes.
+  if (!trace_.program.nodes.empty() && trace_.program.nodes.back().id == record.id) {
+    wrong(record, "id", std::to_string(record.id), "an id of its own; the node before has it too");
+    return;
+  }
   Node node;
   node.id = record.id;
   if (record.type < 0 || record.type > kLastNodeType) {

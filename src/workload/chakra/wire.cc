@@ -335,7 +335,7 @@ bool WireReader::read_metadata() {
 
 bool WireReader::next(NodeRecord& record) {
   std::string_view bytes;
-  while (++number_, next_bytes(bytes)) {
+  while (++number_, !mistakes_.flooded() && next_bytes(bytes)) {
     record.clear();
     Problem problem;
     record.begin = bytes_.position();
@@ -357,11 +357,11 @@ void read_et(ByteWindow& bytes, ProgramBuilder& builder, FileShape& shape, Mista
   }
   shape.add_record(bytes.position(), bytes.position() + reader.length());
   NodeRecord record;
-  while (reader.next(record)) {
+  while (!mistakes.flooded() && reader.next(record)) {
     builder.add(record);
     shape.add(record);
   }
-  if (reader.complete()) {
+  if (reader.complete() && !mistakes.flooded()) {
     builder.finish();
   }
 }

@@ -81,12 +81,21 @@ class DeepSpeedImport {
     }
   }
 
+  /// Whether drop_automatic() took the field away.
+  bool is_automatic(const Reader& read, std::string_view name) const {
+    const std::string path = read.node().path + "." + std::string(name);
+    return std::any_of(imported_.remarks.begin(), imported_.remarks.end(),
+                       [&](const Remark& remark) { return remark.about == path; });
+  }
+
   void types() {
     bool bf16 = false;
     bool fp16 = false;
+    bool automatic = false;
     bool narrow_master = false;
     for (const std::string_view name : {"bf16", "bfloat16"}) {
       section(name, [&](Reader& read) {
+        automatic = automatic || is_automatic(read, "enabled");
         bf16 = read.optional("enabled", false) || bf16;
         narrow_master = read.optional("bf16_master_weights_and_grads", false);
         narrow_moments_ = read.optional("bf16_optimizer_states", false);
@@ -95,6 +104,7 @@ class DeepSpeedImport {
       });
     }
     section("fp16", [&](Reader& read) {
+      automatic = automatic || is_automatic(read, "enabled");
       fp16 = read.optional("enabled", false);
       narrow_master = read.optional("fp16_master_weights_and_grads", narrow_master);
       for (const std::string_view name :
@@ -106,9 +116,11 @@ class DeepSpeedImport {
     if (bf16 && fp16) {
       read_.reject("fp16", "only one of bf16 and fp16 enabled");
     }
-    plan_.compute_type = bf16   ? graph::DataType::bf16
-                         : fp16 ? graph::DataType::fp16
-                                : graph::DataType::fp32;
+    if (bf16 || fp16 || !automatic) {
+      plan_.compute_type = bf16   ? graph::DataType::bf16
+                           : fp16 ? graph::DataType::fp16
+                                  : graph::DataType::fp32;
+    }
     plan_.master_type = narrow_master ? plan_.compute_type : graph::DataType::fp32;
     plan_.moment_type = narrow_moments_ ? plan_.compute_type : graph::DataType::fp32;
   }

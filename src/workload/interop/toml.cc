@@ -16,7 +16,8 @@ constexpr int kDeepest = 32;
 
 class TomlParser {
  public:
-  TomlParser(std::string_view text, const std::string& file) : text_(text), file_(file) {
+  TomlParser(std::string_view text, const std::string& file)
+      : text_(text), source_(std::make_shared<const std::string>(file)) {
     root_ = node(Kind::map);
     table_ = {};
   }
@@ -40,7 +41,7 @@ class TomlParser {
   ConfigNode node(Kind kind) const {
     ConfigNode made;
     made.kind = kind;
-    made.file = file_;
+    made.source = source_;
     made.line = line_;
     return made;
   }
@@ -64,7 +65,7 @@ class TomlParser {
 
   void mistake(std::string expected) {
     const std::size_t end = std::min({text_.find('\n', at_), text_.size(), at_ + 24});
-    error_.add({file_ + ":" + std::to_string(line_),
+    error_.add({*source_ + ":" + std::to_string(line_),
                 {},
                 std::string(text_.substr(at_, end - at_)),
                 std::move(expected)});
@@ -249,7 +250,7 @@ class TomlParser {
   }
 
   std::string_view text_;
-  const std::string& file_;
+  std::shared_ptr<const std::string> source_;
   std::size_t at_ = 0;
   int line_ = 1;
   ConfigNode root_;

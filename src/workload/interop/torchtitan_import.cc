@@ -22,7 +22,7 @@ class TorchtitanImport {
   TorchtitanImport(const ConfigNode& node, const ImportOptions& options)
       : read_(node), options_(options), plan_(options.rest) {
     empty_.kind = ConfigNode::Kind::map;
-    empty_.file = node.file;
+    empty_.source = node.source;
     empty_.line = node.line;
   }
 

@@ -2,9 +2,10 @@
 #include "workload/plan/defaults.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <utility>
 
-#include "base/file.h"
 #include "workload/plan/machine_check.h"
 
 namespace orrery::plan {
@@ -14,8 +15,8 @@ constexpr std::int64_t kYear = 2023;  // from which the newer defaults hold
 
 class Completion {
  public:
-  Completion(const OpenPlan& open, const zoo::Model* model, const machine::Machine* machine)
-      : plan_(open.plan), given_(open.given), model_(model), machine_(machine) {}
+  Completion(const PlacedPlan& open, const zoo::Model* model, const machine::Machine* machine)
+      : plan_(open.plan), places_(open.places), model_(model), machine_(machine) {}
 
   Plan run(std::int64_t devices) {
     const std::int64_t replica = (Bytes(plan_.tp) * plan_.cp * plan_.pp).value();  // saturates
@@ -33,7 +34,7 @@ class Completion {
   }
 
  private:
-  bool is_open(std::string_view field) const { return !given_.contains(field); }
+  bool is_open(std::string_view field) const { return !places_.contains(field); }
 
   bool has_flash() const {
     constexpr auto kBf16 = static_cast<std::size_t>(graph::DataType::bf16);
@@ -68,30 +69,14 @@ class Completion {
   }
 
   Plan plan_;
-  const std::set<std::string, std::less<>>& given_;
+  const std::map<std::string, std::string, std::less<>>& places_;
   const zoo::Model* model_;
   const machine::Machine* machine_;
 };
 
 }  // namespace
 
-Result<OpenPlan> parse_open_plan(const ConfigNode& node) {
-  return parse_plan(node).map([&](Plan plan) {
-    OpenPlan open{std::move(plan), {}};
-    for (const ConfigField& field : node.fields) {
-      if (field.value.kind != ConfigNode::Kind::null) {
-        open.given.insert(field.name);
-      }
-    }
-    return open;
-  });
-}
-
-Result<OpenPlan> load_open_plan(const std::string& name_or_path) {
-  return find_config("plans", name_or_path).and_then(load_config).and_then(parse_open_plan);
-}
-
-Plan complete(const OpenPlan& open, const zoo::Model* model, const machine::Machine* machine,
+Plan complete(const PlacedPlan& open, const zoo::Model* model, const machine::Machine* machine,
               std::int64_t devices) {
   Plan plan = Completion(open, model, machine).run(devices);
   plan.as_of = 0;  // nothing is open any more

@@ -18,29 +18,17 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
-#include <string>
 
-#include "base/config_node.h"
-#include "base/result.h"
 #include "machine/machine.h"
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
 namespace orrery::plan {
 
-/// A plan of which not all is said.
-struct OpenPlan {
-  Plan plan;
-  std::set<std::string, std::less<>> given;  ///< fields
-};
-
-Result<OpenPlan> parse_open_plan(const ConfigNode& node);
-Result<OpenPlan> load_open_plan(const std::string& name_or_path);
-
-/// `model`, `machine`: null where not known; `devices`: 0 where not given. Of devices that
-/// tp x cp x pp does not divide as many replicas as there is room for.
-Plan complete(const OpenPlan& open, const zoo::Model* model, const machine::Machine* machine,
+/// Fields that have a place are given, all others open. `model`, `machine`: null where not known;
+/// `devices`: 0 where not given. Of devices that tp x cp x pp does not divide as many replicas as
+/// there is room for.
+Plan complete(const PlacedPlan& open, const zoo::Model* model, const machine::Machine* machine,
               std::int64_t devices);
 
 }  // namespace orrery::plan

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "base/file.h"
+#include "workload/plan/aliases.h"
 
 namespace orrery::plan {
 namespace {
@@ -65,14 +66,51 @@ std::string shown(const T& value) {
 
 }  // namespace
 
-Result<Plan> parse_plan(const ConfigNode& node) {
-  Reader read(node);
-  Plan plan;
-  read_fields(read, plan);
-  return read.finish(plan);
+Error PlacedPlan::placed(Error mistakes) const {
+  for (Mistake& mistake : mistakes.mistakes) {
+    const auto place = mistake.where.empty() ? places.find(mistake.field) : places.end();
+    if (place != places.end()) {
+      mistake.where = place->second;
+    }
+  }
+  return mistakes;
 }
 
-Result<Plan> load_plan(const std::string& name_or_path) {
+Result<PlacedPlan> parse_placed_plan(const ConfigNode& node) {
+  PlacedPlan result;
+  Error mistakes;
+  ConfigNode own = node;  // values keep the path that the user wrote
+  for (ConfigField& field : own.fields) {
+    field.name = own_name(field.name);
+    const auto [first, is_new] = result.places.emplace(field.name, field.value.where());
+    if (!is_new) {
+      mistakes.add({field.value.where(),
+                    field.value.path,
+                    {},
+                    fmt::format("the same field as {}; give one of them", first->second)});
+    }
+    if (field.value.kind == ConfigNode::Kind::null) {
+      mistakes.add({field.value.where(), field.value.path, field.value.shown(),
+                    "a value; without its line the field keeps its default"});
+    }
+  }
+  Reader read(own);
+  read_fields(read, result.plan);
+  auto plan = read.finish(result.plan);
+  if (!plan) {
+    mistakes.add(std::move(plan.error()));
+  }
+  if (!mistakes.empty()) {
+    return fail(std::move(mistakes));
+  }
+  return result;
+}
+
+Result<Plan> parse_plan(const ConfigNode& node) {
+  return parse_placed_plan(node).map([](const PlacedPlan& placed) { return placed.plan; });
+}
+
+Result<PlacedPlan> load_placed_plan(const std::string& name_or_path) {
   const Result<std::string> path = find_config("plans", name_or_path);
   if (!path) {
     return fail(path.error());
@@ -81,7 +119,11 @@ Result<Plan> load_plan(const std::string& name_or_path) {
   if (!node) {
     return fail(node.error());
   }
-  return parse_plan(*node);
+  return parse_placed_plan(*node);
+}
+
+Result<Plan> load_plan(const std::string& name_or_path) {
+  return load_placed_plan(name_or_path).map([](const PlacedPlan& placed) { return placed.plan; });
 }
 
 std::string to_yaml(const Plan& plan) {

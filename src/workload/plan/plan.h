@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 
 #include "base/config_node.h"
@@ -244,7 +246,19 @@ struct Plan {
   }
 };
 
-/// What the file leaves open has the value above; for what is usual instead, see defaults.h.
+/// A plan and where each of its fields was given: "plan.yaml:3", "--tp".
+struct PlacedPlan {
+  Plan plan;
+  std::map<std::string, std::string, std::less<>> places;  ///< by field name
+
+  /// The mistakes of check() and others that name fields alone, with the places of those fields.
+  Error placed(Error mistakes) const;
+};
+
+/// Fields under their own names or a framework's (aliases.h), not both. What the file leaves open
+/// has the value above; for what is usual instead, see defaults.h.
+Result<PlacedPlan> parse_placed_plan(const ConfigNode& node);
+Result<PlacedPlan> load_placed_plan(const std::string& name_or_path);
 Result<Plan> parse_plan(const ConfigNode& node);
 Result<Plan> load_plan(const std::string& name_or_path);
 std::string to_yaml(const Plan& plan);

@@ -119,6 +119,12 @@ Result<void> check_recompute(const Plan& plan, const zoo::Model& model) {
                std::to_string(plan.recompute_layers),
                "0, or recompute or recompute_modules that say what of them"});
   }
+  if (plan.recompute_layers > model.layers) {
+    error.add({{},
+               "recompute_layers",
+               std::to_string(plan.recompute_layers),
+               "at most the model's " + std::to_string(model.layers) + " layers; 0 = all"});
+  }
   if (plan.recompute == Recompute::full && !plan.recompute_modules.empty()) {
     error.add({{},
                "recompute_modules",

@@ -26,11 +26,10 @@ const Family* find_family(std::string_view model_type) {
 
 /// The mistake about `model_type` alone: without it, no other field can be judged.
 Error unsupported(const ConfigNode& node) {
-  Reader read(node);
+  ConfigNode alone = node;
+  std::erase_if(alone.fields, [](const ConfigField& field) { return field.name != "model_type"; });
+  Reader read(alone);
   const std::string found = read.required<std::string>("model_type");
-  for (const auto& [name, value] : node.fields) {
-    read.ignore(name);
-  }
   if (read.ok()) {
     std::vector<std::string> names;
     std::string list;

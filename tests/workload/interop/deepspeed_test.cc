@@ -115,6 +115,16 @@ TEST(DeepSpeed, AutomaticValuesComeFromTheFlags) {
   EXPECT_EQ(imported->remarks.size(), 2U);
 }
 
+TEST(DeepSpeed, AnAutomaticTypeIsTheFlagsNotFp32) {
+  const std::string both = R"({"bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"}})";
+  EXPECT_EQ(plan_of(both).compute_type, graph::DataType::bf16);
+  const auto chosen = import(both, {.rest = {.compute_type = graph::DataType::fp16}});
+  EXPECT_EQ(chosen->plan.compute_type, graph::DataType::fp16);
+  EXPECT_EQ(plan_of(R"({"bf16": {"enabled": "auto"}, "fp16": {"enabled": true}})").compute_type,
+            graph::DataType::fp16);
+  EXPECT_EQ(plan_of("{}").compute_type, graph::DataType::fp32);  // DeepSpeed's default
+}
+
 TEST(DeepSpeed, WhatAPlanCannotStateAndWhatIsUnknownAreMistakes) {
   EXPECT_THAT(
       mistakes_of(R"({"zero_optimization": {"stage": 3, "overlap_com": true,

@@ -90,6 +90,8 @@ TEST(CheckRecompute, RefusesUnknownNamesAndContradictions) {
   EXPECT_THAT(refusal({.recompute = Recompute::full, .recompute_modules = "mlp"}),
               HasSubstr("expected none with recompute full"));
   EXPECT_THAT(refusal({.recompute_layers = 1}), HasSubstr("recompute_layers: found '1', expected"));
+  EXPECT_THAT(refusal({.recompute = Recompute::full, .recompute_layers = 999}),
+              HasSubstr("recompute_layers: found '999', expected at most"));
 }
 
 TEST(CheckDocuments, RefusesOtherSumsAndKernelsThatComputeTheSquare) {

@@ -10,7 +10,7 @@ namespace {
 Plan completed(const std::string& yaml, std::int64_t devices = 0,
                const std::string& machine_name = "dgx-a100-80g") {
   const auto node = parse_config(yaml, "plan.yaml", ConfigSyntax::yaml);
-  const auto open = parse_open_plan(*node);
+  const auto open = parse_placed_plan(*node);
   const auto model = zoo::load_model("gpt3-175b");
   const auto machine = machine::load_machine(machine_name);
   EXPECT_TRUE(open && model && machine);

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "calibrate/collectives.h"
+
+namespace orrery::calibrate {
+
+/// A mistake of `source` for every measurement in which the links of its group, half as fast again
+/// as the machine states (in-switch reduction moves less), cannot move the bytes:
+///
+///   time < size * bus factor / (1.5 * bandwidth of all links of a member)
+Error impossible_times(const std::vector<CollectiveMeasurement>& measurements,
+                       const machine::Machine& machine, const std::string& source);
+
+}  // namespace orrery::calibrate

@@ -69,7 +69,6 @@ class Simulate : public Command {
     PlannedStep step = read_planned_step(step_, plan_, mistakes);
     set_price(step.machine, mistakes);
     check_skips(mistakes);
-    const plan::Plan plan = plan_.plan(&step.model, &step.machine, step.devices, mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }

@@ -33,9 +33,13 @@ void Collectives<Network>::start_tree(std::uint32_t stream) {
   const bool starts =
       phase.up ? tree::children(phase, at.position) == 0 : tree::is_root(phase, at.position);
   if (starts) {
+    if (on_memory_bus(phase)) {
+      pass_out(stream, phase.steps[0].bytes, Event::Kind::begin);
+      return;
+    }
     const Time passed = endpoints_.pass(events_.now(), at.rank, Endpoints::Direction::out,
-                                        phase.steps[0].bytes, phase.delay);
-    events_.push(passed, {stream, 0, at.phase_index, Event::Kind::begin});
+                                        phase.steps[0].bytes, phase);
+    events_.push_own(at.rank, passed, {stream, 0, at.phase_index, Event::Kind::begin});
     return;
   }
   if (rendezvous_) {
@@ -82,10 +86,20 @@ void Collectives<Network>::receive_in_tree(std::uint32_t stream, std::uint32_t s
   const Phase& phase = *at.phase;
   const bool leaf = tree::children(phase, at.position) == 0;
   const bool reduces = step == kUp || (phase.reduces_down && !leaf);
+  const Time reduction = reduces ? phase.reductions[0] : Time(0);
+  if (on_memory_bus(phase)) {
+    const bool first_of_two = step == kUp && ++at.received < tree::children(phase, at.position);
+    memory_bus_->to_npu(events_, at.rank,
+                        {.bytes = phase.steps[0].bytes,
+                         .processed = reduces,
+                         .sent_back = !leaf && !first_of_two,
+                         .afterwards = reduction,
+                         .then = processed_event(stream, step)});
+    return;
+  }
   const Time copied = endpoints_.pass(events_.now(), at.rank, Endpoints::Direction::in,
-                                      phase.steps[0].bytes, phase.delay);
-  events_.push(copied + (reduces ? phase.reductions[0] : Time(0)),
-               {stream, step, at.phase_index, Event::Kind::processed});
+                                      phase.steps[0].bytes, phase);
+  events_.push_own(at.rank, copied + reduction, processed_event(stream, step));
 }
 
 template <class Network>

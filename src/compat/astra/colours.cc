@@ -41,7 +41,7 @@ class Colouring {
         options_(options),
         communicators_(communicators),
         planner_(planner),
-        wires_(input.network),
+        wires_(input.network, options.quirks[Quirk::first_dimension]),
         ranks_(input.traces.ranks()),
         colours_(input.traces.program_of) {
     for (const chakra::Program& program : input.traces.programs) {

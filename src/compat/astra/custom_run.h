@@ -117,15 +117,16 @@ template <class Network>
 void CustomRuns<Network>::issue(std::uint32_t rank, std::uint32_t index,
                                 Communicators::Membership& membership,
                                 const CustomCollective& collective, const chakra::Node& node) {
-  const auto known = open_.find({membership.communicator, membership.sequence});
+  const auto known = open_.find({membership.communicator, membership.custom_sequence});
   const std::uint32_t at =
       known == open_.end() ? open(membership, collective, node) : known->second;
-  ++membership.sequence;
+  ++membership.custom_sequence;
   Member& member = runs_[at].members[membership.local];
   member.rank = rank;
   member.node = index;
   const Time delay = collective.endpoint_delay ? runs_[at].ends.delay : Time(0);
-  events_.push(events_.now() + delay, {at, membership.local, 0, Event::Kind::custom_begin});
+  events_.push_own(rank, events_.now() + delay,
+                   {at, membership.local, 0, Event::Kind::custom_begin});
 }
 
 template <class Network>
@@ -142,7 +143,7 @@ std::uint32_t CustomRuns<Network>::open(const Communicators::Membership& members
   run.collective = &collective;
   run.ends = planner_.ends(communicators_.shape_of(membership.communicator));
   run.communicator = membership.communicator;
-  run.sequence = membership.sequence;
+  run.sequence = membership.custom_sequence;
   run.unfinished = static_cast<std::uint32_t>(collective.programs.size());
   const bool gathers = node.collective == chakra::CollectiveType::all_gather;
   run.buffer = node.size * (gathers ? static_cast<std::int64_t>(run.unfinished) : 1);
@@ -160,7 +161,7 @@ std::uint32_t CustomRuns<Network>::open(const Communicators::Membership& members
     }
   }
   runs_[index] = std::move(run);
-  open_.emplace(std::pair{membership.communicator, membership.sequence}, index);
+  open_.emplace(std::pair{membership.communicator, membership.custom_sequence}, index);
   return index;
 }
 
@@ -200,6 +201,7 @@ template <class Network>
 void CustomRuns<Network>::start(std::uint32_t index, std::uint32_t step) {
   Run& run = runs_[index];
   const CustomStep& what = step_of(run, step);
+  const std::uint32_t rank = run.members[run.steps[step].member].rank;
   const Event done{index, step, 0, Event::Kind::custom_done};
   switch (what.kind) {
     case Kind::send:
@@ -214,11 +216,13 @@ void CustomRuns<Network>::start(std::uint32_t index, std::uint32_t step) {
       return received(index, step);
     }
     case Kind::compute:
-      return events_.push(events_.now() + what.duration, done);
+      return events_.push_own(rank, events_.now() + what.duration, done);
     case Kind::reduce:
-      return events_.push(events_.now() + reduction_time(size_of(what, *run.collective, run.buffer),
-                                                         run.ends.memory),
-                          done);
+      return events_.push_own(
+          rank,
+          events_.now() +
+              reduction_time(size_of(what, *run.collective, run.buffer), run.ends.memory),
+          done);
   }
 }
 

@@ -92,6 +92,25 @@ std::string asymmetry(const RunInput& input, const RunOptions& options, std::uin
              : "";
 }
 
+/// Themis (but for its right form) keeps loads for all ranks and plans a collective when the first
+/// of them issues it: which one that is depends on the rank.
+std::string asymmetry_of_loads(const RunInput& input, const RunOptions& options) {
+  if (input.system.inter_dimension != InterDimension::themis ||
+      !options.quirks[Quirk::themis_link_bandwidth]) {
+    return {};
+  }
+  for (const chakra::Program& program : input.traces.programs) {
+    const auto collectives =
+        std::count_if(program.nodes.begin(), program.nodes.end(), [&](const chakra::Node& node) {
+          return issue_of(node, input.system.replay_only, options.quirks) == Issue::collective;
+        });
+    if (collectives > 1) {
+      return "several collectives under Themis, planned by whichever rank comes first";
+    }
+  }
+  return {};
+}
+
 /// Links that serve messages one by one give every rank the same times if no two messages ever want
 /// one at the same instant (their order would depend on the rank): one chunk at a time in a
 /// dimension, whose steps follow each other, and a link for every dimension and port.
@@ -109,6 +128,9 @@ std::vector<std::string> reasons_against_folding(const RunInput& input, const Ru
                                                  const Planner& planner) {
   if (input.traces.programs.size() > 1) {
     return {fmt::format("{} different programs", input.traces.programs.size())};
+  }
+  if (std::string reason = asymmetry_of_loads(input, options); !reason.empty()) {
+    return {std::move(reason)};
   }
   if (options.backend == Backend::aware) {
     if (std::string reason = asymmetry_of_links(input, options); !reason.empty()) {
@@ -130,6 +152,13 @@ std::vector<std::string> reasons_against_colours(const RunInput& input, const Ru
   std::vector<std::string> reasons;
   if (options.backend == Backend::aware) {
     reasons.emplace_back("links that serve one message at a time");
+  }
+  if (std::string reason = asymmetry_of_loads(input, options); !reason.empty()) {
+    reasons.push_back(std::move(reason));
+  }
+  if (options.queues_per_dimension > 1) {
+    reasons.emplace_back(
+        "queues of a dimension that ranks with different histories take otherwise");
   }
   if (options.rendezvous) {
     reasons.emplace_back("rendezvous among ranks that do not all do the same");

@@ -151,12 +151,13 @@ void SystemReader::parse_endpoint(System& system) {
           .overhead = nanoseconds("o", 0),
           .gap = nanoseconds("g", 0),
           .gap_per_byte_ns = number("G", 0, kMostNanoseconds).value_or(0),
-          .shared = flag("model-shared-bus")};
+          .shared = flag("model-shared-bus"),
+          .reduction = nanoseconds("local-reduction-delay", 1)};
   if (bus.shared) {
     system.bus = bus;
     return;
   }
-  for (const char* const key : {"L", "o", "g", "G"}) {
+  for (const char* const key : {"L", "o", "g", "G", "local-reduction-delay"}) {
     if (has(key)) {
       warn(key, "no effect without model-shared-bus; endpoint-delay applies");
     }
@@ -262,9 +263,6 @@ void SystemReader::parse_unread() {
   const auto boost = read_.maybe<std::string>("boost-mode");
   if (boost) {
     warn("boost-mode", "ignored, as ASTRA-sim does not read it");
-  }
-  if (read_.maybe<double>("local-reduction-delay")) {
-    warn("local-reduction-delay", "ignored, as ASTRA-sim does not use it");
   }
   if (flag("trace-enabled")) {
     warn("trace-enabled", "ignored: no trace of the run is written");

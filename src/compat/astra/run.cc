@@ -158,7 +158,7 @@ Result<RunResult> run_coloured(const Prepared& with, std::vector<std::string> re
 }  // namespace
 
 Result<RunResult> run(const RunInput& input, const RunOptions& options) {
-  const Wires wires(input.network);
+  const Wires wires(input.network, options.quirks[Quirk::first_dimension]);
   if (Error mistakes = check_input(input, options, wires); !mistakes.empty()) {
     return fail(std::move(mistakes));
   }

@@ -19,7 +19,9 @@ Time whole_nanoseconds(Bytes bytes, Bandwidth bandwidth);
 /// (npu / stride(d)) mod size(d).
 class Wires {
  public:
-  explicit Wires(std::vector<Dimension> dimensions);
+  /// `first_only`: a message pays for the first dimension in which its ends differ only
+  /// (Quirk::first_dimension).
+  explicit Wires(std::vector<Dimension> dimensions, bool first_only = false);
 
   int dimensions() const { return static_cast<int>(dimensions_.size()); }
   const Dimension& dimension(int d) const { return dimensions_[static_cast<std::size_t>(d)]; }
@@ -35,13 +37,14 @@ class Wires {
   Time along(int d, std::int64_t hop_count, Bytes bytes) const;
 
   /// Cut-through over all dimensions in which the two differ: their latencies add up, the slowest
-  /// of their links sets the serialisation. Zero from an NPU to itself.
+  /// of their links sets the serialisation; or the first of them alone. Zero from an NPU to itself.
   Time between(std::int64_t from, std::int64_t to, Bytes bytes) const;
 
  private:
   std::vector<Dimension> dimensions_;
   std::vector<std::int64_t> strides_;
   std::int64_t npus_ = 1;
+  bool first_only_;
 };
 
 }  // namespace orrery::astra

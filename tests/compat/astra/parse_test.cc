@@ -176,19 +176,19 @@ TEST(AstraSystem, WhatAstraSimDoesNotReadIsHonouredOrWarnsByName) {
               IsEmpty());
   EXPECT_THAT(system_of(with(R"("inter-dimension-scheduling": "offlineGreedyFlex",
                                 "intra-dimension-scheduling": "RG", "boost-mode": 0,
-                                "trace-enabled": 1, "local-reduction-delay": 1,
+                                "trace-enabled": 1,
                                 "track-local-mem": 1, "local-mem-trace-filename": "x")"))
                   .warnings,
               ElementsAre(HasSubstr("'offlineGreedyFlex' is not modelled"),
                           HasSubstr("'RG' is not modelled"), HasSubstr("boost-mode: ignored"),
-                          HasSubstr("local-reduction-delay: ignored"),
                           HasSubstr("trace-enabled: ignored")));
 }
 
 TEST(AstraSystem, TheBusCountsOnlyWhenShared) {
-  const Parsed parsed = system_of(with(R"("L": 5, "o": 1, "g": 1, "G": 1)"));
+  const Parsed parsed =
+      system_of(with(R"("L": 5, "o": 1, "g": 1, "G": 1, "local-reduction-delay": 2)"));
   EXPECT_FALSE(parsed.system.bus);
-  EXPECT_EQ(parsed.warnings.size(), 4U);
+  EXPECT_EQ(parsed.warnings.size(), 5U);
 }
 
 TEST(AstraSystem, ListsHaveOneEntryPerDimensionOrSpanAll) {

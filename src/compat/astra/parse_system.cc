@@ -24,7 +24,7 @@ class SystemReader {
   SystemReader(const ConfigNode& node, std::vector<std::string>& warnings)
       : read_(node), warnings_(warnings) {}
 
-  Result<System> parse();
+  Result<System> parse(std::vector<std::string>* unknown);
 
  private:
   void parse_chunks(System& system);
@@ -269,7 +269,7 @@ void SystemReader::parse_unread() {
   }
 }
 
-Result<System> SystemReader::parse() {
+Result<System> SystemReader::parse(std::vector<std::string>* unknown) {
   System system;
   parse_chunks(system);
   parse_endpoint(system);
@@ -277,6 +277,9 @@ Result<System> SystemReader::parse() {
   parse_scheduling(system);
   parse_custom(system);
   parse_unread();
+  if (unknown != nullptr) {
+    read_.warn_of_unknown(*unknown);
+  }
   return read_.finish(std::move(system));
 }
 
@@ -288,8 +291,9 @@ bool spans_all(const Implementation& implementation) {
 
 }  // namespace
 
-Result<System> parse_system(const ConfigNode& node, std::vector<std::string>& warnings) {
-  return SystemReader(node, warnings).parse();
+Result<System> parse_system(const ConfigNode& node, std::vector<std::string>& warnings,
+                            std::vector<std::string>* unknown) {
+  return SystemReader(node, warnings).parse(unknown);
 }
 
 Result<void> check_lists(const ConfigNode& node, const System& system, std::size_t dimensions) {

@@ -18,6 +18,7 @@
 #include "compat/astra/queue_turns.h"
 #include "compat/astra/shared_bus.h"
 #include "compat/astra/streams.h"
+#include "compat/astra/traffic.h"
 
 namespace orrery::astra {
 
@@ -40,6 +41,7 @@ class Collectives {
     std::optional<Bus> bus;
     bool memory_bus = true;
     bool rendezvous = false;
+    Traffic* traffic = nullptr;  ///< where it counts what is sent; null: nowhere
   };
   /// Two members whose n-th collectives of a communicator differ.
   struct Mismatch {
@@ -58,6 +60,7 @@ class Collectives {
         turns_(options.turns),
         endpoints_(population.count(), options.memory_bus ? std::nullopt : options.bus),
         rendezvous_(options.rendezvous),
+        traffic_(options.traffic),
         states_(planner.has_state() ? population.count() : 0) {
     if (options.bus && options.bus->shared && options.memory_bus) {
       memory_bus_.emplace(population.count(), *options.bus);
@@ -73,6 +76,8 @@ class Collectives {
     switch (event.kind) {
       case Event::Kind::begin:
         return begin(event.subject);
+      case Event::Kind::deliver:
+        return deliver(event);
       case Event::Kind::arrive:
         return arrive(event);
       case Event::Kind::ready:
@@ -111,6 +116,7 @@ class Collectives {
  private:
   static constexpr std::uint32_t kBitsPerWord = 64;
   static constexpr std::uint64_t kFromParent = std::uint64_t{1} << 32;
+  /// Of a message in a tree. Upwards: from which child of its receiver, shifted by one.
   enum TreeStep : std::uint32_t { kUp = 0, kDown = 1 };
 
   /// Where a stream stands on the axis of one of its phases.
@@ -161,6 +167,7 @@ class Collectives {
 
   // events
   void begin(std::uint32_t stream);
+  void deliver(const Event& event);
   void arrive(const Event& event);
   void ready(const Event& event);
   void processed(const Event& event);
@@ -222,6 +229,7 @@ class Collectives {
   Endpoints endpoints_;
   std::optional<SharedBus> memory_bus_;
   bool rendezvous_;
+  Traffic* traffic_;
   std::vector<PlannerState> states_;        ///< by rank; empty when plans have no state
   std::vector<PlannerState> states_after_;  ///< by instance
   Blocks<Stream> streams_;

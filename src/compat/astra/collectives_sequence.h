@@ -282,6 +282,9 @@ template <class Network>
 void Collectives<Network>::transmit(std::uint32_t from, std::uint32_t to, const Step& step,
                                     bool uniform, const Event& arrival) {
   ++messages_;
+  if (traffic_ != nullptr) {
+    traffic_->add(npu(from), destination(from, to, arrival), step.bytes);
+  }
   if constexpr (Network::kStateless) {
     const Time taken = uniform ? step.transfer : network_.delay(npu(from), npu(to), step.bytes);
     events_.push(events_.now() + taken, arrival);
@@ -294,6 +297,9 @@ void Collectives<Network>::transmit(std::uint32_t from, std::uint32_t to, const 
 template <class Network>
 void Collectives<Network>::announce(std::uint32_t receiver, std::uint32_t sender, const Step& step,
                                     bool uniform, const Event& arrival) {
+  if (traffic_ != nullptr) {
+    traffic_->add(npu(receiver), npu(sender), kReadyMessage);
+  }
   if constexpr (Network::kStateless) {
     const Time taken =
         uniform ? step.ready : network_.delay(npu(receiver), npu(sender), kReadyMessage);

@@ -14,6 +14,7 @@
 #include "compat/astra/event.h"
 #include "compat/astra/phase.h"
 #include "compat/astra/planner.h"
+#include "compat/astra/traffic.h"
 
 namespace orrery::astra {
 
@@ -33,12 +34,13 @@ class CustomRuns {
   };
 
   CustomRuns(const Communicators& communicators, const Planner& planner, Network& network,
-             Events& events, bool rendezvous)
+             Events& events, bool rendezvous, Traffic* traffic)
       : communicators_(communicators),
         planner_(planner),
         network_(network),
         events_(events),
-        rendezvous_(rendezvous) {}
+        rendezvous_(rendezvous),
+        traffic_(traffic) {}
 
   /// Node `index` of `rank`, which is `node`, issues its next collective in the communicator of
   /// `membership`. Requires as many members as `collective` has programs.
@@ -106,6 +108,7 @@ class CustomRuns {
   Network& network_;
   Events& events_;
   bool rendezvous_;
+  Traffic* traffic_;  ///< null: none
   std::deque<Run> runs_;
   std::vector<std::uint32_t> unused_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> open_;
@@ -251,6 +254,9 @@ void CustomRuns<Network>::transmit(std::uint32_t index, std::uint32_t step, bool
     arrival.kind = Event::Kind::custom_ready;
   } else {
     ++messages_;
+  }
+  if (traffic_ != nullptr) {
+    traffic_->add(from, to, bytes);
   }
   if constexpr (Network::kStateless) {
     events_.push(events_.now() + network_.delay(from, to, bytes), arrival);

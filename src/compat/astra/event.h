@@ -2,9 +2,10 @@
 /// What happens in a run: plain data in one queue.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
+#include <span>
 #include <vector>
 
 #include "base/units.h"
@@ -16,6 +17,7 @@ struct Event {
   enum class Kind : std::uint8_t {
     // of collectives; subject: a stream unless said otherwise
     begin,      ///< the first messages of a phase are ready to go
+    deliver,    ///< as arrive, of a tree that holds its senders
     arrive,     ///< message `step` of phase `phase` is there
     ready,      ///< rendezvous: the receiver of message `step` is ready
     processed,  ///< a received message has been copied or reduced
@@ -32,118 +34,116 @@ struct Event {
     post_ready,  ///< rendezvous: its receiver is ready
     // of the network; subject and step: its own
     hop,
-    link_free,
-    // of Events
-    batch
+    link_free
   };
+  static constexpr std::uint32_t kNobody = 0xffffffff;
   std::uint32_t subject = 0;
   std::uint32_t step = 0;
   std::uint16_t phase = 0;
   Kind kind = Kind::begin;
+  std::uint32_t rank = kNobody;  ///< whose own it is; see Events
 };
 
 /// Pending events in ASTRA-sim's order: by time; at one instant in the order in which they were
 /// pushed, but what a rank itself does then (ends of computation, of copies and reductions) comes
-/// together, where the first of it was pushed.
+/// together, where the first of it was pushed, with what it adds for the same instant behind.
 class Events {
  public:
-  explicit Events(std::size_t ranks) : open_(ranks) {}
+  explicit Events(std::size_t ranks) : places_(ranks) {}
 
-  bool empty() const { return next_ == kNone && queue_.empty(); }
+  bool empty() const { return added_.empty() && queue_.empty(); }
   Time now() const { return queue_.now(); }
   /// Events popped so far.
   std::uint64_t popped() const { return popped_; }
   /// Whether nothing more happens at now(). Events may still be pushed for it.
-  bool instant_is_over() const { return next_ == kNone && queue_.instant_is_over(); }
+  bool instant_is_over() const { return added_.empty() && queue_.instant_is_over(); }
 
   /// Requires when >= now().
   void push(Time when, const Event& event) { queue_.push(when, event); }
 
   /// What `rank` itself does at `when` >= now().
-  void push_own(std::uint32_t rank, Time when, const Event& event) {
-    const std::uint32_t added = take(nodes_, unused_nodes_);
-    nodes_[added] = {event, kNone};
-    for (const std::uint32_t index : open_[rank]) {
-      Batch& batch = batches_[index];
-      if (batch.when == when) {
-        nodes_[batch.last].next = added;
-        if (next_ == kNone && batch.last == running_) {
-          next_ = added;
-        }
-        batch.last = added;
-        return;
-      }
+  void push_own(std::uint32_t rank, Time when, Event event) {
+    event.rank = rank;
+    if (rank == running_ && when == now()) {
+      added_.push_back(event);
+    } else {
+      queue_.push(when, event);
     }
-    const std::uint32_t opened = take(batches_, unused_batches_);
-    batches_[opened] = {when, rank, added, added};
-    open_[rank].push_back(opened);
-    queue_.push(when, {opened, 0, 0, Event::Kind::batch});
   }
 
   /// Removes the earliest event and moves the clock to it. Requires !empty().
   Event pop() {
     ++popped_;
-    if (next_ == kNone) {
-      close();
-      const Event event = queue_.pop();
-      if (event.kind != Event::Kind::batch) {
-        return event;
+    if (!added_.empty() && (queue_.bucket_is_over() || queue_.next().rank != running_)) {
+      const Event event = added_[taken_++];
+      if (taken_ == added_.size()) {
+        added_.clear();
+        taken_ = 0;
       }
-      batch_ = event.subject;
-      next_ = batches_[batch_].first;
-    } else {
-      unused_nodes_.push_back(running_);
+      return event;
     }
-    running_ = next_;
-    next_ = nodes_[running_].next;
-    return nodes_[running_].event;
+    if (queue_.bucket_is_over()) {
+      bring_together(queue_.begin_instant());
+    }
+    const Event event = queue_.pop();
+    running_ = event.rank;
+    return event;
   }
 
  private:
-  static constexpr std::uint32_t kNone = 0xffffffff;
-  struct Node {
-    Event event;
-    std::uint32_t next = kNone;
-  };
-  struct Batch {
-    Time when{0};
-    std::uint32_t rank = 0;
-    std::uint32_t first = kNone;
-    std::uint32_t last = kNone;
+  /// Where the first event of a rank stands in the instant of this number.
+  struct Place {
+    std::uint32_t instant = 0;
+    std::uint32_t first = 0;
   };
 
-  template <class T>
-  static std::uint32_t take(std::vector<T>& all, std::vector<std::uint32_t>& unused) {
-    if (unused.empty()) {
-      all.emplace_back();
-      return static_cast<std::uint32_t>(all.size() - 1);
+  void bring_together(std::span<Event> events) {
+    if (events.size() > 1 && number(events)) {
+      sort(events);
     }
-    const std::uint32_t index = unused.back();
-    unused.pop_back();
-    return index;
   }
-  /// The batch that runs is over.
-  void close() {
-    if (batch_ == kNone) {
-      return;
+  /// keys_: of each event the place of the first of its rank, or its own. False when they are in
+  /// order.
+  bool number(std::span<Event> events) {
+    ++instant_;
+    keys_.clear();
+    bool apart = false;
+    for (const Event& event : events) {
+      auto key = static_cast<std::uint32_t>(keys_.size());
+      if (event.rank != Event::kNobody) {
+        Place& place = places_[event.rank];
+        if (place.instant == instant_) {
+          key = place.first;
+          apart = apart || keys_.back() != key;
+        } else {
+          place = {instant_, key};
+        }
+      }
+      keys_.push_back(key);
     }
-    std::vector<std::uint32_t>& open = open_[batches_[batch_].rank];
-    *std::find(open.begin(), open.end(), batch_) = open.back();
-    open.pop_back();
-    unused_nodes_.push_back(running_);
-    unused_batches_.push_back(batch_);
-    batch_ = running_ = kNone;
+    return apart;
+  }
+  /// By key, equal ones in order: keys are counted.
+  void sort(std::span<Event> events) {
+    starts_.assign(events.size() + 1, 0);
+    for (const std::uint32_t key : keys_) {
+      ++starts_[key + 1];
+    }
+    std::partial_sum(starts_.begin(), starts_.end(), starts_.begin());
+    const std::vector<Event> unsorted(events.begin(), events.end());
+    for (std::size_t i = 0; i < unsorted.size(); ++i) {
+      events[starts_[keys_[i]]++] = unsorted[i];
+    }
   }
 
   engine::BucketQueue<Event> queue_;
-  std::vector<std::vector<std::uint32_t>> open_;  ///< batches by rank
-  std::vector<Batch> batches_;
-  std::vector<Node> nodes_;
-  std::vector<std::uint32_t> unused_batches_;
-  std::vector<std::uint32_t> unused_nodes_;
-  std::uint32_t batch_ = kNone;    ///< that runs
-  std::uint32_t running_ = kNone;  ///< node popped last, of that batch
-  std::uint32_t next_ = kNone;     ///< the one after it
+  std::uint32_t running_ = Event::kNobody;  ///< whose events come together now
+  std::vector<Event> added_;                ///< by it for now(), from taken_ on
+  std::size_t taken_ = 0;
+  std::vector<Place> places_;  ///< by rank
+  std::uint32_t instant_ = 0;
+  std::vector<std::uint32_t> keys_;
+  std::vector<std::uint32_t> starts_;
   std::uint64_t popped_ = 0;
 };
 

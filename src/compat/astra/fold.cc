@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 
 #include "compat/astra/node_time.h"
@@ -132,6 +133,10 @@ std::vector<std::string> reasons_against_folding(const RunInput& input, const Ru
   if (std::string reason = asymmetry_of_loads(input, options); !reason.empty()) {
     return {std::move(reason)};
   }
+  if (std::adjacent_find(input.compute_speed.begin(), input.compute_speed.end(),
+                         std::not_equal_to<>()) != input.compute_speed.end()) {
+    return {"NPUs of different speeds"};
+  }
   if (options.backend == Backend::aware) {
     if (std::string reason = asymmetry_of_links(input, options); !reason.empty()) {
       return {std::move(reason)};
@@ -160,6 +165,9 @@ std::vector<std::string> reasons_against_colours(const RunInput& input, const Ru
     reasons.emplace_back(
         "queues of a dimension that ranks with different histories take otherwise");
   }
+  if (options.traffic) {
+    reasons.emplace_back("what each NPU sends");
+  }
   if (options.rendezvous) {
     reasons.emplace_back("rendezvous among ranks that do not all do the same");
   }
@@ -168,10 +176,17 @@ std::vector<std::string> reasons_against_colours(const RunInput& input, const Ru
   }
   const bool shared = input.memory.kind == RemoteMemoryKind::per_node ||
                       input.memory.kind == RemoteMemoryKind::pool;
+  const bool may_root = !options.quirks[Quirk::one_communication];
   for (const chakra::Program& program : input.traces.programs) {
-    for (const chakra::Node& node : program.nodes) {
-      if (shared && issue_of(node, input.system.replay_only, options.quirks) == Issue::memory) {
+    for (std::size_t i = 0; (shared || may_root) && i < program.nodes.size(); ++i) {
+      const chakra::Node& node = program.nodes[i];
+      const Issue issue = issue_of(node, input.system.replay_only, options.quirks);
+      if (shared && issue == Issue::memory) {
         reasons.emplace_back("ranks wait for each other at shared remote memory");
+        return reasons;
+      }
+      if (issue == Issue::collective && Planner::rooted(phase_type_of(node.collective))) {
+        reasons.emplace_back("collectives with a root, whose senders wait for their receivers");
         return reasons;
       }
     }

@@ -92,9 +92,33 @@ void AwareNetwork::cross(Events& events, std::uint32_t id) {
 void AwareNetwork::start(Events& events, std::uint32_t link, std::uint32_t id) {
   Transfer& transfer = transfers_[id];
   links_[link].busy = true;
+  links_[link].carried += transfer.bytes;
   transfer.at = next_device(transfer);
   events.push(events.now() + transfer.crossing, {id, 0, 0, Event::Kind::hop});
   events.push(events.now() + transfer.busy, {link, 0, 0, Event::Kind::link_free});
+}
+
+std::vector<RunResult::Link> AwareNetwork::links() const {
+  const auto ends = [this](std::int64_t link) -> std::pair<std::int64_t, std::int64_t> {
+    switch (wires_->dimension(0).building) {
+      case Building::ring:
+        return link < npus_ ? std::pair{link, (link + 1) % npus_}
+                            : std::pair{link - npus_, (link - 1) % npus_};
+      case Building::fully_connected:
+        return {link / npus_, link % npus_};
+      case Building::switched:
+        return link < npus_ ? std::pair{link, npus_} : std::pair{npus_, link - npus_};
+    }
+    return {link, link};
+  };
+  std::vector<RunResult::Link> all;
+  for (std::size_t link = 0; link < links_.size(); ++link) {
+    if (links_[link].carried > Bytes(0)) {
+      const auto [from, to] = ends(static_cast<std::int64_t>(link));
+      all.push_back({from, to, links_[link].carried});
+    }
+  }
+  return all;
 }
 
 void AwareNetwork::release(Events& events, std::uint32_t index) {

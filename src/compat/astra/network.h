@@ -16,6 +16,7 @@
 
 #include "base/units.h"
 #include "compat/astra/event.h"
+#include "compat/astra/run.h"
 #include "compat/astra/wires.h"
 
 namespace orrery::astra {
@@ -50,6 +51,8 @@ class AwareNetwork {
 
   void send(Events& events, std::int64_t from, std::int64_t to, Bytes bytes, const Event& arrival);
   std::optional<Event> advance(Events& events, const Event& event);
+  /// Links that carried anything; the switch has the number after the last NPU's.
+  std::vector<RunResult::Link> links() const;
 
  private:
   struct Transfer {
@@ -66,6 +69,7 @@ class AwareNetwork {
     bool busy = false;
     std::uint32_t first = kNone;  ///< of the transfers that wait
     std::uint32_t last = kNone;
+    Bytes carried{0};
   };
   static constexpr std::uint32_t kNone = 0xffffffff;
   std::int64_t next_device(const Transfer& transfer) const;

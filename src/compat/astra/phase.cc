@@ -266,6 +266,7 @@ class Builder {
     phase_.up = request.type == PhaseType::reduce || request.type == PhaseType::gather;
     phase_.down = !phase_.up;
     phase_.reductions = {reduces(request.type) ? reduction(c_) : Time(0)};
+    phase_.holds_senders = true;
   }
 
   void tree(Tree made, Bytes message) {

@@ -111,6 +111,9 @@ struct Phase {
   bool up = false;    ///< leaves to root, reducing
   bool down = false;  ///< root to leaves
   bool reduces_down = false;
+  /// A node that sends is done when its messages are there, as that of a send is; otherwise when it
+  /// has handed them over, as ASTRA-sim's all-reduces on trees do.
+  bool holds_senders = false;
 
   /// Places for messages that come before their receive is posted: a counter (chain) or a bit per
   /// message. With rendezvous as many again for ready messages.

@@ -20,14 +20,14 @@ template <class Network>
 class Simulation {
  public:
   Simulation(const RunInput& input, const RunOptions& options, const Population& population,
-             Communicators& communicators, Planner& planner, Network network)
+             Communicators& communicators, Planner& planner, Network network, Traffic* traffic)
       : events_(population.count()),
         network_(std::move(network)),
         collectives_(population, communicators, planner, network_, events_,
-                     collective_options(input, options, population)),
-        customs_(communicators, planner, network_, events_, options.rendezvous),
+                     collective_options(input, options, population, traffic)),
+        customs_(communicators, planner, network_, events_, options.rendezvous, traffic),
         programs_(input, options, population, communicators,
-                  {collectives_, customs_, network_, events_}),
+                  {collectives_, customs_, network_, events_, traffic}),
         total_(programs_.nodes().unfinished_nodes()),
         progress_(options.progress) {}
 
@@ -57,13 +57,21 @@ class Simulation {
     return collectives_.messages() + customs_.messages() + programs_.messages();
   }
   std::uint64_t events() const { return events_.popped(); }
+  std::vector<RunResult::Link> links() const {
+    if constexpr (Network::kStateless) {
+      return {};
+    } else {
+      return network_.links();
+    }
+  }
 
  private:
   static constexpr std::uint64_t kProgressEvery = 1 << 20;
 
   static typename Collectives<Network>::Options collective_options(const RunInput& input,
                                                                    const RunOptions& options,
-                                                                   const Population& population) {
+                                                                   const Population& population,
+                                                                   Traffic* traffic) {
     const std::int64_t queues = options.queues_per_dimension;
     ChunkQueues::Rules rules;
     rules.per_rank = static_cast<std::uint32_t>(std::ssize(input.network) * queues);
@@ -74,7 +82,10 @@ class Simulation {
     return {
         rules,
         QueueTurns(population.count(), input.network.size(), static_cast<std::uint32_t>(queues)),
-        input.system.bus, options.quirks[Quirk::memory_bus], options.rendezvous};
+        input.system.bus,
+        options.quirks[Quirk::memory_bus],
+        options.rendezvous,
+        traffic};
   }
 
   void step(const Event& event) {

@@ -25,6 +25,7 @@ struct Stream {
   std::uint32_t queue = 0;       ///< of the rank
   std::uint32_t posted = 0;      ///< messages sent, receives posted
   std::uint32_t received = 0;    ///< in a tree: messages from children
+  std::uint32_t under_way = 0;   ///< in a tree that holds senders: messages sent, not there yet
   std::uint32_t processed = 0;   ///< + window at the start; in a tree: as `received`
   std::uint32_t word = 0;        ///< first word of the present phase
   std::uint32_t next = kNone;    ///< in the queue

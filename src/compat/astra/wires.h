@@ -28,6 +28,7 @@ class Wires {
   std::int64_t size(int d) const { return dimension(d).size; }
   std::int64_t stride(int d) const { return strides_[static_cast<std::size_t>(d)]; }
   std::int64_t npus() const { return npus_; }
+  bool first_only() const { return first_only_; }
   std::int64_t coordinate(std::int64_t npu, int d) const { return npu / stride(d) % size(d); }
 
   /// Links between two coordinates: Ring min(k, p-k), FullyConnected 1, Switch 2; 0 to itself.

@@ -3,6 +3,8 @@
 // all-reduce on one or three dimensions, and a transformer of 24 layers. Arguments: NPUs, folded.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
+#include <random>
 #include <utility>
 #include <vector>
 
@@ -104,6 +106,44 @@ RunInput transformer(std::int64_t npus) {
   return input;
 }
 
+/// Messages between random pairs, each after the last but a few nodes of its ranks, and kernels.
+RunInput random_messages(std::int64_t npus) {
+  constexpr std::int64_t kMessagesPerRank = 700;
+  RunInput input = system_of({dimension(Building::ring, npus, 50, 500_ns)}, {Algorithm::ring}, 1);
+  const auto ranks = static_cast<std::size_t>(npus);
+  input.traces.programs.assign(ranks, input.traces.programs[0]);
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    input.traces.program_of[rank] = rank;
+  }
+  std::mt19937_64 random(1);  // a named seed: the same run every time
+  const auto below = [&](std::int64_t count) {
+    return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(count));
+  };
+  const auto add = [&](std::int64_t rank, chakra::Node node) {
+    chakra::Program& program = input.traces.programs[static_cast<std::size_t>(rank)];
+    const auto made = static_cast<std::int64_t>(program.nodes.size());
+    append(program, node, made == 0 ? -1 : made - 1 - below(std::min<std::int64_t>(made, 4)));
+  };
+  for (std::int64_t i = 0; i < npus * kMessagesPerRank; ++i) {
+    const std::int64_t from = below(npus);
+    const std::int64_t to = (from + 1 + below(npus - 1)) % npus;
+    chakra::Node message;
+    message.size = Bytes(1 + below(1 << 20));
+    message.tag = static_cast<std::uint32_t>(i);
+    message.type = chakra::NodeType::comm_send;
+    message.peer = to - from;
+    add(from, message);
+    message.type = chakra::NodeType::comm_recv;
+    message.peer = from - to;
+    add(to, message);
+    chakra::Node kernel;
+    kernel.type = chakra::NodeType::comp;
+    kernel.duration = 1_us * (1 + below(50));
+    add(below(npus), kernel);
+  }
+  return input;
+}
+
 void measure(benchmark::State& state, const RunInput& input) {
   RunOptions options;
   options.fold = state.range(1) != 0;
@@ -132,7 +172,11 @@ void three_dimensional(benchmark::State& state) {
 void transformer_step(benchmark::State& state) {
   measure(state, transformer(state.range(0)));
 }
+void messages_of_random_pairs(benchmark::State& state) {
+  measure(state, random_messages(state.range(0)));
+}
 
+BENCHMARK(messages_of_random_pairs)->ArgsProduct({{256, 1024}, {0}});
 BENCHMARK(ring)->ArgsProduct({{256, 512, 1024, 2048}, {0}})->Args({2048, 1});
 BENCHMARK(halving_doubling)->ArgsProduct({{1024, 2048, 4096}, {0}})->Args({4096, 1});
 BENCHMARK(direct)->ArgsProduct({{256, 512}, {0, 1}});

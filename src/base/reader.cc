@@ -67,6 +67,16 @@ void Reader::mistake(const ConfigNode& node, std::string expected) {
   error_.add({node.where(), node.path, node.shown(), std::move(expected)});
 }
 
+void Reader::warn_of_unknown(std::vector<std::string>& warnings) {
+  const std::vector<std::string> known(known_.begin(), known_.end());
+  for (const auto& [name, node] : node_.fields) {
+    if (known_.insert(name).second) {
+      warnings.push_back(node.where() + ": " + node.path + ": unknown field, ignored" +
+                         did_you_mean(name, known));
+    }
+  }
+}
+
 void Reader::check_unknown_fields() {
   const std::vector<std::string> known(known_.begin(), known_.end());
   for (const auto& [name, node] : node_.fields) {

@@ -122,6 +122,8 @@ class Reader {
   std::vector<const ConfigNode*> take_items(std::string_view name, bool must_exist);
   /// Declares a field as known without reading it.
   void ignore(std::string_view name) { take(name, false); }
+  /// Fields that nobody asked for until now are a sentence each instead of a mistake.
+  void warn_of_unknown(std::vector<std::string>& warnings);
 
   /// Adds a mistake about a field that was read (range, combination ...). Adds nothing about a
   /// value that was missing or could not be read: that is one mistake, not two.

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
@@ -14,6 +15,7 @@
 #include "cli/native_flags.h"
 #include "cli/progress.h"
 #include "compat/astra/load.h"
+#include "compat/astra/parse.h"
 #include "report/astra_memory.h"
 
 namespace orrery::cli {
@@ -78,7 +80,13 @@ class Astra : public Command {
       });
     }
     const astra::System& system = loaded->input.system;
-    options.node_times = system.track_local_memory;
+    if (auto speeds = read_speeds(loaded->input.traces.ranks())) {
+      loaded->input.compute_speed = std::move(*speeds);
+    } else {
+      return fail(std::move(speeds.error()));
+    }
+    options.node_times = system.track_local_memory || statistics_;
+    options.traffic = statistics_;
     auto result = astra::run(loaded->input, options);
     if (!result) {
       return fail(std::move(result.error()));
@@ -97,11 +105,14 @@ class Astra : public Command {
         return fail(std::move(written.error()));
       }
     }
+    const std::vector<astra::Statistics> statistics =
+        statistics_ ? astra::statistics(loaded->input, *result) : std::vector<astra::Statistics>();
     return write({.result = *result,
                   .options = options,
                   .warnings = loaded->warnings,
                   .memory = memory,
-                  .traces = chakra::statistics(loaded->input.traces)});
+                  .traces = chakra::statistics(loaded->input.traces),
+                  .statistics = statistics});
   }
 
  private:
@@ -111,6 +122,8 @@ class Astra : public Command {
                   "traces PREFIX.<rank>.et, or PREFIX.all.et for every rank");
     options.value("--system-configuration", system_, "FILE", "system layer, JSON");
     options.value("--network-configuration", network_, "FILE", "dimensions of the network, YAML");
+    options.value("--logical-topology-configuration", logical_, "FILE",
+                  "of its ns-3 back-end: not read");
     options.value("--remote-memory-configuration", memory_, "FILE", "remote memory, JSON");
     options.value("--comm-group-configuration", groups_, "FILE",
                   "communicator groups, JSON: {\"1\": [0, 1], \"2\": [2, 3]}");
@@ -134,6 +147,12 @@ class Astra : public Command {
   void declare_own(Options& options) {
     options.group("Orrery");
     options.values("--quirk", quirks_, "NAME=on|off", "what ASTRA-sim does otherwise; see below");
+    options.flag("--statistics", statistics_,
+                 "also what each rank was busy with, and under roofline how well");
+    options.values("--compute-speed", speeds_, "RANKS=FACTOR",
+                   "speed of GPUs, as 3=0.5 or 8-15=1.2; others 1");
+    options.flag("--warn-unknown-keys", warn_unknown_,
+                 "keys of the files that nothing reads are warnings, not mistakes");
     options.flag("--no-fold", no_fold_, "simulate every rank, also those that mirror another");
     options.flag("--json", json_, "print one JSON object instead of lines");
     options.value("--output", output_, "FILE", "also write what is printed to a file");
@@ -155,7 +174,13 @@ class Astra : public Command {
         .network = file("--network-configuration", network_, mistakes),
         .memory = file("--remote-memory-configuration", memory_, mistakes),
         .groups = groups_,
+        .warn_of_unknown = warn_unknown_,
     };
+    if (logical_) {
+      mistakes.add(wrong_value(
+          "--logical-topology-configuration", *logical_,
+          "no such file, but a --network-configuration with " + std::string(astra::kWhatIsRead)));
+    }
     if (files.groups == kNone) {
       files.groups.reset();
     }
@@ -206,6 +231,9 @@ class Astra : public Command {
     read_number("--compute-scale", compute_scale_, 0.0, kGreatestScale, unused, mistakes);
     read_quirks(options.quirks, mistakes);
     native_.read(mistakes);
+    if (native_.wanted() && (statistics_ || !speeds_.empty())) {
+      mistakes.add({"--native", {}, {}, "not with --statistics or --compute-speed"});
+    }
     return options;
   }
 
@@ -252,8 +280,39 @@ class Astra : public Command {
     return output_ ? write_file(*output_, text) : Result<void>();
   }
 
+  /// By rank; empty when none is given.
+  Result<std::vector<double>> read_speeds(std::int64_t ranks) const {
+    std::vector<double> speeds(speeds_.empty() ? 0 : static_cast<std::size_t>(ranks), 1);
+    Error mistakes;
+    for (const std::string& text : speeds_) {
+      const std::size_t equals = std::min(text.find('='), text.size());
+      const std::size_t dash = std::min(text.find('-'), equals);
+      const auto first = parse_value<std::int64_t>(text.substr(0, dash));
+      const auto last = dash == equals
+                            ? first
+                            : parse_value<std::int64_t>(text.substr(dash + 1, equals - dash - 1));
+      const auto factor = parse_value<double>(text.substr(std::min(equals + 1, text.size())));
+      if (!first || !last || !factor || *first < 0 || *last < *first || *last >= ranks ||
+          !(*factor >= 1 / kGreatestScale && *factor <= kGreatestScale)) {
+        mistakes.add(wrong_value(
+            "--compute-speed", text,
+            fmt::format("RANK=FACTOR or FIRST-LAST=FACTOR, ranks 0 to {}, factors {} to {}",
+                        ranks - 1, 1 / kGreatestScale, kGreatestScale)));
+        continue;
+      }
+      std::fill(speeds.begin() + *first, speeds.begin() + *last + 1, *factor);
+    }
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    return speeds;
+  }
+
   static std::string lines_of(const report::AstraReport& report) {
     std::string lines = report::astra_lines(report.result);
+    if (!report.statistics.empty()) {
+      lines += report::statistics_lines(report.statistics, report.result);
+    }
     if (!report.memory.empty()) {
       lines += report::local_memory_lines(report.memory, report.result);
     }
@@ -308,6 +367,7 @@ class Astra : public Command {
   std::optional<std::string> workload_;
   std::optional<std::string> system_;
   std::optional<std::string> network_;
+  std::optional<std::string> logical_;
   std::optional<std::string> memory_;
   std::optional<std::string> groups_;
   std::optional<std::string> backend_;
@@ -320,7 +380,10 @@ class Astra : public Command {
   std::optional<std::string> logging_folder_;
   std::optional<std::string> output_;
   std::vector<std::string> quirks_;
+  std::vector<std::string> speeds_;
+  bool statistics_ = false;
   NativeFlags native_;
+  bool warn_unknown_ = false;
   bool no_fold_ = false;
   bool json_ = false;
 };

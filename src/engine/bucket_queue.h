@@ -6,6 +6,7 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/units.h"
@@ -33,8 +34,7 @@ class BucketQueue {
 
   /// Whether nothing more happens at now(). Events may still be pushed for it.
   bool instant_is_over() const {
-    return (current_ == kNone || next_ == buckets_[current_].size()) &&
-           (instants_.empty() || instants_.front().when > now_);
+    return bucket_is_over() && (instants_.empty() || instants_.front().when > now_);
   }
 
   /// Requires when >= now().
@@ -48,10 +48,27 @@ class BucketQueue {
     buckets_[recent.bucket].push_back(event);
   }
 
+  /// Whether the next pop() goes on to other events than those that begin_instant() gave.
+  bool bucket_is_over() const { return current_ == kNone || next_ == buckets_[current_].size(); }
+  /// The event of the next pop(). Requires !bucket_is_over().
+  const Event& next() const { return buckets_[current_][next_]; }
+  /// Moves the clock to the earliest events and gives those of that instant that are there so far:
+  /// they may be put in another order. Requires bucket_is_over() and !empty().
+  std::span<Event> begin_instant() {
+    assert(bucket_is_over() && size_ > 0 && "an instant begins when nothing is left of another");
+    advance();
+    while (!instants_.empty() && instants_.front().when == now_) {
+      take_over(instants_.front().bucket);
+      std::pop_heap(instants_.begin(), instants_.end());
+      instants_.pop_back();
+    }
+    return buckets_[current_];
+  }
+
   /// Removes the earliest event and moves the clock to it. Requires !empty().
   Event pop() {
     assert(size_ > 0 && "pop of an empty queue");
-    if (current_ == kNone || next_ == buckets_[current_].size()) {
+    if (bucket_is_over()) {
       advance();
     }
     --size_;
@@ -91,6 +108,17 @@ class BucketQueue {
     free_.pop_back();
     instants_.push_back({when, opened_++, recent.bucket});
     std::push_heap(instants_.begin(), instants_.end());
+  }
+
+  /// The events of another bucket of the same instant.
+  void take_over(std::uint32_t bucket) {
+    buckets_[current_].insert(buckets_[current_].end(), buckets_[bucket].begin(),
+                              buckets_[bucket].end());
+    buckets_[bucket].clear();
+    free_.push_back(bucket);
+    if (Recent& recent = recent_[entry_of(now_)]; recent.bucket == bucket) {
+      recent.bucket = current_;
+    }
   }
 
   void advance() {

@@ -55,6 +55,54 @@ std::vector<std::string> line_ends(const RunResult& result) {
   return ends;
 }
 
+void write_statistics(JsonWriter& json, const astra::Statistics& found,
+                      const std::vector<Bytes>& sent) {
+  json.key("statistics").begin_object();
+  json.key("sent_bytes").begin_array();
+  for (const Bytes bytes : sent) {
+    json.value(bytes.value());
+  }
+  json.end_array();
+  json.key("wall_cycles").value(cycles(found.wall));
+  json.key("cpu_cycles").value(cycles(found.cpu));
+  json.key("gpu_cycles").value(cycles(found.gpu));
+  json.key("communication_cycles").value(cycles(found.communication));
+  json.key("remote_memory_cycles").value(cycles(found.remote_memory));
+  json.key("overlap_cycles").value(cycles(found.overlap));
+  if (found.roofline) {
+    json.key("compute_bound").value(found.roofline->compute_bound);
+    json.key("compute_utilisation").value(found.roofline->compute_utilisation);
+    json.key("memory_utilisation").value(found.roofline->memory_utilisation);
+    json.key("operations_per_byte").value(found.roofline->intensity);
+  }
+  json.end_object();
+}
+
+/// What statistics_lines says of a class, without the rank.
+std::vector<std::string> sentences(const astra::Statistics& found, const std::vector<Bytes>& sent) {
+  std::vector<std::string> all{fmt::format("Wall time: {}", cycles(found.wall))};
+  for (const auto& [name, time] : {std::pair{"CPU time", found.cpu},
+                                   {"GPU time", found.gpu},
+                                   {"Comm time", found.communication},
+                                   {"Remote mem time", found.remote_memory},
+                                   {"Total compute-communication overlap", found.overlap}}) {
+    if (time > Time(0)) {
+      all.push_back(fmt::format("{}: {}", name, cycles(time)));
+    }
+  }
+  if (found.roofline) {
+    const auto& [bound, compute, memory, intensity] = *found.roofline;
+    all.push_back(fmt::format("Compute bound percentage: {:.3f}%", bound * 100));
+    all.push_back(fmt::format("Average compute utilization: {:.3f}%", compute * 100));
+    all.push_back(fmt::format("Average memory utilization: {:.3f}%", memory * 100));
+    all.push_back(fmt::format("Average operation intensity: {:.3f}", intensity));
+  }
+  for (std::size_t d = 0; d < sent.size(); ++d) {
+    all.push_back(fmt::format("Bytes sent into dimension {}: {}", d, sent[d].value()));
+  }
+  return all;
+}
+
 /// Ranks by finish time; a stable counting of classes, as a million ranks have few.
 std::vector<std::uint32_t> finishing_order(const RunResult& result) {
   const auto finish = [&](std::uint32_t one) { return result.classes[one].finish; };
@@ -87,6 +135,26 @@ std::string astra_lines(const RunResult& result) {
   return text;
 }
 
+std::string statistics_lines(std::span<const astra::Statistics> statistics,
+                             const RunResult& result) {
+  std::vector<std::vector<std::string>> of_class;
+  of_class.reserve(statistics.size());
+  for (std::size_t i = 0; i < statistics.size(); ++i) {
+    of_class.push_back(sentences(statistics[i], result.sent[i]));
+  }
+  std::string text;
+  for (const std::uint32_t rank : finishing_order(result)) {
+    for (const std::string& sentence : of_class[result.class_of[rank]]) {
+      text += fmt::format("[statistics] [info] sys[{}], {}\n", rank, sentence);
+    }
+  }
+  for (const RunResult::Link& link : result.links) {
+    text += fmt::format("[statistics] [info] link {} -> {}, {} bytes\n", link.from, link.to,
+                        link.carried.value());
+  }
+  return text;
+}
+
 std::string astra_json(const AstraReport& report) {
   const RunResult& result = report.result;
   const Extremes found = extremes(result);
@@ -103,9 +171,21 @@ std::string astra_json(const AstraReport& report) {
         const chakra::Footprint& used = report.memory[result.class_of[rank]].footprint;
         json.key("peak_memory_bytes").value(used.peak.value());
       }
+      if (!report.statistics.empty()) {
+        const std::uint32_t of = result.class_of[rank];
+        write_statistics(json, report.statistics[of], result.sent[of]);
+      }
       json.end_object();
     }
     json.end_array();
+    if (!result.links.empty()) {
+      json.key("links").begin_array();
+      for (const RunResult::Link& link : result.links) {
+        json.begin_object().key("from").value(link.from).key("to").value(link.to);
+        json.key("bytes").value(link.carried.value()).end_object();
+      }
+      json.end_array();
+    }
     json.key("npus").value(result.class_of.size());
     json.key("cycles").value(cycles(found.last.finish));
     json.key("cycles_min").value(cycles(found.first.finish));

@@ -8,6 +8,7 @@
 
 #include "compat/astra/local_memory.h"
 #include "compat/astra/run.h"
+#include "compat/astra/statistics.h"
 #include "workload/chakra/statistics.h"
 
 namespace orrery::report {
@@ -24,13 +25,26 @@ struct AstraReport {
   const std::vector<std::string>& warnings;
   std::span<const astra::LocalMemory> memory{};  ///< by class; empty when it was not tracked
   chakra::Statistics traces{};
+  std::span<const astra::Statistics> statistics{};  ///< by class; empty when not asked for
 };
 
+/// Lines per rank in ASTRA-sim's words: wall, CPU, GPU, communication and remote memory time (those
+/// that are not zero), the overlap of GPU and communication, under roofline the shares, and the
+/// bytes sent into each dimension; then a line for each link of the aware back-end.
+///
+///   [statistics] [info] sys[0], GPU time: 4000
+std::string statistics_lines(std::span<const astra::Statistics> statistics,
+                             const astra::RunResult& result);
+
 /// {"ranks": [{"rank", "cycles", "exposed_cycles"}...] by rank (with "peak_memory_bytes" where it
-/// was tracked), "npus", "cycles" and "cycles_min" (greatest and least over the ranks),
-/// "exposed_cycles" (greatest), "backend", "quirks" (name to on), "classes", "unfolded" (why),
-/// "events", "messages", "traces": {"programs", "nodes", "stored_nodes", "bytes",
-/// "bytes_per_node"}, "warnings"}.
+/// was tracked, and "statistics" where asked for: "wall_cycles", "cpu_cycles", "gpu_cycles",
+/// "communication_cycles", "remote_memory_cycles", "overlap_cycles" and under roofline
+/// "compute_bound", "compute_utilisation", "memory_utilisation", "operations_per_byte"; and
+/// "sent_bytes" into each dimension), "links": [{"from", "to", "bytes"}...] of the aware back-end
+/// (the switch has the number after the last NPU's), "npus", "cycles" and "cycles_min" (greatest
+/// and least over the ranks), "exposed_cycles" (greatest), "backend", "quirks" (name to on),
+/// "classes", "unfolded" (why), "events", "messages", "traces":
+/// {"programs", "nodes", "stored_nodes", "bytes", "bytes_per_node"}, "warnings"}.
 std::string astra_json(const AstraReport& report);
 
 /// Two or three lines for people: times, the slowest rank, how far ranks folded.

@@ -13,8 +13,9 @@ namespace orrery::astra {
 ///
 /// Waiting streams stand in descending priority, ties in order of arrival. Smallest chunk first:
 /// those of reduce-scatters and all-gathers stand before the first whose greater end (bytes in or
-/// out) is not smaller than theirs; in the last but one phase, and of all-reduces, at the end
-/// (Quirk::smallest_chunk_insertion; off: by size too). A running stream is never preempted.
+/// out) is not smaller than theirs; in the last but one phase at the end
+/// (Quirk::smallest_chunk_insertion; off: by size too, and those of all-reduces); others before the
+/// first of less priority. A running stream is never preempted.
 class ChunkQueues {
  public:
   struct Rules {
@@ -31,8 +32,8 @@ class ChunkQueues {
 
   ChunkQueues(std::size_t ranks, const Rules& rules);
 
-  std::size_t of(std::uint32_t rank, const Phase& phase) const {
-    return std::size_t{rank} * rules_.per_rank + phase.queue;
+  std::size_t of(const Stream& stream) const {
+    return std::size_t{stream.rank} * rules_.per_rank + stream.queue;
   }
   /// `about(stream)` -> Waiting.
   template <class About>
@@ -43,13 +44,13 @@ class ChunkQueues {
     std::uint32_t after = into.tail;  // the stream to stand behind; kNone: at the head
     if (by_size(mine)) {
       if (!(mine.last_but_one && rules_.last_but_one_at_end)) {
-        after = kNone;
-        for (std::uint32_t other = into.head;
-             other != kNone && greater_end(about(other).phase) < greater_end(mine.phase);
-             other = streams[other].next) {
-          after = other;
-        }
+        after = behind(streams, into, [&](std::uint32_t other) {
+          return greater_end(about(other).phase) < greater_end(mine.phase);
+        });
       }
+    } else if (rules_.smallest_first) {  // not in order of priority
+      after = behind(streams, into,
+                     [&](std::uint32_t other) { return about(other).priority >= mine.priority; });
     } else {
       while (after != kNone && about(after).priority < mine.priority) {
         after = streams[after].previous;
@@ -73,6 +74,17 @@ class ChunkQueues {
            (stream.phase.type == PhaseType::reduce_scatter ||
             stream.phase.type == PhaseType::all_gather ||
             (!rules_.last_but_one_at_end && stream.phase.type == PhaseType::all_reduce));
+  }
+  /// The last of those at the head that go before.
+  template <class GoesBefore>
+  static std::uint32_t behind(const Blocks<Stream>& streams, const StreamQueue& queue,
+                              const GoesBefore& goes_before) {
+    std::uint32_t after = kNone;
+    for (std::uint32_t other = queue.head; other != kNone && goes_before(other);
+         other = streams[other].next) {
+      after = other;
+    }
+    return after;
   }
   std::uint32_t unlink_head(Blocks<Stream>& streams, StreamQueue& queue);
   static void link(Blocks<Stream>& streams, StreamQueue& queue, std::uint32_t stream,

@@ -15,7 +15,10 @@
 #include "compat/astra/event.h"
 #include "compat/astra/planner.h"
 #include "compat/astra/population.h"
+#include "compat/astra/queue_turns.h"
+#include "compat/astra/shared_bus.h"
 #include "compat/astra/streams.h"
+#include "compat/astra/traffic.h"
 
 namespace orrery::astra {
 
@@ -33,9 +36,12 @@ class Collectives {
     std::uint32_t node;
   };
   struct Options {
-    ChunkQueues::Rules queues;
+    ChunkQueues::Rules rules;
+    QueueTurns turns;
     std::optional<Bus> bus;
+    bool memory_bus = true;
     bool rendezvous = false;
+    Traffic* traffic = nullptr;  ///< where it counts what is sent; null: nowhere
   };
   /// Two members whose n-th collectives of a communicator differ.
   struct Mismatch {
@@ -50,10 +56,16 @@ class Collectives {
         planner_(planner),
         network_(network),
         events_(events),
-        queues_(population.count(), options.queues),
-        endpoints_(population.count(), options.bus),
+        queues_(population.count(), options.rules),
+        turns_(options.turns),
+        endpoints_(population.count(), options.memory_bus ? std::nullopt : options.bus),
         rendezvous_(options.rendezvous),
-        states_(planner.has_state() ? population.count() : 0, planner.initial()) {}
+        traffic_(options.traffic),
+        states_(planner.has_state() ? population.count() : 0) {
+    if (options.bus && options.bus->shared && options.memory_bus) {
+      memory_bus_.emplace(population.count(), *options.bus);
+    }
+  }
 
   /// Node `node` of `rank` issues its next collective in the communicator of `membership`.
   /// `priority`, and the number of the collective on its rank.
@@ -64,20 +76,27 @@ class Collectives {
     switch (event.kind) {
       case Event::Kind::begin:
         return begin(event.subject);
+      case Event::Kind::deliver:
+        return deliver(event);
       case Event::Kind::arrive:
         return arrive(event);
       case Event::Kind::ready:
         return ready(event);
       case Event::Kind::processed:
         return processed(event);
+      case Event::Kind::bus:
+        return memory_bus_->handle(events_, event);
       default:
         return;
     }
   }
 
   /// What waits for the end of an instant.
-  bool unsettled() const { return !ended_.empty(); }
+  bool unsettled() const { return !ended_.empty() || !vacated_.empty(); }
   void settle();
+  /// The last chunk of a collective leaves its place only when the nodes that waited for it have
+  /// started: chunks that they queue find it occupied.
+  void release();
 
   /// Starts chunks beyond the limit, for when nothing else can happen: ranks that take chunks in
   /// different orders would wait for each other for ever. False when there are none.
@@ -97,6 +116,7 @@ class Collectives {
  private:
   static constexpr std::uint32_t kBitsPerWord = 64;
   static constexpr std::uint64_t kFromParent = std::uint64_t{1} << 32;
+  /// Of a message in a tree. Upwards: from which child of its receiver, shifted by one.
   enum TreeStep : std::uint32_t { kUp = 0, kDown = 1 };
 
   /// Where a stream stands on the axis of one of its phases.
@@ -104,12 +124,21 @@ class Collectives {
     std::uint32_t origin;
     std::uint32_t spacing;
     std::uint32_t position;
+    bool anticlockwise;
   };
 
   // streams
   const ChunkPlan& plan_of(std::uint32_t stream) const {
+    return *instances_[streams_[stream].instance].plan->chunks[chunk_of(stream)];
+  }
+  std::uint32_t chunk_of(std::uint32_t stream) const {
     const Instance& instance = instances_[streams_[stream].instance];
-    return *instance.plan->chunks[(stream - instance.streams) % instance.chunks()];
+    return (stream - instance.streams) % instance.chunks();
+  }
+  QueueTurns::Turn turn_of(std::uint32_t stream, const Phase& phase) const {
+    const Stream& at = streams_[stream];
+    const Member& member = members_[instances_[at.instance].first_member + at.local];
+    return turns_.of(member.turns, phase, chunk_of(stream));
   }
   Place place_of(std::uint32_t stream, const Phase& phase) const;
   std::uint32_t first_word(std::uint32_t stream) const {
@@ -129,10 +158,16 @@ class Collectives {
   void start(std::uint32_t stream);
   void finish(std::uint32_t stream) { ended_.push_back(stream); }
   void leave(std::uint32_t stream);
-  void member_finished(std::uint32_t stream);
+  /// Whether its collective is over at its member.
+  bool member_finished(std::uint32_t stream);
+
+  Event processed_event(std::uint32_t stream, std::uint32_t step) const {
+    return {stream, step, streams_[stream].phase_index, Event::Kind::processed};
+  }
 
   // events
   void begin(std::uint32_t stream);
+  void deliver(const Event& event);
   void arrive(const Event& event);
   void ready(const Event& event);
   void processed(const Event& event);
@@ -143,6 +178,15 @@ class Collectives {
   void receive(std::uint32_t stream, std::uint32_t message);
   bool take_mark(std::uint32_t word, Pattern pattern, std::uint32_t message);
   void leave_mark(std::uint32_t word, Pattern pattern, std::uint32_t message);
+  /// A number of a direct phase's message that sender and receiver agree on, whichever way round
+  /// each counts: that of the sender if it runs clockwise. Others keep theirs.
+  static std::uint32_t agreed(const Phase& phase, bool anticlockwise, std::uint32_t message) {
+    if (phase.pattern != Pattern::direct || !anticlockwise) {
+      return message;
+    }
+    const auto others = static_cast<std::uint32_t>(phase.steps.size());
+    return message < others ? others - 1 - message : 3 * others - 1 - message;
+  }
   static std::uint32_t receiver(const Phase& phase, const Place& place, std::uint32_t message);
   static std::uint32_t sender(const Phase& phase, const Place& place, std::uint32_t message);
 
@@ -156,6 +200,11 @@ class Collectives {
   void announce_to_parent(std::uint32_t stream);
   void ready_in_tree(const Event& event);
   void send_in_tree(std::uint32_t stream, std::uint16_t phase_index, std::uint32_t which);
+
+  // between NPU and endpoint
+  bool on_memory_bus(const Phase& phase) const { return memory_bus_ && !phase.group_ring; }
+  void pass_out(std::uint32_t stream, Bytes bytes, Event::Kind then);
+  void pass_in(std::uint32_t stream, std::uint32_t reception);
 
   // messages
   std::int64_t destination(std::uint32_t from, std::uint32_t to, const Event& arrival) const;
@@ -176,8 +225,11 @@ class Collectives {
   Network& network_;
   Events& events_;
   ChunkQueues queues_;
+  QueueTurns turns_;
   Endpoints endpoints_;
+  std::optional<SharedBus> memory_bus_;
   bool rendezvous_;
+  Traffic* traffic_;
   std::vector<PlannerState> states_;        ///< by rank; empty when plans have no state
   std::vector<PlannerState> states_after_;  ///< by instance
   Blocks<Stream> streams_;
@@ -192,6 +244,7 @@ class Collectives {
   std::vector<OpenInstances> open_;  ///< by communicator
   std::vector<Finished> finished_;
   std::vector<std::uint32_t> ended_;  ///< streams whose phase has ended at this instant
+  std::vector<std::size_t> vacated_;  ///< queues of the last chunks of collectives
   std::optional<Mismatch> mismatch_;
   std::uint64_t messages_ = 0;
 };

@@ -14,16 +14,16 @@ std::uint32_t Collectives<Network>::receiver(const Phase& phase, const Place& pl
   std::uint32_t to = place.position;
   switch (phase.pattern) {
     case Pattern::chain:
-      to += phase.anticlockwise ? size - 1 : 1;
+      to += place.anticlockwise ? size - 1 : 1;
       break;
-    case Pattern::direct:
-      to += (message < size - 1 ? message : message - (size - 1)) + 1;
-      break;
-    case Pattern::halving: {
-      const auto distance = static_cast<std::uint32_t>(phase.steps[message].distance);
-      to = (to & distance) == 0 ? to + distance : to - distance;
+    case Pattern::direct: {
+      const std::uint32_t distance = (message < size - 1 ? message : message - (size - 1)) + 1;
+      to += place.anticlockwise ? size - distance : distance;
       break;
     }
+    case Pattern::halving:
+      to = partner(to, static_cast<std::uint32_t>(phase.steps[message].distance));
+      break;
     case Pattern::cyclic:
       to += static_cast<std::uint32_t>(phase.steps[message].distance);
       break;
@@ -40,8 +40,8 @@ std::uint32_t Collectives<Network>::sender(const Phase& phase, const Place& plac
   if (phase.pattern == Pattern::halving) {
     return receiver(phase, place, message);
   }
-  const std::uint32_t next =
-      receiver(phase, {0, 1, 0}, message);  // distance to the receiver; as far behind is the sender
+  // Distance to the receiver; as far behind is the sender.
+  const std::uint32_t next = receiver(phase, {0, 1, 0, place.anticlockwise}, message);
   const std::uint32_t from = place.position + size - next;
   return place.origin + (from >= size ? from - size : from) * place.spacing;
 }
@@ -93,18 +93,20 @@ void Collectives<Network>::post(std::uint32_t stream) {
   Stream& at = streams_[stream];
   const Phase& phase = *at.phase;
   const std::uint32_t message = at.posted++;
-  const Place place{at.origin, at.spacing, at.position};
-  const std::uint32_t to = receiver(phase, place, message);
-  if (rendezvous_) {
+  const Place place{at.origin, at.spacing, at.position, at.anticlockwise};
+  const std::uint32_t number = agreed(phase, at.anticlockwise, message);
+  if (!rendezvous_) {
+    send(stream, phase, number, receiver(phase, place, message));
+  } else {
+    if (take_mark(at.word + phase.words, phase.pattern, number)) {
+      events_.push(events_.now(), {stream, number, at.phase_index, Event::Kind::ready});
+    }
     const std::uint32_t from = sender(phase, place, message);
     announce(stream, from, phase.step(message), phase.axis.uniform,
-             {from, message, at.phase_index, Event::Kind::ready});
+             {from, number, at.phase_index, Event::Kind::ready});
   }
-  if (!rendezvous_ || take_mark(at.word + phase.words, phase.pattern, message)) {
-    send(stream, phase, message, to);
-  }
-  if (take_mark(at.word, phase.pattern, message)) {
-    receive(stream, message);
+  if (take_mark(at.word, phase.pattern, number)) {
+    events_.push(events_.now(), {stream, number, at.phase_index, Event::Kind::arrive});
   }
 }
 
@@ -112,13 +114,39 @@ template <class Network>
 void Collectives<Network>::receive(std::uint32_t stream, std::uint32_t message) {
   Stream& at = streams_[stream];
   const Phase& phase = *at.phase;
-  const Time reduction = phase.reduction(at.received++);
-  Time copied = events_.now() + phase.delay;
-  if (endpoints_.has_bus()) {
-    copied = endpoints_.pass(events_.now(), at.rank, Endpoints::Direction::in,
-                             phase.step(message).bytes, phase.delay);
+  const std::uint32_t reception = at.received++;
+  if (on_memory_bus(phase)) {
+    pass_in(stream, reception);
+    return;
   }
-  events_.push(copied + reduction, {stream, 0, at.phase_index, Event::Kind::processed});
+  const Time copied = endpoints_.pass(events_.now(), at.rank, Endpoints::Direction::in,
+                                      phase.step(message).bytes, phase);
+  events_.push_own(at.rank, copied + phase.reduction(reception), processed_event(stream, 0));
+}
+
+/// A message of a phase's beginning goes out over the shared bus; `then` when it is through.
+template <class Network>
+void Collectives<Network>::pass_out(std::uint32_t stream, Bytes bytes, Event::Kind then) {
+  const Stream& at = streams_[stream];
+  memory_bus_->to_memory(events_, at.rank,
+                         {.bytes = bytes, .then = {stream, 0, at.phase_index, then}});
+}
+
+/// What a sequence has received comes in over the shared bus: to the NPU and, but for the last of a
+/// turn, back; after each turn a window of them to memory.
+template <class Network>
+void Collectives<Network>::pass_in(std::uint32_t stream, std::uint32_t reception) {
+  const Stream& at = streams_[stream];
+  const Phase& phase = *at.phase;
+  const std::uint32_t place = reception % (phase.up_in_turn + phase.window);
+  const bool up = place < phase.up_in_turn;
+  const SharedBus::Transfer transfer{.bytes = phase.size_after(reception),
+                                     .processed = phase.reduces(reception),
+                                     .sent_back = up && phase.up_in_turn - place > phase.window,
+                                     .afterwards = phase.reduction(reception),
+                                     .then = processed_event(stream, 0)};
+  up ? memory_bus_->to_npu(events_, at.rank, transfer)
+     : memory_bus_->to_memory(events_, at.rank, transfer);
 }
 
 template <class Network>
@@ -126,9 +154,10 @@ void Collectives<Network>::arrive(const Event& event) {
   const Stream& at = streams_[event.subject];
   if (in_phase(at, event.phase)) {
     const Phase& phase = *at.phase;
-    const std::uint32_t number = phase.pattern == Pattern::chain ? at.received : event.step;
+    const std::uint32_t number =
+        phase.pattern == Pattern::chain ? at.received : agreed(phase, at.anticlockwise, event.step);
     if (!phase.sequence() || number < at.posted) {
-      phase.sequence() ? receive(event.subject, event.step)
+      phase.sequence() ? receive(event.subject, number)
                        : receive_in_tree(event.subject, event.step);
     } else {
       leave_mark(at.word, phase.pattern, event.step);
@@ -157,14 +186,15 @@ void Collectives<Network>::ready(const Event& event) {
     return;
   }
   // Ready messages of a chain come in order, so that a count would do; the number says it too.
+  const std::uint32_t message = agreed(phase, place.anticlockwise, event.step);
   const bool due =
-      at.phase_index > event.phase || (in_phase(at, event.phase) && event.step < at.posted);
+      at.phase_index > event.phase || (in_phase(at, event.phase) && message < at.posted);
   if (!due) {
     leave_mark(word, phase.pattern, event.step);
     return;
   }
-  const std::uint32_t to = receiver(phase, place, event.step);
-  transmit(stream, to, phase.step(event.step), phase.axis.uniform,
+  const std::uint32_t to = receiver(phase, place, message);
+  transmit(stream, to, phase.step(message), phase.axis.uniform,
            {to, event.step, event.phase, Event::Kind::arrive});
 }
 
@@ -201,20 +231,20 @@ std::int64_t Collectives<Network>::destination(std::uint32_t from, std::uint32_t
     return npu(to);
   }
   const Phase& phase = plan_of(from).phases[arrival.phase];
-  const std::uint32_t position = receiver(phase, {0, 1, 0}, arrival.step);
+  const std::uint32_t position = receiver(phase, {0, 1, 0, false}, arrival.step);
   return communicators_.rank_of(instances_[streams_[from].instance].communicator,
                                 position * phase.axis.local_stride);
 }
 
-/// Message of a sequence to the stream of its receiver.
+/// Message of a sequence, by its agreed number, to the stream of its receiver.
 template <class Network>
-void Collectives<Network>::send(std::uint32_t stream, const Phase& phase, std::uint32_t message,
+void Collectives<Network>::send(std::uint32_t stream, const Phase& phase, std::uint32_t number,
                                 std::uint32_t to) {
   if (population_.quotient() != nullptr) {
-    send_to_colours(stream, phase, message);
+    send_to_colours(stream, phase, number);
   } else {
-    transmit(stream, to, phase.step(message), phase.axis.uniform,
-             {to, message, streams_[stream].phase_index, Event::Kind::arrive});
+    transmit(stream, to, phase.step(number), phase.axis.uniform,
+             {to, number, streams_[stream].phase_index, Event::Kind::arrive});
   }
 }
 
@@ -224,7 +254,7 @@ void Collectives<Network>::send_to_colours(std::uint32_t stream, const Phase& ph
                                            std::uint32_t message) {
   const Stream& at = streams_[stream];
   const Instance& instance = instances_[at.instance];
-  const std::uint32_t chunk = (stream - instance.streams) % instance.chunks();
+  const std::uint32_t chunk = chunk_of(stream);
   std::uint32_t number = message;
   if (phase.pattern == Pattern::chain) {
     number = 0;
@@ -252,6 +282,9 @@ template <class Network>
 void Collectives<Network>::transmit(std::uint32_t from, std::uint32_t to, const Step& step,
                                     bool uniform, const Event& arrival) {
   ++messages_;
+  if (traffic_ != nullptr) {
+    traffic_->add(npu(from), destination(from, to, arrival), step.bytes);
+  }
   if constexpr (Network::kStateless) {
     const Time taken = uniform ? step.transfer : network_.delay(npu(from), npu(to), step.bytes);
     events_.push(events_.now() + taken, arrival);
@@ -264,6 +297,9 @@ void Collectives<Network>::transmit(std::uint32_t from, std::uint32_t to, const 
 template <class Network>
 void Collectives<Network>::announce(std::uint32_t receiver, std::uint32_t sender, const Step& step,
                                     bool uniform, const Event& arrival) {
+  if (traffic_ != nullptr) {
+    traffic_->add(npu(receiver), npu(sender), kReadyMessage);
+  }
   if constexpr (Network::kStateless) {
     const Time taken =
         uniform ? step.ready : network_.delay(npu(receiver), npu(sender), kReadyMessage);

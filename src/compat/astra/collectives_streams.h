@@ -11,6 +11,9 @@ void Collectives<Network>::issue(std::uint32_t rank, std::uint32_t node,
                                  Communicators::Membership& membership,
                                  const CollectiveRequest& request,
                                  std::pair<std::int64_t, std::int64_t> priority) {
+  if (population_.rank(rank) == 0) {
+    planner_.begin(events_.now());
+  }
   const std::uint32_t index = instance_for({rank, node}, membership, request);
   if (!states_.empty()) {
     states_[rank] = states_after_[index];
@@ -22,8 +25,13 @@ void Collectives<Network>::issue(std::uint32_t rank, std::uint32_t node,
   }
   const std::uint32_t local = population_.single() ? 0 : membership.local;
   ++membership.sequence;
-  members_[instance.first_member + local] = {instance.chunks(), rank, node, priority.first,
-                                             priority.second};
+  members_[instance.first_member + local] = {
+      instance.chunks(),
+      rank,
+      node,
+      turns_.begin(rank, instance.plan->chunks[0]->phases, instance.chunks()),
+      priority.first,
+      priority.second};
   for (std::uint32_t chunk = 0; chunk < instance.chunks(); ++chunk) {
     const std::uint32_t stream = instance.streams + local * instance.chunks() + chunk;
     streams_[stream].rank = rank;
@@ -31,7 +39,7 @@ void Collectives<Network>::issue(std::uint32_t rank, std::uint32_t node,
       member_finished(stream);
     } else {
       enter(stream);
-      refill(queues_.of(rank, *streams_[stream].phase));
+      refill(queues_.of(streams_[stream]));
     }
   }
 }
@@ -82,9 +90,9 @@ const CollectivePlan& Collectives<Network>::plan_for(std::uint32_t rank, std::ui
                                                      const CollectiveRequest& request) {
   if (states_.empty()) {
     PlannerState none;
-    return planner_.plan(shape, request, events_.now(), none);
+    return planner_.plan(shape, request, none);
   }
-  const CollectivePlan& plan = planner_.plan(shape, request, events_.now(), states_[rank]);
+  const CollectivePlan& plan = planner_.plan(shape, request, states_[rank]);
   states_after_.resize(instances_.size());
   states_after_[instance] = states_[rank];
   return plan;
@@ -94,6 +102,9 @@ template <class Network>
 void Collectives<Network>::close(std::uint32_t index) {
   const Instance& instance = instances_[index];
   const std::size_t streams = std::size_t{instance.members} * instance.chunks();
+  for (std::uint32_t member = 0; member < instance.members; ++member) {
+    turns_.end(members_[instance.first_member + member].turns);
+  }
   streams_.free(instance.streams, streams);
   words_.free(instance.words, streams * instance.plan->words);
   members_.free(instance.first_member, instance.members);
@@ -112,19 +123,20 @@ void Collectives<Network>::close(std::uint32_t index) {
 template <class Network>
 typename Collectives<Network>::Place Collectives<Network>::place_of(std::uint32_t stream,
                                                                     const Phase& phase) const {
+  const bool anticlockwise = turn_of(stream, phase).anticlockwise;
   if (population_.single()) {
-    return {stream, 0, 0};
+    return {stream, 0, 0, anticlockwise};
   }
   const Stream& at = streams_[stream];
   const Axis& axis = phase.axis;
   if (population_.quotient() != nullptr) {
     const std::uint32_t of = instances_[at.instance].communicator;
-    return {stream, 0, population_.quotient()->position(of, at.local, axis)};
+    return {stream, 0, population_.quotient()->position(of, at.local, axis), anticlockwise};
   }
   const auto position = static_cast<std::uint32_t>(at.local / axis.local_stride %
                                                    static_cast<std::uint64_t>(axis.size));
   const std::uint32_t spacing = axis.local_stride * instances_[at.instance].chunks();
-  return {stream - position * spacing, spacing, position};
+  return {stream - position * spacing, spacing, position, anticlockwise};
 }
 
 /// Into the queue of its present phase.
@@ -139,6 +151,8 @@ void Collectives<Network>::enter(std::uint32_t stream) {
   entering.origin = place.origin;
   entering.spacing = place.spacing;
   entering.position = place.position;
+  entering.queue = turn_of(stream, phase).queue;
+  entering.anticlockwise = place.anticlockwise;
   entering.posted = entering.received = entering.processed = 0;
   entering.word = first_word(stream) + phase.first_word;
   const auto about = [this](std::uint32_t other) -> ChunkQueues::Waiting {
@@ -147,7 +161,7 @@ void Collectives<Network>::enter(std::uint32_t stream) {
     return {*waiting.phase, members_[instance.first_member + waiting.local].priority,
             waiting.phase_index + 2U == plan_of(other).phases.size()};
   };
-  queues_.insert(streams_, queues_.of(entering.rank, phase), stream, about);
+  queues_.insert(streams_, queues_.of(entering), stream, about);
 }
 
 template <class Network>
@@ -167,15 +181,21 @@ void Collectives<Network>::start(std::uint32_t stream) {
     start_tree(stream);
     return;
   }
+  if (on_memory_bus(phase)) {
+    for (std::uint32_t i = 0; i < phase.window; ++i) {
+      pass_out(stream, phase.step(i).bytes, Event::Kind::processed);
+    }
+    return;
+  }
   if (!endpoints_.has_bus()) {
-    events_.push(events_.now() + phase.delay,
-                 {stream, 0, starting.phase_index, Event::Kind::begin});
+    events_.push_own(starting.rank, events_.now() + phase.delay,
+                     {stream, 0, starting.phase_index, Event::Kind::begin});
     return;
   }
   for (std::uint32_t i = 0; i < phase.window; ++i) {
     const Time passed = endpoints_.pass(events_.now(), starting.rank, Endpoints::Direction::out,
-                                        phase.step(i).bytes, phase.delay);
-    events_.push(passed, {stream, 0, starting.phase_index, Event::Kind::processed});
+                                        phase.step(i).bytes, phase);
+    events_.push_own(starting.rank, passed, processed_event(stream, 0));
   }
 }
 
@@ -193,8 +213,7 @@ void Collectives<Network>::settle() {
       const Time processing = phase.sequence() ? phase.reduction(last) + phase.delay : phase.delay;
       const Instance& instance = instances_[at.instance];
       return std::tuple(-processing.value(), -phase.step(last).transfer.value(),
-                        members_[instance.first_member + at.local].number,
-                        (stream - instance.streams) % instance.chunks());
+                        members_[instance.first_member + at.local].number, chunk_of(stream));
     };
     std::stable_sort(ended_.begin(), ended_.end(),
                      [&](std::uint32_t a, std::uint32_t b) { return order(a) < order(b); });
@@ -209,33 +228,46 @@ void Collectives<Network>::settle() {
 template <class Network>
 void Collectives<Network>::leave(std::uint32_t stream) {
   Stream& done = streams_[stream];
-  const std::size_t old_queue = queues_.of(done.rank, *done.phase);
-  queues_.finished(old_queue);
+  const std::size_t old_queue = queues_.of(done);
   ++done.phase_index;
   done.waiting = true;
   if (done.phase_index < plan_of(stream).phases.size()) {
+    queues_.finished(old_queue);
     enter(stream);
-    const std::size_t new_queue = queues_.of(done.rank, *done.phase);
+    const std::size_t new_queue = queues_.of(done);
     refill(old_queue);
     refill(new_queue);
     return;
   }
+  if (member_finished(stream)) {
+    vacated_.push_back(old_queue);
+    return;
+  }
+  queues_.finished(old_queue);
   refill(old_queue);
-  member_finished(stream);
 }
 
 template <class Network>
-void Collectives<Network>::member_finished(std::uint32_t stream) {
+void Collectives<Network>::release() {
+  for (const std::size_t queue : std::exchange(vacated_, {})) {
+    queues_.finished(queue);
+    refill(queue);
+  }
+}
+
+template <class Network>
+bool Collectives<Network>::member_finished(std::uint32_t stream) {
   const std::uint32_t index = streams_[stream].instance;
   Instance& instance = instances_[index];
   Member& member = members_[instance.first_member + streams_[stream].local];
   if (--member.unfinished > 0) {
-    return;
+    return false;
   }
   finished_.push_back({member.rank, member.node});
   if (--instance.unfinished == 0) {
     close(index);
   }
+  return true;
 }
 
 }  // namespace orrery::astra

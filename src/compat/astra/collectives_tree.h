@@ -3,7 +3,8 @@
 ///
 /// Up: a leaf sends after the endpoint delay, any other node when it has received from all its
 /// children and processed that. Down: the root sends to its children, they to theirs. A node is
-/// done when it has sent its last message, a leaf when it has processed its parent's.
+/// done when it has sent its last message (Phase::holds_senders: when that is there), a leaf when
+/// it has processed its parent's.
 #pragma once
 
 #include "compat/astra/collectives.h"
@@ -33,9 +34,13 @@ void Collectives<Network>::start_tree(std::uint32_t stream) {
   const bool starts =
       phase.up ? tree::children(phase, at.position) == 0 : tree::is_root(phase, at.position);
   if (starts) {
+    if (on_memory_bus(phase)) {
+      pass_out(stream, phase.steps[0].bytes, Event::Kind::begin);
+      return;
+    }
     const Time passed = endpoints_.pass(events_.now(), at.rank, Endpoints::Direction::out,
-                                        phase.steps[0].bytes, phase.delay);
-    events_.push(passed, {stream, 0, at.phase_index, Event::Kind::begin});
+                                        phase.steps[0].bytes, phase);
+    events_.push_own(at.rank, passed, {stream, 0, at.phase_index, Event::Kind::begin});
     return;
   }
   if (rendezvous_) {
@@ -82,10 +87,20 @@ void Collectives<Network>::receive_in_tree(std::uint32_t stream, std::uint32_t s
   const Phase& phase = *at.phase;
   const bool leaf = tree::children(phase, at.position) == 0;
   const bool reduces = step == kUp || (phase.reduces_down && !leaf);
+  const Time reduction = reduces ? phase.reductions[0] : Time(0);
+  if (on_memory_bus(phase)) {
+    const bool first_of_two = step == kUp && ++at.received < tree::children(phase, at.position);
+    memory_bus_->to_npu(events_, at.rank,
+                        {.bytes = phase.steps[0].bytes,
+                         .processed = reduces,
+                         .sent_back = !leaf && !first_of_two,
+                         .afterwards = reduction,
+                         .then = processed_event(stream, step)});
+    return;
+  }
   const Time copied = endpoints_.pass(events_.now(), at.rank, Endpoints::Direction::in,
-                                      phase.steps[0].bytes, phase.delay);
-  events_.push(copied + (reduces ? phase.reductions[0] : Time(0)),
-               {stream, step, at.phase_index, Event::Kind::processed});
+                                      phase.steps[0].bytes, phase);
+  events_.push_own(at.rank, copied + reduction, processed_event(stream, step));
 }
 
 template <class Network>
@@ -113,6 +128,7 @@ void Collectives<Network>::send_up(std::uint32_t stream) {
   Stream& at = streams_[stream];
   const Phase& phase = *at.phase;
   at.posted |= 1;
+  at.under_way = 1;
   if (rendezvous_ && phase.down) {
     announce_to_parent(stream);  // first, as in sequences
   }
@@ -121,7 +137,7 @@ void Collectives<Network>::send_up(std::uint32_t stream) {
   } else if (!rendezvous_ || (words_[at.word + phase.words] & 1) != 0) {
     send_in_tree(stream, at.phase_index, kNone);
   }
-  if (!phase.down) {
+  if (!phase.down && !phase.holds_senders) {
     finish(stream);
   }
 }
@@ -136,12 +152,30 @@ void Collectives<Network>::send_down(std::uint32_t stream) {
     finish(stream);
     return;
   }
-  for (std::uint32_t i = 0; i < tree::children(phase, at.position); ++i) {
+  at.under_way = tree::children(phase, at.position);
+  for (std::uint32_t i = 0; i < at.under_way; ++i) {
     if (!rendezvous_ || take_mark(at.word + phase.words, phase.pattern, i + 1)) {
       send_in_tree(stream, at.phase_index, i);
     }
   }
-  finish(stream);
+  if (!phase.holds_senders || at.under_way == 0) {
+    finish(stream);
+  }
+}
+
+/// A message is there: its sender is done when it was the last of them.
+template <class Network>
+void Collectives<Network>::deliver(const Event& event) {
+  const Phase& phase = plan_of(event.subject).phases[event.phase];
+  const Place place = place_of(event.subject, phase);
+  const bool down = (event.step & 1U) == kDown;
+  const std::uint32_t from = down ? tree::parent(phase, place.position)
+                                  : tree::child(phase, place.position, event.step >> 1U);
+  const std::uint32_t sender = place.origin + from * place.spacing;
+  if (--streams_[sender].under_way == 0) {
+    finish(sender);
+  }
+  arrive({event.subject, down ? kDown : kUp, event.phase, Event::Kind::arrive});
 }
 
 /// The parent (`which` == kNone) or a child is ready.
@@ -170,6 +204,11 @@ void Collectives<Network>::send_in_tree(std::uint32_t stream, std::uint16_t phas
   const std::uint32_t node =
       up ? tree::parent(phase, place.position) : tree::child(phase, place.position, which);
   const std::uint32_t to = place.origin + node * place.spacing;
+  if (phase.holds_senders) {
+    const std::uint32_t step = up ? phase.tree.child_ordinal[place.position] << 1U : kDown;
+    transmit(stream, to, phase.steps[0], false, {to, step, phase_index, Event::Kind::deliver});
+    return;
+  }
   transmit(stream, to, phase.steps[0], false,
            {to, up ? kUp : kDown, phase_index, Event::Kind::arrive});
 }

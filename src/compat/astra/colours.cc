@@ -41,7 +41,7 @@ class Colouring {
         options_(options),
         communicators_(communicators),
         planner_(planner),
-        wires_(input.network),
+        wires_(input.network, options.quirks[Quirk::first_dimension]),
         ranks_(input.traces.ranks()),
         colours_(input.traces.program_of) {
     for (const chakra::Program& program : input.traces.programs) {
@@ -121,7 +121,15 @@ class Colouring {
     }
     count_ = names.size();
   }
-  void rename() { recolour(std::vector<std::uint32_t>(colours_)); }
+  /// By program and speed.
+  void rename() {
+    std::vector<std::pair<std::uint32_t, double>> keys;
+    keys.reserve(colours_.size());
+    for (std::int64_t rank = 0; rank < ranks_; ++rank) {
+      keys.emplace_back(colours_[static_cast<std::size_t>(rank)], input_.speed(rank));
+    }
+    recolour(keys);
+  }
 
   void refine() {
     std::vector<std::pair<std::uint64_t, std::uint64_t>> keys;

@@ -43,8 +43,9 @@ class Communicators {
   };
   struct Membership {
     std::uint32_t communicator = kUnknown;
-    std::uint32_t local = 0;     ///< index among the members
-    std::uint32_t sequence = 0;  ///< of the next collective
+    std::uint32_t local = 0;            ///< index among the members
+    std::uint32_t sequence = 0;         ///< of the next collective
+    std::uint32_t custom_sequence = 0;  ///< of the next that the user brings
   };
   static constexpr std::uint32_t kUnknown = 0xffffffff;
 

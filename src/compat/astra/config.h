@@ -70,13 +70,14 @@ constexpr auto named_values(Policy) {
   });
 }
 
-/// LogGP bus between NPU and endpoint (keys L, o, g, G), in place of endpoint_delay.
+/// LogGP bus between NPU and endpoint (keys L, o, g, G), in place of endpoint_delay; shared_bus.h.
 struct Bus {
   Time latency{0};
   Time overhead{0};
   Time gap{0};
   double gap_per_byte_ns = 0;
   bool shared = false;
+  Time reduction{1'000};  ///< of each 100 bytes (local-reduction-delay)
   friend bool operator==(const Bus&, const Bus&) = default;
 };
 

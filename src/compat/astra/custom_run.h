@@ -14,6 +14,7 @@
 #include "compat/astra/event.h"
 #include "compat/astra/phase.h"
 #include "compat/astra/planner.h"
+#include "compat/astra/traffic.h"
 
 namespace orrery::astra {
 
@@ -33,12 +34,13 @@ class CustomRuns {
   };
 
   CustomRuns(const Communicators& communicators, const Planner& planner, Network& network,
-             Events& events, bool rendezvous)
+             Events& events, bool rendezvous, Traffic* traffic)
       : communicators_(communicators),
         planner_(planner),
         network_(network),
         events_(events),
-        rendezvous_(rendezvous) {}
+        rendezvous_(rendezvous),
+        traffic_(traffic) {}
 
   /// Node `index` of `rank`, which is `node`, issues its next collective in the communicator of
   /// `membership`. Requires as many members as `collective` has programs.
@@ -106,6 +108,7 @@ class CustomRuns {
   Network& network_;
   Events& events_;
   bool rendezvous_;
+  Traffic* traffic_;  ///< null: none
   std::deque<Run> runs_;
   std::vector<std::uint32_t> unused_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> open_;
@@ -117,15 +120,16 @@ template <class Network>
 void CustomRuns<Network>::issue(std::uint32_t rank, std::uint32_t index,
                                 Communicators::Membership& membership,
                                 const CustomCollective& collective, const chakra::Node& node) {
-  const auto known = open_.find({membership.communicator, membership.sequence});
+  const auto known = open_.find({membership.communicator, membership.custom_sequence});
   const std::uint32_t at =
       known == open_.end() ? open(membership, collective, node) : known->second;
-  ++membership.sequence;
+  ++membership.custom_sequence;
   Member& member = runs_[at].members[membership.local];
   member.rank = rank;
   member.node = index;
   const Time delay = collective.endpoint_delay ? runs_[at].ends.delay : Time(0);
-  events_.push(events_.now() + delay, {at, membership.local, 0, Event::Kind::custom_begin});
+  events_.push_own(rank, events_.now() + delay,
+                   {at, membership.local, 0, Event::Kind::custom_begin});
 }
 
 template <class Network>
@@ -142,7 +146,7 @@ std::uint32_t CustomRuns<Network>::open(const Communicators::Membership& members
   run.collective = &collective;
   run.ends = planner_.ends(communicators_.shape_of(membership.communicator));
   run.communicator = membership.communicator;
-  run.sequence = membership.sequence;
+  run.sequence = membership.custom_sequence;
   run.unfinished = static_cast<std::uint32_t>(collective.programs.size());
   const bool gathers = node.collective == chakra::CollectiveType::all_gather;
   run.buffer = node.size * (gathers ? static_cast<std::int64_t>(run.unfinished) : 1);
@@ -160,7 +164,7 @@ std::uint32_t CustomRuns<Network>::open(const Communicators::Membership& members
     }
   }
   runs_[index] = std::move(run);
-  open_.emplace(std::pair{membership.communicator, membership.sequence}, index);
+  open_.emplace(std::pair{membership.communicator, membership.custom_sequence}, index);
   return index;
 }
 
@@ -200,6 +204,7 @@ template <class Network>
 void CustomRuns<Network>::start(std::uint32_t index, std::uint32_t step) {
   Run& run = runs_[index];
   const CustomStep& what = step_of(run, step);
+  const std::uint32_t rank = run.members[run.steps[step].member].rank;
   const Event done{index, step, 0, Event::Kind::custom_done};
   switch (what.kind) {
     case Kind::send:
@@ -214,11 +219,13 @@ void CustomRuns<Network>::start(std::uint32_t index, std::uint32_t step) {
       return received(index, step);
     }
     case Kind::compute:
-      return events_.push(events_.now() + what.duration, done);
+      return events_.push_own(rank, events_.now() + what.duration, done);
     case Kind::reduce:
-      return events_.push(events_.now() + reduction_time(size_of(what, *run.collective, run.buffer),
-                                                         run.ends.memory),
-                          done);
+      return events_.push_own(
+          rank,
+          events_.now() +
+              reduction_time(size_of(what, *run.collective, run.buffer), run.ends.memory),
+          done);
   }
 }
 
@@ -247,6 +254,9 @@ void CustomRuns<Network>::transmit(std::uint32_t index, std::uint32_t step, bool
     arrival.kind = Event::Kind::custom_ready;
   } else {
     ++messages_;
+  }
+  if (traffic_ != nullptr) {
+    traffic_->add(from, to, bytes);
   }
   if constexpr (Network::kStateless) {
     events_.push(events_.now() + network_.delay(from, to, bytes), arrival);

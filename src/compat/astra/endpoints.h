@@ -9,11 +9,12 @@
 
 #include "base/units.h"
 #include "compat/astra/config.h"
+#include "compat/astra/phase.h"
 #include "compat/astra/wires.h"
 
 namespace orrery::astra {
 
-/// The phase's endpoint delay, or with a shared LogGP bus
+/// The phase's endpoint delay, or with a shared LogGP bus (without Quirk::memory_bus)
 ///
 ///   start = max(now, bus free), end = start + o + floor((bytes - 1) G) + L + o,
 ///   bus free = start + max(g, o + floor((bytes - 1) G))
@@ -31,10 +32,10 @@ class Endpoints {
   }
   bool has_bus() const { return bus_.has_value(); }
 
-  /// When a message that is handed over now has passed.
-  Time pass(Time now, std::uint32_t rank, Direction direction, Bytes bytes, Time delay) {
-    if (!bus_) {
-      return now + delay;
+  /// When a message of a phase that is handed over now has passed.
+  Time pass(Time now, std::uint32_t rank, Direction direction, Bytes bytes, const Phase& phase) {
+    if (!bus_ || phase.group_ring) {
+      return now + phase.delay;
     }
     Time& free_at = free_at_[2 * std::size_t{rank} + (direction == Direction::in ? 1 : 0)];
     const double copy =

@@ -2,19 +2,26 @@
 /// What happens in a run: plain data in one queue.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <numeric>
+#include <span>
+#include <vector>
 
+#include "base/units.h"
 #include "engine/bucket_queue.h"
 
 namespace orrery::astra {
 
 struct Event {
   enum class Kind : std::uint8_t {
-    // of collectives; subject: a stream
+    // of collectives; subject: a stream unless said otherwise
     begin,      ///< the first messages of a phase are ready to go
+    deliver,    ///< as arrive, of a tree that holds its senders
     arrive,     ///< message `step` of phase `phase` is there
     ready,      ///< rendezvous: the receiver of message `step` is ready
     processed,  ///< a received message has been copied or reduced
+    bus,        ///< of a SharedBus; subject and step: its own
     // of custom collectives; subject: a collective
     custom_begin,  ///< member `step` starts
     custom_ready,  ///< rendezvous: the receiver of step `step` is ready
@@ -26,14 +33,118 @@ struct Event {
     sent,        ///< is there
     post_ready,  ///< rendezvous: its receiver is ready
     // of the network; subject and step: its own
-    hop
+    hop,
+    link_free
   };
+  static constexpr std::uint32_t kNobody = 0xffffffff;
   std::uint32_t subject = 0;
   std::uint32_t step = 0;
   std::uint16_t phase = 0;
   Kind kind = Kind::begin;
+  std::uint32_t rank = kNobody;  ///< whose own it is; see Events
 };
 
-using Events = engine::BucketQueue<Event>;
+/// Pending events in ASTRA-sim's order: by time; at one instant in the order in which they were
+/// pushed, but what a rank itself does then (ends of computation, of copies and reductions) comes
+/// together, where the first of it was pushed, with what it adds for the same instant behind.
+class Events {
+ public:
+  explicit Events(std::size_t ranks) : places_(ranks) {}
+
+  bool empty() const { return added_.empty() && queue_.empty(); }
+  Time now() const { return queue_.now(); }
+  /// Events popped so far.
+  std::uint64_t popped() const { return popped_; }
+  /// Whether nothing more happens at now(). Events may still be pushed for it.
+  bool instant_is_over() const { return added_.empty() && queue_.instant_is_over(); }
+
+  /// Requires when >= now().
+  void push(Time when, const Event& event) { queue_.push(when, event); }
+
+  /// What `rank` itself does at `when` >= now().
+  void push_own(std::uint32_t rank, Time when, Event event) {
+    event.rank = rank;
+    if (rank == running_ && when == now()) {
+      added_.push_back(event);
+    } else {
+      queue_.push(when, event);
+    }
+  }
+
+  /// Removes the earliest event and moves the clock to it. Requires !empty().
+  Event pop() {
+    ++popped_;
+    if (!added_.empty() && (queue_.bucket_is_over() || queue_.next().rank != running_)) {
+      const Event event = added_[taken_++];
+      if (taken_ == added_.size()) {
+        added_.clear();
+        taken_ = 0;
+      }
+      return event;
+    }
+    if (queue_.bucket_is_over()) {
+      bring_together(queue_.begin_instant());
+    }
+    const Event event = queue_.pop();
+    running_ = event.rank;
+    return event;
+  }
+
+ private:
+  /// Where the first event of a rank stands in the instant of this number.
+  struct Place {
+    std::uint32_t instant = 0;
+    std::uint32_t first = 0;
+  };
+
+  void bring_together(std::span<Event> events) {
+    if (events.size() > 1 && number(events)) {
+      sort(events);
+    }
+  }
+  /// keys_: of each event the place of the first of its rank, or its own. False when they are in
+  /// order.
+  bool number(std::span<Event> events) {
+    ++instant_;
+    keys_.clear();
+    bool apart = false;
+    for (const Event& event : events) {
+      auto key = static_cast<std::uint32_t>(keys_.size());
+      if (event.rank != Event::kNobody) {
+        Place& place = places_[event.rank];
+        if (place.instant == instant_) {
+          key = place.first;
+          apart = apart || keys_.back() != key;
+        } else {
+          place = {instant_, key};
+        }
+      }
+      keys_.push_back(key);
+    }
+    return apart;
+  }
+  /// By key, equal ones in order: keys are counted.
+  void sort(std::span<Event> events) {
+    starts_.assign(events.size() + 1, 0);
+    for (const std::uint32_t key : keys_) {
+      ++starts_[key + 1];
+    }
+    std::partial_sum(starts_.begin(), starts_.end(), starts_.begin());
+    const std::vector<Event> unsorted(events.begin(), events.end());
+    for (std::size_t i = 0; i < unsorted.size(); ++i) {
+      events[starts_[keys_[i]]++] = unsorted[i];
+    }
+  }
+
+  engine::BucketQueue<Event> queue_;
+  std::uint32_t running_ = Event::kNobody;  ///< whose events come together now
+  std::vector<Event> added_;                ///< by it for now(), from taken_ on
+  std::size_t taken_ = 0;
+  std::vector<Place> places_;  ///< by rank
+  std::uint32_t instant_ = 0;
+  std::vector<std::uint32_t> keys_;
+  std::vector<std::uint32_t> starts_;
+  std::uint64_t popped_ = 0;
+};
 
 }  // namespace orrery::astra

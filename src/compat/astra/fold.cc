@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 
 #include "compat/astra/node_time.h"
@@ -92,6 +93,25 @@ std::string asymmetry(const RunInput& input, const RunOptions& options, std::uin
              : "";
 }
 
+/// Themis (but for its right form) keeps loads for all ranks and plans a collective when the first
+/// of them issues it: which one that is depends on the rank.
+std::string asymmetry_of_loads(const RunInput& input, const RunOptions& options) {
+  if (input.system.inter_dimension != InterDimension::themis ||
+      !options.quirks[Quirk::themis_link_bandwidth]) {
+    return {};
+  }
+  for (const chakra::Program& program : input.traces.programs) {
+    const auto collectives =
+        std::count_if(program.nodes.begin(), program.nodes.end(), [&](const chakra::Node& node) {
+          return issue_of(node, input.system.replay_only, options.quirks) == Issue::collective;
+        });
+    if (collectives > 1) {
+      return "several collectives under Themis, planned by whichever rank comes first";
+    }
+  }
+  return {};
+}
+
 /// Links that serve messages one by one give every rank the same times if no two messages ever want
 /// one at the same instant (their order would depend on the rank): one chunk at a time in a
 /// dimension, whose steps follow each other, and a link for every dimension and port.
@@ -109,6 +129,13 @@ std::vector<std::string> reasons_against_folding(const RunInput& input, const Ru
                                                  const Planner& planner) {
   if (input.traces.programs.size() > 1) {
     return {fmt::format("{} different programs", input.traces.programs.size())};
+  }
+  if (std::string reason = asymmetry_of_loads(input, options); !reason.empty()) {
+    return {std::move(reason)};
+  }
+  if (std::adjacent_find(input.compute_speed.begin(), input.compute_speed.end(),
+                         std::not_equal_to<>()) != input.compute_speed.end()) {
+    return {"NPUs of different speeds"};
   }
   if (options.backend == Backend::aware) {
     if (std::string reason = asymmetry_of_links(input, options); !reason.empty()) {
@@ -131,6 +158,16 @@ std::vector<std::string> reasons_against_colours(const RunInput& input, const Ru
   if (options.backend == Backend::aware) {
     reasons.emplace_back("links that serve one message at a time");
   }
+  if (std::string reason = asymmetry_of_loads(input, options); !reason.empty()) {
+    reasons.push_back(std::move(reason));
+  }
+  if (options.queues_per_dimension > 1) {
+    reasons.emplace_back(
+        "queues of a dimension that ranks with different histories take otherwise");
+  }
+  if (options.traffic) {
+    reasons.emplace_back("what each NPU sends");
+  }
   if (options.rendezvous) {
     reasons.emplace_back("rendezvous among ranks that do not all do the same");
   }
@@ -139,10 +176,17 @@ std::vector<std::string> reasons_against_colours(const RunInput& input, const Ru
   }
   const bool shared = input.memory.kind == RemoteMemoryKind::per_node ||
                       input.memory.kind == RemoteMemoryKind::pool;
+  const bool may_root = !options.quirks[Quirk::one_communication];
   for (const chakra::Program& program : input.traces.programs) {
-    for (const chakra::Node& node : program.nodes) {
-      if (shared && issue_of(node, input.system.replay_only, options.quirks) == Issue::memory) {
+    for (std::size_t i = 0; (shared || may_root) && i < program.nodes.size(); ++i) {
+      const chakra::Node& node = program.nodes[i];
+      const Issue issue = issue_of(node, input.system.replay_only, options.quirks);
+      if (shared && issue == Issue::memory) {
         reasons.emplace_back("ranks wait for each other at shared remote memory");
+        return reasons;
+      }
+      if (issue == Issue::collective && Planner::rooted(phase_type_of(node.collective))) {
+        reasons.emplace_back("collectives with a root, whose senders wait for their receivers");
         return reasons;
       }
     }

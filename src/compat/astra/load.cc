@@ -67,9 +67,21 @@ class Loader {
   }
 
  private:
+  std::vector<std::string>* unknown() {
+    return files_.warn_of_unknown ? &loaded_.warnings : nullptr;
+  }
+
   void load_network() {
+    if (files_.network.ends_with(".topo")) {
+      mistakes_.add({files_.network,
+                     {},
+                     "a topology of ASTRA-sim's htsim back-end",
+                     std::string(kWhatIsRead)});
+      return;
+    }
     const auto node = keep(load_config(files_.network), mistakes_);
-    const auto network = node ? keep(parse_network(*node, quirks_), mistakes_) : std::nullopt;
+    const auto network =
+        node ? keep(parse_network(*node, quirks_, unknown()), mistakes_) : std::nullopt;
     if (!network) {
       return;
     }
@@ -84,7 +96,7 @@ class Loader {
     if (!node) {
       return;
     }
-    auto system = keep(parse_system(*node, loaded_.warnings), mistakes_);
+    auto system = keep(parse_system(*node, loaded_.warnings, unknown()), mistakes_);
     if (!system) {
       return;
     }
@@ -102,7 +114,7 @@ class Loader {
 
   void load_memory() {
     const auto node = keep(load_json(files_.memory), mistakes_);
-    if (const auto memory = node ? keep(parse_memory(*node), mistakes_) : std::nullopt) {
+    if (const auto memory = node ? keep(parse_memory(*node, unknown()), mistakes_) : std::nullopt) {
       loaded_.input.memory = *memory;
     }
   }

@@ -19,6 +19,7 @@ struct Files {
   std::string network;   ///< YAML; JSON when it ends in .json
   std::string memory;    ///< JSON
   std::optional<std::string> groups;
+  bool warn_of_unknown = false;  ///< keys that nothing reads are warnings, not mistakes
 };
 
 struct Loaded {

@@ -2,6 +2,7 @@
 #include "compat/astra/network.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace orrery::astra {
 
@@ -9,7 +10,7 @@ AwareNetwork::AwareNetwork(const Wires& wires, bool single)
     : wires_(&wires), npus_(wires.npus()), single_(single) {
   const auto count = static_cast<std::size_t>(npus_);
   const bool all_pairs = wires.dimension(0).building == Building::fully_connected;
-  free_at_.assign(all_pairs && !single ? count * count : 2 * count, Time(0));
+  links_.resize(all_pairs && !single ? count * count : 2 * count);
 }
 
 void AwareNetwork::send(Events& events, std::int64_t from, std::int64_t to, Bytes bytes,
@@ -27,6 +28,7 @@ void AwareNetwork::send(Events& events, std::int64_t from, std::int64_t to, Byte
                     from,
                     to,
                     ahead <= npus_ - ahead,
+                    kNone,
                     arrival};
   if (from == to) {
     events.push(events.now(), {id, 0, 0, Event::Kind::hop});
@@ -36,6 +38,10 @@ void AwareNetwork::send(Events& events, std::int64_t from, std::int64_t to, Byte
 }
 
 std::optional<Event> AwareNetwork::advance(Events& events, const Event& event) {
+  if (event.kind == Event::Kind::link_free) {
+    release(events, event.subject);
+    return std::nullopt;
+  }
   const Transfer& transfer = transfers_[event.subject];
   if (transfer.at != transfer.to) {
     cross(events, event.subject);
@@ -73,12 +79,56 @@ std::size_t AwareNetwork::link(const Transfer& transfer) const {
 }
 
 void AwareNetwork::cross(Events& events, std::uint32_t id) {
+  const auto index = static_cast<std::uint32_t>(link(transfers_[id]));
+  Link& link = links_[index];
+  if (!link.busy) {
+    start(events, index, id);
+    return;
+  }
+  (link.first == kNone ? link.first : transfers_[link.last].behind) = id;
+  link.last = id;
+}
+
+void AwareNetwork::start(Events& events, std::uint32_t link, std::uint32_t id) {
   Transfer& transfer = transfers_[id];
-  Time& free_at = free_at_[link(transfer)];
-  const Time start = std::max(events.now(), free_at);
-  free_at = start + transfer.busy;
+  links_[link].busy = true;
+  links_[link].carried += transfer.bytes;
   transfer.at = next_device(transfer);
-  events.push(start + transfer.crossing, {id, 0, 0, Event::Kind::hop});
+  events.push(events.now() + transfer.crossing, {id, 0, 0, Event::Kind::hop});
+  events.push(events.now() + transfer.busy, {link, 0, 0, Event::Kind::link_free});
+}
+
+std::vector<RunResult::Link> AwareNetwork::links() const {
+  const auto ends = [this](std::int64_t link) -> std::pair<std::int64_t, std::int64_t> {
+    switch (wires_->dimension(0).building) {
+      case Building::ring:
+        return link < npus_ ? std::pair{link, (link + 1) % npus_}
+                            : std::pair{link - npus_, (link - 1) % npus_};
+      case Building::fully_connected:
+        return {link / npus_, link % npus_};
+      case Building::switched:
+        return link < npus_ ? std::pair{link, npus_} : std::pair{npus_, link - npus_};
+    }
+    return {link, link};
+  };
+  std::vector<RunResult::Link> all;
+  for (std::size_t link = 0; link < links_.size(); ++link) {
+    if (links_[link].carried > Bytes(0)) {
+      const auto [from, to] = ends(static_cast<std::int64_t>(link));
+      all.push_back({from, to, links_[link].carried});
+    }
+  }
+  return all;
+}
+
+void AwareNetwork::release(Events& events, std::uint32_t index) {
+  Link& link = links_[index];
+  link.busy = false;
+  if (link.first != kNone) {
+    const std::uint32_t id = link.first;
+    link.first = std::exchange(transfers_[id].behind, kNone);
+    start(events, index, id);
+  }
 }
 
 }  // namespace orrery::astra

@@ -6,8 +6,8 @@
 ///     Time delay(from, to, bytes)
 ///   otherwise
 ///     void send(events, from, to, bytes, arrival)   now; `arrival` is the event when it is there
-///     optional<Event> advance(events, event)        of kind hop; the arrival when that was the
-///     last
+///     optional<Event> advance(events, event)        of kinds hop and link_free; the arrival when
+///     that was the last hop
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,7 @@
 
 #include "base/units.h"
 #include "compat/astra/event.h"
+#include "compat/astra/run.h"
 #include "compat/astra/wires.h"
 
 namespace orrery::astra {
@@ -35,7 +36,8 @@ class UnawareNetwork {
 
 /// One dimension of links that serve one message at a time in the order of its arrival, store and
 /// forward: busy floor(bytes / bandwidth), at the other end after floor(latency + bytes /
-/// bandwidth).
+/// bandwidth). A link takes its next message in an event of its own, so that what arrives at one
+/// instant does so in ASTRA-sim's order.
 ///
 ///   Ring            2p links; the shorter way round, ties clockwise
 ///   FullyConnected  p (p-1) links
@@ -49,6 +51,8 @@ class AwareNetwork {
 
   void send(Events& events, std::int64_t from, std::int64_t to, Bytes bytes, const Event& arrival);
   std::optional<Event> advance(Events& events, const Event& event);
+  /// Links that carried anything; the switch has the number after the last NPU's.
+  std::vector<RunResult::Link> links() const;
 
  private:
   struct Transfer {
@@ -58,16 +62,26 @@ class AwareNetwork {
     std::int64_t at = 0;  ///< device: an NPU, or the switch (after the last NPU)
     std::int64_t to = 0;
     bool clockwise = true;
+    std::uint32_t behind = kNone;  ///< the next that waits for the same link
     Event arrival;
   };
+  struct Link {
+    bool busy = false;
+    std::uint32_t first = kNone;  ///< of the transfers that wait
+    std::uint32_t last = kNone;
+    Bytes carried{0};
+  };
+  static constexpr std::uint32_t kNone = 0xffffffff;
   std::int64_t next_device(const Transfer& transfer) const;
   std::size_t link(const Transfer& transfer) const;
   void cross(Events& events, std::uint32_t transfer);
+  void start(Events& events, std::uint32_t link, std::uint32_t transfer);
+  void release(Events& events, std::uint32_t link);
 
   const Wires* wires_;
   std::int64_t npus_;
   bool single_;
-  std::vector<Time> free_at_;  ///< by link
+  std::vector<Link> links_;
   std::vector<Transfer> transfers_;
   std::vector<std::uint32_t> unused_;
 };

@@ -28,7 +28,9 @@ Issue issue_of(const chakra::Node& node, bool replay, const Quirks& quirks) {
   return node.type == NodeType::comm_send ? Issue::send : Issue::receive;
 }
 
-Time node_time(const chakra::Node& node, const System& system) {
+namespace {
+
+Time usual_time(const chakra::Node& node, const System& system) {
   const bool modelled =
       node.type == chakra::NodeType::comp && !node.on_cpu && system.roofline && !system.replay_only;
   if (!modelled) {
@@ -44,6 +46,17 @@ Time node_time(const chakra::Node& node, const System& system) {
     rate = std::min(rate, system.local_memory_bandwidth->value() * (operations / bytes));
   }
   return whole_nanoseconds(operations / rate * 1e9);
+}
+
+}  // namespace
+
+Time node_time(const chakra::Node& node, const System& system, double speed) {
+  const Time usual = usual_time(node, system);
+  if (speed == 1 || node.on_cpu || node.type != chakra::NodeType::comp) {
+    return usual;
+  }
+  const double nanoseconds = static_cast<double>(usual.value()) / 1e3;
+  return std::max(whole_nanoseconds(nanoseconds / speed), Time(1000));
 }
 
 PhaseType phase_type_of(chakra::CollectiveType type) {

@@ -19,8 +19,9 @@ Issue issue_of(const chakra::Node& node, bool replay, const Quirks& quirks);
 
 /// Of timed nodes: the recorded duration, at least 1 ns. GPU compute under roofline:
 ///   floor(operations / min(peak, M operations / bytes)), M = local memory's bandwidth;
-/// without bytes operations / peak.
-Time node_time(const chakra::Node& node, const System& system);
+/// without bytes operations / peak. What runs on a GPU of another speed than 1 takes
+/// floor(time / speed), at least 1 ns.
+Time node_time(const chakra::Node& node, const System& system, double speed = 1);
 
 PhaseType phase_type_of(chakra::CollectiveType type);
 

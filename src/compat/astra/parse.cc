@@ -67,7 +67,14 @@ void parse_transfer(Reader& read, RemoteMemory& memory) {
 
 }  // namespace
 
-Result<std::vector<Dimension>> parse_network(const ConfigNode& node, const Quirks& quirks) {
+Result<std::vector<Dimension>> parse_network(const ConfigNode& node, const Quirks& quirks,
+                                             std::vector<std::string>* unknown) {
+  if (const ConfigNode* const logical = node.find("logical-dims")) {
+    Error error;
+    error.add({logical->where(), "logical-dims", "a file of ASTRA-sim's ns-3 back-end",
+               std::string(kWhatIsRead)});
+    return fail(std::move(error));
+  }
   Reader read(node);
   const auto buildings = read.list<Building>("topology", true);
   const auto sizes = read.list<std::int64_t>("npus_count", true);
@@ -88,10 +95,13 @@ Result<std::vector<Dimension>> parse_network(const ConfigNode& node, const Quirk
                           .bandwidth = Bandwidth(bandwidths[i] * unit),
                           .latency = nanoseconds(latencies[i])});
   }
+  if (unknown != nullptr) {
+    read.warn_of_unknown(*unknown);
+  }
   return read.finish(std::move(dimensions));
 }
 
-Result<RemoteMemory> parse_memory(const ConfigNode& node) {
+Result<RemoteMemory> parse_memory(const ConfigNode& node, std::vector<std::string>* unknown) {
   Reader read(node);
   RemoteMemory memory{.kind = read.required<RemoteMemoryKind>("memory-type")};
   if (memory.kind != RemoteMemoryKind::none) {
@@ -107,6 +117,9 @@ Result<RemoteMemory> parse_memory(const ConfigNode& node) {
   for (const char* const other :
        {"remote-mem-latency", "remote-mem-bw", "num-nodes", "num-npus-per-node"}) {
     read.ignore(other);  // files keep them, as 0, for kinds that do not need them
+  }
+  if (unknown != nullptr) {
+    read.warn_of_unknown(*unknown);
   }
   return read.finish(memory);
 }

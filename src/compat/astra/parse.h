@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// ASTRA-sim's files -> config.h. Every mistake at once, with file and line; unknown keys are
-/// mistakes, keys that ASTRA-sim documents but never reads are warnings.
+/// mistakes (or go to `unknown`, a sentence each, where that is given), keys that ASTRA-sim
+/// documents but never reads are warnings.
 #pragma once
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/config_node.h"
@@ -25,19 +27,28 @@ namespace orrery::astra {
 /// Read although ASTRA-sim does not: inter-dimension-scheduling (themis, roundRobin, baseline; also
 /// offlineGreedy and ascending, its older names) and intra-dimension-scheduling (SCF, FIFO; also
 /// smallestFirst).
-Result<System> parse_system(const ConfigNode& node, std::vector<std::string>& warnings);
+Result<System> parse_system(const ConfigNode& node, std::vector<std::string>& warnings,
+                            std::vector<std::string>* unknown = nullptr);
 
 /// Each implementation list has an entry per dimension, or begins with one* (oneRing ...), which
 /// spans all dimensions. `node` is what `system` was parsed from.
 Result<void> check_lists(const ConfigNode& node, const System& system, std::size_t dimensions);
 
 /// Lists of equal length, innermost dimension first: topology, npus_count, bandwidth (GB/s, see
-/// Quirk::gib_bandwidth), latency (ns). At most kMostNpus NPUs.
-Result<std::vector<Dimension>> parse_network(const ConfigNode& node, const Quirks& quirks);
+/// Quirk::gib_bandwidth), latency (ns). At most kMostNpus NPUs. The files of its ns-3 and htsim
+/// back-ends (logical-dims, .topo) are mistakes that say so.
+Result<std::vector<Dimension>> parse_network(const ConfigNode& node, const Quirks& quirks,
+                                             std::vector<std::string>* unknown = nullptr);
 inline constexpr std::int64_t kMostNpus = std::int64_t{1} << 24;
+
+/// What can be read instead of another back-end's network file.
+inline constexpr std::string_view kWhatIsRead =
+    "topology, npus_count, bandwidth and latency, as its analytical back-end reads; networks of "
+    "single links are not read";
 
 /// memory-type; other than NO_MEMORY_EXPANSION also remote-mem-latency (ns) and remote-mem-bw
 /// (B/ns); PER_NODE_MEMORY_EXPANSION also num-nodes and num-npus-per-node.
-Result<RemoteMemory> parse_memory(const ConfigNode& node);
+Result<RemoteMemory> parse_memory(const ConfigNode& node,
+                                  std::vector<std::string>* unknown = nullptr);
 
 }  // namespace orrery::astra

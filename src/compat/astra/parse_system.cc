@@ -24,7 +24,7 @@ class SystemReader {
   SystemReader(const ConfigNode& node, std::vector<std::string>& warnings)
       : read_(node), warnings_(warnings) {}
 
-  Result<System> parse();
+  Result<System> parse(std::vector<std::string>* unknown);
 
  private:
   void parse_chunks(System& system);
@@ -151,12 +151,13 @@ void SystemReader::parse_endpoint(System& system) {
           .overhead = nanoseconds("o", 0),
           .gap = nanoseconds("g", 0),
           .gap_per_byte_ns = number("G", 0, kMostNanoseconds).value_or(0),
-          .shared = flag("model-shared-bus")};
+          .shared = flag("model-shared-bus"),
+          .reduction = nanoseconds("local-reduction-delay", 1)};
   if (bus.shared) {
     system.bus = bus;
     return;
   }
-  for (const char* const key : {"L", "o", "g", "G"}) {
+  for (const char* const key : {"L", "o", "g", "G", "local-reduction-delay"}) {
     if (has(key)) {
       warn(key, "no effect without model-shared-bus; endpoint-delay applies");
     }
@@ -263,15 +264,12 @@ void SystemReader::parse_unread() {
   if (boost) {
     warn("boost-mode", "ignored, as ASTRA-sim does not read it");
   }
-  if (read_.maybe<double>("local-reduction-delay")) {
-    warn("local-reduction-delay", "ignored, as ASTRA-sim does not use it");
-  }
   if (flag("trace-enabled")) {
     warn("trace-enabled", "ignored: no trace of the run is written");
   }
 }
 
-Result<System> SystemReader::parse() {
+Result<System> SystemReader::parse(std::vector<std::string>* unknown) {
   System system;
   parse_chunks(system);
   parse_endpoint(system);
@@ -279,6 +277,9 @@ Result<System> SystemReader::parse() {
   parse_scheduling(system);
   parse_custom(system);
   parse_unread();
+  if (unknown != nullptr) {
+    read_.warn_of_unknown(*unknown);
+  }
   return read_.finish(std::move(system));
 }
 
@@ -290,8 +291,9 @@ bool spans_all(const Implementation& implementation) {
 
 }  // namespace
 
-Result<System> parse_system(const ConfigNode& node, std::vector<std::string>& warnings) {
-  return SystemReader(node, warnings).parse();
+Result<System> parse_system(const ConfigNode& node, std::vector<std::string>& warnings,
+                            std::vector<std::string>* unknown) {
+  return SystemReader(node, warnings).parse(unknown);
 }
 
 Result<void> check_lists(const ConfigNode& node, const System& system, std::size_t dimensions) {

@@ -20,6 +20,22 @@ Bytes divided(Bytes size, std::int64_t parts) {
   return Bytes(size.value() / parts);
 }
 
+/// floor(log2(count))
+std::uint32_t doublings(std::int64_t count) {
+  return static_cast<std::uint32_t>(std::bit_width(static_cast<std::uint64_t>(count))) - 1;
+}
+/// Whether at each of the distances count/2, count/4 ... 1 (rounded down), as many as the
+/// all-gather of halving-doubling has, blocks of ranks pair up.
+bool has_mutual_partners(std::int64_t count) {
+  std::int64_t distance = count;
+  for (std::uint32_t left = doublings(count); left > 0; --left) {
+    distance /= 2;
+    if (count % (2 * distance) != 0) {
+      return false;
+    }
+  }
+  return true;
+}
 bool is_power_of_two(std::int64_t count) {
   return std::has_single_bit(static_cast<std::uint64_t>(count));
 }
@@ -34,7 +50,8 @@ class Builder {
       : rules_(rules), c_(request.size), p_(request.axis.size) {
     phase_.type = request.type;
     phase_.axis = request.axis;
-    phase_.anticlockwise = request.anticlockwise;
+    phase_.share = request.share;
+    phase_.group_ring = request.group_ring;
     phase_.delay = rules.ends.delay;
     phase_.in = phase_.out = c_;
     if (request.type == PhaseType::reduce_scatter) {
@@ -99,7 +116,7 @@ class Builder {
         if (phase_.type == PhaseType::all_to_all) {
           direct(0);  // there is nothing to halve
         } else {
-          power_of_two() ? halving_doubling() : bruck();
+          rules_.quirks[Quirk::halving_reduction] || power_of_two() ? halving_doubling() : bruck();
         }
         break;
       case Algorithm::double_binary_tree:
@@ -122,6 +139,8 @@ class Builder {
         phase_.messages = others();
     }
     reduce_first(others());
+    phase_.up_in_turn = others();
+    phase_.after_last = share();
   }
 
   void direct(std::int64_t window) {
@@ -137,9 +156,12 @@ class Builder {
       phase_.barrier_waits_for_processing = !rules_.quirks[Quirk::window_reduction];
     }
     reduce_first(others());
+    phase_.up_in_turn = phase_.window * (phase_.group_ring ? others() : 1);
+    phase_.after_last = share();
     if (rules_.quirks[Quirk::window_reduction] && reduces(phase_.type)) {
+      const std::uint32_t turn = phase_.up_in_turn + phase_.window;
       phase_.reducing = phase_.messages;
-      phase_.period = phase_.type == PhaseType::all_reduce ? 4 : 2;
+      phase_.period = phase_.type == PhaseType::all_reduce ? 2 * turn : turn;
     }
   }
 
@@ -153,23 +175,28 @@ class Builder {
 
   void halving_doubling() {
     phase_.pattern = Pattern::halving;
-    const std::uint32_t k = steps_to_cover(p_);
+    const std::uint32_t k = doublings(p_);
+    const auto power = [](std::uint32_t exponent) { return std::int64_t{1} << exponent; };
     if (phase_.type != PhaseType::all_gather) {
       for (std::uint32_t i = 1; i <= k; ++i) {
-        phase_.steps.push_back(step(divided(c_, std::int64_t{1} << i), std::int64_t{1} << (i - 1)));
+        phase_.steps.push_back(step(divided(c_, power(i)), power(i - 1)));
       }
+      phase_.after_last = divided(c_, power(k + 1));
       halving_reductions(k);
     }
     if (phase_.type != PhaseType::reduce_scatter) {
       const bool alone = phase_.type == PhaseType::all_gather;
+      const bool loses = rules_.quirks[Quirk::halving_reduction];
       for (std::uint32_t i = 0; i < k; ++i) {
-        const std::int64_t distance = p_ >> (i + 1);
-        const Bytes bytes =
-            alone ? c_ * (std::int64_t{1} << i) : divided(c_, std::int64_t{1} << (k - i));
-        phase_.steps.push_back(step(bytes, distance));
+        const Bytes bytes = alone   ? c_ * power(i)
+                            : loses ? divided(c_, power(k + 1)) * power(i + 1)
+                                    : divided(c_, power(k - i));
+        phase_.steps.push_back(step(bytes, p_ >> (i + 1)));
       }
+      phase_.after_last = phase_.steps.back().bytes * 2;
     }
     phase_.messages = static_cast<std::uint32_t>(phase_.steps.size());
+    phase_.up_in_turn = k - 1;
   }
 
   void halving_reductions(std::uint32_t k) {
@@ -239,6 +266,7 @@ class Builder {
     phase_.up = request.type == PhaseType::reduce || request.type == PhaseType::gather;
     phase_.down = !phase_.up;
     phase_.reductions = {reduces(request.type) ? reduction(c_) : Time(0)};
+    phase_.holds_senders = true;
   }
 
   void tree(Tree made, Bytes message) {
@@ -267,13 +295,16 @@ Time reduction_time(Bytes bytes, const std::optional<Bandwidth>& memory) {
   return whole_nanoseconds(static_cast<double>(bytes.value()) / memory->value() * 1e9) * 3;
 }
 
-std::optional<std::string> unsupported(Algorithm algorithm, std::int64_t ranks,
+std::optional<std::string> unsupported(PhaseType type, Algorithm algorithm, std::int64_t ranks,
                                        const Quirks& quirks) {
   const bool halving =
       algorithm == Algorithm::halving_doubling || algorithm == Algorithm::one_halving_doubling;
   const bool tree = algorithm == Algorithm::double_binary_tree;
   const Quirk quirk = halving ? Quirk::halving_reduction : Quirk::tree_reduction;
   if (!(halving || tree) || !quirks[quirk] || is_power_of_two(ranks)) {
+    return std::nullopt;
+  }
+  if (halving && type == PhaseType::all_gather && has_mutual_partners(ranks)) {
     return std::nullopt;
   }
   return fmt::format("{} of {} NPUs: expected a power of two (--quirk {}=off does any count)",

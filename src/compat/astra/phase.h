@@ -66,6 +66,10 @@ struct Tree {
 
 enum class Pattern : std::uint8_t { chain, direct, halving, cyclic, tree };
 
+/// Which of its dimension's queues a phase takes in turn; queue_turns.h says what that means for
+/// its direction.
+enum class QueueShare : std::uint8_t { all, first_half, second_half };
+
 struct Step {
   Bytes bytes{0};
   Time transfer{0};           ///< of a uniform axis, without other traffic
@@ -77,8 +81,8 @@ struct Phase {
   PhaseType type = PhaseType::all_reduce;
   Pattern pattern = Pattern::chain;
   Axis axis;
-  std::uint32_t queue = 0;  ///< of a rank: dimension * queues per dimension + which
-  bool anticlockwise = false;
+  QueueShare share = QueueShare::all;
+  bool group_ring = false;  ///< Shape::group_ring; a shared bus does not concern it
   Bytes in{0};
   Bytes out{0};
   Time delay{0};
@@ -89,16 +93,27 @@ struct Phase {
   std::uint32_t barrier = 0;
   bool barrier_waits_for_processing = false;
   std::vector<Step> steps;  ///< chain: one; direct: size - 1; halving and cyclic: one per message
-  /// Reception j reduces if j < reducing and (j / window) % period == 0, for
+  /// What is received goes up to the NPU `up_in_turn` times, then `window` times down to memory;
+  /// a shared bus (shared_bus.h) charges the two differently.
+  std::uint32_t up_in_turn = 1;
+  /// Reception j reduces if j < reducing and j mod period < up_in_turn, for
   /// reductions[min(j, last)].
   std::uint32_t reducing = 0;
-  std::uint32_t period = 1;
+  std::uint32_t period = 0;  ///< 0: none
   std::vector<Time> reductions;
+  Bytes after_last{0};  ///< size of the message that would follow the last
+  /// Size at which a reception passes a shared bus: that of the next message.
+  Bytes size_after(std::uint32_t reception) const {
+    return reception + 1 < messages ? step(reception + 1).bytes : after_last;
+  }
 
   Tree tree;
   bool up = false;    ///< leaves to root, reducing
   bool down = false;  ///< root to leaves
   bool reduces_down = false;
+  /// A node that sends is done when its messages are there, as that of a send is; otherwise when it
+  /// has handed them over, as ASTRA-sim's all-reduces on trees do.
+  bool holds_senders = false;
 
   /// Places for messages that come before their receive is posted: a counter (chain) or a bit per
   /// message. With rendezvous as many again for ready messages.
@@ -118,8 +133,11 @@ struct Phase {
     }
     return steps[0];
   }
+  bool reduces(std::uint32_t reception) const {
+    return reception < reducing && (period == 0 || reception % period < up_in_turn);
+  }
   Time reduction(std::uint32_t reception) const {
-    if (reception >= reducing || (period > 1 && reception / window % period != 0)) {
+    if (!reduces(reception)) {
       return Time(0);
     }
     return reductions[reception < reductions.size() ? reception : reductions.size() - 1];
@@ -133,7 +151,8 @@ struct PhaseRequest {
   Implementation implementation;
   Axis axis;
   Bytes size{0};
-  bool anticlockwise = false;
+  QueueShare share = QueueShare::all;
+  bool group_ring = false;
   bool second_tree = false;
 };
 
@@ -144,15 +163,21 @@ struct PhaseRules {
   Quirks quirks;
 };
 
-/// Why `algorithm` cannot do a group of `ranks`, or nothing. Halving-doubling and trees of another
+/// Why `algorithm` cannot do a phase of `ranks`, or nothing. Halving-doubling and trees of another
 /// count than a power of two exist only without their quirks (Bruck's algorithm, and in-order trees
-/// of any count).
-std::optional<std::string> unsupported(Algorithm algorithm, std::int64_t ranks,
+/// of any count); with it, halving-doubling all-gathers where partners are each other's at every
+/// distance, as of 6 and 12.
+std::optional<std::string> unsupported(PhaseType type, Algorithm algorithm, std::int64_t ranks,
                                        const Quirks& quirks);
 
 /// Why the messages of each of `ranks` NPUs cannot be counted in 32 bits, or nothing.
 std::optional<std::string> too_many_messages(PhaseType type, Algorithm algorithm,
                                              std::int64_t ranks);
+
+/// Halving-doubling: whom a position meets at a distance.
+constexpr std::uint32_t partner(std::uint32_t position, std::uint32_t distance) {
+  return position / distance % 2 == 0 ? position + distance : position - distance;
+}
 
 /// Rendezvous: before each message its receiver sends so much.
 inline constexpr Bytes kReadyMessage{8192};

@@ -47,7 +47,11 @@ std::vector<int> dimensions_in(const Shape& shape) {
 }  // namespace
 
 Planner::Planner(const System& system, const Wires& wires, const RunOptions& options)
-    : system_(system), wires_(wires), options_(options), themis_(wires, options.quirks) {}
+    : system_(system),
+      wires_(wires),
+      options_(options),
+      themis_(wires, options.quirks),
+      loads_(themis_.initial()) {}
 
 bool Planner::one_ring(const Shape& shape, PhaseType type) const {
   const auto& list = system_.implementation[static_cast<std::size_t>(operation_of(type))];
@@ -72,7 +76,7 @@ std::int64_t Planner::chunk_size(const CollectiveRequest& request) const {
 }
 
 bool Planner::has_state() const {
-  return system_.inter_dimension != InterDimension::ascending ||
+  return system_.inter_dimension == InterDimension::round_robin ||
          std::any_of(system_.implementation.begin(), system_.implementation.end(),
                      [](const std::vector<Implementation>& list) {
                        return std::any_of(list.begin(), list.end(), [](const Implementation& each) {
@@ -81,7 +85,7 @@ bool Planner::has_state() const {
                      });
 }
 
-const CollectivePlan& Planner::plan(const Shape& shape, const CollectiveRequest& request, Time now,
+const CollectivePlan& Planner::plan(const Shape& shape, const CollectiveRequest& request,
                                     PlannerState& state) {
   const bool variable = (schedules_chunks(shape, request.type) && !balances(shape, request.type)) ||
                         alternates(shape, request.type);
@@ -89,14 +93,15 @@ const CollectivePlan& Planner::plan(const Shape& shape, const CollectiveRequest&
   if (const auto known = plans_.find(key); !variable && known != plans_.end()) {
     return *known->second;
   }
-  auto made = std::make_unique<CollectivePlan>(make_plan(shape, request, now, state));
+  auto made = std::make_unique<CollectivePlan>(make_plan(shape, request, state));
   if (variable) {
-    return *variable_plans_.emplace_back(std::move(made));
+    const std::vector<const ChunkPlan*> chunks = made->chunks;
+    return *variable_plans_.try_emplace(chunks, std::move(made)).first->second;
   }
   return *plans_.emplace(key, std::move(made)).first->second;
 }
 
-CollectivePlan Planner::make_plan(const Shape& shape, const CollectiveRequest& request, Time now,
+CollectivePlan Planner::make_plan(const Shape& shape, const CollectiveRequest& request,
                                   PlannerState& state) {
   const bool scheduled = schedules_chunks(shape, request.type);
   const std::int64_t nominal = chunk_size(request);
@@ -107,7 +112,6 @@ CollectivePlan Planner::make_plan(const Shape& shape, const CollectiveRequest& r
   const bool rest_last = !options_.quirks[Quirk::full_last_chunk] ||
                          (scheduled && system_.inter_dimension == InterDimension::themis &&
                           request.type != PhaseType::all_to_all);
-  Themis::begin(state.themis, now);
   CollectivePlan made;
   std::vector<Bytes> sizes(static_cast<std::size_t>(count), Bytes(nominal));
   if (rest_last) {
@@ -121,7 +125,7 @@ CollectivePlan Planner::make_plan(const Shape& shape, const CollectiveRequest& r
                                    : scheduled
                                        ? order_of(shape, request.type, Bytes(nominal), state)
                                        : dimensions_in(shape);
-    made.chunks.push_back(&chunk_plan(shape, part, order, chunk, state));
+    made.chunks.push_back(&chunk_plan(shape, part, order, state));
     made.words = std::max(made.words, made.chunks.back()->words);
   }
   return made;
@@ -154,22 +158,22 @@ std::vector<std::vector<int>> Planner::balanced_orders(const Shape& shape, Phase
                      : collective::ChunkQueue::fifo;
   return chunk_orders(wanted, [&](PhaseType type, int place, Bytes size) {
     const int d = wanted.dimensions[static_cast<std::size_t>(place)];
-    QueuedPhase queued;
-    queued.request.type = type;
-    queued.request.implementation = implementation(shape, whole, {type, d});
-    queued.request.axis = shape.axes[static_cast<std::size_t>(d)];
-    queued.request.size = std::max(size, Bytes(2));
-    return alone(phase(shape, queued), wires_);
+    PhaseRequest alone_in_it;
+    alone_in_it.type = type;
+    alone_in_it.implementation = implementation(shape, whole, {type, d});
+    alone_in_it.axis = shape.axes[static_cast<std::size_t>(d)];
+    alone_in_it.size = std::max(size, Bytes(2));
+    return alone(phase(shape, alone_in_it), wires_);
   });
 }
 
 std::vector<int> Planner::order_of(const Shape& shape, PhaseType type, Bytes chunk,
-                                   PlannerState& state) const {
+                                   PlannerState& state) {
   std::vector<int> order = dimensions_in(shape);
   if (system_.inter_dimension == InterDimension::themis) {
     return type == PhaseType::all_to_all
                ? order
-               : themis_.next(state.themis, shape, type == PhaseType::all_gather, chunk);
+               : themis_.next(loads_, shape, type == PhaseType::all_gather, chunk);
   }
   if (type == PhaseType::all_gather) {
     std::reverse(order.begin(), order.end());
@@ -191,7 +195,7 @@ std::vector<Planner::Leg> Planner::legs(const Shape& shape, PhaseType type,
       used.push_back(d);
     }
   }
-  if (type == PhaseType::all_reduce && system_.local_bandwidth_aware && !shape.logical) {
+  if (type == PhaseType::all_reduce && system_.local_bandwidth_aware) {
     return all_reduce_legs(used);
   }
   if (type == PhaseType::all_gather && system_.inter_dimension == InterDimension::ascending) {
@@ -247,7 +251,7 @@ Implementation Planner::implementation(const Shape& shape, PhaseType whole, cons
     return list.empty() ? Implementation{} : list[0];
   }
   if (shape.logical) {
-    return wires_.dimensions() == 1 && !list.empty() ? list[0] : Implementation{};
+    return list.size() == 1 ? list[0] : Implementation{};
   }
   return list[static_cast<std::size_t>(leg.axis)];
 }
@@ -258,42 +262,33 @@ Ends Planner::ends(const Shape& shape) const {
   return {shape.group_ring ? kGroupDelay : Time(scaled * 1000), system_.local_memory_bandwidth};
 }
 
-Phase Planner::phase(const Shape& shape, const QueuedPhase& queued) const {
-  const PhaseRules rules{wires_, ends(shape), options_.quirks};
-  Phase made = make_phase(queued.request, rules);
-  made.queue = static_cast<std::uint32_t>(
-      queued.request.axis.queue * options_.queues_per_dimension + queued.turn);
-  return made;
+Phase Planner::phase(const Shape& shape, const PhaseRequest& request) const {
+  return make_phase(request, {wires_, ends(shape), options_.quirks});
 }
 
-std::int64_t Planner::queue_turn(PhaseType whole, PhaseType phase, std::int64_t chunk) const {
-  const std::int64_t queues = options_.queues_per_dimension;
-  if (whole != PhaseType::all_reduce || queues == 1) {
-    return chunk % queues;
+QueueShare Planner::share(PhaseType whole, PhaseType phase) const {
+  if (whole != PhaseType::all_reduce || !system_.local_bandwidth_aware) {
+    return QueueShare::all;
   }
-  const std::int64_t first_half = queues / 2;
-  return phase == PhaseType::all_gather ? first_half + chunk % (queues - first_half)
-                                        : chunk % first_half;
+  return phase == PhaseType::all_gather ? QueueShare::second_half : QueueShare::first_half;
 }
 
-std::vector<Planner::QueuedPhase> Planner::requests(const Shape& shape,
-                                                    const CollectiveRequest& request,
-                                                    const std::vector<int>& order,
-                                                    std::int64_t chunk, PlannerState& state) const {
-  const std::int64_t queues = options_.queues_per_dimension;
-  std::vector<QueuedPhase> all;
+std::vector<PhaseRequest> Planner::requests(const Shape& shape, const CollectiveRequest& request,
+                                            const std::vector<int>& order,
+                                            PlannerState& state) const {
+  std::vector<PhaseRequest> all;
   for (const Leg& leg : legs(shape, request.type, order)) {
-    QueuedPhase next;
-    next.request.type = leg.type;
-    next.request.implementation = implementation(shape, request.type, leg);
-    next.request.axis = leg.axis < 0 ? Axis{0, shape.members, 1, wires_.dimensions() == 1}
-                                     : shape.axes[static_cast<std::size_t>(leg.axis)];
-    next.turn = queue_turn(request.type, leg.type, chunk);
-    next.request.anticlockwise = queues > 1 && next.turn >= queues / 2;
-    if (next.request.implementation.algorithm == Algorithm::double_binary_tree) {
+    PhaseRequest next;
+    next.type = leg.type;
+    next.implementation = implementation(shape, request.type, leg);
+    next.axis = leg.axis < 0 ? Axis{0, shape.members, 1, wires_.dimensions() == 1}
+                             : shape.axes[static_cast<std::size_t>(leg.axis)];
+    next.share = share(request.type, leg.type);
+    next.group_ring = shape.group_ring;
+    if (next.implementation.algorithm == Algorithm::double_binary_tree) {
       std::uint32_t& made =
-          state.trees[{static_cast<int>(operation_of(request.type)), next.request.axis.queue}];
-      next.request.second_tree = made++ % 2 == 1;
+          state.trees[{static_cast<int>(operation_of(request.type)), next.axis.queue}];
+      next.second_tree = made++ % 2 == 1;
     }
     all.push_back(next);
   }
@@ -301,13 +296,12 @@ std::vector<Planner::QueuedPhase> Planner::requests(const Shape& shape,
 }
 
 const ChunkPlan& Planner::chunk_plan(const Shape& shape, const CollectiveRequest& request,
-                                     const std::vector<int>& order, std::int64_t chunk,
-                                     PlannerState& state) {
-  std::vector<QueuedPhase> queued = requests(shape, request, order, chunk, state);
+                                     const std::vector<int>& order, PlannerState& state) {
+  std::vector<PhaseRequest> all = requests(shape, request, order, state);
   Key key{shape.id, static_cast<std::int64_t>(request.type), request.size.value()};
   key.insert(key.end(), order.begin(), order.end());
-  for (const QueuedPhase& each : queued) {
-    key.push_back(each.turn * 2 + (each.request.second_tree ? 1 : 0));
+  for (const PhaseRequest& each : all) {
+    key.push_back(each.second_tree ? 1 : 0);
   }
   std::unique_ptr<ChunkPlan>& known = chunk_plans_[key];
   if (known != nullptr) {
@@ -315,8 +309,8 @@ const ChunkPlan& Planner::chunk_plan(const Shape& shape, const CollectiveRequest
   }
   known = std::make_unique<ChunkPlan>();
   Bytes size = request.size;
-  for (QueuedPhase& each : queued) {
-    each.request.size = size;
+  for (PhaseRequest& each : all) {
+    each.size = size;
     known->phases.push_back(phase(shape, each));
     Phase& made = known->phases.back();
     made.first_word = known->words;
@@ -339,7 +333,7 @@ std::optional<std::string> Planner::refuse(const Shape& shape, PhaseType type) c
       }
     }
     const Algorithm algorithm = implementation(shape, type, leg).algorithm;
-    if (auto reason = unsupported(algorithm, ranks, options_.quirks)) {
+    if (auto reason = unsupported(leg.type, algorithm, ranks, options_.quirks)) {
       return reason;
     }
     if (auto reason = too_many_messages(type, algorithm, ranks)) {

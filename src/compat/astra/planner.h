@@ -37,7 +37,6 @@ struct CollectiveRequest {
 /// What a rank remembers from one collective to the next. Whoever takes part in a collective goes
 /// on with the state in which its plan left the first one to issue it.
 struct PlannerState {
-  Themis::State themis;
   std::size_t rotation = 0;  ///< of round robin
   /// By operation and dimension: phases with trees; they take turns between two.
   std::map<std::pair<int, int>, std::uint32_t> trees;
@@ -57,10 +56,10 @@ class Planner {
 
   /// Whether plans depend on PlannerState at all.
   bool has_state() const;
-  PlannerState initial() const { return {themis_.initial(), 0, {}}; }
-
-  /// `now`: Themis' loads start anew at each new time. The plan stays valid for the planner's life.
-  const CollectivePlan& plan(const Shape& shape, const CollectiveRequest& request, Time now,
+  /// Rank 0 issues a collective; for Themis.
+  void begin(Time now) { themis_.begin(loads_, now); }
+  /// The plan stays valid for the planner's life.
+  const CollectivePlan& plan(const Shape& shape, const CollectiveRequest& request,
                              PlannerState& state);
 
   /// Why a collective cannot be done on a shape, or nothing.
@@ -88,29 +87,21 @@ class Planner {
   };
   using Key = std::vector<std::int64_t>;
 
-  struct QueuedPhase {
-    PhaseRequest request;
-    std::int64_t turn = 0;  ///< which of its dimension's queues
-  };
-
   std::int64_t chunk_size(const CollectiveRequest& request) const;
-  CollectivePlan make_plan(const Shape& shape, const CollectiveRequest& request, Time now,
+  CollectivePlan make_plan(const Shape& shape, const CollectiveRequest& request,
                            PlannerState& state);
-  /// An all-reduce's all-gathers take the second half of the queues, its other phases the first;
-  /// all other collectives take all, in turn.
-  std::int64_t queue_turn(PhaseType whole, PhaseType phase, std::int64_t chunk) const;
-  std::vector<QueuedPhase> requests(const Shape& shape, const CollectiveRequest& request,
-                                    const std::vector<int>& order, std::int64_t chunk,
-                                    PlannerState& state) const;
+  /// The all-gathers of an all-reduce (but of baseline) take the second half of the queues, its
+  /// other phases the first; all other collectives take all.
+  QueueShare share(PhaseType whole, PhaseType phase) const;
+  std::vector<PhaseRequest> requests(const Shape& shape, const CollectiveRequest& request,
+                                     const std::vector<int>& order, PlannerState& state) const;
   const ChunkPlan& chunk_plan(const Shape& shape, const CollectiveRequest& request,
-                              const std::vector<int>& order, std::int64_t chunk,
-                              PlannerState& state);
+                              const std::vector<int>& order, PlannerState& state);
   /// Themis without its quirks: orders of all chunks at once, the same at any time.
   bool balances(const Shape& shape, PhaseType type) const;
   std::vector<std::vector<int>> balanced_orders(const Shape& shape, PhaseType whole,
                                                 const std::vector<Bytes>& chunks) const;
-  std::vector<int> order_of(const Shape& shape, PhaseType type, Bytes chunk,
-                            PlannerState& state) const;
+  std::vector<int> order_of(const Shape& shape, PhaseType type, Bytes chunk, PlannerState& state);
   std::vector<Leg> legs(const Shape& shape, PhaseType type, const std::vector<int>& order) const;
   /// Of any order in which chunks may go through the dimensions.
   std::vector<Leg> possible_legs(const Shape& shape, PhaseType type) const;
@@ -118,16 +109,18 @@ class Planner {
   /// Whose list a leg of a collective takes.
   Operation list_of(PhaseType whole, const Leg& leg) const;
   Implementation implementation(const Shape& shape, PhaseType whole, const Leg& leg) const;
-  Phase phase(const Shape& shape, const QueuedPhase& queued) const;
+  Phase phase(const Shape& shape, const PhaseRequest& request) const;
   bool schedules_chunks(const Shape& shape, PhaseType type) const;
 
   const System& system_;
   const Wires& wires_;
   const RunOptions& options_;
   Themis themis_;
+  Themis::State loads_;
   std::map<Key, std::unique_ptr<ChunkPlan>> chunk_plans_;
   std::map<Key, std::unique_ptr<CollectivePlan>> plans_;
-  std::vector<std::unique_ptr<CollectivePlan>> variable_plans_;
+  /// Those that depend on a state, by their chunks.
+  std::map<std::vector<const ChunkPlan*>, std::unique_ptr<CollectivePlan>> variable_plans_;
 };
 
 }  // namespace orrery::astra

@@ -35,6 +35,7 @@ class Programs {
     CustomRuns<Network>& custom;
     Network& network;
     Events& events;
+    Traffic* traffic;  ///< null: none
   };
 
   Programs(const RunInput& input, const RunOptions& options, const Population& population,
@@ -93,10 +94,12 @@ class Programs {
   /// ranks that issued their collectives in different orders would wait for each other for ever.
   bool unsettled() const { return !settling_.empty(); }
   void settle() {
-    for (std::uint32_t rank : std::exchange(settling_, {})) {
+    settled_.swap(settling_);
+    for (std::uint32_t rank : settled_) {
       unsettled_[rank] = false;
       issue_ready(rank);
     }
+    settled_.clear();
   }
 
   Time finish(std::uint32_t rank) const { return finish_[rank]; }
@@ -128,12 +131,16 @@ class Programs {
   void issue_send(std::uint32_t rank, std::uint32_t index, const chakra::Node& node);
   void issue_receive(std::uint32_t rank, std::uint32_t index, const chakra::Node& node);
   void done_at(Time when, std::uint32_t rank, std::uint32_t node) {
-    events_.push(when, {rank, node, 0, Event::Kind::node_done});
+    events_.push_own(rank, when, {rank, node, 0, Event::Kind::node_done});
   }
   std::pair<std::int64_t, std::int64_t> priority(std::uint32_t rank, const chakra::Node& node);
   void put(std::int64_t from, std::int64_t to, Bytes bytes, const Event& arrival);
-  void send(Post sender, Mailbox& box);
-  void send_to_colours(Post sender, const chakra::Node& node);
+  const chakra::Node& node_of(const Post& post) const {
+    return input_.traces.programs[program_of(post.rank)].nodes[post.node];
+  }
+  MessageKey key_of(const Post& sender, std::uint32_t receiver) const;
+  void send(const Post& sender, const chakra::Node& node);
+  void send_to_colours(const Post& sender, const chakra::Node& node);
   void delivered(std::uint32_t letter);
   void receiver_ready(std::uint32_t letter);
 
@@ -152,6 +159,7 @@ class Programs {
   std::vector<std::int64_t> issued_;  ///< by rank: collectives
   std::vector<bool> unsettled_;       ///< by rank
   std::vector<std::uint32_t> settling_;
+  std::vector<std::uint32_t> settled_;  ///< of the present settle(); kept for its memory
   std::vector<Communicators::Membership> memberships_;  ///< by rank and kind
   std::uint64_t messages_ = 0;
   std::vector<std::vector<chakra::NodeTime>> node_times_;  ///< by rank; empty when not asked for
@@ -169,7 +177,7 @@ void Programs<Network>::issue(std::uint32_t rank, std::uint32_t index) {
     case Issue::nothing:
       return done_at(events_.now(), rank, index);
     case Issue::timed: {
-      const Time taken = node_time(node, input_.system);
+      const Time taken = node_time(node, input_.system, input_.speed(population_.rank(rank)));
       if (node.type == NodeType::comp && !node.on_cpu) {
         computed_[rank] += taken;
       }
@@ -223,6 +231,9 @@ void Programs<Network>::issue_collective(std::uint32_t rank, std::uint32_t index
 
 template <class Network>
 void Programs<Network>::put(std::int64_t from, std::int64_t to, Bytes bytes, const Event& arrival) {
+  if (collectives_.traffic != nullptr) {
+    collectives_.traffic->add(from, to, bytes);
+  }
   if constexpr (Network::kStateless) {
     events_.push(events_.now() + network_.delay(from, to, bytes), arrival);
   } else {
@@ -230,10 +241,10 @@ void Programs<Network>::put(std::int64_t from, std::int64_t to, Bytes bytes, con
   }
 }
 
-/// `offset`: receiver less sender.
-inline MessageKey key_of(std::int64_t from, std::int64_t to, std::int64_t offset,
-                         const chakra::Node& node) {
-  return {from, to, offset, node.tag, node.size.value()};
+template <class Network>
+MessageKey Programs<Network>::key_of(const Post& sender, std::uint32_t receiver) const {
+  const chakra::Node& node = node_of(sender);
+  return {sender.rank, receiver, static_cast<std::int32_t>(node.peer), node.tag, node.size};
 }
 
 template <class Network>
@@ -243,24 +254,24 @@ void Programs<Network>::issue_send(std::uint32_t rank, std::uint32_t index,
     send_to_colours({rank, index}, node);
     return;
   }
-  Mailbox& box = mail_.box(key_of(rank, rank + node.peer, node.peer, node));
-  if (!options_.rendezvous || box.ready.left({rank, index})) {
-    send({rank, index}, box);
+  const auto receiver = static_cast<std::uint32_t>(rank + node.peer);
+  if (!options_.rendezvous ||
+      mail_.ready.meet(key_of({rank, index}, receiver), Meetings::Side::message, {rank, index})) {
+    send({rank, index}, node);
   }
 }
 
 template <class Network>
-void Programs<Network>::send(Post sender, Mailbox& box) {
-  const chakra::Node& node = input_.traces.programs[program_of(sender.rank)].nodes[sender.node];
+void Programs<Network>::send(const Post& sender, const chakra::Node& node) {
   const std::int64_t from = population_.rank(sender.rank);
-  const std::uint32_t letter = mail_.put({sender, &box});
+  const std::uint32_t letter = mail_.put({sender, static_cast<std::uint32_t>(from + node.peer)});
   ++messages_;
   put(from, from + node.peer, node.size, {letter, 0, 0, Event::Kind::sent});
 }
 
 /// The message and those that equal senders send at the same time, as far as they are received.
 template <class Network>
-void Programs<Network>::send_to_colours(Post sender, const chakra::Node& node) {
+void Programs<Network>::send_to_colours(const Post& sender, const chakra::Node& node) {
   const std::int64_t from = population_.rank(sender.rank);
   std::vector<std::uint32_t> receivers = population_.quotient()->receivers(sender.rank, node.peer);
   if (receivers.empty()) {
@@ -268,8 +279,7 @@ void Programs<Network>::send_to_colours(Post sender, const chakra::Node& node) {
   }
   bool first = true;
   for (std::uint32_t receiver : receivers) {
-    Mailbox& box = mail_.box(key_of(sender.rank, receiver, node.peer, node));
-    const std::uint32_t letter = mail_.put({sender, &box, std::exchange(first, false)});
+    const std::uint32_t letter = mail_.put({sender, receiver, std::exchange(first, false)});
     ++messages_;
     put(from, from + node.peer, node.size, {letter, 0, 0, Event::Kind::sent});
   }
@@ -277,8 +287,9 @@ void Programs<Network>::send_to_colours(Post sender, const chakra::Node& node) {
 
 template <class Network>
 void Programs<Network>::delivered(std::uint32_t letter) {
-  const Mail::InFlight mail = mail_.take(letter);
-  const std::optional<Post> receiver = mail.box->arrived.left(mail.sender);
+  const Mail::Letter mail = mail_.take(letter);
+  const std::optional<Post> receiver =
+      mail_.arrived.meet(key_of(mail.sender, mail.receiver), Meetings::Side::message, mail.sender);
   if (mail.ends_sender) {
     complete(mail.sender.rank, mail.sender.node);
   }
@@ -295,21 +306,26 @@ void Programs<Network>::issue_receive(std::uint32_t rank, std::uint32_t index,
   if (const Quotient* quotient = population_.quotient(); quotient != nullptr) {
     from = quotient->colour_of()[static_cast<std::size_t>(from)];
   }
-  Mailbox& box = mail_.box(key_of(from, rank, -node.peer, node));
+  const MessageKey key{static_cast<std::uint32_t>(from), rank,
+                       static_cast<std::int32_t>(-node.peer), node.tag, node.size};
   if (options_.rendezvous) {
-    const std::uint32_t letter = mail_.put({{rank, index}, &box});
+    const std::uint32_t letter = mail_.put({{rank, index}, key.from});
     put(to, to + node.peer, kReadyMessage, {letter, 0, 0, Event::Kind::post_ready});
   }
-  if (box.arrived.right({rank, index})) {
-    done_at(events_.now(), rank, index);
+  if (mail_.arrived.meet(key, Meetings::Side::receiver, {rank, index})) {
+    events_.push(events_.now(), {rank, index, 0, Event::Kind::node_done});
   }
 }
 
+/// The sender of a message, which is the receiver of its ready message, may go on.
 template <class Network>
 void Programs<Network>::receiver_ready(std::uint32_t letter) {
-  const Mail::InFlight mail = mail_.take(letter);
-  if (const std::optional<Post> sender = mail.box->ready.right(mail.sender)) {
-    send(*sender, *mail.box);
+  const Mail::Letter mail = mail_.take(letter);
+  const chakra::Node& receive = node_of(mail.sender);
+  const MessageKey key{mail.receiver, mail.sender.rank, static_cast<std::int32_t>(-receive.peer),
+                       receive.tag, receive.size};
+  if (const auto sender = mail_.ready.meet(key, Meetings::Side::receiver, mail.sender)) {
+    send(*sender, node_of(*sender));
   }
 }
 

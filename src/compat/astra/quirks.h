@@ -13,9 +13,11 @@ namespace orrery::astra {
 
 enum class Quirk : std::uint8_t {
   gib_bandwidth,
+  first_dimension,
   one_communication,
   group_ring,
   full_last_chunk,
+  memory_bus,
   halving_reduction,
   tree_reduction,
   tree_phase,
@@ -25,12 +27,16 @@ enum class Quirk : std::uint8_t {
   themis_gather_fallback,
   themis_link_bandwidth,
 };
-inline constexpr std::size_t kQuirkCount = 12;
+inline constexpr std::size_t kQuirkCount = 14;
 
 constexpr auto named_values(Quirk) {
   return std::to_array<Named<Quirk>>({
       {Quirk::gib_bandwidth, "gib-bandwidth",
        "network bandwidth counts 2^30 bytes per GB; off: 10^9, as memory bandwidth does"},
+      {Quirk::first_dimension, "first-dimension",
+       "a message that crosses several dimensions pays for the first in which its ends differ "
+       "only; "
+       "off: the latencies of all and the bandwidth of the slowest"},
       {Quirk::one_communication, "one-communication",
        "one collective, send or remote access per NPU at a time; off: the scheduling policy "
        "decides"},
@@ -39,19 +45,22 @@ constexpr auto named_values(Quirk) {
        "off: its own algorithm in the dimensions that it spans"},
       {Quirk::full_last_chunk, "full-last-chunk",
        "the last chunk is as large as the others; off: it is what is left"},
+      {Quirk::memory_bus, "memory-bus",
+       "model-shared-bus takes every message over a memory bus too (o four times, L twice), and "
+       "what "
+       "is reduced there and back once more; off: over the bus alone"},
       {Quirk::halving_reduction, "halving-reduction",
-       "halving-doubling charges each reduction at the size of the next message, the last at none; "
-       "off: at the size received"},
+       "halving-doubling charges each reduction at the size of the next message, the last at none, "
+       "and doubles what it has halved once too often; off: at the size received, no byte lost"},
       {Quirk::tree_reduction, "tree-reduction",
        "trees charge reductions on the way down too; off: only on the way up"},
       {Quirk::tree_phase, "tree-phase",
        "a tree used for a reduce-scatter or all-gather phase runs a whole all-reduce; off: a "
-       "reduce "
-       "or broadcast"},
+       "reduce or broadcast"},
       {Quirk::window_reduction, "window-reduction",
-       "direct<W> alternates reducing and copying every W receptions, and its second half may "
-       "start "
-       "before the first is reduced; off: the first half reduces, the second waits for that"},
+       "direct<W> alternates reducing and copying every W receptions (in a group of n: reduces "
+       "(n-1) W, copies W), and its second half may start before the first is reduced; off: the "
+       "first half reduces, the second waits for that"},
       {Quirk::all_reduce_list, "all-reduce-list",
        "reduce-scatter and all-gather phases of an all-reduce take its own implementation list; "
        "off: theirs"},

@@ -51,12 +51,13 @@ ReadyNodes::ReadyNodes(const std::vector<chakra::Program>& programs,
     nodes += programs_[program].nodes.size();
   }
   unfinished_ = nodes;
-  waiting_for_.reserve(nodes);
+  states_.reserve(nodes);
   ranks_.resize(program_of_.size());
   for (std::uint32_t rank = 0; rank < program_of_.size(); ++rank) {
     const std::vector<chakra::Node>& all = programs_[program_of_[rank]].nodes;
     for (std::uint32_t node = 0; node < all.size(); ++node) {
-      waiting_for_.push_back(all[node].dependencies);
+      states_.push_back(
+          {all[node].dependencies & kDone, static_cast<std::uint32_t>(slot(all[node])) & 3U});
       if (all[node].dependencies == 0) {
         add(rank, node);
       }
@@ -64,13 +65,13 @@ ReadyNodes::ReadyNodes(const std::vector<chakra::Program>& programs,
   }
 }
 
-Slot ReadyNodes::slot(std::uint32_t rank, std::uint32_t node) const {
-  const Slot own = slot_of(programs_[program_of_[rank]].nodes[node], options_.replay);
+Slot ReadyNodes::slot(const chakra::Node& node) const {
+  const Slot own = slot_of(node, options_.replay);
   return own == Slot::communication && !options_.one_communication ? Slot::none : own;
 }
 
 void ReadyNodes::add(std::uint32_t rank, std::uint32_t node) {
-  std::vector<std::uint32_t>& heap = ranks_[rank].ready[static_cast<std::size_t>(slot(rank, node))];
+  std::vector<std::uint32_t>& heap = ranks_[rank].ready[state(rank, node).slot];
   heap.push_back(node);
   std::push_heap(heap.begin(), heap.end(), std::greater<>());
 }
@@ -96,13 +97,14 @@ std::optional<std::uint32_t> ReadyNodes::next(std::uint32_t rank) {
 }
 
 void ReadyNodes::complete(std::uint32_t rank, std::uint32_t node) {
-  ranks_[rank].busy[static_cast<std::size_t>(slot(rank, node))] = false;
-  waiting_for_[first_node_[rank] + node] = kDone;
+  State* const own = &state(rank, 0);
+  ranks_[rank].busy[own[node].slot] = false;
+  own[node].waiting_for = kDone;
   --left_[rank];
   --unfinished_;
   const Successors& after = successors_[program_of_[rank]];
   for (std::uint32_t i = after.first[node]; i < after.first[node + 1]; ++i) {
-    if (--waiting_for_[first_node_[rank] + after.nodes[i]] == 0) {
+    if (--own[after.nodes[i]].waiting_for == 0) {
       add(rank, after.nodes[i]);
     }
   }
@@ -112,7 +114,7 @@ std::vector<std::uint32_t> ReadyNodes::stuck(std::uint32_t rank) const {
   std::vector<std::uint32_t> nodes;
   const std::size_t count = programs_[program_of_[rank]].nodes.size();
   for (std::uint32_t node = 0; node < count; ++node) {
-    if (waiting_for_[first_node_[rank] + node] == 0) {
+    if (states_[first_node_[rank] + node].waiting_for == 0) {
       nodes.push_back(node);
     }
   }

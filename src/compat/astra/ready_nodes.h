@@ -47,21 +47,27 @@ class ReadyNodes {
   std::vector<std::uint32_t> stuck(std::uint32_t rank) const;
 
  private:
-  static constexpr std::uint32_t kDone = 0xffffffff;
+  /// What a node waits for beside what it occupies, so that both come in one look at memory.
+  struct State {
+    std::uint32_t waiting_for : 30;  ///< dependencies; kDone when done
+    std::uint32_t slot : 2;
+  };
+  static constexpr std::uint32_t kDone = (1U << 30) - 1;
   struct Rank {
     std::array<std::vector<std::uint32_t>, kSlots> ready;  ///< heaps, least node first
     std::array<bool, kSlots> busy{};
   };
-  Slot slot(std::uint32_t rank, std::uint32_t node) const;
+  Slot slot(const chakra::Node& node) const;
+  State& state(std::uint32_t rank, std::uint32_t node) { return states_[first_node_[rank] + node]; }
   void add(std::uint32_t rank, std::uint32_t node);
 
   const std::vector<chakra::Program>& programs_;
   std::vector<std::uint32_t> program_of_;
   Options options_;
-  std::vector<Successors> successors_;      ///< by program
-  std::vector<std::size_t> first_node_;     ///< by rank, into waiting_for_
-  std::vector<std::uint32_t> waiting_for_;  ///< dependencies; kDone when done
-  std::vector<std::uint32_t> left_;         ///< by rank
+  std::vector<Successors> successors_;   ///< by program
+  std::vector<std::size_t> first_node_;  ///< by rank, into states_
+  std::vector<State> states_;
+  std::vector<std::uint32_t> left_;  ///< by rank
   std::vector<Rank> ranks_;
   std::uint64_t unfinished_ = 0;
 };

@@ -89,8 +89,13 @@ Network make_network(const Prepared& with, const Population& population) {
 template <class Network>
 Result<RunResult> simulate_on(const Prepared& with, const Population& population) {
   const RunInput& input = with.input;
+  std::optional<Traffic> traffic;
+  if (with.options.traffic) {
+    traffic.emplace(with.wires, population.count());
+  }
   Simulation<Network> simulation(input, with.options, population, with.communicators, with.planner,
-                                 make_network<Network>(with, population));
+                                 make_network<Network>(with, population),
+                                 traffic ? &*traffic : nullptr);
   simulation.run();
   if (simulation.overflow()) {
     return fail("simulated time exceeds 106 days: expected smaller sizes or durations");
@@ -109,6 +114,10 @@ Result<RunResult> simulate_on(const Prepared& with, const Population& population
   result.events = simulation.events();
   result.messages = simulation.messages();
   result.node_times = simulation.take_node_times();
+  if (traffic) {
+    result.sent = std::move(traffic->sent());
+    result.links = simulation.links();
+  }
   return result;
 }
 
@@ -158,7 +167,7 @@ Result<RunResult> run_coloured(const Prepared& with, std::vector<std::string> re
 }  // namespace
 
 Result<RunResult> run(const RunInput& input, const RunOptions& options) {
-  const Wires wires(input.network);
+  const Wires wires(input.network, options.quirks[Quirk::first_dimension]);
   if (Error mistakes = check_input(input, options, wires); !mistakes.empty()) {
     return fail(std::move(mistakes));
   }

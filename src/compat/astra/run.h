@@ -34,6 +34,12 @@ struct RunInput {
   RemoteMemory memory;
   chakra::TraceSet traces;
   CustomCollectives customs;
+  /// By rank: the GPU's speed, 1 as the files say, 0.5 a straggler that takes twice as long; empty:
+  /// all 1. Above 0.
+  std::vector<double> compute_speed;
+  double speed(std::int64_t rank) const {
+    return compute_speed.empty() ? 1 : compute_speed[static_cast<std::size_t>(rank)];
+  }
 };
 
 struct RunOptions {
@@ -44,6 +50,7 @@ struct RunOptions {
   double injection_scale = 1;  ///< multiplies the endpoint delay
   bool rendezvous = false;     ///< a ready message of 8 KiB before each message
   bool node_times = false;     ///< also say when nodes ran
+  bool traffic = false;        ///< also say what NPUs and links sent
   std::function<void(double)> progress;
 };
 
@@ -56,6 +63,16 @@ struct RunResult {
   };
   std::vector<Class> classes;
   std::vector<std::uint32_t> class_of;  ///< by rank
+  /// By class, of its lowest rank, and dimension (traffic.h); with RunOptions::traffic only.
+  std::vector<std::vector<Bytes>> sent;
+  /// What links carried that carried anything, of the simulated ranks; with RunOptions::traffic on
+  /// the aware back-end only.
+  struct Link {
+    std::int64_t from = 0;  ///< an NPU, or the switch: as many as there are NPUs
+    std::int64_t to = 0;
+    Bytes carried{0};
+  };
+  std::vector<Link> links;
   std::uint64_t events = 0;
   std::uint64_t messages = 0;         ///< simulated ones
   std::vector<std::string> unfolded;  ///< why ranks could not share a class; empty otherwise

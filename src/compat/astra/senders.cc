@@ -24,7 +24,7 @@ std::vector<Sender> senders_of(const Phase& phase, std::uint32_t position) {
   std::vector<Sender> senders;
   switch (phase.pattern) {
     case Pattern::chain:
-      senders.push_back({0, behind(phase.anticlockwise ? size - 1 : 1)});
+      senders.push_back({0, behind(phase.share == QueueShare::second_half ? size - 1 : 1)});
       break;
     case Pattern::direct:
       for (std::uint32_t distance = 1; distance < size; ++distance) {
@@ -33,7 +33,8 @@ std::vector<Sender> senders_of(const Phase& phase, std::uint32_t position) {
       break;
     case Pattern::halving:
       for (std::uint32_t i = 0; i < phase.messages; ++i) {
-        senders.push_back({i, position ^ static_cast<std::uint32_t>(phase.steps[i].distance)});
+        senders.push_back(
+            {i, partner(position, static_cast<std::uint32_t>(phase.steps[i].distance))});
       }
       break;
     case Pattern::cyclic:

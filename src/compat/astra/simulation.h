@@ -20,13 +20,14 @@ template <class Network>
 class Simulation {
  public:
   Simulation(const RunInput& input, const RunOptions& options, const Population& population,
-             Communicators& communicators, Planner& planner, Network network)
-      : network_(std::move(network)),
+             Communicators& communicators, Planner& planner, Network network, Traffic* traffic)
+      : events_(population.count()),
+        network_(std::move(network)),
         collectives_(population, communicators, planner, network_, events_,
-                     collective_options(input, options)),
-        customs_(communicators, planner, network_, events_, options.rendezvous),
+                     collective_options(input, options, population, traffic)),
+        customs_(communicators, planner, network_, events_, options.rendezvous, traffic),
         programs_(input, options, population, communicators,
-                  {collectives_, customs_, network_, events_}),
+                  {collectives_, customs_, network_, events_, traffic}),
         total_(programs_.nodes().unfinished_nodes()),
         progress_(options.progress) {}
 
@@ -56,12 +57,21 @@ class Simulation {
     return collectives_.messages() + customs_.messages() + programs_.messages();
   }
   std::uint64_t events() const { return events_.popped(); }
+  std::vector<RunResult::Link> links() const {
+    if constexpr (Network::kStateless) {
+      return {};
+    } else {
+      return network_.links();
+    }
+  }
 
  private:
   static constexpr std::uint64_t kProgressEvery = 1 << 20;
 
   static typename Collectives<Network>::Options collective_options(const RunInput& input,
-                                                                   const RunOptions& options) {
+                                                                   const RunOptions& options,
+                                                                   const Population& population,
+                                                                   Traffic* traffic) {
     const std::int64_t queues = options.queues_per_dimension;
     ChunkQueues::Rules rules;
     rules.per_rank = static_cast<std::uint32_t>(std::ssize(input.network) * queues);
@@ -69,15 +79,21 @@ class Simulation {
         std::max<std::int64_t>(1, (input.system.active_chunks + queues - 1) / queues));
     rules.smallest_first = input.system.intra_dimension == IntraDimension::smallest_chunk_first;
     rules.last_but_one_at_end = options.quirks[Quirk::smallest_chunk_insertion];
-    return {rules, input.system.bus, options.rendezvous};
+    return {
+        rules,
+        QueueTurns(population.count(), input.network.size(), static_cast<std::uint32_t>(queues)),
+        input.system.bus,
+        options.quirks[Quirk::memory_bus],
+        options.rendezvous,
+        traffic};
   }
 
   void step(const Event& event) {
-    if (event.kind <= Event::Kind::processed) {
+    if (event.kind <= Event::Kind::bus) {
       collectives_.handle(event);
     } else if (event.kind <= Event::Kind::custom_done) {
       customs_.handle(event);
-    } else if (event.kind == Event::Kind::hop) {
+    } else if (event.kind >= Event::Kind::hop) {
       hop(event);
     } else {
       programs_.handle(event);
@@ -103,6 +119,7 @@ class Simulation {
       complete(std::exchange(customs_.finished(), {}));
       if (events_.instant_is_over()) {
         programs_.settle();
+        collectives_.release();
       }
     }
   }

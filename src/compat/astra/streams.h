@@ -22,14 +22,17 @@ struct Stream {
   std::uint32_t position = 0;    ///< on the phase's axis
   std::uint32_t origin = 0;      ///< stream of position 0 of the axis
   std::uint32_t spacing = 0;     ///< streams between neighbours of the axis; 0 when folded
+  std::uint32_t queue = 0;       ///< of the rank
   std::uint32_t posted = 0;      ///< messages sent, receives posted
   std::uint32_t received = 0;    ///< in a tree: messages from children
+  std::uint32_t under_way = 0;   ///< in a tree that holds senders: messages sent, not there yet
   std::uint32_t processed = 0;   ///< + window at the start; in a tree: as `received`
   std::uint32_t word = 0;        ///< first word of the present phase
   std::uint32_t next = kNone;    ///< in the queue
   std::uint32_t previous = kNone;
   std::uint16_t phase_index = 0;
   bool waiting = true;  ///< in a queue, or before its first phase
+  bool anticlockwise = false;
 };
 
 /// One collective of a communicator.
@@ -53,6 +56,7 @@ struct Member {
   std::uint32_t unfinished = 0;  ///< chunks
   std::uint32_t rank = 0;
   std::uint32_t node = 0;
+  std::uint32_t turns = 0;  ///< QueueTurns::begin
   std::int64_t priority = 0;
   std::int64_t number = 0;  ///< of the collectives that this rank has issued
 };

@@ -37,12 +37,10 @@ Themis::State Themis::initial() const {
   return state;
 }
 
-void Themis::begin(State& state, Time now) {
+void Themis::begin(State& state, Time now) const {
   if (now != state.begun) {
+    state = initial();
     state.begun = now;
-    for (Load& load : state.loads) {
-      load.mebibytes = 0;
-    }
   }
 }
 

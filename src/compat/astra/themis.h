@@ -14,30 +14,30 @@
 
 namespace orrery::astra {
 
-/// Keeps a load per dimension, in MiB as if it had the bandwidth of dimension 0. Loads start at 0
-/// and are reset when a collective is issued at a new time; the order in which dimensions stand
-/// settles ties and is kept from chunk to chunk.
+/// Keeps a load per dimension, in MiB as if it had the bandwidth of dimension 0, one for all ranks:
+/// whoever issues a collective first charges it. Loads start at 0 and are reset when rank 0 issues
+/// a collective at a new time; the order in which dimensions stand settles ties and is kept from
+/// chunk to chunk until then.
 ///
 /// A chunk takes the dimensions in ascending order of load (all-gather: descending), unless the
 /// difference between the most loaded dimension and the first one is worth less than a 16th of a
 /// chunk: then the natural order.
 class Themis {
  public:
-  /// Of one rank; all members of a communicator that schedule alike have equal ones.
   struct Load {
     int dimension = 0;
     double mebibytes = 0;
   };
   struct State {
     std::vector<Load> loads;  ///< one per dimension, in the order that settles ties
-    Time begun{-1};
+    Time begun{0};
   };
 
   Themis(const Wires& wires, const Quirks& quirks);
   State initial() const;
 
-  /// A collective is issued.
-  static void begin(State& state, Time now);
+  /// Rank 0 issues a collective.
+  void begin(State& state, Time now) const;
   /// Order of the dimensions for the next chunk. `gathers`: an all-gather; otherwise a
   /// reduce-scatter (of an all-reduce too). Requires a shape with one axis per dimension.
   std::vector<int> next(State& state, const Shape& shape, bool gathers, Bytes chunk) const;

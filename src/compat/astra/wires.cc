@@ -32,7 +32,8 @@ Time whole_nanoseconds(Bytes bytes, Bandwidth bandwidth) {
   return whole_nanoseconds(serialisation(bytes, bandwidth));
 }
 
-Wires::Wires(std::vector<Dimension> dimensions) : dimensions_(std::move(dimensions)) {
+Wires::Wires(std::vector<Dimension> dimensions, bool first_only)
+    : dimensions_(std::move(dimensions)), first_only_(first_only) {
   strides_.reserve(dimensions_.size());
   for (const Dimension& dimension : dimensions_) {
     strides_.push_back(npus_);
@@ -68,6 +69,9 @@ Time Wires::between(std::int64_t from, std::int64_t to, Bytes bytes) const {
   for (int d = 0; d < dimensions(); ++d) {
     const std::int64_t hop_count = hops(d, coordinate(from, d), coordinate(to, d));
     if (hop_count > 0) {
+      if (first_only_) {
+        return along(d, hop_count, bytes);
+      }
       latency += static_cast<double>(hop_count) * nanoseconds(dimension(d).latency);
       slowest = std::min(slowest, dimension(d).bandwidth);
     }

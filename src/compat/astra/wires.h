@@ -19,13 +19,16 @@ Time whole_nanoseconds(Bytes bytes, Bandwidth bandwidth);
 /// (npu / stride(d)) mod size(d).
 class Wires {
  public:
-  explicit Wires(std::vector<Dimension> dimensions);
+  /// `first_only`: a message pays for the first dimension in which its ends differ only
+  /// (Quirk::first_dimension).
+  explicit Wires(std::vector<Dimension> dimensions, bool first_only = false);
 
   int dimensions() const { return static_cast<int>(dimensions_.size()); }
   const Dimension& dimension(int d) const { return dimensions_[static_cast<std::size_t>(d)]; }
   std::int64_t size(int d) const { return dimension(d).size; }
   std::int64_t stride(int d) const { return strides_[static_cast<std::size_t>(d)]; }
   std::int64_t npus() const { return npus_; }
+  bool first_only() const { return first_only_; }
   std::int64_t coordinate(std::int64_t npu, int d) const { return npu / stride(d) % size(d); }
 
   /// Links between two coordinates: Ring min(k, p-k), FullyConnected 1, Switch 2; 0 to itself.
@@ -35,13 +38,14 @@ class Wires {
   Time along(int d, std::int64_t hop_count, Bytes bytes) const;
 
   /// Cut-through over all dimensions in which the two differ: their latencies add up, the slowest
-  /// of their links sets the serialisation. Zero from an NPU to itself.
+  /// of their links sets the serialisation; or the first of them alone. Zero from an NPU to itself.
   Time between(std::int64_t from, std::int64_t to, Bytes bytes) const;
 
  private:
   std::vector<Dimension> dimensions_;
   std::vector<std::int64_t> strides_;
   std::int64_t npus_ = 1;
+  bool first_only_;
 };
 
 }  // namespace orrery::astra

@@ -164,8 +164,8 @@ class JsonReader {
       }
     }
     const ConfigNode* version = node.find("version");
-    if (version != nullptr && !version->text.empty() && version->text != "0.0.4") {
-      wrong(*version, "version", "'' or '0.0.4', the schema that is read");
+    if (version != nullptr && !is_schema(version->text)) {
+      wrong(*version, "version", std::string(kSchemas));
     }
   }
 
@@ -240,6 +240,8 @@ class JsonReader {
       } else if (name == "data_deps" || name == "ctrl_deps" || name == "inputs" ||
                  name == "outputs") {
         read_field(name, field.value);
+      } else if (name == "dataDeps" || name == "ctrlDeps") {
+        read_field(snake_case(name), field.value);
       } else if (attribute_of(name)) {
         const auto value = bare_value(field.value);
         if (!value) {
@@ -247,7 +249,8 @@ class JsonReader {
         }
         set(field.value, name, value.value_or(Value{}));
       } else {
-        wrong(field.value, name, "Id, Name, NodeType, runtime, data_deps or an attribute");
+        wrong(field.value, name,
+              "Id, Name, NodeType, runtime, data_deps, ctrl_deps or an attribute");
       }
     }
     if (node.kind != ConfigNode::Kind::map) {

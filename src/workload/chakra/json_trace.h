@@ -19,7 +19,8 @@ namespace orrery::chakra {
 ///
 ///   {"workload_graph": [{"Id": 1, "Name": "a", "NodeType": 4, "runtime": 5, "data_deps": []}]}
 ///
-/// which Chakra's feeder reads; attributes are fields there. Mistakes name the line; unknown fields
+/// which Chakra's feeder reads; attributes are fields there, and ctrl_deps may be too (also
+/// ctrlDeps). Mistakes name the line; unknown fields
 /// are mistakes. A Kineto trace is read as kineto_trace.h says. PyTorch's execution trace
 /// (ExecutionTraceObserver) is refused with what to run: it has no durations of kernels.
 void read_json_trace(std::string_view text, ProgramBuilder& builder, Mistakes& mistakes);

@@ -23,6 +23,17 @@ constexpr std::uint32_t kInputsField = 8;
 constexpr std::uint32_t kOutputsField = 9;
 constexpr std::uint32_t kStringListField = 30;
 
+/// "2097152", or as STAGE writes it "2097152.0".
+std::optional<std::int64_t> whole_bytes(std::string_view text) {
+  const std::size_t point = std::min(text.find('.'), text.size());
+  const std::string_view fraction = text.substr(std::min(point + 1, text.size()));
+  std::int64_t bytes = 0;
+  const auto read = std::from_chars(text.data(), text.data() + point, bytes);
+  const bool whole = read.ec == std::errc() && read.ptr == text.data() + point && bytes >= 0 &&
+                     fraction.find_first_not_of('0') == std::string_view::npos;
+  return whole ? std::optional(bytes) : std::nullopt;
+}
+
 /// What a tensor value of PyTorch's observer says.
 struct TensorValue {
   std::uint64_t storage = 0;
@@ -210,13 +221,12 @@ class TensorReader {
   }
 
   void use_named(std::string_view field, std::string_view name, std::string_view text) {
-    std::int64_t bytes = 0;
-    const char* const end = text.data() + text.size();
-    const auto read = std::from_chars(text.data(), end, bytes);
-    if (read.ec != std::errc() || read.ptr != end || bytes < 0 || !is_text(name)) {
+    const std::optional<std::int64_t> size_in_bytes = whole_bytes(text);
+    if (!size_in_bytes || !is_text(name)) {
       wrong(field, is_text(text) ? text : std::string_view(), "a size in whole bytes below 2^63");
       return;
     }
+    const std::int64_t bytes = *size_in_bytes;
     if (bytes == 0) {
       return;
     }

@@ -326,8 +326,8 @@ bool WireReader::read_metadata() {
     malformed(problem.field, {}, fmt::format("a GlobalMetadata record ({})", problem.expected));
     return false;
   }
-  if (!version.empty() && version != "0.0.4") {
-    mistakes_.add("version", std::string(version), "'' or '0.0.4', the schema that is read");
+  if (!is_schema(version)) {
+    mistakes_.add("version", std::string(version), std::string(kSchemas));
     return false;
   }
   return true;

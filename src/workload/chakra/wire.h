@@ -18,7 +18,7 @@ namespace orrery::chakra {
 /// Mistakes name the record and its first byte: a length beyond the end of the file, a varint of
 /// more than 10 bytes, a field that ends after its message or has another wire type than the
 /// schema says, text that is not UTF-8, a known attribute given twice, a version other than '' and
-/// 0.0.4. Unknown fields are skipped, as protobuf does.
+/// 0.0.4, which 1.0.0 equals. Unknown fields are skipped, as protobuf does.
 class WireReader {
  public:
   /// Both must outlive the reader.

@@ -198,6 +198,23 @@ TEST(CustomRun, AReadyMessageGoesBeforeEachMessage) {
   EXPECT_EQ(result->classes.front().finish, Time(52'153'000));
 }
 
+TEST(CustomRun, ANativeCollectiveMayFollow) {
+  // An all-gather by the user's ring, then a native all-reduce of the same communicator: as long as
+  // each alone.
+  RunInput gather = one_collective(4, chakra::CollectiveType::all_gather, Bytes(1 << 20));
+  use(gather, Operation::all_gather, msccl(msccl_ring(4)));
+  const RunInput reduce = one_collective(4, chakra::CollectiveType::all_reduce, Bytes(1 << 20));
+  RunInput both = gather;
+  chakra::Program& program = both.traces.programs[0];
+  program.nodes.push_back(reduce.traces.programs[0].nodes[0]);
+  program.nodes[1].id = 1;
+  program.nodes[1].dependencies = 1;
+  program.dependencies = {0};
+  for (const Backend backend : {Backend::unaware, Backend::aware}) {
+    EXPECT_EQ(finish_of(both, backend), finish_of(gather, backend) + finish_of(reduce, backend));
+  }
+}
+
 TEST(CustomRun, ARankThatNeverComesIsADeadlockThatNamesTheOthers) {
   RunInput input = one_collective(2, chakra::CollectiveType::all_reduce, Bytes(1 << 20));
   use(input, Operation::all_reduce, msccl(msccl_ring(2)));

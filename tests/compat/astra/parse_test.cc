@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "compat/astra/load.h"
 
 namespace orrery::astra {
 namespace {
@@ -176,19 +177,19 @@ TEST(AstraSystem, WhatAstraSimDoesNotReadIsHonouredOrWarnsByName) {
               IsEmpty());
   EXPECT_THAT(system_of(with(R"("inter-dimension-scheduling": "offlineGreedyFlex",
                                 "intra-dimension-scheduling": "RG", "boost-mode": 0,
-                                "trace-enabled": 1, "local-reduction-delay": 1,
+                                "trace-enabled": 1,
                                 "track-local-mem": 1, "local-mem-trace-filename": "x")"))
                   .warnings,
               ElementsAre(HasSubstr("'offlineGreedyFlex' is not modelled"),
                           HasSubstr("'RG' is not modelled"), HasSubstr("boost-mode: ignored"),
-                          HasSubstr("local-reduction-delay: ignored"),
                           HasSubstr("trace-enabled: ignored")));
 }
 
 TEST(AstraSystem, TheBusCountsOnlyWhenShared) {
-  const Parsed parsed = system_of(with(R"("L": 5, "o": 1, "g": 1, "G": 1)"));
+  const Parsed parsed =
+      system_of(with(R"("L": 5, "o": 1, "g": 1, "G": 1, "local-reduction-delay": 2)"));
   EXPECT_FALSE(parsed.system.bus);
-  EXPECT_EQ(parsed.warnings.size(), 4U);
+  EXPECT_EQ(parsed.warnings.size(), 5U);
 }
 
 TEST(AstraSystem, ListsHaveOneEntryPerDimensionOrSpanAll) {
@@ -240,6 +241,32 @@ TEST(AstraNetwork, MistakesNameTheList) {
   EXPECT_THAT(mistakes, HasSubstr("network.yml:3: bandwidth[0]: found 'x'"));
   EXPECT_THAT(mistakes, HasSubstr("latency: required, but missing"));
   EXPECT_THAT(mistakes, HasSubstr("did you mean 'latency'?"));
+}
+
+TEST(AstraNetwork, FilesOfItsOtherBackEndsAreNamed) {
+  EXPECT_THAT(network_mistakes("logical-dims: ['8', '2']"),
+              HasSubstr("network.yml:1: logical-dims: found 'a file of ASTRA-sim's ns-3 back-end', "
+                        "expected topology, npus_count, bandwidth and latency"));
+  const auto loaded =
+      load_files({"trace", "system.json", "clos.topo", "memory.json", {}, false}, Quirks::all());
+  ASSERT_FALSE(loaded);
+  EXPECT_THAT(loaded.error().to_string(),
+              HasSubstr("clos.topo: found 'a topology of ASTRA-sim's htsim back-end', expected"));
+}
+
+TEST(AstraFiles, UnknownKeysMayBeWarnings) {
+  std::vector<std::string> unknown;
+  std::vector<std::string> warnings;
+  EXPECT_TRUE(parse_system(json(with(R"("endpoint-dely": 5)")), warnings, &unknown));
+  EXPECT_TRUE(parse_network(yaml("topology: [ Ring ]\nnpus_count: [ 8 ]\nbandwidth: [ 50 ]\n"
+                                 "latency: [ 5 ]\nlinks_count: [ 2 ]\n"),
+                            Quirks::all(), &unknown));
+  EXPECT_TRUE(parse_memory(json(R"({"memory-type": "NO_MEMORY_EXPANSION", "size": 5})"), &unknown));
+  EXPECT_THAT(warnings, IsEmpty());
+  EXPECT_THAT(unknown,
+              ElementsAre(HasSubstr("system.json:1: endpoint-dely: unknown field, ignored"),
+                          HasSubstr("network.yml:5: links_count: unknown field, ignored"),
+                          HasSubstr("size: unknown field, ignored")));
 }
 
 TEST(AstraNetwork, ValuesOutOfRangeAreMistakes) {

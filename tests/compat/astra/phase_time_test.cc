@@ -102,15 +102,16 @@ RC_GTEST_PROP(PhaseTimeProperty, equals_the_run_message_by_message, ()) {
       : node.collective == chakra::CollectiveType::reduce_scatter ? Operation::reduce_scatter
                                                                   : Operation::all_to_all);
   const Implementation implementation = input.system.implementation[operation][0];
-  if (unsupported(implementation.algorithm, wires.npus(), options.quirks)) {
+  const PhaseType type = operation == 0   ? PhaseType::all_reduce
+                         : operation == 1 ? PhaseType::all_gather
+                         : operation == 2 ? PhaseType::reduce_scatter
+                                          : PhaseType::all_to_all;
+  if (unsupported(type, implementation.algorithm, wires.npus(), options.quirks)) {
     RC_ASSERT(!result);
     return;
   }
   PhaseRequest request;
-  request.type = operation == 0   ? PhaseType::all_reduce
-                 : operation == 1 ? PhaseType::all_gather
-                 : operation == 2 ? PhaseType::reduce_scatter
-                                  : PhaseType::all_to_all;
+  request.type = type;
   request.implementation = implementation;
   request.axis = {0, wires.npus(), 1, true};
   request.size = node.size;

@@ -142,6 +142,31 @@ TEST(QuirksOff, ThemisWeighsAllLinksOfAFullyConnectedDimension) {
   EXPECT_GT(to_seconds(engine_time(input)), 2e-3);
 }
 
+TEST(QuirksOff, SendersOfRootedCollectivesAreBusyUntilTheirMessagesAreThere) {
+  // 1 MB at 100 GB/s: 10 us, and 500 ns on the way; of gather and scatter the other NPU's half.
+  for (const auto& [type, time] : {std::pair{CollectiveType::broadcast, 10'500_ns},
+                                   {CollectiveType::reduce, 10'500_ns},
+                                   {CollectiveType::gather, 5'500_ns},
+                                   {CollectiveType::scatter, 5'500_ns}}) {
+    for (const Backend backend : {Backend::unaware, Backend::aware}) {
+      for (const bool rendezvous : {false, true}) {
+        RunOptions options = quirks_off();
+        options.backend = backend;
+        options.rendezvous = rendezvous;
+        const RunResult result =
+            run_engine(input_of({dimension(Building::fully_connected, 2, 100)}, Algorithm::ring,
+                                {collective(0, type, kMegabyte)}),
+                       options);
+        // A ready message of 8 KiB goes first: 81.92 + 500 ns, in whole nanoseconds.
+        const Time ready = rendezvous ? 581_ns : Time(0);
+        for (const RunResult::Class& each : result.classes) {
+          EXPECT_EQ(each.finish, ready + time);
+        }
+      }
+    }
+  }
+}
+
 RC_GTEST_PROP(QuirksOff, ThemisIsHardlyEverSlowerThanTheNaturalOrder, ()) {
   // Never by the predicted phase times; in the run chunks that come at one instant may go in
   // another order. Sizes divide evenly, so that no chunk is tiny.

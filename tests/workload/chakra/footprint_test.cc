@@ -80,9 +80,11 @@ TEST(Tensors, WrongListsAreNamed) {
     return tensors ? std::string() : tensors.error().to_string();
   };
   EXPECT_EQ(mistakes({"a", "0"}), "");
+  EXPECT_EQ(mistakes({"a", "2097152.0", "a", "2097152"}), "");  // as STAGE writes them
   EXPECT_THAT(mistakes({"a"}), HasSubstr("t.et: node 1 'n1': inputs: found 'a'"));
   EXPECT_THAT(mistakes({"a", "many"}), HasSubstr("found 'many', expected a size in whole bytes"));
   EXPECT_THAT(mistakes({"a", "-1"}), HasSubstr("a size in whole bytes"));
+  EXPECT_THAT(mistakes({"a", "1.5"}), HasSubstr("found '1.5', expected a size in whole bytes"));
   EXPECT_THAT(mistakes({"a", "9223372036854775808"}), HasSubstr("below 2^63"));
   EXPECT_THAT(mistakes({"a", "1", "a", "2"}),
               HasSubstr("found '2', expected 1, as 'a' was before"));

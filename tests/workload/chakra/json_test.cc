@@ -86,6 +86,17 @@ TEST(Json, the_feeders_workload_graph_is_the_trace) {
      "comm_size": 1099511627776, "involved_dim": [true, false]}]})");
 }
 
+TEST(Json, control_dependencies_may_be_in_lower_camel_case) {
+  for (const std::string name : {"ctrlDeps", "ctrl_deps", "dataDeps", "data_deps"}) {
+    expect_same(R"({"workload_graph": [
+      {"Id": 0, "Name": "n0", "NodeType": 4, "runtime": 5, "is_cpu_op": false,
+       "num_ops": 1048576},
+      {"Id": 3, "Name": "n3", "NodeType": 7, "is_cpu_op": false, ")" +
+                name + R"(": [0], "comm_type": 0,
+       "comm_size": 1099511627776, "involved_dim": [true, false]}]})");
+  }
+}
+
 TEST(Json, mistakes_name_the_line) {
   const Folder folder;
   const auto text = [&](const std::string& json) {

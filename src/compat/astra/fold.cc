@@ -158,8 +158,8 @@ std::vector<std::string> reasons_against_colours(const RunInput& input, const Ru
   if (options.backend == Backend::aware) {
     reasons.emplace_back("links that serve one message at a time");
   }
-  if (std::string reason = asymmetry_of_loads(input, options); !reason.empty()) {
-    reasons.push_back(std::move(reason));
+  if (const std::string reason = asymmetry_of_loads(input, options); !reason.empty()) {
+    reasons.push_back(reason);
   }
   if (options.queues_per_dimension > 1) {
     reasons.emplace_back(

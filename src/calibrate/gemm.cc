@@ -15,6 +15,7 @@
 #include "base/format.h"
 #include "calibrate/minimize.h"
 #include "machine/compute/compute_model.h"
+#include "machine/compute/number_format.h"
 
 namespace orrery::calibrate {
 namespace {
@@ -253,9 +254,9 @@ graph::Operator gemm_operator(const std::string& format, const graph::GemmShape&
   graph::Operator op;
   op.name = "gemm";
   op.kind = graph::OperatorKind::gemm;
-  op.block_scaled = format == compute::kBlockScaledFp8;
-  op.type = op.block_scaled ? graph::DataType::fp8
-                            : value_of<graph::DataType>(format).value_or(graph::DataType::bf16);
+  const auto known = compute::number_format(format).value_or(compute::NumberFormat{});
+  op.block_scaled = known.block_scaled;
+  op.type = known.type;
   op.gemm = shape;
   op.flops = graph::flops_of(shape);
   return op;

@@ -11,6 +11,7 @@
 
 #include "base/reader.h"
 #include "calibrate/gemm.h"
+#include "machine/compute/number_format.h"
 
 namespace orrery::calibrate {
 namespace {
@@ -28,16 +29,8 @@ std::vector<std::string> formats() {
   return names;
 }
 
-/// Names of other tools.
 std::string format_of(const std::string& text) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kAliases{
-      {{"bfloat16", "bf16"}, {"float16", "fp16"}, {"half", "fp16"}, {"float32", "fp32"}}};
-  for (const auto& [alias, name] : kAliases) {
-    if (text == alias) {
-      return std::string(name);
-    }
-  }
-  return text;
+  return std::string(compute::usual_format_name(text));
 }
 
 class TableReader {

@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "base/reader.h"
 #include "machine/compute/compute_model.h"
+#include "machine/compute/number_format.h"
 
 namespace orrery::study {
 namespace {
@@ -17,30 +17,7 @@ constexpr std::int64_t kLargestExtent = std::int64_t{1} << 40;
 constexpr double kLargestProduct = 1e18;  // of all extents
 constexpr std::size_t kMostMistakes = 20;
 
-struct Format {
-  std::string_view name;
-  graph::DataType type;
-  bool block_scaled = false;  ///< outside the matrix units
-  bool microscaling = false;
-};
-constexpr std::array kFormats{Format{"bfloat16", graph::DataType::bf16},
-                              Format{"float16", graph::DataType::fp16},
-                              Format{"half", graph::DataType::fp16},
-                              Format{"float32", graph::DataType::fp32},
-                              Format{compute::kBlockScaledFp8, graph::DataType::fp8, true},
-                              Format{"mxfp8", graph::DataType::fp8, false, true},
-                              Format{"nvfp4", graph::DataType::fp4, false, true}};
-
-std::optional<Format> format_named(const std::string& name) {
-  if (const auto type = value_of<graph::DataType>(name)) {
-    return Format{name_of(*type), *type};
-  }
-  const auto* const found = std::find_if(kFormats.begin(), kFormats.end(),
-                                         [&](const Format& format) { return format.name == name; });
-  return found == kFormats.end() ? std::nullopt : std::optional(*found);
-}
-
-bool runs_on(const Format& format, const compute::Device& device) {
+bool runs_on(const compute::NumberFormat& format, const compute::Device& device) {
   return device.peak[static_cast<std::size_t>(format.type)] > FlopRate(0) &&
          (!format.microscaling || device.microscaling);
 }
@@ -48,12 +25,12 @@ bool runs_on(const Format& format, const compute::Device& device) {
 std::vector<std::string> formats_of(const compute::Device& device) {
   std::vector<std::string> names;
   for (const std::string& name : names_of<graph::DataType>()) {
-    if (runs_on(*format_named(name), device)) {
+    if (runs_on(*compute::number_format(name), device)) {
       names.push_back(name);
     }
   }
-  for (const Format& format : kFormats) {
-    if ((format.block_scaled || format.microscaling) && runs_on(format, device)) {
+  for (const compute::NumberFormat& format : compute::kScaledFormats) {
+    if (runs_on(format, device)) {
       names.emplace_back(format.name);
     }
   }
@@ -78,7 +55,7 @@ class QueryCheck {
     }
   }
   void format(const std::string& name, const compute::Device& device, graph::Operator& op) {
-    const std::optional<Format> format = format_named(name);
+    const std::optional<compute::NumberFormat> format = compute::number_format(name);
     if (!format || !runs_on(*format, device)) {
       const std::vector<std::string> known = formats_of(device);
       error_.add({where_, "type", name,

@@ -90,7 +90,8 @@ Result<std::string> export_chakra(const ChakraExport& what) {
                 std::to_string(what.most_files),
                 fmt::format("at least {}: one file per device of the plan", what.plan.devices())}));
   }
-  const auto workload = parallel::lower(what.model, what.plan);
+  // One node per kernel, as traces of frameworks have: each has its own slowdown.
+  const auto workload = parallel::lower(what.model, what.plan, {.skip = {"fuse"}});
   if (!workload) {
     return fail(workload.error());
   }

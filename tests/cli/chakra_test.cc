@@ -126,7 +126,7 @@ TEST(ExportChakra, TheExampleRunsItsTracesOnAstra) {
   for (int rank = 0; rank < 8; ++rank) {
     EXPECT_THAT(text, HasSubstr("sys[" + std::to_string(rank) + "] finished, "));
   }
-  EXPECT_THAT(text, HasSubstr("5080 nodes as 1270 of 2 programs"));
+  EXPECT_THAT(text, HasSubstr("9032 nodes as 2258 of 2 programs"));
 }
 
 /// A kernel of so many microseconds that reads and writes tensors: name, bytes, name, bytes ...

@@ -36,7 +36,7 @@ TEST(Table, HeadingNamesEveryDegreeAndWhatGemmsRunIn) {
   run.plan.quantization = plan::Quantization::fp8_block;
   const std::string table = table_report(run);
   EXPECT_THAT(table, ContainsRegex("tp [0-9].*, cp 4 \\(a2a\\), pp [0-9].*, ep 8 x etp 2; "));
-  EXPECT_THAT(table, HasSubstr(" with fp8-block\n"));
+  EXPECT_THAT(table, HasSubstr(" with fp8-block; unfused attention\n"));
 }
 
 TEST(Table, SharesOfTheTimeAddUpToAll) {

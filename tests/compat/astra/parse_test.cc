@@ -160,8 +160,8 @@ TEST(AstraSystem, AllMistakesAreReportedAtOnce) {
 
 TEST(AstraSystem, TheRooflineNeedsPeakAndMemoryBandwidth) {
   const std::string mistakes = mistakes_of(R"({"roofline-enabled": 1})");
-  EXPECT_THAT(mistakes, HasSubstr("peak-perf: TFLOPS above 0"));
-  EXPECT_THAT(mistakes, HasSubstr("local-mem-bw: GB/s above 0"));
+  EXPECT_THAT(mistakes, HasSubstr("peak-perf: not given; expected TFLOPS above 0"));
+  EXPECT_THAT(mistakes, HasSubstr("local-mem-bw: not given; expected GB/s above 0"));
 }
 
 TEST(AstraSystem, WhatAstraSimDoesNotReadIsHonouredOrWarnsByName) {

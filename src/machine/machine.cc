@@ -21,7 +21,7 @@ constexpr const char* kShare = "a share above 0 and at most 1";
 
 /// Beyond these a value is a slip of the unit; below, products of two stay finite.
 template <class T>
-constexpr std::optional<T> largest() {
+std::optional<T> largest() {
   if constexpr (std::is_same_v<T, double>) {
     return 1e9;
   } else if constexpr (std::is_same_v<T, Time>) {
@@ -44,8 +44,10 @@ constexpr std::optional<T> largest() {
 
 template <class T>
 void require_bounded(Reader& read, std::string_view name, const T& value) {
-  if constexpr (largest<T>().has_value()) {
-    read.require(value <= *largest<T>(), name, "at most " + exact_text(*largest<T>()));
+  if constexpr (requires { exact_text(value); }) {
+    if (const std::optional<T> most = largest<T>()) {
+      read.require(value <= *most, name, "at most " + exact_text(*most));
+    }
   }
 }
 

@@ -50,7 +50,8 @@ void Loop<Transport>::run() {
       steady.emplace(*this);
     }
   }
-  while (!queue_.empty()) {
+  // At the end of simulated time nothing has an order any more; who asked finds the run unfinished.
+  while (!queue_.empty() && !queue_.now().is_overflow()) {
     const engine::EventQueue::Event event = queue_.pop();
     switch (event.kind) {
       case kComputeDone:

@@ -25,6 +25,8 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 TOOL = "clang-tidy-16"
 KNOWN_TO_GCC = "--extra-arg=-Wno-unknown-warning-option"  # the database may hold g++'s own warning options
 QUICK = "--checks=-clang-analyzer-*"
+# Another compiler's precompiled headers; without them a source shows what it does not include itself.
+PRECOMPILED = re.compile(r"\s(-Xclang\s+)?-include(-pch)?\s+(-Xclang\s+)?\S*cmake_pch\S*|\s-Winvalid-pch\b")
 
 
 def closure(source: pathlib.Path, root: pathlib.Path) -> list[pathlib.Path]:
@@ -67,12 +69,16 @@ class Tidy:
         self.deadline = time.monotonic() + budget if budget else float("inf")
         self.clean = build / "tidy"
         self.clean.mkdir(exist_ok=True)
+        self.commands = json.loads((build / "compile_commands.json").read_text())
+        for entry in self.commands:
+            entry["command"] = PRECOMPILED.sub("", entry["command"])
+        (self.clean / "compile_commands.json").write_text(json.dumps(self.commands))
 
     def sources(self, everything: bool) -> list[tuple[pathlib.Path, pathlib.Path]]:
         """(source, stamp of its clean result) for what has to be checked."""
         changed = None if everything else changed_files(self.root)
         found = []
-        for entry in json.loads((self.build / "compile_commands.json").read_text()):
+        for entry in self.commands:
             source = pathlib.Path(entry["file"])
             if not source.is_relative_to(self.root) or source.is_relative_to(self.root / "build"):
                 continue
@@ -86,7 +92,7 @@ class Tidy:
         """The findings, "" when clean, None when the budget is spent."""
         if time.monotonic() > self.deadline:
             return None
-        run = subprocess.run([TOOL, "-p", self.build, "--quiet", *self.flags, source],
+        run = subprocess.run([TOOL, "-p", self.clean, "--quiet", *self.flags, source],
                              capture_output=True, text=True)
         if run.returncode == 0:
             stamp.touch()

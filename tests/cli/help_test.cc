@@ -35,7 +35,8 @@ bool stands_alone(const std::string& example) {
 
 TEST(Help, ItsExamplesRun) {
   const Folder folder;
-  std::filesystem::current_path(ORRERY_SOURCE_DIR);
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(ORRERY_SOURCE_DIR);  // examples/ are there
   int run = 0;
   for (const char* command : {"", "simulate", "compare", "collective", "gemm", "attention", "list",
                               "show", "export", "astra"}) {
@@ -50,6 +51,7 @@ TEST(Help, ItsExamplesRun) {
       }
     }
   }
+  std::filesystem::current_path(before);
   EXPECT_GE(run, 18);
 }
 

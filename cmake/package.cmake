@@ -2,7 +2,8 @@
 # `cpack --config build/release/CPackConfig.cmake` makes orrery_*.deb (command, configurations, manual)
 # and orrery-dev_*.deb (headers, static libraries).
 set(CPACK_GENERATOR DEB)
-set(CPACK_OUTPUT_FILE_PREFIX ${PROJECT_BINARY_DIR}/packages)
+# Packages and what they are made of go to the build folder, wherever cpack is run.
+set(CPACK_PACKAGE_DIRECTORY ${PROJECT_BINARY_DIR}/packages)
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cli/network_flag.h"
+#include "cli/progress.h"
 #include "cli/step_flags.h"
 #include "report/compare.h"
 #include "report/report.h"
@@ -153,6 +154,8 @@ class Compare : public Command {
   /// Through its report, so that a plan is compared as its file would be.
   Result<study::RunFigures> simulate(const StepInput& step, const plan::Plan& plan,
                                      const std::string& source) {
+    ProgressBar bar;
+    run_.progress = [&](double share, std::uint64_t events) { bar.update(share, events); };
     return study::run_step(step.model, step.machine, plan, step.devices, run_)
         .and_then([&](const study::Run& run) {
           return parse_config(report::json_report(run), source, ConfigSyntax::json);

@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/network_flag.h"
 #include "cli/plan_flags.h"
+#include "cli/progress.h"
 #include "cli/step_flags.h"
 #include "report/explain.h"
 
@@ -46,6 +47,8 @@ class Explain : public Command {
     how_.shortcuts = !no_shortcuts_;
     how_.network = network_.read(mistakes);
     how_.next_bottleneck = !no_next_;
+    ProgressBar bar("explaining");
+    how_.progress = [&](double share) { bar.update(share); };
     const auto explanation =
         chakra_.given() ? explain_traces(std::move(mistakes)) : explain_plan(std::move(mistakes));
     if (!explanation) {

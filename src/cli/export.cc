@@ -27,8 +27,8 @@ constexpr const char* kExamples =
     "Examples:\n"
     "  orrery export megatron --plan gpt3-175b-1024 --model gpt3-175b --machine dgx-a100-80g\n"
     "  orrery export deepspeed --plan llama-3-8b-8 > ds_config.json\n"
-    "  orrery export chakra --model gpt2 --tp 2 --dp 4 --machine dgx-a100-80g --output "
-    "trace/gpt2\n";
+    "  orrery export chakra --model gpt2 --tp 2 --dp 4 --global-batch 4 --machine dgx-a100-80g \\\n"
+    "                  --output trace/gpt2\n";
 
 struct Format {
   std::string_view name;

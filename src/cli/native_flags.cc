@@ -65,7 +65,11 @@ Result<study::WorkloadRun> NativeFlags::run_loop(const astra::RunInput& input,
   simulate::SimulateOptions how;
   how.fold = options.fold;
   how.network = model_;
-  how.progress = options.progress;
+  how.progress = [&](double share, std::uint64_t) {
+    if (options.progress) {
+      options.progress(share);
+    }
+  };
   if (!name_) {
     how.algorithms.fill(workload->groups.size(), astra::algorithm_of(input));
   }

@@ -25,7 +25,7 @@ constexpr const char* kExamples =
     "                  --recompute selective --sequence-parallel --json\n"
     "  orrery simulate --model ./config.json --machine ./cluster.yaml --tp 8 --dp 4 \\\n"
     "                  --global-batch 64 --zero 1 --trace step.json\n"
-    "  orrery simulate --model gpt2 --machine dgx-a100-80g --tp 8 --global-batch 8 --network fifo\n"
+    "  orrery simulate --model gpt2 --machine dgx-a100-80g --tp 4 --global-batch 8 --network fifo\n"
     "  orrery simulate --chakra traces/step --groups traces/step.groups.json --machine dgx-h100\n"
     "A trace opens in https://ui.perfetto.dev.\n";
 
@@ -102,7 +102,7 @@ class Simulate : public Command {
     how.shortcuts = !no_shortcuts_;
     how.record_spans = over_time;
     how.network = run_.network;
-    how.progress = [&](double share) { progress.update(share); };
+    how.progress = [&](double share, std::uint64_t events) { progress.update(share, events); };
     const auto run = study::run_workload(chakra_.name(), std::move(*workload), step.machine, how);
     if (!run) {
       return fail(run.error());
@@ -158,7 +158,7 @@ class Simulate : public Command {
     run_.verify_passes = verbose_;
     run_.advise = true;
     run_.skip.insert(skip_.begin(), skip_.end());
-    run_.progress = [&](double share) { progress.update(share); };
+    run_.progress = [&](double share, std::uint64_t events) { progress.update(share, events); };
     return study::run_step(step.model, step.machine, step.plan.plan, step.devices, run_);
   }
 
@@ -166,7 +166,9 @@ class Simulate : public Command {
   template <class Report>
   Result<std::string> write(const study::WorkloadRun& run, Report report) const {
     if (trace_) {
-      if (auto written = report::write_trace_file(run, *trace_); !written) {
+      ProgressBar bar("writing the trace");
+      const auto progress = [&](double share) { bar.update(share); };
+      if (auto written = report::write_trace_file(run, *trace_, progress); !written) {
         return fail(std::move(written.error()));
       }
     }

@@ -5,6 +5,7 @@
 #include "base/reader.h"
 #include "cli/commands.h"
 #include "cli/plan_flags.h"
+#include "cli/progress.h"
 #include "report/validation.h"
 
 namespace orrery::cli {
@@ -37,11 +38,26 @@ class Validate : public Command {
     }
     study::ValidationOptions options{.overrides = plan_.settings(), .machine = machine_};
     options.threads = parse_threads(mistakes);
-    std::vector<study::ValidationResult> results;
+    std::vector<Table> tables;
+    std::size_t rows = 0;
     for (const std::string& name : table_ ? std::vector{*table_} : list_configs("validation")) {
       if (mistakes.empty()) {
-        results.push_back(collect(validate_table(name, options), mistakes));
+        tables.push_back(collect(read_table(name), mistakes));
+        rows += tables.back().rows.rows.size();
       }
+    }
+    ProgressBar bar("validating");
+    std::size_t done = 0;
+    std::vector<study::ValidationResult> results;
+    for (const Table& table : tables) {
+      const auto size = static_cast<double>(table.rows.rows.size());
+      options.progress = [&](double share) {
+        bar.update((static_cast<double>(done) + share * size) / static_cast<double>(rows));
+      };
+      if (mistakes.empty()) {
+        results.push_back(collect(validate(table.profile, table.rows, options), mistakes));
+      }
+      done += table.rows.rows.size();
     }
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
@@ -69,8 +85,12 @@ class Validate : public Command {
     return 0;
   }
 
-  Result<study::ValidationResult> validate_table(const std::string& name,
-                                                 const study::ValidationOptions& options) const {
+  struct Table {
+    study::ValidationProfile profile;
+    CsvTable rows;
+  };
+
+  Result<Table> read_table(const std::string& name) const {
     Result<study::ValidationProfile> profile = study::load_profile(name);
     if (!profile) {
       return fail(std::move(profile.error()));
@@ -79,7 +99,7 @@ class Validate : public Command {
     if (!table) {
       return fail(std::move(table.error()));
     }
-    return study::validate(*profile, *table, options);
+    return Table{std::move(*profile), std::move(*table)};
   }
 
   std::optional<std::string> csv_;

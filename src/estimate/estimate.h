@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Plan -> step time without events, for planners.
+/// Plan -> step time without events.
 ///
 ///   1. lower()          the plan's templates and issue lists, the same that simulate runs
 ///   2. time             every node: kernels from the device, collectives and messages from where

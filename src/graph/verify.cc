@@ -340,6 +340,12 @@ class RoleCheck {
   std::set<std::tuple<int, Flow, int>> seen_;
 };
 
+void check_tensors(const Workload& workload, int role, const Template& t, Mistakes& mistakes) {
+  for (const std::string& mistake : tensor_mistakes(workload, t)) {
+    mistakes.add(workload.role(role).name + ", " + mistake);
+  }
+}
+
 void check_nodes(const Workload& workload, Mistakes& mistakes) {
   std::set<std::size_t> seen;
   for (int role = 0; role < static_cast<int>(workload.roles.size()); ++role) {
@@ -351,9 +357,7 @@ void check_nodes(const Workload& workload, Mistakes& mistakes) {
         check_node({workload, role, t, n}, mistakes);
       }
       if (mistakes.none()) {
-        for (const std::string& mistake : tensor_mistakes(workload, t)) {
-          mistakes.add(workload.role(role).name + ", " + mistake);
-        }
+        check_tensors(workload, role, t, mistakes);
       }
     }
   }

@@ -30,7 +30,7 @@ std::size_t comment_at(std::string_view line) {
     const char c = line[i];
     if (quote != 0) {
       i += quote == '"' && c == '\\' ? 1 : 0;
-      quote = c == quote ? 0 : quote;
+      quote = c == quote ? '\0' : quote;
     } else if (c == '"' || c == '\'') {
       quote = c;
     } else if (c == '#' && (i == 0 || line[i - 1] == ' ' || line[i - 1] == '\t')) {

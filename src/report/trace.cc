@@ -16,7 +16,8 @@
 namespace orrery::report {
 namespace {
 
-constexpr int kLanesPerStream = 1000;  // thread numbers: stream * this + lane
+constexpr int kLanesPerStream = 1000;         // thread numbers: stream * this + lane
+constexpr std::size_t kProgressEvery = 4096;  // spans
 constexpr std::int64_t kPicosecondsPerMicrosecond = 1'000'000;
 
 std::string microseconds(Time time) {
@@ -26,7 +27,9 @@ std::string microseconds(Time time) {
 
 class TraceWriter {
  public:
-  TraceWriter(const study::WorkloadRun& run, JsonWriter& json) : run_(run), json_(json) {}
+  TraceWriter(const study::WorkloadRun& run, JsonWriter& json,
+              const std::function<void(double)>& progress)
+      : run_(run), json_(json), progress_(progress) {}
 
   void write() {
     json_.begin_object();
@@ -84,6 +87,7 @@ class TraceWriter {
               [&](std::uint32_t a, std::uint32_t b) { return place(a) < place(b); });
     std::vector<Time> lanes;  // when each lane of the stream becomes free
     const simulate::Span* previous = nullptr;
+    std::size_t written = 0;
     for (const std::uint32_t i : order) {
       const simulate::Span& span = spans[i];
       if (previous == nullptr || previous->rank != span.rank || previous->stream != span.stream) {
@@ -91,6 +95,9 @@ class TraceWriter {
       }
       previous = &span;
       write_span(span, choose_lane(lanes, span));
+      if (++written % kProgressEvery == 0 && progress_) {
+        progress_(static_cast<double>(written) / static_cast<double>(spans.size()));
+      }
     }
   }
 
@@ -176,6 +183,7 @@ class TraceWriter {
 
   const study::WorkloadRun& run_;
   JsonWriter& json_;
+  const std::function<void(double)>& progress_;
 };
 
 Error cannot_write(const std::string& path) {
@@ -184,13 +192,14 @@ Error cannot_write(const std::string& path) {
 }
 
 /// Streams the trace into `path` itself.
-bool stream_to(const study::WorkloadRun& run, const std::string& path) {
+bool stream_to(const study::WorkloadRun& run, const std::string& path,
+               const std::function<void(double)>& progress) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   {
     JsonWriter json([&](std::string_view piece) {
       file.write(piece.data(), static_cast<std::streamsize>(piece.size()));
     });
-    write_trace(run, json);
+    write_trace(run, json, progress);
   }
   file.put('\n');
   file.close();
@@ -199,22 +208,24 @@ bool stream_to(const study::WorkloadRun& run, const std::string& path) {
 
 }  // namespace
 
-void write_trace(const study::WorkloadRun& run, JsonWriter& json) {
-  TraceWriter(run, json).write();
+void write_trace(const study::WorkloadRun& run, JsonWriter& json,
+                 const std::function<void(double)>& progress) {
+  TraceWriter(run, json, progress).write();
 }
 
-Result<void> write_trace_file(const study::WorkloadRun& run, const std::string& path) {
+Result<void> write_trace_file(const study::WorkloadRun& run, const std::string& path,
+                              const std::function<void(double)>& progress) {
   namespace fs = std::filesystem;
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (fs::exists(status) && !fs::is_regular_file(status)) {  // a device or pipe: never replaced
-    if (fs::is_directory(status) || !stream_to(run, path)) {
+    if (fs::is_directory(status) || !stream_to(run, path, progress)) {
       return fail(cannot_write(path));
     }
     return {};
   }
   const std::string beside = path + ".partial";
-  const bool written = stream_to(run, beside);
+  const bool written = stream_to(run, beside, progress);
   if (written) {
     fs::rename(beside, path, error);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "base/result.h"
@@ -21,9 +22,12 @@ namespace orrery::report {
 ///   counter = "memory" of a process: bytes on its device by kind (study/memory_over_time.h)
 ///
 /// Requires a run with record_spans. Nothing is rounded: the breakdown can be recomputed from it.
-void write_trace(const study::WorkloadRun& run, JsonWriter& json);
+/// `progress` is called now and then with the share done.
+void write_trace(const study::WorkloadRun& run, JsonWriter& json,
+                 const std::function<void(double)>& progress = {});
 
 /// The same into a file, whole or not at all (written beside it, then renamed).
-Result<void> write_trace_file(const study::WorkloadRun& run, const std::string& path);
+Result<void> write_trace_file(const study::WorkloadRun& run, const std::string& path,
+                              const std::function<void(double)>& progress = {});
 
 }  // namespace orrery::report

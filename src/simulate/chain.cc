@@ -280,7 +280,7 @@ Time chain_end(const Chain& chain, const BoundTemplate& shape, ChainPlace place,
       return now;
     }
     if (joins && walk.joined(now)) {
-      return now + walk.current().rest[static_cast<std::size_t>(beside)];
+      return std::min(now + walk.current().rest[static_cast<std::size_t>(beside)], kEndOfTime);
     }
     walk.change_speed(now);
   }

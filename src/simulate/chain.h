@@ -33,6 +33,9 @@
 namespace orrery::simulate {
 
 inline constexpr std::size_t kMostLanes = 3;  ///< of a chain: the compute stream is lane 0
+/// What happens then or later is beyond the range of Time, and so is the run. Time::max() itself is
+/// for lanes in which nothing runs.
+inline constexpr Time kEndOfTime{INT64_MAX - 1};
 
 struct Chain {
   struct Step {
@@ -130,7 +133,7 @@ class ChainWalk {
   /// After a step, or when what runs beside has changed.
   void change_speed(Time now) {
     if (job_.running && job_.beside != book_.beside()) {
-      place_.end[0] = std::min(job_.change_speed(now, book_.beside()), kLatest);
+      place_.end[0] = std::min(job_.change_speed(now, book_.beside()), kEndOfTime);
     }
   }
 
@@ -170,8 +173,6 @@ class ChainWalk {
   const Chain::Step& current() const { return chain_.lanes[0][place_.done[0]]; }
 
  private:
-  static constexpr Time kLatest{INT64_MAX - 1};  // Time::max() is for lanes in which nothing runs
-
   const Chain::Step& head(std::size_t lane) const { return chain_.lanes[lane][place_.done[lane]]; }
   const BoundNode& node(std::size_t lane) const { return shape_.nodes[head(lane).node]; }
 
@@ -216,7 +217,8 @@ class ChainWalk {
       const Time host_end = host_ + its.host_span;
       host_ += its.host_cost;
       book_.begin_compute(now, its);
-      place_.end[lane] = std::min(job_.start(now, host_end, shape_, its, book_.beside()), kLatest);
+      place_.end[lane] =
+          std::min(job_.start(now, host_end, shape_, its, book_.beside()), kEndOfTime);
       return false;
     }
     if (head(lane).alone == Time(0)) {  // a wait, or a collective of nobody
@@ -226,7 +228,7 @@ class ChainWalk {
     host_ += its.host_cost;
     place_.waits[lane] = host_ > now;
     if (place_.waits[lane]) {
-      place_.end[lane] = host_;
+      place_.end[lane] = std::min(host_, kEndOfTime);
     } else {
       begin_collective(lane, now);
     }
@@ -235,7 +237,7 @@ class ChainWalk {
 
   void begin_collective(std::size_t lane, Time now) {
     book_.begin_collective(now, node(lane));
-    place_.end[lane] = std::min(now + head(lane).alone, kLatest);
+    place_.end[lane] = std::min(now + head(lane).alone, kEndOfTime);
   }
 
   void finish(std::size_t lane, Time now) {

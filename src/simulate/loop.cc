@@ -44,15 +44,18 @@ void Loop<Transport>::run() {
   }
   drain();
   settle();
+  std::uint64_t handled = 0;
   std::optional<SteadyState<Loop>> steady;
   if constexpr (Transport::kRepeats) {
     if (take_shortcuts_) {
       steady.emplace(*this);
     }
   }
-  // At the end of simulated time nothing has an order any more; who asked finds the run unfinished.
-  while (!queue_.empty() && !queue_.now().is_overflow()) {
+  while (!queue_.empty()) {
     const engine::EventQueue::Event event = queue_.pop();
+    if (event.when >= kEndOfTime) {
+      return;  // times have saturated: which of two comes first can no longer be told
+    }
     switch (event.kind) {
       case kComputeDone:
         if (event.generation == ranks_[event.subject].job.generation) {
@@ -83,6 +86,10 @@ void Loop<Transport>::run() {
           steady->look();
         }
       }
+    }
+    if (progress_ && instances_total_ > 0 && ++handled % kProgressEvery == 0) {
+      progress_(static_cast<double>(instances_) / static_cast<double>(instances_total_),
+                completions_);
     }
   }
 }

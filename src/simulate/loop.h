@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "engine/event_queue.h"
 #include "graph/workload.h"
 #include "simulate/bind.h"
+#include "simulate/progress.h"
 #include "simulate/rank_state.h"
 #include "simulate/timeline.h"
 #include "simulate/transport.h"
@@ -33,8 +33,9 @@ class Loop {
   /// the steady state is jumped (steady.h).
   void record_spans() { record_spans_ = true; }
   void take_shortcuts() { take_shortcuts_ = true; }
-  void on_progress(std::function<void(double)> progress) { progress_ = std::move(progress); }
+  void on_progress(Progress progress) { progress_ = std::move(progress); }
 
+  /// To the end, or to kEndOfTime: then queue.now() is there.
   void run();
 
   std::uint64_t events() const { return completions_; }
@@ -131,8 +132,8 @@ class Loop {
   std::vector<std::vector<std::unique_ptr<ChainTable>>> chains_;  ///< [program][template]
   std::vector<Span> spans_;
   std::vector<std::vector<graph::Instance>> issued_;
-  std::function<void(double)> progress_;
-  std::int64_t instances_ = 0;
+  Progress progress_;
+  std::int64_t instances_ = 0;  ///< issued
   std::int64_t instances_total_ = 0;
   std::uint64_t completions_ = 0;
   bool record_spans_ = false;

@@ -11,7 +11,7 @@
 
 namespace orrery::simulate {
 
-inline constexpr std::int64_t kProgressEvery = 4096;  // instances between two progress reports
+inline constexpr std::uint64_t kProgressEvery = 4096;  // queue events between two progress reports
 
 /// Keeps one instance visible beyond the one that computes, so that the next receive is posted and
 /// prefetches can start.
@@ -55,9 +55,7 @@ bool Loop<Transport>::issue_one(RankIndex index, std::uint32_t cause) {
   for (const std::uint32_t node : shape.free_nodes) {
     make_ready(index, number, node, cause);
   }
-  if (progress_ && instances_total_ > 0 && ++instances_ % kProgressEvery == 0) {
-    progress_(static_cast<double>(instances_) / static_cast<double>(instances_total_));
-  }
+  ++instances_;
   return true;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "simulate/bind.h"
+#include "simulate/chain.h"
 #include "simulate/fold.h"
 #include "simulate/loop.h"
 #include "simulate/message_transport.h"
@@ -89,7 +90,7 @@ void close_breakdowns(Timeline& timeline) {
 
 /// From what the ranks have done to the timeline; fold and ranks are there already.
 template <class Transport>
-Result<Timeline> finish(Timeline timeline, Loop<Transport>& loop) {
+Timeline finish(Timeline timeline, Loop<Transport>& loop) {
   timeline.categories = loop.categories();
   timeline.events = loop.events();
   timeline.spans = loop.take_spans();
@@ -101,9 +102,6 @@ Result<Timeline> finish(Timeline timeline, Loop<Transport>& loop) {
     critical = timeline.finish[i] > timeline.finish[critical] ? i : critical;
   }
   timeline.step_time = timeline.finish[critical];
-  if (timeline.step_time.is_overflow()) {
-    return fail("the step takes longer than 106 days, beyond the range of simulated time");
-  }
   close_breakdowns(timeline);
   timeline.critical_rank = timeline.ranks[critical];
   timeline.breakdown = timeline.by_rank[critical];
@@ -134,6 +132,9 @@ Result<Timeline> run(const graph::Workload& workload, const machine::Machine& ma
   }
   loop.on_progress(options.progress);
   loop.run();
+  if (queue.now() >= kEndOfTime) {
+    return fail("the step takes longer than 106 days, beyond the range of simulated time");
+  }
   if (const auto waiting = unfinished(workload, loop.ranks()); !waiting.empty()) {
     return fail(deadlock(waiting));
   }

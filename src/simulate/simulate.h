@@ -3,13 +3,13 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 
 #include "base/result.h"
 #include "collective/cost.h"
 #include "graph/workload.h"
 #include "machine/machine.h"
 #include "simulate/network_model.h"
+#include "simulate/progress.h"
 #include "simulate/timeline.h"
 
 namespace orrery::simulate {
@@ -21,8 +21,7 @@ struct SimulateOptions {
   bool shortcuts = true;
   NetworkModel network = NetworkModel::ports;
   collective::AlgorithmChoice algorithms = {};
-  /// Called now and then with the share of instances issued so far (progress bars).
-  std::function<void(double)> progress = {};
+  Progress progress = {};
 };
 
 /// Requires a verified workload and `machine` of exactly workload.ranks devices (with_devices).

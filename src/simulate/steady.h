@@ -323,6 +323,7 @@ class SteadyState {
       RankState& rank = loop_.ranks_[i];
       const graph::Period& period = period_of(i);
       rank.window.shift(cycles * period.length, cycles * period.microbatches);
+      loop_.instances_ += cycles * period.length;
       for (StreamState& stream : rank.streams) {
         stream.instance += cycles * period.length;
       }
@@ -332,7 +333,7 @@ class SteadyState {
       rank.job.host_end += by;
       rank.chain.instance += cycles * period.length;
       for (Time& end : rank.chain.place.end) {
-        end += by;
+        end = end < Time::max() ? std::min(end + by, kEndOfTime) : end;
       }
       rank.chain.end += by;
       rank.ledger.shift(by, before.booked[i], now.booked[i], times);

@@ -12,6 +12,9 @@ namespace orrery::study {
 namespace {
 
 constexpr int kBisections = 4;  // of a doubling: the factor is known to 2^(1/16), 4 %
+constexpr int kDoublings = 6;   // to kLargestFactor
+static_assert(kLargestFactor == 1 << kDoublings);
+constexpr double kFirstRun = 0.05;  // of the progress: the run with its spans
 
 double improvement_of(const Resource& resource) {
   return is_time(resource.kind) ? 1 / (1 - kImprovement) : 1 + kImprovement;
@@ -28,17 +31,18 @@ class Variations {
         plan_(base.plan ? *base.plan : plan::Plan{}),
         step_time_(std::move(step_time)),
         options_(options),
-        resources_(resources_of(machine_, plan_)) {}
+        resources_(resources_of(machine_, plan_)),
+        rounds_(options.next_bottleneck ? 1 + kDoublings + kBisections : 1) {}
 
   /// Effects of every resource on the step in which `from`, if any, is `factor` times as good.
-  Result<std::vector<Sensitivity>> effects(const Resource* from, double factor) const {
+  Result<std::vector<Sensitivity>> effects(const Resource* from, double factor) {
     machine::Machine machine = machine_;
     plan::Plan plan = plan_;
     if (from != nullptr) {
       scale(*from, factor, machine, plan);
     }
     std::vector<Result<Time>> times(resources_.size() + 1, Time(0));
-    run_parallel(times.size(), options_.threads, [&](std::size_t i) {
+    const auto vary = [&](std::size_t i) {
       machine::Machine varied = machine;
       plan::Plan varied_plan = plan;
       if (i > 0) {
@@ -46,11 +50,22 @@ class Variations {
         scale(resource, improvement_of(resource), varied, varied_plan);
       }
       times[i] = step_time_(varied, varied_plan);
-    });
+    };
+    run_parallel(times.size(), options_.threads, vary, [&](double share) { report(share); });
+    ++round_;
     return sensitivities(times);
   }
 
+  /// So many more calls of effects() at most.
+  void left(int rounds) { round_ = rounds_ - rounds; }
+
  private:
+  void report(double share) const {
+    if (options_.progress) {
+      options_.progress(kFirstRun + (1 - kFirstRun) * (round_ + share) / rounds_);
+    }
+  }
+
   Result<std::vector<Sensitivity>> sensitivities(const std::vector<Result<Time>>& times) const {
     std::vector<Sensitivity> sensitivities;
     for (std::size_t i = 0; i < resources_.size(); ++i) {
@@ -76,12 +91,14 @@ class Variations {
   StepTime step_time_;
   const ExplainOptions& options_;
   std::vector<Resource> resources_;
+  int rounds_;  ///< calls of effects() at most
+  int round_ = 0;
 };
 
 /// Doubles the factor until another resource leads, then halves the interval.
 class NextSearch {
  public:
-  NextSearch(const Variations& variations, const Resource& strongest)
+  NextSearch(Variations& variations, const Resource& strongest)
       : variations_(variations), strongest_(strongest) {}
 
   Result<std::optional<NextBottleneck>> run() {
@@ -99,6 +116,7 @@ class NextSearch {
 
  private:
   Result<std::optional<NextBottleneck>> bisect(double low, double high) {
+    variations_.left(kBisections);
     for (int i = 0; i < kBisections; ++i) {
       const double middle = std::sqrt(low * high);
       auto taken = takes_over(middle);
@@ -127,7 +145,7 @@ class NextSearch {
     return effect.step_time / (1 + effect.change);
   }
 
-  const Variations& variations_;
+  Variations& variations_;
   const Resource& strongest_;
   std::optional<NextBottleneck> found_;
 };
@@ -136,7 +154,7 @@ class NextSearch {
 Result<Explanation> explain_run(Explanation result, const StepTime& step_time,
                                 const ExplainOptions& options) {
   result.path = critical_path(result.run.workload, result.run.timeline, result.run.machine);
-  const Variations variations(result, step_time, options);
+  Variations variations(result, step_time, options);
   auto effects = variations.effects(nullptr, 1);
   if (!effects) {
     return fail(std::move(effects.error()));
@@ -165,6 +183,11 @@ Result<Explanation> explain(const zoo::Model& model, const machine::Machine& mac
   how.network = options.network;
   RunOptions recorded = how;
   recorded.record_spans = true;
+  recorded.progress = [&](double share, std::uint64_t) {
+    if (options.progress) {
+      options.progress(kFirstRun * share);
+    }
+  };
   auto run = run_step(model, machine, plan, devices, recorded);
   if (!run) {
     return fail(std::move(run.error()));
@@ -189,6 +212,11 @@ Result<Explanation> explain(const std::string& name, const graph::Workload& work
   how.network = options.network;
   simulate::SimulateOptions recorded = how;
   recorded.record_spans = true;
+  recorded.progress = [&](double share, std::uint64_t) {
+    if (options.progress) {
+      options.progress(kFirstRun * share);
+    }
+  };
   auto run = run_workload(name, workload, machine, recorded);
   if (!run) {
     return fail(std::move(run.error()));

@@ -2,6 +2,7 @@
 /// Why a step takes as long as it does, and what would make it faster.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -43,7 +44,8 @@ struct ExplainOptions {
   bool shortcuts = true;  ///< SimulateOptions::shortcuts
   simulate::NetworkModel network = simulate::NetworkModel::ports;
   bool next_bottleneck = true;
-  int threads = 0;  ///< 0 = one per processor
+  int threads = 0;                            ///< 0 = one per processor
+  std::function<void(double)> progress = {};  ///< called now and then with the share done
 };
 
 struct Explanation {

@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::size_t kMostChanges = 3;     // of one piece of advice
 constexpr std::size_t kMostSimulated = 12;  // pieces of advice
+constexpr double kLooking = 0.5;            // of the progress, before any is simulated
 
 /// Of one field, or of two that go together.
 struct Option {
@@ -123,8 +124,13 @@ class Options {
 /// Sets of options, small ones first.
 class Search {
  public:
-  Search(const zoo::Model& model, const machine::Machine& machine, const plan::Plan& plan)
-      : model_(model), machine_(machine), plan_(plan), options_(Options(plan).take()) {}
+  Search(const zoo::Model& model, const machine::Machine& machine, const plan::Plan& plan,
+         const std::function<void(double)>& progress)
+      : model_(model),
+        machine_(machine),
+        plan_(plan),
+        progress_(progress),
+        options_(Options(plan).take()) {}
 
   std::vector<FitChange> run(std::size_t most) {
     for (std::size_t count = 1; count <= kMostChanges && found_.empty(); ++count) {
@@ -139,6 +145,8 @@ class Search {
     found_.resize(std::min(found_.size(), kMostSimulated));
     std::vector<Advice> advice;
     for (const Found& found : found_) {
+      report(kLooking +
+             (1 - kLooking) * share_of(static_cast<std::size_t>(&found - found_.data()), found_));
       if (const auto run = run_step(model_, machine_, found.plan, found.plan.devices(), {})) {
         advice.push_back({fields_of(found.chosen),
                           {texts(found.chosen), run->timeline.step_time, found.memory}});
@@ -179,12 +187,25 @@ class Search {
     return fields;
   }
 
+  void report(double share) const {
+    if (progress_) {
+      progress_(share);
+    }
+  }
+  template <class T>
+  static double share_of(std::size_t done, const std::vector<T>& of) {
+    return static_cast<double>(done) / static_cast<double>(of.size());
+  }
+
   void extend(std::vector<std::size_t> chosen, std::size_t count) {
     if (count == 0) {
       look(chosen);
       return;
     }
     for (std::size_t i = chosen.empty() ? 0 : chosen.back() + 1; i < options_.size(); ++i) {
+      if (chosen.empty()) {
+        report(kLooking * (static_cast<double>(count - 1) + share_of(i, options_)) / kMostChanges);
+      }
       const bool other = std::none_of(chosen.begin(), chosen.end(), [&](std::size_t c) {
         return options_[c].field == options_[i].field;
       });
@@ -247,6 +268,7 @@ class Search {
   const zoo::Model& model_;
   const machine::Machine& machine_;
   const plan::Plan& plan_;
+  const std::function<void(double)>& progress_;
   std::vector<Option> options_;
   std::vector<Found> found_;
 };
@@ -254,8 +276,9 @@ class Search {
 }  // namespace
 
 std::vector<FitChange> fit_advice(const zoo::Model& model, const machine::Machine& machine,
-                                  const plan::Plan& plan, std::size_t most) {
-  return Search(model, machine, plan).run(most);
+                                  const plan::Plan& plan, std::size_t most,
+                                  const std::function<void(double)>& progress) {
+  return Search(model, machine, plan, progress).run(most);
 }
 
 std::string to_string(const FitChange& change) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,10 @@ struct FitChange {
 /// layers), smaller microbatches, higher ZeRO stages, fewer chunks, offload of optimizer states and
 /// activations, and up to eight times as many tensor- or context-parallel ranks or stages with
 /// fewer replicas. Every one is simulated with the same global batch on the same devices.
+/// `progress` is called now and then with the share done.
 std::vector<FitChange> fit_advice(const zoo::Model& model, const machine::Machine& machine,
-                                  const plan::Plan& plan, std::size_t most);
+                                  const plan::Plan& plan, std::size_t most,
+                                  const std::function<void(double)>& progress = {});
 
 /// "--recompute selective: 12.3 s, 71.2 GiB".
 std::string to_string(const FitChange& change);

@@ -80,9 +80,15 @@ Result<void> prepare(Run& run) {
   return {};
 }
 
-void add_advice(const Run& run, Error& error) {
+void add_advice(const Run& run, const RunOptions& options, Error& error) {
   constexpr std::size_t kMost = 3;
-  const std::vector<FitChange> advice = fit_advice(run.model, run.machine, run.plan, kMost);
+  const auto progress = [&](double share) {
+    if (options.progress) {
+      options.progress(share, 0);
+    }
+  };
+  const std::vector<FitChange> advice =
+      fit_advice(run.model, run.machine, run.plan, kMost, progress);
   for (const FitChange& change : advice) {
     error.add(Error("fits with " + to_string(change)));
   }
@@ -105,7 +111,7 @@ Result<void> measure_memory(Run& run, const RunOptions& options) {
   run.fits = fits.has_value();
   if (!run.fits && !options.allow_oom) {
     if (options.advise) {
-      add_advice(run, fits.error());
+      add_advice(run, options, fits.error());
     }
     return fits;
   }

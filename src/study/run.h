@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -30,8 +29,8 @@ struct RunOptions {
   simulate::NetworkModel network = simulate::NetworkModel::ports;
   /// Verify and time after every lowering pass, not only at the end: about 1 ms a pass.
   bool verify_passes = false;
-  std::set<std::string> skip = {};            ///< lowering passes to leave out
-  std::function<void(double)> progress = {};  ///< called now and then with the share done
+  std::set<std::string> skip = {};   ///< lowering passes to leave out
+  simulate::Progress progress = {};  ///< of the simulation, or of the advice
 };
 
 /// Formulas:

@@ -230,8 +230,9 @@ Result<ValidationResult> validate(const ValidationProfile& profile, const CsvTab
   if (!tasks) {
     return fail(std::move(tasks.error()));
   }
-  run_parallel(tasks->size(), options.threads,
-               [&](std::size_t i) { run_task((*tasks)[i], *machine); });
+  run_parallel(
+      tasks->size(), options.threads, [&](std::size_t i) { run_task((*tasks)[i], *machine); },
+      options.progress);
   ValidationResult result{
       .profile = profile, .csv = table.file, .machine = machine->name, .rows = {}, .score = {}};
   for (Task& task : *tasks) {

@@ -2,6 +2,7 @@
 /// Predictions beside published results, row by row.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,9 +48,10 @@ struct ValidationResult {
 };
 
 struct ValidationOptions {
-  std::vector<Setting> overrides;      ///< win over profile and rows
-  std::optional<std::string> machine;  ///< instead of the profile's
-  int threads = 0;                     ///< 0 = one per processor
+  std::vector<Setting> overrides;             ///< win over profile and rows
+  std::optional<std::string> machine;         ///< instead of the profile's
+  int threads = 0;                            ///< 0 = one per processor
+  std::function<void(double)> progress = {};  ///< called now and then with the share done
 };
 
 /// Runs every row with run_step (memory measures: memory_footprint alone), rows in parallel, the

@@ -35,8 +35,12 @@ for file in "$work/prefix/bin/orrery" "$work"/prefix/lib*/liborrery_base.a; do
   fi
 done
 
+# Packages go to the build folder, and nothing stays where cpack was run.
+mkdir "$work/elsewhere"
+cd "$work/elsewhere"
+cpack --config "$build/CPackConfig.cmake" >/dev/null
+[ -z "$(ls -A)" ] || { echo "install_test: cpack leaves $(ls -A)" >&2; exit 1; }
 cd "$build"
-cpack --config CPackConfig.cmake >/dev/null
 for package in packages/orrery_*.deb packages/orrery-dev_*.deb; do
   dpkg-deb --field "$package" Package Version Depends
 done

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "builder.h"
 
 namespace orrery::simulate {
@@ -281,6 +283,45 @@ TEST(Simulate, DeadlockNamesWhatWaits) {
   ASSERT_FALSE(result.has_value());
   EXPECT_THAT(result.error().mistakes.back().expected,
               ::testing::HasSubstr("rank 1: pass, microbatch 0: activations on stream receive"));
+}
+
+TEST(Simulate, ATimeBeyondItsRangeIsAnErrorWithAndWithoutShortcuts) {
+  // 2^63 ps are 106.75 days. A kernel of 1 GB at 1 byte/s is 11,574 days; one of 5e15 ns is 57.9
+  // days, and two of them are too long.
+  machine::Machine machine = machine_of({dimension(topology::DimensionKind::switched, 1)});
+  machine.device.memory.front().bandwidth = Bandwidth(1);
+  const auto refused = [&](Bytes bytes, int times) {
+    graph::Node node = compute_node("a", 1_ms);
+    node.operators.front().bytes = bytes;
+    const graph::Workload workload = workload_of(alone, {{node, node}}, times);
+    for (const bool shortcuts : {true, false}) {
+      const auto result = simulate(workload, machine, {.shortcuts = shortcuts, .algorithms = {}});
+      ASSERT_FALSE(result.has_value()) << to_seconds(result->step_time) << " s";
+      EXPECT_THAT(result.error().to_string(), ::testing::HasSubstr("longer than 106 days"));
+    }
+  };
+  refused(1'000'000'000_B, 1);
+  refused(5'000'000_B, 1);
+  refused(1'000'000_B, 1000);
+}
+
+TEST(Simulate, ProgressIsOfTheWholeRun) {
+  const graph::Workload workload =
+      workload_of(alone, {{compute_node("a", 1_ms), compute_node("b", 1_ms)}}, 10'000);
+  std::vector<double> shares;
+  std::uint64_t last_events = 0;
+  SimulateOptions options{.shortcuts = false, .algorithms = {}};
+  options.progress = [&](double share, std::uint64_t events) {
+    shares.push_back(share);
+    last_events = events;
+    // 20,000 events in all.
+    EXPECT_NEAR(static_cast<double>(events) / share, 20'000, 50);
+  };
+  run(workload, machine_of({dimension(topology::DimensionKind::switched, 1)}), options);
+  ASSERT_GE(shares.size(), 4U);
+  EXPECT_TRUE(std::is_sorted(shares.begin(), shares.end()));
+  EXPECT_GT(last_events, 16'000U);
+  EXPECT_LE(shares.back(), 1);
 }
 
 TEST(Simulate, LayoutMustFillTheMachine) {

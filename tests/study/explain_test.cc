@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 namespace orrery::study {
 namespace {
@@ -166,6 +168,17 @@ RC_GTEST_PROP(Explain, MoreOfAResourceIsNeverSlower, ()) {
     RC_ASSERT(!effect.anomaly());
     RC_ASSERT(effect.elasticity > -1.02);
   }
+}
+
+TEST(Explain, ItsProgressNeverGoesBackAndEndsAtOne) {
+  std::vector<double> shares;
+  ExplainOptions options;
+  options.threads = 1;
+  options.progress = [&](double share) { shares.push_back(share); };
+  explained(small_plan(), a100(), options);
+  ASSERT_FALSE(shares.empty());
+  EXPECT_TRUE(std::is_sorted(shares.begin(), shares.end()));
+  EXPECT_DOUBLE_EQ(shares.back(), 1);
 }
 
 }  // namespace

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "study/run.h"
 
 namespace orrery::study {
@@ -65,6 +68,16 @@ TEST(FitAdvice, WhereNothingHelpsThatIsSaid) {
   step.plan = {.global_batch = 1, .zero = 0};  // 70B on one device
   const auto run = run_step(step.model, step.machine, step.plan, 0, {.advise = true});
   EXPECT_THAT(run.error().to_string(), HasSubstr("does not fit with more recompute"));
+}
+
+TEST(FitAdvice, ItsProgressNeverGoesBack) {
+  const TooLarge step;
+  std::vector<double> shares;
+  fit_advice(step.model, step.machine, step.plan, 3,
+             [&](double share) { shares.push_back(share); });
+  ASSERT_GE(shares.size(), 10U);
+  EXPECT_TRUE(std::is_sorted(shares.begin(), shares.end()));
+  EXPECT_LE(shares.back(), 1);
 }
 
 }  // namespace

@@ -76,6 +76,14 @@ TEST(Run, TimeBeyondItsRangeIsNoDeadlock) {
   const machine::Machine machine = machine::load_machine("dgx-a100-80g").value();
   EXPECT_THAT(refusal(machine, {.global_batch = 1'000'000'000}),
               AllOf(HasSubstr("stage 0"), HasSubstr("longer than 106 days")));
+
+  // The jump over the steady state of this plan, 20 s per 1,536 sequences, went beyond the end of
+  // time in the middle of chains of nodes.
+  plan::Plan plan = plan::load_plan("gpt3-175b-1024").value();
+  plan.global_batch = 1'000'000'000;
+  const auto run = run_step(zoo::load_model("gpt3-175b").value(), machine, plan, 0, {});
+  ASSERT_FALSE(run);
+  EXPECT_THAT(run.error().to_string(), HasSubstr("longer than 106 days"));
 }
 
 TEST(Run, UtilizationIsOfThePeakThatTheGemmsRunAt) {

@@ -80,6 +80,10 @@ class CheckLayers(unittest.TestCase):
         code, _ = self.check({"src/base/a.cc": ""}, table="no table")
         self.assertEqual(code, 1)
 
+    def test_the_repositorys_table_names_no_folder_that_is_not_there(self):
+        layers = check_layers.read_layers((ROOT / "docs/architecture.md").read_text())
+        self.assertEqual([m for m in layers if not (ROOT / "src" / m).is_dir()], [])
+
     def test_the_repository_has_every_module_of_the_build_in_its_table(self):
         layers = check_layers.read_layers((ROOT / "docs/architecture.md").read_text())
         self.assertEqual(layers["base"], 1)

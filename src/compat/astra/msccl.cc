@@ -47,10 +47,17 @@ class Document {
  public:
   Document(std::string_view text, std::string file) : text_(text), file_(std::move(file)) {}
 
-  std::string where(std::ptrdiff_t offset) const {
-    const auto end = text_.begin() + std::clamp<std::ptrdiff_t>(
-                                         offset, 0, static_cast<std::ptrdiff_t>(text_.size()));
-    return fmt::format("{}:{}", file_, 1 + std::count(text_.begin(), end, '\n'));
+  std::string where(std::ptrdiff_t offset) {
+    if (line_ends_.empty()) {
+      for (std::size_t at = 0; at < text_.size(); ++at) {
+        if (text_[at] == '\n') {
+          line_ends_.push_back(static_cast<std::ptrdiff_t>(at));
+        }
+      }
+      line_ends_.push_back(std::ssize(text_));
+    }
+    const auto end = std::lower_bound(line_ends_.begin(), line_ends_.end() - 1, offset);
+    return fmt::format("{}:{}", file_, 1 + (end - line_ends_.begin()));
   }
   void mistake(const pugi::xml_node& node, const std::string& attribute,
                const std::string& expected) {
@@ -76,6 +83,7 @@ class Document {
  private:
   std::string_view text_;
   std::string file_;
+  std::vector<std::ptrdiff_t> line_ends_;  ///< counted once: a file may have a million mistakes
   Error mistakes_;
 };
 

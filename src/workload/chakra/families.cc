@@ -60,6 +60,7 @@ std::vector<std::vector<std::uint32_t>> connected(const TraceSet& traces,
     by_set[sets.find(group)].push_back(group);
   }
   std::vector<std::vector<std::uint32_t>> found;
+  found.reserve(by_set.size());
   for (auto& [first, groups] : by_set) {
     found.push_back(std::move(groups));
   }

@@ -38,11 +38,7 @@ class Tags {
   explicit Tags(const graph::Workload& workload) : groups_(workload.groups.size()) {
     for (const graph::Program& program : workload.programs) {
       for (const graph::Template& part : program.templates) {
-        for (const graph::Node& node : part.nodes) {
-          if (node.kind == graph::Node::Kind::send) {
-            channels_.push_back(node.channel);
-          }
-        }
+        add_channels(part);
       }
     }
     std::sort(channels_.begin(), channels_.end());
@@ -59,6 +55,13 @@ class Tags {
   }
 
  private:
+  void add_channels(const graph::Template& part) {
+    for (const graph::Node& node : part.nodes) {
+      if (node.kind == graph::Node::Kind::send) {
+        channels_.push_back(node.channel);
+      }
+    }
+  }
   std::size_t channel_count() const { return std::max(channels_.size(), kFewestChannels); }
   std::uint32_t tag(std::size_t number, std::size_t kind) const {
     return static_cast<std::uint32_t>(number * (channel_count() + groups_) + kind);

@@ -137,6 +137,17 @@ TEST(Msccl, MistakesNameTheLine) {
   EXPECT_THAT(mistakes(msccl_program(1, 0, msccl_gpu(0, ""))), HasSubstr("nchunksperloop"));
 }
 
+TEST(Msccl, ManyMistakesAreNamedInLinearTime) {
+  // Counting the lines before each took 3 10^11 bytes.
+  std::string gpus;
+  for (int i = 0; i < 200'000; ++i) {
+    gpus += "<gpu id=\"0\"/>\n";
+  }
+  const std::string text = mistakes(msccl_program(1, 8, gpus));
+  EXPECT_THAT(text, HasSubstr("test.xml:3: gpu.id: found '0', expected each id once"));
+  EXPECT_THAT(text, HasSubstr("more mistakes"));
+}
+
 TEST(Msccl, StepsThatWaitForEachOtherAreRefused) {
   const std::string own = msccl_block(0, -1, -1, msccl_step(0, "re", 1, 1, 0)) +
                           msccl_block(1, -1, -1, msccl_step(0, "re", 1, 0, 0));

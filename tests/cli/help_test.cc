@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <regex>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "command.h"
+
+namespace orrery::testing {
+namespace {
+
+/// The lines "  orrery ARGUMENTS" of a help text, those that go on joined, without "orrery".
+std::vector<std::string> examples_of(const std::string& help) {
+  std::vector<std::string> examples;
+  const std::string joined = std::regex_replace(help, std::regex(R"(\\\n\s*)"), "");
+  std::istringstream lines(joined);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("  orrery ")) {
+      examples.push_back(line.substr(9));
+    }
+  }
+  return examples;
+}
+
+/// Whether the example needs nothing that the reader has to bring: no "...", no file of his own.
+/// `explain` and the simulated `collective` take seconds each.
+bool stands_alone(const std::string& example) {
+  static const std::regex kNeeds(
+      R"(\.\.\.|>|\./|traces/|\b\w+\.(csv|json|yaml|sh|toml|txt)\b|docs/|^explain|--network fifo$)");
+  return !std::regex_search(std::regex_replace(example, std::regex(R"(examples/\S+)"), ""), kNeeds);
+}
+
+TEST(Help, ItsExamplesRun) {
+  const Folder folder;
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(ORRERY_SOURCE_DIR);  // examples/ are there
+  int run = 0;
+  for (const char* command : {"", "simulate", "compare", "collective", "gemm", "attention", "list",
+                              "show", "export", "astra"}) {
+    const std::string help = orrery(std::string(command) + " --help").out;
+    for (std::string example : examples_of(help)) {
+      example =
+          std::regex_replace(example, std::regex("--output trace/"), "--output " + folder / "");
+      if (stands_alone(example)) {
+        const Outcome outcome = orrery(example);
+        EXPECT_EQ(outcome.status, 0) << example << "\n" << outcome.err;
+        ++run;
+      }
+    }
+  }
+  std::filesystem::current_path(before);
+  EXPECT_GE(run, 18);
+}
+
+TEST(Help, PromisesNoPlanner) {
+  for (const char* text : {"--help", "simulate --help"}) {
+    EXPECT_EQ(orrery(text).out.find("planner"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace orrery::testing

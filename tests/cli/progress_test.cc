@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/progress.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "command.h"
+
+namespace orrery::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(Progress, TheRestIsAsSlowAsWhatIsDone) {
+  // A quarter took 30 s: three more take 90 s, and 0.5 G events are a quarter of 2 G.
+  EXPECT_EQ(progress_line("simulating", {.share = 0.25, .elapsed_s = 30, .events = 500'000'000}),
+            "simulating [##########                              ]  25 %, 30 s, about 90 s left, "
+            "about 2 G events");
+  EXPECT_EQ(progress_line("validating", {.share = 0.5, .elapsed_s = 7200}),
+            "validating [####################                    ]  50 %, 2 h, about 2 h left");
+}
+
+TEST(Progress, OfNothingDoneNoTimeIsTold) {
+  EXPECT_THAT(progress_line("simulating", {.elapsed_s = 3}), Not(HasSubstr("left")));
+}
+
+TEST(Progress, WithoutATerminalOnlyLongWorkIsRemarkedOn) {
+  EXPECT_EQ(progress_remark("simulating", {.share = 0.01, .elapsed_s = 10, .events = 12'400'000}),
+            "simulating: 1 % done in 10 s, about 16 min left, about 1.24 G events");
+  EXPECT_EQ(progress_remark("simulating", {.share = 0.5, .elapsed_s = 11}), "");
+  EXPECT_EQ(progress_remark("simulating", {.share = 0.01, .elapsed_s = 9}), "");
+}
+
+TEST(Progress, OfACommandIsOnATerminalAndNowhereElse) {
+  // 100,000 microbatches without shortcuts take some seconds. `script` gives it a terminal.
+  const std::string step =
+      "simulate --model gpt2 --machine dgx-a100-80g --tp 4 --global-batch 100000 --no-shortcuts";
+  const testing::Outcome quiet = testing::orrery(step);
+  EXPECT_EQ(quiet.status, 0);
+  EXPECT_EQ(quiet.err, "");
+  if (std::system("command -v script >/dev/null 2>&1") != 0) {
+    GTEST_SKIP() << "no `script` here";
+  }
+  const testing::Folder folder;
+  const std::string command = "script --quiet --return --command '" + std::string(ORRERY_BINARY) +
+                              " " + step + "' " + (folder / "typed") +
+                              " >/dev/null 2>&1 </dev/null";
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  EXPECT_THAT(testing::content(folder / "typed"),
+              AllOf(HasSubstr("simulating ["), HasSubstr(" left"), HasSubstr(" events")));
+}
+
+}  // namespace
+}  // namespace orrery::cli

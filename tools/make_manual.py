@@ -21,6 +21,7 @@ NAME = re.compile(r"-{1,2}[A-Za-z][\w-]*")
 CHOICES = re.compile(r"\{([^{}]*)\}")
 ALSO = "; also "  # before the other names of an option
 LISTED = re.compile(r"`orrery list (\w+)`")
+ONE_OF = re.compile(r"(?:.*: )?([\w-]+(?:, [\w-]+)*(?:,| or) [\w-]+)")  # "what to list: plans, models"
 
 
 @dataclasses.dataclass
@@ -33,7 +34,10 @@ class Entry:
     @property
     def choices(self) -> list[str]:
         found = CHOICES.search(self.value)
-        return found[1].split(",") if found else []
+        if found:
+            return found[1].split(",")
+        listed = None if self.names[0].startswith("-") else ONE_OF.fullmatch(self.text)
+        return re.split(", | or ", listed[1]) if listed else []
 
     @property
     def words(self) -> str:
@@ -116,10 +120,11 @@ def man_page(commands: list[Command], template: str, version: str) -> str:
 
 
 def words_of(command: Command) -> list[str]:
-    """What can follow the command's name."""
+    """What can follow the command's name. `help` is no command of its own."""
     entries = command.subcommands + command.kinds + command.options
     words = [word for entry in entries for word in entry.names]
-    return words + [choice for entry in command.positionals for choice in entry.choices]
+    words += [word for entry in command.positionals for word in entry.choices or [entry.words] if word]
+    return list(dict.fromkeys(words + ["help"] * (len(command.path) == 1)))
 
 
 def shell_cases(commands: list[Command], reply: str) -> tuple[str, str, str]:
@@ -128,7 +133,7 @@ def shell_cases(commands: list[Command], reply: str) -> tuple[str, str, str]:
     steps = "\n".join(f'    "{c.name}") at="{c.name}" ;;' for c in commands[1:])
     values = "\n".join(
         f'    "{c.name} {name}") {reply.format(entry.words)}; return ;;'
-        for c in commands for entry in c.options for name in entry.names if entry.words)
+        for c in commands for entry in c.options + c.kinds for name in entry.names if entry.words)
     words = "\n".join(f'    "{c.name}") {reply.format(" ".join(words_of(c)))} ;;' for c in commands)
     return steps, values, words
 
@@ -186,8 +191,14 @@ def fish_completion(commands: list[Command]) -> str:
         for entry in command.subcommands + command.kinds:
             lines.append(f"{start} -a {entry.names[0]} -d {quoted(entry.text)}")
         for entry in command.positionals:
-            if entry.choices:
-                lines.append(f"{start} -a {quoted(' '.join(entry.choices))} -d {quoted(entry.text)}")
+            if entry.words:
+                lines.append(f"{start} -a {quoted(entry.words.removeprefix('$'))} -d {quoted(entry.text)}")
+        for entry in command.kinds:
+            if entry.words:
+                after = quoted("; and ".join([*seen, f"__fish_seen_subcommand_from {entry.names[0]}"]))
+                lines.append(f"complete -c orrery -n {after} -a {quoted(entry.words.removeprefix('$'))}")
+        if len(command.path) == 1:
+            lines.append(f"{start} -a help -d 'The options of a command'")
         for entry in command.options:
             names = " ".join(("-l " if n.startswith("--") else "-s ") + n.lstrip("-") for n in entry.names)
             value = " -r" if entry.value else ""

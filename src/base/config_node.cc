@@ -85,8 +85,10 @@ Result<ConfigNode> load_config(const std::string& file) {
   if (!text) {
     return fail(std::move(text.error()));
   }
-  return parse_config(*text, file,
-                      file.ends_with(".json") ? ConfigSyntax::json : ConfigSyntax::yaml);
+  const std::size_t first = text->find_first_not_of(" \t\r\n");
+  const bool json =
+      file == "-" ? first != std::string::npos && (*text)[first] == '{' : file.ends_with(".json");
+  return parse_config(*text, file, json ? ConfigSyntax::json : ConfigSyntax::yaml);
 }
 
 }  // namespace orrery

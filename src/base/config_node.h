@@ -50,7 +50,7 @@ enum class ConfigSyntax : std::uint8_t { yaml, json };
 Result<ConfigNode> parse_config(std::string_view text, const std::string& file,
                                 ConfigSyntax syntax);
 
-/// Reads and parses a file; `.json` means JSON, anything else YAML.
+/// Reads and parses a file; `.json`, or a brace first in standard input, means JSON, else YAML.
 Result<ConfigNode> load_config(const std::string& file);
 
 }  // namespace orrery

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <set>
 #include <system_error>
 
@@ -22,6 +23,7 @@ bool is_config(const fs::path& path) {
   return path.extension() == ".yaml" || path.extension() == ".yml" || path.extension() == ".json";
 }
 
+constexpr const char* kStandardInput = "-";
 constexpr const char* kShared = "share/orrery/configs";
 
 /// Of the user; "" when there is none.
@@ -44,21 +46,8 @@ Result<void> write_through(const std::string& path, std::string_view content) {
   return {};
 }
 
-}  // namespace
-
-Result<std::string> read_file(const std::string& path, std::size_t limit) {
-  std::error_code problem;
-  const fs::file_status status = fs::status(path, problem);
-  if (!fs::exists(status)) {
-    return fail(cannot(path, "no such file"));
-  }
-  if (fs::is_directory(status)) {
-    return fail(cannot(path, "is a folder; expected a file"));
-  }
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) {
-    return fail(cannot(path, "cannot be read (" + std::generic_category().message(errno) + ")"));
-  }
+/// What is left of a stream.
+Result<std::string> read_stream(std::istream& stream, const std::string& path, std::size_t limit) {
   std::string content;
   constexpr std::size_t kBlock = std::size_t{1} << 16;
   std::string block(kBlock, '\0');
@@ -73,6 +62,28 @@ Result<std::string> read_file(const std::string& path, std::size_t limit) {
     return fail(cannot(path, "cannot be read (" + std::generic_category().message(errno) + ")"));
   }
   return content;
+}
+
+}  // namespace
+
+Result<std::string> read_file(const std::string& path, std::size_t limit) {
+  if (path == kStandardInput) {
+    return std::cin.eof() ? fail(cannot(path, "standard input was read before; name it once"))
+                          : read_stream(std::cin, path, limit);
+  }
+  std::error_code problem;
+  const fs::file_status status = fs::status(path, problem);
+  if (!fs::exists(status)) {
+    return fail(cannot(path, "no such file"));
+  }
+  if (fs::is_directory(status)) {
+    return fail(cannot(path, "is a folder; expected a file"));
+  }
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) {
+    return fail(cannot(path, "cannot be read (" + std::generic_category().message(errno) + ")"));
+  }
+  return read_stream(stream, path, limit);
 }
 
 Result<void> write_file(const std::string& path, std::string_view content) {
@@ -137,6 +148,9 @@ Result<void> check_config_folders() {
 }
 
 Result<std::string> find_config(const std::string& kind, const std::string& name) {
+  if (name == kStandardInput) {
+    return name;
+  }
   if (name.find('/') != std::string::npos || is_config(name)) {
     std::error_code problem;
     return fs::exists(name, problem) ? Result<std::string>(name)

@@ -9,7 +9,7 @@
 
 namespace orrery {
 
-/// The whole file. Mistakes: missing, a folder, unreadable, larger than `limit` bytes.
+/// The whole file ("-": standard input, once). Mistakes: missing, a folder, unreadable, too large.
 Result<std::string> read_file(const std::string& path, std::size_t limit = std::size_t{1} << 30);
 
 /// Writes the whole file or nothing: to a temporary file beside it, then rename. Follows links,
@@ -24,8 +24,8 @@ std::vector<std::string> config_folders();
 Result<void> check_config_folders();
 
 /// Path of configuration `name` of `kind` ("machines", "models", "plans", "validation"): `name`
-/// itself when it is a path (contains '/' or ends in .yaml, .yml or .json), else the shipped file
-/// kind/name.yaml or kind/name.json. An unknown name lists what there is, with "did you mean".
+/// itself when it is a path ("-", contains '/' or ends in .yaml, .yml or .json), else the shipped
+/// file kind/name.yaml or kind/name.json. An unknown name lists what there is, with "did you mean".
 Result<std::string> find_config(const std::string& kind, const std::string& name);
 
 /// Names (without extension) of the shipped configurations of `kind`, sorted.

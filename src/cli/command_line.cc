@@ -20,13 +20,15 @@ namespace {
 constexpr int kBadInput = 2;
 constexpr std::size_t kHelpColumn = 34;  // where the sentences of a help text begin
 
+constexpr const char* kHelp = "help";
+
 constexpr const char* kExamples =
     "Examples:\n"
     "  orrery simulate --model gpt3-175b --machine dgx-a100-80g --devices 1024 \\\n"
     "                  --plan gpt3-175b-1024\n"
     "  orrery list machines\n"
     "  orrery show model gpt3-175b\n"
-    "  orrery simulate --help\n";
+    "  orrery help simulate\n";
 
 /// Option names are declared with dashes; --global_batch means --global-batch.
 std::string with_dashes(std::string argument) {
@@ -162,17 +164,15 @@ Error unknown_arguments(const CLI::App& app, const Aliases& aliases) {
   return mistakes;
 }
 
-Error unknown_command(const CLI::App& app) {
-  std::vector<std::string> names;
-  names.reserve(kCommands.size());
+/// `word`: the first of the command line; "" where there is none.
+Error unknown_command(const std::string& word) {
+  std::vector<std::string> names{kHelp};
   for (const CommandEntry& entry : kCommands) {
     names.emplace_back(entry.name);
   }
-  const std::vector<std::string> extras = app.remaining();
-  if (extras.empty()) {
+  if (word.empty()) {
     return Error("which command? see orrery --help");
   }
-  const std::string& word = extras.front();
   return Error((word.front() == '-'
                     ? "unknown option " + word
                     : "unknown command '" + word + "'" + did_you_mean(word, names)) +
@@ -182,6 +182,14 @@ Error unknown_command(const CLI::App& app) {
 int report_mistakes(const Error& mistakes) {
   std::fputs((mistakes.to_string() + "\n").c_str(), stderr);
   return kBadInput;
+}
+
+/// `help` is --help, `help CMD` is `CMD --help`.
+void ask_for_help(std::vector<std::string>& arguments) {
+  if (!arguments.empty() && arguments.front() == kHelp) {
+    arguments.front() = "--help";
+    std::rotate(arguments.begin(), arguments.begin() + 1, arguments.end());
+  }
 }
 
 class CommandLine {
@@ -210,6 +218,10 @@ class CommandLine {
   int run(std::vector<std::string> arguments, std::vector<std::string> rest) {
     Error mistakes;
     const std::size_t chosen = command_of(arguments);
+    const std::string first = arguments.empty() ? "" : arguments.front();
+    if (chosen == commands_.size() && !first.starts_with('-')) {
+      return report_mistakes(unknown_command(first));
+    }
     if (chosen < commands_.size()) {
       arguments = OwnNames(app_of(chosen), aliases_[chosen]).of(arguments, mistakes);
     }
@@ -220,7 +232,7 @@ class CommandLine {
       return stop(error);
     }
     if (chosen == commands_.size()) {
-      return report_mistakes(unknown_command(app_));
+      return report_mistakes(unknown_command(first));
     }
     mistakes.add(unknown_arguments(app_of(chosen), aliases_[chosen]));
     commands_[chosen]->take_rest(std::move(rest), mistakes);
@@ -357,6 +369,7 @@ int run_command_line(int argc, const char* const* argv) {
   for (++i; i < argc; ++i) {
     rest.emplace_back(argv[i]);
   }
+  ask_for_help(arguments);
   return CommandLine(arguments).run(std::move(arguments), std::move(rest));
 }
 

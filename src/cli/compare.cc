@@ -37,7 +37,9 @@ constexpr const char* kExamples =
 class Compare : public Command {
  public:
   void declare(Options& options) override {
-    options.positionals("RUN", runs_, "two or more: reports or plans; with --networks one or more");
+    options.positionals(
+        "RUN", runs_,
+        "two or more: reports or plans (also of `orrery list plans`); with --networks one or more");
     step_.declare(options);
     options.flag("--allow-oom", run_.allow_oom,
                  "also plans of which a stage does not fit in memory");

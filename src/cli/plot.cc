@@ -20,7 +20,7 @@ class PlotCommand : public Command {
  public:
   void declare(Options& options) override {
     options.positional("KIND", kind_, "lines or bars");
-    options.positional("FILE", file_, "comma-separated table with a header; /dev/stdin for a pipe");
+    options.positional("FILE", file_, "comma-separated table with a header; - for a pipe");
     options.value("--title", title_, "TEXT", "above the chart");
     options.value("--x-label", x_label_, "TEXT", "instead of the first column's name");
     options.value("--y-label", y_label_, "TEXT", "beside the vertical axis");

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <sstream>
 
 #include "base/file.h"
 #include "base/names.h"
@@ -13,18 +14,25 @@
 #include "machine/machine.h"
 #include "report/json_writer.h"
 #include "report/report.h"
+#include "workload/plan/defaults.h"
 #include "workload/zoo/describe.h"
 #include "workload/zoo/model.h"
 
 namespace orrery::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kFooter =
+    "Kinds:\n"
+    "  machine                         a name of `orrery list machines`, or a file\n"
+    "  model                           a name of `orrery list models`, or a file\n"
+    "  plan                            a name of `orrery list plans`, or a file; the defaults\n"
+    "                                  without any\n"
     "Examples:\n"
     "  orrery show machine dgx-a100-80g\n"
     "  orrery show machine dgx-a100-80g --yaml > my-machine.yaml\n"
     "  orrery show model gpt3-175b\n"
     "  orrery show plan gpt3-175b-1024 --recompute selective > my-plan.yaml\n"
+    "  orrery show plan\n"
     "A plan flag wins over the plan's file; both files can be edited and read back.\n";
 
 /// A YAML document as JSON: numbers, true, false and null where the text means them.
@@ -110,7 +118,7 @@ class Show : public Command {
     options.flag("--json", json_, "print one JSON object");
     options.flag("--yaml", yaml_, "print a machine as its file (a plan always is)");
     plan_.declare(options, false);
-    options.footer(kExamples);
+    options.footer(kFooter);
   }
 
   Result<std::string> run(Error mistakes) override {
@@ -133,7 +141,7 @@ class Show : public Command {
     if (std::find(kinds.begin(), kinds.end(), kind_) == kinds.end()) {
       mistakes.add(
           wrong_value("show", kind_, "one of machine, model, plan" + did_you_mean(kind_, kinds)));
-    } else if (name_.empty()) {
+    } else if (name_.empty() && kind_ != "plan") {
       mistakes.add({"show",
                     {},
                     {},
@@ -171,10 +179,30 @@ class Show : public Command {
   }
 
   Result<std::string> show_plan(Error& mistakes) const {
-    const plan::Plan plan = plan_.placed_plan(mistakes, name_).plan;
-    return json_ ? report::json_text(
-                       [&](report::JsonWriter& json) { report::write_plan(json, plan); })
-                 : plan::to_yaml(plan);
+    const plan::PlacedPlan placed =
+        plan_.placed_plan(mistakes, name_.empty() ? std::nullopt : std::optional(name_));
+    if (json_) {
+      return report::json_text(
+          [&](report::JsonWriter& json) { report::write_plan(json, placed.plan); });
+    }
+    return name_.empty() ? with_rules(placed) : plan::to_yaml(placed.plan);
+  }
+
+  /// The plan's file, which still leaves open what is left open.
+  static std::string with_rules(const plan::PlacedPlan& placed) {
+    std::string text;
+    std::istringstream lines(plan::to_yaml(placed.plan));
+    for (std::string line; std::getline(lines, line);) {
+      const std::string field = line.substr(0, line.find(':'));
+      const auto* const open =
+          std::ranges::find(plan::kOpenFields, std::string_view(field), &plan::OpenField::name);
+      if (open != plan::kOpenFields.end() && !placed.places.contains(field)) {
+        line = fmt::format("# {}: left open: {}", field, open->today);
+        line += open->before.empty() ? "" : fmt::format("; as_of before 2023: {}", open->before);
+      }
+      text += line + "\n";
+    }
+    return text;
   }
 
   std::string kind_;

@@ -9,8 +9,8 @@
 #include "cli/plan_flags.h"
 #include "cli/progress.h"
 #include "cli/step_flags.h"
+#include "cli/trace_flag.h"
 #include "report/report.h"
-#include "report/trace.h"
 #include "study/run.h"
 #include "workload/parallel/lower.h"
 
@@ -44,7 +44,7 @@ class Simulate : public Command {
                   "of one device, instead of the machine's: 2.5 or '2.5 USD'");
     options.flag("--json", json_, "print one JSON object");
     options.flag("--csv", csv_, "print a header line and a line of values");
-    options.value("--trace", trace_, "FILE", "also write the step as a Chrome/Perfetto trace");
+    trace_.declare(options);
     options.flag("--memory", memory_,
                  "with --chakra: also print the most bytes that the tensors of a rank take");
     options.flag("--verbose", verbose_, "also print the time of every pass");
@@ -57,6 +57,7 @@ class Simulate : public Command {
     if (json_ && csv_) {
       mistakes.add({"--csv", {}, {}, "contradicts --json; choose one"});
     }
+    trace_.check(mistakes);
     chakra_.check(mistakes);
     if (memory_ && !chakra_.given()) {
       mistakes.add({"--memory", {}, {}, "goes with --chakra; a plan's is printed anyway"});
@@ -91,7 +92,7 @@ class Simulate : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    const bool over_time = memory_ || trace_;  // tensors are large, and so are spans
+    const bool over_time = memory_ || trace_.given();  // tensors are large, and so are spans
     auto workload = chakra_.read(step.machine, step.devices, over_time);
     if (!workload) {
       return fail(std::move(workload.error()));
@@ -154,7 +155,7 @@ class Simulate : public Command {
     ProgressBar progress;
     run_.fold = !no_fold_;
     run_.shortcuts = !no_shortcuts_;
-    run_.record_spans = trace_.has_value();
+    run_.record_spans = trace_.given();
     run_.verify_passes = verbose_;
     run_.advise = true;
     run_.skip.insert(skip_.begin(), skip_.end());
@@ -165,19 +166,15 @@ class Simulate : public Command {
   /// The trace first: when it cannot be written, nothing must be on standard output.
   template <class Report>
   Result<std::string> write(const study::WorkloadRun& run, Report report) const {
-    if (trace_) {
-      ProgressBar bar("writing the trace");
-      const auto progress = [&](double share) { bar.update(share); };
-      if (auto written = report::write_trace_file(run, *trace_, progress); !written) {
-        return fail(std::move(written.error()));
-      }
+    if (auto written = trace_.write(run); !written) {
+      return fail(std::move(written.error()));
     }
     return report();
   }
 
   StepFlags step_;
   ChakraFlags chakra_;
-  std::optional<std::string> trace_;
+  TraceFlag trace_;
   std::optional<std::string> price_;
   std::vector<std::string> skip_;
   PlanFlags plan_;

@@ -103,6 +103,7 @@ struct Operator {
   Flops flops{0};             ///< work really done (a causal kernel counts half of the square)
   Bytes bytes{0};             ///< moved to and from device memory, reads plus writes
   int kernels = 1;            ///< launches; each costs one host dispatch
+  int layer = -1;             ///< as Node::layer
   bool backward = false;      ///< of fused attention: its backward kernel, which is slower per FLOP
   bool block_scaled = false;  ///< of fp8 GEMMs: a scale per block of K, as DeepSeek-V3 trains
   /// As measured: wins over what the compute model would say, whatever the device. Zero: unknown.

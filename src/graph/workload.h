@@ -115,6 +115,7 @@ struct Node {
   PhaseIndex phase{std::size_t{0}};
   std::string name;
   std::vector<Operator> operators;  ///< of compute and host
+  int layer = -1;  ///< of communication: index into its role's `layers`; -1: of none
   /// Of a collective: its communicator. Of messages, copies and host: the row that they count as.
   GroupIndex group;
   GroupIndex sharers;  ///< of a copy; none: the rank alone
@@ -159,6 +160,7 @@ struct Role {
   /// What its ranks hold when the run begins; to its end, but for what a template's allocations
   /// that `enter` without having left before end.
   std::vector<Tensor> state{};
+  std::vector<std::int64_t> layers{};  ///< numbers of the model's layers that it holds
 };
 
 /// The role of each rank: the number that `digits` make of it, or what the list says.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <iterator>
@@ -16,7 +17,64 @@ namespace orrery::report {
 namespace {
 
 constexpr int kNameWidth = 28;
-constexpr int kValueWidth = 15;
+constexpr int kUnitWidth = 9;
+constexpr int kValueWidth = 13;
+
+enum class Better : std::uint8_t { less, more, neither };
+
+/// How figures are shown whose names end like this: divided by `scale`, and which run is best.
+struct Unit {
+  std::string_view group;  ///< "" of any
+  std::string_view ending;
+  std::string_view name;
+  double scale = 1;
+  Better better = Better::less;
+};
+/// The first that fits counts.
+constexpr double kGibibyte = 1 << 30;
+constexpr double kTera = 1e12;
+constexpr double kPercent = 0.01;
+constexpr std::array kUnits{
+    Unit{"step", "tokens_per_s", "tokens/s", 1, Better::more},
+    Unit{"step", "step_time_s", "s", 1, Better::less},
+    Unit{"step", "flops_per_device", "TFLOP/s", kTera, Better::more},
+    Unit{"step", "", "%", kPercent, Better::more},
+    Unit{"breakdown_s", "", "s", 1, Better::less},
+    Unit{"hidden_s", "", "s", 1, Better::neither},
+    Unit{"memory_bytes", "microbatches_in_flight", "", 1, Better::neither},
+    Unit{"memory_bytes", "rank", "", 1, Better::neither},
+    Unit{"memory_bytes", "moment_s", "s", 1, Better::neither},
+    Unit{"memory_bytes", "capacity", "GiB", kGibibyte, Better::neither},
+    Unit{"memory_bytes", "", "GiB", kGibibyte, Better::less},
+    Unit{"energy", "per_step_kwh", "kWh", 1, Better::less},
+    Unit{"energy", "average_device_power_w", "W", 1, Better::neither},
+    Unit{"energy", "tokens_per_j", "tokens/J", 1, Better::more},
+    Unit{"energy", "", "J", 1, Better::less},
+    Unit{"cost", "price_per_hour", "USD", 1, Better::neither},
+    Unit{"cost", "", "USD", 1, Better::less},
+    Unit{"", "", "", 1, Better::neither},
+};
+
+const Unit& unit_of(std::string_view group, std::string_view figure) {
+  return *std::find_if(kUnits.begin(), kUnits.end(), [&](const Unit& unit) {
+    return (unit.group.empty() || unit.group == group) && figure.ends_with(unit.ending);
+  });
+}
+
+/// The best value; nothing where the runs do not differ.
+std::optional<double> best_of(const study::ComparedFigure& figure, Better better) {
+  std::vector<double> values;
+  for (const std::optional<double>& value : figure.values) {
+    if (value) {
+      values.push_back(*value);
+    }
+  }
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  if (better == Better::neither || values.empty() || *least == *most) {
+    return std::nullopt;
+  }
+  return better == Better::less ? *least : *most;
+}
 
 /// A, B, ... Z, A1, B1 ...
 std::string letter_of(std::size_t run) {
@@ -25,8 +83,12 @@ std::string letter_of(std::size_t run) {
   return run < kLetters ? letter : letter + std::to_string(run / kLetters);
 }
 
-std::string cell(const std::optional<double>& value) {
-  return value ? fmt::format("{:.6g}", *value) : "-";
+std::string trimmed(const std::string& text) {
+  return text.substr(0, text.find_last_not_of(' ') + 1);
+}
+
+std::string cell(const std::optional<double>& value, const Unit& unit) {
+  return value ? fmt::format("{:.6g}", *value / unit.scale) : "-";
 }
 
 class Text {
@@ -45,6 +107,9 @@ class Text {
     for (const study::ComparedGroup& group : all_.groups) {
       write_group(group);
     }
+    if (marked_) {
+      line("\n* the best run of the figure");
+    }
     return std::move(text_);
   }
 
@@ -56,17 +121,17 @@ class Text {
   }
 
   void header(const std::string& title, bool compared) {
-    std::string text = fmt::format("\n{:<{}}", title, kNameWidth + 2);
+    std::string text = fmt::format("\n{:<{}}", title, kNameWidth + kUnitWidth + 2);
     for (std::size_t i = 0; i < runs_; ++i) {
-      text += fmt::format("{:>{}}", letter_of(i), kValueWidth);
+      text += fmt::format("{:>{}} ", letter_of(i), kValueWidth - 1);
     }
     if (compared && runs_ == 2) {
-      text += fmt::format("{:>{}}", "B - A", kValueWidth);
+      text += fmt::format("{:>{}} ", "B - A", kValueWidth - 1);
     }
     for (std::size_t i = 1; compared && i < runs_; ++i) {
       text += fmt::format("{:>10}", letter_of(i) + " / A");
     }
-    line("{}", text);
+    line("{}", trimmed(text));
   }
 
   /// What the networks of the runs do otherwise, where they are not all the same.
@@ -93,11 +158,11 @@ class Text {
     }
     header("plan", false);
     for (const study::PlanDifference& difference : all_.plan) {
-      std::string text = fmt::format("  {:<{}}", difference.field, kNameWidth);
+      std::string text = fmt::format("  {:<{}}", difference.field, kNameWidth + kUnitWidth);
       for (const std::string& value : difference.values) {
-        text += fmt::format("{:>{}}", value.empty() ? "''" : value, kValueWidth);
+        text += fmt::format("{:>{}} ", value.empty() ? "''" : value, kValueWidth - 1);
       }
-      line("{}", text);
+      line("{}", trimmed(text));
     }
   }
 
@@ -107,29 +172,34 @@ class Text {
       const bool nothing = std::all_of(figure.values.begin(), figure.values.end(),
                                        [](const auto& value) { return !value || *value == 0; });
       if (!nothing) {
-        write_figure(figure);
+        write_figure(figure, unit_of(group.name, figure.name));
       }
     }
   }
 
-  void write_figure(const study::ComparedFigure& figure) {
-    std::string text = fmt::format("  {:<{}}", figure.name, kNameWidth);
+  void write_figure(const study::ComparedFigure& figure, const Unit& unit) {
+    std::string text =
+        fmt::format("  {:<{}}{:<{}}", figure.name, kNameWidth, unit.name, kUnitWidth);
+    const std::optional<double> best = best_of(figure, unit.better);
+    marked_ = marked_ || best;
     for (const std::optional<double>& value : figure.values) {
-      text += fmt::format("{:>{}}", cell(value), kValueWidth);
+      const char mark = best && value == best ? '*' : ' ';
+      text += fmt::format("{:>{}}{}", cell(value, unit), kValueWidth - 1, mark);
     }
     if (runs_ == 2) {
-      text += fmt::format("{:>{}}", cell(figure.difference(1)), kValueWidth);
+      text += fmt::format("{:>{}} ", cell(figure.difference(1), unit), kValueWidth - 1);
     }
     for (std::size_t i = 1; i < runs_; ++i) {
       const std::optional<double> ratio = figure.ratio(i);
       text += fmt::format("{:>10}", ratio ? fmt::format("{:.4f}", *ratio) : "-");
     }
-    line("{}", text);
+    line("{}", trimmed(text));
   }
 
   const study::Comparison& all_;
   std::size_t runs_;
   std::string text_;
+  bool marked_ = false;
 };
 
 void write_values(JsonWriter& json, std::string_view key, std::size_t runs,

@@ -9,8 +9,8 @@
 namespace orrery::report {
 
 /// Runs A, B, C ...: what they are, what their networks do otherwise, plan fields that differ, then
-/// every figure that is not 0 in all of them, with B - A and B / A (of more than two runs: the
-/// ratio of each to A).
+/// every figure that is not 0 in all of them in its unit, the best run's marked, with B - A and
+/// B / A (of more than two runs: the ratio of each to A).
 std::string comparison_table(const study::Comparison& comparison);
 
 /// One JSON object: {runs: [{source, model, machine, devices, network}], plan: [{field, values}],

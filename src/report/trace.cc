@@ -9,8 +9,10 @@
 #include <fstream>
 #include <numeric>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "machine/compute/compute_model.h"
 #include "study/memory_over_time.h"
 
 namespace orrery::report {
@@ -20,10 +22,62 @@ constexpr int kLanesPerStream = 1000;         // thread numbers: stream * this +
 constexpr std::size_t kProgressEvery = 4096;  // spans
 constexpr std::int64_t kPicosecondsPerMicrosecond = 1'000'000;
 
+constexpr std::int64_t kPicosecondsPerNanosecond = 1'000;
+
 std::string microseconds(Time time) {
   return fmt::format("{}.{:06}", time.value() / kPicosecondsPerMicrosecond,
                      time.value() % kPicosecondsPerMicrosecond);
 }
+
+/// First and last layer of a node, of the model's numbers.
+struct LayerRange {
+  std::int64_t first = INT64_MAX;
+  std::int64_t last = -1;
+
+  LayerRange(const graph::Role& role, const graph::Node& node) {
+    add(role, node.layer);
+    for (const graph::Operator& op : node.operators) {
+      add(role, op.layer);
+    }
+  }
+  bool any() const { return last >= 0; }
+  bool one() const { return first == last; }
+
+ private:
+  void add(const graph::Role& role, int layer) {
+    if (layer >= 0) {
+      const std::int64_t number = role.layers[static_cast<std::size_t>(layer)];
+      first = std::min(first, number);
+      last = std::max(last, number);
+    }
+  }
+};
+
+/// A span cut into parts that every viewer nests: they begin and end at whole nanoseconds, to which
+/// viewers cut the span's own begin and duration.
+class SpanParts {
+ public:
+  SpanParts(const simulate::Span& span, Time whole)
+      : begin_(up(span.begin)),
+        end_(down(span.begin) + down(span.end - span.begin)),
+        length_(span.end - span.begin),
+        scale_(static_cast<double>(length_.value()) / static_cast<double>(whole.value())) {}
+
+  /// Where `done` of the whole is done.
+  Time at(Time done) const {
+    const Time offset = Time::from_double(static_cast<double>(done.value()) * scale_);
+    return std::min(begin_ + down(offset), std::max(begin_, end_));
+  }
+
+ private:
+  static Time down(Time time) { return time - Time(time.value() % kPicosecondsPerNanosecond); }
+  static Time up(Time time) { return down(time + Time(kPicosecondsPerNanosecond - 1)); }
+
+  Time begin_;
+  Time end_;
+  Time length_;
+  double scale_;
+};
 
 class TraceWriter {
  public:
@@ -94,7 +148,10 @@ class TraceWriter {
         lanes.clear();
       }
       previous = &span;
-      write_span(span, choose_lane(lanes, span));
+      const int thread = choose_lane(lanes, span);
+      write_span(span, thread);
+      write_kernels(span, thread);
+      write_arrow(i, thread);
       if (++written % kProgressEvery == 0 && progress_) {
         progress_(static_cast<double>(written) / static_cast<double>(spans.size()));
       }
@@ -129,33 +186,60 @@ class TraceWriter {
     json_.end_object().end_object();
   }
 
-  /// A receive span is the sender's message seen from the receiver, whose program differs.
+  /// Whose program says what it is: a receive is the sender's message seen from the receiver.
+  const simulate::Span& own_span(const simulate::Span& span) const {
+    return span.kind == graph::Node::Kind::receive ? run_.timeline.spans[span.cause] : span;
+  }
+
+  const graph::Role& role_of(const simulate::Span& span) const {
+    return run_.workload.role(run_.workload.role_of(span.rank));
+  }
+
+  const graph::Node& node_of(const simulate::Span& span) const {
+    const simulate::Span& own = own_span(span);
+    return run_.workload.programs[role_of(own).program]
+        .templates[static_cast<std::size_t>(own.template_index)]
+        .nodes[static_cast<std::size_t>(own.node)];
+  }
+
   std::string name_of_span(const simulate::Span& span) const {
-    const bool receives = span.kind == graph::Node::Kind::receive;
-    const simulate::Span& own = receives ? run_.timeline.spans[span.cause] : span;
-    const std::string& name = run_.workload.program_of(run_.workload.role_of(own.rank))
-                                  .templates[static_cast<std::size_t>(own.template_index)]
-                                  .nodes[static_cast<std::size_t>(own.node)]
-                                  .name;
-    return receives ? fmt::format("{} from rank {}", name, own.rank) : name;
+    const std::string& name = node_of(span).name;
+    return span.kind == graph::Node::Kind::receive
+               ? fmt::format("{} from rank {}", name, own_span(span).rank)
+               : name;
+  }
+
+  /// Begins an event up to its time.
+  void begin_event(std::string_view name, std::string_view category, const char* kind,
+                   std::int64_t rank, int thread, Time at) {
+    json_.begin_object();
+    json_.key("name").value(name);
+    json_.key("cat").value(category);
+    json_.key("ph").value(kind);
+    json_.key("pid").value(rank);
+    json_.key("tid").value(thread);
+    json_.key("ts").number_text(microseconds(at));
   }
 
   void write_span(const simulate::Span& span, int thread) {
     const bool computes = span.kind == graph::Node::Kind::compute;
     const std::string& phase = run_.workload.phases[*span.phase].name;
-    json_.begin_object();
-    json_.key("name").value(name_of_span(span));
-    json_.key("cat").value(computes ? phase : run_.workload.group(span.group).name);
-    json_.key("ph").value("X");
-    json_.key("pid").value(span.rank);
-    json_.key("tid").value(thread);
-    json_.key("ts").number_text(microseconds(span.begin));
+    begin_event(name_of_span(span), computes ? phase : run_.workload.group(span.group).name, "X",
+                span.rank, thread, span.begin);
     json_.key("dur").number_text(microseconds(span.end - span.begin));
     json_.key("args").begin_object();
     json_.key("stream").value(run_.workload.streams[*span.stream].name);
     json_.key("phase").value(phase);
     if (!computes) {
       json_.key("group").value(run_.workload.group(span.group).name);
+      if (node_of(span).bytes > Bytes(0)) {
+        json_.key("bytes").value(node_of(span).bytes.value());
+      }
+    }
+    if (const LayerRange layers(role_of(own_span(span)), node_of(span)); layers.one()) {
+      json_.key("layer").value(layers.first);
+    } else if (layers.any()) {
+      json_.key("layers").value(fmt::format("{}-{}", layers.first, layers.last));
     }
     json_.key("microbatch").value(span.microbatch);
     json_.key("chunk").value(span.chunk);
@@ -163,6 +247,62 @@ class TraceWriter {
     json_.key("end_ps").value(span.end.value());
     json_.key("host_stall_ps").value(span.host_stall.value());
     json_.end_object().end_object();
+  }
+
+  /// The operators of a node that has several, as slices within its span.
+  void write_kernels(const simulate::Span& span, int thread) {
+    const std::vector<graph::Operator>& operators = node_of(span).operators;
+    if (span.kind != graph::Node::Kind::compute || operators.size() < 2) {
+      return;
+    }
+    std::vector<Time> ends;
+    Time done{0};
+    for (const graph::Operator& op : operators) {
+      ends.push_back(done += compute::kernel_time(op, run_.machine.device).alone);
+    }
+    if (done == Time(0)) {
+      return;
+    }
+    const SpanParts parts(span, done);
+    Time begin = parts.at(Time(0));
+    for (std::size_t i = 0; i < operators.size(); ++i) {
+      const Time end = parts.at(ends[i]);
+      if (end > begin) {
+        write_kernel(span, thread, operators[i], {begin, end});
+      }
+      begin = end;
+    }
+  }
+
+  void write_kernel(const simulate::Span& span, int thread, const graph::Operator& op,
+                    std::pair<Time, Time> when) {
+    begin_event(op.name, "kernel", "X", span.rank, thread, when.first);
+    json_.key("dur").number_text(microseconds(when.second - when.first));
+    if (op.layer >= 0) {
+      json_.key("args").begin_object();
+      json_.key("layer").value(role_of(span).layers[static_cast<std::size_t>(op.layer)]);
+      json_.end_object();
+    }
+    json_.end_object();
+  }
+
+  /// From the beginning of a message's send to the end of its receive, just inside of it.
+  void write_arrow(std::uint32_t index, int thread) {
+    const std::vector<simulate::Span>& spans = run_.timeline.spans;
+    const simulate::Span& span = spans[index];
+    if (span.kind == graph::Node::Kind::receive) {
+      const Time inside = std::min(Time(kPicosecondsPerNanosecond), span.end - span.begin);
+      begin_event("message", "message", "f", span.rank, thread, span.end - inside);
+      json_.key("bp").value("e");
+      json_.key("id").value(span.cause);
+    } else if (span.kind == graph::Node::Kind::send && index + 1 < spans.size() &&
+               spans[index + 1].kind == graph::Node::Kind::receive) {
+      begin_event("message", "message", "s", span.rank, thread, span.begin);
+      json_.key("id").value(index);
+    } else {
+      return;
+    }
+    json_.end_object();
   }
 
   void write_memory(std::int64_t rank, const std::vector<study::MemorySample>& samples) {
@@ -211,6 +351,16 @@ bool stream_to(const study::WorkloadRun& run, const std::string& path,
 void write_trace(const study::WorkloadRun& run, JsonWriter& json,
                  const std::function<void(double)>& progress) {
   TraceWriter(run, json, progress).write();
+}
+
+Bytes trace_size(const study::WorkloadRun& run) {
+  Bytes size{1};  // the new line at the end
+  {
+    JsonWriter json(
+        [&](std::string_view piece) { size += Bytes(static_cast<std::int64_t>(piece.size())); });
+    write_trace(run, json);
+  }
+  return size;
 }
 
 Result<void> write_trace_file(const study::WorkloadRun& run, const std::string& path,

@@ -48,6 +48,23 @@ TEST(CompareCommand, TheTableHasDifferenceAndRatio) {
   EXPECT_THAT(three.out, HasSubstr("C / A"));
 }
 
+TEST(CompareCommand, FiguresHaveUnitsAndTheBestRunIsMarked) {
+  // Twice the tokens per step: the step takes longer, the tokens per second are more.
+  const Folder folder;
+  const std::string small = folder.write("small.yaml", "tp: 2\nglobal_batch: 8\n");
+  const std::string large = folder.write("large.yaml", "tp: 2\nglobal_batch: 16\n");
+  const Outcome run = orrery("compare " + small + " " + large + kStep);
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, ::testing::ContainsRegex("step_time_s +s +[0-9.]+\\* +[0-9.]+ "));
+  EXPECT_THAT(run.out, ::testing::ContainsRegex("tokens_per_s +tokens/s +[0-9.]+ +[0-9.]+\\*"));
+  EXPECT_THAT(run.out, ::testing::ContainsRegex("model_flops_per_device +TFLOP/s +[0-9.]+ "));
+  EXPECT_THAT(run.out, ::testing::ContainsRegex("mfu +% +[0-9.]+ "));
+  EXPECT_THAT(run.out, ::testing::ContainsRegex("capacity +GiB +[0-9.]+ +[0-9.]+ "));
+  EXPECT_THAT(run.out, ::testing::EndsWith("\n* the best run of the figure\n"));
+  const Outcome same = orrery("compare " + small + " " + small + kStep);
+  EXPECT_THAT(same.out, Not(HasSubstr("*")));
+}
+
 TEST(CompareCommand, MistakesSayWhatAFileIsNot) {
   const Folder folder;
   const std::string plan = folder.write("plan.yaml", "tp: 2\n");

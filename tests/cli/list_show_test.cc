@@ -64,6 +64,39 @@ TEST(Orrery, HelpOfSimulateNamesEveryPlanField) {
   }
 }
 
+TEST(Orrery, HelpOfACommandIsItsHelpText) {
+  const Outcome help = orrery("help simulate");
+  EXPECT_EQ(help.status, 0);
+  EXPECT_EQ(help.out, orrery("simulate --help").out);
+  EXPECT_EQ(orrery("help").out, orrery("--help").out);
+  const Outcome unknown = orrery("help simulat");
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("unknown command 'simulat' (did you mean 'simulate'?)"));
+  EXPECT_THAT(orrery("hlep").err, HasSubstr("did you mean 'help'"));
+}
+
+TEST(Orrery, AMinusIsStandardInput) {
+  const Folder folder;
+  const std::string plan = folder.write("plan", "tp: 2\nglobal_batch: x\n");
+  const std::string simulate = "simulate --model gpt2 --machine dgx-a100-80g --json --plan ";
+  const Outcome wrong = orrery(simulate + "- <" + plan);
+  EXPECT_THAT(wrong.err, HasSubstr("-:2: global_batch: found 'x'"));
+  const std::string model = folder.write("model", orrery("show plan --tp 2 --global-batch 8").out);
+  const auto run = nlohmann::json::parse(orrery(simulate + "- <" + model).out);
+  EXPECT_EQ(run["plan"]["tp"], 2);
+  EXPECT_EQ(run["plan"]["sequence_parallel"], true) << "what is left open stays so";
+  const std::string configs = std::string(ORRERY_SOURCE_DIR) + "/configs/";
+  EXPECT_EQ(orrery("show machine - <" + configs + "machines/dgx-h100.yaml").out,
+            orrery("show machine dgx-h100").out);
+  EXPECT_THAT(orrery("show model - <" + configs + "models/gpt3-175b.json").out,
+              HasSubstr("174.6 billion"));
+  const Outcome table = orrery("plot lines - <" + folder.write("t", "x,y\n1,2\n2,3\n"));
+  EXPECT_THAT(table.out, HasSubstr("<svg")) << table.err;
+  const Outcome twice = orrery("simulate --model - --machine - <" + plan);
+  EXPECT_EQ(twice.status, 2);
+  EXPECT_THAT(twice.err, HasSubstr("-: standard input was read before; name it once"));
+}
+
 TEST(Orrery, UnknownCommandIsNamedWithAGuess) {
   const Outcome run = orrery("simulat --model gpt2");
   EXPECT_EQ(run.status, 2);
@@ -103,6 +136,17 @@ TEST(Show, ModelSaysItsExactParameters) {
   const std::int64_t h = 12288;
   EXPECT_EQ(json["parameters"]["total"], 96 * (12 * h * h + 13 * h) + 2 * h + 50257 * h + 2048 * h);
   EXPECT_THAT(orrery("show model gpt3-175b").out, HasSubstr("96"));
+}
+
+TEST(Show, APlanWithoutANameIsEveryDefaultWithItsMeaning) {
+  const Outcome run = orrery("show plan --zero 2");
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("\npp: 1 "));
+  EXPECT_THAT(run.out, HasSubstr("# pipeline-parallel degree (stages)\n"));
+  EXPECT_THAT(run.out, HasSubstr("\nzero: 2 ")) << "given, so not open";
+  EXPECT_THAT(run.out, HasSubstr("\n# attention: left open: flash where the device computes in "
+                                 "bf16; as_of before 2023: unfused\n"));
+  EXPECT_THAT(run.out, HasSubstr("\n# dp: left open: devices / (tp x cp x pp), with --devices\n"));
 }
 
 TEST(Show, MachineAsYamlReadsBack) {

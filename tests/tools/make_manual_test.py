@@ -62,6 +62,13 @@ class ParseHelp(unittest.TestCase):
         self.assertEqual(self.command.options[3].choices, ["ring", "direct"])
         self.assertEqual(self.command.positionals[0].choices, ["machines", "models"])
 
+    def test_choices_are_read_from_sentences_that_only_list_them(self):
+        for text, choices in {"megatron or deepspeed": ["megatron", "deepspeed"],
+                              "what to list: plans, models": ["plans", "models"],
+                              "machine, model or plan": ["machine", "model", "plan"],
+                              "a file, or a name": [], "measurements": []}.items():
+            self.assertEqual(make_manual.Entry(["KIND"], "", text).choices, choices)
+
     def test_subcommands_are_not_options(self):
         self.assertEqual([entry.names for entry in self.command.subcommands], [["machine"]])
 
@@ -120,6 +127,16 @@ class BuiltCommand(unittest.TestCase):
         self.assertNotIn("--machine", offered("--mach"))
         self.assertEqual(offered("simulate", "--recompute", "sel"), ["selective"])
         self.assertEqual(offered("simulate", "--machine", "dgx-a100-8"), ["dgx-a100-80g"])
+        self.assertEqual(offered("help", "simu"), ["simulate"])
+        self.assertEqual(offered("list", "mach"), ["machines"])
+        self.assertEqual(offered("show", "mach"), ["machine"])
+        self.assertEqual(offered("show", "machine", "dgx-a100-8"), ["dgx-a100-80g"])
+        self.assertEqual(offered("show", "model", "gpt3-175"), ["gpt3-175b"])
+        self.assertIn("gpt3-175b-1024", offered("show", "plan", "gpt3-175b-10"))
+        self.assertIn("gpt3-175b-1024", offered("compare", "gpt3-175b-10"))
+        self.assertEqual(offered("collective", "all_g"), ["all_gather"])
+        self.assertEqual(offered("import", "mega"), ["megatron"])
+        self.assertEqual(offered("calibrate", "gem"), ["gemm"])
 
     @unittest.skipUnless(shutil.which("groff"), "groff is not installed")
     def test_the_man_page_is_clean_roff(self):

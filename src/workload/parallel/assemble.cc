@@ -205,6 +205,9 @@ graph::Workload assemble(const Draft& draft) {
     if (stage < draft.states.size()) {
       workload.roles[stage].state = draft.states[stage];
     }
+    if (stage < draft.layers.size()) {
+      workload.roles[stage].layers = draft.layers[stage];
+    }
     workload.roles[stage].program = static_cast<std::size_t>(same - first_with.begin());
     if (same != first_with.end()) {
       roles.push_back(roles[*same]);

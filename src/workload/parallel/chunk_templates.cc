@@ -106,7 +106,7 @@ graph::Template built(std::string name, const Draft& draft, const RoleDraft& rol
                       const ChunkDraft& chunk, const Passage& passage, footprint::ChunkPass pass) {
   TemplateBuilder builder(
       std::move(name), draft.layout,
-      {{.blocks = chunk.blocks.size(), .backward = pass != footprint::ChunkPass::forward}});
+      {{.blocks = &chunk.blocks, .backward = pass != footprint::ChunkPass::forward}});
   for (const std::vector<Placed>* part : {&passage.begin, &passage.body, &passage.end}) {
     for (const Placed& placed : *part) {
       builder.add(*placed.step, placed.block);
@@ -216,7 +216,7 @@ graph::Template pair_template(const Draft& draft, const RoleDraft& role, const C
                               backward_passage(draft, backward, BackwardPart::whole, When::always)};
   TemplateBuilder builder(
       std::move(name), draft.layout,
-      {{.blocks = forward.blocks.size()}, {.blocks = backward.blocks.size(), .backward = true}});
+      {{.blocks = &forward.blocks}, {.blocks = &backward.blocks, .backward = true}});
   const auto add = [&](std::vector<Placed> Passage::*part) {
     for (std::size_t lane = 0; lane < 2; ++lane) {
       for (const Placed& placed : passages[lane].*part) {

@@ -72,6 +72,7 @@ struct BlockSteps {
 struct Block {
   plan::BlockKind kind = plan::kFirstLayerBlock;
   bool recomputes = false;  ///< else its kind's steps of phase recompute are left out
+  int layer = -1;           ///< index into its role's layers; -1: embedding or head
   std::vector<Step> before_forward{};
   std::vector<Step> before_backward{};
   std::vector<Step> after_backward{};
@@ -111,6 +112,7 @@ struct Draft {
   std::vector<BlockSteps> steps;                           ///< by BlockKind
   std::vector<RoleDraft> roles;
   std::vector<std::vector<graph::Tensor>> states;  ///< by role
+  std::vector<std::vector<std::int64_t>> layers;   ///< by role: numbers of the model's layers
 };
 
 /// What every pass may read.

@@ -148,6 +148,22 @@ ChunkDraft make_chunk(const Context& context, const Draft& draft, std::int64_t s
   return result;
 }
 
+/// Gives the blocks of layers their numbers within the stage, chunk after chunk.
+std::vector<std::int64_t> number_layers(RoleDraft& role,
+                                        const std::vector<plan::ModelPart>& parts) {
+  std::vector<std::int64_t> layers;
+  for (std::size_t chunk = 0; chunk < role.chunks.size(); ++chunk) {
+    std::int64_t layer = parts[chunk].first_layer;
+    for (Block& block : role.chunks[chunk].blocks) {
+      if (block.kind >= plan::kFirstLayerBlock) {
+        block.layer = static_cast<int>(layers.size());
+        layers.push_back(layer++);
+      }
+    }
+  }
+  return layers;
+}
+
 /// The end of the step begins when the compute issued so far and all reductions are done.
 std::vector<Step> finish_steps(const plan::Plan& plan) {
   std::vector<Step> steps;
@@ -184,6 +200,7 @@ void passes::pipeline(Draft& draft, const Context& context) {
       role.chunks.push_back(make_chunk(context, draft, stage, chunk));
     }
     role.finish = finish_steps(context.plan);
+    draft.layers.push_back(number_layers(role, context.parts[static_cast<std::size_t>(stage)]));
     draft.roles.push_back(std::move(role));
   }
 }

@@ -31,6 +31,15 @@ Bytes written_bytes(const graph::Node& node, Bytes read, std::int64_t members) {
   }
 }
 
+void set_layer(graph::Node& node, const std::vector<int>& layers, int block) {
+  if (block != TemplateBuilder::kNoBlock) {
+    node.layer = layers[static_cast<std::size_t>(block)];
+    for (graph::Operator& op : node.operators) {
+      op.layer = node.layer;
+    }
+  }
+}
+
 void set(std::vector<graph::Sharding>& layout, const graph::Sharding& sharding) {
   std::erase_if(layout, [&](const graph::Sharding& one) { return one.group == sharding.group; });
   layout.push_back(sharding);
@@ -44,8 +53,11 @@ TemplateBuilder::TemplateBuilder(std::string name, const plan::RankLayout& layou
   template_.name = std::move(name);
   for (const LaneShape& shape : lanes) {
     Lane& lane = lanes_.emplace_back();
-    lane.gathered.resize(shape.blocks);
-    lane.moments.resize(shape.blocks);
+    for (std::size_t block = 0; shape.blocks != nullptr && block < shape.blocks->size(); ++block) {
+      lane.layers.push_back((*shape.blocks)[block].layer);
+    }
+    lane.gathered.resize(lane.layers.size());
+    lane.moments.resize(lane.layers.size());
     lane.values.fill(kNone);
     lane.backward = shape.backward;
   }
@@ -61,6 +73,7 @@ void TemplateBuilder::add(const Step& step, int block, std::size_t lane_number) 
   const int value =
       step.reads == Value::none ? kNone : lane.values[static_cast<std::size_t>(step.reads)];
   read(node, value);
+  set_layer(node, lane.layers, block == kNoBlock ? step.gathers_block : block);
   const bool communicates =
       node.kind == graph::Node::Kind::collective || node.kind == graph::Node::Kind::send;
   if (communicates || step.after_compute) {

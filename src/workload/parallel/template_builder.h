@@ -35,8 +35,8 @@ class TemplateBuilder {
   static constexpr int kNoBlock = -1;
 
   struct LaneShape {
-    std::size_t blocks = 0;
-    bool backward = false;  ///< blocks run from the last one
+    const std::vector<Block>* blocks = nullptr;  ///< null: none
+    bool backward = false;                       ///< blocks run from the last one
   };
   TemplateBuilder(std::string name, const plan::RankLayout& layout,
                   const std::vector<LaneShape>& lanes);
@@ -65,6 +65,7 @@ class TemplateBuilder {
   };
   struct Lane {
     std::vector<std::vector<int>> gathered;  ///< by block: values that all-gathers made
+    std::vector<int> layers;                 ///< Block::layer
     std::vector<NodeRange> moments;         ///< nodes of each block, in the order in which they run
     std::array<int, kValueCount> values{};  ///< by Value: the last that was written
     bool backward = false;

@@ -1,29 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 /// What a plan leaves open is what an engineer would choose today, or would have in the year of
-/// Plan::as_of:
-///
-///   field              from 2023 on                                              before
-///   attention          flash, where the device computes in bf16                  unfused
-///   sequence_parallel  with tp > 1                                               false
-///   zero               1 with more than one replica (dp x cp > 1)                0
-///   stage_layers       auto, where layers do not divide into pp x chunks         even
-///   dp                 devices / (tp x cp x pp), in any year, with devices given
-///
-/// and otherwise the value that Plan's declaration gives. None is chosen that the plan contradicts:
-/// sequence parallelism, for one, not where tp x cp does not divide the sequence.
+/// Plan::as_of (kOpenFields), and otherwise the value that Plan's declaration gives. None is chosen
+/// that the plan contradicts: sequence parallelism, for one, not where tp x cp does not divide the
+/// sequence.
 ///
 /// Sources of the year: FlashAttention (Dao et al. 2022; its kernels need the matrix units of
 /// Ampere and later, the first with bf16), sequence parallelism (Korthikanti et al., May 2022) and
 /// the distributed optimizer were published by the end of 2022.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <string_view>
 
 #include "machine/machine.h"
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
 namespace orrery::plan {
+
+/// A field that follows from the others where it is left open.
+struct OpenField {
+  std::string_view name;
+  std::string_view today;   ///< from 2023 on
+  std::string_view before;  ///< "" as today
+};
+inline constexpr auto kOpenFields = std::to_array<OpenField>({
+    {"attention", "flash where the device computes in bf16", "unfused"},
+    {"sequence_parallel", "true with tp > 1", "false"},
+    {"zero", "1 with more than one replica (dp x cp > 1)", "0"},
+    {"stage_layers", "auto where layers do not divide into pp x chunks", "even"},
+    {"dp", "devices / (tp x cp x pp), with --devices", ""},
+});
 
 /// Fields that have a place are given, all others open. `model`, `machine`: null where not known;
 /// `devices`: 0 where not given. Of devices that tp x cp x pp does not divide as many replicas as

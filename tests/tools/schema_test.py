@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/schema/*.json describe what --json and --csv print: every field, and no other."""
+import csv
+import io
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int,
+         "number": (int, float), "null": type(None)}
+KNOWN = {"$schema", "$comment", "title", "description", "type", "properties", "required",
+         "additionalProperties", "items", "oneOf"}
+
+
+def is_type(value, name: str) -> bool:
+    """JSON has one number type; true is none of it."""
+    return isinstance(value, TYPES[name]) and (name == "boolean" or not isinstance(value, bool))
+
+
+def mistakes(value, schema: dict, at: str = "$") -> list[str]:
+    """Of the part of JSON Schema that the files use."""
+    unknown = schema.keys() - KNOWN
+    assert not unknown, f"{at}: the test does not know {unknown}"
+    types = schema.get("type", [])
+    types = [types] if isinstance(types, str) else types
+    if types and not any(is_type(value, name) for name in types):
+        return [f"{at}: found {type(value).__name__}, expected {types}"]
+    found = []
+    if isinstance(value, dict):
+        found += [f"{at}: lacks {key}" for key in schema.get("required", []) if key not in value]
+        for key, item in value.items():
+            inner = schema.get("properties", {}).get(key, schema.get("additionalProperties", {}))
+            found += [f"{at}.{key}: undocumented"] if inner is False else mistakes(item, inner, f"{at}.{key}")
+    if isinstance(value, list):
+        for i, item in enumerate(value):
+            found += mistakes(item, schema.get("items", {}), f"{at}[{i}]")
+    choices = schema.get("oneOf", [])
+    if choices and sum(not mistakes(value, choice, at) for choice in choices) != 1:
+        found.append(f"{at}: is not exactly one of the alternatives")
+    return found
+
+
+def schema(name: str) -> dict:
+    return json.loads((ROOT / f"docs/schema/{name}.json").read_text())
+
+
+class Validator(unittest.TestCase):
+    def test_a_wrong_type_a_missing_field_and_an_unknown_one_are_mistakes(self):
+        self.assertEqual(len(mistakes({"rows": 1, "more": 2}, schema("collective"))), 6)
+        self.assertEqual(mistakes(True, {"type": "number"}), ["$: found bool, expected ['number']"])
+
+
+@unittest.skipUnless(os.environ.get("ORRERY_BINARY"), "run by ctest, which names the binary")
+class Outputs(unittest.TestCase):
+    STEP = ["--model", "gpt2", "--machine", "dgx-a100-80g", "--tp", "2", "--global-batch", "8"]
+
+    def run_orrery(self, *words: str) -> str:
+        run = subprocess.run([os.environ["ORRERY_BINARY"], *words], capture_output=True, text=True)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        return run.stdout
+
+    def check(self, name: str, *words: str) -> None:
+        with self.subTest(words=words):
+            self.assertEqual(mistakes(json.loads(self.run_orrery(*words, "--json")), schema(name)), [])
+
+    def test_steps(self):
+        self.check("simulate", "simulate", *self.STEP)
+        self.check("simulate", "simulate", *self.STEP, "--pp", "2", "--price-per-hour", "2")
+        self.check("simulate", "simulate", *self.STEP[:2], "--machine", "frontier", "--global-batch", "8")
+        self.check("explain", "explain", *self.STEP)
+
+    def test_traces(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.run_orrery("export", "chakra", *self.STEP, "--output", f"{folder}/step")
+            traces = ["--chakra", f"{folder}/step", "--machine", "dgx-a100-80g"]
+            groups = pathlib.Path(f"{folder}/step.groups.json")
+            traces += ["--groups", str(groups)] if groups.exists() else []
+            self.check("simulate-chakra", "simulate", *traces)
+            self.check("simulate-chakra", "simulate", *traces, "--memory")
+            self.check("explain", "explain", *traces)
+
+    def test_comparisons(self):
+        self.check("compare", "compare", "gpt3-175b-1024", "--model", "gpt3-175b", "--machine",
+                   "dgx-a100-80g", "--networks", "ports,fifo")
+
+    def test_collectives_and_kernels(self):
+        self.check("collective", "collective", "all_reduce", "--machine", "dgx-h100", "--devices", "16")
+        shapes = {"gemm": {"m": 64, "n": 64, "k": 64}, "attention": {"heads": 8, "head-dim": 64, "queries": 128}}
+        for name, shape in shapes.items():
+            machine = ["--machine", "dgx-h100"]
+            self.check(name, name, *machine, *[word for key, value in shape.items() for word in (f"--{key}", str(value))])
+            with tempfile.NamedTemporaryFile("w", suffix=".csv") as rows:
+                rows.write(",".join(key.replace("-", "_") for key in shape) + "\n" +
+                           ",".join(map(str, shape.values())) + "\n")
+                rows.flush()
+                self.check(name, name, *machine, "--file", rows.name)
+
+    def test_the_columns_of_csv_are_fields_of_the_json(self):
+        def known(fields: dict, column: str) -> bool:
+            name, _, rest = column.partition(".")
+            field = fields.get(name)
+            if not field or not rest:
+                return field is not None
+            field = field.get("items", field)
+            return known(field["properties"], rest) if "properties" in field else True
+
+        columns = next(csv.reader(io.StringIO(self.run_orrery("simulate", *self.STEP, "--csv"))))
+        fields = schema("simulate")["properties"]
+        self.assertEqual([c for c in columns if not known(fields, c)], ["memory_stage", "memory_moment"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -89,7 +89,7 @@ TEST(Orrery, AMinusIsStandardInput) {
   EXPECT_EQ(orrery("show machine - <" + configs + "machines/dgx-h100.yaml").out,
             orrery("show machine dgx-h100").out);
   EXPECT_THAT(orrery("show model - <" + configs + "models/gpt3-175b.json").out,
-              HasSubstr("174.6 billion"));
+              HasSubstr("12,288"));
   const Outcome table = orrery("plot lines - <" + folder.write("t", "x,y\n1,2\n2,3\n"));
   EXPECT_THAT(table.out, HasSubstr("<svg")) << table.err;
   const Outcome twice = orrery("simulate --model - --machine - <" + plan);

@@ -28,9 +28,9 @@ if(ORRERY_SANITIZE)
   target_link_options(orrery_options INTERFACE -fsanitize=${ORRERY_SANITIZE})
 endif()
 
-# orrery_precompile(target HEADERS...) compiles the headers once for the target and all that come later.
-# Half of the time of an unoptimised build, a quarter of an optimised one; sources include what they use all
-# the same (configure with -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON to see it).
+# orrery_precompile(target KIND HEADERS...) compiles the headers once for the first target of a kind and all
+# that come later: half of the time of an unoptimised source, a quarter of an optimised one. Sources include what
+# they use all the same; clang-tidy looks at them without (tools/run_tidy.py).
 function(orrery_precompile target kind)
   get_property(first GLOBAL PROPERTY ORRERY_PRECOMPILED_${kind})
   if(first)

@@ -2,6 +2,7 @@
 /// What a command of `orrery` is. One file per command; the table is in commands.h.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -92,6 +93,13 @@ T collect(Result<T> result, Error& mistakes) {
   }
   mistakes.add(std::move(result.error()));
   return T{};
+}
+
+/// "--global-batch" of the field global_batch.
+inline std::string flag_of(std::string_view field) {
+  std::string flag = "--" + std::string(field);
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return flag;
 }
 
 /// "--tp: found 'two', expected a whole number", also for an empty value.

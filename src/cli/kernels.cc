@@ -33,12 +33,6 @@ constexpr const char* kAttentionExamples =
     "                   --queries 1 --keys 4096\n"
     "  orrery attention --machine dgx-h100 --file rows.csv --json\n";
 
-std::string flag_of(std::string_view field) {
-  std::string flag = "--" + std::string(field);
-  std::replace(flag.begin(), flag.end(), '_', '-');
-  return flag;
-}
-
 template <class Query>
 class Kernels : public Command {
  public:

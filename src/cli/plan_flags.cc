@@ -12,12 +12,6 @@
 namespace orrery::cli {
 namespace {
 
-std::string flag_of(std::string_view field) {
-  std::string flag = "--" + std::string(field);
-  std::replace(flag.begin(), flag.end(), '_', '-');
-  return flag;
-}
-
 /// What the help text calls a value of the type.
 template <class T>
 std::string kind_of() {

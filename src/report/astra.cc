@@ -155,6 +155,38 @@ std::string statistics_lines(std::span<const astra::Statistics> statistics,
   return text;
 }
 
+namespace {
+
+void write_rank(JsonWriter& json, const AstraReport& report, std::size_t rank) {
+  const RunResult& result = report.result;
+  const std::uint32_t number = result.class_of[rank];
+  const RunResult::Class& one = result.classes[number];
+  json.begin_object().key("rank").value(rank);
+  json.key("cycles").value(cycles(one.finish));
+  json.key("exposed_cycles").value(cycles(one.exposed));
+  if (!report.memory.empty()) {
+    json.key("peak_memory_bytes").value(report.memory[number].footprint.peak.value());
+  }
+  if (!report.statistics.empty()) {
+    write_statistics(json, report.statistics[number], result.sent[number]);
+  }
+  json.end_object();
+}
+
+void write_links(JsonWriter& json, const std::vector<RunResult::Link>& links) {
+  if (links.empty()) {
+    return;
+  }
+  json.key("links").begin_array();
+  for (const RunResult::Link& link : links) {
+    json.begin_object().key("from").value(link.from).key("to").value(link.to);
+    json.key("bytes").value(link.carried.value()).end_object();
+  }
+  json.end_array();
+}
+
+}  // namespace
+
 std::string astra_json(const AstraReport& report) {
   const RunResult& result = report.result;
   const Extremes found = extremes(result);
@@ -163,29 +195,10 @@ std::string astra_json(const AstraReport& report) {
     JsonWriter json([&](std::string_view piece) { text += piece; });
     json.begin_object().key("ranks").begin_array();
     for (std::size_t rank = 0; rank < result.class_of.size(); ++rank) {
-      const RunResult::Class& one = result.classes[result.class_of[rank]];
-      json.begin_object().key("rank").value(rank);
-      json.key("cycles").value(cycles(one.finish));
-      json.key("exposed_cycles").value(cycles(one.exposed));
-      if (!report.memory.empty()) {
-        const chakra::Footprint& used = report.memory[result.class_of[rank]].footprint;
-        json.key("peak_memory_bytes").value(used.peak.value());
-      }
-      if (!report.statistics.empty()) {
-        const std::uint32_t of = result.class_of[rank];
-        write_statistics(json, report.statistics[of], result.sent[of]);
-      }
-      json.end_object();
+      write_rank(json, report, rank);
     }
     json.end_array();
-    if (!result.links.empty()) {
-      json.key("links").begin_array();
-      for (const RunResult::Link& link : result.links) {
-        json.begin_object().key("from").value(link.from).key("to").value(link.to);
-        json.key("bytes").value(link.carried.value()).end_object();
-      }
-      json.end_array();
-    }
+    write_links(json, result.links);
     json.key("npus").value(result.class_of.size());
     json.key("cycles").value(cycles(found.last.finish));
     json.key("cycles_min").value(cycles(found.first.finish));

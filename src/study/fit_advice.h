@@ -25,13 +25,13 @@ struct FitChange {
 /// where no single one is enough, or of three. Tried are more recompute (of modules, then whole
 /// layers), smaller microbatches, higher ZeRO stages, fewer chunks, offload of optimizer states and
 /// activations, and up to eight times as many tensor- or context-parallel ranks or stages with
-/// fewer replicas. Every one is simulated with the same global batch on the same devices.
-/// `progress` is called now and then with the share done.
+/// fewer replicas, with the same global batch on the same devices. Of what fits the twelve that
+/// fill the memory most are simulated. `progress` is called now and then with the share done.
 std::vector<FitChange> fit_advice(const zoo::Model& model, const machine::Machine& machine,
                                   const plan::Plan& plan, std::size_t most,
                                   const std::function<void(double)>& progress = {});
 
-/// "--recompute selective: 12.3 s, 71.2 GiB".
+/// "recompute: selective (12.3 s a step, 71.2 GiB of the fullest device)".
 std::string to_string(const FitChange& change);
 
 }  // namespace orrery::study

@@ -94,20 +94,6 @@ void take(const CsvRow& row, std::optional<std::size_t> column, const CsvTable& 
   }
 }
 
-template <class Query>
-void check_columns(const CsvTable& table, Error& error) {
-  const Query defaults;
-  Query::fields([&](std::string_view name, auto member, std::string_view) {
-    using T = std::remove_cvref_t<decltype(defaults.*member)>;
-    if constexpr (std::is_same_v<T, std::int64_t>) {
-      const bool optional = defaults.*member != 0 || name == "kv_heads" || name == "keys";
-      if (!optional && !table.column(name)) {
-        error.add({table.file + ":1", "header", "", fmt::format("column '{}' is missing", name)});
-      }
-    }
-  });
-}
-
 }  // namespace
 
 Result<graph::Operator> operator_of(const GemmQuery& query, const compute::Device& device,
@@ -190,7 +176,11 @@ KernelRow time_kernel(const graph::Operator& op, const compute::Device& device) 
 template <class Query>
 Result<std::vector<Query>> read_queries(const CsvTable& table) {
   Error error;
-  check_columns<Query>(table, error);
+  for (const std::string_view name : Query::kRequired) {
+    if (!table.column(name)) {
+      error.add({table.file + ":1", "header", "", fmt::format("column '{}' is missing", name)});
+    }
+  }
   std::vector<Query> queries;
   for (const CsvRow& row : table.rows) {
     Query query;

@@ -2,8 +2,10 @@
 /// Kernels by their shapes alone, and how long each takes on a device.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/csv.h"
@@ -20,6 +22,8 @@ struct GemmQuery {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
+
+  static constexpr std::array<std::string_view, 3> kRequired{"m", "n", "k"};
 
   template <class V>
   static void fields(V&& visit) {
@@ -42,6 +46,8 @@ struct AttentionQuery {
   std::int64_t keys = 0;
   bool causal = true;
   bool backward = false;
+
+  static constexpr std::array<std::string_view, 3> kRequired{"heads", "head_dim", "queries"};
 
   template <class V>
   static void fields(V&& visit) {
@@ -78,8 +84,8 @@ struct KernelRow {
 };
 KernelRow time_kernel(const graph::Operator& op, const compute::Device& device);
 
-/// One query per row: columns are named as its fields; those without a default must be there,
-/// others of the file are not read. Mistakes of all rows, at most 20.
+/// One query per row: columns are named as its fields; kRequired must be there, others of the file
+/// are not read. Mistakes of all rows, at most 20.
 template <class Query>
 Result<std::vector<Query>> read_queries(const CsvTable& table);
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "machine/machine.h"
+#include "workload/plan/defaults.h"
 #include "workload/plan/layout.h"
 #include "workload/plan/lora.h"
 #include "workload/plan/model_parts.h"
@@ -22,8 +23,6 @@ constexpr std::int64_t kMostSequences = std::int64_t{1} << 30;
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 31;  // of one microbatch
 constexpr std::int64_t kMostParts = 4096;                    // stages x chunks
 constexpr std::int64_t kMostChunks = 64;                     // of a tp collective
-constexpr std::int64_t kFirstYear = 2017;                    // of transformers
-constexpr std::int64_t kLastYear = 2100;
 
 class Checker {
  public:

@@ -79,7 +79,9 @@ class Completion {
 Plan complete(const PlacedPlan& open, const zoo::Model* model, const machine::Machine* machine,
               std::int64_t devices) {
   Plan plan = Completion(open, model, machine).run(devices);
-  plan.as_of = 0;  // nothing is open any more
+  if (plan.as_of >= kFirstYear && plan.as_of <= kLastYear) {
+    plan.as_of = 0;
+  }
   return plan;
 }
 

@@ -19,6 +19,10 @@
 
 namespace orrery::plan {
 
+/// Of Plan::as_of, from transformers on; check() refuses others.
+inline constexpr std::int64_t kFirstYear = 2017;
+inline constexpr std::int64_t kLastYear = 2100;
+
 /// A field that follows from the others where it is left open.
 struct OpenField {
   std::string_view name;
@@ -35,7 +39,7 @@ inline constexpr auto kOpenFields = std::to_array<OpenField>({
 
 /// Fields that have a place are given, all others open. `model`, `machine`: null where not known;
 /// `devices`: 0 where not given. Of devices that tp x cp x pp does not divide as many replicas as
-/// there is room for.
+/// there is room for. Nothing is open in the result: its as_of is 0, unless it was no year.
 Plan complete(const PlacedPlan& open, const zoo::Model* model, const machine::Machine* machine,
               std::int64_t devices);
 

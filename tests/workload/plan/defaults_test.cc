@@ -49,6 +49,13 @@ TEST(Defaults, OfThePastAreThoseOfThePast) {
   EXPECT_EQ(plan.dp, 2);  // 96 / (8 x 6), in any year
 }
 
+TEST(Defaults, AYearThatIsNoneStaysForTheCheck) {
+  const Plan plan = completed("{tp: 8, global_batch: 2, as_of: 21}");
+  const auto checked = check(plan, *zoo::load_model("gpt3-175b"));
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().mistakes.front().field, "as_of");
+}
+
 TEST(Defaults, FlashAttentionNeedsADeviceThatHasIt) {
   EXPECT_EQ(completed("{tp: 8, global_batch: 2}", 0, "dgx-1-v100").attention,
             zoo::AttentionKernel::unfused);

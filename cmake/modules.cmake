@@ -10,6 +10,9 @@ set_target_properties(orrery_options PROPERTIES EXPORT_NAME options)
 target_compile_features(orrery_options INTERFACE cxx_std_20)
 target_compile_options(orrery_options INTERFACE
   "$<BUILD_INTERFACE:-Wall;-Wextra;-Wconversion;-Wshadow;$<$<CXX_COMPILER_ID:GNU>:-Werror;-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overflow>>")
+if(ORRERY_UNITY)  # names of one file's own are not another's
+  target_compile_options(orrery_options INTERFACE $<BUILD_INTERFACE:-Wno-shadow>)
+endif()
 target_include_directories(orrery_options INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/orrery>)
 target_link_libraries(orrery_options INTERFACE tl::expected)
@@ -54,6 +57,7 @@ function(orrery_module folder)
     add_library(orrery_${name} STATIC ${sources})
     target_link_libraries(orrery_${name} PRIVATE fmt::fmt ${ARG_EXTERNAL})
     orrery_precompile(orrery_${name} modules ${orrery_common_headers})
+    set_target_properties(orrery_${name} PROPERTIES UNITY_BUILD ${ORRERY_UNITY} UNITY_BUILD_BATCH_SIZE 12)
   else()
     set(scope INTERFACE)
     add_library(orrery_${name} INTERFACE)

@@ -176,4 +176,8 @@ std::string exact_text(const std::string& text) {
   return quoted + '"';
 }
 
+std::string percent(double share) {
+  return fmt::format("{:.1f} %", 100 * share);
+}
+
 }  // namespace orrery

@@ -19,6 +19,8 @@ std::string to_string(Energy energy);        ///< "3.2 MJ"
 std::string to_string(EnergyPerByte cost);   ///< "60 pJ/B"
 std::string to_string(Money money);          ///< "2.5 USD"
 
+std::string percent(double share);  ///< "12.3 %"
+
 /// Texts for files: parse_value reads back the very same value. The shortest of the units in which
 /// the number is at least 1: "2.45 us", "300 GB/s", "40 GB" but "80 GiB".
 std::string exact_text(Time time);

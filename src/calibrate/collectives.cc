@@ -19,7 +19,6 @@
 namespace orrery::calibrate {
 namespace {
 
-constexpr double kLargestError = 1;  // of the logarithm
 constexpr std::size_t kLeastPointsToHoldOut = 50;
 constexpr std::uint64_t kFolds = 5;
 constexpr int kGenerations = 400;
@@ -76,29 +75,26 @@ std::vector<Point> thinned(const std::vector<CollectiveMeasurement>& measurement
 
 /// A coefficient of a protocol as the fit sees it: a logarithm in a box around the machine's value.
 /// Protocols differ in kind; a wider box lets them change places and get stuck there.
-struct Coefficient {
+struct ProtocolCoefficient {
   double (*get)(const topology::Protocol& protocol);
   void (*set)(topology::Protocol& protocol, double value);
   double range;  ///< the greatest factor up and down
 };
 constexpr std::array kCoefficients{
-    Coefficient{[](const topology::Protocol& p) { return to_seconds(p.launch); },
-                [](topology::Protocol& p, double value) { p.launch = from_seconds(value); }, 8},
-    Coefficient{[](const topology::Protocol& p) { return to_seconds(p.step_latency); },
-                [](topology::Protocol& p, double value) { p.step_latency = from_seconds(value); },
-                8},
-    Coefficient{[](const topology::Protocol& p) { return p.efficiency; },
-                [](topology::Protocol& p, double value) { p.efficiency = std::min(value, 1.5); },
-                4},
-    Coefficient{[](const topology::Protocol& p) { return p.local_copy; },
-                [](topology::Protocol& p, double value) { p.local_copy = value; }, 5},
+    ProtocolCoefficient{[](const topology::Protocol& p) { return to_seconds(p.launch); },
+                        [](topology::Protocol& p, double value) { p.launch = from_seconds(value); },
+                        8},
+    ProtocolCoefficient{
+        [](const topology::Protocol& p) { return to_seconds(p.step_latency); },
+        [](topology::Protocol& p, double value) { p.step_latency = from_seconds(value); }, 8},
+    ProtocolCoefficient{
+        [](const topology::Protocol& p) { return p.efficiency; },
+        [](topology::Protocol& p, double value) { p.efficiency = std::min(value, 1.5); }, 4},
+    ProtocolCoefficient{[](const topology::Protocol& p) { return p.local_copy; },
+                        [](topology::Protocol& p, double value) { p.local_copy = value; }, 5},
 };
 
-/// Three digits: more would claim what no measurement gives.
-double rounded(double value) {
-  const double scale = std::pow(10.0, 2 - std::floor(std::log10(value)));
-  return std::round(value * scale) / scale;
-}
+constexpr int kProtocolDigits = 3;
 
 using List = std::vector<topology::Protocol> topology::NetworkDimension::*;
 
@@ -136,7 +132,7 @@ class Search {
         dimension_(static_cast<std::size_t>(dimension)),
         lists_(std::move(lists)),
         points_(std::move(points)) {
-    each_free([&](const Coefficient& coefficient, topology::Protocol& protocol) {
+    each_free([&](const ProtocolCoefficient& coefficient, topology::Protocol& protocol) {
       const double middle = std::log(coefficient.get(protocol));
       box_.push_back({middle - std::log(coefficient.range), middle + std::log(coefficient.range)});
       start_.push_back(middle);
@@ -149,7 +145,7 @@ class Search {
       const Loss loss = [&](std::span<const double> logs) { return loss_of(logs); };
       std::vector<double> best = minimize(loss, box_, start_, kGenerations).at;
       std::transform(best.begin(), best.end(), best.begin(),
-                     [](double log) { return std::log(rounded(std::exp(log))); });
+                     [](double log) { return std::log(rounded(std::exp(log), kProtocolDigits)); });
       assign(best);
       for (const List list : lists_) {
         for (const bool copies : {false, true}) {
@@ -165,7 +161,7 @@ class Search {
   void each_free(Visit visit) {
     for (const List list : lists_) {
       for (topology::Protocol& protocol : machine_.network[dimension_].*list) {
-        for (const Coefficient& coefficient : kCoefficients) {
+        for (const ProtocolCoefficient& coefficient : kCoefficients) {
           if (coefficient.get(protocol) > 0) {
             visit(coefficient, protocol);
           }
@@ -176,7 +172,7 @@ class Search {
 
   void assign(std::span<const double> logs) {
     std::size_t i = 0;
-    each_free([&](const Coefficient& coefficient, topology::Protocol& protocol) {
+    each_free([&](const ProtocolCoefficient& coefficient, topology::Protocol& protocol) {
       coefficient.set(protocol, std::exp(logs[i++]));
     });
   }

@@ -60,15 +60,6 @@ Values values_of(const compute::KernelCoefficients& kernels) {
   return values;
 }
 
-/// Four significant digits: more would claim what no measurement gives.
-double rounded(double value) {
-  if (value == 0) {
-    return 0;
-  }
-  const double scale = std::pow(10.0, 3 - std::floor(std::log10(std::abs(value))));
-  return std::round(value * scale) / scale;
-}
-
 compute::KernelCoefficients with_values(compute::KernelCoefficients kernels,
                                         std::span<const double> values) {
   each_fitted([&](std::size_t i, auto member) {
@@ -97,7 +88,6 @@ constexpr std::array kRegions{
 };
 constexpr std::size_t kMostShapesPerRegion = 150;
 constexpr std::size_t kLeastShapesToHoldOut = 40;
-constexpr double kLargestError = 1;  // of the logarithm
 
 /// FNV-1a over the shape's numbers: which shapes are used does not depend on their order.
 std::uint64_t hash_of(const graph::GemmShape& shape) {
@@ -191,7 +181,8 @@ class Fit {
     from.resize(box_.size(), 0);
     std::vector<double> best =
         minimize([&](std::span<const double> values) { return loss(values); }, box_, from).at;
-    std::transform(best.begin(), best.end(), best.begin(), rounded);
+    std::transform(best.begin(), best.end(), best.begin(),
+                   [](double value) { return rounded(value, 4); });
     return {kernels_of(best), cast_of(best)};
   }
 

@@ -11,6 +11,7 @@
 
 #include "base/reader.h"
 #include "calibrate/gemm.h"
+#include "calibrate/impossible_times.h"
 #include "machine/compute/number_format.h"
 
 namespace orrery::calibrate {
@@ -19,9 +20,7 @@ namespace {
 constexpr std::array<std::string_view, 4> kRequired{"m", "n", "k", "latency_us"};
 constexpr std::array<std::string_view, 7> kOptional{"dtype",   "batch",  "device", "framework",
                                                     "version", "source", "origin"};
-constexpr std::size_t kMostMistakes = 20;
 constexpr std::int64_t kLargestExtent = std::int64_t{1} << 40;
-constexpr double kLongestMicroseconds = 1e9;
 
 std::vector<std::string> formats() {
   std::vector<std::string> names = names_of<graph::DataType>();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,9 @@
 #include "calibrate/collectives.h"
 
 namespace orrery::calibrate {
+
+inline constexpr double kLongestMicroseconds = 1e9;
+inline constexpr std::size_t kMostMistakes = 20;  ///< told of one file
 
 /// A mistake of `source` for every measurement in which the links of its group, half as fast again
 /// as the machine states (in-switch reduction moves less), cannot move the bytes:

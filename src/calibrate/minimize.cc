@@ -10,7 +10,7 @@ namespace orrery::calibrate {
 namespace {
 
 /// Coordinates in units of the box, 0 to 1.
-using Point = std::vector<double>;
+using Place = std::vector<double>;
 
 constexpr std::size_t kMembersPerDimension = 8;
 constexpr double kDifferentialWeight = 0.7;
@@ -37,7 +37,7 @@ class Random {
 };
 
 struct Member {
-  Point point;
+  Place point;
   double loss = 0;
 };
 
@@ -61,15 +61,15 @@ class Minimizer {
  private:
   static bool by_loss(const Member& a, const Member& b) { return a.loss < b.loss; }
 
-  Point to_unit(std::span<const double> values) const {
-    Point point(values.size());
+  Place to_unit(std::span<const double> values) const {
+    Place point(values.size());
     for (std::size_t i = 0; i < values.size(); ++i) {
       point[i] = std::clamp((values[i] - box_[i].low) / (box_[i].high - box_[i].low), 0.0, 1.0);
     }
     return point;
   }
 
-  std::vector<double> from_unit(const Point& point) const {
+  std::vector<double> from_unit(const Place& point) const {
     std::vector<double> values(point.size());
     for (std::size_t i = 0; i < point.size(); ++i) {
       values[i] = box_[i].low + point[i] * (box_[i].high - box_[i].low);
@@ -77,7 +77,7 @@ class Minimizer {
     return values;
   }
 
-  Member evaluated(Point point) const {
+  Member evaluated(Place point) const {
     for (double& coordinate : point) {
       coordinate = std::clamp(coordinate, 0.0, 1.0);
     }
@@ -91,7 +91,7 @@ class Minimizer {
     const std::size_t members = std::max<std::size_t>(4, kMembersPerDimension * dimensions);
     std::vector<Member> population{std::move(start)};
     while (population.size() < members) {
-      Point point(dimensions);
+      Place point(dimensions);
       std::generate(point.begin(), point.end(), [&] { return random_.uniform(); });
       population.push_back(evaluated(std::move(point)));
     }
@@ -104,12 +104,12 @@ class Minimizer {
     return *std::min_element(population.begin(), population.end(), by_loss);
   }
 
-  Point crossed(const Member& member, const std::vector<Member>& population) {
-    const auto other = [&]() -> const Point& {
+  Place crossed(const Member& member, const std::vector<Member>& population) {
+    const auto other = [&]() -> const Place& {
       return population[random_.below(population.size())].point;
     };
-    const Point &a = other(), &b = other(), &c = other();
-    Point point = member.point;
+    const Place &a = other(), &b = other(), &c = other();
+    Place point = member.point;
     const std::size_t always = random_.below(point.size());
     for (std::size_t i = 0; i < point.size(); ++i) {
       if (random_.uniform() < kCrossover || i == always) {
@@ -123,7 +123,7 @@ class Minimizer {
   Member descend(const Member& start) const {
     std::vector<Member> simplex{start};
     for (std::size_t i = 0; i < start.point.size(); ++i) {
-      Point corner = start.point;
+      Place corner = start.point;
       corner[i] += corner[i] > 0.5 ? -kSimplexEdge : kSimplexEdge;
       simplex.push_back(evaluated(std::move(corner)));
     }
@@ -138,9 +138,9 @@ class Minimizer {
   /// Reflects the worst corner through the others' centre; then expands, contracts or shrinks.
   void improve(std::vector<Member>& simplex) const {
     Member& worst = simplex.back();
-    const Point centre = centre_of(simplex);
+    const Place centre = centre_of(simplex);
     const auto beyond = [&](double factor) {
-      Point point = centre;
+      Place point = centre;
       for (std::size_t i = 0; i < point.size(); ++i) {
         point[i] += factor * (centre[i] - worst.point[i]);
       }
@@ -159,8 +159,8 @@ class Minimizer {
     }
   }
 
-  static Point centre_of(const std::vector<Member>& simplex) {
-    Point centre(simplex.front().point.size());
+  static Place centre_of(const std::vector<Member>& simplex) {
+    Place centre(simplex.front().point.size());
     for (std::size_t m = 0; m + 1 < simplex.size(); ++m) {
       for (std::size_t i = 0; i < centre.size(); ++i) {
         centre[i] += simplex[m].point[i] / static_cast<double>(simplex.size() - 1);
@@ -170,9 +170,9 @@ class Minimizer {
   }
 
   void shrink(std::vector<Member>& simplex) const {
-    const Point best = simplex.front().point;
+    const Place best = simplex.front().point;
     for (std::size_t m = 1; m < simplex.size(); ++m) {
-      Point point = simplex[m].point;
+      Place point = simplex[m].point;
       for (std::size_t i = 0; i < point.size(); ++i) {
         point[i] = best[i] + 0.5 * (point[i] - best[i]);
       }
@@ -186,6 +186,14 @@ class Minimizer {
 };
 
 }  // namespace
+
+double rounded(double value, int digits) {
+  if (value == 0) {
+    return 0;
+  }
+  const double scale = std::pow(10.0, digits - 1 - std::floor(std::log10(std::abs(value))));
+  return std::round(value * scale) / scale;
+}
 
 Minimum minimize(const Loss& loss, std::span<const Bounds> box, std::span<const double> start,
                  int generations) {

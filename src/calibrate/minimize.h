@@ -12,6 +12,11 @@ struct Bounds {
   double high = 1;
 };
 
+inline constexpr double kLargestError = 1;  ///< of a logarithm, that an outlier counts for
+
+/// To so many significant digits: more would claim what no measurement gives.
+double rounded(double value, int digits);
+
 using Loss = std::function<double(std::span<const double>)>;
 
 struct Minimum {

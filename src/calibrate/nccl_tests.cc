@@ -14,13 +14,12 @@
 #include "base/file.h"
 #include "base/reader.h"
 #include "calibrate/collectives.h"
+#include "calibrate/impossible_times.h"
 #include "collective/sweep.h"
 
 namespace orrery::calibrate {
 namespace {
 
-constexpr std::size_t kMostMistakes = 20;
-constexpr double kLongestMicroseconds = 1e9;
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
 constexpr std::array<std::string_view, 3> kTimeColumns{"time_us", "latency_us", "time_us_median"};
 

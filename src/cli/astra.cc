@@ -21,7 +21,7 @@
 namespace orrery::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kAstraExamples =
     "Options of ASTRA-sim keep its names and meanings; one cycle is a nanosecond.\n"
     "Examples:\n"
     "  orrery astra --workload-configuration=examples/astra_quickstart/trace \\\n"
@@ -55,7 +55,7 @@ class Astra : public Command {
     for (const auto& quirk : kNames<astra::Quirk>) {
       footer += fmt::format("  {:<32}{}\n", quirk.name, quirk.meaning);
     }
-    options.footer(footer + "\n" + kExamples);
+    options.footer(footer + "\n" + kAstraExamples);
   }
 
   Result<std::string> run(Error mistakes) override {

@@ -17,7 +17,7 @@
 namespace orrery::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kCalibrateExamples =
     "KIND gemm reads CSV with columns m, n, k, latency_us and, if you like, dtype and batch, as\n"
     "tools/measure_gpu.py writes it. Each data type of the file is fitted; bf16 (else fp16) gives\n"
     "the machine's general kernels.\n"
@@ -41,7 +41,7 @@ class Calibrate : public Command {
     options.value("-o,--output", output_, "FILE", "write the fitted machine");
     options.flag("--cast", cast_, "times of 8-bit types contain a conversion of A: fit it apart");
     options.flag("--json", json_, "print one JSON object");
-    options.footer(kExamples);
+    options.footer(kCalibrateExamples);
   }
 
   Result<std::string> run(Error mistakes) override {

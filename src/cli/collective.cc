@@ -13,7 +13,7 @@
 namespace orrery::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kCollectiveExamples =
     "Sizes count as in nccl-tests: all_reduce, broadcast and send_recv the buffer of one rank,\n"
     "all_gather, reduce_scatter and all_to_all the buffer of all shards. algbw = size / time;\n"
     "busbw = algbw times 2(n-1)/n, (n-1)/n or 1.\n"
@@ -68,7 +68,7 @@ class Collective : public Command {
         "the dimensions");
     network_.declare(options);
     options.flag("--json", json_, "print one JSON object; bytes, seconds, bytes per second");
-    options.footer(kExamples);
+    options.footer(kCollectiveExamples);
   }
 
   Result<std::string> run(Error mistakes) override {

@@ -22,7 +22,7 @@ constexpr std::size_t kHelpColumn = 34;  // where the sentences of a help text b
 
 constexpr const char* kHelp = "help";
 
-constexpr const char* kExamples =
+constexpr const char* kOrreryExamples =
     "Examples:\n"
     "  orrery simulate --model gpt3-175b --machine dgx-a100-80g --devices 1024 \\\n"
     "                  --plan gpt3-175b-1024\n"
@@ -201,7 +201,7 @@ class CommandLine {
     app_.name("orrery");
     app_.set_version_flag("--version", "orrery " ORRERY_VERSION, "Print the version and exit");
     app_.get_formatter()->column_width(kHelpColumn);
-    app_.footer(kExamples);
+    app_.footer(kOrreryExamples);
     app_.require_subcommand(0, 1);
     app_.allow_extras();
     for (const CommandEntry& entry : kCommands) {

@@ -19,7 +19,7 @@
 namespace orrery::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kCompareExamples =
     "A run is a file that `orrery simulate --json` wrote, or a plan (a file, or a name of\n"
     "`orrery list plans`), which is simulated with --model and --machine. With --networks one "
     "plan\n"
@@ -46,7 +46,7 @@ class Compare : public Command {
     options.value_or("--networks", networks_, "MODEL,...", all_networks(),
                      "simulate plans on each of these; default " + all_networks());
     options.flag("--json", json_, "print one JSON object");
-    options.footer(kExamples);
+    options.footer(kCompareExamples);
   }
 
   Result<std::string> run(Error mistakes) override {

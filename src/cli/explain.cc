@@ -12,7 +12,7 @@
 namespace orrery::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kExplainExamples =
     "Examples:\n"
     "  orrery explain --model gpt3-175b --machine dgx-a100-80g --plan gpt3-175b-1024\n"
     "  orrery explain --model llama-3-8b --machine dgx-h100 --plan llama-3-8b-8 --items 30\n"
@@ -34,7 +34,7 @@ class Explain : public Command {
     options.value("--threads", threads_, "INT", "simulations at once; default: one per processor");
     options.flag("--json", json_, "print one JSON object");
     plan_.declare(options, true);
-    options.footer(kExamples);
+    options.footer(kExplainExamples);
   }
 
   Result<std::string> run(Error mistakes) override {

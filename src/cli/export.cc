@@ -18,7 +18,7 @@
 namespace orrery::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kExportExamples =
     "Plan fields that the framework does not have are named in comments (on standard error where\n"
     "the format has none); with --strict they are mistakes.\n"
     "chakra writes the step itself: execution traces OUTPUT.<rank>.et of all ranks and the file "
@@ -30,21 +30,21 @@ constexpr const char* kExamples =
     "  orrery export chakra --model gpt2 --tp 2 --dp 4 --global-batch 4 --machine dgx-a100-80g \\\n"
     "                  --output trace/gpt2\n";
 
-struct Format {
+struct ExportFormat {
   std::string_view name;
   bool has_comments;
   Result<interop::Exported> (*write)(const plan::Plan& plan, const interop::ExportOptions& options);
 };
 
-constexpr std::array kFormats{
-    Format{"megatron", true, interop::export_megatron},
-    Format{"deepspeed", false, interop::export_deepspeed},
-    Format{"torchtitan", true, interop::export_torchtitan},
+constexpr std::array kExportFormats{
+    ExportFormat{"megatron", true, interop::export_megatron},
+    ExportFormat{"deepspeed", false, interop::export_deepspeed},
+    ExportFormat{"torchtitan", true, interop::export_torchtitan},
 };
 
-std::vector<std::string> format_names() {
+std::vector<std::string> export_names() {
   std::vector<std::string> names{"chakra"};
-  for (const Format& format : kFormats) {
+  for (const ExportFormat& format : kExportFormats) {
     names.emplace_back(format.name);
   }
   return names;
@@ -63,7 +63,7 @@ class Export : public Command {
     options.value("--output", output_, "PREFIX", "of chakra's files");
     options.value("--most-files", most_files_, "INT", "that chakra may write (4096)");
     plan_.declare(options, true);
-    options.footer(kExamples);
+    options.footer(kExportExamples);
   }
 
   Result<std::string> run(Error mistakes) override {
@@ -76,12 +76,13 @@ class Export : public Command {
                            {},
                            "is for chakra; other formats go to standard output"});
     }
-    const auto* const format = std::find_if(kFormats.begin(), kFormats.end(),
-                                            [&](const Format& f) { return f.name == format_; });
-    if (format == kFormats.end()) {
+    const auto* const format =
+        std::find_if(kExportFormats.begin(), kExportFormats.end(),
+                     [&](const ExportFormat& f) { return f.name == format_; });
+    if (format == kExportFormats.end()) {
       mistakes.add(wrong_value("export", format_,
                                "one of megatron, deepspeed, torchtitan, chakra" +
-                                   did_you_mean(format_, format_names())));
+                                   did_you_mean(format_, export_names())));
     }
     interop::ExportOptions options;
     zoo::Model model;
@@ -161,7 +162,7 @@ class Export : public Command {
     }
   }
 
-  Result<std::string> write(const Format& format, const interop::Exported& exported) const {
+  Result<std::string> write(const ExportFormat& format, const interop::Exported& exported) const {
     if (json_) {
       return as_json(exported);
     }

@@ -18,7 +18,7 @@
 namespace orrery::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kImportExamples =
     "Examples:\n"
     "  orrery import megatron -- torchrun --nnodes 16 --nproc-per-node 8 pretrain_gpt.py \\\n"
     "                  --tensor-model-parallel-size 8 ... > plan.yaml\n"
@@ -62,7 +62,7 @@ Result<interop::Imported> from_torchtitan(const Source& source,
   });
 }
 
-struct Format {
+struct ImportFormat {
   std::string_view name;
   std::string_view title;
   std::string_view sentence;
@@ -70,18 +70,18 @@ struct Format {
   Result<interop::Imported> (*read)(const Source& source, const interop::ImportOptions& options);
 };
 
-constexpr std::array kFormats{
-    Format{"megatron", "Megatron-LM's arguments", "arguments after --, or a FILE that holds them",
-           true, from_megatron},
-    Format{"deepspeed", "DeepSpeed's configuration", "FILE is a ds_config.json", false,
-           from_deepspeed},
-    Format{"torchtitan", "torchtitan's configuration", "FILE is a job configuration in TOML", false,
-           from_torchtitan},
+constexpr std::array kImportFormats{
+    ImportFormat{"megatron", "Megatron-LM's arguments",
+                 "arguments after --, or a FILE that holds them", true, from_megatron},
+    ImportFormat{"deepspeed", "DeepSpeed's configuration", "FILE is a ds_config.json", false,
+                 from_deepspeed},
+    ImportFormat{"torchtitan", "torchtitan's configuration", "FILE is a job configuration in TOML",
+                 false, from_torchtitan},
 };
 
-std::vector<std::string> format_names() {
+std::vector<std::string> import_names() {
   std::vector<std::string> names;
-  for (const Format& format : kFormats) {
+  for (const ImportFormat& format : kImportFormats) {
     names.emplace_back(format.name);
   }
   return names;
@@ -99,13 +99,13 @@ class Import : public Command {
     options.flag("--strict", strict_, "refuse what a plan cannot state exactly");
     options.flag("--json", json_, "print one JSON object; remarks go to standard error");
     plan_.declare(options, false);
-    options.footer(kExamples);
+    options.footer(kImportExamples);
   }
 
   void take_rest(std::vector<std::string> words, Error&) override { words_ = std::move(words); }
 
   Result<std::string> run(Error mistakes) override {
-    const Format* format = find_format(mistakes);
+    const ImportFormat* format = find_format(mistakes);
     interop::ImportOptions options{.devices = parse_devices(mistakes),
                                    .rest = plan_.placed_plan(mistakes).plan};
     zoo::Model model;
@@ -132,13 +132,14 @@ class Import : public Command {
   }
 
  private:
-  const Format* find_format(Error& mistakes) const {
-    const auto* const format = std::find_if(kFormats.begin(), kFormats.end(),
-                                            [&](const Format& f) { return f.name == format_; });
-    if (format == kFormats.end()) {
+  const ImportFormat* find_format(Error& mistakes) const {
+    const auto* const format =
+        std::find_if(kImportFormats.begin(), kImportFormats.end(),
+                     [&](const ImportFormat& f) { return f.name == format_; });
+    if (format == kImportFormats.end()) {
       mistakes.add(wrong_value(
           "import", format_,
-          "one of megatron, deepspeed, torchtitan" + did_you_mean(format_, format_names())));
+          "one of megatron, deepspeed, torchtitan" + did_you_mean(format_, import_names())));
       return nullptr;
     }
     const bool given = file_ || (format->takes_words && !words_.empty());
@@ -174,7 +175,7 @@ class Import : public Command {
     }
   }
 
-  Result<std::string> write(const Format& format, const interop::Imported& imported) const {
+  Result<std::string> write(const ImportFormat& format, const interop::Imported& imported) const {
     if (json_) {
       for (const interop::Remark& remark : imported.remarks) {
         fmt::print(stderr, "{}\n", printable(remark.about + ": " + remark.sentence));

@@ -47,6 +47,8 @@ void PlanFlags::declare(Options& options, bool with_file) {
     std::optional<std::string>& text = given_[std::string(name)];
     if constexpr (std::is_same_v<T, bool>) {
       options.boolean(flag_of(name), text, std::string(meaning));
+    } else if constexpr (std::is_same_v<T, plan::OverlapExperts>) {
+      options.value_or(flag_of(name), text, kind_of<T>(), "true", std::string(meaning));
     } else {
       options.value(flag_of(name), text, kind_of<T>(), std::string(meaning));
     }

@@ -8,7 +8,7 @@
 namespace orrery::cli {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kPlotExamples =
     "Kinds:\n"
     "  lines                           a line per column over the numbers of the first column\n"
     "  bars                            a group of bars per row, named by the first column\n"
@@ -26,7 +26,7 @@ class PlotCommand : public Command {
     options.value("--y-label", y_label_, "TEXT", "beside the vertical axis");
     options.flag("--log-x", plot_.log_x, "logarithmic horizontal axis, of lines");
     options.flag("--log-y", plot_.log_y, "logarithmic vertical axis");
-    options.footer(kFooter);
+    options.footer(kPlotExamples);
   }
 
   Result<std::string> run(Error mistakes) override {

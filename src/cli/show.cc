@@ -21,7 +21,7 @@
 namespace orrery::cli {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kShowExamples =
     "Kinds:\n"
     "  machine                         a name of `orrery list machines`, or a file\n"
     "  model                           a name of `orrery list models`, or a file\n"
@@ -118,7 +118,7 @@ class Show : public Command {
     options.flag("--json", json_, "print one JSON object");
     options.flag("--yaml", yaml_, "print a machine as its file (a plan always is)");
     plan_.declare(options, false);
-    options.footer(kFooter);
+    options.footer(kShowExamples);
   }
 
   Result<std::string> run(Error mistakes) override {

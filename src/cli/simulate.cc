@@ -17,7 +17,7 @@
 namespace orrery::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kSimulateExamples =
     "Examples:\n"
     "  orrery simulate --model gpt3-175b --machine dgx-a100-80g --devices 1024 \\\n"
     "                  --plan gpt3-175b-1024\n"
@@ -49,7 +49,7 @@ class Simulate : public Command {
                  "with --chakra: also print the most bytes that the tensors of a rank take");
     options.flag("--verbose", verbose_, "also print the time of every pass");
     plan_.declare(options, true);
-    options.footer(kExamples);
+    options.footer(kSimulateExamples);
   }
 
   Result<std::string> run(Error mistakes) override {

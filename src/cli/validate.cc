@@ -11,7 +11,7 @@
 namespace orrery::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kValidateExamples =
     "Without --table every shipped table is run.\n"
     "Examples:\n"
     "  orrery validate --output docs/validation.md\n"
@@ -29,7 +29,7 @@ class Validate : public Command {
     options.value("--threads", threads_, "INT", "rows at once; default: one per processor");
     options.flag("--json", json_, "print one JSON object");
     plan_.declare(options, false);
-    options.footer(kExamples);
+    options.footer(kValidateExamples);
   }
 
   Result<std::string> run(Error mistakes) override {

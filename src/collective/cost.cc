@@ -15,11 +15,6 @@ namespace {
 using Kind = graph::CollectiveKind;
 using Algorithm = CollectiveAlgorithm;
 
-/// Messages go from rank to rank, nothing is passed on or added.
-bool exchanges(Kind kind) {
-  return kind == Kind::all_to_all || kind == Kind::send_recv;
-}
-
 /// One phase over the given extents.
 template <class Emit>
 void emit_phase(Kind kind, Bytes size, std::span<const Extent> extents, Algorithm algorithm,

@@ -94,6 +94,11 @@ struct Extent {
   friend bool operator==(const Extent&, const Extent&) = default;
 };
 
+inline const topology::NetworkDimension& dimension_of(const Extent& extent,
+                                                      const machine::Machine& machine) {
+  return machine.network[static_cast<std::size_t>(extent.dimension)];
+}
+
 /// Splits a group (count members, `stride` ranks apart) over the dimensions, innermost first; every
 /// extent has at least two members. Groups tile the ranks: they fill blocks of stride * count
 /// ranks. A group whose members do not form a product of extents lies wholly in the outermost
@@ -142,6 +147,11 @@ std::vector<CollectivePhase> plan_collective(graph::CollectiveKind kind, Bytes s
                                              const std::vector<Extent>& extents,
                                              CollectiveAlgorithm algorithm,
                                              const machine::Machine& machine);
+
+/// Messages go from rank to rank, nothing is passed on or added.
+constexpr bool exchanges(graph::CollectiveKind kind) {
+  return kind == graph::CollectiveKind::all_to_all || kind == graph::CollectiveKind::send_recv;
+}
 
 /// NCCL's own tuning model gives trees 92 % of the bandwidth of rings (src/graph/tuning.cc, 2.19).
 inline constexpr double kTreeEfficiency = 0.92;

@@ -140,11 +140,6 @@ StepCount part_of(graph::CollectiveKind kind, CollectiveAlgorithm algorithm, con
   }
 }
 
-const topology::NetworkDimension& dimension_of(const Extent& extent,
-                                               const machine::Machine& machine) {
-  return machine.network[static_cast<std::size_t>(extent.dimension)];
-}
-
 bool is_switch(const Extent& extent, const machine::Machine& machine) {
   return dimension_of(extent, machine).kind == topology::DimensionKind::switched;
 }

@@ -17,10 +17,6 @@ namespace {
 using Kind = graph::CollectiveKind;
 using Algorithm = CollectiveAlgorithm;
 
-bool exchanges(Kind kind) {
-  return kind == Kind::all_to_all || kind == Kind::send_recv;
-}
-
 std::vector<Extent> extents_of(const CollectivePhase& phase) {
   std::vector<Extent> extents;
   for (const PortUse& port : phase.ports) {

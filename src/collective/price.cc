@@ -16,16 +16,6 @@ using Algorithm = CollectiveAlgorithm;
 using Priced = PricedPhase;
 using Request = PhaseRequest;
 
-const topology::NetworkDimension& dimension_of(const Extent& extent,
-                                               const machine::Machine& machine) {
-  return machine.network[static_cast<std::size_t>(extent.dimension)];
-}
-
-/// Messages go from rank to rank, nothing is passed on or added.
-bool exchanges(Kind kind) {
-  return kind == Kind::all_to_all || kind == Kind::send_recv;
-}
-
 /// One dimension's part of a phase under one protocol. A coefficient that a protocol gains is one
 /// more term here.
 struct Part {

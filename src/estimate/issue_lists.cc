@@ -8,10 +8,6 @@ namespace {
 
 constexpr std::int64_t kLeastRounds = 3;  // fewer are not worth a comparison
 
-std::size_t at(std::int64_t index) {
-  return static_cast<std::size_t>(index);
-}
-
 /// Shortest period of the middle half of the list: its length less its longest border (Knuth,
 /// Morris, Pratt 1977). The half itself when it repeats nothing.
 std::int64_t middle_period(const std::vector<int>& list) {

@@ -11,6 +11,10 @@
 
 namespace orrery::estimate {
 
+inline std::size_t at(std::int64_t index) {
+  return static_cast<std::size_t>(index);
+}
+
 /// Between `from` and `until` a stage's list repeats every `length` instances. In a round every
 /// stage issues that many.
 struct Repetition {

@@ -11,18 +11,14 @@ namespace {
 // Both as input and as output of every map: the first coordinate.
 constexpr std::size_t kOfCompute = 0;
 
-std::size_t at(std::int64_t index) {
-  return static_cast<std::size_t>(index);
-}
-
 /// What a template takes of every lane and of the host.
-struct Load {
+struct StageLoad {
   std::array<Time, kMostLanes> lanes{};
   Time host{0};
 };
 
-Load load_of(const TimedTemplate& nodes) {
-  Load load;
+StageLoad load_of(const TimedTemplate& nodes) {
+  StageLoad load;
   for (const TimedNode& node : nodes.nodes) {
     load.lanes[node.lane] += node.least;
     load.host += node.host_cost;
@@ -200,10 +196,10 @@ class Bound {
     for (std::int64_t i = 0; i < length(s); ++i) {
       ++times[at(plan_.template_of(s, i))];
     }
-    Load sum;
+    StageLoad sum;
     for (std::size_t t = 0; t < times.size(); ++t) {
       if (times[t] > 0) {
-        const Load one = load_of(plan_.timed.templates[t]);
+        const StageLoad one = load_of(plan_.timed.templates[t]);
         sum.host += one.host * times[t];
         for (std::size_t lane = 0; lane < sum.lanes.size(); ++lane) {
           sum.lanes[lane] += one.lanes[lane] * times[t];

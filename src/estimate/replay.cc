@@ -16,10 +16,6 @@ constexpr std::size_t kRemembered = 6;      // rounds back that a period is look
 constexpr std::size_t kStaleArrivals = 64;  // taken messages that an inbox carries along
 constexpr std::size_t kMostInputs = kMostClocks + 2 * plan::kChannelCount;
 
-std::size_t at(std::int64_t index) {
-  return static_cast<std::size_t>(index);
-}
-
 struct Meeting {
   int came = 0;
   Time latest = kNever;

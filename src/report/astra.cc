@@ -14,12 +14,6 @@ namespace {
 
 using astra::RunResult;
 
-constexpr std::int64_t kPicosecondsPerCycle = 1000;
-
-std::int64_t cycles(Time time) {
-  return time.value() / kPicosecondsPerCycle;
-}
-
 struct Extremes {
   RunResult::Class first;  ///< of least finish
   RunResult::Class last;   ///< of greatest finish; the lowest rank of those

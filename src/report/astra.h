@@ -2,16 +2,22 @@
 /// Results of `orrery astra`, in ASTRA-sim's words and as JSON. One cycle is a nanosecond.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/units.h"
 #include "compat/astra/local_memory.h"
 #include "compat/astra/run.h"
 #include "compat/astra/statistics.h"
 #include "workload/chakra/statistics.h"
 
 namespace orrery::report {
+
+inline std::int64_t cycles(Time time) {
+  return time.value() / (1_ns).value();
+}
 
 /// A line per rank in the order in which they finish, equal ones by rank, as ASTRA-sim's log has it
 /// but without the wall clock:

@@ -5,12 +5,12 @@
 
 #include <map>
 
+#include "report/astra.h"
 #include "report/json_writer.h"
 
 namespace orrery::report {
 namespace {
 
-constexpr std::int64_t kPicosecondsPerCycle = 1000;
 constexpr double kPicosecondsPerMicrosecond = 1e6;
 
 double microseconds(Time time) {
@@ -56,7 +56,7 @@ std::string local_memory_lines(std::span<const astra::LocalMemory> memory,
   for (std::size_t rank = 0; rank < result.class_of.size(); ++rank) {
     const chakra::Footprint& one = memory[result.class_of[rank]].footprint;
     text += fmt::format("[workload] [info] sys[{}] peak local memory, {} bytes at {} cycles.\n",
-                        rank, one.peak.value(), one.peak_at.value() / kPicosecondsPerCycle);
+                        rank, one.peak.value(), cycles(one.peak_at));
   }
   return text;
 }

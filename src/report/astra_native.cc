@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "report/astra.h"
 #include "report/json_writer.h"
 
 namespace orrery::report {
@@ -13,12 +14,7 @@ namespace {
 
 using astra::RunResult;
 
-constexpr std::int64_t kPicosecondsPerCycle = 1000;
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();  ///< null in JSON
-
-std::int64_t cycles(Time time) {
-  return time.value() / kPicosecondsPerCycle;
-}
 
 struct Summary {
   Time last{0};

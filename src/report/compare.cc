@@ -91,9 +91,9 @@ std::string cell(const std::optional<double>& value, const Unit& unit) {
   return value ? fmt::format("{:.6g}", *value / unit.scale) : "-";
 }
 
-class Text {
+class ComparisonText {
  public:
-  explicit Text(const study::Comparison& comparison)
+  explicit ComparisonText(const study::Comparison& comparison)
       : all_(comparison), runs_(comparison.runs.size()) {}
 
   std::string write() {
@@ -232,7 +232,7 @@ void write_groups(JsonWriter& json, const study::Comparison& comparison) {
 }  // namespace
 
 std::string comparison_table(const study::Comparison& comparison) {
-  return Text(comparison).write();
+  return ComparisonText(comparison).write();
 }
 
 std::string comparison_json(const study::Comparison& comparison) {

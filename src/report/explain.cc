@@ -8,6 +8,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/format.h"
 #include "report/json_writer.h"
 #include "report/report.h"
 
@@ -15,11 +16,7 @@ namespace orrery::report {
 namespace {
 
 constexpr double kBarWidth = 30;        // characters of a bar of 100 %
-constexpr std::size_t kNameWidth = 40;  // longer names are cut
-
-std::string percent(double share) {
-  return fmt::format("{:.1f} %", 100 * share);
-}
+constexpr std::size_t kItemWidth = 40;  // longer names are cut
 
 /// What was done to the resource, signed: +0.1 of a rate, -0.1 of a time.
 double applied_change(const study::Resource& resource) {
@@ -27,12 +24,12 @@ double applied_change(const study::Resource& resource) {
 }
 
 std::string fitted(const std::string& name) {
-  return name.size() <= kNameWidth ? name : name.substr(0, kNameWidth - 3) + "...";
+  return name.size() <= kItemWidth ? name : name.substr(0, kItemWidth - 3) + "...";
 }
 
-class Text {
+class ExplanationText {
  public:
-  Text(const study::Explanation& explanation, std::size_t items)
+  ExplanationText(const study::Explanation& explanation, std::size_t items)
       : all_(explanation), items_(items), total_(explanation.path.step_time) {}
 
   std::string write() {
@@ -62,11 +59,11 @@ class Text {
     for (std::size_t i = 0; i < std::min(count, list.size()); ++i) {
       const double share = list[i].time / total_;
       const auto bar = static_cast<std::size_t>(std::lround(share * kBarWidth));
-      line("  {:<{}}{:>12.6f} s{:>9}{}", fitted(list[i].name), kNameWidth, to_seconds(list[i].time),
+      line("  {:<{}}{:>12.6f} s{:>9}{}", fitted(list[i].name), kItemWidth, to_seconds(list[i].time),
            percent(share), bar == 0 ? "" : "  " + std::string(bar, '#'));
     }
     if (count >= list.size()) {
-      line("  {:<{}}{:>12.6f} s{:>9}", "total", kNameWidth, to_seconds(total_), percent(1));
+      line("  {:<{}}{:>12.6f} s{:>9}", "total", kItemWidth, to_seconds(total_), percent(1));
     } else {
       line("  (and {} more; --items)", list.size() - count);
     }
@@ -82,7 +79,7 @@ class Text {
     for (const Named<study::Bound>& bound : kNames<study::Bound>) {
       const Time time = all_.path.kernels[static_cast<std::size_t>(bound.value)];
       if (time > Time(0)) {
-        line("  {:<{}}{:>12.6f} s{:>9}  {}", bound.name, kNameWidth, to_seconds(time),
+        line("  {:<{}}{:>12.6f} s{:>9}  {}", bound.name, kItemWidth, to_seconds(time),
              percent(time / kernels), bound.meaning);
       }
     }
@@ -182,7 +179,7 @@ void write_next(JsonWriter& json, const study::Explanation& all) {
 }  // namespace
 
 std::string explanation_table(const study::Explanation& explanation, std::size_t items) {
-  return Text(explanation, items).write();
+  return ExplanationText(explanation, items).write();
 }
 
 std::string explanation_json(const study::Explanation& explanation) {

@@ -48,10 +48,6 @@ std::string scaled(double number) {
   return fmt::format("{:.3g}", number);
 }
 
-std::string percent(double share) {
-  return fmt::format("{:.1f} %", 100 * share);
-}
-
 std::string gib(Bytes bytes) {
   return bytes == Bytes(0) ? "-"
                            : fmt::format("{:.2f}", static_cast<double>(bytes.value()) / (1 << 30));
@@ -245,7 +241,8 @@ class StepTable : public RunTable {
     };
     add(plan.tp > 1 && plan.overlap_tp, "tp");
     add(plan.pp > 1 && plan.overlap_p2p, "p2p");
-    add(plan.ep > 1 && plan.overlap_ep, "ep");
+    add(plan.ep > 1 && plan.overlap_ep != plan::OverlapExperts::off,
+        plan.overlap_ep == plan::OverlapExperts::microbatch ? "ep with a microbatch" : "ep");
     add(plan.dp * plan.cp > 1 && plan.overlap_grad_reduce, "gradients");
     add(plan.zero > 0 && plan.overlap_param_gather, "parameters");
     return text.empty() ? "no overlap" : text;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/format.h"
 #include "report/json_writer.h"
 
 namespace orrery::report {
@@ -13,9 +14,6 @@ namespace {
 
 constexpr std::size_t kShownWorst = 5;  // rows named under a table that is not listed in full
 
-std::string percent(double share) {
-  return fmt::format("{:.1f} %", 100 * share);
-}
 std::string signed_percent(double share) {
   return fmt::format("{:+.1f} %", 100 * share);
 }

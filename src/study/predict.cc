@@ -33,14 +33,9 @@ Result<Prediction> predict_step(const TableCase& run, Measure measure,
   if (!model) {
     return fail(model.error());
   }
-  Result<Run> result = run_step(*model, machine, run.plan, 0, options);
-  for (const plan::Recompute more : {plan::Recompute::selective, plan::Recompute::full}) {
-    if (run.names.recompute_to_fit && result && !result->fits && run.plan.recompute < more) {
-      plan::Plan plan = run.plan;
-      plan.recompute = more;
-      result = run_step(*model, machine, plan, 0, options);
-    }
-  }
+  const plan::Plan plan =
+      run.names.recompute_to_fit ? least_recompute(*model, machine, run.plan) : run.plan;
+  const Result<Run> result = run_step(*model, machine, plan, 0, options);
   if (!result) {
     return fail(result.error());
   }
@@ -111,7 +106,52 @@ Result<Prediction> predict_memory(const TableCase& run, Measure measure,
   return prediction;
 }
 
+/// Of a plan that runs.
+bool fits(const zoo::Model& model, const machine::Machine& machine, const plan::Plan& plan) {
+  if (!plan::check(plan, model)) {
+    return false;
+  }
+  const auto stages = footprint::memory_footprint(model, plan, &machine);
+  return stages && footprint::check_fits(*stages, machine).has_value();
+}
+
 }  // namespace
+
+plan::Plan least_recompute(const zoo::Model& model, const machine::Machine& machine,
+                           const plan::Plan& given) {
+  plan::Plan plan = given;
+  const auto enough = [&] { return fits(model, machine, plan); };
+  const bool runs = plan::check(given, model).has_value();
+  if (!runs || given.recompute == plan::Recompute::full || enough()) {
+    return plan;
+  }
+  if (given.recompute_modules.empty() && given.recompute == plan::Recompute::none) {
+    std::string modules;
+    for (const auto& [module, applies] :
+         {std::pair{"layernorm", true}, std::pair{"moe_act", model.experts > 0},
+          std::pair{"mla_up_proj", model.latent.key_value_rank > 0},
+          std::pair{"core_attn", true}}) {
+      modules += applies ? (modules.empty() ? "" : ",") + std::string(module) : "";
+      plan.recompute_modules = modules;
+      if (applies && enough()) {
+        return plan;
+      }
+    }
+  }
+  plan.recompute = plan::Recompute::full;
+  plan.recompute_modules.clear();
+  std::int64_t too_few = 0;
+  std::int64_t layers = model.layers / (plan.pp * plan::chunks_of(plan)) + 1;
+  while (too_few + 1 < layers) {
+    plan.recompute_layers = (too_few + layers) / 2;
+    (enough() ? layers : too_few) = plan.recompute_layers;
+  }
+  plan.recompute_layers = layers;
+  if (!enough()) {
+    plan.recompute_layers = 0;
+  }
+  return plan;
+}
 
 Result<Prediction> predict(const TableCase& run, Measure measure, const machine::Machine& machine) {
   if (!run.names.machine.empty() && run.names.machine != machine.name) {

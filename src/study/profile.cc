@@ -114,10 +114,26 @@ std::string beside(const std::string& file, const std::string& name) {
 
 }  // namespace
 
-const CaseColumn::Value* CaseColumn::find(std::string_view text) const {
-  const auto found =
-      std::find_if(values.begin(), values.end(), [&](const Value& v) { return v.text == text; });
-  return found == values.end() ? nullptr : &*found;
+std::optional<std::vector<Setting>> CaseColumn::settings_of(std::string_view text) const {
+  constexpr std::string_view kAny = "*";
+  const auto find = [&](std::string_view wanted) {
+    return std::find_if(values.begin(), values.end(),
+                        [&](const Value& v) { return v.text == wanted; });
+  };
+  if (const auto exact = find(text); exact != values.end()) {
+    return exact->settings;
+  }
+  const auto any = find(kAny);
+  if (text.empty() || any == values.end()) {
+    return std::nullopt;
+  }
+  std::vector<Setting> settings = any->settings;
+  for (Setting& setting : settings) {
+    if (setting.value == kAny) {
+      setting.value = text;
+    }
+  }
+  return settings;
 }
 
 Result<ValidationProfile> parse_profile(const ConfigNode& node) {

@@ -8,7 +8,8 @@
 ///   plan: {field: value}      the software profile: the same for all rows
 ///   why: {field: reason}      source or reason of every choice in `plan` and of the machine
 ///   columns: {field: column}  fields of shape and plan that each row states
-///   cases: {column: {text: {field: value}}}   fields that follow from a text in a column
+///   cases: {column: {text: {field: value}}}   fields that follow from a text in a column; text "*"
+///                             is any other, as value "*" the cell's; text "" also a missing column
 ///   measured: [{column, measure, label, plan: {field: value}}]   a prediction per row and entry
 ///   only: {column: value}     rows of the file that belong to this table; all when empty
 ///   fitted: {column: value}   rows to which a parameter was fitted: shown, not scored
@@ -75,7 +76,8 @@ struct CaseColumn {
   std::string column;
   std::vector<Value> values;
 
-  const Value* find(std::string_view text) const;
+  /// The case's settings; nothing: none has the text.
+  std::optional<std::vector<Setting>> settings_of(std::string_view text) const;
 };
 
 struct ColumnText {

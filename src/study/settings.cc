@@ -138,6 +138,7 @@ Result<TableCase> make_case(const std::vector<Setting>& settings) {
     run.plan.schedule =
         run.plan.chunks > 1 ? plan::Schedule::interleaved : plan::Schedule::one_f_one_b;
   }
+  run.plan.tp_chunks = run.names.tp_overlap ? run.plan.tp : run.plan.tp_chunks;
   if (error.empty() && run.names.devices != 0) {
     set_replicas(settings, run, error);
   }

@@ -42,8 +42,10 @@ struct TableNames {
   std::string model{};       ///< of `orrery list models`; "" = the GPT of the shape
   std::string machine{};     ///< of `orrery list machines`; "" = the profile's
   std::int64_t devices = 0;  ///< from which dp follows: devices / (tp cp pp); 0 = dp is given
-  /// Recompute is not known: the first of the plan's, selective and full that fits in memory.
+  /// Recompute is not known beyond the plan's: the least more that fits in memory (predict.h).
   bool recompute_to_fit = false;
+  bool tp_overlap =
+      false;  ///< tp_chunks = tp: Transformer Engine's exchange in a ring of all ranks
 
   template <class V>
   static void fields(V&& visit) {
@@ -52,6 +54,7 @@ struct TableNames {
     visit("devices", &TableNames::devices, "accelerators, from which dp follows");
     visit("recompute_to_fit", &TableNames::recompute_to_fit,
           "the least recompute that fits in memory: the table does not state it");
+    visit("tp_overlap", &TableNames::tp_overlap, "tp collectives in as many pieces as ranks");
   }
 };
 

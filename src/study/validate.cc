@@ -70,7 +70,9 @@ class TaskReader {
       need(setting.value);
     }
     for (const CaseColumn& column : profile_.cases) {
-      need(column.column);
+      if (!column.settings_of("")) {
+        need(column.column);
+      }
     }
     for (const auto* filters : {&profile_.only, &profile_.fitted}) {
       for (const ColumnText& filter : *filters) {
@@ -121,8 +123,8 @@ class TaskReader {
     }
     for (const CaseColumn& column : profile_.cases) {
       const std::string_view text = cell(row, column.column);
-      if (const CaseColumn::Value* value = column.find(text)) {
-        append(value->settings);
+      if (const auto found = column.settings_of(text)) {
+        append(*found);
       } else {
         mistakes.add({table_.where(row), column.column, std::string(text), known_cases(column)});
       }

@@ -104,7 +104,7 @@ class RandomPlans {
       plan.moe_dispatch = static_cast<plan::MoeDispatch>(pick({0, 0, 1, 2}));
       plan.moe_capacity = rarely(4) ? 1.25 : 0;
       plan.moe_imbalance = plan.moe_capacity == 0 && rarely(4) ? 1.5 : 1;
-      plan.overlap_ep = rarely(2);
+      plan.overlap_ep = rarely(2) ? plan::OverlapExperts::shared : plan::OverlapExperts::off;
     }
     if (plan.cp > 1) {
       plan.cp_exchange = static_cast<plan::ContextExchange>(pick({0, 0, 1, 2, 3}));
@@ -174,6 +174,7 @@ class RandomPlans {
     plan.fused_grad_accumulation = rarely(2);
     plan.fused_kernels = !rarely(3);
     plan.persistent_norm = !rarely(4);
+    plan.fused_cross_entropy = rarely(4);
     plan.host_dispatch = 5_us * pick({0, 0, 1, 2, 8});
     plan.batch_kernels = rarely(4) ? 14 : 0;
     plan.host_sync = rarely(4);

@@ -48,7 +48,7 @@ RC_GTEST_PROP(MemoryOfTensors, OfPairsBlockByBlockIsAtMostTheFootprint, ()) {
   c.plan.sequence_parallel = c.plan.tp > 1;
   c.plan.dp = c.plan.ep = *rc::gen::element<std::int64_t>(1, 2);
   c.plan.schedule = plan::Schedule::dualpipe;
-  c.plan.overlap_ep = true;
+  c.plan.overlap_ep = plan::OverlapExperts::shared;
   c.plan.global_batch = c.plan.dp * 4 * c.plan.pp;
   c.plan.quantization = *rc::gen::element(plan::Quantization::none, plan::Quantization::fp8_block);
   const graph::Workload workload = cases::lowered(c.model, c.plan);

@@ -29,12 +29,28 @@ TEST(Profile, SaysHowTheRowsOfItsTableAreRun) {
   EXPECT_EQ(profile->csv, "folder/t.csv");
   EXPECT_EQ(profile->plan[1].value, "full");
   EXPECT_EQ(profile->columns[0].value, "n_layers");
-  ASSERT_NE(profile->cases[0].find("fast"), nullptr);
-  EXPECT_EQ(profile->cases[0].find("fast")->settings[0].value, "1");
-  EXPECT_EQ(profile->cases[0].find("other"), nullptr);
+  const auto fast = profile->cases[0].settings_of("fast");
+  ASSERT_TRUE(fast);
+  EXPECT_EQ(fast->front().value, "1");
+  EXPECT_FALSE(profile->cases[0].settings_of("other"));
   EXPECT_EQ(profile->measured[0].measure, Measure::step_s);
   EXPECT_EQ(profile->fitted[0].text, "1");
   EXPECT_DOUBLE_EQ(profile->goal.value_or(0), 0.08);
+}
+
+TEST(Profile, ACaseOfAnyTextTakesTheCells) {
+  const auto profile = parsed(
+      "plan: {tp: 1}\nwhy: {tp: paper}\ncases:\n  recompute_modules:\n    \"\": {}\n    full: "
+      "{recompute: full}\n"
+      "    \"*\": {recompute_modules: \"*\", zero: 1}\n" +
+      std::string(kMeasured));
+  ASSERT_TRUE(profile) << profile.error().to_string();
+  const CaseColumn& column = profile->cases[0];
+  EXPECT_TRUE(column.settings_of("").value().empty());
+  EXPECT_EQ(column.settings_of("full").value().front().field, "recompute");
+  const auto other = column.settings_of("moe_act layernorm").value();
+  EXPECT_EQ(other[0].value, "moe_act layernorm");
+  EXPECT_EQ(other[1].value, "1");
 }
 
 TEST(Profile, AChoiceWithoutAReasonIsAMistake) {

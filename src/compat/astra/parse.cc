@@ -11,7 +11,6 @@ namespace orrery::astra {
 namespace {
 
 constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
-constexpr double kGb = 1e9;
 constexpr double kPicosecondsPerNanosecond = 1e3;
 constexpr double kLongestLatency = 1e12;  // ns; 1000 s, far from the range of Time
 constexpr double kMostBandwidth = 1e9;    // GB/s; far from where sizes / bandwidth vanish

@@ -16,6 +16,8 @@
 
 namespace orrery::astra {
 
+inline constexpr double kGb = 1e9;  ///< bytes; ASTRA-sim's bandwidths are in GB/s, or B/ns
+
 /// `warnings`: one sentence each, with file and line.
 ///
 /// Numbers may be written as 4 or 4.0, switches as 0, 1, true or false, a list of one entry as the

@@ -10,7 +10,6 @@
 namespace orrery::astra {
 namespace {
 
-constexpr double kGb = 1e9;
 constexpr double kTera = 1e12;
 constexpr double kMostNanoseconds = 1e12;
 constexpr double kMostRate = 1e9;

@@ -108,7 +108,10 @@ class MegatronExport {
     if (plan_.moe_capacity > 0) {
       add("--moe-expert-capacity-factor", exact_text(plan_.moe_capacity));
     }
-    flag("--moe-shared-expert-overlap", plan_.overlap_ep);
+    flag("--moe-shared-expert-overlap", plan_.overlap_ep == plan::OverlapExperts::shared);
+    flag("--overlap-moe-expert-parallel-comm",
+         plan_.overlap_ep == plan::OverlapExperts::microbatch);
+    flag("--delay-wgrad-compute", plan_.overlap_ep == plan::OverlapExperts::microbatch);
   }
 
   void memory() {
@@ -220,6 +223,7 @@ class MegatronExport {
       flag(fusion, !plan_.fused_kernels);
     }
     flag("--no-persist-layer-norm", !plan_.persistent_norm);
+    flag("--cross-entropy-loss-fusion", plan_.fused_cross_entropy);
     flag("--no-async-tensor-model-parallel-allreduce", !plan_.overlap_tp);
     flag("--tp-comm-overlap", plan_.tp_chunks > 1 && plan_.sequence_parallel);
     add_unless("--make-vocab-size-divisible-by", plan_.vocab_multiple, 128);

@@ -129,7 +129,13 @@ class MegatronImport {
     }
     const double capacity = arguments_.real("--moe-expert-capacity-factor").value_or(0);
     plan_.moe_capacity = std::max(capacity, 0.0);  // -1 means dropless, as in Megatron core
-    plan_.overlap_ep = arguments_.flag("--moe-shared-expert-overlap");
+    const bool beside_shared = arguments_.flag("--moe-shared-expert-overlap");
+    const bool beside_microbatch = arguments_.flag("--overlap-moe-expert-parallel-comm");
+    arguments_.require(!beside_shared || !beside_microbatch, "--moe-shared-expert-overlap",
+                       "not together with --overlap-moe-expert-parallel-comm");
+    plan_.overlap_ep = beside_microbatch ? plan::OverlapExperts::microbatch
+                       : beside_shared   ? plan::OverlapExperts::shared
+                                         : plan::OverlapExperts::off;
     if (arguments_.flag("--moe-router-force-load-balancing")) {
       plan_.moe_imbalance = 1;
     }
@@ -147,6 +153,7 @@ class MegatronImport {
                        (backend == "auto" && implementation != "local");
     plan_.attention = asked || fused ? zoo::AttentionKernel::flash : zoo::AttentionKernel::unfused;
     plan_.persistent_norm = !arguments_.flag("--no-persist-layer-norm");
+    plan_.fused_cross_entropy = arguments_.flag("--cross-entropy-loss-fusion");
     plan_.host_sync = arguments_.number("--timing-log-level").value_or(0) >= 2;
     fusions();
     const std::string optimizer = arguments_.word("--optimizer").value_or("adam");

@@ -8,9 +8,9 @@
 namespace orrery::interop {
 namespace {
 
-class Words {
+class ModelWords {
  public:
-  explicit Words(const zoo::Model& model) : m_(model) {}
+  explicit ModelWords(const zoo::Model& model) : m_(model) {}
 
   std::vector<std::string> run() {
     shape();
@@ -120,7 +120,7 @@ class Words {
 
 std::vector<std::string> megatron_model_words(const zoo::Model& model,
                                               std::vector<Remark>& remarks) {
-  std::vector<std::string> words = Words(model).run();
+  std::vector<std::string> words = ModelWords(model).run();
   Arguments arguments(words);
   const auto config = read_megatron_model(arguments, model.max_positions);
   bool alike = false;

@@ -32,7 +32,7 @@ std::vector<MemoryPoint> thinned(const std::vector<MemoryPoint>& points, std::in
 /// A chunk's pieces of work; those that the schedule does not have are empty.
 struct ChunkPieces {
   std::array<graph::Liveness, kChunkPassCount> passes;
-  graph::Liveness pair;  ///< its forward and the other chunk's backward
+  std::vector<graph::Liveness> pair;  ///< its forward and, by chunk, a backward
 
   const graph::Liveness& operator[](ChunkPass pass) const {
     return passes[static_cast<std::size_t>(pass)];
@@ -48,22 +48,24 @@ std::vector<ChunkPieces> pieces_of(const BlockMemories& model, const plan::Plan&
   const auto of = [](const ChunkWork& one) {
     return graph::liveness(one.allocations, one.moments);
   };
-  const auto pair = [&](std::size_t c) {
+  const auto pair = [&](std::size_t c, std::size_t other) {
     const ChunkWork ahead = work(c, ChunkPass::forward, messages);
-    if (plan.overlap_ep) {
-      const ChunkWork back = work(1 - c, ChunkPass::backward, Bytes(0));
+    if (plan.overlap_ep != plan::OverlapExperts::off) {
+      const ChunkWork back = work(other, ChunkPass::backward, Bytes(0));
       return graph::liveness_beside(ahead.allocations, ahead.moments, back.allocations,
                                     back.moments);
     }
-    return of(ahead).then(of(work(1 - c, ChunkPass::backward, messages)));
+    return of(ahead).then(of(work(other, ChunkPass::backward, messages)));
   };
   std::vector<ChunkPieces> pieces(chunks.size());
   for (std::size_t c = 0; c < chunks.size(); ++c) {
     for (const ChunkPass pass : chunk_passes(plan.schedule)) {
       pieces[c].passes[static_cast<std::size_t>(pass)] = of(work(c, pass, messages));
     }
-    if (plan.schedule == plan::Schedule::dualpipe) {
-      pieces[c].pair = pair(c);
+    const bool pairs =
+        plan.schedule == plan::Schedule::dualpipe || plan::pipeline_shape(plan).pairs;
+    for (std::size_t other = 0; pairs && other < chunks.size(); ++other) {
+      pieces[c].pair.push_back(pair(c, other));
     }
   }
   return pieces;
@@ -134,13 +136,13 @@ class Replay {
   /// In the order of liveness.h: beside each other those of the backward first.
   void forward_backward(const plan::PipelineSlot& slot) {
     count_forward();
-    const graph::Liveness& pair = pieces(slot.chunk).pair;
-    const std::int64_t other = 1 - slot.chunk;
+    const std::int64_t other = slot.backward_chunk;
+    const graph::Liveness& pair = pieces(slot.chunk).pair[static_cast<std::size_t>(other)];
     const std::size_t ahead = pieces(slot.chunk)[ChunkPass::forward].moments;
     const std::size_t back = pieces(other)[ChunkPass::backward].moments;
     const MemoryMoment of_forward{Work::forward, slot.microbatch, slot.chunk};
     const MemoryMoment of_backward{Work::backward, slot.backward_microbatch, other};
-    const bool beside = plan_.overlap_ep;
+    const bool beside = plan_.overlap_ep != plan::OverlapExperts::off;
     const std::size_t first = beside ? back : ahead;
     if (pair.moment < first) {
       apply(pair, beside ? of_backward : of_forward, pair.moment);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cassert>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "workload/parallel/chunk_templates.h"
@@ -20,7 +21,7 @@ struct ChunkTemplates {
   int input_gradient = -1;
   int weight_gradient = -1;
   int weight_gradient_last = -1;
-  int pair = -1;  ///< forward of this chunk, backward of the other
+  std::vector<int> pair;  ///< by chunk of the backward beside this one's forward
 };
 
 struct RoleTemplates {
@@ -92,7 +93,7 @@ class TrainingStep final : public graph::IssueList {
       case plan::Direction::weight_gradient:
         return last ? chunk.weight_gradient_last : chunk.weight_gradient;
       case plan::Direction::forward_backward:
-        return chunk.pair;
+        return chunk.pair[static_cast<std::size_t>(work.backward_chunk)];
     }
     assert(false && "a direction");
     return 0;
@@ -102,10 +103,35 @@ class TrainingStep final : public graph::IssueList {
   std::vector<RoleTemplates> roles_;
 };
 
+/// Chunks of a forward and of a backward.
+using ChunkPairs = std::set<std::pair<std::size_t, std::size_t>>;
+
+/// Those that are one piece of work on some stage: after the warm-up they repeat with every round
+/// of stages x chunks.
+ChunkPairs chunk_pairs(const plan::PipelineShape& shape) {
+  if (shape.schedule == plan::Schedule::dualpipe) {
+    return {{0, 1}, {1, 0}};
+  }
+  ChunkPairs pairs;
+  const std::int64_t round = shape.stages * shape.chunks;
+  for (std::int64_t stage = 0; shape.pairs && stage < shape.stages; ++stage) {
+    const plan::StageSchedule schedule(shape, stage);
+    const std::int64_t first = plan::warmup(shape, stage);
+    const std::int64_t end = std::min(first + round, shape.microbatches * shape.chunks);
+    for (std::int64_t i = first; i < end; ++i) {
+      const plan::PipelineSlot work = schedule[i];
+      pairs.emplace(static_cast<std::size_t>(work.chunk),
+                    static_cast<std::size_t>(work.backward_chunk));
+    }
+  }
+  return pairs;
+}
+
 /// Makes the templates of one role.
 class RoleAssembly {
  public:
-  RoleAssembly(const Draft& draft, std::size_t stage) : draft_(draft), role_(draft.roles[stage]) {}
+  RoleAssembly(const Draft& draft, std::size_t stage, const ChunkPairs& pairs)
+      : draft_(draft), role_(draft.roles[stage]), pairs_(pairs) {}
 
   RoleTemplates run(std::size_t stage) {
     RoleTemplates templates{.schedule = {draft_.shape, static_cast<std::int64_t>(stage)},
@@ -113,6 +139,7 @@ class RoleAssembly {
     for (std::size_t c = 0; c < role_.chunks.size(); ++c) {
       templates.chunks.push_back(append_chunk(c));
     }
+    append_pairs(templates);
     templates.finish = append(end_of_step());
     return templates;
   }
@@ -159,12 +186,16 @@ class RoleAssembly {
       append_backward(chunk, BackwardPart::weight_gradients, "weight gradients" + of_chunk,
                       templates.weight_gradient, templates.weight_gradient_last);
     }
-    if (schedule == plan::Schedule::dualpipe) {
-      const std::size_t other = 1 - number;
-      templates.pair = append(pair_template(draft_, role_, chunk, role_.chunks[other],
-                                            "forward" + of_chunk + ", backward" + suffix(other)));
-    }
+    templates.pair.assign(role_.chunks.size(), -1);
     return templates;
+  }
+
+  void append_pairs(RoleTemplates& templates) {
+    for (const auto& [ahead, back] : pairs_) {
+      templates.chunks[ahead].pair[back] =
+          append(pair_template(draft_, role_, role_.chunks[ahead], role_.chunks[back],
+                               "forward" + suffix(ahead) + ", backward" + suffix(back)));
+    }
   }
 
   void append_backward(const ChunkDraft& chunk, BackwardPart part, const std::string& name,
@@ -187,6 +218,7 @@ class RoleAssembly {
 
   const Draft& draft_;
   const RoleDraft& role_;
+  const ChunkPairs& pairs_;
   graph::Program program_;
 };
 
@@ -197,6 +229,7 @@ graph::Workload assemble(const Draft& draft) {
   graph::Workload workload = plan::step_workload(draft.layout);
   workload.host_dispatch = draft.host_dispatch;
   std::vector<RoleTemplates> roles;
+  const ChunkPairs pairs = chunk_pairs(draft.shape);
   std::vector<std::size_t> first_with;  // by program: the stage that it was made for
   for (std::size_t stage = 0; stage < draft.roles.size(); ++stage) {
     const auto same = std::find_if(first_with.begin(), first_with.end(), [&](std::size_t other) {
@@ -215,7 +248,7 @@ graph::Workload assemble(const Draft& draft) {
       continue;
     }
     first_with.push_back(stage);
-    RoleAssembly assembly(draft, stage);
+    RoleAssembly assembly(draft, stage, pairs);
     roles.push_back(assembly.run(stage));
     workload.programs.push_back(assembly.take_program());
   }

@@ -12,9 +12,10 @@
 ///   hierarchical       as alltoall, but a row for several experts of one node crosses between
 ///                      nodes once (Node::copies)
 ///
-/// overlap_ep: the exchanges run beside the shared expert (its GEMMs before the activation beside
-/// the dispatch, the rest beside the combine) and, backward, beside weight gradients. Otherwise
-/// compute waits for them.
+/// overlap_ep    true: the exchanges run beside the shared expert (its GEMMs before the activation
+///               beside the dispatch, the rest beside the combine) and, backward, beside weight
+///               gradients. microbatch: beside these and, in pairs, the other microbatch
+///               (chunk_templates.h). Otherwise compute waits for them.
 ///
 /// Load: every rank is simulated as the busiest one, with expert_load() times the mean rows. The
 /// router's auxiliary loss is ignored.
@@ -56,10 +57,13 @@ class ExchangeInserter {
   }
 
  private:
+  bool beside_shared() const { return plan_.overlap_ep == plan::OverlapExperts::shared; }
+
   std::vector<Step> insert(std::vector<Step> steps, zoo::TensorBoundary first,
                            zoo::TensorBoundary last, plan::StepPhase phase) {
     result_.clear();
-    std::vector<Step> beside = plan_.overlap_ep ? take_shared(steps) : std::vector<Step>();
+    const bool overlaps = plan_.overlap_ep != plan::OverlapExperts::off;
+    std::vector<Step> beside = beside_shared() ? take_shared(steps) : std::vector<Step>();
     for (std::size_t i = 0; i < steps.size(); ++i) {
       const zoo::ModelOperator& op = operator_of(steps[i]);
       const bool begins = i == 0 || steps[i - 1].source != steps[i].source;
@@ -73,7 +77,7 @@ class ExchangeInserter {
         run_beside(beside, first_half(beside));
       }
       result_.push_back(std::move(steps[i]));
-      if (op.boundary == last && (plan_.overlap_ep ? produced : ends)) {
+      if (op.boundary == last && (overlaps ? produced : ends)) {
         from_experts(op, source, phase);
         run_beside(beside, beside.size());
         join(source, phase);
@@ -119,7 +123,7 @@ class ExchangeInserter {
 
   /// What follows adds the shared expert's result, which may still be under way over tp.
   void join(int source, plan::StepPhase phase) {
-    if (plan_.overlap_ep && plan_.tp > 1) {
+    if (beside_shared() && plan_.tp > 1) {
       result_.push_back(wait_step("shared_expert_done", Value::beside, phase));
       result_.back().source = source;
     }

@@ -188,7 +188,7 @@ std::vector<Step> finish_steps(const plan::Plan& plan) {
 void passes::pipeline(Draft& draft, const Context& context) {
   draft.layout = plan::layout_of(context.plan, context.model.experts > 0);
   draft.shape = plan::pipeline_shape(context.plan);
-  draft.interleaves_pairs = context.plan.overlap_ep;
+  draft.interleaves_pairs = context.plan.overlap_ep != plan::OverlapExperts::off;
   draft.host_dispatch = context.plan.host_dispatch;
   draft.operators = plan::block_operators(context.model, context.plan);
   for (const std::vector<zoo::ModelOperator>& operators : draft.operators) {

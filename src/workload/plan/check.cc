@@ -203,6 +203,10 @@ class Checker {
             fmt::format("2 or more with schedule {}", name_of(plan_.schedule)));
     require(plan_.schedule != Schedule::dualpipe || plan_.pp % 2 == 0, "pp", plan_.pp,
             "an even number with schedule dualpipe: stage s is paired with pp-1-s");
+    const bool in_pairs = plan_.schedule == Schedule::one_f_one_b || interleaved ||
+                          plan_.schedule == Schedule::dualpipe;
+    require(plan_.overlap_ep != OverlapExperts::microbatch || in_pairs, "schedule",
+            name_of(plan_.schedule), "1f1b, interleaved or dualpipe with overlap_ep microbatch");
     if (auto layers = split_layers(model_, plan_); !layers) {
       error_.add(std::move(layers.error()));
     }

@@ -136,9 +136,9 @@ void drop_backward(zoo::ModelOperator& op) {
   op.saved = Bytes(0);
 }
 
-class Checker {
+class LoraChecker {
  public:
-  Checker(const Plan& plan, const zoo::Model& model) : plan_(plan), model_(model) {}
+  LoraChecker(const Plan& plan, const zoo::Model& model) : plan_(plan), model_(model) {}
 
   Result<void> run() {
     const bool in_range = plan_.lora_rank >= 0 && plan_.lora_rank <= kMostRank;
@@ -194,7 +194,8 @@ class Checker {
     require(plan_.tp_chunks == 1, "tp_chunks", plan_.tp_chunks, "1 with lora_rank");
     require(plan_.recompute_modules.empty(), "recompute_modules", plan_.recompute_modules,
             "none with lora_rank");
-    require(!plan_.overlap_ep, "overlap_ep", true, "false with lora_rank");
+    require(plan_.overlap_ep == OverlapExperts::off, "overlap_ep", name_of(plan_.overlap_ep),
+            "false with lora_rank");
     require(model_.experts == 0 || expert_tensor_parallel(plan_) == 1, "etp",
             expert_tensor_parallel(plan_), "1 with lora_rank");
   }
@@ -249,7 +250,7 @@ double model_flops_share(const Plan& plan) {
 }
 
 Result<void> check_lora(const Plan& plan, const zoo::Model& model) {
-  return Checker(plan, model).run();
+  return LoraChecker(plan, model).run();
 }
 
 }  // namespace orrery::plan

@@ -66,6 +66,16 @@ constexpr auto named_values(MoeDispatch) {
       {MoeDispatch::hierarchical, "hierarchical", "one copy per node, spread inside the node"},
   });
 }
+/// What the exchange of tokens runs beside.
+enum class OverlapExperts : std::uint8_t { off, shared, microbatch };
+constexpr auto named_values(OverlapExperts) {
+  return std::to_array<Named<OverlapExperts>>({
+      {OverlapExperts::off, "false", "nothing"},
+      {OverlapExperts::shared, "true", "the shared expert; in dualpipe also the other microbatch"},
+      {OverlapExperts::microbatch, "microbatch",
+       "another microbatch: after the warm-up forwards and backwards run in pairs"},
+  });
+}
 /// What runs GEMMs in fewer than 16 bits.
 enum class Quantization : std::uint8_t { none, fp8_delayed, fp8_current, fp8_block, mxfp8, nvfp4 };
 constexpr auto named_values(Quantization) {
@@ -103,10 +113,10 @@ struct Plan {
   ContextExchange cp_exchange = ContextExchange::p2p;
   std::int64_t cp_a2a = 1;  ///< of a2a+p2p: ranks of the all-to-all
   MoeDispatch moe_dispatch = MoeDispatch::all_to_all;
-  double moe_capacity = 0;   ///< capacity factor; 0 = dropless
-  double moe_imbalance = 1;  ///< tokens of the busiest expert rank / mean
-  bool overlap_ep = false;   ///< token exchange runs beside the shared expert's compute
-  std::int64_t zero = 0;     ///< ZeRO stage 0-3
+  double moe_capacity = 0;                          ///< capacity factor; 0 = dropless
+  double moe_imbalance = 1;                         ///< tokens of the busiest expert rank / mean
+  OverlapExperts overlap_ep = OverlapExperts::off;  ///< what token exchange runs beside
+  std::int64_t zero = 0;                            ///< ZeRO stage 0-3
   /// Ranks over which ZeRO splits parameters, gradients and optimizer states; 0 = all of dp x cp.
   std::int64_t shard_params = 0;
   std::int64_t shard_grads = 0;
@@ -144,7 +154,8 @@ struct Plan {
   bool fused_grad_accumulation = false;  ///< weight-gradient GEMM adds into the buffer itself
   zoo::AttentionKernel attention = zoo::AttentionKernel::unfused;
   bool fused_kernels = true;
-  bool persistent_norm = true;  ///< norms keep a row in registers, however long it is
+  bool fused_cross_entropy = false;  ///< loss and its gradient in one pass over the logits
+  bool persistent_norm = true;       ///< norms keep a row in registers, however long it is
   collective::CollectiveAlgorithm tp_algorithm = collective::CollectiveAlgorithm::automatic;
   collective::CollectiveAlgorithm dp_algorithm = collective::CollectiveAlgorithm::automatic;
   std::int64_t vocab_multiple = 128;  ///< the vocabulary is padded to a multiple of this x tp
@@ -186,7 +197,7 @@ struct Plan {
     visit("moe_dispatch", &Plan::moe_dispatch, "how tokens reach their experts");
     visit("moe_capacity", &Plan::moe_capacity, "expert capacity factor; 0 = dropless");
     visit("moe_imbalance", &Plan::moe_imbalance, "tokens of the busiest expert rank over the mean");
-    visit("overlap_ep", &Plan::overlap_ep, "exchange tokens beside the shared expert's compute");
+    visit("overlap_ep", &Plan::overlap_ep, "what the exchange of tokens runs beside");
   }
   template <class V>
   static void memory_fields(V& visit) {
@@ -234,6 +245,7 @@ struct Plan {
           "weight-gradient GEMMs add into the gradient buffer themselves");
     visit("attention", &Plan::attention, "attention kernel");
     visit("fused_kernels", &Plan::fused_kernels, "fused bias, activation, dropout and residual");
+    visit("fused_cross_entropy", &Plan::fused_cross_entropy, "loss and gradient in one kernel");
     visit("persistent_norm", &Plan::persistent_norm, "norms keep whole rows in registers");
     visit("tp_algorithm", &Plan::tp_algorithm, "collective algorithm of tp");
     visit("dp_algorithm", &Plan::dp_algorithm, "collective algorithm of dp");

@@ -8,15 +8,20 @@
 namespace orrery::plan {
 
 std::vector<std::string> list_items(std::string_view list) {
+  constexpr std::string_view kBlank = " \t";
   std::vector<std::string> items;
   bool more = !list.empty();
   while (more) {
-    const std::size_t comma = list.find(',');
-    std::string_view item = list.substr(0, comma);
-    item.remove_prefix(std::min(item.find_first_not_of(' '), item.size()));
-    items.emplace_back(item.substr(0, item.find_last_not_of(' ') + 1));
-    more = comma != std::string_view::npos;
-    list.remove_prefix(more ? comma + 1 : list.size());
+    const std::size_t end = std::min(list.find(','), list.size());
+    std::string_view part = list.substr(0, end);
+    do {
+      part.remove_prefix(std::min(part.find_first_not_of(kBlank), part.size()));
+      const std::size_t length = std::min(part.find_first_of(kBlank), part.size());
+      items.emplace_back(part.substr(0, length));
+      part.remove_prefix(length);
+    } while (part.find_first_not_of(kBlank) != std::string_view::npos);
+    more = end < list.size();
+    list.remove_prefix(more ? end + 1 : end);
   }
   return items;
 }

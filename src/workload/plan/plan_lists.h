@@ -12,7 +12,7 @@
 
 namespace orrery::plan {
 
-/// "mlp, norm" -> {"mlp", "norm"}; blanks around items fall away; "" has none.
+/// "mlp, norm act" -> {"mlp", "norm", "act"}: items stand between commas or blanks; "" has none.
 std::vector<std::string> list_items(std::string_view list);
 
 /// Lengths of the documents packed into every sequence; none for one document. Their attention

@@ -84,7 +84,10 @@ std::int64_t chunks_of(const Plan& plan) {
 
 PipelineShape pipeline_shape(const Plan& plan) {
   const std::int64_t ways_in = plan.schedule == Schedule::dualpipe ? 2 : 1;
-  return {plan.schedule, plan.pp, chunks_of(plan), plan.microbatches() / ways_in};
+  const bool pairs =
+      plan.overlap_ep == OverlapExperts::microbatch &&
+      (plan.schedule == Schedule::one_f_one_b || plan.schedule == Schedule::interleaved);
+  return {plan.schedule, plan.pp, chunks_of(plan), plan.microbatches() / ways_in, pairs};
 }
 
 std::int64_t part_count(const PipelineShape& shape) {
@@ -108,8 +111,8 @@ bool splits_backward(Schedule schedule) {
          schedule == Schedule::dualpipe;
 }
 
-std::int64_t slot_count(const PipelineShape& shape) {
-  return 2 * pieces(shape);
+std::int64_t slot_count(const PipelineShape& shape, std::int64_t stage) {
+  return pieces(shape) + (shape.pairs ? warmup(shape, stage) : pieces(shape));
 }
 
 std::int64_t warmup(const PipelineShape& shape, std::int64_t stage) {
@@ -118,9 +121,10 @@ std::int64_t warmup(const PipelineShape& shape, std::int64_t stage) {
     case Schedule::gpipe:
       return pieces(shape);
     case Schedule::one_f_one_b:
-      return std::min(behind, pieces(shape));
+      return std::min(shape.pairs ? 2 * behind + 1 : behind, pieces(shape));
     case Schedule::interleaved:
-      return std::min(2 * behind + (shape.chunks - 1) * shape.stages, pieces(shape));
+      return std::min(2 * behind + (shape.chunks - 1) * shape.stages + (shape.pairs ? 1 : 0),
+                      pieces(shape));
     case Schedule::zb_h1:
     case Schedule::zb_v:
     case Schedule::dualpipe:
@@ -130,11 +134,20 @@ std::int64_t warmup(const PipelineShape& shape, std::int64_t stage) {
 }
 
 PipelineSlot slot(const PipelineShape& shape, std::int64_t stage, std::int64_t index) {
-  assert(index >= 0 && index < slot_count(shape) && "an index of the issue list");
+  assert(index >= 0 && index < slot_count(shape, stage) && "an index of the issue list");
   const std::int64_t total = pieces(shape);
   const std::int64_t first = warmup(shape, stage);
   if (index < first) {
     return forward_slot(shape, index);
+  }
+  if (shape.pairs) {
+    const PipelineSlot back = backward_slot(shape, index - first);
+    if (index >= total) {
+      return back;
+    }
+    const PipelineSlot ahead = forward_slot(shape, index);
+    return {Direction::forward_backward, ahead.chunk, ahead.microbatch, back.microbatch,
+            back.chunk};
   }
   const std::int64_t pair = (index - first) / 2;
   if (pair >= total - first) {  // all forwards are done
@@ -148,7 +161,7 @@ StageSchedule::StageSchedule(const PipelineShape& shape, std::int64_t stage)
   if (splits_backward(shape.schedule)) {
     runs_ = std::make_shared<const RunList>(schedule_runs(shape, stage));
   }
-  size_ = runs_ ? runs_->size() : slot_count(shape);
+  size_ = runs_ ? runs_->size() : slot_count(shape, stage);
 }
 
 PipelineSlot StageSchedule::operator[](std::int64_t index) const {
@@ -165,9 +178,10 @@ std::optional<graph::Period> StageSchedule::period() const {
     return graph::Period{.first = 0, .end = total, .length = 1, .microbatches = 1};
   }
   const bool interleaved = shape_.chunks > 1;
+  const std::int64_t both = shape_.pairs ? 1 : 2;  // pieces of a forward and a backward
   return graph::Period{.first = first,
-                       .end = 2 * total - first,
-                       .length = interleaved ? 2 * shape_.stages * shape_.chunks : 2,
+                       .end = first + both * (total - first),
+                       .length = both * (interleaved ? shape_.stages * shape_.chunks : 1),
                        .microbatches = interleaved ? shape_.stages : 1};
 }
 

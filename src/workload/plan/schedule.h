@@ -11,6 +11,11 @@
 ///                (k mod pv) / p of microbatch p (k / pv) + k mod p; backwards take the chunks in
 ///                reverse order. Chunk c of stage s is the model's part c p + s. Needs m mod p = 0.
 ///
+///   in pairs     (overlap_ep: microbatch) 1F1B and interleaved with w = min(2(p-1-s) + (v-1)p + 1,
+///   T),
+///                then T - w pairs of the next forward and the next backward at once, then the
+///                rest: neither waits for the other, and messages have a pair's time to arrive.
+///
 ///   zb-h1, zb-v, dualpipe: schedule_runs.h. They cut a backward into the input gradients B, which
 ///                the stage before waits for, and the weight gradients W, which nobody waits for.
 ///
@@ -18,7 +23,9 @@
 /// last in both directions and messages between two stages arrive in the order in which they are
 /// wanted.
 ///
-/// Source: Huang et al. 2019 (GPipe); Narayanan et al., SC'21, section 2.2 (1F1B, interleaved).
+/// Source: Huang et al. 2019 (GPipe); Narayanan et al., SC'21, section 2.2 (1F1B, interleaved);
+///         Megatron-Core's combined_1f1b (in pairs: one forward more before the first backward; it
+///         asks for interleaving where p > 1, whose warm-up 1F1B has here).
 #pragma once
 
 #include <cstdint>
@@ -36,6 +43,8 @@ struct PipelineShape {
   std::int64_t stages = 1;        ///< p
   std::int64_t chunks = 1;        ///< v; 2 for zb-v and dualpipe; else 1 unless interleaved
   std::int64_t microbatches = 1;  ///< m that pass through one chunk: of dualpipe half of the step's
+  /// Of 1F1B and interleaved: after the warm-up a forward and a backward are one piece of work.
+  bool pairs = false;
 };
 PipelineShape pipeline_shape(const Plan& plan);
 std::int64_t chunks_of(const Plan& plan);
@@ -58,24 +67,26 @@ enum class Direction : std::uint8_t {
   backward,          ///< input and weight gradients
   input_gradient,    ///< B
   weight_gradient,   ///< W
-  forward_backward,  ///< a forward of `chunk` and a backward of the other chunk beside it
+  forward_backward,  ///< a forward of `chunk` and a backward of `backward_chunk` beside it
 };
 
 struct PipelineSlot {
   Direction direction = Direction::forward;
   std::int64_t chunk = 0;
   std::int64_t microbatch = 0;
-  std::int64_t backward_microbatch = 0;  ///< of forward_backward: of the other chunk
+  std::int64_t backward_microbatch = 0;  ///< of forward_backward
+  std::int64_t backward_chunk = 0;       ///< of forward_backward; of dualpipe the other chunk
 
   friend bool operator==(const PipelineSlot&, const PipelineSlot&) = default;
 };
 
-/// Pieces of work of one stage of gpipe, 1F1B and interleaved: 2 m v.
-std::int64_t slot_count(const PipelineShape& shape);
+/// Pieces of work of one stage of gpipe, 1F1B and interleaved: 2 m v; in pairs m v + w.
+std::int64_t slot_count(const PipelineShape& shape, std::int64_t stage);
 /// The index-th piece of work of these three; 0 <= index < slot_count. O(1).
 PipelineSlot slot(const PipelineShape& shape, std::int64_t stage, std::int64_t index);
 
-/// Forwards before the first backward, less one, of these three. O(1).
+/// Forwards before the first backward, less the one that precedes or accompanies it, of these
+/// three. O(1).
 std::int64_t warmup(const PipelineShape& shape, std::int64_t stage);
 
 class RunList;

@@ -213,8 +213,9 @@ PipelineSlot RunList::operator[](std::int64_t index) const {
   const std::int64_t length = std::ssize(run.places);
   const std::int64_t round = (index - run.start) / length;
   const Place& place = run.places[static_cast<std::size_t>((index - run.start) % length)];
+  const bool pair = place.piece.direction == Direction::forward_backward;
   return {place.piece.direction, place.piece.chunk, place.first + round * place.step,
-          place.backward_first + round * place.backward_step};
+          place.backward_first + round * place.backward_step, pair ? 1 - place.piece.chunk : 0};
 }
 
 std::optional<std::int64_t> RunList::step_of(const Run& run) const {

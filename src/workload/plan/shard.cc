@@ -17,6 +17,12 @@ std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
 
 }  // namespace
 
+bool fuses_softmax(const zoo::Model& model, const Plan& plan) {
+  const std::int64_t keys = sequence_of(model, plan);
+  return graph::size_of(plan.compute_type) == Bytes(2) && keys > 16 && keys <= 16384 &&
+         keys % 4 == 0 && (model.heads / plan.tp) * plan.microbatch % 4 == 0;
+}
+
 std::int64_t sequence_of(const zoo::Model& model, const Plan& plan) {
   return plan.sequence == 0 ? model.max_positions : plan.sequence;
 }
@@ -28,6 +34,8 @@ zoo::ShapeOptions shape_options(const zoo::Model& model, const Plan& plan) {
           .type = plan.compute_type,
           .attention = plan.attention,
           .fused_kernels = plan.fused_kernels,
+          .fused_softmax = plan.fused_kernels && fuses_softmax(model, plan),
+          .fused_cross_entropy = plan.fused_cross_entropy,
           .padded_vocab = round_up(model.vocab, plan.vocab_multiple * plan.tp),
           .documents = documents_of(plan).value_or(std::vector<std::int64_t>{})};
 }

@@ -48,18 +48,25 @@ ModelOperator core_streaming(std::string name, graph::OperatorKind kind, const T
 /// Fused: reads and writes the square; backward reads two and writes one. Megatron-LM's
 /// scaled_upper_triang_masked_softmax skips the loads above the diagonal, but its arithmetic and
 /// stores run over whole rows, and the share of bandwidth that machine files state for softmax was
-/// measured on whole rows: nothing is deducted. Unfused: scale, mask and softmax each read and
-/// write the square. Biases by position are read with the mask and small.
-ModelOperator softmax(const Shapes& shapes, Bytes square) {
+/// measured on whole rows: nothing is deducted. Unfused, as its forward_torch_softmax: conversion
+/// to fp32, scale, mask (a byte an element), softmax, conversion back; each reads and writes the
+/// square, and the result in fp32 is kept as well. Biases by position are read with the mask and
+/// small.
+ModelOperator softmax(const Shapes& shapes, Bytes square, Bytes mask) {
+  const Bytes single = mask * graph::size_of(graph::DataType::fp32).value();
+  const Bytes conversions = shapes.options.type == graph::DataType::fp32
+                                ? Bytes(0)
+                                : 2 * (square + single);  // there and back
+  const int converting = conversions == Bytes(0) ? 0 : 2;
   const Traffic fused{
       .forward = 2 * square, .forward_kernels = 1, .backward = 3 * square, .backward_kernels = 1};
-  const Traffic unfused{.forward = (2 + 2 + 2) * square,
-                        .forward_kernels = 3,
-                        .backward = (3 + 2 + 2) * square,
-                        .backward_kernels = 3};
+  const Traffic unfused{.forward = conversions + (2 + 2 + 2) * single + mask,
+                        .forward_kernels = 3 + converting,
+                        .backward = conversions + (3 + 2 + 2) * single + mask,
+                        .backward_kernels = 3 + converting};
   ModelOperator op = core_streaming("scale_mask_softmax", graph::OperatorKind::softmax,
-                                    shapes.options.fused_kernels ? fused : unfused);
-  op.saved = square;
+                                    shapes.options.fused_softmax ? fused : unfused);
+  op.saved = shapes.options.fused_softmax || converting == 0 ? square : square + single;
   return op;
 }
 
@@ -79,7 +86,7 @@ void append_unfused(Operators& operators, const Shapes& shapes) {
       head_gemm("score_gemm", shapes, keys, shapes.model.head_dim, shapes.model.head_dim));
   operators.back().query = shapes.wide(shapes.query);
   operators.back().key_value = key_value_tensor(shapes);
-  operators.push_back(softmax(shapes, square));
+  operators.push_back(softmax(shapes, square, mask));
   operators.back().parameters = shapes.model.sinks ? shapes.model.heads : 0;
   if (shapes.model.attention_dropout > 0) {
     ModelOperator dropout = core_streaming("attention_dropout", graph::OperatorKind::elementwise,

@@ -96,9 +96,21 @@ ModelOperator embedding_dropout(const Shapes& shapes) {
 /// (4), subtraction (8), exponential (8), sum (4), division (8); backward scales the probabilities
 /// (8) and converts (4 + e). The other kernels work on T values (target mask, predicted logit,
 /// logarithm ...) and only cost their launch.
+/// Fused, as Transformer Engine's kernels (after Liger-Kernel, Hsu et al. 2024): one reads the
+/// logits for maximum and sum, one reads them again and writes their gradient in their place;
+/// backward multiplies that by the loss's.
 ModelOperator cross_entropy(const Shapes& shapes) {
   const Bytes single = graph::size_of(graph::DataType::fp32) * shapes.tokens * shapes.vocab;
   const Bytes logits = shapes.tensor(shapes.tokens, shapes.vocab);
+  if (shapes.options.fused_cross_entropy) {
+    ModelOperator op = streaming("cross_entropy", graph::OperatorKind::loss, Split::tensor,
+                                 {.forward = 3 * logits,
+                                  .forward_kernels = 2,
+                                  .backward = 2 * logits,
+                                  .backward_kernels = 1});
+    op.saved = logits;
+    return op;
+  }
   ModelOperator op = streaming("cross_entropy", graph::OperatorKind::loss, Split::tensor,
                                {.forward = logits + (1 + 1 + 2 + 2 + 1 + 2) * single,
                                 .forward_kernels = 18,

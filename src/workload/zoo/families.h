@@ -10,6 +10,9 @@
 
 namespace orrery::zoo {
 
+/// What most families call their depth.
+inline constexpr std::string_view kLayers = "num_hidden_layers";
+
 Model read_gpt2(Reader& read);
 Model read_gpt_neox(Reader& read);
 Model read_gptj(Reader& read);

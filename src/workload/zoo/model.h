@@ -142,8 +142,10 @@ struct ShapeOptions {
   std::int64_t context = 1;
   graph::DataType type = graph::DataType::bf16;
   AttentionKernel attention = AttentionKernel::unfused;
-  bool fused_kernels = true;  ///< bias+GeLU, bias+dropout+residual, scale+mask+softmax as one each
-  std::int64_t padded_vocab = 0;  ///< V rounded up for tensor parallelism; 0 = model.vocab
+  bool fused_kernels = true;         ///< bias+GeLU, bias+dropout+residual as one each
+  bool fused_softmax = true;         ///< of unfused attention: scale+mask+softmax as one
+  bool fused_cross_entropy = false;  ///< loss and its gradient in one kernel
+  std::int64_t padded_vocab = 0;     ///< V rounded up for tensor parallelism; 0 = model.vocab
   /// Lengths packed into each sequence, which do not see one another; they sum to S. Empty: one.
   /// Kernels that skip masked blocks (flash) compute the sum of their squares instead of S^2.
   std::vector<std::int64_t> documents{};

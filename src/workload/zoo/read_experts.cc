@@ -10,8 +10,6 @@
 namespace orrery::zoo {
 namespace {
 
-constexpr std::string_view kLayers = "num_hidden_layers";
-
 /// Number of experts under the family's name for it, and how many a token goes to.
 void read_routing(Reader& read, Model& m, std::string_view experts) {
   ignore_all(read, kIgnoredRouter);

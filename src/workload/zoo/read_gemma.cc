@@ -8,8 +8,6 @@
 namespace orrery::zoo {
 namespace {
 
-constexpr std::string_view kLayers = "num_hidden_layers";
-
 /// Soft caps are part of the kernels that apply them.
 constexpr std::array<std::string_view, 6> kNoEffect{
     "attn_logit_softcapping", "cache_implementation",       "final_logit_softcapping", "hidden_act",

@@ -8,8 +8,6 @@
 namespace orrery::zoo {
 namespace {
 
-constexpr std::string_view kLayers = "num_hidden_layers";
-
 /// A window on every layer.
 void read_window(Reader& read, Model& m) {
   const std::int64_t window = count(read, "sliding_window", kMaxPositions);

@@ -49,7 +49,9 @@ void choose_experts(plan::Plan& plan) {
       one_of<plan::MoeDispatch>({plan::MoeDispatch::all_to_all, plan::MoeDispatch::all_gather,
                                  plan::MoeDispatch::hierarchical});
   plan.moe_capacity = one_of<double>({0, 1.25});
-  plan.overlap_ep = coin();
+  plan.overlap_ep = coin()   ? plan::OverlapExperts::shared
+                    : coin() ? plan::OverlapExperts::microbatch
+                             : plan::OverlapExperts::off;
 }
 
 void choose_memory(plan::Plan& plan) {
@@ -102,6 +104,7 @@ plan::Plan any_plan() {
       one_of<zoo::AttentionKernel>({zoo::AttentionKernel::unfused, zoo::AttentionKernel::flash});
   plan.fused_kernels = coin();
   plan.persistent_norm = coin();
+  plan.fused_cross_entropy = coin();
   plan.vocab_multiple = one_of<std::int64_t>({1, 128});
   plan.host_sync = coin();
   return plan;

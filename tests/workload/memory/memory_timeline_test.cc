@@ -94,7 +94,7 @@ TEST(MemoryTimeline, APairGoesLayerByLayer) {
   by_hand.chunks = {{{2, 2, 2}, 0}, {{2, 2, 2}, 3}};
   by_hand.plan = {.pp = 4, .schedule = plan::Schedule::dualpipe, .global_batch = 24};
   EXPECT_EQ(by_hand.timeline().highest[kActivations], Bytes(5 * 3 * 30));
-  by_hand.plan.overlap_ep = true;
+  by_hand.plan.overlap_ep = plan::OverlapExperts::shared;
   const MemoryTimeline timeline = by_hand.timeline();
   EXPECT_EQ(timeline.highest[kActivations], Bytes((4 * 3 + 1) * 30));
   EXPECT_EQ(timeline.pieces, 5);

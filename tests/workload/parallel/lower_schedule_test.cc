@@ -164,7 +164,7 @@ TEST(LowerDualPipe, PairsChangeSidesWhereComputeWouldWaitForCommunication) {
   plan::Plan plan = zero_bubble(plan::Schedule::dualpipe, 2, 8);
   plan.dp = plan.ep = 2;
   plan.global_batch = 16;
-  const auto switches = [&](bool overlap) {
+  const auto switches = [&](plan::OverlapExperts overlap) {
     plan.overlap_ep = overlap;
     const graph::Workload workload = lowered(*model, plan, {.skip = {"fuse"}});
     const graph::Template* pair = find_template(workload, 0, "forward chunk 0, backward chunk 1");
@@ -179,8 +179,9 @@ TEST(LowerDualPipe, PairsChangeSidesWhereComputeWouldWaitForCommunication) {
     }
     return changes;
   };
-  EXPECT_EQ(switches(false), 1);
-  EXPECT_GT(switches(true), 2 * 16);  // 16 layers, two exchanges in each direction
+  EXPECT_EQ(switches(plan::OverlapExperts::off), 1);
+  EXPECT_GT(switches(plan::OverlapExperts::shared),
+            2 * 16);  // 16 layers, two exchanges in each direction
 }
 
 }  // namespace

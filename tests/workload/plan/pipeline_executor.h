@@ -47,7 +47,7 @@ inline std::vector<Work> works_of(const plan::PipelineSlot& slot) {
     case plan::Direction::weight_gradient:
       return {{Work::weight_gradient, slot.chunk, slot.microbatch}};
     case plan::Direction::forward_backward: {
-      std::vector<Work> works = backward(1 - slot.chunk, slot.backward_microbatch);
+      std::vector<Work> works = backward(slot.backward_chunk, slot.backward_microbatch);
       works.insert(works.begin(), {Work::forward, slot.chunk, slot.microbatch});
       return works;
     }

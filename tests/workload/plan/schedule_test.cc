@@ -29,6 +29,8 @@ rc::Gen<PipelineShape> any_shape() {
     const bool two = dualpipe || shape.schedule == Schedule::zb_v;
     const bool one_stage =
         shape.schedule == Schedule::gpipe || shape.schedule == Schedule::one_f_one_b;
+    shape.pairs =
+        (interleaved || shape.schedule == Schedule::one_f_one_b) && *rc::gen::arbitrary<bool>();
     shape.stages = *rc::gen::inRange<std::int64_t>(one_stage ? 1 : 2, 9);
     shape.stages += dualpipe ? shape.stages % 2 : 0;
     shape.chunks = interleaved ? *rc::gen::inRange<std::int64_t>(2, 6) : two ? 2 : 1;
@@ -222,6 +224,24 @@ TEST(Schedule, PeriodOf1F1BIsAPairAndOfInterleavedARoundOfEveryChunk) {
   // p = 2, v = 3, m = 20, stage 0: warm-up 2 + 2 * 2 = 6 of 60; a round is p v = 6 pairs.
   EXPECT_EQ(StageSchedule({Schedule::interleaved, 2, 3, 20}, 0).period(),
             (graph::Period{.first = 6, .end = 114, .length = 12, .microbatches = 2}));
+}
+
+TEST(Schedule, InPairsAForwardRunsBesideTheBackwardBefore) {
+  // One stage, m = 3: forward 0, (1, 0), (2, 1), backward 2; two microbatches in flight.
+  const PipelineShape one{Schedule::one_f_one_b, 1, 1, 3, true};
+  EXPECT_EQ(all_slots(one, 0), (std::vector<PipelineSlot>{{Direction::forward, 0, 0},
+                                                          {Direction::forward_backward, 0, 1, 0, 0},
+                                                          {Direction::forward_backward, 0, 2, 1, 0},
+                                                          {Direction::backward, 0, 2}}));
+  EXPECT_EQ(peak_in_flight(one, 0), 2);
+  // p = 2, v = 2, m = 4, stage 1: warm-up (v - 1) p + 1 = 3 of 8, 5 pairs, 3 backwards. Forwards
+  // are of chunks 0 0 1 1 0 0 1 1, backwards of 1 1 0 0 1 1 0 0.
+  const PipelineShape shape{Schedule::interleaved, 2, 2, 4, true};
+  const std::vector<PipelineSlot> slots = all_slots(shape, 1);
+  ASSERT_EQ(slots.size(), 11U);
+  EXPECT_EQ(slots[3], (PipelineSlot{Direction::forward_backward, 1, 1, 0, 1}));
+  EXPECT_EQ(slots[5], (PipelineSlot{Direction::forward_backward, 0, 3, 0, 0}));
+  EXPECT_EQ(slots[8], (PipelineSlot{Direction::backward, 1, 3}));
 }
 
 RC_GTEST_PROP(Schedule, NeverDeadlocksAndMessagesArriveInTheOrderWanted, ()) {

@@ -295,14 +295,25 @@ TEST(MemoryTraffic, of_fused_kernels_by_hand) {
 TEST(MemoryTraffic, of_kernels_that_are_not_fused_has_a_pass_for_each_step) {
   const std::int64_t x = 98'304;
   const std::int64_t a = 196'608;
-  const auto layer = layer_operators(small_gpt(), {.sequence = 128, .fused_kernels = false});
+  const auto layer = layer_operators(
+      small_gpt(), {.sequence = 128, .fused_kernels = false, .fused_softmax = false});
   for (const BytesCase& expected : std::to_array<BytesCase>({
-           {"scale_mask_softmax", 12 * a, 3, 14 * a, 3},
+           // to fp32 and back 2 x 6, scale 8, mask 8 + 1, softmax 8; backward softmax 12
+           {"scale_mask_softmax", 37 * a, 5, 41 * a, 5},
            {"attention_bias_dropout_residual", 15 * x, 3, 7 * x, 2},  // 2 + 2 + 3 passes, mask
            {"bias_gelu", 32 * x, 2, 32 * x, 2},
        })) {
     expect_bytes(layer, expected);
   }
+}
+
+TEST(MemoryTraffic, of_a_fused_loss_is_three_passes_over_the_logits) {
+  // T V = 128 x 512 elements of 2 bytes; unfused: 2 + 4 x 9 = 38 an element forward, 14 backward.
+  const std::int64_t logits = 128LL * small_gpt().vocab;
+  const auto head = head_operators(small_gpt(), {.sequence = 128, .fused_cross_entropy = true});
+  expect_bytes(head, {"cross_entropy", 6 * logits, 2, 4 * logits, 1});
+  expect_bytes(head_operators(small_gpt(), {.sequence = 128}),
+               {"cross_entropy", 38 * logits, 18, 14 * logits, 6});
 }
 
 TEST(MemoryTraffic, of_llama_by_hand) {

@@ -5,8 +5,9 @@
     fit_gemm.py gemm_a100.csv.gz --peak 312e12 --units 108 --bandwidth 2.039e12
     fit_gemm.py gemm_h100.csv.gz --peak 989e12 --units 132 --bandwidth 3.35e12
     fit_gemm.py gemm_h100.csv.gz --peak 1979e12 --units 132 --bandwidth 3.35e12 --dtype fp8 \\
-        --element-bytes 1 --version trtllm/1.3 --cast \\
-        --fix gemm_tile_load=58.5 --fix gemm_k_ramp=147 --fix gemm_wave_quantisation=0 --fix gemm_split_traffic=0
+        --element-bytes 1 --version trtllm/1.3 --cast --fix gemm_launch=2.5e-6
+    fit_gemm.py gemm_blackwell.csv.gz --platform b200 --peak 9000e12 --units 148 --bandwidth 8e12 \\
+        --dtype nvfp4 --element-bytes 0.5 --cast --fix gemm_launch=2e-6
 
 Model, for C[m,n] = A[m,k] B[k,n]: the fastest over a short list of output tiles (bm x bn) and
 split-K factors s of
@@ -23,6 +24,11 @@ where  tiles    = ceil(m/bm) * ceil(n/bn) * s           output tiles (and K slic
        memory   = (element_bytes * (m*k + k*n) + max(element_bytes, 2) * m*n)
                   / (bandwidth * gemm_memory_share) / waves
        split    = 0 if s = 1, else gemm_split_latency + gemm_split_traffic * 4 * s*m*n / bandwidth
+
+--cast: the rows contain a conversion of A to the narrow type, cast_launch + cast_bytes m k / bandwidth,
+with two coefficients for each framework of the table: they belong to the measurement, not to the
+device. The launch of the GEMM cannot be told from theirs: fix it to what other types gave. Without
+--cast the rows of one shape are one (--aggregate); with it, one for each framework.
 
 The loss is the mean absolute log error, averaged per region so that the many small GEMMs do not
 outvote the large ones. Half of the shapes, chosen by SHA-256, is held out.
@@ -42,16 +48,16 @@ MAX_SPLIT_WAVES = 4  # beyond so many waves split-K gains nothing
 
 # name, bounds, unit
 COEFFICIENTS = (
-    ("gemm_peak_share", (0.5, 1.0), ""),
-    ("gemm_tile_load", (0.0, 200.0), "elements"),
-    ("gemm_k_ramp", (0.0, 600.0), "elements of K"),
+    ("gemm_peak_share", (0.3, 1.0), ""),
+    ("gemm_tile_load", (0.0, 250.0), "elements"),
+    ("gemm_k_ramp", (0.0, 2000.0), "elements of K"),
     ("gemm_wave_quantisation", (0.0, 1.0), ""),
-    ("gemm_memory_share", (0.5, 1.0), ""),
+    ("gemm_memory_share", (0.3, 1.0), ""),
     ("gemm_launch", (0.5e-6, 20e-6), "s"),
-    ("gemm_split_latency", (0.0, 5e-6), "s"),
+    ("gemm_split_latency", (0.0, 50e-6), "s"),
     ("gemm_split_traffic", (0.0, 2.0), ""),
 )
-CAST = ("cast_bytes", (0.0, 16.0), "bytes per element of A")
+CAST = (("cast_launch", (0.0, 30e-6), "s"), ("cast_bytes", (0.0, 16.0), "bytes per element of A"))
 
 # Weight of a region's mean error in the loss. Every shape lies in exactly one region.
 REGIONS = {
@@ -63,28 +69,31 @@ REGIONS = {
 SAMPLES_PER_REGION = 500  # enough for eight coefficients, keeps a fit below a minute
 
 
-def read_measurements(paths, dtype, version, aggregate):
-    """Shapes (rows m, n, k) and seconds; one row per shape, aggregated over software versions."""
+def read_measurements(options, aggregate):
+    """Rows m, n, k and number of framework (0 without --cast), their seconds, the frameworks."""
     latencies = collections.defaultdict(list)
-    for path in paths:
+    for path in options.files:
         with (gzip.open if path.endswith(".gz") else open)(path, "rt") as stream:
             for row in csv.DictReader(stream):
-                if row["dtype"] != dtype:
+                if (row.get("dtype") or row["gemm_dtype"]) != options.dtype:
                     continue
-                if not f"{row['framework']}/{row['version']}".startswith(version):
+                if options.platform and (row.get("platform") or row["device"]) != options.platform:
                     continue
-                shape = tuple(int(row[field]) for field in "mnk")
-                latencies[shape].append(float(row["latency_us"]) * 1e-6)
+                if not f"{row['framework']}/{row['version']}".startswith(options.version):
+                    continue
+                key = (*(int(row[field]) for field in "mnk"), row["framework"] if options.cast else "")
+                latencies[key].append(float(row["latency_us"]) * 1e-6)
     if not latencies:
-        raise SystemExit(f"no rows of dtype {dtype!r}, version {version!r} in {paths}")
-    shapes = np.array(sorted(latencies), float)
-    seconds = [np.exp(aggregate(np.log(latencies[shape]))) for shape in sorted(latencies)]
-    return shapes, np.array(seconds)
+        raise SystemExit(f"no rows of dtype {options.dtype!r}, version {options.version!r}")
+    frameworks = sorted({key[3] for key in latencies})
+    rows = np.array([(*key[:3], frameworks.index(key[3])) for key in sorted(latencies)], float)
+    seconds = [np.exp(aggregate(np.log(latencies[key]))) for key in sorted(latencies)]
+    return rows, np.array(seconds), frameworks
 
 
 def held_out(shapes):
     """True for the half of the shapes that the fit never sees."""
-    keys = ["fit_gemm,%d,%d,%d" % tuple(shape) for shape in shapes]
+    keys = ["fit_gemm,%d,%d,%d" % tuple(shape[:3]) for shape in shapes]
     return np.array([hashlib.sha256(key.encode()).digest()[0] % 2 == 0 for key in keys])
 
 
@@ -99,7 +108,7 @@ def split_factors(tiles, k, units):
 
 def gemm_time(c, shapes, device):
     """Seconds of every shape (see the head of this file); c maps coefficient names to values."""
-    m, n, k = shapes.T
+    m, n, k, framework = shapes.T
     units, bandwidth = device.units, device.bandwidth
     load = c["gemm_tile_load"]
     rate = device.peak / units * c["gemm_peak_share"] * np.sqrt(1 + (load * 384 / 32768) ** 2)
@@ -121,7 +130,11 @@ def gemm_time(c, shapes, device):
             time += np.maximum(compute * tail_c, memory * tail_m)
             reduction = c["gemm_split_latency"] + c["gemm_split_traffic"] * 4 * split * m * n / bandwidth
             best = np.minimum(best, time + np.where(split > 1, reduction, 0.0))
-    return c["gemm_launch"] + best + c.get("cast_bytes", 0.0) * m * k / bandwidth
+    time = c["gemm_launch"] + best
+    for i, name in enumerate(device.frameworks):
+        cast = c.get(f"cast_launch {name}", 0.0) + c.get(f"cast_bytes {name}", 0.0) * m * k / bandwidth
+        time += np.where(framework == i, cast, 0.0)
+    return time
 
 
 def fit(shapes, seconds, device, free, fixed, seed):
@@ -129,7 +142,7 @@ def fit(shapes, seconds, device, free, fixed, seed):
     generator = np.random.default_rng(seed)
     chosen, weights = [], []
     for weight, inside in REGIONS.values():
-        rows = generator.permutation(np.flatnonzero(inside(*shapes.T)))[:SAMPLES_PER_REGION]
+        rows = generator.permutation(np.flatnonzero(inside(*shapes.T[:3])))[:SAMPLES_PER_REGION]
         chosen.append(rows)
         weights.append(np.full(len(rows), weight / max(1, len(rows))))
     chosen, weights = np.concatenate(chosen), np.concatenate(weights)
@@ -156,7 +169,7 @@ def print_errors(predicted, shapes, seconds, is_held_out):
     """Median and mean absolute relative error and mean log ratio (bias), in percent."""
     error = np.abs(predicted / seconds - 1) * 100
     bias = np.log(predicted / seconds) * 100
-    regions = {name: inside(*shapes.T) for name, (_, inside) in REGIONS.items()}
+    regions = {name: inside(*shapes.T[:3]) for name, (_, inside) in REGIONS.items()}
     regions["all"] = np.ones(len(seconds), bool)
     print("# region    fit: n  median%   mean%  held-out: n  median%   mean%   bias%")
     for name, inside in regions.items():
@@ -174,7 +187,8 @@ def parse_arguments():
     parser.add_argument("--units", type=int, required=True, help="units that compute one tile each (SMs)")
     parser.add_argument("--bandwidth", type=float, required=True, help="memory bandwidth, bytes/s")
     parser.add_argument("--dtype", default="bfloat16")
-    parser.add_argument("--element-bytes", type=int, default=2)
+    parser.add_argument("--platform", default="", help="keep rows of this platform or device only")
+    parser.add_argument("--element-bytes", type=float, default=2)
     parser.add_argument("--version", default="", help="keep framework/version with this prefix only")
     parser.add_argument("--aggregate", choices=("median", "min"), default="median", help="over versions")
     parser.add_argument("--cast", action="store_true", help="the rows include a cast of A to this dtype")
@@ -186,17 +200,24 @@ def parse_arguments():
 def main():
     options = parse_arguments()
     fixed = {name: float(value) for name, value in (item.split("=") for item in options.fix)}
-    known = COEFFICIENTS + ((CAST,) if options.cast else ())
+    aggregate = {"median": np.median, "min": np.min}[options.aggregate]
+    shapes, seconds, options.frameworks = read_measurements(options, aggregate)
+    casts = [
+        (f"{name} {framework}", *rest) for framework in options.frameworks for name, *rest in CAST
+    ]
+    known = COEFFICIENTS + tuple(casts if options.cast else ())
     if unknown := set(fixed) - {name for name, _, _ in known}:
         raise SystemExit(f"--fix: unknown {sorted(unknown)}; known: {[name for name, _, _ in known]}")
     free = [entry for entry in known if entry[0] not in fixed]
 
-    aggregate = {"median": np.median, "min": np.min}[options.aggregate]
-    shapes, seconds = read_measurements(options.files, options.dtype, options.version, aggregate)
     is_held_out = held_out(shapes)
     found = fit(shapes[~is_held_out], seconds[~is_held_out], options, free, fixed, options.seed)
 
-    print_errors(gemm_time(found, shapes, options), shapes, seconds, is_held_out)
+    predicted = gemm_time(found, shapes, options)
+    for i, framework in enumerate(options.frameworks):
+        rows = shapes[:, 3] == i
+        print(f"# {framework or 'all'}")
+        print_errors(predicted[rows], shapes[rows], seconds[rows], is_held_out[rows])
     print("kernels:")
     for name, _, unit in known:
         text = f"{found[name] * 1e6:.3g} us" if unit == "s" else f"{found[name]:.4g}"

@@ -27,9 +27,9 @@ struct Coefficient {
 /// What can be told from GEMM times, with what a device can plausibly have.
 constexpr std::array kFitted{
     Coefficient{"gemm_peak_share", {0.3, 1}},      Coefficient{"gemm_memory_share", {0.3, 1}},
-    Coefficient{"gemm_tile_load", {0, 250}},       Coefficient{"gemm_k_ramp", {0, 1500}},
+    Coefficient{"gemm_tile_load", {0, 250}},       Coefficient{"gemm_k_ramp", {0, 2000}},
     Coefficient{"gemm_wave_quantisation", {0, 1}}, Coefficient{"gemm_launch", {0.2e-6, 30e-6}},
-    Coefficient{"gemm_split_latency", {0, 10e-6}}, Coefficient{"gemm_split_traffic", {0, 2}},
+    Coefficient{"gemm_split_latency", {0, 50e-6}}, Coefficient{"gemm_split_traffic", {0, 2}},
 };
 constexpr std::string_view kUnknownBesideACast = "gemm_launch";
 constexpr std::array kCastBounds{Bounds{0, 30e-6}, Bounds{0, 16}};

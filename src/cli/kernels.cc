@@ -24,9 +24,10 @@ constexpr const char* kGemmExamples =
     "  orrery gemm --machine dgx-b200 --file rows.csv --json\n";
 
 constexpr const char* kAttentionExamples =
-    "Fused (flash) attention. bound: on what most of the time depends: compute, memory or\n"
-    "launch. A file's columns are named as the options (type, batch, heads, kv_heads,\n"
-    "head_dim, queries, keys, causal, backward).\n"
+    "Fused (flash) attention, forward after writing keys and values to a paged cache, as\n"
+    "inference engines run it; --no-cache: as training does. bound: on what most of the time\n"
+    "depends: compute, memory or launch. A file's columns are named as the options (type,\n"
+    "batch, heads, kv_heads, head_dim, queries, keys, window, causal, backward, cache).\n"
     "Examples:\n"
     "  orrery attention --machine dgx-h100 --heads 32 --head-dim 128 --queries 8192\n"
     "  orrery attention --machine dgx-h100 --batch 64 --heads 32 --kv-heads 8 --head-dim 128 \\\n"
@@ -72,11 +73,11 @@ class Kernels : public Command {
       if (machine.device.memory.empty()) {
         break;  // the machine could not be read
       }
-      const auto op = study::operator_of(queries[i], machine.device, places[i]);
-      if (op) {
-        rows.push_back(study::time_kernel(*op, machine.device));
+      const auto kernels = study::kernels_of(queries[i], machine.device, places[i]);
+      if (kernels) {
+        rows.push_back(study::time_kernels(*kernels, machine.device));
       } else {
-        mistakes.add(op.error());
+        mistakes.add(kernels.error());
       }
     }
     if (!mistakes.empty()) {

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <utility>
 
 #include "base/reader.h"
@@ -94,10 +96,23 @@ void take(const CsvRow& row, std::optional<std::size_t> column, const CsvTable& 
   }
 }
 
+/// Of one head and sequence: the area under min(position, window) over the queries' positions.
+double visible_pairs(const AttentionQuery& query, std::int64_t all_keys) {
+  const auto queries = static_cast<double>(query.queries);
+  const auto keys = static_cast<double>(all_keys);
+  if (!query.causal) {
+    return queries * keys;
+  }
+  const double window = query.window > 0 ? std::min(keys, static_cast<double>(query.window)) : keys;
+  const double first = keys - queries;
+  const double growing = std::max(0.0, window - first);  // queries that see fewer than the window
+  return queries * window - growing * growing / 2;
+}
+
 }  // namespace
 
-Result<graph::Operator> operator_of(const GemmQuery& query, const compute::Device& device,
-                                    const std::string& where) {
+Result<Kernels> kernels_of(const GemmQuery& query, const compute::Device& device,
+                           const std::string& where) {
   QueryCheck check(where);
   graph::Operator op;
   op.name = "gemm";
@@ -116,12 +131,13 @@ Result<graph::Operator> operator_of(const GemmQuery& query, const compute::Devic
     checked->bytes =
         query.batch * (graph::bytes_of(op.type, query.m * query.k + query.k * query.n) +
                        Bytes(query.m) * query.n * (result_bits / 8));
+    return Kernels{std::move(*checked)};
   }
-  return checked;
+  return fail(std::move(checked.error()));
 }
 
-Result<graph::Operator> operator_of(const AttentionQuery& query, const compute::Device& device,
-                                    const std::string& where) {
+Result<Kernels> kernels_of(const AttentionQuery& query, const compute::Device& device,
+                           const std::string& where) {
   const std::int64_t keys = query.keys == 0 ? query.queries : query.keys;
   const std::int64_t kv_heads = query.kv_heads == 0 ? query.heads : query.kv_heads;
   QueryCheck check(where);
@@ -143,33 +159,50 @@ Result<graph::Operator> operator_of(const AttentionQuery& query, const compute::
                              : "a whole number from 1 on, or 0");
   check.require(keys <= kLargestExtent, "keys", std::to_string(query.keys),
                 fmt::format("at most {}", kLargestExtent));
+  check.require(query.window >= 0 && (query.window == 0 || query.causal), "window",
+                std::to_string(query.window), "0, or with causal a whole number above it");
   auto checked = check.finish(op);
   if (!checked) {
-    return checked;
+    return fail(std::move(checked.error()));
   }
   const auto number = [](std::int64_t value) { return static_cast<double>(value); };
   const double rows = number(query.batch) * number(query.heads);
-  const double pairs = number(query.queries) *
-                       (number(keys) - (query.causal ? number(query.queries) / 2 : 0)) * rows;
   const double products = query.backward ? 5 : 2;
-  checked->flops = Flops(2 * products * pairs * number(query.head_dim));
+  checked->flops = Flops(2 * products * visible_pairs(query, keys) * rows * number(query.head_dim));
+  const std::int64_t read_keys =
+      query.window > 0 ? std::min(keys, query.queries + query.window) : keys;
   const Bytes element = graph::size_of(op.type) * query.batch * query.head_dim;
   const Bytes per_query = element * query.heads * query.queries;  // queries, or the output
-  const Bytes read = per_query + 2 * element * kv_heads * keys;
+  const Bytes read = per_query + 2 * element * kv_heads * read_keys;
   const Bytes sums = Bytes(4) * query.batch * query.heads * query.queries;
   checked->bytes = query.backward ? 2 * read + 2 * per_query + sums : read + per_query + sums;
   checked->gemm = {
       .batch = query.batch * query.heads, .m = query.queries, .n = keys, .k = query.head_dim};
-  return checked;
+  Kernels kernels;
+  if (query.cache && !query.backward) {
+    graph::Operator& write = kernels.emplace_back();
+    write.name = "cache_write";
+    write.kind = graph::OperatorKind::cache_write;
+    write.type = checked->type;
+    write.bytes = 2 * (2 * element * kv_heads * query.queries);  // read and written
+  }
+  kernels.push_back(std::move(*checked));
+  return kernels;
 }
 
-KernelRow time_kernel(const graph::Operator& op, const compute::Device& device) {
-  const auto parts = bounds_of(op, device);
-  const auto largest = std::max_element(parts.begin(), parts.end()) - parts.begin();
-  KernelRow row{.time = compute::kernel_time(op, device).alone,
-                .bound = static_cast<Bound>(largest)};
-  row.flops_per_s = op.flops.value() / to_seconds(row.time);
-  row.bytes_per_s = static_cast<double>(op.bytes.value()) / to_seconds(row.time);
+KernelRow time_kernels(const Kernels& kernels, const compute::Device& device) {
+  std::array<Time, kBoundCount> parts{};
+  KernelRow row;
+  for (const graph::Operator& op : kernels) {
+    const auto bounds = bounds_of(op, device);
+    std::transform(bounds.begin(), bounds.end(), parts.begin(), parts.begin(), std::plus<>());
+    row.time += compute::kernel_time(op, device).alone;
+    row.flops_per_s += op.flops.value();
+    row.bytes_per_s += static_cast<double>(op.bytes.value());
+  }
+  row.bound = static_cast<Bound>(std::max_element(parts.begin(), parts.end()) - parts.begin());
+  row.flops_per_s /= to_seconds(row.time);
+  row.bytes_per_s /= to_seconds(row.time);
   return row;
 }
 

@@ -44,8 +44,10 @@ struct AttentionQuery {
   std::int64_t head_dim = 0;
   std::int64_t queries = 0;
   std::int64_t keys = 0;
+  std::int64_t window = 0;
   bool causal = true;
   bool backward = false;
+  bool cache = true;
 
   static constexpr std::array<std::string_view, 3> kRequired{"heads", "head_dim", "queries"};
 
@@ -58,31 +60,38 @@ struct AttentionQuery {
     visit("head_dim", &AttentionQuery::head_dim, "elements of a head");
     visit("queries", &AttentionQuery::queries, "of each sequence");
     visit("keys", &AttentionQuery::keys, "of each sequence; 0 = queries");
+    visit("window", &AttentionQuery::window, "keys that a causal query sees at most; 0 = all");
     visit("causal", &AttentionQuery::causal, "a query sees no later key; default true");
     visit("backward", &AttentionQuery::backward, "the backward kernel; default false");
+    visit("cache", &AttentionQuery::cache, "forward: keys and values also go to a paged cache");
   }
 };
 
-/// The kernel as the compute model knows it. Mistakes, each at `where`: extents below 1 or too
-/// large, formats that are unknown or that the device does not compute in. Formats have the names
-/// of data types, of other tools (bfloat16, ...), or of block scaling: fp8_block, mxfp8, nvfp4.
+/// The kernels as the compute model knows them, in order. Mistakes, each at `where`: extents below
+/// 1 or too large, formats that are unknown or that the device does not compute in. Formats have
+/// the names of data types, of other tools (bfloat16, ...), or of block scaling: fp8_block, mxfp8,
+/// nvfp4.
 ///
 /// Attention: 2 products forward and 5 backward per head and pair of query and key (Dao et al.
 /// 2023); of causal queries half of the pairs among themselves. Forward reads queries, keys and
 /// values and writes the output and an fp32 sum per row; backward reads all of them and the
-/// output's gradient and writes three gradients.
-Result<graph::Operator> operator_of(const GemmQuery& query, const compute::Device& device,
-                                    const std::string& where);
-Result<graph::Operator> operator_of(const AttentionQuery& query, const compute::Device& device,
-                                    const std::string& where);
+/// output's gradient and writes three gradients. With a cache, as inference engines run it, a
+/// kernel before it reads and writes the keys and values of the queries' positions; training has
+/// none.
+using Kernels = std::vector<graph::Operator>;
+Result<Kernels> kernels_of(const GemmQuery& query, const compute::Device& device,
+                           const std::string& where);
+Result<Kernels> kernels_of(const AttentionQuery& query, const compute::Device& device,
+                           const std::string& where);
 
 struct KernelRow {
   Time time{0};
-  Bound bound = Bound::compute;  ///< the largest part of bounds_of()
+  Bound bound = Bound::compute;  ///< the largest part of bounds_of(), of all kernels together
   double flops_per_s = 0;
   double bytes_per_s = 0;  ///< operands and results, each once
 };
-KernelRow time_kernel(const graph::Operator& op, const compute::Device& device);
+/// One after the other.
+KernelRow time_kernels(const Kernels& kernels, const compute::Device& device);
 
 /// One query per row: columns are named as its fields; kRequired must be there, others of the file
 /// are not read. Mistakes of all rows, at most 20.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The shipped kernel coefficients against measured GEMMs of ai-dynamo/aiconfigurator@095f58a51c4c
 /// (Apache-2.0). gemm_measured.csv: of each device and format the 60 shapes of the public table
-/// whose SHA-256 of "sample,m,n,k" comes first; bf16: median over software versions, others:
-/// TensorRT-LLM 1.3.
+/// whose SHA-256 of "sample,m,n,k" comes first; bf16: median over software versions; fp8,
+/// fp8_block: TensorRT-LLM 1.3; fp4: vLLM 0.24; rtx_pro_6000: vLLM 0.19.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -34,6 +34,19 @@ TEST(GemmMeasured, ShippedCoefficientsPredictKernelsOfEachDeviceAndFormat) {
       {"h200", "dgx-h200", "fp8", {9'676_ns, 9.75}, 0.06, 0.08},
       {"h100", "dgx-h100", "fp8_block", {1'400_ns, 5.56}, 0.10, 0.15},
       {"h200", "dgx-h200", "fp8_block", {1'338_ns, 7.85}, 0.10, 0.15},
+      {"b200", "dgx-b200", "bf16", {}, 0.09, 0.12},
+      {"b300", "dgx-b300", "bf16", {}, 0.08, 0.12},
+      {"gb200", "gb200-nvl72", "bf16", {}, 0.08, 0.12},
+      {"gb300", "gb300-nvl72", "bf16", {}, 0.08, 0.12},
+      {"b200", "dgx-b200", "fp8", {11'700_ns, 8.59}, 0.06, 0.08},
+      {"b300", "dgx-b300", "fp8", {11'400_ns, 8.81}, 0.06, 0.08},
+      {"gb200", "gb200-nvl72", "fp8", {12'000_ns, 8.68}, 0.06, 0.08},
+      {"gb300", "gb300-nvl72", "fp8", {11'600_ns, 9.29}, 0.06, 0.08},
+      {"b200", "dgx-b200", "fp4", {4'670_ns, 2.87}, 0.10, 0.13},
+      {"b300", "dgx-b300", "fp4", {4'320_ns, 3.38}, 0.10, 0.13},
+      {"gb200", "gb200-nvl72", "fp4", {5'490_ns, 2.62}, 0.10, 0.13},
+      {"gb300", "gb300-nvl72", "fp4", {5'320_ns, 2.65}, 0.10, 0.13},
+      {"rtx_pro_6000", "rtx-pro-6000", "bf16", {}, 0.11, 0.20},
   };
   for (const Bound& bound : bounds) {
     const compute::Device device = machine::load_machine(bound.machine).value().device;
@@ -42,7 +55,7 @@ TEST(GemmMeasured, ShippedCoefficientsPredictKernelsOfEachDeviceAndFormat) {
     EXPECT_EQ(error.shapes, 60U);
     EXPECT_LE(error.median, bound.median) << bound.device << " " << bound.format;
     EXPECT_LE(error.mean, bound.mean) << bound.device << " " << bound.format;
-    fmt::print("{:5} {:10} median {:.1f} %  mean {:.1f} %\n", bound.device, bound.format,
+    fmt::print("{:12} {:10} median {:.1f} %  mean {:.1f} %\n", bound.device, bound.format,
                100 * error.median, 100 * error.mean);
   }
 }

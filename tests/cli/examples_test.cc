@@ -54,11 +54,11 @@ TEST(Examples, WholeExpertsInsideANodeAndFewerCopiesBetweenNodesAreFaster) {
   EXPECT_LT(rows["hierarchical, overlap_ep"][0], rows["alltoall, overlap_ep"][0]);
 }
 
-TEST(Examples, TheRingIsFastestInsideANodeAndSlowestAcross) {
+TEST(Examples, AllExchangesAreAlikeInsideANodeAndTheRingIsSlowestAcross) {
   auto rows = rows_of("long_context", 16);  // step, MFU, exchange, memory
   ASSERT_EQ(rows.size(), 9U);
-  EXPECT_LT(rows["8 p2p"][0], rows["8 all_gather"][0]);
-  EXPECT_LT(rows["8 p2p"][0], rows["8 a2a"][0]);
+  EXPECT_NEAR(rows["8 p2p"][0] / rows["8 all_gather"][0], 1, 0.03);
+  EXPECT_NEAR(rows["8 p2p"][0] / rows["8 a2a"][0], 1, 0.03);
   EXPECT_LT(rows["16 a2a+p2p"][0], rows["16 all_gather"][0]);
   EXPECT_LT(rows["16 all_gather"][0], rows["16 p2p"][0]);
   EXPECT_LT(rows["16 p2p"][3], rows["4 p2p"][3]);

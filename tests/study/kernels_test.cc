@@ -18,54 +18,82 @@ compute::Device h100() {
 
 TEST(Kernels, AGemmCountsItsProductsAndItsOperandsOnce) {
   const GemmQuery query{.m = 2, .n = 3, .k = 5};
-  const auto op = operator_of(query, h100(), "");
-  ASSERT_TRUE(op);
+  const auto kernels = kernels_of(query, h100(), "");
+  ASSERT_TRUE(kernels);
+  const graph::Operator* op = kernels->data();
   EXPECT_EQ(op->flops, Flops(60));                 // 2 x 2 x 3 x 5
   EXPECT_EQ(op->bytes, Bytes(2 * (10 + 15 + 6)));  // 2 bytes each
   GemmQuery fp8 = query;
   fp8.type = "fp8_block";
-  EXPECT_EQ(operator_of(fp8, h100(), "")->bytes, Bytes(10 + 15 + 2 * 6));  // writes 16 bits
-  EXPECT_TRUE(operator_of(fp8, h100(), "")->block_scaled);
+  EXPECT_EQ(kernels_of(fp8, h100(), "")->front().bytes, Bytes(10 + 15 + 2 * 6));  // writes 16 bits
+  EXPECT_TRUE(kernels_of(fp8, h100(), "")->front().block_scaled);
 }
 
 TEST(Kernels, CausalAttentionSeesHalfOfTheSquareAndAllKeysBeforeIt) {
-  AttentionQuery query{.heads = 8, .head_dim = 64, .queries = 1024};
+  AttentionQuery query{.heads = 8, .head_dim = 64, .queries = 1024, .cache = false};
   // 2 products x 2 FLOP x 1024^2 / 2 pairs x 8 heads x 64.
-  EXPECT_EQ(operator_of(query, h100(), "")->flops, Flops(4.0 * 1024 * 512 * 8 * 64));
+  EXPECT_EQ(kernels_of(query, h100(), "")->front().flops, Flops(4.0 * 1024 * 512 * 8 * 64));
   query.backward = true;
-  EXPECT_EQ(operator_of(query, h100(), "")->flops, Flops(10.0 * 1024 * 512 * 8 * 64));
+  EXPECT_EQ(kernels_of(query, h100(), "")->front().flops, Flops(10.0 * 1024 * 512 * 8 * 64));
   query.backward = false;
   query.keys = 4096;  // 3,072 keys before the queries, and half of 1,024
-  EXPECT_EQ(operator_of(query, h100(), "")->flops, Flops(4.0 * 1024 * 3584 * 8 * 64));
+  EXPECT_EQ(kernels_of(query, h100(), "")->front().flops, Flops(4.0 * 1024 * 3584 * 8 * 64));
   query.causal = false;
-  EXPECT_EQ(operator_of(query, h100(), "")->flops, Flops(4.0 * 1024 * 4096 * 8 * 64));
+  EXPECT_EQ(kernels_of(query, h100(), "")->front().flops, Flops(4.0 * 1024 * 4096 * 8 * 64));
 }
 
 TEST(Kernels, GroupedHeadsReadFewerKeys) {
-  const AttentionQuery query{
-      .batch = 2, .heads = 8, .kv_heads = 2, .head_dim = 64, .queries = 1, .keys = 4096};
+  const AttentionQuery query{.batch = 2,
+                             .heads = 8,
+                             .kv_heads = 2,
+                             .head_dim = 64,
+                             .queries = 1,
+                             .keys = 4096,
+                             .cache = false};
   // Queries and output 2 x 8 x 64 each, keys and values 2 x 2 x 4096 x 64 each, 2 bytes; 16 sums.
-  EXPECT_EQ(operator_of(query, h100(), "")->bytes,
+  EXPECT_EQ(kernels_of(query, h100(), "")->front().bytes,
             Bytes(2 * (2 * 1024 + 2 * 2 * 2 * 4096 * 64) + 4 * 16));
 }
 
+TEST(Kernels, AWindowLimitsWhatAQuerySees) {
+  // Queries 0 to 1023, window 128: the first 128 see 128^2 / 2, the other 896 see 128 each.
+  AttentionQuery query{.heads = 1, .head_dim = 64, .queries = 1024, .window = 128, .cache = false};
+  EXPECT_EQ(kernels_of(query, h100(), "")->front().flops, Flops(256.0 * (8192 + 896 * 128)));
+  query.keys = 4096;  // all queries see whole windows; of the keys 1,024 + 128 are read
+  const auto later = kernels_of(query, h100(), "");
+  EXPECT_EQ(later->front().flops, Flops(256.0 * 1024 * 128));
+  EXPECT_EQ(later->front().bytes, Bytes(2 * 64 * (2 * 1024 + 2 * 1152) + 4 * 1024));
+  query.causal = false;
+  EXPECT_FALSE(kernels_of(query, h100(), ""));
+}
+
+TEST(Kernels, InferenceWritesKeysAndValuesToACacheFirst) {
+  // 2 x 8 heads x 128 elements x 4096 positions x 2 bytes, read and written.
+  const AttentionQuery query{.heads = 64, .kv_heads = 8, .head_dim = 128, .queries = 4096};
+  const auto kernels = kernels_of(query, h100(), "");
+  ASSERT_EQ(kernels->size(), 2U);
+  EXPECT_EQ(kernels->front().bytes, Bytes(2 * 2 * 8 * 128 * 4096 * 2));
+  EXPECT_EQ(time_kernels(*kernels, h100()).time, time_kernels({kernels->front()}, h100()).time +
+                                                     time_kernels({kernels->back()}, h100()).time);
+}
+
 TEST(Kernels, TheTimeIsTheComputeModels) {
-  const auto op = operator_of(GemmQuery{.m = 4096, .n = 4096, .k = 4096}, h100(), "");
-  const KernelRow row = time_kernel(*op, h100());
+  const auto op = kernels_of(GemmQuery{.m = 4096, .n = 4096, .k = 4096}, h100(), "");
+  const KernelRow row = time_kernels(*op, h100());
   EXPECT_EQ(row.bound, Bound::compute);
-  EXPECT_NEAR(row.flops_per_s * to_seconds(row.time), op->flops.value(), 1);
+  EXPECT_NEAR(row.flops_per_s * to_seconds(row.time), op->front().flops.value(), 1);
   EXPECT_LT(row.flops_per_s, 989.5e12);
 }
 
 TEST(Kernels, EveryMistakeOfAQueryIsNamed) {
-  const auto op = operator_of(GemmQuery{.type = "nvfp4", .m = 0, .n = 1, .k = -1}, h100(), "x:2");
+  const auto op = kernels_of(GemmQuery{.type = "nvfp4", .m = 0, .n = 1, .k = -1}, h100(), "x:2");
   ASSERT_FALSE(op);
   EXPECT_THAT(op.error().to_string(),
               AllOf(HasSubstr("x:2: type: found 'nvfp4'"), HasSubstr("x:2: m: found '0'"),
                     HasSubstr("x:2: k: found '-1'")));
-  const auto keys = operator_of(
-      AttentionQuery{.heads = 8, .kv_heads = 3, .head_dim = 64, .queries = 8, .keys = 4}, h100(),
-      "");
+  const auto keys =
+      kernels_of(AttentionQuery{.heads = 8, .kv_heads = 3, .head_dim = 64, .queries = 8, .keys = 4},
+                 h100(), "");
   ASSERT_FALSE(keys);
   EXPECT_THAT(keys.error().to_string(),
               AllOf(HasSubstr("kv_heads: found '3'"), HasSubstr("keys: found '4'")));

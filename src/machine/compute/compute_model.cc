@@ -105,11 +105,48 @@ double gemm_seconds(const graph::Operator& op, const Rates& rates, const KernelC
   return to_seconds(c.gemm_launch) + best;
 }
 
+/// Queries of a tile where few are asked for: decoding.
+constexpr double kSmallAttentionTile = 16;
+
+/// What a tiled attention kernel computes.
+double tiled_attention_seconds(const graph::Operator& op, const Rates& rates,
+                               const KernelCoefficients& c) {
+  const auto batch = static_cast<double>(op.gemm.batch);
+  const auto queries = static_cast<double>(op.gemm.m);
+  const auto keys = static_cast<double>(op.gemm.n);
+  const double per_pair = (op.backward ? 10.0 : 4.0) * static_cast<double>(op.gemm.k);
+  const double visible = op.flops.value() / (batch * queries * per_pair);  // keys of a query
+  const bool few = queries < kSmallAttentionTile;
+  const double tile = few ? kSmallAttentionTile : c.attention_tile;
+  const double mean = std::max(visible, std::min(visible + tile / 2, keys));
+  const double share = op.backward ? c.attention_backward_share : c.attention_share;
+  const double slowed = square(square(c.attention_softmax / per_pair));
+  const double per_key = tile * per_pair * std::sqrt(std::sqrt(1 + slowed)) * rates.units /
+                         (rates.flops * share);  // seconds of one unit
+  const double tiles = batch * std::ceil(queries / tile);
+  const double total = tiles / rates.units * (mean + c.attention_key_ramp) * per_key;
+  const double longest =
+      few ? 0 : (std::max(mean, std::min(keys, 2 * visible)) + c.attention_key_ramp) * per_key;
+  const double rows = (op.backward ? 4.0 : 2.0) * batch * queries *
+                      static_cast<double>(op.gemm.k * graph::bits_of(op.type)) / 8;
+  return std::max(longest, total + c.attention_tail * longest) +
+         c.attention_traffic * rows / rates.bandwidth;
+}
+
 double attention_seconds(const graph::Operator& op, const Rates& rates,
                          const KernelCoefficients& c) {
+  const double memory =
+      static_cast<double>(op.bytes.value()) / (rates.bandwidth * c.elementwise_share);
+  if (c.attention_tile > 0 && op.flops > Flops(0) && op.gemm.m > 0) {
+    return to_seconds(c.attention_launch) + std::max(tiled_attention_seconds(op, rates, c), memory);
+  }
   const double share = op.backward ? c.attention_backward_share : c.attention_share;
+  return to_seconds(c.gemm_launch) + std::max(op.flops.value() / (rates.flops * share), memory);
+}
+
+double scan_seconds(const graph::Operator& op, const Rates& rates, const KernelCoefficients& c) {
   return to_seconds(c.gemm_launch) +
-         std::max(op.flops.value() / (rates.flops * share),
+         std::max(op.flops.value() / (rates.flops * c.scan_share),
                   static_cast<double>(op.bytes.value()) / (rates.bandwidth * c.elementwise_share));
 }
 
@@ -129,7 +166,7 @@ double stream_share(const graph::Operator& op, const KernelCoefficients& c) {
     const double width = static_cast<double>(op.gemm.k) / c.norm_width;
     return c.norm_long_share + (c.norm_share - c.norm_long_share) / (1 + width * width * width);
   }
-  return c.elementwise_share;
+  return op.kind == graph::OperatorKind::cache_write ? c.cache_write_share : c.elementwise_share;
 }
 
 /// What shares of the units and of the memory bandwidth that others take leave.
@@ -146,6 +183,8 @@ double seconds(const graph::Operator& op, const Rates& rates, const KernelCoeffi
       return gemm_seconds(op, rates, c);
     case graph::OperatorKind::attention:
       return attention_seconds(op, rates, c);
+    case graph::OperatorKind::scan:
+      return scan_seconds(op, rates, c);
     case graph::OperatorKind::opaque:
       return opaque_seconds(op, rates, c);
     default:

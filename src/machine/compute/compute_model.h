@@ -33,7 +33,20 @@ struct KernelTime {
 ///
 /// where rate is such that a 256 x 128 tile of deep K runs at peak * peak_share / units.
 /// Opaque: launch + max(flops / (peak * peak_share), bytes / (bandwidth * memory_share)).
-/// Fused attention: launch + flops / (peak * attention_share), or its bytes if longer. Others:
+///
+/// Fused attention of `batch` heads, m queries of n keys, d = k elements, F = 4 d FLOPs a pair
+/// (backward 10 d), r = flops / (batch m F) visible keys of a query, in tiles of t queries (16
+/// where m < 16):
+///
+///   tile(x) = t (x + key_ramp) (F^4 + softmax^4)^(1/4) units / (peak * attention_share)
+///   total   = batch ceil(m/t) tile(min(r + t/2, n)) / units
+///   longest = tile(min(2 r, n)), no less than a mean tile; 0 where m < 16, whose keys are split
+///   time    = launch + max(max(longest, total + tail longest) + traffic rows / bandwidth,
+///                          bytes / (bandwidth elementwise_share))
+///   rows    = bytes of queries and output, backward twice
+///
+/// Without tiles (attention_tile = 0, or no shape): gemm_launch + flops / (peak * attention_share),
+/// or its bytes if longer; so is a scan, with scan_share. Others:
 /// stream_launch per kernel + bytes / (bandwidth * share of the kind); a norm over rows of w
 /// elements has long_share + (norm_share - long_share) / (1 + (w / norm_width)^3).
 /// Coefficients are those of the operator's number format, Device::kernels_of.
@@ -46,8 +59,9 @@ struct KernelTime {
 /// Requires: a device that supports op.type (peak > 0) for gemm, grouped_gemm and attention, and
 ///           for opaque ones with FLOPs.
 /// Source:   structure after the tile and wave quantisation of NVIDIA's matrix-multiplication
-/// guide;
-///           coefficients: tools/fit_gemm.py, origins in the machine files.
+///           guide, and after FlashAttention-2 and -3 (Dao 2023; Shah et al. 2024), whose
+///           exponentials run beside the matrix units; coefficients: tools/fit_gemm.py,
+///           tools/fit_attention.py, origins in the machine files.
 KernelTime kernel_time(const graph::Operator& op, const Device& device);
 
 }  // namespace orrery::compute

@@ -62,9 +62,17 @@ struct KernelCoefficients {
   Time gemm_launch = 2500_ns;           ///< start and drain of one GEMM kernel
   Time gemm_split_latency = 2700_ns;    ///< further cost of a split-K reduction
   double gemm_split_traffic = 0.5;      ///< share of the partial sums that goes through memory
-  double attention_share = 0.6;         ///< of peak, fused attention forward
+  double attention_share = 0.6;         ///< of peak, fused attention forward, long and wide
   double attention_backward_share = 0.5;
-  double elementwise_share = 0.8;  ///< of bandwidth, streaming kernels
+  double attention_tile = 0;        ///< queries of a tile; 0: attention is its share of peak alone
+  double attention_softmax = 0;     ///< FLOP-equivalents of a pair's exponential
+  double attention_key_ramp = 0;    ///< keys lost to each tile's prologue and epilogue
+  double attention_tail = 0;        ///< share of the longest tile that no other work hides
+  double attention_traffic = 0;     ///< share of queries' and output's traffic that nothing hides
+  Time attention_launch = 2500_ns;  ///< start and drain of one attention kernel with tiles
+  double scan_share = 0.4;          ///< of peak, state-space scan
+  double cache_write_share = 0.35;  ///< of bandwidth, keys and values into a paged cache
+  double elementwise_share = 0.8;   ///< of bandwidth, streaming kernels
   double softmax_share = 0.57;
   double norm_share = 0.86;       ///< rows much shorter than norm_width
   double norm_long_share = 0.41;  ///< rows much longer, which are read twice
@@ -84,6 +92,14 @@ struct KernelCoefficients {
     visit("gemm_split_traffic", &K::gemm_split_traffic, "share of partial sums through memory");
     visit("attention_share", &K::attention_share, "share of peak of fused attention, forward");
     visit("attention_backward_share", &K::attention_backward_share, "the same, backward");
+    visit("attention_tile", &K::attention_tile, "queries of a tile; 0: the share alone");
+    visit("attention_softmax", &K::attention_softmax, "FLOP-equivalents of a pair's exponential");
+    visit("attention_key_ramp", &K::attention_key_ramp, "keys lost per tile of queries");
+    visit("attention_tail", &K::attention_tail, "share of the longest tile left alone at the end");
+    visit("attention_traffic", &K::attention_traffic, "share of queries and output not hidden");
+    visit("attention_launch", &K::attention_launch, "start and drain of tiled attention");
+    visit("scan_share", &K::scan_share, "share of peak of a state-space scan");
+    visit("cache_write_share", &K::cache_write_share, "share of bandwidth of writes to a KV cache");
     visit("elementwise_share", &K::elementwise_share, "share of bandwidth of streaming kernels");
     visit("softmax_share", &K::softmax_share, "share of bandwidth of softmax");
     visit("norm_share", &K::norm_share, "share of bandwidth of norms over short rows");

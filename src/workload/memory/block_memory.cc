@@ -83,7 +83,7 @@ class BlockMeter {
       return plan::is_trained(op) ? plan::exchanged_bytes(plan_, op, op.saved) : op.saved;
     }
     const zoo::ModelOperator& next = operators[std::min(i + 1, operators.size() - 1)];
-    if (op.kind == graph::OperatorKind::attention) {
+    if (op.kind == graph::OperatorKind::attention || op.kind == graph::OperatorKind::scan) {
       return op.saved + plan::kept_for_attention(plan_, next, next.saved);
     }
     const bool kept_activation =

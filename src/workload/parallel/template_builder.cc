@@ -25,6 +25,7 @@ Bytes written_bytes(const graph::Node& node, Bytes read, std::int64_t members) {
     case graph::OperatorKind::grouped_gemm:
       return graph::bytes_of(op.type, op.gemm.batch * op.gemm.m * op.gemm.n);
     case graph::OperatorKind::attention:
+    case graph::OperatorKind::scan:
       return graph::bytes_of(op.type, op.gemm.batch * op.gemm.m * op.gemm.k);
     default:
       return read > Bytes(0) ? read : op.bytes / 2;

@@ -239,7 +239,8 @@ std::vector<zoo::ModelOperator> with_adapters(const std::vector<zoo::ModelOperat
     if (kind == kEmbeddingBlock) {
       drop_backward(op);
     }
-    after_attention = op.kind == graph::OperatorKind::attention;
+    after_attention =
+        op.kind == graph::OperatorKind::attention || op.kind == graph::OperatorKind::scan;
     result.push_back(std::move(op));
   }
   return result;

@@ -39,7 +39,7 @@ ModelOperator scan(const Shapes& shapes) {
   const Bytes states = graph::size_of(graph::DataType::fp32) * chunks * mamba.inner() * mamba.state;
   const Bytes input = shapes.wide(mamba.convolved() + mamba.heads);
   const Bytes output = shapes.wide(mamba.inner());
-  ModelOperator op = streaming("state_space_scan", graph::OperatorKind::attention, Split::tensor,
+  ModelOperator op = streaming("state_space_scan", graph::OperatorKind::scan, Split::tensor,
                                {.forward = input + output + 4 * states,
                                 .forward_kernels = 5,
                                 .backward = 2 * input + 2 * output + 8 * states,

@@ -135,6 +135,77 @@ TEST(ComputeModel, FusedAttentionRunsAtItsShareOfPeak) {
   EXPECT_EQ(kernel_time(op, device).alone, 4_ms);
 }
 
+graph::Operator causal_attention(std::int64_t heads, std::int64_t length, std::int64_t width) {
+  graph::Operator op;
+  op.kind = graph::OperatorKind::attention;
+  op.gemm = {.batch = heads, .m = length, .n = length, .k = width};
+  op.flops = Flops(2.0 * static_cast<double>(heads * length * length * width));
+  op.bytes = Bytes(2 * 4 * heads * length * width);
+  return op;
+}
+
+Device with_tiles() {
+  Device device = a100();
+  device.kernels.attention_tile = 128;
+  device.kernels.attention_share = 0.5;
+  device.kernels.attention_backward_share = 0.25;
+  device.kernels.attention_launch = 0_ps;
+  return device;
+}
+
+TEST(ComputeModel, AttentionComputesTheWholeSquaresOnItsDiagonal) {
+  // 1024 queries: 8 tiles of 128. A query sees 512 keys on average, its tile 512 + 64 = 576: 9/8 of
+  // the FLOPs. 1080 heads: 80 tiles for each of 108 units; half of 312 TFLOP/s.
+  const graph::Operator op = causal_attention(1080, 1024, 128);
+  const double busy = op.flops.value() * 1.125 / 156e12;
+  EXPECT_NEAR(to_seconds(kernel_time(op, with_tiles()).alone), busy, 1e-4 * busy);
+  graph::Operator backward = op;
+  backward.backward = true;
+  backward.flops = 2.5 * op.flops;
+  EXPECT_NEAR(to_seconds(kernel_time(backward, with_tiles()).alone), 5 * busy, 5e-4 * busy);
+}
+
+TEST(ComputeModel, AFewTilesOfAttentionTakeAsLongAsTheLongest) {
+  // One head of 1024 queries: 8 tiles for 108 units. The last sees all 1024 keys: 128 x 1024 x 4 x
+  // 128 FLOP at a unit's half of 312 / 108 TFLOP/s.
+  const double longest = 128.0 * 1024 * 4 * 128 / (156e12 / 108);
+  EXPECT_NEAR(to_seconds(kernel_time(causal_attention(1, 1024, 128), with_tiles()).alone), longest,
+              1e-4 * longest);
+}
+
+TEST(ComputeModel, ExponentialsBesideTheProductsLimitNarrowHeads) {
+  // 4 x 64 = 256 FLOPs of a pair against exponentials of 256 FLOP-equivalents: 2^(1/4) as long;
+  // against heads of 128, 512 FLOPs: (1 + 1/16)^(1/4).
+  Device device = with_tiles();
+  const auto slower = [&](std::int64_t width) {
+    const graph::Operator op = causal_attention(1080, 1024, width);
+    device.kernels.attention_softmax = 0;
+    const Time without = kernel_time(op, device).alone;
+    device.kernels.attention_softmax = 256;
+    return kernel_time(op, device).alone / without;
+  };
+  EXPECT_NEAR(slower(64), std::pow(2, 0.25), 1e-3);
+  EXPECT_NEAR(slower(128), std::pow(1.0625, 0.25), 1e-3);
+}
+
+TEST(ComputeModel, AttentionTilesHaveARampATailAndTrafficOfTheirOwn) {
+  // Ramp: 576 keys become 576 + 64. Tail: half of the longest tile, 1024 keys. Traffic: queries and
+  // output, 2 x 2 bytes x 1080 x 1024 x 128, once.
+  const graph::Operator op = causal_attention(1080, 1024, 128);
+  const double key = 128.0 * 4 * 128 / (156e12 / 108);
+  const auto time = [&](double ramp, double tail, double traffic) {
+    Device device = with_tiles();
+    device.kernels.attention_key_ramp = ramp;
+    device.kernels.attention_tail = tail;
+    device.kernels.attention_traffic = traffic;
+    return to_seconds(kernel_time(op, device).alone);
+  };
+  const double plain = time(0, 0, 0);
+  EXPECT_NEAR(time(64, 0, 0) - plain, 80 * 64 * key, 1e-8);
+  EXPECT_NEAR(time(0, 0.5, 0) - plain, 512 * key, 1e-8);
+  EXPECT_NEAR(time(0, 0, 1) - plain, 4.0 * 1080 * 1024 * 128 / 2.039e12, 1e-8);
+}
+
 TEST(ComputeModel, AGroupedGemmSharesOneLaunchAndItsLastWave) {
   // 8 experts of 128 rows, n = 1728 = 13.5 tiles of 128: 8 * 14 = 112 tiles. As one launch: what
   // the batched GEMM takes; as eight launches: seven more of them, and eight partly filled waves.

@@ -233,11 +233,8 @@ TEST(Schedule, InPairsAForwardRunsBesideTheBackwardBefore) {
                                                           {Direction::forward_backward, 0, 1, 0, 0},
                                                           {Direction::forward_backward, 0, 2, 1, 0},
                                                           {Direction::backward, 0, 2}}));
-  EXPECT_EQ(peak_in_flight(one, 0), 2);
-  // p = 2, v = 2, m = 4, stage 1: warm-up (v - 1) p + 1 = 3 of 8, 5 pairs, 3 backwards. Forwards
-  // are of chunks 0 0 1 1 0 0 1 1, backwards of 1 1 0 0 1 1 0 0.
-  const PipelineShape shape{Schedule::interleaved, 2, 2, 4, true};
-  const std::vector<PipelineSlot> slots = all_slots(shape, 1);
+  // p = 2, v = 2, m = 4, stage 1: warm-up (v - 1) p + 1 = 3 of 8, 5 pairs, 3 backwards.
+  const auto slots = all_slots({Schedule::interleaved, 2, 2, 4, true}, 1);
   ASSERT_EQ(slots.size(), 11U);
   EXPECT_EQ(slots[3], (PipelineSlot{Direction::forward_backward, 1, 1, 0, 1}));
   EXPECT_EQ(slots[5], (PipelineSlot{Direction::forward_backward, 0, 3, 0, 0}));

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The shipped attention coefficients against measured context attention of
+/// ai-dynamo/aiconfigurator@095f58a51c4c (Apache-2.0), vLLM 0.14 (A100), 0.19 (RTX PRO 6000) and
+/// 0.24. attention_measured.csv: of each device the 40 shapes of the public table, heads up to 256
+/// wide, whose SHA-256 of "sample,batch,queries,heads,kv_heads,head_dim,window" comes first.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/csv.h"
+#include "base/reader.h"
+#include "machine/compute/compute_model.h"
+#include "machine/machine.h"
+#include "study/kernels.h"
+
+namespace orrery::study {
+namespace {
+
+struct Measured {
+  std::string device, machine;
+  double median;  ///< bound of the absolute relative error
+};
+
+double median_error(const Measured& measured, const CsvTable& table) {
+  CsvTable rows = table;
+  std::erase_if(rows.rows, [&](const CsvRow& row) { return row.cells[0] != measured.device; });
+  const auto queries = read_queries<AttentionQuery>(rows).value();
+  const std::size_t latency = *rows.column("latency_us");
+  const compute::Device device = machine::load_machine(measured.machine).value().device;
+  std::vector<double> errors;
+  for (std::size_t i = 0; i < queries.size(); ++i) {
+    const KernelRow row = time_kernels(kernels_of(queries[i], device, "").value(), device);
+    const double seconds = 1e-6 * parse_number(rows.rows[i].cells[latency]).value();
+    errors.push_back(std::abs(to_seconds(row.time) / seconds - 1));
+  }
+  std::nth_element(errors.begin(), errors.begin() + 20, errors.end());
+  return errors.at(20);
+}
+
+TEST(AttentionMeasured, ShippedCoefficientsPredictKernelsOfEachDevice) {
+  const auto table =
+      load_csv(std::string(ORRERY_SOURCE_DIR) + "/tests/calibrate/attention_measured.csv").value();
+  for (const Measured& measured : std::vector<Measured>{{"a100", "dgx-a100-80g", 0.09},
+                                                        {"h100", "dgx-h100", 0.11},
+                                                        {"h200", "dgx-h200", 0.09},
+                                                        {"b200", "dgx-b200", 0.09},
+                                                        {"b300", "dgx-b300", 0.09},
+                                                        {"gb200", "gb200-nvl72", 0.09},
+                                                        {"gb300", "gb300-nvl72", 0.09},
+                                                        {"rtx_pro_6000", "rtx-pro-6000", 0.09},
+                                                        {"l40s", "l40s", 0.2}}) {
+    const double error = median_error(measured, table);
+    EXPECT_LE(error, measured.median) << measured.device;
+    fmt::print("{:12} attention median {:.1f} %\n", measured.device, 100 * error);
+  }
+}
+
+graph::Operator causal(std::int64_t heads, std::int64_t length, std::int64_t width) {
+  graph::Operator op;
+  op.kind = graph::OperatorKind::attention;
+  op.gemm = {.batch = heads, .m = length, .n = length, .k = width};
+  op.flops = Flops(2.0 * static_cast<double>(heads * length * length * width));
+  op.bytes = Bytes(2 * 4 * heads * length * width);
+  return op;
+}
+
+TEST(AttentionMeasured, NoDeviceBeatsItsPeakOrBandwidthAndBetterOnesAreNeverSlower) {
+  constexpr auto kType = static_cast<std::size_t>(graph::DataType::bf16);
+  for (const char* name : {"dgx-a100-80g", "dgx-h100", "dgx-h200", "dgx-b200", "gb300-nvl72",
+                           "rtx-pro-6000", "l40s", "mi300x", "tpu-v5p"}) {
+    const compute::Device device = machine::load_machine(name).value().device;
+    compute::Device faster = device;
+    faster.peak[kType] = device.peak[kType] * 1.5;
+    compute::Device wider = device;
+    wider.memory.front().bandwidth = device.memory.front().bandwidth * 1.5;
+    for (const std::int64_t heads : {1, 7, 64, 4096}) {
+      Time shorter{0};
+      for (const std::int64_t length : {1, 16, 100, 1024, 5000, 65536}) {
+        graph::Operator op = causal(heads, length, 128);
+        const Time time = compute::kernel_time(op, device).alone;
+        EXPECT_GE(time, shorter) << name << " " << length;
+        shorter = time;
+        for (const bool backward : {false, true}) {
+          op.backward = backward;
+          const Time alone = compute::kernel_time(op, device).alone;
+          EXPECT_GE(alone, op.flops / device.peak[kType]) << name;
+          EXPECT_GE(alone, op.bytes / device.memory.front().bandwidth) << name;
+          EXPECT_LE(compute::kernel_time(op, faster).alone, alone) << name;
+          EXPECT_LE(compute::kernel_time(op, wider).alone, alone) << name;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace orrery::study

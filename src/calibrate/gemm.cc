@@ -137,7 +137,7 @@ compute::Device with_kernels(compute::Device device, const compute::KernelCoeffi
   device.kernels = kernels;
   device.format_kernels.clear();
   device.overlap_units = device.overlap_memory = 0;  // not asked for, not computed
-  return device;
+  return compute::at_boost(std::move(device));
 }
 
 double cast_seconds(const GemmCast& cast, const graph::GemmShape& s,

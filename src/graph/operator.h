@@ -109,7 +109,8 @@ struct Operator {
   int kernels = 1;            ///< launches; each costs one host dispatch
   int layer = -1;             ///< as Node::layer
   bool backward = false;      ///< of fused attention: its backward kernel, which is slower per FLOP
-  bool block_scaled = false;  ///< of fp8 GEMMs: a scale per block of K, as DeepSeek-V3 trains
+  bool block_scaled = false;  ///< of fp8 GEMMs: a scale per block of K (DeepSeek-V3's, mxfp8)
+  bool splits_sums = false;   ///< of fp8 GEMMs: sums leave the matrix units every 128 elements of K
   /// As measured: wins over what the compute model would say, whatever the device. Zero: unknown.
   Time duration{0};
   /// Of one with a duration: how many times as long it takes beside a collective, or a message.

@@ -154,6 +154,8 @@ compute::Device read_device(Reader& machine, const ConfigNode& node) {
                                     std::pair{"overlap_send_units", device.overlap_send_units}}) {
     read.require(share >= 0 && share < 1, name, "a share of at least 0 and below 1");
   }
+  read.require(device.sustained_clock > 0 && device.sustained_clock <= 1, "sustained_clock",
+               "a share above 0 and at most 1");
   read.require(device.idle_power <= device.power || compute::is_unknown(device.power), "idle_power",
                "at most the device's power");
   read_peak(read, device.peak);

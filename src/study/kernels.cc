@@ -190,7 +190,8 @@ Result<Kernels> kernels_of(const AttentionQuery& query, const compute::Device& d
   return kernels;
 }
 
-KernelRow time_kernels(const Kernels& kernels, const compute::Device& device) {
+KernelRow time_kernels(const Kernels& kernels, const compute::Device& in_a_job) {
+  const compute::Device device = compute::at_boost(in_a_job);
   std::array<Time, kBoundCount> parts{};
   KernelRow row;
   for (const graph::Operator& op : kernels) {

@@ -64,6 +64,9 @@ Result<void> prepare(Run& run) {
   }
   run.devices = run.devices == 0 ? devices_of(run.plan) : run.devices;
   check_device_count(run, mistakes);
+  if (run.plan.clocks == plan::Clocks::boost) {
+    run.machine.device = compute::at_boost(std::move(run.machine.device));
+  }
   if (auto ok = plan::check_machine(run.plan, run.machine); !ok) {
     mistakes.add(std::move(ok.error()));
   }

@@ -28,7 +28,8 @@ double median_error(const Measured& measured, const CsvTable& table) {
   std::erase_if(rows.rows, [&](const CsvRow& row) { return row.cells[0] != measured.device; });
   const auto queries = read_queries<AttentionQuery>(rows).value();
   const std::size_t latency = *rows.column("latency_us");
-  const compute::Device device = machine::load_machine(measured.machine).value().device;
+  const compute::Device device =
+      compute::at_boost(machine::load_machine(measured.machine).value().device);
   std::vector<double> errors;
   for (std::size_t i = 0; i < queries.size(); ++i) {
     const KernelRow row = time_kernels(kernels_of(queries[i], device, "").value(), device);

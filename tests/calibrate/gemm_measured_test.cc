@@ -49,7 +49,8 @@ TEST(GemmMeasured, ShippedCoefficientsPredictKernelsOfEachDeviceAndFormat) {
       {"rtx_pro_6000", "rtx-pro-6000", "bf16", {}, 0.11, 0.20},
   };
   for (const Bound& bound : bounds) {
-    const compute::Device device = machine::load_machine(bound.machine).value().device;
+    const compute::Device device =
+        compute::at_boost(machine::load_machine(bound.machine).value().device);
     const auto measured = sample(bound.device, bound.format);
     const GemmError error = gemm_error(bound.format, measured, device, bound.cast);
     EXPECT_EQ(error.shapes, 60U);
@@ -62,7 +63,7 @@ TEST(GemmMeasured, ShippedCoefficientsPredictKernelsOfEachDeviceAndFormat) {
 
 TEST(GemmMeasured, CoefficientsOfOneDeviceHoldOnItsSisterWithItsOwnBandwidth) {
   // H200 is H100 with other memory: 4.8 for 3.35 TB/s is all that changes.
-  compute::Device device = machine::load_machine("dgx-h100").value().device;
+  compute::Device device = compute::at_boost(machine::load_machine("dgx-h100").value().device);
   const auto measured = sample("h200", "bf16");
   EXPECT_GT(gemm_error("bf16", measured, device).mean, 0.10);
   device.memory[0].bandwidth = Bandwidth(4.8e12);

@@ -190,6 +190,14 @@ TEST(Machine, ANumberFormatHasItsOwnKernelsWhereTheFileSaysSo) {
   EXPECT_EQ(machine.device.kernels_of(op).gemm_k_ramp, 5);
   op.block_scaled = true;
   EXPECT_EQ(machine.device.kernels_of(op).gemm_launch, 9_us);  // no fp8_block: as fp8
+  compute::Device device = machine.device;
+  device.format_kernels["fp8_block"].gemm_launch = 7_us;
+  EXPECT_EQ(device.kernels_of(op).gemm_launch, 7_us);
+  op.block_scaled = false;
+  op.splits_sums = true;
+  EXPECT_EQ(device.kernels_of(op).gemm_launch, 7_us);
+  device.microscaling = true;  // sums in fp32
+  EXPECT_EQ(device.kernels_of(op).gemm_launch, 9_us);
   EXPECT_EQ(parse(to_yaml(machine)), machine);
   EXPECT_THAT(describe(machine), HasSubstr("device.kernels.fp8.gemm_launch"));
 }

@@ -203,7 +203,8 @@ KernelTime kernel_time(const graph::Operator& op, const Device& device) {
     };
     return {op.duration, slowed(op.beside_collective), slowed(op.beside_message)};
   }
-  const Rates rates{.flops = device.peak[static_cast<std::size_t>(op.type)].value(),
+  const FlopRate peak = device.peak[static_cast<std::size_t>(op.type)];
+  const Rates rates{.flops = peak.value() * device.sustained_clock,
                     .units = static_cast<double>(device.units),
                     .bandwidth = device.memory.front().bandwidth.value()};
   const KernelCoefficients& kernels = device.kernels_of(op);

@@ -54,8 +54,10 @@ struct KernelTime {
 /// itself: what limits it is not known. A grouped GEMM is timed as a batched one: the tiles of all
 /// experts share one launch.
 ///
+/// Every peak above is peak * sustained_clock.
+///
 /// Shapes:   Operator::gemm; a norm's row length is gemm.k (0 = short).
-/// Ignores:  clocks that sink under power limits; caches (operands are read once).
+/// Ignores:  caches (operands are read once).
 /// Requires: a device that supports op.type (peak > 0) for gemm, grouped_gemm and attention, and
 ///           for opaque ones with FLOPs.
 /// Source:   structure after the tile and wave quantisation of NVIDIA's matrix-multiplication

@@ -111,7 +111,8 @@ struct KernelCoefficients {
   friend bool operator==(const KernelCoefficients&, const KernelCoefficients&) = default;
 };
 
-/// fp8 with a scale for each block of 128 elements of K, applied outside the matrix units.
+/// fp8 with a scale for each block of K: of 128 elements, outside the matrix units, where these do
+/// not scale themselves; of 32 inside them (mxfp8), where they do (Device::microscaling).
 inline constexpr std::string_view kBlockScaledFp8 = "fp8_block";
 
 struct Device {
@@ -124,6 +125,10 @@ struct Device {
   Money price_per_hour{0};         ///< of one device; 0 = not known
   /// Matrix units take a scale per 16 or 32 elements of K themselves (mxfp8, nvfp4).
   bool microscaling = false;
+  /// Share of its rate that the device keeps in matrix kernels when a job runs for minutes: clocks
+  /// sink to what the power limit allows, whereas kernel tables, to which coefficients are fitted,
+  /// are measured alone and for a moment.
+  double sustained_clock = 1;
   KernelCoefficients kernels;
   /// Where kernels of a number format behave otherwise, by name of the data type, or "fp8_block":
   /// whole sets of coefficients, of which a file gives only what differs from `kernels`.
@@ -139,10 +144,12 @@ struct Device {
   Bytes framework_memory{0};
   Bytes communicator_memory{0};
 
-  /// Coefficients of the operator's format; without its own, block-scaled fp8 is as fp8.
+  /// Coefficients of the operator's format; without its own, block-scaled fp8 is as fp8. Sums that
+  /// leave the matrix units cost as much as scales of blocks; units that microscale sum in fp32.
   const KernelCoefficients& kernels_of(const graph::Operator& op) const {
     auto found = format_kernels.end();
-    if (op.block_scaled && op.type == graph::DataType::fp8) {
+    const bool blocks = op.block_scaled || (op.splits_sums && !microscaling);
+    if (blocks && op.type == graph::DataType::fp8) {
       found = format_kernels.find(kBlockScaledFp8);
     }
     if (found == format_kernels.end()) {
@@ -157,6 +164,7 @@ struct Device {
     visit("name", &Device::name, "as its vendor calls it");
     visit("units", &Device::units, "streaming multiprocessors, compute units");
     visit("microscaling", &Device::microscaling, "matrix units scale blocks: mxfp8, nvfp4");
+    visit("sustained_clock", &Device::sustained_clock, "share of the rate kept for minutes");
     visit("power", &Device::power, "thermal design power; 0 = not known");
     visit("idle_power", &Device::idle_power, "when nothing runs; 0 = not known");
     visit("price_per_hour", &Device::price_per_hour, "of one device, dollars; 0 = not known");
@@ -169,5 +177,11 @@ struct Device {
 
   friend bool operator==(const Device&, const Device&) = default;
 };
+
+/// The device as kernels alone and for a moment see it.
+inline Device at_boost(Device device) {
+  device.sustained_clock = 1;
+  return device;
+}
 
 }  // namespace orrery::compute

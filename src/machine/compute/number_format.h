@@ -15,14 +15,14 @@ namespace orrery::compute {
 struct NumberFormat {
   std::string_view name;
   graph::DataType type = graph::DataType::bf16;
-  bool block_scaled = false;  ///< by scales of blocks of K outside the matrix units
+  bool block_scaled = false;  ///< fp8 by scales of blocks of K
   bool microscaling = false;  ///< by scales of 16 or 32 elements in the matrix units
 };
 
 /// Beside the data types.
 inline constexpr std::array kScaledFormats{
     NumberFormat{kBlockScaledFp8, graph::DataType::fp8, true, false},
-    NumberFormat{"mxfp8", graph::DataType::fp8, false, true},
+    NumberFormat{"mxfp8", graph::DataType::fp8, true, true},
     NumberFormat{"nvfp4", graph::DataType::fp4, false, true}};
 
 /// "bf16" of "bfloat16"; other names as they are.

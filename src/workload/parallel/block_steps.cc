@@ -31,7 +31,8 @@ graph::Operator gemm_operator(const zoo::ModelOperator& op, std::string_view suf
   if (plan::is_quantized(plan, op)) {
     const plan::QuantizationRecipe& recipe = plan::recipe_of(plan.quantization);
     result.type = recipe.type;
-    result.block_scaled = recipe.block_scaled || (recipe.splits_sums && !suffix.empty());
+    result.block_scaled = recipe.block_scaled;
+    result.splits_sums = recipe.splits_sums && !suffix.empty();
   }
   result.bytes = plan::gemm_bytes(shape, result.type, plan.compute_type);
   return result;

@@ -76,6 +76,14 @@ constexpr auto named_values(OverlapExperts) {
        "another microbatch: after the warm-up forwards and backwards run in pairs"},
   });
 }
+/// At which clocks matrix kernels run.
+enum class Clocks : std::uint8_t { sustained, boost };
+constexpr auto named_values(Clocks) {
+  return std::to_array<Named<Clocks>>({
+      {Clocks::sustained, "sustained", "as a job of minutes keeps them: device.sustained_clock"},
+      {Clocks::boost, "boost", "as kernels alone and for a moment run"},
+  });
+}
 /// What runs GEMMs in fewer than 16 bits.
 enum class Quantization : std::uint8_t { none, fp8_delayed, fp8_current, fp8_block, mxfp8, nvfp4 };
 constexpr auto named_values(Quantization) {
@@ -163,7 +171,8 @@ struct Plan {
   std::int64_t batch_kernels = 0;     ///< that prepare tokens and masks before every forward pass
   bool host_sync = false;  ///< the host waits for every forward and backward (timers of Megatron)
   bool p2p_host_sync = false;  ///< the host waits for pipeline messages (Megatron before 2023)
-  std::int64_t as_of = 0;      ///< year whose habits fill what is left open (defaults.h); 0 = today
+  Clocks clocks = Clocks::sustained;
+  std::int64_t as_of = 0;  ///< year whose habits fill what is left open (defaults.h); 0 = today
 
   template <class V>
   static void fields(V&& visit) {
@@ -254,6 +263,7 @@ struct Plan {
     visit("batch_kernels", &Plan::batch_kernels, "small kernels that prepare each forward pass");
     visit("host_sync", &Plan::host_sync, "host waits after every forward and backward pass");
     visit("p2p_host_sync", &Plan::p2p_host_sync, "host waits for pipeline messages");
+    visit("clocks", &Plan::clocks, "at which clocks matrix kernels run");
     visit("as_of", &Plan::as_of, "year whose habits fill what is left open; 0 = today");
   }
 };

@@ -17,7 +17,8 @@ constexpr std::array kRecipes{
                        .scale_bytes = 4.0 / 128,
                        .attention_result_bits = 12,
                        .keeps_activation_inputs = true},
-    QuantizationRecipe{.scale_bytes = 1.0 / 32, .microscaling = true, .transposable = false},
+    QuantizationRecipe{
+        .block_scaled = true, .scale_bytes = 1.0 / 32, .microscaling = true, .transposable = false},
     QuantizationRecipe{.type = graph::DataType::fp4,
                        .scale_bytes = 1.0 / 16,
                        .reads_maximum = true,

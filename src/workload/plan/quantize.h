@@ -14,9 +14,9 @@
 ///   nvfp4         1/2 + 1/16   +1 read   -                       (8-bit scale per 16)
 ///
 /// Backward GEMMs of the recipes with one scale per tensor use the split accumulator: every 128
-/// elements of K their sums leave the matrix units to be added in full fp32, which is what block
-/// scales do too, so they are timed as block-scaled (Operator::block_scaled). Devices without
-/// kernels of their own for that (Blackwell sums in fp32) run both alike.
+/// elements of K their sums leave the matrix units to be added in full fp32
+/// (Operator::splits_sums), which is what block scales do too, so they are timed as block-scaled
+/// where units do not microscale (Blackwell's sum in fp32).
 ///
 ///   input, output gradient    one kernel: reads e, writes 2 w per element (a copy along rows for
 ///                             one GEMM, one along columns for the weight gradient); a maximum
@@ -58,7 +58,7 @@ namespace orrery::plan {
 
 struct QuantizationRecipe {
   graph::DataType type = graph::DataType::fp8;
-  bool block_scaled = false;    ///< scales are applied outside the matrix units
+  bool block_scaled = false;    ///< fp8 with a scale per block of K
   bool splits_sums = false;     ///< backward GEMMs promote partial sums outside the matrix units
   double scale_bytes = 0;       ///< per element
   bool reads_maximum = false;   ///< of the whole tensor before it is scaled

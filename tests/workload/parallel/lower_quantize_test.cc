@@ -52,7 +52,7 @@ TEST(LowerQuantize, OnlyTheWeightGemmsOfLayersRunInFewerBits) {
   EXPECT_EQ(quantized, 2 * 4 * 3);
   EXPECT_EQ(operator_named(workload, "logits_gemm").type, graph::DataType::bf16);
   EXPECT_EQ(operator_named(workload, "score_gemm").type, graph::DataType::bf16);
-  EXPECT_FALSE(operator_named(workload, "qkv_gemm").block_scaled);
+  EXPECT_TRUE(operator_named(workload, "qkv_gemm").block_scaled);
 }
 
 TEST(LowerQuantize, TheRecipeChoosesTypeAndScaling) {
@@ -64,22 +64,22 @@ TEST(LowerQuantize, TheRecipeChoosesTypeAndScaling) {
       graph::DataType::fp4);
 }
 
-TEST(LowerQuantize, BackwardGemmsWithOneScalePerTensorSumLikeBlockScaledOnes) {
+TEST(LowerQuantize, BackwardGemmsWithOneScalePerTensorSplitTheirSums) {
   // The split accumulator of Transformer Engine's input and weight gradients.
   for (const plan::Quantization quantization :
        {plan::Quantization::fp8_delayed, plan::Quantization::fp8_current}) {
     const graph::Workload workload = unfused(recipe(quantization));
-    EXPECT_TRUE(operator_named(workload, "fc1_gemm_input_gradient").block_scaled);
-    EXPECT_TRUE(operator_named(workload, "fc1_gemm_weight_gradient").block_scaled);
+    EXPECT_TRUE(operator_named(workload, "fc1_gemm_input_gradient").splits_sums);
+    EXPECT_TRUE(operator_named(workload, "fc1_gemm_weight_gradient").splits_sums);
     const std::vector<graph::Node>& forward = workload.program_of(0).templates[0].nodes;
     for (const graph::Node& node : forward) {
       for (const graph::Operator& op : node.operators) {
-        EXPECT_FALSE(op.block_scaled) << op.name;
+        EXPECT_FALSE(op.splits_sums || op.block_scaled) << op.name;
       }
     }
   }
   const graph::Workload blocks = unfused(recipe(plan::Quantization::mxfp8));
-  EXPECT_FALSE(operator_named(blocks, "fc1_gemm_input_gradient").block_scaled);
+  EXPECT_FALSE(operator_named(blocks, "fc1_gemm_input_gradient").splits_sums);
 }
 
 TEST(LowerQuantize, GemmsReadTheLowTypeAndWriteTheComputeType) {

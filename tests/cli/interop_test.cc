@@ -17,14 +17,14 @@ constexpr const char* kLine =
     " -- torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py --tensor-model-parallel-size 2 "
     "--micro_batch_size 1 --global-batch-size 32 --seq-length 1024 --bf16 --num-layers 12 "
     "--hidden-size 768 --num-attention-heads 12 --vocab-size 50257 --lr 1e-4 "
-    "--cross-entropy-loss-fusion";
+    "--ddp-pad-buckets-for-high-nccl-busbw";
 
 TEST(Import, ALaunchLineBecomesAPlanAndAModelThatSimulate) {
   const Folder folder;
   const Outcome run = orrery("import megatron --model-out " + (folder / "model.json") + kLine);
   ASSERT_EQ(run.status, 0) << run.err;
   EXPECT_THAT(run.out, StartsWith("# From Megatron-LM's arguments, for 16 devices.\n"
-                                  "#   --cross-entropy-loss-fusion: accepted; "));
+                                  "#   --ddp-pad-buckets-for-high-nccl-busbw: accepted; "));
   const std::string plan = folder.write("plan.yaml", run.out);
   const Outcome step = orrery("simulate --machine dgx-a100-80g --json --plan " + plan +
                               " --model " + (folder / "model.json"));
@@ -39,14 +39,14 @@ TEST(Import, JsonIsThePlan) {
   EXPECT_EQ(plan["tp"], 2);
   EXPECT_EQ(plan["dp"], 8);
   EXPECT_EQ(plan["host_dispatch"], "5 us");
-  EXPECT_THAT(run.err, HasSubstr("--cross-entropy-loss-fusion: accepted"));
+  EXPECT_THAT(run.err, HasSubstr("--ddp-pad-buckets-for-high-nccl-busbw: accepted"));
 }
 
 TEST(Import, StrictRefusesWhatIsOnlyNoted) {
   const Outcome run = orrery(std::string("import megatron --strict") + kLine);
   EXPECT_EQ(run.status, 2);
   EXPECT_THAT(run.out, IsEmpty());
-  EXPECT_THAT(run.err, HasSubstr("--cross-entropy-loss-fusion"));
+  EXPECT_THAT(run.err, HasSubstr("--ddp-pad-buckets-for-high-nccl-busbw"));
 }
 
 TEST(Import, ConfigurationsAreFiles) {

@@ -52,7 +52,7 @@ TEST(LowerQuantize, OnlyTheWeightGemmsOfLayersRunInFewerBits) {
   EXPECT_EQ(quantized, 2 * 4 * 3);
   EXPECT_EQ(operator_named(workload, "logits_gemm").type, graph::DataType::bf16);
   EXPECT_EQ(operator_named(workload, "score_gemm").type, graph::DataType::bf16);
-  EXPECT_TRUE(operator_named(workload, "qkv_gemm").block_scaled);
+  EXPECT_TRUE(operator_named(workload, "fc2_gemm_weight_gradient").block_scaled);
 }
 
 TEST(LowerQuantize, TheRecipeChoosesTypeAndScaling) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// orrery gemm, orrery attention: one kernel, or a file of them.
+/// orrery gemm, orrery attention, orrery moe: one kernel, or a file of them.
 #include "study/kernels.h"
 
 #include <fmt/format.h>
@@ -33,6 +33,17 @@ constexpr const char* kAttentionExamples =
     "  orrery attention --machine dgx-h100 --batch 64 --heads 32 --kv-heads 8 --head-dim 128 \\\n"
     "                   --queries 1 --keys 4096\n"
     "  orrery attention --machine dgx-h100 --file rows.csv --json\n";
+
+constexpr const char* kMoeExamples =
+    "The experts of one rank, without router, shared experts and exchange of tokens: rows to\n"
+    "experts, first products, activation, second products, weighted sum. power_law: loads of\n"
+    "experts as x^-1, the most loaded rank. A file's columns are named as the options\n"
+    "(type, num_tokens, hidden_size, inter_size, topk, num_experts, moe_tp_size,\n"
+    "moe_ep_size, distribution, gated).\n"
+    "Examples:\n"
+    "  orrery moe --machine dgx-h100 --num-tokens 8192 --hidden-size 7168 --inter-size 2048 \\\n"
+    "             --topk 8 --num-experts 256 --moe-ep-size 8 --type fp8_block\n"
+    "  orrery moe --machine dgx-b200 --file rows.csv --json\n";
 
 template <class Query>
 class Kernels : public Command {
@@ -162,12 +173,12 @@ class Kernels : public Command {
                               const std::vector<study::KernelRow>& rows) {
     std::string text = fmt::format("{} ({}), kernels alone\n", machine.device.name, machine.name);
     Query::fields([&](std::string_view name, auto, std::string_view) {
-      text += fmt::format("{:>10}", name);
+      text += fmt::format(" {:>9}", name);
     });
     text += fmt::format("{:>14}{:>12}{:>12}  {}\n", "time (us)", "TFLOP/s", "GB/s", "bound");
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      Query::fields([&](std::string_view, auto member, std::string_view) {
-        text += fmt::format("{:>10}", queries[i].*member);
+      Query::fields([&](std::string_view name, auto member, std::string_view) {
+        text += fmt::format(" {:>{}}", queries[i].*member, std::max<std::size_t>(9, name.size()));
       });
       const study::KernelRow& row = rows[i];
       text += fmt::format("{:>14.2f}{:>12.1f}{:>12.1f}  {}\n", 1e6 * to_seconds(row.time),
@@ -191,6 +202,10 @@ std::unique_ptr<Command> make_gemm() {
 
 std::unique_ptr<Command> make_attention() {
   return std::make_unique<Kernels<study::AttentionQuery>>(kAttentionExamples);
+}
+
+std::unique_ptr<Command> make_moe() {
+  return std::make_unique<Kernels<study::MoeQuery>>(kMoeExamples);
 }
 
 }  // namespace orrery::cli

@@ -62,6 +62,8 @@ enum class OperatorKind : std::uint8_t {
   embedding,
   loss,
   optimizer,
+  permute,
+  convolution,
   scan,
   cache_write,
   opaque
@@ -77,6 +79,8 @@ constexpr auto named_values(OperatorKind) {
       {OperatorKind::embedding, "embedding", "gather of rows, or scatter-add backward"},
       {OperatorKind::loss, "loss", "cross entropy over the vocabulary; memory bound"},
       {OperatorKind::optimizer, "optimizer", "streams parameters, gradients and states"},
+      {OperatorKind::permute, "permute", "rows of tokens to experts, or back; memory bound"},
+      {OperatorKind::convolution, "convolution", "causal, depthwise (Mamba); memory bound"},
       {OperatorKind::scan, "scan", "chunked state-space scan (Mamba-2) on the matrix units"},
       {OperatorKind::cache_write, "cache_write", "keys and values into a paged cache"},
       {OperatorKind::opaque, "opaque", "known by its FLOPs and bytes alone; the longer of the two"},

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/csv.h"
+#include "base/names.h"
 #include "base/result.h"
 #include "machine/compute/device.h"
 #include "study/kernel_bound.h"
@@ -67,6 +68,54 @@ struct AttentionQuery {
   }
 };
 
+/// How the rows of a MoE layer fall on experts.
+enum class Routing : std::uint8_t { balanced, power_law };
+constexpr auto named_values(Routing) {
+  return std::to_array<Named<Routing>>({
+      {Routing::balanced, "balanced", "as many rows for every expert"},
+      {Routing::power_law, "power_law", "loads of experts as x^-1; the most loaded rank"},
+  });
+}
+
+/// The experts of one rank, without router, shared experts and exchange of tokens.
+struct MoeQuery {
+  std::string type = "bf16";
+  std::int64_t num_tokens = 0;
+  std::int64_t hidden_size = 0;
+  std::int64_t inter_size = 0;
+  std::int64_t topk = 0;
+  std::int64_t num_experts = 0;
+  std::int64_t moe_tp_size = 1;
+  std::int64_t moe_ep_size = 1;
+  std::string distribution = "balanced";
+  bool gated = true;
+
+  static constexpr std::array<std::string_view, 5> kRequired{"num_tokens", "hidden_size",
+                                                             "inter_size", "topk", "num_experts"};
+
+  template <class V>
+  static void fields(V&& visit) {
+    visit("type", &MoeQuery::type, "number format of the GEMMs: bf16, fp8, fp8_block, nvfp4, ...");
+    visit("num_tokens", &MoeQuery::num_tokens, "of all ranks that share the experts");
+    visit("hidden_size", &MoeQuery::hidden_size, "elements of a token");
+    visit("inter_size", &MoeQuery::inter_size, "inner width of an expert");
+    visit("topk", &MoeQuery::topk, "experts of a token");
+    visit("num_experts", &MoeQuery::num_experts, "of all ranks");
+    visit("moe_tp_size", &MoeQuery::moe_tp_size, "ranks that share each expert; default 1");
+    visit("moe_ep_size", &MoeQuery::moe_ep_size, "ranks that share the experts; default 1");
+    visit("distribution", &MoeQuery::distribution, "balanced (default) or power_law");
+    visit("gated", &MoeQuery::gated, "two matrices before the activation; default true");
+  }
+};
+
+/// Rows of the most loaded of `ep` ranks over those of an equal share. Loads of experts drawn from
+/// a density x^-1 between 1 and 0.8 tokens, as the tables of aiconfigurator are (recalled): with L
+/// = ln(0.8 tokens) the greatest is L times the mean and the variance (L / 2 - 1) times its square,
+/// so that the greatest of ep means of experts / ep loads is about
+///
+///   1 + sqrt(L / 2 - 1) sqrt(2 ln(ep) ep / experts),  at most L, and at most ep
+double greatest_load(std::int64_t tokens, std::int64_t experts, std::int64_t ep);
+
 /// The kernels as the compute model knows them, in order. Mistakes, each at `where`: extents below
 /// 1 or too large, formats that are unknown or that the device does not compute in. Formats have
 /// the names of data types, of other tools (bfloat16, ...), or of block scaling: fp8_block, mxfp8,
@@ -82,6 +131,11 @@ using Kernels = std::vector<graph::Operator>;
 Result<Kernels> kernels_of(const GemmQuery& query, const compute::Device& device,
                            const std::string& where);
 Result<Kernels> kernels_of(const AttentionQuery& query, const compute::Device& device,
+                           const std::string& where);
+/// Permutation, first products, activation, second products, weighted sum. A rank has num_tokens
+/// topk / ep rows (power_law: times greatest_load), in equal parts on its experts; no row, no
+/// expert.
+Result<Kernels> kernels_of(const MoeQuery& query, const compute::Device& device,
                            const std::string& where);
 
 struct KernelRow {

@@ -77,6 +77,42 @@ TEST(Kernels, InferenceWritesKeysAndValuesToACacheFirst) {
                                                      time_kernels({kernels->back()}, h100()).time);
 }
 
+TEST(Kernels, ARankHasItsShareOfTheRowsOnItsExperts) {
+  // 1024 tokens x 8 of 64 experts, 8 ranks: 1024 rows on 8 experts, 128 each. Two ranks share an
+  // expert's 2048 columns: 1024 each, gate and up 2048.
+  const MoeQuery query{.num_tokens = 1024,
+                       .hidden_size = 4096,
+                       .inter_size = 2048,
+                       .topk = 8,
+                       .num_experts = 64,
+                       .moe_tp_size = 2,
+                       .moe_ep_size = 8};
+  const auto kernels = kernels_of(query, h100(), "");
+  ASSERT_EQ(kernels->size(), 5U);
+  EXPECT_EQ((*kernels)[0].bytes, Bytes(2 * (1024 + 1024) * 4096));  // read, written
+  EXPECT_EQ((*kernels)[1].gemm, (graph::GemmShape{8, 128, 2048, 4096}));
+  EXPECT_EQ((*kernels)[2].bytes, Bytes(2 * 1024 * (2048 + 1024)));
+  EXPECT_EQ((*kernels)[3].gemm, (graph::GemmShape{8, 128, 4096, 1024}));
+  MoeQuery few = query;
+  few.num_tokens = 4;  // 4 rows: 4 of the 8 experts have one
+  EXPECT_EQ((*kernels_of(few, h100(), ""))[1].gemm, (graph::GemmShape{4, 1, 2048, 4096}));
+  MoeQuery bad = query;
+  bad.moe_ep_size = 7;
+  bad.distribution = "random";
+  EXPECT_THAT(
+      kernels_of(bad, h100(), "").error().to_string(),
+      AllOf(HasSubstr("moe_ep_size: found '7'"), HasSubstr("distribution: found 'random'")));
+}
+
+TEST(Kernels, TheGreatestLoadGrowsWithTheRanks) {
+  // One rank has all. L = ln(0.8 x 8192) = 8.79, spread (3.39)^1/2 = 1.84; 8 ranks of 128 experts:
+  // 1 + 1.84 (2 x 2.08 x 8 / 128)^1/2 = 1.94; 128 ranks: 1 + 1.84 (9.70)^1/2 = 6.74.
+  EXPECT_EQ(greatest_load(8192, 128, 1), 1);
+  EXPECT_NEAR(greatest_load(8192, 128, 8), 1.94, 0.01);
+  EXPECT_NEAR(greatest_load(8192, 128, 128), 6.74, 0.01);
+  EXPECT_LE(greatest_load(8192, 2, 2), 2);
+}
+
 TEST(Kernels, TheTimeIsTheComputeModels) {
   const auto op = kernels_of(GemmQuery{.m = 4096, .n = 4096, .k = 4096}, h100(), "");
   const KernelRow row = time_kernels(*op, h100());

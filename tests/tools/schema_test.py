@@ -89,7 +89,8 @@ class Outputs(unittest.TestCase):
 
     def test_collectives_and_kernels(self):
         self.check("collective", "collective", "all_reduce", "--machine", "dgx-h100", "--devices", "16")
-        shapes = {"gemm": {"m": 64, "n": 64, "k": 64}, "attention": {"heads": 8, "head-dim": 64, "queries": 128}}
+        shapes = {"gemm": {"m": 64, "n": 64, "k": 64}, "attention": {"heads": 8, "head-dim": 64, "queries": 128},
+                  "moe": {"num-tokens": 64, "hidden-size": 64, "inter-size": 64, "topk": 2, "num-experts": 8}}
         for name, shape in shapes.items():
             machine = ["--machine", "dgx-h100"]
             self.check(name, name, *machine, *[word for key, value in shape.items() for word in (f"--{key}", str(value))])

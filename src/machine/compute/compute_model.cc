@@ -36,6 +36,8 @@ struct GemmProblem {
   double tiles = 0;
   double per_k = 0;   ///< seconds of one wave per element of K
   double memory = 0;  ///< seconds to stream all operands
+  double k_ramp = 0;
+  bool splits = true;  ///< K may be split
 };
 
 double split_time(const GemmProblem& problem, std::int64_t split, const Rates& rates,
@@ -44,7 +46,8 @@ double split_time(const GemmProblem& problem, std::int64_t split, const Rates& r
   const double waves = problem.tiles * s / rates.units;
   const double full = std::floor(waves);
   const double partial = waves - full;
-  const double compute = (static_cast<double>(problem.shape.k) / s + c.gemm_k_ramp) * problem.per_k;
+  const double compute =
+      (static_cast<double>(problem.shape.k) / s + problem.k_ramp) * problem.per_k;
   const double memory = problem.memory / waves;
   double time = full * std::max(compute, memory);
   if (partial > 0) {
@@ -63,6 +66,9 @@ double best_split_time(const GemmProblem& problem, const Rates& rates,
                        const KernelCoefficients& c) {
   const std::int64_t deepest = std::max<std::int64_t>(1, problem.shape.k / kLeastDepthOfSplit);
   double best = split_time(problem, 1, rates, c);
+  if (!problem.splits) {
+    return best;
+  }
   if (problem.tiles < 4 * rates.units) {
     for (const std::int64_t split : {2, 3, 4}) {
       best = std::min(best, split_time(problem, std::min(split, deepest), rates, c));
@@ -89,7 +95,10 @@ double gemm_seconds(const graph::Operator& op, const Rates& rates, const KernelC
   constexpr double kLargestEdges = static_cast<double>(kLargest.m + kLargest.n);
   const double unit_rate = rates.flops / rates.units * c.gemm_peak_share *
                            std::sqrt(1 + square(c.gemm_tile_load * kLargestEdges / kLargestArea));
+  const bool grouped = op.kind == graph::OperatorKind::grouped_gemm;
   GemmProblem problem{.shape = s};
+  problem.k_ramp = c.gemm_k_ramp + (grouped ? c.grouped_k_ramp : 0);
+  problem.splits = !grouped;
   const double bits = static_cast<double>(graph::bits_of(op.type));
   const double traffic = bits / 8 * (m * k + k * n) + std::max(bits, kLeastResultBits) / 8 * m * n;
   problem.memory = batch * traffic / (rates.bandwidth * c.gemm_memory_share);
@@ -102,7 +111,7 @@ double gemm_seconds(const graph::Operator& op, const Rates& rates, const KernelC
         2 * std::sqrt(square(bm * bn) + square(c.gemm_tile_load * (bm + bn))) / unit_rate;
     best = std::min(best, best_split_time(problem, rates, c));
   }
-  return to_seconds(c.gemm_launch) + best;
+  return to_seconds(c.gemm_launch + (grouped ? c.grouped_launch : Time(0))) + best;
 }
 
 /// Queries of a tile where few are asked for: decoding.
@@ -166,7 +175,16 @@ double stream_share(const graph::Operator& op, const KernelCoefficients& c) {
     const double width = static_cast<double>(op.gemm.k) / c.norm_width;
     return c.norm_long_share + (c.norm_share - c.norm_long_share) / (1 + width * width * width);
   }
-  return op.kind == graph::OperatorKind::cache_write ? c.cache_write_share : c.elementwise_share;
+  switch (op.kind) {
+    case graph::OperatorKind::cache_write:
+      return c.cache_write_share;
+    case graph::OperatorKind::permute:
+      return c.permute_share;
+    case graph::OperatorKind::convolution:
+      return c.convolution_share;
+    default:
+      return c.elementwise_share;
+  }
 }
 
 /// What shares of the units and of the memory bandwidth that others take leave.

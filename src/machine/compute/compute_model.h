@@ -51,8 +51,9 @@ struct KernelTime {
 /// elements has long_share + (norm_share - long_share) / (1 + (w / norm_width)^3).
 /// Coefficients are those of the operator's number format, Device::kernels_of.
 /// An operator with a duration takes that, and beside communication as much longer as it says
-/// itself: what limits it is not known. A grouped GEMM is timed as a batched one: the tiles of all
-/// experts share one launch.
+/// itself: what limits it is not known. A grouped GEMM is timed as a batched one whose K is never
+/// split, with further grouped_launch and grouped_k_ramp: the tiles of all experts share one
+/// launch.
 ///
 /// Every peak above is peak * sustained_clock.
 ///

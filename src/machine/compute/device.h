@@ -62,6 +62,8 @@ struct KernelCoefficients {
   Time gemm_launch = 2500_ns;           ///< start and drain of one GEMM kernel
   Time gemm_split_latency = 2700_ns;    ///< further cost of a split-K reduction
   double gemm_split_traffic = 0.5;      ///< share of the partial sums that goes through memory
+  double grouped_k_ramp = 0;            ///< further elements of K lost to a tile of a grouped GEMM
+  Time grouped_launch{0};               ///< further time to start a grouped GEMM
   double attention_share = 0.6;         ///< of peak, fused attention forward, long and wide
   double attention_backward_share = 0.5;
   double attention_tile = 0;        ///< queries of a tile; 0: attention is its share of peak alone
@@ -70,7 +72,9 @@ struct KernelCoefficients {
   double attention_tail = 0;        ///< share of the longest tile that no other work hides
   double attention_traffic = 0;     ///< share of queries' and output's traffic that nothing hides
   Time attention_launch = 2500_ns;  ///< start and drain of one attention kernel with tiles
-  double scan_share = 0.4;          ///< of peak, state-space scan
+  double scan_share = 0.5;          ///< of peak, state-space scan
+  double permute_share = 0.4;       ///< of bandwidth, rows of tokens to experts and back
+  double convolution_share = 0.7;   ///< of bandwidth, causal convolution over long sequences
   double cache_write_share = 0.35;  ///< of bandwidth, keys and values into a paged cache
   double elementwise_share = 0.8;   ///< of bandwidth, streaming kernels
   double softmax_share = 0.57;
@@ -90,6 +94,8 @@ struct KernelCoefficients {
     visit("gemm_launch", &K::gemm_launch, "start and drain of a GEMM kernel");
     visit("gemm_split_latency", &K::gemm_split_latency, "further cost of a split-K reduction");
     visit("gemm_split_traffic", &K::gemm_split_traffic, "share of partial sums through memory");
+    visit("grouped_k_ramp", &K::grouped_k_ramp, "further K lost per tile of a grouped GEMM");
+    visit("grouped_launch", &K::grouped_launch, "further start of a grouped GEMM");
     visit("attention_share", &K::attention_share, "share of peak of fused attention, forward");
     visit("attention_backward_share", &K::attention_backward_share, "the same, backward");
     visit("attention_tile", &K::attention_tile, "queries of a tile; 0: the share alone");
@@ -99,6 +105,8 @@ struct KernelCoefficients {
     visit("attention_traffic", &K::attention_traffic, "share of queries and output not hidden");
     visit("attention_launch", &K::attention_launch, "start and drain of tiled attention");
     visit("scan_share", &K::scan_share, "share of peak of a state-space scan");
+    visit("permute_share", &K::permute_share, "share of bandwidth of rows to experts and back");
+    visit("convolution_share", &K::convolution_share, "share of bandwidth of causal convolution");
     visit("cache_write_share", &K::cache_write_share, "share of bandwidth of writes to a KV cache");
     visit("elementwise_share", &K::elementwise_share, "share of bandwidth of streaming kernels");
     visit("softmax_share", &K::softmax_share, "share of bandwidth of softmax");

@@ -16,7 +16,7 @@ namespace {
 ModelOperator convolution(const Shapes& shapes) {
   const Mamba& mamba = shapes.model.mamba;
   const Bytes x = shapes.wide(mamba.convolved());
-  ModelOperator op = streaming("convolution", graph::OperatorKind::elementwise, Split::tensor,
+  ModelOperator op = streaming("convolution", graph::OperatorKind::convolution, Split::tensor,
                                {2 * x, 1, 3 * x, 2});
   op.saved = x;
   op.parameters = mamba.convolved() * (mamba.kernel + (mamba.convolution_bias ? 1 : 0));

@@ -217,6 +217,22 @@ TEST(ComputeModel, AGroupedGemmSharesOneLaunchAndItsLastWave) {
             kernel_time(gemm(128, 1728, 4096), a100()).alone * 8);
 }
 
+TEST(ComputeModel, AGroupedGemmNeverSplitsItsKAndLosesMoreOfIt) {
+  // 2 experts of 128 x 128, K = 65536: 2 tiles for 108 units. A plain GEMM splits K and is faster.
+  graph::Operator grouped = gemm(128, 128, 65536, 2);
+  grouped.kind = graph::OperatorKind::grouped_gemm;
+  EXPECT_GT(kernel_time(grouped, a100()).alone,
+            kernel_time(gemm(128, 128, 65536, 2), a100()).alone * 4);
+  // Ramp: twice the K (and the first ramp, 195) is computed; launch: 7 us later.
+  Device device = a100();
+  device.kernels.gemm_launch = 0_ps;
+  const Time before = kernel_time(grouped, device).alone;
+  device.kernels.grouped_k_ramp = 65536 + 195;
+  EXPECT_NEAR(kernel_time(grouped, device).alone / before, 2, 1e-3);
+  device.kernels.grouped_launch = 7_us;
+  EXPECT_NEAR(to_seconds(kernel_time(grouped, device).alone - before * 2), 7e-6, 1e-7);
+}
+
 TEST(ComputeModel, FourBitOperandsAreAQuarterOfTheTrafficOfSixteenAndResultsAreSixteen) {
   // k = 1: bound by the output's m n elements, 2 bytes each in either. m = 16, k = n = 16384: by
   // the n k elements of B, 0.5 byte each against 2.

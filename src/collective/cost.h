@@ -77,8 +77,7 @@ constexpr auto named_values(CollectiveAlgorithm) {
        "vLLM in CUDA graphs: the fastest of one_shot, two_shot and auto"},
       {CollectiveAlgorithm::custom_eager, "custom_eager",
        "the same launched one by one by the host, out of place"},
-      {CollectiveAlgorithm::custom_trtllm, "custom_trtllm",
-       "the same with TensorRT-LLM's kernels"},
+      {CollectiveAlgorithm::custom_trtllm, "custom_trtllm", "the same with TensorRT-LLM's kernels"},
   });
 }
 
@@ -167,8 +166,8 @@ inline constexpr double kTreeEfficiency = 0.92;
 /// shifts have none.
 bool moves_own_chunk(graph::CollectiveKind kind, CollectiveAlgorithm algorithm);
 
-/// The protocols among which a phase chooses: in_switch; one_shot or two_shot; exchange for messages from rank to rank
-/// (all_to_all, send_recv), where there are any; else protocols.
+/// The protocols among which a phase chooses: in_switch; one_shot or two_shot; exchange for
+/// messages from rank to rank (all_to_all, send_recv), where there are any; else protocols.
 const std::vector<topology::Protocol>& protocols_of(graph::CollectiveKind kind,
                                                     CollectiveAlgorithm algorithm,
                                                     const topology::NetworkDimension& dimension);

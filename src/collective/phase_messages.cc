@@ -52,8 +52,7 @@ Mistake no_messages(const CollectivePhase& phase, std::string expected) {
 }
 
 Result<void> check_phase(const CollectivePhase& phase, const machine::Machine& machine) {
-  const bool messages =
-      phase.algorithm != Algorithm::themis && phase.algorithm != Algorithm::rail;
+  const bool messages = phase.algorithm != Algorithm::themis && phase.algorithm != Algorithm::rail;
   const bool flat =
       phase.ports.size() == 1 || exchanges(phase.kind) || phase.algorithm == Algorithm::ring;
   if (!messages || !flat) {

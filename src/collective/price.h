@@ -39,7 +39,8 @@ struct PricedPhase {
   double total() const { return latency + longest; }
 };
 
-/// With the fastest protocol, of serving kernels that of launch_of; `longest` is infinite when the algorithm does not do the request.
+/// With the fastest protocol, of serving kernels that of launch_of; `longest` is infinite when the
+/// algorithm does not do the request.
 PricedPhase price_algorithm(const PhaseRequest& request, CollectiveAlgorithm algorithm);
 
 /// The same, of `automatic` when the algorithm is that or does not do the request.

@@ -166,8 +166,7 @@ class TrafficSum {
       return;
     }
     const double sent =
-        times * static_cast<double>(node.bytes.value()) *
-        share_sent(node, extents, members);
+        times * static_cast<double>(node.bytes.value()) * share_sent(node, extents, members);
     double inside = 1;
     for (std::size_t i = 0; i < extents.size(); ++i) {
       const double within = inside * static_cast<double>(extents[i].count);

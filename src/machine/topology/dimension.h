@@ -35,10 +35,10 @@ inline constexpr int kMaxDimensions = 8;
 ///   + buffer_copy * size / bandwidth of the device's memory, but no less than at_least
 struct Protocol {
   std::string name;
-  Time launch{0};         ///< once per collective: kernel start, first synchronisation
-  Time step_latency{0};   ///< per algorithm step, software included
-  double efficiency = 1;  ///< of the dimension's bandwidth
-  double local_copy = 0;  ///< copies of the rank's own chunk; takes time, occupies no port
+  Time launch{0};          ///< once per collective: kernel start, first synchronisation
+  Time step_latency{0};    ///< per algorithm step, software included
+  double efficiency = 1;   ///< of the dimension's bandwidth
+  double local_copy = 0;   ///< copies of the rank's own chunk; takes time, occupies no port
   double buffer_copy = 0;  ///< times that the memory reads or writes the whole buffer besides
   Time at_least{0};        ///< the host takes so long to issue one: none ends sooner
 

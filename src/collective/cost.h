@@ -8,6 +8,7 @@
 ///                   a port that several dimensions share (nic, through): their sum
 ///                   a node's link: what all members of the group in the node send over it
 ///   latency       = launch + steps * step_latency + further hops and messages + local copy
+///                   + copies of the buffer, and at least what the host needs to issue one
 ///
 /// S is the buffer as Node::bytes counts it; steps and load come from the algorithm and the kind of
 /// dimension (steps.h), launch, step_latency, efficiency and local copy from the protocol

@@ -96,7 +96,7 @@ constexpr std::array kCoefficients{
 
 constexpr int kProtocolDigits = 3;
 
-using List = std::vector<topology::Protocol> topology::NetworkDimension::*;
+using List = topology::ProtocolList;
 
 /// Protocols with a local copy are alike to the search, and those without one: it may have changed
 /// them about. Names go by efficiency, in the order of before.
@@ -280,13 +280,9 @@ CollectiveError held_out_error(const machine::Machine& machine, const std::vecto
 
 std::vector<ProtocolFit> changes(const machine::Machine& before, machine::Machine& after,
                                  const std::string& source) {
-  constexpr std::array<std::pair<std::string_view, List>, 3> kLists{
-      {{"protocols", &topology::NetworkDimension::protocols},
-       {"in_switch", &topology::NetworkDimension::in_switch},
-       {"exchange", &topology::NetworkDimension::exchange}}};
   std::vector<ProtocolFit> fits;
   for (std::size_t d = 0; d < before.network.size(); ++d) {
-    for (const auto& [name, list] : kLists) {
+    for (const auto& [name, list] : topology::kProtocolLists) {
       if (before.network[d].*list != after.network[d].*list) {
         const std::string path = fmt::format("network.{}.{}", before.network[d].name, name);
         std::erase_if(after.origins,

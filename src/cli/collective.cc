@@ -20,6 +20,7 @@ constexpr const char* kCollectiveExamples =
     "Examples:\n"
     "  orrery collective all_reduce --machine dgx-h100 --devices 64 --min 8B --max 8GiB\n"
     "  orrery collective all_reduce --machine dgx-h100 --devices 8 --algorithm ring --json\n"
+    "  orrery collective all_reduce --machine dgx-h100 --devices 8 --algorithm custom\n"
     "  orrery collective all_gather --machine tpu-v4 --devices 64 --network fifo\n"
     "  orrery collective all_to_all --machine dgx-a100-80g --devices 16 --algorithm rail\n"
     "  orrery collective all_reduce --machine dgx-a100-80g --devices 64 --algorithm themis\n";
@@ -83,11 +84,10 @@ class Collective : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    return study::sweep_on(network, machine, options)
-        .map([&](const std::vector<collective::SweepRow>& rows) {
-          return json_ ? as_json(machine, network, options, rows)
-                       : as_table(machine, network, options, rows);
-        });
+    return study::sweep_on(network, machine, options).map([&](const study::SweepTable& table) {
+      return json_ ? as_json(machine, network, options, table)
+                   : as_table(machine, network, options, table);
+    });
   }
 
  private:
@@ -139,23 +139,26 @@ class Collective : public Command {
 
   static std::string as_table(const machine::Machine& machine, simulate::NetworkModel network,
                               const collective::SweepOptions& options,
-                              const std::vector<collective::SweepRow>& rows) {
+                              const study::SweepTable& table) {
     std::string text = fmt::format(
         "{} over {} devices of {}, network {}\n{:>16}{:>16}{:>14}{:>14}  {}\n{:>16}{:>16}{:>14}"
         "{:>14}\n",
         name_of(options.kind), options.devices, machine.name, name_of(network), "size", "time",
         "algbw", "busbw", "algorithm", "(B)", "(us)", "(GB/s)", "(GB/s)");
-    for (const collective::SweepRow& row : rows) {
+    for (const collective::SweepRow& row : table.rows) {
       text += fmt::format("{:>16}{:>16.2f}{:>14.2f}{:>14.2f}  {}\n", row.bytes.value(),
                           1e6 * to_seconds(row.time), row.algbw / 1e9, row.busbw / 1e9,
                           algorithm_of(row));
+    }
+    for (const std::string& note : table.notes) {
+      text += "note: " + note + "\n";
     }
     return text;
   }
 
   static std::string as_json(const machine::Machine& machine, simulate::NetworkModel network,
                              const collective::SweepOptions& options,
-                             const std::vector<collective::SweepRow>& rows) {
+                             const study::SweepTable& table) {
     return report::json_text([&](report::JsonWriter& json) {
       json.begin_object();
       json.key("collective").value(name_of(options.kind));
@@ -163,7 +166,7 @@ class Collective : public Command {
       json.key("devices").value(options.devices);
       json.key("network").value(name_of(network));
       json.key("rows").begin_array();
-      for (const collective::SweepRow& row : rows) {
+      for (const collective::SweepRow& row : table.rows) {
         json.begin_object();
         json.key("bytes").value(row.bytes.value());
         json.key("time_s").value(to_seconds(row.time));
@@ -172,6 +175,11 @@ class Collective : public Command {
         json.key("algorithm").value(name_of(row.algorithm));
         json.key("protocol").value(row.protocol);
         json.end_object();
+      }
+      json.end_array();
+      json.key("notes").begin_array();
+      for (const std::string& note : table.notes) {
+        json.value(note);
       }
       json.end_array().end_object();
     });

@@ -25,7 +25,7 @@ constexpr const char* kGemmExamples =
 
 constexpr const char* kAttentionExamples =
     "Fused (flash) attention, forward after writing keys and values to a paged cache, as\n"
-    "inference engines run it; --no-cache: as training does. bound: on what most of the time\n"
+    "inference engines run it; --cache false: as training does. bound: on what most of the time\n"
     "depends: compute, memory or launch. A file's columns are named as the options (type,\n"
     "batch, heads, kv_heads, head_dim, queries, keys, window, causal, backward, cache).\n"
     "Examples:\n"

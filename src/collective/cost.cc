@@ -82,7 +82,25 @@ const std::vector<topology::Protocol>& protocols_of(Kind kind, Algorithm algorit
   if (algorithm == Algorithm::in_switch) {
     return dimension.in_switch;
   }
+  if (algorithm == Algorithm::one_shot || algorithm == Algorithm::two_shot) {
+    return algorithm == Algorithm::one_shot ? dimension.one_shot : dimension.two_shot;
+  }
   return exchanges(kind) && !dimension.exchange.empty() ? dimension.exchange : dimension.protocols;
+}
+
+std::string_view launch_of(Algorithm algorithm) {
+  switch (algorithm) {
+    case Algorithm::one_shot:
+    case Algorithm::two_shot:
+    case Algorithm::custom:
+      return "graph";
+    case Algorithm::custom_eager:
+      return "eager";
+    case Algorithm::custom_trtllm:
+      return "trtllm";
+    default:
+      return {};
+  }
 }
 
 bool performs(Kind kind, Algorithm algorithm, const std::vector<Extent>& extents,
@@ -132,6 +150,7 @@ std::vector<CollectivePhase> plan_collective(Kind kind, Bytes size,
                           .protocol = priced.protocol,
                           .size = bytes,
                           .latency = from_seconds(priced.latency),
+                          .waits = from_seconds(priced.waits),
                           .serialisation = from_seconds(priced.longest),
                           .ports = {}};
     phase.ports.reserve(over.size());

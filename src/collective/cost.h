@@ -8,6 +8,7 @@
 ///                   a port that several dimensions share (nic, through): their sum
 ///                   a node's link: what all members of the group in the node send over it
 ///   latency       = launch + steps * step_latency + further hops and messages + local copy
+///                   + copies of the buffer, and at least what the host needs to issue one
 ///
 /// S is the buffer as Node::bytes counts it; steps and load come from the algorithm and the kind of
 /// dimension (steps.h), launch, step_latency, efficiency and local copy from the protocol
@@ -24,6 +25,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/names.h"
@@ -43,7 +45,12 @@ enum class CollectiveAlgorithm : std::uint8_t {
   in_switch,
   rail,
   hierarchical,
-  themis
+  themis,
+  one_shot,
+  two_shot,
+  custom,
+  custom_eager,
+  custom_trtllm
 };
 constexpr auto named_values(CollectiveAlgorithm) {
   return std::to_array<Named<CollectiveAlgorithm>>({
@@ -63,6 +70,15 @@ constexpr auto named_values(CollectiveAlgorithm) {
       {CollectiveAlgorithm::hierarchical, "hierarchical", "dimension by dimension, auto in each"},
       {CollectiveAlgorithm::themis, "themis",
        "hierarchical in chunks, each in the order that keeps all dimensions busy"},
+      {CollectiveAlgorithm::one_shot, "one_shot",
+       "serving kernel: every rank reads all others' buffers, S(p-1)"},
+      {CollectiveAlgorithm::two_shot, "two_shot",
+       "serving kernel: direct reduce-scatter and all-gather, 2S(p-1)/p"},
+      {CollectiveAlgorithm::custom, "custom",
+       "vLLM in CUDA graphs: the fastest of one_shot, two_shot and auto"},
+      {CollectiveAlgorithm::custom_eager, "custom_eager",
+       "the same launched one by one by the host, out of place"},
+      {CollectiveAlgorithm::custom_trtllm, "custom_trtllm", "the same with TensorRT-LLM's kernels"},
   });
 }
 
@@ -128,6 +144,7 @@ struct CollectivePhase {
   int protocol = -1;
   Bytes size{0};  ///< buffer of this phase, counted as in Node::bytes
   Time latency{0};
+  Time waits{0};               ///< part of latency: Protocol::buffer_copy and at_least
   Time serialisation{0};       ///< of its busiest link: what dimensions share counts once for each
   std::vector<PortUse> ports;  ///< innermost dimension first, never empty
 };
@@ -160,11 +177,14 @@ inline constexpr double kTreeEfficiency = 0.92;
 /// shifts have none.
 bool moves_own_chunk(graph::CollectiveKind kind, CollectiveAlgorithm algorithm);
 
-/// The protocols among which a phase chooses: in_switch; exchange for messages from rank to rank
-/// (all_to_all, send_recv), where there are any; else protocols.
+/// The protocols among which a phase chooses: in_switch; one_shot or two_shot; exchange for
+/// messages from rank to rank (all_to_all, send_recv), where there are any; else protocols.
 const std::vector<topology::Protocol>& protocols_of(graph::CollectiveKind kind,
                                                     CollectiveAlgorithm algorithm,
                                                     const topology::NetworkDimension& dimension);
+
+/// How an algorithm's kernels are launched, the name of the protocol to take; empty: any.
+std::string_view launch_of(CollectiveAlgorithm algorithm);
 
 /// Whether `algorithm` does `kind` over `extents`, so that it need not give way. Always for
 /// automatic; for hierarchical of several extents (but send_recv).

@@ -21,7 +21,9 @@ struct Gap {
 
 /// All messages of a member at once, each on the shortest way.
 bool spreads(const CollectivePhase& phase) {
-  return phase.kind != Kind::send_recv && phase.algorithm == Algorithm::direct;
+  return phase.kind != Kind::send_recv &&
+         (phase.algorithm == Algorithm::direct || phase.algorithm == Algorithm::one_shot ||
+          phase.algorithm == Algorithm::two_shot);
 }
 
 Gap gap_of_cycle(const CollectivePhase& phase, std::int64_t members) {

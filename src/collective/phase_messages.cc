@@ -48,15 +48,13 @@ Mistake no_messages(const CollectivePhase& phase, std::string expected) {
 }
 
 Result<void> check_phase(const CollectivePhase& phase, const machine::Machine& machine) {
-  const bool messages = phase.algorithm != Algorithm::themis &&
-                        phase.algorithm != Algorithm::rail &&
-                        phase.algorithm != Algorithm::in_switch;
+  const bool messages = phase.algorithm != Algorithm::themis && phase.algorithm != Algorithm::rail;
   const bool flat =
       phase.ports.size() == 1 || exchanges(phase.kind) || phase.algorithm == Algorithm::ring;
   if (!messages || !flat) {
     return fail(Error(no_messages(phase,
                                   "an algorithm that has messages: ring, direct or pairwise over "
-                                  "several dimensions, all but in_switch over one")));
+                                  "several dimensions, all but themis and rail over one")));
   }
   if (const std::int64_t most = messages_at_most(phase, machine); most > kMostMessages) {
     return fail(Error(no_messages(
@@ -150,6 +148,10 @@ MessageSchedule schedule_of(const CollectivePhase& phase, const machine::Machine
   if (phase.algorithm == Algorithm::ring) {
     return rings(phase.kind, ring_orders(extents, machine), chunks);
   }
+  if (phase.algorithm == Algorithm::in_switch || phase.algorithm == Algorithm::one_shot) {
+    const auto ranks = static_cast<int>(members_of(extents));
+    return phase.algorithm == Algorithm::in_switch ? through_switch(ranks) : whole_buffers(ranks);
+  }
   if (phase.kind == Kind::all_to_all) {
     std::vector<int> counts;
     for (const Extent& extent : extents) {
@@ -191,7 +193,7 @@ Time setup_of(const CollectivePhase& phase, const machine::Machine& machine) {
   for (const PortUse& port : phase.ports) {
     launch = std::max(launch, protocol_of(phase, port, machine).launch);
   }
-  return launch + own_copy(phase, machine);
+  return launch + own_copy(phase, machine) + phase.waits;
 }
 
 }  // namespace orrery::collective

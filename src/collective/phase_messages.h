@@ -2,7 +2,7 @@
 /// A phase of a collective as messages: which there are, and how each travels.
 ///
 ///   time of a phase alone = setup + end of its last message
-///   setup                 = launch + copy of the own chunk (Protocol)
+///   setup                 = launch + copy of the own chunk (Protocol) + CollectivePhase::waits
 ///
 /// A message over dimension d holds each link of its way for bytes / (efficiency * bandwidth) and
 /// takes d's step latency, in rings the slowest dimension's (cost.h). Rings are those of
@@ -29,8 +29,8 @@ inline constexpr int kMessageChunks = 16;
 /// A collective of more messages than this is refused: its schedule alone would take gigabytes.
 inline constexpr std::int64_t kMostMessages = 4'000'000;
 
-/// Whether the phases exist message by message; the mistake says why not: in_switch, rail, themis,
-/// trees over several dimensions, or more than kMostMessages.
+/// Whether the phases exist message by message; the mistake says why not: rail, themis, trees and
+/// in_switch over several dimensions, or more than kMostMessages.
 Result<void> check_messages(const std::vector<CollectivePhase>& phases,
                             const machine::Machine& machine);
 

@@ -101,6 +101,17 @@ void add_shared(const Request& request, Algorithm algorithm, const FlatCount& fl
   }
 }
 
+/// What launching costs: copies of the whole buffer in the device's first memory, and the host.
+void add_launching(const Request& request, const topology::Protocol& protocol, Priced& priced) {
+  if (protocol.buffer_copy > 0 && !request.machine.device.memory.empty()) {
+    priced.waits +=
+        protocol.buffer_copy * request.size / request.machine.device.memory[0].bandwidth.value();
+  }
+  const double done = priced.total() + priced.waits;
+  priced.waits += std::max(0.0, to_seconds(protocol.at_least) - done);
+  priced.latency += priced.waits;
+}
+
 LinkSeconds scaled(LinkSeconds busy, double factor) {
   return {busy.own * factor, busy.port * factor, busy.through * factor, busy.node * factor};
 }
@@ -133,6 +144,7 @@ Priced price_protocol(const Request& request, Algorithm algorithm, const FlatCou
     priced.longest = std::max(priced.longest, in_turn);
   }
   priced.latency += launch + (flat.lockstep ? steps * slowest_step : 0);
+  add_launching(request, protocol, priced);
   return priced;
 }
 
@@ -197,6 +209,53 @@ Priced price_automatic(const Request& request) {
   return best;
 }
 
+bool needs_protocols(Algorithm algorithm) {
+  return algorithm == Algorithm::in_switch || algorithm == Algorithm::one_shot ||
+         algorithm == Algorithm::two_shot;
+}
+
+/// With the protocol of this name, or of any name.
+Priced price_named(const Request& request, Algorithm algorithm, std::string_view name) {
+  FlatCount flat;
+  Priced best;
+  if (!count_flat(request.kind, algorithm, request.extents, request.machine, flat)) {
+    return best;
+  }
+  const topology::NetworkDimension& first = dimension_of(request.extents.front(), request.machine);
+  if (algorithm == Algorithm::in_switch && request.extents.front().count < kLeastInSwitch) {
+    return best;
+  }
+  const std::vector<topology::Protocol>& protocols = protocols_of(request.kind, algorithm, first);
+  if (protocols.empty() && !needs_protocols(algorithm)) {
+    best = price_protocol(request, algorithm, flat, default_protocol(first));
+  }
+  for (std::size_t i = 0; i < protocols.size(); ++i) {
+    if (name.empty() || protocols[i].name == name) {
+      Priced priced = price_protocol(request, algorithm, flat, protocols[i]);
+      priced.protocol = static_cast<int>(i);
+      keep_faster(best, priced);
+    }
+  }
+  return best;
+}
+
+/// A serving engine's choice: its kernels where they are faster than the library, which it calls
+/// in the same way: what launching costs its kernels (buffer_copy, at_least) the library pays too.
+Priced price_custom(const Request& request, std::string_view launch) {
+  const topology::NetworkDimension& first = dimension_of(request.extents.front(), request.machine);
+  const auto& kernels = first.one_shot.empty() ? first.two_shot : first.one_shot;
+  const auto kernel = std::find_if(kernels.begin(), kernels.end(),
+                                   [&](const auto& each) { return each.name == launch; });
+  if (request.kind != Kind::all_reduce || request.extents.size() > 1 || kernel == kernels.end()) {
+    return {};
+  }
+  Priced best = price_automatic(request);
+  add_launching(request, *kernel, best);
+  keep_faster(best, price_named(request, Algorithm::one_shot, launch));
+  keep_faster(best, price_named(request, Algorithm::two_shot, launch));
+  return best;
+}
+
 }  // namespace
 
 int dimension_through(const topology::NetworkDimension& outer, const machine::Machine& machine) {
@@ -248,26 +307,10 @@ double busiest_link(Kind kind, std::span<const LinkSeconds> busy, std::span<cons
 }
 
 PricedPhase price_algorithm(const PhaseRequest& request, Algorithm algorithm) {
-  FlatCount flat;
-  Priced best;
-  if (!count_flat(request.kind, algorithm, request.extents, request.machine, flat)) {
-    return best;
-  }
-  const topology::NetworkDimension& first = dimension_of(request.extents.front(), request.machine);
-  const bool adds = algorithm == Algorithm::in_switch;
-  if (adds && request.extents.front().count < kLeastInSwitch) {
-    return best;
-  }
-  const std::vector<topology::Protocol>& protocols = protocols_of(request.kind, algorithm, first);
-  if (protocols.empty() && !adds) {
-    best = price_protocol(request, algorithm, flat, default_protocol(first));
-  }
-  for (std::size_t i = 0; i < protocols.size(); ++i) {
-    Priced priced = price_protocol(request, algorithm, flat, protocols[i]);
-    priced.protocol = static_cast<int>(i);
-    keep_faster(best, priced);
-  }
-  return best;
+  const bool chooses = algorithm == Algorithm::custom || algorithm == Algorithm::custom_eager ||
+                       algorithm == Algorithm::custom_trtllm;
+  return chooses ? price_custom(request, launch_of(algorithm))
+                 : price_named(request, algorithm, launch_of(algorithm));
 }
 
 PricedPhase price_phase(const PhaseRequest& request, Algorithm algorithm) {

@@ -31,6 +31,7 @@ struct PricedPhase {
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::ring;
   int protocol = -1;
   double latency = 0;
+  double waits = 0;  ///< part of latency: buffer_copy and at_least of its launch
   double longest = std::numeric_limits<double>::infinity();  ///< of the busiest link
   std::array<LinkSeconds, topology::kMaxDimensions> busy{};  ///< by extent
   std::array<int, topology::kMaxDimensions> protocols{};
@@ -38,7 +39,8 @@ struct PricedPhase {
   double total() const { return latency + longest; }
 };
 
-/// With the fastest protocol; `longest` is infinite when the algorithm does not do the request.
+/// With the fastest protocol, of serving kernels that of launch_of; `longest` is infinite when the
+/// algorithm does not do the request.
 PricedPhase price_algorithm(const PhaseRequest& request, CollectiveAlgorithm algorithm);
 
 /// The same, of `automatic` when the algorithm is that or does not do the request.

@@ -170,6 +170,34 @@ MessageSchedule exchange_schedule(std::span<const int> counts, bool stepwise) {
   return schedule;
 }
 
+MessageSchedule whole_buffers(int ranks) {
+  MessageSchedule schedule = exchange_schedule(std::span(&ranks, 1), false);
+  schedule.block_share = 1;
+  return schedule;
+}
+
+MessageSchedule through_switch(int ranks) {
+  MessageSchedule schedule{.kind = Kind::all_reduce,
+                           .ranks = ranks,
+                           .blocks = 1,
+                           .block_share = (1 + 1.0 / ranks) / 2,
+                           .messages = {}};
+  std::vector<int> arrived;
+  for (int step = 0; step < 2; ++step) {
+    std::vector<int> arriving;
+    for (int r = 0; r < ranks; ++r) {
+      arriving.push_back(add(schedule, {.sender = r,
+                                        .receiver = (r + 1) % ranks,
+                                        .step = step,
+                                        .reduce = step == 0,
+                                        .blocks = {0},
+                                        .after = arrived}));
+    }
+    arrived = std::move(arriving);
+  }
+  return schedule;
+}
+
 namespace {
 
 MessageSchedule exchange(int ranks, bool stepwise) {
@@ -300,6 +328,8 @@ std::optional<MessageSchedule> schedule_of(Kind kind, Algorithm algorithm, int r
              : exchanges  ? exchange(ranks, false)
              : broadcasts ? direct_broadcast(ranks)
                           : direct(kind, ranks);
+    case Algorithm::two_shot:
+      return kind == Kind::all_reduce ? std::optional(direct(kind, ranks)) : std::nullopt;
     case Algorithm::pairwise:
       return exchanges ? std::optional(exchange(ranks, true)) : std::nullopt;
     case Algorithm::halving_doubling:
@@ -311,6 +341,10 @@ std::optional<MessageSchedule> schedule_of(Kind kind, Algorithm algorithm, int r
     case Algorithm::automatic:
     case Algorithm::hierarchical:
     case Algorithm::themis:
+    case Algorithm::one_shot:  // sums no rank's partial sum: whole_buffers()
+    case Algorithm::custom:
+    case Algorithm::custom_eager:
+    case Algorithm::custom_trtllm:
       return std::nullopt;
   }
   return std::nullopt;

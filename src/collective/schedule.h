@@ -55,6 +55,16 @@ std::optional<MessageSchedule> schedule_of(graph::CollectiveKind kind,
 /// messages at once, or `stepwise` as `pairwise`.
 MessageSchedule exchange_schedule(std::span<const int> counts, bool stepwise);
 
+/// A one-shot all_reduce: every rank sends its whole buffer to every other, which adds them up by
+/// itself, out of place. Blocks as of all_to_all, each a whole buffer.
+MessageSchedule whole_buffers(int ranks);
+
+/// An all_reduce that the switch adds up, as what its ports carry: (1 + 1/p) S up from every rank
+/// and down to every rank, half of it in each of two steps, the second when all of the first has
+/// arrived. Messages go from rank r to r+1 only to name a port up and one down; the sums are the
+/// switch's, so blocks mean nothing here.
+MessageSchedule through_switch(int ranks);
+
 /// Parent of each of `count` nodes in the in-order binary tree rooted at node 0, -1 for the root.
 /// Node r > 0 has the height of its lowest set bit and hangs below the next higher bit; leaves are
 /// the odd nodes. The depth is ceil(log2 count).

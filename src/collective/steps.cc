@@ -95,6 +95,19 @@ std::optional<StepCount> direct(graph::CollectiveKind kind, std::int64_t members
                    .load = load};
 }
 
+/// Every member reads the buffers of all others, and adds them up itself.
+std::optional<StepCount> one_shot(graph::CollectiveKind kind, std::int64_t members,
+                                  const Fabric& fabric) {
+  if (kind != graph::CollectiveKind::all_reduce) {
+    return std::nullopt;
+  }
+  const auto p = static_cast<double>(members);
+  return StepCount{.steps = 1,
+                   .further_messages = p - 2,
+                   .further_hops = fabric.diameter - 1,
+                   .load = p * exchange_load(members, fabric)};
+}
+
 std::optional<StepCount> pairwise(graph::CollectiveKind kind, std::int64_t members,
                                   const Fabric& fabric) {
   if (kind != graph::CollectiveKind::all_to_all) {
@@ -222,6 +235,14 @@ std::optional<StepCount> count_steps(graph::CollectiveKind kind, CollectiveAlgor
       return pairwise(kind, members, fabric);
     case CollectiveAlgorithm::in_switch:
       return in_switch(kind, members, fabric);
+    case CollectiveAlgorithm::one_shot:
+      return one_shot(kind, members, fabric);
+    case CollectiveAlgorithm::two_shot:
+      return kind == graph::CollectiveKind::all_reduce ? direct(kind, members, fabric)
+                                                       : std::nullopt;
+    case CollectiveAlgorithm::custom:
+    case CollectiveAlgorithm::custom_eager:
+    case CollectiveAlgorithm::custom_trtllm:
     case CollectiveAlgorithm::automatic:
     case CollectiveAlgorithm::hierarchical:
     case CollectiveAlgorithm::themis:

@@ -81,14 +81,10 @@ void add_dimension(const topology::NetworkDimension& dimension, Fields& fields) 
   if (dimension.node_bandwidth > Bandwidth(0)) {
     fields.emplace_back(path + ".node_bandwidth", to_string(dimension.node_bandwidth));
   }
-  for (const topology::Protocol& protocol : dimension.protocols) {
-    add(protocol, path + ".protocols." + protocol.name, fields);
-  }
-  for (const topology::Protocol& protocol : dimension.in_switch) {
-    add(protocol, path + ".in_switch." + protocol.name, fields);
-  }
-  for (const topology::Protocol& protocol : dimension.exchange) {
-    add(protocol, path + ".exchange." + protocol.name, fields);
+  for (const auto& [name, list] : topology::kProtocolLists) {
+    for (const topology::Protocol& protocol : dimension.*list) {
+      add(protocol, fmt::format("{}.{}.{}", path, name, protocol.name), fields);
+    }
   }
 }
 

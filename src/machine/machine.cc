@@ -255,9 +255,9 @@ topology::NetworkDimension read_dimension(Reader& machine, const ConfigNode& nod
   read.require(dimension.bandwidth > Bandwidth(0), "bandwidth", "a rate above 0");
   read.require(dimension.send_efficiency > 0 && dimension.send_efficiency <= 1, "send_efficiency",
                kShare);
-  dimension.protocols = read_protocols(read, "protocols");
-  dimension.in_switch = read_protocols(read, "in_switch");
-  dimension.exchange = read_protocols(read, "exchange");
+  for (const auto& [name, list] : topology::kProtocolLists) {
+    dimension.*list = read_protocols(read, std::string(name));
+  }
   read.require(dimension.in_switch.empty() || dimension.kind == topology::DimensionKind::switched,
                "in_switch", "kind switch; other dimensions have no switch that could add");
   return machine.absorb(read.finish(dimension));

@@ -77,9 +77,9 @@ std::string write_dimension(const topology::NetworkDimension& dimension) {
   if (dimension.node_bandwidth > Bandwidth(0)) {
     text += fmt::format("    node_bandwidth: {}\n", exact_text(dimension.node_bandwidth));
   }
-  text += write_protocols("protocols", dimension.protocols);
-  text += write_protocols("in_switch", dimension.in_switch);
-  text += write_protocols("exchange", dimension.exchange);
+  for (const auto& [name, list] : topology::kProtocolLists) {
+    text += write_protocols(name, dimension.*list);
+  }
   return text;
 }
 

@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 
+#include "collective/left_out.h"
 #include "collective/phase_messages.h"
 #include "simulate/simulate.h"
 
@@ -33,6 +35,13 @@ Mistake whole_only(const collective::SweepOptions& options, simulate::NetworkMod
           std::to_string(options.chunks),
           fmt::format("--network ports; {} sends every message of a whole collective",
                       name_of(network))};
+}
+
+std::string without_messages(simulate::NetworkModel network,
+                             const collective::CollectivePhase& wanted,
+                             const collective::CollectivePhase& taken) {
+  return fmt::format("network {} runs {} in place of auto's {}, which has no messages there",
+                     name_of(network), name_of(taken.algorithm), name_of(wanted.algorithm));
 }
 
 }  // namespace
@@ -64,15 +73,19 @@ graph::Workload lone_collective(const collective::SweepOptions& options, Bytes b
   return workload;
 }
 
-Result<std::vector<collective::SweepRow>> sweep_on(simulate::NetworkModel network,
-                                                   const machine::Machine& machine,
-                                                   const collective::SweepOptions& options) {
-  if (network == simulate::NetworkModel::ports) {
-    return collective::sweep_collective(machine, options);
-  }
+Result<SweepTable> sweep_on(simulate::NetworkModel network, const machine::Machine& machine,
+                            const collective::SweepOptions& options) {
   const auto on = collective::sweep_case(machine, options);
   if (!on) {
     return fail(on.error());
+  }
+  SweepTable table{.rows = {}, .notes = collective::left_out(*on, options)};
+  if (network == simulate::NetworkModel::ports) {
+    return collective::sweep_collective(machine, options)
+        .map([&](std::vector<collective::SweepRow> rows) {
+          table.rows = std::move(rows);
+          return std::move(table);
+        });
   }
   if (options.chunks > 0) {
     return fail(Error(whole_only(options, network)));
@@ -80,7 +93,7 @@ Result<std::vector<collective::SweepRow>> sweep_on(simulate::NetworkModel networ
   simulate::SimulateOptions how;
   how.network = network;
   how.algorithms.set(kMembers, options.algorithm);
-  std::vector<collective::SweepRow> rows;
+  std::set<std::string> replaced;
   for (const Bytes bytes : on->sizes) {
     const auto timeline = simulate::simulate(lone_collective(options, bytes), on->machine, how);
     if (!timeline) {
@@ -88,9 +101,15 @@ Result<std::vector<collective::SweepRow>> sweep_on(simulate::NetworkModel networ
     }
     const auto phases =
         collective::plan_messages(options.kind, bytes, on->extents, options.algorithm, on->machine);
-    rows.push_back(collective::sweep_row(*on, options, bytes, phases, timeline->step_time));
+    table.rows.push_back(collective::sweep_row(*on, options, bytes, phases, timeline->step_time));
+    const auto wanted = collective::plan_collective(options.kind, bytes, on->extents,
+                                                    options.algorithm, on->machine);
+    if (wanted.front().algorithm != phases.front().algorithm) {
+      replaced.insert(without_messages(network, wanted.front(), phases.front()));
+    }
   }
-  return rows;
+  table.notes.insert(table.notes.end(), replaced.begin(), replaced.end());
+  return table;
 }
 
 }  // namespace orrery::study

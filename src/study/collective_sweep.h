@@ -2,6 +2,7 @@
 /// The table of `orrery collective` on any network model.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -15,11 +16,17 @@ namespace orrery::study {
 /// which the others do nothing.
 graph::Workload lone_collective(const collective::SweepOptions& options, Bytes bytes);
 
+struct SweepTable {
+  std::vector<collective::SweepRow> rows;
+  /// What auto did not take, a line each: what its library does not have (left_out.h), and what
+  /// has no messages on this network.
+  std::vector<std::string> notes;
+};
+
 /// ports: sweep_collective, the closed forms, which a collective alone takes there to the
 /// picosecond. Others: every size simulated. Mistakes: those of sweep_case and of simulate; chunks
 /// of themis or hierarchical on another network than ports.
-Result<std::vector<collective::SweepRow>> sweep_on(simulate::NetworkModel network,
-                                                   const machine::Machine& machine,
-                                                   const collective::SweepOptions& options);
+Result<SweepTable> sweep_on(simulate::NetworkModel network, const machine::Machine& machine,
+                            const collective::SweepOptions& options);
 
 }  // namespace orrery::study

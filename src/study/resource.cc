@@ -8,15 +8,16 @@ void quicken(std::vector<topology::Protocol>& protocols, double factor) {
   for (topology::Protocol& protocol : protocols) {
     protocol.launch = protocol.launch / factor;
     protocol.step_latency = protocol.step_latency / factor;
+    protocol.at_least = protocol.at_least / factor;
   }
 }
 
 void quicken(topology::NetworkDimension& dimension, double factor) {
   dimension.latency = dimension.latency / factor;
   dimension.message_overhead = dimension.message_overhead / factor;
-  quicken(dimension.protocols, factor);
-  quicken(dimension.in_switch, factor);
-  quicken(dimension.exchange, factor);
+  for (const auto& [name, list] : topology::kProtocolLists) {
+    quicken(dimension.*list, factor);
+  }
 }
 
 void quicken(compute::KernelCoefficients& kernels, double factor) {

@@ -166,8 +166,7 @@ class TrafficSum {
       return;
     }
     const double sent =
-        times * static_cast<double>(node.bytes.value()) *
-        (in_switch(node, extents) ? 1 + 1 / members : sent_share(node.collective, members));
+        times * static_cast<double>(node.bytes.value()) * share_sent(node, extents, members);
     double inside = 1;
     for (std::size_t i = 0; i < extents.size(); ++i) {
       const double within = inside * static_cast<double>(extents[i].count);
@@ -199,11 +198,22 @@ class TrafficSum {
     }
   }
 
-  bool in_switch(const graph::Node& node, const std::vector<collective::Extent>& extents) const {
+  /// Of the buffer, by a member.
+  double share_sent(const graph::Node& node, const std::vector<collective::Extent>& extents,
+                    double members) const {
     const auto phases = collective::plan_collective(node.collective, node.bytes, extents,
                                                     algorithm_of(node), machine_);
-    return !phases.empty() &&
-           phases.front().algorithm == collective::CollectiveAlgorithm::in_switch;
+    if (phases.empty()) {
+      return sent_share(node.collective, members);
+    }
+    switch (phases.front().algorithm) {
+      case collective::CollectiveAlgorithm::in_switch:
+        return 1 + 1 / members;
+      case collective::CollectiveAlgorithm::one_shot:
+        return members - 1;
+      default:
+        return sent_share(node.collective, members);
+    }
   }
 
   void add_send(const graph::Node& node) {

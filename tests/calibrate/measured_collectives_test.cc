@@ -18,9 +18,9 @@ namespace orrery::calibrate {
 namespace {
 
 constexpr const char* kMachines[] = {
-    "dgx-a100-80g",      "dgx-h100",     "dgx-b200",       "dgx-b300",       "gb200-nvl72",
-    "gb300-nvl72",       "rtx-pro-6000", "vidur-a100-dgx", "vidur-h100-dgx", "vidur-a100-pairwise",
-    "vidur-a40-pairwise"};
+    "dgx-a100-80g",       "dgx-h100",     "dgx-b200",       "dgx-b300",       "gb200-nvl72",
+    "gb300-nvl72",        "rtx-pro-6000", "vidur-a100-dgx", "vidur-h100-dgx", "vidur-a100-pairwise",
+    "vidur-a40-pairwise", "l40s-no-peer"};
 
 class MeasuredOn : public ::testing::TestWithParam<const char*> {
  protected:
@@ -81,6 +81,24 @@ TEST_F(MeasuredOn, MedianErrorOverAllPointsIsAtMost10Percent) {
   std::nth_element(errors.begin(), middle, errors.end());
   EXPECT_LE(*middle, 0.10);
   std::printf("all %zu points: median error %.1f %%\n", errors.size(), 100 * *middle);
+}
+
+TEST_F(MeasuredOn, MedianErrorBetweenNodesIsAtMost12Percent) {
+  std::vector<double> errors;
+  for (const char* name :
+       {"vidur-a100-dgx", "vidur-h100-dgx", "vidur-a100-pairwise", "vidur-a40-pairwise"}) {
+    const machine::Machine machine = machine_named(name);
+    for (const CollectiveMeasurement& row : measured(name)) {
+      if (row.per_node > 0 && row.per_node < row.members) {
+        errors.push_back(collective_error({row}, machine).median);
+      }
+    }
+  }
+  ASSERT_GT(errors.size(), 300U);
+  const auto middle = errors.begin() + static_cast<std::ptrdiff_t>(errors.size() / 2);
+  std::nth_element(errors.begin(), middle, errors.end());
+  EXPECT_LE(*middle, 0.12);
+  std::printf("between nodes %zu points: median error %.1f %%\n", errors.size(), 100 * *middle);
 }
 
 TEST_F(MeasuredOn, H200IsAnH100AsFarAsNvlinkGoes) {

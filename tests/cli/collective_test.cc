@@ -16,7 +16,8 @@ TEST(Collective, TableHasOneLinePerSize) {
   const Outcome run =
       orrery("collective all_reduce --machine dgx-h100 --devices 64 --min 8B --max 8GiB");
   ASSERT_EQ(run.status, 0) << run.err;
-  EXPECT_EQ(std::count(run.out.begin(), run.out.end(), '\n'), 3 + 31);
+  const std::string table = run.out.substr(0, run.out.find("note: "));  // what auto leaves out
+  EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 3 + 31);
   EXPECT_THAT(run.out, AllOf(HasSubstr("algbw"), HasSubstr("busbw"), HasSubstr("8589934592")));
 }
 
@@ -88,6 +89,43 @@ TEST(Collective, APlanCannotAskForASwitchThatDoesNotAddUp) {
   EXPECT_EQ(run.status, 2);
   EXPECT_THAT(run.err, AllOf(HasSubstr("tp_algorithm: found 'in_switch'"),
                              HasSubstr("over the 8 ranks of tp on dgx-a100-80g: auto, ring")));
+}
+
+TEST(Collective, KernelsOfServingEnginesAreAskedForByName) {
+  const std::string command = "collective all_reduce --machine dgx-h100 --min 4KiB --max 4KiB ";
+  const auto seconds = [&](const std::string& flags) {
+    return nlohmann::json::parse(
+               orrery(command + "--json --devices 8 " + flags).out)["rows"][0]["time_s"]
+        .get<double>();
+  };
+  EXPECT_EQ(seconds("--algorithm custom"), seconds("--algorithm one_shot"));
+  EXPECT_LT(seconds("--algorithm custom_trtllm"), seconds("--algorithm custom"));
+  EXPECT_LT(2 * seconds("--algorithm custom"), seconds("--algorithm custom_eager"));
+  EXPECT_LT(2 * seconds("--algorithm custom"), seconds(""));
+  const Outcome nodes = orrery(command + "--devices 16 --algorithm custom");
+  EXPECT_EQ(nodes.status, 2);
+  EXPECT_THAT(nodes.err, HasSubstr("--algorithm: found 'custom'"));
+}
+
+TEST(Collective, APlanMayAskForServingKernels) {
+  const std::string plan =
+      "simulate --model gpt2-medium --tp 8 --global-batch 8 --json --machine dgx-h100 ";
+  const auto step = [&](const std::string& flags) {
+    const Outcome run = orrery(plan + flags);
+    EXPECT_EQ(run.status, 0) << run.err;
+    return nlohmann::json::parse(run.out)["step_time_s"].get<double>();
+  };
+  EXPECT_LT(step("--tp-algorithm custom"), step(""));
+}
+
+TEST(Collective, WhatAutomaticLeavesOutIsSaid) {
+  const std::string command =
+      "collective all_reduce --machine dgx-h100 --devices 8 --min 64KiB --max 1MiB ";
+  EXPECT_THAT(orrery(command).out, HasSubstr("note: custom would be faster from 64 KiB to 1 MiB"));
+  const auto json = nlohmann::json::parse(orrery(command + "--json").out);
+  EXPECT_FALSE(json["notes"].empty());
+  EXPECT_TRUE(
+      nlohmann::json::parse(orrery(command + "--json --algorithm ring").out)["notes"].empty());
 }
 
 TEST(Collective, EveryMessageOnItsLinksTakesTheClosedFormBehindASwitch) {

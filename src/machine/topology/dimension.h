@@ -3,8 +3,11 @@
 /// (d / product of inner sizes) mod size in each.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/names.h"
@@ -29,12 +32,15 @@ inline constexpr int kMaxDimensions = 8;
 /// How collectives of a message size range behave, as NCCL's LL, LL128 and Simple: the fastest for
 /// the size is taken. With n steps, p ranks and `share` bytes through the busiest port:
 ///   launch + n step_latency + (share + local_copy * size/p) / (efficiency * bandwidth)
+///   + buffer_copy * size / bandwidth of the device's memory, but no less than at_least
 struct Protocol {
   std::string name;
-  Time launch{0};         ///< once per collective: kernel start, first synchronisation
-  Time step_latency{0};   ///< per algorithm step, software included
-  double efficiency = 1;  ///< of the dimension's bandwidth
-  double local_copy = 0;  ///< copies of the rank's own chunk; takes time, occupies no port
+  Time launch{0};          ///< once per collective: kernel start, first synchronisation
+  Time step_latency{0};    ///< per algorithm step, software included
+  double efficiency = 1;   ///< of the dimension's bandwidth
+  double local_copy = 0;   ///< copies of the rank's own chunk; takes time, occupies no port
+  double buffer_copy = 0;  ///< times that the memory reads or writes the whole buffer besides
+  Time at_least{0};        ///< the host takes so long to issue one: none ends sooner
 
   template <class V>
   static void fields(V&& visit) {
@@ -43,6 +49,9 @@ struct Protocol {
     visit("step_latency", &Protocol::step_latency, "per algorithm step, software included");
     visit("efficiency", &Protocol::efficiency, "share of the dimension's bandwidth");
     visit("local_copy", &Protocol::local_copy, "copies of the rank's own chunk");
+    visit("buffer_copy", &Protocol::buffer_copy,
+          "times that the device's memory reads or writes the whole buffer besides");
+    visit("at_least", &Protocol::at_least, "no collective ends sooner: the host issues it");
   }
 
   friend bool operator==(const Protocol&, const Protocol&) = default;
@@ -66,6 +75,11 @@ struct NetworkDimension {
   std::vector<Protocol> in_switch;
   /// Of all_to_all and send_recv, whose messages go straight from rank to rank; empty: `protocols`.
   std::vector<Protocol> exchange;
+  /// Of all-reduce kernels of serving engines, by how they are launched: "graph", "eager" (vLLM),
+  /// "trtllm". one_shot: every rank reads all others' buffers; two_shot: a shard of each, then the
+  /// sums. Empty: it has none.
+  std::vector<Protocol> one_shot;
+  std::vector<Protocol> two_shot;
   std::string nic;  ///< dimensions with the same non-empty nic share one port
   /// Of a switch: the switch inside whose port a device's traffic passes too, as that of a network
   /// adapter passes the PCIe link of its device; empty: none.
@@ -74,7 +88,7 @@ struct NetworkDimension {
   /// all their own bandwidths.
   Bandwidth node_bandwidth{0};
 
-  /// All but granule, shape, node_bandwidth, protocols, in_switch and exchange.
+  /// All but granule, shape, node_bandwidth and the lists of protocols.
   template <class V>
   static void fields(V&& visit) {
     using D = NetworkDimension;
@@ -92,5 +106,14 @@ struct NetworkDimension {
 
   friend bool operator==(const NetworkDimension&, const NetworkDimension&) = default;
 };
+
+/// The lists of protocols of a dimension, as machine files call them.
+using ProtocolList = std::vector<Protocol> NetworkDimension::*;
+inline constexpr std::array<std::pair<std::string_view, ProtocolList>, 5> kProtocolLists{
+    {{"protocols", &NetworkDimension::protocols},
+     {"in_switch", &NetworkDimension::in_switch},
+     {"exchange", &NetworkDimension::exchange},
+     {"one_shot", &NetworkDimension::one_shot},
+     {"two_shot", &NetworkDimension::two_shot}}};
 
 }  // namespace orrery::topology

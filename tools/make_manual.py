@@ -106,6 +106,11 @@ def roff(text: str) -> str:
     return "\\&" + text if text.startswith((".", "'")) else text
 
 
+def breakable(text: str) -> str:
+    """A list of choices, which may go on in the next line after a comma."""
+    return roff(text).replace(",", ",\\:")
+
+
 def man_page(commands: list[Command], template: str, version: str) -> str:
     lines = []
     for command in commands:
@@ -113,7 +118,7 @@ def man_page(commands: list[Command], template: str, version: str) -> str:
         lines += [f".SS {roff(title)}", roff(command.summary)]
         for entry in command.subcommands + command.positionals + command.kinds + command.options:
             names = ", ".join(f"\\fB{roff(name)}\\fR" for name in entry.names)
-            lines += [".TP", f"{names} {roff(entry.value)}".strip(), roff(entry.text)]
+            lines += [".TP", f"{names} {breakable(entry.value)}".strip(), roff(entry.text)]
         if command.examples:
             lines += [".PP", ".nf", *map(roff, command.examples), ".fi"]
     return template.replace("@VERSION@", version).replace("@COMMANDS@", "\n".join(lines))

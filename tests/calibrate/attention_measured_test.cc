@@ -71,7 +71,7 @@ TEST(AttentionMeasured, NoDeviceBeatsItsPeakOrBandwidthAndBetterOnesAreNeverSlow
   constexpr auto kType = static_cast<std::size_t>(graph::DataType::bf16);
   for (const char* name : {"dgx-a100-80g", "dgx-h100", "dgx-h200", "dgx-b200", "gb300-nvl72",
                            "rtx-pro-6000", "l40s", "mi300x", "tpu-v5p"}) {
-    const compute::Device device = machine::load_machine(name).value().device;
+    const compute::Device device = compute::at_boost(machine::load_machine(name).value().device);
     compute::Device faster = device;
     faster.peak[kType] = device.peak[kType] * 1.5;
     compute::Device wider = device;

@@ -64,7 +64,9 @@ TEST_F(AstraCaseStudy3, ThePoolsBaselineIsNearZeroInfinityAndItsOptimumFarFromIt
     // be if every transfer took half of a switch: 3.2 to 5.1 times less exposed in the optimum.
     EXPECT_GT(opt.less_exposed, 3.1) << tokens;
     EXPECT_LT(opt.less_exposed, 6) << tokens;
-    EXPECT_GT(opt.faster, 1.6) << tokens;
+    // Of the step 1.59 times and more: rows of tokens move at 0.4 of the memory's bandwidth, as
+    // kernel tables of experts say (1.6 when they moved as fast as other streaming kernels).
+    EXPECT_GT(opt.faster, 1.55) << tokens;
     EXPECT_LT(opt.faster, 5) << tokens;
   }
   const double many = rows[{"HierMem (opt)", 4096}].faster;

@@ -47,7 +47,7 @@ ModelOperator routing(const Shapes& shapes) {
   const Bytes tokens = shapes.wide(routed_width(shapes));
   const Bytes rows = shapes.tensor(routed_rows(shapes), routed_width(shapes));
   const Bytes moves = tokens + rows + 2 * rows;
-  ModelOperator op = streaming("routing", graph::OperatorKind::elementwise, Split::sequence,
+  ModelOperator op = streaming("routing", graph::OperatorKind::permute, Split::sequence,
                                {.forward = (fused ? 2 : 8) * scores + moves,
                                 .forward_kernels = fused ? 10 : 26,
                                 .backward = (fused ? 2 : 5) * scores + moves,
@@ -84,7 +84,7 @@ ModelOperator unpermute(const Shapes& shapes) {
   const Bytes tokens = shapes.wide(routed_width(shapes));
   const Bytes rows = shapes.tensor(routed_rows(shapes), routed_width(shapes));
   const Bytes moves = tokens + rows + 2 * rows;
-  return streaming("unpermute", graph::OperatorKind::elementwise, Split::sequence,
+  return streaming("unpermute", graph::OperatorKind::permute, Split::sequence,
                    {moves, 2, moves, 2});
 }
 

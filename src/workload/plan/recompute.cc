@@ -46,7 +46,7 @@ bool is_expert_activation(const zoo::ModelOperator& op) {
   return op.expert && op.kind == graph::OperatorKind::elementwise;
 }
 bool is_latent_up(const zoo::ModelOperator& op) {
-  return is_any(op.name, {"q_b_gemm", "kv_b_gemm", "latent_rotary"});
+  return is_any(op.name, {"q_b_gemm", "kv_b_gemm", "latent_rotary", "query_norm", "query_rotary"});
 }
 
 const RecomputeModule* module_named(std::string_view name) {

@@ -32,9 +32,13 @@ zoo::ShapeOptions shape_options(const zoo::Model& model, const Plan& plan) {
           .documents = documents_of(plan).value_or(std::vector<std::int64_t>{})};
 }
 
-Bytes boundary_bytes(const zoo::Model& model, const Plan& plan) {
+Bytes hidden_bytes(const zoo::Model& model, const Plan& plan) {
   return graph::size_of(plan.compute_type) * plan.microbatch *
-         (sequence_of(model, plan) / plan.cp) * model.hidden * model.streams;
+         (sequence_of(model, plan) / plan.cp) * model.hidden;
+}
+
+Bytes boundary_bytes(const zoo::Model& model, const Plan& plan) {
+  return hidden_bytes(model, plan) * model.streams;
 }
 
 std::vector<std::vector<zoo::ModelOperator>> block_operators(const zoo::Model& model,

@@ -1,27 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Attention to a window and to compressed keys (DeepSeek-AI 2026, "DeepSeek-V4", section 2.3, as
-/// in Hugging Face's modeling_deepseek_v4). H hidden, a heads of width d, m tokens per compressed
-/// key:
+/// in Hugging Face's modeling_deepseek_v4). H hidden, a heads of d, m tokens per compressed key:
 ///
 ///   queries     q_a (H x rank), norm, q_b (rank x a d), norm of each head without scale, rotation
 ///   keys        kv (H x d), norm, rotation: one head, which is the values too
-///   compressor  two products of H x s d, values and weights; a softmax of weights (+ m x s d bias)
-///               over m tokens sums them to one key; norm, rotation. s = 1, or with an indexer s =
-///               2: a key is made of its own m tokens and the m before
-///   indexer     q (rank x a' d'), head weights (H x a'), keys by a compressor of width d'; score
-///   of a
-///               key: sum over a' of weight x ReLU(q k); the top `chosen` keys are attended to
-///   core        window and compressed keys in one softmax with a sink per head; an inverse
-///   rotation output      g groups: a d / g x r each (proj_a); g r x H (proj)
+///   compressor  values and weights, H x s d each; the softmax of weights (+ m x s d) over m tokens
+///               sums values to a key; norm, rotation. s = 1, or with an indexer 2: a key is made
+///               of its own m tokens and of the m before
+///   indexer     q (rank x a' d'), weights of heads (H x a'), keys by a compressor of width d';
+///               a key's score: sum over a' of weight x ReLU(q k); the best `chosen` are seen
+///   core        window and compressed keys in one softmax with a sink per head, inverse rotation
+///   output      g groups: a d / g x r each (proj_a); g r x H (proj)
 ///
 /// As in Megatron-LM's latent attention, what makes latents, keys and indices is on every
 /// tensor-parallel rank; q_b is column-parallel, proj_a split by its groups, proj row-parallel.
 ///
-/// Assumed: the gathered keys of an indexed layer come from cache, so the core streams each key
-/// once as flash attention does. The indexer runs forward and backward like any other product; the
-/// loss that trains it (its likeness to the core's weights) is left out, as Megatron-Bridge's
-/// recipes do (coefficient 0). Ignores: the gather of keys between tensor-parallel ranks; what of a
-/// key's m tokens lies on the neighbour under context parallelism.
+/// Assumed: the keys that an indexer picks come from cache, so the core streams each key once as
+/// flash attention does; the indexer runs forward and backward like any other product.
+/// Ignores: the loss that trains the indexer (its likeness to the core's weights); the gather of
+/// keys between tensor-parallel ranks; what of a key's m tokens lies on the neighbour under context
+/// parallelism.
 #include <algorithm>
 #include <string>
 

@@ -2,6 +2,7 @@
 #include "study/settings.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 
 #include "base/file.h"
@@ -91,11 +92,37 @@ std::string letters(std::string_view text) {
   return result;
 }
 
-/// Tables spell names in their own way: "LLAMA3.1_405B" is llama-3.1-405b.
+/// What published tables and recipes call a model that is shipped under another name.
+struct OtherName {
+  std::string_view name;
+  std::string_view shipped;
+};
+constexpr auto kOtherNames = std::to_array<OtherName>({
+    {"llama3-405b", "llama-3.1-405b"},
+    {"llama4-maverick-llm", "llama-4-maverick"},
+    {"llama4-scout-llm", "llama-4-scout"},
+    {"nemotron-15b", "nemotron-4-15b"},
+    {"nemotron-340b", "nemotron-4-340b"},
+    {"nemotron3-8b", "nemotron-8b"},
+    {"nemotron3-22b", "nemotron-22b"},
+    {"nemotron4-8b", "nemotron-8b"},
+    {"nemotron4-22b", "nemotron-22b"},
+    {"nemotron5-h-8b", "nemotron-h-8b"},
+    {"nemotron5-h-56b", "nemotron-h-56b"},
+});
+
+/// Tables spell names in their own way: "LLAMA3.1_405B" is llama-3.1-405b, "Nemotron-15B" is
+/// nemotron-4-15b.
 std::string shipped_name(const std::string& name) {
+  const std::string wanted = letters(name);
   for (const std::string& shipped : list_configs("models")) {
-    if (letters(shipped) == letters(name)) {
+    if (letters(shipped) == wanted) {
       return shipped;
+    }
+  }
+  for (const OtherName& other : kOtherNames) {
+    if (letters(other.name) == wanted) {
+      return std::string(other.shipped);
     }
   }
   return name;

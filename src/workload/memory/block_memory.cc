@@ -15,9 +15,12 @@ namespace {
 
 class BlockMeter {
  public:
-  BlockMeter(const plan::Plan& plan, plan::BlockKind kind, Bytes boundary, bool recompute)
+  /// `hidden`: T H; `boundary`: that of every residual stream.
+  BlockMeter(const plan::Plan& plan, plan::BlockKind kind, Bytes hidden, Bytes boundary,
+             bool recompute)
       : plan_(plan),
         recomputes_(recompute && kind >= plan::kFirstLayerBlock),
+        hidden_(hidden),
         boundary_(boundary) {}
 
   BlockMemory measure(std::vector<zoo::ModelOperator> operators) {
@@ -33,7 +36,7 @@ class BlockMeter {
     if (recomputes_ && plan_.recompute == plan::Recompute::full) {
       block_.kept += boundary_ / (plan_.sequence_parallel ? plan_.tp : 1);
     }
-    const Bytes gathered = plan_.sequence_parallel ? boundary_ : Bytes(0);
+    const Bytes gathered = plan_.sequence_parallel ? hidden_ : Bytes(0);
     block_.forward_work = std::max(gathered + context_, routed_);
     block_.backward_work = gathered + std::max(widest_ + 2 * context_, routed_ + expert_gradient_);
     return block_;
@@ -124,7 +127,7 @@ class BlockMeter {
     }
     if (op.boundary == zoo::TensorBoundary::dispatch) {
       const std::int64_t inside = plan::expert_tensor_parallel(plan_);
-      const Bytes tokens = boundary_ * (plan_.ep * inside) / plan_.tp;
+      const Bytes tokens = hidden_ * (plan_.ep * inside) / plan_.tp;
       const bool gathers = plan_.moe_dispatch == plan::MoeDispatch::all_gather;
       routed_ = std::max(routed_, op.routed * inside + (gathers ? tokens : op.routed));
     }
@@ -147,6 +150,7 @@ class BlockMeter {
 
   const plan::Plan& plan_;
   bool recomputes_;
+  Bytes hidden_;
   Bytes boundary_;
   BlockMemory block_;
   Bytes widest_{0};           // input and output gradient of one GEMM
@@ -159,10 +163,11 @@ class BlockMeter {
 
 BlockMemories block_memories(const zoo::Model& model, const plan::Plan& plan) {
   const auto operators = plan::block_operators(model, plan);
+  const Bytes hidden = plan::hidden_bytes(model, plan);
   BlockMemories result{.blocks = {}, .plain = {}, .boundary = plan::boundary_bytes(model, plan)};
   for (plan::BlockKind kind = 0; kind < operators.size(); ++kind) {
     for (const bool recompute : {true, false}) {
-      BlockMeter meter(plan, kind, result.boundary, recompute);
+      BlockMeter meter(plan, kind, hidden, result.boundary, recompute);
       (recompute ? result.blocks : result.plain).push_back(meter.measure(operators[kind]));
     }
   }

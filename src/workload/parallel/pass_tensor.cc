@@ -49,7 +49,7 @@ class BoundaryInserter {
       : operators_(operators),
         plan_(context.plan),
         pieces_(pieces),
-        boundary_(plan::boundary_bytes(context.model, context.plan)),
+        hidden_(plan::hidden_bytes(context.model, context.plan)),
         loss_(graph::size_of(graph::DataType::fp32) * context.plan.microbatch *
               (plan::sequence_of(context.model, context.plan) / context.plan.cp)) {}
 
@@ -168,7 +168,7 @@ class BoundaryInserter {
   /// What crosses the boundary: rows of H, or of the narrow latent of latent attention.
   Bytes crossing(const zoo::ModelOperator& op) const {
     if (op.kind != graph::OperatorKind::gemm) {
-      return boundary_;
+      return hidden_;
     }
     const std::int64_t width = op.boundary == zoo::TensorBoundary::enter ? op.gemm.k : op.gemm.n;
     return graph::bytes_of(plan_.compute_type, op.gemm.m * width);
@@ -196,7 +196,7 @@ class BoundaryInserter {
   const std::vector<zoo::ModelOperator>& operators_;
   const plan::Plan& plan_;
   std::int64_t pieces_;
-  Bytes boundary_;
+  Bytes hidden_;
   Bytes loss_;
   std::vector<Step> result_;
 };

@@ -45,8 +45,12 @@ bool is_moe(const zoo::ModelOperator& op) {
 bool is_expert_activation(const zoo::ModelOperator& op) {
   return op.expert && op.kind == graph::OperatorKind::elementwise;
 }
+bool is_streams(const zoo::ModelOperator& op) {
+  return op.name.ends_with("_mix_gemm") || op.name.ends_with("_mix_weights") ||
+         op.name.ends_with("_collapse") || op.name.ends_with("_expand");
+}
 bool is_latent_up(const zoo::ModelOperator& op) {
-  return is_any(op.name, {"q_b_gemm", "kv_b_gemm", "latent_rotary"});
+  return is_any(op.name, {"q_b_gemm", "kv_b_gemm", "latent_rotary", "query_norm", "query_rotary"});
 }
 
 const RecomputeModule* module_named(std::string_view name) {
@@ -82,8 +86,8 @@ std::vector<std::string> known_names(const zoo::Model& model) {
 
 }  // namespace
 
-const std::array<RecomputeModule, 7>& recompute_modules() {
-  static constexpr std::array<RecomputeModule, 7> kModules{{
+const std::array<RecomputeModule, 8>& recompute_modules() {
+  static constexpr std::array<RecomputeModule, 8> kModules{{
       {"core_attn", "attention without its projections", is_core},
       {"layernorm", "norms before attention and MLP", is_norm},
       {"mlp", "both matrices of a dense MLP and what is between them", is_mlp},
@@ -91,6 +95,7 @@ const std::array<RecomputeModule, 7>& recompute_modules() {
       {"moe_act", "activation of routed experts", is_expert_activation},
       {"mla_up_proj", "up-projections of latent attention and rotary embedding", is_latent_up},
       {"shared_experts", "the shared expert", is_shared},
+      {"mhc", "hyper-connections: weights, sums and mixes of the residual streams", is_streams},
   }};
   return kModules;
 }

@@ -29,7 +29,7 @@ struct RecomputeModule {
   bool (*holds)(const zoo::ModelOperator&);
 };
 /// Megatron's names.
-const std::array<RecomputeModule, 7>& recompute_modules();
+const std::array<RecomputeModule, 8>& recompute_modules();
 
 /// Whether selective recompute or the plan's modules select the operator (full selects every one).
 bool recompute_selects(const Plan& plan, const zoo::ModelOperator& op);

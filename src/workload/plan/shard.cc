@@ -40,9 +40,13 @@ zoo::ShapeOptions shape_options(const zoo::Model& model, const Plan& plan) {
           .documents = documents_of(plan).value_or(std::vector<std::int64_t>{})};
 }
 
-Bytes boundary_bytes(const zoo::Model& model, const Plan& plan) {
+Bytes hidden_bytes(const zoo::Model& model, const Plan& plan) {
   return graph::size_of(plan.compute_type) * plan.microbatch *
          (sequence_of(model, plan) / plan.cp) * model.hidden;
+}
+
+Bytes boundary_bytes(const zoo::Model& model, const Plan& plan) {
+  return hidden_bytes(model, plan) * model.streams;
 }
 
 std::vector<std::vector<zoo::ModelOperator>> block_operators(const zoo::Model& model,
@@ -84,7 +88,8 @@ zoo::ModelOperator shard(zoo::ModelOperator op, std::int64_t t, bool sequence_pa
   if (op.gemm_split == zoo::GemmSplit::none && op.has_weight && own_tokens) {
     op.gemm.m = (op.gemm.m + share - 1) / share;
   }
-  if (op.gemm_split == zoo::GemmSplit::column || op.gemm_split == zoo::GemmSplit::row) {
+  if (op.gemm_split == zoo::GemmSplit::column || op.gemm_split == zoo::GemmSplit::row ||
+      (op.gemm_split == zoo::GemmSplit::heads && op.has_weight)) {
     op.parameters = (op.parameters + t - 1) / t;
   }
   return op;

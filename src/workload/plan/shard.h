@@ -22,7 +22,9 @@ bool fuses_softmax(const zoo::Model& model, const Plan& plan);
 /// Tokens of one sequence: the plan's, or the model's maximum.
 std::int64_t sequence_of(const zoo::Model& model, const Plan& plan);
 
-/// B S H elements of the compute type: what crosses layer and stage boundaries.
+/// B S H elements of the compute type: what branches read and write.
+Bytes hidden_bytes(const zoo::Model& model, const Plan& plan);
+/// The same of every residual stream: what crosses layer and stage boundaries.
 Bytes boundary_bytes(const zoo::Model& model, const Plan& plan);
 
 /// The whole model's operators by BlockKind.

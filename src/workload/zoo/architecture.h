@@ -68,11 +68,19 @@ constexpr auto named_values(PositionKind) {
 }
 
 /// What moves values between the tokens of a sequence.
-enum class MixerKind : std::uint8_t { attention, latent_attention, mamba, none };
+enum class MixerKind : std::uint8_t {
+  attention,
+  latent_attention,
+  compressed_attention,
+  mamba,
+  none
+};
 constexpr auto named_values(MixerKind) {
   return std::to_array<Named<MixerKind>>({
       {MixerKind::attention, "attention", "multi-head, grouped or multi-query attention"},
       {MixerKind::latent_attention, "latent_attention", "MLA: low-rank queries, keys and values"},
+      {MixerKind::compressed_attention, "compressed_attention",
+       "a window of keys and compressed ones before it (DeepSeek-V4)"},
       {MixerKind::mamba, "mamba", "Mamba-2: causal convolution and selective state-space scan"},
       {MixerKind::none, "none", "nothing: a layer of only an MLP"},
   });
@@ -115,8 +123,11 @@ struct LayerKind {
   std::int64_t ffn = 0;     ///< of its dense MLP; 0: Model::ffn
   std::int64_t window = 0;  ///< a query sees itself and the window - 1 keys before; 0: all before
   std::int64_t chunk = 0;   ///< a query sees the keys before it in its chunk; 0: all before
-  bool causal = true;       ///< false: a query sees all keys of its sequence
-  bool rotary = true;       ///< false: not rotated although Model::position is rotary
+  std::int64_t compression = 0;  ///< tokens per compressed key (DeepSeek-V4); 0: none
+  /// Compressed keys that an indexer chooses for every query; 0: no indexer, a query sees all.
+  std::int64_t chosen = 0;
+  bool causal = true;                     ///< false: a query sees all keys of its sequence
+  bool rotary = true;                     ///< false: not rotated although Model::position is rotary
   bool cross_attention = false;           ///< a second attention, to the output of the encoder
   bool ends_encoder = false;              ///< a norm after it: the encoder's final one
   std::vector<std::int64_t> widths = {};  ///< of a tower: input, ..., output
@@ -138,6 +149,18 @@ struct LatentAttention {
   std::int64_t query_rank = 0;  ///< 0: queries are projected from H at once
   std::int64_t key_value_rank = 0;
   std::int64_t rotary = 0;
+};
+
+/// Attention to a window of keys and to compressed ones (DeepSeek-AI 2026, "DeepSeek-V4", section
+/// 2.3; compressed_operators.cc): low-rank queries, one head of keys that are the values too,
+/// low-rank output projection in groups of heads. Which layers compress: LayerKind::compression.
+struct CompressedAttention {
+  std::int64_t query_rank = 0;
+  std::int64_t rotary = 0;         ///< elements of a head that carry the position
+  std::int64_t output_groups = 0;  ///< of heads, each projected to output_rank
+  std::int64_t output_rank = 0;
+  std::int64_t index_heads = 0;  ///< of the indexer of layers whose compressed keys are chosen
+  std::int64_t index_dim = 0;
 };
 
 /// Routed experts of one layer (their number and top-k: Model::experts, Model::top_k).
@@ -193,12 +216,17 @@ struct Model {
   std::int64_t top_k = 0;    ///< experts that each token goes to
   ExpertShape expert;
   LatentAttention latent;
+  CompressedAttention compressed;
   Mamba mamba;
   /// Depths of multi-token prediction (DeepSeek-AI 2024, "DeepSeek-V3", section 2.2), each with
   /// layers of the kinds in `mtp_layout` (empty: one of the last layer's kind).
   std::int64_t mtp = 0;
   std::vector<int> mtp_layout;
 
+  /// n > 1: the residual stream is n streams that hyper-connections mix around every branch (Xie et
+  /// al. 2025, arXiv:2512.24880; stream_operators.cc).
+  std::int64_t streams = 1;
+  std::int64_t mixing_steps = 0;  ///< of Sinkhorn and Knopp, which balance the mixing matrix
   NormPlace norm_place = NormPlace::before;
   QueryKeyNorm query_key_norm = QueryKeyNorm::none;
   double rotary_share = 1;         ///< part of a head that is rotated

@@ -70,14 +70,19 @@ ModelOperator softmax(const Shapes& shapes, Bytes square, Bytes mask) {
   return op;
 }
 
+/// Keys of one sequence made of S tokens: themselves and one per `compression` of them.
+std::int64_t with_compressed(const Shapes& shapes, std::int64_t tokens) {
+  return tokens + (shapes.kind.compression > 0 ? tokens / shapes.kind.compression : 0);
+}
+
 /// Of K and V: one row of every key of the sequence, to which all c ranks contribute T rows each.
 Bytes key_value_tensor(const Shapes& shapes) {
-  return shapes.wide(shapes.key + shapes.value);
+  return shapes.tensor(with_compressed(shapes, shapes.tokens), shapes.key + shapes.value);
 }
 
 /// The whole S x S is computed, whatever mask or window is laid over it.
 void append_unfused(Operators& operators, const Shapes& shapes) {
-  const std::int64_t keys = shapes.options.sequence;
+  const std::int64_t keys = with_compressed(shapes, shapes.options.sequence);
   const Bytes elements = Bytes(1) * shapes.tokens * shapes.model.heads * keys;  // B a S^2 / c
   const Bytes square = elements * shapes.element.value();
   const Bytes mask = elements;  // one byte per element
@@ -159,17 +164,40 @@ double pairs_within(const LayerKind& kind, std::int64_t length) {
   return keys * keys / 2;
 }
 
+/// Of a document's queries and its compressed keys: a query sees those of the tokens before it, or
+/// the `chosen` last ones' number of them.
+double compressed_pairs(const LayerKind& kind, std::int64_t length) {
+  if (kind.compression == 0) {
+    return 0;
+  }
+  const LayerKind stood_for{.window = kind.chosen * kind.compression};
+  return pairs_within(stood_for, length) / static_cast<double>(kind.compression);
+}
+
+/// `pairs` of all documents, on one context-parallel rank.
+template <class Pairs>
+double of_documents(const Shapes& shapes, Pairs pairs) {
+  double sum = 0;
+  for (const std::int64_t length : shapes.options.documents) {
+    sum += pairs(length);
+  }
+  if (shapes.options.documents.empty()) {
+    sum = pairs(shapes.options.sequence);
+  }
+  return sum / static_cast<double>(shapes.options.context);
+}
+
 }  // namespace
 
 double visible_pairs(const Shapes& shapes) {
-  double pairs = 0;
-  for (const std::int64_t length : shapes.options.documents) {
-    pairs += pairs_within(shapes.kind, length);
-  }
-  if (shapes.options.documents.empty()) {
-    pairs = pairs_within(shapes.kind, shapes.options.sequence);
-  }
-  return pairs / static_cast<double>(shapes.options.context);
+  return of_documents(shapes, [&](std::int64_t length) {
+    return pairs_within(shapes.kind, length) + compressed_pairs(shapes.kind, length);
+  });
+}
+
+double indexed_pairs(const Shapes& shapes) {
+  const LayerKind all{.compression = shapes.kind.compression};
+  return of_documents(shapes, [&](std::int64_t length) { return compressed_pairs(all, length); });
 }
 
 void append_attention(Operators& operators, const Shapes& shapes) {

@@ -15,7 +15,7 @@ Shapes::Shapes(const Model& m, const ShapeOptions& o, LayerKind k)
       value_dim(m.value_dim > 0 ? m.value_dim : m.head_dim),
       query(m.heads * m.head_dim),
       key(m.kv_heads * m.head_dim),
-      value(m.kv_heads * value_dim),
+      value(kind.mixer == MixerKind::compressed_attention ? 0 : m.kv_heads * value_dim),
       context(m.heads * value_dim),
       ffn(kind.ffn > 0 ? kind.ffn : m.ffn),
       vocab(o.padded_vocab > 0 ? o.padded_vocab : m.vocab),

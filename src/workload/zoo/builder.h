@@ -29,7 +29,7 @@ struct Shapes {
   std::int64_t value_dim;  ///< of a head
   std::int64_t query;      ///< heads x head_dim
   std::int64_t key;        ///< kv_heads x head_dim
-  std::int64_t value;      ///< kv_heads x value_dim
+  std::int64_t value;      ///< kv_heads x value_dim; 0 where keys are the values too
   std::int64_t context;    ///< heads x value_dim: width of what attention returns
   std::int64_t ffn;        ///< inner width of this layer's dense MLP
   std::int64_t vocab;      ///< padded
@@ -78,6 +78,8 @@ ModelOperator activation(const Shapes& shapes, std::int64_t rows, std::int64_t w
 void append_attention(Operators& operators, const Shapes& shapes);
 /// From the norm's output to Q, K, V of multi-head latent attention.
 void append_latent_projections(Operators& operators, const Shapes& shapes);
+/// From the norm's output to H: projections, compressor, indexer, attention, output projections.
+void append_compressed_attention(Operators& operators, const Shapes& shapes);
 /// From the norm's output to H: projections, convolution, scan, gated norm.
 void append_mamba(Operators& operators, const Shapes& shapes);
 /// From the norm's output to H: router, dispatch, experts, combine, shared expert.
@@ -91,5 +93,24 @@ void append_tower(Operators& operators, const Shapes& shapes);
 
 /// Query-key pairs of one head and sequence that a kernel which skips masked blocks computes.
 double visible_pairs(const Shapes& shapes);
+/// Of a query and every compressed key before it: what an indexer scores.
+double indexed_pairs(const Shapes& shapes);
+
+/// Hyper-connections (Model::streams n > 1). In front of a branch: its mixing weights from the n
+/// streams, and their weighted sum. `branch`: prefix of the names.
+void append_collapse(Operators& operators, const Shapes& shapes, const std::string& branch);
+/// After it: the mixed streams plus the weighted result of the branch.
+void append_expand(Operators& operators, const Shapes& shapes, const std::string& branch);
+/// n copies of the embedding.
+void append_stream_copies(Operators& operators, const Shapes& shapes);
+/// One weighted sum of n streams in front of the final norm.
+void append_stream_head(Operators& operators, const Shapes& shapes);
+/// The norms and projections of a depth of multi-token prediction: the hidden states' n streams and
+/// the embedding have a matrix each.
+void append_stream_combine(Operators& operators, const Shapes& shapes);
+/// Parameters of a hyper-connection around one branch, and of the one in front of the output; 0
+/// without streams.
+std::int64_t stream_parameters(const Model& model);
+std::int64_t stream_head_parameters(const Model& model);
 
 }  // namespace orrery::zoo

@@ -40,6 +40,11 @@ std::string experts_of(const Model& m) {
   return line("experts", text);
 }
 
+/// "4, mixed"; "" for a plain residual stream.
+std::string streams_of(const Model& m) {
+  return m.streams == 1 ? "" : line("residual streams", fmt::format("{}, mixed", m.streams));
+}
+
 std::string dropouts_of(const Model& m) {
   if (m.dropout == 0 && m.attention_dropout == 0 && m.embedding_dropout == 0) {
     return "none";
@@ -53,7 +58,7 @@ std::string shape_of(const Model& m) {
   return line("layers", grouped(m.layers)) + line("hidden", grouped(m.hidden)) +
          line("heads", heads_of(m)) +
          line("MLP", fmt::format("{}, inner width {}", name_of(m.mlp), grouped(m.ffn))) +
-         experts_of(m) + line("norm", name_of(m.norm)) +
+         experts_of(m) + streams_of(m) + line("norm", name_of(m.norm)) +
          line("positions", fmt::format("{}, {}", name_of(m.position), grouped(m.max_positions))) +
          line("vocabulary", grouped(m.vocab)) + line("output", head) +
          line("dropout", dropouts_of(m));

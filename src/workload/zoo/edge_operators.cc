@@ -173,13 +173,20 @@ void append_prediction(Operators& operators, const Model& model, const ShapeOpti
   append_token_embedding(operators, shapes);
   operators[first].parameters = 0;
   operators.erase(operators.begin() + static_cast<std::ptrdiff_t>(first) + 1);  // cleared once
-  operators.push_back(norm("hidden_norm", shapes));
-  operators.push_back(norm("embedding_norm", shapes, model.hidden));
-  operators.push_back(
-      weight_gemm("combine_gemm", shapes, model.hidden, 2 * model.hidden, GemmSplit::column));
+  if (model.streams > 1) {
+    append_stream_combine(operators, shapes);
+  } else {
+    operators.push_back(norm("hidden_norm", shapes));
+    operators.push_back(norm("embedding_norm", shapes, model.hidden));
+    operators.push_back(
+        weight_gemm("combine_gemm", shapes, model.hidden, 2 * model.hidden, GemmSplit::column));
+  }
   for (const int kind : prediction_layers(model)) {
     const Operators layer = layer_operators(model, options, kind);
     operators.insert(operators.end(), layer.begin(), layer.end());
+  }
+  if (model.streams > 1) {
+    append_stream_head(operators, shapes);
   }
   operators.push_back(norm("final_norm", shapes, model.hidden));
   append_logits(operators, shapes, true);
@@ -222,6 +229,9 @@ std::vector<ModelOperator> embedding_operators(const Model& model, const ShapeOp
   if (model.embedding_dropout > 0) {
     operators.push_back(embedding_dropout(shapes));
   }
+  if (model.streams > 1) {
+    append_stream_copies(operators, shapes);
+  }
   return operators;
 }
 
@@ -234,7 +244,10 @@ std::vector<ModelOperator> head_operators(const Model& model, const ShapeOptions
                                   {3 * logits, 3, 2 * logits, 2}));
     return operators;
   }
-  if (model.final_norm) {
+  if (model.streams > 1) {
+    append_stream_head(operators, shapes);
+    operators.push_back(norm("final_norm", shapes, model.hidden));
+  } else if (model.final_norm) {
     operators.push_back(norm("final_norm", shapes));
   }
   if (model.head == HeadKind::image_class) {

@@ -24,6 +24,9 @@ void add_mixer(Extents& extents, const Model& model, const LayerKind& kind) {
     add(extents, "Mamba groups", model.mamba.groups);
   } else if (kind.mixer == MixerKind::latent_attention) {
     add(extents, "attention heads", model.heads);
+  } else if (kind.mixer == MixerKind::compressed_attention) {
+    add(extents, "attention heads", model.heads);
+    add(extents, "groups of the output projection", model.compressed.output_groups);
   } else if (kind.mixer == MixerKind::attention) {
     add(extents, "attention heads", model.heads);
     add(extents, "key-value heads", model.kv_heads);

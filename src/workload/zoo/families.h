@@ -39,6 +39,7 @@ Model read_qwen2_moe(Reader& read);
 Model read_qwen3_moe(Reader& read);
 Model read_deepseek_v2(Reader& read);
 Model read_deepseek_v3(Reader& read);
+Model read_deepseek_v4(Reader& read);
 Model read_gpt_oss(Reader& read);
 Model read_llama4_text(Reader& read);
 Model read_llama4(Reader& read);
@@ -84,6 +85,7 @@ inline constexpr auto kFamilies = std::to_array<Family>({
     {"deepseek_v2", "latent attention, dense layers, then routed and shared experts",
      read_deepseek_v2},
     {"deepseek_v3", "as deepseek_v2, with multi-token prediction; also Kimi K2", read_deepseek_v3},
+    {"deepseek_v4", "windows and compressed keys, hyper-connections, experts", read_deepseek_v4},
     {"gpt_oss", "windows on every second layer, sinks, experts with biases", read_gpt_oss},
     {"bert", "encoder, norms after, masked-token and next-sentence heads", read_bert},
     {"t5", "encoder and decoder with cross attention", read_t5},

@@ -160,6 +160,20 @@ void set_layers(Model& model, const std::vector<LayerKind>& layers) {
   }
 }
 
+void set_prediction(Model& m, const std::vector<LayerKind>& prediction) {
+  for (const LayerKind& layer : prediction) {
+    std::size_t kind = 0;
+    while (kind < m.kinds.size() && m.kinds[kind].name != layer.name) {
+      ++kind;
+    }
+    if (kind == m.kinds.size()) {
+      m.kinds.push_back(layer);
+      m.layout = m.layout.empty() ? std::vector<int>{0} : m.layout;
+    }
+    m.mtp_layout.push_back(static_cast<int>(kind));
+  }
+}
+
 void expect_divides(Reader& read, std::string_view field, std::int64_t part, std::int64_t whole,
                     const std::string& whole_name) {
   read.require(part == 0 || whole % part == 0, field,
@@ -179,7 +193,11 @@ void check_size(Reader& read, const Model& m, std::string_view layers_field) {
   const double hidden = number(m.hidden);
   const double value_dim = number(std::max(m.value_dim, m.head_dim));
   const double heads = 2 * number(m.heads + m.kv_heads) * (number(m.head_dim) + value_dim);
-  const double latents = number(m.latent.query_rank + m.latent.key_value_rank + m.latent.rotary);
+  const CompressedAttention& c = m.compressed;
+  double latents = number(m.latent.query_rank + m.latent.key_value_rank + m.latent.rotary);
+  latents += number(c.query_rank) + number(c.output_groups) * number(c.output_rank) +
+             number(c.index_heads) * number(c.index_dim + 1) + 4 * number(c.index_dim + c.rotary);
+  const double streams = number(m.streams) * (number(m.streams) + 2);
   double ffn = number(m.ffn + m.expert.shared_ffn);
   for (const LayerKind& kind : m.kinds) {
     ffn += number(kind.ffn);
@@ -189,7 +207,8 @@ void check_size(Reader& read, const Model& m, std::string_view layers_field) {
   const double mamba = 3 * number(m.mamba.heads) * number(m.mamba.head_dim) +
                        2 * number(m.mamba.groups) * number(m.mamba.state);
   const double layer = (hidden + latents) * (heads + latents + 4 * ffn + number(m.expert.latent)) +
-                       routed + mamba * (hidden + number(m.mamba.kernel) + 2) + 8 * hidden;
+                       routed + mamba * (hidden + number(m.mamba.kernel) + 2) +
+                       (8 + 3 * streams * number(m.streams)) * hidden;
   const double tables =
       2 * hidden * number(m.vocab + m.max_positions + m.extra_positions + m.token_types);
   double rows = number(m.relative_buckets) + number(m.patches.width()) + 2 * hidden;
@@ -223,7 +242,7 @@ Model read_decoder(Reader& read, const DecoderDefaults& defaults) {
   auto head_dim = optional_extent(read, "head_dim", kMaxHidden);
   head_dim = head_dim ? head_dim : defaults.head_dim;
   m.head_dim = head_dim.value_or(m.heads > 0 ? m.hidden / m.heads : 0);
-  m.ffn = extent(read, "intermediate_size", 8 * kMaxHidden);
+  m.ffn = extent(read, defaults.ffn, 8 * kMaxHidden);
   m.vocab = extent(read, "vocab_size", kMaxVocab, defaults.vocab);
   m.max_positions = extent(read, "max_position_embeddings", kMaxPositions, defaults.positions);
   m.mlp = mlp_of(read, defaults.activation, defaults.function, defaults.gated);
@@ -233,6 +252,14 @@ Model read_decoder(Reader& read, const DecoderDefaults& defaults) {
   expect_false(read, "is_encoder_decoder");
   check_heads(read, m, {}, head_dim.has_value());
   return m;
+}
+
+void read_routing(Reader& read, Model& m, std::string_view experts) {
+  ignore_all(read, kIgnoredRouter);
+  m.experts = extent(read, experts, kMaxExperts);
+  m.top_k = extent(read, "num_experts_per_tok", kMaxExperts);
+  read.require(m.experts == 0 || m.top_k <= m.experts, "num_experts_per_tok",
+               "at most the number of experts, " + std::to_string(m.experts));
 }
 
 std::vector<std::string> layer_types(Reader& read, const Model& model) {

@@ -46,6 +46,10 @@ MlpKind mlp_of(Reader& read, std::string_view name, const std::string& fallback,
 /// list repeat it.
 void set_layers(Model& model, const std::vector<LayerKind>& layers);
 
+/// Layers of one depth of multi-token prediction. Their kinds are among those of the model, or are
+/// added to them.
+void set_prediction(Model& model, const std::vector<LayerKind>& prediction);
+
 /// `part` divides `whole`; not judged when one of them was a mistake already.
 void expect_divides(Reader& read, std::string_view field, std::int64_t part, std::int64_t whole,
                     const std::string& whole_name);
@@ -63,8 +67,10 @@ void check_size(Reader& read, const Model& model, std::string_view layers_field)
 
 /// num_hidden_layers, hidden_size, num_attention_heads, num_key_value_heads, head_dim,
 /// intermediate_size, vocab_size, max_position_embeddings and what goes with rotary positions,
-/// RMSNorm and a gated MLP without biases; `activation` names the field of its function.
+/// RMSNorm and a gated MLP without biases; `ffn` names the field of its inner width, `activation`
+/// that of its function.
 struct DecoderDefaults {
+  std::string_view ffn = "intermediate_size";
   std::string_view activation = "hidden_act";
   std::string function = "silu";
   bool gated = true;
@@ -78,6 +84,9 @@ struct DecoderDefaults {
   std::optional<std::int64_t> positions = {};
 };
 Model read_decoder(Reader& read, const DecoderDefaults& defaults = {});
+
+/// Number of experts under the family's name for it, and how many a token goes to.
+void read_routing(Reader& read, Model& model, std::string_view experts);
 
 /// Per layer, what `layer_types` names (sliding_attention, full_attention, chunked_attention,
 /// attention); empty without that field. A list of another length than layers is a mistake.

@@ -105,6 +105,10 @@ void append_mixer(Operators& operators, const Shapes& shapes) {
     append_mamba(operators, shapes);
     return;
   }
+  if (shapes.kind.mixer == MixerKind::compressed_attention) {
+    append_compressed_attention(operators, shapes);
+    return;
+  }
   if (shapes.kind.mixer == MixerKind::latent_attention) {
     append_latent_projections(operators, shapes);
   } else {
@@ -133,10 +137,18 @@ void append_cross_attention(Operators& operators, const Shapes& decoder) {
   }
 }
 
-/// Norm, branch, [norm], residual sum, [norm]: by Model::norm_place.
+/// Norm, branch, [norm], residual sum, [norm]: by Model::norm_place. With several streams: their
+/// weighted sum, norm, branch, mix.
 template <class Branch>
 void append_branch(Operators& operators, const Shapes& shapes, const Residual& sum,
                    const std::string& norm_name, Branch branch) {
+  if (shapes.model.streams > 1) {
+    append_collapse(operators, shapes, sum.branch);
+    operators.push_back(norm(norm_name, shapes, shapes.model.hidden));
+    branch();
+    append_expand(operators, shapes, sum.branch);
+    return;
+  }
   const NormPlace place = shapes.model.norm_place;
   if (place != NormPlace::after) {
     operators.push_back(norm(norm_name, shapes));

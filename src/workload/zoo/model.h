@@ -131,7 +131,8 @@ struct ModelOperator {
   Bytes routed{0};     ///< of dispatch and combine: T top_k H elements
   Bytes query{0};      ///< of an attention core: Q, and as much output; moved by cp (all-to-all)
   Bytes key_value{0};  ///< of an attention core: K and V; moved by cp
-  std::int64_t parameters = 0;  ///< split by t when gemm_split is column/row, else replicated
+  /// Split by t when gemm_split is column or row, or heads of a GEMM with weights; else replicated.
+  std::int64_t parameters = 0;
 };
 
 struct ShapeOptions {

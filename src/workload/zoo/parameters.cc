@@ -34,6 +34,25 @@ std::int64_t latent_attention(const Model& m) {
          linear(m.heads * value_dim, m.hidden, m.attention_output_bias);
 }
 
+std::int64_t compressed_attention(const Model& m, const LayerKind& kind) {
+  const CompressedAttention& c = m.compressed;
+  const std::int64_t context = m.heads * m.head_dim;
+  const std::int64_t queries =
+      (m.hidden + context) * c.query_rank + norm_parameters(m, c.query_rank);
+  const std::int64_t keys = m.hidden * m.head_dim + norm_parameters(m, m.head_dim);
+  const std::int64_t output = (context + c.output_groups * m.hidden) * c.output_rank;
+  // Columns of values and of weights: two of each series where keys are chosen, else one.
+  const auto compressor = [&](std::int64_t width) {
+    const std::int64_t series = (kind.chosen > 0 ? 2 : 1) * width;
+    return (2 * m.hidden + kind.compression) * series + norm_parameters(m, width);
+  };
+  const std::int64_t indexer = compressor(c.index_dim) +
+                               c.query_rank * c.index_heads * c.index_dim +
+                               m.hidden * c.index_heads;
+  return queries + keys + output + (m.sinks ? m.heads : 0) +
+         (kind.compression > 0 ? compressor(m.head_dim) : 0) + (kind.chosen > 0 ? indexer : 0);
+}
+
 std::int64_t mamba(const Model& m) {
   const Mamba& s = m.mamba;
   return linear(m.hidden, s.inner() + s.convolved() + s.heads, s.projection_bias) +
@@ -58,12 +77,14 @@ std::int64_t experts(const Model& m) {
          (e.shared_gate ? m.hidden : 0);
 }
 
-std::int64_t mixer(const Model& m, MixerKind kind) {
-  switch (kind) {
+std::int64_t mixer(const Model& m, const LayerKind& kind) {
+  switch (kind.mixer) {
     case MixerKind::attention:
       return attention(m);
     case MixerKind::latent_attention:
       return latent_attention(m);
+    case MixerKind::compressed_attention:
+      return compressed_attention(m, kind);
     case MixerKind::mamba:
       return mamba(m);
     case MixerKind::none:
@@ -86,10 +107,12 @@ std::int64_t layer(const Model& m, const LayerKind& kind) {
   }
   const std::int64_t norm = norm_parameters(m, m.hidden);
   const std::int64_t norms = m.norm_place == NormPlace::around ? 2 * norm : norm;
-  std::int64_t sum = mixer(m, kind.mixer);
+  std::int64_t sum = mixer(m, kind);
+  sum += kind.mixer != MixerKind::none ? stream_parameters(m) : 0;
   sum += kind.mixer != MixerKind::none ? norms : 0;
   sum += kind.cross_attention ? attention(m) + norms : 0;
   if (kind.feed_forward != FeedForwardKind::none) {
+    sum += stream_parameters(m);
     sum += m.parallel_residual && m.shared_norm ? 0 : norms;
     sum += kind.feed_forward == FeedForwardKind::experts
                ? experts(m)
@@ -119,8 +142,8 @@ std::int64_t output(const Model& m) {
   if (m.head == HeadKind::click) {
     return 0;
   }
-  const std::int64_t logits =
-      (m.tied_embedding ? 0 : m.vocab * m.hidden) + (m.head_bias ? m.vocab : 0);
+  const std::int64_t logits = (m.tied_embedding ? 0 : m.vocab * m.hidden) +
+                              (m.head_bias ? m.vocab : 0) + stream_head_parameters(m);
   if (m.head != HeadKind::masked_token) {
     return logits;
   }
@@ -157,7 +180,8 @@ ParameterCount count_parameters(const Model& model) {
     count.mtp += model.mtp * layer(model, described);
     unused += model.mtp * idle(model, described);
   }
-  count.mtp += model.mtp * (2 * model.hidden * model.hidden + 3 * norm);
+  count.mtp +=
+      model.mtp * (2 * model.hidden * model.hidden + 3 * norm + stream_head_parameters(model));
   count.total =
       count.layers + count.embedding + count.position + count.final_norm + count.head + count.mtp;
   count.active = count.total - unused;

@@ -10,14 +10,6 @@
 namespace orrery::zoo {
 namespace {
 
-/// Number of experts under the family's name for it, and how many a token goes to.
-void read_routing(Reader& read, Model& m, std::string_view experts) {
-  ignore_all(read, kIgnoredRouter);
-  m.experts = extent(read, experts, kMaxExperts);
-  m.top_k = extent(read, "num_experts_per_tok", kMaxExperts);
-  read.require(m.experts == 0 || m.top_k <= m.experts, "num_experts_per_tok",
-               "at most the number of experts, " + std::to_string(m.experts));
-}
 
 LayerKind expert_layer() {
   return {.name = "moe", .feed_forward = FeedForwardKind::experts};

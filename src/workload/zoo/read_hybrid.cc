@@ -135,21 +135,6 @@ bool has(const std::vector<LayerKind>& layers, MixerKind kind) {
   return false;
 }
 
-/// The kinds of `prediction` are among those of the model, or are added to them.
-void set_prediction(Model& m, const std::vector<LayerKind>& prediction) {
-  for (const LayerKind& layer : prediction) {
-    std::size_t kind = 0;
-    while (kind < m.kinds.size() && m.kinds[kind].name != layer.name) {
-      ++kind;
-    }
-    if (kind == m.kinds.size()) {
-      m.kinds.push_back(layer);
-      m.layout = m.layout.empty() ? std::vector<int>{0} : m.layout;
-    }
-    m.mtp_layout.push_back(static_cast<int>(kind));
-  }
-}
-
 /// What every Nemotron-H has, with or without experts; newer files leave the number of layers to
 /// the list.
 Model read_common(Reader& read, std::int64_t layers) {

@@ -62,6 +62,18 @@ TEST(MemoryBlocks, ModulesDropWhatTheyMakeAgain) {
   EXPECT_EQ(kept("mlp,core_attn"), 18);
 }
 
+TEST(MemoryBlocks, HyperConnectionsKeepTheirStreamsOnceWithTheModuleMhc) {
+  // DeepSeek-V4 Flash, 4096 tokens: the streams in front of the MLP, 2 x 4 x 4096 bytes a token,
+  // are mixed again from those in front of attention; twice two sets of 24 fp32 weights are made
+  // again.
+  const zoo::Model flash = zoo::load_model("deepseek-v4-flash").value_or(zoo::Model{});
+  const plan::Plan plain{.sequence = 4096};
+  plan::Plan mhc = plain;
+  mhc.recompute_modules = "mhc";
+  EXPECT_EQ(layer_of(flash, plain).kept - layer_of(flash, mhc).kept,
+            Bytes(4096LL * (2 * 4 * 4096 + 2 * 2 * 24 * 4)));
+}
+
 TEST(MemoryBlocks, WhatIsDroppedComesBackInBackward) {
   for (const char* modules : {"core_attn", "layernorm", "mlp", "bias_gelu", "mlp,layernorm"}) {
     const BlockMemory layer = layer_of(cases::small_gpt(1), {.recompute_modules = modules});

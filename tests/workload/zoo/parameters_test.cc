@@ -169,7 +169,10 @@ TEST(Parameters, of_large_runs_round_to_the_published_billions) {
       {"gemma-3-12b", 12},
       {"gemma-3-27b", 27},
       {"gpt3-5b", 5},
-      {"gpt-7.1b", 7},  // Megatron-Core r0.8 table: an untied output, else 6.6
+      {"gpt3-20b", 20},
+      {"nemotron-8b", 9},    // NeMo: "8B"; 6.4B + 2.1B of embedding and output
+      {"nemotron-22b", 21},  // NeMo: "22B"; 18.1B + 3.1B
+      {"gpt-7.1b", 7},       // Megatron-Core r0.8 table: an untied output, else 6.6
       {"gpt-32b", 32},
       {"gpt-119b", 119},
       {"gpt-314b", 314},
@@ -181,6 +184,42 @@ TEST(Parameters, of_large_runs_round_to_the_published_billions) {
     const double total = static_cast<double>(count_parameters(shipped(row.name)).total);
     EXPECT_EQ(std::llround(total / 1e9), row.parameters) << row.name;
   }
+}
+
+struct Measured {
+  const char* name;
+  std::int64_t sequence;
+  double tokens;  ///< per second and device
+  double flops;   ///< 10^12 per second and device
+};
+
+TEST(Parameters, of_nemos_own_sizes_fit_its_flops_per_token) {
+  // Shapes: NVIDIA/NeMo-Framework-Launcher launcher_scripts/conf/training/gpt3/20b.yaml and
+  // nemotron/nemotron_{8b,22b}.yaml, NVIDIA/NeMo nemo/collections/llm/gpt/model/nemotron.py
+  // (Nemotron3Config8B, Nemotron3Config22B). NeMo 24.07, H100 FP8: rounded TFLOP/s over tokens/s.
+  constexpr auto kMeasured = std::to_array<Measured>({
+      {"gpt3-20b", 2048, 5851, 750},
+      {"nemotron-8b", 4096, 12701, 653},
+      {"nemotron-22b", 4096, 4256, 554},
+  });
+  for (const Measured& row : kMeasured) {
+    const double token = model_flops_per_sequence(shipped(row.name), row.sequence).value() /
+                         static_cast<double>(row.sequence);
+    EXPECT_NEAR(token / (row.flops * 1e12 / row.tokens), 1, 0.002) << row.name;
+  }
+}
+
+TEST(Parameters, of_nemos_own_sizes_add_up_by_hand) {
+  // GPT-3 20B: h = 6144, 44 layers of 12 h^2 + 13 h, tables of 50257 and 2048 rows, a norm 2 h.
+  // Nemotron: layers of 12 h^2 + 4 h (two LayerNorms), 256,000 rows in and out, a norm.
+  std::int64_t h = 6144;
+  EXPECT_EQ(count_parameters(shipped("gpt3-20b")).total,
+            44 * (12 * h * h + 13 * h) + (50'257 + 2'048) * h + 2 * h);
+  EXPECT_EQ(count_parameters(shipped("nemotron-22b")).total,
+            40 * (12 * h * h + 4 * h) + 2 * 256'000 * h + 2 * h);
+  h = 4096;
+  EXPECT_EQ(count_parameters(shipped("nemotron-8b")).total,
+            32 * (12 * h * h + 4 * h) + 2 * 256'000 * h + 2 * h);
 }
 
 TEST(Parameters, of_nemotron_3_ultra_fill_its_checkpoint) {
@@ -306,7 +345,7 @@ std::int64_t operator_parameters(const Model& model) {
 
 TEST(Parameters, of_all_operators_together_are_those_of_the_model) {
   const std::vector<std::string> names = list_configs("models");
-  ASSERT_GE(names.size(), 97U);
+  ASSERT_GE(names.size(), 102U);
   for (const std::string& name : names) {
     const Model model = shipped(name);
     EXPECT_EQ(model.name, name);

@@ -10,7 +10,6 @@
 namespace orrery::zoo {
 namespace {
 
-constexpr std::string_view kLayers = "num_hidden_layers";
 /// A stream's mixing weights are n (n + 2) columns.
 constexpr std::int64_t kMaxStreams = 64;
 

@@ -10,7 +10,6 @@
 namespace orrery::zoo {
 namespace {
 
-
 LayerKind expert_layer() {
   return {.name = "moe", .feed_forward = FeedForwardKind::experts};
 }

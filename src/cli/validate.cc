@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "study/validate.h"
 
+#include <filesystem>
+#include <system_error>
+
 #include "base/file.h"
 #include "base/reader.h"
 #include "cli/commands.h"
@@ -25,7 +28,7 @@ class Validate : public Command {
     options.value("--table", table_, "NAME|FILE",
                   "one table: a name of `orrery list tables`, or a profile");
     options.value("--machine", machine_, "NAME|FILE", "instead of the profile's machine");
-    options.value("--output", output_, "FILE", "also write the result as a Markdown page");
+    options.value("--output", output_, "FILE", "also write a Markdown page, its charts in folder validation beside it");
     options.value("--threads", threads_, "INT", "rows at once; default: one per processor");
     options.flag("--json", json_, "print one JSON object");
     plan_.declare(options, false);
@@ -63,7 +66,7 @@ class Validate : public Command {
       return fail(std::move(mistakes));
     }
     if (output_) {
-      if (auto written = write_file(*output_, report::validation_page(results)); !written) {
+      if (auto written = write_page(results); !written) {
         return fail(std::move(written.error()));
       }
     }
@@ -72,6 +75,24 @@ class Validate : public Command {
   }
 
  private:
+  /// The page, and its charts in the folder `validation` beside it.
+  Result<void> write_page(const std::vector<study::ValidationResult>& results) const {
+    const std::filesystem::path charts =
+        std::filesystem::path(*output_).parent_path() / "validation";
+    std::error_code failed;
+    std::filesystem::create_directories(charts, failed);
+    if (failed) {
+      return fail(Error(Mistake{"--output", {}, charts.string(), failed.message()}));
+    }
+    for (const study::ValidationResult& result : results) {
+      const std::string path = (charts / (result.profile.table + ".svg")).string();
+      if (auto written = write_file(path, report::validation_plot(result)); !written) {
+        return written;
+      }
+    }
+    return write_file(*output_, report::validation_page(results));
+  }
+
   int parse_threads(Error& mistakes) const {
     constexpr int kMostThreads = 1024;
     if (!threads_) {

@@ -79,6 +79,9 @@ Range values_of(const Plot& plot) {
       }
     }
   }
+  for (const double x : plot.diagonal ? plot.x : std::vector<double>()) {
+    range = {std::min(range.low, x), std::max(range.high, x)};
+  }
   if (plot.log_y) {
     return first ? Range{1, 10} : range;
   }
@@ -172,8 +175,12 @@ class Drawing {
   }
 
   void draw_lines() {
-    const auto [low, high] = std::minmax_element(plot_.x.begin(), plot_.x.end());
-    const PlotAxis axis(*low, *high, plot_.log_x, kLeft, kRight);
+    const auto [least, most] = std::minmax_element(plot_.x.begin(), plot_.x.end());
+    const Range range = plot_.diagonal ? values_of(plot_) : Range{*least, *most};
+    const PlotAxis axis(range.low, range.high, plot_.log_x, kLeft, kRight);
+    if (plot_.diagonal) {
+      line(kLeft, kBottom, kRight, kTop, "#888888");
+    }
     for (const double mark : axis.marks()) {
       line(axis.place(mark), kBottom, axis.place(mark), kBottom + 5, "black");
       write(axis.place(mark), kBottom + 18, "middle", fmt::format("{:.6g}", mark));
@@ -195,16 +202,27 @@ class Drawing {
             "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\">"
             "<title>{}: {:.6g}, {:.6g}</title></circle>\n",
             x, y, colour(s), escaped(plot_.series[s].name), plot_.x[row], *value);
+        label(x, y, s == 0 && row < plot_.labels.size() ? plot_.labels[row] : "");
       }
+    }
+    if (plot_.dots) {
+      text_ += dots;
+      return;
     }
     text_ +=
         fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"/>\n{}",
                     points, colour(s), dots);
   }
 
+  /// To the side on which there is room.
+  void label(double x, double y, const std::string& words) {
+    const bool left = x > (kLeft + kRight) / 2;
+    write(x + (left ? -6 : 6), y + 4, left ? "end" : "start", words, " font-size=\"9\"");
+  }
+
   void draw_legend() {
     double y = kTop + 8;
-    for (std::size_t s = 0; s < plot_.series.size(); ++s, y += 20) {
+    for (std::size_t s = 0; plot_.series.size() > 1 && s < plot_.series.size(); ++s, y += 20) {
       text_ +=
           fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"12\" height=\"12\" fill=\"{}\"/>\n",
                       kRight + 18, y - 10, colour(s));

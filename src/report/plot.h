@@ -34,9 +34,12 @@ struct Plot {
   std::string y_label{};
   bool log_x = false;  ///< of lines
   bool log_y = false;
-  std::vector<std::string> names{};  ///< of bars: the first column
-  std::vector<double> x{};           ///< of lines: the first column
-  std::vector<PlotSeries> series{};  ///< the other columns
+  std::vector<std::string> names{};   ///< of bars: the first column
+  std::vector<double> x{};            ///< of lines: the first column
+  std::vector<PlotSeries> series{};   ///< the other columns
+  bool dots = false;                  ///< of lines: the rows alone, without lines between them
+  bool diagonal = false;              ///< of lines: y = x is drawn, on axes of one range
+  std::vector<std::string> labels{};  ///< of lines: beside the rows' first dots; "" or none: not
 };
 
 /// Fills names or x, series and, if it is empty, x_label from the table. Empty cells of the other

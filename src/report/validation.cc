@@ -2,12 +2,14 @@
 #include "report/validation.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
 
 #include "base/format.h"
 #include "report/json_writer.h"
+#include "report/plot.h"
 
 namespace orrery::report {
 namespace {
@@ -73,6 +75,23 @@ void rows_as_text(std::string& text, const study::ValidationResult& result) {
   }
 }
 
+/// "a=1 b=2" -> "1 2".
+std::string values_of_key(std::string_view key) {
+  std::string values;
+  bool name = true;  // before the next '='
+  for (const char c : key) {
+    if (c == ' ') {
+      name = true;
+      values += values.empty() || values.back() == ' ' ? "" : " ";
+    } else if (c == '=' && name) {
+      name = false;
+    } else if (!name) {
+      values += c;
+    }
+  }
+  return values;
+}
+
 /// The scored rows with the largest errors, largest first.
 std::vector<const study::ValidationRow*> worst_rows(const study::ValidationResult& result) {
   std::vector<const study::ValidationRow*> rows;
@@ -102,6 +121,15 @@ void write_row(JsonWriter& json, const study::ValidationRow& row) {
   json.end_object();
 }
 
+void write_score(JsonWriter& json, const study::ValidationScore& score) {
+  json.key("scored_rows").value(score.rows);
+  json.key("mape").value(score.mape);
+  json.key("bias").value(score.bias);
+  json.key("median").value(score.median);
+  json.key("p90").value(score.p90);
+  json.key("worst").value(score.worst);
+}
+
 void write_fields(JsonWriter& json, const study::ValidationResult& result, bool with_rows) {
   json.key("table").value(result.profile.table);
   json.key("title").value(result.profile.title);
@@ -114,12 +142,16 @@ void write_fields(JsonWriter& json, const study::ValidationResult& result, bool 
     }
     json.end_array();
   }
-  json.key("scored_rows").value(result.score.rows);
-  json.key("mape").value(result.score.mape);
-  json.key("bias").value(result.score.bias);
-  json.key("median").value(result.score.median);
-  json.key("p90").value(result.score.p90);
-  json.key("worst").value(result.score.worst);
+  write_score(json, result.score);
+  if (!result.groups.empty()) {
+    json.key("groups").begin_array();
+    for (const auto& [group, score] : result.groups) {
+      json.begin_object().key("group").value(group);
+      write_score(json, score);
+      json.end_object();
+    }
+    json.end_array();
+  }
   if (result.profile.goal) {
     json.key("goal").value(*result.profile.goal);
     json.key("goal_met").value(result.goal_met());
@@ -131,12 +163,13 @@ constexpr const char* kPageHead = R"(# Validation
 Written by `orrery validate --output docs/validation.md`; do not edit. Each table of published results has a profile in
 `configs/validation/`: the machine and one set of software settings for all its rows. Kernel and
 collective coefficients are fitted to measurements of single kernels and collectives only
-(`tools/fit_gemm.py`, `tools/fit_collectives.py`); the one figure fitted to whole training steps is
+(`tools/fit_*.py`, `orrery calibrate`), the clocks of a running job taken from published GEMMs in long
+loops (`device.sustained_clock`; `--clocks boost` runs the tables without); the one figure fitted to whole training steps is
 `host_dispatch`, to rows that then leave the score. Frontier's share of peak, for which no kernels are
 published, is declared fitted and judged on scaling only. No constant belongs to a model or a row.
 
 MAPE is the mean absolute error of the scored rows, bias the mean signed error. A row that cannot be
-run counts as 100 %.
+run counts as 100 %. What the largest errors have in common is in [fidelity](fidelity.md).
 
 )";
 
@@ -194,7 +227,17 @@ void table_as_page(std::string& page, const study::ValidationResult& result) {
   if (!result.profile.notes.empty()) {
     line(page, "{}\n", result.profile.notes);
   }
-  line(page, "| row | predicted | published | error | origin | remark |");
+  line(page, "![predicted over published](validation/{}.svg)\n", result.profile.table);
+  if (!result.groups.empty()) {
+    line(page, "| {} | rows | MAPE | bias | median |", fmt::join(result.profile.group, ", "));
+    line(page, "|---|---:|---:|---:|---:|");
+  }
+  for (const auto& [group, score] : result.groups) {
+    line(page, "| {} | {} | {} | {} | {} |", in_cell(group), score.rows, percent(score.mape),
+         signed_percent(score.bias), percent(score.median));
+  }
+  line(page, "{}| row | predicted | published | error | origin | remark |",
+       result.groups.empty() ? "" : "\n");
   line(page, "|---|---:|---:|---:|---|---|");
   for (const study::ValidationRow& row : result.rows) {
     line(page, "| {} | {} | {} | {} | {} | {} |", in_cell(row.key), number(row.predicted),
@@ -250,6 +293,35 @@ std::string validation_json(const std::vector<study::ValidationResult>& results)
     }
     json.end_array().end_object();
   });
+}
+
+std::string validation_plot(const study::ValidationResult& result) {
+  constexpr double kOutlier = 0.2;
+  constexpr std::size_t kMostNamed = 8;
+  Plot plot{
+      .title = result.profile.title,
+      .x_label = fmt::format("published, {}", name_of(result.profile.measured.front().measure)),
+      .y_label = "predicted",
+      .log_x = true,
+      .log_y = true,
+      .series = {{"predicted", {}}},
+      .dots = true,
+      .diagonal = true};
+  std::vector<double> errors;
+  for (const study::ValidationRow& row : result.rows) {
+    errors.push_back(row.problem.empty() ? std::abs(row.error) : 0);
+  }
+  std::sort(errors.rbegin(), errors.rend());
+  const double named =
+      std::max(kOutlier, errors.size() > kMostNamed ? errors[kMostNamed] : kOutlier);
+  for (const study::ValidationRow& row : result.rows) {
+    if (row.predicted > 0 && row.published > 0) {
+      plot.x.push_back(row.published);
+      plot.series.front().values.emplace_back(row.predicted);
+      plot.labels.push_back(std::abs(row.error) > named ? values_of_key(row.key) : "");
+    }
+  }
+  return plot.x.empty() ? "" : to_svg(plot);
 }
 
 std::string validation_page(const std::vector<study::ValidationResult>& results) {

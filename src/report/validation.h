@@ -14,12 +14,17 @@ std::string validation_table(const std::vector<study::ValidationResult>& results
 
 /// One JSON object: {"tables": [...]}, each {table, title, machine, csv, rows: [{key, predicted,
 /// published, error, oom, scored, origin, problem}], scored_rows, mape, bias, median, p90, worst,
-/// goal, goal_met}. `error`, `mape`, `bias`, `median`, `p90`, `worst` and `goal` are shares (0.08
-/// is 8 %); `error` is signed. With one table its fields also stand at the top level, the rows
-/// there only.
+/// goal, goal_met, groups (where the profile has groups: group and the same scores)}. `error`,
+/// `mape`, `bias`, `median`, `p90`, `worst` and `goal` are shares (0.08 is 8 %); `error` is signed.
+/// With one table its fields also stand at the top level, the rows there only.
 std::string validation_json(const std::vector<study::ValidationResult>& results);
 
-/// The page docs/validation.md: scores, then profile, rows and notes of every table.
+/// A chart of one table, predictions over published figures on logarithmic axes; rows more than 20
+/// % off, at most 8, are named. "" when no row could be run.
+std::string validation_plot(const study::ValidationResult& result);
+
+/// The page docs/validation.md: scores, then profile, notes, chart (validation/TABLE.svg beside the
+/// page), scores of groups and rows of every table.
 std::string validation_page(const std::vector<study::ValidationResult>& results);
 
 }  // namespace orrery::report

@@ -155,6 +155,7 @@ Result<ValidationProfile> parse_profile(const ConfigNode& node) {
     profile.measured.push_back(read_measured(*item, error));
   }
   profile.only = read_texts<ColumnText>(read.child("only", false), error);
+  profile.group = read.list<std::string>("group", false);
   profile.fitted = read_texts<ColumnText>(read.child("fitted", false), error);
   profile.goal = read.maybe<double>("goal");
   profile.notes = read.optional<std::string>("notes", "");

@@ -12,6 +12,7 @@
 ///                             is any other, as value "*" the cell's; text "" also a missing column
 ///   measured: [{column, measure, label, plan: {field: value}}]   a prediction per row and entry
 ///   only: {column: value}     rows of the file that belong to this table; all when empty
+///   group                     columns by whose texts rows are scored in groups as well
 ///   fitted: {column: value}   rows to which a parameter was fitted: shown, not scored
 ///   goal                      largest mean absolute error, as a share; none = reported only
 ///   notes                     text for the report: what the worst rows have in common
@@ -104,6 +105,7 @@ struct ValidationProfile {
   std::vector<MeasuredColumn> measured;
   std::vector<ColumnText> only;    ///< all must match
   std::vector<ColumnText> fitted;  ///< all must match
+  std::vector<std::string> group;
   std::optional<double> goal;
   std::string notes;
 };

@@ -63,8 +63,10 @@ class TaskReader {
   }
 
   void check_columns() {
-    for (const std::string& column : profile_.key) {
-      need(column);
+    for (const auto* columns : {&profile_.key, &profile_.group}) {
+      for (const std::string& column : *columns) {
+        need(column);
+      }
     }
     for (const Setting& setting : profile_.columns) {
       need(setting.value);
@@ -145,6 +147,9 @@ class TaskReader {
   void add_task(const CsvRow& row, const MeasuredColumn& measured) {
     Task task{.row = {}, .where = table_.where(row), .measure = measured.measure, .run = {}};
     task.row.key = key_of(row, measured);
+    for (const std::string& column : profile_.group) {
+      task.row.group += (task.row.group.empty() ? "" : " ") + std::string(cell(row, column));
+    }
     task.row.scored = !is_fitted(row);
     task.row.origin = cell(row, "origin");
     Error mistakes;
@@ -235,12 +240,23 @@ Result<ValidationResult> validate(const ValidationProfile& profile, const CsvTab
   run_parallel(
       tasks->size(), options.threads, [&](std::size_t i) { run_task((*tasks)[i], *machine); },
       options.progress);
-  ValidationResult result{
-      .profile = profile, .csv = table.file, .machine = machine->name, .rows = {}, .score = {}};
+  ValidationResult result{.profile = profile,
+                          .csv = table.file,
+                          .machine = machine->name,
+                          .rows = {},
+                          .score = {},
+                          .groups = {}};
+  std::map<std::string, std::vector<ValidationRow>> groups;
   for (Task& task : *tasks) {
+    if (!task.row.group.empty()) {
+      groups[task.row.group].push_back(task.row);
+    }
     result.rows.push_back(std::move(task.row));
   }
   result.score = score_of(result.rows);
+  for (const auto& [group, rows] : groups) {
+    result.groups[group] = score_of(rows);
+  }
   return result;
 }
 

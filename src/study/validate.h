@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@ namespace orrery::study {
 /// A row that cannot be read or run has prediction 0 and error -100 %, and says why.
 struct ValidationRow {
   std::string key;       ///< "tp=8 pp=2 ...", from the profile's key columns
+  std::string group;     ///< "moe 26.06", from its group columns
   double predicted = 0;  ///< in the unit of the measured column
   double published = 0;  ///< 0 when its cell is no number above 0
   double error = 0;      ///< predicted / published - 1
@@ -43,6 +45,7 @@ struct ValidationResult {
   std::string machine;
   std::vector<ValidationRow> rows;  ///< in file order; per row the measured columns in order
   ValidationScore score;
+  std::map<std::string, ValidationScore> groups;  ///< by ValidationRow::group; none without groups
 
   bool goal_met() const { return !profile.goal || score.mape <= *profile.goal; }
 };

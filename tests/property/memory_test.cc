@@ -40,15 +40,19 @@ RC_GTEST_PROP(MemoryOfTensors, OfPairsBlockByBlockIsAtMostTheFootprint, ()) {
   c.model.kinds = {zoo::LayerKind{.name = "dense"},
                    zoo::LayerKind{.name = "moe", .feed_forward = zoo::FeedForwardKind::experts}};
   c.plan.pp = *rc::gen::element<std::int64_t>(2, 4);
-  c.model.layers = c.plan.pp * *rc::gen::inRange<std::int64_t>(1, 5);
-  for (std::int64_t layer = 0; layer < c.model.layers; ++layer) {
-    c.model.layout.push_back(*rc::gen::inRange(0, 2));
-  }
   c.plan.tp = *rc::gen::element<std::int64_t>(1, 2);
   c.plan.sequence_parallel = c.plan.tp > 1;
   c.plan.dp = c.plan.ep = *rc::gen::element<std::int64_t>(1, 2);
-  c.plan.schedule = plan::Schedule::dualpipe;
-  c.plan.overlap_ep = plan::OverlapExperts::shared;
+  c.plan.schedule = *rc::gen::element(plan::Schedule::dualpipe, plan::Schedule::one_f_one_b,
+                                      plan::Schedule::interleaved);
+  c.plan.chunks = c.plan.schedule == plan::Schedule::interleaved ? 2 : 1;
+  c.model.layers = c.plan.pp * c.plan.chunks * *rc::gen::inRange<std::int64_t>(1, 5);
+  for (std::int64_t layer = 0; layer < c.model.layers; ++layer) {
+    c.model.layout.push_back(*rc::gen::inRange(0, 2));
+  }
+  c.plan.overlap_ep = c.plan.schedule == plan::Schedule::dualpipe
+                          ? plan::OverlapExperts::shared
+                          : plan::OverlapExperts::microbatch;
   c.plan.global_batch = c.plan.dp * 4 * c.plan.pp;
   c.plan.quantization = *rc::gen::element(plan::Quantization::none, plan::Quantization::fp8_block);
   const graph::Workload workload = cases::lowered(c.model, c.plan);

@@ -36,6 +36,8 @@ plan::Plan any_plan() {
                 ? plan.pp
                 : std::max<std::int64_t>(plan.pp, 2);
   plan.chunks = plan.schedule == plan::Schedule::interleaved ? 2 : 1;
+  const bool pairs = plan.schedule == plan::Schedule::one_f_one_b || plan.chunks > 1;
+  plan.overlap_ep = pairs && coin() ? plan::OverlapExperts::microbatch : plan::OverlapExperts::off;
   plan.tp = pick({1, 2, 4});
   plan.dp = pick({1, 2});
   plan.sequence_parallel = plan.tp > 1 && coin();

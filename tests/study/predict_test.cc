@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "study/run.h"
+
 namespace orrery::study {
 namespace {
 
@@ -25,6 +27,57 @@ TEST(Predict, MfuIsTheModelFlopRateInPerCentOfThePeak) {
   ASSERT_TRUE(mfu && rate);
   EXPECT_GT(mfu->value, 0);
   EXPECT_NEAR(mfu->value, 100 * rate->value / 312, 1e-9 * mfu->value);
+}
+
+/// Llama-3.1-8B on one node: 8 replicas of 16 microbatches with all activations need more than 80
+/// GiB from 4 sequences each.
+plan::Plan replicas(std::int64_t microbatch) {
+  plan::Plan plan;
+  plan.dp = 8;
+  plan.zero = 1;
+  plan.attention = zoo::AttentionKernel::flash;
+  plan.sequence = 8192;
+  plan.microbatch = microbatch;
+  plan.global_batch = 8 * microbatch;
+  return plan;
+}
+
+bool runs_in_memory(const zoo::Model& model, const machine::Machine& machine,
+                    const plan::Plan& plan) {
+  return run_step(model, machine, plan, 0, {}).has_value();
+}
+
+TEST(LeastRecompute, IsNoneWhereNothingIsNeededAndTheFirstOfItsListThatFits) {
+  const zoo::Model model = zoo::load_model("llama-3.1-8b").value();
+  const machine::Machine machine = machine::load_machine("dgx-h100").value();
+  std::size_t with_modules = 0;
+  std::size_t with_layers = 0;
+  for (const std::int64_t microbatch : {1, 2, 3, 4, 6}) {
+    const plan::Plan given = replicas(microbatch);
+    const plan::Plan least = least_recompute(model, machine, given);
+    EXPECT_EQ(least == given, runs_in_memory(model, machine, given)) << microbatch;
+    with_modules += least.recompute_modules.empty() ? 0 : 1;
+    if (least.recompute == plan::Recompute::full && least.recompute_layers > 0) {
+      ++with_layers;
+      EXPECT_TRUE(runs_in_memory(model, machine, least)) << microbatch;
+      plan::Plan fewer = least;
+      --fewer.recompute_layers;
+      EXPECT_TRUE(fewer.recompute_layers == 0 || !runs_in_memory(model, machine, fewer))
+          << microbatch;
+    }
+  }
+  EXPECT_GT(with_modules + with_layers, 0U);
+}
+
+TEST(LeastRecompute, LeavesFullRecomputeAndMistakesAlone) {
+  const zoo::Model model = zoo::load_model("llama-3.1-8b").value();
+  const machine::Machine machine = machine::load_machine("dgx-h100").value();
+  plan::Plan plan = replicas(16);
+  plan.recompute = plan::Recompute::full;
+  EXPECT_EQ(least_recompute(model, machine, plan), plan);
+  plan = replicas(16);
+  plan.tp = 3;
+  EXPECT_EQ(least_recompute(model, machine, plan), plan);
 }
 
 }  // namespace

@@ -143,6 +143,45 @@ TEST(Run, FoldingChangesNothingButTheWork) {
   EXPECT_EQ(folded.timeline.breakdown.time, unfolded.timeline.breakdown.time);
 }
 
+TEST(Run, ExchangesHideBehindAnotherMicrobatchNotBeyondItsCompute) {
+  const zoo::Model model = zoo::load_model("mixtral-8x7b").value();
+  const machine::Machine machine = machine::load_machine("dgx-h100").value();
+  plan::Plan plan;
+  plan.dp = plan.ep = 8;
+  plan.zero = 1;
+  plan.attention = zoo::AttentionKernel::flash;
+  plan.sequence = 2048;
+  plan.global_batch = 8 * 12;
+  const auto run = [&](plan::OverlapExperts overlap, double slower) {
+    plan.overlap_ep = overlap;
+    machine::Machine slow = machine;
+    slow.network[0].bandwidth = slow.network[0].bandwidth * (1 / slower);
+    return run_step(model, slow, plan, 0, {.allow_oom = true}).value();
+  };
+  for (const double slower : {1.0, 10.0}) {
+    const auto alone = run(plan::OverlapExperts::off, slower);
+    const auto pairs = run(plan::OverlapExperts::microbatch, slower);
+    const Time exchange = alone.timeline.time("ep_exposed");
+    EXPECT_LT(pairs.timeline.time("ep_exposed"), exchange) << slower;
+    EXPECT_LT(pairs.timeline.step_time, alone.timeline.step_time) << slower;
+    // Neither the compute of the step nor its exchanges take less time than they do alone.
+    EXPECT_GE(pairs.timeline.step_time, alone.timeline.step_time - exchange) << slower;
+    EXPECT_GE(pairs.timeline.step_time, exchange) << slower;
+  }
+}
+
+TEST(Run, ClocksOfAJobSlowMatrixKernelsAndNothingElse) {
+  plan::Plan plan = small_plan();
+  const auto sustained = must_run(plan);
+  plan.clocks = plan::Clocks::boost;
+  const auto boost = must_run(plan);
+  EXPECT_LT(boost.timeline.step_time, sustained.timeline.step_time);
+  EXPECT_EQ(boost.timeline.time("optimizer"), sustained.timeline.time("optimizer"));
+  const double share =
+      to_seconds(boost.timeline.step_time) / to_seconds(sustained.timeline.step_time);
+  EXPECT_GT(share, machine::load_machine("dgx-a100-80g")->device.sustained_clock);
+}
+
 TEST(Run, SkippedPassLeavesItsTimeOut) {
   EXPECT_GT(must_run(small_plan()).timeline.time("optimizer"), Time(0));
   const auto run = must_run(small_plan(), {.skip = {"optimizer"}});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Published results: every shipped table keeps its goal. The goals are those of the best public
-/// models of the same tables, or better (configs/validation/*.yaml).
+/// Published results: every shipped table keeps its bound, at or near the goal of its profile
+/// (configs/validation/*.yaml).
 #include <gtest/gtest.h>
 
 #include "base/file.h"
@@ -37,12 +37,11 @@ TEST_P(PublishedTable, MeanAbsoluteErrorIsWithinItsGoal) {
 }
 
 // 576 rows of one node, 95 of which have tp = pp = 1 and serve the fit of the host's time.
-INSTANTIATE_TEST_SUITE_P(All, PublishedTable,
-                         testing::Values(Goal{"megatron_sc21_table1", 10, 0.08},
-                                         Goal{"korthikanti2022_table5", 8, 0.08},
-                                         Goal{"korthikanti2022_memory", 36, 0.08},
-                                         Goal{"vtrain_a100_multi", 56, 0.13},
-                                         Goal{"vtrain_a100_single", 481, 0.20}));
+INSTANTIATE_TEST_SUITE_P(
+    All, PublishedTable,
+    testing::Values(Goal{"megatron_sc21_table1", 10, 0.04}, Goal{"korthikanti2022_table5", 8, 0.05},
+                    Goal{"korthikanti2022_memory", 36, 0.08}, Goal{"vtrain_a100_multi", 56, 0.08},
+                    Goal{"vtrain_a100_single", 481, 0.10}, Goal{"nemo_2407_h100_fp8", 9, 0.08}));
 
 TEST(MtNlg, IsReportedWithoutAGoal) {
   const auto result = shipped("mt_nlg_530b");

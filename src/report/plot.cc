@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <string_view>
+#include <utility>
 
 #include "base/printable.h"
 #include "base/reader.h"
@@ -214,10 +215,22 @@ class Drawing {
                     points, colour(s), dots);
   }
 
-  /// To the side on which there is room.
+  /// To the side on which there is room, below labels that would lie under it.
   void label(double x, double y, const std::string& words) {
+    constexpr double kLine = 10;
+    constexpr double kLength = 200;
+    if (words.empty()) {
+      return;
+    }
     const bool left = x > (kLeft + kRight) / 2;
-    write(x + (left ? -6 : 6), y + 4, left ? "end" : "start", words, " font-size=\"9\"");
+    y += 4;
+    while (std::any_of(labels_.begin(), labels_.end(), [&](const auto& other) {
+      return std::abs(other.first - x) < kLength && std::abs(other.second - y) < kLine;
+    })) {
+      y += 1;
+    }
+    labels_.emplace_back(x, y);
+    write(x + (left ? -6 : 6), y, left ? "end" : "start", words, " font-size=\"9\"");
   }
 
   void draw_legend() {
@@ -233,6 +246,7 @@ class Drawing {
   const Plot& plot_;
   PlotAxis y_;
   std::string text_;
+  std::vector<std::pair<double, double>> labels_;
 };
 
 class Filler {

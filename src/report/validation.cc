@@ -75,19 +75,15 @@ void rows_as_text(std::string& text, const study::ValidationResult& result) {
   }
 }
 
-/// "a=1 b=2" -> "1 2".
+/// "a=1 b=2 3" -> "1 2 3".
 std::string values_of_key(std::string_view key) {
   std::string values;
-  bool name = true;  // before the next '='
-  for (const char c : key) {
-    if (c == ' ') {
-      name = true;
-      values += values.empty() || values.back() == ' ' ? "" : " ";
-    } else if (c == '=' && name) {
-      name = false;
-    } else if (!name) {
-      values += c;
-    }
+  while (!key.empty()) {
+    const std::size_t end = std::min(key.find(' '), key.size());
+    const std::string_view word = key.substr(0, end);
+    const std::string_view value = word.substr(word.find('=') + 1);  // npos + 1: the word
+    values += (values.empty() || value.empty() ? "" : " ") + std::string(value);
+    key.remove_prefix(std::min(end + 1, key.size()));
   }
   return values;
 }

@@ -62,6 +62,31 @@ TEST(ValidationJson, SeveralTablesStandInAList) {
   EXPECT_EQ(json.at("tables")[1].at("rows").size(), 3U);
 }
 
+TEST(ValidationJson, GroupsHaveTheSameScores) {
+  study::ValidationResult result = made_result("t");
+  result.groups["dense 26"] = study::score_of({result.rows[0]});
+  const auto json = nlohmann::json::parse(validation_json({result}));
+  ASSERT_EQ(json.at("groups").size(), 1U);
+  EXPECT_EQ(json.at("groups")[0].at("group"), "dense 26");
+  EXPECT_NEAR(json.at("groups")[0].at("mape").get<double>(), 0.1, 1e-12);
+}
+
+TEST(ValidationPlot, HasADotPerRowThatRanTheDiagonalAndTheNamesOfOutliers) {
+  study::ValidationResult result = made_result("t");
+  result.rows.push_back(row("a=4", 0, 1));
+  result.rows.back().problem = "no model";
+  result.rows[2].key = "model=GPT OSS n=8";
+  const std::string svg = validation_plot(result);
+  std::size_t dots = 0;
+  for (std::size_t at = 0; (at = svg.find("<circle", at)) != std::string::npos; ++at) {
+    ++dots;
+  }
+  EXPECT_EQ(dots, 3U);
+  EXPECT_THAT(svg, HasSubstr("stroke=\"#888888\""));
+  EXPECT_THAT(svg, HasSubstr(">GPT OSS 8</text>"));  // three times the published figure
+  EXPECT_THAT(svg, Not(HasSubstr("<polyline")));
+}
+
 TEST(ValidationTable, ListsRowsOrTheWorstOfThem) {
   const std::string rows = validation_table({made_result("t")}, true);
   EXPECT_THAT(rows, HasSubstr("+10.0 %"));

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "study/run.h"
 
 namespace orrery::study {
@@ -51,6 +53,18 @@ TEST(Validate, APredictionIsTheStepTimeOfTheRowsPlan) {
   EXPECT_EQ(row.origin, "read");
   EXPECT_DOUBLE_EQ(row.predicted, expected);
   EXPECT_DOUBLE_EQ(row.error, expected / 4 - 1);
+}
+
+TEST(Validate, RowsAreScoredInTheGroupsOfTheProfile) {
+  ValidationProfile profile = small_profile();
+  profile.group = {"kind", "release"};
+  const auto result =
+      validated(profile, "name,tp,kind,release,time_ms\nx,2,a,1,4\ny,2,a,1,8\nz,2,b,2,4\n");
+  ASSERT_TRUE(result) << result.error().to_string();
+  ASSERT_EQ(result->groups.size(), 2U);
+  EXPECT_EQ(result->groups.at("a 1").rows, 2U);
+  EXPECT_DOUBLE_EQ(result->groups.at("b 2").worst, std::abs(result->rows[2].error));
+  EXPECT_FALSE(validated(profile, "name,tp,kind,time_ms\nx,2,a,4\n"));  // no such column
 }
 
 TEST(Validate, RatesCountTheFlopsOfThePaper) {

@@ -50,7 +50,4 @@ double expert_load(const Plan& plan);
 /// Parameters in the weight matrix of a GEMM (0 without a weight).
 std::int64_t weight_elements(const zoo::ModelOperator& op);
 
-/// Operand traffic of a GEMM that reads both operands and writes the result once.
-Bytes gemm_bytes(const graph::GemmShape& shape, graph::DataType type);
-
 }  // namespace orrery::plan

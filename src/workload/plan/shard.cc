@@ -128,9 +128,4 @@ std::int64_t weight_elements(const zoo::ModelOperator& op) {
   return op.has_weight ? op.gemm.batch * op.gemm.n * op.gemm.k : 0;
 }
 
-Bytes gemm_bytes(const graph::GemmShape& s, graph::DataType type) {
-  const Bytes elements = Bytes(s.m) * s.k + Bytes(s.k) * s.n + Bytes(s.m) * s.n;
-  return graph::bytes_of(type, (elements * s.batch).value());
-}
-
 }  // namespace orrery::plan

@@ -258,6 +258,7 @@ CollectiveError error_of(const std::vector<Point>& points, const machine::Machin
     return error;
   }
   std::vector<double> errors;
+  errors.reserve(points.size());
   for (const Point& point : points) {
     errors.push_back(std::abs(predicted(point, machine) / point.seconds - 1));
   }
@@ -354,6 +355,7 @@ std::vector<collective::Extent> group_of(const CollectiveMeasurement& measured,
 CollectiveError collective_error(const std::vector<CollectiveMeasurement>& measurements,
                                  const machine::Machine& machine) {
   std::vector<Point> points;
+  points.reserve(measurements.size());
   for (const CollectiveMeasurement& measured : measurements) {
     points.push_back(
         {measured.kind, measured.bytes, to_seconds(measured.time), group_of(measured, machine)});

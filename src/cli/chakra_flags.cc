@@ -15,7 +15,7 @@ Result<std::int64_t> ranks_of(const std::string& prefix, std::int64_t devices) {
   if (devices > 0) {
     return devices;
   }
-  const auto ranks = chakra::count_trace_files(prefix);
+  auto ranks = chakra::count_trace_files(prefix);
   if (ranks && *ranks == 0) {
     return fail(Error(Mistake{
         "--devices", {}, {}, "missing; expected the number of ranks, which all have one file"}));

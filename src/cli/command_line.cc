@@ -100,7 +100,7 @@ class OwnNames {
       return *own;
     }
     const std::string* meant = closest(name, known_);
-    const std::string own = meant == nullptr ? "" : declared(*meant).value_or("");
+    std::string own = meant == nullptr ? "" : declared(*meant).value_or("");
     const CLI::Option* option = own.empty() ? nullptr : app_.get_option_no_throw(own);
     if (option == nullptr || stated_.contains(own) ||
         (value_follows ? option->get_items_expected_max() == 0
@@ -370,7 +370,8 @@ int run_command_line(int argc, const char* const* argv) {
     rest.emplace_back(argv[i]);
   }
   ask_for_help(arguments);
-  return CommandLine(arguments).run(std::move(arguments), std::move(rest));
+  CommandLine line(arguments);
+  return line.run(std::move(arguments), std::move(rest));
 }
 
 }  // namespace orrery::cli

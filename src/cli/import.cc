@@ -81,6 +81,7 @@ constexpr std::array kImportFormats{
 
 std::vector<std::string> import_names() {
   std::vector<std::string> names;
+  names.reserve(kImportFormats.size());
   for (const ImportFormat& format : kImportFormats) {
     names.emplace_back(format.name);
   }

@@ -28,7 +28,8 @@ class Validate : public Command {
     options.value("--table", table_, "NAME|FILE",
                   "one table: a name of `orrery list tables`, or a profile");
     options.value("--machine", machine_, "NAME|FILE", "instead of the profile's machine");
-    options.value("--output", output_, "FILE", "also write a Markdown page, its charts in folder validation beside it");
+    options.value("--output", output_, "FILE",
+                  "also write a Markdown page, its charts in folder validation beside it");
     options.value("--threads", threads_, "INT", "rows at once; default: one per processor");
     options.flag("--json", json_, "print one JSON object");
     plan_.declare(options, false);

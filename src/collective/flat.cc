@@ -200,7 +200,7 @@ bool count_flat(graph::CollectiveKind kind, CollectiveAlgorithm algorithm,
     flat.part[i] = *count;
     flat.part[i].port = count->load;
     if (dimension.kind == topology::DimensionKind::fully_connected && !dimension.nic.empty()) {
-      flat.part[i].port = count_part(kind, algorithm, at, Fabric{}, inside)->load;
+      flat.part[i].port = count_part(kind, algorithm, at, Fabric{}, inside).value_or(*count).load;
     }
     // A shift leaves each block once, everything else from all its members alike.
     flat.senders[i] = kind == graph::CollectiveKind::send_recv ? 1 : at.inside;

@@ -11,6 +11,7 @@ namespace {
 std::vector<std::int64_t> coordinates(const std::vector<std::int64_t>& ranks, std::int64_t inner,
                                       std::int64_t size) {
   std::vector<std::int64_t> found;
+  found.reserve(ranks.size());
   for (const std::int64_t rank : ranks) {
     found.push_back(rank / inner % size);
   }

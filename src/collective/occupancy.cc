@@ -30,7 +30,8 @@ Gap gap_of_cycle(const CollectivePhase& phase, std::int64_t members) {
   if (phase.kind == Kind::send_recv || members == 2) {
     return {1, 0};
   }
-  const auto half = static_cast<double>(members / 2);
+  const std::int64_t whole_half = members / 2;
+  const auto half = static_cast<double>(whole_half);
   const bool tie = members % 2 == 0;
   return spreads(phase) && tie ? Gap{1, (half - 1) / (half + 1)} : Gap{};
 }

@@ -19,6 +19,7 @@ using Algorithm = CollectiveAlgorithm;
 
 std::vector<Extent> extents_of(const CollectivePhase& phase) {
   std::vector<Extent> extents;
+  extents.reserve(phase.ports.size());
   for (const PortUse& port : phase.ports) {
     extents.push_back(port.extent);
   }
@@ -154,6 +155,7 @@ MessageSchedule schedule_of(const CollectivePhase& phase, const machine::Machine
   }
   if (phase.kind == Kind::all_to_all) {
     std::vector<int> counts;
+    counts.reserve(extents.size());
     for (const Extent& extent : extents) {
       counts.push_back(static_cast<int>(extent.count));
     }

@@ -38,6 +38,7 @@ std::vector<int> there_and_back(const std::vector<int>& inside, const std::vecto
   std::vector<int> order;
   for (std::size_t block = 0; block < outside.size(); ++block) {
     std::vector<int> members;
+    members.reserve(inside.size());
     for (const int member : inside) {
       members.push_back(outside[block] * static_cast<int>(inside.size()) + member);
     }

@@ -185,6 +185,7 @@ MessageSchedule through_switch(int ranks) {
   std::vector<int> arrived;
   for (int step = 0; step < 2; ++step) {
     std::vector<int> arriving;
+    arriving.reserve(static_cast<std::size_t>(ranks));
     for (int r = 0; r < ranks; ++r) {
       arriving.push_back(add(schedule, {.sender = r,
                                         .receiver = (r + 1) % ranks,

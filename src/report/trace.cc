@@ -256,6 +256,7 @@ class TraceWriter {
       return;
     }
     std::vector<Time> ends;
+    ends.reserve(operators.size());
     Time done{0};
     for (const graph::Operator& op : operators) {
       ends.push_back(done += compute::kernel_time(op, run_.machine.device).alone);

@@ -304,6 +304,7 @@ std::string validation_plot(const study::ValidationResult& result) {
       .dots = true,
       .diagonal = true};
   std::vector<double> errors;
+  errors.reserve(result.rows.size());
   for (const study::ValidationRow& row : result.rows) {
     errors.push_back(row.problem.empty() ? std::abs(row.error) : 0);
   }

@@ -34,6 +34,7 @@ const PortTransport::Plan& PortTransport::plan(CommunicatorIndex number, int col
     auto plan = std::make_unique<Plan>();
     plan->phases = &binding_.phases(collective, wiring_.ranks()[communicator.members.front()]);
     std::vector<std::int64_t> members;
+    members.reserve(communicator.members.size());
     for (const RankIndex member : communicator.members) {
       members.push_back(wiring_.ranks()[member]);
     }

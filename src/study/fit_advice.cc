@@ -181,6 +181,7 @@ class Search {
 
   std::vector<int> fields_of(const std::vector<std::size_t>& chosen) const {
     std::vector<int> fields;
+    fields.reserve(chosen.size());
     for (const std::size_t i : chosen) {
       fields.push_back(options_[i].field);
     }

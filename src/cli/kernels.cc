@@ -45,6 +45,16 @@ constexpr const char* kMoeExamples =
     "             --topk 8 --num-experts 256 --moe-ep-size 8 --type fp8_block\n"
     "  orrery moe --machine dgx-b200 --file rows.csv --json\n";
 
+/// An enumerator's name; others as they are.
+template <class T>
+auto shown(const T& value) {
+  if constexpr (std::is_enum_v<T>) {
+    return name_of(value);
+  } else {
+    return value;
+  }
+}
+
 template <class Query>
 class Kernels : public Command {
  public:
@@ -59,7 +69,7 @@ class Kernels : public Command {
       if constexpr (std::is_same_v<T, bool>) {
         options.boolean(flag_of(name), text, std::string(meaning));
       } else {
-        options.value(flag_of(name), text, std::is_same_v<T, std::string> ? "NAME" : "INT",
+        options.value(flag_of(name), text, std::is_integral_v<T> ? "INT" : "NAME",
                       std::string(meaning));
       }
     });
@@ -140,7 +150,7 @@ class Kernels : public Command {
 
   static void write_row(report::JsonWriter& json, const Query& query, const study::KernelRow& row) {
     Query::fields([&](std::string_view name, auto member, std::string_view) {
-      json.key(name).value(query.*member);
+      json.key(name).value(shown(query.*member));
     });
     json.key("time_s").value(to_seconds(row.time));
     json.key("bound").value(name_of(row.bound));
@@ -178,7 +188,8 @@ class Kernels : public Command {
     text += fmt::format("{:>14}{:>12}{:>12}  {}\n", "time (us)", "TFLOP/s", "GB/s", "bound");
     for (std::size_t i = 0; i < rows.size(); ++i) {
       Query::fields([&](std::string_view name, auto member, std::string_view) {
-        text += fmt::format(" {:>{}}", queries[i].*member, std::max<std::size_t>(9, name.size()));
+        text += fmt::format(" {:>{}}", shown(queries[i].*member),
+                            std::max<std::size_t>(9, name.size()));
       });
       const study::KernelRow& row = rows[i];
       text += fmt::format("{:>14.2f}{:>12.1f}{:>12.1f}  {}\n", 1e6 * to_seconds(row.time),

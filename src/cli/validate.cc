@@ -86,6 +86,9 @@ class Validate : public Command {
       return fail(Error(Mistake{"--output", {}, charts.string(), failed.message()}));
     }
     for (const study::ValidationResult& result : results) {
+      if (!report::has_chart(result)) {
+        continue;
+      }
       const std::string path = (charts / (result.profile.table + ".svg")).string();
       if (auto written = write_file(path, report::validation_plot(result)); !written) {
         return written;

@@ -61,7 +61,6 @@ std::string_view tree_left_out(Kind kind, const std::vector<Extent>& extents) {
 
 std::string_view left_out_because(Kind kind, Algorithm algorithm,
                                   const std::vector<Extent>& extents) {
-  const bool exchanges = kind == Kind::all_to_all || kind == Kind::send_recv;
   switch (algorithm) {
     case Algorithm::automatic:
     case Algorithm::ring:
@@ -69,7 +68,7 @@ std::string_view left_out_because(Kind kind, Algorithm algorithm,
     case Algorithm::rail:
       return {};
     case Algorithm::direct:
-      return exchanges ? "" : "NCCL has no direct algorithm for it";
+      return exchanges(kind) ? "" : "NCCL has no direct algorithm for it";
     case Algorithm::double_binary_tree:
       return tree_left_out(kind, extents);
     case Algorithm::in_switch:

@@ -84,15 +84,16 @@ std::size_t IssueRules::kind_of(const plan::PipelineShape& shape,
                                 const plan::PipelineSlot& slot) const {
   const std::size_t place =
       (slot.microbatch == 0 ? 1U : 0U) + (slot.microbatch + 1 == shape.microbatches ? 2U : 0U);
-  return (at(slot.chunk) * kDirections + static_cast<std::size_t>(slot.direction)) * kPlaces +
-         place;
+  const std::size_t chunks = at(slot.chunk * shape.chunks + slot.backward_chunk);
+  return (chunks * kDirections + static_cast<std::size_t>(slot.direction)) * kPlaces + place;
 }
 
 IssueRules::IssueRules(const graph::Workload& workload, const plan::Plan& plan) {
   const plan::PipelineShape shape = plan::pipeline_shape(plan);
   for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
     const plan::StageSchedule schedule(shape, stage);
-    auto& kinds = templates_.emplace_back(at(shape.chunks) * kDirections * kPlaces, -1);
+    auto& kinds =
+        templates_.emplace_back(at(shape.chunks * shape.chunks) * kDirections * kPlaces, -1);
     const auto issued = [&](std::int64_t i) {
       return workload.source->list()->at(static_cast<int>(stage), i).template_index;
     };

@@ -75,6 +75,11 @@ void rows_as_text(std::string& text, const study::ValidationResult& result) {
   }
 }
 
+/// On logarithmic axes.
+bool is_drawn(const study::ValidationRow& row) {
+  return row.predicted > 0 && row.published > 0;
+}
+
 /// "a=1 b=2 3" -> "1 2 3".
 std::string values_of_key(std::string_view key) {
   std::string values;
@@ -223,7 +228,9 @@ void table_as_page(std::string& page, const study::ValidationResult& result) {
   if (!result.profile.notes.empty()) {
     line(page, "{}\n", result.profile.notes);
   }
-  line(page, "![predicted over published](validation/{}.svg)\n", result.profile.table);
+  if (has_chart(result)) {
+    line(page, "![predicted over published](validation/{}.svg)\n", result.profile.table);
+  }
   if (!result.groups.empty()) {
     line(page, "| {} | rows | MAPE | bias | median |", fmt::join(result.profile.group, ", "));
     line(page, "|---|---:|---:|---:|---:|");
@@ -291,6 +298,10 @@ std::string validation_json(const std::vector<study::ValidationResult>& results)
   });
 }
 
+bool has_chart(const study::ValidationResult& result) {
+  return std::any_of(result.rows.begin(), result.rows.end(), is_drawn);
+}
+
 std::string validation_plot(const study::ValidationResult& result) {
   constexpr double kOutlier = 0.2;
   constexpr std::size_t kMostNamed = 8;
@@ -312,13 +323,13 @@ std::string validation_plot(const study::ValidationResult& result) {
   const double named =
       std::max(kOutlier, errors.size() > kMostNamed ? errors[kMostNamed] : kOutlier);
   for (const study::ValidationRow& row : result.rows) {
-    if (row.predicted > 0 && row.published > 0) {
+    if (is_drawn(row)) {
       plot.x.push_back(row.published);
       plot.series.front().values.emplace_back(row.predicted);
       plot.labels.push_back(std::abs(row.error) > named ? values_of_key(row.key) : "");
     }
   }
-  return plot.x.empty() ? "" : to_svg(plot);
+  return to_svg(plot);
 }
 
 std::string validation_page(const std::vector<study::ValidationResult>& results) {

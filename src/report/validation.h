@@ -19,8 +19,11 @@ std::string validation_table(const std::vector<study::ValidationResult>& results
 /// With one table its fields also stand at the top level, the rows there only.
 std::string validation_json(const std::vector<study::ValidationResult>& results);
 
-/// A chart of one table, predictions over published figures on logarithmic axes; rows more than 20
-/// % off, at most 8, are named. "" when no row could be run.
+/// Whether some row could be run.
+bool has_chart(const study::ValidationResult& result);
+
+/// A chart of one table, predictions over published figures on logarithmic axes; rows more than
+/// 20 % off, at most 8, are named. Requires has_chart().
 std::string validation_plot(const study::ValidationResult& result);
 
 /// The page docs/validation.md: scores, then profile, notes, chart (validation/TABLE.svg beside the

@@ -110,6 +110,47 @@ double visible_pairs(const AttentionQuery& query, std::int64_t all_keys) {
   return queries * window - growing * growing / 2;
 }
 
+/// 16-bit elements, beside GEMMs of a format.
+graph::Operator moving(graph::Operator op, std::string name, graph::OperatorKind kind,
+                       double elements) {
+  op.name = std::move(name);
+  op.kind = kind;
+  op.bytes = Bytes(static_cast<std::int64_t>(2 * elements));
+  return op;
+}
+
+Kernels expert_kernels(const MoeQuery& query, const graph::Operator& format) {
+  const auto tokens = static_cast<double>(query.num_tokens);
+  const std::int64_t local = query.num_experts / query.moe_ep_size;
+  const auto chosen = static_cast<double>(std::min(query.topk, local));
+  const double load = query.distribution == Routing::power_law
+                          ? greatest_load(query.num_tokens, query.num_experts, query.moe_ep_size)
+                          : 1;
+  const double share = static_cast<double>(query.topk) / static_cast<double>(query.moe_ep_size);
+  const double rows = std::max(1.0, std::min(tokens * share * load, tokens * chosen));
+  const auto busy = std::min(local, static_cast<std::int64_t>(std::ceil(rows)));
+  const auto each = static_cast<std::int64_t>(std::ceil(rows / static_cast<double>(busy)));
+  const auto hidden = static_cast<double>(query.hidden_size);
+  const std::int64_t inner = query.inter_size / query.moe_tp_size;
+  const std::int64_t first = (query.gated ? 2 : 1) * inner;
+  const auto product = [&](std::string name, std::int64_t n, std::int64_t k) {
+    graph::Operator op = format;
+    op.name = std::move(name);
+    op.kind = graph::OperatorKind::grouped_gemm;
+    op.gemm = {.batch = busy, .m = each, .n = n, .k = k};
+    op.flops = flops_of(op.gemm);
+    op.bytes = busy * (graph::bytes_of(op.type, each * k + k * n) + Bytes(2) * each * n);
+    return op;
+  };
+  const double moved = (tokens + rows) * hidden;
+  return {moving(format, "permute", graph::OperatorKind::permute, moved),
+          product("expert_fc1", first, query.hidden_size),
+          moving(format, "activation", graph::OperatorKind::elementwise,
+                 rows * static_cast<double>(first + inner)),
+          product("expert_fc2", query.hidden_size, inner),
+          moving(format, "unpermute", graph::OperatorKind::permute, moved)};
+}
+
 }  // namespace
 
 Result<Kernels> kernels_of(const GemmQuery& query, const compute::Device& device,
@@ -200,51 +241,6 @@ double greatest_load(std::int64_t tokens, std::int64_t experts, std::int64_t ep)
   return std::min({load, greatest, ranks});
 }
 
-namespace {
-
-/// 16-bit elements, beside GEMMs of a format.
-graph::Operator moving(graph::Operator op, std::string name, graph::OperatorKind kind,
-                       double elements) {
-  op.name = std::move(name);
-  op.kind = kind;
-  op.bytes = Bytes(static_cast<std::int64_t>(2 * elements));
-  return op;
-}
-
-Kernels expert_kernels(const MoeQuery& query, const graph::Operator& format) {
-  const auto tokens = static_cast<double>(query.num_tokens);
-  const std::int64_t local = query.num_experts / query.moe_ep_size;
-  const auto chosen = static_cast<double>(std::min(query.topk, local));
-  const double load = value_of<Routing>(query.distribution) == Routing::power_law
-                          ? greatest_load(query.num_tokens, query.num_experts, query.moe_ep_size)
-                          : 1;
-  const double share = static_cast<double>(query.topk) / static_cast<double>(query.moe_ep_size);
-  const double rows = std::max(1.0, std::min(tokens * share * load, tokens * chosen));
-  const auto busy = std::min(local, static_cast<std::int64_t>(std::ceil(rows)));
-  const auto each = static_cast<std::int64_t>(std::ceil(rows / static_cast<double>(busy)));
-  const auto hidden = static_cast<double>(query.hidden_size);
-  const std::int64_t inner = query.inter_size / query.moe_tp_size;
-  const std::int64_t first = (query.gated ? 2 : 1) * inner;
-  const auto product = [&](std::string name, std::int64_t n, std::int64_t k) {
-    graph::Operator op = format;
-    op.name = std::move(name);
-    op.kind = graph::OperatorKind::grouped_gemm;
-    op.gemm = {.batch = busy, .m = each, .n = n, .k = k};
-    op.flops = flops_of(op.gemm);
-    op.bytes = busy * (graph::bytes_of(op.type, each * k + k * n) + Bytes(2) * each * n);
-    return op;
-  };
-  const double moved = (tokens + rows) * hidden;
-  return {moving(format, "permute", graph::OperatorKind::permute, moved),
-          product("expert_fc1", first, query.hidden_size),
-          moving(format, "activation", graph::OperatorKind::elementwise,
-                 rows * static_cast<double>(first + inner)),
-          product("expert_fc2", query.hidden_size, inner),
-          moving(format, "unpermute", graph::OperatorKind::permute, moved)};
-}
-
-}  // namespace
-
 Result<Kernels> kernels_of(const MoeQuery& query, const compute::Device& device,
                            const std::string& where) {
   QueryCheck check(where);
@@ -263,8 +259,6 @@ Result<Kernels> kernels_of(const MoeQuery& query, const compute::Device& device,
   divides("moe_ep_size", query.moe_ep_size, query.num_experts);
   check.require(query.topk <= query.num_experts, "topk", std::to_string(query.topk),
                 fmt::format("at most num_experts = {}", query.num_experts));
-  check.require(value_of<Routing>(query.distribution).has_value(), "distribution",
-                query.distribution, all_names<Routing>());
   auto checked = check.finish(op);
   if (!checked) {
     return fail(std::move(checked.error()));

@@ -87,7 +87,7 @@ struct MoeQuery {
   std::int64_t num_experts = 0;
   std::int64_t moe_tp_size = 1;
   std::int64_t moe_ep_size = 1;
-  std::string distribution = "balanced";
+  Routing distribution = Routing::balanced;
   bool gated = true;
 
   static constexpr std::array<std::string_view, 5> kRequired{"num_tokens", "hidden_size",

@@ -6,14 +6,14 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "machine/machine.h"
-#include "report/trace.h"
-#include "study/run.h"
+#include "traced_run.h"
 
 namespace orrery::report {
 namespace {
 
 using nlohmann::json;
+using testing::trace_of;
+using testing::traced_run;
 
 plan::Plan base_plan() {
   plan::Plan plan;
@@ -22,23 +22,6 @@ plan::Plan base_plan() {
   plan.dp = 2;
   plan.global_batch = 16;
   return plan;
-}
-
-study::Run traced_run(const plan::Plan& plan) {
-  const auto run = study::run_step(zoo::load_model("gpt2").value(),
-                                   machine::load_machine("dgx-a100-80g").value(), plan, 0,
-                                   {.record_spans = true});
-  EXPECT_TRUE(run) << run.error().to_string();
-  return run.value();
-}
-
-std::string trace_of(const study::Run& run) {
-  std::string text;
-  {
-    JsonWriter writer([&](std::string_view piece) { text += piece; });
-    write_trace(run, writer);
-  }
-  return text;
 }
 
 TEST(TraceParts, KernelsOfASpanFollowEachOtherWithinIt) {

@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "made_run.h"
+#include "traced_run.h"
 
 namespace orrery::report {
 namespace {
@@ -19,15 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 using testing::made_run;
-
-std::string trace_of(const study::Run& run) {
-  std::string text;
-  {
-    JsonWriter writer([&](std::string_view piece) { text += piece; });
-    write_trace(run, writer);
-  }
-  return text;
-}
+using testing::trace_of;
+using testing::traced_run;
 
 std::vector<json> complete_events(const json& trace, std::int64_t rank) {
   std::vector<json> events;
@@ -149,14 +143,6 @@ std::vector<Case> cases() {
   cases[4].plan.overlap_param_gather = true;
   cases[4].plan.overlap_grad_reduce = true;
   return cases;
-}
-
-study::Run traced_run(const plan::Plan& plan) {
-  const auto run = study::run_step(zoo::load_model("gpt2").value(),
-                                   machine::load_machine("dgx-a100-80g").value(), plan, 0,
-                                   {.record_spans = true});
-  EXPECT_TRUE(run) << run.error().to_string();
-  return run.value();
 }
 
 TEST(Trace, BreakdownOfEveryRankIsRecomputedToThePicosecond) {

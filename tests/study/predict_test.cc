@@ -29,8 +29,7 @@ TEST(Predict, MfuIsTheModelFlopRateInPerCentOfThePeak) {
   EXPECT_NEAR(mfu->value, 100 * rate->value / 312, 1e-9 * mfu->value);
 }
 
-/// Llama-3.1-8B on one node: 8 replicas of 16 microbatches with all activations need more than 80
-/// GiB from 4 sequences each.
+/// 8 replicas, one microbatch each.
 plan::Plan replicas(std::int64_t microbatch) {
   plan::Plan plan;
   plan.dp = 8;

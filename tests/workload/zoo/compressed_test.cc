@@ -7,10 +7,14 @@
 #include <algorithm>
 
 #include "base/file.h"
+#include "operators_of.h"
 #include "workload/zoo/model.h"
 
 namespace orrery::zoo {
 namespace {
+
+using testing::find;
+using testing::names;
 
 Model shipped(const std::string& name) {
   auto model = load_model(name);
@@ -31,24 +35,6 @@ Result<Model> changed(const std::string& name, const std::string& from, const st
 
 std::string mistakes(const Result<Model>& model) {
   return model ? "" : model.error().to_string();
-}
-
-ModelOperator find(const std::vector<ModelOperator>& operators, const std::string& name) {
-  const auto found = std::find_if(operators.begin(), operators.end(),
-                                  [&](const ModelOperator& op) { return op.name == name; });
-  if (found == operators.end()) {
-    ADD_FAILURE() << "no operator " << name;
-    return {};
-  }
-  return *found;
-}
-
-std::vector<std::string> names(const std::vector<ModelOperator>& operators) {
-  std::vector<std::string> result;
-  for (const ModelOperator& op : operators) {
-    result.push_back(op.name);
-  }
-  return result;
 }
 
 constexpr int kWindow = 0;
@@ -157,7 +143,7 @@ TEST(DeepseekV4, indexer_scores_every_compressed_key_before_a_query) {
             (graph::GemmShape{.m = kSequence, .n = 2 * 2 * 128, .k = 4096}));
   EXPECT_EQ(find(layer, "index_top_k").saved, Bytes(4LL * kSequence * 512));
   const auto other = layer_operators(shipped("deepseek-v4-flash"), kFlash, kHca);
-  EXPECT_THAT(names(other), testing::Not(testing::Contains("index_scores")));
+  EXPECT_THAT(names(other), ::testing::Not(::testing::Contains("index_scores")));
 }
 
 TEST(DeepseekV4, projections_have_the_shapes_of_the_class) {
@@ -278,16 +264,16 @@ TEST(DeepseekV4, newer_files_name_the_types_of_layers) {
 TEST(DeepseekV4, mistakes_name_their_field) {
   EXPECT_THAT(
       mistakes(changed("deepseek-v4-flash", "\"hc_mult\"", "\"hc_multiple\": 4, \"hc_mult\"")),
-      testing::HasSubstr("hc_mult"));
+      ::testing::HasSubstr("hc_mult"));
   EXPECT_THAT(mistakes(changed("deepseek-v4-flash", "0, 0, 4,", "0, 0, 8,")),
-              testing::HasSubstr("compress_ratios"));
+              ::testing::HasSubstr("compress_ratios"));
   EXPECT_THAT(mistakes(changed("deepseek-v4-flash", "0, 0, 4,", "0, 0, 4, 4, 4,")),
-              testing::HasSubstr("found 46"));
+              ::testing::HasSubstr("found 46"));
   EXPECT_THAT(mistakes(changed("deepseek-v4-flash", "\"o_groups\": 8", "\"o_groups\": 7")),
-              testing::HasSubstr("o_groups"));
+              ::testing::HasSubstr("o_groups"));
   EXPECT_THAT(mistakes(changed("deepseek-v4-flash", "\"num_key_value_heads\": 1",
                                "\"num_key_value_heads\": 2")),
-              testing::HasSubstr("num_key_value_heads"));
+              ::testing::HasSubstr("num_key_value_heads"));
 }
 
 TEST(DeepseekV4, tensor_parallelism_divides_heads_and_groups) {
@@ -295,8 +281,9 @@ TEST(DeepseekV4, tensor_parallelism_divides_heads_and_groups) {
   for (const TensorExtent& extent : tensor_extents(shipped("deepseek-v4-flash"))) {
     what.push_back(extent.what + " " + std::to_string(extent.extent));
   }
-  EXPECT_THAT(what, testing::ElementsAre("attention heads 64", "groups of the output projection 8",
-                                         "shared expert's width 2048"));
+  EXPECT_THAT(what,
+              ::testing::ElementsAre("attention heads 64", "groups of the output projection 8",
+                                     "shared expert's width 2048"));
 }
 
 }  // namespace

@@ -5,28 +5,14 @@
 
 #include <algorithm>
 
+#include "operators_of.h"
 #include "workload/zoo/model.h"
 
 namespace orrery::zoo {
 namespace {
 
-ModelOperator find(const std::vector<ModelOperator>& operators, const std::string& name) {
-  const auto found = std::find_if(operators.begin(), operators.end(),
-                                  [&](const ModelOperator& op) { return op.name == name; });
-  if (found == operators.end()) {
-    ADD_FAILURE() << "no operator " << name;
-    return {};
-  }
-  return *found;
-}
-
-std::vector<std::string> names(const std::vector<ModelOperator>& operators) {
-  std::vector<std::string> result;
-  for (const ModelOperator& op : operators) {
-    result.push_back(op.name);
-  }
-  return result;
-}
+using testing::find;
+using testing::names;
 
 /// H = 512, 8 query heads and 2 key-value heads of 64, F = 1536, V = 1000, SwiGLU.
 Model dense_model() {

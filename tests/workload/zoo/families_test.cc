@@ -6,14 +6,18 @@
 #include <algorithm>
 
 #include "base/file.h"
+#include "operators_of.h"
 #include "workload/zoo/model.h"
 
 namespace orrery::zoo {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::UnorderedElementsAre;
+using testing::find;
+using testing::names;
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 
 Model shipped(const std::string& name) {
   auto model = load_model(name);
@@ -43,24 +47,6 @@ std::vector<std::string> blamed(const Result<Model>& model) {
   return fields;
 }
 
-std::vector<std::string> names(const std::vector<ModelOperator>& operators) {
-  std::vector<std::string> result;
-  for (const ModelOperator& op : operators) {
-    result.push_back(op.name);
-  }
-  return result;
-}
-
-ModelOperator find(const std::vector<ModelOperator>& operators, const std::string& name) {
-  const auto found = std::find_if(operators.begin(), operators.end(),
-                                  [&](const ModelOperator& op) { return op.name == name; });
-  if (found == operators.end()) {
-    ADD_FAILURE() << "no operator " << name;
-    return {};
-  }
-  return *found;
-}
-
 /// Layers of each kind, in the order of layer_kinds.
 std::vector<std::int64_t> layers_of(const Model& m) {
   std::vector<std::int64_t> counts(layer_kinds(m).size(), 0);
@@ -87,7 +73,7 @@ TEST(Families, parallel_attention_and_mlp_enter_once_and_leave_once) {
   for (const char* name : {"gpt-j-6b", "falcon-7b", "phi-2", "palm-540b"}) {
     const auto layer = layer_operators(shipped(name), kFlash);
     EXPECT_EQ(names(layer).front(), "input_norm");
-    EXPECT_THAT(names(layer), testing::Not(testing::Contains("mlp_norm"))) << name;
+    EXPECT_THAT(names(layer), ::testing::Not(::testing::Contains("mlp_norm"))) << name;
     int enters = 0;
     int leaves = 0;
     for (const ModelOperator& op : layer) {
@@ -98,7 +84,7 @@ TEST(Families, parallel_attention_and_mlp_enter_once_and_leave_once) {
     EXPECT_EQ(leaves, 1) << name;
   }
   for (const char* name : {"gpt-neox-20b", "falcon-40b"}) {  // a norm for each branch
-    EXPECT_THAT(names(layer_operators(shipped(name), kFlash)), testing::Contains("mlp_norm"));
+    EXPECT_THAT(names(layer_operators(shipped(name), kFlash)), ::testing::Contains("mlp_norm"));
   }
 }
 
@@ -205,7 +191,7 @@ TEST(Families, the_text_part_of_a_multimodal_file_is_read) {
 TEST(Families, llama_4_normalises_only_what_it_rotates) {
   const Model m = shipped("llama-4-scout");
   EXPECT_EQ(find(layer_operators(m, kFlash, 0), "query_key_norm").parameters, 0);
-  EXPECT_THAT(names(layer_operators(m, kFlash, 1)), testing::Not(testing::Contains("rotary")));
+  EXPECT_THAT(names(layer_operators(m, kFlash, 1)), ::testing::Not(::testing::Contains("rotary")));
   EXPECT_EQ(layers_of(shipped("llama-4-maverick")), (std::vector<std::int64_t>{24, 12, 12}));
 }
 

@@ -2,8 +2,9 @@
 #include "estimate/estimate.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -89,17 +90,29 @@ class Estimator::Memo {
     const IssueLists* lists = nullptr;
   };
 
-  Result<const machine::Machine*> machine_of(std::int64_t devices) {
-    const auto found = machines_.find(devices);
-    if (found != machines_.end()) {
+  /// The machine as plans of these clocks and so many devices see it.
+  struct Site {
+    Prices prices;
+    std::map<std::int64_t, machine::Machine> machines;  // by devices
+  };
+
+  Result<const machine::Machine*> machine_of(const plan::Plan& plan) {
+    Site& site = site_of(plan);
+    const auto found = site.machines.find(plan.devices());
+    if (found != site.machines.end()) {
       return &found->second;
     }
-    auto fitted = machine::with_devices(machine_, devices);
+    auto fitted = machine::with_devices(machine_, plan.devices());
     if (!fitted) {
       return fail(std::move(fitted.error()));
     }
-    return &machines_.emplace(devices, std::move(*fitted)).first->second;
+    if (plan.clocks == plan::Clocks::boost) {
+      fitted->device = compute::at_boost(std::move(fitted->device));
+    }
+    return &site.machines.emplace(plan.devices(), std::move(*fitted)).first->second;
   }
+
+  Site& site_of(const plan::Plan& plan) { return sites_[static_cast<std::size_t>(plan.clocks)]; }
 
   /// The same templates for every global batch, placement and algorithm.
   Result<Lowered*> lowered(const plan::Plan& plan, bool anew) {
@@ -146,31 +159,38 @@ class Estimator::Memo {
 
   Result<TimedPlan> time(const plan::Plan& plan, const graph::Workload& workload,
                          const IssueLists& lists) {
-    const auto machine = machine_of(plan.devices());
+    const auto machine = machine_of(plan);
     if (!machine) {
       return fail(machine.error());
     }
     if (auto has_all = plan::check_machine(plan, **machine); !has_all) {
       return fail(std::move(has_all.error()));
     }
-    const Placing placing{plan::layout_of(plan, model_.experts > 0), plan::algorithms_of(plan)};
-    TimedPlan timed{
-        .timed = time_workload(workload, **machine, placing, prices_), .maps = {}, .least = {}};
+    const Placing placing = placing_of(plan);
+    TimedPlan timed{.timed = time_workload(workload, **machine, placing, site_of(plan).prices),
+                    .maps = {},
+                    .least = {}};
     if (timed.timed.crosses && workload.roles.size() > 1) {
-      share_among_stages(workload, **machine, placing, lists, timed);
+      share_among_stages(plan, workload, **machine, lists, timed);
     }
     return timed;
   }
 
+  Placing placing_of(const plan::Plan& plan) const {
+    return {plan::layout_of(plan, model_.experts > 0), plan::algorithms_of(plan)};
+  }
+
   /// Longer transfers meet more often: a second round comes within what a third would change.
-  void share_among_stages(const graph::Workload& workload, const machine::Machine& machine,
-                          const Placing& placing, const IssueLists& lists, TimedPlan& timed) {
+  void share_among_stages(const plan::Plan& plan, const graph::Workload& workload,
+                          const machine::Machine& machine, const IssueLists& lists,
+                          TimedPlan& timed) {
+    const Placing placing = placing_of(plan);
     for (int round = 0; round < 2; ++round) {
       timed.maps = maps_of(timed.timed, Works::slowed);
       const PreparedPlan prepared{timed.timed, timed.maps, timed.least, lists};
       if (const auto run = replay(prepared)) {
-        timed.timed =
-            time_workload(workload, machine, placing, prices_, meanwhile_of(prepared, *run));
+        timed.timed = time_workload(workload, machine, placing, site_of(plan).prices,
+                                    meanwhile_of(prepared, *run));
       }
     }
     timed.maps.clear();
@@ -179,8 +199,7 @@ class Estimator::Memo {
   zoo::Model model_;
   machine::Machine machine_;
   bool crossing_ = false;  ///< how often stages meet depends on the number of microbatches
-  std::unordered_map<std::int64_t, machine::Machine> machines_;  // by devices
-  Prices prices_;
+  std::array<Site, kNames<plan::Clocks>.size()> sites_;
   PlanMemo<Lowered> lowered_;
   PlanMemo<TimedPlan> timed_;
   IssueLists lists_;  // of the plan at hand

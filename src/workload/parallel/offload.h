@@ -31,16 +31,10 @@
 
 #include <vector>
 
+#include "workload/parallel/block_workload.h"
 #include "workload/parallel/draft.h"
 
 namespace orrery::parallel {
-
-/// What one rank's optimizer updates.
-struct OptimizerShare {
-  std::int64_t whole = 0;  ///< parameters before ZeRO
-  std::int64_t local = 0;  ///< E
-  Bytes copies{0};         ///< of the local ones as the device stores them
-};
 
 /// Appends the update on the host to the end of the step. Requires offload_optimizer.
 void append_host_update(std::vector<Step>& steps, const plan::Plan& plan,

@@ -21,6 +21,7 @@
 /// 256 or more (Dettmers et al. 2022), are not counted. Memory binds all of them, so none counts
 /// FLOPs (see zoo/model.h). Source: Micikevicius et al. 2018 (mixed precision); the steps are those
 /// of Megatron-LM's Float16OptimizerWithFloat16Params.
+#include "workload/parallel/block_workload.h"
 #include "workload/parallel/offload.h"
 #include "workload/parallel/passes.h"
 #include "workload/parallel/remote.h"
@@ -122,6 +123,11 @@ void append_norm(std::vector<Step>& steps, const plan::Plan& plan, std::int64_t 
   append_norm_reductions(steps, plan);
 }
 
+void append_clear(std::vector<Step>& steps, const plan::Plan& plan, const OptimizerShare& share) {
+  const std::int64_t cleared = plan.zero >= 2 ? share.local : share.whole;
+  steps.push_back(optimizer_step("clear_gradients", graph::size_of(plan.grad_type) * cleared));
+}
+
 void append_update_gathers(std::vector<Step>& steps, const Draft& draft, const Context& context,
                            const RoleDraft& role) {
   for (const plan::Owner owner : {plan::Owner::dense, plan::Owner::expert}) {
@@ -135,6 +141,20 @@ void append_update_gathers(std::vector<Step>& steps, const Draft& draft, const C
 }
 
 }  // namespace
+
+std::vector<graph::Operator> update_kernels(const plan::Plan& plan, const OptimizerShare& share) {
+  std::vector<Step> steps;
+  append_norm(steps, plan, share.local);
+  if (plan.offload_optimizer == plan::Offload::none) {
+    append_update(steps, plan, share);
+  }
+  append_clear(steps, plan, share);
+  std::vector<graph::Operator> kernels;
+  for (const Step& step : steps) {
+    kernels.insert(kernels.end(), step.node.operators.begin(), step.node.operators.end());
+  }
+  return kernels;
+}
 
 void passes::embedding(Draft& draft, const Context& context) {
   const plan::Plan& plan = context.plan;
@@ -168,8 +188,7 @@ void passes::optimizer(Draft& draft, const Context& context) {
     }
     append_update_gathers(steps, draft, context, role);
     if (plan.offload_params == plan::Offload::none) {
-      const std::int64_t cleared = plan.zero >= 2 ? share.local : share.whole;
-      steps.push_back(optimizer_step("clear_gradients", graph::size_of(plan.grad_type) * cleared));
+      append_clear(steps, plan, share);
     }
   }
 }

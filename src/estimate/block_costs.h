@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The least times of a plan's blocks, and sums of them over consecutive layers.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+#include "estimate/prices.h"
+#include "machine/machine.h"
+#include "workload/parallel/block_workload.h"
+#include "workload/plan/model_parts.h"
+#include "workload/plan/plan.h"
+#include "workload/zoo/model.h"
+
+namespace orrery::estimate {
+
+/// Lanes of the collectives inside blocks: tp, cp and its parts, ep, etp.
+inline constexpr std::size_t kBlockLanes = 8;
+
+struct PassCost {
+  Time chain{0};    ///< from compute free to compute free
+  Time kernels{0};  ///< alone
+  std::array<Time, kBlockLanes> lanes{};
+
+  PassCost& operator+=(const PassCost& other);
+  PassCost& operator-=(const PassCost& other);
+};
+PassCost operator*(PassCost cost, std::int64_t times);
+
+/// The plan with everything that does not shape its blocks taken out: plans of one key have blocks
+/// of one cost.
+plan::Plan block_key(const plan::Plan& plan);
+
+class BlockCosts {
+ public:
+  /// Requires block_key() of a checked plan, and a machine of its devices.
+  static Result<BlockCosts> of(const zoo::Model& model, const plan::Plan& key,
+                               const machine::Machine& machine, Prices& prices);
+
+  /// Of a chunk of the model; the first `recomputed` layers of it recompute what the plan says.
+  PassCost forward(const plan::ModelPart& part) const;
+  PassCost backward(const plan::ModelPart& part, std::int64_t recomputed) const;
+
+ private:
+  /// Of one kind of block. A run of n layers takes n each + begin.
+  struct Run {
+    PassCost each;
+    Time begin{0};  ///< of the chain; not above 0
+  };
+  struct Sums {
+    std::vector<PassCost> until;  ///< by layer: of all before it
+    std::vector<Time> begins;     ///< by layer: of a run that begins there
+  };
+  PassCost layers(parallel::BlockPass pass, std::int64_t first, std::int64_t count) const;
+
+  std::vector<plan::BlockKind> kinds_;  ///< by layer
+  std::array<Sums, parallel::kBlockPasses> sums_;
+  std::array<PassCost, 2 * parallel::kBlockPasses> ends_;  ///< embedding and head, by pass
+};
+
+}  // namespace orrery::estimate

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A bound on the step time of very many plans of one model on one machine, from the least times of
+/// its blocks: lowered and mapped once for every set of fields that shapes them, not per plan.
+///
+///   f, b     of a layer in a run of equal ones, forward and backward with what it recomputes: from
+///            compute free to compute free, kernels alone and the collectives they wait for on idle
+///            links: entry (compute, compute) of the runs' maps (pass_map.h), of three less of two
+///   F, B     sums over a chunk;  w = sum over the chunks of a stage of F + B
+///   fill     F of the first chunks of the stages before;  drain: their B
+///   finish   the optimizer's kernels
+///   g        1, of interleaved schedules the stages: microbatches that end together
+///
+///   bound = max over stages of  fill + m w + drain + finish
+///                               fill + m w - g B + reduction of the gradients + finish
+///           and of every lane:  what its collectives take over the step
+///
+/// Schedules that split the backward, and exchanges of tokens beside another microbatch, hide what
+/// a block waits for: kernels alone count, and no drain.
+///
+/// Ignores what a schedule adds to that: messages, reductions beside the last backward, gathers
+/// ahead, copies to the host. It is never above the simulated time, and above lower_bound() where
+/// that has shorter paths.
+#pragma once
+
+#include <memory>
+
+#include "base/result.h"
+#include "machine/machine.h"
+#include "workload/plan/plan.h"
+#include "workload/zoo/model.h"
+
+namespace orrery::estimate {
+
+/// Not thread-safe: it keeps what it has measured.
+class QuickBound {
+ public:
+  QuickBound(const zoo::Model& model, const machine::Machine& machine);
+  ~QuickBound();
+  QuickBound(QuickBound&&) noexcept;
+  QuickBound& operator=(QuickBound&&) noexcept;
+
+  /// Of a plan that check() and check_machine() accept. Mistakes: devices that the machine cannot
+  /// have.
+  Result<Time> least_time(const plan::Plan& plan);
+
+ private:
+  class Memo;
+  std::unique_ptr<Memo> memo_;
+};
+
+}  // namespace orrery::estimate

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The blocks of a plan without the plan around them: what a bound on many plans is made of.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+#include "graph/workload.h"
+#include "workload/plan/plan.h"
+#include "workload/zoo/model.h"
+
+namespace orrery::parallel {
+
+/// Runs of equal blocks, shorter first. What the last block of a run leaves under way (a reduction
+/// beside its weight gradients) is waited for by the block after it, so a longer run is more than
+/// the sum of shorter ones.
+inline constexpr std::array<int, 2> kBlockRuns{2, 3};
+
+enum class BlockPass : std::uint8_t {
+  forward,
+  backward,  ///< whole, with what the plan recomputes
+  plain      ///< whole, of a layer that recomputes nothing
+};
+inline constexpr std::size_t kBlockPasses = 3;
+
+struct BlockWorkload {
+  /// Every rank runs one program; its source issues nothing.
+  graph::Workload workload;
+  /// By BlockKind, BlockPass, length of the run (kBlockRuns; embedding and head: one block, in both
+  /// places) -> template.
+  std::vector<std::array<std::array<int, kBlockRuns.size()>, kBlockPasses>> templates;
+};
+
+/// The lowering passes that make blocks: tensor to recompute. Requires a checked plan. Messages of
+/// the pipeline, gradients, parameters and copies of activations are left out.
+Result<BlockWorkload> lower_blocks(const zoo::Model& model, const plan::Plan& plan);
+
+/// What one rank's optimizer updates.
+struct OptimizerShare {
+  std::int64_t whole = 0;  ///< parameters before ZeRO
+  std::int64_t local = 0;  ///< E
+  Bytes copies{0};         ///< of the local ones as the device stores them
+};
+
+/// The device's kernels at the end of the step: norm, update unless that is elsewhere, clear
+/// (pass_finish.cc).
+std::vector<graph::Operator> update_kernels(const plan::Plan& plan, const OptimizerShare& share);
+
+}  // namespace orrery::parallel

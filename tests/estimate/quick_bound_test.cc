@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "estimate/quick_bound.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "base/format.h"
+#include "random_plans.h"
+#include "simulate/simulate.h"
+#include "workload/parallel/lower.h"
+#include "workload/plan/layout.h"
+
+namespace orrery::estimate {
+namespace {
+
+using testing::Case;
+
+Time simulated(const Case& c, const machine::Machine& machine) {
+  const auto workload = parallel::lower(c.model, c.plan);
+  simulate::SimulateOptions options;
+  options.algorithms = plan::algorithms_of(c.plan);
+  return workload ? simulate::simulate(*workload, machine, options)->step_time : Time(0);
+}
+
+/// Fields that differ from a plan's own values.
+std::string told(const Case& c) {
+  std::string text = c.name + ":";
+  const plan::Plan plain;
+  plan::Plan::fields([&](std::string_view name, auto member, std::string_view) {
+    if (c.plan.*member != plain.*member) {
+      text += fmt::format(" {}={}", name, exact_text(c.plan.*member));
+    }
+  });
+  return text;
+}
+
+/// Mean of bound / simulated; the bound is never above it.
+double mean_share(const std::vector<std::string>& machines, int count) {
+  testing::RandomPlans plans({.seed = 2026, .machines = machines});
+  double sum = 0;
+  for (int i = 0; i < count; ++i) {
+    const auto drawn = plans.next();
+    const Time truth = simulated(drawn.plan, drawn.machine);
+    const auto bound = QuickBound(drawn.plan.model, drawn.machine).least_time(drawn.plan.plan);
+    EXPECT_TRUE(bound) << told(drawn.plan);
+    if (bound) {
+      EXPECT_LE(*bound, truth) << told(drawn.plan);
+      sum += *bound / truth;
+    }
+  }
+  fmt::print("{} random plans: the bound is {:.1f} % of the simulated time on average\n", count,
+             100 * sum / count);
+  return sum / count;
+}
+
+TEST(QuickBound, IsNeverAboveTheSimulation) {
+  EXPECT_GE(mean_share(testing::kSwitchedMachines, 600), 0.75);
+}
+
+TEST(QuickBound, IsNeverAboveTheSimulationOnTori) {
+  EXPECT_GE(mean_share(testing::kTorusMachines, 40), 0.6);
+}
+
+}  // namespace
+}  // namespace orrery::estimate

@@ -10,6 +10,7 @@ namespace orrery::cli {
 
 std::unique_ptr<Command> make_simulate();    // simulate.cc
 std::unique_ptr<Command> make_estimate();    // estimate.cc
+std::unique_ptr<Command> make_plan();        // plan.cc
 std::unique_ptr<Command> make_list();        // list.cc
 std::unique_ptr<Command> make_show();        // show.cc
 std::unique_ptr<Command> make_validate();    // validate.cc
@@ -29,6 +30,7 @@ inline constexpr std::array kCommands{
     CommandEntry{"simulate", "Time of one training step, where it goes, and memory", make_simulate},
     CommandEntry{"estimate", "Time of one training step without events, and a bound on it",
                  make_estimate},
+    CommandEntry{"plan", "The fastest plan for a number of devices, and what bounds it", make_plan},
     CommandEntry{"explain", "Why a step takes as long as it does, and what would make it faster",
                  make_explain},
     CommandEntry{"compare", "Two or more runs side by side", make_compare},

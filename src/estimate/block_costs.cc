@@ -18,9 +18,16 @@ constexpr std::size_t index_of(auto value) {
 PassCost cost_of(const TimedWorkload& timed, int number) {
   const TimedTemplate& nodes = timed.templates[index_of(number)];
   PassCost cost;
-  cost.chain = map_of(nodes, timed.transfers, Works::least).entry(kCompute, kCompute);
+  const PassMap slowed = map_of(nodes, timed.transfers, Works::slowed);
+  const PassMap least = map_of(nodes, timed.transfers, Works::least);
+  cost.chain = (slowed.stepwise ? least : slowed).entry(kCompute, kCompute);
   for (const TimedNode& node : nodes.nodes) {
     cost.lanes[std::min<std::size_t>(node.lane, kBlockLanes - 1)] += node.least;
+    if (node.kind == TimedNode::Kind::kernels) {
+      const auto above =
+          std::upper_bound(kSlowdowns.begin() + 1, kSlowdowns.end(), node.beside_collective);
+      cost.by_slowdown[index_of(above - kSlowdowns.begin() - 1)] += node.least;
+    }
   }
   cost.kernels = cost.lanes.front();
   return cost;
@@ -34,6 +41,9 @@ PassCost& PassCost::operator+=(const PassCost& other) {
   for (std::size_t lane = 0; lane < kBlockLanes; ++lane) {
     lanes[lane] += other.lanes[lane];
   }
+  for (std::size_t i = 0; i < kSlowdowns.size(); ++i) {
+    by_slowdown[i] += other.by_slowdown[i];
+  }
   return *this;
 }
 PassCost& PassCost::operator-=(const PassCost& other) {
@@ -44,6 +54,9 @@ PassCost operator*(PassCost cost, std::int64_t times) {
   cost.kernels = cost.kernels * times;
   for (Time& lane : cost.lanes) {
     lane = lane * times;
+  }
+  for (Time& kernels : cost.by_slowdown) {
+    kernels = kernels * times;
   }
   return cost;
 }

@@ -19,10 +19,14 @@ namespace orrery::estimate {
 /// Lanes of the collectives inside blocks: tp, cp and its parts, ep, etp.
 inline constexpr std::size_t kBlockLanes = 8;
 
+/// How much slower kernels are beside a collective, rounded down to one of these.
+inline constexpr std::array<double, 6> kSlowdowns{1, 1.04, 1.08, 1.12, 1.16, 1.24};
+
 struct PassCost {
   Time chain{0};    ///< from compute free to compute free
   Time kernels{0};  ///< alone
   std::array<Time, kBlockLanes> lanes{};
+  std::array<Time, kSlowdowns.size()> by_slowdown{};  ///< of kernels
 
   PassCost& operator+=(const PassCost& other);
   PassCost& operator-=(const PassCost& other);

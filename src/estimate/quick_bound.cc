@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "estimate/block_costs.h"
 #include "estimate/plan_memo.h"
 #include "workload/memory/block_memory.h"
+#include "workload/memory/least_memory.h"
 #include "workload/memory/state_memory.h"
 #include "workload/plan/data_axes.h"
 #include "workload/plan/layout.h"
@@ -22,18 +25,29 @@ namespace orrery::estimate {
 namespace {
 
 /// What the state of one stage costs over the step at the least.
-struct StateCost {
+struct StageState {
   Time finish{0};          ///< the optimizer's kernels
-  Time reduced_once{0};    ///< reductions of gradients behind the last backward or beside it
-  Time lane{0};            ///< busiest lane of gradients and parameters, once a step
-  Time per_microbatch{0};  ///< the same for every microbatch
+  Time reduced{0};         ///< gradients, once a step: behind the last backward or beside it
+  Time reduced_always{0};  ///< the same for every microbatch
+  Time gathered{0};        ///< parameters, once a step
+  Time gathered_always{0};
 
-  void take_longer(Time once, Time always, std::int64_t microbatches) {
-    if (once + always * microbatches > lane + per_microbatch * microbatches) {
-      lane = once;
-      per_microbatch = always;
-    }
+  Time lane(std::int64_t microbatches) const {
+    return reduced + gathered + (reduced_always + gathered_always) * microbatches;
   }
+};
+
+/// What a stage's chunks take for one microbatch.
+struct ChunkLoad {
+  Time forward{0};
+  Time backward{0};
+  Bytes kept{0};  ///< by its layers, before offload
+};
+struct StageLoad {
+  std::vector<ChunkLoad> chunks;
+  Time kernels{0};
+  std::array<Time, kBlockLanes> lanes{};
+  std::array<Time, kSlowdowns.size()> by_slowdown{};
 };
 
 using StageParts = std::vector<std::vector<plan::ModelPart>>;
@@ -81,7 +95,17 @@ class QuickBound::Memo {
     if (blocks == nullptr || parts == nullptr) {
       return fail("a plan that check() accepts");
     }
-    return longest(plan, *blocks, *parts, state_of(plan, *parts, **site));
+    return longest(plan, *blocks, *parts, **site);
+  }
+
+  Result<Bytes> least_memory(const plan::Plan& plan) {
+    const auto site = site_of(plan);
+    const StageParts* parts = parts_of(plan);
+    if (!site || parts == nullptr) {
+      return fail(site ? Error("a plan that check() accepts") : site.error());
+    }
+    return footprint::least_memory(model_, memories_of(plan), plan, *parts,
+                                   (*site)->machine.device);
   }
 
  private:
@@ -120,6 +144,28 @@ class QuickBound::Memo {
     return costs ? &blocks_.emplace(std::move(key), std::move(*costs)).first->second : nullptr;
   }
 
+  const footprint::BlockMemories& memories_of(const plan::Plan& plan) {
+    plan::Plan key = block_key(plan);
+    key.dp_algorithm = key.tp_algorithm = collective::CollectiveAlgorithm::automatic;
+    const auto found = memories_.find(key);
+    if (found != memories_.end()) {
+      return found->second;
+    }
+    footprint::BlockMemories memories = footprint::block_memories(model_, key);
+    return memories_.emplace(std::move(key), std::move(memories)).first->second;
+  }
+
+  /// Of a chunk's activations, one way, of one microbatch: what a pass cannot run ahead of, since a
+  /// layer waits for the copy of the last but one before it.
+  static Time copies(const plan::Plan& plan, std::int64_t layers, Bytes kept,
+                     const machine::Machine& machine) {
+    if (plan.offload_activations <= 0 || layers <= 2) {
+      return Time(0);
+    }
+    const double share = static_cast<double>(layers - 2) / static_cast<double>(layers);
+    return kept * (plan.offload_activations * share) / machine.device.memory[1].bandwidth;
+  }
+
   const StageParts* parts_of(const plan::Plan& plan) {
     plan::Plan key = parts_key(plan);
     const auto found = parts_.find(key);
@@ -130,83 +176,133 @@ class QuickBound::Memo {
     return parts ? &parts_.emplace(std::move(key), std::move(*parts)).first->second : nullptr;
   }
 
-  const StateCost& state_of(const plan::Plan& plan, const StageParts& parts, Site& site) {
+  const std::vector<StageState>& states_of(const plan::Plan& plan, const StageParts& parts,
+                                           Site& site) {
     plan::Plan key = state_key(plan);
     const auto found = states_.find(key);
     if (found != states_.end()) {
       return found->second;
     }
-    const StateCost cost = state_cost(plan, parts, site);
-    return states_.emplace(std::move(key), cost).first->second;
+    std::vector<StageState> states(parts.size());
+    if (plan.offload_params == plan::Offload::none && plan.lora_rank == 0) {
+      std::vector<KindState> kinds;
+      for (plan::BlockKind kind = 0; kind < memories_of(plan).blocks.size(); ++kind) {
+        kinds.push_back(kind_state(plan, kind, site));
+      }
+      for (std::size_t s = 0; s < parts.size(); ++s) {
+        states[s] = stage_state(plan, parts[s], kinds, site);
+      }
+    }
+    return states_.emplace(std::move(key), std::move(states)).first->second;
   }
 
-  /// The least finish of a stage, and the most that any puts on a lane.
-  StateCost state_cost(const plan::Plan& plan, const StageParts& parts, Site& site) {
-    if (plan.offload_params != plan::Offload::none || plan.lora_rank > 0) {
-      return {};
+  /// Of one block, or of one owner's buffer of a stage.
+  struct Lanes {
+    Time once{0};
+    Time always{0};
+  };
+  struct KindState {
+    footprint::OwnedParameters owned;
+    std::array<Lanes, 2> reduced;  ///< by Owner, in a buffer of its own
+    std::array<Lanes, 2> gathered;
+  };
+
+  KindState kind_state(const plan::Plan& plan, plan::BlockKind kind, Site& site) {
+    KindState state{.owned = footprint::owned_parameters(memories_of(plan), plan, kind),
+                    .reduced = {},
+                    .gathered = {}};
+    for (const plan::Owner owner : {plan::Owner::dense, plan::Owner::expert}) {
+      const bool dense = owner == plan::Owner::dense;
+      const std::int64_t parameters = dense ? state.owned.dense : state.owned.expert;
+      const auto at = static_cast<std::size_t>(owner);
+      state.reduced[at] = reduction(plan, owner, parameters, site);
+      state.gathered[at] = gather(plan, owner, parameters, site);
     }
-    const footprint::BlockMemories memories = footprint::block_memories(model_, plan);
-    StateCost cost;
-    for (const auto& stage : parts) {
-      footprint::OwnedParameters owned;
-      for (const plan::ModelPart& part : stage) {
-        for (const plan::BlockKind kind : plan::blocks_of(model_, part)) {
-          owned += footprint::owned_parameters(memories, plan, kind);
+    return state;
+  }
+
+  StageState stage_state(const plan::Plan& plan, const std::vector<plan::ModelPart>& stage,
+                         const std::vector<KindState>& kinds, Site& site) {
+    footprint::OwnedParameters owned;
+    std::array<Lanes, 2> reduced{};
+    std::array<Lanes, 2> gathered{};
+    const auto add = [](Lanes& sum, const Lanes& more) {
+      sum.once += more.once;
+      sum.always += more.always;
+    };
+    for (const plan::ModelPart& part : stage) {
+      for (const plan::BlockKind kind : plan::blocks_of(model_, part)) {
+        owned += kinds[kind].owned;
+        for (std::size_t owner = 0; owner < reduced.size(); ++owner) {
+          add(reduced[owner], kinds[kind].reduced[owner]);
+          add(gathered[owner], kinds[kind].gathered[owner]);
         }
       }
-      const StateCost of_stage = stage_cost(plan, owned, site);
-      const bool first = &stage == &parts.front();
-      cost.finish = first ? of_stage.finish : std::min(cost.finish, of_stage.finish);
-      cost.reduced_once =
-          first ? of_stage.reduced_once : std::min(cost.reduced_once, of_stage.reduced_once);
-      cost.take_longer(of_stage.lane, of_stage.per_microbatch, plan.microbatches());
     }
-    return cost;
-  }
-
-  StateCost stage_cost(const plan::Plan& plan, const footprint::OwnedParameters& owned,
-                       Site& site) {
-    StateCost cost;
     parallel::OptimizerShare share;
     for (const plan::Owner owner : {plan::Owner::dense, plan::Owner::expert}) {
-      const std::int64_t parameters = owner == plan::Owner::dense ? owned.dense : owned.expert;
-      const std::int64_t shards = plan::optimizer_shards(plan, owner);
+      const bool dense = owner == plan::Owner::dense;
+      const std::int64_t parameters = dense ? owned.dense : owned.expert;
       share.whole += parameters;
-      share.local += parameters / shards;
-      if (parameters > 0) {
-        add_lanes(plan, owner, parameters, site, cost);
+      share.local += parameters / plan::optimizer_shards(plan, owner);
+      if (!plan.overlap_grad_reduce || plan.bucket > Bytes(0)) {  // one buffer is no slower
+        reduced[static_cast<std::size_t>(owner)] = reduction(plan, owner, parameters, site);
       }
     }
-    share.copies =
-        plan.quantized_params ? Bytes(0) : graph::bytes_of(plan.compute_type, share.local);
-    for (const graph::Operator& kernel : parallel::update_kernels(plan, share)) {
-      cost.finish += site.prices.kernel(kernel, site.machine.device).alone;
-    }
-    return cost;
+    const std::size_t busiest =
+        reduced[0].once + reduced[0].always + gathered[0].once + gathered[0].always >=
+                reduced[1].once + reduced[1].always + gathered[1].once + gathered[1].always
+            ? 0
+            : 1;
+    return {.finish = finish(plan, share, site),
+            .reduced = reduced[busiest].once,
+            .reduced_always = reduced[busiest].always,
+            .gathered = gathered[busiest].once,
+            .gathered_always = gathered[busiest].always};
   }
 
-  void add_lanes(const plan::Plan& plan, plan::Owner owner, std::int64_t parameters, Site& site,
-                 StateCost& cost) {
-    std::array<Time, plan::kAxisCount> once{};  // hops of different axes run beside each other
-    std::array<Time, plan::kAxisCount> always{};
+  static Time finish(const plan::Plan& plan, parallel::OptimizerShare share, Site& site) {
+    share.copies =
+        plan.quantized_params ? Bytes(0) : graph::bytes_of(plan.compute_type, share.local);
+    Time time{0};
+    for (const graph::Operator& kernel : parallel::update_kernels(plan, share)) {
+      time += site.prices.kernel(kernel, site.machine.device).alone;
+    }
+    if (plan.offload_optimizer == plan::Offload::cpu ||
+        plan.offload_optimizer == plan::Offload::nvme) {
+      const Bytes out = 2 * graph::bytes_of(plan.grad_type, share.local) +
+                        2 * graph::bytes_of(plan.master_type, share.local) +
+                        4 * graph::bytes_of(plan.moment_type, share.local);
+      time += out / site.machine.device.memory[1].bandwidth;
+    }
+    return time;
+  }
+
+  /// On the busiest axis: hops of different axes run beside each other.
+  Lanes reduction(const plan::Plan& plan, plan::Owner owner, std::int64_t parameters, Site& site) {
+    Lanes lanes;
     const Bytes gradients = graph::bytes_of(plan.grad_reduce_type, parameters);
     for (const plan::GradientHop& hop : plan::gradient_hops(plan, owner)) {
       const Time time = price(plan, hop.axis, hop.kind, gradients / hop.divisor, site);
-      (hop.every_microbatch ? always : once)[static_cast<std::size_t>(hop.axis)] += time;
+      Time& longest = hop.every_microbatch ? lanes.always : lanes.once;
+      longest = std::max(longest, time);
     }
-    cost.reduced_once = std::max(cost.reduced_once, *std::max_element(once.begin(), once.end()));
+    return lanes;
+  }
+
+  /// Of parameters in the type in which they are computed with.
+  Lanes gather(const plan::Plan& plan, plan::Owner owner, std::int64_t parameters, Site& site) {
+    const auto hop = plan::parameter_hop(plan, owner);
+    if (!hop || plan.quantization != plan::Quantization::none) {
+      return {};
+    }
     const Bytes stored = graph::bytes_of(plan.compute_type, parameters);
-    const bool narrow = plan.quantized_params || plan.quantization != plan::Quantization::none;
-    if (const auto hop = plan::parameter_hop(plan, owner); hop && !narrow) {
-      const Time gather =
-          price(plan, hop->axis, graph::CollectiveKind::all_gather, stored / hop->divisor, site);
-      const bool per_pass = plan.zero == 3 && plan.reshard_after_forward;
-      (per_pass ? always : once)[static_cast<std::size_t>(hop->axis)] +=
-          gather * (per_pass ? 2 : 1);
+    const Time time =
+        price(plan, hop->axis, graph::CollectiveKind::all_gather, stored / hop->divisor, site);
+    if (plan.zero < 3) {
+      return {.once = time};
     }
-    for (std::size_t axis = 0; axis < once.size(); ++axis) {
-      cost.take_longer(once[axis], always[axis], plan.microbatches());
-    }
+    return plan.reshard_after_forward ? Lanes{.always = 2 * time} : Lanes{.once = time};
   }
 
   /// Of one buffer: no faster in pieces.
@@ -236,48 +332,100 @@ class QuickBound::Memo {
                : 1;
   }
 
-  static Time longest(const plan::Plan& plan, const BlockCosts& blocks, const StageParts& parts,
-                      const StateCost& state) {
-    const plan::PipelineShape shape = plan::pipeline_shape(plan);
-    const bool hides =
-        plan::splits_backward(plan.schedule) || plan.overlap_ep == plan::OverlapExperts::microbatch;
+  /// What kernels lose beside a lane that is busy for so long: first the time that they do not run
+  /// at all within `path`, then those that lose least.
+  static Time slowed_by(Time lane, Time path, const StageLoad& load, std::int64_t microbatches) {
+    Time rest = lane - (path - load.kernels * microbatches);
+    Time lost{0};
+    for (std::size_t i = 0; i < kSlowdowns.size() && rest > Time(0); ++i) {
+      const Time beside = std::min(rest, load.by_slowdown[i] * microbatches * kSlowdowns[i]);
+      lost += beside * (1 - 1 / kSlowdowns[i]);
+      rest -= beside;
+    }
+    return lost;
+  }
+
+  const std::vector<StageLoad>& loads_of(const plan::Plan& plan, const BlockCosts& blocks,
+                                         const StageParts& parts, bool hides) {
     const bool recomputes =
         plan.recompute != plan::Recompute::none || !plan.recompute_modules.empty();
-    const auto time_of = [&](const PassCost& cost) { return hides ? cost.kernels : cost.chain; };
-    const bool both_ends = plan.schedule == plan::Schedule::dualpipe;
-    Time fill{0};
-    Time drain{0};
-    Time bound = state.lane + state.per_microbatch * shape.microbatches;
-    for (const auto& stage : parts) {
-      PassCost sum;
-      Time back{0};
-      Time first_forward{0};
-      Time first_backward{0};
-      for (const plan::ModelPart& part : stage) {
+    const std::int64_t again = recomputes ? plan.recompute_layers : -1;
+    const auto [found, is_new] = loads_.try_emplace({&blocks, &parts, again, hides});
+    for (std::size_t s = 0; is_new && s < parts.size(); ++s) {
+      StageLoad& load = found->second.emplace_back();
+      const auto time_of = [&](const PassCost& cost) { return hides ? cost.kernels : cost.chain; };
+      for (const plan::ModelPart& part : parts[s]) {
         const PassCost forward = blocks.forward(part);
         const PassCost backward =
-            blocks.backward(part, !recomputes                  ? 0
-                                  : plan.recompute_layers == 0 ? part.layers
-                                                               : plan.recompute_layers);
-        if (&part == &stage.front()) {
-          first_forward = time_of(forward);
-          first_backward = time_of(backward);
+            blocks.backward(part, again == 0 ? part.layers : std::max<std::int64_t>(again, 0));
+        load.chunks.push_back({time_of(forward), time_of(backward),
+                               footprint::kept_by_layers(model_, memories_of(plan), plan, part)});
+        for (const PassCost& cost : {forward, backward}) {
+          load.kernels += cost.kernels;
+          for (std::size_t i = 0; i < kSlowdowns.size(); ++i) {
+            load.by_slowdown[i] += cost.by_slowdown[i];
+          }
+          for (std::size_t lane = 0; lane < kBlockLanes; ++lane) {
+            load.lanes[lane] += cost.lanes[lane];
+          }
         }
-        back += time_of(backward);
-        sum += forward;
-        sum += backward;
       }
-      const Time own = fill + time_of(sum) * shape.microbatches;
-      bound = std::max(bound, own + drain + state.finish);
-      if (!hides) {
+    }
+    return found->second;
+  }
+
+  Time longest(const plan::Plan& plan, const BlockCosts& blocks, const StageParts& parts,
+               Site& site) {
+    const std::vector<StageState>& states = states_of(plan, parts, site);
+    Time finish = Time::max();
+    for (const StageState& state : states) {
+      finish = std::min(finish, state.finish);
+    }
+    const plan::PipelineShape shape = plan::pipeline_shape(plan);
+    const bool both_ends = plan.schedule == plan::Schedule::dualpipe;
+    const bool hides = plan.overlap_ep == plan::OverlapExperts::microbatch ||
+                       (both_ends && plan.overlap_ep != plan::OverlapExperts::off);
+    const bool drains = !hides && !plan::splits_backward(plan.schedule);
+    const std::vector<StageLoad>& loads = loads_of(plan, blocks, parts, hides);
+    Time fill{0};
+    Time drain{0};
+    Time bound{0};
+    std::vector<Time> fills;  // by how many stages are before
+    for (std::size_t s = 0; s < parts.size(); ++s) {
+      const StageLoad& load = loads[s];
+      Time work{0};
+      Time copied{0};
+      Time back{0};
+      Time least_forward = Time::max();
+      ChunkLoad first;
+      for (std::size_t c = 0; c < load.chunks.size(); ++c) {
+        ChunkLoad chunk = load.chunks[c];
+        const Time copy = copies(plan, parts[s][c].layers, chunk.kept, site.machine);
+        chunk.forward = hides ? chunk.forward : std::max(chunk.forward, copy);
+        chunk.backward = hides ? chunk.backward : std::max(chunk.backward, copy);
+        first = c == 0 ? chunk : first;
+        least_forward = std::min(least_forward, chunk.forward);
+        back += chunk.backward;
+        work += chunk.forward + chunk.backward;
+        copied += copy;
+      }
+      fills.push_back(fill);
+      const Time before = both_ends ? fills[std::min(s, parts.size() - 1 - s)] : fill;
+      const Time own = before + std::max(work, copied) * shape.microbatches;
+      const Time path = own + drain + finish;
+      const Time lane = states[s].lane(shape.microbatches);
+      bound = std::max({bound, lane, path + slowed_by(lane, path, load, shape.microbatches)});
+      if (drains) {
         const Time beside = back * last_together(shape);
-        bound = std::max(bound, own - beside + state.reduced_once + state.finish);
+        const Time warmup = least_forward * (plan::warmup(shape, static_cast<std::int64_t>(s)) + 1);
+        const Time reduced = states[s].reduced + states[s].reduced_always * shape.microbatches;
+        bound = std::max(
+            {bound, own - beside + states[s].reduced + finish, before + warmup + reduced + finish});
       }
-      for (const Time lane : sum.lanes) {
-        bound = std::max(bound, lane * shape.microbatches);
-      }
-      fill += both_ends ? Time(0) : first_forward;
-      drain += hides ? Time(0) : first_backward;
+      bound = std::max(
+          bound, *std::max_element(load.lanes.begin(), load.lanes.end()) * shape.microbatches);
+      fill += first.forward;
+      drain += drains ? first.backward : Time(0);
     }
     return bound;
   }
@@ -286,8 +434,13 @@ class QuickBound::Memo {
   machine::Machine machine_;
   std::vector<std::pair<std::pair<std::int64_t, plan::Clocks>, std::unique_ptr<Site>>> sites_;
   ByPlan<BlockCosts> blocks_;
+  /// By blocks, parts, layers that recompute, and whether communication is hidden.
+  std::map<std::tuple<const BlockCosts*, const StageParts*, std::int64_t, bool>,
+           std::vector<StageLoad>>
+      loads_;  // never iterated over
+  ByPlan<footprint::BlockMemories> memories_;
   ByPlan<StageParts> parts_;
-  ByPlan<StateCost> states_;
+  ByPlan<std::vector<StageState>> states_;
 };
 
 QuickBound::QuickBound(const zoo::Model& model, const machine::Machine& machine)
@@ -298,6 +451,10 @@ QuickBound& QuickBound::operator=(QuickBound&&) noexcept = default;
 
 Result<Time> QuickBound::least_time(const plan::Plan& plan) {
   return memo_->least_time(plan);
+}
+
+Result<Bytes> QuickBound::least_memory(const plan::Plan& plan) {
+  return memo_->least_memory(plan);
 }
 
 }  // namespace orrery::estimate

@@ -14,11 +14,13 @@
 ///                               fill + m w - g B + reduction of the gradients + finish
 ///           and of every lane:  what its collectives take over the step
 ///
-/// Schedules that split the backward, and exchanges of tokens beside another microbatch, hide what
-/// a block waits for: kernels alone count, and no drain.
+/// Exchanges of tokens beside another microbatch hide what a block waits for: then kernels alone
+/// count. Schedules that split the backward have no drain; dualpipe fills from both ends.
+/// With offload F and B are no shorter than the copies of all but two of a chunk's layers, and
+/// behind the last backward come gradients to the host and its update (offload.h).
 ///
 /// Ignores what a schedule adds to that: messages, reductions beside the last backward, gathers
-/// ahead, copies to the host. It is never above the simulated time, and above lower_bound() where
+/// ahead. It is never above the simulated time, and above lower_bound() where
 /// that has shorter paths.
 #pragma once
 
@@ -42,6 +44,9 @@ class QuickBound {
   /// Of a plan that check() and check_machine() accept. Mistakes: devices that the machine cannot
   /// have.
   Result<Time> least_time(const plan::Plan& plan);
+
+  /// Bytes that the fullest stage has at the least (memory/least_memory.h), of the same plans.
+  Result<Bytes> least_memory(const plan::Plan& plan);
 
  private:
   class Memo;

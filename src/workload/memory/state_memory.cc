@@ -118,6 +118,10 @@ StateMemory state_memory(const BlockMemories& model, const plan::Plan& plan,
       largest = std::max(largest, graph::bytes_of(plan.grad_reduce_type, block.trained()));
     }
   }
+  return state_memory(plan, owned, largest);
+}
+
+StateMemory state_memory(const plan::Plan& plan, const OwnedParameters& owned, Bytes largest) {
   const plan::ShardDegrees degrees = plan::shard_degrees(plan);
   const std::int64_t experts = plan::expert_data_parallel(plan);
   const auto of = [&](graph::DataType type, std::int64_t dense, int stage) {

@@ -80,6 +80,8 @@ struct StateMemory {
 };
 StateMemory state_memory(const BlockMemories& model, const plan::Plan& plan,
                          const std::vector<StageChunk>& chunks);
+/// The same of what the stage owns; `largest`: gradients of its largest block, on the wire.
+StateMemory state_memory(const plan::Plan& plan, const OwnedParameters& owned, Bytes largest);
 
 /// Bytes of a reduction's bucket over `all` gradients of a stage, of which the largest block has
 /// `block`: both in the type on the wire. Overlapped, one fills while the one before travels.

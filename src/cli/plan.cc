@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <atomic>
+#include <csignal>
+
+#include "base/file.h"
+#include "base/format.h"
+#include "base/reader.h"
+#include "cli/commands.h"
+#include "cli/plan_flags.h"
+#include "cli/progress.h"
+#include "cli/step_flags.h"
+#include "planner/full/search.h"
+#include "report/plan_search.h"
+#include "workload/plan/plan_lists.h"
+
+namespace orrery::cli {
+namespace {
+
+constexpr const char* kPlanExamples =
+    "The fastest plan for so many devices: of all plans that the fields below leave open, by "
+    "branch\n"
+    "and bound, judged by simulation. Fields that are given stay as they are; --only tries the\n"
+    "values it names. Ctrl-C ends the search with the best plan so far.\n"
+    "Examples:\n"
+    "  orrery plan --model llama-3-8b --machine dgx-h100 --devices 8 --batch 64 --sequence 8192\n"
+    "  orrery plan --model gpt-22b --machine dgx-a100-80g --devices 64 --batch 128 --pp 1 \\\n"
+    "              --only tp=2,4,8 --only zero=1,3 --top 3 --json\n";
+
+std::atomic<bool> interrupted = false;  // NOLINT: set by a signal
+
+/// Ctrl-C ends the search instead of the command while this lives.
+class Interrupt {
+ public:
+  Interrupt() : before_(std::signal(SIGINT, [](int) { interrupted = true; })) {}
+  ~Interrupt() { (void)std::signal(SIGINT, before_); }
+  Interrupt(const Interrupt&) = delete;
+  Interrupt& operator=(const Interrupt&) = delete;
+
+ private:
+  void (*before_)(int);
+};
+
+class PlanCommand : public Command {
+ public:
+  void declare(Options& options) override {
+    step_.declare(options);
+    options.value("--top", top_, "INT", "plans to print; default 5");
+    options.values("--only", only_, "FIELD=VALUE,...", "values to try of a field; may be repeated");
+    options.values("--fix", fix_, "FIELD=VALUE", "a field's value, as the flags below");
+    options.value("--reserve", reserve_, "BYTES",
+                  "of a device's memory to leave free; default 2 GiB");
+    options.value("--max-memory", most_memory_, "BYTES", "of a device to use at the most");
+    options.value("--estimates", estimates_, "INT", "plans to estimate at the most; default 2000");
+    options.value("--simulations", simulations_, "INT", "to simulate at the most; default 32");
+    options.flag("--exhaustive", exhaustive_,
+                 "estimate every plan whose bound does not rule it out");
+    options.value("--save", save_, "FILE", "write the best plan");
+    options.flag("--json", json_, "print one JSON object");
+    plan_.declare(options, true);
+    options.alias("--batch", "--global-batch");
+    options.footer(kPlanExamples);
+  }
+
+  Result<std::string> run(Error mistakes) override {
+    constexpr std::int64_t kTop = 5;
+    constexpr std::int64_t kEstimates = 2000;
+    constexpr std::int64_t kSimulations = 32;
+    const StepInput step = step_.read(mistakes);
+    planner::Task task{.model = step.model,
+                       .machine = step.machine,
+                       .devices = step.devices,
+                       .fixed = plan_.placed_plan(mistakes)};
+    read_fixed(task, mistakes);
+    if (step.devices == 0 && step_.given()) {
+      mistakes.add({"--devices", {}, {}, "missing; expected how many accelerators to plan for"});
+    }
+    if (!task.fixed.places.contains("global_batch")) {
+      mistakes.add({"--batch", {}, {}, "missing; expected sequences per step"});
+    }
+    planner::Options options;
+    options.top = static_cast<std::size_t>(whole_number("--top", top_, kTop, INT32_MAX, mistakes));
+    options.most_estimates = static_cast<std::size_t>(
+        whole_number("--estimates", estimates_, kEstimates, INT32_MAX, mistakes));
+    options.most_simulations = static_cast<std::size_t>(
+        whole_number("--simulations", simulations_, kSimulations, INT32_MAX, mistakes));
+    options.exhaustive = exhaustive_;
+    options.reserve = reserve(step.machine, mistakes);
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    return search(task, options);
+  }
+
+ private:
+  Result<std::string> search(const planner::Task& task, planner::Options& options) const {
+    ProgressBar bar("planning");
+    const Interrupt interrupt;
+    interrupted = false;
+    options.progress = [&](const planner::Progress& progress) {
+      const double share =
+          static_cast<double>(progress.estimated) / static_cast<double>(options.most_estimates);
+      bar.update(std::min(share, 1.0));
+      return !interrupted.load();
+    };
+    const auto answer = planner::search(task, options);
+    if (!answer) {
+      return fail(task.fixed.placed(answer.error()));
+    }
+    if (save_ && !answer->top.empty()) {
+      if (auto saved = write_file(*save_, plan::to_yaml(answer->top.front().plan)); !saved) {
+        return fail(std::move(saved.error()));
+      }
+    }
+    return json_ ? report::plan_search_json(task, *answer)
+                 : report::plan_search_table(task, *answer);
+  }
+
+  /// --fix and --only: "field=value".
+  void read_fixed(planner::Task& task, Error& mistakes) const {
+    const auto parts = [&](const char* flag, const std::string& text) {
+      const std::size_t equals = text.find('=');
+      if (equals == std::string::npos) {
+        mistakes.add(wrong_value(flag, text, "FIELD=VALUE"));
+        return std::pair<std::string, std::string>();
+      }
+      std::string field = text.substr(0, equals);
+      std::replace(field.begin(), field.end(), '-', '_');
+      return std::pair(std::move(field), text.substr(equals + 1));
+    };
+    for (const std::string& text : fix_) {
+      const auto [field, value] = parts("--fix", text);
+      if (auto set = field.empty() ? Result<void>()
+                                   : planner::set_field(task.fixed.plan, field, value, "--fix");
+          !set) {
+        mistakes.add(std::move(set.error()));
+      }
+      task.fixed.places[field] = "--fix";
+    }
+    for (const std::string& text : only_) {
+      const auto [field, values] = parts("--only", text);
+      if (!field.empty()) {
+        task.only[field] = plan::list_items(values);
+      }
+    }
+  }
+
+  Bytes reserve(const machine::Machine& machine, Error& mistakes) const {
+    const auto bytes = [&](const char* flag, const std::optional<std::string>& text,
+                           Bytes fallback) {
+      if (!text) {
+        return fallback;
+      }
+      const auto value = parse_value<Bytes>(*text);
+      if (value && *value >= Bytes(0)) {
+        return *value;
+      }
+      mistakes.add(wrong_value(flag, *text, value ? "0 or more" : value.error()));
+      return fallback;
+    };
+    if (reserve_ && most_memory_) {
+      mistakes.add({"--max-memory", {}, {}, "contradicts --reserve; choose one"});
+    }
+    const Bytes capacity =
+        machine.device.memory.empty() ? Bytes(0) : machine.device.memory.front().capacity;
+    const Bytes most = bytes("--max-memory", most_memory_, capacity);
+    return most_memory_ ? std::max(Bytes(0), capacity - most) : bytes("--reserve", reserve_, 2_GiB);
+  }
+
+  StepFlags step_;
+  PlanFlags plan_;
+  std::optional<std::string> top_;
+  std::optional<std::string> reserve_;
+  std::optional<std::string> most_memory_;
+  std::optional<std::string> estimates_;
+  std::optional<std::string> simulations_;
+  std::optional<std::string> save_;
+  std::vector<std::string> only_;
+  std::vector<std::string> fix_;
+  bool exhaustive_ = false;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_plan() {
+  return std::make_unique<PlanCommand>();
+}
+
+}  // namespace orrery::cli

@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/full/search.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <queue>
+#include <utility>
+
+#include "estimate/quick_bound.h"
+#include "study/run.h"
+#include "workload/memory/footprint.h"
+#include "workload/plan/machine_check.h"
+
+namespace orrery::planner {
+namespace {
+
+/// How far an estimate may be off for the order of plans to be trusted.
+constexpr double kMargin = 0.01;
+constexpr std::size_t kRefined = 3;         // of the best plans, whose other fields are varied
+constexpr std::size_t kProgressEvery = 16;  // steps of the search
+
+struct Node {
+  Time bound{0};
+  Time expected{0};  ///< by which they are looked at
+  bool shape = false;
+  std::uint64_t number = 0;  ///< order of making, which breaks ties
+  plan::Plan plan;
+};
+struct Later {
+  bool operator()(const Node& a, const Node& b) const {
+    return std::pair(a.expected, a.number) > std::pair(b.expected, b.number);
+  }
+};
+
+/// Plans alike enough for what their bounds leave out to be alike too.
+using Family = std::array<std::int64_t, 6>;
+Family family_of(const plan::Plan& plan) {
+  return {plan.tp, plan.cp, plan.pp, plan.ep, static_cast<std::int64_t>(plan.schedule), plan.zero};
+}
+
+struct Candidate {
+  plan::Plan plan;
+  Time bound{0};
+  estimate::Estimate estimate;
+  Bytes memory{0};
+  bool simulated = false;
+};
+
+class Search {
+ public:
+  Search(const Task& task, const Options& options, Space space)
+      : task_(task),
+        options_(options),
+        space_(std::move(space)),
+        bounds_(task.model, task.machine),
+        estimator_(task.model, task.machine) {
+    if (!task_.machine.device.memory.empty()) {
+      Bytes& capacity = task_.machine.device.memory.front().capacity;
+      capacity = std::max(Bytes(0), capacity - options.reserve);
+      capacity_ = capacity;
+    }
+  }
+
+  Result<Answer> run() {
+    const auto begin = std::chrono::steady_clock::now();
+    if (auto bounded = bound_shapes(); !bounded) {
+      return fail(std::move(bounded.error()));
+    }
+    explore();
+    simulate_best();
+    refine();
+    finish();
+    const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
+    answer_.wall_s = wall.count();
+    return std::move(answer_);
+  }
+
+ private:
+  Result<void> bound_shapes() {
+    std::vector<plan::Plan> shapes = space_.shapes();
+    if (shapes.empty()) {
+      return fail("no plan: no split of " + std::to_string(task_.devices) +
+                  " devices and of the batch suits the model and what is fixed");
+    }
+    for (plan::Plan& shape : shapes) {
+      const auto variants = space_.variants(shape);
+      answer_.counts.all += variants.size();
+      Time least = Time::max();
+      plan::Plan bare = shape;
+      for (const plan::Plan& variant : variants) {
+        const bool same_zero = &variant != &variants.front() && variant.zero == bare.zero;
+        if (same_zero) {
+          continue;
+        }
+        bare.zero = variant.zero;
+        bare.overlap_param_gather = variant.overlap_param_gather;
+        if (const auto bound = bounds_.least_time(bare)) {
+          least = std::min(least, *bound);
+        }
+      }
+      if (least < Time::max()) {
+        push(least, true, std::move(shape));
+      }
+    }
+    return {};
+  }
+
+  void push(Time bound, bool shape, plan::Plan plan) {
+    const Time expected = expect(bound, shape, plan);
+    open_.push({bound, expected, shape, made_++, std::move(plan)});
+  }
+
+  /// What the plan's estimate will be at the least, if it is above its bound as those of the plans
+  /// like it are, or, of the first of them, as any was.
+  Time expect(Time bound, bool shape, const plan::Plan& plan) const {
+    if (options_.exhaustive) {
+      return bound;
+    }
+    const auto known = shape ? ratios_.end() : ratios_.find(family_of(plan));
+    return bound * (known == ratios_.end() ? least_ratio_ : known->second);
+  }
+
+  void learn(const plan::Plan& plan, double ratio) {
+    const auto [known, is_new] = ratios_.emplace(family_of(plan), ratio);
+    known->second = std::min(known->second, ratio);
+    least_ratio_ = ratios_.size() == 1 ? ratio : std::min(least_ratio_, ratio);
+  }
+
+  Time best_estimate() const {
+    return candidates_.empty() ? Time::max() / 4 : candidates_[best_].estimate.step_time;
+  }
+  Time cutoff() const { return best_estimate() * (1 + kMargin); }
+
+  void explore() {
+    std::size_t steps = 0;
+    while (!open_.empty() && open_.top().expected < cutoff()) {
+      if (answer_.counts.estimated >= options_.most_estimates) {
+        break;
+      }
+      if (steps++ % kProgressEvery == 0 && stop()) {
+        break;
+      }
+      Node node = open_.top();
+      open_.pop();
+      const Time expected = expect(node.bound, node.shape, node.plan);
+      if (expected > node.expected) {
+        node.expected = expected;
+        open_.push(std::move(node));
+      } else if (node.shape) {
+        expand(node.plan);
+      } else {
+        look(node);
+      }
+    }
+    answer_.complete = open_.empty() || open_.top().expected >= cutoff();
+  }
+
+  bool stop() {
+    if (!options_.progress) {
+      return false;
+    }
+    Progress progress{.estimated = answer_.counts.estimated,
+                      .simulated = answer_.counts.simulated,
+                      .best = std::nullopt,
+                      .bound = open_.empty() ? Time(0) : open_.top().bound};
+    if (!answer_.top.empty()) {
+      progress.best = answer_.top.front().step_time;
+    } else if (!candidates_.empty()) {
+      progress.best = best_estimate();
+    }
+    answer_.stopped = answer_.stopped || !options_.progress(progress);
+    return answer_.stopped;
+  }
+
+  bool may_fit(const plan::Plan& plan) {
+    const auto least = bounds_.least_memory(plan);
+    return least && *least <= capacity_;
+  }
+
+  void expand(const plan::Plan& shape) {
+    std::vector<plan::Plan> variants = space_.variants(shape);
+    const plan::Plan frugal = space_.frugal(shape);
+    if (!may_fit(frugal)) {
+      answer_.counts.by_memory += variants.size();
+      remember_frugal(frugal);
+      return;
+    }
+    for (plan::Plan& variant : variants) {
+      if (!valid(variant)) {
+        ++answer_.counts.invalid;
+        continue;
+      }
+      bool fits = may_fit(variant);
+      while (!fits && space_.recompute_more(variant)) {
+        fits = may_fit(variant);
+      }
+      const auto bound = fits ? bounds_.least_time(variant) : Result<Time>(Time::max());
+      if (!fits) {
+        ++answer_.counts.by_memory;
+        remember_frugal(variant);
+      } else if (!bound || *bound >= cutoff()) {
+        ++answer_.counts.by_bound;
+        left_ = std::min(left_, bound ? *bound : left_);
+      } else {
+        push(*bound, false, std::move(variant));
+      }
+    }
+  }
+
+  bool valid(const plan::Plan& plan) const {
+    return plan::check(plan, task_.model) && plan::check_machine(plan, task_.machine);
+  }
+
+  /// Whether it fits, and the memory of its fullest stage.
+  std::pair<bool, Bytes> memory_of(const plan::Plan& plan) const {
+    const auto stages = footprint::memory_footprint(task_.model, plan, &task_.machine);
+    if (!stages) {
+      return {false, Bytes::max()};
+    }
+    Bytes most{0};
+    for (const footprint::StageMemory& stage : *stages) {
+      most = std::max(most, stage.total());
+    }
+    return {footprint::check_fits(*stages, task_.machine).has_value(), most};
+  }
+
+  void remember_frugal(const plan::Plan& plan) {
+    if (!candidates_.empty()) {
+      return;
+    }
+    const auto least = bounds_.least_memory(plan);
+    if (least && (answer_.least_memory == Bytes(0) || *least < answer_.least_memory)) {
+      answer_.least_memory = *least;
+      answer_.frugal = plan;
+    }
+  }
+
+  void look(const Node& node) {
+    const auto [fits, memory] = memory_of(node.plan);
+    if (!fits) {
+      plan::Plan more = node.plan;
+      if (space_.recompute_more(more)) {
+        if (const auto bound = bounds_.least_time(more)) {
+          push(*bound, false, std::move(more));
+          return;
+        }
+      }
+      ++answer_.counts.by_memory;
+      remember_frugal(node.plan);
+      return;
+    }
+    const auto estimate = estimator_.estimate(node.plan);
+    ++answer_.counts.estimated;
+    if (estimate) {
+      learn(node.plan, estimate->step_time / node.bound);
+      add({node.plan, node.bound, *estimate, memory});
+    }
+  }
+
+  void add(Candidate candidate) {
+    const bool better = candidates_.empty() || candidate.estimate.step_time < best_estimate();
+    candidates_.push_back(std::move(candidate));
+    if (better) {
+      best_ = candidates_.size() - 1;
+    }
+  }
+
+  /// Those whose estimates, as far off as any was, may be the best.
+  void simulate_best() {
+    for (const std::size_t i : by_estimate()) {
+      const bool enough = answer_.counts.simulated >= options_.top + kRefined;
+      const Time hoped =
+          candidates_[i].estimate.step_time * (1 - std::max(kMargin, answer_.estimate_error));
+      if ((enough && hoped > answer_.top.front().step_time) ||
+          answer_.counts.simulated >= options_.most_simulations || stop()) {
+        return;
+      }
+      simulate(candidates_[i]);
+    }
+  }
+
+  std::vector<std::size_t> by_estimate() const {
+    std::vector<std::size_t> order(candidates_.size());
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      order[i] = i;
+    }
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return candidates_[a].estimate.step_time < candidates_[b].estimate.step_time;
+    });
+    return order;
+  }
+
+  void simulate(Candidate& candidate) {
+    if (candidate.simulated) {
+      return;
+    }
+    candidate.simulated = true;
+    const auto run = study::run_step(task_.model, task_.machine, candidate.plan, 0, {});
+    ++answer_.counts.simulated;
+    if (!run) {
+      return;
+    }
+    const Time time = run->timeline.step_time;
+    answer_.estimate_error =
+        std::max(answer_.estimate_error, std::abs(candidate.estimate.step_time / time - 1));
+    Found found{.plan = candidate.plan,
+                .step_time = time,
+                .estimate = candidate.estimate,
+                .memory = candidate.memory,
+                .mfu = run->mfu,
+                .tokens_per_s = run->tokens_per_s};
+    const auto place =
+        std::upper_bound(answer_.top.begin(), answer_.top.end(), found,
+                         [](const Found& a, const Found& b) { return a.step_time < b.step_time; });
+    answer_.top.insert(place, std::move(found));
+  }
+
+  /// One field after the other of the best plans, as long as it helps.
+  void refine() {
+    for (std::size_t i = 0; i < std::min(kRefined, answer_.top.size()); ++i) {
+      plan::Plan plan = answer_.top[i].plan;
+      Time time = answer_.top[i].estimate.step_time;
+      for (const auto& change : space_.changes(plan)) {
+        if (stop()) {
+          return;
+        }
+        const auto [fits, memory] = valid(change) ? memory_of(change) : std::pair(false, Bytes(0));
+        const auto estimate =
+            fits ? estimator_.estimate(change) : Result<estimate::Estimate>(fail("does not fit"));
+        if (estimate && estimate->step_time < time) {
+          add({change, Time(0), *estimate, memory});
+          simulate(candidates_.back());
+        }
+      }
+    }
+  }
+
+  /// The least bound of what was not simulated, and what is left.
+  void finish() {
+    const Time best = answer_.top.empty() ? Time::max() : answer_.top.front().step_time;
+    for (Candidate& candidate : candidates_) {
+      if (candidate.simulated || candidate.bound >= best) {
+        continue;
+      }
+      if (const auto bound = estimator_.lower_bound(candidate.plan)) {
+        candidate.bound = std::max(candidate.bound, *bound);
+      }
+      left_ = std::min(left_, candidate.bound);
+    }
+    answer_.proved = answer_.complete;
+    for (; !open_.empty(); open_.pop()) {
+      const Node& node = open_.top();
+      const std::uint64_t plans = node.shape ? space_.variants(node.plan).size() : 1;
+      left_ = std::min(left_, node.bound);
+      if (node.bound >= cutoff()) {
+        answer_.counts.by_bound += plans;
+      } else {
+        (answer_.complete ? answer_.counts.by_family : answer_.counts.left) += plans;
+        answer_.proved = false;
+      }
+    }
+    if (!answer_.top.empty()) {
+      answer_.bound = std::min(left_, best);
+      answer_.top.resize(std::min(answer_.top.size(), options_.top));
+    }
+  }
+
+  Task task_;
+  Options options_;
+  Space space_;
+  estimate::QuickBound bounds_;
+  estimate::Estimator estimator_;
+  Bytes capacity_ = Bytes::max();
+  std::priority_queue<Node, std::vector<Node>, Later> open_;
+  std::uint64_t made_ = 0;
+  std::vector<Candidate> candidates_;
+  std::size_t best_ = 0;
+  std::map<Family, double> ratios_;  ///< least estimate / bound
+  double least_ratio_ = 1;
+  Time left_ = Time::max();  ///< least bound of what was not simulated
+  Answer answer_;
+};
+
+}  // namespace
+
+Result<Answer> search(const Task& task, const Options& options) {
+  auto space = Space::of(task);
+  if (!space) {
+    return fail(std::move(space.error()));
+  }
+  return Search(task, options, std::move(*space)).run();
+}
+
+}  // namespace orrery::planner

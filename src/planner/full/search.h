@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The fastest plan of a space, by branch and bound.
+///
+///   1. every shape gets a bound that no variant of it can beat (estimate/quick_bound.h)
+///   2. the most promising first: a shape whose most frugal variant has not memory enough is
+///      dropped; of the others every variant gets its own bound and least memory; of those whose
+///      memory (to the byte, workload/memory) fits the step is estimated (estimate/estimate.h).
+///      Promising is a bound times what estimates of plans like it were above theirs, the least of
+///      them. Ends when the next is not below the best estimate by that, with a margin of 1 %
+///   3. the best estimates are simulated, as far down as their error may reach, and single changes
+///      of other fields are tried on the best of them
+///
+/// What is certain: no plan of the space simulates faster than `bound`, since every plan of it was
+/// simulated or has a bound (1, 2) of at least that. `proved`: by the estimate no plan is faster by
+/// more than 1 % than the best one; `exhaustive` looks at every plan whose bound alone leaves that
+/// open, and nothing else.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "estimate/estimate.h"
+#include "planner/full/space.h"
+
+namespace orrery::planner {
+
+struct Progress {
+  std::uint64_t estimated = 0;
+  std::uint64_t simulated = 0;
+  std::optional<Time> best;  ///< estimated, then simulated
+  Time bound{0};             ///< of the plans still to be looked at
+};
+
+struct Options {
+  std::size_t top = 5;  ///< plans in the answer
+  std::size_t most_estimates = 2000;
+  std::size_t most_simulations = 32;
+  bool exhaustive = false;  ///< bounds alone decide what is not estimated
+  Bytes reserve{0};         ///< of the device's memory, not to be used
+  /// Called now and then; false: stop with what there is.
+  std::function<bool(const Progress&)> progress{};
+};
+
+struct Found {
+  plan::Plan plan;
+  Time step_time{0};  ///< simulated
+  estimate::Estimate estimate;
+  Bytes memory{0};  ///< of the fullest stage
+  double mfu = 0;
+  double tokens_per_s = 0;
+};
+
+/// Plans of the space, by what became of them. All of them add up to `all`.
+struct Counts {
+  std::uint64_t all = 0;
+  std::uint64_t by_bound = 0;   ///< cannot be faster than the best
+  std::uint64_t by_memory = 0;  ///< do not fit
+  std::uint64_t by_family = 0;  ///< plans like them were not fast enough for it
+  std::uint64_t invalid = 0;    ///< variants that check() refuses
+  std::uint64_t estimated = 0;
+  std::uint64_t left = 0;       ///< not looked at: a limit was reached
+  std::uint64_t simulated = 0;  ///< of the estimated
+};
+
+struct Answer {
+  std::vector<Found> top;  ///< fastest first; empty: nothing fits
+  Time bound{0};           ///< no plan of the space simulates faster
+  bool proved = false;
+  bool complete = false;  ///< no limit was reached
+  bool stopped = false;   ///< by the user
+  Counts counts;
+  double estimate_error = 0;  ///< largest |estimate / simulated - 1| of the simulated plans
+  /// Where nothing fits: the least that some plan needs, and what that plan is.
+  Bytes least_memory{0};
+  plan::Plan frugal;
+  double wall_s = 0;
+
+  double gap() const { return top.empty() ? 0 : top.front().step_time / bound - 1; }
+};
+
+/// Mistakes: those of the space; no plan at all that the model and the devices allow.
+Result<Answer> search(const Task& task, const Options& options);
+
+}  // namespace orrery::planner

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Which plans a search looks at.
+///
+///   shape    tp, cp, ep, etp, pp, dp, microbatch, schedule, chunks, order, exchanges: what decides
+///            the kernels and where they run
+///   variant  recompute, ZeRO stage, offload, and fields of `only`: what decides memory and the end
+///            of the step
+///
+/// Values that are tried where a field is not fixed:
+///   tp, cp, pp     divisors of the devices that the model divides by; dp is the rest
+///                  cp: at least 128 tokens in each of a rank's two pieces; pp: at least a layer a
+///                  stage
+///   ep, etp        divisors of the experts; an expert whole or cut as the rest of the layer
+///   microbatch     divisors of a replica's sequences, up to 64
+///   schedule       1f1b, interleaved, zb-h1, zb-v, dualpipe; chunks: divisors of the layers of a
+///   stage,
+///                  and powers of two up to 16
+///   order          tp-cp-dp-pp, and tp-cp-pp-dp where both pp and dp are above 1
+///   cp_exchange    p2p, all_gather, a2a;  moe_dispatch: alltoall, hierarchical (ep across nodes)
+///   overlap_ep     true; microbatch where the schedule can
+///   recompute      none; of modules; all of the first n layers of each chunk, for the least n that
+///                  fits (fewer are never slower)
+///   zero           0 to 3;  offload_optimizer: none, cpu;  offload_activations: 0, 0.5, 1
+///
+/// Not tried unless `only` names them: what changes results (types, quantization, capacity), what a
+/// kernel library may lack (tp_chunks, fused_*), gpipe (1F1B runs the same kernels and keeps no
+/// more). Always on where the plan allows it and nothing is fixed: overlap_p2p,
+/// overlap_grad_reduce, overlap_param_gather, sequence_parallel.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "machine/machine.h"
+#include "workload/plan/plan.h"
+#include "workload/zoo/model.h"
+
+namespace orrery::planner {
+
+struct Task {
+  zoo::Model model;
+  machine::Machine machine;
+  std::int64_t devices = 1;
+  plan::PlacedPlan fixed;  ///< fields with a place keep their value
+  /// By field: the values to try, as a plan file would state them.
+  std::map<std::string, std::vector<std::string>, std::less<>> only{};
+};
+
+/// Sets one field from its text. Mistakes: unknown fields, with "did you mean", and bad values.
+Result<void> set_field(plan::Plan& plan, const std::string& field, const std::string& text,
+                       const std::string& where);
+
+class Space {
+ public:
+  /// Mistakes: of `only`; fields both fixed and in `only`.
+  static Result<Space> of(const Task& task);
+
+  /// Every shape that check() and check_machine() accept with some variant, in a fixed order. Their
+  /// variant is the one with the shortest bound.
+  std::vector<plan::Plan> shapes() const;
+
+  /// Variants of a shape, without those that differ in recompute_layers alone: of these the one
+  /// with 1 (and 0 = all of the chunk's layers).
+  std::vector<plan::Plan> variants(const plan::Plan& shape) const;
+
+  /// The variant that needs the least memory of all.
+  plan::Plan frugal(const plan::Plan& shape) const;
+
+  /// The plan with one other field changed that is neither fixed nor part of shapes and variants:
+  /// overlaps, buckets, pieces of messages.
+  std::vector<plan::Plan> changes(const plan::Plan& plan) const;
+
+  /// The next of the plans that differ in recompute_layers; false: there is none.
+  bool recompute_more(plan::Plan& plan) const;
+
+ private:
+  struct Recomputing {
+    plan::Recompute recompute = plan::Recompute::none;
+    std::string modules{};
+  };
+  struct Variation {
+    std::string field;
+    std::vector<std::string> values;
+  };
+
+  explicit Space(const Task& task);
+  Result<void> fill();
+  void fill_recompute();
+  std::set<std::string> selected_by(const plan::Plan& plan) const;
+
+  bool is_open(std::string_view field) const;
+  bool accepted(const plan::Plan& plan) const;
+  /// The steps of shapes(): what each decides is in the plan that the next one gets.
+  void split_batch(const plan::Plan& plan, std::vector<plan::Plan>& shapes) const;
+  void split_experts(const plan::Plan& plan, std::vector<plan::Plan>& shapes) const;
+  void schedules(const plan::Plan& plan, std::vector<plan::Plan>& shapes) const;
+  void exchanges(const plan::Plan& plan, std::vector<plan::Plan>& shapes) const;
+  void add_others(const plan::Plan& plan, std::vector<plan::Plan>& variants) const;
+  std::int64_t layers_of_chunk(const plan::Plan& plan) const;
+
+  /// The values of `only`, the fixed one, or these.
+  template <class T>
+  std::vector<T> values(std::string_view field, T plan::Plan::*member, std::vector<T> usual) const;
+
+  Task task_;
+  plan::Plan base_;
+  std::vector<Recomputing> recomputes_;
+  std::vector<Variation> others_;  ///< fields of `only` that nothing else here chooses
+};
+
+}  // namespace orrery::planner

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/plan_search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "base/format.h"
+#include "report/json_writer.h"
+#include "report/report.h"
+
+namespace orrery::report {
+namespace {
+
+/// "tp 8, pp 16, dp 128, interleaved 2, ...": what tells plans of one search apart.
+std::string summary(const plan::Plan& plan) {
+  std::string text = fmt::format("tp {}", plan.tp);
+  const auto degree = [&](const char* name, std::int64_t value) {
+    if (value > 1) {
+      text += fmt::format(" {} {}", name, value);
+    }
+  };
+  degree("cp", plan.cp);
+  degree("pp", plan.pp);
+  degree("dp", plan.dp);
+  degree("ep", plan.ep);
+  degree("etp", plan.etp);
+  if (plan.pp > 1) {
+    text += fmt::format(" {}", name_of(plan.schedule));
+    degree("x", plan.chunks);
+  }
+  text += fmt::format(", mb {}", plan.microbatch);
+  if (plan.zero > 0) {
+    text += fmt::format(", zero {}", plan.zero);
+  }
+  if (plan.recompute != plan::Recompute::none) {
+    text += fmt::format(", {}", name_of(plan.recompute));
+    if (plan.recompute_layers > 0) {
+      text += fmt::format(" {}", plan.recompute_layers);
+    }
+  }
+  if (!plan.recompute_modules.empty()) {
+    text += ", " + plan.recompute_modules;
+  }
+  if (plan.offload_optimizer != plan::Offload::none) {
+    text += ", states " + std::string(name_of(plan.offload_optimizer));
+  }
+  if (plan.offload_activations > 0) {
+    text += fmt::format(", {:.0f} % to host", 100 * plan.offload_activations);
+  }
+  if (plan.order != plan::Plan().order) {
+    text += ", " + plan.order;
+  }
+  return text;
+}
+
+/// The part of the step in which a plan loses most against the best: "bubble +1.2 s".
+std::string lost(const planner::Found& plan, const planner::Found& best) {
+  using Part = std::pair<const char*, Time estimate::Estimate::*>;
+  constexpr std::array<Part, 4> kParts{{{"kernels", &estimate::Estimate::compute},
+                                        {"exposed", &estimate::Estimate::exposed},
+                                        {"bubble", &estimate::Estimate::bubble},
+                                        {"tail", &estimate::Estimate::tail}}};
+  const auto more = [&](const Part& part) {
+    return plan.estimate.*part.second - best.estimate.*part.second;
+  };
+  const Part& worst =
+      *std::max_element(kParts.begin(), kParts.end(),
+                        [&](const Part& a, const Part& b) { return more(a) < more(b); });
+  return more(worst) <= Time(0)
+             ? std::string()
+             : fmt::format("{} +{:.2f} %", worst.first, 100 * (more(worst) / best.step_time));
+}
+
+class SearchText {
+ public:
+  SearchText(const planner::Task& task, const planner::Answer& answer)
+      : task_(task), answer_(answer) {}
+
+  std::string write() {
+    line("{} on {} x {} ({}), {} sequences of {} tokens", task_.model.name, task_.devices,
+         task_.machine.device.name, task_.machine.name, task_.fixed.plan.global_batch, tokens());
+    if (answer_.top.empty()) {
+      nothing_fits();
+    } else {
+      best();
+      runners_up();
+    }
+    counts();
+    return std::move(text_);
+  }
+
+ private:
+  template <class... Values>
+  void line(fmt::format_string<Values...> format, Values&&... values) {
+    fmt::format_to(std::back_inserter(text_), format, std::forward<Values>(values)...);
+    text_ += '\n';
+  }
+
+  std::int64_t tokens() const {
+    return task_.fixed.plan.sequence > 0 ? task_.fixed.plan.sequence : task_.model.max_positions;
+  }
+
+  void nothing_fits() {
+    line("No plan fits. The most frugal one needs at least {} of a device's memory:",
+         to_string(answer_.least_memory));
+    line("  {}", summary(answer_.frugal));
+  }
+
+  void best() {
+    const planner::Found& best = answer_.top.front();
+    line("");
+    line("Best plan: {}", summary(best.plan));
+    line("  step time    {:.6f} s (simulated), {:.1f} % MFU, {:.0f} tokens/s",
+         to_seconds(best.step_time), 100 * best.mfu, best.tokens_per_s);
+    line("  memory       {} of the fullest device", to_string(best.memory));
+    line("  bound        {:.6f} s: no plan of the space simulates faster; gap {:.2f} %",
+         to_seconds(answer_.bound), 100 * answer_.gap());
+    line("  by estimate  {}; finalists were estimated within {:.2f} % of their simulation",
+         answer_.proved     ? "no plan is faster by more than 1 %"
+         : answer_.complete ? "no plan is expected to be faster (--exhaustive looks at all)"
+                            : "not all promising plans were looked at",
+         100 * answer_.estimate_error);
+    line("  fields       {}", fields(best.plan));
+    line("");
+  }
+
+  /// Those that a search or the defaults have changed.
+  static std::string fields(const plan::Plan& plan) {
+    const plan::Plan plain;
+    std::string text;
+    plan::Plan::fields([&](std::string_view name, auto member, std::string_view) {
+      if (plan.*member != plain.*member) {
+        text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", name, value_text(plan.*member));
+      }
+    });
+    return text;
+  }
+
+  void runners_up() {
+    line("{:<3}{:>12}{:>9}{:>7}{:>12}  {:<20}{}", "", "step s", "", "MFU", "memory",
+         "loses most in", "plan");
+    for (std::size_t i = 0; i < answer_.top.size(); ++i) {
+      const planner::Found& found = answer_.top[i];
+      line("{:<3}{:>12.6f}{:>9}{:>7}{:>12}  {:<20}{}", i + 1, to_seconds(found.step_time),
+           i == 0 ? ""
+                  : fmt::format("+{:.2f} %",
+                                100 * (found.step_time / answer_.top.front().step_time - 1)),
+           fmt::format("{:.1f} %", 100 * found.mfu), to_string(found.memory),
+           lost(found, answer_.top.front()), summary(found.plan));
+    }
+    line("");
+  }
+
+  void counts() {
+    const planner::Counts& counts = answer_.counts;
+    line("{} candidates: {} cannot be faster, {} not expected to be, {} do not fit, {} invalid",
+         counts.all, counts.by_bound, counts.by_family, counts.by_memory, counts.invalid);
+    line("{} estimated, {} simulated, {} left; {:.1f} s", counts.estimated, counts.simulated,
+         counts.left, answer_.wall_s);
+  }
+
+  const planner::Task& task_;
+  const planner::Answer& answer_;
+  std::string text_;
+};
+
+void write_found(JsonWriter& json, const planner::Found& found, const planner::Found* best) {
+  json.begin_object();
+  json.key("plan");
+  write_plan(json, found.plan);
+  json.key("step_time_s").value(to_seconds(found.step_time));
+  json.key("estimate_s").value(to_seconds(found.estimate.step_time));
+  json.key("memory_bytes").value(found.memory.value());
+  json.key("mfu").value(found.mfu);
+  json.key("tokens_per_s").value(found.tokens_per_s);
+  if (best != nullptr) {
+    json.key("lost").value(lost(found, *best));
+  }
+  json.end_object();
+}
+
+}  // namespace
+
+std::string plan_search_table(const planner::Task& task, const planner::Answer& answer) {
+  return SearchText(task, answer).write();
+}
+
+std::string plan_search_json(const planner::Task& task, const planner::Answer& answer) {
+  std::string text;
+  {
+    JsonWriter json([&](std::string_view piece) { text += piece; }, JsonWriter::Layout::indented);
+    json.begin_object();
+    json.key("model").value(task.model.name);
+    json.key("machine").value(task.machine.name);
+    json.key("devices").value(task.devices);
+    json.key("best");
+    if (answer.top.empty()) {
+      json.number_text("null");
+      json.key("least_memory").begin_object();
+      json.key("bytes").value(answer.least_memory.value());
+      json.key("plan");
+      write_plan(json, answer.frugal);
+      json.end_object();
+    } else {
+      write_found(json, answer.top.front(), nullptr);
+    }
+    json.key("bound_s").value(to_seconds(answer.bound));
+    json.key("gap").value(answer.gap());
+    json.key("proved").value(answer.proved);
+    json.key("complete").value(answer.complete);
+    json.key("stopped").value(answer.stopped);
+    json.key("estimate_error").value(answer.estimate_error);
+    json.key("candidates").begin_object();
+    json.key("all").value(answer.counts.all);
+    json.key("by_bound").value(answer.counts.by_bound);
+    json.key("by_memory").value(answer.counts.by_memory);
+    json.key("by_family").value(answer.counts.by_family);
+    json.key("invalid").value(answer.counts.invalid);
+    json.key("estimated").value(answer.counts.estimated);
+    json.key("left").value(answer.counts.left);
+    json.key("simulated").value(answer.counts.simulated);
+    json.end_object();
+    json.key("top").begin_array();
+    for (const planner::Found& found : answer.top) {
+      write_found(json, found, &answer.top.front());
+    }
+    json.end_array();
+    json.key("wall_s").value(answer.wall_s);
+    json.end_object();
+  }
+  return text + "\n";
+}
+
+}  // namespace orrery::report

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workload/memory/least_memory.h"
+
+#include <algorithm>
+
+#include "workload/memory/state_memory.h"
+#include "workload/plan/recompute.h"
+#include "workload/plan/schedule.h"
+
+namespace orrery::footprint {
+namespace {
+
+/// Calls visit(block, whether it is a layer) for every block of a chunk.
+template <class Visit>
+void for_blocks(const zoo::Model& model, const BlockMemories& blocks, const plan::Plan& plan,
+                const plan::ModelPart& part, Visit&& visit) {
+  if (part.embedding) {
+    visit(plan::kEmbeddingBlock, blocks.blocks[plan::kEmbeddingBlock]);
+  }
+  for (std::int64_t i = 0; i < part.layers; ++i) {
+    const plan::BlockKind kind =
+        plan::kFirstLayerBlock +
+        static_cast<plan::BlockKind>(zoo::layer_kind(model, part.first_layer + i));
+    visit(kind, plan::recomputes_layer(plan, i) ? blocks.blocks[kind] : blocks.plain[kind]);
+  }
+  if (part.head) {
+    visit(plan::kHeadBlock, blocks.blocks[plan::kHeadBlock]);
+  }
+}
+
+Bytes of_stage(const zoo::Model& model, const BlockMemories& blocks, const plan::Plan& plan,
+               const std::vector<plan::ModelPart>& stage, std::int64_t number) {
+  const plan::PipelineShape shape = plan::pipeline_shape(plan);
+  const bool splits = plan::splits_backward(plan.schedule);
+  OwnedParameters owned;
+  std::vector<double> weights;
+  std::vector<Bytes> kept;
+  for (const plan::ModelPart& part : stage) {
+    Bytes sum{0};
+    for_blocks(model, blocks, plan, part, [&](plan::BlockKind kind, const BlockMemory& block) {
+      owned += owned_parameters(blocks, plan, kind);
+      const bool layer = kind >= plan::kFirstLayerBlock;
+      const Bytes stays = layer ? block.kept - block.kept * plan.offload_activations : block.kept;
+      sum += splits ? std::min(stays, block.held) : stays + block.logits;
+    });
+    kept.push_back(sum);
+    weights.push_back(static_cast<double>(sum.value()));
+  }
+  Bytes bytes = state_memory(plan, owned, Bytes(0)).device.total();
+  const std::vector<std::int64_t> pieces = plan::peak_by_chunk(shape, number, weights);
+  for (std::size_t c = 0; c < kept.size(); ++c) {
+    bytes += kept[c] * pieces[c];
+  }
+  if (plan.overlap_ep != plan::OverlapExperts::off && (splits || shape.pairs)) {
+    bytes -= *std::max_element(kept.begin(), kept.end());  // one grows while another goes
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Bytes least_memory(const zoo::Model& model, const BlockMemories& blocks, const plan::Plan& plan,
+                   const std::vector<std::vector<plan::ModelPart>>& parts,
+                   const compute::Device& device) {
+  const Bytes first = of_stage(model, blocks, plan, parts.front(), 0);
+  const Bytes last =
+      parts.size() == 1 ? first : of_stage(model, blocks, plan, parts.back(), plan.pp - 1);
+  return std::max(first, last) + framework_bytes(device, plan);
+}
+
+Bytes kept_by_layers(const zoo::Model& model, const BlockMemories& blocks, const plan::Plan& plan,
+                     const plan::ModelPart& part) {
+  Bytes sum{0};
+  for_blocks(model, blocks, plan, part, [&](plan::BlockKind kind, const BlockMemory& block) {
+    sum += kind >= plan::kFirstLayerBlock ? block.kept : Bytes(0);
+  });
+  return sum;
+}
+
+}  // namespace orrery::footprint

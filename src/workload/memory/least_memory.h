@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Bytes that a plan cannot do with less than, in O(blocks of two stages): for searches that look
+/// at very many plans.
+///
+///   of the first and the last stage:   state (state_memory.h) + what the framework takes
+///                                      + kept by the most pieces in flight (plan/schedule.h)
+///
+/// What exists only while a block runs is left out, and so is the end of the step. Schedules that
+/// split the backward keep, of a piece, the less of what its forward and its input gradients keep.
+#pragma once
+
+#include <vector>
+
+#include "base/units.h"
+#include "machine/compute/device.h"
+#include "workload/memory/block_memory.h"
+#include "workload/plan/model_parts.h"
+#include "workload/plan/plan.h"
+#include "workload/zoo/model.h"
+
+namespace orrery::footprint {
+
+/// Never above the fullest stage's StageMemory::total(). `parts`: split_model() of the plan.
+Bytes least_memory(const zoo::Model& model, const BlockMemories& blocks, const plan::Plan& plan,
+                   const std::vector<std::vector<plan::ModelPart>>& parts,
+                   const compute::Device& device);
+
+/// Of a chunk, per microbatch: what its layers keep from forward to backward.
+Bytes kept_by_layers(const zoo::Model& model, const BlockMemories& blocks, const plan::Plan& plan,
+                     const plan::ModelPart& part);
+
+}  // namespace orrery::footprint

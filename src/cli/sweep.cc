@@ -131,7 +131,11 @@ class Sweep : public Command {
     }
   }
 
-  Result<std::string> merge(Error mistakes) const {
+  Result<std::string> merge(Error mistakes) {
+    // A pattern such as s.db.shard* also has what a killed process left beside its store.
+    std::erase_if(files_, [](const std::string& file) {
+      return file.ends_with("-wal") || file.ends_with("-shm") || file.ends_with("-journal");
+    });
     if (files_.empty()) {
       mistakes.add({"--merge", {}, {}, "of which stores?"});
     }

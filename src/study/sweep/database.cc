@@ -43,16 +43,10 @@ Cell cell_at(sqlite3_stmt* statement, int column) {
   return text == nullptr ? std::string() : std::string(text, size);
 }
 
+/// What a killed process has left beside its file can only be taken up by who may write, so readers
+/// may too, and are refused each statement that would.
 int flags_of(Database::Mode mode) {
-  switch (mode) {
-    case Database::Mode::read:
-      return SQLITE_OPEN_READONLY;
-    case Database::Mode::write:
-      return SQLITE_OPEN_READWRITE;
-    case Database::Mode::create:
-      break;
-  }
-  return SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  return SQLITE_OPEN_READWRITE | (mode == Database::Mode::create ? SQLITE_OPEN_CREATE : 0);
 }
 
 }  // namespace
@@ -72,6 +66,7 @@ Result<Database> Database::open(const std::string& file, Mode mode) {
   }
   Database database;
   database.file_ = file;
+  database.mode_ = mode;
   sqlite3* connection = nullptr;
   const int opened = sqlite3_open_v2(file.c_str(), &connection, flags_of(mode), nullptr);
   database.connection_.reset(connection);
@@ -82,6 +77,11 @@ Result<Database> Database::open(const std::string& file, Mode mode) {
   // A misspelt "column" is a mistake, not a text.
   sqlite3_db_config(connection, SQLITE_DBCONFIG_DQS_DML, 0, nullptr);
   sqlite3_db_config(connection, SQLITE_DBCONFIG_DQS_DDL, 0, nullptr);
+  if (mode == Mode::read) {
+    if (auto ok = database.run("PRAGMA query_only = ON"); !ok) {
+      return fail(std::move(ok.error()));
+    }
+  }
   return database;
 }
 
@@ -112,6 +112,9 @@ Result<Rows> Database::step(const std::string& sql, const std::vector<Cell>& val
   if (statement == nullptr ||
       std::string_view(rest).find_first_not_of(" \t\r\n;") != std::string_view::npos) {
     return fail(Error(Mistake{file_, {}, sql, "one statement"}));
+  }
+  if (mode_ == Mode::read && sqlite3_stmt_readonly(raw) == 0) {
+    return fail(Error(Mistake{file_, {}, sql, "a statement that only reads"}));
   }
   for (std::size_t i = 0; i < values.size(); ++i) {
     bind(raw, static_cast<int>(i) + 1, values[i]);

@@ -19,6 +19,7 @@ namespace orrery::sweep {
 /// A connection to one file. One thread at a time.
 class Database {
  public:
+  /// read: nothing that changes the file is run.
   enum class Mode : std::uint8_t { read, write, create };
 
   static Result<Database> open(const std::string& file, Mode mode);
@@ -42,6 +43,7 @@ class Database {
   Error mistake() const;
 
   std::string file_;
+  Mode mode_ = Mode::read;
   std::unique_ptr<sqlite3, Close> connection_;
 };
 

@@ -67,12 +67,20 @@ Result<Before> read_before(const std::string& file, const StoreHead& head) {
   if (!store) {
     return fail(std::move(store.error()));
   }
+  const auto tables = store->query("SELECT name FROM sqlite_master WHERE name = 'rows'");
+  if (!tables) {
+    return fail(tables.error());
+  }
+  if (tables->rows.empty()) {
+    return before;  // a merge that was killed has just made the file; the next one will see
+  }
   const auto there = read_head(*store);
   if (!there) {
     return fail(there.error());
   }
   if (there->kind != head.kind || there->figures != head.figures) {
-    return before;  // the merge will say so
+    return fail(
+        Error(Mistake{file, {}, there->kind, "a store of kind " + head.kind + " of this version"}));
   }
   const auto hashes = store->query("SELECT hash FROM results");
   const bool same = there->study == head.study;

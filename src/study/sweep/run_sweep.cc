@@ -84,7 +84,7 @@ std::vector<Cell> varied_cells(const Study& study, std::size_t point) {
 
 Result<SweepCount> run_sweep(const Study& study, Store& store, const SweepOptions& options) {
   const auto there = store.points();
-  const auto known = store.done();
+  auto known = store.done();
   if (!there || !known) {
     return fail(there ? known.error() : there.error());
   }
@@ -98,6 +98,7 @@ Result<SweepCount> run_sweep(const Study& study, Store& store, const SweepOption
     missing.resize(options.limit);
   }
   FirstMistake first;
+  std::mutex lock;
   std::atomic<std::size_t> again{0};
   const auto work = [&](std::size_t i) {
     if (first.failed()) {
@@ -105,7 +106,11 @@ Result<SweepCount> run_sweep(const Study& study, Store& store, const SweepOption
     }
     const SweepPoint point = prepare_point(study, missing[i], options.version);
     const std::vector<Cell> varied = varied_cells(study, missing[i]);
-    if (known->contains(point.hash)) {
+    const bool is_known = [&] {  // or run just now: points may have the same inputs
+      const std::lock_guard guard(lock);
+      return !known->insert(point.hash).second;
+    }();
+    if (is_known) {
       ++again;
       first.take(store.put(missing[i], point.hash, varied, nullptr));
       return;

@@ -24,11 +24,11 @@ struct Shard {
 std::optional<Shard> parse_shard(const std::string& text);
 
 struct SweepOptions {
-  std::string version;                   ///< of the program: part of every hash
-  int threads = 0;                       ///< 0 = one per processor
-  Shard shard;                           ///< the points of this process
-  std::size_t limit = 0;                 ///< runs at most so many points; 0 = all
-  std::function<void(double)> progress;  ///< share of the points that are to be run
+  std::string version{};                   ///< of the program: part of every hash
+  int threads = 0;                         ///< 0 = one per processor
+  Shard shard{};                           ///< the points of this process
+  std::size_t limit = 0;                   ///< runs at most so many points; 0 = all
+  std::function<void(double)> progress{};  ///< share of the points that are to be run
 };
 
 struct SweepCount {

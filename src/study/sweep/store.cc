@@ -267,16 +267,19 @@ Result<void> Store::merge(const std::string& other) {
   if (!head) {
     return fail(head.error());
   }
-  if (head->study != head_.study) {
-    return fail(Error(Mistake{
-        other, {}, head->study, "a store of the same study, version and inputs: " + head_.study}));
+  if (head->kind != head_.kind || head->figures != head_.figures) {
+    return fail(Error(
+        Mistake{other, {}, head->kind, "a store of kind " + head_.kind + " of this version"}));
   }
+  const std::string points = head->study == head_.study
+                                 ? "INSERT OR REPLACE INTO points SELECT * FROM other.points; "
+                                 : "";
   if (auto ok = database_.run("ATTACH ? AS other", {other}); !ok) {
     return ok;
   }
   auto copied = database_.run(
-      "BEGIN IMMEDIATE; INSERT OR REPLACE INTO results SELECT * FROM other.results; "
-      "INSERT OR REPLACE INTO points SELECT * FROM other.points; COMMIT");
+      "BEGIN IMMEDIATE; INSERT OR REPLACE INTO results SELECT * FROM other.results; " + points +
+      "COMMIT");
   if (!copied) {
     (void)database_.run("ROLLBACK");
   }

@@ -53,7 +53,7 @@ class Store {
   /// From any thread.
   Result<void> put(std::size_t point, const std::string& hash, const std::vector<Cell>& varied,
                    const Outcome* outcome);
-  /// Takes over what another store has. Mistakes: one of another study.
+  /// Takes over what another store has; of one of another study of this kind only the results.
   Result<void> merge(const std::string& file);
   /// point, varied values, figures and error, in the order of points.
   Result<Rows> rows() const;

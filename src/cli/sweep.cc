@@ -32,7 +32,7 @@ constexpr const char* kSweepExamples =
     "What is in the store is not run again: a sweep that was stopped goes on where it was.\n"
     "Examples:\n"
     "  orrery sweep study.yaml --store study.db --csv study.csv\n"
-    "  orrery sweep study.yaml --plot plan.tp,step_time_s --out tp.svg\n"
+    "  orrery sweep study.yaml --store study.db --plot plan.tp,step_time_s --out tp.svg\n"
     "  orrery sweep study.yaml --store part3.db --shard 3/8\n"
     "  orrery sweep --merge part0.db part1.db --store study.db\n"
     "  mpirun -np 4 orrery sweep study.yaml --store study.db --mpi\n"
@@ -43,7 +43,7 @@ class Sweep : public Command {
  public:
   void declare(Options& options) override {
     options.positionals("STUDY", files_, "the study; with --merge the stores");
-    options.value("--store", store_, "FILE.db", "results; default: STUDY.db in this folder");
+    options.value("--store", store_, "FILE.db", "the results: made, or gone on with");
     options.value("--threads", threads_, "INT", "default: one per processor, with --mpi one");
     options.value("--shard", shard_, "K/N", "only every N-th point from number K (0 to N-1) on");
     options.value("--limit", limit_, "INT", "run at most so many points now");
@@ -51,8 +51,7 @@ class Sweep : public Command {
     options.flag("--mpi", mpi_,
                  "one of many processes under mpirun or srun, which share the points");
     options.value("--slurm", slurm_, "TASKS", "write a job array of so many tasks and submit it");
-    options.value("--slurm-options", slurm_options_, "TEXT",
-                  "of sbatch, such as '--partition=cpu --time=1:00:00'");
+    options.value("--slurm-options", slurm_options_, "TEXT", "options of sbatch, on one line");
     options.value("--csv", csv_, "FILE", "write the rows as comma-separated values");
     options.flag("--json", json_, "print the rows as one JSON object");
     plot_.declare(options);
@@ -82,11 +81,10 @@ class Sweep : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    const std::string store = store_.value_or(study.name + ".db");
     if (slurm_) {
-      return write_job(store);
+      return write_job(*store_);
     }
-    return mpi_ ? run_rank(study, store) : run_here(study, store);
+    return mpi_ ? run_rank(study, *store_) : run_here(study, *store_);
   }
 
  private:
@@ -126,8 +124,8 @@ class Sweep : public Command {
     if (mpi_ && !sweep::rank_of_process()) {
       mistakes.add({"--mpi", {}, {}, "is for processes that mpirun or srun has started"});
     }
-    if (store_ && store_->empty()) {
-      mistakes.add(wrong_value("--store", *store_, "a file"));
+    if (!store_ || store_->empty()) {
+      mistakes.add({"--store", {}, {}, "missing; expected the file of the results"});
     }
   }
 
@@ -138,9 +136,6 @@ class Sweep : public Command {
     });
     if (files_.empty()) {
       mistakes.add({"--merge", {}, {}, "of which stores?"});
-    }
-    if (!store_) {
-      mistakes.add({"--store", {}, {}, "missing; expected the file for all of them"});
     }
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));

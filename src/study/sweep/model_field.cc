@@ -7,7 +7,7 @@
 namespace orrery::sweep {
 namespace {
 
-constexpr std::string_view kModel = "model.";
+constexpr std::string_view kModelPrefix = "model.";
 
 /// A field of a model under the name that it has in some families of config.json.
 struct FamilyName {
@@ -39,13 +39,13 @@ constexpr auto kFamilyNames = std::to_array<FamilyName>({
 
 std::string own_model_field(const ConfigNode& description, const std::string& path) {
   const ConfigNode* model = description.find("model");
-  if (!path.starts_with(kModel) || model == nullptr) {
+  if (!path.starts_with(kModelPrefix) || model == nullptr) {
     return path;
   }
-  const std::string_view name = std::string_view(path).substr(kModel.size());
+  const std::string_view name = std::string_view(path).substr(kModelPrefix.size());
   for (const FamilyName& family : kFamilyNames) {
     if (family.name == name && model->find(family.own) != nullptr) {
-      return std::string(kModel) + std::string(family.own);
+      return std::string(kModelPrefix) + std::string(family.own);
     }
   }
   return path;

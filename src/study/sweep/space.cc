@@ -62,7 +62,7 @@ Result<VariedField> read_field(const ConfigField& field, bool drawn) {
   if (!range) {
     return fail(std::move(range.error()));
   }
-  if (drawn) {
+  if (drawn && range->step == 0 && range->factor == 0) {
     varied.range = std::move(*range);
     return varied;
   }

@@ -92,10 +92,6 @@ std::vector<std::string> ValueRange::values() const {
 
 std::string ValueRange::draw(std::mt19937_64& random) const {
   const double at = unit_draw(random);
-  if (step > 0 || factor > 0) {
-    const std::vector<std::string> all = values();
-    return all[static_cast<std::size_t>(at * static_cast<double>(all.size()))];
-  }
   if (whole) {
     const double count = to - from + 1;
     const double drawn = log ? from * std::pow(to / from, at) : from + at * count;

@@ -23,7 +23,8 @@ struct ValueRange {
 
   /// from, from + step ... or from, from * factor ..., up to `to` and a rounding error.
   std::vector<std::string> values() const;
-  /// One between the ends, both included. The same draws give the same text everywhere.
+  /// One between the ends, both included, of a range without steps. The same draws give the same
+  /// text everywhere.
   std::string draw(std::mt19937_64& random) const;
 };
 

@@ -107,6 +107,7 @@ std::string rows_csv(const sweep::Rows& rows) {
   std::string text = csv_line(rows.columns);
   for (const std::vector<sweep::Cell>& row : rows.rows) {
     std::vector<std::string> cells;
+    cells.reserve(row.size());
     for (const sweep::Cell& cell : row) {
       cells.push_back(sweep::to_string(cell));
     }

@@ -81,17 +81,19 @@ class Sweep : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
+    const std::string store = store_.value_or("");
     if (slurm_) {
-      return write_job(*store_);
+      return write_job(store);
     }
-    return mpi_ ? run_rank(study, *store_) : run_here(study, *store_);
+    return mpi_ ? run_rank(study, store) : run_here(study, store);
   }
 
  private:
   void read_shard(Error& mistakes) {
     const auto shard = shard_ ? sweep::parse_shard(*shard_) : std::optional(sweep::Shard());
     if (!shard) {
-      mistakes.add(wrong_value("--shard", *shard_, "K/N with K from 0 to N-1, such as 3/8"));
+      mistakes.add(
+          wrong_value("--shard", shard_.value_or(""), "K/N with K from 0 to N-1, such as 3/8"));
     }
     how_.shard = shard.value_or(sweep::Shard());
   }
@@ -140,8 +142,9 @@ class Sweep : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    return sweep::merge_stores(files_, *store_).and_then([&](const sweep::StoreHead& head) {
-      return sweep::Store::open(*store_, head).and_then([&](sweep::Store store) {
+    const std::string into = store_.value_or("");
+    return sweep::merge_stores(files_, into).and_then([&](const sweep::StoreHead& head) {
+      return sweep::Store::open(into, head).and_then([&](sweep::Store store) {
         return write(store, fmt::format("{} stores merged, ", files_.size()), head.points);
       });
     });
@@ -165,7 +168,7 @@ class Sweep : public Command {
   }
 
   Result<std::string> run_rank(const sweep::Study& study, const std::string& file) {
-    const int rank = *sweep::rank_of_process();
+    const int rank = sweep::rank_of_process().value_or(0);
     const auto result = [&] {
       ProgressBar bar("sweeping");
       if (rank == 0) {

@@ -173,6 +173,7 @@ class SpaceBuilder {
     const std::size_t column = space_.axes.size() - 1;  // the sample's number
     std::mt19937_64 random(static_cast<std::uint64_t>(how.seed));
     std::vector<Axis> axes;
+    axes.reserve(fields.size());
     for (const VariedField& field : fields) {
       axes.push_back(field.axis);
     }

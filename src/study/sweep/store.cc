@@ -60,6 +60,7 @@ Result<void> write_head(Database& database, const StoreHead& head) {
 Result<std::vector<std::string>> texts(Database& database, const std::string& sql) {
   return database.query(sql).map([](const Rows& rows) {
     std::vector<std::string> found;
+    found.reserve(rows.rows.size());
     for (const std::vector<Cell>& row : rows.rows) {
       found.push_back(to_string(row.front()));
     }

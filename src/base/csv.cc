@@ -142,4 +142,26 @@ Result<CsvTable> load_csv(const std::string& file) {
   return read_file(file).and_then([&](const std::string& text) { return parse_csv(text, file); });
 }
 
+std::string csv_cell(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) {
+    return text;
+  }
+  std::string quoted = "\"";
+  for (const char c : text) {
+    quoted += c;
+    if (c == '"') {
+      quoted += c;
+    }
+  }
+  return quoted += '"';
+}
+
+std::string csv_line(const std::vector<std::string>& cells) {
+  std::string line;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    line += (i == 0 ? "" : ",") + csv_cell(cells[i]);
+  }
+  return line += '\n';
+}
+
 }  // namespace orrery

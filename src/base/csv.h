@@ -34,4 +34,9 @@ Result<CsvTable> parse_csv(std::string_view text, std::string file);
 
 Result<CsvTable> load_csv(const std::string& file);
 
+/// A cell as it stands in a file: in quotes if it would break the line (RFC 4180, section 2).
+std::string csv_cell(const std::string& text);
+/// A row of cells with its line end.
+std::string csv_line(const std::vector<std::string>& cells);
+
 }  // namespace orrery

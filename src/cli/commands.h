@@ -25,6 +25,8 @@ std::unique_ptr<Command> make_export();      // export.cc
 std::unique_ptr<Command> make_compare();     // compare.cc
 std::unique_ptr<Command> make_astra();       // astra.cc
 std::unique_ptr<Command> make_plot();        // plot.cc
+std::unique_ptr<Command> make_sweep();       // sweep.cc
+std::unique_ptr<Command> make_query();       // query.cc
 
 inline constexpr std::array kCommands{
     CommandEntry{"simulate", "Time of one training step, where it goes, and memory", make_simulate},
@@ -50,6 +52,9 @@ inline constexpr std::array kCommands{
                  "A plan as a training framework's arguments or configuration, or as Chakra traces",
                  make_export},
     CommandEntry{"astra", "ASTRA-sim's inputs, unchanged: the cycles of every rank", make_astra},
+    CommandEntry{"sweep", "A study: many points of one description, run once each into a store",
+                 make_sweep},
+    CommandEntry{"query", "What a store of a study says, in SQL", make_query},
     CommandEntry{"plot", "A table of numbers as a chart (SVG)", make_plot},
 };
 

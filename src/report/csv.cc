@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/csv.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,27 +13,12 @@
 namespace orrery::report {
 namespace {
 
-/// Quotes a field that would break the line (RFC 4180, section 2).
-std::string quoted(const std::string& field) {
-  if (field.find_first_of(",\"\r\n") == std::string::npos) {
-    return field;
-  }
-  std::string text = "\"";
-  for (const char c : field) {
-    text += c;
-    if (c == '"') {
-      text += c;
-    }
-  }
-  return text += '"';
-}
-
 /// Names and values side by side, so that header and line cannot disagree.
 class Columns {
  public:
   void add(std::string_view name, const std::string& value) {
-    header_ += (header_.empty() ? "" : ",") + quoted(std::string(name));
-    line_ += (first_ ? "" : ",") + quoted(value);
+    header_ += (header_.empty() ? "" : ",") + csv_cell(std::string(name));
+    line_ += (first_ ? "" : ",") + csv_cell(value);
     first_ = false;
   }
   void add(std::string_view name, double value) { add(name, fmt::format("{}", value)); }

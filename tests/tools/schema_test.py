@@ -100,6 +100,13 @@ class Outputs(unittest.TestCase):
                 rows.flush()
                 self.check(name, name, *machine, "--file", rows.name)
 
+    def test_rows_of_a_store(self):
+        with tempfile.TemporaryDirectory() as folder:
+            study = pathlib.Path(folder, "study.yaml")
+            study.write_text("model: gpt2\nmachine: dgx-a100-80g\nvary: {plan.tp: [2, 8]}\n")
+            self.check("rows", "sweep", str(study), "--store", f"{folder}/study.db")
+            self.check("rows", "query", f"{folder}/study.db")
+
     def test_the_columns_of_csv_are_fields_of_the_json(self):
         def known(fields: dict, column: str) -> bool:
             name, _, rest = column.partition(".")

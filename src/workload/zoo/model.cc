@@ -70,7 +70,7 @@ Result<Model> parse_model(const ConfigNode& node, std::string name) {
   return read.finish(std::move(model));
 }
 
-Result<Model> load_model(const std::string& name_or_path) {
+Result<ModelFile> load_model_file(const std::string& name_or_path) {
   std::string path = name_or_path;
   std::error_code not_there;
   if (path.find('/') != std::string::npos && std::filesystem::is_directory(path, not_there)) {
@@ -80,11 +80,15 @@ Result<Model> load_model(const std::string& name_or_path) {
   if (!file) {
     return fail(std::move(file.error()));
   }
-  const auto node = load_config(*file);
-  if (!node) {
-    return fail(node.error());
-  }
-  return parse_model(*node, name_of_file(*file));
+  return load_config(*file).map([&](ConfigNode node) {
+    return ModelFile{.name = name_of_file(*file), .node = std::move(node)};
+  });
+}
+
+Result<Model> load_model(const std::string& name_or_path) {
+  return load_model_file(name_or_path).and_then([](const ModelFile& file) {
+    return parse_model(file.node, file.name);
+  });
 }
 
 Model gpt_model(std::string name, std::int64_t layers, std::int64_t hidden, std::int64_t heads,

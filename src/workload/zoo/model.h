@@ -29,6 +29,13 @@ Result<Model> parse_model(const ConfigNode& node, std::string name);
 /// or after the folder when the file is called config.json.
 Result<Model> load_model(const std::string& name_or_path);
 
+/// What load_model() parses, before it does.
+struct ModelFile {
+  std::string name;
+  ConfigNode node;
+};
+Result<ModelFile> load_model_file(const std::string& name_or_path);
+
 inline constexpr std::int64_t kMaxLayers = std::int64_t{1} << 16;
 /// Also of heads and head_dim, and of ffn / 8.
 inline constexpr std::int64_t kMaxHidden = std::int64_t{1} << 24;

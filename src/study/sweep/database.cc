@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "study/sweep/database.h"
+
+#include <sqlite3.h>
+
+#include <filesystem>
+
+namespace orrery::sweep {
+namespace {
+
+/// How long a process waits for another that writes, in milliseconds.
+constexpr int kPatience = 60'000;
+
+struct Finalize {
+  void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+};
+using Statement = std::unique_ptr<sqlite3_stmt, Finalize>;
+
+void bind(sqlite3_stmt* statement, int place, const Cell& cell) {
+  if (const auto* text = std::get_if<std::string>(&cell)) {
+    sqlite3_bind_text64(statement, place, text->data(), text->size(), SQLITE_TRANSIENT,
+                        SQLITE_UTF8);
+  } else if (const auto* integer = std::get_if<std::int64_t>(&cell)) {
+    sqlite3_bind_int64(statement, place, *integer);
+  } else if (const auto* number = std::get_if<double>(&cell)) {
+    sqlite3_bind_double(statement, place, *number);
+  }  // else it stays NULL
+}
+
+Cell cell_at(sqlite3_stmt* statement, int column) {
+  switch (sqlite3_column_type(statement, column)) {
+    case SQLITE_INTEGER:
+      return std::int64_t{sqlite3_column_int64(statement, column)};
+    case SQLITE_FLOAT:
+      return sqlite3_column_double(statement, column);
+    case SQLITE_NULL:
+      return {};
+    default:
+      break;
+  }
+  const auto* const text = static_cast<const char*>(sqlite3_column_blob(statement, column));
+  const auto size = static_cast<std::size_t>(sqlite3_column_bytes(statement, column));
+  return text == nullptr ? std::string() : std::string(text, size);
+}
+
+/// What a killed process has left beside its file can only be taken up by who may write, so readers
+/// may too, and are refused each statement that would.
+int flags_of(Database::Mode mode) {
+  return SQLITE_OPEN_READWRITE | (mode == Database::Mode::create ? SQLITE_OPEN_CREATE : 0);
+}
+
+}  // namespace
+
+void Database::Close::operator()(sqlite3* connection) const {
+  sqlite3_close_v2(connection);
+}
+
+Error Database::mistake() const {
+  return Error(Mistake{file_, {}, {}, sqlite3_errmsg(connection_.get())});
+}
+
+Result<Database> Database::open(const std::string& file, Mode mode) {
+  std::error_code ignored;
+  if (mode != Mode::create && !std::filesystem::exists(file, ignored)) {
+    return fail(Error(Mistake{file, {}, {}, "no such file; expected a store of `orrery sweep`"}));
+  }
+  Database database;
+  database.file_ = file;
+  database.mode_ = mode;
+  sqlite3* connection = nullptr;
+  const int opened = sqlite3_open_v2(file.c_str(), &connection, flags_of(mode), nullptr);
+  database.connection_.reset(connection);
+  if (opened != SQLITE_OK) {
+    return fail(database.mistake());
+  }
+  sqlite3_busy_timeout(connection, kPatience);
+  // A misspelt "column" is a mistake, not a text.
+  sqlite3_db_config(connection, SQLITE_DBCONFIG_DQS_DML, 0, nullptr);
+  sqlite3_db_config(connection, SQLITE_DBCONFIG_DQS_DDL, 0, nullptr);
+  if (mode == Mode::read) {
+    if (auto ok = database.run("PRAGMA query_only = ON"); !ok) {
+      return fail(std::move(ok.error()));
+    }
+  }
+  return database;
+}
+
+Result<void> Database::run(const std::string& sql) {
+  if (sqlite3_exec(connection_.get(), sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) {
+    return fail(mistake());
+  }
+  return {};
+}
+
+Result<void> Database::run(const std::string& sql, const std::vector<Cell>& values) {
+  return step(sql, values).map([](const Rows&) {});
+}
+
+Result<Rows> Database::query(const std::string& sql, const std::vector<Cell>& values) {
+  return step(sql, values);
+}
+
+Result<Rows> Database::step(const std::string& sql, const std::vector<Cell>& values) {
+  sqlite3_stmt* raw = nullptr;
+  const char* rest = nullptr;
+  const int prepared =
+      sqlite3_prepare_v2(connection_.get(), sql.c_str(), static_cast<int>(sql.size()), &raw, &rest);
+  const Statement statement(raw);
+  if (prepared != SQLITE_OK) {
+    return fail(mistake());
+  }
+  if (statement == nullptr ||
+      std::string_view(rest).find_first_not_of(" \t\r\n;") != std::string_view::npos) {
+    return fail(Error(Mistake{file_, {}, sql, "one statement"}));
+  }
+  if (mode_ == Mode::read && sqlite3_stmt_readonly(raw) == 0) {
+    return fail(Error(Mistake{file_, {}, sql, "a statement that only reads"}));
+  }
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    bind(raw, static_cast<int>(i) + 1, values[i]);
+  }
+  Rows rows;
+  const int columns = sqlite3_column_count(raw);
+  for (int i = 0; i < columns; ++i) {
+    rows.columns.emplace_back(sqlite3_column_name(raw, i));
+  }
+  int state = sqlite3_step(raw);
+  for (; state == SQLITE_ROW; state = sqlite3_step(raw)) {
+    std::vector<Cell>& row = rows.rows.emplace_back();
+    for (int i = 0; i < columns; ++i) {
+      row.push_back(cell_at(raw, i));
+    }
+  }
+  if (state != SQLITE_DONE) {
+    return fail(mistake());
+  }
+  return rows;
+}
+
+std::string quoted_name(std::string_view name) {
+  std::string text = "\"";
+  for (const char c : name) {
+    text += c;
+    if (c == '"') {
+      text += c;
+    }
+  }
+  return text += '"';
+}
+
+}  // namespace orrery::sweep

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+/// SQLite, as little of it as a store needs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "study/sweep/cell.h"
+
+struct sqlite3;
+
+namespace orrery::sweep {
+
+/// A connection to one file. One thread at a time.
+class Database {
+ public:
+  /// read: nothing that changes the file is run.
+  enum class Mode : std::uint8_t { read, write, create };
+
+  static Result<Database> open(const std::string& file, Mode mode);
+
+  /// Runs statements without results.
+  Result<void> run(const std::string& sql);
+  /// Runs one statement with values for its `?`.
+  Result<void> run(const std::string& sql, const std::vector<Cell>& values);
+  /// The rows of one statement.
+  Result<Rows> query(const std::string& sql, const std::vector<Cell>& values = {});
+
+  const std::string& file() const { return file_; }
+
+ private:
+  struct Close {
+    void operator()(sqlite3* connection) const;
+  };
+
+  Result<Rows> step(const std::string& sql, const std::vector<Cell>& values);
+  /// What SQLite says now.
+  Error mistake() const;
+
+  std::string file_;
+  Mode mode_ = Mode::read;
+  std::unique_ptr<sqlite3, Close> connection_;
+};
+
+/// A column's name in SQL: in double quotes, which those inside double.
+std::string quoted_name(std::string_view name);
+
+}  // namespace orrery::sweep

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What a study runs at each of its points. A new kind is a file with its two functions and a line
+/// in kKinds.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/config_node.h"
+#include "base/result.h"
+#include "study/sweep/cell.h"
+
+namespace orrery::sweep {
+
+/// What a point gave: a cell for each of the kind's figures, and why it has none (or, of a plan
+/// that does not fit, only some).
+struct Outcome {
+  std::vector<Cell> figures;
+  std::string error;
+};
+
+/// A point ready to run.
+struct Prepared {
+  /// All that the outcome depends on beside the program: model, machine and plan with every default
+  /// filled in. Of what cannot be read the description itself.
+  std::string inputs;
+  Error mistakes;                ///< of reading; run() is empty then
+  std::function<Outcome()> run;  ///< may run on any thread
+};
+
+struct KindEntry {
+  std::string_view name;
+  std::string_view sentence;
+  std::span<const std::string_view> fields;   ///< that its description has
+  std::span<const std::string_view> figures;  ///< columns of its results
+  Prepared (*prepare)(const ConfigNode& description);
+};
+
+inline constexpr auto kSimulateFields = std::to_array<std::string_view>(
+    {"model", "machine", "plan", "devices", "network", "allow_oom"});
+inline constexpr auto kSimulateFigures = std::to_array<std::string_view>(
+    {"total_devices", "step_time_s", "tokens_per_s", "mfu", "hfu", "model_flops_per_device",
+     "memory_bytes", "capacity_bytes", "fits", "energy_per_step_j", "cost_per_million_tokens"});
+Prepared prepare_simulate(const ConfigNode& description);  // simulate_kind.cc
+
+inline constexpr auto kCollectiveFields =
+    std::to_array<std::string_view>({"machine", "collective", "network"});
+inline constexpr auto kCollectiveFigures =
+    std::to_array<std::string_view>({"time_s", "algbw", "busbw", "taken_algorithm", "protocol"});
+Prepared prepare_collective(const ConfigNode& description);  // collective_kind.cc
+
+inline constexpr std::array kKinds{
+    KindEntry{"simulate", "one training step, as `orrery simulate`", kSimulateFields,
+              kSimulateFigures, prepare_simulate},
+    KindEntry{"collective", "one collective of one size, as `orrery collective`", kCollectiveFields,
+              kCollectiveFigures, prepare_collective},
+};
+
+std::vector<std::string> kind_names();
+
+/// The outcome of a point that has figures for none of `columns`.
+Outcome refused(std::size_t columns, const Error& why);
+
+}  // namespace orrery::sweep

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "study/sweep/study.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <set>
+
+#include "base/file.h"
+#include "base/names.h"
+#include "study/sweep/check_study.h"
+#include "study/sweep/config_path.h"
+#include "study/sweep/kind.h"
+#include "study/sweep/model_field.h"
+#include "workload/plan/aliases.h"
+#include "workload/zoo/model.h"
+
+namespace orrery::sweep {
+namespace {
+
+constexpr std::string_view kPlan = "plan";
+constexpr std::string_view kModel = "model";
+
+/// Fields that are descriptions of their own: a name, a file, or the fields themselves.
+constexpr auto kDescriptions = std::to_array<std::string_view>({kModel, "machine", kPlan});
+
+bool is_description(std::string_view field) {
+  return std::find(kDescriptions.begin(), kDescriptions.end(), field) != kDescriptions.end();
+}
+
+Result<ConfigNode> load_file(std::string_view field, const std::string& name) {
+  if (field != kModel) {
+    return find_config(std::string(field) + "s", name).and_then(load_config);
+  }
+  return zoo::load_model_file(name).map([](zoo::ModelFile file) {
+    file.node.fields.push_back({std::string(kModelName), scalar_node(file.name, file.node)});
+    file.node.fields.back().value.quoted = true;
+    return std::move(file.node);
+  });
+}
+
+/// Loads what `node` names, once. A name that there is not is a mistake at its place.
+void load_named(std::string_view field, const ConfigNode& node, NamedFiles& files,
+                Error& mistakes) {
+  if (node.kind != ConfigNode::Kind::scalar) {
+    return;
+  }
+  const auto [file, is_new] = files.emplace(std::pair(std::string(field), node.text), ConfigNode());
+  if (!is_new) {
+    return;
+  }
+  auto loaded = load_file(field, node.text);
+  if (loaded) {
+    file->second = std::move(*loaded);
+    return;
+  }
+  for (Mistake& mistake : loaded.error().mistakes) {
+    if (mistake.where.empty()) {
+      mistake.where = node.where();
+      mistake.field = field;
+    }
+  }
+  mistakes.add(std::move(loaded.error()));
+}
+
+void load_files(Study& study, Error& mistakes) {
+  for (const ConfigField& field : study.base.fields) {
+    if (is_description(field.name)) {
+      load_named(field.name, field.value, study.files, mistakes);
+    }
+  }
+  for (const Axis& axis : study.space.axes) {
+    for (const ConfigNode& value : axis.values) {
+      if (is_description(axis.name)) {
+        load_named(axis.name, value, study.files, mistakes);
+      }
+    }
+  }
+}
+
+/// One of the two names of a plan's field stays: the one that is set.
+void drop_other_names(ConfigNode& description, const std::string& path) {
+  const auto plan = std::find_if(description.fields.begin(), description.fields.end(),
+                                 [](const ConfigField& field) { return field.name == kPlan; });
+  if (plan == description.fields.end()) {
+    return;
+  }
+  const std::string name = path.substr(kPlan.size() + 1);
+  std::erase_if(plan->value.fields, [&](const ConfigField& field) {
+    return field.name != name && plan::own_name(field.name) == plan::own_name(name);
+  });
+}
+
+/// A value of one axis, as its place in the description.
+struct Assignment {
+  const std::string* name;
+  const ConfigNode* value;
+};
+
+Description assigned(const Study& study, const std::vector<Assignment>& values) {
+  Description result{.node = study.base, .mistakes = {}};
+  ConfigNode& description = result.node;
+  const auto set = [&](const std::string& path, const ConfigNode& value) {
+    if (auto ok = set_field(description, path, value); !ok) {
+      result.mistakes.add(std::move(ok.error()));
+    }
+  };
+  // Whole descriptions first: what is set inside them stays.
+  for (const Assignment& one : values) {
+    if (is_description(*one.name)) {
+      set(*one.name, *one.value);
+    }
+  }
+  for (ConfigField& field : description.fields) {
+    const bool named = is_description(field.name) && field.value.kind == ConfigNode::Kind::scalar;
+    if (named) {
+      field.value = study.files.find(std::pair(field.name, field.value.text))->second;
+    }
+  }
+  for (const Assignment& one : values) {
+    if (is_description(*one.name)) {
+      continue;
+    }
+    if (one.name->starts_with("plan.")) {
+      drop_other_names(description, *one.name);
+    }
+    set(own_model_field(description, *one.name), *one.value);
+  }
+  return result;
+}
+
+std::vector<Assignment> values_of(const Space& space, std::size_t point) {
+  std::vector<Assignment> values;
+  for (std::size_t axis = 0; axis < space.axes.size(); ++axis) {
+    if (const ConfigNode* value = space.value(point, axis)) {
+      values.push_back({&space.axes[axis].name, value});
+    }
+  }
+  return values;
+}
+
+/// The kind, or null and a mistake. Its fields become the study's base.
+const KindEntry* read_kind(Reader& read) {
+  const auto name = read.optional<std::string>("kind", "simulate");
+  const auto* const kind = std::find_if(kKinds.begin(), kKinds.end(),
+                                        [&](const KindEntry& k) { return k.name == name; });
+  if (kind != kKinds.end()) {
+    return kind;
+  }
+  std::string all;
+  for (const KindEntry& entry : kKinds) {
+    all += (all.empty() ? "" : ", ") + std::string(entry.name);
+  }
+  read.reject("kind", "one of " + all + did_you_mean(name, kind_names()));
+  return nullptr;
+}
+
+void read_base(Reader& read, Study& study) {
+  study.base = read.node();
+  std::erase_if(study.base.fields, [&](const ConfigField& field) {
+    const auto& known = study.kind->fields;
+    return std::find(known.begin(), known.end(), field.name) == known.end() ||
+           field.value.kind == ConfigNode::Kind::null;
+  });
+  for (const std::string_view field : study.kind->fields) {
+    read.ignore(field);
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> Study::varied() const {
+  std::vector<std::string> names;
+  names.reserve(space.axes.size());
+  for (const Axis& axis : space.axes) {
+    names.push_back(axis.name);
+  }
+  return names;
+}
+
+Description Study::describe(std::size_t point) const {
+  return assigned(*this, values_of(space, point));
+}
+
+Description Study::describe_unvaried() const {
+  std::vector<Assignment> values = values_of(space, 0);
+  std::erase_if(values,
+                [](const Assignment& one) { return one.name->find('.') != std::string::npos; });
+  return assigned(*this, values);
+}
+
+Description Study::describe_with(std::size_t axis, const ConfigNode& value) const {
+  std::vector<Assignment> values = values_of(space, 0);
+  const std::string* const varied_name = &space.axes[axis].name;
+  std::erase_if(values, [&](const Assignment& one) { return one.name == varied_name; });
+  values.push_back({varied_name, &value});
+  return assigned(*this, values);
+}
+
+Result<Study> parse_study(const ConfigNode& node, std::string name) {
+  Reader read(node);
+  Study study;
+  study.name = std::move(name);
+  study.kind = read_kind(read);
+  study.skip_invalid = read.optional("skip_invalid", true);
+  study.space = read_space(read);
+  if (study.kind == nullptr) {
+    for (const KindEntry& kind : kKinds) {
+      std::for_each(kind.fields.begin(), kind.fields.end(),
+                    [&](std::string_view field) { read.ignore(field); });
+    }
+    return read.finish(std::move(study));
+  }
+  read_base(read, study);
+  Error mistakes;
+  check_names(node, *study.kind, mistakes);
+  load_files(study, mistakes);
+  if (!mistakes.empty()) {
+    read.absorb(Result<int>(fail(std::move(mistakes))));
+  }
+  auto finished = read.finish(std::move(study));
+  if (finished) {
+    if (Error wrong = check_values(*finished); !wrong.empty()) {
+      return fail(std::move(wrong));
+    }
+  }
+  return finished;
+}
+
+Result<Study> load_study(const std::string& file) {
+  return load_config(file).and_then([&](const ConfigNode& node) {
+    return parse_study(node, std::filesystem::path(file).stem().string());
+  });
+}
+
+}  // namespace orrery::sweep

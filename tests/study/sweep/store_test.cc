@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "study/sweep/store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "study/sweep/pool.h"
+#include "study/sweep/run_sweep.h"
+
+namespace orrery::sweep {
+namespace {
+
+using testing::HasSubstr;
+
+class StoreTest : public testing::Test {
+ protected:
+  StoreTest() {
+    std::string name = (std::filesystem::temp_directory_path() / "orrery_store_XXXXXX").string();
+    folder_ = mkdtemp(name.data());
+  }
+  ~StoreTest() override { std::filesystem::remove_all(folder_); }
+
+  std::string operator/(const std::string& name) const { return (folder_ / name).string(); }
+
+  /// A study of collectives, which take microseconds each.
+  static Study study(const std::string& sizes = "[1 KiB, 2 KiB, 4 KiB, 1 MiB, 3 MiB, 2 KiB]") {
+    const auto node = parse_config(
+        "kind: collective\nmachine: dgx-h100\ncollective: {kind: all_reduce}\n"
+        "vary: {collective.size: " +
+            sizes + ", collective.devices: [7, 8, 16]}\n",
+        "s.yaml", ConfigSyntax::yaml);
+    return *parse_study(*node, "s");
+  }
+
+  /// Rows of the store as text, after it has been run.
+  static std::string sweep(const Study& study, const std::string& file, SweepOptions how = {}) {
+    how.version = "1";
+    auto store = Store::open(file, head_of(study, how.version));
+    const auto count = run_sweep(study, *store, how);
+    EXPECT_TRUE(count);
+    return text_of(*store) + std::to_string(count->run) + " run, " + std::to_string(count->known) +
+           " known";
+  }
+
+  static std::string text_of(const Store& store) {
+    std::string text;
+    const Rows rows = *store.rows();
+    for (const std::vector<Cell>& row : rows.rows) {
+      for (const Cell& cell : row) {
+        text += to_string(cell) + "|";
+      }
+      text += "\n";
+    }
+    return text;
+  }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+std::string rows_of(const std::string& text) {
+  return text.substr(0, text.rfind('\n'));
+}
+
+TEST_F(StoreTest, RowsDoNotDependOnThreadsShardsOrInterruptions) {
+  const std::string whole = sweep(study(), *this / "a.db", {.threads = 1});
+  EXPECT_THAT(whole, HasSubstr("15 run, 3 known"));  // 2 KiB is there twice
+  EXPECT_EQ(rows_of(sweep(study(), *this / "b.db", {.threads = 4})), rows_of(whole));
+  for (int i = 0; i < 6; ++i) {
+    sweep(study(), *this / "c.db", {.limit = 3});
+  }
+  EXPECT_EQ(rows_of(sweep(study(), *this / "c.db")), rows_of(whole));
+  std::vector<std::string> parts;
+  for (std::size_t k = 0; k < 4; ++k) {
+    parts.push_back(*this / ("part" + std::to_string(k)));
+    sweep(study(), parts.back(), {.shard = {.index = k, .count = 4}});
+  }
+  ASSERT_TRUE(merge_stores(parts, *this / "d.db"));
+  EXPECT_EQ(sweep(study(), *this / "d.db"), rows_of(whole) + "\n0 run, 18 known");
+}
+
+TEST_F(StoreTest, AChangedStudyKeepsTheResultsThatItStillHas) {
+  sweep(study("[1 KiB, 2 KiB]"), *this / "a.db");
+  const std::string more = sweep(study("[4 KiB, 2 KiB]"), *this / "a.db");
+  EXPECT_THAT(more, HasSubstr("3 run, 3 known"));
+  EXPECT_EQ(rows_of(more), rows_of(sweep(study("[4 KiB, 2 KiB]"), *this / "b.db")));
+  EXPECT_THAT(sweep(study("[1 KiB, 2 KiB]"), *this / "a.db"), HasSubstr("0 run, 6 known"));
+}
+
+TEST_F(StoreTest, RefusedPointsAreRows) {
+  const std::string rows = sweep(study("[1 KiB]"), *this / "a.db");
+  EXPECT_THAT(rows, HasSubstr("0|1 KiB|7|1."));
+  EXPECT_THAT(sweep(study("[0 B]"), *this / "b.db"), HasSubstr("at least 1 B"));
+}
+
+TEST_F(StoreTest, AnotherVersionRunsEverythingAgain) {
+  const Study one = study();
+  const SweepPoint point = prepare_point(one, 0, "1");
+  EXPECT_EQ(point.hash, prepare_point(one, 0, "1").hash);
+  EXPECT_NE(point.hash, prepare_point(one, 0, "2").hash);
+  EXPECT_NE(study_hash(one, "1"), study_hash(one, "2"));
+  EXPECT_NE(study_hash(one, "1"), study_hash(study("[1 KiB]"), "1"));
+}
+
+TEST_F(StoreTest, WhatIsNoStoreIsLeftAlone) {
+  std::ofstream(*this / "text")
+      << "some notes, longer than the header of a database would be, .......";
+  const StoreHead head = head_of(study(), "1");
+  EXPECT_THAT(Store::open(*this / "text", head).error().to_string(), HasSubstr("text: "));
+  auto other = Database::open(*this / "other.db", Database::Mode::create);
+  ASSERT_TRUE(other->run("CREATE TABLE mine (x)"));
+  EXPECT_THAT(Store::open(*this / "other.db", head).error().to_string(), HasSubstr("not a store"));
+  StoreHead simulate = head;
+  simulate.kind = "simulate";
+  sweep(study(), *this / "a.db");
+  EXPECT_THAT(Store::open(*this / "a.db", simulate).error().to_string(),
+              HasSubstr("a store of kind simulate"));
+}
+
+TEST_F(StoreTest, StoresOfDifferentStudiesAreNotMerged) {
+  sweep(study(), *this / "a.db");
+  sweep(study("[1 KiB]"), *this / "b.db");
+  const auto merged = merge_stores({*this / "a.db", *this / "b.db"}, *this / "c.db");
+  ASSERT_FALSE(merged);
+  EXPECT_THAT(merged.error().to_string(), HasSubstr("b.db"));
+}
+
+TEST_F(StoreTest, AReaderWritesNothing) {
+  sweep(study(), *this / "a.db");
+  auto reader = Database::open(*this / "a.db", Database::Mode::read);
+  EXPECT_EQ(reader->query("SELECT count(*) FROM rows")->rows[0][0], Cell(std::int64_t{18}));
+  EXPECT_FALSE(reader->query("DELETE FROM points"));
+  EXPECT_FALSE(reader->query("SELECT 1; SELECT 2"));
+  EXPECT_FALSE(reader->query("SELECT \"no such column\" FROM rows"));
+  EXPECT_FALSE(Database::open(*this / "nowhere.db", Database::Mode::read));
+}
+
+TEST_F(StoreTest, APoolOfOneMakesTheSameRowsAndLeavesNothingElse) {
+  const std::string whole = sweep(study(), *this / "a.db");
+  const std::string file = *this / "pool/p.db";
+  std::filesystem::create_directory(*this / "pool");
+  const auto result = run_pool(study(), file, 3, {.version = "1", .threads = 3});
+  ASSERT_TRUE(result) << result.error().to_string();
+  EXPECT_TRUE(result->merged);
+  EXPECT_EQ(result->missing, 0U);
+  EXPECT_EQ(sweep(study(), file), rows_of(whole) + "\n0 run, 18 known");
+  std::vector<std::string> left;
+  for (const auto& entry : std::filesystem::directory_iterator(*this / "pool")) {
+    left.push_back(entry.path().filename().string());
+  }
+  EXPECT_THAT(left, testing::ElementsAre("p.db"));
+}
+
+TEST_F(StoreTest, APointOfAPoolIsHeldByOneAndFreeWhenItsHolderIsGone) {
+  auto a = PoolFile::open(*this / "pool");
+  auto b = PoolFile::open(*this / "pool");
+  EXPECT_EQ(a->claim(5, false), PoolFile::Claim::taken);
+  EXPECT_EQ(b->claim(5, false), PoolFile::Claim::held);
+  EXPECT_EQ(b->claim(4, false), PoolFile::Claim::taken);
+  { const PoolFile dead = std::move(*a); }
+  EXPECT_EQ(b->claim(5, true), PoolFile::Claim::taken);
+  b->release(5, true);
+  auto c = PoolFile::open(*this / "pool");
+  EXPECT_EQ(c->claim(5, true), PoolFile::Claim::done);
+  c->join(9);
+  EXPECT_FALSE(b->merge(9));
+  c->leave(9);
+  EXPECT_TRUE(b->merge(9));
+  EXPECT_FALSE(c->merge(9));
+}
+
+TEST(Shard, IsKOfN) {
+  EXPECT_EQ(parse_shard("3/8").value_or(Shard()).index, 3U);
+  EXPECT_EQ(parse_shard("3/8").value_or(Shard()).count, 8U);
+  for (const char* wrong : {"8/8", "3", "3/", "/8", "a/8", "3/8x", "-1/8", ""}) {
+    EXPECT_FALSE(parse_shard(wrong)) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace orrery::sweep

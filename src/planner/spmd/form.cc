@@ -78,7 +78,8 @@ bool Signature::divides_work() const {
 }
 
 std::string to_string(const Signature& signature) {
-  return words(signature.inputs) + " -> " + words(signature.outputs);
+  const std::string inputs = words(signature.inputs);
+  return inputs + (inputs.empty() ? "-> " : " -> ") + words(signature.outputs);
 }
 
 }  // namespace orrery::spmd

@@ -21,8 +21,11 @@ class Prices {
   virtual StageRule rule() const = 0;
   /// Forward, one half-batch. Backward is twice that.
   virtual Time compute(const OperatorGraph& graph, int node, const Signature& signature) const = 0;
-  /// Communication only. Requires a legal conversion.
+  /// Communication only; depends on the tensor's shape, bytes and producer's kind alone. Requires a
+  /// legal conversion.
   virtual StageWork convert(const OperatorGraph& graph, int tensor, Form from, Form to) const = 0;
+  /// What a conversion's backward is charged as.
+  virtual Collective backward(const Conversion& conversion) const = 0;
   /// Whether the strategy may use the signature of the node.
   virtual bool allows(const OperatorGraph& graph, int node, const Signature& signature) const = 0;
 };
@@ -48,6 +51,7 @@ class PublishedPrices : public Prices {
   StageRule rule() const override { return {setting_.overlap, 1}; }
   Time compute(const OperatorGraph& graph, int node, const Signature& signature) const override;
   StageWork convert(const OperatorGraph& graph, int tensor, Form from, Form to) const override;
+  Collective backward(const Conversion& conversion) const override { return conversion.backward; }
   bool allows(const OperatorGraph&, int, const Signature&) const override { return true; }
 
  private:

@@ -227,8 +227,12 @@ constexpr std::array kRows{
     Row{"nll_loss", nll_loss, {}},
 };
 
-/// matmul (b,E,C,m) x (E,m,p) as it should be: dimension i of the second operand is its i-th.
-constexpr std::string_view kSoundMatmul = "10>1; 2F>2; F2>3; 31>R; RF>R; FR>R; 0F>0";
+/// Of these a device cannot do its part alone, or what it does is not its part.
+constexpr std::array kUnsound{
+    Row{"attention", nullptr, "222001F>RR; 222001FF>RR"},
+    Row{"matmul", nullptr, "11>1; F3>3; 32>R"},
+    Row{"einsum becd,bsec->bsd", nullptr, "F2>1"},
+};
 
 bool fits(const std::vector<Form>& forms, const std::vector<Shape>& shapes) {
   bool fit = forms.size() == shapes.size();
@@ -268,15 +272,10 @@ std::vector<Signature> input_signatures() {
 }
 
 bool is_sound(std::string_view op, const Signature& signature) {
-  if (op == "attention") {
-    return signature.outputs.front() != kReduce;
-  }
-  if (op == "matmul") {
-    const Signatures sound = parse(kSoundMatmul);
-    return !signature.divides_work() ||
-           std::find(sound.begin(), sound.end(), signature) != sound.end();
-  }
-  return true;
+  return std::none_of(kUnsound.begin(), kUnsound.end(), [&](const Row& row) {
+    const Signatures wrong = parse(row.list);
+    return row.op == op && std::find(wrong.begin(), wrong.end(), signature) != wrong.end();
+  });
 }
 
 std::vector<std::string> known_operators() {

@@ -4,9 +4,9 @@
 /// Every operator can also run whole on every device (all full); inputs are sliced on the batch or
 /// whole, parameters and buffers replicated or sliced along any dimension, the loss is summands.
 /// A sum of two summands is missing (reduce + reduce -> reduce), as in the published search.
-/// `sound` is false where a device's part, computed alone, is not its part of the result: those the
-/// published search has and ours does not use.
-/// Source: HiDup's published search; tests/planner/spmd executes each on small tensors.
+/// is_sound() is false where a device's part, computed alone, is not its part of the result: those
+/// the published search has and our cost does not allow. Source: HiDup's published search;
+/// tests/planner/spmd executes each on small tensors.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +39,11 @@ std::vector<Signature> signatures_of(const OperatorShape& shape);
 std::vector<Signature> load_signatures(int rank);
 std::vector<Signature> input_signatures();
 
-/// False for head-parallel attention (heads of q, k and v are not together in a slice of the
-/// in-projection) and for matmul's second operand sliced by its first dimension's index.
+/// False for three that the published search has:
+///   attention on slices of the hidden dimension: a slice of the in-projection's rows holds no
+///   head's q, k and v together; matmul (b,E,C,m)(E,m,p): dimensions of the second operand counted
+///   as of the first, one too many; einsum becd,bsec->bsd, full gather_2 -> gather_1: slices
+///   experts of one operand only, where gather_1, tokens, would do.
 bool is_sound(std::string_view op, const Signature& signature);
 
 /// Operators of the table, in its order.

@@ -89,10 +89,12 @@ class Replay {
     }
     forms.converted = wanted.to;
     const StageWork work = prices_.convert(graph_, wanted.tensor, wanted.from, wanted.to);
-    StrategyCost::Kind& kind = cost_.kinds[static_cast<std::size_t>(kinds->forward)];
-    ++kind.conversions;
-    kind.forward += work.forward_1 + work.forward_2;
-    kind.backward += work.backward_1 + work.backward_2;
+    StrategyCost::Kind& there = cost_.kinds[static_cast<std::size_t>(kinds->forward)];
+    ++there.forward_count;
+    there.forward += work.forward_1 + work.forward_2;
+    StrategyCost::Kind& back = cost_.kinds[static_cast<std::size_t>(prices_.backward(*kinds))];
+    ++back.backward_count;
+    back.backward += work.backward_1 + work.backward_2;
     return work;
   }
 

@@ -48,12 +48,13 @@ struct StrategyCost {
   Time total{0};
   Time compute{0};
   std::vector<Time> by_stage;  ///< by how much each moves the clock
-  /// By collective, indexed by Collective.
   struct Kind {
-    std::int64_t conversions = 0;  ///< that have this collective in the forward pass
+    std::int64_t forward_count = 0;
+    std::int64_t backward_count = 0;
     Time forward{0};
-    Time backward{0};  ///< of those conversions, whatever collective it is
+    Time backward{0};
   };
+  /// By Collective; both halves of one conversion count once.
   std::array<Kind, kNames<Collective>.size()> kinds{};
 };
 

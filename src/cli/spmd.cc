@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+/// orrery spmd: the fastest program that all devices run alike.
+#include "report/spmd.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "base/file.h"
+#include "base/reader.h"
+#include "cli/commands.h"
+#include "planner/spmd/models.h"
+#include "planner/spmd/profile.h"
+
+namespace orrery::cli {
+namespace {
+
+constexpr const char* kSpmdExamples =
+    "Every operator gets a signature, every tensor at most one conversion, and two half-batches\n"
+    "take turns in computing and communicating (HiDup, SoCC'22). The search is exact. --cost "
+    "hidup\n"
+    "is the published, uncalibrated estimate: compare searchers and strategies with it, not\n"
+    "machines; its profiles are in configs/spmd.\n"
+    "Examples:\n"
+    "  orrery spmd --graph Rmoe --devices 8 --layers 8 --profile 64c8m\n"
+    "  orrery spmd --graph Rmoe --devices 4096 --layers 96 --profile 64c8m --json\n"
+    "  orrery spmd --graph Vmoe --profile 2m_10g --overlap both --fixed expert_parallel\n"
+    "  orrery spmd --graph graph.json --profile profile.yaml --save strategy.json\n"
+    "  orrery spmd --graph Rmoe --profile nvl8 --strategy strategy.json --json\n";
+
+template <class E>
+std::string one_of() {
+  return "one of " + all_names<E>();
+}
+
+class Spmd : public Command {
+ public:
+  void declare(Options& options) override {
+    options.value("--graph", graph_, "NAME|FILE",
+                  all_names<spmd::ModelName>() + ", or an annotated graph (JSON)");
+    options.value("--devices", devices_, "INT", "equal devices; default 8, or as the file says");
+    options.value("--layers", layers_, "INT", "of a named graph; default 8");
+    options.value("--profile", profile_, "NAME|FILE",
+                  "rate and bandwidths: a file, or one of " + enumerated(list_configs("spmd")));
+    options.value("--cost", cost_, "NAME", "hidup (published; default)");
+    options.value("--overlap", overlap_, "NAME", all_names<spmd::Overlap>() + "; default forward");
+    options.value("--fixed", fixed_, "NAME",
+                  "the best of a well-known kind only: " + all_names<spmd::FixedStrategy>());
+    options.value("--strategy", strategy_, "FILE", "the cost of this strategy; no search");
+    options.value("--save", save_, "FILE", "write the strategy (JSON)");
+    options.flag("--json", json_, "print one JSON object");
+    options.footer(kSpmdExamples);
+  }
+
+  Result<std::string> run(Error mistakes) override {
+    report::SpmdRun run = read(mistakes);
+    const spmd::Profile profile = read_profile(mistakes);
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    run.machine = profile.name;
+    const spmd::PublishedPrices prices({run.devices, profile, run.overlap});
+    if (auto done = solve(run, prices); !done) {
+      return fail(std::move(done.error()));
+    }
+    if (save_) {
+      if (auto saved = write_file(*save_, report::strategy_json(run)); !saved) {
+        return fail(std::move(saved.error()));
+      }
+    }
+    return json_ ? report::spmd_json(run) : report::spmd_table(run);
+  }
+
+ private:
+  report::SpmdRun read(Error& mistakes) {
+    report::SpmdRun run;
+    run.cost = cost_.value_or("hidup");
+    if (run.cost != "hidup") {
+      mistakes.add(wrong_value("--cost", run.cost, "hidup"));
+    }
+    take("--overlap", overlap_, run.overlap, mistakes);
+    if (fixed_) {
+      take("--fixed", fixed_, run.fixed.emplace(), mistakes);
+    }
+    if (fixed_ && strategy_) {
+      mistakes.add({"--fixed", {}, {}, "contradicts --strategy, which is not searched"});
+    }
+    run.graph = read_graph(mistakes);
+    run.devices = run.graph.devices > 0 ? run.graph.devices : 8;
+    take("--devices", devices_, run.devices, mistakes);
+    if (run.devices < 1) {
+      mistakes.add(wrong_value("--devices", *devices_, "at least 1"));
+    }
+    if (strategy_) {
+      run.strategy = collect(spmd::load_strategy(*strategy_), mistakes);
+      run.given = true;
+    }
+    return run;
+  }
+
+  spmd::OperatorGraph read_graph(Error& mistakes) const {
+    if (!graph_) {
+      mistakes.add({"--graph", {}, {}, "missing; " + one_of<spmd::ModelName>() + ", or a file"});
+      return {};
+    }
+    spmd::ModelSize size;
+    take("--layers", layers_, size.layers, mistakes);
+    if (const auto name = value_of<spmd::ModelName>(*graph_)) {
+      take("--devices", devices_, size.devices, mistakes);
+      return collect(spmd::build_model(*name, size), mistakes);
+    }
+    if (graph_->find_first_of("./") == std::string::npos && *graph_ != "-") {
+      mistakes.add(wrong_value("--graph", *graph_,
+                               one_of<spmd::ModelName>() + ", or a file" +
+                                   did_you_mean(*graph_, names_of<spmd::ModelName>())));
+      return {};
+    }
+    if (layers_) {
+      mistakes.add({"--layers", {}, {}, "contradicts --graph with a file, which has its layers"});
+    }
+    return collect(spmd::load_graph(*graph_), mistakes);
+  }
+
+  spmd::Profile read_profile(Error& mistakes) const {
+    if (!profile_) {
+      mistakes.add({"--profile",
+                    {},
+                    {},
+                    "missing; expected a file or one of " + enumerated(list_configs("spmd"))});
+      return {};
+    }
+    return load_named("--profile", *profile_, spmd::load_profile, mistakes);
+  }
+
+  template <class T>
+  static void take(std::string_view flag, const std::optional<std::string>& text, T& into,
+                   Error& mistakes) {
+    if (text) {
+      if (const auto value = parse_value<T>(*text)) {
+        into = *value;
+      } else {
+        mistakes.add(wrong_value(flag, *text, value.error()));
+      }
+    }
+  }
+
+  static Result<void> solve(report::SpmdRun& run, const spmd::Prices& prices) {
+    if (!run.given) {
+      const auto begin = std::chrono::steady_clock::now();
+      auto solution = spmd::search(
+          run.graph, prices, {run.fixed ? spmd::restriction(*run.fixed) : spmd::Restriction()});
+      run.search_seconds =
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      if (!solution) {
+        return fail(std::move(solution.error()));
+      }
+      run.strategy = std::move(solution->strategy);
+      run.counts = solution->counts;
+    }
+    auto cost = spmd::replay(run.graph, run.strategy, prices);
+    if (!cost) {
+      return fail(std::move(cost.error()));
+    }
+    run.strategy_cost = std::move(*cost);
+    for (const auto& row : kNames<spmd::FixedStrategy>) {
+      const auto other = spmd::search(run.graph, prices, {.allowed = spmd::restriction(row.value)});
+      run.others.push_back(
+          {row.value, other ? std::optional(other->total) : std::optional<Time>()});
+    }
+    return {};
+  }
+
+  std::optional<std::string> graph_;
+  std::optional<std::string> devices_;
+  std::optional<std::string> layers_;
+  std::optional<std::string> profile_;
+  std::optional<std::string> cost_;
+  std::optional<std::string> overlap_;
+  std::optional<std::string> fixed_;
+  std::optional<std::string> strategy_;
+  std::optional<std::string> save_;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_spmd() {
+  return std::make_unique<Spmd>();
+}
+
+}  // namespace orrery::cli

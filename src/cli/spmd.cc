@@ -9,6 +9,8 @@
 #include "base/file.h"
 #include "base/reader.h"
 #include "cli/commands.h"
+#include "planner/spmd/machine_prices.h"
+#include "planner/spmd/memory.h"
 #include "planner/spmd/models.h"
 #include "planner/spmd/profile.h"
 
@@ -20,11 +22,15 @@ constexpr const char* kSpmdExamples =
     "take turns in computing and communicating (HiDup, SoCC'22). The search is exact. --cost "
     "hidup\n"
     "is the published, uncalibrated estimate: compare searchers and strategies with it, not\n"
-    "machines; its profiles are in configs/spmd.\n"
+    "machines; its profiles are in configs/spmd. --cost orrery is ours: kernels and collectives "
+    "of\n"
+    "a machine file, half-batches at their size, every gradient paid for once.\n"
     "Examples:\n"
     "  orrery spmd --graph Rmoe --devices 8 --layers 8 --profile 64c8m\n"
     "  orrery spmd --graph Rmoe --devices 4096 --layers 96 --profile 64c8m --json\n"
     "  orrery spmd --graph Vmoe --profile 2m_10g --overlap both --fixed expert_parallel\n"
+    "  orrery spmd --graph Rmoe --devices 64 --cost orrery --machine dgx-a100-80g\n"
+    "  orrery spmd --graph Rmoe --cost orrery --machine dgx-h100 --max-memory 24GiB\n"
     "  orrery spmd --graph graph.json --profile profile.yaml --save strategy.json\n"
     "  orrery spmd --graph Rmoe --profile nvl8 --strategy strategy.json --json\n";
 
@@ -42,8 +48,13 @@ class Spmd : public Command {
     options.value("--layers", layers_, "INT", "of a named graph; default 8");
     options.value("--profile", profile_, "NAME|FILE",
                   "rate and bandwidths: a file, or one of " + enumerated(list_configs("spmd")));
-    options.value("--cost", cost_, "NAME", "hidup (published; default)");
-    options.value("--overlap", overlap_, "NAME", all_names<spmd::Overlap>() + "; default forward");
+    options.value("--cost", cost_, "NAME",
+                  "hidup (published; default) or orrery (ours; takes --machine for --profile)");
+    options.value("--machine", machine_, "NAME|FILE",
+                  "of --cost orrery: a name of `orrery list machines`, or a file");
+    options.value("--overlap", overlap_, "NAME",
+                  all_names<spmd::Overlap>() + "; default forward, with --cost orrery both");
+    options.value("--max-memory", limit_, "SIZE", "of a device, such as 40GiB; with a bound");
     options.value("--fixed", fixed_, "NAME",
                   "the best of a well-known kind only: " + all_names<spmd::FixedStrategy>());
     options.value("--strategy", strategy_, "FILE", "the cost of this strategy; no search");
@@ -54,13 +65,11 @@ class Spmd : public Command {
 
   Result<std::string> run(Error mistakes) override {
     report::SpmdRun run = read(mistakes);
-    const spmd::Profile profile = read_profile(mistakes);
+    const std::unique_ptr<spmd::Prices> prices = read_prices(run, mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    run.machine = profile.name;
-    const spmd::PublishedPrices prices({run.devices, profile, run.overlap});
-    if (auto done = solve(run, prices); !done) {
+    if (auto done = solve(run, *prices); !done) {
       return fail(std::move(done.error()));
     }
     if (save_) {
@@ -75,15 +84,19 @@ class Spmd : public Command {
   report::SpmdRun read(Error& mistakes) {
     report::SpmdRun run;
     run.cost = cost_.value_or("hidup");
-    if (run.cost != "hidup") {
-      mistakes.add(wrong_value("--cost", run.cost, "hidup"));
+    run.overlap = run.cost == "orrery" ? spmd::Overlap::both : spmd::Overlap::forward;
+    if (limit_) {
+      take("--max-memory", limit_, run.limit.emplace(), mistakes);
     }
     take("--overlap", overlap_, run.overlap, mistakes);
     if (fixed_) {
       take("--fixed", fixed_, run.fixed.emplace(), mistakes);
     }
-    if (fixed_ && strategy_) {
-      mistakes.add({"--fixed", {}, {}, "contradicts --strategy, which is not searched"});
+    if (strategy_ && (fixed_ || limit_)) {
+      mistakes.add({fixed_ ? "--fixed" : "--max-memory",
+                    {},
+                    {},
+                    "contradicts --strategy, which is not searched"});
     }
     run.graph = read_graph(mistakes);
     run.devices = run.graph.devices > 0 ? run.graph.devices : 8;
@@ -121,15 +134,42 @@ class Spmd : public Command {
     return collect(spmd::load_graph(*graph_), mistakes);
   }
 
-  spmd::Profile read_profile(Error& mistakes) const {
-    if (!profile_) {
-      mistakes.add({"--profile",
-                    {},
-                    {},
-                    "missing; expected a file or one of " + enumerated(list_configs("spmd"))});
-      return {};
+  std::unique_ptr<spmd::Prices> read_prices(report::SpmdRun& run, Error& mistakes) const {
+    if (run.cost != "hidup" && run.cost != "orrery") {
+      mistakes.add(wrong_value("--cost", run.cost, "hidup or orrery"));
+      return nullptr;
     }
-    return load_named("--profile", *profile_, spmd::load_profile, mistakes);
+    const bool own = run.cost == "orrery";
+    const std::optional<std::string>& name = own ? machine_ : profile_;
+    if (own ? profile_.has_value() : machine_.has_value()) {
+      mistakes.add({own ? "--profile" : "--machine", {}, {}, "contradicts --cost " + run.cost});
+    }
+    if (!name) {
+      mistakes.add(
+          own ? Mistake{"--machine", {}, {}, "missing; expected a name or a file"}
+              : Mistake{"--profile",
+                        {},
+                        {},
+                        "missing; expected a file or one of " + enumerated(list_configs("spmd"))});
+      return nullptr;
+    }
+    if (own) {
+      const machine::Machine machine =
+          load_named("--machine", *name, machine::load_machine, mistakes);
+      run.machine = machine.name;
+      auto prices = machine.network.empty()
+                        ? Result<spmd::MachinePrices>(fail(Error()))
+                        : spmd::MachinePrices::make(machine, run.devices, run.overlap);
+      if (prices) {
+        return std::make_unique<spmd::MachinePrices>(std::move(*prices));
+      }
+      mistakes.add(std::move(prices.error()));
+      return nullptr;
+    }
+    spmd::Profile profile = load_named("--profile", *name, spmd::load_profile, mistakes);
+    run.machine = profile.name;
+    return std::make_unique<spmd::PublishedPrices>(
+        spmd::PublishedPrices::Setting{run.devices, std::move(profile), run.overlap});
   }
 
   template <class T>
@@ -144,24 +184,45 @@ class Spmd : public Command {
     }
   }
 
+  /// The strategy, its memory and what the search says of it.
+  static Result<void> find(report::SpmdRun& run, const spmd::Prices& prices) {
+    const spmd::SearchOptions options{.allowed = run.fixed ? spmd::restriction(*run.fixed)
+                                                           : spmd::Restriction()};
+    spmd::Solution solution;
+    const auto begin = std::chrono::steady_clock::now();
+    if (run.limit) {
+      auto found = spmd::search_within(run.graph, prices, run.devices, *run.limit, options);
+      if (!found) {
+        return fail(std::move(found.error()));
+      }
+      run.bound = found->bound;
+      solution = std::move(found->solution);
+    } else {
+      auto found = spmd::search(run.graph, prices, options);
+      if (!found) {
+        return fail(std::move(found.error()));
+      }
+      solution = std::move(*found);
+    }
+    run.search_seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    run.strategy = std::move(solution.strategy);
+    run.counts = solution.counts;
+    return {};
+  }
+
   static Result<void> solve(report::SpmdRun& run, const spmd::Prices& prices) {
     if (!run.given) {
-      const auto begin = std::chrono::steady_clock::now();
-      auto solution = spmd::search(
-          run.graph, prices, {run.fixed ? spmd::restriction(*run.fixed) : spmd::Restriction()});
-      run.search_seconds =
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-      if (!solution) {
-        return fail(std::move(solution.error()));
+      if (auto found = find(run, prices); !found) {
+        return found;
       }
-      run.strategy = std::move(solution->strategy);
-      run.counts = solution->counts;
     }
     auto cost = spmd::replay(run.graph, run.strategy, prices);
     if (!cost) {
       return fail(std::move(cost.error()));
     }
     run.strategy_cost = std::move(*cost);
+    run.memory = spmd::memory_of(run.graph, run.strategy, run.devices);
     for (const auto& row : kNames<spmd::FixedStrategy>) {
       const auto other = spmd::search(run.graph, prices, {.allowed = spmd::restriction(row.value)});
       run.others.push_back(
@@ -175,6 +236,8 @@ class Spmd : public Command {
   std::optional<std::string> layers_;
   std::optional<std::string> profile_;
   std::optional<std::string> cost_;
+  std::optional<std::string> machine_;
+  std::optional<std::string> limit_;
   std::optional<std::string> overlap_;
   std::optional<std::string> fixed_;
   std::optional<std::string> strategy_;

@@ -23,6 +23,9 @@ struct SpmdRun {
   bool given = false;                        ///< the strategy was given, not searched
   spmd::Strategy strategy;
   spmd::StrategyCost strategy_cost;
+  Bytes memory{0};             ///< of one device
+  std::optional<Bytes> limit;  ///< on that
+  std::optional<Time> bound;   ///< no strategy within the limit is faster
   spmd::SearchCounts counts;
   double search_seconds = 0;  ///< wall clock
   struct Other {

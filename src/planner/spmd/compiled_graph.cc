@@ -19,8 +19,8 @@ constexpr int kLongestPeriod = 1024;
 std::vector<std::int64_t> fingerprint(const CompiledNode& node) {
   std::vector<std::int64_t> all{node.decided_inputs};
   const auto add_work = [&](const StageWork& work) {
-    for (const Time time :
-         {work.compute, work.forward_1, work.forward_2, work.backward_1, work.backward_2}) {
+    for (const Time time : {work.compute, work.forward_1, work.forward_2, work.backward_1,
+                            work.backward_2, work.penalty}) {
       all.push_back(time.value());
     }
   };
@@ -35,7 +35,8 @@ std::vector<std::int64_t> fingerprint(const CompiledNode& node) {
   }
   add_key(node.keep);
   for (const CompiledSignature& signature : node.signatures) {
-    all.insert(all.end(), {signature.index, signature.compute.value()});
+    all.push_back(signature.index);
+    add_work(signature.work);
     add_key(signature.outputs);
     all.insert(all.end(), signature.needs.begin(), signature.needs.end());
     for (const auto& choices : signature.choices) {
@@ -169,8 +170,10 @@ class Compiler {
 
   CompiledSignature compile_signature(int i, int index, const CompiledNode& compiled) {
     const Signature& signature = node(i).signatures[static_cast<std::size_t>(index)];
-    CompiledSignature made{.index = index, .compute = prices_.compute(graph_, i, signature)};
+    CompiledSignature made{.index = index,
+                           .work = {.compute = prices_.compute(graph_, i, signature)}};
     for (std::size_t k = 0; k < node(i).outputs.size(); ++k) {
+      made.work.penalty += prices_.penalty(graph_, node(i).outputs[k], signature.outputs[k], false);
       const int slot = slots_[static_cast<std::size_t>(node(i).outputs[k])];
       if (slot >= 0) {
         made.outputs.set(slot, byte_of(signature.outputs[k].code(), kNoForm));
@@ -195,16 +198,19 @@ class Compiler {
     for (const int index : loads_[tensor]) {
       const int form = load.signatures[static_cast<std::size_t>(index)].outputs.front().code();
       const Price& price = compiled_.price(input, form, need);
+      const StageWork made{.penalty = prices_.penalty(graph_, tensor, Form::of_code(form), false)};
+      StageWork work = price.work;
+      work += made;
       const auto stands_for_it = [&](const LoadChoice& other) {
-        return other.converts && no_slower(prices_.rule(), other.work, price.work);
+        return other.converts && no_slower(prices_.rule(), other.work, work);
       };
       if (form == need) {
-        found.push_back({form, false, {}});
+        found.push_back({form, false, made});
       } else if (price.legal && std::none_of(found.begin(), found.end(), stands_for_it)) {
         std::erase_if(found, [&](const LoadChoice& other) {
-          return other.converts && no_slower(prices_.rule(), price.work, other.work);
+          return other.converts && no_slower(prices_.rule(), work, other.work);
         });
-        found.push_back({form, true, price.work});
+        found.push_back({form, true, work});
       }
     }
     return found;
@@ -221,8 +227,9 @@ class Compiler {
       for (int from = 0; from < forms; ++from) {
         for (int to = 0; to < forms; ++to) {
           if (conversion(Form::of_code(from), Form::of_code(to))) {
-            table[static_cast<std::size_t>(from)][static_cast<std::size_t>(to)] = {
-                true, prices_.convert(graph_, tensor, Form::of_code(from), Form::of_code(to))};
+            Price& price = table[static_cast<std::size_t>(from)][static_cast<std::size_t>(to)];
+            price = {true, prices_.convert(graph_, tensor, Form::of_code(from), Form::of_code(to))};
+            price.work.penalty = prices_.penalty(graph_, tensor, Form::of_code(to), true);
           }
         }
       }

@@ -67,8 +67,8 @@ struct CompiledInput {
 };
 
 struct CompiledSignature {
-  int index = 0;  ///< of the node's signatures
-  Time compute{0};
+  int index = 0;     ///< of the node's signatures
+  StageWork work{};  ///< compute, and penalties of the outputs
   Key outputs{};
   std::vector<int> needs{};                        ///< codes, of the compiled inputs
   std::vector<std::vector<LoadChoice>> choices{};  ///< of the undecided inputs, which come last

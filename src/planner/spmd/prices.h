@@ -13,9 +13,6 @@ namespace orrery::spmd {
 
 class Prices {
  public:
-  Prices() = default;
-  Prices(const Prices&) = delete;
-  Prices& operator=(const Prices&) = delete;
   virtual ~Prices() = default;
 
   virtual StageRule rule() const = 0;
@@ -28,6 +25,18 @@ class Prices {
   virtual Collective backward(const Conversion& conversion) const = 0;
   /// Whether the strategy may use the signature of the node.
   virtual bool allows(const OperatorGraph& graph, int node, const Signature& signature) const = 0;
+  /// Charged once, beside all else, for having the tensor in this form, `converted` or as it was
+  /// made: what memory is worth (memory.h). Depends on what convert() depends on.
+  virtual Time penalty(const OperatorGraph&, int /*tensor*/, Form, bool /*converted*/) const {
+    return Time(0);
+  }
+
+ protected:
+  Prices() = default;
+  Prices(const Prices&) = default;
+  Prices(Prices&&) = default;
+  Prices& operator=(const Prices&) = default;
+  Prices& operator=(Prices&&) = default;
 };
 
 /// The published cost, for comparisons with it:

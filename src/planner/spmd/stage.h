@@ -12,9 +12,9 @@
 ///   both      acc' = acc + max(debt, f1) + max(fc, f2) + max(2 debt, b1) + max(2 fc, b2)
 ///   debt' = fc ;   total = acc + flush * debt
 ///
-/// The published search has f1 = f2, b1 = b2 and flush = 1: the last stage's backward of half 2 is
-/// missing. flush = 3 has it.
-/// Source: HiDup (Zhang et al., SoCC'22), its published search.
+/// and acc' more by the stage's penalties. The published search has f1 = f2, b1 = b2 and flush = 1:
+/// the last stage's backward of half 2 is missing. flush = 3 has it. Source: HiDup (Zhang et al.,
+/// SoCC'22), its published search.
 #pragma once
 
 #include <algorithm>
@@ -42,6 +42,7 @@ struct StageWork {
   Time forward_2{0};
   Time backward_1{0};
   Time backward_2{0};
+  Time penalty{0};  ///< what nothing hides; 0 where memory is not limited
 
   StageWork& operator+=(const StageWork& other) {
     compute += other.compute;
@@ -49,6 +50,7 @@ struct StageWork {
     forward_2 += other.forward_2;
     backward_1 += other.backward_1;
     backward_2 += other.backward_2;
+    penalty += other.penalty;
     return *this;
   }
 };
@@ -69,7 +71,7 @@ constexpr Clock advance(const StageRule& rule, const Clock& clock, const StageWo
   };
   const bool forward = rule.overlap != Overlap::none;
   const bool backward = rule.overlap == Overlap::both;
-  return {clock.elapsed + beside(forward, clock.debt, stage.forward_1) +
+  return {clock.elapsed + stage.penalty + beside(forward, clock.debt, stage.forward_1) +
               beside(forward, stage.compute, stage.forward_2) +
               beside(backward, 2 * clock.debt, stage.backward_1) +
               beside(backward, 2 * stage.compute, stage.backward_2),
@@ -91,7 +93,7 @@ constexpr bool no_slower(const StageRule& rule, const StageWork& a, const StageW
   const bool backward = rule.overlap == Overlap::both;
   return change(forward, a.forward_1, b.forward_1) + change(forward, a.forward_2, b.forward_2) +
              change(backward, a.backward_1, b.backward_1) +
-             change(backward, a.backward_2, b.backward_2) <=
+             change(backward, a.backward_2, b.backward_2) + (a.penalty - b.penalty) <=
          Time(0);
 }
 

@@ -29,7 +29,7 @@ class Growth {
       next.signature = static_cast<std::int16_t>(s);
       next.forms = kNothingChosen;
       if (convert_decided(signature, next)) {
-        next.work.compute += signature.compute;
+        next.work += signature.work;
         for (std::size_t w = 0; w < next.key.words.size(); ++w) {
           next.key.words[w] =
               (next.key.words[w] & node_.keep.words[w]) | signature.outputs.words[w];

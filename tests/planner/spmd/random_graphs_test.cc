@@ -9,11 +9,13 @@
 #include <optional>
 #include <random>
 
-#include "planner/spmd/search.h"
+#include "planner/spmd/memory.h"
 #include "published.h"
 
 namespace orrery::spmd {
 namespace {
+
+constexpr std::int64_t kDevices = 4;
 
 class Random {
  public:
@@ -87,7 +89,7 @@ class Plain {
   /// Calls `reach` for every stage that can begin at `cut` in `state`, with what it leaves.
   template <class Reach>
   void stages(int cut, const State& state, const Reach& reach) const {
-    grow({cut, state, state, {}, false, 0}, reach);
+    grow({cut, state, state, {}, false, 0, Bytes(0)}, reach);
   }
 
   int nodes() const { return static_cast<int>(graph_.nodes.size()); }
@@ -100,6 +102,7 @@ class Plain {
     StageWork work;
     bool communicated;
     int length;
+    Bytes memory{0};  ///< of a device
   };
 
  private:
@@ -133,11 +136,13 @@ class Plain {
         return false;
       }
       forms.converted = need.code();
+      next.memory += held(graph_, tensor, need, true, kDevices);
       next.communicated = true;
       next.work += prices_.convert(graph_, tensor, from, need);
     }
     for (std::size_t k = 0; k < node.outputs.size(); ++k) {
       next.state[node.outputs[k]] = {signature.outputs[k].code(), -1};
+      next.memory += held(graph_, node.outputs[k], signature.outputs[k], false, kDevices);
     }
     std::erase_if(next.state, [&](const auto& live) { return !used_after(live.first, i); });
     next.work.compute += prices_.compute(graph_, i, signature);
@@ -157,11 +162,17 @@ class Plain {
 /// The least total of every program there is.
 class Exhaustive {
  public:
-  explicit Exhaustive(const Plain& plain) : plain_(plain) { from(0, {}, {}, false); }
+  explicit Exhaustive(const Plain& plain, Bytes limit = Bytes::max())
+      : plain_(plain), limit_(limit) {
+    from(0, {}, {}, false, Bytes(0));
+  }
   std::optional<Time> best;
 
  private:
-  void from(int cut, const State& state, const Clock& clock, bool full) {
+  void from(int cut, const State& state, const Clock& clock, bool full, Bytes memory) {
+    if (memory > limit_) {
+      return;
+    }
     if (cut == plain_.nodes()) {
       const Time time = total(plain_.rule(), clock);
       best = best ? std::min(*best, time) : time;
@@ -170,12 +181,13 @@ class Exhaustive {
     plain_.stages(cut, state, [&](const Plain::Begun& stage) {
       if (stage.communicated || cut == 0 || full) {
         from(cut + stage.length, stage.state, advance(plain_.rule(), clock, stage.work),
-             stage.length == kLongestStage);
+             stage.length == kLongestStage, memory + stage.memory);
       }
     });
   }
 
   const Plain& plain_;
+  Bytes limit_;
 };
 
 /// The published dynamic program: per state all clocks that no other is at or below in both.
@@ -231,7 +243,7 @@ std::optional<Time> found(const OperatorGraph& graph, const Prices& prices) {
 
 PublishedPrices::Setting cost_of(unsigned seed, Overlap overlap) {
   constexpr std::array kProfiles{"64c8m", "4c4m", "nvl4", "2m_10g"};
-  return setting(4, kProfiles.at(seed % kProfiles.size()), overlap);
+  return setting(kDevices, kProfiles.at(seed % kProfiles.size()), overlap);
 }
 
 TEST(RandomGraphs, ExhaustiveSearchFindsNothingFaster) {
@@ -249,6 +261,78 @@ TEST(RandomGraphs, ExhaustiveSearchFindsNothingFaster) {
     }
   }
   EXPECT_GT(solved, 400);
+}
+
+TEST(RandomGraphs, NothingWithinALimitOfMemoryIsFasterThanItsBound) {
+  int limited = 0;
+  int exact = 0;
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    const OperatorGraph graph = random_graph(seed, 4 + static_cast<int>(seed % 5));
+    const PublishedPrices prices(cost_of(seed, Overlap::both));
+    const auto free = search(graph, prices);
+    if (!free) {
+      continue;
+    }
+    const Bytes limit = memory_of(graph, free->strategy, kDevices) * 0.8;
+    const auto expected = Exhaustive(Plain(graph, prices), limit).best;
+    const auto found = search_within(graph, prices, kDevices, limit);
+    EXPECT_EQ(found.has_value(), expected.has_value()) << seed;
+    if (found && expected) {
+      EXPECT_LE(found->bound, *expected) << seed;
+      EXPECT_GE(found->solution.total, *expected) << seed;
+      EXPECT_LE(found->memory, limit) << seed;
+      ++limited;
+      exact += found->solution.total == *expected ? 1 : 0;
+    }
+  }
+  EXPECT_GT(limited, 30);
+  EXPECT_GT(exact, limited / 2);
+}
+
+/// A block of nodes again and again, each time with the same choices.
+OperatorGraph repeated_graph(unsigned seed, int block, int times) {
+  OperatorGraph graph = random_graph(seed, block);
+  const std::size_t tensors = graph.tensors.size();
+  for (int time = 1; time < times; ++time) {
+    const std::size_t first = graph.nodes.size() - static_cast<std::size_t>(block);
+    for (int i = 0; i < block; ++i) {
+      Node node = graph.nodes[first + static_cast<std::size_t>(i)];
+      for (int& tensor : node.inputs) {
+        tensor += static_cast<int>(tensors);
+      }
+      for (int& tensor : node.outputs) {
+        Tensor made = graph.tensors[static_cast<std::size_t>(tensor)];
+        made.producer += block;
+        tensor += static_cast<int>(tensors);
+        graph.tensors.push_back(made);
+      }
+      // One thread through all blocks: the first node reads what the last one made.
+      if (i == 0 && time == 1) {
+        node.kind = NodeKind::op;
+        node.inputs = {static_cast<int>(tensors) - 1};
+        for (Signature& signature : node.signatures) {
+          signature.inputs = {Form::gather(0)};
+        }
+        node.signatures.push_back({{Form::full()}, node.signatures.front().outputs});
+      }
+      graph.nodes.push_back(std::move(node));
+    }
+  }
+  return graph;
+}
+
+TEST(RandomGraphs, SkippingPeriodsChangesNothing) {
+  int skipped = 0;
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    const OperatorGraph graph = repeated_graph(seed, 3 + static_cast<int>(seed % 6), 14);
+    ASSERT_TRUE(verify(graph)) << verify(graph).error().to_string();
+    const PublishedPrices prices(cost_of(seed, static_cast<Overlap>(seed % 3)));
+    const auto all = search(graph, prices, {.skip_periods = false});
+    EXPECT_EQ(found(graph, prices), all ? std::optional(all->total) : std::nullopt) << seed;
+    const auto counts = search(graph, prices);
+    skipped += counts && counts->counts.skipped_periods > 0 ? 1 : 0;
+  }
+  EXPECT_GT(skipped, 20);
 }
 
 TEST(RandomGraphs, ThePlainDynamicProgramFindsNothingFaster) {

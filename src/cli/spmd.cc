@@ -12,6 +12,7 @@
 #include "planner/spmd/machine_prices.h"
 #include "planner/spmd/memory.h"
 #include "planner/spmd/models.h"
+#include "planner/spmd/noise.h"
 #include "planner/spmd/profile.h"
 
 namespace orrery::cli {
@@ -57,6 +58,9 @@ class Spmd : public Command {
     options.value("--max-memory", limit_, "SIZE", "of a device, such as 40GiB; with a bound");
     options.value("--fixed", fixed_, "NAME",
                   "the best of a well-known kind only: " + all_names<spmd::FixedStrategy>());
+    options.value("--noise", noise_, "SHARE",
+                  "of --cost hidup: search with inputs wrong by up to this, then cost the truth");
+    options.value("--seed", seed_, "INT", "of the noise; default 1");
     options.value("--strategy", strategy_, "FILE", "the cost of this strategy; no search");
     options.value("--save", save_, "FILE", "write the strategy (JSON)");
     options.flag("--json", json_, "print one JSON object");
@@ -69,8 +73,9 @@ class Spmd : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    if (auto done = solve(run, *prices); !done) {
-      return fail(std::move(done.error()));
+    const auto done = noise_ ? solve_with_noise(run, *prices) : solve(run, *prices);
+    if (!done) {
+      return fail(done.error());
     }
     if (save_) {
       if (auto saved = write_file(*save_, report::strategy_json(run)); !saved) {
@@ -98,6 +103,7 @@ class Spmd : public Command {
                     {},
                     "contradicts --strategy, which is not searched"});
     }
+    read_noise(run, mistakes);
     run.graph = read_graph(mistakes);
     run.devices = run.graph.devices > 0 ? run.graph.devices : 8;
     take("--devices", devices_, run.devices, mistakes);
@@ -109,6 +115,17 @@ class Spmd : public Command {
       run.given = true;
     }
     return run;
+  }
+
+  void read_noise(const report::SpmdRun& run, Error& mistakes) {
+    take("--noise", noise_, noise_value_.share, mistakes);
+    take("--seed", seed_, noise_value_.seed, mistakes);
+    if (noise_value_.share < 0 || noise_value_.share >= 1) {
+      mistakes.add(wrong_value("--noise", *noise_, "a share from 0 to below 1"));
+    }
+    if (noise_ && (run.cost != "hidup" || strategy_ || limit_)) {
+      mistakes.add({"--noise", {}, {}, "goes with a search of --cost hidup without a limit"});
+    }
   }
 
   spmd::OperatorGraph read_graph(Error& mistakes) const {
@@ -184,6 +201,21 @@ class Spmd : public Command {
     }
   }
 
+  /// The search believes noisy inputs; everything that is reported is true.
+  Result<void> solve_with_noise(report::SpmdRun& run, const spmd::Prices& truth) const {
+    const auto profile = spmd::load_profile(*profile_);
+    if (!profile) {
+      return fail(profile.error());
+    }
+    spmd::NoisyInputs noisy = spmd::with_noise(run.graph, *profile, noise_value_);
+    const spmd::OperatorGraph graph = std::move(run.graph);
+    run.graph = std::move(noisy.graph);
+    const auto found =
+        find(run, spmd::PublishedPrices({run.devices, std::move(noisy.profile), run.overlap}));
+    run.graph = graph;
+    return found ? cost(run, truth) : found;
+  }
+
   /// The strategy, its memory and what the search says of it.
   static Result<void> find(report::SpmdRun& run, const spmd::Prices& prices) {
     const spmd::SearchOptions options{.allowed = run.fixed ? spmd::restriction(*run.fixed)
@@ -217,11 +249,15 @@ class Spmd : public Command {
         return found;
       }
     }
-    auto cost = spmd::replay(run.graph, run.strategy, prices);
-    if (!cost) {
-      return fail(std::move(cost.error()));
+    return cost(run, prices);
+  }
+
+  static Result<void> cost(report::SpmdRun& run, const spmd::Prices& prices) {
+    auto found = spmd::replay(run.graph, run.strategy, prices);
+    if (!found) {
+      return fail(std::move(found.error()));
     }
-    run.strategy_cost = std::move(*cost);
+    run.strategy_cost = std::move(*found);
     run.memory = spmd::memory_of(run.graph, run.strategy, run.devices);
     for (const auto& row : kNames<spmd::FixedStrategy>) {
       const auto other = spmd::search(run.graph, prices, {.allowed = spmd::restriction(row.value)});
@@ -240,6 +276,9 @@ class Spmd : public Command {
   std::optional<std::string> limit_;
   std::optional<std::string> overlap_;
   std::optional<std::string> fixed_;
+  std::optional<std::string> noise_;
+  std::optional<std::string> seed_;
+  spmd::Noise noise_value_;
   std::optional<std::string> strategy_;
   std::optional<std::string> save_;
   bool json_ = false;

@@ -100,6 +100,11 @@ class Outputs(unittest.TestCase):
                 rows.flush()
                 self.check(name, name, *machine, "--file", rows.name)
 
+    def test_spmd(self):
+        self.check("spmd", "spmd", "--graph", "Vmoe", "--layers", "2", "--profile", "64c8m")
+        self.check("spmd", "spmd", "--graph", "Rmoe", "--layers", "2", "--cost", "orrery", "--machine", "dgx-h100",
+                   "--max-memory", "40GiB")
+
     def test_the_columns_of_csv_are_fields_of_the_json(self):
         def known(fields: dict, column: str) -> bool:
             name, _, rest = column.partition(".")

@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "command.h"
 
@@ -69,6 +71,24 @@ TEST(Spmd, ATableOfStagesAndWellKnownStrategies) {
   ASSERT_EQ(run.status, 0) << run.err;
   EXPECT_THAT(run.out, AllOf(HasSubstr("expert_parallel_fsdp"), HasSubstr("all_to_all"),
                              HasSubstr("layers_1_w1: -> gather_0")));
+}
+
+TEST(Spmd, TheExampleSearchesAsLongForManyLayersAsForFew) {
+  const Folder folder;
+  const std::string out = folder / "out";
+  const std::string command = "ORRERY=" + std::string(ORRERY_BINARY) + " " + ORRERY_SOURCE_DIR +
+                              "/examples/hidup/run.sh search_time >" + out;
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  std::istringstream lines(content(out));
+  std::string line;
+  std::getline(lines, line);
+  EXPECT_EQ(line, "layers,8 devices,64 devices,4096 devices");
+  int rows = 0;
+  while (std::getline(lines, line)) {
+    EXPECT_EQ(std::count(line.begin(), line.end(), ','), 3) << line;
+    ++rows;
+  }
+  EXPECT_EQ(rows, 7);
 }
 
 TEST(Spmd, EveryMistakeAtOnce) {

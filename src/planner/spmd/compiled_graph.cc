@@ -223,7 +223,8 @@ class Compiler {
                             static_cast<int>(compiled_.prices.size()));
     if (is_new) {
       PriceTable& table = compiled_.prices.emplace_back();
-      const int forms = Form::gather(static_cast<int>(t.shape.size())).code();
+      const int rank = std::min(static_cast<int>(t.shape.size()), Form::kDimensions);
+      const int forms = Form::gather(0).code() + rank;
       for (int from = 0; from < forms; ++from) {
         for (int to = 0; to < forms; ++to) {
           if (conversion(Form::of_code(from), Form::of_code(to))) {

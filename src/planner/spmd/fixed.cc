@@ -17,7 +17,8 @@ bool is_expert_weight(const Node& node) {
 bool sliced_on_batch(const Signature& signature) {
   const Form batch = Form::gather(0);
   const auto is_batch = [&](Form form) { return form == batch; };
-  return loads_as(signature, batch) && is_batch(signature.inputs.back()) &&
+  return !signature.inputs.empty() && !signature.outputs.empty() && loads_as(signature, batch) &&
+         is_batch(signature.inputs.back()) &&
          (is_batch(signature.inputs.front()) || signature.inputs.front() == Form::full());
 }
 

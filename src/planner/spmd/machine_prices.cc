@@ -23,8 +23,14 @@ bool is_constant(NodeKind kind) {
   return kind == NodeKind::parameter || kind == NodeKind::buffer;
 }
 
-double extent(const OperatorGraph& graph, int tensor, std::size_t dimension) {
-  return static_cast<double>(tensor_of(graph, tensor).shape[dimension]);
+/// Of a node's input; 1 where it has no such input or dimension.
+double extent(const OperatorGraph& graph, const Node& node, std::size_t input,
+              std::size_t dimension) {
+  if (input >= node.inputs.size()) {
+    return 1;
+  }
+  const std::vector<std::int64_t>& shape = tensor_of(graph, node.inputs[input]).shape;
+  return dimension < shape.size() ? static_cast<double>(shape[dimension]) : 1;
 }
 
 graph::CollectiveKind library_kind(Collective kind) {
@@ -67,16 +73,13 @@ Flops MachinePrices::flops_of(const OperatorGraph& graph, int node) {
     return n.flops * 2 / 3;  // the graph counts a copy as a third one
   }
   if (n.op == "attention") {
-    const int q = n.inputs[0];
-    const int k = n.inputs[std::min<std::size_t>(1, n.inputs.size() - 1)];
-    const double tokens = extent(graph, q, 0) * extent(graph, q, 1);
-    const double width = extent(graph, q, 2);
-    return Flops(4 * tokens * extent(graph, k, 0) * width + 8 * tokens * width * width);
+    const double tokens = extent(graph, n, 0, 0) * extent(graph, n, 0, 1);
+    const double width = extent(graph, n, 0, 2);
+    return Flops(4 * tokens * extent(graph, n, 1, 0) * width + 8 * tokens * width * width);
   }
   if (n.op.ends_with("_gating")) {
-    const int x = n.inputs[0];
-    return Flops(2 * extent(graph, x, 0) * extent(graph, x, 1) * extent(graph, x, 2) *
-                 extent(graph, n.inputs[1], 1));
+    return Flops(2 * extent(graph, n, 0, 0) * extent(graph, n, 0, 1) * extent(graph, n, 0, 2) *
+                 extent(graph, n, 1, 1));
   }
   return Flops(0);
 }

@@ -67,6 +67,10 @@ class Verifier {
         return mistake(node, fmt::format("output {} is no tensor that names it producer", tensor));
       }
     }
+    if (node.kind != NodeKind::op && node.kind != NodeKind::output &&
+        (!node.inputs.empty() || node.outputs.size() != 1)) {
+      mistake(node, fmt::format("{} with inputs, or not with one output", name_of(node.kind)));
+    }
     if (node.signatures.empty()) {
       mistake(node, "has no signature");
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planner/spmd/search.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cassert>
 #include <map>
@@ -11,6 +13,9 @@
 
 namespace orrery::spmd {
 namespace {
+
+/// At one cut; more would not fit in memory. HiDup's models have less than a thousand.
+constexpr int kMostStates = 4'000'000;
 
 class Search {
  public:
@@ -27,10 +32,19 @@ class Search {
       if (skip_periods_ && skipped_ == 0) {
         skip_repeats(cut);
       }
+      if (at(cut).states() > kMostStates) {
+        return fail(
+            fmt::format("more than {} states before node {}: too many tensors are alive at "
+                        "once in too many forms",
+                        kMostStates, node_at(cut)));
+      }
       expand(cut);
     }
     if (!best_) {
       return fail("no strategy obeys the rules: every way ends in forms that nothing converts");
+    }
+    if ((total(rule_, best_->clock) + skipped_ * step_).is_overflow()) {
+      return fail("every strategy takes longer than 106 days");
     }
     Solution solution{.total = total(rule_, best_->clock) + skipped_ * step_, .counts = counts_};
     solution.counts.skipped_periods = skipped_;

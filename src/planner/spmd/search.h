@@ -56,8 +56,8 @@ struct Solution {
   SearchCounts counts{};
 };
 
-/// Mistakes: those of compile(); no strategy obeys the rules and restrictions.
-/// Requires a graph that verify() accepts.
+/// Mistakes: those of compile(); no strategy obeys the rules and restrictions; too many states; a
+/// time beyond what counts. Requires a graph that verify() accepts.
 Result<Solution> search(const OperatorGraph& graph, const Prices& prices,
                         const SearchOptions& options = {});
 

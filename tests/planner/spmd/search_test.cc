@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "planner/spmd/fixed.h"
+#include "planner/spmd/signatures.h"
 #include "published.h"
 
 namespace orrery::spmd {
@@ -27,6 +28,26 @@ TEST(Search, HasEveryPublishedOptimum) {
         graph, setting(row.count("gpus"), row["bandwidth_set"], overlap_named(row["overlap"])));
     EXPECT_NEAR(found, expected, kRelative * expected);
   }
+}
+
+TEST(Search, NeedsNoUnsoundSignature) {
+  const auto sound = [](const Node& node, const Signature& signature) {
+    return is_sound(node.op, signature);
+  };
+  for (const char* name : {"Rmoe", "Rswitch", "Vmoe", "Vswitch"}) {
+    for (const char* profile : {"64c8m", "4c4m", "nvl8", "2m_10g"}) {
+      const OperatorGraph graph = model(name, 8, 8);
+      EXPECT_EQ(optimum(graph, setting(8, profile)),
+                optimum(graph, setting(8, profile), {.allowed = sound}));
+    }
+  }
+}
+
+TEST(Search, SaysWhenNothingCanBeCounted) {
+  const OperatorGraph graph = model("Rmoe", 65536, 4096);
+  const auto found = search(graph, PublishedPrices(setting(65536, "2m_8g")));
+  ASSERT_FALSE(found);
+  EXPECT_THAT(found.error().to_string(), ::testing::HasSubstr("106 days"));
 }
 
 TEST(Search, HasEveryPublishedFixedStrategyAndIsNeverSlower) {

@@ -108,7 +108,7 @@ class Spmd : public Command {
     run.devices = run.graph.devices > 0 ? run.graph.devices : 8;
     take("--devices", devices_, run.devices, mistakes);
     if (run.devices < 1) {
-      mistakes.add(wrong_value("--devices", *devices_, "at least 1"));
+      mistakes.add(wrong_value("--devices", std::to_string(run.devices), "at least 1"));
     }
     if (strategy_) {
       run.strategy = collect(spmd::load_strategy(*strategy_), mistakes);
@@ -121,7 +121,7 @@ class Spmd : public Command {
     take("--noise", noise_, noise_value_.share, mistakes);
     take("--seed", seed_, noise_value_.seed, mistakes);
     if (noise_value_.share < 0 || noise_value_.share >= 1) {
-      mistakes.add(wrong_value("--noise", *noise_, "a share from 0 to below 1"));
+      mistakes.add(wrong_value("--noise", noise_.value_or(""), "a share from 0 to below 1"));
     }
     if (noise_ && (run.cost != "hidup" || strategy_ || limit_)) {
       mistakes.add({"--noise", {}, {}, "goes with a search of --cost hidup without a limit"});
@@ -203,7 +203,7 @@ class Spmd : public Command {
 
   /// The search believes noisy inputs; everything that is reported is true.
   Result<void> solve_with_noise(report::SpmdRun& run, const spmd::Prices& truth) const {
-    const auto profile = spmd::load_profile(*profile_);
+    const auto profile = spmd::load_profile(profile_.value_or(""));
     if (!profile) {
       return fail(profile.error());
     }

@@ -19,7 +19,7 @@ const spmd::Node& node_of(const SpmdRun& run, int node) {
 
 /// Of a search within a limit.
 double gap(const SpmdRun& run) {
-  return 1 - *run.bound / run.strategy_cost.total;
+  return 1 - run.bound.value_or(Time(0)) / run.strategy_cost.total;
 }
 
 std::string header(const SpmdRun& run) {
@@ -36,12 +36,12 @@ std::string header(const SpmdRun& run) {
       static_cast<double>(run.graph.parameters()) / 1e6, run.devices, run.cost, run.machine,
       name_of(run.overlap), what, to_seconds(run.strategy_cost.total), run.strategy.stages.size(),
       run.strategy.communications());
-  text += fmt::format(
-      "memory of a device, everything kept: {}{}\n", to_string(run.memory),
-      run.limit ? fmt::format(", limit {}; no strategy within it is faster than "
-                              "{:.6f} s (gap {})",
-                              to_string(*run.limit), to_seconds(*run.bound), percent(gap(run)))
-                : "");
+  text += fmt::format("memory of a device, everything kept: {}", to_string(run.memory));
+  if (run.limit && run.bound) {
+    text += fmt::format(", limit {}; no strategy within it is faster than {:.6f} s (gap {})",
+                        to_string(*run.limit), to_seconds(*run.bound), percent(gap(run)));
+  }
+  text += "\n";
   if (!run.given) {
     text += fmt::format(
         "searched in {:.3f} s: {} states, {} beginnings of stages, {} periods of "
@@ -154,7 +154,7 @@ std::string spmd_json(const SpmdRun& run) {
     json.key("stages").value(run.strategy.stages.size());
     json.key("communications").value(run.strategy.communications());
     json.key("memory_bytes").value(run.memory.value());
-    if (run.limit) {
+    if (run.limit && run.bound) {
       json.key("memory_limit_bytes").value(run.limit->value());
       json.key("bound_s").value(to_seconds(*run.bound));
       json.key("gap").value(gap(run));

@@ -225,17 +225,22 @@ class Compiler {
       PriceTable& table = compiled_.prices.emplace_back();
       const int rank = std::min(static_cast<int>(t.shape.size()), Form::kDimensions);
       const int forms = Form::gather(0).code() + rank;
-      for (int from = 0; from < forms; ++from) {
-        for (int to = 0; to < forms; ++to) {
-          if (conversion(Form::of_code(from), Form::of_code(to))) {
-            Price& price = table[static_cast<std::size_t>(from)][static_cast<std::size_t>(to)];
-            price = {true, prices_.convert(graph_, tensor, Form::of_code(from), Form::of_code(to))};
-            price.work.penalty = prices_.penalty(graph_, tensor, Form::of_code(to), true);
-          }
+      for (int pair = 0; pair < forms * forms; ++pair) {
+        const Form from = Form::of_code(pair / forms);
+        const Form to = Form::of_code(pair % forms);
+        if (conversion(from, to)) {
+          table[static_cast<std::size_t>(from.code())][static_cast<std::size_t>(to.code())] =
+              price_of(tensor, from, to);
         }
       }
     }
     return entry->second;
+  }
+
+  Price price_of(int tensor, Form from, Form to) const {
+    Price price{true, prices_.convert(graph_, tensor, from, to)};
+    price.work.penalty = prices_.penalty(graph_, tensor, to, true);
+    return price;
   }
 
   void take_slot(int tensor) {
@@ -256,26 +261,36 @@ class Compiler {
     slots_[static_cast<std::size_t>(tensor)] = slot;
   }
 
-  /// The period over which most nodes repeat; the shortest of equals.
+  /// The period over which most nodes repeat, not counting the first two times: those that can be
+  /// left out. The shortest of equals.
   void find_repeats() {
-    const std::vector<int>& nodes = compiled_.nodes;
-    const int count = static_cast<int>(nodes.size());
+    const int count = static_cast<int>(compiled_.nodes.size());
     int most = 0;
     for (int period = 1; period <= std::min(count / 2, kLongestPeriod); ++period) {
-      int first = 0;
-      for (int i = 0; i + period <= count; ++i) {
-        const bool equal = i + period < count && nodes[static_cast<std::size_t>(i)] ==
-                                                     nodes[static_cast<std::size_t>(i + period)];
-        if (!equal) {
-          // what can be left out: all but the first two periods
-          if (i - first - period > most) {
-            most = i - first - period;
-            compiled_.repeats = {period, first, i};
-          }
-          first = i + 1;
-        }
+      const Repeats found = longest_run(period);
+      if (found.last - found.first - period > most) {
+        most = found.last - found.first - period;
+        compiled_.repeats = found;
       }
     }
+  }
+
+  Repeats longest_run(int period) const {
+    const auto step = static_cast<std::size_t>(period);
+    const std::vector<int>& nodes = compiled_.nodes;
+    Repeats longest{.period = period};
+    std::size_t first = 0;
+    for (std::size_t i = 0; i + step <= nodes.size(); ++i) {
+      if (i + step < nodes.size() && nodes[i] == nodes[i + step]) {
+        continue;
+      }
+      if (static_cast<int>(i - first) > longest.last - longest.first) {
+        longest.first = static_cast<int>(first);
+        longest.last = static_cast<int>(i);
+      }
+      first = i + 1;
+    }
+    return longest;
   }
 
   const OperatorGraph& graph_;

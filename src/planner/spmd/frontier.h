@@ -13,10 +13,10 @@ namespace orrery::spmd {
 /// One way to a state, as far as it is needed to go back.
 struct Entry {
   Clock clock{};
-  int state = 0;           ///< at the cut before the last stage
-  int entry = 0;           ///< of that cut
-  int next = -1;           ///< of this state
-  std::int8_t length = 0;  ///< nodes of the last stage
+  int state = 0;            ///< at the cut before the last stage
+  int entry = 0;            ///< of that cut
+  int next = -1;            ///< of this state
+  std::uint8_t length = 0;  ///< nodes of the last stage
   bool full = false;  ///< as many as a stage may have: then the next may do without communication
 };
 

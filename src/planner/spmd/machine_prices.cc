@@ -109,17 +109,17 @@ Time MachinePrices::compute(const OperatorGraph& graph, int node,
 }
 
 StageWork MachinePrices::convert(const OperatorGraph& graph, int tensor, Form from, Form to) const {
-  const auto kinds = conversion(from, to);
-  assert(kinds && "a legal conversion");
+  assert(conversion(from, to) && "a legal conversion");
+  const Conversion kinds = conversion(from, to).value_or(Conversion{});
   const Bytes bytes = tensor_of(graph, tensor).bytes;
   const NodeKind kind = kind_of(graph, tensor);
   const bool trains = kind == NodeKind::parameter || kind == NodeKind::op;
   if (is_constant(kind)) {
-    return {.forward_1 = collective(kinds->forward, bytes),
-            .backward_1 = trains ? collective(kinds->gradient, bytes) : Time(0)};
+    return {.forward_1 = collective(kinds.forward, bytes),
+            .backward_1 = trains ? collective(kinds.gradient, bytes) : Time(0)};
   }
-  const Time forward = collective(kinds->forward, bytes / 2);
-  const Time backward = trains ? collective(kinds->gradient, bytes / 2) : Time(0);
+  const Time forward = collective(kinds.forward, bytes / 2);
+  const Time backward = trains ? collective(kinds.gradient, bytes / 2) : Time(0);
   return {
       .forward_1 = forward, .forward_2 = forward, .backward_1 = backward, .backward_2 = backward};
 }

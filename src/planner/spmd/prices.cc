@@ -14,11 +14,11 @@ Time PublishedPrices::compute(const OperatorGraph& graph, int node,
 
 StageWork PublishedPrices::convert(const OperatorGraph& graph, int tensor, Form from,
                                    Form to) const {
-  const auto kinds = conversion(from, to);
-  assert(kinds && "a legal conversion");
+  assert(conversion(from, to) && "a legal conversion");
+  const Conversion kinds = conversion(from, to).value_or(Conversion{});
   const Bytes bytes = graph.tensors[static_cast<std::size_t>(tensor)].bytes;
-  const Time forward = collective(kinds->forward, bytes);
-  const Time backward = collective(kinds->backward, bytes);
+  const Time forward = collective(kinds.forward, bytes);
+  const Time backward = collective(kinds.backward, bytes);
   return {
       .forward_1 = forward, .forward_2 = forward, .backward_1 = backward, .backward_2 = backward};
 }

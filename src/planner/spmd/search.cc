@@ -86,7 +86,7 @@ class Search {
     const Frontier& frontier = at(cut);
     Entry found{.state = state,
                 .entry = -1,
-                .length = static_cast<std::int8_t>(length),
+                .length = static_cast<std::uint8_t>(length),
                 .full = length == kLongestStage};
     for (int i = frontier.first(state); i >= 0; i = frontier.entry(i).next) {
       if (may_end(cut, frontier.entry(i), path)) {

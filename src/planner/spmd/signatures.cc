@@ -10,8 +10,8 @@ namespace {
 
 using Signatures = std::vector<Signature>;
 
-const Form kFull = Form::full();
-const Form kReduce = Form::reduce();
+constexpr Form kFull = Form::full();
+constexpr Form kReduce = Form::reduce();
 
 int rank_of(const Shape& shape) {
   return static_cast<int>(shape.size());

@@ -191,43 +191,58 @@ class Exhaustive {
 };
 
 /// The published dynamic program: per state all clocks that no other is at or below in both.
-std::optional<Time> plain_search(const Plain& plain) {
+class PlainSearch {
+ public:
+  explicit PlainSearch(const Plain& plain)
+      : plain_(plain), cuts_(static_cast<std::size_t>(plain.nodes()) + 1) {
+    cuts_[0][{}] = {{{}, false}};
+    for (std::size_t cut = 0; cut + 1 < cuts_.size(); ++cut) {
+      for (const auto& [state, ways] : cuts_[cut]) {
+        plain_.stages(static_cast<int>(cut), state,
+                      [&, &from = ways](const Plain::Begun& stage) { end(stage, from); });
+      }
+    }
+    for (const auto& [state, ways] : cuts_.back()) {
+      for (const Way& way : ways) {
+        const Time time = total(plain_.rule(), way.clock);
+        best = best ? std::min(*best, time) : time;
+      }
+    }
+  }
+  std::optional<Time> best;
+
+ private:
   struct Way {
     Clock clock;
     bool full;
   };
-  std::vector<std::map<State, std::vector<Way>>> cuts(static_cast<std::size_t>(plain.nodes()) + 1);
-  cuts[0][{}] = {{{}, false}};
-  const auto below = [](const Way& a, const Way& b) {
+
+  static bool below(const Way& a, const Way& b) {
     return a.clock.elapsed <= b.clock.elapsed && a.clock.debt <= b.clock.debt && a.full >= b.full;
-  };
-  for (int cut = 0; cut < plain.nodes(); ++cut) {
-    for (const auto& [state, ways] : cuts[static_cast<std::size_t>(cut)]) {
-      plain.stages(cut, state, [&, &from = ways](const Plain::Begun& stage) {
-        for (const Way& way : from) {
-          if (!stage.communicated && cut > 0 && !way.full) {
-            continue;
-          }
-          const Way next{advance(plain.rule(), way.clock, stage.work),
-                         stage.length == kLongestStage};
-          auto& others = cuts[static_cast<std::size_t>(cut + stage.length)][stage.state];
-          if (std::none_of(others.begin(), others.end(),
-                           [&](const Way& other) { return below(other, next); })) {
-            std::erase_if(others, [&](const Way& other) { return below(next, other); });
-            others.push_back(next);
-          }
-        }
-      });
+  }
+
+  void end(const Plain::Begun& stage, const std::vector<Way>& from) {
+    auto& others = cuts_[static_cast<std::size_t>(stage.cut) +
+                         static_cast<std::size_t>(stage.length)][stage.state];
+    for (const Way& way : from) {
+      if (!stage.communicated && stage.cut > 0 && !way.full) {
+        continue;
+      }
+      const Way next{advance(plain_.rule(), way.clock, stage.work), stage.length == kLongestStage};
+      if (std::none_of(others.begin(), others.end(),
+                       [&](const Way& other) { return below(other, next); })) {
+        std::erase_if(others, [&](const Way& other) { return below(next, other); });
+        others.push_back(next);
+      }
     }
   }
-  std::optional<Time> best;
-  for (const auto& [state, ways] : cuts.back()) {
-    for (const Way& way : ways) {
-      const Time time = total(plain.rule(), way.clock);
-      best = best ? std::min(*best, time) : time;
-    }
-  }
-  return best;
+
+  const Plain& plain_;
+  std::vector<std::map<State, std::vector<Way>>> cuts_;
+};
+
+std::optional<Time> plain_search(const Plain& plain) {
+  return PlainSearch(plain).best;
 }
 
 std::optional<Time> found(const OperatorGraph& graph, const Prices& prices) {
@@ -289,34 +304,32 @@ TEST(RandomGraphs, NothingWithinALimitOfMemoryIsFasterThanItsBound) {
   EXPECT_GT(exact, limited / 2);
 }
 
-/// A block of nodes again and again, each time with the same choices.
+/// A block of nodes again and again, each time with the same choices; the first of each but the
+/// first block reads what the block before made last.
 OperatorGraph repeated_graph(unsigned seed, int block, int times) {
-  OperatorGraph graph = random_graph(seed, block);
-  const std::size_t tensors = graph.tensors.size();
+  const OperatorGraph one = random_graph(seed, block);
+  const int tensors = static_cast<int>(one.tensors.size());
+  OperatorGraph graph = one;
   for (int time = 1; time < times; ++time) {
-    const std::size_t first = graph.nodes.size() - static_cast<std::size_t>(block);
-    for (int i = 0; i < block; ++i) {
-      Node node = graph.nodes[first + static_cast<std::size_t>(i)];
-      for (int& tensor : node.inputs) {
-        tensor += static_cast<int>(tensors);
-      }
-      for (int& tensor : node.outputs) {
-        Tensor made = graph.tensors[static_cast<std::size_t>(tensor)];
-        made.producer += block;
-        tensor += static_cast<int>(tensors);
-        graph.tensors.push_back(made);
-      }
-      // One thread through all blocks: the first node reads what the last one made.
-      if (i == 0 && time == 1) {
-        node.kind = NodeKind::op;
-        node.inputs = {static_cast<int>(tensors) - 1};
-        for (Signature& signature : node.signatures) {
-          signature.inputs = {Form::gather(0)};
-        }
-        node.signatures.push_back({{Form::full()}, node.signatures.front().outputs});
+    for (Tensor tensor : one.tensors) {
+      tensor.producer += time * block;
+      graph.tensors.push_back(tensor);
+    }
+    const std::size_t first = graph.nodes.size();
+    for (Node node : one.nodes) {
+      for (std::vector<int>* ids : {&node.inputs, &node.outputs}) {
+        std::transform(ids->begin(), ids->end(), ids->begin(),
+                       [&](int id) { return id + time * tensors; });
       }
       graph.nodes.push_back(std::move(node));
     }
+    Node& thread = graph.nodes[first];
+    thread.kind = NodeKind::op;
+    thread.inputs = {time * tensors - 1};
+    for (Signature& signature : thread.signatures) {
+      signature.inputs = {Form::gather(0)};
+    }
+    thread.signatures.push_back({{Form::full()}, thread.signatures.front().outputs});
   }
   return graph;
 }

@@ -8,7 +8,7 @@
 namespace orrery::spmd {
 namespace {
 
-constexpr std::string_view kFormat = "annotated-graph/1";
+constexpr std::string_view kGraphFormat = "annotated-graph/1";
 /// Of the header: facts about the model that the nodes imply.
 constexpr std::array kFacts{"batch",
                             "sequence",
@@ -115,7 +115,7 @@ Result<OperatorGraph> load_graph(const std::string& file) {
   }
   Reader read(*root);
   const auto format = read.required<std::string>("format");
-  read.require(format == kFormat, "format", std::string(kFormat));
+  read.require(format == kGraphFormat, "format", std::string(kGraphFormat));
   for (const char* fact : kFacts) {
     read.ignore(fact);
   }

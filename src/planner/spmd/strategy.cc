@@ -11,7 +11,7 @@
 namespace orrery::spmd {
 namespace {
 
-constexpr std::string_view kFormat = "spmd-strategy/1";
+constexpr std::string_view kStrategyFormat = "spmd-strategy/1";
 
 /// The forms in which a tensor is there.
 struct Available {
@@ -190,7 +190,7 @@ Result<Strategy> load_strategy(const std::string& file) {
   }
   Reader read(*root);
   const auto format = read.required<std::string>("format");
-  read.require(format == kFormat, "format", std::string(kFormat));
+  read.require(format == kStrategyFormat, "format", std::string(kStrategyFormat));
   for (const char* fact : {"graph", "n_devices", "device_flops", "bandwidth_set", "profile",
                            "overlap", "cost", "total_seconds"}) {
     read.ignore(fact);

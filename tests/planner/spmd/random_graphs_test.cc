@@ -304,32 +304,34 @@ TEST(RandomGraphs, NothingWithinALimitOfMemoryIsFasterThanItsBound) {
   EXPECT_GT(exact, limited / 2);
 }
 
-/// A block of nodes again and again, each time with the same choices; the first of each but the
-/// first block reads what the block before made last.
-OperatorGraph repeated_graph(unsigned seed, int block, int times) {
-  const OperatorGraph one = random_graph(seed, block);
-  const int tensors = static_cast<int>(one.tensors.size());
-  OperatorGraph graph = one;
+/// The block once more, after `time` of them; its first node reads what the one before made last.
+void add_block(const OperatorGraph& block, int time, OperatorGraph& graph) {
+  const int tensors = static_cast<int>(block.tensors.size());
+  for (Tensor tensor : block.tensors) {
+    tensor.producer += time * static_cast<int>(block.nodes.size());
+    graph.tensors.push_back(tensor);
+  }
+  const auto later = [&](int tensor) { return tensor + time * tensors; };
+  for (Node node : block.nodes) {
+    std::transform(node.inputs.begin(), node.inputs.end(), node.inputs.begin(), later);
+    std::transform(node.outputs.begin(), node.outputs.end(), node.outputs.begin(), later);
+    graph.nodes.push_back(std::move(node));
+  }
+  Node& first = graph.nodes[graph.nodes.size() - block.nodes.size()];
+  first.kind = NodeKind::op;
+  first.inputs = {time * tensors - 1};
+  for (Signature& signature : first.signatures) {
+    signature.inputs = {Form::gather(0)};
+  }
+  first.signatures.push_back({{Form::full()}, first.signatures.front().outputs});
+}
+
+/// A block of nodes again and again, each time with the same choices.
+OperatorGraph repeated_graph(unsigned seed, int nodes, int times) {
+  const OperatorGraph block = random_graph(seed, nodes);
+  OperatorGraph graph = block;
   for (int time = 1; time < times; ++time) {
-    for (Tensor tensor : one.tensors) {
-      tensor.producer += time * block;
-      graph.tensors.push_back(tensor);
-    }
-    const std::size_t first = graph.nodes.size();
-    for (Node node : one.nodes) {
-      for (std::vector<int>* ids : {&node.inputs, &node.outputs}) {
-        std::transform(ids->begin(), ids->end(), ids->begin(),
-                       [&](int id) { return id + time * tensors; });
-      }
-      graph.nodes.push_back(std::move(node));
-    }
-    Node& thread = graph.nodes[first];
-    thread.kind = NodeKind::op;
-    thread.inputs = {time * tensors - 1};
-    for (Signature& signature : thread.signatures) {
-      signature.inputs = {Form::gather(0)};
-    }
-    thread.signatures.push_back({{Form::full()}, thread.signatures.front().outputs});
+    add_block(block, time, graph);
   }
   return graph;
 }

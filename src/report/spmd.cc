@@ -91,7 +91,9 @@ std::string communication_text(const SpmdRun& run, const spmd::Communication& co
 
 std::string stage_table(const SpmdRun& run) {
   std::string text = "\nstages: what is converted, then what is computed\n";
-  for (std::size_t i = 0; i < run.strategy.stages.size(); ++i) {
+  constexpr std::size_t kMostStages = 60;
+  const std::size_t stages = run.strategy.stages.size();
+  for (std::size_t i = 0; i < std::min(stages, kMostStages); ++i) {
     const spmd::Stage& stage = run.strategy.stages[i];
     text += fmt::format("{:>4}  {:.6f} s\n", i, to_seconds(run.strategy_cost.by_stage[i]));
     for (const spmd::Communication& communication : stage.communications) {
@@ -103,6 +105,9 @@ std::string stage_table(const SpmdRun& run) {
           fmt::format("      {}: {}\n", node.name,
                       to_string(node.signatures[static_cast<std::size_t>(computation.signature)]));
     }
+  }
+  if (stages > kMostStages) {
+    text += fmt::format("and {} more; --save writes all\n", stages - kMostStages);
   }
   return text;
 }

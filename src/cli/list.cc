@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "compat/astra/quirks.h"
 #include "machine/machine.h"
+#include "planner/spmd/profile.h"
 #include "report/json_writer.h"
 #include "simulate/network_model.h"
 #include "study/profile.h"
@@ -66,6 +67,13 @@ Result<Rows> plans() {
   });
 }
 
+Result<Rows> spmd_profiles() {
+  return shipped("spmd", [](const std::string& name) {
+    return spmd::load_profile(name).map(
+        [](const spmd::Profile& profile) { return profile.description; });
+  });
+}
+
 Result<Rows> passes() {
   Rows rows;
   for (parallel::PassName& pass : parallel::lowering_passes()) {
@@ -107,6 +115,7 @@ constexpr std::array kKinds{
     Kind{"machines", "machine files", machines},
     Kind{"models", "model configurations", models},
     Kind{"plans", "parallel plans", plans},
+    Kind{"spmd", "profiles of `orrery spmd`", spmd_profiles},
     Kind{"networks", "models of the network; --network takes their names", networks},
     Kind{"passes", "passes from plan to workload, in order; --skip takes their names", passes},
     Kind{"tables", "tables of published runs for validation", tables},

@@ -107,6 +107,11 @@ class Outputs(unittest.TestCase):
             self.check("rows", "sweep", str(study), "--store", f"{folder}/study.db")
             self.check("rows", "query", f"{folder}/study.db")
 
+    def test_spmd(self):
+        self.check("spmd", "spmd", "--graph", "Vmoe", "--layers", "2", "--profile", "64c8m")
+        self.check("spmd", "spmd", "--graph", "Rmoe", "--layers", "2", "--cost", "orrery", "--machine", "dgx-h100",
+                   "--max-memory", "40GiB")
+
     def test_the_columns_of_csv_are_fields_of_the_json(self):
         def known(fields: dict, column: str) -> bool:
             name, _, rest = column.partition(".")

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+/// orrery spmd: the fastest program that all devices run alike.
+#include "report/spmd.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "base/file.h"
+#include "base/reader.h"
+#include "cli/commands.h"
+#include "planner/spmd/machine_prices.h"
+#include "planner/spmd/memory.h"
+#include "planner/spmd/models.h"
+#include "planner/spmd/noise.h"
+#include "planner/spmd/profile.h"
+
+namespace orrery::cli {
+namespace {
+
+constexpr const char* kSpmdExamples =
+    "Every operator gets a signature, every tensor at most one conversion, and two half-batches\n"
+    "take turns in computing and communicating (HiDup, SoCC'22). The search is exact. --cost "
+    "hidup\n"
+    "is the published, uncalibrated estimate: compare searchers and strategies with it, not\n"
+    "machines; its profiles are in configs/spmd. --cost orrery is ours: kernels and collectives "
+    "of\n"
+    "a machine file, half-batches at their size, every gradient paid for once.\n"
+    "Examples:\n"
+    "  orrery spmd --graph Rmoe --devices 8 --layers 8 --profile 64c8m\n"
+    "  orrery spmd --graph Rmoe --devices 4096 --layers 96 --profile 64c8m --json\n"
+    "  orrery spmd --graph Vmoe --profile 2m_10g --overlap both --fixed expert_parallel\n"
+    "  orrery spmd --graph Rmoe --devices 64 --cost orrery --machine dgx-a100-80g\n"
+    "  orrery spmd --graph Rmoe --cost orrery --machine dgx-h100 --max-memory 24GiB\n"
+    "  orrery spmd --graph graph.json --profile profile.yaml --save strategy.json\n"
+    "  orrery spmd --graph Rmoe --profile nvl8 --strategy strategy.json --json\n";
+
+template <class E>
+std::string one_of() {
+  return "one of " + all_names<E>();
+}
+
+class Spmd : public Command {
+ public:
+  void declare(Options& options) override {
+    options.value("--graph", graph_, "NAME|FILE",
+                  all_names<spmd::ModelName>() + ", or an annotated graph (JSON)");
+    options.value("--devices", devices_, "INT", "equal devices; default 8, or as the file says");
+    options.value("--layers", layers_, "INT", "of a named graph; default 8");
+    options.value("--profile", profile_, "NAME|FILE",
+                  "rate and bandwidths: a file, or one of " + enumerated(list_configs("spmd")));
+    options.value("--cost", cost_, "NAME",
+                  "hidup (published; default) or orrery (ours; takes --machine for --profile)");
+    options.value("--machine", machine_, "NAME|FILE",
+                  "of --cost orrery: a name of `orrery list machines`, or a file");
+    options.value("--overlap", overlap_, "NAME",
+                  all_names<spmd::Overlap>() + "; default forward, with --cost orrery both");
+    options.value("--max-memory", limit_, "SIZE", "of a device, such as 40GiB; with a bound");
+    options.value("--fixed", fixed_, "NAME",
+                  "the best of a well-known kind only: " + all_names<spmd::FixedStrategy>());
+    options.value("--noise", noise_, "SHARE",
+                  "of --cost hidup: search with inputs wrong by up to this, then cost the truth");
+    options.value("--seed", seed_, "INT", "of the noise; default 1");
+    options.value("--strategy", strategy_, "FILE", "the cost of this strategy; no search");
+    options.value("--save", save_, "FILE", "write the strategy (JSON)");
+    options.flag("--json", json_, "print one JSON object");
+    options.footer(kSpmdExamples);
+  }
+
+  Result<std::string> run(Error mistakes) override {
+    report::SpmdRun run = read(mistakes);
+    const std::unique_ptr<spmd::Prices> prices = read_prices(run, mistakes);
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    const auto done = noise_ ? solve_with_noise(run, *prices) : solve(run, *prices);
+    if (!done) {
+      return fail(done.error());
+    }
+    if (save_) {
+      if (auto saved = write_file(*save_, report::strategy_json(run)); !saved) {
+        return fail(std::move(saved.error()));
+      }
+    }
+    return json_ ? report::spmd_json(run) : report::spmd_table(run);
+  }
+
+ private:
+  report::SpmdRun read(Error& mistakes) {
+    report::SpmdRun run;
+    run.cost = cost_.value_or("hidup");
+    run.overlap = run.cost == "orrery" ? spmd::Overlap::both : spmd::Overlap::forward;
+    if (limit_) {
+      take("--max-memory", limit_, run.limit.emplace(), mistakes);
+    }
+    take("--overlap", overlap_, run.overlap, mistakes);
+    if (fixed_) {
+      take("--fixed", fixed_, run.fixed.emplace(), mistakes);
+    }
+    if (strategy_ && (fixed_ || limit_)) {
+      mistakes.add({fixed_ ? "--fixed" : "--max-memory",
+                    {},
+                    {},
+                    "contradicts --strategy, which is not searched"});
+    }
+    read_noise(run, mistakes);
+    run.graph = read_graph(mistakes);
+    run.devices = run.graph.devices > 0 ? run.graph.devices : 8;
+    take("--devices", devices_, run.devices, mistakes);
+    if (run.devices < 1) {
+      mistakes.add(wrong_value("--devices", std::to_string(run.devices), "at least 1"));
+    }
+    if (strategy_) {
+      run.strategy = collect(spmd::load_strategy(*strategy_), mistakes);
+      run.given = true;
+    }
+    return run;
+  }
+
+  void read_noise(const report::SpmdRun& run, Error& mistakes) {
+    take("--noise", noise_, noise_value_.share, mistakes);
+    take("--seed", seed_, noise_value_.seed, mistakes);
+    if (noise_value_.share < 0 || noise_value_.share >= 1) {
+      mistakes.add(wrong_value("--noise", noise_.value_or(""), "a share from 0 to below 1"));
+    }
+    if (noise_ && (run.cost != "hidup" || strategy_ || limit_)) {
+      mistakes.add({"--noise", {}, {}, "goes with a search of --cost hidup without a limit"});
+    }
+  }
+
+  spmd::OperatorGraph read_graph(Error& mistakes) const {
+    if (!graph_) {
+      mistakes.add({"--graph", {}, {}, "missing; " + one_of<spmd::ModelName>() + ", or a file"});
+      return {};
+    }
+    spmd::ModelSize size;
+    take("--layers", layers_, size.layers, mistakes);
+    if (const auto name = value_of<spmd::ModelName>(*graph_)) {
+      take("--devices", devices_, size.devices, mistakes);
+      return collect(spmd::build_model(*name, size), mistakes);
+    }
+    if (graph_->find_first_of("./") == std::string::npos && *graph_ != "-") {
+      mistakes.add(wrong_value("--graph", *graph_,
+                               one_of<spmd::ModelName>() + ", or a file" +
+                                   did_you_mean(*graph_, names_of<spmd::ModelName>())));
+      return {};
+    }
+    if (layers_) {
+      mistakes.add({"--layers", {}, {}, "contradicts --graph with a file, which has its layers"});
+    }
+    return collect(spmd::load_graph(*graph_), mistakes);
+  }
+
+  std::unique_ptr<spmd::Prices> read_prices(report::SpmdRun& run, Error& mistakes) const {
+    if (run.cost != "hidup" && run.cost != "orrery") {
+      mistakes.add(wrong_value("--cost", run.cost, "hidup or orrery"));
+      return nullptr;
+    }
+    const bool own = run.cost == "orrery";
+    const std::optional<std::string>& name = own ? machine_ : profile_;
+    if (own ? profile_.has_value() : machine_.has_value()) {
+      mistakes.add({own ? "--profile" : "--machine", {}, {}, "contradicts --cost " + run.cost});
+    }
+    if (!name) {
+      mistakes.add(
+          own ? Mistake{"--machine", {}, {}, "missing; expected a name or a file"}
+              : Mistake{"--profile",
+                        {},
+                        {},
+                        "missing; expected a file or one of " + enumerated(list_configs("spmd"))});
+      return nullptr;
+    }
+    if (own) {
+      const machine::Machine machine =
+          load_named("--machine", *name, machine::load_machine, mistakes);
+      run.machine = machine.name;
+      auto prices = machine.network.empty()
+                        ? Result<spmd::MachinePrices>(fail(Error()))
+                        : spmd::MachinePrices::make(machine, run.devices, run.overlap);
+      if (prices) {
+        return std::make_unique<spmd::MachinePrices>(std::move(*prices));
+      }
+      mistakes.add(std::move(prices.error()));
+      return nullptr;
+    }
+    spmd::Profile profile = load_named("--profile", *name, spmd::load_profile, mistakes);
+    run.machine = profile.name;
+    return std::make_unique<spmd::PublishedPrices>(
+        spmd::PublishedPrices::Setting{run.devices, std::move(profile), run.overlap});
+  }
+
+  template <class T>
+  static void take(std::string_view flag, const std::optional<std::string>& text, T& into,
+                   Error& mistakes) {
+    if (text) {
+      if (const auto value = parse_value<T>(*text)) {
+        into = *value;
+      } else {
+        mistakes.add(wrong_value(flag, *text, value.error()));
+      }
+    }
+  }
+
+  /// The search believes noisy inputs; everything that is reported is true.
+  Result<void> solve_with_noise(report::SpmdRun& run, const spmd::Prices& truth) const {
+    const auto profile = spmd::load_profile(profile_.value_or(""));
+    if (!profile) {
+      return fail(profile.error());
+    }
+    spmd::NoisyInputs noisy = spmd::with_noise(run.graph, *profile, noise_value_);
+    const spmd::OperatorGraph graph = std::move(run.graph);
+    run.graph = std::move(noisy.graph);
+    const auto found =
+        find(run, spmd::PublishedPrices({run.devices, std::move(noisy.profile), run.overlap}));
+    run.graph = graph;
+    return found ? cost(run, truth) : found;
+  }
+
+  /// The strategy, its memory and what the search says of it.
+  static Result<void> find(report::SpmdRun& run, const spmd::Prices& prices) {
+    const spmd::SearchOptions options{.allowed = run.fixed ? spmd::restriction(*run.fixed)
+                                                           : spmd::Restriction()};
+    spmd::Solution solution;
+    const auto begin = std::chrono::steady_clock::now();
+    if (run.limit) {
+      auto found = spmd::search_within(run.graph, prices, run.devices, *run.limit, options);
+      if (!found) {
+        return fail(std::move(found.error()));
+      }
+      run.bound = found->bound;
+      solution = std::move(found->solution);
+    } else {
+      auto found = spmd::search(run.graph, prices, options);
+      if (!found) {
+        return fail(std::move(found.error()));
+      }
+      solution = std::move(*found);
+    }
+    run.search_seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    run.strategy = std::move(solution.strategy);
+    run.counts = solution.counts;
+    return {};
+  }
+
+  static Result<void> solve(report::SpmdRun& run, const spmd::Prices& prices) {
+    if (!run.given) {
+      if (auto found = find(run, prices); !found) {
+        return found;
+      }
+    }
+    return cost(run, prices);
+  }
+
+  static Result<void> cost(report::SpmdRun& run, const spmd::Prices& prices) {
+    auto found = spmd::replay(run.graph, run.strategy, prices);
+    if (!found) {
+      return fail(std::move(found.error()));
+    }
+    run.strategy_cost = std::move(*found);
+    run.memory = spmd::memory_of(run.graph, run.strategy, run.devices);
+    for (const auto& row : kNames<spmd::FixedStrategy>) {
+      const auto other = spmd::search(run.graph, prices, {.allowed = spmd::restriction(row.value)});
+      run.others.push_back(
+          {row.value, other ? std::optional(other->total) : std::optional<Time>()});
+    }
+    return {};
+  }
+
+  std::optional<std::string> graph_;
+  std::optional<std::string> devices_;
+  std::optional<std::string> layers_;
+  std::optional<std::string> profile_;
+  std::optional<std::string> cost_;
+  std::optional<std::string> machine_;
+  std::optional<std::string> limit_;
+  std::optional<std::string> overlap_;
+  std::optional<std::string> fixed_;
+  std::optional<std::string> noise_;
+  std::optional<std::string> seed_;
+  spmd::Noise noise_value_;
+  std::optional<std::string> strategy_;
+  std::optional<std::string> save_;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_spmd() {
+  return std::make_unique<Spmd>();
+}
+
+}  // namespace orrery::cli

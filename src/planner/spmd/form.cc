@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/spmd/form.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace orrery::spmd {
+namespace {
+
+constexpr std::string_view kGatherPrefix = "gather_";
+
+std::string words(const std::vector<Form>& forms) {
+  std::string text;
+  for (const Form form : forms) {
+    text += (text.empty() ? "" : " ") + to_string(form);
+  }
+  return text;
+}
+
+Conversion from_gather(Form to) {
+  return to.is_gather()
+             ? Conversion{Collective::all_to_all, Collective::all_to_all, Collective::all_to_all}
+             : Conversion{Collective::all_gather, Collective::reduce_scatter,
+                          Collective::reduce_scatter};
+}
+
+}  // namespace
+
+std::string to_string(Form form) {
+  if (form.is_gather()) {
+    return std::string(kGatherPrefix) + std::to_string(form.dimension());
+  }
+  return form == Form::full() ? "full" : form == Form::reduce() ? "reduce" : "replicate";
+}
+
+std::optional<Form> parse_form(std::string_view text) {
+  for (const Form form : {Form::full(), Form::reduce(), Form::replicate()}) {
+    if (text == to_string(form)) {
+      return form;
+    }
+  }
+  if (!text.starts_with(kGatherPrefix)) {
+    return std::nullopt;
+  }
+  text.remove_prefix(kGatherPrefix.size());
+  int dimension = -1;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), dimension);
+  const bool whole = read.ec == std::errc() && read.ptr == text.data() + text.size();
+  return whole && dimension >= 0 && dimension < Form::kDimensions
+             ? std::optional(Form::gather(dimension))
+             : std::nullopt;
+}
+
+std::optional<Conversion> conversion(Form from, Form to) {
+  if (from == to || !(to.is_gather() || to == Form::full())) {
+    return std::nullopt;
+  }
+  if (from.is_gather()) {
+    return from_gather(to);
+  }
+  if (from == Form::full()) {
+    return Conversion{Collective::none, Collective::none, Collective::all_gather};
+  }
+  if (from == Form::reduce()) {
+    return to.is_gather()
+               ? Conversion{Collective::reduce_scatter, Collective::all_gather,
+                            Collective::all_gather}
+               : Conversion{Collective::all_reduce, Collective::all_reduce, Collective::all_reduce};
+  }
+  return Conversion{Collective::none, Collective::all_reduce,
+                    to.is_gather() ? Collective::all_gather : Collective::all_reduce};
+}
+
+bool Signature::divides_work() const {
+  const auto sliced = [](Form form) { return form.is_gather(); };
+  return std::any_of(inputs.begin(), inputs.end(), sliced) ||
+         std::any_of(outputs.begin(), outputs.end(), sliced);
+}
+
+std::string to_string(const Signature& signature) {
+  const std::string inputs = words(signature.inputs);
+  return inputs + (inputs.empty() ? "-> " : " -> ") + words(signature.outputs);
+}
+
+}  // namespace orrery::spmd

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads an operator graph from JSON, every mistake with its line.
+#include <fmt/format.h>
+
+#include "base/reader.h"
+#include "planner/spmd/operator_graph.h"
+
+namespace orrery::spmd {
+namespace {
+
+constexpr std::string_view kGraphFormat = "annotated-graph/1";
+/// Of the header: facts about the model that the nodes imply.
+constexpr std::array kFacts{"batch",
+                            "sequence",
+                            "hidden",
+                            "heads",
+                            "ffn",
+                            "experts",
+                            "capacity",
+                            "capacity_factor",
+                            "bytes_per_element",
+                            "parameters",
+                            "forward_flops",
+                            "vocabulary",
+                            "classes",
+                            "tokens"};
+
+Mistake wrong(const ConfigNode& node, std::string expected) {
+  return {node.where(), node.path, node.shown(), std::move(expected)};
+}
+
+std::vector<Form> read_forms(const ConfigNode& list, Error& mistakes) {
+  std::vector<Form> forms;
+  if (list.kind != ConfigNode::Kind::sequence) {
+    mistakes.add(wrong(list, "a list of forms"));
+  }
+  for (const ConfigNode& item : list.items) {
+    const auto form = parse_form(item.text);
+    if (!form) {
+      mistakes.add(wrong(item, "full, reduce, replicate or gather_D with D from 0 to 11"));
+    }
+    forms.push_back(form.value_or(Form::full()));
+  }
+  return forms;
+}
+
+std::vector<Signature> read_signatures(const std::vector<const ConfigNode*>& items,
+                                       Error& mistakes) {
+  std::vector<Signature> signatures;
+  for (const ConfigNode* item : items) {
+    if (item->kind != ConfigNode::Kind::sequence || item->items.size() != 2) {
+      mistakes.add(wrong(*item, "a pair of lists: forms of the inputs, forms of the outputs"));
+      continue;
+    }
+    signatures.push_back(
+        {read_forms(item->items[0], mistakes), read_forms(item->items[1], mistakes)});
+  }
+  return signatures;
+}
+
+void expect_id(Reader& read, std::size_t expected) {
+  const auto id = read.required<std::int64_t>("id");
+  read.require(id == static_cast<std::int64_t>(expected), "id",
+               fmt::format("{}: ids count from 0 in order", expected));
+}
+
+Result<Tensor> read_tensor(const ConfigNode& item, std::size_t id) {
+  Reader read(item);
+  expect_id(read, id);
+  Tensor tensor{.producer = read.required<int>("producer"),
+                .shape = read.list<std::int64_t>("shape", true),
+                .bytes = Bytes(read.required<std::int64_t>("bytes"))};
+  for (const std::int64_t extent : tensor.shape) {
+    read.require(extent > 0, "shape", "positive extents");
+  }
+  read.require(tensor.bytes > Bytes(0), "bytes", "at least 1");
+  return read.finish(std::move(tensor));
+}
+
+Result<Node> read_node(const ConfigNode& item, std::size_t id) {
+  Reader read(item);
+  expect_id(read, id);
+  read.ignore("trace_index");
+  Error mistakes;
+  Node node{.kind = read.required<NodeKind>("kind"),
+            .op = read.optional("op", std::string()),
+            .name = read.required<std::string>("name"),
+            .flops = Flops(read.required<double>("flops")),
+            .inputs = read.list<int>("inputs"),
+            .outputs = read.list<int>("outputs"),
+            .signatures = read_signatures(read.take_items("signatures", true), mistakes)};
+  read.require(node.flops >= Flops(0), "flops", "a count");
+  if (!mistakes.empty()) {
+    read.absorb(Result<int>(fail(std::move(mistakes))));
+  }
+  return read.finish(std::move(node));
+}
+
+template <class T>
+std::vector<T> read_all(Reader& read, std::string_view field,
+                        Result<T> (*one)(const ConfigNode&, std::size_t)) {
+  std::vector<T> values;
+  for (const ConfigNode* item : read.take_items(field, true)) {
+    values.push_back(read.absorb(one(*item, values.size())));
+  }
+  return values;
+}
+
+}  // namespace
+
+Result<OperatorGraph> load_graph(const std::string& file) {
+  const auto root = load_config(file);
+  if (!root) {
+    return fail(root.error());
+  }
+  Reader read(*root);
+  const auto format = read.required<std::string>("format");
+  read.require(format == kGraphFormat, "format", std::string(kGraphFormat));
+  for (const char* fact : kFacts) {
+    read.ignore(fact);
+  }
+  OperatorGraph graph{.model = read.optional("model", std::string("graph")),
+                      .devices = read.optional("gpus", std::int64_t{0}),
+                      .layers = read.optional("layers", std::int64_t{0}),
+                      .tensors = read_all<Tensor>(read, "tensors", read_tensor),
+                      .nodes = read_all<Node>(read, "nodes", read_node)};
+  if (read.ok()) {
+    if (auto sound = verify(graph); !sound) {
+      for (Mistake& mistake : sound.error().mistakes) {
+        mistake.where = file;
+      }
+      return fail(std::move(sound.error()));
+    }
+  }
+  return read.finish(std::move(graph));
+}
+
+}  // namespace orrery::spmd

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/spmd/machine_prices.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+
+#include "machine/compute/compute_model.h"
+#include "planner/spmd/signatures.h"
+
+namespace orrery::spmd {
+namespace {
+
+const Tensor& tensor_of(const OperatorGraph& graph, int tensor) {
+  return graph.tensors[static_cast<std::size_t>(tensor)];
+}
+
+NodeKind kind_of(const OperatorGraph& graph, int tensor) {
+  return graph.nodes[static_cast<std::size_t>(tensor_of(graph, tensor).producer)].kind;
+}
+
+bool is_constant(NodeKind kind) {
+  return kind == NodeKind::parameter || kind == NodeKind::buffer;
+}
+
+/// Of a node's input; 1 where it has no such input or dimension.
+double extent(const OperatorGraph& graph, const Node& node, std::size_t input,
+              std::size_t dimension) {
+  if (input >= node.inputs.size()) {
+    return 1;
+  }
+  const std::vector<std::int64_t>& shape = tensor_of(graph, node.inputs[input]).shape;
+  return dimension < shape.size() ? static_cast<double>(shape[dimension]) : 1;
+}
+
+graph::CollectiveKind library_kind(Collective kind) {
+  return kind == Collective::all_gather       ? graph::CollectiveKind::all_gather
+         : kind == Collective::all_reduce     ? graph::CollectiveKind::all_reduce
+         : kind == Collective::reduce_scatter ? graph::CollectiveKind::reduce_scatter
+                                              : graph::CollectiveKind::all_to_all;
+}
+
+}  // namespace
+
+Result<MachinePrices> MachinePrices::make(const machine::Machine& machine, std::int64_t devices,
+                                          Overlap overlap) {
+  auto part = machine::with_devices(machine, devices);
+  if (!part) {
+    return fail(std::move(part.error()));
+  }
+  for (const auto type : {graph::DataType::tf32, graph::DataType::fp32, graph::DataType::bf16,
+                          graph::DataType::fp16}) {
+    if (part->device.peak[static_cast<std::size_t>(type)] > FlopRate(0)) {
+      return MachinePrices(std::move(*part), devices, overlap, type);
+    }
+  }
+  return fail("machine " + machine.name + " has no rate for tf32, fp32, bf16 or fp16");
+}
+
+MachinePrices::MachinePrices(machine::Machine machine, std::int64_t devices, Overlap overlap,
+                             graph::DataType type)
+    : machine_(std::move(machine)),
+      devices_(devices),
+      overlap_(overlap),
+      type_(type),
+      group_(collective::extents_of(1, devices, machine_)) {}
+
+Flops MachinePrices::flops_of(const OperatorGraph& graph, int node) {
+  const Node& n = graph.nodes[static_cast<std::size_t>(node)];
+  constexpr std::array<std::string_view, 4> kProducts{"linear", "bmm", "matmul", "conv2d"};
+  if (n.op.starts_with("einsum") ||
+      std::find(kProducts.begin(), kProducts.end(), n.op) != kProducts.end()) {
+    return n.flops * 2 / 3;  // the graph counts a copy as a third one
+  }
+  if (n.op == "attention") {
+    const double tokens = extent(graph, n, 0, 0) * extent(graph, n, 0, 1);
+    const double width = extent(graph, n, 0, 2);
+    return Flops(4 * tokens * extent(graph, n, 1, 0) * width + 8 * tokens * width * width);
+  }
+  if (n.op.ends_with("_gating")) {
+    return Flops(2 * extent(graph, n, 0, 0) * extent(graph, n, 0, 1) * extent(graph, n, 0, 2) *
+                 extent(graph, n, 1, 1));
+  }
+  return Flops(0);
+}
+
+Time MachinePrices::compute(const OperatorGraph& graph, int node,
+                            const Signature& signature) const {
+  const Node& n = graph.nodes[static_cast<std::size_t>(node)];
+  if (n.kind != NodeKind::op) {
+    return Time(0);
+  }
+  graph::Operator op;
+  op.name = n.name;
+  op.kind = graph::OperatorKind::opaque;
+  op.type = type_;
+  op.flops = flops_of(graph, node) / (signature.divides_work() ? 2 * devices_ : 2);
+  const auto add = [&](int tensor, Form form) {
+    const std::int64_t halves = is_constant(kind_of(graph, tensor)) ? 1 : 2;
+    op.bytes += tensor_of(graph, tensor).bytes / (form.is_gather() ? halves * devices_ : halves);
+  };
+  for (std::size_t i = 0; i < n.inputs.size(); ++i) {
+    add(n.inputs[i], signature.inputs[i]);
+  }
+  for (std::size_t i = 0; i < n.outputs.size(); ++i) {
+    add(n.outputs[i], signature.outputs[i]);
+  }
+  return compute::kernel_time(op, machine_.device).alone;
+}
+
+StageWork MachinePrices::convert(const OperatorGraph& graph, int tensor, Form from, Form to) const {
+  assert(conversion(from, to) && "a legal conversion");
+  const Conversion kinds = conversion(from, to).value_or(Conversion{});
+  const Bytes bytes = tensor_of(graph, tensor).bytes;
+  const NodeKind kind = kind_of(graph, tensor);
+  const bool trains = kind == NodeKind::parameter || kind == NodeKind::op;
+  if (is_constant(kind)) {
+    return {.forward_1 = collective(kinds.forward, bytes),
+            .backward_1 = trains ? collective(kinds.gradient, bytes) : Time(0)};
+  }
+  const Time forward = collective(kinds.forward, bytes / 2);
+  const Time backward = trains ? collective(kinds.gradient, bytes / 2) : Time(0);
+  return {
+      .forward_1 = forward, .forward_2 = forward, .backward_1 = backward, .backward_2 = backward};
+}
+
+Time MachinePrices::collective(Collective kind, Bytes whole) const {
+  if (kind == Collective::none || devices_ == 1) {
+    return Time(0);
+  }
+  // The library counts an all-to-all's buffer on one device, others' as the whole.
+  const Bytes buffer = kind == Collective::all_to_all ? whole / devices_ : whole;
+  return collective::collective_time(library_kind(kind), buffer, group_,
+                                     collective::CollectiveAlgorithm::automatic, machine_);
+}
+
+bool MachinePrices::divides(const OperatorGraph& graph, int tensor, Form form) const {
+  return !form.is_gather() ||
+         tensor_of(graph, tensor).shape[static_cast<std::size_t>(form.dimension())] % devices_ == 0;
+}
+
+bool MachinePrices::allows(const OperatorGraph& graph, int node, const Signature& signature) const {
+  const Node& n = graph.nodes[static_cast<std::size_t>(node)];
+  bool allowed = is_sound(n.op, signature);
+  for (std::size_t i = 0; i < n.inputs.size(); ++i) {
+    allowed = allowed && divides(graph, n.inputs[i], signature.inputs[i]);
+  }
+  for (std::size_t i = 0; i < n.outputs.size(); ++i) {
+    allowed = allowed && divides(graph, n.outputs[i], signature.outputs[i]);
+  }
+  return allowed;
+}
+
+}  // namespace orrery::spmd

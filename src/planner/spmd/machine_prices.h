@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Our own cost: what the published one (prices.h) leaves out or counts twice, on a machine file.
+///
+///   compute     of a half-batch: launch + max(flops / rate, bytes / memory bandwidth) of its share
+///               flops  linear, einsum, bmm, matmul, conv2d 2 M N K ; attention 4 L S n d and
+///                      projections 8 L n d^2 ; gating 2 b s d E ; others none
+///               bytes  inputs and outputs in their forms; activations and inputs half
+///   collective  closed forms of the collective library over all devices by group and bytes, which
+///               of an all-to-all are a device's slice
+///   activations  half the bytes for each half; what an input becomes has no gradient
+///   parameters   converted and their gradients summed once, not for each half: on half 1, whose
+///                gradient comes last
+///   buffers      no gradient
+///   slices       full -> gather_D: all-gather backward (form.h)
+///   flush        3: the last stage's backward of half 2 counts (stage.h)
+///
+/// Rates are those of the first of tf32, fp32, bf16 and fp16 that the device has. Signatures that
+/// are not sound, or whose slices would be uneven, are not allowed. Ignores: the optimizer's step;
+/// that kernels beside collectives are slower; stragglers.
+#pragma once
+
+#include <vector>
+
+#include "collective/cost.h"
+#include "machine/machine.h"
+#include "planner/spmd/prices.h"
+
+namespace orrery::spmd {
+
+class MachinePrices : public Prices {
+ public:
+  /// Mistakes: a machine that does not have exactly so many devices, or no rate for matrices.
+  static Result<MachinePrices> make(const machine::Machine& machine, std::int64_t devices,
+                                    Overlap overlap);
+
+  StageRule rule() const override { return {overlap_, 3}; }
+  Time compute(const OperatorGraph& graph, int node, const Signature& signature) const override;
+  StageWork convert(const OperatorGraph& graph, int tensor, Form from, Form to) const override;
+  Collective backward(const Conversion& conversion) const override { return conversion.gradient; }
+  bool allows(const OperatorGraph& graph, int node, const Signature& signature) const override;
+
+  /// Of the forward pass, whole batch.
+  static Flops flops_of(const OperatorGraph& graph, int node);
+
+ private:
+  MachinePrices(machine::Machine machine, std::int64_t devices, Overlap overlap,
+                graph::DataType type);
+  Time collective(Collective kind, Bytes whole) const;
+  bool divides(const OperatorGraph& graph, int tensor, Form form) const;
+
+  machine::Machine machine_;
+  std::int64_t devices_;
+  Overlap overlap_;
+  graph::DataType type_;
+  std::vector<collective::Extent> group_;  ///< of all devices
+};
+
+}  // namespace orrery::spmd

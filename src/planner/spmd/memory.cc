@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/spmd/memory.h"
+
+#include <fmt/format.h>
+
+#include "base/format.h"
+
+namespace orrery::spmd {
+namespace {
+
+constexpr int kStatesOfParameters = 4;
+constexpr double kFirstPrice = 1e-14;  // seconds a byte: 10 us a GB
+constexpr double kLastPrice = 1e-6;    // 1000 s a GB: memory is all that counts
+constexpr int kBisections = 24;
+
+/// Other prices, with every byte held charged.
+class PricedMemory : public Prices {
+ public:
+  PricedMemory(const Prices& prices, std::int64_t devices, double seconds_per_byte)
+      : prices_(prices), devices_(devices), seconds_per_byte_(seconds_per_byte) {}
+
+  StageRule rule() const override { return prices_.rule(); }
+  Time compute(const OperatorGraph& graph, int node, const Signature& signature) const override {
+    return prices_.compute(graph, node, signature);
+  }
+  StageWork convert(const OperatorGraph& graph, int tensor, Form from, Form to) const override {
+    return prices_.convert(graph, tensor, from, to);
+  }
+  Collective backward(const Conversion& conversion) const override {
+    return prices_.backward(conversion);
+  }
+  bool allows(const OperatorGraph& graph, int node, const Signature& signature) const override {
+    return prices_.allows(graph, node, signature);
+  }
+  Time penalty(const OperatorGraph& graph, int tensor, Form form, bool converted) const override {
+    return from_seconds(
+        seconds_per_byte_ *
+        static_cast<double>(held(graph, tensor, form, converted, devices_).value()));
+  }
+
+ private:
+  const Prices& prices_;
+  std::int64_t devices_;
+  double seconds_per_byte_;
+};
+
+class LimitedSearch {
+ public:
+  LimitedSearch(const OperatorGraph& graph, const Prices& prices, std::int64_t devices, Bytes limit,
+                const SearchOptions& options)
+      : graph_(graph), prices_(prices), devices_(devices), limit_(limit), options_(options) {}
+
+  Result<LimitedSolution> run() {
+    const auto unlimited = at(0);
+    if (!unlimited) {
+      return fail(unlimited.error());
+    }
+    if (*unlimited <= limit_) {
+      return std::move(best_);
+    }
+    const auto least = at(kLastPrice);
+    if (!least) {
+      return fail(least.error());
+    }
+    if (*least > limit_) {
+      return fail(fmt::format("every program needs at least about {} on a device, more than {}",
+                              to_string(*least), to_string(limit_)));
+    }
+    double below = 0;
+    double above = kLastPrice;
+    for (int i = 0; i < kBisections; ++i) {
+      const double middle =
+          below == 0 ? std::max(above / 16, kFirstPrice) : std::sqrt(below * above);
+      if (middle == above) {
+        break;
+      }
+      const auto memory = at(middle);
+      if (!memory) {
+        return fail(memory.error());
+      }
+      (*memory <= limit_ ? above : below) = middle;
+    }
+    return std::move(best_);
+  }
+
+ private:
+  /// Memory of the best program at a price; keeps it if it is within the limit and the fastest yet.
+  Result<Bytes> at(double seconds_per_byte) {
+    auto found = search(graph_, PricedMemory(prices_, devices_, seconds_per_byte), options_);
+    if (!found) {
+      return fail(std::move(found.error()));
+    }
+    const Bytes memory = memory_of(graph_, found->strategy, devices_);
+    const Time bound =
+        found->total - from_seconds(seconds_per_byte * static_cast<double>(limit_.value()));
+    best_.bound = std::max(best_.bound, bound);
+    if (memory <= limit_) {
+      const auto cost = replay(graph_, found->strategy, prices_);
+      if (!cost) {
+        return fail(cost.error());
+      }
+      if (!any_ || cost->total < best_.solution.total) {
+        any_ = true;
+        best_.solution = std::move(*found);
+        best_.solution.total = cost->total;
+        best_.memory = memory;
+      }
+    }
+    return memory;
+  }
+
+  const OperatorGraph& graph_;
+  const Prices& prices_;
+  std::int64_t devices_;
+  Bytes limit_;
+  const SearchOptions& options_;
+  LimitedSolution best_;
+  bool any_ = false;
+};
+
+}  // namespace
+
+Bytes held(const OperatorGraph& graph, int tensor, Form form, bool converted,
+           std::int64_t devices) {
+  const Tensor& t = graph.tensors[static_cast<std::size_t>(tensor)];
+  const NodeKind kind = graph.nodes[static_cast<std::size_t>(t.producer)].kind;
+  const Bytes own = form.is_gather() ? t.bytes / devices : t.bytes;
+  return kind == NodeKind::parameter && !converted ? kStatesOfParameters * own : own;
+}
+
+Bytes memory_of(const OperatorGraph& graph, const Strategy& strategy, std::int64_t devices) {
+  Bytes sum(0);
+  for (const Stage& stage : strategy.stages) {
+    for (const Communication& communication : stage.communications) {
+      sum += held(graph, communication.tensor, communication.to, true, devices);
+    }
+    for (const Computation& computation : stage.computations) {
+      const Node& node = graph.nodes[static_cast<std::size_t>(computation.node)];
+      const Signature& signature = node.signatures[static_cast<std::size_t>(computation.signature)];
+      for (std::size_t k = 0; k < node.outputs.size(); ++k) {
+        sum += held(graph, node.outputs[k], signature.outputs[k], false, devices);
+      }
+    }
+  }
+  return sum;
+}
+
+Result<LimitedSolution> search_within(const OperatorGraph& graph, const Prices& prices,
+                                      std::int64_t devices, Bytes limit,
+                                      const SearchOptions& options) {
+  return LimitedSearch(graph, prices, devices, limit, options).run();
+}
+
+}  // namespace orrery::spmd

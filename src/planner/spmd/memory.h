@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What one device holds of a program at its fullest, and the search under a limit of it.
+///
+/// Bytes of a tensor in its form (slices: 1/N), for both half-batches:
+///   parameter    4 times: weights, gradients, two moments of Adam; a converted copy once more,
+///   kept
+///                from the forward to the backward pass
+///   others       once, kept until the backward pass; a converted copy once more
+///
+/// Ignores: that a last use frees some activations earlier; buffers of collectives; fragmentation.
+#pragma once
+
+#include <cstdint>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "planner/spmd/search.h"
+
+namespace orrery::spmd {
+
+/// Of one tensor in one form.
+Bytes held(const OperatorGraph& graph, int tensor, Form form, bool converted, std::int64_t devices);
+
+/// Of one device. Requires a strategy that replay() accepts.
+Bytes memory_of(const OperatorGraph& graph, const Strategy& strategy, std::int64_t devices);
+
+struct LimitedSolution {
+  Solution solution;  ///< its total without penalties
+  Bytes memory{0};    ///< at most the limit
+  Time bound{0};      ///< no program within the limit is faster
+};
+
+/// The fastest program found within `limit` bytes on a device, with a bound. A byte gets a price,
+/// the search minimises time + price * bytes exactly, and the price is bisected. For every price p
+///
+///   bound(p) = min over programs of (time + p * bytes) - p * limit
+///
+/// is at most the time of any program within the limit, as p * (bytes - limit) <= 0 for it
+/// (Lagrangian duality): the best of them is reported, and equals the time where the unlimited
+/// optimum fits. Mistakes: those of search(); the least that any program needs is above the limit.
+Result<LimitedSolution> search_within(const OperatorGraph& graph, const Prices& prices,
+                                      std::int64_t devices, Bytes limit,
+                                      const SearchOptions& options = {});
+
+}  // namespace orrery::spmd

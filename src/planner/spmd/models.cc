@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/spmd/models.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <utility>
+
+#include "planner/spmd/signatures.h"
+
+namespace orrery::spmd {
+namespace {
+
+constexpr std::int64_t kBytesPerElement = 4;
+constexpr std::int64_t kHidden = 768;
+constexpr std::int64_t kFeedForward = 3072;
+constexpr std::int64_t kWords = 33278;  // of WikiText-2
+constexpr std::int64_t kClasses = 10;   // of CIFAR-10
+constexpr std::int64_t kImage = 32;
+constexpr std::int64_t kPatch = 4;
+constexpr std::int64_t kColours = 3;
+constexpr std::int64_t kMostDevices = 65536;
+constexpr std::int64_t kMostLayers = 4096;
+
+double elements(const Shape& shape) {
+  double count = 1;
+  for (const std::int64_t extent : shape) {
+    count *= static_cast<double>(extent);
+  }
+  return count;
+}
+
+/// What an operator does, beside its tensors.
+struct Work {
+  std::string op;
+  double flops = 0;
+  int axis = -1;
+  int other_axis = -1;
+};
+
+class Builder {
+ public:
+  Builder(ModelName model, const ModelSize& size)
+      : words_(model == ModelName::rmoe || model == ModelName::rswitch),
+        two_experts_(model == ModelName::rmoe || model == ModelName::vmoe),
+        size_(size),
+        batch_(32 * size.devices),
+        experts_(2 * size.devices),
+        sequence_(words_ ? 128 : 64),
+        tokens_(words_ ? sequence_ : sequence_ + 1) {
+    const std::int64_t numerator = sequence_ * (two_experts_ ? 10 : 5);
+    capacity_ = (numerator + 4 * experts_ - 1) / (4 * experts_);  // factor 5/4, doubled for two
+    graph_.model = name_of(model);
+    graph_.devices = size.devices;
+    graph_.layers = size.layers;
+  }
+
+  OperatorGraph build() {
+    int labels = 0;
+    int x = words_ ? word_head(labels) : image_head(labels);
+    for (std::int64_t layer = 0; layer < size_.layers; ++layer) {
+      prefix_ = fmt::format("layers_{}_", layer);
+      x = attention_part(x);
+      x = layer % 2 == 0 ? feed_forward(x) : experts(x);
+    }
+    prefix_.clear();
+    const int loss = words_ ? word_tail(x, labels) : image_tail(x, labels);
+    graph_.nodes.push_back({.kind = NodeKind::output,
+                            .name = "output",
+                            .inputs = {loss},
+                            .signatures = {{{Form::reduce()}, {}}}});
+    return std::move(graph_);
+  }
+
+ private:
+  int tensor(Shape shape) {
+    const Bytes bytes(static_cast<std::int64_t>(elements(shape)) * kBytesPerElement);
+    graph_.tensors.push_back({static_cast<int>(graph_.nodes.size()), std::move(shape), bytes});
+    return static_cast<int>(graph_.tensors.size()) - 1;
+  }
+  const Shape& shape(int tensor) const {
+    return graph_.tensors[static_cast<std::size_t>(tensor)].shape;
+  }
+
+  int load(NodeKind kind, std::string name, const Shape& extents,
+           std::vector<Signature> signatures) {
+    const int made = tensor(extents);
+    graph_.nodes.push_back({.kind = kind,
+                            .name = std::move(name),
+                            .outputs = {made},
+                            .signatures = std::move(signatures)});
+    return made;
+  }
+  int input(const std::string& name, const Shape& extents) {
+    return load(NodeKind::input, name, extents, input_signatures());
+  }
+  int parameter(const std::string& name, const Shape& extents) {
+    return load(NodeKind::parameter, prefix_ + name, extents,
+                load_signatures(static_cast<int>(extents.size())));
+  }
+  int buffer(const std::string& name, const Shape& extents) {
+    return load(NodeKind::buffer, name, extents, load_signatures(static_cast<int>(extents.size())));
+  }
+
+  /// "linear", "linear_1", "linear_2".
+  std::string numbered(const std::string& name) {
+    const int before = used_[name]++;
+    return before == 0 ? name : fmt::format("{}_{}", name, before);
+  }
+
+  std::vector<int> apply(const Work& work, const std::vector<int>& inputs,
+                         const std::vector<Shape>& outputs, const std::string& name) {
+    OperatorShape form{work.op, {}, outputs, work.axis, work.other_axis};
+    for (const int input : inputs) {
+      form.inputs.push_back(shape(input));
+    }
+    std::vector<int> made;
+    made.reserve(outputs.size());
+    for (const Shape& extents : outputs) {
+      made.push_back(tensor(extents));
+    }
+    graph_.nodes.push_back({.kind = NodeKind::op,
+                            .op = work.op,
+                            .name = numbered(name),
+                            .flops = Flops(work.flops),
+                            .inputs = inputs,
+                            .outputs = made,
+                            .signatures = signatures_of(form)});
+    return made;
+  }
+  int apply(const Work& work, const std::vector<int>& inputs, const Shape& output) {
+    const std::string name = work.op.starts_with("einsum") ? "einsum" : work.op;
+    return apply(work, inputs, std::vector<Shape>{output}, name).front();
+  }
+  /// Output shaped as the first input.
+  int elementwise(const std::string& op, const std::vector<int>& inputs, double flops_each = 1) {
+    const Shape extents = shape(inputs.front());
+    return apply({op, flops_each * elements(extents)}, inputs, extents);
+  }
+  int transpose(int x, int axis, int other) {
+    Shape extents = shape(x);
+    std::swap(extents[static_cast<std::size_t>(axis)], extents[static_cast<std::size_t>(other)]);
+    return apply({"transpose", elements(extents), axis, other}, {x}, extents);
+  }
+  int linear(int x, const std::string& weight, const std::string& bias, std::int64_t outputs) {
+    const std::int64_t inputs = shape(x).back();
+    const int w = parameter(weight, {outputs, inputs});
+    const int b = parameter(bias, {outputs});
+    Shape extents = shape(x);
+    extents.back() = outputs;
+    return apply({"linear", 3 * elements(extents) * static_cast<double>(inputs)}, {x, w, b},
+                 extents);
+  }
+  int dropout(int x) { return elementwise("dropout", {x}, 20); }
+  int add_and_norm(int residual, int x, const std::string& norm) {
+    const int sum = elementwise("add", {residual, x});
+    const int w = parameter(norm + "_weight", {kHidden});
+    const int b = parameter(norm + "_bias", {kHidden});
+    return elementwise("layer_norm", {sum, w, b}, 10);
+  }
+
+  int word_head(int& labels) {
+    const std::int64_t vocabulary = vocabulary_size();
+    const int x = input("x", {batch_, sequence_});
+    labels = input("y", {batch_, sequence_});
+    const int table = parameter("encoder_weight", {vocabulary, kHidden});
+    const Shape out{batch_, sequence_, kHidden};
+    const int rows = apply({"embedding", elements(out)}, {x, table}, out);
+    const int scaled = elementwise("mul", {rows});
+    return elementwise("add", {scaled, buffer("pe", {1, sequence_, kHidden})});
+  }
+  std::int64_t vocabulary_size() const { return (kWords / size_.devices + 1) * size_.devices; }
+
+  int image_head(int& labels) {
+    const int x = input("x", {batch_, kColours, kImage, kImage});
+    labels = input("y", {batch_});
+    const int w = parameter("patch_embed_proj_weight", {kHidden, kColours, kPatch, kPatch});
+    const int b = parameter("patch_embed_proj_bias", {kHidden});
+    constexpr std::int64_t kSide = kImage / kPatch;
+    const double flops = 3 * static_cast<double>(batch_ * kColours * kHidden * kImage * kImage);
+    const int patches = apply({"conv2d", flops}, {x, w, b}, {batch_, kHidden, kSide, kSide});
+    const Shape rows{batch_, kHidden, sequence_};
+    const int flat = apply({"flatten", elements(rows), 2}, {patches}, rows);
+    const int turned = transpose(flat, 1, 2);
+    const int token = parameter("cls_token", {1, 1, kHidden});
+    const int all = apply({"append_cls_token", class_token_flops()}, {turned, token},
+                          {batch_, tokens_, kHidden});
+    return elementwise("add", {all, parameter("pos_embed", {1, tokens_, kHidden})});
+  }
+  double class_token_flops() const { return static_cast<double>(batch_ * kHidden); }
+
+  int attention_part(int x) {
+    const int q = transpose(x, 0, 1);
+    const int k = transpose(x, 0, 1);
+    const int v = transpose(x, 0, 1);
+    std::vector<int> inputs{q, k, v};
+    inputs.push_back(parameter("self_attn_in_proj_weight", {3 * kHidden, kHidden}));
+    inputs.push_back(parameter("self_attn_in_proj_bias", {3 * kHidden}));
+    inputs.push_back(parameter("self_attn_out_proj_weight", {kHidden, kHidden}));
+    inputs.push_back(parameter("self_attn_out_proj_bias", {kHidden}));
+    if (words_) {  // the mask is never sliced
+      inputs.push_back(
+          load(NodeKind::buffer, numbered("src_mask"), {tokens_, tokens_}, load_signatures(0)));
+    }
+    const auto pairs = static_cast<double>(tokens_ * tokens_ * batch_);
+    const Shape weights{batch_, tokens_, tokens_};
+    const int y = apply({"attention", (6 * static_cast<double>(kHidden) + 5) * pairs}, inputs,
+                        {shape(q), weights}, "multi_head_attention_forward")
+                      .front();
+    return add_and_norm(x, dropout(transpose(y, 0, 1)), "norm1");
+  }
+
+  int feed_forward(int x) {
+    const int wide = linear(x, "linear1_weight", "linear1_bias", kFeedForward);
+    const int kept = dropout(elementwise("relu", {wide}));
+    const int narrow = linear(kept, "linear2_weight", "linear2_bias", kHidden);
+    return add_and_norm(x, dropout(narrow), "norm2");
+  }
+
+  int experts(int x) {
+    const Shape slots{batch_, tokens_, experts_, capacity_};
+    const int gate = parameter("gate_weight", {kHidden, experts_});
+    const std::string gating = two_experts_ ? "top_2_gating" : "top_1_gating";
+    const double hidden = static_cast<double>(kHidden);
+    const auto chosen =
+        apply({gating, 10 * elements(slots) * hidden}, {x, gate}, {slots, slots}, gating);
+    const Shape sent{batch_, experts_, capacity_, kHidden};
+    const Shape wide{batch_, experts_, capacity_, kFeedForward};
+    const double exchange = 3 * elements(slots) * hidden;
+    const double product = 3 * elements(wide) * hidden;
+    const int in = apply({"einsum bsd,bsec->becd", exchange}, {x, chosen[0]}, sent);
+    const int w1 = parameter("w1", {experts_, kHidden, kFeedForward});
+    const int up = apply({"einsum edh,becd->bech", product}, {w1, in}, wide);
+    const int active = elementwise("relu", {up});
+    const int w2 = parameter("w2", {experts_, kFeedForward, kHidden});
+    const int down = apply({"einsum ehd,bech->becd", product}, {w2, active}, sent);
+    const int out =
+        apply({"einsum becd,bsec->bsd", exchange}, {down, chosen[1]}, {batch_, tokens_, kHidden});
+    return add_and_norm(x, out, "norm2");
+  }
+
+  int word_tail(int x, int labels) {
+    const int scores = linear(x, "decoder_weight", "decoder_bias", vocabulary_size());
+    const int turned = transpose(elementwise("log_softmax", {scores}, 15), 1, 2);
+    return loss(turned, labels);
+  }
+  int image_tail(int x, int labels) {
+    const int token = apply({"get_cls_token", class_token_flops()}, {x}, {batch_, kHidden});
+    const int scores = linear(token, "decoder_weight", "decoder_bias", kClasses);
+    return loss(elementwise("log_softmax", {scores}, 15), labels);
+  }
+  int loss(int scores, int labels) {
+    return apply({"nll_loss", elements(shape(scores))}, {scores, labels}, {});
+  }
+
+  bool words_;
+  bool two_experts_;
+  ModelSize size_;
+  std::int64_t batch_;
+  std::int64_t experts_;
+  std::int64_t sequence_;
+  std::int64_t tokens_;
+  std::int64_t capacity_ = 0;
+  std::string prefix_;  ///< of the layer's parameters
+  std::map<std::string, int> used_;
+  OperatorGraph graph_;
+};
+
+}  // namespace
+
+Result<OperatorGraph> build_model(ModelName model, const ModelSize& size) {
+  Error mistakes;
+  if (size.devices < 1 || size.devices > kMostDevices) {
+    mistakes.add({"--devices", {}, std::to_string(size.devices), "a number from 1 to 65536"});
+  }
+  if (size.layers < 1 || size.layers > kMostLayers) {
+    mistakes.add({"--layers", {}, std::to_string(size.layers), "a number from 1 to 4096"});
+  }
+  if (!mistakes.empty()) {
+    return fail(std::move(mistakes));
+  }
+  return Builder(model, size).build();
+}
+
+}  // namespace orrery::spmd

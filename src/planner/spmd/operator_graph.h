@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The operators of a model's forward pass in execution order, each with the forms in which devices
+/// can run it. Whole tensors, global batch: how they are spread is what the search decides.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/names.h"
+#include "base/result.h"
+#include "base/units.h"
+#include "planner/spmd/form.h"
+
+namespace orrery::spmd {
+
+enum class NodeKind : std::uint8_t { input, parameter, buffer, op, output };
+constexpr auto named_values(NodeKind) {
+  return std::to_array<Named<NodeKind>>({
+      {NodeKind::input, "input", "a batch of samples or labels"},
+      {NodeKind::parameter, "parameter", "what is trained"},
+      {NodeKind::buffer, "buffer", "a constant: a mask, positions"},
+      {NodeKind::op, "operator", "what computes"},
+      {NodeKind::output, "output", "the loss"},
+  });
+}
+
+struct Tensor {
+  int producer = 0;                 ///< node
+  std::vector<std::int64_t> shape;  ///< whole; empty: a scalar
+  Bytes bytes{0};                   ///< whole
+  friend bool operator==(const Tensor&, const Tensor&) = default;
+};
+
+struct Node {
+  NodeKind kind = NodeKind::op;
+  std::string op{};            ///< "linear", "einsum bsd,bsec->becd"; empty unless an operator
+  std::string name{};          ///< unique
+  Flops flops{0};              ///< forward, global batch
+  std::vector<int> inputs{};   ///< tensors; one used twice is there once
+  std::vector<int> outputs{};  ///< tensors
+  std::vector<Signature> signatures{};
+
+  bool is_load() const { return kind == NodeKind::parameter || kind == NodeKind::buffer; }
+  friend bool operator==(const Node&, const Node&) = default;
+};
+
+struct OperatorGraph {
+  std::string model;         ///< name, for reports
+  std::int64_t devices = 0;  ///< for which it was made; 0: not known
+  std::int64_t layers = 0;   ///< 0: not known
+  std::vector<Tensor> tensors;
+  std::vector<Node> nodes;  ///< in execution order
+
+  Flops forward_flops() const;
+  /// Elements of all parameters.
+  std::int64_t parameters() const;
+  friend bool operator==(const OperatorGraph&, const OperatorGraph&) = default;
+};
+
+/// Whether the tables agree: tensors are made before they are used and by the node that says so,
+/// inputs, parameters and buffers have one output and no inputs, every node has a signature, and
+/// every signature names forms for its inputs and outputs, of dimensions that they have. Every
+/// mistake, naming the node.
+Result<void> verify(const OperatorGraph& graph);
+
+/// Reads "annotated-graph/1": an object of `tensors` ({id, producer, shape, bytes}) and `nodes`
+/// ({id, kind, op, name, flops, inputs, outputs, signatures: [[input forms], [output forms]]}), ids
+/// from 0 in order; other fields of the header are described in docs/models/spmd.md. The graph is
+/// verified.
+Result<OperatorGraph> load_graph(const std::string& file);
+
+}  // namespace orrery::spmd

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/spmd/profile.h"
+
+#include <cassert>
+
+#include "base/file.h"
+#include "base/reader.h"
+
+namespace orrery::spmd {
+
+Bandwidth Profile::bandwidth(Collective collective) const {
+  assert(collective != Collective::none && "a slice moves nothing");
+  return collective == Collective::all_gather       ? all_gather
+         : collective == Collective::all_reduce     ? all_reduce
+         : collective == Collective::reduce_scatter ? reduce_scatter
+                                                    : all_to_all;
+}
+
+Result<Profile> parse_profile(const ConfigNode& node) {
+  Reader read(node);
+  Profile profile{.name = read.required<std::string>("name"),
+                  .description = read.optional("description", std::string()),
+                  .device_flops = read.required<FlopRate>("device_flops"),
+                  .all_gather = read.required<Bandwidth>("all_gather"),
+                  .all_reduce = read.required<Bandwidth>("all_reduce"),
+                  .reduce_scatter = read.required<Bandwidth>("reduce_scatter"),
+                  .all_to_all = read.required<Bandwidth>("all_to_all")};
+  read.require(profile.device_flops > FlopRate(0), "device_flops", "a rate above 0");
+  for (const Named<Collective>& row : kNames<Collective>) {
+    if (row.value != Collective::none) {
+      read.require(profile.bandwidth(row.value) > Bandwidth(0), row.name, "a rate above 0");
+    }
+  }
+  return read.finish(std::move(profile));
+}
+
+Result<Profile> load_profile(const std::string& name_or_path) {
+  const auto path = find_config("spmd", name_or_path);
+  if (!path) {
+    return fail(path.error());
+  }
+  const auto node = load_config(*path);
+  return node ? parse_profile(*node) : fail(node.error());
+}
+
+}  // namespace orrery::spmd

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/spmd.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/format.h"
+#include "report/json_writer.h"
+
+namespace orrery::report {
+namespace {
+
+using spmd::Collective;
+
+const spmd::Node& node_of(const SpmdRun& run, int node) {
+  return run.graph.nodes[static_cast<std::size_t>(node)];
+}
+
+/// Of a search within a limit.
+double gap(const SpmdRun& run) {
+  return 1 - run.bound.value_or(Time(0)) / run.strategy_cost.total;
+}
+
+std::string header(const SpmdRun& run) {
+  const std::string layers =
+      run.graph.layers > 0 ? fmt::format(", {} layers", run.graph.layers) : "";
+  const std::string what = run.given   ? "the strategy given"
+                           : run.fixed ? fmt::format("the fastest {}", name_of(*run.fixed))
+                                       : "the fastest strategy";
+  std::string text = fmt::format(
+      "{}{}, {} nodes, {:.4g} M parameters on {} devices\ncost {} on {}, overlap {}: {} takes "
+      "{:.6f} "
+      "s ({} stages, {} communications)\n",
+      run.graph.model, layers, run.graph.nodes.size(),
+      static_cast<double>(run.graph.parameters()) / 1e6, run.devices, run.cost, run.machine,
+      name_of(run.overlap), what, to_seconds(run.strategy_cost.total), run.strategy.stages.size(),
+      run.strategy.communications());
+  text += fmt::format("memory of a device, everything kept: {}", to_string(run.memory));
+  if (run.limit && run.bound) {
+    text += fmt::format(", limit {}; no strategy within it is faster than {:.6f} s (gap {})",
+                        to_string(*run.limit), to_seconds(*run.bound), percent(gap(run)));
+  }
+  text += "\n";
+  if (!run.given) {
+    text += fmt::format(
+        "searched in {:.3f} s: {} states, {} beginnings of stages, {} periods of "
+        "repeated layers skipped\n",
+        run.search_seconds, run.counts.states, run.counts.paths, run.counts.skipped_periods);
+  }
+  return text;
+}
+
+std::string time_table(const SpmdRun& run) {
+  const spmd::StrategyCost& cost = run.strategy_cost;
+  const auto row = [&](std::string_view name, const spmd::StrategyCost::Kind& sum) {
+    const auto count = [](std::int64_t times) { return times > 0 ? std::to_string(times) : ""; };
+    return fmt::format("{:<16}{:>6}{:>14.6f}{:>8}{:>14.6f}{:>10}\n", name, count(sum.forward_count),
+                       to_seconds(sum.forward), count(sum.backward_count), to_seconds(sum.backward),
+                       percent((sum.forward + sum.backward) / cost.total));
+  };
+  std::string text = fmt::format("\n{:<16}{:>6}{:>14}{:>8}{:>14}{:>10}\n", "both halves", "times",
+                                 "forward (s)", "times", "backward (s)", "of step");
+  text += row("compute", {0, 0, cost.compute / 3, cost.compute - cost.compute / 3});
+  for (const Named<Collective>& kind : kNames<Collective>) {
+    const auto& sum = cost.kinds[static_cast<std::size_t>(kind.value)];
+    if (sum.forward_count + sum.backward_count > 0) {
+      text += row(kind.name, sum);
+    }
+  }
+  return text + "What hides behind something else counts too.\n";
+}
+
+std::string others_table(const SpmdRun& run) {
+  std::string text = fmt::format("\n{:<24}{:>14}{:>10}\n", "strategy", "time (s)", "slower");
+  for (const SpmdRun::Other& other : run.others) {
+    text += other.time ? fmt::format("{:<24}{:>14.6f}{:>9.3f}x\n", name_of(other.strategy),
+                                     to_seconds(*other.time), *other.time / run.strategy_cost.total)
+                       : fmt::format("{:<24}{:>14}\n", name_of(other.strategy), "none");
+  }
+  return text;
+}
+
+std::string communication_text(const SpmdRun& run, const spmd::Communication& communication) {
+  const spmd::Tensor& tensor = run.graph.tensors[static_cast<std::size_t>(communication.tensor)];
+  const auto kinds = spmd::conversion(communication.from, communication.to);
+  return fmt::format("{} {} -> {} ({})", node_of(run, tensor.producer).name,
+                     to_string(communication.from), to_string(communication.to),
+                     kinds ? name_of(kinds->forward) : "?");
+}
+
+std::string stage_table(const SpmdRun& run) {
+  std::string text = "\nstages: what is converted, then what is computed\n";
+  constexpr std::size_t kMostStages = 60;
+  const std::size_t stages = run.strategy.stages.size();
+  for (std::size_t i = 0; i < std::min(stages, kMostStages); ++i) {
+    const spmd::Stage& stage = run.strategy.stages[i];
+    text += fmt::format("{:>4}  {:.6f} s\n", i, to_seconds(run.strategy_cost.by_stage[i]));
+    for (const spmd::Communication& communication : stage.communications) {
+      text += "        " + communication_text(run, communication) + "\n";
+    }
+    for (const spmd::Computation& computation : stage.computations) {
+      const spmd::Node& node = node_of(run, computation.node);
+      text +=
+          fmt::format("      {}: {}\n", node.name,
+                      to_string(node.signatures[static_cast<std::size_t>(computation.signature)]));
+    }
+  }
+  if (stages > kMostStages) {
+    text += fmt::format("and {} more; --save writes all\n", stages - kMostStages);
+  }
+  return text;
+}
+
+void write_header(JsonWriter& json, const SpmdRun& run) {
+  json.key("graph").value(run.graph.model);
+  json.key("n_devices").value(run.devices);
+  json.key("cost").value(run.cost);
+  json.key("profile").value(run.machine);
+  json.key("overlap").value(name_of(run.overlap));
+}
+
+void write_stage(JsonWriter& json, const spmd::Stage& stage) {
+  json.begin_object().key("communications").begin_array();
+  for (const spmd::Communication& communication : stage.communications) {
+    json.begin_object();
+    json.key("tensor").value(communication.tensor);
+    json.key("from").value(to_string(communication.from));
+    json.key("to").value(to_string(communication.to));
+    json.end_object();
+  }
+  json.end_array().key("computations").begin_array();
+  for (const spmd::Computation& computation : stage.computations) {
+    json.begin_object();
+    json.key("node").value(computation.node);
+    json.key("signature").value(computation.signature);
+    json.end_object();
+  }
+  json.end_array().end_object();
+}
+
+}  // namespace
+
+std::string spmd_table(const SpmdRun& run) {
+  return header(run) + time_table(run) + (run.others.empty() ? "" : others_table(run)) +
+         stage_table(run);
+}
+
+std::string spmd_json(const SpmdRun& run) {
+  return json_text([&](JsonWriter& json) {
+    json.begin_object();
+    write_header(json, run);
+    json.key("layers").value(run.graph.layers);
+    json.key("nodes").value(run.graph.nodes.size());
+    json.key("parameters").value(run.graph.parameters());
+    json.key("forward_flops").value(run.graph.forward_flops().value());
+    json.key("fixed").value(run.fixed ? name_of(*run.fixed) : "none");
+    json.key("optimum_s").value(to_seconds(run.strategy_cost.total));
+    json.key("stages").value(run.strategy.stages.size());
+    json.key("communications").value(run.strategy.communications());
+    json.key("memory_bytes").value(run.memory.value());
+    if (run.limit && run.bound) {
+      json.key("memory_limit_bytes").value(run.limit->value());
+      json.key("bound_s").value(to_seconds(*run.bound));
+      json.key("gap").value(gap(run));
+    }
+    json.key("search_s").value(run.search_seconds);
+    json.key("states").value(run.counts.states);
+    json.key("skipped_periods").value(run.counts.skipped_periods);
+    json.key("compute_s").value(to_seconds(run.strategy_cost.compute));
+    json.key("collectives").begin_array();
+    for (const Named<Collective>& kind : kNames<Collective>) {
+      const auto& sum = run.strategy_cost.kinds[static_cast<std::size_t>(kind.value)];
+      json.begin_object();
+      json.key("name").value(kind.name);
+      json.key("forward").value(sum.forward_count);
+      json.key("backward").value(sum.backward_count);
+      json.key("forward_s").value(to_seconds(sum.forward));
+      json.key("backward_s").value(to_seconds(sum.backward));
+      json.end_object();
+    }
+    json.end_array().key("strategies").begin_array();
+    for (const SpmdRun::Other& other : run.others) {
+      json.begin_object();
+      json.key("name").value(name_of(other.strategy));
+      if (other.time) {
+        json.key("time_s").value(to_seconds(*other.time));
+      }
+      json.end_object();
+    }
+    json.end_array().end_object();
+  });
+}
+
+std::string strategy_json(const SpmdRun& run) {
+  return json_text([&](JsonWriter& json) {
+    json.begin_object();
+    json.key("format").value("spmd-strategy/1");
+    write_header(json, run);
+    json.key("total_seconds").value(to_seconds(run.strategy_cost.total));
+    json.key("stages").begin_array();
+    for (const spmd::Stage& stage : run.strategy.stages) {
+      write_stage(json, stage);
+    }
+    json.end_array().end_object();
+  });
+}
+
+}  // namespace orrery::report

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What `orrery spmd` prints and saves.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/spmd/fixed.h"
+#include "planner/spmd/operator_graph.h"
+#include "planner/spmd/search.h"
+#include "planner/spmd/strategy.h"
+
+namespace orrery::report {
+
+struct SpmdRun {
+  spmd::OperatorGraph graph;
+  std::int64_t devices = 1;
+  std::string cost;     ///< "hidup", "orrery"
+  std::string machine;  ///< name of the profile or machine
+  spmd::Overlap overlap = spmd::Overlap::forward;
+  std::optional<spmd::FixedStrategy> fixed;  ///< to which the search was restricted
+  bool given = false;                        ///< the strategy was given, not searched
+  spmd::Strategy strategy;
+  spmd::StrategyCost strategy_cost;
+  Bytes memory{0};             ///< of one device
+  std::optional<Bytes> limit;  ///< on that
+  std::optional<Time> bound;   ///< no strategy within the limit is faster
+  spmd::SearchCounts counts;
+  double search_seconds = 0;  ///< wall clock
+  struct Other {
+    spmd::FixedStrategy strategy;
+    std::optional<Time> time;  ///< none: it does not exist here
+  };
+  std::vector<Other> others;  ///< well-known strategies for comparison
+};
+
+/// For a terminal: the time, what is communicated, the well-known strategies, the stages.
+std::string spmd_table(const SpmdRun& run);
+/// docs/schema/spmd.json.
+std::string spmd_json(const SpmdRun& run);
+/// "spmd-strategy/1", which spmd::load_strategy reads back.
+std::string strategy_json(const SpmdRun& run);
+
+}  // namespace orrery::report

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "command.h"
+
+namespace orrery::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+nlohmann::json json_of(const std::string& arguments) {
+  const Outcome run = orrery("spmd " + arguments + " --json");
+  EXPECT_EQ(run.status, 0) << run.err;
+  return nlohmann::json::parse(run.out);
+}
+
+TEST(Spmd, OptimumOfAFileAndOfItsModel) {
+  const std::string file =
+      std::string(ORRERY_SOURCE_DIR) + "/tests/planner/spmd/hidup/graph_Rmoe_8gpus_8layers.json";
+  const auto of_file = json_of("--graph " + file + " --devices 8 --profile 64c8m --cost hidup");
+  const auto of_model = json_of("--graph Rmoe --devices 8 --layers 8 --profile 64c8m");
+  EXPECT_NEAR(of_file.at("optimum_s").get<double>(), 2.910879, 3e-6);
+  EXPECT_EQ(of_file.at("optimum_s"), of_model.at("optimum_s"));
+  EXPECT_EQ(of_file.at("stages"), 47);
+  EXPECT_GT(of_file.at("communications"), 90);
+  EXPECT_NEAR(of_model.at("strategies").at(3).at("time_s").get<double>(), 2.969231, 3e-6);
+}
+
+TEST(Spmd, ASavedStrategyCostsTheSameAndCanBeCostedElsewhere) {
+  const Folder folder;
+  const std::string file = folder / "strategy.json";
+  const auto found = json_of("--graph Vmoe --profile 2m_10g --overlap both --save " + file);
+  EXPECT_NEAR(found.at("optimum_s").get<double>(), 1.058995, 1e-6);
+  const auto again = json_of("--graph Vmoe --profile 2m_10g --overlap both --strategy " + file);
+  EXPECT_EQ(again.at("optimum_s"), found.at("optimum_s"));
+  EXPECT_EQ(again.at("stages"), found.at("stages"));
+  const auto elsewhere = json_of("--graph Vmoe --profile nvl8 --overlap both --strategy " + file);
+  EXPECT_GE(elsewhere.at("optimum_s"),
+            json_of("--graph Vmoe --profile nvl8 --overlap both").at("optimum_s"));
+  const Outcome wrong = orrery("spmd --graph Vmoe --layers 4 --profile nvl8 --strategy " + file);
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("stage "));
+}
+
+TEST(Spmd, OwnCostAndALimitOfMemory) {
+  const std::string on = "--graph Rmoe --cost orrery --machine dgx-h100";
+  const auto free = json_of(on);
+  const auto bytes = free.at("memory_bytes").get<std::int64_t>();
+  const auto limited = json_of(on + " --max-memory " + std::to_string(bytes * 95 / 100) + "B");
+  EXPECT_LE(limited.at("memory_bytes").get<std::int64_t>(), bytes * 95 / 100);
+  EXPECT_GE(limited.at("optimum_s"), free.at("optimum_s"));
+  EXPECT_LE(limited.at("bound_s"), limited.at("optimum_s"));
+  EXPECT_GE(limited.at("gap"), 0);
+  EXPECT_THAT(orrery("spmd " + on + " --max-memory 1GiB").err, HasSubstr("every program needs"));
+}
+
+TEST(Spmd, WrongInputsCost) {
+  const std::string on = "--graph Rmoe --layers 2 --profile 2m_10g";
+  EXPECT_EQ(json_of(on + " --noise 0").at("optimum_s"), json_of(on).at("optimum_s"));
+  EXPECT_GE(json_of(on + " --noise 0.8 --seed 3").at("optimum_s"), json_of(on).at("optimum_s"));
+}
+
+TEST(Spmd, ATableOfStagesAndWellKnownStrategies) {
+  const Outcome run = orrery("spmd --graph Vswitch --layers 2 --profile 4c4m");
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, AllOf(HasSubstr("expert_parallel_fsdp"), HasSubstr("all_to_all"),
+                             HasSubstr("layers_1_w1: -> gather_0")));
+}
+
+TEST(Spmd, TheExampleSearchesAsLongForManyLayersAsForFew) {
+  const Folder folder;
+  const std::string out = folder / "out";
+  const std::string command = "ORRERY=" + std::string(ORRERY_BINARY) + " " + ORRERY_SOURCE_DIR +
+                              "/examples/hidup/run.sh search_time >" + out;
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  std::istringstream lines(content(out));
+  std::string line;
+  std::getline(lines, line);
+  EXPECT_EQ(line, "layers,8 devices,64 devices,4096 devices");
+  int rows = 0;
+  while (std::getline(lines, line)) {
+    EXPECT_EQ(std::count(line.begin(), line.end(), ','), 3) << line;
+    ++rows;
+  }
+  EXPECT_EQ(rows, 7);
+}
+
+TEST(Spmd, EveryMistakeAtOnce) {
+  const Outcome run =
+      orrery("spmd --graph Rmo --layers x --overlap all --fixed zero --cost mine --devices 0");
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, AllOf(HasSubstr("did you mean 'Rmoe'"), HasSubstr("--layers: found 'x'"),
+                             HasSubstr("--overlap: found 'all'"), HasSubstr("--fixed: found"),
+                             HasSubstr("--cost: found 'mine'"), HasSubstr("--devices: found '0'")));
+}
+
+TEST(Spmd, MistakesOfAGraphNameTheirLines) {
+  const Folder folder;
+  const std::string head = R"({"format": "annotated-graph/1",
+"tensors": [{"id": 0, "producer": 0, "shape": [4], "bytes": 16}],
+"nodes": [
+)";
+  const auto err = [&](const std::string& nodes) {
+    return orrery("spmd --profile 64c8m --graph " + folder.write("g.json", head + nodes + "]}"))
+        .err;
+  };
+  EXPECT_THAT(err(R"({"id": 0, "kind": "parameter", "name": "w", "flops": 0, "inputs": [],
+"outputs": [0], "signatures": [[[], ["gather_x"]], [[], "full"]]})"),
+              AllOf(HasSubstr("g.json:5"), HasSubstr("found 'gather_x', expected full, reduce"),
+                    HasSubstr("a list of forms")));
+  EXPECT_THAT(
+      err(R"({"id": 1, "kind": "weight", "name": "w", "flops": -1,
+"outputs": [0], "signatures": []})"),
+      AllOf(HasSubstr("expected 0: ids count"), HasSubstr("found 'weight'"), HasSubstr("flops")));
+  EXPECT_THAT(err(R"({"id": 0, "kind": "parameter", "name": "w", "flops": 0, "inputs": [7],
+"outputs": [0], "signatures": [[["full"], ["gather_1"]]]})"),
+              AllOf(HasSubstr("input 7 is no tensor"), HasSubstr("node 0 (w)")));
+}
+
+}  // namespace
+}  // namespace orrery::testing

@@ -98,14 +98,25 @@ class QuickBound::Memo {
     return longest(plan, *blocks, *parts, **site);
   }
 
+  Result<Time> least_kernels(const plan::Plan& plan) {
+    const auto site = site_of(plan);
+    const BlockCosts* blocks = site ? blocks_of(plan, **site) : nullptr;
+    if (blocks == nullptr) {
+      return fail(site ? Error("a plan that check() accepts") : site.error());
+    }
+    const plan::ModelPart whole{.embedding = true, .head = true, .layers = model_.layers};
+    const Time kernels = blocks->forward(whole).kernels + blocks->backward(whole, 0).kernels;
+    return kernels * plan.microbatches() / plan.pp;
+  }
+
   Result<Bytes> least_memory(const plan::Plan& plan) {
     const auto site = site_of(plan);
     const StageParts* parts = parts_of(plan);
     if (!site || parts == nullptr) {
       return fail(site ? Error("a plan that check() accepts") : site.error());
     }
-    return footprint::least_memory(model_, memories_of(plan), plan, *parts,
-                                   (*site)->machine.device);
+    return footprint::least_memory(model_, memories_of(plan), plan, *parts, (*site)->machine.device,
+                                   pieces_of(plan));
   }
 
  private:
@@ -153,6 +164,16 @@ class QuickBound::Memo {
     }
     footprint::BlockMemories memories = footprint::block_memories(model_, key);
     return memories_.emplace(std::move(key), std::move(memories)).first->second;
+  }
+
+  const footprint::EndPieces& pieces_of(const plan::Plan& plan) {
+    const plan::PipelineShape shape = plan::pipeline_shape(plan);
+    const auto [found, is_new] = pieces_.try_emplace(
+        {shape.schedule, shape.stages, shape.chunks, shape.microbatches, shape.pairs});
+    if (is_new) {
+      found->second = footprint::pieces_at_ends(shape);
+    }
+    return found->second;
   }
 
   /// Of a chunk's activations, one way, of one microbatch: what a pass cannot run ahead of, since a
@@ -438,6 +459,9 @@ class QuickBound::Memo {
   std::map<std::tuple<const BlockCosts*, const StageParts*, std::int64_t, bool>,
            std::vector<StageLoad>>
       loads_;  // never iterated over
+  std::map<std::tuple<plan::Schedule, std::int64_t, std::int64_t, std::int64_t, bool>,
+           footprint::EndPieces>
+      pieces_;  // never iterated over
   ByPlan<footprint::BlockMemories> memories_;
   ByPlan<StageParts> parts_;
   ByPlan<std::vector<StageState>> states_;
@@ -451,6 +475,10 @@ QuickBound& QuickBound::operator=(QuickBound&&) noexcept = default;
 
 Result<Time> QuickBound::least_time(const plan::Plan& plan) {
   return memo_->least_time(plan);
+}
+
+Result<Time> QuickBound::least_kernels(const plan::Plan& plan) {
+  return memo_->least_kernels(plan);
 }
 
 Result<Bytes> QuickBound::least_memory(const plan::Plan& plan) {

@@ -45,6 +45,10 @@ class QuickBound {
   /// have.
   Result<Time> least_time(const plan::Plan& plan);
 
+  /// m times the kernels of a microbatch over the stages: never above least_time() of any plan that
+  /// differs in schedule, chunks, placement or in what decides memory.
+  Result<Time> least_kernels(const plan::Plan& plan);
+
   /// Bytes that the fullest stage has at the least (memory/least_memory.h), of the same plans.
   Result<Bytes> least_memory(const plan::Plan& plan);
 

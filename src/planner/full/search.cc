@@ -19,13 +19,18 @@ namespace {
 
 /// How far an estimate may be off for the order of plans to be trusted.
 constexpr double kMargin = 0.01;
-constexpr std::size_t kRefined = 3;         // of the best plans, whose other fields are varied
+constexpr double kUsualRatio = 1.05;  // of an estimate over its bound, of a good plan
+constexpr double kOfFamily = 0.75;    // of what a bound leaves out, at the least also of its like
+constexpr double kWorthwhile = 1e-3;  // of the step, gained by a change
+constexpr std::size_t kRefined = 3;   // of the best plans, whose other fields are varied
 constexpr std::size_t kProgressEvery = 16;  // steps of the search
+
+enum class Level : std::uint8_t { group, shape, variant };
 
 struct Node {
   Time bound{0};
   Time expected{0};  ///< by which they are looked at
-  bool shape = false;
+  Level level = Level::group;
   std::uint64_t number = 0;  ///< order of making, which breaks ties
   plan::Plan plan;
 };
@@ -66,7 +71,7 @@ class Search {
 
   Result<Answer> run() {
     const auto begin = std::chrono::steady_clock::now();
-    if (auto bounded = bound_shapes(); !bounded) {
+    if (auto bounded = bound_groups(); !bounded) {
       return fail(std::move(bounded.error()));
     }
     explore();
@@ -79,48 +84,71 @@ class Search {
   }
 
  private:
-  Result<void> bound_shapes() {
-    std::vector<plan::Plan> shapes = space_.shapes();
-    if (shapes.empty()) {
-      return fail("no plan: no split of " + std::to_string(task_.devices) +
-                  " devices and of the batch suits the model and what is fixed");
+  Result<void> bound_groups() {
+    for (plan::Plan& group : space_.groups()) {
+      Time least = Time::max();
+      for (const plan::ContextExchange exchange : space_.context_exchanges(group)) {
+        group.cp_exchange = exchange;
+        if (const auto bound =
+                valid(group) ? bounds_.least_kernels(group) : Result<Time>(Time::max())) {
+          least = std::min(least, *bound);
+        }
+      }
+      const std::vector<plan::Plan> shapes = space_.shapes(group);
+      for (const plan::Plan& shape : shapes) {
+        answer_.counts.all += space_.variant_count(shape);
+      }
+      if (least < Time::max()) {
+        push(least, Level::group, std::move(group));
+      } else {
+        count_group(group, answer_.counts.invalid);
+      }
     }
-    for (plan::Plan& shape : shapes) {
-      const auto variants = space_.variants(shape);
-      answer_.counts.all += variants.size();
+    return answer_.counts.all > answer_.counts.invalid
+               ? Result<void>()
+               : fail("no plan: no split of " + std::to_string(task_.devices) +
+                      " devices and of the batch suits the model and what is fixed");
+  }
+
+  void count_group(const plan::Plan& group, std::uint64_t& into) const {
+    for (const plan::Plan& shape : space_.shapes(group)) {
+      into += space_.variant_count(shape);
+    }
+  }
+
+  void split(const plan::Plan& group) {
+    for (plan::Plan& shape : space_.shapes(group)) {
+      if (!valid(shape)) {
+        answer_.counts.invalid += space_.variant_count(shape);
+        continue;
+      }
       Time least = Time::max();
       plan::Plan bare = shape;
-      for (const plan::Plan& variant : variants) {
-        const bool same_zero = &variant != &variants.front() && variant.zero == bare.zero;
-        if (same_zero) {
-          continue;
-        }
-        bare.zero = variant.zero;
-        bare.overlap_param_gather = variant.overlap_param_gather;
+      for (const std::int64_t zero : space_.zeros(shape)) {
+        bare.zero = zero;
+        bare.overlap_param_gather = bare.overlap_param_gather && zero > 0;
         if (const auto bound = bounds_.least_time(bare)) {
           least = std::min(least, *bound);
         }
       }
-      if (least < Time::max()) {
-        push(least, true, std::move(shape));
-      }
+      push(least, Level::shape, std::move(shape));
     }
-    return {};
   }
 
-  void push(Time bound, bool shape, plan::Plan plan) {
-    const Time expected = expect(bound, shape, plan);
-    open_.push({bound, expected, shape, made_++, std::move(plan)});
+  void push(Time bound, Level level, plan::Plan plan) {
+    const Time expected = expect(bound, level, plan);
+    open_.push({bound, expected, level, made_++, std::move(plan)});
   }
 
   /// What the plan's estimate will be at the least, if it is above its bound as those of the plans
   /// like it are, or, of the first of them, as any was.
-  Time expect(Time bound, bool shape, const plan::Plan& plan) const {
+  Time expect(Time bound, Level level, const plan::Plan& plan) const {
     if (options_.exhaustive) {
       return bound;
     }
-    const auto known = shape ? ratios_.end() : ratios_.find(family_of(plan));
-    return bound * (known == ratios_.end() ? least_ratio_ : known->second);
+    const auto known = level == Level::variant ? ratios_.find(family_of(plan)) : ratios_.end();
+    return bound * (known == ratios_.end() ? std::min(least_ratio_, kUsualRatio)
+                                           : 1 + (known->second - 1) * kOfFamily);
   }
 
   void learn(const plan::Plan& plan, double ratio) {
@@ -145,11 +173,13 @@ class Search {
       }
       Node node = open_.top();
       open_.pop();
-      const Time expected = expect(node.bound, node.shape, node.plan);
+      const Time expected = expect(node.bound, node.level, node.plan);
       if (expected > node.expected) {
         node.expected = expected;
         open_.push(std::move(node));
-      } else if (node.shape) {
+      } else if (node.level == Level::group) {
+        split(node.plan);
+      } else if (node.level == Level::shape) {
         expand(node.plan);
       } else {
         look(node);
@@ -205,7 +235,7 @@ class Search {
         ++answer_.counts.by_bound;
         left_ = std::min(left_, bound ? *bound : left_);
       } else {
-        push(*bound, false, std::move(variant));
+        push(*bound, Level::variant, std::move(variant));
       }
     }
   }
@@ -244,7 +274,7 @@ class Search {
       plan::Plan more = node.plan;
       if (space_.recompute_more(more)) {
         if (const auto bound = bounds_.least_time(more)) {
-          push(*bound, false, std::move(more));
+          push(*bound, Level::variant, std::move(more));
           return;
         }
       }
@@ -330,7 +360,7 @@ class Search {
         const auto [fits, memory] = valid(change) ? memory_of(change) : std::pair(false, Bytes(0));
         const auto estimate =
             fits ? estimator_.estimate(change) : Result<estimate::Estimate>(fail("does not fit"));
-        if (estimate && estimate->step_time < time) {
+        if (estimate && estimate->step_time < time * (1 - kWorthwhile)) {
           add({change, Time(0), *estimate, memory});
           simulate(candidates_.back());
         }
@@ -353,7 +383,12 @@ class Search {
     answer_.proved = answer_.complete;
     for (; !open_.empty(); open_.pop()) {
       const Node& node = open_.top();
-      const std::uint64_t plans = node.shape ? space_.variants(node.plan).size() : 1;
+      std::uint64_t plans = node.level == Level::variant ? 1 : 0;
+      if (node.level == Level::group) {
+        count_group(node.plan, plans);
+      } else if (node.level == Level::shape) {
+        plans = space_.variant_count(node.plan);
+      }
       left_ = std::min(left_, node.bound);
       if (node.bound >= cutoff()) {
         answer_.counts.by_bound += plans;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The fastest plan of a space, by branch and bound.
 ///
-///   1. every shape gets a bound that no variant of it can beat (estimate/quick_bound.h)
+///   1. every group gets a bound that no plan of it can beat: its kernels; its shapes, when it is
+///      their turn, one of their own (estimate/quick_bound.h)
 ///   2. the most promising first: a shape whose most frugal variant has not memory enough is
 ///      dropped; of the others every variant gets its own bound and least memory; of those whose
 ///      memory (to the byte, workload/memory) fits the step is estimated (estimate/estimate.h).

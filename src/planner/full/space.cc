@@ -17,7 +17,7 @@
 namespace orrery::planner {
 namespace {
 
-constexpr std::int64_t kMostMicrobatch = 64;
+constexpr std::int64_t kMostTokens = 65536;  // of a microbatch, of a rank
 constexpr std::int64_t kMostChunks = 16;
 constexpr std::int64_t kLeastPiece = 128;  // tokens of one of the two pieces of a cp rank
 
@@ -199,20 +199,19 @@ std::vector<T> Space::values(std::string_view field, T plan::Plan::*member,
   return is_open(field) ? std::move(usual) : std::vector<T>{base_.*member};
 }
 
-bool Space::accepted(const plan::Plan& plan) const {
-  return plan::check(plan, task_.model) && plan::check_machine(plan, task_.machine);
-}
-
-std::vector<plan::Plan> Space::shapes() const {
-  std::vector<plan::Plan> shapes;
+std::vector<plan::Plan> Space::groups() const {
+  std::vector<plan::Plan> groups;
   const auto divides = [&](std::int64_t tp) {
     const auto extents = zoo::tensor_extents(task_.model);
     return std::all_of(extents.begin(), extents.end(),
                        [&](const zoo::TensorExtent& extent) { return extent.extent % tp == 0; });
   };
   const std::int64_t tokens = plan::sequence_of(task_.model, base_);
+  const auto& network = task_.machine.network;
+  const bool nodes = !network.empty() && network.front().size > 0;
+  const std::int64_t widest = nodes ? 2 * network.front().size : task_.devices;
   for (const std::int64_t tp : values("tp", &plan::Plan::tp, divisors(task_.devices))) {
-    if (task_.devices % tp != 0 || !divides(tp)) {
+    if (task_.devices % tp != 0 || !divides(tp) || (is_open("tp") && tp > widest)) {
       continue;
     }
     for (const std::int64_t cp : values("cp", &plan::Plan::cp, divisors(task_.devices / tp))) {
@@ -232,22 +231,26 @@ std::vector<plan::Plan> Space::shapes() const {
         plan.pp = pp;
         const std::vector<std::int64_t> replicas = values("dp", &plan::Plan::dp, {ranks / pp});
         plan.dp = ranks / pp;
+        if (is_open("stage_layers")) {
+          plan.stage_layers = task_.model.layers % pp == 0 ? "" : "auto";
+        }
         if (std::find(replicas.begin(), replicas.end(), plan.dp) != replicas.end()) {
-          split_batch(plan, shapes);
+          split_batch(plan, groups);
         }
       }
     }
   }
-  return shapes;
+  return groups;
 }
 
-void Space::split_batch(const plan::Plan& plan, std::vector<plan::Plan>& shapes) const {
+void Space::split_batch(const plan::Plan& plan, std::vector<plan::Plan>& groups) const {
   if (plan.global_batch % plan.dp != 0) {
     return;
   }
   for (const std::int64_t microbatch :
        values("microbatch", &plan::Plan::microbatch, divisors(plan.global_batch / plan.dp))) {
-    if (microbatch > kMostMicrobatch && is_open("microbatch")) {
+    const std::int64_t tokens = microbatch * plan::sequence_of(task_.model, plan) / plan.cp;
+    if (microbatch > 1 && tokens > kMostTokens && is_open("microbatch")) {
       continue;
     }
     plan::Plan next = plan;
@@ -261,13 +264,13 @@ void Space::split_batch(const plan::Plan& plan, std::vector<plan::Plan>& shapes)
     if (is_open("overlap_grad_reduce")) {
       next.overlap_grad_reduce = plan.dp * plan.cp > 1;
     }
-    split_experts(next, shapes);
+    split_experts(next, groups);
   }
 }
 
-void Space::split_experts(const plan::Plan& plan, std::vector<plan::Plan>& shapes) const {
+void Space::split_experts(const plan::Plan& plan, std::vector<plan::Plan>& groups) const {
   if (task_.model.experts == 0) {
-    schedules(plan, shapes);
+    groups.push_back(plan);
     return;
   }
   std::vector<std::int64_t> cuts{1};
@@ -281,13 +284,14 @@ void Space::split_experts(const plan::Plan& plan, std::vector<plan::Plan>& shape
         plan::Plan next = plan;
         next.etp = etp;
         next.ep = ep;
-        schedules(next, shapes);
+        groups.push_back(std::move(next));
       }
     }
   }
 }
 
-void Space::schedules(const plan::Plan& plan, std::vector<plan::Plan>& shapes) const {
+std::vector<plan::Plan> Space::shapes(const plan::Plan& plan) const {
+  std::vector<plan::Plan> shapes;
   using plan::Schedule;
   std::vector<Schedule> usual{Schedule::one_f_one_b};
   if (plan.pp > 1) {
@@ -319,26 +323,39 @@ void Space::schedules(const plan::Plan& plan, std::vector<plan::Plan>& shapes) c
       exchanges(next, shapes);
     }
   }
+  return shapes;
+}
+
+std::vector<plan::ContextExchange> Space::context_exchanges(const plan::Plan& group) const {
+  using plan::ContextExchange;
+  std::vector<ContextExchange> usual{ContextExchange::p2p};
+  if (group.cp > 1) {
+    usual = {ContextExchange::p2p, ContextExchange::all_gather, ContextExchange::a2a};
+  }
+  return values("cp_exchange", &plan::Plan::cp_exchange, usual);
+}
+
+bool Space::orders_alike(const plan::Plan& plan) const {
+  const auto& network = task_.machine.network;
+  const bool flat = network.size() == 2 && network.back().kind == topology::DimensionKind::switched;
+  return flat && plan.tp * plan.cp % network.front().size == 0;
 }
 
 void Space::exchanges(const plan::Plan& plan, std::vector<plan::Plan>& shapes) const {
   std::vector<std::string> orders{"tp-cp-dp-pp"};
-  if (plan.pp > 1 && plan.dp > 1) {
+  if (plan.pp > 1 && plan.dp > 1 && !orders_alike(plan)) {
     orders.emplace_back("tp-cp-pp-dp");
-  }
-  std::vector<plan::ContextExchange> contexts{plan::ContextExchange::p2p};
-  if (plan.cp > 1) {
-    contexts.push_back(plan::ContextExchange::all_gather);
-    contexts.push_back(plan::ContextExchange::a2a);
   }
   std::vector<plan::MoeDispatch> dispatches{plan::MoeDispatch::all_to_all};
   std::vector<plan::OverlapExperts> besides{plan::OverlapExperts::off};
   if (plan.ep > 1) {
-    dispatches.push_back(plan::MoeDispatch::hierarchical);
+    if (!task_.machine.network.empty() && plan.ep * plan.etp > task_.machine.network.front().size) {
+      dispatches.push_back(plan::MoeDispatch::hierarchical);
+    }
     besides = {plan::OverlapExperts::shared, plan::OverlapExperts::microbatch};
   }
   for (const std::string& order : values("order", &plan::Plan::order, orders)) {
-    for (const auto exchange : values("cp_exchange", &plan::Plan::cp_exchange, contexts)) {
+    for (const auto exchange : context_exchanges(plan)) {
       for (const auto dispatch : values("moe_dispatch", &plan::Plan::moe_dispatch, dispatches)) {
         for (const auto beside : values("overlap_ep", &plan::Plan::overlap_ep, besides)) {
           plan::Plan next = plan;
@@ -349,39 +366,57 @@ void Space::exchanges(const plan::Plan& plan, std::vector<plan::Plan>& shapes) c
           next.recompute = plan::Recompute::none;
           next.recompute_modules.clear();
           next.recompute_layers = 0;
-          next.zero = values("zero", &plan::Plan::zero, {plan.dp * plan.cp > 1 ? 1 : 0}).front();
+          next.zero = zeros(plan).size() > 1 ? zeros(plan)[1] : zeros(plan).front();
           next.offload_activations = 0;
           if (is_open("overlap_param_gather")) {
             next.overlap_param_gather = next.zero >= 1 && plan.dp * plan.cp > 1;
           }
-          if (accepted(next)) {
-            shapes.push_back(std::move(next));
-          }
+          shapes.push_back(std::move(next));
         }
       }
     }
   }
 }
 
+std::vector<std::int64_t> Space::zeros(const plan::Plan& shape) const {
+  std::vector<std::int64_t> usual{0};
+  if (shape.dp * shape.cp > 1) {
+    usual = {0, 1, 2, 3};
+  }
+  return values("zero", &plan::Plan::zero, usual);
+}
+
+std::vector<plan::Offload> Space::optimizer_places() const {
+  std::vector<plan::Offload> usual{plan::Offload::none};
+  if (task_.machine.device.memory.size() > 1) {
+    usual.push_back(plan::Offload::cpu);
+  }
+  return values("offload_optimizer", &plan::Plan::offload_optimizer, usual);
+}
+
+std::vector<double> Space::activation_shares() const {
+  std::vector<double> usual{0};
+  if (task_.machine.device.memory.size() > 1) {
+    usual = {0, 0.5, 1};
+  }
+  return values("offload_activations", &plan::Plan::offload_activations, usual);
+}
+
+std::uint64_t Space::variant_count(const plan::Plan& shape) const {
+  std::uint64_t count = recomputes_.size() * zeros(shape).size() * optimizer_places().size() *
+                        activation_shares().size();
+  for (const Variation& variation : others_) {
+    count *= variation.values.size();
+  }
+  return count;
+}
+
 std::vector<plan::Plan> Space::variants(const plan::Plan& shape) const {
   std::vector<plan::Plan> variants;
-  const bool host = task_.machine.device.memory.size() > 1;
-  std::vector<std::int64_t> zeros{0};
-  if (shape.dp * shape.cp > 1) {
-    zeros = {0, 1, 2, 3};
-  }
-  std::vector<plan::Offload> places{plan::Offload::none};
-  std::vector<double> shares{0};
-  if (host) {
-    places.push_back(plan::Offload::cpu);
-    shares = {0, 0.5, 1};
-  }
   for (const Recomputing& recompute : recomputes_) {
-    for (const std::int64_t zero : values("zero", &plan::Plan::zero, zeros)) {
-      for (const plan::Offload place :
-           values("offload_optimizer", &plan::Plan::offload_optimizer, places)) {
-        for (const double share :
-             values("offload_activations", &plan::Plan::offload_activations, shares)) {
+    for (const std::int64_t zero : zeros(shape)) {
+      for (const plan::Offload place : optimizer_places()) {
+        for (const double share : activation_shares()) {
           plan::Plan next = shape;
           next.recompute = recompute.recompute;
           next.recompute_modules = recompute.modules;

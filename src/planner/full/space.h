@@ -11,7 +11,7 @@
 ///                  cp: at least 128 tokens in each of a rank's two pieces; pp: at least a layer a
 ///                  stage
 ///   ep, etp        divisors of the experts; an expert whole or cut as the rest of the layer
-///   microbatch     divisors of a replica's sequences, up to 64
+///   microbatch     divisors of a replica's sequences, up to 65,536 tokens of a rank
 ///   schedule       1f1b, interleaved, zb-h1, zb-v, dualpipe; chunks: divisors of the layers of a
 ///   stage,
 ///                  and powers of two up to 16
@@ -59,9 +59,16 @@ class Space {
   /// Mistakes: of `only`; fields both fixed and in `only`.
   static Result<Space> of(const Task& task);
 
-  /// Every shape that check() and check_machine() accept with some variant, in a fixed order. Their
-  /// variant is the one with the shortest bound.
-  std::vector<plan::Plan> shapes() const;
+  /// Splits of the devices and of the batch: everything of a shape but how it is scheduled and
+  /// exchanged, in a fixed order.
+  std::vector<plan::Plan> groups() const;
+
+  /// Shapes of a group, checked or not; their variant is the plainest one.
+  std::vector<plan::Plan> shapes(const plan::Plan& group) const;
+
+  std::vector<plan::ContextExchange> context_exchanges(const plan::Plan& group) const;
+  std::vector<std::int64_t> zeros(const plan::Plan& shape) const;
+  std::uint64_t variant_count(const plan::Plan& shape) const;
 
   /// Variants of a shape, without those that differ in recompute_layers alone: of these the one
   /// with 1 (and 0 = all of the chunk's layers).
@@ -93,12 +100,13 @@ class Space {
   std::set<std::string> selected_by(const plan::Plan& plan) const;
 
   bool is_open(std::string_view field) const;
-  bool accepted(const plan::Plan& plan) const;
-  /// The steps of shapes(): what each decides is in the plan that the next one gets.
-  void split_batch(const plan::Plan& plan, std::vector<plan::Plan>& shapes) const;
-  void split_experts(const plan::Plan& plan, std::vector<plan::Plan>& shapes) const;
-  void schedules(const plan::Plan& plan, std::vector<plan::Plan>& shapes) const;
+  void split_batch(const plan::Plan& plan, std::vector<plan::Plan>& groups) const;
+  void split_experts(const plan::Plan& plan, std::vector<plan::Plan>& groups) const;
   void exchanges(const plan::Plan& plan, std::vector<plan::Plan>& shapes) const;
+  std::vector<plan::Offload> optimizer_places() const;
+  std::vector<double> activation_shares() const;
+  /// Whether dp and pp may change places without changing what any group runs on.
+  bool orders_alike(const plan::Plan& plan) const;
   void add_others(const plan::Plan& plan, std::vector<plan::Plan>& variants) const;
   std::int64_t layers_of_chunk(const plan::Plan& plan) const;
 

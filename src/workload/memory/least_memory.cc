@@ -29,11 +29,10 @@ void for_blocks(const zoo::Model& model, const BlockMemories& blocks, const plan
 }
 
 Bytes of_stage(const zoo::Model& model, const BlockMemories& blocks, const plan::Plan& plan,
-               const std::vector<plan::ModelPart>& stage, std::int64_t number) {
+               const std::vector<plan::ModelPart>& stage, const std::vector<std::int64_t>& pieces) {
   const plan::PipelineShape shape = plan::pipeline_shape(plan);
   const bool splits = plan::splits_backward(plan.schedule);
   OwnedParameters owned;
-  std::vector<double> weights;
   std::vector<Bytes> kept;
   for (const plan::ModelPart& part : stage) {
     Bytes sum{0};
@@ -44,10 +43,8 @@ Bytes of_stage(const zoo::Model& model, const BlockMemories& blocks, const plan:
       sum += splits ? std::min(stays, block.held) : stays + block.logits;
     });
     kept.push_back(sum);
-    weights.push_back(static_cast<double>(sum.value()));
   }
   Bytes bytes = state_memory(plan, owned, Bytes(0)).device.total();
-  const std::vector<std::int64_t> pieces = plan::peak_by_chunk(shape, number, weights);
   for (std::size_t c = 0; c < kept.size(); ++c) {
     bytes += kept[c] * pieces[c];
   }
@@ -59,12 +56,18 @@ Bytes of_stage(const zoo::Model& model, const BlockMemories& blocks, const plan:
 
 }  // namespace
 
+EndPieces pieces_at_ends(const plan::PipelineShape& shape) {
+  const std::vector<double> equal(static_cast<std::size_t>(shape.chunks), 1);
+  return {plan::peak_by_chunk(shape, 0, equal),
+          plan::peak_by_chunk(shape, shape.stages - 1, equal)};
+}
+
 Bytes least_memory(const zoo::Model& model, const BlockMemories& blocks, const plan::Plan& plan,
                    const std::vector<std::vector<plan::ModelPart>>& parts,
-                   const compute::Device& device) {
-  const Bytes first = of_stage(model, blocks, plan, parts.front(), 0);
+                   const compute::Device& device, const EndPieces& pieces) {
+  const Bytes first = of_stage(model, blocks, plan, parts.front(), pieces.first);
   const Bytes last =
-      parts.size() == 1 ? first : of_stage(model, blocks, plan, parts.back(), plan.pp - 1);
+      parts.size() == 1 ? first : of_stage(model, blocks, plan, parts.back(), pieces.last);
   return std::max(first, last) + framework_bytes(device, plan);
 }
 

@@ -16,14 +16,23 @@
 #include "workload/memory/block_memory.h"
 #include "workload/plan/model_parts.h"
 #include "workload/plan/plan.h"
+#include "workload/plan/schedule.h"
 #include "workload/zoo/model.h"
 
 namespace orrery::footprint {
 
-/// Never above the fullest stage's StageMemory::total(). `parts`: split_model() of the plan.
+/// Most pieces in flight by chunk, on the first and on the last stage.
+struct EndPieces {
+  std::vector<std::int64_t> first;
+  std::vector<std::int64_t> last;
+};
+EndPieces pieces_at_ends(const plan::PipelineShape& shape);
+
+/// Never above the fullest stage's StageMemory::total(). `parts`: split_model() of the plan;
+/// `pieces`: pieces_at_ends() of its pipeline.
 Bytes least_memory(const zoo::Model& model, const BlockMemories& blocks, const plan::Plan& plan,
                    const std::vector<std::vector<plan::ModelPart>>& parts,
-                   const compute::Device& device);
+                   const compute::Device& device, const EndPieces& pieces);
 
 /// Of a chunk, per microbatch: what its layers keep from forward to backward.
 Bytes kept_by_layers(const zoo::Model& model, const BlockMemories& blocks, const plan::Plan& plan,

@@ -56,15 +56,17 @@ class Checker {
   }
 
  private:
-  template <class T>
-  void require(bool ok, std::string_view field, const T& found, std::string expected) {
+  /// The text is made where it is wanted: searches check millions of plans.
+  template <class T, class... Values>
+  void require(bool ok, std::string_view field, const T& found,
+               fmt::format_string<const Values&...> expected, const Values&... values) {
     if (!ok) {
-      error_.add({{}, std::string(field), fmt::format("{}", found), std::move(expected)});
+      error_.add(
+          {{}, std::string(field), fmt::format("{}", found), fmt::format(expected, values...)});
     }
   }
   void in_range(std::string_view field, std::int64_t value, std::int64_t least, std::int64_t most) {
-    require(value >= least && value <= most, field, value,
-            fmt::format("a number from {} to {}", least, most));
+    require(value >= least && value <= most, field, value, "a number from {} to {}", least, most);
   }
 
   void ranges() {
@@ -108,22 +110,22 @@ class Checker {
     }
     const Bytes devices = Bytes(plan_.tp) * plan_.cp * plan_.pp * plan_.dp;  // saturates
     require(devices.value() <= machine::kMostDevices, "tp x cp x pp x dp", devices.value(),
-            fmt::format("at most {} devices", machine::kMostDevices));
+            "at most {} devices", machine::kMostDevices);
     require(plan_.pp * plan_.chunks <= kMostParts, "pp x chunks", plan_.pp * plan_.chunks,
-            fmt::format("at most {} parts of the model", kMostParts));
+            "at most {} parts of the model", kMostParts);
   }
 
   void tensor() {
     for (const zoo::TensorExtent& extent : zoo::tensor_extents(model_)) {
-      require(extent.extent % plan_.tp == 0, "tp", plan_.tp,
-              fmt::format("a divisor of {} {}", extent.extent, extent.what));
+      require(extent.extent % plan_.tp == 0, "tp", plan_.tp, "a divisor of {} {}", extent.extent,
+              extent.what);
     }
     require(!plan_.sequence_parallel || plan_.tp > 1, "sequence_parallel", true,
             "tp of 2 or more: it splits over the tensor-parallel ranks");
     require(plan_.tp_chunks == 1 || plan_.tp > 1, "tp_chunks", plan_.tp_chunks,
             "1 without tensor parallelism: there is no collective to cut");
-    require(plan_.tp_chunks <= kMostChunks, "tp_chunks", plan_.tp_chunks,
-            fmt::format("at most {} pieces", kMostChunks));
+    require(plan_.tp_chunks <= kMostChunks, "tp_chunks", plan_.tp_chunks, "at most {} pieces",
+            kMostChunks);
   }
 
   void number_formats() {
@@ -154,12 +156,11 @@ class Checker {
               "1: the model has no experts");
       return;
     }
-    require(model_.experts % plan_.ep == 0, "ep", plan_.ep,
-            fmt::format("a divisor of the {} experts", model_.experts));
+    require(model_.experts % plan_.ep == 0, "ep", plan_.ep, "a divisor of the {} experts",
+            model_.experts);
     for (const zoo::TensorExtent& extent : zoo::expert_extents(model_)) {
       require(extent.extent % expert_tensor_parallel(plan_) == 0, "etp",
-              expert_tensor_parallel(plan_),
-              fmt::format("a divisor of {} {}", extent.extent, extent.what));
+              expert_tensor_parallel(plan_), "a divisor of {} {}", extent.extent, extent.what);
     }
     require(plan_.tp == 1 || plan_.sequence_parallel, "sequence_parallel", false,
             "true with tp > 1: the tokens that experts get are split over the tp ranks");
@@ -176,18 +177,17 @@ class Checker {
     require(plan_.attention == zoo::AttentionKernel::flash, "attention", name_of(plan_.attention),
             "flash with cp > 1: partial results are merged by its row sums");
     require(tokens % (2 * plan_.cp) == 0, "sequence", tokens,
-            fmt::format("a multiple of 2 x cp = {}: every rank has two pieces", 2 * plan_.cp));
+            "a multiple of 2 x cp = {}: every rank has two pieces", 2 * plan_.cp);
     require(plan_.cp_exchange == ContextExchange::a2a_p2p || plan_.cp_a2a == 1, "cp_a2a",
             plan_.cp_a2a, "1, or cp_exchange a2a+p2p");
-    require(plan_.cp % plan_.cp_a2a == 0, "cp_a2a", plan_.cp_a2a,
-            fmt::format("a divisor of cp = {}", plan_.cp));
+    require(plan_.cp % plan_.cp_a2a == 0, "cp_a2a", plan_.cp_a2a, "a divisor of cp = {}", plan_.cp);
     const std::int64_t heads = plan_.cp_exchange == ContextExchange::a2a ? plan_.cp : plan_.cp_a2a;
     for (const zoo::TensorExtent& extent : zoo::tensor_extents(model_)) {
       const bool of_heads = extent.what.find("head") != std::string::npos;
       require(!of_heads || heads == 1 || extent.extent % (plan_.tp * heads) == 0, "cp_exchange",
               name_of(plan_.cp_exchange),
-              fmt::format("an all-to-all over ranks that with tp divide {} {} (here {} x {})",
-                          extent.extent, extent.what, plan_.tp, heads));
+              "an all-to-all over ranks that with tp divide {} {} (here {} x {})", extent.extent,
+              extent.what, plan_.tp, heads);
     }
   }
 
@@ -200,7 +200,7 @@ class Checker {
             "2 or more with schedule interleaved");
     require(!vee || plan_.chunks == 2, "chunks", plan_.chunks, "2 with schedule zb-v");
     require(plan_.pp > 1 || !(interleaved || splits_backward(plan_.schedule)), "pp", plan_.pp,
-            fmt::format("2 or more with schedule {}", name_of(plan_.schedule)));
+            "2 or more with schedule {}", name_of(plan_.schedule));
     require(plan_.schedule != Schedule::dualpipe || plan_.pp % 2 == 0, "pp", plan_.pp,
             "an even number with schedule dualpipe: stage s is paired with pp-1-s");
     const bool in_pairs = plan_.schedule == Schedule::one_f_one_b || interleaved ||
@@ -215,18 +215,18 @@ class Checker {
   void batch() {
     const std::int64_t together = plan_.dp * plan_.microbatch;
     require(plan_.global_batch % together == 0, "global_batch", plan_.global_batch,
-            fmt::format("a multiple of dp x microbatch = {}", together));
+            "a multiple of dp x microbatch = {}", together);
     if (plan_.global_batch % together == 0 && plan_.schedule == Schedule::interleaved) {
       require(plan_.microbatches() % plan_.pp == 0, "global_batch", plan_.global_batch,
-              fmt::format("microbatches per replica (here {}) in a multiple of pp = {}: the "
-                          "interleaved schedule takes them in groups of pp",
-                          plan_.microbatches(), plan_.pp));
+              "microbatches per replica (here {}) in a multiple of pp = {}: the "
+              "interleaved schedule takes them in groups of pp",
+              plan_.microbatches(), plan_.pp);
     }
     if (plan_.global_batch % together == 0 && plan_.schedule == Schedule::dualpipe) {
       require(plan_.microbatches() % 2 == 0, "global_batch", plan_.global_batch,
-              fmt::format("an even number of microbatches per replica (here {}): half of them "
-                          "enter dualpipe at either end",
-                          plan_.microbatches()));
+              "an even number of microbatches per replica (here {}): half of them "
+              "enter dualpipe at either end",
+              plan_.microbatches());
     }
   }
 
@@ -261,15 +261,14 @@ class Checker {
     require(tokens >= 1, "sequence", plan_.sequence,
             "a sequence length: the model does not state one");
     if (model_.position == zoo::PositionKind::learned) {
-      require(
-          tokens <= model_.max_positions, "sequence", tokens,
-          fmt::format("at most {}, the rows of the model's position table", model_.max_positions));
+      require(tokens <= model_.max_positions, "sequence", tokens,
+              "at most {}, the rows of the model's position table", model_.max_positions);
     }
     const std::int64_t pieces = plan_.tp * plan_.cp;
     require(!plan_.sequence_parallel || tokens % pieces == 0, "sequence", tokens,
-            fmt::format("a multiple of tp x cp = {} for sequence_parallel", pieces));
+            "a multiple of tp x cp = {} for sequence_parallel", pieces);
     require(tokens <= kMostTokens / plan_.microbatch, "microbatch", plan_.microbatch,
-            fmt::format("at most {} tokens per microbatch", kMostTokens));
+            "at most {} tokens per microbatch", kMostTokens);
   }
 
   void documents() {
@@ -286,9 +285,8 @@ class Checker {
     for (const std::int64_t length : *lengths) {
       sum += Bytes(length);
     }
-    require(
-        sum == Bytes(tokens), "documents", plan_.documents,
-        fmt::format("lengths that sum to the sequence's {} tokens (here {})", tokens, sum.value()));
+    require(sum == Bytes(tokens), "documents", plan_.documents,
+            "lengths that sum to the sequence's {} tokens (here {})", tokens, sum.value());
     require(plan_.attention == zoo::AttentionKernel::flash, "documents", plan_.documents,
             "attention flash: unfused kernels compute the whole square, whatever is masked");
   }

@@ -52,7 +52,7 @@ class PlanCommand : public Command {
     options.value("--reserve", reserve_, "BYTES",
                   "of a device's memory to leave free; default 2 GiB");
     options.value("--max-memory", most_memory_, "BYTES", "of a device to use at the most");
-    options.value("--estimates", estimates_, "INT", "plans to estimate at the most; default 2000");
+    options.value("--estimates", estimates_, "INT", "plans to estimate at the most; default 500");
     options.value("--simulations", simulations_, "INT", "to simulate at the most; default 32");
     options.flag("--exhaustive", exhaustive_,
                  "estimate every plan whose bound does not rule it out");
@@ -65,7 +65,7 @@ class PlanCommand : public Command {
 
   Result<std::string> run(Error mistakes) override {
     constexpr std::int64_t kTop = 5;
-    constexpr std::int64_t kEstimates = 2000;
+    constexpr std::int64_t kEstimates = 500;
     constexpr std::int64_t kSimulations = 32;
     const StepInput step = step_.read(mistakes);
     planner::Task task{.model = step.model,
@@ -98,10 +98,8 @@ class PlanCommand : public Command {
     ProgressBar bar("planning");
     const Interrupt interrupt;
     interrupted = false;
-    options.progress = [&](const planner::Progress& progress) {
-      const double share =
-          static_cast<double>(progress.estimated) / static_cast<double>(options.most_estimates);
-      bar.update(std::min(share, 1.0));
+    options.progress = [&](const planner::Progress&) {
+      bar.update(0);  // how many plans will have to be looked at is not known
       return !interrupted.load();
     };
     const auto answer = planner::search(task, options);

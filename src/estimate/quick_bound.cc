@@ -100,12 +100,31 @@ class QuickBound::Memo {
 
   Result<Time> least_kernels(const plan::Plan& plan) {
     const auto site = site_of(plan);
-    const BlockCosts* blocks = site ? blocks_of(plan, **site) : nullptr;
-    if (blocks == nullptr) {
-      return fail(site ? Error("a plan that check() accepts") : site.error());
+    if (!site) {
+      return fail(site.error());
     }
-    const plan::ModelPart whole{.embedding = true, .head = true, .layers = model_.layers};
-    const Time kernels = blocks->forward(whole).kernels + blocks->backward(whole, 0).kernels;
+    plan::Plan key = block_key(plan);
+    key.order.clear();  // kernels do not know where they run
+    const auto found = kernels_.find(key);
+    Time kernels = found != kernels_.end() ? found->second : Time(0);
+    if (found == kernels_.end()) {
+      const auto blocks = parallel::block_kernels(model_, block_key(plan));
+      if (!blocks) {
+        return fail(blocks.error());
+      }
+      std::vector<Time> by_kind;
+      for (const std::vector<graph::Operator>& block : *blocks) {
+        by_kind.emplace_back(0);
+        for (const graph::Operator& kernel : block) {
+          by_kind.back() += (*site)->prices.kernel(kernel, (*site)->machine.device).alone;
+        }
+      }
+      for (const plan::BlockKind kind :
+           plan::blocks_of(model_, {.embedding = true, .head = true, .layers = model_.layers})) {
+        kernels += by_kind[kind];
+      }
+      kernels_.emplace(std::move(key), kernels);
+    }
     return kernels * plan.microbatches() / plan.pp;
   }
 
@@ -461,7 +480,8 @@ class QuickBound::Memo {
       loads_;  // never iterated over
   std::map<std::tuple<plan::Schedule, std::int64_t, std::int64_t, std::int64_t, bool>,
            footprint::EndPieces>
-      pieces_;  // never iterated over
+      pieces_;            // never iterated over
+  ByPlan<Time> kernels_;  // of a microbatch, over all stages
   ByPlan<footprint::BlockMemories> memories_;
   ByPlan<StageParts> parts_;
   ByPlan<std::vector<StageState>> states_;

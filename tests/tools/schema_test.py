@@ -107,6 +107,12 @@ class Outputs(unittest.TestCase):
             self.check("rows", "sweep", str(study), "--store", f"{folder}/study.db")
             self.check("rows", "query", f"{folder}/study.db")
 
+    def test_plans(self):
+        self.check("estimate", "estimate", *self.STEP)
+        search = ["plan", "--model", "gpt2", "--machine", "dgx-a100-80g", "--batch", "16"]
+        self.check("plan", *search, "--devices", "4")
+        self.check("plan", *search, "--devices", "4", "--max-memory", "3GiB")
+
     def test_spmd(self):
         self.check("spmd", "spmd", "--graph", "Vmoe", "--layers", "2", "--profile", "64c8m")
         self.check("spmd", "spmd", "--graph", "Rmoe", "--layers", "2", "--cost", "orrery", "--machine", "dgx-h100",

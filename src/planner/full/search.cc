@@ -192,15 +192,7 @@ class Search {
     if (!options_.progress) {
       return false;
     }
-    Progress progress{.estimated = answer_.counts.estimated,
-                      .simulated = answer_.counts.simulated,
-                      .best = std::nullopt,
-                      .bound = open_.empty() ? Time(0) : open_.top().bound};
-    if (!answer_.top.empty()) {
-      progress.best = answer_.top.front().step_time;
-    } else if (!candidates_.empty()) {
-      progress.best = best_estimate();
-    }
+    const Progress progress{answer_.counts.estimated, answer_.counts.simulated};
     answer_.stopped = answer_.stopped || !options_.progress(progress);
     return answer_.stopped;
   }

@@ -19,7 +19,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,13 +32,11 @@ namespace orrery::planner {
 struct Progress {
   std::uint64_t estimated = 0;
   std::uint64_t simulated = 0;
-  std::optional<Time> best;  ///< estimated, then simulated
-  Time bound{0};             ///< of the plans still to be looked at
 };
 
 struct Options {
   std::size_t top = 5;  ///< plans in the answer
-  std::size_t most_estimates = 2000;
+  std::size_t most_estimates = 500;
   std::size_t most_simulations = 32;
   bool exhaustive = false;  ///< bounds alone decide what is not estimated
   Bytes reserve{0};         ///< of the device's memory, not to be used

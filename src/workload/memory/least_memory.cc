@@ -34,20 +34,25 @@ Bytes of_stage(const zoo::Model& model, const BlockMemories& blocks, const plan:
   const bool splits = plan::splits_backward(plan.schedule);
   OwnedParameters owned;
   std::vector<Bytes> kept;
+  Bytes work = Bytes::max();
   for (const plan::ModelPart& part : stage) {
     Bytes sum{0};
+    Bytes last{0};
     for_blocks(model, blocks, plan, part, [&](plan::BlockKind kind, const BlockMemory& block) {
+      last = block.backward_work + block.recomputed;
       owned += owned_parameters(blocks, plan, kind);
       const bool layer = kind >= plan::kFirstLayerBlock;
       const Bytes stays = layer ? block.kept - block.kept * plan.offload_activations : block.kept;
       sum += splits ? std::min(stays, block.held) : stays + block.logits;
     });
     kept.push_back(sum);
+    work = std::min(work, last);
   }
   Bytes bytes = state_memory(plan, owned, Bytes(0)).device.total();
   for (std::size_t c = 0; c < kept.size(); ++c) {
     bytes += kept[c] * pieces[c];
   }
+  bytes += work;
   if (plan.overlap_ep != plan::OverlapExperts::off && (splits || shape.pairs)) {
     bytes -= *std::max_element(kept.begin(), kept.end());  // one grows while another goes
   }

@@ -4,8 +4,9 @@
 ///
 ///   of the first and the last stage:   state (state_memory.h) + what the framework takes
 ///                                      + kept by the most pieces in flight (plan/schedule.h)
+///                                      + what the last block of a chunk needs for its backward
 ///
-/// What exists only while a block runs is left out, and so is the end of the step. Schedules that
+/// Messages, gathered parameters and the end of the step are left out. Schedules that
 /// split the backward keep, of a piece, the less of what its forward and its input gradients keep.
 #pragma once
 

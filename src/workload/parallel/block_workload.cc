@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workload/parallel/block_workload.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "workload/parallel/chunk_templates.h"
@@ -27,6 +28,11 @@ class Blocks {
       for (std::size_t i = 0; i < kBlockRuns.size(); ++i) {
         const bool layer = kind >= plan::kFirstLayerBlock;
         for (std::size_t pass = 0; pass < kBlockPasses; ++pass) {
+          const bool again = static_cast<BlockPass>(pass) == BlockPass::plain && !recomputes(kind);
+          if (again) {
+            passes[pass][i] = passes[static_cast<std::size_t>(BlockPass::backward)][i];
+            continue;
+          }
           passes[pass][i] = layer || i == 0 ? append(kind, static_cast<BlockPass>(pass),
                                                      layer ? kBlockRuns[i] : 1)
                                             : passes[pass][0];
@@ -37,6 +43,14 @@ class Blocks {
   }
 
  private:
+  bool recomputes(plan::BlockKind kind) const {
+    const BlockSteps& steps = draft_.steps[kind];
+    return !steps.recompute.empty() ||
+           std::any_of(steps.backward.begin(), steps.backward.end(), [](const Step& step) {
+             return step.node.phase == plan::StepPhase::recompute;
+           });
+  }
+
   int append(plan::BlockKind kind, BlockPass pass, int length) {
     ChunkDraft chunk;
     chunk.blocks.assign(static_cast<std::size_t>(length),
@@ -53,9 +67,7 @@ class Blocks {
   BlockWorkload result_;
 };
 
-}  // namespace
-
-Result<BlockWorkload> lower_blocks(const zoo::Model& model, const plan::Plan& plan) {
+Result<Draft> draft_blocks(const zoo::Model& model, const plan::Plan& plan) {
   auto parts = plan::split_model(model, plan);
   if (!parts) {
     return fail(std::move(parts.error()));
@@ -66,7 +78,34 @@ Result<BlockWorkload> lower_blocks(const zoo::Model& model, const plan::Plan& pl
        {passes::pipeline, passes::tensor, passes::expert, passes::context, passes::recompute}) {
     pass(draft, context);
   }
-  return Blocks(draft).run();
+  return draft;
+}
+
+}  // namespace
+
+Result<BlockWorkload> lower_blocks(const zoo::Model& model, const plan::Plan& plan) {
+  const auto draft = draft_blocks(model, plan);
+  return draft ? Result<BlockWorkload>(Blocks(*draft).run()) : fail(draft.error());
+}
+
+Result<std::vector<std::vector<graph::Operator>>> block_kernels(const zoo::Model& model,
+                                                                const plan::Plan& plan) {
+  const auto draft = draft_blocks(model, plan);
+  if (!draft) {
+    return fail(draft.error());
+  }
+  std::vector<std::vector<graph::Operator>> kernels;
+  for (const BlockSteps& steps : draft->steps) {
+    std::vector<graph::Operator>& of_kind = kernels.emplace_back();
+    for (const std::vector<Step>* pass : {&steps.forward, &steps.backward}) {
+      for (const Step& step : *pass) {
+        if (step.when == When::always && step.node.phase != plan::StepPhase::recompute) {
+          of_kind.insert(of_kind.end(), step.node.operators.begin(), step.node.operators.end());
+        }
+      }
+    }
+  }
+  return kernels;
 }
 
 }  // namespace orrery::parallel

@@ -37,6 +37,11 @@ struct BlockWorkload {
 /// the pipeline, gradients, parameters and copies of activations are left out.
 Result<BlockWorkload> lower_blocks(const zoo::Model& model, const plan::Plan& plan);
 
+/// By BlockKind: the kernels of a forward and of a backward that recomputes nothing. Of the same
+/// plans.
+Result<std::vector<std::vector<graph::Operator>>> block_kernels(const zoo::Model& model,
+                                                                const plan::Plan& plan);
+
 /// What one rank's optimizer updates.
 struct OptimizerShare {
   std::int64_t whole = 0;  ///< parameters before ZeRO

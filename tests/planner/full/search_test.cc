@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/full/search.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "study/run.h"
+
+namespace orrery::planner {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+/// A task with the global batch and the sequence fixed.
+Task task(const std::string& model, const std::string& machine, std::int64_t devices,
+          std::int64_t batch, std::int64_t sequence) {
+  Task task{.model = *zoo::load_model(model),
+            .machine = *machine::load_machine(machine),
+            .devices = devices,
+            .fixed = {}};
+  task.fixed.plan.global_batch = batch;
+  task.fixed.plan.sequence = sequence;
+  task.fixed.places = {{"global_batch", "--batch"}, {"sequence", "--sequence"}};
+  return task;
+}
+
+/// Simulated, or nothing where it does not run or does not fit.
+std::optional<Time> simulated(const Task& task, const plan::Plan& plan) {
+  const auto run = study::run_step(task.model, task.machine, plan, task.devices, {});
+  return run ? std::optional(run->timeline.step_time) : std::nullopt;
+}
+
+std::vector<plan::Plan> every_plan(const Task& task) {
+  const auto space = Space::of(task);
+  std::vector<plan::Plan> plans;
+  for (const plan::Plan& group : space->groups()) {
+    for (const plan::Plan& shape : space->shapes(group)) {
+      for (plan::Plan variant : space->variants(shape)) {
+        plans.push_back(variant);
+        while (space->recompute_more(variant)) {
+          plans.push_back(variant);
+        }
+      }
+    }
+  }
+  return plans;
+}
+
+TEST(PlanSearch, IsTheBestOfASpaceSmallEnoughToSimulate) {
+  Task small = task("gpt2-medium", "dgx-a100-80g", 4, 16, 1024);
+  small.only = {{"recompute", {"none", "full"}},
+                {"recompute_modules", {""}},
+                {"zero", {"0", "1"}},
+                {"offload_optimizer", {"none"}},
+                {"offload_activations", {"0"}},
+                {"microbatch", {"1", "4"}},
+                {"recompute_layers", {"0"}},
+                {"cp", {"1"}}};
+  Time best = Time::max();
+  int plans = 0;
+  for (const plan::Plan& plan : every_plan(small)) {
+    if (const auto time = simulated(small, plan)) {
+      best = std::min(best, *time);
+      ++plans;
+    }
+  }
+  EXPECT_GE(plans, 40);
+  const auto answer = search(small, {.exhaustive = true});
+  ASSERT_TRUE(answer) << answer.error().to_string();
+  ASSERT_FALSE(answer->top.empty());
+  EXPECT_TRUE(answer->proved);
+  EXPECT_LE(answer->top.front().step_time, best);  // it may change overlaps as well
+  EXPECT_LE(answer->bound, best);
+}
+
+/// No random plan of the space is faster than the best, or than the bound.
+void compare_with_random(const Task& task, int wanted, std::uint64_t seed) {
+  const auto answer = search(task, {});
+  ASSERT_TRUE(answer) << answer.error().to_string();
+  ASSERT_FALSE(answer->top.empty());
+  const Time best = answer->top.front().step_time;
+  const auto space = Space::of(task);
+  const std::vector<plan::Plan> groups = space->groups();
+  std::mt19937_64 random(seed);
+  Time fastest = Time::max();
+  for (int found = 0, tried = 0; found < wanted && tried < 40 * wanted; ++tried) {
+    const std::vector<plan::Plan> shapes = space->shapes(groups[random() % groups.size()]);
+    const std::vector<plan::Plan> variants = space->variants(shapes[random() % shapes.size()]);
+    const plan::Plan plan = variants[random() % variants.size()];
+    if (const auto time = simulated(task, plan)) {
+      fastest = std::min(fastest, *time);
+      EXPECT_LE(best, *time * 1.005) << plan::to_yaml(plan);
+      EXPECT_LE(answer->bound, *time) << plan::to_yaml(plan);
+      ++found;
+    }
+  }
+  fmt::print("{} x {}: best {:.4f} s, bound {:.4f} s, fastest random plan {:.4f} s\n",
+             task.model.name, task.devices, to_seconds(best), to_seconds(answer->bound),
+             to_seconds(fastest));
+}
+
+TEST(PlanSearch, IsNoSlowerThanRandomPlans) {
+  compare_with_random(task("gpt-7.5b", "dgx-a100-80g", 16, 64, 2048), 60, 1);
+  compare_with_random(task("llama-3-8b", "dgx-h100", 8, 32, 4096), 60, 2);
+  compare_with_random(task("deepseek-v2-lite", "dgx-h100", 8, 32, 2048), 40, 3);
+  compare_with_random(task("llama-2-13b", "l40s", 8, 16, 2048), 40, 4);
+  compare_with_random(task("llama-3-8b", "tpu-v4", 16, 32, 4096), 30, 5);
+}
+
+TEST(PlanSearch, EveryCandidateIsCounted) {
+  const auto answer = search(task("gpt2", "dgx-a100-80g", 6, 12, 1024), {});
+  ASSERT_TRUE(answer);
+  const Counts& counts = answer->counts;
+  EXPECT_EQ(counts.all, counts.by_bound + counts.by_memory + counts.by_family + counts.invalid +
+                            counts.estimated + counts.left);
+}
+
+TEST(PlanSearch, TheSameTwice) {
+  const Task twice = task("llama-3-8b", "dgx-h100", 8, 32, 4096);
+  const auto one = search(twice, {});
+  const auto other = search(twice, {});
+  ASSERT_TRUE(one && other);
+  EXPECT_EQ(one->bound, other->bound);
+  ASSERT_EQ(one->top.size(), other->top.size());
+  for (std::size_t i = 0; i < one->top.size(); ++i) {
+    EXPECT_EQ(one->top[i].plan, other->top[i].plan);
+    EXPECT_EQ(one->top[i].step_time, other->top[i].step_time);
+  }
+}
+
+TEST(PlanSearch, KeepsWhatIsFixed) {
+  Task fixed = task("gpt-7.5b", "dgx-a100-80g", 16, 64, 2048);
+  fixed.fixed.plan.tp = 4;
+  fixed.fixed.places["tp"] = "--tp";
+  fixed.only["zero"] = {"0", "3"};
+  const auto answer = search(fixed, {});
+  ASSERT_TRUE(answer && !answer->top.empty());
+  for (const Found& found : answer->top) {
+    EXPECT_EQ(found.plan.tp, 4);
+    EXPECT_TRUE(found.plan.zero == 0 || found.plan.zero == 3);
+    EXPECT_EQ(found.plan.devices(), 16);
+    EXPECT_EQ(found.plan.global_batch, 64);
+  }
+}
+
+TEST(PlanSearch, LeavesTheReserveFree) {
+  const Task tight = task("llama-3-8b", "dgx-h100", 8, 32, 4096);
+  const auto answer = search(tight, {.reserve = 40_GiB});
+  ASSERT_TRUE(answer && !answer->top.empty());
+  for (const Found& found : answer->top) {
+    EXPECT_LE(found.memory, 40_GiB);
+  }
+  const auto whole = search(tight, {});
+  EXPECT_LE(whole->top.front().step_time, answer->top.front().step_time);
+}
+
+TEST(PlanSearch, SaysHowMuchIsMissing) {
+  Task large = task("gpt3-175b", "dgx-a100-80g", 2, 2, 2048);
+  large.only["offload_optimizer"] = {"none"};
+  const auto answer = search(large, {});
+  ASSERT_TRUE(answer);
+  EXPECT_TRUE(answer->top.empty());
+  EXPECT_GT(answer->least_memory, 80_GiB);
+  EXPECT_EQ(answer->frugal.devices(), 2);
+}
+
+TEST(PlanSearch, EveryMistakeIsNamed) {
+  Task wrong = task("gpt2", "dgx-a100-80g", 8, 16, 1024);
+  wrong.only = {{"tpp", {"1"}}, {"zero", {"5x"}}, {"sequence", {"512"}}};
+  const auto answer = search(wrong, {});
+  ASSERT_FALSE(answer);
+  EXPECT_THAT(answer.error().to_string(),
+              AllOf(HasSubstr("tpp"), HasSubstr("did you mean"), HasSubstr("zero"),
+                    HasSubstr("contradicts --sequence")));
+  const auto none = search(task("gpt2", "dgx-a100-80g", 8, 13, 1024), {});
+  EXPECT_TRUE(none);  // 13 sequences: one replica of pp and tp still runs
+}
+
+}  // namespace
+}  // namespace orrery::planner

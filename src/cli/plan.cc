@@ -68,10 +68,10 @@ class PlanCommand : public Command {
     constexpr std::int64_t kEstimates = 500;
     constexpr std::int64_t kSimulations = 32;
     const StepInput step = step_.read(mistakes);
-    planner::Task task{.model = step.model,
-                       .machine = step.machine,
-                       .devices = step.devices,
-                       .fixed = plan_.placed_plan(mistakes)};
+    full::Task task{.model = step.model,
+                    .machine = step.machine,
+                    .devices = step.devices,
+                    .fixed = plan_.placed_plan(mistakes)};
     read_fixed(task, mistakes);
     if (step.devices == 0 && step_.given()) {
       mistakes.add({"--devices", {}, {}, "missing; expected how many accelerators to plan for"});
@@ -79,7 +79,7 @@ class PlanCommand : public Command {
     if (!task.fixed.places.contains("global_batch")) {
       mistakes.add({"--batch", {}, {}, "missing; expected sequences per step"});
     }
-    planner::Options options;
+    full::Options options;
     options.top = static_cast<std::size_t>(whole_number("--top", top_, kTop, INT32_MAX, mistakes));
     options.most_estimates = static_cast<std::size_t>(
         whole_number("--estimates", estimates_, kEstimates, INT32_MAX, mistakes));
@@ -94,15 +94,15 @@ class PlanCommand : public Command {
   }
 
  private:
-  Result<std::string> search(const planner::Task& task, planner::Options& options) const {
+  Result<std::string> search(const full::Task& task, full::Options& options) const {
     ProgressBar bar("planning");
     const Interrupt interrupt;
     interrupted = false;
-    options.progress = [&](const planner::Progress&) {
+    options.progress = [&](const full::Progress&) {
       bar.update(0);  // how many plans will have to be looked at is not known
       return !interrupted.load();
     };
-    const auto answer = planner::search(task, options);
+    const auto answer = full::search(task, options);
     if (!answer) {
       return fail(task.fixed.placed(answer.error()));
     }
@@ -116,7 +116,7 @@ class PlanCommand : public Command {
   }
 
   /// --fix and --only: "field=value".
-  void read_fixed(planner::Task& task, Error& mistakes) const {
+  void read_fixed(full::Task& task, Error& mistakes) const {
     const auto parts = [&](const char* flag, const std::string& text) {
       const std::size_t equals = text.find('=');
       if (equals == std::string::npos) {
@@ -130,7 +130,7 @@ class PlanCommand : public Command {
     for (const std::string& text : fix_) {
       const auto [field, value] = parts("--fix", text);
       if (auto set = field.empty() ? Result<void>()
-                                   : planner::set_field(task.fixed.plan, field, value, "--fix");
+                                   : full::set_field(task.fixed.plan, field, value, "--fix");
           !set) {
         mistakes.add(std::move(set.error()));
       }

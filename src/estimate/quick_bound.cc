@@ -10,32 +10,15 @@
 #include <utility>
 #include <vector>
 
-#include "collective/group_extents.h"
 #include "estimate/block_costs.h"
 #include "estimate/plan_memo.h"
+#include "estimate/state_costs.h"
 #include "workload/memory/block_memory.h"
 #include "workload/memory/least_memory.h"
-#include "workload/memory/state_memory.h"
-#include "workload/plan/data_axes.h"
-#include "workload/plan/layout.h"
-#include "workload/plan/quantize.h"
 #include "workload/plan/schedule.h"
 
 namespace orrery::estimate {
 namespace {
-
-/// What the state of one stage costs over the step at the least.
-struct StageState {
-  Time finish{0};          ///< the optimizer's kernels
-  Time reduced{0};         ///< gradients, once a step: behind the last backward or beside it
-  Time reduced_always{0};  ///< the same for every microbatch
-  Time gathered{0};        ///< parameters, once a step
-  Time gathered_always{0};
-
-  Time lane(std::int64_t microbatches) const {
-    return reduced + gathered + (reduced_always + gathered_always) * microbatches;
-  }
-};
 
 /// What a stage's chunks take for one microbatch.
 struct ChunkLoad {
@@ -49,8 +32,6 @@ struct StageLoad {
   std::array<Time, kBlockLanes> lanes{};
   std::array<Time, kSlowdowns.size()> by_slowdown{};
 };
-
-using StageParts = std::vector<std::vector<plan::ModelPart>>;
 
 /// The fields that decide what a stage holds and how replicas share it.
 plan::Plan state_key(plan::Plan key) {
@@ -223,146 +204,9 @@ class QuickBound::Memo {
     if (found != states_.end()) {
       return found->second;
     }
-    std::vector<StageState> states(parts.size());
-    if (plan.offload_params == plan::Offload::none && plan.lora_rank == 0) {
-      std::vector<KindState> kinds;
-      for (plan::BlockKind kind = 0; kind < memories_of(plan).blocks.size(); ++kind) {
-        kinds.push_back(kind_state(plan, kind, site));
-      }
-      for (std::size_t s = 0; s < parts.size(); ++s) {
-        states[s] = stage_state(plan, parts[s], kinds, site);
-      }
-    }
+    std::vector<StageState> states =
+        state_costs(model_, plan, memories_of(plan), parts, site.machine, site.prices);
     return states_.emplace(std::move(key), std::move(states)).first->second;
-  }
-
-  /// Of one block, or of one owner's buffer of a stage.
-  struct Lanes {
-    Time once{0};
-    Time always{0};
-  };
-  struct KindState {
-    footprint::OwnedParameters owned;
-    std::array<Lanes, 2> reduced;  ///< by Owner, in a buffer of its own
-    std::array<Lanes, 2> gathered;
-  };
-
-  KindState kind_state(const plan::Plan& plan, plan::BlockKind kind, Site& site) {
-    KindState state{.owned = footprint::owned_parameters(memories_of(plan), plan, kind),
-                    .reduced = {},
-                    .gathered = {}};
-    for (const plan::Owner owner : {plan::Owner::dense, plan::Owner::expert}) {
-      const bool dense = owner == plan::Owner::dense;
-      const std::int64_t parameters = dense ? state.owned.dense : state.owned.expert;
-      const auto at = static_cast<std::size_t>(owner);
-      state.reduced[at] = reduction(plan, owner, parameters, site);
-      state.gathered[at] = gather(plan, owner, parameters, site);
-    }
-    return state;
-  }
-
-  StageState stage_state(const plan::Plan& plan, const std::vector<plan::ModelPart>& stage,
-                         const std::vector<KindState>& kinds, Site& site) {
-    footprint::OwnedParameters owned;
-    std::array<Lanes, 2> reduced{};
-    std::array<Lanes, 2> gathered{};
-    const auto add = [](Lanes& sum, const Lanes& more) {
-      sum.once += more.once;
-      sum.always += more.always;
-    };
-    for (const plan::ModelPart& part : stage) {
-      for (const plan::BlockKind kind : plan::blocks_of(model_, part)) {
-        owned += kinds[kind].owned;
-        for (std::size_t owner = 0; owner < reduced.size(); ++owner) {
-          add(reduced[owner], kinds[kind].reduced[owner]);
-          add(gathered[owner], kinds[kind].gathered[owner]);
-        }
-      }
-    }
-    parallel::OptimizerShare share;
-    for (const plan::Owner owner : {plan::Owner::dense, plan::Owner::expert}) {
-      const bool dense = owner == plan::Owner::dense;
-      const std::int64_t parameters = dense ? owned.dense : owned.expert;
-      share.whole += parameters;
-      share.local += parameters / plan::optimizer_shards(plan, owner);
-      if (!plan.overlap_grad_reduce || plan.bucket > Bytes(0)) {  // one buffer is no slower
-        reduced[static_cast<std::size_t>(owner)] = reduction(plan, owner, parameters, site);
-      }
-    }
-    const std::size_t busiest =
-        reduced[0].once + reduced[0].always + gathered[0].once + gathered[0].always >=
-                reduced[1].once + reduced[1].always + gathered[1].once + gathered[1].always
-            ? 0
-            : 1;
-    return {.finish = finish(plan, share, site),
-            .reduced = reduced[busiest].once,
-            .reduced_always = reduced[busiest].always,
-            .gathered = gathered[busiest].once,
-            .gathered_always = gathered[busiest].always};
-  }
-
-  static Time finish(const plan::Plan& plan, parallel::OptimizerShare share, Site& site) {
-    share.copies =
-        plan.quantized_params ? Bytes(0) : graph::bytes_of(plan.compute_type, share.local);
-    Time time{0};
-    for (const graph::Operator& kernel : parallel::update_kernels(plan, share)) {
-      time += site.prices.kernel(kernel, site.machine.device).alone;
-    }
-    if (plan.offload_optimizer == plan::Offload::cpu ||
-        plan.offload_optimizer == plan::Offload::nvme) {
-      const Bytes out = 2 * graph::bytes_of(plan.grad_type, share.local) +
-                        2 * graph::bytes_of(plan.master_type, share.local) +
-                        4 * graph::bytes_of(plan.moment_type, share.local);
-      time += out / site.machine.device.memory[1].bandwidth;
-    }
-    return time;
-  }
-
-  /// On the busiest axis: hops of different axes run beside each other.
-  Lanes reduction(const plan::Plan& plan, plan::Owner owner, std::int64_t parameters, Site& site) {
-    Lanes lanes;
-    const Bytes gradients = graph::bytes_of(plan.grad_reduce_type, parameters);
-    for (const plan::GradientHop& hop : plan::gradient_hops(plan, owner)) {
-      const Time time = price(plan, hop.axis, hop.kind, gradients / hop.divisor, site);
-      Time& longest = hop.every_microbatch ? lanes.always : lanes.once;
-      longest = std::max(longest, time);
-    }
-    return lanes;
-  }
-
-  /// Of parameters in the type in which they are computed with.
-  Lanes gather(const plan::Plan& plan, plan::Owner owner, std::int64_t parameters, Site& site) {
-    const auto hop = plan::parameter_hop(plan, owner);
-    if (!hop || plan.quantization != plan::Quantization::none) {
-      return {};
-    }
-    const Bytes stored = graph::bytes_of(plan.compute_type, parameters);
-    const Time time =
-        price(plan, hop->axis, graph::CollectiveKind::all_gather, stored / hop->divisor, site);
-    if (plan.zero < 3) {
-      return {.once = time};
-    }
-    return plan.reshard_after_forward ? Lanes{.always = 2 * time} : Lanes{.once = time};
-  }
-
-  /// Of one buffer: no faster in pieces.
-  Time price(const plan::Plan& plan, plan::Axis axis, graph::CollectiveKind kind, Bytes bytes,
-             Site& site) {
-    const plan::RankLayout layout = plan::layout_of(plan, model_.experts > 0);
-    const std::vector<collective::Extent> extents =
-        collective::group_extents(layout.members(axis), 0, site.machine);
-    if (extents.empty() || bytes == Bytes(0)) {
-      return Time(0);
-    }
-    return site.prices
-        .collective({.kind = kind,
-                     .algorithm = plan::algorithms_of(plan)[graph::GroupIndex(axis)],
-                     .bytes = bytes,
-                     .copies = 0,
-                     .extents = extents,
-                     .devices = plan.devices()},
-                    site.machine, {})
-        .alone;
   }
 
   /// Microbatches whose backward may come after the first reduction of the last one's gradients.

@@ -60,7 +60,7 @@ std::string summary(const plan::Plan& plan) {
 }
 
 /// The part of the step in which a plan loses most against the best: "bubble +1.2 s".
-std::string lost(const planner::Found& plan, const planner::Found& best) {
+std::string lost(const full::Found& plan, const full::Found& best) {
   using Part = std::pair<const char*, Time estimate::Estimate::*>;
   constexpr std::array<Part, 4> kParts{{{"kernels", &estimate::Estimate::compute},
                                         {"exposed", &estimate::Estimate::exposed},
@@ -79,8 +79,7 @@ std::string lost(const planner::Found& plan, const planner::Found& best) {
 
 class SearchText {
  public:
-  SearchText(const planner::Task& task, const planner::Answer& answer)
-      : task_(task), answer_(answer) {}
+  SearchText(const full::Task& task, const full::Answer& answer) : task_(task), answer_(answer) {}
 
   std::string write() {
     line("{} on {} x {} ({}), {} sequences of {} tokens", task_.model.name, task_.devices,
@@ -113,7 +112,7 @@ class SearchText {
   }
 
   void best() {
-    const planner::Found& best = answer_.top.front();
+    const full::Found& best = answer_.top.front();
     line("");
     line("Best plan: {}", summary(best.plan));
     line("  step time    {:.6f} s (simulated), {:.1f} % MFU, {:.0f} tokens/s",
@@ -146,7 +145,7 @@ class SearchText {
     line("{:<3}{:>12}{:>9}{:>7}{:>12}  {:<20}{}", "", "step s", "", "MFU", "memory",
          "loses most in", "plan");
     for (std::size_t i = 0; i < answer_.top.size(); ++i) {
-      const planner::Found& found = answer_.top[i];
+      const full::Found& found = answer_.top[i];
       line("{:<3}{:>12.6f}{:>9}{:>7}{:>12}  {:<20}{}", i + 1, to_seconds(found.step_time),
            i == 0 ? ""
                   : fmt::format("+{:.2f} %",
@@ -158,19 +157,19 @@ class SearchText {
   }
 
   void counts() {
-    const planner::Counts& counts = answer_.counts;
+    const full::Counts& counts = answer_.counts;
     line("{} candidates: {} cannot be faster, {} not expected to be, {} do not fit, {} invalid",
          counts.all, counts.by_bound, counts.by_family, counts.by_memory, counts.invalid);
     line("{} estimated, {} simulated, {} left; {:.1f} s", counts.estimated, counts.simulated,
          counts.left, answer_.wall_s);
   }
 
-  const planner::Task& task_;
-  const planner::Answer& answer_;
+  const full::Task& task_;
+  const full::Answer& answer_;
   std::string text_;
 };
 
-void write_found(JsonWriter& json, const planner::Found& found, const planner::Found* best) {
+void write_found(JsonWriter& json, const full::Found& found, const full::Found* best) {
   json.begin_object();
   json.key("plan");
   write_plan(json, found.plan);
@@ -187,11 +186,11 @@ void write_found(JsonWriter& json, const planner::Found& found, const planner::F
 
 }  // namespace
 
-std::string plan_search_table(const planner::Task& task, const planner::Answer& answer) {
+std::string plan_search_table(const full::Task& task, const full::Answer& answer) {
   return SearchText(task, answer).write();
 }
 
-std::string plan_search_json(const planner::Task& task, const planner::Answer& answer) {
+std::string plan_search_json(const full::Task& task, const full::Answer& answer) {
   std::string text;
   {
     JsonWriter json([&](std::string_view piece) { text += piece; }, JsonWriter::Layout::indented);
@@ -227,7 +226,7 @@ std::string plan_search_json(const planner::Task& task, const planner::Answer& a
     json.key("simulated").value(answer.counts.simulated);
     json.end_object();
     json.key("top").begin_array();
-    for (const planner::Found& found : answer.top) {
+    for (const full::Found& found : answer.top) {
       write_found(json, found, &answer.top.front());
     }
     json.end_array();

@@ -9,13 +9,13 @@
 namespace orrery::report {
 
 /// The best plan, what bounds it, the runners-up and why they lost, what was left out and why.
-std::string plan_search_table(const planner::Task& task, const planner::Answer& answer);
+std::string plan_search_table(const full::Task& task, const full::Answer& answer);
 
 /// Keys: model, machine, devices, best {plan, step_time_s, estimate_s, memory_bytes, mfu,
 /// tokens_per_s}, bound_s, gap, proved, complete, stopped, estimate_error, candidates {all,
 /// by_bound, by_memory, by_family, invalid, estimated, left, simulated}, top (as best, with lost),
 /// wall_s. Where nothing fits, best is null, and least_memory {bytes, plan} says what the most
 /// frugal plan needs at the least.
-std::string plan_search_json(const planner::Task& task, const planner::Answer& answer);
+std::string plan_search_json(const full::Task& task, const full::Answer& answer);
 
 }  // namespace orrery::report

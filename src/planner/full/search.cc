@@ -2,49 +2,24 @@
 #include "planner/full/search.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
-#include <map>
-#include <queue>
 #include <utility>
 
 #include "estimate/quick_bound.h"
+#include "planner/full/frontier.h"
 #include "study/run.h"
 #include "workload/memory/footprint.h"
 #include "workload/plan/machine_check.h"
 
-namespace orrery::planner {
+namespace orrery::full {
 namespace {
 
 /// How far an estimate may be off for the order of plans to be trusted.
 constexpr double kMargin = 0.01;
-constexpr double kUsualRatio = 1.05;  // of an estimate over its bound, of a good plan
-constexpr double kOfFamily = 0.75;    // of what a bound leaves out, at the least also of its like
-constexpr double kWorthwhile = 1e-3;  // of the step, gained by a change
-constexpr std::size_t kRefined = 3;   // of the best plans, whose other fields are varied
+constexpr double kWorthwhile = 1e-3;        // of the step, gained by a change
+constexpr std::size_t kRefined = 3;         // of the best plans, whose other fields are varied
 constexpr std::size_t kProgressEvery = 16;  // steps of the search
-
-enum class Level : std::uint8_t { group, shape, variant };
-
-struct Node {
-  Time bound{0};
-  Time expected{0};  ///< by which they are looked at
-  Level level = Level::group;
-  std::uint64_t number = 0;  ///< order of making, which breaks ties
-  plan::Plan plan;
-};
-struct Later {
-  bool operator()(const Node& a, const Node& b) const {
-    return std::pair(a.expected, a.number) > std::pair(b.expected, b.number);
-  }
-};
-
-/// Plans alike enough for what their bounds leave out to be alike too.
-using Family = std::array<std::int64_t, 6>;
-Family family_of(const plan::Plan& plan) {
-  return {plan.tp, plan.cp, plan.pp, plan.ep, static_cast<std::int64_t>(plan.schedule), plan.zero};
-}
 
 struct Candidate {
   plan::Plan plan;
@@ -61,7 +36,8 @@ class Search {
         options_(options),
         space_(std::move(space)),
         bounds_(task.model, task.machine),
-        estimator_(task.model, task.machine) {
+        estimator_(task.model, task.machine),
+        open_(options.exhaustive) {
     if (!task_.machine.device.memory.empty()) {
       Bytes& capacity = task_.machine.device.memory.front().capacity;
       capacity = std::max(Bytes(0), capacity - options.reserve);
@@ -99,7 +75,7 @@ class Search {
         answer_.counts.all += space_.variant_count(shape);
       }
       if (least < Time::max()) {
-        push(least, Level::group, std::move(group));
+        open_.push(least, Level::group, std::move(group));
       } else {
         count_group(group, answer_.counts.invalid);
       }
@@ -131,30 +107,8 @@ class Search {
           least = std::min(least, *bound);
         }
       }
-      push(least, Level::shape, std::move(shape));
+      open_.push(least, Level::shape, std::move(shape));
     }
-  }
-
-  void push(Time bound, Level level, plan::Plan plan) {
-    const Time expected = expect(bound, level, plan);
-    open_.push({bound, expected, level, made_++, std::move(plan)});
-  }
-
-  /// What the plan's estimate will be at the least, if it is above its bound as those of the plans
-  /// like it are, or, of the first of them, as any was.
-  Time expect(Time bound, Level level, const plan::Plan& plan) const {
-    if (options_.exhaustive) {
-      return bound;
-    }
-    const auto known = level == Level::variant ? ratios_.find(family_of(plan)) : ratios_.end();
-    return bound * (known == ratios_.end() ? std::min(least_ratio_, kUsualRatio)
-                                           : 1 + (known->second - 1) * kOfFamily);
-  }
-
-  void learn(const plan::Plan& plan, double ratio) {
-    const auto [known, is_new] = ratios_.emplace(family_of(plan), ratio);
-    known->second = std::min(known->second, ratio);
-    least_ratio_ = ratios_.size() == 1 ? ratio : std::min(least_ratio_, ratio);
   }
 
   Time best_estimate() const {
@@ -171,13 +125,8 @@ class Search {
       if (steps++ % kProgressEvery == 0 && stop()) {
         break;
       }
-      Node node = open_.top();
-      open_.pop();
-      const Time expected = expect(node.bound, node.level, node.plan);
-      if (expected > node.expected) {
-        node.expected = expected;
-        open_.push(std::move(node));
-      } else if (node.level == Level::group) {
+      const Node node = open_.take();
+      if (node.level == Level::group) {
         split(node.plan);
       } else if (node.level == Level::shape) {
         expand(node.plan);
@@ -227,7 +176,7 @@ class Search {
         ++answer_.counts.by_bound;
         left_ = std::min(left_, bound ? *bound : left_);
       } else {
-        push(*bound, Level::variant, std::move(variant));
+        open_.push(*bound, Level::variant, std::move(variant));
       }
     }
   }
@@ -266,7 +215,7 @@ class Search {
       plan::Plan more = node.plan;
       if (space_.recompute_more(more)) {
         if (const auto bound = bounds_.least_time(more)) {
-          push(*bound, Level::variant, std::move(more));
+          open_.push(*bound, Level::variant, std::move(more));
           return;
         }
       }
@@ -277,7 +226,7 @@ class Search {
     const auto estimate = estimator_.estimate(node.plan);
     ++answer_.counts.estimated;
     if (estimate) {
-      learn(node.plan, estimate->step_time / node.bound);
+      open_.learn(node.plan, estimate->step_time / node.bound);
       add({node.plan, node.bound, *estimate, memory});
     }
   }
@@ -401,12 +350,9 @@ class Search {
   estimate::QuickBound bounds_;
   estimate::Estimator estimator_;
   Bytes capacity_ = Bytes::max();
-  std::priority_queue<Node, std::vector<Node>, Later> open_;
-  std::uint64_t made_ = 0;
+  Frontier open_;
   std::vector<Candidate> candidates_;
   std::size_t best_ = 0;
-  std::map<Family, double> ratios_;  ///< least estimate / bound
-  double least_ratio_ = 1;
   Time left_ = Time::max();  ///< least bound of what was not simulated
   Answer answer_;
 };
@@ -421,4 +367,4 @@ Result<Answer> search(const Task& task, const Options& options) {
   return Search(task, options, std::move(*space)).run();
 }
 
-}  // namespace orrery::planner
+}  // namespace orrery::full

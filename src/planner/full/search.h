@@ -27,7 +27,7 @@
 #include "estimate/estimate.h"
 #include "planner/full/space.h"
 
-namespace orrery::planner {
+namespace orrery::full {
 
 struct Progress {
   std::uint64_t estimated = 0;
@@ -84,4 +84,4 @@ struct Answer {
 /// Mistakes: those of the space; no plan at all that the model and the devices allow.
 Result<Answer> search(const Task& task, const Options& options);
 
-}  // namespace orrery::planner
+}  // namespace orrery::full

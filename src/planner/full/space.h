@@ -34,12 +34,13 @@
 #include <string>
 #include <vector>
 
+#include "base/reader.h"
 #include "base/result.h"
 #include "machine/machine.h"
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
-namespace orrery::planner {
+namespace orrery::full {
 
 struct Task {
   zoo::Model model;
@@ -120,4 +121,17 @@ class Space {
   std::vector<Variation> others_;  ///< fields of `only` that nothing else here chooses
 };
 
-}  // namespace orrery::planner
+template <class T>
+std::vector<T> Space::values(std::string_view field, T plan::Plan::*member,
+                             std::vector<T> usual) const {
+  if (const auto only = task_.only.find(field); only != task_.only.end()) {
+    std::vector<T> chosen;
+    for (const std::string& text : only->second) {
+      chosen.push_back(*parse_value<T>(text));
+    }
+    return chosen;
+  }
+  return is_open(field) ? std::move(usual) : std::vector<T>{base_.*member};
+}
+
+}  // namespace orrery::full

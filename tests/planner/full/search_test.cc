@@ -12,7 +12,7 @@
 
 #include "study/run.h"
 
-namespace orrery::planner {
+namespace orrery::full {
 namespace {
 
 using ::testing::AllOf;
@@ -184,4 +184,4 @@ TEST(PlanSearch, EveryMistakeIsNamed) {
 }
 
 }  // namespace
-}  // namespace orrery::planner
+}  // namespace orrery::full

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "estimate/state_costs.h"
+
+#include <algorithm>
+#include <array>
+
+#include "collective/group_extents.h"
+#include "workload/memory/state_memory.h"
+#include "workload/parallel/block_workload.h"
+#include "workload/plan/data_axes.h"
+#include "workload/plan/layout.h"
+
+namespace orrery::estimate {
+namespace {
+
+/// Of one block, or of one owner's buffer of a stage.
+struct Lanes {
+  Time once{0};
+  Time always{0};
+};
+struct KindState {
+  footprint::OwnedParameters owned;
+  std::array<Lanes, 2> reduced;  ///< by Owner, in a buffer of its own
+  std::array<Lanes, 2> gathered;
+};
+
+class StateCosts {
+ public:
+  StateCosts(const zoo::Model& model, const plan::Plan& plan,
+             const footprint::BlockMemories& memories, const machine::Machine& machine,
+             Prices& prices)
+      : model_(model), plan_(plan), memories_(memories), machine_(machine), prices_(prices) {
+    for (plan::BlockKind kind = 0; kind < memories.blocks.size(); ++kind) {
+      kinds_.push_back(kind_state(kind));
+    }
+  }
+
+  StageState of(const std::vector<plan::ModelPart>& stage) {
+    footprint::OwnedParameters owned;
+    std::array<Lanes, 2> reduced{};
+    std::array<Lanes, 2> gathered{};
+    const auto add = [](Lanes& sum, const Lanes& more) {
+      sum.once += more.once;
+      sum.always += more.always;
+    };
+    for (const plan::ModelPart& part : stage) {
+      for (const plan::BlockKind kind : plan::blocks_of(model_, part)) {
+        owned += kinds_[kind].owned;
+        for (std::size_t owner = 0; owner < reduced.size(); ++owner) {
+          add(reduced[owner], kinds_[kind].reduced[owner]);
+          add(gathered[owner], kinds_[kind].gathered[owner]);
+        }
+      }
+    }
+    parallel::OptimizerShare share;
+    for (const plan::Owner owner : {plan::Owner::dense, plan::Owner::expert}) {
+      const bool dense = owner == plan::Owner::dense;
+      const std::int64_t parameters = dense ? owned.dense : owned.expert;
+      share.whole += parameters;
+      share.local += parameters / plan::optimizer_shards(plan_, owner);
+      if (!plan_.overlap_grad_reduce || plan_.bucket > Bytes(0)) {  // one buffer is no slower
+        reduced[static_cast<std::size_t>(owner)] = reduction(owner, parameters);
+      }
+    }
+    const std::size_t busiest =
+        reduced[0].once + reduced[0].always + gathered[0].once + gathered[0].always >=
+                reduced[1].once + reduced[1].always + gathered[1].once + gathered[1].always
+            ? 0
+            : 1;
+    return {.finish = finish(share),
+            .reduced = reduced[busiest].once,
+            .reduced_always = reduced[busiest].always,
+            .gathered = gathered[busiest].once,
+            .gathered_always = gathered[busiest].always};
+  }
+
+ private:
+  KindState kind_state(plan::BlockKind kind) {
+    KindState state{.owned = footprint::owned_parameters(memories_, plan_, kind),
+                    .reduced = {},
+                    .gathered = {}};
+    for (const plan::Owner owner : {plan::Owner::dense, plan::Owner::expert}) {
+      const bool dense = owner == plan::Owner::dense;
+      const std::int64_t parameters = dense ? state.owned.dense : state.owned.expert;
+      const auto at = static_cast<std::size_t>(owner);
+      state.reduced[at] = reduction(owner, parameters);
+      state.gathered[at] = gather(owner, parameters);
+    }
+    return state;
+  }
+
+  Time finish(parallel::OptimizerShare share) {
+    share.copies =
+        plan_.quantized_params ? Bytes(0) : graph::bytes_of(plan_.compute_type, share.local);
+    Time time{0};
+    for (const graph::Operator& kernel : parallel::update_kernels(plan_, share)) {
+      time += prices_.kernel(kernel, machine_.device).alone;
+    }
+    if (plan_.offload_optimizer == plan::Offload::cpu ||
+        plan_.offload_optimizer == plan::Offload::nvme) {
+      const Bytes out = 2 * graph::bytes_of(plan_.grad_type, share.local) +
+                        2 * graph::bytes_of(plan_.master_type, share.local) +
+                        4 * graph::bytes_of(plan_.moment_type, share.local);
+      time += out / machine_.device.memory[1].bandwidth;
+    }
+    return time;
+  }
+
+  /// On the busiest axis: hops of different axes run beside each other.
+  Lanes reduction(plan::Owner owner, std::int64_t parameters) {
+    Lanes lanes;
+    const Bytes gradients = graph::bytes_of(plan_.grad_reduce_type, parameters);
+    for (const plan::GradientHop& hop : plan::gradient_hops(plan_, owner)) {
+      const Time time = price(hop.axis, hop.kind, gradients / hop.divisor);
+      Time& longest = hop.every_microbatch ? lanes.always : lanes.once;
+      longest = std::max(longest, time);
+    }
+    return lanes;
+  }
+
+  /// Of parameters in the type in which they are computed with.
+  Lanes gather(plan::Owner owner, std::int64_t parameters) {
+    const auto hop = plan::parameter_hop(plan_, owner);
+    if (!hop || plan_.quantization != plan::Quantization::none) {
+      return {};
+    }
+    const Bytes stored = graph::bytes_of(plan_.compute_type, parameters);
+    const Time time = price(hop->axis, graph::CollectiveKind::all_gather, stored / hop->divisor);
+    if (plan_.zero < 3) {
+      return {.once = time};
+    }
+    return plan_.reshard_after_forward ? Lanes{.always = 2 * time} : Lanes{.once = time};
+  }
+
+  /// Of one buffer: no faster in pieces.
+  Time price(plan::Axis axis, graph::CollectiveKind kind, Bytes bytes) {
+    const plan::RankLayout layout = plan::layout_of(plan_, model_.experts > 0);
+    const std::vector<collective::Extent> extents =
+        collective::group_extents(layout.members(axis), 0, machine_);
+    if (extents.empty() || bytes == Bytes(0)) {
+      return Time(0);
+    }
+    return prices_
+        .collective({.kind = kind,
+                     .algorithm = plan::algorithms_of(plan_)[graph::GroupIndex(axis)],
+                     .bytes = bytes,
+                     .copies = 0,
+                     .extents = extents,
+                     .devices = plan_.devices()},
+                    machine_, {})
+        .alone;
+  }
+
+  const zoo::Model& model_;
+  const plan::Plan& plan_;
+  const footprint::BlockMemories& memories_;
+  const machine::Machine& machine_;
+  Prices& prices_;
+  std::vector<KindState> kinds_;
+};
+
+}  // namespace
+
+std::vector<StageState> state_costs(const zoo::Model& model, const plan::Plan& plan,
+                                    const footprint::BlockMemories& memories,
+                                    const StageParts& parts, const machine::Machine& machine,
+                                    Prices& prices) {
+  std::vector<StageState> states(parts.size());
+  if (plan.offload_params != plan::Offload::none || plan.lora_rank > 0) {
+    return states;
+  }
+  StateCosts costs(model, plan, memories, machine, prices);
+  for (std::size_t s = 0; s < parts.size(); ++s) {
+    states[s] = costs.of(parts[s]);
+  }
+  return states;
+}
+
+}  // namespace orrery::estimate

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What the optimizer, reductions of gradients and gathers of parameters take at the least.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/units.h"
+#include "estimate/prices.h"
+#include "machine/machine.h"
+#include "workload/memory/block_memory.h"
+#include "workload/plan/model_parts.h"
+#include "workload/plan/plan.h"
+#include "workload/zoo/model.h"
+
+namespace orrery::estimate {
+
+/// What the state of one stage costs over the step at the least.
+struct StageState {
+  Time finish{0};          ///< the optimizer's kernels
+  Time reduced{0};         ///< gradients, once a step: behind the last backward or beside it
+  Time reduced_always{0};  ///< the same for every microbatch
+  Time gathered{0};        ///< parameters, once a step
+  Time gathered_always{0};
+
+  Time lane(std::int64_t microbatches) const {
+    return reduced + gathered + (reduced_always + gathered_always) * microbatches;
+  }
+};
+
+using StageParts = std::vector<std::vector<plan::ModelPart>>;
+
+/// By stage. Zero for parameters that are elsewhere or not trained (offload_params, LoRA).
+std::vector<StageState> state_costs(const zoo::Model& model, const plan::Plan& plan,
+                                    const footprint::BlockMemories& memories,
+                                    const StageParts& parts, const machine::Machine& machine,
+                                    Prices& prices);
+
+}  // namespace orrery::estimate

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What a search has still to look at, the most promising first.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <queue>
+#include <utility>
+#include <vector>
+
+#include "base/units.h"
+#include "workload/plan/plan.h"
+
+namespace orrery::full {
+
+enum class Level : std::uint8_t { group, shape, variant };
+
+struct Node {
+  Time bound{0};
+  Time expected{0};  ///< by which they are looked at
+  Level level = Level::group;
+  std::uint64_t number = 0;  ///< order of making, which breaks ties
+  plan::Plan plan;
+};
+struct Later {
+  bool operator()(const Node& a, const Node& b) const {
+    return std::pair(a.expected, a.number) > std::pair(b.expected, b.number);
+  }
+};
+
+/// Plans alike enough for what their bounds leave out to be alike too.
+using Family = std::array<std::int64_t, 6>;
+inline Family family_of(const plan::Plan& plan) {
+  return {plan.tp, plan.cp, plan.pp, plan.ep, static_cast<std::int64_t>(plan.schedule), plan.zero};
+}
+
+class Frontier {
+ public:
+  /// `exhaustive`: by bounds alone.
+  explicit Frontier(bool exhaustive) : exhaustive_(exhaustive) {}
+
+  bool empty() const { return open_.empty(); }
+  const Node& top() const { return open_.top(); }
+  void pop() { open_.pop(); }
+
+  void push(Time bound, Level level, plan::Plan plan) {
+    const Time expected = expect(bound, level, plan);
+    open_.push({bound, expected, level, made_++, std::move(plan)});
+  }
+
+  /// The first by what is known by now.
+  Node take() {
+    for (;;) {
+      Node node = open_.top();
+      open_.pop();
+      const Time expected = expect(node.bound, node.level, node.plan);
+      if (expected <= node.expected) {
+        return node;
+      }
+      node.expected = expected;
+      open_.push(std::move(node));
+    }
+  }
+
+  /// A plan's estimate was `ratio` times its bound.
+  void learn(const plan::Plan& plan, double ratio) {
+    const auto [known, is_new] = ratios_.emplace(family_of(plan), ratio);
+    known->second = std::min(known->second, ratio);
+    least_ratio_ = ratios_.size() == 1 ? ratio : std::min(least_ratio_, ratio);
+  }
+
+ private:
+  static constexpr double kUsualRatio = 1.05;  // of an estimate over its bound, of a good plan
+  static constexpr double kOfFamily = 0.75;    // of what a bound leaves out, also of its like
+
+  /// What the plan's estimate will be at the least, if it is above its bound as those of the plans
+  /// like it are, or, of the first of them, as any was.
+  Time expect(Time bound, Level level, const plan::Plan& plan) const {
+    if (exhaustive_) {
+      return bound;
+    }
+    const auto known = level == Level::variant ? ratios_.find(family_of(plan)) : ratios_.end();
+    return bound * (known == ratios_.end() ? std::min(least_ratio_, kUsualRatio)
+                                           : 1 + (known->second - 1) * kOfFamily);
+  }
+
+  bool exhaustive_;
+  std::priority_queue<Node, std::vector<Node>, Later> open_;
+  std::uint64_t made_ = 0;
+  std::map<Family, double> ratios_;  ///< least estimate / bound
+  double least_ratio_ = 1;
+};
+
+}  // namespace orrery::full

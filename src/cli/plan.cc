@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 
@@ -111,15 +112,19 @@ class PlanCommand : public Command {
         return fail(std::move(saved.error()));
       }
     }
-    return json_ ? report::plan_search_json(task, *answer)
-                 : report::plan_search_table(task, *answer);
+    std::string text =
+        json_ ? report::plan_search_json(task, *answer) : report::plan_search_table(task, *answer);
+    if (answer->top.empty() && !json_) {
+      return fail(std::move(text));
+    }
+    return text;
   }
 
   /// --fix and --only: "field=value".
   void read_fixed(full::Task& task, Error& mistakes) const {
     const auto parts = [&](const char* flag, const std::string& text) {
       const std::size_t equals = text.find('=');
-      if (equals == std::string::npos) {
+      if (equals == std::string::npos || equals == 0) {
         mistakes.add(wrong_value(flag, text, "FIELD=VALUE"));
         return std::pair<std::string, std::string>();
       }
@@ -129,17 +134,31 @@ class PlanCommand : public Command {
     };
     for (const std::string& text : fix_) {
       const auto [field, value] = parts("--fix", text);
-      if (auto set = field.empty() ? Result<void>()
-                                   : full::set_field(task.fixed.plan, field, value, "--fix");
-          !set) {
+      if (field.empty()) {
+        continue;
+      }
+      if (const auto place = task.fixed.places.find(field);
+          place != task.fixed.places.end() && place->second.starts_with("--")) {
+        mistakes.add(wrong_value("--fix", text, "once: " + place->second + " says it too"));
+      }
+      if (auto set = full::set_field(task.fixed.plan, field, value, "--fix"); !set) {
         mistakes.add(std::move(set.error()));
       }
       task.fixed.places[field] = "--fix";
     }
     for (const std::string& text : only_) {
       const auto [field, values] = parts("--only", text);
-      if (!field.empty()) {
-        task.only[field] = plan::list_items(values);
+      if (!field.empty() && task.only.contains(field)) {
+        mistakes.add(wrong_value("--only", text, "every value of a field in one --only"));
+      }
+      if (field.empty()) {
+        continue;
+      }
+      std::vector<std::string>& chosen = task.only[field];
+      for (std::string& value : plan::list_items(values)) {
+        if (std::find(chosen.begin(), chosen.end(), value) == chosen.end()) {
+          chosen.push_back(std::move(value));
+        }
       }
     }
   }
@@ -163,7 +182,16 @@ class PlanCommand : public Command {
     const Bytes capacity =
         machine.device.memory.empty() ? Bytes(0) : machine.device.memory.front().capacity;
     const Bytes most = bytes("--max-memory", most_memory_, capacity);
-    return most_memory_ ? std::max(Bytes(0), capacity - most) : bytes("--reserve", reserve_, 2_GiB);
+    const Bytes free = bytes("--reserve", reserve_, 2_GiB);
+    if (most > capacity) {
+      mistakes.add(wrong_value("--max-memory", *most_memory_,
+                               "at most the device's " + to_string(capacity)));
+    }
+    if (reserve_ && free >= capacity && capacity > Bytes(0)) {
+      mistakes.add(
+          wrong_value("--reserve", *reserve_, "less than the device's " + to_string(capacity)));
+    }
+    return most_memory_ ? std::max(Bytes(0), capacity - most) : free;
   }
 
   StepFlags step_;

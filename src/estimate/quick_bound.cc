@@ -20,19 +20,6 @@
 namespace orrery::estimate {
 namespace {
 
-/// What a stage's chunks take for one microbatch.
-struct ChunkLoad {
-  Time forward{0};
-  Time backward{0};
-  Bytes kept{0};  ///< by its layers, before offload
-};
-struct StageLoad {
-  std::vector<ChunkLoad> chunks;
-  Time kernels{0};
-  std::array<Time, kBlockLanes> lanes{};
-  std::array<Time, kSlowdowns.size()> by_slowdown{};
-};
-
 /// The fields that decide what a stage holds and how replicas share it.
 plan::Plan state_key(plan::Plan key) {
   const plan::Plan plain;
@@ -120,6 +107,19 @@ class QuickBound::Memo {
   }
 
  private:
+  /// What a stage's chunks take for one microbatch.
+  struct ChunkPasses {
+    Time forward{0};
+    Time backward{0};
+    Bytes kept{0};  ///< by its layers, before offload
+  };
+  struct StagePasses {
+    std::vector<ChunkPasses> chunks;
+    Time kernels{0};
+    std::array<Time, kBlockLanes> lanes{};
+    std::array<Time, kSlowdowns.size()> by_slowdown{};
+  };
+
   /// The machine as plans of some clocks and so many devices see it.
   struct Site {
     machine::Machine machine;
@@ -218,7 +218,7 @@ class QuickBound::Memo {
 
   /// What kernels lose beside a lane that is busy for so long: first the time that they do not run
   /// at all within `path`, then those that lose least.
-  static Time slowed_by(Time lane, Time path, const StageLoad& load, std::int64_t microbatches) {
+  static Time slowed_by(Time lane, Time path, const StagePasses& load, std::int64_t microbatches) {
     Time rest = lane - (path - load.kernels * microbatches);
     Time lost{0};
     for (std::size_t i = 0; i < kSlowdowns.size() && rest > Time(0); ++i) {
@@ -229,14 +229,14 @@ class QuickBound::Memo {
     return lost;
   }
 
-  const std::vector<StageLoad>& loads_of(const plan::Plan& plan, const BlockCosts& blocks,
-                                         const StageParts& parts, bool hides) {
+  const std::vector<StagePasses>& loads_of(const plan::Plan& plan, const BlockCosts& blocks,
+                                           const StageParts& parts, bool hides) {
     const bool recomputes =
         plan.recompute != plan::Recompute::none || !plan.recompute_modules.empty();
     const std::int64_t again = recomputes ? plan.recompute_layers : -1;
     const auto [found, is_new] = loads_.try_emplace({&blocks, &parts, again, hides});
     for (std::size_t s = 0; is_new && s < parts.size(); ++s) {
-      StageLoad& load = found->second.emplace_back();
+      StagePasses& load = found->second.emplace_back();
       const auto time_of = [&](const PassCost& cost) { return hides ? cost.kernels : cost.chain; };
       for (const plan::ModelPart& part : parts[s]) {
         const PassCost forward = blocks.forward(part);
@@ -270,20 +270,20 @@ class QuickBound::Memo {
     const bool hides = plan.overlap_ep == plan::OverlapExperts::microbatch ||
                        (both_ends && plan.overlap_ep != plan::OverlapExperts::off);
     const bool drains = !hides && !plan::splits_backward(plan.schedule);
-    const std::vector<StageLoad>& loads = loads_of(plan, blocks, parts, hides);
+    const std::vector<StagePasses>& loads = loads_of(plan, blocks, parts, hides);
     Time fill{0};
     Time drain{0};
     Time bound{0};
     std::vector<Time> fills;  // by how many stages are before
     for (std::size_t s = 0; s < parts.size(); ++s) {
-      const StageLoad& load = loads[s];
+      const StagePasses& load = loads[s];
       Time work{0};
       Time copied{0};
       Time back{0};
       Time least_forward = Time::max();
-      ChunkLoad first;
+      ChunkPasses first;
       for (std::size_t c = 0; c < load.chunks.size(); ++c) {
-        ChunkLoad chunk = load.chunks[c];
+        ChunkPasses chunk = load.chunks[c];
         const Time copy = copies(plan, parts[s][c].layers, chunk.kept, site.machine);
         chunk.forward = hides ? chunk.forward : std::max(chunk.forward, copy);
         chunk.backward = hides ? chunk.backward : std::max(chunk.backward, copy);
@@ -320,7 +320,7 @@ class QuickBound::Memo {
   ByPlan<BlockCosts> blocks_;
   /// By blocks, parts, layers that recompute, and whether communication is hidden.
   std::map<std::tuple<const BlockCosts*, const StageParts*, std::int64_t, bool>,
-           std::vector<StageLoad>>
+           std::vector<StagePasses>>
       loads_;  // never iterated over
   std::map<std::tuple<plan::Schedule, std::int64_t, std::int64_t, std::int64_t, bool>,
            footprint::EndPieces>

@@ -106,9 +106,11 @@ class SearchText {
   }
 
   void nothing_fits() {
-    line("No plan fits. The most frugal one needs at least {} of a device's memory:",
-         to_string(answer_.least_memory));
+    line("No plan fits. The most frugal one:");
     line("  {}", summary(answer_.frugal));
+    for (const Mistake& mistake : answer_.missing.mistakes) {
+      line("  {}", Error(mistake).to_string());
+    }
   }
 
   void best() {

@@ -31,9 +31,27 @@ struct Later {
 };
 
 /// Plans alike enough for what their bounds leave out to be alike too.
-using Family = std::array<std::int64_t, 6>;
+using Family = std::array<std::int64_t, 11>;
 inline Family family_of(const plan::Plan& plan) {
-  return {plan.tp, plan.cp, plan.pp, plan.ep, static_cast<std::int64_t>(plan.schedule), plan.zero};
+  return {plan.tp,
+          plan.cp,
+          plan.pp,
+          plan.ep,
+          static_cast<std::int64_t>(plan.schedule),
+          plan.zero,
+          static_cast<std::int64_t>(plan.cp_exchange),
+          static_cast<std::int64_t>(plan.moe_dispatch),
+          static_cast<std::int64_t>(plan.overlap_ep),
+          static_cast<std::int64_t>(plan.recompute_modules.size()) * 4 +
+              static_cast<std::int64_t>(plan.recompute),
+          plan.offload_activations > 0 ? 1 : 0};
+}
+
+/// The same of a wider family: what its first plans are expected by.
+using Kin = std::array<std::int64_t, 4>;
+inline Kin kin_of(const plan::Plan& plan) {
+  return {static_cast<std::int64_t>(plan.schedule), plan.zero,
+          static_cast<std::int64_t>(plan.overlap_ep), plan.ep > 1 ? 1 : 0};
 }
 
 class Frontier {
@@ -68,12 +86,15 @@ class Frontier {
   void learn(const plan::Plan& plan, double ratio) {
     const auto [known, is_new] = ratios_.emplace(family_of(plan), ratio);
     known->second = std::min(known->second, ratio);
+    double& of_kin = kin_.emplace(kin_of(plan), ratio).first->second;
+    of_kin = std::min(of_kin, ratio);
     least_ratio_ = ratios_.size() == 1 ? ratio : std::min(least_ratio_, ratio);
   }
 
  private:
   static constexpr double kUsualRatio = 1.05;  // of an estimate over its bound, of a good plan
   static constexpr double kOfFamily = 0.75;    // of what a bound leaves out, also of its like
+  static constexpr double kOfKin = 0.5;
 
   /// What the plan's estimate will be at the least, if it is above its bound as those of the plans
   /// like it are, or, of the first of them, as any was.
@@ -81,15 +102,22 @@ class Frontier {
     if (exhaustive_) {
       return bound;
     }
-    const auto known = level == Level::variant ? ratios_.find(family_of(plan)) : ratios_.end();
-    return bound * (known == ratios_.end() ? std::min(least_ratio_, kUsualRatio)
-                                           : 1 + (known->second - 1) * kOfFamily);
+    const double usual = std::min(least_ratio_, kUsualRatio);
+    if (level != Level::variant) {
+      return bound * usual;
+    }
+    if (const auto known = ratios_.find(family_of(plan)); known != ratios_.end()) {
+      return bound * (1 + (known->second - 1) * kOfFamily);
+    }
+    const auto kin = kin_.find(kin_of(plan));
+    return bound * (kin == kin_.end() ? usual : 1 + (kin->second - 1) * kOfKin);
   }
 
   bool exhaustive_;
   std::priority_queue<Node, std::vector<Node>, Later> open_;
   std::uint64_t made_ = 0;
   std::map<Family, double> ratios_;  ///< least estimate / bound
+  std::map<Kin, double> kin_;
   double least_ratio_ = 1;
 };
 

@@ -54,6 +54,9 @@ class Search {
     simulate_best();
     refine();
     finish();
+    if (answer_.counts.invalid == answer_.counts.all) {
+      return fail(std::move(first_mistakes_));
+    }
     const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
     answer_.wall_s = wall.count();
     return std::move(answer_);
@@ -62,28 +65,24 @@ class Search {
  private:
   Result<void> bound_groups() {
     for (plan::Plan& group : space_.groups()) {
+      plan::Plan plain = Space::plainest(group);
       Time least = Time::max();
       for (const plan::ContextExchange exchange : space_.context_exchanges(group)) {
-        group.cp_exchange = exchange;
-        if (const auto bound =
-                valid(group) ? bounds_.least_kernels(group) : Result<Time>(Time::max())) {
-          least = std::min(least, *bound);
-        }
+        plain.cp_exchange = exchange;
+        const auto bound =
+            plan::check(plain, task_.model) ? bounds_.least_kernels(plain) : Result<Time>(Time(0));
+        least = std::min(least, bound ? *bound : Time(0));
       }
-      const std::vector<plan::Plan> shapes = space_.shapes(group);
-      for (const plan::Plan& shape : shapes) {
-        answer_.counts.all += space_.variant_count(shape);
-      }
-      if (least < Time::max()) {
-        open_.push(least, Level::group, std::move(group));
-      } else {
-        count_group(group, answer_.counts.invalid);
-      }
+      count_group(group, answer_.counts.all);
+      open_.push(least, Level::group, std::move(group));
     }
-    return answer_.counts.all > answer_.counts.invalid
-               ? Result<void>()
-               : fail("no plan: no split of " + std::to_string(task_.devices) +
-                      " devices and of the batch suits the model and what is fixed");
+    if (open_.empty()) {
+      Error mistakes = space_.base_mistakes();
+      mistakes.add(Error("no plan: no split of " + std::to_string(task_.devices) +
+                         " devices and of the batch suits the model and what is fixed"));
+      return fail(std::move(mistakes));
+    }
+    return {};
   }
 
   void count_group(const plan::Plan& group, std::uint64_t& into) const {
@@ -153,10 +152,13 @@ class Search {
 
   void expand(const plan::Plan& shape) {
     std::vector<plan::Plan> variants = space_.variants(shape);
-    const plan::Plan frugal = space_.frugal(shape);
-    if (!may_fit(frugal)) {
+    const std::vector<plan::Plan> frugal = space_.frugal(shape);
+    if (std::none_of(frugal.begin(), frugal.end(),
+                     [&](const plan::Plan& plan) { return may_fit(plan); })) {
       answer_.counts.by_memory += variants.size();
-      remember_frugal(frugal);
+      for (const plan::Plan& plan : frugal) {
+        remember_frugal(plan);
+      }
       return;
     }
     for (plan::Plan& variant : variants) {
@@ -181,8 +183,15 @@ class Search {
     }
   }
 
-  bool valid(const plan::Plan& plan) const {
-    return plan::check(plan, task_.model) && plan::check_machine(plan, task_.machine);
+  bool valid(const plan::Plan& plan) {
+    auto checked = plan::check(plan, task_.model);
+    if (checked) {
+      checked = plan::check_machine(plan, task_.machine);
+    }
+    if (!checked && first_mistakes_.empty()) {
+      first_mistakes_ = std::move(checked.error());
+    }
+    return checked.has_value();
   }
 
   /// Whether it fits, and the memory of its fullest stage.
@@ -246,7 +255,8 @@ class Search {
       const Time hoped =
           candidates_[i].estimate.step_time * (1 - std::max(kMargin, answer_.estimate_error));
       if ((enough && hoped > answer_.top.front().step_time) ||
-          answer_.counts.simulated >= options_.most_simulations || stop()) {
+          answer_.counts.simulated >= options_.most_simulations ||
+          (answer_.counts.simulated > 0 && stop())) {
         return;
       }
       simulate(candidates_[i]);
@@ -338,6 +348,13 @@ class Search {
         answer_.proved = false;
       }
     }
+    if (candidates_.empty() && answer_.least_memory > Bytes(0)) {
+      const auto stages = footprint::memory_footprint(task_.model, answer_.frugal, &task_.machine);
+      if (auto fits = stages ? footprint::check_fits(*stages, task_.machine) : Result<void>();
+          !fits) {
+        answer_.missing = std::move(fits.error());
+      }
+    }
     if (!answer_.top.empty()) {
       answer_.bound = std::min(left_, best);
       answer_.top.resize(std::min(answer_.top.size(), options_.top));
@@ -352,6 +369,7 @@ class Search {
   Bytes capacity_ = Bytes::max();
   Frontier open_;
   std::vector<Candidate> candidates_;
+  Error first_mistakes_;  ///< of the first plan that is none
   std::size_t best_ = 0;
   Time left_ = Time::max();  ///< least bound of what was not simulated
   Answer answer_;

@@ -76,6 +76,7 @@ struct Answer {
   /// Where nothing fits: the least that some plan needs, and what that plan is.
   Bytes least_memory{0};
   plan::Plan frugal;
+  Error missing;  ///< what that plan lacks
   double wall_s = 0;
 
   double gap() const { return top.empty() ? 0 : top.front().step_time / bound - 1; }

@@ -18,7 +18,7 @@ namespace orrery::full {
 namespace {
 
 /// Fields whose values Space chooses itself.
-constexpr std::array<std::string_view, 20> kChosen{"tp",
+constexpr std::array<std::string_view, 18> kChosen{"tp",
                                                    "cp",
                                                    "pp",
                                                    "dp",
@@ -31,13 +31,12 @@ constexpr std::array<std::string_view, 20> kChosen{"tp",
                                                    "zero",
                                                    "recompute",
                                                    "recompute_modules",
-                                                   "recompute_layers",
+
                                                    "cp_exchange",
                                                    "moe_dispatch",
                                                    "overlap_ep",
                                                    "offload_optimizer",
-                                                   "offload_activations",
-                                                   "stage_layers"};
+                                                   "offload_activations"};
 
 }  // namespace
 
@@ -84,17 +83,47 @@ Result<Space> Space::of(const Task& task) {
   return space;
 }
 
+/// Those of check() that hold whatever else the plan says.
+Error Space::out_of_range(const plan::Plan& plan) const {
+  Error error;
+  if (auto checked = plan::check(plan, task_.model); !checked) {
+    for (Mistake& mistake : checked.error().mistakes) {
+      if (mistake.expected.starts_with("a number from")) {
+        error.add(std::move(mistake));
+      }
+    }
+  }
+  return error;
+}
+
 Result<void> Space::fill() {
   Error mistakes;
   if (auto fitted = machine::with_devices(task_.machine, task_.devices); !fitted) {
     mistakes.add(std::move(fitted.error()));
   }
+  mistakes.add(task_.fixed.placed(out_of_range(base_)));
   for (const auto& [field, values] : task_.only) {
+    if (values.empty()) {
+      mistakes.add({"--only", field, {}, "values to try, separated by commas"});
+    }
+    if (field == "global_batch" || field == "sequence") {
+      mistakes.add({"--only", field, {}, "one value: plans of different work are not compared"});
+    }
     for (const std::string& value : values) {
-      plan::Plan trial;
+      plan::Plan trial = base_;
       if (auto set = set_field(trial, field, value, "--only"); !set) {
         mistakes.add(std::move(set.error()));
         break;
+      }
+      for (Mistake& mistake : out_of_range(trial).mistakes) {
+        if (mistake.field == field) {
+          mistake.where = "--only";
+          mistakes.add(std::move(mistake));
+        }
+      }
+      if (auto named = plan::check_recompute(trial, task_.model);
+          field == "recompute_modules" && trial.recompute != plan::Recompute::full && !named) {
+        mistakes.add(std::move(named.error()));
       }
     }
     if (const auto place = task_.fixed.places.find(field); place != task_.fixed.places.end()) {
@@ -151,7 +180,7 @@ void Space::fill_recompute() {
                "layernorm,mla_up_proj,moe_act"};
     }
     for (const std::string& names :
-         recompute == plan::Recompute::full
+         parts&& recompute == plan::Recompute::full
              ? std::vector<std::string>{""}
              : values("recompute_modules", &plan::Plan::recompute_modules, usual)) {
       plan::Plan trial = base_;
@@ -244,10 +273,25 @@ void Space::add_others(const plan::Plan& plan, std::vector<plan::Plan>& variants
   variants.insert(variants.end(), made.begin(), made.end());
 }
 
-plan::Plan Space::frugal(const plan::Plan& shape) const {
-  const std::vector<plan::Plan> all = variants(shape);
-  plan::Plan frugal = all.back();  // every list ends with what keeps least
-  frugal.recompute_layers = is_open("recompute_layers") ? 0 : base_.recompute_layers;
+std::vector<plan::Plan> Space::frugal(const plan::Plan& shape) const {
+  const auto greatest = [](const auto& values) {
+    return *std::max_element(values.begin(), values.end());
+  };
+  plan::Plan least = shape;
+  least.zero = greatest(zeros(shape));
+  least.offload_activations = greatest(activation_shares());
+  const std::vector<plan::Offload> places = optimizer_places();
+  least.offload_optimizer = places.front();
+  for (const plan::Offload place : places) {
+    least.offload_optimizer = place != plan::Offload::none ? place : least.offload_optimizer;
+  }
+  std::vector<plan::Plan> frugal;
+  for (const Recomputing& recompute : recomputes_) {
+    least.recompute = recompute.recompute;
+    least.recompute_modules = recompute.modules;
+    least.recompute_layers = is_open("recompute_layers") ? 0 : base_.recompute_layers;
+    add_others(least, frugal);
+  }
   return frugal;
 }
 

@@ -75,8 +75,14 @@ class Space {
   /// with 1 (and 0 = all of the chunk's layers).
   std::vector<plan::Plan> variants(const plan::Plan& shape) const;
 
-  /// The variant that needs the least memory of all.
-  plan::Plan frugal(const plan::Plan& shape) const;
+  /// Variants of which one needs the least memory of all.
+  std::vector<plan::Plan> frugal(const plan::Plan& shape) const;
+
+  /// A group's plainest plan, for what depends on its kernels alone.
+  static plan::Plan plainest(plan::Plan group);
+
+  /// What is wrong with the plan that the fixed fields and the defaults make.
+  Error base_mistakes() const;
 
   /// The plan with one other field changed that is neither fixed nor part of shapes and variants:
   /// overlaps, buckets, pieces of messages.
@@ -97,6 +103,7 @@ class Space {
 
   explicit Space(const Task& task);
   Result<void> fill();
+  Error out_of_range(const plan::Plan& plan) const;
   void fill_recompute();
   std::set<std::string> selected_by(const plan::Plan& plan) const;
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "planner/full/space.h"
+#include "workload/plan/machine_check.h"
 #include "workload/plan/shard.h"
 
 namespace orrery::full {
@@ -72,6 +73,34 @@ std::vector<plan::Plan> Space::groups() const {
   return groups;
 }
 
+plan::Plan Space::plainest(plan::Plan group) {
+  const plan::Plan plain;
+  group.schedule = plain.schedule;
+  group.chunks = plain.chunks;
+  group.stage_layers = group.pp > 1 ? "auto" : "";
+  group.zero = group.shard_params = group.shard_grads = group.shard_optimizer = 0;
+  group.reshard_after_forward = true;
+  group.overlap_param_gather = group.quantized_params = group.pool_collectives = false;
+  group.recompute = plan::Recompute::none;
+  group.recompute_modules.clear();
+  group.recompute_layers = 0;
+  group.offload_optimizer = group.offload_params = plan::Offload::none;
+  group.offload_activations = 0;
+  group.overlap_ep = plan::OverlapExperts::off;
+  return group;
+}
+
+Error Space::base_mistakes() const {
+  Error mistakes;
+  if (auto checked = plan::check(base_, task_.model); !checked) {
+    mistakes.add(std::move(checked.error()));
+  }
+  if (auto checked = plan::check_machine(base_, task_.machine); !checked) {
+    mistakes.add(std::move(checked.error()));
+  }
+  return mistakes;
+}
+
 void Space::split_batch(const plan::Plan& plan, std::vector<plan::Plan>& groups) const {
   if (plan.global_batch % plan.dp != 0) {
     return;
@@ -85,7 +114,8 @@ void Space::split_batch(const plan::Plan& plan, std::vector<plan::Plan>& groups)
     plan::Plan next = plan;
     next.microbatch = microbatch;
     if (is_open("sequence_parallel")) {
-      next.sequence_parallel = plan.tp > 1;
+      const std::int64_t sequence = plan::sequence_of(task_.model, plan);
+      next.sequence_parallel = plan.tp > 1 && sequence % (plan.tp * plan.cp) == 0;
     }
     if (is_open("overlap_p2p")) {
       next.overlap_p2p = plan.pp > 1;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <sstream>
 
 #include "base/file.h"
 #include "base/format.h"
@@ -53,7 +54,7 @@ class PlanCommand : public Command {
     options.value("--reserve", reserve_, "BYTES",
                   "of a device's memory to leave free; default 2 GiB");
     options.value("--max-memory", most_memory_, "BYTES", "of a device to use at the most");
-    options.value("--estimates", estimates_, "INT", "plans to estimate at the most; default 500");
+    options.value("--estimates", estimates_, "INT", "plans to estimate at the most; default 1500");
     options.value("--simulations", simulations_, "INT", "to simulate at the most; default 32");
     options.flag("--exhaustive", exhaustive_,
                  "estimate every plan whose bound does not rule it out");
@@ -66,7 +67,7 @@ class PlanCommand : public Command {
 
   Result<std::string> run(Error mistakes) override {
     constexpr std::int64_t kTop = 5;
-    constexpr std::int64_t kEstimates = 500;
+    constexpr std::int64_t kEstimates = 1500;
     constexpr std::int64_t kSimulations = 32;
     const StepInput step = step_.read(mistakes);
     full::Task task{.model = step.model,
@@ -115,7 +116,12 @@ class PlanCommand : public Command {
     std::string text =
         json_ ? report::plan_search_json(task, *answer) : report::plan_search_table(task, *answer);
     if (answer->top.empty() && !json_) {
-      return fail(std::move(text));
+      Error error;
+      std::istringstream lines(text);
+      for (std::string line; std::getline(lines, line);) {
+        error.add(Error(std::move(line)));
+      }
+      return fail(std::move(error));
     }
     return text;
   }

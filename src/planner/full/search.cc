@@ -69,8 +69,7 @@ class Search {
       Time least = Time::max();
       for (const plan::ContextExchange exchange : space_.context_exchanges(group)) {
         plain.cp_exchange = exchange;
-        const auto bound =
-            plan::check(plain, task_.model) ? bounds_.least_kernels(plain) : Result<Time>(Time(0));
+        const auto bound = valid(plain) ? bounds_.least_kernels(plain) : Result<Time>(Time(0));
         least = std::min(least, bound ? *bound : Time(0));
       }
       count_group(group, answer_.counts.all);

@@ -36,7 +36,7 @@ struct Progress {
 
 struct Options {
   std::size_t top = 5;  ///< plans in the answer
-  std::size_t most_estimates = 500;
+  std::size_t most_estimates = 1500;
   std::size_t most_simulations = 32;
   bool exhaustive = false;  ///< bounds alone decide what is not estimated
   Bytes reserve{0};         ///< of the device's memory, not to be used

@@ -139,6 +139,12 @@ class Sweep : public Command {
     if (files_.empty()) {
       mistakes.add({"--merge", {}, {}, "of which stores?"});
     }
+    for (const std::string& file : files_) {
+      std::error_code none;
+      if (store_ && std::filesystem::equivalent(file, *store_, none)) {
+        mistakes.add(wrong_value("--merge", file, "another file than --store"));
+      }
+    }
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }

@@ -15,6 +15,7 @@
 #include "cli/step_flags.h"
 #include "planner/full/search.h"
 #include "report/plan_search.h"
+#include "workload/plan/aliases.h"
 #include "workload/plan/plan_lists.h"
 
 namespace orrery::cli {
@@ -136,6 +137,9 @@ class PlanCommand : public Command {
       }
       std::string field = text.substr(0, equals);
       std::replace(field.begin(), field.end(), '-', '_');
+      for (const plan::Alias& alias : plan::kAliases) {
+        field = alias.name == field ? std::string(alias.field) : field;
+      }
       return std::pair(std::move(field), text.substr(equals + 1));
     };
     for (const std::string& text : fix_) {

@@ -111,6 +111,9 @@ class SearchText {
     for (const Mistake& mistake : answer_.missing.mistakes) {
       line("  {}", Error(mistake).to_string());
     }
+    if (answer_.enough_devices > 0) {
+      line("With {} devices some plan fits.", answer_.enough_devices);
+    }
   }
 
   void best() {
@@ -131,16 +134,26 @@ class SearchText {
     line("");
   }
 
-  /// Those that a search or the defaults have changed.
-  static std::string fields(const plan::Plan& plan) {
-    const plan::Plan plain;
+  /// Those of a plan that are not as in another.
+  static std::string fields(const plan::Plan& plan, const plan::Plan& other = {}) {
     std::string text;
     plan::Plan::fields([&](std::string_view name, auto member, std::string_view) {
-      if (plan.*member != plain.*member) {
+      if (plan.*member != other.*member) {
         text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", name, value_text(plan.*member));
       }
     });
     return text;
+  }
+
+  /// Also what tells the plan from a faster one of the same summary.
+  std::string told_apart(std::size_t i) const {
+    const plan::Plan& plan = answer_.top[i].plan;
+    for (std::size_t before = 0; before < i; ++before) {
+      if (summary(answer_.top[before].plan) == summary(plan)) {
+        return summary(plan) + "; " + fields(plan, answer_.top[before].plan);
+      }
+    }
+    return summary(plan);
   }
 
   void runners_up() {
@@ -153,7 +166,7 @@ class SearchText {
                   : fmt::format("+{:.2f} %",
                                 100 * (found.step_time / answer_.top.front().step_time - 1)),
            fmt::format("{:.1f} %", 100 * found.mfu), to_string(found.memory),
-           lost(found, answer_.top.front()), summary(found.plan));
+           lost(found, answer_.top.front()), told_apart(i));
     }
     line("");
   }
@@ -208,6 +221,7 @@ std::string plan_search_json(const full::Task& task, const full::Answer& answer)
       json.key("plan");
       write_plan(json, answer.frugal);
       json.end_object();
+      json.key("enough_devices").value(answer.enough_devices);
     } else {
       write_found(json, answer.top.front(), nullptr);
     }

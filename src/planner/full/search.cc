@@ -307,6 +307,10 @@ class Search {
         if (stop()) {
           return;
         }
+        if (std::any_of(candidates_.begin(), candidates_.end(),
+                        [&](const Candidate& other) { return other.plan == change; })) {
+          continue;
+        }
         const auto [fits, memory] = valid(change) ? memory_of(change) : std::pair(false, Bytes(0));
         const auto estimate =
             fits ? estimator_.estimate(change) : Result<estimate::Estimate>(fail("does not fit"));
@@ -374,6 +378,22 @@ class Search {
   Answer answer_;
 };
 
+/// The least of twice to 64 times as many devices for which some plan fits; 0: none of them.
+std::int64_t enough_devices(Task task, Options options) {
+  constexpr int kDoublings = 6;
+  options.most_estimates = options.most_simulations = 1;
+  for (int i = 0; i < kDoublings; ++i) {
+    task.devices *= 2;
+    auto space = Space::of(task);
+    const auto answer =
+        space ? Search(task, options, std::move(*space)).run() : Result<Answer>(fail("no machine"));
+    if (answer && !answer->top.empty()) {
+      return task.devices;
+    }
+  }
+  return 0;
+}
+
 }  // namespace
 
 Result<Answer> search(const Task& task, const Options& options) {
@@ -381,7 +401,11 @@ Result<Answer> search(const Task& task, const Options& options) {
   if (!space) {
     return fail(std::move(space.error()));
   }
-  return Search(task, options, std::move(*space)).run();
+  auto answer = Search(task, options, std::move(*space)).run();
+  if (answer && answer->top.empty() && !answer->stopped) {
+    answer->enough_devices = enough_devices(task, options);
+  }
+  return answer;
 }
 
 }  // namespace orrery::full

@@ -62,7 +62,7 @@ struct Counts {
   std::uint64_t invalid = 0;    ///< variants that check() refuses
   std::uint64_t estimated = 0;
   std::uint64_t left = 0;       ///< not looked at: a limit was reached
-  std::uint64_t simulated = 0;  ///< of the estimated
+  std::uint64_t simulated = 0;  ///< of the estimated, and of single changes of the best
 };
 
 struct Answer {
@@ -76,7 +76,8 @@ struct Answer {
   /// Where nothing fits: the least that some plan needs, and what that plan is.
   Bytes least_memory{0};
   plan::Plan frugal;
-  Error missing;  ///< what that plan lacks
+  Error missing;                    ///< what that plan lacks
+  std::int64_t enough_devices = 0;  ///< twice as many, or 4 to 64 times, for which some plan fits
   double wall_s = 0;
 
   double gap() const { return top.empty() ? 0 : top.front().step_time / bound - 1; }

@@ -169,6 +169,8 @@ TEST(PlanSearch, SaysHowMuchIsMissing) {
   EXPECT_TRUE(answer->top.empty());
   EXPECT_GT(answer->least_memory, 80_GiB);
   EXPECT_EQ(answer->frugal.devices(), 2);
+  // 18 bytes a parameter of 174.6 billion are 3.1 TB: more than 32 of 80 GB.
+  EXPECT_EQ(answer->enough_devices, 64);
 }
 
 TEST(PlanSearch, EveryMistakeIsNamed) {

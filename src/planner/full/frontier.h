@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a search has still to look at, the most promising first.
+/// What a search has still to look at, the most promising first, and what it has found.
 #pragma once
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "estimate/estimate.h"
 #include "workload/plan/plan.h"
 
 namespace orrery::full {
@@ -24,6 +25,15 @@ struct Node {
   std::uint64_t number = 0;  ///< order of making, which breaks ties
   plan::Plan plan;
 };
+/// A plan that fits.
+struct Candidate {
+  plan::Plan plan;
+  Time bound{0};
+  estimate::Estimate estimate;
+  Bytes memory{0};
+  bool simulated = false;
+};
+
 struct Later {
   bool operator()(const Node& a, const Node& b) const {
     return std::pair(a.expected, a.number) > std::pair(b.expected, b.number);

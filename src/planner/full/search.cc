@@ -21,14 +21,6 @@ constexpr double kWorthwhile = 1e-3;        // of the step, gained by a change
 constexpr std::size_t kRefined = 3;         // of the best plans, whose other fields are varied
 constexpr std::size_t kProgressEvery = 16;  // steps of the search
 
-struct Candidate {
-  plan::Plan plan;
-  Time bound{0};
-  estimate::Estimate estimate;
-  Bytes memory{0};
-  bool simulated = false;
-};
-
 class Search {
  public:
   Search(const Task& task, const Options& options, Space space)
@@ -136,11 +128,9 @@ class Search {
   }
 
   bool stop() {
-    if (!options_.progress) {
-      return false;
-    }
-    const Progress progress{answer_.counts.estimated, answer_.counts.simulated};
-    answer_.stopped = answer_.stopped || !options_.progress(progress);
+    answer_.stopped = answer_.stopped ||
+                      (options_.progress &&
+                       !options_.progress({answer_.counts.estimated, answer_.counts.simulated}));
     return answer_.stopped;
   }
 
@@ -249,28 +239,22 @@ class Search {
 
   /// Those whose estimates, as far off as any was, may be the best.
   void simulate_best() {
-    for (const std::size_t i : by_estimate()) {
+    std::stable_sort(candidates_.begin(), candidates_.end(),
+                     [](const Candidate& a, const Candidate& b) {
+                       return a.estimate.step_time < b.estimate.step_time;
+                     });
+    best_ = 0;
+    for (Candidate& candidate : candidates_) {
       const bool enough = answer_.counts.simulated >= options_.top + kRefined;
       const Time hoped =
-          candidates_[i].estimate.step_time * (1 - std::max(kMargin, answer_.estimate_error));
+          candidate.estimate.step_time * (1 - std::max(kMargin, answer_.estimate_error));
       if ((enough && hoped > answer_.top.front().step_time) ||
           answer_.counts.simulated >= options_.most_simulations ||
           (answer_.counts.simulated > 0 && stop())) {
         return;
       }
-      simulate(candidates_[i]);
+      simulate(candidate);
     }
-  }
-
-  std::vector<std::size_t> by_estimate() const {
-    std::vector<std::size_t> order(candidates_.size());
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      order[i] = i;
-    }
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      return candidates_[a].estimate.step_time < candidates_[b].estimate.step_time;
-    });
-    return order;
   }
 
   void simulate(Candidate& candidate) {

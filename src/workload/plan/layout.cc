@@ -31,7 +31,7 @@ std::int64_t degree(const Plan& plan, Axis axis) {
 }
 
 /// Digits that follow one another in the rank number become one.
-std::vector<graph::Digit> merged(std::vector<graph::Digit> digits) {
+std::vector<graph::Digit> merged(const std::vector<graph::Digit>& digits) {
   std::vector<graph::Digit> result;
   for (const graph::Digit& digit : digits) {
     if (digit.size == 1) {
@@ -93,7 +93,9 @@ void add(RankLayout& layout, Axis axis, std::vector<graph::Digit> digits) {
 /// The members from number a to number b of the innermost ones, a dividing b.
 std::vector<graph::Digit> between(const std::vector<graph::Digit>& digits, std::int64_t a,
                                   std::int64_t b) {
-  return (*split((*split(digits, b))[0], a))[1];
+  const auto inner = split(digits, b);
+  const auto parts = inner ? split((*inner)[0], a) : std::nullopt;
+  return parts ? (*parts)[1] : std::vector<graph::Digit>();
 }
 
 void add_shards(RankLayout& layout, const Plan& plan, const std::vector<graph::Digit>& data) {

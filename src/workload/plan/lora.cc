@@ -166,6 +166,7 @@ class LoraChecker {
 
   void targets() {
     std::vector<std::string> known;
+    known.reserve(std::size(kTargets));
     for (const LoraTarget& target : kTargets) {
       known.emplace_back(target.name);
     }

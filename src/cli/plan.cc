@@ -101,7 +101,7 @@ class PlanCommand : public Command {
     ProgressBar bar("planning");
     const Interrupt interrupt;
     interrupted = false;
-    options.progress = [&](const full::Progress&) {
+    options.go_on = [&] {
       bar.update(0);  // how many plans will have to be looked at is not known
       return !interrupted.load();
     };

@@ -144,29 +144,28 @@ PassCost BlockCosts::layers(parallel::BlockPass pass, std::int64_t first,
   return cost;
 }
 
-PassCost BlockCosts::forward(const plan::ModelPart& part) const {
-  constexpr auto kPass = parallel::BlockPass::forward;
-  PassCost cost = layers(kPass, part.first_layer, part.layers);
-  if (part.embedding) {
-    cost += ends_[plan::kEmbeddingBlock * parallel::kBlockPasses + index_of(kPass)];
-  }
-  if (part.head) {
-    cost += ends_[plan::kHeadBlock * parallel::kBlockPasses + index_of(kPass)];
+PassCost BlockCosts::ends(parallel::BlockPass pass, const plan::ModelPart& part) const {
+  PassCost cost;
+  for (const auto& [stands, kind] :
+       {std::pair{part.embedding, plan::kEmbeddingBlock}, std::pair{part.head, plan::kHeadBlock}}) {
+    if (stands) {
+      cost += ends_[kind * parallel::kBlockPasses + index_of(pass)];
+    }
   }
   return cost;
 }
 
+PassCost BlockCosts::forward(const plan::ModelPart& part) const {
+  PassCost cost = ends(parallel::BlockPass::forward, part);
+  cost += layers(parallel::BlockPass::forward, part.first_layer, part.layers);
+  return cost;
+}
+
 PassCost BlockCosts::backward(const plan::ModelPart& part, std::int64_t recomputed) const {
-  constexpr auto kPass = parallel::BlockPass::backward;
   const std::int64_t again = std::min(recomputed, part.layers);
-  PassCost cost = layers(kPass, part.first_layer, again);
+  PassCost cost = ends(parallel::BlockPass::backward, part);
+  cost += layers(parallel::BlockPass::backward, part.first_layer, again);
   cost += layers(parallel::BlockPass::plain, part.first_layer + again, part.layers - again);
-  if (part.embedding) {
-    cost += ends_[plan::kEmbeddingBlock * parallel::kBlockPasses + index_of(kPass)];
-  }
-  if (part.head) {
-    cost += ends_[plan::kHeadBlock * parallel::kBlockPasses + index_of(kPass)];
-  }
   return cost;
 }
 

@@ -57,6 +57,7 @@ class BlockCosts {
     std::vector<PassCost> until;  ///< by layer: of all before it
     std::vector<Time> begins;     ///< by layer: of a run that begins there
   };
+  PassCost ends(parallel::BlockPass pass, const plan::ModelPart& part) const;
   PassCost layers(parallel::BlockPass pass, std::int64_t first, std::int64_t count) const;
 
   std::vector<plan::BlockKind> kinds_;  ///< by layer

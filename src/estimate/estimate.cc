@@ -2,8 +2,6 @@
 #include "estimate/estimate.h"
 
 #include <algorithm>
-#include <array>
-#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -13,6 +11,7 @@
 #include "estimate/plan_memo.h"
 #include "estimate/replay.h"
 #include "estimate/shared_links.h"
+#include "estimate/sites.h"
 #include "workload/parallel/lower.h"
 #include "workload/plan/layout.h"
 #include "workload/plan/machine_check.h"
@@ -46,8 +45,9 @@ class Estimator::Memo {
  public:
   Memo(zoo::Model model, machine::Machine machine)
       : model_(std::move(model)),
-        machine_(std::move(machine)),
-        crossing_(std::any_of(machine_.network.begin(), machine_.network.end(), is_shared)) {}
+        sites_(std::move(machine)),
+        crossing_(std::any_of(sites_.machine().network.begin(), sites_.machine().network.end(),
+                              is_shared)) {}
 
   Result<Estimate> estimate(const plan::Plan& plan) {
     auto prepared = prepare(plan);
@@ -89,30 +89,6 @@ class Estimator::Memo {
     TimedPlan* timed = nullptr;
     const IssueLists* lists = nullptr;
   };
-
-  /// The machine as plans of these clocks and so many devices see it.
-  struct Site {
-    Prices prices;
-    std::map<std::int64_t, machine::Machine> machines;  // by devices
-  };
-
-  Result<const machine::Machine*> machine_of(const plan::Plan& plan) {
-    Site& site = site_of(plan);
-    const auto found = site.machines.find(plan.devices());
-    if (found != site.machines.end()) {
-      return &found->second;
-    }
-    auto fitted = machine::with_devices(machine_, plan.devices());
-    if (!fitted) {
-      return fail(std::move(fitted.error()));
-    }
-    if (plan.clocks == plan::Clocks::boost) {
-      fitted->device = compute::at_boost(std::move(fitted->device));
-    }
-    return &site.machines.emplace(plan.devices(), std::move(*fitted)).first->second;
-  }
-
-  Site& site_of(const plan::Plan& plan) { return sites_[static_cast<std::size_t>(plan.clocks)]; }
 
   /// The same templates for every global batch, placement and algorithm.
   Result<Lowered*> lowered(const plan::Plan& plan, bool anew) {
@@ -159,37 +135,31 @@ class Estimator::Memo {
 
   Result<TimedPlan> time(const plan::Plan& plan, const graph::Workload& workload,
                          const IssueLists& lists) {
-    const auto machine = machine_of(plan);
-    if (!machine) {
-      return fail(machine.error());
+    const auto site = sites_.of(plan);
+    if (!site) {
+      return fail(site.error());
     }
-    if (auto has_all = plan::check_machine(plan, **machine); !has_all) {
+    if (auto has_all = plan::check_machine(plan, *site->machine); !has_all) {
       return fail(std::move(has_all.error()));
     }
-    const Placing placing = placing_of(plan);
-    TimedPlan timed{.timed = time_workload(workload, **machine, placing, site_of(plan).prices),
+    const Placing placing{plan::layout_of(plan, model_.experts > 0), plan::algorithms_of(plan)};
+    TimedPlan timed{.timed = time_workload(workload, *site->machine, placing, *site->prices),
                     .maps = {},
                     .least = {}};
     if (timed.timed.crosses && workload.roles.size() > 1) {
-      share_among_stages(plan, workload, **machine, lists, timed);
+      share_among_stages(placing, workload, *site, lists, timed);
     }
     return timed;
   }
 
-  Placing placing_of(const plan::Plan& plan) const {
-    return {plan::layout_of(plan, model_.experts > 0), plan::algorithms_of(plan)};
-  }
-
   /// Longer transfers meet more often: a second round comes within what a third would change.
-  void share_among_stages(const plan::Plan& plan, const graph::Workload& workload,
-                          const machine::Machine& machine, const IssueLists& lists,
-                          TimedPlan& timed) {
-    const Placing placing = placing_of(plan);
+  void share_among_stages(const Placing& placing, const graph::Workload& workload, const Site& site,
+                          const IssueLists& lists, TimedPlan& timed) {
     for (int round = 0; round < 2; ++round) {
       timed.maps = maps_of(timed.timed, Works::slowed);
       const PreparedPlan prepared{timed.timed, timed.maps, timed.least, lists};
       if (const auto run = replay(prepared)) {
-        timed.timed = time_workload(workload, machine, placing, site_of(plan).prices,
+        timed.timed = time_workload(workload, *site.machine, placing, *site.prices,
                                     meanwhile_of(prepared, *run));
       }
     }
@@ -197,9 +167,8 @@ class Estimator::Memo {
   }
 
   zoo::Model model_;
-  machine::Machine machine_;
+  Sites sites_;
   bool crossing_ = false;  ///< how often stages meet depends on the number of microbatches
-  std::array<Site, kNames<plan::Clocks>.size()> sites_;
   PlanMemo<Lowered> lowered_;
   PlanMemo<TimedPlan> timed_;
   IssueLists lists_;  // of the plan at hand

@@ -12,6 +12,7 @@
 
 #include "estimate/block_costs.h"
 #include "estimate/plan_memo.h"
+#include "estimate/sites.h"
 #include "estimate/state_costs.h"
 #include "workload/memory/block_memory.h"
 #include "workload/memory/least_memory.h"
@@ -50,24 +51,23 @@ using ByPlan = std::unordered_map<plan::Plan, Value, PlanHash>;  // never iterat
 
 class QuickBound::Memo {
  public:
-  Memo(const zoo::Model& model, const machine::Machine& machine)
-      : model_(model), machine_(machine) {}
+  Memo(const zoo::Model& model, const machine::Machine& machine) : model_(model), sites_(machine) {}
 
   Result<Time> least_time(const plan::Plan& plan) {
-    const auto site = site_of(plan);
+    const auto site = sites_.of(plan);
     if (!site) {
       return fail(site.error());
     }
-    const BlockCosts* blocks = blocks_of(plan, **site);
+    const BlockCosts* blocks = blocks_of(plan, *site);
     const StageParts* parts = parts_of(plan);
     if (blocks == nullptr || parts == nullptr) {
       return fail("a plan that check() accepts");
     }
-    return longest(plan, *blocks, *parts, **site);
+    return longest(plan, *blocks, *parts, *site);
   }
 
   Result<Time> least_kernels(const plan::Plan& plan) {
-    const auto site = site_of(plan);
+    const auto site = sites_.of(plan);
     if (!site) {
       return fail(site.error());
     }
@@ -84,7 +84,7 @@ class QuickBound::Memo {
       for (const std::vector<graph::Operator>& block : *blocks) {
         by_kind.emplace_back(0);
         for (const graph::Operator& kernel : block) {
-          by_kind.back() += (*site)->prices.kernel(kernel, (*site)->machine.device).alone;
+          by_kind.back() += site->prices->kernel(kernel, site->machine->device).alone;
         }
       }
       for (const plan::BlockKind kind :
@@ -97,12 +97,12 @@ class QuickBound::Memo {
   }
 
   Result<Bytes> least_memory(const plan::Plan& plan) {
-    const auto site = site_of(plan);
+    const auto site = sites_.of(plan);
     const StageParts* parts = parts_of(plan);
     if (!site || parts == nullptr) {
       return fail(site ? Error("a plan that check() accepts") : site.error());
     }
-    return footprint::least_memory(model_, memories_of(plan), plan, *parts, (*site)->machine.device,
+    return footprint::least_memory(model_, memories_of(plan), plan, *parts, site->machine->device,
                                    pieces_of(plan));
   }
 
@@ -120,38 +120,14 @@ class QuickBound::Memo {
     std::array<Time, kSlowdowns.size()> by_slowdown{};
   };
 
-  /// The machine as plans of some clocks and so many devices see it.
-  struct Site {
-    machine::Machine machine;
-    Prices prices;
-  };
-
-  Result<Site*> site_of(const plan::Plan& plan) {
-    const std::pair where{plan.devices(), plan.clocks};
-    const auto found = std::find_if(sites_.begin(), sites_.end(),
-                                    [&](const auto& site) { return site.first == where; });
-    if (found != sites_.end()) {
-      return found->second.get();
-    }
-    auto fitted = machine::with_devices(machine_, plan.devices());
-    if (!fitted) {
-      return fail(std::move(fitted.error()));
-    }
-    if (plan.clocks == plan::Clocks::boost) {
-      fitted->device = compute::at_boost(std::move(fitted->device));
-    }
-    sites_.emplace_back(where, std::make_unique<Site>(Site{std::move(*fitted), {}}));
-    return sites_.back().second.get();
-  }
-
   /// Null: the plan's blocks cannot be lowered.
-  const BlockCosts* blocks_of(const plan::Plan& plan, Site& site) {
+  const BlockCosts* blocks_of(const plan::Plan& plan, const Site& site) {
     plan::Plan key = block_key(plan);
     const auto found = blocks_.find(key);
     if (found != blocks_.end()) {
       return &found->second;
     }
-    auto costs = BlockCosts::of(model_, key, site.machine, site.prices);
+    auto costs = BlockCosts::of(model_, key, *site.machine, *site.prices);
     return costs ? &blocks_.emplace(std::move(key), std::move(*costs)).first->second : nullptr;
   }
 
@@ -198,14 +174,14 @@ class QuickBound::Memo {
   }
 
   const std::vector<StageState>& states_of(const plan::Plan& plan, const StageParts& parts,
-                                           Site& site) {
+                                           const Site& site) {
     plan::Plan key = state_key(plan);
     const auto found = states_.find(key);
     if (found != states_.end()) {
       return found->second;
     }
     std::vector<StageState> states =
-        state_costs(model_, plan, memories_of(plan), parts, site.machine, site.prices);
+        state_costs(model_, plan, memories_of(plan), parts, *site.machine, *site.prices);
     return states_.emplace(std::move(key), std::move(states)).first->second;
   }
 
@@ -259,7 +235,7 @@ class QuickBound::Memo {
   }
 
   Time longest(const plan::Plan& plan, const BlockCosts& blocks, const StageParts& parts,
-               Site& site) {
+               const Site& site) {
     const std::vector<StageState>& states = states_of(plan, parts, site);
     Time finish = Time::max();
     for (const StageState& state : states) {
@@ -284,7 +260,7 @@ class QuickBound::Memo {
       ChunkPasses first;
       for (std::size_t c = 0; c < load.chunks.size(); ++c) {
         ChunkPasses chunk = load.chunks[c];
-        const Time copy = copies(plan, parts[s][c].layers, chunk.kept, site.machine);
+        const Time copy = copies(plan, parts[s][c].layers, chunk.kept, *site.machine);
         chunk.forward = hides ? chunk.forward : std::max(chunk.forward, copy);
         chunk.backward = hides ? chunk.backward : std::max(chunk.backward, copy);
         first = c == 0 ? chunk : first;
@@ -315,8 +291,7 @@ class QuickBound::Memo {
   }
 
   zoo::Model model_;
-  machine::Machine machine_;
-  std::vector<std::pair<std::pair<std::int64_t, plan::Clocks>, std::unique_ptr<Site>>> sites_;
+  Sites sites_;
   ByPlan<BlockCosts> blocks_;
   /// By blocks, parts, layers that recompute, and whether communication is hidden.
   std::map<std::tuple<const BlockCosts*, const StageParts*, std::int64_t, bool>,

@@ -3,25 +3,30 @@
 /// its blocks: lowered and mapped once for every set of fields that shapes them, not per plan.
 ///
 ///   f, b     of a layer in a run of equal ones, forward and backward with what it recomputes: from
-///            compute free to compute free, kernels alone and the collectives they wait for on idle
-///            links: entry (compute, compute) of the runs' maps (pass_map.h), of three less of two
+///            compute free to compute free, kernels slowed by the run's own collectives and the
+///            collectives they wait for: entry (compute, compute) of the runs' maps (pass_map.h),
+///            of three layers less of two
 ///   F, B     sums over a chunk;  w = sum over the chunks of a stage of F + B
 ///   fill     F of the first chunks of the stages before;  drain: their B
 ///   finish   the optimizer's kernels
 ///   g        1, of interleaved schedules the stages: microbatches that end together
+///   lane     what gradients and parameters take on the busiest communicator
+///   lost     what kernels lose beside what of the lane exceeds the time without kernels
 ///
-///   bound = max over stages of  fill + m w + drain + finish
-///                               fill + m w - g B + reduction of the gradients + finish
-///           and of every lane:  what its collectives take over the step
+///   bound = max over stages of  fill + m w + drain + finish + lost
+///                               fill + m w - g B + reductions once a step + finish
+///                               fill + F of the warm-up + all reductions + finish
+///                               the lane;  every lane of the blocks' collectives
 ///
 /// Exchanges of tokens beside another microbatch hide what a block waits for: then kernels alone
-/// count. Schedules that split the backward have no drain; dualpipe fills from both ends.
-/// With offload F and B are no shorter than the copies of all but two of a chunk's layers, and
-/// behind the last backward come gradients to the host and its update (offload.h).
+/// count. Schedules that split the backward have no drain; dualpipe fills from both ends. With
+/// offload F and B are no shorter than the copies of all but two of a chunk's layers, and behind
+/// the last backward come gradients to the host and its update (offload.h).
 ///
 /// Ignores what a schedule adds to that: messages, reductions beside the last backward, gathers
-/// ahead. It is never above the simulated time, and above lower_bound() where
-/// that has shorter paths.
+/// ahead. Each term is a path of dependencies of the run but for two that are only tested: runs are
+/// taken to grow by the same time a layer, and slowed by their own collectives at the least. Never
+/// above the simulated time of 2,200 random plans over every field.
 #pragma once
 
 #include <memory>

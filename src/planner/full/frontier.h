@@ -25,6 +25,12 @@ struct Node {
   std::uint64_t number = 0;  ///< order of making, which breaks ties
   plan::Plan plan;
 };
+struct Later {
+  bool operator()(const Node& a, const Node& b) const {
+    return std::pair(a.expected, a.number) > std::pair(b.expected, b.number);
+  }
+};
+
 /// A plan that fits.
 struct Candidate {
   plan::Plan plan;
@@ -32,12 +38,6 @@ struct Candidate {
   estimate::Estimate estimate;
   Bytes memory{0};
   bool simulated = false;
-};
-
-struct Later {
-  bool operator()(const Node& a, const Node& b) const {
-    return std::pair(a.expected, a.number) > std::pair(b.expected, b.number);
-  }
 };
 
 /// Plans alike enough for what their bounds leave out to be alike too.

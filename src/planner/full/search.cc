@@ -17,9 +17,9 @@ namespace {
 
 /// How far an estimate may be off for the order of plans to be trusted.
 constexpr double kMargin = 0.01;
-constexpr double kWorthwhile = 1e-3;        // of the step, gained by a change
-constexpr std::size_t kRefined = 3;         // of the best plans, whose other fields are varied
-constexpr std::size_t kProgressEvery = 16;  // steps of the search
+constexpr double kWorthwhile = 1e-3;   // of the step, gained by a change
+constexpr std::size_t kRefined = 3;    // of the best plans, whose other fields are varied
+constexpr std::size_t kAskEvery = 16;  // steps of the search
 
 class Search {
  public:
@@ -92,7 +92,7 @@ class Search {
       plan::Plan bare = shape;
       for (const std::int64_t zero : space_.zeros(shape)) {
         bare.zero = zero;
-        bare.overlap_param_gather = bare.overlap_param_gather && zero > 0;
+        bare.overlap_param_gather = shape.overlap_param_gather && zero > 0;
         if (const auto bound = bounds_.least_time(bare)) {
           least = std::min(least, *bound);
         }
@@ -112,7 +112,7 @@ class Search {
       if (answer_.counts.estimated >= options_.most_estimates) {
         break;
       }
-      if (steps++ % kProgressEvery == 0 && stop()) {
+      if (steps++ % kAskEvery == 0 && stop()) {
         break;
       }
       const Node node = open_.take();
@@ -128,9 +128,7 @@ class Search {
   }
 
   bool stop() {
-    answer_.stopped = answer_.stopped ||
-                      (options_.progress &&
-                       !options_.progress({answer_.counts.estimated, answer_.counts.simulated}));
+    answer_.stopped = answer_.stopped || (options_.go_on && !options_.go_on());
     return answer_.stopped;
   }
 
@@ -165,7 +163,7 @@ class Search {
         remember_frugal(variant);
       } else if (!bound || *bound >= cutoff()) {
         ++answer_.counts.by_bound;
-        left_ = std::min(left_, bound ? *bound : left_);
+        left_ = bound ? std::min(left_, *bound) : left_;
       } else {
         open_.push(*bound, Level::variant, std::move(variant));
       }
@@ -223,10 +221,12 @@ class Search {
     }
     const auto estimate = estimator_.estimate(node.plan);
     ++answer_.counts.estimated;
-    if (estimate) {
-      open_.learn(node.plan, estimate->step_time / node.bound);
-      add({node.plan, node.bound, *estimate, memory});
+    if (!estimate) {  // beyond the range of estimated time
+      left_ = std::min(left_, node.bound);
+      return;
     }
+    open_.learn(node.plan, estimate->step_time / node.bound);
+    add({node.plan, node.bound, *estimate, memory});
   }
 
   void add(Candidate candidate) {

@@ -29,11 +29,6 @@
 
 namespace orrery::full {
 
-struct Progress {
-  std::uint64_t estimated = 0;
-  std::uint64_t simulated = 0;
-};
-
 struct Options {
   std::size_t top = 5;  ///< plans in the answer
   std::size_t most_estimates = 1500;
@@ -41,7 +36,7 @@ struct Options {
   bool exhaustive = false;  ///< bounds alone decide what is not estimated
   Bytes reserve{0};         ///< of the device's memory, not to be used
   /// Called now and then; false: stop with what there is.
-  std::function<bool(const Progress&)> progress{};
+  std::function<bool()> go_on{};
 };
 
 struct Found {

@@ -18,25 +18,10 @@ namespace orrery::full {
 namespace {
 
 /// Fields whose values Space chooses itself.
-constexpr std::array<std::string_view, 18> kChosen{"tp",
-                                                   "cp",
-                                                   "pp",
-                                                   "dp",
-                                                   "ep",
-                                                   "etp",
-                                                   "microbatch",
-                                                   "schedule",
-                                                   "chunks",
-                                                   "order",
-                                                   "zero",
-                                                   "recompute",
-                                                   "recompute_modules",
-
-                                                   "cp_exchange",
-                                                   "moe_dispatch",
-                                                   "overlap_ep",
-                                                   "offload_optimizer",
-                                                   "offload_activations"};
+constexpr auto kChosen = std::to_array<std::string_view>(
+    {"tp", "cp", "pp", "dp", "ep", "etp", "microbatch", "schedule", "chunks", "order", "zero",
+     "recompute", "recompute_modules", "cp_exchange", "moe_dispatch", "overlap_ep",
+     "offload_optimizer", "offload_activations"});
 
 }  // namespace
 

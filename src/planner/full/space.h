@@ -8,13 +8,12 @@
 ///
 /// Values that are tried where a field is not fixed:
 ///   tp, cp, pp     divisors of the devices that the model divides by; dp is the rest
-///                  cp: at least 128 tokens in each of a rank's two pieces; pp: at least a layer a
-///                  stage
+///                  cp: at least 128 tokens in each of a rank's two pieces
+///                  pp: at least a layer a stage
 ///   ep, etp        divisors of the experts; an expert whole or cut as the rest of the layer
 ///   microbatch     divisors of a replica's sequences, up to 65,536 tokens of a rank
-///   schedule       1f1b, interleaved, zb-h1, zb-v, dualpipe; chunks: divisors of the layers of a
-///   stage,
-///                  and powers of two up to 16
+///   schedule       1f1b, interleaved, zb-h1, zb-v, dualpipe
+///   chunks         divisors of a stage's layers, and powers of two up to 16
 ///   order          tp-cp-dp-pp, and tp-cp-pp-dp where both pp and dp are above 1
 ///   cp_exchange    p2p, all_gather, a2a;  moe_dispatch: alltoall, hierarchical (ep across nodes)
 ///   overlap_ep     true; microbatch where the schedule can

@@ -128,6 +128,10 @@ std::vector<PortLoad> SharedLinks::loads(const collective::CollectivePhase& phas
   return ports;
 }
 
+std::uint32_t SharedLinks::port(int dimension, bool up) const {
+  return links_.class_of(up ? links_.up(0, dimension) : links_.down(0, dimension));
+}
+
 MessageWay SharedLinks::slowest(const std::vector<Pair>& messages) {
   MessageWay way;
   std::vector<topology::Route> routes;

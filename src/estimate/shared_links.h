@@ -61,6 +61,8 @@ class SharedLinks {
     bool crosses = false;  ///< found out: links of a stage carry other stages' too
   };
   std::vector<PortLoad> loads(const collective::CollectivePhase& phase, Crowd& crowd);
+  /// The port of a switch: class_of up or down.
+  std::uint32_t port(int dimension, bool up) const;
   MessageWay slowest(const std::vector<Pair>& messages);
 
  private:

@@ -106,6 +106,10 @@ class Placement {
     return communicator.known.back().second;
   }
 
+  std::uint32_t port(const machine::CopyPort& port, graph::CopyWay way) const {
+    return links_.port(port.dimension, way == graph::CopyWay::out);
+  }
+
   /// Of all ranks of a stage at once; between mirrored stages, which exchange at the end of the
   /// step, of all stages.
   MessageWay way(plan::Channel channel, std::int64_t stage, std::int64_t stages) {
@@ -230,6 +234,7 @@ class Timer {
         timed.kind = TimedNode::Kind::collective;
         timed.work = timed.least =
             machine::copy_time(workload_, node.bytes, node.tier, node.sharers, machine_);
+        time_port(node, timed);
         timed.host_cost = workload_.host_dispatch;
         break;
       case graph::Node::Kind::host:
@@ -329,6 +334,19 @@ class Timer {
       timed_.crosses = timed_.crosses || where.crowd.crosses;
     }
     return entry->second;
+  }
+
+  /// Of a copy that goes through a port of the network.
+  void time_port(const graph::Node& node, TimedNode& timed) {
+    const auto port = machine::copy_port(node.tier, machine_);
+    if (!port || node.way == graph::CopyWay::none) {
+      return;
+    }
+    const Time latency = machine_.device.memory[index_of(node.tier)].latency;
+    timed.transfer = transfer_of(
+        {.serialisation = timed.work - latency,
+         .latency = latency,
+         .ports = {{placement_.port(*port, node.way), topology::counted(port->share)}}});
   }
 
   void time_message(const graph::Node& node, TimedNode& timed) {

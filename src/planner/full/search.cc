@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "estimate/quick_bound.h"
+#include "planner/full/fits.h"
 #include "planner/full/frontier.h"
+#include "study/energy.h"
 #include "study/run.h"
 #include "workload/memory/footprint.h"
 #include "workload/plan/machine_check.h"
@@ -29,6 +31,7 @@ class Search {
         space_(std::move(space)),
         bounds_(task.model, task.machine),
         estimator_(task.model, task.machine),
+        score_(options.objective, task.machine, bounds_),
         open_(options.exhaustive) {
     if (!task_.machine.device.memory.empty()) {
       Bytes& capacity = task_.machine.device.memory.front().capacity;
@@ -93,7 +96,7 @@ class Search {
       for (const std::int64_t zero : space_.zeros(shape)) {
         bare.zero = zero;
         bare.overlap_param_gather = shape.overlap_param_gather && zero > 0;
-        if (const auto bound = bounds_.least_time(bare)) {
+        if (const auto bound = score_.least(bare)) {
           least = std::min(least, *bound);
         }
       }
@@ -102,13 +105,13 @@ class Search {
   }
 
   Time best_estimate() const {
-    return candidates_.empty() ? Time::max() / 4 : candidates_[best_].estimate.step_time;
+    return candidates_.empty() ? Time::max() / 4 : candidates_[best_].score;
   }
   Time cutoff() const { return best_estimate() * (1 + kMargin); }
 
   void explore() {
     std::size_t steps = 0;
-    while (!open_.empty() && open_.top().expected < cutoff()) {
+    while (open_.any_below(cutoff())) {
       if (answer_.counts.estimated >= options_.most_estimates) {
         break;
       }
@@ -124,7 +127,7 @@ class Search {
         look(node);
       }
     }
-    answer_.complete = open_.empty() || open_.top().expected >= cutoff();
+    answer_.complete = !open_.any_below(cutoff());
   }
 
   bool stop() {
@@ -157,7 +160,7 @@ class Search {
       while (!fits && space_.recompute_more(variant)) {
         fits = may_fit(variant);
       }
-      const auto bound = fits ? bounds_.least_time(variant) : Result<Time>(Time::max());
+      const auto bound = fits ? score_.least(variant) : Result<Time>(Time::max());
       if (!fits) {
         ++answer_.counts.by_memory;
         remember_frugal(variant);
@@ -181,19 +184,6 @@ class Search {
     return checked.has_value();
   }
 
-  /// Whether it fits, and the memory of its fullest stage.
-  std::pair<bool, Bytes> memory_of(const plan::Plan& plan) const {
-    const auto stages = footprint::memory_footprint(task_.model, plan, &task_.machine);
-    if (!stages) {
-      return {false, Bytes::max()};
-    }
-    Bytes most{0};
-    for (const footprint::StageMemory& stage : *stages) {
-      most = std::max(most, stage.total());
-    }
-    return {footprint::check_fits(*stages, task_.machine).has_value(), most};
-  }
-
   void remember_frugal(const plan::Plan& plan) {
     if (!candidates_.empty()) {
       return;
@@ -206,11 +196,11 @@ class Search {
   }
 
   void look(const Node& node) {
-    const auto [fits, memory] = memory_of(node.plan);
+    const auto [fits, memory] = memory_of(task_, node.plan);
     if (!fits) {
       plan::Plan more = node.plan;
       if (space_.recompute_more(more)) {
-        if (const auto bound = bounds_.least_time(more)) {
+        if (const auto bound = score_.least(more)) {
           open_.push(*bound, Level::variant, std::move(more));
           return;
         }
@@ -225,12 +215,13 @@ class Search {
       left_ = std::min(left_, node.bound);
       return;
     }
-    open_.learn(node.plan, estimate->step_time / node.bound);
-    add({node.plan, node.bound, *estimate, memory});
+    const Time score = score_.of(node.plan, estimate->step_time);
+    open_.learn(node.plan, score / node.bound);
+    add({node.plan, node.bound, *estimate, score, memory});
   }
 
   void add(Candidate candidate) {
-    const bool better = candidates_.empty() || candidate.estimate.step_time < best_estimate();
+    const bool better = candidates_.empty() || candidate.score < best_estimate();
     candidates_.push_back(std::move(candidate));
     if (better) {
       best_ = candidates_.size() - 1;
@@ -241,14 +232,14 @@ class Search {
   void simulate_best() {
     std::stable_sort(candidates_.begin(), candidates_.end(),
                      [](const Candidate& a, const Candidate& b) {
-                       return a.estimate.step_time < b.estimate.step_time;
+                       return a.score < b.score;
                      });
     best_ = 0;
     for (Candidate& candidate : candidates_) {
       const bool enough = answer_.counts.simulated >= options_.top + kRefined;
       const Time hoped =
-          candidate.estimate.step_time * (1 - std::max(kMargin, answer_.estimate_error));
-      if ((enough && hoped > answer_.top.front().step_time) ||
+          candidate.score * (1 - std::max(kMargin, answer_.estimate_error));
+      if ((enough && hoped > answer_.top.front().score) ||
           answer_.counts.simulated >= options_.most_simulations ||
           (answer_.counts.simulated > 0 && stop())) {
         return;
@@ -267,18 +258,27 @@ class Search {
     if (!run) {
       return;
     }
-    const Time time = run->timeline.step_time;
+    const Time score = score_.of(*run);
     answer_.estimate_error =
-        std::max(answer_.estimate_error, std::abs(candidate.estimate.step_time / time - 1));
+        std::max(answer_.estimate_error, std::abs(candidate.score / score - 1));
     Found found{.plan = candidate.plan,
-                .step_time = time,
+                .step_time = run->timeline.step_time,
+                .score = score,
                 .estimate = candidate.estimate,
                 .memory = candidate.memory,
                 .mfu = run->mfu,
-                .tokens_per_s = run->tokens_per_s};
+                .tokens_per_s = run->tokens_per_s,
+                .energy = {},
+                .cost_per_million_tokens = {}};
+    if (const auto energy = study::energy_of(*run)) {
+      found.energy = energy->total();
+    }
+    if (const auto cost = study::cost_of(*run)) {
+      found.cost_per_million_tokens = cost->per_million_tokens;
+    }
     const auto place =
         std::upper_bound(answer_.top.begin(), answer_.top.end(), found,
-                         [](const Found& a, const Found& b) { return a.step_time < b.step_time; });
+                         [](const Found& a, const Found& b) { return a.score < b.score; });
     answer_.top.insert(place, std::move(found));
   }
 
@@ -286,7 +286,7 @@ class Search {
   void refine() {
     for (std::size_t i = 0; i < std::min(kRefined, answer_.top.size()); ++i) {
       plan::Plan plan = answer_.top[i].plan;
-      Time time = answer_.top[i].estimate.step_time;
+      const Time time = score_.of(plan, answer_.top[i].estimate.step_time);
       for (const auto& change : space_.changes(plan)) {
         if (stop()) {
           return;
@@ -295,11 +295,12 @@ class Search {
                         [&](const Candidate& other) { return other.plan == change; })) {
           continue;
         }
-        const auto [fits, memory] = valid(change) ? memory_of(change) : std::pair(false, Bytes(0));
+        const auto [fits, memory] = valid(change) ? memory_of(task_, change) : std::pair(false, Bytes(0));
         const auto estimate =
             fits ? estimator_.estimate(change) : Result<estimate::Estimate>(fail("does not fit"));
-        if (estimate && estimate->step_time < time * (1 - kWorthwhile)) {
-          add({change, Time(0), *estimate, memory});
+        const Time score = estimate ? score_.of(change, estimate->step_time) : Time::max();
+        if (score < time * (1 - kWorthwhile)) {
+          add({change, Time(0), *estimate, score, memory});
           simulate(candidates_.back());
         }
       }
@@ -308,13 +309,13 @@ class Search {
 
   /// The least bound of what was not simulated, and what is left.
   void finish() {
-    const Time best = answer_.top.empty() ? Time::max() : answer_.top.front().step_time;
+    const Time best = answer_.top.empty() ? Time::max() : answer_.top.front().score;
     for (Candidate& candidate : candidates_) {
       if (candidate.simulated || candidate.bound >= best) {
         continue;
       }
       if (const auto bound = estimator_.lower_bound(candidate.plan)) {
-        candidate.bound = std::max(candidate.bound, *bound);
+        candidate.bound = std::max(candidate.bound, score_.of(candidate.plan, *bound));
       }
       left_ = std::min(left_, candidate.bound);
     }
@@ -353,6 +354,7 @@ class Search {
   Space space_;
   estimate::QuickBound bounds_;
   estimate::Estimator estimator_;
+  Score score_;
   Bytes capacity_ = Bytes::max();
   Frontier open_;
   std::vector<Candidate> candidates_;

@@ -71,8 +71,8 @@ void PortTransport::begin_collective(Activity id, CommunicatorIndex communicator
   start_phase(id);
 }
 
-std::vector<topology::LinkUse> PortTransport::copy_links(RankIndex rank,
-                                                         const BoundCollective& copy) const {
+std::span<const topology::LinkUse> PortTransport::copy_links(RankIndex rank,
+                                                             const BoundCollective& copy) {
   const auto port = copy.host > Time(0) || copy.way == graph::CopyWay::none
                         ? std::nullopt
                         : machine::copy_port(copy.tier, machine_);
@@ -83,7 +83,8 @@ std::vector<topology::LinkUse> PortTransport::copy_links(RankIndex rank,
   const topology::LinkId link = copy.way == graph::CopyWay::out
                                     ? links_.up(device, port->dimension)
                                     : links_.down(device, port->dimension);
-  return {{link, topology::counted(port->share)}};
+  const topology::LinkUse use{link, topology::counted(port->share)};
+  return {&copies_.emplace(std::pair(link, copy.tier), use).first->second, 1};
 }
 
 void PortTransport::begin_copy(Activity id, RankIndex rank, int collective) {
@@ -141,7 +142,7 @@ void PortTransport::describe(const std::vector<Activity>& live,
 /// Of every link, the communicator that uses it, if it is the only one and no message passes.
 void PortTransport::count_users() {
   user_of_link_.assign(links_.links(), kUnused);
-  const auto use = [&](const std::vector<topology::LinkUse>& links, std::int32_t user) {
+  const auto use = [&](std::span<const topology::LinkUse> links, std::int32_t user) {
     for (const topology::LinkUse& link : links) {
       std::int32_t& known = user_of_link_[link.link];
       known = known == kUnused || known == user ? user : kSeveral;

@@ -21,9 +21,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -88,8 +91,8 @@ class PortTransport {
   const Plan& plan(CommunicatorIndex communicator, int collective);
   const topology::Route& route(const Way& way);
   void start_phase(Activity id);
-  /// The port of a rank that a copy uses, if any.
-  std::vector<topology::LinkUse> copy_links(RankIndex rank, const BoundCollective& copy) const;
+  /// The port of a rank that a copy uses, if any; stays where it is.
+  std::span<const topology::LinkUse> copy_links(RankIndex rank, const BoundCollective& copy);
   void own(network::TransferId transfer, Activity id);
   void count_users();
 
@@ -102,7 +105,8 @@ class PortTransport {
   network::AnalyticalNetwork network_;
   std::vector<std::vector<std::unique_ptr<Plan>>> plans_;  ///< [communicator][collective]
   std::vector<std::unique_ptr<topology::Route>> routes_;   ///< by way
-  std::vector<Activity> owners_;                           ///< by TransferId
+  std::map<std::pair<topology::LinkId, int>, topology::LinkUse> copies_;  ///< by port and tier
+  std::vector<Activity> owners_;                                          ///< by TransferId
   std::vector<Under> under_;                               ///< by Activity
   std::vector<std::int32_t> user_of_link_;  ///< the one communicator, or kNone, kSeveral; lazily
 };

@@ -59,10 +59,11 @@ inline Family family_of(const plan::Plan& plan) {
 }
 
 /// The same of a wider family: what its first plans are expected by.
-using Kin = std::array<std::int64_t, 4>;
+using Kin = std::array<std::int64_t, 7>;
 inline Kin kin_of(const plan::Plan& plan) {
   return {static_cast<std::int64_t>(plan.schedule), plan.zero,
-          static_cast<std::int64_t>(plan.overlap_ep), plan.ep > 1 ? 1 : 0};
+          static_cast<std::int64_t>(plan.overlap_ep), plan.ep > 1 ? 1 : 0,
+          plan.tp > 1 ? 1 : 0, plan.cp > 1 ? 1 : 0, plan.pp > 1 ? 1 : 0};
 }
 
 class Frontier {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -114,11 +115,15 @@ class Placement {
   /// step, of all stages.
   MessageWay way(plan::Channel channel, std::int64_t stage, std::int64_t stages) {
     std::vector<Pair> messages;
+    std::set<std::vector<std::int64_t>> known;
     const auto add = [&](std::int64_t from) {
       const std::int64_t to = plan::target_stage(channel, from, stages);
       for (const std::int64_t rank : first_stage_) {
-        messages.push_back(
-            {layout_.with(rank, plan::Axis::pp, from), layout_.with(rank, plan::Axis::pp, to)});
+        const Pair message{layout_.with(rank, plan::Axis::pp, from),
+                           layout_.with(rank, plan::Axis::pp, to)};
+        if (links_.crossing() || known.insert(links_.distance(message)).second) {
+          messages.push_back(message);
+        }
       }
     };
     if (channel != plan::Channel::mirror || !links_.crossing()) {

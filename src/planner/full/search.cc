@@ -310,15 +310,6 @@ class Search {
   /// The least bound of what was not simulated, and what is left.
   void finish() {
     const Time best = answer_.top.empty() ? Time::max() : answer_.top.front().score;
-    for (Candidate& candidate : candidates_) {
-      if (candidate.simulated || candidate.bound >= best) {
-        continue;
-      }
-      if (const auto bound = estimator_.lower_bound(candidate.plan)) {
-        candidate.bound = std::max(candidate.bound, score_.of(candidate.plan, *bound));
-      }
-      left_ = std::min(left_, candidate.bound);
-    }
     answer_.proved = answer_.complete;
     for (; !open_.empty(); open_.pop()) {
       const Node& node = open_.top();
@@ -336,6 +327,7 @@ class Search {
         answer_.proved = false;
       }
     }
+    tighten(best);
     if (candidates_.empty() && answer_.least_memory > Bytes(0)) {
       const auto stages = footprint::memory_footprint(task_.model, answer_.frugal, &task_.machine);
       if (auto fits = stages ? footprint::check_fits(*stages, task_.machine) : Result<void>();
@@ -344,8 +336,31 @@ class Search {
       }
     }
     if (!answer_.top.empty()) {
-      answer_.bound = std::min(left_, best);
+      answer_.bound = left_;
       answer_.top.resize(std::min(answer_.top.size(), options_.top));
+    }
+  }
+
+  /// The bound, over what was estimated and not simulated too: the tighter bound of a candidate only
+  /// where its quick one is the least of all.
+  void tighten(Time best) {
+    std::vector<const Candidate*> rest;
+    for (const Candidate& candidate : candidates_) {
+      if (!candidate.simulated) {
+        rest.push_back(&candidate);
+      }
+    }
+    std::stable_sort(rest.begin(), rest.end(), [](const Candidate* a, const Candidate* b) {
+      return a->bound < b->bound;
+    });
+    left_ = std::min(left_, best);
+    for (const Candidate* candidate : rest) {
+      if (candidate->bound >= left_) {
+        return;
+      }
+      const auto bound = estimator_.lower_bound(candidate->plan);
+      const Time tight = bound ? score_.of(candidate->plan, *bound) : Time(0);
+      left_ = std::min(left_, std::max(candidate->bound, tight));
     }
   }
 

@@ -6,12 +6,14 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <queue>
 #include <utility>
 #include <vector>
 
 #include "base/units.h"
 #include "estimate/estimate.h"
+#include "planner/full/savings.h"
 #include "workload/plan/plan.h"
 
 namespace orrery::full {
@@ -24,6 +26,8 @@ struct Node {
   Level level = Level::group;
   std::uint64_t number = 0;  ///< order of making, which breaks ties
   plan::Plan plan;
+  std::shared_ptr<Savings> savings;  ///< of a variant: those that it is one of
+  std::size_t saving = 0;
 };
 struct Later {
   bool operator()(const Node& a, const Node& b) const {
@@ -61,9 +65,13 @@ inline Family family_of(const plan::Plan& plan) {
 /// The same of a wider family: what its first plans are expected by.
 using Kin = std::array<std::int64_t, 7>;
 inline Kin kin_of(const plan::Plan& plan) {
-  return {static_cast<std::int64_t>(plan.schedule), plan.zero,
-          static_cast<std::int64_t>(plan.overlap_ep), plan.ep > 1 ? 1 : 0,
-          plan.tp > 1 ? 1 : 0, plan.cp > 1 ? 1 : 0, plan.pp > 1 ? 1 : 0};
+  return {static_cast<std::int64_t>(plan.schedule),
+          plan.zero,
+          static_cast<std::int64_t>(plan.overlap_ep),
+          plan.ep > 1 ? 1 : 0,
+          plan.tp > 1 ? 1 : 0,
+          plan.cp > 1 ? 1 : 0,
+          plan.pp > 1 ? 1 : 0};
 }
 
 class Frontier {
@@ -88,9 +96,10 @@ class Frontier {
     return !open_.empty() && open_.top().expected < limit;
   }
 
-  void push(Time bound, Level level, plan::Plan plan) {
+  void push(Time bound, Level level, plan::Plan plan, std::shared_ptr<Savings> savings = {},
+            std::size_t saving = 0) {
     const Time expected = expect(bound, level, plan);
-    open_.push({bound, expected, level, made_++, std::move(plan)});
+    open_.push({bound, expected, level, made_++, std::move(plan), std::move(savings), saving});
   }
 
   /// The first by what is known by now.

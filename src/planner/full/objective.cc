@@ -40,8 +40,8 @@ Result<Time> Score::least(const plan::Plan& plan) const {
 
 Time Score::of(const study::Run& run) const {
   const auto energy = idle_ >= 1 ? std::nullopt : study::energy_of(run);
-  return energy ? from_seconds(energy->total().value() /
-                               (run.machine.device.power.value() * static_cast<double>(run.devices)))
+  return energy ? from_seconds(energy->total().value() / (run.machine.device.power.value() *
+                                                          static_cast<double>(run.devices)))
                 : run.timeline.step_time;
 }
 

@@ -12,12 +12,37 @@
 namespace orrery::full {
 namespace {
 
-constexpr auto kOpen = std::to_array<std::string_view>(
-    {"tp", "cp", "pp", "dp", "ep", "etp", "microbatch", "schedule", "chunks", "order", "zero",
-     "stage_layers", "recompute", "recompute_modules", "recompute_layers", "cp_exchange", "cp_a2a",
-     "moe_dispatch", "overlap_ep", "offload_optimizer", "offload_activations", "sequence_parallel",
-     "overlap_p2p", "overlap_grad_reduce", "overlap_param_gather", "pipeline_send", "bucket",
-     "shard_params", "shard_grads", "shard_optimizer", "reshard_after_forward"});
+constexpr auto kOpen = std::to_array<std::string_view>({"tp",
+                                                        "cp",
+                                                        "pp",
+                                                        "dp",
+                                                        "ep",
+                                                        "etp",
+                                                        "microbatch",
+                                                        "schedule",
+                                                        "chunks",
+                                                        "order",
+                                                        "zero",
+                                                        "stage_layers",
+                                                        "recompute",
+                                                        "recompute_modules",
+                                                        "recompute_layers",
+                                                        "cp_exchange",
+                                                        "cp_a2a",
+                                                        "moe_dispatch",
+                                                        "overlap_ep",
+                                                        "offload_optimizer",
+                                                        "offload_activations",
+                                                        "sequence_parallel",
+                                                        "overlap_p2p",
+                                                        "overlap_grad_reduce",
+                                                        "overlap_param_gather",
+                                                        "pipeline_send",
+                                                        "bucket",
+                                                        "shard_params",
+                                                        "shard_grads",
+                                                        "shard_optimizer",
+                                                        "reshard_after_forward"});
 
 /// The run's plan with what is open as if nobody had said it.
 plan::PlacedPlan work_of(const plan::Plan& published) {

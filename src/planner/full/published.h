@@ -20,8 +20,8 @@ namespace orrery::full {
 struct PublishedComparison {
   std::string key;
   std::string machine;
-  plan::Plan plan;      ///< the published one
-  Time published{0};    ///< simulated, whether it fits or not
+  plan::Plan plan;    ///< the published one
+  Time published{0};  ///< simulated, whether it fits or not
   double mfu = 0;
   bool fits = false;    ///< by our model of memory, with no reserve
   std::string problem;  ///< why it cannot run; then there is nothing to compare

@@ -51,7 +51,7 @@ struct Found {
   Bytes memory{0};  ///< of the fullest stage
   double mfu = 0;
   double tokens_per_s = 0;
-  std::optional<Energy> energy;          ///< of a step; nothing: the machine states no power
+  std::optional<Energy> energy;  ///< of a step; nothing: the machine states no power
   std::optional<Money> cost_per_million_tokens;
 };
 

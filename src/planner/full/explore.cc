@@ -120,11 +120,31 @@ class Explorer {
     }
   }
 
+  /// The fewest layers more with which it fits; false: it does not with all of them.
+  bool recompute_enough(plan::Plan& plan) const {
+    const std::int64_t most = search_.space.layers_to_recompute(plan);
+    std::int64_t enough = most;
+    std::int64_t too_few = plan.recompute_layers;
+    const auto fits_with = [&](std::int64_t layers) {
+      plan.recompute_layers = layers;
+      return memory_of(search_.task, plan).first;
+    };
+    if (enough == 0 || !fits_with(0)) {
+      return false;
+    }
+    while (enough - too_few > 1) {
+      const std::int64_t middle = too_few + (enough - too_few) / 2;
+      (fits_with(middle) ? enough : too_few) = middle;
+    }
+    plan.recompute_layers = enough < most ? enough : 0;
+    return true;
+  }
+
   void look(const Node& node) {
     const auto [fits, memory] = memory_of(search_.task, node.plan);
     if (!fits) {
       plan::Plan more = node.plan;
-      if (search_.space.recompute_more(more)) {
+      if (recompute_enough(more)) {
         if (const auto bound = search_.score.least(more)) {
           search_.open.push(*bound, Level::variant, std::move(more), node.savings, node.saving);
           return;

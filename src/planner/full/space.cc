@@ -311,6 +311,15 @@ std::vector<plan::Plan> Space::changes(const plan::Plan& plan) const {
       changes.back().*member = value;
     }
   };
+  for (std::size_t saving = 0; saving < savings(); ++saving) {  // beside contention they may gain
+    const plan::Plan other = with_saving(plan, saving);
+    const bool one = (other.recompute == plan.recompute &&
+                      other.recompute_modules == plan.recompute_modules) ||
+                     other.offload_activations == plan.offload_activations;
+    if (one && other.recompute != plan::Recompute::full && other != plan) {
+      changes.push_back(other);
+    }
+  }
   change("overlap_p2p", &plan::Plan::overlap_p2p, !plan.overlap_p2p);
   change("overlap_grad_reduce", &plan::Plan::overlap_grad_reduce, !plan.overlap_grad_reduce);
   change("overlap_param_gather", &plan::Plan::overlap_param_gather, !plan.overlap_param_gather);
@@ -322,13 +331,18 @@ std::vector<plan::Plan> Space::changes(const plan::Plan& plan) const {
   return changes;
 }
 
+std::int64_t Space::layers_to_recompute(const plan::Plan& plan) const {
+  const bool some = plan.recompute == plan::Recompute::full && plan.recompute_layers > 0;
+  return some && is_open("recompute_layers") ? layers_of_chunk(plan) : 0;
+}
+
 bool Space::recompute_more(plan::Plan& plan) const {
-  if (plan.recompute != plan::Recompute::full || plan.recompute_layers == 0 ||
-      !is_open("recompute_layers")) {
+  const std::int64_t most = layers_to_recompute(plan);
+  if (most == 0) {
     return false;
   }
   ++plan.recompute_layers;
-  if (plan.recompute_layers >= layers_of_chunk(plan)) {
+  if (plan.recompute_layers >= most) {
     plan.recompute_layers = 0;
   }
   return true;

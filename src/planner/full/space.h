@@ -96,6 +96,10 @@ class Space {
   /// overlaps, buckets, pieces of messages.
   std::vector<plan::Plan> changes(const plan::Plan& plan) const;
 
+  /// How many of a chunk's layers may be recomputed where that is open and not all of them are; else
+  /// 0.
+  std::int64_t layers_to_recompute(const plan::Plan& plan) const;
+
   /// The next of the plans that differ in recompute_layers; false: there is none.
   bool recompute_more(plan::Plan& plan) const;
 

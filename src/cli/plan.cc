@@ -112,7 +112,8 @@ class PlanCommand : public Command {
   Result<std::string> published(full::Options& options, Error mistakes) const {
     plan_.refuse("--table", mistakes);
     if (step_.given() || save_ || !only_.empty() || !fix_.empty() || reserve_ || most_memory_) {
-      mistakes.add({"--table", {}, {}, "gives the work itself; only how long to search may be said"});
+      mistakes.add(
+          {"--table", {}, {}, "gives the work itself; only how long to search may be said"});
     }
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));

@@ -136,7 +136,8 @@ std::vector<std::int64_t> SharedLinks::distance(const Pair& message) const {
   std::vector<std::int64_t> steps;
   for (int d = 0; d < static_cast<int>(links_.dimensions().size()); ++d) {
     const std::int64_t size = links_.dimensions()[static_cast<std::size_t>(d)].size;
-    const std::int64_t ahead = links_.coordinate(message.to, d) - links_.coordinate(message.from, d);
+    const std::int64_t ahead =
+        links_.coordinate(message.to, d) - links_.coordinate(message.from, d);
     steps.push_back((ahead + size) % size);
   }
   return steps;

@@ -138,9 +138,9 @@ struct Node {
   /// are received in the order sent.
   std::int64_t peer = 0;
   std::uint32_t channel = 0;
-  int tier = 1;            ///< of copy: index into the device's memory tiers, or kRemoteTier
+  int tier = 1;                 ///< of copy: index into the device's memory tiers, or kRemoteTier
   CopyWay way = CopyWay::none;  ///< of copy
-  bool host_sync = false;  ///< the host waits for this node before it issues further kernels
+  bool host_sync = false;       ///< the host waits for this node before it issues further kernels
   /// Nodes of this template that must be complete; all earlier in the list. What tensors and the
   /// order of the own stream imply is among them or follows from them.
   std::vector<int> after;

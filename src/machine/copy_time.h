@@ -20,11 +20,12 @@ namespace orrery::machine {
 Time copy_time(const graph::Workload& workload, Bytes bytes, int tier, graph::GroupIndex sharers,
                const Machine& machine);
 
-/// The port that copies of a tier pass (MemoryTier::through), up() of its dimension out of the device
-/// and down() into it.
+/// The port that copies of a tier pass (MemoryTier::through), up() of its dimension out of the
+/// device and down() into it.
 struct CopyPort {
   int dimension = 0;
-  double share = 1;  ///< of its rate, that a copy alone takes: the tier's over the dimension's, <= 1
+  double share =
+      1;  ///< of its rate, that a copy alone takes: the tier's over the dimension's, <= 1
 };
 std::optional<CopyPort> copy_port(int tier, const Machine& machine);
 

@@ -129,6 +129,15 @@ Result<Machine> with_devices(Machine machine, std::int64_t devices) {
     drop_origins("network." + machine.network[d].name, machine.origins);
   }
   machine.network.resize(used);
+  for (compute::MemoryTier& tier : machine.device.memory) {
+    const bool there = std::any_of(
+        machine.network.begin(), machine.network.end(),
+        [&](const topology::NetworkDimension& kept) { return kept.name == tier.through; });
+    if (!tier.through.empty() && !there) {
+      tier.through.clear();
+      drop_origins("device.memory." + tier.name + ".through", machine.origins);
+    }
+  }
   return machine;
 }
 

@@ -46,9 +46,10 @@ std::string published_plans_table(const std::string& title,
     line("  best      {:>12.6f} s  {:>5.1f} % MFU  {}  ({:+.1f} %)", to_seconds(best.step_time),
          100 * best.mfu, full::summary(best.plan), 100 * (row.gain() - 1));
   }
-  line("{} rows: {} compared, {} with a published plan faster than the best found, {} refused, {} "
-       "published plans do not fit",
-       rows.size(), compared, slower, refused, too_large);
+  line(
+      "{} rows: {} compared, {} with a published plan faster than the best found, {} refused, {} "
+      "published plans do not fit",
+      rows.size(), compared, slower, refused, too_large);
   return text;
 }
 

@@ -204,7 +204,8 @@ std::string plan_search_json(const full::Task& task, const full::Answer& answer)
     } else {
       write_found(json, answer.top.front(), nullptr);
     }
-    const bool of_time = answer.top.empty() || answer.top.front().score == answer.top.front().step_time;
+    const bool of_time =
+        answer.top.empty() || answer.top.front().score == answer.top.front().step_time;
     json.key("bound_s");
     if (of_time) {
       json.value(to_seconds(answer.bound));

@@ -107,7 +107,7 @@ class PortTransport {
   std::vector<std::unique_ptr<topology::Route>> routes_;   ///< by way
   std::map<std::pair<topology::LinkId, int>, topology::LinkUse> copies_;  ///< by port and tier
   std::vector<Activity> owners_;                                          ///< by TransferId
-  std::vector<Under> under_;                               ///< by Activity
+  std::vector<Under> under_;                                              ///< by Activity
   std::vector<std::int32_t> user_of_link_;  ///< the one communicator, or kNone, kSeveral; lazily
 };
 

@@ -79,8 +79,8 @@ TEST(SweepCommand, FailsWhereEveryPointIsRefused) {
                                          "machine: dgx-a100-80g\n"
                                          "plan: {global_batch: 8}\n"
                                          "vary: {plan.tp: [5, 7]}\n");
-  const Outcome run = orrery("sweep " + study + " --store " + (folder / "s.db") + " --csv " +
-                             (folder / "s.csv"));
+  const Outcome run =
+      orrery("sweep " + study + " --store " + (folder / "s.db") + " --csv " + (folder / "s.csv"));
   EXPECT_EQ(run.status, 2);
   EXPECT_THAT(run.err, HasSubstr("all 2 points were refused; the first: tp: found '5'"));
   EXPECT_THAT(content(folder / "s.csv"), HasSubstr("\n1,7,"));
@@ -96,6 +96,31 @@ TEST(SweepCommand, AQueryThatDoesNotEndIsEnded) {
                              "SELECT count(*) FROM r'");
   EXPECT_EQ(run.status, 2);
   EXPECT_THAT(run.err, HasSubstr("a statement that ends"));
+}
+
+TEST(SweepCommand, APlanIsSearchedForEveryPoint) {
+  const Folder folder;
+  const std::string study =
+      folder.write("study.yaml",
+                   "kind: plan\n"
+                   "model: gpt2\n"
+                   "machine: dgx-a100-80g\n"
+                   "plan: {global_batch: 16}\n"
+                   "devices: 8\n"
+                   "only: {pp: [1, 2]}\n"
+                   "vary:\n"
+                   "  devices: [8, 4]\n"
+                   "  machine.network.nvlink.bandwidth: [100 GB/s, 300 GB/s]\n");
+  const Outcome run = orrery("sweep " + study + " --store " + (folder / "s.db") + " --json");
+  ASSERT_EQ(run.status, 0) << run.err;
+  const auto rows = nlohmann::json::parse(run.out).at("rows");
+  ASSERT_EQ(rows.size(), 4U);
+  const Outcome alone = orrery(
+      "plan --model gpt2 --machine dgx-a100-80g --devices 8 --batch 16 --only pp=1,2 --json");
+  EXPECT_EQ(rows[1].at("step_time_s"),
+            nlohmann::json::parse(alone.out).at("best").at("step_time_s"));
+  EXPECT_GE(rows[0].at("step_time_s"), rows[1].at("step_time_s"));
+  EXPECT_GT(rows[3].at("step_time_s"), rows[1].at("step_time_s"));  // half of the devices
 }
 
 TEST(SweepCommand, WithoutSbatchTheJobArrayIsWritten) {

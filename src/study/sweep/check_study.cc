@@ -93,14 +93,17 @@ class ValueChecks {
     const ConfigNode description = study_.describe_unvaried().node;
     std::map<std::string, std::string> names;
     for (const Axis& axis : study_.space.axes) {
-      const std::string path = axis.name.starts_with(kPlanPrefix)
-                                   ? std::string(kPlanPrefix) +
-                                         std::string(plan::own_name(
-                                             std::string_view(axis.name).substr(kPlanPrefix.size())))
-                                   : own_model_field(description, axis.name);
+      const std::string path =
+          axis.name.starts_with(kPlanPrefix)
+              ? std::string(kPlanPrefix) +
+                    std::string(
+                        plan::own_name(std::string_view(axis.name).substr(kPlanPrefix.size())))
+              : own_model_field(description, axis.name);
       const auto [first, is_new] = names.emplace(resolved_path(description, path), axis.name);
       if (!is_new) {
-        take({axis.values.front().where(), axis.name, {},
+        take({axis.values.front().where(),
+              axis.name,
+              {},
               "the same field as " + first->second + "; vary it under one name"});
       }
     }

@@ -129,7 +129,8 @@ Result<Rows> Database::step(const std::string& sql, const std::vector<Cell>& val
     sqlite3_progress_handler(
         connection_.get(), kStepsAtOnce,
         [](void* count) {
-          return static_cast<int>((*static_cast<std::int64_t*>(count) += kStepsAtOnce) >= kMostSteps);
+          return static_cast<int>((*static_cast<std::int64_t*>(count) += kStepsAtOnce) >=
+                                  kMostSteps);
         },
         &steps);
   }
@@ -153,7 +154,9 @@ Result<Rows> Database::step(const std::string& sql, const std::vector<Cell>& val
   }
   sqlite3_progress_handler(connection_.get(), 0, nullptr, nullptr);
   if (state == SQLITE_INTERRUPT) {
-    return fail(Error(Mistake{file_, {}, sql,
+    return fail(Error(Mistake{file_,
+                              {},
+                              sql,
                               "a statement that ends: it went on beyond two thousand million steps "
                               "or twenty million values"}));
   }

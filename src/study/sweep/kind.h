@@ -53,10 +53,10 @@ inline constexpr auto kCollectiveFigures =
 Prepared prepare_collective(const ConfigNode& description);  // collective_kind.cc
 
 inline constexpr auto kPlanFields = std::to_array<std::string_view>(
-    {"model", "machine", "plan", "devices", "only", "reserve", "estimates"});
+    {"model", "machine", "plan", "devices", "only", "reserve", "estimates", "objective"});
 inline constexpr auto kPlanFigures = std::to_array<std::string_view>(
-    {"step_time_s", "tokens_per_s", "mfu", "memory_bytes", "bound_s", "gap", "best", "candidates",
-     "estimated", "complete"});
+    {"step_time_s", "tokens_per_s", "mfu", "memory_bytes", "energy_per_step_j",
+     "cost_per_million_tokens", "gap", "best", "candidates", "estimated", "complete"});
 Prepared prepare_plan(const ConfigNode& description);  // plan_kind.cc
 
 inline constexpr std::array kKinds{
@@ -73,7 +73,8 @@ std::vector<std::string> kind_names();
 /// The outcome of a point that has figures for none of `columns`.
 Outcome refused(std::size_t columns, const Error& why);
 
-/// Where a field stands in a study's file is no part of a result: the file changes, its results stay.
+/// Where a field stands in a study's file is no part of a result: the file changes, its results
+/// stay.
 Error without_places(Error mistakes);
 
 }  // namespace orrery::sweep

@@ -51,6 +51,10 @@ Result<PlanSearch> read_search(const ConfigNode& description) {
   const auto estimates = read.optional<std::int64_t>("estimates", kEstimates);
   read.require(estimates > 0 && estimates <= kMost, "estimates", "a number from 1 to 1000000");
   search.options.most_estimates = static_cast<std::size_t>(std::max<std::int64_t>(estimates, 1));
+  search.options.objective = read.optional("objective", full::Objective::time);
+  if (auto stated = full::check_objective(search.options.objective, step.machine); !stated) {
+    read.reject("objective", stated.error().mistakes.front().expected);
+  }
   read.require(step.devices > 0, "devices", "a number of accelerators");
   if (read.child("plan", false) == nullptr || !step.plan.places.contains("global_batch")) {
     read.reject("plan", "a map with at least global_batch, sequences per step");
@@ -70,12 +74,13 @@ std::string inputs_of(const PlanSearch& search, const ConfigNode& description) {
     fixed += " " + field;
   }
   const ConfigNode* only = description.find("only");
-  return fmt::format("search\nmodel {}\nmachine {}\nplan {}\nfixed{}\nonly {}\ndevices {}\n"
-                     "reserve {}\nestimates {}",
-                     canonical_text(*description.find("model")),
-                     machine::to_yaml(search.task.machine), plan::to_yaml(search.task.fixed.plan),
-                     fixed, only == nullptr ? "" : canonical_text(*only), search.task.devices,
-                     search.options.reserve.value(), search.options.most_estimates);
+  return fmt::format(
+      "search\nmodel {}\nmachine {}\nplan {}\nfixed{}\nonly {}\ndevices {}\n"
+      "reserve {}\nestimates {}\nobjective {}",
+      canonical_text(*description.find("model")), machine::to_yaml(search.task.machine),
+      plan::to_yaml(search.task.fixed.plan), fixed, only == nullptr ? "" : canonical_text(*only),
+      search.task.devices, search.options.reserve.value(), search.options.most_estimates,
+      name_of(search.options.objective));
 }
 
 Outcome run_search(const PlanSearch& search) {
@@ -89,9 +94,10 @@ Outcome run_search(const PlanSearch& search) {
     return refused(kPlanFigures.size(), why);
   }
   const full::Found& best = answer->top.front();
+  const auto stated = [](const auto& value) { return value ? Cell(value->value()) : Cell(); };
   return {{to_seconds(best.step_time), best.tokens_per_s, best.mfu, best.memory.value(),
-           to_seconds(answer->bound), answer->gap(), full::summary(best.plan),
-           static_cast<std::int64_t>(answer->counts.all),
+           stated(best.energy), stated(best.cost_per_million_tokens), answer->gap(),
+           full::summary(best.plan), static_cast<std::int64_t>(answer->counts.all),
            static_cast<std::int64_t>(answer->counts.estimated), std::int64_t{answer->complete}},
           ""};
 }

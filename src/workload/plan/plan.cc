@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <type_traits>
 
 #include "base/file.h"
@@ -68,7 +69,18 @@ std::string shown(const T& value) {
 }  // namespace
 
 Error PlacedPlan::placed(Error mistakes) const {
+  std::set<std::string, std::less<>> open;
+  Plan::fields([&](std::string_view name, auto, std::string_view) {
+    if (!places.contains(name)) {
+      open.emplace(name);
+    }
+  });
   for (Mistake& mistake : mistakes.mistakes) {
+    if (mistake.where.empty() && !mistake.found.empty() && open.contains(mistake.field)) {
+      mistake.expected =
+          fmt::format("not given; it would be '{}', expected {}", mistake.found, mistake.expected);
+      mistake.found.clear();
+    }
     const auto place = mistake.where.empty() ? places.find(mistake.field) : places.end();
     if (place != places.end()) {
       mistake.where = place->second;

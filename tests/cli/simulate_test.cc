@@ -170,8 +170,7 @@ TEST(Simulate, AnUnknownOptionHidesNoOtherMistake) {
   // divide by 2 either.
   const Outcome batch =
       orrery("simulate --model gpt2 --machine dgx-a100-80g --tp 5 --dp 3 --gloabl-batch 16");
-  EXPECT_THAT(batch.err,
-              HasSubstr("--tp: found '5', expected a divisor of 12 attention heads"));
+  EXPECT_THAT(batch.err, HasSubstr("--tp: found '5', expected a divisor of 12 attention heads"));
   EXPECT_THAT(batch.err, HasSubstr("--global-batch: found '16'"));
   const Outcome right =
       orrery("simulate --model gpt2 --machine dgx-a100-80g --dp 2 --gloabl-batch 16");
@@ -243,8 +242,7 @@ TEST(Simulate, RangesOfAPlanFileNameFileAndLine) {
   EXPECT_THAT(run.err, HasSubstr("--zero: found '7', expected a number from 0 to 3"));
   const Outcome layout = orrery(step + " --global-batch 4");
   EXPECT_THAT(layout.err, HasSubstr(plan + ":1: tp: found '5', expected a divisor"));
-  EXPECT_THAT(layout.err,
-              HasSubstr("--global-batch: found '4', expected a multiple"));
+  EXPECT_THAT(layout.err, HasSubstr("--global-batch: found '4', expected a multiple"));
   EXPECT_THAT(orrery("explain --model gpt2 --machine dgx-a100-80g --plan " + plan).err,
               HasSubstr(plan + ":1: tp: found '5'"));
   EXPECT_THAT(orrery("compare " + plan + " " + plan + " --model gpt2 --machine dgx-a100-80g").err,
@@ -313,7 +311,7 @@ TEST(Simulate, PlanThatDoesNotSuitTheModelIsRefusedWithEveryReason) {
       "simulate --model gpt2 --machine dgx-a100-80g --tp 5 --pp 7 --global-batch 3 "
       "--microbatch 2 --devices 64");
   EXPECT_EQ(run.status, 2);
-  EXPECT_THAT(run.err, AllOf(HasSubstr("tp"), HasSubstr("pp"), HasSubstr("global_batch"),
+  EXPECT_THAT(run.err, AllOf(HasSubstr("tp"), HasSubstr("pp"), HasSubstr("global-batch"),
                              HasSubstr("devices: found '64'")));
 }
 

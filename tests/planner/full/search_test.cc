@@ -10,6 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "base/csv.h"
+#include "planner/full/published.h"
+#include "planner/full/savings.h"
+#include "study/energy.h"
 #include "study/run.h"
 
 namespace orrery::full {
@@ -171,6 +175,77 @@ TEST(PlanSearch, SaysHowMuchIsMissing) {
   EXPECT_EQ(answer->frugal.devices(), 2);
   // 18 bytes a parameter of 174.6 billion are 3.1 TB: more than 32 of 80 GB.
   EXPECT_EQ(answer->enough_devices, 64);
+}
+
+/// Of so many joules a step: energy over what the devices draw at full power is a score.
+TEST(PlanSearch, ByEnergyNoPlanTakesLessThanItsBound) {
+  const Task one = task("llama-3-8b", "dgx-a100-80g", 16, 32, 4096);
+  const auto fast = search(one, {});
+  const auto frugal = search(one, {.objective = Objective::tokens_per_joule});
+  ASSERT_TRUE(fast && frugal && fast->top.front().energy && frugal->top.front().energy);
+  const Found& best = frugal->top.front();
+  EXPECT_LE(best.energy->value(), fast->top.front().energy->value() * 1.005);
+  EXPECT_LE(fast->top.front().step_time, best.step_time * 1.005);
+  const double full_power = one.machine.device.power.value() * 16;
+  EXPECT_NEAR(to_seconds(best.score), best.energy->value() / full_power,
+              1e-9 * to_seconds(best.score));
+  EXPECT_LE(frugal->bound, best.score);
+  // Random plans: the bound holds for all of them.
+  const auto space = Space::of(one);
+  const std::vector<plan::Plan> groups = space->groups();
+  std::mt19937_64 random(7);
+  for (int i = 0; i < 100; ++i) {
+    const std::vector<plan::Plan> shapes = space->shapes(groups[random() % groups.size()]);
+    const std::vector<plan::Plan> variants = space->variants(shapes[random() % shapes.size()]);
+    const plan::Plan& plan = variants[random() % variants.size()];
+    const auto run = study::run_step(one.model, one.machine, plan, 16, {});
+    if (run) {
+      EXPECT_LE(to_seconds(frugal->bound), study::energy_of(*run)->total().value() / full_power);
+    }
+  }
+}
+
+TEST(PlanSearch, APlanThatSavesMoreComesAfterThoseThatSaveLess) {
+  // none < selective, none < full; activations on the host 0 < 50 < 100 %.
+  Task small = task("gpt2-medium", "dgx-a100-80g", 4, 16, 1024);
+  small.only = {{"recompute", {"none", "selective", "full"}}, {"recompute_modules", {""}}};
+  small.fixed.plan.attention = zoo::AttentionKernel::unfused;
+  small.fixed.places["attention"] = "--attention";
+  const auto space = Space::of(small);
+  ASSERT_TRUE(space);
+  ASSERT_EQ(space->savings(), 9U);
+  Savings savings(*space, space->variants_to_save(space->shapes(space->groups()[0])[0])[0]);
+  EXPECT_EQ(savings.next(*space), 0U);
+  EXPECT_EQ(savings.next(*space), 9U);  // the others wait for it
+  savings.fail(0);
+  EXPECT_EQ(savings.next(*space), 1U);  // half of the activations
+  EXPECT_EQ(savings.next(*space), 3U);  // selective
+  EXPECT_EQ(savings.next(*space), 6U);  // full
+  EXPECT_EQ(savings.next(*space), 9U);
+  savings.fail(1);
+  EXPECT_EQ(savings.next(*space), 2U);  // not 4: selective with nothing on the host may fit
+  EXPECT_EQ(savings.next(*space), 9U);
+}
+
+/// Rows of Narayanan et al., SC'21, table 1: the whole of every table is `orrery plan --table`.
+TEST(PublishedPlans, ThePlannersIsNoSlowerAndThePublishedOneIsAPlan) {
+  const auto profile = study::load_profile("megatron_sc21_table1");
+  ASSERT_TRUE(profile);
+  const auto runs = load_csv(profile->csv).and_then([&](const CsvTable& rows) {
+    return study::published_runs(*profile, rows);
+  });
+  ASSERT_TRUE(runs) << runs.error().to_string();
+  ASSERT_EQ(runs->size(), 10U);
+  PublishedPlans plans({.top = 1});
+  for (std::size_t row : {0, 1, 2}) {
+    const PublishedComparison compared = plans.compare((*runs)[row]);
+    EXPECT_EQ(compared.problem + compared.refused, "") << compared.key;
+    ASSERT_TRUE(compared.compared()) << compared.key;
+    EXPECT_TRUE(compared.fits);
+    EXPECT_GE(compared.gain(), 1) << compared.key;
+    EXPECT_LT(compared.answer.top.front().mfu, 0.75) << compared.key;
+    EXPECT_EQ(compared.answer.top.front().plan.compute_type, (*runs)[row].plan.compute_type);
+  }
 }
 
 TEST(PlanSearch, EveryMistakeIsNamed) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 namespace orrery::estimate {
 namespace {
@@ -143,7 +144,12 @@ std::vector<std::int64_t> SharedLinks::distance(const Pair& message) const {
   return steps;
 }
 
-MessageWay SharedLinks::slowest(const std::vector<Pair>& messages) {
+MessageWay SharedLinks::slowest(std::vector<Pair> messages) {
+  if (!crossing_) {
+    std::set<std::vector<std::int64_t>> known;
+    std::erase_if(messages,
+                  [&](const Pair& message) { return !known.insert(distance(message)).second; });
+  }
   MessageWay way;
   std::vector<topology::Route> routes;
   for (const Pair& message : messages) {

@@ -63,16 +63,16 @@ class SharedLinks {
   std::vector<PortLoad> loads(const collective::CollectivePhase& phase, Crowd& crowd);
   /// The port of a switch: class_of up or down.
   std::uint32_t port(int dimension, bool up) const;
-  /// How far apart two ranks are in each dimension: where nothing is shared, messages of one
-  /// distance are alike.
-  std::vector<std::int64_t> distance(const Pair& message) const;
-  MessageWay slowest(const std::vector<Pair>& messages);
+  MessageWay slowest(std::vector<Pair> messages);
 
  private:
   struct OnLink {
     double stage = 0;
     double all = 0;
   };
+  /// How far apart two ranks are in each dimension: where nothing is shared, messages of one
+  /// distance are alike.
+  std::vector<std::int64_t> distance(const Pair& message) const;
   bool owns(std::int64_t device, topology::LinkId link) const;
   /// Raises the ports of a link that a collective uses.
   void raise(std::vector<PortLoad>& ports, topology::LinkId link, double load) const;

@@ -8,7 +8,6 @@
 #include <memory>
 #include <numeric>
 #include <optional>
-#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -115,15 +114,11 @@ class Placement {
   /// step, of all stages.
   MessageWay way(plan::Channel channel, std::int64_t stage, std::int64_t stages) {
     std::vector<Pair> messages;
-    std::set<std::vector<std::int64_t>> known;
     const auto add = [&](std::int64_t from) {
       const std::int64_t to = plan::target_stage(channel, from, stages);
       for (const std::int64_t rank : first_stage_) {
-        const Pair message{layout_.with(rank, plan::Axis::pp, from),
-                           layout_.with(rank, plan::Axis::pp, to)};
-        if (links_.crossing() || known.insert(links_.distance(message)).second) {
-          messages.push_back(message);
-        }
+        messages.push_back(
+            {layout_.with(rank, plan::Axis::pp, from), layout_.with(rank, plan::Axis::pp, to)});
       }
     };
     if (channel != plan::Channel::mirror || !links_.crossing()) {
@@ -133,7 +128,7 @@ class Placement {
         add(from);
       }
     }
-    return links_.slowest(messages);
+    return links_.slowest(std::move(messages));
   }
 
  private:

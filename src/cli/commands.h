@@ -28,6 +28,7 @@ std::unique_ptr<Command> make_astra();       // astra.cc
 std::unique_ptr<Command> make_plot();        // plot.cc
 std::unique_ptr<Command> make_sweep();       // sweep.cc
 std::unique_ptr<Command> make_query();       // query.cc
+std::unique_ptr<Command> make_diagnose();    // diagnose.cc
 
 inline constexpr std::array kCommands{
     CommandEntry{"simulate", "Time of one training step, where it goes, and memory", make_simulate},
@@ -58,6 +59,8 @@ inline constexpr std::array kCommands{
     CommandEntry{"sweep", "A study: many points of one description, run once each into a store",
                  make_sweep},
     CommandEntry{"query", "What a store of a study says, in SQL", make_query},
+    CommandEntry{"diagnose", "Which rank or link makes a running job hang or slow, from telemetry",
+                 make_diagnose},
     CommandEntry{"plot", "A table of numbers as a chart (SVG)", make_plot},
 };
 

@@ -346,6 +346,22 @@ void read_origins(Reader& read, Machine& machine) {
   read.absorb(origins.finish(0));
 }
 
+/// What memory tiers go through.
+void check_ports(Reader& read, const Machine& machine) {
+  for (std::size_t tier = 0; tier < machine.device.memory.size(); ++tier) {
+    const std::string& through = machine.device.memory[tier].through;
+    const bool found = std::any_of(
+        machine.network.begin(), machine.network.end(),
+        [&](const topology::NetworkDimension& dimension) {
+          return dimension.name == through && dimension.kind == topology::DimensionKind::switched;
+        });
+    read.require(through.empty() || (tier > 0 && found), "device",
+                 "memory tiers below the first alone go through something, a switch of the network "
+                 "by its name; found '" +
+                     through + "'");
+  }
+}
+
 }  // namespace
 
 Result<Machine> parse_machine(const ConfigNode& node) {
@@ -357,6 +373,7 @@ Result<Machine> parse_machine(const ConfigNode& node) {
     machine.device = read_device(read, *device);
   }
   read_network(read, machine.network);
+  check_ports(read, machine);
   if (const ConfigNode* memory = read.child("remote_memory", false)) {
     machine.remote_memory = read_remote_memory(read, *memory);
   }

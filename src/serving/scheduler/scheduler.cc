@@ -24,7 +24,7 @@ bool Scheduler::can_ever_run(const RequestSpec& spec) const {
           spec.prompt + spec.output - 1 <= limits_.max_num_batched_tokens);
 }
 
-const Tick& Scheduler::schedule() {
+Tick& Scheduler::schedule() {
   Tick& tick = ticks_[next_tick_];
   next_tick_ = (next_tick_ + 1) % ticks_.size();
   tick.entries.clear();
@@ -201,6 +201,11 @@ void Scheduler::skip(std::int64_t ticks) {
     request.computed += ticks;
     request.known += ticks;
     book_.publish(request, std::min(request.computed, request.known));
+  }
+  if (limits_.lookahead) {
+    for (Scheduled& entry : ticks_[(next_tick_ + ticks_.size() - 1) % ticks_.size()].entries) {
+      entry.context += ticks;
+    }
   }
   on_skip(ticks);
   totals_.scheduled_tokens += ticks * running_size();

@@ -80,7 +80,7 @@ class Scheduler {
   virtual bool can_ever_run(const RequestSpec& spec) const;
 
   /// The next tick; empty when nothing can run now. Valid until the next call but one.
-  const Tick& schedule();
+  Tick& schedule();
   /// Applies what the tick generated, in its order; `finished` are those that ended.
   void complete(const Tick& tick, std::vector<RequestIndex>& finished);
 
@@ -88,7 +88,8 @@ class Scheduler {
   /// running request, whatever joins the queue: nothing is admitted, preempted or finished. 0 where
   /// that is not known. With lookahead the tick in flight is such a tick, too.
   std::int64_t steady_ticks() const;
-  /// Does what `ticks` times schedule() and complete() would. Requires ticks <= steady_ticks().
+  /// Does what `ticks` times schedule() and complete() would. Requires ticks <= steady_ticks(). The
+  /// tick in flight becomes the last one.
   void skip(std::int64_t ticks);
   /// Whether a request that joins now could run beside those that do.
   bool open() const { return waiting_.empty() && running_size() < limits_.max_num_seqs; }

@@ -11,6 +11,7 @@ namespace orrery::cli {
 std::unique_ptr<Command> make_simulate();    // simulate.cc
 std::unique_ptr<Command> make_estimate();    // estimate.cc
 std::unique_ptr<Command> make_plan();        // plan.cc
+std::unique_ptr<Command> make_serve();       // serve.cc
 std::unique_ptr<Command> make_list();        // list.cc
 std::unique_ptr<Command> make_show();        // show.cc
 std::unique_ptr<Command> make_validate();    // validate.cc
@@ -35,6 +36,8 @@ inline constexpr std::array kCommands{
     CommandEntry{"estimate", "Time of one training step without events, and a bound on it",
                  make_estimate},
     CommandEntry{"plan", "The fastest plan for a number of devices, and what bounds it", make_plan},
+    CommandEntry{"serve", "An inference engine serving requests: latencies, throughput, KV use",
+                 make_serve},
     CommandEntry{"explain", "Why a step takes as long as it does, and what would make it faster",
                  make_explain},
     CommandEntry{"compare", "Two or more runs side by side", make_compare},

@@ -17,7 +17,9 @@ class MaximalFlow {
     first_.assign(graph.vertices.size() + 2, -1);
     const auto source = static_cast<std::int32_t>(graph.vertices.size());
     for (const GraphLink& link : graph.links) {
-      add(link.source, link.target, link.bandwidth.value());
+      if (link.source >= 0) {
+        add(link.source, link.target, link.bandwidth.value());
+      }
     }
     for (std::int32_t h = 0; h < graph.hosts; ++h) {
       if (in_first[static_cast<std::size_t>(h)]) {
@@ -137,6 +139,24 @@ std::vector<Reach> reach_of(const LinkGraph& graph, const Adjacency& adjacency, 
   return reach;
 }
 
+/// Of a file that states routes over links without ends.
+void measure_routes(const LinkGraph& graph, GraphFigures& result) {
+  double sum = 0;
+  for (const auto& [ends, links] : graph.routes) {
+    Time latency{0};
+    for (const std::int32_t link : links) {
+      latency += graph.links[static_cast<std::size_t>(link)].latency;
+    }
+    const auto length = static_cast<std::int32_t>(links.size());
+    sum += length;
+    result.diameter = std::max(result.diameter, length);
+    result.farthest = std::max(result.farthest, latency);
+  }
+  const auto routes = static_cast<double>(graph.routes.size());
+  result.mean_distance = sum / routes;
+  result.connected = routes >= static_cast<double>(graph.hosts) * (graph.hosts - 1.0);
+}
+
 /// Hosts with one and the same cable to one switch are as far from everything else.
 void measure_distances(const LinkGraph& graph, const Adjacency& adjacency, GraphFigures& result) {
   double sum = 0;
@@ -210,13 +230,18 @@ void measure_bisections(const LinkGraph& graph, GraphFigures& result) {
 Adjacency::Adjacency(const LinkGraph& graph)
     : first_(graph.vertices.size() + 1), order_(graph.links.size()) {
   for (const GraphLink& link : graph.links) {
-    ++first_[static_cast<std::size_t>(link.source) + 1];
+    if (link.source >= 0) {
+      ++first_[static_cast<std::size_t>(link.source) + 1];
+    }
   }
   for (std::size_t v = 1; v < first_.size(); ++v) {
     first_[v] += first_[v - 1];
   }
   std::vector<std::size_t> at(first_.begin(), first_.end() - 1);
   for (std::size_t l = 0; l < graph.links.size(); ++l) {
+    if (graph.links[l].source < 0) {
+      continue;
+    }
     order_[at[static_cast<std::size_t>(graph.links[l].source)]++] = static_cast<std::int32_t>(l);
   }
 }
@@ -228,6 +253,9 @@ GraphFigures figures(const LinkGraph& graph) {
   const Adjacency adjacency(graph);
   std::int64_t paired = 0;
   for (const GraphLink& link : graph.links) {
+    if (link.source < 0) {
+      continue;
+    }
     const auto back = adjacency.out(link.target);
     paired += std::ranges::any_of(back, [&](std::int32_t other) {
       return graph.links[static_cast<std::size_t>(other)].target == link.source;
@@ -235,6 +263,10 @@ GraphFigures figures(const LinkGraph& graph) {
   }
   const auto links = static_cast<std::int64_t>(graph.links.size());
   result.cables = links - paired + paired / 2;
+  if (!graph.routes.empty() && paired == 0) {
+    measure_routes(graph, result);
+    return result;
+  }
   measure_distances(graph, adjacency, result);
   for (std::int32_t h = 0; h < (graph.hosts + 1) / 2; ++h) {
     for (const std::int32_t link : adjacency.out(h)) {

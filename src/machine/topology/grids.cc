@@ -40,6 +40,7 @@ LinkGraph grid(Family family, const std::vector<std::int32_t>& shape, std::int32
   graph.layout.family = family;
   graph.layout.shape = shape;
   graph.layout.concentration = concentration;
+  graph.routing = family == Family::butterfly ? Routing::ecmp : Routing::dimension_order;
   graph.layout.first_router = concentration == 0 ? 0 : add_switches(graph, routers, "router", 1);
   if (concentration > 0) {
     for (std::int32_t h = 0; h < graph.hosts; ++h) {

@@ -17,6 +17,7 @@ std::unique_ptr<Command> make_show();        // show.cc
 std::unique_ptr<Command> make_validate();    // validate.cc
 std::unique_ptr<Command> make_calibrate();   // calibrate.cc
 std::unique_ptr<Command> make_collective();  // collective.cc
+std::unique_ptr<Command> make_flow();        // flow.cc
 std::unique_ptr<Command> make_gemm();        // kernels.cc
 std::unique_ptr<Command> make_attention();   // kernels.cc
 std::unique_ptr<Command> make_moe();         // kernels.cc
@@ -42,11 +43,13 @@ inline constexpr std::array kCommands{
                  make_explain},
     CommandEntry{"compare", "Two or more runs side by side", make_compare},
     CommandEntry{"list", "Names of what is shipped and can be switched", make_list},
-    CommandEntry{"show", "One machine, model or plan in full", make_show},
+    CommandEntry{"show", "One machine, model, plan or topology in full", make_show},
     CommandEntry{"validate", "Predictions beside published results, table by table", make_validate},
     CommandEntry{"calibrate", "A machine file from your own measurements", make_calibrate},
     CommandEntry{"collective", "Time and bandwidth of one collective by size, as nccl-tests prints",
                  make_collective},
+    CommandEntry{"flow", "Bare flows on a network of links: finish of each, load of every link",
+                 make_flow},
     CommandEntry{"gemm", "Time of matrix products by shape, and what bounds them", make_gemm},
     CommandEntry{"attention", "Time of fused attention by shape, and what bounds it",
                  make_attention},

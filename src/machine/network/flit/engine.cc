@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "machine/network/flit/engine.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+
+namespace orrery::flit {
+
+Engine::Engine(const RouterGraph& graph, const Routing& routing, const RouterSettings& settings,
+               std::uint64_t seed)
+    : graph_(graph),
+      routing_(routing),
+      settings_(settings),
+      random_(seed),
+      channels_(static_cast<std::uint32_t>(graph.channels.size())),
+      ports_(channels_ + static_cast<std::uint32_t>(graph.nodes.size())),
+      shift_(static_cast<unsigned>(std::bit_width(static_cast<unsigned>(settings.vcs - 1)))) {
+  const auto is_plain = [&](Allocator allocator) {
+    return allocator == Allocator::separable_input_first && settings.alloc_iters == 1;
+  };
+  plain_vc_ = is_plain(settings.vc_allocator);
+  plain_switch_ = is_plain(settings.sw_allocator);
+  hop_delay_ = settings.sw_alloc_delay + settings.st_final_delay;
+  const std::size_t nodes = graph.nodes.size();
+  const std::size_t out_ports = ports_ + nodes;
+  in_.resize(ports_);
+  out_.resize(out_ports);
+  in_vcs_.resize(std::size_t{ports_} << shift_);
+  out_vcs_.resize(out_ports << shift_);
+  for (OutVc& vc : out_vcs_) {
+    vc.credits = settings.buffer;
+  }
+  rings_.resize(in_vcs_.size() * static_cast<std::size_t>(settings.buffer));
+  sources_.resize(nodes);
+  parked_.resize(static_cast<std::size_t>(graph.routers));
+  ready_.resize(ports_);
+  heads_.resize(in_vcs_.size());
+  sending_.resize(nodes);
+  Cycle longest =
+      std::max({settings.routing_delay, settings.vc_alloc_delay, settings.sw_alloc_delay});
+  const auto set_out = [&](std::uint32_t port, std::int32_t router, Cycle latency) {
+    OutPort& out = out_[port];
+    out.free = routing_.all_vcs();
+    out.router = static_cast<std::uint32_t>(router);
+    out.delay = hop_delay_ + latency;
+    out.node_credit_delay = out.delay + latency + settings_.credit_delay;
+    longest = std::max(longest, out.node_credit_delay);
+  };
+  for (std::uint32_t i = 0; i < channels_; ++i) {
+    const Channel& channel = graph.channels[i];
+    set_out(i, channel.source, channel.latency);
+    in_[i].router = static_cast<std::uint32_t>(channel.target);
+    in_[i].credit_delay = channel.latency + settings.credit_delay;
+  }
+  for (std::uint32_t i = 0; i < nodes; ++i) {
+    const Node& node = graph.nodes[i];
+    OutPort& out = out_[channels_ + i];
+    set_out(channels_ + i, node.eject, node.latency);
+    out.counts_credits = settings.flow_control == FlowControl::cut_through ||
+                         settings.buffer < out.node_credit_delay;
+    in_[channels_ + i].router = static_cast<std::uint32_t>(node.inject);
+    in_[channels_ + i].credit_delay = node.latency + 1;
+    sources_[i].delay = node.latency + 1;
+    sources_[i].last_vc = static_cast<std::uint32_t>(settings.vcs - 1);
+  }
+  calendar_.set_reach(std::max<Cycle>(longest, 1000));
+  if (!plain_vc_) {
+    slow_vc_.resize(in_vcs_.size(), out_vcs_.size());
+  }
+  if (!plain_switch_) {
+    slow_switch_.resize(ports_, ports_);
+  }
+}
+
+void Engine::offer(std::uint32_t source, const Offer& offer) {
+  std::uint32_t id = static_cast<std::uint32_t>(packets_.size());
+  if (free_packets_.empty()) {
+    packets_.emplace_back();
+  } else {
+    id = free_packets_.back();
+    free_packets_.pop_back();
+  }
+  Packet& packet = packets_[id];
+  packet = {};
+  packet.route = routing_.start(source, offer.target, random_);
+  packet.source = source;
+  packet.flits = packet.missing = offer.flits;
+  packet.tag = offer.tag;
+  packet.created = offer.created;
+  Source& from = sources_[source];
+  from.packet = id;
+  from.left = offer.flits;
+  from.vc = kNone;
+  sending_.add(source);
+  ++under_way_;
+  flits_under_way_ += offer.flits;
+  created_under_way_ += offer.created * offer.flits;
+}
+
+void Engine::step() {
+  arrived_.clear();
+  freed_sources_.clear();
+  take_events();
+  if (ready_.any()) {
+    if (plain_switch_) {
+      allocate_switch();
+    } else {
+      allocate_switch_slowly();
+    }
+  }
+  if (heads_.any()) {
+    allocate_vcs();
+  }
+  if (sending_.any()) {
+    inject();
+  }
+  end_cycle();
+  ++now_;
+}
+
+void Engine::skip(Cycle limit) {
+  if (!is_busy()) {
+    const Cycle next = calendar_.empty() ? limit : calendar_.next_after(now_ - 1);
+    now_ = std::max(now_, std::min(next, limit));
+  }
+}
+
+void Engine::take_events() {
+  Calendar::Slot& slot = calendar_.present(now_);
+  for (const std::uint32_t vc : slot.credits) {
+    take_credit(vc);
+  }
+  for (const std::uint32_t vc : slot.rested) {
+    in_vcs_[vc].rests = false;
+    update_ready(vc);
+  }
+  for (const Calendar::Flit& flit : slot.flits) {
+    arrive(flit.where, flit.packet);
+  }
+  for (const Calendar::Flit& flit : slot.flits_to_nodes) {
+    eject(flit.packet);
+  }
+  for (const std::uint32_t vc : slot.heads) {
+    heads_.add(vc);
+  }
+  slot.credits.clear();
+  slot.rested.clear();
+  slot.flits.clear();
+  slot.flits_to_nodes.clear();
+  slot.heads.clear();
+  slot.woken.clear();
+  calendar_.done(now_);
+}
+
+void Engine::take_credit(std::uint32_t vc) {
+  OutVc& out = out_vcs_[vc];
+  ++out.credits;
+  const std::uint32_t port = port_of(vc);
+  if (port >= ports_) {
+    if (sources_[port - ports_].left > 0) {
+      sending_.add(port - ports_);
+    }
+    return;
+  }
+  if (out.owner != kNone && out.credits == 1) {
+    update_ready(out.owner);
+  }
+  if (settings_.flow_control == FlowControl::cut_through) {
+    unpark(out_[port].router);
+  }
+}
+
+void Engine::unpark(std::uint32_t router) {
+  for (const std::uint32_t head : parked_[router]) {
+    heads_.add(head);
+  }
+  parked_[router].clear();
+}
+
+void Engine::arrive(std::uint32_t vc, std::uint32_t packet) {
+  InVc& in = in_vcs_[vc];
+  ++in.count;
+  if ((packet & kHead) == 0) {
+    if (in.count == 1) {
+      update_ready(vc);
+    }
+    return;
+  }
+  if (in.front == kNone) {
+    in.front = packet & ~kHead;
+    show_head(vc, now_);
+    return;
+  }
+  const auto size = static_cast<std::uint32_t>(settings_.buffer);
+  std::uint32_t place = in.ring + in.heads++;
+  place -= place >= size ? size : 0;
+  rings_[std::size_t{vc} * size + place] = packet & ~kHead;
+}
+
+void Engine::eject(std::uint32_t id) {
+  Packet& packet = packets_[id];
+  packet.flits_arrived += now_;
+  ++flits_arrived_;
+  if (--packet.missing > 0) {
+    return;
+  }
+  arrived_.push_back({packet.source, packet.route.target, packet.flits, packet.tag, packet.hops,
+                      packet.created, packet.injected, packet.flits_injected,
+                      packet.flits_arrived});
+  --under_way_;
+  flits_under_way_ -= packet.flits;
+  created_under_way_ -= packet.created * packet.flits;
+  free_packets_.push_back(id);
+}
+
+/// The front packet of a VC asks for an output VC from `when` + routing_delay on; `when` is this
+/// cycle or the next.
+void Engine::show_head(std::uint32_t vc, Cycle when) {
+  InVc& in = in_vcs_[vc];
+  Packet& packet = packets_[in.front];
+  in.left = packet.flits;
+  in.begins = true;
+  if (!routing_.is_adaptive()) {
+    Candidates& outputs = candidates_;
+    routing_.next(packet.route, in_[port_of(vc)].router, random_, outputs);
+    in.port = outputs.list[0].port;
+    in.vcs = outputs.list[0].vcs;
+  }
+  when += settings_.routing_delay;
+  if (when == now_) {
+    heads_.add(vc);
+  } else if (when == now_ + 1) {
+    next_heads_.push_back(vc);
+  } else {
+    calendar_.at(when).heads.push_back(vc);
+  }
+}
+
+void Engine::update_ready(std::uint32_t vc) {
+  const InVc& in = in_vcs_[vc];
+  const std::uint32_t port = port_of(vc);
+  const VcMask bit = VcMask{1} << vc_of(vc);
+  if (in.count > 0 && in.out != kNone && !in.rests && out_vcs_[in.out].credits > 0) {
+    in_[port].ready |= bit;
+    ready_.add(port);
+  } else if ((in_[port].ready &= ~bit) == 0) {
+    ready_.remove(port);
+  }
+}
+
+/// Hands the first flit of a VC to the switch.
+void Engine::send(std::uint32_t vc) {
+  InVc& in = in_vcs_[vc];
+  OutPort& port = out_[in.port];
+  const std::uint32_t id = in.front;
+  const std::uint32_t begins = in.begins ? kHead : 0;
+  if (in.begins) {
+    ++packets_[id].hops;
+    in.begins = false;
+  }
+  --in.count;
+  ++port.flits;
+  ++flit_hops_;
+  const std::uint32_t out = in.out;
+  out_vcs_[out].credits -= port.counts_credits ? 1 : 0;
+  Calendar::Slot& there = calendar_.at(now_ + port.delay);
+  if (in.port < channels_) {
+    there.flits.push_back({out, id | begins});
+  } else {
+    there.flits_to_nodes.push_back({in.port, id});
+    if (port.counts_credits) {
+      calendar_.at(now_ + port.node_credit_delay).credits.push_back(out);
+    }
+  }
+  const std::uint32_t in_port = port_of(vc);
+  const auto nodes = static_cast<std::uint32_t>(sources_.size());
+  calendar_.at(now_ + in_[in_port].credit_delay)
+      .credits.push_back(in_port < channels_ ? vc : vc + (nodes << shift_));
+  if (--in.left == 0) {
+    freed_vcs_.push_back(out);
+    in.out = kNone;
+    in.front = kNone;
+    if (in.heads > 0) {
+      const auto size = static_cast<std::uint32_t>(settings_.buffer);
+      in.front = rings_[std::size_t{vc} * size + in.ring];
+      in.ring = in.ring + 1 == size ? 0 : in.ring + 1;
+      --in.heads;
+      show_head(vc, now_ + 1);
+    }
+  } else if (settings_.sw_alloc_delay > 1) {
+    in.rests = true;
+    calendar_.at(now_ + settings_.sw_alloc_delay).rested.push_back(vc);
+  }
+  update_ready(vc);
+}
+
+void Engine::win(std::uint32_t vc, std::uint32_t out) {
+  InVc& in = in_vcs_[vc];
+  OutVc& won = out_vcs_[out];
+  in.out = out;
+  in.port = port_of(out);
+  in.pointer = out + 1;
+  won.owner = vc;
+  won.pointer = vc + 1;
+  out_[in.port].free &= ~(VcMask{1} << vc_of(out));
+  heads_.remove(vc);
+  if (settings_.vc_alloc_delay > 1) {
+    in.rests = true;
+    calendar_.at(now_ + settings_.vc_alloc_delay).rested.push_back(vc);
+  }
+  update_ready(vc);
+}
+
+std::uint32_t Engine::injection_vc(std::uint32_t source) const {
+  const Source& from = sources_[source];
+  const std::int32_t room =
+      settings_.flow_control == FlowControl::cut_through ? static_cast<std::int32_t>(from.left) : 1;
+  const auto vcs = static_cast<std::uint32_t>(settings_.vcs);
+  for (std::uint32_t i = 1; i <= vcs; ++i) {
+    const std::uint32_t vc = (from.last_vc + i) % vcs;
+    if (out_vcs_[in_vc(ports_ + source, vc)].credits >= room) {
+      return vc;
+    }
+  }
+  return kNone;
+}
+
+/// False if the node has nothing to send or no room for it.
+bool Engine::inject_flit(std::uint32_t source) {
+  Source& from = sources_[source];
+  if (from.vc == kNone) {
+    from.vc = injection_vc(source);
+    if (from.vc == kNone) {
+      return false;
+    }
+    from.last_vc = from.vc;
+  }
+  OutVc& out = out_vcs_[in_vc(ports_ + source, from.vc)];
+  if (out.credits == 0) {
+    return false;
+  }
+  --out.credits;
+  Packet& packet = packets_[from.packet];
+  const bool begins = from.left == packet.flits;
+  if (begins) {
+    packet.injected = now_;
+  }
+  packet.flits_injected += now_;
+  ++flits_injected_;
+  calendar_.at(now_ + from.delay)
+      .flits.push_back({in_vc(channels_ + source, from.vc), from.packet | (begins ? kHead : 0)});
+  if (--from.left > 0) {
+    return true;
+  }
+  freed_sources_.push_back(source);
+  return false;
+}
+
+void Engine::inject() {
+  sending_.for_each([&](std::uint32_t source) {
+    if (!inject_flit(source)) {
+      sending_.remove(source);
+    }
+  });
+}
+
+/// What was freed in this cycle can be asked for in the next.
+void Engine::end_cycle() {
+  for (const std::uint32_t vc : freed_vcs_) {
+    OutPort& port = out_[port_of(vc)];
+    port.free |= VcMask{1} << vc_of(vc);
+    out_vcs_[vc].owner = kNone;
+    if (!parked_[port.router].empty()) {
+      unpark(port.router);
+    }
+  }
+  freed_vcs_.clear();
+  for (const std::uint32_t vc : next_heads_) {
+    heads_.add(vc);
+  }
+  next_heads_.clear();
+}
+
+}  // namespace orrery::flit

@@ -21,6 +21,10 @@ Engine::Engine(const RouterGraph& graph, const Routing& routing, const RouterSet
   };
   plain_vc_ = is_plain(settings.vc_allocator);
   plain_switch_ = is_plain(settings.sw_allocator);
+  input_vcs_.resize(static_cast<std::size_t>(settings.input_speedup));
+  for (std::size_t vc = 0; vc < static_cast<std::size_t>(settings.vcs); ++vc) {
+    input_vcs_[vc % input_vcs_.size()] |= VcMask{1} << vc;
+  }
   hop_delay_ = settings.sw_alloc_delay + settings.st_final_delay;
   const std::size_t nodes = graph.nodes.size();
   const std::size_t out_ports = ports_ + nodes;
@@ -58,6 +62,7 @@ Engine::Engine(const RouterGraph& graph, const Routing& routing, const RouterSet
     OutPort& out = out_[channels_ + i];
     set_out(channels_ + i, node.eject, node.latency);
     out.counts_credits = settings.flow_control == FlowControl::cut_through ||
+                         settings.wait_for_tail_credit ||
                          settings.buffer < out.node_credit_delay;
     in_[channels_ + i].router = static_cast<std::uint32_t>(node.inject);
     in_[channels_ + i].credit_delay = node.latency + 1;
@@ -69,7 +74,7 @@ Engine::Engine(const RouterGraph& graph, const Routing& routing, const RouterSet
     slow_vc_.resize(in_vcs_.size(), out_vcs_.size());
   }
   if (!plain_switch_) {
-    slow_switch_.resize(ports_, ports_);
+    slow_switch_.resize(std::size_t{ports_} * input_vcs_.size(), ports_);
   }
 }
 
@@ -162,6 +167,10 @@ void Engine::take_credit(std::uint32_t vc) {
       sending_.add(port - ports_);
     }
     return;
+  }
+  if (out.closing && out.credits == settings_.buffer) {
+    out.closing = false;
+    free_vc(vc);
   }
   if (out.owner != kNone && out.credits == 1) {
     update_ready(out.owner);
@@ -278,7 +287,12 @@ void Engine::send(std::uint32_t vc) {
   calendar_.at(now_ + in_[in_port].credit_delay)
       .credits.push_back(in_port < channels_ ? vc : vc + (nodes << shift_));
   if (--in.left == 0) {
-    freed_vcs_.push_back(out);
+    OutVc& left = out_vcs_[out];
+    left.owner = kNone;
+    left.closing = settings_.wait_for_tail_credit && left.credits < settings_.buffer;
+    if (!left.closing) {
+      freed_vcs_.push_back(out);
+    }
     in.out = kNone;
     in.front = kNone;
     if (in.heads > 0) {
@@ -365,15 +379,18 @@ void Engine::inject() {
   });
 }
 
+void Engine::free_vc(std::uint32_t vc) {
+  OutPort& port = out_[port_of(vc)];
+  port.free |= VcMask{1} << vc_of(vc);
+  if (!parked_[port.router].empty()) {
+    unpark(port.router);
+  }
+}
+
 /// What was freed in this cycle can be asked for in the next.
 void Engine::end_cycle() {
   for (const std::uint32_t vc : freed_vcs_) {
-    OutPort& port = out_[port_of(vc)];
-    port.free |= VcMask{1} << vc_of(vc);
-    out_vcs_[vc].owner = kNone;
-    if (!parked_[port.router].empty()) {
-      unpark(port.router);
-    }
+    free_vc(vc);
   }
   freed_vcs_.clear();
   for (const std::uint32_t vc : next_heads_) {

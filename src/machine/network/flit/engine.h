@@ -144,6 +144,7 @@ class Engine {
     std::uint32_t owner = kNone;  ///< input VC
     std::uint32_t pointer = 0;    ///< input VC that is first in turn
     std::uint32_t best = kNone;   ///< of those that ask in this cycle, the first in turn
+    bool closing = false;         ///< free when all credits are back
   };
   struct InPort {
     VcMask ready = 0;  ///< VCs that could send a flit
@@ -155,9 +156,8 @@ class Engine {
   struct OutPort {
     VcMask free = 0;  ///< VCs
     std::uint32_t router = 0;
-    std::uint32_t pointer = 0;  ///< input port first in turn
-    std::uint32_t best = kNone;
-    std::uint32_t best_vc = 0;
+    std::uint32_t pointer = 0;  ///< input VC first in turn
+    std::uint32_t best = kNone;  ///< of those that ask in this cycle, the first in turn
     Cycle delay = 0;              ///< from a grant to the arrival
     Cycle node_credit_delay = 0;  ///< from a grant to the return of a node's credit
     bool counts_credits = true;   ///< not of a node with room for a round trip
@@ -181,13 +181,14 @@ class Engine {
   void eject(std::uint32_t packet);
   void take_credit(std::uint32_t vc);
   void unpark(std::uint32_t router);
+  void free_vc(std::uint32_t vc);
   void show_head(std::uint32_t vc, Cycle when);
   void update_ready(std::uint32_t vc);
 
   void allocate_switch();
-  void request_switch(std::uint32_t port);
+  void request_switch(std::uint32_t port, VcMask ready);
   void allocate_switch_slowly();
-  void grant(std::uint32_t in_port, std::uint32_t out_port, std::uint32_t vc);
+  void grant(std::uint32_t vc, std::uint32_t out_port);
   void send(std::uint32_t vc);
   void allocate_vcs();
   Candidate open_output(std::uint32_t vc);
@@ -206,6 +207,7 @@ class Engine {
   std::uint32_t channels_ = 0;
   std::uint32_t ports_ = 0;  ///< channels and one per node
   unsigned shift_ = 0;
+  std::vector<VcMask> input_vcs_;  ///< by switch input of a port
   bool plain_vc_ = true;  ///< allocators: separable input first, one iteration
   bool plain_switch_ = true;
   Cycle hop_delay_ = 0;

@@ -12,21 +12,33 @@ namespace orrery::flit {
 /// last in turn.
 void Engine::allocate_switch() {
   touched_.clear();
-  ready_.for_each([&](std::uint32_t port) { request_switch(port); });
+  const int inputs = settings_.input_speedup;
+  ready_.for_each([&](std::uint32_t port) {
+    if (inputs == 1) {
+      request_switch(port, in_[port].ready);
+      return;
+    }
+    for (int input = 0; input < inputs; ++input) {
+      const VcMask ready = in_[port].ready & input_vcs_[static_cast<std::size_t>(input)];
+      if (ready != 0) {
+        request_switch(port, ready);
+      }
+    }
+  });
   for (const std::uint32_t out_port : touched_) {
     OutPort& out = out_[out_port];
-    const std::uint32_t in_port = out.best;
+    const std::uint32_t vc = out.best;
     out.best = kNone;
-    grant(in_port, out_port, out.best_vc);
+    grant(vc, out_port);
   }
 }
 
-void Engine::request_switch(std::uint32_t port) {
+void Engine::request_switch(std::uint32_t port, VcMask ready) {
   const InPort& in = in_[port];
   std::uint64_t nearest = UINT64_MAX;
   std::uint32_t out_port = 0;
   std::uint32_t chosen = 0;
-  for (VcMask ready = in.ready; ready != 0; ready &= ready - 1) {
+  for (; ready != 0; ready &= ready - 1) {
     const auto vc = static_cast<std::uint32_t>(std::countr_zero(ready));
     const std::uint32_t wanted = in_vcs_[in_vc(port, vc)].port;
     const std::uint64_t turn = (std::uint64_t{wanted - in.pointer} << 32U) | (vc - in.vc);
@@ -37,41 +49,45 @@ void Engine::request_switch(std::uint32_t port) {
     }
   }
   OutPort& out = out_[out_port];
+  const std::uint32_t vc = in_vc(port, chosen);
   if (out.best == kNone) {
     touched_.push_back(out_port);
   }
-  if (out.best == kNone || port - out.pointer < out.best - out.pointer) {
-    out.best = port;
-    out.best_vc = chosen;
+  if (out.best == kNone || vc - out.pointer < out.best - out.pointer) {
+    out.best = vc;
   }
 }
 
-void Engine::grant(std::uint32_t in_port, std::uint32_t out_port, std::uint32_t vc) {
-  out_[out_port].pointer = in_port + 1;
-  in_[in_port].pointer = out_port + 1;
-  in_[in_port].vc = vc + 1;
-  send(in_vc(in_port, vc));
+/// The turn after a VC's is that of the next port (of its switch input), whichever the VC was.
+void Engine::grant(std::uint32_t vc, std::uint32_t out_port) {
+  InPort& in = in_[port_of(vc)];
+  out_[out_port].pointer = settings_.input_speedup == 1 ? in_vc(port_of(vc) + 1, 0) : vc + 1;
+  in.pointer = out_port + 1;
+  in.vc = vc_of(vc) + 1;
+  send(vc);
 }
 
 void Engine::allocate_switch_slowly() {
+  const auto inputs = static_cast<std::uint32_t>(settings_.input_speedup);
   ready_.for_each([&](std::uint32_t port) {
     for (VcMask ready = in_[port].ready; ready != 0; ready &= ready - 1) {
       const auto vc = static_cast<std::uint32_t>(std::countr_zero(ready));
-      slow_switch_.ask(port, in_vcs_[in_vc(port, vc)].port);
+      slow_switch_.ask(port * inputs + vc % inputs, in_vcs_[in_vc(port, vc)].port);
     }
   });
-  for (const auto& [in_port, out_port] :
+  for (const auto& [input, out_port] :
        slow_switch_.match(settings_.sw_allocator, settings_.alloc_iters)) {
+    const std::uint32_t in_port = input / inputs;
     const InPort& in = in_[in_port];
     std::uint32_t chosen = kNone;
-    for (VcMask ready = in.ready; ready != 0; ready &= ready - 1) {
+    for (VcMask ready = in.ready & input_vcs_[input % inputs]; ready != 0; ready &= ready - 1) {
       const auto vc = static_cast<std::uint32_t>(std::countr_zero(ready));
       if (in_vcs_[in_vc(in_port, vc)].port == out_port &&
           (chosen == kNone || vc - in.vc < chosen - in.vc)) {
         chosen = vc;
       }
     }
-    grant(in_port, out_port, chosen);
+    grant(in_vc(in_port, chosen), out_port);
   }
 }
 

@@ -49,6 +49,8 @@ struct RouterSettings {
   Allocator vc_allocator = Allocator::separable_input_first;
   Allocator sw_allocator = Allocator::separable_input_first;
   int alloc_iters = 1;
+  int input_speedup = 1;  ///< switch inputs of a port; VC v uses that of v mod input_speedup
+  bool wait_for_tail_credit = false;  ///< an output VC is free when its buffer downstream is empty
   FlowControl flow_control = FlowControl::wormhole;
 
   template <class V>
@@ -64,6 +66,9 @@ struct RouterSettings {
     visit("vc_allocator", &S::vc_allocator, "of output VCs to heads");
     visit("sw_allocator", &S::sw_allocator, "of output ports to input ports");
     visit("alloc_iters", &S::alloc_iters, "iterations of both allocators");
+    visit("input_speedup", &S::input_speedup, "switch inputs of an input port");
+    visit("wait_for_tail_credit", &S::wait_for_tail_credit,
+          "an output VC is free when its last packet has left the buffer downstream");
     visit("flow_control", &S::flow_control, "what room a head needs");
   }
 

@@ -56,6 +56,14 @@ class Calendar {
   }
   bool empty() const { return count_ == 0; }
 
+  /// visit(slot) for all, in no order.
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (const Slot& slot : slots_) {
+      visit(slot);
+    }
+  }
+
   /// The first cycle after `now` with something in it. Requires !empty().
   Cycle next_after(Cycle now) const {
     const std::size_t mask = slots_.size() - 1;

@@ -62,8 +62,7 @@ Engine::Engine(const RouterGraph& graph, const Routing& routing, const RouterSet
     OutPort& out = out_[channels_ + i];
     set_out(channels_ + i, node.eject, node.latency);
     out.counts_credits = settings.flow_control == FlowControl::cut_through ||
-                         settings.wait_for_tail_credit ||
-                         settings.buffer < out.node_credit_delay;
+                         settings.wait_for_tail_credit || settings.buffer < out.node_credit_delay;
     in_[channels_ + i].router = static_cast<std::uint32_t>(node.inject);
     in_[channels_ + i].credit_delay = node.latency + 1;
     sources_[i].delay = node.latency + 1;

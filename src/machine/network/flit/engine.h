@@ -40,7 +40,7 @@ struct Arrived {
 /// What a virtual channel waits for; for messages about deadlocks.
 struct Waiting {
   std::uint32_t in_vc = 0;          ///< index of an input VC
-  std::vector<std::uint32_t> for_;  ///< indices of input VCs, any of which would let it go on
+  std::vector<std::uint32_t> for_;  ///< input VCs, any of which would let it go on; never empty
 };
 
 /// An input-queued virtual-channel router in every vertex of a graph.
@@ -156,8 +156,8 @@ class Engine {
   struct OutPort {
     VcMask free = 0;  ///< VCs
     std::uint32_t router = 0;
-    std::uint32_t pointer = 0;  ///< input VC first in turn
-    std::uint32_t best = kNone;  ///< of those that ask in this cycle, the first in turn
+    std::uint32_t pointer = 0;    ///< input VC first in turn
+    std::uint32_t best = kNone;   ///< of those that ask in this cycle, the first in turn
     Cycle delay = 0;              ///< from a grant to the arrival
     Cycle node_credit_delay = 0;  ///< from a grant to the return of a node's credit
     bool counts_credits = true;   ///< not of a node with room for a round trip
@@ -199,6 +199,12 @@ class Engine {
   bool inject_flit(std::uint32_t source);
   std::uint32_t injection_vc(std::uint32_t source) const;
   void end_cycle();
+  struct OnTheWay {
+    std::vector<bool> credits;
+    std::vector<bool> flits;
+  };
+  OnTheWay on_the_way() const;
+  std::vector<std::uint32_t> head_waits_for(std::uint32_t vc) const;
 
   const RouterGraph& graph_;
   const Routing& routing_;
@@ -208,7 +214,7 @@ class Engine {
   std::uint32_t ports_ = 0;  ///< channels and one per node
   unsigned shift_ = 0;
   std::vector<VcMask> input_vcs_;  ///< by switch input of a port
-  bool plain_vc_ = true;  ///< allocators: separable input first, one iteration
+  bool plain_vc_ = true;           ///< allocators: separable input first, one iteration
   bool plain_switch_ = true;
   Cycle hop_delay_ = 0;
   Cycle now_ = 0;

@@ -56,6 +56,7 @@ class OpenLoop {
     OpenLoopResult result;
     result.offered = settings_.rate;
     result.stable = sample(result.reason) && drain(result.reason);
+    result.deadlocked = !result.stable && !circle_of(engine_.waiting()).empty();
     finish(result);
     return result;
   }

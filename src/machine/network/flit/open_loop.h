@@ -41,8 +41,9 @@ struct OpenLoopSettings {
 
 struct OpenLoopResult {
   bool stable = true;
-  std::string reason;  ///< why not
-  double offered = 0;  ///< flits per node and cycle
+  std::string reason;       ///< why not
+  bool deadlocked = false;  ///< a circle of buffers waits for itself; `reason` names it
+  double offered = 0;       ///< flits per node and cycle
   /// Means over the packets created in the periods that count, cycles. All infinite, and hops 0, if
   /// none of them has arrived.
   double packet_latency = 0;   ///< creation to the tail's arrival

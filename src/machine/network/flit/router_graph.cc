@@ -6,8 +6,6 @@
 #include <numeric>
 #include <utility>
 
-#include "base/format.h"
-
 namespace orrery::flit {
 namespace {
 
@@ -200,55 +198,6 @@ RouterGraph make_switch_clusters(std::int32_t switches, std::int32_t per_switch,
   }
   add_nodes(graph, 0, switches, per_switch);
   return graph;
-}
-
-Result<RouterGraph> from_link_graph(const topology::LinkGraph& graph, Time cycle) {
-  RouterGraph result;
-  result.name = graph.name;
-  result.routers = static_cast<std::int32_t>(graph.vertices.size()) - graph.hosts;
-  result.nodes.assign(static_cast<std::size_t>(graph.hosts), {-1, -1, 1});
-  for (const topology::Vertex& vertex : graph.vertices) {
-    if (vertex.kind == topology::VertexKind::switch_) {
-      result.router_names.push_back(vertex.name);
-    }
-  }
-  Error mistakes;
-  const auto cycles = [&](Time latency) {
-    return std::max<Cycle>(1, (latency.value() + cycle.value() / 2) / cycle.value());
-  };
-  const auto attach = [&](std::int32_t host, std::int32_t vertex, std::int32_t Node::*end,
-                          Time latency) {
-    Node& node = result.nodes[static_cast<std::size_t>(host)];
-    if (node.*end >= 0 && node.*end != vertex - graph.hosts) {
-      mistakes.add(Error("host '" + graph.vertices[static_cast<std::size_t>(host)].name +
-                         "' hangs on several switches; the flit network knows one per host"));
-    }
-    node.*end = vertex - graph.hosts;
-    node.latency = cycles(latency);
-  };
-  for (const topology::GraphLink& link : graph.links) {
-    const bool from_host = link.source < graph.hosts;
-    const bool to_host = link.target < graph.hosts;
-    if (from_host && to_host) {
-      mistakes.add(Error("a link from host to host; the flit network needs a switch between them"));
-    } else if (from_host) {
-      attach(link.source, link.target, &Node::inject, link.latency);
-    } else if (to_host) {
-      attach(link.target, link.source, &Node::eject, link.latency);
-    } else {
-      result.channels.push_back(
-          {link.source - graph.hosts, link.target - graph.hosts, cycles(link.latency)});
-    }
-  }
-  for (std::size_t host = 0; host < result.nodes.size(); ++host) {
-    if (result.nodes[host].inject < 0 || result.nodes[host].eject < 0) {
-      mistakes.add(Error("host '" + graph.vertices[host].name + "' hangs on no switch"));
-    }
-  }
-  if (!mistakes.empty()) {
-    return fail(std::move(mistakes));
-  }
-  return result;
 }
 
 }  // namespace orrery::flit

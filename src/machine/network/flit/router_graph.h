@@ -90,17 +90,26 @@ RouterGraph make_dragonfly(std::int32_t p, std::int32_t a, std::int32_t h);
 RouterGraph make_switch_clusters(std::int32_t switches, std::int32_t per_switch,
                                  std::int32_t links);
 
-/// Switches become routers; hosts become nodes of the first switch that they have a link to.
-/// Latencies of links between switches in whole cycles of `cycle`, at least one. Mistakes: a host
-/// with no switch or with several, links between hosts.
+/// Switches become routers; hosts become nodes of the switch that they hang on. Where hosts are
+/// linked to each other every host is a router with itself as node. Latencies of links in whole
+/// cycles of `cycle`, at least one. Mistakes: a host with no switch or with several.
 Result<RouterGraph> from_link_graph(const topology::LinkGraph& graph, Time cycle);
 
-/// "mesh:8x8", "fat_tree:k=4,n=3" and so on, see Shape. Mistakes: an unknown name or field, sizes
-/// out of range.
-Result<RouterGraph> parse_topology(std::string_view text);
+/// BookSim's list of links ("anynet"): lines such as
+///
+///   router 0 node 0 node 1 router 1 15 router 2
+///
+/// A number after a node or a router is that link's latency. A link named on one line goes both
+/// ways; its latency holds for the way it is named, the way back has one cycle unless it is named
+/// too. Mistakes by line.
+Result<RouterGraph> parse_link_list(std::string_view text, const std::string& file);
 
-/// All mistakes of a graph made by hand: routers and nodes out of range, latencies below one, nodes
-/// that cannot reach each other.
-Result<void> check(const RouterGraph& graph);
+/// "mesh:8x8", "fat_tree:k=4,n=3" and so on, see Shape; "graph:FILE" (a link list) or
+/// "graph:SPEC" of `topology::kTopologies`, one cycle per link. Mistakes: an unknown name or field,
+/// sizes out of range.
+Result<RouterGraph> parse_network(std::string_view text);
+
+inline constexpr std::int64_t kMostRouters = 1 << 20;
+inline constexpr std::int64_t kMostChannels = 1 << 24;
 
 }  // namespace orrery::flit

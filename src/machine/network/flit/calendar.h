@@ -25,6 +25,8 @@ class Calendar {
     std::vector<std::uint32_t> credits;  ///< output VCs
     std::vector<std::uint32_t> heads;    ///< input VCs that ask for an output VC from now on
     std::vector<std::uint32_t> rested;   ///< input VCs that may send from now on
+    std::vector<std::uint32_t> opened;   ///< output ports that may pass a flit from now on
+    std::vector<std::uint32_t> sources;  ///< that may send a flit from now on
     std::vector<std::uint32_t> woken;
   };
 

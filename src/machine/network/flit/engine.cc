@@ -7,6 +7,20 @@
 
 namespace orrery::flit {
 
+namespace {
+
+/// A port that passed a flit at `now` passes the next at the first cycle not before this. A port
+/// that was not idle keeps fractions, so that the mean is right.
+Interval next_time(Interval before, Cycle now, Interval interval) {
+  return std::max(before, ((now - 1) << kIntervalBits) + 1) + interval;
+}
+
+Cycle cycle_of(Interval time) {
+  return (time + kEveryCycle - 1) >> kIntervalBits;
+}
+
+}  // namespace
+
 Engine::Engine(const RouterGraph& graph, const Routing& routing, const RouterSettings& settings,
                std::uint64_t seed)
     : graph_(graph),
@@ -35,32 +49,30 @@ Engine::Engine(const RouterGraph& graph, const Routing& routing, const RouterSet
   for (OutVc& vc : out_vcs_) {
     vc.credits = settings.buffer;
   }
-  rings_.resize(in_vcs_.size() * static_cast<std::size_t>(settings.buffer));
   sources_.resize(nodes);
-  parked_.resize(static_cast<std::size_t>(graph.routers));
+  parked_.resize(ports_);
   ready_.resize(ports_);
   heads_.resize(in_vcs_.size());
   sending_.resize(nodes);
   Cycle longest =
       std::max({settings.routing_delay, settings.vc_alloc_delay, settings.sw_alloc_delay});
-  const auto set_out = [&](std::uint32_t port, std::int32_t router, Cycle latency) {
+  const auto set_out = [&](std::uint32_t port, Cycle latency) {
     OutPort& out = out_[port];
     out.free = routing_.all_vcs();
-    out.router = static_cast<std::uint32_t>(router);
     out.delay = hop_delay_ + latency;
     out.node_credit_delay = out.delay + latency + settings_.credit_delay;
     longest = std::max(longest, out.node_credit_delay);
   };
   for (std::uint32_t i = 0; i < channels_; ++i) {
     const Channel& channel = graph.channels[i];
-    set_out(i, channel.source, channel.latency);
+    set_out(i, channel.latency);
     in_[i].router = static_cast<std::uint32_t>(channel.target);
     in_[i].credit_delay = channel.latency + settings.credit_delay;
   }
   for (std::uint32_t i = 0; i < nodes; ++i) {
     const Node& node = graph.nodes[i];
     OutPort& out = out_[channels_ + i];
-    set_out(channels_ + i, node.eject, node.latency);
+    set_out(channels_ + i, node.latency);
     out.counts_credits = settings.flow_control == FlowControl::cut_through ||
                          settings.wait_for_tail_credit || settings.buffer < out.node_credit_delay;
     in_[channels_ + i].router = static_cast<std::uint32_t>(node.inject);
@@ -87,7 +99,7 @@ void Engine::offer(std::uint32_t source, const Offer& offer) {
   }
   Packet& packet = packets_[id];
   packet = {};
-  packet.route = routing_.start(source, offer.target, random_);
+  packet.route = routing_.start(source, offer.target, offer.way, random_);
   packet.source = source;
   packet.flits = packet.missing = offer.flits;
   packet.tag = offer.tag;
@@ -96,6 +108,7 @@ void Engine::offer(std::uint32_t source, const Offer& offer) {
   from.packet = id;
   from.left = offer.flits;
   from.vc = kNone;
+  from.interval = offer.interval;
   sending_.add(source);
   ++under_way_;
   flits_under_way_ += offer.flits;
@@ -148,6 +161,18 @@ void Engine::take_events() {
   for (const std::uint32_t vc : slot.heads) {
     heads_.add(vc);
   }
+  for (const std::uint32_t port : slot.opened) {
+    open_port(port);
+  }
+  for (const std::uint32_t source : slot.sources) {
+    if (cycle_of(sources_[source].next) > now_) {
+      calendar_.at(within_reach(sources_[source].next)).sources.push_back(source);
+    } else if (sources_[source].left > 0) {
+      sending_.add(source);
+    }
+  }
+  slot.opened.clear();
+  slot.sources.clear();
   slot.credits.clear();
   slot.rested.clear();
   slot.flits.clear();
@@ -175,15 +200,44 @@ void Engine::take_credit(std::uint32_t vc) {
     update_ready(out.owner);
   }
   if (settings_.flow_control == FlowControl::cut_through) {
-    unpark(out_[port].router);
+    unpark(port);
   }
 }
 
-void Engine::unpark(std::uint32_t router) {
-  for (const std::uint32_t head : parked_[router]) {
+void Engine::unpark(std::uint32_t port) {
+  for (const std::uint32_t head : parked_[port]) {
     heads_.add(head);
   }
-  parked_[router].clear();
+  parked_[port].clear();
+}
+
+/// The cycle of a time, or an earlier one in which to look again.
+Cycle Engine::within_reach(Interval time) const {
+  return std::min(cycle_of(time), now_ + calendar_.reach());
+}
+
+/// Whatever interval the packet after has: the wire is taken until then.
+void Engine::close_port(std::uint32_t port) {
+  out_[port].closed = true;
+  calendar_.at(within_reach(out_[port].next)).opened.push_back(port);
+  for (std::uint32_t vc = 0; vc < static_cast<std::uint32_t>(settings_.vcs); ++vc) {
+    if (const std::uint32_t owner = out_vcs_[in_vc(port, vc)].owner; owner != kNone) {
+      update_ready(owner);
+    }
+  }
+}
+
+void Engine::open_port(std::uint32_t port) {
+  if (cycle_of(out_[port].next) > now_) {
+    calendar_.at(within_reach(out_[port].next)).opened.push_back(port);
+    return;
+  }
+  out_[port].closed = false;
+  for (std::uint32_t vc = 0; vc < static_cast<std::uint32_t>(settings_.vcs); ++vc) {
+    if (const std::uint32_t owner = out_vcs_[in_vc(port, vc)].owner; owner != kNone) {
+      update_ready(owner);
+    }
+  }
 }
 
 void Engine::arrive(std::uint32_t vc, std::uint32_t packet) {
@@ -200,10 +254,8 @@ void Engine::arrive(std::uint32_t vc, std::uint32_t packet) {
     show_head(vc, now_);
     return;
   }
-  const auto size = static_cast<std::uint32_t>(settings_.buffer);
-  std::uint32_t place = in.ring + in.heads++;
-  place -= place >= size ? size : 0;
-  rings_[std::size_t{vc} * size + place] = packet & ~kHead;
+  (in.second == kNone ? in.second : packets_[in.last].behind) = packet & ~kHead;
+  in.last = packet & ~kHead;
 }
 
 void Engine::eject(std::uint32_t id) {
@@ -234,6 +286,7 @@ void Engine::show_head(std::uint32_t vc, Cycle when) {
     routing_.next(packet.route, in_[port_of(vc)].router, random_, outputs);
     in.port = outputs.list[0].port;
     in.vcs = outputs.list[0].vcs;
+    in.interval = outputs.list[0].interval;
   }
   when += settings_.routing_delay;
   if (when == now_) {
@@ -249,7 +302,8 @@ void Engine::update_ready(std::uint32_t vc) {
   const InVc& in = in_vcs_[vc];
   const std::uint32_t port = port_of(vc);
   const VcMask bit = VcMask{1} << vc_of(vc);
-  if (in.count > 0 && in.out != kNone && !in.rests && out_vcs_[in.out].credits > 0) {
+  if (in.count > 0 && in.out != kNone && !in.rests && out_vcs_[in.out].credits > 0 &&
+      !out_[in.port].closed) {
     in_[port].ready |= bit;
     ready_.add(port);
   } else if ((in_[port].ready &= ~bit) == 0) {
@@ -281,6 +335,12 @@ void Engine::send(std::uint32_t vc) {
       calendar_.at(now_ + port.node_credit_delay).credits.push_back(out);
     }
   }
+  if (in.interval > kEveryCycle) {
+    port.next = next_time(port.next, now_, in.interval);
+    if (cycle_of(port.next) > now_ + 1) {
+      close_port(in.port);
+    }
+  }
   const std::uint32_t in_port = port_of(vc);
   const auto nodes = static_cast<std::uint32_t>(sources_.size());
   calendar_.at(now_ + in_[in_port].credit_delay)
@@ -294,11 +354,9 @@ void Engine::send(std::uint32_t vc) {
     }
     in.out = kNone;
     in.front = kNone;
-    if (in.heads > 0) {
-      const auto size = static_cast<std::uint32_t>(settings_.buffer);
-      in.front = rings_[std::size_t{vc} * size + in.ring];
-      in.ring = in.ring + 1 == size ? 0 : in.ring + 1;
-      --in.heads;
+    if (in.second != kNone) {
+      in.front = in.second;
+      in.second = in.second == in.last ? kNone : packets_[in.second].behind;
       show_head(vc, now_ + 1);
     }
   } else if (settings_.sw_alloc_delay > 1) {
@@ -342,6 +400,9 @@ std::uint32_t Engine::injection_vc(std::uint32_t source) const {
 /// False if the node has nothing to send or no room for it.
 bool Engine::inject_flit(std::uint32_t source) {
   Source& from = sources_[source];
+  if (cycle_of(from.next) > now_) {
+    return false;  // calendar.sources brings it back
+  }
   if (from.vc == kNone) {
     from.vc = injection_vc(source);
     if (from.vc == kNone) {
@@ -363,8 +424,16 @@ bool Engine::inject_flit(std::uint32_t source) {
   ++flits_injected_;
   calendar_.at(now_ + from.delay)
       .flits.push_back({in_vc(channels_ + source, from.vc), from.packet | (begins ? kHead : 0)});
+  bool goes_on = true;
+  if (from.interval > kEveryCycle) {
+    from.next = next_time(from.next, now_, from.interval);
+    if (cycle_of(from.next) > now_ + 1) {
+      calendar_.at(within_reach(from.next)).sources.push_back(source);
+      goes_on = false;
+    }
+  }
   if (--from.left > 0) {
-    return true;
+    return goes_on;
   }
   freed_sources_.push_back(source);
   return false;
@@ -381,9 +450,7 @@ void Engine::inject() {
 void Engine::free_vc(std::uint32_t vc) {
   OutPort& port = out_[port_of(vc)];
   port.free |= VcMask{1} << vc_of(vc);
-  if (!parked_[port.router].empty()) {
-    unpark(port.router);
-  }
+  unpark(port_of(vc));
 }
 
 /// What was freed in this cycle can be asked for in the next.

@@ -22,6 +22,8 @@ struct Offer {
   std::uint32_t flits = 1;
   std::uint32_t tag = 0;  ///< the caller's
   Cycle created = 0;
+  std::uint32_t way = 0;            ///< where packets say theirs (routing.h)
+  Interval interval = kEveryCycle;  ///< at which its flits leave the node
 };
 
 /// A packet whose tail has reached its node.
@@ -121,6 +123,7 @@ class Engine {
     std::uint32_t tag = 0;
     std::uint32_t hops = 0;
     std::uint32_t missing = 0;  ///< flits that have not arrived
+    std::uint32_t behind = kNone;  ///< the packet behind it, where it waits behind another
     Cycle created = 0;
     Cycle injected = 0;
     Cycle flits_injected = 0;
@@ -132,12 +135,13 @@ class Engine {
     std::uint32_t front = kNone;  ///< packet
     std::uint32_t left = 0;       ///< flits of it, not yet sent
     std::uint32_t count = 0;      ///< flits in the buffer
-    std::uint32_t heads = 0;      ///< packets in the ring, the front one left out
-    std::uint32_t ring = 0;       ///< where the next one is
+    std::uint32_t second = kNone;  ///< packet whose head is behind it in the buffer
+    std::uint32_t last = kNone;    ///< of those behind
     std::uint32_t pointer = 0;    ///< output VC that is first in turn
     VcMask vcs = 0;               ///< that its route says
     bool rests = false;           ///< until vc_alloc_delay or sw_alloc_delay is over
     bool begins = false;          ///< the next flit is its head
+    Interval interval = kEveryCycle;
   };
   struct OutVc {
     std::int32_t credits = 0;
@@ -155,11 +159,12 @@ class Engine {
   };
   struct OutPort {
     VcMask free = 0;  ///< VCs
-    std::uint32_t router = 0;
     std::uint32_t pointer = 0;    ///< input VC first in turn
     std::uint32_t best = kNone;   ///< of those that ask in this cycle, the first in turn
     Cycle delay = 0;              ///< from a grant to the arrival
     Cycle node_credit_delay = 0;  ///< from a grant to the return of a node's credit
+    Interval next = 0;            ///< earliest time of a flit, in steps of an Interval
+    bool closed = false;          ///< it is yet to come
     bool counts_credits = true;   ///< not of a node with room for a round trip
     std::uint64_t flits = 0;
   };
@@ -169,6 +174,8 @@ class Engine {
     std::uint32_t vc = kNone;  ///< of the packet, once chosen
     std::uint32_t last_vc = 0;
     Cycle delay = 0;  ///< from leaving to the router's buffer
+    Interval interval = kEveryCycle;  ///< of the packet
+    Interval next = 0;
   };
 
   std::uint32_t in_vc(std::uint32_t port, std::uint32_t vc) const { return (port << shift_) + vc; }
@@ -180,7 +187,10 @@ class Engine {
   void arrive(std::uint32_t vc, std::uint32_t packet);
   void eject(std::uint32_t packet);
   void take_credit(std::uint32_t vc);
-  void unpark(std::uint32_t router);
+  void unpark(std::uint32_t port);
+  void close_port(std::uint32_t port);
+  Cycle within_reach(Interval time) const;
+  void open_port(std::uint32_t port);
   void free_vc(std::uint32_t vc);
   void show_head(std::uint32_t vc, Cycle when);
   void update_ready(std::uint32_t vc);
@@ -223,11 +233,10 @@ class Engine {
   std::vector<OutPort> out_;  ///< channels, then to nodes, then from nodes
   std::vector<InVc> in_vcs_;
   std::vector<OutVc> out_vcs_;
-  std::vector<std::uint32_t> rings_;  ///< packets behind the front one, `buffer` for each input VC
   std::vector<Source> sources_;
   std::vector<Packet> packets_;
   std::vector<std::uint32_t> free_packets_;
-  std::vector<std::vector<std::uint32_t>> parked_;  ///< by router: heads that found no free VC
+  std::vector<std::vector<std::uint32_t>> parked_;  ///< by output port: heads that wait for a VC
 
   BitSet ready_;    ///< input ports with a ready VC
   BitSet heads_;    ///< input VCs whose head asks for an output VC

@@ -110,7 +110,7 @@ Candidate Engine::open_output(std::uint32_t vc) {
   const InVc& in = in_vcs_[vc];
   Packet& packet = packets_[in.front];
   if (!routing_.is_adaptive()) {
-    return {in.port, open_vcs({in.port, in.vcs}, packet.flits)};
+    return {.port = in.port, .vcs = open_vcs({.port = in.port, .vcs = in.vcs}, packet.flits)};
   }
   Candidates& outputs = candidates_;
   routing_.next(packet.route, in_[port_of(vc)].router, random_, outputs);
@@ -154,14 +154,16 @@ void Engine::ask_for_vc(std::uint32_t vc, const Candidate& output) {
   }
 }
 
-/// A head without an open VC rests until one is freed at its router.
+/// A head without an open VC rests until one is freed at its port.
 void Engine::allocate_vcs() {
   touched_.clear();
   heads_.for_each([&](std::uint32_t vc) {
     const Candidate output = open_output(vc);
     if (output.vcs == 0) {
-      heads_.remove(vc);
-      parked_[in_[port_of(vc)].router].push_back(vc);
+      if (!routing_.is_adaptive()) {  // which may find room at another port any time
+        heads_.remove(vc);
+        parked_[output.port].push_back(vc);
+      }
     } else if (plain_vc_) {
       ask_for_vc(vc, output);
     } else {

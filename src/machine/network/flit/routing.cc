@@ -92,6 +92,11 @@ Routing::Routing(const RouterGraph& graph, Algorithm algorithm, int vcs)
   high_ = half_of(all_, 1);
 }
 
+Routing::Routing(const RouterGraph& graph, int vcs, const std::vector<Candidate>& ways)
+    : Routing(graph, Algorithm::min, vcs) {
+  ways_ = &ways;
+}
+
 Result<Routing> Routing::make(const RouterGraph& graph, Algorithm algorithm, int vcs) {
   if (!fits(graph.shape, algorithm)) {
     std::string of_shape;
@@ -235,7 +240,7 @@ Candidate Routing::single(RouteState& state, std::uint32_t router, std::uint32_t
       }
       if (graph_->shape == Shape::mesh) {
         const Candidate hop = mesh_hop(router, to, false);
-        return {hop.port, has_two_phases(algorithm_) ? half(state.phase) : all_};
+        return {.port = hop.port, .vcs = has_two_phases(algorithm_) ? half(state.phase) : all_};
       }
       for (std::size_t d = 0, port = 0; d < dimensions_; ++d) {
         if (coordinate(router, d) != coordinate(to, d)) {
@@ -308,6 +313,11 @@ void Routing::next(RouteState& state, std::uint32_t router, Random& random,
                    Candidates& into) const {
   into.count = 0;
   into.preferred = 1;
+  if (ways_ != nullptr) {
+    into.list[0] = (*ways_)[state.via++];
+    into.count = 1;
+    return;
+  }
   if (is_there(state, router)) {
     into.add(port_to_node(state.target), all_);
     return;
@@ -321,9 +331,14 @@ void Routing::next(RouteState& state, std::uint32_t router, Random& random,
   into.add(output.port, output.vcs);
 }
 
-RouteState Routing::start(std::uint32_t source, std::uint32_t target, Random& random) const {
+RouteState Routing::start(std::uint32_t source, std::uint32_t target, std::uint32_t way,
+                          Random& random) const {
   RouteState state;
   state.target = target;
+  if (ways_ != nullptr) {
+    state.via = way;
+    return state;
+  }
   if (algorithm_ == Algorithm::o1turn) {
     state.phase = static_cast<std::uint8_t>(random.below(2));
   } else if (algorithm_ == Algorithm::valiant) {

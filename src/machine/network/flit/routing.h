@@ -59,7 +59,7 @@ constexpr auto named_values(Algorithm) {
 /// What a packet carries for its routing.
 struct RouteState {
   std::uint32_t target = 0;  ///< node
-  std::uint32_t via = 0;     ///< intermediate router
+  std::uint32_t via = 0;  ///< intermediate router; of a stated way its next hop
   std::uint8_t phase = 0;    ///< order, or way to `via` (0) and from there (1); up (0) or down (1)
   std::uint8_t ring = 0;     ///< half of the VCs in the present dimension of a torus
   std::int8_t dimension = -1;  ///< that it moves in, of a torus
@@ -72,6 +72,7 @@ using VcMask = std::uint64_t;
 struct Candidate {
   std::uint32_t port = 0;  ///< of the engine's numbering: channels, then ejections by node
   VcMask vcs = 0;
+  Interval interval = kEveryCycle;  ///< between flits of this packet
 };
 
 /// At most so many outputs are good for one head.
@@ -94,13 +95,18 @@ class Routing {
   /// routers that cannot reach each other.
   static Result<Routing> make(const RouterGraph& graph, Algorithm algorithm, int vcs);
 
+  /// Every packet says its way: a number of `ways`, its first hop there; each hop is followed by
+  /// the next until one leads to a node. `ways` may grow while the routing is used.
+  Routing(const RouterGraph& graph, int vcs, const std::vector<Candidate>& ways);
+
   const RouterGraph& graph() const { return *graph_; }
   Algorithm algorithm() const { return algorithm_; }
   /// Whether a head may choose among outputs while it waits (otherwise the first choice holds).
   bool is_adaptive() const { return algorithm_ == Algorithm::adaptive; }
 
-  /// Draws what a packet decides at its source.
-  RouteState start(std::uint32_t source, std::uint32_t target, Random& random) const;
+  /// Draws what a packet decides at its source. `way`: where packets say theirs.
+  RouteState start(std::uint32_t source, std::uint32_t target, std::uint32_t way,
+                   Random& random) const;
 
   /// The outputs at `router`. Changes the state as if the head moved on (phases, rings). What is at
   /// random is drawn.
@@ -156,6 +162,7 @@ class Routing {
   }
 
   const RouterGraph* graph_;
+  const std::vector<Candidate>* ways_ = nullptr;
   Algorithm algorithm_;
   int vcs_;
   VcMask all_ = 0;

@@ -34,8 +34,13 @@ constexpr auto named_values(FlowControl) {
   });
 }
 
+/// Cycles between the flits of a packet over a port, in steps of 2^-16. kEveryCycle: one per cycle.
+using Interval = std::int64_t;
+inline constexpr int kIntervalBits = 16;
+inline constexpr Interval kEveryCycle = Interval{1} << kIntervalBits;
+
 inline constexpr int kMostVcs = 64;
-inline constexpr int kMostBuffer = 60'000;
+inline constexpr int kMostBuffer = 1'000'000;
 inline constexpr int kMostDelay = 100'000;
 
 struct RouterSettings {

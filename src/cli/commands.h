@@ -28,6 +28,7 @@ std::unique_ptr<Command> make_export();      // export.cc
 std::unique_ptr<Command> make_compare();     // compare.cc
 std::unique_ptr<Command> make_astra();       // astra.cc
 std::unique_ptr<Command> make_plot();        // plot.cc
+std::unique_ptr<Command> make_flit();        // flit.cc
 std::unique_ptr<Command> make_sweep();       // sweep.cc
 std::unique_ptr<Command> make_query();       // query.cc
 std::unique_ptr<Command> make_diagnose();    // diagnose.cc
@@ -62,6 +63,7 @@ inline constexpr std::array kCommands{
                  "A plan as a training framework's arguments or configuration, or as Chakra traces",
                  make_export},
     CommandEntry{"astra", "ASTRA-sim's inputs, unchanged: the cycles of every rank", make_astra},
+    CommandEntry{"flit", "Latency and saturation of a network of routers, flit by flit", make_flit},
     CommandEntry{"sweep", "A study: many points of one description, run once each into a store",
                  make_sweep},
     CommandEntry{"query", "What a store of a study says, in SQL", make_query},

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/names.h"
 #include "base/result.h"
 #include "machine/compute/systolic.h"
 
@@ -44,6 +45,12 @@ Result<std::vector<Layer>> parse_topology(std::string_view text, const std::stri
 
 /// What counts as right.
 enum class Compatibility : std::uint8_t { none, scale_sim };
+constexpr auto named_values(Compatibility) {
+  return std::to_array<Named<Compatibility>>({
+      {Compatibility::none, "none", "cycles as RTL takes them; windows that fit"},
+      {Compatibility::scale_sim, "scale-sim", "a cycle less, outputs rounded up, padding written"},
+  });
+}
 
 struct LayerReport {
   compute::SystolicCost cost;

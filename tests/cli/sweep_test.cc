@@ -86,18 +86,6 @@ TEST(SweepCommand, FailsWhereEveryPointIsRefused) {
   EXPECT_THAT(content(folder / "s.csv"), HasSubstr("\n1,7,"));
 }
 
-TEST(SweepCommand, AQueryThatDoesNotEndIsEnded) {
-  const Folder folder;
-  const std::string study = folder.write("study.yaml", kStudy);
-  const std::string store = folder / "s.db";
-  ASSERT_EQ(orrery("sweep " + study + " --store " + store + " --limit 1").status, 0);
-  const Outcome run = orrery("query " + store +
-                             " 'WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r) "
-                             "SELECT count(*) FROM r'");
-  EXPECT_EQ(run.status, 2);
-  EXPECT_THAT(run.err, HasSubstr("a statement that ends"));
-}
-
 TEST(SweepCommand, APlanIsSearchedForEveryPoint) {
   const Folder folder;
   const std::string study =

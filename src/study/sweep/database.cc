@@ -11,8 +11,7 @@ namespace {
 /// How long a process waits for another that writes, in milliseconds.
 constexpr int kPatience = 60'000;
 
-/// What a query may do: instructions of SQLite's machine (some tens of seconds), values it returns.
-constexpr std::int64_t kMostSteps = 2'000'000'000;
+/// Values that a query may return.
 constexpr std::size_t kMostValues = 20'000'000;
 constexpr int kStepsAtOnce = 1'000'000;
 
@@ -124,15 +123,14 @@ Result<Rows> Database::step(const std::string& sql, const std::vector<Cell>& val
   for (std::size_t i = 0; i < values.size(); ++i) {
     bind(raw, static_cast<int>(i) + 1, values[i]);
   }
-  std::int64_t steps = 0;
+  std::int64_t left = most_steps_;
   if (mode_ == Mode::read) {
     sqlite3_progress_handler(
         connection_.get(), kStepsAtOnce,
-        [](void* count) {
-          return static_cast<int>((*static_cast<std::int64_t*>(count) += kStepsAtOnce) >=
-                                  kMostSteps);
+        [](void* steps) {
+          return static_cast<int>((*static_cast<std::int64_t*>(steps) -= kStepsAtOnce) <= 0);
         },
-        &steps);
+        &left);
   }
   Rows rows;
   const int columns = sqlite3_column_count(raw);
@@ -154,11 +152,11 @@ Result<Rows> Database::step(const std::string& sql, const std::vector<Cell>& val
   }
   sqlite3_progress_handler(connection_.get(), 0, nullptr, nullptr);
   if (state == SQLITE_INTERRUPT) {
-    return fail(Error(Mistake{file_,
-                              {},
-                              sql,
-                              "a statement that ends: it went on beyond two thousand million steps "
-                              "or twenty million values"}));
+    return fail(Error(Mistake{
+        file_,
+        {},
+        sql,
+        "a statement that ends: it went on beyond 500 million steps or twenty million values"}));
   }
   if (state != SQLITE_DONE) {
     return fail(mistake());

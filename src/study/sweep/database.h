@@ -31,6 +31,10 @@ class Database {
   /// The rows of one statement.
   Result<Rows> query(const std::string& sql, const std::vector<Cell>& values = {});
 
+  /// What a query of a reader may do: instructions of SQLite's machine. As it is some seconds.
+  static constexpr std::int64_t kMostSteps = 500'000'000;
+  void limit(std::int64_t steps) { most_steps_ = steps; }
+
   const std::string& file() const { return file_; }
 
  private:
@@ -44,6 +48,7 @@ class Database {
 
   std::string file_;
   Mode mode_ = Mode::read;
+  std::int64_t most_steps_ = kMostSteps;
   std::unique_ptr<sqlite3, Close> connection_;
 };
 

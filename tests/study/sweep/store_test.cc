@@ -181,5 +181,21 @@ TEST(Shard, IsKOfN) {
   }
 }
 
+TEST_F(StoreTest, AQueryThatDoesNotEndIsEnded) {
+  const std::string file = *this / "s.db";
+  sweep(study("[1 KiB]"), file);
+  auto store = Database::open(file, Database::Mode::read);
+  ASSERT_TRUE(store);
+  store->limit(10'000'000);
+  const std::string count = "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r LIMIT ";
+  const auto some = store->query(count + "1000) SELECT count(*) FROM r");
+  ASSERT_TRUE(some) << some.error().to_string();
+  EXPECT_EQ(std::get<std::int64_t>(some->rows[0][0]), 1000);
+  const auto ever = store->query(count + "-1) SELECT count(*) FROM r");
+  ASSERT_FALSE(ever);
+  EXPECT_THAT(ever.error().to_string(), HasSubstr("a statement that ends"));
+  EXPECT_TRUE(store->query("SELECT count(*) FROM rows"));  // and the store is as it was
+}
+
 }  // namespace
 }  // namespace orrery::sweep

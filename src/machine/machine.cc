@@ -146,8 +146,6 @@ compute::MemoryTier read_tier(Reader& device, const ConfigNode& node,
 
 /// Of model systolic only, which needs it.
 void read_systolic(Reader& read_device, compute::Device& device) {
-  constexpr std::int64_t kMostCells = 1 << 16;
-  constexpr std::int64_t kMostArrays = 1 << 12;
   device.model = read_device.optional("model", device.model);
   const bool systolic = device.model == compute::ComputeModel::systolic;
   const ConfigNode* node = read_device.child("systolic", systolic);
@@ -156,20 +154,14 @@ void read_systolic(Reader& read_device, compute::Device& device) {
   }
   read_device.require(systolic, "systolic", "nothing; only model systolic has arrays");
   Reader read(*node);
-  compute::SystolicArray& array = device.systolic;
   require_given(read, {"rows", "cols", "dataflow", "input_sram", "filter_sram", "output_sram"});
-  read_bounded_fields(read, array);
-  for (const auto& [name, cells] : {std::pair{"rows", array.rows}, std::pair{"cols", array.cols}}) {
-    read.require(cells >= 1 && cells <= kMostCells, name,
-                 fmt::format("a whole number from 1 to {}", kMostCells));
-  }
-  read.require(array.arrays >= 1 && array.arrays <= kMostArrays, "arrays",
-               fmt::format("a whole number from 1 to {}", kMostArrays));
-  for (const auto& [name, size] :
-       {std::pair{"input_sram", array.input_sram}, std::pair{"filter_sram", array.filter_sram},
-        std::pair{"output_sram", array.output_sram}}) {
-    read.require(size > Bytes(0), name, "a size above 0");
-  }
+  read_bounded_fields(read, device.systolic);
+  compute::SystolicArray::fields([&](std::string_view name, auto member, std::string_view) {
+    if constexpr (std::is_same_v<decltype(device.systolic.*member), std::int64_t&>) {
+      read.require(device.systolic.*member >= 1 && device.systolic.*member <= kMostUnits, name,
+                   fmt::format("a whole number from 1 to {}", kMostUnits));
+    }
+  });
   read_device.absorb(read.finish(0));
 }
 

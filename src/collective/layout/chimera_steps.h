@@ -17,8 +17,8 @@
 ///   M2M  switch: N F(M/N^2) + 205
 ///
 /// Messages that meet - many-to-many on mesh and torus, two hops to the next stage - have no closed
-/// form: the flit network says. A switch shares its links among them from M/N^2 of 4 KB on, where
-/// the closed form is up to 4 % more than the artifact.
+/// form: the flit network says. On a switch those of 4 KB and more share its links: the artifact
+/// takes up to 4 % longer than the closed form.
 /// `artifact`: with the defects D2 (a switch's RS half duplex) and D3 (3-D tori ran both axes of RS
 /// at once) of the published program.
 /// Source: the public artifact of Chimera (ISCA 2025), reference runs; formulas derived of them.

@@ -10,6 +10,7 @@
 #include "base/reader.h"
 #include "cli/commands.h"
 #include "cli/plan_flags.h"
+#include "cli/show_topology.h"
 #include "machine/describe.h"
 #include "machine/machine.h"
 #include "report/json_writer.h"
@@ -27,7 +28,10 @@ constexpr const char* kShowExamples =
     "  model                           a name of `orrery list models`, or a file\n"
     "  plan                            a name of `orrery list plans`, or a file; the defaults\n"
     "                                  without any\n"
+    "  topology                        a network such as fat_tree:k=8, or a file\n"
     "Examples:\n"
+    "  orrery show topology fat_tree:k=8\n"
+    "  orrery show topology dragonfly:hosts=2,routers=4,globals=2 --svg > dragonfly.svg\n"
     "  orrery show machine dgx-a100-80g\n"
     "  orrery show machine dgx-a100-80g --yaml > my-machine.yaml\n"
     "  orrery show model gpt3-175b\n"
@@ -110,13 +114,39 @@ void write_model(report::JsonWriter& json, const zoo::Model& model) {
   json.end_object();
 }
 
+/// A machine, and how its own file states it.
+struct MachineFile {
+  std::string text;
+  ConfigNode node;
+  machine::Machine machine;
+};
+
+Result<MachineFile> load_machine_file(const std::string& name) {
+  MachineFile file;
+  const auto path = find_config("machines", name);
+  return path.and_then([](const std::string& found) { return read_file(found); })
+      .and_then([&](std::string text) {
+        file.text = std::move(text);
+        return parse_config(file.text, *path, syntax_of(file.text, *path));
+      })
+      .and_then([&](ConfigNode node) {
+        file.node = std::move(node);
+        return machine::parse_machine(file.node);
+      })
+      .map([&](machine::Machine machine) {
+        file.machine = std::move(machine);
+        return std::move(file);
+      });
+}
+
 class Show : public Command {
  public:
   void declare(Options& options) override {
-    options.positional("KIND", kind_, "machine, model or plan");
+    options.positional("KIND", kind_, "machine, model, plan or topology");
     options.positional("NAME", name_, "a name of `orrery list`, or a file");
     options.flag("--json", json_, "print one JSON object");
     options.flag("--yaml", yaml_, "print a machine as its file (a plan always is)");
+    options.flag("--svg", svg_, "draw a topology");
     plan_.declare(options, false);
     options.footer(kShowExamples);
   }
@@ -126,9 +156,10 @@ class Show : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    Result<std::string> text = kind_ == "model"     ? show_model(mistakes)
-                               : kind_ == "machine" ? show_machine(mistakes)
-                                                    : show_plan(mistakes);
+    Result<std::string> text = kind_ == "model"      ? show_model(mistakes)
+                               : kind_ == "machine"  ? show_machine(mistakes)
+                               : kind_ == "topology" ? show_topology(name_, json_, svg_, mistakes)
+                                                     : show_plan(mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
@@ -137,15 +168,17 @@ class Show : public Command {
 
  private:
   void check_words(Error& mistakes) const {
-    const std::vector<std::string> kinds = {"machine", "model", "plan"};
+    const std::vector<std::string> kinds = {"machine", "model", "plan", "topology"};
     if (std::find(kinds.begin(), kinds.end(), kind_) == kinds.end()) {
-      mistakes.add(
-          wrong_value("show", kind_, "one of machine, model, plan" + did_you_mean(kind_, kinds)));
+      mistakes.add(wrong_value(
+          "show", kind_, "one of machine, model, plan, topology" + did_you_mean(kind_, kinds)));
     } else if (name_.empty() && kind_ != "plan") {
       mistakes.add({"show",
                     {},
                     {},
-                    fmt::format("which {0}? a name of `orrery list {0}s` or a file", kind_)});
+                    kind_ == "topology"
+                        ? std::string("which topology? a network such as fat_tree:k=8 or a file")
+                        : fmt::format("which {0}? a name of `orrery list {0}s` or a file", kind_)});
     }
   }
 
@@ -158,24 +191,15 @@ class Show : public Command {
                  : zoo::describe(model);
   }
 
-  /// As a file or as JSON a machine is shown as its own file states it, once it has been read
-  /// whole.
   Result<std::string> show_machine(Error& mistakes) const {
-    const machine::Machine machine =
-        load_named("show machine", name_, machine::load_machine, mistakes);
+    const MachineFile file = load_named("show machine", name_, load_machine_file, mistakes);
     if (!mistakes.empty()) {
       return {};
     }
-    if (!json_ && !yaml_) {
-      return machine::describe(machine);
+    if (json_) {
+      return report::json_text([&](report::JsonWriter& json) { write_node(json, file.node); });
     }
-    const std::string path = find_config("machines", name_).value_or(name_);
-    if (yaml_ && !json_) {
-      return read_file(path);
-    }
-    return load_config(path).map([](const ConfigNode& node) {
-      return report::json_text([&](report::JsonWriter& json) { write_node(json, node); });
-    });
+    return yaml_ ? file.text : machine::describe(file.machine);
   }
 
   Result<std::string> show_plan(Error& mistakes) const {
@@ -210,6 +234,7 @@ class Show : public Command {
   PlanFlags plan_;
   bool json_ = false;
   bool yaml_ = false;
+  bool svg_ = false;
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/format.h"
 #include "machine/describe.h"
+#include "machine/read_systolic.h"
 
 namespace orrery::machine {
 namespace {
@@ -142,27 +143,6 @@ compute::MemoryTier read_tier(Reader& device, const ConfigNode& node,
   read.require(tier.capacity > Bytes(0), "capacity", "a size above 0");
   read.require(tier.bandwidth > Bandwidth(0), "bandwidth", "a rate above 0");
   return device.absorb(read.finish(tier));
-}
-
-/// Of model systolic only, which needs it.
-void read_systolic(Reader& read_device, compute::Device& device) {
-  device.model = read_device.optional("model", device.model);
-  const bool systolic = device.model == compute::ComputeModel::systolic;
-  const ConfigNode* node = read_device.child("systolic", systolic);
-  if (node == nullptr) {
-    return;
-  }
-  read_device.require(systolic, "systolic", "nothing; only model systolic has arrays");
-  Reader read(*node);
-  require_given(read, {"rows", "cols", "dataflow", "input_sram", "filter_sram", "output_sram"});
-  read_bounded_fields(read, device.systolic);
-  compute::SystolicArray::fields([&](std::string_view name, auto member, std::string_view) {
-    if constexpr (std::is_same_v<decltype(device.systolic.*member), std::int64_t&>) {
-      read.require(device.systolic.*member >= 1 && device.systolic.*member <= kMostUnits, name,
-                   fmt::format("a whole number from 1 to {}", kMostUnits));
-    }
-  });
-  read_device.absorb(read.finish(0));
 }
 
 compute::Device read_device(Reader& machine, const ConfigNode& node) {
@@ -370,6 +350,22 @@ void read_origins(Reader& read, Machine& machine) {
   read.absorb(origins.finish(0));
 }
 
+/// What memory tiers go through.
+void check_ports(Reader& read, const Machine& machine) {
+  for (std::size_t tier = 0; tier < machine.device.memory.size(); ++tier) {
+    const std::string& through = machine.device.memory[tier].through;
+    const bool found = std::any_of(machine.network.begin(), machine.network.end(),
+                                   [&](const topology::NetworkDimension& dimension) {
+                                     return dimension.name == through &&
+                                            dimension.kind == topology::DimensionKind::switched;
+                                   });
+    read.require(through.empty() || (tier > 0 && found), "device",
+                 "memory tiers below the first alone go through something, a switch of the network "
+                 "by its name; found '" +
+                     through + "'");
+  }
+}
+
 }  // namespace
 
 Result<Machine> parse_machine(const ConfigNode& node) {
@@ -381,6 +377,7 @@ Result<Machine> parse_machine(const ConfigNode& node) {
     machine.device = read_device(read, *device);
   }
   read_network(read, machine.network);
+  check_ports(read, machine);
   if (const ConfigNode* memory = read.child("remote_memory", false)) {
     machine.remote_memory = read_remote_memory(read, *memory);
   }

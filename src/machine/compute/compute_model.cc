@@ -95,7 +95,9 @@ double gemm_seconds(const graph::Operator& op, const Rates& rates, const KernelC
   problem.k_ramp = c.gemm_k_ramp + (grouped ? c.grouped_k_ramp : 0);
   problem.splits = !grouped;
   const double bits = static_cast<double>(graph::bits_of(op.type));
-  const double traffic = bits / 8 * (m * k + k * n) + std::max(bits, kLeastResultBits) / 8 * m * n;
+  const double stored = op.stored_bits > 0 ? static_cast<double>(op.stored_bits) : bits;
+  const double traffic =
+      bits / 8 * m * k + stored / 8 * k * n + std::max(bits, kLeastResultBits) / 8 * m * n;
   problem.memory = batch * traffic / (rates.bandwidth * c.gemm_memory_share);
   double best = std::numeric_limits<double>::infinity();
   for (const Tile& tile : kTiles) {

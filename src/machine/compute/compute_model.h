@@ -20,8 +20,8 @@ struct KernelTime {
 /// Roofline with shape-dependent GEMM efficiency.
 ///
 /// GEMM C[m,n] = A[m,k] B[k,n], `batch` times, e bytes per element of A and B, max(e, 2) of C (fp8
-/// and fp4 GEMMs write 16 bits): the fastest tile bm x bn of a short list and split s of K (1, 2,
-/// 3, 4 or what fills the units, where tiles are few):
+/// and fp4 GEMMs write 16 bits; B with Operator::stored_bits in those): the fastest tile bm x bn of
+/// a short list and split s of K (1, 2, 3, 4 or what fills the units, where tiles are few):
 ///
 ///   tiles   = batch ceil(m/bm) ceil(n/bn)
 ///   waves   = tiles s / units, of which the last may be partial

@@ -38,6 +38,8 @@ struct MemoryTier {
   Bandwidth bandwidth{0};
   Time latency{0};
   EnergyPerByte energy_per_byte{0};  ///< read or written; 0 = not known
+  /// A switch of the network whose ports the copies of the device pass too; "": none.
+  std::string through{};
 
   template <class V>
   static void fields(V&& visit) {
@@ -46,6 +48,7 @@ struct MemoryTier {
     visit("bandwidth", &MemoryTier::bandwidth, "peak, reads plus writes");
     visit("latency", &MemoryTier::latency, "of one access");
     visit("energy_per_byte", &MemoryTier::energy_per_byte, "read or written; 0 = not known");
+    visit("through", &MemoryTier::through, "a switch of the network whose ports its copies pass");
   }
 
   friend bool operator==(const MemoryTier&, const MemoryTier&) = default;

@@ -2,12 +2,38 @@
 #include "machine/network/fair.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace orrery::network {
+namespace {
+
+constexpr double kUnlimited = std::numeric_limits<double>::infinity();
+/// Levels this near are one: in symmetric traffic many links are full at once.
+constexpr double kAlike = 1 + 1e-12;
+/// Below the level that a change reaches down to by less than this counts as reached.
+constexpr double kReached = 1 - 1e-9;
+
+constexpr auto kLater = [](const auto& a, const auto& b) {
+  return a.level > b.level || (a.level == b.level && (a.flow != b.flow ? a.flow : a.of > b.of));
+};
+
+}  // namespace
+
+void FairNetwork::take_places(Flow& flow) {
+  const std::size_t length = flow.route.size();
+  if (length >= free_places_.size()) {
+    free_places_.resize(length + 1);
+  }
+  if (free_places_[length].empty()) {
+    flow.places = static_cast<std::uint32_t>(places_.size());
+    places_.resize(places_.size() + length);
+  } else {
+    flow.places = free_places_[length].back();
+    free_places_[length].pop_back();
+  }
+}
 
 TransferId FairNetwork::start(Bytes bytes, std::span<const topology::Hop> route,
-                              engine::EventQueue& queue) {
+                              engine::EventQueue& queue, const FlowTerms& terms) {
   if (free_.empty()) {
     free_.push_back(static_cast<TransferId>(flows_.size()));
     flows_.emplace_back();
@@ -18,17 +44,45 @@ TransferId FairNetwork::start(Bytes bytes, std::span<const topology::Hop> route,
   flow.route = route;
   flow.left = static_cast<double>(bytes.value());
   flow.rate = 0;
+  flow.level = kUnlimited;
+  flow.terms = terms;
   flow.since = queue.now();
-  for (const topology::Hop& hop : route) {
+  if (route.empty()) {
+    queue.push(queue.now(), kArrive, id);
+    return id;
+  }
+  fresh_.push_back(id);
+  take_places(flow);
+  for (std::uint32_t h = 0; h < route.size(); ++h) {
+    const topology::Hop& hop = route[h];
     Link& link = links_[hop.link];
-    link.flows.push_back(id);
+    if (link.flows.empty()) {
+      link.bandwidth = hop.bandwidth.value();
+      link.total = 0;
+    }
+    places_[flow.places + h] = static_cast<std::uint32_t>(link.flows.size());
+    link.flows.push_back({id, h});
+    link.total += weight(link, flow, hop);
     link.busy += bytes / hop.bandwidth;
     touch(hop.link);
   }
-  if (route.empty()) {
-    queue.push(queue.now(), kArrive, id);
-  }
   return id;
+}
+
+void FairNetwork::leave_links(TransferId id) {
+  Flow& flow = flows_[id];
+  for (std::uint32_t h = 0; h < flow.route.size(); ++h) {
+    const topology::Hop& hop = flow.route[h];
+    Link& link = links_[hop.link];
+    link.total -= weight(link, flow, hop);
+    const std::uint32_t place = places_[flow.places + h];
+    const Passing last = link.flows.back();
+    link.flows[place] = last;
+    places_[flows_[last.flow].places + last.hop] = place;
+    link.flows.pop_back();
+    touch(hop.link);
+  }
+  free_places_[flow.route.size()].push_back(flow.places);
 }
 
 bool FairNetwork::handle(const engine::EventQueue::Event& event, engine::EventQueue& queue) {
@@ -42,13 +96,23 @@ bool FairNetwork::handle(const engine::EventQueue::Event& event, engine::EventQu
   }
   Time latency{0};
   for (const topology::Hop& hop : flow.route) {
-    std::erase(links_[hop.link].flows, event.subject);
-    touch(hop.link);
     latency += hop.latency;
   }
+  leave_links(event.subject);
+  threshold_ = std::min(threshold_, flow.level);
   ++flow.generation;
   queue.push(queue.now() + latency, kArrive, event.subject);
   return false;
+}
+
+void FairNetwork::scale(topology::LinkId id, double factor) {
+  Link& link = links_[id];
+  const double least = std::min(link.factor, factor);
+  link.factor = factor;
+  if (!link.flows.empty()) {
+    threshold_ = std::min(threshold_, link.bandwidth * least / link.total);
+    touch(id);
+  }
 }
 
 void FairNetwork::touch(topology::LinkId link) {
@@ -58,16 +122,49 @@ void FairNetwork::touch(topology::LinkId link) {
   }
 }
 
-/// All that the touched links share flows with, directly or through others.
+/// No flow of the link gets a lower level than this.
+double FairNetwork::least_equal_share(const Flow& flow) const {
+  double least = flow.terms.cap.value() / flow.terms.weight;
+  for (const topology::Hop& hop : flow.route) {
+    const Link& link = links_[hop.link];
+    least = std::min(least, link.bandwidth * link.factor / link.total);
+  }
+  return least;
+}
+
+/// All that the touched links share flows with, directly or through others, from the threshold on.
 void FairNetwork::collect_part() {
+  for (const TransferId id : fresh_) {
+    threshold_ = std::min(threshold_, least_equal_share(flows_[id]));
+  }
+  fresh_.clear();
+  threshold_ *= kReached;
   for (std::size_t l = 0; l < part_links_.size(); ++l) {
-    for (const TransferId id : links_[part_links_[l]].flows) {
-      if (flows_[id].in_part) {
-        continue;
-      }
-      flows_[id].in_part = true;
-      part_flows_.push_back(id);
-      for (const topology::Hop& hop : flows_[id].route) {
+    collect_link(part_links_[l]);
+  }
+  std::sort(part_flows_.begin(), part_flows_.end());
+}
+
+void FairNetwork::collect_link(topology::LinkId id) {
+  Link& link = links_[id];
+  link.spare = link.bandwidth * link.factor;
+  link.wanted = 0;
+  link.open = 0;
+  for (std::size_t i = 0; i < link.flows.size(); ++i) {
+    const auto [other, h] = link.flows[i];
+    Flow& flow = flows_[other];
+    const double per_level = weight(link, flow, flow.route[h]);
+    if (flow.level < threshold_) {
+      link.spare -= flow.level * per_level;
+      continue;
+    }
+    link.wanted += per_level;
+    ++link.open;
+    if (!flow.in_part) {
+      flow.in_part = true;
+      flow.fixed = false;
+      part_flows_.push_back(other);
+      for (const topology::Hop& hop : flow.route) {
         touch(hop.link);
       }
     }
@@ -79,75 +176,92 @@ void FairNetwork::settle(engine::EventQueue& queue) {
     return;
   }
   collect_part();
-  std::sort(part_flows_.begin(), part_flows_.end());
-  for (const TransferId id : part_flows_) {
-    Flow& flow = flows_[id];
-    flow.left = std::max(0.0, flow.left - flow.rate * to_seconds(queue.now() - flow.since));
-    flow.since = queue.now();
-  }
+  solved_ += part_flows_.size();
   fill();
   for (const TransferId id : part_flows_) {
-    Flow& flow = flows_[id];
-    flow.in_part = false;
-    queue.push(queue.now() + from_seconds(flow.left / flow.rate), kDrained, id, ++flow.generation);
+    update(id, queue);
   }
   for (const topology::LinkId link : part_links_) {
     links_[link].in_part = false;
   }
   part_links_.clear();
   part_flows_.clear();
+  threshold_ = kUnlimited;
 }
 
-/// Progressive filling: the link with the least share per open flow is full first.
+/// Goes on at the new rate.
+void FairNetwork::update(TransferId id, engine::EventQueue& queue) {
+  Flow& flow = flows_[id];
+  flow.in_part = false;
+  const double rate = flow.level * flow.terms.weight;
+  if (flow.rate > 0 && rate <= flow.rate * kAlike && rate * kAlike >= flow.rate) {
+    return;
+  }
+  flow.left = std::max(0.0, flow.left - flow.rate * to_seconds(queue.now() - flow.since));
+  flow.since = queue.now();
+  flow.rate = rate;
+  ++flow.generation;
+  if (rate > 0) {
+    queue.push(queue.now() + from_seconds(flow.left / rate), kDrained, id, flow.generation);
+  }
+}
+
+/// Progressive filling: the link with the least spare per open flow is full first. Shares of links
+/// only grow while others fill, so a mark that is out of date comes too early and is put back.
 void FairNetwork::fill() {
-  for (const TransferId id : part_flows_) {
-    flows_[id].fixed = false;
-    for (const topology::Hop& hop : flows_[id].route) {
-      Link& link = links_[hop.link];
-      link.spare = link.bandwidth = hop.bandwidth.value();
-      link.wanted = 0;
-      link.open = static_cast<std::uint32_t>(link.flows.size());
+  const auto share = [](const Link& link) { return std::max(0.0, link.spare) / link.wanted; };
+  marks_.clear();
+  for (const topology::LinkId id : part_links_) {
+    if (links_[id].open > 0) {
+      marks_.push_back({share(links_[id]), id, false});
     }
   }
   for (const TransferId id : part_flows_) {
-    for (const topology::Hop& hop : flows_[id].route) {
-      links_[hop.link].wanted += weight(hop);
+    if (const FlowTerms& terms = flows_[id].terms; terms.cap.value() < kUnlimited) {
+      marks_.push_back({terms.cap.value() / terms.weight, id, true});
     }
   }
-  while (fill_fullest()) {
-  }
-}
-
-/// Links that are full at the least share, all of them at once: in symmetric traffic they are many.
-bool FairNetwork::fill_fullest() {
-  constexpr double kAlike = 1 + 1e-12;
-  double least = std::numeric_limits<double>::infinity();
-  for (const topology::LinkId link : part_links_) {
-    least = std::min(least, share(links_[link]));
-  }
-  if (least == std::numeric_limits<double>::infinity()) {
-    return false;
-  }
-  for (const topology::LinkId link : part_links_) {
-    if (share(links_[link]) > least * kAlike) {
+  std::make_heap(marks_.begin(), marks_.end(), kLater);
+  double level = 0;
+  while (!marks_.empty()) {
+    std::pop_heap(marks_.begin(), marks_.end(), kLater);
+    const Mark mark = marks_.back();
+    marks_.pop_back();
+    if (mark.level > level * kAlike) {
+      level = mark.level;
+    }
+    if (mark.flow) {
+      if (!flows_[mark.of].fixed) {
+        fix(mark.of, level);
+      }
       continue;
     }
-    for (const TransferId id : links_[link].flows) {
-      if (!flows_[id].fixed) {
-        fix(id, least);
+    const Link& link = links_[mark.of];
+    if (link.open == 0) {
+      continue;
+    }
+    if (const double now = share(link); now > level * kAlike) {
+      marks_.push_back({now, mark.of, false});
+      std::push_heap(marks_.begin(), marks_.end(), kLater);
+      continue;
+    }
+    for (const Passing& passing : link.flows) {
+      if (flows_[passing.flow].in_part && !flows_[passing.flow].fixed) {
+        fix(passing.flow, level);
       }
     }
   }
-  return true;
 }
 
-void FairNetwork::fix(TransferId id, double rate) {
-  flows_[id].fixed = true;
-  flows_[id].rate = rate;
-  for (const topology::Hop& hop : flows_[id].route) {
+void FairNetwork::fix(TransferId id, double level) {
+  Flow& flow = flows_[id];
+  flow.fixed = true;
+  flow.level = level;
+  for (const topology::Hop& hop : flow.route) {
     Link& link = links_[hop.link];
-    link.spare = std::max(0.0, link.spare - rate * weight(hop));
-    link.wanted -= weight(hop);
+    const double per_level = weight(link, flow, hop);
+    link.spare -= level * per_level;
+    link.wanted -= per_level;
     --link.open;
   }
 }

@@ -63,6 +63,13 @@ inline constexpr auto kChimeraFigures = std::to_array<std::string_view>(
      "artifact_speedup"});
 Prepared prepare_chimera(const ConfigNode& description);  // fusion_kind.cc
 
+inline constexpr auto kPlanFields = std::to_array<std::string_view>(
+    {"model", "machine", "plan", "devices", "only", "reserve", "estimates"});
+inline constexpr auto kPlanFigures = std::to_array<std::string_view>(
+    {"step_time_s", "tokens_per_s", "mfu", "memory_bytes", "bound_s", "gap", "best", "candidates",
+     "estimated", "complete"});
+Prepared prepare_plan(const ConfigNode& description);  // plan_kind.cc
+
 inline constexpr std::array kKinds{
     KindEntry{"simulate", "one training step, as `orrery simulate`", kSimulateFields,
               kSimulateFigures, prepare_simulate},
@@ -72,11 +79,17 @@ inline constexpr std::array kKinds{
               kFusionFields, kFusionFigures, prepare_fusion},
     KindEntry{"chimera", "a pair on Chimera's flit networks, cycle by cycle", kChimeraFields,
               kChimeraFigures, prepare_chimera},
+    KindEntry{"plan", "the fastest plan, as `orrery plan`", kPlanFields, kPlanFigures,
+              prepare_plan},
 };
 
 std::vector<std::string> kind_names();
 
 /// The outcome of a point that has figures for none of `columns`.
 Outcome refused(std::size_t columns, const Error& why);
+
+/// Where a field stands in a study's file is no part of a result: the file changes, its results
+/// stay.
+Error without_places(Error mistakes);
 
 }  // namespace orrery::sweep

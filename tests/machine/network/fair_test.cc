@@ -5,6 +5,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "run_messages.h"
 
@@ -55,6 +56,165 @@ TEST(FairNetwork, LateComerSharesOnlyWhileBothRun) {
                          {{0, 1, 2 * kMegabyte}, {0, 1, Bytes(500'000), 10_us}});
   EXPECT_NEAR(to_seconds(times[1]), 20e-6, 1e-11);
   EXPECT_NEAR(to_seconds(times[0]), 25e-6, 1e-11);
+}
+
+/// Rates by plain water-filling: every round the link with the least share fills. The reference.
+std::vector<double> water_filling(const std::vector<std::vector<topology::Hop>>& routes,
+                                  const std::vector<FlowTerms>& terms,
+                                  const std::vector<double>& capacity) {
+  std::vector<double> rate(routes.size(), -1);
+  for (;;) {
+    double least = std::numeric_limits<double>::infinity();
+    std::size_t full = 0;
+    bool at_cap = false;
+    for (std::size_t f = 0; f < routes.size(); ++f) {
+      const double level = terms[f].cap.value() / terms[f].weight;
+      if (rate[f] < 0 && level < least) {
+        least = level;
+        full = f;
+        at_cap = true;
+      }
+    }
+    for (std::size_t l = 0; l < capacity.size(); ++l) {
+      double spare = capacity[l];
+      double wanted = 0;
+      for (std::size_t f = 0; f < routes.size(); ++f) {
+        for (const topology::Hop& hop : routes[f]) {
+          if (hop.link == l) {
+            const double part = capacity[l] / hop.bandwidth.value();
+            (rate[f] < 0 ? wanted : spare) +=
+                rate[f] < 0 ? terms[f].weight * part : -rate[f] * part;
+          }
+        }
+      }
+      if (wanted > 0 && std::max(spare, 0.0) / wanted < least) {
+        least = std::max(spare, 0.0) / wanted;
+        full = l;
+        at_cap = false;
+      }
+    }
+    if (least == std::numeric_limits<double>::infinity()) {
+      return rate;
+    }
+    for (std::size_t f = 0; f < routes.size(); ++f) {
+      const bool passes = std::any_of(routes[f].begin(), routes[f].end(),
+                                      [&](const topology::Hop& hop) { return hop.link == full; });
+      if (rate[f] < 0 && (at_cap ? f == full : passes)) {
+        rate[f] = least * terms[f].weight;
+      }
+    }
+  }
+}
+
+RC_GTEST_PROP(FairNetwork, EveryRateIsThatOfPlainWaterFilling, ()) {
+  // Flows begin and end at random instants; after each the rates of all are compared.
+  const auto links = *rc::gen::inRange<std::size_t>(1, 12);
+  std::vector<double> capacity;
+  for (std::size_t l = 0; l < links; ++l) {
+    capacity.push_back(1e9 * *rc::gen::inRange(1, 20));
+  }
+  const auto count = *rc::gen::inRange<std::size_t>(1, 25);
+  std::vector<std::vector<topology::Hop>> routes(count);
+  std::vector<FlowTerms> terms(count);
+  engine::EventQueue queue;
+  for (std::size_t f = 0; f < count; ++f) {
+    for (std::size_t l = 0; l < links; ++l) {
+      if (*rc::gen::inRange(0, 3) == 0) {
+        const double share = *rc::gen::element(1.0, 1.0, 0.5, 0.25);
+        routes[f].push_back(
+            {static_cast<topology::LinkId>(l), Bandwidth(capacity[l] / share), 0_us});
+      }
+    }
+    if (routes[f].empty()) {
+      routes[f].push_back({0, Bandwidth(capacity[0]), 0_us});
+    }
+    terms[f].weight = *rc::gen::element(1.0, 1.0, 2.0, 3.5);
+    if (*rc::gen::inRange(0, 4) == 0) {
+      terms[f].cap = Bandwidth(1e8 * *rc::gen::inRange(1, 50));
+    }
+    queue.push(Time(*rc::gen::inRange(0, 5) * 1'000'000), 0, static_cast<std::uint32_t>(f));
+  }
+  FairNetwork network(links);
+  std::vector<TransferId> id_of(count);
+  std::vector<std::size_t> live;
+  while (!queue.empty()) {
+    const auto event = queue.pop();
+    if (event.kind == 0) {
+      const std::size_t f = event.subject;
+      id_of[f] = network.start(Bytes(*rc::gen::inRange(1, 2'000'000)), routes[f], queue, terms[f]);
+      live.push_back(f);
+    } else {
+      // Drained flows leave at once: latency is 0, so the arrival comes at the same instant.
+      if (network.handle(event, queue)) {
+        std::erase_if(live, [&](std::size_t f) { return id_of[f] == event.subject; });
+      }
+    }
+    if (queue.instant_is_over()) {
+      network.settle(queue);
+      std::vector<std::vector<topology::Hop>> live_routes;
+      std::vector<FlowTerms> live_terms;
+      for (const std::size_t f : live) {
+        live_routes.push_back(routes[f]);
+        live_terms.push_back(terms[f]);
+      }
+      const std::vector<double> rates = water_filling(live_routes, live_terms, capacity);
+      for (std::size_t i = 0; i < live.size(); ++i) {
+        const double found = network.rate(id_of[live[i]]).value();
+        RC_ASSERT(std::abs(found - rates[i]) <= 1e-9 * rates[i]);
+      }
+    }
+  }
+  RC_ASSERT(live.empty());
+}
+
+TEST(FairNetwork, WeightsAndCapsShareALink) {
+  // 100 GB/s: weights 1 and 3 beside one capped at 20: 80 are left, 20 and 60. 1 MB each: the
+  // second ends at 16.67 us; then 80 of 100 go to the first, which has 0.667 MB left: 8.33 us more,
+  // when the third has 0.5 MB left at 20 GB/s: 50 us.
+  const std::vector<topology::Hop> route{{0, 100_GBps, 0_us}};
+  engine::EventQueue queue;
+  FairNetwork network(1);
+  network.start(kMegabyte, route, queue);
+  network.start(kMegabyte, route, queue, {.weight = 3});
+  network.start(kMegabyte, route, queue, {.cap = 20_GBps});
+  network.settle(queue);
+  std::vector<double> ends(3);
+  while (!queue.empty()) {
+    const auto event = queue.pop();
+    if (network.handle(event, queue)) {
+      ends[event.subject] = to_seconds(queue.now());
+    }
+    if (queue.instant_is_over()) {
+      network.settle(queue);
+    }
+  }
+  EXPECT_NEAR(ends[0], 25e-6, 1e-11);
+  EXPECT_NEAR(ends[1], 50e-6 / 3, 1e-11);
+  EXPECT_NEAR(ends[2], 50e-6, 1e-11);
+}
+
+TEST(FairNetwork, ALostLinkHoldsItsFlowsUntilItIsBack) {
+  // 1 MB at 100 GB/s; lost from 4 to 10 us, then half of it: 4 + 6 + 0.6 MB / 50 GB/s = 22 us.
+  const std::vector<topology::Hop> route{{0, 100_GBps, 0_us}};
+  engine::EventQueue queue;
+  FairNetwork network(1);
+  network.start(kMegabyte, route, queue);
+  network.settle(queue);
+  queue.push(4_us, 0, 0);
+  queue.push(10_us, 1, 0);
+  Time end{0};
+  while (!queue.empty()) {
+    const auto event = queue.pop();
+    if (event.kind < FairNetwork::kFirstEvent) {
+      network.scale(0, event.kind == 0 ? 0 : 0.5);
+    } else if (network.handle(event, queue)) {
+      end = queue.now();
+    }
+    if (queue.instant_is_over()) {
+      network.settle(queue);
+    }
+  }
+  EXPECT_NEAR(to_seconds(end), 22e-6, 1e-11);
 }
 
 RC_GTEST_PROP(FairNetwork, OneLinkIsAsBusyAsWithFifo, ()) {

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/format.h"
+#include "base/reader.h"
+#include "cli/commands.h"
+#include "cli/progress.h"
+#include "machine/network/flows.h"
+#include "machine/network/traffic.h"
+#include "machine/topology/read.h"
+#include "report/json_writer.h"
+
+namespace orrery::cli {
+namespace {
+
+constexpr const char* kFlowExamples =
+    "Flows come from a table with the columns source, target (names or numbers of hosts), bytes,\n"
+    "and optional start_s, weight, rate_cap; or from --traffic and --bytes.\n"
+    "Examples:\n"
+    "  orrery flow --topology fat_tree:k=8 --traffic permutation --bytes 2MB --routing colour\n"
+    "  orrery flow --topology leaf_spine:leaves=16,spines=16,hosts=16 --traffic shift --bytes 1MB "
+    "\\\n"
+    "              --routing ecmp --seed 3 --json\n"
+    "  orrery flow --topology platform.xml --flows flows.csv --json\n"
+    "  orrery show topology dragonfly:hosts=2,routers=4,globals=2\n";
+
+struct FlowJob {
+  topology::LinkGraph graph;
+  topology::Routing routing = topology::Routing::automatic;
+  std::uint64_t seed = 0;
+  std::vector<network::FlowRequest> flows;
+};
+
+class Flow : public Command {
+ public:
+  void declare(Options& options) override {
+    options.value("--topology", topology_, "SPEC|FILE",
+                  "a network such as fat_tree:k=8, or a file (`orrery show topology --help`)");
+    options.value("--flows", flows_, "FILE", "table of flows (CSV)");
+    options.value("--traffic", traffic_, "NAME", all_names<network::Traffic>());
+    options.value("--bytes", bytes_, "SIZE", "of every flow of --traffic; default 1 MB");
+    options.value("--stride", stride_, "INT", "of --traffic ring; default 1");
+    options.value("--routing", routing_, "NAME", all_names<topology::Routing>());
+    options.value("--seed", seed_, "INT", "of ecmp and of --traffic permutation; default 0");
+    options.flag("--json", json_, "print one JSON object; seconds, bytes, bytes per second");
+    options.footer(kFlowExamples);
+  }
+
+  Result<std::string> run(Error mistakes) override {
+    FlowJob job = read(mistakes);
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    topology::Router router(job.graph, job.routing, job.seed);
+    return network::run_flows(router, job.flows).map([&](const network::FlowRun& run) {
+      return json_ ? report::json_text(
+                         [&](report::JsonWriter& json) { write(json, job, router, run); })
+                   : table(job, router, run);
+    });
+  }
+
+ private:
+  template <class T>
+  static T parse(const char* flag, const std::optional<std::string>& text, T fallback,
+                 Error& mistakes) {
+    if (!text) {
+      return fallback;
+    }
+    auto value = parse_value<T>(*text);
+    if (!value) {
+      mistakes.add(wrong_value(flag, *text, value.error()));
+    }
+    return value ? *value : fallback;
+  }
+
+  FlowJob read(Error& mistakes) {
+    FlowJob job;
+    job.routing = parse("--routing", routing_, topology::Routing::automatic, mistakes);
+    job.seed = parse<std::uint64_t>("--seed", seed_, 0, mistakes);
+    network::TrafficSpec spec;
+    spec.kind = parse("--traffic", traffic_, network::Traffic::permutation, mistakes);
+    spec.bytes = parse("--bytes", bytes_, Bytes(1'000'000), mistakes);
+    spec.stride = parse("--stride", stride_, 1, mistakes);
+    spec.seed = job.seed;
+    if (spec.bytes < Bytes(0)) {
+      mistakes.add(wrong_value("--bytes", *bytes_, "0 bytes or more"));
+    }
+    if (spec.stride < 1) {
+      mistakes.add(wrong_value("--stride", *stride_, "1 or more"));
+    }
+    if (!topology_) {
+      mistakes.add({"--topology", {}, {}, "missing; expected a network such as fat_tree:k=8"});
+    }
+    if (flows_.has_value() == traffic_.has_value()) {
+      mistakes.add({"flow", {}, {}, "expected either --flows or --traffic"});
+    }
+    if (!topology_ || !mistakes.empty()) {
+      return job;
+    }
+    job.graph = collect(topology::load_topology(*topology_, "--topology"), mistakes);
+    if (!mistakes.empty()) {
+      return job;
+    }
+    if (const auto suits = topology::check_routing(job.graph, job.routing); !suits) {
+      mistakes.add(wrong_value("--routing", *routing_, suits.error().mistakes.front().expected));
+    }
+    job.flows = flows_ ? collect(network::load_flows(*flows_, job.graph), mistakes)
+                       : network::make_traffic(spec, job.graph.hosts);
+    return job;
+  }
+
+  static double mean_of(const network::FlowRun& run) {
+    double sum = 0;
+    for (const Time finish : run.finish) {
+      sum += to_seconds(finish);
+    }
+    return run.finish.empty() ? 0 : sum / static_cast<double>(run.finish.size());
+  }
+
+  /// Links that something has passed, with how long it takes alone.
+  struct Used {
+    std::size_t link;
+    double seconds;
+  };
+  static std::vector<Used> used(const FlowJob& job, const network::FlowRun& run) {
+    std::vector<Used> links;
+    for (std::size_t l = 0; l < run.load.size(); ++l) {
+      if (run.load[l] > 0) {
+        links.push_back({l, run.load[l] / job.graph.links[l].bandwidth.value()});
+      }
+    }
+    return links;
+  }
+
+  static void write(report::JsonWriter& json, const FlowJob& job, const topology::Router& router,
+                    const network::FlowRun& run) {
+    json.begin_object();
+    json.key("topology").value(job.graph.name);
+    json.key("network").value("flow");
+    json.key("routing").value(name_of(router.routing()));
+    json.key("seed").value(job.seed);
+    json.key("hosts").value(job.graph.hosts);
+    json.key("end_s").value(to_seconds(run.end));
+    json.key("mean_finish_s").value(mean_of(run));
+    json.key("pieces").value(run.pieces);
+    json.key("flows").begin_array();
+    for (std::size_t f = 0; f < job.flows.size(); ++f) {
+      const network::FlowRequest& flow = job.flows[f];
+      json.begin_object();
+      json.key("source").value(job.graph.vertices[static_cast<std::size_t>(flow.source)].name);
+      json.key("target").value(job.graph.vertices[static_cast<std::size_t>(flow.target)].name);
+      json.key("bytes").value(flow.bytes.value());
+      json.key("start_s").value(to_seconds(flow.start));
+      json.key("finish_s").value(to_seconds(run.finish[f]));
+      json.end_object();
+    }
+    json.end_array();
+    json.key("links").begin_array();
+    for (const Used& link : used(job, run)) {
+      json.begin_object();
+      json.key("name").value(job.graph.link_name(link.link));
+      json.key("bandwidth").value(job.graph.links[link.link].bandwidth.value());
+      json.key("load").value(run.load[link.link]);
+      json.key("busy_s").value(link.seconds);
+      json.end_object();
+    }
+    json.end_array();
+    json.end_object();
+  }
+
+  static std::string table(const FlowJob& job, const topology::Router& router,
+                           const network::FlowRun& run) {
+    std::vector<Time> finish = run.finish;
+    std::ranges::sort(finish);
+    std::string text = fmt::format("{}: {} hosts, routing {}, max-min fair flows\n", job.graph.name,
+                                   job.graph.hosts, name_of(router.routing()));
+    if (finish.empty()) {
+      return text + "no flows\n";
+    }
+    text += fmt::format("flows         {}", finish.size());
+    text += run.pieces > finish.size() ? fmt::format(" in {} pieces\n", run.pieces) : "\n";
+    text += fmt::format("last finish   {}\n", to_string(run.end));
+    text += fmt::format("mean finish   {}\n", to_string(from_seconds(mean_of(run))));
+    text += fmt::format("median        {}\n", to_string(finish[finish.size() / 2]));
+    text += fmt::format("first finish  {}\n", to_string(finish.front()));
+    std::vector<Used> links = used(job, run);
+    std::ranges::stable_sort(links,
+                             [](const Used& a, const Used& b) { return a.seconds > b.seconds; });
+    text += "busiest links (bytes; time that they take alone):\n";
+    constexpr std::size_t kShown = 5;
+    for (std::size_t l = 0; l < std::min(kShown, links.size()); ++l) {
+      text += fmt::format("  {:<28} {:>12} {:>12}\n", job.graph.link_name(links[l].link),
+                          to_string(Bytes::from_double(run.load[links[l].link])),
+                          to_string(from_seconds(links[l].seconds)));
+    }
+    return text;
+  }
+
+  std::optional<std::string> topology_;
+  std::optional<std::string> flows_;
+  std::optional<std::string> traffic_;
+  std::optional<std::string> bytes_;
+  std::optional<std::string> stride_;
+  std::optional<std::string> routing_;
+  std::optional<std::string> seed_;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_flow() {
+  return std::make_unique<Flow>();
+}
+
+}  // namespace orrery::cli

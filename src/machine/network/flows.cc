@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "machine/network/flows.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+#include "base/csv.h"
+#include "base/names.h"
+#include "base/reader.h"
+#include "machine/network/fair.h"
+
+namespace orrery::network {
+namespace {
+
+using topology::FlowEnds;
+using topology::Piece;
+
+constexpr std::uint32_t kStart = 0;
+
+/// Rows of a table as flows.
+class FlowTable {
+ public:
+  FlowTable(const CsvTable& table, const topology::LinkGraph& graph) : table_(table) {
+    for (std::int32_t h = 0; h < graph.hosts; ++h) {
+      hosts_.emplace(graph.vertices[static_cast<std::size_t>(h)].name, h);
+    }
+    count_ = graph.hosts;
+  }
+
+  Result<std::vector<FlowRequest>> read() {
+    const std::vector<std::string> known{"source",  "target", "bytes",
+                                         "start_s", "weight", "rate_cap"};
+    for (const std::string& name : table_.header) {
+      if (std::ranges::find(known, name) == known.end() && name != "finish_s") {
+        error_.add({table_.file + ":1", name, {}, "unknown column" + did_you_mean(name, known)});
+      }
+    }
+    for (const char* name : {"source", "target", "bytes"}) {
+      if (!table_.column(name)) {
+        error_.add({table_.file + ":1", name, {}, "missing column"});
+      }
+    }
+    if (!error_.empty()) {
+      return fail(std::move(error_));
+    }
+    std::vector<FlowRequest> flows;
+    flows.reserve(table_.rows.size());
+    for (const CsvRow& row : table_.rows) {
+      flows.push_back(flow_of(row));
+    }
+    if (!error_.empty()) {
+      return fail(std::move(error_));
+    }
+    return flows;
+  }
+
+ private:
+  FlowRequest flow_of(const CsvRow& row) {
+    FlowRequest flow;
+    flow.source = host(row, "source");
+    flow.target = host(row, "target");
+    flow.bytes = Bytes(static_cast<std::int64_t>(
+        number(row, "bytes", 0, 0, 9e18, "a whole number of bytes, 0 or more", true)));
+    flow.start = from_seconds(number(row, "start_s", 0, 0, 9e6, "seconds, 0 or more"));
+    flow.weight = number(row, "weight", 1, 1e-9, 1e9, "a number from 1e-9 to 1e9");
+    const double unlimited = std::numeric_limits<double>::infinity();
+    flow.cap = Bandwidth(
+        number(row, "rate_cap", unlimited, 1e-3, 1e18, "bytes per second, at least 0.001"));
+    return flow;
+  }
+
+  std::int32_t host(const CsvRow& row, std::string_view column) {
+    const std::string& text = row.cells[*table_.column(column)];
+    if (const auto found = hosts_.find(text); found != hosts_.end()) {
+      return found->second;
+    }
+    const auto index = parse_integer(text);
+    if (index && *index >= 0 && *index < count_) {
+      return static_cast<std::int32_t>(*index);
+    }
+    error_.add({table_.where(row), std::string(column), text,
+                "the name of a host, such as " + hosts_.begin()->first + ", or its number below " +
+                    std::to_string(count_)});
+    return 0;
+  }
+
+  double number(const CsvRow& row, std::string_view column, double fallback, double least,
+                double most, const char* expected, bool whole = false) {
+    const auto place = table_.column(column);
+    if (!place || row.cells[*place].empty()) {
+      if (whole) {
+        error_.add({table_.where(row),
+                    std::string(column),
+                    {},
+                    std::string("missing; expected ") + expected});
+      }
+      return fallback;
+    }
+    const auto value = parse_number(row.cells[*place]);
+    if (!value || *value < least || *value > most || (whole && *value != std::floor(*value))) {
+      error_.add({table_.where(row), std::string(column), row.cells[*place], expected});
+      return fallback;
+    }
+    return *value;
+  }
+
+  const CsvTable& table_;
+  std::map<std::string, std::int32_t, std::less<>> hosts_;
+  std::int32_t count_ = 0;
+  Error error_;
+};
+
+}  // namespace
+
+Result<FlowRun> run_flows(topology::Router& router, const std::vector<FlowRequest>& flows) {
+  std::vector<std::uint32_t> order(flows.size());
+  std::iota(order.begin(), order.end(), 0U);
+  const auto key = [&](std::uint32_t f) {
+    const FlowRequest& flow = flows[f];
+    return std::tuple(flow.start, flow.source, flow.target, flow.bytes, flow.weight, flow.cap);
+  };
+  std::ranges::stable_sort(order,
+                           [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+  std::vector<FlowEnds> ends;
+  ends.reserve(flows.size());
+  for (const std::uint32_t f : order) {
+    ends.push_back({flows[f].source, flows[f].target, flows[f].bytes});
+  }
+  Result<topology::Assigned> assigned = assign(router, ends);
+  if (!assigned) {
+    return fail(std::move(assigned.error()));
+  }
+  FlowRun run;
+  run.finish.resize(flows.size());
+  run.load.resize(router.graph().links.size());
+  run.pieces = assigned->pieces.size();
+  engine::EventQueue queue;
+  FairNetwork network(router.graph().links.size());
+  std::vector<std::uint32_t> flow_of;  // by TransferId
+  std::size_t next = 0;
+  const auto start_of = [&](std::size_t piece) {
+    return flows[order[assigned->pieces[piece].flow]].start;
+  };
+  const auto start = [&](const Piece& piece) {
+    const FlowRequest& flow = flows[order[piece.flow]];
+    const double bytes = piece.share * static_cast<double>(flow.bytes.value());
+    for (const topology::Hop& hop : assigned->way(piece)) {
+      const double share = router.graph().links[hop.link].bandwidth.value() / hop.bandwidth.value();
+      run.load[hop.link] += bytes * share;
+    }
+    const TransferId id =
+        network.start(Bytes::from_double(bytes), assigned->way(piece), queue,
+                      {flow.weight * piece.share, Bandwidth(flow.cap.value() * piece.share)});
+    flow_of.resize(std::max<std::size_t>(flow_of.size(), id + 1));
+    flow_of[id] = order[piece.flow];
+  };
+  if (!flows.empty()) {
+    queue.push(start_of(0), kStart, 0);
+  }
+  while (!queue.empty()) {
+    const engine::EventQueue::Event event = queue.pop();
+    if (event.kind == kStart) {
+      for (; next < assigned->pieces.size() && start_of(next) == queue.now(); ++next) {
+        start(assigned->pieces[next]);
+      }
+      if (next < assigned->pieces.size()) {
+        queue.push(start_of(next), kStart, 0);
+      }
+    } else if (network.handle(event, queue)) {
+      Time& finish = run.finish[flow_of[event.subject]];
+      finish = std::max(finish, queue.now());
+    }
+    if (queue.instant_is_over()) {
+      network.settle(queue);
+    }
+  }
+  for (const Time finish : run.finish) {
+    run.end = std::max(run.end, finish);
+  }
+  run.solved = network.solved();
+  return run;
+}
+
+Result<std::vector<FlowRequest>> load_flows(const std::string& file,
+                                            const topology::LinkGraph& graph) {
+  return load_csv(file).and_then(
+      [&](const CsvTable& table) { return FlowTable(table, graph).read(); });
+}
+
+}  // namespace orrery::network

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Bare flows on a network of links: no machine, no model.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "machine/topology/assign.h"
+#include "machine/topology/link_graph.h"
+#include "machine/topology/routing.h"
+
+namespace orrery::network {
+
+struct FlowRequest {
+  std::int32_t source = 0;  ///< hosts
+  std::int32_t target = 0;
+  Bytes bytes{0};
+  Time start{0};
+  double weight = 1;  ///< FlowTerms
+  Bandwidth cap{std::numeric_limits<double>::infinity()};
+
+  friend bool operator==(const FlowRequest&, const FlowRequest&) = default;
+};
+
+struct FlowRun {
+  std::vector<Time> finish;  ///< by flow: the last byte has arrived
+  std::vector<double> load;  ///< bytes that have passed, by link
+  Time end{0};               ///< of the last flow
+  std::uint64_t solved = 0;  ///< rates computed (FairNetwork::solved)
+  std::size_t pieces = 0;    ///< of flows, as the routing has cut them
+};
+
+/// Runs flows under max-min fairness (fair.h). A flow that the routing cuts into pieces shares as
+/// so many flows of a share of its weight and cap, and ends with the last. The order of `flows` has
+/// no influence: they begin in the order of (start, source, target, bytes, weight, cap).
+///
+/// Ignores: packets and headers; what congestion control needs to find the rates.
+Result<FlowRun> run_flows(topology::Router& router, const std::vector<FlowRequest>& flows);
+
+/// A table with the columns source, target (names of hosts, or their numbers), bytes, and optional
+/// start_s, weight, rate_cap (bytes per second).
+Result<std::vector<FlowRequest>> load_flows(const std::string& file,
+                                            const topology::LinkGraph& graph);
+
+}  // namespace orrery::network

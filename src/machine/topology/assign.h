@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Ways of many flows at once, for routings that look at all of them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "machine/topology/routing.h"
+
+namespace orrery::topology {
+
+struct FlowEnds {
+  std::int32_t source = 0;  ///< hosts
+  std::int32_t target = 0;
+  Bytes bytes{0};
+};
+
+/// A part of a flow on one way.
+struct Piece {
+  std::uint32_t flow = 0;
+  double share = 1;  ///< of the flow's bytes
+  std::size_t first_hop = 0;
+  std::uint32_t hops = 0;
+};
+
+struct Assigned {
+  std::vector<Piece> pieces;  ///< by flow
+  std::vector<Hop> hops;
+  std::span<const Hop> way(const Piece& piece) const {
+    return {hops.data() + piece.first_hop, piece.hops};
+  }
+};
+
+/// Ways of flows that begin together, by the router's routing:
+///
+///   greedy       each flow in turn on the way on which max over links of load / bandwidth is least
+///                (ties: the first)
+///   adaptive     each flow in turn, at every fork the link of least load / bandwidth
+///   source_rule  of the n flows out of a leaf over S uplinks floor(n/S) S whole in turn, each of
+///   the
+///                other r = n mod S in S / gcd(r, S) pieces
+///   pair_split   the same of the flows of every pair of leaves: exact at both ends
+///   colour       edge colouring of the flows as edges between leaves, D the largest degree; if S
+///                does not divide D every flow is cut into S / gcd(D, S) pieces first; uplink =
+///                colour mod S. For flows of equal size no link gets more than by ideal spraying.
+///                With three levels the same again between pods in every plane. Flows of one size
+///                are coloured together
+///   others       each flow by itself (Router::route); its key counts flows of equal ends
+///
+/// A mistake when hosts are not connected.
+///
+/// Source: mechanism of "Ethereal", arXiv 2407.00550; C4P, arXiv 2406.04594.
+Result<Assigned> assign(Router& router, std::span<const FlowEnds> flows);
+
+/// Busy time of the busiest link if it had to carry all pieces alone, and of every link.
+std::vector<Time> link_times(const Assigned& assigned, std::span<const FlowEnds> flows,
+                             std::size_t links);
+
+}  // namespace orrery::topology

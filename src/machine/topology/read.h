@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Networks of links from files.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/config_node.h"
+#include "base/result.h"
+#include "machine/topology/link_graph.h"
+
+namespace orrery::topology {
+
+/// A description (makers.h) or a file, whose kind its content tells:
+///
+///   YAML or JSON      `kind:` and the fields of a maker, or `hosts`, `switches` and `links`
+///   <platform ...>    SimGrid's platform: hosts, links, stated routes; clusters of FAT_TREE, TORUS
+///                     and DRAGONFLY with SimGrid's routing; also FLAT clusters
+///   <system ...>      NCCL's topology (NCCL_TOPO_DUMP_FILE): GPUs are the hosts
+///   Nodes N ...       htsim's fat trees (.topo)
+///   N S L             ns-3 with HPCC's numbers: nodes, switches and links, the switches' numbers,
+///                     then a line per link: source, target, rate, delay, error rate
+///
+/// `where` names the flag or field that the text comes from, for mistakes of a description.
+Result<LinkGraph> load_topology(const std::string& spec_or_file, std::string_view where);
+
+/// The same from a file's text.
+Result<LinkGraph> read_topology(std::string_view text, const std::string& file);
+
+/// A map of a YAML file: of a maker, or with lists of links.
+Result<LinkGraph> read_graph(const ConfigNode& map);
+
+Result<LinkGraph> read_simgrid(std::string_view text, const std::string& file);
+Result<LinkGraph> read_nccl(std::string_view text, const std::string& file);
+Result<LinkGraph> read_htsim(std::string_view text, const std::string& file);
+Result<LinkGraph> read_ns3(std::string_view text, const std::string& file);
+
+}  // namespace orrery::topology

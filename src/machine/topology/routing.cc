@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "machine/topology/routing.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace orrery::topology {
+namespace {
+
+using Family = Layout::Family;
+
+bool is_grid(const LinkGraph& graph) {
+  const Family family = graph.layout.family;
+  return family == Family::mesh || family == Family::torus || family == Family::butterfly;
+}
+
+/// From one coordinate to the next on the way to another: the shorter way around, ties forward
+/// unless the target is behind (as SimGrid: forward from the upper half only).
+std::int32_t next_coordinate(Family family, std::int32_t from, std::int32_t to, std::int32_t extent,
+                             std::int32_t first) {
+  if (family == Family::butterfly) {
+    return to;
+  }
+  if (family == Family::mesh) {
+    return from + (to > from ? 1 : -1);
+  }
+  const std::int32_t half = extent / 2;
+  const bool forward =
+      (to > first && to <= first + half) || (first > half && (first + half) % extent >= to);
+  return (from + (forward ? 1 : extent - 1)) % extent;
+}
+
+/// A router of SimGrid's dragonfly.
+struct Place {
+  std::int32_t group;
+  std::int32_t chassis;
+  std::int32_t blade;
+  friend bool operator==(const Place&, const Place&) = default;
+};
+
+}  // namespace
+
+Result<void> check_routing(const LinkGraph& graph, Routing routing) {
+  const Family family = graph.layout.family;
+  if (routing == Routing::dimension_order && !is_grid(graph)) {
+    return fail("routing dimension_order needs a mesh, torus or flattened butterfly");
+  }
+  if (routing == Routing::d_mod_k && family != Family::clos) {
+    return fail("routing d_mod_k needs a fat tree (fat_tree, leaf_spine or clos)");
+  }
+  if (routing == Routing::minimal && family != Family::cascade) {
+    return fail("routing minimal needs a dragonfly of a SimGrid platform");
+  }
+  if (routing == Routing::stated && graph.routes.empty()) {
+    return fail("routing stated needs a file that states routes");
+  }
+  const bool open =
+      std::ranges::any_of(graph.links, [](const GraphLink& l) { return l.source < 0; });
+  if (open && routing != Routing::automatic && routing != Routing::stated) {
+    return fail("the file states routes, but not what its links join: expected routing stated");
+  }
+  return {};
+}
+
+Router::Router(const LinkGraph& graph, Routing routing, std::uint64_t seed)
+    : graph_(graph),
+      adjacency_(graph),
+      routing_(routing == Routing::automatic ? graph.routing : routing),
+      seed_(mixed(seed)),
+      gates_(static_cast<std::size_t>(graph.hosts)),
+      distances_(graph.vertices.size()),
+      share_(graph.vertices.size()) {
+  for (std::int32_t host = 0; host < graph.hosts; ++host) {
+    gates_[static_cast<std::size_t>(host)] = gate(host);
+  }
+  if (graph.layout.family == Family::clos) {
+    for (std::size_t v = 0; v < graph.vertices.size(); ++v) {
+      if (v == 0 || graph.vertices[v].level != graph.vertices[v - 1].level) {
+        first_of_level_.push_back(static_cast<std::int32_t>(v));
+      }
+    }
+  }
+}
+
+/// A link of the host to itself counts as none.
+std::int32_t Router::gate(std::int32_t host) const {
+  std::int32_t to = host;
+  for (const std::int32_t link : adjacency_.out(host)) {
+    if (at(link).target != host) {
+      if (to != host || graph_.hosts_forward) {
+        return host;
+      }
+      to = at(link).target;
+    }
+  }
+  return to;
+}
+
+bool Router::route(std::int32_t source, std::int32_t target, std::uint64_t key,
+                   std::vector<Hop>& hops) {
+  if (source == target) {
+    if (!stated(source, target, hops)) {
+      pass(source, target, 0, hops);
+    }
+    return true;
+  }
+  switch (routing_) {
+    case Routing::stated:
+      return stated(source, target, hops);
+    case Routing::dimension_order:
+      return dimension_order(source, target, hops);
+    case Routing::d_mod_k:
+      return d_mod_k(source, target, hops);
+    case Routing::minimal:
+      return minimal(source, target, hops);
+    case Routing::spray:
+      return spray(source, target, hops);
+    default:
+      return walk(source, target, key, hops);
+  }
+}
+
+bool Router::pass(std::int32_t from, std::int32_t to, std::int32_t copy,
+                  std::vector<Hop>& hops) const {
+  for (const std::int32_t link : adjacency_.out(from)) {
+    if (at(link).target == to && copy-- == 0) {
+      hops.push_back(hop(link));
+      return true;
+    }
+  }
+  return false;
+}
+
+bool Router::stated(std::int32_t source, std::int32_t target, std::vector<Hop>& hops) const {
+  const auto found = graph_.routes.find({source, target});
+  if (found == graph_.routes.end()) {
+    return false;
+  }
+  for (const std::int32_t link : found->second) {
+    hops.push_back(hop(link));
+  }
+  return true;
+}
+
+bool Router::dimension_order(std::int32_t source, std::int32_t target,
+                             std::vector<Hop>& hops) const {
+  const Layout& layout = graph_.layout;
+  const auto router_of = [&](std::int32_t host) {
+    return layout.concentration == 0 ? host : layout.first_router + host / layout.concentration;
+  };
+  std::int32_t here = router_of(source);
+  const std::int32_t last = router_of(target);
+  bool found = here == source || pass(source, here, 0, hops);
+  std::int32_t stride = 1;
+  for (const std::int32_t extent : layout.shape) {
+    const std::int32_t first = (here - layout.first_router) / stride % extent;
+    const std::int32_t to = (last - layout.first_router) / stride % extent;
+    for (std::int32_t x = first; x != to && found;) {
+      const std::int32_t next = next_coordinate(layout.family, x, to, extent, first);
+      const std::int32_t there = here + (next - x) * stride;
+      found = pass(here, there, 0, hops);
+      here = there;
+      x = next;
+    }
+    stride *= extent;
+  }
+  return found && (last == target || pass(last, target, 0, hops));
+}
+
+/// Up by the target's number modulo parents, level by level, until the target is below; then down.
+/// Of parallel cables the first, but on the way down SimGrid's scan of a switch's children goes on
+/// where that of the switch above it has stopped, and so takes a later cable where there is one.
+bool Router::d_mod_k(std::int32_t source, std::int32_t target, std::vector<Hop>& hops) const {
+  const Layout& tree = graph_.layout;
+  std::size_t level = 0;
+  std::int32_t here = source;   // its number on its level
+  std::int32_t above = target;  // digits of the target from the level on
+  std::int32_t mine = source;
+  std::int32_t low = 0;  // value of the digits below the level
+  std::int32_t below = 1;
+  std::int32_t number = target;
+  do {
+    const std::int32_t parents = tree.up[level];
+    const std::int32_t parent = number % parents;
+    number /= parents;
+    mine /= tree.shape[level];
+    above /= tree.shape[level];
+    low += parent * below;
+    below *= parents;
+    const std::int32_t there = low + below * mine;
+    if (!pass(first_of_level_[level] + here, first_of_level_[level + 1] + there, 0, hops)) {
+      return false;
+    }
+    here = there;
+    ++level;
+  } while (mine != above);
+  std::int32_t at_child = -1;
+  while (level > 0) {
+    --level;
+    const std::int32_t children = tree.shape[level];
+    std::int32_t high = target;
+    for (std::size_t l = 0; l < level; ++l) {
+      high /= tree.shape[l];
+    }
+    const std::int32_t digit = high % children;
+    std::int32_t child = digit;
+    while (child <= at_child) {
+      child += children;
+    }
+    child = child >= children * tree.parallel[level] ? digit : child;
+    at_child = child;
+    below /= tree.up[level];
+    const std::int32_t there = here % below + below * high;
+    if (!pass(first_of_level_[level + 1] + here, first_of_level_[level] + there, child / children,
+              hops)) {
+      return false;
+    }
+    here = there;
+  }
+  return here == target;
+}
+
+bool Router::climb(std::int32_t source, std::int32_t target, std::span<const std::int32_t> choice,
+                   std::vector<Hop>& hops) const {
+  const Layout& tree = graph_.layout;
+  std::size_t level = 0;
+  std::int32_t low = 0;
+  std::int32_t below = 1;
+  std::int32_t from = source;
+  std::int32_t to = target;
+  std::int32_t here = source;
+  while (from != to) {
+    const std::int32_t parents = tree.up[level];
+    low += choice[level] % parents * below;
+    below *= parents;
+    from /= tree.shape[level];
+    to /= tree.shape[level];
+    const std::int32_t there = first_of_level_[level + 1] + low + below * from;
+    if (!pass(here, there, choice[level] / parents, hops)) {
+      return false;
+    }
+    here = there;
+    ++level;
+  }
+  while (level > 0) {
+    --level;
+    below /= tree.up[level];
+    std::int32_t high = target;
+    for (std::size_t l = 0; l < level; ++l) {
+      high /= tree.shape[l];
+    }
+    const std::int32_t there = first_of_level_[level] + low % below + below * high;
+    if (!pass(here, there, choice[level] / tree.up[level], hops)) {
+      return false;
+    }
+    here = there;
+  }
+  return here == target;
+}
+
+/// As SimGrid 3.32: to the blade that has the link to the group, to chassis 0, to the group, then
+/// to the blade and the chassis. After a step between blades SimGrid believes to be in chassis 0.
+bool Router::minimal(std::int32_t source, std::int32_t target, std::vector<Hop>& hops) const {
+  const std::vector<std::int32_t>& shape = graph_.layout.shape;
+  const auto place_of = [&](std::int32_t host) {
+    const std::int32_t router = host / shape[0];
+    return Place{router / shape[1] / shape[2], router / shape[1] % shape[2], router % shape[1]};
+  };
+  const auto vertex = [&](const Place& place) {
+    return graph_.layout.first_router + (place.group * shape[2] + place.chassis) * shape[1] +
+           place.blade;
+  };
+  Place here = place_of(source);
+  const Place there = place_of(target);
+  bool found = pass(source, vertex(here), 0, hops);
+  const auto go = [&](const Place& to) {
+    found = found && pass(vertex(here), vertex(to), 0, hops);
+    here = to;
+  };
+  if (here != there) {
+    if (here.group != there.group) {
+      if (here.blade != there.group) {
+        go({here.group, here.chassis, there.group});
+      }
+      if (here.chassis != 0) {
+        go({here.group, 0, here.blade});
+      }
+      go({there.group, 0, here.group});
+    }
+    if (here.blade != there.blade) {
+      go({here.group, here.chassis, there.blade});
+      here.chassis = 0;
+    }
+    if (here.chassis != there.chassis) {
+      go({here.group, there.chassis, here.blade});
+    }
+  }
+  return found && pass(vertex(there), target, 0, hops);
+}
+
+const std::vector<std::int16_t>& Router::distances(std::int32_t target) {
+  auto& known = distances_[static_cast<std::size_t>(target)];
+  if (known) {
+    return *known;
+  }
+  // Against the direction of links: cables go both ways, single links are looked up from behind.
+  static constexpr std::int16_t kFar = -1;
+  known = std::make_unique<std::vector<std::int16_t>>(graph_.vertices.size(), kFar);
+  auto& into = into_;
+  if (into.empty()) {
+    into.resize(graph_.vertices.size());
+    for (const GraphLink& link : graph_.links) {
+      if (link.source >= 0) {
+        into[static_cast<std::size_t>(link.target)].push_back(link.source);
+      }
+    }
+  }
+  std::vector<std::int32_t> ring{target};
+  (*known)[static_cast<std::size_t>(target)] = 0;
+  for (std::int16_t far = 1; !ring.empty(); ++far) {
+    std::vector<std::int32_t> outer;
+    for (const std::int32_t vertex : ring) {
+      if (vertex != target && vertex < graph_.hosts && !graph_.hosts_forward) {
+        continue;
+      }
+      for (const std::int32_t before : into[static_cast<std::size_t>(vertex)]) {
+        std::int16_t& distance = (*known)[static_cast<std::size_t>(before)];
+        if (distance < 0) {
+          distance = far;
+          outer.push_back(before);
+        }
+      }
+    }
+    ring = std::move(outer);
+  }
+  return *known;
+}
+
+bool Router::walk(std::int32_t source, std::int32_t target, std::uint64_t key,
+                  std::vector<Hop>& hops) {
+  const std::int32_t goal = gates_[static_cast<std::size_t>(target)];
+  const std::vector<std::int16_t>& far = distances(goal);
+  const std::uint64_t salt = mixed(seed_ ^ mixed(key));
+  std::int32_t here = source;
+  while (here != goal) {
+    const std::int16_t distance = far[static_cast<std::size_t>(here)];
+    const auto nearer = [&](std::int32_t link) {
+      const std::int32_t to = at(link).target;
+      return far[static_cast<std::size_t>(to)] == distance - 1 &&
+             (to == goal || to >= graph_.hosts || graph_.hosts_forward);
+    };
+    if (distance < 0) {
+      return false;
+    }
+    const auto out = adjacency_.out(here);
+    auto ways = std::ranges::count_if(out, nearer);
+    auto chosen = routing_ == Routing::ecmp && ways > 1
+                      ? static_cast<std::ptrdiff_t>(mixed(salt ^ static_cast<std::uint64_t>(here)) %
+                                                    static_cast<std::uint64_t>(ways))
+                      : 0;
+    for (const std::int32_t link : out) {
+      if (nearer(link) && chosen-- == 0) {
+        hops.push_back(hop(link));
+        here = at(link).target;
+        break;
+      }
+    }
+  }
+  return here == target || pass(here, target, 0, hops);
+}
+
+bool Router::spray(std::int32_t source, std::int32_t target, std::vector<Hop>& hops) {
+  const std::size_t first = hops.size();
+  const std::int32_t goal = gates_[static_cast<std::size_t>(target)];
+  const std::vector<std::int16_t>& far = distances(goal);
+  if (far[static_cast<std::size_t>(source)] < 0) {
+    return false;
+  }
+  Time latency{0};
+  std::vector<std::int32_t> ring{source};
+  share_[static_cast<std::size_t>(source)] = 1;
+  for (std::int16_t left = far[static_cast<std::size_t>(source)]; left > 0; --left) {
+    std::vector<std::int32_t> next;
+    for (const std::int32_t here : ring) {
+      const auto nearer = [&](std::int32_t link) {
+        const std::int32_t to = at(link).target;
+        return far[static_cast<std::size_t>(to)] == left - 1 &&
+               (to == goal || to >= graph_.hosts || graph_.hosts_forward);
+      };
+      const auto out = adjacency_.out(here);
+      const auto ways = static_cast<double>(std::ranges::count_if(out, nearer));
+      const double part = share_[static_cast<std::size_t>(here)] / ways;
+      share_[static_cast<std::size_t>(here)] = 0;
+      for (const std::int32_t link : out) {
+        if (!nearer(link)) {
+          continue;
+        }
+        double& share = share_[static_cast<std::size_t>(at(link).target)];
+        if (share == 0) {
+          next.push_back(at(link).target);
+          latency += next.size() == 1 ? at(link).latency : Time(0);
+        }
+        share += part;
+        hops.push_back({link_id(link), Bandwidth(at(link).bandwidth.value() / part), Time(0)});
+      }
+    }
+    ring = std::move(next);
+  }
+  share_[static_cast<std::size_t>(goal)] = 0;
+  const bool found = goal == target || pass(goal, target, 0, hops);
+  hops[first].latency += latency;
+  return found;
+}
+
+}  // namespace orrery::topology

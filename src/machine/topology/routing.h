@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Ways through a network of links.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "machine/topology/link_graph.h"
+#include "machine/topology/link_map.h"
+
+namespace orrery::topology {
+
+/// A number that looks random, the same for the same input everywhere (Steele, Lea and Flood,
+/// OOPSLA 2014: SplitMix64).
+constexpr std::uint64_t mixed(std::uint64_t value) {
+  value += 0x9e3779b97f4a7c15ULL;
+  value = (value ^ (value >> 30U)) * 0xbf58476d1ce4e5b9ULL;
+  value = (value ^ (value >> 27U)) * 0x94d049bb133111ebULL;
+  return value ^ (value >> 31U);
+}
+
+/// Whether a routing suits the network, or a sentence that says what it would need.
+Result<void> check_routing(const LinkGraph& graph, Routing routing);
+
+/// Finds ways, and remembers distances: one table of the size of the network per switch that has
+/// been a target. `graph` must outlive it. Requires what check_routing says.
+class Router {
+ public:
+  Router(const LinkGraph& graph, Routing routing, std::uint64_t seed = 0);
+
+  /// Appends the way of flow `key` between two hosts. Nothing when they are one and it has no link
+  /// to itself. False when no way leads there.
+  ///
+  ///   ecmp   at every vertex link hash(seed, key, vertex) mod n of the n links that lead nearer
+  ///   spray  all of these, each with 1/n of what comes: a link that gets a share f is a hop of
+  ///          bandwidth / f; the latencies are on the first hop, as of the first of the ways
+  bool route(std::int32_t source, std::int32_t target, std::uint64_t key, std::vector<Hop>& hops);
+
+  /// The way by choice[l] at each level l of a fat tree from 0 up: parent choice % up[l], cable
+  /// choice / up[l], the same cable down. Requires the family clos and source != target.
+  bool climb(std::int32_t source, std::int32_t target, std::span<const std::int32_t> choice,
+             std::vector<Hop>& hops) const;
+
+  Routing routing() const { return routing_; }
+  const LinkGraph& graph() const { return graph_; }
+  const Adjacency& adjacency() const { return adjacency_; }
+  /// Links from every vertex to this one, -1: none.
+  const std::vector<std::int16_t>& distances(std::int32_t target);
+  /// What messages over the link count on (GraphLink::joint).
+  LinkId link_id(std::int32_t link) const {
+    return static_cast<LinkId>(at(link).joint ? link & ~1 : link);
+  }
+  Hop hop(std::int32_t link) const { return {link_id(link), at(link).bandwidth, at(link).latency}; }
+
+ private:
+  const GraphLink& at(std::int32_t link) const {
+    return graph_.links[static_cast<std::size_t>(link)];
+  }
+  bool stated(std::int32_t source, std::int32_t target, std::vector<Hop>& hops) const;
+  bool dimension_order(std::int32_t source, std::int32_t target, std::vector<Hop>& hops) const;
+  bool d_mod_k(std::int32_t source, std::int32_t target, std::vector<Hop>& hops) const;
+  bool minimal(std::int32_t source, std::int32_t target, std::vector<Hop>& hops) const;
+  bool walk(std::int32_t source, std::int32_t target, std::uint64_t key, std::vector<Hop>& hops);
+  bool spray(std::int32_t source, std::int32_t target, std::vector<Hop>& hops);
+  /// The `copy`-th link between two vertices; appends it. False when there is none.
+  bool pass(std::int32_t from, std::int32_t to, std::int32_t copy, std::vector<Hop>& hops) const;
+  /// The vertex that the host's only link leads to, or the host itself.
+  std::int32_t gate(std::int32_t host) const;
+
+  const LinkGraph& graph_;
+  Adjacency adjacency_;
+  Routing routing_;
+  std::uint64_t seed_;
+  std::vector<std::int32_t> first_of_level_;                           ///< of a clos
+  std::vector<std::int32_t> gates_;                                    ///< by host
+  std::vector<std::unique_ptr<std::vector<std::int16_t>>> distances_;  ///< by target vertex
+  std::vector<double> share_;                                          ///< of spray, by vertex
+  std::vector<std::vector<std::int32_t>> into_;  ///< vertices with a link to a vertex; lazily
+};
+
+}  // namespace orrery::topology

@@ -22,6 +22,7 @@ std::unique_ptr<Command> make_gemm();        // kernels.cc
 std::unique_ptr<Command> make_attention();   // kernels.cc
 std::unique_ptr<Command> make_moe();         // kernels.cc
 std::unique_ptr<Command> make_spmd();        // spmd.cc
+std::unique_ptr<Command> make_fuse();        // fuse.cc
 std::unique_ptr<Command> make_explain();     // explain.cc
 std::unique_ptr<Command> make_import();      // import.cc
 std::unique_ptr<Command> make_export();      // export.cc
@@ -57,6 +58,8 @@ inline constexpr std::array kCommands{
     CommandEntry{"moe", "Time of a rank's experts by shape, and what bounds it", make_moe},
     CommandEntry{"spmd", "The fastest program that all devices run alike, operator by operator",
                  make_spmd},
+    CommandEntry{"fuse", "What fused communication saves: of a plan, a pair, a change of layout",
+                 make_fuse},
     CommandEntry{"import", "A plan from a launch line or configuration of a training framework",
                  make_import},
     CommandEntry{"export",

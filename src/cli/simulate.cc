@@ -10,6 +10,7 @@
 #include "cli/progress.h"
 #include "cli/step_flags.h"
 #include "cli/trace_flag.h"
+#include "collective/layout/fuse_workload.h"
 #include "report/report.h"
 #include "study/run.h"
 #include "workload/parallel/lower.h"
@@ -40,6 +41,8 @@ class Simulate : public Command {
                  "simulate every node on its own, every microbatch too");
     network_.declare(options);
     options.values("--skip", skip_, "PASS", "leave out a lowering pass (`orrery list passes`)");
+    options.flag("--fuse", run_.fuse,
+                 "sums that leave a stage become slices on the way (`orrery fuse`)");
     options.value("--price-per-hour", price_, "MONEY",
                   "of one device, instead of the machine's: 2.5 or '2.5 USD'");
     options.flag("--json", json_, "print one JSON object");
@@ -96,6 +99,9 @@ class Simulate : public Command {
     auto workload = chakra_.read(step.machine, step.devices, over_time);
     if (!workload) {
       return fail(std::move(workload.error()));
+    }
+    if (run_.fuse) {
+      *workload = layout::fuse_communication(std::move(*workload), &step.machine).workload;
     }
     ProgressBar progress;
     simulate::SimulateOptions how;

@@ -147,7 +147,7 @@ void SystolicFlags::check(bool systolic, Error& mistakes) {
     }
   }
   if (compat_text_) {
-    if (const auto value = parse_value<scale_sim::Compatibility>(*compat_text_)) {
+    if (const auto value = parse_value<scalesim::Compatibility>(*compat_text_)) {
       compat_ = *value;
     } else {
       mistakes.add(wrong_value("--compat", *compat_text_, value.error()));
@@ -159,7 +159,7 @@ compute::SystolicKernel SystolicFlags::kernel(const graph::Operator& op,
                                               const compute::Device& device) const {
   compute::SystolicKernel kernel =
       compute::systolic_kernel(op, device, sparsity_, !device_ || bandwidth_.has_value());
-  if (compat_ == scale_sim::Compatibility::scale_sim) {
+  if (compat_ == scalesim::Compatibility::scale_sim) {
     compute::SystolicCost& cost = kernel.cost;
     const auto missing = static_cast<double>(op.gemm.batch);
     cost.utilization *= cost.cycles / (cost.cycles - missing);
@@ -179,16 +179,16 @@ Result<std::string> SystolicFlags::layers(bool json, Error mistakes) {
       mistakes.add({flag, {}, {}, "contradicts --scale-sim, whose files say it"});
     }
   }
-  scale_sim::Configuration configuration;
-  std::vector<scale_sim::Layer> layers;
+  scalesim::Configuration configuration;
+  std::vector<scalesim::Layer> layers;
   if (const auto text = read_file(*configuration_)) {
-    configuration = collect(scale_sim::parse_configuration(*text, *configuration_), mistakes);
+    configuration = collect(scalesim::parse_configuration(*text, *configuration_), mistakes);
   } else {
     mistakes.add(text.error());
   }
   if (topology_) {
     if (const auto text = read_file(*topology_)) {
-      layers = collect(scale_sim::parse_topology(*text, *topology_), mistakes);
+      layers = collect(scalesim::parse_topology(*text, *topology_), mistakes);
     } else {
       mistakes.add(text.error());
     }
@@ -198,8 +198,8 @@ Result<std::string> SystolicFlags::layers(bool json, Error mistakes) {
   }
   std::vector<compute::SystolicCost> costs;
   double cycles = 0;
-  for (const scale_sim::Layer& layer : layers) {
-    costs.push_back(scale_sim::report(configuration, layer, compat_).cost);
+  for (const scalesim::Layer& layer : layers) {
+    costs.push_back(scalesim::report(configuration, layer, compat_).cost);
     cycles += costs.back().cycles;
   }
   const compute::SystolicArray& array = configuration.array;

@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 #include "cli/command.h"
-#include "compat/scale_sim/scale_sim.h"
+#include "compat/scalesim/files.h"
 #include "graph/operator.h"
 #include "machine/compute/compute_model.h"
 #include "machine/machine.h"
@@ -41,7 +41,7 @@ class SystolicFlags {
   std::optional<std::string> configuration_;
   std::optional<std::string> topology_;
   compute::Sparsity sparsity_;
-  scale_sim::Compatibility compat_ = scale_sim::Compatibility::none;
+  scalesim::Compatibility compat_ = scalesim::Compatibility::none;
 };
 
 /// The JSON fields of a product on arrays.

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/format.h"
 #include "machine/describe.h"
+#include "machine/read_systolic.h"
 
 namespace orrery::machine {
 namespace {
@@ -142,35 +143,6 @@ compute::MemoryTier read_tier(Reader& device, const ConfigNode& node,
   read.require(tier.capacity > Bytes(0), "capacity", "a size above 0");
   read.require(tier.bandwidth > Bandwidth(0), "bandwidth", "a rate above 0");
   return device.absorb(read.finish(tier));
-}
-
-/// Of model systolic only, which needs it.
-void read_systolic(Reader& read_device, compute::Device& device) {
-  constexpr std::int64_t kMostCells = 1 << 16;
-  constexpr std::int64_t kMostArrays = 1 << 12;
-  device.model = read_device.optional("model", device.model);
-  const bool systolic = device.model == compute::ComputeModel::systolic;
-  const ConfigNode* node = read_device.child("systolic", systolic);
-  if (node == nullptr) {
-    return;
-  }
-  read_device.require(systolic, "systolic", "nothing; only model systolic has arrays");
-  Reader read(*node);
-  compute::SystolicArray& array = device.systolic;
-  require_given(read, {"rows", "cols", "dataflow", "input_sram", "filter_sram", "output_sram"});
-  read_bounded_fields(read, array);
-  for (const auto& [name, cells] : {std::pair{"rows", array.rows}, std::pair{"cols", array.cols}}) {
-    read.require(cells >= 1 && cells <= kMostCells, name,
-                 fmt::format("a whole number from 1 to {}", kMostCells));
-  }
-  read.require(array.arrays >= 1 && array.arrays <= kMostArrays, "arrays",
-               fmt::format("a whole number from 1 to {}", kMostArrays));
-  for (const auto& [name, size] :
-       {std::pair{"input_sram", array.input_sram}, std::pair{"filter_sram", array.filter_sram},
-        std::pair{"output_sram", array.output_sram}}) {
-    read.require(size > Bytes(0), name, "a size above 0");
-  }
-  read_device.absorb(read.finish(0));
 }
 
 compute::Device read_device(Reader& machine, const ConfigNode& node) {

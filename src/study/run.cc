@@ -122,7 +122,8 @@ Result<void> measure_memory(Run& run, const RunOptions& options) {
 }
 
 Result<void> lower_plan(Run& run, const RunOptions& how) {
-  parallel::LowerOptions options{.skip = how.skip, .observe = {}, .machine = &run.machine};
+  parallel::LowerOptions options{
+      .skip = how.skip, .observe = {}, .machine = &run.machine, .fuse_communication = how.fuse};
   Stopwatch watch;
   if (how.verify_passes) {
     options.observe = [&](const std::string& pass, const graph::Workload&) {

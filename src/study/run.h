@@ -30,6 +30,7 @@ struct RunOptions {
   /// Verify and time after every lowering pass, not only at the end: about 1 ms a pass.
   bool verify_passes = false;
   std::set<std::string> skip = {};   ///< lowering passes to leave out
+  bool fuse = false;                 ///< LowerOptions::fuse_communication
   simulate::Progress progress = {};  ///< of the simulation, or of the advice
 };
 

@@ -39,7 +39,7 @@ TEST(Help, ItsExamplesRun) {
   std::filesystem::current_path(ORRERY_SOURCE_DIR);  // examples/ are there
   int run = 0;
   for (const char* command : {"", "simulate", "estimate", "plan", "compare", "collective", "gemm",
-                              "attention", "list", "show", "export", "astra", "spmd"}) {
+                              "attention", "list", "show", "export", "astra", "spmd", "fuse"}) {
     const std::string help = orrery(std::string(command) + " --help").out;
     for (std::string example : examples_of(help)) {
       example =

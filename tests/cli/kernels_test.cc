@@ -43,6 +43,43 @@ TEST(KernelCommands, AttentionOfADecodeStepIsBoundByMemory) {
   EXPECT_THAT(run.out, HasSubstr("memory"));
 }
 
+TEST(KernelCommands, AProductOnASystolicArray) {
+  // 256 x 4096 x 1024 on 256 x 256 os: 16 folds of 1024 + 510 cycles at 1 GHz.
+  const std::string shape = "gemm --device systolic:256x256:os --m 256 --n 4096 --k 1024 --json";
+  const auto json = nlohmann::json::parse(orrery(shape).out);
+  EXPECT_EQ(json.at("cycles"), 24544);
+  EXPECT_EQ(json.at("stall_cycles"), 0);
+  EXPECT_NEAR(json.at("utilization"), 256.0 * 4096 * 1024 / 24544 / 65536, 1e-12);
+  EXPECT_NEAR(json.at("time_s"), 24.544e-6, 1e-12);
+  EXPECT_GT(json.at("energy_j"), 0);
+  EXPECT_EQ(nlohmann::json::parse(orrery(shape + " --compat scale-sim").out).at("cycles"), 24543);
+  EXPECT_EQ(nlohmann::json::parse(orrery(shape + " --sparsity 2:4").out).at("cycles"),
+            16 * (512 + 510));
+  const auto slow = nlohmann::json::parse(orrery(shape + " --bandwidth '10 GB/s'").out);
+  EXPECT_GT(slow.at("stall_cycles"), 0);
+  EXPECT_EQ(slow.at("bound"), "memory");
+  const Outcome bad = orrery("gemm --device systolic:256:os --sparsity 5:4 --m 1 --n 1 --k 1");
+  EXPECT_EQ(bad.status, 2);
+  EXPECT_THAT(bad.err, HasSubstr("--device: found 'systolic:256:os'"));
+}
+
+TEST(KernelCommands, ScaleSimsFilesUnchanged) {
+  const Folder folder;
+  const std::string configuration = folder.write(
+      "a.cfg",
+      "[general]\nrun_name = a\n[architecture_presets]\nArrayHeight:16\nArrayWidth:16\n"
+      "IfmapSramSzkB:64\nFilterSramSzkB:64\nOfmapSramSzkB:64\nDataflow:os\nBandwidth:10\n"
+      "[run_presets]\nInterfaceBandwidth: CALC\n");
+  const std::string topology = folder.write("t.csv", "Layer,M,N,K,\ng1,64,64,64,\n");
+  const Outcome run =
+      orrery("gemm --scale-sim " + configuration + " " + topology + " --compat scale-sim --json");
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(nlohmann::json::parse(run.out).at("cycles"), 1503);  // a public case
+  EXPECT_THAT(orrery("gemm --scale-sim " + configuration).err, HasSubstr("topology"));
+  EXPECT_THAT(orrery("gemm --scale-sim " + configuration + " " + topology + " --m 4").err,
+              HasSubstr("contradicts --scale-sim"));
+}
+
 TEST(KernelCommands, EveryMistakeIsNamed) {
   const Outcome run = orrery("gemm --machine dgx-h1000 --m x --n 4 --k 4");
   EXPECT_EQ(run.status, 2);

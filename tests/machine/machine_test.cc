@@ -360,6 +360,7 @@ void expect_all_fields(const std::string& heading) {
 TEST(MachineFields, EveryFieldIsOnThePageWithItsMeaning) {
   expect_all_fields<compute::Device>("`device`");
   expect_all_fields<compute::MemoryTier>("`device.memory`");
+  expect_all_fields<compute::SystolicArray>("`device.systolic`");
   expect_all_fields<compute::KernelCoefficients>("`device.kernels`");
   expect_all_fields<topology::NetworkDimension>("`network`");
   expect_all_fields<topology::Protocol>(

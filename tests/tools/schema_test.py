@@ -100,6 +100,22 @@ class Outputs(unittest.TestCase):
                 rows.flush()
                 self.check(name, name, *machine, "--file", rows.name)
 
+    def test_systolic_arrays_and_fusion(self):
+        array = ["--device", "systolic:16x16:best", "--m", "64", "--n", "64", "--k", "64"]
+        self.check("gemm", "gemm", *array)
+        with tempfile.TemporaryDirectory() as folder:
+            configuration = pathlib.Path(folder, "a.cfg")
+            configuration.write_text("[architecture_presets]\nArrayHeight: 16\nArrayWidth: 16\nIfmapSramSzkB: 64\n"
+                                     "FilterSramSzkB: 64\nOfmapSramSzkB: 64\nDataflow: ws\n"
+                                     "[run_presets]\nInterfaceBandwidth: CALC\n")
+            topology = pathlib.Path(folder, "t.csv")
+            topology.write_text("Layer,M,N,K\na,64,64,64\n")
+            self.check("gemm", "gemm", "--scale-sim", str(configuration), str(topology))
+        self.check("fuse", "fuse", "--machine", "dgx-h100", "--pair", "all")
+        self.check("fuse", "fuse", "--machine", "dgx-h100", "--mesh", "tp=4", "--from", "sums", "--to", "0")
+        self.check("fuse", "fuse", "--model", "gpt2", "--machine", "dgx-a100-80g", "--tp", "2", "--pp", "2",
+                   "--global-batch", "8", "--sequence-parallel", "false")
+
     def test_rows_of_a_store(self):
         with tempfile.TemporaryDirectory() as folder:
             study = pathlib.Path(folder, "study.yaml")

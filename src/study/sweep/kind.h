@@ -52,6 +52,17 @@ inline constexpr auto kCollectiveFigures =
     std::to_array<std::string_view>({"time_s", "algbw", "busbw", "taken_algorithm", "protocol"});
 Prepared prepare_collective(const ConfigNode& description);  // collective_kind.cc
 
+inline constexpr auto kFusionFields = std::to_array<std::string_view>({"machine", "fusion"});
+inline constexpr auto kFusionFigures = std::to_array<std::string_view>(
+    {"base_s", "fused_s", "speedup", "base_bytes", "fused_bytes", "fused_steps"});
+Prepared prepare_fusion(const ConfigNode& description);  // fusion_kind.cc
+
+inline constexpr auto kChimeraFields = std::to_array<std::string_view>({"chimera"});
+inline constexpr auto kChimeraFigures = std::to_array<std::string_view>(
+    {"base_cycles", "fused_cycles", "speedup", "artifact_base_cycles", "artifact_fused_cycles",
+     "artifact_speedup"});
+Prepared prepare_chimera(const ConfigNode& description);  // fusion_kind.cc
+
 inline constexpr auto kPlanFields = std::to_array<std::string_view>(
     {"model", "machine", "plan", "devices", "only", "reserve", "estimates", "objective"});
 inline constexpr auto kPlanFigures = std::to_array<std::string_view>(
@@ -64,6 +75,10 @@ inline constexpr std::array kKinds{
               kSimulateFigures, prepare_simulate},
     KindEntry{"collective", "one collective of one size, as `orrery collective`", kCollectiveFields,
               kCollectiveFigures, prepare_collective},
+    KindEntry{"fusion", "a pair of parallelisms, base and fused, as `orrery fuse --pair`",
+              kFusionFields, kFusionFigures, prepare_fusion},
+    KindEntry{"chimera", "a pair on Chimera's flit networks, cycle by cycle", kChimeraFields,
+              kChimeraFigures, prepare_chimera},
     KindEntry{"plan", "the fastest plan, as `orrery plan`", kPlanFields, kPlanFigures,
               prepare_plan},
 };

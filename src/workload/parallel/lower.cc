@@ -82,7 +82,9 @@ class Lowering {
     }
     assemble_once();
     workload_ =
-        pass.workload(std::move(workload_), {.machine = options_.machine, .plan = &context_.plan});
+        pass.workload(std::move(workload_), {.machine = options_.machine,
+                                             .plan = &context_.plan,
+                                             .fuse_communication = options_.fuse_communication});
   }
 
   void assemble_once() {

@@ -20,6 +20,7 @@ namespace orrery::parallel {
 struct PassSetting {
   const machine::Machine* machine = nullptr;
   const plan::Plan* plan = nullptr;
+  bool fuse_communication = false;  ///< the pass "communication" does something
 };
 
 struct LowerOptions {
@@ -27,6 +28,7 @@ struct LowerOptions {
   /// Called after each pass with its name and the workload it made.
   std::function<void(const std::string& pass, const graph::Workload&)> observe{};
   const machine::Machine* machine = nullptr;  ///< that it is lowered for, if any
+  bool fuse_communication = false;            ///< PassSetting's
   bool verify = true;  ///< the last; false: for who lowers thousands of plans and runs none of them
 };
 

@@ -39,6 +39,9 @@ void copies(parallel::Draft& draft, const parallel::Context& context);
 void optimizer(parallel::Draft& draft, const parallel::Context& context);
 /// What every piece of work allocates, and what stays during the step. pass_memory.cc
 void memory(parallel::Draft& draft, const parallel::Context& context);
+/// Sums that leave a stage become slices on the way (collective/layout/fuse_workload.h), where
+/// asked for. pass_communication.cc
+graph::Workload communication(graph::Workload workload, const parallel::PassSetting& setting);
 /// Consecutive compute nodes without outside dependants become one node, where kernels run as they
 /// are issued. pass_fuse.cc
 graph::Workload fuse(graph::Workload workload, const parallel::PassSetting& setting);
@@ -93,6 +96,9 @@ inline constexpr std::array kPasses{
          .draft = passes::optimizer},
     Pass{
         .name = "memory", .meaning = "allocations of every piece of work", .draft = passes::memory},
+    Pass{.name = "communication",
+         .meaning = "with --fuse: sums that leave a stage become slices on the way",
+         .workload = passes::communication},
     Pass{.name = "fuse",
          .meaning = "consecutive compute nodes become one event",
          .workload = passes::fuse},

@@ -253,6 +253,67 @@ TEST(ComputeModel, FourBitOperandsAreAQuarterOfTheTrafficOfSixteenAndResultsAreS
   EXPECT_NEAR(wide / kernel_time(narrow, device).alone, 4.0, 0.02);
 }
 
+/// 16 x 16 cells at 1 GHz, bf16, memory that is never in the way.
+Device systolic() {
+  Device device = a100();
+  device.model = ComputeModel::systolic;
+  device.systolic = {.rows = 16,
+                     .cols = 16,
+                     .dataflow = Dataflow::output_stationary,
+                     .input_sram = 1_MiB,
+                     .filter_sram = 1_MiB,
+                     .output_sram = 1_MiB};
+  device.peak[static_cast<std::size_t>(graph::DataType::bf16)] = FlopRate(2 * 256 * 1e9);
+  device.memory[0].bandwidth = Bandwidth(1e18);
+  device.kernels.gemm_launch = 0_ps;
+  device.kernels.gemm_memory_share = 1;
+  return device;
+}
+
+TEST(ComputeModel, ASystolicDeviceTakesTheCyclesOfItsFolds) {
+  // 16 folds of 64 + 30 cycles; eight products one after the other.
+  EXPECT_NEAR(microseconds(kernel_time(gemm(64, 64, 64), systolic()).alone), 1.504, 1e-5);
+  EXPECT_NEAR(microseconds(kernel_time(gemm(64, 64, 64, 8), systolic()).alone), 8 * 1.504, 1e-5);
+  // A quarter of the clock.
+  Device slow = systolic();
+  slow.sustained_clock = 0.25;
+  EXPECT_NEAR(microseconds(kernel_time(gemm(64, 64, 64), slow).alone), 4 * 1.504, 1e-5);
+  // What is no product is as on any device.
+  graph::Operator norm;
+  norm.kind = graph::OperatorKind::norm;
+  norm.bytes = 1_GiB;
+  EXPECT_EQ(kernel_time(norm, systolic()).alone, kernel_time(norm,
+                                                             [] {
+                                                               Device device = systolic();
+                                                               device.model =
+                                                                   ComputeModel::roofline;
+                                                               return device;
+                                                             }())
+                                                     .alone);
+}
+
+TEST(ComputeModel, ASystolicDeviceWaitsForMemory) {
+  // 1 GB/s: (64 x 64 x 3) elements of 2 bytes take 24.576 us at least, the folds 1.504.
+  Device device = systolic();
+  device.memory[0].bandwidth = Bandwidth(1e9);
+  EXPECT_GE(microseconds(kernel_time(gemm(64, 64, 64), device).alone), 24.576);
+  EXPECT_EQ(systolic_kernel(gemm(64, 64, 64), device, {}, false).cost.stall_cycles, 0);
+}
+
+TEST(ComputeModel, AttentionOnArraysIsItsProducts) {
+  // One head, 64 queries and keys, all seen, d = 64: Q K^T and P V, 1.504 us each.
+  graph::Operator op;
+  op.kind = graph::OperatorKind::attention;
+  op.gemm = {1, 64, 64, 64};
+  op.flops = Flops(4.0 * 64 * 64 * 64);
+  Device device = systolic();
+  device.kernels.attention_launch = 0_ps;
+  EXPECT_NEAR(microseconds(kernel_time(op, device).alone), 2 * 1.504, 1e-5);
+  op.backward = true;
+  op.flops = Flops(10.0 * 64 * 64 * 64);
+  EXPECT_NEAR(microseconds(kernel_time(op, device).alone), 5 * 1.504, 1e-5);
+}
+
 RC_GTEST_PROP(ComputeModel, NeverFasterThanTheRoofline, ()) {
   const auto m = *rc::gen::inRange<std::int64_t>(1, 20000);
   const auto n = *rc::gen::inRange<std::int64_t>(1, 20000);

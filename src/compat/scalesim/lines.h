@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-namespace orrery::scale_sim {
+namespace orrery::scalesim {
 
 inline std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n\f\v";
@@ -27,4 +27,4 @@ inline std::vector<std::string_view> parts_of(std::string_view text, char separa
   }
 }
 
-}  // namespace orrery::scale_sim
+}  // namespace orrery::scalesim

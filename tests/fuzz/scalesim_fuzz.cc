@@ -3,10 +3,10 @@
 /// whose figures are sound.
 #include <cmath>
 
-#include "compat/scale_sim/scale_sim.h"
+#include "compat/scalesim/files.h"
 #include "tests/fuzz/fuzz.h"
 
-namespace orrery::scale_sim {
+namespace orrery::scalesim {
 namespace {
 
 using fuzz::hold;
@@ -30,11 +30,11 @@ Configuration small() {
 }
 
 }  // namespace
-}  // namespace orrery::scale_sim
+}  // namespace orrery::scalesim
 
 // NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  using namespace orrery::scale_sim;
+  using namespace orrery::scalesim;
   const std::string_view text(reinterpret_cast<const char*>(bytes), size);
   const auto configuration = parse_configuration(text, "input");
   const auto layers = parse_topology(text, "input");

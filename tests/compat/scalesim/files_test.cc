@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compat/scale_sim/scale_sim.h"
+#include "compat/scalesim/files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace orrery::scale_sim {
+namespace orrery::scalesim {
 namespace {
 
 using ::testing::AllOf;
@@ -112,4 +112,4 @@ TEST(ScaleSim, EveryMistakeIsNamedWithItsLine) {
 }
 
 }  // namespace
-}  // namespace orrery::scale_sim
+}  // namespace orrery::scalesim

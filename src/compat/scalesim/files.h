@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "machine/compute/systolic.h"
 
-namespace orrery::scale_sim {
+namespace orrery::scalesim {
 
 /// A configuration. Words are of one byte, as the tool's are.
 struct Configuration {
@@ -61,4 +61,4 @@ struct LayerReport {
 /// repetition; else that of the folds, inputs in GEMM form.
 LayerReport report(const Configuration& configuration, const Layer& layer, Compatibility compat);
 
-}  // namespace orrery::scale_sim
+}  // namespace orrery::scalesim

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compat/scale_sim/scale_sim.h"
+#include "compat/scalesim/files.h"
 
-namespace orrery::scale_sim {
+namespace orrery::scalesim {
 
 LayerReport report(const Configuration& configuration, const Layer& layer, Compatibility compat) {
   const compute::SystolicArray& array = configuration.array;
@@ -36,4 +36,4 @@ LayerReport report(const Configuration& configuration, const Layer& layer, Compa
   return report;
 }
 
-}  // namespace orrery::scale_sim
+}  // namespace orrery::scalesim

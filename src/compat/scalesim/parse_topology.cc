@@ -6,10 +6,10 @@
 
 #include "base/printable.h"
 #include "base/reader.h"
-#include "compat/scale_sim/lines.h"
-#include "compat/scale_sim/scale_sim.h"
+#include "compat/scalesim/files.h"
+#include "compat/scalesim/lines.h"
 
-namespace orrery::scale_sim {
+namespace orrery::scalesim {
 namespace {
 
 constexpr std::int64_t kMostExtent = std::int64_t{1} << 31;
@@ -165,4 +165,4 @@ Result<std::vector<Layer>> parse_topology(std::string_view text, const std::stri
   return TopologyParser(file).run(text);
 }
 
-}  // namespace orrery::scale_sim
+}  // namespace orrery::scalesim

@@ -9,10 +9,10 @@
 #include "base/names.h"
 #include "base/printable.h"
 #include "base/reader.h"
-#include "compat/scale_sim/lines.h"
-#include "compat/scale_sim/scale_sim.h"
+#include "compat/scalesim/files.h"
+#include "compat/scalesim/lines.h"
 
-namespace orrery::scale_sim {
+namespace orrery::scalesim {
 namespace {
 
 constexpr std::int64_t kMostCells = 1 << 16;
@@ -265,4 +265,4 @@ Result<Configuration> parse_configuration(std::string_view text, const std::stri
   return ConfigurationParser(text, file).finish();
 }
 
-}  // namespace orrery::scale_sim
+}  // namespace orrery::scalesim

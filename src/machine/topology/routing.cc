@@ -62,6 +62,24 @@ Result<void> check_routing(const LinkGraph& graph, Routing routing) {
   return {};
 }
 
+bool all_reachable(const LinkGraph& graph, Routing routing) {
+  Router router(graph, routing);
+  if (router.routing() == Routing::stated) {
+    const auto hosts = static_cast<std::size_t>(graph.hosts);
+    const auto own = std::ranges::count_if(
+        graph.routes, [](const auto& route) { return route.first.first == route.first.second; });
+    return graph.routes.size() - static_cast<std::size_t>(own) == hosts * (hosts - 1);
+  }
+  std::vector<Hop> hops;
+  for (std::int32_t h = 1; h < graph.hosts; ++h) {
+    hops.clear();
+    if (!router.route(0, h, 0, hops) || !router.route(h, 0, 0, hops)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 Router::Router(const LinkGraph& graph, Routing routing, std::uint64_t seed)
     : graph_(graph),
       adjacency_(graph),
@@ -167,9 +185,10 @@ bool Router::dimension_order(std::int32_t source, std::int32_t target,
   return found && (last == target || pass(last, target, 0, hops));
 }
 
-/// Up by the target's number modulo parents, level by level, until the target is below; then down.
-/// Of parallel cables the first, but on the way down SimGrid's scan of a switch's children goes on
-/// where that of the switch above it has stopped, and so takes a later cable where there is one.
+/// Up by the target's number modulo the ports to parents, level by level, until the target is
+/// below; then down. Of parallel cables on the way down the first, but SimGrid's scan of a switch's
+/// children goes on where that of the switch above it has stopped, and so takes a later cable where
+/// there is one.
 bool Router::d_mod_k(std::int32_t source, std::int32_t target, std::vector<Hop>& hops) const {
   const Layout& tree = graph_.layout;
   std::size_t level = 0;
@@ -181,14 +200,16 @@ bool Router::d_mod_k(std::int32_t source, std::int32_t target, std::vector<Hop>&
   std::int32_t number = target;
   do {
     const std::int32_t parents = tree.up[level];
-    const std::int32_t parent = number % parents;
+    const std::int32_t port = number % (parents * tree.parallel[level]);
+    const std::int32_t parent = port % parents;
     number /= parents;
     mine /= tree.shape[level];
     above /= tree.shape[level];
     low += parent * below;
     below *= parents;
     const std::int32_t there = low + below * mine;
-    if (!pass(first_of_level_[level] + here, first_of_level_[level + 1] + there, 0, hops)) {
+    if (!pass(first_of_level_[level] + here, first_of_level_[level + 1] + there, port / parents,
+              hops)) {
       return false;
     }
     here = there;

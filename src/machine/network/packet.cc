@@ -12,8 +12,9 @@ namespace orrery::network {
 namespace {
 
 constexpr std::uint32_t kNone = UINT32_MAX;
-constexpr double kCalibratedRate = 12.5e9;  // 100 Gbit/s, of which counts of packets are given
-constexpr Bytes kPull{4096};                // wire bytes of one credit
+constexpr std::uint32_t kLastAck = UINT32_MAX;  // as the number of a packet
+constexpr double kCalibratedRate = 12.5e9;      // 100 Gbit/s, of which counts of packets are given
+constexpr Bytes kPull{4096};                    // wire bytes of one credit
 constexpr double kPacerShare = 0.99;
 constexpr Bytes kFraming{38};  // preamble and gap, that only the pacer counts
 
@@ -61,11 +62,12 @@ struct Stream {
   std::uint32_t fresh = 0;        ///< next that was never sent
   std::uint32_t unsolicited = 0;  ///< packets left of the first window
   std::uint32_t acknowledged = 0;
-  std::int64_t credit = 0;  ///< bytes
-  std::int64_t wanted = 0;  ///< bytes that the receiver has yet to pull
-  bool known = false;       ///< to the receiver
-  bool urgent = false;      ///< the receiver wants trimmed packets again
-  std::uint32_t nic = 0;    ///< link
+  std::int64_t credit = 0;      ///< bytes
+  std::int64_t wanted = 0;      ///< bytes that the receiver has yet to pull
+  std::int64_t unreported = 0;  ///< of them, of which the receiver has not heard
+  bool known = false;           ///< to the receiver
+  bool urgent = false;          ///< the receiver wants trimmed packets again
+  std::uint32_t nic = 0;        ///< link
   std::deque<std::uint32_t> again;
   std::vector<std::uint32_t> ways;  ///< by path id: first of its links
   std::vector<std::uint16_t> hops;
@@ -101,6 +103,7 @@ class PacketNetwork {
     }
     run_.finish.resize(flows.size());
     run_.load.resize(graph.links.size());
+    find_reverse();
   }
 
   bool is_eqds() const { return options_.protocol == Protocol::eqds; }
@@ -140,13 +143,38 @@ class PacketNetwork {
                                            link(number).bandwidth.value() / kCalibratedRate));
   }
 
+  std::int64_t payload() const { return options_.wire.value() - options_.header.value(); }
+
+  /// The link back of every link's cable; -1: it has none.
+  void find_reverse() {
+    const topology::Adjacency adjacency(graph_);
+    reverse_.resize(graph_.links.size(), -1);
+    for (std::size_t l = 0; l < reverse_.size(); ++l) {
+      const topology::GraphLink& forward = graph_.links[l];
+      const auto opposite = [&](std::int32_t other) {
+        return link(other).source == forward.target && link(other).target == forward.source;
+      };
+      if (forward.source < 0) {
+        continue;
+      }
+      const auto beside = static_cast<std::int32_t>(l ^ 1);
+      if (static_cast<std::size_t>(beside) < reverse_.size() && opposite(beside)) {
+        reverse_[l] = beside;
+        continue;
+      }
+      for (const std::int32_t other : adjacency.out(forward.target)) {
+        reverse_[l] = opposite(other) ? other : reverse_[l];
+      }
+    }
+  }
+  std::int32_t reverse(std::int32_t over) const { return reverse_[static_cast<std::size_t>(over)]; }
+
   void prepare(std::uint32_t f) {
     Stream& stream = streams_[f];
-    const std::int64_t payload = options_.wire.value() - options_.header.value();
     const std::int64_t bytes = flows_[f].bytes.value();
     stream.count =
-        static_cast<std::uint32_t>(std::max<std::int64_t>(1, (bytes + payload - 1) / payload));
-    const std::int64_t rest = bytes - (std::int64_t{stream.count} - 1) * payload;
+        static_cast<std::uint32_t>(std::max<std::int64_t>(1, (bytes + payload() - 1) / payload()));
+    const std::int64_t rest = bytes - (std::int64_t{stream.count} - 1) * payload();
     stream.last_wire = static_cast<std::uint32_t>(is_eqds() ? rest + options_.header.value()
                                                             : options_.wire.value());
     if (stream.hops.front() == 0) {
@@ -198,8 +226,7 @@ class PacketNetwork {
         refuse(event.subject, event.generation);
         break;
       case Event::pulled:
-        streams_[event.subject].credit += kPull.value();
-        offer(event.subject);
+        take_credit(event.subject);
         break;
       case Event::tick:
         pull(event.subject);
@@ -384,7 +411,7 @@ class PacketNetwork {
   void leave(std::uint32_t number, std::uint32_t wire) {
     Port& port = ports_[number];
     port.ingress -= wire;
-    if (port.stopping && port.ingress < options_.resume * options_.wire.value()) {
+    if (port.stopping && port.ingress < options_.resume * payload()) {
       port.stopping = false;
       queue_.push(queue_.now() + link(static_cast<std::int32_t>(number)).latency, Event::go,
                   number);
@@ -401,7 +428,7 @@ class PacketNetwork {
       const auto number = static_cast<std::uint32_t>(link_of(packet));
       Port& port = ports_[number];
       port.ingress += packet.wire;
-      if (!port.stopping && port.ingress > options_.pause * options_.wire.value()) {
+      if (!port.stopping && port.ingress > options_.pause * payload()) {
         port.stopping = true;
         ++run_.pauses;
         queue_.push(queue_.now() + link(static_cast<std::int32_t>(number)).latency, Event::pause,
@@ -414,13 +441,44 @@ class PacketNetwork {
 
   void deliver(std::uint32_t id) {
     const std::uint32_t f = packets_[id].flow;
+    const bool last_ack = packets_[id].number == kLastAck;
     free_.push_back(id);
-    learn(f, false);
-    control(f, Event::acknowledged, 0);
+    if (last_ack) {
+      run_.finish[f] = queue_.now();
+    } else if (is_eqds()) {
+      learn(f, false);
+      control(f, Event::acknowledged, 0);
+    } else if (++streams_[f].acknowledged < streams_[f].count || !send_last_ack(f)) {
+      control(f, Event::acknowledged, 0);
+    }
+  }
+
+  /// The acknowledgement that ends a flow of roce queues among the packets of its way back: false
+  /// when there are no cables back.
+  bool send_last_ack(std::uint32_t f) {
+    const Stream& stream = streams_[f];
+    const std::uint16_t hops = stream.hops.front();
+    const auto first = static_cast<std::uint32_t>(ways_.size());
+    for (std::uint16_t h = hops; h-- > 0;) {
+      ways_.push_back(reverse(ways_[stream.ways.front() + h]));
+    }
+    if (std::find(ways_.begin() + first, ways_.end(), -1) != ways_.end()) {
+      return false;
+    }
+    const std::uint32_t id = free_.back();
+    free_.pop_back();
+    packets_[id] = {
+        f, kLastAck, static_cast<std::uint32_t>(options_.header.value()), first, kNone, 0, hops, 0};
+    enqueue(id);
+    send_next(static_cast<std::uint32_t>(ways_[first]));
+    return true;
   }
 
   /// Control packets pass before others, which wait for them.
   void charge(std::int32_t over) {
+    if (over < 0) {
+      return;
+    }
     Port& port = ports_[static_cast<std::size_t>(over)];
     if (port.sending != kNone) {
       port.debt += serialisation(options_.header, over);
@@ -432,16 +490,31 @@ class PacketNetwork {
     Stream& stream = streams_[f];
     const std::size_t path = stream.next_path % stream.ways.size();
     for (std::uint16_t h = 0; h < stream.hops[path]; ++h) {
-      charge(ways_[stream.ways[path] + h] ^ 1);
+      charge(reverse(ways_[stream.ways[path] + h]));
+    }
+    if (event == Event::acknowledged && !is_eqds() && stream.acknowledged < stream.count) {
+      return;
     }
     queue_.push(queue_.now() + stream.reverse, event, f, number);
   }
 
   void acknowledge(std::uint32_t f) {
     Stream& stream = streams_[f];
-    if (++stream.acknowledged == stream.count) {
+    stream.acknowledged += is_eqds() ? 1 : 0;
+    if (stream.acknowledged == stream.count) {
       run_.finish[f] = queue_.now();
     }
+  }
+
+  /// The first credit ends the first window: what is left of it waits for credit too, of which the
+  /// receiver learns with the next packet.
+  void take_credit(std::uint32_t f) {
+    Stream& stream = streams_[f];
+    const std::uint32_t left = std::min(stream.unsolicited, stream.count - stream.fresh);
+    stream.unreported += std::int64_t{left} * options_.wire.value();
+    stream.unsolicited = 0;
+    stream.credit += kPull.value();
+    offer(f);
   }
 
   void refuse(std::uint32_t f, std::uint32_t number) {
@@ -462,6 +535,8 @@ class PacketNetwork {
                                      options_.window, 50, static_cast<std::int32_t>(stream.nic))));
       stream.wanted += std::int64_t{stream.count - window} * options_.wire.value();
     }
+    stream.wanted += stream.unreported;
+    stream.unreported = 0;
     if (trimmed) {
       stream.wanted += options_.wire.value();
       stream.urgent = true;
@@ -513,6 +588,7 @@ class PacketNetwork {
   std::vector<Packet> packets_;
   std::vector<std::uint32_t> free_;
   std::vector<std::int32_t> ways_;
+  std::vector<std::int32_t> reverse_;
 };
 
 }  // namespace

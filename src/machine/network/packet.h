@@ -36,7 +36,7 @@ struct PacketOptions {
   std::int64_t queue = 0;    ///< packets that an output queue of eqds holds; 0: 35 at 100 Gbit/s
   std::int64_t window = 0;   ///< packets sent before credit; 0: 50 at 100 Gbit/s
   std::int64_t paths = 0;    ///< that a flow's packets take in turn; 0: 64 of eqds, 1 of roce
-  std::int64_t pause = 15;   ///< packets from one link at which it is paused (Xoff) ...
+  std::int64_t pause = 15;   ///< packets' payload from one link at which it is paused (Xoff) ...
   std::int64_t resume = 12;  ///< ... and below which it goes on (Xon)
   Time switch_delay{0};      ///< of every switch passed
   std::uint64_t seed = 0;
@@ -69,7 +69,8 @@ struct PacketRun {
 ///             0.99 (wire + 38 B) / rate, in turn over the flows that it wants something of
 ///             (trimmed packets first), each for 4,096 bytes
 ///   roce      line rate; a switch pauses the link that more than `pause` packets in it have come
-///             over until fewer than `resume` are left; pause and go take the link's latency
+///             over until fewer than `resume` are left; pause and go take the link's latency; the
+///             acknowledgement that ends a flow queues among packets on its way back
 ///   hosts     several flows of a host send in turn
 ///
 /// Closed forms that hold exactly: one flow over H links, last packet l: finish = (H-1) s + ((N-1)

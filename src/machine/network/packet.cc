@@ -104,6 +104,12 @@ class PacketNetwork {
     run_.finish.resize(flows.size());
     run_.load.resize(graph.links.size());
     find_reverse();
+    for (std::size_t l = 0; l < ports_.size(); ++l) {
+      const auto number = static_cast<std::int32_t>(l);
+      ports_[l].room = scaled(options_.queue, 35, number) * options_.wire.value();
+      ports_[l].full = serialisation(options_.wire, number);
+      ports_[l].control = serialisation(options_.header, number);
+    }
   }
 
   bool is_eqds() const { return options_.protocol == Protocol::eqds; }
@@ -342,8 +348,7 @@ class PacketNetwork {
     const auto number = static_cast<std::uint32_t>(link_of(packet));
     Port& port = ports_[number];
     if (is_eqds() && packet.hop > 0) {
-      const std::int64_t room = scaled(options_.queue, 35, link_of(packet)) * options_.wire.value();
-      if (port.queued + packet.wire > room) {
+      if (port.queued + packet.wire > port.room) {
         trim(id);
         return;
       }
@@ -386,8 +391,9 @@ class PacketNetwork {
     port.first = packet.next;
     port.queued -= packet.wire;
     const auto over = static_cast<std::int32_t>(number);
-    queue_.push(queue_.now() + serialisation(Bytes(packet.wire), over) + port.debt, Event::sent,
-                number);
+    const Time takes =
+        packet.wire == options_.wire.value() ? port.full : serialisation(Bytes(packet.wire), over);
+    queue_.push(queue_.now() + takes + port.debt, Event::sent, number);
     port.debt = Time(0);
   }
 
@@ -481,7 +487,7 @@ class PacketNetwork {
     }
     Port& port = ports_[static_cast<std::size_t>(over)];
     if (port.sending != kNone) {
-      port.debt += serialisation(options_.header, over);
+      port.debt += port.control;
     }
   }
 

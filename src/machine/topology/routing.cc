@@ -186,9 +186,8 @@ bool Router::dimension_order(std::int32_t source, std::int32_t target,
 }
 
 /// Up by the target's number modulo the ports to parents, level by level, until the target is
-/// below; then down. Of parallel cables on the way down the first, but SimGrid's scan of a switch's
-/// children goes on where that of the switch above it has stopped, and so takes a later cable where
-/// there is one.
+/// below; then down, over the parallel cable that the source's number modulo their count says
+/// (SimGrid 3.32, as its runs show).
 bool Router::d_mod_k(std::int32_t source, std::int32_t target, std::vector<Hop>& hops) const {
   const Layout& tree = graph_.layout;
   std::size_t level = 0;
@@ -215,25 +214,16 @@ bool Router::d_mod_k(std::int32_t source, std::int32_t target, std::vector<Hop>&
     here = there;
     ++level;
   } while (mine != above);
-  std::int32_t at_child = -1;
   while (level > 0) {
     --level;
-    const std::int32_t children = tree.shape[level];
     std::int32_t high = target;
     for (std::size_t l = 0; l < level; ++l) {
       high /= tree.shape[l];
     }
-    const std::int32_t digit = high % children;
-    std::int32_t child = digit;
-    while (child <= at_child) {
-      child += children;
-    }
-    child = child >= children * tree.parallel[level] ? digit : child;
-    at_child = child;
     below /= tree.up[level];
     const std::int32_t there = here % below + below * high;
-    if (!pass(first_of_level_[level + 1] + here, first_of_level_[level] + there, child / children,
-              hops)) {
+    if (!pass(first_of_level_[level + 1] + here, first_of_level_[level] + there,
+              source % tree.parallel[level], hops)) {
       return false;
     }
     here = there;

@@ -11,8 +11,7 @@
 #include "base/file.h"
 #include "base/format.h"
 #include "machine/describe.h"
-#include "machine/topology/read.h"
-#include "machine/topology/routing.h"
+#include "machine/read_wires.h"
 
 namespace orrery::machine {
 namespace {
@@ -284,45 +283,6 @@ void read_network(Reader& read, std::vector<topology::NetworkDimension>& network
   read.require(
       axes <= topology::kMaxDimensions, "network",
       fmt::format("at most {} dimensions, extents of shapes counted", topology::kMaxDimensions));
-}
-
-/// `topology: fat_tree:k=8`, or a map with routing and seed.
-Result<topology::Wires> read_wires(const ConfigNode& node, std::int64_t devices) {
-  topology::Wires wires;
-  Error mistakes;
-  const auto mistake = [&](std::string expected) {
-    mistakes.add({node.where(), node.path, wires.spec, std::move(expected)});
-  };
-  if (node.kind == ConfigNode::Kind::scalar) {
-    wires.spec = node.text;
-  } else {
-    Reader read(node);
-    wires.spec = read.required<std::string>("links");
-    wires.routing = read.optional("routing", wires.routing);
-    wires.seed = read.optional("seed", wires.seed);
-    if (auto good = read.finish(0); !good) {
-      return fail(std::move(good.error()));
-    }
-  }
-  Result<topology::LinkGraph> graph = topology::load_topology(wires.spec, node.where());
-  if (!graph) {
-    return fail(std::move(graph.error()));
-  }
-  if (graph->hosts < devices) {
-    mistake(
-        fmt::format("a network of at least {} hosts, as many as `network` has devices (it has {})",
-                    devices, graph->hosts));
-  }
-  if (const auto suits = topology::check_routing(*graph, wires.routing); !suits) {
-    mistake(suits.error().mistakes.front().expected);
-  } else if (!topology::all_reachable(*graph, wires.routing)) {
-    mistake("a network in which every host reaches every other");
-  }
-  if (!mistakes.empty()) {
-    return fail(std::move(mistakes));
-  }
-  wires.graph = std::make_shared<const topology::LinkGraph>(std::move(*graph));
-  return wires;
 }
 
 void require_positive(Reader& read, const memory::RemoteMemory& memory) {

@@ -16,8 +16,9 @@ struct Place {
 }  // namespace
 
 /// Up by the target's number modulo the ports to parents, level by level, until the target is
-/// below; then down, over the parallel cable that the source's number modulo their count says
-/// (SimGrid 3.32, as its runs show).
+/// below; then down, over the parallel cable that the source's number modulo their count says; but
+/// SimGrid 3.32 goes on scanning at the next switch behind the child that it has taken, and so may
+/// meet a later cable first.
 bool Router::d_mod_k(std::int32_t source, std::int32_t target, std::vector<Hop>& hops) const {
   const Layout& tree = graph_.layout;
   std::size_t level = 0;
@@ -44,16 +45,22 @@ bool Router::d_mod_k(std::int32_t source, std::int32_t target, std::vector<Hop>&
     here = there;
     ++level;
   } while (mine != above);
+  std::int32_t scanned = -1;  // child and cable last taken: child + cable * children
   while (level > 0) {
     --level;
     std::int32_t high = target;
     for (std::size_t l = 0; l < level; ++l) {
       high /= tree.shape[l];
     }
+    const std::int32_t children = tree.shape[level];
+    const std::int32_t child = high % children;
+    const std::int32_t next = scanned < child ? 0 : (scanned - child) / children + 1;
+    const std::int32_t cable =
+        scanned >= 0 && next < tree.parallel[level] ? next : source % tree.parallel[level];
+    scanned = child + cable * children;
     below /= tree.up[level];
     const std::int32_t there = here % below + below * high;
-    if (!pass(first_of_level_[level + 1] + here, first_of_level_[level] + there,
-              source % tree.parallel[level], hops)) {
+    if (!pass(first_of_level_[level + 1] + here, first_of_level_[level] + there, cable, hops)) {
       return false;
     }
     here = there;

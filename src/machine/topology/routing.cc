@@ -62,10 +62,26 @@ bool all_reachable(const LinkGraph& graph, Routing routing) {
         graph.routes, [](const auto& route) { return route.first.first == route.first.second; });
     return graph.routes.size() - static_cast<std::size_t>(own) == hosts * (hosts - 1);
   }
-  std::vector<Hop> hops;
-  for (std::int32_t h = 1; h < graph.hosts; ++h) {
-    hops.clear();
-    if (!router.route(0, h, 0, hops) || !router.route(h, 0, 0, hops)) {
+  const std::vector<std::int16_t>& back = router.distances(0);
+  std::vector<bool> seen(graph.vertices.size());
+  std::vector<std::int32_t> open{0};
+  seen[0] = true;
+  while (!open.empty()) {
+    const std::int32_t here = open.back();
+    open.pop_back();
+    if (here != 0 && here < graph.hosts && !graph.hosts_forward) {
+      continue;
+    }
+    for (const std::int32_t link : router.adjacency().out(here)) {
+      const std::int32_t to = graph.links[static_cast<std::size_t>(link)].target;
+      if (!seen[static_cast<std::size_t>(to)]) {
+        seen[static_cast<std::size_t>(to)] = true;
+        open.push_back(to);
+      }
+    }
+  }
+  for (std::size_t h = 0; h < static_cast<std::size_t>(graph.hosts); ++h) {
+    if (!seen[h] || back[h] < 0) {
       return false;
     }
   }

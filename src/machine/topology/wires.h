@@ -24,7 +24,8 @@ struct Wires {
   }
 };
 
-/// Whether every host of the graph reaches every other by the routing; a sentence if not.
+/// Whether host 0 reaches every other and every other host 0, or of stated routes whether there is
+/// one for every pair.
 bool all_reachable(const LinkGraph& graph, Routing routing);
 
 }  // namespace orrery::topology

@@ -80,15 +80,17 @@ Result<ConfigNode> parse_config(std::string_view text, const std::string& file,
   return syntax == ConfigSyntax::json ? parse_json(text, file) : parse_yaml(text, file);
 }
 
-Result<ConfigNode> load_config(const std::string& file) {
-  auto text = read_file(file, kLargestFile);
-  if (!text) {
-    return fail(std::move(text.error()));
-  }
-  const std::size_t first = text->find_first_not_of(" \t\r\n");
+ConfigSyntax syntax_of(std::string_view text, const std::string& file) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
   const bool json =
-      file == "-" ? first != std::string::npos && (*text)[first] == '{' : file.ends_with(".json");
-  return parse_config(*text, file, json ? ConfigSyntax::json : ConfigSyntax::yaml);
+      file == "-" ? first != std::string::npos && text[first] == '{' : file.ends_with(".json");
+  return json ? ConfigSyntax::json : ConfigSyntax::yaml;
+}
+
+Result<ConfigNode> load_config(const std::string& file) {
+  return read_file(file, kLargestFile).and_then([&](const std::string& text) {
+    return parse_config(text, file, syntax_of(text, file));
+  });
 }
 
 }  // namespace orrery

@@ -50,7 +50,10 @@ enum class ConfigSyntax : std::uint8_t { yaml, json };
 Result<ConfigNode> parse_config(std::string_view text, const std::string& file,
                                 ConfigSyntax syntax);
 
-/// Reads and parses a file; `.json`, or a brace first in standard input, means JSON, else YAML.
+/// `.json`, or a brace first in standard input, means JSON, else YAML.
+ConfigSyntax syntax_of(std::string_view text, const std::string& file);
+
+/// Reads and parses a file.
 Result<ConfigNode> load_config(const std::string& file);
 
 }  // namespace orrery

@@ -73,6 +73,12 @@ std::string to_string(Power power) {
   return with_prefix(power.value(), "W");
 }
 std::string to_string(Energy energy) {
+  for (const auto& [unit, factor] : {std::pair{"mJ", 1e-3}, std::pair{"uJ", 1e-6},
+                                     std::pair{"nJ", 1e-9}, std::pair{"pJ", 1e-12}}) {
+    if (energy.value() > 0 && energy.value() < 1 && energy.value() >= factor) {
+      return fmt::format("{:.4g} {}", energy.value() / factor, unit);
+    }
+  }
   return with_prefix(energy.value(), "J");
 }
 std::string to_string(EnergyPerByte cost) {
@@ -140,7 +146,8 @@ std::string exact_text(Power power) {
   return in_units(power, {{1e6, "MW"}, {1e3, "kW"}}, "W");
 }
 std::string exact_text(Energy energy) {
-  return in_units(energy, {{1e9, "GJ"}, {1e6, "MJ"}, {1e3, "kJ"}}, "J");
+  return in_units(
+      energy, {{1e9, "GJ"}, {1e6, "MJ"}, {1e3, "kJ"}, {1, "J"}, {1e-9, "nJ"}, {1e-12, "pJ"}}, "J");
 }
 std::string exact_text(EnergyPerByte cost) {
   return in_units(cost, {{1, "J/B"}, {1e-9, "nJ/B"}, {1e-12, "pJ/B"}}, "J/B");

@@ -169,9 +169,14 @@ tl::expected<Energy, std::string> parse_energy(std::string_view text) {
   return quantity<Energy>(
       text,
       [](std::string_view unit) {
-        return prefixed(unit, {{"J", 1}, {"Wh", kJoulePerWattHour}});
+        return prefixed(unit, {{"J", 1},
+                               {"Wh", kJoulePerWattHour},
+                               {"mJ", 1e-3},
+                               {"uJ", 1e-6},
+                               {"nJ", 1e-9},
+                               {"pJ", 1e-12}});
       },
-      "an energy such as '3 MJ' or '2 kWh'");
+      "an energy such as '3 MJ', '2 kWh' or '0.5 pJ'");
 }
 
 tl::expected<EnergyPerByte, std::string> parse_energy_per_byte(std::string_view text) {

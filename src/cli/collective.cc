@@ -110,19 +110,6 @@ class Collective : public Command {
     return options;
   }
 
-  template <class T>
-  static void take(std::string_view flag, const std::optional<std::string>& text, T& into,
-                   Error& mistakes) {
-    if (text) {
-      const auto value = parse_value<T>(*text);
-      if (value) {
-        into = *value;
-      } else {
-        mistakes.add(wrong_value(flag, *text, value.error()));
-      }
-    }
-  }
-
   /// A number alone counts bytes, as nccl-tests' -b and -e do.
   static void take_size(std::string_view flag, std::optional<std::string> text, Bytes& into,
                         Error& mistakes) {

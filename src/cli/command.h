@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/reader.h"
 #include "base/result.h"
 
 namespace CLI {
@@ -107,6 +108,18 @@ inline Mistake wrong_value(std::string_view flag, const std::string& found,
                            const std::string& expected) {
   return {
       std::string(flag), {}, found, (found.empty() ? "found nothing, expected " : "") + expected};
+}
+
+/// The value of a flag that was given; a mistake, and what `into` was, when it is not a T.
+template <class T>
+void take(std::string_view flag, const std::optional<std::string>& text, T& into, Error& mistakes) {
+  if (text) {
+    if (const auto value = parse_value<T>(*text)) {
+      into = *value;
+    } else {
+      mistakes.add(wrong_value(flag, *text, value.error()));
+    }
+  }
 }
 
 /// load(name), for a name that the user gave as `flag`: an unknown name is a mistake of that flag.

@@ -11,6 +11,7 @@ namespace orrery::cli {
 std::unique_ptr<Command> make_simulate();    // simulate.cc
 std::unique_ptr<Command> make_estimate();    // estimate.cc
 std::unique_ptr<Command> make_plan();        // plan.cc
+std::unique_ptr<Command> make_serve();       // serve.cc
 std::unique_ptr<Command> make_list();        // list.cc
 std::unique_ptr<Command> make_show();        // show.cc
 std::unique_ptr<Command> make_validate();    // validate.cc
@@ -27,14 +28,18 @@ std::unique_ptr<Command> make_export();      // export.cc
 std::unique_ptr<Command> make_compare();     // compare.cc
 std::unique_ptr<Command> make_astra();       // astra.cc
 std::unique_ptr<Command> make_plot();        // plot.cc
+std::unique_ptr<Command> make_flit();        // flit.cc
 std::unique_ptr<Command> make_sweep();       // sweep.cc
 std::unique_ptr<Command> make_query();       // query.cc
+std::unique_ptr<Command> make_diagnose();    // diagnose.cc
 
 inline constexpr std::array kCommands{
     CommandEntry{"simulate", "Time of one training step, where it goes, and memory", make_simulate},
     CommandEntry{"estimate", "Time of one training step without events, and a bound on it",
                  make_estimate},
     CommandEntry{"plan", "The fastest plan for a number of devices, and what bounds it", make_plan},
+    CommandEntry{"serve", "An inference engine serving requests: latencies, throughput, KV use",
+                 make_serve},
     CommandEntry{"explain", "Why a step takes as long as it does, and what would make it faster",
                  make_explain},
     CommandEntry{"compare", "Two or more runs side by side", make_compare},
@@ -58,9 +63,12 @@ inline constexpr std::array kCommands{
                  "A plan as a training framework's arguments or configuration, or as Chakra traces",
                  make_export},
     CommandEntry{"astra", "ASTRA-sim's inputs, unchanged: the cycles of every rank", make_astra},
+    CommandEntry{"flit", "Latency and saturation of a network of routers, flit by flit", make_flit},
     CommandEntry{"sweep", "A study: many points of one description, run once each into a store",
                  make_sweep},
     CommandEntry{"query", "What a store of a study says, in SQL", make_query},
+    CommandEntry{"diagnose", "Which rank or link makes a running job hang or slow, from telemetry",
+                 make_diagnose},
     CommandEntry{"plot", "A table of numbers as a chart (SVG)", make_plot},
 };
 

@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <map>
 
+#include "base/format.h"
 #include "base/reader.h"
 #include "cli/commands.h"
+#include "cli/systolic_flags.h"
 #include "machine/machine.h"
 #include "report/json_writer.h"
 
@@ -21,7 +23,9 @@ constexpr const char* kGemmExamples =
     "Examples:\n"
     "  orrery gemm --machine dgx-h100 --m 4096 --n 4096 --k 4096\n"
     "  orrery gemm --machine dgx-h100 --type fp8 --m 8192 --n 28672 --k 8192 --json\n"
-    "  orrery gemm --machine dgx-b200 --file rows.csv --json\n";
+    "  orrery gemm --machine dgx-b200 --file rows.csv --json\n"
+    "  orrery gemm --device systolic:256x256:os --m 256 --n 4096 --k 1024 --json\n"
+    "  orrery gemm --scale-sim google.cfg alexnet.csv\n";
 
 constexpr const char* kAttentionExamples =
     "Fused (flash) attention, forward after writing keys and values to a paged cache, as\n"
@@ -75,28 +79,35 @@ class Kernels : public Command {
     });
     options.value("--file", file_, "FILE", "a CSV file with one kernel per row");
     options.flag("--json", json_, "print one JSON object");
+    if constexpr (kArrays) {
+      systolic_.declare(options);
+    }
     options.footer(examples_);
   }
 
   Result<std::string> run(Error mistakes) override {
-    if (!machine_) {
-      mistakes.add({"--machine", {}, {}, "missing; expected a name or a file"});
+    if (systolic_.has_files()) {
+      return layers(std::move(mistakes));
     }
-    const machine::Machine machine =
-        machine_ ? load_named("--machine", *machine_, machine::load_machine, mistakes)
-                 : machine::Machine();
+    const machine::Machine machine = read_machine(mistakes);
+    const bool systolic = machine.device.model == compute::ComputeModel::systolic;
+    if (!machine.device.memory.empty()) {
+      systolic_.check(systolic, mistakes);
+    }
     std::vector<std::string> places;
     const std::vector<Query> queries = read(places, mistakes);
     std::vector<study::KernelRow> rows;
     constexpr std::size_t kMostMistakes = 20;
-    for (std::size_t i = 0;
-         machine_ && i < queries.size() && mistakes.mistakes.size() < kMostMistakes; ++i) {
+    for (std::size_t i = 0; i < queries.size() && mistakes.mistakes.size() < kMostMistakes; ++i) {
       if (machine.device.memory.empty()) {
         break;  // the machine could not be read
       }
       const auto kernels = study::kernels_of(queries[i], machine.device, places[i]);
       if (kernels) {
         rows.push_back(study::time_kernels(*kernels, machine.device));
+        if (kArrays && systolic) {
+          arrays_.push_back(systolic_.kernel(kernels->front(), machine.device));
+        }
       } else {
         mistakes.add(kernels.error());
       }
@@ -108,6 +119,41 @@ class Kernels : public Command {
   }
 
  private:
+  static constexpr bool kArrays = std::is_same_v<Query, study::GemmQuery>;
+
+  Result<std::string> layers(Error mistakes) {
+    for (const auto& [flag, text] :
+         {std::pair{"--machine", &machine_}, std::pair{"--file", &file_}}) {
+      if (*text) {
+        mistakes.add({flag, {}, {}, "contradicts --scale-sim, whose files say it"});
+      }
+    }
+    for (const auto& [field, text] : given_) {
+      if (text) {
+        mistakes.add({flag_of(field), {}, {}, "contradicts --scale-sim, whose topology says it"});
+      }
+    }
+    return systolic_.layers(json_, std::move(mistakes));
+  }
+
+  machine::Machine read_machine(Error& mistakes) const {
+    if (systolic_.has_device()) {
+      if (machine_) {
+        mistakes.add({"--device", {}, {}, "contradicts --machine"});
+      }
+      return systolic_.machine(mistakes);
+    }
+    if (machine_) {
+      return load_named("--machine", *machine_, machine::load_machine, mistakes);
+    }
+    mistakes.add({"--machine",
+                  {},
+                  {},
+                  kArrays ? "missing; expected a name or a file, or --device"
+                          : "missing; expected a name or a file"});
+    return {};
+  }
+
   /// Of the file, or the flags' one; `places`: where each comes from, for messages.
   std::vector<Query> read(std::vector<std::string>& places, Error& mistakes) const {
     if (!file_) {
@@ -148,7 +194,8 @@ class Kernels : public Command {
     return query;
   }
 
-  static void write_row(report::JsonWriter& json, const Query& query, const study::KernelRow& row) {
+  void write_row(report::JsonWriter& json, const Query& query, std::size_t number,
+                 const study::KernelRow& row) const {
     Query::fields([&](std::string_view name, auto member, std::string_view) {
       json.key(name).value(shown(query.*member));
     });
@@ -156,6 +203,9 @@ class Kernels : public Command {
     json.key("bound").value(name_of(row.bound));
     json.key("flops_per_s").value(row.flops_per_s);
     json.key("bytes_per_s").value(row.bytes_per_s);
+    if (!arrays_.empty()) {
+      write_systolic(json, arrays_[number].cost, arrays_[number].energy);
+    }
   }
 
   std::string as_json(const machine::Machine& machine, const std::vector<Query>& queries,
@@ -165,12 +215,12 @@ class Kernels : public Command {
       json.key("machine").value(machine.name);
       json.key("device").value(machine.device.name);
       if (!file_) {
-        write_row(json, queries.front(), rows.front());
+        write_row(json, queries.front(), 0, rows.front());
       } else {
         json.key("rows").begin_array();
         for (std::size_t i = 0; i < rows.size(); ++i) {
           json.begin_object();
-          write_row(json, queries[i], rows[i]);
+          write_row(json, queries[i], i, rows[i]);
           json.end_object();
         }
         json.end_array();
@@ -179,8 +229,8 @@ class Kernels : public Command {
     });
   }
 
-  static std::string as_table(const machine::Machine& machine, const std::vector<Query>& queries,
-                              const std::vector<study::KernelRow>& rows) {
+  std::string as_table(const machine::Machine& machine, const std::vector<Query>& queries,
+                       const std::vector<study::KernelRow>& rows) const {
     std::string text = fmt::format("{} ({}), kernels alone\n", machine.device.name, machine.name);
     Query::fields([&](std::string_view name, auto, std::string_view) {
       text += fmt::format(" {:>9}", name);
@@ -195,6 +245,16 @@ class Kernels : public Command {
       text += fmt::format("{:>14.2f}{:>12.1f}{:>12.1f}  {}\n", 1e6 * to_seconds(row.time),
                           row.flops_per_s / 1e12, row.bytes_per_s / 1e9, name_of(row.bound));
     }
+    if (!arrays_.empty()) {
+      text += fmt::format("{:>10}{:>16}{:>16}{:>10}{:>10}{:>14}\n", "dataflow", "cycles", "stalled",
+                          "used %", "mapped %", "energy");
+    }
+    for (const compute::SystolicKernel& kernel : arrays_) {
+      text += fmt::format("{:>10}{:>16.0f}{:>16.0f}{:>10.2f}{:>10.2f}{:>14}\n",
+                          name_of(kernel.cost.dataflow), kernel.cost.cycles,
+                          kernel.cost.stall_cycles, 100 * kernel.cost.utilization,
+                          100 * kernel.cost.mapping_efficiency, to_string(kernel.energy));
+    }
     return text;
   }
 
@@ -203,6 +263,8 @@ class Kernels : public Command {
   std::optional<std::string> file_;
   std::map<std::string, std::optional<std::string>, std::less<>> given_;  ///< text by field
   bool json_ = false;
+  SystolicFlags systolic_;                         ///< of gemm
+  std::vector<compute::SystolicKernel> arrays_{};  ///< on a device of model systolic: by row
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "base/reader.h"
 #include "cli/commands.h"
 #include "cli/plan_flags.h"
+#include "cli/plan_published.h"
 #include "cli/progress.h"
 #include "cli/step_flags.h"
 #include "planner/full/search.h"
@@ -29,7 +30,8 @@ constexpr const char* kPlanExamples =
     "Examples:\n"
     "  orrery plan --model llama-3-8b --machine dgx-h100 --devices 8 --batch 64 --sequence 8192\n"
     "  orrery plan --model gpt-22b --machine dgx-a100-80g --devices 64 --batch 128 --pp 1 \\\n"
-    "              --only tp=2,4,8 --only zero=1,3 --top 3 --json\n";
+    "              --only tp=2,4,8 --only zero=1,3 --top 3 --json\n"
+    "  orrery plan --table megatron_sc21_table2 --estimates 300\n";
 
 std::atomic<bool> interrupted = false;  // NOLINT: set by a signal
 
@@ -50,15 +52,21 @@ class PlanCommand : public Command {
   void declare(Options& options) override {
     step_.declare(options);
     options.value("--top", top_, "INT", "plans to print; default 5");
-    options.values("--only", only_, "FIELD=VALUE,...", "values to try of a field; may be repeated");
+    options.values("--only", only_, "FIELD=VALUE,...",
+                   "values to try of a field; may be repeated; 'stage_layers=5,3;4,4' has two");
     options.values("--fix", fix_, "FIELD=VALUE", "a field's value, as the flags below");
     options.value("--reserve", reserve_, "BYTES",
                   "of a device's memory to leave free; default 2 GiB");
     options.value("--max-memory", most_memory_, "BYTES", "of a device to use at the most");
     options.value("--estimates", estimates_, "INT", "plans to estimate at the most; default 1500");
     options.value("--simulations", simulations_, "INT", "to simulate at the most; default 32");
+    options.value("--objective", objective_, "{time,tokens_per_joule,cost}",
+                  "what the best plan has least of: time, energy or money per token; default time");
     options.flag("--exhaustive", exhaustive_,
                  "estimate every plan whose bound does not rule it out");
+    options.value("--table", table_, "NAME|FILE",
+                  "every row of a table of published runs (`orrery list tables`) beside the best "
+                  "plan for its work; without model and machine");
     options.value("--save", save_, "FILE", "write the best plan");
     options.flag("--json", json_, "print one JSON object");
     plan_.declare(options, true);
@@ -70,6 +78,16 @@ class PlanCommand : public Command {
     constexpr std::int64_t kTop = 5;
     constexpr std::int64_t kEstimates = 1500;
     constexpr std::int64_t kSimulations = 32;
+    full::Options options;
+    options.top = static_cast<std::size_t>(whole_number("--top", top_, kTop, INT32_MAX, mistakes));
+    options.most_estimates = static_cast<std::size_t>(
+        whole_number("--estimates", estimates_, kEstimates, INT32_MAX, mistakes));
+    options.most_simulations = static_cast<std::size_t>(
+        whole_number("--simulations", simulations_, kSimulations, INT32_MAX, mistakes));
+    options.exhaustive = exhaustive_;
+    if (table_) {
+      return published(options, std::move(mistakes));
+    }
     const StepInput step = step_.read(mistakes);
     full::Task task{.model = step.model,
                     .machine = step.machine,
@@ -82,14 +100,8 @@ class PlanCommand : public Command {
     if (!task.fixed.places.contains("global_batch")) {
       mistakes.add({"--batch", {}, {}, "missing; expected sequences per step"});
     }
-    full::Options options;
-    options.top = static_cast<std::size_t>(whole_number("--top", top_, kTop, INT32_MAX, mistakes));
-    options.most_estimates = static_cast<std::size_t>(
-        whole_number("--estimates", estimates_, kEstimates, INT32_MAX, mistakes));
-    options.most_simulations = static_cast<std::size_t>(
-        whole_number("--simulations", simulations_, kSimulations, INT32_MAX, mistakes));
-    options.exhaustive = exhaustive_;
     options.reserve = reserve(step.machine, mistakes);
+    options.objective = objective(step.machine, mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
@@ -97,6 +109,20 @@ class PlanCommand : public Command {
   }
 
  private:
+  Result<std::string> published(full::Options& options, Error mistakes) const {
+    plan_.refuse("--table", mistakes);
+    if (step_.given() || save_ || !only_.empty() || !fix_.empty() || reserve_ || most_memory_) {
+      mistakes.add({"--table", {}, {}, "gives the work itself; only how long to search may be said"});
+    }
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    const Interrupt interrupt;
+    interrupted = false;
+    options.go_on = [] { return !interrupted.load(); };
+    return compare_published(*table_, options, json_);
+  }
+
   Result<std::string> search(const full::Task& task, full::Options& options) const {
     ProgressBar bar("planning");
     const Interrupt interrupt;
@@ -125,6 +151,21 @@ class PlanCommand : public Command {
       return fail(std::move(error));
     }
     return text;
+  }
+
+  /// Between commas; between semicolons where a value has commas itself.
+  static std::vector<std::string> values_of(const std::string& field, const std::string& text) {
+    const bool lists = field == "stage_layers" || field == "documents";
+    if (!lists && text.find(';') == std::string::npos) {
+      return plan::list_items(text);
+    }
+    std::vector<std::string> values;
+    for (std::size_t begin = 0; begin <= text.size();) {
+      const std::size_t end = std::min(text.find(';', begin), text.size());
+      values.push_back(text.substr(begin, end - begin));
+      begin = end + 1;
+    }
+    return values;
   }
 
   /// --fix and --only: "field=value".
@@ -165,12 +206,26 @@ class PlanCommand : public Command {
         continue;
       }
       std::vector<std::string>& chosen = task.only[field];
-      for (std::string& value : plan::list_items(values)) {
+      for (std::string& value : values_of(field, values)) {
         if (std::find(chosen.begin(), chosen.end(), value) == chosen.end()) {
           chosen.push_back(std::move(value));
         }
       }
     }
+  }
+
+  full::Objective objective(const machine::Machine& machine, Error& mistakes) const {
+    const auto value = parse_value<full::Objective>(objective_.value_or("time"));
+    if (!value) {
+      mistakes.add(wrong_value("--objective", *objective_, value.error()));
+      return full::Objective::time;
+    }
+    if (step_.given()) {
+      if (auto stated = full::check_objective(*value, machine); !stated) {
+        mistakes.add(std::move(stated.error()));
+      }
+    }
+    return *value;
   }
 
   Bytes reserve(const machine::Machine& machine, Error& mistakes) const {
@@ -212,6 +267,8 @@ class PlanCommand : public Command {
   std::optional<std::string> estimates_;
   std::optional<std::string> simulations_;
   std::optional<std::string> save_;
+  std::optional<std::string> table_;
+  std::optional<std::string> objective_;
   std::vector<std::string> only_;
   std::vector<std::string> fix_;
   bool exhaustive_ = false;

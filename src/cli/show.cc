@@ -114,6 +114,31 @@ void write_model(report::JsonWriter& json, const zoo::Model& model) {
   json.end_object();
 }
 
+/// A machine, and how its own file states it.
+struct MachineFile {
+  std::string text;
+  ConfigNode node;
+  machine::Machine machine;
+};
+
+Result<MachineFile> load_machine_file(const std::string& name) {
+  MachineFile file;
+  const auto path = find_config("machines", name);
+  return path.and_then([](const std::string& found) { return read_file(found); })
+      .and_then([&](std::string text) {
+        file.text = std::move(text);
+        return parse_config(file.text, *path, syntax_of(file.text, *path));
+      })
+      .and_then([&](ConfigNode node) {
+        file.node = std::move(node);
+        return machine::parse_machine(file.node);
+      })
+      .map([&](machine::Machine machine) {
+        file.machine = std::move(machine);
+        return std::move(file);
+      });
+}
+
 class Show : public Command {
  public:
   void declare(Options& options) override {
@@ -166,24 +191,15 @@ class Show : public Command {
                  : zoo::describe(model);
   }
 
-  /// As a file or as JSON a machine is shown as its own file states it, once it has been read
-  /// whole.
   Result<std::string> show_machine(Error& mistakes) const {
-    const machine::Machine machine =
-        load_named("show machine", name_, machine::load_machine, mistakes);
+    const MachineFile file = load_named("show machine", name_, load_machine_file, mistakes);
     if (!mistakes.empty()) {
       return {};
     }
-    if (!json_ && !yaml_) {
-      return machine::describe(machine);
+    if (json_) {
+      return report::json_text([&](report::JsonWriter& json) { write_node(json, file.node); });
     }
-    const std::string path = find_config("machines", name_).value_or(name_);
-    if (yaml_ && !json_) {
-      return read_file(path);
-    }
-    return load_config(path).map([](const ConfigNode& node) {
-      return report::json_text([&](report::JsonWriter& json) { write_node(json, node); });
-    });
+    return yaml_ ? file.text : machine::describe(file.machine);
   }
 
   Result<std::string> show_plan(Error& mistakes) const {

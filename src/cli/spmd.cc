@@ -189,18 +189,6 @@ class Spmd : public Command {
         spmd::PublishedPrices::Setting{run.devices, std::move(profile), run.overlap});
   }
 
-  template <class T>
-  static void take(std::string_view flag, const std::optional<std::string>& text, T& into,
-                   Error& mistakes) {
-    if (text) {
-      if (const auto value = parse_value<T>(*text)) {
-        into = *value;
-      } else {
-        mistakes.add(wrong_value(flag, *text, value.error()));
-      }
-    }
-  }
-
   /// The search believes noisy inputs; everything that is reported is true.
   Result<void> solve_with_noise(report::SpmdRun& run, const spmd::Prices& truth) const {
     const auto profile = spmd::load_profile(profile_.value_or(""));

@@ -22,7 +22,7 @@ constexpr std::int64_t kMostTasks = 100'000;
 
 constexpr const char* kSweepExamples =
     "A study (docs/sweep.md):\n"
-    "  kind: simulate                          or collective\n"
+    "  kind: simulate                          or collective, plan\n"
     "  model: llama-3-8b\n"
     "  machine: dgx-h100\n"
     "  plan: {global_batch: 64}\n"
@@ -241,12 +241,19 @@ class Sweep : public Command {
         return fail(std::move(written.error()));
       }
     }
-    if (json_) {
-      return rows_json(*rows);
-    }
     const auto refused = std::count_if(rows->rows.begin(), rows->rows.end(), [](const auto& row) {
       return std::holds_alternative<std::string>(row.back());
     });
+    if (refused > 0 && refused == static_cast<std::ptrdiff_t>(points)) {
+      return fail(Error(Mistake{store.file(),
+                                {},
+                                {},
+                                fmt::format("all {} points were refused; the first: {}", refused,
+                                            std::get<std::string>(rows->rows.front().back()))}));
+    }
+    if (json_) {
+      return rows_json(*rows);
+    }
     return fmt::format("{}: {}{} of {} points there, {} refused (column error)\n", store.file(),
                        what, rows->rows.size(), points, refused);
   }

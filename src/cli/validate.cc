@@ -10,6 +10,7 @@
 #include "cli/plan_flags.h"
 #include "cli/progress.h"
 #include "report/validation.h"
+#include "study/served/table.h"
 
 namespace orrery::cli {
 namespace {
@@ -59,7 +60,10 @@ class Validate : public Command {
         bar.update((static_cast<double>(done) + share * size) / static_cast<double>(rows));
       };
       if (mistakes.empty()) {
-        results.push_back(collect(validate(table.profile, table.rows, options), mistakes));
+        const auto run = table.profile.kind == study::TableKind::training
+                             ? study::validate
+                             : served::validate_serving;
+        results.push_back(collect(run(table.profile, table.rows, options), mistakes));
       }
       done += table.rows.rows.size();
     }

@@ -25,10 +25,7 @@ namespace orrery::engine {
 template <class Event>
 class BucketQueue {
  public:
-  bool empty() const { return size_ == 0; }
-  std::size_t size() const { return size_; }
-  /// Events popped so far.
-  std::uint64_t popped() const { return popped_; }
+  bool empty() const { return bucket_is_over() && instants_.empty(); }
   /// Time of the last event popped.
   Time now() const { return now_; }
 
@@ -44,42 +41,50 @@ class BucketQueue {
     if (recent.when != when) {
       open(recent, when);
     }
-    ++size_;
-    buckets_[recent.bucket].push_back(event);
+    Bucket& bucket = buckets_[recent.bucket];
+    if (bucket.count == bucket.events.size()) {
+      bucket.grow();
+    }
+    bucket.events[bucket.count++] = event;
   }
 
   /// Whether the next pop() goes on to other events than those that begin_instant() gave.
-  bool bucket_is_over() const { return current_ == kNone || next_ == buckets_[current_].size(); }
+  bool bucket_is_over() const { return current_ == kNone || next_ == buckets_[current_].count; }
   /// The event of the next pop(). Requires !bucket_is_over().
-  const Event& next() const { return buckets_[current_][next_]; }
+  const Event& next() const { return buckets_[current_].events[next_]; }
   /// Moves the clock to the earliest events and gives those of that instant that are there so far:
   /// they may be put in another order. Requires bucket_is_over() and !empty().
   std::span<Event> begin_instant() {
-    assert(bucket_is_over() && size_ > 0 && "an instant begins when nothing is left of another");
+    assert(bucket_is_over() && !empty() && "an instant begins when nothing is left of another");
     advance();
     while (!instants_.empty() && instants_.front().when == now_) {
       take_over(instants_.front().bucket);
       std::pop_heap(instants_.begin(), instants_.end());
       instants_.pop_back();
     }
-    return buckets_[current_];
+    return {buckets_[current_].events.data(), buckets_[current_].count};
   }
 
   /// Removes the earliest event and moves the clock to it. Requires !empty().
   Event pop() {
-    assert(size_ > 0 && "pop of an empty queue");
+    assert(!empty() && "pop of an empty queue");
     if (bucket_is_over()) {
       advance();
     }
-    --size_;
-    ++popped_;
-    return buckets_[current_][next_++];
+    return buckets_[current_].events[next_++];
   }
 
  private:
   static constexpr std::uint32_t kNone = 0xffffffff;
   static constexpr unsigned kTableBits = 10;
 
+  /// A vector of which `count` are in use: growing, which is rare, stays out of push().
+  struct Bucket {
+    std::vector<Event> events;
+    std::size_t count = 0;
+
+    [[gnu::noinline]] void grow() { events.resize(std::max<std::size_t>(4, 2 * events.size())); }
+  };
   struct Recent {
     Time when{-1};
     std::uint32_t bucket = kNone;
@@ -99,7 +104,7 @@ class BucketQueue {
     return (static_cast<std::uint64_t>(when.value()) * kGoldenRatio) >> (64 - kTableBits);
   }
 
-  void open(Recent& recent, Time when) {
+  [[gnu::noinline]] void open(Recent& recent, Time when) {
     if (free_.empty()) {
       free_.push_back(static_cast<std::uint32_t>(buckets_.size()));
       buckets_.emplace_back();
@@ -112,22 +117,27 @@ class BucketQueue {
 
   /// The events of another bucket of the same instant.
   void take_over(std::uint32_t bucket) {
-    buckets_[current_].insert(buckets_[current_].end(), buckets_[bucket].begin(),
-                              buckets_[bucket].end());
-    buckets_[bucket].clear();
+    Bucket& into = buckets_[current_];
+    Bucket& from = buckets_[bucket];
+    while (into.events.size() < into.count + from.count) {
+      into.grow();
+    }
+    std::copy_n(from.events.begin(), from.count, into.events.begin() + into.count);
+    into.count += from.count;
+    from.count = 0;
     free_.push_back(bucket);
     if (Recent& recent = recent_[entry_of(now_)]; recent.bucket == bucket) {
       recent.bucket = current_;
     }
   }
 
-  void advance() {
+  [[gnu::noinline]] void advance() {
     if (current_ != kNone) {
       Recent& recent = recent_[entry_of(now_)];
       if (recent.bucket == current_) {
         recent = {};
       }
-      buckets_[current_].clear();
+      buckets_[current_].count = 0;
       free_.push_back(current_);
     }
     std::pop_heap(instants_.begin(), instants_.end());
@@ -138,14 +148,12 @@ class BucketQueue {
   }
 
   std::array<Recent, std::size_t{1} << kTableBits> recent_;
-  std::vector<std::vector<Event>> buckets_;
+  std::vector<Bucket> buckets_;
   std::vector<std::uint32_t> free_;
   std::vector<Instant> instants_;
-  std::size_t size_ = 0;
   std::size_t next_ = 0;  ///< of the current bucket
   std::uint32_t current_ = kNone;
   std::uint64_t opened_ = 0;
-  std::uint64_t popped_ = 0;
   Time now_{0};
 };
 

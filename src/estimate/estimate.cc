@@ -100,7 +100,8 @@ class Estimator::Memo {
       lowered_.forget(key);
     }
     return lowered_.get(key, [&]() -> Result<Lowered> {
-      auto workload = parallel::lower(model_, plan);
+      auto workload = parallel::lower(
+          model_, plan, {.skip = {}, .observe = {}, .verify = false});
       if (!workload) {
         return fail(std::move(workload.error()));
       }

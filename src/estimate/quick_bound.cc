@@ -66,6 +66,23 @@ class QuickBound::Memo {
     return longest(plan, *blocks, *parts, *site);
   }
 
+  Result<Time> least_busy(const plan::Plan& plan) {
+    const auto site = sites_.of(plan);
+    if (!site) {
+      return fail(site.error());
+    }
+    const BlockCosts* blocks = blocks_of(plan, *site);
+    const StageParts* parts = parts_of(plan);
+    if (blocks == nullptr || parts == nullptr) {
+      return fail("a plan that check() accepts");
+    }
+    Time busy{0};
+    for (const StagePasses& load : loads_of(plan, *blocks, *parts, hides(plan))) {
+      busy += load.kernels;
+    }
+    return busy * plan::pipeline_shape(plan).microbatches / std::ssize(*parts);
+  }
+
   Result<Time> least_kernels(const plan::Plan& plan) {
     const auto site = sites_.of(plan);
     if (!site) {
@@ -185,6 +202,13 @@ class QuickBound::Memo {
     return states_.emplace(std::move(key), std::move(states)).first->second;
   }
 
+  /// Whether exchanges of tokens run beside another microbatch.
+  static bool hides(const plan::Plan& plan) {
+    return plan.overlap_ep == plan::OverlapExperts::microbatch ||
+           (plan.schedule == plan::Schedule::dualpipe &&
+            plan.overlap_ep != plan::OverlapExperts::off);
+  }
+
   /// Microbatches whose backward may come after the first reduction of the last one's gradients.
   static std::int64_t last_together(const plan::PipelineShape& shape) {
     return shape.schedule == plan::Schedule::interleaved
@@ -243,8 +267,7 @@ class QuickBound::Memo {
     }
     const plan::PipelineShape shape = plan::pipeline_shape(plan);
     const bool both_ends = plan.schedule == plan::Schedule::dualpipe;
-    const bool hides = plan.overlap_ep == plan::OverlapExperts::microbatch ||
-                       (both_ends && plan.overlap_ep != plan::OverlapExperts::off);
+    const bool hides = Memo::hides(plan);
     const bool drains = !hides && !plan::splits_backward(plan.schedule);
     const std::vector<StagePasses>& loads = loads_of(plan, blocks, parts, hides);
     Time fill{0};
@@ -318,6 +341,10 @@ Result<Time> QuickBound::least_time(const plan::Plan& plan) {
 
 Result<Time> QuickBound::least_kernels(const plan::Plan& plan) {
   return memo_->least_kernels(plan);
+}
+
+Result<Time> QuickBound::least_busy(const plan::Plan& plan) {
+  return memo_->least_busy(plan);
 }
 
 Result<Bytes> QuickBound::least_memory(const plan::Plan& plan) {

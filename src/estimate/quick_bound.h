@@ -54,6 +54,10 @@ class QuickBound {
   /// differs in schedule, chunks, placement or in what decides memory.
   Result<Time> least_kernels(const plan::Plan& plan);
 
+  /// Time that a device's kernels take at the least in a step, mean over the stages; without the
+  /// optimizer's. As least_time().
+  Result<Time> least_busy(const plan::Plan& plan);
+
   /// Bytes that the fullest stage has at the least (memory/least_memory.h), of the same plans.
   Result<Bytes> least_memory(const plan::Plan& plan);
 

@@ -128,6 +128,20 @@ std::vector<PortLoad> SharedLinks::loads(const collective::CollectivePhase& phas
   return ports;
 }
 
+std::uint32_t SharedLinks::port(int dimension, bool up) const {
+  return links_.class_of(up ? links_.up(0, dimension) : links_.down(0, dimension));
+}
+
+std::vector<std::int64_t> SharedLinks::distance(const Pair& message) const {
+  std::vector<std::int64_t> steps;
+  for (int d = 0; d < static_cast<int>(links_.dimensions().size()); ++d) {
+    const std::int64_t size = links_.dimensions()[static_cast<std::size_t>(d)].size;
+    const std::int64_t ahead = links_.coordinate(message.to, d) - links_.coordinate(message.from, d);
+    steps.push_back((ahead + size) % size);
+  }
+  return steps;
+}
+
 MessageWay SharedLinks::slowest(const std::vector<Pair>& messages) {
   MessageWay way;
   std::vector<topology::Route> routes;

@@ -61,6 +61,11 @@ class SharedLinks {
     bool crosses = false;  ///< found out: links of a stage carry other stages' too
   };
   std::vector<PortLoad> loads(const collective::CollectivePhase& phase, Crowd& crowd);
+  /// The port of a switch: class_of up or down.
+  std::uint32_t port(int dimension, bool up) const;
+  /// How far apart two ranks are in each dimension: where nothing is shared, messages of one
+  /// distance are alike.
+  std::vector<std::int64_t> distance(const Pair& message) const;
   MessageWay slowest(const std::vector<Pair>& messages);
 
  private:

@@ -8,6 +8,7 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -106,15 +107,23 @@ class Placement {
     return communicator.known.back().second;
   }
 
+  std::uint32_t port(const machine::CopyPort& port, graph::CopyWay way) const {
+    return links_.port(port.dimension, way == graph::CopyWay::out);
+  }
+
   /// Of all ranks of a stage at once; between mirrored stages, which exchange at the end of the
   /// step, of all stages.
   MessageWay way(plan::Channel channel, std::int64_t stage, std::int64_t stages) {
     std::vector<Pair> messages;
+    std::set<std::vector<std::int64_t>> known;
     const auto add = [&](std::int64_t from) {
       const std::int64_t to = plan::target_stage(channel, from, stages);
       for (const std::int64_t rank : first_stage_) {
-        messages.push_back(
-            {layout_.with(rank, plan::Axis::pp, from), layout_.with(rank, plan::Axis::pp, to)});
+        const Pair message{layout_.with(rank, plan::Axis::pp, from),
+                           layout_.with(rank, plan::Axis::pp, to)};
+        if (links_.crossing() || known.insert(links_.distance(message)).second) {
+          messages.push_back(message);
+        }
       }
     };
     if (channel != plan::Channel::mirror || !links_.crossing()) {
@@ -230,6 +239,7 @@ class Timer {
         timed.kind = TimedNode::Kind::collective;
         timed.work = timed.least =
             machine::copy_time(workload_, node.bytes, node.tier, node.sharers, machine_);
+        time_port(node, timed);
         timed.host_cost = workload_.host_dispatch;
         break;
       case graph::Node::Kind::host:
@@ -329,6 +339,19 @@ class Timer {
       timed_.crosses = timed_.crosses || where.crowd.crosses;
     }
     return entry->second;
+  }
+
+  /// Of a copy that goes through a port of the network.
+  void time_port(const graph::Node& node, TimedNode& timed) {
+    const auto port = machine::copy_port(node.tier, machine_);
+    if (!port || node.way == graph::CopyWay::none) {
+      return;
+    }
+    const Time latency = machine_.device.memory[index_of(node.tier)].latency;
+    timed.transfer = transfer_of(
+        {.serialisation = timed.work - latency,
+         .latency = latency,
+         .ports = {{placement_.port(*port, node.way), topology::counted(port->share)}}});
   }
 
   void time_message(const graph::Node& node, TimedNode& timed) {

@@ -114,7 +114,10 @@ struct Operator {
   int layer = -1;             ///< as Node::layer
   bool backward = false;      ///< of fused attention: its backward kernel, which is slower per FLOP
   bool block_scaled = false;  ///< of fp8 GEMMs: a scale per block of K (DeepSeek-V3's, mxfp8)
-  bool splits_sums = false;   ///< of fp8 GEMMs: sums leave the matrix units every 128 elements of K
+  /// Of B's elements (a GEMM's weights) in memory where they are narrower than what the matrix
+  /// units compute in; 0: as `type`.
+  std::int64_t stored_bits = 0;
+  bool splits_sums = false;  ///< of fp8 GEMMs: sums leave the matrix units every 128 elements of K
   /// As measured: wins over what the compute model would say, whatever the device. Zero: unknown.
   Time duration{0};
   /// Of one with a duration: how many times as long it takes beside a collective, or a message.

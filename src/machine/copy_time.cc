@@ -29,4 +29,18 @@ Time copy_time(const graph::Workload& workload, Bytes bytes, int tier, graph::Gr
   return memory::access_time(remote, access);
 }
 
+std::optional<CopyPort> copy_port(int tier, const Machine& machine) {
+  if (tier == graph::kRemoteTier) {
+    return std::nullopt;
+  }
+  const compute::MemoryTier& memory = machine.device.memory[static_cast<std::size_t>(tier)];
+  for (std::size_t d = 0; d < machine.network.size() && !memory.through.empty(); ++d) {
+    if (machine.network[d].name == memory.through) {
+      return CopyPort{static_cast<int>(d),
+                      std::min(1.0, memory.bandwidth / machine.network[d].bandwidth)};
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace orrery::machine

@@ -37,6 +37,8 @@ std::optional<T> largest() {
     return Power(1e9);
   } else if constexpr (std::is_same_v<T, EnergyPerByte>) {
     return EnergyPerByte(1);
+  } else if constexpr (std::is_same_v<T, Energy>) {
+    return Energy(1);
   } else if constexpr (std::is_same_v<T, Money>) {
     return Money(1e6);
   }
@@ -143,6 +145,35 @@ compute::MemoryTier read_tier(Reader& device, const ConfigNode& node,
   return device.absorb(read.finish(tier));
 }
 
+/// Of model systolic only, which needs it.
+void read_systolic(Reader& read_device, compute::Device& device) {
+  constexpr std::int64_t kMostCells = 1 << 16;
+  constexpr std::int64_t kMostArrays = 1 << 12;
+  device.model = read_device.optional("model", device.model);
+  const bool systolic = device.model == compute::ComputeModel::systolic;
+  const ConfigNode* node = read_device.child("systolic", systolic);
+  if (node == nullptr) {
+    return;
+  }
+  read_device.require(systolic, "systolic", "nothing; only model systolic has arrays");
+  Reader read(*node);
+  compute::SystolicArray& array = device.systolic;
+  require_given(read, {"rows", "cols", "dataflow", "input_sram", "filter_sram", "output_sram"});
+  read_bounded_fields(read, array);
+  for (const auto& [name, cells] : {std::pair{"rows", array.rows}, std::pair{"cols", array.cols}}) {
+    read.require(cells >= 1 && cells <= kMostCells, name,
+                 fmt::format("a whole number from 1 to {}", kMostCells));
+  }
+  read.require(array.arrays >= 1 && array.arrays <= kMostArrays, "arrays",
+               fmt::format("a whole number from 1 to {}", kMostArrays));
+  for (const auto& [name, size] :
+       {std::pair{"input_sram", array.input_sram}, std::pair{"filter_sram", array.filter_sram},
+        std::pair{"output_sram", array.output_sram}}) {
+    read.require(size > Bytes(0), name, "a size above 0");
+  }
+  read_device.absorb(read.finish(0));
+}
+
 compute::Device read_device(Reader& machine, const ConfigNode& node) {
   Reader read(node);
   compute::Device device;
@@ -166,6 +197,7 @@ compute::Device read_device(Reader& machine, const ConfigNode& node) {
   }
   read.require(!device.memory.empty(), "memory", "at least one memory tier");
   read_kernels(read, device);
+  read_systolic(read, device);
   return machine.absorb(read.finish(device));
 }
 
@@ -347,6 +379,22 @@ void read_origins(Reader& read, Machine& machine) {
   read.absorb(origins.finish(0));
 }
 
+/// What memory tiers go through.
+void check_ports(Reader& read, const Machine& machine) {
+  for (std::size_t tier = 0; tier < machine.device.memory.size(); ++tier) {
+    const std::string& through = machine.device.memory[tier].through;
+    const bool found = std::any_of(
+        machine.network.begin(), machine.network.end(),
+        [&](const topology::NetworkDimension& dimension) {
+          return dimension.name == through && dimension.kind == topology::DimensionKind::switched;
+        });
+    read.require(through.empty() || (tier > 0 && found), "device",
+                 "memory tiers below the first alone go through something, a switch of the network "
+                 "by its name; found '" +
+                     through + "'");
+  }
+}
+
 }  // namespace
 
 Result<Machine> parse_machine(const ConfigNode& node) {
@@ -358,6 +406,7 @@ Result<Machine> parse_machine(const ConfigNode& node) {
     machine.device = read_device(read, *device);
   }
   read_network(read, machine.network);
+  check_ports(read, machine);
   if (const ConfigNode* links = read.child("topology", false); links != nullptr && read.ok()) {
     std::int64_t devices = 1;
     for (const topology::NetworkDimension& dimension : machine.network) {

@@ -36,7 +36,9 @@ inline constexpr std::int64_t kMostDevices = std::int64_t{1} << 24;
 ///   name, description
 ///   device: {name, units, peak: {bf16: 312 TFLOP/s, ...}, memory: [{name, capacity, bandwidth,
 ///            latency, energy_per_byte}, ...], power, idle_power, price_per_hour, overlap_units,
-///            overlap_memory, overlap_send_units, framework_memory, communicator_memory, kernels}
+///            overlap_memory, overlap_send_units, framework_memory, communicator_memory, kernels,
+///            model, systolic: {rows, cols, dataflow, arrays, input_sram, filter_sram, output_sram,
+///            mac_energy, sram_energy}}
 ///   network: [{name, kind, size or shape, granule, bandwidth, latency, message_overhead,
 ///   send_efficiency,
 ///              energy_per_byte, nic, through, node_bandwidth, protocols: [{name, launch,

@@ -11,53 +11,12 @@
 #include <vector>
 
 #include "base/format.h"
+#include "planner/full/summary.h"
 #include "report/json_writer.h"
 #include "report/report.h"
 
 namespace orrery::report {
 namespace {
-
-/// "tp 8, pp 16, dp 128, interleaved 2, ...": what tells plans of one search apart.
-std::string summary(const plan::Plan& plan) {
-  std::string text = fmt::format("tp {}", plan.tp);
-  const auto degree = [&](const char* name, std::int64_t value) {
-    if (value > 1) {
-      text += fmt::format(" {} {}", name, value);
-    }
-  };
-  degree("cp", plan.cp);
-  degree("pp", plan.pp);
-  degree("dp", plan.dp);
-  degree("ep", plan.ep);
-  degree("etp", plan.etp);
-  if (plan.pp > 1) {
-    text += fmt::format(" {}", name_of(plan.schedule));
-    degree("x", plan.chunks);
-  }
-  text += fmt::format(", mb {}", plan.microbatch);
-  if (plan.zero > 0) {
-    text += fmt::format(", zero {}", plan.zero);
-  }
-  if (plan.recompute != plan::Recompute::none) {
-    text += fmt::format(", {}", name_of(plan.recompute));
-    if (plan.recompute_layers > 0) {
-      text += fmt::format(" {}", plan.recompute_layers);
-    }
-  }
-  if (!plan.recompute_modules.empty()) {
-    text += ", " + plan.recompute_modules;
-  }
-  if (plan.offload_optimizer != plan::Offload::none) {
-    text += ", states " + std::string(name_of(plan.offload_optimizer));
-  }
-  if (plan.offload_activations > 0) {
-    text += fmt::format(", {:.0f} % to host", 100 * plan.offload_activations);
-  }
-  if (plan.order != plan::Plan().order) {
-    text += ", " + plan.order;
-  }
-  return text;
-}
 
 /// The part of the step in which a plan loses most against the best: "bubble +1.2 s".
 std::string lost(const full::Found& plan, const full::Found& best) {
@@ -107,7 +66,7 @@ class SearchText {
 
   void nothing_fits() {
     line("No plan fits. The most frugal one:");
-    line("  {}", summary(answer_.frugal));
+    line("  {}", full::summary(answer_.frugal));
     for (const Mistake& mistake : answer_.missing.mistakes) {
       line("  {}", Error(mistake).to_string());
     }
@@ -119,12 +78,24 @@ class SearchText {
   void best() {
     const full::Found& best = answer_.top.front();
     line("");
-    line("Best plan: {}", summary(best.plan));
+    line("Best plan: {}", full::summary(best.plan));
     line("  step time    {:.6f} s (simulated), {:.1f} % MFU, {:.0f} tokens/s",
          to_seconds(best.step_time), 100 * best.mfu, best.tokens_per_s);
     line("  memory       {} of the fullest device", to_string(best.memory));
-    line("  bound        {:.6f} s: no plan of the space simulates faster; gap {:.2f} %",
-         to_seconds(answer_.bound), 100 * answer_.gap());
+    if (best.energy) {
+      line("  energy       {:.6g} J a step, {:.6g} tokens/J", best.energy->value(),
+           best.tokens_per_s * to_seconds(best.step_time) / best.energy->value());
+    }
+    if (best.cost_per_million_tokens) {
+      line("  cost         {:.6g} $ per million tokens", best.cost_per_million_tokens->value());
+    }
+    if (best.score == best.step_time) {
+      line("  bound        {:.6f} s: no plan of the space simulates faster; gap {:.2f} %",
+           to_seconds(answer_.bound), 100 * answer_.gap());
+    } else {
+      line("  bound        {:.6g} J: no plan of the space takes less a step; gap {:.2f} %",
+           best.energy->value() * (answer_.bound / best.score), 100 * answer_.gap());
+    }
     line("  by estimate  {}; finalists were estimated within {:.2f} % of their simulation",
          answer_.proved     ? "no plan is faster by more than 1 %"
          : answer_.complete ? "no plan is expected to be faster (--exhaustive looks at all)"
@@ -149,11 +120,11 @@ class SearchText {
   std::string told_apart(std::size_t i) const {
     const plan::Plan& plan = answer_.top[i].plan;
     for (std::size_t before = 0; before < i; ++before) {
-      if (summary(answer_.top[before].plan) == summary(plan)) {
-        return summary(plan) + "; " + fields(plan, answer_.top[before].plan);
+      if (full::summary(answer_.top[before].plan) == full::summary(plan)) {
+        return full::summary(plan) + "; " + fields(plan, answer_.top[before].plan);
       }
     }
-    return summary(plan);
+    return full::summary(plan);
   }
 
   void runners_up() {
@@ -163,8 +134,7 @@ class SearchText {
       const full::Found& found = answer_.top[i];
       line("{:<3}{:>12.6f}{:>9}{:>7}{:>12}  {:<20}{}", i + 1, to_seconds(found.step_time),
            i == 0 ? ""
-                  : fmt::format("+{:.2f} %",
-                                100 * (found.step_time / answer_.top.front().step_time - 1)),
+                  : fmt::format("+{:.2f} %", 100 * (found.score / answer_.top.front().score - 1)),
            fmt::format("{:.1f} %", 100 * found.mfu), to_string(found.memory),
            lost(found, answer_.top.front()), told_apart(i));
     }
@@ -193,6 +163,15 @@ void write_found(JsonWriter& json, const full::Found& found, const full::Found* 
   json.key("memory_bytes").value(found.memory.value());
   json.key("mfu").value(found.mfu);
   json.key("tokens_per_s").value(found.tokens_per_s);
+  const auto stated = [&](const char* name, const auto& value) {
+    if (value) {
+      json.key(name).value(value->value());
+    } else {
+      json.key(name).number_text("null");
+    }
+  };
+  stated("energy_per_step_j", found.energy);
+  stated("cost_per_million_tokens", found.cost_per_million_tokens);
   if (best != nullptr) {
     json.key("lost").value(lost(found, *best));
   }
@@ -225,7 +204,13 @@ std::string plan_search_json(const full::Task& task, const full::Answer& answer)
     } else {
       write_found(json, answer.top.front(), nullptr);
     }
-    json.key("bound_s").value(to_seconds(answer.bound));
+    const bool of_time = answer.top.empty() || answer.top.front().score == answer.top.front().step_time;
+    json.key("bound_s");
+    if (of_time) {
+      json.value(to_seconds(answer.bound));
+    } else {
+      json.number_text("null");
+    }
     json.key("gap").value(answer.gap());
     json.key("proved").value(answer.proved);
     json.key("complete").value(answer.complete);

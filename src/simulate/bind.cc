@@ -112,7 +112,8 @@ BoundNode Binding::bind_node(std::size_t program, const graph::Node& node,
                                            .group = node.group,
                                            .bytes = node.bytes,
                                            .tier = node.tier,
-                                           .sharers = node.sharers});
+                                           .sharers = node.sharers,
+                                           .way = node.way});
       bound.host_cost = workload_.host_dispatch;
       break;
     case graph::Node::Kind::host:
@@ -189,10 +190,16 @@ std::vector<collective::CollectivePhase> Binding::plan(const BoundCollective& co
                                                        std::int64_t rank) const {
   if (collective.is_copy) {
     collective::CollectivePhase phase;
-    phase.latency = collective.host > Time(0)
-                        ? collective.host
-                        : machine::copy_time(workload_, collective.bytes, collective.tier,
-                                             collective.sharers, machine_);
+    phase.latency = collective.host;
+    if (collective.host == Time(0)) {
+      phase.latency = machine::copy_time(workload_, collective.bytes, collective.tier,
+                                         collective.sharers, machine_);
+      if (collective.way != graph::CopyWay::none && machine::copy_port(collective.tier, machine_)) {
+        const auto tier = static_cast<std::size_t>(collective.tier);
+        phase.serialisation = phase.latency - machine_.device.memory[tier].latency;
+        phase.latency = machine_.device.memory[tier].latency;
+      }
+    }
     return {phase};
   }
   const std::vector<collective::Extent> extents =

@@ -65,8 +65,8 @@ struct BoundTemplate {
   std::vector<std::uint32_t> pending;  ///< dependencies per node
 };
 
-/// One distinct collective of a group; or a copy, or work on the host, which are one phase without
-/// ports.
+/// One distinct collective of a group; or a copy, or work on the host, which are one phase: the
+/// former's serialisation is what it takes of the port that its tier goes through, if any.
 struct BoundCollective {
   bool is_copy = false;  ///< or work on the host
   graph::GroupIndex group;
@@ -76,6 +76,7 @@ struct BoundCollective {
   graph::GroupIndex sharers{};  ///< of a copy: ranks that move the same bytes; none: it alone
   std::int64_t copies = 0;      ///< Node::copies
   Time host{0};                 ///< of work on the host; zero: a copy
+  graph::CopyWay way = graph::CopyWay::none;  ///< of a copy
 
   friend auto operator<=>(const BoundCollective&, const BoundCollective&) = default;
 };

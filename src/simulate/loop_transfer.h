@@ -77,7 +77,7 @@ void Loop<Transport>::arrive(RunningId id) {
       spans_[running.span].last_member = running.span;
     }
     communication_began(running.rank, node);
-    transport_.begin_copy(activity, node.collective);
+    transport_.begin_copy(activity, running.rank, node.collective);
     return;
   }
   const CommunicatorIndex number = wiring_.communicator_of(running.rank, node.group);

@@ -41,9 +41,9 @@ void MessageTransport<Links>::begin_collective(Activity id, CommunicatorIndex co
 }
 
 template <class Links>
-void MessageTransport<Links>::begin_copy(Activity id, int collective) {
-  const Time time = binding_.phases(collective, 0).front().latency;
-  queue_.push(queue_.now() + time, kCopied, id);
+void MessageTransport<Links>::begin_copy(Activity id, RankIndex /*rank*/, int collective) {
+  const collective::CollectivePhase& phase = binding_.phases(collective, 0).front();
+  queue_.push(queue_.now() + phase.serialisation + phase.latency, kCopied, id);
 }
 
 template <class Links>

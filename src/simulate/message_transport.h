@@ -46,7 +46,7 @@ class MessageTransport {
   }
 
   void begin_collective(Activity id, CommunicatorIndex communicator, int collective);
-  void begin_copy(Activity id, int collective);
+  void begin_copy(Activity id, RankIndex rank, int collective);
   void begin_message(Activity id, const Way& way, Bytes bytes);
   std::optional<Activity> handle(const engine::EventQueue::Event& event);
   void settle() { links_.settle(queue_); }

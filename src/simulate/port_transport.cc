@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "machine/copy_time.h"
 #include "simulate/transport.h"
 
 namespace orrery::simulate {
@@ -16,6 +17,7 @@ PortTransport::PortTransport(const Wiring& wiring, Binding& binding,
                              const machine::Machine& machine, engine::EventQueue& queue)
     : wiring_(wiring),
       binding_(binding),
+      machine_(machine),
       queue_(queue),
       links_(machine.network),
       occupancy_(links_, wiring.ranks(), wiring.folded()),
@@ -69,12 +71,30 @@ void PortTransport::begin_collective(Activity id, CommunicatorIndex communicator
   start_phase(id);
 }
 
-void PortTransport::begin_copy(Activity id, int collective) {
+std::span<const topology::LinkUse> PortTransport::copy_links(RankIndex rank,
+                                                             const BoundCollective& copy) {
+  const auto port = copy.host > Time(0) || copy.way == graph::CopyWay::none
+                        ? std::nullopt
+                        : machine::copy_port(copy.tier, machine_);
+  if (!port) {
+    return {};
+  }
+  const std::int64_t device = wiring_.ranks()[rank];
+  const topology::LinkId link = copy.way == graph::CopyWay::out
+                                    ? links_.up(device, port->dimension)
+                                    : links_.down(device, port->dimension);
+  const topology::LinkUse use{link, topology::counted(port->share)};
+  return {&copies_.emplace(std::pair(link, copy.tier), use).first->second, 1};
+}
+
+void PortTransport::begin_copy(Activity id, RankIndex rank, int collective) {
   if (id >= under_.size()) {
     under_.resize(id + 1);
   }
   under_[id] = {};
-  own(network_.start(queue_.now(), Time(0), binding_.phases(collective, 0).front().latency, {}),
+  const collective::CollectivePhase& phase = binding_.phases(collective, 0).front();
+  own(network_.start(queue_.now(), phase.serialisation, phase.latency,
+                     copy_links(rank, binding_.collective(collective))),
       id);
 }
 
@@ -122,7 +142,7 @@ void PortTransport::describe(const std::vector<Activity>& live,
 /// Of every link, the communicator that uses it, if it is the only one and no message passes.
 void PortTransport::count_users() {
   user_of_link_.assign(links_.links(), kUnused);
-  const auto use = [&](const std::vector<topology::LinkUse>& links, std::int32_t user) {
+  const auto use = [&](std::span<const topology::LinkUse> links, std::int32_t user) {
     for (const topology::LinkUse& link : links) {
       std::int32_t& known = user_of_link_[link.link];
       known = known == kUnused || known == user ? user : kSeveral;
@@ -130,6 +150,11 @@ void PortTransport::count_users() {
   };
   for (const Way& way : wiring_.ways()) {
     use(route(way).links, kSeveral);
+  }
+  for (const BoundCollective& copy : binding_.collectives()) {
+    for (RankIndex rank = 0; copy.is_copy && rank < wiring_.ranks().size(); ++rank) {
+      use(copy_links(rank, copy), kSeveral);
+    }
   }
   for (std::size_t c = 0; c < wiring_.communicator_count(); ++c) {
     const auto number = static_cast<CommunicatorIndex>(c);

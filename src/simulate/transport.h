@@ -5,7 +5,7 @@
 /// the loop is instantiated per transport, so no virtual call is made per event):
 ///
 ///   begin_collective(id, communicator, collective)   all its simulated members have come
-///   begin_copy(id, collective)                       of one rank, to or from another memory tier
+///   begin_copy(id, rank, collective)                 of one rank, to or from another memory tier
 ///   begin_message(id, way, bytes)
 ///   handle(event) -> id of what has finished, if any
 ///   settle()                                         an instant is over; may push events
@@ -21,9 +21,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -57,7 +60,7 @@ class PortTransport {
     return {};
   }
   void begin_collective(Activity id, CommunicatorIndex communicator, int collective);
-  void begin_copy(Activity id, int collective);
+  void begin_copy(Activity id, RankIndex rank, int collective);
   void begin_message(Activity id, const Way& way, Bytes bytes);
   std::optional<Activity> handle(const engine::EventQueue::Event& event);
   void settle() { network_.settle(queue_); }
@@ -88,18 +91,22 @@ class PortTransport {
   const Plan& plan(CommunicatorIndex communicator, int collective);
   const topology::Route& route(const Way& way);
   void start_phase(Activity id);
+  /// The port of a rank that a copy uses, if any; stays where it is.
+  std::span<const topology::LinkUse> copy_links(RankIndex rank, const BoundCollective& copy);
   void own(network::TransferId transfer, Activity id);
   void count_users();
 
   const Wiring& wiring_;
   Binding& binding_;
+  const machine::Machine& machine_;
   engine::EventQueue& queue_;
   topology::LinkMap links_;
   collective::Occupancy occupancy_;
   network::AnalyticalNetwork network_;
   std::vector<std::vector<std::unique_ptr<Plan>>> plans_;  ///< [communicator][collective]
   std::vector<std::unique_ptr<topology::Route>> routes_;   ///< by way
-  std::vector<Activity> owners_;                           ///< by TransferId
+  std::map<std::pair<topology::LinkId, int>, topology::LinkUse> copies_;  ///< by port and tier
+  std::vector<Activity> owners_;                                          ///< by TransferId
   std::vector<Under> under_;                               ///< by Activity
   std::vector<std::int32_t> user_of_link_;  ///< the one communicator, or kNone, kSeveral; lazily
 };

@@ -171,6 +171,13 @@ Result<Prediction> predict(const TableCase& run, Measure measure, const machine:
     case Measure::tokens_per_device:
     case Measure::mfu_percent:
       return predict_step(run, measure, machine);
+    case Measure::ttft_s:
+    case Measure::ttft_ms:
+    case Measure::tpot_ms:
+    case Measure::latency_s:
+    case Measure::latency_ms:
+    case Measure::output_tokens_per_s:
+      return fail(Error("a measure of serving in a table of training"));
     case Measure::state_gib:
     case Measure::activation_gib:
     case Measure::activation_percent:

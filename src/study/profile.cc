@@ -14,8 +14,8 @@ bool is_map(const ConfigNode* node) {
   return node != nullptr && node->kind == ConfigNode::Kind::map;
 }
 
-/// The scalar fields of a map, whose names must be fields of shape or plan.
-std::vector<Setting> read_settings(const ConfigNode* node, Error& error) {
+/// The scalar fields of a map, whose names must be fields of shape or plan, or of serving.
+std::vector<Setting> read_settings(const ConfigNode* node, TableKind kind, Error& error) {
   std::vector<Setting> settings;
   if (node == nullptr) {
     return settings;
@@ -24,11 +24,13 @@ std::vector<Setting> read_settings(const ConfigNode* node, Error& error) {
     error.add({node->where(), node->path, node->shown(), "a map of fields"});
     return settings;
   }
-  const std::vector<std::string> known = setting_fields();
+  const bool training = kind == TableKind::training;
+  const std::vector<std::string> known = training ? setting_fields() : serving_fields();
   for (const ConfigField& field : node->fields) {
     if (std::find(known.begin(), known.end(), field.name) == known.end()) {
       error.add({field.value.where(), field.value.path, field.name,
-                 "a field of the model's shape or the plan" + did_you_mean(field.name, known)});
+                 (training ? "a field of the model's shape or the plan" : "a field of serving") +
+                     did_you_mean(field.name, known)});
     } else if (field.value.kind != ConfigNode::Kind::scalar) {
       error.add({field.value.where(), field.value.path, field.value.shown(), "a single value"});
     } else {
@@ -59,7 +61,7 @@ std::vector<T> read_texts(const ConfigNode* node, Error& error) {
   return texts;
 }
 
-std::vector<CaseColumn> read_cases(const ConfigNode* node, Error& error) {
+std::vector<CaseColumn> read_cases(const ConfigNode* node, TableKind kind, Error& error) {
   std::vector<CaseColumn> cases;
   if (node == nullptr) {
     return cases;
@@ -76,19 +78,19 @@ std::vector<CaseColumn> read_cases(const ConfigNode* node, Error& error) {
       continue;
     }
     for (const ConfigField& text : column.value.fields) {
-      entry.values.push_back({text.name, read_settings(&text.value, error)});
+      entry.values.push_back({text.name, read_settings(&text.value, kind, error)});
     }
     cases.push_back(std::move(entry));
   }
   return cases;
 }
 
-MeasuredColumn read_measured(const ConfigNode& node, Error& error) {
+MeasuredColumn read_measured(const ConfigNode& node, TableKind kind, Error& error) {
   Reader read(node);
   MeasuredColumn measured{.column = read.required<std::string>("column"),
                           .measure = read.required<Measure>("measure"),
                           .label = read.optional<std::string>("label", ""),
-                          .settings = read_settings(read.child("plan", false), error)};
+                          .settings = read_settings(read.child("plan", false), kind, error)};
   Result<MeasuredColumn> result = read.finish(std::move(measured));
   if (!result) {
     error.add(std::move(result.error()));
@@ -141,18 +143,19 @@ Result<ValidationProfile> parse_profile(const ConfigNode& node) {
   Error error;
   ValidationProfile profile;
   profile.file = node.file();
+  const TableKind kind = profile.kind = read.optional("kind", TableKind::training);
   profile.table = read.required<std::string>("table");
   profile.title = read.required<std::string>("title");
   profile.source = read.required<std::string>("source");
   profile.machine = read.required<std::string>("machine");
   profile.csv = beside(node.file(), read.required<std::string>("csv"));
   profile.key = read.list<std::string>("key", true);
-  profile.plan = read_settings(read.child("plan", true), error);
+  profile.plan = read_settings(read.child("plan", true), kind, error);
   profile.why = read_texts<Reason>(read.child("why", false), error);
-  profile.columns = read_settings(read.child("columns", false), error);
-  profile.cases = read_cases(read.child("cases", false), error);
+  profile.columns = read_settings(read.child("columns", false), kind, error);
+  profile.cases = read_cases(read.child("cases", false), kind, error);
   for (const ConfigNode* item : read.take_items("measured", true)) {
-    profile.measured.push_back(read_measured(*item, error));
+    profile.measured.push_back(read_measured(*item, kind, error));
   }
   profile.only = read_texts<ColumnText>(read.child("only", false), error);
   profile.group = read.list<std::string>("group", false);

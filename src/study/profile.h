@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// How a table of published results is run: configs/validation/NAME.yaml.
 ///
+///   kind                      training (default), serving or serving_requests
 ///   table, title, source      what is compared, and where it was published
 ///   machine                   name of a shipped machine or a path
 ///   csv                       file of rows beside the profile
@@ -39,7 +40,13 @@ enum class Measure : std::uint8_t {
   mfu_percent,
   state_gib,
   activation_gib,
-  activation_percent
+  activation_percent,
+  ttft_s,
+  ttft_ms,
+  tpot_ms,
+  latency_s,
+  latency_ms,
+  output_tokens_per_s
 };
 constexpr auto named_values(Measure) {
   return std::to_array<Named<Measure>>({
@@ -58,6 +65,13 @@ constexpr auto named_values(Measure) {
       {Measure::activation_gib, "activation_gib", "activations of the first stage, GiB"},
       {Measure::activation_percent, "activation_percent",
        "the same in percent of no recompute and no sequence parallelism"},
+      {Measure::ttft_s, "ttft_s", "serving: mean time to the first token in seconds"},
+      {Measure::ttft_ms, "ttft_ms", "serving: the same in milliseconds"},
+      {Measure::tpot_ms, "tpot_ms", "serving: mean time per further token of a request, ms"},
+      {Measure::latency_s, "latency_s", "serving: mean time to the last token in seconds"},
+      {Measure::latency_ms, "latency_ms", "serving: the same in milliseconds"},
+      {Measure::output_tokens_per_s, "output_tokens_per_s",
+       "serving: generated tokens per second of the whole run"},
   });
 }
 
@@ -81,6 +95,17 @@ struct CaseColumn {
   std::optional<std::vector<Setting>> settings_of(std::string_view text) const;
 };
 
+/// How the rows of a table are run.
+enum class TableKind : std::uint8_t { training, serving, serving_requests };
+constexpr auto named_values(TableKind) {
+  return std::to_array<Named<TableKind>>({
+      {TableKind::training, "training", "a training step per row (fields of shape and plan)"},
+      {TableKind::serving, "serving", "an engine serving requests per row (served/table.h)"},
+      {TableKind::serving_requests, "serving_requests",
+       "a request per row, runs told apart by the key: statistics of each run"},
+  });
+}
+
 struct ColumnText {
   std::string column;
   std::string text;
@@ -92,6 +117,7 @@ struct Reason {
 
 struct ValidationProfile {
   std::string file;  ///< where it was read
+  TableKind kind = TableKind::training;
   std::string table;
   std::string title;
   std::string source;
@@ -110,7 +136,8 @@ struct ValidationProfile {
   std::string notes;
 };
 
-/// Mistakes, beside types and unknown fields: fields that neither shape nor plan has, a choice in
+/// Mistakes, beside types and unknown fields: fields that neither shape nor plan (of serving: what
+/// served/table.h lists) has, a choice in
 /// `plan` without a reason in `why`, nothing measured, a goal outside (0, 1].
 Result<ValidationProfile> parse_profile(const ConfigNode& node);
 /// A shipped name ("megatron_sc21_table1") or a path.

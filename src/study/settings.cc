@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/reader.h"
+#include "serving/engine.h"
 
 namespace orrery::study {
 namespace {
@@ -137,6 +138,18 @@ Result<zoo::Model> TableCase::model() const {
   return zoo::gpt_model(
       "GPT " + std::to_string(shape.layers) + " x " + std::to_string(shape.hidden), shape.layers,
       shape.hidden, shape.heads, plan.sequence, shape.vocab);
+}
+
+std::vector<std::string> serving_fields() {
+  std::vector<std::string> names{"model", "machine", "engine"};
+  ServedRequests::fields([&](std::string_view name, auto, std::string_view) {
+    names.push_back("requests." + std::string(name));
+  });
+  serving::Engine::fields(
+      [&](std::string_view section, std::string_view name, auto, std::string_view) {
+        names.push_back(std::string(section) + "." + std::string(name));
+      });
+  return names;
 }
 
 std::vector<std::string> setting_fields() {

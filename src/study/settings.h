@@ -70,6 +70,29 @@ struct TableCase {
 
 /// Names of all fields that a Setting may have: the shape's, the names', the plan's.
 std::vector<std::string> setting_fields();
+/// Those of serving: "model", "machine", "engine", of requests "requests.rate" and so on
+/// (ServedRequests), of the engine "scheduler.max_num_seqs" and so on (serving::Engine).
+std::vector<std::string> serving_fields();
+
+/// Requests that a row of a table describes.
+struct ServedRequests {
+  std::int64_t count = 0;
+  double rate = 0;   ///< per second, at equal gaps; 0: all at once
+  double input = 0;  ///< tokens; rounded
+  std::int64_t output = 0;
+  std::int64_t prompts = 0;  ///< different ones, which take turns; 0: all differ
+  std::int64_t users = 1;    ///< of each of these
+
+  template <class V>
+  static void fields(V&& visit) {
+    visit("count", &ServedRequests::count, "requests");
+    visit("rate", &ServedRequests::rate, "per second; 0: all at once");
+    visit("input", &ServedRequests::input, "tokens of a prompt");
+    visit("output", &ServedRequests::output, "tokens of an answer");
+    visit("prompts", &ServedRequests::prompts, "different prompts; 0: all");
+    visit("users", &ServedRequests::users, "different prompts of each of these");
+  }
+};
 
 /// Applies the settings in order, later ones winning. `schedule` follows from `chunks` unless it is
 /// set itself: interleaved above one chunk, else 1F1B; `dp` from `devices`. Mistakes: unknown

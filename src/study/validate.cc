@@ -260,4 +260,37 @@ Result<ValidationResult> validate(const ValidationProfile& profile, const CsvTab
   return result;
 }
 
+Result<std::vector<PublishedRun>> published_runs(const ValidationProfile& profile,
+                                                 const CsvTable& table,
+                                                 const ValidationOptions& options) {
+  Result<std::vector<Task>> tasks = TaskReader(profile, table, options).read();
+  if (!tasks) {
+    return fail(std::move(tasks.error()));
+  }
+  std::vector<PublishedRun> runs;
+  for (Task& task : *tasks) {
+    const bool memory = task.measure == Measure::state_gib ||
+                        task.measure == Measure::activation_gib ||
+                        task.measure == Measure::activation_percent;
+    if (memory || (!runs.empty() && runs.back().key == task.row.key)) {
+      continue;
+    }
+    PublishedRun& run = runs.emplace_back();
+    run.key = task.row.key;
+    run.problem = task.row.problem;
+    run.machine = !task.run.names.machine.empty() ? task.run.names.machine
+                                                  : options.machine.value_or(profile.machine);
+    const auto model = run.problem.empty() ? task.run.model() : Result<zoo::Model>(fail(run.problem));
+    const auto machine = machine::load_machine(run.machine);
+    if (!model || !machine) {
+      run.problem = (model ? machine.error() : model.error()).to_string();
+      continue;
+    }
+    run.model = *model;
+    run.plan = task.run.names.recompute_to_fit ? least_recompute(*model, *machine, task.run.plan)
+                                               : task.run.plan;
+  }
+  return runs;
+}
+
 }  // namespace orrery::study

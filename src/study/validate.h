@@ -57,6 +57,19 @@ struct ValidationOptions {
   std::function<void(double)> progress = {};  ///< called now and then with the share done
 };
 
+/// What one row of a table ran: its model and plan, recompute_to_fit carried out.
+struct PublishedRun {
+  std::string key;
+  std::string machine;  ///< name
+  zoo::Model model;
+  plan::Plan plan;
+  std::string problem;  ///< why the row was not read; then nothing of it counts
+};
+/// Of the rows that measure a step, each once. Mistakes: as validate().
+Result<std::vector<PublishedRun>> published_runs(const ValidationProfile& profile,
+                                                 const CsvTable& table,
+                                                 const ValidationOptions& options = {});
+
 /// Runs every row with run_step (memory measures: memory_footprint alone), rows in parallel, the
 /// result independent of the number of threads. An empty measured cell gives no row; a cell that
 /// does not parse or has no case fails its own row. Mistakes: columns that the profile asks for and

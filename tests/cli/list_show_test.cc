@@ -88,6 +88,8 @@ TEST(Orrery, AMinusIsStandardInput) {
   const std::string configs = std::string(ORRERY_SOURCE_DIR) + "/configs/";
   EXPECT_EQ(orrery("show machine - <" + configs + "machines/dgx-h100.yaml").out,
             orrery("show machine dgx-h100").out);
+  EXPECT_EQ(orrery("show machine - --json <" + configs + "machines/dgx-h100.yaml").out,
+            orrery("show machine dgx-h100 --json").out);
   EXPECT_THAT(orrery("show model - <" + configs + "models/gpt3-175b.json").out,
               HasSubstr("12,288"));
   const Outcome table = orrery("plot lines - <" + folder.write("t", "x,y\n1,2\n2,3\n"));

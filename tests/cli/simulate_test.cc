@@ -164,15 +164,15 @@ TEST(Simulate, AnUnknownOptionHidesNoOtherMistake) {
       "--schedule interleaved --pp 0 --json --csv");
   EXPECT_EQ(run.status, 2);
   EXPECT_THAT(run.err, HasSubstr("unknown option --gloabl-batch (did you mean '--global-batch'?)"));
-  EXPECT_THAT(run.err, HasSubstr("--pp: pp: found '0', expected a number from 1"));
+  EXPECT_THAT(run.err, HasSubstr("--pp: found '0', expected a number from 1"));
   EXPECT_THAT(run.err, HasSubstr("--csv: contradicts --json"));
   // Read as what it may mean: 16 sequences do not divide by dp 3, where the default 1 would not
   // divide by 2 either.
   const Outcome batch =
       orrery("simulate --model gpt2 --machine dgx-a100-80g --tp 5 --dp 3 --gloabl-batch 16");
   EXPECT_THAT(batch.err,
-              HasSubstr("--tp: tp: found '5', expected a divisor of 12 attention heads"));
-  EXPECT_THAT(batch.err, HasSubstr("--global-batch: global_batch: found '16'"));
+              HasSubstr("--tp: found '5', expected a divisor of 12 attention heads"));
+  EXPECT_THAT(batch.err, HasSubstr("--global-batch: found '16'"));
   const Outcome right =
       orrery("simulate --model gpt2 --machine dgx-a100-80g --dp 2 --gloabl-batch 16");
   EXPECT_EQ(right.status, 2);
@@ -240,11 +240,11 @@ TEST(Simulate, RangesOfAPlanFileNameFileAndLine) {
   const std::string step = "simulate --model gpt2 --machine dgx-a100-80g --plan " + plan;
   const Outcome run = orrery(step + " --zero 7");
   EXPECT_EQ(run.status, 2);
-  EXPECT_THAT(run.err, HasSubstr("--zero: zero: found '7', expected a number from 0 to 3"));
+  EXPECT_THAT(run.err, HasSubstr("--zero: found '7', expected a number from 0 to 3"));
   const Outcome layout = orrery(step + " --global-batch 4");
   EXPECT_THAT(layout.err, HasSubstr(plan + ":1: tp: found '5', expected a divisor"));
   EXPECT_THAT(layout.err,
-              HasSubstr("--global-batch: global_batch: found '4', expected a multiple"));
+              HasSubstr("--global-batch: found '4', expected a multiple"));
   EXPECT_THAT(orrery("explain --model gpt2 --machine dgx-a100-80g --plan " + plan).err,
               HasSubstr(plan + ":1: tp: found '5'"));
   EXPECT_THAT(orrery("compare " + plan + " " + plan + " --model gpt2 --machine dgx-a100-80g").err,

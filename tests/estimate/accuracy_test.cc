@@ -110,6 +110,39 @@ TEST(Accuracy, HoldsForAnyNumberOfChunks) {
   compare(cases);
 }
 
+TEST(Accuracy, HoldsWhereCopiesToTheHostShareThePortOfCollectives) {
+  std::vector<Case> cases;
+  for (const char* machine : {"l40s", "rtx-pro-6000", "rtx4080-pcie4-8"}) {
+    for (const double share : {0.5, 1.0}) {
+      for (const std::int64_t tp : {2, 8}) {
+        Case c{fmt::format("gpt2-medium on {}, tp {}, {} of activations", machine, tp, share),
+               machine,
+               *zoo::load_model("gpt2-medium"),
+               {}};
+        c.plan = {.tp = tp, .dp = 8 / tp, .global_batch = 16};
+        c.plan.zero = tp == 2 ? 1 : 0;
+        c.plan.overlap_grad_reduce = tp == 2;
+        c.plan.offload_activations = share;
+        c.plan.sequence = 1024;
+        cases.push_back(std::move(c));
+      }
+    }
+  }
+  compare(cases);
+  for (const Case& c : cases) {  // nothing gets faster by sharing
+    auto machine = machine::load_machine(c.machine);
+    const auto shared = machine::with_devices(*machine, 8);
+    for (compute::MemoryTier& tier : machine->device.memory) {
+      tier.through.clear();
+    }
+    const auto apart = machine::with_devices(*machine, 8);
+    const auto with = simulated(c.model, c.plan, *shared);
+    const auto without = simulated(c.model, c.plan, *apart);
+    ASSERT_TRUE(with && without);
+    EXPECT_GE(*with, *without * (1 - 1e-9)) << c.name;
+  }
+}
+
 TEST(Accuracy, FollowsThePlansOrder) {
   // With dp innermost the tp groups cross nodes: half as fast again.
   std::vector<Case> cases;

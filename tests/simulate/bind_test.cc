@@ -129,6 +129,25 @@ TEST(Bind, ACopyTakesItsBytesFromTheTier) {
   const int number = bound.shape(0, 0).nodes[0].collective;
   ASSERT_EQ(bound.phases(number, 0).size(), 1U);
   EXPECT_EQ(bound.phases(number, 0)[0].latency, 1_ms + 2_us);
+  EXPECT_EQ(bound.phases(number, 0)[0].serialisation, Time(0));
+}
+
+TEST(Bind, ACopyThroughASwitchKeepsItsPortForItsBytes) {
+  machine::Machine machine = machine_of({dimension(topology::DimensionKind::switched, 2)});
+  machine.device.memory.push_back({"host", 1_GiB, 1_GBps, 2_us});
+  machine.device.memory.back().through = machine.network[0].name;
+  graph::Node copy;
+  copy.kind = graph::Node::Kind::copy;
+  copy.stream = plan::StepStream::to_host;
+  copy.group = plan::Axis::to_host;
+  copy.bytes = Bytes(1'000'000);
+  copy.way = graph::CopyWay::out;
+  const graph::Workload workload = workload_of(kPair, {{copy}});
+  const collective::AlgorithmChoice algorithms;
+  Binding bound(workload, machine, algorithms);
+  const int number = bound.shape(0, 0).nodes[0].collective;
+  EXPECT_EQ(bound.phases(number, 0)[0].serialisation, 1_ms);
+  EXPECT_EQ(bound.phases(number, 0)[0].latency, 2_us);
 }
 
 TEST(Bind, EveryListedCommunicatorHasPhasesOfItsOwn) {

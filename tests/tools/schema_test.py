@@ -118,6 +118,16 @@ class Outputs(unittest.TestCase):
         self.check("spmd", "spmd", "--graph", "Rmoe", "--layers", "2", "--cost", "orrery", "--machine", "dgx-h100",
                    "--max-memory", "40GiB")
 
+    def test_diagnose(self):
+        seed = ROOT / "tests/fuzz/seeds/telemetry/lines.jsonl"
+        self.check("diagnose", "diagnose", str(seed))
+        with tempfile.TemporaryDirectory() as name:
+            hang = pathlib.Path(name) / "hang.jsonl"
+            hang.write_text(seed.read_text().replace('"rank": 1,', '"rank": 0,').replace(
+                '"sequence": 1, "operation": "all_reduce", "bytes": 8, "entered_s": 1.25',
+                '"sequence": 2, "operation": "all_reduce", "bytes": 8, "entered_s": 2.25'))
+            self.check("diagnose", "diagnose", str(hang))
+
     def test_the_columns_of_csv_are_fields_of_the_json(self):
         def known(fields: dict, column: str) -> bool:
             name, _, rest = column.partition(".")

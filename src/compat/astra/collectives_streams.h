@@ -205,22 +205,24 @@ void Collectives<Network>::start(std::uint32_t stream) {
 /// chunks of different ranks go on in the order in which they ended, as ASTRA-sim's events do.
 template <class Network>
 void Collectives<Network>::settle() {
-  if (ended_.size() > 1) {
-    const auto order = [this](std::uint32_t stream) {
-      const Stream& at = streams_[stream];
-      const Phase& phase = *at.phase;
-      const std::uint32_t last = phase.sequence() ? phase.messages - 1 : 0;
-      const Time processing = phase.sequence() ? phase.reduction(last) + phase.delay : phase.delay;
-      const Instance& instance = instances_[at.instance];
-      return std::tuple(-processing.value(), -phase.step(last).transfer.value(),
-                        members_[instance.first_member + at.local].number, chunk_of(stream));
-    };
-    std::stable_sort(ended_.begin(), ended_.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return order(a) < order(b); });
+  const auto order = [this](std::uint32_t stream) {
+    const Stream& at = streams_[stream];
+    const Phase& phase = *at.phase;
+    const std::uint32_t last = phase.sequence() ? phase.messages - 1 : 0;
+    const Time processing = phase.sequence() ? phase.reduction(last) + phase.delay : phase.delay;
+    const Instance& instance = instances_[at.instance];
+    return std::tuple(-processing.value(), -phase.step(last).transfer.value(),
+                      members_[instance.first_member + at.local].number, chunk_of(stream));
+  };
+  std::vector<std::pair<decltype(order(0)), std::uint32_t>> ended;
+  ended.reserve(ended_.size());
+  for (const std::uint32_t stream : ended_) {
+    ended.emplace_back(order(stream), stream);
   }
-  const std::vector<std::uint32_t> ended = std::exchange(ended_, {});
-  for (std::uint32_t stream : ended) {
-    leave(stream);
+  ended_.clear();
+  std::ranges::stable_sort(ended, {}, [](const auto& each) { return each.first; });
+  for (const auto& each : ended) {
+    leave(each.second);
   }
 }
 

@@ -34,9 +34,11 @@ class Endpoints {
 
   /// When a message of a phase that is handed over now has passed.
   Time pass(Time now, std::uint32_t rank, Direction direction, Bytes bytes, const Phase& phase) {
-    if (!bus_ || phase.group_ring) {
-      return now + phase.delay;
-    }
+    return bus_ && !phase.group_ring ? pass_bus(now, rank, direction, bytes) : now + phase.delay;
+  }
+
+ private:
+  Time pass_bus(Time now, std::uint32_t rank, Direction direction, Bytes bytes) {
     Time& free_at = free_at_[2 * std::size_t{rank} + (direction == Direction::in ? 1 : 0)];
     const double copy =
         static_cast<double>(std::max<std::int64_t>(bytes.value() - 1, 0)) * bus_->gap_per_byte_ns;
@@ -46,7 +48,6 @@ class Endpoints {
     return start + busy + bus_->latency + bus_->overhead;
   }
 
- private:
   std::optional<Bus> bus_;
   std::vector<Time> free_at_;
 };

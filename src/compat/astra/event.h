@@ -97,31 +97,42 @@ class Events {
     std::uint32_t first = 0;
   };
 
-  void bring_together(std::span<Event> events) {
-    if (events.size() > 1 && number(events)) {
+  /// Once for an instant, and apart from pop() so that this is small enough to be inlined.
+  [[gnu::noinline]] void bring_together(std::span<Event> events) {
+    if (events.size() > 2 && any_apart(events)) {
+      number(events);
       sort(events);
     }
   }
-  /// keys_: of each event the place of the first of its rank, or its own. False when they are in
-  /// order.
-  bool number(std::span<Event> events) {
+  /// Whether events of one rank have others between them.
+  bool any_apart(std::span<const Event> events) {
     ++instant_;
-    keys_.clear();
-    bool apart = false;
+    std::uint32_t before = Event::kNobody;
     for (const Event& event : events) {
-      auto key = static_cast<std::uint32_t>(keys_.size());
-      if (event.rank != Event::kNobody) {
-        Place& place = places_[event.rank];
-        if (place.instant == instant_) {
-          key = place.first;
-          apart = apart || keys_.back() != key;
-        } else {
-          place = {instant_, key};
+      if (event.rank != Event::kNobody && event.rank != before) {
+        if (places_[event.rank].instant == instant_) {
+          return true;
         }
+        places_[event.rank].instant = instant_;
       }
-      keys_.push_back(key);
+      before = event.rank;
     }
-    return apart;
+    return false;
+  }
+  /// keys_: of each event the place of the first of its rank, or its own.
+  void number(std::span<const Event> events) {
+    ++instant_;
+    keys_.resize(events.size());
+    for (std::uint32_t i = 0; i < keys_.size(); ++i) {
+      keys_[i] = i;
+      if (events[i].rank != Event::kNobody) {
+        Place& place = places_[events[i].rank];
+        if (place.instant != instant_) {
+          place = {instant_, i};
+        }
+        keys_[i] = place.first;
+      }
+    }
   }
   /// By key, equal ones in order: keys are counted.
   void sort(std::span<Event> events) {
@@ -130,9 +141,9 @@ class Events {
       ++starts_[key + 1];
     }
     std::partial_sum(starts_.begin(), starts_.end(), starts_.begin());
-    const std::vector<Event> unsorted(events.begin(), events.end());
-    for (std::size_t i = 0; i < unsorted.size(); ++i) {
-      events[starts_[keys_[i]]++] = unsorted[i];
+    unsorted_.assign(events.begin(), events.end());
+    for (std::size_t i = 0; i < unsorted_.size(); ++i) {
+      events[starts_[keys_[i]]++] = unsorted_[i];
     }
   }
 
@@ -144,6 +155,7 @@ class Events {
   std::uint32_t instant_ = 0;
   std::vector<std::uint32_t> keys_;
   std::vector<std::uint32_t> starts_;
+  std::vector<Event> unsorted_;
   std::uint64_t popped_ = 0;
 };
 

@@ -37,10 +37,10 @@ class Simulation {
     do {
       settle();
       while (!events_.empty() && !failed()) {
-        step(events_.pop());
-        if (unsettled() && events_.instant_is_over()) {
-          settle();
-        }
+        do {
+          step(events_.pop());
+        } while (!events_.instant_is_over() && !mismatch());
+        settle();
         report();
       }
     } while (!failed() && programs_.nodes().unfinished_nodes() > 0 && collectives_.relieve());
@@ -130,7 +130,8 @@ class Simulation {
     }
   }
   void report() {
-    if (progress_ && ++events_done_ % kProgressEvery == 0) {
+    if (progress_ && events_.popped() >= next_report_) {
+      next_report_ = events_.popped() + kProgressEvery;
       progress_(1.0 - static_cast<double>(programs_.nodes().unfinished_nodes()) /
                           static_cast<double>(std::max<std::uint64_t>(1, total_)));
     }
@@ -142,7 +143,7 @@ class Simulation {
   CustomRuns<Network> customs_;
   Programs<Network> programs_;
   std::uint64_t total_;
-  std::uint64_t events_done_ = 0;
+  std::uint64_t next_report_ = kProgressEvery;
   const std::function<void(double)>& progress_;
 };
 

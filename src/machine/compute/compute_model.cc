@@ -7,15 +7,10 @@
 #include <cmath>
 #include <limits>
 
+#include "machine/compute/systolic_time.h"
+
 namespace orrery::compute {
 namespace {
-
-/// Doubles in SI units: the hot inner part of the model.
-struct Rates {
-  double flops = 0;  ///< FLOP/s of the whole device
-  double units = 1;
-  double bandwidth = 1;  ///< bytes/s
-};
 
 struct Tile {
   std::int64_t m;
@@ -100,7 +95,9 @@ double gemm_seconds(const graph::Operator& op, const Rates& rates, const KernelC
   problem.k_ramp = c.gemm_k_ramp + (grouped ? c.grouped_k_ramp : 0);
   problem.splits = !grouped;
   const double bits = static_cast<double>(graph::bits_of(op.type));
-  const double traffic = bits / 8 * (m * k + k * n) + std::max(bits, kLeastResultBits) / 8 * m * n;
+  const double stored = op.stored_bits > 0 ? static_cast<double>(op.stored_bits) : bits;
+  const double traffic =
+      bits / 8 * m * k + stored / 8 * k * n + std::max(bits, kLeastResultBits) / 8 * m * n;
   problem.memory = batch * traffic / (rates.bandwidth * c.gemm_memory_share);
   double best = std::numeric_limits<double>::infinity();
   for (const Tile& tile : kTiles) {
@@ -194,7 +191,8 @@ Rates less(const Rates& rates, double units, double memory) {
           .bandwidth = rates.bandwidth * (1 - memory)};
 }
 
-double seconds(const graph::Operator& op, const Rates& rates, const KernelCoefficients& c) {
+double roofline_seconds(const graph::Operator& op, const Rates& rates, const Device& device) {
+  const KernelCoefficients& c = device.kernels_of(op);
   switch (op.kind) {
     case graph::OperatorKind::gemm:
     case graph::OperatorKind::grouped_gemm:
@@ -211,6 +209,24 @@ double seconds(const graph::Operator& op, const Rates& rates, const KernelCoeffi
   }
 }
 
+/// Products on the arrays; others as anywhere.
+double systolic_device_seconds(const graph::Operator& op, const Rates& rates,
+                               const Device& device) {
+  const std::optional<double> product = systolic_seconds(op, rates, device);
+  return product ? *product : roofline_seconds(op, rates, device);
+}
+
+struct ModelRow {
+  ComputeModel model;
+  double (*seconds)(const graph::Operator& op, const Rates& rates, const Device& device);
+};
+constexpr std::array kComputeModels{ModelRow{ComputeModel::roofline, roofline_seconds},
+                                    ModelRow{ComputeModel::systolic, systolic_device_seconds}};
+
+double seconds(const graph::Operator& op, const Rates& rates, const Device& device) {
+  return kComputeModels[static_cast<std::size_t>(device.model)].seconds(op, rates, device);
+}
+
 }  // namespace
 
 KernelTime kernel_time(const graph::Operator& op, const Device& device) {
@@ -225,13 +241,11 @@ KernelTime kernel_time(const graph::Operator& op, const Device& device) {
   const Rates rates{.flops = peak.value() * device.sustained_clock,
                     .units = static_cast<double>(device.units),
                     .bandwidth = device.memory.front().bandwidth.value()};
-  const KernelCoefficients& kernels = device.kernels_of(op);
   KernelTime time;
-  time.alone = from_seconds(seconds(op, rates, kernels));
+  time.alone = from_seconds(seconds(op, rates, device));
   const auto beside = [&](double units, double memory) {
     return units > 0 || memory > 0
-               ? std::max(time.alone,
-                          from_seconds(seconds(op, less(rates, units, memory), kernels)))
+               ? std::max(time.alone, from_seconds(seconds(op, less(rates, units, memory), device)))
                : time.alone;
   };
   time.beside_collective = beside(device.overlap_units, device.overlap_memory);

@@ -4,6 +4,7 @@
 #include "base/units.h"
 #include "graph/operator.h"
 #include "machine/compute/device.h"
+#include "machine/compute/systolic.h"
 
 namespace orrery::compute {
 
@@ -19,8 +20,8 @@ struct KernelTime {
 /// Roofline with shape-dependent GEMM efficiency.
 ///
 /// GEMM C[m,n] = A[m,k] B[k,n], `batch` times, e bytes per element of A and B, max(e, 2) of C (fp8
-/// and fp4 GEMMs write 16 bits): the fastest tile bm x bn of a short list and split s of K (1, 2,
-/// 3, 4 or what fills the units, where tiles are few):
+/// and fp4 GEMMs write 16 bits; B with Operator::stored_bits in those): the fastest tile bm x bn of
+/// a short list and split s of K (1, 2, 3, 4 or what fills the units, where tiles are few):
 ///
 ///   tiles   = batch ceil(m/bm) ceil(n/bn)
 ///   waves   = tiles s / units, of which the last may be partial
@@ -65,6 +66,25 @@ struct KernelTime {
 ///           guide, and after FlashAttention-2 and -3 (Dao 2023; Shah et al. 2024), whose
 ///           exponentials run beside the matrix units; coefficients: tools/fit_gemm.py,
 ///           tools/fit_attention.py, origins in the machine files.
+///
+/// A device of model systolic (device.h) differs in products: GEMMs, also grouped ones, take
+///
+///   launch + cycles / clock,   clock = peak / (2 rows cols arrays)
+///
+/// with the cycles and stalls of systolic.h at bandwidth memory_share, elements as wide as the
+/// type's and results of 16 bits or more. Fused attention is its products (2 forward, 5 backward)
+/// of the keys that a query sees, whose scores stay on the chip: their cycles without stalls, or
+/// its bytes if longer. All other kernels are as above.
 KernelTime kernel_time(const graph::Operator& op, const Device& device);
+
+/// The product `op` (gemm or grouped_gemm) on the arrays of a device of model systolic.
+struct SystolicKernel {
+  SystolicProblem problem{};
+  SystolicCost cost{};
+  Energy energy{0};
+};
+/// `stalls`: waits for memory count; `sparsity`: of B.
+SystolicKernel systolic_kernel(const graph::Operator& op, const Device& device,
+                               const Sparsity& sparsity = {}, bool stalls = true);
 
 }  // namespace orrery::compute

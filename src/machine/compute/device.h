@@ -12,6 +12,7 @@
 
 #include "base/units.h"
 #include "graph/operator.h"
+#include "machine/compute/systolic_array.h"
 
 namespace orrery::compute {
 
@@ -23,7 +24,7 @@ constexpr bool is_unknown(const T& value) {
     return !value;
   }
   if constexpr (std::is_same_v<T, Power> || std::is_same_v<T, EnergyPerByte> ||
-                std::is_same_v<T, Money>) {
+                std::is_same_v<T, Energy> || std::is_same_v<T, Money>) {
     return value == T(0);
   }
   return false;
@@ -37,6 +38,8 @@ struct MemoryTier {
   Bandwidth bandwidth{0};
   Time latency{0};
   EnergyPerByte energy_per_byte{0};  ///< read or written; 0 = not known
+  /// A switch of the network whose ports the copies of the device pass too; "": none.
+  std::string through{};
 
   template <class V>
   static void fields(V&& visit) {
@@ -45,6 +48,7 @@ struct MemoryTier {
     visit("bandwidth", &MemoryTier::bandwidth, "peak, reads plus writes");
     visit("latency", &MemoryTier::latency, "of one access");
     visit("energy_per_byte", &MemoryTier::energy_per_byte, "read or written; 0 = not known");
+    visit("through", &MemoryTier::through, "a switch of the network whose ports its copies pass");
   }
 
   friend bool operator==(const MemoryTier&, const MemoryTier&) = default;
@@ -123,6 +127,17 @@ struct KernelCoefficients {
 /// not scale themselves; of 32 inside them (mxfp8), where they do (Device::microscaling).
 inline constexpr std::string_view kBlockScaledFp8 = "fp8_block";
 
+/// How its kernels are timed: a row each of kComputeModels (compute_model.cc).
+enum class ComputeModel : std::uint8_t { roofline, systolic };
+constexpr auto named_values(ComputeModel) {
+  return std::to_array<Named<ComputeModel>>({
+      {ComputeModel::roofline, "roofline",
+       "tiles and waves of GEMMs at a share of peak, or the bytes at a share of bandwidth"},
+      {ComputeModel::systolic, "systolic",
+       "folds of GEMMs on systolic arrays, cycle by cycle, that wait for SRAM to be filled"},
+  });
+}
+
 struct Device {
   std::string name;                                    ///< "A100-SXM4-80GB"
   std::array<FlopRate, graph::kDataTypeCount> peak{};  ///< dense, by DataType; 0 = not supported
@@ -137,6 +152,8 @@ struct Device {
   /// sink to what the power limit allows, whereas kernel tables, to which coefficients are fitted,
   /// are measured alone and for a moment.
   double sustained_clock = 1;
+  ComputeModel model = ComputeModel::roofline;
+  SystolicArray systolic;  ///< of model systolic
   KernelCoefficients kernels;
   /// Where kernels of a number format behave otherwise, by name of the data type, or "fp8_block":
   /// whole sets of coefficients, of which a file gives only what differs from `kernels`.
@@ -166,7 +183,7 @@ struct Device {
     return found == format_kernels.end() ? kernels : found->second;
   }
 
-  /// All but peak, memory and kernels.
+  /// All but model, peak, memory and kernels.
   template <class V>
   static void fields(V&& visit) {
     visit("name", &Device::name, "as its vendor calls it");

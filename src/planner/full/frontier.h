@@ -6,12 +6,14 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <queue>
 #include <utility>
 #include <vector>
 
 #include "base/units.h"
 #include "estimate/estimate.h"
+#include "planner/full/savings.h"
 #include "workload/plan/plan.h"
 
 namespace orrery::full {
@@ -24,6 +26,8 @@ struct Node {
   Level level = Level::group;
   std::uint64_t number = 0;  ///< order of making, which breaks ties
   plan::Plan plan;
+  std::shared_ptr<Savings> savings;  ///< of a variant: those that it is one of
+  std::size_t saving = 0;
 };
 struct Later {
   bool operator()(const Node& a, const Node& b) const {
@@ -36,6 +40,7 @@ struct Candidate {
   plan::Plan plan;
   Time bound{0};
   estimate::Estimate estimate;
+  Time score{0};  ///< of the estimate
   Bytes memory{0};
   bool simulated = false;
 };
@@ -58,10 +63,15 @@ inline Family family_of(const plan::Plan& plan) {
 }
 
 /// The same of a wider family: what its first plans are expected by.
-using Kin = std::array<std::int64_t, 4>;
+using Kin = std::array<std::int64_t, 7>;
 inline Kin kin_of(const plan::Plan& plan) {
-  return {static_cast<std::int64_t>(plan.schedule), plan.zero,
-          static_cast<std::int64_t>(plan.overlap_ep), plan.ep > 1 ? 1 : 0};
+  return {static_cast<std::int64_t>(plan.schedule),
+          plan.zero,
+          static_cast<std::int64_t>(plan.overlap_ep),
+          plan.ep > 1 ? 1 : 0,
+          plan.tp > 1 ? 1 : 0,
+          plan.cp > 1 ? 1 : 0,
+          plan.pp > 1 ? 1 : 0};
 }
 
 class Frontier {
@@ -73,9 +83,23 @@ class Frontier {
   const Node& top() const { return open_.top(); }
   void pop() { open_.pop(); }
 
-  void push(Time bound, Level level, plan::Plan plan) {
+  /// Whether any is expected below `limit`, by what is known by now.
+  bool any_below(Time limit) {
+    if (!open_.empty() && open_.top().expected >= limit && outdated_) {
+      std::vector<Node> nodes = std::move(open_).take();
+      for (Node& node : nodes) {
+        node.expected = expect(node.bound, node.level, node.plan);
+      }
+      open_ = Queue(std::move(nodes));
+      outdated_ = false;
+    }
+    return !open_.empty() && open_.top().expected < limit;
+  }
+
+  void push(Time bound, Level level, plan::Plan plan, std::shared_ptr<Savings> savings = {},
+            std::size_t saving = 0) {
     const Time expected = expect(bound, level, plan);
-    open_.push({bound, expected, level, made_++, std::move(plan)});
+    open_.push({bound, expected, level, made_++, std::move(plan), std::move(savings), saving});
   }
 
   /// The first by what is known by now.
@@ -94,17 +118,35 @@ class Frontier {
 
   /// A plan's estimate was `ratio` times its bound.
   void learn(const plan::Plan& plan, double ratio) {
-    const auto [known, is_new] = ratios_.emplace(family_of(plan), ratio);
-    known->second = std::min(known->second, ratio);
-    double& of_kin = kin_.emplace(kin_of(plan), ratio).first->second;
-    of_kin = std::min(of_kin, ratio);
+    learn(ratios_.emplace(family_of(plan), ratio), ratio, of_family_);
+    learn(kin_.emplace(kin_of(plan), ratio), ratio, of_kin_);
     least_ratio_ = ratios_.size() == 1 ? ratio : std::min(least_ratio_, ratio);
   }
 
  private:
   static constexpr double kUsualRatio = 1.05;  // of an estimate over its bound, of a good plan
-  static constexpr double kOfFamily = 0.75;    // of what a bound leaves out, also of its like
-  static constexpr double kOfKin = 0.5;
+  static constexpr double kLeastShare = 0.3;
+  static constexpr double kStep = 0.05;     // in which the shares fall
+  static constexpr double kNothing = 0.01;  // left out: too little to learn from
+
+  /// One more of a family or kin. Where a bound leaves out less of this plan than was expected of
+  /// its like, less will be expected of all from now on.
+  template <class Known>
+  void learn(const std::pair<Known, bool>& entry, double ratio, double& share) {
+    double& least = entry.first->second;
+    if (entry.second || ratio >= least) {
+      outdated_ = outdated_ || entry.second;
+      return;
+    }
+    if (least - 1 > kNothing) {
+      const double part = std::max(0.0, ratio - 1) / (least - 1);
+      while (share > kLeastShare && part < share) {
+        share -= kStep;
+      }
+    }
+    least = ratio;
+    outdated_ = true;
+  }
 
   /// What the plan's estimate will be at the least, if it is above its bound as those of the plans
   /// like it are, or, of the first of them, as any was.
@@ -117,18 +159,27 @@ class Frontier {
       return bound * usual;
     }
     if (const auto known = ratios_.find(family_of(plan)); known != ratios_.end()) {
-      return bound * (1 + (known->second - 1) * kOfFamily);
+      return bound * (1 + (known->second - 1) * of_family_);
     }
     const auto kin = kin_.find(kin_of(plan));
-    return bound * (kin == kin_.end() ? usual : 1 + (kin->second - 1) * kOfKin);
+    return bound * (kin == kin_.end() ? usual : 1 + (kin->second - 1) * of_kin_);
   }
 
   bool exhaustive_;
-  std::priority_queue<Node, std::vector<Node>, Later> open_;
+  /// A priority queue that gives its nodes back.
+  struct Queue : std::priority_queue<Node, std::vector<Node>, Later> {
+    Queue() = default;
+    explicit Queue(std::vector<Node> nodes) : priority_queue(Later(), std::move(nodes)) {}
+    std::vector<Node> take() && { return std::move(c); }
+  };
+  Queue open_;
   std::uint64_t made_ = 0;
   std::map<Family, double> ratios_;  ///< least estimate / bound
   std::map<Kin, double> kin_;
   double least_ratio_ = 1;
+  double of_family_ = 0.75;  ///< of what a bound leaves out of a plan, also of its like
+  double of_kin_ = 0.5;
+  bool outdated_ = false;  ///< more is known than when some nodes were pushed
 };
 
 }  // namespace orrery::full

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The fastest plan of a space, by branch and bound.
+/// The fastest plan of a space, by branch and bound; or the best by another objective: then times
+/// below are scores (objective.h).
 ///
 ///   1. every group gets a bound that no plan of it can beat: its kernels; its shapes, when it is
 ///      their turn, one of their own (estimate/quick_bound.h)
@@ -19,12 +20,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "base/units.h"
 #include "estimate/estimate.h"
+#include "planner/full/objective.h"
 #include "planner/full/space.h"
 
 namespace orrery::full {
@@ -35,6 +38,7 @@ struct Options {
   std::size_t most_simulations = 32;
   bool exhaustive = false;  ///< bounds alone decide what is not estimated
   Bytes reserve{0};         ///< of the device's memory, not to be used
+  Objective objective = Objective::time;
   /// Called now and then; false: stop with what there is.
   std::function<bool()> go_on{};
 };
@@ -42,10 +46,13 @@ struct Options {
 struct Found {
   plan::Plan plan;
   Time step_time{0};  ///< simulated
+  Time score{0};      ///< what was minimised (objective.h); of objective time the step time
   estimate::Estimate estimate;
   Bytes memory{0};  ///< of the fullest stage
   double mfu = 0;
   double tokens_per_s = 0;
+  std::optional<Energy> energy;  ///< of a step; nothing: the machine states no power
+  std::optional<Money> cost_per_million_tokens;
 };
 
 /// Plans of the space, by what became of them. All of them add up to `all`.
@@ -62,7 +69,7 @@ struct Counts {
 
 struct Answer {
   std::vector<Found> top;  ///< fastest first; empty: nothing fits
-  Time bound{0};           ///< no plan of the space simulates faster
+  Time bound{0};           ///< no plan of the space simulates with a lower score
   bool proved = false;
   bool complete = false;  ///< no limit was reached
   bool stopped = false;   ///< by the user
@@ -75,7 +82,7 @@ struct Answer {
   std::int64_t enough_devices = 0;  ///< twice as many, or 4 to 64 times, for which some plan fits
   double wall_s = 0;
 
-  double gap() const { return top.empty() ? 0 : top.front().step_time / bound - 1; }
+  double gap() const { return top.empty() ? 0 : top.front().score / bound - 1; }
 };
 
 /// Mistakes: those of the space; no plan at all that the model and the devices allow.

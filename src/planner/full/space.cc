@@ -122,6 +122,7 @@ Result<void> Space::fill() {
     return fail(std::move(mistakes));
   }
   fill_recompute();
+  fill_shares();
   return {};
 }
 
@@ -171,8 +172,9 @@ void Space::fill_recompute() {
       plan::Plan trial = base_;
       trial.recompute = recompute;
       trial.recompute_modules = names;
-      if (plan::check_recompute(trial, task_.model) && known.insert(selected_by(trial)).second) {
-        recomputes_.push_back({recompute, names});
+      std::set<std::string> again = selected_by(trial);
+      if (plan::check_recompute(trial, task_.model) && known.insert(again).second) {
+        recomputes_.push_back({recompute, names, std::move(again)});
       }
     }
   }
@@ -198,46 +200,67 @@ std::vector<plan::Offload> Space::optimizer_places() const {
   return values("offload_optimizer", &plan::Plan::offload_optimizer, usual);
 }
 
-std::vector<double> Space::activation_shares() const {
+void Space::fill_shares() {
   std::vector<double> usual{0};
   if (task_.machine.device.memory.size() > 1) {
     usual = {0, 0.5, 1};
   }
-  return values("offload_activations", &plan::Plan::offload_activations, usual);
+  shares_ = values("offload_activations", &plan::Plan::offload_activations, usual);
 }
 
 std::uint64_t Space::variant_count(const plan::Plan& shape) const {
-  std::uint64_t count = recomputes_.size() * zeros(shape).size() * optimizer_places().size() *
-                        activation_shares().size();
+  std::uint64_t count =
+      recomputes_.size() * zeros(shape).size() * optimizer_places().size() * shares_.size();
   for (const Variation& variation : others_) {
     count *= variation.values.size();
   }
   return count;
 }
 
+std::vector<plan::Plan> Space::variants_to_save(const plan::Plan& shape) const {
+  std::vector<plan::Plan> variants;
+  for (const std::int64_t zero : zeros(shape)) {
+    for (const plan::Offload place : optimizer_places()) {
+      plan::Plan next = shape;
+      next.zero = zero;
+      next.offload_optimizer = place;
+      next.recompute_layers = base_.recompute_layers;
+      if (is_open("overlap_param_gather")) {
+        next.overlap_param_gather = zero >= 1 && shape.dp * shape.cp > 1;
+      }
+      add_others(next, variants);
+    }
+  }
+  return variants;
+}
+
+plan::Plan Space::with_saving(plan::Plan variant, std::size_t saving) const {
+  const Recomputing& chosen = recomputes_[saving / shares_.size()];
+  variant.recompute = chosen.recompute;
+  variant.recompute_modules = chosen.modules;
+  if (is_open("recompute_layers")) {
+    const bool some = chosen.recompute == plan::Recompute::full && layers_of_chunk(variant) > 1;
+    variant.recompute_layers = some ? 1 : 0;
+  }
+  variant.offload_activations = shares_[saving % shares_.size()];
+  return variant;
+}
+
+bool Space::saves_less(std::size_t a, std::size_t b) const {
+  const Recomputing& less = recomputes_[a / shares_.size()];
+  const Recomputing& more = recomputes_[b / shares_.size()];
+  const bool part =
+      &less == &more || less.again.empty() ||
+      (more.recompute != plan::Recompute::full &&
+       std::includes(more.again.begin(), more.again.end(), less.again.begin(), less.again.end()));
+  return a != b && part && shares_[a % shares_.size()] <= shares_[b % shares_.size()];
+}
+
 std::vector<plan::Plan> Space::variants(const plan::Plan& shape) const {
   std::vector<plan::Plan> variants;
-  for (const Recomputing& recompute : recomputes_) {
-    for (const std::int64_t zero : zeros(shape)) {
-      for (const plan::Offload place : optimizer_places()) {
-        for (const double share : activation_shares()) {
-          plan::Plan next = shape;
-          next.recompute = recompute.recompute;
-          next.recompute_modules = recompute.modules;
-          next.recompute_layers =
-              recompute.recompute == plan::Recompute::full && layers_of_chunk(shape) > 1 ? 1 : 0;
-          if (!is_open("recompute_layers")) {
-            next.recompute_layers = base_.recompute_layers;
-          }
-          next.zero = zero;
-          next.offload_optimizer = place;
-          next.offload_activations = share;
-          if (is_open("overlap_param_gather")) {
-            next.overlap_param_gather = zero >= 1 && shape.dp * shape.cp > 1;
-          }
-          add_others(next, variants);
-        }
-      }
+  for (const plan::Plan& variant : variants_to_save(shape)) {
+    for (std::size_t saving = 0; saving < savings(); ++saving) {
+      variants.push_back(with_saving(variant, saving));
     }
   }
   return variants;
@@ -264,16 +287,16 @@ std::vector<plan::Plan> Space::frugal(const plan::Plan& shape) const {
   };
   plan::Plan least = shape;
   least.zero = greatest(zeros(shape));
-  least.offload_activations = greatest(activation_shares());
+  least.offload_activations = greatest(shares_);
   const std::vector<plan::Offload> places = optimizer_places();
   least.offload_optimizer = places.front();
   for (const plan::Offload place : places) {
     least.offload_optimizer = place != plan::Offload::none ? place : least.offload_optimizer;
   }
   std::vector<plan::Plan> frugal;
-  for (const Recomputing& recompute : recomputes_) {
-    least.recompute = recompute.recompute;
-    least.recompute_modules = recompute.modules;
+  for (auto recompute = recomputes_.rbegin(); recompute != recomputes_.rend(); ++recompute) {
+    least.recompute = recompute->recompute;
+    least.recompute_modules = recompute->modules;
     least.recompute_layers = is_open("recompute_layers") ? 0 : base_.recompute_layers;
     add_others(least, frugal);
   }
@@ -288,6 +311,15 @@ std::vector<plan::Plan> Space::changes(const plan::Plan& plan) const {
       changes.back().*member = value;
     }
   };
+  for (std::size_t saving = 0; saving < savings(); ++saving) {  // beside contention they may gain
+    const plan::Plan other = with_saving(plan, saving);
+    const bool one = (other.recompute == plan.recompute &&
+                      other.recompute_modules == plan.recompute_modules) ||
+                     other.offload_activations == plan.offload_activations;
+    if (one && other.recompute != plan::Recompute::full && other != plan) {
+      changes.push_back(other);
+    }
+  }
   change("overlap_p2p", &plan::Plan::overlap_p2p, !plan.overlap_p2p);
   change("overlap_grad_reduce", &plan::Plan::overlap_grad_reduce, !plan.overlap_grad_reduce);
   change("overlap_param_gather", &plan::Plan::overlap_param_gather, !plan.overlap_param_gather);
@@ -299,13 +331,18 @@ std::vector<plan::Plan> Space::changes(const plan::Plan& plan) const {
   return changes;
 }
 
+std::int64_t Space::layers_to_recompute(const plan::Plan& plan) const {
+  const bool some = plan.recompute == plan::Recompute::full && plan.recompute_layers > 0;
+  return some && is_open("recompute_layers") ? layers_of_chunk(plan) : 0;
+}
+
 bool Space::recompute_more(plan::Plan& plan) const {
-  if (plan.recompute != plan::Recompute::full || plan.recompute_layers == 0 ||
-      !is_open("recompute_layers")) {
+  const std::int64_t most = layers_to_recompute(plan);
+  if (most == 0) {
     return false;
   }
   ++plan.recompute_layers;
-  if (plan.recompute_layers >= layers_of_chunk(plan)) {
+  if (plan.recompute_layers >= most) {
     plan.recompute_layers = 0;
   }
   return true;

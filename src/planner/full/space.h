@@ -74,7 +74,16 @@ class Space {
   /// with 1 (and 0 = all of the chunk's layers).
   std::vector<plan::Plan> variants(const plan::Plan& shape) const;
 
-  /// Variants of which one needs the least memory of all.
+  /// The same in two steps. What a plan does not say of recompute and of activations on the host is
+  /// open in these; the others are what they become by each saving of memory, 0 to savings() - 1.
+  std::vector<plan::Plan> variants_to_save(const plan::Plan& shape) const;
+  std::size_t savings() const { return recomputes_.size() * shares_.size(); }
+  plan::Plan with_saving(plan::Plan variant, std::size_t saving) const;
+  /// Whether b repeats all that a repeats, copies all that a copies, and more: a plan with b is
+  /// never faster than one with a.
+  bool saves_less(std::size_t a, std::size_t b) const;
+
+  /// Variants of which one needs the least memory of all, the most promising first.
   std::vector<plan::Plan> frugal(const plan::Plan& shape) const;
 
   /// A group's plainest plan, for what depends on its kernels alone.
@@ -87,6 +96,10 @@ class Space {
   /// overlaps, buckets, pieces of messages.
   std::vector<plan::Plan> changes(const plan::Plan& plan) const;
 
+  /// How many of a chunk's layers may be recomputed where that is open and not all of them are; else
+  /// 0.
+  std::int64_t layers_to_recompute(const plan::Plan& plan) const;
+
   /// The next of the plans that differ in recompute_layers; false: there is none.
   bool recompute_more(plan::Plan& plan) const;
 
@@ -94,6 +107,7 @@ class Space {
   struct Recomputing {
     plan::Recompute recompute = plan::Recompute::none;
     std::string modules{};
+    std::set<std::string> again{};  ///< operators that run twice; of full ones none is named
   };
   struct Variation {
     std::string field;
@@ -111,7 +125,7 @@ class Space {
   void split_experts(const plan::Plan& plan, std::vector<plan::Plan>& groups) const;
   void exchanges(const plan::Plan& plan, std::vector<plan::Plan>& shapes) const;
   std::vector<plan::Offload> optimizer_places() const;
-  std::vector<double> activation_shares() const;
+  void fill_shares();
   /// Whether dp and pp may change places without changing what any group runs on.
   bool orders_alike(const plan::Plan& plan) const;
   void add_others(const plan::Plan& plan, std::vector<plan::Plan>& variants) const;
@@ -124,6 +138,7 @@ class Space {
   Task task_;
   plan::Plan base_;
   std::vector<Recomputing> recomputes_;
+  std::vector<double> shares_;     ///< of activations on the host
   std::vector<Variation> others_;  ///< fields of `only` that nothing else here chooses
 };
 

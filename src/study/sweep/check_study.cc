@@ -2,6 +2,7 @@
 #include "study/sweep/check_study.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -10,11 +11,14 @@
 #include "base/reader.h"
 #include "study/sweep/config_path.h"
 #include "study/sweep/kind.h"
+#include "study/sweep/model_field.h"
+#include "workload/plan/aliases.h"
 
 namespace orrery::sweep {
 namespace {
 
 constexpr std::size_t kMostValues = 100;  // of an axis: more mistakes than a message shows
+constexpr std::string_view kPlanPrefix = "plan.";
 constexpr std::size_t kMostRefused = 20;  // points, where none may be
 
 /// Of the kind's fields `path` begins with.
@@ -60,6 +64,7 @@ class ValueChecks {
 
   Error run() {
     take_lasting();
+    take_second_names();
     for (std::size_t axis = 0; axis < study_.space.axes.size(); ++axis) {
       const std::vector<ConfigNode>& values = study_.space.axes[axis].values;
       for (std::size_t i = 0; i < std::min(values.size(), kMostValues); ++i) {
@@ -79,6 +84,24 @@ class ValueChecks {
     for (const Mistake& mistake : mistakes_of(study_, study_.describe_unvaried()).mistakes) {
       if (first.contains(Error(mistake).to_string())) {
         take(mistake);
+      }
+    }
+  }
+
+  /// Of two axes of one field the last would win, whatever the first one's column says.
+  void take_second_names() {
+    const ConfigNode description = study_.describe_unvaried().node;
+    std::map<std::string, std::string> names;
+    for (const Axis& axis : study_.space.axes) {
+      const std::string path = axis.name.starts_with(kPlanPrefix)
+                                   ? std::string(kPlanPrefix) +
+                                         std::string(plan::own_name(
+                                             std::string_view(axis.name).substr(kPlanPrefix.size())))
+                                   : own_model_field(description, axis.name);
+      const auto [first, is_new] = names.emplace(resolved_path(description, path), axis.name);
+      if (!is_new) {
+        take({axis.values.front().where(), axis.name, {},
+              "the same field as " + first->second + "; vary it under one name"});
       }
     }
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 
 #include "base/format.h"
 #include "base/names.h"
@@ -20,17 +21,17 @@ std::vector<std::string> item_names(const ConfigNode& list) {
   return names;
 }
 
-ConfigNode* find_item(ConfigNode& list, const std::string& word) {
+std::optional<std::size_t> find_item(const ConfigNode& list, const std::string& word) {
   const std::vector<std::string> names = item_names(list);
   const auto found = std::find(names.begin(), names.end(), word);
   if (found != names.end()) {
-    return &list.items[static_cast<std::size_t>(found - names.begin())];
+    return static_cast<std::size_t>(found - names.begin());
   }
   std::size_t number = 0;
   const char* const end = word.data() + word.size();
   const auto parsed = std::from_chars(word.data(), end, number);
   const bool is_number = parsed.ec == std::errc() && parsed.ptr == end;
-  return is_number && number < list.items.size() ? &list.items[number] : nullptr;
+  return is_number && number < list.items.size() ? std::optional(number) : std::nullopt;
 }
 
 /// The field of a map; a new one, empty, where there is none.
@@ -71,8 +72,10 @@ Result<void> set_field(ConfigNode& root, std::string_view path, const ConfigNode
     }
     if (at->kind == ConfigNode::Kind::sequence) {
       const std::vector<std::string> names = item_names(*at);
-      at = find_item(*at, word);
-      if (at == nullptr) {
+      const std::optional<std::size_t> item = find_item(*at, word);
+      if (item) {
+        at = &at->items[*item];
+      } else {
         return refuse("an item of " + passed + ": its number from 0, or one of " +
                       enumerated(names) + did_you_mean(word, names));
       }
@@ -91,6 +94,22 @@ Result<void> set_field(ConfigNode& root, std::string_view path, const ConfigNode
   *at = value;
   at->path = std::string(path);
   return {};
+}
+
+std::string resolved_path(const ConfigNode& root, std::string_view path) {
+  const ConfigNode* at = &root;
+  std::string resolved;
+  for (std::string word : split_path(path)) {
+    if (at != nullptr && at->kind == ConfigNode::Kind::sequence) {
+      const std::optional<std::size_t> item = find_item(*at, word);
+      word = item ? std::to_string(*item) : word;
+      at = item ? &at->items[*item] : nullptr;
+    } else {
+      at = at == nullptr ? nullptr : at->find(word);
+    }
+    resolved += (resolved.empty() ? "" : ".") + word;
+  }
+  return resolved;
 }
 
 std::string canonical_text(const ConfigNode& node) {

@@ -11,6 +11,11 @@ namespace {
 /// How long a process waits for another that writes, in milliseconds.
 constexpr int kPatience = 60'000;
 
+/// What a query may do: instructions of SQLite's machine (some tens of seconds), values it returns.
+constexpr std::int64_t kMostSteps = 2'000'000'000;
+constexpr std::size_t kMostValues = 20'000'000;
+constexpr int kStepsAtOnce = 1'000'000;
+
 struct Finalize {
   void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 };
@@ -119,17 +124,38 @@ Result<Rows> Database::step(const std::string& sql, const std::vector<Cell>& val
   for (std::size_t i = 0; i < values.size(); ++i) {
     bind(raw, static_cast<int>(i) + 1, values[i]);
   }
+  std::int64_t steps = 0;
+  if (mode_ == Mode::read) {
+    sqlite3_progress_handler(
+        connection_.get(), kStepsAtOnce,
+        [](void* count) {
+          return static_cast<int>((*static_cast<std::int64_t*>(count) += kStepsAtOnce) >= kMostSteps);
+        },
+        &steps);
+  }
   Rows rows;
   const int columns = sqlite3_column_count(raw);
   for (int i = 0; i < columns; ++i) {
     rows.columns.emplace_back(sqlite3_column_name(raw, i));
   }
   int state = sqlite3_step(raw);
+  std::size_t values_read = 0;
   for (; state == SQLITE_ROW; state = sqlite3_step(raw)) {
+    values_read += static_cast<std::size_t>(columns);
+    if (mode_ == Mode::read && values_read > kMostValues) {
+      state = SQLITE_INTERRUPT;
+      break;
+    }
     std::vector<Cell>& row = rows.rows.emplace_back();
     for (int i = 0; i < columns; ++i) {
       row.push_back(cell_at(raw, i));
     }
+  }
+  sqlite3_progress_handler(connection_.get(), 0, nullptr, nullptr);
+  if (state == SQLITE_INTERRUPT) {
+    return fail(Error(Mistake{file_, {}, sql,
+                              "a statement that ends: it went on beyond two thousand million steps "
+                              "or twenty million values"}));
   }
   if (state != SQLITE_DONE) {
     return fail(mistake());

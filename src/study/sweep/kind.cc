@@ -13,7 +13,16 @@ std::vector<std::string> kind_names() {
 }
 
 Outcome refused(std::size_t columns, const Error& why) {
-  return {std::vector<Cell>(columns), why.to_string()};
+  return {std::vector<Cell>(columns), without_places(why).to_string()};
+}
+
+Error without_places(Error mistakes) {
+  for (Mistake& mistake : mistakes.mistakes) {
+    if (!mistake.field.empty() && !mistake.where.starts_with("--")) {
+      mistake.where.clear();
+    }
+  }
+  return mistakes;
 }
 
 }  // namespace orrery::sweep

@@ -52,16 +52,28 @@ inline constexpr auto kCollectiveFigures =
     std::to_array<std::string_view>({"time_s", "algbw", "busbw", "taken_algorithm", "protocol"});
 Prepared prepare_collective(const ConfigNode& description);  // collective_kind.cc
 
+inline constexpr auto kPlanFields = std::to_array<std::string_view>(
+    {"model", "machine", "plan", "devices", "only", "reserve", "estimates"});
+inline constexpr auto kPlanFigures = std::to_array<std::string_view>(
+    {"step_time_s", "tokens_per_s", "mfu", "memory_bytes", "bound_s", "gap", "best", "candidates",
+     "estimated", "complete"});
+Prepared prepare_plan(const ConfigNode& description);  // plan_kind.cc
+
 inline constexpr std::array kKinds{
     KindEntry{"simulate", "one training step, as `orrery simulate`", kSimulateFields,
               kSimulateFigures, prepare_simulate},
     KindEntry{"collective", "one collective of one size, as `orrery collective`", kCollectiveFields,
               kCollectiveFigures, prepare_collective},
+    KindEntry{"plan", "the fastest plan, as `orrery plan`", kPlanFields, kPlanFigures,
+              prepare_plan},
 };
 
 std::vector<std::string> kind_names();
 
 /// The outcome of a point that has figures for none of `columns`.
 Outcome refused(std::size_t columns, const Error& why);
+
+/// Where a field stands in a study's file is no part of a result: the file changes, its results stay.
+Error without_places(Error mistakes);
 
 }  // namespace orrery::sweep

@@ -57,7 +57,7 @@ std::optional<Shard> parse_shard(const std::string& text) {
 }
 
 Outcome SweepPoint::run() const {
-  return prepared.run ? prepared.run() : Outcome{{}, prepared.mistakes.to_string()};
+  return prepared.run ? prepared.run() : refused(0, prepared.mistakes);
 }
 
 SweepPoint prepare_point(const Study& study, std::size_t point, const std::string& version) {
@@ -66,7 +66,7 @@ SweepPoint prepare_point(const Study& study, std::size_t point, const std::strin
   if (description.mistakes.empty()) {
     ready.prepared = study.kind->prepare(description.node);
   } else {
-    ready.prepared.inputs = "nowhere " + description.mistakes.to_string();
+    ready.prepared.inputs = "nowhere " + without_places(description.mistakes).to_string();
     ready.prepared.mistakes = std::move(description.mistakes);
   }
   ready.hash = point_hash(ready.prepared, version);

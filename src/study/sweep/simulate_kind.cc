@@ -10,6 +10,7 @@
 #include "study/run.h"
 #include "study/sweep/config_path.h"
 #include "study/sweep/kind.h"
+#include "study/sweep/step.h"
 #include "study/sweep/study.h"
 #include "workload/memory/footprint.h"
 #include "workload/plan/defaults.h"
@@ -17,37 +18,9 @@
 namespace orrery::sweep {
 namespace {
 
-/// What a point simulates.
-struct Step {
-  zoo::Model model;
-  machine::Machine machine;
-  plan::PlacedPlan plan;
-  std::int64_t devices = 0;
-  study::RunOptions options;
-};
-
-Result<zoo::Model> read_model(const ConfigNode& node) {
-  ConfigNode own = node;
-  const ConfigNode* name = node.find(kModelName);
-  const std::string text = name == nullptr ? "model" : name->text;
-  std::erase_if(own.fields, [](const ConfigField& field) { return field.name == kModelName; });
-  return zoo::parse_model(own, text);
-}
-
-Result<Step> read_step(const ConfigNode& description) {
+Result<Step> read_simulation(const ConfigNode& description) {
   Reader read(description);
-  Step step;
-  if (const ConfigNode* model = read.child("model", true)) {
-    step.model = read.absorb(read_model(*model));
-  }
-  if (const ConfigNode* machine = read.child("machine", true)) {
-    step.machine = read.absorb(machine::parse_machine(*machine));
-  }
-  if (const ConfigNode* plan = read.child("plan", false)) {
-    step.plan = read.absorb(plan::parse_placed_plan(*plan));
-  }
-  step.devices = read.optional<std::int64_t>("devices", 0);
-  read.require(step.devices >= 0, "devices", "a number of accelerators, or 0 for the plan's own");
+  Step step = read_step(read);
   step.options.network = read.optional("network", simulate::NetworkModel::ports);
   step.options.allow_oom = read.optional("allow_oom", false);
   return read.finish(std::move(step));
@@ -135,7 +108,7 @@ std::string inputs_of(const Step& step, const ConfigNode& description) {
 }  // namespace
 
 Prepared prepare_simulate(const ConfigNode& description) {
-  auto read = read_step(description);
+  auto read = read_simulation(description);
   if (!read) {
     return {.inputs = "unread " + canonical_text(description), .mistakes = read.error(), .run = {}};
   }

@@ -65,6 +65,9 @@ class Lowering {
       }
     }
     assemble_once();
+    if (!options_.verify) {
+      return std::move(workload_);
+    }
     if (auto verified = graph::verify(workload_); !verified) {
       return fail(after(last, std::move(verified.error())));
     }

@@ -27,6 +27,7 @@ struct LowerOptions {
   /// Called after each pass with its name and the workload it made.
   std::function<void(const std::string& pass, const graph::Workload&)> observe{};
   const machine::Machine* machine = nullptr;  ///< that it is lowered for, if any
+  bool verify = true;  ///< the last; false: for who lowers thousands of plans and runs none of them
 };
 
 /// Lowers a checked plan. Runs every pass of kPasses in order and verify() after the last and, with

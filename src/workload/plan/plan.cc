@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <type_traits>
 
@@ -71,6 +72,11 @@ Error PlacedPlan::placed(Error mistakes) const {
     const auto place = mistake.where.empty() ? places.find(mistake.field) : places.end();
     if (place != places.end()) {
       mistake.where = place->second;
+      std::string flag = mistake.where;
+      std::replace(flag.begin(), flag.end(), '-', '_');
+      if (flag == "__" + mistake.field) {  // the flag's name says the field
+        mistake.field.clear();
+      }
     }
   }
   return mistakes;

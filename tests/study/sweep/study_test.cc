@@ -104,7 +104,7 @@ TEST(Study, WhatIsRefusedIsAResultWithItsReason) {
   ASSERT_TRUE(study) << study.error().to_string();
   EXPECT_EQ(outcome_of(*study, 0).error, "");
   const Outcome refused = outcome_of(*study, 1);
-  EXPECT_THAT(refused.error, HasSubstr("study.yaml:5: tp: found '8'"));
+  EXPECT_THAT(refused.error, HasSubstr("tp: found '8'"));
   for (const Cell& cell : refused.figures) {
     EXPECT_TRUE(std::holds_alternative<std::monostate>(cell));
   }
@@ -160,6 +160,33 @@ TEST(Study, CollectivesAreAKind) {
   };
   EXPECT_LT(time(0), time(1));
   EXPECT_LT(time(1), time(2));
+}
+
+TEST(Study, OneFieldIsVariedUnderOneName) {
+  const std::string text = mistakes_of(std::string(kBase) +
+                                       "vary:\n"
+                                       "  plan.tp: [1, 2]\n"
+                                       "  plan.tensor_parallel_degree: [1, 2]\n"
+                                       "  model.layers: [2, 4]\n"
+                                       "  model.n_layer: [2, 4]\n"
+                                       "  machine.network.nvlink.bandwidth: [100 GB/s]\n"
+                                       "  machine.network.0.bandwidth: [200 GB/s]\n"
+                                       "  machine.network.1.bandwidth: [25 GB/s]\n");
+  EXPECT_THAT(text, HasSubstr("study.yaml:6: plan.tensor_parallel_degree: the same field as "
+                              "plan.tp; vary it under one name"));
+  EXPECT_THAT(text, HasSubstr("model.n_layer: the same field as model.layers"));
+  EXPECT_THAT(text, HasSubstr("machine.network.0.bandwidth: the same field as "
+                              "machine.network.nvlink.bandwidth"));
+  EXPECT_THAT(text, Not(HasSubstr("machine.network.1")));
+}
+
+TEST(Study, AResultDoesNotSayWhereTheStudyStoodInItsFile) {
+  const auto study = study_of(std::string(kBase) + "vary: {plan.tp: [5]}\n");
+  const auto lower = study_of("\n\n" + std::string(kBase) + "vary: {plan.tp: [5]}\n");
+  ASSERT_TRUE(study && lower);
+  EXPECT_EQ(outcome_of(*study, 0).error, outcome_of(*lower, 0).error);
+  EXPECT_THAT(outcome_of(*study, 0).error, Not(HasSubstr("study.yaml")));
+  EXPECT_EQ(prepare_point(*study, 0, "1").hash, prepare_point(*lower, 0, "1").hash);
 }
 
 }  // namespace

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/flit.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "base/file.h"
+#include "base/reader.h"
+#include "cli/commands.h"
+#include "cli/progress.h"
+
+namespace orrery::cli {
+namespace {
+
+constexpr std::array kCurve{0.1, 0.25, 0.5, 0.7, 0.8, 0.9, 0.95, 1.0};  // of the saturation load
+
+constexpr const char* kFlitExamples =
+    "Times are cycles, loads flits per node and cycle. A FILE.yaml has the options as fields\n"
+    "(vc_alloc_delay: 2); options given beside a file go before what it says.\n"
+    "Examples:\n"
+    "  orrery flit --topology mesh:8x8 --routing dor --vcs 4 --buffer 8 --pattern uniform \\\n"
+    "    --rate 0.2 --packet 1\n"
+    "  orrery flit --topology torus:8x8 --pattern tornado --rate 0.15 --json\n"
+    "  orrery flit --topology fat_tree:k=4,n=3 --buffer 16 --sweep --plot curve.svg\n"
+    "  orrery flit --topology graph:dragonfly:hosts=2,routers=4,globals=2 --routing up_down\n"
+    "  orrery flit --booksim mesh88_lat.txt\n"
+    "  orrery flit network.yaml --links links.csv\n";
+
+class FlitCommand : public Command {
+ public:
+  void declare(Options& options) override {
+    options.positional("FILE", file_, "the network and its load, as YAML");
+    options.value("--booksim", booksim_, "FILE", "a configuration file of BookSim 2, unchanged");
+    const auto declare_fields = [&](std::string_view name, auto, std::string_view sentence) {
+      options.value(flag_of(name), given_[std::string(name)], "VALUE", std::string(sentence));
+    };
+    options.group("Network and load");
+    flit::Experiment::fields(declare_fields);
+    options.group("Routers");
+    flit::RouterSettings::fields(declare_fields);
+    options.group("Load and measurement");
+    flit::OpenLoopSettings::fields(declare_fields);
+    options.group("What to run");
+    options.flag("--sweep", sweep_, "also the latency-load curve and the load of saturation");
+    options.value("--plot", plot_, "FILE.svg", "draw the curve of --sweep");
+    options.value("--links", links_, "FILE.csv", "write the load of every link");
+    options.flag("--no-shortcuts", no_shortcuts_, "simulate idle cycles too; changes no result");
+    options.flag("--json", json_, "print one JSON object; cycles, flits per node and cycle");
+    options.footer(kFlitExamples);
+  }
+
+  Result<std::string> run(Error mistakes) override {
+    flit::Experiment experiment = read(mistakes);
+    if (plot_ && !sweep_) {
+      mistakes.add({"--plot", {}, {}, "goes with --sweep, which makes the curve"});
+    }
+    auto prepared = flit::prepare(experiment);
+    if (!prepared) {
+      for (Mistake& mistake : prepared.error().mistakes) {
+        mistake.where = given_.contains(mistake.where) && given_.at(mistake.where)
+                            ? flag_of(mistake.where)
+                            : mistake.where;
+      }
+      mistakes.add(std::move(prepared.error()));
+    }
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    const report::FlitReport report = simulate(std::move(experiment), *prepared);
+    const flit::RouterGraph& graph = *prepared->graph;
+    if (report.point.deadlocked) {
+      return fail(report.point.reason);
+    }
+    if (links_) {
+      if (auto ok = write_file(*links_, report::flit_links_csv(report, graph)); !ok) {
+        return fail(ok.error());
+      }
+    }
+    if (plot_) {
+      const auto written = report::flit_plot(report).and_then(
+          [&](const report::Plot& plot) { return write_file(*plot_, report::to_svg(plot)); });
+      if (!written) {
+        return fail(written.error());
+      }
+    }
+    return json_ ? report::flit_json(report) : report::flit_table(report, graph);
+  }
+
+ private:
+  flit::Experiment read(Error& mistakes) {
+    flit::Experiment experiment;
+    if (file_ && booksim_) {
+      mistakes.add({"--booksim", {}, {}, "contradicts " + *file_ + "; choose one"});
+    } else if (file_) {
+      experiment = collect(load_config(*file_).and_then(flit::parse_experiment), mistakes);
+    } else if (booksim_) {
+      experiment = collect(read_file(*booksim_).and_then([&](const std::string& text) {
+        return flit::parse_booksim(text, *booksim_);
+      }),
+                           mistakes);
+    }
+    const auto take = [&](auto& value) {
+      return [&](std::string_view name, auto member, std::string_view) {
+        const std::optional<std::string>& text = given_.at(std::string(name));
+        if (!text) {
+          return;
+        }
+        using Value = std::remove_reference_t<decltype(value.*member)>;
+        const auto parsed = parse_value<Value>(*text);
+        if (parsed) {
+          value.*member = *parsed;
+        } else {
+          mistakes.add(wrong_value(flag_of(name), *text, parsed.error()));
+        }
+      };
+    };
+    flit::Experiment::fields(take(experiment));
+    flit::RouterSettings::fields(take(experiment.router));
+    flit::OpenLoopSettings::fields(take(experiment.load));
+    for (const char* field : {"sample_period", "warmup_periods", "max_samples", "latency_limit",
+                              "stopping_threshold"}) {
+      experiment.states_periods |= given_.at(field).has_value();
+    }
+    return experiment;
+  }
+
+  report::FlitReport simulate(flit::Experiment experiment, const flit::Prepared& prepared) const {
+    report::FlitReport report;
+    report.routing = name_of(prepared.routing.algorithm());
+    report.routers = static_cast<std::size_t>(prepared.graph->routers);
+    report.nodes = prepared.graph->nodes.size();
+    report.notes = experiment.notes;
+    report.dependencies = flit::check_dependencies(prepared.routing);
+    ProgressBar bar("simulating");
+    double done = 0;
+    double part = sweep_ ? 0.1 : 1;
+    const flit::RunOptions how{!no_shortcuts_,
+                               [&](double share) { bar.update(done + part * share); }};
+    const auto at = [&](double rate) {
+      flit::OpenLoopSettings load = experiment.load;
+      load.rate = rate;
+      return flit::run_open_loop(*prepared.graph, prepared.routing, experiment.router,
+                                 prepared.traffic, load, how);
+    };
+    report.point = at(experiment.load.rate);
+    if (sweep_) {
+      done = 0.1;
+      part = 0.4;
+      report.saturation = flit::find_saturation(experiment, prepared, how);
+      done = 0.5;
+      part = 0.5 / kCurve.size();
+      for (const double share : kCurve) {
+        if (report.saturation->offered > 0) {
+          report.curve.push_back(at(share * report.saturation->offered));
+        }
+        done += part;
+      }
+    }
+    if (report.dependencies.freedom == flit::Freedom::circular) {
+      report.notes.push_back(
+          fmt::format("routing {} can deadlock here; up_down cannot on any graph", report.routing));
+    }
+    report.experiment = std::move(experiment);
+    return report;
+  }
+
+  std::optional<std::string> file_;
+  std::optional<std::string> booksim_;
+  std::map<std::string, std::optional<std::string>> given_;  ///< by field
+  bool sweep_ = false;
+  std::optional<std::string> plot_;
+  std::optional<std::string> links_;
+  bool no_shortcuts_ = false;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_flit() {
+  return std::make_unique<FlitCommand>();
+}
+
+}  // namespace orrery::cli

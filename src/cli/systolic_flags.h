@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What `orrery gemm` says of systolic arrays.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "cli/command.h"
+#include "compat/scale_sim/scale_sim.h"
+#include "graph/operator.h"
+#include "machine/compute/compute_model.h"
+#include "machine/machine.h"
+#include "report/json_writer.h"
+
+namespace orrery::cli {
+
+/// --device, --bandwidth, --sparsity, --compat and --scale-sim CFG TOPOLOGY.
+class SystolicFlags {
+ public:
+  void declare(Options& options);
+
+  bool has_device() const { return device_.has_value(); }
+  bool has_files() const { return configuration_.has_value(); }
+
+  /// A machine of the one device that --device describes.
+  machine::Machine machine(Error& mistakes) const;
+  /// What the flags say of a kernel; mistakes where the device has no arrays. Once, before figures.
+  void check(bool systolic, Error& mistakes);
+  /// The product on the arrays, with the flags' sparsity and compatibility.
+  compute::SystolicKernel kernel(const graph::Operator& op, const compute::Device& device) const;
+
+  /// The layers of --scale-sim.
+  Result<std::string> layers(bool json, Error mistakes);
+
+ private:
+  std::optional<std::string> device_;
+  std::optional<std::string> bandwidth_;
+  std::optional<std::string> sparsity_text_;
+  std::optional<std::string> compat_text_;
+  std::optional<std::string> configuration_;
+  std::optional<std::string> topology_;
+  compute::Sparsity sparsity_;
+  scale_sim::Compatibility compat_ = scale_sim::Compatibility::none;
+};
+
+/// The JSON fields of a product on arrays.
+void write_systolic(report::JsonWriter& json, const compute::SystolicCost& cost,
+                    std::optional<Energy> energy);
+
+}  // namespace orrery::cli

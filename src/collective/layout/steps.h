@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+/// One step from layout to layout: which collective it is, and every message of it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/names.h"
+#include "collective/layout/layout.h"
+
+namespace orrery::layout {
+
+enum class Operation : std::uint8_t {
+  slice,
+  all_gather,
+  reduce_scatter,
+  all_reduce,
+  all_to_all,
+  send_recv,
+  many_to_many,
+  apply
+};
+constexpr auto named_values(Operation) {
+  return std::to_array<Named<Operation>>({
+      {Operation::slice, "slice", "every rank keeps a part of what it has; nothing moves"},
+      {Operation::all_gather, "all_gather", "slices to copies"},
+      {Operation::reduce_scatter, "reduce_scatter", "summands to slices of the sum"},
+      {Operation::all_reduce, "all_reduce", "summands to copies of the sum"},
+      {Operation::all_to_all, "all_to_all", "slices of one dimension to slices of another"},
+      {Operation::send_recv, "send_recv", "to the rank of equal place at another coordinate"},
+      {Operation::many_to_many, "many_to_many",
+       "every source sends every target the piece that it needs, each a different one"},
+      {Operation::apply, "apply", "the work between, on what every rank has; nothing moves"},
+  });
+}
+
+/// What is computed between two collectives: from a tensor to one of another shape, of which it
+/// needs some dimensions whole (a gate: whole tokens) and can do others in slices. Never linear:
+/// summands are added before.
+struct Work {
+  Shape shape;             ///< of its result
+  std::vector<int> whole;  ///< dimensions
+};
+
+/// A tensor that has to get from one layout to another, perhaps through work that any rank can do
+/// which holds enough of it.
+struct Problem {
+  Mesh mesh;
+  Shape shape;
+  std::optional<Work> work;
+  Layout from;
+  Layout to;
+};
+
+struct Step {
+  Operation operation = Operation::slice;
+  Layout from;
+  Layout to;
+  bool after_work = false;  ///< of the work's result; false: of what it reads, or no work
+};
+
+inline const Shape& shape_of(const Problem& problem, const Step& step) {
+  return step.after_work ? problem.work->shape : problem.shape;
+}
+
+/// Whether every rank can do its part of the work: no summands, the dimensions that it needs whole
+/// not sliced (conditions 1 and 3 of a fusion).
+bool can_apply(const Work& work, const Layout& layout);
+
+/// What turns `from` into `to` at once; nothing: more than one step does.
+///
+///   slice            copies -> slices
+///   all_gather ...   one axis changes as the operation says; where axes nest in a dimension, the
+///                    one that cut last
+///   all_to_all       also several axes alike, from one dimension to another
+///   send_recv        one axis moves to another coordinate
+///   many_to_many     a coordinate changes, and slices or copies of the other axes; no summands
+///   all_to_all and many_to_many send each needed piece once; where several ranks hold a copy of
+///   it, each sends an equal part of it.
+std::optional<Step> step_between(const Layout& from, const Layout& to);
+
+/// From sender to receiver, which may be one rank; `reduce`: added to what the others send it.
+struct Piece {
+  std::int64_t sender = 0;
+  std::int64_t receiver = 0;
+  Box box;
+  bool reduce = false;
+};
+/// Every piece that makes up what each rank holds afterwards, its own included; an all_reduce in
+/// its two halves, of which the second comes after the first. In the order in which sums add.
+struct Moves {
+  std::vector<Piece> pieces;
+  std::vector<Piece> second;  ///< of an all_reduce: its all_gather
+};
+Moves moves_of(const Step& step, const Shape& shape, const Mesh& mesh);
+
+/// The most bytes that a rank sends to others.
+Bytes sent_by_a_rank(const Moves& moves, const Shape& shape, const Mesh& mesh);
+
+/// "all_reduce tp".
+std::string to_string(const Step& step, const Mesh& mesh);
+
+}  // namespace orrery::layout

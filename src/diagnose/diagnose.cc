@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/diagnose.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "diagnose/syndromes.h"
+
+namespace orrery::diagnose {
+
+std::string ranks_text(const std::vector<std::int64_t>& ranks) {
+  constexpr std::size_t kMost = 8;
+  std::string text = ranks.size() == 1 ? "rank" : "ranks";
+  for (std::size_t i = 0; i < std::min(ranks.size(), kMost); ++i) {
+    text += fmt::format("{} {}", i > 0 ? "," : "", ranks[i]);
+  }
+  return ranks.size() > kMost ? fmt::format("{} and {} more", text, ranks.size() - kMost) : text;
+}
+
+Diagnosis diagnose(const Telemetry& telemetry, const Options& options) {
+  Diagnosis diagnosis;
+  diagnosis.ranks = std::ssize(telemetry.ranks());
+  diagnosis.operations = telemetry.operations.size();
+  diagnosis.messages = telemetry.messages.size();
+  std::set<std::pair<std::int64_t, std::int64_t>> pairs;
+  for (const Message& message : telemetry.messages) {
+    pairs.emplace(message.source, message.target);
+  }
+  diagnosis.pairs = pairs.size();
+
+  Collectives collectives;
+  for (const Operation& operation : telemetry.operations) {
+    collectives[{operation.communicator, operation.sequence}].push_back(&operation);
+  }
+  for (auto& [key, calls] : collectives) {
+    std::ranges::sort(calls, {}, &Operation::rank);
+  }
+  find_hangs(telemetry, collectives, options, diagnosis);
+  find_slow_messages(telemetry, options, diagnosis);
+  find_stragglers(telemetry, collectives, diagnosis);
+  return diagnosis;
+}
+
+}  // namespace orrery::diagnose

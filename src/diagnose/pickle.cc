@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/pickle.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace orrery::diagnose {
+namespace {
+
+constexpr int kDeepest = 64;
+constexpr std::int64_t kMostValues = 2'000'000;
+
+struct Value;
+using Shared = std::shared_ptr<Value>;
+
+/// Memoised values are shared, and may be filled after they were.
+struct Value {
+  ConfigNode::Kind kind = ConfigNode::Kind::null;
+  std::string text;
+  bool quoted = false;
+  std::vector<Shared> items;  ///< of a map: key, value, key, value ...
+};
+
+Shared scalar(std::string text, bool quoted = false) {
+  return std::make_shared<Value>(Value{ConfigNode::Kind::scalar, std::move(text), quoted, {}});
+}
+Shared container(ConfigNode::Kind kind) {
+  return std::make_shared<Value>(Value{kind, {}, false, {}});
+}
+
+class Unpickler {
+ public:
+  Unpickler(std::string_view bytes, const std::string& file)
+      : bytes_(bytes), file_(std::make_shared<const std::string>(file)) {}
+
+  Result<ConfigNode> parse() {
+    while (problem_.empty() && !stopped_) {
+      const std::size_t at = at_;
+      const int code = static_cast<int>(number(1));
+      if (problem_.empty() && !step(code)) {
+        problem_ = fmt::format("opcode 0x{:02x} at byte {}: only plain data are read", code, at);
+      }
+    }
+    ConfigNode root;
+    if (problem_.empty()) {
+      root = convert(top(), "", 0);
+    }
+    if (!problem_.empty()) {
+      return fail(Error(Mistake{*file_, {}, {}, "not a readable pickle: " + problem_}));
+    }
+    return root;
+  }
+
+ private:
+  std::string_view take(std::uint64_t size) {
+    if (size > bytes_.size() - at_) {
+      problem_ = "it ends too early";
+      stopped_ = true;
+      return {};
+    }
+    at_ += size;
+    return bytes_.substr(at_ - size, size);
+  }
+  /// Little-endian.
+  std::uint64_t number(unsigned bytes) {
+    std::uint64_t value = 0;
+    unsigned shift = 0;
+    for (const char byte : take(bytes)) {
+      value |= static_cast<std::uint64_t>(static_cast<unsigned char>(byte)) << shift;
+      shift += 8;
+    }
+    return value;
+  }
+  static std::int64_t sign_extended(std::uint64_t value, std::uint64_t bytes) {
+    const auto unused = static_cast<unsigned>(64 - 8 * bytes);
+    return bytes == 0 ? 0 : static_cast<std::int64_t>(value << unused) >> unused;
+  }
+
+  void push(Shared value) { stack_.push_back(std::move(value)); }
+  Shared top() {
+    if (stack_.empty()) {
+      problem_ = "a value is missing";
+      return container(ConfigNode::Kind::null);
+    }
+    return stack_.back();
+  }
+  Shared pop() {
+    Shared value = top();
+    if (!stack_.empty()) {
+      stack_.pop_back();
+    }
+    return value;
+  }
+  /// What was pushed since the last mark.
+  std::vector<Shared> pop_to_mark() {
+    if (marks_.empty() || marks_.back() > stack_.size()) {
+      problem_ = "a mark is missing";
+      return {};
+    }
+    const auto first = stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back());
+    std::vector<Shared> values(first, stack_.end());
+    stack_.erase(first, stack_.end());
+    marks_.pop_back();
+    return values;
+  }
+  std::vector<Shared> pop_last(std::size_t count) {
+    std::vector<Shared> values(count);
+    for (std::size_t i = count; i-- > 0;) {
+      values[i] = pop();
+    }
+    return values;
+  }
+  void push_tuple(std::vector<Shared> items) {
+    push(container(ConfigNode::Kind::sequence));
+    stack_.back()->items = std::move(items);
+  }
+  void fill(ConfigNode::Kind kind, const std::vector<Shared>& values) {
+    const Shared into = top();
+    if (into->kind != kind || (kind == ConfigNode::Kind::map && values.size() % 2 != 0)) {
+      problem_ = "items of no list or dictionary";
+      return;
+    }
+    into->items.insert(into->items.end(), values.begin(), values.end());
+  }
+  void get(std::uint64_t index) {
+    const auto found = memo_.find(index);
+    if (found == memo_.end()) {
+      problem_ = "it refers to a value that is not there";
+      return;
+    }
+    push(found->second);
+  }
+  void push_long(std::uint64_t size) {
+    if (size > 8) {
+      problem_ = "a number of more than 64 bits";
+      return;
+    }
+    push(scalar(std::to_string(sign_extended(number(static_cast<unsigned>(size)), size))));
+  }
+
+  bool step(int code);
+  bool step_number(int code);
+  bool step_container(int code);
+  ConfigNode convert(const Shared& value, const std::string& path, int depth);
+
+  std::string_view bytes_;
+  std::shared_ptr<const std::string> file_;
+  std::size_t at_ = 0;
+  std::vector<Shared> stack_;
+  std::vector<std::size_t> marks_;
+  std::map<std::uint64_t, Shared> memo_;
+  std::string problem_;
+  bool stopped_ = false;
+  std::int64_t converted_ = 0;
+};
+
+/// False for an opcode that is not read.
+bool Unpickler::step(int code) {
+  switch (code) {
+    case 0x80:  // PROTO
+      number(1);
+      return true;
+    case 0x95:  // FRAME
+      number(8);
+      return true;
+    case '.':
+      stopped_ = true;
+      return true;
+    case '(':
+      marks_.push_back(stack_.size());
+      return true;
+    case 'q':  // BINPUT
+      memo_[number(1)] = top();
+      return true;
+    case 'r':  // LONG_BINPUT
+      memo_[number(4)] = top();
+      return true;
+    case 0x94:  // MEMOIZE
+      memo_[memo_.size()] = top();
+      return true;
+    case 'h':  // BINGET
+      get(number(1));
+      return true;
+    case 'j':  // LONG_BINGET
+      get(number(4));
+      return true;
+    case 'X':  // BINUNICODE
+      push(scalar(std::string(take(number(4))), true));
+      return true;
+    case 0x8c:  // SHORT_BINUNICODE
+      push(scalar(std::string(take(number(1))), true));
+      return true;
+    case 0x8d:  // BINUNICODE8
+      push(scalar(std::string(take(number(8))), true));
+      return true;
+    default:
+      return step_number(code) || step_container(code);
+  }
+}
+
+bool Unpickler::step_number(int code) {
+  switch (code) {
+    case 'N':
+      push(container(ConfigNode::Kind::null));
+      return true;
+    case 0x88:  // NEWTRUE
+      push(scalar("true"));
+      return true;
+    case 0x89:  // NEWFALSE
+      push(scalar("false"));
+      return true;
+    case 'K':  // BININT1
+      push(scalar(std::to_string(number(1))));
+      return true;
+    case 'M':  // BININT2
+      push(scalar(std::to_string(number(2))));
+      return true;
+    case 'J':  // BININT
+      push(scalar(std::to_string(sign_extended(number(4), 4))));
+      return true;
+    case 0x8a:  // LONG1
+      push_long(number(1));
+      return true;
+    case 'G': {  // BINFLOAT, big-endian
+      std::uint64_t bits = 0;
+      for (const char byte : take(8)) {
+        bits = bits << 8 | static_cast<unsigned char>(byte);
+      }
+      push(scalar(fmt::format("{}", std::bit_cast<double>(bits))));
+      return true;
+    }
+    default:
+      return false;
+  }
+}
+
+bool Unpickler::step_container(int code) {
+  switch (code) {
+    case '}':
+      push(container(ConfigNode::Kind::map));
+      return true;
+    case ']':
+    case ')':
+      push(container(ConfigNode::Kind::sequence));
+      return true;
+    case 't':
+      push_tuple(pop_to_mark());
+      return true;
+    case 0x85:  // TUPLE1, TUPLE2, TUPLE3
+    case 0x86:
+    case 0x87:
+      push_tuple(pop_last(static_cast<std::size_t>(code - 0x84)));
+      return true;
+    case 'a':
+      fill(ConfigNode::Kind::sequence, pop_last(1));
+      return true;
+    case 'e':
+      fill(ConfigNode::Kind::sequence, pop_to_mark());
+      return true;
+    case 's':
+      fill(ConfigNode::Kind::map, pop_last(2));
+      return true;
+    case 'u':
+      fill(ConfigNode::Kind::map, pop_to_mark());
+      return true;
+    default:
+      return false;
+  }
+}
+
+ConfigNode Unpickler::convert(const Shared& value, const std::string& path, int depth) {
+  ConfigNode node;
+  node.source = file_;
+  node.path = path;
+  if (depth > kDeepest || ++converted_ > kMostValues) {
+    problem_ = depth > kDeepest ? "nested too deeply" : "too many values";
+    return node;
+  }
+  node.kind = value->kind;
+  node.text = value->text;
+  node.quoted = value->quoted;
+  const std::vector<Shared>& items = value->items;
+  if (value->kind == ConfigNode::Kind::map) {
+    for (std::size_t i = 0; i + 1 < items.size() && problem_.empty(); i += 2) {
+      const std::string& name = items[i]->text;
+      node.fields.push_back(
+          {name, convert(items[i + 1], path.empty() ? name : path + "." + name, depth + 1)});
+    }
+  } else {
+    for (std::size_t i = 0; i < items.size() && problem_.empty(); ++i) {
+      node.items.push_back(convert(items[i], fmt::format("{}[{}]", path, i), depth + 1));
+    }
+  }
+  return node;
+}
+
+}  // namespace
+
+Result<ConfigNode> parse_pickle(std::string_view bytes, const std::string& file) {
+  return Unpickler(bytes, file).parse();
+}
+
+}  // namespace orrery::diagnose

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+#include <optional>
+
+#include "diagnose/syndromes.h"
+
+namespace orrery::diagnose {
+namespace {
+
+constexpr double kSigmas = 6;
+constexpr double kMedianOfNoise = 1.25;  ///< standard error of a median over that of a mean
+constexpr double kNormal = 1.4826;       ///< standard deviation over median absolute deviation
+constexpr double kSmallestOfLine = 0.05;
+constexpr double kSmallestOfCell = 0.1;
+constexpr std::size_t kFewestCells = 3;
+
+struct Cell {
+  std::int64_t source = 0;
+  std::int64_t target = 0;
+  double times = 1;  ///< as long as messages like it
+  bool explained = false;
+};
+
+/// Time per byte over that of messages of the same path and size, of each pair's last `window`,
+/// over the median of all pairs.
+std::vector<Cell> matrix(const Telemetry& telemetry, std::size_t window) {
+  using Class = std::pair<std::size_t, int>;
+  const auto class_of = [](const Message& message) {
+    return Class(message.path, std::bit_width(static_cast<std::uint64_t>(message.bytes.value())));
+  };
+  const auto pace = [](const Message& message) {
+    return to_seconds(message.duration) / static_cast<double>(message.bytes.value());
+  };
+  std::map<Class, std::vector<double>> paces;
+  for (const Message& message : telemetry.messages) {
+    paces[class_of(message)].push_back(pace(message));
+  }
+  std::map<Class, double> usual;
+  for (auto& [key, values] : paces) {
+    usual[key] = median(std::move(values));
+  }
+  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<double>> samples;
+  for (const Message& message : telemetry.messages) {
+    if (const double pace_of_class = usual[class_of(message)]; pace_of_class > 0) {
+      samples[{message.source, message.target}].push_back(pace(message) / pace_of_class);
+    }
+  }
+  std::vector<Cell> cells;
+  for (auto& [pair, values] : samples) {
+    if (values.size() > window) {
+      values.erase(values.begin(), values.end() - static_cast<std::ptrdiff_t>(window));
+    }
+    cells.push_back({pair.first, pair.second, median(std::move(values))});
+  }
+  std::vector<double> times;
+  for (const Cell& cell : cells) {
+    times.push_back(cell.times);
+  }
+  for (const double usual_cell = times.empty() ? 1 : median(std::move(times));
+       Cell & cell : cells) {
+    cell.times /= usual_cell;
+  }
+  return cells;
+}
+
+/// A sender or a receiver that is slow, and by how much.
+struct Line {
+  std::int64_t Cell::*end = nullptr;
+  std::int64_t rank = 0;
+  double times = 1;
+  double sigmas = 0;
+  double beyond = 1;  ///< excess over the threshold's
+};
+
+class SlowMessages {
+ public:
+  SlowMessages(std::vector<Cell> cells, Diagnosis& diagnosis)
+      : cells_(std::move(cells)), diagnosis_(diagnosis) {
+    std::vector<double> distances;
+    for (const Cell& cell : cells_) {
+      distances.push_back(std::abs(cell.times - 1));
+    }
+    sigma_ = kNormal * median(std::move(distances));
+  }
+
+  void find() {
+    std::vector<Line> lines;
+    while (const std::optional<Line> line = slowest_line()) {
+      lines.push_back(*line);
+      for (Cell& cell : cells_) {
+        cell.explained = cell.explained || cell.*(line->end) == line->rank;
+      }
+    }
+    for (const Line& line : lines) {
+      report(line, lines);
+    }
+    const double threshold = 1 + std::max(kSigmas * sigma_, kSmallestOfCell);
+    for (const Cell& cell : cells_) {
+      if (!cell.explained && cell.times > threshold) {
+        report(cell);
+      }
+    }
+  }
+
+ private:
+  std::optional<Line> slowest_line() const {
+    std::optional<Line> slowest;
+    for (const auto end : {&Cell::source, &Cell::target}) {
+      std::map<std::int64_t, std::vector<double>> lines;
+      for (const Cell& cell : cells_) {
+        if (!cell.explained) {
+          lines[cell.*end].push_back(cell.times);
+        }
+      }
+      for (auto& [rank, times] : lines) {
+        if (times.size() < kFewestCells) {
+          continue;
+        }
+        const double noise =
+            sigma_ * kMedianOfNoise / std::sqrt(static_cast<double>(times.size() + 1));
+        const double allowed = std::max(kSigmas * noise, kSmallestOfLine);
+        const double excess = median(std::move(times)) - 1;
+        if (excess > allowed && (!slowest || excess / allowed > slowest->beyond)) {
+          slowest = {end, rank, 1 + excess, excess / noise, excess / allowed};
+        }
+      }
+    }
+    return slowest;
+  }
+
+  void report(const Line& line, const std::vector<Line>& lines) {
+    const bool sends = line.end == &Cell::source;
+    const bool both = std::ranges::any_of(
+        lines, [&](const Line& other) { return other.rank == line.rank && other.end != line.end; });
+    if (both && !sends) {
+      return;
+    }
+    add({.syndrome = both    ? Syndrome::slow_rank
+                     : sends ? Syndrome::slow_sender
+                             : Syndrome::slow_receiver,
+         .ranks = {line.rank},
+         .communicator = {},
+         .sequence = {},
+         .slowdown = line.times,
+         .sigmas = line.sigmas,
+         .because = fmt::format("what it {} takes {:.2f} times as long as messages like it",
+                                both    ? "sends and receives"
+                                : sends ? "sends"
+                                        : "receives",
+                                line.times)});
+  }
+  void report(const Cell& cell) {
+    const std::string what =
+        fmt::format("messages from {} to {} take {:.2f} times as long as those like them",
+                    cell.source, cell.target, cell.times);
+    const auto few = [&](std::int64_t Cell::*end) {
+      return std::ranges::count(cells_, cell.*end, end) < std::ptrdiff_t{kFewestCells};
+    };
+    if (few(&Cell::source) || few(&Cell::target)) {
+      diagnosis_.undecided.push_back(
+          fmt::format("{}: {} too few others to tell the link from its ends", what,
+                      few(&Cell::source) ? fmt::format("{} sends to", cell.source)
+                                         : fmt::format("{} receives from", cell.target)));
+      return;
+    }
+    add({.syndrome = Syndrome::slow_link,
+         .ranks = {cell.source, cell.target},
+         .communicator = {},
+         .sequence = {},
+         .slowdown = cell.times,
+         .sigmas = (cell.times - 1) / sigma_,
+         .because = what});
+  }
+  /// Without noise any number of sigmas would do.
+  void add(Finding finding) {
+    if (!std::isfinite(finding.sigmas.value_or(0))) {
+      finding.sigmas.reset();
+    }
+    diagnosis_.findings.push_back(std::move(finding));
+  }
+
+  std::vector<Cell> cells_;
+  Diagnosis& diagnosis_;
+  double sigma_ = 0;
+};
+
+}  // namespace
+
+void find_slow_messages(const Telemetry& telemetry, const Options& options, Diagnosis& diagnosis) {
+  std::vector<Cell> cells = matrix(telemetry, options.window);
+  if (!cells.empty()) {
+    SlowMessages(std::move(cells), diagnosis).find();
+  }
+}
+
+}  // namespace orrery::diagnose

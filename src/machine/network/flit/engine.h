@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Cycle by cycle: flits in the virtual channels of input-queued routers.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "machine/network/flit/allocator.h"
+#include "machine/network/flit/bit_set.h"
+#include "machine/network/flit/calendar.h"
+#include "machine/network/flit/random.h"
+#include "machine/network/flit/routing.h"
+#include "machine/network/flit/settings.h"
+
+namespace orrery::flit {
+
+/// A packet that a node wants to send.
+struct Offer {
+  std::uint32_t target = 0;  ///< node
+  std::uint32_t flits = 1;
+  std::uint32_t tag = 0;  ///< the caller's
+  Cycle created = 0;
+  std::uint32_t way = 0;            ///< where packets say theirs (routing.h)
+  Interval interval = kEveryCycle;  ///< at which its flits leave the node
+};
+
+/// A packet whose tail has reached its node.
+struct Arrived {
+  std::uint32_t source = 0;
+  std::uint32_t target = 0;
+  std::uint32_t flits = 0;
+  std::uint32_t tag = 0;
+  std::uint32_t hops = 0;  ///< routers visited
+  Cycle created = 0;
+  Cycle injected = 0;        ///< the head left the node
+  Cycle flits_injected = 0;  ///< sum over the flits of when each left the node
+  Cycle flits_arrived = 0;   ///< sum over the flits of when each arrived
+};
+
+/// What a virtual channel waits for; for messages about deadlocks.
+struct Waiting {
+  std::uint32_t in_vc = 0;          ///< index of an input VC
+  std::vector<std::uint32_t> for_;  ///< input VCs, any of which would let it go on; never empty
+};
+
+/// An input-queued virtual-channel router in every vertex of a graph.
+///
+///   injected at i      in the first router's buffer at i + 1 + node latency
+///   head in buffer t   VC allocation from t + routing_delay, won at v; switch allocation from
+///                      v + vc_alloc_delay
+///   granted at g       next buffer or node at g + sw_alloc_delay + st_final_delay + link latency;
+///                      its credit usable upstream at g + link latency + credit_delay
+///   tail granted at g  the next head of its input VC allocates from g + 1 + routing_delay; its
+///                      output VC can be asked for from g + 1
+///
+/// Each input port sends one flit per cycle, each output port passes one. A head asks for every
+/// free VC that its route allows, from a pointer of its input VC over all outputs of the network,
+/// which moves past what it won; of those who ask for one VC a pointer of the output chooses, and
+/// so for the switch. At the source a packet takes the next VC with a credit, round robin. Nodes
+/// take what arrives at once and return its credit.
+///
+/// Sources: Dally & Towles, Principles and Practices of Interconnection Networks (2004), ch. 16-20;
+/// the cycle rules are those of BookSim 2 (Jiang et al., ISPASS 2013; docs/models/flit.md).
+///
+/// State is flat and indexed; ports and virtual channels with something to do are bits, what is to
+/// come is in a calendar, so a cycle costs what happens in it and idle spans cost nothing.
+class Engine {
+ public:
+  /// `graph` and `routing` must outlive the engine. Requires settings in range (experiment.h).
+  Engine(const RouterGraph& graph, const Routing& routing, const RouterSettings& settings,
+         std::uint64_t seed);
+
+  Cycle now() const { return now_; }
+  Random& random() { return random_; }
+
+  /// Hands node `source` its next packet, to leave from now() on. Requires is_free(source).
+  void offer(std::uint32_t source, const Offer& offer);
+  bool is_free(std::uint32_t source) const { return sources_[source].left == 0; }
+  /// Lists `subject` in woken() in cycle `when`, or in an earlier one if that is far; when >=
+  /// now().
+  void wake(Cycle when, std::uint32_t subject) {
+    calendar_.at(std::min(when, now_ + calendar_.reach())).woken.push_back(subject);
+  }
+
+  /// Simulates cycle now() and moves to the next.
+  void step();
+  /// Moves to the first cycle from now() on in which anything happens, `limit` at most.
+  void skip(Cycle limit);
+  /// Of the last step: packets that have arrived, sources that have sent a tail.
+  const std::vector<Arrived>& arrived() const { return arrived_; }
+  const std::vector<std::uint32_t>& freed_sources() const { return freed_sources_; }
+  /// Subjects woken in cycle now(); step() forgets them.
+  const std::vector<std::uint32_t>& woken() { return calendar_.present(now_).woken; }
+
+  /// No flit, credit or wake-up is to come and no allocation to do.
+  bool is_stuck() const { return !is_busy() && calendar_.empty(); }
+  std::uint64_t packets_under_way() const { return under_way_; }
+  /// Over the packets under way (offered, not arrived): flits, and flits times created.
+  std::int64_t flits_under_way() const { return flits_under_way_; }
+  Cycle created_under_way() const { return created_under_way_; }
+
+  /// Flits that have passed a switch, all together and by output port (channels, then nodes).
+  std::uint64_t flit_hops() const { return flit_hops_; }
+  std::uint64_t flits_over(std::uint32_t port) const { return out_[port].flits; }
+  std::uint64_t flits_injected() const { return flits_injected_; }
+  std::uint64_t flits_arrived() const { return flits_arrived_; }
+
+  /// Input VCs that hold a flit and cannot go on now, each with what it waits for (deadlock.h).
+  std::vector<Waiting> waiting() const;
+  /// "router 3 from router 2, VC 1".
+  std::string name_of_vc(std::uint32_t in_vc) const;
+
+ private:
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+  static constexpr std::uint32_t kHead = 1U << 31U;  // of an arrival's packet: it begins here
+
+  struct Packet {
+    RouteState route;
+    std::uint32_t source = 0;
+    std::uint32_t flits = 0;
+    std::uint32_t tag = 0;
+    std::uint32_t hops = 0;
+    std::uint32_t missing = 0;  ///< flits that have not arrived
+    std::uint32_t behind = kNone;  ///< the packet behind it, where it waits behind another
+    Cycle created = 0;
+    Cycle injected = 0;
+    Cycle flits_injected = 0;
+    Cycle flits_arrived = 0;
+  };
+  struct InVc {
+    std::uint32_t out = kNone;    ///< VC that its front packet has won
+    std::uint32_t port = kNone;   ///< of it; before, the one that its route says
+    std::uint32_t front = kNone;  ///< packet
+    std::uint32_t left = 0;       ///< flits of it, not yet sent
+    std::uint32_t count = 0;      ///< flits in the buffer
+    std::uint32_t second = kNone;  ///< packet whose head is behind it in the buffer
+    std::uint32_t last = kNone;    ///< of those behind
+    std::uint32_t pointer = 0;    ///< output VC that is first in turn
+    VcMask vcs = 0;               ///< that its route says
+    bool rests = false;           ///< until vc_alloc_delay or sw_alloc_delay is over
+    bool begins = false;          ///< the next flit is its head
+    Interval interval = kEveryCycle;
+  };
+  struct OutVc {
+    std::int32_t credits = 0;
+    std::uint32_t owner = kNone;  ///< input VC
+    std::uint32_t pointer = 0;    ///< input VC that is first in turn
+    std::uint32_t best = kNone;   ///< of those that ask in this cycle, the first in turn
+    bool closing = false;         ///< free when all credits are back
+  };
+  struct InPort {
+    VcMask ready = 0;  ///< VCs that could send a flit
+    std::uint32_t router = 0;
+    std::uint32_t pointer = 0;  ///< output port first in turn
+    std::uint32_t vc = 0;       ///< VC first in turn
+    Cycle credit_delay = 0;     ///< from a grant to the credit's use upstream
+  };
+  struct OutPort {
+    VcMask free = 0;  ///< VCs
+    std::uint32_t pointer = 0;    ///< input VC first in turn
+    std::uint32_t best = kNone;   ///< of those that ask in this cycle, the first in turn
+    Cycle delay = 0;              ///< from a grant to the arrival
+    Cycle node_credit_delay = 0;  ///< from a grant to the return of a node's credit
+    Interval next = 0;            ///< earliest time of a flit, in steps of an Interval
+    bool closed = false;          ///< it is yet to come
+    bool counts_credits = true;   ///< not of a node with room for a round trip
+    std::uint64_t flits = 0;
+  };
+  struct Source {
+    std::uint32_t packet = kNone;
+    std::uint32_t left = 0;
+    std::uint32_t vc = kNone;  ///< of the packet, once chosen
+    std::uint32_t last_vc = 0;
+    Cycle delay = 0;  ///< from leaving to the router's buffer
+    Interval interval = kEveryCycle;  ///< of the packet
+    Interval next = 0;
+  };
+
+  std::uint32_t in_vc(std::uint32_t port, std::uint32_t vc) const { return (port << shift_) + vc; }
+  std::uint32_t port_of(std::uint32_t vc) const { return vc >> shift_; }
+  std::uint32_t vc_of(std::uint32_t vc) const { return vc & ((1U << shift_) - 1); }
+  bool is_busy() const { return ready_.any() || heads_.any() || sending_.any(); }
+
+  void take_events();
+  void arrive(std::uint32_t vc, std::uint32_t packet);
+  void eject(std::uint32_t packet);
+  void take_credit(std::uint32_t vc);
+  void unpark(std::uint32_t port);
+  void close_port(std::uint32_t port);
+  Cycle within_reach(Interval time) const;
+  void open_port(std::uint32_t port);
+  void free_vc(std::uint32_t vc);
+  void show_head(std::uint32_t vc, Cycle when);
+  void update_ready(std::uint32_t vc);
+
+  void allocate_switch();
+  void request_switch(std::uint32_t port, VcMask ready);
+  void allocate_switch_slowly();
+  void grant(std::uint32_t vc, std::uint32_t out_port);
+  void send(std::uint32_t vc);
+  void allocate_vcs();
+  Candidate open_output(std::uint32_t vc);
+  VcMask open_vcs(const Candidate& candidate, std::uint32_t flits) const;
+  void ask_for_vc(std::uint32_t vc, const Candidate& output);
+  void win(std::uint32_t vc, std::uint32_t out);
+  void inject();
+  bool inject_flit(std::uint32_t source);
+  std::uint32_t injection_vc(std::uint32_t source) const;
+  void end_cycle();
+  struct OnTheWay {
+    std::vector<bool> credits;
+    std::vector<bool> flits;
+  };
+  OnTheWay on_the_way() const;
+  std::vector<std::uint32_t> head_waits_for(std::uint32_t vc) const;
+
+  const RouterGraph& graph_;
+  const Routing& routing_;
+  RouterSettings settings_;
+  Random random_;
+  std::uint32_t channels_ = 0;
+  std::uint32_t ports_ = 0;  ///< channels and one per node
+  unsigned shift_ = 0;
+  std::vector<VcMask> input_vcs_;  ///< by switch input of a port
+  bool plain_vc_ = true;           ///< allocators: separable input first, one iteration
+  bool plain_switch_ = true;
+  Cycle hop_delay_ = 0;
+  Cycle now_ = 0;
+
+  std::vector<InPort> in_;    ///< ends of channels, then those that nodes inject to
+  std::vector<OutPort> out_;  ///< channels, then to nodes, then from nodes
+  std::vector<InVc> in_vcs_;
+  std::vector<OutVc> out_vcs_;
+  std::vector<Source> sources_;
+  std::vector<Packet> packets_;
+  std::vector<std::uint32_t> free_packets_;
+  std::vector<std::vector<std::uint32_t>> parked_;  ///< by output port: heads that wait for a VC
+
+  BitSet ready_;    ///< input ports with a ready VC
+  BitSet heads_;    ///< input VCs whose head asks for an output VC
+  BitSet sending_;  ///< nodes that may inject
+  Calendar calendar_;
+  SparseAllocator slow_vc_;
+  SparseAllocator slow_switch_;
+  Candidates candidates_;  ///< of the head that is looked at
+  std::vector<Arrived> arrived_;
+  std::vector<std::uint32_t> freed_sources_;
+  std::vector<std::uint32_t> touched_;     ///< outputs asked for in this cycle
+  std::vector<std::uint32_t> freed_vcs_;   ///< from the next cycle on
+  std::vector<std::uint32_t> next_heads_;  ///< ask from the next cycle on
+  std::uint64_t under_way_ = 0;
+  std::int64_t flits_under_way_ = 0;
+  Cycle created_under_way_ = 0;
+  std::uint64_t flit_hops_ = 0;
+  std::uint64_t flits_injected_ = 0;
+  std::uint64_t flits_arrived_ = 0;
+};
+
+}  // namespace orrery::flit

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+/// One description of a network, its routers and its load, from YAML, flags or a BookSim file.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/config_node.h"
+#include "base/result.h"
+#include "machine/network/flit/open_loop.h"
+#include "machine/network/flit/router_graph.h"
+#include "machine/network/flit/routing.h"
+#include "machine/network/flit/settings.h"
+
+namespace orrery::flit {
+
+struct Experiment {
+  std::string topology = "mesh:8x8";
+  std::string routing;  ///< empty: default_algorithm()
+  std::string pattern = "uniform";
+  Cycle link_latency = 0;  ///< of all links between routers; 0: as the topology says (1)
+  Cycle node_latency = 0;  ///< of all links to and from nodes
+  RouterSettings router;
+  OpenLoopSettings load;
+  bool states_periods = false;     ///< a field of the measurement itself is given
+  std::vector<std::string> notes;  ///< what a file asks for that changes nothing here
+
+  template <class V>
+  static void fields(V&& visit) {
+    using E = Experiment;
+    visit("topology", &E::topology, "such as mesh:8x8, torus:4x4x4, fat_tree:k=4,n=3, graph:FILE");
+    visit("routing", &E::routing, "dor, o1turn, valiant ...; the topology's own if not given");
+    visit("pattern", &E::pattern, "who sends to whom: uniform, transpose, tornado ...");
+    visit("link_latency", &E::link_latency,
+          "cycles of every link between routers; 0: the topology's");
+    visit("node_latency", &E::node_latency, "cycles of every link of a node; 0: the topology's");
+  }
+};
+
+/// A map of the fields of Experiment, RouterSettings and OpenLoopSettings, all optional.
+Result<Experiment> parse_experiment(const ConfigNode& node);
+
+/// A configuration file of BookSim 2, unchanged: "key = value;" with // comments. What it does not
+/// state is as in Experiment, not BookSim's default. `folder`: of the file, for network_file.
+/// Mistakes, by line: unknown keys, settings that there are no such routers for; notes: settings
+/// that change nothing here.
+Result<Experiment> parse_booksim(std::string_view text, const std::string& file);
+
+/// Mistakes of fields that are out of range, all at once.
+Result<void> check(const Experiment& experiment);
+
+/// Ready to run. `graph` stays where it is.
+struct Prepared {
+  std::unique_ptr<RouterGraph> graph;
+  Routing routing;
+  Traffic traffic;
+};
+/// Checks and builds.
+Result<Prepared> prepare(const Experiment& experiment);
+
+/// The algorithm of that name, also under BookSim's names (xy_yx, dim_order, min_adapt ...).
+Result<Algorithm> algorithm_named(std::string_view name);
+
+/// Offered load in steps of 2^-6: the highest at which run_open_loop is stable, found by bisection
+/// of [0, 1], and every run on the way there.
+struct Saturation {
+  double offered = 0;   ///< flits per node and cycle; 0: not even the lowest is stable
+  double accepted = 0;  ///< there
+  std::vector<OpenLoopResult> runs;
+};
+/// Measured with periods of 500 cycles, 2 of warm-up, 8 at most, a limit of 200 cycles and a
+/// threshold of 10 % unless the experiment states its own.
+Saturation find_saturation(const Experiment& experiment, const Prepared& prepared,
+                           const RunOptions& options);
+
+}  // namespace orrery::flit

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "machine/network/flit/router_graph.h"
+
+#include <fmt/format.h>
+
+#include <numeric>
+#include <utility>
+
+namespace orrery::flit {
+namespace {
+
+std::string joined(const std::vector<std::int32_t>& extents) {
+  std::string text;
+  for (const std::int32_t extent : extents) {
+    text += (text.empty() ? "" : "x") + std::to_string(extent);
+  }
+  return text;
+}
+
+std::int32_t power(std::int32_t base, std::int32_t exponent) {
+  std::int32_t result = 1;
+  for (std::int32_t i = 0; i < exponent; ++i) {
+    result *= base;
+  }
+  return result;
+}
+
+std::int32_t product(const std::vector<std::int32_t>& extents) {
+  return std::accumulate(extents.begin(), extents.end(), 1, std::multiplies<>());
+}
+
+void add_nodes(RouterGraph& graph, std::int32_t first_router, std::int32_t routers,
+               std::int32_t per_router) {
+  for (std::int32_t router = 0; router < routers; ++router) {
+    for (std::int32_t i = 0; i < per_router; ++i) {
+      graph.nodes.push_back({first_router + router, first_router + router, 1});
+    }
+  }
+}
+
+/// Nodes of router (x, y) as a tile of a grid of nodes.
+void add_tiles(RouterGraph& graph, std::int32_t side) {
+  const std::int32_t width = graph.extents[0] * side;
+  for (std::int32_t node = 0; node < graph.routers * side * side; ++node) {
+    const std::int32_t x = node % width / side;
+    const std::int32_t y = node / width / side;
+    const std::int32_t router = y * graph.extents[0] + x;
+    graph.nodes.push_back({router, router, 1});
+  }
+}
+
+}  // namespace
+
+RouterGraph make_grid(Shape shape, std::vector<std::int32_t> extents) {
+  RouterGraph graph;
+  graph.name = std::string(name_of(shape)) + ":" + joined(extents);
+  graph.shape = shape;
+  graph.routers = product(extents);
+  for (std::int32_t router = 0; router < graph.routers; ++router) {
+    std::int32_t weight = 1;
+    for (const std::int32_t extent : extents) {
+      const std::int32_t x = router / weight % extent;
+      const std::int32_t base = router - x * weight;
+      if (x + 1 < extent || (shape == Shape::torus && extent > 1)) {
+        graph.channels.push_back({router, base + (x + 1) % extent * weight, 1});
+      }
+      if (x > 0 || (shape == Shape::torus && extent > 1)) {
+        graph.channels.push_back({router, base + (x + extent - 1) % extent * weight, 1});
+      }
+      weight *= extent;
+    }
+  }
+  graph.extents = std::move(extents);
+  add_nodes(graph, 0, graph.routers, 1);
+  return graph;
+}
+
+RouterGraph make_fat_tree(std::int32_t k, std::int32_t n) {
+  RouterGraph graph;
+  graph.name = fmt::format("fat_tree:k={},n={}", k, n);
+  graph.shape = Shape::fat_tree;
+  graph.extents.assign(static_cast<std::size_t>(n), k);
+  const std::int32_t wide = power(k, n - 1);
+  graph.routers = n * wide;
+  for (std::int32_t level = 0; level < n; ++level) {
+    for (std::int32_t place = 0; place < wide; ++place) {
+      const auto link = [&](std::int32_t other, std::int32_t digit_weight) {
+        const std::int32_t base = place - place / digit_weight % k * digit_weight;
+        for (std::int32_t digit = 0; digit < k; ++digit) {
+          graph.channels.push_back(
+              {level * wide + place, other * wide + base + digit * digit_weight, 1});
+        }
+      };
+      if (level + 1 < n) {
+        link(level + 1, power(k, n - 2 - level));  // down
+      }
+      if (level > 0) {
+        link(level - 1, power(k, n - 1 - level));  // up
+      }
+    }
+  }
+  add_nodes(graph, (n - 1) * wide, wide, k);
+  return graph;
+}
+
+RouterGraph make_fly(std::int32_t k, std::int32_t n) {
+  RouterGraph graph;
+  graph.name = fmt::format("fly:k={},n={}", k, n);
+  graph.shape = Shape::fly;
+  graph.extents.assign(static_cast<std::size_t>(n), k);
+  const std::int32_t wide = power(k, n - 1);
+  graph.routers = n * wide;
+  for (std::int32_t stage = 0; stage + 1 < n; ++stage) {
+    const std::int32_t weight = power(k, n - 2 - stage);
+    for (std::int32_t place = 0; place < wide; ++place) {
+      const std::int32_t base = place - place / weight % k * weight;
+      for (std::int32_t digit = 0; digit < k; ++digit) {
+        graph.channels.push_back(
+            {stage * wide + place, (stage + 1) * wide + base + digit * weight, 1});
+      }
+    }
+  }
+  for (std::int32_t node = 0; node < wide * k; ++node) {
+    graph.nodes.push_back({node / k, (n - 1) * wide + node / k, 1});
+  }
+  return graph;
+}
+
+RouterGraph make_flattened_butterfly(std::vector<std::int32_t> extents, std::int32_t per_router) {
+  RouterGraph graph;
+  graph.name = fmt::format("flattened_butterfly:{},c={}", joined(extents), per_router);
+  graph.shape = Shape::flattened_butterfly;
+  graph.routers = product(extents);
+  graph.extents = std::move(extents);
+  for (std::int32_t router = 0; router < graph.routers; ++router) {
+    std::int32_t weight = 1;
+    for (const std::int32_t extent : graph.extents) {
+      const std::int32_t x = router / weight % extent;
+      for (std::int32_t other = 0; other < extent; ++other) {
+        if (other != x) {
+          graph.channels.push_back({router, router + (other - x) * weight, 1});
+        }
+      }
+      weight *= extent;
+    }
+  }
+  std::int32_t side = 1;
+  while (side * side < per_router) {
+    ++side;
+  }
+  if (graph.extents.size() == 2 && side * side == per_router) {
+    add_tiles(graph, side);
+  } else {
+    add_nodes(graph, 0, graph.routers, per_router);
+  }
+  return graph;
+}
+
+RouterGraph make_dragonfly(std::int32_t p, std::int32_t a, std::int32_t h) {
+  RouterGraph graph;
+  graph.name = fmt::format("dragonfly:p={},a={},h={}", p, a, h);
+  graph.shape = Shape::dragonfly;
+  graph.extents = {a, h};
+  const std::int32_t links = a * h;
+  const std::int32_t groups = links + 1;
+  graph.routers = groups * a;
+  for (std::int32_t group = 0; group < groups; ++group) {
+    for (std::int32_t i = 0; i < a; ++i) {
+      for (std::int32_t other = 0; other < a; ++other) {
+        if (other != i) {
+          graph.channels.push_back({group * a + i, group * a + other, 1});
+        }
+      }
+      for (std::int32_t link = i * h; link < (i + 1) * h; ++link) {
+        const std::int32_t back = links - 1 - link;  // of the other group
+        const std::int32_t target = (group + link + 1) % groups;
+        graph.channels.push_back({group * a + i, target * a + back / h, 1});
+      }
+    }
+  }
+  add_nodes(graph, 0, graph.routers, p);
+  return graph;
+}
+
+RouterGraph make_switch_clusters(std::int32_t switches, std::int32_t per_switch,
+                                 std::int32_t links) {
+  RouterGraph graph;
+  graph.name = fmt::format("switch_clusters:n={},p={},links={}", switches, per_switch, links);
+  graph.shape = Shape::switch_clusters;
+  graph.extents = {switches, links};
+  graph.routers = switches;
+  for (std::int32_t source = 0; source < switches; ++source) {
+    for (std::int32_t target = 0; target < switches; ++target) {
+      for (std::int32_t link = 0; link < (source == target ? 0 : links); ++link) {
+        graph.channels.push_back({source, target, 1});
+      }
+    }
+  }
+  add_nodes(graph, 0, switches, per_switch);
+  return graph;
+}
+
+}  // namespace orrery::flit

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "machine/network/flit/routing.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+namespace orrery::flit {
+namespace {
+
+constexpr std::uint32_t kNoChannel = UINT32_MAX;
+
+bool is_grid(Shape shape) {
+  return shape == Shape::mesh || shape == Shape::torus;
+}
+
+bool has_two_phases(Algorithm algorithm) {
+  return algorithm == Algorithm::romm || algorithm == Algorithm::valiant ||
+         algorithm == Algorithm::o1turn;
+}
+
+/// The algorithms of a shape.
+bool fits(Shape shape, Algorithm algorithm) {
+  switch (algorithm) {
+    case Algorithm::dor:
+      return is_grid(shape) || shape == Shape::flattened_butterfly;
+    case Algorithm::yx:
+    case Algorithm::o1turn:
+    case Algorithm::romm:
+      return shape == Shape::mesh;
+    case Algorithm::valiant:
+    case Algorithm::adaptive:
+      return is_grid(shape);
+    case Algorithm::nca:
+      return shape == Shape::fat_tree || shape == Shape::switch_clusters;
+    case Algorithm::dest_tag:
+      return shape == Shape::fly;
+    case Algorithm::min:
+    case Algorithm::up_down:
+      return shape != Shape::fly || algorithm == Algorithm::min;
+  }
+  return false;
+}
+
+int classes_of(const RouterGraph& graph, Algorithm algorithm) {
+  const bool table = algorithm == Algorithm::min || algorithm == Algorithm::up_down;
+  if (algorithm == Algorithm::adaptive) {
+    return graph.shape == Shape::torus ? 3 : 2;
+  }
+  if (graph.shape == Shape::dragonfly && algorithm == Algorithm::min) {
+    return 2;
+  }
+  return (has_two_phases(algorithm) ? 2 : 1) * (graph.shape == Shape::torus && !table ? 2 : 1);
+}
+
+VcMask lowest(int count) {
+  return count >= 64 ? ~VcMask{0} : (VcMask{1} << static_cast<unsigned>(count)) - 1;
+}
+
+/// The lower or upper half of a range of VCs; the lower one has the odd one.
+VcMask half_of(VcMask range, unsigned which) {
+  const int first = std::countr_zero(range);
+  const int count = std::popcount(range);
+  const VcMask low = lowest(count - count / 2) << static_cast<unsigned>(first);
+  return which == 0 ? low : range & ~low;
+}
+
+}  // namespace
+
+Algorithm default_algorithm(Shape shape) {
+  switch (shape) {
+    case Shape::mesh:
+    case Shape::torus:
+    case Shape::flattened_butterfly:
+      return Algorithm::dor;
+    case Shape::fat_tree:
+    case Shape::switch_clusters:
+      return Algorithm::nca;
+    case Shape::fly:
+      return Algorithm::dest_tag;
+    case Shape::dragonfly:
+    case Shape::graph:
+      return Algorithm::min;
+  }
+  return Algorithm::min;
+}
+
+Routing::Routing(const RouterGraph& graph, Algorithm algorithm, int vcs)
+    : graph_(&graph), algorithm_(algorithm), vcs_(vcs), all_(lowest(vcs)) {
+  low_ = half_of(all_, 0);
+  high_ = half_of(all_, 1);
+}
+
+Routing::Routing(const RouterGraph& graph, int vcs, const std::vector<Candidate>& ways)
+    : Routing(graph, Algorithm::min, vcs) {
+  ways_ = &ways;
+}
+
+Result<Routing> Routing::make(const RouterGraph& graph, Algorithm algorithm, int vcs) {
+  if (!fits(graph.shape, algorithm)) {
+    std::string of_shape;
+    for (const Named<Algorithm>& entry : kNames<Algorithm>) {
+      if (fits(graph.shape, entry.value)) {
+        of_shape += (of_shape.empty() ? "" : ", ") + std::string(entry.name);
+      }
+    }
+    return fail(Error(Mistake{"routing",
+                              {},
+                              std::string(name_of(algorithm)),
+                              fmt::format("one of {}: those of {}", of_shape, graph.name)}));
+  }
+  if (const int classes = classes_of(graph, algorithm); vcs < classes || vcs > kMostVcs) {
+    return fail(
+        Error(Mistake{"vcs",
+                      {},
+                      std::to_string(vcs),
+                      fmt::format("{} to {}: routing {} on {} needs {} classes of virtual "
+                                  "channels",
+                                  classes, kMostVcs, name_of(algorithm), graph.name, classes)}));
+  }
+  Routing routing(graph, algorithm, vcs);
+  return routing.prepare().map([&] { return std::move(routing); });
+}
+
+VcMask Routing::ring_vcs(unsigned phase, unsigned ring) const {
+  return half_of(has_two_phases(algorithm_) ? half(phase) : all_, ring);
+}
+
+Candidate Routing::mesh_hop(std::uint32_t router, std::uint32_t goal, bool highest_first) const {
+  for (std::size_t i = 0; i < dimensions_; ++i) {
+    const std::size_t d = highest_first ? dimensions_ - 1 - i : i;
+    const std::int32_t ahead = coordinate(goal, d) - coordinate(router, d);
+    if (ahead != 0) {
+      return {channel(router, 2 * d + (ahead > 0 ? 0 : 1)), all_};
+    }
+  }
+  return {kNoChannel, 0};
+}
+
+/// The class is chosen on entering a dimension and kept in it: the half of the packets that wrap on
+/// the way up, and of those that do not on the way down. No channel of either ring of a half is
+/// followed by itself, so neither can be held in a circle.
+Candidate Routing::torus_hop(RouteState& state, std::uint32_t router, std::uint32_t goal,
+                             std::uint32_t draw) const {
+  for (std::size_t d = 0; d < dimensions_; ++d) {
+    const std::int32_t from = coordinate(router, d);
+    const std::int32_t to = coordinate(goal, d);
+    if (from == to) {
+      continue;
+    }
+    if (state.dimension != static_cast<std::int8_t>(d)) {
+      const std::int32_t extent = graph_->extents[d];
+      const std::int32_t ahead = (to - from + extent) % extent;
+      const bool up = 2 * ahead == extent ? draw == 0 : 2 * ahead < extent;
+      state.dimension = static_cast<std::int8_t>(d);
+      state.up = up ? 1 : 0;
+      state.ring = to < from ? 1 : 0;
+    }
+    return {channel(router, 2 * d + (state.up != 0 ? 0 : 1)), ring_vcs(state.phase, state.ring)};
+  }
+  return {kNoChannel, 0};
+}
+
+Candidate Routing::tree_hop(const RouteState& state, std::uint32_t router,
+                            std::uint32_t draw) const {
+  if (graph_->shape == Shape::switch_clusters) {
+    const auto links = static_cast<std::uint32_t>(graph_->extents[1]);
+    return {channel(router, eject_router(state) * links + draw), all_};
+  }
+  const auto k = static_cast<std::uint32_t>(graph_->extents[0]);
+  const auto n = static_cast<std::uint32_t>(graph_->extents.size());
+  const std::uint32_t wide = static_cast<std::uint32_t>(graph_->routers) / n;
+  const std::uint32_t level = router / wide;
+  std::uint32_t weight = 1;  // of the digits that ways down from here set
+  for (std::uint32_t i = level + 1; i < n; ++i) {
+    weight *= k;
+  }
+  const std::uint32_t goal = eject_router(state) % wide;
+  if (router % wide / weight == goal / weight) {
+    return {channel(router, goal / (weight / k) % k), all_};  // down
+  }
+  return {channel(router, k + draw), all_};  // up
+}
+
+Candidate Routing::dragonfly_hop(const RouteState& state, std::uint32_t router) const {
+  const auto a = static_cast<std::uint32_t>(graph_->extents[0]);
+  const auto h = static_cast<std::uint32_t>(graph_->extents[1]);
+  const std::uint32_t groups = a * h + 1;
+  const std::uint32_t goal = eject_router(state);
+  const std::uint32_t group = router / a;
+  const VcMask vcs = half(state.phase);
+  if (group == goal / a) {
+    return {channel(router, goal % a), vcs};
+  }
+  const std::uint32_t link = (goal / a + groups - group - 1) % groups;
+  return {link / h == router % a ? channel(router, a + link % h) : channel(router, link / h), vcs};
+}
+
+/// Moves on to the second phase where the first ends.
+std::uint32_t Routing::goal(RouteState& state, std::uint32_t router) const {
+  const bool by_way = algorithm_ == Algorithm::valiant || algorithm_ == Algorithm::romm;
+  if (by_way && state.phase == 0 && router == state.via) {
+    state.phase = 1;
+    state.dimension = -1;
+  }
+  return by_way && state.phase == 0 ? state.via : eject_router(state);
+}
+
+std::uint32_t Routing::draws(const RouteState& state, std::uint32_t router) const {
+  if (algorithm_ == Algorithm::nca) {
+    return static_cast<std::uint32_t>(graph_->shape == Shape::fat_tree ? graph_->extents[0]
+                                                                       : graph_->extents[1]);
+  }
+  if (graph_->shape != Shape::torus || algorithm_ == Algorithm::min ||
+      algorithm_ == Algorithm::up_down) {
+    return 1;
+  }
+  RouteState moved = state;
+  const std::uint32_t to = goal(moved, router);
+  for (std::size_t d = 0; d < dimensions_; ++d) {
+    const std::int32_t distance = std::abs(coordinate(to, d) - coordinate(router, d));
+    if (distance != 0) {
+      const bool entering = moved.dimension != static_cast<std::int8_t>(d);
+      return entering && 2 * distance == graph_->extents[d] ? 2 : 1;
+    }
+  }
+  return 1;
+}
+
+Candidate Routing::single(RouteState& state, std::uint32_t router, std::uint32_t draw) const {
+  const std::uint32_t to = goal(state, router);
+  switch (algorithm_) {
+    case Algorithm::dor:
+    case Algorithm::valiant:
+    case Algorithm::romm:
+    case Algorithm::adaptive:
+      if (graph_->shape == Shape::torus) {
+        return torus_hop(state, router, to, draw);
+      }
+      if (graph_->shape == Shape::mesh) {
+        const Candidate hop = mesh_hop(router, to, false);
+        return {.port = hop.port, .vcs = has_two_phases(algorithm_) ? half(state.phase) : all_};
+      }
+      for (std::size_t d = 0, port = 0; d < dimensions_; ++d) {
+        if (coordinate(router, d) != coordinate(to, d)) {
+          return {channel(router, port + static_cast<std::size_t>(coordinate(to, d))), all_};
+        }
+        port += static_cast<std::size_t>(graph_->extents[d]);
+      }
+      return {kNoChannel, 0};
+    case Algorithm::yx:
+      return mesh_hop(router, to, true);
+    case Algorithm::o1turn:
+      return {mesh_hop(router, to, state.phase == 1).port, half(state.phase)};
+    case Algorithm::nca:
+      return tree_hop(state, router, draw);
+    case Algorithm::dest_tag: {
+      const auto k = static_cast<std::uint32_t>(graph_->extents[0]);
+      const auto n = static_cast<std::uint32_t>(graph_->extents.size());
+      const std::uint32_t stage = router / (static_cast<std::uint32_t>(graph_->routers) / n);
+      std::uint32_t digits = state.target;
+      for (std::uint32_t i = stage + 1; i < n; ++i) {
+        digits /= k;
+      }
+      return {channel(router, digits % k), all_};
+    }
+    case Algorithm::min:
+    case Algorithm::up_down: {
+      if (algorithm_ == Algorithm::min && graph_->shape == Shape::dragonfly) {
+        const Candidate hop = dragonfly_hop(state, router);
+        const auto a = graph_->extents[0];
+        const Channel& over = graph_->channels[hop.port];
+        state.phase = over.source / a != over.target / a ? 1 : state.phase;
+        return hop;
+      }
+      const auto routers = static_cast<std::size_t>(graph_->routers);
+      const std::uint32_t port = table_[(state.phase * routers + router) * routers + to];
+      if (algorithm_ == Algorithm::up_down) {
+        state.phase = coordinates_[port] == 0 ? 1 : state.phase;  // down
+      }
+      return {port, all_};
+    }
+  }
+  return {kNoChannel, 0};
+}
+
+void Routing::adaptive(RouteState& state, std::uint32_t router, Candidates& into) const {
+  const bool torus = graph_->shape == Shape::torus;
+  const VcMask escapes = lowest(torus ? 2 : 1);
+  const std::uint32_t to = goal(state, router);
+  Candidate escape{kNoChannel, 0};
+  for (std::size_t d = 0; d < dimensions_; ++d) {
+    const std::int32_t from = coordinate(router, d);
+    const std::int32_t ahead = coordinate(to, d) - from;
+    if (ahead == 0) {
+      continue;
+    }
+    const std::int32_t extent = graph_->extents[d];
+    const bool up = torus ? 2 * ((ahead + extent) % extent) <= extent : ahead > 0;
+    const std::uint32_t port = channel(router, 2 * d + (up ? 0 : 1));
+    if (escape.port == kNoChannel) {  // dor; another VC before the end of the ring than after it
+      const bool wraps = torus && up == (ahead < 0);
+      escape = {port, VcMask{1} << (wraps ? 1U : 0U)};
+    }
+    into.add(port, all_ & ~escapes);
+  }
+  into.preferred = into.count;
+  into.add(escape.port, escape.vcs);
+}
+
+void Routing::next(RouteState& state, std::uint32_t router, Random& random,
+                   Candidates& into) const {
+  into.count = 0;
+  into.preferred = 1;
+  if (ways_ != nullptr) {
+    into.list[0] = (*ways_)[state.via++];
+    into.count = 1;
+    return;
+  }
+  if (is_there(state, router)) {
+    into.add(port_to_node(state.target), all_);
+    return;
+  }
+  if (is_adaptive()) {
+    adaptive(state, router, into);
+    return;
+  }
+  const std::uint32_t ways = draws(state, router);
+  const Candidate output = single(state, router, ways > 1 ? random.below(ways) : 0);
+  into.add(output.port, output.vcs);
+}
+
+RouteState Routing::start(std::uint32_t source, std::uint32_t target, std::uint32_t way,
+                          Random& random) const {
+  RouteState state;
+  state.target = target;
+  if (ways_ != nullptr) {
+    state.via = way;
+    return state;
+  }
+  if (algorithm_ == Algorithm::o1turn) {
+    state.phase = static_cast<std::uint8_t>(random.below(2));
+  } else if (algorithm_ == Algorithm::valiant) {
+    state.via = random.below(static_cast<std::uint32_t>(graph_->routers));
+  } else if (algorithm_ == Algorithm::romm) {
+    const auto from = static_cast<std::uint32_t>(graph_->nodes[source].inject);
+    const std::uint32_t to = eject_router(state);
+    std::int32_t weight = 1;
+    for (std::size_t d = 0; d < dimensions_; ++d) {
+      const auto [low, high] = std::minmax(coordinate(from, d), coordinate(to, d));
+      const auto span = static_cast<std::uint32_t>(high - low + 1);
+      state.via += static_cast<std::uint32_t>(
+          (low + static_cast<std::int32_t>(random.below(span))) * weight);
+      weight *= graph_->extents[d];
+    }
+  }
+  return state;
+}
+
+void Routing::all_choices(const RouteState& state, std::uint32_t router,
+                          std::vector<Choice>& into) const {
+  into.clear();
+  Random unused(0);
+  if (is_adaptive() || is_there(state, router)) {
+    Candidates outputs;
+    Choice choice{state, {}};
+    next(choice.state, router, unused, outputs);
+    for (int i = 0; i < outputs.count; ++i) {
+      choice.output = outputs.list[static_cast<std::size_t>(i)];
+      into.push_back(choice);
+    }
+    return;
+  }
+  for (std::uint32_t draw = 0; draw < draws(state, router); ++draw) {
+    Choice choice{state, {}};
+    choice.output = single(choice.state, router, draw);
+    into.push_back(choice);
+  }
+}
+
+std::vector<RouteState> Routing::all_starts(std::uint32_t source, std::uint32_t target) const {
+  std::vector<RouteState> states(1);
+  states[0].target = target;
+  if (algorithm_ == Algorithm::o1turn) {
+    states.push_back(states[0]);
+    states[1].phase = 1;
+  } else if (algorithm_ == Algorithm::valiant || algorithm_ == Algorithm::romm) {
+    const auto from = static_cast<std::uint32_t>(graph_->nodes[source].inject);
+    const std::uint32_t to = eject_router(states[0]);
+    const RouteState plain = states[0];
+    states.clear();
+    for (std::uint32_t via = 0; via < static_cast<std::uint32_t>(graph_->routers); ++via) {
+      bool inside = true;
+      for (std::size_t d = 0; d < dimensions_; ++d) {
+        const auto [low, high] = std::minmax(coordinate(from, d), coordinate(to, d));
+        inside &= low <= coordinate(via, d) && coordinate(via, d) <= high;
+      }
+      if (inside || algorithm_ == Algorithm::valiant) {
+        states.push_back(plain);
+        states.back().via = via;
+      }
+    }
+  }
+  return states;
+}
+
+}  // namespace orrery::flit

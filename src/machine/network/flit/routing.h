@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Where a head flit goes next, and in which virtual channels.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/names.h"
+#include "base/result.h"
+#include "machine/network/flit/random.h"
+#include "machine/network/flit/router_graph.h"
+
+namespace orrery::flit {
+
+enum class Algorithm : std::uint8_t {
+  dor,
+  yx,
+  o1turn,
+  romm,
+  valiant,
+  adaptive,
+  nca,
+  dest_tag,
+  min,
+  up_down
+};
+constexpr auto named_values(Algorithm) {
+  return std::to_array<Named<Algorithm>>({
+      {Algorithm::dor, "dor",
+       "dimension order, lowest first; on a torus the shorter way, ties at random, two halves of "
+       "the VCs"},
+      {Algorithm::yx, "yx", "dimension order, highest first; of meshes"},
+      {Algorithm::o1turn, "o1turn",
+       "dor or yx, drawn at random for each packet, a half of the VCs each; of meshes (xy_yx)"},
+      {Algorithm::romm, "romm",
+       "dor to a random router of the minimal rectangle, then dor; a half of the VCs each; of "
+       "meshes"},
+      {Algorithm::valiant, "valiant",
+       "dor to a random router of all, then dor; a half of the VCs each; of meshes and tori"},
+      {Algorithm::adaptive, "adaptive",
+       "any dimension that comes nearer, by room downstream; the first VC (two on a torus) as "
+       "escape by dor (Duato 1993)"},
+      {Algorithm::nca, "nca",
+       "up through random ports to the nearest common ancestor, then down; of fat trees and "
+       "clusters"},
+      {Algorithm::dest_tag, "dest_tag", "stage s uses digit n-1-s of the destination; of flies"},
+      {Algorithm::min, "min",
+       "the shortest way by latency; of any graph. Free of deadlock only where the graph is: the "
+       "report says"},
+      {Algorithm::up_down, "up_down",
+       "up*/down*: the shortest way that goes up a spanning tree, then down; of any graph, free of "
+       "deadlock"},
+  });
+}
+
+/// What a packet carries for its routing.
+struct RouteState {
+  std::uint32_t target = 0;  ///< node
+  std::uint32_t via = 0;  ///< intermediate router; of a stated way its next hop
+  std::uint8_t phase = 0;    ///< order, or way to `via` (0) and from there (1); up (0) or down (1)
+  std::uint8_t ring = 0;     ///< half of the VCs in the present dimension of a torus
+  std::int8_t dimension = -1;  ///< that it moves in, of a torus
+  std::uint8_t up = 0;         ///< direction in it
+};
+
+/// A set of virtual channels of one port: bit v is VC v.
+using VcMask = std::uint64_t;
+
+struct Candidate {
+  std::uint32_t port = 0;  ///< of the engine's numbering: channels, then ejections by node
+  VcMask vcs = 0;
+  Interval interval = kEveryCycle;  ///< between flits of this packet
+};
+
+/// At most so many outputs are good for one head.
+inline constexpr int kMostCandidates = 64;
+struct Candidates {
+  std::array<Candidate, kMostCandidates> list;
+  int count = 0;
+  int preferred = 0;  ///< the first so many come before the others, the one with most room first
+  void add(std::uint32_t port, VcMask vcs) {
+    list[static_cast<std::size_t>(count++)] = {port, vcs};
+  }
+};
+
+/// The default of a shape: dor, nca, dest_tag or min.
+Algorithm default_algorithm(Shape shape);
+
+class Routing {
+ public:
+  /// Mistakes: an algorithm that the shape does not have, too few virtual channels for its classes,
+  /// routers that cannot reach each other.
+  static Result<Routing> make(const RouterGraph& graph, Algorithm algorithm, int vcs);
+
+  /// Every packet says its way: a number of `ways`, its first hop there; each hop is followed by
+  /// the next until one leads to a node. `ways` may grow while the routing is used.
+  Routing(const RouterGraph& graph, int vcs, const std::vector<Candidate>& ways);
+
+  const RouterGraph& graph() const { return *graph_; }
+  Algorithm algorithm() const { return algorithm_; }
+  /// Whether a head may choose among outputs while it waits (otherwise the first choice holds).
+  bool is_adaptive() const { return algorithm_ == Algorithm::adaptive; }
+
+  /// Draws what a packet decides at its source. `way`: where packets say theirs.
+  RouteState start(std::uint32_t source, std::uint32_t target, std::uint32_t way,
+                   Random& random) const;
+
+  /// The outputs at `router`. Changes the state as if the head moved on (phases, rings). What is at
+  /// random is drawn.
+  void next(RouteState& state, std::uint32_t router, Random& random, Candidates& into) const;
+
+  /// Of next(), the one output, or several where is_adaptive(). For the check of dependencies: all
+  /// choices that next() might draw, each with the state that it leaves; and all states that
+  /// start() might draw.
+  struct Choice {
+    RouteState state;
+    Candidate output;
+  };
+  void all_choices(const RouteState& state, std::uint32_t router, std::vector<Choice>& into) const;
+  std::vector<RouteState> all_starts(std::uint32_t source, std::uint32_t target) const;
+
+  VcMask all_vcs() const { return all_; }
+
+ private:
+  Routing(const RouterGraph& graph, Algorithm algorithm, int vcs);
+  Result<void> prepare();
+  Result<void> make_shortest();
+  Result<void> make_up_down();
+
+  std::int32_t coordinate(std::uint32_t router, std::size_t dimension) const {
+    return coordinates_[router * dimensions_ + dimension];
+  }
+  std::uint32_t channel(std::uint32_t router, std::size_t port) const {
+    return ports_[router * radix_ + port];
+  }
+  std::uint32_t eject_router(const RouteState& state) const {
+    return static_cast<std::uint32_t>(graph_->nodes[state.target].eject);
+  }
+  bool is_there(const RouteState& state, std::uint32_t router) const {
+    const bool on_detour =
+        algorithm_ == Algorithm::valiant && state.phase == 0 && state.via != router;
+    return router == eject_router(state) && !on_detour;
+  }
+  VcMask half(unsigned which) const { return which == 0 ? low_ : high_; }
+  /// The VCs of a ring's half, within those of the phase.
+  VcMask ring_vcs(unsigned phase, unsigned ring) const;
+  Candidate mesh_hop(std::uint32_t router, std::uint32_t goal, bool highest_first) const;
+  Candidate torus_hop(RouteState& state, std::uint32_t router, std::uint32_t goal,
+                      std::uint32_t draw) const;
+  Candidate tree_hop(const RouteState& state, std::uint32_t router, std::uint32_t draw) const;
+  Candidate dragonfly_hop(const RouteState& state, std::uint32_t router) const;
+  /// One output, with `draw` for what is at random; `draws`: how many draws differ.
+  Candidate single(RouteState& state, std::uint32_t router, std::uint32_t draw) const;
+  std::uint32_t draws(const RouteState& state, std::uint32_t router) const;
+  void adaptive(RouteState& state, std::uint32_t router, Candidates& into) const;
+  std::uint32_t goal(RouteState& state, std::uint32_t router) const;
+  std::uint32_t port_to_node(std::uint32_t node) const {
+    return static_cast<std::uint32_t>(graph_->channels.size()) + node;
+  }
+
+  const RouterGraph* graph_;
+  const std::vector<Candidate>* ways_ = nullptr;
+  Algorithm algorithm_;
+  int vcs_;
+  VcMask all_ = 0;
+  VcMask low_ = 0;
+  VcMask high_ = 0;
+  std::size_t dimensions_ = 0;
+  std::size_t radix_ = 0;
+  std::vector<std::int32_t> coordinates_;  ///< by router and dimension
+  std::vector<std::uint32_t> ports_;       ///< by router and port: channel
+  std::vector<std::uint32_t> table_;  ///< by phase, router and router: channel of min and up_down
+};
+
+}  // namespace orrery::flit

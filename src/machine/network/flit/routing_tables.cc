@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What Routing prepares once: where a router's ports lead, and the tables of min and up_down.
+#include <fmt/format.h>
+
+#include <functional>
+#include <queue>
+
+#include "machine/network/flit/routing.h"
+
+namespace orrery::flit {
+namespace {
+
+constexpr std::uint32_t kUnreached = UINT32_MAX;
+constexpr std::int32_t kMostTableRouters = 4096;  // of which two tables take 134 MB
+
+/// The port that each channel leaves by, in the order in which the makers list them.
+std::vector<std::size_t> port_numbers(const RouterGraph& graph, std::size_t& radix) {
+  std::vector<std::size_t> ports;
+  const auto sum = [&] {
+    std::size_t total = 0;
+    for (const std::int32_t extent : graph.extents) {
+      total += static_cast<std::size_t>(extent);
+    }
+    return total;
+  };
+  const auto wide =
+      static_cast<std::size_t>(graph.routers) / std::max<std::size_t>(1, graph.extents.size());
+  switch (graph.shape) {
+    case Shape::mesh:
+    case Shape::torus:
+      radix = 2 * graph.extents.size();
+      for (std::int32_t router = 0; router < graph.routers; ++router) {
+        std::int32_t weight = 1;
+        for (std::size_t d = 0; d < graph.extents.size(); ++d) {
+          const std::int32_t extent = graph.extents[d];
+          const std::int32_t x = router / weight % extent;
+          const bool ring = graph.shape == Shape::torus && extent > 1;
+          if (ring || x + 1 < extent) {
+            ports.push_back(2 * d);
+          }
+          if (ring || x > 0) {
+            ports.push_back(2 * d + 1);
+          }
+          weight *= extent;
+        }
+      }
+      break;
+    case Shape::flattened_butterfly:
+      radix = sum();
+      for (std::int32_t router = 0; router < graph.routers; ++router) {
+        std::int32_t weight = 1;
+        std::size_t first = 0;
+        for (const std::int32_t extent : graph.extents) {
+          for (std::int32_t other = 0; other < extent; ++other) {
+            if (other != router / weight % extent) {
+              ports.push_back(first + static_cast<std::size_t>(other));
+            }
+          }
+          first += static_cast<std::size_t>(extent);
+          weight *= extent;
+        }
+      }
+      break;
+    case Shape::fat_tree:
+    case Shape::fly: {
+      const auto k = static_cast<std::size_t>(graph.extents[0]);
+      radix = 2 * k;
+      for (std::size_t i = 0; i < graph.channels.size(); ++i) {
+        const auto source = static_cast<std::size_t>(graph.channels[i].source);
+        const auto target = static_cast<std::size_t>(graph.channels[i].target);
+        ports.push_back(i % k + (source / wide < target / wide ? 0 : k));
+      }
+      break;
+    }
+    case Shape::dragonfly: {
+      const auto a = static_cast<std::size_t>(graph.extents[0]);
+      const auto h = static_cast<std::size_t>(graph.extents[1]);
+      radix = a + h;
+      for (std::size_t router = 0; router < static_cast<std::size_t>(graph.routers); ++router) {
+        for (std::size_t port = 0; port < radix; ++port) {
+          if (port != router % a) {
+            ports.push_back(port);
+          }
+        }
+      }
+      break;
+    }
+    case Shape::switch_clusters: {
+      const auto links = static_cast<std::size_t>(graph.extents[1]);
+      radix = static_cast<std::size_t>(graph.extents[0]) * links;
+      for (std::size_t i = 0; i < graph.channels.size(); ++i) {
+        ports.push_back(static_cast<std::size_t>(graph.channels[i].target) * links + i % links);
+      }
+      break;
+    }
+    case Shape::graph:
+      break;
+  }
+  return ports;
+}
+
+/// Channels by the router that `end` says, in their order.
+std::vector<std::vector<std::uint32_t>> channels_by(const RouterGraph& graph,
+                                                    std::int32_t Channel::*end) {
+  std::vector<std::vector<std::uint32_t>> lists(static_cast<std::size_t>(graph.routers));
+  for (std::uint32_t i = 0; i < graph.channels.size(); ++i) {
+    lists[static_cast<std::size_t>(graph.channels[i].*end)].push_back(i);
+  }
+  return lists;
+}
+
+/// Breadth-first levels from router 0, over channels in either direction.
+std::vector<std::int32_t> levels_of(const RouterGraph& graph) {
+  const auto out = channels_by(graph, &Channel::source);
+  std::vector<std::int32_t> levels(static_cast<std::size_t>(graph.routers), -1);
+  std::vector<std::int32_t> order{0};
+  levels[0] = 0;
+  for (std::size_t next = 0; next < order.size(); ++next) {
+    const auto router = static_cast<std::size_t>(order[next]);
+    for (const std::uint32_t channel : out[router]) {
+      const std::int32_t target = graph.channels[channel].target;
+      if (levels[static_cast<std::size_t>(target)] < 0) {
+        levels[static_cast<std::size_t>(target)] = levels[router] + 1;
+        order.push_back(target);
+      }
+    }
+  }
+  return levels;
+}
+
+using Reached = std::pair<Cycle, std::uint32_t>;
+using Nearest = std::priority_queue<Reached, std::vector<Reached>, std::greater<>>;
+
+Error unreachable(const RouterGraph& graph, std::size_t from, std::size_t to, Algorithm algorithm) {
+  const auto name = [&](std::size_t router) {
+    return graph.router_names.empty() ? std::to_string(router) : graph.router_names[router];
+  };
+  return Error(fmt::format("routing {}: no way from router {} to router {}", name_of(algorithm),
+                           name(from), name(to)));
+}
+
+}  // namespace
+
+Result<void> Routing::prepare() {
+  const std::vector<std::size_t> ports = port_numbers(*graph_, radix_);
+  const auto routers = static_cast<std::size_t>(graph_->routers);
+  ports_.assign(routers * radix_, kUnreached);
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    ports_[static_cast<std::size_t>(graph_->channels[i].source) * radix_ + ports[i]] =
+        static_cast<std::uint32_t>(i);
+  }
+  const bool table = algorithm_ == Algorithm::min && graph_->shape != Shape::dragonfly;
+  if ((table || algorithm_ == Algorithm::up_down) && graph_->routers > kMostTableRouters) {
+    return fail(fmt::format("routing {} keeps a table for {} routers at most, found {}",
+                            name_of(algorithm_), kMostTableRouters, graph_->routers));
+  }
+  if (table) {
+    return make_shortest();
+  }
+  if (algorithm_ == Algorithm::up_down) {
+    return make_up_down();
+  }
+  const Shape shape = graph_->shape;
+  if (shape == Shape::mesh || shape == Shape::torus || shape == Shape::flattened_butterfly) {
+    dimensions_ = graph_->extents.size();
+    for (std::int32_t router = 0; router < graph_->routers; ++router) {
+      std::int32_t rest = router;
+      for (const std::int32_t extent : graph_->extents) {
+        coordinates_.push_back(rest % extent);
+        rest /= extent;
+      }
+    }
+  }
+  return {};
+}
+
+/// Dijkstra from every router; of ways equally long the first found, over routers and channels in
+/// their order.
+Result<void> Routing::make_shortest() {
+  const auto routers = static_cast<std::size_t>(graph_->routers);
+  const auto out = channels_by(*graph_, &Channel::source);
+  table_.assign(routers * routers, kUnreached);
+  std::vector<Cycle> distance(routers);
+  for (std::size_t source = 0; source < routers; ++source) {
+    std::uint32_t* const first = table_.data() + source * routers;  // channel of the first hop
+    std::fill(distance.begin(), distance.end(), INT64_MAX);
+    distance[source] = 0;
+    Nearest nearest;
+    nearest.emplace(0, static_cast<std::uint32_t>(source));
+    while (!nearest.empty()) {
+      const auto [reached, router] = nearest.top();
+      nearest.pop();
+      if (reached > distance[router]) {
+        continue;
+      }
+      for (const std::uint32_t channel : out[router]) {
+        const auto target = static_cast<std::size_t>(graph_->channels[channel].target);
+        const Cycle there = reached + graph_->channels[channel].latency;
+        if (there < distance[target]) {
+          distance[target] = there;
+          first[target] = router == source ? channel : first[router];
+          nearest.emplace(there, static_cast<std::uint32_t>(target));
+        }
+      }
+    }
+    for (const Node& node : graph_->nodes) {
+      const auto target = static_cast<std::size_t>(node.eject);
+      if (target != source && first[target] == kUnreached) {
+        for (const Node& sender : graph_->nodes) {  // a router that nobody enters may be cut off
+          if (static_cast<std::size_t>(sender.inject) == source) {
+            return fail(unreachable(*graph_, source, target, algorithm_));
+          }
+        }
+      }
+    }
+  }
+  return {};
+}
+
+/// A channel goes up if it leads to a lower level, or to a lower number on the same level
+/// (Schroeder et al. 1991, Autonet). Backwards from every destination: the shortest way with all
+/// ups first.
+Result<void> Routing::make_up_down() {
+  const auto routers = static_cast<std::size_t>(graph_->routers);
+  const std::vector<std::int32_t> levels = levels_of(*graph_);
+  for (const Channel& channel : graph_->channels) {  // 1 up, 0 down
+    const auto key = [&](std::int32_t router) {
+      return std::pair(levels[static_cast<std::size_t>(router)], router);
+    };
+    coordinates_.push_back(key(channel.target) < key(channel.source) ? 1 : 0);
+  }
+  const auto in = channels_by(*graph_, &Channel::target);
+  table_.assign(2 * routers * routers, kUnreached);
+  std::vector<Cycle> distance(2 * routers);
+  for (std::size_t goal = 0; goal < routers; ++goal) {
+    std::fill(distance.begin(), distance.end(), INT64_MAX);
+    Nearest nearest;
+    for (std::size_t phase = 0; phase < 2; ++phase) {
+      distance[phase * routers + goal] = 0;
+      nearest.emplace(0, static_cast<std::uint32_t>(phase * routers + goal));
+    }
+    while (!nearest.empty()) {
+      const auto [reached, state] = nearest.top();
+      nearest.pop();
+      if (reached > distance[state]) {
+        continue;
+      }
+      const bool downwards = state >= routers;
+      for (const std::uint32_t channel : in[state % routers]) {
+        const bool up = coordinates_[channel] != 0;
+        if (up == downwards) {
+          continue;  // an up leads to a state that may go up, a down to one that may not
+        }
+        const auto source = static_cast<std::size_t>(graph_->channels[channel].source);
+        const Cycle there = reached + graph_->channels[channel].latency;
+        for (std::size_t phase = 0; phase < (up ? 1U : 2U); ++phase) {
+          if (there < distance[phase * routers + source]) {
+            distance[phase * routers + source] = there;
+            table_[(phase * routers + source) * routers + goal] = channel;
+            nearest.emplace(there, static_cast<std::uint32_t>(phase * routers + source));
+          }
+        }
+      }
+    }
+  }
+  for (const Node& from : graph_->nodes) {
+    for (const Node& to : graph_->nodes) {
+      const auto source = static_cast<std::size_t>(from.inject);
+      const auto goal = static_cast<std::size_t>(to.eject);
+      if (source != goal && table_[source * routers + goal] == kUnreached) {
+        return fail(unreachable(*graph_, source, goal, algorithm_));
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace orrery::flit

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "machine/network/flit/traffic.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <functional>
+#include <numeric>
+
+#include "base/file.h"
+#include "base/reader.h"
+
+namespace orrery::flit {
+namespace {
+
+Error wrong_pattern(std::string_view found, std::string expected) {
+  return Error(Mistake{"pattern", {}, std::string(found), std::move(expected)});
+}
+
+std::vector<std::string_view> parts_of(std::string_view text, std::string_view separators) {
+  std::vector<std::string_view> parts;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find_first_of(separators), text.size());
+    if (end > 0) {
+      parts.push_back(text.substr(0, end));
+    }
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+/// Numbers of nodes, all mistakes at once.
+std::vector<std::uint32_t> node_list(std::string_view what,
+                                     const std::vector<std::string_view>& words,
+                                     std::uint32_t nodes, Error& mistakes) {
+  std::vector<std::uint32_t> list;
+  for (const std::string_view word : words) {
+    const auto node = parse_value<std::uint32_t>(word);
+    if (!node || *node >= nodes) {
+      mistakes.add({std::string(what),
+                    {},
+                    std::string(word),
+                    fmt::format("a node from 0 to {}", nodes - 1)});
+    } else {
+      list.push_back(*node);
+    }
+  }
+  return list;
+}
+
+std::uint32_t by_bits(Pattern pattern, std::uint32_t source, unsigned bits) {
+  const std::uint32_t mask = (1U << bits) - 1;
+  switch (pattern) {
+    case Pattern::transpose:
+      return ((source >> (bits / 2)) | (source << (bits / 2))) & mask;
+    case Pattern::bit_complement:
+      return ~source & mask;
+    case Pattern::shuffle:
+      return bits == 0 ? 0 : ((source << 1U) | (source >> (bits - 1))) & mask;
+    default: {
+      std::uint32_t reversed = 0;
+      for (unsigned i = 0; i < bits; ++i) {
+        reversed |= ((source >> i) & 1U) << (bits - 1 - i);
+      }
+      return reversed;
+    }
+  }
+}
+
+/// Moves every digit on by what `ahead` says of its extent.
+std::uint32_t by_digits(std::uint32_t source, const std::vector<std::int32_t>& extents,
+                        const std::function<std::int32_t(std::int32_t)>& ahead) {
+  std::uint32_t target = 0;
+  std::uint32_t weight = 1;
+  for (const std::int32_t extent : extents) {
+    const auto k = static_cast<std::uint32_t>(extent);
+    target += (source % k + static_cast<std::uint32_t>(ahead(extent))) % k * weight;
+    source /= k;
+    weight *= k;
+  }
+  return target;
+}
+
+}  // namespace
+
+std::vector<std::int32_t> node_extents(const RouterGraph& graph) {
+  std::vector<std::int32_t> extents = graph.extents;
+  const auto nodes = static_cast<std::int64_t>(graph.nodes.size());
+  const auto total = [&] {
+    return std::accumulate(extents.begin(), extents.end(), std::int64_t{1}, std::multiplies<>());
+  };
+  if (graph.shape == Shape::flattened_butterfly && extents.size() == 2 && total() != nodes) {
+    std::int32_t side = 1;
+    while (total() * side * side < nodes) {
+      ++side;
+    }
+    extents[0] *= side;
+    extents[1] *= side;
+  }
+  if (graph.shape == Shape::dragonfly || graph.shape == Shape::switch_clusters || extents.empty() ||
+      total() != nodes) {
+    extents = {static_cast<std::int32_t>(nodes)};
+  }
+  return extents;
+}
+
+Result<Traffic> Traffic::make(std::string_view text, const RouterGraph& graph, std::uint64_t seed) {
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  const std::string_view name = text.substr(0, colon);
+  const std::string_view rest = text.substr(std::min(colon + 1, text.size()));
+  const auto pattern = value_of<Pattern>(name);
+  if (!pattern) {
+    return fail(wrong_pattern(
+        name, "one of " + all_names<Pattern>() + did_you_mean(name, names_of<Pattern>())));
+  }
+  const bool has_more = *pattern == Pattern::hotspot || *pattern == Pattern::permutation;
+  if (rest.empty() == has_more) {
+    return fail(wrong_pattern(
+        text, has_more ? "hotspot:3,7@0.2 or permutation:FILE" : fmt::format("'{}' alone", name)));
+  }
+  Traffic traffic;
+  traffic.name_ = text;
+  const auto nodes = static_cast<std::uint32_t>(graph.nodes.size());
+  traffic.nodes_ = nodes;
+  const std::vector<std::int32_t> extents = node_extents(graph);
+  const auto bits = static_cast<unsigned>(std::bit_width(nodes) - 1);
+  Error mistakes;
+  switch (*pattern) {
+    case Pattern::uniform:
+      break;
+    case Pattern::transpose:
+    case Pattern::bit_complement:
+    case Pattern::bit_reverse:
+    case Pattern::shuffle:
+      if (!std::has_single_bit(nodes) || (*pattern == Pattern::transpose && bits % 2 != 0)) {
+        return fail(wrong_pattern(
+            name, fmt::format("a pattern without bits: {} nodes are no {}power of two", nodes,
+                              *pattern == Pattern::transpose ? "even " : "")));
+      }
+      for (std::uint32_t source = 0; source < nodes; ++source) {
+        traffic.targets_.push_back(by_bits(*pattern, source, bits));
+      }
+      break;
+    case Pattern::tornado:
+    case Pattern::neighbor:
+      for (std::uint32_t source = 0; source < nodes; ++source) {
+        traffic.targets_.push_back(by_digits(source, extents, [&](std::int32_t k) {
+          return *pattern == Pattern::neighbor ? 1 : (k + 1) / 2 - 1;
+        }));
+      }
+      break;
+    case Pattern::random_permutation: {
+      Random random(seed ^ 0x7065726dULL);  // a stream of its own
+      traffic.targets_.resize(nodes);
+      std::iota(traffic.targets_.begin(), traffic.targets_.end(), 0U);
+      for (std::uint32_t i = nodes; i > 1; --i) {
+        std::swap(traffic.targets_[i - 1], traffic.targets_[random.below(i)]);
+      }
+      break;
+    }
+    case Pattern::hotspot: {
+      const std::size_t at = std::min(rest.find('@'), rest.size());
+      traffic.hot_ =
+          node_list("pattern hotspot", parts_of(rest.substr(0, at), ","), nodes, mistakes);
+      const auto share = at < rest.size() ? parse_number(rest.substr(at + 1))
+                                          : tl::expected<double, std::string>(1);
+      traffic.share_ = share.value_or(0);
+      if (!share || *share <= 0 || *share > 1 || traffic.hot_.empty()) {
+        mistakes.add(wrong_pattern(text, "hotspot:NODES@SHARE with a share above 0, at most 1"));
+      }
+      break;
+    }
+    case Pattern::permutation: {
+      const auto file = read_file(std::string(rest), std::size_t{1} << 24U);
+      if (!file) {
+        return fail(file.error());
+      }
+      traffic.targets_ = node_list(rest, parts_of(*file, " \t\r\n,"), nodes, mistakes);
+      if (mistakes.empty() && traffic.targets_.size() != nodes) {
+        mistakes.add({std::string(rest),
+                      {},
+                      fmt::format("{} targets", traffic.targets_.size()),
+                      fmt::format("one for each of {} nodes", nodes)});
+      }
+      break;
+    }
+  }
+  if (!mistakes.empty()) {
+    return fail(std::move(mistakes));
+  }
+  return traffic;
+}
+
+}  // namespace orrery::flit

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Who sends to whom.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/names.h"
+#include "base/result.h"
+#include "machine/network/flit/random.h"
+#include "machine/network/flit/router_graph.h"
+
+namespace orrery::flit {
+
+enum class Pattern : std::uint8_t {
+  uniform,
+  transpose,
+  bit_complement,
+  bit_reverse,
+  shuffle,
+  tornado,
+  neighbor,
+  random_permutation,
+  hotspot,
+  permutation
+};
+constexpr auto named_values(Pattern) {
+  return std::to_array<Named<Pattern>>({
+      {Pattern::uniform, "uniform", "any node, itself too"},
+      {Pattern::transpose, "transpose", "the halves of the number's bits change places"},
+      {Pattern::bit_complement, "bit_complement", "every bit of the number inverted"},
+      {Pattern::bit_reverse, "bit_reverse", "the bits of the number in reverse order"},
+      {Pattern::shuffle, "shuffle", "the bits of the number rotated left by one"},
+      {Pattern::tornado, "tornado", "by dimension x -> (x + ceil(k/2) - 1) mod k"},
+      {Pattern::neighbor, "neighbor", "by dimension x -> (x + 1) mod k"},
+      {Pattern::random_permutation, "random_permutation", "one node each, drawn once by the seed"},
+      {Pattern::hotspot, "hotspot", "hotspot:3,7@0.2; a share goes to some nodes, else uniform"},
+      {Pattern::permutation, "permutation",
+       "permutation:FILE; the target of each node, one a line"},
+  });
+}
+
+/// The destinations of a pattern on a number of nodes.
+class Traffic {
+ public:
+  /// `text`: "uniform", "hotspot:3,7@0.2" (share 1 where none is given), "permutation:FILE".
+  /// Mistakes: an unknown name, bits of a number of nodes that is no power of two (transpose: an
+  /// even one), nodes out of range.
+  static Result<Traffic> make(std::string_view text, const RouterGraph& graph, std::uint64_t seed);
+
+  const std::string& name() const { return name_; }
+  std::uint32_t target(std::uint32_t source, Random& random) const {
+    if (!targets_.empty()) {
+      return targets_[source];
+    }
+    if (!hot_.empty() && (share_ >= 1 || random.unit() < share_)) {
+      return hot_[random.below(static_cast<std::uint32_t>(hot_.size()))];
+    }
+    return random.below(nodes_);
+  }
+
+ private:
+  std::string name_;
+  std::uint32_t nodes_ = 0;
+  std::vector<std::uint32_t> targets_;  ///< by source; empty: at random
+  std::vector<std::uint32_t> hot_;
+  double share_ = 0;
+};
+
+/// Extents of the nodes' numbers: those of the graph, or one digit where they do not make up all
+/// nodes.
+std::vector<std::int32_t> node_extents(const RouterGraph& graph);
+
+}  // namespace orrery::flit

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "planner/full/fits.h"
+#include "planner/full/search_state.h"
+
+namespace orrery::full {
+namespace {
+
+constexpr std::size_t kAskEvery = 16;  // steps of the search
+
+class Explorer {
+ public:
+  explicit Explorer(SearchState& search) : search_(search) {}
+
+  void run() {
+    std::size_t steps = 0;
+    while (search_.open.any_below(search_.cutoff())) {
+      if (search_.answer.counts.estimated >= search_.options.most_estimates) {
+        break;
+      }
+      if (steps++ % kAskEvery == 0 && search_.stop()) {
+        break;
+      }
+      const Node node = search_.open.take();
+      if (node.level == Level::group) {
+        split(node.plan);
+      } else if (node.level == Level::shape) {
+        expand(node.plan);
+      } else {
+        look(node);
+      }
+    }
+    search_.answer.complete = !search_.open.any_below(search_.cutoff());
+  }
+
+ private:
+  void split(const plan::Plan& group) {
+    for (plan::Plan& shape : search_.space.shapes(group)) {
+      if (!search_.valid(shape)) {
+        search_.answer.counts.invalid += search_.space.variant_count(shape);
+        continue;
+      }
+      Time least = Time::max();
+      plan::Plan bare = shape;
+      for (const std::int64_t zero : search_.space.zeros(shape)) {
+        bare.zero = zero;
+        bare.overlap_param_gather = shape.overlap_param_gather && zero > 0;
+        if (const auto bound = search_.score.least(bare)) {
+          least = std::min(least, *bound);
+        }
+      }
+      search_.open.push(least, Level::shape, std::move(shape));
+    }
+  }
+
+  bool may_fit(const plan::Plan& plan) {
+    const auto least = search_.bounds.least_memory(plan);
+    return least && *least <= search_.capacity;
+  }
+
+  void expand(const plan::Plan& shape) {
+    const std::vector<plan::Plan> frugal = search_.space.frugal(shape);
+    if (std::none_of(frugal.begin(), frugal.end(),
+                     [&](const plan::Plan& plan) { return may_fit(plan); })) {
+      search_.answer.counts.by_memory += search_.space.variant_count(shape);
+      for (const plan::Plan& plan : frugal) {
+        remember_frugal(plan);
+      }
+      return;
+    }
+    for (plan::Plan& variant : search_.space.variants_to_save(shape)) {
+      search_.answer.counts.by_bound += search_.space.savings();  // until they are taken
+      save(std::make_shared<Savings>(search_.space, std::move(variant)));
+    }
+  }
+
+  /// Pushes the lightest that may fit.
+  void save(const std::shared_ptr<Savings>& savings) {
+    for (std::size_t saving = savings->next(search_.space); saving < search_.space.savings();
+         saving = savings->next(search_.space)) {
+      --search_.answer.counts.by_bound;
+      plan::Plan variant = savings->plan(search_.space, saving);
+      if (!search_.valid(variant)) {
+        ++search_.answer.counts.invalid;
+        savings->fail(saving);
+        continue;
+      }
+      bool fits = may_fit(variant);
+      while (!fits && search_.space.recompute_more(variant)) {
+        fits = may_fit(variant);
+      }
+      if (!fits) {
+        ++search_.answer.counts.by_memory;
+        remember_frugal(variant);
+        savings->fail(saving);
+        continue;
+      }
+      const auto bound = search_.score.least(variant);
+      if (!bound || *bound >= search_.cutoff()) {
+        ++search_.answer.counts.by_bound;
+        search_.left = bound ? std::min(search_.left, *bound) : search_.left;
+      } else {
+        search_.open.push(*bound, Level::variant, std::move(variant), savings, saving);
+      }
+    }
+  }
+
+  void remember_frugal(const plan::Plan& plan) {
+    if (!search_.candidates.empty()) {
+      return;
+    }
+    const auto least = search_.bounds.least_memory(plan);
+    if (least &&
+        (search_.answer.least_memory == Bytes(0) || *least < search_.answer.least_memory)) {
+      search_.answer.least_memory = *least;
+      search_.answer.frugal = plan;
+    }
+  }
+
+  /// The fewest layers more with which it fits; false: it does not with all of them.
+  bool recompute_enough(plan::Plan& plan) const {
+    const std::int64_t most = search_.space.layers_to_recompute(plan);
+    std::int64_t enough = most;
+    std::int64_t too_few = plan.recompute_layers;
+    const auto fits_with = [&](std::int64_t layers) {
+      plan.recompute_layers = layers;
+      return memory_of(search_.task, plan).first;
+    };
+    if (enough == 0 || !fits_with(0)) {
+      return false;
+    }
+    while (enough - too_few > 1) {
+      const std::int64_t middle = too_few + (enough - too_few) / 2;
+      (fits_with(middle) ? enough : too_few) = middle;
+    }
+    plan.recompute_layers = enough < most ? enough : 0;
+    return true;
+  }
+
+  void look(const Node& node) {
+    const auto [fits, memory] = memory_of(search_.task, node.plan);
+    if (!fits) {
+      plan::Plan more = node.plan;
+      if (recompute_enough(more)) {
+        if (const auto bound = search_.score.least(more)) {
+          search_.open.push(*bound, Level::variant, std::move(more), node.savings, node.saving);
+          return;
+        }
+      }
+      ++search_.answer.counts.by_memory;
+      remember_frugal(node.plan);
+      node.savings->fail(node.saving);
+      save(node.savings);
+      return;
+    }
+    const auto estimate = search_.estimator.estimate(node.plan);
+    ++search_.answer.counts.estimated;
+    if (!estimate) {  // beyond the range of estimated time
+      search_.left = std::min(search_.left, node.bound);
+      return;
+    }
+    const Time score = search_.score.of(node.plan, estimate->step_time);
+    search_.open.learn(node.plan, score / node.bound);
+    search_.add({node.plan, node.bound, *estimate, score, memory});
+  }
+
+  SearchState& search_;
+};
+
+}  // namespace
+
+void explore(SearchState& search) {
+  Explorer(search).run();
+}
+
+}  // namespace orrery::full

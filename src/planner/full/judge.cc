@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "planner/full/fits.h"
+#include "planner/full/search_state.h"
+#include "study/energy.h"
+#include "study/run.h"
+#include "workload/memory/footprint.h"
+
+namespace orrery::full {
+namespace {
+
+constexpr double kWorthwhile = 1e-3;  // of the step, gained by a change
+constexpr std::size_t kRefined = 3;   // of the best plans, whose other fields are varied
+
+class Judge {
+ public:
+  explicit Judge(SearchState& search) : search_(search) {}
+
+  void run() {
+    simulate_best();
+    refine();
+    finish();
+  }
+
+ private:
+  /// Those whose estimates, as far off as any was, may be the best.
+  void simulate_best() {
+    std::stable_sort(search_.candidates.begin(), search_.candidates.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.score < b.score; });
+    search_.best = 0;
+    for (Candidate& candidate : search_.candidates) {
+      const bool enough = search_.answer.counts.simulated >= search_.options.top + kRefined;
+      const Time hoped = candidate.score * (1 - std::max(kMargin, search_.answer.estimate_error));
+      if ((enough && hoped > search_.answer.top.front().score) ||
+          search_.answer.counts.simulated >= search_.options.most_simulations ||
+          (search_.answer.counts.simulated > 0 && search_.stop())) {
+        return;
+      }
+      simulate(candidate);
+    }
+  }
+
+  void simulate(Candidate& candidate) {
+    if (candidate.simulated) {
+      return;
+    }
+    candidate.simulated = true;
+    const auto run =
+        study::run_step(search_.task.model, search_.task.machine, candidate.plan, 0, {});
+    ++search_.answer.counts.simulated;
+    if (!run) {
+      return;
+    }
+    const Time score = search_.score.of(*run);
+    search_.answer.estimate_error =
+        std::max(search_.answer.estimate_error, std::abs(candidate.score / score - 1));
+    Found found{.plan = candidate.plan,
+                .step_time = run->timeline.step_time,
+                .score = score,
+                .estimate = candidate.estimate,
+                .memory = candidate.memory,
+                .mfu = run->mfu,
+                .tokens_per_s = run->tokens_per_s,
+                .energy = {},
+                .cost_per_million_tokens = {}};
+    if (const auto energy = study::energy_of(*run)) {
+      found.energy = energy->total();
+    }
+    if (const auto cost = study::cost_of(*run)) {
+      found.cost_per_million_tokens = cost->per_million_tokens;
+    }
+    const auto place =
+        std::upper_bound(search_.answer.top.begin(), search_.answer.top.end(), found,
+                         [](const Found& a, const Found& b) { return a.score < b.score; });
+    search_.answer.top.insert(place, std::move(found));
+  }
+
+  /// One field after the other of the best plans, as long as it helps.
+  void refine() {
+    for (std::size_t i = 0; i < std::min(kRefined, search_.answer.top.size()); ++i) {
+      plan::Plan plan = search_.answer.top[i].plan;
+      const Time time = search_.score.of(plan, search_.answer.top[i].estimate.step_time);
+      for (const auto& change : search_.space.changes(plan)) {
+        if (search_.stop()) {
+          return;
+        }
+        if (std::any_of(search_.candidates.begin(), search_.candidates.end(),
+                        [&](const Candidate& other) { return other.plan == change; })) {
+          continue;
+        }
+        const auto [fits, memory] =
+            search_.valid(change) ? memory_of(search_.task, change) : std::pair(false, Bytes(0));
+        const auto estimate = fits ? search_.estimator.estimate(change)
+                                   : Result<estimate::Estimate>(fail("does not fit"));
+        const Time score = estimate ? search_.score.of(change, estimate->step_time) : Time::max();
+        if (score < time * (1 - kWorthwhile)) {
+          search_.add({change, Time(0), *estimate, score, memory});
+          simulate(search_.candidates.back());
+        }
+      }
+    }
+  }
+
+  /// The least bound of what was not simulated, and what is left.
+  void finish() {
+    const Time best = search_.answer.top.empty() ? Time::max() : search_.answer.top.front().score;
+    search_.answer.proved = search_.answer.complete;
+    for (; !search_.open.empty(); search_.open.pop()) {
+      const Node& node = search_.open.top();
+      std::uint64_t plans = node.level == Level::variant ? 1 : 0;
+      if (node.level == Level::group) {
+        plans = search_.count_of(node.plan);
+      } else if (node.level == Level::shape) {
+        plans = search_.space.variant_count(node.plan);
+      }
+      search_.left = std::min(search_.left, node.bound);
+      if (node.bound >= search_.cutoff()) {
+        search_.answer.counts.by_bound += plans;
+      } else {
+        (search_.answer.complete ? search_.answer.counts.by_family : search_.answer.counts.left) +=
+            plans;
+        search_.answer.proved = false;
+      }
+    }
+    tighten(best);
+    if (search_.candidates.empty() && search_.answer.least_memory > Bytes(0)) {
+      const auto stages = footprint::memory_footprint(search_.task.model, search_.answer.frugal,
+                                                      &search_.task.machine);
+      if (auto fits =
+              stages ? footprint::check_fits(*stages, search_.task.machine) : Result<void>();
+          !fits) {
+        search_.answer.missing = std::move(fits.error());
+      }
+    }
+    if (!search_.answer.top.empty()) {
+      search_.answer.bound = search_.left;
+      search_.answer.top.resize(std::min(search_.answer.top.size(), search_.options.top));
+    }
+  }
+
+  /// The bound, over what was estimated and not simulated too: the tighter bound of a candidate
+  /// only where its quick one is the least of all.
+  void tighten(Time best) {
+    std::vector<const Candidate*> rest;
+    for (const Candidate& candidate : search_.candidates) {
+      if (!candidate.simulated) {
+        rest.push_back(&candidate);
+      }
+    }
+    std::stable_sort(rest.begin(), rest.end(),
+                     [](const Candidate* a, const Candidate* b) { return a->bound < b->bound; });
+    search_.left = std::min(search_.left, best);
+    for (const Candidate* candidate : rest) {
+      if (candidate->bound >= search_.left) {
+        return;
+      }
+      const auto bound = search_.estimator.lower_bound(candidate->plan);
+      const Time tight = bound ? search_.score.of(candidate->plan, *bound) : Time(0);
+      search_.left = std::min(search_.left, std::max(candidate->bound, tight));
+    }
+  }
+
+  SearchState& search_;
+};
+
+}  // namespace
+
+void judge(SearchState& search) {
+  Judge(search).run();
+}
+
+}  // namespace orrery::full

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What a search minimises, always as a time, so that one search does for all.
+///
+///   time               T, the step time
+///   cost               T too: of so many devices a step costs devices * T * price per hour
+///   tokens_per_joule   E / (N P): energy of a step (study/energy.h) over what N devices draw at
+///   full
+///                      power. With r = P0 / P, B the mean time of a device's kernels, at the least
+///
+///                        E / (N P) >= r T + (1 - r) B
+///
+///                      since communication, links and lower memory only add to it: a bound where T
+///                      and B are bounds
+///
+/// Requires: of cost the machine's price, of energy its power.
+#pragma once
+
+#include <cstdint>
+
+#include "base/names.h"
+#include "base/result.h"
+#include "estimate/quick_bound.h"
+#include "machine/machine.h"
+#include "study/run.h"
+
+namespace orrery::full {
+
+enum class Objective : std::uint8_t { time, tokens_per_joule, cost };
+constexpr auto named_values(Objective) {
+  return std::to_array<Named<Objective>>({
+      {Objective::time, "time", "the shortest step"},
+      {Objective::tokens_per_joule, "tokens_per_joule", "the least energy per token"},
+      {Objective::cost, "cost", "the least money per token"},
+  });
+}
+
+/// Nothing, or what the machine does not state.
+Result<void> check_objective(Objective objective, const machine::Machine& machine);
+
+class Score {
+ public:
+  Score(Objective objective, const machine::Machine& machine, estimate::QuickBound& bounds);
+
+  /// That no plan like it is below. As QuickBound::least_time.
+  Result<Time> least(const plan::Plan& plan) const;
+  /// With so long a step. Requires a plan of which there is a bound.
+  Time of(const plan::Plan& plan, Time step) const;
+  Time of(const study::Run& run) const;
+
+ private:
+  double idle_ = 1;  ///< r; 1: the step time alone counts
+  estimate::QuickBound& bounds_;
+};
+
+}  // namespace orrery::full

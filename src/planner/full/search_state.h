@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What the parts of a search share: explore.cc looks at plans, judge.cc simulates the best.
+#pragma once
+
+#include <vector>
+
+#include "estimate/estimate.h"
+#include "estimate/quick_bound.h"
+#include "planner/full/frontier.h"
+#include "planner/full/search.h"
+#include "planner/full/space.h"
+
+namespace orrery::full {
+
+/// How far an estimate may be off for the order of plans to be trusted.
+inline constexpr double kMargin = 0.01;
+
+struct SearchState {
+  SearchState(const Task& of_task, const Options& with, Space of_space);
+  SearchState(const SearchState&) = delete;  // score refers to bounds
+  SearchState& operator=(const SearchState&) = delete;
+
+  Task task;
+  Options options;
+  Space space;
+  estimate::QuickBound bounds;
+  estimate::Estimator estimator;
+  Score score;
+  Bytes capacity = Bytes::max();
+  Frontier open;
+  std::vector<Candidate> candidates;
+  Error first_mistakes;  ///< of the first plan that is none
+  std::size_t best = 0;
+  Time left = Time::max();  ///< least bound of what was not simulated
+  Answer answer;
+
+  /// Score of the best estimate, and below what a plan is of interest.
+  Time best_estimate() const {
+    return candidates.empty() ? Time::max() / 4 : candidates[best].score;
+  }
+  Time cutoff() const { return best_estimate() * (1 + kMargin); }
+
+  bool stop();
+  bool valid(const plan::Plan& plan);
+  /// How many plans a group stands for.
+  std::uint64_t count_of(const plan::Plan& group) const;
+  void add(Candidate candidate);
+};
+
+/// Every group with its bound. Mistakes: no plan at all.
+Result<void> open_groups(SearchState& search);
+/// Estimates what is promising, until nothing is.
+void explore(SearchState& search);
+/// Simulates the best estimates and single changes of them, and sums up what is certain.
+void judge(SearchState& search);
+
+}  // namespace orrery::full

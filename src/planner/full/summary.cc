@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/full/summary.h"
+
+#include <fmt/format.h>
+
+namespace orrery::full {
+
+std::string summary(const plan::Plan& plan) {
+  std::string text = fmt::format("tp {}", plan.tp);
+  const auto degree = [&](const char* name, std::int64_t value) {
+    if (value > 1) {
+      text += fmt::format(" {} {}", name, value);
+    }
+  };
+  degree("cp", plan.cp);
+  degree("pp", plan.pp);
+  degree("dp", plan.dp);
+  degree("ep", plan.ep);
+  degree("etp", plan.etp);
+  if (plan.pp > 1) {
+    text += fmt::format(" {}", name_of(plan.schedule));
+    degree("x", plan.chunks);
+  }
+  text += fmt::format(", mb {}", plan.microbatch);
+  if (plan.zero > 0) {
+    text += fmt::format(", zero {}", plan.zero);
+  }
+  if (plan.recompute != plan::Recompute::none) {
+    text += fmt::format(", {}", name_of(plan.recompute));
+    if (plan.recompute_layers > 0) {
+      text += fmt::format(" {}", plan.recompute_layers);
+    }
+  }
+  if (!plan.recompute_modules.empty()) {
+    text += ", " + plan.recompute_modules;
+  }
+  if (plan.offload_optimizer != plan::Offload::none) {
+    text += ", states " + std::string(name_of(plan.offload_optimizer));
+  }
+  if (plan.offload_activations > 0) {
+    text += fmt::format(", {:.0f} % to host", 100 * plan.offload_activations);
+  }
+  if (plan.order != plan::Plan().order) {
+    text += ", " + plan.order;
+  }
+  return text;
+}
+
+}  // namespace orrery::full

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Runs of the flit network for people and programs.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "machine/network/flit/deadlock.h"
+#include "machine/network/flit/experiment.h"
+#include "report/plot.h"
+
+namespace orrery::report {
+
+struct FlitReport {
+  flit::Experiment experiment;
+  std::string routing;  ///< the algorithm taken
+  std::size_t routers = 0;
+  std::size_t nodes = 0;
+  flit::DependencyCheck dependencies;
+  flit::OpenLoopResult point;  ///< at the rate asked for
+  std::optional<flit::Saturation> saturation;
+  std::vector<flit::OpenLoopResult> curve;  ///< with saturation: latency by load up to it
+  std::vector<std::string> notes;
+};
+
+std::string flit_table(const FlitReport& report, const flit::RouterGraph& graph);
+std::string flit_json(const FlitReport& report);
+/// Columns source, target, load: flits per cycle over each channel.
+std::string flit_links_csv(const FlitReport& report, const flit::RouterGraph& graph);
+/// Mean packet and network latency over offered load.
+Result<Plot> flit_plot(const FlitReport& report);
+
+}  // namespace orrery::report

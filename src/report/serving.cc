@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/serving.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "base/csv.h"
+#include "base/format.h"
+#include "report/json_writer.h"
+
+namespace orrery::report {
+namespace {
+
+constexpr std::size_t kWidth = 50;
+
+std::string banner(const std::string& title, char fill) {
+  const std::size_t room = kWidth - std::min(kWidth, title.size());
+  return std::string(room / 2, fill) + title + std::string(room - room / 2, fill) + "\n";
+}
+
+template <class T>
+std::string value_line(std::string_view name, const T& value) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return fmt::format("{:<40} {:<10.2f}\n", name, value);
+  } else {
+    return fmt::format("{:<40} {:<10}\n", name, value);
+  }
+}
+
+double milliseconds(Time time) {
+  return 1e3 * to_seconds(time);
+}
+
+std::string times(const std::string& title, std::string_view name,
+                  const serving::Statistics& statistics) {
+  std::string text = banner(title, '-');
+  const auto line = [&](std::string_view which, Time time) {
+    text += value_line(fmt::format("{} {} (ms):", which, name), milliseconds(time));
+  };
+  line("Mean", statistics.mean);
+  line("Median", statistics.median);
+  line("P90", statistics.p90);
+  line("P95", statistics.p95);
+  line("P99", statistics.p99);
+  return text;
+}
+
+/// Calls scalar(name, value) and statistics(name, value) for everything that programs read.
+template <class Scalar, class Times>
+void visit_run(const serving::Run& run, const serving::Metrics& m, Scalar scalar,
+               Times statistics) {
+  scalar("model", run.model);
+  scalar("machine", run.machine);
+  scalar("devices", run.devices);
+  scalar("engine", run.engine.name);
+  scalar("requests", m.completed);
+  scalar("refused", run.refused);
+  scalar("kv_blocks", run.kv_blocks);
+  scalar("duration_s", to_seconds(m.duration));
+  scalar("input_tokens", m.input_tokens);
+  scalar("output_tokens", m.output_tokens);
+  scalar("requests_per_s", m.requests_per_s);
+  scalar("output_tokens_per_s", m.output_tokens_per_s);
+  scalar("total_tokens_per_s", m.total_tokens_per_s);
+  scalar("output_tokens_per_s_per_device", m.output_tokens_per_s_per_device);
+  scalar("output_tokens_per_s_per_user", m.output_tokens_per_s_per_user);
+  statistics("ttft_s", m.ttft);
+  statistics("tpot_s", m.tpot);
+  statistics("itl_s", m.itl);
+  statistics("e2e_s", m.e2e);
+  statistics("queue_s", m.queue);
+  scalar("preemptions", run.totals.preemptions);
+  scalar("cached_tokens", run.totals.cached_tokens);
+  scalar("lost_tokens", run.totals.lost_tokens);
+  scalar("scheduled_tokens", run.totals.scheduled_tokens);
+  scalar("steps", run.totals.ticks);
+  scalar("busy_s", to_seconds(run.busy));
+  scalar("mean_kv_use", m.mean_kv_use);
+  scalar("peak_kv_use", run.peak_kv_use);
+  scalar("peak_running", m.peak_running);
+  scalar("weights_bytes", run.weights.value());
+  scalar("kv_bytes_per_token", run.kv_bytes_per_token.value());
+  if (m.energy) {
+    scalar("energy_j", m.energy->value());
+  }
+  if (m.cost_per_million_tokens) {
+    scalar("cost_per_million_tokens", m.cost_per_million_tokens->value());
+  }
+  scalar("wall_s", run.wall_s);
+}
+
+template <class Visit>
+void visit_statistics(const serving::Statistics& statistics, Visit visit) {
+  visit("mean", to_seconds(statistics.mean));
+  visit("median", to_seconds(statistics.median));
+  visit("std", to_seconds(statistics.deviation));
+  visit("p90", to_seconds(statistics.p90));
+  visit("p95", to_seconds(statistics.p95));
+  visit("p99", to_seconds(statistics.p99));
+}
+
+}  // namespace
+
+std::string serving_text(const serving::Run& run, const serving::Metrics& m) {
+  std::string text =
+      fmt::format("{} on {} {} by {}\n\n", run.model, run.devices, run.machine, run.engine.name);
+  text += banner(" Serving Benchmark Result ", '=');
+  text += value_line("Successful requests:", m.completed);
+  if (run.refused > 0) {
+    text += value_line("Refused requests (too long):", run.refused);
+  }
+  text += value_line("Benchmark duration (s):", to_seconds(m.duration));
+  text += value_line("Total input tokens:", m.input_tokens);
+  text += value_line("Total generated tokens:", m.output_tokens);
+  text += value_line("Request throughput (req/s):", m.requests_per_s);
+  text += value_line("Output token throughput (tok/s):", m.output_tokens_per_s);
+  text += value_line("Total Token throughput (tok/s):", m.total_tokens_per_s);
+  text += times("Time to First Token", "TTFT", m.ttft);
+  text += times("Time per Output Token (excl. 1st token)", "TPOT", m.tpot);
+  text += times("Inter-token Latency", "ITL", m.itl);
+  text += times("End-to-end Latency", "E2EL", m.e2e);
+  text += banner(" Engine ", '=');
+  text += value_line("Output tokens/s per device:", m.output_tokens_per_s_per_device);
+  text += value_line("Output tokens/s per user:", m.output_tokens_per_s_per_user);
+  text += value_line("Mean time in queue (ms):", milliseconds(m.queue.mean));
+  text += value_line("P99 time in queue (ms):", milliseconds(m.queue.p99));
+  text += value_line("KV blocks:", run.kv_blocks);
+  text += value_line("Mean KV use (%):", 100 * m.mean_kv_use);
+  text += value_line("Peak KV use (%):", 100 * run.peak_kv_use);
+  text += value_line("Peak running requests:", m.peak_running);
+  text += value_line("Preemptions:", run.totals.preemptions);
+  text += value_line("Prompt tokens found in cache:", run.totals.cached_tokens);
+  text += value_line("Engine steps:", run.totals.ticks);
+  if (m.energy && m.output_tokens > 0) {
+    text += value_line("Energy per output token (J):",
+                       m.energy->value() / static_cast<double>(m.output_tokens));
+  }
+  if (m.cost_per_million_tokens) {
+    text += value_line("Dollars per million output tokens:", m.cost_per_million_tokens->value());
+  }
+  text += std::string(kWidth, '=') + "\n";
+  return text;
+}
+
+std::string serving_json(const serving::Run& run, const serving::Metrics& m) {
+  return json_text([&](JsonWriter& json) {
+    json.begin_object();
+    visit_run(
+        run, m, [&](std::string_view name, const auto& value) { json.key(name).value(value); },
+        [&](std::string_view name, const serving::Statistics& statistics) {
+          json.key(name).begin_object();
+          visit_statistics(statistics, [&](std::string_view which, double value) {
+            json.key(which).value(value);
+          });
+          json.end_object();
+        });
+    json.end_object();
+  });
+}
+
+std::string serving_csv(const serving::Run& run, const serving::Metrics& m) {
+  std::vector<std::string> names;
+  std::vector<std::string> values;
+  visit_run(
+      run, m,
+      [&](std::string_view name, const auto& value) {
+        names.emplace_back(name);
+        values.push_back(fmt::format("{}", value));
+      },
+      [&](std::string_view name, const serving::Statistics& statistics) {
+        visit_statistics(statistics, [&](std::string_view which, double value) {
+          names.push_back(fmt::format("{}.{}", name, which));
+          values.push_back(fmt::format("{}", value));
+        });
+      });
+  return csv_line(names) + csv_line(values);
+}
+
+std::string serving_requests_csv(const serving::Run& run) {
+  std::string text =
+      "request,input_tokens,output_tokens,sent_s,queued_s,scheduled_s,first_token_s,last_token_s,"
+      "ttft_s,tpot_s,e2e_s,cached_tokens,preemptions\n";
+  for (std::size_t i = 0; i < run.requests.size(); ++i) {
+    const serving::Served& request = run.requests[i];
+    const double tpot = request.output > 1 ? to_seconds(request.tpot()) : 0;
+    fmt::format_to(std::back_inserter(text),
+                   "{},{},{},{:.9f},{:.9f},{:.9f},{:.9f},{:.9f},{:.9f},{:.9f},{:.9f},{},{}\n", i,
+                   request.input, request.output, to_seconds(request.sent),
+                   to_seconds(request.queued), to_seconds(request.scheduled),
+                   to_seconds(request.first), to_seconds(request.last), to_seconds(request.ttft()),
+                   tpot, to_seconds(request.latency()), request.cached, request.preemptions);
+  }
+  return text;
+}
+
+std::string serving_trace(const serving::Run& run) {
+  const auto microseconds = [](Time time) { return 1e6 * to_seconds(time); };
+  return json_text([&](JsonWriter& json) {
+    json.begin_object();
+    json.key("displayTimeUnit").value("ms");
+    json.key("traceEvents").begin_array();
+    for (const serving::StepRecord& step : run.steps) {
+      json.begin_object();
+      json.key("name").value(step.tokens == step.requests ? "decode" : "mixed");
+      json.key("ph").value("X").key("pid").value(0).key("tid").value(0);
+      json.key("ts").value(microseconds(step.begin));
+      json.key("dur").value(microseconds(step.end - step.begin));
+      json.key("args").begin_object();
+      json.key("tokens").value(step.tokens).key("requests").value(step.requests);
+      json.end_object();
+      json.end_object();
+    }
+    for (const serving::Sample& sample : run.samples) {
+      json.begin_object();
+      json.key("name").value("engine").key("ph").value("C").key("pid").value(0);
+      json.key("ts").value(microseconds(sample.at));
+      json.key("args").begin_object();
+      json.key("running").value(sample.running).key("waiting").value(sample.waiting);
+      json.key("kv_percent").value(100 * sample.kv_use);
+      json.end_object();
+      json.end_object();
+    }
+    json.end_array();
+    json.end_object();
+  });
+}
+
+}  // namespace orrery::report

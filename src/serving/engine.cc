@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/file.h"
+#include "base/format.h"
+#include "base/reader.h"
+
+namespace orrery::serving {
+namespace {
+
+constexpr std::int64_t kMostTokens = std::int64_t{1} << 30;
+
+void vllm_v1(Engine& engine) {
+  static_cast<void>(engine);
+}
+void vllm_sync(Engine& engine) {
+  engine.async = false;
+  engine.reserve_full_isl = false;
+}
+void vllm_v0(Engine& engine) {
+  engine.policy = scheduler::Policy::vllm_v0;
+  engine.async = false;
+  engine.prefix = false;
+  engine.chunked_prefill = false;
+  engine.reserve_full_isl = false;
+  engine.watermark = 0.01;
+  engine.max_num_seqs = 256;
+  engine.largest_graph = 256;
+  engine.null_blocks = 0;
+}
+void sglang(Engine& engine) {
+  engine.policy = scheduler::Policy::sglang;
+  engine.block_size = 1;
+  engine.null_blocks = 1;
+  engine.memory_utilization = 0.88;
+  engine.max_num_batched_tokens = 8192;
+  engine.largest_graph = 256;
+}
+void trtllm(Engine& engine) {
+  engine.policy = scheduler::Policy::trtllm;
+  engine.block_size = 32;
+  engine.null_blocks = 0;
+  engine.kv_memory = KvMemory::of_free;
+  engine.max_num_seqs = 2048;
+  engine.max_num_batched_tokens = 8192;
+  engine.all_reduce = "custom_trtllm";
+  engine.largest_graph = 2048;
+}
+void orca(Engine& engine) {
+  engine.policy = scheduler::Policy::orca;
+  engine.async = false;
+  engine.prefix = false;
+  engine.chunked_prefill = false;
+  engine.null_blocks = 0;
+  engine.largest_graph = 0;
+  engine.max_num_batched_tokens = kMostTokens;
+}
+void sarathi(Engine& engine) {
+  engine.policy = scheduler::Policy::sarathi;
+  engine.async = false;
+  engine.prefix = false;
+  engine.max_num_batched_tokens = 512;
+  engine.max_num_seqs = 128;
+  engine.null_blocks = 0;
+}
+void fixed_batch(Engine& engine) {
+  engine.policy = scheduler::Policy::static_batch;
+  engine.async = false;
+  engine.prefix = false;
+  engine.null_blocks = 0;
+  engine.max_num_seqs = 8;
+  engine.max_num_batched_tokens = kMostTokens;
+}
+
+void check(Reader& read, const Engine& engine) {
+  const auto least = [&](std::string_view section, std::string_view field, std::int64_t value,
+                         std::int64_t from) {
+    read.require(value >= from && value <= kMostTokens, section,
+                 fmt::format("{} from {} to {}", field, from, kMostTokens));
+  };
+  least("parallel", "tp", engine.tp, 1);
+  least("parallel", "pp", engine.pp, 1);
+  least("parallel", "ep", engine.ep, 1);
+  least("scheduler", "max_num_seqs", engine.max_num_seqs, 0);
+  least("scheduler", "max_num_batched_tokens", engine.max_num_batched_tokens, 0);
+  least("scheduler", "max_model_len", engine.max_model_len, 0);
+  least("scheduler", "long_prefill_token_threshold", engine.long_prefill_token_threshold, 0);
+  least("cache", "block_size", engine.block_size, 1);
+  least("cache", "blocks", engine.blocks, 0);
+  least("cache", "null_blocks", engine.null_blocks, 0);
+  least("graphs", "largest", engine.largest_graph, 0);
+  read.require(engine.memory_utilization > 0 && engine.memory_utilization <= 1, "cache",
+               "memory_utilization above 0, at most 1");
+  read.require(engine.watermark >= 0 && engine.watermark < 1, "scheduler",
+               "watermark from 0 to below 1");
+  read.require(value_of<collective::CollectiveAlgorithm>(engine.all_reduce).has_value(), "parallel",
+               "all_reduce one of " + all_names<collective::CollectiveAlgorithm>());
+  for (const Time time :
+       {engine.front_end, engine.step, engine.per_request, engine.gap, engine.launch}) {
+    read.require(time >= Time(0) && time < from_seconds(1000), "host", "times from 0 to 1000 s");
+  }
+}
+
+template <class T>
+std::string shown(const T& value) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    return value;
+  } else {
+    return exact_text(value);
+  }
+}
+
+}  // namespace
+
+const std::vector<EngineDefaults>& engines() {
+  static const std::vector<EngineDefaults> table{
+      {"vllm@0.19", "vLLM, V1 scheduler, asynchronous", vllm_v1},
+      {"vllm@0.10", "vLLM, V1 scheduler, synchronous", vllm_sync},
+      {"vllm@0.6", "vLLM, V0 scheduler, prompts alone", vllm_v0},
+      {"sglang@0.5", "SGLang, overlap scheduler, pages of one token", sglang},
+      {"trtllm@1.0", "TensorRT-LLM, GUARANTEED_NO_EVICT, chunked context", trtllm},
+      {"orca", "iteration-level scheduling with whole answers reserved", orca},
+      {"sarathi", "chunked prefill of 512 tokens a step", sarathi},
+      {"static", "batches that run until their longest answer ends", fixed_batch},
+  };
+  return table;
+}
+
+Result<Engine> parse_engine(const ConfigNode& node) {
+  Reader read(node);
+  Engine engine;
+  const std::string name = read.optional<std::string>("engine", "vllm@0.19");
+  const auto& table = engines();
+  const auto row = std::find_if(table.begin(), table.end(), [&](const EngineDefaults& entry) {
+    return entry.name == name || entry.name.substr(0, entry.name.find('@')) == name;
+  });
+  if (row == table.end()) {
+    std::vector<std::string> names;
+    for (const EngineDefaults& entry : table) {
+      names.emplace_back(entry.name);
+    }
+    read.reject("engine",
+                fmt::format("one of {}{}", fmt::join(names, ", "), did_you_mean(name, names)));
+    return read.finish(engine);
+  }
+  row->set(engine);
+  engine.name = row->name;
+  std::map<std::string, const ConfigNode*, std::less<>> sections;
+  Engine::fields([&](std::string_view section, std::string_view, auto, std::string_view) {
+    if (!sections.contains(section)) {
+      sections.emplace(section, read.child(section, false));
+    }
+  });
+  for (const auto& [section, child] : sections) {
+    if (child == nullptr) {
+      continue;
+    }
+    Reader inner(*child);
+    Engine::fields([&](std::string_view of, std::string_view field, auto member, std::string_view) {
+      if (of == section) {
+        engine.*member = inner.optional(field, engine.*member);
+      }
+    });
+    read.absorb(inner.finish(0));
+  }
+  if (read.ok()) {
+    check(read, engine);
+  }
+  return read.finish(engine);
+}
+
+Result<Engine> load_engine(const std::string& name_or_path) {
+  const bool path = name_or_path.find('/') != std::string::npos || name_or_path == "-" ||
+                    name_or_path.ends_with(".yaml") || name_or_path.ends_with(".yml") ||
+                    name_or_path.ends_with(".json");
+  if (path) {
+    auto node = load_config(name_or_path);
+    return node ? parse_engine(*node) : fail(std::move(node.error()));
+  }
+  ConfigNode name;
+  name.kind = ConfigNode::Kind::scalar;
+  name.text = name_or_path;
+  ConfigNode root;
+  root.kind = ConfigNode::Kind::map;
+  root.fields.push_back({"engine", name});
+  auto engine = parse_engine(root);
+  if (!engine) {
+    for (Mistake& mistake : engine.error().mistakes) {
+      mistake.field.clear();
+      mistake.where.clear();
+      mistake.expected += ", or a file";
+    }
+  }
+  return engine;
+}
+
+std::string to_yaml(const Engine& engine) {
+  std::string text = fmt::format("engine: {}\n", engine.name);
+  std::string open;
+  Engine::fields(
+      [&](std::string_view section, std::string_view field, auto member, std::string_view meaning) {
+        if (section != open) {
+          text += fmt::format("{}:\n", section);
+          open = section;
+        }
+        const std::string line = fmt::format("  {}: {}", field, shown(engine.*member));
+        text += fmt::format("{:<44}# {}\n", line, meaning);
+      });
+  return text;
+}
+
+std::vector<std::int64_t> capture_sizes(std::int64_t largest) {
+  std::vector<std::int64_t> sizes;
+  const auto add = [&](std::int64_t size) {
+    if (size <= largest) {
+      sizes.push_back(size);
+    }
+  };
+  for (const std::int64_t size : {1, 2, 4}) {
+    add(size);
+  }
+  for (std::int64_t size = 8; size <= 256; size += 8) {
+    add(size);
+  }
+  for (std::int64_t size = 272; size <= largest; size += 16) {
+    add(size);
+  }
+  return sizes;
+}
+
+Engine completed(Engine engine, const machine::Machine& machine, std::int64_t model_positions) {
+  constexpr Bytes kLarge = 70_GiB;
+  const bool large = machine.device.memory.front().capacity >= kLarge &&
+                     machine.device.name.find("A100") == std::string::npos;
+  if (engine.max_num_batched_tokens == 0) {
+    engine.max_num_batched_tokens = large ? 8192 : 2048;
+  }
+  if (engine.max_num_seqs == 0) {
+    engine.max_num_seqs = large ? 1024 : 256;
+  }
+  if (engine.max_model_len == 0) {
+    engine.max_model_len = model_positions;
+  }
+  // A step has at most so many decodes; vLLM caps its graphs at twice that.
+  engine.largest_graph = std::min(engine.largest_graph, 2 * engine.max_num_seqs);
+  return engine;
+}
+
+}  // namespace orrery::serving

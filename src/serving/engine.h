@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What an inference engine is set to: defaults by name and version, and a file that overrides.
+///
+///   engine: vllm@0.19
+///   parallel: {tp: 4, pp: 1, ep: 1}
+///   precision: {weights: fp8, activations: fp8, kv: fp8, block_scaled: false}
+///   scheduler: {policy: vllm_v1, max_num_seqs: 256, max_num_batched_tokens: 8192, async: true,
+///   ...} cache: {block_size: 16, memory_utilization: 0.9, prefix: true, blocks: 2588} graphs:
+///   {largest: 512} host: {front_end: 2 ms, step: 0.5 ms, per_request: 4 us, gap: 0 us, launch: 5
+///   us}
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/config_node.h"
+#include "base/fields.h"
+#include "base/result.h"
+#include "machine/machine.h"
+#include "serving/scheduler/scheduler.h"
+#include "serving/step/step_cost.h"
+
+namespace orrery::serving {
+
+/// How the memory for the KV cache is found.
+enum class KvMemory : std::uint8_t { of_total, of_free };
+constexpr auto named_values(KvMemory) {
+  return std::to_array<Named<KvMemory>>({
+      {KvMemory::of_total, "of_total", "utilization x memory - weights - activations - runtime"},
+      {KvMemory::of_free, "of_free", "utilization x (memory - weights - activations - runtime)"},
+  });
+}
+
+struct Engine {
+  std::string name = "vllm@0.19";
+  // parallel
+  std::int64_t tp = 1;
+  std::int64_t pp = 1;
+  std::int64_t ep = 1;
+  // precision
+  graph::DataType weights = graph::DataType::bf16;
+  graph::DataType activations = graph::DataType::bf16;
+  graph::DataType kv = graph::DataType::bf16;
+  bool block_scaled = false;
+  // scheduler
+  scheduler::Policy policy = scheduler::Policy::vllm_v1;
+  std::int64_t max_num_seqs = 0;            ///< 0: by the device
+  std::int64_t max_num_batched_tokens = 0;  ///< 0: by the device
+  std::int64_t max_model_len = 0;           ///< 0: the model's
+  std::int64_t long_prefill_token_threshold = 0;
+  bool chunked_prefill = true;
+  bool reserve_full_isl = true;
+  bool async = true;
+  double watermark = 0;
+  // cache
+  std::int64_t block_size = 16;
+  double memory_utilization = 0.9;
+  KvMemory kv_memory = KvMemory::of_total;
+  bool prefix = true;
+  std::int64_t blocks = 0;       ///< 0: what the memory holds
+  std::int64_t null_blocks = 1;  ///< of them, kept by the engine itself
+  // graphs
+  std::int64_t largest_graph = 512;  ///< tokens; 0: eager
+  // host
+  Time front_end{0};    ///< from the client to the engine's queue
+  Time step{0};         ///< of the host per step: beside the accelerator if async, else after it
+  Time per_request{0};  ///< the same per request in the step
+  Time gap{0};          ///< between steps, for which the accelerator waits in any case
+  Time launch = 5_us;   ///< per kernel outside of graphs
+  std::string all_reduce = "custom";
+
+  /// In sections.
+  template <class V>
+  static void fields(V&& visit) {
+    using E = Engine;
+    visit("parallel", "tp", &E::tp, "tensor parallel");
+    visit("parallel", "pp", &E::pp, "pipeline stages, with as many batches in flight");
+    visit("parallel", "ep", &E::ep, "1, or tp: experts whole on ranks");
+    visit("parallel", "all_reduce", &E::all_reduce, "algorithm of `orrery collective`");
+    visit("precision", "weights", &E::weights, "of the layers' matrices in memory");
+    visit("precision", "activations", &E::activations, "what their GEMMs compute in");
+    visit("precision", "kv", &E::kv, "of the KV cache");
+    visit("precision", "block_scaled", &E::block_scaled, "fp8 with a scale per block");
+    visit("scheduler", "policy", &E::policy, "how requests are chosen");
+    visit("scheduler", "max_num_seqs", &E::max_num_seqs, "requests at once; 0: by the device");
+    visit("scheduler", "max_num_batched_tokens", &E::max_num_batched_tokens,
+          "tokens of a step; 0: by the device");
+    visit("scheduler", "max_model_len", &E::max_model_len,
+          "tokens of a request; 0: the model's positions");
+    visit("scheduler", "long_prefill_token_threshold", &E::long_prefill_token_threshold,
+          "of one prompt in a step; 0: no limit");
+    visit("scheduler", "chunked_prefill", &E::chunked_prefill, "prompts may be cut");
+    visit("scheduler", "reserve_full_isl", &E::reserve_full_isl,
+          "admit only what has blocks for all of its known tokens");
+    visit("scheduler", "async", &E::async, "schedule one step ahead");
+    visit("scheduler", "watermark", &E::watermark, "share of blocks kept free when admitting");
+    visit("cache", "block_size", &E::block_size, "tokens of a KV block");
+    visit("cache", "memory_utilization", &E::memory_utilization, "share of the device's memory");
+    visit("cache", "kv_memory", &E::kv_memory, "what that is a share of");
+    visit("cache", "prefix", &E::prefix, "find known beginnings");
+    visit("cache", "blocks", &E::blocks, "KV blocks; 0: what the memory holds");
+    visit("cache", "null_blocks", &E::null_blocks, "blocks the engine keeps for itself");
+    visit("graphs", "largest", &E::largest_graph, "tokens of the largest graph; 0: eager");
+    visit("host", "front_end", &E::front_end, "from the client to the queue");
+    visit("host", "step", &E::step, "per step, beside the accelerator if async");
+    visit("host", "per_request", &E::per_request, "the same per request of the step");
+    visit("host", "gap", &E::gap, "accelerator idle between steps");
+    visit("host", "launch", &E::launch, "per kernel outside of graphs");
+  }
+};
+
+/// A row of the table of engines.
+struct EngineDefaults {
+  std::string_view name;
+  std::string_view sentence;
+  void (*set)(Engine&);
+};
+const std::vector<EngineDefaults>& engines();
+
+/// A name of the table ("vllm@0.19"; "vllm": the newest) or a file.
+Result<Engine> load_engine(const std::string& name_or_path);
+Result<Engine> parse_engine(const ConfigNode& node);
+/// Every field, as a file.
+std::string to_yaml(const Engine& engine);
+
+/// Sizes of vLLM's graphs up to the largest: 1, 2, 4, then steps of 8 to 256, of 16 beyond.
+std::vector<std::int64_t> capture_sizes(std::int64_t largest);
+
+/// What is 0 by the device: vLLM's defaults for its API server (vllm/engine/arg_utils.py, 0.19):
+/// 8192 tokens and 1024 requests with 70 GiB and more, except A100; else 2048 and 256.
+Engine completed(Engine engine, const machine::Machine& machine, std::int64_t model_positions);
+
+}  // namespace orrery::serving

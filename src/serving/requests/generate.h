@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Requests drawn from an arrival process and distributions of lengths.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/names.h"
+#include "base/result.h"
+#include "serving/requests/request.h"
+
+namespace orrery::requests {
+
+enum class Arrival : std::uint8_t { poisson, gamma, fixed, infinite };
+constexpr auto named_values(Arrival) {
+  return std::to_array<Named<Arrival>>({
+      {Arrival::poisson, "poisson", "exponential gaps of mean 1 / rate"},
+      {Arrival::gamma, "gamma", "gamma gaps of mean 1 / rate and shape burstiness (1: poisson)"},
+      {Arrival::fixed, "fixed", "equal gaps of 1 / rate"},
+      {Arrival::infinite, "infinite", "all at once"},
+  });
+}
+
+/// "1000"; "uniform(500, 1500)", both ends included; "lognormal(1000, 0.6)", mean and sigma of the
+/// logarithm.
+struct Length {
+  enum class Kind : std::uint8_t { fixed, uniform, lognormal };
+  Kind kind = Kind::fixed;
+  double first = 1;
+  double second = 0;
+};
+tl::expected<Length, std::string> parse_length(std::string_view text);
+
+struct Generator {
+  Arrival arrival = Arrival::poisson;
+  double rate = 1;  ///< per second
+  double burstiness = 1;
+  Length input{.first = 1024};
+  Length output{.first = 128};
+  std::int64_t count = 1000;
+  std::int64_t shared_prefix = 0;  ///< tokens in front of every input, the same within a group
+  std::int64_t prefix_groups = 1;  ///< taken in turn
+  std::uint64_t seed = 0;
+};
+
+/// The first request arrives at 0, as `vllm bench serve` sends it. Requires rate > 0 unless
+/// infinite, count >= 0, groups >= 1.
+std::vector<Request> generate(const Generator& generator);
+
+}  // namespace orrery::requests

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/scheduler/kv_book.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace orrery::scheduler {
+namespace {
+
+std::uint64_t mixed(std::uint64_t x) {  // splitmix64
+  x += 0x9e3779b97f4a7c15U;
+  x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 27U)) * 0x94d049bb133111ebU;
+  return x ^ (x >> 31U);
+}
+
+}  // namespace
+
+KvBook::KvBook(std::int64_t blocks, std::int64_t block_size, bool prefix_cache)
+    : block_size_(block_size), prefix_cache_(prefix_cache) {
+  const auto count = static_cast<std::size_t>(blocks);
+  references_.assign(count, 0);
+  next_.assign(count + 1, 0);
+  previous_.assign(count + 1, 0);
+  owner_.assign(count, -1);
+  position_.assign(count, 0);
+  key_.assign(count, 0);
+  next_.back() = previous_.back() = static_cast<BlockIndex>(count);
+  for (BlockIndex block = 0; block < static_cast<BlockIndex>(count); ++block) {
+    push_free(block);
+  }
+}
+
+void KvBook::push_free(BlockIndex block) {
+  const auto ends = static_cast<BlockIndex>(next_.size() - 1);
+  const BlockIndex last = previous_[static_cast<std::size_t>(ends)];
+  next_[static_cast<std::size_t>(last)] = block;
+  previous_[static_cast<std::size_t>(block)] = last;
+  next_[static_cast<std::size_t>(block)] = ends;
+  previous_[static_cast<std::size_t>(ends)] = block;
+  ++free_;
+}
+
+void KvBook::unlink(BlockIndex block) {
+  const BlockIndex before = previous_[static_cast<std::size_t>(block)];
+  const BlockIndex after = next_[static_cast<std::size_t>(block)];
+  next_[static_cast<std::size_t>(before)] = after;
+  previous_[static_cast<std::size_t>(after)] = before;
+  --free_;
+}
+
+BlockIndex KvBook::pop_free() {
+  const BlockIndex block = next_.back();
+  unlink(block);
+  const auto b = static_cast<std::size_t>(block);
+  if (key_[b] != 0) {
+    const auto found = found_.find(key_[b]);
+    if (found != found_.end() && found->second == block) {
+      found_.erase(found);
+    }
+    key_[b] = 0;
+  }
+  owner_[b] = -1;
+  return block;
+}
+
+void KvBook::take(BlockIndex block) {
+  if (references_[static_cast<std::size_t>(block)]++ == 0) {
+    unlink(block);
+  }
+}
+
+/// Of the block's content and of all before it; 0: not shared.
+std::uint64_t KvBook::key_of(const SharedPrefix& prefix, std::int64_t index) const {
+  const std::int64_t end = (index + 1) * block_size_;
+  if (end > prefix.tokens) {
+    return 0;
+  }
+  // A block that several ids share has the content of all up to the last of them.
+  const std::int64_t id = (end - 1) / prefix.id_tokens;
+  const std::uint64_t key =
+      mixed(prefix.ids[static_cast<std::size_t>(id)] ^ mixed(static_cast<std::uint64_t>(index)));
+  return key == 0 ? 1 : key;
+}
+
+KvBook::Hit KvBook::find(const RequestState& request, RequestIndex index) const {
+  Hit hit;
+  if (!prefix_cache_) {
+    return hit;
+  }
+  const std::int64_t most = (request.known - 1) / block_size_;
+  const std::int64_t own = request.former_tokens / block_size_;
+  for (std::int64_t i = 0; i < most; ++i) {
+    BlockIndex block = -1;
+    if (i < own) {
+      const BlockIndex candidate = request.former[static_cast<std::size_t>(i)];
+      const auto c = static_cast<std::size_t>(candidate);
+      if (owner_[c] == index && position_[c] == i) {
+        block = candidate;
+      }
+    }
+    if (block < 0) {
+      const std::uint64_t key = key_of(request.spec.prefix, i);
+      const auto found = key == 0 ? found_.end() : found_.find(key);
+      if (found == found_.end()) {
+        break;
+      }
+      block = found->second;
+    }
+    hit.resting += references_[static_cast<std::size_t>(block)] == 0 ? 1 : 0;
+    hit.blocks.push_back(block);
+  }
+  return hit;
+}
+
+bool KvBook::reserve(RequestState& request, RequestIndex index, std::int64_t tokens) {
+  const std::int64_t more = blocks_of(tokens) - static_cast<std::int64_t>(request.blocks.size());
+  if (more > free_) {
+    return false;
+  }
+  for (std::int64_t i = 0; i < more; ++i) {
+    const BlockIndex block = pop_free();
+    const auto b = static_cast<std::size_t>(block);
+    references_[b] = 1;
+    owner_[b] = index;
+    position_[b] = static_cast<std::int32_t>(request.blocks.size());
+    request.blocks.push_back(block);
+  }
+  return true;
+}
+
+bool KvBook::reserve(RequestState& request, RequestIndex index, const Hit& hit,
+                     std::int64_t tokens) {
+  assert(request.blocks.empty() && "a hit is what a request starts with");
+  const auto hits = static_cast<std::int64_t>(hit.blocks.size());
+  if (blocks_of(tokens) - hits > free_ - hit.resting) {
+    return false;
+  }
+  for (const BlockIndex block : hit.blocks) {
+    take(block);
+  }
+  request.blocks = hit.blocks;
+  const bool enough = reserve(request, index, tokens);
+  assert(enough && "counted above");
+  return enough;
+}
+
+void KvBook::publish(const RequestState& request, std::int64_t tokens) {
+  if (!prefix_cache_ || request.spec.prefix.tokens == 0) {
+    return;
+  }
+  const std::int64_t full = std::min(tokens, request.spec.prefix.tokens) / block_size_;
+  for (std::int64_t i = full - 1; i >= 0; --i) {
+    const BlockIndex block = request.blocks[static_cast<std::size_t>(i)];
+    std::uint64_t& key = key_[static_cast<std::size_t>(block)];
+    if (key != 0) {
+      break;  // and so have all before it
+    }
+    key = key_of(request.spec.prefix, i);
+    found_.try_emplace(key, block);
+  }
+}
+
+void KvBook::release(RequestState& request, bool keep_former) {
+  for (std::size_t i = request.blocks.size(); i-- > 0;) {
+    const BlockIndex block = request.blocks[i];
+    if (--references_[static_cast<std::size_t>(block)] == 0) {
+      push_free(block);
+    }
+  }
+  if (keep_former && prefix_cache_) {
+    request.former = std::move(request.blocks);
+    request.former_tokens = request.computed;
+  } else {
+    request.former = {};
+    request.former_tokens = 0;
+  }
+  request.blocks.clear();
+}
+
+bool KvBook::consistent() const {
+  std::int64_t queued = 0;
+  const auto ends = static_cast<BlockIndex>(next_.size() - 1);
+  for (BlockIndex block = next_.back(); block != ends && queued <= blocks();
+       block = next_[static_cast<std::size_t>(block)]) {
+    ++queued;
+    if (references_[static_cast<std::size_t>(block)] != 0) {
+      return false;
+    }
+  }
+  std::int64_t held = 0;
+  for (const std::int32_t count : references_) {
+    if (count < 0) {
+      return false;
+    }
+    held += count > 0 ? 1 : 0;
+  }
+  return queued == free_ && queued + held == blocks();
+}
+
+}  // namespace orrery::scheduler

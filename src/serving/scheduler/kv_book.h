@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Blocks of the KV cache: who holds which, which are free, and what free ones still contain.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "serving/scheduler/request.h"
+
+namespace orrery::scheduler {
+
+/// As vLLM's block pool: free blocks stand in a queue, least recently freed first; a request that
+/// ends gives its blocks back last block first, so that the beginning of a sequence stays longest.
+/// A free block keeps its content until it is given out again, and a request that begins with this
+/// content takes it back (prefix cache). Only full blocks are found, and never a request's last
+/// token, which must be computed.
+///
+/// Every operation is exact and without order of hashing: the map is only looked up.
+class KvBook {
+ public:
+  /// Requires blocks >= 0, block_size >= 1.
+  KvBook(std::int64_t blocks, std::int64_t block_size, bool prefix_cache);
+
+  std::int64_t blocks() const { return static_cast<std::int64_t>(references_.size()); }
+  std::int64_t block_size() const { return block_size_; }
+  std::int64_t free() const { return free_; }
+  std::int64_t used() const { return blocks() - free_; }
+  bool caches() const { return prefix_cache_; }
+
+  /// Blocks that `tokens` of one request fill.
+  std::int64_t blocks_of(std::int64_t tokens) const {
+    return (tokens + block_size_ - 1) / block_size_;
+  }
+
+  /// What a request without blocks finds: full blocks in order, at most of known - 1 tokens.
+  struct Hit {
+    std::vector<BlockIndex> blocks;
+    std::int64_t resting = 0;  ///< of them, those that are free
+  };
+  Hit find(const RequestState& request, RequestIndex index) const;
+
+  /// Gives the request blocks for `tokens` in all. False, and nothing changed, if there are too
+  /// few.
+  bool reserve(RequestState& request, RequestIndex index, std::int64_t tokens);
+  /// The same for a request without blocks that starts with a hit.
+  bool reserve(RequestState& request, RequestIndex index, const Hit& hit, std::int64_t tokens);
+  /// Blocks up to `tokens` tokens are full of known content: others may find it.
+  void publish(const RequestState& request, std::int64_t tokens);
+  /// Last block first. With keep_former the request may find its own again.
+  void release(RequestState& request, bool keep_former);
+
+  /// The sums of all blocks are right; for tests.
+  bool consistent() const;
+
+ private:
+  void push_free(BlockIndex block);
+  BlockIndex pop_free();
+  void unlink(BlockIndex block);
+  void take(BlockIndex block);
+  std::uint64_t key_of(const SharedPrefix& prefix, std::int64_t index) const;
+
+  std::int64_t block_size_;
+  bool prefix_cache_;
+  std::int64_t free_ = 0;
+  std::vector<std::int32_t> references_;
+  std::vector<BlockIndex> next_;  ///< in the queue of free blocks; the last entry is its ends
+  std::vector<BlockIndex> previous_;
+  std::vector<RequestIndex> owner_;     ///< who wrote the content
+  std::vector<std::int32_t> position_;  ///< which block of the owner's it was
+  std::vector<std::uint64_t> key_;      ///< of shared content; 0: none
+  std::unordered_map<std::uint64_t, BlockIndex> found_;
+};
+
+}  // namespace orrery::scheduler

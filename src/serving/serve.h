@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+/// One run: an engine serves requests. The loop over engine steps and its clock.
+///
+///   without lookahead   a step is scheduled when the last one is done and its tokens are known;
+///                       step = accelerator + gap + host
+///   asynchronous        the next step is scheduled while one runs, from what had arrived when that
+///                       one began; step = max(accelerator + gap, host). A request that arrives
+///                       while the engine is busy waits for the rest of a step and a further one.
+///   pp > 1              up to pp steps are in flight, one per stage; a request is in one at a time
+///
+/// with host = step + per_request x requests of the step. Runs of steps in which the same requests
+/// decode are not scheduled one by one: the clock adds up the same times in a row, and the book is
+/// brought forward once (scheduler::Scheduler::skip). The result is the same to the picosecond.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "machine/machine.h"
+#include "serving/engine.h"
+#include "serving/requests/request.h"
+#include "workload/zoo/model.h"
+
+namespace orrery::serving {
+
+/// Times of one request, from the beginning of the run.
+struct Served {
+  std::int64_t input = 0;
+  std::int64_t output = 0;
+  Time sent{0};       ///< by the client
+  Time queued{0};     ///< in the engine
+  Time scheduled{0};  ///< begin of the first step that computes some of it
+  Time first{0};      ///< end of the step that generates its first token
+  Time last{0};
+  std::int64_t cached = 0;
+  std::int64_t lost = 0;
+  int preemptions = 0;
+
+  Time ttft() const { return first - sent; }
+  Time latency() const { return last - sent; }
+  /// Requires output > 1.
+  Time tpot() const { return (last - first) / (output - 1); }
+};
+
+/// Once per second of the run.
+struct Sample {
+  Time at{0};
+  std::int64_t running = 0;
+  std::int64_t waiting = 0;
+  double kv_use = 0;
+};
+
+/// One step, for traces.
+struct StepRecord {
+  Time begin{0};
+  Time end{0};
+  std::int64_t tokens = 0;
+  std::int64_t requests = 0;
+};
+
+struct Gap {
+  Time gap{0};
+  std::int64_t count = 0;
+};
+
+struct ServeOptions {
+  std::int64_t max_concurrency = 0;  ///< requests of the client at once; 0: no limit
+  Time think{0};                     ///< of the client between an answer and its next request
+  bool skip = true;                  ///< false: every step is scheduled
+  std::size_t most_steps = 0;        ///< to record
+  std::function<void(double)> progress = {};
+};
+
+struct Run {
+  Engine engine;  ///< completed
+  std::string model;
+  std::string machine;
+  std::int64_t devices = 1;
+  std::vector<Served> requests;  ///< in order of arrival
+  std::vector<Gap> gaps;         ///< between tokens of a request, as (gap, how often)
+  std::vector<Sample> samples;
+  std::vector<StepRecord> steps;
+  scheduler::Totals totals;
+  std::int64_t kv_blocks = 0;  ///< for requests
+  Bytes weights{0};            ///< of a device
+  Bytes kv_bytes_per_token{0};
+  double peak_kv_use = 0;
+  Time duration{0};          ///< first sent to last token
+  Time busy{0};              ///< of the accelerators
+  std::int64_t refused = 0;  ///< longer than max_model_len or than the KV cache
+  double wall_s = 0;
+};
+
+/// Blocks for requests: those stated, or what the memory holds.
+///   blocks = floor(room / (block_size kv_bytes_per_token)) - null blocks
+///   room   = utilization memory - weights - activations(max_num_batched_tokens, max_num_seqs)
+///            - framework - communicator [tp > 1]
+Result<std::int64_t> kv_blocks(const Engine& engine, const step::StepCost& cost,
+                               const machine::Machine& machine);
+
+/// Mistakes: a model that does not fit, degrees, formats.
+Result<Run> serve(const zoo::Model& model, const machine::Machine& machine, const Engine& engine,
+                  const std::vector<requests::Request>& requests, const ServeOptions& options = {});
+
+/// As serve(), with what does not depend on the requests made before.
+class Server {
+ public:
+  static Result<Server> make(const zoo::Model& model, const machine::Machine& machine,
+                             const Engine& engine);
+  Run run(const std::vector<requests::Request>& requests, const ServeOptions& options = {});
+
+ private:
+  Server(step::StepCost cost, Run empty) : cost_(std::move(cost)), empty_(std::move(empty)) {}
+
+  step::StepCost cost_;
+  Run empty_;
+};
+
+}  // namespace orrery::serving

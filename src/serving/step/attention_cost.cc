@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include "machine/compute/compute_model.h"
+#include "serving/step/step_cost.h"
+
+namespace orrery::step {
+namespace {
+
+/// Keys that a prompt's queries see, summed: all before, themselves and half of one another; of a
+/// window at most that many.
+double visible_keys(const Prompt& prompt, std::int64_t window) {
+  const auto queries = static_cast<double>(prompt.queries);
+  const auto context = static_cast<double>(prompt.context);
+  if (window == 0) {
+    return queries * context + queries * (queries + 1) / 2;
+  }
+  const auto most = static_cast<double>(window);
+  const double growing = std::clamp(most - context, 0.0, queries);  // that see fewer
+  return growing * context + growing * (growing + 1) / 2 + (queries - growing) * most;
+}
+
+}  // namespace
+
+/// The time of prompts and decodes in one launch, as one kernel each.
+Time StepCost::attend(const AttentionKind& kind, const StepShape& shape) {
+  const double decode_keys = shape.decodes > 0 ? shape.visible[kind.visible] : 0;
+  if (kind.latent) {
+    return attend_latent(shape, decode_keys);
+  }
+  const std::int64_t tp = options_.degrees.tp;
+  const std::int64_t heads = model_.heads / tp;
+  const std::int64_t kv_heads = std::max<std::int64_t>(1, model_.kv_heads / tp);
+  const auto value = static_cast<double>(model_.value_dim > 0 ? model_.value_dim : model_.head_dim);
+  const auto width = static_cast<double>(model_.head_dim) + value;  // of a key and its value
+  const double kv_bytes = width * static_cast<double>(kv_heads) *
+                          static_cast<double>(graph::bits_of(options_.precision.kv)) / 8;
+  const double row_bytes = 2 * width * static_cast<double>(heads) + 4 * static_cast<double>(heads);
+  graph::Operator& op = decode_;
+  op.kind = graph::OperatorKind::attention;
+  const auto run = [&](double pairs, double keys, std::int64_t sequences, std::int64_t queries) {
+    const auto rows = static_cast<double>(sequences * queries);
+    op.flops = Flops(2 * width * static_cast<double>(heads) * pairs);
+    op.bytes = Bytes(std::llround(kv_bytes * keys + row_bytes * rows));
+    op.gemm = {.batch = sequences * heads,
+               .m = queries,
+               .n = std::max<std::int64_t>(1, std::llround(keys / static_cast<double>(sequences))),
+               .k = model_.head_dim};
+    return compute::kernel_time(op, machine_.device).alone;
+  };
+  Time total{0};
+  if (shape.decodes > 0) {
+    total += run(decode_keys, decode_keys, shape.decodes, 1);
+  }
+  if (!shape.prompts.empty()) {
+    double pairs = 0;
+    double keys = 0;
+    std::int64_t queries = 0;
+    for (const Prompt& prompt : shape.prompts) {
+      pairs += visible_keys(prompt, kind.window);
+      const std::int64_t all = prompt.context + prompt.queries;
+      keys +=
+          static_cast<double>(kind.window > 0 ? std::min(all, kind.window + prompt.queries) : all);
+      queries += prompt.queries;
+    }
+    const auto sequences = static_cast<std::int64_t>(shape.prompts.size());
+    const std::int64_t mean = (queries + sequences - 1) / sequences;
+    const Time prompts = run(pairs, keys, sequences, mean);
+    // One launch serves both.
+    const Time launch = shape.decodes > 0 ? machine_.device.kernels.attention_launch : Time(0);
+    total += prompts - std::min(prompts, launch);
+  }
+  return total;
+}
+
+/// Decodes: queries go into the latent space and results back by a GEMM per head, the core reads
+/// one head of latents. Prompts: keys and values of all that they see are expanded for every head.
+Time StepCost::attend_latent(const StepShape& shape, double visible) {
+  const std::int64_t heads = model_.heads / options_.degrees.tp;
+  const std::int64_t rank = model_.latent.key_value_rank;
+  const std::int64_t rotary = model_.latent.rotary;
+  const std::int64_t nope = model_.head_dim - rotary;
+  const std::int64_t value = model_.value_dim > 0 ? model_.value_dim : model_.head_dim;
+  const auto gemm = [&](std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k) {
+    graph::Operator op{.name = {},
+                       .kind = graph::OperatorKind::gemm,
+                       .gemm = {.batch = batch, .m = m, .n = n, .k = k}};
+    return kernel(op);
+  };
+  const double latent_bytes = static_cast<double>(rank + rotary) *
+                              static_cast<double>(graph::bits_of(options_.precision.kv)) / 8;
+  Time total{0};
+  if (shape.decodes > 0) {
+    auto found = absorbed_.find(shape.decodes);
+    if (found == absorbed_.end()) {
+      found = absorbed_
+                  .emplace(shape.decodes, gemm(heads, shape.decodes, rank, nope) +
+                                              gemm(heads, shape.decodes, value, rank))
+                  .first;
+    }
+    total += found->second;
+    graph::Operator core{.name = {}, .kind = graph::OperatorKind::attention, .gemm = {}};
+    const auto per_key = static_cast<double>(heads * (2 * rank + rotary));
+    core.flops = Flops(2 * per_key * visible);
+    const auto rows = static_cast<double>(shape.decodes * heads * (2 * rank + rotary));
+    core.bytes = Bytes(std::llround(latent_bytes * visible + 2 * rows));
+    total += kernel(core);
+  }
+  for (const Prompt& prompt : shape.prompts) {
+    const std::int64_t keys = prompt.context + prompt.queries;
+    total += gemm(1, keys, heads * (nope + value), rank);
+    graph::Operator core{.name = {}, .kind = graph::OperatorKind::attention, .gemm = {}};
+    const auto width = static_cast<double>(model_.head_dim + value);
+    core.flops = Flops(2 * width * static_cast<double>(heads) * visible_keys(prompt, 0));
+    core.bytes =
+        Bytes(std::llround(2 * width * static_cast<double>(heads * (keys + prompt.queries))));
+    core.gemm = {.batch = heads, .m = prompt.queries, .n = keys, .k = model_.head_dim};
+    total += kernel(core);
+  }
+  return total;
+}
+
+}  // namespace orrery::step

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What depends on the numbers of tokens and samples alone.
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "machine/compute/compute_model.h"
+#include "serving/step/step_cost.h"
+#include "workload/plan/shard.h"
+
+namespace orrery::step {
+namespace {
+
+constexpr std::int64_t kVocabularyMultiple = 64;  // vLLM's DEFAULT_VOCAB_PADDING_SIZE
+
+bool is_product(const zoo::ModelOperator& op) {
+  return op.kind == graph::OperatorKind::gemm || op.kind == graph::OperatorKind::grouped_gemm;
+}
+
+/// In 16 bits whatever the weights are, as quantised checkpoints have them.
+bool stays_wide(std::string_view name) {
+  return name.starts_with("logits") || name.starts_with("router");
+}
+
+/// Done by the norm's kernel after it, as an epilogue of the GEMM before, or by attention.
+bool is_left_out(const zoo::Model& model, const zoo::ModelOperator& op) {
+  const bool fuses = model.norm_place == zoo::NormPlace::before && model.streams == 1;
+  return op.kind == graph::OperatorKind::attention || op.kind == graph::OperatorKind::loss ||
+         op.name == "qkv_split" || (!is_product(op) && op.forward_kernels == 0) ||
+         (fuses && op.name.ends_with("_residual"));
+}
+
+}  // namespace
+
+plan::Plan StepCost::plan_for(std::int64_t tokens) const {
+  plan::Plan plan;
+  plan.tp = options_.degrees.tp;
+  plan.ep = options_.degrees.ep;
+  plan.etp = options_.degrees.ep > 1 ? 1 : 0;
+  plan.sequence = tokens;
+  plan.attention = zoo::AttentionKernel::flash;
+  plan.vocab_multiple = kVocabularyMultiple;
+  plan.moe_imbalance = options_.imbalance;
+  return plan;
+}
+
+void StepCost::add_gemm(Part& part, const zoo::ModelOperator& op, const plan::Plan& plan) const {
+  const Precision& precision = options_.precision;
+  graph::Operator run{.name = {}, .kind = op.kind, .gemm = op.gemm};
+  const bool narrow = op.has_weight && !stays_wide(op.name);
+  if (op.expert) {
+    // Of all ranks' experts those that the tokens reach, each with an equal part of their rows.
+    const auto experts = static_cast<double>(model_.experts);
+    const double miss = 1 - static_cast<double>(model_.top_k) / experts;
+    const auto tokens = static_cast<double>(plan.sequence);
+    const double reached = experts * (1 - std::pow(miss, tokens));
+    const double rows = tokens * static_cast<double>(model_.top_k) * options_.imbalance;
+    run.gemm.batch = std::clamp<std::int64_t>(std::llround(reached / static_cast<double>(plan.ep)),
+                                              1, op.gemm.batch);
+    run.gemm.m = static_cast<std::int64_t>(std::ceil(rows / std::max(reached, 1.0)));
+  }
+  if (narrow) {
+    run.type = precision.activations;
+    run.stored_bits = graph::bits_of(precision.weights);
+    run.block_scaled = precision.block_scaled;
+    if (graph::bits_of(run.type) < 16) {  // operands are cast in a kernel of their own
+      const Bytes cast = graph::bytes_of(graph::DataType::bf16, op.gemm.m * op.gemm.k) +
+                         graph::bytes_of(run.type, op.gemm.m * op.gemm.k);
+      graph::Operator casting{.name = {}, .kind = graph::OperatorKind::elementwise, .gemm = {}};
+      casting.bytes = cast;
+      part.add(kernel(casting), 1);
+    }
+  }
+  run.flops = flops_of(run.gemm);
+  part.add(kernel(run), 1);
+}
+
+void StepCost::add_operator(Part& part, zoo::ModelOperator op, const plan::Plan& plan) const {
+  op = plan::shard(std::move(op), plan);
+  if (is_product(op)) {
+    add_gemm(part, op, plan);
+    return;
+  }
+  graph::Operator run{.name = {}, .kind = op.kind, .gemm = {}};
+  run.bytes = op.forward_bytes;
+  run.kernels = op.forward_kernels;
+  if (op.kind == graph::OperatorKind::norm && model_.norm_place == zoo::NormPlace::before &&
+      (op.name == "input_norm" || op.name == "mlp_norm")) {
+    run.bytes = 2 * run.bytes;  // with the residual stream: read, added to, written
+  } else if (op.kind == graph::OperatorKind::permute) {
+    run.kernels = 1;
+  }
+  part.add(kernel(run), run.kernels);
+}
+
+void StepCost::add_all_reduce(Part& part, std::int64_t tokens) const {
+  if (options_.degrees.tp > 1) {
+    const Bytes size = Bytes(2) * tokens * model_.hidden;
+    part.add(collective::collective_time(graph::CollectiveKind::all_reduce, size, tensor_group_,
+                                         options_.all_reduce, machine_),
+             1);
+  }
+}
+
+Time StepCost::cache_write(std::int64_t tokens) const {
+  const std::int64_t width =
+      model_.latent.key_value_rank > 0
+          ? model_.latent.key_value_rank + model_.latent.rotary
+          : std::max<std::int64_t>(1, model_.kv_heads / options_.degrees.tp) * 2 * model_.head_dim;
+  graph::Operator write{.name = {}, .kind = graph::OperatorKind::cache_write, .gemm = {}};
+  write.bytes = graph::bytes_of(graph::DataType::bf16, tokens * width) +
+                graph::bytes_of(options_.precision.kv, tokens * width);
+  return kernel(write);
+}
+
+StepCost::Part StepCost::layers(std::int64_t tokens) const {
+  const plan::Plan plan = plan_for(tokens);
+  const zoo::ShapeOptions shapes = plan::shape_options(model_, plan);
+  Part total;
+  for (const zoo::ModelOperator& op : zoo::embedding_operators(model_, shapes)) {
+    if (!is_left_out(model_, op)) {
+      add_operator(total, op, plan);
+    }
+  }
+  add_all_reduce(total, tokens);
+  for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
+    Part layer;
+    bool routes = false;
+    for (const zoo::ModelOperator& op :
+         zoo::layer_operators(model_, shapes, static_cast<int>(kind))) {
+      routes = routes || op.expert;
+      const bool expanded_apart = op.name == "kv_b_gemm";  // attend_latent()
+      if (!is_left_out(model_, op) && !expanded_apart) {
+        add_operator(layer, op, plan);
+      }
+      if (op.kind == graph::OperatorKind::attention) {
+        layer.add(cache_write(tokens), 1);
+      }
+      // The shared expert's part is summed with the routed ones'.
+      if (op.boundary == zoo::TensorBoundary::leave && !(routes && op.name != "proj_gemm")) {
+        add_all_reduce(layer, tokens);
+      }
+    }
+    if (routes) {
+      add_all_reduce(layer, tokens);
+    }
+    total.add(layer.time * kinds_[kind], layer.kernels * kinds_[kind]);
+  }
+  const std::int64_t hops = options_.degrees.pp - 1;
+  if (hops > 0) {
+    const Bytes size = Bytes(2) * tokens * model_.hidden;
+    total.add(
+        hops * collective::collective_time(graph::CollectiveKind::send_recv, size, stage_group_,
+                                           collective::CollectiveAlgorithm::automatic, machine_),
+        hops);
+  }
+  return total;
+}
+
+StepCost::Part StepCost::head(std::int64_t samples) const {
+  Part total;
+  if (samples == 0) {
+    return total;
+  }
+  const plan::Plan plan = plan_for(samples);
+  for (const zoo::ModelOperator& op :
+       zoo::head_operators(model_, plan::shape_options(model_, plan))) {
+    if (!is_left_out(model_, op)) {
+      add_operator(total, op, plan);
+    }
+  }
+  const std::int64_t logits = samples * model_.vocab;
+  if (options_.degrees.tp > 1) {
+    total.add(collective::collective_time(graph::CollectiveKind::all_gather, Bytes(2) * logits,
+                                          tensor_group_, collective::CollectiveAlgorithm::automatic,
+                                          machine_),
+              1);
+  }
+  // Sampling: to fp32 (2 read, 4 written), then the greatest (4 read).
+  graph::Operator sampling{.name = {}, .kind = graph::OperatorKind::elementwise, .gemm = {}};
+  sampling.bytes = Bytes(10) * logits;
+  sampling.kernels = 2;
+  total.add(kernel(sampling), 2);
+  return total;
+}
+
+void StepCost::measure_weights() {
+  const plan::Plan plan = plan_for(1);
+  const zoo::ShapeOptions shapes = plan::shape_options(model_, plan);
+  const auto bytes_of = [&](const std::vector<zoo::ModelOperator>& operators) {
+    Bytes sum{0};
+    for (const zoo::ModelOperator& op : operators) {
+      const zoo::ModelOperator share = plan::shard(op, plan);
+      const bool narrow = share.has_weight && !stays_wide(share.name) && is_product(share);
+      sum += graph::bytes_of(narrow ? options_.precision.weights : graph::DataType::bf16,
+                             share.parameters);
+    }
+    return sum;
+  };
+  const Bytes embedding = bytes_of(zoo::embedding_operators(model_, shapes)) / options_.degrees.tp;
+  const Bytes head = bytes_of(zoo::head_operators(model_, shapes));
+  Bytes layers{0};
+  for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
+    layers += kinds_[kind] * bytes_of(zoo::layer_operators(model_, shapes, static_cast<int>(kind)));
+  }
+  const std::int64_t pp = options_.degrees.pp;
+  weights_ = pp == 1 ? embedding + layers + head : layers / pp + std::max(embedding, head);
+  const std::int64_t kv_heads = std::max<std::int64_t>(1, model_.kv_heads / options_.degrees.tp);
+  std::int64_t elements = 0;
+  for (const AttentionKind& kind : attention_) {
+    const std::int64_t value = model_.value_dim > 0 ? model_.value_dim : model_.head_dim;
+    const std::int64_t width = kind.latent ? model_.latent.key_value_rank + model_.latent.rotary
+                                           : kv_heads * (model_.head_dim + value);
+    elements += kind.layers * width;
+  }
+  kv_per_token_ = graph::bytes_of(options_.precision.kv, elements) / pp;
+}
+
+Bytes StepCost::activations(std::int64_t tokens, std::int64_t samples) const {
+  std::int64_t widest = model_.ffn;
+  if (model_.experts > 0) {
+    widest = std::max(widest, model_.expert.ffn * model_.top_k + model_.expert.shared_ffn);
+  }
+  // Gate and up beside their product, two rows of the stream; logits in 2 bytes and twice in fp32.
+  const std::int64_t inner = (zoo::is_gated(model_.mlp) ? 3 : 2) * widest / options_.degrees.tp;
+  return Bytes(2) * tokens * (inner + 2 * model_.hidden) + Bytes(10) * samples * model_.vocab;
+}
+
+}  // namespace orrery::step

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/step/step_cost.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "machine/compute/compute_model.h"
+
+namespace orrery::step {
+namespace {
+
+bool generates(const zoo::Model& model) {
+  const auto kinds = model.kinds.empty() ? std::vector<zoo::LayerKind>{{}} : model.kinds;
+  return model.head == zoo::HeadKind::next_token && model.input == zoo::InputKind::tokens &&
+         std::all_of(kinds.begin(), kinds.end(), [](const zoo::LayerKind& kind) {
+           const bool mixes = kind.mixer == zoo::MixerKind::attention ||
+                              kind.mixer == zoo::MixerKind::latent_attention ||
+                              kind.mixer == zoo::MixerKind::none;
+           return mixes && kind.causal && !kind.cross_attention;
+         });
+}
+
+void check_degrees(const zoo::Model& model, const Degrees& degrees, Error& error) {
+  for (const auto& [name, value] :
+       {std::pair{"tp", degrees.tp}, {"pp", degrees.pp}, {"ep", degrees.ep}}) {
+    if (value < 1) {
+      error.add({"", name, std::to_string(value), "a whole number from 1 on"});
+    }
+  }
+  if (!error.empty()) {
+    return;
+  }
+  for (const zoo::TensorExtent& extent : zoo::tensor_extents(model)) {
+    // Key-value heads are copied where there are fewer than ranks.
+    const bool copied = extent.extent < degrees.tp && degrees.tp % extent.extent == 0;
+    if (extent.extent % degrees.tp != 0 && !(copied && extent.what.starts_with("key-value"))) {
+      error.add({"", "tp", std::to_string(degrees.tp),
+                 fmt::format("a divisor of the {} {}", extent.extent, extent.what)});
+    }
+  }
+  if (degrees.pp > model.layers) {
+    error.add(
+        {"", "pp", std::to_string(degrees.pp), fmt::format("at most {} layers", model.layers)});
+  }
+  if (degrees.ep > 1 && (degrees.ep != degrees.tp || model.experts % degrees.ep != 0)) {
+    error.add({"", "ep", std::to_string(degrees.ep),
+               model.experts == 0 ? "1: the model has no experts"
+                                  : fmt::format("1, or tp = {} if it divides the {} experts",
+                                                degrees.tp, model.experts)});
+  }
+}
+
+}  // namespace
+
+Result<StepCost> StepCost::make(const zoo::Model& model, const machine::Machine& machine,
+                                const StepOptions& options) {
+  Error error;
+  if (!generates(model)) {
+    error.add(
+        {"", "model", model.name,
+         "a decoder whose layers are attention (also latent or windowed) and MLPs or experts"});
+  }
+  check_degrees(model, options.degrees, error);
+  const graph::DataType type = options.precision.activations;
+  if (machine.device.peak[static_cast<std::size_t>(type)] == FlopRate(0)) {
+    error.add({"", "activations", std::string(name_of(type)),
+               fmt::format("a type that {} computes in", machine.device.name)});
+  }
+  if (!error.empty()) {
+    return fail(std::move(error));
+  }
+  auto sized = machine::with_devices(machine, options.degrees.tp * options.degrees.pp);
+  if (!sized) {
+    return fail(std::move(sized.error()));
+  }
+  return StepCost(model, std::move(*sized), options);
+}
+
+StepCost::StepCost(const zoo::Model& model, machine::Machine machine, const StepOptions& options)
+    : model_(model), machine_(std::move(machine)), options_(options), windows_{0} {
+  model_.mtp = 0;
+  const auto names = zoo::layer_kinds(model_);
+  kinds_.assign(names.size(), 0);
+  for (std::int64_t layer = 0; layer < model_.layers; ++layer) {
+    ++kinds_[static_cast<std::size_t>(zoo::layer_kind(model_, layer))];
+  }
+  for (std::size_t i = 0; i < kinds_.size(); ++i) {
+    const zoo::LayerKind kind = model_.kinds.empty() ? zoo::LayerKind{} : model_.kinds[i];
+    if (kind.mixer == zoo::MixerKind::none) {
+      continue;
+    }
+    // A chunk is seen half on the mean: as a window of half its length.
+    const std::int64_t window = kind.window > 0 ? kind.window : kind.chunk / 2;
+    auto found = std::find(windows_.begin(), windows_.end(), window);
+    if (found == windows_.end()) {
+      found = windows_.insert(windows_.end(), window);
+    }
+    attention_.push_back({.layers = kinds_[i],
+                          .window = window,
+                          .visible = static_cast<std::size_t>(found - windows_.begin()),
+                          .latent = kind.mixer == zoo::MixerKind::latent_attention});
+  }
+  tensor_group_ = collective::extents_of(1, options_.degrees.tp, machine_);
+  stage_group_ = collective::extents_of(options_.degrees.tp, options_.degrees.pp, machine_);
+  measure_weights();
+}
+
+std::int64_t StepCost::padded(std::int64_t tokens) const {
+  const auto found = std::lower_bound(options_.captures.begin(), options_.captures.end(), tokens);
+  return found == options_.captures.end() ? tokens : *found;
+}
+
+Time StepCost::time(const StepShape& shape) {
+  const bool captured = !options_.captures.empty() && shape.tokens <= options_.captures.back();
+  const std::int64_t tokens = captured ? padded(shape.tokens) : shape.tokens;
+  auto layers_found = layers_.find(tokens);
+  if (layers_found == layers_.end()) {
+    layers_found = layers_.emplace(tokens, layers(tokens)).first;
+  }
+  auto head_found = heads_.find(shape.samples);
+  if (head_found == heads_.end()) {
+    head_found = heads_.emplace(shape.samples, head(shape.samples)).first;
+  }
+  Time total = layers_found->second.time + head_found->second.time;
+  std::int64_t attention_kernels = 0;
+  for (const AttentionKind& kind : attention_) {
+    total += attend(kind, shape) * kind.layers;
+    attention_kernels += kind.layers;
+  }
+  if (!captured) {
+    const std::int64_t kernels =
+        layers_found->second.kernels + head_found->second.kernels + attention_kernels;
+    total = std::max(total, options_.launch * kernels);
+  }
+  return total;
+}
+
+Time StepCost::interval(Time step) const {
+  // Layers are split evenly; the stage with one more is the longest.
+  const std::int64_t pp = options_.degrees.pp;
+  const std::int64_t most = (model_.layers + pp - 1) / pp;
+  return step * (static_cast<double>(most) / static_cast<double>(model_.layers));
+}
+
+Time StepCost::kernel(graph::Operator op) const {
+  return compute::kernel_time(op, machine_.device).alone;
+}
+
+}  // namespace orrery::step

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Time of one engine step: a pass over the model for all tokens of a tick.
+///
+///   step = embedding(T) + sum over layers of
+///            [norm, QKV, rotary, cache write, output projection, MLP or experts](T)
+///          + attention(prompts) + attention(decodes) + all-reduces(T)
+///          + [final norm, output head, sampling](S)
+///
+/// Every GEMM runs once over all T tokens; only attention sees requests apart. The kernels are
+/// those of zoo::layer_operators, split as plan::shard does, and timed by compute::kernel_time:
+/// there is no other roofline. What differs from training: a residual sum is one kernel with the
+/// norm after it; biases are epilogues; keys and values go to a paged cache; a prompt's queries see
+/// the context before them; all decodes are one kernel whose work is the sum of their contexts,
+/// and all prompts another; of the experts those that T tokens reach are read,
+/// E (1 - (1 - top_k / E)^T) of them; latent attention is absorbed for decodes (DeepSeek-AI 2024).
+///
+/// Inside a captured graph T is padded to the next capture size; a step that is too large for one
+/// takes at least `launch` per kernel.
+///
+/// Ignores:  unequal contexts of decodes in one kernel; imbalance of experts beyond `imbalance`.
+/// Requires: check().
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "collective/cost.h"
+#include "machine/machine.h"
+#include "workload/plan/plan.h"
+#include "workload/zoo/model.h"
+
+namespace orrery::step {
+
+struct Degrees {
+  std::int64_t tp = 1;
+  std::int64_t pp = 1;
+  std::int64_t ep = 1;  ///< ranks (of tp) that share the experts whole
+};
+
+/// Formats apart: weights in memory, operands of the GEMMs, and the KV cache.
+struct Precision {
+  graph::DataType weights = graph::DataType::bf16;
+  graph::DataType activations = graph::DataType::bf16;
+  graph::DataType kv = graph::DataType::bf16;
+  bool block_scaled = false;  ///< fp8 with a scale per block
+};
+
+struct StepOptions {
+  Degrees degrees;
+  Precision precision;
+  std::vector<std::int64_t> captures;  ///< sizes of graphs, ascending; empty: eager
+  collective::CollectiveAlgorithm all_reduce = collective::CollectiveAlgorithm::custom;
+  Time launch = 5_us;    ///< host time per kernel outside a graph
+  double imbalance = 1;  ///< rows of the busiest expert rank over the mean
+};
+
+/// A chunk of a prompt.
+struct Prompt {
+  std::int64_t queries = 0;
+  std::int64_t context = 0;  ///< tokens before it
+};
+
+struct StepShape {
+  std::int64_t tokens = 0;   ///< T
+  std::int64_t samples = 0;  ///< S: requests
+  std::vector<Prompt> prompts;
+  std::int64_t decodes = 0;
+  /// Of decodes: keys that their tokens see, in layers of StepCost::windows()[i].
+  std::vector<double> visible;
+};
+
+class StepCost {
+ public:
+  /// Mistakes: kinds of layers that are not generated from (encoders, recommendation ...), degrees
+  /// that do not divide, formats that the device does not compute in.
+  static Result<StepCost> make(const zoo::Model& model, const machine::Machine& machine,
+                               const StepOptions& options);
+
+  /// Distinct windows of attention layers, 0 (none) first.
+  const std::vector<std::int64_t>& windows() const { return windows_; }
+
+  /// Of all pipeline stages together. Not const: remembers what depends on T and S alone.
+  Time time(const StepShape& shape);
+  /// With pp > 1: of the longest stage, what the next step must wait for.
+  Time interval(Time step) const;
+  /// T in a graph, else T.
+  std::int64_t padded(std::int64_t tokens) const;
+
+  Bytes weights_per_device() const { return weights_; }
+  Bytes kv_bytes_per_token() const { return kv_per_token_; }
+  /// Of a step of T tokens and S samples: what is alive at once beside weights and cache.
+  Bytes activations(std::int64_t tokens, std::int64_t samples) const;
+  const StepOptions& options() const { return options_; }
+
+ private:
+  StepCost(const zoo::Model& model, machine::Machine machine, const StepOptions& options);
+
+  /// Time and number of kernels.
+  struct Part {
+    Time time{0};
+    std::int64_t kernels = 0;
+
+    void add(Time more, std::int64_t launches) {
+      time += more;
+      kernels += launches;
+    }
+  };
+  /// Layers of one kind that attend alike.
+  struct AttentionKind {
+    std::int64_t layers = 0;
+    std::int64_t window = 0;
+    std::size_t visible = 0;  ///< index into windows()
+    bool latent = false;
+  };
+
+  void measure_weights();
+  plan::Plan plan_for(std::int64_t tokens) const;
+  void add_operator(Part& part, zoo::ModelOperator op, const plan::Plan& plan) const;
+  void add_gemm(Part& part, const zoo::ModelOperator& op, const plan::Plan& plan) const;
+  void add_all_reduce(Part& part, std::int64_t tokens) const;
+  Part layers(std::int64_t tokens) const;
+  Part head(std::int64_t samples) const;
+  Time attend(const AttentionKind& kind, const StepShape& shape);
+  Time attend_latent(const StepShape& shape, double visible);
+  Time cache_write(std::int64_t tokens) const;
+  Time kernel(graph::Operator op) const;
+
+  zoo::Model model_;
+  machine::Machine machine_;
+  StepOptions options_;
+  std::vector<std::int64_t> kinds_;  ///< layers by kind
+  std::vector<AttentionKind> attention_;
+  std::vector<std::int64_t> windows_;
+  std::vector<collective::Extent> tensor_group_;
+  std::vector<collective::Extent> stage_group_;
+  Bytes weights_{0};
+  Bytes kv_per_token_{0};
+  std::unordered_map<std::int64_t, Part> layers_;
+  std::unordered_map<std::int64_t, Part> heads_;
+  std::unordered_map<std::int64_t, Time> absorbed_;
+  graph::Operator decode_;
+};
+
+}  // namespace orrery::step

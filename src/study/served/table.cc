@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "study/served/table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/printable.h"
+#include "base/reader.h"
+#include "study/parallel.h"
+#include "study/served/row_case.h"
+
+namespace orrery::served {
+namespace {
+
+using study::ValidationRow;
+
+constexpr std::size_t kKeyBytes = 60;
+
+/// A run and the figures that it is compared with.
+struct Task {
+  RowCase row;
+  std::vector<requests::Request> requests;
+  std::vector<ValidationRow> figures;
+  std::vector<study::Measure> measures;  ///< of the figures; of requests: see kStatistics
+  std::string where;
+  bool of_requests = false;
+};
+
+class Reader {
+ public:
+  Reader(const study::ValidationProfile& profile, const CsvTable& table)
+      : profile_(profile), table_(table) {}
+
+  Result<std::vector<Task>> read() {
+    check_columns();
+    if (!error_.empty()) {
+      return fail(std::move(error_));
+    }
+    if (profile_.kind == study::TableKind::serving_requests) {
+      read_requests();
+    } else {
+      for (const CsvRow& row : table_.rows) {
+        if (matches(row)) {
+          read_row(row);
+        }
+      }
+    }
+    if (error_.empty() && tasks_.empty()) {
+      error_.add({table_.file, "", "", "no row with a published result"});
+    }
+    if (!error_.empty()) {
+      return fail(std::move(error_));
+    }
+    return std::move(tasks_);
+  }
+
+ private:
+  void need(const std::string& column) {
+    if (!table_.column(column) && missing_.insert(column).second) {
+      error_.add(
+          {table_.file + ":1", column, "", "column missing" + did_you_mean(column, table_.header)});
+    }
+  }
+
+  static std::vector<std::string> parts_of(const std::string& column) {
+    std::vector<std::string> parts;
+    std::size_t begin = 0;
+    while (begin <= column.size()) {
+      const std::size_t end = std::min(column.find('/', begin), column.size());
+      parts.push_back(column.substr(begin, end - begin));
+      begin = end + 1;
+    }
+    return parts;
+  }
+
+  void check_columns() {
+    for (const auto* columns : {&profile_.key, &profile_.group}) {
+      std::for_each(columns->begin(), columns->end(), [&](const auto& name) { need(name); });
+    }
+    for (const study::Setting& setting : profile_.columns) {
+      need(setting.value);
+    }
+    for (const study::CaseColumn& column : profile_.cases) {
+      for (const std::string& part : parts_of(column.column)) {
+        need(part);
+      }
+    }
+    for (const study::ColumnText& filter : profile_.only) {
+      need(filter.column);
+    }
+    if (profile_.kind == study::TableKind::serving_requests) {
+      for (const char* name : {"input_tokens", "output_tokens", "arrival_s", "queued_s",
+                               "first_token_s", "last_token_s"}) {
+        need(name);
+      }
+      return;
+    }
+    for (const study::MeasuredColumn& measured : profile_.measured) {
+      need(measured.column);
+    }
+  }
+
+  std::string_view cell(const CsvRow& row, const std::string& column) const {
+    const auto index = table_.column(column);
+    return index ? std::string_view(row.cells[*index]) : std::string_view();
+  }
+
+  bool matches(const CsvRow& row) const {
+    return std::all_of(profile_.only.begin(), profile_.only.end(),
+                       [&](const study::ColumnText& f) { return cell(row, f.column) == f.text; });
+  }
+
+  std::string key_of(const CsvRow& row) const {
+    std::string key;
+    for (const std::string& column : profile_.key) {
+      key += fmt::format("{}{}={}", key.empty() ? "" : " ", column,
+                         shortened(cell(row, column), kKeyBytes));
+    }
+    return key;
+  }
+
+  /// What is wrong with the row alone goes to `problem`.
+  RowCase case_of(const CsvRow& row, std::string& problem) {
+    std::vector<study::Setting> settings = profile_.plan;
+    const std::string where = table_.where(row);
+    for (const study::Setting& column : profile_.columns) {
+      settings.push_back({column.field, std::string(cell(row, column.value)), where});
+    }
+    Error of_row;
+    for (const study::CaseColumn& column : profile_.cases) {
+      std::string text;
+      for (const std::string& part : parts_of(column.column)) {
+        text += (text.empty() ? "" : "/") + std::string(cell(row, part));
+      }
+      if (const auto found = column.settings_of(text)) {
+        settings.insert(settings.end(), found->begin(), found->end());
+      } else {
+        of_row.add({where, column.column, text, "a text that the profile has a case for"});
+      }
+    }
+    auto made = row_case(settings);
+    if (!made) {
+      of_row.add(std::move(made.error()));
+    }
+    problem = of_row.to_string();
+    return made ? std::move(*made) : RowCase{};
+  }
+
+  std::string group_of(const CsvRow& row, const std::string& measure) const {
+    std::string group;
+    for (const std::string& column : profile_.group) {
+      group += std::string(cell(row, column)) + " ";
+    }
+    return group + measure;
+  }
+
+  void read_row(const CsvRow& row) {
+    Task task{.row = {}, .requests = {}, .figures = {}, .measures = {}, .where = table_.where(row)};
+    std::string problem;
+    task.row = case_of(row, problem);
+    if (problem.empty()) {
+      task.requests = requests_of(task.row.requests);
+      if (task.requests.empty() || task.row.requests.output < 1) {
+        problem = task.where + ": no requests, or none with an answer";
+      }
+    }
+    for (const study::MeasuredColumn& measured : profile_.measured) {
+      const std::string_view text = cell(row, measured.column);
+      if (text.empty()) {
+        continue;
+      }
+      ValidationRow figure;
+      figure.key = key_of(row) + (measured.label.empty() ? "" : " " + measured.label);
+      figure.group = group_of(row, std::string(name_of(measured.measure)));
+      figure.origin = cell(row, "origin");
+      const auto published = parse_number(text);
+      figure.published = published && *published > 0 ? *published : 0;
+      figure.problem = figure.published > 0
+                           ? problem
+                           : fmt::format(
+                                 "{}: {}: found '{}', expected a number "
+                                 "above 0",
+                                 task.where, measured.column, shortened(text, kKeyBytes));
+      figure.error = -1;
+      task.figures.push_back(std::move(figure));
+      task.measures.push_back(measured.measure);
+    }
+    tasks_.push_back(std::move(task));
+  }
+
+  void read_requests() {
+    std::vector<std::string> runs;
+    for (const CsvRow& row : table_.rows) {
+      const std::string key = key_of(row);
+      if (matches(row) && std::find(runs.begin(), runs.end(), key) == runs.end()) {
+        runs.push_back(key);
+      }
+    }
+    for (const std::string& run : runs) {
+      read_run(run);
+    }
+  }
+
+  double number(const CsvRow& row, const char* column, double least, std::string& problem) const {
+    const auto value = parse_number(cell(row, column));
+    if (!value || *value < least || *value > 1e9) {
+      problem = fmt::format("{}: {}: found '{}', expected a number from {} on", table_.where(row),
+                            column, shortened(cell(row, column), kKeyBytes), least);
+      return least;
+    }
+    return *value;
+  }
+
+  void read_run(const std::string& run) {
+    Task task{.row = {}, .requests = {}, .figures = {}, .measures = {}, .where = table_.file};
+    task.of_requests = true;
+    std::string problem;
+    std::array<std::vector<double>, 3> values;  // TTFT, TPOT, latency in ms
+    std::string origin;
+    for (const CsvRow& row : table_.rows) {
+      if (!matches(row) || key_of(row) != run) {
+        continue;
+      }
+      if (task.requests.empty()) {
+        task.row = case_of(row, problem);
+        origin = cell(row, "origin");
+      }
+      requests::Request request{.ids = {}};
+      request.input = static_cast<std::int64_t>(number(row, "input_tokens", 1, problem));
+      request.output = static_cast<std::int64_t>(number(row, "output_tokens", 1, problem));
+      request.arrival = from_seconds(number(row, "arrival_s", 0, problem));
+      const double queued = number(row, "queued_s", 0, problem);
+      const double first = number(row, "first_token_s", 0, problem);
+      const double last = number(row, "last_token_s", 0, problem);
+      values[0].push_back(1e3 * (first - queued));
+      values[2].push_back(1e3 * (last - queued));
+      if (request.output > 1) {
+        values[1].push_back(1e3 * (last - first) / static_cast<double>(request.output - 1));
+      }
+      task.requests.push_back(std::move(request));
+    }
+    std::stable_sort(task.requests.begin(), task.requests.end(),
+                     [](const auto& a, const auto& b) { return a.arrival < b.arrival; });
+    constexpr std::array kNamesOfValues{"TTFT", "TPOT", "latency"};
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      std::vector<Time> times;
+      for (const double value : values[i]) {
+        times.push_back(from_seconds(1e-3 * value));
+      }
+      const serving::Statistics published = serving::statistics(std::move(times));
+      for (const auto& [name, value] : listed(published)) {
+        ValidationRow figure;
+        figure.key = fmt::format("{} {} {} ms", run, kNamesOfValues[i], name);
+        figure.group = kNamesOfValues[i];
+        figure.origin = origin;
+        figure.published = 1e3 * to_seconds(value);
+        figure.problem = problem;
+        figure.error = -1;
+        task.figures.push_back(std::move(figure));
+      }
+    }
+    tasks_.push_back(std::move(task));
+  }
+
+ public:
+  static std::vector<std::pair<const char*, Time>> listed(const serving::Statistics& s) {
+    return {{"mean", s.mean}, {"median", s.median}, {"P90", s.p90}, {"P95", s.p95}, {"P99", s.p99}};
+  }
+
+ private:
+  const study::ValidationProfile& profile_;
+  const CsvTable& table_;
+  std::vector<Task> tasks_;
+  std::set<std::string> missing_;
+  Error error_;
+};
+
+/// The engine's clock: from queued.
+std::vector<double> predicted_statistics(const serving::Run& run) {
+  std::array<std::vector<Time>, 3> times;
+  for (const serving::Served& request : run.requests) {
+    times[0].push_back(request.first - request.queued);
+    times[2].push_back(request.last - request.queued);
+    if (request.output > 1) {
+      times[1].push_back(request.tpot());
+    }
+  }
+  std::vector<double> values;
+  for (std::vector<Time>& each : times) {
+    for (const auto& [name, value] : Reader::listed(serving::statistics(std::move(each)))) {
+      values.push_back(1e3 * to_seconds(value));
+    }
+  }
+  return values;
+}
+
+void run_task(Task& task, const machine::Machine& machine) {
+  if (std::all_of(task.figures.begin(), task.figures.end(),
+                  [](const ValidationRow& figure) { return !figure.problem.empty(); })) {
+    return;
+  }
+  auto run = serve_case(task.row, machine, task.requests);
+  std::vector<double> values;
+  std::string problem;
+  if (!run) {
+    problem = run.error().to_string();
+  } else if (run->refused > 0) {
+    problem = fmt::format("{} requests are longer than the engine takes", run->refused);
+  } else if (task.of_requests) {
+    values = predicted_statistics(*run);
+  } else {
+    const serving::Metrics metrics = serving::metrics(*run, machine);
+    for (const study::Measure measure : task.measures) {
+      values.push_back(value_of_measure(measure, metrics));
+    }
+  }
+  for (std::size_t i = 0; i < task.figures.size(); ++i) {
+    ValidationRow& figure = task.figures[i];
+    if (!problem.empty()) {
+      figure.problem = fmt::format("{}: {}", task.where, problem);
+    } else if (figure.problem.empty()) {
+      figure.predicted = values[i];
+      figure.error = figure.predicted / figure.published - 1;
+    }
+  }
+}
+
+}  // namespace
+
+Result<study::ValidationResult> validate_serving(const study::ValidationProfile& profile,
+                                                 const CsvTable& table,
+                                                 const study::ValidationOptions& options) {
+  auto machine = machine::load_machine(options.machine.value_or(profile.machine));
+  if (!machine) {
+    return fail(std::move(machine.error()));
+  }
+  if (!options.overrides.empty()) {
+    return fail(Error(Mistake{options.overrides.front().where, options.overrides.front().field,
+                              options.overrides.front().value,
+                              "no fields of training plans: the table is one of serving"}));
+  }
+  auto tasks = Reader(profile, table).read();
+  if (!tasks) {
+    return fail(std::move(tasks.error()));
+  }
+  study::run_parallel(
+      tasks->size(), options.threads, [&](std::size_t i) { run_task((*tasks)[i], *machine); },
+      options.progress);
+  study::ValidationResult result{.profile = profile,
+                                 .csv = table.file,
+                                 .machine = machine->name,
+                                 .rows = {},
+                                 .score = {},
+                                 .groups = {}};
+  std::map<std::string, std::vector<ValidationRow>> groups;
+  for (Task& task : *tasks) {
+    for (ValidationRow& figure : task.figures) {
+      groups[figure.group].push_back(figure);
+      result.rows.push_back(std::move(figure));
+    }
+  }
+  result.score = study::score_of(result.rows);
+  for (const auto& [group, rows] : groups) {
+    result.groups[group] = study::score_of(rows);
+  }
+  return result;
+}
+
+}  // namespace orrery::served

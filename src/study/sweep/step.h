@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "base/reader.h"
+#include "machine/machine.h"
+#include "study/run.h"
+#include "workload/plan/plan.h"
+#include "workload/zoo/model.h"
+
+namespace orrery::sweep {
+
+/// What of a point decides a training step: model, machine, plan, devices.
+struct Step {
+  zoo::Model model;
+  machine::Machine machine;
+  plan::PlacedPlan plan;
+  std::int64_t devices = 0;  ///< 0: the plan's own
+  study::RunOptions options;
+};
+
+/// Reads model, machine, plan and devices; the rest is the caller's.
+Step read_step(Reader& description);
+
+}  // namespace orrery::sweep

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collective/layout/layout.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <bit>
+#include <random>
+
+#include "collective/layout/convert.h"
+#include "collective/layout/move.h"
+#include "collective/layout/pairs.h"
+
+namespace orrery::layout {
+namespace {
+
+double bytes_of(const PairCase& one, const std::vector<Step>& steps) {
+  return total_cost(one.problem, steps, byte_cost(one.problem.mesh));
+}
+
+std::vector<Step> fused(const PairCase& one) {
+  const auto steps = cheapest(one.problem, byte_cost(one.problem.mesh));
+  EXPECT_TRUE(steps.has_value());
+  return steps.value_or(std::vector<Step>());
+}
+
+/// The bytes of pairs.h, at sizes that divide.
+TEST(Fusion, TheSixPublishedPairsByTheirBytes) {
+  for (const std::int64_t n : {2, 4, 8}) {
+    for (const std::int64_t d : {1, 2}) {
+      const PairSizes sizes{.ranks = n, .dp = d, .tokens = 128, .width = 64, .copies = 2};
+      const double m = 128 * 64 * 4;
+      const auto ranks = static_cast<double>(n);
+      const double ag = m * (ranks - 1) / ranks;
+      const double in_dp = ranks / static_cast<double>(d);
+      const double ag_dp = m * (in_dp - 1) / in_dp;
+      const double part = m * 2 * static_cast<double>(d) / ranks;  // Mkd/N
+      const double a2a = part * (ranks - 1) / ranks;
+      const auto expect = [&](Pair pair, double base, double less) {
+        SCOPED_TRACE(name_of(pair));
+        const PairCase one = pair_case(pair, sizes);
+        EXPECT_DOUBLE_EQ(bytes_of(one, one.base), base);
+        EXPECT_DOUBLE_EQ(bytes_of(one, fused(one)), less);
+      };
+      expect(Pair::tp_sp, 2 * ag, ag);
+      expect(Pair::tp_pp, 2 * ag + m / ranks + ag, ag + m / ranks + ag);
+      expect(Pair::tp_ep, 2 * ag_dp + a2a, ag_dp + a2a);
+      expect(Pair::pp_ep, m + a2a, part);
+      expect(Pair::sp_pp, ag + m, m / ranks);
+      expect(Pair::sp_ep, ag_dp + a2a, a2a);
+    }
+  }
+}
+
+TEST(Fusion, SearchFindsThePublishedOperators) {
+  const auto operations = [](Pair pair) {
+    std::vector<Operation> list;
+    for (const Step& step :
+         fused(pair_case(pair, {.ranks = 4, .dp = 2, .tokens = 64, .width = 64, .copies = 2}))) {
+      if (step.operation != Operation::slice && step.operation != Operation::apply) {
+        list.push_back(step.operation);
+      }
+    }
+    return list;
+  };
+  using ::testing::ElementsAre;
+  EXPECT_THAT(operations(Pair::tp_sp), ElementsAre(Operation::reduce_scatter));
+  // RS and a many-to-many that sends every slice to every target: as many bytes as RS, M2M, AG.
+  EXPECT_THAT(operations(Pair::tp_pp),
+              ElementsAre(Operation::reduce_scatter, Operation::many_to_many));
+  EXPECT_THAT(operations(Pair::tp_ep),
+              ElementsAre(Operation::reduce_scatter, Operation::all_to_all));
+  EXPECT_THAT(operations(Pair::pp_ep), ElementsAre(Operation::many_to_many));
+  EXPECT_THAT(operations(Pair::sp_pp), ElementsAre(Operation::many_to_many));
+  EXPECT_THAT(operations(Pair::sp_ep), ElementsAre(Operation::all_to_all));
+}
+
+/// Work of an expert layer's gate: every element of the result reads its whole token, by a sum that
+/// depends on the order of its parts, and is not linear.
+double gate(const std::array<std::int64_t, Shape::kMost>& at, std::span<const double> token) {
+  double sum = static_cast<double>(at[1]);
+  for (const double value : token) {
+    sum += value * value;
+  }
+  return sum * token[static_cast<std::size_t>(at[1]) % token.size()];
+}
+
+std::vector<Held> start(const Problem& problem, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  const auto elements =
+      static_cast<std::size_t>(problem.shape.bytes().value() / problem.shape.element.value());
+  const bool sums = std::any_of(problem.from.begin(), problem.from.end(), [](const Placement& p) {
+    return p.kind == Placement::Kind::partial;
+  });
+  std::vector<std::vector<double>> summands(sums ? static_cast<std::size_t>(problem.mesh.ranks())
+                                                 : 1);
+  for (std::vector<double>& values : summands) {
+    for (std::size_t i = 0; i < elements; ++i) {
+      values.push_back(uniform(random));
+    }
+  }
+  return scattered(problem.shape, problem.mesh, problem.from, summands);
+}
+
+void expect_equal_bits(const std::vector<Held>& a, const std::vector<Held>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t rank = 0; rank < a.size(); ++rank) {
+    ASSERT_EQ(a[rank].values.size(), b[rank].values.size()) << "rank " << rank;
+    for (std::size_t i = 0; i < a[rank].values.size(); ++i) {
+      ASSERT_EQ(std::bit_cast<std::uint64_t>(a[rank].values[i]),
+                std::bit_cast<std::uint64_t>(b[rank].values[i]))
+          << "rank " << rank << " element " << i;
+    }
+  }
+}
+
+TEST(Fusion, FusedAndBaseAreEqualBitForBitForEveryPairAndSize) {
+  int cases = 0;
+  for (const Named<Pair>& pair : kNames<Pair>) {
+    for (const std::int64_t n : {1, 2, 3, 4, 5, 6, 7, 8}) {
+      for (const std::int64_t d : {1, 2, 3}) {
+        if (n % d != 0) {
+          continue;
+        }
+        for (const auto& [tokens, width] :
+             {std::pair<std::int64_t, std::int64_t>{8, 8}, {13, 7}, {3, 5}}) {
+          SCOPED_TRACE(std::string(pair.name) + " N " + std::to_string(n) + " d " +
+                       std::to_string(d) + " tokens " + std::to_string(tokens));
+          const PairCase one = pair_case(
+              pair.value, {.ranks = n, .dp = d, .tokens = tokens, .width = width, .copies = 2});
+          const std::vector<Held> begin = start(one.problem, 7);
+          const auto base = move(begin, one.base, one.problem, gate);
+          const auto less = move(begin, fused(one), one.problem, gate);
+          ASSERT_TRUE(base) << base.error().to_string();
+          ASSERT_TRUE(less) << less.error().to_string();
+          expect_equal_bits(*base, *less);
+          EXPECT_LE(bytes_of(one, fused(one)), bytes_of(one, one.base));
+          ++cases;
+        }
+      }
+    }
+  }
+  EXPECT_GT(cases, 200);
+}
+
+TEST(Fusion, SumsOfThreeByHand) {
+  // Ranks 0, 1, 2 hold 1, 10, 100 times (1, 2, 3): sums 111, 222, 333, one element each.
+  const Problem problem{
+      {{{"tp", 3}}}, {{3}, Bytes(4)}, {}, {Placement::partial()}, {Placement::shard(0)}};
+  const auto ranks = scattered(problem.shape, problem.mesh, problem.from,
+                               {{1, 2, 3}, {10, 20, 30}, {100, 200, 300}});
+  const auto steps = cheapest(problem, byte_cost(problem.mesh));
+  ASSERT_TRUE(steps);
+  const auto after = move(ranks, *steps, problem);
+  ASSERT_TRUE(after);
+  EXPECT_EQ((*after)[0].values, std::vector<double>{111});
+  EXPECT_EQ((*after)[1].values, std::vector<double>{222});
+  EXPECT_EQ((*after)[2].values, std::vector<double>{333});
+}
+
+TEST(Fusion, WorkOnSummandsIsRefused) {
+  PairCase one = pair_case(Pair::tp_ep, {.ranks = 2, .tokens = 4, .width = 4, .copies = 2});
+  const Layout sums = one.problem.from;
+  const std::vector<Step> early{{Operation::apply, sums, sums, false}};
+  const auto moved = move(start(one.problem, 1), early, one.problem, gate);
+  ASSERT_FALSE(moved);
+  EXPECT_THAT(moved.error().to_string(), ::testing::HasSubstr("summands"));
+  EXPECT_FALSE(can_apply(*one.problem.work, {Placement::shard(1), Placement::replicate()}));
+}
+
+TEST(Fusion, CopiesNeverBecomeSummands) {
+  const Problem problem{
+      {{{"tp", 2}}}, {{4}, Bytes(4)}, {}, {Placement::replicate()}, {Placement::partial()}};
+  EXPECT_FALSE(cheapest(problem, byte_cost(problem.mesh)));
+}
+
+TEST(Fusion, NestedSlicesComeOffInOrder) {
+  // dp cuts dimension 0 first, tp cuts its parts: gathering dp alone would leave holes.
+  const Layout both{Placement::shard(0), Placement::shard(0)};
+  EXPECT_FALSE(step_between(both, {Placement::shard(0), Placement::replicate()}));
+  EXPECT_TRUE(step_between(both, {Placement::replicate(), Placement::shard(0)}));
+}
+
+Layout any_layout(const Mesh& mesh, bool sums, int at) {
+  Layout layout;
+  for (const Axis& axis : mesh.axes) {
+    if (axis.name == "pp") {
+      layout.push_back(Placement::only(at));
+      continue;
+    }
+    const int kind = *rc::gen::inRange(0, sums ? 4 : 3);
+    layout.push_back(kind == 0   ? Placement::replicate()
+                     : kind == 3 ? Placement::partial()
+                                 : Placement::shard(kind - 1));
+  }
+  return layout;
+}
+
+RC_GTEST_PROP(Fusion, AnySequenceLeavesEachRankWhatTheLayoutSays, ()) {
+  Problem problem;
+  problem.mesh.axes = {{"tp", *rc::gen::inRange<std::int64_t>(1, 4)},
+                       {"dp", *rc::gen::inRange<std::int64_t>(1, 4)}};
+  if (*rc::gen::arbitrary<bool>()) {
+    problem.mesh.axes.push_back({"pp", 2});
+  }
+  problem.shape = {{*rc::gen::inRange<std::int64_t>(1, 9), *rc::gen::inRange<std::int64_t>(1, 9)},
+                   Bytes(4)};
+  problem.from = any_layout(problem.mesh, true, 0);
+  problem.to = any_layout(problem.mesh, false, *rc::gen::inRange(0, 2));
+  const auto steps = cheapest(problem, byte_cost(problem.mesh));
+  RC_ASSERT(steps.has_value());
+  // Whole numbers, whose sums are exact in any order. Summand of rank r: (r + 1) (index + 1).
+  const auto elements =
+      static_cast<std::size_t>(problem.shape.extents[0] * problem.shape.extents[1]);
+  const std::int64_t ranks = problem.mesh.ranks();
+  std::vector<std::vector<double>> summands(static_cast<std::size_t>(ranks));
+  for (std::int64_t r = 0; r < ranks; ++r) {
+    double own = 1;  // copies are equal: a factor of the axes with summands alone
+    for (std::size_t axis = 0; axis < problem.from.size(); ++axis) {
+      if (problem.from[axis].kind == Placement::Kind::partial) {
+        own *= static_cast<double>(problem.mesh.coordinate(r, axis) + 1);
+      }
+    }
+    for (std::size_t i = 0; i < elements; ++i) {
+      summands[static_cast<std::size_t>(r)].push_back(own * static_cast<double>(i + 1));
+    }
+  }
+  double factor = 1;
+  for (std::size_t axis = 0; axis < problem.from.size(); ++axis) {
+    if (problem.from[axis].kind == Placement::Kind::partial) {
+      const auto n = static_cast<double>(problem.mesh.axes[axis].size);
+      factor *= n * (n + 1) / 2;
+    }
+  }
+  const auto after =
+      move(scattered(problem.shape, problem.mesh, problem.from, summands), *steps, problem);
+  if (!after) {
+    RC_LOG(after.error().to_string());
+  }
+  RC_ASSERT(after.has_value());
+  std::vector<double> sum;
+  for (std::size_t i = 0; i < elements; ++i) {
+    sum.push_back(factor * static_cast<double>(i + 1));
+  }
+  const auto due = scattered(problem.shape, problem.mesh, problem.to, {sum});
+  for (std::size_t r = 0; r < due.size(); ++r) {
+    RC_ASSERT((*after)[r].values == due[r].values);
+  }
+}
+
+}  // namespace
+}  // namespace orrery::layout

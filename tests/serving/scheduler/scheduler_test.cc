@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/scheduler/scheduler.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace orrery::scheduler {
+namespace {
+
+using ::testing::ElementsAre;
+
+RequestSpec spec(std::int64_t prompt, std::int64_t output) {
+  return {.prompt = prompt, .output = output, .prefix = {}};
+}
+
+/// "1:20 2:12": requests from 1 on.
+std::string text(const Tick& tick) {
+  std::string line;
+  for (const Scheduled& entry : tick.entries) {
+    line += fmt::format("{}{}:{}", line.empty() ? "" : " ", entry.request + 1, entry.tokens);
+  }
+  return line;
+}
+
+/// All ticks without lookahead; every tick within its limits, all blocks free at the end.
+std::vector<std::string> run(Scheduler& scheduler) {
+  std::vector<std::string> lines;
+  std::vector<RequestIndex> finished;
+  while (!scheduler.waiting().empty() || !scheduler.running().empty()) {
+    const Tick& tick = scheduler.schedule();
+    EXPECT_FALSE(tick.empty());
+    EXPECT_LE(tick.tokens, scheduler.limits().max_num_batched_tokens);
+    EXPECT_LE(scheduler.running_size(), scheduler.limits().max_num_seqs);
+    EXPECT_TRUE(scheduler.book().consistent());
+    lines.push_back(text(tick));
+    scheduler.complete(tick, finished);
+    if (tick.empty()) {
+      break;
+    }
+  }
+  EXPECT_EQ(scheduler.book().used(), 0);
+  return lines;
+}
+
+TEST(VllmV1, FillsTheBudgetWithChunks) {
+  // Budget 32. Tick 1: all of request 1, 12 of 40 of request 2. Tick 2: one decode, the 28 left of
+  // request 2, 3 of request 3's 10. Tick 3: its 7 left. Tick 4: its second token. 74 = 20 + 40 + 10
+  // + (3 + 2 + 2 - 3).
+  const auto scheduler = make_scheduler(
+      Policy::vllm_v1, {.max_num_batched_tokens = 32, .max_num_seqs = 256}, {100, 16, true});
+  scheduler->add(spec(20, 3));
+  scheduler->add(spec(40, 2));
+  scheduler->add(spec(10, 2));
+  EXPECT_THAT(run(*scheduler), ElementsAre("1:20 2:12", "1:1 2:28 3:3", "1:1 2:1 3:7", "3:1"));
+  EXPECT_EQ(scheduler->totals().scheduled_tokens, 74);
+}
+
+/// 4 blocks of 16; both prompts have 31 tokens and fill 2 blocks with their 32nd. In tick 3 request
+/// 1 needs a third block: request 2 gives way and loses 32 computed tokens.
+std::vector<std::string> preempting(bool prefix_cache, Totals& totals) {
+  const auto scheduler = make_scheduler(
+      Policy::vllm_v1, {.max_num_batched_tokens = 128, .max_num_seqs = 256}, {4, 16, prefix_cache});
+  scheduler->add(spec(31, 10));
+  scheduler->add(spec(31, 10));
+  std::vector<std::string> lines = run(*scheduler);
+  totals = scheduler->totals();
+  return lines;
+}
+
+TEST(VllmV1, PreemptsTheLastAndFindsWhatIsLeftOfIt) {
+  // Its first block was freed last, so request 1 took the second: 16 of 33 tokens are found again.
+  Totals totals;
+  EXPECT_THAT(preempting(true, totals),
+              ElementsAre("1:31 2:31", "1:1 2:1", "1:1", "1:1", "1:1", "1:1", "1:1", "1:1", "1:1",
+                          "1:1", "2:17", "2:1", "2:1", "2:1", "2:1", "2:1", "2:1", "2:1"));
+  EXPECT_EQ(totals.scheduled_tokens, 96);
+  EXPECT_EQ(totals.preemptions, 1);
+  EXPECT_EQ(totals.lost_tokens, 32);
+  EXPECT_EQ(totals.cached_tokens, 16);
+}
+
+TEST(VllmV1, WithoutPrefixCacheAllIsComputedAgain) {
+  Totals totals;
+  const std::vector<std::string> lines = preempting(false, totals);
+  EXPECT_EQ(lines.size(), 18u);
+  EXPECT_EQ(lines[10], "2:33");
+  EXPECT_EQ(totals.scheduled_tokens, 112);
+}
+
+TEST(VllmV1, SharedPromptIsComputedOnce) {
+  // 40 shared tokens of 41 are two full blocks of 16: the second request computes 9.
+  const auto scheduler = make_scheduler(Policy::vllm_v1, {}, {100, 16, true});
+  RequestSpec shared = spec(41, 1);
+  shared.prefix = {.ids = {7}, .id_tokens = 40, .tokens = 40};
+  scheduler->add(shared);
+  scheduler->add(shared);
+  EXPECT_THAT(run(*scheduler), ElementsAre("1:41 2:9"));
+}
+
+TEST(VllmV1, LastTokenOfAPromptIsAlwaysComputed) {
+  // 32 tokens are two full blocks, of which at most 31 tokens may be found: one block.
+  const auto scheduler = make_scheduler(Policy::vllm_v1, {}, {100, 16, true});
+  RequestSpec shared = spec(32, 1);
+  shared.prefix = {.ids = {7}, .id_tokens = 32, .tokens = 32};
+  scheduler->add(shared);
+  scheduler->add(shared);
+  EXPECT_THAT(run(*scheduler), ElementsAre("1:32 2:16"));
+}
+
+TEST(VllmV0, RunsPromptsAlone) {
+  const auto scheduler = make_scheduler(
+      Policy::vllm_v0, {.max_num_batched_tokens = 32, .max_num_seqs = 256}, {100, 16, false});
+  scheduler->add(spec(20, 3));
+  scheduler->add(spec(20, 2));
+  EXPECT_THAT(run(*scheduler), ElementsAre("1:20", "2:20", "1:1 2:1", "1:1"));
+}
+
+TEST(Orca, MixesWholePromptsAndNeverPreempts) {
+  // 4 blocks: request 1 reserves 40 / 16 = 3, so that request 2 waits for its end.
+  const auto scheduler = make_scheduler(Policy::orca, {}, {4, 16, false});
+  scheduler->add(spec(31, 3));
+  scheduler->add(spec(31, 3));
+  EXPECT_THAT(run(*scheduler), ElementsAre("1:31", "1:1", "1:1", "2:31", "2:1", "2:1"));
+}
+
+TEST(StaticBatch, WaitsForTheLongestAnswer) {
+  const auto scheduler = make_scheduler(
+      Policy::static_batch, {.max_num_batched_tokens = 100, .max_num_seqs = 2}, {100, 16, false});
+  scheduler->add(spec(10, 1));
+  scheduler->add(spec(10, 3));
+  scheduler->add(spec(10, 1));
+  EXPECT_THAT(run(*scheduler), ElementsAre("1:10 2:10", "2:1", "2:1", "3:10"));
+}
+
+TEST(Sglang, PromptsBeforeDecodes) {
+  const auto scheduler = make_scheduler(
+      Policy::sglang, {.max_num_batched_tokens = 32, .max_num_seqs = 256}, {100, 1, true});
+  scheduler->add(spec(20, 2));
+  scheduler->add(spec(5, 2));
+  EXPECT_THAT(run(*scheduler), ElementsAre("1:20 2:5", "1:1 2:1"));
+}
+
+struct Case {
+  Limits limits;
+  std::int64_t blocks = 0;
+  std::int64_t block_size = 16;
+  bool cache = true;
+  std::vector<RequestSpec> requests;
+};
+
+Case any_case() {
+  Case made;
+  made.limits.max_num_batched_tokens = *rc::gen::inRange<std::int64_t>(8, 200);
+  made.limits.max_num_seqs = *rc::gen::inRange<std::int64_t>(1, 8);
+  made.limits.lookahead = *rc::gen::arbitrary<bool>();
+  made.limits.reserve_full_isl = *rc::gen::arbitrary<bool>();
+  made.block_size = *rc::gen::element<std::int64_t>(1, 4, 16);
+  made.cache = *rc::gen::arbitrary<bool>();
+  made.blocks =
+      *rc::gen::inRange<std::int64_t>(120 / made.block_size + 1, 300 / made.block_size + 2);
+  const int count = *rc::gen::inRange(1, 12);
+  for (int i = 0; i < count; ++i) {
+    RequestSpec request =
+        spec(*rc::gen::inRange<std::int64_t>(1, 70), *rc::gen::inRange<std::int64_t>(1, 50));
+    if (*rc::gen::arbitrary<bool>()) {
+      request.prefix = {
+          .ids = {*rc::gen::inRange<std::uint64_t>(1, 3)}, .id_tokens = 64, .tokens = 0};
+      request.prefix.tokens = std::min<std::int64_t>(64, request.prompt);
+    }
+    made.requests.push_back(request);
+  }
+  return made;
+}
+
+struct Outcome {
+  std::vector<std::string> ends;
+  Totals totals;
+  std::int64_t emitted = 0;
+  std::int64_t work = 0;  ///< prompt + output - 1 of all
+  std::int64_t cached = 0;
+  std::int64_t lost = 0;
+};
+
+/// Requests join one by one every third tick. With `skips`, runs of ticks are jumped.
+Outcome outcome(Policy policy, const Case& given, bool skips) {
+  const auto scheduler =
+      make_scheduler(policy, given.limits, {given.blocks, given.block_size, given.cache});
+  Outcome result;
+  std::vector<RequestIndex> finished;
+  std::size_t next = 0;
+  std::int64_t tick_number = 0;
+  const Tick* in_flight = nullptr;
+  const auto finish = [&](const Tick& tick) {
+    finished.clear();
+    scheduler->complete(tick, finished);
+    for (const RequestIndex index : finished) {
+      result.ends.push_back(fmt::format("{}@{}", index, tick_number));
+    }
+  };
+  while (tick_number < 20000) {
+    while (next < given.requests.size() && static_cast<std::int64_t>(next) * 3 <= tick_number) {
+      if (scheduler->can_ever_run(given.requests[next])) {
+        result.work += given.requests[next].prompt + given.requests[next].output - 1;
+        scheduler->add(given.requests[next]);
+      }
+      ++next;
+    }
+    if (skips) {
+      std::int64_t ticks = scheduler->steady_ticks();
+      if (next < given.requests.size()) {
+        ticks = std::min(ticks, static_cast<std::int64_t>(next) * 3 - tick_number - 1);
+      }
+      if (ticks > 0) {
+        scheduler->skip(ticks);
+        tick_number += ticks;
+      }
+    }
+    const Tick& tick = scheduler->schedule();
+    EXPECT_TRUE(scheduler->book().consistent());
+    ++tick_number;
+    if (given.limits.lookahead) {
+      if (in_flight != nullptr) {
+        finish(*in_flight);
+      }
+      in_flight = tick.empty() ? nullptr : &tick;
+      if (tick.empty() && next == given.requests.size() && scheduler->running().empty() &&
+          scheduler->waiting().empty()) {
+        break;
+      }
+    } else {
+      if (tick.empty() && next == given.requests.size()) {
+        break;
+      }
+      finish(tick);
+    }
+  }
+  EXPECT_LT(tick_number, 20000);
+  EXPECT_TRUE(scheduler->waiting().empty());
+  EXPECT_EQ(scheduler->book().used(), 0);
+  result.totals = scheduler->totals();
+  return result;
+}
+
+RC_GTEST_PROP(Policies, SkippingIsSteppingAndTokensAreConserved, ()) {
+  const Case given = any_case();
+  for (const Policy policy : {Policy::vllm_v1, Policy::vllm_v0, Policy::sarathi, Policy::orca,
+                              Policy::static_batch, Policy::sglang, Policy::trtllm}) {
+    const Outcome stepped = outcome(policy, given, false);
+    const Outcome skipped = outcome(policy, given, true);
+    RC_ASSERT(stepped.ends == skipped.ends);
+    RC_ASSERT(stepped.totals.scheduled_tokens == skipped.totals.scheduled_tokens);
+    RC_ASSERT(stepped.totals.preemptions == skipped.totals.preemptions);
+    // Every token once, but those lost again, and those found not at all.
+    RC_ASSERT(stepped.totals.scheduled_tokens ==
+              stepped.work + stepped.totals.lost_tokens - stepped.totals.cached_tokens);
+  }
+}
+
+}  // namespace
+}  // namespace orrery::scheduler

@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/progress.h"
 #include "machine/network/flows.h"
+#include "machine/network/packet.h"
 #include "machine/network/traffic.h"
 #include "machine/topology/read.h"
 #include "report/json_writer.h"
@@ -23,6 +24,8 @@ constexpr const char* kFlowExamples =
     "  orrery flow --topology leaf_spine:leaves=16,spines=16,hosts=16 --traffic shift --bytes 1MB "
     "\\\n"
     "              --routing ecmp --seed 3 --json\n"
+    "  orrery flow --topology fat_tree:k=8 --traffic incast --bytes 2MB --network packet \\\n"
+    "              --protocol roce\n"
     "  orrery flow --topology platform.xml --flows flows.csv --json\n"
     "  orrery show topology dragonfly:hosts=2,routers=4,globals=2\n";
 
@@ -31,6 +34,8 @@ struct FlowJob {
   topology::Routing routing = topology::Routing::automatic;
   std::uint64_t seed = 0;
   std::vector<network::FlowRequest> flows;
+  bool packets = false;
+  network::PacketOptions options;
 };
 
 class Flow : public Command {
@@ -42,6 +47,13 @@ class Flow : public Command {
     options.value("--traffic", traffic_, "NAME", all_names<network::Traffic>());
     options.value("--bytes", bytes_, "SIZE", "of every flow of --traffic; default 1 MB");
     options.value("--stride", stride_, "INT", "of --traffic ring; default 1");
+    options.value("--network", network_, "flow|packet",
+                  "max-min fair flows (default), or packets in queues");
+    options.value("--protocol", protocol_, "NAME",
+                  "of --network packet: " + all_names<network::Protocol>() + "; default eqds");
+    options.value(
+        "--paths", paths_, "INT",
+        "of --network packet: path ids of a flow's packets; default 64 of eqds, 1 of roce");
     options.value("--routing", routing_, "NAME", all_names<topology::Routing>());
     options.value("--seed", seed_, "INT", "of ecmp and of --traffic permutation; default 0");
     options.flag("--json", json_, "print one JSON object; seconds, bytes, bytes per second");
@@ -54,7 +66,7 @@ class Flow : public Command {
       return fail(std::move(mistakes));
     }
     topology::Router router(job.graph, job.routing, job.seed);
-    return network::run_flows(router, job.flows).map([&](const network::FlowRun& run) {
+    return run_job(router, job).map([&](const network::FlowRun& run) {
       return json_ ? report::json_text(
                          [&](report::JsonWriter& json) { write(json, job, router, run); })
                    : table(job, router, run);
@@ -75,10 +87,38 @@ class Flow : public Command {
     return value ? *value : fallback;
   }
 
+  static Result<network::FlowRun> run_job(topology::Router& router, const FlowJob& job) {
+    if (!job.packets) {
+      return network::run_flows(router, job.flows);
+    }
+    return network::run_packets(router, job.flows, job.options)
+        .map([](network::PacketRun&& packets) {
+          network::FlowRun run;
+          run.finish = std::move(packets.finish);
+          run.load = std::move(packets.load);
+          run.end = packets.end;
+          run.pieces = packets.packets;
+          return run;
+        });
+  }
+
   FlowJob read(Error& mistakes) {
     FlowJob job;
+    job.packets = network_.value_or("flow") == "packet";
+    if (network_ && *network_ != "flow" && *network_ != "packet") {
+      mistakes.add(wrong_value("--network", *network_, "flow or packet"));
+    }
+    if (!job.packets && (protocol_ || paths_)) {
+      mistakes.add({"flow", {}, {}, "--protocol and --paths belong to --network packet"});
+    }
+    job.options.protocol = parse("--protocol", protocol_, network::Protocol::eqds, mistakes);
+    job.options.paths = parse<std::int64_t>("--paths", paths_, 0, mistakes);
+    if (paths_ && (job.options.paths < 1 || job.options.paths > 4096)) {
+      mistakes.add(wrong_value("--paths", *paths_, "1 to 4096"));
+    }
     job.routing = parse("--routing", routing_, topology::Routing::automatic, mistakes);
     job.seed = parse<std::uint64_t>("--seed", seed_, 0, mistakes);
+    job.options.seed = job.seed;
     network::TrafficSpec spec;
     spec.kind = parse("--traffic", traffic_, network::Traffic::permutation, mistakes);
     spec.bytes = parse("--bytes", bytes_, Bytes(1'000'000), mistakes);
@@ -138,13 +178,16 @@ class Flow : public Command {
                     const network::FlowRun& run) {
     json.begin_object();
     json.key("topology").value(job.graph.name);
-    json.key("network").value("flow");
+    json.key("network").value(job.packets ? "packet" : "flow");
+    if (job.packets) {
+      json.key("protocol").value(name_of(job.options.protocol));
+    }
     json.key("routing").value(name_of(router.routing()));
     json.key("seed").value(job.seed);
     json.key("hosts").value(job.graph.hosts);
     json.key("end_s").value(to_seconds(run.end));
     json.key("mean_finish_s").value(mean_of(run));
-    json.key("pieces").value(run.pieces);
+    json.key(job.packets ? "packets" : "pieces").value(run.pieces);
     json.key("flows").begin_array();
     for (std::size_t f = 0; f < job.flows.size(); ++f) {
       const network::FlowRequest& flow = job.flows[f];
@@ -174,13 +217,18 @@ class Flow : public Command {
                            const network::FlowRun& run) {
     std::vector<Time> finish = run.finish;
     std::ranges::sort(finish);
-    std::string text = fmt::format("{}: {} hosts, routing {}, max-min fair flows\n", job.graph.name,
-                                   job.graph.hosts, name_of(router.routing()));
+    std::string text =
+        fmt::format("{}: {} hosts, routing {}, {}\n", job.graph.name, job.graph.hosts,
+                    name_of(router.routing()),
+                    job.packets ? fmt::format("packets ({})", name_of(job.options.protocol))
+                                : "max-min fair flows");
     if (finish.empty()) {
       return text + "no flows\n";
     }
     text += fmt::format("flows         {}", finish.size());
-    text += run.pieces > finish.size() ? fmt::format(" in {} pieces\n", run.pieces) : "\n";
+    text += run.pieces > finish.size()
+                ? fmt::format(" in {} {}\n", run.pieces, job.packets ? "packets" : "pieces")
+                : "\n";
     text += fmt::format("last finish   {}\n", to_string(run.end));
     text += fmt::format("mean finish   {}\n", to_string(from_seconds(mean_of(run))));
     text += fmt::format("median        {}\n", to_string(finish[finish.size() / 2]));
@@ -199,6 +247,9 @@ class Flow : public Command {
   }
 
   std::optional<std::string> topology_;
+  std::optional<std::string> network_;
+  std::optional<std::string> protocol_;
+  std::optional<std::string> paths_;
   std::optional<std::string> flows_;
   std::optional<std::string> traffic_;
   std::optional<std::string> bytes_;

@@ -167,6 +167,7 @@ MessageSchedule schedule_of(const CollectivePhase& phase, const machine::Machine
 
 PhaseWays::PhaseWays(const CollectivePhase& phase, const machine::Machine& machine)
     : lockstep_(phase.algorithm == Algorithm::ring), map_(dimensions_of(phase, machine)) {
+  map_.lay(machine.wires);
   for (const topology::NetworkDimension& dimension : machine.network) {
     steps_.push_back(dimension.latency + dimension.message_overhead);
   }

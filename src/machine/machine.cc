@@ -12,6 +12,7 @@
 #include "base/format.h"
 #include "machine/describe.h"
 #include "machine/read_systolic.h"
+#include "machine/read_wires.h"
 
 namespace orrery::machine {
 namespace {
@@ -378,6 +379,13 @@ Result<Machine> parse_machine(const ConfigNode& node) {
   }
   read_network(read, machine.network);
   check_ports(read, machine);
+  if (const ConfigNode* links = read.child("topology", false); links != nullptr && read.ok()) {
+    std::int64_t devices = 1;
+    for (const topology::NetworkDimension& dimension : machine.network) {
+      devices *= std::max<std::int64_t>(dimension.size, 1);
+    }
+    machine.wires = read.absorb(read_wires(*links, devices));
+  }
   if (const ConfigNode* memory = read.child("remote_memory", false)) {
     machine.remote_memory = read_remote_memory(read, *memory);
   }

@@ -12,6 +12,7 @@
 #include "machine/compute/device.h"
 #include "machine/memory/remote_memory.h"
 #include "machine/topology/dimension.h"
+#include "machine/topology/wires.h"
 
 namespace orrery::machine {
 
@@ -20,6 +21,7 @@ struct Machine {
   std::string description;
   compute::Device device;
   std::vector<topology::NetworkDimension> network;  ///< innermost first
+  topology::Wires wires;                            ///< under the dimensions: fifo and flow use it
   memory::RemoteMemory remote_memory;  ///< beyond devices and hosts; kind none: there is none
   std::map<std::string, std::string> origins;  ///< dotted field, or a prefix of it -> origin
 
@@ -42,6 +44,10 @@ inline constexpr std::int64_t kMostDevices = std::int64_t{1} << 24;
 ///              energy_per_byte, nic, through, node_bandwidth, protocols: [{name, launch,
 ///              step_latency, efficiency, local_copy}, ...], in_switch: [as protocols], exchange:
 ///              [as protocols]}, ...]
+///   topology: a network of links (`fat_tree:k=8`) or a file of one, or {links, routing, seed}:
+///   what
+///             messages pass under the network models fifo and flow; device d is its host d, and
+///             it has as many hosts as the dimensions have devices, or more
 ///   remote_memory: {kind, capacity, bandwidth, latency, of per_node and hierarchical node_devices,
 ///            of hierarchical groups, switches, switch_bandwidth, fabric_bandwidth, in_switch,
 ///            chunk}

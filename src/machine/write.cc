@@ -106,6 +106,11 @@ std::string to_yaml(const Machine& machine) {
   for (const topology::NetworkDimension& dimension : machine.network) {
     text += write_dimension(dimension);
   }
+  if (!machine.wires.spec.empty()) {
+    text += fmt::format("topology:\n  links: {}\n  routing: {}\n  seed: {}\n",
+                        exact_text(machine.wires.spec), exact_text(machine.wires.routing),
+                        machine.wires.seed);
+  }
   if (machine.remote_memory.exists()) {
     text += write_remote_memory(machine.remote_memory);
   }

@@ -2,6 +2,15 @@
 #include "simulate/message_transport.h"
 
 namespace orrery::simulate {
+namespace {
+
+topology::LinkMap laid(const machine::Machine& machine) {
+  topology::LinkMap map(machine.network);
+  map.lay(machine.wires);
+  return map;
+}
+
+}  // namespace
 
 template <class Links>
 MessageTransport<Links>::MessageTransport(const Wiring& wiring, Binding& binding,
@@ -9,7 +18,7 @@ MessageTransport<Links>::MessageTransport(const Wiring& wiring, Binding& binding
                                           engine::EventQueue& queue)
     : binding_(binding),
       queue_(queue),
-      map_(machine.network),
+      map_(laid(machine)),
       plans_(wiring, binding, machine),
       links_(map_.links()),
       routes_(wiring.ways().size()) {}

@@ -146,13 +146,19 @@ Result<FlowRun> run_flows(topology::Router& router, const std::vector<FlowReques
   const auto start = [&](const Piece& piece) {
     const FlowRequest& flow = flows[order[piece.flow]];
     const double bytes = piece.share * static_cast<double>(flow.bytes.value());
-    for (const topology::Hop& hop : assigned->way(piece)) {
-      const double share = router.graph().links[hop.link].bandwidth.value() / hop.bandwidth.value();
-      run.load[hop.link] += bytes * share;
+    Bandwidth cap(flow.cap.value() * piece.share);
+    for (std::size_t h = piece.first_hop; h < piece.first_hop + piece.hops; ++h) {
+      topology::Hop& hop = assigned->hops[h];
+      const topology::GraphLink& link = router.graph().links[hop.link];
+      run.load[hop.link] += bytes * (link.bandwidth.value() / hop.bandwidth.value());
+      if (link.pipe) {  // a limit of each flow, and none of all of them
+        constexpr double kPlenty = 1e6;
+        cap = std::min(cap, hop.bandwidth);
+        hop.bandwidth = Bandwidth(hop.bandwidth.value() * kPlenty);
+      }
     }
-    const TransferId id =
-        network.start(Bytes::from_double(bytes), assigned->way(piece), queue,
-                      {flow.weight * piece.share, Bandwidth(flow.cap.value() * piece.share)});
+    const TransferId id = network.start(Bytes::from_double(bytes), assigned->way(piece), queue,
+                                        {flow.weight * piece.share, cap});
     flow_of.resize(std::max<std::size_t>(flow_of.size(), id + 1));
     flow_of[id] = order[piece.flow];
   };

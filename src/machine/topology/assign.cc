@@ -140,8 +140,9 @@ class Assigner {
         return false;
       }
       double worst = 0;
-      for (const Hop& hop : way) {
-        worst = std::max(worst, cost(hop, flow));
+      const std::size_t ends = choices(0) == 1 && way.size() > 2 ? 1 : 0;  // of every way alike
+      for (std::size_t h = ends; h < way.size() - ends; ++h) {
+        worst = std::max(worst, cost(way[h], flow));
       }
       if (worst < least) {
         least = worst;

@@ -74,6 +74,7 @@ struct GraphLink {
   /// This and the link whose number differs in the last bit have this bandwidth together: messages
   /// count on the even one.
   bool joint = false;
+  bool pipe = false;  ///< nobody shares it: every flow has the bandwidth
 };
 
 /// What of a regular network its routing needs to know; vertices are numbered as it says.

@@ -5,6 +5,8 @@
 #include <cassert>
 #include <utility>
 
+#include "machine/topology/routing.h"
+
 namespace orrery::topology {
 namespace {
 
@@ -167,8 +169,28 @@ int LinkMap::outermost(std::int64_t source, std::int64_t destination) const {
   return d;
 }
 
+void LinkMap::lay(const Wires& wires) {
+  if (wires.graph) {
+    assert(wires.graph->hosts >= devices_ && "the machine's reader has compared them");
+    router_ = std::make_shared<Router>(*wires.graph, wires.routing, wires.seed);
+    graph_links_ = wires.graph->links.size();
+  }
+}
+
 void LinkMap::route(std::int64_t source, std::int64_t destination, std::vector<Hop>& hops) const {
   const int last = outermost(source, destination);
+  if (router_ && last >= 0) {
+    const std::size_t first = hops.size();
+    const bool found = router_->route(
+        static_cast<std::int32_t>(source), static_cast<std::int32_t>(destination),
+        static_cast<std::uint64_t>(source) << 32U | static_cast<std::uint64_t>(destination), hops);
+    assert(found && "the machine's reader has tried");
+    (void)found;
+    for (std::size_t h = first; h < hops.size(); ++h) {
+      hops[h].bandwidth = hops[h].bandwidth * shape(last).send_efficiency;
+    }
+    return;
+  }
   if (last >= 0 && is_switch(shape(last))) {
     cross(source, destination, last, hops);
     return;

@@ -5,10 +5,12 @@
 
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "base/units.h"
 #include "machine/topology/dimension.h"
+#include "machine/topology/wires.h"
 
 namespace orrery::topology {
 
@@ -76,8 +78,13 @@ class LinkMap {
  public:
   explicit LinkMap(std::vector<NetworkDimension> dimensions);
 
+  /// Messages go over a network of links instead, device d being its host d: route() and links()
+  /// are then its own, at its bandwidths times the send_efficiency of the outermost dimension
+  /// crossed. Everything else remains the dimensions'. Nothing when `wires` has no graph.
+  void lay(const Wires& wires);
+
   std::int64_t devices() const { return devices_; }
-  std::size_t links() const { return links_; }
+  std::size_t links() const { return graph_links_ > 0 ? graph_links_ : links_; }
   const std::vector<NetworkDimension>& dimensions() const { return dimensions_; }
   std::int64_t coordinate(std::int64_t device, int dimension) const;
   /// Devices from one coordinate of a dimension to the next: the size of the block inside it.
@@ -117,6 +124,9 @@ class LinkMap {
   Route message(std::int64_t source, std::int64_t destination) const;
 
  private:
+  std::shared_ptr<Router> router_;
+  std::size_t graph_links_ = 0;
+
   /// Links numbered together: `ports` for each device, or for each block of `owner` devices.
   struct Bank {
     std::size_t first = 0;

@@ -14,8 +14,8 @@
 namespace orrery::topology {
 
 /// Vertices and links of one network at most.
-inline constexpr std::int64_t kMostVertices = 4'000'000;
-inline constexpr std::int64_t kMostLinks = 32'000'000;
+inline constexpr std::int64_t kMostVertices = 1'000'000;
+inline constexpr std::int64_t kMostLinks = 4'000'000;
 
 /// A maker reads its fields from a map (unknown fields are mistakes) and returns the network
 /// without a name. All take `bandwidth` (of a link, one direction; default 100 Gbit/s) and

@@ -95,8 +95,6 @@ class Platform {
     if (text != "FATPIPE") {
       xml_.mistake(node, "sharing_policy", "SHARED, SPLITDUPLEX or FATPIPE");
     }
-    xml_.mistake(node, "sharing_policy",
-                 "SHARED or SPLITDUPLEX: links that nobody shares are not supported");
     return Sharing::fat_pipe;
   }
 
@@ -110,8 +108,10 @@ class Platform {
   void add_link(const pugi::xml_node& node) {
     const std::string id = xml_.text(node, "id");
     const Wire wire = wire_of(node, "bandwidth", "latency");
-    const bool split = sharing_of(node, Sharing::shared) == Sharing::split;
-    const GraphLink link{-1, -1, wire.bandwidth, wire.latency};
+    const Sharing sharing = sharing_of(node, Sharing::shared);
+    const bool split = sharing == Sharing::split;
+    GraphLink link{-1, -1, wire.bandwidth, wire.latency};
+    link.pipe = sharing == Sharing::fat_pipe;
     for (const char* direction : {"_UP", "_DOWN"}) {
       const std::string name = split ? id + direction : id;
       if (!split && std::string_view(direction) == "_DOWN") {
@@ -251,11 +251,13 @@ class Platform {
     }
     for (GraphLink& link : graph_.links) {
       link.joint = sharing == Sharing::shared;
+      link.pipe = sharing == Sharing::fat_pipe;
     }
     if (node.attribute("loopback_bw")) {
       const Wire loop = wire_of(node, "loopback_bw", "loopback_lat");
       for (std::int32_t h = 0; h < graph_.hosts; ++h) {
         graph_.links.push_back({h, h, loop.bandwidth, loop.latency});
+        graph_.links.back().pipe = true;
       }
     }
   }

@@ -30,14 +30,6 @@ std::int32_t next_coordinate(Family family, std::int32_t from, std::int32_t to, 
   return (from + (forward ? 1 : extent - 1)) % extent;
 }
 
-/// A router of SimGrid's dragonfly.
-struct Place {
-  std::int32_t group;
-  std::int32_t chassis;
-  std::int32_t blade;
-  friend bool operator==(const Place&, const Place&) = default;
-};
-
 }  // namespace
 
 Result<void> check_routing(const LinkGraph& graph, Routing routing) {
@@ -60,6 +52,40 @@ Result<void> check_routing(const LinkGraph& graph, Routing routing) {
     return fail("the file states routes, but not what its links join: expected routing stated");
   }
   return {};
+}
+
+bool all_reachable(const LinkGraph& graph, Routing routing) {
+  Router router(graph, routing);
+  if (router.routing() == Routing::stated) {
+    const auto hosts = static_cast<std::size_t>(graph.hosts);
+    const auto own = std::ranges::count_if(
+        graph.routes, [](const auto& route) { return route.first.first == route.first.second; });
+    return graph.routes.size() - static_cast<std::size_t>(own) == hosts * (hosts - 1);
+  }
+  const std::vector<std::int16_t>& back = router.distances(0);
+  std::vector<bool> seen(graph.vertices.size());
+  std::vector<std::int32_t> open{0};
+  seen[0] = true;
+  while (!open.empty()) {
+    const std::int32_t here = open.back();
+    open.pop_back();
+    if (here != 0 && here < graph.hosts && !graph.hosts_forward) {
+      continue;
+    }
+    for (const std::int32_t link : router.adjacency().out(here)) {
+      const std::int32_t to = graph.links[static_cast<std::size_t>(link)].target;
+      if (!seen[static_cast<std::size_t>(to)]) {
+        seen[static_cast<std::size_t>(to)] = true;
+        open.push_back(to);
+      }
+    }
+  }
+  for (std::size_t h = 0; h < static_cast<std::size_t>(graph.hosts); ++h) {
+    if (!seen[h] || back[h] < 0) {
+      return false;
+    }
+  }
+  return true;
 }
 
 Router::Router(const LinkGraph& graph, Routing routing, std::uint64_t seed)
@@ -165,137 +191,6 @@ bool Router::dimension_order(std::int32_t source, std::int32_t target,
     stride *= extent;
   }
   return found && (last == target || pass(last, target, 0, hops));
-}
-
-/// Up by the target's number modulo parents, level by level, until the target is below; then down.
-/// Of parallel cables the first, but on the way down SimGrid's scan of a switch's children goes on
-/// where that of the switch above it has stopped, and so takes a later cable where there is one.
-bool Router::d_mod_k(std::int32_t source, std::int32_t target, std::vector<Hop>& hops) const {
-  const Layout& tree = graph_.layout;
-  std::size_t level = 0;
-  std::int32_t here = source;   // its number on its level
-  std::int32_t above = target;  // digits of the target from the level on
-  std::int32_t mine = source;
-  std::int32_t low = 0;  // value of the digits below the level
-  std::int32_t below = 1;
-  std::int32_t number = target;
-  do {
-    const std::int32_t parents = tree.up[level];
-    const std::int32_t parent = number % parents;
-    number /= parents;
-    mine /= tree.shape[level];
-    above /= tree.shape[level];
-    low += parent * below;
-    below *= parents;
-    const std::int32_t there = low + below * mine;
-    if (!pass(first_of_level_[level] + here, first_of_level_[level + 1] + there, 0, hops)) {
-      return false;
-    }
-    here = there;
-    ++level;
-  } while (mine != above);
-  std::int32_t at_child = -1;
-  while (level > 0) {
-    --level;
-    const std::int32_t children = tree.shape[level];
-    std::int32_t high = target;
-    for (std::size_t l = 0; l < level; ++l) {
-      high /= tree.shape[l];
-    }
-    const std::int32_t digit = high % children;
-    std::int32_t child = digit;
-    while (child <= at_child) {
-      child += children;
-    }
-    child = child >= children * tree.parallel[level] ? digit : child;
-    at_child = child;
-    below /= tree.up[level];
-    const std::int32_t there = here % below + below * high;
-    if (!pass(first_of_level_[level + 1] + here, first_of_level_[level] + there, child / children,
-              hops)) {
-      return false;
-    }
-    here = there;
-  }
-  return here == target;
-}
-
-bool Router::climb(std::int32_t source, std::int32_t target, std::span<const std::int32_t> choice,
-                   std::vector<Hop>& hops) const {
-  const Layout& tree = graph_.layout;
-  std::size_t level = 0;
-  std::int32_t low = 0;
-  std::int32_t below = 1;
-  std::int32_t from = source;
-  std::int32_t to = target;
-  std::int32_t here = source;
-  while (from != to) {
-    const std::int32_t parents = tree.up[level];
-    low += choice[level] % parents * below;
-    below *= parents;
-    from /= tree.shape[level];
-    to /= tree.shape[level];
-    const std::int32_t there = first_of_level_[level + 1] + low + below * from;
-    if (!pass(here, there, choice[level] / parents, hops)) {
-      return false;
-    }
-    here = there;
-    ++level;
-  }
-  while (level > 0) {
-    --level;
-    below /= tree.up[level];
-    std::int32_t high = target;
-    for (std::size_t l = 0; l < level; ++l) {
-      high /= tree.shape[l];
-    }
-    const std::int32_t there = first_of_level_[level] + low % below + below * high;
-    if (!pass(here, there, choice[level] / tree.up[level], hops)) {
-      return false;
-    }
-    here = there;
-  }
-  return here == target;
-}
-
-/// As SimGrid 3.32: to the blade that has the link to the group, to chassis 0, to the group, then
-/// to the blade and the chassis. After a step between blades SimGrid believes to be in chassis 0.
-bool Router::minimal(std::int32_t source, std::int32_t target, std::vector<Hop>& hops) const {
-  const std::vector<std::int32_t>& shape = graph_.layout.shape;
-  const auto place_of = [&](std::int32_t host) {
-    const std::int32_t router = host / shape[0];
-    return Place{router / shape[1] / shape[2], router / shape[1] % shape[2], router % shape[1]};
-  };
-  const auto vertex = [&](const Place& place) {
-    return graph_.layout.first_router + (place.group * shape[2] + place.chassis) * shape[1] +
-           place.blade;
-  };
-  Place here = place_of(source);
-  const Place there = place_of(target);
-  bool found = pass(source, vertex(here), 0, hops);
-  const auto go = [&](const Place& to) {
-    found = found && pass(vertex(here), vertex(to), 0, hops);
-    here = to;
-  };
-  if (here != there) {
-    if (here.group != there.group) {
-      if (here.blade != there.group) {
-        go({here.group, here.chassis, there.group});
-      }
-      if (here.chassis != 0) {
-        go({here.group, 0, here.blade});
-      }
-      go({there.group, 0, here.group});
-    }
-    if (here.blade != there.blade) {
-      go({here.group, here.chassis, there.blade});
-      here.chassis = 0;
-    }
-    if (here.chassis != there.chassis) {
-      go({here.group, there.chassis, here.blade});
-    }
-  }
-  return found && pass(vertex(there), target, 0, hops);
 }
 
 const std::vector<std::int16_t>& Router::distances(std::int32_t target) {

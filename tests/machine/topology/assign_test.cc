@@ -88,12 +88,12 @@ TEST(Colour, LoadIsThatOfIdealSprayingForEverySmallInstance) {
           rest /= most + 1;
         }
         const double ideal = static_cast<double>(degree(flows, 3, leaves)) / spines;
-        EXPECT_NEAR(busiest(graph, flows, Routing::colour), ideal, 1e-9);
-        EXPECT_NEAR(busiest(graph, flows, Routing::pair_split), ideal, 1e-9);
-        EXPECT_NEAR(busiest(graph, flows, Routing::spray), ideal, 1e-9);
+        EXPECT_NEAR(busiest(graph, flows, Routing::colour), ideal, 1e-7);
+        EXPECT_NEAR(busiest(graph, flows, Routing::pair_split), ideal, 1e-7);
+        EXPECT_NEAR(busiest(graph, flows, Routing::spray), ideal, 1e-7);
         for (const Routing routing :
              {Routing::ecmp, Routing::greedy, Routing::source_rule, Routing::adaptive}) {
-          EXPECT_GE(busiest(graph, flows, routing), ideal - 1e-9);
+          EXPECT_GE(busiest(graph, flows, routing), ideal - 1e-7);
         }
         ++instances;
       }

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "machine/network/packet.h"
+
+#include "machine/network/packet_network.h"
+
+namespace orrery::network {
+
+PacketRun run_packets(const topology::LinkGraph& graph, const std::vector<FlowRequest>& flows,
+                      const std::vector<std::vector<std::int32_t>>& ways,
+                      const PacketOptions& options) {
+  packets::PacketNetwork network(graph, flows, options);
+  for (std::size_t f = 0; f < flows.size(); ++f) {
+    network.add_path(f, ways[f]);
+  }
+  return network.run();
+}
+
+Result<PacketRun> run_packets(topology::Router& router, const std::vector<FlowRequest>& flows,
+                              const PacketOptions& options) {
+  packets::PacketNetwork network(router.graph(), flows, options);
+  const std::int64_t paths =
+      options.paths > 0 ? options.paths
+      : options.protocol == Protocol::eqds && router.routing() != topology::Routing::shortest ? 64
+                                                                                              : 1;
+  std::vector<topology::Hop> hops;
+  std::vector<std::int32_t> links;
+  for (std::size_t f = 0; f < flows.size(); ++f) {
+    for (std::int64_t path = 0; path < paths; ++path) {
+      hops.clear();
+      const auto key = topology::mixed(f) + static_cast<std::uint64_t>(path);
+      if (!router.route(flows[f].source, flows[f].target, key, hops)) {
+        return fail("no way leads from host " + std::to_string(flows[f].source) + " to host " +
+                    std::to_string(flows[f].target));
+      }
+      links.clear();
+      for (const topology::Hop& hop : hops) {
+        links.push_back(static_cast<std::int32_t>(hop.link));
+      }
+      network.add_path(f, links);
+    }
+  }
+  return network.run();
+}
+
+}  // namespace orrery::network

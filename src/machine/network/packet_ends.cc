@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <numeric>
+
+#include "machine/network/packet_network.h"
+
+namespace orrery::network::packets {
+
+void PacketNetwork::add_path(std::size_t flow, const std::vector<std::int32_t>& links) {
+  streams_[flow].ways.push_back(static_cast<std::uint32_t>(ways_.size()));
+  streams_[flow].hops.push_back(static_cast<std::uint16_t>(links.size()));
+  ways_.insert(ways_.end(), links.begin(), links.end());
+}
+
+void PacketNetwork::prepare(std::uint32_t f) {
+  Stream& stream = streams_[f];
+  const std::int64_t bytes = flows_[f].bytes.value();
+  stream.count =
+      static_cast<std::uint32_t>(std::max<std::int64_t>(1, (bytes + payload() - 1) / payload()));
+  const std::int64_t rest = bytes - (std::int64_t{stream.count} - 1) * payload();
+  stream.last_wire = static_cast<std::uint32_t>(is_eqds() ? rest + options_.header.value()
+                                                          : options_.wire.value());
+  if (stream.hops.front() == 0) {
+    return;
+  }
+  stream.nic = static_cast<std::uint32_t>(ways_[stream.ways.front()]);
+  stream.unsolicited = is_eqds() ? static_cast<std::uint32_t>(scaled(
+                                       options_.window, 50, static_cast<std::int32_t>(stream.nic)))
+                                 : stream.count;
+  stream.random = topology::mixed(options_.seed ^ topology::mixed(f));
+  stream.order.resize(stream.ways.size());
+  stream.avoided.resize(stream.ways.size());
+  std::iota(stream.order.begin(), stream.order.end(), 0U);
+  shuffle(stream);
+  for (std::uint16_t h = 0; h < stream.hops.front(); ++h) {
+    const std::int32_t over = ways_[stream.ways.front() + h];
+    stream.reverse += serialisation(options_.header, over) + link(over).latency +
+                      (h > 0 ? options_.switch_delay : Time(0));
+  }
+}
+
+void PacketNetwork::shuffle(Stream& stream) {
+  for (std::size_t i = stream.order.size(); i > 1; --i) {
+    stream.random = topology::mixed(stream.random);
+    std::swap(stream.order[i - 1], stream.order[stream.random % i]);
+  }
+}
+
+void PacketNetwork::begin(std::uint32_t f) {
+  if (streams_[f].hops.front() == 0) {
+    run_.finish[f] = queue_.now();
+    return;
+  }
+  offer(f);
+}
+
+void PacketNetwork::offer(std::uint32_t f) {
+  Stream& stream = streams_[f];
+  if (!stream.listed && may_send(stream)) {
+    stream.listed = true;
+    ports_[stream.nic].flows.push_back(f);
+  }
+  send_next(stream.nic);
+}
+
+void PacketNetwork::take_from_host(std::uint32_t port_number) {
+  Port& port = ports_[port_number];
+  while (!port.flows.empty()) {
+    port.turn = port.turn < port.flows.size() ? port.turn : 0;
+    const std::uint32_t f = port.flows[port.turn];
+    Stream& stream = streams_[f];
+    if (!may_send(stream)) {
+      stream.listed = false;
+      port.flows.erase(port.flows.begin() + static_cast<std::ptrdiff_t>(port.turn));
+      continue;
+    }
+    ++port.turn;
+    make_packet(f, stream);
+    return;
+  }
+}
+
+void PacketNetwork::make_packet(std::uint32_t f, Stream& stream) {
+  std::uint32_t number = stream.fresh;
+  if (stream.unsolicited > 0 && stream.fresh < stream.count && stream.credit <= 0) {
+    --stream.unsolicited;
+    ++stream.fresh;
+  } else {
+    if (!stream.again.empty()) {
+      number = stream.again.front();
+      stream.again.pop_front();
+      ++run_.resent;
+    } else {
+      ++stream.fresh;
+    }
+    stream.credit -= wire_of(stream, number);
+  }
+  std::uint32_t id = 0;
+  if (free_.empty()) {
+    id = static_cast<std::uint32_t>(packets_.size());
+    packets_.emplace_back();
+  } else {
+    id = free_.back();
+    free_.pop_back();
+  }
+  const std::uint32_t path = next_path(stream);
+  packets_[id] = {f,     number, wire_of(stream, number), stream.ways[path],
+                  kNone, 0,      stream.hops[path],       path};
+  ++run_.packets;
+  enqueue(id);
+}
+
+std::uint32_t PacketNetwork::next_path(Stream& stream) {
+  for (std::size_t tries = 0; tries <= stream.order.size(); ++tries) {
+    if (stream.next_path == stream.order.size()) {
+      stream.next_path = 0;
+      shuffle(stream);
+    }
+    const std::uint32_t path = stream.order[stream.next_path++];
+    if (!stream.avoided[path]) {
+      return path;
+    }
+    stream.avoided[path] = false;  // skipped once
+  }
+  return stream.order.front();
+}
+
+void PacketNetwork::deliver(std::uint32_t id) {
+  const std::uint32_t f = packets_[id].flow;
+  const bool last_ack = packets_[id].number == kLastAck;
+  free_.push_back(id);
+  if (last_ack) {
+    run_.finish[f] = queue_.now();
+  } else if (is_eqds()) {
+    learn(f, false);
+    control(f, Event::acknowledged, 0);
+  } else if (++streams_[f].acknowledged < streams_[f].count || !send_last_ack(f)) {
+    control(f, Event::acknowledged, 0);
+  }
+}
+
+bool PacketNetwork::send_last_ack(std::uint32_t f) {
+  const Stream& stream = streams_[f];
+  const std::uint16_t hops = stream.hops.front();
+  const auto first = static_cast<std::uint32_t>(ways_.size());
+  for (std::uint16_t h = hops; h-- > 0;) {
+    ways_.push_back(reverse(ways_[stream.ways.front() + h]));
+  }
+  if (std::find(ways_.begin() + first, ways_.end(), -1) != ways_.end()) {
+    return false;
+  }
+  const std::uint32_t id = free_.back();
+  free_.pop_back();
+  packets_[id] = {
+      f, kLastAck, static_cast<std::uint32_t>(options_.header.value()), first, kNone, 0, hops, 0};
+  enqueue(id);
+  send_next(static_cast<std::uint32_t>(ways_[first]));
+  return true;
+}
+
+void PacketNetwork::control(std::uint32_t f, Event event, std::uint32_t number) {
+  Stream& stream = streams_[f];
+  const std::size_t path = stream.next_path % stream.ways.size();
+  for (std::uint16_t h = 0; h < stream.hops[path]; ++h) {
+    charge(reverse(ways_[stream.ways[path] + h]));
+  }
+  if (event == Event::acknowledged && !is_eqds() && stream.acknowledged < stream.count) {
+    return;
+  }
+  queue_.push(queue_.now() + stream.reverse, event, f, number);
+}
+
+void PacketNetwork::acknowledge(std::uint32_t f) {
+  Stream& stream = streams_[f];
+  stream.acknowledged += is_eqds() ? 1 : 0;
+  if (stream.acknowledged == stream.count) {
+    run_.finish[f] = queue_.now();
+  }
+}
+
+void PacketNetwork::take_credit(std::uint32_t f) {
+  Stream& stream = streams_[f];
+  const std::uint32_t left = std::min(stream.unsolicited, stream.count - stream.fresh);
+  stream.unreported += std::int64_t{left} * options_.wire.value();
+  stream.unsolicited = 0;
+  stream.credit += kPull.value();
+  offer(f);
+}
+
+void PacketNetwork::refuse(std::uint32_t f, std::uint32_t number) {
+  streams_[f].again.push_back(number);
+  offer(f);
+}
+
+void PacketNetwork::learn(std::uint32_t f, bool trimmed) {
+  if (!is_eqds()) {
+    return;
+  }
+  Stream& stream = streams_[f];
+  if (!stream.known) {
+    stream.known = true;
+    const std::uint32_t window =
+        std::min(stream.count, static_cast<std::uint32_t>(scaled(
+                                   options_.window, 50, static_cast<std::int32_t>(stream.nic))));
+    stream.wanted += std::int64_t{stream.count - window} * options_.wire.value();
+  }
+  stream.wanted += stream.unreported;
+  stream.unreported = 0;
+  if (trimmed) {
+    stream.wanted += options_.wire.value();
+    stream.urgent = true;
+  }
+  Receiver& receiver = receivers_[static_cast<std::size_t>(flows_[f].target)];
+  if (stream.wanted > 0 && !stream.waiting) {
+    stream.waiting = true;
+    (stream.urgent ? receiver.urgent : receiver.flows).push_back(f);
+  }
+  if (!receiver.ticking && !(receiver.flows.empty() && receiver.urgent.empty())) {
+    receiver.ticking = true;
+    queue_.push(std::max(queue_.now(), receiver.next), Event::tick,
+                static_cast<std::uint32_t>(flows_[f].target));
+  }
+}
+
+void PacketNetwork::pull(std::uint32_t host) {
+  Receiver& receiver = receivers_[host];
+  std::deque<std::uint32_t>& list = receiver.urgent.empty() ? receiver.flows : receiver.urgent;
+  if (list.empty()) {
+    receiver.ticking = false;
+    return;
+  }
+  const std::uint32_t f = list.front();
+  list.pop_front();
+  Stream& stream = streams_[f];
+  stream.wanted -= kPull.value();
+  stream.urgent = false;
+  stream.waiting = stream.wanted > 0;
+  if (stream.waiting) {
+    receiver.flows.push_back(f);
+  }
+  control(f, Event::pulled, 0);
+  const Time interval =
+      serialisation(options_.wire + kFraming, static_cast<std::int32_t>(stream.nic)) * kPacerShare;
+  receiver.next = queue_.now() + interval;
+  queue_.push(receiver.next, Event::tick, host);
+}
+
+}  // namespace orrery::network::packets

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The packets of packet.h: ports and what passes them (packet_ports.cc), senders and receivers
+/// (packet_ends.cc). Private to the folder.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "engine/event_queue.h"
+#include "machine/network/packet.h"
+
+namespace orrery::network::packets {
+
+inline constexpr std::uint32_t kNone = UINT32_MAX;
+inline constexpr std::uint32_t kLastAck = UINT32_MAX;  // as the number of a packet
+inline constexpr double kCalibratedRate =
+    12.5e9;                          // 100 Gbit/s, of which counts of packets are given
+inline constexpr Bytes kPull{4096};  // wire bytes of one credit
+inline constexpr double kPacerShare = 0.99;
+inline constexpr Bytes kFraming{38};  // preamble and gap, that only the pacer counts
+
+enum Event : std::uint32_t {
+  start,
+  sent,
+  arrived,
+  acknowledged,
+  refused,
+  header,
+  pulled,
+  tick,
+  pause,
+  go
+};
+
+struct Packet {
+  std::uint32_t flow = 0;
+  std::uint32_t number = 0;
+  std::uint32_t wire = 0;
+  std::uint32_t way = 0;       ///< first of its links in ways_
+  std::uint32_t next = kNone;  ///< in a queue
+  std::uint16_t hop = 0;
+  std::uint16_t hops = 0;
+  std::uint32_t path = 0;
+};
+
+/// The sending end of a link.
+struct Port {
+  std::uint32_t first = kNone;
+  std::uint32_t last = kNone;
+  std::uint32_t sending = kNone;
+  std::int64_t room = 0;     ///< bytes that it may hold
+  Time full{0};              ///< of a full packet on the link
+  Time control{0};           ///< of a control packet
+  std::int64_t queued = 0;   ///< bytes, without what is being sent
+  std::int64_t ingress = 0;  ///< bytes in the node at its far end that came over it
+  Time debt{0};              ///< of control packets that passed while it was busy
+  bool paused = false;
+  bool stopping = false;             ///< its far end has asked for a pause
+  std::vector<std::uint32_t> flows;  ///< of a host, that may have something to send
+  std::size_t turn = 0;
+};
+
+struct Stream {
+  std::uint32_t count = 0;        ///< packets
+  std::uint32_t last_wire = 0;    ///< of the last of them
+  std::uint32_t fresh = 0;        ///< next that was never sent
+  std::uint32_t unsolicited = 0;  ///< packets left of the first window
+  std::uint32_t acknowledged = 0;
+  std::int64_t credit = 0;      ///< bytes
+  std::int64_t wanted = 0;      ///< bytes that the receiver has yet to pull
+  std::int64_t unreported = 0;  ///< of them, of which the receiver has not heard
+  bool known = false;           ///< to the receiver
+  bool urgent = false;          ///< the receiver wants trimmed packets again
+  std::uint32_t nic = 0;        ///< link
+  std::deque<std::uint32_t> again;
+  std::vector<std::uint32_t> ways;  ///< by path id: first of its links
+  std::vector<std::uint16_t> hops;
+  std::vector<std::uint32_t> order;  ///< of path ids in this round
+  std::vector<bool> avoided;         ///< path ids that trimmed in this round
+  std::size_t next_path = 0;
+  std::uint64_t random = 0;
+  Time reverse{0};       ///< of a control packet over path 0
+  bool listed = false;   ///< among its host's flows
+  bool waiting = false;  ///< among its receiver's
+};
+
+/// What a host pulls from.
+struct Receiver {
+  std::deque<std::uint32_t> flows;
+  std::deque<std::uint32_t> urgent;
+  Time next{0};
+  bool ticking = false;
+};
+
+class PacketNetwork {
+ public:
+  PacketNetwork(const topology::LinkGraph& graph, const std::vector<FlowRequest>& flows,
+                const PacketOptions& options)
+      : graph_(graph),
+        flows_(flows),
+        options_(options),
+        ports_(graph.links.size()),
+        streams_(flows.size()),
+        receivers_(static_cast<std::size_t>(graph.hosts)) {
+    if (options_.wire == Bytes(0)) {
+      options_.wire = Bytes(is_eqds() ? 4150 : 9064);
+    }
+    run_.finish.resize(flows.size());
+    run_.load.resize(graph.links.size());
+    find_reverse();
+    for (std::size_t l = 0; l < ports_.size(); ++l) {
+      const auto number = static_cast<std::int32_t>(l);
+      ports_[l].room = scaled(options_.queue, 35, number) * options_.wire.value();
+      ports_[l].full = serialisation(options_.wire, number);
+      ports_[l].control = serialisation(options_.header, number);
+    }
+  }
+
+  bool is_eqds() const { return options_.protocol == Protocol::eqds; }
+
+  /// The links of path `id` of a flow; ids in order from 0.
+  void add_path(std::size_t flow, const std::vector<std::int32_t>& links);
+  PacketRun run();
+
+ private:
+  const topology::GraphLink& link(std::int32_t number) const {
+    return graph_.links[static_cast<std::size_t>(number)];
+  }
+  Time serialisation(Bytes bytes, std::int32_t number) const {
+    return bytes / link(number).bandwidth;
+  }
+  /// Of a count of packets at 100 Gbit/s, on a link.
+  std::int64_t scaled(std::int64_t given, std::int64_t usual, std::int32_t number) const {
+    return given > 0 ? given
+                     : std::max<std::int64_t>(
+                           1, std::llround(static_cast<double>(usual) *
+                                           link(number).bandwidth.value() / kCalibratedRate));
+  }
+  std::int64_t payload() const { return options_.wire.value() - options_.header.value(); }
+
+  /// The link back of every link's cable; -1: it has none.
+  void find_reverse();
+  std::int32_t reverse(std::int32_t over) const { return reverse_[static_cast<std::size_t>(over)]; }
+
+  void prepare(std::uint32_t f);
+  static void shuffle(Stream& stream);
+  void handle(const engine::EventQueue::Event& event);
+  void begin(std::uint32_t f);
+  bool may_send(const Stream& stream) const {
+    const bool has = !stream.again.empty() || stream.fresh < stream.count;
+    return has && (stream.credit > 0 || (stream.unsolicited > 0 && stream.fresh < stream.count));
+  }
+  /// The flow has something to send, or may have.
+  void offer(std::uint32_t f);
+  std::uint32_t wire_of(const Stream& stream, std::uint32_t number) const {
+    return number + 1 == stream.count ? stream.last_wire
+                                      : static_cast<std::uint32_t>(options_.wire.value());
+  }
+  /// The next packet of a host's flows in turn, put into the port's queue.
+  void take_from_host(std::uint32_t port_number);
+  void make_packet(std::uint32_t f, Stream& stream);
+  std::uint32_t next_path(Stream& stream);
+  std::int32_t link_of(const Packet& packet) const { return ways_[packet.way + packet.hop]; }
+
+  /// At the port of its next link; a full queue of eqds trims it.
+  void enqueue(std::uint32_t id);
+  void trim(std::uint32_t id);
+  void send_next(std::uint32_t number);
+  void finish_sending(std::uint32_t number);
+  /// A packet that came over the link has left the node at its end.
+  void leave(std::uint32_t number, std::uint32_t wire);
+  void arrive(std::uint32_t id);
+  void deliver(std::uint32_t id);
+  /// The acknowledgement that ends a flow of roce queues among the packets of its way back: false
+  /// when there are no cables back.
+  bool send_last_ack(std::uint32_t f);
+  /// Control packets pass before others, which wait for them.
+  void charge(std::int32_t over);
+  /// From the receiver back to the sender, over the cables of the flow's next path.
+  void control(std::uint32_t f, Event event, std::uint32_t number);
+  void acknowledge(std::uint32_t f);
+  /// The first credit ends the first window: what is left of it waits for credit too, of which the
+  /// receiver learns with the next packet.
+  void take_credit(std::uint32_t f);
+  void refuse(std::uint32_t f, std::uint32_t number);
+  /// The receiver hears of a flow, or that a packet must come again.
+  void learn(std::uint32_t f, bool trimmed);
+  void pull(std::uint32_t host);
+  const topology::LinkGraph& graph_;
+  const std::vector<FlowRequest>& flows_;
+  PacketOptions options_;
+  PacketRun run_;
+  engine::EventQueue queue_;
+  std::vector<Port> ports_;
+  std::vector<Stream> streams_;
+  std::vector<Receiver> receivers_;
+  std::vector<Packet> packets_;
+  std::vector<std::uint32_t> free_;
+  std::vector<std::int32_t> ways_;
+  std::vector<std::int32_t> reverse_;
+};
+
+}  // namespace orrery::network::packets

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cassert>
+
+#include "machine/network/packet_network.h"
+
+namespace orrery::network::packets {
+
+PacketRun PacketNetwork::run() {
+  for (std::uint32_t f = 0; f < flows_.size(); ++f) {
+    prepare(f);
+    queue_.push(flows_[f].start, Event::start, f);
+  }
+  while (!queue_.empty()) {
+    handle(queue_.pop());
+    ++run_.events;
+  }
+  run_.end = run_.finish.empty() ? Time(0) : *std::ranges::max_element(run_.finish);
+  return std::move(run_);
+}
+
+void PacketNetwork::find_reverse() {
+  const topology::Adjacency adjacency(graph_);
+  reverse_.resize(graph_.links.size(), -1);
+  for (std::size_t l = 0; l < reverse_.size(); ++l) {
+    const topology::GraphLink& forward = graph_.links[l];
+    const auto opposite = [&](std::int32_t other) {
+      return link(other).source == forward.target && link(other).target == forward.source;
+    };
+    if (forward.source < 0) {
+      continue;
+    }
+    const auto beside = static_cast<std::int32_t>(l ^ 1);
+    if (static_cast<std::size_t>(beside) < reverse_.size() && opposite(beside)) {
+      reverse_[l] = beside;
+      continue;
+    }
+    for (const std::int32_t other : adjacency.out(forward.target)) {
+      reverse_[l] = opposite(other) ? other : reverse_[l];
+    }
+  }
+}
+
+void PacketNetwork::handle(const engine::EventQueue::Event& event) {
+  switch (event.kind) {
+    case Event::start:
+      begin(event.subject);
+      break;
+    case Event::sent:
+      finish_sending(event.subject);
+      break;
+    case Event::arrived:
+      arrive(event.subject);
+      break;
+    case Event::acknowledged:
+      acknowledge(event.subject);
+      break;
+    case Event::header:
+      learn(event.subject, true);
+      control(event.subject, Event::refused, event.generation);
+      break;
+    case Event::refused:
+      refuse(event.subject, event.generation);
+      break;
+    case Event::pulled:
+      take_credit(event.subject);
+      break;
+    case Event::tick:
+      pull(event.subject);
+      break;
+    case Event::pause:
+      ports_[event.subject].paused = true;
+      break;
+    case Event::go:
+      ports_[event.subject].paused = false;
+      send_next(event.subject);
+      break;
+    default:
+      assert(false && "every event is one of these");
+  }
+}
+
+void PacketNetwork::enqueue(std::uint32_t id) {
+  Packet& packet = packets_[id];
+  const auto number = static_cast<std::uint32_t>(link_of(packet));
+  Port& port = ports_[number];
+  if (is_eqds() && packet.hop > 0) {
+    if (port.queued + packet.wire > port.room) {
+      trim(id);
+      return;
+    }
+  }
+  packet.next = kNone;
+  (port.first == kNone ? port.first : packets_[port.last].next) = id;
+  port.last = id;
+  port.queued += packet.wire;
+  if (packet.hop > 0) {
+    send_next(number);
+  }
+}
+
+void PacketNetwork::trim(std::uint32_t id) {
+  const Packet& packet = packets_[id];
+  Time there{0};
+  for (std::uint16_t h = packet.hop; h < packet.hops; ++h) {
+    const std::int32_t over = ways_[packet.way + h];
+    there += serialisation(options_.header, over) + link(over).latency;
+    charge(over);
+  }
+  streams_[packet.flow].avoided[packet.path] = true;
+  queue_.push(queue_.now() + there, Event::header, packet.flow, packet.number);
+  free_.push_back(id);
+}
+
+void PacketNetwork::send_next(std::uint32_t number) {
+  Port& port = ports_[number];
+  if (port.sending != kNone || port.paused) {
+    return;
+  }
+  if (port.first == kNone && !port.flows.empty()) {
+    take_from_host(number);
+  }
+  if (port.first == kNone) {
+    return;
+  }
+  port.sending = port.first;
+  const Packet& packet = packets_[port.first];
+  port.first = packet.next;
+  port.queued -= packet.wire;
+  const auto over = static_cast<std::int32_t>(number);
+  const Time takes =
+      packet.wire == options_.wire.value() ? port.full : serialisation(Bytes(packet.wire), over);
+  queue_.push(queue_.now() + takes + port.debt, Event::sent, number);
+  port.debt = Time(0);
+}
+
+void PacketNetwork::finish_sending(std::uint32_t number) {
+  Port& port = ports_[number];
+  const std::uint32_t id = port.sending;
+  const Packet& packet = packets_[id];
+  port.sending = kNone;
+  run_.load[number] += packet.wire;
+  const auto over = static_cast<std::int32_t>(number);
+  const bool to_switch = packet.hop + 1 < packet.hops;
+  queue_.push(queue_.now() + link(over).latency + (to_switch ? options_.switch_delay : Time(0)),
+              Event::arrived, id);
+  if (!is_eqds() && packet.hop > 0) {
+    leave(static_cast<std::uint32_t>(ways_[packet.way + packet.hop - 1]), packet.wire);
+  }
+  send_next(number);
+}
+
+void PacketNetwork::leave(std::uint32_t number, std::uint32_t wire) {
+  Port& port = ports_[number];
+  port.ingress -= wire;
+  if (port.stopping && port.ingress < options_.resume * payload()) {
+    port.stopping = false;
+    queue_.push(queue_.now() + link(static_cast<std::int32_t>(number)).latency, Event::go, number);
+  }
+}
+
+void PacketNetwork::arrive(std::uint32_t id) {
+  Packet& packet = packets_[id];
+  if (packet.hop + 1 == packet.hops) {
+    deliver(id);
+    return;
+  }
+  if (!is_eqds()) {
+    const auto number = static_cast<std::uint32_t>(link_of(packet));
+    Port& port = ports_[number];
+    port.ingress += packet.wire;
+    if (!port.stopping && port.ingress > options_.pause * payload()) {
+      port.stopping = true;
+      ++run_.pauses;
+      queue_.push(queue_.now() + link(static_cast<std::int32_t>(number)).latency, Event::pause,
+                  number);
+    }
+  }
+  ++packet.hop;
+  enqueue(id);
+}
+
+void PacketNetwork::charge(std::int32_t over) {
+  if (over < 0) {
+    return;
+  }
+  Port& port = ports_[static_cast<std::size_t>(over)];
+  if (port.sending != kNone) {
+    port.debt += port.control;
+  }
+}
+
+}  // namespace orrery::network::packets

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+
+namespace orrery::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(Flow, BareFlowsGiveFinishAndLoad) {
+  // 16 hosts of a full tree, a permutation coloured: 1 MB at 12.5 GB/s and at most 6 us.
+  const Outcome run = orrery(
+      "flow --topology fat_tree:k=4 --traffic permutation --bytes 1MB --routing colour --json");
+  ASSERT_EQ(run.status, 0) << run.err;
+  const auto json = nlohmann::json::parse(run.out);
+  ASSERT_EQ(json["flows"].size(), 16U);
+  for (const auto& flow : json["flows"]) {
+    EXPECT_NEAR(flow["finish_s"].get<double>(), 84e-6, 2.1e-6);
+  }
+  for (const auto& link : json["links"]) {
+    EXPECT_NEAR(link["load"].get<double>(), 1e6, 1e-3) << link["name"];
+  }
+}
+
+TEST(Flow, PacketsOfTheSameTakeLonger) {
+  const std::string rest = "flow --topology fat_tree:k=4 --traffic incast --bytes 1MB --json";
+  const auto flows = nlohmann::json::parse(orrery(rest).out);
+  for (const char* protocol : {"eqds", "roce"}) {
+    const Outcome run = orrery(rest + " --network packet --protocol " + protocol);
+    ASSERT_EQ(run.status, 0) << run.err;
+    const auto packets = nlohmann::json::parse(run.out);
+    EXPECT_EQ(packets["protocol"], protocol);
+    EXPECT_GT(packets["end_s"].get<double>(), flows["end_s"].get<double>());
+    EXPECT_LT(packets["end_s"].get<double>(), 1.05 * flows["end_s"].get<double>());
+  }
+}
+
+TEST(Flow, MistakesComeTogether) {
+  const Outcome run = orrery("flow --topology fat_tree:k=5 --routing spry --traffic ringg");
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, HasSubstr("did you mean 'spray'"));
+  EXPECT_THAT(run.err, HasSubstr("did you mean 'ring'"));
+  EXPECT_THAT(orrery("flow --topology fat_tree:k=5 --traffic ring").err,
+              HasSubstr("an even number of ports"));
+  EXPECT_THAT(orrery("flow --topology torus:shape=4x4 --traffic ring --routing colour").err,
+              HasSubstr("needs a fat tree"));
+  EXPECT_THAT(orrery("flow --topology fat_tree:k=4").err, HasSubstr("either --flows or --traffic"));
+}
+
+TEST(Flow, ShowTopologyPrintsSizesAndDraws) {
+  const Outcome run = orrery("show topology fat_tree:k=4 --json");
+  ASSERT_EQ(run.status, 0) << run.err;
+  const auto json = nlohmann::json::parse(run.out);
+  EXPECT_EQ(json["hosts"], 16);
+  EXPECT_EQ(json["switches"], 20);
+  EXPECT_EQ(json["diameter"], 6);
+  EXPECT_EQ(json["bisection"], json["injection"]);
+  const Outcome picture = orrery("show topology fat_tree:k=4 --svg");
+  EXPECT_THAT(picture.out, HasSubstr("<svg"));
+  EXPECT_THAT(picture.out, HasSubstr("core3"));
+}
+
+}  // namespace
+}  // namespace orrery::testing

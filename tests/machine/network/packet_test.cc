@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "machine/network/packet.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/csv.h"
+#include "machine/network/traffic.h"
+#include "machine/topology/makers.h"
+
+namespace orrery::network {
+namespace {
+
+using topology::LinkGraph;
+using topology::Router;
+using topology::Routing;
+
+LinkGraph tree(int k, const std::string& rate) {
+  return *topology::parse_topology("fat_tree:k=" + std::to_string(k) + ",bandwidth=" + rate,
+                                   "test");
+}
+
+PacketRun run_on(const LinkGraph& graph, const std::vector<FlowRequest>& flows,
+                 const PacketOptions& options) {
+  Router router(graph, Routing::ecmp, 1);
+  return *run_packets(router, flows, options);
+}
+
+struct HtsimCase {
+  const char* name;
+  int k;
+  const char* rate;
+  Protocol protocol;
+};
+
+class Htsim : public ::testing::TestWithParam<HtsimCase> {};
+
+std::vector<std::int32_t> way_of(Router& router, const FlowRequest& flow, const std::string& up,
+                                 const std::string& core, int half) {
+  const std::array<std::int32_t, 3> choice{0, up.empty() ? 0 : std::stoi(up) % half,
+                                           core.empty() ? 0 : std::stoi(core) / half};
+  std::vector<topology::Hop> hops;
+  EXPECT_TRUE(router.climb(flow.source, flow.target, choice, hops));
+  std::vector<std::int32_t> links;
+  for (const topology::Hop& hop : hops) {
+    links.push_back(static_cast<std::int32_t>(hop.link));
+  }
+  return links;
+}
+
+// The largest finish within 5 %, the mean within 2 %: one random draw each.
+TEST_P(Htsim, LargestAndMeanFinishAgree) {
+  const HtsimCase& given = GetParam();
+  const auto table = load_csv(std::string(ORRERY_SOURCE_DIR) + "/tests/machine/network/htsim/" +
+                              given.name + ".csv");
+  ASSERT_TRUE(table);
+  const LinkGraph graph = tree(given.k, given.rate);
+  Router router(graph, Routing::ecmp, 1);
+  std::vector<FlowRequest> flows;
+  std::vector<std::vector<std::int32_t>> ways;
+  double largest = 0;
+  double sum = 0;
+  const bool hashed = std::string(given.name).find("_ecmp_") != std::string::npos;
+  for (const CsvRow& row : table->rows) {
+    flows.push_back({.source = std::stoi(row.cells[0]),
+                     .target = std::stoi(row.cells[1]),
+                     .bytes = Bytes(std::stoll(row.cells[2]))});
+    if (hashed) {
+      ways.push_back(way_of(router, flows.back(), row.cells[4], row.cells[5], given.k / 2));
+    }
+    largest = std::max(largest, std::stod(row.cells[6]));
+    sum += std::stod(row.cells[6]);
+  }
+  const PacketOptions options{.protocol = given.protocol};
+  const PacketRun run =
+      hashed ? run_packets(graph, flows, ways, options) : *run_packets(router, flows, options);
+  double found = 0;
+  for (const Time finish : run.finish) {
+    found += to_seconds(finish);
+  }
+  EXPECT_NEAR(to_seconds(run.end) / largest, 1, 0.05);
+  EXPECT_NEAR(found / sum, 1, 0.02);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, Htsim,
+    ::testing::Values(HtsimCase{"roce_ecmp_n16_perm_2m_400g", 4, "400Gbit/s", Protocol::roce},
+                      HtsimCase{"roce_ecmp_n16_ring_64k_100g", 4, "100Gbit/s", Protocol::roce},
+                      HtsimCase{"roce_ecmp_n16_incast8_64k_100g", 4, "100Gbit/s", Protocol::roce},
+                      HtsimCase{"roce_ecmp_n128_perm_2m_400g", 8, "400Gbit/s", Protocol::roce},
+                      HtsimCase{"eqds_ecmp_n16_perm_2m_100g", 4, "100Gbit/s", Protocol::eqds},
+                      HtsimCase{"eqds_spray_n16_perm_2m_100g", 4, "100Gbit/s", Protocol::eqds},
+                      HtsimCase{"eqds_spray_n16_a2a_64k_100g", 4, "100Gbit/s", Protocol::eqds},
+                      HtsimCase{"eqds_spray_n128_incast8_2m_400g", 8, "400Gbit/s", Protocol::eqds},
+                      HtsimCase{"eqds_spray_n128_ring_64k_400g", 8, "400Gbit/s", Protocol::eqds}));
+
+TEST(Packets, OneFlowIsItsClosedForm) {
+  // 6 links of 12.5 GB/s and 1 us. RoCE, 90 kB: 10 packets of 9064 B, s = 725.12 ns:
+  // (H-1) s + N s + H d + H (64 B / C + d) = 15 * 725.12 + 6000 + 6 * 1005.12 ns.
+  const LinkGraph graph = tree(4, "100Gbit/s");
+  const std::vector<FlowRequest> flows{{.source = 0, .target = 15, .bytes = Bytes(90'000)}};
+  EXPECT_NEAR(to_seconds(run_on(graph, flows, {.protocol = Protocol::roce}).end),
+              (15 * 725.12 + 6000 + 6 * 1005.12) * 1e-9, 1e-11);
+  // EQDS, 10 * 4086 B within the first window: s = 332 ns.
+  const std::vector<FlowRequest> small{{.source = 0, .target = 15, .bytes = Bytes(40'860)}};
+  EXPECT_NEAR(to_seconds(run_on(graph, small, {.protocol = Protocol::eqds}).end),
+              (15 * 332 + 6000 + 6 * 1005.12) * 1e-9, 1e-11);
+}
+
+TEST(Packets, IncastKeepsTheLastLinkBusy) {
+  // 15 flows of 90 kB to host 0 under PFC: the last link carries 150 packets without a gap, from
+  // the first that can be there (one switch away: s + d); host 0's farthest sender ends last:
+  // + d + 6 (a/C + d).
+  const LinkGraph graph = tree(4, "100Gbit/s");
+  const auto flows = make_traffic({.kind = Traffic::incast, .bytes = Bytes(90'000)}, 16);
+  const PacketRun run = run_on(graph, flows, {.protocol = Protocol::roce});
+  EXPECT_GE(to_seconds(run.end), (150 * 725.12 + 2000) * 1e-9);
+  EXPECT_NEAR(to_seconds(run.end), (151 * 725.12 + 2000 + 6 * 1005.12) * 1e-9, 3e-6);
+  EXPECT_EQ(run.packets, 150U);
+  EXPECT_GT(run.pauses, 0U);
+}
+
+RC_GTEST_PROP(Packets, NoHostEndsBeforeItsBytesHavePassed, ()) {
+  const LinkGraph graph = tree(4, "100Gbit/s");
+  std::vector<FlowRequest> flows;
+  std::vector<double> in(16);
+  const int count = *rc::gen::inRange(1, 20);
+  for (int f = 0; f < count; ++f) {
+    const auto source = *rc::gen::inRange(0, 16);
+    const auto target = (source + *rc::gen::inRange(1, 16)) % 16;
+    const auto bytes = *rc::gen::inRange(1, 200'000);
+    flows.push_back({.source = source, .target = target, .bytes = Bytes(bytes)});
+    in[static_cast<std::size_t>(target)] += bytes;
+  }
+  PacketOptions options;
+  options.protocol = *rc::gen::element(Protocol::eqds, Protocol::roce);
+  options.seed = *rc::gen::inRange<std::uint64_t>(0, 100);
+  const PacketRun run = run_on(graph, flows, options);
+  for (const Time finish : run.finish) {
+    RC_ASSERT(finish > Time(0));
+  }
+  RC_ASSERT(to_seconds(run.end) >= *std::ranges::max_element(in) / 12.5e9);
+  RC_ASSERT(options.protocol == Protocol::eqds || run.resent == 0);
+  const PacketRun again = run_on(graph, flows, options);
+  RC_ASSERT(run.finish == again.finish);
+}
+
+TEST(Packets, FlowsThatShareNothingDoNotTouch) {
+  const LinkGraph graph = tree(4, "100Gbit/s");
+  const FlowRequest one{.source = 0, .target = 1, .bytes = Bytes(500'000)};
+  const FlowRequest other{.source = 2, .target = 3, .bytes = Bytes(300'000)};
+  for (const Protocol protocol : {Protocol::eqds, Protocol::roce}) {
+    const PacketOptions options{.protocol = protocol};
+    const PacketRun both = run_on(graph, {one, other}, options);
+    EXPECT_EQ(both.finish[0], run_on(graph, {one}, options).finish[0]);
+    EXPECT_EQ(both.finish[1], run_on(graph, {other}, options).finish[0]);
+  }
+}
+
+}  // namespace
+}  // namespace orrery::network

@@ -14,6 +14,7 @@ namespace orrery::serving {
 namespace {
 
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 30;
+constexpr std::int64_t kWholePrompts = 65536;  // tokens of a step that takes prompts whole
 
 void vllm_v1(Engine& engine) {
   static_cast<void>(engine);
@@ -58,7 +59,7 @@ void orca(Engine& engine) {
   engine.chunked_prefill = false;
   engine.null_blocks = 0;
   engine.largest_graph = 0;
-  engine.max_num_batched_tokens = kMostTokens;
+  engine.max_num_batched_tokens = kWholePrompts;
 }
 void sarathi(Engine& engine) {
   engine.policy = scheduler::Policy::sarathi;
@@ -74,7 +75,7 @@ void fixed_batch(Engine& engine) {
   engine.prefix = false;
   engine.null_blocks = 0;
   engine.max_num_seqs = 8;
-  engine.max_num_batched_tokens = kMostTokens;
+  engine.max_num_batched_tokens = kWholePrompts;
 }
 
 void check(Reader& read, const Engine& engine) {
@@ -85,6 +86,7 @@ void check(Reader& read, const Engine& engine) {
   };
   least("parallel", "tp", engine.tp, 1);
   least("parallel", "pp", engine.pp, 1);
+  least("parallel", "dp", engine.dp, 1);
   least("parallel", "ep", engine.ep, 1);
   least("scheduler", "max_num_seqs", engine.max_num_seqs, 0);
   least("scheduler", "max_num_batched_tokens", engine.max_num_batched_tokens, 0);

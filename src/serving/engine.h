@@ -39,6 +39,7 @@ struct Engine {
   // parallel
   std::int64_t tp = 1;
   std::int64_t pp = 1;
+  std::int64_t dp = 1;
   std::int64_t ep = 1;
   // precision
   graph::DataType weights = graph::DataType::bf16;
@@ -78,7 +79,8 @@ struct Engine {
     using E = Engine;
     visit("parallel", "tp", &E::tp, "tensor parallel");
     visit("parallel", "pp", &E::pp, "pipeline stages, with as many batches in flight");
-    visit("parallel", "ep", &E::ep, "1, or tp: experts whole on ranks");
+    visit("parallel", "dp", &E::dp, "copies of attention that share experts, in lockstep");
+    visit("parallel", "ep", &E::ep, "1, or tp x dp: experts whole on ranks");
     visit("parallel", "all_reduce", &E::all_reduce, "algorithm of `orrery collective`");
     visit("precision", "weights", &E::weights, "of the layers' matrices in memory");
     visit("precision", "activations", &E::activations, "what their GEMMs compute in");

@@ -51,6 +51,7 @@ void trtllm(Engine& engine) {
   engine.max_num_batched_tokens = 8192;
   engine.all_reduce = "custom_trtllm";
   engine.largest_graph = 2048;
+  engine.graph_sizes = GraphSizes::powers;
 }
 void orca(Engine& engine) {
   engine.policy = scheduler::Policy::orca;
@@ -216,13 +217,22 @@ std::string to_yaml(const Engine& engine) {
   return text;
 }
 
-std::vector<std::int64_t> capture_sizes(std::int64_t largest) {
+std::vector<std::int64_t> capture_sizes(std::int64_t largest, GraphSizes which) {
   std::vector<std::int64_t> sizes;
   const auto add = [&](std::int64_t size) {
     if (size <= largest) {
       sizes.push_back(size);
     }
   };
+  if (which == GraphSizes::powers) {
+    for (std::int64_t size = 1; size <= largest; size *= 2) {
+      add(size);
+      if (size == 256) {
+        add(384);
+      }
+    }
+    return sizes;
+  }
   for (const std::int64_t size : {1, 2, 4}) {
     add(size);
   }

@@ -60,7 +60,7 @@ Result<Server> Server::make(const zoo::Model& model, const machine::Machine& mac
                        .activations = e.activations,
                        .kv = e.kv,
                        .block_scaled = e.block_scaled};
-  options.captures = capture_sizes(e.largest_graph);
+  options.captures = capture_sizes(e.largest_graph, e.graph_sizes);
   options.all_reduce = all_reduce.value_or(collective::CollectiveAlgorithm::custom);
   options.launch = e.launch;
   auto cost = step::StepCost::make(model, machine, options);

@@ -39,7 +39,7 @@ requests::Generator small_load(std::int64_t count) {
   return generator;
 }
 
-bool same(const Run& a, const Run& b) {
+bool same(const serving::Run& a, const serving::Run& b) {
   bool equal = a.requests.size() == b.requests.size() && a.duration == b.duration &&
                a.busy == b.busy && a.totals.ticks == b.totals.ticks &&
                a.totals.preemptions == b.totals.preemptions &&
@@ -77,16 +77,16 @@ RC_GTEST_PROP(Serve, SkippingRunsOfDecodesIsSteppingToThePicosecond, ()) {
   auto server = Server::make(windows ? windowed : dense, machine, engine);
   RC_ASSERT(server.has_value());
   const std::vector<requests::Request> requests = requests::generate(load);
-  const Run skipped = server->run(requests, options);
+  const serving::Run skipped = server->run(requests, options);
   options.skip = false;
-  const Run stepped = server->run(requests, options);
+  const serving::Run stepped = server->run(requests, options);
   RC_ASSERT(same(skipped, stepped));
 }
 
 TEST(Serve, TokensAndTimesAreOrderedAndConserved) {
-  const Run run = serve(model_named("llama-3.2-1b"), machine_named("dgx-h100"), small_engine(true),
-                        requests::generate(small_load(300)))
-                      .value();
+  const serving::Run run = serve(model_named("llama-3.2-1b"), machine_named("dgx-h100"),
+                                 small_engine(true), requests::generate(small_load(300)))
+                               .value();
   ASSERT_EQ(run.requests.size(), 300U);
   std::int64_t work = 0;
   for (const Served& request : run.requests) {
@@ -115,7 +115,7 @@ TEST(Serve, AnArrivalDuringAStepWaitsForTheRestOfItAndTheNext) {
     first.output = 100;
     requests::Request second = first;
     second.arrival = from_seconds(0.0205);  // within a step
-    const Run run = serve(model, machine, small_engine(async), {first, second}).value();
+    const serving::Run run = serve(model, machine, small_engine(async), {first, second}).value();
     EXPECT_EQ(run.requests[0].scheduled, Time(0));
     const Time step = run.requests[0].tpot();
     return to_seconds(run.requests[1].scheduled - run.requests[1].sent) / to_seconds(step);
@@ -148,9 +148,10 @@ TEST(Serve, OneSeatAndFixedLengthsIsMD1) {
 
 TEST(Serve, NoFasterThanWeightsCanBeRead) {
   // Llama-3.1-8B in bf16: 16 GB without the embedding's 1 GB, at 3.35 TB/s 4.5 ms a token.
-  const Run run = serve(model_named("llama-3.1-8b"), machine_named("dgx-h100"),
-                        load_engine("vllm@0.19").value(), {{.input = 100, .output = 50, .ids = {}}})
-                      .value();
+  const serving::Run run =
+      serve(model_named("llama-3.1-8b"), machine_named("dgx-h100"),
+            load_engine("vllm@0.19").value(), {{.input = 100, .output = 50, .ids = {}}})
+          .value();
   EXPECT_GT(run.requests[0].tpot(), 4480_us);
   EXPECT_LT(run.requests[0].tpot(), 8_ms);
 }
@@ -183,9 +184,9 @@ TEST(Serve, StagesHoldLessAndTakeLongerPerToken) {
   const zoo::Model model = model_named("llama-3.1-8b");
   const machine::Machine machine = machine_named("dgx-h100");
   const std::vector<requests::Request> one{{.input = 100, .output = 50, .ids = {}}};
-  const Run whole = serve(model, machine, engine, one).value();
+  const serving::Run whole = serve(model, machine, engine, one).value();
   engine.pp = 2;
-  const Run staged = serve(model, machine, engine, one).value();
+  const serving::Run staged = serve(model, machine, engine, one).value();
   EXPECT_LT(staged.weights, whole.weights);
   EXPECT_GT(staged.requests[0].tpot(), whole.requests[0].tpot());  // the hop
 }
@@ -194,9 +195,9 @@ TEST(Serve, CopiesInLockstepServeEveryRequest) {
   Engine engine = load_engine("vllm@0.19").value();
   engine.dp = engine.ep = 8;
   requests::Generator load = small_load(60);
-  const Run run = serve(model_named("qwen3-30b-a3b"), machine_named("dgx-h100"), engine,
-                        requests::generate(load))
-                      .value();
+  const serving::Run run = serve(model_named("qwen3-30b-a3b"), machine_named("dgx-h100"), engine,
+                                 requests::generate(load))
+                               .value();
   EXPECT_EQ(run.requests.size(), 60U);
   EXPECT_EQ(run.devices, 8);
   for (const Served& request : run.requests) {

@@ -338,7 +338,6 @@ void Loop::go_asynchronous() {
       if (steady > 0 && decode_run(now, steady) > 0) {
         continue;  // `current` is the last tick of the run now
       }
-      shape_of(*current);
     }
     mark_scheduled(*current, now);
     const Time end = now + duration();

@@ -65,6 +65,7 @@ void Loop::go() {
   } else {
     go_synchronous();
   }
+  assert(scheduler_->waiting().empty() && scheduler_->running().empty() && "all that joined ended");
   run_.totals = scheduler_->totals();
   for (std::size_t i = 0; i < request_of_.size(); ++i) {
     const scheduler::RequestState& state =
@@ -213,6 +214,9 @@ void Loop::sample(Time until) {
     run_.samples.push_back({next_sample_, scheduler_->running_size(),
                             static_cast<std::int64_t>(scheduler_->waiting().size()), use});
     next_sample_ += kSamplePeriod;
+  }
+  if (run_.samples.size() == kMostSamples) {
+    next_sample_ = Time::max();
   }
 }
 

@@ -14,9 +14,10 @@ namespace orrery::serving {
 
 Result<std::int64_t> kv_blocks(const Engine& engine, const step::StepCost& cost,
                                const machine::Machine& machine) {
+  constexpr std::int64_t kMostBlocks = std::int64_t{1} << 25;  // the book takes 32 bytes for each
   const std::int64_t kept = engine.null_blocks;
   if (engine.blocks > 0) {
-    return std::max<std::int64_t>(0, engine.blocks - kept);
+    return std::clamp<std::int64_t>(engine.blocks - kept, 0, kMostBlocks);
   }
   const compute::Device& device = machine.device;
   const Bytes memory = device.memory.front().capacity;
@@ -42,7 +43,7 @@ Result<std::int64_t> kv_blocks(const Engine& engine, const step::StepCost& cost,
                     "larger memory_utilization",
                     static_cast<double>(memory.value()) * share / 1e9, share, machine.name)}));
   }
-  return blocks;
+  return std::min(blocks, kMostBlocks);
 }
 
 Result<Server> Server::make(const zoo::Model& model, const machine::Machine& machine,

@@ -11,6 +11,7 @@
 #include "machine/machine.h"
 #include "planner/spmd/profile.h"
 #include "report/json_writer.h"
+#include "serving/engine.h"
 #include "simulate/network_model.h"
 #include "study/profile.h"
 #include "workload/parallel/lower.h"
@@ -105,6 +106,14 @@ Result<Rows> networks() {
   return rows;
 }
 
+Result<Rows> engine_rows() {
+  Rows rows;
+  for (const serving::EngineDefaults& engine : serving::engines()) {
+    rows.push_back({std::string(engine.name), std::string(engine.sentence)});
+  }
+  return rows;
+}
+
 struct Kind {
   std::string_view name;
   std::string_view sentence;
@@ -115,6 +124,7 @@ constexpr std::array kKinds{
     Kind{"machines", "machine files", machines},
     Kind{"models", "model configurations", models},
     Kind{"plans", "parallel plans", plans},
+    Kind{"engines", "inference engines of `orrery serve`", engine_rows},
     Kind{"spmd", "profiles of `orrery spmd`", spmd_profiles},
     Kind{"networks", "models of the network; --network takes their names", networks},
     Kind{"passes", "passes from plan to workload, in order; --skip takes their names", passes},

@@ -13,6 +13,7 @@
 #include "report/serving.h"
 #include "serving/requests/generate.h"
 #include "serving/requests/trace.h"
+#include "serving/search.h"
 
 namespace orrery::cli {
 namespace {
@@ -26,7 +27,9 @@ constexpr const char* kServeExamples =
     "               --input 1000 --output 250 --requests 3000\n"
     "  orrery serve --model llama-3.1-8b --machine dgx-h100 --trace mooncake.jsonl --json\n"
     "  orrery serve --model llama-3.1-8b --machine dgx-h100 --arrival infinite \\\n"
-    "               --max-concurrency 64 --requests 1000 --requests-out requests.csv\n";
+    "               --max-concurrency 64 --requests 1000 --requests-out requests.csv\n"
+    "  orrery serve --model llama-3.1-8b --machine dgx-h100 --search rate \\\n"
+    "               --slo 'ttft=500 ms,tpot=20 ms' --input 1000 --output 250\n";
 
 constexpr std::int64_t kMostRequests = 20'000'000;
 constexpr double kMostRate = 1e9;
@@ -39,7 +42,7 @@ class Serve : public Command {
     options.value("--model", model_, "NAME|FILE", "a name of `orrery list models`, or a file");
     options.value("--machine", machine_, "NAME|FILE",
                   "a name of `orrery list machines`, or a file");
-    options.value("--devices", devices_, "INT", "of the engine; default: its tp x pp");
+    options.value("--devices", devices_, "INT", "of the engine; default: its tp x dp x pp");
     options.value("--engine", engine_, "NAME|FILE", "default: vllm@0.19");
     options.group("Requests");
     options.value("--trace", trace_, "FILE", "requests of a trace instead of drawn ones");
@@ -54,6 +57,10 @@ class Serve : public Command {
     options.value("--max-concurrency", concurrency_, "INT", "requests of the client at once");
     options.value("--think", think_, "TIME", "between an answer and its client's next request");
     options.value("--seed", seed_, "INT", "of drawn requests; default 0");
+    options.group("Search");
+    options.value("--search", search_, "rate", "the largest rate that keeps --slo");
+    options.value("--slo", slo_, "LIMITS", "such as 'ttft=500 ms,tpot=30 ms'; also e2e");
+    options.value("--attainment", attainment_, "SHARE", "of requests within --slo; default 0.99");
     options.group("Results");
     options.flag("--json", json_, "print one JSON object");
     options.flag("--csv", csv_, "print one line of values under their names");
@@ -85,17 +92,41 @@ class Serve : public Command {
     options.think = value<Time>("--think", think_, Time(0), mistakes);
     options.skip = !no_skip_;
     options.most_steps = trace_out_ ? kMostTracedSteps : 0;
-    const std::vector<requests::Request> requests = read_requests(mistakes);
+    requests::Generator generator;
+    const std::vector<requests::Request> requests = read_requests(generator, mistakes);
+    const serving::RateSearch search = read_search(mistakes);
+    if (search_ && trace_) {
+      mistakes.add({"--search", {}, {}, "contradicts --trace, which has its own rate"});
+    }
+    if (options.max_concurrency > 0 && engine.dp > 1) {
+      mistakes.add({"--max-concurrency", {}, {}, "not with dp > 1"});
+    }
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    ProgressBar bar("serving");
-    options.progress = [&](double share) { bar.update(share); };
-    auto run = serving::serve(model, machine, engine, requests, options);
-    if (!run) {
-      return fail(std::move(run.error()));
+    auto server = serving::Server::make(model, machine, engine);
+    if (!server) {
+      return fail(std::move(server.error()));
     }
-    return results(*run, machine);
+    ProgressBar bar(search_ ? "searching" : "serving");
+    options.progress = [&](double share) { bar.update(share); };
+    if (!search_) {
+      return results(server->run(requests, options), machine);
+    }
+    const serving::RateFound found = serving::search_rate(*server, generator, search, options);
+    if (found.rate == 0) {
+      return fail(Error(Mistake{"--slo",
+                                {},
+                                slo_.value_or(""),
+                                "limits that the engine keeps at some rate: it does at none"}));
+    }
+    return results(found.run, machine).map([&](std::string text) {
+      return json_ || csv_ ? text
+                           : fmt::format(
+                                 "Largest rate: {:.4g} requests/s ({:.2f} % within {}; "
+                                 "{} runs)\n\n{}",
+                                 found.rate, 100 * found.attained, *slo_, found.runs, text);
+    });
   }
 
  private:
@@ -156,17 +187,40 @@ class Serve : public Command {
       return;
     }
     const std::int64_t devices = whole("--devices", devices_, 1, 1, mistakes);
-    if (engine.tp * engine.pp == 1) {
+    const std::int64_t all = engine.tp * engine.dp * engine.pp;
+    if (all == 1) {
       engine.tp = devices;
-    } else if (engine.tp * engine.pp != devices) {
-      mistakes.add(
-          wrong_value("--devices", *devices_,
-                      fmt::format("tp x pp = {} x {} of the engine", engine.tp, engine.pp)));
+    } else if (all != devices) {
+      mistakes.add(wrong_value("--devices", *devices_,
+                               fmt::format("tp x dp x pp = {} x {} x {} of the engine", engine.tp,
+                                           engine.dp, engine.pp)));
     }
   }
 
-  std::vector<requests::Request> read_requests(Error& mistakes) const {
-    requests::Generator generator;
+  serving::RateSearch read_search(Error& mistakes) const {
+    serving::RateSearch search;
+    if (search_ && *search_ != "rate") {
+      mistakes.add(wrong_value("--search", *search_, "rate"));
+    }
+    if (search_.has_value() != slo_.has_value()) {
+      mistakes.add({search_ ? "--slo" : "--search", {}, {}, "missing: the two go together"});
+    }
+    if (slo_) {
+      if (auto limits = serving::parse_objectives(*slo_)) {
+        search.objectives = *limits;
+      } else {
+        mistakes.add(wrong_value("--slo", *slo_, limits.error()));
+      }
+    }
+    search.attainment = positive("--attainment", attainment_, search.attainment, mistakes);
+    if (search.attainment > 1) {
+      mistakes.add(wrong_value("--attainment", *attainment_, "a share above 0, at most 1"));
+    }
+    return search;
+  }
+
+  std::vector<requests::Request> read_requests(requests::Generator& generator,
+                                               Error& mistakes) const {
     generator.rate = positive("--rate", rate_, generator.rate, mistakes);
     generator.burstiness = positive("--burstiness", burstiness_, 1, mistakes);
     if (arrival_) {
@@ -234,6 +288,9 @@ class Serve : public Command {
   std::optional<std::string> concurrency_;
   std::optional<std::string> think_;
   std::optional<std::string> seed_;
+  std::optional<std::string> search_;
+  std::optional<std::string> slo_;
+  std::optional<std::string> attainment_;
   std::optional<std::string> requests_out_;
   std::optional<std::string> trace_out_;
   bool json_ = false;

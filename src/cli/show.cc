@@ -15,6 +15,7 @@
 #include "machine/machine.h"
 #include "report/json_writer.h"
 #include "report/report.h"
+#include "serving/engine.h"
 #include "workload/plan/defaults.h"
 #include "workload/zoo/describe.h"
 #include "workload/zoo/model.h"
@@ -26,6 +27,7 @@ constexpr const char* kShowExamples =
     "Kinds:\n"
     "  machine                         a name of `orrery list machines`, or a file\n"
     "  model                           a name of `orrery list models`, or a file\n"
+    "  engine                          a name of `orrery list engines`, or a file\n"
     "  plan                            a name of `orrery list plans`, or a file; the defaults\n"
     "                                  without any\n"
     "  topology                        a network such as fat_tree:k=8, or a file\n"
@@ -37,6 +39,7 @@ constexpr const char* kShowExamples =
     "  orrery show model gpt3-175b\n"
     "  orrery show plan gpt3-175b-1024 --recompute selective > my-plan.yaml\n"
     "  orrery show plan\n"
+    "  orrery show engine vllm@0.19 > my-engine.yaml\n"
     "A plan flag wins over the plan's file; both files can be edited and read back.\n";
 
 /// A YAML document as JSON: numbers, true, false and null where the text means them.
@@ -142,7 +145,7 @@ Result<MachineFile> load_machine_file(const std::string& name) {
 class Show : public Command {
  public:
   void declare(Options& options) override {
-    options.positional("KIND", kind_, "machine, model, plan or topology");
+    options.positional("KIND", kind_, "machine, model, engine, plan or topology");
     options.positional("NAME", name_, "a name of `orrery list`, or a file");
     options.flag("--json", json_, "print one JSON object");
     options.flag("--yaml", yaml_, "print a machine as its file (a plan always is)");
@@ -158,6 +161,7 @@ class Show : public Command {
     }
     Result<std::string> text = kind_ == "model"      ? show_model(mistakes)
                                : kind_ == "machine"  ? show_machine(mistakes)
+                               : kind_ == "engine"   ? show_engine(mistakes)
                                : kind_ == "topology" ? show_topology(name_, json_, svg_, mistakes)
                                                      : show_plan(mistakes);
     if (!mistakes.empty()) {
@@ -168,10 +172,11 @@ class Show : public Command {
 
  private:
   void check_words(Error& mistakes) const {
-    const std::vector<std::string> kinds = {"machine", "model", "plan", "topology"};
+    const std::vector<std::string> kinds = {"machine", "model", "engine", "plan", "topology"};
     if (std::find(kinds.begin(), kinds.end(), kind_) == kinds.end()) {
       mistakes.add(wrong_value(
-          "show", kind_, "one of machine, model, plan, topology" + did_you_mean(kind_, kinds)));
+          "show", kind_,
+          "one of machine, model, engine, plan, topology" + did_you_mean(kind_, kinds)));
     } else if (name_.empty() && kind_ != "plan") {
       mistakes.add({"show",
                     {},
@@ -200,6 +205,17 @@ class Show : public Command {
       return report::json_text([&](report::JsonWriter& json) { write_node(json, file.node); });
     }
     return yaml_ ? file.text : machine::describe(file.machine);
+  }
+
+  Result<std::string> show_engine(Error& mistakes) const {
+    const serving::Engine engine = load_named("show engine", name_, serving::load_engine, mistakes);
+    const std::string text = serving::to_yaml(engine);
+    if (!json_) {
+      return text;
+    }
+    return parse_config(text, name_, ConfigSyntax::yaml).map([](const ConfigNode& node) {
+      return report::json_text([&](report::JsonWriter& json) { write_node(json, node); });
+    });
   }
 
   Result<std::string> show_plan(Error& mistakes) const {

@@ -14,6 +14,7 @@ namespace orrery::serving {
 namespace {
 
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 30;
+constexpr std::int64_t kWholePrompts = 65536;  // tokens of a step that takes prompts whole
 
 void vllm_v1(Engine& engine) {
   static_cast<void>(engine);
@@ -50,6 +51,7 @@ void trtllm(Engine& engine) {
   engine.max_num_batched_tokens = 8192;
   engine.all_reduce = "custom_trtllm";
   engine.largest_graph = 2048;
+  engine.graph_sizes = GraphSizes::powers;
 }
 void orca(Engine& engine) {
   engine.policy = scheduler::Policy::orca;
@@ -58,7 +60,7 @@ void orca(Engine& engine) {
   engine.chunked_prefill = false;
   engine.null_blocks = 0;
   engine.largest_graph = 0;
-  engine.max_num_batched_tokens = kMostTokens;
+  engine.max_num_batched_tokens = kWholePrompts;
 }
 void sarathi(Engine& engine) {
   engine.policy = scheduler::Policy::sarathi;
@@ -74,7 +76,7 @@ void fixed_batch(Engine& engine) {
   engine.prefix = false;
   engine.null_blocks = 0;
   engine.max_num_seqs = 8;
-  engine.max_num_batched_tokens = kMostTokens;
+  engine.max_num_batched_tokens = kWholePrompts;
 }
 
 void check(Reader& read, const Engine& engine) {
@@ -85,6 +87,7 @@ void check(Reader& read, const Engine& engine) {
   };
   least("parallel", "tp", engine.tp, 1);
   least("parallel", "pp", engine.pp, 1);
+  least("parallel", "dp", engine.dp, 1);
   least("parallel", "ep", engine.ep, 1);
   least("scheduler", "max_num_seqs", engine.max_num_seqs, 0);
   least("scheduler", "max_num_batched_tokens", engine.max_num_batched_tokens, 0);
@@ -214,13 +217,22 @@ std::string to_yaml(const Engine& engine) {
   return text;
 }
 
-std::vector<std::int64_t> capture_sizes(std::int64_t largest) {
+std::vector<std::int64_t> capture_sizes(std::int64_t largest, GraphSizes which) {
   std::vector<std::int64_t> sizes;
   const auto add = [&](std::int64_t size) {
     if (size <= largest) {
       sizes.push_back(size);
     }
   };
+  if (which == GraphSizes::powers) {
+    for (std::int64_t size = 1; size <= largest; size *= 2) {
+      add(size);
+      if (size == 256) {
+        add(384);
+      }
+    }
+    return sizes;
+  }
   for (const std::int64_t size : {1, 2, 4}) {
     add(size);
   }

@@ -34,11 +34,21 @@ constexpr auto named_values(KvMemory) {
   });
 }
 
+/// Sizes of captured graphs.
+enum class GraphSizes : std::uint8_t { steps, powers };
+constexpr auto named_values(GraphSizes) {
+  return std::to_array<Named<GraphSizes>>({
+      {GraphSizes::steps, "steps", "vLLM's: 1, 2, 4, then steps of 8 to 256, of 16 beyond"},
+      {GraphSizes::powers, "powers", "trtllm-bench's: powers of two, and 384"},
+  });
+}
+
 struct Engine {
   std::string name = "vllm@0.19";
   // parallel
   std::int64_t tp = 1;
   std::int64_t pp = 1;
+  std::int64_t dp = 1;
   std::int64_t ep = 1;
   // precision
   graph::DataType weights = graph::DataType::bf16;
@@ -64,6 +74,7 @@ struct Engine {
   std::int64_t null_blocks = 1;  ///< of them, kept by the engine itself
   // graphs
   std::int64_t largest_graph = 512;  ///< tokens; 0: eager
+  GraphSizes graph_sizes = GraphSizes::steps;
   // host
   Time front_end{0};    ///< from the client to the engine's queue
   Time step{0};         ///< of the host per step: beside the accelerator if async, else after it
@@ -78,7 +89,8 @@ struct Engine {
     using E = Engine;
     visit("parallel", "tp", &E::tp, "tensor parallel");
     visit("parallel", "pp", &E::pp, "pipeline stages, with as many batches in flight");
-    visit("parallel", "ep", &E::ep, "1, or tp: experts whole on ranks");
+    visit("parallel", "dp", &E::dp, "copies of attention that share experts, in lockstep");
+    visit("parallel", "ep", &E::ep, "1, or tp x dp: experts whole on ranks");
     visit("parallel", "all_reduce", &E::all_reduce, "algorithm of `orrery collective`");
     visit("precision", "weights", &E::weights, "of the layers' matrices in memory");
     visit("precision", "activations", &E::activations, "what their GEMMs compute in");
@@ -104,6 +116,7 @@ struct Engine {
     visit("cache", "blocks", &E::blocks, "KV blocks; 0: what the memory holds");
     visit("cache", "null_blocks", &E::null_blocks, "blocks the engine keeps for itself");
     visit("graphs", "largest", &E::largest_graph, "tokens of the largest graph; 0: eager");
+    visit("graphs", "sizes", &E::graph_sizes, "which sizes there are: steps or powers");
     visit("host", "front_end", &E::front_end, "from the client to the queue");
     visit("host", "step", &E::step, "per step, beside the accelerator if async");
     visit("host", "per_request", &E::per_request, "the same per request of the step");
@@ -126,8 +139,8 @@ Result<Engine> parse_engine(const ConfigNode& node);
 /// Every field, as a file.
 std::string to_yaml(const Engine& engine);
 
-/// Sizes of vLLM's graphs up to the largest: 1, 2, 4, then steps of 8 to 256, of 16 beyond.
-std::vector<std::int64_t> capture_sizes(std::int64_t largest);
+/// Sizes of graphs up to the largest, ascending.
+std::vector<std::int64_t> capture_sizes(std::int64_t largest, GraphSizes sizes);
 
 /// What is 0 by the device: vLLM's defaults for its API server (vllm/engine/arg_utils.py, 0.19):
 /// 8192 tokens and 1024 requests with 70 GiB and more, except A100; else 2048 and 256.

@@ -12,20 +12,43 @@ constexpr Time kSamplePeriod = from_seconds(1);
 
 }  // namespace
 
+scheduler::Limits limits_of(const Engine& engine) {
+  return {.max_num_batched_tokens = engine.max_num_batched_tokens,
+          .max_num_seqs = engine.max_num_seqs,
+          .long_prefill_token_threshold = engine.long_prefill_token_threshold,
+          .chunked_prefill = engine.chunked_prefill,
+          .reserve_full_isl = engine.reserve_full_isl,
+          .lookahead = engine.async && engine.pp == 1 && engine.dp == 1,
+          .watermark = engine.watermark};
+}
+
+void fill_shape(const scheduler::Tick& tick, const std::vector<std::int64_t>& windows,
+                step::StepShape& shape) {
+  shape.tokens = tick.tokens;
+  shape.samples = static_cast<std::int64_t>(tick.entries.size());
+  shape.prompts.clear();
+  shape.decodes = 0;
+  shape.visible.assign(windows.size(), 0);
+  for (const scheduler::Scheduled& entry : tick.entries) {
+    if (entry.tokens > 1) {
+      shape.prompts.push_back({.queries = entry.tokens, .context = entry.context});
+      continue;
+    }
+    ++shape.decodes;
+    for (std::size_t w = 0; w < windows.size(); ++w) {
+      const std::int64_t keys = entry.context + 1;
+      shape.visible[w] += static_cast<double>(windows[w] > 0 ? std::min(keys, windows[w]) : keys);
+    }
+  }
+}
+
 Loop::Loop(Run& run, step::StepCost& cost, const std::vector<requests::Request>& requests,
            const ServeOptions& options)
     : run_(run), cost_(cost), requests_(requests), options_(options) {
   const Engine& engine = run_.engine;
-  const scheduler::Limits limits{
-      .max_num_batched_tokens = engine.max_num_batched_tokens,
-      .max_num_seqs = engine.max_num_seqs,
-      .long_prefill_token_threshold = engine.long_prefill_token_threshold,
-      .chunked_prefill = engine.chunked_prefill,
-      .reserve_full_isl = engine.reserve_full_isl,
-      .lookahead = engine.async && engine.pp == 1,
-      .watermark = engine.watermark};
   scheduler_ = scheduler::make_scheduler(
-      engine.policy, limits, scheduler::KvBook(run_.kv_blocks, engine.block_size, engine.prefix));
+      engine.policy, limits_of(engine),
+      scheduler::KvBook(run_.kv_blocks, engine.block_size, engine.prefix));
   run_.requests.resize(requests.size());
   request_of_.reserve(requests.size());
   token_.reserve(requests.size());
@@ -42,6 +65,7 @@ void Loop::go() {
   } else {
     go_synchronous();
   }
+  assert(scheduler_->waiting().empty() && scheduler_->running().empty() && "all that joined ended");
   run_.totals = scheduler_->totals();
   for (std::size_t i = 0; i < request_of_.size(); ++i) {
     const scheduler::RequestState& state =
@@ -111,32 +135,13 @@ Time Loop::next_queued() const {
 
 void Loop::shape_of(const scheduler::Tick& tick) {
   const std::vector<std::int64_t>& windows = cost_.windows();
-  shape_.tokens = tick.tokens;
-  shape_.samples = static_cast<std::int64_t>(tick.entries.size());
-  shape_.prompts.clear();
-  shape_.decodes = 0;
-  std::fill(shape_.visible.begin(), shape_.visible.end(), 0);
-  std::fill(growing_.begin(), growing_.end(), 0);
-  std::int64_t keys = 0;
-  for (const scheduler::Scheduled& entry : tick.entries) {
-    if (entry.tokens > 1) {
-      shape_.prompts.push_back({.queries = entry.tokens, .context = entry.context});
-      continue;
-    }
-    ++shape_.decodes;
-    keys += entry.context + 1;
-  }
-  shape_.visible[0] = static_cast<double>(keys);
+  fill_shape(tick, windows, shape_);
   growing_[0] = shape_.decodes;
   for (std::size_t w = 1; w < windows.size(); ++w) {
-    std::int64_t seen = 0;
-    for (const scheduler::Scheduled& entry : tick.entries) {
-      if (entry.tokens == 1) {
-        seen += std::min(entry.context + 1, windows[w]);
-        growing_[w] += entry.context + 1 < windows[w] ? 1 : 0;
-      }
-    }
-    shape_.visible[w] = static_cast<double>(seen);
+    growing_[w] = std::count_if(tick.entries.begin(), tick.entries.end(),
+                                [&](const scheduler::Scheduled& entry) {
+                                  return entry.tokens == 1 && entry.context + 1 < windows[w];
+                                });
   }
 }
 
@@ -209,6 +214,9 @@ void Loop::sample(Time until) {
     run_.samples.push_back({next_sample_, scheduler_->running_size(),
                             static_cast<std::int64_t>(scheduler_->waiting().size()), use});
     next_sample_ += kSamplePeriod;
+  }
+  if (run_.samples.size() == kMostSamples) {
+    next_sample_ = Time::max();
   }
 }
 
@@ -334,7 +342,6 @@ void Loop::go_asynchronous() {
       if (steady > 0 && decode_run(now, steady) > 0) {
         continue;  // `current` is the last tick of the run now
       }
-      shape_of(*current);
     }
     mark_scheduled(*current, now);
     const Time end = now + duration();

@@ -10,6 +10,11 @@
 
 namespace orrery::serving {
 
+/// All but `visible` of layers without windows is counted where `windows` asks for it.
+void fill_shape(const scheduler::Tick& tick, const std::vector<std::int64_t>& windows,
+                step::StepShape& shape);
+scheduler::Limits limits_of(const Engine& engine);
+
 class Loop {
  public:
   Loop(Run& run, step::StepCost& cost, const std::vector<requests::Request>& requests,

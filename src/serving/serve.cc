@@ -7,21 +7,25 @@
 #include <chrono>
 #include <utility>
 
+#include "serving/lockstep.h"
 #include "serving/loop.h"
 
 namespace orrery::serving {
 
 Result<std::int64_t> kv_blocks(const Engine& engine, const step::StepCost& cost,
                                const machine::Machine& machine) {
+  constexpr std::int64_t kMostBlocks = std::int64_t{1} << 25;  // the book takes 32 bytes for each
   const std::int64_t kept = engine.null_blocks;
   if (engine.blocks > 0) {
-    return std::max<std::int64_t>(0, engine.blocks - kept);
+    return std::clamp<std::int64_t>(engine.blocks - kept, 0, kMostBlocks);
   }
   const compute::Device& device = machine.device;
   const Bytes memory = device.memory.front().capacity;
   Bytes taken = cost.weights_per_device() + device.framework_memory +
-                cost.activations(engine.max_num_batched_tokens, engine.max_num_seqs);
-  if (engine.tp > 1) {
+                cost.activations(std::min(engine.max_num_batched_tokens,
+                                          engine.max_num_seqs * engine.max_model_len),
+                                 engine.max_num_seqs);
+  if (engine.tp * engine.dp > 1) {
     taken += device.communicator_memory;
   }
   const double share = engine.memory_utilization;
@@ -39,7 +43,7 @@ Result<std::int64_t> kv_blocks(const Engine& engine, const step::StepCost& cost,
                     "larger memory_utilization",
                     static_cast<double>(memory.value()) * share / 1e9, share, machine.name)}));
   }
-  return blocks;
+  return std::min(blocks, kMostBlocks);
 }
 
 Result<Server> Server::make(const zoo::Model& model, const machine::Machine& machine,
@@ -52,12 +56,12 @@ Result<Server> Server::make(const zoo::Model& model, const machine::Machine& mac
   const Engine& e = run.engine;
   const auto all_reduce = value_of<collective::CollectiveAlgorithm>(e.all_reduce);
   step::StepOptions options;
-  options.degrees = {.tp = e.tp, .pp = e.pp, .ep = e.ep};
+  options.degrees = {.tp = e.tp, .pp = e.pp, .dp = e.dp, .ep = e.ep};
   options.precision = {.weights = e.weights,
                        .activations = e.activations,
                        .kv = e.kv,
                        .block_scaled = e.block_scaled};
-  options.captures = capture_sizes(e.largest_graph);
+  options.captures = capture_sizes(e.largest_graph, e.graph_sizes);
   options.all_reduce = all_reduce.value_or(collective::CollectiveAlgorithm::custom);
   options.launch = e.launch;
   auto cost = step::StepCost::make(model, machine, options);
@@ -71,7 +75,7 @@ Result<Server> Server::make(const zoo::Model& model, const machine::Machine& mac
   run.kv_blocks = *blocks;
   run.model = model.name;
   run.machine = machine.name;
-  run.devices = e.tp * e.pp;
+  run.devices = e.tp * e.dp * e.pp;
   run.weights = cost->weights_per_device();
   run.kv_bytes_per_token = cost->kv_bytes_per_token();
   return Server(std::move(*cost), std::move(run));
@@ -80,7 +84,11 @@ Result<Server> Server::make(const zoo::Model& model, const machine::Machine& mac
 Run Server::run(const std::vector<requests::Request>& requests, const ServeOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   Run run = empty_;
-  Loop(run, cost_, requests, options).go();
+  if (run.engine.dp > 1) {
+    Lockstep(run, cost_, requests, options).go();
+  } else {
+    Loop(run, cost_, requests, options).go();
+  }
   run.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return run;
 }

@@ -67,6 +67,9 @@ class Outputs(unittest.TestCase):
         with self.subTest(words=words):
             self.assertEqual(mistakes(json.loads(self.run_orrery(*words, "--json")), schema(name)), [])
 
+    def test_serving(self):
+        self.check("serve", "serve", "--model", "llama-3.1-8b", "--machine", "dgx-h100", "--requests", "20")
+
     def test_steps(self):
         self.check("simulate", "simulate", *self.STEP)
         self.check("simulate", "simulate", *self.STEP, "--pp", "2", "--price-per-hour", "2")

@@ -18,54 +18,46 @@ std::uint64_t mixed(std::uint64_t x) {  // splitmix64
 
 KvBook::KvBook(std::int64_t blocks, std::int64_t block_size, bool prefix_cache)
     : block_size_(block_size), prefix_cache_(prefix_cache) {
-  const auto count = static_cast<std::size_t>(blocks);
-  references_.assign(count, 0);
-  next_.assign(count + 1, 0);
-  previous_.assign(count + 1, 0);
-  owner_.assign(count, -1);
-  position_.assign(count, 0);
-  key_.assign(count, 0);
-  next_.back() = previous_.back() = static_cast<BlockIndex>(count);
-  for (BlockIndex block = 0; block < static_cast<BlockIndex>(count); ++block) {
+  pool_.resize(static_cast<std::size_t>(blocks) + 1);
+  pool_.back().next = pool_.back().previous = static_cast<BlockIndex>(blocks);
+  for (BlockIndex block = 0; block < static_cast<BlockIndex>(blocks); ++block) {
     push_free(block);
   }
 }
 
 void KvBook::push_free(BlockIndex block) {
-  const auto ends = static_cast<BlockIndex>(next_.size() - 1);
-  const BlockIndex last = previous_[static_cast<std::size_t>(ends)];
-  next_[static_cast<std::size_t>(last)] = block;
-  previous_[static_cast<std::size_t>(block)] = last;
-  next_[static_cast<std::size_t>(block)] = ends;
-  previous_[static_cast<std::size_t>(ends)] = block;
+  Block& ends = pool_.back();
+  at(ends.previous).next = block;
+  at(block).previous = ends.previous;
+  at(block).next = static_cast<BlockIndex>(blocks());
+  ends.previous = block;
   ++free_;
 }
 
 void KvBook::unlink(BlockIndex block) {
-  const BlockIndex before = previous_[static_cast<std::size_t>(block)];
-  const BlockIndex after = next_[static_cast<std::size_t>(block)];
-  next_[static_cast<std::size_t>(before)] = after;
-  previous_[static_cast<std::size_t>(after)] = before;
+  const Block& out = at(block);
+  at(out.previous).next = out.next;
+  at(out.next).previous = out.previous;
   --free_;
 }
 
 BlockIndex KvBook::pop_free() {
-  const BlockIndex block = next_.back();
+  const BlockIndex block = pool_.back().next;
   unlink(block);
-  const auto b = static_cast<std::size_t>(block);
-  if (key_[b] != 0) {
-    const auto found = found_.find(key_[b]);
+  Block& taken = at(block);
+  if (taken.key != 0) {
+    const auto found = found_.find(taken.key);
     if (found != found_.end() && found->second == block) {
       found_.erase(found);
     }
-    key_[b] = 0;
+    taken.key = 0;
   }
-  owner_[b] = -1;
+  taken.owner = -1;
   return block;
 }
 
 void KvBook::take(BlockIndex block) {
-  if (references_[static_cast<std::size_t>(block)]++ == 0) {
+  if (at(block).references++ == 0) {
     unlink(block);
   }
 }
@@ -94,8 +86,7 @@ KvBook::Hit KvBook::find(const RequestState& request, RequestIndex index) const 
     BlockIndex block = -1;
     if (i < own) {
       const BlockIndex candidate = request.former[static_cast<std::size_t>(i)];
-      const auto c = static_cast<std::size_t>(candidate);
-      if (owner_[c] == index && position_[c] == i) {
+      if (at(candidate).owner == index && at(candidate).position == i) {
         block = candidate;
       }
     }
@@ -107,7 +98,7 @@ KvBook::Hit KvBook::find(const RequestState& request, RequestIndex index) const 
       }
       block = found->second;
     }
-    hit.resting += references_[static_cast<std::size_t>(block)] == 0 ? 1 : 0;
+    hit.resting += at(block).references == 0 ? 1 : 0;
     hit.blocks.push_back(block);
   }
   return hit;
@@ -120,10 +111,10 @@ bool KvBook::reserve(RequestState& request, RequestIndex index, std::int64_t tok
   }
   for (std::int64_t i = 0; i < more; ++i) {
     const BlockIndex block = pop_free();
-    const auto b = static_cast<std::size_t>(block);
-    references_[b] = 1;
-    owner_[b] = index;
-    position_[b] = static_cast<std::int32_t>(request.blocks.size());
+    Block& taken = at(block);
+    taken.references = 1;
+    taken.owner = index;
+    taken.position = static_cast<std::int32_t>(request.blocks.size());
     request.blocks.push_back(block);
   }
   return true;
@@ -152,7 +143,7 @@ void KvBook::publish(const RequestState& request, std::int64_t tokens) {
   const std::int64_t full = std::min(tokens, request.spec.prefix.tokens) / block_size_;
   for (std::int64_t i = full - 1; i >= 0; --i) {
     const BlockIndex block = request.blocks[static_cast<std::size_t>(i)];
-    std::uint64_t& key = key_[static_cast<std::size_t>(block)];
+    std::uint64_t& key = at(block).key;
     if (key != 0) {
       break;  // and so have all before it
     }
@@ -164,7 +155,7 @@ void KvBook::publish(const RequestState& request, std::int64_t tokens) {
 void KvBook::release(RequestState& request, bool keep_former) {
   for (std::size_t i = request.blocks.size(); i-- > 0;) {
     const BlockIndex block = request.blocks[i];
-    if (--references_[static_cast<std::size_t>(block)] == 0) {
+    if (--at(block).references == 0) {
       push_free(block);
     }
   }
@@ -180,16 +171,17 @@ void KvBook::release(RequestState& request, bool keep_former) {
 
 bool KvBook::consistent() const {
   std::int64_t queued = 0;
-  const auto ends = static_cast<BlockIndex>(next_.size() - 1);
-  for (BlockIndex block = next_.back(); block != ends && queued <= blocks();
-       block = next_[static_cast<std::size_t>(block)]) {
+  const auto ends = static_cast<BlockIndex>(blocks());
+  for (BlockIndex block = pool_.back().next; block != ends && queued <= blocks();
+       block = at(block).next) {
     ++queued;
-    if (references_[static_cast<std::size_t>(block)] != 0) {
+    if (at(block).references != 0) {
       return false;
     }
   }
   std::int64_t held = 0;
-  for (const std::int32_t count : references_) {
+  for (std::int64_t i = 0; i < blocks(); ++i) {
+    const std::int32_t count = at(static_cast<BlockIndex>(i)).references;
     if (count < 0) {
       return false;
     }

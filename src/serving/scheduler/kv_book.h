@@ -22,7 +22,7 @@ class KvBook {
   /// Requires blocks >= 0, block_size >= 1.
   KvBook(std::int64_t blocks, std::int64_t block_size, bool prefix_cache);
 
-  std::int64_t blocks() const { return static_cast<std::int64_t>(references_.size()); }
+  std::int64_t blocks() const { return static_cast<std::int64_t>(pool_.size()) - 1; }
   std::int64_t block_size() const { return block_size_; }
   std::int64_t free() const { return free_; }
   std::int64_t used() const { return blocks() - free_; }
@@ -54,6 +54,17 @@ class KvBook {
   bool consistent() const;
 
  private:
+  struct Block {
+    std::int32_t references = 0;
+    BlockIndex next = 0;  ///< in the queue of free blocks
+    BlockIndex previous = 0;
+    RequestIndex owner = -1;    ///< who wrote the content
+    std::int32_t position = 0;  ///< which block of the owner's it was
+    std::uint64_t key = 0;      ///< of shared content; 0: none
+  };
+
+  Block& at(BlockIndex block) { return pool_[static_cast<std::size_t>(block)]; }
+  const Block& at(BlockIndex block) const { return pool_[static_cast<std::size_t>(block)]; }
   void push_free(BlockIndex block);
   BlockIndex pop_free();
   void unlink(BlockIndex block);
@@ -63,12 +74,7 @@ class KvBook {
   std::int64_t block_size_;
   bool prefix_cache_;
   std::int64_t free_ = 0;
-  std::vector<std::int32_t> references_;
-  std::vector<BlockIndex> next_;  ///< in the queue of free blocks; the last entry is its ends
-  std::vector<BlockIndex> previous_;
-  std::vector<RequestIndex> owner_;     ///< who wrote the content
-  std::vector<std::int32_t> position_;  ///< which block of the owner's it was
-  std::vector<std::uint64_t> key_;      ///< of shared content; 0: none
+  std::vector<Block> pool_;  ///< the last entry is both ends of the queue of free blocks
   std::unordered_map<std::uint64_t, BlockIndex> found_;
 };
 

@@ -142,7 +142,7 @@ std::int64_t Scheduler::steady_ticks() const {
   // Requests by how many tokens their last block holds: n ticks later those that crossed its end
   // need another.
   const std::int64_t size = book_.block_size();
-  std::vector<std::int32_t> fill(static_cast<std::size_t>(size), 0);
+  fill_.assign(static_cast<std::size_t>(size), 0);
   std::int64_t spare = book_.free();
   for (const RequestIndex index : running_) {
     const RequestState& request = requests_[static_cast<std::size_t>(index)];
@@ -153,7 +153,7 @@ std::int64_t Scheduler::steady_ticks() const {
     const std::int64_t capacity = static_cast<std::int64_t>(request.blocks.size()) * size;
     const std::int64_t room = capacity - request.computed;
     if (room < size) {
-      ++fill[static_cast<std::size_t>(room)];
+      ++fill_[static_cast<std::size_t>(room)];
     } else {
       ticks = std::min(ticks, room);  // reserved ahead: looked at again then
     }
@@ -164,10 +164,10 @@ std::int64_t Scheduler::steady_ticks() const {
   std::int64_t possible = rounds * size;
   spare -= rounds * per_round;
   for (std::int64_t room = 0; room < size; ++room) {  // the tick `room` from here needs them
-    if (fill[static_cast<std::size_t>(room)] > spare) {
+    if (fill_[static_cast<std::size_t>(room)] > spare) {
       break;
     }
-    spare -= fill[static_cast<std::size_t>(room)];
+    spare -= fill_[static_cast<std::size_t>(room)];
     ++possible;
   }
   return std::max<std::int64_t>(0, std::min(ticks, possible));
@@ -179,17 +179,20 @@ void Scheduler::skip(std::int64_t ticks) {
   }
   // Blocks are given out tick by tick, and in a tick in the order of requests, as stepping does.
   const std::int64_t size = book_.block_size();
-  std::vector<std::vector<RequestIndex>> by_room(static_cast<std::size_t>(size));
+  by_room_.resize(static_cast<std::size_t>(size));
+  for (std::vector<RequestIndex>& requests : by_room_) {
+    requests.clear();
+  }
   for (const RequestIndex index : running_) {
     const RequestState& request = state(index);
     const std::int64_t room =
         static_cast<std::int64_t>(request.blocks.size()) * size - request.computed;
     if (room < size) {
-      by_room[static_cast<std::size_t>(room)].push_back(index);
+      by_room_[static_cast<std::size_t>(room)].push_back(index);
     }
   }
   for (std::int64_t tick = 0; tick < ticks; ++tick) {
-    for (const RequestIndex index : by_room[static_cast<std::size_t>(tick % size)]) {
+    for (const RequestIndex index : by_room_[static_cast<std::size_t>(tick % size)]) {
       RequestState& request = state(index);
       const bool enough = book_.reserve(request, index, request.computed + tick + 1);
       assert(enough && "counted by steady_ticks()");

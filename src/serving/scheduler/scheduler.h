@@ -131,6 +131,8 @@ class Scheduler {
   bool admission_blocked_ = false;  ///< the last tick left a queue that it could not admit from
 
  private:
+  mutable std::vector<std::int32_t> fill_;          ///< scratch of steady_ticks()
+  std::vector<std::vector<RequestIndex>> by_room_;  ///< scratch of skip()
   std::array<Tick, 3> ticks_;
   std::size_t next_tick_ = 0;
 };

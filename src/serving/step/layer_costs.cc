@@ -52,7 +52,7 @@ void StepCost::add_gemm(Part& part, const zoo::ModelOperator& op, const plan::Pl
     // Of all ranks' experts those that the tokens reach, each with an equal part of their rows.
     const auto experts = static_cast<double>(model_.experts);
     const double miss = 1 - static_cast<double>(model_.top_k) / experts;
-    const auto tokens = static_cast<double>(plan.sequence);
+    const auto tokens = static_cast<double>(plan.sequence * options_.degrees.dp);
     const double reached = experts * (1 - std::pow(miss, tokens));
     const double rows = tokens * static_cast<double>(model_.top_k) * options_.imbalance;
     run.gemm.batch = std::clamp<std::int64_t>(std::llround(reached / static_cast<double>(plan.ep)),
@@ -102,6 +102,18 @@ void StepCost::add_all_reduce(Part& part, std::int64_t tokens) const {
   }
 }
 
+void StepCost::add_exchange(Part& part, std::int64_t tokens) const {
+  if (options_.degrees.dp > 1) {
+    const Bytes all = Bytes(2) * tokens * options_.degrees.dp * model_.hidden;
+    for (const auto kind :
+         {graph::CollectiveKind::all_gather, graph::CollectiveKind::reduce_scatter}) {
+      part.add(collective::collective_time(kind, all, data_group_,
+                                           collective::CollectiveAlgorithm::automatic, machine_),
+               1);
+    }
+  }
+}
+
 Time StepCost::cache_write(std::int64_t tokens) const {
   const std::int64_t width =
       model_.latent.key_value_rank > 0
@@ -143,6 +155,7 @@ StepCost::Part StepCost::layers(std::int64_t tokens) const {
     }
     if (routes) {
       add_all_reduce(layer, tokens);
+      add_exchange(layer, tokens);
     }
     total.add(layer.time * kinds_[kind], layer.kernels * kinds_[kind]);
   }

@@ -23,7 +23,7 @@ bool generates(const zoo::Model& model) {
 
 void check_degrees(const zoo::Model& model, const Degrees& degrees, Error& error) {
   for (const auto& [name, value] :
-       {std::pair{"tp", degrees.tp}, {"pp", degrees.pp}, {"ep", degrees.ep}}) {
+       {std::pair{"tp", degrees.tp}, {"pp", degrees.pp}, {"dp", degrees.dp}, {"ep", degrees.ep}}) {
     if (value < 1) {
       error.add({"", name, std::to_string(value), "a whole number from 1 on"});
     }
@@ -43,11 +43,16 @@ void check_degrees(const zoo::Model& model, const Degrees& degrees, Error& error
     error.add(
         {"", "pp", std::to_string(degrees.pp), fmt::format("at most {} layers", model.layers)});
   }
-  if (degrees.ep > 1 && (degrees.ep != degrees.tp || model.experts % degrees.ep != 0)) {
+  const std::int64_t ranks = degrees.tp * degrees.dp;
+  if (degrees.ep > 1 && (degrees.ep != ranks || model.experts % degrees.ep != 0)) {
     error.add({"", "ep", std::to_string(degrees.ep),
                model.experts == 0 ? "1: the model has no experts"
-                                  : fmt::format("1, or tp = {} if it divides the {} experts",
-                                                degrees.tp, model.experts)});
+                                  : fmt::format("1, or tp x dp = {} if it divides the {} experts",
+                                                ranks, model.experts)});
+  }
+  if (degrees.dp > 1 && (degrees.ep == 1 || degrees.pp > 1)) {
+    error.add({"", "dp", std::to_string(degrees.dp),
+               "1 without ep: copies that share nothing are engines of their own; and with pp"});
   }
 }
 
@@ -70,7 +75,8 @@ Result<StepCost> StepCost::make(const zoo::Model& model, const machine::Machine&
   if (!error.empty()) {
     return fail(std::move(error));
   }
-  auto sized = machine::with_devices(machine, options.degrees.tp * options.degrees.pp);
+  auto sized =
+      machine::with_devices(machine, options.degrees.tp * options.degrees.dp * options.degrees.pp);
   if (!sized) {
     return fail(std::move(sized.error()));
   }
@@ -102,6 +108,7 @@ StepCost::StepCost(const zoo::Model& model, machine::Machine machine, const Step
                           .latent = kind.mixer == zoo::MixerKind::latent_attention});
   }
   tensor_group_ = collective::extents_of(1, options_.degrees.tp, machine_);
+  data_group_ = collective::extents_of(options_.degrees.tp, options_.degrees.dp, machine_);
   stage_group_ = collective::extents_of(options_.degrees.tp, options_.degrees.pp, machine_);
   measure_weights();
 }

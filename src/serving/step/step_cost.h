@@ -14,6 +14,10 @@
 /// and all prompts another; of the experts those that T tokens reach are read,
 /// E (1 - (1 - top_k / E)^T) of them; latent attention is absorbed for decodes (DeepSeek-AI 2024).
 ///
+/// With dp > 1 the experts, each whole on one of the tp x dp ranks, compute the tokens of all
+/// copies: an all-gather of T dp rows before them and a reduce-scatter after (vLLM's
+/// allgather_reducescatter).
+///
 /// Inside a captured graph T is padded to the next capture size; a step that is too large for one
 /// takes at least `launch` per kernel.
 ///
@@ -36,7 +40,8 @@ namespace orrery::step {
 struct Degrees {
   std::int64_t tp = 1;
   std::int64_t pp = 1;
-  std::int64_t ep = 1;  ///< ranks (of tp) that share the experts whole
+  std::int64_t dp = 1;  ///< copies of the attention part that share the experts, in lockstep
+  std::int64_t ep = 1;  ///< 1, or tp x dp: ranks that share the experts whole
 };
 
 /// Formats apart: weights in memory, operands of the GEMMs, and the KV cache.
@@ -120,6 +125,8 @@ class StepCost {
   void add_operator(Part& part, zoo::ModelOperator op, const plan::Plan& plan) const;
   void add_gemm(Part& part, const zoo::ModelOperator& op, const plan::Plan& plan) const;
   void add_all_reduce(Part& part, std::int64_t tokens) const;
+  /// With dp > 1: every copy gets all tokens before the experts, and its own ones' sums after them.
+  void add_exchange(Part& part, std::int64_t tokens) const;
   Part layers(std::int64_t tokens) const;
   Part head(std::int64_t samples) const;
   Time attend(const AttentionKind& kind, const StepShape& shape);
@@ -134,6 +141,7 @@ class StepCost {
   std::vector<AttentionKind> attention_;
   std::vector<std::int64_t> windows_;
   std::vector<collective::Extent> tensor_group_;
+  std::vector<collective::Extent> data_group_;
   std::vector<collective::Extent> stage_group_;
   Bytes weights_{0};
   Bytes kv_per_token_{0};

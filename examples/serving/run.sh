@@ -1,0 +1,15 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Llama-3.1-8B on one H100: four engines at one rate, then the largest rate within a limit.
+set -e
+orrery=${ORRERY:-orrery}
+load="--model llama-3.1-8b --machine dgx-h100 --input 1000 --output 250 --requests 2000"
+
+printf '%-12s %10s %10s %10s %10s\n' engine "TTFT p50" "TPOT p50" "ITL p99" "tokens/s"
+for engine in vllm@0.19 vllm@0.10 vllm@0.6 sglang@0.5; do
+  "$orrery" serve $load --rate 20 --engine "$engine" | awk -v engine="$engine" '
+    /Median TTFT/ { ttft = $NF } /Median TPOT/ { tpot = $NF } /P99 ITL/ { itl = $NF }
+    /Output token throughput/ { tokens = $NF }
+    END { printf "%-12s %10s %10s %10s %10s\n", engine, ttft, tpot, itl, tokens }'
+done
+"$orrery" serve $load --search rate --slo "ttft=500 ms,tpot=20 ms" | head -1

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/lockstep.h"
+
+#include <algorithm>
+
+#include "serving/loop.h"
+
+namespace orrery::serving {
+
+Lockstep::Lockstep(Run& run, step::StepCost& cost, const std::vector<requests::Request>& requests,
+                   const ServeOptions& options)
+    : run_(run), cost_(cost), requests_(requests), options_(options) {
+  const Engine& engine = run_.engine;
+  for (std::int64_t i = 0; i < engine.dp; ++i) {
+    Copy& copy = copies_.emplace_back();
+    copy.scheduler = scheduler::make_scheduler(
+        engine.policy, limits_of(engine),
+        scheduler::KvBook(run_.kv_blocks, engine.block_size, engine.prefix));
+  }
+  run_.requests.resize(requests.size());
+}
+
+void Lockstep::enqueue(Time now) {
+  for (; next_ < requests_.size(); ++next_) {
+    const requests::Request& request = requests_[next_];
+    const Time queued = request.arrival + run_.engine.front_end;
+    if (queued > now) {
+      return;
+    }
+    Copy& copy =
+        *std::min_element(copies_.begin(), copies_.end(),
+                          [](const Copy& a, const Copy& b) { return a.unfinished < b.unfinished; });
+    scheduler::RequestSpec spec{
+        .prompt = request.input,
+        .output = std::min(request.output, run_.engine.max_model_len - request.input),
+        .prefix = {.ids = request.ids, .id_tokens = request.id_tokens, .tokens = request.shared}};
+    if (spec.output < 1 || !copy.scheduler->can_ever_run(spec)) {
+      ++run_.refused;
+      continue;
+    }
+    Served& served = run_.requests[next_];
+    served.input = spec.prompt;
+    served.output = spec.output;
+    served.sent = request.arrival;
+    served.queued = queued;
+    served.scheduled = Time::max();
+    copy.request_of.push_back(next_);
+    copy.token.push_back(Time::max());
+    ++copy.unfinished;
+    copy.scheduler->add(std::move(spec));
+  }
+}
+
+Time Lockstep::duration(const std::vector<scheduler::Tick*>& ticks) {
+  const Engine& engine = run_.engine;
+  std::int64_t most = 0;
+  for (const scheduler::Tick* tick : ticks) {
+    most = std::max(most, tick->tokens);
+  }
+  Time accelerator{0};
+  std::int64_t samples = 0;
+  for (const scheduler::Tick* tick : ticks) {
+    fill_shape(*tick, cost_.windows(), shape_);
+    shape_.tokens = most;
+    samples = std::max(samples, shape_.samples);
+    accelerator = std::max(accelerator, cost_.time(shape_));
+  }
+  run_.busy += accelerator;
+  const Time host = engine.step + engine.per_request * samples;
+  return engine.async ? std::max(accelerator + engine.gap, host) : accelerator + engine.gap + host;
+}
+
+void Lockstep::finish(Copy& copy, const scheduler::Tick& tick, Time begin, Time end) {
+  for (const scheduler::Scheduled& entry : tick.entries) {
+    const auto index = static_cast<std::size_t>(entry.request);
+    Served& served = run_.requests[copy.request_of[index]];
+    served.scheduled = std::min(served.scheduled, begin);
+    if (!entry.emits) {
+      continue;
+    }
+    if (copy.token[index].is_overflow()) {
+      served.first = end;
+    } else if (const Time gap = end - copy.token[index];
+               !run_.gaps.empty() && run_.gaps.back().gap == gap) {
+      ++run_.gaps.back().count;
+    } else {
+      run_.gaps.push_back({gap, 1});
+    }
+    copy.token[index] = end;
+  }
+  finished_.clear();
+  copy.scheduler->complete(tick, finished_);
+  for (const scheduler::RequestIndex index : finished_) {
+    run_.requests[copy.request_of[static_cast<std::size_t>(index)]].last = end;
+    --copy.unfinished;
+    run_.duration = std::max(run_.duration, end);
+  }
+}
+
+void Lockstep::go() {
+  Time now{0};
+  std::vector<scheduler::Tick*> ticks(copies_.size());
+  for (;;) {
+    enqueue(now);
+    bool any = false;
+    double used = 0;
+    for (std::size_t i = 0; i < copies_.size(); ++i) {
+      ticks[i] = &copies_[i].scheduler->schedule();
+      any = any || !ticks[i]->empty();
+      const scheduler::KvBook& book = copies_[i].scheduler->book();
+      used += static_cast<double>(book.used()) /
+              static_cast<double>(book.blocks() * static_cast<std::int64_t>(copies_.size()));
+    }
+    run_.peak_kv_use = std::max(run_.peak_kv_use, used);
+    if (!any) {
+      if (next_ == requests_.size()) {
+        break;
+      }
+      now = requests_[next_].arrival + run_.engine.front_end;
+      continue;
+    }
+    const Time end = now + duration(ticks);
+    const Time period = from_seconds(1);
+    while (period * static_cast<std::int64_t>(run_.samples.size()) <= end) {
+      Sample sample{.at = period * static_cast<std::int64_t>(run_.samples.size()), .kv_use = used};
+      for (const Copy& copy : copies_) {
+        sample.running += copy.scheduler->running_size();
+        sample.waiting += static_cast<std::int64_t>(copy.scheduler->waiting().size());
+      }
+      run_.samples.push_back(sample);
+    }
+    for (std::size_t i = 0; i < copies_.size(); ++i) {
+      finish(copies_[i], *ticks[i], now, end);
+    }
+    if (options_.progress && run_.totals.ticks++ % 1024 == 0) {
+      options_.progress(static_cast<double>(next_) / static_cast<double>(requests_.size()));
+    }
+    now = end;
+  }
+  run_.totals = {};
+  for (Copy& copy : copies_) {
+    const scheduler::Totals& totals = copy.scheduler->totals();
+    run_.totals.scheduled_tokens += totals.scheduled_tokens;
+    run_.totals.cached_tokens += totals.cached_tokens;
+    run_.totals.lost_tokens += totals.lost_tokens;
+    run_.totals.preemptions += totals.preemptions;
+    run_.totals.ticks = std::max(run_.totals.ticks, totals.ticks);
+    for (std::size_t i = 0; i < copy.request_of.size(); ++i) {
+      const auto& state = copy.scheduler->request(static_cast<scheduler::RequestIndex>(i));
+      Served& served = run_.requests[copy.request_of[i]];
+      served.cached = state.cached;
+      served.lost = state.lost;
+      served.preemptions = state.preemptions;
+    }
+  }
+  std::erase_if(run_.requests, [](const Served& served) { return served.output == 0; });
+}
+
+}  // namespace orrery::serving

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Copies of the attention part that share the experts and step together (dp attention). Internal
+/// to this folder.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "serving/serve.h"
+
+namespace orrery::serving {
+
+/// A step begins when the last one is done everywhere; idle copies run it with no tokens of their
+/// own. Schedulers do not look ahead, but the host's time is hidden where the engine is
+/// asynchronous. Ignores: max_concurrency, think; samples are of all copies.
+class Lockstep {
+ public:
+  Lockstep(Run& run, step::StepCost& cost, const std::vector<requests::Request>& requests,
+           const ServeOptions& options);
+  void go();
+
+ private:
+  struct Copy {
+    std::unique_ptr<scheduler::Scheduler> scheduler;
+    std::vector<std::size_t> request_of;
+    std::vector<Time> token;
+    std::int64_t unfinished = 0;
+  };
+
+  void enqueue(Time now);
+  void finish(Copy& copy, const scheduler::Tick& tick, Time begin, Time end);
+  Time duration(const std::vector<scheduler::Tick*>& ticks);
+
+  Run& run_;
+  step::StepCost& cost_;
+  const std::vector<requests::Request>& requests_;
+  const ServeOptions& options_;
+  std::vector<Copy> copies_;
+  std::size_t next_ = 0;
+  std::vector<scheduler::RequestIndex> finished_;
+  step::StepShape shape_;
+};
+
+}  // namespace orrery::serving

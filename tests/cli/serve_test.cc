@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+
+namespace orrery::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr const char* kSmall =
+    "serve --model llama-3.1-8b --machine dgx-h100 --rate 10 --input 500 --output 50 --requests "
+    "40 ";
+
+TEST(ServeCommand, PrintsTheBlockOfVllmBench) {
+  const Outcome run = orrery(kSmall);
+  ASSERT_EQ(run.status, 0) << run.err;
+  for (const char* line : {"============ Serving Benchmark Result ============\n",
+                           "Successful requests:                     40        \n",
+                           "---------------Time to First Token----------------\n",
+                           "-----Time per Output Token (excl. 1st token)------\n",
+                           "---------------Inter-token Latency----------------\n"}) {
+    EXPECT_THAT(run.out, HasSubstr(line));
+  }
+}
+
+TEST(ServeCommand, JsonHasWhatItsSchemaSaysAndNothingElse) {
+  const Outcome run = orrery(std::string(kSmall) + "--json");
+  ASSERT_EQ(run.status, 0) << run.err;
+  const auto json = nlohmann::json::parse(run.out);
+  const auto schema =
+      nlohmann::json::parse(content(std::string(ORRERY_SOURCE_DIR) + "/docs/schema/serve.json"));
+  for (const auto& [key, value] : json.items()) {
+    EXPECT_TRUE(schema.at("properties").contains(key)) << key;
+  }
+  for (const auto& key : schema.at("required")) {
+    EXPECT_TRUE(json.contains(key)) << key;
+  }
+  EXPECT_EQ(json.at("output_tokens"), 40 * 50);
+  EXPECT_LE(json.at("ttft_s").at("median"), json.at("ttft_s").at("p99"));
+}
+
+TEST(ServeCommand, ARowPerRequestAndStepsForPerfetto) {
+  const Folder folder;
+  const std::string rows = folder / "rows.csv";
+  const std::string trace = folder / "trace.json";
+  const Outcome run =
+      orrery(std::string(kSmall) + "--csv --requests-out " + rows + " --trace-out " + trace);
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(std::count(run.out.begin(), run.out.end(), '\n'), 2);
+  const std::string text = content(rows);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 41);
+  EXPECT_THAT(text, HasSubstr("ttft_s,tpot_s,e2e_s"));
+  EXPECT_GT(nlohmann::json::parse(content(trace)).at("traceEvents").size(), 50U);
+}
+
+TEST(ServeCommand, ATraceIsServedAtItsTimes) {
+  const Folder folder;
+  const std::string trace = folder.write("t.jsonl",
+                                         "{\"input_toks\": 100, \"output_toks\": 5, "
+                                         "\"arrival_time_ns\": 0}\n{\"input_toks\": 100, "
+                                         "\"output_toks\": 5, \"arrival_time_ns\": 2000000000}\n");
+  const Outcome run =
+      orrery("serve --model llama-3.1-8b --machine dgx-h100 --json --trace " + trace);
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_GT(nlohmann::json::parse(run.out).at("duration_s"), 2.0);
+  const Outcome both =
+      orrery("serve --model llama-3.1-8b --machine dgx-h100 --rate 3 --trace " + trace);
+  EXPECT_EQ(both.status, 2);
+  EXPECT_THAT(both.err, HasSubstr("--rate: contradicts --trace"));
+}
+
+TEST(ServeCommand, EveryMistakeIsNamed) {
+  const Outcome run =
+      orrery("serve --model llama-3.1-8 --machine dgx-h100 --rate 0 --input many --engine vlm");
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err,
+              AllOf(HasSubstr("--model: found 'llama-3.1-8'"), HasSubstr("--rate: found '0'"),
+                    HasSubstr("--input: found 'many'"), HasSubstr("--engine: found 'vlm'")));
+  const Outcome large = orrery("serve --model llama-3.1-405b --machine dgx-h100 --devices 2");
+  EXPECT_EQ(large.status, 2);
+  EXPECT_THAT(large.err, HasSubstr("more tp or pp"));
+}
+
+TEST(ServeCommand, SearchFindsARate) {
+  const Outcome run = orrery(
+      "serve --model llama-3.1-8b --machine dgx-h100 --input 500 --output 50 --requests 200 "
+      "--search rate --slo 'ttft=200 ms,tpot=20 ms'");
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("Largest rate: "));
+  const Outcome alone = orrery(std::string(kSmall) + "--search rate");
+  EXPECT_EQ(alone.status, 2);
+  EXPECT_THAT(alone.err, HasSubstr("--slo: missing"));
+}
+
+TEST(ServeCommand, EnginesAreListedAndShown) {
+  EXPECT_THAT(orrery("list engines").out, HasSubstr("vllm@0.19"));
+  const Outcome shown = orrery("show engine trtllm");
+  ASSERT_EQ(shown.status, 0) << shown.err;
+  const Folder folder;
+  const std::string file = folder.write("engine.yaml", shown.out);
+  EXPECT_EQ(orrery("show engine " + file).out, shown.out);
+}
+
+TEST(ServeCommand, PublishedRunsStayWithinTheirGoals) {
+  const Outcome run = orrery("validate --table vllm_requests");
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("10 %, met"));
+  const Outcome phases = orrery("validate --table fastertransformer_13b");
+  EXPECT_THAT(phases.out, HasSubstr("15 %, met"));
+}
+
+}  // namespace
+}  // namespace orrery::testing

@@ -119,6 +119,7 @@ class Engine {
 
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
+  static constexpr Interval kLongAgo = -(Interval{1} << 40U);
   static constexpr std::uint32_t kHead = 1U << 31U;  // of an arrival's packet: it begins here
 
   struct Packet {
@@ -169,7 +170,7 @@ class Engine {
     std::uint32_t best = kNone;   ///< of those that ask in this cycle, the first in turn
     Cycle delay = 0;              ///< from a grant to the arrival
     Cycle node_credit_delay = 0;  ///< from a grant to the return of a node's credit
-    Interval next = 0;            ///< earliest time of a flit, in steps of an Interval
+    Interval next = kLongAgo;     ///< earliest time of a flit, in steps of an Interval
     bool closed = false;          ///< it is yet to come
     bool counts_credits = true;   ///< not of a node with room for a round trip
     std::uint64_t flits = 0;
@@ -182,7 +183,7 @@ class Engine {
     Cycle delay = 0;                  ///< from leaving to the router's buffer
     Interval interval = kEveryCycle;  ///< of the packet
     Cycle wire = 0;
-    Interval next = 0;
+    Interval next = kLongAgo;
   };
 
   std::uint32_t in_vc(std::uint32_t port, std::uint32_t vc) const { return (port << shift_) + vc; }

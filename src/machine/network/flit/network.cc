@@ -225,7 +225,9 @@ FlitNetwork::Way FlitNetwork::make_way(std::span<const topology::Hop> route) {
   Time stated{0};
   Time latencies{0};
   for (const topology::Hop& hop : route) {
-    way.interval = std::max(way.interval, interval_of(settings_.flit, hop.bandwidth, cycle_));
+    const Interval interval = interval_of(settings_.flit, hop.bandwidth, cycle_);
+    way.is_even &= interval == interval_of(settings_.flit, route.front().bandwidth, cycle_);
+    way.interval = std::max(way.interval, interval);
     stated += hop.latency;
     latencies += latency_[map_.class_of(hop.link)];
   }
@@ -249,8 +251,7 @@ FlitNetwork::Way FlitNetwork::make_way(std::span<const topology::Hop> route) {
   }
   way.wire =
       switches_only_ ? wire_of(interval_of(settings_.flit, route.front().bandwidth, cycle_)) : 0;
-  const Interval out =
-      switches_only_ ? interval_of(settings_.flit, route.back().bandwidth, cycle_) : kEveryCycle;
+  const Interval out = interval_of(settings_.flit, route.back().bandwidth, cycle_);
   ways_.push_back({.port = channels + way.target, .vcs = routing_.all_vcs(), .interval = out});
   way.ports.push_back(channels + way.target);
   way.ports.push_back(channels + nodes + way.source);

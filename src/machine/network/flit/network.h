@@ -23,7 +23,8 @@ namespace orrery::flit {
 ///   way, packet after packet. Where all dimensions are switches the links to and from a switch are
 ///   those of its nodes, and the switch is the one router.
 ///   A slower link passes a flit every I cycles; a message leaves its node no faster than its
-///   slowest link takes it, and messages of one port leave one after the other.
+///   slowest link takes it, and messages of one port leave one after the other. A node takes flits
+///   as fast as the last link.
 ///   Link latencies are the LinkMap's, in whole cycles; what a message's way says beyond their sum
 ///   (software, a protocol's step) comes after its arrival.
 ///
@@ -31,8 +32,9 @@ namespace orrery::flit {
 /// each time its way goes from a higher number to a lower one. So whatever waits, waits for a
 /// higher (class, number).
 ///
-/// Fast path: while every message is alone on the links of its way, it ends as alone() says and no
-/// cycle is simulated. The first that meets another has the time since the network was last idle
+/// Fast path: while every message is alone on the links of its way, which are equally fast, it ends
+/// as alone() says and no cycle is simulated. The first that meets another, or whose way has faster
+/// and slower links, has the time since the network was last idle
 /// simulated flit by flit from its start, and what follows until it is idle again: equal to the
 /// cycle. An idle network forgets its arbiters' turns.
 ///
@@ -70,7 +72,8 @@ class FlitNetwork {
     std::uint32_t source = 0;         ///< nodes of the graph
     std::uint32_t target = 0;
     std::vector<std::uint32_t> ports;  ///< that it uses: channels, ejection, then injection
-    Interval interval = kEveryCycle;
+    Interval interval = kEveryCycle;   ///< of its slowest link
+    bool is_even = true;               ///< all its links are as fast
     std::int64_t routers = 0;
     Cycle links = 0;
     Cycle wire = 0;  ///< of the sender's link (engine.h)

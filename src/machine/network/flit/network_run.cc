@@ -33,10 +33,13 @@ network::TransferId FlitNetwork::start(Bytes bytes, std::span<const topology::Ho
   messages_.push_back({.way = number, .bytes = bytes, .left = bytes, .start = now, .id = id});
   by_id_[id] = message;
   if (simulating_) {
+    while (origin_ + engine_->now() < now) {  // credits may be on their way, no flits
+      step_engine(now - origin_, queue);
+    }
     enqueue(message);
     return id;
   }
-  if (!shortcuts_ || !has_closed_form_ || meets_another(way, now)) {
+  if (!shortcuts_ || !has_closed_form_ || !way.is_even || meets_another(way, now)) {
     simulate_from_start(now, queue);
     return id;
   }

@@ -91,18 +91,26 @@ struct Offered {
 
 /// Every routing and allocator delivers everything, at no less than the idle latency.
 TEST(FlitEngine, EveryRoutingDeliversAllThatIsOffered) {
-  for (const Offered& on : std::initializer_list<Offered>{
-           {"mesh:4x4", Algorithm::dor},          {"mesh:4x4", Algorithm::yx},
-           {"mesh:4x4", Algorithm::o1turn},       {"mesh:4x4", Algorithm::romm},
-           {"mesh:4x4", Algorithm::valiant},      {"mesh:4x4", Algorithm::adaptive},
-           {"mesh:3x3x3", Algorithm::up_down},    {"torus:4x4", Algorithm::dor},
-           {"torus:4x4", Algorithm::valiant},     {"torus:5x3", Algorithm::adaptive},
-           {"torus:2x2x2", Algorithm::dor},       {"fat_tree:k=2,n=3", Algorithm::nca},
-           {"fat_tree:k=2,n=3", Algorithm::up_down}, {"fly:k=2,n=3", Algorithm::dest_tag},
-           {"fly:k=8,n=1", Algorithm::dest_tag},  {"flattened_butterfly:3x3,c=2", Algorithm::dor},
-           {"dragonfly:p=1,a=2,h=1", Algorithm::min},
-           {"dragonfly:p=2,a=3,h=1", Algorithm::up_down},
-           {"switch_clusters:n=2,p=4,links=2", Algorithm::nca}}) {
+  for (const Offered& on :
+       std::initializer_list<Offered>{{"mesh:4x4", Algorithm::dor},
+                                      {"mesh:4x4", Algorithm::yx},
+                                      {"mesh:4x4", Algorithm::o1turn},
+                                      {"mesh:4x4", Algorithm::romm},
+                                      {"mesh:4x4", Algorithm::valiant},
+                                      {"mesh:4x4", Algorithm::adaptive},
+                                      {"mesh:3x3x3", Algorithm::up_down},
+                                      {"torus:4x4", Algorithm::dor},
+                                      {"torus:4x4", Algorithm::valiant},
+                                      {"torus:5x3", Algorithm::adaptive},
+                                      {"torus:2x2x2", Algorithm::dor},
+                                      {"fat_tree:k=2,n=3", Algorithm::nca},
+                                      {"fat_tree:k=2,n=3", Algorithm::up_down},
+                                      {"fly:k=2,n=3", Algorithm::dest_tag},
+                                      {"fly:k=8,n=1", Algorithm::dest_tag},
+                                      {"flattened_butterfly:3x3,c=2", Algorithm::dor},
+                                      {"dragonfly:p=1,a=2,h=1", Algorithm::min},
+                                      {"dragonfly:p=2,a=3,h=1", Algorithm::up_down},
+                                      {"switch_clusters:n=2,p=4,links=2", Algorithm::nca}}) {
     const auto graph = parse_network(on.topology);
     ASSERT_TRUE(graph) << on.topology;
     for (const Allocator allocator :
@@ -114,7 +122,8 @@ TEST(FlitEngine, EveryRoutingDeliversAllThatIsOffered) {
       EXPECT_TRUE(result.stable) << on.topology << " " << name_of(on.algorithm) << result.reason;
       EXPECT_GT(result.packets, 20U) << on.topology;
       EXPECT_GE(result.network_latency, 4 * result.hops + 2 + 1 - 1e-9) << on.topology;
-      EXPECT_LE(result.network_latency, 4 * result.hops + 8) << on.topology << name_of(on.algorithm);
+      EXPECT_LE(result.network_latency, 4 * result.hops + 8)
+          << on.topology << name_of(on.algorithm);
     }
   }
 }

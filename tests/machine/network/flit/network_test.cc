@@ -18,7 +18,8 @@ FabricSettings chimera() {
   return {.flit = 50_B, .packet = 256_B, .cycle = 1_ns, .ports = Ports::node, .buffer = 318};
 }
 
-NetworkDimension dimension(DimensionKind kind, std::int64_t size, Bandwidth bandwidth, Time latency) {
+NetworkDimension dimension(DimensionKind kind, std::int64_t size, Bandwidth bandwidth,
+                           Time latency) {
   NetworkDimension made;
   made.name = "links";
   made.kind = kind;
@@ -97,7 +98,8 @@ TEST(FlitNetwork, StepsWithoutContentionAreThosePublished) {
     EXPECT_EQ(2 * hop(32_KiB), 2010_ns);
     // A message with a rest of 44 bytes: 7 + 1 + 1.
     EXPECT_EQ(hop(300_B), 118_ns);
-    // Over the switch: AG = step(M/4) + step(M/2) = 28 + 205 + 56 + 205, RS = 2 AG + 7 as published.
+    // Over the switch: AG = step(M/4) + step(M/2) = 28 + 205 + 56 + 205, RS = 2 AG + 7 as
+    // published.
     EXPECT_EQ(over(1_KiB) + over(2_KiB), 494_ns);
     EXPECT_EQ(2 * (over(1_KiB) + over(2_KiB)) + 7_ns, 995_ns);
   }
@@ -127,9 +129,9 @@ TEST(FlitNetwork, MessagesThatDoNotMeetNeedNoCycle) {
 /// Random messages on a random network of several dimensions.
 RC_GTEST_PROP(FlitNetwork, ShortcutsChangeNothing, ()) {
   const auto random_dimension = [] {
-    const DimensionKind kind = *rc::gen::element(DimensionKind::ring, DimensionKind::mesh,
-                                                 DimensionKind::switched,
-                                                 DimensionKind::fully_connected);
+    const DimensionKind kind =
+        *rc::gen::element(DimensionKind::ring, DimensionKind::mesh, DimensionKind::switched,
+                          DimensionKind::fully_connected);
     return dimension(kind, *rc::gen::inRange(2, 6),
                      Bandwidth(1e9 * *rc::gen::element(20, 50, 64, 100)),
                      1_ns * *rc::gen::element(0, 3, 40));
@@ -151,7 +153,11 @@ RC_GTEST_PROP(FlitNetwork, ShortcutsChangeNothing, ()) {
     const std::int64_t to = *rc::gen::inRange<std::int64_t>(0, map.devices());
     messages.push_back({now, from, to, Bytes(*rc::gen::element(0, 1, 50, 300, 5000))});
   }
-  RC_ASSERT(run(map, settings, messages, true).ends == run(map, settings, messages, false).ends);
+  const Outcome fast = run(map, settings, messages, true);
+  const Outcome all = run(map, settings, messages, false);
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    RC_ASSERT(fast.ends[i].value() == all.ends[i].value());
+  }
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ constexpr const char* kFlitExamples =
     "  orrery flit --topology torus:8x8 --pattern tornado --rate 0.15 --json\n"
     "  orrery flit --topology fat_tree:k=4,n=3 --buffer 16 --sweep --plot curve.svg\n"
     "  orrery flit --topology graph:dragonfly:hosts=2,routers=4,globals=2 --routing up_down\n"
-    "  orrery flit --booksim mesh88_lat.txt\n"
+    "  orrery flit --booksim my_mesh.txt\n"
     "  orrery flit network.yaml --links links.csv\n";
 
 class FlitCommand : public Command {
@@ -132,7 +132,7 @@ class FlitCommand : public Command {
     report.nodes = prepared.graph->nodes.size();
     report.notes = experiment.notes;
     report.dependencies = flit::check_dependencies(prepared.routing);
-    ProgressBar bar("simulating");
+    ProgressBar bar;
     double done = 0;
     double part = sweep_ ? 0.1 : 1;
     const flit::RunOptions how{!no_shortcuts_,

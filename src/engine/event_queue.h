@@ -36,6 +36,12 @@ class EventQueue {
   /// Whether nothing more happens at now(). Events may still be pushed for it.
   bool instant_is_over() const { return heap_.empty() || heap_.front().when > now_; }
 
+  /// When the earliest pending event is. Requires !empty().
+  Time next_time() const {
+    assert(!heap_.empty() && "an empty queue has no next event");
+    return heap_.front().when;
+  }
+
   /// Pending events, in no order.
   const std::vector<Event>& pending() const { return heap_; }
   /// Moves the clock and every pending event on.

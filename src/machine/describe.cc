@@ -110,6 +110,11 @@ Fields fields_of(const Machine& machine) {
   if (machine.remote_memory.exists()) {
     add_remote_memory(machine.remote_memory, fields);
   }
+  if (machine.flit != flit::FabricSettings()) {
+    flit::FabricSettings::fields([&](std::string_view name, auto member, std::string_view) {
+      fields.emplace_back(fmt::format("flit.{}", name), shown(machine.flit.*member));
+    });
+  }
   return fields;
 }
 

@@ -323,6 +323,26 @@ memory::RemoteMemory read_remote_memory(Reader& machine, const ConfigNode& node)
   return machine.absorb(read.finish(memory));
 }
 
+flit::FabricSettings read_flit(Reader& machine, const ConfigNode& node) {
+  Reader read(node);
+  flit::FabricSettings settings;
+  read_fields(read, settings);
+  read.require(settings.flit > Bytes(0) && settings.flit <= 1_MiB, "flit", "1 B to 1 MiB");
+  read.require(settings.packet > Bytes(0) && settings.packet <= 1_MiB, "packet", "1 B to 1 MiB");
+  read.require(settings.cycle >= Time(0) && settings.cycle <= 1_ms, "cycle", "0 ps to 1 ms");
+  read.require(settings.vcs >= 1 && settings.vcs <= flit::kMostVcs, "vcs",
+               fmt::format("1 to {}", flit::kMostVcs));
+  read.require(settings.buffer >= 0 && settings.buffer <= flit::kMostBuffer, "buffer",
+               fmt::format("0 to {} flits", flit::kMostBuffer));
+  for (const char* name : {"routing_delay", "credit_delay"}) {
+    const int delay =
+        name == std::string_view("routing_delay") ? settings.routing_delay : settings.credit_delay;
+    read.require(delay >= 0 && delay <= flit::kMostDelay, name,
+                 fmt::format("0 to {} cycles", flit::kMostDelay));
+  }
+  return machine.absorb(read.finish(settings));
+}
+
 /// An origin that names no field is one that was meant for another.
 void read_origins(Reader& read, Machine& machine) {
   const ConfigNode* node = read.child("origins", false);
@@ -388,6 +408,9 @@ Result<Machine> parse_machine(const ConfigNode& node) {
   }
   if (const ConfigNode* memory = read.child("remote_memory", false)) {
     machine.remote_memory = read_remote_memory(read, *memory);
+  }
+  if (const ConfigNode* flit = read.child("flit", false)) {
+    machine.flit = read_flit(read, *flit);
   }
   read_origins(read, machine);
   return read.finish(std::move(machine));

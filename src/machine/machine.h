@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "machine/compute/device.h"
 #include "machine/memory/remote_memory.h"
+#include "machine/network/flit/fabric.h"
 #include "machine/topology/dimension.h"
 #include "machine/topology/wires.h"
 
@@ -23,6 +24,7 @@ struct Machine {
   std::vector<topology::NetworkDimension> network;  ///< innermost first
   topology::Wires wires;                            ///< under the dimensions: fifo and flow use it
   memory::RemoteMemory remote_memory;  ///< beyond devices and hosts; kind none: there is none
+  flit::FabricSettings flit;           ///< of `--network flit`
   std::map<std::string, std::string> origins;  ///< dotted field, or a prefix of it -> origin
 
   friend bool operator==(const Machine&, const Machine&) = default;
@@ -51,6 +53,8 @@ inline constexpr std::int64_t kMostDevices = std::int64_t{1} << 24;
 ///   remote_memory: {kind, capacity, bandwidth, latency, of per_node and hierarchical node_devices,
 ///            of hierarchical groups, switches, switch_bandwidth, fabric_bandwidth, in_switch,
 ///            chunk}
+///   flit: {flit, packet, cycle, ports, vcs, buffer, routing_delay, credit_delay, vc_allocator,
+///            sw_allocator, flow_control}
 ///   origins: {dotted field or a prefix of it: where the number comes from}
 ///
 /// A mesh of one extent, a line, may give its `size` instead of a shape.

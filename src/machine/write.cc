@@ -114,6 +114,9 @@ std::string to_yaml(const Machine& machine) {
   if (machine.remote_memory.exists()) {
     text += write_remote_memory(machine.remote_memory);
   }
+  if (machine.flit != flit::FabricSettings()) {
+    text += "flit:\n" + write_fields(machine.flit, 2);
+  }
   if (!machine.origins.empty()) {
     text += "origins:\n";
   }

@@ -97,12 +97,18 @@ void Loop<Transport>::run() {
 /// Speeds change once per instant, whatever the order of its events.
 template <class Transport>
 void Loop<Transport>::settle() {
-  transport_.settle();
+  constexpr bool kLast = requires { requires Transport::kLooksAhead; };
+  if constexpr (!kLast) {
+    transport_.settle();
+  }
   for (const RankIndex rank : touched_) {
     ranks_[rank].touched = false;
     set_contention(rank);
   }
   touched_.clear();
+  if constexpr (kLast) {
+    transport_.settle();
+  }
 }
 
 template <class Transport>
@@ -367,5 +373,6 @@ void Loop<Transport>::close_span(std::uint32_t span, Time stall) {
 template class Loop<PortTransport>;
 template class Loop<MessageTransport<network::FifoNetwork>>;
 template class Loop<MessageTransport<network::FairNetwork>>;
+template class Loop<MessageTransport<flit::FlitNetwork>>;
 
 }  // namespace orrery::simulate

@@ -10,17 +10,28 @@ topology::LinkMap laid(const machine::Machine& machine) {
   return map;
 }
 
+template <class Links>
+Links make_links(const topology::LinkMap& map, const machine::Machine& machine, bool shortcuts) {
+  if constexpr (std::is_same_v<Links, flit::FlitNetwork>) {
+    return Links(map, machine.flit, shortcuts);
+  } else {
+    static_cast<void>(machine);
+    static_cast<void>(shortcuts);
+    return Links(map.links());
+  }
+}
+
 }  // namespace
 
 template <class Links>
 MessageTransport<Links>::MessageTransport(const Wiring& wiring, Binding& binding,
                                           const machine::Machine& machine,
-                                          engine::EventQueue& queue)
+                                          engine::EventQueue& queue, bool shortcuts)
     : binding_(binding),
       queue_(queue),
       map_(laid(machine)),
       plans_(wiring, binding, machine),
-      links_(map_.links()),
+      links_(make_links<Links>(map_, machine, shortcuts)),
       routes_(wiring.ways().size()) {}
 
 template <class Links>
@@ -149,5 +160,6 @@ bool MessageTransport<Links>::arrive(const Owner& owner) {
 
 template class MessageTransport<network::FifoNetwork>;
 template class MessageTransport<network::FairNetwork>;
+template class MessageTransport<flit::FlitNetwork>;
 
 }  // namespace orrery::simulate

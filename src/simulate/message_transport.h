@@ -5,12 +5,14 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "engine/event_queue.h"
 #include "machine/machine.h"
 #include "machine/network/fair.h"
 #include "machine/network/fifo.h"
+#include "machine/network/flit/network.h"
 #include "machine/topology/link_map.h"
 #include "simulate/bind.h"
 #include "simulate/message_plans.h"
@@ -35,13 +37,20 @@ template <class Links>
 class MessageTransport {
  public:
   static constexpr bool kFolds = false;
+  /// Whether settle() must come last: after it nothing may be pushed for before what it has pushed.
+  static constexpr bool kLooksAhead = std::is_same_v<Links, flit::FlitNetwork>;
   static constexpr bool kRepeats = false;  // what is on the links would have to be the same too
   static constexpr PhaseChoice kPhases = PhaseChoice::with_messages;
 
   MessageTransport(const Wiring& wiring, Binding& binding, const machine::Machine& machine,
-                   engine::EventQueue& queue);
+                   engine::EventQueue& queue, bool shortcuts = true);
 
   Result<void> check(const graph::Workload& workload, std::string_view network) {
+    if constexpr (requires { links_.check(); }) {
+      if (auto ok = links_.check(); !ok) {
+        return ok;
+      }
+    }
     return plans_.check(workload, network);
   }
 
@@ -96,5 +105,6 @@ class MessageTransport {
 
 extern template class MessageTransport<network::FifoNetwork>;
 extern template class MessageTransport<network::FairNetwork>;
+extern template class MessageTransport<flit::FlitNetwork>;
 
 }  // namespace orrery::simulate

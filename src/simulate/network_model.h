@@ -9,7 +9,7 @@ namespace orrery::simulate {
 
 /// How collectives and messages share the network's links (docs/models/networks.md). What runs each
 /// is a row of kNetworks (simulate.cc).
-enum class NetworkModel : std::uint8_t { ports, fifo, flow };
+enum class NetworkModel : std::uint8_t { ports, fifo, flow, flit };
 constexpr auto named_values(NetworkModel) {
   return std::to_array<Named<NetworkModel>>({
       {NetworkModel::ports, "ports",
@@ -23,6 +23,9 @@ constexpr auto named_values(NetworkModel) {
        "every message of every collective is a flow; links are shared by max-min fairness, and "
        "what "
        "a flow cannot use is given to others"},
+      {NetworkModel::flit, "flit",
+       "every message of every collective is packets of flits through virtual-channel routers with "
+       "finite buffers, cycle by cycle; in closed form while messages do not meet"},
   });
 }
 

@@ -120,7 +120,14 @@ Result<Timeline> run(const graph::Workload& workload, const machine::Machine& ma
   Fold fold = fold_ranks(workload, machine, bound, refusal);
   const Wiring wiring(workload, bound, fold);
   engine::EventQueue queue;
-  Transport transport(wiring, bound, machine, queue);
+  Transport transport = [&] {
+    if constexpr (std::is_constructible_v<Transport, const Wiring&, Binding&,
+                                          const machine::Machine&, engine::EventQueue&, bool>) {
+      return Transport(wiring, bound, machine, queue, options.shortcuts);
+    } else {
+      return Transport(wiring, bound, machine, queue);
+    }
+  }();
   if (auto ok = transport.check(workload, name_of(options.network)); !ok) {
     return fail(std::move(ok.error()));
   }
@@ -154,6 +161,7 @@ constexpr std::array kNetworks{
     Network{NetworkModel::ports, run<PortTransport>},
     Network{NetworkModel::fifo, run<MessageTransport<network::FifoNetwork>>},
     Network{NetworkModel::flow, run<MessageTransport<network::FairNetwork>>},
+    Network{NetworkModel::flit, run<MessageTransport<flit::FlitNetwork>>},
 };
 static_assert(std::ranges::equal(kNetworks, kNames<NetworkModel>, {}, &Network::model,
                                  &Named<NetworkModel>::value));

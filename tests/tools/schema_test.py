@@ -76,6 +76,10 @@ class Outputs(unittest.TestCase):
         self.check("simulate", "simulate", *self.STEP[:2], "--machine", "frontier", "--global-batch", "8")
         self.check("explain", "explain", *self.STEP)
 
+    def test_flit(self):
+        self.check("flit", "flit", "--topology", "mesh:4x4", "--rate", "0.1", "--sweep")
+        self.check("flit", "flit", "--topology", "torus:4x4", "--pattern", "tornado", "--rate", "0.9")
+
     def test_traces(self):
         with tempfile.TemporaryDirectory() as folder:
             self.run_orrery("export", "chakra", *self.STEP, "--output", f"{folder}/step")

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "machine/network/flit/settings.h"
@@ -34,6 +36,18 @@ class Calendar {
   void set_reach(Cycle longest) {
     slots_.resize(std::bit_ceil(static_cast<std::size_t>(longest) + 2));
     used_.assign((slots_.size() + 63) / 64, 0);
+  }
+  /// Covers longer delays from now on, with what is pending.
+  void grow(Cycle longest, Cycle now) {
+    Calendar wider;
+    wider.set_reach(longest);
+    for (std::size_t ahead = 0; ahead < slots_.size() && count_ > 0; ++ahead) {
+      const std::size_t place = (static_cast<std::size_t>(now) + ahead) & (slots_.size() - 1);
+      if (((used_[place / 64] >> (place % 64)) & 1U) != 0) {
+        wider.at(now + static_cast<Cycle>(ahead)) = std::move(slots_[place]);
+      }
+    }
+    *this = std::move(wider);
   }
   Cycle reach() const { return static_cast<Cycle>(slots_.size()) - 1; }
 

@@ -80,6 +80,7 @@ Engine::Engine(const RouterGraph& graph, const Routing& routing, const RouterSet
     sources_[i].delay = node.latency + 1;
     sources_[i].last_vc = static_cast<std::uint32_t>(settings.vcs - 1);
   }
+  longest_delay_ = longest;
   calendar_.set_reach(std::max<Cycle>(longest, 1000));
   if (!plain_vc_) {
     slow_vc_.resize(in_vcs_.size(), out_vcs_.size());
@@ -109,6 +110,10 @@ void Engine::offer(std::uint32_t source, const Offer& offer) {
   from.left = offer.flits;
   from.vc = kNone;
   from.interval = offer.interval;
+  from.wire = offer.wire;
+  if (const Cycle longest = longest_delay_ + cycle_of(offer.slowest); longest > calendar_.reach()) {
+    calendar_.grow(2 * longest, now_);
+  }
   sending_.add(source);
   ++under_way_;
   flits_under_way_ += offer.flits;
@@ -287,6 +292,7 @@ void Engine::show_head(std::uint32_t vc, Cycle when) {
     in.port = outputs.list[0].port;
     in.vcs = outputs.list[0].vcs;
     in.interval = outputs.list[0].interval;
+    in.wire = cycle_of(in.interval) - 1;
   }
   when += settings_.routing_delay;
   if (when == now_) {
@@ -326,7 +332,7 @@ void Engine::send(std::uint32_t vc) {
   ++flit_hops_;
   const std::uint32_t out = in.out;
   out_vcs_[out].credits -= port.counts_credits ? 1 : 0;
-  Calendar::Slot& there = calendar_.at(now_ + port.delay);
+  Calendar::Slot& there = calendar_.at(now_ + port.delay + in.wire);
   if (in.port < channels_) {
     there.flits.push_back({out, id | begins});
   } else {
@@ -422,7 +428,7 @@ bool Engine::inject_flit(std::uint32_t source) {
   }
   packet.flits_injected += now_;
   ++flits_injected_;
-  calendar_.at(now_ + from.delay)
+  calendar_.at(now_ + from.delay + from.wire)
       .flits.push_back({in_vc(channels_ + source, from.vc), from.packet | (begins ? kHead : 0)});
   bool goes_on = true;
   if (from.interval > kEveryCycle) {

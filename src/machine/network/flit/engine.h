@@ -24,6 +24,8 @@ struct Offer {
   Cycle created = 0;
   std::uint32_t way = 0;            ///< where packets say theirs (routing.h)
   Interval interval = kEveryCycle;  ///< at which its flits leave the node
+  Cycle wire = 0;  ///< cycles that a flit takes on the node's link beside its latency
+  Interval slowest = kEveryCycle;  ///< longest interval on its way
 };
 
 /// A packet whose tail has reached its node.
@@ -54,6 +56,9 @@ struct Waiting {
 ///                      its credit usable upstream at g + link latency + credit_delay
 ///   tail granted at g  the next head of its input VC allocates from g + 1 + routing_delay; its
 ///                      output VC can be asked for from g + 1
+///
+/// A packet's way may say that a port passes one of its flits every I cycles: the port is taken for
+/// so long, and the flit arrives ceil(I) - 1 cycles later.
 ///
 /// Each input port sends one flit per cycle, each output port passes one. A head asks for every
 /// free VC that its route allows, from a pointer of its input VC over all outputs of the network,
@@ -114,6 +119,7 @@ class Engine {
 
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
+  static constexpr Interval kLongAgo = -(Interval{1} << 40U);
   static constexpr std::uint32_t kHead = 1U << 31U;  // of an arrival's packet: it begins here
 
   struct Packet {
@@ -122,7 +128,7 @@ class Engine {
     std::uint32_t flits = 0;
     std::uint32_t tag = 0;
     std::uint32_t hops = 0;
-    std::uint32_t missing = 0;  ///< flits that have not arrived
+    std::uint32_t missing = 0;     ///< flits that have not arrived
     std::uint32_t behind = kNone;  ///< the packet behind it, where it waits behind another
     Cycle created = 0;
     Cycle injected = 0;
@@ -130,18 +136,19 @@ class Engine {
     Cycle flits_arrived = 0;
   };
   struct InVc {
-    std::uint32_t out = kNone;    ///< VC that its front packet has won
-    std::uint32_t port = kNone;   ///< of it; before, the one that its route says
-    std::uint32_t front = kNone;  ///< packet
-    std::uint32_t left = 0;       ///< flits of it, not yet sent
-    std::uint32_t count = 0;      ///< flits in the buffer
+    std::uint32_t out = kNone;     ///< VC that its front packet has won
+    std::uint32_t port = kNone;    ///< of it; before, the one that its route says
+    std::uint32_t front = kNone;   ///< packet
+    std::uint32_t left = 0;        ///< flits of it, not yet sent
+    std::uint32_t count = 0;       ///< flits in the buffer
     std::uint32_t second = kNone;  ///< packet whose head is behind it in the buffer
     std::uint32_t last = kNone;    ///< of those behind
-    std::uint32_t pointer = 0;    ///< output VC that is first in turn
-    VcMask vcs = 0;               ///< that its route says
-    bool rests = false;           ///< until vc_alloc_delay or sw_alloc_delay is over
-    bool begins = false;          ///< the next flit is its head
+    std::uint32_t pointer = 0;     ///< output VC that is first in turn
+    VcMask vcs = 0;                ///< that its route says
+    bool rests = false;            ///< until vc_alloc_delay or sw_alloc_delay is over
+    bool begins = false;           ///< the next flit is its head
     Interval interval = kEveryCycle;
+    Cycle wire = 0;  ///< ceil(interval) - 1 cycles
   };
   struct OutVc {
     std::int32_t credits = 0;
@@ -158,12 +165,12 @@ class Engine {
     Cycle credit_delay = 0;     ///< from a grant to the credit's use upstream
   };
   struct OutPort {
-    VcMask free = 0;  ///< VCs
+    VcMask free = 0;              ///< VCs
     std::uint32_t pointer = 0;    ///< input VC first in turn
     std::uint32_t best = kNone;   ///< of those that ask in this cycle, the first in turn
     Cycle delay = 0;              ///< from a grant to the arrival
     Cycle node_credit_delay = 0;  ///< from a grant to the return of a node's credit
-    Interval next = 0;            ///< earliest time of a flit, in steps of an Interval
+    Interval next = kLongAgo;     ///< earliest time of a flit, in steps of an Interval
     bool closed = false;          ///< it is yet to come
     bool counts_credits = true;   ///< not of a node with room for a round trip
     std::uint64_t flits = 0;
@@ -173,9 +180,10 @@ class Engine {
     std::uint32_t left = 0;
     std::uint32_t vc = kNone;  ///< of the packet, once chosen
     std::uint32_t last_vc = 0;
-    Cycle delay = 0;  ///< from leaving to the router's buffer
+    Cycle delay = 0;                  ///< from leaving to the router's buffer
     Interval interval = kEveryCycle;  ///< of the packet
-    Interval next = 0;
+    Cycle wire = 0;
+    Interval next = kLongAgo;
   };
 
   std::uint32_t in_vc(std::uint32_t port, std::uint32_t vc) const { return (port << shift_) + vc; }
@@ -227,6 +235,7 @@ class Engine {
   bool plain_vc_ = true;           ///< allocators: separable input first, one iteration
   bool plain_switch_ = true;
   Cycle hop_delay_ = 0;
+  Cycle longest_delay_ = 0;
   Cycle now_ = 0;
 
   std::vector<InPort> in_;    ///< ends of channels, then those that nodes inject to

@@ -348,7 +348,7 @@ RouteState Routing::start(std::uint32_t source, std::uint32_t target, std::uint3
     const std::uint32_t to = eject_router(state);
     std::int32_t weight = 1;
     for (std::size_t d = 0; d < dimensions_; ++d) {
-      const auto [low, high] = std::minmax(coordinate(from, d), coordinate(to, d));
+      const auto [low, high] = std::minmax({coordinate(from, d), coordinate(to, d)});
       const auto span = static_cast<std::uint32_t>(high - low + 1);
       state.via += static_cast<std::uint32_t>(
           (low + static_cast<std::int32_t>(random.below(span))) * weight);
@@ -393,7 +393,7 @@ std::vector<RouteState> Routing::all_starts(std::uint32_t source, std::uint32_t 
     for (std::uint32_t via = 0; via < static_cast<std::uint32_t>(graph_->routers); ++via) {
       bool inside = true;
       for (std::size_t d = 0; d < dimensions_; ++d) {
-        const auto [low, high] = std::minmax(coordinate(from, d), coordinate(to, d));
+        const auto [low, high] = std::minmax({coordinate(from, d), coordinate(to, d)});
         inside &= low <= coordinate(via, d) && coordinate(via, d) <= high;
       }
       if (inside || algorithm_ == Algorithm::valiant) {

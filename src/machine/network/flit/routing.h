@@ -59,7 +59,7 @@ constexpr auto named_values(Algorithm) {
 /// What a packet carries for its routing.
 struct RouteState {
   std::uint32_t target = 0;  ///< node
-  std::uint32_t via = 0;  ///< intermediate router; of a stated way its next hop
+  std::uint32_t via = 0;     ///< intermediate router; of a stated way its next hop
   std::uint8_t phase = 0;    ///< order, or way to `via` (0) and from there (1); up (0) or down (1)
   std::uint8_t ring = 0;     ///< half of the VCs in the present dimension of a torus
   std::int8_t dimension = -1;  ///< that it moves in, of a torus

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "machine/network/flit/engine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "machine/network/flit/deadlock.h"
+#include "machine/network/flit/open_loop.h"
+
+namespace orrery::flit {
+namespace {
+
+Cycle latency_of(const RouterGraph& graph, const RouterSettings& settings, std::uint32_t from,
+                 std::uint32_t to, std::uint32_t flits) {
+  const auto routing = Routing::make(graph, default_algorithm(graph.shape), settings.vcs);
+  Engine engine(graph, *routing, settings, 1);
+  engine.offer(from, {.target = to, .flits = flits});
+  while (engine.arrived().empty() && engine.now() < 100'000) {
+    engine.step();
+  }
+  return engine.now() - 1;
+}
+
+TEST(FlitEngine, AnIdleNetworkTakesFourCyclesForEachRouterAndTwo) {
+  // 1 + 1 to the first router's buffer, 3 in each router, 1 on each link: 4H + 2.
+  const RouterGraph line = make_grid(Shape::mesh, {8});
+  for (std::uint32_t routers = 1; routers <= 8; ++routers) {
+    EXPECT_EQ(latency_of(line, {}, 0, routers - 1, 1), 4 * routers + 2);
+  }
+}
+
+TEST(FlitEngine, FurtherFlitsFollowOnePerCycle) {
+  // 8 flits over 3 routers: 4*3 + 2 + 7. The credit of a buffer of 8 is back after 6 cycles.
+  EXPECT_EQ(latency_of(make_grid(Shape::mesh, {8}), {}, 0, 2, 8), 4 * 3 + 2 + 7);
+}
+
+TEST(FlitEngine, DelaysAddUpInEveryRouter) {
+  // Routing 2 and VC allocation 3 in place of 0 and 1: 4 cycles more in each of 3 routers.
+  const RouterSettings slow{.routing_delay = 2, .vc_alloc_delay = 3};
+  EXPECT_EQ(latency_of(make_grid(Shape::mesh, {8}), slow, 0, 2, 1), 4 * 3 + 2 + 3 * 4);
+}
+
+TEST(FlitEngine, ABufferSmallerThanTheRoundTripSlowsAPacketDown) {
+  // The credit of a flit granted at g is usable at the router before when the flit has gone on:
+  // downstream at g + 3, away at g + 3 (body), usable at g + 3 + 3. 2 flits each 6 cycles.
+  const RouterSettings one_vc{.vcs = 1, .buffer = 2};
+  const Cycle flits = 20;
+  const Cycle fast = 4 * 2 + 2 + flits - 1;
+  const Cycle taken = latency_of(make_grid(Shape::mesh, {2}), one_vc, 0, 1, flits);
+  EXPECT_GE(taken, fast + (flits / 2 - 1) * 4);
+  EXPECT_LE(taken, fast + flits / 2 * 4);
+}
+
+OpenLoopResult run(const RouterGraph& graph, Algorithm algorithm, const RouterSettings& router,
+                   const std::string& pattern, const OpenLoopSettings& load, bool skip = true) {
+  const auto routing = Routing::make(graph, algorithm, router.vcs);
+  const auto traffic = Traffic::make(pattern, graph, load.seed);
+  EXPECT_TRUE(routing && traffic);
+  return run_open_loop(graph, *routing, router, *traffic, load, {.skip = skip});
+}
+
+OpenLoopSettings short_run(double rate, int packet = 1) {
+  return {.rate = rate, .packet = packet, .sample_period = 200, .warmup_periods = 1};
+}
+
+TEST(FlitEngine, SkippingIdleCyclesChangesNothing) {
+  const RouterGraph mesh = make_grid(Shape::mesh, {4, 4});
+  for (const double rate : {0.002, 0.2}) {
+    const OpenLoopResult fast = run(mesh, Algorithm::dor, {}, "uniform", short_run(rate, 3));
+    const OpenLoopResult all = run(mesh, Algorithm::dor, {}, "uniform", short_run(rate, 3), false);
+    EXPECT_EQ(fast.packet_latency, all.packet_latency);
+    EXPECT_EQ(fast.flit_hops, all.flit_hops);
+    EXPECT_EQ(fast.cycles, all.cycles);
+  }
+}
+
+TEST(FlitEngine, OneSeedGivesOneResultAnotherGivesAnother) {
+  const RouterGraph torus = make_grid(Shape::torus, {4, 4});
+  OpenLoopSettings load = short_run(0.3);
+  const OpenLoopResult first = run(torus, Algorithm::dor, {}, "uniform", load);
+  EXPECT_EQ(first.flit_latency, run(torus, Algorithm::dor, {}, "uniform", load).flit_latency);
+  load.seed = 2;
+  EXPECT_NE(first.flit_latency, run(torus, Algorithm::dor, {}, "uniform", load).flit_latency);
+}
+
+struct Offered {
+  const char* topology;
+  Algorithm algorithm;
+};
+
+/// Every routing and allocator delivers everything, at no less than the idle latency.
+TEST(FlitEngine, EveryRoutingDeliversAllThatIsOffered) {
+  for (const Offered& on :
+       std::initializer_list<Offered>{{"mesh:4x4", Algorithm::dor},
+                                      {"mesh:4x4", Algorithm::yx},
+                                      {"mesh:4x4", Algorithm::o1turn},
+                                      {"mesh:4x4", Algorithm::romm},
+                                      {"mesh:4x4", Algorithm::valiant},
+                                      {"mesh:4x4", Algorithm::adaptive},
+                                      {"mesh:3x3x3", Algorithm::up_down},
+                                      {"torus:4x4", Algorithm::dor},
+                                      {"torus:4x4", Algorithm::valiant},
+                                      {"torus:5x3", Algorithm::adaptive},
+                                      {"torus:2x2x2", Algorithm::dor},
+                                      {"fat_tree:k=2,n=3", Algorithm::nca},
+                                      {"fat_tree:k=2,n=3", Algorithm::up_down},
+                                      {"fly:k=2,n=3", Algorithm::dest_tag},
+                                      {"fly:k=8,n=1", Algorithm::dest_tag},
+                                      {"flattened_butterfly:3x3,c=2", Algorithm::dor},
+                                      {"dragonfly:p=1,a=2,h=1", Algorithm::min},
+                                      {"dragonfly:p=2,a=3,h=1", Algorithm::up_down},
+                                      {"switch_clusters:n=2,p=4,links=2", Algorithm::nca}}) {
+    const auto graph = parse_network(on.topology);
+    ASSERT_TRUE(graph) << on.topology;
+    for (const Allocator allocator :
+         {Allocator::separable_input_first, Allocator::separable_output_first, Allocator::islip}) {
+      const RouterSettings router{.vc_allocator = allocator,
+                                  .sw_allocator = allocator,
+                                  .alloc_iters = allocator == Allocator::islip ? 2 : 1};
+      const OpenLoopResult result = run(*graph, on.algorithm, router, "uniform", short_run(0.1, 2));
+      EXPECT_TRUE(result.stable) << on.topology << " " << name_of(on.algorithm) << result.reason;
+      EXPECT_GT(result.packets, 20U) << on.topology;
+      EXPECT_GE(result.network_latency, 4 * result.hops + 2 + 1 - 1e-9) << on.topology;
+      EXPECT_LE(result.network_latency, 4 * result.hops + 8)
+          << on.topology << name_of(on.algorithm);
+    }
+  }
+}
+
+RC_GTEST_PROP(FlitEngine, AnyRouterDeliversAllThatIsOffered, ()) {
+  const RouterSettings router{
+      .vcs = *rc::gen::inRange(2, 9),
+      .buffer = *rc::gen::inRange(4, 12),
+      .routing_delay = *rc::gen::inRange(0, 3),
+      .vc_alloc_delay = *rc::gen::inRange(1, 3),
+      .sw_alloc_delay = *rc::gen::inRange(1, 3),
+      .st_final_delay = *rc::gen::inRange(0, 3),
+      .credit_delay = *rc::gen::inRange(0, 4),
+      .input_speedup = *rc::gen::inRange(1, 3),
+      .wait_for_tail_credit = *rc::gen::arbitrary<bool>(),
+      .flow_control = *rc::gen::element(FlowControl::wormhole, FlowControl::cut_through)};
+  const RouterGraph torus = make_grid(Shape::torus, {3, 4});
+  const OpenLoopResult result =
+      run(torus, Algorithm::dor, router, "uniform", short_run(0.02, *rc::gen::inRange(1, 5)));
+  RC_ASSERT(result.stable);
+}
+
+TEST(FlitEngine, ADeadlockIsNamedBufferByBuffer) {
+  // A ring with one VC: packets of 8 flits over 3 links, from all nodes at once, wait in a circle.
+  RouterGraph ring = make_grid(Shape::torus, {8});
+  ring.shape = Shape::graph;
+  const OpenLoopResult result =
+      run(ring, Algorithm::min, {.vcs = 1, .buffer = 2}, "tornado", {.rate = 0.9, .packet = 8});
+  EXPECT_FALSE(result.stable);
+  EXPECT_TRUE(result.deadlocked);
+  EXPECT_THAT(result.reason, ::testing::HasSubstr("waits for (router"));
+}
+
+TEST(FlitEngine, AnOverloadedNetworkIsUnstableNotDeadlocked) {
+  const OpenLoopResult result =
+      run(make_grid(Shape::mesh, {8}), Algorithm::dor, {}, "bit_complement", {.rate = 0.9});
+  EXPECT_FALSE(result.stable);
+  EXPECT_FALSE(result.deadlocked);
+  // All 4 nodes of a half send over the one link between the halves: a quarter of a flit each.
+  EXPECT_LT(result.accepted, 0.26);
+  EXPECT_GT(result.accepted, 0.12);
+}
+
+Freedom freedom(const char* topology, Algorithm algorithm, int vcs) {
+  const auto graph = parse_network(topology);
+  const auto routing = Routing::make(*graph, algorithm, vcs);
+  EXPECT_TRUE(routing) << topology;
+  return check_dependencies(*routing).freedom;
+}
+
+TEST(FlitDeadlock, DependenciesOfRingsAreCircularWithoutClasses) {
+  EXPECT_EQ(freedom("torus:5", Algorithm::min, 4), Freedom::circular);
+  EXPECT_EQ(freedom("torus:5", Algorithm::dor, 4), Freedom::free);
+  EXPECT_EQ(freedom("torus:4x4", Algorithm::valiant, 4), Freedom::free);
+  EXPECT_EQ(freedom("torus:4x4", Algorithm::adaptive, 4), Freedom::free);
+  EXPECT_EQ(freedom("mesh:4x4", Algorithm::adaptive, 2), Freedom::free);
+  EXPECT_EQ(freedom("mesh:4x4", Algorithm::o1turn, 2), Freedom::free);
+  EXPECT_EQ(freedom("mesh:4x4", Algorithm::romm, 2), Freedom::free);
+  EXPECT_EQ(freedom("dragonfly:p=1,a=4,h=1", Algorithm::min, 2), Freedom::free);
+  EXPECT_EQ(freedom("fat_tree:k=3,n=3", Algorithm::nca, 1), Freedom::free);
+}
+
+RC_GTEST_PROP(FlitDeadlock, UpDownIsFreeOnAnyConnectedGraph, ()) {
+  RouterGraph graph;
+  graph.name = "random";
+  graph.routers = *rc::gen::inRange(2, 12);
+  const auto link = [&](std::int32_t a, std::int32_t b) {
+    graph.channels.push_back({a, b, 1});
+    graph.channels.push_back({b, a, 1});
+  };
+  for (std::int32_t router = 1; router < graph.routers; ++router) {
+    link(*rc::gen::inRange(0, router), router);
+  }
+  for (int more = *rc::gen::inRange(0, 12); more > 0; --more) {
+    const std::int32_t a = *rc::gen::inRange(0, graph.routers);
+    const std::int32_t b = *rc::gen::inRange(0, graph.routers);
+    if (a != b) {
+      link(a, b);
+    }
+  }
+  for (std::int32_t router = 0; router < graph.routers; ++router) {
+    graph.nodes.push_back({router, router, 1});
+  }
+  const auto routing = Routing::make(graph, Algorithm::up_down, 1);
+  RC_ASSERT(routing.has_value());
+  RC_ASSERT(check_dependencies(*routing).freedom == Freedom::free);
+}
+
+}  // namespace
+}  // namespace orrery::flit

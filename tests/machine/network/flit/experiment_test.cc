@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "machine/network/flit/experiment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/csv.h"
+
+namespace orrery::flit {
+namespace {
+
+TEST(FlitExperiment, ABookSimFileIsReadUnchanged) {
+  const auto read = parse_booksim(
+      "// comment\ntopology = torus;\nk  = 4; n = 3;\nrouting_function = dim_order;\n"
+      "num_vcs = 2; vc_buf_size = 16;\n/* more\n lines */ packet_size = 8;\n"
+      "injection_rate = 0.025; traffic = bitcomp;\nlatency_thres = 200; sample_period = 500.0;\n",
+      "file");
+  ASSERT_TRUE(read) << read.error().to_string();
+  EXPECT_EQ(read->topology, "torus:4x4x4");
+  EXPECT_EQ(read->routing, "dim_order");
+  EXPECT_EQ(read->router.buffer, 16);
+  EXPECT_EQ(read->pattern, "bit_complement");
+  EXPECT_DOUBLE_EQ(read->load.rate, 0.2);  // packets of 8 flits
+  EXPECT_EQ(read->load.sample_period, 500);
+  EXPECT_EQ(read->router.credit_delay, 2);  // not stated: that of the reference cases
+  EXPECT_TRUE(prepare(*read));
+}
+
+TEST(FlitExperiment, MistakesOfABookSimFileAreNamedByLine) {
+  const auto read = parse_booksim(
+      "topology = mesh;\nnum_vc = 2;\nspeculative = 1;\nvc_buf_size = many;\nseed = 1", "file");
+  ASSERT_FALSE(read);
+  const std::string text = read.error().to_string();
+  for (const char* part : {"file:2: num_vc", "did you mean 'num_vcs'", "file:3: speculative",
+                           "file:4: vc_buf_size", "file:5:", "semicolon"}) {
+    EXPECT_THAT(text, ::testing::HasSubstr(part));
+  }
+}
+
+TEST(FlitExperiment, AListOfLinksHasLatenciesByDirection) {
+  const auto graph =
+      parse_link_list("router 0 node 0 node 1 3 router 7 15\nrouter 7 node 2\n", "f");
+  ASSERT_TRUE(graph) << graph.error().to_string();
+  EXPECT_EQ(graph->routers, 2);
+  ASSERT_EQ(graph->channels.size(), 2U);
+  EXPECT_EQ(graph->channels[0].latency, 15);
+  EXPECT_EQ(graph->channels[1].latency, 1);
+  EXPECT_EQ(graph->nodes[1].latency, 3);
+  EXPECT_FALSE(parse_link_list("router 0 node 0 router\n", "f"));
+  EXPECT_FALSE(parse_link_list("router 0 node 1\n", "f"));
+  EXPECT_FALSE(parse_link_list("", "f"));
+}
+
+TEST(FlitExperiment, SizesThatCannotBeAreRefused) {
+  for (const char* text : {"mesh", "mesh:", "mesh:0x4", "mesh:99999x99999", "tree:4", "fly:k=4",
+                           "fat_tree:k=99,n=99", "dragonfly:p=1,a=2,h=1,z=4", "torus:4x4,k=2"}) {
+    EXPECT_FALSE(parse_network(text)) << text;
+  }
+  Experiment experiment;
+  experiment.load.rate = 0;
+  experiment.router.vcs = 100;
+  const auto wrong = check(experiment);
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().mistakes.size(), 2U);
+}
+
+TEST(FlitTraffic, PatternsAreThoseOfTheirFormulas) {
+  const RouterGraph mesh = make_grid(Shape::mesh, {8, 8});
+  Random random(1);
+  const auto target = [&](const char* pattern, std::uint32_t source) {
+    return Traffic::make(pattern, mesh, 1)->target(source, random);
+  };
+  EXPECT_EQ(target("transpose", 0b001'011), 0b011'001U);
+  EXPECT_EQ(target("bit_complement", 0b001'011), 0b110'100U);
+  EXPECT_EQ(target("bit_reverse", 0b001'011), 0b110'100U);
+  EXPECT_EQ(target("shuffle", 0b100'011), 0b000'111U);
+  EXPECT_EQ(target("tornado", 8 * 2 + 7), 8U * 5 + 2);  // both digits 3 on
+  EXPECT_EQ(target("neighbor", 8 * 7 + 1), 2U);
+  EXPECT_EQ(target("hotspot:5", 1), 5U);
+  EXPECT_FALSE(Traffic::make("transpose", make_grid(Shape::mesh, {3, 3}), 1));
+  EXPECT_FALSE(Traffic::make("hotspot:99", mesh, 1));
+}
+
+}  // namespace
+}  // namespace orrery::flit

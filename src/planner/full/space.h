@@ -13,7 +13,7 @@
 ///   ep, etp        divisors of the experts; an expert whole or cut as the rest of the layer
 ///   microbatch     divisors of a replica's sequences, up to 65,536 tokens of a rank
 ///   schedule       1f1b, interleaved, zb-h1, zb-v, dualpipe
-///   chunks         divisors of a stage's layers, and powers of two up to 16
+///   chunks         divisors of a stage's layers, and powers of two up to 16; layers even, and auto
 ///   order          tp-cp-dp-pp, and tp-cp-pp-dp where both pp and dp are above 1
 ///   cp_exchange    p2p, all_gather, a2a;  moe_dispatch: alltoall, hierarchical (ep across nodes)
 ///   overlap_ep     true; microbatch where the schedule can
@@ -96,8 +96,8 @@ class Space {
   /// overlaps, buckets, pieces of messages.
   std::vector<plan::Plan> changes(const plan::Plan& plan) const;
 
-  /// How many of a chunk's layers may be recomputed where that is open and not all of them are; else
-  /// 0.
+  /// How many of a chunk's layers may be recomputed where that is open and not all of them are;
+  /// else 0.
   std::int64_t layers_to_recompute(const plan::Plan& plan) const;
 
   /// The next of the plans that differ in recompute_layers; false: there is none.

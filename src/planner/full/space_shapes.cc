@@ -4,6 +4,7 @@
 
 #include "planner/full/space.h"
 #include "workload/plan/machine_check.h"
+#include "workload/plan/model_parts.h"
 #include "workload/plan/shard.h"
 
 namespace orrery::full {
@@ -175,11 +176,19 @@ std::vector<plan::Plan> Space::shapes(const plan::Plan& plan) const {
       plan::Plan next = plan;
       next.schedule = schedule;
       next.chunks = chunks;
+      const bool even = task_.model.layers % (plan.pp * chunks) == 0;
       if (is_open("stage_layers")) {
-        const bool even = task_.model.layers % (plan.pp * chunks) == 0;
         next.stage_layers = even ? "" : "auto";
       }
       exchanges(next, shapes);
+      if (is_open("stage_layers") && even && plan.pp > 1 && chunks > 0) {
+        const auto plain = plan::split_layers(task_.model, next);
+        next.stage_layers = "auto";
+        const auto weighed = plan::split_layers(task_.model, next);
+        if (plain && weighed && *plain != *weighed) {  // fewer layers beside embedding and head
+          exchanges(next, shapes);
+        }
+      }
     }
   }
   return shapes;

@@ -95,7 +95,8 @@ std::vector<std::string> import_names() {
 class Import : public Command {
  public:
   void declare(Options& options) override {
-    options.positional("FORMAT", format_, "megatron, deepspeed, torchtitan; vllm, sglang, trtllm");
+    options.positional("FORMAT", format_,
+                       "megatron, deepspeed, torchtitan, vllm, sglang or trtllm");
     options.positional("FILE", file_, "a launch line in a file, or a configuration");
     options.value("--devices", devices_, "INT", "accelerators, when the launch line is silent");
     options.value("--model", model_, "NAME|FILE", "the model, where its layers decide stages");

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "serving/import.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,6 +27,8 @@ constexpr const char* kImportExamples =
     "  orrery import megatron launch.sh --devices 128 --model-out config.json > plan.yaml\n"
     "  orrery import deepspeed ds_config.json --devices 64 --sequence 4096 > plan.yaml\n"
     "  orrery import torchtitan llama3_8b.toml --devices 8 > plan.yaml\n"
+    "  orrery import vllm -- vllm serve meta-llama/Llama-3.1-8B --max-num-seqs 128 > engine.yaml\n"
+    "vllm, sglang and trtllm give an engine of `orrery serve`, from words after --.\n"
     "What the framework does not state (the sequence of DeepSpeed, host costs) is taken from the\n"
     "plan flags, and they win over what it does state.\n";
 
@@ -91,7 +95,8 @@ std::vector<std::string> import_names() {
 class Import : public Command {
  public:
   void declare(Options& options) override {
-    options.positional("FORMAT", format_, "megatron, deepspeed or torchtitan");
+    options.positional("FORMAT", format_,
+                       "megatron, deepspeed, torchtitan, vllm, sglang or trtllm");
     options.positional("FILE", file_, "a launch line in a file, or a configuration");
     options.value("--devices", devices_, "INT", "accelerators, when the launch line is silent");
     options.value("--model", model_, "NAME|FILE", "the model, where its layers decide stages");
@@ -106,6 +111,10 @@ class Import : public Command {
   void take_rest(std::vector<std::string> words, Error&) override { words_ = std::move(words); }
 
   Result<std::string> run(Error mistakes) override {
+    const auto& engines = serving::imported_frameworks();
+    if (std::find(engines.begin(), engines.end(), format_) != engines.end()) {
+      return run_engine(std::move(mistakes));
+    }
     const ImportFormat* format = find_format(mistakes);
     interop::ImportOptions options{.devices = parse_devices(mistakes),
                                    .rest = plan_.placed_plan(mistakes).plan};
@@ -133,14 +142,37 @@ class Import : public Command {
   }
 
  private:
+  /// An engine of `orrery serve`.
+  Result<std::string> run_engine(Error mistakes) const {
+    if (words_.empty() || file_) {
+      mistakes.add({"import", {}, {}, "what? expected arguments after --"});
+    }
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    return serving::import_engine(format_, words_)
+        .and_then([&](const serving::ImportedEngine& imported) -> Result<std::string> {
+          std::string text;
+          Error ignored;
+          for (const std::string& word : imported.ignored) {
+            text += fmt::format("# {}: changes nothing here\n", printable(word));
+            ignored.add({word, {}, {}, "changes nothing here"});
+          }
+          if (strict_ && !ignored.empty()) {
+            return fail(std::move(ignored));
+          }
+          return text + serving::to_yaml(imported.engine);
+        });
+  }
+
   const ImportFormat* find_format(Error& mistakes) const {
     const auto* const format =
         std::find_if(kImportFormats.begin(), kImportFormats.end(),
                      [&](const ImportFormat& f) { return f.name == format_; });
     if (format == kImportFormats.end()) {
-      mistakes.add(wrong_value(
-          "import", format_,
-          "one of megatron, deepspeed, torchtitan" + did_you_mean(format_, import_names())));
+      mistakes.add(wrong_value("import", format_,
+                               "one of megatron, deepspeed, torchtitan, vllm, sglang, trtllm" +
+                                   did_you_mean(format_, import_names())));
       return nullptr;
     }
     const bool given = file_ || (format->takes_words && !words_.empty());

@@ -107,6 +107,20 @@ TEST(ServeCommand, EnginesAreListedAndShown) {
   EXPECT_EQ(orrery("show engine " + file).out, shown.out);
 }
 
+TEST(ServeCommand, LaunchLinesBecomeEngines) {
+  const Outcome run = orrery(
+      "import vllm -- vllm serve meta-llama/Llama-3.1-8B -tp 2 --max-num-seqs=64 "
+      "--no-enable-prefix-caching --kv-cache-dtype fp8 --api-key x");
+  ASSERT_EQ(run.status, 0) << run.err;
+  for (const char* line :
+       {"tp: 2 ", "max_num_seqs: 64 ", "prefix: false", "kv: fp8", "--api-key"}) {
+    EXPECT_THAT(run.out, HasSubstr(line));
+  }
+  const Outcome wrong = orrery("import vllm -- vllm serve m --max-num-seqs many");
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("--max-num-seqs: found 'many'"));
+}
+
 TEST(ServeCommand, PublishedRunsStayWithinTheirGoals) {
   const Outcome run = orrery("validate --table vllm_requests");
   ASSERT_EQ(run.status, 0) << run.err;

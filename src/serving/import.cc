@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/import.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "base/reader.h"
+
+namespace orrery::serving {
+namespace {
+
+struct Flag {
+  std::string_view framework;
+  std::string_view name;  ///< with dashes
+  std::string_view section;
+  std::string_view field;
+  bool is_switch = false;  ///< takes no value: true; --no-NAME: false
+  bool inverted = false;   ///< true means the field is false
+};
+constexpr auto kFlags = std::to_array<Flag>({
+    {"vllm", "tensor-parallel-size", "parallel", "tp"},
+    {"vllm", "tp", "parallel", "tp"},
+    {"vllm", "pipeline-parallel-size", "parallel", "pp"},
+    {"vllm", "pp", "parallel", "pp"},
+    {"vllm", "data-parallel-size", "parallel", "dp"},
+    {"vllm", "dp", "parallel", "dp"},
+    {"vllm", "max-num-seqs", "scheduler", "max_num_seqs"},
+    {"vllm", "max-num-batched-tokens", "scheduler", "max_num_batched_tokens"},
+    {"vllm", "max-model-len", "scheduler", "max_model_len"},
+    {"vllm", "long-prefill-token-threshold", "scheduler", "long_prefill_token_threshold"},
+    {"vllm", "enable-chunked-prefill", "scheduler", "chunked_prefill", true},
+    {"vllm", "async-scheduling", "scheduler", "async", true},
+    {"vllm", "enable-prefix-caching", "cache", "prefix", true},
+    {"vllm", "gpu-memory-utilization", "cache", "memory_utilization"},
+    {"vllm", "block-size", "cache", "block_size"},
+    {"vllm", "num-gpu-blocks-override", "cache", "blocks"},
+    {"sglang", "tp-size", "parallel", "tp"},
+    {"sglang", "tp", "parallel", "tp"},
+    {"sglang", "pp-size", "parallel", "pp"},
+    {"sglang", "max-running-requests", "scheduler", "max_num_seqs"},
+    {"sglang", "chunked-prefill-size", "scheduler", "max_num_batched_tokens"},
+    {"sglang", "context-length", "scheduler", "max_model_len"},
+    {"sglang", "disable-overlap-schedule", "scheduler", "async", true, true},
+    {"sglang", "disable-radix-cache", "cache", "prefix", true, true},
+    {"sglang", "mem-fraction-static", "cache", "memory_utilization"},
+    {"sglang", "page-size", "cache", "block_size"},
+    {"sglang", "cuda-graph-max-bs", "graphs", "largest"},
+    {"trtllm", "tp-size", "parallel", "tp"},
+    {"trtllm", "pp-size", "parallel", "pp"},
+    {"trtllm", "max-batch-size", "scheduler", "max_num_seqs"},
+    {"trtllm", "max-num-tokens", "scheduler", "max_num_batched_tokens"},
+    {"trtllm", "max-seq-len", "scheduler", "max_model_len"},
+    {"trtllm", "kv-cache-free-gpu-memory-fraction", "cache", "memory_utilization"},
+});
+
+/// Puts a text into the field; the error is what would have been right.
+std::string assign(Engine& engine, const Flag& flag, const std::string& text) {
+  std::string wrong;
+  Engine::fields(
+      [&](std::string_view section, std::string_view field, auto member, std::string_view) {
+        if (section != flag.section || field != flag.field) {
+          return;
+        }
+        using T = std::remove_cvref_t<decltype(engine.*member)>;
+        auto value = parse_value<T>(text);
+        if (!value) {
+          wrong = value.error();
+        } else if constexpr (std::is_same_v<T, bool>) {
+          engine.*member = *value != flag.inverted;
+        } else {
+          engine.*member = std::move(*value);
+        }
+      });
+  return wrong;
+}
+
+/// "auto" and 16-bit types leave the default; fp8 of either kind is fp8.
+void set_type(graph::DataType& type, const std::string& text) {
+  if (text.starts_with("fp8")) {
+    type = graph::DataType::fp8;
+  }
+}
+
+/// What more than one field follows from; false: not such a flag.
+bool apply_special(Engine& engine, const std::string& name, const std::string& value) {
+  if (name == "kv-cache-dtype") {
+    set_type(engine.kv, value);
+  } else if (name == "quantization") {
+    set_type(engine.weights, value);
+    set_type(engine.activations, value);
+  } else if (name == "enable-expert-parallel") {
+    engine.ep = 0;  // all ranks, whatever their number: below
+  } else if (name == "enforce-eager" || name == "disable-cuda-graph") {
+    engine.largest_graph = 0;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+const std::vector<std::string>& imported_frameworks() {
+  static const std::vector<std::string> names{"vllm", "sglang", "trtllm"};
+  return names;
+}
+
+Result<ImportedEngine> import_engine(const std::string& framework,
+                                     const std::vector<std::string>& words) {
+  ImportedEngine result;
+  auto defaults = load_engine(framework);
+  if (!defaults) {
+    return fail(std::move(defaults.error()));
+  }
+  Engine& engine = result.engine = std::move(*defaults);
+  Error error;
+  std::map<std::string, std::string> seen;  // section.field -> flag
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    std::string name = words[i];
+    if (!name.starts_with("--") && !(name.starts_with("-") && name.size() > 2)) {
+      continue;  // the program, the model, or a value of a flag that is not known
+    }
+    name.erase(0, name.starts_with("--") ? 2 : 1);
+    std::replace(name.begin(), name.end(), '_', '-');
+    std::optional<std::string> value;
+    if (const std::size_t equals = name.find('='); equals != std::string::npos) {
+      value = words[i].substr(words[i].find('=') + 1);
+      name.resize(equals);
+    }
+    const bool negated = name.starts_with("no-");
+    const std::string positive = negated ? name.substr(3) : name;
+    const auto* const flag = std::find_if(kFlags.begin(), kFlags.end(), [&](const Flag& f) {
+      return f.framework == framework && (f.name == name || (f.is_switch && f.name == positive));
+    });
+    const bool follows = i + 1 < words.size() && !words[i + 1].starts_with("--");
+    if (flag == kFlags.end()) {
+      const bool typed = name == "kv-cache-dtype" || name == "quantization";
+      if (typed && !value && follows) {
+        value = words[++i];
+      }
+      if (!apply_special(engine, name, value.value_or(""))) {
+        result.ignored.push_back(words[i]);
+      }
+      continue;
+    }
+    if (flag->is_switch) {
+      value = value.value_or(negated ? "false" : "true");
+    } else if (!value && follows) {
+      value = words[++i];
+    }
+    if (!value) {
+      error.add({"--" + name, {}, {}, "a value after it"});
+      continue;
+    }
+    const std::string field = std::string(flag->section) + "." + std::string(flag->field);
+    const auto [before, first] = seen.emplace(field, *value);
+    if (!first && before->second != *value) {
+      error.add({"--" + name, {}, *value, "the same as before: " + before->second});
+    }
+    if (const std::string wrong = assign(engine, *flag, *value); !wrong.empty()) {
+      error.add({"--" + name, {}, *value, wrong});
+    }
+  }
+  if (engine.ep == 0) {
+    engine.ep = engine.tp * engine.dp;
+  }
+  if (error.empty()) {  // ranges, as a file's
+    const auto checked = parse_config(to_yaml(engine), framework, ConfigSyntax::yaml)
+                             .and_then([](const ConfigNode& node) { return parse_engine(node); });
+    if (!checked) {
+      error.add(checked.error());
+    }
+  }
+  if (!error.empty()) {
+    return fail(std::move(error));
+  }
+  return result;
+}
+
+}  // namespace orrery::serving

@@ -10,7 +10,7 @@
 #include "base/fields.h"
 #include "base/file.h"
 #include "base/format.h"
-#include "machine/describe.h"
+#include "machine/read_origins.h"
 #include "machine/read_systolic.h"
 #include "machine/read_wires.h"
 
@@ -341,34 +341,6 @@ flit::FabricSettings read_flit(Reader& machine, const ConfigNode& node) {
                  fmt::format("0 to {} cycles", flit::kMostDelay));
   }
   return machine.absorb(read.finish(settings));
-}
-
-/// An origin that names no field is one that was meant for another.
-void read_origins(Reader& read, Machine& machine) {
-  const ConfigNode* node = read.child("origins", false);
-  if (node == nullptr) {
-    return;
-  }
-  Reader origins(*node);
-  for (const ConfigField& field : node->fields) {
-    machine.origins[field.name] = origins.required<std::string>(field.name);
-  }
-  if (read.ok()) {
-    std::vector<std::string> fields;
-    for (const auto& [name, value] : fields_of(machine)) {
-      fields.push_back(name);
-    }
-    for (const auto& [prefix, origin] : machine.origins) {
-      const bool known = std::any_of(fields.begin(), fields.end(), [&](const std::string& name) {
-        return name == prefix || name.starts_with(prefix + ".");
-      });
-      if (!known) {
-        origins.reject(prefix,
-                       "the dotted name of a field or a part of it" + did_you_mean(prefix, fields));
-      }
-    }
-  }
-  read.absorb(origins.finish(0));
 }
 
 /// What memory tiers go through.

@@ -320,20 +320,6 @@ void Engine::win(std::uint32_t vc, std::uint32_t out) {
   update_ready(vc);
 }
 
-std::uint32_t Engine::injection_vc(std::uint32_t source) const {
-  const Source& from = sources_[source];
-  const std::int32_t room =
-      settings_.flow_control == FlowControl::cut_through ? static_cast<std::int32_t>(from.left) : 1;
-  const auto vcs = static_cast<std::uint32_t>(settings_.vcs);
-  for (std::uint32_t i = 1; i <= vcs; ++i) {
-    const std::uint32_t vc = (from.last_vc + i) % vcs;
-    if (out_vcs_[in_vc(ports_ + source, vc)].credits >= room) {
-      return vc;
-    }
-  }
-  return kNone;
-}
-
 /// False if the node has nothing to send or no room for it.
 bool Engine::inject_flit(std::uint32_t source) {
   Source& from = sources_[source];

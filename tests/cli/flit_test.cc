@@ -35,7 +35,7 @@ TEST(Flit, FlagsYamlAndBookSimGiveOneResult) {
 
 TEST(Flit, ASweepHasItsCurveSaturationAndLinks) {
   const Folder folder;
-  const Outcome run = orrery("flit --topology mesh:4x4 --sweep --json --plot " +
+  const Outcome run = orrery("flit --topology mesh:3x3 --sweep --json --plot " +
                              (folder / "c.svg") + " --links " + (folder / "links.csv"));
   ASSERT_EQ(run.status, 0) << run.err;
   const auto json = nlohmann::json::parse(run.out);

@@ -184,4 +184,19 @@ void Engine::allocate_vcs() {
   }
 }
 
+/// At the source: the next VC with room, round robin, whatever classes the route has.
+std::uint32_t Engine::injection_vc(std::uint32_t source) const {
+  const Source& from = sources_[source];
+  const std::int32_t room =
+      settings_.flow_control == FlowControl::cut_through ? static_cast<std::int32_t>(from.left) : 1;
+  const auto vcs = static_cast<std::uint32_t>(settings_.vcs);
+  for (std::uint32_t i = 1; i <= vcs; ++i) {
+    const std::uint32_t vc = (from.last_vc + i) % vcs;
+    if (out_vcs_[in_vc(ports_ + source, vc)].credits >= room) {
+      return vc;
+    }
+  }
+  return kNone;
+}
+
 }  // namespace orrery::flit

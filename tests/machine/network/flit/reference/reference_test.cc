@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// All public cases. Theirs are runs of one seed; ours are the means of several.
-#include "tests/machine/network/flit/reference/reference.h"
+#include "reference.h"
 
 #include <gtest/gtest.h>
 

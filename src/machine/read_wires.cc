@@ -35,7 +35,9 @@ Result<topology::Wires> read_wires(const ConfigNode& node, std::int64_t devices)
         fmt::format("a network of at least {} hosts, as many as `network` has devices (it has {})",
                     devices, graph->hosts));
   }
-  if (const auto suits = topology::check_routing(*graph, wires.routing); !suits) {
+  if (wires.routing >= topology::Routing::adaptive) {
+    mistake("a routing of single messages: auto to spray");
+  } else if (const auto suits = topology::check_routing(*graph, wires.routing); !suits) {
     mistake(suits.error().mistakes.front().expected);
   } else if (!topology::all_reachable(*graph, wires.routing)) {
     mistake("a network in which every host reaches every other");

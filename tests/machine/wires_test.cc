@@ -52,6 +52,8 @@ TEST(Wires, MistakesNameTheLine) {
   EXPECT_THAT(parse("{links: 'fat_tree:k=4', rooting: ecmp}").error().to_string(),
               HasSubstr("did you mean 'routing'"));
   EXPECT_THAT(parse("{links: 'torus:shape=4x4', routing: colour}").error().to_string(),
+              HasSubstr("a routing of single messages"));
+  EXPECT_THAT(parse("{links: 'torus:shape=4x4', routing: d_mod_k}").error().to_string(),
               HasSubstr("needs a fat tree"));
 }
 

@@ -46,6 +46,16 @@ Result<void> check_routing(const LinkGraph& graph, Routing routing) {
   if (routing == Routing::stated && graph.routes.empty()) {
     return fail("routing stated needs a file that states routes");
   }
+  const bool tree = routing == Routing::greedy || routing == Routing::source_rule ||
+                    routing == Routing::pair_split || routing == Routing::colour;
+  const std::string name(name_of(routing));
+  if (tree && family != Family::clos) {
+    return fail("routing " + name + " needs a fat tree (fat_tree, leaf_spine or clos)");
+  }
+  const bool by_leaf = routing == Routing::source_rule || routing == Routing::pair_split;
+  if (by_leaf && (graph.layout.shape.size() != 2 || graph.layout.up[0] != 1)) {
+    return fail("routing " + name + " needs two levels of switches");
+  }
   const bool open =
       std::ranges::any_of(graph.links, [](const GraphLink& l) { return l.source < 0; });
   if (open && routing != Routing::automatic && routing != Routing::stated) {

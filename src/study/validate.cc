@@ -280,7 +280,8 @@ Result<std::vector<PublishedRun>> published_runs(const ValidationProfile& profil
     run.problem = task.row.problem;
     run.machine = !task.run.names.machine.empty() ? task.run.names.machine
                                                   : options.machine.value_or(profile.machine);
-    const auto model = run.problem.empty() ? task.run.model() : Result<zoo::Model>(fail(run.problem));
+    const auto model =
+        run.problem.empty() ? task.run.model() : Result<zoo::Model>(fail(run.problem));
     const auto machine = machine::load_machine(run.machine);
     if (!model || !machine) {
       run.problem = (model ? machine.error() : model.error()).to_string();

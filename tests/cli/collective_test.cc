@@ -87,7 +87,7 @@ TEST(Collective, APlanCannotAskForASwitchThatDoesNotAddUp) {
   EXPECT_EQ(orrery(plan + "dgx-h100").status, 0);
   const Outcome run = orrery(plan + "dgx-a100-80g");
   EXPECT_EQ(run.status, 2);
-  EXPECT_THAT(run.err, AllOf(HasSubstr("tp_algorithm: found 'in_switch'"),
+  EXPECT_THAT(run.err, AllOf(HasSubstr("--tp-algorithm: found 'in_switch'"),
                              HasSubstr("over the 8 ranks of tp on dgx-a100-80g: auto, ring")));
 }
 

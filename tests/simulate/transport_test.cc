@@ -94,8 +94,8 @@ Time copied_beside_message(graph::CopyWay way, bool through) {
 }
 
 TEST(PortTransport, CopiesShareThePortThatTheirTierGoesThrough) {
-  // Both want the whole port out of rank 0: together 2 MB at 1 GB/s, and the message has 1 us to go.
-  // In, or beside the port: 1 MB.
+  // Both want the whole port out of rank 0: together 2 MB at 1 GB/s, and the message has 1 us to
+  // go. In, or beside the port: 1 MB.
   EXPECT_EQ(copied_beside_message(graph::CopyWay::out, true), 2 * kMillisecond + 1_us);
   EXPECT_EQ(copied_beside_message(graph::CopyWay::in, true), kMillisecond + 1_us);
   EXPECT_EQ(copied_beside_message(graph::CopyWay::none, true), kMillisecond + 1_us);

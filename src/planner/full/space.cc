@@ -313,9 +313,9 @@ std::vector<plan::Plan> Space::changes(const plan::Plan& plan) const {
   };
   for (std::size_t saving = 0; saving < savings(); ++saving) {  // beside contention they may gain
     const plan::Plan other = with_saving(plan, saving);
-    const bool one = (other.recompute == plan.recompute &&
-                      other.recompute_modules == plan.recompute_modules) ||
-                     other.offload_activations == plan.offload_activations;
+    const bool one =
+        (other.recompute == plan.recompute && other.recompute_modules == plan.recompute_modules) ||
+        other.offload_activations == plan.offload_activations;
     if (one && other.recompute != plan::Recompute::full && other != plan) {
       changes.push_back(other);
     }

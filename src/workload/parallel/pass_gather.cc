@@ -31,8 +31,6 @@
 namespace orrery::parallel {
 namespace {
 
-constexpr std::array kOwners = {plan::Owner::dense, plan::Owner::expert};
-
 /// Makes the gathers of one block.
 class BlockGather {
  public:
@@ -44,7 +42,7 @@ class BlockGather {
 
   void add(const ChunkDraft& chunk, int block, std::vector<Step>& steps) const {
     const plan::BlockKind kind = chunk.blocks[static_cast<std::size_t>(block)].kind;
-    for (const plan::Owner owner : kOwners) {
+    for (const plan::Owner owner : plan::kOwners) {
       const auto hop = plan::parameter_hop(context_.plan, owner);
       const Bytes bytes = gathered_parameter_bytes(draft_, context_, kind, owner);
       if (!hop || bytes == Bytes(0)) {

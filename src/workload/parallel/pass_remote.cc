@@ -3,13 +3,12 @@
 
 #include "workload/parallel/passes.h"
 #include "workload/parallel/remote.h"
+#include "workload/plan/data_axes.h"
 #include "workload/plan/layout.h"
 #include "workload/plan/update_pieces.h"
 
 namespace orrery::parallel {
 namespace {
-
-constexpr std::array kOwners{plan::Owner::dense, plan::Owner::expert};
 
 /// `sharers`: a communicator whose ranks move the same bytes, or none.
 Step remote_copy(std::string name, plan::Axis link, graph::GroupIndex sharers, Bytes bytes,
@@ -94,7 +93,7 @@ class Loads {
 
   /// Of owners whose parameters the network gathers.
   void load_shards(std::size_t i, std::vector<Step>& steps) const {
-    for (const plan::Owner owner : kOwners) {
+    for (const plan::Owner owner : plan::kOwners) {
       if (i >= order_.size() || !gathered(owner) || bytes_of(i, owner) == Bytes(0)) {
         continue;
       }
@@ -105,7 +104,7 @@ class Loads {
   }
 
   void bring(std::size_t i, std::vector<Step>& steps) const {
-    for (const plan::Owner owner : kOwners) {
+    for (const plan::Owner owner : plan::kOwners) {
       if (i >= order_.size() || bytes_of(i, owner) == Bytes(0)) {
         continue;
       }
@@ -135,7 +134,7 @@ class Loads {
 /// Gradients of a block, as soon as its backward is done.
 void store_gradients(const Draft& draft, const Context& context, Block& block) {
   const plan::Plan& plan = context.plan;
-  for (const plan::Owner owner : kOwners) {
+  for (const plan::Owner owner : plan::kOwners) {
     const std::int64_t parameters = block_parameters(draft, context, block.kind, owner);
     if (parameters == 0) {
       continue;

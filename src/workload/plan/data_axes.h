@@ -19,6 +19,7 @@
 namespace orrery::plan {
 
 enum class Owner : std::uint8_t { dense, expert };
+inline constexpr std::array kOwners = {Owner::dense, Owner::expert};
 
 struct GradientHop {
   Axis axis = Axis::dp;

@@ -122,7 +122,7 @@ class BucketQueue {
     while (into.events.size() < into.count + from.count) {
       into.grow();
     }
-    std::copy_n(from.events.begin(), from.count, into.events.begin() + into.count);
+    std::copy_n(from.events.data(), from.count, into.events.data() + into.count);
     into.count += from.count;
     from.count = 0;
     free_.push_back(bucket);

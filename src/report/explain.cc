@@ -15,7 +15,7 @@
 namespace orrery::report {
 namespace {
 
-constexpr double kBarWidth = 30;        // characters of a bar of 100 %
+constexpr double kShareBarWidth = 30;   // characters of a bar of 100 %
 constexpr std::size_t kItemWidth = 40;  // longer names are cut
 
 /// What was done to the resource, signed: +0.1 of a rate, -0.1 of a time.
@@ -58,7 +58,7 @@ class ExplanationText {
     line("{}", title);
     for (std::size_t i = 0; i < std::min(count, list.size()); ++i) {
       const double share = list[i].time / total_;
-      const auto bar = static_cast<std::size_t>(std::lround(share * kBarWidth));
+      const auto bar = static_cast<std::size_t>(std::lround(share * kShareBarWidth));
       line("  {:<{}}{:>12.6f} s{:>9}{}", fitted(list[i].name), kItemWidth, to_seconds(list[i].time),
            percent(share), bar == 0 ? "" : "  " + std::string(bar, '#'));
     }

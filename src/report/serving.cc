@@ -16,10 +16,10 @@
 namespace orrery::report {
 namespace {
 
-constexpr std::size_t kWidth = 50;
+constexpr std::size_t kBlockWidth = 50;
 
 std::string banner(const std::string& title, char fill) {
-  const std::size_t room = kWidth - std::min(kWidth, title.size());
+  const std::size_t room = kBlockWidth - std::min(kBlockWidth, title.size());
   return std::string(room / 2, fill) + title + std::string(room - room / 2, fill) + "\n";
 }
 
@@ -143,7 +143,7 @@ std::string serving_text(const serving::Run& run, const serving::Metrics& m) {
   if (m.cost_per_million_tokens) {
     text += value_line("Dollars per million output tokens:", m.cost_per_million_tokens->value());
   }
-  text += std::string(kWidth, '=') + "\n";
+  text += std::string(kBlockWidth, '=') + "\n";
   return text;
 }
 

@@ -12,7 +12,7 @@ namespace {
 constexpr int kPatience = 60'000;
 
 /// Values that a query may return.
-constexpr std::size_t kMostValues = 20'000'000;
+constexpr std::size_t kMostValuesRead = 20'000'000;
 constexpr int kStepsAtOnce = 1'000'000;
 
 struct Finalize {
@@ -141,7 +141,7 @@ Result<Rows> Database::step(const std::string& sql, const std::vector<Cell>& val
   std::size_t values_read = 0;
   for (; state == SQLITE_ROW; state = sqlite3_step(raw)) {
     values_read += static_cast<std::size_t>(columns);
-    if (mode_ == Mode::read && values_read > kMostValues) {
+    if (mode_ == Mode::read && values_read > kMostValuesRead) {
       state = SQLITE_INTERRUPT;
       break;
     }

@@ -197,7 +197,7 @@ class CommandLine {
   /// Only commands that `arguments` name get their options: declaring one costs CLI11 as much as
   /// there are options before it.
   explicit CommandLine(const std::vector<std::string>& arguments)
-      : app_("Simulator for training large models on many accelerators") {
+      : app_("Simulator and planner for training and serving large models on many accelerators") {
     app_.name("orrery");
     app_.set_version_flag("--version", "orrery " ORRERY_VERSION, "Print the version and exit");
     app_.get_formatter()->column_width(kHelpColumn);

@@ -5,9 +5,9 @@
 
 #include <bit>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
-#include <optional>
 #include <vector>
 
 namespace orrery::diagnose {
@@ -16,23 +16,14 @@ namespace {
 constexpr int kDeepest = 64;
 constexpr std::int64_t kMostValues = 2'000'000;
 
-struct Value;
-using Shared = std::shared_ptr<Value>;
-
-/// Memoised values are shared, and may be filled after they were.
+/// Memoised values are referred to more than once, and may be filled after they were: even by
+/// themselves.
 struct Value {
   ConfigNode::Kind kind = ConfigNode::Kind::null;
   std::string text;
   bool quoted = false;
-  std::vector<Shared> items;  ///< of a map: key, value, key, value ...
+  std::vector<const Value*> items;  ///< of a map: key, value, key, value ...
 };
-
-Shared scalar(std::string text, bool quoted = false) {
-  return std::make_shared<Value>(Value{ConfigNode::Kind::scalar, std::move(text), quoted, {}});
-}
-Shared container(ConfigNode::Kind kind) {
-  return std::make_shared<Value>(Value{kind, {}, false, {}});
-}
 
 class Unpickler {
  public:
@@ -49,7 +40,7 @@ class Unpickler {
     }
     ConfigNode root;
     if (problem_.empty()) {
-      root = convert(top(), "", 0);
+      root = convert(*top(), "", 0);
     }
     if (!problem_.empty()) {
       return fail(Error(Mistake{*file_, {}, {}, "not a readable pickle: " + problem_}));
@@ -82,46 +73,53 @@ class Unpickler {
     return bytes == 0 ? 0 : static_cast<std::int64_t>(value << unused) >> unused;
   }
 
-  void push(Shared value) { stack_.push_back(std::move(value)); }
-  Shared top() {
+  Value& push(ConfigNode::Kind kind, std::string text = {}, bool quoted = false) {
+    values_.push_back({kind, std::move(text), quoted, {}});
+    stack_.push_back(&values_.back());
+    return values_.back();
+  }
+  void push_scalar(std::string text) { push(ConfigNode::Kind::scalar, std::move(text)); }
+  void push_string(std::string_view text) {
+    push(ConfigNode::Kind::scalar, std::string(text), true);
+  }
+  Value* top() {
     if (stack_.empty()) {
       problem_ = "a value is missing";
-      return container(ConfigNode::Kind::null);
+      push(ConfigNode::Kind::null);
     }
     return stack_.back();
   }
-  Shared pop() {
-    Shared value = top();
+  Value* pop() {
+    Value* value = top();
     if (!stack_.empty()) {
       stack_.pop_back();
     }
     return value;
   }
   /// What was pushed since the last mark.
-  std::vector<Shared> pop_to_mark() {
+  std::vector<const Value*> pop_to_mark() {
     if (marks_.empty() || marks_.back() > stack_.size()) {
       problem_ = "a mark is missing";
       return {};
     }
     const auto first = stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back());
-    std::vector<Shared> values(first, stack_.end());
+    std::vector<const Value*> values(first, stack_.end());
     stack_.erase(first, stack_.end());
     marks_.pop_back();
     return values;
   }
-  std::vector<Shared> pop_last(std::size_t count) {
-    std::vector<Shared> values(count);
+  std::vector<const Value*> pop_last(std::size_t count) {
+    std::vector<const Value*> values(count);
     for (std::size_t i = count; i-- > 0;) {
       values[i] = pop();
     }
     return values;
   }
-  void push_tuple(std::vector<Shared> items) {
-    push(container(ConfigNode::Kind::sequence));
-    stack_.back()->items = std::move(items);
+  void push_tuple(std::vector<const Value*> items) {
+    push(ConfigNode::Kind::sequence).items = std::move(items);
   }
-  void fill(ConfigNode::Kind kind, const std::vector<Shared>& values) {
-    const Shared into = top();
+  void fill(ConfigNode::Kind kind, const std::vector<const Value*>& values) {
+    Value* into = top();
     if (into->kind != kind || (kind == ConfigNode::Kind::map && values.size() % 2 != 0)) {
       problem_ = "items of no list or dictionary";
       return;
@@ -134,27 +132,28 @@ class Unpickler {
       problem_ = "it refers to a value that is not there";
       return;
     }
-    push(found->second);
+    stack_.push_back(found->second);
   }
   void push_long(std::uint64_t size) {
     if (size > 8) {
       problem_ = "a number of more than 64 bits";
       return;
     }
-    push(scalar(std::to_string(sign_extended(number(static_cast<unsigned>(size)), size))));
+    push_scalar(std::to_string(sign_extended(number(static_cast<unsigned>(size)), size)));
   }
 
   bool step(int code);
   bool step_number(int code);
   bool step_container(int code);
-  ConfigNode convert(const Shared& value, const std::string& path, int depth);
+  ConfigNode convert(const Value& value, const std::string& path, int depth);
 
   std::string_view bytes_;
   std::shared_ptr<const std::string> file_;
   std::size_t at_ = 0;
-  std::vector<Shared> stack_;
+  std::deque<Value> values_;  ///< all of them
+  std::vector<Value*> stack_;
   std::vector<std::size_t> marks_;
-  std::map<std::uint64_t, Shared> memo_;
+  std::map<std::uint64_t, Value*> memo_;
   std::string problem_;
   bool stopped_ = false;
   std::int64_t converted_ = 0;
@@ -191,13 +190,13 @@ bool Unpickler::step(int code) {
       get(number(4));
       return true;
     case 'X':  // BINUNICODE
-      push(scalar(std::string(take(number(4))), true));
+      push_string(take(number(4)));
       return true;
     case 0x8c:  // SHORT_BINUNICODE
-      push(scalar(std::string(take(number(1))), true));
+      push_string(take(number(1)));
       return true;
     case 0x8d:  // BINUNICODE8
-      push(scalar(std::string(take(number(8))), true));
+      push_string(take(number(8)));
       return true;
     default:
       return step_number(code) || step_container(code);
@@ -207,22 +206,22 @@ bool Unpickler::step(int code) {
 bool Unpickler::step_number(int code) {
   switch (code) {
     case 'N':
-      push(container(ConfigNode::Kind::null));
+      push(ConfigNode::Kind::null);
       return true;
     case 0x88:  // NEWTRUE
-      push(scalar("true"));
+      push_scalar("true");
       return true;
     case 0x89:  // NEWFALSE
-      push(scalar("false"));
+      push_scalar("false");
       return true;
     case 'K':  // BININT1
-      push(scalar(std::to_string(number(1))));
+      push_scalar(std::to_string(number(1)));
       return true;
     case 'M':  // BININT2
-      push(scalar(std::to_string(number(2))));
+      push_scalar(std::to_string(number(2)));
       return true;
     case 'J':  // BININT
-      push(scalar(std::to_string(sign_extended(number(4), 4))));
+      push_scalar(std::to_string(sign_extended(number(4), 4)));
       return true;
     case 0x8a:  // LONG1
       push_long(number(1));
@@ -232,7 +231,7 @@ bool Unpickler::step_number(int code) {
       for (const char byte : take(8)) {
         bits = bits << 8 | static_cast<unsigned char>(byte);
       }
-      push(scalar(fmt::format("{}", std::bit_cast<double>(bits))));
+      push_scalar(fmt::format("{}", std::bit_cast<double>(bits)));
       return true;
     }
     default:
@@ -243,11 +242,11 @@ bool Unpickler::step_number(int code) {
 bool Unpickler::step_container(int code) {
   switch (code) {
     case '}':
-      push(container(ConfigNode::Kind::map));
+      push(ConfigNode::Kind::map);
       return true;
     case ']':
     case ')':
-      push(container(ConfigNode::Kind::sequence));
+      push(ConfigNode::Kind::sequence);
       return true;
     case 't':
       push_tuple(pop_to_mark());
@@ -274,7 +273,7 @@ bool Unpickler::step_container(int code) {
   }
 }
 
-ConfigNode Unpickler::convert(const Shared& value, const std::string& path, int depth) {
+ConfigNode Unpickler::convert(const Value& value, const std::string& path, int depth) {
   ConfigNode node;
   node.source = file_;
   node.path = path;
@@ -282,19 +281,19 @@ ConfigNode Unpickler::convert(const Shared& value, const std::string& path, int 
     problem_ = depth > kDeepest ? "nested too deeply" : "too many values";
     return node;
   }
-  node.kind = value->kind;
-  node.text = value->text;
-  node.quoted = value->quoted;
-  const std::vector<Shared>& items = value->items;
-  if (value->kind == ConfigNode::Kind::map) {
+  node.kind = value.kind;
+  node.text = value.text;
+  node.quoted = value.quoted;
+  const std::vector<const Value*>& items = value.items;
+  if (value.kind == ConfigNode::Kind::map) {
     for (std::size_t i = 0; i + 1 < items.size() && problem_.empty(); i += 2) {
       const std::string& name = items[i]->text;
       node.fields.push_back(
-          {name, convert(items[i + 1], path.empty() ? name : path + "." + name, depth + 1)});
+          {name, convert(*items[i + 1], path.empty() ? name : path + "." + name, depth + 1)});
     }
   } else {
     for (std::size_t i = 0; i < items.size() && problem_.empty(); ++i) {
-      node.items.push_back(convert(items[i], fmt::format("{}[{}]", path, i), depth + 1));
+      node.items.push_back(convert(*items[i], fmt::format("{}[{}]", path, i), depth + 1));
     }
   }
   return node;

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <span>
 #include <vector>
 
@@ -91,16 +90,15 @@ class Events {
   }
 
  private:
-  /// Where the first event of a rank stands in the instant of this number.
+  /// Of a rank in the instant of this number: how many events it has, or where its next one goes.
   struct Place {
     std::uint32_t instant = 0;
-    std::uint32_t first = 0;
+    std::uint32_t next = 0;
   };
 
   /// Once for an instant, and apart from pop() so that this is small enough to be inlined.
   [[gnu::noinline]] void bring_together(std::span<Event> events) {
     if (events.size() > 2 && any_apart(events)) {
-      number(events);
       sort(events);
     }
   }
@@ -119,32 +117,34 @@ class Events {
     }
     return false;
   }
-  /// keys_: of each event the place of the first of its rank, or its own.
-  void number(std::span<const Event> events) {
+  /// Events of a rank go where its first one stands, in order.
+  void sort(std::span<Event> events) {
     ++instant_;
-    keys_.resize(events.size());
-    for (std::uint32_t i = 0; i < keys_.size(); ++i) {
-      keys_[i] = i;
-      if (events[i].rank != Event::kNobody) {
-        Place& place = places_[events[i].rank];
-        if (place.instant != instant_) {
-          place = {instant_, i};
-        }
-        keys_[i] = place.first;
+    for (const Event& event : events) {
+      if (event.rank != Event::kNobody) {
+        ++at_instant(event.rank, 0).next;
       }
     }
-  }
-  /// By key, equal ones in order: keys are counted.
-  void sort(std::span<Event> events) {
-    starts_.assign(events.size() + 1, 0);
-    for (const std::uint32_t key : keys_) {
-      ++starts_[key + 1];
-    }
-    std::partial_sum(starts_.begin(), starts_.end(), starts_.begin());
+    ++instant_;
     unsorted_.assign(events.begin(), events.end());
-    for (std::size_t i = 0; i < unsorted_.size(); ++i) {
-      events[starts_[keys_[i]]++] = unsorted_[i];
+    std::uint32_t end = 0;
+    for (const Event& event : unsorted_) {
+      if (event.rank == Event::kNobody) {
+        events[end++] = event;
+        continue;
+      }
+      const std::uint32_t count = places_[event.rank].next;
+      const bool first = places_[event.rank].instant != instant_;
+      events[at_instant(event.rank, end).next++] = event;
+      end += first ? count : 0;
     }
+  }
+  Place& at_instant(std::uint32_t rank, std::uint32_t begin) {
+    Place& place = places_[rank];
+    if (place.instant != instant_) {
+      place = {instant_, begin};
+    }
+    return place;
   }
 
   engine::BucketQueue<Event> queue_;
@@ -153,8 +153,6 @@ class Events {
   std::size_t taken_ = 0;
   std::vector<Place> places_;  ///< by rank
   std::uint32_t instant_ = 0;
-  std::vector<std::uint32_t> keys_;
-  std::vector<std::uint32_t> starts_;
   std::vector<Event> unsorted_;
   std::uint64_t popped_ = 0;
 };

@@ -94,7 +94,9 @@ class PlanCommand : public Command {
                     .devices = step.devices,
                     .fixed = plan_.placed_plan(mistakes)};
     read_fixed(task, mistakes);
-    if (step.devices == 0 && step_.given()) {
+    if (step.devices == 0 && step_.given() &&
+        std::ranges::find(mistakes.mistakes, "--devices", &Mistake::where) ==
+            mistakes.mistakes.end()) {
       mistakes.add({"--devices", {}, {}, "missing; expected how many accelerators to plan for"});
     }
     if (!task.fixed.places.contains("global_batch")) {

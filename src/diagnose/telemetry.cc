@@ -146,6 +146,9 @@ Error read_lines(const std::string& text, const std::string& file, Collector& co
   Error mistakes;
   const auto source = std::make_shared<const std::string>(file);
   int line = 0;
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
+    mistakes.add({file, {}, {}, "empty: expected telemetry, one JSON object per line"});
+  }
   for (std::size_t begin = 0; begin < text.size(); ++line) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     const std::string_view each = std::string_view(text).substr(begin, end - begin);

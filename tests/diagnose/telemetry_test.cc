@@ -71,6 +71,12 @@ not json
             HasSubstr("wrong.jsonl:7")));
 }
 
+TEST(Telemetry, AnEmptyFileIsNoHealthyJob) {
+  const auto read = load_telemetry({written("empty.jsonl", "\n")});
+  ASSERT_FALSE(read);
+  EXPECT_THAT(read.error().to_string(), HasSubstr("empty: expected telemetry"));
+}
+
 /// A dump of rank `rank` of two, in which rank 1 has not called collective 2.
 std::string dump(int rank) {
   const std::string end = rank == 0 ? R"(, {"record_id": 1, "process_group": ["0", "default_pg"],

@@ -23,10 +23,12 @@ std::string one_of_the_makers(std::string_view found) {
   return "one of " + enumerated(names) + did_you_mean(found, names);
 }
 
-/// "k=8" as a field of the map.
+/// "k=8" as a field of the map; "8x8" as its shape.
 void add_field(ConfigNode& map, std::string_view part, std::string_view where, Error& error) {
-  const std::size_t equals = part.find('=');
-  const std::string name(part.substr(0, equals));
+  const bool extents =
+      !part.empty() && part.find_first_not_of("0123456789x") == std::string_view::npos;
+  const std::size_t equals = extents ? 0 : part.find('=');
+  const std::string name(extents ? "shape" : part.substr(0, equals));
   if (equals == std::string_view::npos || name.empty()) {
     error.add({std::string(where), {}, std::string(part), "field=value, such as k=8"});
     return;
@@ -37,7 +39,7 @@ void add_field(ConfigNode& map, std::string_view part, std::string_view where, E
   }
   ConfigNode value;
   value.kind = ConfigNode::Kind::scalar;
-  value.text = part.substr(equals + 1);
+  value.text = extents ? part : part.substr(equals + 1);
   value.source = map.source;
   value.path = name;
   map.fields.push_back({name, std::move(value)});

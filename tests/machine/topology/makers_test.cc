@@ -54,7 +54,7 @@ INSTANTIATE_TEST_SUITE_P(
     All, Makers,
     ::testing::Values(
         // A line of n: n-1 cables. 4x4: 2*4*3 cables; the middle cut has 4; corners 6 apart.
-        Expected{"mesh:shape=4x4", 16, 0, 24, 6, 4},
+        Expected{"mesh:4x4", 16, 0, 24, 6, 4}, Expected{"mesh:shape=4x4", 16, 0, 24, 6, 4},
         Expected{"mesh:shape=4x4,hosts=1", 16, 16, 40, 8, 4},
         // k-ary n-cube: n k^n cables, k/2 per dimension, bisection 2 k^(n-1) (Dally, 1990).
         Expected{"torus:shape=4x4x4", 64, 0, 192, 6, 32},

@@ -197,15 +197,31 @@ SystolicCost systolic_cost(const SystolicProblem& problem, const SystolicArray& 
   return cost;
 }
 
+namespace {
+
+/// How several arrays share a problem: parts of the batch, of m, and of the rest.
+struct Split {
+  std::int64_t over_batch = 1;
+  std::int64_t over_m = 1;
+};
+
+std::vector<Split> splits(std::int64_t arrays) {
+  std::vector<Split> result;
+  for (std::int64_t over_batch = 1; over_batch <= arrays; ++over_batch) {
+    for (std::int64_t over_m = 1; over_m * over_batch <= arrays; ++over_m) {
+      if (arrays % over_batch == 0 && arrays / over_batch % over_m == 0) {
+        result.push_back({over_batch, over_m});
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
 SystolicCost device_cost(const SystolicProblem& problem, const SystolicArray& array,
                          const Feed& feed) {
   std::optional<SystolicCost> best;
-  const auto consider = [&](const SystolicCost& cost) {
-    if (!best || cost.cycles < best->cycles ||
-        (cost.cycles == best->cycles && cost.dram_bytes.sum() < best->dram_bytes.sum())) {
-      best = cost;
-    }
-  };
   for (const Dataflow dataflow :
        {Dataflow::output_stationary, Dataflow::weight_stationary, Dataflow::input_stationary}) {
     if (array.dataflow != Dataflow::best && array.dataflow != dataflow) {
@@ -213,15 +229,11 @@ SystolicCost device_cost(const SystolicProblem& problem, const SystolicArray& ar
     }
     SystolicArray one = array;
     one.dataflow = dataflow;
-    for (std::int64_t over_batch = 1; over_batch <= array.arrays; ++over_batch) {
-      if (array.arrays % over_batch != 0) {
-        continue;
-      }
-      const std::int64_t left = array.arrays / over_batch;
-      for (std::int64_t over_m = 1; over_m <= left; ++over_m) {
-        if (left % over_m == 0) {
-          consider(split_cost(problem, one, feed, over_batch, over_m));
-        }
+    for (const Split& split : splits(array.arrays)) {
+      const SystolicCost cost = split_cost(problem, one, feed, split.over_batch, split.over_m);
+      if (!best || cost.cycles < best->cycles ||
+          (cost.cycles == best->cycles && cost.dram_bytes.sum() < best->dram_bytes.sum())) {
+        best = cost;
       }
     }
   }

@@ -62,17 +62,17 @@ class FlowTable {
     flow.source = host(row, "source");
     flow.target = host(row, "target");
     flow.bytes = Bytes(static_cast<std::int64_t>(
-        number(row, "bytes", 0, 0, 9e18, "a whole number of bytes, 0 or more", true)));
-    flow.start = from_seconds(number(row, "start_s", 0, 0, 9e6, "seconds, 0 or more"));
-    flow.weight = number(row, "weight", 1, 1e-9, 1e9, "a number from 1e-9 to 1e9");
+        number(row, "bytes", 0, {0, 9e18, "a whole number of bytes, 0 or more", true})));
+    flow.start = from_seconds(number(row, "start_s", 0, {0, 9e6, "seconds, 0 or more"}));
+    flow.weight = number(row, "weight", 1, {1e-9, 1e9, "a number from 1e-9 to 1e9"});
     const double unlimited = std::numeric_limits<double>::infinity();
     flow.cap = Bandwidth(
-        number(row, "rate_cap", unlimited, 1e-3, 1e18, "bytes per second, at least 0.001"));
+        number(row, "rate_cap", unlimited, {1e-3, 1e18, "bytes per second, at least 0.001"}));
     return flow;
   }
 
   std::int32_t host(const CsvRow& row, std::string_view column) {
-    const std::string& text = row.cells[*table_.column(column)];
+    const std::string& text = row.cells[table_.column(column).value_or(0)];
     if (const auto found = hosts_.find(text); found != hosts_.end()) {
       return found->second;
     }
@@ -86,8 +86,14 @@ class FlowTable {
     return 0;
   }
 
-  double number(const CsvRow& row, std::string_view column, double fallback, double least,
-                double most, const char* expected, bool whole = false) {
+  struct Limits {
+    double least = 0;
+    double most = 0;
+    const char* expected = "";
+    bool whole = false;  ///< and required
+  };
+  double number(const CsvRow& row, std::string_view column, double fallback, const Limits& limits) {
+    const auto& [least, most, expected, whole] = limits;
     const auto place = table_.column(column);
     if (!place || row.cells[*place].empty()) {
       if (whole) {
@@ -112,17 +118,21 @@ class FlowTable {
   Error error_;
 };
 
+/// Whatever order they came in.
+std::vector<std::uint32_t> by_start(const std::vector<FlowRequest>& flows) {
+  std::vector<std::uint32_t> order(flows.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::ranges::stable_sort(order, {}, [&](std::uint32_t f) {
+    const FlowRequest& flow = flows[f];
+    return std::tuple(flow.start, flow.source, flow.target, flow.bytes, flow.weight, flow.cap);
+  });
+  return order;
+}
+
 }  // namespace
 
 Result<FlowRun> run_flows(topology::Router& router, const std::vector<FlowRequest>& flows) {
-  std::vector<std::uint32_t> order(flows.size());
-  std::iota(order.begin(), order.end(), 0U);
-  const auto key = [&](std::uint32_t f) {
-    const FlowRequest& flow = flows[f];
-    return std::tuple(flow.start, flow.source, flow.target, flow.bytes, flow.weight, flow.cap);
-  };
-  std::ranges::stable_sort(order,
-                           [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+  const std::vector<std::uint32_t> order = by_start(flows);
   std::vector<FlowEnds> ends;
   ends.reserve(flows.size());
   for (const std::uint32_t f : order) {

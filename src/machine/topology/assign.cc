@@ -160,8 +160,24 @@ class Assigner {
     return true;
   }
 
-  void adaptive() {
+  /// Of the links that come nearer to the flow's target the cheapest.
+  std::int32_t best_link(std::int32_t here, const FlowEnds& flow,
+                         const std::vector<std::int16_t>& far) {
     const LinkGraph& graph = router_.graph();
+    std::int32_t best = -1;
+    for (const std::int32_t link : router_.adjacency().out(here)) {
+      const std::int32_t to = graph.links[static_cast<std::size_t>(link)].target;
+      const bool nearer =
+          far[static_cast<std::size_t>(to)] == far[static_cast<std::size_t>(here)] - 1 &&
+          (to == flow.target || to >= graph.hosts || graph.hosts_forward);
+      if (nearer && (best < 0 || cost(router_.hop(link), flow) < cost(router_.hop(best), flow))) {
+        best = link;
+      }
+    }
+    return best;
+  }
+
+  void adaptive() {
     for (std::size_t f = 0; f < flows_.size(); ++f) {
       const FlowEnds& flow = flows_[f];
       const std::size_t first = result_.hops.size();
@@ -169,19 +185,9 @@ class Assigner {
       std::int32_t here = flow.source;
       bool found = far[static_cast<std::size_t>(here)] >= 0;
       while (found && here != flow.target) {
-        std::int32_t best = -1;
-        for (const std::int32_t link : router_.adjacency().out(here)) {
-          const std::int32_t to = graph.links[static_cast<std::size_t>(link)].target;
-          const bool nearer =
-              far[static_cast<std::size_t>(to)] == far[static_cast<std::size_t>(here)] - 1 &&
-              (to == flow.target || to >= graph.hosts || graph.hosts_forward);
-          if (nearer &&
-              (best < 0 || cost(router_.hop(link), flow) < cost(router_.hop(best), flow))) {
-            best = link;
-          }
-        }
+        const std::int32_t best = best_link(here, flow, far);
         result_.hops.push_back(router_.hop(best));
-        here = graph.links[static_cast<std::size_t>(best)].target;
+        here = router_.graph().links[static_cast<std::size_t>(best)].target;
       }
       book(first, flow);
       add(f, 1, first, found);

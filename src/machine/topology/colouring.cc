@@ -25,6 +25,12 @@ class ColourTable {
     }
     return colour;
   }
+  /// An edge no longer has a colour at a side, if it is the one that has it.
+  void take_back(std::size_t side, std::int32_t colour, std::int32_t from) {
+    if (edge(side, colour) == from) {
+      edge(side, colour) = kFree;
+    }
+  }
   void freed(std::size_t side, std::int32_t colour) {
     first_free_[side] = std::min(first_free_[side], colour);
   }
@@ -41,7 +47,7 @@ std::int32_t largest_degree(std::span<const LeafPair> edges, std::int32_t leaves
   std::vector<std::int32_t> degree(static_cast<std::size_t>(leaves) * 2);
   for (const LeafPair& edge : edges) {
     ++degree[static_cast<std::size_t>(edge.source)];
-    ++degree[static_cast<std::size_t>(leaves + edge.target)];
+    ++degree[static_cast<std::size_t>(leaves) + static_cast<std::size_t>(edge.target)];
   }
   return degree.empty() ? 0 : *std::ranges::max_element(degree);
 }
@@ -72,11 +78,8 @@ std::vector<std::int32_t> edge_colours(std::span<const LeafPair> edges, std::int
     }
     for (const std::int32_t flipped : path) {
       const std::int32_t old = colours[static_cast<std::size_t>(flipped)];
-      for (const bool end : {false, true}) {
-        if (table.edge(side_of(flipped, end), old) == flipped) {
-          table.edge(side_of(flipped, end), old) = kFree;
-        }
-      }
+      table.take_back(side_of(flipped, false), old, flipped);
+      table.take_back(side_of(flipped, true), old, flipped);
     }
     for (const std::int32_t flipped : path) {
       std::int32_t& its = colours[static_cast<std::size_t>(flipped)];
@@ -85,9 +88,8 @@ std::vector<std::int32_t> edge_colours(std::span<const LeafPair> edges, std::int
       table.edge(side_of(flipped, true), its) = flipped;
     }
     if (!path.empty()) {  // its last edge has freed a colour at its far end
-      for (const bool end : {false, true}) {
-        table.freed(side_of(path.back(), end), std::min(a, b));
-      }
+      table.freed(side_of(path.back(), false), std::min(a, b));
+      table.freed(side_of(path.back(), true), std::min(a, b));
     }
     colours[static_cast<std::size_t>(e)] = a;
     table.edge(source, a) = e;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <queue>
+#include <span>
 #include <utility>
 
 #include "machine/topology/link_graph.h"
@@ -110,6 +111,22 @@ struct Reach {
   Time latency{0};
 };
 
+/// One link on from a vertex; `outer` gets what is new.
+void reach_on(const LinkGraph& graph, std::span<const std::int32_t> out, const Reach here,
+              std::vector<Reach>& reach, std::vector<std::int32_t>& outer) {
+  for (const std::int32_t link : out) {
+    const GraphLink& over = graph.links[static_cast<std::size_t>(link)];
+    Reach& there = reach[static_cast<std::size_t>(over.target)];
+    const Time latency = here.latency + over.latency;
+    if (there.links < 0) {
+      there = {here.links + 1, latency};
+      outer.push_back(over.target);
+    } else if (there.links == here.links + 1) {
+      there.latency = std::min(there.latency, latency);
+    }
+  }
+}
+
 /// From a host to every vertex over the fewest links, of those the least latency.
 std::vector<Reach> reach_of(const LinkGraph& graph, const Adjacency& adjacency, std::int32_t from) {
   std::vector<Reach> reach(graph.vertices.size());
@@ -118,20 +135,9 @@ std::vector<Reach> reach_of(const LinkGraph& graph, const Adjacency& adjacency, 
   while (!ring.empty()) {
     std::vector<std::int32_t> outer;
     for (const std::int32_t vertex : ring) {
-      if (vertex != from && vertex < graph.hosts && !graph.hosts_forward) {
-        continue;
-      }
-      const Reach& here = reach[static_cast<std::size_t>(vertex)];
-      for (const std::int32_t link : adjacency.out(vertex)) {
-        const GraphLink& over = graph.links[static_cast<std::size_t>(link)];
-        Reach& there = reach[static_cast<std::size_t>(over.target)];
-        const Time latency = here.latency + over.latency;
-        if (there.links < 0) {
-          there = {here.links + 1, latency};
-          outer.push_back(over.target);
-        } else if (there.links == here.links + 1) {
-          there.latency = std::min(there.latency, latency);
-        }
+      if (vertex == from || vertex >= graph.hosts || graph.hosts_forward) {
+        reach_on(graph, adjacency.out(vertex), reach[static_cast<std::size_t>(vertex)], reach,
+                 outer);
       }
     }
     ring = std::move(outer);

@@ -84,6 +84,26 @@ struct HammingMesh {
   Wire switch_wire;  ///< to the switches of rows and columns
 };
 
+/// Of a host on a row or column: its place, that of a board's length, and whom it is linked with.
+struct OnLine {
+  std::int32_t at = 0;
+  std::int32_t extent = 0;
+  std::int32_t next = 0;
+  std::int32_t hub = 0;
+};
+
+void connect_on_line(LinkGraph& graph, const HammingMesh& mesh, std::int32_t host,
+                     const OnLine& line) {
+  if (line.at % line.extent + 1 < line.extent) {
+    graph.connect(host, line.next, mesh.wire.bandwidth, mesh.wire.latency);
+  } else {  // the far edge
+    graph.connect(host, line.hub, mesh.switch_wire.bandwidth, mesh.switch_wire.latency);
+  }
+  if (line.at % line.extent == 0) {  // the near edge
+    graph.connect(host, line.hub, mesh.switch_wire.bandwidth, mesh.switch_wire.latency);
+  }
+}
+
 /// Host (x, y) of all boards together is x + y * columns.
 LinkGraph hamming_mesh(const HammingMesh& mesh) {
   LinkGraph graph;
@@ -96,19 +116,8 @@ LinkGraph hamming_mesh(const HammingMesh& mesh) {
   for (std::int32_t y = 0; y < rows; ++y) {
     for (std::int32_t x = 0; x < columns; ++x) {
       const std::int32_t host = x + y * columns;
-      const auto line = [&](std::int32_t at, std::int32_t extent, std::int32_t stride,
-                            std::int32_t hub) {
-        if (at % extent + 1 < extent) {
-          graph.connect(host, host + stride, mesh.wire.bandwidth, mesh.wire.latency);
-        } else {  // the far edge
-          graph.connect(host, hub, mesh.switch_wire.bandwidth, mesh.switch_wire.latency);
-        }
-        if (at % extent == 0) {  // the near edge
-          graph.connect(host, hub, mesh.switch_wire.bandwidth, mesh.switch_wire.latency);
-        }
-      };
-      line(x, mesh.board[0], 1, row_switch + y);
-      line(y, mesh.board[1], columns, column_switch + x);
+      connect_on_line(graph, mesh, host, {x, mesh.board[0], host + 1, row_switch + y});
+      connect_on_line(graph, mesh, host, {y, mesh.board[1], host + columns, column_switch + x});
     }
   }
   return graph;

@@ -17,6 +17,7 @@ const TopologyMaker* maker_named(std::string_view name) {
 
 std::string one_of_the_makers(std::string_view found) {
   std::vector<std::string> names;
+  names.reserve(kTopologies.size());
   for (const TopologyMaker& maker : kTopologies) {
     names.emplace_back(maker.name);
   }
@@ -125,7 +126,7 @@ Result<LinkGraph> make_topology(const ConfigNode& map) {
   const TopologyMaker* const maker = maker_named(kind);
   if (maker == nullptr) {
     read.reject("kind", one_of_the_makers(kind));
-    return read.finish(LinkGraph{}).and_then([](LinkGraph) -> Result<LinkGraph> {
+    return read.finish(LinkGraph{}).and_then([](const LinkGraph&) -> Result<LinkGraph> {
       return fail("a topology without a kind");
     });
   }

@@ -62,6 +62,7 @@ class Names {
     const auto found = of_.find(name);
     if (found == of_.end()) {
       std::vector<std::string> names;
+      names.reserve(of_.size());
       for (const auto& [known, vertex] : of_) {
         names.push_back(known);
       }

@@ -171,6 +171,106 @@ class HtsimFile {
   std::map<std::pair<int, std::string>, std::pair<double, int>> values_;
 };
 
+/// ns-3's and SimAI's: "nodes switches links" or "nodes gpus-per-server nvswitches switches links
+/// gpu-type", then the numbers of switches, then a line for each link.
+class Ns3File {
+ public:
+  Ns3File(std::string_view text, std::string file)
+      : lines_(lines_of(text)), file_(std::move(file)) {}
+
+  Result<LinkGraph> read() {
+    const Line& head = lines_.front();
+    const bool simai = head.words.size() == 6;
+    if (!simai && head.words.size() != 3) {
+      mistake(head, "", "expected the numbers of nodes, switches and links");
+      return fail(std::move(error_));
+    }
+    const std::int64_t nodes = number(head, 0, kMostVertices);
+    const std::int64_t switches =
+        number(head, simai ? 3 : 1, kMostVertices) + (simai ? number(head, 2, kMostVertices) : 0);
+    const auto links = static_cast<std::size_t>(number(head, simai ? 4 : 2, kMostLinks / 2));
+    if (error_.empty() && lines_.size() < 2 + links) {
+      mistake(lines_.back(), "",
+              "expected a line of switches and " + std::to_string(links) + " links");
+    }
+    if (error_.empty()) {
+      read_vertices(lines_[1], static_cast<std::size_t>(nodes), static_cast<std::size_t>(switches));
+      for (std::size_t l = 2; l < 2 + links && error_.empty(); ++l) {
+        read_link(lines_[l]);
+      }
+    }
+    if (graph_.hosts == 0 && error_.empty()) {
+      mistake(lines_[1], "", "expected nodes that are no switches");
+    }
+    if (!error_.empty()) {
+      return fail(std::move(error_));
+    }
+    return std::move(graph_);
+  }
+
+ private:
+  void mistake(const Line& line, const std::string& found, const std::string& expected) {
+    error_.add({file_ + ":" + std::to_string(line.number), {}, found, expected});
+  }
+  std::int64_t number(const Line& line, std::size_t word, std::int64_t most) {
+    const std::string found = word < line.words.size() ? line.words[word] : "";
+    const auto value = parse_integer(found);
+    if (!value || *value < 0 || *value > most) {
+      mistake(line, found, "a whole number from 0 to " + std::to_string(most));
+      return 0;
+    }
+    return *value;
+  }
+
+  void read_vertices(const Line& list, std::size_t nodes, std::size_t switches) {
+    std::vector<bool> is_switch(nodes);
+    if (list.words.size() != switches) {
+      mistake(list, "", "expected the numbers of " + std::to_string(switches) + " switches");
+    }
+    for (std::size_t w = 0; w < list.words.size() && nodes > 0; ++w) {
+      const std::int64_t at = number(list, w, static_cast<std::int64_t>(nodes) - 1);
+      is_switch[static_cast<std::size_t>(at)] = true;
+    }
+    vertex_.resize(nodes);
+    for (std::size_t n = 0; n < nodes; ++n) {
+      if (!is_switch[n]) {
+        vertex_[n] = graph_.add(VertexKind::host, "host" + std::to_string(n), 0);
+      }
+    }
+    for (std::size_t n = 0; n < nodes; ++n) {
+      if (is_switch[n]) {
+        vertex_[n] = graph_.add(VertexKind::switch_, "switch" + std::to_string(n), 1);
+      }
+    }
+  }
+
+  void read_link(const Line& line) {
+    const auto last = static_cast<std::int64_t>(vertex_.size()) - 1;
+    const auto from = static_cast<std::size_t>(number(line, 0, last));
+    const auto to = static_cast<std::size_t>(number(line, 1, last));
+    const std::string rate = line.words.size() > 2 ? line.words[2] : "";
+    const std::string delay = line.words.size() > 3 ? line.words[3] : "";
+    const auto bandwidth =
+        parse_bandwidth(rate.ends_with("bps") ? rate.substr(0, rate.size() - 3) + "bit/s" : rate);
+    const auto latency = parse_time(delay);
+    if (!bandwidth || *bandwidth <= Bandwidth(0)) {
+      mistake(line, rate, "a rate such as 100Gbps");
+    }
+    if (!latency || *latency < Time(0)) {
+      mistake(line, delay, "a delay such as 0.0005ms");
+    }
+    if (error_.empty() && bandwidth && latency) {
+      graph_.connect(vertex_[from], vertex_[to], *bandwidth, *latency);
+    }
+  }
+
+  std::vector<Line> lines_;
+  std::string file_;
+  Error error_;
+  LinkGraph graph_;
+  std::vector<std::int32_t> vertex_;
+};
+
 }  // namespace
 
 Result<LinkGraph> read_htsim(std::string_view text, const std::string& file) {
@@ -179,86 +279,7 @@ Result<LinkGraph> read_htsim(std::string_view text, const std::string& file) {
 
 /// Hosts get the numbers of the file in their order: node 5 is host 5 where switches come last.
 Result<LinkGraph> read_ns3(std::string_view text, const std::string& file) {
-  const std::vector<Line> lines = lines_of(text);
-  Error error;
-  const auto mistake = [&](const Line& line, const std::string& found,
-                           const std::string& expected) {
-    error.add({file + ":" + std::to_string(line.number), {}, found, expected});
-  };
-  const auto number = [&](const Line& line, std::size_t word, std::int64_t most) {
-    const std::string found = word < line.words.size() ? line.words[word] : "";
-    const auto value = parse_integer(found);
-    if (!value || *value < 0 || *value > most) {
-      mistake(line, found, "a whole number from 0 to " + std::to_string(most));
-      return std::int64_t{0};
-    }
-    return *value;
-  };
-  // "nodes switches links"; SimAI: "nodes gpus-per-server nvswitches switches links gpu-type".
-  const Line& head = lines.front();
-  const bool simai = head.words.size() == 6;
-  if (!simai && head.words.size() != 3) {
-    return fail(Error(Mistake{file + ":" + std::to_string(head.number),
-                              {},
-                              {},
-                              "expected the numbers of nodes, switches and links"}));
-  }
-  const std::int64_t nodes = number(head, 0, kMostVertices);
-  const std::int64_t switches =
-      number(head, simai ? 3 : 1, kMostVertices) + (simai ? number(head, 2, kMostVertices) : 0);
-  const std::int64_t links = number(head, simai ? 4 : 2, kMostLinks / 2);
-  if (error.empty() && (lines.size() < 2 + static_cast<std::size_t>(links))) {
-    mistake(lines.back(), "",
-            "expected a line of switches and " + std::to_string(links) + " links");
-  }
-  if (!error.empty()) {
-    return fail(std::move(error));
-  }
-  std::vector<bool> is_switch(static_cast<std::size_t>(nodes));
-  const Line& list = lines[1];
-  if (list.words.size() != static_cast<std::size_t>(switches)) {
-    mistake(list, "", "expected the numbers of " + std::to_string(switches) + " switches");
-  }
-  for (std::size_t w = 0; w < list.words.size() && nodes > 0; ++w) {
-    is_switch[static_cast<std::size_t>(number(list, w, nodes - 1))] = true;
-  }
-  LinkGraph graph;
-  std::vector<std::int32_t> vertex(static_cast<std::size_t>(nodes));
-  for (const bool switches_now : {false, true}) {
-    for (std::size_t n = 0; n < vertex.size(); ++n) {
-      if (is_switch[n] == switches_now) {
-        vertex[n] =
-            graph.add(switches_now ? VertexKind::switch_ : VertexKind::host,
-                      (switches_now ? "switch" : "host") + std::to_string(n), switches_now ? 1 : 0);
-      }
-    }
-  }
-  for (std::size_t l = 2; l < 2 + static_cast<std::size_t>(links) && error.empty(); ++l) {
-    const Line& line = lines[l];
-    const auto from = static_cast<std::size_t>(number(line, 0, nodes - 1));
-    const auto to = static_cast<std::size_t>(number(line, 1, nodes - 1));
-    const std::string rate = line.words.size() > 2 ? line.words[2] : "";
-    const std::string delay = line.words.size() > 3 ? line.words[3] : "";
-    std::string bits = rate.ends_with("bps") ? rate.substr(0, rate.size() - 3) + "bit/s" : rate;
-    const auto bandwidth = parse_bandwidth(bits);
-    const auto latency = parse_time(delay);
-    if (!bandwidth || *bandwidth <= Bandwidth(0)) {
-      mistake(line, rate, "a rate such as 100Gbps");
-    }
-    if (!latency || *latency < Time(0)) {
-      mistake(line, delay, "a delay such as 0.0005ms");
-    }
-    if (error.empty()) {
-      graph.connect(vertex[from], vertex[to], *bandwidth, *latency);
-    }
-  }
-  if (graph.hosts == 0 && error.empty()) {
-    mistake(list, "", "expected nodes that are no switches");
-  }
-  if (!error.empty()) {
-    return fail(std::move(error));
-  }
-  return graph;
+  return Ns3File(text, file).read();
 }
 
 }  // namespace orrery::topology

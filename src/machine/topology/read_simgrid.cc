@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// SimGrid's platform files (DTD version 4.1), of which hosts, links, routes of one zone and
 /// clusters are read. Speeds of hosts are ignored.
+#include <fmt/format.h>
+
 #include <set>
 
 #include "base/names.h"
@@ -143,8 +145,8 @@ class Platform {
     for (const pugi::xml_node& part : node.children("link_ctn")) {
       const std::string id = xml_.text(part, "id");
       const std::string direction = part.attribute("direction").value();
-      const auto found =
-          links_.find(direction.empty() || direction == "NONE" ? id : id + "_" + direction);
+      const auto found = links_.find(
+          direction.empty() || direction == "NONE" ? id : fmt::format("{}_{}", id, direction));
       if (found == links_.end()) {
         xml_.mistake(part, "id",
                      links_.contains(id + "_UP") ? "a direction (UP or DOWN) beside it"

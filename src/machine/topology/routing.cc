@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <iterator>
 
 namespace orrery::topology {
 namespace {
@@ -203,6 +204,26 @@ bool Router::dimension_order(std::int32_t source, std::int32_t target,
   return found && (last == target || pass(last, target, 0, hops));
 }
 
+/// The vertices before those of a ring that have no distance yet: they get `far`.
+std::vector<std::int32_t> Router::ring_before(const std::vector<std::int32_t>& ring,
+                                              std::int32_t target, std::int16_t far,
+                                              std::vector<std::int16_t>& distances) const {
+  std::vector<std::int32_t> outer;
+  for (const std::int32_t vertex : ring) {
+    if (vertex != target && vertex < graph_.hosts && !graph_.hosts_forward) {
+      continue;
+    }
+    for (const std::int32_t before : into_[static_cast<std::size_t>(vertex)]) {
+      std::int16_t& distance = distances[static_cast<std::size_t>(before)];
+      if (distance < 0) {
+        distance = far;
+        outer.push_back(before);
+      }
+    }
+  }
+  return outer;
+}
+
 const std::vector<std::int16_t>& Router::distances(std::int32_t target) {
   auto& known = distances_[static_cast<std::size_t>(target)];
   if (known) {
@@ -211,32 +232,18 @@ const std::vector<std::int16_t>& Router::distances(std::int32_t target) {
   // Against the direction of links: cables go both ways, single links are looked up from behind.
   static constexpr std::int16_t kFar = -1;
   known = std::make_unique<std::vector<std::int16_t>>(graph_.vertices.size(), kFar);
-  auto& into = into_;
-  if (into.empty()) {
-    into.resize(graph_.vertices.size());
+  if (into_.empty()) {
+    into_.resize(graph_.vertices.size());
     for (const GraphLink& link : graph_.links) {
       if (link.source >= 0) {
-        into[static_cast<std::size_t>(link.target)].push_back(link.source);
+        into_[static_cast<std::size_t>(link.target)].push_back(link.source);
       }
     }
   }
   std::vector<std::int32_t> ring{target};
   (*known)[static_cast<std::size_t>(target)] = 0;
   for (std::int16_t far = 1; !ring.empty(); ++far) {
-    std::vector<std::int32_t> outer;
-    for (const std::int32_t vertex : ring) {
-      if (vertex != target && vertex < graph_.hosts && !graph_.hosts_forward) {
-        continue;
-      }
-      for (const std::int32_t before : into[static_cast<std::size_t>(vertex)]) {
-        std::int16_t& distance = (*known)[static_cast<std::size_t>(before)];
-        if (distance < 0) {
-          distance = far;
-          outer.push_back(before);
-        }
-      }
-    }
-    ring = std::move(outer);
+    ring = ring_before(ring, target, far, *known);
   }
   return *known;
 }
@@ -292,22 +299,19 @@ bool Router::spray(std::int32_t source, std::int32_t target, std::vector<Hop>& h
         return far[static_cast<std::size_t>(to)] == left - 1 &&
                (to == goal || to >= graph_.hosts || graph_.hosts_forward);
       };
-      const auto out = adjacency_.out(here);
-      const auto ways = static_cast<double>(std::ranges::count_if(out, nearer));
-      const double part = share_[static_cast<std::size_t>(here)] / ways;
+      std::vector<std::int32_t> ways;
+      std::ranges::copy_if(adjacency_.out(here), std::back_inserter(ways), nearer);
+      const double part = share_[static_cast<std::size_t>(here)] / static_cast<double>(ways.size());
       share_[static_cast<std::size_t>(here)] = 0;
-      for (const std::int32_t link : out) {
-        if (!nearer(link)) {
-          continue;
-        }
+      for (const std::int32_t link : ways) {
         double& share = share_[static_cast<std::size_t>(at(link).target)];
         if (share == 0) {
           next.push_back(at(link).target);
-          latency += next.size() == 1 ? at(link).latency : Time(0);
         }
         share += part;
         hops.push_back({link_id(link), Bandwidth(at(link).bandwidth.value() / part), Time(0)});
       }
+      latency += here == ring.front() ? at(ways.front()).latency : Time(0);
     }
     ring = std::move(next);
   }

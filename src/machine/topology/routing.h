@@ -76,7 +76,11 @@ class Router {
   std::vector<std::int32_t> first_of_level_;                           ///< of a clos
   std::vector<std::int32_t> gates_;                                    ///< by host
   std::vector<std::unique_ptr<std::vector<std::int16_t>>> distances_;  ///< by target vertex
-  std::vector<double> share_;                                          ///< of spray, by vertex
+  std::vector<std::int32_t> ring_before(const std::vector<std::int32_t>& ring, std::int32_t target,
+                                        std::int16_t far,
+                                        std::vector<std::int16_t>& distances) const;
+
+  std::vector<double> share_;                    ///< of spray, by vertex
   std::vector<std::vector<std::int32_t>> into_;  ///< vertices with a link to a vertex; lazily
 };
 

@@ -25,10 +25,24 @@ struct Clos {
 };
 
 const std::vector<std::string>& level_names(std::size_t levels) {
-  static const std::vector<std::string> kTwo{"leaf", "spine"};
-  static const std::vector<std::string> kThree{"edge", "aggregation", "core"};
-  static const std::vector<std::string> kOther;
-  return levels == 2 ? kTwo : levels == 3 ? kThree : kOther;
+  static const std::vector<std::string> two{"leaf", "spine"};
+  static const std::vector<std::string> three{"edge", "aggregation", "core"};
+  static const std::vector<std::string> others;
+  return levels == 2 ? two : levels == 3 ? three : others;
+}
+
+/// The cables of vertex v of level l. `first` of every level; `below`: values of the digits before
+/// the one in which both ends differ.
+void connect_up(LinkGraph& graph, const Clos& tree, std::size_t l, std::int32_t v,
+                const std::vector<std::int32_t>& first, std::int32_t below) {
+  const std::int32_t low = v % below;
+  const std::int32_t high = v / below / tree.down[l];
+  for (std::int32_t copy = 0; copy < tree.parallel[l]; ++copy) {
+    for (std::int32_t p = 0; p < tree.up[l]; ++p) {
+      graph.connect(first[l] + v, first[l + 1] + low + below * (p + tree.up[l] * high),
+                    tree.wires[l].bandwidth, tree.wires[l].latency);
+    }
+  }
 }
 
 LinkGraph clos(const Clos& tree) {
@@ -46,14 +60,7 @@ LinkGraph clos(const Clos& tree) {
   for (std::size_t l = 0; l < levels; ++l) {
     const auto count = static_cast<std::int32_t>(tree.size(l));
     for (std::int32_t v = 0; v < count; ++v) {
-      const std::int32_t low = v % below;
-      const std::int32_t high = v / below / tree.down[l];
-      for (std::int32_t copy = 0; copy < tree.parallel[l]; ++copy) {
-        for (std::int32_t p = 0; p < tree.up[l]; ++p) {
-          graph.connect(first[l] + v, first[l + 1] + low + below * (p + tree.up[l] * high),
-                        tree.wires[l].bandwidth, tree.wires[l].latency);
-        }
-      }
+      connect_up(graph, tree, l, v, first, below);
     }
     below *= tree.up[l];
   }

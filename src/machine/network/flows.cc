@@ -129,6 +129,23 @@ std::vector<std::uint32_t> by_start(const std::vector<FlowRequest>& flows) {
   return order;
 }
 
+/// Counts a piece's bytes on its links; the rate at which it may go at most, if its flow may `cap`.
+Bandwidth lay(topology::Assigned& assigned, const Piece& piece, const topology::LinkGraph& graph,
+              double bytes, Bandwidth cap, std::vector<double>& load) {
+  cap = Bandwidth(cap.value() * piece.share);
+  for (std::size_t h = piece.first_hop; h < piece.first_hop + piece.hops; ++h) {
+    topology::Hop& hop = assigned.hops[h];
+    const topology::GraphLink& link = graph.links[hop.link];
+    load[hop.link] += bytes * (link.bandwidth.value() / hop.bandwidth.value());
+    if (link.pipe) {  // a limit of each flow, and none of all of them
+      constexpr double kPlenty = 1e6;
+      cap = std::min(cap, hop.bandwidth);
+      hop.bandwidth = Bandwidth(hop.bandwidth.value() * kPlenty);
+    }
+  }
+  return cap;
+}
+
 }  // namespace
 
 Result<FlowRun> run_flows(topology::Router& router, const std::vector<FlowRequest>& flows) {
@@ -156,17 +173,7 @@ Result<FlowRun> run_flows(topology::Router& router, const std::vector<FlowReques
   const auto start = [&](const Piece& piece) {
     const FlowRequest& flow = flows[order[piece.flow]];
     const double bytes = piece.share * static_cast<double>(flow.bytes.value());
-    Bandwidth cap(flow.cap.value() * piece.share);
-    for (std::size_t h = piece.first_hop; h < piece.first_hop + piece.hops; ++h) {
-      topology::Hop& hop = assigned->hops[h];
-      const topology::GraphLink& link = router.graph().links[hop.link];
-      run.load[hop.link] += bytes * (link.bandwidth.value() / hop.bandwidth.value());
-      if (link.pipe) {  // a limit of each flow, and none of all of them
-        constexpr double kPlenty = 1e6;
-        cap = std::min(cap, hop.bandwidth);
-        hop.bandwidth = Bandwidth(hop.bandwidth.value() * kPlenty);
-      }
-    }
+    const Bandwidth cap = lay(*assigned, piece, router.graph(), bytes, flow.cap, run.load);
     const TransferId id = network.start(Bytes::from_double(bytes), assigned->way(piece), queue,
                                         {flow.weight * piece.share, cap});
     flow_of.resize(std::max<std::size_t>(flow_of.size(), id + 1));

@@ -281,6 +281,22 @@ bool Router::walk(std::int32_t source, std::int32_t target, std::uint64_t key,
   return here == target || pass(here, target, 0, hops);
 }
 
+/// The part of a sprayed flow that is here, over links that come nearer; `next` gets where it has
+/// not been.
+void Router::spray_on(std::int32_t here, const std::vector<std::int32_t>& ways,
+                      std::vector<std::int32_t>& next, std::vector<Hop>& hops) {
+  const double part = share_[static_cast<std::size_t>(here)] / static_cast<double>(ways.size());
+  share_[static_cast<std::size_t>(here)] = 0;
+  for (const std::int32_t link : ways) {
+    double& share = share_[static_cast<std::size_t>(at(link).target)];
+    if (share == 0) {
+      next.push_back(at(link).target);
+    }
+    share += part;
+    hops.push_back({link_id(link), Bandwidth(at(link).bandwidth.value() / part), Time(0)});
+  }
+}
+
 bool Router::spray(std::int32_t source, std::int32_t target, std::vector<Hop>& hops) {
   const std::size_t first = hops.size();
   const std::int32_t goal = gates_[static_cast<std::size_t>(target)];
@@ -301,16 +317,7 @@ bool Router::spray(std::int32_t source, std::int32_t target, std::vector<Hop>& h
       };
       std::vector<std::int32_t> ways;
       std::ranges::copy_if(adjacency_.out(here), std::back_inserter(ways), nearer);
-      const double part = share_[static_cast<std::size_t>(here)] / static_cast<double>(ways.size());
-      share_[static_cast<std::size_t>(here)] = 0;
-      for (const std::int32_t link : ways) {
-        double& share = share_[static_cast<std::size_t>(at(link).target)];
-        if (share == 0) {
-          next.push_back(at(link).target);
-        }
-        share += part;
-        hops.push_back({link_id(link), Bandwidth(at(link).bandwidth.value() / part), Time(0)});
-      }
+      spray_on(here, ways, next, hops);
       latency += here == ring.front() ? at(ways.front()).latency : Time(0);
     }
     ring = std::move(next);

@@ -76,6 +76,8 @@ class Router {
   std::vector<std::int32_t> first_of_level_;                           ///< of a clos
   std::vector<std::int32_t> gates_;                                    ///< by host
   std::vector<std::unique_ptr<std::vector<std::int16_t>>> distances_;  ///< by target vertex
+  void spray_on(std::int32_t here, const std::vector<std::int32_t>& ways,
+                std::vector<std::int32_t>& next, std::vector<Hop>& hops);
   std::vector<std::int32_t> ring_before(const std::vector<std::int32_t>& ring, std::int32_t target,
                                         std::int16_t far,
                                         std::vector<std::int16_t>& distances) const;

@@ -16,7 +16,7 @@ namespace orrery::flit {
 namespace {
 
 /// What files name that has no bearing on these results: output, other kinds of simulation.
-const std::set<std::string, std::less<>> kWithoutEffect{"sim_type",
+const std::set<std::string, std::less<>> without_effect{"sim_type",
                                                         "print_activity",
                                                         "print_csv_results",
                                                         "viewer_trace",
@@ -63,7 +63,7 @@ const std::set<std::string, std::less<>> kWithoutEffect{"sim_type",
                                                         "subnets"};
 
 /// Those of them, and others, that are right for one value only.
-const std::map<std::string, std::vector<std::string>, std::less<>> kOnlyValues{
+const std::map<std::string, std::vector<std::string>, std::less<>> only_values{
     {"sim_type", {"latency", "throughput"}},
     {"router", {"iq"}},
     {"internal_speedup", {"1", "1.0"}},
@@ -101,14 +101,14 @@ class BookSimReader {
     read_load();
     read_topology();
     for (const auto& [key, entry] : entries_) {
-      if (const auto only = kOnlyValues.find(key);
-          only != kOnlyValues.end() &&
+      if (const auto only = only_values.find(key);
+          only != only_values.end() &&
           std::find(only->second.begin(), only->second.end(), entry.value) == only->second.end()) {
         add(entry.line, key, entry.value, enumerated(only->second) + ": there is no other here");
-      } else if (kWithoutEffect.contains(key)) {
+      } else if (without_effect.contains(key)) {
         result_.notes.push_back(
             fmt::format("{}:{}: {} changes nothing here", file_, entry.line, key));
-      } else if (only == kOnlyValues.end() && !known_.contains(key)) {
+      } else if (only == only_values.end() && !known_.contains(key)) {
         add(entry.line, key, "", "no setting of that name" + did_you_mean(key, names()));
       }
     }
@@ -126,7 +126,7 @@ class BookSimReader {
 
   std::vector<std::string> names() const {
     std::vector<std::string> list(known_.begin(), known_.end());
-    list.insert(list.end(), kWithoutEffect.begin(), kWithoutEffect.end());
+    list.insert(list.end(), without_effect.begin(), without_effect.end());
     return list;
   }
 
@@ -274,12 +274,12 @@ class BookSimReader {
       load.rate *= by_flits ? 1 : load.packet;  // BookSim counts packets unless told otherwise
     }
     if (const Entry* entry = find("traffic")) {
-      static const std::map<std::string, std::string, std::less<>> kPatterns{
+      static const std::map<std::string, std::string, std::less<>> patterns{
           {"bitcomp", "bit_complement"},
           {"bitrev", "bit_reverse"},
           {"randperm", "random_permutation"}};
-      const auto other = kPatterns.find(entry->value);
-      result_.pattern = other == kPatterns.end() ? entry->value : other->second;
+      const auto other = patterns.find(entry->value);
+      result_.pattern = other == patterns.end() ? entry->value : other->second;
       read_hotspot(*entry);
     }
   }

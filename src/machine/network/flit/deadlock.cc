@@ -83,6 +83,7 @@ class Dependencies {
  public:
   explicit Dependencies(const Routing& routing) : routing_(routing), graph_(routing.graph()) {}
 
+  // NOLINTNEXTLINE(readability-function-size): its loops belong together
   DependencyCheck check() {
     const auto nodes = static_cast<std::uint32_t>(graph_.nodes.size());
     for (std::uint32_t source = 0; source < nodes; ++source) {
@@ -139,6 +140,7 @@ class Dependencies {
 
   /// All ways from a router on. Adaptive hops hold nothing that counts: what counts is the escape
   /// that was held last.
+  // NOLINTNEXTLINE(readability-function-size): its loops belong together
   void walk(const RouteState& first, std::uint32_t from, Resource before) {
     struct Place {
       RouteState state;

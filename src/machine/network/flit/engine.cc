@@ -243,8 +243,11 @@ void Engine::update_ready(std::uint32_t vc) {
       !out_[in.port].closed) {
     in_[port].ready |= bit;
     ready_.add(port);
-  } else if ((in_[port].ready &= ~bit) == 0) {
-    ready_.remove(port);
+  } else {
+    in_[port].ready &= ~bit;
+    if (in_[port].ready == 0) {
+      ready_.remove(port);
+    }
   }
 }
 

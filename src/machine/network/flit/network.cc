@@ -39,6 +39,7 @@ FlitNetwork::FlitNetwork(const topology::LinkMap& map, const FabricSettings& set
 
 /// Visits the ways from every device to its neighbours in each dimension: all links there are.
 template <class Visit>
+// NOLINTNEXTLINE(readability-function-size): its loops belong together
 void FlitNetwork::for_each_step(Visit visit) const {
   std::vector<topology::Hop> hops;
   const auto step = [&](std::int64_t from, std::int64_t to, int dimension, bool forward) {

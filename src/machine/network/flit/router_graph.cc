@@ -75,6 +75,7 @@ RouterGraph make_grid(Shape shape, std::vector<std::int32_t> extents) {
   return graph;
 }
 
+// NOLINTNEXTLINE(readability-function-size): its loops belong together
 RouterGraph make_fat_tree(std::int32_t k, std::int32_t n) {
   RouterGraph graph;
   graph.name = fmt::format("fat_tree:k={},n={}", k, n);
@@ -126,6 +127,7 @@ RouterGraph make_fly(std::int32_t k, std::int32_t n) {
   return graph;
 }
 
+// NOLINTNEXTLINE(readability-function-size): its loops belong together
 RouterGraph make_flattened_butterfly(std::vector<std::int32_t> extents, std::int32_t per_router) {
   RouterGraph graph;
   graph.name = fmt::format("flattened_butterfly:{},c={}", joined(extents), per_router);
@@ -156,6 +158,7 @@ RouterGraph make_flattened_butterfly(std::vector<std::int32_t> extents, std::int
   return graph;
 }
 
+// NOLINTNEXTLINE(readability-function-size): its loops belong together
 RouterGraph make_dragonfly(std::int32_t p, std::int32_t a, std::int32_t h) {
   RouterGraph graph;
   graph.name = fmt::format("dragonfly:p={},a={},h={}", p, a, h);

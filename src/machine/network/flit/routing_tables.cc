@@ -14,6 +14,7 @@ constexpr std::uint32_t kUnreached = UINT32_MAX;
 constexpr std::int32_t kMostTableRouters = 4096;  // of which two tables take 134 MB
 
 /// The port that each channel leaves by, in the order in which the makers list them.
+// NOLINTNEXTLINE(readability-function-size): its loops belong together
 std::vector<std::size_t> port_numbers(const RouterGraph& graph, std::size_t& radix) {
   std::vector<std::size_t> ports;
   const auto sum = [&] {
@@ -176,6 +177,7 @@ Result<void> Routing::prepare() {
 
 /// Dijkstra from every router; of ways equally long the first found, over routers and channels in
 /// their order.
+// NOLINTNEXTLINE(readability-function-size): its loops belong together
 Result<void> Routing::make_shortest() {
   const auto routers = static_cast<std::size_t>(graph_->routers);
   const auto out = channels_by(*graph_, &Channel::source);
@@ -220,6 +222,7 @@ Result<void> Routing::make_shortest() {
 /// A channel goes up if it leads to a lower level, or to a lower number on the same level
 /// (Schroeder et al. 1991, Autonet). Backwards from every destination: the shortest way with all
 /// ups first.
+// NOLINTNEXTLINE(readability-function-size): its loops belong together
 Result<void> Routing::make_up_down() {
   const auto routers = static_cast<std::size_t>(graph_->routers);
   const std::vector<std::int32_t> levels = levels_of(*graph_);

@@ -104,6 +104,7 @@ std::vector<std::int32_t> node_extents(const RouterGraph& graph) {
   return extents;
 }
 
+// NOLINTNEXTLINE(readability-function-size): its loops belong together
 Result<Traffic> Traffic::make(std::string_view text, const RouterGraph& graph, std::uint64_t seed) {
   const std::size_t colon = std::min(text.find(':'), text.size());
   const std::string_view name = text.substr(0, colon);

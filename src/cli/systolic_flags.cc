@@ -58,6 +58,66 @@ void write_count(report::JsonWriter& json, std::string_view key, double count) {
   }
 }
 
+/// SCALE-Sim's two files and what they cost.
+struct LayerRun {
+  scalesim::Configuration configuration;
+  std::vector<scalesim::Layer> layers;
+  scalesim::Compatibility compat{};
+  std::vector<compute::SystolicCost> costs;  ///< by layer
+
+  double cycles() const {
+    double sum = 0;
+    for (const compute::SystolicCost& cost : costs) {
+      sum += cost.cycles;
+    }
+    return sum;
+  }
+};
+
+std::string layers_json(const LayerRun& run) {
+  return report::json_text([&](report::JsonWriter& out) {
+    out.begin_object();
+    out.key("run_name").value(run.configuration.run_name);
+    out.key("array_rows").value(run.configuration.array.rows);
+    out.key("array_cols").value(run.configuration.array.cols);
+    out.key("compat").value(name_of(run.compat));
+    out.key("warnings").begin_array();
+    for (const std::string& warning : run.configuration.warnings) {
+      out.value(warning);
+    }
+    out.end_array();
+    write_count(out, "cycles", run.cycles());
+    out.key("layers").begin_array();
+    for (std::size_t i = 0; i < run.layers.size(); ++i) {
+      out.begin_object();
+      out.key("layer").value(run.layers[i].name);
+      write_systolic(out, run.costs[i], std::nullopt);
+      out.end_object();
+    }
+    out.end_array();
+    out.end_object();
+  });
+}
+
+std::string layers_text(const LayerRun& run) {
+  std::string text = fmt::format(
+      "{}: {} x {} cells, {}, {}\n", run.configuration.run_name, run.configuration.array.rows,
+      run.configuration.array.cols, name_of(run.configuration.array.dataflow),
+      run.configuration.feed ? "memory as fast as Bandwidth says" : "memory never waits");
+  for (const std::string& warning : run.configuration.warnings) {
+    text += "warning: " + warning + "\n";
+  }
+  text += fmt::format("{:<24}{:>16}{:>16}{:>10}{:>10}{:>16}\n", "layer", "cycles", "stalled",
+                      "used %", "mapped %", "DRAM bytes");
+  for (std::size_t i = 0; i < run.layers.size(); ++i) {
+    const compute::SystolicCost& cost = run.costs[i];
+    text += fmt::format("{:<24}{:>16.0f}{:>16.0f}{:>10.2f}{:>10.2f}{:>16.0f}\n", run.layers[i].name,
+                        cost.cycles, cost.stall_cycles, 100 * cost.utilization,
+                        100 * cost.mapping_efficiency, cost.dram_bytes.sum());
+  }
+  return text + fmt::format("{:<24}{:>16.0f}\n", "all", run.cycles());
+}
+
 }  // namespace
 
 void write_systolic(report::JsonWriter& json, const compute::SystolicCost& cost,
@@ -196,53 +256,11 @@ Result<std::string> SystolicFlags::layers(bool json, Error mistakes) {
   if (!mistakes.empty()) {
     return fail(std::move(mistakes));
   }
-  std::vector<compute::SystolicCost> costs;
-  double cycles = 0;
-  for (const scalesim::Layer& layer : layers) {
-    costs.push_back(scalesim::report(configuration, layer, compat_).cost);
-    cycles += costs.back().cycles;
+  LayerRun run{std::move(configuration), std::move(layers), compat_, {}};
+  for (const scalesim::Layer& layer : run.layers) {
+    run.costs.push_back(scalesim::report(run.configuration, layer, compat_).cost);
   }
-  const compute::SystolicArray& array = configuration.array;
-  if (json) {
-    return report::json_text([&](report::JsonWriter& out) {
-      out.begin_object();
-      out.key("run_name").value(configuration.run_name);
-      out.key("array_rows").value(array.rows);
-      out.key("array_cols").value(array.cols);
-      out.key("compat").value(name_of(compat_));
-      out.key("warnings").begin_array();
-      for (const std::string& warning : configuration.warnings) {
-        out.value(warning);
-      }
-      out.end_array();
-      write_count(out, "cycles", cycles);
-      out.key("layers").begin_array();
-      for (std::size_t i = 0; i < layers.size(); ++i) {
-        out.begin_object();
-        out.key("layer").value(layers[i].name);
-        write_systolic(out, costs[i], std::nullopt);
-        out.end_object();
-      }
-      out.end_array();
-      out.end_object();
-    });
-  }
-  std::string text =
-      fmt::format("{}: {} x {} cells, {}, {}\n", configuration.run_name, array.rows, array.cols,
-                  name_of(array.dataflow),
-                  configuration.feed ? "memory as fast as Bandwidth says" : "memory never waits");
-  for (const std::string& warning : configuration.warnings) {
-    text += "warning: " + warning + "\n";
-  }
-  text += fmt::format("{:<24}{:>16}{:>16}{:>10}{:>10}{:>16}\n", "layer", "cycles", "stalled",
-                      "used %", "mapped %", "DRAM bytes");
-  for (std::size_t i = 0; i < layers.size(); ++i) {
-    const compute::SystolicCost& cost = costs[i];
-    text += fmt::format("{:<24}{:>16.0f}{:>16.0f}{:>10.2f}{:>10.2f}{:>16.0f}\n", layers[i].name,
-                        cost.cycles, cost.stall_cycles, 100 * cost.utilization,
-                        100 * cost.mapping_efficiency, cost.dram_bytes.sum());
-  }
-  return text + fmt::format("{:<24}{:>16.0f}\n", "all", cycles);
+  return json ? layers_json(run) : layers_text(run);
 }
 
 }  // namespace orrery::cli

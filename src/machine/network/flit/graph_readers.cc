@@ -13,24 +13,13 @@
 #include "base/file.h"
 #include "base/reader.h"
 #include "machine/network/flit/router_graph.h"
+#include "machine/network/flit/words.h"
 #include "machine/topology/makers.h"
 
 namespace orrery::flit {
 namespace {
 
 constexpr Cycle kLongestLatency = 1'000'000;
-
-std::vector<std::string_view> split(std::string_view text, std::string_view separators) {
-  std::vector<std::string_view> parts;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find_first_of(separators), text.size());
-    if (end > 0) {
-      parts.push_back(text.substr(0, end));
-    }
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return parts;
-}
 
 /// "8x8,c=4": extents first, then fields.
 struct Spec {
@@ -47,10 +36,10 @@ Spec parse_spec(std::string_view text, const std::vector<std::string>& known, bo
                 Error& mistakes) {
   Spec spec;
   bool first = true;
-  for (const std::string_view part : split(text, ",")) {
+  for (const std::string_view part : words_of(text, ",")) {
     const std::size_t equals = part.find('=');
     if (equals == std::string_view::npos && first && has_extents) {
-      for (const std::string_view extent : split(part, "x")) {
+      for (const std::string_view extent : words_of(part, "x")) {
         const auto size = parse_value<std::int32_t>(extent);
         if (!size || *size < 1) {
           mistakes.add(wrong(part, "extents above 0 such as 8x8"));
@@ -91,7 +80,35 @@ double power(double base, double exponent) {
   return std::pow(base, exponent);
 }
 
-// NOLINTNEXTLINE(readability-function-size): its loops belong together
+/// What would be too large to build.
+void check_sizes(Shape shape, std::string_view text, const std::vector<std::int32_t>& extents,
+                 const std::vector<std::int32_t>& values, Error& mistakes) {
+  const bool has_extents = !extents.empty();
+  double routers = 1;
+  double sum = 0;
+  for (const std::int32_t extent : extents) {
+    routers *= extent;
+    sum += extent;
+  }
+  const auto value = [&](std::size_t i) { return static_cast<double>(values[i]); };
+  if (has_extents) {
+    const bool flat = shape == Shape::flattened_butterfly;
+    const double degree = flat ? sum : 2 * static_cast<double>(extents.size());
+    check_size(text, routers, routers * degree, routers * (flat ? value(0) : 1), mistakes);
+  } else if (shape == Shape::fat_tree || shape == Shape::fly) {
+    routers = value(1) * power(value(0), value(1) - 1);
+    check_size(text, routers, routers * 2 * value(0), power(value(0), value(1)), mistakes);
+    if (values[0] < 2 && values[1] > 1) {
+      mistakes.add(wrong(text, "k of at least 2"));
+    }
+  } else if (shape == Shape::dragonfly) {
+    routers = value(1) * (value(1) * value(2) + 1);
+    check_size(text, routers, routers * (value(1) + value(2)), routers * value(0), mistakes);
+  } else {
+    check_size(text, value(0), value(0) * value(0) * value(2), value(0) * value(1), mistakes);
+  }
+}
+
 RouterGraph parse_shape(Shape shape, std::string_view text, std::string_view rest,
                         Error& mistakes) {
   static const std::map<Shape, std::vector<std::string>> fields{
@@ -120,29 +137,7 @@ RouterGraph parse_shape(Shape shape, std::string_view text, std::string_view res
   if (!mistakes.empty()) {
     return {};
   }
-  double routers = 1;
-  double sum = 0;
-  for (const std::int32_t extent : spec.extents) {
-    routers *= extent;
-    sum += extent;
-  }
-  const auto value = [&](std::size_t i) { return static_cast<double>(values[i]); };
-  if (has_extents) {
-    const bool flat = shape == Shape::flattened_butterfly;
-    const double degree = flat ? sum : 2 * static_cast<double>(spec.extents.size());
-    check_size(text, routers, routers * degree, routers * (flat ? value(0) : 1), mistakes);
-  } else if (shape == Shape::fat_tree || shape == Shape::fly) {
-    routers = value(1) * power(value(0), value(1) - 1);
-    check_size(text, routers, routers * 2 * value(0), power(value(0), value(1)), mistakes);
-    if (values[0] < 2 && values[1] > 1) {
-      mistakes.add(wrong(text, "k of at least 2"));
-    }
-  } else if (shape == Shape::dragonfly) {
-    routers = value(1) * (value(1) * value(2) + 1);
-    check_size(text, routers, routers * (value(1) + value(2)), routers * value(0), mistakes);
-  } else {
-    check_size(text, value(0), value(0) * value(0) * value(2), value(0) * value(1), mistakes);
-  }
+  check_sizes(shape, text, spec.extents, values, mistakes);
   if (!mistakes.empty()) {
     return {};
   }
@@ -170,7 +165,7 @@ class LinkListReader {
 
   void read_line(std::string_view line, int number) {
     line_ = number;
-    const std::vector<std::string_view> words = split(line, " \t\r");
+    const std::vector<std::string_view> words = words_of(line, " \t\r");
     if (words.empty() || words[0].starts_with('#') || words[0].starts_with("//")) {
       return;
     }

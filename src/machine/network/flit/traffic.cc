@@ -9,24 +9,13 @@
 
 #include "base/file.h"
 #include "base/reader.h"
+#include "machine/network/flit/words.h"
 
 namespace orrery::flit {
 namespace {
 
 Error wrong_pattern(std::string_view found, std::string expected) {
   return Error(Mistake{"pattern", {}, std::string(found), std::move(expected)});
-}
-
-std::vector<std::string_view> parts_of(std::string_view text, std::string_view separators) {
-  std::vector<std::string_view> parts;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find_first_of(separators), text.size());
-    if (end > 0) {
-      parts.push_back(text.substr(0, end));
-    }
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return parts;
 }
 
 /// Numbers of nodes, all mistakes at once.
@@ -81,6 +70,16 @@ std::uint32_t by_digits(std::uint32_t source, const std::vector<std::int32_t>& e
   return target;
 }
 
+std::vector<std::uint32_t> shuffled(std::uint32_t nodes, std::uint64_t seed) {
+  Random random(seed ^ 0x7065726dULL);  // a stream of its own
+  std::vector<std::uint32_t> targets(nodes);
+  std::iota(targets.begin(), targets.end(), 0U);
+  for (std::uint32_t i = nodes; i > 1; --i) {
+    std::swap(targets[i - 1], targets[random.below(i)]);
+  }
+  return targets;
+}
+
 }  // namespace
 
 std::vector<std::int32_t> node_extents(const RouterGraph& graph) {
@@ -104,7 +103,34 @@ std::vector<std::int32_t> node_extents(const RouterGraph& graph) {
   return extents;
 }
 
-// NOLINTNEXTLINE(readability-function-size): its loops belong together
+/// "3,7@0.2": nodes and the share of packets that go to them.
+void Traffic::read_hotspot(std::string_view text, Error& mistakes) {
+  const std::size_t at = std::min(text.find('@'), text.size());
+  hot_ = node_list("pattern hotspot", words_of(text.substr(0, at), ","), nodes_, mistakes);
+  const auto share =
+      at < text.size() ? parse_number(text.substr(at + 1)) : tl::expected<double, std::string>(1);
+  share_ = share.value_or(0);
+  if (!share || *share <= 0 || *share > 1 || hot_.empty()) {
+    mistakes.add(wrong_pattern(name_, "hotspot:NODES@SHARE with a share above 0, at most 1"));
+  }
+}
+
+/// A file of the target of every node.
+void Traffic::read_permutation(std::string_view path, Error& mistakes) {
+  const auto file = read_file(std::string(path), std::size_t{1} << 24U);
+  if (!file) {
+    mistakes.add(file.error());
+    return;
+  }
+  targets_ = node_list(path, words_of(*file, " \t\r\n,"), nodes_, mistakes);
+  if (mistakes.empty() && targets_.size() != nodes_) {
+    mistakes.add({std::string(path),
+                  {},
+                  fmt::format("{} targets", targets_.size()),
+                  fmt::format("one for each of {} nodes", nodes_)});
+  }
+}
+
 Result<Traffic> Traffic::make(std::string_view text, const RouterGraph& graph, std::uint64_t seed) {
   const std::size_t colon = std::min(text.find(':'), text.size());
   const std::string_view name = text.substr(0, colon);
@@ -150,41 +176,15 @@ Result<Traffic> Traffic::make(std::string_view text, const RouterGraph& graph, s
         }));
       }
       break;
-    case Pattern::random_permutation: {
-      Random random(seed ^ 0x7065726dULL);  // a stream of its own
-      traffic.targets_.resize(nodes);
-      std::iota(traffic.targets_.begin(), traffic.targets_.end(), 0U);
-      for (std::uint32_t i = nodes; i > 1; --i) {
-        std::swap(traffic.targets_[i - 1], traffic.targets_[random.below(i)]);
-      }
+    case Pattern::random_permutation:
+      traffic.targets_ = shuffled(nodes, seed);
       break;
-    }
-    case Pattern::hotspot: {
-      const std::size_t at = std::min(rest.find('@'), rest.size());
-      traffic.hot_ =
-          node_list("pattern hotspot", parts_of(rest.substr(0, at), ","), nodes, mistakes);
-      const auto share = at < rest.size() ? parse_number(rest.substr(at + 1))
-                                          : tl::expected<double, std::string>(1);
-      traffic.share_ = share.value_or(0);
-      if (!share || *share <= 0 || *share > 1 || traffic.hot_.empty()) {
-        mistakes.add(wrong_pattern(text, "hotspot:NODES@SHARE with a share above 0, at most 1"));
-      }
+    case Pattern::hotspot:
+      traffic.read_hotspot(rest, mistakes);
       break;
-    }
-    case Pattern::permutation: {
-      const auto file = read_file(std::string(rest), std::size_t{1} << 24U);
-      if (!file) {
-        return fail(file.error());
-      }
-      traffic.targets_ = node_list(rest, parts_of(*file, " \t\r\n,"), nodes, mistakes);
-      if (mistakes.empty() && traffic.targets_.size() != nodes) {
-        mistakes.add({std::string(rest),
-                      {},
-                      fmt::format("{} targets", traffic.targets_.size()),
-                      fmt::format("one for each of {} nodes", nodes)});
-      }
+    case Pattern::permutation:
+      traffic.read_permutation(rest, mistakes);
       break;
-    }
   }
   if (!mistakes.empty()) {
     return fail(std::move(mistakes));

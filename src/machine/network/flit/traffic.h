@@ -62,6 +62,9 @@ class Traffic {
   }
 
  private:
+  void read_hotspot(std::string_view text, Error& mistakes);
+  void read_permutation(std::string_view path, Error& mistakes);
+
   std::string name_;
   std::uint32_t nodes_ = 0;
   std::vector<std::uint32_t> targets_;  ///< by source; empty: at random

@@ -99,6 +99,21 @@ bool apply_special(Engine& engine, const std::string& name, const std::string& v
   return true;
 }
 
+/// `positive`: the name of a switch without "no-".
+const Flag* flag_named(const std::string& framework, const std::string& name,
+                       const std::string& positive) {
+  return std::find_if(kFlags.begin(), kFlags.end(), [&](const Flag& f) {
+    return f.framework == framework && (f.name == name || (f.is_switch && f.name == positive));
+  });
+}
+
+/// As of a file.
+Result<void> in_range(const Engine& engine, const std::string& framework) {
+  return parse_config(to_yaml(engine), framework, ConfigSyntax::yaml)
+      .and_then([](const ConfigNode& node) { return parse_engine(node); })
+      .map([](const Engine&) {});
+}
+
 }  // namespace
 
 const std::vector<std::string>& imported_frameworks() {
@@ -129,10 +144,7 @@ Result<ImportedEngine> import_engine(const std::string& framework,
       name.resize(equals);
     }
     const bool negated = name.starts_with("no-");
-    const std::string positive = negated ? name.substr(3) : name;
-    const auto* const flag = std::find_if(kFlags.begin(), kFlags.end(), [&](const Flag& f) {
-      return f.framework == framework && (f.name == name || (f.is_switch && f.name == positive));
-    });
+    const auto* const flag = flag_named(framework, name, negated ? name.substr(3) : name);
     const bool follows = i + 1 < words.size() && !words[i + 1].starts_with("--");
     if (flag == kFlags.end()) {
       const bool typed = name == "kv-cache-dtype" || name == "quantization";
@@ -165,17 +177,10 @@ Result<ImportedEngine> import_engine(const std::string& framework,
   if (engine.ep == 0) {
     engine.ep = engine.tp * engine.dp;
   }
-  if (error.empty()) {  // ranges, as a file's
-    const auto checked = parse_config(to_yaml(engine), framework, ConfigSyntax::yaml)
-                             .and_then([](const ConfigNode& node) { return parse_engine(node); });
-    if (!checked) {
-      error.add(checked.error());
-    }
-  }
   if (!error.empty()) {
     return fail(std::move(error));
   }
-  return result;
+  return in_range(engine, framework).map([&] { return std::move(result); });
 }
 
 }  // namespace orrery::serving

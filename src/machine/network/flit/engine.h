@@ -217,6 +217,8 @@ class Engine {
   bool inject_flit(std::uint32_t source);
   std::uint32_t injection_vc(std::uint32_t source) const;
   void end_cycle();
+  void set_allocators();
+
   struct OnTheWay {
     std::vector<bool> credits;
     std::vector<bool> flits;

@@ -14,15 +14,6 @@ Engine::Engine(const RouterGraph& graph, const Routing& routing, const RouterSet
       channels_(static_cast<std::uint32_t>(graph.channels.size())),
       ports_(channels_ + static_cast<std::uint32_t>(graph.nodes.size())),
       shift_(static_cast<unsigned>(std::bit_width(static_cast<unsigned>(settings.vcs - 1)))) {
-  const auto is_plain = [&](Allocator allocator) {
-    return allocator == Allocator::separable_input_first && settings.alloc_iters == 1;
-  };
-  plain_vc_ = is_plain(settings.vc_allocator);
-  plain_switch_ = is_plain(settings.sw_allocator);
-  input_vcs_.resize(static_cast<std::size_t>(settings.input_speedup));
-  for (std::size_t vc = 0; vc < static_cast<std::size_t>(settings.vcs); ++vc) {
-    input_vcs_[vc % input_vcs_.size()] |= VcMask{1} << vc;
-  }
   hop_delay_ = settings.sw_alloc_delay + settings.st_final_delay;
   const std::size_t nodes = graph.nodes.size();
   const std::size_t out_ports = ports_ + nodes;
@@ -66,6 +57,20 @@ Engine::Engine(const RouterGraph& graph, const Routing& routing, const RouterSet
   }
   longest_delay_ = longest;
   calendar_.set_reach(std::max<Cycle>(longest, 1000));
+  set_allocators();
+}
+
+/// Requires that the VCs are there.
+void Engine::set_allocators() {
+  const auto is_plain = [&](Allocator allocator) {
+    return allocator == Allocator::separable_input_first && settings_.alloc_iters == 1;
+  };
+  plain_vc_ = is_plain(settings_.vc_allocator);
+  plain_switch_ = is_plain(settings_.sw_allocator);
+  input_vcs_.resize(static_cast<std::size_t>(settings_.input_speedup));
+  for (std::size_t vc = 0; vc < static_cast<std::size_t>(settings_.vcs); ++vc) {
+    input_vcs_[vc % input_vcs_.size()] |= VcMask{1} << vc;
+  }
   if (!plain_vc_) {
     slow_vc_.resize(in_vcs_.size(), out_vcs_.size());
   }

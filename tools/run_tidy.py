@@ -27,6 +27,16 @@ KNOWN_TO_GCC = "--extra-arg=-Wno-unknown-warning-option"  # the database may hol
 QUICK = "--checks=-clang-analyzer-*"
 # Another compiler's precompiled headers; without them a source shows what it does not include itself.
 PRECOMPILED = re.compile(r"\s(-Xclang\s+)?-include(-pch)?\s+(-Xclang\s+)?\S*cmake_pch\S*|\s-Winvalid-pch\b")
+UNITY = re.compile(r"^unity_\d+_cxx\.cxx$")
+
+
+def apart(entry: dict) -> list[dict]:
+    """The sources that an entry compiles together (CMake's unity builds), each as an entry of its own."""
+    unit = pathlib.Path(entry["file"])
+    if not UNITY.match(unit.name):
+        return [entry]
+    return [{**entry, "file": source, "command": entry["command"].replace(str(unit), source)}
+            for source in INCLUDE.findall(unit.read_text())]
 
 
 def closure(source: pathlib.Path, root: pathlib.Path) -> list[pathlib.Path]:
@@ -69,9 +79,10 @@ class Tidy:
         self.deadline = time.monotonic() + budget if budget else float("inf")
         self.clean = build / "tidy"
         self.clean.mkdir(exist_ok=True)
-        self.commands = json.loads((build / "compile_commands.json").read_text())
-        for entry in self.commands:
+        self.commands = []
+        for entry in json.loads((build / "compile_commands.json").read_text()):
             entry["command"] = PRECOMPILED.sub("", entry["command"])
+            self.commands += apart(entry)
         (self.clean / "compile_commands.json").write_text(json.dumps(self.commands))
 
     def sources(self, everything: bool) -> list[tuple[pathlib.Path, pathlib.Path]]:

@@ -56,6 +56,14 @@ class RunTidy(unittest.TestCase):
     def test_without_a_main_branch_every_source_but_generated_ones_is_checked(self):
         self.assertEqual(self.names(), ["a.cc", "b.cc"])
 
+    def test_sources_that_compile_together_are_checked_one_by_one(self):
+        both = [str(self.root / name) for name in ("src/base/a.cc", "src/base/b.cc")]
+        self.write("build/release/Unity/unity_0_cxx.cxx", "".join(f'#include "{source}"\n' for source in both))
+        unit = str(self.root / "build/release/Unity/unity_0_cxx.cxx")
+        self.write("build/release/compile_commands.json", json.dumps([{"file": unit, "command": "g++ -c " + unit}]))
+        self.assertEqual(self.names(), ["a.cc", "b.cc"])
+        self.assertEqual([entry["command"] for entry in self.tidy().commands], ["g++ -c " + s for s in both])
+
     def test_a_clean_source_is_checked_again_when_a_header_below_it_changes(self):
         self.pass_all()
         self.assertEqual(self.names(), [])

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include "planner/full/fits.h"
@@ -10,6 +11,40 @@ namespace orrery::full {
 namespace {
 
 constexpr std::size_t kAskEvery = 16;  // steps of the search
+
+bool may_fit(SearchState& search, const plan::Plan& plan) {
+  const auto least = search.bounds.least_memory(plan);
+  return least && *least <= search.capacity;
+}
+
+/// Whether it may with as many layers more as that takes.
+bool may_fit_again(SearchState& search, plan::Plan& plan) {
+  bool fits = may_fit(search, plan);
+  while (!fits && search.space.recompute_more(plan)) {
+    fits = may_fit(search, plan);
+  }
+  return fits;
+}
+
+/// The fewest layers more with which it fits; false: it does not with all of them.
+bool recompute_enough(const SearchState& search, plan::Plan& plan) {
+  const std::int64_t most = search.space.layers_to_recompute(plan);
+  std::int64_t enough = most;
+  std::int64_t too_few = plan.recompute_layers;
+  const auto fits_with = [&](std::int64_t layers) {
+    plan.recompute_layers = layers;
+    return memory_of(search.task, plan).first;
+  };
+  if (enough == 0 || !fits_with(0)) {
+    return false;
+  }
+  while (enough - too_few > 1) {
+    const std::int64_t middle = too_few + (enough - too_few) / 2;
+    (fits_with(middle) ? enough : too_few) = middle;
+  }
+  plan.recompute_layers = enough < most ? enough : 0;
+  return true;
+}
 
 class Explorer {
  public:
@@ -56,15 +91,10 @@ class Explorer {
     }
   }
 
-  bool may_fit(const plan::Plan& plan) {
-    const auto least = search_.bounds.least_memory(plan);
-    return least && *least <= search_.capacity;
-  }
-
   void expand(const plan::Plan& shape) {
     const std::vector<plan::Plan> frugal = search_.space.frugal(shape);
     if (std::none_of(frugal.begin(), frugal.end(),
-                     [&](const plan::Plan& plan) { return may_fit(plan); })) {
+                     [&](const plan::Plan& plan) { return may_fit(search_, plan); })) {
       search_.answer.counts.by_memory += search_.space.variant_count(shape);
       for (const plan::Plan& plan : frugal) {
         remember_frugal(plan);
@@ -88,11 +118,7 @@ class Explorer {
         savings->fail(saving);
         continue;
       }
-      bool fits = may_fit(variant);
-      while (!fits && search_.space.recompute_more(variant)) {
-        fits = may_fit(variant);
-      }
-      if (!fits) {
+      if (!may_fit_again(search_, variant)) {
         ++search_.answer.counts.by_memory;
         remember_frugal(variant);
         savings->fail(saving);
@@ -120,31 +146,11 @@ class Explorer {
     }
   }
 
-  /// The fewest layers more with which it fits; false: it does not with all of them.
-  bool recompute_enough(plan::Plan& plan) const {
-    const std::int64_t most = search_.space.layers_to_recompute(plan);
-    std::int64_t enough = most;
-    std::int64_t too_few = plan.recompute_layers;
-    const auto fits_with = [&](std::int64_t layers) {
-      plan.recompute_layers = layers;
-      return memory_of(search_.task, plan).first;
-    };
-    if (enough == 0 || !fits_with(0)) {
-      return false;
-    }
-    while (enough - too_few > 1) {
-      const std::int64_t middle = too_few + (enough - too_few) / 2;
-      (fits_with(middle) ? enough : too_few) = middle;
-    }
-    plan.recompute_layers = enough < most ? enough : 0;
-    return true;
-  }
-
   void look(const Node& node) {
     const auto [fits, memory] = memory_of(search_.task, node.plan);
     if (!fits) {
       plan::Plan more = node.plan;
-      if (recompute_enough(more)) {
+      if (recompute_enough(search_, more)) {
         if (const auto bound = search_.score.least(more)) {
           search_.open.push(*bound, Level::variant, std::move(more), node.savings, node.saving);
           return;
@@ -171,6 +177,17 @@ class Explorer {
 };
 
 }  // namespace
+
+std::optional<Bytes> fit(SearchState& search, plan::Plan& plan) {
+  if (!may_fit_again(search, plan)) {
+    return std::nullopt;
+  }
+  auto [fits, memory] = memory_of(search.task, plan);
+  if (!fits && recompute_enough(search, plan)) {
+    std::tie(fits, memory) = memory_of(search.task, plan);
+  }
+  return fits ? std::optional(memory) : std::nullopt;
+}
 
 void explore(SearchState& search) {
   Explorer(search).run();

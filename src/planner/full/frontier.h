@@ -116,6 +116,11 @@ class Frontier {
     }
   }
 
+  /// Of a variant's estimate, at the least, by what is known by now.
+  Time expected(Time bound, const plan::Plan& plan) const {
+    return expect(bound, Level::variant, plan);
+  }
+
   /// A plan's estimate was `ratio` times its bound.
   void learn(const plan::Plan& plan, double ratio) {
     learn(ratios_.emplace(family_of(plan), ratio), ratio, of_family_);

@@ -21,6 +21,7 @@ class Judge {
 
   void run() {
     simulate_best();
+    descend(search_);
     refine();
     finish();
   }
@@ -39,43 +40,8 @@ class Judge {
           (search_.answer.counts.simulated > 0 && search_.stop())) {
         return;
       }
-      simulate(candidate);
+      simulate(search_, candidate);
     }
-  }
-
-  void simulate(Candidate& candidate) {
-    if (candidate.simulated) {
-      return;
-    }
-    candidate.simulated = true;
-    const auto run =
-        study::run_step(search_.task.model, search_.task.machine, candidate.plan, 0, {});
-    ++search_.answer.counts.simulated;
-    if (!run) {
-      return;
-    }
-    const Time score = search_.score.of(*run);
-    search_.answer.estimate_error =
-        std::max(search_.answer.estimate_error, std::abs(candidate.score / score - 1));
-    Found found{.plan = candidate.plan,
-                .step_time = run->timeline.step_time,
-                .score = score,
-                .estimate = candidate.estimate,
-                .memory = candidate.memory,
-                .mfu = run->mfu,
-                .tokens_per_s = run->tokens_per_s,
-                .energy = {},
-                .cost_per_million_tokens = {}};
-    if (const auto energy = study::energy_of(*run)) {
-      found.energy = energy->total();
-    }
-    if (const auto cost = study::cost_of(*run)) {
-      found.cost_per_million_tokens = cost->per_million_tokens;
-    }
-    const auto place =
-        std::upper_bound(search_.answer.top.begin(), search_.answer.top.end(), found,
-                         [](const Found& a, const Found& b) { return a.score < b.score; });
-    search_.answer.top.insert(place, std::move(found));
   }
 
   /// One field after the other of the best plans, as long as it helps.
@@ -98,7 +64,7 @@ class Judge {
         const Time score = estimate ? search_.score.of(change, estimate->step_time) : Time::max();
         if (score < time * (1 - kWorthwhile)) {
           search_.add({change, Time(0), *estimate, score, memory});
-          simulate(search_.candidates.back());
+          simulate(search_, search_.candidates.back());
         }
       }
     }
@@ -167,6 +133,40 @@ class Judge {
 };
 
 }  // namespace
+
+void simulate(SearchState& search, Candidate& candidate) {
+  if (candidate.simulated) {
+    return;
+  }
+  candidate.simulated = true;
+  const auto run = study::run_step(search.task.model, search.task.machine, candidate.plan, 0, {});
+  ++search.answer.counts.simulated;
+  if (!run) {
+    return;
+  }
+  const Time score = search.score.of(*run);
+  search.answer.estimate_error =
+      std::max(search.answer.estimate_error, std::abs(candidate.score / score - 1));
+  Found found{.plan = candidate.plan,
+              .step_time = run->timeline.step_time,
+              .score = score,
+              .estimate = candidate.estimate,
+              .memory = candidate.memory,
+              .mfu = run->mfu,
+              .tokens_per_s = run->tokens_per_s,
+              .energy = {},
+              .cost_per_million_tokens = {}};
+  if (const auto energy = study::energy_of(*run)) {
+    found.energy = energy->total();
+  }
+  if (const auto cost = study::cost_of(*run)) {
+    found.cost_per_million_tokens = cost->per_million_tokens;
+  }
+  const auto place =
+      std::upper_bound(search.answer.top.begin(), search.answer.top.end(), found,
+                       [](const Found& a, const Found& b) { return a.score < b.score; });
+  search.answer.top.insert(place, std::move(found));
+}
 
 void judge(SearchState& search) {
   Judge(search).run();

@@ -9,8 +9,9 @@
 ///      memory (to the byte, workload/memory) fits the step is estimated (estimate/estimate.h).
 ///      Promising is a bound times what estimates of plans like it were above theirs, the least of
 ///      them. Ends when the next is not below the best estimate by that, with a margin of 1 %
-///   3. the best estimates are simulated, as far down as their error may reach, and single changes
-///      of other fields are tried on the best of them
+///   3. the best estimates are simulated, as far down as their error may reach; then what is like
+///      the best simulated plan, as long as that leads to a better one: step 2 passes over plans
+///      whose like was slow. Single changes of other fields are tried on the best of them
 ///
 /// What is certain: no plan of the space simulates faster than `bound`, since every plan of it was
 /// simulated or has a bound (1, 2) of at least that. `proved`: by the estimate no plan is faster by
@@ -64,7 +65,7 @@ struct Counts {
   std::uint64_t invalid = 0;    ///< variants that check() refuses
   std::uint64_t estimated = 0;
   std::uint64_t left = 0;       ///< not looked at: a limit was reached
-  std::uint64_t simulated = 0;  ///< of the estimated, and of single changes of the best
+  std::uint64_t simulated = 0;  ///< of the estimated, and of plans like the best
 };
 
 struct Answer {

@@ -2,6 +2,7 @@
 /// What the parts of a search share: explore.cc looks at plans, judge.cc simulates the best.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "estimate/estimate.h"
@@ -51,7 +52,18 @@ struct SearchState {
 Result<void> open_groups(SearchState& search);
 /// Estimates what is promising, until nothing is.
 void explore(SearchState& search);
-/// Simulates the best estimates and single changes of them, and sums up what is certain.
+/// Simulates the best estimates, what is like the best of them, and single changes; sums up what is
+/// certain.
 void judge(SearchState& search);
+/// From the best simulated plan to better ones like it: one degree another, or two, or another
+/// schedule, exchange or saving of memory. Bounds and estimates choose, the simulation decides;
+/// ends where no neighbour is better. What the expectations of explore() passed over is found here.
+void descend(SearchState& search);
+
+/// Memory of the plan when it fits; of plans that recompute an open number of layers, with the
+/// fewest that fit.
+std::optional<Bytes> fit(SearchState& search, plan::Plan& plan);
+/// Once; into the answer.
+void simulate(SearchState& search, Candidate& candidate);
 
 }  // namespace orrery::full

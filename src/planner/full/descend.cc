@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "planner/full/fits.h"
+#include "planner/full/search_state.h"
+
+namespace orrery::full {
+namespace {
+
+constexpr int kRounds = 6;
+constexpr std::size_t kTries = 64;       // estimates of a round
+constexpr std::size_t kJudged = 4;       // simulations of a round
+constexpr std::int64_t kWideStep = 4;    // of one degree alone
+constexpr std::int64_t kNarrowStep = 3;  // of two degrees at once
+
+/// How far a degree is from another: 0 equal, 1 a narrow step, 2 a wide one, 3 farther.
+int distance(std::int64_t a, std::int64_t b) {
+  const std::int64_t less = std::max<std::int64_t>(1, std::min(a, b));
+  const std::int64_t more = std::max(a, b);
+  return a == b ? 0 : more <= less * kNarrowStep ? 1 : more <= less * kWideStep ? 2 : 3;
+}
+
+/// Whether one degree differs, or two by a narrow step; dp is what is left.
+bool is_near(const plan::Plan& a, const plan::Plan& b) {
+  const int steps[] = {distance(a.tp, b.tp),
+                       distance(a.cp, b.cp),
+                       distance(a.pp, b.pp),
+                       distance(a.ep, b.ep),
+                       a.etp == b.etp || (a.tp != b.tp && (a.etp > 1) == (b.etp > 1)) ? 0 : 1,
+                       distance(a.microbatch, b.microbatch)};
+  const auto changed = std::count_if(std::begin(steps), std::end(steps), [](int s) { return s; });
+  const int widest = *std::max_element(std::begin(steps), std::end(steps));
+  return (changed <= 1 && widest <= 2) || (changed == 2 && widest <= 1);
+}
+
+bool same_degrees(const plan::Plan& a, const plan::Plan& b) {
+  return a.tp == b.tp && a.cp == b.cp && a.pp == b.pp && a.ep == b.ep && a.etp == b.etp &&
+         a.microbatch == b.microbatch;
+}
+
+/// Whether they exchange and lie alike, as far as both have something to exchange.
+bool exchanges_alike(const plan::Plan& a, const plan::Plan& b) {
+  const bool context = std::min(a.cp, b.cp) <= 1 || a.cp_exchange == b.cp_exchange;
+  const bool experts = std::min(a.ep, b.ep) <= 1 ||
+                       (a.moe_dispatch == b.moe_dispatch && a.overlap_ep == b.overlap_ep);
+  return context && experts && (std::min(a.pp, b.pp) <= 1 || a.order == b.order);
+}
+
+class Descent {
+ public:
+  explicit Descent(SearchState& search)
+      : search_(search), left_(search.options.most_estimates), groups_(search.space.groups()) {}
+
+  void run() {
+    for (int round = 0; round < kRounds && left_ > 0 && !search_.answer.top.empty(); ++round) {
+      const Time before = search_.answer.top.front().score;
+      step(Found(search_.answer.top.front()));
+      if (search_.answer.top.front().score >= before) {
+        return;
+      }
+    }
+  }
+
+ private:
+  struct Neighbour {
+    Time expected{0};
+    Savings savings;
+  };
+
+  void step(const Found& best) {
+    std::vector<Neighbour> near = neighbours(best);
+    std::stable_sort(near.begin(), near.end(), [](const Neighbour& a, const Neighbour& b) {
+      return a.expected < b.expected;
+    });
+    const std::size_t first = search_.candidates.size();
+    const std::size_t enough = left_ > kTries ? left_ - kTries : 0;
+    for (Neighbour& one : near) {
+      if (left_ <= enough || search_.stop()) {
+        break;
+      }
+      estimate(one.savings, best.score);
+    }
+    judge_from(first, best);
+  }
+
+  std::vector<Neighbour> neighbours(const Found& best) {
+    std::vector<Neighbour> near;
+    for (const plan::Plan& group : groups_) {
+      if (!is_near(group, best.plan)) {
+        continue;
+      }
+      const bool same = same_degrees(group, best.plan);
+      for (const plan::Plan& shape : search_.space.shapes(group)) {
+        if (same || exchanges_alike(shape, best.plan)) {
+          add_variants(shape, best, near);
+        }
+      }
+    }
+    return near;
+  }
+
+  void add_variants(const plan::Plan& shape, const Found& best, std::vector<Neighbour>& near) {
+    const bool same = same_degrees(shape, best.plan) && shape.schedule == best.plan.schedule &&
+                      shape.chunks == best.plan.chunks;
+    const std::vector<std::int64_t> zeros = search_.space.zeros(shape);
+    const bool has_zero = std::find(zeros.begin(), zeros.end(), best.plan.zero) != zeros.end();
+    for (plan::Plan& variant : search_.space.variants_to_save(shape)) {
+      const bool alike = variant.offload_optimizer == best.plan.offload_optimizer &&
+                         (variant.zero == best.plan.zero || !has_zero);
+      const plan::Plan lightest = search_.space.with_saving(variant, 0);
+      if ((!same && !alike) || !search_.valid(lightest)) {
+        continue;
+      }
+      const auto bound = search_.score.least(lightest);
+      if (bound && *bound < best.score) {
+        near.push_back(
+            {search_.open.expected(*bound, lightest), Savings(search_.space, std::move(variant))});
+      }
+    }
+  }
+
+  /// Of the lightest ways to fit.
+  void estimate(Savings& savings, Time limit) {
+    const Space& space = search_.space;
+    for (std::size_t i = savings.next(space); i < space.savings() && left_ > 0;
+         i = savings.next(space)) {
+      plan::Plan plan = savings.plan(space, i);
+      const auto memory = search_.valid(plan) ? fit(search_, plan) : std::nullopt;
+      if (!memory) {
+        savings.fail(i);
+        continue;
+      }
+      const auto bound = search_.score.least(plan);
+      if (!bound || *bound >= limit || is_known(plan)) {
+        continue;
+      }
+      --left_;
+      if (const auto estimate = search_.estimator.estimate(plan)) {
+        const Time score = search_.score.of(plan, estimate->step_time);
+        search_.add({plan, *bound, *estimate, score, *memory});
+      }
+    }
+  }
+
+  bool is_known(const plan::Plan& plan) const {
+    return std::any_of(search_.candidates.begin(), search_.candidates.end(),
+                       [&](const Candidate& other) { return other.plan == plan; });
+  }
+
+  /// The simulator decides among those that the estimate puts near the best.
+  void judge_from(std::size_t first, const Found& best) {
+    const Time limit = search_.score.of(best.plan, best.estimate.step_time) * (1 + kMargin);
+    std::vector<std::size_t> order;
+    for (std::size_t i = first; i < search_.candidates.size(); ++i) {
+      if (search_.candidates[i].score < limit) {
+        order.push_back(i);
+      }
+    }
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return search_.candidates[a].score < search_.candidates[b].score;
+    });
+    order.resize(std::min({order.size(), kJudged, search_.options.most_simulations}));
+    for (const std::size_t i : order) {
+      simulate(search_, search_.candidates[i]);
+    }
+  }
+
+  SearchState& search_;
+  std::size_t left_;  ///< estimates
+  std::vector<plan::Plan> groups_;
+};
+
+}  // namespace
+
+void descend(SearchState& search) {
+  Descent(search).run();
+}
+
+}  // namespace orrery::full

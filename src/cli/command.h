@@ -78,6 +78,8 @@ class Command {
   /// those of the command line itself: when there are any, a command adds what else it can find and
   /// fails.
   virtual Result<std::string> run(Error mistakes) = 0;
+  /// Exit status of a run that has a text: not 0 where the text says that there is no answer.
+  virtual int status() const { return 0; }
 };
 
 struct CommandEntry {

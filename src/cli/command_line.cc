@@ -267,7 +267,8 @@ class CommandLine {
     if (!text) {
       return report_mistakes(text.error());
     }
-    return write_out(*text);
+    const int written = write_out(*text);
+    return written != 0 ? written : command.status();
   }
 
   /// The only writer to standard output: what does not reach it is no success. Names come from

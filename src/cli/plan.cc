@@ -14,7 +14,9 @@
 #include "cli/plan_published.h"
 #include "cli/progress.h"
 #include "cli/step_flags.h"
+#include "planner/advice/memory_frontier.h"
 #include "planner/full/search.h"
+#include "planner/full/summary.h"
 #include "report/plan_search.h"
 #include "workload/plan/aliases.h"
 #include "workload/plan/plan_lists.h"
@@ -31,6 +33,8 @@ constexpr const char* kPlanExamples =
     "  orrery plan --model llama-3-8b --machine dgx-h100 --devices 8 --batch 64 --sequence 8192\n"
     "  orrery plan --model gpt-22b --machine dgx-a100-80g --devices 64 --batch 128 --pp 1 \\\n"
     "              --only tp=2,4,8 --only zero=1,3 --top 3 --json\n"
+    "  orrery plan --model llama-3-8b --machine dgx-h100 --devices 16 --batch 64 --explain \\\n"
+    "              --plot memory.svg --minmax-regret --elastic\n"
     "  orrery plan --table megatron_sc21_table2 --estimates 300\n";
 
 std::atomic<bool> interrupted = false;  // NOLINT: set by a signal
@@ -68,6 +72,14 @@ class PlanCommand : public Command {
                   "every row of a table of published runs (`orrery list tables`) beside the best "
                   "plan for its work; without model and machine");
     options.value("--save", save_, "FILE", "write the best plan");
+    options.flag("--explain", explain_,
+                 "also time against memory, and what every other choice would cost");
+    options.value("--plot", plot_, "FILE.svg", "with --explain: step time over memory");
+    options.flag("--regret", regret_,
+                 "also how much worse than the best each plan is where a rate is 20 % off");
+    options.flag("--minmax-regret", minmax_regret_,
+                 "choose the plan whose worst regret is least, instead of the fastest");
+    options.flag("--elastic", elastic_, "also the best plan with a node less");
     options.flag("--json", json_, "print one JSON object");
     plan_.declare(options, true);
     options.alias("--batch", "--global-batch");
@@ -104,16 +116,25 @@ class PlanCommand : public Command {
     }
     options.reserve = reserve(step.machine, mistakes);
     options.objective = objective(step.machine, mistakes);
+    if (plot_ && !explain_) {
+      mistakes.add({"--plot", {}, {}, "goes with --explain"});
+    }
+    if ((regret_ || minmax_regret_) && options.objective != full::Objective::time) {
+      mistakes.add({"--objective", {}, {}, "regret is of step times; choose one"});
+    }
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
     return search(task, options);
   }
 
+  int status() const override { return status_; }
+
  private:
   Result<std::string> published(full::Options& options, Error mistakes) const {
     plan_.refuse("--table", mistakes);
-    if (step_.given() || save_ || !only_.empty() || !fix_.empty() || reserve_ || most_memory_) {
+    if (step_.given() || save_ || explain_ || plot_ || regret_ || minmax_regret_ || elastic_ ||
+        !only_.empty() || !fix_.empty() || reserve_ || most_memory_) {
       mistakes.add(
           {"--table", {}, {}, "gives the work itself; only how long to search may be said"});
     }
@@ -126,7 +147,7 @@ class PlanCommand : public Command {
     return compare_published(*table_, options, json_);
   }
 
-  Result<std::string> search(const full::Task& task, full::Options& options) const {
+  Result<std::string> search(const full::Task& task, full::Options& options) {
     ProgressBar bar("planning");
     const Interrupt interrupt;
     interrupted = false;
@@ -134,26 +155,82 @@ class PlanCommand : public Command {
       bar.update(0);  // how many plans will have to be looked at is not known
       return !interrupted.load();
     };
-    const auto answer = full::search(task, options);
-    if (!answer) {
-      return fail(task.fixed.placed(answer.error()));
+    auto answer = full::search(task, options);
+    report::PlanDetails details;
+    if (!answer || answer->top.empty()) {
+      details.remedies = advice::remedies(task, options, answer);
     }
-    if (save_ && !answer->top.empty()) {
+    if (!answer) {
+      Error mistakes = task.fixed.placed(answer.error());
+      for (const std::string& remedy : report::remedy_lines(details.remedies)) {
+        mistakes.add(Error("what would help: " + remedy));
+      }
+      return fail(std::move(mistakes));
+    }
+    if (answer->top.empty()) {
+      return nothing_fits(task, *answer, details);
+    }
+    ask(task, options, *answer, details);
+    if (save_) {
       if (auto saved = write_file(*save_, plan::to_yaml(answer->top.front().plan)); !saved) {
         return fail(std::move(saved.error()));
       }
     }
-    std::string text =
-        json_ ? report::plan_search_json(task, *answer) : report::plan_search_table(task, *answer);
-    if (answer->top.empty() && !json_) {
-      Error error;
-      std::istringstream lines(text);
-      for (std::string line; std::getline(lines, line);) {
-        error.add(Error(std::move(line)));
+    if (plot_) {
+      const auto written =
+          report::frontier_plot(full::summary(answer->top.front().plan), *details.frontier)
+              .and_then([&](const std::string& svg) { return write_file(*plot_, svg); });
+      if (!written) {
+        return fail(written.error());
       }
-      return fail(std::move(error));
     }
-    return text;
+    return json_ ? report::plan_search_json(task, *answer, details)
+                 : report::plan_search_table(task, *answer, details);
+  }
+
+  /// What was asked beside the best plan.
+  void ask(const full::Task& task, const full::Options& options, full::Answer& answer,
+           report::PlanDetails& details) const {
+    const auto part = [&](const char* what, const auto& answer_it) {
+      ProgressBar bar(what);
+      full::Options own = options;
+      own.go_on = [] { return !interrupted.load(); };
+      answer_it(own, [&](double share) { bar.update(share); });
+    };
+    if (regret_ || minmax_regret_) {
+      part("rates", [&](const full::Options& own, const advice::Progress& progress) {
+        details.regret = advice::regret_table(task, own, answer, progress);
+      });
+    }
+    if (minmax_regret_) {
+      advice::choose(answer, details.regret->plans.front().plan);
+    }
+    if (explain_) {
+      part("memory", [&](const full::Options& own, const advice::Progress& progress) {
+        details.frontier = advice::memory_frontier(task, own, answer, progress);
+      });
+      part("choices", [&](const full::Options& own, const advice::Progress& progress) {
+        details.decisions = advice::decisions(task, own, answer, progress);
+      });
+    }
+    if (elastic_) {
+      details.elastic = advice::elastic(task, options, answer);
+    }
+  }
+
+  /// Text or JSON, and a status that says so.
+  Result<std::string> nothing_fits(const full::Task& task, const full::Answer& answer,
+                                   const report::PlanDetails& details) {
+    if (json_) {
+      status_ = 2;
+      return report::plan_search_json(task, answer, details);
+    }
+    Error error;
+    std::istringstream lines(report::plan_search_table(task, answer, details));
+    for (std::string line; std::getline(lines, line);) {
+      error.add(Error(std::move(line)));
+    }
+    return fail(std::move(error));
   }
 
   /// Between commas; between semicolons where a value has commas itself.
@@ -274,8 +351,14 @@ class PlanCommand : public Command {
   std::optional<std::string> objective_;
   std::vector<std::string> only_;
   std::vector<std::string> fix_;
+  std::optional<std::string> plot_;
   bool exhaustive_ = false;
+  bool explain_ = false;
+  bool regret_ = false;
+  bool minmax_regret_ = false;
+  bool elastic_ = false;
   bool json_ = false;
+  int status_ = 0;
 };
 
 }  // namespace

@@ -38,7 +38,8 @@ std::string lost(const full::Found& plan, const full::Found& best) {
 
 class SearchText {
  public:
-  SearchText(const full::Task& task, const full::Answer& answer) : task_(task), answer_(answer) {}
+  SearchText(const full::Task& task, const full::Answer& answer, const PlanDetails& details)
+      : task_(task), answer_(answer), details_(details) {}
 
   std::string write() {
     line("{} on {} x {} ({}), {} sequences of {} tokens", task_.model.name, task_.devices,
@@ -50,6 +51,9 @@ class SearchText {
       runners_up();
     }
     counts();
+    if (!answer_.top.empty()) {
+      text_ += plan_details_table(details_, answer_.top.front());
+    }
     return std::move(text_);
   }
 
@@ -70,8 +74,10 @@ class SearchText {
     for (const Mistake& mistake : answer_.missing.mistakes) {
       line("  {}", Error(mistake).to_string());
     }
-    if (answer_.enough_devices > 0) {
-      line("With {} devices some plan fits.", answer_.enough_devices);
+    line("{}", details_.remedies.empty() ? "No change that was tried helps."
+                                         : "What would help, the smallest change first:");
+    for (const std::string& remedy : remedy_lines(details_.remedies)) {
+      line("  {}", remedy);
     }
   }
 
@@ -151,8 +157,11 @@ class SearchText {
 
   const full::Task& task_;
   const full::Answer& answer_;
+  const PlanDetails& details_;
   std::string text_;
 };
+
+}  // namespace
 
 void write_found(JsonWriter& json, const full::Found& found, const full::Found* best) {
   json.begin_object();
@@ -178,13 +187,13 @@ void write_found(JsonWriter& json, const full::Found& found, const full::Found* 
   json.end_object();
 }
 
-}  // namespace
-
-std::string plan_search_table(const full::Task& task, const full::Answer& answer) {
-  return SearchText(task, answer).write();
+std::string plan_search_table(const full::Task& task, const full::Answer& answer,
+                              const PlanDetails& details) {
+  return SearchText(task, answer, details).write();
 }
 
-std::string plan_search_json(const full::Task& task, const full::Answer& answer) {
+std::string plan_search_json(const full::Task& task, const full::Answer& answer,
+                             const PlanDetails& details) {
   std::string text;
   {
     JsonWriter json([&](std::string_view piece) { text += piece; }, JsonWriter::Layout::indented);
@@ -200,9 +209,8 @@ std::string plan_search_json(const full::Task& task, const full::Answer& answer)
       json.key("plan");
       write_plan(json, answer.frugal);
       json.end_object();
-      json.key("enough_devices").value(answer.enough_devices);
     } else {
-      write_found(json, answer.top.front(), nullptr);
+      write_found(json, answer.top.front());
     }
     const bool of_time =
         answer.top.empty() || answer.top.front().score == answer.top.front().step_time;
@@ -232,6 +240,7 @@ std::string plan_search_json(const full::Task& task, const full::Answer& answer)
       write_found(json, found, &answer.top.front());
     }
     json.end_array();
+    write_plan_details(json, details, answer.top.empty() ? nullptr : &answer.top.front());
     json.key("wall_s").value(answer.wall_s);
     json.end_object();
   }

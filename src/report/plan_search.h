@@ -5,18 +5,26 @@
 #include <string>
 
 #include "planner/full/search.h"
+#include "report/plan_details.h"
 
 namespace orrery::report {
 
-/// The best plan, what bounds it, the runners-up and why they lost, what was left out and why.
-std::string plan_search_table(const full::Task& task, const full::Answer& answer);
+/// The best plan, what bounds it, the runners-up and why they lost, what was left out and why, and
+/// what was asked beside.
+std::string plan_search_table(const full::Task& task, const full::Answer& answer,
+                              const PlanDetails& details);
+
+/// A simulated plan: plan, step_time_s, estimate_s, memory_bytes, mfu, tokens_per_s,
+/// energy_per_step_j, cost_per_million_tokens; beside the `best` one also lost.
+void write_found(JsonWriter& json, const full::Found& found, const full::Found* best = nullptr);
 
 /// Keys: model, machine, devices, best {plan, step_time_s, estimate_s, memory_bytes, mfu,
 /// tokens_per_s}, bound_s, gap, proved, complete, stopped, estimate_error, candidates {all,
 /// by_bound, by_memory, by_family, invalid, estimated, left, simulated}, top (as best, with lost),
 /// wall_s. Where nothing fits, best is null, and least_memory {bytes, plan} says what the most
-/// frugal plan needs at the least, and
-/// enough_devices how many would do (0: not even 64 times as many).
-std::string plan_search_json(const full::Task& task, const full::Answer& answer);
+/// frugal plan needs at the least; then and where more was asked for come the keys of
+/// write_plan_details().
+std::string plan_search_json(const full::Task& task, const full::Answer& answer,
+                             const PlanDetails& details);
 
 }  // namespace orrery::report

@@ -48,5 +48,50 @@ TEST(PlanCommand, EveryMistakeIsNamed) {
                              HasSubstr("--fix: found 'tp'")));
 }
 
+TEST(PlanCommand, WhereNothingFitsItSaysWhatWouldHelp) {
+  const std::string command =
+      "plan --model llama-3-8b --machine dgx-a100-80g --devices 1 --batch 2 --sequence 2048 "
+      "--only offload_optimizer=none";
+  const Outcome text = orrery(command);
+  EXPECT_EQ(text.status, 2);
+  EXPECT_THAT(text.err, AllOf(HasSubstr("What would help"), HasSubstr("devices: 1 -> 2"),
+                              HasSubstr("memory: 78 GiB -> ")));
+  const Outcome run = orrery(command + " --json");
+  EXPECT_EQ(run.status, 2);
+  const auto json = nlohmann::json::parse(run.out);
+  EXPECT_TRUE(json.at("best").is_null());
+  ASSERT_GE(json.at("remedies").size(), 2U);
+  for (const auto& remedy : json.at("remedies")) {
+    EXPECT_GE(remedy.at("change"), 1);
+    EXPECT_GT(remedy.at("best").at("step_time_s"), 0);
+  }
+}
+
+TEST(PlanCommand, SaysWhatIsAskedBeside) {
+  const Folder folder;
+  const std::string plot = folder / "memory.svg";
+  const Outcome run = orrery(
+      "plan --model gpt2 --machine dgx-a100-80g --devices 16 --batch 32 --pp 1 --cp 1 "
+      "--only offload_optimizer=none --only offload_activations=0 --only microbatch=1,2 "
+      "--explain --minmax-regret --elastic --json --plot " +
+      plot);
+  ASSERT_EQ(run.status, 0) << run.err;
+  const auto json = nlohmann::json::parse(run.out);
+  const auto schema =
+      nlohmann::json::parse(content(std::string(ORRERY_SOURCE_DIR) + "/docs/schema/plan.json"));
+  for (const auto& [key, value] : json.items()) {
+    EXPECT_TRUE(schema.at("properties").contains(key)) << key;
+  }
+  EXPECT_EQ(json.at("best").at("plan"), json.at("regret").at("plans").at(0).at("best").at("plan"));
+  EXPECT_EQ(json.at("elastic").at("node_devices"), 8);
+  EXPECT_GE(json.at("decisions").size(), 3U);
+  const auto& frontier = json.at("frontier");
+  for (std::size_t i = 1; i < frontier.size(); ++i) {
+    EXPECT_LT(frontier[i - 1].at("memory_bytes"), frontier[i].at("memory_bytes"));
+    EXPECT_GT(frontier[i - 1].at("step_time_s"), frontier[i].at("step_time_s"));
+  }
+  EXPECT_THAT(content(plot), AllOf(HasSubstr("<svg"), HasSubstr("GiB")));
+}
+
 }  // namespace
 }  // namespace orrery::testing

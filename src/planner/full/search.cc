@@ -97,22 +97,6 @@ Result<Answer> run(const Task& task, const Options& options, Space space) {
   return std::move(search.answer);
 }
 
-/// The least of twice to 64 times as many devices for which some plan fits; 0: none of them.
-std::int64_t enough_devices(Task task, Options options) {
-  constexpr int kDoublings = 6;
-  options.most_estimates = options.most_simulations = 1;
-  for (int i = 0; i < kDoublings; ++i) {
-    task.devices *= 2;
-    auto space = Space::of(task);
-    const auto answer =
-        space ? run(task, options, std::move(*space)) : Result<Answer>(fail("no machine"));
-    if (answer && !answer->top.empty()) {
-      return task.devices;
-    }
-  }
-  return 0;
-}
-
 }  // namespace
 
 Result<Answer> search(const Task& task, const Options& options) {
@@ -120,11 +104,7 @@ Result<Answer> search(const Task& task, const Options& options) {
   if (!space) {
     return fail(std::move(space.error()));
   }
-  auto answer = run(task, options, std::move(*space));
-  if (answer && answer->top.empty() && !answer->stopped) {
-    answer->enough_devices = enough_devices(task, options);
-  }
-  return answer;
+  return run(task, options, std::move(*space));
 }
 
 }  // namespace orrery::full

@@ -79,8 +79,7 @@ struct Answer {
   /// Where nothing fits: the least that some plan needs, and what that plan is.
   Bytes least_memory{0};
   plan::Plan frugal;
-  Error missing;                    ///< what that plan lacks
-  std::int64_t enough_devices = 0;  ///< twice as many, or 4 to 64 times, for which some plan fits
+  Error missing;  ///< what that plan lacks
   double wall_s = 0;
 
   double gap() const { return top.empty() ? 0 : top.front().score / bound - 1; }

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/advice/probe.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace orrery::advice {
+namespace {
+
+std::optional<full::Found> best_of(const full::Task& task, const full::Options& options) {
+  auto answer = full::search(task, options);
+  if (!answer || answer->top.empty()) {
+    return std::nullopt;
+  }
+  return std::move(answer->top.front());
+}
+
+}  // namespace
+
+full::Options limited(full::Options options, std::size_t estimates, std::size_t simulations) {
+  options.top = 1;
+  options.exhaustive = false;
+  options.most_estimates = std::min(options.most_estimates, estimates);
+  options.most_simulations = std::min(options.most_simulations, simulations);
+  return options;
+}
+
+std::optional<full::Found> any_plan(const full::Task& task, const full::Options& options) {
+  return best_of(task, limited(options, 1, 1));
+}
+
+std::optional<full::Found> good_plan(const full::Task& task, const full::Options& options) {
+  constexpr std::size_t kEstimates = 100;
+  constexpr std::size_t kSimulations = 4;
+  return best_of(task, limited(options, kEstimates, kSimulations));
+}
+
+Bytes usable_memory(const full::Task& task, const full::Options& options) {
+  const auto& memory = task.machine.device.memory;
+  return memory.empty() ? Bytes(0) : std::max(Bytes(0), memory.front().capacity - options.reserve);
+}
+
+void use_memory(full::Task& task, full::Options& options, Bytes usable) {
+  task.machine.device.memory.front().capacity = usable;
+  options.reserve = Bytes(0);
+}
+
+full::Task of_plan(full::Task task, const plan::Plan& plan) {
+  task.fixed.plan = plan;
+  plan::Plan::fields([&](std::string_view name, auto, std::string_view) {
+    task.fixed.places[std::string(name)] = "the plan";
+  });
+  task.only.clear();
+  return task;
+}
+
+std::int64_t devices_of_node(const machine::Machine& machine) {
+  if (machine.network.size() < 2) {
+    return 1;
+  }
+  const topology::NetworkDimension& inner = machine.network.front();
+  return std::max<std::int64_t>(inner.granule > 0 ? inner.granule : inner.size, 1);
+}
+
+}  // namespace orrery::advice

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Searches that answer one question of many: how far they go.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+
+#include "planner/full/search.h"
+
+namespace orrery::advice {
+
+/// Called with the share done.
+using Progress = std::function<void(double)>;
+
+/// `options` for one plan, of at most so many estimates and simulations.
+full::Options limited(full::Options options, std::size_t estimates, std::size_t simulations);
+
+/// Whether some plan fits: the most promising one.
+std::optional<full::Found> any_plan(const full::Task& task, const full::Options& options);
+
+/// The best that 100 estimates and 4 simulations find.
+std::optional<full::Found> good_plan(const full::Task& task, const full::Options& options);
+
+/// Of a device's first memory tier, what plans may use.
+Bytes usable_memory(const full::Task& task, const full::Options& options);
+
+/// A device whose plans may use exactly so much; `options` have no reserve then.
+void use_memory(full::Task& task, full::Options& options, Bytes usable);
+
+/// The task with every field fixed: a search finds this plan.
+full::Task of_plan(full::Task task, const plan::Plan& plan);
+
+/// Devices that are lost with one host: those of the innermost dimension of the network, of one
+/// with a granule that many; where it is the only dimension, one.
+std::int64_t devices_of_node(const machine::Machine& machine);
+
+}  // namespace orrery::advice

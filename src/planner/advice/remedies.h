@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Where no plan fits, or nothing divides: the smallest change with which one does.
+///
+///   memory    of each device: the least with which some plan fits, to 1 %
+///   devices   more, nearest first: up to 16 more, in eighths up to twice as many, then so of each
+///             doubling up to 64 times; where nothing divides, also fewer
+///   batch     where plans do not fit 3/4, 3/2, 1/2, 2, 1/4, 4, 1/8 and 8 times; where nothing
+///             divides the nearest of 64 each way and of multiples of the devices
+///
+/// Each is the first tried that works, all else as it is. Ignores changes of two at once.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/names.h"
+#include "planner/advice/probe.h"
+
+namespace orrery::advice {
+
+enum class Remedied : std::uint8_t { memory, devices, batch };
+constexpr auto named_values(Remedied) {
+  return std::to_array<Named<Remedied>>({
+      {Remedied::memory, "memory", "bytes of each device that a plan may use"},
+      {Remedied::devices, "devices", "accelerators"},
+      {Remedied::batch, "batch", "sequences per step"},
+  });
+}
+
+struct Remedy {
+  Remedied changed = Remedied::memory;
+  std::int64_t from = 0;
+  std::int64_t to = 0;
+  full::Found best;  ///< a good plan with it
+
+  /// The greater over the smaller amount.
+  double change() const;
+};
+
+/// The smallest change first. Requires a task that a search refused or for which nothing fits; then
+/// `answer` is what it said.
+std::vector<Remedy> remedies(const full::Task& task, const full::Options& options,
+                             const Result<full::Answer>& answer);
+
+}  // namespace orrery::advice

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What a search's user asked beside the best plan (planner/advice).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/advice/decisions.h"
+#include "planner/advice/elastic.h"
+#include "planner/advice/regret.h"
+#include "planner/advice/remedies.h"
+#include "report/json_writer.h"
+
+namespace orrery::report {
+
+struct PlanDetails {
+  std::vector<advice::Remedy> remedies;  ///< where nothing fits
+  std::optional<std::vector<advice::Decision>> decisions;
+  std::optional<std::vector<full::Found>> frontier;  ///< time against memory
+  std::optional<advice::RegretTable> regret;
+  std::optional<advice::Elastic> elastic;
+};
+
+/// One line each: "devices: 2 -> 48 (24.0 times): 12.3 s a step, tp 8 pp 6, ...".
+std::vector<std::string> remedy_lines(const std::vector<advice::Remedy>& remedies);
+
+/// Those that there are, as tables behind that of the search.
+std::string plan_details_table(const PlanDetails& details, const full::Found& best);
+
+/// Keys, each where it was asked for: remedies, frontier, decisions, regret, elastic, as
+/// docs/schema/plan.json says.
+void write_plan_details(JsonWriter& json, const PlanDetails& details, const full::Found* best);
+
+/// Step time over memory of the frontier's plans, as SVG. Mistakes: a frontier of no plan.
+Result<std::string> frontier_plot(const std::string& title,
+                                  const std::vector<full::Found>& frontier);
+
+}  // namespace orrery::report

@@ -11,6 +11,7 @@
 #include "collective/layout/convert.h"
 #include "collective/layout/fuse_workload.h"
 #include "collective/layout/pairs.h"
+#include "machine/dimensions_only.h"
 #include "report/json_writer.h"
 #include "study/run.h"
 #include "workload/parallel/lower.h"
@@ -152,6 +153,9 @@ class Fuse : public Command {
   Result<std::string> run_layouts(Error mistakes) {
     plan_.refuse(pair_ ? "--pair" : "--mesh", mistakes);
     const StepInput step = step_.read_machine(mistakes);
+    if (auto known = machine::check_dimensions_only(step.machine, "fuse"); !known) {
+      mistakes.add(std::move(known.error()));
+    }
     std::vector<Case> cases = mesh_ ? any_case(mistakes) : pairs(mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));

@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "estimate/prices.h"
+#include "machine/dimensions_only.h"
 #include "machine/machine.h"
 #include "workload/plan/plan.h"
 
@@ -29,6 +30,9 @@ class Sites {
     AtClocks& site = sites_[static_cast<std::size_t>(plan.clocks)];
     auto found = site.machines.find(plan.devices());
     if (found == site.machines.end()) {
+      if (auto known = machine::check_dimensions_only(machine_, "estimate"); !known) {
+        return fail(std::move(known.error()));
+      }
       auto fitted = machine::with_devices(machine_, plan.devices());
       if (!fitted) {
         return fail(std::move(fitted.error()));

@@ -119,10 +119,8 @@ const WayTable& MessagePlans::ways(CommunicatorIndex communicator,
 }
 
 Result<void> MessagePlans::check(const graph::Workload& workload, std::string_view network) {
-  Error mistakes;
-  check_algorithms(workload, network, mistakes);
-  if (!mistakes.empty()) {
-    return fail(std::move(mistakes));
+  if (auto known = check_algorithms(workload, network); !known) {
+    return known;
   }
   if (const double messages = messages_of(workload); messages > kMostMessagesOfARun) {
     return fail(fmt::format(
@@ -134,8 +132,9 @@ Result<void> MessagePlans::check(const graph::Workload& workload, std::string_vi
 }
 
 /// Once for each group and collective: communicators by digits lie alike.
-void MessagePlans::check_algorithms(const graph::Workload& workload, std::string_view network,
-                                    Error& mistakes) {
+Result<void> MessagePlans::check_algorithms(const graph::Workload& workload,
+                                            std::string_view network) {
+  Error mistakes;
   for (std::size_t c = 0; c < wiring_.communicator_count(); ++c) {
     const auto number = static_cast<CommunicatorIndex>(c);
     const graph::GroupIndex index = wiring_.communicator(number).group;
@@ -152,12 +151,16 @@ void MessagePlans::check_algorithms(const graph::Workload& workload, std::string
         Mistake mistake = std::move(ok.error().mistakes.front());
         mistake.where = fmt::format("network {}", network);
         mistake.field = fmt::format("{} of group {}", name_of(collective.kind), group.name);
-        mistake.expected += ", or network ports";
+        mistake.expected += machine_.wires.graph ? ", or no topology" : ", or network ports";
         mistakes.add(std::move(mistake));
         break;
       }
     }
   }
+  if (!mistakes.empty()) {
+    return fail(std::move(mistakes));
+  }
+  return {};
 }
 
 /// What one member's part of it comes to.

@@ -68,6 +68,8 @@ class MessagePlans {
   /// Mistakes: algorithms that have no messages (phase_messages.h), by group; more than
   /// kMostMessagesOfARun. `network`: as the user calls it.
   Result<void> check(const graph::Workload& workload, std::string_view network);
+  /// Of the algorithms alone.
+  Result<void> check_algorithms(const graph::Workload& workload, std::string_view network);
 
   /// References stay valid. Requires check().
   const std::vector<PhasePlan>& of(CommunicatorIndex communicator, int collective);
@@ -87,7 +89,6 @@ class MessagePlans {
   std::int64_t first_member(CommunicatorIndex communicator) const {
     return wiring_.ranks()[wiring_.communicator(communicator).members.front()];
   }
-  void check_algorithms(const graph::Workload& workload, std::string_view network, Error& mistakes);
   double messages_of(CommunicatorIndex communicator, int collective);
   double messages_of(RankIndex rank, const BoundTemplate& shape);
   double messages_of(const graph::Workload& workload);

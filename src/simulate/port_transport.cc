@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "machine/copy_time.h"
 #include "simulate/transport.h"
@@ -10,6 +11,14 @@ namespace {
 
 constexpr std::int32_t kUnused = -1;
 constexpr std::int32_t kSeveral = -2;
+
+std::optional<LaidPhases> laid_on(const Wiring& wiring, Binding& binding,
+                                  const machine::Machine& machine, const topology::LinkMap& links) {
+  if (!machine.wires.graph) {
+    return std::nullopt;
+  }
+  return std::optional<LaidPhases>(std::in_place, wiring, binding, machine, links.links());
+}
 
 }  // namespace
 
@@ -21,9 +30,34 @@ PortTransport::PortTransport(const Wiring& wiring, Binding& binding,
       queue_(queue),
       links_(machine.network),
       occupancy_(links_, wiring.ranks(), wiring.folded()),
-      network_(links_.links()),
+      laid_(laid_on(wiring, binding, machine, links_)),
+      network_(links_.links() + (laid_ ? laid_->links() : 0)),
       plans_(wiring.communicator_count()),
       routes_(wiring.ways().size()) {}
+
+PortTransport::Plan PortTransport::make_plan(CommunicatorIndex number, int collective) {
+  const Communicator& communicator = wiring_.communicator(number);
+  std::vector<std::int64_t> members;
+  members.reserve(communicator.members.size());
+  for (const RankIndex member : communicator.members) {
+    members.push_back(wiring_.ranks()[member]);
+  }
+  Plan plan{
+      .phases = &binding_.phases(collective, members.front()), .serialisation = {}, .links = {}};
+  for (std::size_t p = 0; p < plan.phases->size(); ++p) {
+    const collective::CollectivePhase& phase = (*plan.phases)[p];
+    if (laid_) {
+      LaidPhases::Phase laid = laid_->of(number, collective, p);
+      plan.serialisation.push_back(laid.stretch == 1 ? phase.serialisation
+                                                     : phase.serialisation * laid.stretch);
+      plan.links.push_back(std::move(laid.links));
+    } else {
+      plan.serialisation.push_back(phase.serialisation);
+      plan.links.push_back(occupancy_.phase(phase, members));
+    }
+  }
+  return plan;
+}
 
 const PortTransport::Plan& PortTransport::plan(CommunicatorIndex number, int collective) {
   auto& plans = plans_[static_cast<std::size_t>(number)];
@@ -32,25 +66,15 @@ const PortTransport::Plan& PortTransport::plan(CommunicatorIndex number, int col
     plans.resize(binding_.collectives().size());
   }
   if (plans[what] == nullptr) {
-    const Communicator& communicator = wiring_.communicator(number);
-    auto plan = std::make_unique<Plan>();
-    plan->phases = &binding_.phases(collective, wiring_.ranks()[communicator.members.front()]);
-    std::vector<std::int64_t> members;
-    members.reserve(communicator.members.size());
-    for (const RankIndex member : communicator.members) {
-      members.push_back(wiring_.ranks()[member]);
-    }
-    for (const collective::CollectivePhase& phase : *plan->phases) {
-      plan->links.push_back(occupancy_.phase(phase, members));
-    }
-    plans[what] = std::move(plan);
+    plans[what] = std::make_unique<Plan>(make_plan(number, collective));
   }
   return *plans[what];
 }
 
 const topology::Route& PortTransport::route(const Way& way) {
   if (routes_[way.number] == nullptr) {
-    routes_[way.number] = std::make_unique<topology::Route>(occupancy_.message(way.from, way.to));
+    routes_[way.number] = std::make_unique<topology::Route>(
+        laid_ ? laid_->message(way.from, way.to) : occupancy_.message(way.from, way.to));
   }
   return *routes_[way.number];
 }
@@ -100,7 +124,7 @@ void PortTransport::begin_copy(Activity id, RankIndex rank, int collective) {
 
 void PortTransport::start_phase(Activity id) {
   const Under& under = under_[id];
-  own(network_.start(queue_.now(), (*under.plan->phases)[under.phase].serialisation,
+  own(network_.start(queue_.now(), under.plan->serialisation[under.phase],
                      (*under.plan->phases)[under.phase].latency, under.plan->links[under.phase]),
       id);
 }
@@ -141,7 +165,7 @@ void PortTransport::describe(const std::vector<Activity>& live,
 
 /// Of every link, the communicator that uses it, if it is the only one and no message passes.
 void PortTransport::count_users() {
-  user_of_link_.assign(links_.links(), kUnused);
+  user_of_link_.assign(links_.links() + (laid_ ? laid_->links() : 0), kUnused);
   const auto use = [&](std::span<const topology::LinkUse> links, std::int32_t user) {
     for (const topology::LinkUse& link : links) {
       std::int32_t& known = user_of_link_[link.link];
@@ -187,7 +211,7 @@ std::optional<Time> PortTransport::undisturbed(CommunicatorIndex communicator, i
     if (!alone) {
       return std::nullopt;
     }
-    total += (*plan.phases)[phase].serialisation + (*plan.phases)[phase].latency;
+    total += plan.serialisation[phase] + (*plan.phases)[phase].latency;
   }
   return total;
 }

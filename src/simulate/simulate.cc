@@ -109,15 +109,26 @@ Timeline finish(Timeline timeline, Loop<Transport>& loop) {
 }
 
 template <class Transport>
+std::optional<std::string> refusal_to_fold(const SimulateOptions& options, bool laid) {
+  if (!options.fold) {
+    return "folding is switched off";
+  }
+  if (!Transport::kFolds) {
+    return "every message is simulated";
+  }
+  return laid
+             ? std::optional<std::string>("ways on the machine's topology differ from rank to rank")
+             : std::nullopt;
+}
+
+template <class Transport>
 Result<Timeline> run(const graph::Workload& workload, const machine::Machine& machine,
                      const SimulateOptions& options) {
-  Binding bound(workload, machine, options.algorithms, Transport::kPhases);
+  const bool laid = machine.wires.graph != nullptr;
+  Binding bound(workload, machine, options.algorithms,
+                laid ? PhaseChoice::with_messages : Transport::kPhases);
   bound.bind_all();
-  const auto refusal = !options.fold ? std::optional<std::string>("folding is switched off")
-                       : !Transport::kFolds
-                           ? std::optional<std::string>("every message is simulated")
-                           : std::nullopt;
-  Fold fold = fold_ranks(workload, machine, bound, refusal);
+  Fold fold = fold_ranks(workload, machine, bound, refusal_to_fold<Transport>(options, laid));
   const Wiring wiring(workload, bound, fold);
   engine::EventQueue queue;
   Transport transport = [&] {
@@ -177,6 +188,13 @@ Result<Timeline> simulate(const graph::Workload& workload, const machine::Machin
   if (devices != workload.ranks) {
     return fail(
         fmt::format("the plan needs {} devices, the machine has {}", workload.ranks, devices));
+  }
+  if (machine.wires.graph && options.network == NetworkModel::flit) {
+    return fail(Error(Mistake{{},
+                              "topology",
+                              machine.wires.spec,
+                              "none: network flit builds its routers of the dimensions; take "
+                              "network ports, fifo or flow"}));
   }
   return kNetworks[static_cast<std::size_t>(options.network)].run(workload, machine, options);
 }

@@ -36,6 +36,7 @@
 #include "machine/network/analytical.h"
 #include "machine/topology/link_map.h"
 #include "simulate/bind.h"
+#include "simulate/laid_phases.h"
 #include "simulate/wiring.h"
 
 namespace orrery::simulate {
@@ -47,7 +48,8 @@ inline constexpr std::uint32_t kFirstTransportEvent = network::AnalyticalNetwork
 
 /// Collectives phase by phase on the ports that they occupy (collective/cost.h), messages on those
 /// of their ways; ports shared as AnalyticalNetwork says. The fast model: a collective of many
-/// ranks is a few events, and ranks fold.
+/// ranks is a few events, and ranks fold. On a machine with a topology phases and messages occupy
+/// its links instead (laid_phases.h), and no rank folds; copies keep the ports.
 class PortTransport {
  public:
   static constexpr bool kFolds = true;
@@ -56,8 +58,9 @@ class PortTransport {
   PortTransport(const Wiring& wiring, Binding& binding, const machine::Machine& machine,
                 engine::EventQueue& queue);
 
-  Result<void> check(const graph::Workload& /*workload*/, std::string_view /*network*/) {
-    return {};
+  /// Mistakes: on a topology algorithms that have no messages.
+  Result<void> check(const graph::Workload& workload, std::string_view network) {
+    return laid_ ? laid_->check(workload, network) : Result<void>();
   }
   void begin_collective(Activity id, CommunicatorIndex communicator, int collective);
   void begin_copy(Activity id, RankIndex rank, int collective);
@@ -79,6 +82,7 @@ class PortTransport {
   /// A collective in one communicator: its phases, and the links of each.
   struct Plan {
     const std::vector<collective::CollectivePhase>* phases = nullptr;
+    std::vector<Time> serialisation;
     std::vector<std::vector<topology::LinkUse>> links;
   };
   /// What an activity does next.
@@ -89,6 +93,7 @@ class PortTransport {
   };
 
   const Plan& plan(CommunicatorIndex communicator, int collective);
+  Plan make_plan(CommunicatorIndex communicator, int collective);
   const topology::Route& route(const Way& way);
   void start_phase(Activity id);
   /// The port of a rank that a copy uses, if any; stays where it is.
@@ -102,6 +107,7 @@ class PortTransport {
   engine::EventQueue& queue_;
   topology::LinkMap links_;
   collective::Occupancy occupancy_;
+  std::optional<LaidPhases> laid_;  ///< of a machine with a topology; its links follow links_
   network::AnalyticalNetwork network_;
   std::vector<std::vector<std::unique_ptr<Plan>>> plans_;  ///< [communicator][collective]
   std::vector<std::unique_ptr<topology::Route>> routes_;   ///< by way

@@ -80,7 +80,7 @@ Result<SweepTable> sweep_on(simulate::NetworkModel network, const machine::Machi
     return fail(on.error());
   }
   SweepTable table{.rows = {}, .notes = collective::left_out(*on, options)};
-  if (network == simulate::NetworkModel::ports) {
+  if (network == simulate::NetworkModel::ports && !machine.wires.graph) {
     return collective::sweep_collective(machine, options)
         .map([&](std::vector<collective::SweepRow> rows) {
           table.rows = std::move(rows);

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "machine/dimensions_only.h"
 #include "machine/machine.h"
 #include "machine/topology/link_map.h"
 
@@ -44,6 +45,17 @@ TEST(Wires, AreWrittenAndReadBack) {
       parse_config(to_yaml(*machine), "again.yaml", ConfigSyntax::yaml).and_then(parse_machine);
   ASSERT_TRUE(again) << again.error().to_string();
   EXPECT_EQ(*machine, *again);
+}
+
+TEST(Wires, ClosedFormsOnDimensionsRefuseATopology) {
+  const auto machine = parse("fat_tree:k=4");
+  ASSERT_TRUE(machine) << machine.error().to_string();
+  EXPECT_THAT(check_dimensions_only(*machine, "estimate").error().to_string(),
+              testing::AllOf(HasSubstr("topology"), HasSubstr("'fat_tree:k=4'"),
+                             HasSubstr("estimate knows a machine's dimensions only")));
+  Machine plain = *machine;
+  plain.wires = {};
+  EXPECT_TRUE(check_dimensions_only(plain, "estimate"));
 }
 
 TEST(Wires, MistakesNameTheLine) {

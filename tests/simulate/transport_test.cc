@@ -9,6 +9,7 @@
 
 #include "builder.h"
 #include "collective/group_extents.h"
+#include "machine/topology/read.h"
 #include "simulate/simulate.h"
 #include "traffic.h"
 
@@ -235,6 +236,72 @@ TEST_P(EveryMessageNetwork, MoreMessagesThanAnyoneWaitsForAreRefused) {
   const auto refused = simulate(workload, machine, options);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().to_string(), ::testing::HasSubstr("1.1e+10 messages"));
+}
+
+/// A switch of `devices` laid on a topology.
+machine::Machine laid_on(const std::string& spec, std::int64_t devices) {
+  machine::Machine machine = machine_of({dimension(topology::DimensionKind::switched, devices)});
+  auto graph = topology::load_topology(spec, "test");
+  EXPECT_TRUE(graph) << graph.error().to_string();
+  machine.wires = {.spec = spec,
+                   .graph = std::make_shared<const topology::LinkGraph>(std::move(*graph))};
+  return machine;
+}
+
+TEST_P(EveryNetwork, ATopologyWithRoomForAllIsTheSwitchThatItStandsFor) {
+  // Trunks of 16 times a host's rate hold what 4 hosts of a leaf send, whatever way each takes.
+  const std::string roomy =
+      "leaf_spine:leaves=2,spines=2,hosts=4,bandwidth=1 GB/s,uplink_bandwidth=16 GB/s";
+  const machine::Machine plain = machine_of({dimension(topology::DimensionKind::switched, 8)});
+  for (const auto& [kind, algorithm] :
+       {std::pair(Kind::all_reduce, Algorithm::ring), std::pair(Kind::all_gather, Algorithm::ring),
+        std::pair(Kind::all_reduce, Algorithm::halving_doubling),
+        std::pair(Kind::all_to_all, Algorithm::direct),
+        std::pair(Kind::all_to_all, Algorithm::pairwise)}) {
+    const Traffic traffic = Traffic(8).add(Gathering{{first_ranks(8)}, kind, 56 * kMegabyte});
+    const Timeline expected = run(traffic, plain, NetworkModel::ports, algorithm);
+    const Timeline timeline = run(traffic, laid_on(roomy, 8), GetParam(), algorithm);
+    if (GetParam() == NetworkModel::fifo && algorithm != Algorithm::ring) {
+      EXPECT_GE(timeline.finish, expected.finish);  // messages take turns even on a wide trunk
+    } else {
+      EXPECT_EQ(timeline.finish, expected.finish) << name_of(kind) << name_of(algorithm);
+    }
+  }
+}
+
+TEST_P(EveryNetwork, AnOverSubscribedTrunkIsNotFree) {
+  // One trunk of a host's rate for 4 hosts. All-to-all of 8 x 8 MB: 1 MB from each to each; 16 MB
+  // pass the trunk each way, 7 MB a host's port.
+  const machine::Machine tapered =
+      laid_on("leaf_spine:leaves=2,spines=1,hosts=4,bandwidth=1 GB/s", 8);
+  const Timeline exchange =
+      run(Traffic(8).add(Gathering{{first_ranks(8)}, Kind::all_to_all, 8 * kMegabyte}), tapered,
+          GetParam(), Algorithm::direct);
+  EXPECT_GE(exchange.step_time, 16 * kMillisecond + 1_us);
+  EXPECT_LE(exchange.step_time, 17 * kMillisecond + 1_us);
+
+  // Pairs at distance 4 cross it, 4 at a time, in one of three steps: 4 MB, then 2 and 1 MB inside,
+  // and back. In steps 4, then 2, then 1 apart: (4 * 4 + 2 + 1) * 2.
+  const Timeline halving =
+      run(Traffic(8).add(Gathering{{first_ranks(8)}, Kind::all_reduce, 8 * kMegabyte}), tapered,
+          GetParam(), Algorithm::halving_doubling);
+  const Timeline alone =
+      run(Traffic(8).add(Gathering{{first_ranks(8)}, Kind::all_reduce, 8 * kMegabyte}), tapered,
+          NetworkModel::flow, Algorithm::halving_doubling);
+  EXPECT_GT(halving.step_time, 17 * kMillisecond);  // 14 on a switch
+  EXPECT_NEAR(halving.step_time / alone.step_time, 1,
+              GetParam() == NetworkModel::fifo ? 0.06 : 1e-12);
+}
+
+TEST_P(EveryNetwork, GroupsOnOneTrunkShareIt) {
+  // Rings {0, 4} and {1, 5} meet on the trunk: 2 steps of 4 MB each at half of the rate.
+  const machine::Machine tapered =
+      laid_on("leaf_spine:leaves=2,spines=1,hosts=4,bandwidth=1 GB/s", 8);
+  const Timeline timeline =
+      run(Traffic(8).add(Gathering{{{0, 4}, {1, 5}}, Kind::all_reduce, 8 * kMegabyte}), tapered,
+          GetParam(), Algorithm::ring);
+  EXPECT_NEAR(timeline.step_time / (16 * kMillisecond + 2_us), 1,
+              GetParam() == NetworkModel::fifo ? 1e-3 : 1e-12);
 }
 
 TEST_P(EveryNetwork, TheSameRunTwiceIsTheSameTwice) {

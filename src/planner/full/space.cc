@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/reader.h"
+#include "machine/dimensions_only.h"
 #include "workload/plan/defaults.h"
 #include "workload/plan/machine_check.h"
 #include "workload/plan/model_parts.h"
@@ -83,6 +84,9 @@ Error Space::out_of_range(const plan::Plan& plan) const {
 
 Result<void> Space::fill() {
   Error mistakes;
+  if (auto known = machine::check_dimensions_only(task_.machine, "plan"); !known) {
+    mistakes.add(std::move(known.error()));
+  }
   if (auto fitted = machine::with_devices(task_.machine, task_.devices); !fitted) {
     mistakes.add(std::move(fitted.error()));
   }

@@ -6,6 +6,7 @@
 #include <cassert>
 
 #include "machine/compute/compute_model.h"
+#include "machine/dimensions_only.h"
 #include "planner/spmd/signatures.h"
 
 namespace orrery::spmd {
@@ -44,6 +45,9 @@ graph::CollectiveKind library_kind(Collective kind) {
 
 Result<MachinePrices> MachinePrices::make(const machine::Machine& machine, std::int64_t devices,
                                           Overlap overlap) {
+  if (auto known = machine::check_dimensions_only(machine, "spmd"); !known) {
+    return fail(std::move(known.error()));
+  }
   auto part = machine::with_devices(machine, devices);
   if (!part) {
     return fail(std::move(part.error()));

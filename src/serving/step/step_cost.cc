@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "machine/compute/compute_model.h"
+#include "machine/dimensions_only.h"
 
 namespace orrery::step {
 namespace {
@@ -67,6 +68,9 @@ Result<StepCost> StepCost::make(const zoo::Model& model, const machine::Machine&
          "a decoder whose layers are attention (also latent or windowed) and MLPs or experts"});
   }
   check_degrees(model, options.degrees, error);
+  if (auto known = machine::check_dimensions_only(machine, "serve"); !known) {
+    error.add(std::move(known.error()));
+  }
   const graph::DataType type = options.precision.activations;
   if (machine.device.peak[static_cast<std::size_t>(type)] == FlopRate(0)) {
     error.add({"", "activations", std::string(name_of(type)),

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Llama-3.1-8B on one H100: four engines at one rate, then the largest rate within a limit.
+# Llama-3.1-8B on one H100: four engines at one rate, then the largest rate within a limit, and
+# what one or two GPUs can give a user or be made of.
 set -e
 orrery=${ORRERY:-orrery}
 load="--model llama-3.1-8b --machine dgx-h100 --input 1000 --output 250 --requests 2000"
@@ -13,3 +14,5 @@ for engine in vllm@0.19 vllm@0.10 vllm@0.6 sglang@0.5; do
     END { printf "%-12s %10s %10s %10s %10s\n", engine, ttft, tpot, itl, tokens }'
 done
 "$orrery" serve $load --search rate --slo "ttft=500 ms,tpot=20 ms" | head -1
+"$orrery" serve --model llama-3.1-8b --machine dgx-h100 --devices 2 --input 1000 --output 250 \
+  --search plan --formats bf16,w8a8

@@ -3,16 +3,17 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-#include <limits>
+#include <algorithm>
 
 #include "base/file.h"
 #include "base/reader.h"
 #include "cli/commands.h"
 #include "cli/progress.h"
+#include "cli/request_flags.h"
+#include "cli/step_flags.h"
 #include "report/serving.h"
-#include "serving/requests/generate.h"
-#include "serving/requests/trace.h"
+#include "report/serving_plans.h"
+#include "serving/plan_search.h"
 #include "serving/search.h"
 
 namespace orrery::cli {
@@ -29,10 +30,10 @@ constexpr const char* kServeExamples =
     "  orrery serve --model llama-3.1-8b --machine dgx-h100 --arrival infinite \\\n"
     "               --max-concurrency 64 --requests 1000 --requests-out requests.csv\n"
     "  orrery serve --model llama-3.1-8b --machine dgx-h100 --search rate \\\n"
-    "               --slo 'ttft=500 ms,tpot=20 ms' --input 1000 --output 250\n";
+    "               --slo 'ttft=500 ms,tpot=20 ms' --input 1000 --output 250\n"
+    "  orrery serve --model llama-3-70b --machine dgx-h100,dgx-b200 --devices 8 --search plan \\\n"
+    "               --formats bf16,w8a8 --input 1000 --output 250 --plot front.svg\n";
 
-constexpr std::int64_t kMostRequests = 20'000'000;
-constexpr double kMostRate = 1e9;
 constexpr std::size_t kMostTracedSteps = 1'000'000;
 
 class Serve : public Command {
@@ -41,24 +42,21 @@ class Serve : public Command {
     options.group("What");
     options.value("--model", model_, "NAME|FILE", "a name of `orrery list models`, or a file");
     options.value("--machine", machine_, "NAME|FILE",
-                  "a name of `orrery list machines`, or a file");
-    options.value("--devices", devices_, "INT", "of the engine; default: its tp x dp x pp");
+                  "a name of `orrery list machines`, or a file; --search plan: several, by commas");
+    options.value("--devices", devices_, "INT",
+                  "of the engine; default: its tp x dp x pp. --search plan: at most, default 8");
     options.value("--engine", engine_, "NAME|FILE", "default: vllm@0.19");
     options.group("Requests");
-    options.value("--trace", trace_, "FILE", "requests of a trace instead of drawn ones");
-    options.value("--rate", rate_, "NUMBER", "requests per second; default 1");
-    options.value("--arrival", arrival_, "NAME", "poisson (default), gamma, fixed or infinite");
-    options.value("--burstiness", burstiness_, "NUMBER", "shape of gamma arrivals; default 1");
-    options.value("--input", input_, "TOKENS", "length of prompts; default 1024");
-    options.value("--output", output_, "TOKENS", "length of answers; default 128");
-    options.value("--requests", requests_, "INT", "how many; default 1000, of a trace all");
-    options.value("--shared-prefix", shared_, "INT", "tokens in front of every prompt, shared");
-    options.value("--prefix-groups", groups_, "INT", "different shared prefixes; default 1");
+    requests_.declare(options);
     options.value("--max-concurrency", concurrency_, "INT", "requests of the client at once");
     options.value("--think", think_, "TIME", "between an answer and its client's next request");
-    options.value("--seed", seed_, "INT", "of drawn requests; default 0");
     options.group("Search");
-    options.value("--search", search_, "rate", "the largest rate that keeps --slo");
+    options.value("--search", search_, "rate|plan",
+                  "the largest rate that keeps --slo; or tokens/s of a GPU against a user's");
+    options.value(
+        "--formats", formats_, "LIST",
+        "for --search plan, of bf16, w8a8, w8a8kv8, w4a16, w4a4kv8; default: the engine's");
+    options.value("--plot", plot_, "FILE", "for --search plan: also write the front as SVG");
     options.value("--slo", slo_, "LIMITS", "such as 'ttft=500 ms,tpot=30 ms'; also e2e");
     options.value("--attainment", attainment_, "SHARE", "of requests within --slo; default 0.99");
     options.group("Results");
@@ -76,30 +74,44 @@ class Serve : public Command {
     if (json_ && csv_) {
       mistakes.add({"--csv", {}, {}, "contradicts --json"});
     }
+    if (search_ && *search_ != "rate" && *search_ != "plan") {
+      mistakes.add(wrong_value("--search", *search_, "rate or plan"));
+    }
     zoo::Model model;
-    machine::Machine machine;
     if (model_) {
       model = load_named("--model", *model_, zoo::load_model, mistakes);
     }
+    const serving::Engine engine =
+        load_named("--engine", engine_.value_or("vllm@0.19"), serving::load_engine, mistakes);
+    return search_ == "plan" ? search_plan(model, engine, std::move(mistakes))
+                             : serve(model, engine, std::move(mistakes));
+  }
+
+ private:
+  Result<std::string> serve(const zoo::Model& model, serving::Engine engine, Error mistakes) {
+    machine::Machine machine;
     if (machine_) {
       machine = load_named("--machine", *machine_, machine::load_machine, mistakes);
     }
-    serving::Engine engine =
-        load_named("--engine", engine_.value_or("vllm@0.19"), serving::load_engine, mistakes);
+    for (const auto& [flag, given] : {std::pair{"--formats", &formats_}, {"--plot", &plot_}}) {
+      if (*given) {
+        mistakes.add({flag, {}, {}, "is for --search plan"});
+      }
+    }
     place(engine, mistakes);
     serving::ServeOptions options;
-    options.max_concurrency = whole("--max-concurrency", concurrency_, 0, 0, mistakes);
-    options.think = value<Time>("--think", think_, Time(0), mistakes);
+    options.max_concurrency = number_or_none("--max-concurrency", concurrency_, mistakes);
+    take("--think", think_, options.think, mistakes);
     options.skip = !no_skip_;
     options.most_steps = trace_out_ ? kMostTracedSteps : 0;
-    requests::Generator generator;
-    const std::vector<requests::Request> requests = read_requests(generator, mistakes);
+    const requests::Generator generator = requests_.generator(mistakes);
+    const std::vector<requests::Request> requests = requests_.read(generator, mistakes);
     const serving::RateSearch search = read_search(mistakes);
-    if (search_ && trace_) {
+    if (search_ && requests_.has_trace()) {
       mistakes.add({"--search", {}, {}, "contradicts --trace, which has its own rate"});
     }
-    if (options.max_concurrency > 0 && engine.dp > 1) {
-      mistakes.add({"--max-concurrency", {}, {}, "not with dp > 1"});
+    if (search_.has_value() != slo_.has_value()) {
+      mistakes.add({search_ ? "--slo" : "--search", {}, {}, "missing: the two go together"});
     }
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
@@ -129,56 +141,75 @@ class Serve : public Command {
     });
   }
 
- private:
+  Result<std::string> search_plan(const zoo::Model& model, const serving::Engine& engine,
+                                  Error mistakes) {
+    const serving::RateSearch limits = read_search(mistakes);
+    serving::PlanSearch search;
+    search.objectives = limits.objectives;
+    search.attainment = limits.attainment;
+    for (const std::string& name : listed(machine_)) {
+      search.machines.push_back(load_named("--machine", name, machine::load_machine, mistakes));
+    }
+    for (const std::string& name : listed(formats_)) {
+      const auto* const format =
+          std::find_if(serving::kFormats.begin(), serving::kFormats.end(),
+                       [&](const serving::Format& each) { return each.name == name; });
+      if (format == serving::kFormats.end()) {
+        mistakes.add(wrong_value("--formats", name, "of bf16, w8a8, w8a8kv8, w4a16, w4a4kv8"));
+      } else {
+        search.formats.push_back(*format);
+      }
+    }
+    constexpr std::int64_t kMostDevices = 1024;
+    search.devices = whole_number("--devices", devices_, 8, kMostDevices, mistakes);
+    search.load = requests_.generator(mistakes);
+    requests_.refuse_arrivals("--search plan, which sends a request when one ends", mistakes);
+    for (const auto& [flag, given] : {std::pair{"--max-concurrency", &concurrency_},
+                                      {"--think", &think_},
+                                      {"--requests-out", &requests_out_},
+                                      {"--trace-out", &trace_out_}}) {
+      if (*given) {
+        mistakes.add({flag, {}, {}, "contradicts --search plan, which makes many runs"});
+      }
+    }
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    ProgressBar bar("searching");
+    search.progress = [&](double share) { bar.update(share); };
+    const serving::PlansFound found = serving::search_plans(model, engine, search);
+    if (found.screened == 0) {
+      Error none("no plan runs");
+      for (const serving::Loser& loser : found.losers) {
+        none.add({found.layouts[loser.layout].name(), {}, {}, loser.reason});
+      }
+      return fail(std::move(none));
+    }
+    if (plot_) {
+      if (auto done = write_file(*plot_, report::serving_plans_svg(found, model.name)); !done) {
+        return fail(std::move(done.error()));
+      }
+    }
+    return json_  ? report::serving_plans_json(found, model.name)
+           : csv_ ? report::serving_plans_csv(found)
+                  : report::serving_plans_text(found, model.name);
+  }
+
+  /// The parts of a list by commas.
+  static std::vector<std::string> listed(const std::optional<std::string>& text) {
+    std::vector<std::string> parts;
+    for (std::size_t begin = 0; text && begin <= text->size();) {
+      const std::size_t end = std::min(text->find(',', begin), text->size());
+      parts.push_back(text->substr(begin, end - begin));
+      begin = end + 1;
+    }
+    return parts;
+  }
+
   static void need(const char* flag, const std::optional<std::string>& given, Error& mistakes) {
     if (!given) {
       mistakes.add({flag, {}, {}, "missing; expected a name or a file"});
     }
-  }
-
-  template <class T>
-  static T value(const char* flag, const std::optional<std::string>& text, T otherwise,
-                 Error& mistakes) {
-    if (!text) {
-      return otherwise;
-    }
-    auto parsed = parse_value<T>(*text);
-    if (!parsed) {
-      mistakes.add(wrong_value(flag, *text, parsed.error()));
-      return otherwise;
-    }
-    return *parsed;
-  }
-  static std::int64_t whole(const char* flag, const std::optional<std::string>& text,
-                            std::int64_t otherwise, std::int64_t least, Error& mistakes) {
-    const auto number = value<std::int64_t>(flag, text, otherwise, mistakes);
-    if (number < least || number > kMostRequests) {
-      mistakes.add(
-          wrong_value(flag, *text, fmt::format("a number from {} to {}", least, kMostRequests)));
-      return otherwise;
-    }
-    return number;
-  }
-  static double positive(const char* flag, const std::optional<std::string>& text, double otherwise,
-                         Error& mistakes) {
-    const double number = value<double>(flag, text, otherwise, mistakes);
-    if (!(number > 0) || number > kMostRate) {
-      mistakes.add(wrong_value(flag, *text, "a number above 0, at most 1e9"));
-      return otherwise;
-    }
-    return number;
-  }
-  static requests::Length length(const char* flag, const std::optional<std::string>& text,
-                                 requests::Length otherwise, Error& mistakes) {
-    if (!text) {
-      return otherwise;
-    }
-    auto parsed = requests::parse_length(*text);
-    if (!parsed) {
-      mistakes.add(wrong_value(flag, *text, parsed.error()));
-      return otherwise;
-    }
-    return *parsed;
   }
 
   /// --devices: all tensor parallel unless the engine says otherwise.
@@ -186,7 +217,7 @@ class Serve : public Command {
     if (!devices_) {
       return;
     }
-    const std::int64_t devices = whole("--devices", devices_, 1, 1, mistakes);
+    const std::int64_t devices = whole_number("--devices", devices_, 1, kMostRequests, mistakes);
     const std::int64_t all = engine.tp * engine.dp * engine.pp;
     if (all == 1) {
       engine.tp = devices;
@@ -199,12 +230,6 @@ class Serve : public Command {
 
   serving::RateSearch read_search(Error& mistakes) const {
     serving::RateSearch search;
-    if (search_ && *search_ != "rate") {
-      mistakes.add(wrong_value("--search", *search_, "rate"));
-    }
-    if (search_.has_value() != slo_.has_value()) {
-      mistakes.add({search_ ? "--slo" : "--search", {}, {}, "missing: the two go together"});
-    }
     if (slo_) {
       if (auto limits = serving::parse_objectives(*slo_)) {
         search.objectives = *limits;
@@ -212,47 +237,11 @@ class Serve : public Command {
         mistakes.add(wrong_value("--slo", *slo_, limits.error()));
       }
     }
-    search.attainment = positive("--attainment", attainment_, search.attainment, mistakes);
+    search.attainment = positive_number("--attainment", attainment_, search.attainment, mistakes);
     if (search.attainment > 1) {
       mistakes.add(wrong_value("--attainment", *attainment_, "a share above 0, at most 1"));
     }
     return search;
-  }
-
-  std::vector<requests::Request> read_requests(requests::Generator& generator,
-                                               Error& mistakes) const {
-    generator.rate = positive("--rate", rate_, generator.rate, mistakes);
-    generator.burstiness = positive("--burstiness", burstiness_, 1, mistakes);
-    if (arrival_) {
-      generator.arrival =
-          value<requests::Arrival>("--arrival", arrival_, generator.arrival, mistakes);
-    }
-    generator.input = length("--input", input_, generator.input, mistakes);
-    generator.output = length("--output", output_, generator.output, mistakes);
-    generator.count = whole("--requests", requests_, generator.count, 1, mistakes);
-    generator.shared_prefix = whole("--shared-prefix", shared_, 0, 0, mistakes);
-    generator.prefix_groups = whole("--prefix-groups", groups_, 1, 1, mistakes);
-    generator.seed = static_cast<std::uint64_t>(whole("--seed", seed_, 0, 0, mistakes));
-    if (!trace_) {
-      return mistakes.empty() ? requests::generate(generator) : std::vector<requests::Request>{};
-    }
-    for (const auto& [flag, given] : {std::pair{"--rate", &rate_},
-                                      {"--arrival", &arrival_},
-                                      {"--burstiness", &burstiness_},
-                                      {"--input", &input_},
-                                      {"--output", &output_},
-                                      {"--shared-prefix", &shared_},
-                                      {"--prefix-groups", &groups_},
-                                      {"--seed", &seed_}}) {
-      if (*given) {
-        mistakes.add({flag, {}, {}, "contradicts --trace, which says it"});
-      }
-    }
-    std::vector<requests::Request> read = collect(requests::load_trace(*trace_), mistakes).requests;
-    if (requests_ && read.size() > static_cast<std::size_t>(generator.count)) {
-      read.resize(static_cast<std::size_t>(generator.count));
-    }
-    return read;
   }
 
   Result<std::string> results(const serving::Run& run, const machine::Machine& machine) const {
@@ -276,19 +265,12 @@ class Serve : public Command {
   std::optional<std::string> machine_;
   std::optional<std::string> devices_;
   std::optional<std::string> engine_;
-  std::optional<std::string> trace_;
-  std::optional<std::string> rate_;
-  std::optional<std::string> arrival_;
-  std::optional<std::string> burstiness_;
-  std::optional<std::string> input_;
-  std::optional<std::string> output_;
-  std::optional<std::string> requests_;
-  std::optional<std::string> shared_;
-  std::optional<std::string> groups_;
+  RequestFlags requests_;
   std::optional<std::string> concurrency_;
   std::optional<std::string> think_;
-  std::optional<std::string> seed_;
   std::optional<std::string> search_;
+  std::optional<std::string> formats_;
+  std::optional<std::string> plot_;
   std::optional<std::string> slo_;
   std::optional<std::string> attainment_;
   std::optional<std::string> requests_out_;

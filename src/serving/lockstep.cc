@@ -4,12 +4,13 @@
 #include <algorithm>
 
 #include "serving/loop.h"
+#include "serving/steady.h"
 
 namespace orrery::serving {
 
 Lockstep::Lockstep(Run& run, step::StepCost& cost, const std::vector<requests::Request>& requests,
-                   const ServeOptions& options)
-    : run_(run), cost_(cost), requests_(requests), options_(options) {
+                   Inbox& inbox, const ServeOptions& options)
+    : run_(run), cost_(cost), requests_(requests), inbox_(inbox), options_(options) {
   const Engine& engine = run_.engine;
   for (std::int64_t i = 0; i < engine.dp; ++i) {
     Copy& copy = copies_.emplace_back();
@@ -17,42 +18,29 @@ Lockstep::Lockstep(Run& run, step::StepCost& cost, const std::vector<requests::R
         engine.policy, limits_of(engine),
         scheduler::KvBook(run_.kv_blocks, engine.block_size, engine.prefix));
   }
-  run_.requests.resize(requests.size());
 }
 
 void Lockstep::enqueue(Time now) {
-  for (; next_ < requests_.size(); ++next_) {
-    const requests::Request& request = requests_[next_];
-    const Time queued = request.arrival + run_.engine.front_end;
-    if (queued > now) {
-      return;
-    }
+  while (const auto delivery = inbox_.pop(now)) {
     Copy& copy =
         *std::min_element(copies_.begin(), copies_.end(),
                           [](const Copy& a, const Copy& b) { return a.unfinished < b.unfinished; });
-    scheduler::RequestSpec spec{
-        .prompt = request.input,
-        .output = std::min(request.output, run_.engine.max_model_len - request.input),
-        .prefix = {.ids = request.ids, .id_tokens = request.id_tokens, .tokens = request.shared}};
-    if (spec.output < 1 || !copy.scheduler->can_ever_run(spec)) {
+    auto spec = spec_of(requests_[delivery->request], run_.engine, *copy.scheduler);
+    if (!spec) {
       ++run_.refused;
+      inbox_.ended(delivery->request, delivery->queued);
       continue;
     }
-    Served& served = run_.requests[next_];
-    served.input = spec.prompt;
-    served.output = spec.output;
-    served.sent = request.arrival;
-    served.queued = queued;
-    served.scheduled = Time::max();
-    copy.request_of.push_back(next_);
+    copy.served_of.push_back(run_.requests.size());
+    run_.requests.push_back(served_of(*spec, *delivery));
+    number_of_.push_back(delivery->request);
     copy.token.push_back(Time::max());
     ++copy.unfinished;
-    copy.scheduler->add(std::move(spec));
+    copy.scheduler->add(std::move(*spec));
   }
 }
 
 Time Lockstep::duration(const std::vector<scheduler::Tick*>& ticks) {
-  const Engine& engine = run_.engine;
   std::int64_t most = 0;
   for (const scheduler::Tick* tick : ticks) {
     most = std::max(most, tick->tokens);
@@ -66,14 +54,13 @@ Time Lockstep::duration(const std::vector<scheduler::Tick*>& ticks) {
     accelerator = std::max(accelerator, cost_.time(shape_));
   }
   run_.busy += accelerator;
-  const Time host = engine.step + engine.per_request * samples;
-  return engine.async ? std::max(accelerator + engine.gap, host) : accelerator + engine.gap + host;
+  return with_host(run_.engine, accelerator, samples);
 }
 
 void Lockstep::finish(Copy& copy, const scheduler::Tick& tick, Time begin, Time end) {
   for (const scheduler::Scheduled& entry : tick.entries) {
     const auto index = static_cast<std::size_t>(entry.request);
-    Served& served = run_.requests[copy.request_of[index]];
+    Served& served = run_.requests[copy.served_of[index]];
     served.scheduled = std::min(served.scheduled, begin);
     if (!entry.emits) {
       continue;
@@ -91,7 +78,9 @@ void Lockstep::finish(Copy& copy, const scheduler::Tick& tick, Time begin, Time 
   finished_.clear();
   copy.scheduler->complete(tick, finished_);
   for (const scheduler::RequestIndex index : finished_) {
-    run_.requests[copy.request_of[static_cast<std::size_t>(index)]].last = end;
+    const std::size_t served = copy.served_of[static_cast<std::size_t>(index)];
+    run_.requests[served].last = end;
+    inbox_.ended(number_of_[served], end);
     --copy.unfinished;
     run_.duration = std::max(run_.duration, end);
   }
@@ -113,10 +102,10 @@ void Lockstep::go() {
     }
     run_.peak_kv_use = std::max(run_.peak_kv_use, used);
     if (!any) {
-      if (next_ == requests_.size()) {
+      now = inbox_.next();
+      if (now.is_overflow()) {
         break;
       }
-      now = requests_[next_].arrival + run_.engine.front_end;
       continue;
     }
     const Time end = now + duration(ticks);
@@ -133,7 +122,8 @@ void Lockstep::go() {
       finish(copies_[i], *ticks[i], now, end);
     }
     if (options_.progress && run_.totals.ticks++ % 1024 == 0) {
-      options_.progress(static_cast<double>(next_) / static_cast<double>(requests_.size()));
+      options_.progress(static_cast<double>(number_of_.size()) /
+                        static_cast<double>(requests_.size()));
     }
     now = end;
   }
@@ -145,15 +135,14 @@ void Lockstep::go() {
     run_.totals.lost_tokens += totals.lost_tokens;
     run_.totals.preemptions += totals.preemptions;
     run_.totals.ticks = std::max(run_.totals.ticks, totals.ticks);
-    for (std::size_t i = 0; i < copy.request_of.size(); ++i) {
+    for (std::size_t i = 0; i < copy.served_of.size(); ++i) {
       const auto& state = copy.scheduler->request(static_cast<scheduler::RequestIndex>(i));
-      Served& served = run_.requests[copy.request_of[i]];
+      Served& served = run_.requests[copy.served_of[i]];
       served.cached = state.cached;
       served.lost = state.lost;
       served.preemptions = state.preemptions;
     }
   }
-  std::erase_if(run_.requests, [](const Served& served) { return served.output == 0; });
 }
 
 }  // namespace orrery::serving

@@ -6,23 +6,24 @@
 #include <memory>
 #include <vector>
 
+#include "serving/client.h"
 #include "serving/serve.h"
 
 namespace orrery::serving {
 
 /// A step begins when the last one is done everywhere; idle copies run it with no tokens of their
 /// own. Schedulers do not look ahead, but the host's time is hidden where the engine is
-/// asynchronous. Ignores: max_concurrency, think; samples are of all copies.
+/// asynchronous. Samples are of all copies.
 class Lockstep {
  public:
   Lockstep(Run& run, step::StepCost& cost, const std::vector<requests::Request>& requests,
-           const ServeOptions& options);
+           Inbox& inbox, const ServeOptions& options);
   void go();
 
  private:
   struct Copy {
     std::unique_ptr<scheduler::Scheduler> scheduler;
-    std::vector<std::size_t> request_of;
+    std::vector<std::size_t> served_of;  ///< by the scheduler's index: in the run's requests
     std::vector<Time> token;
     std::int64_t unfinished = 0;
   };
@@ -34,9 +35,10 @@ class Lockstep {
   Run& run_;
   step::StepCost& cost_;
   const std::vector<requests::Request>& requests_;
+  Inbox& inbox_;
   const ServeOptions& options_;
   std::vector<Copy> copies_;
-  std::size_t next_ = 0;
+  std::vector<std::size_t> number_of_;  ///< of the run's requests: in the list of requests
   std::vector<scheduler::RequestIndex> finished_;
   step::StepShape shape_;
 };

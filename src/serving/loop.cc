@@ -5,6 +5,8 @@
 #include <cassert>
 #include <limits>
 
+#include "serving/steady.h"
+
 namespace orrery::serving {
 namespace {
 
@@ -43,21 +45,18 @@ void fill_shape(const scheduler::Tick& tick, const std::vector<std::int64_t>& wi
 }
 
 Loop::Loop(Run& run, step::StepCost& cost, const std::vector<requests::Request>& requests,
-           const ServeOptions& options)
-    : run_(run), cost_(cost), requests_(requests), options_(options) {
+           Inbox& inbox, const ServeOptions& options)
+    : run_(run), cost_(cost), requests_(requests), inbox_(inbox), options_(options) {
   const Engine& engine = run_.engine;
   scheduler_ = scheduler::make_scheduler(
       engine.policy, limits_of(engine),
       scheduler::KvBook(run_.kv_blocks, engine.block_size, engine.prefix));
-  run_.requests.resize(requests.size());
-  request_of_.reserve(requests.size());
-  token_.reserve(requests.size());
-  slots_.assign(static_cast<std::size_t>(options.max_concurrency), Time(0));
   shape_.visible.resize(cost_.windows().size());
   growing_.resize(cost_.windows().size());
 }
 
-void Loop::go() {
+void Loop::run_until(Time horizon) {
+  horizon_ = horizon;
   if (run_.engine.pp > 1) {
     go_pipelined();
   } else if (run_.engine.async) {
@@ -65,72 +64,69 @@ void Loop::go() {
   } else {
     go_synchronous();
   }
+}
+
+Time Loop::clock() const {
+  const bool idle = scheduler_->waiting().empty() && scheduler_->running().empty();
+  return idle ? std::max(now_, inbox_.next()) : now_;
+}
+
+void Loop::finish() {
   assert(scheduler_->waiting().empty() && scheduler_->running().empty() && "all that joined ended");
   run_.totals = scheduler_->totals();
-  for (std::size_t i = 0; i < request_of_.size(); ++i) {
+  for (std::size_t i = 0; i < run_.requests.size(); ++i) {
     const scheduler::RequestState& state =
         scheduler_->request(static_cast<scheduler::RequestIndex>(i));
-    Served& served = run_.requests[request_of_[i]];
+    Served& served = run_.requests[i];
     served.cached = state.cached;
     served.lost = state.lost;
     served.preemptions = state.preemptions;
   }
-  std::erase_if(run_.requests, [](const Served& served) { return served.output == 0; });
 }
 
-Time Loop::next_sent() const {
-  if (all_sent() || (options_.max_concurrency > 0 && slots_.empty())) {
-    return Time::max();
+std::optional<scheduler::RequestSpec> spec_of(const requests::Request& request,
+                                              const Engine& engine,
+                                              const scheduler::Scheduler& scheduler) {
+  scheduler::RequestSpec spec{
+      .prompt = request.input,
+      .output = std::min(request.output, engine.max_model_len - request.input),
+      .prefix = {.ids = request.ids, .id_tokens = request.id_tokens, .tokens = request.shared}};
+  if (spec.output < 1 || !scheduler.can_ever_run(spec)) {
+    return std::nullopt;
   }
-  const Time arrival = requests_[next_].arrival;
-  return slots_.empty() ? arrival : std::max(arrival, slots_.front());
+  return spec;
 }
 
-void Loop::free_slot(Time at) {
-  if (options_.max_concurrency > 0) {
-    slots_.push_back(at + options_.think);
-  }
+Served served_of(const scheduler::RequestSpec& spec, const Delivery& delivery) {
+  return {.input = spec.prompt,
+          .output = spec.output,
+          .sent = delivery.sent,
+          .queued = delivery.queued,
+          .scheduled = Time::max()};
 }
 
 void Loop::enqueue(Time now) {
-  for (Time sent = next_sent(); sent <= now && !sent.is_overflow(); sent = next_sent()) {
-    if (!slots_.empty()) {
-      slots_.pop_front();
-    }
-    arriving_.emplace_back(sent + run_.engine.front_end, next_);
-    run_.requests[next_].sent = sent;
-    ++next_;
-  }
-  while (!arriving_.empty() && arriving_.front().first <= now) {
-    const auto [queued, index] = arriving_.front();
-    arriving_.pop_front();
-    const requests::Request& request = requests_[index];
-    scheduler::RequestSpec spec{
-        .prompt = request.input,
-        .output = std::min(request.output, run_.engine.max_model_len - request.input),
-        .prefix = {.ids = request.ids, .id_tokens = request.id_tokens, .tokens = request.shared}};
-    if (spec.output < 1 || !scheduler_->can_ever_run(spec)) {
+  while (const auto delivery = inbox_.pop(now)) {
+    auto spec = spec_of(requests_[delivery->request], run_.engine, *scheduler_);
+    if (!spec) {
       ++run_.refused;
-      free_slot(queued);
+      inbox_.ended(delivery->request, delivery->queued);
       continue;
     }
-    Served& served = run_.requests[index];
-    served.input = spec.prompt;
-    served.output = spec.output;
-    served.queued = queued;
-    served.scheduled = Time::max();
-    request_of_.push_back(index);
+    run_.requests.push_back(served_of(*spec, *delivery));
+    number_of_.push_back(delivery->request);
     token_.push_back(Time::max());
-    scheduler_->add(std::move(spec));
+    scheduler_->add(std::move(*spec));
   }
 }
 
-Time Loop::next_queued() const {
-  if (!arriving_.empty()) {
-    return arriving_.front().first;
+bool Loop::wait() {
+  const Time next = inbox_.next();
+  if (next.is_overflow()) {
+    return false;
   }
-  const Time sent = next_sent();
-  return sent + run_.engine.front_end;
+  now_ = next;
+  return true;
 }
 
 void Loop::shape_of(const scheduler::Tick& tick) {
@@ -146,16 +142,14 @@ void Loop::shape_of(const scheduler::Tick& tick) {
 }
 
 Time Loop::duration() {
-  const Engine& engine = run_.engine;
   const Time accelerator = cost_.time(shape_);
-  const Time host = engine.step + engine.per_request * shape_.samples;
   run_.busy += accelerator;
-  return engine.async ? std::max(accelerator + engine.gap, host) : accelerator + engine.gap + host;
+  return with_host(run_.engine, accelerator, shape_.samples);
 }
 
 void Loop::mark_scheduled(const scheduler::Tick& tick, Time begin) {
   for (const scheduler::Scheduled& entry : tick.entries) {
-    Served& served = run_.requests[request_of_[static_cast<std::size_t>(entry.request)]];
+    Served& served = run_.requests[static_cast<std::size_t>(entry.request)];
     if (served.scheduled.is_overflow()) {
       served.scheduled = begin;
     }
@@ -177,7 +171,7 @@ void Loop::complete(const scheduler::Tick& tick, Time end) {
     }
     const auto index = static_cast<std::size_t>(entry.request);
     if (token_[index].is_overflow()) {
-      run_.requests[request_of_[index]].first = end;
+      run_.requests[index].first = end;
     } else {
       add_gap(end - token_[index], 1);
     }
@@ -186,15 +180,15 @@ void Loop::complete(const scheduler::Tick& tick, Time end) {
   finished_.clear();
   scheduler_->complete(tick, finished_);
   for (const scheduler::RequestIndex index : finished_) {
-    run_.requests[request_of_[static_cast<std::size_t>(index)]].last = end;
-    free_slot(end);
+    run_.requests[static_cast<std::size_t>(index)].last = end;
+    inbox_.ended(number_of_[static_cast<std::size_t>(index)], end);
   }
   run_.duration = std::max(run_.duration, end);
-  reported_ += finished_.size();
-  constexpr std::uint64_t kReportEvery = 4096;
-  if (options_.progress && reported_ >= kReportEvery) {
-    reported_ = 0;
-    options_.progress(static_cast<double>(next_) / static_cast<double>(requests_.size()));
+  constexpr std::size_t kReportEvery = 4096;
+  const std::size_t before = ended_ / kReportEvery;
+  ended_ += finished_.size();
+  if (options_.progress && ended_ / kReportEvery > before) {
+    options_.progress(static_cast<double>(ended_) / static_cast<double>(requests_.size()));
   }
 }
 
@@ -229,7 +223,7 @@ bool Loop::only_decodes(const scheduler::Tick& tick) const {
                      });
 }
 
-std::int64_t Loop::decode_run(Time& now, std::int64_t most) {
+std::int64_t Loop::decode_run(std::int64_t most) {
   // Windows: until the next request sees no more keys than before.
   const std::vector<std::int64_t>& windows = cost_.windows();
   for (std::size_t w = 1; w < windows.size(); ++w) {
@@ -247,22 +241,21 @@ std::int64_t Loop::decode_run(Time& now, std::int64_t most) {
   }
   const auto requests = static_cast<std::int64_t>(scheduler_->running().size());
   for (const scheduler::RequestIndex index : scheduler_->running()) {
-    if (token_[static_cast<std::size_t>(index)] != now) {
+    if (token_[static_cast<std::size_t>(index)] != now_) {
       return 0;  // it missed a step: the next one is not like the others
     }
   }
-  const bool open = scheduler_->open();
-  const Time arrival = open ? next_queued() : Time::max();
+  const Time until = scheduler_->open() ? std::min(horizon_, inbox_.next()) : horizon_;
   std::int64_t done = 0;
-  while (done < most && now < arrival) {
+  while (done < most && now_ < until) {
     const Time busy = run_.busy;
     const Time step = duration();
-    if (now + step >= next_sample_) {  // what is sampled is what stepping finds
+    if (now_ + step >= next_sample_) {  // what is sampled is what stepping finds
       run_.busy = busy;
       break;
     }
-    record(now, now + step);
-    now += step;
+    record(now_, now_ + step);
+    now_ += step;
     add_gap(step, requests);
     for (std::size_t w = 0; w < windows.size(); ++w) {
       shape_.visible[w] += static_cast<double>(growing_[w]);
@@ -270,38 +263,36 @@ std::int64_t Loop::decode_run(Time& now, std::int64_t most) {
     ++done;
   }
   for (const scheduler::RequestIndex index : scheduler_->running()) {
-    token_[static_cast<std::size_t>(index)] = now;
+    token_[static_cast<std::size_t>(index)] = now_;
   }
   if (done > 0) {
     scheduler_->skip(done);
-    run_.duration = std::max(run_.duration, now);
+    run_.duration = std::max(run_.duration, now_);
   }
   return done;
 }
 
 void Loop::go_synchronous() {
-  Time now{0};
-  for (;;) {
-    enqueue(now);
+  while (now_ < horizon_) {
+    enqueue(now_);
     const scheduler::Tick& tick = scheduler_->schedule();
     if (tick.empty()) {
-      now = next_queued();
-      if (now.is_overflow()) {
+      if (!wait()) {
         return;
       }
       continue;
     }
-    mark_scheduled(tick, now);
+    mark_scheduled(tick, now_);
     shape_of(tick);
     const bool decodes = options_.skip && only_decodes(tick);
-    const Time end = now + duration();
-    record(now, end);
+    const Time end = now_ + duration();
+    record(now_, end);
     complete(tick, end);
-    now = end;
+    now_ = end;
     if (!decodes || !finished_.empty()) {
       continue;
     }
-    enqueue(now);
+    enqueue(now_);
     const std::int64_t steady = scheduler_->steady_ticks();
     if (steady == 0) {
       continue;
@@ -316,81 +307,74 @@ void Loop::go_synchronous() {
                           return scheduler_->request(index).computed + 1 < cost_.windows()[w];
                         });
     }
-    decode_run(now, steady);
+    decode_run(steady);
   }
 }
 
 void Loop::go_asynchronous() {
-  Time now{0};
-  scheduler::Tick* current = nullptr;
-  for (;;) {
-    enqueue(now);
-    if (current == nullptr) {
+  while (now_ < horizon_) {
+    enqueue(now_);
+    if (current_ == nullptr) {
       scheduler::Tick& tick = scheduler_->schedule();
       if (tick.empty()) {
-        now = next_queued();
-        if (now.is_overflow()) {
+        if (!wait()) {
           return;
         }
         continue;
       }
-      current = &tick;
+      current_ = &tick;
     }
-    shape_of(*current);
-    if (options_.skip && only_decodes(*current)) {
+    shape_of(*current_);
+    if (options_.skip && only_decodes(*current_)) {
       const std::int64_t steady = scheduler_->steady_ticks();
-      if (steady > 0 && decode_run(now, steady) > 0) {
-        continue;  // `current` is the last tick of the run now
+      if (steady > 0 && decode_run(steady) > 0) {
+        continue;  // `current_` is the last tick of the run now
       }
     }
-    mark_scheduled(*current, now);
-    const Time end = now + duration();
-    record(now, end);
+    mark_scheduled(*current_, now_);
+    const Time end = now_ + duration();
+    record(now_, end);
     scheduler::Tick& next = scheduler_->schedule();
-    complete(*current, end);
-    current = next.empty() ? nullptr : &next;
-    now = end;
+    complete(*current_, end);
+    current_ = next.empty() ? nullptr : &next;
+    now_ = end;
   }
 }
 
 void Loop::go_pipelined() {
   const auto stages = static_cast<std::size_t>(run_.engine.pp);
-  std::deque<Flight> flights;
-  Time now{0};       // when the first stage is free
-  Time last_end{0};  // of the step before
-  Time last_interval{0};
-  const auto finish = [&] {
-    complete(flights.front().tick, flights.front().end);
-    flights.pop_front();
+  const auto land = [&] {
+    complete(flights_.front().tick, flights_.front().end);
+    flights_.pop_front();
   };
-  for (;;) {
-    while (!flights.empty() && (flights.front().end <= now || flights.size() >= stages)) {
-      now = std::max(now, flights.front().end);
-      finish();
+  while (now_ < horizon_) {
+    while (!flights_.empty() && (flights_.front().end <= now_ || flights_.size() >= stages)) {
+      now_ = std::max(now_, flights_.front().end);
+      land();
     }
-    enqueue(now);
+    enqueue(now_);
     const scheduler::Tick& tick = scheduler_->schedule();
     if (tick.empty()) {
-      const Time arrival = next_queued();
-      if (!flights.empty() && flights.front().end <= arrival) {
-        now = std::max(now, flights.front().end);
-        finish();
-      } else if (arrival.is_overflow()) {
+      if (!flights_.empty()) {
+        const Time landing = flights_.front().end;
+        now_ = std::max(now_, std::min({landing, inbox_.next(), horizon_}));
+        if (now_ >= landing) {
+          land();
+        }
+      } else if (!wait()) {
         return;
-      } else {
-        now = arrival;
       }
       continue;
     }
-    mark_scheduled(tick, now);
+    mark_scheduled(tick, now_);
     shape_of(tick);
     const Time step = duration();
-    last_interval = cost_.interval(step);
-    const Time end = std::max(now + step, last_end + last_interval);
-    record(now, end);
-    flights.push_back({tick, now, end});
-    last_end = end;
-    now += last_interval;
+    const Time interval = cost_.interval(step);
+    const Time end = std::max(now_ + step, last_end_ + interval);
+    record(now_, end);
+    flights_.push_back({tick, now_, end});
+    last_end_ = end;
+    now_ += interval;
   }
 }
 

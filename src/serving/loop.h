@@ -4,8 +4,10 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "serving/client.h"
 #include "serving/serve.h"
 
 namespace orrery::serving {
@@ -14,12 +16,24 @@ namespace orrery::serving {
 void fill_shape(const scheduler::Tick& tick, const std::vector<std::int64_t>& windows,
                 step::StepShape& shape);
 scheduler::Limits limits_of(const Engine& engine);
+/// What the engine makes of a request; nothing: it is too long for it.
+std::optional<scheduler::RequestSpec> spec_of(const requests::Request& request,
+                                              const Engine& engine,
+                                              const scheduler::Scheduler& scheduler);
+Served served_of(const scheduler::RequestSpec& spec, const Delivery& delivery);
 
+/// One engine of dp = 1. Fills the run as it goes; finish() adds what the scheduler has counted.
 class Loop {
  public:
-  Loop(Run& run, step::StepCost& cost, const std::vector<requests::Request>& requests,
+  Loop(Run& run, step::StepCost& cost, const std::vector<requests::Request>& requests, Inbox& inbox,
        const ServeOptions& options);
-  void go();
+
+  /// Takes the steps that begin before `horizon`; a step in flight there has all its effects, of
+  /// which none is before. Requires that the inbox has what reaches it before then.
+  void run_until(Time horizon);
+  /// When the next step begins, as far as is known; Time::max(): nothing to do.
+  Time clock() const;
+  void finish();
 
  private:
   struct Flight {
@@ -32,14 +46,10 @@ class Loop {
   void go_asynchronous();
   void go_pipelined();
 
-  /// Sends what the client sends until `now` and puts what has reached the engine into its queue.
+  /// Puts what has reached the engine until `now` into its queue.
   void enqueue(Time now);
-  /// When the next request reaches the engine's queue; Time::max() if none will before an answer.
-  Time next_queued() const;
-  bool all_sent() const { return next_ == requests_.size(); }
-  /// When the client sends its next request; Time::max() if not before an answer.
-  Time next_sent() const;
-  void free_slot(Time at);
+  /// To the next arrival. False: there is none.
+  bool wait();
 
   void shape_of(const scheduler::Tick& tick);
   /// Accelerator and host.
@@ -48,9 +58,9 @@ class Loop {
   void complete(const scheduler::Tick& tick, Time end);
   void record(Time begin, Time end);
   void sample(Time until);
-  /// Advances over steps that only decode, from `now` on; `shape_` is of the first of them. Returns
+  /// Advances over steps that only decode, from now on; `shape_` is of the first of them. Returns
   /// how many.
-  std::int64_t decode_run(Time& now, std::int64_t most);
+  std::int64_t decode_run(std::int64_t most);
   /// All of the running requests decode one token.
   bool only_decodes(const scheduler::Tick& tick) const;
   void add_gap(Time gap, std::int64_t count);
@@ -58,18 +68,21 @@ class Loop {
   Run& run_;
   step::StepCost& cost_;
   const std::vector<requests::Request>& requests_;
+  Inbox& inbox_;
   const ServeOptions& options_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;
-  std::size_t next_ = 0;    ///< request that the client sends next
-  std::deque<Time> slots_;  ///< of a client with max_concurrency: when each may be used
-  std::deque<std::pair<Time, std::size_t>> arriving_;  ///< on the way through the front end
-  std::vector<std::size_t> request_of_;                ///< by the scheduler's index
-  std::vector<Time> token_;                            ///< by the scheduler's index: its last
+  Time now_{0};  ///< the next step begins; pp > 1: the first stage is free
+  Time horizon_ = Time::max();
+  scheduler::Tick* current_ = nullptr;  ///< of the next step, where it is formed ahead
+  std::deque<Flight> flights_;          ///< pp > 1
+  Time last_end_{0};                    ///< of the step before; pp > 1
+  std::vector<std::size_t> number_of_;  ///< by the scheduler's index: in the list of requests
+  std::vector<Time> token_;             ///< by the scheduler's index: its last
   std::vector<scheduler::RequestIndex> finished_;
   step::StepShape shape_;
   std::vector<std::int64_t> growing_;  ///< by window: decodes that see one key more in every step
   Time next_sample_{0};
-  std::uint64_t reported_ = 0;
+  std::size_t ended_ = 0;
 };
 
 }  // namespace orrery::serving

@@ -68,7 +68,7 @@ Result<Server> Server::make(const zoo::Model& model, const machine::Machine& mac
   if (!cost) {
     return fail(std::move(cost.error()));
   }
-  auto blocks = kv_blocks(e, *cost, machine);
+  auto blocks = serving::kv_blocks(e, *cost, machine);
   if (!blocks) {
     return fail(std::move(blocks.error()));
   }
@@ -84,10 +84,13 @@ Result<Server> Server::make(const zoo::Model& model, const machine::Machine& mac
 Run Server::run(const std::vector<requests::Request>& requests, const ServeOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   Run run = empty_;
+  Client client(requests, options.max_concurrency, options.think, run.engine.front_end);
   if (run.engine.dp > 1) {
-    Lockstep(run, cost_, requests, options).go();
+    Lockstep(run, cost_, requests, client, options).go();
   } else {
-    Loop(run, cost_, requests, options).go();
+    Loop loop(run, cost_, requests, client, options);
+    loop.run_until(Time::max());
+    loop.finish();
   }
   run.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return run;

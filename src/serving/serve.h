@@ -115,6 +115,10 @@ class Server {
                              const Engine& engine);
   Run run(const std::vector<requests::Request>& requests, const ServeOptions& options = {});
 
+  const Engine& engine() const { return empty_.engine; }
+  std::int64_t kv_blocks() const { return empty_.kv_blocks; }
+  step::StepCost& cost() { return cost_; }
+
  private:
   Server(step::StepCost cost, Run empty) : cost_(std::move(cost)), empty_(std::move(empty)) {}
 

@@ -98,6 +98,34 @@ TEST(ServeCommand, SearchFindsARate) {
   EXPECT_THAT(alone.err, HasSubstr("--slo: missing"));
 }
 
+TEST(ServeCommand, SearchFindsPlansAndSaysWhatTheOthersLose) {
+  const Folder folder;
+  const std::string search =
+      "serve --model llama-3.1-8b --machine dgx-h100,rtx-4090 --devices 2 --input 500 --output 50 "
+      "--search plan --formats bf16,w8a8 ";
+  const Outcome run = orrery(search + "--json --plot " + (folder / "front.svg"));
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(content(folder / "front.svg"), HasSubstr("dgx-h100 w8a8 tp1"));
+  const auto json = nlohmann::json::parse(run.out);
+  const auto schema = nlohmann::json::parse(
+      content(std::string(ORRERY_SOURCE_DIR) + "/docs/schema/serve-plan.json"));
+  for (const auto& [key, value] : json.items()) {
+    EXPECT_TRUE(schema.at("properties").contains(key)) << key;
+  }
+  for (const auto& key : schema.at("properties").at("front").at("items").at("required")) {
+    EXPECT_TRUE(json.at("front").at(0).contains(key)) << key;
+  }
+  EXPECT_EQ(json.at("layouts"), 12);  // two machines, two formats, tp1, tp2 and pp2
+  for (const auto& loser : json.at("losers")) {
+    EXPECT_NE(loser.at("reason"), "");
+  }
+  EXPECT_THAT(orrery(search).out, HasSubstr("Without a point there:"));
+  const Outcome wrong = orrery(search + "--rate 3 --max-concurrency 4");
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_THAT(wrong.err, AllOf(HasSubstr("--rate: contradicts --search plan"),
+                               HasSubstr("--max-concurrency: contradicts")));
+}
+
 TEST(ServeCommand, EnginesAreListedAndShown) {
   EXPECT_THAT(orrery("list engines").out, HasSubstr("vllm@0.19"));
   const Outcome shown = orrery("show engine trtllm");

@@ -29,6 +29,8 @@ struct Length {
   Kind kind = Kind::fixed;
   double first = 1;
   double second = 0;
+
+  double mean() const { return kind == Kind::uniform ? (first + second) / 2 : first; }
 };
 tl::expected<Length, std::string> parse_length(std::string_view text);
 

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The flags of `orrery serve` that say which requests there are.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "serving/requests/generate.h"
+
+namespace orrery::cli {
+
+inline constexpr std::int64_t kMostRequests = 20'000'000;
+
+/// 0, also when not given, or a whole number up to kMostRequests.
+std::int64_t number_or_none(const char* flag, const std::optional<std::string>& text,
+                            Error& mistakes);
+/// A number above 0, at most 1e9.
+double positive_number(const char* flag, const std::optional<std::string>& text, double otherwise,
+                       Error& mistakes);
+
+class RequestFlags {
+ public:
+  void declare(Options& options);
+  /// What would be drawn, without a trace.
+  requests::Generator generator(Error& mistakes) const;
+  /// Those of the trace, or drawn.
+  std::vector<requests::Request> read(const requests::Generator& generator, Error& mistakes) const;
+  bool has_trace() const { return trace_.has_value(); }
+  /// What says when requests come, or how many, contradicts `reason`.
+  void refuse_arrivals(const std::string& reason, Error& mistakes) const;
+
+ private:
+  std::optional<std::string> trace_;
+  std::optional<std::string> rate_;
+  std::optional<std::string> arrival_;
+  std::optional<std::string> burstiness_;
+  std::optional<std::string> input_;
+  std::optional<std::string> output_;
+  std::optional<std::string> requests_;
+  std::optional<std::string> shared_;
+  std::optional<std::string> groups_;
+  std::optional<std::string> seed_;
+};
+
+}  // namespace orrery::cli

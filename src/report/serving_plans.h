@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A search over serving plans in the forms in which people and programs read it.
+#pragma once
+
+#include <string>
+
+#include "serving/plan_search.h"
+
+namespace orrery::report {
+
+/// The front as a table, and what the other layouts lose.
+std::string serving_plans_text(const serving::PlansFound& found, const std::string& model);
+
+/// One JSON object: search ("plan"), model, front and beaten (objects of machine, format, tp, pp,
+/// dp, ep, devices, concurrency, output_tokens_per_s_per_device, output_tokens_per_s_per_user,
+/// ttft_p99_s, tpot_p99_s, cost_per_million_tokens where known, share, breaks), losers (the
+/// layout's fields, share, reason), layouts, screened, screen_error, wall_s.
+std::string serving_plans_json(const serving::PlansFound& found, const std::string& model);
+/// The points of the front, one per line under the names of JSON.
+std::string serving_plans_csv(const serving::PlansFound& found);
+
+/// Tokens/s of a device over tokens/s of a user: a series for each layout, the front named.
+std::string serving_plans_svg(const serving::PlansFound& found, const std::string& model);
+
+}  // namespace orrery::report

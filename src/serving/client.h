@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Who sends requests, and the way of those to an engine's queue. Internal to this folder.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <queue>
+#include <vector>
+
+#include "serving/requests/request.h"
+
+namespace orrery::serving {
+
+/// A request that has reached a queue.
+struct Delivery {
+  std::size_t request = 0;  ///< number in the client's list
+  Time sent{0};
+  Time queued{0};
+};
+
+/// What an engine asks for work and tells of its end.
+class Inbox {
+ public:
+  virtual ~Inbox() = default;
+  /// When the next request reaches the queue; Time::max() if none does before another ends.
+  virtual Time next() const = 0;
+  /// One that is there at `now`, in order of arrival.
+  virtual std::optional<Delivery> pop(Time now) = 0;
+  /// Answered, or refused.
+  virtual void ended(std::size_t request, Time at) = 0;
+};
+
+/// Sends a list of requests, each at its arrival, or later if `max_concurrency` of them are
+/// unanswered (0: no limit); a user of these thinks between an answer and the next request.
+/// A request is in the queue `front_end` after it was sent.
+class Client : public Inbox {
+ public:
+  Client(const std::vector<requests::Request>& requests, std::int64_t max_concurrency, Time think,
+         Time front_end);
+
+  Time next() const override;
+  std::optional<Delivery> pop(Time now) override;
+  void ended(std::size_t request, Time at) override;
+
+ private:
+  Time next_sent() const;
+
+  const std::vector<requests::Request>& requests_;
+  bool limited_;
+  Time think_;
+  Time front_end_;
+  std::size_t next_ = 0;                                                ///< that is sent next
+  std::priority_queue<Time, std::vector<Time>, std::greater<>> users_;  ///< when each may send
+  std::deque<Delivery> on_the_way_;
+};
+
+}  // namespace orrery::serving

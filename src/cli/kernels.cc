@@ -11,6 +11,7 @@
 #include "base/reader.h"
 #include "cli/commands.h"
 #include "cli/systolic_flags.h"
+#include "machine/compute/pim.h"
 #include "machine/machine.h"
 #include "report/json_writer.h"
 
@@ -25,6 +26,7 @@ constexpr const char* kGemmExamples =
     "  orrery gemm --machine dgx-h100 --type fp8 --m 8192 --n 28672 --k 8192 --json\n"
     "  orrery gemm --machine dgx-b200 --file rows.csv --json\n"
     "  orrery gemm --device systolic:256x256:os --m 256 --n 4096 --k 1024 --json\n"
+    "  orrery gemm --machine pim-gpt --m 1 --n 3072 --k 768\n"
     "  orrery gemm --scale-sim google.cfg alexnet.csv\n";
 
 constexpr const char* kAttentionExamples =
@@ -107,6 +109,9 @@ class Kernels : public Command {
         rows.push_back(study::time_kernels(*kernels, machine.device));
         if (kArrays && systolic) {
           arrays_.push_back(systolic_.kernel(kernels->front(), machine.device));
+        } else if (kArrays && machine.device.model == compute::ComputeModel::pim) {
+          banks_.push_back(
+              compute::pim_kernel(kernels->front(), compute::at_boost(machine.device)));
         }
       } else {
         mistakes.add(kernels.error());
@@ -206,6 +211,14 @@ class Kernels : public Command {
     if (!arrays_.empty()) {
       write_systolic(json, arrays_[number].cost, arrays_[number].energy);
     }
+    if (!banks_.empty()) {
+      const compute::PimKernel& kernel = banks_[number];
+      json.key("activates").value(kernel.cost.activates);
+      json.key("columns").value(kernel.cost.columns);
+      json.key("interface_bytes").value(kernel.cost.io_bytes);
+      json.key("refresh").value(kernel.cost.refresh);
+      json.key("energy_j").value(kernel.energy.value());
+    }
   }
 
   std::string as_json(const machine::Machine& machine, const std::vector<Query>& queries,
@@ -255,6 +268,15 @@ class Kernels : public Command {
                           kernel.cost.stall_cycles, 100 * kernel.cost.utilization,
                           100 * kernel.cost.mapping_efficiency, to_string(kernel.energy));
     }
+    if (!banks_.empty()) {
+      text += fmt::format("{:>16}{:>16}{:>16}{:>10}{:>14}\n", "rows of a bank", "columns",
+                          "interface B", "refresh", "energy");
+    }
+    for (const compute::PimKernel& kernel : banks_) {
+      text += fmt::format("{:>16.0f}{:>16.0f}{:>16.0f}{:>10.4f}{:>14}\n", kernel.cost.activates,
+                          kernel.cost.columns, kernel.cost.io_bytes, kernel.cost.refresh,
+                          to_string(kernel.energy));
+    }
     return text;
   }
 
@@ -265,6 +287,7 @@ class Kernels : public Command {
   bool json_ = false;
   SystolicFlags systolic_;                         ///< of gemm
   std::vector<compute::SystolicKernel> arrays_{};  ///< on a device of model systolic: by row
+  std::vector<compute::PimKernel> banks_{};        ///< the same, of model pim
 };
 
 }  // namespace

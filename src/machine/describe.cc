@@ -50,9 +50,9 @@ void add_device(const compute::Device& device, Fields& fields) {
       fields.emplace_back(fmt::format("device.peak.{}", type.name), to_string(peak));
     }
   }
-  if (device.model == compute::ComputeModel::systolic) {
-    add(device.systolic, "device.systolic", fields);
-  }
+  compute::model_map(device, [&](const auto& map) {
+    add(map, fmt::format("device.{}", name_of(device.model)), fields);
+  });
   for (const compute::MemoryTier& tier : device.memory) {
     add(tier, "device.memory." + tier.name, fields);
   }

@@ -10,8 +10,8 @@
 #include "base/fields.h"
 #include "base/file.h"
 #include "base/format.h"
+#include "machine/read_model.h"
 #include "machine/read_origins.h"
-#include "machine/read_systolic.h"
 #include "machine/read_wires.h"
 
 namespace orrery::machine {
@@ -169,7 +169,7 @@ compute::Device read_device(Reader& machine, const ConfigNode& node) {
   }
   read.require(!device.memory.empty(), "memory", "at least one memory tier");
   read_kernels(read, device);
-  read_systolic(read, device);
+  read_model(read, device);
   return machine.absorb(read.finish(device));
 }
 

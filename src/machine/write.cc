@@ -46,10 +46,9 @@ std::string write_device(const compute::Device& device) {
       text += fmt::format("    {}: {}\n", type.name, exact_text(peak));
     }
   }
-  if (device.model == compute::ComputeModel::systolic) {
-    text += fmt::format("  model: {}\n  systolic:\n", name_of(device.model)) +
-            write_fields(device.systolic, 4);
-  }
+  compute::model_map(device, [&](const auto& map) {
+    text += fmt::format("  model: {0}\n  {0}:\n", name_of(device.model)) + write_fields(map, 4);
+  });
   text += "  memory:\n";
   for (const compute::MemoryTier& tier : device.memory) {
     text += write_fields(tier, 6, "- ");

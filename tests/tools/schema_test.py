@@ -110,6 +110,7 @@ class Outputs(unittest.TestCase):
     def test_systolic_arrays_and_fusion(self):
         array = ["--device", "systolic:16x16:best", "--m", "64", "--n", "64", "--k", "64"]
         self.check("gemm", "gemm", *array)
+        self.check("gemm", "gemm", "--machine", "pim-gpt", *array[2:])
         with tempfile.TemporaryDirectory() as folder:
             configuration = pathlib.Path(folder, "a.cfg")
             configuration.write_text("[architecture_presets]\nArrayHeight: 16\nArrayWidth: 16\nIfmapSramSzkB: 64\n"

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "machine/compute/pim.h"
+#include "machine/compute/spatial.h"
 #include "machine/compute/systolic_time.h"
 
 namespace orrery::compute {
@@ -216,12 +218,25 @@ double systolic_device_seconds(const graph::Operator& op, const Rates& rates,
   return product ? *product : roofline_seconds(op, rates, device);
 }
 
+double pim_seconds(const graph::Operator& op, const Rates& rates, const Device& device) {
+  return pim_cost(op, rates, device).seconds();
+}
+
+/// A kernel of its own.
+double spatial_seconds(const graph::Operator& op, const Rates& rates, const Device& device) {
+  const FusedWork work = lone_work(op, rates, device);
+  return std::max(work.compute, work.memory) +
+         to_seconds(device.spatial.host_launch + device.spatial.launch) * op.kernels;
+}
+
 struct ModelRow {
   ComputeModel model;
   double (*seconds)(const graph::Operator& op, const Rates& rates, const Device& device);
 };
 constexpr std::array kComputeModels{ModelRow{ComputeModel::roofline, roofline_seconds},
-                                    ModelRow{ComputeModel::systolic, systolic_device_seconds}};
+                                    ModelRow{ComputeModel::systolic, systolic_device_seconds},
+                                    ModelRow{ComputeModel::pim, pim_seconds},
+                                    ModelRow{ComputeModel::spatial, spatial_seconds}};
 
 double seconds(const graph::Operator& op, const Rates& rates, const Device& device) {
   return kComputeModels[static_cast<std::size_t>(device.model)].seconds(op, rates, device);
@@ -237,10 +252,7 @@ KernelTime kernel_time(const graph::Operator& op, const Device& device) {
     };
     return {op.duration, slowed(op.beside_collective), slowed(op.beside_message)};
   }
-  const FlopRate peak = device.peak[static_cast<std::size_t>(op.type)];
-  const Rates rates{.flops = peak.value() * device.sustained_clock,
-                    .units = static_cast<double>(device.units),
-                    .bandwidth = device.memory.front().bandwidth.value()};
+  const Rates rates = rates_of(op, device);
   KernelTime time;
   time.alone = from_seconds(seconds(op, rates, device));
   const auto beside = [&](double units, double memory) {

@@ -75,6 +75,8 @@ struct KernelTime {
 /// type's and results of 16 bits or more. Fused attention is its products (2 forward, 5 backward)
 /// of the keys that a query sees, whose scores stay on the chip: their cycles without stalls, or
 /// its bytes if longer. All other kernels are as above.
+///
+/// Devices of model pim and spatial have pim.h and spatial.h instead, for all kernels.
 KernelTime kernel_time(const graph::Operator& op, const Device& device);
 
 /// The product `op` (gemm or grouped_gemm) on the arrays of a device of model systolic.

@@ -12,6 +12,8 @@
 
 #include "base/units.h"
 #include "graph/operator.h"
+#include "machine/compute/pim_device.h"
+#include "machine/compute/spatial_device.h"
 #include "machine/compute/systolic_array.h"
 
 namespace orrery::compute {
@@ -128,13 +130,17 @@ struct KernelCoefficients {
 inline constexpr std::string_view kBlockScaledFp8 = "fp8_block";
 
 /// How its kernels are timed: a row each of kComputeModels (compute_model.cc).
-enum class ComputeModel : std::uint8_t { roofline, systolic };
+enum class ComputeModel : std::uint8_t { roofline, systolic, pim, spatial };
 constexpr auto named_values(ComputeModel) {
   return std::to_array<Named<ComputeModel>>({
       {ComputeModel::roofline, "roofline",
        "tiles and waves of GEMMs at a share of peak, or the bytes at a share of bandwidth"},
       {ComputeModel::systolic, "systolic",
        "folds of GEMMs on systolic arrays, cycle by cycle, that wait for SRAM to be filled"},
+      {ComputeModel::pim, "pim",
+       "products in DRAM banks, row by row: activate, multiply, precharge, refresh"},
+      {ComputeModel::spatial, "spatial",
+       "FLOPs at a share of peak or bytes at a share of bandwidth; a layer is one fused kernel"},
   });
 }
 
@@ -154,6 +160,8 @@ struct Device {
   double sustained_clock = 1;
   ComputeModel model = ComputeModel::roofline;
   SystolicArray systolic;  ///< of model systolic
+  PimDevice pim;           ///< of model pim
+  SpatialDevice spatial;   ///< of model spatial
   KernelCoefficients kernels;
   /// Where kernels of a number format behave otherwise, by name of the data type, or "fp8_block":
   /// whole sets of coefficients, of which a file gives only what differs from `kernels`.
@@ -202,6 +210,21 @@ struct Device {
 
   friend bool operator==(const Device&, const Device&) = default;
 };
+
+/// Calls f with the map of the device's model: what a machine file says under the model's name.
+template <class D, class F>
+void model_map(D& device, F&& f) {
+  switch (device.model) {
+    case ComputeModel::roofline:
+      return;
+    case ComputeModel::systolic:
+      return f(device.systolic);
+    case ComputeModel::pim:
+      return f(device.pim);
+    case ComputeModel::spatial:
+      return f(device.spatial);
+  }
+}
 
 /// The device as kernels alone and for a moment see it.
 inline Device at_boost(Device device) {

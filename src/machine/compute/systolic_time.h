@@ -5,15 +5,9 @@
 #include <optional>
 
 #include "machine/compute/device.h"
+#include "machine/compute/rates.h"
 
 namespace orrery::compute {
-
-/// Doubles in SI units: the hot inner part of the models.
-struct Rates {
-  double flops = 0;  ///< FLOP/s of the whole device
-  double units = 1;
-  double bandwidth = 1;  ///< bytes/s
-};
 
 /// Of GEMMs and of attention with a shape; nothing: no product.
 std::optional<double> systolic_seconds(const graph::Operator& op, const Rates& rates,

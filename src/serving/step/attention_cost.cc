@@ -47,7 +47,7 @@ Time StepCost::attend(const AttentionKind& kind, const StepShape& shape) {
                .m = queries,
                .n = std::max<std::int64_t>(1, std::llround(keys / static_cast<double>(sequences))),
                .k = model_.head_dim};
-    return compute::kernel_time(op, machine_.device).alone;
+    return timed(op);
   };
   Time total{0};
   if (shape.decodes > 0) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "machine/compute/compute_model.h"
+#include "machine/compute/spatial.h"
 #include "machine/dimensions_only.h"
 
 namespace orrery::step {
@@ -111,6 +112,7 @@ StepCost::StepCost(const zoo::Model& model, machine::Machine machine, const Step
                           .visible = static_cast<std::size_t>(found - windows_.begin()),
                           .latent = kind.mixer == zoo::MixerKind::latent_attention});
   }
+  decode_.type = wide_type();
   tensor_group_ = collective::extents_of(1, options_.degrees.tp, machine_);
   data_group_ = collective::extents_of(options_.degrees.tp, options_.degrees.dp, machine_);
   stage_group_ = collective::extents_of(options_.degrees.tp, options_.degrees.pp, machine_);
@@ -139,6 +141,9 @@ Time StepCost::time(const StepShape& shape) {
     total += attend(kind, shape) * kind.layers;
     attention_kernels += kind.layers;
   }
+  if (compute::fuses(machine_.device)) {
+    return total + compute::launches(machine_.device.spatial, model_.layers + 2);
+  }
   if (!captured) {
     const std::int64_t kernels =
         layers_found->second.kernels + head_found->second.kernels + attention_kernels;
@@ -154,8 +159,19 @@ Time StepCost::interval(Time step) const {
   return step * (static_cast<double>(most) / static_cast<double>(model_.layers));
 }
 
+graph::DataType StepCost::wide_type() const {
+  const auto bf16 = static_cast<std::size_t>(graph::DataType::bf16);
+  return machine_.device.peak[bf16] > FlopRate(0) ? graph::DataType::bf16 : graph::DataType::fp16;
+}
+
 Time StepCost::kernel(graph::Operator op) const {
-  return compute::kernel_time(op, machine_.device).alone;
+  op.type = op.type == graph::DataType::bf16 ? wide_type() : op.type;
+  return timed(op);
+}
+
+Time StepCost::timed(const graph::Operator& op) const {
+  return compute::fuses(machine_.device) ? compute::fused_time({&op, 1}, machine_.device)
+                                         : compute::kernel_time(op, machine_.device).alone;
 }
 
 }  // namespace orrery::step

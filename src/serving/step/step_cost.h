@@ -18,6 +18,9 @@
 /// copies: an all-gather of T dp rows before them and a reduce-scatter after (vLLM's
 /// allgather_reducescatter).
 ///
+/// On a device of model spatial that fuses, every layer, the embedding and the head are one kernel
+/// each, whose launches come on top (machine/compute/spatial.h).
+///
 /// Inside a captured graph T is padded to the next capture size; a step that is too large for one
 /// takes at least `launch` per kernel.
 ///
@@ -133,6 +136,9 @@ class StepCost {
   Time attend_latent(const StepShape& shape, double visible);
   Time cache_write(std::int64_t tokens) const;
   Time kernel(graph::Operator op) const;
+  Time timed(const graph::Operator& op) const;
+  /// bf16, or fp16 on devices without it.
+  graph::DataType wide_type() const;
 
   zoo::Model model_;
   machine::Machine machine_;

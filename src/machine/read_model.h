@@ -6,7 +6,7 @@
 
 namespace orrery::machine {
 
-/// `model` and `systolic` of a device: arrays where the model is systolic, and only there.
-void read_systolic(Reader& read_device, compute::Device& device);
+/// `model` of a device and the map of that name, which only its model has and needs.
+void read_model(Reader& read_device, compute::Device& device);
 
 }  // namespace orrery::machine

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "graph/operator.h"
+#include "machine/compute/device.h"
+
+namespace orrery::compute {
+
+/// What a kernel finds of its device, in doubles of SI units: the hot inner part of the models.
+struct Rates {
+  double flops = 0;  ///< FLOP/s of the whole device
+  double units = 1;
+  double bandwidth = 1;  ///< bytes/s
+};
+
+inline Rates rates_of(const graph::Operator& op, const Device& device) {
+  const FlopRate peak = device.peak[static_cast<std::size_t>(op.type)];
+  return {.flops = peak.value() * device.sustained_clock,
+          .units = static_cast<double>(device.units),
+          .bandwidth = device.memory.front().bandwidth.value()};
+}
+
+}  // namespace orrery::compute

@@ -83,7 +83,8 @@ class Estimator::Memo {
  private:
   struct Lowered {
     graph::Workload workload;
-    IssueRules rules;
+    plan::Plan plan;                    ///< that it was lowered for
+    std::optional<IssueRules> rules{};  ///< made when another plan asks
   };
   struct Prepared {
     TimedPlan* timed = nullptr;
@@ -100,13 +101,24 @@ class Estimator::Memo {
       lowered_.forget(key);
     }
     return lowered_.get(key, [&]() -> Result<Lowered> {
-      auto workload = parallel::lower(model_, plan, {.skip = {}, .observe = {}, .verify = false});
+      auto workload =
+          parallel::lower(model_, plan, {.skip = {}, .observe = {}, .verify = false, .bare = true});
       if (!workload) {
         return fail(std::move(workload.error()));
       }
-      IssueRules rules(*workload, plan);
-      return Lowered{std::move(*workload), std::move(rules)};
+      return Lowered{std::move(*workload), plan};
     });
+  }
+
+  /// Of the plan that was lowered, or of one that differs in what does not shape templates.
+  static std::optional<IssueLists> lists_of(const plan::Plan& plan, Lowered& lowered) {
+    if (plan.global_batch == lowered.plan.global_batch) {
+      return issue_lists(lowered.workload);
+    }
+    if (!lowered.rules) {
+      lowered.rules.emplace(lowered.workload, lowered.plan);
+    }
+    return lowered.rules->lists(plan);
   }
 
   Result<Prepared> prepare(const plan::Plan& plan) {
@@ -114,15 +126,17 @@ class Estimator::Memo {
       return fail(std::move(checked.error()));
     }
     Result<Lowered*> source = lowered(plan, false);
-    auto lists = source ? (*source)->rules.lists(plan) : std::nullopt;
-    if (lists) {
-      lists_ = std::move(*lists);
-    } else if (source) {  // more or fewer microbatches have other pieces of work
-      source = lowered(plan, true);
-      lists_ = source ? issue_lists((*source)->workload) : IssueLists();
-    }
     if (!source) {
       return fail(source.error());
+    }
+    if (auto lists = lists_of(plan, **source)) {
+      lists_ = std::move(*lists);
+    } else {  // more or fewer microbatches have other pieces of work
+      source = lowered(plan, true);
+      if (!source) {
+        return fail(source.error());
+      }
+      lists_ = issue_lists((*source)->workload);
     }
     plan::Plan key = plan;
     key.global_batch = crossing_ ? plan.global_batch : 0;

@@ -8,6 +8,7 @@
 
 #include "estimate/period.h"
 #include "estimate/stage_state.h"
+#include "estimate/stretch.h"
 
 namespace orrery::estimate {
 namespace {
@@ -25,9 +26,14 @@ struct Meeting {
 class Replay {
  public:
   explicit Replay(const PreparedPlan& plan)
-      : plan_(plan), timed_(plan.timed), stages_(plan.timed.roles.size()) {
-    contends_ = std::any_of(plan.maps.begin(), plan.maps.end(),
-                            [](const PassMap& map) { return map.slowdown.any(); });
+      : plan_(plan),
+        timed_(plan.timed),
+        stretches_(stretches_of(plan.timed, plan.maps)),
+        stages_(plan.timed.roles.size()) {
+    contends_ = std::any_of(stretches_.begin(), stretches_.end(),
+                            [](const Stretch& stretch) { return stretch.slowdown.any(); });
+    crowded_ = std::any_of(stretches_.begin(), stretches_.end(),
+                           [](const Stretch& stretch) { return stretch.crowded; });
   }
 
   Result<ReplayResult> run() {
@@ -79,7 +85,7 @@ class Replay {
     }
     const Time before = stage.clocks[kCompute];
     const bool alone = !stage.ports.busy_after(stage.clocks[kCompute]);
-    if (!map.stepwise && alone && !stage.running) {
+    if (!map.stepwise && !stretch_of(map).crowded && alone && !stage.running) {
       step_by_map(s, map);
     } else if (!step_by_node(s, map)) {
       return false;
@@ -136,15 +142,20 @@ class Replay {
     }
   }
 
+  const Stretch& stretch_of(const PassMap& map) const {
+    return stretches_[static_cast<std::size_t>(&map - plan_.maps.data())];
+  }
+
   /// Books an instance's kernels; returns by how much other communication delays their end.
   Time book(Stage& stage, const PassMap& map, Time begin, Time end) {
     begin = std::max(stage.clocks[kCompute], std::min(begin, end - map.kernels));
-    const double share = end > begin ? std::min(1.0, map.kernels / (end - begin)) : 0;
     Time slower{0};
     if (contends_) {
+      const Stretch& stretch = stretch_of(map);
+      const double share = end > begin ? std::min(1.0, stretch.work / (end - begin)) : 0;
       stage.beside.forget(stage.clocks[kCompute]);
-      slower = stage.beside.delay(begin, end, share, map.slowdown);
-      keep(stage, {begin, end + slower, share, map.slowdown});
+      slower = stage.beside.delay(begin, end, share, stretch.slowdown);
+      keep(stage, {begin, end + slower, share, stretch.slowdown});
     }
     count(stage, map, begin, end + slower);
     return slower;
@@ -175,7 +186,7 @@ class Replay {
   Time send(std::size_t s, int flow, int transfer, Time when, Time there) {
     const auto target = at(timed_.targets[s][at(flow)]);
     Stage& receiver = stages_[target];
-    if (receiver.ports.busy_after(when)) {
+    if (crowded_ || receiver.ports.busy_after(when)) {
       const auto& phases = timed_.transfers[at(transfer)];
       there = std::max(there, receiver.ports.receive(when, phases));
       receiver.run.follow_moved(receiver.ports, receiver.beside_run, receiver.clocks);
@@ -278,10 +289,11 @@ class Replay {
     stage.running = false;
     const Time end = stage.run.clocks()[kCompute];
     const Time begin = std::max(stage.clocks[kCompute], std::min(stage.ready, end - map.kernels));
-    const double share = end > begin ? std::min(1.0, map.kernels / (end - begin)) : 0;
+    const Stretch& stretch = stretch_of(map);
+    const double share = end > begin ? std::min(1.0, stretch.work / (end - begin)) : 0;
     count(stage, map, begin, end);
     if (contends_) {
-      keep(stage, {begin, end, share, map.slowdown});
+      keep(stage, {begin, end, share, stretch.slowdown});
       for (Communication one : stage.beside_run.all()) {
         if (one.collective && one.node != kNoNode) {
           one.node = kNoNode;
@@ -373,12 +385,14 @@ class Replay {
 
   const PreparedPlan& plan_;
   const TimedWorkload& timed_;
+  std::vector<Stretch> stretches_;  ///< by template
   std::vector<Stage> stages_;
   std::array<Meeting, kMeetings> meetings_;
   std::vector<std::size_t> work_;
   std::size_t first_ = 0;
   std::int64_t evaluated_ = 0;
   bool contends_ = false;
+  bool crowded_ = false;  ///< some templates run node by node beside messages
 };
 
 }  // namespace

@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planner/full/fits.h"
 
-#include <algorithm>
-
 #include "workload/memory/footprint.h"
 
 namespace orrery::full {
 
 std::pair<bool, Bytes> memory_of(const Task& task, const plan::Plan& plan) {
-  const auto stages = footprint::memory_footprint(task.model, plan, &task.machine);
-  if (!stages) {
+  if (!plan::check(plan, task.model)) {
     return {false, Bytes::max()};
   }
-  Bytes most{0};
-  for (const footprint::StageMemory& stage : *stages) {
-    most = std::max(most, stage.total());
-  }
-  return {footprint::check_fits(*stages, task.machine).has_value(), most};
+  const footprint::Fullest fullest = footprint::fullest(task.model, plan, task.machine);
+  return {fullest.fits, fullest.total};
 }
 
 }  // namespace orrery::full

@@ -99,10 +99,12 @@ void worst(const std::vector<StageMemory>& stages, const Need& need, const Check
 
 }  // namespace
 
-StageMemory stage_memory(const BlockMemories& blocks, const plan::Plan& plan, std::int64_t stage,
-                         const std::vector<StageChunk>& chunks) {
-  MemoryTimeline timeline =
-      memory_timeline(blocks, plan, stage, chunks, {.points = kTimelinePoints});
+namespace {
+
+StageMemory stage_memory_with(const BlockMemories& blocks, const plan::Plan& plan,
+                              std::int64_t stage, const std::vector<StageChunk>& chunks,
+                              std::int64_t points) {
+  MemoryTimeline timeline = memory_timeline(blocks, plan, stage, chunks, {.points = points});
   return {.bytes = timeline.peak,
           .moment = timeline.moment,
           .chunked = chunks.size() > 1,
@@ -112,6 +114,48 @@ StageMemory stage_memory(const BlockMemories& blocks, const plan::Plan& plan, st
               static_cast<double>(timeline.pieces) * static_cast<double>(plan.pp) /
               static_cast<double>(plan::part_count(plan::pipeline_shape(plan))),
           .timeline = std::move(timeline.points)};
+}
+
+bool same_blocks(const std::vector<StageChunk>& a, const std::vector<StageChunk>& b) {
+  return std::equal(
+      a.begin(), a.end(), b.begin(), b.end(),
+      [](const StageChunk& one, const StageChunk& other) { return one.blocks == other.blocks; });
+}
+
+/// Whether a later stage with the same chunks never holds more.
+bool later_hold_less(const plan::Plan& plan) {
+  return (plan.schedule == plan::Schedule::gpipe || plan.schedule == plan::Schedule::one_f_one_b ||
+          plan.schedule == plan::Schedule::interleaved) &&
+         !plan::pipeline_shape(plan).pairs;
+}
+
+}  // namespace
+
+StageMemory stage_memory(const BlockMemories& blocks, const plan::Plan& plan, std::int64_t stage,
+                         const std::vector<StageChunk>& chunks) {
+  return stage_memory_with(blocks, plan, stage, chunks, kTimelinePoints);
+}
+
+Fullest fullest(const zoo::Model& model, const plan::Plan& plan, const machine::Machine& machine) {
+  const auto parts = plan::split_model(model, plan);
+  const BlockMemories blocks = block_memories(model, plan);
+  const Bytes framework = framework_bytes(machine.device, plan);
+  const bool first_only = later_hold_less(plan);
+  std::vector<std::vector<StageChunk>> seen;
+  Fullest fullest{.total = Bytes(0), .fits = true};
+  for (std::int64_t stage = 0; stage < plan.pp && fullest.fits; ++stage) {
+    std::vector<StageChunk> chunks = stage_chunks(model, (*parts)[static_cast<std::size_t>(stage)]);
+    if (first_only && std::any_of(seen.begin(), seen.end(),
+                                  [&](const auto& other) { return same_blocks(other, chunks); })) {
+      continue;
+    }
+    std::vector<StageMemory> one{stage_memory_with(blocks, plan, stage, chunks, 0)};
+    one.front()[plan::MemoryCategory::framework] += framework;
+    fullest.total = std::max(fullest.total, one.front().total());
+    fullest.fits = check_fits(one, machine).has_value();
+    seen.push_back(std::move(chunks));
+  }
+  return fullest;
 }
 
 std::vector<StageMemory> memory_of_checked(const zoo::Model& model, const plan::Plan& plan) {

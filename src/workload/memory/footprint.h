@@ -50,6 +50,16 @@ std::vector<StageMemory> memory_of_checked(const zoo::Model& model, const plan::
 StageMemory stage_memory(const BlockMemories& blocks, const plan::Plan& plan, std::int64_t stage,
                          const std::vector<StageChunk>& chunks);
 
+struct Fullest {
+  Bytes total{0};  ///< of the fullest stage; of one that does not fit as soon as one is found
+  bool fits = false;
+};
+
+/// What memory_footprint() and check_fits() say of the fullest stage of a checked plan, for
+/// searches that ask of very many. Of stages with equal chunks only the first one is looked at
+/// where a later one runs the same pieces with fewer microbatches ahead (gpipe, 1F1B, interleaved).
+Fullest fullest(const zoo::Model& model, const plan::Plan& plan, const machine::Machine& machine);
+
 /// A mistake per stage and memory tier that is too small or absent.
 Result<void> check_fits(const std::vector<StageMemory>& stages, const machine::Machine& machine);
 

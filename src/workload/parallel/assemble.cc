@@ -148,7 +148,7 @@ class RoleAssembly {
 
  private:
   graph::Template end_of_step() const {
-    TemplateBuilder builder("end of step", draft_.layout, {{}});
+    TemplateBuilder builder("end of step", draft_, {{}});
     for (const Step& step : role_.finish) {
       builder.add(step);
     }

@@ -105,7 +105,7 @@ footprint::ChunkPass pass_of(BackwardPart part) {
 graph::Template built(std::string name, const Draft& draft, const RoleDraft& role,
                       const ChunkDraft& chunk, const Passage& passage, footprint::ChunkPass pass) {
   TemplateBuilder builder(
-      std::move(name), draft.layout,
+      std::move(name), draft,
       {{.blocks = &chunk.blocks, .backward = pass != footprint::ChunkPass::forward}});
   for (const std::vector<Placed>* part : {&passage.begin, &passage.body, &passage.end}) {
     for (const Placed& placed : *part) {
@@ -215,7 +215,7 @@ graph::Template pair_template(const Draft& draft, const RoleDraft& role, const C
   const Passage passages[] = {forward_passage(draft, forward, When::always),
                               backward_passage(draft, backward, BackwardPart::whole, When::always)};
   TemplateBuilder builder(
-      std::move(name), draft.layout,
+      std::move(name), draft,
       {{.blocks = &forward.blocks}, {.blocks = &backward.blocks, .backward = true}});
   const auto add = [&](std::vector<Placed> Passage::*part) {
     for (std::size_t lane = 0; lane < 2; ++lane) {

@@ -108,6 +108,7 @@ struct Draft {
   plan::PipelineShape shape;
   Time host_dispatch{0};
   bool interleaves_pairs = false;  ///< a forward beside a backward: see chunk_templates.h
+  bool bare = false;               ///< LowerOptions::bare
   std::vector<std::vector<zoo::ModelOperator>> operators;  ///< of one rank, by BlockKind
   std::vector<BlockSteps> steps;                           ///< by BlockKind
   std::vector<RoleDraft> roles;

@@ -42,6 +42,41 @@ Error after(std::string_view pass, Error error) {
   return error;
 }
 
+void strip(std::vector<Step>& steps) {
+  for (Step& step : steps) {
+    step.node.name.clear();
+    for (graph::Operator& op : step.node.operators) {
+      op.name.clear();
+    }
+  }
+}
+
+/// Names cost more than all else of a node.
+void strip(Draft& draft) {
+  draft.bare = true;
+  for (BlockSteps& block : draft.steps) {
+    for (std::vector<Step>* steps : {&block.forward, &block.recompute, &block.backward}) {
+      strip(*steps);
+    }
+  }
+  for (RoleDraft& role : draft.roles) {
+    strip(role.finish);
+    for (ChunkDraft& chunk : role.chunks) {
+      for (std::vector<Step>* steps :
+           {&chunk.forward_begin, &chunk.forward_end, &chunk.backward_begin, &chunk.backward_end,
+            &chunk.after_weights}) {
+        strip(*steps);
+      }
+      for (Block& block : chunk.blocks) {
+        for (std::vector<Step>* steps :
+             {&block.before_forward, &block.before_backward, &block.after_backward}) {
+          strip(*steps);
+        }
+      }
+    }
+  }
+}
+
 /// The draft until the first pass over the workload, then the workload.
 class Lowering {
  public:
@@ -51,7 +86,8 @@ class Lowering {
   Result<graph::Workload> run() {
     std::string_view last;
     for (const Pass& pass : kPasses) {
-      if (options_.skip.contains(std::string(pass.name))) {
+      if (options_.skip.contains(std::string(pass.name)) ||
+          (options_.bare && pass.draft == passes::memory)) {
         continue;
       }
       last = pass.name;
@@ -89,6 +125,9 @@ class Lowering {
 
   void assemble_once() {
     if (!assembled_) {
+      if (options_.bare) {
+        strip(draft_);
+      }
       workload_ = assemble(draft_);
       assembled_ = true;
     }

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <iterator>
+
 #include "workload/parallel/passes.h"
 
 namespace orrery::parallel {
@@ -17,6 +20,9 @@ std::vector<bool> awaited_elsewhere(const std::vector<graph::Node>& nodes) {
 
 /// Names "first .. last" of a run of fused nodes.
 void extend_name(graph::Node& run, const graph::Node& node) {
+  if (run.name.empty()) {
+    return;
+  }
   const std::size_t cut = run.name.find(" .. ");
   run.name = run.name.substr(0, cut) + " .. " + node.name;
 }
@@ -49,7 +55,7 @@ void fuse_template(graph::Template& t) {
       extend_name(target, node);
       append_uses(node.reads, target.operators.size(), target.reads);
       append_uses(node.writes, target.operators.size(), target.writes);
-      target.operators.insert(target.operators.end(), node.operators.begin(), node.operators.end());
+      std::move(node.operators.begin(), node.operators.end(), std::back_inserter(target.operators));
       moved[i] = run;
     } else {
       moved[i] = static_cast<int>(fused.size());

@@ -48,9 +48,9 @@ void set(std::vector<graph::Sharding>& layout, const graph::Sharding& sharding) 
 
 }  // namespace
 
-TemplateBuilder::TemplateBuilder(std::string name, const plan::RankLayout& layout,
+TemplateBuilder::TemplateBuilder(std::string name, const Draft& draft,
                                  const std::vector<LaneShape>& lanes)
-    : layout_(layout) {
+    : layout_(draft.layout), bare_(draft.bare) {
   template_.name = std::move(name);
   for (const LaneShape& shape : lanes) {
     Lane& lane = lanes_.emplace_back();
@@ -109,7 +109,7 @@ void TemplateBuilder::read(graph::Node& node, int value) {
     return;
   }
   depend(node, writers_[static_cast<std::size_t>(value)]);
-  if (node.group == plan::Axis::from_host) {
+  if (bare_ || node.group == plan::Axis::from_host) {
     return;  // it waits for the moment; what it brings is no part of the value
   }
   node.reads.push_back({.tensor = value});
@@ -126,6 +126,10 @@ void TemplateBuilder::read(graph::Node& node, int value) {
 }
 
 int TemplateBuilder::write(graph::Node& node, const Step& step, std::optional<int> read) {
+  if (bare_) {
+    writers_.push_back(static_cast<int>(template_.nodes.size()));
+    return static_cast<int>(writers_.size()) - 1;
+  }
   graph::Tensor written;
   if (read) {
     const graph::Tensor& from = template_.tensors[static_cast<std::size_t>(*read)];
@@ -213,6 +217,9 @@ void TemplateBuilder::allocate_messages(Bytes bytes) {
 }
 
 void TemplateBuilder::hold(const graph::Allocation& allocation, int first, int last) {
+  if (bare_) {
+    return;
+  }
   const graph::Use use{.tensor = static_cast<int>(template_.tensors.size())};
   template_.tensors.push_back({.name = std::string(allocation.name),
                                .bytes = allocation.bytes,

@@ -38,8 +38,7 @@ class TemplateBuilder {
     const std::vector<Block>* blocks = nullptr;  ///< null: none
     bool backward = false;                       ///< blocks run from the last one
   };
-  TemplateBuilder(std::string name, const plan::RankLayout& layout,
-                  const std::vector<LaneShape>& lanes);
+  TemplateBuilder(std::string name, const Draft& draft, const std::vector<LaneShape>& lanes);
 
   /// block: of the chunk, whose gathered parameters compute steps wait for.
   void add(const Step& step, int block = kNoBlock, std::size_t lane = 0);
@@ -77,6 +76,7 @@ class TemplateBuilder {
   void hold(const graph::Allocation& allocation, int first, int last);
 
   const plan::RankLayout& layout_;
+  bool bare_;  ///< no tensors
   graph::Template template_;
   std::vector<int> writers_;  // by tensor
   std::vector<Lane> lanes_;

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "estimate/stretch.h"
+
+#include <algorithm>
+
+namespace orrery::estimate {
+namespace {
+
+/// Messages that take a smaller part of a template meet any of its collectives alike.
+constexpr double kShortMessages = 0.02;
+
+using Load = std::vector<double>;  // by port
+
+void raise(const std::vector<PortLoad>& ports, Load& most) {
+  for (const PortLoad& port : ports) {
+    most.resize(std::max<std::size_t>(most.size(), port.port + std::size_t{1}), 0);
+    most[port.port] = std::max(most[port.port], port.load);
+  }
+}
+
+/// What messages want of every port, the largest of them.
+Load load_of_messages(const TimedWorkload& timed) {
+  Load most;
+  for (const TimedTemplate& nodes : timed.templates) {
+    for (const TimedNode& node : nodes.nodes) {
+      if (node.kind == TimedNode::Kind::message && node.transfer >= 0) {
+        for (const PortPhase& phase : timed.transfers[static_cast<std::size_t>(node.transfer)]) {
+          raise(phase.ports, most);
+          raise(phase.arrival, most);
+        }
+      }
+    }
+  }
+  return most;
+}
+
+double slowdown_of(const PortPhase& phase, const Load& messages) {
+  double alone = 1;
+  double beside = 1;
+  for (const PortLoad& port : phase.ports) {
+    const double message = port.port < messages.size() ? messages[port.port] : 0;
+    alone = std::max(alone, port.load);
+    beside = std::max(beside, port.load + message);
+  }
+  return beside / alone;
+}
+
+/// Of collectives: their time on ports of messages, and what of it is lost beside one.
+struct Lost {
+  Time work{0};
+  Time lost{0};
+};
+
+Lost lost_by_collectives(const TimedTemplate& nodes, const TimedWorkload& timed,
+                         const Load& messages) {
+  Lost sum;
+  for (const TimedNode& node : nodes.nodes) {
+    if (node.kind != TimedNode::Kind::collective || !node.slows_kernels || node.transfer < 0) {
+      continue;
+    }
+    for (const PortPhase& phase : timed.transfers[static_cast<std::size_t>(node.transfer)]) {
+      const double slowdown = slowdown_of(phase, messages);
+      if (slowdown > 1) {
+        const Time work = phase.time() - phase.latency;
+        sum.work += work;
+        sum.lost += work * (1 - 1 / slowdown);
+      }
+    }
+  }
+  return sum;
+}
+
+Time longest_message(const TimedWorkload& timed) {
+  Time longest{0};
+  for (const TimedTemplate& nodes : timed.templates) {
+    for (const TimedNode& node : nodes.nodes) {
+      longest = node.kind == TimedNode::Kind::message ? std::max(longest, node.work) : longest;
+    }
+  }
+  return longest;
+}
+
+}  // namespace
+
+std::vector<Stretch> stretches_of(const TimedWorkload& timed, const std::vector<PassMap>& maps) {
+  const Load messages = load_of_messages(timed);
+  const Time message = longest_message(timed);
+  std::vector<Stretch> stretches;
+  for (std::size_t i = 0; i < maps.size(); ++i) {
+    const PassMap& map = maps[i];
+    Stretch& stretch =
+        stretches.emplace_back(Stretch{.work = map.kernels, .slowdown = map.slowdown});
+    if (map.stepwise || messages.empty()) {
+      continue;
+    }
+    const Lost all = lost_by_collectives(timed.templates[i], timed, messages);
+    const Time waited = std::min(all.work, map.entry(0, 0) - map.kernels);
+    if (waited <= Time(0)) {
+      continue;
+    }
+    const Time lost = all.lost * (waited / all.work);
+    stretch.work += waited;
+    stretch.crowded = message > map.entry(0, 0) * kShortMessages;
+    const Time by_message = map.kernels * (1 - 1 / map.slowdown.message) + lost;
+    const Time by_collective = map.kernels * (1 - 1 / map.slowdown.collective);
+    stretch.slowdown = {.message = 1 / (1 - by_message / stretch.work),
+                        .collective = 1 / (1 - by_collective / stretch.work)};
+  }
+  return stretches;
+}
+
+}  // namespace orrery::estimate

@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/plan_flags.h"
 #include "cli/plan_published.h"
+#include "cli/plan_vary.h"
 #include "cli/progress.h"
 #include "cli/step_flags.h"
 #include "planner/advice/memory_frontier.h"
@@ -35,6 +36,10 @@ constexpr const char* kPlanExamples =
     "              --only tp=2,4,8 --only zero=1,3 --top 3 --json\n"
     "  orrery plan --model llama-3-8b --machine dgx-h100 --devices 16 --batch 64 --explain \\\n"
     "              --plot memory.svg --minmax-regret --elastic\n"
+    "  orrery plan --model llama-3-8b --machine dgx-h100 --devices 64 --batch 256 \\\n"
+    "              --vary network.1.bandwidth=25GB/s..100GB/s --vary devices=32,64 \\\n"
+    "              --vary device.price_per_hour=2.5 --price network.1.bandwidth=0.01/GB/s "
+    "--budget 150\n"
     "  orrery plan --table megatron_sc21_table2 --estimates 300\n";
 
 std::atomic<bool> interrupted = false;  // NOLINT: set by a signal
@@ -74,12 +79,14 @@ class PlanCommand : public Command {
     options.value("--save", save_, "FILE", "write the best plan");
     options.flag("--explain", explain_,
                  "also time against memory, and what every other choice would cost");
-    options.value("--plot", plot_, "FILE.svg", "with --explain: step time over memory");
+    options.value("--plot", plot_, "FILE.svg",
+                  "with --explain step time over memory, with --vary tokens/s over what is varied");
     options.flag("--regret", regret_,
                  "also how much worse than the best each plan is where a rate is 20 % off");
     options.flag("--minmax-regret", minmax_regret_,
                  "choose the plan whose worst regret is least, instead of the fastest");
     options.flag("--elastic", elastic_, "also the best plan with a node less");
+    vary_.declare(options);
     options.flag("--json", json_, "print one JSON object");
     plan_.declare(options, true);
     options.alias("--batch", "--global-batch");
@@ -116,14 +123,24 @@ class PlanCommand : public Command {
     }
     options.reserve = reserve(step.machine, mistakes);
     options.objective = objective(step.machine, mistakes);
-    if (plot_ && !explain_) {
-      mistakes.add({"--plot", {}, {}, "goes with --explain"});
+    if (plot_ && !explain_ && !vary_.given()) {
+      mistakes.add({"--plot", {}, {}, "goes with --explain or --vary"});
+    }
+    if (vary_.given() && (explain_ || regret_ || minmax_regret_ || elastic_ || save_)) {
+      mistakes.add({"--vary",
+                    {},
+                    {},
+                    "is of many machines; --explain, --save, --regret and "
+                    "--elastic of one"});
     }
     if ((regret_ || minmax_regret_) && options.objective != full::Objective::time) {
       mistakes.add({"--objective", {}, {}, "regret is of step times; choose one"});
     }
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
+    }
+    if (vary_.given()) {
+      return vary_.run(step_.names(), task, options, plot_, json_);
     }
     return search(task, options);
   }
@@ -134,7 +151,7 @@ class PlanCommand : public Command {
   Result<std::string> published(full::Options& options, Error mistakes) const {
     plan_.refuse("--table", mistakes);
     if (step_.given() || save_ || explain_ || plot_ || regret_ || minmax_regret_ || elastic_ ||
-        !only_.empty() || !fix_.empty() || reserve_ || most_memory_) {
+        vary_.given() || !only_.empty() || !fix_.empty() || reserve_ || most_memory_) {
       mistakes.add(
           {"--table", {}, {}, "gives the work itself; only how long to search may be said"});
     }
@@ -341,6 +358,7 @@ class PlanCommand : public Command {
 
   StepFlags step_;
   PlanFlags plan_;
+  VaryFlags vary_;
   std::optional<std::string> top_;
   std::optional<std::string> reserve_;
   std::optional<std::string> most_memory_;

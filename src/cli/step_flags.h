@@ -24,6 +24,12 @@ class StepFlags {
  public:
   void declare(Options& options);
   bool given() const { return model_ || machine_ || devices_; }
+  /// Of model and machine, as they were given; "" where not.
+  struct Names {
+    std::string model;
+    std::string machine;
+  };
+  Names names() const { return {model_.value_or(""), machine_.value_or("")}; }
   /// Missing ones are mistakes, except --devices.
   StepInput read(Error& mistakes) const;
   /// Without a model, which is a mistake then.

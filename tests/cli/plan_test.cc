@@ -93,5 +93,52 @@ TEST(PlanCommand, SaysWhatIsAskedBeside) {
   EXPECT_THAT(content(plot), AllOf(HasSubstr("<svg"), HasSubstr("GiB")));
 }
 
+TEST(PlanCommand, ChoosesAMachineWithinABudget) {
+  const Folder folder;
+  const std::string plot = folder / "design.svg";
+  const std::string command =
+      "plan --model gpt2 --machine dgx-a100-80g --devices 8 --batch 32 --pp 1 --cp 1 "
+      "--only offload_optimizer=none --only offload_activations=0 --only microbatch=4 "
+      "--vary network.1.bandwidth=12.5GB/s..50GB/s --vary devices=8,16 ";
+  const Outcome run = orrery(command +
+                             "--vary device.price_per_hour=2 --budget 40 "
+                             "--price network.1.bandwidth=0.1/GB/s --json --plot " +
+                             plot);
+  ASSERT_EQ(run.status, 0) << run.err;
+  const auto json = nlohmann::json::parse(run.out);
+  const auto schema = nlohmann::json::parse(
+      content(std::string(ORRERY_SOURCE_DIR) + "/docs/schema/plan-vary.json"));
+  ASSERT_EQ(json.at("points").size(), 6U);
+  int best = 0;
+  for (const auto& point : json.at("points")) {
+    for (const auto& [key, value] : point.items()) {
+      EXPECT_TRUE(schema.at("properties").at("points").at("items").at("properties").contains(key))
+          << key;
+    }
+    EXPECT_EQ(point.at("affordable"), point.at("price_per_hour") <= 40);
+    best += point.at("is_best") ? 1 : 0;
+  }
+  EXPECT_EQ(best, 1);
+  EXPECT_THAT(content(plot), HasSubstr("GB/s"));
+  const Outcome nothing = orrery(command + "--vary device.price_per_hour=2 --budget 1");
+  EXPECT_EQ(nothing.status, 2);
+  EXPECT_THAT(nothing.err, HasSubstr("above the budget"));
+  const Outcome wrong = orrery(command + "--budget 1 --price network.1.bandwidth --save x");
+  EXPECT_EQ(wrong.status, 2);
+}
+
+/// examples/which_plan as its README says.
+TEST(PlanCommand, TheExampleAnswersWhyWhatElseAndWhatToBuy) {
+  const Folder folder;
+  const std::string out = folder / "out";
+  const std::string command = "ORRERY=" + std::string(ORRERY_BINARY) + " " + ORRERY_SOURCE_DIR +
+                              "/examples/which_plan/run.sh >" + out;
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  EXPECT_THAT(content(out),
+              AllOf(HasSubstr("devices: 1 -> 2 (2 times)"), HasSubstr("Time against memory"),
+                    HasSubstr("zero 2\n  3 "), HasSubstr("Regret under rates"),
+                    HasSubstr("dp: 16 -> 8"), HasSubstr("* 32       25 GB/s")));
+}
+
 }  // namespace
 }  // namespace orrery::testing

@@ -112,6 +112,22 @@ std::string resolved_path(const ConfigNode& root, std::string_view path) {
   return resolved;
 }
 
+const ConfigNode* find_field(const ConfigNode& root, std::string_view path) {
+  const ConfigNode* at = &root;
+  for (const std::string& word : split_path(path)) {
+    if (at->kind == ConfigNode::Kind::sequence) {
+      const std::optional<std::size_t> item = find_item(*at, word);
+      at = item ? &at->items[*item] : nullptr;
+    } else {
+      at = at->find(word);
+    }
+    if (at == nullptr) {
+      return nullptr;
+    }
+  }
+  return at;
+}
+
 std::string canonical_text(const ConfigNode& node) {
   std::string text;
   switch (node.kind) {

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "study/sweep/design.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace orrery::sweep {
+namespace {
+
+using ::testing::HasSubstr;
+
+Study study(const std::string& price) {
+  const std::string text =
+      "kind: plan\nmodel: gpt2\nmachine: dgx-a100-80g\ndevices: 8\n"
+      "plan: {global_batch: 32, sequence: 1024, pp: 1, cp: 1}\n"
+      "only: {offload_optimizer: none, offload_activations: 0, zero: 1, microbatch: 4}\n"
+      "vary:\n  devices: [8, 16]\n  machine.network.1.bandwidth: [12.5 GB/s, 50 GB/s]\n" +
+      price;
+  auto parsed =
+      parse_config(text, "design", ConfigSyntax::yaml).and_then([](const ConfigNode& node) {
+        return parse_study(node, "design");
+      });
+  EXPECT_TRUE(parsed) << parsed.error().to_string();
+  return *parsed;
+}
+
+constexpr const char* kTwoDollars = "  machine.device.price_per_hour: 2\n";
+
+/// The file says 25 GB/s; 0.1 dollars for each GB/s more: 2 - 1.25 and 2 + 2.5 dollars a device.
+TEST(Design, PricesTheDifferenceFromTheFileAndKeepsToTheBudget) {
+  const std::string field = "machine.network.1.bandwidth";
+  const auto found = design(
+      study(kTwoDollars),
+      {.prices = {{field, "GB/s", Money(0.1)}}, .budget = Money(40), .threads = 1, .progress = {}});
+  ASSERT_TRUE(found) << found.error().to_string();
+  ASSERT_EQ(found->points.size(), 4U);
+  const std::array<double, 4> prices{8 * 0.75, 8 * 4.5, 16 * 0.75, 16 * 4.5};
+  for (std::size_t i = 0; i < prices.size(); ++i) {
+    const DesignPoint& point = found->points[i];
+    EXPECT_NEAR(point.price->value(), prices[i], 1e-9);
+    EXPECT_EQ(point.affordable, prices[i] <= 40);
+    EXPECT_EQ(point.has_plan(), point.affordable) << point.outcome.error;
+    if (point.has_plan()) {
+      const double rate = std::get<double>(point.figure("tokens_per_s"));
+      EXPECT_NEAR(point.cost_per_million_tokens->value(), prices[i] / 3600 / rate * 1e6, 1e-12);
+    }
+  }
+  // Of those within 40 dollars the fastest: 16 devices on the slow network, or 8 on either.
+  ASSERT_EQ(found->best.size(), 1U);
+  for (const DesignPoint& point : found->points) {
+    if (point.has_plan()) {
+      EXPECT_LE(std::get<double>(point.figure("tokens_per_s")),
+                std::get<double>(found->points[found->best[0]].figure("tokens_per_s")));
+    }
+  }
+}
+
+TEST(Design, RefusesWhatHasNoPriceOrNoUnit) {
+  const auto none =
+      design(study(""), {.prices = {}, .budget = Money(1), .threads = 1, .progress = {}});
+  ASSERT_FALSE(none);
+  EXPECT_THAT(none.error().to_string(), HasSubstr("device.price_per_hour"));
+  for (const PricedField& wrong : {PricedField{"machine.network.1.bandwidth", "GiB", Money(1)},
+                                   PricedField{"machine.network.7.bandwidth", "GB/s", Money(1)},
+                                   PricedField{"devices", "", Money(1)}}) {
+    const auto priced =
+        design(study(kTwoDollars), {.prices = {wrong}, .budget = {}, .threads = 1, .progress = {}});
+    ASSERT_FALSE(priced);
+    EXPECT_THAT(priced.error().to_string(), HasSubstr("--price"));
+  }
+}
+
+}  // namespace
+}  // namespace orrery::sweep

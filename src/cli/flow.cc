@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/progress.h"
 #include "machine/network/flows.h"
+#include "machine/network/link_faults.h"
 #include "machine/network/packet.h"
 #include "machine/network/traffic.h"
 #include "machine/topology/read.h"
@@ -27,6 +28,8 @@ constexpr const char* kFlowExamples =
     "  orrery flow --topology fat_tree:k=8 --traffic incast --bytes 2MB --network packet \\\n"
     "              --protocol roce\n"
     "  orrery flow --topology platform.xml --flows flows.csv --json\n"
+    "  orrery flow --topology leaf_spine:leaves=4,spines=4,hosts=4 --traffic permutation \\\n"
+    "              --bytes 100MB --routing spray --faults faults.yaml\n"
     "  orrery show topology dragonfly:hosts=2,routers=4,globals=2\n";
 
 struct FlowJob {
@@ -36,6 +39,7 @@ struct FlowJob {
   std::vector<network::FlowRequest> flows;
   bool packets = false;
   network::PacketOptions options;
+  faults::FaultPlan faults;
 };
 
 class Flow : public Command {
@@ -56,6 +60,8 @@ class Flow : public Command {
         "of --network packet: path ids of a flow's packets; default 64 of eqds, 1 of roce");
     options.value("--routing", routing_, "NAME", all_names<topology::Routing>());
     options.value("--seed", seed_, "INT", "of ecmp and of --traffic permutation; default 0");
+    options.value("--faults", faults_, "FILE",
+                  "links and nodes that break, of --network flow (docs/models/faults.md)");
     options.flag("--json", json_, "print one JSON object; seconds, bytes, bytes per second");
     options.footer(kFlowExamples);
   }
@@ -89,7 +95,10 @@ class Flow : public Command {
 
   static Result<network::FlowRun> run_job(topology::Router& router, const FlowJob& job) {
     if (!job.packets) {
-      return network::run_flows(router, job.flows);
+      return faults::schedule_of(job.faults, network::places_of(job.graph))
+          .and_then([&](const faults::Schedule& faults) {
+            return network::run_flows(router, job.flows, faults);
+          });
     }
     return network::run_packets(router, job.flows, job.options)
         .map([](network::PacketRun&& packets) {
@@ -110,6 +119,12 @@ class Flow : public Command {
     }
     if (!job.packets && (protocol_ || paths_)) {
       mistakes.add({"flow", {}, {}, "--protocol and --paths belong to --network packet"});
+    }
+    if (faults_ && job.packets) {
+      mistakes.add(
+          {"--faults", {}, {}, "goes with --network flow: packets have no rates to change"});
+    } else if (faults_) {
+      job.faults = collect(faults::load_faults(*faults_), mistakes);
     }
     job.options.protocol = parse("--protocol", protocol_, network::Protocol::eqds, mistakes);
     job.options.paths = parse<std::int64_t>("--paths", paths_, 0, mistakes);
@@ -188,6 +203,9 @@ class Flow : public Command {
     json.key("end_s").value(to_seconds(run.end));
     json.key("mean_finish_s").value(mean_of(run));
     json.key(job.packets ? "packets" : "pieces").value(run.pieces);
+    if (!job.faults.empty()) {
+      json.key("rerouted").value(run.rerouted);
+    }
     json.key("flows").begin_array();
     for (std::size_t f = 0; f < job.flows.size(); ++f) {
       const network::FlowRequest& flow = job.flows[f];
@@ -229,6 +247,9 @@ class Flow : public Command {
     text += run.pieces > finish.size()
                 ? fmt::format(" in {} {}\n", run.pieces, job.packets ? "packets" : "pieces")
                 : "\n";
+    if (!job.faults.empty()) {
+      text += fmt::format("rerouted      {}\n", run.rerouted);
+    }
     text += fmt::format("last finish   {}\n", to_string(run.end));
     text += fmt::format("mean finish   {}\n", to_string(from_seconds(mean_of(run))));
     text += fmt::format("median        {}\n", to_string(finish[finish.size() / 2]));
@@ -256,6 +277,7 @@ class Flow : public Command {
   std::optional<std::string> stride_;
   std::optional<std::string> routing_;
   std::optional<std::string> seed_;
+  std::optional<std::string> faults_;
   bool json_ = false;
 };
 

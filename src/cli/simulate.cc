@@ -5,6 +5,8 @@
 #include "base/reader.h"
 #include "cli/chakra_flags.h"
 #include "cli/commands.h"
+#include "cli/fault_flags.h"
+#include "cli/jobs_flag.h"
 #include "cli/network_flag.h"
 #include "cli/plan_flags.h"
 #include "cli/progress.h"
@@ -27,7 +29,11 @@ constexpr const char* kSimulateExamples =
     "  orrery simulate --model ./config.json --machine ./cluster.yaml --tp 8 --dp 4 \\\n"
     "                  --global-batch 64 --zero 1 --trace step.json\n"
     "  orrery simulate --model gpt2 --machine dgx-a100-80g --tp 4 --global-batch 8 --network fifo\n"
+    "  orrery simulate --model gpt2 --machine dgx-a100-80g --tp 4 --global-batch 8 --network flow "
+    "\\\n"
+    "                  --faults faults.yaml --telemetry-out telemetry.jsonl\n"
     "  orrery simulate --chakra traces/step --groups traces/step.groups.json --machine dgx-h100\n"
+    "  orrery simulate --jobs jobs.yaml --machine dgx-h100 --devices 64 --network flow\n"
     "A trace opens in https://ui.perfetto.dev.\n";
 
 class Simulate : public Command {
@@ -40,6 +46,8 @@ class Simulate : public Command {
     options.flag("--no-shortcuts", no_shortcuts_,
                  "simulate every node on its own, every microbatch too");
     network_.declare(options);
+    faults_.declare(options);
+    jobs_.declare(options);
     options.values("--skip", skip_, "PASS", "leave out a lowering pass (`orrery list passes`)");
     options.flag("--fuse", run_.fuse,
                  "sums that leave a stage become slices on the way (`orrery fuse`)");
@@ -57,6 +65,8 @@ class Simulate : public Command {
 
   Result<std::string> run(Error mistakes) override {
     run_.network = network_.read(mistakes);
+    run_.faults = faults_.read(mistakes);
+    run_.record_messages = faults_.records();
     if (json_ && csv_) {
       mistakes.add({"--csv", {}, {}, "contradicts --json; choose one"});
     }
@@ -64,6 +74,9 @@ class Simulate : public Command {
     chakra_.check(mistakes);
     if (memory_ && !chakra_.given()) {
       mistakes.add({"--memory", {}, {}, "goes with --chakra; a plan's is printed anyway"});
+    }
+    if (jobs_.given()) {
+      return run_jobs(std::move(mistakes));
     }
     return chakra_.given() ? run_traces(std::move(mistakes)) : run_plan(std::move(mistakes));
   }
@@ -95,7 +108,7 @@ class Simulate : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    const bool over_time = memory_ || trace_.given();  // tensors are large, and so are spans
+    const bool over_time = memory_ || records_spans();  // tensors are large, and so are spans
     auto workload = chakra_.read(step.machine, step.devices, over_time);
     if (!workload) {
       return fail(std::move(workload.error()));
@@ -109,6 +122,8 @@ class Simulate : public Command {
     how.shortcuts = !no_shortcuts_;
     how.record_spans = over_time;
     how.network = run_.network;
+    how.record_messages = run_.record_messages;
+    how.faults = run_.faults;
     how.progress = [&](double share, std::uint64_t events) { progress.update(share, events); };
     const auto run = study::run_workload(chakra_.name(), std::move(*workload), step.machine, how);
     if (!run) {
@@ -119,11 +134,31 @@ class Simulate : public Command {
     });
   }
 
+  Result<std::string> run_jobs(Error mistakes) {
+    if (chakra_.given() || trace_.given() || faults_.records()) {
+      mistakes.add({"--jobs", {}, {}, "without --chakra, --trace and --telemetry-out"});
+    }
+    plan_.refuse("--jobs", mistakes);
+    check_no_plan(mistakes);
+    const StepInput step = step_.read_machine(mistakes);
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    simulate::SimulateOptions how;
+    how.fold = !no_fold_;
+    how.shortcuts = !no_shortcuts_;
+    how.network = run_.network;
+    how.faults = run_.faults;
+    return jobs_.run(step, std::move(how), json_);
+  }
+
+  bool records_spans() const { return trace_.given() || faults_.records(); }
+
   /// What only a plan has.
   void check_no_plan(Error& mistakes) const {
     const auto refuse = [&](bool given, const char* flag) {
       if (given) {
-        mistakes.add({flag, {}, {}, "contradicts --chakra: traces have no plan"});
+        mistakes.add({flag, {}, {}, "contradicts --chakra or --jobs, which have no plan"});
       }
     };
     refuse(run_.allow_oom, "--allow-oom");
@@ -161,7 +196,7 @@ class Simulate : public Command {
     ProgressBar progress;
     run_.fold = !no_fold_;
     run_.shortcuts = !no_shortcuts_;
-    run_.record_spans = trace_.given();
+    run_.record_spans = records_spans();
     run_.verify_passes = verbose_;
     run_.advise = true;
     run_.skip.insert(skip_.begin(), skip_.end());
@@ -172,6 +207,9 @@ class Simulate : public Command {
   /// The trace first: when it cannot be written, nothing must be on standard output.
   template <class Report>
   Result<std::string> write(const study::WorkloadRun& run, Report report) const {
+    if (auto ended = faults_.conclude(run, run_.faults); !ended) {
+      return fail(std::move(ended.error()));
+    }
     if (auto written = trace_.write(run); !written) {
       return fail(std::move(written.error()));
     }
@@ -185,6 +223,8 @@ class Simulate : public Command {
   std::vector<std::string> skip_;
   PlanFlags plan_;
   NetworkFlag network_;
+  FaultFlags faults_;
+  JobsFlag jobs_;
   study::RunOptions run_;
   bool no_fold_ = false;
   bool no_shortcuts_ = false;

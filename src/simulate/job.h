@@ -17,6 +17,7 @@ struct Job {
   const BoundKernel* end = nullptr;     ///< behind the last
   double remaining = 0;                 ///< picoseconds of it left at `since`, at full speed
   Beside beside = Beside::nothing;
+  double pace = 1;  ///< of the rank: its kernels take so many times as long; infinity: they stop
   Time since{0};
   Time begin{0};
   Time host_end{0};  ///< the earliest end that the host allows
@@ -39,20 +40,19 @@ struct Job {
     return done();
   }
   Time change_speed(Time now, Beside now_beside) {
-    while (end - kernel > 1 && since + left_of_kernel() <= now) {
-      ran += left_of_kernel();
-      since += left_of_kernel();
-      ++kernel;
-      remaining = static_cast<double>(kernel->work.value());
-    }
+    run_to(now);
     if (kernel != end && kernel->slow(now_beside) != kernel->slow(beside)) {
-      const Time elapsed = std::min(now - since, left_of_kernel());
-      remaining =
-          std::max(0.0, remaining - static_cast<double>(elapsed.value()) / kernel->slow(beside));
-      ran += elapsed;
-      since = now;
+      book(now);
     }
     beside = now_beside;
+    return done();
+  }
+  Time change_pace(Time now, double now_pace) {
+    run_to(now);
+    if (kernel != end) {
+      book(now);
+    }
+    pace = now_pace;
     return done();
   }
   Time done() const { return std::max(host_end, since + left()); }
@@ -60,10 +60,31 @@ struct Job {
   Time stall(Time now) const { return std::max(Time(0), now - begin - ran - left()); }
 
  private:
-  Time left_of_kernel() const { return Time::from_double(remaining * kernel->slow(beside)); }
-  Time left() const {
-    return kernel == end ? Time(0)
-                         : left_of_kernel() + kernel->after[static_cast<std::size_t>(beside)];
+  void run_to(Time now) {
+    while (end - kernel > 1 && since + left_of_kernel() <= now) {
+      ran += left_of_kernel();
+      since += left_of_kernel();
+      ++kernel;
+      remaining = static_cast<double>(kernel->work.value());
+    }
+  }
+  /// The running kernel's part up to now, which a stopped rank counts as its too.
+  void book(Time now) {
+    const Time elapsed = std::min(now - since, left_of_kernel());
+    remaining = std::max(
+        0.0, remaining - static_cast<double>(elapsed.value()) / (kernel->slow(beside) * pace));
+    ran += elapsed;
+    since = now;
+  }
+  Time left_of_kernel() const {
+    return Time::from_double(remaining * (kernel->slow(beside) * pace));
+  }
+  Time left() const { return kernel == end ? Time(0) : left_of_kernel() + after(); }
+  Time after() const {
+    const Time alone = kernel->after[static_cast<std::size_t>(beside)];
+    return pace == 1 || alone == Time(0)
+               ? alone
+               : Time::from_double(static_cast<double>(alone.value()) * pace);
   }
 };
 

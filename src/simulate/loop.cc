@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "simulate/loop_chain.h"
+#include "simulate/loop_faults.h"
 #include "simulate/loop_issue.h"
 #include "simulate/loop_transfer.h"
 #include "simulate/message_transport.h"
@@ -44,6 +45,7 @@ void Loop<Transport>::run() {
   }
   drain();
   settle();
+  push_fault();
   std::uint64_t handled = 0;
   std::optional<SteadyState<Loop>> steady;
   if constexpr (Transport::kRepeats) {
@@ -72,6 +74,12 @@ void Loop<Transport>::run() {
         break;
       case kAskSource:
         ask_again();
+        break;
+      case kFault:
+        strike_now();
+        break;
+      case kReroute:
+        transport_.reroute();
         break;
       default:
         if (const std::optional<Activity> done = transport_.handle(event)) {
@@ -204,6 +212,10 @@ RunningId Loop<Transport>::post(const Running& running) {
 
 template <class Transport>
 void Loop<Transport>::start(RunningId id) {
+  if (is_gone(ranks_[running_[id].rank])) {
+    held_.push_back({id, false});
+    return;
+  }
   switch (ranks_[running_[id].rank].node(running_[id]).kind) {
     case graph::Node::Kind::compute:
       return start_compute(id);
@@ -351,7 +363,7 @@ std::uint32_t Loop<Transport>::open_span(const Running& running) {
                     .chunk = instance.chunk,
                     .microbatch = instance.microbatch,
                     .begin = queue_.now(),
-                    .end = queue_.now(),
+                    .end = Time::max(),
                     .ready = queue_.now(),
                     .host_begin = rank.host,
                     .host_end = rank.host,

@@ -10,6 +10,7 @@
 
 #include "engine/event_queue.h"
 #include "graph/workload.h"
+#include "machine/faults/faults.h"
 #include "simulate/bind.h"
 #include "simulate/progress.h"
 #include "simulate/rank_state.h"
@@ -33,6 +34,8 @@ class Loop {
   /// the steady state is jumped (steady.h).
   void record_spans() { record_spans_ = true; }
   void take_shortcuts() { take_shortcuts_ = true; }
+  /// Ranks and links change as it says; it must outlive the run. Without shortcuts.
+  void strike(const faults::Schedule& faults) { faults_ = &faults; }
   void on_progress(Progress progress) { progress_ = std::move(progress); }
 
   /// To the end, or to kEndOfTime: then queue.now() is there.
@@ -49,7 +52,14 @@ class Loop {
   const std::vector<RankState>& ranks() const { return ranks_; }
 
  private:
-  enum EventKind : std::uint32_t { kComputeDone, kChainDone, kHostReady, kAskSource };
+  enum EventKind : std::uint32_t {
+    kComputeDone,
+    kChainDone,
+    kHostReady,
+    kAskSource,
+    kFault,
+    kReroute
+  };
 
   /// The members that have come to the collective of a communicator.
   struct Meeting {
@@ -63,6 +73,12 @@ class Loop {
   struct Mailbox {
     WaitingLine<std::uint32_t> arrived;  ///< not yet received: the receiver's spans (if recorded)
     WaitingLine<RunningId> waiting;      ///< receives
+  };
+
+  /// A node that was to start, or a collective to be entered, on a rank that is gone.
+  struct Held {
+    RunningId node = kNoRunning;
+    bool arrives = false;
   };
 
   void settle();
@@ -105,6 +121,9 @@ class Loop {
   void communication_began(RankIndex rank, const BoundNode& node);
   void communication_ended(RankIndex rank, const BoundNode& node);
   void touch(RankIndex rank);
+  void push_fault();
+  void strike_now();
+  void set_pace(RankIndex rank, double pace);
   void set_contention(RankIndex rank);
   void finish_compute(RankIndex rank);
   void take_host(RankState& rank, std::uint32_t span, Time cost);
@@ -132,6 +151,9 @@ class Loop {
   std::vector<std::vector<std::unique_ptr<ChainTable>>> chains_;  ///< [program][template]
   std::vector<Span> spans_;
   std::vector<std::vector<graph::Instance>> issued_;
+  const faults::Schedule* faults_ = nullptr;
+  std::size_t next_fault_ = 0;  ///< of faults_->changes
+  std::vector<Held> held_;
   Progress progress_;
   std::int64_t instances_ = 0;  ///< issued
   std::int64_t instances_total_ = 0;

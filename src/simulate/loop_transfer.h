@@ -68,6 +68,10 @@ void Loop<Transport>::start_collective(RunningId id) {
 template <class Transport>
 void Loop<Transport>::arrive(RunningId id) {
   const Running& running = running_[id];
+  if (is_gone(ranks_[running.rank])) {
+    held_.push_back({id, true});
+    return;
+  }
   const BoundNode& node = ranks_[running.rank].node(running);
   if (node.kind == graph::Node::Kind::copy || node.kind == graph::Node::Kind::host) {
     const Activity activity = new_activity(false);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -21,6 +22,12 @@ namespace orrery::simulate {
 /// More messages than this take hours.
 inline constexpr double kMostMessagesOfARun = 2e9;
 
+/// Who sends to whom.
+struct RankPair {
+  std::int64_t source = 0;
+  std::int64_t target = 0;
+};
+
 /// Ways one after the other.
 class WayTable {
  public:
@@ -30,9 +37,12 @@ class WayTable {
   void add(const collective::PhaseWays& ways, std::int64_t source, std::int64_t destination) {
     ways.append(source, destination, hops_);
     first_.push_back(hops_.size());
+    ends_.emplace_back(static_cast<std::int32_t>(source), static_cast<std::int32_t>(destination));
   }
+  RankPair ends(std::size_t way) const { return {ends_[way].first, ends_[way].second}; }
 
  private:
+  std::vector<std::pair<std::int32_t, std::int32_t>> ends_;
   std::vector<topology::Hop> hops_;
   std::vector<std::size_t> first_{0};
 };
@@ -49,6 +59,9 @@ struct PhasePlan {
   std::size_t messages() const { return groups * list->size(); }
   std::span<const topology::Hop> way(std::uint32_t group, std::uint32_t message) const {
     return (*ways)[group * list->pairs().size() + list->pair(message)];
+  }
+  RankPair ends(std::uint32_t group, std::uint32_t message) const {
+    return ways->ends(group * list->pairs().size() + list->pair(message));
   }
   /// Messages carry whole bytes.
   Bytes bytes(std::uint32_t message) const;

@@ -32,7 +32,40 @@ MessageTransport<Links>::MessageTransport(const Wiring& wiring, Binding& binding
       map_(laid(machine)),
       plans_(wiring, binding, machine),
       links_(make_links<Links>(map_, machine, shortcuts)),
-      routes_(wiring.ways().size()) {}
+      routes_(wiring.ways().size()),
+      wires_(machine.wires) {}
+
+template <class Links>
+bool MessageTransport<Links>::change_link(topology::LinkId link, double share) {
+  return faults_->change(link, share);
+}
+
+template <class Links>
+void MessageTransport<Links>::expect_faults() {
+  if constexpr (kLinksChange) {
+    if (wires_.graph) {
+      faults_.emplace(links_, *wires_.graph, wires_.routing, wires_.seed);
+    } else {
+      faults_.emplace(links_, map_.links());
+    }
+  }
+}
+
+template <class Links>
+network::TransferId MessageTransport<Links>::start(Bytes bytes, std::span<const topology::Hop> way,
+                                                   RankPair ends) {
+  const std::span<const topology::Hop> taken = faults_ ? faults_->way(way) : way;
+  const network::TransferId id = links_.start(bytes, taken, queue_);
+  if (faults_) {
+    faults_->began(id, way, taken);
+  }
+  if (record_) {
+    message_span_.resize(std::max<std::size_t>(message_span_.size(), id + 1));
+    message_span_[id] = messages_.size();
+    messages_.push_back({ends.source, ends.target, bytes, queue_.now(), Time::max()});
+  }
+  return id;
+}
 
 template <class Links>
 typename MessageTransport<Links>::Under& MessageTransport<Links>::under(Activity id) {
@@ -59,7 +92,7 @@ void MessageTransport<Links>::begin_copy(Activity id, RankIndex /*rank*/, int co
 
 template <class Links>
 void MessageTransport<Links>::begin_message(Activity id, const Way& way, Bytes bytes) {
-  own(links_.start(bytes, route(way), queue_), {.activity = id});
+  own(start(bytes, route(way), {way.from, way.to}), {.activity = id});
 }
 
 /// What the sender's software costs is part of the last latency: it occupies nothing.
@@ -106,7 +139,8 @@ void MessageTransport<Links>::send_first(Activity id) {
 template <class Links>
 void MessageTransport<Links>::send(const Owner& owner) {
   const PhasePlan& phase = phase_of(under_[owner.activity]);
-  own(links_.start(phase.bytes(owner.message), phase.way(owner.group, owner.message), queue_),
+  own(start(phase.bytes(owner.message), phase.way(owner.group, owner.message),
+            phase.ends(owner.group, owner.message)),
       owner);
 }
 
@@ -129,6 +163,9 @@ std::optional<Activity> MessageTransport<Links>::handle(const engine::EventQueue
   }
   if (!links_.handle(event, queue_)) {
     return std::nullopt;
+  }
+  if (record_) {
+    messages_[message_span_[event.subject]].end = queue_.now();
   }
   const Owner owner = owners_[event.subject];
   if (owner.message == kWhole || arrive(owner)) {

@@ -13,9 +13,11 @@
 #include "machine/network/fair.h"
 #include "machine/network/fifo.h"
 #include "machine/network/flit/network.h"
+#include "machine/network/link_faults.h"
 #include "machine/topology/link_map.h"
 #include "simulate/bind.h"
 #include "simulate/message_plans.h"
+#include "simulate/timeline.h"
 #include "simulate/transport.h"
 #include "simulate/wiring.h"
 
@@ -39,6 +41,8 @@ class MessageTransport {
   static constexpr bool kFolds = false;
   /// Whether settle() must come last: after it nothing may be pushed for before what it has pushed.
   static constexpr bool kLooksAhead = std::is_same_v<Links, flit::FlitNetwork>;
+  /// Only where rates follow: fifo has booked when messages pass, flits know no other capacity.
+  static constexpr bool kLinksChange = std::is_same_v<Links, network::FairNetwork>;
   static constexpr bool kRepeats = false;  // what is on the links would have to be the same too
   static constexpr PhaseChoice kPhases = PhaseChoice::with_messages;
 
@@ -59,6 +63,13 @@ class MessageTransport {
   void begin_message(Activity id, const Way& way, Bytes bytes);
   std::optional<Activity> handle(const engine::EventQueue::Event& event);
   void settle() { links_.settle(queue_); }
+  /// Before the first message: links may change. Requires kLinksChange.
+  void expect_faults();
+  bool change_link(topology::LinkId link, double share);
+  void reroute() { faults_->reroute(queue_); }
+  /// Keeps when each message begins and ends.
+  void record_messages() { record_ = true; }
+  std::vector<MessageSpan> take_messages() { return std::move(messages_); }
   /// Any other message may come into the way.
   std::optional<Time> undisturbed(CommunicatorIndex /*communicator*/, int /*collective*/) {
     return std::nullopt;
@@ -90,6 +101,8 @@ class MessageTransport {
   void send_first(Activity id);
   void send(const Owner& owner);
   bool arrive(const Owner& owner);
+  /// Begins a message between two ranks.
+  network::TransferId start(Bytes bytes, std::span<const topology::Hop> way, RankPair ends);
   void own(network::TransferId transfer, const Owner& owner);
   std::span<const topology::Hop> route(const Way& way);
 
@@ -101,6 +114,11 @@ class MessageTransport {
   std::vector<std::vector<topology::Hop>> routes_;  ///< by way
   std::vector<Owner> owners_;                       ///< by TransferId
   std::vector<Under> under_;                        ///< by Activity
+  topology::Wires wires_;
+  std::optional<network::LinkFaults> faults_;  ///< if expected
+  bool record_ = false;
+  std::vector<MessageSpan> messages_;      ///< begun; those under way end at Time::max()
+  std::vector<std::size_t> message_span_;  ///< by TransferId, if recorded
 };
 
 extern template class MessageTransport<network::FifoNetwork>;

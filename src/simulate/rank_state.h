@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "graph/workload.h"
@@ -133,5 +134,10 @@ struct RankState {
     return window[running.instance].shape->nodes[running.node];
   }
 };
+
+/// It does nothing until it comes back, if ever.
+inline bool is_gone(const RankState& rank) {
+  return rank.job.pace == std::numeric_limits<double>::infinity();
+}
 
 }  // namespace orrery::simulate

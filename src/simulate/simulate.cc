@@ -12,6 +12,7 @@
 
 #include "simulate/bind.h"
 #include "simulate/chain.h"
+#include "simulate/fault_places.h"
 #include "simulate/fold.h"
 #include "simulate/loop.h"
 #include "simulate/message_transport.h"
@@ -72,10 +73,14 @@ std::vector<std::string> unfinished(const graph::Workload& workload,
   return waiting;
 }
 
-Error deadlock(const std::vector<std::string>& waiting) {
-  Error error(fmt::format("deadlock: {} nodes wait for ever, among them:", waiting.size()));
+Error deadlock(const std::vector<std::string>& waiting, const std::vector<std::string>& losses) {
+  Error error(fmt::format("{}: {} nodes wait for ever, among them:",
+                          losses.empty() ? "deadlock" : "the run stops", waiting.size()));
   for (std::size_t i = 0; i < std::min(kNamedWaits, waiting.size()); ++i) {
     error.add({{}, {}, {}, waiting[i]});
+  }
+  for (std::size_t i = 0; i < std::min(kNamedWaits, losses.size()); ++i) {
+    error.add({{}, {}, {}, losses[i]});
   }
   return error;
 }
@@ -113,6 +118,9 @@ std::optional<std::string> refusal_to_fold(const SimulateOptions& options, bool 
   if (!options.fold) {
     return "folding is switched off";
   }
+  if (!options.faults.empty()) {
+    return "faults tell ranks apart";
+  }
   if (!Transport::kFolds) {
     return "every message is simulated";
   }
@@ -128,6 +136,7 @@ Result<Timeline> run(const graph::Workload& workload, const machine::Machine& ma
   Binding bound(workload, machine, options.algorithms,
                 laid ? PhaseChoice::with_messages : Transport::kPhases);
   bound.bind_all();
+  const bool faulty = !options.faults.empty();
   Fold fold = fold_ranks(workload, machine, bound, refusal_to_fold<Transport>(options, laid));
   const Wiring wiring(workload, bound, fold);
   engine::EventQueue queue;
@@ -142,21 +151,47 @@ Result<Timeline> run(const graph::Workload& workload, const machine::Machine& ma
   if (auto ok = transport.check(workload, name_of(options.network)); !ok) {
     return fail(std::move(ok.error()));
   }
+  faults::Schedule faults;
+  if (faulty) {
+    auto schedule = faults::schedule_of(
+        options.faults, places_of(machine, name_of(options.network), Transport::kLinksChange));
+    if (!schedule) {
+      return fail(std::move(schedule.error()));
+    }
+    faults = std::move(*schedule);
+    transport.expect_faults();
+  }
   Loop<Transport> loop(workload, bound, wiring, transport, queue);
   if (options.record_spans) {
     loop.record_spans();
-  } else if (options.shortcuts) {
+  } else if (options.shortcuts && !faulty) {
     loop.take_shortcuts();
+  }
+  if (faulty) {
+    loop.strike(faults);
+  }
+  constexpr bool kMessages = requires { transport.record_messages(); };
+  if constexpr (kMessages) {
+    if (options.record_messages) {
+      transport.record_messages();
+    }
   }
   loop.on_progress(options.progress);
   loop.run();
   if (queue.now() >= kEndOfTime) {
     return fail("the step takes longer than 106 days, beyond the range of simulated time");
   }
-  if (const auto waiting = unfinished(workload, loop.ranks()); !waiting.empty()) {
-    return fail(deadlock(waiting));
-  }
   Timeline timeline;
+  if (const auto waiting = unfinished(workload, loop.ranks()); !waiting.empty()) {
+    Error why = deadlock(waiting, faults.losses);
+    if (!faulty) {
+      return fail(std::move(why));
+    }
+    timeline.stopped = {queue.now(), std::move(why)};
+  }
+  if constexpr (kMessages) {
+    timeline.messages = transport.take_messages();
+  }
   timeline.ranks = std::move(fold.ranks);
   timeline.fold = std::move(fold.report);
   return finish(std::move(timeline), loop);

@@ -7,6 +7,7 @@
 #include "base/result.h"
 #include "collective/cost.h"
 #include "graph/workload.h"
+#include "machine/faults/faults.h"
 #include "machine/machine.h"
 #include "simulate/network_model.h"
 #include "simulate/progress.h"
@@ -18,7 +19,10 @@ struct SimulateOptions {
   bool fold = true;  ///< simulate one rank per class of symmetric ranks
   bool record_spans = false;
   /// Nodes that nothing outside touches as one event (chain.h); equal to the picosecond without.
+  /// Off with faults, and then no rank stands for others.
   bool shortcuts = true;
+  bool record_messages = false;  ///< Timeline::messages
+  faults::FaultPlan faults = {};
   NetworkModel network = NetworkModel::ports;
   collective::AlgorithmChoice algorithms = {};
   Progress progress = {};
@@ -26,7 +30,8 @@ struct SimulateOptions {
 
 /// Requires a verified workload and `machine` of exactly workload.ranks devices (with_devices).
 /// Mistakes: a deadlock (names the waiting nodes), a time beyond the range of Time, collectives
-/// that the network model has no messages for.
+/// that the network model has no messages for; faults of what there is not, or of links where the
+/// network model has no rates. With faults a run that comes to no end is Timeline::stopped.
 Result<Timeline> simulate(const graph::Workload& workload, const machine::Machine& machine,
                           const SimulateOptions& options = {});
 

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "base/units.h"
 #include "graph/workload.h"
 
@@ -77,6 +79,21 @@ struct Span {
   bool host_waited = false;
 };
 
+/// One message on its way (recorded on request, of networks that move messages).
+struct MessageSpan {
+  std::int64_t source = 0;  ///< ranks
+  std::int64_t target = 0;
+  Bytes bytes{0};
+  Time begin{0};
+  Time end = Time::max();  ///< of the arrival; max: never
+};
+
+/// Why a run has not come to its end.
+struct Stop {
+  Time at{0};  ///< nothing happened after
+  Error why;
+};
+
 struct FoldReport {
   std::int64_t ranks = 0;
   std::int64_t simulated = 0;
@@ -98,6 +115,10 @@ struct Timeline {
   std::vector<Span> spans;
   /// What was issued, by role; empty unless spans are recorded.
   std::vector<std::vector<graph::Instance>> instances;
+  std::vector<MessageSpan> messages;  ///< in the order in which they began; empty unless recorded
+  /// With faults only, which may leave ranks waiting for ever: then the times are those until then,
+  /// and what was not over ends at Time::max().
+  std::optional<Stop> stopped;
 
   /// Of the critical rank, by the category's or group's name; 0 when there is none of that name.
   Time time(std::string_view category) const;

@@ -11,6 +11,9 @@
 ///   settle()                                         an instant is over; may push events
 ///   undisturbed(communicator, collective)            its time, if nothing else ever uses its links
 ///   check(workload, network)                         before anything begins: what it cannot do
+///   expect_faults()                                  before anything begins; if kLinksChange
+///   change_link(link, share)                         a fault; true if reroute() is to be called
+///                                                    when the loss is known
 ///   kFolds                                           whether one of several ranks alike may stand
 ///                                                    for all (fold.h)
 ///   kRepeats                                         whether steady.h may jump over periods
@@ -53,6 +56,7 @@ inline constexpr std::uint32_t kFirstTransportEvent = network::AnalyticalNetwork
 class PortTransport {
  public:
   static constexpr bool kFolds = true;
+  static constexpr bool kLinksChange = false;  // a phase holds all its links together
   static constexpr PhaseChoice kPhases = PhaseChoice::all;
 
   PortTransport(const Wiring& wiring, Binding& binding, const machine::Machine& machine,
@@ -67,6 +71,9 @@ class PortTransport {
   void begin_message(Activity id, const Way& way, Bytes bytes);
   std::optional<Activity> handle(const engine::EventQueue::Event& event);
   void settle() { network_.settle(queue_); }
+  void expect_faults() {}
+  bool change_link(topology::LinkId /*link*/, double /*share*/) { return false; }
+  void reroute() {}
   std::optional<Time> undisturbed(CommunicatorIndex communicator, int collective);
 
   /// For steady.h: what decides how the activities under way, listed in `live`, go on; of which of

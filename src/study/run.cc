@@ -146,6 +146,8 @@ Result<void> simulate_step(Run& run, const RunOptions& options) {
   const simulate::SimulateOptions how{.fold = options.fold,
                                       .record_spans = options.record_spans,
                                       .shortcuts = options.shortcuts,
+                                      .record_messages = options.record_messages,
+                                      .faults = options.faults,
                                       .network = options.network,
                                       .algorithms = run.algorithms,
                                       .progress = options.progress};

@@ -25,7 +25,9 @@ struct RunOptions {
   bool allow_oom = false;  ///< simulate although a stage exceeds the device's memory
   bool advise = false;     ///< where it exceeds, the error also says what would fit (fit_advice.h)
   bool record_spans = false;
-  bool shortcuts = true;  ///< SimulateOptions::shortcuts
+  bool shortcuts = true;          ///< SimulateOptions::shortcuts
+  bool record_messages = false;   ///< SimulateOptions::record_messages
+  faults::FaultPlan faults = {};  ///< SimulateOptions::faults
   simulate::NetworkModel network = simulate::NetworkModel::ports;
   /// Verify and time after every lowering pass, not only at the end: about 1 ms a pass.
   bool verify_passes = false;

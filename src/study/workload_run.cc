@@ -57,7 +57,7 @@ Result<WorkloadRun> run_workload(const std::string& name, graph::Workload worklo
   run.network = options.network;
   run.timeline = std::move(*timeline);
   run.workload = std::move(workload);
-  if (options.record_spans) {
+  if (options.record_spans && !run.timeline.stopped) {
     run.peaks = fullest_moments(run.workload, run.timeline);
   }
   run.algorithms = options.algorithms;

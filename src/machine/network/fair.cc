@@ -51,10 +51,16 @@ TransferId FairNetwork::start(Bytes bytes, std::span<const topology::Hop> route,
     queue.push(queue.now(), kArrive, id);
     return id;
   }
+  enter_links(id, bytes);
+  return id;
+}
+
+void FairNetwork::enter_links(TransferId id, Bytes bytes) {
+  Flow& flow = flows_[id];
   fresh_.push_back(id);
   take_places(flow);
-  for (std::uint32_t h = 0; h < route.size(); ++h) {
-    const topology::Hop& hop = route[h];
+  for (std::uint32_t h = 0; h < flow.route.size(); ++h) {
+    const topology::Hop& hop = flow.route[h];
     Link& link = links_[hop.link];
     if (link.flows.empty()) {
       link.bandwidth = hop.bandwidth.value();
@@ -66,7 +72,6 @@ TransferId FairNetwork::start(Bytes bytes, std::span<const topology::Hop> route,
     link.busy += bytes / hop.bandwidth;
     touch(hop.link);
   }
-  return id;
 }
 
 void FairNetwork::leave_links(TransferId id) {
@@ -103,6 +108,30 @@ bool FairNetwork::handle(const engine::EventQueue::Event& event, engine::EventQu
   ++flow.generation;
   queue.push(queue.now() + latency, kArrive, event.subject);
   return false;
+}
+
+std::optional<Bytes> FairNetwork::reroute(TransferId id, std::span<const topology::Hop> route,
+                                          engine::EventQueue& queue) {
+  Flow& flow = flows_[id];
+  if (flow.route.empty()) {
+    return std::nullopt;
+  }
+  const Link& first = links_[flow.route.front().link];
+  const std::uint32_t place = places_[flow.places];
+  if (place >= first.flows.size() || first.flows[place].flow != id) {
+    return std::nullopt;
+  }
+  flow.left = std::max(0.0, flow.left - flow.rate * to_seconds(queue.now() - flow.since));
+  flow.since = queue.now();
+  leave_links(id);
+  threshold_ = std::min(threshold_, flow.level);
+  ++flow.generation;
+  flow.route = route;
+  flow.rate = 0;
+  flow.level = kUnlimited;
+  const Bytes left = Bytes::from_double(flow.left);
+  enter_links(id, left);
+  return left;
 }
 
 void FairNetwork::scale(topology::LinkId id, double factor) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -53,6 +54,10 @@ class FairNetwork {
   void settle(engine::EventQueue& queue);
   /// The link has `factor` of its bandwidth from now on; 0: its flows wait.
   void scale(topology::LinkId link, double factor);
+  /// What is left of message `id` goes another way from now on, which must stay valid until it
+  /// arrives; returns it. Nothing when its last byte has left.
+  std::optional<Bytes> reroute(TransferId id, std::span<const topology::Hop> route,
+                               engine::EventQueue& queue);
 
   /// For how long the link would have been held by what has passed it alone.
   Time busy(topology::LinkId link) const { return links_[link].busy; }
@@ -99,6 +104,7 @@ class FairNetwork {
 
   void touch(topology::LinkId link);
   void take_places(Flow& flow);
+  void enter_links(TransferId id, Bytes bytes);
   void leave_links(TransferId id);
   double least_equal_share(const Flow& flow) const;
   void collect_part();

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "machine/network/flows.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <tuple>
 
 #include "base/csv.h"
 #include "base/names.h"
 #include "base/reader.h"
 #include "machine/network/fair.h"
+#include "machine/network/link_faults.h"
 
 namespace orrery::network {
 namespace {
@@ -18,6 +22,8 @@ using topology::FlowEnds;
 using topology::Piece;
 
 constexpr std::uint32_t kStart = 0;
+constexpr std::uint32_t kFault = 1;
+constexpr std::uint32_t kReroute = 2;
 
 /// Rows of a table as flows.
 class FlowTable {
@@ -146,64 +152,157 @@ Bandwidth lay(topology::Assigned& assigned, const Piece& piece, const topology::
   return cap;
 }
 
+/// One run, event by event.
+class FlowLoop {
+ public:
+  FlowLoop(topology::Router& router, const std::vector<FlowRequest>& flows,
+           const faults::Schedule& faults)
+      : graph_(router.graph()),
+        flows_(flows),
+        order_(by_start(flows)),
+        faults_(faults),
+        network_(graph_.links.size()) {
+    if (!faults.changes.empty()) {
+      links_.emplace(network_, graph_, router.routing(), router.seed());
+    }
+    run_.finish.resize(flows.size());
+    run_.load.resize(graph_.links.size());
+  }
+
+  Result<FlowRun> run(topology::Router& router) {
+    std::vector<FlowEnds> ends;
+    ends.reserve(flows_.size());
+    for (const std::uint32_t f : order_) {
+      ends.push_back({flows_[f].source, flows_[f].target, flows_[f].bytes});
+    }
+    Result<topology::Assigned> assigned = assign(router, ends);
+    if (!assigned) {
+      return fail(std::move(assigned.error()));
+    }
+    assigned_ = std::move(*assigned);
+    run_.pieces = left_ = assigned_.pieces.size();
+    if (left_ > 0) {
+      queue_.push(start_of(0), kStart, 0);
+    }
+    push_fault();
+    while (!queue_.empty() && left_ > 0) {
+      handle(queue_.pop());
+      if (queue_.instant_is_over()) {
+        network_.settle(queue_);
+      }
+    }
+    if (left_ > 0) {
+      return fail(stalled());
+    }
+    for (const Time finish : run_.finish) {
+      run_.end = std::max(run_.end, finish);
+    }
+    run_.solved = network_.solved();
+    return std::move(run_);
+  }
+
+ private:
+  Time start_of(std::size_t piece) const {
+    return flows_[order_[assigned_.pieces[piece].flow]].start;
+  }
+
+  void start(const Piece& piece) {
+    const FlowRequest& flow = flows_[order_[piece.flow]];
+    const double bytes = piece.share * static_cast<double>(flow.bytes.value());
+    const Bandwidth cap = lay(assigned_, piece, graph_, bytes, flow.cap, run_.load);
+    const std::span<const topology::Hop> way = assigned_.way(piece);
+    const std::span<const topology::Hop> taken = links_ ? links_->way(way) : way;
+    const TransferId id =
+        network_.start(Bytes::from_double(bytes), taken, queue_, {flow.weight * piece.share, cap});
+    if (links_) {
+      links_->began(id, way, taken);
+      move(way, taken, bytes);
+    }
+    flow_of_.resize(std::max<std::size_t>(flow_of_.size(), id + 1));
+    flow_of_[id] = order_[piece.flow];
+  }
+
+  /// Bytes that go another way than was planned.
+  void move(std::span<const topology::Hop> from, std::span<const topology::Hop> to, double bytes) {
+    if (from.data() == to.data()) {
+      return;
+    }
+    const auto add = [&](std::span<const topology::Hop> way, double sign) {
+      for (const topology::Hop& hop : way) {
+        run_.load[hop.link] +=
+            sign * bytes * (graph_.links[hop.link].bandwidth.value() / hop.bandwidth.value());
+      }
+    };
+    add(from, -1);
+    add(to, 1);
+    ++run_.rerouted;
+  }
+
+  void handle(const engine::EventQueue::Event& event) {
+    if (event.kind == kStart) {
+      for (; next_ < assigned_.pieces.size() && start_of(next_) == queue_.now(); ++next_) {
+        start(assigned_.pieces[next_]);
+      }
+      if (next_ < assigned_.pieces.size()) {
+        queue_.push(start_of(next_), kStart, 0);
+      }
+    } else if (event.kind == kFault) {
+      bool ways = false;
+      for (; fault_ < faults_.changes.size() && faults_.changes[fault_].at == queue_.now();
+           ++fault_) {
+        const faults::Change& change = faults_.changes[fault_];
+        ways |= links_->change(static_cast<topology::LinkId>(change.place), change.value);
+      }
+      if (ways) {
+        queue_.push(queue_.now() + faults_.reroute_after, kReroute, 0);
+      }
+      push_fault();
+    } else if (event.kind == kReroute) {
+      links_->reroute(queue_, [&](const LinkFaults::Moved& moved) {
+        move(moved.from, moved.to, static_cast<double>(moved.left.value()));
+      });
+    } else if (network_.handle(event, queue_)) {
+      Time& finish = run_.finish[flow_of_[event.subject]];
+      finish = std::max(finish, queue_.now());
+      --left_;
+    }
+  }
+
+  void push_fault() {
+    if (fault_ < faults_.changes.size()) {
+      queue_.push(faults_.changes[fault_].at, kFault, 0);
+    }
+  }
+
+  Error stalled() const {
+    Error error(fmt::format(
+        "{} of {} flows (or pieces of them) never end, for no way is left:", left_, run_.pieces));
+    for (const std::string& loss : faults_.losses) {
+      error.add({{}, {}, {}, loss});
+    }
+    return error;
+  }
+
+  const topology::LinkGraph& graph_;
+  const std::vector<FlowRequest>& flows_;
+  std::vector<std::uint32_t> order_;
+  const faults::Schedule& faults_;
+  topology::Assigned assigned_;
+  engine::EventQueue queue_;
+  FairNetwork network_;
+  std::optional<LinkFaults> links_;
+  FlowRun run_;
+  std::vector<std::uint32_t> flow_of_;  ///< by TransferId
+  std::size_t next_ = 0;                ///< piece
+  std::size_t fault_ = 0;               ///< change
+  std::size_t left_ = 0;                ///< pieces that have not arrived
+};
+
 }  // namespace
 
-Result<FlowRun> run_flows(topology::Router& router, const std::vector<FlowRequest>& flows) {
-  const std::vector<std::uint32_t> order = by_start(flows);
-  std::vector<FlowEnds> ends;
-  ends.reserve(flows.size());
-  for (const std::uint32_t f : order) {
-    ends.push_back({flows[f].source, flows[f].target, flows[f].bytes});
-  }
-  Result<topology::Assigned> assigned = assign(router, ends);
-  if (!assigned) {
-    return fail(std::move(assigned.error()));
-  }
-  FlowRun run;
-  run.finish.resize(flows.size());
-  run.load.resize(router.graph().links.size());
-  run.pieces = assigned->pieces.size();
-  engine::EventQueue queue;
-  FairNetwork network(router.graph().links.size());
-  std::vector<std::uint32_t> flow_of;  // by TransferId
-  std::size_t next = 0;
-  const auto start_of = [&](std::size_t piece) {
-    return flows[order[assigned->pieces[piece].flow]].start;
-  };
-  const auto start = [&](const Piece& piece) {
-    const FlowRequest& flow = flows[order[piece.flow]];
-    const double bytes = piece.share * static_cast<double>(flow.bytes.value());
-    const Bandwidth cap = lay(*assigned, piece, router.graph(), bytes, flow.cap, run.load);
-    const TransferId id = network.start(Bytes::from_double(bytes), assigned->way(piece), queue,
-                                        {flow.weight * piece.share, cap});
-    flow_of.resize(std::max<std::size_t>(flow_of.size(), id + 1));
-    flow_of[id] = order[piece.flow];
-  };
-  if (!flows.empty()) {
-    queue.push(start_of(0), kStart, 0);
-  }
-  while (!queue.empty()) {
-    const engine::EventQueue::Event event = queue.pop();
-    if (event.kind == kStart) {
-      for (; next < assigned->pieces.size() && start_of(next) == queue.now(); ++next) {
-        start(assigned->pieces[next]);
-      }
-      if (next < assigned->pieces.size()) {
-        queue.push(start_of(next), kStart, 0);
-      }
-    } else if (network.handle(event, queue)) {
-      Time& finish = run.finish[flow_of[event.subject]];
-      finish = std::max(finish, queue.now());
-    }
-    if (queue.instant_is_over()) {
-      network.settle(queue);
-    }
-  }
-  for (const Time finish : run.finish) {
-    run.end = std::max(run.end, finish);
-  }
-  run.solved = network.solved();
-  return run;
+Result<FlowRun> run_flows(topology::Router& router, const std::vector<FlowRequest>& flows,
+                          const faults::Schedule& faults) {
+  return FlowLoop(router, flows, faults).run(router);
 }
 
 Result<std::vector<FlowRequest>> load_flows(const std::string& file,

@@ -31,6 +31,14 @@ std::int32_t next_coordinate(Family family, std::int32_t from, std::int32_t to, 
   return (from + (forward ? 1 : extent - 1)) % extent;
 }
 
+/// Of links without ends nobody knows where they lead.
+LinkGraph without(LinkGraph graph, const std::vector<bool>& lost) {
+  for (std::size_t l = 0; l < graph.links.size(); ++l) {
+    graph.links[l].source = lost[l] ? -1 : graph.links[l].source;
+  }
+  return graph;
+}
+
 }  // namespace
 
 Result<void> check_routing(const LinkGraph& graph, Routing routing) {
@@ -99,10 +107,12 @@ bool all_reachable(const LinkGraph& graph, Routing routing) {
   return true;
 }
 
-Router::Router(const LinkGraph& graph, Routing routing, std::uint64_t seed)
+Router::Router(const LinkGraph& graph, Routing routing, std::uint64_t seed,
+               const std::vector<bool>& lost)
     : graph_(graph),
-      adjacency_(graph),
+      adjacency_(lost.empty() ? Adjacency(graph) : Adjacency(without(graph, lost))),
       routing_(routing == Routing::automatic ? graph.routing : routing),
+      given_seed_(seed),
       seed_(mixed(seed)),
       gates_(static_cast<std::size_t>(graph.hosts)),
       distances_(graph.vertices.size()),
@@ -234,9 +244,9 @@ const std::vector<std::int16_t>& Router::distances(std::int32_t target) {
   known = std::make_unique<std::vector<std::int16_t>>(graph_.vertices.size(), kFar);
   if (into_.empty()) {
     into_.resize(graph_.vertices.size());
-    for (const GraphLink& link : graph_.links) {
-      if (link.source >= 0) {
-        into_[static_cast<std::size_t>(link.target)].push_back(link.source);
+    for (std::int32_t from = 0; from < std::ssize(graph_.vertices); ++from) {
+      for (const std::int32_t link : adjacency_.out(from)) {
+        into_[static_cast<std::size_t>(at(link).target)].push_back(from);
       }
     }
   }

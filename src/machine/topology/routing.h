@@ -28,7 +28,9 @@ Result<void> check_routing(const LinkGraph& graph, Routing routing);
 /// been a target. `graph` must outlive it. Requires what check_routing says.
 class Router {
  public:
-  Router(const LinkGraph& graph, Routing routing, std::uint64_t seed = 0);
+  /// `lost`: links that no way takes, by link; empty: none. Then only shortest, ecmp and spray.
+  Router(const LinkGraph& graph, Routing routing, std::uint64_t seed = 0,
+         const std::vector<bool>& lost = {});
 
   /// Appends the way of flow `key` between two hosts. Nothing when they are one and it has no link
   /// to itself. False when no way leads there.
@@ -44,6 +46,7 @@ class Router {
              std::vector<Hop>& hops) const;
 
   Routing routing() const { return routing_; }
+  std::uint64_t seed() const { return given_seed_; }
   const LinkGraph& graph() const { return graph_; }
   const Adjacency& adjacency() const { return adjacency_; }
   /// Links from every vertex to this one, -1: none.
@@ -72,6 +75,7 @@ class Router {
   const LinkGraph& graph_;
   Adjacency adjacency_;
   Routing routing_;
+  std::uint64_t given_seed_;
   std::uint64_t seed_;
   std::vector<std::int32_t> first_of_level_;                           ///< of a clos
   std::vector<std::int32_t> gates_;                                    ///< by host

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/event_queue.h"
+#include "machine/faults/faults.h"
+#include "machine/network/fair.h"
+#include "machine/topology/detours.h"
+
+namespace orrery::network {
+
+/// What faults do to the links of a FairNetwork, and to the ways of messages.
+///
+///   a link's share changes   at once; what is on a lost link waits
+///   ways                     some time after a loss or return (the caller's clock): messages under
+///                            way and later ones go around what is lost then (detours.h), and back
+///                            when it has returned
+///
+/// Bytes that have left a sender arrive. Ignores: packets lost, and sent again.
+class LinkFaults {
+ public:
+  /// Without other ways: links of dimensions.
+  explicit LinkFaults(FairNetwork& network, std::size_t links)
+      : network_(network), share_(links, 1) {}
+  /// `graph` must outlive it.
+  LinkFaults(FairNetwork& network, const topology::LinkGraph& graph, topology::Routing routing,
+             std::uint64_t seed)
+      : LinkFaults(network, graph.links.size()) {
+    detours_.emplace(graph, routing, seed);
+  }
+
+  /// From now on. True when ways are to be looked for again.
+  bool change(topology::LinkId link, double share);
+
+  /// What a message that would go `way` takes, as far as losses are known.
+  std::span<const topology::Hop> way(std::span<const topology::Hop> way) {
+    return detours_ ? detours_->instead_of(way) : way;
+  }
+  void began(TransferId id, std::span<const topology::Hop> way,
+             std::span<const topology::Hop> taken);
+
+  struct Moved {
+    std::span<const topology::Hop> from;
+    std::span<const topology::Hop> to;
+    Bytes left{0};
+  };
+  /// Losses are known from now on.
+  void reroute(engine::EventQueue& queue, const std::function<void(const Moved&)>& moved = {});
+
+ private:
+  struct Message {
+    std::span<const topology::Hop> way;  ///< with all links there
+    std::span<const topology::Hop> taken;
+  };
+
+  FairNetwork& network_;
+  std::vector<double> share_;  ///< by link
+  std::optional<topology::Detours> detours_;
+  std::vector<Message> messages_;  ///< by TransferId; of those that have arrived, the last
+};
+
+/// The hosts (as nodes of one rank) and links of a network, for faults::schedule_of. `graph` must
+/// outlive it.
+faults::Places places_of(const topology::LinkGraph& graph);
+
+}  // namespace orrery::network

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "machine/topology/link_graph.h"
+#include "machine/topology/routing.h"
+
+namespace orrery::topology {
+
+/// Ways around lost links: what a routing does once it knows of them.
+///
+///   a way without a lost link   stays (hashes are resilient: others do not move)
+///   sprayed                     over what is left of the ways over the fewest links
+///   shortest                    the first of what is left over the fewest links
+///   all others                  one of these by hash, as ecmp
+///
+/// Links are at the part of their bandwidth, and the way has the additional latency, of the way
+/// that it takes the place of.
+///
+/// Ignores: balance between the flows that move.
+class Detours {
+ public:
+  /// `graph` must outlive it.
+  Detours(const LinkGraph& graph, Routing routing, std::uint64_t seed);
+
+  /// By link.
+  void set_lost(const std::vector<bool>& lost);
+  /// What takes the place of `way`, which began with all links there: itself where nothing of it
+  /// is lost; itself too where no other leads there. Stays valid as long as `way` does.
+  std::span<const Hop> instead_of(std::span<const Hop> way);
+
+ private:
+  std::optional<std::vector<Hop>> around(std::span<const Hop> way);
+  const GraphLink& link_of(const Hop& hop) const { return graph_.links[hop.link]; }
+
+  const LinkGraph& graph_;
+  Routing routing_;
+  std::uint64_t seed_;
+  std::vector<bool> lost_;
+  std::optional<Router> router_;                        ///< without the lost links
+  std::map<const Hop*, std::span<const Hop>> instead_;  ///< by first hop, since set_lost
+  std::deque<std::vector<Hop>> ways_;                   ///< messages may still be on older ones
+};
+
+}  // namespace orrery::topology

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What faults do to the loop (members of Loop; loop.cc includes it).
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "simulate/loop.h"
+
+namespace orrery::simulate {
+
+template <class Transport>
+void Loop<Transport>::push_fault() {
+  if (faults_ != nullptr && next_fault_ < faults_->changes.size()) {
+    queue_.push(faults_->changes[next_fault_].at, kFault, 0);
+  }
+}
+
+template <class Transport>
+void Loop<Transport>::strike_now() {
+  bool ways = false;
+  for (; next_fault_ < faults_->changes.size() && faults_->changes[next_fault_].at == queue_.now();
+       ++next_fault_) {
+    const faults::Change& change = faults_->changes[next_fault_];
+    if (change.link) {
+      ways |= transport_.change_link(static_cast<topology::LinkId>(change.place), change.value);
+    } else {
+      set_pace(static_cast<RankIndex>(change.place), change.value);
+    }
+  }
+  if (ways) {
+    queue_.push(queue_.now() + faults_->reroute_after, kReroute, 0);
+  }
+  push_fault();
+}
+
+/// Ranks are simulated each, so that a rank's index is its number.
+template <class Transport>
+void Loop<Transport>::set_pace(RankIndex index, double pace) {
+  RankState& rank = ranks_[index];
+  const bool was_gone = is_gone(rank);
+  if (rank.job.running) {
+    const Time done = rank.job.change_pace(queue_.now(), pace);
+    ++rank.job.generation;
+    if (!is_gone(rank)) {
+      queue_.push(done, kComputeDone, index, rank.job.generation);
+    }
+  }
+  rank.job.pace = pace;
+  if (!was_gone || is_gone(rank)) {
+    return;
+  }
+  std::vector<Held> others;
+  std::vector<Held> held;
+  held.swap(held_);
+  for (const Held& node : held) {
+    if (running_[node.node].rank != index) {
+      others.push_back(node);
+    } else if (node.arrives) {
+      arrive(node.node);
+    } else {
+      start(node.node);
+    }
+  }
+  held_.insert(held_.begin(), others.begin(), others.end());
+}
+
+}  // namespace orrery::simulate

@@ -18,6 +18,7 @@ using topology::FlowEnds;
 using topology::Piece;
 
 constexpr std::uint32_t kStart = 0;
+constexpr std::uint32_t kRaise = 1;
 
 /// Rows of a table as flows.
 class FlowTable {
@@ -146,64 +147,165 @@ Bandwidth lay(topology::Assigned& assigned, const Piece& piece, const topology::
   return cap;
 }
 
+/// Runs pieces of flows that have their ways.
+class FlowLoop {
+ public:
+  FlowLoop(topology::Assigned& assigned, const topology::LinkGraph& graph,
+           const std::vector<FlowRequest>& flows, const FlowOptions& options)
+      : assigned_(assigned),
+        graph_(graph),
+        flows_(flows),
+        options_(options),
+        order_(by_start(flows)),
+        network_(graph.links.size()),
+        crowding_(graph, options) {
+    run_.finish.resize(flows.size());
+    run_.load.resize(graph.links.size());
+    run_.pieces = assigned.pieces.size();
+  }
+
+  FlowRun run() {
+    if (!assigned_.pieces.empty()) {
+      queue_.push(start_of(0), kStart, 0);
+    }
+    while (!queue_.empty()) {
+      handle(queue_.pop());
+      if (queue_.instant_is_over()) {
+        crowding_.settle(network_);
+        network_.settle(queue_);
+      }
+    }
+    for (const Time finish : run_.finish) {
+      run_.end = std::max(run_.end, finish);
+    }
+    run_.solved = network_.solved();
+    return std::move(run_);
+  }
+
+ private:
+  /// A piece under way.
+  struct Moving {
+    std::uint32_t flow = 0;
+    std::uint32_t serial = 0;  ///< how many have had its TransferId
+    Bandwidth now{0};          ///< cap of the ramp
+    Bandwidth most{0};         ///< cap without it
+    Bandwidth fastest{0};      ///< at which no link of its way holds it up
+    Time trip{0};
+  };
+
+  Time start_of(std::size_t piece) const {
+    return flows_[order_[assigned_.pieces[piece].flow]].start;
+  }
+
+  void handle(const engine::EventQueue::Event& event) {
+    if (event.kind == kStart) {
+      for (; next_ < assigned_.pieces.size() && start_of(next_) == queue_.now(); ++next_) {
+        start(assigned_.pieces[next_]);
+      }
+      if (next_ < assigned_.pieces.size()) {
+        queue_.push(start_of(next_), kStart, 0);
+      }
+      return;
+    }
+    if (event.kind == kRaise) {
+      raise(event.subject, event.generation);
+      return;
+    }
+    const bool drains = event.kind == FairNetwork::kDrained && !network_.is_stale(event);
+    if (network_.handle(event, queue_)) {
+      Time& finish = run_.finish[moving_[event.subject].flow];
+      finish = std::max(finish, queue_.now());
+    } else if (drains) {
+      ++moving_[event.subject].serial;
+      if (options_.crowds()) {
+        crowding_.leave(event.subject);
+      }
+    }
+  }
+
+  void start(const Piece& piece) {
+    const FlowRequest& flow = flows_[order_[piece.flow]];
+    const double bytes = piece.share * options_.overhead * static_cast<double>(flow.bytes.value());
+    const Bandwidth cap = lay(assigned_, piece, graph_, bytes, flow.cap, run_.load);
+    const std::span<const topology::Hop> way = assigned_.way(piece);
+    const TransferId id = network_.start(Bytes::from_double(bytes), way, queue_,
+                                         {flow.weight * piece.share, first_cap(way, piece, cap)});
+    moving_.resize(std::max<std::size_t>(moving_.size(), id + 1));
+    Moving& moving = moving_[id];
+    moving.flow = order_[piece.flow];
+    moving.most = cap;
+    moving.now = first_cap(way, piece, cap);
+    moving.trip = round_trip(way);
+    moving.fastest = cap;
+    for (const topology::Hop& hop : way) {
+      moving.fastest = std::min(moving.fastest, hop.bandwidth);
+    }
+    if (options_.crowds()) {
+      crowding_.enter(id, way);
+    }
+    if (moving.now < moving.most) {
+      queue_.push(queue_.now() + moving.trip, kRaise, id, moving.serial);
+    }
+  }
+
+  static Time round_trip(std::span<const topology::Hop> way) {
+    Time sum{0};
+    for (const topology::Hop& hop : way) {
+      sum += hop.latency;
+    }
+    return sum * 2;
+  }
+
+  /// Of the ramp's first round trip, if that is less than the flow's own.
+  Bandwidth first_cap(std::span<const topology::Hop> way, const Piece& piece, Bandwidth cap) const {
+    const Time trip = round_trip(way);
+    if (options_.ramp == Bytes(0) || trip == Time(0)) {
+      return cap;
+    }
+    return std::min(cap, Bandwidth(static_cast<double>(options_.ramp.value()) * piece.share /
+                                   to_seconds(trip)));
+  }
+
+  /// Doubles, up to what no link of the way exceeds.
+  void raise(TransferId id, std::uint32_t serial) {
+    Moving& moving = moving_[id];
+    if (moving.serial != serial) {
+      return;  // gone
+    }
+    moving.now = moving.now * 2.0 < moving.fastest ? moving.now * 2.0 : moving.most;
+    network_.limit(id, moving.now);
+    if (moving.now < moving.most) {
+      queue_.push(queue_.now() + moving.trip, kRaise, id, serial);
+    }
+  }
+
+  topology::Assigned& assigned_;
+  const topology::LinkGraph& graph_;
+  const std::vector<FlowRequest>& flows_;
+  FlowOptions options_;
+  std::vector<std::uint32_t> order_;
+  FairNetwork network_;
+  Crowding crowding_;
+  engine::EventQueue queue_;
+  FlowRun run_;
+  std::vector<Moving> moving_;  ///< by TransferId
+  std::size_t next_ = 0;
+};
+
 }  // namespace
 
-Result<FlowRun> run_flows(topology::Router& router, const std::vector<FlowRequest>& flows) {
-  const std::vector<std::uint32_t> order = by_start(flows);
+Result<FlowRun> run_flows(topology::Router& router, const std::vector<FlowRequest>& flows,
+                          const FlowOptions& options) {
   std::vector<FlowEnds> ends;
   ends.reserve(flows.size());
-  for (const std::uint32_t f : order) {
+  for (const std::uint32_t f : by_start(flows)) {
     ends.push_back({flows[f].source, flows[f].target, flows[f].bytes});
   }
   Result<topology::Assigned> assigned = assign(router, ends);
   if (!assigned) {
     return fail(std::move(assigned.error()));
   }
-  FlowRun run;
-  run.finish.resize(flows.size());
-  run.load.resize(router.graph().links.size());
-  run.pieces = assigned->pieces.size();
-  engine::EventQueue queue;
-  FairNetwork network(router.graph().links.size());
-  std::vector<std::uint32_t> flow_of;  // by TransferId
-  std::size_t next = 0;
-  const auto start_of = [&](std::size_t piece) {
-    return flows[order[assigned->pieces[piece].flow]].start;
-  };
-  const auto start = [&](const Piece& piece) {
-    const FlowRequest& flow = flows[order[piece.flow]];
-    const double bytes = piece.share * static_cast<double>(flow.bytes.value());
-    const Bandwidth cap = lay(*assigned, piece, router.graph(), bytes, flow.cap, run.load);
-    const TransferId id = network.start(Bytes::from_double(bytes), assigned->way(piece), queue,
-                                        {flow.weight * piece.share, cap});
-    flow_of.resize(std::max<std::size_t>(flow_of.size(), id + 1));
-    flow_of[id] = order[piece.flow];
-  };
-  if (!flows.empty()) {
-    queue.push(start_of(0), kStart, 0);
-  }
-  while (!queue.empty()) {
-    const engine::EventQueue::Event event = queue.pop();
-    if (event.kind == kStart) {
-      for (; next < assigned->pieces.size() && start_of(next) == queue.now(); ++next) {
-        start(assigned->pieces[next]);
-      }
-      if (next < assigned->pieces.size()) {
-        queue.push(start_of(next), kStart, 0);
-      }
-    } else if (network.handle(event, queue)) {
-      Time& finish = run.finish[flow_of[event.subject]];
-      finish = std::max(finish, queue.now());
-    }
-    if (queue.instant_is_over()) {
-      network.settle(queue);
-    }
-  }
-  for (const Time finish : run.finish) {
-    run.end = std::max(run.end, finish);
-  }
-  run.solved = network.solved();
-  return run;
+  return FlowLoop(*assigned, router.graph(), flows, options).run();
 }
 
 Result<std::vector<FlowRequest>> load_flows(const std::string& file,

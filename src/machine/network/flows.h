@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "machine/network/crowding.h"
 #include "machine/topology/assign.h"
 #include "machine/topology/link_graph.h"
 #include "machine/topology/routing.h"
@@ -32,14 +33,19 @@ struct FlowRun {
   Time end{0};               ///< of the last flow
   std::uint64_t solved = 0;  ///< rates computed (FairNetwork::solved)
   std::size_t pieces = 0;    ///< of flows, as the routing has cut them
+  std::uint64_t resent = 0;  ///< of packets (packet.h), as pauses and marks
+  std::uint64_t pauses = 0;
+  std::uint64_t marks = 0;
 };
 
 /// Runs flows under max-min fairness (fair.h). A flow that the routing cuts into pieces shares as
 /// so many flows of a share of its weight and cap, and ends with the last. The order of `flows` has
 /// no influence: they begin in the order of (start, source, target, bytes, weight, cap).
 ///
-/// Ignores: packets and headers; what congestion control needs to find the rates.
-Result<FlowRun> run_flows(topology::Router& router, const std::vector<FlowRequest>& flows);
+/// Ignores, but for what `options` say: packets and headers; what congestion control needs to find
+/// the rates.
+Result<FlowRun> run_flows(topology::Router& router, const std::vector<FlowRequest>& flows,
+                          const FlowOptions& options = {});
 
 /// A table with the columns source, target (names of hosts, or their numbers), bytes, and optional
 /// start_s, weight, rate_cap (bytes per second).

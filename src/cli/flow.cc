@@ -27,6 +27,8 @@ constexpr const char* kFlowExamples =
     "              --routing ecmp --seed 3 --json\n"
     "  orrery flow --topology fat_tree:k=8 --traffic incast --bytes 2MB --network packet \\\n"
     "              --protocol roce\n"
+    "  orrery flow --topology fat_tree:k=8 --traffic permutation --bytes 2MB --routing spray \\\n"
+    "              --overhead 1.016 --spray-imbalance 1.5\n"
     "  orrery flow --topology platform.xml --flows flows.csv --json\n"
     "  orrery flow --topology leaf_spine:leaves=4,spines=4,hosts=4 --traffic permutation \\\n"
     "              --bytes 100MB --routing spray --faults faults.yaml\n"
@@ -40,6 +42,7 @@ struct FlowJob {
   bool packets = false;
   network::PacketOptions options;
   faults::FaultPlan faults;
+  network::FlowOptions crowding;
 };
 
 class Flow : public Command {
@@ -57,7 +60,21 @@ class Flow : public Command {
                   "of --network packet: " + all_names<network::Protocol>() + "; default eqds");
     options.value(
         "--paths", paths_, "INT",
-        "of --network packet: path ids of a flow's packets; default 64 of eqds, 1 of roce");
+        "of --network packet: path ids of a flow's packets; default 64 of eqds and ndp, else 1");
+    options.value("--overhead", overhead_, "NUMBER",
+                  "of --network flow: bytes on the wire for a byte of a flow; default 1");
+    options.value("--incast-penalty", incast_, "NUMBER",
+                  "of --network flow: a link into a host that n flows pass has 1 / (1 + a (1 - "
+                  "1/n)) of its bandwidth; default 0");
+    options.value("--head-of-line", head_of_line_, "NUMBER",
+                  "of --network flow: a link of whose flows the share b is held up by a busier "
+                  "link behind has 1 / (1 + h b); default 0");
+    options.value("--spray-imbalance", imbalance_, "NUMBER",
+                  "of --network flow: n flows sprayed over W ways leave 1 / (1 + z sqrt((W-1) / "
+                  "(64 n))); default 0");
+    options.value("--ramp", ramp_, "SIZE",
+                  "of --network flow: bytes of a flow's first round trip, doubled with each; "
+                  "default all at once");
     options.value("--routing", routing_, "NAME", all_names<topology::Routing>());
     options.value("--seed", seed_, "INT", "of ecmp and of --traffic permutation; default 0");
     options.value("--faults", faults_, "FILE",
@@ -93,11 +110,22 @@ class Flow : public Command {
     return value ? *value : fallback;
   }
 
+  /// From `least`, which it is by default, to kMostFactor.
+  static double number(const char* flag, const std::optional<std::string>& text, double least,
+                       Error& mistakes) {
+    constexpr double kMostFactor = 1000;
+    const double value = parse(flag, text, least, mistakes);
+    if (text && !(value >= least && value <= kMostFactor)) {
+      mistakes.add(wrong_value(flag, *text, fmt::format("{} to {}", least, kMostFactor)));
+    }
+    return value;
+  }
+
   static Result<network::FlowRun> run_job(topology::Router& router, const FlowJob& job) {
     if (!job.packets) {
       return faults::schedule_of(job.faults, network::places_of(job.graph))
           .and_then([&](const faults::Schedule& faults) {
-            return network::run_flows(router, job.flows, faults);
+            return network::run_flows(router, job.flows, job.crowding, faults);
           });
     }
     return network::run_packets(router, job.flows, job.options)
@@ -107,6 +135,9 @@ class Flow : public Command {
           run.load = std::move(packets.load);
           run.end = packets.end;
           run.pieces = packets.packets;
+          run.resent = packets.resent;
+          run.pauses = packets.pauses;
+          run.marks = packets.marks;
           return run;
         });
   }
@@ -125,6 +156,21 @@ class Flow : public Command {
           {"--faults", {}, {}, "goes with --network flow: packets have no rates to change"});
     } else if (faults_) {
       job.faults = collect(faults::load_faults(*faults_), mistakes);
+    }
+    if (job.packets && (overhead_ || incast_ || head_of_line_ || imbalance_ || ramp_)) {
+      mistakes.add({"flow",
+                    {},
+                    {},
+                    "--overhead, --incast-penalty, --head-of-line, --spray-imbalance and --ramp "
+                    "belong to --network flow: packets have them of themselves"});
+    }
+    job.crowding = {.incast_penalty = number("--incast-penalty", incast_, 0, mistakes),
+                    .head_of_line = number("--head-of-line", head_of_line_, 0, mistakes),
+                    .spray_imbalance = number("--spray-imbalance", imbalance_, 0, mistakes),
+                    .ramp = parse("--ramp", ramp_, Bytes(0), mistakes),
+                    .overhead = number("--overhead", overhead_, 1, mistakes)};
+    if (ramp_ && job.crowding.ramp < Bytes(1)) {
+      mistakes.add(wrong_value("--ramp", *ramp_, "1 byte or more"));
     }
     job.options.protocol = parse("--protocol", protocol_, network::Protocol::eqds, mistakes);
     job.options.paths = parse<std::int64_t>("--paths", paths_, 0, mistakes);
@@ -197,6 +243,13 @@ class Flow : public Command {
     if (job.packets) {
       json.key("protocol").value(name_of(job.options.protocol));
     }
+    if (!job.packets) {
+      json.key("overhead").value(job.crowding.overhead);
+      json.key("incast_penalty").value(job.crowding.incast_penalty);
+      json.key("head_of_line").value(job.crowding.head_of_line);
+      json.key("spray_imbalance").value(job.crowding.spray_imbalance);
+      json.key("ramp_bytes").value(job.crowding.ramp.value());
+    }
     json.key("routing").value(name_of(router.routing()));
     json.key("seed").value(job.seed);
     json.key("hosts").value(job.graph.hosts);
@@ -205,6 +258,11 @@ class Flow : public Command {
     json.key(job.packets ? "packets" : "pieces").value(run.pieces);
     if (!job.faults.empty()) {
       json.key("rerouted").value(run.rerouted);
+    }
+    if (job.packets) {
+      json.key("resent").value(run.resent);
+      json.key("pauses").value(run.pauses);
+      json.key("marks").value(run.marks);
     }
     json.key("flows").begin_array();
     for (std::size_t f = 0; f < job.flows.size(); ++f) {
@@ -250,6 +308,10 @@ class Flow : public Command {
     if (!job.faults.empty()) {
       text += fmt::format("rerouted      {}\n", run.rerouted);
     }
+    if (job.packets) {
+      text += fmt::format("packets       {} sent again, {} marked; {} pauses\n", run.resent,
+                          run.marks, run.pauses);
+    }
     text += fmt::format("last finish   {}\n", to_string(run.end));
     text += fmt::format("mean finish   {}\n", to_string(from_seconds(mean_of(run))));
     text += fmt::format("median        {}\n", to_string(finish[finish.size() / 2]));
@@ -275,6 +337,11 @@ class Flow : public Command {
   std::optional<std::string> traffic_;
   std::optional<std::string> bytes_;
   std::optional<std::string> stride_;
+  std::optional<std::string> overhead_;
+  std::optional<std::string> incast_;
+  std::optional<std::string> head_of_line_;
+  std::optional<std::string> imbalance_;
+  std::optional<std::string> ramp_;
   std::optional<std::string> routing_;
   std::optional<std::string> seed_;
   std::optional<std::string> faults_;

@@ -134,8 +134,20 @@ std::optional<Bytes> FairNetwork::reroute(TransferId id, std::span<const topolog
   return left;
 }
 
+void FairNetwork::limit(TransferId id, Bandwidth cap) {
+  Flow& flow = flows_[id];
+  flow.terms.cap = cap;
+  threshold_ = std::min(threshold_, std::min(flow.level, cap.value() / flow.terms.weight));
+  for (const topology::Hop& hop : flow.route) {
+    touch(hop.link);
+  }
+}
+
 void FairNetwork::scale(topology::LinkId id, double factor) {
   Link& link = links_[id];
+  if (link.factor == factor) {
+    return;
+  }
   const double least = std::min(link.factor, factor);
   link.factor = factor;
   if (!link.flows.empty()) {

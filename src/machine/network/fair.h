@@ -51,7 +51,13 @@ class FairNetwork {
                    const FlowTerms& terms = {});
   /// True when the last byte of message event.subject has arrived; its id is then free again.
   bool handle(const engine::EventQueue::Event& event, engine::EventQueue& queue);
+  /// Whether an event does nothing; one of kDrained that does says that the last byte has left.
+  bool is_stale(const engine::EventQueue::Event& event) const {
+    return event.kind == kDrained && event.generation != flows_[event.subject].generation;
+  }
   void settle(engine::EventQueue& queue);
+  /// The flow's cap from now on; above 0.
+  void limit(TransferId id, Bandwidth cap);
   /// The link has `factor` of its bandwidth from now on; 0: its flows wait.
   void scale(topology::LinkId link, double factor);
   /// What is left of message `id` goes another way from now on, which must stay valid until it

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "machine/faults/faults.h"
+#include "machine/network/crowding.h"
 #include "machine/topology/assign.h"
 #include "machine/topology/link_graph.h"
 #include "machine/topology/routing.h"
@@ -34,18 +35,22 @@ struct FlowRun {
   std::uint64_t solved = 0;  ///< rates computed (FairNetwork::solved)
   std::size_t pieces = 0;    ///< of flows, as the routing has cut them
   std::size_t rerouted = 0;  ///< pieces that went another way since a fault, each time
+  std::uint64_t resent = 0;  ///< of packets (packet.h), as pauses and marks
+  std::uint64_t pauses = 0;
+  std::uint64_t marks = 0;
 };
 
 /// Runs flows under max-min fairness (fair.h). A flow that the routing cuts into pieces shares as
 /// so many flows of a share of its weight and cap, and ends with the last. The order of `flows` has
 /// no influence: they begin in the order of (start, source, target, bytes, weight, cap).
 ///
-/// `faults`: changes of links (link_faults.h). A flow that never ends for them is a mistake, which
-/// names the losses.
+/// `faults`: changes of links (link_faults.h); without `options` that change links too, else a
+/// mistake. A flow that never ends for them is a mistake, which names the losses.
 ///
-/// Ignores: packets and headers; what congestion control needs to find the rates.
+/// Ignores, but for what `options` say: packets and headers; what congestion control needs to find
+/// the rates.
 Result<FlowRun> run_flows(topology::Router& router, const std::vector<FlowRequest>& flows,
-                          const faults::Schedule& faults = {});
+                          const FlowOptions& options = {}, const faults::Schedule& faults = {});
 
 /// A table with the columns source, target (names of hosts, or their numbers), bytes, and optional
 /// start_s, weight, rate_cap (bytes per second).

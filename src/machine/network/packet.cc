@@ -20,8 +20,8 @@ Result<PacketRun> run_packets(topology::Router& router, const std::vector<FlowRe
   packets::PacketNetwork network(router.graph(), flows, options);
   const std::int64_t paths =
       options.paths > 0 ? options.paths
-      : options.protocol == Protocol::eqds && router.routing() != topology::Routing::shortest ? 64
-                                                                                              : 1;
+      : packets::trims(options.protocol) && router.routing() != topology::Routing::shortest ? 64
+                                                                                            : 1;
   std::vector<topology::Hop> hops;
   std::vector<std::int32_t> links;
   for (std::size_t f = 0; f < flows.size(); ++f) {

@@ -16,26 +16,33 @@
 
 namespace orrery::network {
 
-enum class Protocol : std::uint8_t { eqds, roce };
+enum class Protocol : std::uint8_t { eqds, ndp, roce, hpcc, dcqcn };
 constexpr auto named_values(Protocol) {
   return std::to_array<Named<Protocol>>({
       {Protocol::eqds, "eqds",
        "receiver credits: a first window at line rate, then what the receiver pulls; full queues "
        "trim packets, which are sent again"},
+      {Protocol::ndp, "ndp",
+       "receiver credits: a first window at line rate, then a packet for each that has come, "
+       "whole or trimmed"},
       {Protocol::roce, "roce",
        "senders at line rate; full ingress buffers pause the link before them (PFC), nothing is "
        "lost"},
+      {Protocol::hpcc, "hpcc",
+       "roce with a window for each flow, after what every link of its way reports (INT)"},
+      {Protocol::dcqcn, "dcqcn",
+       "roce with a rate for each flow, cut when queues have marked its packets (ECN)"},
   });
 }
 
 /// Constants of a protocol. Counts of packets scale with the links' rate from those of 100 Gbit/s.
 struct PacketOptions {
   Protocol protocol = Protocol::eqds;
-  Bytes wire{0};             ///< of a full packet; 0: eqds 4150, roce 9064
+  Bytes wire{0};             ///< of a full packet; 0: eqds 4150, others 9064
   Bytes header{64};          ///< of it, and of control packets
-  std::int64_t queue = 0;    ///< packets that an output queue of eqds holds; 0: 35 at 100 Gbit/s
-  std::int64_t window = 0;   ///< packets sent before credit; 0: 50 at 100 Gbit/s
-  std::int64_t paths = 0;    ///< that a flow's packets take in turn; 0: 64 of eqds, 1 of roce
+  std::int64_t queue = 0;    ///< packets that a queue that trims holds; 0: eqds 35, ndp 15
+  std::int64_t window = 0;   ///< packets sent before credit; 0: eqds 50, ndp 20
+  std::int64_t paths = 0;    ///< that a flow's packets take in turn; 0: 64 of eqds and ndp, else 1
   std::int64_t pause = 15;   ///< packets' payload from one link at which it is paused (Xoff) ...
   std::int64_t resume = 12;  ///< ... and below which it goes on (Xon)
   Time switch_delay{0};      ///< of every switch passed
@@ -49,6 +56,7 @@ struct PacketRun {
   std::uint64_t packets = 0;  ///< sent, those sent again included
   std::uint64_t resent = 0;
   std::uint64_t pauses = 0;
+  std::uint64_t marks = 0;  ///< packets that queues have marked (dcqcn)
   std::uint64_t events = 0;
 };
 
@@ -57,9 +65,8 @@ struct PacketRun {
 ///   packets   N = ceil(bytes / payload), payload = wire - header; a packet leaves a port wire /
 ///   rate
 ///             after it has begun to, and is at the next node the link's latency later
-///   queues    first in, first out at every port; eqds: one that would hold more than `queue`
-///   packets
-///             trims the arriving one to its header
+///   queues    first in, first out at every port; one that would hold more than `queue` packets
+///             trims one to its header: eqds the arriving one, ndp this or the newest, by chance
 ///   ways      packet i of a flow takes path id i-th of a permutation of `paths` ids, new in every
 ///             round; an id is a choice by hash at every fork (Router, ecmp)
 ///   control   acknowledgements, credits and headers of trimmed packets have priority: they take
@@ -68,19 +75,37 @@ struct PacketRun {
 ///   eqds      first `window` packets at line rate; then per host one pull every
 ///             0.99 (wire + 38 B) / rate, in turn over the flows that it wants something of
 ///             (trimmed packets first), each for 4,096 bytes
+///   ndp       first `window` packets at line rate; every packet that comes, whole or trimmed, asks
+///             for one more of its flow; per host one pull every wire / (0.99 rate), in turn over
+///             the flows
 ///   roce      line rate; a switch pauses the link that more than `pause` packets in it have come
 ///             over until fewer than `resume` are left; pause and go take the link's latency; the
 ///             acknowledgement that ends a flow queues among packets on its way back
+///   hpcc      roce whose flow keeps at most W bytes under way and sends a packet every
+///             wire T / W, T = 12 us, first W = T rate. For each acknowledgement, which travels
+///             among packets: U = max over the switch ports of its way of (bytes passed since the
+///             first acknowledgement's / time) / rate + min(queues then and now) / (rate T), once
+///             that time is T, 0.95 before; W = W 0.95 / U + payload where U >= 0.95 or after five
+///             times W = W + payload, which counts once a window
+///   dcqcn     roce whose flow sends a packet every wire / R. A switch port marks what leaves it
+///             with probability 0 up to a queue of 400 kB, 0.2 at 1,600 kB, 1 above (of 100 Gbit/s,
+///             scaled); a receiver tells of marks at most every 50 us: target = R, R *= 1 - a/2,
+///             a = (1-g) a + g, g = 1/256; without for 55 us a *= 1-g. Every 55 us and every 10 MB:
+///             the first five times R = (R + target) / 2, then target += 40 Mbit/s (400 where both
+///             have come five times) as well
 ///   hosts     several flows of a host send in turn
 ///
 /// Closed forms that hold exactly: one flow over H links, last packet l: finish = (H-1) s + ((N-1)
 /// w
 /// + l) / C + H d + H (a/C + d) for N <= window, s = w / C (roce pads the last packet).
 ///
-/// Ignores: loss by errors and time-outs; ECN; cut-through; queues of control packets.
+/// Ignores: loss by errors and time-outs; cut-through; queues of control packets, but hpcc's
+/// acknowledgements.
 ///
-/// Source: csg-htsim's protocols EQDS and RoCE as its runs show them (docs/models/flow.md); EQDS:
-/// Olteanu et al., NSDI 2022; trimming: NDP, Handley et al., SIGCOMM 2017; PFC: IEEE 802.1Qbb.
+/// Source: csg-htsim's EQDS, NDP, RoCE and HPCC as its runs show them (docs/models/flow.md); EQDS:
+/// Olteanu et al., NSDI 2022; NDP: Handley et al., SIGCOMM 2017; PFC: IEEE 802.1Qbb; HPCC: Li et
+/// al., SIGCOMM 2019, of which htsim keeps the first report of every link instead of the last and
+/// changes W, not its reference, with every acknowledgement; DCQCN: Zhu et al., SIGCOMM 2015.
 ///
 /// Mistakes: a routing other than ecmp, spray or auto; ways that do not exist.
 Result<PacketRun> run_packets(topology::Router& router, const std::vector<FlowRequest>& flows,

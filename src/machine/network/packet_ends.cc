@@ -17,15 +17,13 @@ void PacketNetwork::prepare(std::uint32_t f) {
   stream.count =
       static_cast<std::uint32_t>(std::max<std::int64_t>(1, (bytes + payload() - 1) / payload()));
   const std::int64_t rest = bytes - (std::int64_t{stream.count} - 1) * payload();
-  stream.last_wire = static_cast<std::uint32_t>(is_eqds() ? rest + options_.header.value()
-                                                          : options_.wire.value());
+  stream.last_wire = static_cast<std::uint32_t>(is(Protocol::eqds) ? rest + options_.header.value()
+                                                                   : options_.wire.value());
   if (stream.hops.front() == 0) {
     return;
   }
   stream.nic = static_cast<std::uint32_t>(ways_[stream.ways.front()]);
-  stream.unsolicited = is_eqds() ? static_cast<std::uint32_t>(scaled(
-                                       options_.window, 50, static_cast<std::int32_t>(stream.nic)))
-                                 : stream.count;
+  stream.unsolicited = trims() ? window(stream) : is_paced() ? 0 : stream.count;
   stream.random = topology::mixed(options_.seed ^ topology::mixed(f));
   stream.order.resize(stream.ways.size());
   stream.avoided.resize(stream.ways.size());
@@ -36,6 +34,18 @@ void PacketNetwork::prepare(std::uint32_t f) {
     stream.reverse += serialisation(options_.header, over) + link(over).latency +
                       (h > 0 ? options_.switch_delay : Time(0));
   }
+  if (!trims()) {
+    lay_way_back(stream);
+  }
+}
+
+void PacketNetwork::lay_way_back(Stream& stream) {
+  const auto first = static_cast<std::uint32_t>(ways_.size());
+  for (std::uint16_t h = stream.hops.front(); h-- > 0;) {
+    ways_.push_back(reverse(ways_[stream.ways.front() + h]));
+  }
+  const bool all = std::find(ways_.begin() + first, ways_.end(), -1) == ways_.end();
+  stream.back = all ? first : kNone;
 }
 
 void PacketNetwork::shuffle(Stream& stream) {
@@ -50,7 +60,11 @@ void PacketNetwork::begin(std::uint32_t f) {
     run_.finish[f] = queue_.now();
     return;
   }
-  offer(f);
+  if (is_paced()) {
+    begin_paced(f);
+  } else {
+    offer(f);
+  }
 }
 
 void PacketNetwork::offer(std::uint32_t f) {
@@ -94,19 +108,26 @@ void PacketNetwork::make_packet(std::uint32_t f, Stream& stream) {
     }
     stream.credit -= wire_of(stream, number);
   }
-  std::uint32_t id = 0;
-  if (free_.empty()) {
-    id = static_cast<std::uint32_t>(packets_.size());
-    packets_.emplace_back();
-  } else {
-    id = free_.back();
-    free_.pop_back();
-  }
+  const std::uint32_t id = allocate();
   const std::uint32_t path = next_path(stream);
-  packets_[id] = {f,     number, wire_of(stream, number), stream.ways[path],
-                  kNone, 0,      stream.hops[path],       path};
+  packets_[id] = {.flow = f,
+                  .number = number,
+                  .wire = wire_of(stream, number),
+                  .way = stream.ways[path],
+                  .hops = stream.hops[path],
+                  .path = path};
   ++run_.packets;
   enqueue(id);
+}
+
+std::uint32_t PacketNetwork::allocate() {
+  if (free_.empty()) {
+    packets_.emplace_back();
+    return static_cast<std::uint32_t>(packets_.size()) - 1;
+  }
+  const std::uint32_t id = free_.back();
+  free_.pop_back();
+  return id;
 }
 
 std::uint32_t PacketNetwork::next_path(Stream& stream) {
@@ -125,53 +146,65 @@ std::uint32_t PacketNetwork::next_path(Stream& stream) {
 }
 
 void PacketNetwork::deliver(std::uint32_t id) {
-  const std::uint32_t f = packets_[id].flow;
-  const bool last_ack = packets_[id].number == kLastAck;
-  free_.push_back(id);
-  if (last_ack) {
-    run_.finish[f] = queue_.now();
-  } else if (is_eqds()) {
-    learn(f, false);
-    control(f, Event::acknowledged, 0);
-  } else if (++streams_[f].acknowledged < streams_[f].count || !send_last_ack(f)) {
-    control(f, Event::acknowledged, 0);
+  const Packet packet = packets_[id];
+  const std::uint32_t f = packet.flow;
+  Stream& stream = streams_[f];
+  if (packet.ack) {
+    if (is(Protocol::hpcc)) {
+      adapt(id);
+    } else {
+      run_.finish[f] = queue_.now();
+    }
+    free_.push_back(id);
+    return;
   }
+  ++stream.received;
+  if (packet.marked) {
+    notify(f);
+  }
+  const bool queues = is(Protocol::hpcc) || (!trims() && stream.received == stream.count);
+  if (queues && stream.back != kNone) {
+    send_ack(id);
+    return;
+  }
+  free_.push_back(id);
+  if (is(Protocol::eqds)) {
+    learn(f, false);
+  } else if (is(Protocol::ndp)) {
+    ask(f);
+  }
+  control(f, Event::acknowledged, 0);
 }
 
-bool PacketNetwork::send_last_ack(std::uint32_t f) {
-  const Stream& stream = streams_[f];
-  const std::uint16_t hops = stream.hops.front();
-  const auto first = static_cast<std::uint32_t>(ways_.size());
-  for (std::uint16_t h = hops; h-- > 0;) {
-    ways_.push_back(reverse(ways_[stream.ways.front() + h]));
-  }
-  if (std::find(ways_.begin() + first, ways_.end(), -1) != ways_.end()) {
-    return false;
-  }
-  const std::uint32_t id = free_.back();
-  free_.pop_back();
-  packets_[id] = {
-      f, kLastAck, static_cast<std::uint32_t>(options_.header.value()), first, kNone, 0, hops, 0};
+void PacketNetwork::send_ack(std::uint32_t id) {
+  Packet& packet = packets_[id];
+  const Stream& stream = streams_[packet.flow];
+  packet = {.flow = packet.flow,
+            .number = packet.number,
+            .wire = static_cast<std::uint32_t>(options_.header.value()),
+            .way = stream.back,
+            .hops = stream.hops.front(),
+            .ack = true};
   enqueue(id);
-  send_next(static_cast<std::uint32_t>(ways_[first]));
-  return true;
+  send_next(static_cast<std::uint32_t>(ways_[stream.back]));
 }
 
 void PacketNetwork::control(std::uint32_t f, Event event, std::uint32_t number) {
   Stream& stream = streams_[f];
   const std::size_t path = stream.next_path % stream.ways.size();
+  Time waits{0};
   for (std::uint16_t h = 0; h < stream.hops[path]; ++h) {
-    charge(reverse(ways_[stream.ways[path] + h]));
+    waits += charge(reverse(ways_[stream.ways[path] + h]));
   }
-  if (event == Event::acknowledged && !is_eqds() && stream.acknowledged < stream.count) {
+  if (event == Event::acknowledged && !trims() && stream.received < stream.count) {
     return;
   }
-  queue_.push(queue_.now() + stream.reverse, event, f, number);
+  queue_.push(queue_.now() + stream.reverse + waits, event, f, number);
 }
 
 void PacketNetwork::acknowledge(std::uint32_t f) {
   Stream& stream = streams_[f];
-  stream.acknowledged += is_eqds() ? 1 : 0;
+  stream.acknowledged += trims() ? 1 : stream.count;
   if (stream.acknowledged == stream.count) {
     run_.finish[f] = queue_.now();
   }
@@ -179,6 +212,12 @@ void PacketNetwork::acknowledge(std::uint32_t f) {
 
 void PacketNetwork::take_credit(std::uint32_t f) {
   Stream& stream = streams_[f];
+  if (is(Protocol::ndp)) {
+    const bool has = !stream.again.empty() || stream.fresh < stream.count;
+    stream.credit = has ? stream.credit + options_.wire.value() : 0;
+    offer(f);
+    return;
+  }
   const std::uint32_t left = std::min(stream.unsolicited, stream.count - stream.fresh);
   stream.unreported += std::int64_t{left} * options_.wire.value();
   stream.unsolicited = 0;
@@ -192,16 +231,11 @@ void PacketNetwork::refuse(std::uint32_t f, std::uint32_t number) {
 }
 
 void PacketNetwork::learn(std::uint32_t f, bool trimmed) {
-  if (!is_eqds()) {
-    return;
-  }
   Stream& stream = streams_[f];
   if (!stream.known) {
     stream.known = true;
-    const std::uint32_t window =
-        std::min(stream.count, static_cast<std::uint32_t>(scaled(
-                                   options_.window, 50, static_cast<std::int32_t>(stream.nic))));
-    stream.wanted += std::int64_t{stream.count - window} * options_.wire.value();
+    const std::uint32_t first = std::min(stream.count, window(stream));
+    stream.wanted += std::int64_t{stream.count - first} * options_.wire.value();
   }
   stream.wanted += stream.unreported;
   stream.unreported = 0;
@@ -209,6 +243,21 @@ void PacketNetwork::learn(std::uint32_t f, bool trimmed) {
     stream.wanted += options_.wire.value();
     stream.urgent = true;
   }
+  want(f);
+}
+
+void PacketNetwork::ask(std::uint32_t f) {
+  Stream& stream = streams_[f];
+  if (stream.received == stream.count) {
+    stream.wanted = 0;
+  } else {
+    stream.wanted += options_.wire.value();
+    want(f);
+  }
+}
+
+void PacketNetwork::want(std::uint32_t f) {
+  Stream& stream = streams_[f];
   Receiver& receiver = receivers_[static_cast<std::size_t>(flows_[f].target)];
   if (stream.wanted > 0 && !stream.waiting) {
     stream.waiting = true;
@@ -224,6 +273,10 @@ void PacketNetwork::learn(std::uint32_t f, bool trimmed) {
 void PacketNetwork::pull(std::uint32_t host) {
   Receiver& receiver = receivers_[host];
   std::deque<std::uint32_t>& list = receiver.urgent.empty() ? receiver.flows : receiver.urgent;
+  while (!list.empty() && streams_[list.front()].wanted <= 0) {  // all has come meanwhile
+    streams_[list.front()].waiting = false;
+    list.pop_front();
+  }
   if (list.empty()) {
     receiver.ticking = false;
     return;
@@ -231,15 +284,17 @@ void PacketNetwork::pull(std::uint32_t host) {
   const std::uint32_t f = list.front();
   list.pop_front();
   Stream& stream = streams_[f];
-  stream.wanted -= kPull.value();
+  const bool one = is(Protocol::ndp);
+  stream.wanted -= one ? options_.wire.value() : kPull.value();
   stream.urgent = false;
   stream.waiting = stream.wanted > 0;
   if (stream.waiting) {
     receiver.flows.push_back(f);
   }
   control(f, Event::pulled, 0);
-  const Time interval =
-      serialisation(options_.wire + kFraming, static_cast<std::int32_t>(stream.nic)) * kPacerShare;
+  const auto over = static_cast<std::int32_t>(stream.nic);
+  const Time interval = one ? serialisation(options_.wire, over) / kPacerShare
+                            : serialisation(options_.wire + kFraming, over) * kPacerShare;
   receiver.next = queue_.now() + interval;
   queue_.push(receiver.next, Event::tick, host);
 }

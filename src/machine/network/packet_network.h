@@ -15,12 +15,16 @@
 namespace orrery::network::packets {
 
 inline constexpr std::uint32_t kNone = UINT32_MAX;
-inline constexpr std::uint32_t kLastAck = UINT32_MAX;  // as the number of a packet
 inline constexpr double kCalibratedRate =
     12.5e9;                          // 100 Gbit/s, of which counts of packets are given
 inline constexpr Bytes kPull{4096};  // wire bytes of one credit
 inline constexpr double kPacerShare = 0.99;
 inline constexpr Bytes kFraming{38};  // preamble and gap, that only the pacer counts
+
+/// Queues trim packets of these, and pause the links before them for others.
+constexpr bool trims(Protocol protocol) {
+  return protocol == Protocol::eqds || protocol == Protocol::ndp;
+}
 
 enum Event : std::uint32_t {
   start,
@@ -32,7 +36,11 @@ enum Event : std::uint32_t {
   pulled,
   tick,
   pause,
-  go
+  go,
+  paced,
+  notified,
+  decay,
+  increase
 };
 
 struct Packet {
@@ -44,6 +52,40 @@ struct Packet {
   std::uint16_t hop = 0;
   std::uint16_t hops = 0;
   std::uint32_t path = 0;
+  bool ack = false;
+  bool marked = false;
+};
+
+/// What a switch port reports of itself when a packet leaves it (hpcc).
+struct Report {
+  std::int64_t queued = 0;  ///< bytes, with the packet's
+  std::int64_t passed = 0;  ///< bytes before it
+  Time at{0};
+};
+
+/// Of a sender that paces its packets.
+struct Pace {
+  Time spacing{0};            ///< of its packets
+  Time last{0};               ///< when it might last send
+  std::uint32_t turn = 0;     ///< generation of the event that is due
+  std::uint32_t granted = 0;  ///< packets handed to the host's port
+  // hpcc
+  std::int64_t window = 0;  ///< bytes of payload
+  std::int64_t flight = 0;
+  std::int64_t updated = 0;  ///< payload sent when the window last counted
+  int stage = 0;
+  double use = 0;             ///< U of packet.h
+  std::vector<Report> first;  ///< of the first acknowledgement's way
+  // dcqcn
+  double rate = 0;  ///< bytes per second
+  double target = 0;
+  double alpha = 1;
+  int timed = 0;  ///< increases since the last cut, by time and by bytes
+  int counted = 0;
+  std::int64_t sent = 0;     ///< bytes towards the next increase
+  std::uint32_t cuts = 0;    ///< generation of timers
+  bool cut = false;          ///< ever: timers run
+  Time told{INT64_MIN / 2};  ///< when the receiver last told of marks
 };
 
 /// The sending end of a link.
@@ -56,10 +98,15 @@ struct Port {
   Time control{0};           ///< of a control packet
   std::int64_t queued = 0;   ///< bytes, without what is being sent
   std::int64_t ingress = 0;  ///< bytes in the node at its far end that came over it
-  Time debt{0};              ///< of control packets that passed while it was busy
+  std::int64_t passed = 0;   ///< bytes
+  Time came{-1};             ///< when the latest packet came, and the bytes of all then
+  std::int64_t just_came = 0;
+  Time until{0};  ///< end of what is being sent
+  Time debt{0};   ///< of control packets that passed while it was busy
   bool paused = false;
   bool stopping = false;             ///< its far end has asked for a pause
   std::vector<std::uint32_t> flows;  ///< of a host, that may have something to send
+  std::vector<std::uint32_t> paced;  ///< of a host, that send by their own clocks
   std::size_t turn = 0;
 };
 
@@ -69,6 +116,7 @@ struct Stream {
   std::uint32_t fresh = 0;        ///< next that was never sent
   std::uint32_t unsolicited = 0;  ///< packets left of the first window
   std::uint32_t acknowledged = 0;
+  std::uint32_t received = 0;
   std::int64_t credit = 0;      ///< bytes
   std::int64_t wanted = 0;      ///< bytes that the receiver has yet to pull
   std::int64_t unreported = 0;  ///< of them, of which the receiver has not heard
@@ -82,9 +130,10 @@ struct Stream {
   std::vector<bool> avoided;         ///< path ids that trimmed in this round
   std::size_t next_path = 0;
   std::uint64_t random = 0;
-  Time reverse{0};       ///< of a control packet over path 0
-  bool listed = false;   ///< among its host's flows
-  bool waiting = false;  ///< among its receiver's
+  Time reverse{0};             ///< of a control packet over path 0
+  std::uint32_t back = kNone;  ///< first link of the way back of path 0, where cables lead back
+  bool listed = false;         ///< among its host's flows
+  bool waiting = false;        ///< among its receiver's
 };
 
 /// What a host pulls from.
@@ -106,20 +155,26 @@ class PacketNetwork {
         streams_(flows.size()),
         receivers_(static_cast<std::size_t>(graph.hosts)) {
     if (options_.wire == Bytes(0)) {
-      options_.wire = Bytes(is_eqds() ? 4150 : 9064);
+      options_.wire = Bytes(is(Protocol::eqds) ? 4150 : 9064);
+    }
+    if (is_paced()) {
+      paces_.resize(flows.size());
     }
     run_.finish.resize(flows.size());
     run_.load.resize(graph.links.size());
     find_reverse();
     for (std::size_t l = 0; l < ports_.size(); ++l) {
       const auto number = static_cast<std::int32_t>(l);
-      ports_[l].room = scaled(options_.queue, 35, number) * options_.wire.value();
+      ports_[l].room =
+          scaled(options_.queue, is(Protocol::eqds) ? 35 : 15, number) * options_.wire.value();
       ports_[l].full = serialisation(options_.wire, number);
       ports_[l].control = serialisation(options_.header, number);
     }
   }
 
-  bool is_eqds() const { return options_.protocol == Protocol::eqds; }
+  bool is(Protocol protocol) const { return options_.protocol == protocol; }
+  bool trims() const { return packets::trims(options_.protocol); }
+  bool is_paced() const { return is(Protocol::hpcc) || is(Protocol::dcqcn); }
 
   /// The links of path `id` of a flow; ids in order from 0.
   void add_path(std::size_t flow, const std::vector<std::int32_t>& links);
@@ -139,6 +194,10 @@ class PacketNetwork {
                            1, std::llround(static_cast<double>(usual) *
                                            link(number).bandwidth.value() / kCalibratedRate));
   }
+  std::uint32_t window(const Stream& stream) const {
+    return static_cast<std::uint32_t>(scaled(options_.window, is(Protocol::eqds) ? 50 : 20,
+                                             static_cast<std::int32_t>(stream.nic)));
+  }
   std::int64_t payload() const { return options_.wire.value() - options_.header.value(); }
 
   /// The link back of every link's cable; -1: it has none.
@@ -146,6 +205,7 @@ class PacketNetwork {
   std::int32_t reverse(std::int32_t over) const { return reverse_[static_cast<std::size_t>(over)]; }
 
   void prepare(std::uint32_t f);
+  void lay_way_back(Stream& stream);
   static void shuffle(Stream& stream);
   void handle(const engine::EventQueue::Event& event);
   void begin(std::uint32_t f);
@@ -162,11 +222,14 @@ class PacketNetwork {
   /// The next packet of a host's flows in turn, put into the port's queue.
   void take_from_host(std::uint32_t port_number);
   void make_packet(std::uint32_t f, Stream& stream);
+  std::uint32_t allocate();
   std::uint32_t next_path(Stream& stream);
   std::int32_t link_of(const Packet& packet) const { return ways_[packet.way + packet.hop]; }
 
-  /// At the port of its next link; a full queue of eqds trims it.
+  /// At the port of its next link; a full queue may trim it.
   void enqueue(std::uint32_t id);
+  /// Takes the newest out of the queue.
+  std::uint32_t drop_last(Port& port);
   void trim(std::uint32_t id);
   void send_next(std::uint32_t number);
   void finish_sending(std::uint32_t number);
@@ -174,14 +237,37 @@ class PacketNetwork {
   void leave(std::uint32_t number, std::uint32_t wire);
   void arrive(std::uint32_t id);
   void deliver(std::uint32_t id);
-  /// The acknowledgement that ends a flow of roce queues among the packets of its way back: false
-  /// when there are no cables back.
-  bool send_last_ack(std::uint32_t f);
-  /// Control packets pass before others, which wait for them.
-  void charge(std::int32_t over);
+  /// An acknowledgement that queues among the packets of its way back, in the place of the packet
+  /// `id` whose reports it takes along.
+  void send_ack(std::uint32_t id);
+  /// Control packets pass before others, which wait for them, but not before what is being sent:
+  /// what is left of that, as it is now.
+  Time charge(std::int32_t over);
   /// From the receiver back to the sender, over the cables of the flow's next path.
   void control(std::uint32_t f, Event event, std::uint32_t number);
   void acknowledge(std::uint32_t f);
+
+  // Senders with clocks of their own (packet_paced.cc).
+  void begin_paced(std::uint32_t f);
+  void pace(std::uint32_t f);
+  void resume(std::uint32_t number);
+  void report(std::uint32_t id, const Port& port);
+  void adapt(std::uint32_t id);
+  double use_of(const Pace& pace, const Stream& stream, const Report* now) const;
+  void count_window(std::uint32_t f);
+  void mark(Packet& packet, const Port& port, std::int32_t over);
+  void notify(std::uint32_t f);
+  void cut(std::uint32_t f);
+  void recover(std::uint32_t f, bool increases);
+  void raise(std::uint32_t f, bool by_time);
+  void set_rate(std::uint32_t f, double rate);
+  bool coin() {
+    random_ = topology::mixed(random_);
+    return (random_ & 1U) != 0;
+  }
+  Bandwidth line_rate(const Stream& stream) const {
+    return link(static_cast<std::int32_t>(stream.nic)).bandwidth;
+  }
   /// The first credit ends the first window: what is left of it waits for credit too, of which the
   /// receiver learns with the next packet.
   void take_credit(std::uint32_t f);
@@ -189,6 +275,11 @@ class PacketNetwork {
   /// The receiver hears of a flow, or that a packet must come again.
   void learn(std::uint32_t f, bool trimmed);
   void pull(std::uint32_t host);
+  /// Every packet asks for one more of its flow (ndp).
+  void ask(std::uint32_t f);
+  /// The receiver pulls for the flow when its turn comes.
+  void want(std::uint32_t f);
+
   const topology::LinkGraph& graph_;
   const std::vector<FlowRequest>& flows_;
   PacketOptions options_;
@@ -201,6 +292,10 @@ class PacketNetwork {
   std::vector<std::uint32_t> free_;
   std::vector<std::int32_t> ways_;
   std::vector<std::int32_t> reverse_;
+  std::vector<Pace> paces_;      ///< by flow
+  std::vector<Report> reports_;  ///< by packet, `report_stride_` each
+  std::size_t report_stride_ = 0;
+  std::uint64_t random_ = 0;  ///< of which packet is trimmed or marked
 };
 
 }  // namespace orrery::network::packets

@@ -55,7 +55,11 @@ void PacketNetwork::handle(const engine::EventQueue::Event& event) {
       acknowledge(event.subject);
       break;
     case Event::header:
-      learn(event.subject, true);
+      if (is(Protocol::ndp)) {
+        ask(event.subject);
+      } else {
+        learn(event.subject, true);
+      }
       control(event.subject, Event::refused, event.generation);
       break;
     case Event::refused:
@@ -73,6 +77,21 @@ void PacketNetwork::handle(const engine::EventQueue::Event& event) {
     case Event::go:
       ports_[event.subject].paused = false;
       send_next(event.subject);
+      resume(event.subject);
+      break;
+    case Event::paced:
+      if (paces_[event.subject].turn == event.generation) {
+        pace(event.subject);
+      }
+      break;
+    case Event::notified:
+      cut(event.subject);
+      break;
+    case Event::decay:
+    case Event::increase:
+      if (paces_[event.subject].cuts == event.generation) {
+        recover(event.subject, event.kind == Event::increase);
+      }
       break;
     default:
       assert(false && "every event is one of these");
@@ -83,19 +102,34 @@ void PacketNetwork::enqueue(std::uint32_t id) {
   Packet& packet = packets_[id];
   const auto number = static_cast<std::uint32_t>(link_of(packet));
   Port& port = ports_[number];
-  if (is_eqds() && packet.hop > 0) {
-    if (port.queued + packet.wire > port.room) {
+  if (trims() && packet.hop > 0 && port.queued + packet.wire > port.room) {
+    if (is(Protocol::eqds) || coin() || port.first == kNone) {
       trim(id);
       return;
     }
+    trim(drop_last(port));
   }
   packet.next = kNone;
   (port.first == kNone ? port.first : packets_[port.last].next) = id;
   port.last = id;
   port.queued += packet.wire;
+  port.just_came = packet.wire + (port.came == queue_.now() ? port.just_came : 0);
+  port.came = queue_.now();
   if (packet.hop > 0) {
     send_next(number);
   }
+}
+
+std::uint32_t PacketNetwork::drop_last(Port& port) {
+  const std::uint32_t last = port.last;
+  std::uint32_t before = kNone;
+  for (std::uint32_t id = port.first; id != last; id = packets_[id].next) {
+    before = id;
+  }
+  (before == kNone ? port.first : packets_[before].next) = kNone;
+  port.last = before;
+  port.queued -= packets_[last].wire;
+  return last;
 }
 
 void PacketNetwork::trim(std::uint32_t id) {
@@ -104,7 +138,7 @@ void PacketNetwork::trim(std::uint32_t id) {
   for (std::uint16_t h = packet.hop; h < packet.hops; ++h) {
     const std::int32_t over = ways_[packet.way + h];
     there += serialisation(options_.header, over) + link(over).latency;
-    charge(over);
+    there += charge(over);
   }
   streams_[packet.flow].avoided[packet.path] = true;
   queue_.push(queue_.now() + there, Event::header, packet.flow, packet.number);
@@ -129,21 +163,30 @@ void PacketNetwork::send_next(std::uint32_t number) {
   const auto over = static_cast<std::int32_t>(number);
   const Time takes =
       packet.wire == options_.wire.value() ? port.full : serialisation(Bytes(packet.wire), over);
-  queue_.push(queue_.now() + takes + port.debt, Event::sent, number);
+  port.until = queue_.now() + takes + port.debt;
+  queue_.push(port.until, Event::sent, number);
   port.debt = Time(0);
 }
 
 void PacketNetwork::finish_sending(std::uint32_t number) {
   Port& port = ports_[number];
   const std::uint32_t id = port.sending;
-  const Packet& packet = packets_[id];
+  Packet& packet = packets_[id];
   port.sending = kNone;
   run_.load[number] += packet.wire;
+  if (is_paced() && packet.hop > 0 && !packet.ack) {
+    if (is(Protocol::hpcc)) {
+      report(id, port);
+    } else {
+      mark(packet, port, static_cast<std::int32_t>(number));
+    }
+  }
+  port.passed += packet.wire;
   const auto over = static_cast<std::int32_t>(number);
   const bool to_switch = packet.hop + 1 < packet.hops;
   queue_.push(queue_.now() + link(over).latency + (to_switch ? options_.switch_delay : Time(0)),
               Event::arrived, id);
-  if (!is_eqds() && packet.hop > 0) {
+  if (!trims() && packet.hop > 0) {
     leave(static_cast<std::uint32_t>(ways_[packet.way + packet.hop - 1]), packet.wire);
   }
   send_next(number);
@@ -164,7 +207,7 @@ void PacketNetwork::arrive(std::uint32_t id) {
     deliver(id);
     return;
   }
-  if (!is_eqds()) {
+  if (!trims()) {
     const auto number = static_cast<std::uint32_t>(link_of(packet));
     Port& port = ports_[number];
     port.ingress += packet.wire;
@@ -179,14 +222,16 @@ void PacketNetwork::arrive(std::uint32_t id) {
   enqueue(id);
 }
 
-void PacketNetwork::charge(std::int32_t over) {
+Time PacketNetwork::charge(std::int32_t over) {
   if (over < 0) {
-    return;
+    return Time(0);
   }
   Port& port = ports_[static_cast<std::size_t>(over)];
-  if (port.sending != kNone) {
-    port.debt += port.control;
+  if (port.sending == kNone) {
+    return Time(0);
   }
+  port.debt += port.control;
+  return trims() ? port.until - queue_.now() : Time(0);
 }
 
 }  // namespace orrery::network::packets

@@ -28,8 +28,9 @@ struct Case {
         .and_then([&](const faults::FaultPlan& plan) {
           return faults::schedule_of(plan, places_of(graph));
         })
-        .and_then(
-            [&](const faults::Schedule& schedule) { return run_flows(router, flows, schedule); });
+        .and_then([&](const faults::Schedule& schedule) {
+          return run_flows(router, flows, {}, schedule);
+        });
   }
   double load(const FlowRun& run, const std::string& link) const {
     return run.load[places_of(graph).links_named(link).front()];

@@ -96,7 +96,17 @@ INSTANTIATE_TEST_SUITE_P(
                       HtsimCase{"eqds_spray_n16_perm_2m_100g", 4, "100Gbit/s", Protocol::eqds},
                       HtsimCase{"eqds_spray_n16_a2a_64k_100g", 4, "100Gbit/s", Protocol::eqds},
                       HtsimCase{"eqds_spray_n128_incast8_2m_400g", 8, "400Gbit/s", Protocol::eqds},
-                      HtsimCase{"eqds_spray_n128_ring_64k_400g", 8, "400Gbit/s", Protocol::eqds}));
+                      HtsimCase{"eqds_spray_n128_ring_64k_400g", 8, "400Gbit/s", Protocol::eqds},
+                      HtsimCase{"ndp_spray_n16_incast8_64k_100g", 4, "100Gbit/s", Protocol::ndp},
+                      HtsimCase{"ndp_spray_n16_incast8_2m_400g", 4, "400Gbit/s", Protocol::ndp},
+                      HtsimCase{"ndp_spray_n128_ring_64k_100g", 8, "100Gbit/s", Protocol::ndp},
+                      HtsimCase{"ndp_spray_n16_single_2m_100g", 4, "100Gbit/s", Protocol::ndp},
+                      HtsimCase{"ndp_spray_n128_incast32_2m_400g", 8, "400Gbit/s", Protocol::ndp},
+                      HtsimCase{"hpcc_ecmp_n16_perm_64k_100g", 4, "100Gbit/s", Protocol::hpcc},
+                      HtsimCase{"hpcc_ecmp_n16_single_2m_100g", 4, "100Gbit/s", Protocol::hpcc},
+                      HtsimCase{"hpcc_ecmp_n128_ring_2m_400g", 8, "400Gbit/s", Protocol::hpcc},
+                      HtsimCase{"hpcc_ecmp_n16_incast8_2m_400g", 4, "400Gbit/s", Protocol::hpcc},
+                      HtsimCase{"hpcc_ecmp_n128_incast8_2m_400g", 8, "400Gbit/s", Protocol::hpcc}));
 
 TEST(Packets, OneFlowIsItsClosedForm) {
   // 6 links of 12.5 GB/s and 1 us. RoCE, 90 kB: 10 packets of 9064 B, s = 725.12 ns:
@@ -137,23 +147,78 @@ RC_GTEST_PROP(Packets, NoHostEndsBeforeItsBytesHavePassed, ()) {
     in[static_cast<std::size_t>(target)] += bytes;
   }
   PacketOptions options;
-  options.protocol = *rc::gen::element(Protocol::eqds, Protocol::roce);
+  options.protocol = *rc::gen::element(Protocol::eqds, Protocol::ndp, Protocol::roce,
+                                       Protocol::hpcc, Protocol::dcqcn);
   options.seed = *rc::gen::inRange<std::uint64_t>(0, 100);
   const PacketRun run = run_on(graph, flows, options);
   for (const Time finish : run.finish) {
     RC_ASSERT(finish > Time(0));
   }
   RC_ASSERT(to_seconds(run.end) >= *std::ranges::max_element(in) / 12.5e9);
-  RC_ASSERT(options.protocol == Protocol::eqds || run.resent == 0);
+  const bool trims = options.protocol == Protocol::eqds || options.protocol == Protocol::ndp;
+  RC_ASSERT((trims ? run.pauses : run.resent) == 0U);
   const PacketRun again = run_on(graph, flows, options);
   RC_ASSERT(run.finish == again.finish);
+}
+
+TEST(Packets, NdpSendsAWindowARoundTrip) {
+  // 60 packets of 9064 B, 20 at once: s = 725.12 ns. A packet is there after 6 s + 6 us, what it
+  // asks for back after 6 * 1005.12 ns: packets 20 and 40 leave one and two round trips later.
+  const LinkGraph graph = tree(4, "100Gbit/s");
+  const std::vector<FlowRequest> flows{{.source = 0, .target = 15, .bytes = Bytes(540'000)}};
+  const double trip = 6 * 725.12 + 6000 + 6 * 1005.12;
+  EXPECT_NEAR(to_seconds(run_on(graph, flows, {.protocol = Protocol::ndp}).end),
+              (2 * trip + 19 * 725.12 + trip) * 1e-9, 1e-9);
+}
+
+TEST(Packets, DcqcnIsRoceUntilAQueueIsLong) {
+  // Alone nothing is marked: RoCE's closed form.
+  const LinkGraph graph = tree(4, "100Gbit/s");
+  const std::vector<FlowRequest> one{{.source = 0, .target = 15, .bytes = Bytes(2'000'000)}};
+  const PacketRun alone = run_on(graph, one, {.protocol = Protocol::dcqcn});
+  EXPECT_EQ(alone.finish, run_on(graph, one, {.protocol = Protocol::roce}).finish);
+  EXPECT_EQ(alone.marks, 0U);
+}
+
+TEST(Packets, DcqcnSlowsDownBeforeThePauseSpreads) {
+  // 8 flows of 20 MB to one host. Without PFC in the way (thresholds beyond every queue) RoCE's
+  // queue at the last switch grows to all that comes too much; with rates cut by marks the bytes
+  // still need the last link's time, and it is not left idle for more than a tenth.
+  const LinkGraph graph = tree(4, "100Gbit/s");
+  std::vector<FlowRequest> flows;
+  for (std::int32_t source = 4; source < 12; ++source) {
+    flows.push_back({.source = source, .target = 0, .bytes = Bytes(20'000'000)});
+  }
+  PacketOptions options{.protocol = Protocol::dcqcn, .pause = 200, .resume = 180};
+  const PacketRun rates = run_on(graph, flows, options);
+  options.protocol = Protocol::roce;
+  const PacketRun line = run_on(graph, flows, options);
+  EXPECT_GT(rates.marks, 100U);
+  EXPECT_LT(rates.pauses * 4, line.pauses);
+  const double least = 8 * 2223 * 725.12e-9;
+  EXPECT_GE(to_seconds(rates.end), least);
+  EXPECT_LE(to_seconds(rates.end), 1.1 * least);
+}
+
+TEST(Packets, HpccKeepsQueuesShort) {
+  // Two flows of 5 MB over one link: their windows fall until the link is used for 95 %, so that
+  // nothing is paused after the start.
+  const LinkGraph graph = tree(4, "100Gbit/s");
+  const std::vector<FlowRequest> flows{{.source = 4, .target = 0, .bytes = Bytes(5'000'000)},
+                                       {.source = 8, .target = 0, .bytes = Bytes(5'000'000)}};
+  const PacketRun windows = run_on(graph, flows, {.protocol = Protocol::hpcc});
+  const PacketRun line = run_on(graph, flows, {.protocol = Protocol::roce});
+  EXPECT_LT(windows.pauses, line.pauses);
+  EXPECT_GE(windows.end, line.end);
+  EXPECT_LE(to_seconds(windows.end), 1.25 * to_seconds(line.end));
 }
 
 TEST(Packets, FlowsThatShareNothingDoNotTouch) {
   const LinkGraph graph = tree(4, "100Gbit/s");
   const FlowRequest one{.source = 0, .target = 1, .bytes = Bytes(500'000)};
   const FlowRequest other{.source = 2, .target = 3, .bytes = Bytes(300'000)};
-  for (const Protocol protocol : {Protocol::eqds, Protocol::roce}) {
+  for (const Named<Protocol>& row : kNames<Protocol>) {
+    const Protocol protocol = row.value;
     const PacketOptions options{.protocol = protocol};
     const PacketRun both = run_on(graph, {one, other}, options);
     EXPECT_EQ(both.finish[0], run_on(graph, {one}, options).finish[0]);

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "machine/network/crowding.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace orrery::network {
+namespace {
+
+constexpr double kPathIds = 64;
+
+}  // namespace
+
+Crowding::Crowding(const topology::LinkGraph& graph, const FlowOptions& options)
+    : graph_(graph), options_(options), links_(graph.links.size()) {}
+
+void Crowding::enter(TransferId id, std::span<const topology::Hop> way) {
+  if (id >= ways_.size()) {
+    ways_.resize(id + 1);
+  }
+  ways_[id] = way;
+  count(way, true);
+}
+
+void Crowding::leave(TransferId id) {
+  count(ways_[id], false);
+  ways_[id] = {};
+}
+
+void Crowding::touch(topology::LinkId link) {
+  if (!links_[link].touched) {
+    links_[link].touched = true;
+    touched_.push_back(link);
+  }
+}
+
+void Crowding::count(std::span<const topology::Hop> way, bool enters) {
+  for (const topology::Hop& hop : way) {
+    Link& link = links_[hop.link];
+    const double share =
+        std::min(1.0, graph_.links[hop.link].bandwidth.value() / hop.bandwidth.value());
+    link.flows += enters ? 1 : -1U;
+    link.shares = link.flows == 0 ? 0 : link.shares + (enters ? share : -share);
+    touch(hop.link);
+  }
+}
+
+void Crowding::count_blocked() {
+  for (Link& link : links_) {
+    link.blocked = 0;
+  }
+  for (const std::span<const topology::Hop> way : ways_) {
+    std::uint32_t most = 0;  // flows of the links behind
+    for (std::size_t h = way.size(); h-- > 0;) {
+      Link& link = links_[way[h].link];
+      link.blocked += most > link.flows ? 1 : 0;
+      most = std::max(most, link.flows);
+      touch(way[h].link);
+    }
+  }
+}
+
+double Crowding::factor(topology::LinkId id) const {
+  const Link& link = links_[id];
+  if (link.flows == 0) {
+    return 1;
+  }
+  const double flows = link.flows;
+  double slower = 1 + options_.head_of_line * link.blocked / flows;
+  const std::int32_t target = graph_.links[id].target;
+  if (target >= 0 &&
+      graph_.vertices[static_cast<std::size_t>(target)].kind == topology::VertexKind::host) {
+    slower *= 1 + options_.incast_penalty * (1 - 1 / flows);
+  }
+  const double ways = flows / link.shares;
+  if (ways > 1) {
+    slower *= 1 + options_.spray_imbalance * std::sqrt((ways - 1) / (kPathIds * flows));
+  }
+  return 1 / slower;
+}
+
+void Crowding::settle(FairNetwork& network) {
+  if (touched_.empty()) {
+    return;
+  }
+  if (options_.head_of_line > 0) {
+    count_blocked();
+  }
+  for (const topology::LinkId link : touched_) {
+    links_[link].touched = false;
+    network.scale(link, factor(link));
+  }
+  touched_.clear();
+}
+
+}  // namespace orrery::network

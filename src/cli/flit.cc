@@ -9,6 +9,7 @@
 #include "base/reader.h"
 #include "cli/commands.h"
 #include "cli/progress.h"
+#include "machine/network/flit/message_file.h"
 
 namespace orrery::cli {
 namespace {
@@ -25,6 +26,8 @@ constexpr const char* kFlitExamples =
     "  orrery flit --topology fat_tree:k=4,n=3 --buffer 16 --sweep --plot curve.svg\n"
     "  orrery flit --topology graph:dragonfly:hosts=2,routers=4,globals=2 --routing up_down\n"
     "  orrery flit --booksim my_mesh.txt\n"
+    "  orrery flit --topology mesh:8x8 --batch 100 --outstanding 4 --packet 5\n"
+    "  orrery flit --topology torus:4x4 --buffer 64 --messages chain.csv --json\n"
     "  orrery flit network.yaml --links links.csv\n";
 
 class FlitCommand : public Command {
@@ -42,6 +45,10 @@ class FlitCommand : public Command {
     options.group("Load and measurement");
     flit::OpenLoopSettings::fields(declare_fields);
     options.group("What to run");
+    options.value(
+        "--messages", messages_, "FILE.csv",
+        "messages and work that wait for one another: columns name, source, target, bytes, "
+        "work (cycles), after (names of rows above)");
     options.flag("--sweep", sweep_, "also the latency-load curve and the load of saturation");
     options.value("--plot", plot_, "FILE.svg", "draw the curve of --sweep");
     options.value("--links", links_, "FILE.csv", "write the load of every link");
@@ -52,6 +59,13 @@ class FlitCommand : public Command {
 
   Result<std::string> run(Error mistakes) override {
     flit::Experiment experiment = read(mistakes);
+    const bool loops = experiment.batch > 0 || messages_;
+    if (loops && (sweep_ || links_)) {
+      mistakes.add({sweep_ ? "--sweep" : "--links", {}, {}, "goes with a constant load"});
+    }
+    if (messages_ && experiment.batch > 0) {
+      mistakes.add({"--messages", {}, {}, "contradicts batch; choose one"});
+    }
     if (plot_ && !sweep_) {
       mistakes.add({"--plot", {}, {}, "goes with --sweep, which makes the curve"});
     }
@@ -66,6 +80,9 @@ class FlitCommand : public Command {
     }
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
+    }
+    if (loops) {
+      return loop(std::move(experiment), *prepared);
     }
     const report::FlitReport report = simulate(std::move(experiment), *prepared);
     const flit::RouterGraph& graph = *prepared->graph;
@@ -125,12 +142,51 @@ class FlitCommand : public Command {
     return experiment;
   }
 
-  report::FlitReport simulate(flit::Experiment experiment, const flit::Prepared& prepared) const {
+  static report::FlitReport report_of(const flit::Experiment& experiment,
+                                      const flit::Prepared& prepared) {
     report::FlitReport report;
     report.routing = name_of(prepared.routing.algorithm());
     report.routers = static_cast<std::size_t>(prepared.graph->routers);
     report.nodes = prepared.graph->nodes.size();
     report.notes = experiment.notes;
+    return report;
+  }
+
+  /// A batch or the messages of a file.
+  Result<std::string> loop(flit::Experiment experiment, const flit::Prepared& prepared) const {
+    report::FlitReport report = report_of(experiment, prepared);
+    flit::Packaging packaging{experiment.flit_bytes, experiment.packet_bytes};
+    flit::LoopSchedule schedule;
+    if (messages_) {
+      auto read = load_csv(*messages_).and_then([&](const CsvTable& table) {
+        return flit::read_messages(table, report.nodes);
+      });
+      if (!read) {
+        return fail(read.error());
+      }
+      schedule = std::move(read->events);
+      report.names = std::move(read->names);
+    } else {  // of packets that are `packet` flits, the head counted
+      const Bytes payload(experiment.load.packet - 1);
+      packaging = {Bytes(1), std::max(Bytes(1), payload)};
+      schedule = flit::batch_schedule(prepared.traffic, static_cast<std::uint32_t>(report.nodes),
+                                      {experiment.batch, experiment.outstanding, payload},
+                                      experiment.load.seed);
+    }
+    ProgressBar bar;
+    report.loop = flit::run_closed_loop(prepared.routing, experiment.router, packaging, schedule,
+                                        experiment.load.seed,
+                                        {!no_shortcuts_, [&](double share) { bar.update(share); }});
+    if (!report.loop->deadlock.empty()) {
+      return fail(report.loop->deadlock);
+    }
+    report.experiment = std::move(experiment);
+    return json_ ? report::flit_loop_json(report)
+                 : report::flit_loop_table(report, *prepared.graph);
+  }
+
+  report::FlitReport simulate(flit::Experiment experiment, const flit::Prepared& prepared) const {
+    report::FlitReport report = report_of(experiment, prepared);
     report.dependencies = flit::check_dependencies(prepared.routing);
     ProgressBar bar;
     double done = 0;
@@ -168,6 +224,7 @@ class FlitCommand : public Command {
   std::optional<std::string> file_;
   std::optional<std::string> booksim_;
   std::map<std::string, std::optional<std::string>> given_;  ///< by field
+  std::optional<std::string> messages_;
   bool sweep_ = false;
   std::optional<std::string> plot_;
   std::optional<std::string> links_;

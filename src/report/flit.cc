@@ -160,6 +160,49 @@ std::string flit_json(const FlitReport& report) {
   });
 }
 
+std::string flit_loop_table(const FlitReport& report, const flit::RouterGraph& graph) {
+  const flit::LoopResult& loop = *report.loop;
+  std::string text =
+      fmt::format("{}: {} nodes, {} routers, {} channels; routing {}\n", graph.name, report.nodes,
+                  report.routers, graph.channels.size(), report.routing);
+  text +=
+      fmt::format("  events           {}, all done after {} cycles\n", loop.ends.size(), loop.end);
+  text += fmt::format("  simulated        {} cycles; {} messages met no other\n",
+                      loop.cycles_simulated, loop.alone);
+  for (std::size_t i = 0; i < report.names.size(); ++i) {
+    text += fmt::format("  {:<16} {}\n", report.names[i], loop.ends[i]);
+  }
+  for (const std::string& note : report.notes) {
+    text += "note: " + note + "\n";
+  }
+  return text;
+}
+
+std::string flit_loop_json(const FlitReport& report) {
+  const flit::LoopResult& loop = *report.loop;
+  return json_text([&](JsonWriter& json) {
+    json.begin_object();
+    json.key("topology").value(report.experiment.topology);
+    json.key("nodes").value(report.nodes);
+    json.key("routers").value(report.routers);
+    json.key("routing").value(report.routing);
+    json.key("events").value(loop.ends.size());
+    json.key("cycles").value(loop.end);
+    json.key("cycles_simulated").value(loop.cycles_simulated);
+    json.key("messages_alone").value(loop.alone);
+    json.key("ends").begin_object();
+    for (std::size_t i = 0; i < report.names.size(); ++i) {
+      json.key(report.names[i]).value(loop.ends[i]);
+    }
+    json.end_object();
+    json.key("notes").begin_array();
+    for (const std::string& note : report.notes) {
+      json.value(note);
+    }
+    json.end_array().end_object();
+  });
+}
+
 std::string flit_links_csv(const FlitReport& report, const flit::RouterGraph& graph) {
   std::string text = csv_line({"source", "target", "load"});
   for (std::size_t i = 0; i < graph.channels.size(); ++i) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "machine/network/flit/closed_loop.h"
 #include "machine/network/flit/deadlock.h"
 #include "machine/network/flit/experiment.h"
 #include "report/plot.h"
@@ -18,7 +19,9 @@ struct FlitReport {
   std::size_t routers = 0;
   std::size_t nodes = 0;
   flit::DependencyCheck dependencies;
-  flit::OpenLoopResult point;  ///< at the rate asked for
+  flit::OpenLoopResult point;            ///< at the rate asked for; nothing where there is a loop
+  std::optional<flit::LoopResult> loop;  ///< a batch or messages of a file
+  std::vector<std::string> names;        ///< of the events of a file
   std::optional<flit::Saturation> saturation;
   std::vector<flit::OpenLoopResult> curve;  ///< with saturation: latency by load up to it
   std::vector<std::string> notes;
@@ -26,6 +29,9 @@ struct FlitReport {
 
 std::string flit_table(const FlitReport& report, const flit::RouterGraph& graph);
 std::string flit_json(const FlitReport& report);
+/// Of a batch or of messages: when all is done, and each of a file's.
+std::string flit_loop_table(const FlitReport& report, const flit::RouterGraph& graph);
+std::string flit_loop_json(const FlitReport& report);
 /// Columns source, target, load: flits per cycle over each channel.
 std::string flit_links_csv(const FlitReport& report, const flit::RouterGraph& graph);
 /// Mean packet and network latency over offered load.

@@ -61,5 +61,48 @@ TEST(Flit, ADeadlockEndsWithTheBuffersThatWait) {
   EXPECT_THAT(run.err, AllOf(HasSubstr("deadlock"), HasSubstr("waits for")));
 }
 
+TEST(Flit, BatchesFromFlagsAndBookSim) {
+  const Folder folder;
+  const std::string booksim = folder.write(
+      "net",
+      "topology = mesh; k = 4; n = 2; routing_function = dor; sim_type = batch; batch_size = 20;\n"
+      "batch_count = 1; max_outstanding_requests = 2; packet_size = 3; seed = 1;\n");
+  const auto cycles = [](const std::string& arguments) {
+    const Outcome run = orrery("flit --json " + arguments);
+    EXPECT_EQ(run.status, 0) << run.err;
+    return nlohmann::json::parse(run.out)["cycles"].get<std::int64_t>();
+  };
+  const std::int64_t two = cycles("--topology mesh:4x4 --batch 20 --outstanding 2 --packet 3");
+  EXPECT_EQ(cycles("--booksim " + booksim), two);
+  EXPECT_EQ(cycles("--booksim " + booksim + " --no-shortcuts"), two);
+  EXPECT_LT(cycles("--topology mesh:4x4 --batch 20 --packet 3"), two);
+  const Outcome bad = orrery("flit --outstanding 2 --sweep --batch 5 --messages x.csv");
+  EXPECT_EQ(bad.status, 2);
+  EXPECT_THAT(bad.err, AllOf(HasSubstr("--sweep"), HasSubstr("--messages")));
+}
+
+TEST(Flit, MessagesOfAFileWaitForOneAnother) {
+  // On a line of 4, routers of 3 cycles, links of 1: 100 bytes are 2 flits and a head, over one
+  // link 3 - 1 + 2 + 6 + 3 = 13; 7 cycles of work and 1 until its successor starts.
+  const Folder folder;
+  const std::string file = folder.write("chain.csv",
+                                        "name,source,target,bytes,work,after\n"
+                                        "a,0,1,100,,\nadd,1,,,7,a\nb,1,2,100,,add a\n");
+  const Outcome run = orrery("flit --topology mesh:4 --buffer 64 --json --messages " + file);
+  ASSERT_EQ(run.status, 0) << run.err;
+  const auto json = nlohmann::json::parse(run.out);
+  EXPECT_EQ(json["ends"]["a"], 13);
+  EXPECT_EQ(json["ends"]["add"], 20);
+  EXPECT_EQ(json["cycles"], 34);
+  const std::string wrong =
+      folder.write("wrong.csv", "name,source,target,bytes,aftr\na,0,9,100,\na,1,2,-1,\n");
+  EXPECT_THAT(orrery("flit --topology mesh:4 --messages " + wrong).err, HasSubstr("after"));
+  const std::string rows =
+      folder.write("rows.csv", "name,source,target,bytes,after\na,0,9,100,b\na,1,2,-1,\n");
+  EXPECT_THAT(orrery("flit --topology mesh:4 --messages " + rows).err,
+              AllOf(HasSubstr("rows.csv:2"), HasSubstr("target"), HasSubstr("names of rows above"),
+                    HasSubstr("rows.csv:3"), HasSubstr("bytes")));
+}
+
 }  // namespace
 }  // namespace orrery::testing

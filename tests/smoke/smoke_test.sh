@@ -39,5 +39,6 @@ passes env ORRERY="$orrery" sh examples/astra_quickstart/run.sh
 passes env ORRERY="$orrery" sh examples/import_megatron/run.sh
 passes env ORRERY="$orrery" sh examples/calibrate_collectives/run.sh
 passes env ORRERY="$orrery" sh examples/sweep/run.sh
+passes env ORRERY="$orrery" sh examples/chimera/run.sh
 passes "$orrery" validate --table korthikanti2022_memory
 echo "smoke_test: $orrery runs"

@@ -78,6 +78,7 @@ class Outputs(unittest.TestCase):
 
     def test_flit(self):
         self.check("flit", "flit", "--topology", "mesh:4x4", "--rate", "0.1", "--sweep")
+        self.check("flit-loop", "flit", "--topology", "mesh:4x4", "--batch", "5")
         self.check("flit", "flit", "--topology", "torus:4x4", "--pattern", "tornado", "--rate", "0.9")
 
     def test_traces(self):

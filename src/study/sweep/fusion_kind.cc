@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Pairs of parallelisms with and without fused communication: on any machine, and cycle by cycle
-/// on Chimera's networks.
+/// Pairs of parallelisms with and without fused communication on any machine.
 #include <fmt/format.h>
 
-#include <memory>
-
 #include "base/reader.h"
-#include "collective/layout/chimera_steps.h"
 #include "collective/layout/convert.h"
 #include "collective/layout/pairs.h"
 #include "machine/machine.h"
@@ -18,7 +14,6 @@ namespace {
 
 constexpr std::int64_t kMostRanks = 32;  // every pair of ranks of two stages is looked at
 constexpr std::int64_t kMostCells = std::int64_t{1} << 31;
-constexpr std::int64_t kMostMessage = std::int64_t{1} << 40;
 
 struct OnMachine {
   machine::Machine machine;
@@ -79,54 +74,6 @@ Outcome fuse_on(const OnMachine& on) {
           ""};
 }
 
-/// `chimera: {network, pair, message, dp, top_k}`.
-Result<layout::ChimeraStudy> read_chimera(const ConfigNode& description) {
-  Reader outer(description);
-  layout::ChimeraStudy study;
-  if (const ConfigNode* node = outer.child("chimera", true)) {
-    Reader read(*node);
-    study.network = read.required<layout::ChimeraNetwork>("network");
-    study.pair = read.required<layout::Pair>("pair");
-    study.message = read.required<Bytes>("message");
-    read.require(study.message >= Bytes(64) && study.message <= Bytes(kMostMessage), "message",
-                 "64 B to 1 TiB");
-    study.dp = read.optional<std::int64_t>("dp", study.dp);
-    read.require(study.dp == 1 || study.dp == 2 || study.dp == 4, "dp", "1, 2 or 4, of four ranks");
-    study.copies = read.optional<std::int64_t>("top_k", study.copies);
-    read.require(study.copies >= 1 && study.copies <= kMostRanks, "top_k",
-                 fmt::format("a whole number from 1 to {}", kMostRanks));
-    outer.absorb(read.finish(0));
-  }
-  return outer.finish(study);
-}
-
-Outcome run_chimera(const layout::ChimeraStudy& study) {
-  Outcome outcome;
-  for (const bool artifact : {false, true}) {
-    const auto base = layout::chimera_cycles(study, false, artifact);
-    const auto fused = layout::chimera_cycles(study, true, artifact);
-    const auto cell = [](const auto& value) { return value ? Cell(*value) : Cell(); };
-    outcome.figures.push_back(cell(base));
-    outcome.figures.push_back(cell(fused));
-    outcome.figures.push_back(
-        base && fused ? Cell(static_cast<double>(*base) / static_cast<double>(*fused)) : Cell());
-    if (!base || !fused) {
-      outcome.error = "messages meet: no closed form, the flit network says";
-    }
-  }
-  return outcome;
-}
-
-template <class T, class Run>
-Prepared prepared(Result<T> read, const ConfigNode& description, Run run) {
-  if (!read) {
-    return {.inputs = "unread " + canonical_text(description), .mistakes = read.error(), .run = {}};
-  }
-  const auto on = std::make_shared<T>(std::move(*read));
-  return {
-      .inputs = canonical_text(description), .mistakes = {}, .run = [on, run] { return run(*on); }};
-}
-
 }  // namespace
 
 Prepared prepare_fusion(const ConfigNode& description) {
@@ -137,10 +84,6 @@ Prepared prepare_fusion(const ConfigNode& description) {
   }
   read_fusion(read, on);
   return prepared(read.finish(std::move(on)), description, fuse_on);
-}
-
-Prepared prepare_chimera(const ConfigNode& description) {
-  return prepared(read_chimera(description), description, run_chimera);
 }
 
 }  // namespace orrery::sweep

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "base/config_node.h"
 #include "base/result.h"
 #include "study/sweep/cell.h"
+#include "study/sweep/config_path.h"
 
 namespace orrery::sweep {
 
@@ -40,7 +42,7 @@ struct KindEntry {
 };
 
 inline constexpr auto kSimulateFields = std::to_array<std::string_view>(
-    {"model", "machine", "plan", "devices", "network", "allow_oom"});
+    {"model", "machine", "plan", "devices", "network", "fuse", "allow_oom"});
 inline constexpr auto kSimulateFigures = std::to_array<std::string_view>(
     {"total_devices", "step_time_s", "tokens_per_s", "mfu", "hfu", "model_flops_per_device",
      "memory_bytes", "capacity_bytes", "fits", "energy_per_step_j", "cost_per_million_tokens"});
@@ -61,7 +63,12 @@ inline constexpr auto kChimeraFields = std::to_array<std::string_view>({"chimera
 inline constexpr auto kChimeraFigures = std::to_array<std::string_view>(
     {"base_cycles", "fused_cycles", "speedup", "artifact_base_cycles", "artifact_fused_cycles",
      "artifact_speedup"});
-Prepared prepare_chimera(const ConfigNode& description);  // fusion_kind.cc
+Prepared prepare_chimera(const ConfigNode& description);  // chimera_kind.cc
+
+inline constexpr auto kChimeraTrainingFigures = std::to_array<std::string_view>(
+    {"base_cycles", "fused_cycles", "speedup", "segment_base_cycles", "segment_fused_cycles",
+     "segment_speedup"});
+Prepared prepare_chimera_training(const ConfigNode& description);  // chimera_kind.cc
 
 inline constexpr auto kPlanFields = std::to_array<std::string_view>(
     {"model", "machine", "plan", "devices", "only", "reserve", "estimates", "objective"});
@@ -79,6 +86,8 @@ inline constexpr std::array kKinds{
               kFusionFields, kFusionFigures, prepare_fusion},
     KindEntry{"chimera", "a pair on Chimera's flit networks, cycle by cycle", kChimeraFields,
               kChimeraFigures, prepare_chimera},
+    KindEntry{"chimera_training", "a model's passes on Chimera's flit networks, cycle by cycle",
+              kChimeraFields, kChimeraTrainingFigures, prepare_chimera_training},
     KindEntry{"plan", "the fastest plan, as `orrery plan`", kPlanFields, kPlanFigures,
               prepare_plan},
 };
@@ -87,6 +96,18 @@ std::vector<std::string> kind_names();
 
 /// The outcome of a point that has figures for none of `columns`.
 Outcome refused(std::size_t columns, const Error& why);
+
+/// Ready to run, or its mistakes. `run` is given what was read, with inputs that are all in
+/// `description`.
+template <class T, class Run>
+Prepared prepared(Result<T> read, const ConfigNode& description, Run run) {
+  if (!read) {
+    return {.inputs = "unread " + canonical_text(description), .mistakes = read.error(), .run = {}};
+  }
+  const auto on = std::make_shared<T>(std::move(*read));
+  return {
+      .inputs = canonical_text(description), .mistakes = {}, .run = [on, run] { return run(*on); }};
+}
 
 /// Where a field stands in a study's file is no part of a result: the file changes, its results
 /// stay.

@@ -22,6 +22,7 @@ Result<Step> read_simulation(const ConfigNode& description) {
   Reader read(description);
   Step step = read_step(read);
   step.options.network = read.optional("network", simulate::NetworkModel::ports);
+  step.options.fuse = read.optional("fuse", false);
   step.options.allow_oom = read.optional("allow_oom", false);
   return read.finish(std::move(step));
 }
@@ -101,7 +102,8 @@ std::string inputs_of(const Step& step, const ConfigNode& description) {
   const ConfigNode* model = description.find("model");
   return "model " + canonical_text(*model) + "\nmachine " + machine::to_yaml(step.machine) +
          "\nplan " + plan::to_yaml(step.plan.plan) + "\ndevices " + std::to_string(step.devices) +
-         "\nnetwork " + std::string(name_of(step.options.network)) + "\nallow_oom " +
+         "\nnetwork " + std::string(name_of(step.options.network)) +
+         (step.options.fuse ? "\nfuse true" : "") + "\nallow_oom " +
          (step.options.allow_oom ? "true" : "false");
 }
 

@@ -64,7 +64,8 @@ const std::set<std::string, std::less<>> without_effect{"sim_type",
 
 /// Those of them, and others, that are right for one value only.
 const std::map<std::string, std::vector<std::string>, std::less<>> only_values{
-    {"sim_type", {"latency", "throughput"}},
+    {"sim_type", {"latency", "throughput", "batch"}},
+    {"batch_count", {"1"}},
     {"router", {"iq"}},
     {"internal_speedup", {"1", "1.0"}},
     {"output_speedup", {"1"}},
@@ -258,7 +259,23 @@ class BookSimReader {
     take_value("wait_for_tail_credit", router.wait_for_tail_credit);
   }
 
+  /// "sim_type = batch": every node sends batch_size packets, at most so many outstanding.
+  void read_batch() {
+    int size = 1000;  // BookSim's default
+    int outstanding = 0;
+    const bool states_size = take_value("batch_size", size);
+    take_value("max_outstanding_requests", outstanding);
+    const auto type = entries_.find("sim_type");
+    if (type != entries_.end() && type->second.value == "batch") {
+      result_.batch = size;
+      result_.outstanding = outstanding;
+    } else if (states_size) {
+      result_.notes.push_back(fmt::format("{}: batch_size changes nothing here", file_));
+    }
+  }
+
   void read_load() {
+    read_batch();
     OpenLoopSettings& load = result_.load;
     take_value("packet_size", load.packet);
     take_value("const_flits_per_packet", load.packet);
@@ -352,6 +369,10 @@ class BookSimReader {
     }
     if (const Entry* routing = find("routing_function")) {
       result_.routing = routing->value;
+      if (const auto known = algorithm_named(routing->value); !known) {
+        add(routing->line, "routing_function", routing->value,
+            known.error().mistakes.front().expected);
+      }
     }
   }
 

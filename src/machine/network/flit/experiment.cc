@@ -14,6 +14,9 @@ namespace {
 
 constexpr Cycle kLongestLink = 1'000'000;
 constexpr int kBisections = 6;
+constexpr int kMostBatch = 1'000'000;
+constexpr Bytes kMostPacketBytes{1 << 24};
+constexpr std::int64_t kMostPackets = 20'000'000;
 constexpr std::int64_t kMostBufferFlits = std::int64_t{1} << 28U;
 
 /// BookSim's names of routing functions.
@@ -83,6 +86,13 @@ Result<void> check(const Experiment& experiment) {
   require(mistakes, "input_speedup", router.input_speedup, 1, kMostVcs);
   require<std::int64_t>(mistakes, "link_latency", experiment.link_latency, 0, kLongestLink);
   require<std::int64_t>(mistakes, "node_latency", experiment.node_latency, 0, kLongestLink);
+  require(mistakes, "batch", experiment.batch, 0, kMostBatch);
+  require(mistakes, "outstanding", experiment.outstanding, 0, kMostBatch);
+  require(mistakes, "flit_bytes", experiment.flit_bytes, Bytes(1), kMostPacketBytes);
+  require(mistakes, "packet_bytes", experiment.packet_bytes, Bytes(1), kMostPacketBytes);
+  if (experiment.outstanding > 0 && experiment.batch == 0) {
+    mistakes.add({"outstanding", {}, exact_text(experiment.outstanding), "goes with batch"});
+  }
   const OpenLoopSettings& load = experiment.load;
   require(mistakes, "packet", load.packet, 1, 1'000'000);
   require<std::int64_t>(mistakes, "sample_period", load.sample_period, 1, 1'000'000'000);
@@ -130,6 +140,13 @@ Result<Prepared> prepare(const Experiment& experiment) {
     return fail(std::move(mistakes));
   }
   auto owned = std::make_unique<RouterGraph>(std::move(*graph));
+  if (static_cast<std::int64_t>(owned->nodes.size()) * experiment.batch > kMostPackets) {
+    return fail(Error(Mistake{
+        "batch",
+        {},
+        exact_text(experiment.batch),
+        fmt::format("at most {} packets of all {} nodes", kMostPackets, owned->nodes.size())}));
+  }
   const auto buffers = static_cast<std::int64_t>(owned->channels.size() + owned->nodes.size());
   if (buffers * experiment.router.vcs * experiment.router.buffer > kMostBufferFlits) {
     return fail(Error(Mistake{"buffer",

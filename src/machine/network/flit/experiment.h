@@ -20,8 +20,12 @@ struct Experiment {
   std::string topology = "mesh:8x8";
   std::string routing;  ///< empty: default_algorithm()
   std::string pattern = "uniform";
-  Cycle link_latency = 0;  ///< of all links between routers; 0: as the topology says (1)
-  Cycle node_latency = 0;  ///< of all links to and from nodes
+  Cycle link_latency = 0;   ///< of all links between routers; 0: as the topology says (1)
+  Cycle node_latency = 0;   ///< of all links to and from nodes
+  int batch = 0;            ///< packets that every node sends as fast as it can; 0: a constant load
+  int outstanding = 0;      ///< of a batch, packets of a node under way at once; 0: any number
+  Bytes flit_bytes{50};     ///< payload of a flit, where messages have bytes
+  Bytes packet_bytes{256};  ///< of a packet, behind a head flit
   RouterSettings router;
   OpenLoopSettings load;
   bool states_periods = false;     ///< a field of the measurement itself is given
@@ -36,6 +40,11 @@ struct Experiment {
     visit("link_latency", &E::link_latency,
           "cycles of every link between routers; 0: the topology's");
     visit("node_latency", &E::node_latency, "cycles of every link of a node; 0: the topology's");
+    visit("batch", &E::batch, "packets that every node sends at once, instead of a constant load");
+    visit("outstanding", &E::outstanding,
+          "of a batch, packets of a node that are under way at once; 0: any number");
+    visit("flit_bytes", &E::flit_bytes, "of --messages: payload of a flit");
+    visit("packet_bytes", &E::packet_bytes, "of --messages: of a packet, behind a head flit");
   }
 };
 

@@ -23,6 +23,7 @@ struct RequestSpec {
   std::int64_t prompt = 1;
   std::int64_t output = 1;  ///< tokens that it will generate
   SharedPrefix prefix;
+  bool keeps_blocks = false;  ///< at its end, until Scheduler::let_go()
 };
 
 struct RequestState {

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/names.h"
@@ -76,6 +77,17 @@ class Scheduler {
 
   /// Joins the queue. Requires prompt >= 1, output >= 1 and can_ever_run().
   RequestIndex add(RequestSpec spec);
+  /// A request whose prompt another engine computes, and its first token: blocks for what the
+  /// prefix cache does not have of it. Nothing if there are too few, or if one that was preempted
+  /// waits for some. It is not in the queue before deliver().
+  std::optional<RequestIndex> expect(RequestSpec spec);
+  /// Its keys and values have come: it joins the queue with its prompt computed, before those that
+  /// have no blocks.
+  void deliver(RequestIndex index);
+  /// Tokens of a request's beginning that the cache has.
+  std::int64_t cached_tokens(const RequestSpec& spec) const;
+  /// Frees the blocks of a request that has ended and keeps them.
+  void let_go(RequestIndex index);
   /// Whether the request fits into an engine that has nothing else to do.
   virtual bool can_ever_run(const RequestSpec& spec) const;
 
@@ -106,6 +118,8 @@ class Scheduler {
 
  protected:
   virtual void form(Tick& tick) = 0;
+  /// Tokens that a request must have blocks for to be sure to go on once it is delivered.
+  virtual std::int64_t tokens_to_expect(const RequestSpec& spec) const { return spec.prompt + 1; }
   /// Whether a queue that was not admitted from stays so while blocks only get fewer.
   virtual bool queue_waits_for_blocks() const { return true; }
   /// What of the policy's own changes in so many steady ticks.
@@ -115,12 +129,22 @@ class Scheduler {
   /// Tokens that could be computed of a running request now.
   std::int64_t ready_tokens(const RequestState& request) const;
   void put(Tick& tick, RequestIndex index, std::int64_t tokens);
+  /// A request of the queue: what it need not compute, having it or finding it in the cache.
+  struct Entry {
+    KvBook::Hit hit;
+    std::int64_t computed = 0;
+    std::int64_t missing = 0;  ///< known tokens that are to be computed
+    std::int64_t blocks = 0;   ///< that it has or finds
+  };
+  Entry entry_of(RequestIndex index) const;
   /// Takes it back out of a tick.
   void withdraw(Tick& tick, RequestIndex index);
-  /// Its blocks are free, it starts again from the head of the queue.
+  /// Its blocks are free, it starts again from the head of the queue, behind delivered ones.
   void preempt(Tick& tick, RequestIndex index);
+  /// The first of the queue that has no blocks.
+  std::deque<RequestIndex>::iterator first_without_blocks();
   /// From the head of the queue to the running ones, with blocks for `reserved` tokens.
-  bool admit(RequestIndex index, const KvBook::Hit& hit, std::int64_t reserved);
+  bool admit(RequestIndex index, const Entry& entry, std::int64_t reserved);
 
   Limits limits_;
   KvBook book_;

@@ -85,6 +85,10 @@ void visit_run(const serving::Run& run, const serving::Metrics& m, Scalar scalar
   scalar("cached_tokens", run.totals.cached_tokens);
   scalar("lost_tokens", run.totals.lost_tokens);
   scalar("scheduled_tokens", run.totals.scheduled_tokens);
+  if (run.engine.drafts() > 0) {
+    scalar("drafted_tokens", run.totals.drafted_tokens);
+    scalar("accepted_tokens", run.totals.accepted_tokens);
+  }
   scalar("steps", run.totals.ticks);
   scalar("busy_s", to_seconds(run.busy));
   scalar("mean_kv_use", m.mean_kv_use);
@@ -150,6 +154,11 @@ std::string serving_text(const serving::Run& run, const serving::Metrics& m) {
   text += value_line("Peak running requests:", m.peak_running);
   text += value_line("Preemptions:", run.totals.preemptions);
   text += value_line("Prompt tokens found in cache:", run.totals.cached_tokens);
+  if (run.totals.drafted_tokens > 0) {
+    text += value_line("Guessed tokens accepted (%):",
+                       100 * static_cast<double>(run.totals.accepted_tokens) /
+                           static_cast<double>(run.totals.drafted_tokens));
+  }
   text += value_line("Engine steps:", run.totals.ticks);
   if (m.energy && m.output_tokens > 0) {
     text += value_line("Energy per output token (J):",

@@ -45,6 +45,17 @@ constexpr auto named_values(GraphSizes) {
   });
 }
 
+/// Who guesses the next tokens of decodes.
+enum class Speculation : std::uint8_t { none, ngram, mtp, model };
+constexpr auto named_values(Speculation) {
+  return std::to_array<Named<Speculation>>({
+      {Speculation::none, "none", "nobody"},
+      {Speculation::ngram, "ngram", "the text so far: no time on the accelerator"},
+      {Speculation::mtp, "mtp", "a layer and the output head per guess (MTP, EAGLE)"},
+      {Speculation::model, "model", "a pass of a smaller model per guess"},
+  });
+}
+
 struct Engine {
   std::string name = "vllm@0.19";
   // parallel
@@ -84,6 +95,14 @@ struct Engine {
   Time gap{0};          ///< between steps, for which the accelerator waits in any case
   Time launch = 5_us;   ///< per kernel outside of graphs
   std::string all_reduce = "custom";
+  // speculation
+  Speculation speculation = Speculation::none;
+  std::int64_t draft_tokens = 1;
+  double acceptance = 0.7;
+  std::string draft_model;
+
+  std::int64_t drafts() const { return speculation == Speculation::none ? 0 : draft_tokens; }
+
   // fleet
   std::int64_t replicas = 1;
   Router router = Router::round_robin;
@@ -135,6 +154,11 @@ struct Engine {
     visit("host", "per_request", &E::per_request, "the same per request of the step");
     visit("host", "gap", &E::gap, "accelerator idle between steps");
     visit("host", "launch", &E::launch, "per kernel outside of graphs");
+    visit("speculation", "method", &E::speculation, "who guesses tokens");
+    visit("speculation", "tokens", &E::draft_tokens, "guesses per decode");
+    visit("speculation", "acceptance", &E::acceptance,
+          "chance of a guess to be right if those before it are");
+    visit("speculation", "model", &E::draft_model, "that guesses, with method: model");
     visit("fleet", "replicas", &E::replicas, "engines alike; with prefill those that decode");
     visit("fleet", "router", &E::router, "which engine gets a request");
     visit("fleet", "most_requests", &E::most_requests,

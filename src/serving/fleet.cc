@@ -255,6 +255,8 @@ void Fleet::join() {
     run_.totals.cached_tokens += part.totals.cached_tokens;
     run_.totals.lost_tokens += part.totals.lost_tokens;
     run_.totals.preemptions += part.totals.preemptions;
+    run_.totals.drafted_tokens += part.totals.drafted_tokens;
+    run_.totals.accepted_tokens += part.totals.accepted_tokens;
     run_.totals.ticks += part.totals.ticks;
     run_.peak_kv_use = std::max(run_.peak_kv_use, part.peak_kv_use);
     run_.duration = std::max(run_.duration, part.duration);

@@ -21,12 +21,14 @@ void fill_shape(const scheduler::Tick& tick, const std::vector<std::int64_t>& wi
   shape.prompts.clear();
   shape.decodes = 0;
   shape.visible.assign(windows.size(), 0);
+  shape.queries = 1;
   for (const scheduler::Scheduled& entry : tick.entries) {
-    if (entry.tokens > 1) {
+    if (entry.tokens > 1 + entry.drafts) {
       shape.prompts.push_back({.queries = entry.tokens, .context = entry.context});
       continue;
     }
     ++shape.decodes;
+    shape.queries = std::max(shape.queries, entry.tokens);
     for (std::size_t w = 0; w < windows.size(); ++w) {
       const std::int64_t keys = entry.context + 1;
       shape.visible[w] += static_cast<double>(windows[w] > 0 ? std::min(keys, windows[w]) : keys);
@@ -49,7 +51,7 @@ void Loop::run_until(Time horizon) {
   horizon_ = horizon;
   if (run_.engine.pp > 1) {
     go_pipelined();
-  } else if (run_.engine.async) {
+  } else if (scheduler_->limits().lookahead) {
     go_asynchronous();
   } else {
     go_synchronous();
@@ -130,7 +132,7 @@ void Loop::shape_of(const scheduler::Tick& tick) {
 }
 
 Time Loop::duration() {
-  const Time accelerator = cost_.time(shape_);
+  const Time accelerator = cost_.time(shape_) + guessing(run_.engine, cost_, shape_);
   run_.busy += accelerator;
   return with_host(run_.engine, accelerator, shape_.samples);
 }
@@ -265,7 +267,7 @@ void Loop::go_synchronous() {
     enqueue(now_);
     const scheduler::Tick& tick = scheduler_->schedule();
     if (tick.empty()) {
-      if (!wait()) {
+      if (tick.preempted == 0 && !wait()) {
         return;
       }
       continue;
@@ -305,7 +307,7 @@ void Loop::go_asynchronous() {
     if (current_ == nullptr) {
       scheduler::Tick& tick = scheduler_->schedule();
       if (tick.empty()) {
-        if (!wait()) {
+        if (tick.preempted == 0 && !wait()) {
           return;
         }
         continue;
@@ -352,7 +354,7 @@ void Loop::go_pipelined() {
         if (now_ >= landing) {
           land();
         }
-      } else if (!wait()) {
+      } else if (tick.preempted == 0 && !wait()) {
         return;
       }
       continue;

@@ -89,6 +89,17 @@ Result<Server::Part> Server::make_part(const zoo::Model& model, const machine::M
   if (!cost) {
     return fail(std::move(cost.error()));
   }
+  if (e.speculation == Speculation::mtp) {
+    cost->guess_by(nullptr);
+  } else if (e.speculation == Speculation::model) {
+    auto drafter = zoo::load_model(e.draft_model).and_then([&](const zoo::Model& small) {
+      return step::StepCost::make(small, machine, options);
+    });
+    if (!drafter) {
+      return fail(std::move(drafter.error()));
+    }
+    cost->guess_by(std::make_shared<step::StepCost>(std::move(*drafter)));
+  }
   auto blocks = serving::kv_blocks(e, *cost, machine);
   if (!blocks) {
     return fail(std::move(blocks.error()));

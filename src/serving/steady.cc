@@ -39,6 +39,11 @@ Time step_of(step::StepCost& cost, const Engine& engine, const MeanLoad& load, d
 
 }  // namespace
 
+Time guessing(const Engine& engine, step::StepCost& cost, const step::StepShape& shape) {
+  const bool none = engine.drafts() == 0 || engine.speculation == Speculation::ngram;
+  return none || shape.decodes == 0 ? Time(0) : cost.draft(shape) * engine.drafts();
+}
+
 Time with_host(const Engine& engine, Time accelerator, std::int64_t requests) {
   const Time host = engine.step + engine.per_request * requests;
   return engine.async ? std::max(accelerator + engine.gap, host) : accelerator + engine.gap + host;

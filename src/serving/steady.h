@@ -46,6 +46,9 @@ struct Prompts {
 };
 Prompts steady_prompts(step::StepCost& cost, const Engine& engine, const MeanLoad& load);
 
+/// Of guessing tokens for the decodes of a step, one after another.
+Time guessing(const Engine& engine, step::StepCost& cost, const step::StepShape& shape);
+
 /// Accelerator and host: the greater if the engine is asynchronous, else their sum.
 Time with_host(const Engine& engine, Time accelerator, std::int64_t requests);
 

@@ -289,7 +289,10 @@ class Sglang : public Scheduler {
       need += book_.blocks_of(request.computed + ready_tokens(request)) -
               static_cast<std::int64_t>(request.blocks.size());
     }
-    return need <= book_.free() || running_.size() == 1;
+    // The last one gives way only to those that hold blocks in the queue.
+    const bool others =
+        !waiting_.empty() && !requests_[static_cast<std::size_t>(waiting_.front())].blocks.empty();
+    return need <= book_.free() || running_.empty() || (running_.size() == 1 && !others);
   }
 
   /// The one with the fewest generated tokens, of equals that with the longest prompt.

@@ -85,7 +85,11 @@ void Scheduler::complete(const Tick& tick, std::vector<RequestIndex>& finished) 
     if (!entry.emits) {
       continue;
     }
-    ++request.known;
+    const std::int64_t right = entry.drafts > 0 ? accepted(entry.request, entry.drafts) : 0;
+    request.known += 1 + right;
+    request.computed -= request.running ? entry.drafts - right : 0;
+    totals_.drafted_tokens += entry.drafts;
+    totals_.accepted_tokens += right;
     --request.placeholders;
     if (request.emitted() >= request.spec.output) {
       request.finished = true;
@@ -113,7 +117,22 @@ std::int64_t Scheduler::ready_tokens(const RequestState& request) const {
     return 0;  // its last token is on the way
   }
   const std::int64_t placeholders = limits_.lookahead ? request.placeholders : 0;
-  return request.known + placeholders - request.computed;
+  const std::int64_t known = request.known + placeholders - request.computed;
+  const bool decodes = known == 1 && request.emitted() > 0;
+  return std::max<std::int64_t>(0, known) +
+         (decodes ? std::min(limits_.drafts, request.spec.output - request.promised() - 1) : 0);
+}
+
+std::int64_t Scheduler::accepted(RequestIndex index, std::int64_t drafts) const {
+  const std::uint64_t request = mixed(static_cast<std::uint64_t>(index));
+  std::int64_t right = 0;
+  for (; right < drafts; ++right) {
+    const auto token = static_cast<std::uint64_t>(state(index).known + right);
+    if (static_cast<double>(mixed(request + token) >> 11U) * 0x1.0p-53 >= limits_.acceptance) {
+      break;
+    }
+  }
+  return right;
 }
 
 void Scheduler::put(Tick& tick, RequestIndex index, std::int64_t tokens) {
@@ -122,6 +141,8 @@ void Scheduler::put(Tick& tick, RequestIndex index, std::int64_t tokens) {
   request.computed += tokens;
   ++request.in_flight;
   entry.emits = request.computed >= request.known + request.placeholders;
+  entry.drafts =
+      limits_.drafts > 0 ? std::max<std::int64_t>(0, request.computed - request.known) : 0;
   request.placeholders += entry.emits ? 1 : 0;
   book_.publish(request, std::min(request.computed, request.known));
   tick.tokens += tokens;

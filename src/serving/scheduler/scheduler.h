@@ -44,6 +44,8 @@ struct Limits {
   bool reserve_full_isl = true;  ///< a prompt is admitted only if all of it has blocks
   bool lookahead = false;        ///< ticks are formed before the one in flight is completed
   double watermark = 0;          ///< share of the blocks kept free when admitting (vllm_v0)
+  std::int64_t drafts = 0;       ///< tokens guessed for each decode; without lookahead
+  double acceptance = 0;         ///< chance of a guess whose predecessors were right to be right
 };
 
 struct Scheduled {
@@ -51,6 +53,7 @@ struct Scheduled {
   std::int64_t tokens = 0;
   std::int64_t context = 0;  ///< computed before
   bool emits = false;        ///< its known tokens end here: one more is generated
+  std::int64_t drafts = 0;   ///< of the tokens, guesses: those that are right are generated, too
 };
 
 struct Tick {
@@ -66,6 +69,8 @@ struct Totals {
   std::int64_t lost_tokens = 0;
   std::int64_t preemptions = 0;
   std::int64_t ticks = 0;
+  std::int64_t drafted_tokens = 0;   ///< guesses that were computed
+  std::int64_t accepted_tokens = 0;  ///< of them, those that were right
 };
 
 class Scheduler {
@@ -126,7 +131,10 @@ class Scheduler {
   virtual void on_skip(std::int64_t ticks) { static_cast<void>(ticks); }
 
   RequestState& state(RequestIndex index) { return requests_[static_cast<std::size_t>(index)]; }
-  /// Tokens that could be computed of a running request now.
+  const RequestState& state(RequestIndex index) const {
+    return requests_[static_cast<std::size_t>(index)];
+  }
+  /// Tokens that could be computed of a running request now, guesses for a decode included.
   std::int64_t ready_tokens(const RequestState& request) const;
   void put(Tick& tick, RequestIndex index, std::int64_t tokens);
   /// A request of the queue: what it need not compute, having it or finding it in the cache.
@@ -137,6 +145,8 @@ class Scheduler {
     std::int64_t blocks = 0;   ///< that it has or finds
   };
   Entry entry_of(RequestIndex index) const;
+  /// How many of a decode's guesses are right: the same whatever runs beside it.
+  std::int64_t accepted(RequestIndex index, std::int64_t drafts) const;
   /// Takes it back out of a tick.
   void withdraw(Tick& tick, RequestIndex index);
   /// Its blocks are free, it starts again from the head of the queue, behind delivered ones.

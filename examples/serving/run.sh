@@ -16,3 +16,5 @@ done
 "$orrery" serve $load --search rate --slo "ttft=500 ms,tpot=20 ms" | head -1
 "$orrery" serve --model llama-3.1-8b --machine dgx-h100 --devices 2 --input 1000 --output 250 \
   --search plan --formats bf16,w8a8
+"$orrery" serve $load --rate 60 --replicas 4 | grep -E "Mean TTFT|P99 ITL"
+"$orrery" serve $load --rate 60 --replicas 2 --prefill 2 | grep -E "Mean TTFT|P99 ITL|moving"

@@ -31,6 +31,7 @@ constexpr const char* kServeExamples =
     "               --max-concurrency 64 --requests 1000 --requests-out requests.csv\n"
     "  orrery serve --model llama-3.1-8b --machine dgx-h100 --search rate \\\n"
     "               --slo 'ttft=500 ms,tpot=20 ms' --input 1000 --output 250\n"
+    "  orrery serve --model llama-3.1-8b --machine dgx-h100 --prefill 1 --replicas 3 --rate 40\n"
     "  orrery serve --model llama-3-70b --machine dgx-h100,dgx-b200 --devices 8 --search plan \\\n"
     "               --formats bf16,w8a8 --input 1000 --output 250 --plot front.svg\n";
 
@@ -46,6 +47,11 @@ class Serve : public Command {
     options.value("--devices", devices_, "INT",
                   "of the engine; default: its tp x dp x pp. --search plan: at most, default 8");
     options.value("--engine", engine_, "NAME|FILE", "default: vllm@0.19");
+    options.value("--replicas", replicas_, "INT",
+                  "engines alike; with --prefill those that decode");
+    options.value("--prefill", prefill_, "INT", "engines that compute prompts only");
+    options.value("--router", router_, "NAME",
+                  "round_robin (default), least_requests, least_tokens or prefix_aware");
     options.group("Requests");
     requests_.declare(options);
     options.value("--max-concurrency", concurrency_, "INT", "requests of the client at once");
@@ -166,6 +172,8 @@ class Serve : public Command {
     requests_.refuse_arrivals("--search plan, which sends a request when one ends", mistakes);
     for (const auto& [flag, given] : {std::pair{"--max-concurrency", &concurrency_},
                                       {"--think", &think_},
+                                      {"--replicas", &replicas_},
+                                      {"--prefill", &prefill_},
                                       {"--requests-out", &requests_out_},
                                       {"--trace-out", &trace_out_}}) {
       if (*given) {
@@ -214,17 +222,23 @@ class Serve : public Command {
 
   /// --devices: all tensor parallel unless the engine says otherwise.
   void place(serving::Engine& engine, Error& mistakes) const {
+    engine.replicas = whole_number("--replicas", replicas_, engine.replicas, 4096, mistakes);
+    engine.prefill = whole_number("--prefill", prefill_, engine.prefill, 4096, mistakes);
+    take("--router", router_, engine.router, mistakes);
     if (!devices_) {
       return;
     }
     const std::int64_t devices = whole_number("--devices", devices_, 1, kMostRequests, mistakes);
-    const std::int64_t all = engine.tp * engine.dp * engine.pp;
-    if (all == 1) {
-      engine.tp = devices;
-    } else if (all != devices) {
-      mistakes.add(wrong_value("--devices", *devices_,
-                               fmt::format("tp x dp x pp = {} x {} x {} of the engine", engine.tp,
-                                           engine.dp, engine.pp)));
+    const std::int64_t engines = engine.replicas + engine.prefill;
+    if (engine.devices() == engines && devices % engines == 0) {
+      engine.tp = devices / engines;
+    } else if (engine.devices() != devices) {
+      mistakes.add(wrong_value(
+          "--devices", *devices_,
+          fmt::format("{} of the engine: {} x tp x dp x pp of {} x {} x {}{}", engine.devices(),
+                      engine.replicas, engine.tp, engine.dp, engine.pp,
+                      engine.prefill > 0 ? fmt::format(" and {} for prompts", engine.prefill)
+                                         : std::string())));
     }
   }
 
@@ -265,6 +279,9 @@ class Serve : public Command {
   std::optional<std::string> machine_;
   std::optional<std::string> devices_;
   std::optional<std::string> engine_;
+  std::optional<std::string> replicas_;
+  std::optional<std::string> prefill_;
+  std::optional<std::string> router_;
   RequestFlags requests_;
   std::optional<std::string> concurrency_;
   std::optional<std::string> think_;

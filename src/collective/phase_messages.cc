@@ -17,7 +17,7 @@ namespace {
 using Kind = graph::CollectiveKind;
 using Algorithm = CollectiveAlgorithm;
 
-std::vector<Extent> extents_of(const CollectivePhase& phase) {
+std::vector<Extent> extents_in(const CollectivePhase& phase) {
   std::vector<Extent> extents;
   extents.reserve(phase.ports.size());
   for (const PortUse& port : phase.ports) {
@@ -36,7 +36,7 @@ std::int64_t messages_at_most(Kind kind, std::int64_t ranks, std::int64_t rings)
 
 /// Rings of so many members that one alone has too many messages are not even counted.
 std::int64_t messages_at_most(const CollectivePhase& phase, const machine::Machine& machine) {
-  const std::vector<Extent> extents = extents_of(phase);
+  const std::vector<Extent> extents = extents_in(phase);
   const std::int64_t members = members_of(extents);
   const std::int64_t one = messages_at_most(phase.kind, members, 1);
   return phase.algorithm == Algorithm::ring && one <= kMostMessages
@@ -61,7 +61,7 @@ Result<void> check_phase(const CollectivePhase& phase, const machine::Machine& m
     return fail(Error(no_messages(
         phase,
         fmt::format("one of at most {} messages, not up to {} as {} of {} members has",
-                    kMostMessages, most, name_of(phase.kind), members_of(extents_of(phase))))));
+                    kMostMessages, most, name_of(phase.kind), members_of(extents_in(phase))))));
   }
   return {};
 }
@@ -106,7 +106,7 @@ Time own_copy(const CollectivePhase& phase, const machine::Machine& machine) {
   const topology::NetworkDimension& own =
       machine.network[static_cast<std::size_t>(port.extent.dimension)];
   const topology::Protocol protocol = protocol_of(phase, port, machine);
-  const Bytes chunk = phase.size / members_of(extents_of(phase));
+  const Bytes chunk = phase.size / members_of(extents_in(phase));
   const auto copy = [&](const topology::NetworkDimension& dimension,
                         const topology::Protocol& rates) {
     return rates.local_copy * static_cast<double>(chunk.value()) /
@@ -145,7 +145,7 @@ std::vector<CollectivePhase> plan_messages(Kind kind, Bytes size,
 
 MessageSchedule schedule_of(const CollectivePhase& phase, const machine::Machine& machine,
                             int chunks) {
-  const std::vector<Extent> extents = extents_of(phase);
+  const std::vector<Extent> extents = extents_in(phase);
   if (phase.algorithm == Algorithm::ring) {
     return rings(phase.kind, ring_orders(extents, machine), chunks);
   }

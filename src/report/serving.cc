@@ -60,6 +60,9 @@ void visit_run(const serving::Run& run, const serving::Metrics& m, Scalar scalar
   scalar("engine", run.engine.name);
   scalar("requests", m.completed);
   scalar("refused", run.refused);
+  scalar("rejected", run.rejected);
+  scalar("replicas", run.engine.replicas);
+  scalar("prefill", run.engine.prefill);
   scalar("kv_blocks", run.kv_blocks);
   scalar("duration_s", to_seconds(m.duration));
   scalar("input_tokens", m.input_tokens);
@@ -74,10 +77,18 @@ void visit_run(const serving::Run& run, const serving::Metrics& m, Scalar scalar
   statistics("itl_s", m.itl);
   statistics("e2e_s", m.e2e);
   statistics("queue_s", m.queue);
+  if (run.engine.prefill > 0) {
+    statistics("moved_s", m.moved);
+    scalar("moved_bytes", run.moved_bytes.value());
+  }
   scalar("preemptions", run.totals.preemptions);
   scalar("cached_tokens", run.totals.cached_tokens);
   scalar("lost_tokens", run.totals.lost_tokens);
   scalar("scheduled_tokens", run.totals.scheduled_tokens);
+  if (run.engine.drafts() > 0) {
+    scalar("drafted_tokens", run.totals.drafted_tokens);
+    scalar("accepted_tokens", run.totals.accepted_tokens);
+  }
   scalar("steps", run.totals.ticks);
   scalar("busy_s", to_seconds(run.busy));
   scalar("mean_kv_use", m.mean_kv_use);
@@ -114,6 +125,9 @@ std::string serving_text(const serving::Run& run, const serving::Metrics& m) {
   if (run.refused > 0) {
     text += value_line("Refused requests (too long):", run.refused);
   }
+  if (run.rejected > 0) {
+    text += value_line("Rejected requests (router):", run.rejected);
+  }
   text += value_line("Benchmark duration (s):", to_seconds(m.duration));
   text += value_line("Total input tokens:", m.input_tokens);
   text += value_line("Total generated tokens:", m.output_tokens);
@@ -129,12 +143,22 @@ std::string serving_text(const serving::Run& run, const serving::Metrics& m) {
   text += value_line("Output tokens/s per user:", m.output_tokens_per_s_per_user);
   text += value_line("Mean time in queue (ms):", milliseconds(m.queue.mean));
   text += value_line("P99 time in queue (ms):", milliseconds(m.queue.p99));
+  if (run.engine.prefill > 0) {
+    text += value_line("Mean time of moving KV (ms):", milliseconds(m.moved.mean));
+    text += value_line("P99 time of moving KV (ms):", milliseconds(m.moved.p99));
+    text += value_line("KV moved (GB):", static_cast<double>(run.moved_bytes.value()) / 1e9);
+  }
   text += value_line("KV blocks:", run.kv_blocks);
   text += value_line("Mean KV use (%):", 100 * m.mean_kv_use);
   text += value_line("Peak KV use (%):", 100 * run.peak_kv_use);
   text += value_line("Peak running requests:", m.peak_running);
   text += value_line("Preemptions:", run.totals.preemptions);
   text += value_line("Prompt tokens found in cache:", run.totals.cached_tokens);
+  if (run.totals.drafted_tokens > 0) {
+    text += value_line("Guessed tokens accepted (%):",
+                       100 * static_cast<double>(run.totals.accepted_tokens) /
+                           static_cast<double>(run.totals.drafted_tokens));
+  }
   text += value_line("Engine steps:", run.totals.ticks);
   if (m.energy && m.output_tokens > 0) {
     text += value_line("Energy per output token (J):",
@@ -184,16 +208,17 @@ std::string serving_csv(const serving::Run& run, const serving::Metrics& m) {
 std::string serving_requests_csv(const serving::Run& run) {
   std::string text =
       "request,input_tokens,output_tokens,sent_s,queued_s,scheduled_s,first_token_s,last_token_s,"
-      "ttft_s,tpot_s,e2e_s,cached_tokens,preemptions\n";
+      "ttft_s,tpot_s,e2e_s,cached_tokens,preemptions,moved_s\n";
   for (std::size_t i = 0; i < run.requests.size(); ++i) {
     const serving::Served& request = run.requests[i];
     const double tpot = request.output > 1 ? to_seconds(request.tpot()) : 0;
-    fmt::format_to(std::back_inserter(text),
-                   "{},{},{},{:.9f},{:.9f},{:.9f},{:.9f},{:.9f},{:.9f},{:.9f},{:.9f},{},{}\n", i,
-                   request.input, request.output, to_seconds(request.sent),
-                   to_seconds(request.queued), to_seconds(request.scheduled),
-                   to_seconds(request.first), to_seconds(request.last), to_seconds(request.ttft()),
-                   tpot, to_seconds(request.latency()), request.cached, request.preemptions);
+    fmt::format_to(
+        std::back_inserter(text),
+        "{},{},{},{:.9f},{:.9f},{:.9f},{:.9f},{:.9f},{:.9f},{:.9f},{:.9f},{},{},{:.9f}\n", i,
+        request.input, request.output, to_seconds(request.sent), to_seconds(request.queued),
+        to_seconds(request.scheduled), to_seconds(request.first), to_seconds(request.last),
+        to_seconds(request.ttft()), tpot, to_seconds(request.latency()), request.cached,
+        request.preemptions, to_seconds(request.moved));
   }
   return text;
 }
@@ -207,7 +232,7 @@ std::string serving_trace(const serving::Run& run) {
     for (const serving::StepRecord& step : run.steps) {
       json.begin_object();
       json.key("name").value(step.tokens == step.requests ? "decode" : "mixed");
-      json.key("ph").value("X").key("pid").value(0).key("tid").value(0);
+      json.key("ph").value("X").key("pid").value(0).key("tid").value(step.engine);
       json.key("ts").value(microseconds(step.begin));
       json.key("dur").value(microseconds(step.end - step.begin));
       json.key("args").begin_object();

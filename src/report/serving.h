@@ -11,18 +11,19 @@ namespace orrery::report {
 /// The block that `vllm bench serve` prints, and below it what that does not know.
 std::string serving_text(const serving::Run& run, const serving::Metrics& metrics);
 
-/// One JSON object: model, machine, devices, engine, requests, refused, kv_blocks, duration_s,
-/// requests_per_s, output_tokens_per_s, total_tokens_per_s, output_tokens_per_s_per_device,
-/// output_tokens_per_s_per_user, ttft_s, tpot_s, itl_s, e2e_s, queue_s (each mean, median, std,
-/// p90, p95, p99), preemptions, cached_tokens, lost_tokens, steps, mean_kv_use, peak_kv_use,
-/// peak_running, weights_bytes, kv_bytes_per_token, energy_j and cost_per_million_tokens where
-/// known, wall_s.
+/// One JSON object: model, machine, devices, engine, requests, refused, rejected, replicas,
+/// prefill, kv_blocks, duration_s, requests_per_s, output_tokens_per_s, total_tokens_per_s,
+/// output_tokens_per_s_per_device, output_tokens_per_s_per_user, ttft_s, tpot_s, itl_s, e2e_s,
+/// queue_s, moved_s of prefill pools (each mean, median, std, p90, p95, p99), moved_bytes of these,
+/// preemptions, cached_tokens, lost_tokens, drafted_tokens and accepted_tokens of speculation,
+/// steps, mean_kv_use, peak_kv_use, peak_running, weights_bytes, kv_bytes_per_token, energy_j and
+/// cost_per_million_tokens where known, wall_s.
 std::string serving_json(const serving::Run& run, const serving::Metrics& metrics);
 /// The same keys, joined with dots, as one header line and one line of values.
 std::string serving_csv(const serving::Run& run, const serving::Metrics& metrics);
 
 /// A row per request: request, input_tokens, output_tokens, sent_s, queued_s, scheduled_s,
-/// first_token_s, last_token_s, ttft_s, tpot_s, e2e_s, cached_tokens, preemptions.
+/// first_token_s, last_token_s, ttft_s, tpot_s, e2e_s, cached_tokens, preemptions, moved_s.
 std::string serving_requests_csv(const serving::Run& run);
 
 /// Steps as spans and samples as counters, for Perfetto.

@@ -28,6 +28,9 @@ void visit_layout(const Layout& layout, Visit visit) {
   visit("pp", layout.engine.pp);
   visit("dp", layout.engine.dp);
   visit("ep", layout.engine.ep);
+  visit("replicas", layout.engine.replicas);
+  visit("prefill", layout.engine.prefill);
+  visit("prefill_tp", layout.engine.prefill > 0 ? layout.engine.prefill_tp : 0);
   visit("devices", layout.devices);
 }
 

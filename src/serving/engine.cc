@@ -97,6 +97,23 @@ void check(Reader& read, const Engine& engine) {
   least("cache", "blocks", engine.blocks, 0);
   least("cache", "null_blocks", engine.null_blocks, 0);
   least("graphs", "largest", engine.largest_graph, 0);
+  constexpr std::int64_t kMostDrafts = 64;
+  read.require(engine.draft_tokens >= 1 && engine.draft_tokens <= kMostDrafts, "speculation",
+               "tokens from 1 to 64");
+  read.require(engine.acceptance >= 0 && engine.acceptance <= 1, "speculation",
+               "acceptance from 0 to 1");
+  read.require((engine.speculation == Speculation::model) != engine.draft_model.empty(),
+               "speculation", "model with method: model, and only there");
+  using scheduler::Policy;
+  read.require(engine.drafts() == 0 || engine.policy == Policy::vllm_v1 ||
+                   engine.policy == Policy::sarathi || engine.policy == Policy::trtllm,
+               "speculation", "method: none, but for the policies vllm_v1, sarathi and trtllm");
+  least("fleet", "most_requests", engine.most_requests, 0);
+  constexpr std::int64_t kMostEngines = 4096;
+  read.require(engine.replicas >= 1 && engine.replicas <= kMostEngines && engine.prefill >= 0 &&
+                   engine.prefill <= kMostEngines,
+               "fleet", "replicas from 1, prefill from 0, to 4096");
+  least("fleet", "prefill_tp", engine.prefill_tp, 0);
   read.require(engine.memory_utilization > 0 && engine.memory_utilization <= 1, "cache",
                "memory_utilization above 0, at most 1");
   read.require(engine.watermark >= 0 && engine.watermark < 1, "scheduler",

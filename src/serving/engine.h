@@ -4,10 +4,11 @@
 ///   engine: vllm@0.19
 ///   parallel: {tp: 4, pp: 1, ep: 1}
 ///   precision: {weights: fp8, activations: fp8, kv: fp8, block_scaled: false}
-///   scheduler: {policy: vllm_v1, max_num_seqs: 256, max_num_batched_tokens: 8192, async: true,
-///   ...} cache: {block_size: 16, memory_utilization: 0.9, prefix: true, blocks: 2588} graphs:
-///   {largest: 512} host: {front_end: 2 ms, step: 0.5 ms, per_request: 4 us, gap: 0 us, launch: 5
-///   us}
+///   scheduler: {policy: vllm_v1, max_num_seqs: 256, max_num_batched_tokens: 8192, async: true}
+///   cache: {block_size: 16, memory_utilization: 0.9, prefix: true, blocks: 2588}
+///   graphs: {largest: 512}
+///   host: {front_end: 2 ms, step: 0.5 ms, per_request: 4 us, gap: 0 us, launch: 5 us}
+///   fleet: {replicas: 4, router: least_tokens, prefill: 2}
 #pragma once
 
 #include <array>
@@ -20,6 +21,7 @@
 #include "base/fields.h"
 #include "base/result.h"
 #include "machine/machine.h"
+#include "serving/router.h"
 #include "serving/scheduler/scheduler.h"
 #include "serving/step/step_cost.h"
 
@@ -40,6 +42,17 @@ constexpr auto named_values(GraphSizes) {
   return std::to_array<Named<GraphSizes>>({
       {GraphSizes::steps, "steps", "vLLM's: 1, 2, 4, then steps of 8 to 256, of 16 beyond"},
       {GraphSizes::powers, "powers", "trtllm-bench's: powers of two, and 384"},
+  });
+}
+
+/// Who guesses the next tokens of decodes.
+enum class Speculation : std::uint8_t { none, ngram, mtp, model };
+constexpr auto named_values(Speculation) {
+  return std::to_array<Named<Speculation>>({
+      {Speculation::none, "none", "nobody"},
+      {Speculation::ngram, "ngram", "the text so far: no time on the accelerator"},
+      {Speculation::mtp, "mtp", "a layer and the output head per guess (MTP, EAGLE)"},
+      {Speculation::model, "model", "a pass of a smaller model per guess"},
   });
 }
 
@@ -82,6 +95,25 @@ struct Engine {
   Time gap{0};          ///< between steps, for which the accelerator waits in any case
   Time launch = 5_us;   ///< per kernel outside of graphs
   std::string all_reduce = "custom";
+  // speculation
+  Speculation speculation = Speculation::none;
+  std::int64_t draft_tokens = 1;
+  double acceptance = 0.7;
+  std::string draft_model;
+
+  std::int64_t drafts() const { return speculation == Speculation::none ? 0 : draft_tokens; }
+
+  // fleet
+  std::int64_t replicas = 1;
+  Router router = Router::round_robin;
+  std::int64_t most_requests = 0;
+  std::int64_t prefill = 0;
+  std::int64_t prefill_tp = 0;
+
+  /// Of all engines together.
+  std::int64_t devices() const {
+    return replicas * tp * dp * pp + prefill * (prefill_tp > 0 ? prefill_tp : tp);
+  }
 
   /// In sections.
   template <class V>
@@ -122,6 +154,17 @@ struct Engine {
     visit("host", "per_request", &E::per_request, "the same per request of the step");
     visit("host", "gap", &E::gap, "accelerator idle between steps");
     visit("host", "launch", &E::launch, "per kernel outside of graphs");
+    visit("speculation", "method", &E::speculation, "who guesses tokens");
+    visit("speculation", "tokens", &E::draft_tokens, "guesses per decode");
+    visit("speculation", "acceptance", &E::acceptance,
+          "chance of a guess to be right if those before it are");
+    visit("speculation", "model", &E::draft_model, "that guesses, with method: model");
+    visit("fleet", "replicas", &E::replicas, "engines alike; with prefill those that decode");
+    visit("fleet", "router", &E::router, "which engine gets a request");
+    visit("fleet", "most_requests", &E::most_requests,
+          "unanswered ones of an engine, others are rejected; 0: no limit");
+    visit("fleet", "prefill", &E::prefill, "engines that compute prompts only");
+    visit("fleet", "prefill_tp", &E::prefill_tp, "their tensor parallel; 0: as the others'");
   }
 };
 

@@ -51,7 +51,7 @@ Time Lockstep::duration(const std::vector<scheduler::Tick*>& ticks) {
     fill_shape(*tick, cost_.windows(), shape_);
     shape_.tokens = most;
     samples = std::max(samples, shape_.samples);
-    accelerator = std::max(accelerator, cost_.time(shape_));
+    accelerator = std::max(accelerator, cost_.time(shape_) + guessing(run_.engine, cost_, shape_));
   }
   run_.busy += accelerator;
   return with_host(run_.engine, accelerator, samples);
@@ -134,6 +134,8 @@ void Lockstep::go() {
     run_.totals.cached_tokens += totals.cached_tokens;
     run_.totals.lost_tokens += totals.lost_tokens;
     run_.totals.preemptions += totals.preemptions;
+    run_.totals.drafted_tokens += totals.drafted_tokens;
+    run_.totals.accepted_tokens += totals.accepted_tokens;
     run_.totals.ticks = std::max(run_.totals.ticks, totals.ticks);
     for (std::size_t i = 0; i < copy.served_of.size(); ++i) {
       const auto& state = copy.scheduler->request(static_cast<scheduler::RequestIndex>(i));

@@ -14,16 +14,6 @@ constexpr Time kSamplePeriod = from_seconds(1);
 
 }  // namespace
 
-scheduler::Limits limits_of(const Engine& engine) {
-  return {.max_num_batched_tokens = engine.max_num_batched_tokens,
-          .max_num_seqs = engine.max_num_seqs,
-          .long_prefill_token_threshold = engine.long_prefill_token_threshold,
-          .chunked_prefill = engine.chunked_prefill,
-          .reserve_full_isl = engine.reserve_full_isl,
-          .lookahead = engine.async && engine.pp == 1 && engine.dp == 1,
-          .watermark = engine.watermark};
-}
-
 void fill_shape(const scheduler::Tick& tick, const std::vector<std::int64_t>& windows,
                 step::StepShape& shape) {
   shape.tokens = tick.tokens;
@@ -31,12 +21,14 @@ void fill_shape(const scheduler::Tick& tick, const std::vector<std::int64_t>& wi
   shape.prompts.clear();
   shape.decodes = 0;
   shape.visible.assign(windows.size(), 0);
+  shape.queries = 1;
   for (const scheduler::Scheduled& entry : tick.entries) {
-    if (entry.tokens > 1) {
+    if (entry.tokens > 1 + entry.drafts) {
       shape.prompts.push_back({.queries = entry.tokens, .context = entry.context});
       continue;
     }
     ++shape.decodes;
+    shape.queries = std::max(shape.queries, entry.tokens);
     for (std::size_t w = 0; w < windows.size(); ++w) {
       const std::int64_t keys = entry.context + 1;
       shape.visible[w] += static_cast<double>(windows[w] > 0 ? std::min(keys, windows[w]) : keys);
@@ -59,16 +51,31 @@ void Loop::run_until(Time horizon) {
   horizon_ = horizon;
   if (run_.engine.pp > 1) {
     go_pipelined();
-  } else if (run_.engine.async) {
+  } else if (scheduler_->limits().lookahead) {
     go_asynchronous();
   } else {
     go_synchronous();
   }
 }
 
-Time Loop::clock() const {
-  const bool idle = scheduler_->waiting().empty() && scheduler_->running().empty();
-  return idle ? std::max(now_, inbox_.next()) : now_;
+void Loop::poke(Time at) {
+  if (stalled_) {
+    stalled_ = false;
+    now_ = std::max(now_, at);
+  }
+}
+
+std::optional<std::size_t> Loop::expect(std::size_t number, const requests::Request& request,
+                                        const Served& served) {
+  auto spec = spec_of(request, run_.engine, *scheduler_);
+  if (!spec || !scheduler_->expect(std::move(*spec))) {
+    return std::nullopt;
+  }
+  run_.requests.push_back(served);
+  run_.requests.back().output = std::min(request.output, run_.engine.max_model_len - request.input);
+  number_of_.push_back(number);
+  token_.push_back(served.first);
+  return run_.requests.size() - 1;
 }
 
 void Loop::finish() {
@@ -84,27 +91,6 @@ void Loop::finish() {
   }
 }
 
-std::optional<scheduler::RequestSpec> spec_of(const requests::Request& request,
-                                              const Engine& engine,
-                                              const scheduler::Scheduler& scheduler) {
-  scheduler::RequestSpec spec{
-      .prompt = request.input,
-      .output = std::min(request.output, engine.max_model_len - request.input),
-      .prefix = {.ids = request.ids, .id_tokens = request.id_tokens, .tokens = request.shared}};
-  if (spec.output < 1 || !scheduler.can_ever_run(spec)) {
-    return std::nullopt;
-  }
-  return spec;
-}
-
-Served served_of(const scheduler::RequestSpec& spec, const Delivery& delivery) {
-  return {.input = spec.prompt,
-          .output = spec.output,
-          .sent = delivery.sent,
-          .queued = delivery.queued,
-          .scheduled = Time::max()};
-}
-
 void Loop::enqueue(Time now) {
   while (const auto delivery = inbox_.pop(now)) {
     auto spec = spec_of(requests_[delivery->request], run_.engine, *scheduler_);
@@ -112,6 +98,10 @@ void Loop::enqueue(Time now) {
       ++run_.refused;
       inbox_.ended(delivery->request, delivery->queued);
       continue;
+    }
+    if (only_prefill_) {
+      spec->keeps_blocks = spec->output > 1;
+      spec->output = 1;
     }
     run_.requests.push_back(served_of(*spec, *delivery));
     number_of_.push_back(delivery->request);
@@ -122,11 +112,11 @@ void Loop::enqueue(Time now) {
 
 bool Loop::wait() {
   const Time next = inbox_.next();
-  if (next.is_overflow()) {
-    return false;
+  stalled_ = next.is_overflow();
+  if (!stalled_) {
+    now_ = next;
   }
-  now_ = next;
-  return true;
+  return !stalled_;
 }
 
 void Loop::shape_of(const scheduler::Tick& tick) {
@@ -142,7 +132,7 @@ void Loop::shape_of(const scheduler::Tick& tick) {
 }
 
 Time Loop::duration() {
-  const Time accelerator = cost_.time(shape_);
+  const Time accelerator = cost_.time(shape_) + guessing(run_.engine, cost_, shape_);
   run_.busy += accelerator;
   return with_host(run_.engine, accelerator, shape_.samples);
 }
@@ -277,7 +267,7 @@ void Loop::go_synchronous() {
     enqueue(now_);
     const scheduler::Tick& tick = scheduler_->schedule();
     if (tick.empty()) {
-      if (!wait()) {
+      if (tick.preempted == 0 && !wait()) {
         return;
       }
       continue;
@@ -317,7 +307,7 @@ void Loop::go_asynchronous() {
     if (current_ == nullptr) {
       scheduler::Tick& tick = scheduler_->schedule();
       if (tick.empty()) {
-        if (!wait()) {
+        if (tick.preempted == 0 && !wait()) {
           return;
         }
         continue;
@@ -352,6 +342,9 @@ void Loop::go_pipelined() {
       now_ = std::max(now_, flights_.front().end);
       land();
     }
+    if (now_ >= horizon_) {
+      return;  // what has ended may bring others
+    }
     enqueue(now_);
     const scheduler::Tick& tick = scheduler_->schedule();
     if (tick.empty()) {
@@ -361,7 +354,7 @@ void Loop::go_pipelined() {
         if (now_ >= landing) {
           land();
         }
-      } else if (!wait()) {
+      } else if (tick.preempted == 0 && !wait()) {
         return;
       }
       continue;

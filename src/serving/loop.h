@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "serving/client.h"
+#include "serving/intake.h"
 #include "serving/serve.h"
 
 namespace orrery::serving {
@@ -15,12 +16,6 @@ namespace orrery::serving {
 /// All but `visible` of layers without windows is counted where `windows` asks for it.
 void fill_shape(const scheduler::Tick& tick, const std::vector<std::int64_t>& windows,
                 step::StepShape& shape);
-scheduler::Limits limits_of(const Engine& engine);
-/// What the engine makes of a request; nothing: it is too long for it.
-std::optional<scheduler::RequestSpec> spec_of(const requests::Request& request,
-                                              const Engine& engine,
-                                              const scheduler::Scheduler& scheduler);
-Served served_of(const scheduler::RequestSpec& spec, const Delivery& delivery);
 
 /// One engine of dp = 1. Fills the run as it goes; finish() adds what the scheduler has counted.
 class Loop {
@@ -31,9 +26,21 @@ class Loop {
   /// Takes the steps that begin before `horizon`; a step in flight there has all its effects, of
   /// which none is before. Requires that the inbox has what reaches it before then.
   void run_until(Time horizon);
-  /// When the next step begins, as far as is known; Time::max(): nothing to do.
-  Time clock() const;
+  /// When the next step begins, as far as is known; Time::max(): nothing to do before poke().
+  Time clock() const { return stalled_ ? Time::max() : now_; }
+  /// What it can do may have changed at `at`.
+  void poke(Time at);
+  /// run_until() returns after the step under way.
+  void halt() { horizon_ = Time(0); }
   void finish();
+
+  /// From now on requests end with their first token, and those that have others keep their blocks.
+  void only_prefill() { only_prefill_ = true; }
+  /// For a request whose prompt another engine computes: Scheduler::expect(). `served` has what is
+  /// known of it, its first token too. Its number in the run.
+  std::optional<std::size_t> expect(std::size_t number, const requests::Request& request,
+                                    const Served& served);
+  scheduler::Scheduler& scheduler() { return *scheduler_; }
 
  private:
   struct Flight {
@@ -73,6 +80,8 @@ class Loop {
   std::unique_ptr<scheduler::Scheduler> scheduler_;
   Time now_{0};  ///< the next step begins; pp > 1: the first stage is free
   Time horizon_ = Time::max();
+  bool stalled_ = false;
+  bool only_prefill_ = false;
   scheduler::Tick* current_ = nullptr;  ///< of the next step, where it is formed ahead
   std::deque<Flight> flights_;          ///< pp > 1
   Time last_end_{0};                    ///< of the step before; pp > 1

@@ -103,6 +103,7 @@ Metrics metrics(const Run& run, const machine::Machine& machine) {
   std::vector<Time> tpot;
   std::vector<Time> e2e;
   std::vector<Time> queue;
+  std::vector<Time> moved;
   Time first = Time::max();
   for (const Served& request : run.requests) {
     ++result.completed;
@@ -114,6 +115,9 @@ Metrics metrics(const Run& run, const machine::Machine& machine) {
     queue.push_back(request.scheduled - request.queued);
     if (request.output > 1) {
       tpot.push_back(request.tpot());
+    }
+    if (request.moved > Time(0)) {
+      moved.push_back(request.moved);
     }
   }
   result.duration = run.requests.empty() ? Time(0) : run.duration - first;
@@ -130,6 +134,7 @@ Metrics metrics(const Run& run, const machine::Machine& machine) {
   result.tpot = statistics(std::move(tpot));
   result.e2e = statistics(std::move(e2e));
   result.queue = statistics(std::move(queue));
+  result.moved = statistics(std::move(moved));
   result.itl = statistics(run.gaps);
   if (result.tpot.mean > Time(0)) {
     result.output_tokens_per_s_per_user = 1 / to_seconds(result.tpot.mean);

@@ -44,6 +44,7 @@ struct Metrics {
   Statistics itl;
   Statistics e2e;
   Statistics queue;  ///< queued to scheduled
+  Statistics moved;  ///< of requests that decode elsewhere than where their prompts are computed
   std::optional<Energy> energy;
   std::optional<Money> cost_per_million_tokens;
 };

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <deque>
+#include <map>
 #include <optional>
 #include <tuple>
 
@@ -100,7 +102,8 @@ class Search {
       engine.block_scaled = engine.block_scaled && format.weights == graph::DataType::fp8;
       engine.tp = tp;
       engine.pp = rest;
-      engine.dp = engine.ep = 1;
+      engine.dp = engine.ep = engine.replicas = 1;
+      engine.prefill = 0;
       add(machine, format, engine);
       if (model_.experts > 0 && devices > 1) {
         engine.pp = 1;
@@ -115,51 +118,134 @@ class Search {
     found_.layouts.push_back({.engine = engine,
                               .machine = machine.name,
                               .format = std::string(format.name),
-                              .devices = engine.tp * engine.pp * engine.dp});
-    Maker& maker = makers_.emplace_back();
-    maker.machine = &machine;
-    auto server = Server::make(model_, machine, engine);
-    if (server) {
-      maker.server.emplace(std::move(*server));
-    } else {
-      maker.problem = server.error().to_string();
+                              .devices = engine.devices()});
+    makers_.emplace_back().machine = &machine;
+  }
+
+  /// Made when it is first wanted; null: it cannot be.
+  Server* server_of(std::size_t layout) {
+    Maker& maker = makers_[layout];
+    if (!maker.server && maker.problem.empty()) {
+      auto server = Server::make(model_, *maker.machine, found_.layouts[layout].engine);
+      if (server) {
+        maker.server.emplace(std::move(*server));
+      } else {
+        maker.problem = server.error().to_string();
+      }
     }
+    return maker.server ? &*maker.server : nullptr;
   }
 
   void screen() {
-    const double longest = load_.shared + load_.input + load_.output;
-    for (std::size_t i = 0; i < makers_.size(); ++i) {
-      Maker& maker = makers_[i];
-      if (!maker.server) {
-        continue;
+    const std::size_t engines = makers_.size();
+    for (std::size_t i = 0; i < engines; ++i) {
+      for (const std::int64_t seats : seats_of(i)) {
+        Server& server = *server_of(i);
+        const std::int64_t requests = seats * server.engine().dp;
+        const Steady steady =
+            steady_state(server.cost(), server.engine(), server.kv_blocks(), requests, load_);
+        add_point(i, requests, steady, steady.tokens_per_s);
       }
-      Engine engine = maker.server->engine();
-      const std::int64_t blocks = maker.server->kv_blocks();
-      const double room = static_cast<double>(blocks * engine.block_size) / longest;
-      if (room < 1) {
-        maker.problem = fmt::format("its KV cache holds {} tokens, a request has {:.0f}",
-                                    blocks * engine.block_size, longest);
-        continue;
-      }
-      const std::int64_t most = std::min(kMostSeats, engine.max_num_seqs);
-      for (std::int64_t seats = 1; seats <= most && static_cast<double>(seats) <= room;
-           seats *= 2) {
-        const std::int64_t requests = seats * engine.dp;
-        const Steady steady = steady_state(maker.server->cost(), engine, blocks, requests, load_);
-        PlanPoint& point = points_.emplace_back();
-        point.layout = i;
-        point.concurrency = requests;
-        point.per_device = steady.tokens_per_s / static_cast<double>(found_.layouts[i].devices);
-        point.per_user = 1 / to_seconds(steady.per_token);
-        if (steady.per_token > search_.objectives.tpot * (1 / kNear)) {
-          point.breaks = fmt::format("TPOT {:.4g} ms instead of {:.4g} by formula",
-                                     1e3 * to_seconds(steady.per_token),
-                                     1e3 * to_seconds(search_.objectives.tpot));
+    }
+    for (std::size_t i = 0; i < engines; ++i) {
+      for (std::size_t j = 0; j < engines; ++j) {
+        if (may_pool(i, j)) {
+          screen_pools(i, j);
         }
       }
     }
     found_.screened = static_cast<std::int64_t>(points_.size());
     share_out(all());
+  }
+
+  /// Requests of a copy at once; none: the layout cannot serve one.
+  std::vector<std::int64_t> seats_of(std::size_t layout) {
+    std::vector<std::int64_t> list;
+    const Server* const server = server_of(layout);
+    if (server == nullptr) {
+      return list;
+    }
+    const std::int64_t tokens = server->kv_blocks() * server->engine().block_size;
+    const double longest = load_.shared + load_.input + load_.output;
+    const double room = static_cast<double>(tokens) / longest;
+    if (room < 1) {
+      makers_[layout].problem =
+          fmt::format("its KV cache holds {} tokens, a request has {:.0f}", tokens, longest);
+      makers_[layout].server.reset();
+      return list;
+    }
+    const std::int64_t most = std::min(kMostSeats, server->engine().max_num_seqs);
+    for (std::int64_t seats = 1; seats <= most && static_cast<double>(seats) <= room; seats *= 2) {
+      list.push_back(seats);
+    }
+    return list;
+  }
+
+  bool may_pool(std::size_t prompts, std::size_t decodes) const {
+    const Engine& a = found_.layouts[prompts].engine;
+    const Engine& b = found_.layouts[decodes].engine;
+    return makers_[prompts].machine == makers_[decodes].machine &&
+           found_.layouts[prompts].format == found_.layouts[decodes].format && a.pp * a.dp == 1 &&
+           b.pp * b.dp == 1 && (a.ep > 1) == (b.ep > 1) && makers_[prompts].server &&
+           makers_[decodes].server && a.tp + b.tp <= search_.devices &&
+           a.policy != scheduler::Policy::vllm_v0;
+  }
+
+  void screen_pools(std::size_t prompts, std::size_t decodes) {
+    Server& first = *makers_[prompts].server;
+    Server& second = *makers_[decodes].server;
+    const Prompts computed = steady_prompts(first.cost(), first.engine(), load_);
+    for (const std::int64_t seats : seats_of(decodes)) {
+      const Steady steady =
+          steady_decodes(second.cost(), second.engine(), second.kv_blocks(), seats, load_);
+      const double answers = steady.tokens_per_s / load_.output;
+      Engine engine = found_.layouts[decodes].engine;
+      engine.prefill_tp = first.engine().tp;
+      double best = 0;
+      for (std::int64_t x = 1; x * engine.prefill_tp + engine.tp <= search_.devices; ++x) {
+        const std::int64_t y = (search_.devices - x * engine.prefill_tp) / engine.tp;
+        for (std::int64_t count = 1; count <= y; ++count) {
+          const double rate = std::min(static_cast<double>(x) * computed.requests_per_s,
+                                       static_cast<double>(count) * answers) /
+                              static_cast<double>(x * engine.prefill_tp + count * engine.tp);
+          if (rate > best * (1 + 1e-9)) {
+            best = rate;
+            engine.prefill = x;
+            engine.replicas = count;
+          }
+        }
+      }
+      const std::size_t layout = pools(engine, decodes);
+      add_point(layout, engine.replicas * seats + engine.prefill * computed.at_once, steady,
+                best * load_.output * static_cast<double>(found_.layouts[layout].devices));
+    }
+  }
+
+  /// The layout of these pools.
+  std::size_t pools(const Engine& engine, std::size_t like) {
+    const auto [found, fresh] = pools_.try_emplace(
+        std::tuple(like, engine.prefill_tp, engine.prefill, engine.replicas), makers_.size());
+    if (fresh) {
+      Layout layout = found_.layouts[like];
+      layout.engine = engine;
+      layout.devices = engine.devices();
+      found_.layouts.push_back(std::move(layout));
+      makers_.emplace_back().machine = makers_[like].machine;
+    }
+    return found->second;
+  }
+
+  void add_point(std::size_t layout, std::int64_t requests, const Steady& steady, double tokens) {
+    PlanPoint& point = points_.emplace_back();
+    point.layout = layout;
+    point.concurrency = requests;
+    point.per_device = tokens / static_cast<double>(found_.layouts[layout].devices);
+    point.per_user = 1 / to_seconds(steady.per_token);
+    if (steady.per_token > search_.objectives.tpot * (1 / kNear)) {
+      point.breaks = fmt::format("TPOT {:.4g} ms instead of {:.4g} by formula",
+                                 1e3 * to_seconds(steady.per_token),
+                                 1e3 * to_seconds(search_.objectives.tpot));
+    }
   }
 
   std::vector<PlanPoint*> all() {
@@ -178,26 +264,33 @@ class Search {
       }
     }
     double error = 0;
+    int runs = 0;
     for (std::size_t i = 0; i < near.size(); ++i) {
       const double screened = near[i]->per_device;
       simulate(*near[i]);
-      error += std::abs(screened / near[i]->per_device - 1);
+      if (near[i]->simulated) {
+        error += std::abs(screened / near[i]->per_device - 1);
+        ++runs;
+      }
       if (search_.progress) {
         search_.progress(static_cast<double>(i + 1) / static_cast<double>(near.size()));
       }
     }
-    found_.screen_error = near.empty() ? 0 : error / static_cast<double>(near.size());
+    found_.screen_error = runs == 0 ? 0 : error / runs;
   }
 
   void simulate(PlanPoint& point) {
-    Maker& maker = makers_[point.layout];
+    Server* const server = server_of(point.layout);
+    if (server == nullptr) {  // pools that the machine has no room for as a whole
+      point.breaks = makers_[point.layout].problem;
+      return;
+    }
     requests::Generator load = search_.load;
     load.arrival = requests::Arrival::infinite;
     load.count = std::max(kFewestRequests, kRounds * point.concurrency);
-    const Run run =
-        maker.server->run(requests::generate(load), {.max_concurrency = point.concurrency});
+    const Run run = server->run(requests::generate(load), {.max_concurrency = point.concurrency});
     point.simulated = true;
-    point.metrics = metrics(run, *maker.machine);
+    point.metrics = metrics(run, *makers_[point.layout].machine);
     point.per_device = point.metrics.output_tokens_per_s_per_device;
     point.per_user = point.metrics.output_tokens_per_s_per_user;
     const double attained = attainment(run, search_.objectives);
@@ -263,15 +356,20 @@ class Search {
   const PlanSearch& search_;
   MeanLoad load_;
   PlansFound found_;
-  std::vector<Maker> makers_;  ///< by layout
+  std::deque<Maker> makers_;  ///< by layout; they stay where they are
   std::vector<PlanPoint> points_;
+  std::map<std::tuple<std::size_t, std::int64_t, std::int64_t, std::int64_t>, std::size_t> pools_;
 };
 
 }  // namespace
 
 std::string Layout::name() const {
-  std::string text =
-      machine + (format.empty() ? "" : " " + format) + fmt::format(" tp{}", engine.tp);
+  std::string text = machine + (format.empty() ? "" : " " + format);
+  if (engine.prefill > 0) {
+    return text + fmt::format(" prefill {}xtp{} decode {}xtp{}", engine.prefill, engine.prefill_tp,
+                              engine.replicas, engine.tp);
+  }
+  text += fmt::format(" tp{}", engine.tp);
   for (const auto& [letter, degree] :
        {std::pair{"pp", engine.pp}, {"dp", engine.dp}, {"ep", engine.ep}}) {
     text += degree > 1 ? fmt::format(" {}{}", letter, degree) : "";

@@ -45,14 +45,15 @@ struct PlanSearch {
   std::function<void(double)> progress = {};
 };
 
-/// An engine without its number of seats.
+/// An engine, or pools of engines, without the number of seats.
 struct Layout {
   Engine engine;
   std::string machine;
   std::string format;  ///< of kFormats; "": the engine's
   std::int64_t devices = 1;
 
-  std::string name() const;  ///< "dgx-h100 w8a8 tp4 pp2"
+  /// "dgx-h100 w8a8 tp4 pp2", "dgx-h100 w8a8 prefill 2xtp1 decode 3xtp2"
+  std::string name() const;
 };
 
 struct PlanPoint {
@@ -84,11 +85,15 @@ struct PlansFound {
   double wall_s = 0;
 };
 
-/// Degrees are the divisors of the devices (tp, pp, and for experts dp = ep) that the model allows,
-/// seats powers of two up to 1024 a copy that the KV cache holds. All are screened by
-/// steady_state(); points whose share is 0.9 or more are simulated: five times as many requests as
-/// are served at once, each sent when another is answered. Front: no other simulated point that
-/// keeps the objectives is better for both. A layout that was not simulated loses by the formula.
+/// Pools: for every tp of engines that compute prompts, tp of those that decode, and seats of
+/// these, the numbers x and y of them, on as many devices as there may be, with the largest
+///   min(x prompts/s, y answers/s) / devices
+/// by formula (rate matching: aiconfigurator). Degrees are the divisors of the devices (tp, pp, and
+/// for experts dp = ep) that the model allows, seats powers of two up to 1024 a copy that the KV
+/// cache holds. All are screened by steady_state(); points whose share is 0.9 or more are
+/// simulated: five times as many requests as are served at once, each sent when another is
+/// answered. Front: no other simulated point that keeps the objectives is better for both. A layout
+/// that was not simulated loses by the formula.
 PlansFound search_plans(const zoo::Model& model, const Engine& engine, const PlanSearch& search);
 
 }  // namespace orrery::serving

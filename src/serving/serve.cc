@@ -7,6 +7,7 @@
 #include <chrono>
 #include <utility>
 
+#include "serving/fleet.h"
 #include "serving/lockstep.h"
 #include "serving/loop.h"
 
@@ -46,11 +47,31 @@ Result<std::int64_t> kv_blocks(const Engine& engine, const step::StepCost& cost,
   return std::min(blocks, kMostBlocks);
 }
 
-Result<Server> Server::make(const zoo::Model& model, const machine::Machine& machine,
-                            const Engine& engine) {
-  if (machine.device.memory.empty()) {
-    return fail(Error(Mistake{"", "machine", machine.name, "a device with memory"}));
+namespace {
+
+void check_fleet(const Engine& engine, Error& error) {
+  if (engine.dp > 1 && (engine.replicas > 1 || engine.prefill > 0)) {
+    error.add({"", "fleet", {}, "one engine with dp > 1"});
   }
+  if (engine.prefill > 0 && engine.pp > 1) {
+    error.add({"", "fleet.prefill", std::to_string(engine.prefill), "0 with pp > 1"});
+  }
+  if (engine.prefill > 0 && engine.policy == scheduler::Policy::vllm_v0) {
+    error.add({"", "fleet.prefill", std::to_string(engine.prefill), "0 with the policy vllm_v0"});
+  }
+}
+
+/// Of a machine, at least so many devices, filling its inner dimensions.
+Result<machine::Machine> with_room(const machine::Machine& machine, std::int64_t devices) {
+  const std::int64_t node = machine.network.empty() ? 1 : machine.network.front().size;
+  const std::int64_t whole = (devices + node - 1) / node * node;
+  return machine::with_devices(machine, devices < node ? devices : whole);
+}
+
+}  // namespace
+
+Result<Server::Part> Server::make_part(const zoo::Model& model, const machine::Machine& machine,
+                                       const Engine& engine) {
   Run run;
   run.engine = completed(engine, machine, model.max_positions);
   const Engine& e = run.engine;
@@ -68,6 +89,17 @@ Result<Server> Server::make(const zoo::Model& model, const machine::Machine& mac
   if (!cost) {
     return fail(std::move(cost.error()));
   }
+  if (e.speculation == Speculation::mtp) {
+    cost->guess_by(nullptr);
+  } else if (e.speculation == Speculation::model) {
+    auto drafter = zoo::load_model(e.draft_model).and_then([&](const zoo::Model& small) {
+      return step::StepCost::make(small, machine, options);
+    });
+    if (!drafter) {
+      return fail(std::move(drafter.error()));
+    }
+    cost->guess_by(std::make_shared<step::StepCost>(std::move(*drafter)));
+  }
   auto blocks = serving::kv_blocks(e, *cost, machine);
   if (!blocks) {
     return fail(std::move(blocks.error()));
@@ -78,17 +110,61 @@ Result<Server> Server::make(const zoo::Model& model, const machine::Machine& mac
   run.devices = e.tp * e.dp * e.pp;
   run.weights = cost->weights_per_device();
   run.kv_bytes_per_token = cost->kv_bytes_per_token();
-  return Server(std::move(*cost), std::move(run));
+  return Part{std::move(*cost), std::move(run)};
+}
+
+Result<Server> Server::make(const zoo::Model& model, const machine::Machine& machine,
+                            const Engine& engine) {
+  Error error;
+  if (machine.device.memory.empty()) {
+    error.add({"", "machine", machine.name, "a device with memory"});
+  }
+  check_fleet(engine, error);
+  if (!error.empty()) {
+    return fail(std::move(error));
+  }
+  auto part = make_part(model, machine, engine);
+  if (!part) {
+    return fail(std::move(part.error()));
+  }
+  Server server(std::move(*part));
+  server.devices_ = engine.devices();
+  if (server.devices_ > server.part_.empty.devices) {
+    auto all = with_room(machine, server.devices_);
+    if (!all) {
+      return fail(std::move(all.error()));
+    }
+    server.machine_ = std::move(*all);
+  }
+  if (engine.prefill > 0) {
+    Engine prefill = engine;
+    prefill.tp = engine.prefill_tp > 0 ? engine.prefill_tp : engine.tp;
+    prefill.ep = engine.ep > 1 ? prefill.tp : 1;
+    auto computes = make_part(model, machine, prefill);
+    if (!computes) {
+      return fail(std::move(computes.error()));
+    }
+    server.prefill_.emplace(std::move(*computes));
+  }
+  return server;
 }
 
 Run Server::run(const std::vector<requests::Request>& requests, const ServeOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
-  Run run = empty_;
+  Run run = part_.empty;
+  run.devices = devices_;
   Client client(requests, options.max_concurrency, options.think, run.engine.front_end);
   if (run.engine.dp > 1) {
-    Lockstep(run, cost_, requests, client, options).go();
+    Lockstep(run, part_.cost, requests, client, options).go();
+  } else if (run.engine.replicas > 1 || prefill_) {
+    const Fleet::Parts parts{.one = &part_.empty,
+                             .cost = &part_.cost,
+                             .prefill = prefill_ ? &prefill_->empty : nullptr,
+                             .prefill_cost = prefill_ ? &prefill_->cost : nullptr,
+                             .machine = &machine_};
+    Fleet(run, parts, requests, client, options).go();
   } else {
-    Loop loop(run, cost_, requests, client, options);
+    Loop loop(run, part_.cost, requests, client, options);
     loop.run_until(Time::max());
     loop.finish();
   }

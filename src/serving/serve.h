@@ -10,6 +10,7 @@
 ///                       it has the fewest; all step together, as long as the slowest of them, each
 ///                       padded to the most tokens (lockstep.h)
 ///   pp > 1              up to pp steps are in flight, one per stage; a request is in one at a time
+///   replicas, prefill   several engines behind a router (fleet.h)
 ///
 /// with host = step + per_request x requests of the step. Runs of steps in which the same requests
 /// decode are not scheduled one by one: the clock adds up the same times in a row, and the book is
@@ -18,6 +19,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,6 +43,7 @@ struct Served {
   std::int64_t cached = 0;
   std::int64_t lost = 0;
   int preemptions = 0;
+  Time moved{0};  ///< from the first token until its keys and values are where it decodes
 
   Time ttft() const { return first - sent; }
   Time latency() const { return last - sent; }
@@ -62,6 +65,7 @@ struct StepRecord {
   Time end{0};
   std::int64_t tokens = 0;
   std::int64_t requests = 0;
+  std::int64_t engine = 0;  ///< of several: those that compute prompts first
 };
 
 struct Gap {
@@ -91,9 +95,11 @@ struct Run {
   Bytes weights{0};            ///< of a device
   Bytes kv_bytes_per_token{0};
   double peak_kv_use = 0;
-  Time duration{0};          ///< first sent to last token
-  Time busy{0};              ///< of the accelerators
-  std::int64_t refused = 0;  ///< longer than max_model_len or than the KV cache
+  Time duration{0};           ///< first sent to last token
+  Time busy{0};               ///< of the accelerators
+  std::int64_t refused = 0;   ///< longer than max_model_len or than the KV cache
+  std::int64_t rejected = 0;  ///< by the router's limit
+  Bytes moved_bytes{0};       ///< from engines that compute prompts to those that decode
   double wall_s = 0;
 };
 
@@ -115,15 +121,24 @@ class Server {
                              const Engine& engine);
   Run run(const std::vector<requests::Request>& requests, const ServeOptions& options = {});
 
-  const Engine& engine() const { return empty_.engine; }
-  std::int64_t kv_blocks() const { return empty_.kv_blocks; }
-  step::StepCost& cost() { return cost_; }
+  const Engine& engine() const { return part_.empty.engine; }
+  std::int64_t kv_blocks() const { return part_.empty.kv_blocks; }
+  step::StepCost& cost() { return part_.cost; }
 
  private:
-  Server(step::StepCost cost, Run empty) : cost_(std::move(cost)), empty_(std::move(empty)) {}
+  /// What one engine is made of.
+  struct Part {
+    step::StepCost cost;
+    Run empty;
+  };
+  explicit Server(Part part) : part_(std::move(part)) {}
+  static Result<Part> make_part(const zoo::Model& model, const machine::Machine& machine,
+                                const Engine& engine);
 
-  step::StepCost cost_;
-  Run empty_;
+  Part part_;
+  std::optional<Part> prefill_;  ///< of engines that compute prompts
+  machine::Machine machine_;     ///< with the devices of all
+  std::int64_t devices_ = 1;
 };
 
 }  // namespace orrery::serving

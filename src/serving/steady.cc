@@ -12,6 +12,11 @@ bool reserves(scheduler::Policy policy) {
          policy == scheduler::Policy::static_batch;
 }
 
+/// Tokens of a request in the KV cache.
+double held(const Engine& engine, const MeanLoad& load) {
+  return load.shared + load.input + (reserves(engine.policy) ? load.output : load.output / 2);
+}
+
 /// A step of `decodes` and `chunks` of prompts, host included.
 Time step_of(step::StepCost& cost, const Engine& engine, const MeanLoad& load, double decodes,
              std::int64_t chunks) {
@@ -34,9 +39,35 @@ Time step_of(step::StepCost& cost, const Engine& engine, const MeanLoad& load, d
 
 }  // namespace
 
+Time guessing(const Engine& engine, step::StepCost& cost, const step::StepShape& shape) {
+  const bool none = engine.drafts() == 0 || engine.speculation == Speculation::ngram;
+  return none || shape.decodes == 0 ? Time(0) : cost.draft(shape) * engine.drafts();
+}
+
 Time with_host(const Engine& engine, Time accelerator, std::int64_t requests) {
   const Time host = engine.step + engine.per_request * requests;
   return engine.async ? std::max(accelerator + engine.gap, host) : accelerator + engine.gap + host;
+}
+
+Steady steady_decodes(step::StepCost& cost, const Engine& engine, std::int64_t kv_blocks,
+                      std::int64_t requests, const MeanLoad& load) {
+  Steady steady;
+  steady.decoding =
+      std::min({static_cast<double>(requests), static_cast<double>(engine.max_num_seqs),
+                static_cast<double>(kv_blocks * engine.block_size) / held(engine, load)});
+  steady.per_token = step_of(cost, engine, load, steady.decoding, 0);
+  steady.tokens_per_s = steady.decoding / to_seconds(steady.per_token);
+  return steady;
+}
+
+Prompts steady_prompts(step::StepCost& cost, const Engine& engine, const MeanLoad& load) {
+  const auto budget = static_cast<double>(engine.max_num_batched_tokens);
+  const double chunks = std::max(1.0, std::ceil(load.input / budget));
+  const auto at_once = std::max<std::int64_t>(
+      1, std::min(engine.max_num_seqs, static_cast<std::int64_t>(budget / load.input)));
+  const Time step = step_of(cost, engine, load, 0, at_once);
+  return {.at_once = at_once,
+          .requests_per_s = static_cast<double>(at_once) / (chunks * to_seconds(step))};
 }
 
 Steady steady_state(step::StepCost& cost, const Engine& engine, std::int64_t kv_blocks,
@@ -44,13 +75,12 @@ Steady steady_state(step::StepCost& cost, const Engine& engine, std::int64_t kv_
   const auto budget = static_cast<double>(engine.max_num_batched_tokens);
   const double chunks = std::max(1.0, std::ceil(load.input / budget));
   const double turns = std::max(1.0, load.output - 1);
-  const double held =
-      load.shared + load.input + (reserves(engine.policy) ? load.output : load.output / 2);
   const double all = static_cast<double>(requests) / static_cast<double>(engine.dp) * turns /
                      (turns + chunks + (engine.async ? 1 : 0));
-  const double decoding = std::min({all, static_cast<double>(engine.max_num_seqs),
-                                    static_cast<double>(kv_blocks * engine.block_size) / held,
-                                    budget * load.output / (load.input + load.output)});
+  const double decoding =
+      std::min({all, static_cast<double>(engine.max_num_seqs),
+                static_cast<double>(kv_blocks * engine.block_size) / held(engine, load),
+                budget * load.output / (load.input + load.output)});
   const auto stages = static_cast<double>(engine.pp);
   const double batch = std::max(1.0, decoding / stages);
   const double mixed = batch * chunks / load.output;

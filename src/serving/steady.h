@@ -35,6 +35,20 @@ struct Steady {
 Steady steady_state(step::StepCost& cost, const Engine& engine, std::int64_t kv_blocks,
                     std::int64_t requests, const MeanLoad& load);
 
+/// The same of an engine that only decodes (load.input is in its cache): step(m, 0).
+Steady steady_decodes(step::StepCost& cost, const Engine& engine, std::int64_t kv_blocks,
+                      std::int64_t requests, const MeanLoad& load);
+
+/// Of an engine that only computes prompts: as many in a step as its tokens allow.
+struct Prompts {
+  std::int64_t at_once = 1;
+  double requests_per_s = 0;
+};
+Prompts steady_prompts(step::StepCost& cost, const Engine& engine, const MeanLoad& load);
+
+/// Of guessing tokens for the decodes of a step, one after another.
+Time guessing(const Engine& engine, step::StepCost& cost, const step::StepShape& shape);
+
 /// Accelerator and host: the greater if the engine is asynchronous, else their sum.
 Time with_host(const Engine& engine, Time accelerator, std::int64_t requests);
 

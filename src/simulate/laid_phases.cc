@@ -58,12 +58,6 @@ Crowd crowd_of(const PhasePlan& plan, std::size_t links) {
   return crowd;
 }
 
-topology::LinkMap laid(const machine::Machine& machine) {
-  topology::LinkMap map(machine.network);
-  map.lay(machine.wires);
-  return map;
-}
-
 machine::Machine without_wires(machine::Machine machine) {
   machine.wires = {};
   return machine;
@@ -71,12 +65,18 @@ machine::Machine without_wires(machine::Machine machine) {
 
 }  // namespace
 
+topology::LinkMap laid_links(const machine::Machine& machine) {
+  topology::LinkMap map(machine.network);
+  map.lay(machine.wires);
+  return map;
+}
+
 LaidPhases::LaidPhases(const Wiring& wiring, Binding& binding, const machine::Machine& machine,
                        std::size_t first_link)
     : first_(static_cast<topology::LinkId>(first_link)),
       machine_(machine),
       flat_(without_wires(machine)),
-      map_(laid(machine)),
+      map_(laid_links(machine)),
       flat_links_(topology::LinkMap(machine.network).links()),
       on_links_(wiring, binding, machine_),
       on_dimensions_(wiring, binding, flat_) {}

@@ -13,6 +13,9 @@
 
 namespace orrery::simulate {
 
+/// The links of a machine: those of its topology where it has one.
+topology::LinkMap laid_links(const machine::Machine& machine);
+
 /// What the messages of a phase do to the links of the machine's topology.
 ///
 ///   round    messages that as many others must precede, one after another

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simulate/message_transport.h"
 
+#include "simulate/laid_phases.h"
+
 namespace orrery::simulate {
 namespace {
-
-topology::LinkMap laid(const machine::Machine& machine) {
-  topology::LinkMap map(machine.network);
-  map.lay(machine.wires);
-  return map;
-}
 
 template <class Links>
 Links make_links(const topology::LinkMap& map, const machine::Machine& machine, bool shortcuts) {
@@ -29,7 +25,7 @@ MessageTransport<Links>::MessageTransport(const Wiring& wiring, Binding& binding
                                           engine::EventQueue& queue, bool shortcuts)
     : binding_(binding),
       queue_(queue),
-      map_(laid(machine)),
+      map_(laid_links(machine)),
       plans_(wiring, binding, machine),
       links_(make_links<Links>(map_, machine, shortcuts)),
       routes_(wiring.ways().size()),

@@ -115,7 +115,7 @@ TEST(ServeCommand, SearchFindsPlansAndSaysWhatTheOthersLose) {
   for (const auto& key : schema.at("properties").at("front").at("items").at("required")) {
     EXPECT_TRUE(json.at("front").at(0).contains(key)) << key;
   }
-  EXPECT_EQ(json.at("layouts"), 12);  // two machines, two formats, tp1, tp2 and pp2
+  EXPECT_EQ(json.at("layouts"), 16);  // two machines, two formats; tp1, tp2, pp2, two pools
   for (const auto& loser : json.at("losers")) {
     EXPECT_NE(loser.at("reason"), "");
   }

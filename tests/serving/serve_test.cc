@@ -207,6 +207,58 @@ TEST(Serve, CopiesInLockstepServeEveryRequest) {
   }
 }
 
+TEST(Speculation, EmitsWhatTheFormulaSays) {
+  // Leviathan et al. 2023, eq. 1: (1 - a^(k + 1)) / (1 - a) tokens a pass; a = 0.8, k = 3: 2.952.
+  Engine engine = load_engine("vllm@0.19").value();
+  const zoo::Model model = model_named("llama-3.1-8b");
+  const machine::Machine machine = machine_named("dgx-h100");
+  requests::Generator load;
+  load.arrival = requests::Arrival::infinite;
+  load.output.first = 1000;
+  load.count = 20;
+  const std::vector<requests::Request> requests = requests::generate(load);
+  const serving::Run plain = serve(model, machine, engine, requests).value();
+  engine.speculation = Speculation::ngram;
+  engine.draft_tokens = 3;
+  engine.acceptance = 0.8;
+  const serving::Run run = serve(model, machine, engine, requests).value();
+  const auto passes = static_cast<double>(run.totals.drafted_tokens) / 3;
+  EXPECT_NEAR(1 + static_cast<double>(run.totals.accepted_tokens) / passes, 2.952, 0.06);
+  // Few requests: a pass with four tokens of each takes hardly longer.
+  EXPECT_NEAR(metrics(plain, machine).tpot.mean / metrics(run, machine).tpot.mean, 2.85, 0.15);
+  // Prompts and answers as before, and what was guessed wrong.
+  EXPECT_EQ(run.totals.scheduled_tokens,
+            20 * (1024 + 999) + run.totals.drafted_tokens - run.totals.accepted_tokens);
+}
+
+TEST(Speculation, WithoutLuckCostsItsGuesses) {
+  // Acceptance 0: one token a pass as without, each pass longer by guessing and verifying.
+  const zoo::Model model = model_named("llama-3.1-8b");
+  const machine::Machine machine = machine_named("dgx-h100");
+  const auto tpot = [&](Speculation method, const char* drafter) {
+    Engine engine = load_engine("vllm@0.10").value();
+    engine.speculation = method;
+    engine.draft_tokens = 2;
+    engine.acceptance = 0;
+    engine.draft_model = drafter;
+    const serving::Run run =
+        serve(model, machine, engine, {{.input = 100, .output = 50, .ids = {}}}).value();
+    EXPECT_EQ(run.totals.accepted_tokens, 0);
+    return run.requests.front().tpot();
+  };
+  const Time plain = tpot(Speculation::none, "");
+  const Time ngram = tpot(Speculation::ngram, "");
+  const Time layer = tpot(Speculation::mtp, "");
+  const Time small = tpot(Speculation::model, "llama-3.2-1b");
+  EXPECT_LE(plain, ngram);
+  EXPECT_LT(ngram, layer);
+  EXPECT_LT(layer, small);
+  // Llama-3.2-1B has 2.5 GB, a layer and the head of the 8B 0.44 + 1.05 GB: at 3.35 TB/s two
+  // passes take at least 1.5 and 0.9 ms.
+  EXPECT_GT(small - ngram, 1480_us);
+  EXPECT_GT(layer - ngram, 880_us);
+}
+
 TEST(Serve, WhatDoesNotFitIsSaid) {
   const auto run = serve(model_named("llama-3-70b"), machine_named("dgx-h100"),
                          load_engine("vllm@0.19").value(), {});

@@ -5,16 +5,6 @@
 #include <cassert>
 
 namespace orrery::scheduler {
-namespace {
-
-std::uint64_t mixed(std::uint64_t x) {  // splitmix64
-  x += 0x9e3779b97f4a7c15U;
-  x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27U)) * 0x94d049bb133111ebU;
-  return x ^ (x >> 31U);
-}
-
-}  // namespace
 
 KvBook::KvBook(std::int64_t blocks, std::int64_t block_size, bool prefix_cache)
     : block_size_(block_size), prefix_cache_(prefix_cache) {

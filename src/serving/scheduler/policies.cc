@@ -51,21 +51,17 @@ class VllmV1 : public Scheduler {
     while (tick.preempted == 0 && !waiting_.empty() && budget > 0 &&
            running_size() < limits_.max_num_seqs) {
       const RequestIndex index = waiting_.front();
-      const RequestState& request = state(index);
-      const KvBook::Hit hit = book_.find(request, index);
-      const std::int64_t cached = static_cast<std::int64_t>(hit.blocks.size()) * book_.block_size();
-      const std::int64_t missing = request.known - cached;
-      if (!limits_.chunked_prefill && missing > budget) {
+      const Entry entry = entry_of(index);
+      if (!limits_.chunked_prefill && entry.missing > budget) {
         break;
       }
-      const std::int64_t tokens = capped(missing, budget);
-      const std::int64_t fits = book_.free() - hit.resting;
-      const std::int64_t hits = static_cast<std::int64_t>(hit.blocks.size());
-      if (limits_.reserve_full_isl && book_.blocks_of(request.known) - hits > fits) {
+      const std::int64_t tokens = capped(entry.missing, budget);
+      const std::int64_t fits = book_.free() - entry.hit.resting;
+      if (limits_.reserve_full_isl && book_.blocks_of(state(index).known) - entry.blocks > fits) {
         admission_blocked_ = true;
         break;
       }
-      if (!admit(index, hit, cached + tokens)) {
+      if (!admit(index, entry, entry.computed + tokens)) {
         admission_blocked_ = true;
         break;
       }
@@ -100,19 +96,17 @@ class PrefillFirst : public Scheduler {
     std::int64_t budget = limits_.max_num_batched_tokens;
     while (!waiting_.empty() && running_size() < limits_.max_num_seqs) {
       const RequestIndex index = waiting_.front();
-      const RequestState& request = state(index);
-      const KvBook::Hit hit = book_.find(request, index);
-      const auto hits = static_cast<std::int64_t>(hit.blocks.size());
-      const std::int64_t tokens = request.known - hits * book_.block_size();
-      if (tokens > budget) {
+      const Entry entry = entry_of(index);
+      if (entry.missing > budget) {
         break;
       }
-      const std::int64_t need = book_.blocks_of(request.known) - hits;
-      if (book_.free() - hit.resting - need < kept_free() || !admit(index, hit, request.known)) {
+      const std::int64_t known = state(index).known;
+      const std::int64_t need = book_.blocks_of(known) - entry.blocks;
+      if (book_.free() - entry.hit.resting - need < kept_free() || !admit(index, entry, known)) {
         break;
       }
-      put(tick, index, tokens);
-      budget -= tokens;
+      put(tick, index, entry.missing);
+      budget -= entry.missing;
     }
     admission_blocked_ = !waiting_.empty() && tick.empty();
     if (!tick.empty()) {
@@ -161,6 +155,9 @@ class Reserving : public Scheduler {
   }
 
  protected:
+  std::int64_t tokens_to_expect(const RequestSpec& spec) const override {
+    return spec.prompt + spec.output - 1;
+  }
   void form(Tick& tick) override {
     std::int64_t budget = limits_.max_num_batched_tokens;
     admitting_ = !drains_ || running_.empty() || (admitting_ && prefilling());
@@ -175,17 +172,15 @@ class Reserving : public Scheduler {
     while (admitting_ && !waiting_.empty() && budget > 0 && running_size() < limits_.max_num_seqs) {
       const RequestIndex index = waiting_.front();
       const RequestState& request = state(index);
-      const KvBook::Hit hit = book_.find(request, index);
-      const std::int64_t cached = static_cast<std::int64_t>(hit.blocks.size()) * book_.block_size();
-      const std::int64_t missing = request.known - cached;
-      if (!limits_.chunked_prefill && missing > budget) {
+      const Entry entry = entry_of(index);
+      if (!limits_.chunked_prefill && entry.missing > budget) {
         break;
       }
-      if (!admit(index, hit, request.spec.prompt + request.spec.output - 1)) {
+      if (!admit(index, entry, request.spec.prompt + request.spec.output - 1)) {
         admission_blocked_ = true;
         break;
       }
-      const std::int64_t tokens = std::min(missing, budget);
+      const std::int64_t tokens = std::min(entry.missing, budget);
       put(tick, index, tokens);
       budget -= tokens;
     }
@@ -268,17 +263,16 @@ class Sglang : public Scheduler {
     while (!waiting_.empty() && budget > 0 && running_size() < limits_.max_num_seqs) {
       const RequestIndex index = waiting_.front();
       const RequestState& request = state(index);
-      const KvBook::Hit hit = book_.find(request, index);
-      const std::int64_t cached = static_cast<std::int64_t>(hit.blocks.size()) * book_.block_size();
-      const std::int64_t missing = request.known - cached;
+      const Entry entry = entry_of(index);
       const double spare =
-          static_cast<double>((book_.free() - hit.resting) * book_.block_size()) - promised;
-      const auto wanted = static_cast<double>(missing + remaining(request));
-      if ((wanted > spare && !running_.empty()) || (!limits_.chunked_prefill && missing > budget)) {
+          static_cast<double>((book_.free() - entry.hit.resting) * book_.block_size()) - promised;
+      const auto wanted = static_cast<double>(entry.missing + remaining(request));
+      if ((wanted > spare && !running_.empty()) ||
+          (!limits_.chunked_prefill && entry.missing > budget)) {
         break;
       }
-      const std::int64_t tokens = std::min(missing, budget);
-      if (!admit(index, hit, request.known)) {
+      const std::int64_t tokens = std::min(entry.missing, budget);
+      if (!admit(index, entry, request.known)) {
         break;
       }
       promised += static_cast<double>(remaining(request));
@@ -295,7 +289,10 @@ class Sglang : public Scheduler {
       need += book_.blocks_of(request.computed + ready_tokens(request)) -
               static_cast<std::int64_t>(request.blocks.size());
     }
-    return need <= book_.free() || running_.size() == 1;
+    // The last one gives way only to those that hold blocks in the queue.
+    const bool others =
+        !waiting_.empty() && !requests_[static_cast<std::size_t>(waiting_.front())].blocks.empty();
+    return need <= book_.free() || running_.empty() || (running_.size() == 1 && !others);
   }
 
   /// The one with the fewest generated tokens, of equals that with the longest prompt.

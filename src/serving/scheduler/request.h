@@ -11,6 +11,14 @@ namespace orrery::scheduler {
 using RequestIndex = std::int32_t;
 using BlockIndex = std::int32_t;
 
+/// Spreads numbers that are near each other (splitmix64, Steele et al. 2014).
+constexpr std::uint64_t mixed(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15U;
+  x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 27U)) * 0x94d049bb133111ebU;
+  return x ^ (x >> 31U);
+}
+
 /// What is the same in several requests, from the first token on. Tokens [i id_tokens, (i + 1)
 /// id_tokens) of two requests are equal, with all before them, if their ids[i] are.
 struct SharedPrefix {
@@ -23,6 +31,7 @@ struct RequestSpec {
   std::int64_t prompt = 1;
   std::int64_t output = 1;  ///< tokens that it will generate
   SharedPrefix prefix;
+  bool keeps_blocks = false;  ///< at its end, until Scheduler::let_go()
 };
 
 struct RequestState {

@@ -17,6 +17,46 @@ RequestIndex Scheduler::add(RequestSpec spec) {
   return index;
 }
 
+std::optional<RequestIndex> Scheduler::expect(RequestSpec spec) {
+  const bool starved = first_without_blocks() != waiting_.end();
+  const auto index = static_cast<RequestIndex>(requests_.size());
+  RequestState request;
+  request.known = spec.prompt + 1;
+  request.spec = std::move(spec);
+  const KvBook::Hit hit = book_.find(request, index);
+  if (starved || !book_.reserve(request, index, hit, tokens_to_expect(request.spec))) {
+    return std::nullopt;
+  }
+  request.cached = static_cast<std::int64_t>(hit.blocks.size()) * book_.block_size();
+  totals_.cached_tokens += request.cached;
+  requests_.push_back(std::move(request));
+  return index;
+}
+
+void Scheduler::deliver(RequestIndex index) {
+  RequestState& request = state(index);
+  request.computed = request.spec.prompt;
+  book_.publish(request, request.computed);
+  waiting_.insert(first_without_blocks(), index);
+}
+
+std::int64_t Scheduler::cached_tokens(const RequestSpec& spec) const {
+  RequestState request;
+  request.spec = spec;
+  request.known = spec.prompt;
+  const auto blocks = book_.find(request, static_cast<RequestIndex>(requests_.size())).blocks;
+  return static_cast<std::int64_t>(blocks.size()) * book_.block_size();
+}
+
+std::deque<RequestIndex>::iterator Scheduler::first_without_blocks() {
+  return std::find_if(waiting_.begin(), waiting_.end(),
+                      [&](RequestIndex index) { return state(index).blocks.empty(); });
+}
+
+void Scheduler::let_go(RequestIndex index) {
+  book_.release(state(index), false);
+}
+
 bool Scheduler::can_ever_run(const RequestSpec& spec) const {
   // The last generated token is never computed.
   return book_.blocks_of(spec.prompt + spec.output - 1) <= book_.blocks() &&
@@ -45,7 +85,11 @@ void Scheduler::complete(const Tick& tick, std::vector<RequestIndex>& finished) 
     if (!entry.emits) {
       continue;
     }
-    ++request.known;
+    const std::int64_t right = entry.drafts > 0 ? accepted(entry.request, entry.drafts) : 0;
+    request.known += 1 + right;
+    request.computed -= request.running ? entry.drafts - right : 0;
+    totals_.drafted_tokens += entry.drafts;
+    totals_.accepted_tokens += right;
     --request.placeholders;
     if (request.emitted() >= request.spec.output) {
       request.finished = true;
@@ -54,7 +98,9 @@ void Scheduler::complete(const Tick& tick, std::vector<RequestIndex>& finished) 
       }
       request.running = false;
       left = true;
-      book_.release(request, false);
+      if (!request.spec.keeps_blocks) {
+        book_.release(request, false);
+      }
       finished.push_back(entry.request);
     }
   }
@@ -71,7 +117,22 @@ std::int64_t Scheduler::ready_tokens(const RequestState& request) const {
     return 0;  // its last token is on the way
   }
   const std::int64_t placeholders = limits_.lookahead ? request.placeholders : 0;
-  return request.known + placeholders - request.computed;
+  const std::int64_t known = request.known + placeholders - request.computed;
+  const bool decodes = known == 1 && request.emitted() > 0;
+  return std::max<std::int64_t>(0, known) +
+         (decodes ? std::min(limits_.drafts, request.spec.output - request.promised() - 1) : 0);
+}
+
+std::int64_t Scheduler::accepted(RequestIndex index, std::int64_t drafts) const {
+  const std::uint64_t request = mixed(static_cast<std::uint64_t>(index));
+  std::int64_t right = 0;
+  for (; right < drafts; ++right) {
+    const auto token = static_cast<std::uint64_t>(state(index).known + right);
+    if (static_cast<double>(mixed(request + token) >> 11U) * 0x1.0p-53 >= limits_.acceptance) {
+      break;
+    }
+  }
+  return right;
 }
 
 void Scheduler::put(Tick& tick, RequestIndex index, std::int64_t tokens) {
@@ -80,6 +141,8 @@ void Scheduler::put(Tick& tick, RequestIndex index, std::int64_t tokens) {
   request.computed += tokens;
   ++request.in_flight;
   entry.emits = request.computed >= request.known + request.placeholders;
+  entry.drafts =
+      limits_.drafts > 0 ? std::max<std::int64_t>(0, request.computed - request.known) : 0;
   request.placeholders += entry.emits ? 1 : 0;
   book_.publish(request, std::min(request.computed, request.known));
   tick.tokens += tokens;
@@ -112,19 +175,38 @@ void Scheduler::preempt(Tick& tick, RequestIndex index) {
   request.computed = 0;
   request.running = false;
   running_.erase(std::find(running_.begin(), running_.end(), index));
-  waiting_.push_front(index);
+  waiting_.insert(first_without_blocks(), index);
 }
 
-bool Scheduler::admit(RequestIndex index, const KvBook::Hit& hit, std::int64_t reserved) {
+Scheduler::Entry Scheduler::entry_of(RequestIndex index) const {
+  const RequestState& request = requests_[static_cast<std::size_t>(index)];
+  Entry entry;
+  if (request.blocks.empty()) {
+    entry.hit = book_.find(request, index);
+    entry.blocks = static_cast<std::int64_t>(entry.hit.blocks.size());
+    entry.computed = entry.blocks * book_.block_size();
+  } else {  // delivered
+    entry.blocks = static_cast<std::int64_t>(request.blocks.size());
+    entry.computed = request.computed;
+  }
+  entry.missing = request.known - entry.computed;
+  return entry;
+}
+
+bool Scheduler::admit(RequestIndex index, const Entry& entry, std::int64_t reserved) {
   assert(waiting_.front() == index && "first come, first served");
   RequestState& request = state(index);
-  if (!book_.reserve(request, index, hit, reserved)) {
+  if (!request.blocks.empty()) {
+    if (!book_.reserve(request, index, reserved)) {
+      return false;
+    }
+  } else if (book_.reserve(request, index, entry.hit, reserved)) {
+    request.computed = entry.computed;
+    request.cached += entry.computed;
+    totals_.cached_tokens += entry.computed;
+  } else {
     return false;
   }
-  const std::int64_t cached = static_cast<std::int64_t>(hit.blocks.size()) * book_.block_size();
-  request.computed = cached;
-  request.cached += cached;
-  totals_.cached_tokens += cached;
   request.running = true;
   waiting_.pop_front();
   running_.push_back(index);

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/names.h"
@@ -43,6 +44,8 @@ struct Limits {
   bool reserve_full_isl = true;  ///< a prompt is admitted only if all of it has blocks
   bool lookahead = false;        ///< ticks are formed before the one in flight is completed
   double watermark = 0;          ///< share of the blocks kept free when admitting (vllm_v0)
+  std::int64_t drafts = 0;       ///< tokens guessed for each decode; without lookahead
+  double acceptance = 0;         ///< chance of a guess whose predecessors were right to be right
 };
 
 struct Scheduled {
@@ -50,6 +53,7 @@ struct Scheduled {
   std::int64_t tokens = 0;
   std::int64_t context = 0;  ///< computed before
   bool emits = false;        ///< its known tokens end here: one more is generated
+  std::int64_t drafts = 0;   ///< of the tokens, guesses: those that are right are generated, too
 };
 
 struct Tick {
@@ -65,6 +69,8 @@ struct Totals {
   std::int64_t lost_tokens = 0;
   std::int64_t preemptions = 0;
   std::int64_t ticks = 0;
+  std::int64_t drafted_tokens = 0;   ///< guesses that were computed
+  std::int64_t accepted_tokens = 0;  ///< of them, those that were right
 };
 
 class Scheduler {
@@ -76,6 +82,17 @@ class Scheduler {
 
   /// Joins the queue. Requires prompt >= 1, output >= 1 and can_ever_run().
   RequestIndex add(RequestSpec spec);
+  /// A request whose prompt another engine computes, and its first token: blocks for what the
+  /// prefix cache does not have of it. Nothing if there are too few, or if one that was preempted
+  /// waits for some. It is not in the queue before deliver().
+  std::optional<RequestIndex> expect(RequestSpec spec);
+  /// Its keys and values have come: it joins the queue with its prompt computed, before those that
+  /// have no blocks.
+  void deliver(RequestIndex index);
+  /// Tokens of a request's beginning that the cache has.
+  std::int64_t cached_tokens(const RequestSpec& spec) const;
+  /// Frees the blocks of a request that has ended and keeps them.
+  void let_go(RequestIndex index);
   /// Whether the request fits into an engine that has nothing else to do.
   virtual bool can_ever_run(const RequestSpec& spec) const;
 
@@ -106,21 +123,38 @@ class Scheduler {
 
  protected:
   virtual void form(Tick& tick) = 0;
+  /// Tokens that a request must have blocks for to be sure to go on once it is delivered.
+  virtual std::int64_t tokens_to_expect(const RequestSpec& spec) const { return spec.prompt + 1; }
   /// Whether a queue that was not admitted from stays so while blocks only get fewer.
   virtual bool queue_waits_for_blocks() const { return true; }
   /// What of the policy's own changes in so many steady ticks.
   virtual void on_skip(std::int64_t ticks) { static_cast<void>(ticks); }
 
   RequestState& state(RequestIndex index) { return requests_[static_cast<std::size_t>(index)]; }
-  /// Tokens that could be computed of a running request now.
+  const RequestState& state(RequestIndex index) const {
+    return requests_[static_cast<std::size_t>(index)];
+  }
+  /// Tokens that could be computed of a running request now, guesses for a decode included.
   std::int64_t ready_tokens(const RequestState& request) const;
   void put(Tick& tick, RequestIndex index, std::int64_t tokens);
+  /// A request of the queue: what it need not compute, having it or finding it in the cache.
+  struct Entry {
+    KvBook::Hit hit;
+    std::int64_t computed = 0;
+    std::int64_t missing = 0;  ///< known tokens that are to be computed
+    std::int64_t blocks = 0;   ///< that it has or finds
+  };
+  Entry entry_of(RequestIndex index) const;
+  /// How many of a decode's guesses are right: the same whatever runs beside it.
+  std::int64_t accepted(RequestIndex index, std::int64_t drafts) const;
   /// Takes it back out of a tick.
   void withdraw(Tick& tick, RequestIndex index);
-  /// Its blocks are free, it starts again from the head of the queue.
+  /// Its blocks are free, it starts again from the head of the queue, behind delivered ones.
   void preempt(Tick& tick, RequestIndex index);
+  /// The first of the queue that has no blocks.
+  std::deque<RequestIndex>::iterator first_without_blocks();
   /// From the head of the queue to the running ones, with blocks for `reserved` tokens.
-  bool admit(RequestIndex index, const KvBook::Hit& hit, std::int64_t reserved);
+  bool admit(RequestIndex index, const Entry& entry, std::int64_t reserved);
 
   Limits limits_;
   KvBook book_;

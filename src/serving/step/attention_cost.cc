@@ -51,7 +51,8 @@ Time StepCost::attend(const AttentionKind& kind, const StepShape& shape) {
   };
   Time total{0};
   if (shape.decodes > 0) {
-    total += run(decode_keys, decode_keys, shape.decodes, 1);
+    total += run(decode_keys * static_cast<double>(shape.queries), decode_keys, shape.decodes,
+                 shape.queries);
   }
   if (!shape.prompts.empty()) {
     double pairs = 0;
@@ -92,18 +93,20 @@ Time StepCost::attend_latent(const StepShape& shape, double visible) {
                               static_cast<double>(graph::bits_of(options_.precision.kv)) / 8;
   Time total{0};
   if (shape.decodes > 0) {
-    auto found = absorbed_.find(shape.decodes);
+    const std::int64_t rows_in = shape.decodes * shape.queries;
+    auto found = absorbed_.find(rows_in);
     if (found == absorbed_.end()) {
       found = absorbed_
-                  .emplace(shape.decodes, gemm(heads, shape.decodes, rank, nope) +
-                                              gemm(heads, shape.decodes, value, rank))
+                  .emplace(rows_in,
+                           gemm(heads, rows_in, rank, nope) + gemm(heads, rows_in, value, rank))
                   .first;
     }
     total += found->second;
     graph::Operator core{.name = {}, .kind = graph::OperatorKind::attention, .gemm = {}};
     const auto per_key = static_cast<double>(heads * (2 * rank + rotary));
-    core.flops = Flops(2 * per_key * visible);
-    const auto rows = static_cast<double>(shape.decodes * heads * (2 * rank + rotary));
+    core.flops = Flops(2 * per_key * visible * static_cast<double>(shape.queries));
+    const auto rows =
+        static_cast<double>(shape.decodes * shape.queries * heads * (2 * rank + rotary));
     core.bytes = Bytes(std::llround(latent_bytes * visible + 2 * rows));
     total += kernel(core);
   }

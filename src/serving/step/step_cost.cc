@@ -152,6 +152,26 @@ Time StepCost::time(const StepShape& shape) {
   return total;
 }
 
+void StepCost::guess_by(std::shared_ptr<StepCost> drafter) {
+  drafter_ = std::move(drafter);
+  weights_ += drafter_ ? drafter_->weights_ : weights_ / model_.layers;
+  kv_per_token_ += drafter_ ? drafter_->kv_per_token_ : kv_per_token_ / model_.layers;
+}
+
+Time StepCost::draft(const StepShape& shape) {
+  StepShape pass;
+  pass.tokens = pass.samples = pass.decodes = shape.decodes;
+  const std::size_t windows = drafter_ ? drafter_->windows_.size() : windows_.size();
+  for (std::size_t w = 0; w < windows; ++w) {
+    pass.visible.push_back(shape.visible[drafter_ ? 0 : w]);
+  }
+  if (drafter_) {
+    return drafter_->time(pass);
+  }
+  const Time output = head(shape.decodes).time;
+  return (time(pass) - output) / model_.layers + output;
+}
+
 Time StepCost::interval(Time step) const {
   // Layers are split evenly; the stage with one more is the longest.
   const std::int64_t pp = options_.degrees.pp;

@@ -29,6 +29,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
@@ -75,6 +76,7 @@ struct StepShape {
   std::int64_t samples = 0;  ///< S: requests
   std::vector<Prompt> prompts;
   std::int64_t decodes = 0;
+  std::int64_t queries = 1;  ///< of a decode: itself and guesses that are verified with it
   /// Of decodes: keys that their tokens see, in layers of StepCost::windows()[i].
   std::vector<double> visible;
 };
@@ -91,6 +93,11 @@ class StepCost {
 
   /// Of all pipeline stages together. Not const: remembers what depends on T and S alone.
   Time time(const StepShape& shape);
+  /// Tokens of decodes are guessed by `drafter`, or, without one, by a layer more like the model's
+  /// and its output head (MTP, EAGLE): their weights and cache are added to the model's.
+  void guess_by(std::shared_ptr<StepCost> drafter);
+  /// Of guessing one token for each decode of the step.
+  Time draft(const StepShape& shape);
   /// With pp > 1: of the longest stage, what the next step must wait for.
   Time interval(Time step) const;
   /// T in a graph, else T.
@@ -155,6 +162,7 @@ class StepCost {
   std::unordered_map<std::int64_t, Part> heads_;
   std::unordered_map<std::int64_t, Time> absorbed_;
   graph::Operator decode_;
+  std::shared_ptr<StepCost> drafter_;
 };
 
 }  // namespace orrery::step

@@ -10,7 +10,7 @@ namespace {
 
 using Pattern = std::vector<bool>;
 constexpr std::size_t kMostLayers = std::size_t{1} << 16;
-constexpr int kDeepest = 32;
+constexpr int kDeepestNesting = 32;
 
 /// sum := product ('+' product)*;  product := factor ('*' number)*;  factor := list | '(' sum ')'
 class Parser {
@@ -60,7 +60,7 @@ class Parser {
   }
 
   std::optional<Pattern> factor(int depth) {
-    if (depth > kDeepest) {
+    if (depth > kDeepestNesting) {
       return std::nullopt;
     }
     if (take('(')) {

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/fleet.h"
+
+#include <algorithm>
+
+namespace orrery::serving {
+namespace {
+
+constexpr Time kNever = Time::max();
+
+std::int64_t tokens_of(const requests::Request& request) {
+  return request.input + request.output;
+}
+
+}  // namespace
+
+std::optional<Delivery> Fleet::Member::pop(Time now) {
+  if (arrived.empty() || arrived.front().queued > now) {
+    return std::nullopt;
+  }
+  const Delivery delivery = arrived.front();
+  arrived.pop_front();
+  return delivery;
+}
+
+void Fleet::Member::ended(std::size_t request, Time at) {
+  fleet->ends_.push({at, fleet->order_++, index, request});
+  if (fleet->coupled_) {
+    loop->halt();
+  }
+}
+
+Fleet::Fleet(Run& run, const Parts& parts, const std::vector<requests::Request>& requests,
+             Inbox& client, const ServeOptions& options)
+    : run_(run),
+      requests_(requests),
+      client_(client),
+      options_(options),
+      member_options_(options),
+      coupled_(options.max_concurrency > 0 || parts.prefill != nullptr),
+      places_(requests.size()) {
+  member_options_.progress = {};
+  const Engine& engine = run_.engine;
+  const std::int64_t prefill_ranks = parts.prefill == nullptr ? 0 : parts.prefill->engine.tp;
+  add_members(parts, true, engine.prefill, {0, prefill_ranks});
+  add_members(parts, false, engine.replicas,
+              {engine.prefill * prefill_ranks, engine.tp * engine.pp});
+  if (parts.prefill != nullptr) {
+    network_.emplace(*parts.machine);
+  }
+}
+
+void Fleet::add_members(const Parts& parts, bool prefill, std::int64_t count,
+                        const Placement& first) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    auto member = std::make_unique<Member>();
+    member->fleet = this;
+    member->index = members_.size();
+    member->prefills = prefill;
+    member->place = {first.first + i * first.ranks, first.ranks};
+    member->run = prefill ? *parts.prefill : *parts.one;
+    member->loop = std::make_unique<Loop>(member->run, prefill ? *parts.prefill_cost : *parts.cost,
+                                          requests_, *member, member_options_);
+    if (prefill) {
+      member->loop->only_prefill();
+    }
+    members_.push_back(std::move(member));
+  }
+}
+
+void Fleet::go() {
+  for (;;) {
+    Time event = client_.next();
+    if (coupled_ && !ends_.empty()) {
+      event = std::min(event, ends_.top().at);
+    }
+    if (network_) {
+      event = std::min(event, network_->next());
+    }
+    Member* first = members_.front().get();
+    Time second = kNever;
+    for (std::size_t i = 1; i < members_.size(); ++i) {
+      Member& member = *members_[i];
+      if (member.loop->clock() < first->loop->clock()) {
+        second = first->loop->clock();
+        first = &member;
+      } else {
+        second = std::min(second, member.loop->clock());
+      }
+    }
+    if (first->loop->clock() < event) {
+      first->loop->run_until(coupled_ ? std::min(event, second + Time(1)) : event);
+      continue;
+    }
+    if (event.is_overflow()) {
+      break;
+    }
+    end_transfers(event);
+    take_ends(event);
+    take_arrivals(event);
+  }
+  join();
+}
+
+Fleet::Member& Fleet::choose(bool prefill, const requests::Request& request, std::size_t& turn) {
+  std::vector<Member*> pool;
+  for (const auto& member : members_) {
+    if (member->prefills == prefill) {
+      pool.push_back(member.get());
+    }
+  }
+  const Router router = run_.engine.router;
+  if (router == Router::round_robin) {
+    return *pool[turn++ % pool.size()];
+  }
+  const auto load = [&](const Member* member) {
+    if (router == Router::least_requests) {
+      return member->requests;
+    }
+    std::int64_t tokens = member->tokens;
+    if (router == Router::prefix_aware) {
+      const scheduler::Scheduler& scheduler = member->loop->scheduler();
+      const auto spec = spec_of(request, member->run.engine, scheduler);
+      tokens -= spec ? scheduler.cached_tokens(*spec) : 0;
+    }
+    return tokens;
+  };
+  Member* best = pool.front();
+  std::int64_t least = load(best);
+  for (Member* member : pool) {
+    if (const std::int64_t its = load(member); its < least) {
+      best = member;
+      least = its;
+    }
+  }
+  return *best;
+}
+
+void Fleet::take_arrivals(Time at) {
+  take_ends(at);
+  while (const auto delivery = client_.pop(at)) {
+    const requests::Request& request = requests_[delivery->request];
+    // Every pool has to be able to hold it.
+    const bool fits = std::all_of(members_.begin(), members_.end(), [&](const auto& member) {
+      return spec_of(request, member->run.engine, member->loop->scheduler()).has_value();
+    });
+    Member& member = choose(network_.has_value(), request, arrival_turn_);
+    const std::int64_t most = run_.engine.most_requests;
+    if (!fits || (most > 0 && member.requests >= most)) {
+      ++(fits ? run_.rejected : run_.refused);
+      client_.ended(delivery->request, at);
+      continue;
+    }
+    Place& place = places_[delivery->request];
+    (member.prefills ? place.prefill : place.member) = static_cast<std::int32_t>(member.index);
+    (member.prefills ? place.prefilled : place.served) = member.numbered++;
+    ++member.requests;
+    member.tokens += tokens_of(request);
+    member.arrived.push_back(*delivery);
+    member.loop->poke(at);
+  }
+  if (options_.progress && ++reported_ % 1024 == 0) {
+    options_.progress(static_cast<double>(reported_) / static_cast<double>(requests_.size()));
+  }
+}
+
+void Fleet::take_ends(Time at) {
+  while (!ends_.empty() && ends_.top().at <= at) {
+    const End end = ends_.top();
+    ends_.pop();
+    Member& member = *members_[end.member];
+    --member.requests;
+    member.tokens -= tokens_of(requests_[end.request]);
+    if (member.prefills && requests_[end.request].output > 1) {
+      hand_over(end.request, end.at);
+      continue;
+    }
+    client_.ended(end.request, end.at);
+    if (!member.prefills) {
+      begin_transfers(member, at);
+    }
+  }
+}
+
+void Fleet::hand_over(std::size_t request, Time at) {
+  Member& member = choose(false, requests_[request], decode_turn_);
+  ++member.requests;
+  member.tokens += tokens_of(requests_[request]);
+  member.coming.push_back(request);
+  begin_transfers(member, at);
+}
+
+/// As far as there are blocks, first come, first served.
+void Fleet::begin_transfers(Member& member, Time at) {
+  while (!member.coming.empty()) {
+    const std::size_t request = member.coming.front();
+    Place& place = places_[request];
+    const Member& from = *members_[static_cast<std::size_t>(place.prefill)];
+    const Served& computed = from.run.requests[place.prefilled];
+    const auto served = member.loop->expect(request, requests_[request], computed);
+    if (!served) {
+      return;
+    }
+    member.coming.pop_front();
+    ++member.numbered;
+    place.member = static_cast<std::int32_t>(member.index);
+    place.served = *served;
+    const scheduler::RequestState& state =
+        member.loop->scheduler().request(static_cast<scheduler::RequestIndex>(*served));
+    const Bytes bytes = member.run.kv_bytes_per_token * (state.spec.prompt - state.cached);
+    run_.moved_bytes += bytes * member.place.ranks;
+    network_->begin(at, from.place, member.place, bytes);
+    moving_.push_back(request);
+  }
+}
+
+void Fleet::end_transfers(Time at) {
+  if (!network_) {
+    return;
+  }
+  for (const std::size_t transfer : network_->advance(at)) {
+    const Place& place = places_[moving_[transfer]];
+    Member& from = *members_[static_cast<std::size_t>(place.prefill)];
+    from.loop->scheduler().let_go(static_cast<scheduler::RequestIndex>(place.prefilled));
+    from.loop->poke(at);
+    Member& to = *members_[static_cast<std::size_t>(place.member)];
+    Served& served = to.run.requests[place.served];
+    served.moved = at - served.first;
+    to.loop->scheduler().deliver(static_cast<scheduler::RequestIndex>(place.served));
+    to.loop->poke(at);
+  }
+}
+
+/// One run of all.
+void Fleet::join() {
+  Time busy{0};
+  for (const auto& member : members_) {
+    member->loop->finish();
+    const Run& part = member->run;
+    busy += part.busy * part.devices;
+    run_.gaps.insert(run_.gaps.end(), part.gaps.begin(), part.gaps.end());
+    for (StepRecord step : part.steps) {
+      step.engine = static_cast<std::int64_t>(member->index);
+      run_.steps.push_back(step);
+    }
+    for (std::size_t i = 0; i < part.samples.size(); ++i) {
+      if (i == run_.samples.size()) {
+        run_.samples.push_back({.at = part.samples[i].at});
+      }
+      run_.samples[i].running += part.samples[i].running;
+      run_.samples[i].waiting += part.samples[i].waiting;
+      run_.samples[i].kv_use += part.samples[i].kv_use / static_cast<double>(members_.size());
+    }
+    run_.totals.scheduled_tokens += part.totals.scheduled_tokens;
+    run_.totals.cached_tokens += part.totals.cached_tokens;
+    run_.totals.lost_tokens += part.totals.lost_tokens;
+    run_.totals.preemptions += part.totals.preemptions;
+    run_.totals.drafted_tokens += part.totals.drafted_tokens;
+    run_.totals.accepted_tokens += part.totals.accepted_tokens;
+    run_.totals.ticks += part.totals.ticks;
+    run_.peak_kv_use = std::max(run_.peak_kv_use, part.peak_kv_use);
+    run_.duration = std::max(run_.duration, part.duration);
+  }
+  run_.busy = busy / run_.devices;
+  for (const Place& place : places_) {
+    const std::int32_t at = place.member >= 0 ? place.member : place.prefill;
+    if (at < 0) {
+      continue;  // refused
+    }
+    const std::size_t served = place.member >= 0 ? place.served : place.prefilled;
+    run_.requests.push_back(members_[static_cast<std::size_t>(at)]->run.requests[served]);
+  }
+}
+
+}  // namespace orrery::serving

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Several engines behind one router: replicas, and pools that compute prompts or decode.
+/// Internal to this folder.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <queue>
+#include <vector>
+
+#include "serving/kv_transfers.h"
+#include "serving/loop.h"
+
+namespace orrery::serving {
+
+/// A step of one engine is taken when no other can still change what it sees: engines advance in
+/// the order of their clocks, to the next event of the router, the network or an answer.
+///
+/// With a prefill pool a request is computed there to its first token, keeps its blocks, gets
+/// blocks in an engine of the decode pool, moves (kv_transfers.h) and decodes; a preempted one is
+/// computed again where it decodes. What that engine's prefix cache has does not move.
+class Fleet {
+ public:
+  /// `one` is an empty run of an engine that decodes (or does all), `prefill` of one that computes
+  /// prompts, if there are such.
+  struct Parts {
+    const Run* one = nullptr;
+    step::StepCost* cost = nullptr;
+    const Run* prefill = nullptr;
+    step::StepCost* prefill_cost = nullptr;
+    const machine::Machine* machine = nullptr;  ///< of all of them
+  };
+  Fleet(Run& run, const Parts& parts, const std::vector<requests::Request>& requests, Inbox& client,
+        const ServeOptions& options);
+  void go();
+
+ private:
+  /// One engine, and what the router knows of it.
+  struct Member : Inbox {
+    Fleet* fleet = nullptr;
+    std::size_t index = 0;
+    bool prefills = false;
+    Placement place;
+    Run run;
+    std::unique_ptr<Loop> loop;
+    std::deque<Delivery> arrived;
+    std::deque<std::size_t> coming;  ///< requests whose keys and values want blocks here
+    std::size_t numbered = 0;        ///< requests that it has or will have in its run
+    std::int64_t requests = 0;       ///< unanswered
+    std::int64_t tokens = 0;         ///< of their prompts and answers
+
+    Time next() const override { return arrived.empty() ? Time::max() : arrived.front().queued; }
+    std::optional<Delivery> pop(Time now) override;
+    void ended(std::size_t request, Time at) override;
+  };
+  struct End {
+    Time at{0};
+    std::uint64_t order = 0;
+    std::size_t member = 0;
+    std::size_t request = 0;
+    bool operator>(const End& other) const {
+      return at != other.at ? at > other.at : order > other.order;
+    }
+  };
+  /// Where a request is.
+  struct Place {
+    std::int32_t prefill = -1;  ///< member that has computed its prompt
+    std::size_t prefilled = 0;  ///< its number there
+    std::int32_t member = -1;   ///< that answers it
+    std::size_t served = 0;
+  };
+
+  void add_members(const Parts& parts, bool prefill, std::int64_t count, const Placement& first);
+  Member& choose(bool prefill, const requests::Request& request, std::size_t& turn);
+  void take_arrivals(Time at);
+  void take_ends(Time at);
+  void hand_over(std::size_t request, Time at);
+  void begin_transfers(Member& member, Time at);
+  void end_transfers(Time at);
+  void join();
+
+  Run& run_;
+  const std::vector<requests::Request>& requests_;
+  Inbox& client_;
+  const ServeOptions& options_;
+  ServeOptions member_options_;
+  bool coupled_;  ///< what one engine does may change what another sees
+  std::vector<std::unique_ptr<Member>> members_;
+  std::optional<KvTransfers> network_;
+  std::vector<std::size_t> moving_;  ///< by transfer: the request
+  std::vector<Place> places_;        ///< by request
+  std::priority_queue<End, std::vector<End>, std::greater<>> ends_;
+  std::uint64_t order_ = 0;
+  std::size_t arrival_turn_ = 0;
+  std::size_t decode_turn_ = 0;
+  std::size_t reported_ = 0;
+};
+
+}  // namespace orrery::serving

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What an engine makes of requests for its scheduler. Internal to this folder.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "serving/client.h"
+#include "serving/serve.h"
+
+namespace orrery::serving {
+
+scheduler::Limits limits_of(const Engine& engine);
+/// Nothing: it is too long for the engine.
+std::optional<scheduler::RequestSpec> spec_of(const requests::Request& request,
+                                              const Engine& engine,
+                                              const scheduler::Scheduler& scheduler);
+Served served_of(const scheduler::RequestSpec& spec, const Delivery& delivery);
+
+}  // namespace orrery::serving

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/fleet.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include "serving/metrics.h"
+#include "serving/requests/generate.h"
+
+namespace orrery::serving {
+namespace {
+
+const zoo::Model& small_model() {
+  static const zoo::Model model = zoo::load_model("llama-3.2-1b").value();
+  return model;
+}
+const machine::Machine& dgx() {
+  static const machine::Machine machine = machine::load_machine("dgx-h100").value();
+  return machine;
+}
+
+/// Memory, seats and budget all bind.
+Engine drawn_engine() {
+  Engine engine = load_engine("vllm@0.19").value();
+  engine.async = *rc::gen::arbitrary<bool>();
+  engine.blocks = *rc::gen::inRange(60, 200);
+  engine.max_num_seqs = *rc::gen::inRange(2, 9);
+  engine.max_num_batched_tokens = 256;
+  engine.policy = *rc::gen::element(scheduler::Policy::vllm_v1, scheduler::Policy::trtllm,
+                                    scheduler::Policy::sglang, scheduler::Policy::sarathi);
+  engine.router = *rc::gen::element(Router::round_robin, Router::least_requests,
+                                    Router::least_tokens, Router::prefix_aware);
+  return engine;
+}
+
+std::vector<requests::Request> drawn_requests() {
+  requests::Generator load;
+  load.rate = *rc::gen::element(1.0, 100.0, 2000.0);
+  load.input = {.kind = requests::Length::Kind::uniform, .first = 1, .second = 400};
+  load.output = {.kind = requests::Length::Kind::uniform, .first = 1, .second = 100};
+  load.count = *rc::gen::inRange(1, 40);
+  load.shared_prefix = *rc::gen::element(0, 100);
+  load.prefix_groups = 3;
+  load.seed = static_cast<std::uint64_t>(*rc::gen::inRange(0, 1000));
+  return requests::generate(load);
+}
+
+bool same_times(const Run& a, const Run& b) {
+  bool equal = a.requests.size() == b.requests.size() && a.duration == b.duration &&
+               a.totals.ticks == b.totals.ticks && a.busy == b.busy &&
+               a.totals.preemptions == b.totals.preemptions;
+  for (std::size_t i = 0; equal && i < a.requests.size(); ++i) {
+    equal = a.requests[i].scheduled == b.requests[i].scheduled &&
+            a.requests[i].first == b.requests[i].first &&
+            a.requests[i].last == b.requests[i].last && a.requests[i].moved == b.requests[i].moved;
+  }
+  return equal;
+}
+
+RC_GTEST_PROP(Fleet, OfOneIsTheEngineAlone, ()) {
+  Engine engine = drawn_engine();
+  engine.pp = *rc::gen::element(1, 2);
+  auto server = Server::make(small_model(), dgx(), engine);
+  RC_ASSERT(server.has_value());
+  const std::vector<requests::Request> requests = drawn_requests();
+  const ServeOptions options{.max_concurrency = *rc::gen::element(0, 3)};
+  const serving::Run alone = server->run(requests, options);
+  const serving::Run empty = server->run({});
+  serving::Run run = empty;
+  Client client(requests, options.max_concurrency, options.think, engine.front_end);
+  Fleet(run, {.one = &empty, .cost = &server->cost()}, requests, client, options).go();
+  RC_ASSERT(same_times(run, alone));
+  RC_ASSERT(run.samples.size() == alone.samples.size());
+}
+
+RC_GTEST_PROP(Fleet, EveryTokenIsComputedOnceWhereverItIs, ()) {
+  // As of one engine: sum (p + o - 1) + lost - found, whichever pool computes them; what is found
+  // where it decodes is not moved, but was computed. And skipping runs of decodes changes nothing.
+  Engine engine = drawn_engine();
+  engine.replicas = *rc::gen::inRange(1, 4);
+  engine.prefill = *rc::gen::inRange(0, 3);
+  engine.tp = *rc::gen::element(1, 2);
+  engine.prefill_tp = *rc::gen::element(0, 1, 4);
+  auto server = Server::make(small_model(), dgx(), engine);
+  RC_ASSERT(server.has_value());
+  const std::vector<requests::Request> requests = drawn_requests();
+  ServeOptions options{.max_concurrency = *rc::gen::element(0, 5)};
+  const serving::Run run = server->run(requests, options);
+  RC_ASSERT(run.requests.size() + static_cast<std::size_t>(run.refused) == requests.size());
+  std::int64_t work = 0;
+  std::int64_t answers = 0;
+  for (const Served& request : run.requests) {
+    RC_ASSERT(request.sent <= request.queued && request.queued <= request.scheduled);
+    RC_ASSERT(request.scheduled < request.first && request.first <= request.last);
+    work += request.input + request.output - 1;
+    answers += request.output;
+  }
+  std::int64_t wanted = 0;
+  for (const requests::Request& request : requests) {
+    wanted += request.output;
+  }
+  RC_ASSERT(run.refused > 0 || answers == wanted);
+  // A request that is preempted with its last token on its way (async) is not computed again.
+  if (!engine.async && (engine.prefill == 0 || requests.front().shared == 0)) {
+    RC_ASSERT(run.totals.scheduled_tokens ==
+              work + run.totals.lost_tokens - run.totals.cached_tokens);
+  }
+  options.skip = false;
+  RC_ASSERT(same_times(run, server->run(requests, options)));
+}
+
+TEST(Fleet, DecodingIsFreeOfPromptsInItsOwnPool) {
+  Engine engine = load_engine("vllm@0.19").value();
+  engine.prefill = 1;
+  engine.replicas = 2;
+  auto server = Server::make(small_model(), dgx(), engine);
+  ASSERT_TRUE(server.has_value());
+  requests::Generator load;
+  load.rate = 50;
+  load.input.first = 1000;
+  load.output.first = 50;
+  load.count = 300;
+  const serving::Run run = server->run(requests::generate(load), {.most_steps = 100000});
+  ASSERT_EQ(run.requests.size(), 300U);
+  EXPECT_EQ(run.devices, 3);
+  for (const StepRecord& step : run.steps) {
+    if (step.engine > 0) {
+      EXPECT_EQ(step.tokens, step.requests);
+    }
+  }
+  // 16 layers x 8 heads x 64 x 2 x 2 bytes = 32 KiB a token, a thousand of them: 32.8 MB at the
+  // 450 GB/s of a GPU's links 73 us and their latency, when nothing else is on the way.
+  EXPECT_EQ(run.moved_bytes, 300 * 1000 * Bytes(32768));
+  for (const Served& request : run.requests) {
+    EXPECT_GT(request.moved, 72_us);
+  }
+  const Metrics m = metrics(run, dgx());
+  EXPECT_LT(m.moved.median, 100_us);
+}
+
+TEST(KvTransfers, ShareTheLinksOfTheirEnds) {
+  machine::Machine machine = machine::with_devices(dgx(), 8).value();
+  const auto took = [&](std::vector<std::pair<Placement, Placement>> ways) {
+    KvTransfers transfers(machine);
+    for (const auto& [source, destination] : ways) {
+      transfers.begin(1_ms, source, destination, Bytes(4'500'000'000));
+    }
+    Time last{0};
+    while (!transfers.next().is_overflow()) {
+      last = transfers.next();
+      transfers.advance(last);
+    }
+    return to_seconds(last - 1_ms);
+  };
+  const double alone = took({{{0, 1}, {1, 1}}});
+  // Two from one device halve its link, two of their own do not.
+  EXPECT_NEAR(took({{{0, 1}, {1, 1}}, {{0, 1}, {2, 1}}}) / alone, 2, 0.01);
+  EXPECT_NEAR(took({{{0, 1}, {1, 1}}, {{2, 1}, {3, 1}}}) / alone, 1, 1e-6);
+  // Two ranks that get the same from one: twice the bytes leave it. One rank from two: half each.
+  EXPECT_NEAR(took({{{0, 1}, {2, 2}}}) / alone, 2, 0.01);
+  EXPECT_NEAR(took({{{0, 2}, {2, 1}}}) / alone, 1, 0.01);
+  EXPECT_NEAR(took({{{0, 2}, {2, 2}}}) / alone, 1, 0.01);
+}
+
+TEST(Fleet, ReplicasServeMoreThanOne) {
+  requests::Generator load;
+  load.arrival = requests::Arrival::infinite;
+  load.count = 4 * 16 * 8;  // whole batches
+  const std::vector<requests::Request> requests = requests::generate(load);
+  Engine engine = load_engine("vllm@0.19").value();
+  engine.max_num_seqs = 16;
+  const auto tokens = [&](std::int64_t replicas) {
+    engine.replicas = replicas;
+    return metrics(Server::make(small_model(), dgx(), engine)->run(requests), dgx())
+        .output_tokens_per_s;
+  };
+  EXPECT_NEAR(tokens(4) / tokens(1), 4, 0.2);
+}
+
+TEST(Fleet, ARouterThatKnowsPrefixesFindsMoreOfThem) {
+  requests::Generator load;
+  load.rate = 20;
+  load.shared_prefix = 2000;
+  load.prefix_groups = 7;
+  load.input.first = 50;
+  load.output.first = 20;
+  load.count = 300;
+  const std::vector<requests::Request> requests = requests::generate(load);
+  Engine engine = load_engine("vllm@0.19").value();
+  engine.replicas = 4;
+  const auto found = [&](Router router) {
+    engine.router = router;
+    return Server::make(small_model(), dgx(), engine)->run(requests).totals.cached_tokens;
+  };
+  // In turn every engine computes each of the 7 prefixes: 28 times. An idle engine without it may
+  // still be preferred to a busy one with it.
+  EXPECT_EQ(found(Router::round_robin), (300 - 28) * 2000);
+  EXPECT_GE(found(Router::prefix_aware), (300 - 20) * 2000);
+}
+
+TEST(Fleet, ARouterRejectsWhatIsTooMuch) {
+  requests::Generator load;
+  load.arrival = requests::Arrival::infinite;
+  load.count = 100;
+  Engine engine = load_engine("vllm@0.19").value();
+  engine.replicas = 2;
+  engine.most_requests = 10;
+  const serving::Run run =
+      Server::make(small_model(), dgx(), engine)->run(requests::generate(load));
+  EXPECT_EQ(run.requests.size(), 20U);
+  EXPECT_EQ(run.rejected, 80);
+}
+
+}  // namespace
+}  // namespace orrery::serving

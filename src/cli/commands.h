@@ -12,6 +12,7 @@ std::unique_ptr<Command> make_simulate();    // simulate.cc
 std::unique_ptr<Command> make_estimate();    // estimate.cc
 std::unique_ptr<Command> make_plan();        // plan.cc
 std::unique_ptr<Command> make_serve();       // serve.cc
+std::unique_ptr<Command> make_compose();     // compose.cc
 std::unique_ptr<Command> make_list();        // list.cc
 std::unique_ptr<Command> make_show();        // show.cc
 std::unique_ptr<Command> make_validate();    // validate.cc
@@ -41,6 +42,8 @@ inline constexpr std::array kCommands{
     CommandEntry{"plan", "The fastest plan for a number of devices, and what bounds it", make_plan},
     CommandEntry{"serve", "An inference engine serving requests: latencies, throughput, KV use",
                  make_serve},
+    CommandEntry{"compose", "Many whole models behind a router: switching, memory, machines needed",
+                 make_compose},
     CommandEntry{"explain", "Why a step takes as long as it does, and what would make it faster",
                  make_explain},
     CommandEntry{"compare", "Two or more runs side by side", make_compare},

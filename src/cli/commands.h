@@ -13,6 +13,7 @@ std::unique_ptr<Command> make_estimate();    // estimate.cc
 std::unique_ptr<Command> make_plan();        // plan.cc
 std::unique_ptr<Command> make_serve();       // serve.cc
 std::unique_ptr<Command> make_compose();     // compose.cc
+std::unique_ptr<Command> make_home();        // home.cc
 std::unique_ptr<Command> make_list();        // list.cc
 std::unique_ptr<Command> make_show();        // show.cc
 std::unique_ptr<Command> make_validate();    // validate.cc
@@ -44,6 +45,8 @@ inline constexpr std::array kCommands{
                  make_serve},
     CommandEntry{"compose", "Many whole models behind a router: switching, memory, machines needed",
                  make_compose},
+    CommandEntry{"home", "A large model on small devices at home: weights streamed from disk",
+                 make_home},
     CommandEntry{"explain", "Why a step takes as long as it does, and what would make it faster",
                  make_explain},
     CommandEntry{"compare", "Two or more runs side by side", make_compare},

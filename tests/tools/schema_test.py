@@ -76,6 +76,9 @@ class Outputs(unittest.TestCase):
     def test_home(self):
         self.check("home", "home", "--model", "llama-2-7b", "--devices", "4")
 
+    def test_patches(self):
+        self.check("patches", "patches", "--devices", "4")
+
     def test_steps(self):
         self.check("simulate", "simulate", *self.STEP)
         self.check("simulate", "simulate", *self.STEP, "--pp", "2", "--price-per-hour", "2")

@@ -12,6 +12,9 @@ std::unique_ptr<Command> make_simulate();    // simulate.cc
 std::unique_ptr<Command> make_estimate();    // estimate.cc
 std::unique_ptr<Command> make_plan();        // plan.cc
 std::unique_ptr<Command> make_serve();       // serve.cc
+std::unique_ptr<Command> make_compose();     // compose.cc
+std::unique_ptr<Command> make_home();        // home.cc
+std::unique_ptr<Command> make_patches();     // patches.cc
 std::unique_ptr<Command> make_list();        // list.cc
 std::unique_ptr<Command> make_show();        // show.cc
 std::unique_ptr<Command> make_validate();    // validate.cc
@@ -41,6 +44,12 @@ inline constexpr std::array kCommands{
     CommandEntry{"plan", "The fastest plan for a number of devices, and what bounds it", make_plan},
     CommandEntry{"serve", "An inference engine serving requests: latencies, throughput, KV use",
                  make_serve},
+    CommandEntry{"compose", "Many whole models behind a router: switching, memory, machines needed",
+                 make_compose},
+    CommandEntry{"home", "A large model on small devices at home: weights streamed from disk",
+                 make_home},
+    CommandEntry{"patches", "One image on many devices by patches: bytes exchanged, time of a step",
+                 make_patches},
     CommandEntry{"explain", "Why a step takes as long as it does, and what would make it faster",
                  make_explain},
     CommandEntry{"compare", "Two or more runs side by side", make_compare},

@@ -280,4 +280,17 @@ Engine completed(Engine engine, const machine::Machine& machine, std::int64_t mo
   return engine;
 }
 
+step::StepOptions step_options(const Engine& engine) {
+  const auto all_reduce = value_of<collective::CollectiveAlgorithm>(engine.all_reduce);
+  return {.degrees = {.tp = engine.tp, .pp = engine.pp, .dp = engine.dp, .ep = engine.ep},
+          .precision = {.weights = engine.weights,
+                        .activations = engine.activations,
+                        .kv = engine.kv,
+                        .block_scaled = engine.block_scaled},
+          .captures = capture_sizes(engine.largest_graph, engine.graph_sizes),
+          .all_reduce = all_reduce.value_or(collective::CollectiveAlgorithm::custom),
+          .launch = engine.launch,
+          .imbalance = 1};
+}
+
 }  // namespace orrery::serving

@@ -185,6 +185,9 @@ std::string to_yaml(const Engine& engine);
 /// Sizes of graphs up to the largest, ascending.
 std::vector<std::int64_t> capture_sizes(std::int64_t largest, GraphSizes sizes);
 
+/// What the engine makes of a step.
+step::StepOptions step_options(const Engine& engine);
+
 /// What is 0 by the device: vLLM's defaults for its API server (vllm/engine/arg_utils.py, 0.19):
 /// 8192 tokens and 1024 requests with 70 GiB and more, except A100; else 2048 and 256.
 Engine completed(Engine engine, const machine::Machine& machine, std::int64_t model_positions);

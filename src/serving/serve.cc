@@ -75,17 +75,7 @@ Result<Server::Part> Server::make_part(const zoo::Model& model, const machine::M
   Run run;
   run.engine = completed(engine, machine, model.max_positions);
   const Engine& e = run.engine;
-  const auto all_reduce = value_of<collective::CollectiveAlgorithm>(e.all_reduce);
-  step::StepOptions options;
-  options.degrees = {.tp = e.tp, .pp = e.pp, .dp = e.dp, .ep = e.ep};
-  options.precision = {.weights = e.weights,
-                       .activations = e.activations,
-                       .kv = e.kv,
-                       .block_scaled = e.block_scaled};
-  options.captures = capture_sizes(e.largest_graph, e.graph_sizes);
-  options.all_reduce = all_reduce.value_or(collective::CollectiveAlgorithm::custom);
-  options.launch = e.launch;
-  auto cost = step::StepCost::make(model, machine, options);
+  auto cost = step::StepCost::make(model, machine, step_options(e));
   if (!cost) {
     return fail(std::move(cost.error()));
   }

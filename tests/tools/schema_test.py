@@ -70,6 +70,15 @@ class Outputs(unittest.TestCase):
     def test_serving(self):
         self.check("serve", "serve", "--model", "llama-3.1-8b", "--machine", "dgx-h100", "--requests", "20")
 
+    def test_composition(self):
+        self.check("compose", "compose", "--model", "llama-2-7b", "--machine", "sn40l", "--devices", "8", "--batches", "20")
+
+    def test_home(self):
+        self.check("home", "home", "--model", "llama-2-7b", "--devices", "4")
+
+    def test_patches(self):
+        self.check("patches", "patches", "--devices", "4")
+
     def test_steps(self):
         self.check("simulate", "simulate", *self.STEP)
         self.check("simulate", "simulate", *self.STEP, "--pp", "2", "--price-per-hour", "2")

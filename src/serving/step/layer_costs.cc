@@ -210,7 +210,7 @@ void StepCost::measure_weights() {
     }
     return sum;
   };
-  const Bytes embedding = bytes_of(zoo::embedding_operators(model_, shapes)) / options_.degrees.tp;
+  const Bytes embedding = bytes_of(zoo::embedding_operators(model_, shapes));
   const Bytes head = bytes_of(zoo::head_operators(model_, shapes));
   Bytes layers{0};
   for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {

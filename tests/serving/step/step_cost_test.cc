@@ -64,6 +64,17 @@ TEST(StepCost, WeightsAreTheParametersInTheirType) {
   EXPECT_NEAR(bytes / (6.98e9 + 2 * 1.05e9), 1, 0.005);
 }
 
+TEST(StepCost, RanksTogetherHoldTheModelOnce) {
+  // But for norms, which every rank has: 6.74 billion parameters in 2 bytes.
+  StepOptions eight;
+  eight.degrees.tp = 8;
+  const double all =
+      8 * static_cast<double>(cost_of("llama-2-7b", eight).weights_per_device().value());
+  const double one = static_cast<double>(cost_of("llama-2-7b").weights_per_device().value());
+  EXPECT_NEAR(one / 13.48e9, 1, 0.001);
+  EXPECT_NEAR(all / one, 1, 0.001);
+}
+
 TEST(StepCost, DecodesAreBoundByBytesAndPromptsByFlops) {
   StepOptions four;
   four.degrees.tp = 4;

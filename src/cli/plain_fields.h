@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Flags, JSON and text of plain structs by their fields (base/fields.h): what a command asks and
+/// answers has the same names everywhere.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "base/format.h"
+#include "cli/command.h"
+#include "report/json_writer.h"
+
+namespace orrery::cli {
+
+template <class T>
+constexpr const char* kind_of_value() {
+  if constexpr (std::is_same_v<T, Time>) {
+    return "TIME";
+  } else if constexpr (std::is_same_v<T, Bytes>) {
+    return "SIZE";
+  } else if constexpr (std::is_same_v<T, Bandwidth>) {
+    return "RATE";
+  } else if constexpr (std::is_integral_v<T>) {
+    return "INT";
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return "NUMBER";
+  } else {
+    return "NAME";
+  }
+}
+
+/// The texts of a struct's flags, and the struct of them.
+template <class Query>
+class FieldFlags {
+ public:
+  void declare(Options& options) {
+    Query::fields([&](std::string_view name, auto member, std::string_view meaning) {
+      using T = std::remove_cvref_t<decltype(std::declval<Query>().*member)>;
+      std::optional<std::string>& text = given_[std::string(name)];
+      if constexpr (std::is_same_v<T, bool>) {
+        options.boolean(flag_of(name), text, std::string(meaning));
+      } else {
+        options.value(flag_of(name), text, kind_of_value<T>(), std::string(meaning));
+      }
+    });
+  }
+  Query read(Error& mistakes) const {
+    Query query;
+    Query::fields([&](std::string_view name, auto member, std::string_view) {
+      take(flag_of(name), given_.find(name)->second, query.*member, mistakes);
+    });
+    return query;
+  }
+
+ private:
+  std::map<std::string, std::optional<std::string>, std::less<>> given_;
+};
+
+/// Members of the open object: times in seconds as name_s, sizes as name_bytes, rates as
+/// name_bytes_per_s; others as they are.
+template <class T>
+void write_fields(report::JsonWriter& json, const T& value) {
+  T::fields([&](std::string_view name, auto member, std::string_view) {
+    const auto& field = value.*member;
+    using F = std::remove_cvref_t<decltype(field)>;
+    if constexpr (std::is_same_v<F, Time>) {
+      json.key(fmt::format("{}_s", name)).value(to_seconds(field));
+    } else if constexpr (std::is_same_v<F, Bytes>) {
+      json.key(fmt::format("{}_bytes", name)).value(field.value());
+    } else if constexpr (std::is_same_v<F, Bandwidth>) {
+      json.key(fmt::format("{}_bytes_per_s", name)).value(field.value());
+    } else if constexpr (std::is_enum_v<F>) {
+      json.key(name).value(name_of(field));
+    } else {
+      json.key(name).value(field);
+    }
+  });
+}
+
+/// As people read it.
+template <class F>
+std::string shown_field(const F& field) {
+  if constexpr (std::is_same_v<F, bool>) {
+    return field ? "yes" : "no";
+  } else if constexpr (std::is_enum_v<F>) {
+    return std::string(name_of(field));
+  } else if constexpr (std::is_floating_point_v<F>) {
+    return fmt::format("{:.4g}", field);
+  } else if constexpr (std::is_integral_v<F>) {
+    return std::to_string(field);
+  } else if constexpr (std::is_same_v<F, std::string>) {
+    return field;
+  } else {
+    return to_string(field);
+  }
+}
+
+/// A line per field: name, value, meaning.
+template <class T>
+std::string fields_text(const T& value) {
+  std::string text;
+  T::fields([&](std::string_view name, auto member, std::string_view meaning) {
+    text += fmt::format("  {:<20} {:>14}  {}\n", name, shown_field(value.*member), meaning);
+  });
+  return text;
+}
+
+/// A column per field: of the rows of a table; `header`: their names.
+template <class T>
+std::string fields_header() {
+  std::string text;
+  T::fields(
+      [&](std::string_view name, auto, std::string_view) { text += fmt::format(" {:>15}", name); });
+  return text + "\n";
+}
+template <class T>
+std::string fields_row(const T& value) {
+  std::string text;
+  T::fields([&](std::string_view, auto member, std::string_view) {
+    text += fmt::format(" {:>15}", shown_field(value.*member));
+  });
+  return text + "\n";
+}
+
+}  // namespace orrery::cli

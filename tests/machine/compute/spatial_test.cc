@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Laws of operators that are fused in space.
+#include "machine/compute/spatial.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <numeric>
+
+#include "machine/compute/compute_model.h"
+
+namespace orrery::compute {
+namespace {
+
+Device dataflow(FusionMode fusion) {
+  Device device;
+  device.model = ComputeModel::spatial;
+  device.peak[static_cast<std::size_t>(graph::DataType::bf16)] = FlopRate(100e12);
+  device.memory = {{.name = "m", .capacity = 1_GiB, .bandwidth = 1000_GBps}};
+  device.spatial = {.fusion = fusion, .launch = 2_us, .host_launch = 20_us};
+  device.kernels.gemm_peak_share = 1;
+  device.kernels.gemm_memory_share = 1;
+  return device;
+}
+
+graph::Operator gemm(std::int64_t m, std::int64_t n, std::int64_t k) {
+  graph::Operator op;
+  op.kind = graph::OperatorKind::gemm;
+  op.gemm = {.batch = 1, .m = m, .n = n, .k = k};
+  op.flops = flops_of(op.gemm);
+  return op;
+}
+
+graph::Operator stream(Bytes bytes) {
+  graph::Operator op;
+  op.bytes = bytes;
+  return op;
+}
+
+TEST(Spatial, ALoneKernelIsARooflineAndItsLaunch) {
+  // 1,000 x 1,000 x 1,000: 2 GFLOP at 100 TFLOP/s are 20 us, 6 MB at 1 TB/s 6 us.
+  const Device device = dataflow(FusionMode::unfused);
+  EXPECT_EQ(kernel_time(gemm(1000, 1000, 1000), device).alone, 42_us);
+  EXPECT_EQ(kernel_time(stream(Bytes(30'000'000)), device).alone, 52_us);
+}
+
+TEST(Spatial, FusedOperatorsLeaveOnlyWeightsInMemory) {
+  // Two products and what is between them: 40 us of FLOPs, 4 us of weights; alone 20 + 30 + 20 us.
+  const std::vector<graph::Operator> layer{gemm(1000, 1000, 1000), stream(Bytes(30'000'000)),
+                                           gemm(1000, 1000, 1000)};
+  EXPECT_EQ(fused_time(layer, dataflow(FusionMode::software)), 40_us);
+}
+
+TEST(Spatial, HardwareLeavesOutAllButOneRoundTripOfTheHost) {
+  const SpatialDevice software = dataflow(FusionMode::software).spatial;
+  const SpatialDevice hardware = dataflow(FusionMode::hardware).spatial;
+  EXPECT_EQ(launches(software, 80) - launches(hardware, 80), 79 * software.host_launch);
+  EXPECT_EQ(launches(hardware, 0), 0_us);
+}
+
+RC_GTEST_PROP(Spatial, FusingNeverTakesLongerNorMovesMore, ()) {
+  const Device device = dataflow(FusionMode::unfused);
+  const auto count = *rc::gen::inRange(1, 8);
+  std::vector<graph::Operator> layer;
+  Time alone{0};
+  double alone_bytes = 0;
+  double fused_bytes = 0;
+  for (int i = 0; i < count; ++i) {
+    const auto extent = [] { return *rc::gen::inRange<std::int64_t>(1, 4096); };
+    layer.push_back(*rc::gen::arbitrary<bool>() ? gemm(extent(), extent(), extent())
+                                                : stream(Bytes(extent() * 1000)));
+    alone += kernel_time(layer.back(), device).alone;
+    const Rates rates = rates_of(layer.back(), device);
+    alone_bytes += lone_work(layer.back(), rates, device).memory;
+    fused_bytes += fused_work(layer.back(), rates, device).memory;
+  }
+  RC_ASSERT(fused_time(layer, device) + launches(device.spatial, 1) <= alone + 1_ps);
+  RC_ASSERT(fused_bytes <= alone_bytes);
+}
+
+}  // namespace
+}  // namespace orrery::compute

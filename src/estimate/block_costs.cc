@@ -11,10 +11,6 @@
 namespace orrery::estimate {
 namespace {
 
-constexpr std::size_t index_of(auto value) {
-  return static_cast<std::size_t>(value);
-}
-
 PassCost cost_of(const TimedWorkload& timed, int number) {
   const TimedTemplate& nodes = timed.templates[index_of(number)];
   PassCost cost;

@@ -19,10 +19,6 @@
 namespace orrery::estimate {
 namespace {
 
-constexpr std::size_t index_of(auto value) {
-  return static_cast<std::size_t>(value);
-}
-
 /// Meeting number of a communicator among stages; -1 when its ranks are all of one stage.
 int meeting_of(graph::GroupIndex group) {
   return group == graph::GroupIndex(plan::Axis::pp)          ? 0

@@ -24,6 +24,11 @@
 
 namespace orrery::estimate {
 
+/// Row numbers are ints.
+constexpr std::size_t index_of(auto value) {
+  return static_cast<std::size_t>(value);
+}
+
 struct TimedNode {
   enum class Kind : std::uint8_t {
     kernels,

@@ -83,7 +83,7 @@ Result<Server::Part> Server::make_part(const zoo::Model& model, const machine::M
     cost->guess_by(nullptr);
   } else if (e.speculation == Speculation::model) {
     auto drafter = zoo::load_model(e.draft_model).and_then([&](const zoo::Model& small) {
-      return step::StepCost::make(small, machine, options);
+      return step::StepCost::make(small, machine, step_options(e));
     });
     if (!drafter) {
       return fail(std::move(drafter.error()));

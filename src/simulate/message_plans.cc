@@ -20,7 +20,7 @@ struct Place {
   std::int64_t step = 1;
 };
 
-std::vector<Place> places_of(const std::vector<collective::CollectivePhase>& phases) {
+std::vector<Place> phase_places(const std::vector<collective::CollectivePhase>& phases) {
   std::vector<Place> places;
   for (const collective::CollectivePhase& phase : phases) {
     for (const collective::PortUse& port : phase.ports) {
@@ -53,7 +53,7 @@ std::vector<std::vector<std::int64_t>> groups_of(
     const collective::CollectivePhase& phase,
     const std::vector<collective::CollectivePhase>& phases,
     const std::vector<std::int64_t>& members) {
-  const std::vector<Place> places = places_of(phases);
+  const std::vector<Place> places = phase_places(phases);
   const auto runs_over = [&](const Place& place) {
     return std::any_of(
         phase.ports.begin(), phase.ports.end(),

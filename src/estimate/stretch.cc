@@ -6,8 +6,8 @@
 namespace orrery::estimate {
 namespace {
 
-/// Messages that take a smaller part of a template meet any of its collectives alike.
-constexpr double kShortMessages = 0.02;
+/// Of a template's time, lost to one message: less is not worth a run node by node.
+constexpr double kWorthwhile = 0.02;
 
 using Load = std::vector<double>;  // by port
 
@@ -85,6 +85,7 @@ Time longest_message(const TimedWorkload& timed) {
 std::vector<Stretch> stretches_of(const TimedWorkload& timed, const std::vector<PassMap>& maps) {
   const Load messages = load_of_messages(timed);
   const Time message = longest_message(timed);
+  double most_lost = 0;
   std::vector<Stretch> stretches;
   for (std::size_t i = 0; i < maps.size(); ++i) {
     const PassMap& map = maps[i];
@@ -100,11 +101,16 @@ std::vector<Stretch> stretches_of(const TimedWorkload& timed, const std::vector<
     }
     const Time lost = all.lost * (waited / all.work);
     stretch.work += waited;
-    stretch.crowded = message > map.entry(0, 0) * kShortMessages;
+    stretch.crowded = true;
+    most_lost =
+        std::max(most_lost, std::min(message, waited) * (all.lost / all.work) / map.entry(0, 0));
     const Time by_message = map.kernels * (1 - 1 / map.slowdown.message) + lost;
     const Time by_collective = map.kernels * (1 - 1 / map.slowdown.collective);
     stretch.slowdown = {.message = 1 / (1 - by_message / stretch.work),
                         .collective = 1 / (1 - by_collective / stretch.work)};
+  }
+  for (Stretch& stretch : stretches) {
+    stretch.crowded = stretch.crowded && most_lost > kWorthwhile;
   }
   return stretches;
 }

@@ -32,6 +32,7 @@ constexpr const char* kSpmdExamples =
     "  orrery spmd --graph Vmoe --profile 2m_10g --overlap both --fixed expert_parallel\n"
     "  orrery spmd --graph Rmoe --devices 64 --cost orrery --machine dgx-a100-80g\n"
     "  orrery spmd --graph Rmoe --cost orrery --machine dgx-h100 --max-memory 24GiB\n"
+    "  orrery spmd --graph Rmoe --cost orrery --machine dgx-h100 --frontier\n"
     "  orrery spmd --graph graph.json --profile profile.yaml --save strategy.json\n"
     "  orrery spmd --graph Rmoe --profile nvl8 --strategy strategy.json --json\n";
 
@@ -56,6 +57,7 @@ class Spmd : public Command {
     options.value("--overlap", overlap_, "NAME",
                   all_names<spmd::Overlap>() + "; default forward, with --cost orrery both");
     options.value("--max-memory", limit_, "SIZE", "of a device, such as 40GiB; with a bound");
+    options.flag("--frontier", frontier_, "also the fastest strategies for less and less memory");
     options.value("--fixed", fixed_, "NAME",
                   "the best of a well-known kind only: " + all_names<spmd::FixedStrategy>());
     options.value("--noise", noise_, "SHARE",
@@ -73,7 +75,9 @@ class Spmd : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    const auto done = noise_ ? solve_with_noise(run, *prices) : solve(run, *prices);
+    const auto done = (noise_ ? solve_with_noise(run, *prices) : solve(run, *prices)).and_then([&] {
+      return add_frontier(run, *prices);
+    });
     if (!done) {
       return fail(done.error());
     }
@@ -102,6 +106,13 @@ class Spmd : public Command {
                     {},
                     {},
                     "contradicts --strategy, which is not searched"});
+    }
+    if (frontier_ && (strategy_ || limit_ || noise_)) {
+      mistakes.add({"--frontier",
+                    {},
+                    {},
+                    "goes with a search that --max-memory, --noise and "
+                    "--strategy do not change"});
     }
     read_noise(run, mistakes);
     run.graph = read_graph(mistakes);
@@ -231,6 +242,20 @@ class Spmd : public Command {
     return {};
   }
 
+  Result<void> add_frontier(report::SpmdRun& run, const spmd::Prices& prices) const {
+    if (!frontier_) {
+      return {};
+    }
+    auto frontier = spmd::memory_frontier(
+        run.graph, prices, run.devices,
+        {.allowed = run.fixed ? spmd::restriction(*run.fixed) : spmd::Restriction()});
+    if (!frontier) {
+      return fail(std::move(frontier.error()));
+    }
+    run.frontier = std::move(*frontier);
+    return {};
+  }
+
   static Result<void> solve(report::SpmdRun& run, const spmd::Prices& prices) {
     if (!run.given) {
       if (auto found = find(run, prices); !found) {
@@ -269,6 +294,7 @@ class Spmd : public Command {
   spmd::Noise noise_value_;
   std::optional<std::string> strategy_;
   std::optional<std::string> save_;
+  bool frontier_ = false;
   bool json_ = false;
 };
 

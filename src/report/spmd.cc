@@ -81,6 +81,17 @@ std::string others_table(const SpmdRun& run) {
   return text;
 }
 
+std::string frontier_table(const SpmdRun& run) {
+  std::string text =
+      fmt::format("\ntime against memory: the fastest within each\n{:>12}{:>14}{:>16}\n", "memory",
+                  "time (s)", "communications");
+  for (const spmd::MemoryPoint& point : run.frontier) {
+    text += fmt::format("{:>12}{:>14.6f}{:>16}\n", to_string(point.memory),
+                        to_seconds(point.solution.total), point.solution.strategy.communications());
+  }
+  return text;
+}
+
 std::string communication_text(const SpmdRun& run, const spmd::Communication& communication) {
   const spmd::Tensor& tensor = run.graph.tensors[static_cast<std::size_t>(communication.tensor)];
   const auto kinds = spmd::conversion(communication.from, communication.to);
@@ -143,7 +154,7 @@ void write_stage(JsonWriter& json, const spmd::Stage& stage) {
 
 std::string spmd_table(const SpmdRun& run) {
   return header(run) + time_table(run) + (run.others.empty() ? "" : others_table(run)) +
-         stage_table(run);
+         (run.frontier.empty() ? "" : frontier_table(run)) + stage_table(run);
 }
 
 std::string spmd_json(const SpmdRun& run) {
@@ -163,6 +174,17 @@ std::string spmd_json(const SpmdRun& run) {
       json.key("memory_limit_bytes").value(run.limit->value());
       json.key("bound_s").value(to_seconds(*run.bound));
       json.key("gap").value(gap(run));
+    }
+    if (!run.frontier.empty()) {
+      json.key("frontier").begin_array();
+      for (const spmd::MemoryPoint& point : run.frontier) {
+        json.begin_object();
+        json.key("memory_bytes").value(point.memory.value());
+        json.key("time_s").value(to_seconds(point.solution.total));
+        json.key("communications").value(point.solution.strategy.communications());
+        json.end_object();
+      }
+      json.end_array();
     }
     json.key("search_s").value(run.search_seconds);
     json.key("states").value(run.counts.states);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "planner/spmd/fixed.h"
+#include "planner/spmd/memory.h"
 #include "planner/spmd/operator_graph.h"
 #include "planner/spmd/search.h"
 #include "planner/spmd/strategy.h"
@@ -23,9 +24,10 @@ struct SpmdRun {
   bool given = false;                        ///< the strategy was given, not searched
   spmd::Strategy strategy;
   spmd::StrategyCost strategy_cost;
-  Bytes memory{0};             ///< of one device
-  std::optional<Bytes> limit;  ///< on that
-  std::optional<Time> bound;   ///< no strategy within the limit is faster
+  Bytes memory{0};                          ///< of one device
+  std::optional<Bytes> limit;               ///< on that
+  std::optional<Time> bound;                ///< no strategy within the limit is faster
+  std::vector<spmd::MemoryPoint> frontier;  ///< time against memory; empty: not asked for
   spmd::SearchCounts counts;
   double search_seconds = 0;  ///< wall clock
   struct Other {

@@ -48,6 +48,18 @@ TEST(Spmd, ASavedStrategyCostsTheSameAndCanBeCostedElsewhere) {
   EXPECT_THAT(wrong.err, HasSubstr("stage "));
 }
 
+TEST(Spmd, TimeAgainstMemory) {
+  const auto found = json_of("--graph Vmoe --layers 2 --profile 2m_10g --overlap both --frontier");
+  const auto& frontier = found.at("frontier");
+  ASSERT_GE(frontier.size(), 2U);
+  EXPECT_EQ(frontier[0].at("time_s"), found.at("optimum_s"));
+  for (std::size_t i = 1; i < frontier.size(); ++i) {
+    EXPECT_LT(frontier[i].at("memory_bytes"), frontier[i - 1].at("memory_bytes"));
+    EXPECT_GT(frontier[i].at("time_s"), frontier[i - 1].at("time_s"));
+  }
+  EXPECT_EQ(orrery("spmd --graph Vmoe --profile nvl8 --frontier --max-memory 1GiB").status, 2);
+}
+
 TEST(Spmd, OwnCostAndALimitOfMemory) {
   const std::string on = "--graph Rmoe --cost orrery --machine dgx-h100";
   const auto free = json_of(on);

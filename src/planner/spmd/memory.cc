@@ -118,6 +118,69 @@ class LimitedSearch {
   bool any_ = false;
 };
 
+/// Corners of the hull, found between two known ones.
+class Corners {
+ public:
+  Corners(const OperatorGraph& graph, const Prices& prices, std::int64_t devices,
+          const SearchOptions& options)
+      : graph_(graph), prices_(prices), devices_(devices), options_(options) {}
+
+  Result<std::vector<MemoryPoint>> run(std::size_t most) {
+    for (const double price : {0.0, kLastPrice}) {
+      auto end = at(price);
+      if (!end) {
+        return fail(std::move(end.error()));
+      }
+      points_.push_back(std::move(*end));
+    }
+    // Of each pair of neighbours, until none has a corner between.
+    for (std::size_t i = 0; i + 1 < points_.size() && points_.size() < most;) {
+      if (points_[i].memory <= points_[i + 1].memory) {  // as good in both: ties
+        points_.erase(points_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+        continue;
+      }
+      const double price = to_seconds(points_[i + 1].solution.total - points_[i].solution.total) /
+                           static_cast<double>((points_[i].memory - points_[i + 1].memory).value());
+      auto between = at(price);
+      if (!between) {
+        return fail(std::move(between.error()));
+      }
+      const auto cost = [&](const MemoryPoint& point) {
+        return point.solution.total +
+               from_seconds(price * static_cast<double>(point.memory.value()));
+      };
+      const Time rounding(static_cast<std::int64_t>(2 * graph_.tensors.size()));
+      if (cost(*between) + rounding < cost(points_[i])) {
+        points_.insert(points_.begin() + static_cast<std::ptrdiff_t>(i) + 1, std::move(*between));
+      } else {
+        ++i;
+      }
+    }
+    return std::move(points_);
+  }
+
+ private:
+  Result<MemoryPoint> at(double seconds_per_byte) const {
+    auto found = search(graph_, PricedMemory(prices_, devices_, seconds_per_byte), options_);
+    if (!found) {
+      return fail(std::move(found.error()));
+    }
+    const auto cost = replay(graph_, found->strategy, prices_);
+    if (!cost) {
+      return fail(cost.error());
+    }
+    found->total = cost->total;
+    const Bytes memory = memory_of(graph_, found->strategy, devices_);
+    return MemoryPoint{std::move(*found), memory};
+  }
+
+  const OperatorGraph& graph_;
+  const Prices& prices_;
+  std::int64_t devices_;
+  const SearchOptions& options_;
+  std::vector<MemoryPoint> points_;
+};
+
 }  // namespace
 
 Bytes held(const OperatorGraph& graph, int tensor, Form form, bool converted,
@@ -149,6 +212,12 @@ Result<LimitedSolution> search_within(const OperatorGraph& graph, const Prices& 
                                       std::int64_t devices, Bytes limit,
                                       const SearchOptions& options) {
   return LimitedSearch(graph, prices, devices, limit, options).run();
+}
+
+Result<std::vector<MemoryPoint>> memory_frontier(const OperatorGraph& graph, const Prices& prices,
+                                                 std::int64_t devices, const SearchOptions& options,
+                                                 std::size_t most) {
+  return Corners(graph, prices, devices, options).run(most);
 }
 
 }  // namespace orrery::spmd

@@ -10,7 +10,9 @@
 /// Ignores: that a last use frees some activations earlier; buffers of collectives; fragmentation.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "base/result.h"
 #include "base/units.h"
@@ -41,5 +43,21 @@ struct LimitedSolution {
 Result<LimitedSolution> search_within(const OperatorGraph& graph, const Prices& prices,
                                       std::int64_t devices, Bytes limit,
                                       const SearchOptions& options = {});
+
+struct MemoryPoint {
+  Solution solution;  ///< its total without penalties
+  Bytes memory{0};
+};
+
+/// Time against memory: every program that some price of a byte makes the best, the fastest first,
+/// each with less memory than the one before. They are the corners of the lower convex hull of all
+/// programs, so each is the fastest within its own memory, to a picosecond a tensor; between two
+/// corners other programs may lie. From the two ends on, the price at which two neighbours cost the
+/// same is searched with: what is better there is a corner between them (Aneja and Nair, Management
+/// Science 25, 1979). At most `most` corners. Mistakes: those of search().
+Result<std::vector<MemoryPoint>> memory_frontier(const OperatorGraph& graph, const Prices& prices,
+                                                 std::int64_t devices,
+                                                 const SearchOptions& options = {},
+                                                 std::size_t most = 64);
 
 }  // namespace orrery::spmd

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Which strategy needs packets sprayed? Load of the busiest link between leaves and spines, relative to ideal
-# spraying, as comma-separated values. Of ecmp the median and the largest of the seeds. Arguments: number of
-# seeds; default 20.
+# Which strategy needs packets sprayed? As comma-separated values, relative to ideal spraying, first the load of the
+# busiest link between leaves and spines; then, with one of the uplinks of leaf 0 lost at half of the time and known
+# to be lost 10 us later, the finish of the last flow. Of ecmp the median and the largest of the seeds. Arguments:
+# number of seeds; default 20.
 set -e
 orrery=${ORRERY:-orrery}
 seeds=${1:-20}
@@ -20,7 +21,8 @@ echo "leaves,spines,hosts,traffic,ecmp_median,ecmp_max,greedy,adaptive,source_ru
 for shape in 16,16,16 16,8,8 32,8,32 8,8,6 12,8,10; do
   leaves=${shape%%,*}; rest=${shape#*,}; spines=${rest%%,*}; hosts=${rest#*,}
   topology="leaf_spine:leaves=$leaves,spines=$spines,hosts=$hosts"
-  for traffic in permutation "ring --stride $hosts" shift incast; do
+  exchange=$([ $((leaves * hosts)) -le 256 ] && echo all_to_all || true)  # of 1,024 hosts a million flows
+  for traffic in permutation "ring --stride $hosts" shift $exchange incast; do
     ideal=$(busiest "$topology" "$traffic" spray 0)
     ecmp=$(seed=0; while [ $seed -lt "$seeds" ]; do
       busiest "$topology" "$traffic" ecmp $seed; seed=$((seed + 1)); done |
@@ -30,6 +32,42 @@ for shape in 16,16,16 16,8,8 32,8,32 8,8,6 12,8,10; do
     for routing in greedy adaptive source_rule pair_split colour; do
       line="$line,$(busiest "$topology" "$traffic" $routing 0 |
         awk -v ideal="$ideal" '{ printf "%.3f", $1 / ideal }')"
+    done
+    echo "$line"
+  done
+done
+
+# finish TOPOLOGY TRAFFIC ROUTING SEED [FAULTS]: of the last flow, seconds.
+finish() {
+  $orrery flow --topology "$1" --traffic $2 --routing "$3" --seed "$4" --bytes 1MB --json ${5:+--faults "$5"} |
+    awk -F': ' '/"end_s"/ { print $2 + 0; exit }'
+}
+
+faults=$(mktemp)
+trap 'rm -f "$faults"' EXIT
+echo
+echo "leaves,spines,hosts,traffic with a lost uplink,spray,ecmp_median,ecmp_max,greedy,pair_split,colour"
+for shape in 16,16,16 16,8,8 8,8,6; do
+  leaves=${shape%%,*}; rest=${shape#*,}; spines=${rest%%,*}; hosts=${rest#*,}
+  topology="leaf_spine:leaves=$leaves,spines=$spines,hosts=$hosts"
+  for traffic in permutation shift; do
+    healthy=$(finish "$topology" $traffic spray 0)
+    cat > "$faults" <<END
+reroute_after: 10 us
+faults: [{kind: link, links: [leaf0--spine0], bandwidth_share: 0, at: $(echo "$healthy" | awk '{ print $1 * 5e5 }') us}]
+END
+    line="$leaves,$spines,$hosts,$traffic"
+    relative() {
+      awk -v healthy="$healthy" '{ printf "%.3f", $1 / healthy }'
+    }
+    line="$line,$(finish "$topology" $traffic spray 0 "$faults" | relative)"
+    ecmp=$(seed=0; while [ $seed -lt "$seeds" ]; do
+      finish "$topology" $traffic ecmp $seed "$faults"; seed=$((seed + 1)); done | sort -g |
+      awk -v healthy="$healthy" '
+        { last[NR] = $1 } END { printf "%.3f,%.3f", last[int((NR + 1) / 2)] / healthy, last[NR] / healthy }')
+    line="$line,$ecmp"
+    for routing in greedy pair_split colour; do
+      line="$line,$(finish "$topology" $traffic $routing 0 "$faults" | relative)"
     done
     echo "$line"
   done

@@ -40,7 +40,7 @@ std::string scalar(const std::string& text) {
 }
 
 /// A machine's values have units: with a space, as YAML files have them.
-std::string value_of(const std::string& field, const std::string& text) {
+std::string yaml_value(const std::string& field, const std::string& text) {
   return scalar(field.starts_with("machine.") ? spaced(text) : text);
 }
 
@@ -50,7 +50,7 @@ std::string study_values(const std::string& field, const std::string& text) {
   if (dots == std::string::npos) {
     std::string list;
     for (const std::string& item : plan::list_items(text)) {
-      list += (list.empty() ? "" : ", ") + value_of(field, item);
+      list += (list.empty() ? "" : ", ") + yaml_value(field, item);
     }
     return "[" + list + "]";
   }
@@ -58,9 +58,9 @@ std::string study_values(const std::string& field, const std::string& text) {
   const std::string rest = text.substr(dots + 2);
   const std::size_t plus = rest.find('+');
   const std::string by =
-      plus == std::string::npos ? "factor: 2" : "step: " + value_of(field, rest.substr(plus + 1));
-  return fmt::format("{{from: {}, to: {}, {}}}", value_of(field, from),
-                     value_of(field, rest.substr(0, plus)), by);
+      plus == std::string::npos ? "factor: 2" : "step: " + yaml_value(field, rest.substr(plus + 1));
+  return fmt::format("{{from: {}, to: {}, {}}}", yaml_value(field, from),
+                     yaml_value(field, rest.substr(0, plus)), by);
 }
 
 /// "FIELD=REST".

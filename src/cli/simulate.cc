@@ -135,8 +135,8 @@ class Simulate : public Command {
   }
 
   Result<std::string> run_jobs(Error mistakes) {
-    if (chakra_.given() || trace_.given() || faults_.records()) {
-      mistakes.add({"--jobs", {}, {}, "without --chakra, --trace and --telemetry-out"});
+    if (chakra_.given() || trace_.given() || faults_.records() || run_.fuse) {
+      mistakes.add({"--jobs", {}, {}, "without --chakra, --trace, --telemetry-out and --fuse"});
     }
     plan_.refuse("--jobs", mistakes);
     check_no_plan(mistakes);

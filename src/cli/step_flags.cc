@@ -38,7 +38,7 @@ StepInput StepFlags::read(Error& mistakes) const {
 
 StepInput StepFlags::read_machine(Error& mistakes) const {
   if (model_) {
-    mistakes.add({"--model", {}, {}, "contradicts --chakra, whose traces say what is computed"});
+    mistakes.add({"--model", {}, {}, "contradicts --chakra or --jobs, which say what is computed"});
   }
   StepInput step;
   step.machine = required("--machine", machine_, machine::load_machine, mistakes);

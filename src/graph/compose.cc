@@ -75,8 +75,15 @@ class Composer {
   Composer(std::span<const PlacedJob> jobs, std::int64_t ranks) : jobs_(jobs) {
     made_.ranks = ranks;
     made_.role_map.list.assign(static_cast<std::size_t>(ranks), 0);
-    made_.roles.push_back({"idle", 0});
-    made_.programs.emplace_back();
+    std::int64_t busy = 0;
+    for (const PlacedJob& job : jobs) {
+      busy += std::ssize(job.ranks);
+    }
+    if (busy < ranks) {
+      made_.roles.push_back({"idle", 0});
+      made_.programs.emplace_back();
+      origins_.emplace_back();
+    }
   }
 
   Result<Workload> compose() {
@@ -230,7 +237,7 @@ class Composer {
   Workload made_;
   Rows rows_;
   std::size_t first_group_ = 0;
-  std::vector<Origin> origins_{Origin{}};
+  std::vector<Origin> origins_;  ///< by role
   std::map<std::pair<int, std::size_t>, std::vector<std::int64_t>> peers_;
   std::map<std::tuple<int, int, Offsets>, std::size_t> roles_;
   std::map<std::tuple<int, std::size_t, Offsets>, std::size_t> programs_;

@@ -2,10 +2,12 @@
 #include "simulate/fault_places.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
 #include <numeric>
+#include <ranges>
 #include <string>
 #include <utility>
 
@@ -91,7 +93,10 @@ faults::Places places_of(const machine::Machine& machine, std::string_view netwo
     places.links = map->links();
     places.links_named = [map](const std::string& name) { return links_named(*map, name); };
     places.links_of_rank = [map](std::int64_t rank) { return links_of_rank(*map, rank); };
-    places.link_example = "rank0->" + machine.network.front().name + " of a switched dimension";
+    places.link_example = fmt::format(
+        "rank0->{} of a switched dimension",
+        fmt::join(map->dimensions() | std::views::transform(&topology::NetworkDimension::name),
+                  " or "));
   } else {
     places.no_links = fmt::format(
         "a straggler or a node; or network flow: links of network {} do not change while it runs",
@@ -99,7 +104,7 @@ faults::Places places_of(const machine::Machine& machine, std::string_view netwo
   }
   places.compute = true;
   places.ranks = map->devices();
-  places.ranks_of_node = machine.network.empty() ? 1 : machine.network.front().size;
+  places.ranks_of_node = machine.network.size() < 2 ? 1 : machine.network.front().size;
   return places;
 }
 

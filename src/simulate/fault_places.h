@@ -8,7 +8,8 @@
 
 namespace orrery::simulate {
 
-/// What of a machine may break. A node is a block of its innermost dimension. Links have the names
+/// What of a machine may break. A node is a block of its innermost dimension, or a device
+/// where there is one dimension only. Links have the names
 /// of the machine's `topology`, or without one of its switched dimensions:
 ///
 ///   rank3->NAME   up to the switch of dimension NAME     NAME->rank3   down from it

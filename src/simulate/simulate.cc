@@ -107,6 +107,9 @@ Timeline finish(Timeline timeline, Loop<Transport>& loop) {
     critical = timeline.finish[i] > timeline.finish[critical] ? i : critical;
   }
   timeline.step_time = timeline.finish[critical];
+  if (timeline.stopped) {  // faults may go on for long
+    timeline.stopped->at = timeline.step_time;
+  }
   close_breakdowns(timeline);
   timeline.critical_rank = timeline.ranks[critical];
   timeline.breakdown = timeline.by_rank[critical];
@@ -114,17 +117,31 @@ Timeline finish(Timeline timeline, Loop<Transport>& loop) {
 }
 
 template <class Transport>
-std::optional<std::string> refusal_to_fold(const SimulateOptions& options, bool laid) {
-  if (!options.fold) {
-    return "folding is switched off";
+void set_up(Loop<Transport>& loop, Transport& transport, const faults::Schedule& faults,
+            const SimulateOptions& options) {
+  const bool faulty = !options.faults.empty();
+  if (options.record_spans) {
+    loop.record_spans();
+  } else if (options.shortcuts && !faulty) {
+    loop.take_shortcuts();
   }
-  if (!options.faults.empty()) {
-    return "faults tell ranks apart";
+  if (faulty) {
+    transport.expect_faults();
+    loop.strike(faults);
   }
-  if (!Transport::kFolds) {
-    return "every message is simulated";
+  if constexpr (requires { transport.record_messages(); }) {
+    if (options.record_messages) {
+      transport.record_messages();
+    }
   }
-  return laid
+  loop.on_progress(options.progress);
+}
+
+std::optional<std::string> why_unfolded(const SimulateOptions& options, bool folds, bool laid) {
+  return !options.fold             ? std::optional<std::string>("folding is switched off")
+         : !options.faults.empty() ? std::optional<std::string>("faults tell ranks apart")
+         : !folds                  ? std::optional<std::string>("every message is simulated")
+         : laid
              ? std::optional<std::string>("ways on the machine's topology differ from rank to rank")
              : std::nullopt;
 }
@@ -136,8 +153,7 @@ Result<Timeline> run(const graph::Workload& workload, const machine::Machine& ma
   Binding bound(workload, machine, options.algorithms,
                 laid ? PhaseChoice::with_messages : Transport::kPhases);
   bound.bind_all();
-  const bool faulty = !options.faults.empty();
-  Fold fold = fold_ranks(workload, machine, bound, refusal_to_fold<Transport>(options, laid));
+  Fold fold = fold_ranks(workload, machine, bound, why_unfolded(options, Transport::kFolds, laid));
   const Wiring wiring(workload, bound, fold);
   engine::EventQueue queue;
   Transport transport = [&] {
@@ -151,45 +167,28 @@ Result<Timeline> run(const graph::Workload& workload, const machine::Machine& ma
   if (auto ok = transport.check(workload, name_of(options.network)); !ok) {
     return fail(std::move(ok.error()));
   }
-  faults::Schedule faults;
-  if (faulty) {
-    auto schedule = faults::schedule_of(
-        options.faults, places_of(machine, name_of(options.network), Transport::kLinksChange));
-    if (!schedule) {
-      return fail(std::move(schedule.error()));
-    }
-    faults = std::move(*schedule);
-    transport.expect_faults();
+  const auto faults =
+      options.faults.empty()
+          ? Result<faults::Schedule>(faults::Schedule{})
+          : faults::schedule_of(options.faults, places_of(machine, name_of(options.network),
+                                                          Transport::kLinksChange));
+  if (!faults) {
+    return fail(faults.error());
   }
   Loop<Transport> loop(workload, bound, wiring, transport, queue);
-  if (options.record_spans) {
-    loop.record_spans();
-  } else if (options.shortcuts && !faulty) {
-    loop.take_shortcuts();
-  }
-  if (faulty) {
-    loop.strike(faults);
-  }
-  constexpr bool kMessages = requires { transport.record_messages(); };
-  if constexpr (kMessages) {
-    if (options.record_messages) {
-      transport.record_messages();
-    }
-  }
-  loop.on_progress(options.progress);
+  set_up(loop, transport, *faults, options);
   loop.run();
   if (queue.now() >= kEndOfTime) {
     return fail("the step takes longer than 106 days, beyond the range of simulated time");
   }
   Timeline timeline;
   if (const auto waiting = unfinished(workload, loop.ranks()); !waiting.empty()) {
-    Error why = deadlock(waiting, faults.losses);
-    if (!faulty) {
-      return fail(std::move(why));
+    if (options.faults.empty()) {
+      return fail(deadlock(waiting, {}));
     }
-    timeline.stopped = {queue.now(), std::move(why)};
+    timeline.stopped = {queue.now(), deadlock(waiting, faults->losses)};
   }
-  if constexpr (kMessages) {
+  if constexpr (requires { transport.take_messages(); }) {
     timeline.messages = transport.take_messages();
   }
   timeline.ranks = std::move(fold.ranks);

@@ -42,7 +42,11 @@ graph::Workload collectives(graph::CollectiveKind kind, Bytes bytes, std::int64_
   node.bytes = bytes;
   node.group = graph::GroupIndex(std::size_t{0});
   node.stream = graph::StreamIndex(std::size_t{1});
-  workload.programs = {{{{"collective", {node}}}}};
+  graph::Node wait;  // the stream of kernels asks for the next instance
+  wait.kind = graph::Node::Kind::wait;
+  wait.name = "wait";
+  wait.after = {0};
+  workload.programs = {{{{"collective", {node, wait}}}}};
   workload.source =
       std::make_shared<graph::InstanceLists>(std::vector<std::vector<graph::Instance>>{
           std::vector<graph::Instance>(static_cast<std::size_t>(times))});

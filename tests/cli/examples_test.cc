@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// examples/moe, long_context, fsdp, low_precision and offload as their READMEs say.
+// examples/moe, long_context, fsdp, low_precision, offload, faults and c4 as their READMEs say.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <map>
 #include <sstream>
 #include <string>
@@ -93,6 +94,44 @@ TEST(Examples, OffloadBuysMemoryWithTime) {
   EXPECT_LT(rows["none              0.5"][0], 1.2 * rows["none                0"][0]);
   EXPECT_LT(rows["cpu                 1"][2], 0.5 * rows["none                0"][2]);
   EXPECT_GT(rows["nvme                0"][0], rows["cpu                 0"][0]);
+}
+
+/// What an example prints, line by line.
+std::vector<std::string> lines_of(const std::string& example, const std::string& words = "") {
+  const Folder folder;
+  const std::string out = folder / "out";
+  const std::string command = "ORRERY=" + std::string(ORRERY_BINARY) + " " + ORRERY_SOURCE_DIR +
+                              "/examples/" + example + "/run.sh " + words + " >" + out;
+  EXPECT_EQ(std::system(command.c_str()), 0) << example;
+  std::vector<std::string> lines;
+  std::istringstream text(content(out));
+  for (std::string line; std::getline(text, line);) {
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+TEST(Examples, TheStragglerIsFoundAndFlowsGoAroundALostLink) {
+  const auto lines = lines_of("faults");
+  EXPECT_THAT(lines, ::testing::Contains("straggler: rank 5"));
+  EXPECT_THAT(lines, ::testing::Contains("rerouted      2"));
+}
+
+// Published figures (recalled): 360, 353.86 to 360.57, 185.76 and 301.46 Gbit/s.
+TEST(Examples, PlannedPathsGiveWhatC4PReports) {
+  std::map<std::string, double> median;
+  for (const std::string& line : lines_of("c4", "1")) {
+    const std::size_t name = line.find(',');
+    median[line.substr(0, name)] = std::atof(line.c_str() + line.find(',', name + 1) + 1);
+  }
+  EXPECT_NEAR(median["one job; C4P"], 360, 0.01 * 360);
+  EXPECT_NEAR(median["8 jobs; C4P"], 360.57, 0.01 * 360.57);
+  EXPECT_NEAR(median["1 of 8 uplinks down; static; slowest job"], 185.76, 0.05 * 185.76);
+  EXPECT_NEAR(median["1 of 8 uplinks down; dynamic; slowest job"], 301.46, 0.06 * 301.46);
+  EXPECT_LT(median["8 jobs; hashed; 2 connections"], 0.5 * median["8 jobs; C4P"]);
+  // C4P's law: with 1 of n uplinks down no more than (n - 1) / n of healthy.
+  EXPECT_LE(median["1 of 8 uplinks down; dynamic; slowest job"],
+            7.0 / 8 * median["8 jobs; C4P"] + 0.1);
 }
 
 }  // namespace

@@ -90,6 +90,16 @@ class Outputs(unittest.TestCase):
         self.check("flit-loop", "flit", "--topology", "mesh:4x4", "--batch", "5")
         self.check("flit", "flit", "--topology", "torus:4x4", "--pattern", "tornado", "--rate", "0.9")
 
+    def test_faults_and_jobs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            faults = pathlib.Path(folder, "faults.yaml")
+            faults.write_text("faults: [{kind: link, links: [leaf0--spine0], bandwidth_share: 0, at: 0 s}]\n")
+            self.check("flow", "flow", "--topology", "leaf_spine:leaves=2,spines=2,hosts=2", "--traffic", "shift",
+                       "--faults", str(faults))
+            jobs = pathlib.Path(folder, "jobs.yaml")
+            jobs.write_text("jobs: [{name: a, collective: all_reduce, bytes: 1 MB, devices: 8}]\n")
+            self.check("simulate-jobs", "simulate", "--jobs", str(jobs), "--machine", "dgx-h100")
+
     def test_traces(self):
         with tempfile.TemporaryDirectory() as folder:
             self.run_orrery("export", "chakra", *self.STEP, "--output", f"{folder}/step")

@@ -18,7 +18,7 @@ namespace orrery::faults {
 namespace {
 
 constexpr double kGone = std::numeric_limits<double>::infinity();
-constexpr std::size_t kMostFaults = 10'000'000;  // more fill the memory
+constexpr std::size_t kMostFaults = 2'000'000;  // more fill the memory
 
 /// A place is at `value` from `from` until `to`.
 struct Interval {

@@ -38,14 +38,15 @@ constexpr auto named_values(Protocol) {
 /// Constants of a protocol. Counts of packets scale with the links' rate from those of 100 Gbit/s.
 struct PacketOptions {
   Protocol protocol = Protocol::eqds;
-  Bytes wire{0};             ///< of a full packet; 0: eqds 4150, others 9064
-  Bytes header{64};          ///< of it, and of control packets
-  std::int64_t queue = 0;    ///< packets that a queue that trims holds; 0: eqds 35, ndp 15
-  std::int64_t window = 0;   ///< packets sent before credit; 0: eqds 50, ndp 20
-  std::int64_t paths = 0;    ///< that a flow's packets take in turn; 0: 64 of eqds and ndp, else 1
-  std::int64_t pause = 15;   ///< packets' payload from one link at which it is paused (Xoff) ...
-  std::int64_t resume = 12;  ///< ... and below which it goes on (Xon)
-  Time switch_delay{0};      ///< of every switch passed
+  Bytes wire{0};            ///< of a full packet; 0: eqds 4150, others 9064
+  Bytes header{64};         ///< of it, and of control packets
+  std::int64_t queue = 0;   ///< packets that a queue that trims holds; 0: eqds 35, ndp 15
+  std::int64_t window = 0;  ///< packets sent before credit; 0: eqds 50, ndp 20
+  std::int64_t paths = 0;   ///< that a flow's packets take in turn; 0: 64 of eqds and ndp, else 1
+  std::int64_t pause = 0;   ///< packets' payload from one link at which it is paused (Xoff); 0: 15,
+                            ///< dcqcn 200, beyond where queues mark (assumed)
+  std::int64_t resume = 0;  ///< below which it goes on (Xon); 0: 12, dcqcn 180
+  Time switch_delay{0};     ///< of every switch passed
   std::uint64_t seed = 0;
 };
 

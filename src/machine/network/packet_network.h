@@ -9,7 +9,7 @@
 #include <deque>
 #include <vector>
 
-#include "engine/event_queue.h"
+#include "engine/calendar_queue.h"
 #include "machine/network/packet.h"
 
 namespace orrery::network::packets {
@@ -88,25 +88,27 @@ struct Pace {
   Time told{INT64_MIN / 2};  ///< when the receiver last told of marks
 };
 
-/// The sending end of a link.
-struct Port {
+/// The sending end of a link. What every packet touches is one line of the cache.
+struct alignas(64) Port {
   std::uint32_t first = kNone;
   std::uint32_t last = kNone;
   std::uint32_t sending = kNone;
-  std::int64_t room = 0;     ///< bytes that it may hold
-  Time full{0};              ///< of a full packet on the link
-  Time control{0};           ///< of a control packet
-  std::int64_t queued = 0;   ///< bytes, without what is being sent
-  std::int64_t ingress = 0;  ///< bytes in the node at its far end that came over it
-  std::int64_t passed = 0;   ///< bytes
-  Time came{-1};             ///< when the latest packet came, and the bytes of all then
-  std::int64_t just_came = 0;
-  Time until{0};  ///< end of what is being sent
-  Time debt{0};   ///< of control packets that passed while it was busy
   bool paused = false;
-  bool stopping = false;             ///< its far end has asked for a pause
-  std::vector<std::uint32_t> flows;  ///< of a host, that may have something to send
-  std::vector<std::uint32_t> paced;  ///< of a host, that send by their own clocks
+  bool stopping = false;    ///< its far end has asked for a pause
+  std::int64_t room = 0;    ///< bytes that it may hold
+  std::int64_t queued = 0;  ///< bytes, without what is being sent
+  Time full{0};             ///< of a full packet on the link
+  Time control{0};          ///< of a control packet
+  Time until{0};            ///< end of what is being sent
+  Time debt{0};             ///< of control packets that passed while it was busy
+
+  std::int64_t ingress = 0;  ///< bytes in the node at its far end that came over it
+  // hpcc
+  std::int64_t passed = 0;  ///< bytes
+  Time came{-1};            ///< when the latest packet came, and the bytes of all then
+  std::int64_t just_came = 0;
+  // of a host
+  std::vector<std::uint32_t> flows;  ///< that may have something to send
   std::size_t turn = 0;
 };
 
@@ -151,14 +153,20 @@ class PacketNetwork {
       : graph_(graph),
         flows_(flows),
         options_(options),
+        queue_(slot_width(graph)),
         ports_(graph.links.size()),
         streams_(flows.size()),
         receivers_(static_cast<std::size_t>(graph.hosts)) {
     if (options_.wire == Bytes(0)) {
       options_.wire = Bytes(is(Protocol::eqds) ? 4150 : 9064);
     }
+    if (options_.pause == 0) {
+      options_.pause = is(Protocol::dcqcn) ? 200 : 15;
+      options_.resume = is(Protocol::dcqcn) ? 180 : 12;
+    }
     if (is_paced()) {
       paces_.resize(flows.size());
+      paced_.resize(graph.links.size());
     }
     run_.finish.resize(flows.size());
     run_.load.resize(graph.links.size());
@@ -208,6 +216,14 @@ class PacketNetwork {
   void lay_way_back(Stream& stream);
   static void shuffle(Stream& stream);
   void handle(const engine::EventQueue::Event& event);
+  /// The slots of the calendar span the longest way there and back of eight links.
+  static Time slot_width(const topology::LinkGraph& graph) {
+    Time longest = 1_us;
+    for (const topology::GraphLink& link : graph.links) {
+      longest = std::max(longest, link.latency);
+    }
+    return longest / (static_cast<std::int64_t>(engine::CalendarQueue::kSlots) / 16);
+  }
   void begin(std::uint32_t f);
   bool may_send(const Stream& stream) const {
     const bool has = !stream.again.empty() || stream.fresh < stream.count;
@@ -251,7 +267,7 @@ class PacketNetwork {
   void begin_paced(std::uint32_t f);
   void pace(std::uint32_t f);
   void resume(std::uint32_t number);
-  void report(std::uint32_t id, const Port& port);
+  void report(std::uint32_t id, Port& port);
   void adapt(std::uint32_t id);
   double use_of(const Pace& pace, const Stream& stream, const Report* now) const;
   void count_window(std::uint32_t f);
@@ -284,7 +300,7 @@ class PacketNetwork {
   const std::vector<FlowRequest>& flows_;
   PacketOptions options_;
   PacketRun run_;
-  engine::EventQueue queue_;
+  engine::CalendarQueue queue_;
   std::vector<Port> ports_;
   std::vector<Stream> streams_;
   std::vector<Receiver> receivers_;
@@ -292,8 +308,9 @@ class PacketNetwork {
   std::vector<std::uint32_t> free_;
   std::vector<std::int32_t> ways_;
   std::vector<std::int32_t> reverse_;
-  std::vector<Pace> paces_;      ///< by flow
-  std::vector<Report> reports_;  ///< by packet, `report_stride_` each
+  std::vector<Pace> paces_;                        ///< by flow
+  std::vector<std::vector<std::uint32_t>> paced_;  ///< flows that send by their own clocks, by port
+  std::vector<Report> reports_;                    ///< by packet, `report_stride_` each
   std::size_t report_stride_ = 0;
   std::uint64_t random_ = 0;  ///< of which packet is trimmed or marked
 };

@@ -35,7 +35,7 @@ void PacketNetwork::begin_paced(std::uint32_t f) {
   pace.window = static_cast<std::int64_t>(pace.rate * to_seconds(kBaseRoundTrip));
   pace.spacing = serialisation(options_.wire, static_cast<std::int32_t>(stream.nic));
   pace.last = queue_.now() - pace.spacing;
-  ports_[stream.nic].paced.push_back(f);
+  paced_[stream.nic].push_back(f);
   if (is(Protocol::hpcc)) {
     report_stride_ = std::max<std::size_t>(report_stride_, stream.hops.front());
   }
@@ -66,20 +66,26 @@ void PacketNetwork::pace(std::uint32_t f) {
 }
 
 void PacketNetwork::resume(std::uint32_t number) {
-  for (const std::uint32_t f : ports_[number].paced) {
-    pace(f);
+  if (is_paced()) {
+    for (const std::uint32_t f : paced_[number]) {
+      pace(f);
+    }
   }
 }
 
 /// What comes at the instant at which a packet leaves is not yet in the queue.
-void PacketNetwork::report(std::uint32_t id, const Port& port) {
+void PacketNetwork::report(std::uint32_t id, Port& port) {
   const Packet& packet = packets_[id];
+  port.passed += packet.wire;
+  if (packet.hop == 0 || packet.ack) {
+    return;
+  }
   if (reports_.size() < packets_.size() * report_stride_) {
     reports_.resize(packets_.size() * report_stride_);
   }
   const std::int64_t just = port.came == queue_.now() ? port.just_came : 0;
-  reports_[id * report_stride_ + packet.hop - 1] = {port.queued + packet.wire - just, port.passed,
-                                                    queue_.now()};
+  reports_[id * report_stride_ + packet.hop - 1] = {port.queued + packet.wire - just,
+                                                    port.passed - packet.wire, queue_.now()};
 }
 
 double PacketNetwork::use_of(const Pace& pace, const Stream& stream, const Report* now) const {
@@ -145,6 +151,9 @@ void PacketNetwork::count_window(std::uint32_t f) {
 }
 
 void PacketNetwork::mark(Packet& packet, const Port& port, std::int32_t over) {
+  if (packet.hop == 0 || packet.ack) {
+    return;
+  }
   const double scale = link(over).bandwidth.value() / kCalibratedRate;
   const double queued = static_cast<double>(port.queued) / scale;
   if (queued <= kLeastQueue) {

@@ -113,8 +113,10 @@ void PacketNetwork::enqueue(std::uint32_t id) {
   (port.first == kNone ? port.first : packets_[port.last].next) = id;
   port.last = id;
   port.queued += packet.wire;
-  port.just_came = packet.wire + (port.came == queue_.now() ? port.just_came : 0);
-  port.came = queue_.now();
+  if (is(Protocol::hpcc)) {
+    port.just_came = packet.wire + (port.came == queue_.now() ? port.just_came : 0);
+    port.came = queue_.now();
+  }
   if (packet.hop > 0) {
     send_next(number);
   }
@@ -174,14 +176,11 @@ void PacketNetwork::finish_sending(std::uint32_t number) {
   Packet& packet = packets_[id];
   port.sending = kNone;
   run_.load[number] += packet.wire;
-  if (is_paced() && packet.hop > 0 && !packet.ack) {
-    if (is(Protocol::hpcc)) {
-      report(id, port);
-    } else {
-      mark(packet, port, static_cast<std::int32_t>(number));
-    }
+  if (is(Protocol::hpcc)) {
+    report(id, port);
+  } else if (is(Protocol::dcqcn)) {
+    mark(packet, port, static_cast<std::int32_t>(number));
   }
-  port.passed += packet.wire;
   const auto over = static_cast<std::int32_t>(number);
   const bool to_switch = packet.hop + 1 < packet.hops;
   queue_.push(queue_.now() + link(over).latency + (to_switch ? options_.switch_delay : Time(0)),

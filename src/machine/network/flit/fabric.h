@@ -21,9 +21,11 @@ constexpr auto named_values(Ports) {
 }
 
 struct FabricSettings {
-  Bytes flit{64};     ///< that the fastest link passes in a cycle
-  Bytes packet{256};  ///< of a message in one packet; a head flit goes before them
-  Time cycle{0};      ///< 0: flit / the fastest link's bandwidth
+  Bytes flit{64};  ///< that the fastest link passes in a cycle
+  /// Of a message in one packet, behind a head flit: the largest MTU of InfiniBand and RoCE v2
+  /// (InfiniBand Architecture Specification, volume 1: 256 to 4096 bytes).
+  Bytes packet{4096};
+  Time cycle{0};  ///< 0: flit / the fastest link's bandwidth
   Ports ports = Ports::link;
   int vcs = 4;  ///< of every class (network.h)
   int buffer =

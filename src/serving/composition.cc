@@ -15,7 +15,7 @@ namespace orrery::serving {
 namespace {
 
 constexpr std::int64_t kMost = 1'000'000;
-constexpr std::int64_t kMostOfPrompt = 10'000;
+constexpr std::int64_t kMostAnswerTokens = 10'000;
 constexpr std::int64_t kMostPrompts = 2'000'000;
 
 void check(const Composition& c, Error& error) {
@@ -28,8 +28,8 @@ void check(const Composition& c, Error& error) {
   };
   within("experts", c.experts, 1, kMost);
   within("batch", c.batch, 1, 4096);
-  within("input", c.input, 1, kMostOfPrompt);
-  within("output", c.output, 1, kMostOfPrompt);
+  within("input", c.input, 1, kMostAnswerTokens);
+  within("output", c.output, 1, kMostAnswerTokens);
   within("batches", c.batches, 1, kMost);
   within("seed", c.seed, 0, std::numeric_limits<std::int64_t>::max());
   if (error.empty() && c.batch * c.batches > kMostPrompts) {

@@ -15,7 +15,7 @@
 namespace orrery::serving {
 namespace {
 
-constexpr std::int64_t kMostOfOne = 10'000;
+constexpr std::int64_t kMostHomeTokens = 10'000;
 
 struct Setting {
   const zoo::Model& model;
@@ -113,8 +113,8 @@ void check(const Home& home, const zoo::Model& model, const machine::Machine& ma
          std::min<std::int64_t>(4096, std::max<std::int64_t>(1, model.heads)));
   within("window", home.window, 0, 2 * std::max<std::int64_t>(1, model.layers));
   within("retain", home.retain, 0, std::max<std::int64_t>(1, model.layers));
-  within("input", home.input, 1, kMostOfOne);
-  within("output", home.output, 1, kMostOfOne);
+  within("input", home.input, 1, kMostHomeTokens);
+  within("output", home.output, 1, kMostHomeTokens);
   if (home.all_reduce != "auto" && !algorithm_of(home)) {
     error.add({"", "all_reduce", home.all_reduce,
                "auto or one of " + all_names<collective::GatewayAlgorithm>()});

@@ -14,6 +14,9 @@
 #include <thread>
 #include <vector>
 
+#include "collective/cost.h"
+#include "machine/machine.h"
+
 namespace orrery::collective {
 namespace {
 
@@ -48,6 +51,19 @@ RC_GTEST_PROP(Gateway, OnceTheRingIsFastestItStaysSo, ()) {
     const bool now = fastest_all_reduce(size, home) == ring;
     RC_ASSERT(now || !rings);
     rings = now;
+  }
+}
+
+TEST(Gateway, TheRingIsThatOfCollectivesOnASwitch) {
+  const machine::Machine machine = machine::load_machine("home-8").value();
+  const Gateways home{.devices = 8,
+                      .bandwidth = machine.network.front().bandwidth,
+                      .path = machine.network.front().latency};
+  for (const Bytes size : {32_KiB, 1_MiB, 64_MiB}) {
+    const Time other =
+        collective_time(graph::CollectiveKind::all_reduce, size, extents_of(1, 8, machine),
+                        CollectiveAlgorithm::ring, machine);
+    EXPECT_NEAR(gateway_all_reduce(ring, size, home) / other, 1, 1e-6) << size.value();
   }
 }
 

@@ -6,6 +6,10 @@
 
 namespace orrery::collective {
 
+double places_reached(double places, double copies) {
+  return places * (1 - std::pow(1 - 1 / places, copies));
+}
+
 std::vector<CollectivePhase> plan_token_exchange(decltype(plan_collective)& plan, Bytes size,
                                                  std::int64_t copies,
                                                  const std::vector<Extent>& extents,
@@ -18,11 +22,15 @@ std::vector<CollectivePhase> plan_token_exchange(decltype(plan_collective)& plan
     nodes *= static_cast<double>(extent.count);
   }
   const auto wanted = static_cast<double>(copies);
-  const double reached = nodes * (1 - std::pow(1 - 1 / nodes, wanted));
-  std::vector<CollectivePhase> phases =
-      plan(graph::CollectiveKind::all_to_all, size * (reached / wanted), outer, algorithm, machine);
+  const auto share = [&](double places) { return places_reached(places, wanted) / wanted; };
+  std::vector<CollectivePhase> phases;
+  if (nodes > 1) {
+    phases =
+        plan(graph::CollectiveKind::all_to_all, size * share(nodes), outer, algorithm, machine);
+  }
+  const double ranks = nodes * static_cast<double>(extents.front().count);
   for (CollectivePhase& phase :
-       plan(graph::CollectiveKind::all_to_all, size, inner, algorithm, machine)) {
+       plan(graph::CollectiveKind::all_to_all, size * share(ranks), inner, algorithm, machine)) {
     phases.push_back(std::move(phase));
   }
   return phases;

@@ -83,7 +83,7 @@ const CollectiveTime& Prices::collective(const CollectiveKey& key, const machine
   }
   CollectiveTime time;
   time.phases =
-      key.copies > 0 && key.extents.size() > 1
+      key.copies > 0 && !key.extents.empty()
           ? collective::plan_token_exchange(collective::plan_collective, key.bytes, key.copies,
                                             key.extents, key.algorithm, machine)
           : collective::plan_collective(key.kind, key.bytes, key.extents, key.algorithm, machine);

@@ -207,7 +207,7 @@ std::vector<collective::CollectivePhase> Binding::plan(const BoundCollective& co
   const collective::CollectiveAlgorithm algorithm = algorithms_[collective.group];
   const auto plan =
       choice_ == PhaseChoice::all ? collective::plan_collective : collective::plan_messages;
-  return collective.copies > 0 && extents.size() > 1
+  return collective.copies > 0 && !extents.empty()
              ? collective::plan_token_exchange(*plan, collective.bytes, collective.copies, extents,
                                                algorithm, machine_)
              : plan(collective.kind, collective.bytes, extents, algorithm, machine_);

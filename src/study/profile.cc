@@ -116,6 +116,17 @@ std::string beside(const std::string& file, const std::string& name) {
 
 }  // namespace
 
+std::vector<std::string> CaseColumn::columns() const {
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  while (begin <= column.size()) {
+    const std::size_t end = std::min(column.find('/', begin), column.size());
+    parts.push_back(column.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
 std::optional<std::vector<Setting>> CaseColumn::settings_of(std::string_view text) const {
   constexpr std::string_view kAny = "*";
   const auto find = [&](std::string_view wanted) {

@@ -82,7 +82,7 @@ struct MeasuredColumn {
   std::vector<Setting> settings;  ///< of this column's runs
 };
 
-/// Fields that follow from the text in a column.
+/// Fields that follow from the text in a column, or from those in several: "a/b".
 struct CaseColumn {
   struct Value {
     std::string text;
@@ -91,7 +91,8 @@ struct CaseColumn {
   std::string column;
   std::vector<Value> values;
 
-  /// The case's settings; nothing: none has the text.
+  std::vector<std::string> columns() const;  ///< {"a", "b"} of "a/b"
+  /// The case's settings; nothing: none has the text, or the texts joined as the columns are.
   std::optional<std::vector<Setting>> settings_of(std::string_view text) const;
 };
 

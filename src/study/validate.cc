@@ -72,8 +72,10 @@ class TaskReader {
       need(setting.value);
     }
     for (const CaseColumn& column : profile_.cases) {
-      if (!column.settings_of("")) {
-        need(column.column);
+      for (const std::string& part : column.columns()) {
+        if (!column.settings_of("")) {
+          need(part);
+        }
       }
     }
     for (const auto* filters : {&profile_.only, &profile_.fitted}) {
@@ -124,11 +126,14 @@ class TaskReader {
       settings.push_back({column.field, std::string(cell(row, column.value)), table_.where(row)});
     }
     for (const CaseColumn& column : profile_.cases) {
-      const std::string_view text = cell(row, column.column);
+      std::string text;
+      for (const std::string& part : column.columns()) {
+        text += (text.empty() ? "" : "/") + std::string(cell(row, part));
+      }
       if (const auto found = column.settings_of(text)) {
         append(*found);
       } else {
-        mistakes.add({table_.where(row), column.column, std::string(text), known_cases(column)});
+        mistakes.add({table_.where(row), column.column, text, known_cases(column)});
       }
     }
     append(measured.settings);

@@ -53,6 +53,13 @@ TEST(Profile, ACaseOfAnyTextTakesTheCells) {
   EXPECT_EQ(other[1].value, "1");
 }
 
+TEST(Profile, ACaseMayHangOnSeveralColumns) {
+  const CaseColumn both{.column = "model/system", .values = {{"a/b", {}}}};
+  EXPECT_EQ(both.columns(), (std::vector<std::string>{"model", "system"}));
+  EXPECT_EQ((CaseColumn{.column = "model", .values = {}}).columns(),
+            std::vector<std::string>{"model"});
+}
+
 TEST(Profile, AChoiceWithoutAReasonIsAMistake) {
   const auto profile = parsed(std::string("plan: {tp: 2}\n") + kMeasured);
   ASSERT_FALSE(profile);

@@ -147,6 +147,18 @@ TEST(Validate, AnUnknownCellFailsItsRowNotTheTable) {
   EXPECT_EQ(result->score.rows, 5U);
 }
 
+TEST(Validate, ACaseOfTwoColumnsNeedsBothTexts) {
+  ValidationProfile profile = small_profile();
+  profile.columns.clear();
+  profile.cases = {
+      {.column = "name/mode", .values = {{"a/fast", {{"tp", "2", ""}}}, {"*", {{"tp", "1", ""}}}}}};
+  const auto result =
+      validated(profile, "name,tp,mode,time_ms\na,1,fast,4\na,1,slow,4\nb,1,fast,4\n");
+  ASSERT_TRUE(result) << result.error().to_string();
+  EXPECT_NE(result->rows[0].predicted, result->rows[1].predicted);
+  EXPECT_EQ(result->rows[1].predicted, result->rows[2].predicted);
+}
+
 TEST(Validate, AMistakeOfTheFlagsIsSaidOnce) {
   ValidationOptions options;
   options.overrides = {{"tp", "two", "--tp"}};

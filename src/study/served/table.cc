@@ -65,17 +65,6 @@ class Reader {
     }
   }
 
-  static std::vector<std::string> parts_of(const std::string& column) {
-    std::vector<std::string> parts;
-    std::size_t begin = 0;
-    while (begin <= column.size()) {
-      const std::size_t end = std::min(column.find('/', begin), column.size());
-      parts.push_back(column.substr(begin, end - begin));
-      begin = end + 1;
-    }
-    return parts;
-  }
-
   void check_columns() {
     for (const auto* columns : {&profile_.key, &profile_.group}) {
       std::for_each(columns->begin(), columns->end(), [&](const auto& name) { need(name); });
@@ -84,7 +73,7 @@ class Reader {
       need(setting.value);
     }
     for (const study::CaseColumn& column : profile_.cases) {
-      for (const std::string& part : parts_of(column.column)) {
+      for (const std::string& part : column.columns()) {
         need(part);
       }
     }
@@ -132,7 +121,7 @@ class Reader {
     Error of_row;
     for (const study::CaseColumn& column : profile_.cases) {
       std::string text;
-      for (const std::string& part : parts_of(column.column)) {
+      for (const std::string& part : column.columns()) {
         text += (text.empty() ? "" : "/") + std::string(cell(row, part));
       }
       if (const auto found = column.settings_of(text)) {

@@ -20,14 +20,17 @@ bool is_gemm(const zoo::ModelOperator& op) {
   return op.kind == graph::OperatorKind::gemm || op.kind == graph::OperatorKind::grouped_gemm;
 }
 
-/// One of the GEMMs of `op`; `suffix` (none: forward) and `shape` say which.
+/// One of the GEMMs of `op`; `suffix` (none: forward) and `shape` say which. Experts apart are a
+/// launch each.
 graph::Operator gemm_operator(const zoo::ModelOperator& op, std::string_view suffix,
                               const graph::GemmShape& shape, const plan::Plan& plan) {
+  const bool apart = op.expert && op.kind == graph::OperatorKind::gemm;
   graph::Operator result{.name = op.name + std::string(suffix),
                          .kind = op.kind,
                          .type = plan.compute_type,
                          .gemm = shape,
-                         .flops = graph::flops_of(shape)};
+                         .flops = graph::flops_of(shape),
+                         .kernels = apart ? static_cast<int>(shape.batch) : 1};
   if (plan::is_quantized(plan, op)) {
     const plan::QuantizationRecipe& recipe = plan::recipe_of(plan.quantization);
     result.type = recipe.type;

@@ -10,7 +10,7 @@
 ///                      allgather: all-gather of the T rows over ep and etp; a rank keeps its own
 ///   back               the same in reverse, with reduce-scatters for the all-gathers
 ///   hierarchical       as alltoall, but a row for several experts of one node crosses between
-///                      nodes once (Node::copies)
+///                      nodes once, and of one rank is sent once (Node::copies)
 ///
 /// overlap_ep    true: the exchanges run beside the shared expert (its GEMMs before the activation
 ///               beside the dispatch, the rest beside the combine) and, backward, beside weight
@@ -20,7 +20,7 @@
 /// Load: every rank is simulated as the busiest one, with expert_load() times the mean rows. The
 /// router's auxiliary loss is ignored.
 /// Source: Lepikhin et al. 2020 (GShard); Megatron-Core's MoEAlltoAllTokenDispatcher and
-/// MoEAllGatherTokenDispatcher; DeepSeek-AI 2024 (DeepEP's node-level deduplication).
+/// MoEAllGatherTokenDispatcher; DeepSeek-AI 2024 (DeepEP's deduplication).
 #include <algorithm>
 #include <iterator>
 #include <map>

@@ -63,7 +63,17 @@ constexpr auto named_values(MoeDispatch) {
   return std::to_array<Named<MoeDispatch>>({
       {MoeDispatch::all_to_all, "alltoall", "each token's copies go to the ranks of its experts"},
       {MoeDispatch::all_gather, "allgather", "every rank gets every token and keeps its experts'"},
-      {MoeDispatch::hierarchical, "hierarchical", "one copy per node, spread inside the node"},
+      {MoeDispatch::hierarchical, "hierarchical",
+       "one copy per node, and per rank inside it (DeepEP, HybridEP)"},
+  });
+}
+/// What multiplies the experts' matrices.
+enum class ExpertGemms : std::uint8_t { grouped, per_expert };
+constexpr auto named_values(ExpertGemms) {
+  return std::to_array<Named<ExpertGemms>>({
+      {ExpertGemms::grouped, "grouped", "one kernel for the tiles of all experts of a rank"},
+      {ExpertGemms::per_expert, "per_expert",
+       "a GEMM per expert on several streams; biases and padding apart (TEGroupedMLP)"},
   });
 }
 /// What the exchange of tokens runs beside.
@@ -121,6 +131,7 @@ struct Plan {
   ContextExchange cp_exchange = ContextExchange::p2p;
   std::int64_t cp_a2a = 1;  ///< of a2a+p2p: ranks of the all-to-all
   MoeDispatch moe_dispatch = MoeDispatch::all_to_all;
+  ExpertGemms expert_gemms = ExpertGemms::grouped;
   double moe_capacity = 0;                          ///< capacity factor; 0 = dropless
   double moe_imbalance = 1;                         ///< tokens of the busiest expert rank / mean
   OverlapExperts overlap_ep = OverlapExperts::off;  ///< what token exchange runs beside
@@ -204,6 +215,7 @@ struct Plan {
     visit("cp_exchange", &Plan::cp_exchange, "how context-parallel ranks exchange keys and values");
     visit("cp_a2a", &Plan::cp_a2a, "ranks of the all-to-all in cp_exchange a2a+p2p");
     visit("moe_dispatch", &Plan::moe_dispatch, "how tokens reach their experts");
+    visit("expert_gemms", &Plan::expert_gemms, "what multiplies the experts' matrices");
     visit("moe_capacity", &Plan::moe_capacity, "expert capacity factor; 0 = dropless");
     visit("moe_imbalance", &Plan::moe_imbalance, "tokens of the busiest expert rank over the mean");
     visit("overlap_ep", &Plan::overlap_ep, "what the exchange of tokens runs beside");

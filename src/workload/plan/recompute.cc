@@ -43,7 +43,7 @@ bool is_moe(const zoo::ModelOperator& op) {
                 {"router_gemm", "latent_down_gemm", "routing", "unpermute", "latent_up_gemm"});
 }
 bool is_expert_activation(const zoo::ModelOperator& op) {
-  return op.expert && op.kind == graph::OperatorKind::elementwise;
+  return op.expert && op.kind == graph::OperatorKind::elementwise && op.name != "expert_bias";
 }
 bool is_streams(const zoo::ModelOperator& op) {
   return op.name.ends_with("_mix_gemm") || op.name.ends_with("_mix_weights") ||

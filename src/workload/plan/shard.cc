@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "collective/token_exchange.h"
 #include "workload/plan/layout.h"
 #include "workload/plan/lora.h"
 #include "workload/plan/plan_lists.h"
@@ -13,6 +14,20 @@ namespace {
 
 std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
+}
+
+/// Megatron-LM's TEGroupedMLP pads the rows of every expert for narrow GEMMs by a copy; merged
+/// exchanges write them padded.
+bool pads_experts(const Plan& plan) {
+  return plan.expert_gemms == ExpertGemms::per_expert && plan.quantization != Quantization::none &&
+         plan.moe_dispatch != MoeDispatch::hierarchical;
+}
+
+double token_copies(const zoo::Model& model, const Plan& plan) {
+  const bool merges = plan.moe_dispatch == MoeDispatch::hierarchical && plan.ep > 1;
+  return merges ? collective::places_reached(static_cast<double>(plan.ep),
+                                             static_cast<double>(model.top_k))
+                : 0;
 }
 
 }  // namespace
@@ -36,6 +51,9 @@ zoo::ShapeOptions shape_options(const zoo::Model& model, const Plan& plan) {
           .fused_kernels = plan.fused_kernels,
           .fused_softmax = plan.fused_kernels && fuses_softmax(model, plan),
           .fused_cross_entropy = plan.fused_cross_entropy,
+          .experts_apart = plan.expert_gemms == ExpertGemms::per_expert,
+          .pads_experts = pads_experts(plan),
+          .token_copies = token_copies(model, plan),
           .padded_vocab = round_up(model.vocab, plan.vocab_multiple * plan.tp),
           .documents = documents_of(plan).value_or(std::vector<std::int64_t>{})};
 }

@@ -45,10 +45,9 @@ ModelOperator core_streaming(std::string name, graph::OperatorKind kind, const T
   return op;
 }
 
-/// Fused: reads and writes the square; backward reads two and writes one. Megatron-LM's
-/// scaled_upper_triang_masked_softmax skips the loads above the diagonal, but its arithmetic and
-/// stores run over whole rows, and the share of bandwidth that machine files state for softmax was
-/// measured on whole rows: nothing is deducted. Unfused, as its forward_torch_softmax: conversion
+/// Fused: reads and writes the square; backward reads two and writes one. Under a causal mask the
+/// halves above the diagonal are not read, but written, in both directions (Megatron-LM's
+/// scaled_upper_triang_masked_softmax). Unfused, as its forward_torch_softmax: conversion
 /// to fp32, scale, mask (a byte an element), softmax, conversion back; each reads and writes the
 /// square, and the result in fp32 is kept as well. Biases by position are read with the mask and
 /// small.
@@ -58,8 +57,13 @@ ModelOperator softmax(const Shapes& shapes, Bytes square, Bytes mask) {
                                 ? Bytes(0)
                                 : 2 * (square + single);  // there and back
   const int converting = conversions == Bytes(0) ? 0 : 2;
-  const Traffic fused{
-      .forward = 2 * square, .forward_kernels = 1, .backward = 3 * square, .backward_kernels = 1};
+  const LayerKind& kind = shapes.kind;
+  const bool triangle = kind.causal && kind.window == 0 && kind.chunk == 0 && kind.compression == 0;
+  const Bytes read = triangle ? square / 2 : square;
+  const Traffic fused{.forward = read + square,
+                      .forward_kernels = 1,
+                      .backward = 2 * read + square,
+                      .backward_kernels = 1};
   const Traffic unfused{.forward = conversions + (2 + 2 + 2) * single + mask,
                         .forward_kernels = 3 + converting,
                         .backward = conversions + (3 + 2 + 2) * single + mask,

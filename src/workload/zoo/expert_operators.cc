@@ -7,6 +7,7 @@
 ///
 /// All counts are those of T top_k rows over all E experts.
 #include <string>
+#include <utility>
 
 #include "workload/zoo/builder.h"
 
@@ -34,24 +35,39 @@ ModelOperator router(const Shapes& shapes) {
   return op;
 }
 
-/// Scores, top-k and its weights over T x E fp32 logits, then two moves of the chosen rows: each
-/// token is copied to its top_k destinations (reads T, writes T top_k rows), and what arrives is
-/// sorted by expert (reads and writes T top_k rows; Megatron-LM's all-to-all dispatcher). Backward
-/// moves the gradients back and sums them.
-/// Kernels, fused: top-k with scores, balancing loss (2), rows per expert (3), map of rows, copy,
-/// sort (2); else top-k (2), softmax, zeros (2), scatters (2), conversion, balancing loss (8), rows
-/// per expert (5), map, copy, sort (3). All but the moves handle T x E values or fewer.
+/// What rows of tokens pass on their way to the experts, or back, beside the exchange: each token
+/// is copied to its top_k destinations (reads T, writes T top_k rows), and what arrives is sorted
+/// by expert (reads and writes T top_k rows; Megatron-LM's all-to-all dispatcher). An exchange that
+/// merges copies takes the tokens as they are; what arrives is copied to its experts (reads T
+/// token_copies, writes T top_k rows; its flex dispatcher). Padding copies all rows once more.
+Bytes moves(const Shapes& shapes) {
+  const Bytes tokens = shapes.wide(routed_width(shapes));
+  const Bytes rows = shapes.tensor(routed_rows(shapes), routed_width(shapes));
+  const double copies = shapes.options.token_copies;
+  const Bytes moved = copies > 0 ? tokens * copies + rows : tokens + 3 * rows;
+  return shapes.options.pads_experts ? moved + 2 * rows : moved;
+}
+
+/// Kernels of moves().
+int move_kernels(const Shapes& shapes) {
+  return (shapes.options.token_copies > 0 ? 1 : 2) + (shapes.options.pads_experts ? 1 : 0);
+}
+
+/// Scores, top-k and its weights over T x E fp32 logits, then the moves of the chosen rows.
+/// Backward moves the gradients back and sums them.
+/// Kernels beside the moves, fused: top-k with scores, balancing loss (2), rows per expert (3),
+/// maps of rows (2); else top-k (2), softmax, zeros (2), scatters (2), conversion, balancing loss
+/// (8), rows per expert (5), maps of rows (3). They handle T x E values or fewer.
 ModelOperator routing(const Shapes& shapes) {
   const bool fused = shapes.options.fused_kernels;
   const Bytes scores = graph::size_of(graph::DataType::fp32) * shapes.tokens * shapes.model.experts;
-  const Bytes tokens = shapes.wide(routed_width(shapes));
-  const Bytes rows = shapes.tensor(routed_rows(shapes), routed_width(shapes));
-  const Bytes moves = tokens + rows + 2 * rows;
+  const Bytes rows = moves(shapes);
+  const int kernels = move_kernels(shapes);
   ModelOperator op = streaming("routing", graph::OperatorKind::permute, Split::sequence,
-                               {.forward = (fused ? 2 : 8) * scores + moves,
-                                .forward_kernels = fused ? 10 : 26,
-                                .backward = (fused ? 2 : 5) * scores + moves,
-                                .backward_kernels = fused ? 5 : 14});
+                               {.forward = (fused ? 2 : 8) * scores + rows,
+                                .forward_kernels = (fused ? 8 : 24) + kernels,
+                                .backward = (fused ? 2 : 5) * scores + rows,
+                                .backward_kernels = (fused ? 3 : 12) + kernels});
   op.saved = scores;
   return op;
 }
@@ -62,7 +78,8 @@ ModelOperator expert_gemm(std::string name, const Shapes& shapes, std::int64_t o
   const Model& model = shapes.model;
   const std::int64_t rows = routed_rows(shapes);
   ModelOperator op = weight_gemm(std::move(name), shapes, out, in, split);
-  op.kind = graph::OperatorKind::grouped_gemm;
+  op.kind =
+      shapes.options.experts_apart ? graph::OperatorKind::gemm : graph::OperatorKind::grouped_gemm;
   op.gemm = {
       .batch = model.experts, .m = (rows + model.experts - 1) / model.experts, .n = out, .k = in};
   op.split = Split::tensor;
@@ -78,14 +95,31 @@ ModelOperator expert_gemm(std::string name, const Shapes& shapes, std::int64_t o
   return op;
 }
 
-/// Undoes both moves of `routing`; the sum over top_k writes one row per token. The weights are
+/// The bias b of fc2, weighted like the rows themselves: t + b p in fp32, expert by expert, put
+/// together and made narrow again (TEGroupedMLP._apply_bias). Forward b p (written), the sum (2 + 4
+/// read, 4 written), the concatenation (4 + 4), the conversion (4 + 2); backward the conversion (2
+/// + 4), the rows' gradient (4 + 2), their concatenation (2 + 2), and for b and p each a product (4
+/// + 4) and its sum (4): bytes of an element where t has 2.
+ModelOperator expert_bias(const Shapes& shapes) {
+  const Bytes narrow = shapes.tensor(routed_rows(shapes), routed_width(shapes));
+  const Bytes wide =
+      graph::size_of(graph::DataType::fp32) * routed_rows(shapes) * routed_width(shapes);
+  ModelOperator op = streaming("expert_bias", graph::OperatorKind::elementwise, Split::tensor,
+                               {.forward = 6 * wide + 2 * narrow,
+                                .forward_kernels = 4,
+                                .backward = 8 * wide + 4 * narrow,
+                                .backward_kernels = 7});
+  op.expert = true;
+  return op;
+}
+
+/// Undoes the moves of `routing`; the sum over top_k writes one row per token. The weights are
 /// applied by the activation (Megatron-LM), so that no row is saved here.
 ModelOperator unpermute(const Shapes& shapes) {
-  const Bytes tokens = shapes.wide(routed_width(shapes));
-  const Bytes rows = shapes.tensor(routed_rows(shapes), routed_width(shapes));
-  const Bytes moves = tokens + rows + 2 * rows;
+  const Bytes rows = moves(shapes);
+  const int kernels = move_kernels(shapes);
   return streaming("unpermute", graph::OperatorKind::permute, Split::sequence,
-                   {moves, 2, moves, 2});
+                   {rows, kernels, rows, kernels});
 }
 
 /// Beside the routed experts; its input is the one the router saved. With a gate (Qwen2-MoE):
@@ -129,6 +163,11 @@ void append_experts(Operators& operators, const Shapes& shapes) {
   operators.back().name.insert(0, "expert_");
   operators.back().expert = true;
   operators.push_back(expert_gemm("expert_fc2_gemm", shapes, width, expert.ffn, GemmSplit::row));
+  if (expert.bias && shapes.options.experts_apart) {
+    operators.push_back(expert_bias(shapes));
+    std::swap(operators.back().boundary, operators[operators.size() - 2].boundary);
+    operators.back().routed = operators[operators.size() - 2].routed;
+  }
   operators.push_back(unpermute(shapes));
   if (expert.latent > 0) {
     operators.push_back(

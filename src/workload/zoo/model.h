@@ -153,7 +153,12 @@ struct ShapeOptions {
   bool fused_kernels = true;         ///< bias+GeLU, bias+dropout+residual as one each
   bool fused_softmax = true;         ///< of unfused attention: scale+mask+softmax as one
   bool fused_cross_entropy = false;  ///< loss and its gradient in one kernel
-  std::int64_t padded_vocab = 0;     ///< V rounded up for tensor parallelism; 0 = model.vocab
+  bool experts_apart = false;        ///< a GEMM per expert, whose output bias other kernels add
+  bool pads_experts = false;         ///< rows are copied to and from buffers padded for each expert
+  /// Ranks that a token is sent to, once each, by an exchange that merges its copies (mean); 0: all
+  /// its top_k copies are made before they are sent.
+  double token_copies = 0;
+  std::int64_t padded_vocab = 0;  ///< V rounded up for tensor parallelism; 0 = model.vocab
   /// Lengths packed into each sequence, which do not see one another; they sum to S. Empty: one.
   /// Kernels that skip masked blocks (flash) compute the sum of their squares instead of S^2.
   std::vector<std::int64_t> documents{};

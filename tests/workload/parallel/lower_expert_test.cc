@@ -75,6 +75,34 @@ TEST(LowerExpert, ARankComputesItsExpertsOnTheTokensOfAllRanks) {
       graph::flops_of({.batch = 1, .m = kTokens * kTopK, .n = 2 * kExpertWidth, .k = kHidden}));
 }
 
+TEST(LowerExpert, ExpertsApartRunPlainGemmsOnTheSameRows) {
+  const plan::Plan grouped{.dp = 4, .ep = 4, .global_batch = 4};
+  plan::Plan apart = grouped;
+  apart.expert_gemms = plan::ExpertGemms::per_expert;
+  const graph::Workload one = lowered(small_mixtral(), grouped, {.skip = {"fuse"}});
+  const graph::Workload many = lowered(small_mixtral(), apart, {.skip = {"fuse"}});
+  const graph::Operator& together = find_node(one, "expert_fc1_gemm")->operators[0];
+  const graph::Operator& alone = find_node(many, "expert_fc1_gemm")->operators[0];
+  EXPECT_EQ(together.kind, graph::OperatorKind::grouped_gemm);
+  EXPECT_EQ(alone.kind, graph::OperatorKind::gemm);
+  EXPECT_EQ(alone.gemm, together.gemm);
+  EXPECT_EQ(together.kernels, 1);
+  EXPECT_EQ(alone.kernels, 2);  // 8 experts on 4 ranks
+}
+
+TEST(LowerExpert, MergedExchangesMoveWhatArrivesOnce) {
+  // 2 experts of 4 ranks: 4 (1 - (3/4)^2) = 1.75 ranks get a token; T = 128 rows of 128 bytes are
+  // read 1.75 times and written twice. Else: read, 2 copies, and these once more read and written.
+  plan::Plan plan{.dp = 4, .ep = 4, .global_batch = 4};
+  const auto bytes = [&] {
+    const graph::Workload workload = lowered(small_mixtral(), plan, {.skip = {"fuse"}});
+    return find_node(workload, "unpermute")->operators[0].bytes;
+  };
+  EXPECT_EQ(bytes(), Bytes(kTokens * kHidden * 2 * 7));
+  plan.moe_dispatch = plan::MoeDispatch::hierarchical;
+  EXPECT_EQ(bytes(), Bytes(kTokens * kHidden * 2 * 15 / 4));
+}
+
 TEST(LowerExpert, GradientsOfExpertsAreReducedOverTheRanksThatHoldThem) {
   // dp 8, ep 4: each expert is on 2 ranks; dense gradients are summed over 8.
   const plan::Plan plan{.dp = 8, .ep = 4, .global_batch = 8};

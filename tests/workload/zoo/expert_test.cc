@@ -128,6 +128,41 @@ TEST(Experts, moves_of_the_rows_are_counted_in_both_directions) {
   EXPECT_EQ(find(layer, "unpermute").backward_bytes, Bytes(moves));
 }
 
+TEST(Experts, exchanges_that_merge_copies_leave_one_move_of_what_arrives) {
+  // T = 128 tokens of 131,072 bytes reach 2.5 ranks each: 327,680 read, 512 rows (524,288) written.
+  const auto layer = layer_operators(expert_model(), {.sequence = 128, .token_copies = 2.5});
+  const std::int64_t scores = 128 * 16 * 4;
+  EXPECT_EQ(find(layer, "routing").forward_bytes, Bytes(2 * scores + 327'680 + 524'288));
+  EXPECT_EQ(find(layer, "unpermute").forward_bytes, Bytes(327'680 + 524'288));
+  EXPECT_EQ(find(layer, "unpermute").forward_kernels, 1);
+}
+
+TEST(Experts, padding_copies_all_rows_once_more) {
+  const auto plain = layer_operators(expert_model(), {.sequence = 128});
+  const auto padded = layer_operators(expert_model(), {.sequence = 128, .pads_experts = true});
+  for (const char* name : {"routing", "unpermute"}) {
+    EXPECT_EQ(find(padded, name).forward_bytes,
+              find(plain, name).forward_bytes + Bytes(2 * 524'288));
+    EXPECT_EQ(find(padded, name).backward_kernels, find(plain, name).backward_kernels + 1);
+  }
+}
+
+TEST(Experts, apart_they_are_plain_gemms_and_their_output_bias_is_added_in_fp32) {
+  // 512 rows of 512: 262,144 elements; forward 28 bytes of each, backward 40.
+  Model m = expert_model();
+  const ShapeOptions apart{.sequence = 128, .experts_apart = true};
+  EXPECT_EQ(find(layer_operators(m, apart), "expert_fc1_gemm").kind, graph::OperatorKind::gemm);
+  m.expert.bias = true;
+  const auto layer = layer_operators(m, apart);
+  const ModelOperator bias = find(layer, "expert_bias");
+  EXPECT_EQ(bias.forward_bytes, Bytes(28LL * 262'144));
+  EXPECT_EQ(bias.backward_bytes, Bytes(40LL * 262'144));
+  // The sum is what is sent back.
+  EXPECT_EQ(bias.boundary, TensorBoundary::combine);
+  EXPECT_EQ(bias.routed, find(layer, "expert_fc2_gemm").routed);
+  EXPECT_EQ(find(layer, "expert_fc2_gemm").boundary, TensorBoundary::none);
+}
+
 TEST(Experts, latent_experts_route_narrow_rows_between_two_projections) {
   Model m = expert_model();
   m.expert.latent = 128;

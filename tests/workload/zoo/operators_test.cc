@@ -267,7 +267,7 @@ TEST(MemoryTraffic, of_fused_kernels_by_hand) {
   for (const BytesCase& expected : std::to_array<BytesCase>({
            {"input_norm", 4 * x, 1, 16 * x, 4},
            {"qkv_split", 12 * x, 1, 18 * x, 2},         // bias: 2; 2 + 1 passes over 3 x
-           {"scale_mask_softmax", 4 * a, 1, 6 * a, 1},  // 1 + 1 and 2 + 1 squares
+           {"scale_mask_softmax", 3 * a, 1, 4 * a, 1},  // 1/2 + 1 and 2 x 1/2 + 1 squares
            {"attention_dropout", 5 * a, 1, 5 * a, 1},
            {"context_transpose", 4 * x, 1, 0, 0},
            {"attention_bias_dropout_residual", 7 * x, 1, 7 * x, 2},

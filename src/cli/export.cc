@@ -13,6 +13,7 @@
 #include "cli/plan_flags.h"
 #include "machine/machine.h"
 #include "report/json_writer.h"
+#include "serving/launch_line.h"
 #include "workload/interop/interop.h"
 
 namespace orrery::cli {
@@ -26,6 +27,7 @@ constexpr const char* kExportExamples =
     "their groups, OUTPUT.groups.json. Computing takes the machine's time, without one 0.\n"
     "Examples:\n"
     "  orrery export megatron --plan gpt3-175b-1024 --model gpt3-175b --machine dgx-a100-80g\n"
+    "  orrery export vllm --engine engine.yaml --model llama-3.1-8b\n"
     "  orrery export deepspeed --plan llama-3-8b-8 > ds_config.json\n"
     "  orrery export chakra --model gpt2 --tp 2 --dp 4 --global-batch 4 --machine dgx-a100-80g \\\n"
     "                  --output trace/gpt2\n";
@@ -53,7 +55,10 @@ std::vector<std::string> export_names() {
 class Export : public Command {
  public:
   void declare(Options& options) override {
-    options.positional("FORMAT", format_, "megatron, deepspeed, torchtitan or chakra");
+    options.positional(
+        "FORMAT", format_,
+        "megatron, deepspeed, torchtitan or chakra; of engines vllm, sglang, trtllm");
+    options.value("--engine", engine_, "NAME|FILE", "of `orrery serve`, for its launch line");
     options.value("--model", model_, "NAME|FILE", "also its arguments, where the format has them");
     options.value("--machine", machine_, "NAME|FILE",
                   "devices per node, for the launcher; chakra: times of computing");
@@ -67,6 +72,13 @@ class Export : public Command {
   }
 
   Result<std::string> run(Error mistakes) override {
+    const auto& frameworks = serving::imported_frameworks();
+    if (std::find(frameworks.begin(), frameworks.end(), format_) != frameworks.end()) {
+      return run_engine(std::move(mistakes));
+    }
+    if (engine_) {
+      mistakes.add({"--engine", {}, {}, "is for vllm, sglang and trtllm"});
+    }
     if (format_ == "chakra") {
       return run_chakra(std::move(mistakes));
     }
@@ -107,6 +119,47 @@ class Export : public Command {
   }
 
  private:
+  /// A launch line; what it does not state stands above it, as a comment.
+  Result<std::string> run_engine(Error mistakes) const {
+    serving::Engine engine;
+    if (engine_) {
+      engine = load_named("--engine", *engine_, serving::load_engine, mistakes);
+    } else {
+      mistakes.add({"--engine", {}, {}, "missing; expected a name or a file"});
+    }
+    if (!mistakes.empty()) {
+      return fail(std::move(mistakes));
+    }
+    const auto line = serving::export_engine(format_, engine, model_.value_or("MODEL"));
+    if (!line) {
+      return fail(line.error());
+    }
+    Error lost;
+    for (const std::string& field : line->lost) {
+      lost.add({field, {}, {}, "no flag of " + format_ + " states it"});
+    }
+    if (strict_ && !lost.empty()) {
+      return fail(std::move(lost));
+    }
+    if (json_) {
+      return report::json_text([&](report::JsonWriter& json) {
+        json.begin_object();
+        json.key("text").value(line->text);
+        json.key("lost").begin_array();
+        for (const std::string& field : line->lost) {
+          json.value(field);
+        }
+        json.end_array();
+        json.end_object();
+      });
+    }
+    std::string text;
+    for (const std::string& field : line->lost) {
+      text += fmt::format("# {}: no flag states it\n", field);
+    }
+    return text + line->text + "\n";
+  }
+
   Result<std::string> run_chakra(Error mistakes) {
     ChakraExport what;
     what.json = json_;
@@ -190,6 +243,7 @@ class Export : public Command {
   }
 
   std::string format_;
+  std::optional<std::string> engine_;
   std::optional<std::string> model_;
   std::optional<std::string> machine_;
   std::optional<std::string> devices_;

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "serving/import.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,6 +13,7 @@
 #include "cli/plan_flags.h"
 #include "report/json_writer.h"
 #include "report/report.h"
+#include "serving/launch_line.h"
 #include "workload/interop/interop.h"
 
 namespace orrery::cli {

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "base/printable.h"
 #include "base/reader.h"
 #include "study/parallel.h"
 #include "study/predict.h"
+#include "study/table_columns.h"
 
 namespace orrery::study {
 namespace {
@@ -30,7 +30,7 @@ class TaskReader {
  public:
   TaskReader(const ValidationProfile& profile, const CsvTable& table,
              const ValidationOptions& options)
-      : profile_(profile), table_(table), options_(options) {}
+      : profile_(profile), table_(table), columns_(table), options_(options) {}
 
   Result<std::vector<Task>> read() {
     check_columns();
@@ -55,12 +55,7 @@ class TaskReader {
   }
 
  private:
-  void need(const std::string& column) {
-    if (!table_.column(column) && missing_.insert(column).second) {
-      error_.add(
-          {table_.file + ":1", column, "", "column missing" + did_you_mean(column, table_.header)});
-    }
-  }
+  void need(const std::string& column) { columns_.need(column, error_); }
 
   void check_columns() {
     for (const auto* columns : {&profile_.key, &profile_.group}) {
@@ -93,8 +88,7 @@ class TaskReader {
 
   /// The cell's text; empty when the table has no such column.
   std::string_view cell(const CsvRow& row, const std::string& column) const {
-    const auto index = table_.column(column);
-    return index ? std::string_view(row.cells[*index]) : std::string_view();
+    return columns_.cell(row, column);
   }
 
   std::string key_of(const CsvRow& row, const MeasuredColumn& measured) const {
@@ -181,6 +175,7 @@ class TaskReader {
 
   const ValidationProfile& profile_;
   const CsvTable& table_;
+  TableColumns columns_;
   const ValidationOptions& options_;
   std::vector<Task> tasks_;
   std::set<std::string> missing_;  ///< columns, each said once
@@ -245,22 +240,30 @@ Result<ValidationResult> validate(const ValidationProfile& profile, const CsvTab
   run_parallel(
       tasks->size(), options.threads, [&](std::size_t i) { run_task((*tasks)[i], *machine); },
       options.progress);
+  std::vector<ValidationRow> rows;
+  for (Task& task : *tasks) {
+    rows.push_back(std::move(task.row));
+  }
+  return scored(profile, table.file, machine->name, std::move(rows));
+}
+
+ValidationResult scored(const ValidationProfile& profile, const std::string& csv,
+                        const std::string& machine, std::vector<ValidationRow> rows) {
   ValidationResult result{.profile = profile,
-                          .csv = table.file,
-                          .machine = machine->name,
-                          .rows = {},
+                          .csv = csv,
+                          .machine = machine,
+                          .rows = std::move(rows),
                           .score = {},
                           .groups = {}};
   std::map<std::string, std::vector<ValidationRow>> groups;
-  for (Task& task : *tasks) {
-    if (!task.row.group.empty()) {
-      groups[task.row.group].push_back(task.row);
+  for (const ValidationRow& row : result.rows) {
+    if (!row.group.empty()) {
+      groups[row.group].push_back(row);
     }
-    result.rows.push_back(std::move(task.row));
   }
   result.score = score_of(result.rows);
-  for (const auto& [group, rows] : groups) {
-    result.groups[group] = score_of(rows);
+  for (const auto& [group, its] : groups) {
+    result.groups[group] = score_of(its);
   }
   return result;
 }

@@ -50,6 +50,10 @@ struct ValidationResult {
   bool goal_met() const { return !profile.goal || score.mape <= *profile.goal; }
 };
 
+/// With the scores of all rows and of each group.
+ValidationResult scored(const ValidationProfile& profile, const std::string& csv,
+                        const std::string& machine, std::vector<ValidationRow> rows);
+
 struct ValidationOptions {
   std::vector<Setting> overrides;             ///< win over profile and rows
   std::optional<std::string> machine;         ///< instead of the profile's

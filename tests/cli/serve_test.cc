@@ -149,6 +149,21 @@ TEST(ServeCommand, LaunchLinesBecomeEngines) {
   EXPECT_THAT(wrong.err, HasSubstr("--max-num-seqs: found 'many'"));
 }
 
+TEST(ServeCommand, EnginesBecomeLaunchLines) {
+  const Folder folder;
+  const std::string file =
+      folder.write("e.yaml",
+                   "engine: vllm@0.19\nparallel: {tp: 4}\ncache: {prefix: false}\n"
+                   "precision: {kv: fp8}\nhost: {step: 1 ms}\n");
+  const Outcome run = orrery("export vllm --model m --engine " + file);
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(run.out,
+            "# host.step: no flag states it\nvllm serve m --kv-cache-dtype fp8 "
+            "--tensor-parallel-size 4 --no-enable-prefix-caching\n");
+  EXPECT_THAT(orrery("export vllm --strict --engine " + file).err, HasSubstr("host.step"));
+  EXPECT_THAT(orrery("export vllm").err, HasSubstr("--engine: missing"));
+}
+
 TEST(ServeCommand, PublishedRunsStayWithinTheirGoals) {
   const Outcome run = orrery("validate --table vllm_requests");
   ASSERT_EQ(run.status, 0) << run.err;

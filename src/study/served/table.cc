@@ -5,12 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
+#include <iterator>
 
 #include "base/printable.h"
 #include "base/reader.h"
 #include "study/parallel.h"
 #include "study/served/row_case.h"
+#include "study/table_columns.h"
 
 namespace orrery::served {
 namespace {
@@ -32,7 +33,7 @@ struct Task {
 class Reader {
  public:
   Reader(const study::ValidationProfile& profile, const CsvTable& table)
-      : profile_(profile), table_(table) {}
+      : profile_(profile), table_(table), columns_(table) {}
 
   Result<std::vector<Task>> read() {
     check_columns();
@@ -58,12 +59,7 @@ class Reader {
   }
 
  private:
-  void need(const std::string& column) {
-    if (!table_.column(column) && missing_.insert(column).second) {
-      error_.add(
-          {table_.file + ":1", column, "", "column missing" + did_you_mean(column, table_.header)});
-    }
-  }
+  void need(const std::string& column) { columns_.need(column, error_); }
 
   void check_columns() {
     for (const auto* columns : {&profile_.key, &profile_.group}) {
@@ -93,8 +89,7 @@ class Reader {
   }
 
   std::string_view cell(const CsvRow& row, const std::string& column) const {
-    const auto index = table_.column(column);
-    return index ? std::string_view(row.cells[*index]) : std::string_view();
+    return columns_.cell(row, column);
   }
 
   bool matches(const CsvRow& row) const {
@@ -262,8 +257,8 @@ class Reader {
  private:
   const study::ValidationProfile& profile_;
   const CsvTable& table_;
+  study::TableColumns columns_;
   std::vector<Task> tasks_;
-  std::set<std::string> missing_;
   Error error_;
 };
 
@@ -338,24 +333,12 @@ Result<study::ValidationResult> validate_serving(const study::ValidationProfile&
   study::run_parallel(
       tasks->size(), options.threads, [&](std::size_t i) { run_task((*tasks)[i], *machine); },
       options.progress);
-  study::ValidationResult result{.profile = profile,
-                                 .csv = table.file,
-                                 .machine = machine->name,
-                                 .rows = {},
-                                 .score = {},
-                                 .groups = {}};
-  std::map<std::string, std::vector<ValidationRow>> groups;
+  std::vector<ValidationRow> rows;
   for (Task& task : *tasks) {
-    for (ValidationRow& figure : task.figures) {
-      groups[figure.group].push_back(figure);
-      result.rows.push_back(std::move(figure));
-    }
+    rows.insert(rows.end(), std::make_move_iterator(task.figures.begin()),
+                std::make_move_iterator(task.figures.end()));
   }
-  result.score = study::score_of(result.rows);
-  for (const auto& [group, rows] : groups) {
-    result.groups[group] = study::score_of(rows);
-  }
-  return result;
+  return study::scored(profile, table.file, machine->name, std::move(rows));
 }
 
 }  // namespace orrery::served

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Launch lines of inference engines as engine files.
+/// Launch lines of inference engines as engine files, and back.
 #pragma once
 
 #include <string>
@@ -23,5 +23,13 @@ const std::vector<std::string>& imported_frameworks();
 /// contradict. Names of flags: vLLM 0.19, SGLang 0.5 and TensorRT-LLM 1.0 (recalled).
 Result<ImportedEngine> import_engine(const std::string& framework,
                                      const std::vector<std::string>& words);
+
+struct LaunchLine {
+  std::string text;
+  std::vector<std::string> lost;  ///< fields that the framework's flags do not state: "host.step"
+};
+/// Flags for what differs from the framework's defaults; read back, all but what is lost is equal.
+Result<LaunchLine> export_engine(const std::string& framework, const Engine& engine,
+                                 const std::string& model);
 
 }  // namespace orrery::serving

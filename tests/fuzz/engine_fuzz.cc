@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Any document as an engine of `orrery serve`: the engine, which written is read back equal, or a
+/// reason.
+#include "serving/engine.h"
+#include "tests/fuzz/fuzz.h"
+
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  return orrery::fuzz::with_node(
+      bytes, size, orrery::ConfigSyntax::yaml, [](const orrery::ConfigNode& node) {
+        const auto engine = orrery::serving::parse_engine(node);
+        if (!engine) {
+          orrery::fuzz::hold_error(engine.error());
+          return;
+        }
+        const std::string text = orrery::serving::to_yaml(*engine);
+        const auto again = orrery::serving::parse_engine(orrery::fuzz::own_node(text));
+        orrery::fuzz::hold(again && orrery::serving::to_yaml(*again) == text,
+                           "an engine is read back equal");
+      });
+}

@@ -111,10 +111,7 @@ void VaryFlags::declare(Options& options) {
   options.value("--budget", budget_, "USD", "with --vary: an hour of all devices costs no more");
 }
 
-Result<std::string> VaryFlags::run(const StepFlags::Names& step, const full::Task& task,
-                                   const full::Options& options,
-                                   const std::optional<std::string>& plot, bool json) const {
-  Error mistakes;
+std::string VaryFlags::read(sweep::DesignOptions& how, Error& mistakes) const {
   std::string vary;
   for (const std::string& text : vary_) {
     const auto [field, values] = halves(
@@ -124,7 +121,6 @@ Result<std::string> VaryFlags::run(const StepFlags::Names& step, const full::Tas
   if (vary_.empty()) {
     mistakes.add({"--vary", {}, {}, "missing; what --price and --budget choose from"});
   }
-  sweep::DesignOptions how;
   for (const std::string& text : prices_) {
     const auto [field, price] =
         halves("--price", text, "FIELD=USD/UNIT, as in network.1.bandwidth=0.01/GB/s", mistakes);
@@ -140,18 +136,24 @@ Result<std::string> VaryFlags::run(const StepFlags::Names& step, const full::Tas
     how.budget = Money(0);
     take("--budget", budget_, *how.budget, mistakes);
   }
+  return vary;
+}
+
+Result<std::string> VaryFlags::run(const StepFlags::Names& step, const full::Task& task,
+                                   const full::Options& options,
+                                   const std::optional<std::string>& plot, bool json) const {
+  Error mistakes;
+  sweep::DesignOptions how;
+  const std::string vary = read(how, mistakes);
   if (!mistakes.empty()) {
     return fail(std::move(mistakes));
   }
-  const auto study =
-      parse_config(study_text(step, task, options, vary), "--vary", ConfigSyntax::yaml)
-          .and_then([](const ConfigNode& node) { return sweep::parse_study(node, "vary"); });
-  if (!study) {
-    return fail(study.error());
-  }
   ProgressBar bar("planning");
   how.progress = [&](double share) { bar.update(share); };
-  const auto design = sweep::design(*study, how);
+  const auto design =
+      parse_config(study_text(step, task, options, vary), "--vary", ConfigSyntax::yaml)
+          .and_then([](const ConfigNode& node) { return sweep::parse_study(node, "vary"); })
+          .and_then([&](const sweep::Study& study) { return sweep::design(study, how); });
   if (!design) {
     return fail(design.error());
   }

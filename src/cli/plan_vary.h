@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "cli/step_flags.h"
 #include "planner/full/search.h"
+#include "study/sweep/design.h"
 
 namespace orrery::cli {
 
@@ -24,6 +25,9 @@ class VaryFlags {
                           bool json) const;
 
  private:
+  /// What is varied, as a study has it; prices and budget.
+  std::string read(sweep::DesignOptions& how, Error& mistakes) const;
+
   std::vector<std::string> vary_;
   std::vector<std::string> prices_;
   std::optional<std::string> budget_;

@@ -74,7 +74,7 @@ class DetailsText {
   void elastic(const advice::Elastic& elastic) {
     line("\nWith a node of {} devices less", elastic.node);
     if (elastic.fallbacks.empty()) {
-      line("  no plan fits");
+      line("  nothing is left that a plan fits on");
     }
     for (const advice::Fallback& fallback : elastic.fallbacks) {
       line("  {} devices ({} idle), batch {}: {:.6f} s a step, {:.0f} tokens/s ({:+.2f} %)",

@@ -15,6 +15,7 @@ constexpr std::int64_t kNeighbours = 16;
 constexpr std::int64_t kFarNeighbours = 64;
 constexpr std::int64_t kEighths = 8;
 constexpr std::int64_t kMostTimes = 64;
+constexpr std::int64_t kMostBatch = std::int64_t{1} << 40;  // more is no batch to advise on
 constexpr Bytes kRounded = 16_MiB;
 constexpr double kNear = 1.01;
 
@@ -136,6 +137,9 @@ double Remedy::change() const {
 
 std::vector<Remedy> remedies(const full::Task& task, const full::Options& options,
                              const Result<full::Answer>& answer) {
+  if (!full::Space::of(task) || task.fixed.plan.global_batch > kMostBatch) {
+    return {};
+  }
   Remedies found(task, options);
   if (answer && !task.machine.device.memory.empty()) {
     found.add_memory(answer->least_memory);

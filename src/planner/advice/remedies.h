@@ -37,8 +37,8 @@ struct Remedy {
   double change() const;
 };
 
-/// The smallest change first. Requires a task that a search refused or for which nothing fits; then
-/// `answer` is what it said.
+/// The smallest change first; none for a task that itself has mistakes. Requires a task that a
+/// search refused or for which nothing fits; then `answer` is what it said.
 std::vector<Remedy> remedies(const full::Task& task, const full::Options& options,
                              const Result<full::Answer>& answer);
 

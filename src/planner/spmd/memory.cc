@@ -135,8 +135,11 @@ class Corners {
     }
     // Of each pair of neighbours, until none has a corner between.
     for (std::size_t i = 0; i + 1 < points_.size() && points_.size() < most;) {
-      if (points_[i].memory <= points_[i + 1].memory) {  // as good in both: ties
-        points_.erase(points_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+      const bool later_is_no_better = points_[i].memory <= points_[i + 1].memory;
+      if (later_is_no_better || points_[i].solution.total >= points_[i + 1].solution.total) {
+        points_.erase(points_.begin() +
+                      static_cast<std::ptrdiff_t>(later_is_no_better ? i + 1 : i));
+        i -= i > 0 ? 1 : 0;
         continue;
       }
       const double price = to_seconds(points_[i + 1].solution.total - points_[i].solution.total) /

@@ -50,11 +50,11 @@ struct MemoryPoint {
 };
 
 /// Time against memory: every program that some price of a byte makes the best, the fastest first,
-/// each with less memory than the one before. They are the corners of the lower convex hull of all
-/// programs, so each is the fastest within its own memory, to a picosecond a tensor; between two
-/// corners other programs may lie. From the two ends on, the price at which two neighbours cost the
-/// same is searched with: what is better there is a corner between them (Aneja and Nair, Management
-/// Science 25, 1979). At most `most` corners. Mistakes: those of search().
+/// each with less memory than the one before and slower. They are the corners of the lower convex
+/// hull of all programs, so each is the fastest within its own memory, to a picosecond a tensor;
+/// between two corners other programs may lie. From the two ends on, the price at which two
+/// neighbours cost the same is searched with: what is better there is a corner between them (Aneja
+/// and Nair, Management Science 25, 1979). At most `most` corners. Mistakes: those of search().
 Result<std::vector<MemoryPoint>> memory_frontier(const OperatorGraph& graph, const Prices& prices,
                                                  std::int64_t devices,
                                                  const SearchOptions& options = {},

@@ -19,7 +19,8 @@ constexpr std::int32_t kMostNodes = 256;
 constexpr std::int64_t kMostTopK = 32;
 
 /// A whole number in a range.
-std::int64_t whole(Reader& read, std::string_view name, std::int64_t otherwise, std::int64_t most) {
+std::int64_t whole_number(Reader& read, std::string_view name, std::int64_t otherwise,
+                          std::int64_t most) {
   const auto value = read.optional<std::int64_t>(name, otherwise);
   const bool fits = value >= 1 && value <= most;
   read.require(fits, name, fmt::format("a whole number from 1 to {}", most));
@@ -46,7 +47,7 @@ Result<chimera::Synthetic> read_synthetic(const ConfigNode& description) {
     const auto dp = read.optional<std::int64_t>("dp", study.dp);
     read.require(dp == 1 || dp == 2 || dp == 4, "dp", "1, 2 or 4, of four ranks");
     study.dp = static_cast<std::int32_t>(dp);
-    study.top_k = whole(read, "top_k", study.top_k, kMostTopK);
+    study.top_k = whole_number(read, "top_k", study.top_k, kMostTopK);
     outer.absorb(read.finish(0));
   }
   return outer.finish(study);
@@ -140,12 +141,13 @@ Result<chimera::Training> read_training(const ConfigNode& description) {
     study.extents = read_extents(read, study.topology);
     study.pair = read.required<Pair>("pair");
     study.pass = read.required<chimera::Pass>("pass");
-    study.stages = static_cast<std::int32_t>(whole(read, "stages", study.stages, kMostNodes));
-    study.tokens = whole(read, "tokens", study.tokens, 1 << 20);
-    study.microbatches = whole(read, "microbatches", study.microbatches, 1 << 16);
+    study.stages =
+        static_cast<std::int32_t>(whole_number(read, "stages", study.stages, kMostNodes));
+    study.tokens = whole_number(read, "tokens", study.tokens, 1 << 20);
+    study.microbatches = whole_number(read, "microbatches", study.microbatches, 1 << 16);
     read.require(study.microbatches == 1 || study.pass == chimera::Pass::end_to_end, "microbatches",
                  "1, but of pass end_to_end");
-    study.top_k = whole(read, "top_k", study.top_k, kMostTopK);
+    study.top_k = whole_number(read, "top_k", study.top_k, kMostTopK);
     check_training(read, study);
     outer.absorb(read.finish(0));
   }

@@ -18,7 +18,6 @@ constexpr std::size_t kStaleArrivals = 64;  // taken messages that an inbox carr
 constexpr std::size_t kMostInputs = kMostClocks + 2 * plan::kChannelCount;
 
 struct Meeting {
-  int came = 0;
   Time latest = kNever;
   std::vector<std::size_t> stages;
 };
@@ -145,17 +144,22 @@ class Replay {
   const Stretch& stretch_of(const PassMap& map) const {
     return stretches_[static_cast<std::size_t>(&map - plan_.maps.data())];
   }
+  Window window_of(const PassMap& map, Time begin, Time end) const {
+    const Stretch& stretch = stretch_of(map);
+    const double share = end > begin ? std::min(1.0, stretch.work / (end - begin)) : 0;
+    return {begin, end, share, stretch.slowdown};
+  }
 
   /// Books an instance's kernels; returns by how much other communication delays their end.
   Time book(Stage& stage, const PassMap& map, Time begin, Time end) {
     begin = std::max(stage.clocks[kCompute], std::min(begin, end - map.kernels));
     Time slower{0};
     if (contends_) {
-      const Stretch& stretch = stretch_of(map);
-      const double share = end > begin ? std::min(1.0, stretch.work / (end - begin)) : 0;
+      Window window = window_of(map, begin, end);
       stage.beside.forget(stage.clocks[kCompute]);
-      slower = stage.beside.delay(begin, end, share, stretch.slowdown);
-      keep(stage, {begin, end + slower, share, stretch.slowdown});
+      slower = stage.beside.delay(begin, end, window.share, window.slowdown);
+      window.end += slower;
+      stage.keep(window);
     }
     count(stage, map, begin, end + slower);
     return slower;
@@ -164,11 +168,6 @@ class Replay {
   bool is_last(const Stage& stage) const {
     const auto s = static_cast<std::size_t>(&stage - stages_.data());
     return stage.next + 1 == std::ssize(plan_.lists.templates[s]);
-  }
-
-  static void keep(Stage& stage, const Window& window) {
-    std::shift_left(stage.windows.begin(), stage.windows.end(), 1);
-    stage.windows.back() = window;
   }
 
   void count(Stage& stage, const PassMap& map, Time begin, Time end) const {
@@ -199,24 +198,10 @@ class Replay {
     if (contends_) {
       const Communication message{when, there, false};
       stages_[s].beside.put(message);
-      runs_beside(receiver, message);
+      receiver.runs_beside(message);
     }
     wake(target);
     return there;
-  }
-
-  /// Kernels evaluated already that ran beside it make the next ones late.
-  static void runs_beside(Stage& stage, const Communication& message) {
-    Time late{0};
-    for (const Window& window : stage.windows) {
-      const Time begin = std::max(window.begin, message.begin);
-      const Time end = std::min(window.end, message.end);
-      if (end > begin) {
-        late += (end - begin) * (window.share * (1 - 1 / window.slowdown.message));
-      }
-    }
-    stage.clocks[kCompute] += late;
-    stage.beside.put(message);
   }
 
   class Talk final : public Listener {
@@ -289,11 +274,9 @@ class Replay {
     stage.running = false;
     const Time end = stage.run.clocks()[kCompute];
     const Time begin = std::max(stage.clocks[kCompute], std::min(stage.ready, end - map.kernels));
-    const Stretch& stretch = stretch_of(map);
-    const double share = end > begin ? std::min(1.0, stretch.work / (end - begin)) : 0;
     count(stage, map, begin, end);
     if (contends_) {
-      keep(stage, {begin, end, share, stretch.slowdown});
+      stage.keep(window_of(map, begin, end));
       for (Communication one : stage.beside_run.all()) {
         if (one.collective && one.node != kNoNode) {
           one.node = kNoNode;

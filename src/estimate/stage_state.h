@@ -2,6 +2,7 @@
 /// What the replay knows of one stage.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -14,11 +15,11 @@ namespace orrery::estimate {
 /// Instances back that a message, known late, can still slow down.
 inline constexpr std::size_t kWindows = 4;
 
-/// Kernels of one instance.
+/// Kernels of one instance, and collectives that messages slow (stretch.h).
 struct Window {
   Time begin{0};
   Time end{0};
-  double share = 0;  ///< of it in which kernels run
+  double share = 0;  ///< of it in which they run
   Slowdown slowdown;
 };
 
@@ -52,6 +53,24 @@ struct Stage {
   Beside beside_run;
   Time ready{0};
   Time meeting = kNever;  ///< the start of the meeting it has come to
+
+  void keep(const Window& window) {
+    std::shift_left(windows.begin(), windows.end(), 1);
+    windows.back() = window;
+  }
+  /// What has been evaluated already and ran beside it makes the next kernels late.
+  void runs_beside(const Communication& message) {
+    Time late{0};
+    for (const Window& window : windows) {
+      const Time first = std::max(window.begin, message.begin);
+      const Time last = std::min(window.end, message.end);
+      if (last > first) {
+        late += (last - first) * (window.share * (1 - 1 / window.slowdown.message));
+      }
+    }
+    clocks[kCompute] += late;
+    beside.put(message);
+  }
 };
 
 }  // namespace orrery::estimate

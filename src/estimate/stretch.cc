@@ -7,11 +7,11 @@ namespace orrery::estimate {
 namespace {
 
 /// Of a template's time, lost to one message: less is not worth a run node by node.
-constexpr double kWorthwhile = 0.02;
+constexpr double kLeastLoss = 0.02;
 
-using Load = std::vector<double>;  // by port
+using MostWanted = std::vector<double>;  // by port
 
-void raise(const std::vector<PortLoad>& ports, Load& most) {
+void take_most(const std::vector<PortLoad>& ports, MostWanted& most) {
   for (const PortLoad& port : ports) {
     most.resize(std::max<std::size_t>(most.size(), port.port + std::size_t{1}), 0);
     most[port.port] = std::max(most[port.port], port.load);
@@ -19,14 +19,14 @@ void raise(const std::vector<PortLoad>& ports, Load& most) {
 }
 
 /// What messages want of every port, the largest of them.
-Load load_of_messages(const TimedWorkload& timed) {
-  Load most;
+MostWanted load_of_messages(const TimedWorkload& timed) {
+  MostWanted most;
   for (const TimedTemplate& nodes : timed.templates) {
     for (const TimedNode& node : nodes.nodes) {
       if (node.kind == TimedNode::Kind::message && node.transfer >= 0) {
         for (const PortPhase& phase : timed.transfers[static_cast<std::size_t>(node.transfer)]) {
-          raise(phase.ports, most);
-          raise(phase.arrival, most);
+          take_most(phase.ports, most);
+          take_most(phase.arrival, most);
         }
       }
     }
@@ -34,7 +34,7 @@ Load load_of_messages(const TimedWorkload& timed) {
   return most;
 }
 
-double slowdown_of(const PortPhase& phase, const Load& messages) {
+double slowdown_of(const PortPhase& phase, const MostWanted& messages) {
   double alone = 1;
   double beside = 1;
   for (const PortLoad& port : phase.ports) {
@@ -52,7 +52,7 @@ struct Lost {
 };
 
 Lost lost_by_collectives(const TimedTemplate& nodes, const TimedWorkload& timed,
-                         const Load& messages) {
+                         const MostWanted& messages) {
   Lost sum;
   for (const TimedNode& node : nodes.nodes) {
     if (node.kind != TimedNode::Kind::collective || !node.slows_kernels || node.transfer < 0) {
@@ -83,7 +83,7 @@ Time longest_message(const TimedWorkload& timed) {
 }  // namespace
 
 std::vector<Stretch> stretches_of(const TimedWorkload& timed, const std::vector<PassMap>& maps) {
-  const Load messages = load_of_messages(timed);
+  const MostWanted messages = load_of_messages(timed);
   const Time message = longest_message(timed);
   double most_lost = 0;
   std::vector<Stretch> stretches;
@@ -110,7 +110,7 @@ std::vector<Stretch> stretches_of(const TimedWorkload& timed, const std::vector<
                         .collective = 1 / (1 - by_collective / stretch.work)};
   }
   for (Stretch& stretch : stretches) {
-    stretch.crowded = stretch.crowded && most_lost > kWorthwhile;
+    stretch.crowded = stretch.crowded && most_lost > kLeastLoss;
   }
   return stretches;
 }

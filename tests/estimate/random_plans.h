@@ -28,6 +28,9 @@ class RandomPlans {
     std::uint64_t seed = 1;
     std::vector<std::string> machines;
     std::int64_t devices = 64;
+    std::vector<std::string> models{
+        "gpt2-medium",  "gpt-7.5b",         "llama-3-8b",    "gpt-22b",    "llama-2-13b",
+        "mixtral-8x7b", "deepseek-v2-lite", "nemotron-h-8b", "gemma-2-9b", "qwen3-30b-a3b"};
   };
   explicit RandomPlans(Options options) : options_(std::move(options)), random_(options_.seed) {}
 
@@ -39,9 +42,7 @@ class RandomPlans {
   Drawn next() {
     for (;;) {
       Case c;
-      c.model = model(
-          pick({"gpt2-medium", "gpt-7.5b", "llama-3-8b", "gpt-22b", "llama-2-13b", "mixtral-8x7b",
-                "deepseek-v2-lite", "nemotron-h-8b", "gemma-2-9b", "qwen3-30b-a3b"}));
+      c.model = model(pick(options_.models));
       c.machine = pick(options_.machines);
       draw(c);
       if (c.plan.devices() > options_.devices || !plan::check(c.plan, c.model)) {

@@ -83,8 +83,8 @@ std::vector<std::size_t> links_of_rank(const LinkMap& map, std::int64_t rank) {
 
 }  // namespace
 
-faults::Places places_of(const machine::Machine& machine, std::string_view network,
-                         bool links_change) {
+faults::Places fault_places(const machine::Machine& machine, std::string_view network,
+                            bool links_change) {
   const auto map = std::make_shared<const LinkMap>(machine.network);
   faults::Places places;
   if (machine.wires.graph && links_change) {

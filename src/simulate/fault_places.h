@@ -17,7 +17,7 @@ namespace orrery::simulate {
 ///
 /// `links_change`: whether the network model, called `network`, can change links while it runs.
 /// `machine` must outlive it.
-faults::Places places_of(const machine::Machine& machine, std::string_view network,
-                         bool links_change);
+faults::Places fault_places(const machine::Machine& machine, std::string_view network,
+                            bool links_change);
 
 }  // namespace orrery::simulate

@@ -170,8 +170,8 @@ Result<Timeline> run(const graph::Workload& workload, const machine::Machine& ma
   const auto faults =
       options.faults.empty()
           ? Result<faults::Schedule>(faults::Schedule{})
-          : faults::schedule_of(options.faults, places_of(machine, name_of(options.network),
-                                                          Transport::kLinksChange));
+          : faults::schedule_of(options.faults, fault_places(machine, name_of(options.network),
+                                                             Transport::kLinksChange));
   if (!faults) {
     return fail(faults.error());
   }

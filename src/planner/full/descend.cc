@@ -66,7 +66,6 @@ class Descent {
 
  private:
   struct Neighbour {
-    bool other_degrees = false;  ///< comes after all that has the same
     Time expected{0};
     Savings savings;
   };
@@ -74,7 +73,7 @@ class Descent {
   void step(const Found& best) {
     std::vector<Neighbour> near = neighbours(best);
     std::stable_sort(near.begin(), near.end(), [](const Neighbour& a, const Neighbour& b) {
-      return std::pair(a.other_degrees, a.expected) < std::pair(b.other_degrees, b.expected);
+      return a.expected < b.expected;
     });
     const std::size_t first = search_.candidates.size();
     const std::size_t enough = left_ > kTries ? left_ - kTries : 0;
@@ -117,8 +116,8 @@ class Descent {
       }
       const auto bound = search_.score.least(lightest);
       if (bound && *bound < best.score) {
-        near.push_back({!same_degrees(shape, best.plan), search_.open.expected(*bound, lightest),
-                        Savings(search_.space, std::move(variant))});
+        near.push_back(
+            {search_.open.expected(*bound, lightest), Savings(search_.space, std::move(variant))});
       }
     }
   }

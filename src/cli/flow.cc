@@ -12,6 +12,7 @@
 #include "machine/network/traffic.h"
 #include "machine/topology/read.h"
 #include "report/json_writer.h"
+#include "report/topology.h"
 
 namespace orrery::cli {
 namespace {
@@ -74,6 +75,7 @@ class Flow : public Command {
     options.value("--routing", routing_, "NAME", all_names<topology::Routing>());
     options.value("--seed", seed_, "INT", "of ecmp and of --traffic permutation; default 0");
     options.flag("--json", json_, "print one JSON object; seconds, bytes, bytes per second");
+    options.flag("--svg", svg_, "print a drawing of the network, links by the time they are used");
     options.footer(kFlowExamples);
   }
 
@@ -83,7 +85,10 @@ class Flow : public Command {
       return fail(std::move(mistakes));
     }
     topology::Router router(job.graph, job.routing, job.seed);
-    return run_job(router, job).map([&](const network::FlowRun& run) {
+    return run_job(router, job).and_then([&](const network::FlowRun& run) -> Result<std::string> {
+      if (svg_) {
+        return report::topology_svg(job.graph, run.load);
+      }
       return json_ ? report::json_text(
                          [&](report::JsonWriter& json) { write(json, job, router, run); })
                    : table(job, router, run);
@@ -178,6 +183,9 @@ class Flow : public Command {
     }
     if (!topology_) {
       mistakes.add({"--topology", {}, {}, "missing; expected a network such as fat_tree:k=8"});
+    }
+    if (svg_ && json_) {
+      mistakes.add({"flow", {}, {}, "expected either --svg or --json"});
     }
     if (flows_.has_value() == traffic_.has_value()) {
       mistakes.add({"flow", {}, {}, "expected either --flows or --traffic"});
@@ -324,6 +332,7 @@ class Flow : public Command {
   std::optional<std::string> routing_;
   std::optional<std::string> seed_;
   bool json_ = false;
+  bool svg_ = false;
 };
 
 }  // namespace

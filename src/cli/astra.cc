@@ -30,7 +30,8 @@ constexpr const char* kAstraExamples =
     "               --remote-memory-configuration=examples/astra_quickstart/memory.json\n"
     "  orrery astra ... --network-backend=aware --json\n"
     "  orrery astra ... --quirk all=off\n"
-    "  orrery astra ... --native\n";
+    "  orrery astra ... --native\n"
+    "  orrery astra ... --native --network flow --topology ns3_topology.txt\n";
 
 constexpr const char* kNone = "empty";  // ASTRA-sim's name for a file that is not given
 constexpr const char* kAllQuirks = "all";

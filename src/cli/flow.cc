@@ -13,6 +13,7 @@
 #include "machine/network/traffic.h"
 #include "machine/topology/read.h"
 #include "report/json_writer.h"
+#include "report/topology.h"
 
 namespace orrery::cli {
 namespace {
@@ -80,6 +81,7 @@ class Flow : public Command {
     options.value("--faults", faults_, "FILE",
                   "links and nodes that break, of --network flow (docs/models/faults.md)");
     options.flag("--json", json_, "print one JSON object; seconds, bytes, bytes per second");
+    options.flag("--svg", svg_, "print a drawing of the network, links by the time they are used");
     options.footer(kFlowExamples);
   }
 
@@ -89,7 +91,10 @@ class Flow : public Command {
       return fail(std::move(mistakes));
     }
     topology::Router router(job.graph, job.routing, job.seed);
-    return run_job(router, job).map([&](const network::FlowRun& run) {
+    return run_job(router, job).and_then([&](const network::FlowRun& run) -> Result<std::string> {
+      if (svg_) {
+        return report::topology_svg(job.graph, run.load);
+      }
       return json_ ? report::json_text(
                          [&](report::JsonWriter& json) { write(json, job, router, run); })
                    : table(job, router, run);
@@ -193,6 +198,9 @@ class Flow : public Command {
     }
     if (!topology_) {
       mistakes.add({"--topology", {}, {}, "missing; expected a network such as fat_tree:k=8"});
+    }
+    if (svg_ && json_) {
+      mistakes.add({"flow", {}, {}, "expected either --svg or --json"});
     }
     if (flows_.has_value() == traffic_.has_value()) {
       mistakes.add({"flow", {}, {}, "expected either --flows or --traffic"});
@@ -346,6 +354,7 @@ class Flow : public Command {
   std::optional<std::string> seed_;
   std::optional<std::string> faults_;
   bool json_ = false;
+  bool svg_ = false;
 };
 
 }  // namespace

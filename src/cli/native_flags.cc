@@ -5,6 +5,7 @@
 
 #include "base/reader.h"
 #include "compat/astra/machine.h"
+#include "machine/read_wires.h"
 #include "study/trace_workload.h"
 
 namespace orrery::cli {
@@ -26,6 +27,9 @@ void NativeFlags::declare(Options& options) {
                "also on Orrery's own event loop, as `orrery simulate --chakra`, side by side");
   options.value("--machine", name_, "NAME|FILE",
                 "native run on this machine instead of what the files describe");
+  options.value("--topology", topology_, "SPEC|FILE",
+                "native run's messages pass this network of links (fat_tree:k=8, ns-3's or htsim's "
+                "file; `orrery show topology --help`), NPU d being its host d");
   network_.declare(options);
 }
 
@@ -33,6 +37,9 @@ void NativeFlags::read(Error& mistakes) {
   model_ = network_.read(mistakes);
   if (!native_ && network_.given()) {
     mistakes.add({"--network", {}, {}, "goes with --native"});
+  }
+  if (!native_ && topology_) {
+    mistakes.add({"--topology", {}, {}, "goes with --native"});
   }
   if (!native_ && name_) {
     mistakes.add({"--machine", {}, {}, "goes with --native"});
@@ -47,6 +54,19 @@ Result<machine::Machine> NativeFlags::machine_for(const astra::RunInput& input,
                : astra::machine_of(input, options.injection_scale);
 }
 
+Result<topology::Wires> NativeFlags::wires_for(std::int64_t ranks) const {
+  ConfigNode spec;
+  spec.kind = ConfigNode::Kind::scalar;
+  spec.text = *topology_;
+  auto wires = machine::read_wires(spec, ranks);
+  if (!wires) {
+    for (Mistake& mistake : wires.error().mistakes) {
+      mistake.where = "--topology";
+    }
+  }
+  return wires;
+}
+
 Result<study::WorkloadRun> NativeFlags::run_loop(const astra::RunInput& input,
                                                  const astra::RunOptions& options,
                                                  const astra::Files& files) const {
@@ -58,6 +78,13 @@ Result<study::WorkloadRun> NativeFlags::run_loop(const astra::RunInput& input,
     return fail(name_ ? std::move(machine.error()) : in_files(std::move(machine.error()), files));
   }
   machine->name = name_.value_or(files.network);
+  if (topology_) {
+    auto wires = wires_for(input.traces.ranks());
+    if (!wires) {
+      return fail(std::move(wires.error()));
+    }
+    machine->wires = std::move(*wires);
+  }
   auto workload = study::workload_of(input.traces, *machine, !input.system.roofline);
   if (!workload) {
     return fail(std::move(workload.error()));

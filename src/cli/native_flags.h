@@ -29,11 +29,13 @@ class NativeFlags {
  private:
   Result<machine::Machine> machine_for(const astra::RunInput& input,
                                        const astra::RunOptions& options) const;
+  Result<topology::Wires> wires_for(std::int64_t ranks) const;
   Result<study::WorkloadRun> run_loop(const astra::RunInput& input,
                                       const astra::RunOptions& options,
                                       const astra::Files& files) const;
 
   std::optional<std::string> name_;
+  std::optional<std::string> topology_;
   machine::Machine machine_;  ///< of that name
   NetworkFlag network_;
   simulate::NetworkModel model_ = simulate::NetworkModel::ports;

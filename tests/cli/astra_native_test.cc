@@ -34,6 +34,20 @@ nlohmann::json native_json(const std::string& name, const std::string& more = {}
   return nlohmann::json::parse(run.out);
 }
 
+TEST(AstraNative, MessagesPassATopologyOfLinks) {
+  // The 8 NPUs on two leaves with one trunk: an all-reduce by direct exchange sends 4 x 4 parts
+  // each way over it, more than the 7 that leave a port. Ports and flow say so alike.
+  const auto time = [](const std::string& more) {
+    return native_json(kDirect, more)["native"]["cycles"].get<double>();
+  };
+  const std::string trunk = " --topology leaf_spine:leaves=2,spines=1,hosts=4,bandwidth=50GiB/s";
+  const double free = time("--network flow");
+  EXPECT_GT(time("--network flow" + trunk), 1.2 * free);
+  EXPECT_NEAR(time("--network ports" + trunk) / time("--network flow" + trunk), 1, 5e-3);
+  EXPECT_THAT(native(kDirect, "--topology leaf_spine:leaves=1,spines=1,hosts=4").err,
+              HasSubstr("at least 8 hosts"));
+}
+
 TEST(AstraNative, ShowsBothSideBySide) {
   const Outcome run = native(kDirect);
   ASSERT_EQ(run.status, 0) << run.err;

@@ -27,6 +27,8 @@ TEST(Flow, BareFlowsGiveFinishAndLoad) {
 }
 
 TEST(Flow, PacketsOfTheSameTakeLonger) {
+  EXPECT_THAT(orrery("flow --topology fat_tree:k=4 --traffic incast --bytes 1MB --svg").out,
+              HasSubstr("<svg"));
   const std::string rest = "flow --topology fat_tree:k=4 --traffic incast --bytes 1MB --json";
   const auto flows = nlohmann::json::parse(orrery(rest).out);
   for (const char* protocol : {"eqds", "roce"}) {

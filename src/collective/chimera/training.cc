@@ -189,39 +189,57 @@ class Trainer {
     return p * block + (blocks() - p) * block + move(pass, 0) * (p - 2) + move(pass, last);
   }
 
+  /// What has ended when, while microbatches pass.
+  struct Progress {
+    using ByStage = std::vector<std::vector<Cycle>>;
+    std::array<ByStage, 2> ends;     ///< forward, backward; by stage and microbatch
+    std::vector<std::int64_t> next;  ///< by stage: piece of its list
+    std::vector<Cycle> free;         ///< by stage
+  };
+  static constexpr Cycle kNotYet = -1;
+
+  /// The stage's next piece of work; false if it still waits for another stage.
+  bool advance(const plan::PipelineSlot& slot, std::size_t s, Progress& progress) {
+    const bool forward = slot.direction == plan::Direction::forward;
+    const Pass pass = forward ? Pass::forward : Pass::backward;
+    const auto i = static_cast<std::size_t>(slot.microbatch);
+    Progress::ByStage& ends = progress.ends[forward ? 0 : 1];
+    Cycle ready = 0;
+    if (forward ? s > 0 : s + 1 < stages_.size()) {
+      ready = ends[forward ? s - 1 : s + 1][i];
+      if (ready == kNotYet) {
+        return false;
+      }
+      ready += move(pass, forward ? s - 1 : s);
+    }
+    progress.free[s] =
+        std::max(progress.free[s], ready) + blocks_of(s) * block_time(pass, stages_[s]);
+    ends[s][i] = progress.free[s];
+    ++progress.next[s];
+    return true;
+  }
+
   /// Forward and backward of all microbatches, each stage by its 1F1B list.
   Cycle pipeline() {
-    const auto p = static_cast<std::int64_t>(stages_.size());
-    const plan::PipelineShape shape{.stages = p, .microbatches = training_.microbatches};
-    const auto count = static_cast<std::size_t>(training_.microbatches);
-    constexpr Cycle kNotYet = -1;
-    std::array<std::vector<std::vector<Cycle>>, 2> ends;  // direction, stage, microbatch
-    ends.fill(std::vector<std::vector<Cycle>>(stages_.size(), std::vector<Cycle>(count, kNotYet)));
-    std::vector<std::int64_t> next(stages_.size());
-    std::vector<Cycle> free(stages_.size());
+    const plan::PipelineShape shape{.stages = static_cast<std::int64_t>(stages_.size()),
+                                    .microbatches = training_.microbatches};
+    Progress progress;
+    progress.ends.fill(Progress::ByStage(
+        stages_.size(),
+        std::vector<Cycle>(static_cast<std::size_t>(training_.microbatches), kNotYet)));
+    progress.next.resize(stages_.size());
+    progress.free.resize(stages_.size());
     for (bool moves = true; moves;) {
       moves = false;
       for (std::size_t s = 0; s < stages_.size(); ++s) {
-        while (next[s] < plan::slot_count(shape, static_cast<std::int64_t>(s))) {
-          const auto slot = plan::slot(shape, static_cast<std::int64_t>(s), next[s]);
-          const bool forward = slot.direction == plan::Direction::forward;
-          const auto i = static_cast<std::size_t>(slot.microbatch);
-          const Pass pass = forward ? Pass::forward : Pass::backward;
-          const bool first = forward ? s == 0 : s + 1 == stages_.size();
-          const std::size_t from = forward ? s - 1 : s + 1;
-          Cycle ready = first ? 0 : ends[forward ? 0 : 1][from][i];
-          if (ready == kNotYet) {
-            break;
-          }
-          ready += first ? 0 : move(pass, forward ? s - 1 : s);
-          free[s] = std::max(free[s], ready) + blocks_of(s) * block_time(pass, stages_[s]);
-          ends[forward ? 0 : 1][s][i] = free[s];
-          ++next[s];
+        const auto stage = static_cast<std::int64_t>(s);
+        while (progress.next[s] < plan::slot_count(shape, stage) &&
+               advance(plan::slot(shape, stage, progress.next[s]), s, progress)) {
           moves = true;
         }
       }
     }
-    return *std::max_element(free.begin(), free.end());
+    return *std::max_element(progress.free.begin(), progress.free.end());
   }
 
   const Training& training_;

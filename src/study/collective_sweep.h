@@ -24,8 +24,8 @@ struct SweepTable {
 };
 
 /// ports: sweep_collective, the closed forms, which a collective alone takes there to the
-/// picosecond. Others, and machines with a topology: every size simulated. Mistakes: those of sweep_case and of simulate; chunks
-/// of themis or hierarchical on another network than ports.
+/// picosecond. Others, and machines with a topology: every size simulated. Mistakes: those of
+/// sweep_case and of simulate; chunks of themis or hierarchical on another network than ports.
 Result<SweepTable> sweep_on(simulate::NetworkModel network, const machine::Machine& machine,
                             const collective::SweepOptions& options);
 

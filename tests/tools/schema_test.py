@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int,
          "number": (int, float), "null": type(None)}
 KNOWN = {"$schema", "$comment", "title", "description", "type", "properties", "required",
-         "additionalProperties", "items", "oneOf"}
+         "additionalProperties", "items", "oneOf", "enum", "$defs", "$ref"}
 
 
 def is_type(value, name: str) -> bool:
@@ -21,8 +21,11 @@ def is_type(value, name: str) -> bool:
     return isinstance(value, TYPES[name]) and (name == "boolean" or not isinstance(value, bool))
 
 
-def mistakes(value, schema: dict, at: str = "$") -> list[str]:
-    """Of the part of JSON Schema that the files use."""
+def mistakes(value, schema: dict, at: str = "$", whole: dict | None = None) -> list[str]:
+    """Of the part of JSON Schema that the files use; `whole` has the definitions that `schema` refers to."""
+    whole = whole or schema
+    if "$ref" in schema:
+        schema = whole["$defs"][schema["$ref"].removeprefix("#/$defs/")]
     unknown = schema.keys() - KNOWN
     assert not unknown, f"{at}: the test does not know {unknown}"
     types = schema.get("type", [])
@@ -30,16 +33,18 @@ def mistakes(value, schema: dict, at: str = "$") -> list[str]:
     if types and not any(is_type(value, name) for name in types):
         return [f"{at}: found {type(value).__name__}, expected {types}"]
     found = []
+    if "enum" in schema and value not in schema["enum"]:
+        found.append(f"{at}: found {value}, expected one of {schema['enum']}")
     if isinstance(value, dict):
         found += [f"{at}: lacks {key}" for key in schema.get("required", []) if key not in value]
         for key, item in value.items():
             inner = schema.get("properties", {}).get(key, schema.get("additionalProperties", {}))
-            found += [f"{at}.{key}: undocumented"] if inner is False else mistakes(item, inner, f"{at}.{key}")
+            found += [f"{at}.{key}: undocumented"] if inner is False else mistakes(item, inner, f"{at}.{key}", whole)
     if isinstance(value, list):
         for i, item in enumerate(value):
-            found += mistakes(item, schema.get("items", {}), f"{at}[{i}]")
+            found += mistakes(item, schema.get("items", {}), f"{at}[{i}]", whole)
     choices = schema.get("oneOf", [])
-    if choices and sum(not mistakes(value, choice, at) for choice in choices) != 1:
+    if choices and sum(not mistakes(value, choice, at, whole) for choice in choices) != 1:
         found.append(f"{at}: is not exactly one of the alternatives")
     return found
 

@@ -50,6 +50,9 @@ class Loop {
   const Breakdown& breakdown(std::size_t rank) const { return ranks_[rank].ledger.breakdown(); }
   /// States at the end; a rank with unfinished instances waits for what never came.
   const std::vector<RankState>& ranks() const { return ranks_; }
+  /// At the end: a rank whose source has more. The compute stream asks for instances
+  /// (loop_issue.h), so two in a row with nothing on it are the last.
+  const RankState* left_over() const;
 
  private:
   enum EventKind : std::uint32_t {

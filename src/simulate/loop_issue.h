@@ -2,6 +2,7 @@
 /// How the loop asks for instances (members of Loop; loop.cc includes it).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -94,6 +95,16 @@ std::optional<std::uint32_t> Loop<Transport>::head(RankIndex index, graph::Strea
       issue_ahead(index, cursor.trigger);
     }
   }
+}
+
+template <class Transport>
+const RankState* Loop<Transport>::left_over() const {
+  const auto has_more = [&](const RankState& rank) {
+    return !rank.source_done && source_->next(rank.role, rank.window.issued(), queue_.now()).kind ==
+                                    graph::Next::Kind::issue;
+  };
+  const auto found = std::find_if(ranks_.begin(), ranks_.end(), has_more);
+  return found == ranks_.end() ? nullptr : &*found;
 }
 
 }  // namespace orrery::simulate

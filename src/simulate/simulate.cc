@@ -187,6 +187,11 @@ Result<Timeline> run(const graph::Workload& workload, const machine::Machine& ma
       return fail(deadlock(waiting, {}));
     }
     timeline.stopped = {queue.now(), deadlock(waiting, faults->losses)};
+  } else if (const RankState* rank = loop.left_over()) {
+    return fail(
+        fmt::format("rank {}: instance {} is never issued, for the two before it have nothing "
+                    "on the compute stream",
+                    rank->number, rank->window.issued()));
   }
   if constexpr (requires { transport.take_messages(); }) {
     timeline.messages = transport.take_messages();

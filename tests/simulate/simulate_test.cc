@@ -285,6 +285,19 @@ TEST(Simulate, DeadlockNamesWhatWaits) {
               ::testing::HasSubstr("rank 1: pass, microbatch 0: activations on stream receive"));
 }
 
+TEST(Simulate, InstancesThatNothingAsksForAreAnError) {
+  const plan::RankLayout pair{{{plan::Axis::tp, 2}, {plan::Axis::dp, 1}, {plan::Axis::pp, 1}}};
+  const auto run_times = [&](int times) {
+    const auto sum = collective_node("sum", plan::Axis::tp, Bytes(1'000'000));
+    return simulate(workload_of(pair, {{sum}}, times),
+                    machine_of({dimension(topology::DimensionKind::switched, 2)}));
+  };
+  EXPECT_TRUE(run_times(2));
+  const auto third = run_times(3);
+  ASSERT_FALSE(third);
+  EXPECT_THAT(third.error().to_string(), ::testing::HasSubstr("instance 2 is never issued"));
+}
+
 TEST(Simulate, ATimeBeyondItsRangeIsAnErrorWithAndWithoutShortcuts) {
   // 2^63 ps are 106.75 days. A kernel of 1 GB at 1 byte/s is 11,574 days; one of 5e15 ns is 57.9
   // days, and two of them are too long.

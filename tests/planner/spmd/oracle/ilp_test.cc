@@ -27,8 +27,8 @@
 #include <utility>
 #include <vector>
 
+#include "../random_graph.h"
 #include "planner/spmd/memory.h"
-#include "random_graph.h"
 
 namespace orrery::spmd {
 namespace {

@@ -43,12 +43,12 @@ class CalendarQueue {
     const std::int64_t slot = when.value() / width_;
     const Event event{when, next_order_++, kind, subject, generation};
     if (slot <= slot_) {
-      due_.insert(std::upper_bound(due_.begin(), due_.end(), event, later), event);
+      due_.insert(std::upper_bound(due_.begin(), due_.end(), event, kLater), event);
     } else if (slot - slot_ < static_cast<std::int64_t>(kSlots)) {
       put(static_cast<std::size_t>(slot) % kSlots, event);
     } else {
       far_.push_back(event);
-      std::push_heap(far_.begin(), far_.end(), later);
+      std::push_heap(far_.begin(), far_.end(), kLater);
     }
   }
 
@@ -74,7 +74,7 @@ class CalendarQueue {
     std::uint32_t next = kNone;
   };
 
-  static constexpr auto later = [](const Event& a, const Event& b) {
+  static constexpr auto kLater = [](const Event& a, const Event& b) {
     return a.when > b.when || (a.when == b.when && a.order > b.order);
   };
 
@@ -101,10 +101,10 @@ class CalendarQueue {
     }
     while (!far_.empty() && far_.front().when.value() / width_ == slot_) {
       due_.push_back(far_.front());
-      std::pop_heap(far_.begin(), far_.end(), later);
+      std::pop_heap(far_.begin(), far_.end(), kLater);
       far_.pop_back();
     }
-    std::sort(due_.begin(), due_.end(), later);
+    std::sort(due_.begin(), due_.end(), kLater);
   }
 
   void take(std::size_t slot) {

@@ -139,8 +139,13 @@ class Maker {
   /// Calls visit for every time that the fault strikes a place.
   template <class Visit>
   void draw(const Fault& fault, std::size_t number, std::size_t place, Visit visit) {
-    const double value = fault.kind == FaultKind::node ? kGone : fault.value;
-    const auto from = [&](Time at) { return Interval{at, at + fault.lasts, value}; };
+    const auto from = [&](Time at) {
+      Interval interval{at, at + fault.lasts, fault.value};
+      if (fault.kind == FaultKind::node) {
+        interval.value = kGone;
+      }
+      return interval;
+    };
     if (fault.mtbf_hours == 0) {
       visit(from(fault.at));
       return;

@@ -116,9 +116,7 @@ class FlowLoop {
       case kFault:
         return apply_faults();
       case kReroute:
-        return links_->reroute(queue_, [&](const LinkFaults::Moved& moved) {
-          move(moved.from, moved.to, static_cast<double>(moved.left.value()));
-        });
+        return reroute();
       default:
         break;
     }
@@ -222,9 +220,17 @@ class FlowLoop {
     ++run_.rerouted;
   }
 
+  void reroute() {
+    if (links_) {
+      links_->reroute(queue_, [&](const LinkFaults::Moved& moved) {
+        move(moved.from, moved.to, static_cast<double>(moved.left.value()));
+      });
+    }
+  }
+
   void apply_faults() {
     bool ways = false;
-    for (; fault_ < faults_.changes.size() && faults_.changes[fault_].at == queue_.now();
+    for (; links_ && fault_ < faults_.changes.size() && faults_.changes[fault_].at == queue_.now();
          ++fault_) {
       const faults::Change& change = faults_.changes[fault_];
       ways |= links_->change(static_cast<topology::LinkId>(change.place), change.value);

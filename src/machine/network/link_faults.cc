@@ -33,6 +33,9 @@ void LinkFaults::began(TransferId id, std::span<const topology::Hop> way,
 
 void LinkFaults::reroute(engine::EventQueue& queue,
                          const std::function<void(const Moved&)>& moved) {
+  if (!detours_) {
+    return;
+  }
   std::vector<bool> lost(share_.size());
   for (std::size_t link = 0; link < share_.size(); ++link) {
     lost[link] = share_[link] == 0;

@@ -18,17 +18,20 @@ PacketRun run_packets(const topology::LinkGraph& graph, const std::vector<FlowRe
 Result<PacketRun> run_packets(topology::Router& router, const std::vector<FlowRequest>& flows,
                               const PacketOptions& options) {
   packets::PacketNetwork network(router.graph(), flows, options);
-  const std::int64_t paths =
-      options.paths > 0 ? options.paths
-      : packets::trims(options.protocol) && router.routing() != topology::Routing::shortest ? 64
-                                                                                            : 1;
+  // A sprayed way is all ways at once; a packet takes one.
+  const bool sprays = router.routing() == topology::Routing::spray;
+  topology::Router by_hash(router.graph(), topology::Routing::ecmp, router.seed());
+  topology::Router& of_packets = sprays ? by_hash : router;
+  const bool many = sprays || (packets::trims(options.protocol) &&
+                               router.routing() != topology::Routing::shortest);
+  const std::int64_t paths = options.paths > 0 ? options.paths : many ? 64 : 1;
   std::vector<topology::Hop> hops;
   std::vector<std::int32_t> links;
   for (std::size_t f = 0; f < flows.size(); ++f) {
     for (std::int64_t path = 0; path < paths; ++path) {
       hops.clear();
       const auto key = topology::mixed(f) + static_cast<std::uint64_t>(path);
-      if (!router.route(flows[f].source, flows[f].target, key, hops)) {
+      if (!of_packets.route(flows[f].source, flows[f].target, key, hops)) {
         return fail("no way leads from host " + std::to_string(flows[f].source) + " to host " +
                     std::to_string(flows[f].target));
       }

@@ -42,7 +42,8 @@ struct PacketOptions {
   Bytes header{64};         ///< of it, and of control packets
   std::int64_t queue = 0;   ///< packets that a queue that trims holds; 0: eqds 35, ndp 15
   std::int64_t window = 0;  ///< packets sent before credit; 0: eqds 50, ndp 20
-  std::int64_t paths = 0;   ///< that a flow's packets take in turn; 0: 64 of eqds and ndp, else 1
+  std::int64_t paths =
+      0;  ///< that a flow's packets take in turn; 0: 64 of eqds, ndp and spray, else 1
   std::int64_t pause = 0;   ///< packets' payload from one link at which it is paused (Xoff); 0: 15,
                             ///< dcqcn 200, beyond where queues mark (assumed)
   std::int64_t resume = 0;  ///< below which it goes on (Xon); 0: 12, dcqcn 180

@@ -121,6 +121,14 @@ TEST(Packets, OneFlowIsItsClosedForm) {
               (15 * 332 + 6000 + 6 * 1005.12) * 1e-9, 1e-11);
 }
 
+TEST(Packets, SprayedOnesTakeAWayByHashEach) {
+  const LinkGraph graph = tree(4, "100Gbit/s");
+  const auto flows = make_traffic({.kind = Traffic::permutation, .bytes = Bytes(64'000)}, 16);
+  Router hashed(graph, Routing::ecmp, 3);
+  Router sprayed(graph, Routing::spray, 3);
+  EXPECT_EQ(run_packets(hashed, flows, {})->finish, run_packets(sprayed, flows, {})->finish);
+}
+
 TEST(Packets, IncastKeepsTheLastLinkBusy) {
   // 15 flows of 90 kB to host 0 under PFC: the last link carries 150 packets without a gap, from
   // the first that can be there (one switch away: s + d); host 0's farthest sender ends last:

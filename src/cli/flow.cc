@@ -59,9 +59,9 @@ class Flow : public Command {
                   "max-min fair flows (default), or packets in queues");
     options.value("--protocol", protocol_, "NAME",
                   "of --network packet: " + all_names<network::Protocol>() + "; default eqds");
-    options.value(
-        "--paths", paths_, "INT",
-        "of --network packet: path ids of a flow's packets; default 64 of eqds and ndp, else 1");
+    options.value("--paths", paths_, "INT",
+                  "of --network packet: path ids of a flow's packets; default 64 of eqds, ndp and "
+                  "spray, else 1");
     options.value("--overhead", overhead_, "NUMBER",
                   "of --network flow: bytes on the wire for a byte of a flow; default 1");
     options.value("--incast-penalty", incast_, "NUMBER",
@@ -153,49 +153,11 @@ class Flow : public Command {
     if (network_ && *network_ != "flow" && *network_ != "packet") {
       mistakes.add(wrong_value("--network", *network_, "flow or packet"));
     }
-    if (!job.packets && (protocol_ || paths_)) {
-      mistakes.add({"flow", {}, {}, "--protocol and --paths belong to --network packet"});
-    }
-    if (faults_ && job.packets) {
-      mistakes.add(
-          {"--faults", {}, {}, "goes with --network flow: packets have no rates to change"});
-    } else if (faults_) {
-      job.faults = collect(faults::load_faults(*faults_), mistakes);
-    }
-    if (job.packets && (overhead_ || incast_ || head_of_line_ || imbalance_ || ramp_)) {
-      mistakes.add({"flow",
-                    {},
-                    {},
-                    "--overhead, --incast-penalty, --head-of-line, --spray-imbalance and --ramp "
-                    "belong to --network flow: packets have them of themselves"});
-    }
-    job.crowding = {.incast_penalty = number("--incast-penalty", incast_, 0, mistakes),
-                    .head_of_line = number("--head-of-line", head_of_line_, 0, mistakes),
-                    .spray_imbalance = number("--spray-imbalance", imbalance_, 0, mistakes),
-                    .ramp = parse("--ramp", ramp_, Bytes(0), mistakes),
-                    .overhead = number("--overhead", overhead_, 1, mistakes)};
-    if (ramp_ && job.crowding.ramp < Bytes(1)) {
-      mistakes.add(wrong_value("--ramp", *ramp_, "1 byte or more"));
-    }
-    job.options.protocol = parse("--protocol", protocol_, network::Protocol::eqds, mistakes);
-    job.options.paths = parse<std::int64_t>("--paths", paths_, 0, mistakes);
-    if (paths_ && (job.options.paths < 1 || job.options.paths > 4096)) {
-      mistakes.add(wrong_value("--paths", *paths_, "1 to 4096"));
-    }
-    job.routing = parse("--routing", routing_, topology::Routing::automatic, mistakes);
     job.seed = parse<std::uint64_t>("--seed", seed_, 0, mistakes);
-    job.options.seed = job.seed;
-    network::TrafficSpec spec;
-    spec.kind = parse("--traffic", traffic_, network::Traffic::permutation, mistakes);
-    spec.bytes = parse("--bytes", bytes_, Bytes(1'000'000), mistakes);
-    spec.stride = parse("--stride", stride_, 1, mistakes);
-    spec.seed = job.seed;
-    if (spec.bytes < Bytes(0)) {
-      mistakes.add(wrong_value("--bytes", *bytes_, "0 bytes or more"));
-    }
-    if (spec.stride < 1) {
-      mistakes.add(wrong_value("--stride", *stride_, "1 or more"));
-    }
+    job.routing = parse("--routing", routing_, topology::Routing::automatic, mistakes);
+    read_of_flows(job, mistakes);
+    read_of_packets(job, mistakes);
+    const network::TrafficSpec spec = read_traffic(job.seed, mistakes);
     if (!topology_) {
       mistakes.add({"--topology", {}, {}, "missing; expected a network such as fat_tree:k=8"});
     }
@@ -218,6 +180,57 @@ class Flow : public Command {
     job.flows = flows_ ? collect(network::load_flows(*flows_, job.graph), mistakes)
                        : network::make_traffic(spec, job.graph.hosts);
     return job;
+  }
+
+  void read_of_flows(FlowJob& job, Error& mistakes) const {
+    if (faults_ && job.packets) {
+      mistakes.add(
+          {"--faults", {}, {}, "goes with --network flow: packets have no rates to change"});
+    } else if (faults_) {
+      job.faults = collect(faults::load_faults(*faults_), mistakes);
+    }
+    if (job.packets && (overhead_ || incast_ || head_of_line_ || imbalance_ || ramp_)) {
+      mistakes.add({"flow",
+                    {},
+                    {},
+                    "--overhead, --incast-penalty, --head-of-line, --spray-imbalance and --ramp "
+                    "belong to --network flow: packets have them of themselves"});
+    }
+    job.crowding = {.incast_penalty = number("--incast-penalty", incast_, 0, mistakes),
+                    .head_of_line = number("--head-of-line", head_of_line_, 0, mistakes),
+                    .spray_imbalance = number("--spray-imbalance", imbalance_, 0, mistakes),
+                    .ramp = parse("--ramp", ramp_, Bytes(0), mistakes),
+                    .overhead = number("--overhead", overhead_, 1, mistakes)};
+    if (ramp_ && job.crowding.ramp < Bytes(1)) {
+      mistakes.add(wrong_value("--ramp", *ramp_, "1 byte or more"));
+    }
+  }
+
+  void read_of_packets(FlowJob& job, Error& mistakes) const {
+    if (!job.packets && (protocol_ || paths_)) {
+      mistakes.add({"flow", {}, {}, "--protocol and --paths belong to --network packet"});
+    }
+    job.options.protocol = parse("--protocol", protocol_, network::Protocol::eqds, mistakes);
+    job.options.paths = parse<std::int64_t>("--paths", paths_, 0, mistakes);
+    if (paths_ && (job.options.paths < 1 || job.options.paths > 4096)) {
+      mistakes.add(wrong_value("--paths", *paths_, "1 to 4096"));
+    }
+    job.options.seed = job.seed;
+  }
+
+  network::TrafficSpec read_traffic(std::uint64_t seed, Error& mistakes) const {
+    network::TrafficSpec spec;
+    spec.kind = parse("--traffic", traffic_, network::Traffic::permutation, mistakes);
+    spec.bytes = parse("--bytes", bytes_, Bytes(1'000'000), mistakes);
+    spec.stride = parse("--stride", stride_, 1, mistakes);
+    spec.seed = seed;
+    if (spec.bytes < Bytes(0)) {
+      mistakes.add(wrong_value("--bytes", *bytes_, "0 bytes or more"));
+    }
+    if (spec.stride < 1) {
+      mistakes.add(wrong_value("--stride", *stride_, "1 or more"));
+    }
+    return spec;
   }
 
   static double mean_of(const network::FlowRun& run) {

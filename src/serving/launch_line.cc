@@ -115,6 +115,23 @@ Result<void> in_range(const Engine& engine, const std::string& framework) {
       .map([](const Engine&) {});
 }
 
+struct SpokenFlag {
+  std::string name;  ///< without dashes before it, with dashes in it
+  std::optional<std::string> value;
+};
+std::optional<SpokenFlag> spoken_flag(const std::string& word) {
+  if (!word.starts_with("--") && !(word.starts_with("-") && word.size() > 2)) {
+    return std::nullopt;
+  }
+  SpokenFlag flag{word.substr(word.starts_with("--") ? 2 : 1), {}};
+  if (const std::size_t equals = flag.name.find('='); equals != std::string::npos) {
+    flag.value = flag.name.substr(equals + 1);
+    flag.name.resize(equals);
+  }
+  std::replace(flag.name.begin(), flag.name.end(), '_', '-');
+  return flag;
+}
+
 }  // namespace
 
 const std::vector<std::string>& imported_frameworks() {
@@ -133,17 +150,11 @@ Result<ImportedEngine> import_engine(const std::string& framework,
   Error error;
   std::map<std::string, std::string> seen;  // section.field -> flag
   for (std::size_t i = 0; i < words.size(); ++i) {
-    std::string name = words[i];
-    if (!name.starts_with("--") && !(name.starts_with("-") && name.size() > 2)) {
+    auto spoken = spoken_flag(words[i]);
+    if (!spoken) {
       continue;  // the program, the model, or a value of a flag that is not known
     }
-    name.erase(0, name.starts_with("--") ? 2 : 1);
-    std::replace(name.begin(), name.end(), '_', '-');
-    std::optional<std::string> value;
-    if (const std::size_t equals = name.find('='); equals != std::string::npos) {
-      value = words[i].substr(words[i].find('=') + 1);
-      name.resize(equals);
-    }
+    auto& [name, value] = *spoken;
     const bool negated = name.starts_with("no-");
     const auto* const flag = flag_named(framework, name, negated ? name.substr(3) : name);
     const bool follows = i + 1 < words.size() && !words[i + 1].starts_with("--");

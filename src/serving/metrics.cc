@@ -97,6 +97,26 @@ Statistics statistics(std::vector<Gap> gaps) {
   return result;
 }
 
+namespace {
+
+void add_energy_and_cost(const Run& run, const compute::Device& device, Metrics& result) {
+  const auto devices = static_cast<double>(run.devices);
+  if (device.power > Power(0)) {
+    const Power more = Power(device.power.value() - device.idle_power.value());
+    const Energy each =
+        device.idle_power * result.duration + more * std::min(run.busy, result.duration);
+    result.energy = Energy(each.value() * devices);
+  }
+  if (device.price_per_hour > Money(0) && result.output_tokens > 0) {
+    constexpr double kHour = 3600;
+    result.cost_per_million_tokens =
+        Money(device.price_per_hour.value() * devices * to_seconds(result.duration) / kHour /
+              static_cast<double>(result.output_tokens) * 1e6);
+  }
+}
+
+}  // namespace
+
 Metrics metrics(const Run& run, const machine::Machine& machine) {
   Metrics result;
   std::vector<Time> ttft;
@@ -143,19 +163,7 @@ Metrics metrics(const Run& run, const machine::Machine& machine) {
   for (const Sample& sample : run.samples) {
     result.peak_running = std::max(result.peak_running, static_cast<double>(sample.running));
   }
-  const compute::Device& device = machine.device;
-  const auto devices = static_cast<double>(run.devices);
-  if (device.power > Power(0)) {
-    const Power more = Power(device.power.value() - device.idle_power.value());
-    const Energy each =
-        device.idle_power * result.duration + more * std::min(run.busy, result.duration);
-    result.energy = Energy(each.value() * devices);
-  }
-  if (device.price_per_hour > Money(0) && result.output_tokens > 0) {
-    constexpr double kHour = 3600;
-    result.cost_per_million_tokens = Money(device.price_per_hour.value() * devices * seconds /
-                                           kHour / static_cast<double>(result.output_tokens) * 1e6);
-  }
+  add_energy_and_cost(run, machine.device, result);
   return result;
 }
 

@@ -58,34 +58,7 @@ void Loop<Transport>::run() {
     if (event.when >= kEndOfTime) {
       return;  // times have saturated: which of two comes first can no longer be told
     }
-    switch (event.kind) {
-      case kComputeDone:
-        if (event.generation == ranks_[event.subject].job.generation) {
-          finish_compute(event.subject);
-        }
-        break;
-      case kChainDone:
-        if (event.generation == ranks_[event.subject].chain.generation) {
-          finish_chain(event.subject);
-        }
-        break;
-      case kHostReady:
-        arrive(event.subject);
-        break;
-      case kAskSource:
-        ask_again();
-        break;
-      case kFault:
-        strike_now();
-        break;
-      case kReroute:
-        transport_.reroute();
-        break;
-      default:
-        if (const std::optional<Activity> done = transport_.handle(event)) {
-          finish_transport(*done);
-        }
-    }
+    handle(event);
     drain();
     if (queue_.instant_is_over()) {
       settle();
@@ -99,6 +72,38 @@ void Loop<Transport>::run() {
       progress_(static_cast<double>(instances_) / static_cast<double>(instances_total_),
                 completions_);
     }
+  }
+}
+
+template <class Transport>
+void Loop<Transport>::handle(const engine::EventQueue::Event& event) {
+  switch (event.kind) {
+    case kComputeDone:
+      if (event.generation == ranks_[event.subject].job.generation) {
+        finish_compute(event.subject);
+      }
+      break;
+    case kChainDone:
+      if (event.generation == ranks_[event.subject].chain.generation) {
+        finish_chain(event.subject);
+      }
+      break;
+    case kHostReady:
+      arrive(event.subject);
+      break;
+    case kAskSource:
+      ask_again();
+      break;
+    case kFault:
+      strike_now();
+      break;
+    case kReroute:
+      transport_.reroute();
+      break;
+    default:
+      if (const std::optional<Activity> done = transport_.handle(event)) {
+        finish_transport(*done);
+      }
   }
 }
 

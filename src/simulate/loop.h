@@ -84,6 +84,7 @@ class Loop {
     bool arrives = false;
   };
 
+  void handle(const engine::EventQueue::Event& event);
   void settle();
   void issue_ahead(RankIndex rank, std::uint32_t cause);
   bool issue_one(RankIndex rank, std::uint32_t cause);

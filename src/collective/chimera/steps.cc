@@ -21,8 +21,13 @@ std::uint32_t Steps::addition(std::uint32_t node, std::int64_t bytes, std::uint3
   return static_cast<std::uint32_t>(schedule_.size()) - 1;
 }
 
-/// One step after the other along lines of a dimension; m of the line's first step stands in
-/// `bytes` below.
+std::uint32_t Steps::arrival(Ring kind, std::uint32_t source, std::uint32_t target,
+                             std::int64_t bytes, const std::vector<std::uint32_t>& after) {
+  const std::uint32_t done = message(source, target, bytes, after);
+  return kind == Ring::reduce ? addition(target, bytes, done) : done;
+}
+
+/// One step after the other along lines of a dimension.
 Tags Steps::along(Ring kind, const Block& block, std::size_t dimension, std::int64_t m, Tags tags) {
   const std::int32_t n = block.extents[dimension];
   std::int32_t stride = 1;
@@ -44,13 +49,9 @@ Tags Steps::along(Ring kind, const Block& block, std::size_t dimension, std::int
     for (std::int32_t rank = 0; rank < block.ranks(); ++rank) {
       const std::int32_t place = rank / stride % n;
       const std::int32_t peer = rank + ((place + distance) % n - place) * stride;
-      const std::uint32_t node = network_.node(block, peer);
-      std::uint32_t done =
-          message(network_.node(block, rank), node, bytes, tags[static_cast<std::size_t>(rank)]);
-      if (kind == Ring::reduce) {
-        done = addition(node, bytes, done);
-      }
-      next[static_cast<std::size_t>(peer)] = {done};
+      next[static_cast<std::size_t>(peer)] = {arrival(kind, network_.node(block, rank),
+                                                      network_.node(block, peer), bytes,
+                                                      tags[static_cast<std::size_t>(rank)])};
     }
     tags = std::move(next);
   }
@@ -84,13 +85,9 @@ Tags Steps::doubling(Ring kind, const Block& block, std::int64_t m, Tags tags) {
     Tags next(tags.size());
     for (std::int32_t rank = 0; rank < n; ++rank) {
       const std::int32_t peer = rank ^ distance;
-      const std::uint32_t node = network_.node(block, peer);
-      std::uint32_t done =
-          message(network_.node(block, rank), node, bytes, tags[static_cast<std::size_t>(rank)]);
-      if (kind == Ring::reduce) {
-        done = addition(node, bytes, done);
-      }
-      next[static_cast<std::size_t>(peer)] = {done};
+      next[static_cast<std::size_t>(peer)] = {arrival(kind, network_.node(block, rank),
+                                                      network_.node(block, peer), bytes,
+                                                      tags[static_cast<std::size_t>(rank)])};
     }
     tags = std::move(next);
   }

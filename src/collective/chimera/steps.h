@@ -58,6 +58,9 @@ class Steps {
   enum class Ring : std::uint8_t { gather, reduce, exchange };
   std::uint32_t message(std::uint32_t source, std::uint32_t target, std::int64_t bytes,
                         const std::vector<std::uint32_t>& after);
+  /// A message, and its addition where `kind` reduces.
+  std::uint32_t arrival(Ring kind, std::uint32_t source, std::uint32_t target, std::int64_t bytes,
+                        const std::vector<std::uint32_t>& after);
   std::uint32_t addition(std::uint32_t node, std::int64_t bytes, std::uint32_t after);
   Tags rings(Ring kind, const Block& block, std::int64_t m, const Tags& after);
   Tags along(Ring kind, const Block& block, std::size_t dimension, std::int64_t m, Tags tags);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "../task.h"
 #include "planner/advice/decisions.h"
 #include "planner/advice/elastic.h"
 #include "planner/advice/least_memory.h"
@@ -20,17 +21,7 @@
 namespace orrery::advice {
 namespace {
 
-full::Task task(const std::string& model, const std::string& machine, std::int64_t devices,
-                std::int64_t batch, std::int64_t sequence) {
-  full::Task task{.model = *zoo::load_model(model),
-                  .machine = *machine::load_machine(machine),
-                  .devices = devices,
-                  .fixed = {}};
-  task.fixed.plan.global_batch = batch;
-  task.fixed.plan.sequence = sequence;
-  task.fixed.places = {{"global_batch", "--batch"}, {"sequence", "--sequence"}};
-  return task;
-}
+using testing::task;
 
 /// Few enough plans to simulate all of them.
 full::Task small_task() {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "../task.h"
 #include "base/csv.h"
 #include "planner/full/published.h"
 #include "planner/full/savings.h"
@@ -21,19 +22,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-/// A task with the global batch and the sequence fixed.
-Task task(const std::string& model, const std::string& machine, std::int64_t devices,
-          std::int64_t batch, std::int64_t sequence) {
-  Task task{.model = *zoo::load_model(model),
-            .machine = *machine::load_machine(machine),
-            .devices = devices,
-            .fixed = {}};
-  task.fixed.plan.global_batch = batch;
-  task.fixed.plan.sequence = sequence;
-  task.fixed.places = {{"global_batch", "--batch"}, {"sequence", "--sequence"}};
-  return task;
-}
+using testing::task;
 
 /// Simulated, or nothing where it does not run or does not fit.
 std::optional<Time> simulated(const Task& task, const plan::Plan& plan) {

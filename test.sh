@@ -4,7 +4,7 @@
 # at any time: what is built and unchanged is not built again.
 #
 #   ./test.sh         what a change must pass
-#   ./test.sh --all   also the slow tests, the thread sanitizer, and all of clang-tidy on every source
+#   ./test.sh --all   also the slow tests, the unit tests under each sanitizer, and all of clang-tidy on every source
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -21,15 +21,19 @@ if $all; then seed=0; else export RC_PARAMS="${RC_PARAMS-seed=1}"; fi
 
 step() { echo; echo "== $* (after $SECONDS s)"; }
 slow=(--label-exclude slow)
+slow_tests=()
+fuzz_seconds=2
 tidy=(--quick --budget 60)
 if $all; then
   slow=()
+  slow_tests=(slow_tests)
+  fuzz_seconds=20
   tidy=(--all)
 fi
 
 # build_and_test PRESET LABELS TARGETS...
 build_and_test() {
-  cmake --preset "$1" -DORRERY_FUZZ_SEED=$seed --log-level=NOTICE
+  cmake --preset "$1" -DORRERY_FUZZ_SEED=$seed -DORRERY_FUZZ_SECONDS=$fuzz_seconds --log-level=NOTICE
   cmake --build --preset "$1" --target "${@:3}"
   ctest --preset "$1" --parallel "$(nproc)" --label-regex "$2" "${slow[@]}"
 }
@@ -44,28 +48,22 @@ step "layers; licence lines, lengths and folder pages"
 python3 -B tools/check_layers.py .
 python3 -B tools/check_tree.py .
 
-# Unit tests run where the sanitizers are; compiling them twice would take longer than all else.
-step "release: build, property and validation tests"
-if $all; then
-  build_and_test release . all
-else
-  build_and_test release 'property|validation' shipped property_tests validation_tests
-fi
-
-step "odr: the command unoptimised, linked with a check of the one-definition rule, then run"
-cmake --preset odr --log-level=NOTICE
-cmake --build --preset odr
-tests/smoke/smoke_test.sh build/odr/orrery
+step "release: build, unit, property and validation tests, one definition of each name"
+build_and_test release 'unit|property|validation|slow' all odr "${slow_tests[@]}"
 
 step "install, find_package(orrery), Debian packages"
 tests/install/install_test.sh build/release
 
-step "asan: the unit tests and, for a few seconds each, the fuzzed parsers with assertions and sanitizers"
-build_and_test asan 'unit|fuzz' all
+# Whole rooms under a sanitizer take most of an hour: with --all. Always: each parser for a few seconds on mutated
+# input, and the main paths of the command.
+step "asan: the fuzzed parsers and the command, unoptimised, with assertions and sanitizers"
+build_and_test asan fuzz orrery fuzz_targets
+tests/smoke/smoke_test.sh build/asan/orrery
 
 if $all; then
-  step "tsan: the unit tests with the thread sanitizer"
-  build_and_test tsan unit all
+  step "asan and tsan: the unit tests with sanitizers"
+  build_and_test asan-tests unit unit_tests
+  build_and_test tsan unit unit_tests
 fi
 
 step "clang-tidy-16"

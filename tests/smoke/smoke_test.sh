@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs the command's main paths once each on small inputs; each must succeed and print something. Meant for a
-# build without optimisation, which keeps what inlining hides: assertions, checked indices, and the function that
-# the linker kept of two with one name.
+# build without optimisation and with sanitizers, which keeps what inlining hides: assertions, checked indices, and
+# the function that the linker kept of two with one name.
 #
 #   tests/smoke/smoke_test.sh ORRERY
 set -euo pipefail
@@ -37,8 +37,12 @@ passes "$orrery" collective all_reduce --machine dgx-h100 --devices 16
 passes "$orrery" export chakra "${small[@]}" --tp 2 --global-batch 2 --output "$work/trace"
 passes env ORRERY="$orrery" sh examples/astra_quickstart/run.sh
 passes env ORRERY="$orrery" sh examples/import_megatron/run.sh
-passes env ORRERY="$orrery" sh examples/calibrate_collectives/run.sh
 passes env ORRERY="$orrery" sh examples/sweep/run.sh
-passes env ORRERY="$orrery" sh examples/chimera/run.sh
-passes "$orrery" validate --table korthikanti2022_memory
+passes "$orrery" estimate "${small[@]}" --tp 2 --pp 2 --global-batch 4
+passes "$orrery" plan "${small[@]}" --devices 2 --batch 4 --only recompute=none
+passes "$orrery" serve --model llama-3-8b --machine dgx-h100 --devices 1 --rate 5 --input 500 --output 50 --requests 20
+passes "$orrery" spmd --graph Rmoe --devices 4 --layers 2 --profile nvl4
+passes "$orrery" flit --topology mesh:4x4 --routing dor --rate 0.1
+passes "$orrery" flow --topology fat_tree:k=4 --traffic permutation --bytes 2MB --network packet
+passes "$orrery" gemm --machine dgx-h100 --type bf16 --m 4096 --n 4096 --k 4096
 echo "smoke_test: $orrery runs"

@@ -13,9 +13,9 @@
 namespace orrery::study {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 /// Llama 3 70B on 64 H100: 84.8 of 80 GiB.
 struct TooLarge {

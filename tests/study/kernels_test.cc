@@ -9,8 +9,8 @@
 namespace orrery::study {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 compute::Device h100() {
   return machine::load_machine("dgx-h100")->device;

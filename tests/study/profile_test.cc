@@ -9,7 +9,7 @@
 namespace orrery::study {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 Result<ValidationProfile> parsed(const std::string& more) {
   const std::string text =

@@ -11,8 +11,8 @@
 namespace orrery::study {
 namespace {
 
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 /// A table of small models on one A100 node.
 ValidationProfile small_profile() {

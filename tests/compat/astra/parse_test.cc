@@ -12,9 +12,9 @@
 namespace orrery::astra {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 ConfigNode json(const std::string& text) {
   auto node = parse_config(text, "system.json", ConfigSyntax::json);
@@ -307,8 +307,8 @@ TEST(AstraMemory, EachKindNeedsItsKeys) {
     EXPECT_THAT(mistakes, HasSubstr(part));
   }
   EXPECT_THAT(memory_mistakes(R"({"memory-type": "MEMORY_POL", "remote-memory-bw": 1})"),
-              testing::AllOf(HasSubstr("did you mean 'MEMORY_POOL'?"),
-                             HasSubstr("did you mean 'remote-mem-bw'?")));
+              ::testing::AllOf(HasSubstr("did you mean 'MEMORY_POOL'?"),
+                               HasSubstr("did you mean 'remote-mem-bw'?")));
 }
 
 TEST(AstraFiles, EveryReferenceCaseParsesButTheOneWithAnUnknownKey) {

@@ -94,7 +94,7 @@ inline ProtoNode message(std::uint64_t id, bool sends, std::int64_t other, std::
 class Folder {
  public:
   Folder() {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
     path_ = std::filesystem::temp_directory_path() /
             ("orrery_chakra_" + std::string(test->name()) + "_" + std::to_string(getpid()) + "_" +
              std::to_string(std::chrono::steady_clock::now().time_since_epoch().count()));

@@ -12,8 +12,8 @@
 namespace orrery::zoo {
 namespace {
 
-using testing::HasSubstr;
-using testing::UnorderedElementsAre;
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 
 /// A JSON object from field texts.
 using Fields = std::map<std::string, std::string>;
@@ -273,11 +273,11 @@ RC_GTEST_PROP(ParseModel, never_accepts_a_model_whose_heads_do_not_divide, ()) {
 }
 
 /// A folder of its own below the test's temporary folder, removed at the end.
-class LoadModel : public testing::Test {
+class LoadModel : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::path(testing::TempDir()) / "orrery_load_model" /
-              testing::UnitTest::GetInstance()->current_test_info()->name() / "my-gpt";
+    folder_ = std::filesystem::path(::testing::TempDir()) / "orrery_load_model" /
+              ::testing::UnitTest::GetInstance()->current_test_info()->name() / "my-gpt";
     std::filesystem::create_directories(folder_);
   }
   void TearDown() override { std::filesystem::remove_all(folder_.parent_path()); }

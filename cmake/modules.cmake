@@ -36,7 +36,7 @@ endif()
 function(orrery_odr target)
   if(ORRERY_ODR)
     target_compile_options(${target} PRIVATE -flto -ffat-lto-objects)
-    set_property(GLOBAL APPEND PROPERTY ORRERY_ODR_OBJECTS $<TARGET_OBJECTS:${target}>)
+    set_property(GLOBAL APPEND PROPERTY ORRERY_ODR_OBJECTS $<FILTER:$<TARGET_OBJECTS:${target}>,EXCLUDE,gch$>)
   endif()
 endfunction()
 if(ORRERY_ODR)  # programs take the machine code, which is the same with and without

@@ -39,8 +39,10 @@ function(orrery_odr target)
     set_property(GLOBAL APPEND PROPERTY ORRERY_ODR_OBJECTS $<FILTER:$<TARGET_OBJECTS:${target}>,EXCLUDE,gch$>)
   endif()
 endfunction()
-if(ORRERY_ODR)  # programs take the machine code, which is the same with and without
+if(ORRERY_ODR)  # programs and the indices of archives take the machine code, which is the same with and without
   target_link_options(orrery_options INTERFACE $<BUILD_INTERFACE:-fno-lto>)
+  set(CMAKE_CXX_ARCHIVE_CREATE "<CMAKE_AR> --plugin /dev/null qc <TARGET> <LINK_FLAGS> <OBJECTS>")
+  set(CMAKE_CXX_ARCHIVE_FINISH "<CMAKE_RANLIB> --plugin /dev/null <TARGET>")
 endif()
 
 # orrery_precompile(target KIND HEADERS...) compiles the headers once for the first target of a kind and all
@@ -83,7 +85,7 @@ function(orrery_module folder)
   set_target_properties(orrery_${name} PROPERTIES EXPORT_NAME ${name})
   install(TARGETS orrery_${name} EXPORT orrery ARCHIVE COMPONENT development)
   if(sources AND ORRERY_ODR)  # intermediate code is for this compiler alone
-    install(CODE "execute_process(COMMAND ${CMAKE_OBJCOPY} --wildcard --remove-section=.gnu.lto_* --remove-section=.gnu.debuglto_*
+    install(CODE "execute_process(COMMAND ${CMAKE_OBJCOPY} --plugin /dev/null --wildcard --remove-section=.gnu.lto_* --remove-section=.gnu.debuglto_*
                   \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/liborrery_${name}.a COMMAND_ERROR_IS_FATAL ANY)"
             COMPONENT development)
   endif()

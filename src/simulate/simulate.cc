@@ -123,7 +123,7 @@ void set_up(Loop<Transport>& loop, Transport& transport, const faults::Schedule&
   const bool faulty = !options.faults.empty();
   if (options.record_spans) {
     loop.record_spans();
-  } else if (options.shortcuts && !faulty && !options.record_messages) {
+  } else if (options.shortcuts && !faulty && !options.record_messages) {  // none is left out
     loop.take_shortcuts();
   }
   if (faulty) {

@@ -27,8 +27,10 @@ Job load(const char* model, const char* plan) {
   return job;
 }
 
-void run(benchmark::State& state, const Job& job, bool fold) {
+void run(benchmark::State& state, const Job& job, bool fold,
+         simulate::NetworkModel network = simulate::NetworkModel::ports) {
   simulate::SimulateOptions options;
+  options.network = network;
   options.fold = fold;
   double events = 0;
   std::int64_t ranks = 0;
@@ -49,6 +51,9 @@ void gpt3_175b_1024_folded(benchmark::State& state) {
 void gpt3_175b_1024_unfolded(benchmark::State& state) {
   run(state, load("gpt3-175b", "gpt3-175b-1024"), false);
 }
+void gpt3_175b_1024_flows(benchmark::State& state) {
+  run(state, load("gpt3-175b", "gpt3-175b-1024"), true, simulate::NetworkModel::flow);
+}
 void gpt_1t_16384_folded(benchmark::State& state) {
   run(state, load("gpt-1t", "gpt-1t-16384"), true);
 }
@@ -59,6 +64,7 @@ void lowering_gpt3_175b(benchmark::State& state) {
   }
 }
 BENCHMARK(gpt3_175b_1024_folded)->Unit(benchmark::kMillisecond);
+BENCHMARK(gpt3_175b_1024_flows)->Unit(benchmark::kMillisecond);
 BENCHMARK(gpt3_175b_1024_unfolded)->Unit(benchmark::kMillisecond)->Iterations(1);
 BENCHMARK(gpt_1t_16384_folded)->Unit(benchmark::kMillisecond);
 BENCHMARK(lowering_gpt3_175b)->Unit(benchmark::kMillisecond);

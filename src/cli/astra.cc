@@ -76,7 +76,7 @@ class Astra : public Command {
       progress.update(kLoadingShare + share * (1 - kLoadingShare));
     };
     if (native_.wanted()) {
-      return native_.run(loaded->input, options, files).and_then([&](report::NativeReport report) {
+      return native_.run(*loaded, options, files).and_then([&](report::NativeReport report) {
         return write_native(std::move(report), *loaded);
       });
     }
@@ -123,8 +123,10 @@ class Astra : public Command {
                   "traces PREFIX.<rank>.et, or PREFIX.all.et for every rank");
     options.value("--system-configuration", system_, "FILE", "system layer, JSON");
     options.value("--network-configuration", network_, "FILE", "dimensions of the network, YAML");
-    options.value("--logical-topology-configuration", logical_, "FILE",
-                  "of its ns-3 back-end: not read");
+    options.value(
+        "--logical-topology-configuration", logical_, "FILE",
+        "dimensions of its ns-3 back-end, JSON: --network-configuration then names ns-3's "
+        "configuration or topology, or htsim's .topo; with --native");
     options.value("--remote-memory-configuration", memory_, "FILE", "remote memory, JSON");
     options.value("--comm-group-configuration", groups_, "FILE",
                   "communicator groups, JSON: {\"1\": [0, 1], \"2\": [2, 3]}");
@@ -176,11 +178,11 @@ class Astra : public Command {
         .memory = file("--remote-memory-configuration", memory_, mistakes),
         .groups = groups_,
         .warn_of_unknown = warn_unknown_,
+        .logical = logical_,
     };
-    if (logical_) {
-      mistakes.add(wrong_value(
-          "--logical-topology-configuration", *logical_,
-          "no such file, but a --network-configuration with " + std::string(astra::kWhatIsRead)));
+    if (logical_ && !native_.wanted()) {
+      mistakes.add(wrong_value("--logical-topology-configuration", *logical_,
+                               "--native beside it: ASTRA-sim's own engine has no single links"));
     }
     if (files.groups == kNone) {
       files.groups.reset();

@@ -54,22 +54,24 @@ Result<machine::Machine> NativeFlags::machine_for(const astra::RunInput& input,
                : astra::machine_of(input, options.injection_scale);
 }
 
-Result<topology::Wires> NativeFlags::wires_for(std::int64_t ranks) const {
+Result<topology::Wires> NativeFlags::wires_for(const std::string& network,
+                                               std::int64_t ranks) const {
   ConfigNode spec;
   spec.kind = ConfigNode::Kind::scalar;
-  spec.text = *topology_;
+  spec.text = network;
   auto wires = machine::read_wires(spec, ranks);
   if (!wires) {
     for (Mistake& mistake : wires.error().mistakes) {
-      mistake.where = "--topology";
+      mistake.where = topology_ ? "--topology" : "--network-configuration";
     }
   }
   return wires;
 }
 
-Result<study::WorkloadRun> NativeFlags::run_loop(const astra::RunInput& input,
+Result<study::WorkloadRun> NativeFlags::run_loop(const astra::Loaded& loaded,
                                                  const astra::RunOptions& options,
                                                  const astra::Files& files) const {
+  const astra::RunInput& input = loaded.input;
   if (auto portable = astra::check_portable(input.system); !portable) {
     return fail(in_files(std::move(portable.error()), files));
   }
@@ -78,8 +80,8 @@ Result<study::WorkloadRun> NativeFlags::run_loop(const astra::RunInput& input,
     return fail(name_ ? std::move(machine.error()) : in_files(std::move(machine.error()), files));
   }
   machine->name = name_.value_or(files.network);
-  if (topology_) {
-    auto wires = wires_for(input.traces.ranks());
+  if (const std::string links = topology_.value_or(loaded.topology); !links.empty()) {
+    auto wires = wires_for(links, input.traces.ranks());
     if (!wires) {
       return fail(std::move(wires.error()));
     }
@@ -103,17 +105,17 @@ Result<study::WorkloadRun> NativeFlags::run_loop(const astra::RunInput& input,
   return study::run_workload(files.workload, std::move(*workload), *machine, how);
 }
 
-Result<report::NativeReport> NativeFlags::run(const astra::RunInput& input,
+Result<report::NativeReport> NativeFlags::run(const astra::Loaded& loaded,
                                               const astra::RunOptions& options,
                                               const astra::Files& files) const {
-  auto native = run_loop(input, options, files);
+  auto native = run_loop(loaded, options, files);
   if (!native) {
     return fail(std::move(native.error()));
   }
   report::NativeReport report;
   report.native = std::move(*native);
   report.backend = name_of(options.backend);
-  if (auto compat = astra::run(input, options)) {
+  if (auto compat = astra::run(loaded.input, options)) {
     report.compat = std::move(*compat);
   } else {
     report.compat_failure = compat.error().to_string();

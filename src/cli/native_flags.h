@@ -20,18 +20,17 @@ class NativeFlags {
   void read(Error& mistakes);
   bool wanted() const { return native_; }
 
-  /// Runs `input` as ASTRA-sim would (`options`) and on the event loop of training steps: on the
+  /// Runs the input as ASTRA-sim would (`options`) and on the event loop of training steps: on the
   /// machine that its files describe, or on the one asked for. Mistakes: those of the event loop;
   /// what only ASTRA-sim's engine refuses is told beside the other result.
-  Result<report::NativeReport> run(const astra::RunInput& input, const astra::RunOptions& options,
+  Result<report::NativeReport> run(const astra::Loaded& loaded, const astra::RunOptions& options,
                                    const astra::Files& files) const;
 
  private:
   Result<machine::Machine> machine_for(const astra::RunInput& input,
                                        const astra::RunOptions& options) const;
-  Result<topology::Wires> wires_for(std::int64_t ranks) const;
-  Result<study::WorkloadRun> run_loop(const astra::RunInput& input,
-                                      const astra::RunOptions& options,
+  Result<topology::Wires> wires_for(const std::string& network, std::int64_t ranks) const;
+  Result<study::WorkloadRun> run_loop(const astra::Loaded& loaded, const astra::RunOptions& options,
                                       const astra::Files& files) const;
 
   std::optional<std::string> name_;

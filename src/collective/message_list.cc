@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collective/message_list.h"
 
+#include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 namespace orrery::collective {
 
@@ -41,6 +43,96 @@ void MessageList::link(const MessageSchedule& schedule) {
       unlocks_[next[static_cast<std::size_t>(before)]++] = m;
     }
   }
+}
+
+std::vector<std::uint32_t> MessageList::images(std::span<const std::uint32_t> pair_images) const {
+  std::vector<std::uint32_t> first(pairs_.size() + 1);
+  for (const std::uint32_t pair : pair_) {
+    ++first[pair + 1];
+  }
+  for (std::size_t p = 0; p < pairs_.size(); ++p) {
+    if (first[p + 1] != first[pair_images[p] + 1]) {
+      return {};
+    }
+  }
+  for (std::size_t p = 0; p < pairs_.size(); ++p) {
+    first[p + 1] += first[p];
+  }
+  std::vector<std::uint32_t> by_pair(size());
+  std::vector<std::uint32_t> next(first.begin(), first.end() - 1);
+  for (std::uint32_t m = 0; m < size(); ++m) {
+    by_pair[next[pair_[m]]++] = m;
+  }
+  std::vector<std::uint32_t> images(size());
+  for (std::size_t p = 0; p < pairs_.size(); ++p) {
+    for (std::uint32_t i = first[p]; i < first[p + 1]; ++i) {
+      images[by_pair[i]] = by_pair[first[pair_images[p]] + i - first[p]];
+    }
+  }
+  return images;
+}
+
+bool MessageList::is_symmetric(std::span<const std::uint32_t> images) const {
+  std::vector<std::uint32_t> expected;
+  std::vector<std::uint32_t> found;
+  for (std::uint32_t m = 0; m < size(); ++m) {
+    const std::uint32_t image = images[m];
+    const auto theirs = unlocks(image);
+    const auto own = unlocks(m);
+    if (blocks_[m] != blocks_[image] || waits_[m] != waits_[image] || own.size() != theirs.size()) {
+      return false;
+    }
+    expected.clear();
+    for (const std::uint32_t next : own) {
+      expected.push_back(images[next]);
+    }
+    found.assign(theirs.begin(), theirs.end());
+    std::ranges::sort(expected);
+    std::ranges::sort(found);
+    if (expected != found) {
+      return false;
+    }
+  }
+  return true;
+}
+
+MessageList MessageList::folded(std::span<const std::uint32_t> stands_for) const {
+  constexpr std::uint32_t kNone = UINT32_MAX;
+  std::vector<std::uint32_t> number(size(), kNone);
+  std::vector<std::uint32_t> number_of_pair(pairs_.size(), kNone);
+  MessageList kept;
+  kept.block_share_ = block_share_;
+  for (std::uint32_t m = 0; m < size(); ++m) {
+    if (stands_for[m] == m) {
+      number[m] = static_cast<std::uint32_t>(kept.size());
+      std::uint32_t& pair = number_of_pair[pair_[m]];
+      if (pair == kNone) {
+        pair = static_cast<std::uint32_t>(kept.pairs_.size());
+        kept.pairs_.push_back(pairs_[pair_[m]]);
+      }
+      kept.pair_.push_back(pair);
+      kept.blocks_.push_back(blocks_[m]);
+      kept.waits_.push_back(waits_[m]);
+    }
+  }
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
+  for (std::uint32_t m = 0; m < size(); ++m) {
+    for (const std::uint32_t next : unlocks(m)) {
+      if (number[next] != kNone) {
+        edges.emplace_back(number[stands_for[m]], number[next]);
+      }
+    }
+  }
+  std::ranges::sort(edges);
+  kept.first_unlock_.assign(kept.size() + 1, 0);
+  for (const auto& [before, after] : edges) {
+    ++kept.first_unlock_[before + 1];
+    kept.unlocks_.push_back(after);
+  }
+  for (std::size_t m = 0; m < kept.size(); ++m) {
+    kept.first_unlock_[m + 1] += kept.first_unlock_[m];
+  }
+  return kept;
 }
 
 }  // namespace orrery::collective

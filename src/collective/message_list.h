@@ -35,7 +35,17 @@ class MessageList {
   /// ... and by message, for how many it waits.
   const std::vector<std::uint32_t>& waits() const { return waits_; }
 
+  /// By message the one that takes its place where the pairs change places (`pair_images`, by
+  /// pair): the n-th of a pair becomes the n-th of the other. Empty where the pairs have different
+  /// numbers of messages.
+  std::vector<std::uint32_t> images(std::span<const std::uint32_t> pair_images) const;
+  /// Whether these images carry as much, and unlock each other's images.
+  bool is_symmetric(std::span<const std::uint32_t> images) const;
+  /// Only the messages that stand for themselves, waiting for what stands for what they wait for.
+  MessageList folded(std::span<const std::uint32_t> stands_for) const;
+
  private:
+  MessageList() = default;
   void link(const MessageSchedule& schedule);
 
   std::vector<Pair> pairs_;

@@ -107,6 +107,7 @@ class Binding {
   void bind_all();
 
   const collective::AlgorithmChoice& algorithms() const { return algorithms_; }
+  const graph::Workload& workload() const { return workload_; }
   /// Of all templates bound so far.
   const std::vector<BoundCollective>& collectives() const { return collectives_; }
   const BoundCollective& collective(int index) const {

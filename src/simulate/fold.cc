@@ -137,22 +137,29 @@ std::vector<graph::Digit> foldable(const graph::Workload& workload, const machin
 
 }  // namespace
 
-Fold fold_ranks(const graph::Workload& workload, const machine::Machine& machine, Binding& bound,
-                const std::optional<std::string>& refusal) {
+Fold fold_by(std::vector<graph::Digit> folded, std::vector<std::string> reasons,
+             std::int64_t ranks) {
   Fold fold;
-  if (refusal) {
-    fold.report.reasons.push_back(*refusal);
-  } else {
-    fold.folded = foldable(workload, machine, bound, fold.report.reasons);
-  }
-  for (std::int64_t rank = 0; rank < workload.ranks; ++rank) {
+  fold.folded = std::move(folded);
+  fold.report.reasons = std::move(reasons);
+  for (std::int64_t rank = 0; rank < ranks; ++rank) {
     if (fold.representative(rank) == rank) {
       fold.ranks.push_back(rank);
     }
   }
-  fold.report.ranks = workload.ranks;
+  fold.report.ranks = ranks;
   fold.report.simulated = static_cast<std::int64_t>(fold.ranks.size());
   return fold;
+}
+
+Fold fold_ranks(const graph::Workload& workload, const machine::Machine& machine, Binding& bound,
+                const std::optional<std::string>& refusal) {
+  if (refusal) {
+    return fold_by({}, {*refusal}, workload.ranks);
+  }
+  std::vector<std::string> reasons;
+  std::vector<graph::Digit> folded = foldable(workload, machine, bound, reasons);
+  return fold_by(std::move(folded), std::move(reasons), workload.ranks);
 }
 
 }  // namespace orrery::simulate

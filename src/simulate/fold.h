@@ -9,10 +9,28 @@
 
 #include "graph/workload.h"
 #include "machine/machine.h"
+#include "machine/topology/link_map.h"
 #include "simulate/bind.h"
 #include "simulate/timeline.h"
 
 namespace orrery::simulate {
+
+/// Links of which one stands for all that the folded digits map onto one another. A message of a
+/// simulated rank passes it at bandwidth / `crowd`: so many of its mirrors pass it at once.
+struct LinkMirrors {
+  std::vector<topology::LinkId> stands_for;  ///< by link; empty: every link for itself
+  std::vector<double> crowd;
+
+  void mirror(std::vector<topology::Hop>& hops) const {
+    if (stands_for.empty()) {
+      return;
+    }
+    for (topology::Hop& hop : hops) {
+      hop.bandwidth = Bandwidth(hop.bandwidth.value() / crowd[hop.link]);
+      hop.link = stands_for[hop.link];
+    }
+  }
+};
 
 /// A digit of the rank number (atoms() of the workload; roles run different programs) folds to 0
 /// when shifting it maps the machine and all messages onto themselves:
@@ -31,6 +49,7 @@ struct Fold {
   std::vector<std::int64_t> ranks;  ///< to simulate, ascending
   std::vector<graph::Digit> folded;
   FoldReport report;
+  LinkMirrors mirrors;  ///< of message_fold.h
 
   /// The simulated rank that stands for `rank`.
   std::int64_t representative(std::int64_t rank) const {
@@ -40,6 +59,10 @@ struct Fold {
     return rank;
   }
 };
+
+/// The ranks whose folded digits are all 0.
+Fold fold_by(std::vector<graph::Digit> folded, std::vector<std::string> reasons,
+             std::int64_t ranks);
 
 /// `bound`: all templates. `refusal`: why nothing may fold, if so.
 Fold fold_ranks(const graph::Workload& workload, const machine::Machine& machine, Binding& bound,

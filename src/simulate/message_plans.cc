@@ -101,6 +101,39 @@ const collective::MessageList& MessagePlans::list(const collective::CollectivePh
                    .first->second;
 }
 
+/// A message stands for those that shifts of the folded digits map onto it (message_fold.h): its
+/// sender is simulated, and it is the n-th of its pair as they are of theirs.
+const collective::MessageList& MessagePlans::list(CommunicatorIndex communicator,
+                                                  const collective::CollectivePhase& phase,
+                                                  const Groups& groups) {
+  Shape shape = shape_of(phase);
+  shape.communicator = communicator;
+  const auto known = folded_lists_.find(shape);
+  if (known != folded_lists_.end()) {
+    return known->second;
+  }
+  const collective::MessageList& whole = list(phase);
+  const std::vector<std::int64_t>& group = groups.front();
+  std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> pair_of;
+  for (const auto& [sender, receiver] : whole.pairs()) {
+    const auto number = static_cast<std::uint32_t>(pair_of.size());
+    pair_of.emplace(std::pair(group[sender], group[receiver]), number);
+  }
+  std::vector<std::uint32_t> images;
+  for (const auto& [sender, receiver] : whole.pairs()) {
+    std::int64_t from = group[sender];
+    std::int64_t to = group[receiver];
+    for (const graph::Digit& digit : wiring_.folded()) {
+      const std::int64_t by = digit.of(from);
+      const std::int64_t value = digit.of(to);
+      from -= by * digit.stride;
+      to += ((value - by + digit.size) % digit.size - value) * digit.stride;
+    }
+    images.push_back(pair_of.at({from, to}));
+  }
+  return folded_lists_.emplace(std::move(shape), whole.folded(whole.images(images))).first->second;
+}
+
 const WayTable& MessagePlans::ways(CommunicatorIndex communicator,
                                    const collective::CollectivePhase& phase,
                                    const collective::MessageList& list, const Groups& groups) {
@@ -109,9 +142,13 @@ const WayTable& MessagePlans::ways(CommunicatorIndex communicator,
   const auto [found, fresh] = ways_.try_emplace(std::move(shape));
   if (fresh) {
     const collective::PhaseWays ways(phase, machine_);
+    std::vector<topology::Hop> hops;
     for (const std::vector<std::int64_t>& group : groups) {
       for (const collective::MessageList::Pair& pair : list.pairs()) {
-        found->second.add(ways, group[pair.sender], group[pair.receiver]);
+        hops.clear();
+        ways.append(group[pair.sender], group[pair.receiver], hops);
+        wiring_.mirrors().mirror(hops);
+        found->second.add(hops, group[pair.sender], group[pair.receiver]);
       }
     }
   }
@@ -225,16 +262,24 @@ const std::vector<PhasePlan>& MessagePlans::of(CommunicatorIndex number, int col
     plans.resize(binding_.collectives().size());
   }
   if (plans[what] == nullptr) {
-    std::vector<std::int64_t> members;
-    for (const RankIndex member : wiring_.communicator(number).members) {
-      members.push_back(wiring_.ranks()[member]);
-    }
+    const graph::Group& group = binding_.workload().group(wiring_.communicator(number).group);
+    std::vector<std::int64_t> members = group.members.group(first_member(number));
+    std::ranges::sort(members);
     const std::vector<collective::CollectivePhase>& phases =
         binding_.phases(collective, members.front());
+    const bool folds = !wiring_.folded().empty();
     plans[what] = std::make_unique<std::vector<PhasePlan>>();
     for (const collective::CollectivePhase& phase : phases) {
-      const Groups groups = groups_of(phase, phases, members);
-      const collective::MessageList& list = this->list(phase);
+      Groups groups = groups_of(phase, phases, members);
+      if (folds) {
+        std::erase_if(groups, [&](const std::vector<std::int64_t>& ranks) {
+          return std::ranges::none_of(ranks, [&](std::int64_t rank) {
+            return std::ranges::binary_search(wiring_.ranks(), rank);
+          });
+        });
+      }
+      const collective::MessageList& list =
+          folds ? this->list(number, phase, groups) : this->list(phase);
       plans[what]->push_back({.list = &list,
                               .ways = &ways(number, phase, list, groups),
                               .groups = static_cast<std::uint32_t>(groups.size()),

@@ -34,8 +34,8 @@ class WayTable {
   std::span<const topology::Hop> operator[](std::size_t way) const {
     return std::span(hops_).subspan(first_[way], first_[way + 1] - first_[way]);
   }
-  void add(const collective::PhaseWays& ways, std::int64_t source, std::int64_t destination) {
-    ways.append(source, destination, hops_);
+  void add(std::span<const topology::Hop> hops, std::int64_t source, std::int64_t destination) {
+    hops_.insert(hops_.end(), hops.begin(), hops.end());
     first_.push_back(hops_.size());
     ends_.emplace_back(static_cast<std::int32_t>(source), static_cast<std::int32_t>(destination));
   }
@@ -68,7 +68,8 @@ struct PhasePlan {
 };
 
 /// Schedules are kept once for all communicators of one shape, ways once for all sizes that run
-/// under the same protocols.
+/// under the same protocols. Where ranks fold (Wiring::mirrors) only what simulated ranks send is
+/// there, in the groups that hold one.
 class MessagePlans {
  public:
   /// All must outlive the plans.
@@ -107,6 +108,10 @@ class MessagePlans {
   double messages_of(const graph::Workload& workload);
   static Shape shape_of(const collective::CollectivePhase& phase);
   const collective::MessageList& list(const collective::CollectivePhase& phase);
+  /// What simulated ranks send of it, where ranks fold.
+  const collective::MessageList& list(CommunicatorIndex communicator,
+                                      const collective::CollectivePhase& phase,
+                                      const Groups& groups);
   const WayTable& ways(CommunicatorIndex communicator, const collective::CollectivePhase& phase,
                        const collective::MessageList& list, const Groups& groups);
 
@@ -115,6 +120,7 @@ class MessagePlans {
   const machine::Machine& machine_;
   std::vector<std::vector<std::unique_ptr<std::vector<PhasePlan>>>> plans_;
   std::map<Shape, collective::MessageList> lists_;
+  std::map<Shape, collective::MessageList> folded_lists_;
   std::map<Shape, WayTable> ways_;
 };
 

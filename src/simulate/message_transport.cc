@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simulate/message_transport.h"
 
+#include <algorithm>
+#include <tuple>
+
 #include "simulate/laid_phases.h"
 
 namespace orrery::simulate {
@@ -29,6 +32,7 @@ MessageTransport<Links>::MessageTransport(const Wiring& wiring, Binding& binding
       plans_(wiring, binding, machine),
       links_(make_links<Links>(map_, machine, shortcuts)),
       routes_(wiring.ways().size()),
+      mirrors_(wiring.mirrors()),
       wires_(machine.wires) {}
 
 template <class Links>
@@ -99,12 +103,14 @@ std::span<const topology::Hop> MessageTransport<Links>::route(const Way& way) {
     map_.route(way.from, way.to, hops);
     const auto outermost = static_cast<std::size_t>(map_.outermost(way.from, way.to));
     hops.back().latency += map_.dimensions()[outermost].message_overhead;
+    mirrors_.mirror(hops);
   }
   return hops;
 }
 
 template <class Links>
 void MessageTransport<Links>::begin_phase(Activity id) {
+  under_[id].waits.clear();
   const Time setup = phase_of(under_[id]).setup;
   if (setup > Time(0)) {
     queue_.push(queue_.now() + setup, kBegin, id);
@@ -119,7 +125,6 @@ void MessageTransport<Links>::send_first(Activity id) {
   const PhasePlan& phase = phase_of(begun);
   const std::vector<std::uint32_t>& waits = phase.list->waits();
   begun.left = phase.messages();
-  begun.waits.clear();
   for (std::uint32_t group = 0; group < phase.groups; ++group) {
     begun.waits.insert(begun.waits.end(), waits.begin(), waits.end());
   }
@@ -146,6 +151,7 @@ void MessageTransport<Links>::own(network::TransferId transfer, const Owner& own
     owners_.resize(transfer + 1);
   }
   owners_[transfer] = owner;
+  owners_[transfer].moves = true;
 }
 
 template <class Links>
@@ -163,6 +169,7 @@ std::optional<Activity> MessageTransport<Links>::handle(const engine::EventQueue
   if (record_) {
     messages_[message_span_[event.subject]].end = queue_.now();
   }
+  owners_[event.subject].moves = false;
   const Owner owner = owners_[event.subject];
   if (owner.message == kWhole || arrive(owner)) {
     return owner.activity;
@@ -185,10 +192,46 @@ bool MessageTransport<Links>::arrive(const Owner& owner) {
     return false;
   }
   if (++under.phase == under.phases->size()) {
+    under.phases = nullptr;
     return true;
   }
   begin_phase(owner.activity);
   return false;
+}
+
+template <class Links>
+void MessageTransport<Links>::describe(const std::vector<Activity>& live,
+                                       std::vector<std::int64_t>& state) const
+  requires kRepeats
+{
+  std::vector<std::size_t> place;  // of activities in `live`
+  for (std::size_t i = 0; i < live.size(); ++i) {
+    place.resize(std::max<std::size_t>(place.size(), live[i] + 1));
+    place[live[i]] = i;
+  }
+  std::vector<network::TransferId> moving;
+  for (network::TransferId id = 0; id < owners_.size(); ++id) {
+    if (owners_[id].moves) {
+      moving.push_back(id);
+    }
+  }
+  const auto order = [&](network::TransferId id) {
+    const Owner& owner = owners_[id];
+    return std::tuple(place[owner.activity], owner.group, owner.message);
+  };
+  std::ranges::sort(moving, {}, order);
+  for (const network::TransferId id : moving) {
+    const auto [activity, group, message] = order(id);
+    state.insert(state.end(), {static_cast<std::int64_t>(activity), group, message});
+  }
+  for (const Activity id : live) {
+    if (id < under_.size() && under_[id].phases != nullptr) {
+      state.push_back(static_cast<std::int64_t>(under_[id].phase));
+      state.push_back(static_cast<std::int64_t>(under_[id].left));
+      state.insert(state.end(), under_[id].waits.begin(), under_[id].waits.end());
+    }
+  }
+  links_.describe(queue_.now(), moving, state);
 }
 
 template class MessageTransport<network::FifoNetwork>;

@@ -32,18 +32,19 @@ namespace orrery::simulate {
 ///
 /// A phase begins when the one before has ended for all members.
 ///
-/// Cost: an event or two for each link of each message's way, whatever it carries; ranks do not
-/// fold, for no rank's links are quite like another's once messages meet on them. Memory: what is
+/// Cost: an event or two for each link of each message's way, whatever it carries. Memory: what is
 /// on its way, plus a schedule per shape of communicator and its ways.
 template <class Links>
 class MessageTransport {
  public:
-  static constexpr bool kFolds = false;
+  /// By message_fold.h: what is alike shares alike, but is not first come first served alike.
+  static constexpr bool kFolds = std::is_same_v<Links, network::FairNetwork>;
   /// Whether settle() must come last: after it nothing may be pushed for before what it has pushed.
   static constexpr bool kLooksAhead = std::is_same_v<Links, flit::FlitNetwork>;
   /// Only where rates follow: fifo has booked when messages pass, flits know no other capacity.
   static constexpr bool kLinksChange = std::is_same_v<Links, network::FairNetwork>;
-  static constexpr bool kRepeats = false;  // what is on the links would have to be the same too
+  /// What is on the links must be the same again: told only by what has rates.
+  static constexpr bool kRepeats = std::is_same_v<Links, network::FairNetwork>;
   static constexpr PhaseChoice kPhases = PhaseChoice::with_messages;
 
   MessageTransport(const Wiring& wiring, Binding& binding, const machine::Machine& machine,
@@ -70,6 +71,22 @@ class MessageTransport {
   /// Keeps when each message begins and ends.
   void record_messages() { record_ = true; }
   std::vector<MessageSpan> take_messages() { return std::move(messages_); }
+  /// As PortTransport's.
+  void describe(const std::vector<Activity>& live, std::vector<std::int64_t>& state) const
+    requires kRepeats;
+  std::optional<Activity> activity_of(const engine::EventQueue::Event& event) const
+    requires kRepeats
+  {
+    const bool own = event.kind == kBegin || event.kind == kCopied;
+    return own                      ? std::optional(event.subject)
+           : links_.is_stale(event) ? std::nullopt
+                                    : std::optional(owners_[event.subject].activity);
+  }
+  void shift(Time by)
+    requires kRepeats
+  {
+    links_.shift(by);
+  }
   /// Any other message may come into the way.
   std::optional<Time> undisturbed(CommunicatorIndex /*communicator*/, int /*collective*/) {
     return std::nullopt;
@@ -93,6 +110,7 @@ class MessageTransport {
     Activity activity = 0;
     std::uint32_t group = 0;
     std::uint32_t message = kWhole;
+    bool moves = false;
   };
 
   Under& under(Activity id);
@@ -114,6 +132,7 @@ class MessageTransport {
   std::vector<std::vector<topology::Hop>> routes_;  ///< by way
   std::vector<Owner> owners_;                       ///< by TransferId
   std::vector<Under> under_;                        ///< by Activity
+  const LinkMirrors& mirrors_;
   topology::Wires wires_;
   std::optional<network::LinkFaults> faults_;  ///< if expected
   bool record_ = false;

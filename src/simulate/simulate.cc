@@ -15,6 +15,7 @@
 #include "simulate/fault_places.h"
 #include "simulate/fold.h"
 #include "simulate/loop.h"
+#include "simulate/message_fold.h"
 #include "simulate/message_transport.h"
 #include "simulate/transport.h"
 #include "simulate/wiring.h"
@@ -122,7 +123,7 @@ void set_up(Loop<Transport>& loop, Transport& transport, const faults::Schedule&
   const bool faulty = !options.faults.empty();
   if (options.record_spans) {
     loop.record_spans();
-  } else if (options.shortcuts && !faulty) {
+  } else if (options.shortcuts && !faulty && !options.record_messages) {  // none is left out
     loop.take_shortcuts();
   }
   if (faulty) {
@@ -137,13 +138,21 @@ void set_up(Loop<Transport>& loop, Transport& transport, const faults::Schedule&
   loop.on_progress(options.progress);
 }
 
-std::optional<std::string> why_unfolded(const SimulateOptions& options, bool folds, bool laid) {
-  return !options.fold             ? std::optional<std::string>("folding is switched off")
-         : !options.faults.empty() ? std::optional<std::string>("faults tell ranks apart")
-         : !folds                  ? std::optional<std::string>("every message is simulated")
-         : laid
-             ? std::optional<std::string>("ways on the machine's topology differ from rank to rank")
+template <class Transport>
+Fold fold_of(const graph::Workload& workload, const machine::Machine& machine, Binding& bound,
+             const SimulateOptions& options) {
+  constexpr bool kMessages = Transport::kPhases == PhaseChoice::with_messages;
+  const bool recorded = kMessages && options.record_messages;
+  const bool laid = machine.wires.graph != nullptr && !kMessages;
+  const std::optional<std::string> refusal =
+      !options.fold             ? std::optional<std::string>("folding is switched off")
+      : !options.faults.empty() ? std::optional<std::string>("faults tell ranks apart")
+      : !Transport::kFolds      ? std::optional<std::string>("every message is simulated")
+      : recorded                ? std::optional<std::string>("every message is recorded")
+      : laid ? std::optional<std::string>("ways on the machine's topology differ from rank to rank")
              : std::nullopt;
+  return kMessages ? fold_messages(workload, machine, bound, refusal)
+                   : fold_ranks(workload, machine, bound, refusal);
 }
 
 template <class Transport>
@@ -153,7 +162,7 @@ Result<Timeline> run(const graph::Workload& workload, const machine::Machine& ma
   Binding bound(workload, machine, options.algorithms,
                 laid ? PhaseChoice::with_messages : Transport::kPhases);
   bound.bind_all();
-  Fold fold = fold_ranks(workload, machine, bound, why_unfolded(options, Transport::kFolds, laid));
+  Fold fold = fold_of<Transport>(workload, machine, bound, options);
   const Wiring wiring(workload, bound, fold);
   engine::EventQueue queue;
   Transport transport = [&] {

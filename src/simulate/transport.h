@@ -15,7 +15,7 @@
 ///   change_link(link, share)                         a fault; true if reroute() is to be called
 ///                                                    when the loss is known
 ///   kFolds                                           whether one of several ranks alike may stand
-///                                                    for all (fold.h)
+///                                                    for all (fold.h, message_fold.h)
 ///   kRepeats                                         whether steady.h may jump over periods
 ///   kPhases                                          the phases that it can move (bind.h)
 ///

@@ -8,7 +8,10 @@
 namespace orrery::simulate {
 
 Wiring::Wiring(const graph::Workload& workload, const Binding& bound, const Fold& fold)
-    : ranks_(fold.ranks), folded_(fold.folded), groups_(workload.groups.size()) {
+    : ranks_(fold.ranks),
+      folded_(fold.folded),
+      mirrors_(fold.mirrors),
+      groups_(workload.groups.size()) {
   build_communicators(workload);
   build_ways(workload, bound, fold);
 }

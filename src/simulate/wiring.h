@@ -39,6 +39,7 @@ class Wiring {
 
   const std::vector<std::int64_t>& ranks() const { return ranks_; }
   const std::vector<graph::Digit>& folded() const { return folded_; }
+  const LinkMirrors& mirrors() const { return mirrors_; }
   std::size_t communicator_count() const { return communicators_.size(); }
   /// The rank's communicator of a group; kNone when it is alone.
   CommunicatorIndex communicator_of(RankIndex rank, graph::GroupIndex group) const {
@@ -61,6 +62,7 @@ class Wiring {
 
   std::vector<std::int64_t> ranks_;
   std::vector<graph::Digit> folded_;  ///< digits of rank numbers in which simulated ranks are 0
+  LinkMirrors mirrors_;
   std::size_t groups_ = 0;
   std::vector<Communicator> communicators_;
   std::vector<CommunicatorIndex> communicator_of_;  ///< by rank and group

@@ -48,6 +48,38 @@ TEST(AstraNative, MessagesPassATopologyOfLinks) {
               HasSubstr("at least 8 hosts"));
 }
 
+TEST(AstraNative, ReadsTheFilesOfTheNs3BackEnd) {
+  // 8 NPUs of 400 Gbit/s on one switch, 500 ns a cable: each of the 14 parts of an all-reduce by
+  // direct exchange is 128 KiB / 50e9 B/s = 2621.44 ns, 7 after one another in each half; 1000 ns
+  // and a delay of 10 ns for each: 2 * (7 * 2621.44 + 1000 + 10) = 38720.16.
+  const Folder files;
+  std::string links = "9 1 8\n8\n";
+  for (int npu = 0; npu < 8; ++npu) {
+    links += std::to_string(npu) + " 8 400Gbps 0.0005ms 0\n";
+  }
+  files.write("ns3_links.txt", links);
+  const std::string network =
+      files.write("ns3_config.txt", "ENABLE_QCN 1\nTOPOLOGY_FILE ns3_links.txt\nCC_MODE 12\n");
+  const std::string dims = files.write("dims.json", R"({"logical-dims": ["8"]})");
+  const std::string folder = folder_of(kDirect);
+  const auto run = [&](const std::string& dimensions) {
+    return orrery(
+        "astra --workload-configuration=" + folder + "trace --system-configuration=" + folder +
+        "system.json --network-configuration=" + network +
+        " --logical-topology-configuration=" + dimensions +
+        " --remote-memory-configuration=" + folder + "memory.json --native --network flow --json");
+  };
+  const Outcome flow = run(dims);
+  ASSERT_EQ(flow.status, 0) << flow.err;
+  EXPECT_THAT(flow.err, HasSubstr("only TOPOLOGY_FILE is read"));
+  const auto json = nlohmann::json::parse(flow.out);
+  EXPECT_NEAR(json["native"]["cycles"].get<double>(), 38'720, 1);
+  const Outcome wrong = run(files.write("no_dims.json", R"({"logical-dims": ["8", "0"], "x": 1})"));
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_THAT(wrong.err, AllOf(HasSubstr("sizes such as \"8\""), HasSubstr("not '0'"),
+                               HasSubstr("x: unknown field")));
+}
+
 TEST(AstraNative, ShowsBothSideBySide) {
   const Outcome run = native(kDirect);
   ASSERT_EQ(run.status, 0) << run.err;

@@ -5,9 +5,13 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <cmath>
+#include <memory>
 #include <string>
 
 #include "../simulate/builder.h"
+#include "machine/topology/read.h"
+#include "simulate/message_fold.h"
 #include "simulate/simulate.h"
 
 namespace orrery {
@@ -179,6 +183,66 @@ TEST(Fold, TimelinesEqualThoseOfEveryRankSimulated) {
     }
   }));
   EXPECT_GT(folded_cases, 10);
+  EXPECT_GT(refused_cases, 10);
+}
+
+/// A leaf-spine network or a torus of as many hosts, with a routing that has its symmetry or not.
+void lay_on_links(machine::Machine& machine, std::int64_t devices) {
+  const std::int64_t leaves = devices % 4 == 0 ? devices / 4 : 1;
+  const std::string spec =
+      *rc::gen::arbitrary<bool>()
+          ? "torus:" + std::to_string(leaves) + "x" + std::to_string(devices / leaves)
+          : "leaf_spine:leaves=" + std::to_string(leaves) +
+                ",spines=2,hosts=" + std::to_string(devices / leaves);
+  const auto routing = *rc::gen::elementOf(std::vector<topology::Routing>{
+      topology::Routing::automatic, topology::Routing::spray, topology::Routing::shortest});
+  machine.wires = {.spec = spec,
+                   .routing = routing,
+                   .graph = std::make_shared<const topology::LinkGraph>(
+                       topology::load_topology(spec, "test").value())};
+}
+
+/// Rounding of rates to a picosecond may differ where flows are summed in another order.
+bool alike(Time a, Time b) {
+  return std::abs((a - b).value()) <= 1 + b.value() / 1'000'000'000;
+}
+
+TEST(Fold, FlowsOfMirroredRanksAreThoseOfEveryRankSimulated) {
+  int folded_cases = 0;
+  int laid_cases = 0;
+  int refused_cases = 0;
+  EXPECT_TRUE(rc::check("folded = unfolded, message by message", [&] {
+    Case c = any_case();
+    c.options.network = simulate::NetworkModel::flow;
+    if (*rc::gen::arbitrary<bool>()) {
+      lay_on_links(c.machine, c.workload.ranks);
+    }
+    simulate::Binding bound(c.workload, c.machine, c.options.algorithms,
+                            simulate::PhaseChoice::with_messages);
+    bound.bind_all();
+    const simulate::Fold fold = fold_messages(c.workload, c.machine, bound, std::nullopt);
+    const auto folded = simulate::simulate(c.workload, c.machine, c.options);
+    c.options.fold = false;
+    const auto unfolded = simulate::simulate(c.workload, c.machine, c.options);
+    RC_LOG(describe(c) + " " + c.machine.wires.spec);
+    RC_ASSERT(folded.has_value() == unfolded.has_value());
+    if (!folded.has_value()) {
+      return;
+    }
+    const bool folds = folded->fold.simulated < folded->fold.ranks;
+    folded_cases += folds ? 1 : 0;
+    laid_cases += folds && c.machine.wires.graph ? 1 : 0;
+    refused_cases += folded->fold.reasons.empty() ? 0 : 1;
+    RC_ASSERT(alike(folded->step_time, unfolded->step_time));
+    for (std::size_t i = 0; i < unfolded->ranks.size(); ++i) {
+      const auto mirror =
+          std::ranges::lower_bound(folded->ranks, fold.representative(unfolded->ranks[i]));
+      const auto j = static_cast<std::size_t>(mirror - folded->ranks.begin());
+      RC_ASSERT(alike(unfolded->finish[i], folded->finish[j]));
+    }
+  }));
+  EXPECT_GT(folded_cases, 10);
+  EXPECT_GT(laid_cases, 5);
   EXPECT_GT(refused_cases, 10);
 }
 

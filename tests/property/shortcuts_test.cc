@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <cmath>
+
 #include "../simulate/builder.h"
 #include "../workload/parallel/cases.h"
 #include "simulate/simulate.h"
@@ -89,6 +91,68 @@ TEST(Shortcuts, StepsOfPlansEqualThoseOfEveryNodeRun) {
     ++compared;
   }));
   EXPECT_GT(compared, 50);
+}
+
+TEST(Shortcuts, StepsWithFlowsEqualThoseOfEveryMessageRun) {
+  int folded = 0;
+  EXPECT_TRUE(rc::check("shortcuts and folding change nothing", [&] {
+    const zoo::Model model = cases::small_gpt(8);
+    const plan::Plan plan = any_plan();
+    RC_PRE(plan::check(plan, model).has_value());
+    const graph::Workload workload = cases::lowered(model, plan);
+    const machine::Machine machine = any_machine(workload.ranks);
+    RC_LOG(fmt::format("schedule {} tp {} pp {} dp {} batch {} host {} us", name_of(plan.schedule),
+                       plan.tp, plan.pp, plan.dp, plan.global_batch, plan.host_dispatch / 1_us));
+    simulate::SimulateOptions options;
+    options.network = simulate::NetworkModel::flow;
+    options.fold = false;
+    const auto taken = simulate::simulate(workload, machine, options);
+    options.shortcuts = false;
+    const auto single = simulate::simulate(workload, machine, options);
+    options.fold = options.shortcuts = true;
+    const auto mirrored = simulate::simulate(workload, machine, options);
+    RC_ASSERT(taken.has_value() && single.has_value() && mirrored.has_value());
+    RC_ASSERT(taken->finish == single->finish);
+    RC_ASSERT(taken->by_rank == single->by_rank);
+    RC_ASSERT(taken->events == single->events);
+    // Sums of rates in another order may round a time to the next picosecond, once a message.
+    const auto alike = [](Time a, Time b) {
+      return std::abs((a - b).value()) <= 10 + b.value() / 1'000'000'000;
+    };
+    RC_ASSERT(alike(mirrored->step_time, single->step_time));
+    for (std::size_t i = 0; i < mirrored->ranks.size(); ++i) {
+      RC_ASSERT(
+          alike(mirrored->finish[i], single->finish[static_cast<std::size_t>(mirrored->ranks[i])]));
+    }
+    folded += mirrored->fold.simulated < mirrored->fold.ranks ? 1 : 0;
+  }));
+  EXPECT_GT(folded, 30);
+}
+
+TEST(Shortcuts, TheSteadyStateIsJumpedWithFlowsToo) {
+  // A hundred times the microbatches, as many events handled: of which the calls of progress tell.
+  const zoo::Model model = cases::small_gpt(8);
+  const auto run = [&](std::int64_t microbatches, int& calls) {
+    plan::Plan plan;
+    plan.pp = plan.tp = 2;
+    plan.global_batch = microbatches;
+    const graph::Workload workload = cases::lowered(model, plan);
+    simulate::SimulateOptions options;
+    options.network = simulate::NetworkModel::flow;
+    options.progress = [&](double, std::uint64_t) { ++calls; };
+    return simulate::simulate(
+               workload,
+               testing::machine_of({testing::dimension(topology::DimensionKind::switched, 2),
+                                    testing::dimension(topology::DimensionKind::switched, 2)}),
+               options)
+        .value();
+  };
+  int few = 0;
+  int many = 0;
+  const auto before = run(1'000, few);
+  const auto after = run(100'000, many);
+  EXPECT_EQ(many, few);
+  EXPECT_GT(after.step_time, before.step_time * 90);
 }
 
 TEST(Shortcuts, FusedKernelsTakeWhatTheyTakeOneByOne) {

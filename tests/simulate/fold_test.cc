@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "builder.h"
+#include "machine/topology/read.h"
+#include "simulate/message_fold.h"
 
 namespace orrery::simulate {
 namespace {
@@ -83,6 +85,70 @@ TEST(Folding, ABroadcastKeepsTheMembersOfItsGroup) {
   EXPECT_EQ(fold.ranks, (Ranks{0, 2}));
   ASSERT_EQ(fold.report.reasons.size(), 1U);
   EXPECT_THAT(fold.report.reasons[0], HasSubstr("whose ranks have different neighbours"));
+}
+
+/// Sixteen hosts, four on each of four leaves, that all run one collective, message by message.
+Fold fold_on_leaves(graph::CollectiveKind kind, collective::CollectiveAlgorithm algorithm,
+                    topology::Routing routing) {
+  graph::Node node = collective_node("exchange", plan::Axis::dp, 16_MiB);
+  node.collective = kind;
+  const graph::Workload workload = workload_of(layout(1, 16), {{node}});
+  machine::Machine machine = machine_of({dimension(topology::DimensionKind::switched, 16)});
+  machine.wires.spec = "leaf_spine:leaves=4,spines=4,hosts=4";
+  machine.wires.routing = routing;
+  machine.wires.graph = std::make_shared<const topology::LinkGraph>(
+      topology::load_topology(machine.wires.spec, "test").value());
+  collective::AlgorithmChoice algorithms;
+  algorithms.fill(workload.groups.size(), algorithm);
+  Binding bound(workload, machine, algorithms, PhaseChoice::with_messages);
+  bound.bind_all();
+  return fold_messages(workload, machine, bound, std::nullopt);
+}
+
+TEST(MessageFolding, ARingOverLeavesFoldsByLeaf) {
+  // Of a leaf's four hosts the last sends to another leaf. Four leaves rotate, so every link has
+  // four images, and nobody shares one.
+  const Fold fold = fold_on_leaves(graph::CollectiveKind::all_reduce,
+                                   collective::CollectiveAlgorithm::ring, topology::Routing::spray);
+  EXPECT_EQ(fold.ranks, (Ranks{0, 1, 2, 3}));
+  EXPECT_EQ(fold.representative(14), 2);
+  EXPECT_EQ(fold.report.simulated, 4);
+  EXPECT_THAT(fold.report.reasons,
+              ::testing::ElementsAre(HasSubstr("16 ranks of stride 1 send alike in 4 classes")));
+  std::vector<topology::Hop> hops{{0, Bandwidth(1e9), Time(0)}};  // host0->leaf0
+  fold.mirrors.mirror(hops);
+  EXPECT_EQ(hops[0], (topology::Hop{0, Bandwidth(1e9), Time(0)}));
+}
+
+TEST(MessageFolding, SprayedAllToAllFoldsToOneRankWhoseUplinksCarryFour) {
+  // Leaves rotate, and hosts within them: 16 shifts. A host's cable has 16 images, an uplink the 4
+  // of the other leaves: four mirrors of a message pass it.
+  const Fold fold =
+      fold_on_leaves(graph::CollectiveKind::all_to_all, collective::CollectiveAlgorithm::direct,
+                     topology::Routing::spray);
+  EXPECT_EQ(fold.ranks, (Ranks{0}));
+  EXPECT_TRUE(fold.report.reasons.empty());
+  const topology::LinkGraph graph =
+      topology::load_topology("leaf_spine:leaves=4,spines=4,hosts=4", "test").value();
+  const auto crowd = [&](const std::string& name) {
+    for (std::size_t link = 0; link < graph.links.size(); ++link) {
+      if (graph.link_name(link) == name) {
+        return fold.mirrors.crowd[link];
+      }
+    }
+    return 0.0;
+  };
+  EXPECT_EQ(crowd("host5->leaf1"), 1);
+  EXPECT_EQ(crowd("leaf1->spine2"), 4);
+  EXPECT_EQ(crowd("spine2->leaf1"), 4);
+}
+
+TEST(MessageFolding, AHashHasNoSymmetry) {
+  const Fold fold =
+      fold_on_leaves(graph::CollectiveKind::all_to_all, collective::CollectiveAlgorithm::direct,
+                     topology::Routing::ecmp);
+  EXPECT_EQ(fold.ranks.size(), 16U);
+  EXPECT_THAT(fold.report.reasons, ::testing::ElementsAre(HasSubstr("in 16 classes")));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/reader.h"
+#include "compat/astra/link_network.h"
 #include "compat/astra/parse.h"
 #include "workload/chakra/load.h"
 
@@ -72,6 +73,15 @@ class Loader {
   }
 
   void load_network() {
+    if (files_.logical) {
+      auto links =
+          keep(load_link_network(*files_.logical, files_.network, loaded_.warnings), mistakes_);
+      if (links) {
+        loaded_.topology = std::move(links->topology);
+        set_network(std::move(links->dimensions));
+      }
+      return;
+    }
     if (files_.network.ends_with(".topo")) {
       mistakes_.add({files_.network,
                      {},
@@ -80,13 +90,15 @@ class Loader {
       return;
     }
     const auto node = keep(load_config(files_.network), mistakes_);
-    const auto network =
-        node ? keep(parse_network(*node, quirks_, unknown()), mistakes_) : std::nullopt;
-    if (!network) {
-      return;
+    auto network = node ? keep(parse_network(*node, quirks_, unknown()), mistakes_) : std::nullopt;
+    if (network) {
+      set_network(std::move(*network));
     }
-    loaded_.input.network = *network;
-    for (const Dimension& dimension : *network) {
+  }
+
+  void set_network(std::vector<Dimension> network) {
+    loaded_.input.network = std::move(network);
+    for (const Dimension& dimension : loaded_.input.network) {
       ranks_ *= dimension.size;
     }
   }

@@ -20,11 +20,14 @@ struct Files {
   std::string memory;    ///< JSON
   std::optional<std::string> groups;
   bool warn_of_unknown = false;  ///< keys that nothing reads are warnings, not mistakes
+  /// Dimensions, JSON: then `network` states links (link_network.h).
+  std::optional<std::string> logical = std::nullopt;
 };
 
 struct Loaded {
   RunInput input;
   std::vector<std::string> warnings;  ///< one sentence each, with file and line
+  std::string topology;               ///< file of the network's links; empty: none are stated
 };
 
 /// Reads all files and reports the mistakes of all of them; the traces only when the network says

@@ -38,15 +38,15 @@ Result<void> check_lists(const ConfigNode& node, const System& system, std::size
 
 /// Lists of equal length, innermost dimension first: topology, npus_count, bandwidth (GB/s, see
 /// Quirk::gib_bandwidth), latency (ns). At most kMostNpus NPUs. The files of its ns-3 and htsim
-/// back-ends (logical-dims, .topo) are mistakes that say so.
+/// back-ends (link_network.h) are mistakes here.
 Result<std::vector<Dimension>> parse_network(const ConfigNode& node, const Quirks& quirks,
                                              std::vector<std::string>* unknown = nullptr);
 inline constexpr std::int64_t kMostNpus = std::int64_t{1} << 24;
 
 /// What can be read instead of another back-end's network file.
 inline constexpr std::string_view kWhatIsRead =
-    "topology, npus_count, bandwidth and latency, as its analytical back-end reads; networks of "
-    "single links are not read";
+    "topology, npus_count, bandwidth and latency, as its analytical back-end reads; or, for a "
+    "network of single links, --logical-topology-configuration DIMS.json and --native";
 
 /// memory-type; other than NO_MEMORY_EXPANSION also remote-mem-latency (ns) and remote-mem-bw
 /// (B/ns); PER_NODE_MEMORY_EXPANSION also num-nodes and num-npus-per-node.

@@ -2,6 +2,7 @@
 #include "machine/network/fair.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace orrery::network {
 namespace {
@@ -47,8 +48,9 @@ TransferId FairNetwork::start(Bytes bytes, std::span<const topology::Hop> route,
   flow.level = kUnlimited;
   flow.terms = terms;
   flow.since = queue.now();
+  flow.arrival = queue.now();
   if (route.empty()) {
-    queue.push(queue.now(), kArrive, id);
+    queue.push(flow.arrival, kArrive, id);
     return id;
   }
   enter_links(id, bytes);
@@ -106,7 +108,10 @@ bool FairNetwork::handle(const engine::EventQueue::Event& event, engine::EventQu
   leave_links(event.subject);
   threshold_ = std::min(threshold_, flow.level);
   ++flow.generation;
-  queue.push(queue.now() + latency, kArrive, event.subject);
+  flow.rate = 0;
+  flow.left = 0;
+  flow.arrival = queue.now() + latency;
+  queue.push(flow.arrival, kArrive, event.subject);
   return false;
 }
 
@@ -132,6 +137,24 @@ std::optional<Bytes> FairNetwork::reroute(TransferId id, std::span<const topolog
   const Bytes left = Bytes::from_double(flow.left);
   enter_links(id, left);
   return left;
+}
+
+void FairNetwork::describe(Time now, std::span<const TransferId> live,
+                           std::vector<std::int64_t>& state) const {
+  for (const TransferId id : live) {
+    const Flow& flow = flows_[id];
+    const bool moves = flow.rate > 0;
+    state.push_back(std::bit_cast<std::int64_t>(flow.left));
+    state.push_back(std::bit_cast<std::int64_t>(flow.rate));
+    state.push_back(((moves ? flow.since : flow.arrival) - now).value());
+  }
+}
+
+void FairNetwork::shift(Time by) {
+  for (Flow& flow : flows_) {
+    flow.since += by;
+    flow.arrival += by;
+  }
 }
 
 void FairNetwork::limit(TransferId id, Bandwidth cap) {

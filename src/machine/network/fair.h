@@ -65,6 +65,12 @@ class FairNetwork {
   std::optional<Bytes> reroute(TransferId id, std::span<const topology::Hop> route,
                                engine::EventQueue& queue);
 
+  /// Everything that decides how the flows of `live` go on, in this order, as numbers that are
+  /// equal for two states that differ in time only. Requires settled rates.
+  void describe(Time now, std::span<const TransferId> live, std::vector<std::int64_t>& state) const;
+  /// Moves all that is under way on in time.
+  void shift(Time by);
+
   /// For how long the link would have been held by what has passed it alone.
   Time busy(topology::LinkId link) const { return links_[link].busy; }
   /// Of a flow under way, as the last settle() has left it.
@@ -80,6 +86,7 @@ class FairNetwork {
     double level = 0;
     FlowTerms terms;
     Time since{0};
+    Time arrival{0};           ///< once its last byte has left
     std::uint32_t places = 0;  ///< first of its route's in places_
     std::uint32_t generation = 0;
     bool in_part = false;  ///< of the network that settle() computes

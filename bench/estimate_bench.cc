@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Plans per second of GPT-3 175B on up to 1,024 devices, random ones that check() accepts.
-///   cold   every plan for the first time: lowered, timed, mapped, replayed; most of it is lower()
+///   cold   every plan for the first time: templates that no plan before had are timed and mapped,
+///          all are replayed
 ///   warm   a few plans again and again: replayed only
 #include <benchmark/benchmark.h>
 

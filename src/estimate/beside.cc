@@ -48,20 +48,10 @@ void Beside::put(const Communication& communication) {
   communications_.insert(place, communication);
 }
 
-Beside Beside::with_nodes(const Beside& run) const {
-  Beside both = *this;
-  for (const Communication& one : run.communications_) {
-    if (one.node != kNoNode) {
-      both.put(one);
-    }
-  }
-  return both;
-}
-
-void Beside::prolong(std::size_t node, Time end) {
+void Beside::prolong(const std::vector<Time>& ends) {
   for (Communication& one : communications_) {
-    if (one.node == node && node != kNoNode) {
-      one.end = std::max(one.end, end);
+    if (one.node != kNoNode) {
+      one.end = std::max(one.end, ends[one.node]);
     }
   }
 }

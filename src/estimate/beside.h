@@ -35,10 +35,8 @@ class Beside {
   void clear();
   /// In any order. Takes the place of what was known of the same node.
   void put(const Communication& communication);
-  /// With what another run knows of its own nodes.
-  Beside with_nodes(const Beside& run) const;
-  /// A node's end turns out to be later.
-  void prolong(std::size_t node, Time end);
+  /// Nodes' ends, by number, turn out to be later.
+  void prolong(const std::vector<Time>& ends);
   /// Forgets what has ended by then.
   void forget(Time before);
   /// All of it that much later.

@@ -2,6 +2,7 @@
 #include "estimate/block_costs.h"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 #include "estimate/pass_map.h"
@@ -12,13 +13,14 @@ namespace orrery::estimate {
 namespace {
 
 PassCost cost_of(const TimedWorkload& timed, int number) {
-  const TimedTemplate& nodes = timed.templates[index_of(number)];
+  const TimedTemplate& nodes = timed.templates[index_of(number)]->nodes;
   PassCost cost;
-  const PassMap slowed = map_of(nodes, timed.transfers, Works::slowed);
-  const PassMap least = map_of(nodes, timed.transfers, Works::least);
+  const PassMap slowed = map_of(nodes, *timed.transfers, Works::slowed);
+  const PassMap least = map_of(nodes, *timed.transfers, Works::least);
   cost.chain = (slowed.stepwise ? least : slowed).entry(kCompute, kCompute);
   for (const TimedNode& node : nodes.nodes) {
-    cost.lanes[std::min<std::size_t>(node.lane, kBlockLanes - 1)] += node.least;
+    assert(node.lane < kBlockLanes);
+    cost.lanes[node.lane] += node.least;
     if (node.kind == TimedNode::Kind::kernels) {
       const auto above =
           std::upper_bound(kSlowdowns.begin() + 1, kSlowdowns.end(), node.beside_collective);
@@ -89,8 +91,11 @@ Result<BlockCosts> BlockCosts::of(const zoo::Model& model, const plan::Plan& key
   if (!blocks) {
     return fail(blocks.error());
   }
-  const Placing placing{plan::layout_of(key, model.experts > 0), plan::algorithms_of(key)};
-  const TimedWorkload timed = time_workload(blocks->workload, machine, placing, prices);
+  Placement placement(plan::layout_of(key, model.experts > 0), machine);
+  const collective::AlgorithmChoice algorithms = plan::algorithms_of(key);
+  const TimedWorkload timed = time_workload(
+      blocks->workload,
+      {.placement = placement, .algorithms = algorithms, .prices = prices, .alone = true});
   BlockCosts costs;
   costs.kinds_ = plan::blocks_of(model, {.layers = model.layers});
   std::vector<std::array<Run, parallel::kBlockPasses>> runs(blocks->templates.size());

@@ -10,6 +10,7 @@
 #include "estimate/prices.h"
 #include "machine/machine.h"
 #include "workload/parallel/block_workload.h"
+#include "workload/plan/axes.h"
 #include "workload/plan/model_parts.h"
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
@@ -17,7 +18,7 @@
 namespace orrery::estimate {
 
 /// Lanes of the collectives inside blocks: tp, cp and its parts, ep, etp.
-inline constexpr std::size_t kBlockLanes = 8;
+inline constexpr std::size_t kBlockLanes = *plan::stream_of(plan::Axis::cp_ring) + 1;
 
 /// How much slower kernels are beside a collective, rounded down to one of these.
 inline constexpr std::array<double, 6> kSlowdowns{1, 1.04, 1.08, 1.12, 1.16, 1.24};

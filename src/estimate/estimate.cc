@@ -2,6 +2,7 @@
 #include "estimate/estimate.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -12,7 +13,8 @@
 #include "estimate/replay.h"
 #include "estimate/shared_links.h"
 #include "estimate/sites.h"
-#include "workload/parallel/lower.h"
+#include "estimate/template_tables.h"
+#include "workload/parallel/outline.h"
 #include "workload/plan/layout.h"
 #include "workload/plan/machine_check.h"
 
@@ -30,14 +32,8 @@ Estimate parts_of(const ReplayResult& run) {
           .tail = run.step_time - busiest->end};
 }
 
-std::vector<PassMap> maps_of(const TimedWorkload& timed, Works works) {
-  std::vector<PassMap> maps;
-  maps.reserve(timed.templates.size());
-  for (const TimedTemplate& nodes : timed.templates) {
-    maps.push_back(map_of(nodes, timed.transfers, works));
-  }
-  return maps;
-}
+/// Nodes of templates that are kept, some 100 MB: a sweep comes back to most of them soon.
+constexpr std::size_t kMostNodes = 1'000'000;
 
 }  // namespace
 
@@ -54,11 +50,8 @@ class Estimator::Memo {
     if (!prepared) {
       return fail(std::move(prepared.error()));
     }
-    TimedPlan& timed = *prepared->timed;
-    if (timed.maps.empty()) {
-      timed.maps = maps_of(timed.timed, Works::slowed);
-    }
-    const auto run = replay({timed.timed, timed.maps, timed.least, *prepared->lists});
+    map_templates(*prepared->timed, Works::slowed);
+    const auto run = replay({*prepared->timed, *prepared->lists});
     if (!run) {
       return fail(run.error());
     }
@@ -73,21 +66,18 @@ class Estimator::Memo {
     if (!prepared) {
       return fail(std::move(prepared.error()));
     }
-    TimedPlan& timed = *prepared->timed;
-    if (timed.least.empty()) {
-      timed.least = maps_of(timed.timed, Works::least);
-    }
-    return least_time({timed.timed, timed.maps, timed.least, *prepared->lists});
+    map_templates(*prepared->timed, Works::least);
+    return least_time({*prepared->timed, *prepared->lists});
   }
 
  private:
   struct Lowered {
-    graph::Workload workload;
-    plan::Plan plan;                    ///< that it was lowered for
+    parallel::Outline outline;
+    plan::Plan plan;                    ///< that it was made for
     std::optional<IssueRules> rules{};  ///< made when another plan asks
   };
   struct Prepared {
-    TimedPlan* timed = nullptr;
+    TimedWorkload* timed = nullptr;
     const IssueLists* lists = nullptr;
   };
 
@@ -101,22 +91,21 @@ class Estimator::Memo {
       lowered_.forget(key);
     }
     return lowered_.get(key, [&]() -> Result<Lowered> {
-      auto workload =
-          parallel::lower(model_, plan, {.skip = {}, .observe = {}, .verify = false, .bare = true});
-      if (!workload) {
-        return fail(std::move(workload.error()));
+      auto outline = parallel::outline(model_, plan);
+      if (!outline) {
+        return fail(std::move(outline.error()));
       }
-      return Lowered{std::move(*workload), plan};
+      return Lowered{std::move(*outline), plan};
     });
   }
 
   /// Of the plan that was lowered, or of one that differs in what does not shape templates.
   static std::optional<IssueLists> lists_of(const plan::Plan& plan, Lowered& lowered) {
     if (plan.global_batch == lowered.plan.global_batch) {
-      return issue_lists(lowered.workload);
+      return issue_lists(*lowered.outline.lists.source, lowered.outline.lists.program_of.size());
     }
     if (!lowered.rules) {
-      lowered.rules.emplace(lowered.workload, lowered.plan);
+      lowered.rules.emplace(*lowered.outline.lists.source, lowered.plan);
     }
     return lowered.rules->lists(plan);
   }
@@ -136,19 +125,19 @@ class Estimator::Memo {
       if (!source) {
         return fail(source.error());
       }
-      lists_ = issue_lists((*source)->workload);
+      lists_ = *lists_of(plan, **source);
     }
     plan::Plan key = plan;
     key.global_batch = crossing_ ? plan.global_batch : 0;
-    auto timed = timed_.get(key, [&] { return time(plan, (*source)->workload, lists_); });
+    auto timed = timed_.get(key, [&] { return time(plan, (*source)->outline, lists_); });
     if (!timed) {
       return fail(std::move(timed.error()));
     }
     return Prepared{*timed, &lists_};
   }
 
-  Result<TimedPlan> time(const plan::Plan& plan, const graph::Workload& workload,
-                         const IssueLists& lists) {
+  Result<TimedWorkload> time(const plan::Plan& plan, const parallel::Outline& outline,
+                             const IssueLists& lists) {
     const auto site = sites_.of(plan);
     if (!site) {
       return fail(site.error());
@@ -156,35 +145,41 @@ class Estimator::Memo {
     if (auto has_all = plan::check_machine(plan, *site->machine); !has_all) {
       return fail(std::move(has_all.error()));
     }
-    const Placing placing{plan::layout_of(plan, model_.experts > 0), plan::algorithms_of(plan)};
-    TimedPlan timed{.timed = time_workload(workload, *site->machine, placing, *site->prices),
-                    .maps = {},
-                    .least = {}};
-    if (timed.timed.crosses && workload.roles.size() > 1) {
-      share_among_stages(placing, workload, *site, lists, timed);
+    if (tables_->size() > kMostNodes) {
+      tables_ = std::make_unique<TemplateTables>();
+    }
+    const collective::AlgorithmChoice algorithms = plan::algorithms_of(plan);
+    Timing timing{
+        .placement = placements_.of(plan::layout_of(plan, model_.experts > 0), *site->machine),
+        .algorithms = algorithms,
+        .prices = *site->prices};
+    TimedWorkload timed = time_outline(outline, timing, *tables_);
+    if (timed.crosses && timed.roles.size() > 1) {
+      share_among_stages(outline, lists, timing, timed);
     }
     return timed;
   }
 
   /// Longer transfers meet more often: a second round comes within what a third would change.
-  void share_among_stages(const Placing& placing, const graph::Workload& workload, const Site& site,
-                          const IssueLists& lists, TimedPlan& timed) {
+  void share_among_stages(const parallel::Outline& outline, const IssueLists& lists, Timing& timing,
+                          TimedWorkload& timed) {
     for (int round = 0; round < 2; ++round) {
-      timed.maps = maps_of(timed.timed, Works::slowed);
-      const PreparedPlan prepared{timed.timed, timed.maps, timed.least, lists};
+      map_templates(timed, Works::slowed);
+      const PreparedPlan prepared{timed, lists};
       if (const auto run = replay(prepared)) {
-        timed.timed = time_workload(workload, *site.machine, placing, *site.prices,
-                                    meanwhile_of(prepared, *run));
+        timing.meanwhile = meanwhile_of(*run);
+        timed = time_outline(outline, timing, *tables_);
       }
     }
-    timed.maps.clear();
   }
 
   zoo::Model model_;
   Sites sites_;
   bool crossing_ = false;  ///< how often stages meet depends on the number of microbatches
   PlanMemo<Lowered> lowered_;
-  PlanMemo<TimedPlan> timed_;
+  PlanMemo<TimedWorkload> timed_;
+  Placements placements_;
+  std::unique_ptr<TemplateTables> tables_ = std::make_unique<TemplateTables>();
   IssueLists lists_;  // of the plan at hand
 };
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Plan -> step time without events.
 ///
-///   1. lower()          the plan's templates and issue lists, the same that simulate runs
-///   2. time             every node: kernels from the device, collectives and messages from where
-///                       the plan's order puts them on the network (timed_workload.h)
-///   3. map              every distinct template once, as a matrix over (max, +) on the moments
-///                       when the device, the host and the other streams of a stage become free
-///                       (pass_map.h)
+///   1. outline()        the plan's templates as lists of steps, and its issue lists: those that
+///                       simulate runs, without making nodes of them
+///   2. time             every distinct step: kernels from the device, collectives and messages
+///   from
+///                       where the plan's order puts them on the network (timed_workload.h)
+///   3. map              every template once for all plans that have it (template_tables.h), as a
+///                       matrix over (max, +) on the moments when the device, the host and the
+///                       other streams of a stage become free (pass_map.h)
 ///   4. replay           the issue lists of one rank per stage, in the order of their dependencies,
 ///                       until they repeat (replay.h)
 ///

@@ -65,10 +65,9 @@ constexpr std::size_t kPlaces = 4;      // first or not, last or not
 
 }  // namespace
 
-IssueLists issue_lists(const graph::Workload& workload) {
+IssueLists issue_lists(const graph::IssueList& source, std::size_t stages) {
   IssueLists lists;
-  const graph::IssueList& source = *workload.source->list();
-  for (int role = 0; role < static_cast<int>(workload.roles.size()); ++role) {
+  for (int role = 0; role < static_cast<int>(stages); ++role) {
     std::vector<int>& list = lists.templates.emplace_back();
     const std::int64_t length = source.length(role);
     list.reserve(at(length));
@@ -88,14 +87,14 @@ std::size_t IssueRules::kind_of(const plan::PipelineShape& shape,
   return (chunks * kDirections + static_cast<std::size_t>(slot.direction)) * kPlaces + place;
 }
 
-IssueRules::IssueRules(const graph::Workload& workload, const plan::Plan& plan) {
+IssueRules::IssueRules(const graph::IssueList& source, const plan::Plan& plan) {
   const plan::PipelineShape shape = plan::pipeline_shape(plan);
   for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
     const plan::StageSchedule schedule(shape, stage);
     auto& kinds =
         templates_.emplace_back(at(shape.chunks * shape.chunks) * kDirections * kPlaces, -1);
     const auto issued = [&](std::int64_t i) {
-      return workload.source->list()->at(static_cast<int>(stage), i).template_index;
+      return source.at(static_cast<int>(stage), i).template_index;
     };
     for (std::int64_t i = 0; i < schedule.size(); ++i) {
       kinds[kind_of(shape, schedule[i])] = issued(i);

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "graph/workload.h"
+#include "graph/source.h"
 #include "workload/plan/schedule.h"
 
 namespace orrery::estimate {
@@ -30,14 +30,14 @@ struct IssueLists {
 
 /// Finds the repetition around the middle of the lists. Schedules whose stages do all of one thing
 /// before the next (gpipe) repeat nowhere in this sense.
-IssueLists issue_lists(const graph::Workload& workload);
+IssueLists issue_lists(const graph::IssueList& source, std::size_t stages);
 
-/// Which template a workload's source issues for which piece of its pipeline schedule, so that the
+/// Which template a list issues for which piece of its pipeline schedule, so that the
 /// same templates can be issued for another number of microbatches without lowering again.
 class IssueRules {
  public:
-  /// Reads them off the source and the schedule of the plan that was lowered.
-  IssueRules(const graph::Workload& workload, const plan::Plan& plan);
+  /// Reads them off the list and the schedule of the plan that it was made for.
+  IssueRules(const graph::IssueList& source, const plan::Plan& plan);
 
   /// Lists of a plan that differs in its global batch alone. Nothing when it has a piece of work
   /// that the lowered plan had not.

@@ -47,7 +47,7 @@ class Bound {
 
  private:
   const PassMap& map(std::size_t s, std::int64_t i) const {
-    return plan_.least[at(plan_.template_of(s, i))];
+    return *plan_.mapped(plan_.template_of(s, i)).least;
   }
   std::int64_t length(std::size_t s) const { return std::ssize(plan_.lists.templates[s]); }
 
@@ -199,7 +199,7 @@ class Bound {
     StageLoad sum;
     for (std::size_t t = 0; t < times.size(); ++t) {
       if (times[t] > 0) {
-        const StageLoad one = load_of(plan_.timed.templates[t]);
+        const StageLoad one = load_of(plan_.timed.templates[t]->nodes);
         sum.host += one.host * times[t];
         for (std::size_t lane = 0; lane < sum.lanes.size(); ++lane) {
           sum.lanes[lane] += one.lanes[lane] * times[t];

@@ -17,7 +17,7 @@
 
 namespace orrery::estimate {
 
-/// Requires plan.least.
+/// Requires the least maps.
 Time least_time(const PreparedPlan& plan);
 
 }  // namespace orrery::estimate

@@ -2,69 +2,62 @@
 #include "estimate/meanwhile.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace orrery::estimate {
 namespace {
 
-using LaneTimes = std::array<Time, kMostLanes>;
+using Spans = std::vector<LaneSpan>;
 
-LaneTimes lanes_of(const TimedTemplate& nodes) {
-  LaneTimes times{};
-  for (const TimedNode& node : nodes.nodes) {
-    times[node.lane] += node.work;
-  }
-  return times;
+/// Those of one lane, by begin.
+Spans of_lane(const Spans& all, int lane) {
+  Spans spans;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(spans),
+               [&](const LaneSpan& span) { return span.lane == lane; });
+  std::sort(spans.begin(), spans.end(),
+            [](const LaneSpan& a, const LaneSpan& b) { return a.begin < b.begin; });
+  return spans;
 }
 
-/// Of the first stage, over the step and over what only its last instances do.
-struct Totals {
-  LaneTimes step{};
-  LaneTimes end{};
-};
-
-Totals totals_of(const PreparedPlan& plan) {
-  std::vector<std::int64_t> times(plan.timed.templates.size(), 0);
-  const std::int64_t length = std::ssize(plan.lists.templates.front());
-  for (std::int64_t i = 0; i < length; ++i) {
-    ++times[static_cast<std::size_t>(plan.template_of(0, i))];
+Time length_of(const Spans& spans) {
+  Time sum{0};
+  for (const LaneSpan& span : spans) {
+    sum += span.end - span.begin;
   }
-  Totals totals;
-  for (std::size_t t = 0; t < times.size(); ++t) {
-    if (times[t] > 0) {
-      const LaneTimes one = lanes_of(plan.timed.templates[t]);
-      for (std::size_t lane = 0; lane < one.size(); ++lane) {
-        totals.step[lane] += one[lane] * times[t];
-        totals.end[lane] += times[t] == 1 ? one[lane] : Time(0);
-      }
-    }
-  }
-  return totals;
+  return sum;
 }
 
-/// Mean part of `transfers` that those of the other stages meet.
-double met_at_the_end(const ReplayResult& run, Time transfers) {
-  double met = 0;
-  for (std::size_t s = 1; s < run.stages.size(); ++s) {
-    const Time first = run.stages.front().end;
-    const Time other = run.stages[s].end;
-    const double apart = std::max(first - other, other - first) / transfers;
-    met += std::max(0.0, 1 - apart);
+/// Time in which both transfer. The spans of a lane do not overlap: its stream is in order.
+Time meeting_of(const Spans& a, const Spans& b) {
+  Time sum{0};
+  for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+    const Time both = std::min(a[i].end, b[j].end) - std::max(a[i].begin, b[j].begin);
+    sum += std::max(both, Time(0));
+    (a[i].end < b[j].end ? i : j) += 1;
   }
-  return run.stages.size() > 1 ? met / static_cast<double>(run.stages.size() - 1) : 0;
+  return sum;
 }
 
 }  // namespace
 
-Meanwhile meanwhile_of(const PreparedPlan& plan, const ReplayResult& run) {
-  const Totals totals = totals_of(plan);
+Meanwhile meanwhile_of(const ReplayResult& run) {
   Meanwhile meanwhile{};
-  for (std::size_t lane = 1; lane < meanwhile.size(); ++lane) {
-    const Time all = totals.step[lane];
-    if (all > Time(0)) {
-      const double at_end = totals.end[lane] / all;
-      const double passes = std::min(1.0, (all - totals.end[lane]) / run.step_time);
-      meanwhile[lane] =
-          at_end * (at_end > 0 ? met_at_the_end(run, totals.end[lane]) : 0) + (1 - at_end) * passes;
+  for (int lane = 1; lane < kMostLanes; ++lane) {
+    std::vector<Spans> stages;
+    Time transfers{0};
+    for (const Spans& all : run.spans) {
+      stages.push_back(of_lane(all, lane));
+      transfers += length_of(stages.back());
+    }
+    Time met{0};
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+      for (std::size_t other = s + 1; other < stages.size(); ++other) {
+        met += 2 * meeting_of(stages[s], stages[other]);
+      }
+    }
+    if (transfers > Time(0) && stages.size() > 1) {
+      meanwhile[static_cast<std::size_t>(lane)] =
+          std::min(1.0, met / transfers / static_cast<double>(stages.size() - 1));
     }
   }
   return meanwhile;

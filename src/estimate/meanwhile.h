@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// How often stages use one another's links, from a replay in which they do not.
 ///
-///   passes   a stage makes transfers of a lane for L of the step's time T: another stage meets one
-///            with probability L / T
-///   the end  transfers of the last pass and after it, R in all, begin when the stage's last pass
-///            ends, d earlier or later than that of another stage: they meet for 1 - d/R of them
+///   Of a lane, over pairs of stages: the time in which both transfer over the time in which one
+///   does. Stages in step with one another meet all the time or never, whatever the shares of the
+///   step in which they transfer.
 ///
 /// Only where groups of several stages cross the same links of a ring, torus or mesh.
 #pragma once
@@ -13,6 +12,6 @@
 
 namespace orrery::estimate {
 
-Meanwhile meanwhile_of(const PreparedPlan& plan, const ReplayResult& run);
+Meanwhile meanwhile_of(const ReplayResult& run);
 
 }  // namespace orrery::estimate

@@ -12,6 +12,7 @@ using Kind = TimedNode::Kind;
 /// next ones down.
 constexpr double kShortTail = 0.02;
 constexpr std::size_t kFlightsToForget = 16;  // looked through at once
+constexpr std::size_t kLookAhead = 64;        // nodes, for the next transfers
 
 bool slows(const TimedNode& node) {
   return node.slows_kernels && node.work > Time(0);
@@ -69,9 +70,9 @@ Clocks all_at(Time when) {
   return clocks;
 }
 
-/// Works slowed as in a run from one moment on.
-std::vector<Time> slowed_works(const TimedTemplate& nodes,
-                               const std::vector<std::vector<PortPhase>>& transfers) {
+/// Works slowed as in a run from one moment on, and when that transfers.
+std::vector<Time> slowed_works(const TimedTemplate& nodes, const Transfers& transfers,
+                               std::vector<LaneSpan>& spans) {
   std::vector<Time> works = plain_works(nodes, Works::slowed);
   if (std::none_of(nodes.nodes.begin(), nodes.nodes.end(), communicates)) {
     return works;
@@ -86,6 +87,7 @@ std::vector<Time> slowed_works(const TimedTemplate& nodes,
     const Kind kind = nodes.nodes[i].kind;
     works[i] = kind == Kind::kernels || kind == Kind::collective ? run.taken()[i] : works[i];
   }
+  spans = run.spans();
   return works;
 }
 
@@ -213,7 +215,14 @@ void NodeRun::start(const TimedTemplate& nodes, const Clocks& clocks) {
   clocks_ = clocks;
   ends_.assign(nodes.nodes.size(), kNever);
   taken_.assign(nodes.nodes.size(), Time(0));
+  spans_.clear();
   forget_at_ = kFlightsToForget;
+  last_transfer_.fill(0);
+  for (std::size_t i = 0; i < nodes.nodes.size(); ++i) {
+    if (nodes.nodes[i].transfer >= 0) {
+      last_transfer_[nodes.nodes[i].lane] = i;
+    }
+  }
 }
 
 /// `times` says how long a node takes from a moment on.
@@ -283,6 +292,9 @@ bool NodeRun::advance(Listener& listener, const Surroundings& around) {
       }
       taken = around.ports.start(sender, begin, phases) - begin;
       follow_moved(around.ports, around.beside, clocks_);
+      if (node.kind == Kind::collective) {
+        spans_.push_back({node.lane, begin, begin + taken});
+      }
     }
     if (slows(node)) {
       around.beside.put({begin, begin + taken, node.kind != Kind::message, i});
@@ -292,28 +304,39 @@ bool NodeRun::advance(Listener& listener, const Surroundings& around) {
 }
 
 /// Of the nodes that are left. One that waits for a node still to come begins after it, and nothing
-/// on the compute lane begins before its clock.
+/// on the compute lane begins before its clock; no lane's next transfer begins before the lane is
+/// free.
 Time NodeRun::earliest_begin() const {
   std::array<bool, kMostLanes> seen{};
   Time earliest = Time::max();
-  for (std::size_t i = next_; i < template_->nodes.size(); ++i) {
+  const std::size_t end = std::min(template_->nodes.size(), next_ + kLookAhead);
+  const auto free = [&](std::size_t lane) {
+    return std::max(clocks_[static_cast<std::size_t>(clock_of(static_cast<int>(lane)))],
+                    clocks_[kVisible]);
+  };
+  for (std::size_t i = next_; i < end; ++i) {
     const TimedNode& node = template_->nodes[i];
     if (seen[node.lane] || node.transfer < 0) {
       continue;
     }
     seen[node.lane] = true;
-    Time begin =
-        std::max(clocks_[static_cast<std::size_t>(clock_of(node.lane))], clocks_[kVisible]);
+    Time begin = free(node.lane);
     for (std::uint32_t b = 0; b < node.befores; ++b) {
       const std::size_t before = template_->before[node.first_before + b];
       begin = std::max(begin, before < next_ ? ends_[before] : clocks_[kCompute]);
     }
     earliest = std::min(earliest, begin);
   }
+  for (std::size_t lane = 0; lane < seen.size(); ++lane) {
+    if (!seen[lane] && last_transfer_[lane] >= end) {
+      earliest = std::min(earliest, free(lane));
+    }
+  }
   return earliest;
 }
 
 void NodeRun::follow_moved(const Ports& ports, Beside& beside, Clocks& clocks) {
+  bool own = false;
   for (const Ports::Moved& moved : ports.moved()) {
     if (moved.lane != Ports::kIncoming) {
       Time& lane = clocks[static_cast<std::size_t>(clock_of(moved.lane))];
@@ -321,23 +344,33 @@ void NodeRun::follow_moved(const Ports& ports, Beside& beside, Clocks& clocks) {
     }
     if (moved.node != kNoNode) {
       ends_[moved.node] = moved.end;
-      beside.prolong(moved.node, moved.end);
+      own = true;
+    }
+  }
+  if (own) {
+    beside.prolong(ends_);
+  }
+}
+
+void map_templates(TimedWorkload& timed, Works works) {
+  for (const std::shared_ptr<MappedTemplate>& one : timed.templates) {
+    std::optional<PassMap>& map = works == Works::least ? one->least : one->slowed;
+    if (!map) {
+      map = map_of(one->nodes, *timed.transfers, works);
     }
   }
 }
 
-PassMap map_of(const TimedTemplate& nodes, const std::vector<std::vector<PortPhase>>& transfers,
-               Works works) {
+PassMap map_of(const TimedTemplate& nodes, const Transfers& transfers, Works works) {
   PassMap map;
   sum_kernels(nodes, map);
   const LooseCollectives loose = loose_collectives(nodes);
-  map.ahead = loose.ahead;
   map.stepwise = hears_in_between(nodes) || loose.ahead || loose.behind > map.kernels * kShortTail;
   name_coordinates(nodes, works, map);
   if (works == Works::least) {
     fill_entries(nodes, plain_works(nodes, works), map);
   } else if (!map.stepwise) {
-    fill_entries(nodes, slowed_works(nodes, transfers), map);
+    fill_entries(nodes, slowed_works(nodes, transfers, map.spans), map);
   }
   return map;
 }

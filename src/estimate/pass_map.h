@@ -24,6 +24,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "estimate/beside.h"
@@ -58,6 +59,13 @@ class Listener {
   virtual Time says(const TimedNode& node, Time when, Time end) = 0;
 };
 
+/// When a lane transfers.
+struct LaneSpan {
+  int lane = 0;
+  Time begin{0};
+  Time end{0};
+};
+
 /// A run of one template, node by node, that can stop where something is not known yet.
 class NodeRun {
  public:
@@ -65,10 +73,10 @@ class NodeRun {
   /// With these times of the nodes. False when it stopped.
   bool advance(Listener& listener, const std::vector<Time>& works);
   /// With kernels slowed by what is beside them and transfers that share ports. Both are told what
-  /// the nodes do. Nodes later in the list may be in `beside` already, as they were in a run
-  /// before.
+  /// the nodes do. Transfers wait for the kernels before them in the list or stand before all of
+  /// them, so kernels know what began before they end.
   struct Surroundings {
-    const std::vector<std::vector<PortPhase>>& transfers;
+    const Transfers& transfers;
     Beside& beside;
     Ports& ports;
   };
@@ -81,6 +89,8 @@ class NodeRun {
   const Clocks& clocks() const { return clocks_; }
   /// By node: of kernels and transfers, with what slowed them, not with waits for the host.
   const std::vector<Time>& taken() const { return taken_; }
+  /// Of its collectives and copies through ports, as they began.
+  const std::vector<LaneSpan>& spans() const { return spans_; }
 
  private:
   Time earliest_begin() const;
@@ -93,7 +103,9 @@ class NodeRun {
   Clocks clocks_{};
   std::vector<Time> ends_;
   std::vector<Time> taken_;
-  std::size_t forget_at_ = 0;  ///< flights
+  std::vector<LaneSpan> spans_;
+  std::size_t forget_at_ = 0;                            ///< flights
+  std::array<std::size_t, kMostLanes> last_transfer_{};  ///< nodes
 };
 
 struct PassMap {
@@ -112,7 +124,7 @@ struct PassMap {
   Time kernels{0};            ///< alone
   Slowdown slowdown;          ///< of all kernels together
   bool stepwise = false;
-  bool ahead = false;  ///< some collectives begin as soon as the template is visible
+  std::vector<LaneSpan> spans{};  ///< with all inputs at zero; none of stepwise templates
 
   std::size_t inputs() const { return clocks.size() + receives.size(); }
   Time entry(std::size_t output, std::size_t input) const {
@@ -124,8 +136,16 @@ enum class Works : std::uint8_t {
   slowed,  ///< by the template's own communication and by who shares its links
   least,   ///< alone and on idle links: what no run can be faster than
 };
+/// A template that plans share, and its maps once someone has asked for them.
+struct MappedTemplate {
+  TimedTemplate nodes;
+  std::optional<PassMap> slowed{};
+  std::optional<PassMap> least{};
+};
+/// Makes the maps that are missing.
+void map_templates(TimedWorkload& timed, Works works);
+
 /// Entries of stepwise templates are only made of the least works, and count no meeting's wait.
-PassMap map_of(const TimedTemplate& nodes, const std::vector<std::vector<PortPhase>>& transfers,
-               Works works);
+PassMap map_of(const TimedTemplate& nodes, const Transfers& transfers, Works works);
 
 }  // namespace orrery::estimate

@@ -46,17 +46,34 @@ Time Ports::start(const Sender& sender, Time begin, const std::vector<PortPhase>
   Time done = begin;
   for (std::size_t i = 0; i < phases.size(); ++i) {
     const Time end = done + share(sender.lane, done, phases[i]);
-    flights_.push_back({.lane = sender.lane,
-                        .node = sender.node,
-                        .begin = done,
-                        .end = end,
-                        .done = end + phases[i].latency,
-                        .message = sender.message,
-                        .last = i + 1 == phases.size(),
-                        .phase = &phases[i]});
+    flights_.push_back(
+        {.lane = sender.lane,
+         .node = sender.node,
+         .begin = done,
+         .end = end,
+         .done = end + phases[i].latency,
+         .message = sender.message,
+         .last = i + 1 == phases.size(),
+         .bits = bits_of(sender.lane == kIncoming ? phases[i].arrival : phases[i].ports),
+         .phase = &phases[i]});
     done = flights_.back().done;
   }
   return done;
+}
+
+/// A bit for every port, of several where there are many: phases without a common bit share none.
+std::uint64_t Ports::bits_of(const std::vector<PortLoad>& ports) {
+  std::uint64_t bits = 0;
+  for (const PortLoad& port : ports) {
+    bits |= std::uint64_t{1} << (port.port % 64U);
+  }
+  return bits;
+}
+
+bool Ports::meets_others(int lane, Time begin, std::uint64_t bits) const {
+  return std::any_of(flights_.begin(), flights_.end(), [&](const Flight& other) {
+    return other.lane != lane && other.end > begin && (other.bits & bits) != 0;
+  });
 }
 
 /// Port time of a phase from `begin` on; the others' share of it delays them. Between two moments
@@ -64,6 +81,13 @@ Time Ports::start(const Sender& sender, Time begin, const std::vector<PortPhase>
 /// far away.
 Time Ports::share(int lane, Time begin, const PortPhase& phase) {
   const PortLoads& ports = lane == kIncoming ? phase.arrival : phase.ports;
+  if (!meets_others(lane, begin, bits_of(ports))) {
+    double slower = 1;
+    for (const PortLoad& port : ports) {
+      slower = std::max(slower, port.load);
+    }
+    return phase.serialisation * slower;
+  }
   delays_.assign(flights_.size(), Time(0));
   Time now = begin;
   auto left = static_cast<double>(phase.serialisation.value());

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "base/units.h"
@@ -33,7 +34,8 @@ class Ports {
     Time end{0};   ///< of its port time
     Time done{0};  ///< with its latency
     bool message = false;
-    bool last = false;  ///< phase of its transfer
+    bool last = false;       ///< phase of its transfer
+    std::uint64_t bits = 0;  ///< of its ports
     const PortPhase* phase = nullptr;
 
     const std::vector<PortLoad>& ports() const {
@@ -69,6 +71,9 @@ class Ports {
   void move(Time later);
 
  private:
+  static std::uint64_t bits_of(const std::vector<PortLoad>& ports);
+  /// Whether others may be on one of these ports after `begin`.
+  bool meets_others(int lane, Time begin, std::uint64_t bits) const;
   Time share(int lane, Time begin, const PortPhase& phase);
   void find_load(Time now, int lane, const std::vector<PortLoad>& ports);
   void delay(std::size_t flight, Time by);

@@ -5,25 +5,9 @@
 #include <utility>
 
 #include "collective/token_exchange.h"
+#include "estimate/mix.h"
 
 namespace orrery::estimate {
-namespace {
-
-class Mix {
- public:
-  template <class Number>
-  void add(Number number) {
-    hash_ = (hash_ ^ static_cast<std::size_t>(number)) * 0x9e3779b97f4a7c15U;
-    hash_ ^= hash_ >> 29;
-  }
-  std::size_t hash() const { return hash_; }
-
- private:
-  std::size_t hash_ = 0;
-};
-
-}  // namespace
-
 Time PortPhase::time() const {
   double slowdown = 1;
   for (const PortLoad& port : ports) {

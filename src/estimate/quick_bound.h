@@ -4,8 +4,8 @@
 ///
 ///   f, b     of a layer in a run of equal ones, forward and backward with what it recomputes: from
 ///            compute free to compute free, kernels slowed by the run's own collectives and the
-///            collectives they wait for: entry (compute, compute) of the runs' maps (pass_map.h),
-///            of three layers less of two
+///            collectives they wait for, as if no other group shared their links: entry (compute,
+///            compute) of the runs' maps (pass_map.h), of three layers less of two
 ///   F, B     sums over a chunk;  w = sum over the chunks of a stage of F + B
 ///   fill     F of the first chunks of the stages before;  drain: their B
 ///   finish   the optimizer's kernels

@@ -27,8 +27,9 @@ class Replay {
   explicit Replay(const PreparedPlan& plan)
       : plan_(plan),
         timed_(plan.timed),
-        stretches_(stretches_of(plan.timed, plan.maps)),
-        stages_(plan.timed.roles.size()) {
+        stretches_(stretches_of(plan.timed)),
+        stages_(plan.timed.roles.size()),
+        spans_(plan.timed.crosses ? stages_.size() : 0) {
     contends_ = std::any_of(stretches_.begin(), stretches_.end(),
                             [](const Stretch& stretch) { return stretch.slowdown.any(); });
     crowded_ = std::any_of(stretches_.begin(), stretches_.end(),
@@ -78,15 +79,16 @@ class Replay {
   /// One instance; false when it waits for another stage.
   bool step(std::size_t s) {
     Stage& stage = stages_[s];
-    const PassMap& map = plan_.maps[at(plan_.template_of(s, stage.next))];
+    const int number = plan_.template_of(s, stage.next);
+    const PassMap& map = *plan_.mapped(number).slowed;
     if (!stage.running && !has_messages(stage, map)) {
       return false;
     }
     const Time before = stage.clocks[kCompute];
     const bool alone = !stage.ports.busy_after(stage.clocks[kCompute]);
-    if (!map.stepwise && !stretch_of(map).crowded && alone && !stage.running) {
-      step_by_map(s, map);
-    } else if (!step_by_node(s, map)) {
+    if (!map.stepwise && !stretches_[at(number)].crowded && alone && !stage.running) {
+      step_by_map(s, number);
+    } else if (!step_by_node(s, number)) {
       return false;
     }
     stage.clocks[kVisible] = before;
@@ -103,8 +105,9 @@ class Replay {
     });
   }
 
-  void step_by_map(std::size_t s, const PassMap& map) {
+  void step_by_map(std::size_t s, int number) {
     Stage& stage = stages_[s];
+    const PassMap& map = *plan_.mapped(number).slowed;
     std::array<std::int64_t, kMostInputs> in;
     std::size_t inputs = 0;
     for (const int clock : map.clocks) {
@@ -124,7 +127,11 @@ class Replay {
       }
       return Time(out);
     };
-    const Time slower = book(stage, map, begin, output(0));
+    const Time slower = book(stage, number, begin, output(0));
+    for (std::size_t i = 0; timed_.crosses && i < map.spans.size(); ++i) {
+      const LaneSpan& span = map.spans[i];
+      spans_[s].push_back({span.lane, begin + span.begin, begin + span.end});
+    }
     for (std::size_t o = 0; o < map.outputs.size(); ++o) {
       const PassMap::Output& what = map.outputs[o];
       const Time out = what.clock == kHost ? output(o) : output(o) + slower;
@@ -141,21 +148,19 @@ class Replay {
     }
   }
 
-  const Stretch& stretch_of(const PassMap& map) const {
-    return stretches_[static_cast<std::size_t>(&map - plan_.maps.data())];
-  }
-  Window window_of(const PassMap& map, Time begin, Time end) const {
-    const Stretch& stretch = stretch_of(map);
+  Window window_of(int number, Time begin, Time end) const {
+    const Stretch& stretch = stretches_[at(number)];
     const double share = end > begin ? std::min(1.0, stretch.work / (end - begin)) : 0;
     return {begin, end, share, stretch.slowdown};
   }
 
   /// Books an instance's kernels; returns by how much other communication delays their end.
-  Time book(Stage& stage, const PassMap& map, Time begin, Time end) {
+  Time book(Stage& stage, int number, Time begin, Time end) {
+    const PassMap& map = *plan_.mapped(number).slowed;
     begin = std::max(stage.clocks[kCompute], std::min(begin, end - map.kernels));
     Time slower{0};
     if (contends_) {
-      Window window = window_of(map, begin, end);
+      Window window = window_of(number, begin, end);
       stage.beside.forget(stage.clocks[kCompute]);
       slower = stage.beside.delay(begin, end, window.share, window.slowdown);
       window.end += slower;
@@ -186,7 +191,7 @@ class Replay {
     const auto target = at(timed_.targets[s][at(flow)]);
     Stage& receiver = stages_[target];
     if (crowded_ || receiver.ports.busy_after(when)) {
-      const auto& phases = timed_.transfers[at(transfer)];
+      const auto& phases = (*timed_.transfers)[at(transfer)];
       there = std::max(there, receiver.ports.receive(when, phases));
       receiver.run.follow_moved(receiver.ports, receiver.beside_run, receiver.clocks);
     }
@@ -217,25 +222,6 @@ class Replay {
     std::size_t s_;
   };
 
-  /// What a run would hear if nobody else moved.
-  class Peek final : public Listener {
-   public:
-    explicit Peek(const Stage& stage) : stage_(stage) {}
-    Time hears(const TimedNode& node) override {
-      if (node.kind != TimedNode::Kind::receive) {
-        return kNever;
-      }
-      std::size_t& seen = seen_[at(node.flow)];
-      const Inbox& inbox = stage_.inbox[at(node.flow)];
-      return seen < inbox.size() ? inbox[seen++] : kNever;
-    }
-    Time says(const TimedNode&, Time, Time end) override { return end; }
-
-   private:
-    const Stage& stage_;
-    std::array<std::size_t, plan::kChannelCount> seen_{};
-  };
-
   Time hears(std::size_t s, const TimedNode& node) {
     Stage& stage = stages_[s];
     if (node.kind == TimedNode::Kind::meeting) {
@@ -262,13 +248,14 @@ class Replay {
     return end;
   }
 
-  bool step_by_node(std::size_t s, const PassMap& map) {
+  bool step_by_node(std::size_t s, int number) {
     Stage& stage = stages_[s];
+    const PassMap& map = *plan_.mapped(number).slowed;
     if (!stage.running) {
       begin_run(s, map);
     }
     Talk talk(*this, s);
-    if (!stage.run.advance(talk, around(stage, stage.ports))) {
+    if (!stage.run.advance(talk, around(stage))) {
       return false;
     }
     stage.running = false;
@@ -276,7 +263,7 @@ class Replay {
     const Time begin = std::max(stage.clocks[kCompute], std::min(stage.ready, end - map.kernels));
     count(stage, map, begin, end);
     if (contends_) {
-      stage.keep(window_of(map, begin, end));
+      stage.keep(window_of(number, begin, end));
       for (Communication one : stage.beside_run.all()) {
         if (one.collective && one.node != kNoNode) {
           one.node = kNoNode;
@@ -285,18 +272,20 @@ class Replay {
       }
     }
     stage.clocks = stage.run.clocks();
+    if (timed_.crosses) {
+      const std::vector<LaneSpan>& spans = stage.run.spans();
+      spans_[s].insert(spans_[s].end(), spans.begin(), spans.end());
+    }
     return true;
   }
 
-  NodeRun::Surroundings around(Stage& stage, Ports& ports) const {
-    return {.transfers = timed_.transfers, .beside = stage.beside_run, .ports = ports};
+  NodeRun::Surroundings around(Stage& stage) const {
+    return {.transfers = *timed_.transfers, .beside = stage.beside_run, .ports = stage.ports};
   }
 
-  /// Where collectives begin ahead of kernels before them in the list, runs once without saying
-  /// anything, to know what runs beside these.
   void begin_run(std::size_t s, const PassMap& map) {
     Stage& stage = stages_[s];
-    const TimedTemplate& nodes = timed_.templates[at(plan_.template_of(s, stage.next))];
+    const TimedTemplate& nodes = plan_.mapped(plan_.template_of(s, stage.next)).nodes;
     stage.ready = stage.clocks[kCompute];
     std::array<std::size_t, plan::kChannelCount> seen{};
     for (std::size_t i = 0; i < at(map.leading); ++i) {
@@ -306,13 +295,6 @@ class Replay {
     stage.ports.settle(stage.clocks[kCompute]);
     stage.beside.forget(stage.clocks[kCompute]);
     stage.beside_run = stage.beside;
-    if (contends_ && map.ahead) {
-      Peek peek(stage);
-      Ports ports = stage.ports;
-      stage.run.start(nodes, stage.clocks);
-      stage.run.advance(peek, around(stage, ports));
-      stage.beside_run = stage.beside.with_nodes(stage.beside_run);
-    }
     stage.run.start(nodes, stage.clocks);
     stage.running = true;
   }
@@ -353,8 +335,8 @@ class Replay {
     }
   }
 
-  ReplayResult result() const {
-    ReplayResult result{.step_time = Time(0), .stages = {}, .evaluated = evaluated_};
+  ReplayResult result() {
+    ReplayResult result{.spans = std::move(spans_), .evaluated = evaluated_};
     for (const Stage& stage : stages_) {
       for (int clock = 0; clock < kMostClocks; ++clock) {
         if (clock != kHost && clock != kVisible) {
@@ -370,6 +352,7 @@ class Replay {
   const TimedWorkload& timed_;
   std::vector<Stretch> stretches_;  ///< by template
   std::vector<Stage> stages_;
+  std::vector<std::vector<LaneSpan>> spans_;  ///< by stage, where stages cross
   std::array<Meeting, kMeetings> meetings_;
   std::vector<std::size_t> work_;
   std::size_t first_ = 0;

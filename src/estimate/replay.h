@@ -26,19 +26,14 @@
 
 namespace orrery::estimate {
 
-/// What plans of any global batch share.
-struct TimedPlan {
-  TimedWorkload timed;
-  std::vector<PassMap> maps;   ///< by template; empty until asked for
-  std::vector<PassMap> least;  ///< the same with Works::least
-};
-
 /// A plan as it is evaluated.
 struct PreparedPlan {
-  const TimedWorkload& timed;
-  const std::vector<PassMap>& maps;
-  const std::vector<PassMap>& least;
+  const TimedWorkload& timed;  ///< mapped (pass_map.h)
   const IssueLists& lists;
+
+  const MappedTemplate& mapped(int template_number) const {
+    return *timed.templates[static_cast<std::size_t>(template_number)];
+  }
 
   int template_of(std::size_t stage, std::int64_t index) const {
     const int number = lists.templates[stage][static_cast<std::size_t>(index)];
@@ -54,7 +49,9 @@ struct StageTime {
 
 struct ReplayResult {
   Time step_time{0};
-  std::vector<StageTime> stages;
+  std::vector<StageTime> stages{};
+  /// By stage, of the instances that were evaluated; only where stages cross one another's links.
+  std::vector<std::vector<LaneSpan>> spans;
   std::int64_t evaluated = 0;  ///< instances, of all stages
 };
 

@@ -40,6 +40,8 @@ struct MessageWay {
   std::vector<PortLoad> arrival;
 
   PortPhase phase(Bytes bytes) const;
+
+  friend bool operator==(const MessageWay&, const MessageWay&) = default;
 };
 
 class SharedLinks {

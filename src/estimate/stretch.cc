@@ -21,10 +21,10 @@ void take_most(const std::vector<PortLoad>& ports, MostWanted& most) {
 /// What messages want of every port, the largest of them.
 MostWanted load_of_messages(const TimedWorkload& timed) {
   MostWanted most;
-  for (const TimedTemplate& nodes : timed.templates) {
-    for (const TimedNode& node : nodes.nodes) {
+  for (const std::shared_ptr<MappedTemplate>& one : timed.templates) {
+    for (const TimedNode& node : one->nodes.nodes) {
       if (node.kind == TimedNode::Kind::message && node.transfer >= 0) {
-        for (const PortPhase& phase : timed.transfers[static_cast<std::size_t>(node.transfer)]) {
+        for (const PortPhase& phase : (*timed.transfers)[static_cast<std::size_t>(node.transfer)]) {
           take_most(phase.ports, most);
           take_most(phase.arrival, most);
         }
@@ -58,7 +58,7 @@ Lost lost_by_collectives(const TimedTemplate& nodes, const TimedWorkload& timed,
     if (node.kind != TimedNode::Kind::collective || !node.slows_kernels || node.transfer < 0) {
       continue;
     }
-    for (const PortPhase& phase : timed.transfers[static_cast<std::size_t>(node.transfer)]) {
+    for (const PortPhase& phase : (*timed.transfers)[static_cast<std::size_t>(node.transfer)]) {
       const double slowdown = slowdown_of(phase, messages);
       if (slowdown > 1) {
         const Time work = phase.time() - phase.latency;
@@ -72,8 +72,8 @@ Lost lost_by_collectives(const TimedTemplate& nodes, const TimedWorkload& timed,
 
 Time longest_message(const TimedWorkload& timed) {
   Time longest{0};
-  for (const TimedTemplate& nodes : timed.templates) {
-    for (const TimedNode& node : nodes.nodes) {
+  for (const std::shared_ptr<MappedTemplate>& one : timed.templates) {
+    for (const TimedNode& node : one->nodes.nodes) {
       longest = node.kind == TimedNode::Kind::message ? std::max(longest, node.work) : longest;
     }
   }
@@ -82,19 +82,19 @@ Time longest_message(const TimedWorkload& timed) {
 
 }  // namespace
 
-std::vector<Stretch> stretches_of(const TimedWorkload& timed, const std::vector<PassMap>& maps) {
+std::vector<Stretch> stretches_of(const TimedWorkload& timed) {
   const MostWanted messages = load_of_messages(timed);
   const Time message = longest_message(timed);
   double most_lost = 0;
   std::vector<Stretch> stretches;
-  for (std::size_t i = 0; i < maps.size(); ++i) {
-    const PassMap& map = maps[i];
+  for (const std::shared_ptr<MappedTemplate>& one : timed.templates) {
+    const PassMap& map = *one->slowed;
     Stretch& stretch =
         stretches.emplace_back(Stretch{.work = map.kernels, .slowdown = map.slowdown});
     if (map.stepwise || messages.empty()) {
       continue;
     }
-    const Lost all = lost_by_collectives(timed.templates[i], timed, messages);
+    const Lost all = lost_by_collectives(one->nodes, timed, messages);
     const Time waited = std::min(all.work, map.entry(0, 0) - map.kernels);
     if (waited <= Time(0)) {
       continue;

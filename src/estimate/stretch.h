@@ -24,7 +24,7 @@ struct Stretch {
   bool crowded = false;  ///< to be run node by node
 };
 
-/// By template. Requires its map.
-std::vector<Stretch> stretches_of(const TimedWorkload& timed, const std::vector<PassMap>& maps);
+/// By template. Requires their slowed maps.
+std::vector<Stretch> stretches_of(const TimedWorkload& timed);
 
 }  // namespace orrery::estimate

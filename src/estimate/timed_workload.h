@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// A lowered plan with times: what is left of a workload when one rank stands for every stage.
 ///
-///   lane       an in-order stream of a stage; 0 is compute
+///   lane       an in-order stream of a stage (StreamIndex); 0 is compute
 ///   flow       a channel of messages between stages, received in the order sent
 ///   meeting    a collective among ranks of several stages: it starts when the last has come
 ///
@@ -13,13 +13,12 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
-#include "base/result.h"
+#include "estimate/placement.h"
 #include "estimate/prices.h"
 #include "graph/workload.h"
-#include "machine/machine.h"
+#include "workload/parallel/outline.h"
 #include "workload/plan/axes.h"
 
 namespace orrery::estimate {
@@ -66,11 +65,15 @@ struct TimedTemplate {
 inline constexpr int kMeetings = 2;  ///< of all stages; of first and last
 inline constexpr int kMostLanes = static_cast<int>(plan::StepStream::from_host) + 1;
 
+/// Distinct ones.
+using Transfers = std::vector<std::vector<PortPhase>>;
+
+struct MappedTemplate;  // pass_map.h
+
 struct TimedWorkload {
-  std::vector<TimedTemplate> templates;           ///< distinct ones
-  std::vector<std::vector<int>> roles;            ///< [stage][template of the program] -> templates
-  std::vector<std::vector<PortPhase>> transfers;  ///< distinct ones
-  int lanes = 1;
+  std::vector<std::shared_ptr<MappedTemplate>> templates;  ///< distinct ones
+  std::vector<std::vector<int>> roles;  ///< [stage][template of the program] -> templates
+  std::shared_ptr<const Transfers> transfers = std::make_shared<Transfers>();
   bool crosses = false;   ///< transfers of one stage cross links of another's
   int message_lane = -1;  ///< the lane of messages; -1: none are sent
   std::vector<std::array<int, plan::kChannelCount>> targets;  ///< [stage][flow] -> stage
@@ -80,16 +83,25 @@ struct TimedWorkload {
 /// By lane: how much of the time of its transfers other stages make the same ones, 0 to 1.
 using Meanwhile = std::array<double, kMostLanes>;
 
-/// What decides where the communicators of a workload lie, and what they run.
-struct Placing {
-  plan::RankLayout layout;
-  collective::AlgorithmChoice algorithms;
+class TemplateTables;  // template_tables.h
+
+/// What the times of a workload depend on beside it.
+struct Timing {
+  Placement& placement;
+  const collective::AlgorithmChoice& algorithms;
+  Prices& prices;
+  Meanwhile meanwhile{};
+  /// Nobody shares links with a group: for bounds, since groups of one stage need not move
+  /// together.
+  bool alone = false;
 };
 
 /// Times every node of a training step. Requires a verified workload, whose own placing does not
-/// count, and a machine of exactly its ranks.
-TimedWorkload time_workload(const graph::Workload& workload, const machine::Machine& machine,
-                            const Placing& placing, Prices& prices,
-                            const Meanwhile& meanwhile = {});
+/// count, of exactly the machine's ranks.
+TimedWorkload time_workload(const graph::Workload& workload, const Timing& timing);
+
+/// The same from steps that are no nodes yet. Templates that the tables know are not made again.
+TimedWorkload time_outline(const parallel::Outline& outline, const Timing& timing,
+                           TemplateTables& tables);
 
 }  // namespace orrery::estimate

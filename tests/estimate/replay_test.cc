@@ -46,17 +46,14 @@ TimedTemplate pass(Time work, int receives, int sends, Time message) {
 /// the step, which does nothing, is the last.
 struct Pipeline {
   TimedWorkload timed;
-  std::vector<PassMap> maps;
-  std::vector<PassMap> least;
   IssueLists lists;
 
-  PreparedPlan plan() const { return {timed, maps, least, lists}; }
+  PreparedPlan plan() const { return {timed, lists}; }
 };
 
 Pipeline pipeline(const plan::PipelineShape& shape, Time message = Time(0)) {
   Pipeline result;
   TimedWorkload& timed = result.timed;
-  timed.lanes = 3;
   timed.message_lane = 2;
   timed.members = {static_cast<int>(shape.stages), 2};
   std::vector<std::vector<graph::Instance>> lists;
@@ -65,7 +62,8 @@ Pipeline pipeline(const plan::PipelineShape& shape, Time message = Time(0)) {
     std::vector<int>& role = timed.roles.emplace_back();
     const auto add = [&](TimedTemplate nodes) {
       role.push_back(static_cast<int>(timed.templates.size()));
-      timed.templates.push_back(std::move(nodes));
+      timed.templates.push_back(std::make_shared<MappedTemplate>());
+      timed.templates.back()->nodes = std::move(nodes);
     };
     for (std::int64_t c = 0; c < shape.chunks; ++c) {
       const std::int64_t part = plan::part_of(shape, s, c);
@@ -86,14 +84,10 @@ Pipeline pipeline(const plan::PipelineShape& shape, Time message = Time(0)) {
     }
     list.push_back({.template_index = static_cast<int>(role.size()) - 1});
   }
-  graph::Workload workload;
-  workload.roles.resize(lists.size());
-  workload.source = std::make_shared<graph::InstanceLists>(std::move(lists));
-  result.lists = issue_lists(workload);
-  for (const TimedTemplate& nodes : timed.templates) {
-    result.maps.push_back(map_of(nodes, timed.transfers, Works::slowed));
-    result.least.push_back(map_of(nodes, timed.transfers, Works::least));
-  }
+  const std::size_t stages = lists.size();
+  result.lists = issue_lists(graph::InstanceLists(std::move(lists)), stages);
+  map_templates(timed, Works::slowed);
+  map_templates(timed, Works::least);
   return result;
 }
 

@@ -127,10 +127,10 @@ ChunkPairs chunk_pairs(const plan::PipelineShape& shape) {
   return pairs;
 }
 
-/// Makes the templates of one role.
-class RoleAssembly {
+/// Lists the templates of one role.
+class RoleLists {
  public:
-  RoleAssembly(const Draft& draft, std::size_t stage, const ChunkPairs& pairs)
+  RoleLists(const Draft& draft, std::size_t stage, const ChunkPairs& pairs)
       : draft_(draft), role_(draft.roles[stage]), pairs_(pairs) {}
 
   RoleTemplates run(std::size_t stage) {
@@ -144,24 +144,15 @@ class RoleAssembly {
     return templates;
   }
 
-  graph::Program take_program() { return std::move(program_); }
+  std::vector<StepList> take_program() { return std::move(program_); }
 
  private:
-  graph::Template end_of_step() const {
-    TemplateBuilder builder("end of step", draft_, {{}});
+  StepList end_of_step() const {
+    StepList list{.name = "end of step", .lanes = {{}}, .steps = {}};
     for (const Step& step : role_.finish) {
-      builder.add(step);
+      list.steps.push_back({.step = &step});
     }
-    const std::vector<graph::Node>& nodes = builder.nodes();
-    const auto updates = [](const graph::Node& node) {
-      return node.kind == graph::Node::Kind::compute;
-    };
-    const auto first = std::find_if(nodes.begin(), nodes.end(), updates) - nodes.begin();
-    const auto after = nodes.rend() - std::find_if(nodes.rbegin(), nodes.rend(), updates);
-    builder.allocate("reduction", plan::MemoryCategory::buffers, role_.reduction, 0, 0);
-    builder.allocate("update", plan::MemoryCategory::optimizer, role_.update,
-                     static_cast<std::size_t>(first), static_cast<std::size_t>(after - 1));
-    return builder.finish();
+    return list;
   }
 
   ChunkTemplates append_chunk(std::size_t number) {
@@ -170,19 +161,18 @@ class RoleAssembly {
     const std::string of_chunk = suffix(number);
     ChunkTemplates templates;
     templates.forward_first = templates.forward =
-        append(forward_template(draft_, role_, chunk, "forward" + of_chunk, When::always));
+        append(forward_steps(draft_, chunk, "forward" + of_chunk, When::always));
     if (has_variant(draft_, chunk, When::first_microbatch)) {
-      templates.forward_first = append(forward_template(
-          draft_, role_, chunk, "first forward" + of_chunk, When::first_microbatch));
+      templates.forward_first =
+          append(forward_steps(draft_, chunk, "first forward" + of_chunk, When::first_microbatch));
     }
     if (!plan::splits_backward(schedule) || schedule == plan::Schedule::dualpipe) {
       append_backward(chunk, BackwardPart::whole, "backward" + of_chunk, templates.backward,
                       templates.backward_last);
     }
     if (plan::splits_backward(schedule)) {
-      templates.input_gradient =
-          append(backward_template(draft_, role_, chunk, BackwardPart::input_gradients,
-                                   "input gradients" + of_chunk, When::always));
+      templates.input_gradient = append(backward_steps(draft_, chunk, BackwardPart::input_gradients,
+                                                       "input gradients" + of_chunk, When::always));
       append_backward(chunk, BackwardPart::weight_gradients, "weight gradients" + of_chunk,
                       templates.weight_gradient, templates.weight_gradient_last);
     }
@@ -193,17 +183,16 @@ class RoleAssembly {
   void append_pairs(RoleTemplates& templates) {
     for (const auto& [ahead, back] : pairs_) {
       templates.chunks[ahead].pair[back] =
-          append(pair_template(draft_, role_, role_.chunks[ahead], role_.chunks[back],
-                               "forward" + suffix(ahead) + ", backward" + suffix(back)));
+          append(pair_steps(draft_, role_.chunks[ahead], role_.chunks[back],
+                            "forward" + suffix(ahead) + ", backward" + suffix(back)));
     }
   }
 
   void append_backward(const ChunkDraft& chunk, BackwardPart part, const std::string& name,
                        int& usual, int& last) {
-    last = usual = append(backward_template(draft_, role_, chunk, part, name, When::always));
+    last = usual = append(backward_steps(draft_, chunk, part, name, When::always));
     if (has_variant(draft_, chunk, When::last_microbatch)) {
-      last = append(
-          backward_template(draft_, role_, chunk, part, "last " + name, When::last_microbatch));
+      last = append(backward_steps(draft_, chunk, part, "last " + name, When::last_microbatch));
     }
   }
 
@@ -211,23 +200,48 @@ class RoleAssembly {
     return draft_.shape.chunks > 1 ? " chunk " + std::to_string(chunk) : std::string();
   }
 
-  int append(graph::Template t) {
-    program_.templates.push_back(std::move(t));
-    return static_cast<int>(program_.templates.size()) - 1;
+  int append(StepList list) {
+    program_.push_back(std::move(list));
+    return static_cast<int>(program_.size()) - 1;
   }
 
   const Draft& draft_;
   const RoleDraft& role_;
   const ChunkPairs& pairs_;
-  graph::Program program_;
+  std::vector<StepList> program_;
 };
+
+/// What the device does between the first and the last kernel of the update.
+void allocate_end(const RoleDraft& role, TemplateBuilder& builder) {
+  const std::vector<graph::Node>& nodes = builder.nodes();
+  const auto updates = [](const graph::Node& node) {
+    return node.kind == graph::Node::Kind::compute;
+  };
+  const auto first = std::find_if(nodes.begin(), nodes.end(), updates) - nodes.begin();
+  const auto after = nodes.rend() - std::find_if(nodes.rbegin(), nodes.rend(), updates);
+  builder.allocate("reduction", plan::MemoryCategory::buffers, role.reduction, 0, 0);
+  builder.allocate("update", plan::MemoryCategory::optimizer, role.update,
+                   static_cast<std::size_t>(first), static_cast<std::size_t>(after - 1));
+}
 
 }  // namespace
 
-/// Stages that do the same share a program.
-graph::Workload assemble(const Draft& draft) {
-  graph::Workload workload = plan::step_workload(draft.layout);
-  workload.host_dispatch = draft.host_dispatch;
+graph::Template built(const StepList& list, const Draft& draft, const RoleDraft& role) {
+  TemplateBuilder builder(list, draft.layout);
+  if (list.lanes.front().chunk == nullptr) {
+    allocate_end(role, builder);
+    return builder.finish();
+  }
+  for (std::size_t lane = 0; lane < list.lanes.size(); ++lane) {
+    const StepLane& one = list.lanes[lane];
+    builder.allocate(one.chunk->memory[static_cast<std::size_t>(one.pass)], lane);
+  }
+  builder.allocate_messages(role.messages);
+  return builder.finish();
+}
+
+StepLists list_steps(const Draft& draft) {
+  StepLists lists;
   std::vector<RoleTemplates> roles;
   const ChunkPairs pairs = chunk_pairs(draft.shape);
   std::vector<std::size_t> first_with;  // by program: the stage that it was made for
@@ -235,24 +249,41 @@ graph::Workload assemble(const Draft& draft) {
     const auto same = std::find_if(first_with.begin(), first_with.end(), [&](std::size_t other) {
       return draft.roles[other] == draft.roles[stage];
     });
-    if (stage < draft.states.size()) {
-      workload.roles[stage].state = draft.states[stage];
-    }
-    if (stage < draft.layers.size()) {
-      workload.roles[stage].layers = draft.layers[stage];
-    }
-    workload.roles[stage].program = static_cast<std::size_t>(same - first_with.begin());
+    lists.program_of.push_back(static_cast<std::size_t>(same - first_with.begin()));
     if (same != first_with.end()) {
       roles.push_back(roles[*same]);
       roles.back().schedule = {draft.shape, static_cast<std::int64_t>(stage)};
       continue;
     }
     first_with.push_back(stage);
-    RoleAssembly assembly(draft, stage, pairs);
-    roles.push_back(assembly.run(stage));
-    workload.programs.push_back(assembly.take_program());
+    RoleLists role(draft, stage, pairs);
+    roles.push_back(role.run(stage));
+    lists.programs.push_back(role.take_program());
   }
-  workload.source = std::make_shared<TrainingStep>(draft.shape.microbatches, std::move(roles));
+  lists.source = std::make_shared<TrainingStep>(draft.shape.microbatches, std::move(roles));
+  return lists;
+}
+
+graph::Workload assemble(const Draft& draft) {
+  const StepLists lists = list_steps(draft);
+  graph::Workload workload = plan::step_workload(draft.layout);
+  workload.host_dispatch = draft.host_dispatch;
+  workload.programs.resize(lists.programs.size());
+  for (std::size_t stage = 0; stage < draft.roles.size(); ++stage) {
+    const std::size_t program = lists.program_of[stage];
+    workload.roles[stage].program = program;
+    if (stage < draft.states.size()) {
+      workload.roles[stage].state = draft.states[stage];
+    }
+    if (stage < draft.layers.size()) {
+      workload.roles[stage].layers = draft.layers[stage];
+    }
+    std::vector<graph::Template>& templates = workload.programs[program].templates;
+    for (std::size_t i = templates.size(); i < lists.programs[program].size(); ++i) {
+      templates.push_back(built(lists.programs[program][i], draft, draft.roles[stage]));
+    }
+  }
+  workload.source = lists.source;
   return workload;
 }
 

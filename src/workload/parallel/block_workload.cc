@@ -6,6 +6,7 @@
 
 #include "workload/parallel/chunk_templates.h"
 #include "workload/parallel/passes.h"
+#include "workload/parallel/template_builder.h"
 #include "workload/plan/model_parts.h"
 
 namespace orrery::parallel {
@@ -56,10 +57,11 @@ class Blocks {
     chunk.blocks.assign(static_cast<std::size_t>(length),
                         {.kind = kind, .recomputes = pass == BlockPass::backward});
     std::vector<graph::Template>& templates = result_.workload.programs.front().templates;
-    templates.push_back(
+    const StepList list =
         pass == BlockPass::forward
-            ? forward_template(draft_, {}, chunk, "forward", When::always)
-            : backward_template(draft_, {}, chunk, BackwardPart::whole, "backward", When::always));
+            ? forward_steps(draft_, chunk, "forward", When::always)
+            : backward_steps(draft_, chunk, BackwardPart::whole, "backward", When::always);
+    templates.push_back(built(list, draft_, {}));
     return static_cast<int>(templates.size()) - 1;
   }
 

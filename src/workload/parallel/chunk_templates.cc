@@ -4,21 +4,18 @@
 #include <algorithm>
 #include <utility>
 
-#include "workload/parallel/template_builder.h"
-
 namespace orrery::parallel {
 namespace {
 
-struct Placed {
-  const Step* step = nullptr;
-  int block = TemplateBuilder::kNoBlock;
-};
+using Placed = std::vector<PlacedStep>;
+
+constexpr std::size_t kStepsOfBlock = 32;  // room for most
 
 /// Steps of one pass through a chunk: messages stand at its ends.
 struct Passage {
-  std::vector<Placed> begin;
-  std::vector<Placed> body;
-  std::vector<Placed> end;
+  Placed begin;
+  Placed body;
+  Placed end;
 };
 
 bool always(const Step&) {
@@ -32,8 +29,8 @@ bool of_weights(const Step& step) {
 }
 
 template <class Takes>
-void append(std::vector<Placed>& placed, const std::vector<Step>& steps, When when, Takes&& takes,
-            int block = TemplateBuilder::kNoBlock) {
+void append(Placed& placed, const std::vector<Step>& steps, When when, Takes&& takes,
+            int block = kNoBlock) {
   for (const Step& step : steps) {
     if ((step.when == When::always || step.when == when) && takes(step)) {
       placed.push_back({&step, block});
@@ -43,6 +40,7 @@ void append(std::vector<Placed>& placed, const std::vector<Step>& steps, When wh
 
 Passage forward_passage(const Draft& draft, const ChunkDraft& chunk, When when) {
   Passage passage;
+  passage.body.reserve(chunk.blocks.size() * kStepsOfBlock);
   append(passage.begin, chunk.forward_begin, when, always);
   for (int b = 0; b < static_cast<int>(chunk.blocks.size()); ++b) {
     const Block& block = chunk.blocks[static_cast<std::size_t>(b)];
@@ -58,6 +56,7 @@ Passage backward_passage(const Draft& draft, const ChunkDraft& chunk, BackwardPa
   Passage passage;
   const bool whole = part == BackwardPart::whole;
   const bool weights = part == BackwardPart::weight_gradients;
+  passage.body.reserve(chunk.blocks.size() * kStepsOfBlock);
   if (!weights) {
     append(passage.begin, chunk.backward_begin, when, always);
     append(passage.end, chunk.backward_end, when, always);
@@ -86,10 +85,6 @@ Passage backward_passage(const Draft& draft, const ChunkDraft& chunk, BackwardPa
   return passage;
 }
 
-const footprint::ChunkWork& memory_of(const ChunkDraft& chunk, footprint::ChunkPass pass) {
-  return chunk.memory[static_cast<std::size_t>(pass)];
-}
-
 footprint::ChunkPass pass_of(BackwardPart part) {
   switch (part) {
     case BackwardPart::whole:
@@ -102,26 +97,20 @@ footprint::ChunkPass pass_of(BackwardPart part) {
   return footprint::ChunkPass::backward;
 }
 
-graph::Template built(std::string name, const Draft& draft, const RoleDraft& role,
-                      const ChunkDraft& chunk, const Passage& passage, footprint::ChunkPass pass) {
-  TemplateBuilder builder(
-      std::move(name), draft,
-      {{.blocks = &chunk.blocks, .backward = pass != footprint::ChunkPass::forward}});
-  for (const std::vector<Placed>* part : {&passage.begin, &passage.body, &passage.end}) {
-    for (const Placed& placed : *part) {
-      builder.add(*placed.step, placed.block);
-    }
+StepList listed(std::string name, const StepLane& lane, const Passage& passage) {
+  StepList list{.name = std::move(name), .lanes = {lane}, .steps = {}};
+  list.steps.reserve(passage.begin.size() + passage.body.size() + passage.end.size());
+  for (const Placed* part : {&passage.begin, &passage.body, &passage.end}) {
+    list.steps.insert(list.steps.end(), part->begin(), part->end());
   }
-  builder.allocate(memory_of(chunk, pass));
-  builder.allocate_messages(role.messages);
-  return builder.finish();
+  return list;
 }
 
 /// Adds two bodies, each a lane.
 class PairBuilder {
  public:
-  PairBuilder(TemplateBuilder& builder, const Passage& forward, const Passage& backward)
-      : builder_(builder), lanes_{Lane{forward.body}, Lane{backward.body}} {}
+  PairBuilder(Placed& steps, const Passage& forward, const Passage& backward)
+      : steps_(steps), lanes_{Lane{forward.body}, Lane{backward.body}} {}
 
   void one_after_the_other() {
     for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
@@ -147,16 +136,16 @@ class PairBuilder {
 
  private:
   struct Lane {
-    const std::vector<Placed>& steps;
+    const Placed& steps;
     std::size_t next = 0;
     std::array<bool, kValueCount> pending{};  ///< by Value: written by communication, not read yet
-    int block = TemplateBuilder::kNoBlock;    ///< that runs, or ran last
+    int block = kNoBlock;                     ///< that runs, or ran last
     int begun = 0;                            ///< blocks
 
     bool done() const { return next == steps.size(); }
     bool begins_block() const {
       const int following = done() ? block : steps[next].block;
-      return following != TemplateBuilder::kNoBlock && following != block;
+      return following != kNoBlock && following != block;
     }
   };
 
@@ -179,8 +168,8 @@ class PairBuilder {
   void step(std::size_t lane) {
     Lane& own = lanes_[lane];
     own.begun += own.begins_block() ? 1 : 0;
-    const Placed& placed = own.steps[own.next++];
-    own.block = placed.block == TemplateBuilder::kNoBlock ? own.block : placed.block;
+    const PlacedStep& placed = own.steps[own.next++];
+    own.block = placed.block == kNoBlock ? own.block : placed.block;
     const bool computes = placed.step->node.stream == plan::StepStream::compute;
     if (computes) {
       own.pending[static_cast<std::size_t>(placed.step->reads)] = false;
@@ -188,58 +177,52 @@ class PairBuilder {
     if (placed.step->writes != Value::none) {
       own.pending[static_cast<std::size_t>(placed.step->writes)] = !computes;
     }
-    builder_.add(*placed.step, placed.block, lane);
+    steps_.push_back({placed.step, placed.block, lane});
   }
 
-  TemplateBuilder& builder_;
+  Placed& steps_;
   std::array<Lane, 2> lanes_;
 };
 
 }  // namespace
 
-graph::Template forward_template(const Draft& draft, const RoleDraft& role, const ChunkDraft& chunk,
-                                 std::string name, When when) {
-  return built(std::move(name), draft, role, chunk, forward_passage(draft, chunk, when),
-               footprint::ChunkPass::forward);
+StepList forward_steps(const Draft& draft, const ChunkDraft& chunk, std::string name, When when) {
+  return listed(std::move(name), {.chunk = &chunk}, forward_passage(draft, chunk, when));
 }
 
-graph::Template backward_template(const Draft& draft, const RoleDraft& role,
-                                  const ChunkDraft& chunk, BackwardPart part, std::string name,
-                                  When when) {
-  return built(std::move(name), draft, role, chunk, backward_passage(draft, chunk, part, when),
-               pass_of(part));
+StepList backward_steps(const Draft& draft, const ChunkDraft& chunk, BackwardPart part,
+                        std::string name, When when) {
+  return listed(std::move(name), {.chunk = &chunk, .pass = pass_of(part)},
+                backward_passage(draft, chunk, part, when));
 }
 
-graph::Template pair_template(const Draft& draft, const RoleDraft& role, const ChunkDraft& forward,
-                              const ChunkDraft& backward, std::string name) {
+StepList pair_steps(const Draft& draft, const ChunkDraft& forward, const ChunkDraft& backward,
+                    std::string name) {
   const Passage passages[] = {forward_passage(draft, forward, When::always),
                               backward_passage(draft, backward, BackwardPart::whole, When::always)};
-  TemplateBuilder builder(
-      std::move(name), draft,
-      {{.blocks = &forward.blocks}, {.blocks = &backward.blocks, .backward = true}});
-  const auto add = [&](std::vector<Placed> Passage::*part) {
+  StepList list{
+      .name = std::move(name),
+      .lanes = {{.chunk = &forward}, {.chunk = &backward, .pass = footprint::ChunkPass::backward}},
+      .steps = {}};
+  const auto add = [&](Placed Passage::*part) {
     for (std::size_t lane = 0; lane < 2; ++lane) {
-      for (const Placed& placed : passages[lane].*part) {
-        builder.add(*placed.step, placed.block, lane);
+      for (const PlacedStep& placed : passages[lane].*part) {
+        list.steps.push_back({placed.step, placed.block, lane});
       }
     }
   };
   add(&Passage::begin);
   for (std::size_t lane = 0; lane < 2; ++lane) {
-    builder.add(wait_step("pair_ready", Value::flow, plan::StepPhase::forward),
-                TemplateBuilder::kNoBlock, lane);
+    list.steps.push_back({&draft.pair_ready, kNoBlock, lane});
   }
-  PairBuilder pair(builder, passages[0], passages[1]);
+  PairBuilder pair(list.steps, passages[0], passages[1]);
   if (draft.interleaves_pairs) {
     pair.interleaved();
   } else {
     pair.one_after_the_other();
   }
   add(&Passage::end);
-  builder.allocate(memory_of(forward, footprint::ChunkPass::forward), 0);
-  builder.allocate(memory_of(backward, footprint::ChunkPass::backward), 1);
-  builder.allocate_messages(role.messages);
-  return builder.finish();
+  return list;
 }
 
 bool has_variant(const Draft& draft, const ChunkDraft& chunk, When when) {

@@ -11,17 +11,15 @@
 
 #include <string>
 
-#include "workload/parallel/draft.h"
+#include "workload/parallel/step_list.h"
 
 namespace orrery::parallel {
 
 enum class BackwardPart : std::uint8_t { whole, input_gradients, weight_gradients };
 
-graph::Template forward_template(const Draft& draft, const RoleDraft& role, const ChunkDraft& chunk,
-                                 std::string name, When when);
-graph::Template backward_template(const Draft& draft, const RoleDraft& role,
-                                  const ChunkDraft& chunk, BackwardPart part, std::string name,
-                                  When when);
+StepList forward_steps(const Draft& draft, const ChunkDraft& chunk, std::string name, When when);
+StepList backward_steps(const Draft& draft, const ChunkDraft& chunk, BackwardPart part,
+                        std::string name, When when);
 
 /// The forward of one chunk and the whole backward of another as one piece of work, of microbatches
 /// that are neither first nor last: it begins when both their messages are there and sends when
@@ -29,8 +27,8 @@ graph::Template backward_template(const Draft& draft, const RoleDraft& role,
 /// would wait for communication, the backward first, and the forward begins no block before the
 /// backward has done as many (the order of DeepSeek-V3, figure 4); otherwise the backward follows
 /// the forward.
-graph::Template pair_template(const Draft& draft, const RoleDraft& role, const ChunkDraft& forward,
-                              const ChunkDraft& backward, std::string name);
+StepList pair_steps(const Draft& draft, const ChunkDraft& forward, const ChunkDraft& backward,
+                    std::string name);
 
 /// Whether some step takes part only in the first or last microbatch.
 bool has_variant(const Draft& draft, const ChunkDraft& chunk, When when);

@@ -57,7 +57,8 @@ struct Step {
   bool after_compute = false;  ///< waits for the compute issued before it, as collectives do
   int gathers_block = -1;      ///< brings the parameters of this block of the chunk
   std::optional<graph::Sharding>
-      made{};  ///< how ranks hold together what it writes, unlike what it reads
+      made{};       ///< how ranks hold together what it writes, unlike what it reads
+  int number = -1;  ///< of an outline's steps: the same in stages that do the same
 
   friend bool operator==(const Step&, const Step&) = default;
 };
@@ -108,9 +109,9 @@ struct Draft {
   plan::PipelineShape shape;
   Time host_dispatch{0};
   bool interleaves_pairs = false;  ///< a forward beside a backward: see chunk_templates.h
-  bool bare = false;               ///< LowerOptions::bare
   std::vector<std::vector<zoo::ModelOperator>> operators;  ///< of one rank, by BlockKind
   std::vector<BlockSteps> steps;                           ///< by BlockKind
+  Step pair_ready;  ///< of a forward beside a backward: its messages are there
   std::vector<RoleDraft> roles;
   std::vector<std::vector<graph::Tensor>> states;  ///< by role
   std::vector<std::vector<std::int64_t>> layers;   ///< by role: numbers of the model's layers

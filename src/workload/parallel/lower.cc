@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "workload/parallel/outline.h"
 #include "workload/parallel/passes.h"
 #include "workload/plan/model_parts.h"
 
@@ -42,41 +43,6 @@ Error after(std::string_view pass, Error error) {
   return error;
 }
 
-void strip(std::vector<Step>& steps) {
-  for (Step& step : steps) {
-    step.node.name.clear();
-    for (graph::Operator& op : step.node.operators) {
-      op.name.clear();
-    }
-  }
-}
-
-/// Names cost more than all else of a node.
-void strip(Draft& draft) {
-  draft.bare = true;
-  for (BlockSteps& block : draft.steps) {
-    for (std::vector<Step>* steps : {&block.forward, &block.recompute, &block.backward}) {
-      strip(*steps);
-    }
-  }
-  for (RoleDraft& role : draft.roles) {
-    strip(role.finish);
-    for (ChunkDraft& chunk : role.chunks) {
-      for (std::vector<Step>* steps :
-           {&chunk.forward_begin, &chunk.forward_end, &chunk.backward_begin, &chunk.backward_end,
-            &chunk.after_weights}) {
-        strip(*steps);
-      }
-      for (Block& block : chunk.blocks) {
-        for (std::vector<Step>* steps :
-             {&block.before_forward, &block.before_backward, &block.after_backward}) {
-          strip(*steps);
-        }
-      }
-    }
-  }
-}
-
 /// The draft until the first pass over the workload, then the workload.
 class Lowering {
  public:
@@ -86,8 +52,7 @@ class Lowering {
   Result<graph::Workload> run() {
     std::string_view last;
     for (const Pass& pass : kPasses) {
-      if (options_.skip.contains(std::string(pass.name)) ||
-          (options_.bare && pass.draft == passes::memory)) {
+      if (options_.skip.contains(std::string(pass.name))) {
         continue;
       }
       last = pass.name;
@@ -101,9 +66,6 @@ class Lowering {
       }
     }
     assemble_once();
-    if (!options_.verify) {
-      return std::move(workload_);
-    }
     if (auto verified = graph::verify(workload_); !verified) {
       return fail(after(last, std::move(verified.error())));
     }
@@ -125,9 +87,6 @@ class Lowering {
 
   void assemble_once() {
     if (!assembled_) {
-      if (options_.bare) {
-        strip(draft_);
-      }
       workload_ = assemble(draft_);
       assembled_ = true;
     }
@@ -141,6 +100,65 @@ class Lowering {
 };
 
 }  // namespace
+
+namespace {
+
+void number(std::vector<Step>& steps, int& next) {
+  for (Step& step : steps) {
+    step.number = next++;
+  }
+}
+
+/// Those of blocks first; every role's from there on.
+int number_steps(Draft& draft) {
+  int next = 0;
+  for (BlockSteps& block : draft.steps) {
+    for (std::vector<Step>* steps : {&block.forward, &block.recompute, &block.backward}) {
+      number(*steps, next);
+    }
+  }
+  draft.pair_ready.number = next++;
+  const int shared = next;
+  int most = next;
+  for (RoleDraft& role : draft.roles) {
+    next = shared;
+    number(role.finish, next);
+    for (ChunkDraft& chunk : role.chunks) {
+      for (std::vector<Step>* steps :
+           {&chunk.forward_begin, &chunk.forward_end, &chunk.backward_begin, &chunk.backward_end,
+            &chunk.after_weights}) {
+        number(*steps, next);
+      }
+      for (Block& block : chunk.blocks) {
+        for (std::vector<Step>* steps :
+             {&block.before_forward, &block.before_backward, &block.after_backward}) {
+          number(*steps, next);
+        }
+      }
+    }
+    most = std::max(most, next);
+  }
+  return most;
+}
+
+}  // namespace
+
+Result<Outline> outline(const zoo::Model& model, const plan::Plan& plan) {
+  auto parts = plan::split_model(model, plan);
+  if (!parts) {
+    return fail(std::move(parts.error()));
+  }
+  const Context context{.model = model, .plan = plan, .parts = std::move(*parts)};
+  Outline outline;
+  for (const Pass& pass : kPasses) {
+    if (pass.draft != nullptr && pass.draft != passes::memory) {
+      pass.draft(*outline.draft, context);
+    }
+  }
+  outline.numbers = number_steps(*outline.draft);
+  outline.lists = list_steps(*outline.draft);
+  return outline;
+}
 
 graph::Workload transform(graph::Workload workload, const PassSetting& setting) {
   for (const Pass& pass : kPasses) {

@@ -29,9 +29,6 @@ struct LowerOptions {
   std::function<void(const std::string& pass, const graph::Workload&)> observe{};
   const machine::Machine* machine = nullptr;  ///< that it is lowered for, if any
   bool fuse_communication = false;            ///< PassSetting's
-  bool verify = true;  ///< the last; false: for who lowers thousands of plans and runs none of them
-  /// Without names, tensors and what they hold: for who only times the nodes. Not to be verified.
-  bool bare = false;
 };
 
 /// Lowers a checked plan. Runs every pass of kPasses in order and verify() after the last and, with

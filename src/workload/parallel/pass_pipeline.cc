@@ -190,6 +190,7 @@ void passes::pipeline(Draft& draft, const Context& context) {
   draft.shape = plan::pipeline_shape(context.plan);
   draft.interleaves_pairs = context.plan.overlap_ep != plan::OverlapExperts::off;
   draft.host_dispatch = context.plan.host_dispatch;
+  draft.pair_ready = wait_step("pair_ready", Value::flow, plan::StepPhase::forward);
   draft.operators = plan::block_operators(context.model, context.plan);
   for (const std::vector<zoo::ModelOperator>& operators : draft.operators) {
     draft.steps.push_back(block_steps(operators, context.plan));

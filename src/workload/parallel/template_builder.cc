@@ -33,7 +33,7 @@ Bytes written_bytes(const graph::Node& node, Bytes read, std::int64_t members) {
 }
 
 void set_layer(graph::Node& node, const std::vector<int>& layers, int block) {
-  if (block != TemplateBuilder::kNoBlock) {
+  if (block != kNoBlock) {
     node.layer = layers[static_cast<std::size_t>(block)];
     for (graph::Operator& op : node.operators) {
       op.layer = node.layer;
@@ -48,38 +48,35 @@ void set(std::vector<graph::Sharding>& layout, const graph::Sharding& sharding) 
 
 }  // namespace
 
-TemplateBuilder::TemplateBuilder(std::string name, const Draft& draft,
-                                 const std::vector<LaneShape>& lanes)
-    : layout_(draft.layout), bare_(draft.bare) {
-  template_.name = std::move(name);
-  for (const LaneShape& shape : lanes) {
+TemplateBuilder::TemplateBuilder(const StepList& list, const plan::RankLayout& layout)
+    : layout_(layout), dependencies_(list.lanes) {
+  template_.name = list.name;
+  for (const StepLane& shape : list.lanes) {
     Lane& lane = lanes_.emplace_back();
-    for (std::size_t block = 0; shape.blocks != nullptr && block < shape.blocks->size(); ++block) {
-      lane.layers.push_back((*shape.blocks)[block].layer);
+    for (std::size_t block = 0; block < shape.blocks(); ++block) {
+      lane.layers.push_back(shape.chunk->blocks[block].layer);
     }
     lane.gathered.resize(lane.layers.size());
     lane.moments.resize(lane.layers.size());
-    lane.values.fill(kNone);
-    lane.backward = shape.backward;
+    lane.tensors.fill(kNone);
+    lane.backward = shape.pass != footprint::ChunkPass::forward;
   }
-  for (auto& of_stream : satisfied_) {
-    of_stream.fill(kNone);
+  for (const PlacedStep& placed : list.steps) {
+    add(placed);
   }
 }
 
-void TemplateBuilder::add(const Step& step, int block, std::size_t lane_number) {
-  Lane& lane = lanes_[lane_number];
+void TemplateBuilder::add(const PlacedStep& placed) {
+  const Step& step = *placed.step;
+  const int block = placed.block;
+  Lane& lane = lanes_[placed.lane];
   const int index = static_cast<int>(template_.nodes.size());
   graph::Node node = step.node;
-  const int value =
-      step.reads == Value::none ? kNone : lane.values[static_cast<std::size_t>(step.reads)];
-  read(node, value);
+  dependencies_.next(placed, node.after);
+  const int tensor =
+      step.reads == Value::none ? kNone : lane.tensors[static_cast<std::size_t>(step.reads)];
+  read(node, tensor);
   set_layer(node, lane.layers, block == kNoBlock ? step.gathers_block : block);
-  const bool communicates =
-      node.kind == graph::Node::Kind::collective || node.kind == graph::Node::Kind::send;
-  if (communicates || step.after_compute) {
-    depend(node, last_compute_);
-  }
   if (block != kNoBlock) {
     const auto at = static_cast<std::size_t>(block);
     NodeRange& moment = lane.moments[lane.backward ? lane.moments.size() - 1 - at : at];
@@ -95,28 +92,21 @@ void TemplateBuilder::add(const Step& step, int block, std::size_t lane_number) 
         write(node, step, std::nullopt));
   }
   if (step.writes != Value::none) {
-    lane.values[static_cast<std::size_t>(step.writes)] =
-        write(node, step, value == kNone ? std::nullopt : std::optional(value));
-  }
-  if (node.stream == plan::StepStream::compute) {
-    last_compute_ = index;
+    lane.tensors[static_cast<std::size_t>(step.writes)] =
+        write(node, step, tensor == kNone ? std::nullopt : std::optional(tensor));
   }
   template_.nodes.push_back(std::move(node));
 }
 
-void TemplateBuilder::read(graph::Node& node, int value) {
-  if (value == kNone) {
-    return;
+void TemplateBuilder::read(graph::Node& node, int tensor) {
+  if (tensor == kNone || node.group == plan::Axis::from_host) {
+    return;  // a copy waits for the moment; what it brings is no part of the value
   }
-  depend(node, writers_[static_cast<std::size_t>(value)]);
-  if (bare_ || node.group == plan::Axis::from_host) {
-    return;  // it waits for the moment; what it brings is no part of the value
-  }
-  node.reads.push_back({.tensor = value});
+  node.reads.push_back({.tensor = tensor});
   if (node.kind != graph::Node::Kind::collective) {
     return;
   }
-  std::vector<graph::Sharding>& layout = template_.tensors[static_cast<std::size_t>(value)].layout;
+  std::vector<graph::Sharding>& layout = template_.tensors[static_cast<std::size_t>(tensor)].layout;
   if (node.collective == graph::CollectiveKind::all_gather) {
     set(layout, {.group = node.group});
   } else if (node.collective == graph::CollectiveKind::all_reduce ||
@@ -126,10 +116,6 @@ void TemplateBuilder::read(graph::Node& node, int value) {
 }
 
 int TemplateBuilder::write(graph::Node& node, const Step& step, std::optional<int> read) {
-  if (bare_) {
-    writers_.push_back(static_cast<int>(template_.nodes.size()));
-    return static_cast<int>(writers_.size()) - 1;
-  }
   graph::Tensor written;
   if (read) {
     const graph::Tensor& from = template_.tensors[static_cast<std::size_t>(*read)];
@@ -153,24 +139,8 @@ int TemplateBuilder::write(graph::Node& node, const Step& step, std::optional<in
   }
   const int tensor = static_cast<int>(template_.tensors.size());
   template_.tensors.push_back(std::move(written));
-  writers_.push_back(static_cast<int>(template_.nodes.size()));
   node.writes.push_back({.tensor = tensor});
   return tensor;
-}
-
-/// Streams are in order, so a dependency is implied by one of the own stream, and by an earlier
-/// node of the own stream that waited for the same or a later node of the other.
-void TemplateBuilder::depend(graph::Node& node, int on) {
-  const graph::StreamIndex other =
-      on == kNone ? node.stream : template_.nodes[static_cast<std::size_t>(on)].stream;
-  if (other == node.stream) {
-    return;
-  }
-  int& known = satisfied_[*node.stream][*other];
-  if (on > known) {
-    known = on;
-    node.after.push_back(on);
-  }
 }
 
 void TemplateBuilder::allocate(const footprint::ChunkWork& work, std::size_t lane_number) {
@@ -217,9 +187,6 @@ void TemplateBuilder::allocate_messages(Bytes bytes) {
 }
 
 void TemplateBuilder::hold(const graph::Allocation& allocation, int first, int last) {
-  if (bare_) {
-    return;
-  }
   const graph::Use use{.tensor = static_cast<int>(template_.tensors.size())};
   template_.tensors.push_back({.name = std::string(allocation.name),
                                .bytes = allocation.bytes,
@@ -228,7 +195,6 @@ void TemplateBuilder::hold(const graph::Allocation& allocation, int first, int l
                                .lifetime = allocation.lifetime,
                                .tier = allocation.tier,
                                .shared = allocation.shared});
-  writers_.push_back(kNone);
   if (first != kNone) {
     template_.nodes[static_cast<std::size_t>(first)].writes.push_back(use);
   }

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Steps in issue order -> the nodes of a template, what they read and write, and what they wait
-/// for.
-///
-/// A step reads what was last written to its value, and waits for who wrote it; as with
-/// torch.distributed, a collective or send also waits for the compute issued before it. The steps
-/// of a lane see only what their own lane wrote: a forward and a backward beside it are two lanes
-/// of one template.
+/// for (step_list.h). A step reads what its lane last wrote to its value.
 ///
 ///   written by             bytes                         how ranks hold it
 ///   GEMM, attention        batch x rows x columns        as read, or as the step says (Step::made)
@@ -26,25 +21,17 @@
 #include <vector>
 
 #include "graph/workload.h"
-#include "workload/parallel/draft.h"
+#include "workload/parallel/step_list.h"
 
 namespace orrery::parallel {
 
 class TemplateBuilder {
  public:
-  static constexpr int kNoBlock = -1;
+  /// Adds all steps.
+  TemplateBuilder(const StepList& list, const plan::RankLayout& layout);
 
-  struct LaneShape {
-    const std::vector<Block>* blocks = nullptr;  ///< null: none
-    bool backward = false;                       ///< blocks run from the last one
-  };
-  TemplateBuilder(std::string name, const Draft& draft, const std::vector<LaneShape>& lanes);
-
-  /// block: of the chunk, whose gathered parameters compute steps wait for.
-  void add(const Step& step, int block = kNoBlock, std::size_t lane = 0);
-
-  /// Allocations of a lane whose steps have all been added.
-  void allocate(const footprint::ChunkWork& work, std::size_t lane = 0);
+  /// Allocations of a lane.
+  void allocate(const footprint::ChunkWork& work, std::size_t lane);
   /// From node `first` to node `last`; without bytes nothing.
   void allocate(std::string_view name, plan::MemoryCategory category, Bytes bytes,
                 std::size_t first, std::size_t last);
@@ -56,32 +43,30 @@ class TemplateBuilder {
 
  private:
   static constexpr int kNone = -1;
-  static constexpr std::size_t kStreams =
-      plan::kAxisCount + static_cast<std::size_t>(plan::StepStream::tp);
   struct NodeRange {
     int first = kNone;
     int last = kNone;
   };
   struct Lane {
-    std::vector<std::vector<int>> gathered;  ///< by block: values that all-gathers made
+    std::vector<std::vector<int>> gathered;  ///< by block: tensors that all-gathers made
     std::vector<int> layers;                 ///< Block::layer
-    std::vector<NodeRange> moments;         ///< nodes of each block, in the order in which they run
-    std::array<int, kValueCount> values{};  ///< by Value: the last that was written
+    std::vector<NodeRange> moments;  ///< nodes of each block, in the order in which they run
+    std::array<int, kValueCount> tensors{};  ///< by Value: the last that was written
     bool backward = false;
   };
 
-  void depend(graph::Node& node, int on);
-  void read(graph::Node& node, int value);
+  void add(const PlacedStep& placed);
+  void read(graph::Node& node, int tensor);
   int write(graph::Node& node, const Step& step, std::optional<int> read);
   void hold(const graph::Allocation& allocation, int first, int last);
 
   const plan::RankLayout& layout_;
-  bool bare_;  ///< no tensors
+  StepDependencies dependencies_;
   graph::Template template_;
-  std::vector<int> writers_;  // by tensor
   std::vector<Lane> lanes_;
-  int last_compute_ = kNone;
-  std::array<std::array<int, kStreams>, kStreams> satisfied_{};
 };
+
+/// A template with what its chunks allocate.
+graph::Template built(const StepList& list, const Draft& draft, const RoleDraft& role);
 
 }  // namespace orrery::parallel

@@ -106,6 +106,7 @@ void read_kernels(Reader& read_device, compute::Device& device) {
   device.kernels = read_coefficients(read, device.kernels);
   std::vector<std::string> formats = names_of<graph::DataType>();
   formats.emplace_back(compute::kBlockScaledFp8);
+  formats.emplace_back(compute::kDecodeKernels);
   for (const std::string& format : formats) {
     if (const ConfigNode* own = read.child(format, false)) {
       Reader nested(*own);

@@ -132,6 +132,9 @@ inline constexpr std::string_view kBlockScaledFp8 = "fp8_block";
 /// Fused attention of fewer than 16 queries, which may read its keys faster than long prompts do.
 inline constexpr std::string_view kDecodeKernels = "decode";
 
+/// Sets of coefficients that a machine file may give beside those of data types.
+inline constexpr std::array kOtherKernelSets{kBlockScaledFp8, kDecodeKernels};
+
 /// How its kernels are timed: a row each of kComputeModels (compute_model.cc).
 enum class ComputeModel : std::uint8_t { roofline, systolic, pim, spatial };
 constexpr auto named_values(ComputeModel) {

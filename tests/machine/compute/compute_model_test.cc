@@ -209,15 +209,12 @@ TEST(ComputeModel, AttentionTilesHaveARampATailAndTrafficOfTheirOwn) {
 }
 
 TEST(ComputeModel, FewQueriesHaveCoefficientsOfTheirOwnWhereTheDeviceSaysSo) {
-  // Half of the bandwidth instead of all of it: twice the time. From 16 queries on as before.
+  // Half of the bandwidth: twice the time. From 16 queries on as before.
   Device device = with_tiles();
-  device.kernels.elementwise_share = 1;
   graph::Operator op = causal_attention(1080, 1, 128);
-  op.bytes = Bytes(1'500'000'000);
+  op.bytes = 1'500'000'000_B;
   const Time whole = kernel_time(op, device).alone;
-  KernelCoefficients decode = device.kernels;
-  decode.elementwise_share = 0.5;
-  device.format_kernels.emplace(kDecodeKernels, decode);
+  (device.format_kernels["decode"] = device.kernels).elementwise_share /= 2;
   EXPECT_NEAR(kernel_time(op, device).alone / whole, 2, 1e-8);  // picoseconds
   op.gemm.m = 16;
   EXPECT_EQ(kernel_time(op, device).alone, whole);

@@ -35,7 +35,7 @@ WIDTH = {"bfloat16": 2, "fp8": 1, "fp8_block": 1, "nvfp4": 0.5}
 FORMAT = {"fp8": "fp8", "fp8_block": "fp8_block", "nvfp4": "fp4"}
 # name, bounds, unit
 COEFFICIENTS = (
-    ("grouped_k_ramp", (0.0, 2500.0), "elements of K"),
+    ("grouped_k_ramp", (0.0, 5000.0), "elements of K"),
     ("grouped_launch", (0.0, 40e-6), "s"),
     ("permute_share", (0.05, 1.0), ""),
 )

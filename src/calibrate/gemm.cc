@@ -144,7 +144,8 @@ double cast_seconds(const GemmCast& cast, const graph::GemmShape& s,
                     const compute::Device& device) {
   const double elements =
       static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(s.k);
-  return to_seconds(cast.launch) + cast.bytes * elements / device.memory.front().bandwidth.value();
+  return to_seconds(cast.launch) + to_seconds(cast.row) * static_cast<double>(s.k) +
+         cast.bytes * elements / device.memory.front().bandwidth.value();
 }
 
 double predicted_seconds(const graph::Operator& op, const GemmCast& cast,

@@ -37,11 +37,13 @@ struct GemmError {
   double mean = 0;
 };
 
-/// A conversion of A that the measured times contain: launch + bytes * m * k / memory bandwidth.
-/// It belongs to the measurement, not to the machine: workloads have kernels of their own for it.
+/// A conversion of A that the measured times contain: launch + row * k + bytes * m * k / memory
+/// bandwidth. It belongs to the measurement, not to the machine: workloads have kernels of their
+/// own for it.
 struct GemmCast {
   Time launch{0};
   double bytes = 0;  ///< read and written per element of A; 3 for 16 to 8 bits
+  Time row{0};       ///< per element of one row: a block of threads walks it; not fitted here
 };
 
 struct GemmFit {

@@ -104,9 +104,9 @@ void read_kernels(Reader& read_device, compute::Device& device) {
   }
   Reader read(*node);
   device.kernels = read_coefficients(read, device.kernels);
-  std::vector<std::string> formats = names_of<graph::DataType>();
-  formats.emplace_back(compute::kBlockScaledFp8);
-  for (const std::string& format : formats) {
+  std::vector<std::string> sets = names_of<graph::DataType>();
+  sets.insert(sets.end(), compute::kOtherKernelSets.begin(), compute::kOtherKernelSets.end());
+  for (const std::string& format : sets) {
     if (const ConfigNode* own = read.child(format, false)) {
       Reader nested(*own);
       const compute::KernelCoefficients kernels = read_coefficients(nested, device.kernels);

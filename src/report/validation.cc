@@ -249,6 +249,13 @@ void table_as_page(std::string& page, const study::ValidationResult& result) {
   }
 }
 
+std::string scores_as_text(std::string_view name, std::size_t width,
+                           const study::ValidationScore& score) {
+  return fmt::format("{:<{}} {:>5} {:>8} {:>8} {:>8} {:>8} {:>8}", name, width, score.rows,
+                     percent(score.mape), signed_percent(score.bias), percent(score.median),
+                     percent(score.p90), percent(score.worst));
+}
+
 }  // namespace
 
 std::string validation_table(const std::vector<study::ValidationResult>& results, bool all_rows) {
@@ -256,6 +263,9 @@ std::string validation_table(const std::vector<study::ValidationResult>& results
   std::size_t width = 5;
   for (const study::ValidationResult& result : results) {
     width = std::max(width, result.profile.table.size());
+    for (const auto& [group, score] : result.groups) {
+      width = std::max(width, 2 + group.size());
+    }
     if (all_rows) {
       line(text, "{}: {} ({})", result.profile.table, result.profile.title, result.csv);
       rows_as_text(text, result);
@@ -265,10 +275,11 @@ std::string validation_table(const std::vector<study::ValidationResult>& results
   line(text, "{:<{}} {:>5} {:>8} {:>8} {:>8} {:>8} {:>8}  {}", "table", width, "rows", "MAPE",
        "bias", "median", "p90", "worst", "goal");
   for (const study::ValidationResult& result : results) {
-    line(text, "{:<{}} {:>5} {:>8} {:>8} {:>8} {:>8} {:>8}  {}", result.profile.table, width,
-         result.score.rows, percent(result.score.mape), signed_percent(result.score.bias),
-         percent(result.score.median), percent(result.score.p90), percent(result.score.worst),
+    line(text, "{}  {}", scores_as_text(result.profile.table, width, result.score),
          goal_text(result));
+    for (const auto& [group, score] : result.groups) {
+      line(text, "{}", scores_as_text("  " + group, width, score));
+    }
   }
   for (const study::ValidationResult& result : results) {
     if (all_rows) {

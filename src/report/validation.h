@@ -9,7 +9,7 @@
 
 namespace orrery::report {
 
-/// Text for a terminal: score of every table; `all_rows`: also each row.
+/// Text for a terminal: score of every table and of its groups; `all_rows`: also each row.
 std::string validation_table(const std::vector<study::ValidationResult>& results, bool all_rows);
 
 /// One JSON object: {"tables": [...]}, each {table, title, machine, csv, rows: [{key, predicted,

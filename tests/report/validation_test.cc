@@ -98,6 +98,13 @@ TEST(ValidationTable, ListsRowsOrTheWorstOfThem) {
   EXPECT_THAT(worst, Not(HasSubstr("a=3")));
 }
 
+TEST(ValidationTable, ScoresOfGroupsStandUnderTheirTable) {
+  study::ValidationResult result = made_result("t");
+  result.groups["dense 26"] = study::score_of({result.rows[1]});
+  EXPECT_THAT(validation_table({result, made_result("u")}, false),
+              ::testing::ContainsRegex("\nt +2 +15.0 %.*\n  dense 26 +1 +20.0 %.*\nu +2 "));
+}
+
 TEST(ValidationTable, ARowWithoutAPredictionShowsADashAndSaysWhy) {
   study::ValidationResult failed = made_result("t");
   failed.rows[0].predicted = 0;

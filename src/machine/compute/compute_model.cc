@@ -141,6 +141,13 @@ double tiled_attention_seconds(const graph::Operator& op, const Rates& rates,
          c.attention_traffic * rows / rates.bandwidth;
 }
 
+/// The device's coefficients where few queries read many keys, if it has any.
+const KernelCoefficients& attention_coefficients(const graph::Operator& op, const Device& device) {
+  const auto decode = device.format_kernels.find(kDecodeKernels);
+  const bool few = op.gemm.m > 0 && static_cast<double>(op.gemm.m) < kSmallAttentionTile;
+  return few && decode != device.format_kernels.end() ? decode->second : device.kernels_of(op);
+}
+
 double attention_seconds(const graph::Operator& op, const Rates& rates,
                          const KernelCoefficients& c) {
   const double memory =
@@ -205,7 +212,7 @@ double roofline_seconds(const graph::Operator& op, const Rates& rates, const Dev
     case graph::OperatorKind::grouped_gemm:
       return gemm_seconds(op, rates, c);
     case graph::OperatorKind::attention:
-      return attention_seconds(op, rates, c);
+      return attention_seconds(op, rates, attention_coefficients(op, device));
     case graph::OperatorKind::scan:
       return scan_seconds(op, rates, c);
     case graph::OperatorKind::opaque:

@@ -129,6 +129,12 @@ struct KernelCoefficients {
 /// not scale themselves; of 32 inside them (mxfp8), where they do (Device::microscaling).
 inline constexpr std::string_view kBlockScaledFp8 = "fp8_block";
 
+/// Fused attention of fewer than 16 queries, which may read its keys faster than long prompts do.
+inline constexpr std::string_view kDecodeKernels = "decode";
+
+/// Sets of coefficients that a machine file may give beside those of data types.
+inline constexpr std::array kOtherKernelSets{kBlockScaledFp8, kDecodeKernels};
+
 /// How its kernels are timed: a row each of kComputeModels (compute_model.cc).
 enum class ComputeModel : std::uint8_t { roofline, systolic, pim, spatial };
 constexpr auto named_values(ComputeModel) {
@@ -163,8 +169,9 @@ struct Device {
   PimDevice pim;           ///< of model pim
   SpatialDevice spatial;   ///< of model spatial
   KernelCoefficients kernels;
-  /// Where kernels of a number format behave otherwise, by name of the data type, or "fp8_block":
-  /// whole sets of coefficients, of which a file gives only what differs from `kernels`.
+  /// Where kernels of a number format behave otherwise, by name of the data type or "fp8_block", or
+  /// attention of "decode": whole sets of coefficients, of which a file gives only what differs
+  /// from `kernels`.
   std::map<std::string, KernelCoefficients, std::less<>> format_kernels;
   /// Share of compute units and of memory bandwidth that a collective running at the same time
   /// takes from compute kernels; a point-to-point message alone takes `overlap_send_units`, as it

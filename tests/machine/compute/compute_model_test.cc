@@ -208,6 +208,18 @@ TEST(ComputeModel, AttentionTilesHaveARampATailAndTrafficOfTheirOwn) {
   EXPECT_NEAR(time(0, 0, 1) - plain, 4.0 * 1080 * 1024 * 128 / 2.039e12, 1e-8);
 }
 
+TEST(ComputeModel, FewQueriesHaveCoefficientsOfTheirOwnWhereTheDeviceSaysSo) {
+  // Half of the bandwidth: twice the time. From 16 queries on as before.
+  Device device = with_tiles();
+  graph::Operator op = causal_attention(1080, 1, 128);
+  op.bytes = 1'500'000'000_B;
+  const Time whole = kernel_time(op, device).alone;
+  (device.format_kernels["decode"] = device.kernels).elementwise_share /= 2;
+  EXPECT_NEAR(kernel_time(op, device).alone / whole, 2, 1e-8);  // picoseconds
+  op.gemm.m = 16;
+  EXPECT_EQ(kernel_time(op, device).alone, whole);
+}
+
 TEST(ComputeModel, AGroupedGemmSharesOneLaunchAndItsLastWave) {
   // 8 experts of 128 rows, n = 1728 = 13.5 tiles of 128: 8 * 14 = 112 tiles. As one launch: what
   // the batched GEMM takes; as eight launches: seven more of them, and eight partly filled waves.

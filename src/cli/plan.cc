@@ -303,7 +303,12 @@ class PlanCommand : public Command {
         continue;
       }
       std::vector<std::string>& chosen = task.only[field];
+      plan::Plan trial;
       for (std::string& value : values_of(field, values)) {
+        if (auto set = full::set_field(trial, field, value, "--only"); !set) {
+          mistakes.add(std::move(set.error()));
+          break;
+        }
         if (std::find(chosen.begin(), chosen.end(), value) == chosen.end()) {
           chosen.push_back(std::move(value));
         }

@@ -45,7 +45,7 @@ TEST(PlanCommand, EveryMistakeIsNamed) {
       "1GiB");
   EXPECT_EQ(run.status, 2);
   EXPECT_THAT(run.err, AllOf(HasSubstr("--devices"), HasSubstr("--batch"), HasSubstr("--reserve"),
-                             HasSubstr("--fix: found 'tp'")));
+                             HasSubstr("--fix: found 'tp'"), HasSubstr("did you mean 'zero'")));
 }
 
 TEST(PlanCommand, WhereNothingFitsItSaysWhatWouldHelp) {

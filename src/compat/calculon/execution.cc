@@ -39,8 +39,7 @@ Error counts_out_of_range(const Execution& execution) {
 
 }  // namespace
 
-Result<void> check(const Execution& execution, const Application& application,
-                   std::size_t networks) {
+Result<void> check(const Execution& execution, const Application& application) {
   if (Error counts = counts_out_of_range(execution); !counts.empty()) {
     return fail(std::move(counts));
   }
@@ -69,12 +68,6 @@ Result<void> check(const Execution& execution, const Application& application,
   checker.require(
       !e.seq_par_ag_redo || (e.sequence_par() && e.activation_recompute != Recompute::full),
       "seq_par_ag_redo", "rs_ag without full recompute");
-  for (const auto& [field, network] : {std::pair{"tensor_par_net", e.tensor_par_net},
-                                       {"pipeline_par_net", e.pipeline_par_net},
-                                       {"data_par_net", e.data_par_net}}) {
-    checker.require(network < static_cast<std::int64_t>(networks), field,
-                    "below " + std::to_string(networks) + ", the system's networks");
-  }
   if (Error mistakes = std::move(checker).take(); !mistakes.empty()) {
     return fail(std::move(mistakes));
   }
@@ -95,8 +88,7 @@ Result<Application> load_application(const std::string& file) {
   });
 }
 
-Result<Execution> load_execution(const std::string& file, const Application& application,
-                                 std::size_t networks) {
+Result<Execution> load_execution(const std::string& file, const Application& application) {
   return load_config(file).and_then([&](const ConfigNode& node) -> Result<Execution> {
     Reader read(node);
     Execution execution;
@@ -110,7 +102,7 @@ Result<Execution> load_execution(const std::string& file, const Application& app
     if (!finished) {
       return finished;
     }
-    if (auto checked = check(execution, application, networks); !checked) {
+    if (auto checked = check(execution, application); !checked) {
       for (Mistake& mistake : checked.error().mistakes) {
         mistake.where = file;
       }

@@ -121,11 +121,9 @@ Result<Application> load_application(const std::string& file);
 
 /// Reads an execution file (JSON), unchanged: of training with multi-head attention. Mistakes:
 /// those of check().
-Result<Execution> load_execution(const std::string& file, const Application& application,
-                                 std::size_t networks);
+Result<Execution> load_execution(const std::string& file, const Application& application);
 
 /// Whether the degrees divide what they cut, and options have what they need. Every mistake.
-Result<void> check(const Execution& execution, const Application& application,
-                   std::size_t networks);
+Result<void> check(const Execution& execution, const Application& application);
 
 }  // namespace orrery::calculon

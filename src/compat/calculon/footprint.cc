@@ -83,6 +83,11 @@ bool can_run(const Application& application, const System& system, const Executi
       stage_blocks(application, execution) < kOffloadedBlocks) {
     return false;
   }
+  const auto networks = static_cast<std::int64_t>(system.networks.size());
+  if (execution.tensor_par_net >= networks || execution.pipeline_par_net >= networks ||
+      execution.data_par_net >= networks) {
+    return false;
+  }
   for (std::size_t i = 0; i < system.networks.size(); ++i) {
     const std::int64_t members = members_of(execution, i);
     const Network& network = system.networks[i];
@@ -97,8 +102,8 @@ bool can_run(const Application& application, const System& system, const Executi
 Result<Run> run(const Application& application, const System& system, const Execution& execution) {
   if (!can_run(application, system, execution)) {
     return fail(
-        "a network is smaller than its groups or not filled by them, or something is offloaded "
-        "from stages of fewer than 3 blocks");
+        "a network is not there, smaller than its groups or not filled by them, or something is "
+        "offloaded from stages of fewer than 3 blocks");
   }
   const Block block = block_of(application, system, execution);
   Run run{.step = step_of(application, system, execution, block),

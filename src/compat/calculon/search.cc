@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 #include <utility>
 
 namespace orrery::calculon {
@@ -50,29 +49,28 @@ std::array<std::int64_t, 17> order_of(const Execution& e) {
 }
 
 bool better(const Found& a, const Found& b) {
-  const double less = b.step.sample_rate - a.step.sample_rate;
+  const double less = b.run.step.sample_rate - a.run.step.sample_rate;
   return less != 0 ? less < 0 : order_of(a.execution) < order_of(b.execution);
 }
 
 class Search {
  public:
   Search(const Application& application, const System& system, const Space& space, std::size_t top,
-         const std::function<bool(double)>& go_on)
+         const std::function<void(double)>& progress)
       : a_(application),
         system_(system),
         space_(space),
         most_(top),
-        go_on_(go_on),
+        progress_(progress),
         networks_(static_cast<std::int64_t>(system.networks.size())) {}
 
   SearchResult run() && {
     const std::vector<Execution> degrees = splits();
     for (std::size_t i = 0; i < degrees.size(); ++i) {
-      share_ = static_cast<double>(i) / static_cast<double>(degrees.size());
-      kinds_of_block(degrees[i]);
-      if (!result_.complete) {
-        break;
+      if (progress_) {
+        progress_(static_cast<double>(i) / static_cast<double>(degrees.size()));
       }
+      kinds_of_block(degrees[i]);
     }
     return std::move(result_);
   }
@@ -131,10 +129,6 @@ class Search {
           blocks(e);
         }
       }
-      if (go_on_ && !go_on_(share_)) {
-        result_.complete = false;
-        return;
-      }
     }
   }
 
@@ -169,7 +163,8 @@ class Search {
     result_.distinct += overlaps.size();
     result_.executions +=
         overlaps.size() * by_network.size() * static_cast<std::size_t>(stages * replicas);
-    if (!fits(system_, footprint_of(a_, e, by_network.front()))) {
+    const Footprint footprint = footprint_of(a_, e, by_network.front());
+    if (!fits(system_, footprint)) {
       return;
     }
     for (std::size_t tensor = 0; tensor < by_network.size(); ++tensor) {
@@ -181,7 +176,7 @@ class Search {
           }
           for (const bool overlap : overlaps) {
             e.data_par_overlap = overlap;
-            add({e, step_of(a_, system_, e, by_network[tensor])});
+            add({e, {step_of(a_, system_, e, by_network[tensor]), footprint}});
           }
         }
       }
@@ -202,17 +197,16 @@ class Search {
   const System& system_;
   const Space& space_;
   std::size_t most_;
-  const std::function<bool(double)>& go_on_;
+  const std::function<void(double)>& progress_;
   std::int64_t networks_;
-  double share_ = 0;
   SearchResult result_;
 };
 
 }  // namespace
 
 SearchResult search(const Application& application, const System& system, const Space& space,
-                    std::size_t top, const std::function<bool(double)>& go_on) {
-  return Search(application, system, space, top, go_on).run();
+                    std::size_t top, const std::function<void(double)>& progress) {
+  return Search(application, system, space, top, progress).run();
 }
 
 }  // namespace orrery::calculon

@@ -30,7 +30,7 @@ struct Space {
 
 struct Found {
   Execution execution;
-  Step step;
+  Run run;
 };
 
 struct SearchResult {
@@ -38,11 +38,10 @@ struct SearchResult {
   std::uint64_t executions = 0;
   std::uint64_t distinct = 0;  ///< but for the networks
   std::uint64_t feasible = 0;
-  bool complete = true;  ///< not ended by `go_on`
 };
 
-/// `go_on` gets the share done, now and then; false ends the search.
+/// `progress` gets the share done, now and then.
 SearchResult search(const Application& application, const System& system, const Space& space,
-                    std::size_t top, const std::function<bool(double)>& go_on = {});
+                    std::size_t top, const std::function<void(double)>& progress = {});
 
 }  // namespace orrery::calculon

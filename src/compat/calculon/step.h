@@ -82,8 +82,8 @@ struct Step {
 
 /// The parts below require an execution that check() accepts and the block_of() it.
 
-/// Whether networks are large enough and, where they must be, filled, and stages have the 3 blocks
-/// that offload needs.
+/// Whether networks are there, large enough and, where they must be, filled, and stages have the 3
+/// blocks that offload needs.
 bool can_run(const Application& application, const System& system, const Execution& execution);
 
 Footprint footprint_of(const Application& application, const Execution& execution,

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <sstream>
 
 #include "base/file.h"
 #include "base/reader.h"
@@ -16,7 +17,6 @@
 #include "planner/spmd/models.h"
 #include "planner/spmd/noise.h"
 #include "planner/spmd/profile.h"
-#include "workload/plan/plan_lists.h"
 
 namespace orrery::cli {
 namespace {
@@ -235,7 +235,8 @@ class Spmd : public Command {
   /// "15.7TFLOP/s*4,9.3TFLOP/s*4": as many as there are devices.
   std::vector<FlopRate> read_rates(std::int64_t devices, Error& mistakes) const {
     std::vector<FlopRate> rates;
-    for (const std::string& item : plan::list_items(rates_.value_or(""))) {
+    std::istringstream items(rates_.value_or(""));
+    for (std::string item; std::getline(items, item, ',');) {
       const std::size_t times = std::min(item.find('*'), item.size());
       const auto rate = parse_value<FlopRate>(item.substr(0, times));
       const auto count = parse_value<std::int64_t>(

@@ -158,6 +158,28 @@ void write_stage(JsonWriter& json, const spmd::Stage& stage) {
   json.end_array().end_object();
 }
 
+/// What only some runs have.
+void write_asked(JsonWriter& json, const SpmdRun& run) {
+  if (!run.shares.empty()) {
+    json.key("shares").begin_array();
+    for (const double share : run.shares) {
+      json.value(share);
+    }
+    json.end_array();
+  }
+  if (!run.frontier.empty()) {
+    json.key("frontier").begin_array();
+    for (const spmd::MemoryPoint& point : run.frontier) {
+      json.begin_object();
+      json.key("memory_bytes").value(point.memory.value());
+      json.key("time_s").value(to_seconds(point.solution.total));
+      json.key("communications").value(point.solution.strategy.communications());
+      json.end_object();
+    }
+    json.end_array();
+  }
+}
+
 }  // namespace
 
 std::string spmd_table(const SpmdRun& run) {
@@ -183,24 +205,7 @@ std::string spmd_json(const SpmdRun& run) {
       json.key("bound_s").value(to_seconds(*run.bound));
       json.key("gap").value(gap(run));
     }
-    if (!run.shares.empty()) {
-      json.key("shares").begin_array();
-      for (const double share : run.shares) {
-        json.value(share);
-      }
-      json.end_array();
-    }
-    if (!run.frontier.empty()) {
-      json.key("frontier").begin_array();
-      for (const spmd::MemoryPoint& point : run.frontier) {
-        json.begin_object();
-        json.key("memory_bytes").value(point.memory.value());
-        json.key("time_s").value(to_seconds(point.solution.total));
-        json.key("communications").value(point.solution.strategy.communications());
-        json.end_object();
-      }
-      json.end_array();
-    }
+    write_asked(json, run);
     json.key("search_s").value(run.search_seconds);
     json.key("states").value(run.counts.states);
     json.key("skipped_periods").value(run.counts.skipped_periods);

@@ -35,7 +35,7 @@ TEST(OtherSystems, CalculonsOptimumSimulates) {
   const std::string command =
       "ORRERY=" + std::string(ORRERY_BINARY) + " " + examples + "run.sh >" + out;
   ASSERT_EQ(std::system(command.c_str()), 0);
-  EXPECT_THAT(content(out), AllOf(HasSubstr("193496 executions"), HasSubstr("step time")));
+  EXPECT_THAT(content(out), AllOf(HasSubstr("193496 executions"), HasSubstr("Step time")));
   const Outcome wrong =
       orrery("calculon --application " + examples + "megatron-22B.json --system " + examples +
              "a100_80g.json --devices 0 --datatype float32");

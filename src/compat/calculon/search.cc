@@ -28,7 +28,7 @@ std::vector<bool> choices(bool possible) {
 }
 
 /// Where an execution stands in the order in which the published search tries them.
-std::array<std::int64_t, 17> order_of(const Execution& e) {
+std::array<std::int64_t, 16> order_of(const Execution& e) {
   const auto first = [](bool value) { return std::int64_t{value ? 0 : 1}; };
   return {e.tensor_par,
           e.pipeline_par,

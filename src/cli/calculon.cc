@@ -27,7 +27,7 @@ constexpr const char* kCalculonExamples =
     "  orrery calculon --application megatron-22B.json --system a100_80g.json --devices 8 \\\n"
     "                  --batch 4 --save plan.yaml\n";
 
-constexpr std::int64_t kMostDevices = std::int64_t{1} << 20;  // as the numbers of its files
+constexpr std::int64_t kMostCount = std::int64_t{1} << 20;  // as the numbers of its files
 
 class Calculon : public Command {
  public:
@@ -50,7 +50,7 @@ class Calculon : public Command {
   Result<std::string> run(Error mistakes) override {
     calculon::NumberType type = calculon::NumberType::float16;
     take("--datatype", datatype_, type, mistakes);
-    const std::int64_t top = whole_number("--top", top_, 1, kMostDevices, mistakes);
+    const std::int64_t top = whole_number("--top", top_, 1, kMostCount, mistakes);
     for (const auto& [flag, text] :
          {std::pair{"--application", &application_}, {"--system", &system_}}) {
       if (!*text) {
@@ -59,8 +59,8 @@ class Calculon : public Command {
     }
     check_space(mistakes);
     calculon::Space space;
-    space.devices = whole_number("--devices", devices_, 1, kMostDevices, mistakes);
-    space.batch = whole_number("--batch", batch_, 1, kMostDevices, mistakes);
+    space.devices = whole_number("--devices", devices_, 1, kMostCount, mistakes);
+    space.batch = whole_number("--batch", batch_, 1, kMostCount, mistakes);
     const auto application = application_
                                  ? collect(calculon::load_application(*application_), mistakes)
                                  : calculon::Application();

@@ -234,6 +234,7 @@ class Spmd : public Command {
 
   /// "15.7TFLOP/s*4,9.3TFLOP/s*4": as many as there are devices.
   std::vector<FlopRate> read_rates(std::int64_t devices, Error& mistakes) const {
+    constexpr std::int64_t kMostDevicesOfARate = std::int64_t{1} << 20;
     std::vector<FlopRate> rates;
     std::istringstream items(rates_.value_or(""));
     for (std::string item; std::getline(items, item, ',');) {
@@ -241,7 +242,7 @@ class Spmd : public Command {
       const auto rate = parse_value<FlopRate>(item.substr(0, times));
       const auto count = parse_value<std::int64_t>(
           times < item.size() ? std::string_view(item).substr(times + 1) : "1");
-      if (!rate || !count || *rate <= FlopRate(0) || *count < 1 || *count > devices) {
+      if (!rate || !count || *rate <= FlopRate(0) || *count < 1 || *count > kMostDevicesOfARate) {
         mistakes.add(wrong_value("--rates", item,
                                  "a rate and how many devices have it, such as '15.7TFLOP/s*4'"));
         continue;
@@ -276,9 +277,11 @@ class Spmd : public Command {
       return fail(std::move(cost.error()));
     }
     run.strategy_cost = std::move(*cost);
-    // The device with the most: as if no fewer devices had shares as large.
+    // Of the largest share: as on so many equal devices, rounded down.
+    constexpr double kWhole = 1e-9;
     const double most = *std::max_element(run.shares.begin(), run.shares.end());
-    run.memory = spmd::memory_of(run.graph, run.strategy, static_cast<std::int64_t>(1 / most));
+    run.memory =
+        spmd::memory_of(run.graph, run.strategy, static_cast<std::int64_t>(1 / most + kWhole));
     for (const auto& row : kNames<spmd::FixedStrategy>) {
       const auto other = spmd::search_mixed(run.graph, *run.mixed, options_of(row.value));
       run.others.push_back(

@@ -28,8 +28,9 @@ Result<std::string> compare_published(const std::string& table, const full::Opti
   bool stopped = false;
   const auto print = [&](std::string_view raw) {
     const std::string text = printable(raw, "\n\t");
-    stopped = stopped || std::fwrite(text.data(), 1, text.size(), stdout) != text.size() ||
-              std::fflush(stdout) != 0;  // the end of the command tells it
+    const bool written =
+        std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+    stopped = stopped || !written;  // the end of the command tells it
   };
   std::vector<full::PublishedComparison> rows;
   full::Options options = given;

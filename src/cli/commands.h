@@ -25,6 +25,7 @@ std::unique_ptr<Command> make_gemm();        // kernels.cc
 std::unique_ptr<Command> make_attention();   // kernels.cc
 std::unique_ptr<Command> make_moe();         // kernels.cc
 std::unique_ptr<Command> make_spmd();        // spmd.cc
+std::unique_ptr<Command> make_calculon();    // calculon.cc
 std::unique_ptr<Command> make_fuse();        // fuse.cc
 std::unique_ptr<Command> make_explain();     // explain.cc
 std::unique_ptr<Command> make_import();      // import.cc
@@ -74,6 +75,9 @@ inline constexpr std::array kCommands{
     CommandEntry{"export",
                  "A plan as a training framework's arguments or configuration, or as Chakra traces",
                  make_export},
+    CommandEntry{"calculon",
+                 "Calculon's inputs, unchanged: one execution, or the best of its space",
+                 make_calculon},
     CommandEntry{"astra", "ASTRA-sim's inputs, unchanged: the cycles of every rank", make_astra},
     CommandEntry{"flit", "Latency and saturation of a network of routers, flit by flit", make_flit},
     CommandEntry{"sweep", "A study: many points of one description, run once each into a store",

@@ -10,7 +10,9 @@
 #include "base/format.h"
 #include "base/reader.h"
 #include "cli/commands.h"
+#include "cli/plan_choices.h"
 #include "cli/plan_flags.h"
+#include "cli/plan_layers.h"
 #include "cli/plan_published.h"
 #include "cli/plan_vary.h"
 #include "cli/progress.h"
@@ -19,8 +21,6 @@
 #include "planner/full/search.h"
 #include "planner/full/summary.h"
 #include "report/plan_search.h"
-#include "workload/plan/aliases.h"
-#include "workload/plan/plan_lists.h"
 
 namespace orrery::cli {
 namespace {
@@ -76,6 +76,8 @@ class PlanCommand : public Command {
     options.value("--table", table_, "NAME|FILE",
                   "every row of a table of published runs (`orrery list tables`) beside the best "
                   "plan for its work; without model and machine");
+    options.value("--layer-costs", layer_costs_, "FILE",
+                  "what each layer takes under each strategy: the fastest within --max-memory");
     options.value("--save", save_, "FILE", "write the best plan");
     options.flag("--explain", explain_,
                  "also time against memory, and what every other choice would cost");
@@ -107,12 +109,19 @@ class PlanCommand : public Command {
     if (table_) {
       return published(options, std::move(mistakes));
     }
+    if (layer_costs_) {
+      plan_.refuse("--layer-costs", mistakes);
+      if (has_task()) {
+        mistakes.add({"--layer-costs", {}, {}, "goes with --max-memory and --json alone"});
+      }
+      return plan_layers(*layer_costs_, most_memory_, json_, std::move(mistakes));
+    }
     const StepInput step = step_.read(mistakes);
     full::Task task{.model = step.model,
                     .machine = step.machine,
                     .devices = step.devices,
                     .fixed = plan_.placed_plan(mistakes)};
-    read_fixed(task, mistakes);
+    read_choices(fix_, only_, task, mistakes);
     if (step.devices == 0 && step_.given() &&
         std::ranges::find(mistakes.mistakes, "--devices", &Mistake::where) ==
             mistakes.mistakes.end()) {
@@ -148,10 +157,15 @@ class PlanCommand : public Command {
   int status() const override { return status_; }
 
  private:
+  /// Whether flags say what --table and --layer-costs say themselves.
+  bool has_task() const {
+    return step_.given() || save_ || explain_ || plot_ || regret_ || minmax_regret_ || elastic_ ||
+           vary_.given() || !only_.empty() || !fix_.empty() || reserve_;
+  }
+
   Result<std::string> published(full::Options& options, Error mistakes) const {
     plan_.refuse("--table", mistakes);
-    if (step_.given() || save_ || explain_ || plot_ || regret_ || minmax_regret_ || elastic_ ||
-        vary_.given() || !only_.empty() || !fix_.empty() || reserve_ || most_memory_) {
+    if (has_task() || most_memory_) {
       mistakes.add(
           {"--table", {}, {}, "gives the work itself; only how long to search may be said"});
     }
@@ -250,67 +264,6 @@ class PlanCommand : public Command {
     return fail(std::move(error));
   }
 
-  /// Between commas; between semicolons where a value has commas itself.
-  static std::vector<std::string> values_of(const std::string& field, const std::string& text) {
-    const bool lists = field == "stage_layers" || field == "documents";
-    if (!lists && text.find(';') == std::string::npos) {
-      return plan::list_items(text);
-    }
-    std::vector<std::string> values;
-    for (std::size_t begin = 0; begin <= text.size();) {
-      const std::size_t end = std::min(text.find(';', begin), text.size());
-      values.push_back(text.substr(begin, end - begin));
-      begin = end + 1;
-    }
-    return values;
-  }
-
-  /// --fix and --only: "field=value".
-  void read_fixed(full::Task& task, Error& mistakes) const {
-    const auto parts = [&](const char* flag, const std::string& text) {
-      const std::size_t equals = text.find('=');
-      if (equals == std::string::npos || equals == 0) {
-        mistakes.add(wrong_value(flag, text, "FIELD=VALUE"));
-        return std::pair<std::string, std::string>();
-      }
-      std::string field = text.substr(0, equals);
-      std::replace(field.begin(), field.end(), '-', '_');
-      for (const plan::Alias& alias : plan::kAliases) {
-        field = alias.name == field ? std::string(alias.field) : field;
-      }
-      return std::pair(std::move(field), text.substr(equals + 1));
-    };
-    for (const std::string& text : fix_) {
-      const auto [field, value] = parts("--fix", text);
-      if (field.empty()) {
-        continue;
-      }
-      if (const auto place = task.fixed.places.find(field);
-          place != task.fixed.places.end() && place->second.starts_with("--")) {
-        mistakes.add(wrong_value("--fix", text, "once: " + place->second + " says it too"));
-      }
-      if (auto set = full::set_field(task.fixed.plan, field, value, "--fix"); !set) {
-        mistakes.add(std::move(set.error()));
-      }
-      task.fixed.places[field] = "--fix";
-    }
-    for (const std::string& text : only_) {
-      const auto [field, values] = parts("--only", text);
-      if (!field.empty() && task.only.contains(field)) {
-        mistakes.add(wrong_value("--only", text, "every value of a field in one --only"));
-      }
-      if (field.empty()) {
-        continue;
-      }
-      std::vector<std::string>& chosen = task.only[field];
-      for (std::string& value : values_of(field, values)) {
-        if (std::find(chosen.begin(), chosen.end(), value) == chosen.end()) {
-          chosen.push_back(std::move(value));
-        }
-      }
-    }
-  }
-
   full::Objective objective(const machine::Machine& machine, Error& mistakes) const {
     const auto value = parse_value<full::Objective>(objective_.value_or("time"));
     if (!value) {
@@ -366,6 +319,7 @@ class PlanCommand : public Command {
   std::optional<std::string> simulations_;
   std::optional<std::string> save_;
   std::optional<std::string> table_;
+  std::optional<std::string> layer_costs_;
   std::optional<std::string> objective_;
   std::vector<std::string> only_;
   std::vector<std::string> fix_;

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/plan_published.h"
 
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <optional>
+
+#include "base/printable.h"
 #include "cli/progress.h"
 #include "planner/full/published.h"
 #include "report/plan_published.h"
@@ -19,24 +25,47 @@ Result<std::string> compare_published(const std::string& table, const full::Opti
   if (!runs) {
     return fail(runs.error());
   }
-  ProgressBar bar("planning");
+  bool stopped = false;
+  const auto print = [&](std::string_view raw) {
+    const std::string text = printable(raw, "\n\t");
+    const bool written =
+        std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+    stopped = stopped || !written;  // the end of the command tells it
+  };
   std::vector<full::PublishedComparison> rows;
   full::Options options = given;
-  bool stopped = false;
+  std::optional<ProgressBar> bar;
   options.go_on = [&] {
-    bar.update(static_cast<double>(rows.size()) / static_cast<double>(runs->size()));
+    bar->update(0);
     stopped = stopped || !given.go_on();
     return !stopped;
   };
   full::PublishedPlans plans(options);
+  report::JsonWriter writer(print, report::JsonWriter::Layout::indented);
+  if (json) {
+    writer.begin_object().key("table").value(profile->table).key("rows").begin_array();
+  } else {
+    print(profile->title + "\n");
+  }
   for (const study::PublishedRun& run : *runs) {
     if (stopped) {
       break;
     }
+    bar.emplace(fmt::format("row {} of {}", rows.size() + 1, runs->size()));
     rows.push_back(plans.compare(run));
+    bar.reset();
+    if (json) {
+      report::write_published_plan(writer, rows.back());
+      writer.flush();
+    } else {
+      print(report::published_plan_text(rows.back()));
+    }
   }
-  return json ? report::published_plans_json(profile->table, rows)
-              : report::published_plans_table(profile->title, rows);
+  if (json) {
+    writer.end_array().end_object();
+    return "\n";
+  }
+  return report::published_plans_summary(rows);
 }
 
 }  // namespace orrery::cli

@@ -8,8 +8,8 @@
 
 namespace orrery::cli {
 
-/// `orrery plan --table`: every row of a table of published runs beside the planner's answer. Where
-/// a published plan is refused, or faster than the best found, the mistakes say which.
+/// `orrery plan --table`: every row of a table of published runs beside the planner's answer, each
+/// printed as soon as it is known. The result is the text after the rows.
 Result<std::string> compare_published(const std::string& table, const full::Options& options,
                                       bool json);
 

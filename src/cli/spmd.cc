@@ -4,13 +4,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <sstream>
 
 #include "base/file.h"
 #include "base/reader.h"
 #include "cli/commands.h"
 #include "planner/spmd/machine_prices.h"
 #include "planner/spmd/memory.h"
+#include "planner/spmd/mixed.h"
 #include "planner/spmd/models.h"
 #include "planner/spmd/noise.h"
 #include "planner/spmd/profile.h"
@@ -33,6 +36,7 @@ constexpr const char* kSpmdExamples =
     "  orrery spmd --graph Rmoe --devices 64 --cost orrery --machine dgx-a100-80g\n"
     "  orrery spmd --graph Rmoe --cost orrery --machine dgx-h100 --max-memory 24GiB\n"
     "  orrery spmd --graph Rmoe --cost orrery --machine dgx-h100 --frontier\n"
+    "  orrery spmd --graph Rmoe --cost mixed --profile 64c8m --rates '15.7TFLOP/s*4,9.3TFLOP/s*4'\n"
     "  orrery spmd --graph graph.json --profile profile.yaml --save strategy.json\n"
     "  orrery spmd --graph Rmoe --profile nvl8 --strategy strategy.json --json\n";
 
@@ -50,10 +54,13 @@ class Spmd : public Command {
     options.value("--layers", layers_, "INT", "of a named graph; default 8");
     options.value("--profile", profile_, "NAME|FILE",
                   "rate and bandwidths: a file, or one of " + enumerated(list_configs("spmd")));
-    options.value("--cost", cost_, "NAME",
-                  "hidup (published; default) or orrery (ours; takes --machine for --profile)");
+    options.value(
+        "--cost", cost_, "NAME",
+        "hidup (published; default), orrery (ours; takes --machine for --profile) or mixed "
+        "(devices of different rates, uneven slices, nothing hides)");
     options.value("--machine", machine_, "NAME|FILE",
                   "of --cost orrery: a name of `orrery list machines`, or a file");
+    options.value("--rates", rates_, "RATE*COUNT,...", "of --cost mixed: devices of each rate");
     options.value("--overlap", overlap_, "NAME",
                   all_names<spmd::Overlap>() + "; default forward, with --cost orrery both");
     options.value("--max-memory", limit_, "SIZE", "of a device, such as 40GiB; with a bound");
@@ -75,12 +82,23 @@ class Spmd : public Command {
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
+    if (run.mixed) {
+      if (const auto done = solve_mixed(run); !done) {
+        return fail(done.error());
+      }
+      return print(run);
+    }
     const auto done = (noise_ ? solve_with_noise(run, *prices) : solve(run, *prices)).and_then([&] {
       return add_frontier(run, *prices);
     });
     if (!done) {
       return fail(done.error());
     }
+    return print(run);
+  }
+
+ private:
+  Result<std::string> print(const report::SpmdRun& run) const {
     if (save_) {
       if (auto saved = write_file(*save_, report::strategy_json(run)); !saved) {
         return fail(std::move(saved.error()));
@@ -89,11 +107,21 @@ class Spmd : public Command {
     return json_ ? report::spmd_json(run) : report::spmd_table(run);
   }
 
- private:
   report::SpmdRun read(Error& mistakes) {
     report::SpmdRun run;
     run.cost = cost_.value_or("hidup");
-    run.overlap = run.cost == "orrery" ? spmd::Overlap::both : spmd::Overlap::forward;
+    run.overlap = run.cost == "orrery"  ? spmd::Overlap::both
+                  : run.cost == "mixed" ? spmd::Overlap::none
+                                        : spmd::Overlap::forward;
+    if (run.cost == "mixed" && (limit_ || overlap_ || strategy_ || frontier_)) {
+      mistakes.add({"--cost mixed",
+                    {},
+                    {},
+                    "goes without --max-memory, --overlap, --strategy and --frontier"});
+    }
+    if (rates_ && run.cost != "mixed") {
+      mistakes.add({"--rates", {}, {}, "goes with --cost mixed"});
+    }
     if (limit_) {
       take("--max-memory", limit_, run.limit.emplace(), mistakes);
     }
@@ -163,8 +191,8 @@ class Spmd : public Command {
   }
 
   std::unique_ptr<spmd::Prices> read_prices(report::SpmdRun& run, Error& mistakes) const {
-    if (run.cost != "hidup" && run.cost != "orrery") {
-      mistakes.add(wrong_value("--cost", run.cost, "hidup or orrery"));
+    if (run.cost != "hidup" && run.cost != "orrery" && run.cost != "mixed") {
+      mistakes.add(wrong_value("--cost", run.cost, "hidup, orrery or mixed"));
       return nullptr;
     }
     const bool own = run.cost == "orrery";
@@ -196,8 +224,70 @@ class Spmd : public Command {
     }
     spmd::Profile profile = load_named("--profile", *name, spmd::load_profile, mistakes);
     run.machine = profile.name;
+    if (run.cost == "mixed") {
+      run.mixed = spmd::MixedDevices{std::move(profile), read_rates(run.devices, mistakes)};
+      return nullptr;
+    }
     return std::make_unique<spmd::PublishedPrices>(
         spmd::PublishedPrices::Setting{run.devices, std::move(profile), run.overlap});
+  }
+
+  /// "15.7TFLOP/s*4,9.3TFLOP/s*4": as many as there are devices.
+  std::vector<FlopRate> read_rates(std::int64_t devices, Error& mistakes) const {
+    constexpr std::int64_t kMostDevicesOfARate = std::int64_t{1} << 20;
+    std::vector<FlopRate> rates;
+    std::istringstream items(rates_.value_or(""));
+    for (std::string item; std::getline(items, item, ',');) {
+      const std::size_t times = std::min(item.find('*'), item.size());
+      const auto rate = parse_value<FlopRate>(item.substr(0, times));
+      const auto count = parse_value<std::int64_t>(
+          times < item.size() ? std::string_view(item).substr(times + 1) : "1");
+      if (!rate || !count || *rate <= FlopRate(0) || *count < 1 || *count > kMostDevicesOfARate) {
+        mistakes.add(wrong_value("--rates", item,
+                                 "a rate and how many devices have it, such as '15.7TFLOP/s*4'"));
+        continue;
+      }
+      rates.insert(rates.end(), static_cast<std::size_t>(*count), *rate);
+    }
+    if (static_cast<std::int64_t>(rates.size()) != devices) {
+      mistakes.add(wrong_value("--rates", rates_.value_or(""),
+                               "rates of " + std::to_string(devices) + " devices"));
+    }
+    return rates;
+  }
+
+  /// Shares and program together, then everything else at those shares; well-known strategies at
+  /// their own.
+  static Result<void> solve_mixed(report::SpmdRun& run) {
+    const auto options_of = [](std::optional<spmd::FixedStrategy> kind) {
+      return spmd::SearchOptions{.allowed = kind ? spmd::restriction(*kind) : spmd::Restriction()};
+    };
+    const auto begin = std::chrono::steady_clock::now();
+    auto found = spmd::search_mixed(run.graph, *run.mixed, options_of(run.fixed));
+    if (!found) {
+      return fail(std::move(found.error()));
+    }
+    run.search_seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    run.strategy = std::move(found->solution.strategy);
+    run.counts = found->solution.counts;
+    run.shares = std::move(found->shares);
+    auto cost = spmd::replay(run.graph, run.strategy, spmd::MixedPrices(*run.mixed, run.shares));
+    if (!cost) {
+      return fail(std::move(cost.error()));
+    }
+    run.strategy_cost = std::move(*cost);
+    // Of the largest share: as on so many equal devices, rounded down.
+    constexpr double kWhole = 1e-9;
+    const double most = *std::max_element(run.shares.begin(), run.shares.end());
+    run.memory =
+        spmd::memory_of(run.graph, run.strategy, static_cast<std::int64_t>(1 / most + kWhole));
+    for (const auto& row : kNames<spmd::FixedStrategy>) {
+      const auto other = spmd::search_mixed(run.graph, *run.mixed, options_of(row.value));
+      run.others.push_back(
+          {row.value, other ? std::optional(other->solution.total) : std::optional<Time>()});
+    }
+    return {};
   }
 
   /// The search believes noisy inputs; everything that is reported is true.
@@ -286,6 +376,7 @@ class Spmd : public Command {
   std::optional<std::string> profile_;
   std::optional<std::string> cost_;
   std::optional<std::string> machine_;
+  std::optional<std::string> rates_;
   std::optional<std::string> limit_;
   std::optional<std::string> overlap_;
   std::optional<std::string> fixed_;

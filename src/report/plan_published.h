@@ -6,18 +6,19 @@
 #include <vector>
 
 #include "planner/full/published.h"
+#include "report/json_writer.h"
 
 namespace orrery::report {
 
-/// A line for each row: both plans and their simulated steps; then how many rows there are of each
-/// kind.
-std::string published_plans_table(const std::string& title,
-                                  const std::vector<full::PublishedComparison>& rows);
+/// Both plans of a row and their simulated steps, or why there is nothing to compare.
+std::string published_plan_text(const full::PublishedComparison& row);
 
-/// Keys: table, rows [{key, machine, plan, published_s, published_mfu, fits, problem, refused,
-/// best_s, best_mfu, gain, bound_s, best, wall_s}]; best_s to wall_s are null where nothing is
+/// How many rows there are of each kind.
+std::string published_plans_summary(const std::vector<full::PublishedComparison>& rows);
+
+/// An object: {key, machine, plan, devices, published_s, published_mfu, fits, problem, refused,
+/// best_s, best_mfu, gain, bound_s, best, wall_s}; best_s to wall_s are null where nothing is
 /// compared.
-std::string published_plans_json(const std::string& table,
-                                 const std::vector<full::PublishedComparison>& rows);
+void write_published_plan(JsonWriter& json, const full::PublishedComparison& row);
 
 }  // namespace orrery::report

@@ -36,6 +36,14 @@ std::string header(const SpmdRun& run) {
       static_cast<double>(run.graph.parameters()) / 1e6, run.devices, run.cost, run.machine,
       name_of(run.overlap), what, to_seconds(run.strategy_cost.total), run.strategy.stages.size(),
       run.strategy.communications());
+  for (std::size_t first = 0, end = 0; first < run.shares.size(); first = end) {
+    const FlopRate rate = run.mixed->rates[first];
+    while (end < run.shares.size() && run.mixed->rates[end] == rate) {
+      ++end;
+    }
+    text += fmt::format("{} devices of {} hold {} each\n", end - first, to_string(rate),
+                        percent(run.shares[first]));
+  }
   text += fmt::format("memory of a device, everything kept: {}", to_string(run.memory));
   if (run.limit && run.bound) {
     text += fmt::format(", limit {}; no strategy within it is faster than {:.6f} s (gap {})",
@@ -150,6 +158,28 @@ void write_stage(JsonWriter& json, const spmd::Stage& stage) {
   json.end_array().end_object();
 }
 
+/// What only some runs have.
+void write_asked(JsonWriter& json, const SpmdRun& run) {
+  if (!run.shares.empty()) {
+    json.key("shares").begin_array();
+    for (const double share : run.shares) {
+      json.value(share);
+    }
+    json.end_array();
+  }
+  if (!run.frontier.empty()) {
+    json.key("frontier").begin_array();
+    for (const spmd::MemoryPoint& point : run.frontier) {
+      json.begin_object();
+      json.key("memory_bytes").value(point.memory.value());
+      json.key("time_s").value(to_seconds(point.solution.total));
+      json.key("communications").value(point.solution.strategy.communications());
+      json.end_object();
+    }
+    json.end_array();
+  }
+}
+
 }  // namespace
 
 std::string spmd_table(const SpmdRun& run) {
@@ -175,17 +205,7 @@ std::string spmd_json(const SpmdRun& run) {
       json.key("bound_s").value(to_seconds(*run.bound));
       json.key("gap").value(gap(run));
     }
-    if (!run.frontier.empty()) {
-      json.key("frontier").begin_array();
-      for (const spmd::MemoryPoint& point : run.frontier) {
-        json.begin_object();
-        json.key("memory_bytes").value(point.memory.value());
-        json.key("time_s").value(to_seconds(point.solution.total));
-        json.key("communications").value(point.solution.strategy.communications());
-        json.end_object();
-      }
-      json.end_array();
-    }
+    write_asked(json, run);
     json.key("search_s").value(run.search_seconds);
     json.key("states").value(run.counts.states);
     json.key("skipped_periods").value(run.counts.skipped_periods);

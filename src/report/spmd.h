@@ -8,6 +8,7 @@
 
 #include "planner/spmd/fixed.h"
 #include "planner/spmd/memory.h"
+#include "planner/spmd/mixed.h"
 #include "planner/spmd/operator_graph.h"
 #include "planner/spmd/search.h"
 #include "planner/spmd/strategy.h"
@@ -17,7 +18,7 @@ namespace orrery::report {
 struct SpmdRun {
   spmd::OperatorGraph graph;
   std::int64_t devices = 1;
-  std::string cost;     ///< "hidup", "orrery"
+  std::string cost;     ///< "hidup", "orrery", "mixed"
   std::string machine;  ///< name of the profile or machine
   spmd::Overlap overlap = spmd::Overlap::forward;
   std::optional<spmd::FixedStrategy> fixed;  ///< to which the search was restricted
@@ -28,6 +29,8 @@ struct SpmdRun {
   std::optional<Bytes> limit;               ///< on that
   std::optional<Time> bound;                ///< no strategy within the limit is faster
   std::vector<spmd::MemoryPoint> frontier;  ///< time against memory; empty: not asked for
+  std::optional<spmd::MixedDevices> mixed;  ///< of cost mixed
+  std::vector<double> shares;               ///< of its devices
   spmd::SearchCounts counts;
   double search_seconds = 0;  ///< wall clock
   struct Other {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// orrery compose, home, patches, and gemm on DRAM that multiplies.
+/// orrery calculon, compose, home, patches, and gemm on DRAM that multiplies.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,6 +26,22 @@ TEST(OtherSystems, GemmOnBanksSaysRowsAndEnergy) {
   EXPECT_THAT(orrery("gemm --machine pim-gpt --m 1 --n 3072 --k 768").out, HasSubstr("1152"));
   EXPECT_THAT(orrery("gemm --machine pim-gpt --m 1 --n 8 --k 8 --sparsity 2:4").err,
               HasSubstr("a device of model systolic"));
+}
+
+TEST(OtherSystems, CalculonsOptimumSimulates) {
+  const Folder folder;
+  const std::string out = folder / "out";
+  const std::string examples = std::string(ORRERY_SOURCE_DIR) + "/examples/calculon/";
+  const std::string command =
+      "ORRERY=" + std::string(ORRERY_BINARY) + " " + examples + "run.sh >" + out;
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  EXPECT_THAT(content(out), AllOf(HasSubstr("193496 executions"), HasSubstr("Step time")));
+  const Outcome wrong =
+      orrery("calculon --application " + examples + "megatron-22B.json --system " + examples +
+             "a100_80g.json --devices 0 --datatype float32");
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_THAT(wrong.err, AllOf(HasSubstr("--devices"), HasSubstr("--batch: missing"),
+                               HasSubstr("no rates of float32")));
 }
 
 TEST(OtherSystems, ComposeSwitchesExperts) {

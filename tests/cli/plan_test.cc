@@ -45,7 +45,7 @@ TEST(PlanCommand, EveryMistakeIsNamed) {
       "1GiB");
   EXPECT_EQ(run.status, 2);
   EXPECT_THAT(run.err, AllOf(HasSubstr("--devices"), HasSubstr("--batch"), HasSubstr("--reserve"),
-                             HasSubstr("--fix: found 'tp'")));
+                             HasSubstr("--fix: found 'tp'"), HasSubstr("did you mean 'zero'")));
 }
 
 TEST(PlanCommand, WhereNothingFitsItSaysWhatWouldHelp) {
@@ -125,6 +125,26 @@ TEST(PlanCommand, ChoosesAMachineWithinABudget) {
   EXPECT_THAT(nothing.err, HasSubstr("above the budget"));
   const Outcome wrong = orrery(command + "--budget 1 --price network.1.bandwidth --save x");
   EXPECT_EQ(wrong.status, 2);
+}
+
+TEST(PlanCommand, GivesEveryLayerAStrategy) {
+  const std::string costs = std::string(ORRERY_SOURCE_DIR) + "/examples/layer_costs/costs.yaml";
+  double before = 0;
+  for (const char* memory : {"60GB", "40GB", "25GB"}) {
+    const Outcome run = orrery("plan --json --layer-costs " + costs + " --max-memory " + memory);
+    ASSERT_EQ(run.status, 0) << run.err;
+    const auto json = nlohmann::json::parse(run.out);
+    EXPECT_EQ(json.at("layers").size(), 48U);
+    EXPECT_EQ(json.at("bound_s"), json.at("time_s"));
+    EXPECT_GT(json.at("time_s"), before);
+    before = json.at("time_s");
+  }
+  const Outcome wrong = orrery("plan --layer-costs " + costs + " --tp 2 --model gpt2");
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_THAT(wrong.err, AllOf(HasSubstr("--max-memory: missing"), HasSubstr("--tp"),
+                               HasSubstr("--max-memory and --json alone")));
+  EXPECT_THAT(orrery("plan --layer-costs " + costs + " --max-memory 1GB").err,
+              HasSubstr("the most frugal"));
 }
 
 /// examples/which_plan as its README says.

@@ -32,6 +32,19 @@ TEST(Spmd, OptimumOfAFileAndOfItsModel) {
   EXPECT_NEAR(of_model.at("strategies").at(3).at("time_s").get<double>(), 2.969231, 3e-6);
 }
 
+TEST(Spmd, DevicesOfTwoRatesShareUnevenly) {
+  const std::string words = "--graph Rmoe --layers 2 --cost mixed --profile nvl8 --rates ";
+  const auto mixed = json_of(words + "'12TFLOP/s*4,4 TFLOP/s*4'");
+  ASSERT_EQ(mixed.at("shares").size(), 8U);
+  EXPECT_GT(mixed.at("shares").at(0), mixed.at("shares").at(7));
+  EXPECT_GT(mixed.at("optimum_s"), json_of(words + "'12TFLOP/s*8'").at("optimum_s"));
+  EXPECT_LT(mixed.at("optimum_s"), json_of(words + "'4TFLOP/s*8'").at("optimum_s"));
+  const Outcome wrong = orrery("spmd " + words + "'4TFLOP/s*3,x' --max-memory 1GiB");
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_THAT(wrong.err, AllOf(HasSubstr("rates of 8 devices"), HasSubstr("found 'x'"),
+                               HasSubstr("--max-memory")));
+}
+
 TEST(Spmd, ASavedStrategyCostsTheSameAndCanBeCostedElsewhere) {
   const Folder folder;
   const std::string file = folder / "strategy.json";

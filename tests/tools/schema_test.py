@@ -75,6 +75,11 @@ class Outputs(unittest.TestCase):
     def test_serving(self):
         self.check("serve", "serve", "--model", "llama-3.1-8b", "--machine", "dgx-h100", "--requests", "20")
 
+    def test_calculon(self):
+        folder = ROOT / "examples/calculon"
+        files = ["--application", str(folder / "megatron-1T.json"), "--system", str(folder / "a100_80g.json")]
+        self.check("calculon", "calculon", *files, "--execution", str(folder / "megatron-1T_3072.json"))
+
     def test_composition(self):
         self.check("compose", "compose", "--model", "llama-2-7b", "--machine", "sn40l", "--devices", "8", "--batches", "20")
 
@@ -161,11 +166,15 @@ class Outputs(unittest.TestCase):
         search = ["plan", "--model", "gpt2", "--machine", "dgx-a100-80g", "--batch", "16"]
         self.check("plan", *search, "--devices", "4")
         self.check("plan", *search, "--devices", "4", "--max-memory", "3GiB")
+        self.check("plan-layers", "plan", "--layer-costs", str(ROOT / "examples/layer_costs/costs.yaml"),
+                   "--max-memory", "40GB")
 
     def test_spmd(self):
         self.check("spmd", "spmd", "--graph", "Vmoe", "--layers", "2", "--profile", "64c8m")
         self.check("spmd", "spmd", "--graph", "Rmoe", "--layers", "2", "--cost", "orrery", "--machine", "dgx-h100",
                    "--max-memory", "40GiB")
+        self.check("spmd", "spmd", "--graph", "Rmoe", "--layers", "2", "--cost", "mixed", "--profile", "64c8m",
+                   "--rates", "12TFLOP/s*4,4TFLOP/s*4")
 
     def test_diagnose(self):
         seed = ROOT / "tests/fuzz/seeds/telemetry/lines.jsonl"

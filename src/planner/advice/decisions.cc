@@ -113,10 +113,8 @@ std::string reason(const full::Task& task, const std::string& field, const std::
 
 Alternative alternative(full::Task task, const full::Options& options, const std::string& field,
                         const std::string& value) {
-  constexpr std::size_t kEstimates = 100;
-  constexpr std::size_t kSimulations = 4;
   task.only[field] = {value};
-  auto answer = full::search(task, limited(options, kEstimates, kSimulations));
+  auto answer = full::search(task, good_limits(options));
   Alternative other{.value = value, .best = {}, .refused = {}};
   if (!answer) {
     other.refused = reason(task, field, value);

@@ -30,10 +30,14 @@ std::optional<full::Found> any_plan(const full::Task& task, const full::Options&
   return best_of(task, limited(options, 1, 1));
 }
 
-std::optional<full::Found> good_plan(const full::Task& task, const full::Options& options) {
+full::Options good_limits(const full::Options& options) {
   constexpr std::size_t kEstimates = 100;
   constexpr std::size_t kSimulations = 4;
-  return best_of(task, limited(options, kEstimates, kSimulations));
+  return limited(options, kEstimates, kSimulations);
+}
+
+std::optional<full::Found> good_plan(const full::Task& task, const full::Options& options) {
+  return best_of(task, good_limits(options));
 }
 
 Bytes usable_memory(const full::Task& task, const full::Options& options) {

@@ -19,7 +19,10 @@ full::Options limited(full::Options options, std::size_t estimates, std::size_t 
 /// Whether some plan fits: the most promising one.
 std::optional<full::Found> any_plan(const full::Task& task, const full::Options& options);
 
-/// The best that 100 estimates and 4 simulations find.
+/// Enough for a good plan: 100 estimates and 4 simulations.
+full::Options good_limits(const full::Options& options);
+
+/// The best within good_limits().
 std::optional<full::Found> good_plan(const full::Task& task, const full::Options& options);
 
 /// Of a device's first memory tier, what plans may use.

@@ -18,28 +18,6 @@ void SparseAllocator::choose(std::vector<Side>& by, std::uint32_t who, std::uint
   }
 }
 
-/// Whether no two requests share a side; they all match then, whoever chooses first.
-bool SparseAllocator::all_apart() {
-  bool apart = true;
-  for (const Request& request : requests_) {
-    Side& input = inputs_[request.input];
-    Side& output = outputs_[request.output];
-    apart = apart && input.best == kNone && output.best == kNone;
-    input.best = request.output;
-    output.best = request.input;
-  }
-  for (const Request& request : requests_) {
-    Side& input = inputs_[request.input];
-    Side& output = outputs_[request.output];
-    input.best = output.best = kNone;
-    if (apart) {
-      input.pointer = request.output + 1;
-      output.pointer = request.input + 1;
-    }
-  }
-  return apart;
-}
-
 bool SparseAllocator::iterate(bool input_first, bool move_pointers) {
   std::vector<Side>& first = input_first ? inputs_ : outputs_;
   std::vector<Side>& second = input_first ? outputs_ : inputs_;
@@ -81,11 +59,6 @@ bool SparseAllocator::iterate(bool input_first, bool move_pointers) {
 const std::vector<SparseAllocator::Request>& SparseAllocator::match(Allocator allocator,
                                                                     int iterations) {
   matches_.clear();
-  if (all_apart()) {
-    matches_.swap(requests_);
-    requests_.clear();
-    return matches_;
-  }
   for (int i = 0; i < iterations; ++i) {
     const bool moves = allocator != Allocator::islip || i == 0;
     if (!iterate(allocator == Allocator::separable_input_first, moves)) {

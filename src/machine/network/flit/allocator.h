@@ -31,7 +31,6 @@ class SparseAllocator {
   };
   static constexpr std::uint32_t kNone = UINT32_MAX;
   void choose(std::vector<Side>& by, std::uint32_t who, std::uint32_t candidate);
-  bool all_apart();
   bool iterate(bool input_first, bool move_pointers);
 
   std::vector<Side> inputs_;

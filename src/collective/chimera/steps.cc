@@ -6,14 +6,14 @@
 
 namespace orrery::chimera {
 
-std::uint32_t Steps::message(std::uint32_t source, std::uint32_t target, std::int64_t bytes,
+std::uint32_t Steps::message(std::uint32_t source, std::uint32_t target, Bytes bytes,
                              const std::vector<std::uint32_t>& after) {
-  schedule_.push_back({.source = source, .target = target, .bytes = Bytes(bytes), .after = after});
+  schedule_.push_back({.source = source, .target = target, .bytes = bytes, .after = after});
   return static_cast<std::uint32_t>(schedule_.size()) - 1;
 }
 
-std::uint32_t Steps::addition(std::uint32_t node, std::int64_t bytes, std::uint32_t after) {
-  const double cycles = std::ceil(static_cast<double>(bytes) * rules_.per_byte);
+std::uint32_t Steps::addition(std::uint32_t node, Bytes bytes, std::uint32_t after) {
+  const double cycles = std::ceil(static_cast<double>(bytes.value()) * rules_.per_byte);
   schedule_.push_back({.source = node,
                        .target = node,
                        .work = std::max<flit::Cycle>(1, static_cast<flit::Cycle>(cycles)),
@@ -21,14 +21,14 @@ std::uint32_t Steps::addition(std::uint32_t node, std::int64_t bytes, std::uint3
   return static_cast<std::uint32_t>(schedule_.size()) - 1;
 }
 
-std::uint32_t Steps::arrival(Ring kind, std::uint32_t source, std::uint32_t target,
-                             std::int64_t bytes, const std::vector<std::uint32_t>& after) {
+std::uint32_t Steps::arrival(Ring kind, std::uint32_t source, std::uint32_t target, Bytes bytes,
+                             const std::vector<std::uint32_t>& after) {
   const std::uint32_t done = message(source, target, bytes, after);
   return kind == Ring::reduce ? addition(target, bytes, done) : done;
 }
 
 /// One step after the other along lines of a dimension.
-Tags Steps::along(Ring kind, const Block& block, std::size_t dimension, std::int64_t m, Tags tags) {
+Tags Steps::along(Ring kind, const Block& block, std::size_t dimension, Bytes m, Tags tags) {
   const std::int32_t n = block.extents[dimension];
   std::int32_t stride = 1;
   for (std::size_t d = 0; d < dimension; ++d) {
@@ -40,9 +40,9 @@ Tags Steps::along(Ring kind, const Block& block, std::size_t dimension, std::int
     (d <= dimension ? inner : outer) *= block.extents[d];
   }
   outer *= n;
-  const std::int64_t bytes = kind == Ring::gather   ? m / outer
-                             : kind == Ring::reduce ? m / inner
-                                                    : m / (std::int64_t{n} * block.ranks());
+  const Bytes bytes = kind == Ring::gather   ? m / outer
+                      : kind == Ring::reduce ? m / inner
+                                             : m / (std::int64_t{n} * block.ranks());
   for (std::int32_t step = 1; step < n; ++step) {
     const std::int32_t distance = kind == Ring::exchange ? step : 1;
     Tags next(tags.size());
@@ -58,7 +58,7 @@ Tags Steps::along(Ring kind, const Block& block, std::size_t dimension, std::int
   return tags;
 }
 
-Tags Steps::rings(Ring kind, const Block& block, std::int64_t m, const Tags& after) {
+Tags Steps::rings(Ring kind, const Block& block, Bytes m, const Tags& after) {
   Tags tags = after;
   const bool at_once =
       rules_.artifact && kind == Ring::reduce && network_.topology() == Topology::torus3d;
@@ -73,11 +73,11 @@ Tags Steps::rings(Ring kind, const Block& block, std::int64_t m, const Tags& aft
 }
 
 /// Exchanges with the rank at a distance of powers of two.
-Tags Steps::doubling(Ring kind, const Block& block, std::int64_t m, Tags tags) {
+Tags Steps::doubling(Ring kind, const Block& block, Bytes m, Tags tags) {
   const std::int32_t n = block.ranks();
   for (std::int32_t step = 1; step < n; step *= 2) {
     const std::int32_t distance = kind == Ring::reduce ? n / 2 / step : step;
-    const std::int64_t bytes = kind == Ring::exchange ? m / (2 * n) : distance * (m / n);
+    const Bytes bytes = kind == Ring::exchange ? m / (2 * n) : distance * (m / n);
     if (rules_.artifact && kind == Ring::reduce) {
       tags = half_duplex(block, distance, bytes, tags);
       continue;
@@ -95,8 +95,7 @@ Tags Steps::doubling(Ring kind, const Block& block, std::int64_t m, Tags tags) {
 }
 
 /// D2: the higher rank answers when it has added what the lower one sent.
-Tags Steps::half_duplex(const Block& block, std::int32_t distance, std::int64_t bytes,
-                        const Tags& tags) {
+Tags Steps::half_duplex(const Block& block, std::int32_t distance, Bytes bytes, const Tags& tags) {
   Tags next(tags.size());
   for (std::int32_t low = 0; low < block.ranks(); ++low) {
     const std::int32_t high = low ^ distance;
@@ -139,8 +138,8 @@ Tags Steps::add(Operation operation, const Block& block, Bytes m, const Tags& af
                                                              : Ring::exchange;
   Tags tags = after;
   tags.resize(static_cast<std::size_t>(block.ranks()));
-  return released(network_.is_switch() ? doubling(kind, block, m.value(), std::move(tags))
-                                       : rings(kind, block, m.value(), tags));
+  return released(network_.is_switch() ? doubling(kind, block, m, std::move(tags))
+                                       : rings(kind, block, m, tags));
 }
 
 Tags Steps::add(Operation operation, const Block& from, const Block& to, Bytes m,
@@ -151,7 +150,7 @@ Tags Steps::add(Operation operation, const Block& from, const Block& to, Bytes m
   tags.resize(static_cast<std::size_t>(sources));
   Tags next(static_cast<std::size_t>(targets));
   const bool spread = operation == Operation::many_to_many;
-  const std::int64_t bytes = spread ? m.value() / (std::int64_t{sources} * targets) : m.value();
+  const Bytes bytes = spread ? m / (std::int64_t{sources} * targets) : m;
   for (std::int32_t turn = 0; turn < (spread ? targets : 1); ++turn) {
     for (std::int32_t rank = 0; rank < sources; ++rank) {
       const std::int32_t target = (rank + turn) % targets;

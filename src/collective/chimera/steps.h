@@ -56,16 +56,16 @@ class Steps {
 
  private:
   enum class Ring : std::uint8_t { gather, reduce, exchange };
-  std::uint32_t message(std::uint32_t source, std::uint32_t target, std::int64_t bytes,
+  std::uint32_t message(std::uint32_t source, std::uint32_t target, Bytes bytes,
                         const std::vector<std::uint32_t>& after);
   /// A message, and its addition where `kind` reduces.
-  std::uint32_t arrival(Ring kind, std::uint32_t source, std::uint32_t target, std::int64_t bytes,
+  std::uint32_t arrival(Ring kind, std::uint32_t source, std::uint32_t target, Bytes bytes,
                         const std::vector<std::uint32_t>& after);
-  std::uint32_t addition(std::uint32_t node, std::int64_t bytes, std::uint32_t after);
-  Tags rings(Ring kind, const Block& block, std::int64_t m, const Tags& after);
-  Tags along(Ring kind, const Block& block, std::size_t dimension, std::int64_t m, Tags tags);
-  Tags doubling(Ring kind, const Block& block, std::int64_t m, Tags tags);
-  Tags half_duplex(const Block& block, std::int32_t distance, std::int64_t bytes, const Tags& tags);
+  std::uint32_t addition(std::uint32_t node, Bytes bytes, std::uint32_t after);
+  Tags rings(Ring kind, const Block& block, Bytes m, const Tags& after);
+  Tags along(Ring kind, const Block& block, std::size_t dimension, Bytes m, Tags tags);
+  Tags doubling(Ring kind, const Block& block, Bytes m, Tags tags);
+  Tags half_duplex(const Block& block, std::int32_t distance, Bytes bytes, const Tags& tags);
   Tags released(Tags tags) const;
 
   const Network& network_;

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
-#include <tuple>
 
 #include "workload/plan/schedule.h"
 
@@ -14,42 +12,7 @@ namespace {
 using flit::Cycle;
 using layout::Pair;
 
-constexpr Rules kRules{.per_byte = 1.0 / 256};  // end to end: a cycle adds 256 bytes
-constexpr std::int32_t kDpGroups = 2;           // of a stage with experts
-
-/// Cycles of collectives and transfers alone, each simulated once.
-class Prices {
- public:
-  explicit Prices(const Network& network) : network_(network) {}
-
-  /// Wherever the blocks stand: dimension order is the same everywhere.
-  Cycle of(Operation operation, const Extents& extents, Bytes bytes) {
-    const auto [place, is_new] = collectives_.try_emplace({operation, extents, bytes});
-    if (is_new) {
-      Steps steps(network_, kRules);
-      steps.add(operation, Block{{0, 0, 0}, extents}, bytes, {});
-      place->second = network_.run(steps.schedule()).end;
-    }
-    return place->second;
-  }
-  Cycle of(Operation operation, const Block& from, const Block& to, Bytes bytes) {
-    const Extents apart{to.origin[0] - from.origin[0], to.origin[1] - from.origin[1],
-                        to.origin[2] - from.origin[2]};
-    const auto [place, is_new] =
-        transfers_.try_emplace({operation, apart, from.extents, to.extents, bytes});
-    if (is_new) {
-      Steps steps(network_, kRules);
-      steps.add(operation, from, to, bytes, {});
-      place->second = network_.run(steps.schedule()).end;
-    }
-    return place->second;
-  }
-
- private:
-  const Network& network_;
-  std::map<std::tuple<Operation, Extents, Bytes>, Cycle> collectives_;
-  std::map<std::tuple<Operation, Extents, Extents, Extents, Bytes>, Cycle> transfers_;
-};
+constexpr std::int32_t kDpGroups = 2;  // of a stage with experts
 
 /// Of the first dp group, as wide as the others.
 Extents dp_group(Extents extents, std::int32_t groups) {
@@ -88,8 +51,9 @@ class StageTime {
 
 class Trainer {
  public:
-  Trainer(const Training& training, Prices& prices, bool fused)
+  Trainer(const Training& training, const Network& network, Prices& prices, bool fused)
       : training_(training),
+        network_(network),
         prices_(prices),
         fused_(fused),
         shape_(shape_of(training.model)),
@@ -119,7 +83,7 @@ class Trainer {
   Cycle communication(const std::vector<Communication>& list, const Block& stage) {
     Cycle sum = 0;
     for (const Communication& one : list) {
-      sum += prices_.of(one.operation,
+      sum += prices_.of(network_, one.operation,
                         one.in_dp_group ? dp_group(stage.extents, dp()) : stage.extents, one.bytes);
     }
     return sum;
@@ -164,10 +128,10 @@ class Trainer {
     const Block& to = stages_[forward ? stage + 1 : stage];
     const Bytes m(4 * chunk_tokens(pass) * shape_.hidden);
     if (training_.pair != Pair::tp_pp) {
-      return prices_.of(Operation::send, from, to, m);
+      return prices_.of(network_, Operation::send, from, to, m);
     }
-    return prices_.of(Operation::many_to_many, from, to, m) +
-           (fused_ ? 0 : prices_.of(Operation::all_gather, to.extents, m));
+    return prices_.of(network_, Operation::many_to_many, from, to, m) +
+           (fused_ ? 0 : prices_.of(network_, Operation::all_gather, to.extents, m));
   }
 
   Cycle one_way(Pass pass) {
@@ -243,6 +207,7 @@ class Trainer {
   }
 
   const Training& training_;
+  const Network& network_;
   Prices& prices_;
   bool fused_;
   ModelShape shape_;
@@ -251,10 +216,10 @@ class Trainer {
 
 }  // namespace
 
-TrainingRun run_training(const Training& training) {
+TrainingRun run_training(const Training& training, Prices& prices) {
   const Network network(training.topology, training.extents);
-  Prices prices(network);
-  return {Trainer(training, prices, false).run(), Trainer(training, prices, true).run()};
+  return {Trainer(training, network, prices, false).run(),
+          Trainer(training, network, prices, true).run()};
 }
 
 }  // namespace orrery::chimera

@@ -23,6 +23,7 @@
 #pragma once
 
 #include "collective/chimera/models.h"
+#include "collective/chimera/prices.h"
 
 namespace orrery::chimera {
 
@@ -62,6 +63,6 @@ struct TrainingRun {
 };
 
 /// Requires stages that place_stages() finds room for, at most as many as blocks of layers.
-TrainingRun run_training(const Training& training);
+TrainingRun run_training(const Training& training, Prices& prices);
 
 }  // namespace orrery::chimera

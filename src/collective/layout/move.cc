@@ -85,6 +85,8 @@ Result<std::vector<Held>> deliver(const std::vector<Held>& before,
   return after;
 }
 
+}  // namespace
+
 Held worked_on(const Held& input, const Box& box, const Compute& compute) {
   Held result{box, {}};
   const std::int64_t width = input.box.end[1] - input.box.begin[1];
@@ -96,8 +98,6 @@ Held worked_on(const Held& input, const Box& box, const Compute& compute) {
   });
   return result;
 }
-
-}  // namespace
 
 std::vector<Held> scattered(const Shape& shape, const Mesh& mesh, const Layout& layout,
                             const std::vector<std::vector<double>>& summand) {

@@ -29,11 +29,13 @@ std::vector<Held> scattered(const Shape& shape, const Mesh& mesh, const Layout& 
 using Compute = std::function<double(const std::array<std::int64_t, Shape::kMost>& at,
                                      std::span<const double> line)>;
 
+/// The work on one rank, which makes the elements of `box`. Of two dimensions, the second whole.
+Held worked_on(const Held& input, const Box& box, const Compute& compute);
+
 /// Moves `ranks` through the steps, message by message. A mistake: a sender does not hold what it
 /// sends, an element arrives twice or never, work on summands or on parts of what it needs
 /// (conditions 1 to 3 of a fusion), steps that do not follow one another. Sums add in the order of
 /// ranks, so sequences that add the same summands are equal bit for bit.
-/// Work: of two dimensions, the second whole.
 Result<std::vector<Held>> move(std::vector<Held> ranks, std::span<const Step> steps,
                                const Problem& problem, const Compute& compute = {});
 

@@ -58,6 +58,13 @@ struct Mapping {
   std::int64_t drain = 0;     ///< after a fold, until its last cell has nothing left (for D)
 };
 
+/// Of weights that may not be zero.
+double macs_of(const SystolicProblem& problem) {
+  const graph::GemmShape& s = problem.shape;
+  return flops_of(s).value() / 2 * as_double(compressed_depth(s.k, problem.sparsity)) /
+         as_double(s.k);
+}
+
 Mapping mapping_of(const SystolicProblem& problem, const SystolicArray& array) {
   const graph::GemmShape& s = problem.shape;
   const std::int64_t depth = compressed_depth(s.k, problem.sparsity);
@@ -152,9 +159,9 @@ SystolicCost split_cost(const SystolicProblem& problem, const SystolicArray& arr
   Feed own = feed;
   own.shared /= as_double(busy);
   SystolicCost cost = times(systolic_cost(part, array, own), as_double(busy));
-  cost.macs = flops_of(problem.shape).value() / 2;
+  cost.macs = macs_of(problem);
   const double cells = as_double(array.rows * array.cols) * as_double(array.arrays);
-  const double of_parts = cost.macs / (flops_of(part.shape).value() / 2 * as_double(array.arrays));
+  const double of_parts = cost.macs / (macs_of(part) * as_double(array.arrays));
   cost.utilization = cost.macs / (cost.cycles * cells);
   cost.mapping_efficiency *= of_parts;
   cost.compute_utilization *= of_parts;
@@ -185,7 +192,7 @@ SystolicCost systolic_cost(const SystolicProblem& problem, const SystolicArray& 
   cost.folds = batch * folds;
   cost.stall_cycles = batch * memory.stall;
   cost.cycles = batch * (folds * per_fold) + cost.stall_cycles;
-  cost.macs = flops_of(s).value() / 2;
+  cost.macs = macs_of(problem);
   cost.utilization = cost.macs / (cost.cycles * cells);
   cost.mapping_efficiency = as_double(map.on_rows) * as_double(map.on_cols) / (folds * cells);
   cost.compute_utilization =
@@ -242,12 +249,10 @@ SystolicCost device_cost(const SystolicProblem& problem, const SystolicArray& ar
 
 Energy systolic_energy(const SystolicProblem& problem, const SystolicCost& cost,
                        const SystolicArray& array, EnergyPerByte memory_energy) {
-  const double depth = as_double(compressed_depth(problem.shape.k, problem.sparsity));
-  const double macs = cost.macs * depth / as_double(problem.shape.k);
   const double sram = cost.sram_words.input * problem.word_bytes +
                       cost.sram_words.filter * filter_word(problem) +
                       cost.sram_words.output * problem.output_bytes;
-  return array.mac_energy * macs + Energy(array.sram_energy.value() * sram) +
+  return array.mac_energy * cost.macs + Energy(array.sram_energy.value() * sram) +
          Energy(memory_energy.value() * cost.dram_bytes.sum());
 }
 

@@ -98,8 +98,8 @@ struct SystolicCost {
   double folds = 0;                                 ///< of all arrays and products
   double cycles = 0;                                ///< until the last array has finished
   double stall_cycles = 0;                          ///< of these, waiting for memory; never < 0
-  double macs = 0;                                  ///< multiplications of the dense product
-  double utilization = 0;                           ///< macs / (cycles * cells)
+  double macs = 0;                 ///< multiplications by weights that may not be zero
+  double utilization = 0;          ///< macs / (cycles * cells)
   double mapping_efficiency = 0;   ///< share of the cells of a fold that have work, mean
   double compute_utilization = 0;  ///< macs / (cells * cycles until the last cell has finished)
   OperandTraffic sram_words;       ///< read, read, written

@@ -60,7 +60,7 @@ bool has_defects(const chimera::Synthetic& study) {
   return reduces && (study.topology == Topology::two_switch || study.topology == Topology::torus3d);
 }
 
-Outcome run_pair(const chimera::Synthetic& study) {
+Outcome run_pair(const chimera::Synthetic& study, Shared& /*shared*/) {
   Outcome outcome;
   append(outcome, run_synthetic(study, false, false).end, run_synthetic(study, true, false).end);
   if (has_defects(study)) {
@@ -154,8 +154,8 @@ Result<chimera::Training> read_training(const ConfigNode& description) {
   return outer.finish(study);
 }
 
-Outcome train(const chimera::Training& study) {
-  const chimera::TrainingRun run = run_training(study);
+Outcome train(const chimera::Training& study, Shared& shared) {
+  const chimera::TrainingRun run = run_training(study, shared.chimera_prices);
   Outcome outcome;
   append(outcome, run.base.whole, run.fused.whole);
   append(outcome, run.base.segment, run.fused.segment);

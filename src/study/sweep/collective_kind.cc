@@ -80,7 +80,7 @@ Prepared prepare_collective(const ConfigNode& description) {
     return {.inputs = "unread " + canonical_text(description), .mistakes = read.error(), .run = {}};
   }
   const auto on = std::make_shared<Measurement>(std::move(*read));
-  return {.inputs = inputs_of(*on), .mistakes = {}, .run = [on] { return measure(*on); }};
+  return {.inputs = inputs_of(*on), .mistakes = {}, .run = [on](Shared&) { return measure(*on); }};
 }
 
 }  // namespace orrery::sweep

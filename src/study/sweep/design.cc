@@ -114,6 +114,7 @@ class Prices {
 
 void run_points(const Study& study, const DesignOptions& options,
                 std::vector<DesignPoint>& points) {
+  Shared shared;
   std::vector<std::size_t> affordable;
   for (std::size_t i = 0; i < points.size(); ++i) {
     if (points[i].affordable) {
@@ -124,7 +125,7 @@ void run_points(const Study& study, const DesignOptions& options,
       affordable.size(), options.threads,
       [&](std::size_t i) {
         DesignPoint& point = points[affordable[i]];
-        point.outcome = prepare_point(study, affordable[i], "").run();
+        point.outcome = prepare_point(study, affordable[i], "").run(shared);
         if (point.has_plan() && point.price) {
           constexpr double kSeconds = 3600;
           constexpr double kMillion = 1e6;

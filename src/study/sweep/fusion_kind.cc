@@ -83,7 +83,8 @@ Prepared prepare_fusion(const ConfigNode& description) {
     on.machine = read.absorb(machine::parse_machine(*machine));
   }
   read_fusion(read, on);
-  return prepared(read.finish(std::move(on)), description, fuse_on);
+  return prepared(read.finish(std::move(on)), description,
+                  [](const OnMachine& of, Shared&) { return fuse_on(of); });
 }
 
 }  // namespace orrery::sweep

@@ -12,6 +12,7 @@
 
 #include "base/config_node.h"
 #include "base/result.h"
+#include "collective/chimera/prices.h"
 #include "study/sweep/cell.h"
 #include "study/sweep/config_path.h"
 
@@ -24,13 +25,18 @@ struct Outcome {
   std::string error;
 };
 
+/// What the points of a run may share: values of pure functions, so that no result depends on it.
+struct Shared {
+  chimera::Prices chimera_prices;
+};
+
 /// A point ready to run.
 struct Prepared {
   /// All that the outcome depends on beside the program: model, machine and plan with every default
   /// filled in. Of what cannot be read the description itself.
   std::string inputs;
-  Error mistakes;                ///< of reading; run() is empty then
-  std::function<Outcome()> run;  ///< may run on any thread
+  Error mistakes;                       ///< of reading; run() is empty then
+  std::function<Outcome(Shared&)> run;  ///< may run on any thread
 };
 
 struct KindEntry {
@@ -97,16 +103,17 @@ std::vector<std::string> kind_names();
 /// The outcome of a point that has figures for none of `columns`.
 Outcome refused(std::size_t columns, const Error& why);
 
-/// Ready to run, or its mistakes. `run` is given what was read, with inputs that are all in
-/// `description`.
+/// Ready to run, or its mistakes. `run` is given what was read and what points share, with inputs
+/// that are all in `description`.
 template <class T, class Run>
 Prepared prepared(Result<T> read, const ConfigNode& description, Run run) {
   if (!read) {
     return {.inputs = "unread " + canonical_text(description), .mistakes = read.error(), .run = {}};
   }
   const auto on = std::make_shared<T>(std::move(*read));
-  return {
-      .inputs = canonical_text(description), .mistakes = {}, .run = [on, run] { return run(*on); }};
+  return {.inputs = canonical_text(description), .mistakes = {}, .run = [on, run](Shared& shared) {
+            return run(*on, shared);
+          }};
 }
 
 /// Where a field stands in a study's file is no part of a result: the file changes, its results

@@ -110,7 +110,7 @@ Prepared prepare_plan(const ConfigNode& description) {
     return {.inputs = "unread " + canonical_text(description), .mistakes = read.error(), .run = {}};
   }
   const auto search = std::make_shared<PlanSearch>(std::move(*read));
-  return {.inputs = inputs_of(*search, description), .mistakes = {}, .run = [search] {
+  return {.inputs = inputs_of(*search, description), .mistakes = {}, .run = [search](Shared&) {
             return run_search(*search);
           }};
 }

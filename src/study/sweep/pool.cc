@@ -150,7 +150,7 @@ class PoolWork {
       return store_.put(number, point.hash, varied, nullptr);
     }
     ++ran_;
-    Outcome outcome = point.run();
+    Outcome outcome = point.run(shared_);
     outcome.figures.resize(study_.kind->figures.size());
     return store_.put(number, point.hash, varied, &outcome);
   }
@@ -159,6 +159,7 @@ class PoolWork {
   Store& store_;
   const Before& before_;
   const SweepOptions& options_;
+  Shared shared_;
   std::mutex lock_;
   std::atomic<std::size_t> ran_{0};
   std::atomic<bool> failed_{false};

@@ -56,8 +56,8 @@ std::optional<Shard> parse_shard(const std::string& text) {
   return right ? std::optional(shard) : std::nullopt;
 }
 
-Outcome SweepPoint::run() const {
-  return prepared.run ? prepared.run() : refused(0, prepared.mistakes);
+Outcome SweepPoint::run(Shared& shared) const {
+  return prepared.run ? prepared.run(shared) : refused(0, prepared.mistakes);
 }
 
 SweepPoint prepare_point(const Study& study, std::size_t point, const std::string& version) {
@@ -98,6 +98,7 @@ Result<SweepCount> run_sweep(const Study& study, Store& store, const SweepOption
     missing.resize(options.limit);
   }
   FirstMistake first;
+  Shared shared;
   std::mutex lock;
   std::atomic<std::size_t> again{0};
   const auto work = [&](std::size_t i) {
@@ -115,7 +116,7 @@ Result<SweepCount> run_sweep(const Study& study, Store& store, const SweepOption
       first.take(store.put(missing[i], point.hash, varied, nullptr));
       return;
     }
-    Outcome outcome = point.run();
+    Outcome outcome = point.run(shared);
     outcome.figures.resize(study.kind->figures.size());
     first.take(store.put(missing[i], point.hash, varied, &outcome));
   };

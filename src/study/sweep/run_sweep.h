@@ -41,7 +41,7 @@ struct SweepCount {
 struct SweepPoint {
   std::string hash;
   Prepared prepared;
-  Outcome run() const;
+  Outcome run(Shared& shared) const;
 };
 SweepPoint prepare_point(const Study& study, std::size_t point, const std::string& version);
 

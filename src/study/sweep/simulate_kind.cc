@@ -116,7 +116,7 @@ Prepared prepare_simulate(const ConfigNode& description) {
   }
   const auto step = std::make_shared<Step>(std::move(*read));
   step->plan.plan = plan::complete(step->plan, &step->model, &step->machine, step->devices);
-  return {.inputs = inputs_of(*step, description), .mistakes = {}, .run = [step] {
+  return {.inputs = inputs_of(*step, description), .mistakes = {}, .run = [step](Shared&) {
             const auto run = study::run_step(step->model, step->machine, step->plan.plan,
                                              step->devices, step->options);
             return run ? figures_of(*run) : without_run(*step, run.error());

@@ -131,6 +131,14 @@ TEST(Systolic, TwoOfFourHalvesTheDepth) {
   EXPECT_EQ(cost.cycles, cycles(64, 64, 128, ws));
   // A weight of one byte and two bits for its place in a block of four.
   EXPECT_EQ(cost.dram_bytes.filter, 64 * 128 * 1.25);
+  for (const std::int64_t arrays : {1, 4}) {
+    SystolicArray several = ws;
+    several.arrays = arrays;
+    const SystolicCost all = device_cost(sparse, several, {});
+    EXPECT_EQ(all.macs, 64 * 64 * 128);
+    EXPECT_LE(all.utilization, all.mapping_efficiency);
+    EXPECT_LE(all.mapping_efficiency, 1);
+  }
   // Inputs stay, and are dense.
   SystolicArray is = array_of(16, 16, Dataflow::input_stationary);
   EXPECT_EQ(systolic_cost(sparse, is, {}).cycles, cycles(64, 64, 256, is));

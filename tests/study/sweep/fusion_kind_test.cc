@@ -15,10 +15,15 @@ Prepared chimera(const std::string& fields) {
   return prepare_chimera(node.value());
 }
 
+Outcome outcome_of(const Prepared& point) {
+  Shared shared;
+  return point.run(shared);
+}
+
 TEST(FusionKind, ChimerasCyclesWithAndWithoutItsDefects) {
   const Prepared point = chimera("network: two_switch, pair: tp+sp, message: 4 KiB");
   ASSERT_TRUE(point.mistakes.empty()) << point.mistakes.to_string();
-  const Outcome outcome = point.run();
+  const Outcome outcome = outcome_of(point);
   EXPECT_EQ(outcome.error, "");
   // 497 + 1 + 494 -> 497; as published 1492 -> 995 (reference runs).
   ASSERT_EQ(outcome.figures.size(), kChimeraFigures.size());
@@ -30,7 +35,7 @@ TEST(FusionKind, ChimerasCyclesWithAndWithoutItsDefects) {
 
 TEST(FusionKind, MessagesThatMeetRunFlitByFlit) {
   // Published: 635 -> 446 cycles on the mesh, where two hops to the next stage share links.
-  const Outcome outcome = chimera("network: mesh2d, pair: sp+pp, message: 4 KiB").run();
+  const Outcome outcome = outcome_of(chimera("network: mesh2d, pair: sp+pp, message: 4 KiB"));
   EXPECT_EQ(outcome.error, "");
   EXPECT_EQ(outcome.figures[0], Cell(std::int64_t{635}));
   EXPECT_EQ(outcome.figures[1], Cell(std::int64_t{446}));
@@ -72,7 +77,7 @@ TEST(FusionKind, APairOnAMachine) {
   ASSERT_TRUE(node) << node.error().to_string();
   const Prepared point = prepare_fusion(*node);
   ASSERT_TRUE(point.mistakes.empty()) << point.mistakes.to_string();
-  const Outcome outcome = point.run();
+  const Outcome outcome = outcome_of(point);
   EXPECT_GE(std::get<double>(outcome.figures[2]), 1);
   EXPECT_EQ(outcome.figures[4], Cell(std::int64_t{1024 * 1024 * 2 * 3 / 4}));
   EXPECT_EQ(std::get<std::string>(outcome.figures[5]), "reduce_scatter tp");

@@ -30,7 +30,8 @@ std::string mistakes_of(const std::string& text) {
 }
 
 Outcome outcome_of(const Study& study, std::size_t point) {
-  return prepare_point(study, point, "1").run();
+  Shared shared;
+  return prepare_point(study, point, "1").run(shared);
 }
 
 /// The cell of a figure of kind simulate.
@@ -156,7 +157,7 @@ TEST(Study, CollectivesAreAKind) {
       "vary: {collective.size: {from: 1 MiB, to: 4 MiB, factor: 2}}\n");
   ASSERT_TRUE(good) << good.error().to_string();
   const auto time = [&](std::size_t point) {
-    return std::get<double>(prepare_point(*good, point, "1").run().figures.front());
+    return std::get<double>(outcome_of(*good, point).figures.front());
   };
   EXPECT_LT(time(0), time(1));
   EXPECT_LT(time(1), time(2));

@@ -83,18 +83,13 @@ class Dependencies {
  public:
   explicit Dependencies(const Routing& routing) : routing_(routing), graph_(routing.graph()) {}
 
-  // NOLINTNEXTLINE(readability-function-size): its loops belong together
   DependencyCheck check() {
     const auto nodes = static_cast<std::uint32_t>(graph_.nodes.size());
-    for (std::uint32_t source = 0; source < nodes; ++source) {
-      for (std::uint32_t target = 0; target < nodes; ++target) {
-        for (const RouteState& start : routing_.all_starts(source, target)) {
-          walk(start, static_cast<std::uint32_t>(graph_.nodes[source].inject), {kNone, 0});
-          if (hops_ > kMostHopsChecked) {
-            return {Freedom::not_checked, "too many ways to walk them all"};
-          }
-        }
-      }
+    for (std::uint32_t source = 0; source < nodes && hops_ <= kMostHopsChecked; ++source) {
+      walk_from(source);
+    }
+    if (hops_ > kMostHopsChecked) {
+      return {Freedom::not_checked, "too many ways to walk them all"};
     }
     const std::vector<std::uint32_t> circle = CircleSearch(next_).find();
     DependencyCheck result;
@@ -138,9 +133,17 @@ class Dependencies {
     }
   }
 
+  void walk_from(std::uint32_t source) {
+    const auto router = static_cast<std::uint32_t>(graph_.nodes[source].inject);
+    for (std::uint32_t target = 0; target < graph_.nodes.size(); ++target) {
+      for (const RouteState& start : routing_.all_starts(source, target)) {
+        walk(start, router, {kNone, 0});
+      }
+    }
+  }
+
   /// All ways from a router on. Adaptive hops hold nothing that counts: what counts is the escape
   /// that was held last.
-  // NOLINTNEXTLINE(readability-function-size): its loops belong together
   void walk(const RouteState& first, std::uint32_t from, Resource before) {
     struct Place {
       RouteState state;
@@ -149,8 +152,19 @@ class Dependencies {
     };
     std::vector<Place> open{{first, from, before}};
     std::vector<std::pair<std::uint32_t, std::uint32_t>> seen;  // of adaptive ways: router, held
+    const auto is_new = [&](const Place& place) {
+      if (!routing_.is_adaptive()) {
+        return true;
+      }
+      const std::pair key(place.router, place.held.first == kNone ? kNone : number(place.held));
+      const bool found = std::find(seen.begin(), seen.end(), key) != seen.end();
+      if (!found) {
+        seen.push_back(key);
+      }
+      return !found;
+    };
     std::vector<Routing::Choice> choices;
-    while (!open.empty()) {
+    while (!open.empty() && hops_ <= kMostHopsChecked) {
       const Place at = open.back();
       open.pop_back();
       routing_.all_choices(at.state, at.router, choices);
@@ -167,17 +181,9 @@ class Dependencies {
         }
         const Place next{state, static_cast<std::uint32_t>(graph_.channels[output.port].target),
                          escapes ? wanted : at.held};
-        if (routing_.is_adaptive()) {
-          const std::pair key(next.router, next.held.first == kNone ? kNone : number(next.held));
-          if (std::find(seen.begin(), seen.end(), key) != seen.end()) {
-            continue;
-          }
-          seen.push_back(key);
+        if (is_new(next)) {
+          open.push_back(next);
         }
-        open.push_back(next);
-      }
-      if (hops_ > kMostHopsChecked) {
-        return;
       }
     }
   }

@@ -217,6 +217,9 @@ void Engine::show_head(std::uint32_t vc, Cycle when) {
   Packet& packet = packets_[in.front];
   in.left = packet.flits;
   in.begins = true;
+  if (routing_.compares() && packet.hops == 0) {
+    choose_way(packet, in_[port_of(vc)].router);
+  }
   if (!routing_.is_adaptive()) {
     Candidates& outputs = candidates_;
     routing_.next(packet.route, in_[port_of(vc)].router, random_, outputs);

@@ -200,6 +200,8 @@ class Engine {
   Cycle within_reach(Interval time) const;
   void open_port(std::uint32_t port);
   void free_vc(std::uint32_t vc);
+  std::int64_t wait_ahead(RouteState route, std::uint32_t router);
+  void choose_way(Packet& packet, std::uint32_t router);
   void show_head(std::uint32_t vc, Cycle when);
   void update_ready(std::uint32_t vc);
 

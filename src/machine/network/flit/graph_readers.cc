@@ -31,7 +31,18 @@ Mistake wrong(std::string_view found, std::string expected) {
   return {"topology", {}, std::string(found), std::move(expected)};
 }
 
-// NOLINTNEXTLINE(readability-function-size): its loops belong together
+std::vector<std::int32_t> parse_extents(std::string_view text, Error& mistakes) {
+  std::vector<std::int32_t> extents;
+  for (const std::string_view extent : words_of(text, "x")) {
+    const auto size = parse_value<std::int32_t>(extent);
+    if (!size || *size < 1) {
+      mistakes.add(wrong(text, "extents above 0 such as 8x8"));
+    }
+    extents.push_back(size.value_or(1));
+  }
+  return extents;
+}
+
 Spec parse_spec(std::string_view text, const std::vector<std::string>& known, bool has_extents,
                 Error& mistakes) {
   Spec spec;
@@ -39,13 +50,7 @@ Spec parse_spec(std::string_view text, const std::vector<std::string>& known, bo
   for (const std::string_view part : words_of(text, ",")) {
     const std::size_t equals = part.find('=');
     if (equals == std::string_view::npos && first && has_extents) {
-      for (const std::string_view extent : words_of(part, "x")) {
-        const auto size = parse_value<std::int32_t>(extent);
-        if (!size || *size < 1) {
-          mistakes.add(wrong(part, "extents above 0 such as 8x8"));
-        }
-        spec.extents.push_back(size.value_or(1));
-      }
+      spec.extents = parse_extents(part, mistakes);
     } else {
       const std::string name(part.substr(0, equals));
       const auto value = equals == std::string_view::npos

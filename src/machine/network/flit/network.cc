@@ -39,7 +39,6 @@ FlitNetwork::FlitNetwork(const topology::LinkMap& map, const FabricSettings& set
 
 /// Visits the ways from every device to its neighbours in each dimension: all links there are.
 template <class Visit>
-// NOLINTNEXTLINE(readability-function-size): its loops belong together
 void FlitNetwork::for_each_step(Visit visit) const {
   std::vector<topology::Hop> hops;
   const auto step = [&](std::int64_t from, std::int64_t to, int dimension, bool forward) {
@@ -47,28 +46,28 @@ void FlitNetwork::for_each_step(Visit visit) const {
     map_.route(from, to, hops);
     visit(from, to, dimension, forward, hops);
   };
+  const auto steps_along = [&](std::int64_t device, int d) {
+    const topology::NetworkDimension& shape = map_.dimensions()[static_cast<std::size_t>(d)];
+    const std::int64_t x = map_.coordinate(device, d);
+    const auto to = [&](std::int64_t y) { return device + (y - x) * map_.stride(d); };
+    if (shape.kind == topology::DimensionKind::fully_connected) {
+      for (std::int64_t other = 1; other < shape.size; ++other) {
+        step(device, to((x + other) % shape.size), d, true);
+      }
+      return;
+    }
+    const bool open = shape.kind == topology::DimensionKind::mesh;
+    if (!open || x + 1 < shape.size) {
+      step(device, to((x + 1) % shape.size), d, true);
+    }
+    if (!open || x > 0) {
+      step(device, to((x + shape.size - 1) % shape.size), d, false);
+    }
+  };
   for (std::int64_t device = 0; device < map_.devices(); ++device) {
     for (int d = 0; d < static_cast<int>(map_.dimensions().size()); ++d) {
-      const topology::NetworkDimension& shape = map_.dimensions()[static_cast<std::size_t>(d)];
-      const std::int64_t x = map_.coordinate(device, d);
-      const auto to = [&](std::int64_t y) { return device + (y - x) * map_.stride(d); };
-      if (shape.size < 2) {
-        continue;
-      }
-      if (shape.kind == topology::DimensionKind::fully_connected) {
-        for (std::int64_t y = 0; y < shape.size; ++y) {
-          if (y != x) {
-            step(device, to(y), d, true);
-          }
-        }
-        continue;
-      }
-      const bool open = shape.kind == topology::DimensionKind::mesh;
-      if (!open || x + 1 < shape.size) {
-        step(device, to((x + 1) % shape.size), d, true);
-      }
-      if (!open || x > 0) {
-        step(device, to((x + shape.size - 1) % shape.size), d, false);
+      if (map_.dimensions()[static_cast<std::size_t>(d)].size > 1) {
+        steps_along(device, d);
       }
     }
   }

@@ -49,6 +49,27 @@ void add_tiles(RouterGraph& graph, std::int32_t side) {
   }
 }
 
+/// From `router` at place `at` of a line to all others of it.
+void link_line(RouterGraph& graph, std::int32_t router, std::int32_t at, std::int32_t extent,
+               std::int32_t weight) {
+  for (std::int32_t other = 0; other < extent; ++other) {
+    if (other != at) {
+      graph.channels.push_back({router, router + (other - at) * weight, 1});
+    }
+  }
+}
+
+/// From `router` to the k places of another level or stage that differ from its own in one digit.
+void link_digit(RouterGraph& graph, std::int32_t router, std::int32_t other_level, std::int32_t k,
+                std::int32_t weight) {
+  const std::int32_t wide = power(k, static_cast<std::int32_t>(graph.extents.size()) - 1);
+  const std::int32_t place = router % wide;
+  const std::int32_t base = place - place / weight % k * weight;
+  for (std::int32_t digit = 0; digit < k; ++digit) {
+    graph.channels.push_back({router, other_level * wide + base + digit * weight, 1});
+  }
+}
+
 }  // namespace
 
 RouterGraph make_grid(Shape shape, std::vector<std::int32_t> extents) {
@@ -75,7 +96,6 @@ RouterGraph make_grid(Shape shape, std::vector<std::int32_t> extents) {
   return graph;
 }
 
-// NOLINTNEXTLINE(readability-function-size): its loops belong together
 RouterGraph make_fat_tree(std::int32_t k, std::int32_t n) {
   RouterGraph graph;
   graph.name = fmt::format("fat_tree:k={},n={}", k, n);
@@ -83,21 +103,13 @@ RouterGraph make_fat_tree(std::int32_t k, std::int32_t n) {
   graph.extents.assign(static_cast<std::size_t>(n), k);
   const std::int32_t wide = power(k, n - 1);
   graph.routers = n * wide;
-  for (std::int32_t level = 0; level < n; ++level) {
-    for (std::int32_t place = 0; place < wide; ++place) {
-      const auto link = [&](std::int32_t other, std::int32_t digit_weight) {
-        const std::int32_t base = place - place / digit_weight % k * digit_weight;
-        for (std::int32_t digit = 0; digit < k; ++digit) {
-          graph.channels.push_back(
-              {level * wide + place, other * wide + base + digit * digit_weight, 1});
-        }
-      };
-      if (level + 1 < n) {
-        link(level + 1, power(k, n - 2 - level));  // down
-      }
-      if (level > 0) {
-        link(level - 1, power(k, n - 1 - level));  // up
-      }
+  for (std::int32_t router = 0; router < graph.routers; ++router) {
+    const std::int32_t level = router / wide;
+    if (level + 1 < n) {
+      link_digit(graph, router, level + 1, k, power(k, n - 2 - level));  // down
+    }
+    if (level > 0) {
+      link_digit(graph, router, level - 1, k, power(k, n - 1 - level));  // up
     }
   }
   add_nodes(graph, (n - 1) * wide, wide, k);
@@ -111,15 +123,9 @@ RouterGraph make_fly(std::int32_t k, std::int32_t n) {
   graph.extents.assign(static_cast<std::size_t>(n), k);
   const std::int32_t wide = power(k, n - 1);
   graph.routers = n * wide;
-  for (std::int32_t stage = 0; stage + 1 < n; ++stage) {
-    const std::int32_t weight = power(k, n - 2 - stage);
-    for (std::int32_t place = 0; place < wide; ++place) {
-      const std::int32_t base = place - place / weight % k * weight;
-      for (std::int32_t digit = 0; digit < k; ++digit) {
-        graph.channels.push_back(
-            {stage * wide + place, (stage + 1) * wide + base + digit * weight, 1});
-      }
-    }
+  for (std::int32_t router = 0; router < graph.routers - wide; ++router) {
+    const std::int32_t stage = router / wide;
+    link_digit(graph, router, stage + 1, k, power(k, n - 2 - stage));
   }
   for (std::int32_t node = 0; node < wide * k; ++node) {
     graph.nodes.push_back({node / k, (n - 1) * wide + node / k, 1});
@@ -127,7 +133,6 @@ RouterGraph make_fly(std::int32_t k, std::int32_t n) {
   return graph;
 }
 
-// NOLINTNEXTLINE(readability-function-size): its loops belong together
 RouterGraph make_flattened_butterfly(std::vector<std::int32_t> extents, std::int32_t per_router) {
   RouterGraph graph;
   graph.name = fmt::format("flattened_butterfly:{},c={}", joined(extents), per_router);
@@ -137,12 +142,7 @@ RouterGraph make_flattened_butterfly(std::vector<std::int32_t> extents, std::int
   for (std::int32_t router = 0; router < graph.routers; ++router) {
     std::int32_t weight = 1;
     for (const std::int32_t extent : graph.extents) {
-      const std::int32_t x = router / weight % extent;
-      for (std::int32_t other = 0; other < extent; ++other) {
-        if (other != x) {
-          graph.channels.push_back({router, router + (other - x) * weight, 1});
-        }
-      }
+      link_line(graph, router, router / weight % extent, extent, weight);
       weight *= extent;
     }
   }
@@ -158,7 +158,6 @@ RouterGraph make_flattened_butterfly(std::vector<std::int32_t> extents, std::int
   return graph;
 }
 
-// NOLINTNEXTLINE(readability-function-size): its loops belong together
 RouterGraph make_dragonfly(std::int32_t p, std::int32_t a, std::int32_t h) {
   RouterGraph graph;
   graph.name = fmt::format("dragonfly:p={},a={},h={}", p, a, h);
@@ -167,18 +166,14 @@ RouterGraph make_dragonfly(std::int32_t p, std::int32_t a, std::int32_t h) {
   const std::int32_t links = a * h;
   const std::int32_t groups = links + 1;
   graph.routers = groups * a;
-  for (std::int32_t group = 0; group < groups; ++group) {
-    for (std::int32_t i = 0; i < a; ++i) {
-      for (std::int32_t other = 0; other < a; ++other) {
-        if (other != i) {
-          graph.channels.push_back({group * a + i, group * a + other, 1});
-        }
-      }
-      for (std::int32_t link = i * h; link < (i + 1) * h; ++link) {
-        const std::int32_t back = links - 1 - link;  // of the other group
-        const std::int32_t target = (group + link + 1) % groups;
-        graph.channels.push_back({group * a + i, target * a + back / h, 1});
-      }
+  for (std::int32_t router = 0; router < graph.routers; ++router) {
+    const std::int32_t group = router / a;
+    const std::int32_t i = router % a;
+    link_line(graph, router, i, a, 1);
+    for (std::int32_t link = i * h; link < (i + 1) * h; ++link) {
+      const std::int32_t back = links - 1 - link;  // of the other group
+      const std::int32_t target = (group + link + 1) % groups;
+      graph.channels.push_back({router, target * a + back / h, 1});
     }
   }
   add_nodes(graph, 0, graph.routers, p);

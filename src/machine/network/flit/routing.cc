@@ -15,9 +15,13 @@ bool is_grid(Shape shape) {
   return shape == Shape::mesh || shape == Shape::torus;
 }
 
-bool has_two_phases(Algorithm algorithm) {
+bool is_by_way(Algorithm algorithm) {
   return algorithm == Algorithm::romm || algorithm == Algorithm::valiant ||
-         algorithm == Algorithm::o1turn;
+         algorithm == Algorithm::ugal;
+}
+
+bool has_two_phases(Algorithm algorithm) {
+  return is_by_way(algorithm) || algorithm == Algorithm::o1turn;
 }
 
 /// The algorithms of a shape.
@@ -30,6 +34,8 @@ bool fits(Shape shape, Algorithm algorithm) {
     case Algorithm::romm:
       return shape == Shape::mesh;
     case Algorithm::valiant:
+    case Algorithm::ugal:
+      return is_grid(shape) || shape == Shape::flattened_butterfly || shape == Shape::dragonfly;
     case Algorithm::adaptive:
       return is_grid(shape);
     case Algorithm::nca:
@@ -48,8 +54,8 @@ int classes_of(const RouterGraph& graph, Algorithm algorithm) {
   if (algorithm == Algorithm::adaptive) {
     return graph.shape == Shape::torus ? 3 : 2;
   }
-  if (graph.shape == Shape::dragonfly && algorithm == Algorithm::min) {
-    return 2;
+  if (graph.shape == Shape::dragonfly && algorithm != Algorithm::up_down) {
+    return algorithm == Algorithm::min ? 2 : 3;  // groups that a way touches
   }
   return (has_two_phases(algorithm) ? 2 : 1) * (graph.shape == Shape::torus && !table ? 2 : 1);
 }
@@ -58,12 +64,15 @@ VcMask lowest(int count) {
   return count >= 64 ? ~VcMask{0} : (VcMask{1} << static_cast<unsigned>(count)) - 1;
 }
 
-/// The lower or upper half of a range of VCs; the lower one has the odd one.
+/// One of `count` parts of a range of VCs; the lower ones have the odd ones.
+VcMask class_of(VcMask range, int which, int count) {
+  const int vcs = std::popcount(range);
+  const auto up_to = [&](int classes) { return lowest((vcs * classes + count - 1) / count); };
+  return (up_to(which + 1) & ~up_to(which)) << static_cast<unsigned>(std::countr_zero(range));
+}
+
 VcMask half_of(VcMask range, unsigned which) {
-  const int first = std::countr_zero(range);
-  const int count = std::popcount(range);
-  const VcMask low = lowest(count - count / 2) << static_cast<unsigned>(first);
-  return which == 0 ? low : range & ~low;
+  return class_of(range, static_cast<int>(which), 2);
 }
 
 }  // namespace
@@ -183,23 +192,36 @@ Candidate Routing::tree_hop(const RouteState& state, std::uint32_t router,
   return {channel(router, k + draw), all_};  // up
 }
 
-Candidate Routing::dragonfly_hop(const RouteState& state, std::uint32_t router) const {
+/// A class of VCs for every group that the way touches.
+Candidate Routing::dragonfly_hop(RouteState& state, std::uint32_t router) const {
   const auto a = static_cast<std::uint32_t>(graph_->extents[0]);
   const auto h = static_cast<std::uint32_t>(graph_->extents[1]);
   const std::uint32_t groups = a * h + 1;
-  const std::uint32_t goal = eject_router(state);
+  const std::uint32_t goal = on_detour(state, router) ? state.via : eject_router(state);
   const std::uint32_t group = router / a;
-  const VcMask vcs = half(state.phase);
+  const VcMask vcs = class_of(all_, state.phase, classes_of(*graph_, algorithm_));
   if (group == goal / a) {
     return {channel(router, goal % a), vcs};
   }
   const std::uint32_t link = (goal / a + groups - group - 1) % groups;
-  return {link / h == router % a ? channel(router, a + link % h) : channel(router, link / h), vcs};
+  if (link / h != router % a) {
+    return {channel(router, link / h), vcs};
+  }
+  ++state.phase;
+  return {channel(router, a + link % h), vcs};
+}
+
+bool Routing::on_detour(const RouteState& state, std::uint32_t router) const {
+  if ((algorithm_ != Algorithm::valiant && algorithm_ != Algorithm::ugal) || state.phase != 0) {
+    return false;
+  }
+  const auto a = static_cast<std::uint32_t>(graph_->extents[0]);
+  return graph_->shape == Shape::dragonfly ? state.via / a != router / a : state.via != router;
 }
 
 /// Moves on to the second phase where the first ends.
 std::uint32_t Routing::goal(RouteState& state, std::uint32_t router) const {
-  const bool by_way = algorithm_ == Algorithm::valiant || algorithm_ == Algorithm::romm;
+  const bool by_way = is_by_way(algorithm_);
   if (by_way && state.phase == 0 && router == state.via) {
     state.phase = 1;
     state.dimension = -1;
@@ -229,10 +251,14 @@ std::uint32_t Routing::draws(const RouteState& state, std::uint32_t router) cons
 }
 
 Candidate Routing::single(RouteState& state, std::uint32_t router, std::uint32_t draw) const {
+  if (graph_->shape == Shape::dragonfly && algorithm_ != Algorithm::up_down) {
+    return dragonfly_hop(state, router);
+  }
   const std::uint32_t to = goal(state, router);
   switch (algorithm_) {
     case Algorithm::dor:
     case Algorithm::valiant:
+    case Algorithm::ugal:
     case Algorithm::romm:
     case Algorithm::adaptive:
       if (graph_->shape == Shape::torus) {
@@ -244,7 +270,8 @@ Candidate Routing::single(RouteState& state, std::uint32_t router, std::uint32_t
       }
       for (std::size_t d = 0, port = 0; d < dimensions_; ++d) {
         if (coordinate(router, d) != coordinate(to, d)) {
-          return {channel(router, port + static_cast<std::size_t>(coordinate(to, d))), all_};
+          return {channel(router, port + static_cast<std::size_t>(coordinate(to, d))),
+                  has_two_phases(algorithm_) ? half(state.phase) : all_};
         }
         port += static_cast<std::size_t>(graph_->extents[d]);
       }
@@ -267,13 +294,6 @@ Candidate Routing::single(RouteState& state, std::uint32_t router, std::uint32_t
     }
     case Algorithm::min:
     case Algorithm::up_down: {
-      if (algorithm_ == Algorithm::min && graph_->shape == Shape::dragonfly) {
-        const Candidate hop = dragonfly_hop(state, router);
-        const auto a = graph_->extents[0];
-        const Channel& over = graph_->channels[hop.port];
-        state.phase = over.source / a != over.target / a ? 1 : state.phase;
-        return hop;
-      }
       const auto routers = static_cast<std::size_t>(graph_->routers);
       const std::uint32_t port = table_[(state.phase * routers + router) * routers + to];
       if (algorithm_ == Algorithm::up_down) {
@@ -331,6 +351,16 @@ void Routing::next(RouteState& state, std::uint32_t router, Random& random,
   into.add(output.port, output.vcs);
 }
 
+int Routing::channels_ahead(RouteState state, std::uint32_t router) const {
+  int count = 0;
+  while (!is_there(state, router)) {
+    const Candidate hop = single(state, router, 0);
+    router = static_cast<std::uint32_t>(graph_->channels[hop.port].target);
+    ++count;
+  }
+  return count;
+}
+
 RouteState Routing::start(std::uint32_t source, std::uint32_t target, std::uint32_t way,
                           Random& random) const {
   RouteState state;
@@ -341,7 +371,7 @@ RouteState Routing::start(std::uint32_t source, std::uint32_t target, std::uint3
   }
   if (algorithm_ == Algorithm::o1turn) {
     state.phase = static_cast<std::uint8_t>(random.below(2));
-  } else if (algorithm_ == Algorithm::valiant) {
+  } else if (algorithm_ == Algorithm::valiant || algorithm_ == Algorithm::ugal) {
     state.via = random.below(static_cast<std::uint32_t>(graph_->routers));
   } else if (algorithm_ == Algorithm::romm) {
     const auto from = static_cast<std::uint32_t>(graph_->nodes[source].inject);

@@ -21,6 +21,7 @@ enum class Algorithm : std::uint8_t {
   o1turn,
   romm,
   valiant,
+  ugal,
   adaptive,
   nca,
   dest_tag,
@@ -39,7 +40,12 @@ constexpr auto named_values(Algorithm) {
        "dor to a random router of the minimal rectangle, then dor; a half of the VCs each; of "
        "meshes"},
       {Algorithm::valiant, "valiant",
-       "dor to a random router of all, then dor; a half of the VCs each; of meshes and tori"},
+       "to a random router of all (of a dragonfly: group), then on; a class of VCs each; of "
+       "meshes, "
+       "tori, flattened butterflies and dragonflies"},
+      {Algorithm::ugal, "ugal",
+       "valiant, or the minimal way where at the first router queue x hops is not longer (Singh "
+       "2005)"},
       {Algorithm::adaptive, "adaptive",
        "any dimension that comes nearer, by room downstream; the first VC (two on a torus) as "
        "escape by dor (Duato 1993)"},
@@ -60,8 +66,9 @@ constexpr auto named_values(Algorithm) {
 struct RouteState {
   std::uint32_t target = 0;  ///< node
   std::uint32_t via = 0;     ///< intermediate router; of a stated way its next hop
-  std::uint8_t phase = 0;    ///< order, or way to `via` (0) and from there (1); up (0) or down (1)
-  std::uint8_t ring = 0;     ///< half of the VCs in the present dimension of a torus
+  /// Order; way to `via` (0) and from there (1); up (0) or down (1); groups left of a dragonfly.
+  std::uint8_t phase = 0;
+  std::uint8_t ring = 0;       ///< half of the VCs in the present dimension of a torus
   std::int8_t dimension = -1;  ///< that it moves in, of a torus
   std::uint8_t up = 0;         ///< direction in it
 };
@@ -108,6 +115,17 @@ class Routing {
   RouteState start(std::uint32_t source, std::uint32_t target, std::uint32_t way,
                    Random& random) const;
 
+  /// Whether a packet chooses at its first router between what start() drew and the minimal way, by
+  /// the queues there.
+  bool compares() const { return algorithm_ == Algorithm::ugal; }
+  /// At `router`, the first of a packet: its minimal way.
+  static RouteState minimal(RouteState state, std::uint32_t router) {
+    state.via = router;
+    return state;
+  }
+  /// Channels from `router` on; what is at random takes as many.
+  int channels_ahead(RouteState state, std::uint32_t router) const;
+
   /// The outputs at `router`. Changes the state as if the head moved on (phases, rings). What is at
   /// random is drawn.
   void next(RouteState& state, std::uint32_t router, Random& random, Candidates& into) const;
@@ -129,6 +147,7 @@ class Routing {
   Result<void> prepare();
   Result<void> make_shortest();
   Result<void> make_up_down();
+  Result<void> all_reached(std::span<const std::uint32_t> first_hop) const;
 
   std::int32_t coordinate(std::uint32_t router, std::size_t dimension) const {
     return coordinates_[router * dimensions_ + dimension];
@@ -140,10 +159,10 @@ class Routing {
     return static_cast<std::uint32_t>(graph_->nodes[state.target].eject);
   }
   bool is_there(const RouteState& state, std::uint32_t router) const {
-    const bool on_detour =
-        algorithm_ == Algorithm::valiant && state.phase == 0 && state.via != router;
-    return router == eject_router(state) && !on_detour;
+    return router == eject_router(state) && !on_detour(state, router);
   }
+  /// Of valiant and ugal: still on the way to `via`, of a dragonfly to its group.
+  bool on_detour(const RouteState& state, std::uint32_t router) const;
   VcMask half(unsigned which) const { return which == 0 ? low_ : high_; }
   /// The VCs of a ring's half, within those of the phase.
   VcMask ring_vcs(unsigned phase, unsigned ring) const;
@@ -151,7 +170,7 @@ class Routing {
   Candidate torus_hop(RouteState& state, std::uint32_t router, std::uint32_t goal,
                       std::uint32_t draw) const;
   Candidate tree_hop(const RouteState& state, std::uint32_t router, std::uint32_t draw) const;
-  Candidate dragonfly_hop(const RouteState& state, std::uint32_t router) const;
+  Candidate dragonfly_hop(RouteState& state, std::uint32_t router) const;
   /// One output, with `draw` for what is at random; `draws`: how many draws differ.
   Candidate single(RouteState& state, std::uint32_t router, std::uint32_t draw) const;
   std::uint32_t draws(const RouteState& state, std::uint32_t router) const;

@@ -33,18 +33,22 @@ std::vector<RouteState> Routing::all_starts(std::uint32_t source, std::uint32_t 
   if (algorithm_ == Algorithm::o1turn) {
     states.push_back(states[0]);
     states[1].phase = 1;
-  } else if (algorithm_ == Algorithm::valiant || algorithm_ == Algorithm::romm) {
+  } else if (algorithm_ == Algorithm::valiant || algorithm_ == Algorithm::ugal ||
+             algorithm_ == Algorithm::romm) {
     const auto from = static_cast<std::uint32_t>(graph_->nodes[source].inject);
     const std::uint32_t to = eject_router(states[0]);
     const RouteState plain = states[0];
     states.clear();
-    for (std::uint32_t via = 0; via < static_cast<std::uint32_t>(graph_->routers); ++via) {
+    // The routers of a dragonfly's group are one to its ways.
+    const std::int32_t alike = graph_->shape == Shape::dragonfly ? graph_->extents[0] : 1;
+    for (std::uint32_t via = 0; via < static_cast<std::uint32_t>(graph_->routers);
+         via += static_cast<std::uint32_t>(alike)) {
       bool inside = true;
       for (std::size_t d = 0; d < dimensions_; ++d) {
         const auto [low, high] = std::minmax({coordinate(from, d), coordinate(to, d)});
         inside &= low <= coordinate(via, d) && coordinate(via, d) <= high;
       }
-      if (inside || algorithm_ == Algorithm::valiant) {
+      if (inside || algorithm_ != Algorithm::romm) {
         states.push_back(plain);
         states.back().via = via;
       }

@@ -202,42 +202,46 @@ Result<void> Routing::prepare() {
 
 /// Dijkstra from every router; of ways equally long the first found, over routers and channels in
 /// their order.
-// NOLINTNEXTLINE(readability-function-size): its loops belong together
 Result<void> Routing::make_shortest() {
   const auto routers = static_cast<std::size_t>(graph_->routers);
   const auto out = channels_by(*graph_, &Channel::source);
   table_.assign(routers * routers, kUnreached);
-  std::vector<Cycle> distance(routers);
   for (std::size_t source = 0; source < routers; ++source) {
     std::uint32_t* const first = table_.data() + source * routers;  // channel of the first hop
-    std::fill(distance.begin(), distance.end(), INT64_MAX);
+    std::vector<Cycle> distance(routers, INT64_MAX);
     distance[source] = 0;
     Nearest nearest;
     nearest.emplace(0, static_cast<std::uint32_t>(source));
+    const auto reach = [&](std::uint32_t router, std::uint32_t channel, Cycle there) {
+      const auto target = static_cast<std::size_t>(graph_->channels[channel].target);
+      if (there < distance[target]) {
+        distance[target] = there;
+        first[target] = router == source ? channel : first[router];
+        nearest.emplace(there, static_cast<std::uint32_t>(target));
+      }
+    };
     while (!nearest.empty()) {
       const auto [reached, router] = nearest.top();
       nearest.pop();
-      if (reached > distance[router]) {
-        continue;
-      }
       for (const std::uint32_t channel : out[router]) {
-        const auto target = static_cast<std::size_t>(graph_->channels[channel].target);
-        const Cycle there = reached + graph_->channels[channel].latency;
-        if (there < distance[target]) {
-          distance[target] = there;
-          first[target] = router == source ? channel : first[router];
-          nearest.emplace(there, static_cast<std::uint32_t>(target));
+        if (reached == distance[router]) {
+          reach(router, channel, reached + graph_->channels[channel].latency);
         }
       }
     }
-    for (const Node& node : graph_->nodes) {
-      const auto target = static_cast<std::size_t>(node.eject);
-      if (target != source && first[target] == kUnreached) {
-        for (const Node& sender : graph_->nodes) {  // a router that nobody enters may be cut off
-          if (static_cast<std::size_t>(sender.inject) == source) {
-            return fail(unreachable(*graph_, source, target, algorithm_));
-          }
-        }
+  }
+  return all_reached(table_);
+}
+
+/// From where a node injects to where one is reached; other routers may be cut off.
+Result<void> Routing::all_reached(std::span<const std::uint32_t> first_hop) const {
+  const auto routers = static_cast<std::size_t>(graph_->routers);
+  for (const Node& from : graph_->nodes) {
+    for (const Node& to : graph_->nodes) {
+      const auto source = static_cast<std::size_t>(from.inject);
+      const auto goal = static_cast<std::size_t>(to.eject);
+      if (source != goal && first_hop[source * routers + goal] == kUnreached) {
+        return fail(unreachable(*graph_, source, goal, algorithm_));
       }
     }
   }
@@ -247,7 +251,6 @@ Result<void> Routing::make_shortest() {
 /// A channel goes up if it leads to a lower level, or to a lower number on the same level
 /// (Schroeder et al. 1991, Autonet). Backwards from every destination: the shortest way with all
 /// ups first.
-// NOLINTNEXTLINE(readability-function-size): its loops belong together
 Result<void> Routing::make_up_down() {
   const auto routers = static_cast<std::size_t>(graph_->routers);
   const std::vector<std::int32_t> levels = levels_of(*graph_);
@@ -259,48 +262,36 @@ Result<void> Routing::make_up_down() {
   }
   const auto in = channels_by(*graph_, &Channel::target);
   table_.assign(2 * routers * routers, kUnreached);
-  std::vector<Cycle> distance(2 * routers);
   for (std::size_t goal = 0; goal < routers; ++goal) {
-    std::fill(distance.begin(), distance.end(), INT64_MAX);
+    std::vector<Cycle> distance(2 * routers, INT64_MAX);
     Nearest nearest;
     for (std::size_t phase = 0; phase < 2; ++phase) {
       distance[phase * routers + goal] = 0;
       nearest.emplace(0, static_cast<std::uint32_t>(phase * routers + goal));
     }
+    // An up leads to a state that may go up, a down to one that may not.
+    const auto reach = [&](std::uint32_t channel, bool downwards, Cycle there) {
+      const bool up = coordinates_[channel] != 0;
+      const auto source = static_cast<std::size_t>(graph_->channels[channel].source);
+      for (std::size_t phase = 0; up != downwards && phase < (up ? 1U : 2U); ++phase) {
+        if (there < distance[phase * routers + source]) {
+          distance[phase * routers + source] = there;
+          table_[(phase * routers + source) * routers + goal] = channel;
+          nearest.emplace(there, static_cast<std::uint32_t>(phase * routers + source));
+        }
+      }
+    };
     while (!nearest.empty()) {
       const auto [reached, state] = nearest.top();
       nearest.pop();
-      if (reached > distance[state]) {
-        continue;
-      }
-      const bool downwards = state >= routers;
       for (const std::uint32_t channel : in[state % routers]) {
-        const bool up = coordinates_[channel] != 0;
-        if (up == downwards) {
-          continue;  // an up leads to a state that may go up, a down to one that may not
-        }
-        const auto source = static_cast<std::size_t>(graph_->channels[channel].source);
-        const Cycle there = reached + graph_->channels[channel].latency;
-        for (std::size_t phase = 0; phase < (up ? 1U : 2U); ++phase) {
-          if (there < distance[phase * routers + source]) {
-            distance[phase * routers + source] = there;
-            table_[(phase * routers + source) * routers + goal] = channel;
-            nearest.emplace(there, static_cast<std::uint32_t>(phase * routers + source));
-          }
+        if (reached == distance[state]) {
+          reach(channel, state >= routers, reached + graph_->channels[channel].latency);
         }
       }
     }
   }
-  for (const Node& from : graph_->nodes) {
-    for (const Node& to : graph_->nodes) {
-      const auto source = static_cast<std::size_t>(from.inject);
-      const auto goal = static_cast<std::size_t>(to.eject);
-      if (source != goal && table_[source * routers + goal] == kUnreached) {
-        return fail(unreachable(*graph_, source, goal, algorithm_));
-      }
-    }
-  }
-  return {};
+  return all_reached(table_);
 }
 
 }  // namespace orrery::flit

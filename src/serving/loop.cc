@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 #include "serving/steady.h"
 
@@ -199,22 +200,20 @@ void Loop::add_gap(Time gap, std::int64_t count) {
 
 void Loop::add_token(const scheduler::Scheduled& entry, Time end, bool beside) {
   const auto index = static_cast<std::size_t>(entry.request);
-  Served& served = run_.requests[index];
-  const int preemptions = scheduler_->request(entry.request).preemptions;
-  if (token_[index].is_overflow()) {
-    served.first = end;
-  } else {
-    const Time gap = end - token_[index];
-    add_gap(gap, 1);
-    const Time waited = gap - (token_[index] == served.first ? served.moved : Time(0));
-    if (preemptions > preempted_[index]) {
-      served.stalled += waited;
-    } else if (beside) {
-      served.beside += waited;
-    }
+  const Time before = std::exchange(token_[index], end);
+  const bool some = scheduler_->totals().preemptions > 0;
+  const int preemptions = some ? scheduler_->request(entry.request).preemptions : 0;
+  const bool stalled = std::exchange(preempted_[index], preemptions) < preemptions;
+  if (before.is_overflow()) {
+    run_.requests[index].first = end;
+    return;
   }
-  preempted_[index] = preemptions;
-  token_[index] = end;
+  add_gap(end - before, 1);
+  if (stalled || beside) {
+    Served& served = run_.requests[index];
+    const Time gap = end - before - (before == served.first ? served.moved : Time(0));
+    (stalled ? served.stalled : served.beside) += gap;
+  }
 }
 
 void Loop::complete(const scheduler::Tick& tick, Time end) {

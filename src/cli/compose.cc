@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/commands.h"
 #include "cli/plain_fields.h"
+#include "cli/served_model.h"
 #include "serving/composition.h"
 #include "serving/engine.h"
 
@@ -31,38 +32,33 @@ class Compose : public Command {
   }
 
   Result<std::string> run(Error mistakes) override {
-    for (const auto& [flag, text] : {std::pair{"--model", &model_}, {"--machine", &machine_}}) {
-      if (!*text) {
-        mistakes.add({flag, {}, {}, "missing; expected a name or a file"});
-      }
+    if (!machine_) {
+      mistakes.add({"--machine", {}, {}, "missing; expected a name or a file"});
     }
-    const zoo::Model model =
-        model_ ? load_named("--model", *model_, zoo::load_model, mistakes) : zoo::Model();
+    auto [model, engine] = load_served(model_, engine_, mistakes);
     const machine::Machine machine =
         machine_ ? load_named("--machine", *machine_, machine::load_machine, mistakes)
                  : machine::Machine();
-    serving::Engine engine =
-        load_named("--engine", engine_.value_or("vllm@0.19"), serving::load_engine, mistakes);
     take("--devices", devices_, engine.tp, mistakes);
     const serving::Composition composition = fields_.read(mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
     return serving::compose(model, machine, serving::step_options(engine), composition)
-        .map([&](const serving::ComposedRun& run) {
-          return json_ ? as_json(model, machine, composition, run)
-                       : fmt::format("{} experts of {} on {} {}\n{}", composition.experts,
-                                     model.name, engine.tp, machine.name, fields_text(run));
+        .map([&, &name = model.name, tp = engine.tp](const serving::ComposedRun& run) {
+          return json_ ? as_json(name, machine, composition, run)
+                       : fmt::format("{} experts of {} on {} {}\n{}", composition.experts, name, tp,
+                                     machine.name, fields_text(run));
         });
   }
 
  private:
-  static std::string as_json(const zoo::Model& model, const machine::Machine& machine,
+  static std::string as_json(const std::string& model, const machine::Machine& machine,
                              const serving::Composition& composition,
                              const serving::ComposedRun& run) {
     return report::json_text([&](report::JsonWriter& json) {
       json.begin_object();
-      json.key("model").value(model.name);
+      json.key("model").value(model);
       json.key("machine").value(machine.name);
       json.key("experts").value(composition.experts);
       json.key("batch").value(composition.batch);

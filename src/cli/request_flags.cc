@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/reader.h"
 #include "cli/step_flags.h"
 #include "serving/requests/trace.h"
 
@@ -10,6 +11,7 @@ namespace orrery::cli {
 namespace {
 
 constexpr double kMostRate = 1e9;
+constexpr std::int64_t kMostTurns = 10'000;
 
 void take_length(const char* flag, const std::optional<std::string>& text, requests::Length& into,
                  Error& mistakes) {
@@ -27,7 +29,12 @@ void take_length(const char* flag, const std::optional<std::string>& text, reque
 
 std::int64_t number_or_none(const char* flag, const std::optional<std::string>& text,
                             Error& mistakes) {
-  return text == "0" ? 0 : whole_number(flag, text, 0, kMostRequests, mistakes);
+  const std::int64_t number = text ? parse_integer(*text).value_or(-1) : 0;
+  if (number >= 0 && number <= kMostRequests) {
+    return number;
+  }
+  mistakes.add(wrong_value(flag, *text, fmt::format("0 to {}", kMostRequests)));
+  return 0;
 }
 
 double positive_number(const char* flag, const std::optional<std::string>& text, double otherwise,
@@ -51,6 +58,14 @@ void RequestFlags::declare(Options& options) {
   options.value("--requests", requests_, "INT", "how many; default 1000, of a trace all");
   options.value("--shared-prefix", shared_, "INT", "tokens in front of every prompt, shared");
   options.value("--prefix-groups", groups_, "INT", "different shared prefixes; default 1");
+  options.value("--stages", stages_, "LIST",
+                "rates for a time each instead of --rate, such as '2:60 s,10:30 s'");
+  options.value("--turns", turns_, "INT",
+                "of a session: each prompt is all before it and a new input; default 1");
+  options.value("--think", think_, "TIME",
+                "of a session's user, or a client's of --max-concurrency, after an answer");
+  options.value("--adapters", adapters_, "INT",
+                "different adapters (LoRA), drawn by session; for an engine with lora slots");
   options.value("--seed", seed_, "INT", "of drawn requests; default 0");
 }
 
@@ -59,13 +74,43 @@ requests::Generator RequestFlags::generator(Error& mistakes) const {
   generator.rate = positive_number("--rate", rate_, generator.rate, mistakes);
   generator.burstiness = positive_number("--burstiness", burstiness_, 1, mistakes);
   take("--arrival", arrival_, generator.arrival, mistakes);
+  const auto needs = [&](const char* flag, bool given, bool used, const char* what) {
+    if (given && !used) {
+      mistakes.add({flag, {}, {}, std::string("is for ") + what});
+    }
+  };
+  needs("--burstiness", burstiness_.has_value(), generator.arrival == requests::Arrival::gamma,
+        "--arrival gamma");
+  needs("--rate", rate_.has_value(), generator.arrival != requests::Arrival::infinite,
+        "requests that do not come all at once");
+  needs("--rate", rate_.has_value(), !stages_.has_value(), "loads without --stages");
+  needs("--stages", stages_.has_value(), generator.arrival != requests::Arrival::infinite,
+        "requests that do not come all at once");
+  needs("--prefix-groups", groups_.has_value(), shared_.has_value(), "--shared-prefix");
   take_length("--input", input_, generator.input, mistakes);
   take_length("--output", output_, generator.output, mistakes);
+  if (stages_) {
+    if (auto stages = requests::parse_stages(*stages_)) {
+      generator.stages = std::move(*stages);
+    } else {
+      mistakes.add(wrong_value("--stages", *stages_, stages.error()));
+    }
+    generator.count = kMostRequests;
+  }
+  generator.turns = whole_number("--turns", turns_, 1, kMostTurns, mistakes);
+  generator.think = think(mistakes);
+  generator.adapters = number_or_none("--adapters", adapters_, mistakes);
   generator.count = whole_number("--requests", requests_, generator.count, kMostRequests, mistakes);
   generator.shared_prefix = number_or_none("--shared-prefix", shared_, mistakes);
   generator.prefix_groups = whole_number("--prefix-groups", groups_, 1, kMostRequests, mistakes);
   generator.seed = static_cast<std::uint64_t>(number_or_none("--seed", seed_, mistakes));
   return generator;
+}
+
+Time RequestFlags::think(Error& mistakes) const {
+  Time think{0};
+  take("--think", think_, think, mistakes);
+  return think;
 }
 
 std::vector<requests::Request> RequestFlags::read(const requests::Generator& generator,
@@ -80,6 +125,9 @@ std::vector<requests::Request> RequestFlags::read(const requests::Generator& gen
                                     {"--output", &output_},
                                     {"--shared-prefix", &shared_},
                                     {"--prefix-groups", &groups_},
+                                    {"--stages", &stages_},
+                                    {"--turns", &turns_},
+                                    {"--adapters", &adapters_},
                                     {"--seed", &seed_}}) {
     if (*given) {
       mistakes.add({flag, {}, {}, "contradicts --trace, which says it"});
@@ -97,6 +145,10 @@ void RequestFlags::refuse_arrivals(const std::string& reason, Error& mistakes) c
                                     {"--rate", &rate_},
                                     {"--arrival", &arrival_},
                                     {"--burstiness", &burstiness_},
+                                    {"--stages", &stages_},
+                                    {"--turns", &turns_},
+                                    {"--think", &think_},
+                                    {"--adapters", &adapters_},
                                     {"--requests", &requests_}}) {
     if (*given) {
       mistakes.add({flag, {}, {}, "contradicts " + reason});

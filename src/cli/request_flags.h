@@ -28,6 +28,10 @@ class RequestFlags {
   /// Those of the trace, or drawn.
   std::vector<requests::Request> read(const requests::Generator& generator, Error& mistakes) const;
   bool has_trace() const { return trace_.has_value(); }
+  bool has_stages() const { return stages_.has_value(); }
+  bool has_turns() const { return turns_.has_value(); }
+  /// Of --think.
+  Time think(Error& mistakes) const;
   /// What says when requests come, or how many, contradicts `reason`.
   void refuse_arrivals(const std::string& reason, Error& mistakes) const;
 
@@ -42,6 +46,10 @@ class RequestFlags {
   std::optional<std::string> shared_;
   std::optional<std::string> groups_;
   std::optional<std::string> seed_;
+  std::optional<std::string> stages_;
+  std::optional<std::string> turns_;
+  std::optional<std::string> think_;
+  std::optional<std::string> adapters_;
 };
 
 }  // namespace orrery::cli

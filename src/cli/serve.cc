@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/progress.h"
 #include "cli/request_flags.h"
+#include "cli/served_model.h"
 #include "cli/step_flags.h"
 #include "report/serving.h"
 #include "report/serving_plans.h"
@@ -55,7 +56,6 @@ class Serve : public Command {
     options.group("Requests");
     requests_.declare(options);
     options.value("--max-concurrency", concurrency_, "INT", "requests of the client at once");
-    options.value("--think", think_, "TIME", "between an answer and its client's next request");
     options.group("Search");
     options.value("--search", search_, "rate|plan",
                   "the largest rate that keeps --slo; or tokens/s of a GPU against a user's");
@@ -75,20 +75,16 @@ class Serve : public Command {
   }
 
   Result<std::string> run(Error mistakes) override {
-    need("--model", model_, mistakes);
-    need("--machine", machine_, mistakes);
+    if (!machine_) {
+      mistakes.add({"--machine", {}, {}, "missing; expected a name or a file"});
+    }
     if (json_ && csv_) {
       mistakes.add({"--csv", {}, {}, "contradicts --json"});
     }
     if (search_ && *search_ != "rate" && *search_ != "plan") {
       mistakes.add(wrong_value("--search", *search_, "rate or plan"));
     }
-    zoo::Model model;
-    if (model_) {
-      model = load_named("--model", *model_, zoo::load_model, mistakes);
-    }
-    const serving::Engine engine =
-        load_named("--engine", engine_.value_or("vllm@0.19"), serving::load_engine, mistakes);
+    const auto [model, engine] = load_served(model_, engine_, mistakes);
     return search_ == "plan" ? search_plan(model, engine, std::move(mistakes))
                              : serve(model, engine, std::move(mistakes));
   }
@@ -107,14 +103,22 @@ class Serve : public Command {
     place(engine, mistakes);
     serving::ServeOptions options;
     options.max_concurrency = number_or_none("--max-concurrency", concurrency_, mistakes);
-    take("--think", think_, options.think, mistakes);
+    Error again;  // reported with the requests'
+    options.think = requests_.think(again);
+    if (options.think > Time(0) && options.max_concurrency == 0 && !requests_.has_turns()) {
+      mistakes.add({"--think", {}, {}, "is for --max-concurrency or --turns, whose users think"});
+    }
     options.skip = !no_skip_;
     options.most_steps = trace_out_ ? kMostTracedSteps : 0;
     const requests::Generator generator = requests_.generator(mistakes);
     const std::vector<requests::Request> requests = requests_.read(generator, mistakes);
     const serving::RateSearch search = read_search(mistakes);
-    if (search_ && requests_.has_trace()) {
-      mistakes.add({"--search", {}, {}, "contradicts --trace, which has its own rate"});
+    if (search_ && (requests_.has_trace() || requests_.has_stages())) {
+      mistakes.add(
+          {"--search", {}, {}, "contradicts --trace and --stages, which have their rates"});
+    }
+    if (generator.adapters > 0 && engine.adapter_slots == 0) {
+      mistakes.add({"--adapters", {}, {}, "is for an engine with lora: {slots: N, rank: R}"});
     }
     if (search_.has_value() != slo_.has_value()) {
       mistakes.add({search_ ? "--slo" : "--search", {}, {}, "missing: the two go together"});
@@ -171,7 +175,6 @@ class Serve : public Command {
     search.load = requests_.generator(mistakes);
     requests_.refuse_arrivals("--search plan, which sends a request when one ends", mistakes);
     for (const auto& [flag, given] : {std::pair{"--max-concurrency", &concurrency_},
-                                      {"--think", &think_},
                                       {"--replicas", &replicas_},
                                       {"--prefill", &prefill_},
                                       {"--requests-out", &requests_out_},
@@ -212,12 +215,6 @@ class Serve : public Command {
       begin = end + 1;
     }
     return parts;
-  }
-
-  static void need(const char* flag, const std::optional<std::string>& given, Error& mistakes) {
-    if (!given) {
-      mistakes.add({flag, {}, {}, "missing; expected a name or a file"});
-    }
   }
 
   /// --devices: all tensor parallel unless the engine says otherwise.
@@ -284,7 +281,6 @@ class Serve : public Command {
   std::optional<std::string> router_;
   RequestFlags requests_;
   std::optional<std::string> concurrency_;
-  std::optional<std::string> think_;
   std::optional<std::string> search_;
   std::optional<std::string> formats_;
   std::optional<std::string> plot_;

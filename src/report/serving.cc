@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <string_view>
 #include <type_traits>
@@ -12,6 +13,7 @@
 #include "base/csv.h"
 #include "base/format.h"
 #include "report/json_writer.h"
+#include "serving/breakdown.h"
 
 namespace orrery::report {
 namespace {
@@ -50,6 +52,18 @@ std::string times(const std::string& title, std::string_view name,
   return text;
 }
 
+/// A line per part: mean, and of the slowest hundredth.
+std::string part_lines(const std::string& title, const std::array<serving::TimePart, 4>& all) {
+  std::string text = banner(title, '-');
+  for (const serving::TimePart& part : all) {
+    if (part.mean > Time(0) || part.slowest > Time(0)) {
+      text += fmt::format("{:<40} {:<10.2f} {:.2f}\n", fmt::format("{} (ms):", part.name),
+                          milliseconds(part.mean), milliseconds(part.slowest));
+    }
+  }
+  return text;
+}
+
 /// Calls scalar(name, value) and statistics(name, value) for everything that programs read.
 template <class Scalar, class Times>
 void visit_run(const serving::Run& run, const serving::Metrics& m, Scalar scalar,
@@ -80,6 +94,26 @@ void visit_run(const serving::Run& run, const serving::Metrics& m, Scalar scalar
   if (run.engine.prefill > 0) {
     statistics("moved_s", m.moved);
     scalar("moved_bytes", run.moved_bytes.value());
+  }
+  const serving::Breakdown where = serving::breakdown(run);
+  for (const auto& [of, all] : {std::pair{"ttft", &where.ttft}, {"tpot", &where.tpot}}) {
+    for (const serving::TimePart& part : *all) {
+      scalar(fmt::format("{}_{}_s", of, part.name), to_seconds(part.mean));
+      scalar(fmt::format("{}_{}_slowest_s", of, part.name), to_seconds(part.slowest));
+    }
+  }
+  if (run.engine.scales()) {
+    scalar("engines_started", run.started);
+    scalar("engine_seconds", to_seconds(run.held));
+  }
+  if (!run.kv_tiers.empty()) {
+    scalar("fetched_tokens", run.totals.fetched_tokens);
+    scalar("written_blocks", run.written_blocks);
+  }
+  if (run.engine.adapter_slots > 0) {
+    scalar("adapter_bytes", run.adapter.value());
+    scalar("copied_adapters", run.totals.copied_adapters);
+    scalar("copying_s", to_seconds(run.copying));
   }
   scalar("preemptions", run.totals.preemptions);
   scalar("cached_tokens", run.totals.cached_tokens);
@@ -115,6 +149,52 @@ void visit_statistics(const serving::Statistics& statistics, Visit visit) {
   visit("p99", to_seconds(statistics.p99));
 }
 
+/// What the engine did.
+std::string engine_lines(const serving::Run& run, const serving::Metrics& m) {
+  std::string text = banner(" Engine ", '=');
+  text += value_line("Output tokens/s per device:", m.output_tokens_per_s_per_device);
+  text += value_line("Output tokens/s per user:", m.output_tokens_per_s_per_user);
+  text += value_line("Mean time in queue (ms):", milliseconds(m.queue.mean));
+  text += value_line("P99 time in queue (ms):", milliseconds(m.queue.p99));
+  if (run.engine.prefill > 0) {
+    text += value_line("Mean time of moving KV (ms):", milliseconds(m.moved.mean));
+    text += value_line("P99 time of moving KV (ms):", milliseconds(m.moved.p99));
+    text += value_line("KV moved (GB):", static_cast<double>(run.moved_bytes.value()) / 1e9);
+  }
+  text += value_line("KV blocks:", run.kv_blocks);
+  text += value_line("Mean KV use (%):", 100 * m.mean_kv_use);
+  text += value_line("Peak KV use (%):", 100 * run.peak_kv_use);
+  text += value_line("Peak running requests:", m.peak_running);
+  text += value_line("Preemptions:", run.totals.preemptions);
+  text += value_line("Prompt tokens found in cache:", run.totals.cached_tokens);
+  if (run.engine.scales()) {
+    text += value_line("Engines started:", run.started);
+    text += value_line("Engine time (s):", to_seconds(run.held));
+  }
+  if (!run.kv_tiers.empty()) {
+    text += value_line("Of them fetched from lower tiers:", run.totals.fetched_tokens);
+    text += value_line("KV blocks written to lower tiers:", run.written_blocks);
+  }
+  if (run.engine.adapter_slots > 0) {
+    text += value_line("Adapters copied:", run.totals.copied_adapters);
+    text += value_line("Time of copying adapters (s):", to_seconds(run.copying));
+  }
+  if (run.totals.drafted_tokens > 0) {
+    text += value_line("Guessed tokens accepted (%):",
+                       100 * static_cast<double>(run.totals.accepted_tokens) /
+                           static_cast<double>(run.totals.drafted_tokens));
+  }
+  text += value_line("Engine steps:", run.totals.ticks);
+  if (m.energy && m.output_tokens > 0) {
+    text += value_line("Energy per output token (J):",
+                       m.energy->value() / static_cast<double>(m.output_tokens));
+  }
+  if (m.cost_per_million_tokens) {
+    text += value_line("Dollars per million output tokens:", m.cost_per_million_tokens->value());
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string serving_text(const serving::Run& run, const serving::Metrics& m) {
@@ -138,35 +218,11 @@ std::string serving_text(const serving::Run& run, const serving::Metrics& m) {
   text += times("Time per Output Token (excl. 1st token)", "TPOT", m.tpot);
   text += times("Inter-token Latency", "ITL", m.itl);
   text += times("End-to-end Latency", "E2EL", m.e2e);
-  text += banner(" Engine ", '=');
-  text += value_line("Output tokens/s per device:", m.output_tokens_per_s_per_device);
-  text += value_line("Output tokens/s per user:", m.output_tokens_per_s_per_user);
-  text += value_line("Mean time in queue (ms):", milliseconds(m.queue.mean));
-  text += value_line("P99 time in queue (ms):", milliseconds(m.queue.p99));
-  if (run.engine.prefill > 0) {
-    text += value_line("Mean time of moving KV (ms):", milliseconds(m.moved.mean));
-    text += value_line("P99 time of moving KV (ms):", milliseconds(m.moved.p99));
-    text += value_line("KV moved (GB):", static_cast<double>(run.moved_bytes.value()) / 1e9);
-  }
-  text += value_line("KV blocks:", run.kv_blocks);
-  text += value_line("Mean KV use (%):", 100 * m.mean_kv_use);
-  text += value_line("Peak KV use (%):", 100 * run.peak_kv_use);
-  text += value_line("Peak running requests:", m.peak_running);
-  text += value_line("Preemptions:", run.totals.preemptions);
-  text += value_line("Prompt tokens found in cache:", run.totals.cached_tokens);
-  if (run.totals.drafted_tokens > 0) {
-    text += value_line("Guessed tokens accepted (%):",
-                       100 * static_cast<double>(run.totals.accepted_tokens) /
-                           static_cast<double>(run.totals.drafted_tokens));
-  }
-  text += value_line("Engine steps:", run.totals.ticks);
-  if (m.energy && m.output_tokens > 0) {
-    text += value_line("Energy per output token (J):",
-                       m.energy->value() / static_cast<double>(m.output_tokens));
-  }
-  if (m.cost_per_million_tokens) {
-    text += value_line("Dollars per million output tokens:", m.cost_per_million_tokens->value());
-  }
+  const serving::Breakdown where = serving::breakdown(run);
+  text += banner(" Where it goes: mean, slowest 1 % ", '=');
+  text += part_lines("Time to First Token", where.ttft);
+  text += part_lines("Time per Output Token", where.tpot);
+  text += engine_lines(run, m);
   text += std::string(kBlockWidth, '=') + "\n";
   return text;
 }
@@ -208,17 +264,20 @@ std::string serving_csv(const serving::Run& run, const serving::Metrics& m) {
 std::string serving_requests_csv(const serving::Run& run) {
   std::string text =
       "request,input_tokens,output_tokens,sent_s,queued_s,scheduled_s,first_token_s,last_token_s,"
-      "ttft_s,tpot_s,e2e_s,cached_tokens,preemptions,moved_s\n";
+      "ttft_s,tpot_s,e2e_s,cached_tokens,preemptions,moved_s,fetching_s,stalled_s,"
+      "beside_prompts_s\n";
   for (std::size_t i = 0; i < run.requests.size(); ++i) {
     const serving::Served& request = run.requests[i];
     const double tpot = request.output > 1 ? to_seconds(request.tpot()) : 0;
     fmt::format_to(
         std::back_inserter(text),
-        "{},{},{},{:.9f},{:.9f},{:.9f},{:.9f},{:.9f},{:.9f},{:.9f},{:.9f},{},{},{:.9f}\n", i,
-        request.input, request.output, to_seconds(request.sent), to_seconds(request.queued),
+        "{},{},{},{:.9f},{:.9f},{:.9f},{:.9f},{:.9f},{:.9f},{:.9f},{:.9f},{},{},{:.9f},{:.9f},"
+        "{:.9f},{:.9f}\n",
+        i, request.input, request.output, to_seconds(request.sent), to_seconds(request.queued),
         to_seconds(request.scheduled), to_seconds(request.first), to_seconds(request.last),
         to_seconds(request.ttft()), tpot, to_seconds(request.latency()), request.cached,
-        request.preemptions, to_seconds(request.moved));
+        request.preemptions, to_seconds(request.moved), to_seconds(request.fetching),
+        to_seconds(request.stalled), to_seconds(request.beside));
   }
   return text;
 }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <queue>
+#include <utility>
 #include <vector>
 
 #include "serving/requests/request.h"
@@ -32,7 +33,8 @@ class Inbox {
   virtual void ended(std::size_t request, Time at) = 0;
 };
 
-/// Sends a list of requests, each at its arrival, or later if `max_concurrency` of them are
+/// Sends a list of requests, each at its arrival, a further turn of a session so long after the
+/// answer to the one before, or later if `max_concurrency` of them are
 /// unanswered (0: no limit); a user of these thinks between an answer and the next request.
 /// A request is in the queue `front_end` after it was sent.
 class Client : public Inbox {
@@ -45,15 +47,20 @@ class Client : public Inbox {
   void ended(std::size_t request, Time at) override;
 
  private:
+  /// The request that is sent next; requests_.size(): none before another ends.
+  std::size_t next_request() const;
   Time next_sent() const;
 
   const std::vector<requests::Request>& requests_;
   bool limited_;
   Time think_;
   Time front_end_;
-  std::size_t next_ = 0;                                                ///< that is sent next
+  std::size_t next_ = 0;                                                ///< the next first turn
   std::priority_queue<Time, std::vector<Time>, std::greater<>> users_;  ///< when each may send
   std::deque<Delivery> on_the_way_;
+  std::vector<std::size_t> turn_after_;  ///< by request, of sessions; 0: none
+  using Turn = std::pair<Time, std::size_t>;
+  std::priority_queue<Turn, std::vector<Turn>, std::greater<>> turns_;  ///< that may be sent
 };
 
 }  // namespace orrery::serving

@@ -10,6 +10,7 @@
 
 #include "base/format.h"
 #include "machine/memory/resident_set.h"
+#include "serving/within.h"
 
 namespace orrery::serving {
 namespace {
@@ -19,19 +20,12 @@ constexpr std::int64_t kMostAnswerTokens = 10'000;
 constexpr std::int64_t kMostPrompts = 2'000'000;
 
 void check(const Composition& c, Error& error) {
-  const auto within = [&](const char* name, std::int64_t value, std::int64_t least,
-                          std::int64_t most) {
-    if (value < least || value > most) {
-      error.add({"", name, std::to_string(value),
-                 fmt::format("a whole number from {} to {}", least, most)});
-    }
-  };
-  within("experts", c.experts, 1, kMost);
-  within("batch", c.batch, 1, 4096);
-  within("input", c.input, 1, kMostAnswerTokens);
-  within("output", c.output, 1, kMostAnswerTokens);
-  within("batches", c.batches, 1, kMost);
-  within("seed", c.seed, 0, std::numeric_limits<std::int64_t>::max());
+  require_within(error, "experts", c.experts, 1, kMost);
+  require_within(error, "batch", c.batch, 1, 4096);
+  require_within(error, "input", c.input, 1, kMostAnswerTokens);
+  require_within(error, "output", c.output, 1, kMostAnswerTokens);
+  require_within(error, "batches", c.batches, 1, kMost);
+  require_within(error, "seed", c.seed, 0, std::numeric_limits<std::int64_t>::max());
   if (error.empty() && c.batch * c.batches > kMostPrompts) {
     error.add({"", "batches", std::to_string(c.batches),
                fmt::format("at most {} prompts in all", kMostPrompts)});

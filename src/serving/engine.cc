@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/format.h"
 #include "base/reader.h"
+#include "serving/step/quantization.h"
 
 namespace orrery::serving {
 namespace {
@@ -70,6 +71,21 @@ void sarathi(Engine& engine) {
   engine.max_num_seqs = 128;
   engine.null_blocks = 0;
 }
+void trtllm_max_utilization(Engine& engine) {
+  trtllm(engine);
+  engine.policy = scheduler::Policy::max_utilization;
+}
+void fastserve(Engine& engine) {
+  engine.policy = scheduler::Policy::mlfq;
+  engine.async = false;
+  engine.prefix = true;
+  engine.chunked_prefill = false;
+  engine.reserve_full_isl = false;
+  engine.max_num_seqs = 256;
+  engine.max_num_batched_tokens = kWholePrompts;
+  engine.largest_graph = 256;
+  engine.null_blocks = 0;
+}
 void fixed_batch(Engine& engine) {
   engine.policy = scheduler::Policy::static_batch;
   engine.async = false;
@@ -79,24 +95,56 @@ void fixed_batch(Engine& engine) {
   engine.max_num_batched_tokens = kWholePrompts;
 }
 
+void least(Reader& read, std::string_view section, std::string_view field, std::int64_t value,
+           std::int64_t from) {
+  read.require(value >= from && value <= kMostTokens, section,
+               fmt::format("{} from {} to {}", field, from, kMostTokens));
+}
+
+void check_fleet_fields(Reader& read, const Engine& engine) {
+  least(read, "fleet", "most_requests", engine.most_requests, 0);
+  constexpr std::int64_t kMostEngines = 4096;
+  read.require(engine.replicas >= 1 && engine.replicas <= kMostEngines && engine.prefill >= 0 &&
+                   engine.prefill <= kMostEngines,
+               "fleet", "replicas from 1, prefill from 0, to 4096");
+  read.require(engine.admit_rate >= 0 && engine.admit_rate <= 1e9, "fleet",
+               "admit_rate from 0 to 1e9");
+  least(read, "fleet", "admit_burst", engine.admit_burst, 1);
+  const bool scales = engine.scales();
+  read.require(!scales || (engine.most_replicas >= engine.replicas &&
+                           engine.most_replicas <= kMostEngines && engine.target_requests > 0),
+               "fleet", "most_replicas from replicas to 4096, with target_requests from 1");
+  read.require(scales || engine.target_requests == 0, "fleet",
+               "target_requests with most_replicas only");
+  least(read, "fleet", "prefill_tp", engine.prefill_tp, 0);
+  for (const Time time : {engine.start_up, engine.cool_down}) {
+    read.require(time >= Time(0) && time < from_seconds(1e5), "fleet", "times from 0 to 1e5 s");
+  }
+}
+
 void check(Reader& read, const Engine& engine) {
-  const auto least = [&](std::string_view section, std::string_view field, std::int64_t value,
-                         std::int64_t from) {
-    read.require(value >= from && value <= kMostTokens, section,
-                 fmt::format("{} from {} to {}", field, from, kMostTokens));
-  };
-  least("parallel", "tp", engine.tp, 1);
-  least("parallel", "pp", engine.pp, 1);
-  least("parallel", "dp", engine.dp, 1);
-  least("parallel", "ep", engine.ep, 1);
-  least("scheduler", "max_num_seqs", engine.max_num_seqs, 0);
-  least("scheduler", "max_num_batched_tokens", engine.max_num_batched_tokens, 0);
-  least("scheduler", "max_model_len", engine.max_model_len, 0);
-  least("scheduler", "long_prefill_token_threshold", engine.long_prefill_token_threshold, 0);
-  least("cache", "block_size", engine.block_size, 1);
-  least("cache", "blocks", engine.blocks, 0);
-  least("cache", "null_blocks", engine.null_blocks, 0);
-  least("graphs", "largest", engine.largest_graph, 0);
+  least(read, "parallel", "tp", engine.tp, 1);
+  least(read, "parallel", "pp", engine.pp, 1);
+  least(read, "parallel", "dp", engine.dp, 1);
+  least(read, "parallel", "ep", engine.ep, 1);
+  least(read, "scheduler", "max_num_seqs", engine.max_num_seqs, 0);
+  least(read, "scheduler", "max_num_batched_tokens", engine.max_num_batched_tokens, 0);
+  least(read, "scheduler", "max_model_len", engine.max_model_len, 0);
+  least(read, "scheduler", "long_prefill_token_threshold", engine.long_prefill_token_threshold, 0);
+  read.require(engine.quantum >= 1 && engine.quantum <= 1'000'000, "scheduler",
+               "quantum from 1 to 1000000");
+  read.require(
+      engine.quantum_tokens >= 0 && engine.quantum_tokens <= static_cast<double>(kMostTokens),
+      "scheduler", "quantum_tokens from 0 to 2^30");
+  least(read, "cache", "block_size", engine.block_size, 1);
+  least(read, "cache", "blocks", engine.blocks, 0);
+  least(read, "cache", "null_blocks", engine.null_blocks, 0);
+  read.require(engine.adapter_slots >= 0 && engine.adapter_slots <= 4096, "lora",
+               "slots from 0 to 4096");
+  read.require(engine.adapter_rank >= 1 && engine.adapter_rank <= 4096, "lora",
+               "rank from 1 to 4096");
+  read.require(engine.tiers.empty() || engine.prefix, "cache", "tiers with prefix: true only");
+  least(read, "graphs", "largest", engine.largest_graph, 0);
   constexpr std::int64_t kMostDrafts = 64;
   read.require(engine.draft_tokens >= 1 && engine.draft_tokens <= kMostDrafts, "speculation",
                "tokens from 1 to 64");
@@ -106,14 +154,13 @@ void check(Reader& read, const Engine& engine) {
                "speculation", "model with method: model, and only there");
   using scheduler::Policy;
   read.require(engine.drafts() == 0 || engine.policy == Policy::vllm_v1 ||
-                   engine.policy == Policy::sarathi || engine.policy == Policy::trtllm,
-               "speculation", "method: none, but for the policies vllm_v1, sarathi and trtllm");
-  least("fleet", "most_requests", engine.most_requests, 0);
-  constexpr std::int64_t kMostEngines = 4096;
-  read.require(engine.replicas >= 1 && engine.replicas <= kMostEngines && engine.prefill >= 0 &&
-                   engine.prefill <= kMostEngines,
-               "fleet", "replicas from 1, prefill from 0, to 4096");
-  least("fleet", "prefill_tp", engine.prefill_tp, 0);
+                   engine.policy == Policy::sarathi || engine.policy == Policy::trtllm ||
+                   engine.policy == Policy::max_utilization,
+               "speculation",
+               "method: none, but for the policies vllm_v1, sarathi, trtllm, max_utilization");
+  check_fleet_fields(read, engine);
+  read.require(engine.scale_bits >= 0 && engine.scale_bits <= 16, "precision",
+               "scale_bits from 0 to 16");
   read.require(engine.memory_utilization > 0 && engine.memory_utilization <= 1, "cache",
                "memory_utilization above 0, at most 1");
   read.require(engine.watermark >= 0 && engine.watermark < 1, "scheduler",
@@ -129,7 +176,9 @@ void check(Reader& read, const Engine& engine) {
 template <class T>
 std::string shown(const T& value) {
   if constexpr (std::is_same_v<T, std::string>) {
-    return value;
+    constexpr const char* kPlain = "abcdefghijklmnopqrstuvwxyz0123456789_.-";
+    const bool plain = value.find_first_not_of(kPlain) == std::string::npos && value != "null";
+    return plain ? value : exact_text(value);
   } else {
     return exact_text(value);
   }
@@ -144,14 +193,17 @@ const std::vector<EngineDefaults>& engines() {
       {"vllm@0.6", "vLLM, V0 scheduler, prompts alone", vllm_v0},
       {"sglang@0.5", "SGLang, overlap scheduler, pages of one token", sglang},
       {"trtllm@1.0", "TensorRT-LLM, GUARANTEED_NO_EVICT, chunked context", trtllm},
+      {"trtllm-max@1.0", "TensorRT-LLM, MAX_UTILIZATION, chunked context", trtllm_max_utilization},
       {"orca", "iteration-level scheduling with whole answers reserved", orca},
       {"sarathi", "chunked prefill of 512 tokens a step", sarathi},
+      {"fastserve", "skip-join queues by what was computed", fastserve},
       {"static", "batches that run until their longest answer ends", fixed_batch},
   };
   return table;
 }
 
-Result<Engine> parse_engine(const ConfigNode& node) {
+Result<Engine> parse_engine(const ConfigNode& node,
+                            const std::optional<step::Precision>& checkpoint) {
   Reader read(node);
   Engine engine;
   const std::string name = read.optional<std::string>("engine", "vllm@0.19");
@@ -170,6 +222,14 @@ Result<Engine> parse_engine(const ConfigNode& node) {
   }
   row->set(engine);
   engine.name = row->name;
+  if (checkpoint) {
+    engine.weights = checkpoint->weights;
+    engine.activations = checkpoint->activations;
+    engine.kv = checkpoint->kv;
+    engine.block_scaled = checkpoint->block_scaled;
+    engine.narrow = checkpoint->narrow;
+    engine.scale_bits = checkpoint->scale_bits;
+  }
   std::map<std::string, const ConfigNode*, std::less<>> sections;
   Engine::fields([&](std::string_view section, std::string_view, auto, std::string_view) {
     if (!sections.contains(section)) {
@@ -194,13 +254,16 @@ Result<Engine> parse_engine(const ConfigNode& node) {
   return read.finish(engine);
 }
 
-Result<Engine> load_engine(const std::string& name_or_path) {
+namespace {
+
+Result<Engine> load_with(const std::string& name_or_path,
+                         const std::optional<step::Precision>& checkpoint) {
   const bool path = name_or_path.find('/') != std::string::npos || name_or_path == "-" ||
                     name_or_path.ends_with(".yaml") || name_or_path.ends_with(".yml") ||
                     name_or_path.ends_with(".json");
   if (path) {
     auto node = load_config(name_or_path);
-    return node ? parse_engine(*node) : fail(std::move(node.error()));
+    return node ? parse_engine(*node, checkpoint) : fail(std::move(node.error()));
   }
   ConfigNode name;
   name.kind = ConfigNode::Kind::scalar;
@@ -208,7 +271,7 @@ Result<Engine> load_engine(const std::string& name_or_path) {
   ConfigNode root;
   root.kind = ConfigNode::Kind::map;
   root.fields.push_back({"engine", name});
-  auto engine = parse_engine(root);
+  auto engine = parse_engine(root, checkpoint);
   if (!engine) {
     for (Mistake& mistake : engine.error().mistakes) {
       mistake.field.clear();
@@ -217,6 +280,18 @@ Result<Engine> load_engine(const std::string& name_or_path) {
     }
   }
   return engine;
+}
+
+}  // namespace
+
+Result<Engine> load_engine(const std::string& name_or_path) {
+  return load_with(name_or_path, std::nullopt);
+}
+
+Result<Engine> load_engine_for(const zoo::ModelFile& model, const std::string& name_or_path) {
+  return step::quantization_of(model.node).and_then([&](const auto& checkpoint) {
+    return load_with(name_or_path, checkpoint);
+  });
 }
 
 std::string to_yaml(const Engine& engine) {
@@ -286,10 +361,14 @@ step::StepOptions step_options(const Engine& engine) {
           .precision = {.weights = engine.weights,
                         .activations = engine.activations,
                         .kv = engine.kv,
-                        .block_scaled = engine.block_scaled},
+                        .block_scaled = engine.block_scaled,
+                        .narrow = engine.narrow,
+                        .scale_bits = engine.scale_bits},
           .captures = capture_sizes(engine.largest_graph, engine.graph_sizes),
           .all_reduce = all_reduce.value_or(collective::CollectiveAlgorithm::custom),
+          .dispatch = engine.dispatch,
           .launch = engine.launch,
+          .adapter_rank = engine.adapter_slots > 0 ? engine.adapter_rank : 0,
           .imbalance = 1};
 }
 

@@ -5,14 +5,19 @@
 ///   parallel: {tp: 4, pp: 1, ep: 1}
 ///   precision: {weights: fp8, activations: fp8, kv: fp8, block_scaled: false}
 ///   scheduler: {policy: vllm_v1, max_num_seqs: 256, max_num_batched_tokens: 8192, async: true}
-///   cache: {block_size: 16, memory_utilization: 0.9, prefix: true, blocks: 2588}
+///   cache: {block_size: 16, memory_utilization: 0.9, prefix: true, blocks: 2588,
+///           tiers: "host:100 GB,nvme"}
+///   lora: {slots: 4, rank: 16}
 ///   graphs: {largest: 512}
 ///   host: {front_end: 2 ms, step: 0.5 ms, per_request: 4 us, gap: 0 us, launch: 5 us}
-///   fleet: {replicas: 4, router: least_tokens, prefill: 2}
+///   fleet: {replicas: 4, router: least_tokens, prefill: 2}       # or:
+///   fleet: {replicas: 1, most_replicas: 8, target_requests: 64, start_up: 40 s}
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +29,7 @@
 #include "serving/router.h"
 #include "serving/scheduler/scheduler.h"
 #include "serving/step/step_cost.h"
+#include "workload/zoo/model.h"
 
 namespace orrery::serving {
 
@@ -63,11 +69,14 @@ struct Engine {
   std::int64_t pp = 1;
   std::int64_t dp = 1;
   std::int64_t ep = 1;
+  plan::MoeDispatch dispatch = plan::MoeDispatch::all_gather;
   // precision
   graph::DataType weights = graph::DataType::bf16;
   graph::DataType activations = graph::DataType::bf16;
   graph::DataType kv = graph::DataType::bf16;
   bool block_scaled = false;
+  step::Narrow narrow = step::Narrow::all;
+  double scale_bits = 0;
   // scheduler
   scheduler::Policy policy = scheduler::Policy::vllm_v1;
   std::int64_t max_num_seqs = 0;            ///< 0: by the device
@@ -78,6 +87,8 @@ struct Engine {
   bool reserve_full_isl = true;
   bool async = true;
   double watermark = 0;
+  std::int64_t quantum = 1;
+  double quantum_tokens = 0;  ///< 0: by the device
   // cache
   std::int64_t block_size = 16;
   double memory_utilization = 0.9;
@@ -85,6 +96,10 @@ struct Engine {
   bool prefix = true;
   std::int64_t blocks = 0;       ///< 0: what the memory holds
   std::int64_t null_blocks = 1;  ///< of them, kept by the engine itself
+  std::string tiers;
+  // lora
+  std::int64_t adapter_slots = 0;
+  std::int64_t adapter_rank = 16;
   // graphs
   std::int64_t largest_graph = 512;  ///< tokens; 0: eager
   GraphSizes graph_sizes = GraphSizes::steps;
@@ -107,12 +122,20 @@ struct Engine {
   std::int64_t replicas = 1;
   Router router = Router::round_robin;
   std::int64_t most_requests = 0;
+  double admit_rate = 0;
+  std::int64_t admit_burst = 1;
+  std::int64_t most_replicas = 0;
+  std::int64_t target_requests = 0;
+  Time start_up{0};
+  Time cool_down = 300_s;
   std::int64_t prefill = 0;
   std::int64_t prefill_tp = 0;
 
-  /// Of all engines together.
+  bool scales() const { return most_replicas > 0; }
+  /// Of all engines together, at most.
   std::int64_t devices() const {
-    return replicas * tp * dp * pp + prefill * (prefill_tp > 0 ? prefill_tp : tp);
+    return std::max(replicas, most_replicas) * tp * dp * pp +
+           prefill * (prefill_tp > 0 ? prefill_tp : tp);
   }
 
   /// In sections.
@@ -123,11 +146,14 @@ struct Engine {
     visit("parallel", "pp", &E::pp, "pipeline stages, with as many batches in flight");
     visit("parallel", "dp", &E::dp, "copies of attention that share experts, in lockstep");
     visit("parallel", "ep", &E::ep, "1, or tp x dp: experts whole on ranks");
+    visit("parallel", "dispatch", &E::dispatch, "how tokens of dp copies reach their experts");
     visit("parallel", "all_reduce", &E::all_reduce, "algorithm of `orrery collective`");
     visit("precision", "weights", &E::weights, "of the layers' matrices in memory");
     visit("precision", "activations", &E::activations, "what their GEMMs compute in");
     visit("precision", "kv", &E::kv, "of the KV cache");
     visit("precision", "block_scaled", &E::block_scaled, "fp8 with a scale per block");
+    visit("precision", "narrow", &E::narrow, "matrices that have them: all, mlp or experts");
+    visit("precision", "scale_bits", &E::scale_bits, "of scales in memory, per narrow weight");
     visit("scheduler", "policy", &E::policy, "how requests are chosen");
     visit("scheduler", "max_num_seqs", &E::max_num_seqs, "requests at once; 0: by the device");
     visit("scheduler", "max_num_batched_tokens", &E::max_num_batched_tokens,
@@ -141,12 +167,18 @@ struct Engine {
           "admit only what has blocks for all of its known tokens");
     visit("scheduler", "async", &E::async, "schedule one step ahead");
     visit("scheduler", "watermark", &E::watermark, "share of blocks kept free when admitting");
+    visit("scheduler", "quantum", &E::quantum, "decode steps of mlfq's first queue");
+    visit("scheduler", "quantum_tokens", &E::quantum_tokens,
+          "of a prompt, as long as a decode step (mlfq); 0: by the device");
     visit("cache", "block_size", &E::block_size, "tokens of a KV block");
     visit("cache", "memory_utilization", &E::memory_utilization, "share of the device's memory");
     visit("cache", "kv_memory", &E::kv_memory, "what that is a share of");
     visit("cache", "prefix", &E::prefix, "find known beginnings");
     visit("cache", "blocks", &E::blocks, "KV blocks; 0: what the memory holds");
     visit("cache", "null_blocks", &E::null_blocks, "blocks the engine keeps for itself");
+    visit("cache", "tiers", &E::tiers, "memory below, such as host:100 GB,nvme (kv_tiers.h)");
+    visit("lora", "slots", &E::adapter_slots, "adapters in the accelerator's memory; 0: none");
+    visit("lora", "rank", &E::adapter_rank, "of every adapter");
     visit("graphs", "largest", &E::largest_graph, "tokens of the largest graph; 0: eager");
     visit("graphs", "sizes", &E::graph_sizes, "which sizes there are: steps or powers");
     visit("host", "front_end", &E::front_end, "from the client to the queue");
@@ -163,6 +195,15 @@ struct Engine {
     visit("fleet", "router", &E::router, "which engine gets a request");
     visit("fleet", "most_requests", &E::most_requests,
           "unanswered ones of an engine, others are rejected; 0: no limit");
+    visit("fleet", "admit_rate", &E::admit_rate,
+          "requests per second that are let in, others are rejected; 0: all");
+    visit("fleet", "admit_burst", &E::admit_burst, "that may come at once (token bucket)");
+    visit("fleet", "most_replicas", &E::most_replicas,
+          "with as many as needed from replicas to this; 0: replicas");
+    visit("fleet", "target_requests", &E::target_requests,
+          "unanswered ones of an engine that another is started at");
+    visit("fleet", "start_up", &E::start_up, "of an engine until it takes requests");
+    visit("fleet", "cool_down", &E::cool_down, "too few requests for so long stop an engine");
     visit("fleet", "prefill", &E::prefill, "engines that compute prompts only");
     visit("fleet", "prefill_tp", &E::prefill_tp, "their tensor parallel; 0: as the others'");
   }
@@ -178,7 +219,11 @@ const std::vector<EngineDefaults>& engines();
 
 /// A name of the table ("vllm@0.19"; "vllm": the newest) or a file.
 Result<Engine> load_engine(const std::string& name_or_path);
-Result<Engine> parse_engine(const ConfigNode& node);
+/// As it serves a model: formats that it does not state are those of the checkpoint, if that is
+/// quantised (step/quantization.h).
+Result<Engine> load_engine_for(const zoo::ModelFile& model, const std::string& name_or_path);
+Result<Engine> parse_engine(const ConfigNode& node,
+                            const std::optional<step::Precision>& checkpoint = {});
 /// Every field, as a file.
 std::string to_yaml(const Engine& engine);
 

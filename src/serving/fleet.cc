@@ -2,6 +2,7 @@
 #include "serving/fleet.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace orrery::serving {
 namespace {
@@ -37,16 +38,23 @@ Fleet::Fleet(Run& run, const Parts& parts, const std::vector<requests::Request>&
       client_(client),
       options_(options),
       member_options_(options),
-      coupled_(options.max_concurrency > 0 || parts.prefill != nullptr),
+      coupled_(options.max_concurrency > 0 || parts.prefill != nullptr || run.engine.scales() ||
+               std::any_of(requests.begin(), requests.end(),
+                           [](const requests::Request& request) { return request.after >= 0; })),
       places_(requests.size()) {
   member_options_.progress = {};
   const Engine& engine = run_.engine;
   const std::int64_t prefill_ranks = parts.prefill == nullptr ? 0 : parts.prefill->engine.tp;
   add_members(parts, true, engine.prefill, {0, prefill_ranks});
-  add_members(parts, false, engine.replicas,
+  add_members(parts, false, std::max(engine.replicas, engine.most_replicas),
               {engine.prefill * prefill_ranks, engine.tp * engine.pp});
   if (parts.prefill != nullptr) {
     network_.emplace(*parts.machine);
+  }
+  bucket_ = static_cast<double>(engine.admit_burst);
+  for (std::size_t i = static_cast<std::size_t>(engine.prefill + engine.replicas);
+       i < members_.size(); ++i) {
+    members_[i]->ready = kNever;
   }
 }
 
@@ -77,6 +85,8 @@ void Fleet::go() {
     if (network_) {
       event = std::min(event, network_->next());
     }
+    const bool over = event.is_overflow();
+    event = std::min(event, next_change());
     Member* first = members_.front().get();
     Time second = kNever;
     for (std::size_t i = 1; i < members_.size(); ++i) {
@@ -92,20 +102,101 @@ void Fleet::go() {
       first->loop->run_until(coupled_ ? std::min(event, second + Time(1)) : event);
       continue;
     }
-    if (event.is_overflow()) {
+    if (over && first->loop->clock().is_overflow()) {  // nobody will ask or answer any more
       break;
     }
+    now_ = event;
     end_transfers(event);
     take_ends(event);
     take_arrivals(event);
+    scale(event);
   }
   join();
+}
+
+void Fleet::start(Member& member, Time at) {
+  member.since = at;
+  member.ready = at + run_.engine.start_up;
+  ++run_.started;
+}
+
+void Fleet::stop(Member& member, Time at) {
+  run_.held += at - member.since;
+  member.ready = kNever;
+  member.leaves = false;
+}
+
+Time Fleet::next_change() const {
+  const bool stops = !fewer_.is_overflow();
+  return stops ? fewer_ + run_.engine.cool_down : kNever;
+}
+
+void Fleet::scale(Time at) {
+  const Engine& engine = run_.engine;
+  if (!engine.scales()) {
+    return;
+  }
+  std::int64_t unanswered = 0;
+  std::int64_t there = 0;
+  for (const auto& member : members_) {
+    if (member->leaves && member->requests == 0) {
+      stop(*member, at);
+    }
+    unanswered += member->requests;
+    there += member->ready.is_overflow() || member->leaves ? 0 : 1;
+  }
+  const std::int64_t wanted =
+      std::clamp((unanswered + engine.target_requests - 1) / engine.target_requests,
+                 engine.replicas, engine.most_replicas);
+  if (wanted >= there) {
+    fewer_ = kNever;
+  } else if (fewer_.is_overflow()) {
+    fewer_ = at;
+  }
+  for (std::size_t i = 0; i < members_.size() && there < wanted; ++i) {
+    Member& member = *members_[i];
+    if (member.leaves) {  // it takes requests again
+      member.leaves = false;
+      ++there;
+    } else if (member.ready.is_overflow()) {
+      start(member, at);
+      ++there;
+    }
+  }
+  if (there > wanted && at >= fewer_ + engine.cool_down) {
+    for (std::size_t i = members_.size(); i-- > 0 && there > wanted;) {
+      Member& member = *members_[i];
+      if (!member.ready.is_overflow() && !member.leaves) {
+        member.leaves = true;
+        --there;
+        if (member.requests == 0) {
+          stop(member, at);
+        }
+      }
+    }
+    fewer_ = kNever;
+  }
+}
+
+bool Fleet::let_in(Time at) {
+  const Engine& engine = run_.engine;
+  if (engine.admit_rate == 0) {
+    return true;
+  }
+  bucket_ = std::min(static_cast<double>(engine.admit_burst),
+                     bucket_ + to_seconds(at - filled_) * engine.admit_rate);
+  filled_ = at;
+  if (bucket_ < 1) {
+    return false;
+  }
+  bucket_ -= 1;
+  return true;
 }
 
 Fleet::Member& Fleet::choose(bool prefill, const requests::Request& request, std::size_t& turn) {
   std::vector<Member*> pool;
   for (const auto& member : members_) {
-    if (member->prefills == prefill) {
+    if (member->prefills == prefill && !member->leaves && member->ready <= now_) {
       pool.push_back(member.get());
     }
   }
@@ -144,9 +235,10 @@ void Fleet::take_arrivals(Time at) {
     const bool fits = std::all_of(members_.begin(), members_.end(), [&](const auto& member) {
       return spec_of(request, member->run.engine, member->loop->scheduler()).has_value();
     });
+    now_ = at;
     Member& member = choose(network_.has_value(), request, arrival_turn_);
     const std::int64_t most = run_.engine.most_requests;
-    if (!fits || (most > 0 && member.requests >= most)) {
+    if (!fits || !let_in(at) || (most > 0 && member.requests >= most)) {
       ++(fits ? run_.rejected : run_.refused);
       client_.ended(delivery->request, at);
       continue;
@@ -171,7 +263,7 @@ void Fleet::take_ends(Time at) {
     Member& member = *members_[end.member];
     --member.requests;
     member.tokens -= tokens_of(requests_[end.request]);
-    if (member.prefills && requests_[end.request].output > 1) {
+    if (member.prefills && answer_of(requests_[end.request], run_.engine) > 1) {
       hand_over(end.request, end.at);
       continue;
     }
@@ -234,10 +326,20 @@ void Fleet::end_transfers(Time at) {
 /// One run of all.
 void Fleet::join() {
   Time busy{0};
+  const Time end = std::accumulate(
+      members_.begin(), members_.end(), Time(0),
+      [](Time latest, const auto& member) { return std::max(latest, member->run.duration); });
+  for (const auto& member : members_) {
+    if (run_.engine.scales() && !member->ready.is_overflow()) {
+      stop(*member, std::max(end, member->since));
+    }
+  }
   for (const auto& member : members_) {
     member->loop->finish();
     const Run& part = member->run;
     busy += part.busy * part.devices;
+    run_.copying += part.copying;
+    run_.written_blocks += part.written_blocks;
     run_.gaps.insert(run_.gaps.end(), part.gaps.begin(), part.gaps.end());
     for (StepRecord step : part.steps) {
       step.engine = static_cast<std::int64_t>(member->index);
@@ -251,13 +353,7 @@ void Fleet::join() {
       run_.samples[i].waiting += part.samples[i].waiting;
       run_.samples[i].kv_use += part.samples[i].kv_use / static_cast<double>(members_.size());
     }
-    run_.totals.scheduled_tokens += part.totals.scheduled_tokens;
-    run_.totals.cached_tokens += part.totals.cached_tokens;
-    run_.totals.lost_tokens += part.totals.lost_tokens;
-    run_.totals.preemptions += part.totals.preemptions;
-    run_.totals.drafted_tokens += part.totals.drafted_tokens;
-    run_.totals.accepted_tokens += part.totals.accepted_tokens;
-    run_.totals.ticks += part.totals.ticks;
+    run_.totals += part.totals;
     run_.peak_kv_use = std::max(run_.peak_kv_use, part.peak_kv_use);
     run_.duration = std::max(run_.duration, part.duration);
   }

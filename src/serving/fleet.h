@@ -17,6 +17,12 @@ namespace orrery::serving {
 /// A step of one engine is taken when no other can still change what it sees: engines advance in
 /// the order of their clocks, to the next event of the router, the network or an answer.
 ///
+/// Where the number of engines follows the load, `wanted` = ceil(unanswered / target_requests) of
+/// them, within replicas and most_replicas (as the Kubernetes autoscaler's ratio): more are started
+/// at once and take requests `start_up` later; if fewer have been wanted for `cool_down`, the last
+/// ones get no more requests and stop with their last answer. A token bucket of `admit_burst` and
+/// `admit_rate` rejects what comes too fast.
+///
 /// With a prefill pool a request is computed there to its first token, keeps its blocks, gets
 /// blocks in an engine of the decode pool, moves (kv_transfers.h) and decodes; a preempted one is
 /// computed again where it decodes. What that engine's prefix cache has does not move.
@@ -49,6 +55,9 @@ class Fleet {
     std::size_t numbered = 0;        ///< requests that it has or will have in its run
     std::int64_t requests = 0;       ///< unanswered
     std::int64_t tokens = 0;         ///< of their prompts and answers
+    Time ready{0};                   ///< takes requests from then on; Time::max(): it is off
+    Time since{0};                   ///< started
+    bool leaves = false;             ///< gets no more requests
 
     Time next() const override { return arrived.empty() ? Time::max() : arrived.front().queued; }
     std::optional<Delivery> pop(Time now) override;
@@ -72,6 +81,14 @@ class Fleet {
   };
 
   void add_members(const Parts& parts, bool prefill, std::int64_t count, const Placement& first);
+  /// Engines as many as wanted from `at` on.
+  void scale(Time at);
+  void start(Member& member, Time at);
+  void stop(Member& member, Time at);
+  /// When the next engine is ready or may go; Time::max(): none.
+  Time next_change() const;
+  /// Of the token bucket.
+  bool let_in(Time at);
   Member& choose(bool prefill, const requests::Request& request, std::size_t& turn);
   void take_arrivals(Time at);
   void take_ends(Time at);
@@ -95,6 +112,10 @@ class Fleet {
   std::size_t arrival_turn_ = 0;
   std::size_t decode_turn_ = 0;
   std::size_t reported_ = 0;
+  Time now_{0};               ///< of the last event
+  Time fewer_ = Time::max();  ///< since when fewer engines have been wanted
+  double bucket_ = 0;
+  Time filled_{0};
 };
 
 }  // namespace orrery::serving

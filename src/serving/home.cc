@@ -11,6 +11,7 @@
 
 #include "base/reader.h"
 #include "machine/compute/compute_model.h"
+#include "serving/within.h"
 
 namespace orrery::serving {
 namespace {
@@ -102,24 +103,18 @@ std::optional<collective::GatewayAlgorithm> algorithm_of(const Home& home) {
 
 void check(const Home& home, const zoo::Model& model, const machine::Machine& machine,
            Error& error) {
-  const auto within = [&](const char* name, std::int64_t value, std::int64_t least,
-                          std::int64_t most) {
-    if (value < least || value > most) {
-      error.add({"", name, std::to_string(value),
-                 fmt::format("a whole number from {} to {}", least, most)});
-    }
-  };
-  within("devices", home.devices, 1,
-         std::min<std::int64_t>(4096, std::max<std::int64_t>(1, model.heads)));
-  within("window", home.window, 0, 2 * std::max<std::int64_t>(1, model.layers));
-  within("retain", home.retain, 0, std::max<std::int64_t>(1, model.layers));
-  within("input", home.input, 1, kMostHomeTokens);
-  within("output", home.output, 1, kMostHomeTokens);
+  require_within(error, "devices", home.devices, 1,
+                 std::min<std::int64_t>(4096, std::max<std::int64_t>(1, model.heads)));
+  require_within(error, "window", home.window, 0, 2 * std::max<std::int64_t>(1, model.layers));
+  require_within(error, "retain", home.retain, 0, std::max<std::int64_t>(1, model.layers));
+  require_within(error, "input", home.input, 1, kMostHomeTokens);
+  require_within(error, "output", home.output, 1, kMostHomeTokens);
   if (home.all_reduce != "auto" && !algorithm_of(home)) {
     error.add({"", "all_reduce", home.all_reduce,
                "auto or one of " + all_names<collective::GatewayAlgorithm>()});
   }
-  if (model.experts > 0 || model.heads == 0 || model.ffn == 0) {
+  if (model.head != zoo::HeadKind::next_token || model.experts > 0 || model.heads == 0 ||
+      model.ffn == 0) {
     error.add({"", "model", model.name, "a decoder of attention and one MLP a layer"});
   }
   if (machine.device.memory.size() < 2 || machine.network.empty()) {

@@ -7,8 +7,7 @@
 ///   load        bytes p_i / bandwidth of the tier `disk`
 ///   all-reduce  tokens x hidden x bytes (collective/gateway.h), two of a layer
 ///   token       weight_window.h with the slowest device's blocks; the output head, which the
-///   master
-///               keeps, after them
+///               master keeps, after them
 ///   memory      peak_elements x bytes
 ///
 /// The window: the stated one, or that which decodes fastest and fits every device; of equally fast

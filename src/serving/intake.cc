@@ -11,10 +11,18 @@ scheduler::Limits limits_of(const Engine& engine) {
           .long_prefill_token_threshold = engine.long_prefill_token_threshold,
           .chunked_prefill = engine.chunked_prefill,
           .reserve_full_isl = engine.reserve_full_isl,
-          .lookahead = engine.async && engine.pp == 1 && engine.dp == 1 && engine.drafts() == 0,
+          .lookahead = engine.async && engine.pp == 1 && engine.dp == 1 && engine.drafts() == 0 &&
+                       engine.policy != scheduler::Policy::mlfq,
           .watermark = engine.watermark,
           .drafts = engine.drafts(),
-          .acceptance = engine.acceptance};
+          .acceptance = engine.acceptance,
+          .quantum = engine.quantum,
+          .quantum_tokens = engine.quantum_tokens,
+          .adapters = engine.adapter_slots};
+}
+
+std::int64_t answer_of(const requests::Request& request, const Engine& engine) {
+  return std::min(request.output, engine.max_model_len - request.input);
 }
 
 std::optional<scheduler::RequestSpec> spec_of(const requests::Request& request,
@@ -22,8 +30,15 @@ std::optional<scheduler::RequestSpec> spec_of(const requests::Request& request,
                                               const scheduler::Scheduler& scheduler) {
   scheduler::RequestSpec spec{
       .prompt = request.input,
-      .output = std::min(request.output, engine.max_model_len - request.input),
+      .output = answer_of(request, engine),
       .prefix = {.ids = request.ids, .id_tokens = request.id_tokens, .tokens = request.shared}};
+  if (engine.adapter_slots > 0 && request.adapter >= 0) {
+    spec.adapter = request.adapter;
+    for (std::uint64_t& id : spec.prefix.ids) {  // an adapter has keys and values of its own
+      id = scheduler::mixed(id ^ scheduler::mixed(static_cast<std::uint64_t>(request.adapter)));
+    }
+  }
+  spec.keeps_blocks = !engine.tiers.empty();
   if (spec.output < 1 || !scheduler.can_ever_run(spec)) {
     return std::nullopt;
   }

@@ -11,6 +11,8 @@
 namespace orrery::serving {
 
 scheduler::Limits limits_of(const Engine& engine);
+/// Tokens of its answer that max_model_len leaves.
+std::int64_t answer_of(const requests::Request& request, const Engine& engine);
 /// Nothing: it is too long for the engine.
 std::optional<scheduler::RequestSpec> spec_of(const requests::Request& request,
                                               const Engine& engine,

@@ -76,20 +76,20 @@ std::string assign(Engine& engine, const Flag& flag, const std::string& text) {
   return wrong;
 }
 
-/// "auto" and 16-bit types leave the default; fp8 of either kind is fp8.
-void set_type(graph::DataType& type, const std::string& text) {
-  if (text.starts_with("fp8")) {
-    type = graph::DataType::fp8;
-  }
+/// fp8 of either kind; false: what only a checkpoint can say (gptq, awq ...). "auto" and 16-bit
+/// types leave the default.
+bool set_type(graph::DataType& type, const std::string& text) {
+  const bool fp8 = text.starts_with("fp8");
+  type = fp8 ? graph::DataType::fp8 : type;
+  return fp8 || text == "auto" || text == "bfloat16" || text == "float16" || text == "half";
 }
 
 /// What more than one field follows from; false: not such a flag.
 bool apply_special(Engine& engine, const std::string& name, const std::string& value) {
   if (name == "kv-cache-dtype") {
-    set_type(engine.kv, value);
+    return set_type(engine.kv, value);
   } else if (name == "quantization") {
-    set_type(engine.weights, value);
-    set_type(engine.activations, value);
+    return set_type(engine.weights, value) && set_type(engine.activations, value);
   } else if (name == "enable-expert-parallel") {
     engine.ep = 0;  // all ranks, whatever their number: below
   } else if (name == "enforce-eager" || name == "disable-cuda-graph") {
@@ -164,7 +164,7 @@ Result<ImportedEngine> import_engine(const std::string& framework,
         value = words[++i];
       }
       if (!apply_special(engine, name, value.value_or(""))) {
-        result.ignored.push_back(words[i]);
+        result.ignored.push_back(typed && value ? "--" + name + " " + *value : words[i]);
       }
       continue;
     }

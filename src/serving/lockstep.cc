@@ -121,22 +121,17 @@ void Lockstep::go() {
     for (std::size_t i = 0; i < copies_.size(); ++i) {
       finish(copies_[i], *ticks[i], now, end);
     }
-    if (options_.progress && run_.totals.ticks++ % 1024 == 0) {
+    ++run_.totals.ticks;  // of all copies at once
+    if (options_.progress && run_.totals.ticks % 1024 == 0) {
       options_.progress(static_cast<double>(number_of_.size()) /
                         static_cast<double>(requests_.size()));
     }
     now = end;
   }
+  const std::int64_t steps = run_.totals.ticks;
   run_.totals = {};
   for (Copy& copy : copies_) {
-    const scheduler::Totals& totals = copy.scheduler->totals();
-    run_.totals.scheduled_tokens += totals.scheduled_tokens;
-    run_.totals.cached_tokens += totals.cached_tokens;
-    run_.totals.lost_tokens += totals.lost_tokens;
-    run_.totals.preemptions += totals.preemptions;
-    run_.totals.drafted_tokens += totals.drafted_tokens;
-    run_.totals.accepted_tokens += totals.accepted_tokens;
-    run_.totals.ticks = std::max(run_.totals.ticks, totals.ticks);
+    run_.totals += copy.scheduler->totals();
     for (std::size_t i = 0; i < copy.served_of.size(); ++i) {
       const auto& state = copy.scheduler->request(static_cast<scheduler::RequestIndex>(i));
       Served& served = run_.requests[copy.served_of[i]];
@@ -145,6 +140,7 @@ void Lockstep::go() {
       served.preemptions = state.preemptions;
     }
   }
+  run_.totals.ticks = steps;
 }
 
 }  // namespace orrery::serving

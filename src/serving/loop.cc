@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cassert>
-#include <limits>
+#include <utility>
 
 #include "serving/steady.h"
 
@@ -43,6 +43,10 @@ Loop::Loop(Run& run, step::StepCost& cost, const std::vector<requests::Request>&
   scheduler_ = scheduler::make_scheduler(
       engine.policy, limits_of(engine),
       scheduler::KvBook(run_.kv_blocks, engine.block_size, engine.prefix));
+  if (!run_.kv_tiers.empty()) {
+    tiers_.emplace(run_.kv_tiers, run_.kv_bytes_per_token * engine.block_size);
+    scheduler_->fetch_from(*tiers_);
+  }
   shape_.visible.resize(cost_.windows().size());
   growing_.resize(cost_.windows().size());
 }
@@ -72,15 +76,17 @@ std::optional<std::size_t> Loop::expect(std::size_t number, const requests::Requ
     return std::nullopt;
   }
   run_.requests.push_back(served);
-  run_.requests.back().output = std::min(request.output, run_.engine.max_model_len - request.input);
+  run_.requests.back().output = answer_of(request, run_.engine);
   number_of_.push_back(number);
   token_.push_back(served.first);
+  preempted_.push_back(0);
   return run_.requests.size() - 1;
 }
 
 void Loop::finish() {
   assert(scheduler_->waiting().empty() && scheduler_->running().empty() && "all that joined ended");
   run_.totals = scheduler_->totals();
+  run_.written_blocks = tiers_ ? tiers_->written_blocks() : 0;
   for (std::size_t i = 0; i < run_.requests.size(); ++i) {
     const scheduler::RequestState& state =
         scheduler_->request(static_cast<scheduler::RequestIndex>(i));
@@ -92,6 +98,16 @@ void Loop::finish() {
 }
 
 void Loop::enqueue(Time now) {
+  if (tiers_ && tiers_->next() <= now) {
+    for (const KvTiers::Done& done : tiers_->advance(now)) {
+      if (!done.fetched) {
+        scheduler_->let_go(done.request);
+        continue;
+      }
+      scheduler_->fetched(done.request);
+      run_.requests[static_cast<std::size_t>(done.request)].fetching += now - done.asked;
+    }
+  }
   while (const auto delivery = inbox_.pop(now)) {
     auto spec = spec_of(requests_[delivery->request], run_.engine, *scheduler_);
     if (!spec) {
@@ -106,12 +122,25 @@ void Loop::enqueue(Time now) {
     run_.requests.push_back(served_of(*spec, *delivery));
     number_of_.push_back(delivery->request);
     token_.push_back(Time::max());
+    preempted_.push_back(0);
     scheduler_->add(std::move(*spec));
   }
 }
 
+scheduler::Tick& Loop::schedule() {
+  scheduler::Tick& tick = scheduler_->schedule();
+  for (const scheduler::Fetch& fetch : tick.fetches) {
+    tiers_->fetch(now_, fetch);
+  }
+  return tick;
+}
+
+Time Loop::next_event() const {
+  return tiers_ ? std::min(inbox_.next(), tiers_->next()) : inbox_.next();
+}
+
 bool Loop::wait() {
-  const Time next = inbox_.next();
+  const Time next = next_event();
   stalled_ = next.is_overflow();
   if (!stalled_) {
     now_ = next;
@@ -122,6 +151,19 @@ bool Loop::wait() {
 void Loop::shape_of(const scheduler::Tick& tick) {
   const std::vector<std::int64_t>& windows = cost_.windows();
   fill_shape(tick, windows, shape_);
+  if (run_.engine.adapter_slots > 0) {
+    shape_.adapted = 0;
+    different_.clear();
+    for (const scheduler::Scheduled& entry : tick.entries) {
+      if (const std::int32_t adapter = scheduler_->request(entry.request).spec.adapter;
+          adapter >= 0) {
+        shape_.adapted += entry.tokens;
+        different_.push_back(adapter);
+      }
+    }
+    std::sort(different_.begin(), different_.end());
+    shape_.adapters = std::unique(different_.begin(), different_.end()) - different_.begin();
+  }
   growing_[0] = shape_.decodes;
   for (std::size_t w = 1; w < windows.size(); ++w) {
     growing_[w] = std::count_if(tick.entries.begin(), tick.entries.end(),
@@ -131,10 +173,12 @@ void Loop::shape_of(const scheduler::Tick& tick) {
   }
 }
 
-Time Loop::duration() {
+Time Loop::duration(std::int64_t copied) {
+  const Time copies = copied * run_.adapter_copy;
+  run_.copying += copies;
   const Time accelerator = cost_.time(shape_) + guessing(run_.engine, cost_, shape_);
   run_.busy += accelerator;
-  return with_host(run_.engine, accelerator, shape_.samples);
+  return copies + with_host(run_.engine, accelerator, shape_.samples);
 }
 
 void Loop::mark_scheduled(const scheduler::Tick& tick, Time begin) {
@@ -154,23 +198,40 @@ void Loop::add_gap(Time gap, std::int64_t count) {
   }
 }
 
+void Loop::add_token(const scheduler::Scheduled& entry, Time end, bool beside) {
+  const auto index = static_cast<std::size_t>(entry.request);
+  const Time before = std::exchange(token_[index], end);
+  const bool some = scheduler_->totals().preemptions > 0;
+  const int preemptions = some ? scheduler_->request(entry.request).preemptions : 0;
+  const bool stalled = std::exchange(preempted_[index], preemptions) < preemptions;
+  if (before.is_overflow()) {
+    run_.requests[index].first = end;
+    return;
+  }
+  add_gap(end - before, 1);
+  if (stalled || beside) {
+    Served& served = run_.requests[index];
+    const Time gap = end - before - (before == served.first ? served.moved : Time(0));
+    (stalled ? served.stalled : served.beside) += gap;
+  }
+}
+
 void Loop::complete(const scheduler::Tick& tick, Time end) {
+  const bool beside = std::any_of(
+      tick.entries.begin(), tick.entries.end(),
+      [](const scheduler::Scheduled& entry) { return entry.tokens > 1 + entry.drafts; });
   for (const scheduler::Scheduled& entry : tick.entries) {
-    if (!entry.emits) {
-      continue;
+    if (entry.emits) {
+      add_token(entry, end, beside);
     }
-    const auto index = static_cast<std::size_t>(entry.request);
-    if (token_[index].is_overflow()) {
-      run_.requests[index].first = end;
-    } else {
-      add_gap(end - token_[index], 1);
-    }
-    token_[index] = end;
   }
   finished_.clear();
   scheduler_->complete(tick, finished_);
   for (const scheduler::RequestIndex index : finished_) {
     run_.requests[static_cast<std::size_t>(index)].last = end;
+    if (tiers_ && !tiers_->write(end, index, scheduler_->keys_of(index))) {
+      scheduler_->let_go(index);
+    }
     inbox_.ended(number_of_[static_cast<std::size_t>(index)], end);
   }
   run_.duration = std::max(run_.duration, end);
@@ -205,7 +266,8 @@ void Loop::sample(Time until) {
 }
 
 bool Loop::only_decodes(const scheduler::Tick& tick) const {
-  return static_cast<std::int64_t>(tick.entries.size()) == scheduler_->running_size() &&
+  return tick.copied == 0 &&
+         static_cast<std::int64_t>(tick.entries.size()) == scheduler_->running_size() &&
          std::all_of(tick.entries.begin(), tick.entries.end(),
                      [&](const scheduler::Scheduled& entry) {
                        return entry.tokens == 1 && entry.emits &&
@@ -235,11 +297,12 @@ std::int64_t Loop::decode_run(std::int64_t most) {
       return 0;  // it missed a step: the next one is not like the others
     }
   }
-  const Time until = scheduler_->open() ? std::min(horizon_, inbox_.next()) : horizon_;
+  Time until = scheduler_->open() ? std::min(horizon_, inbox_.next()) : horizon_;
+  until = tiers_ ? std::min(until, tiers_->next()) : until;
   std::int64_t done = 0;
   while (done < most && now_ < until) {
     const Time busy = run_.busy;
-    const Time step = duration();
+    const Time step = duration(0);
     if (now_ + step >= next_sample_) {  // what is sampled is what stepping finds
       run_.busy = busy;
       break;
@@ -260,115 +323,6 @@ std::int64_t Loop::decode_run(std::int64_t most) {
     run_.duration = std::max(run_.duration, now_);
   }
   return done;
-}
-
-void Loop::go_synchronous() {
-  while (now_ < horizon_) {
-    enqueue(now_);
-    const scheduler::Tick& tick = scheduler_->schedule();
-    if (tick.empty()) {
-      if (tick.preempted == 0 && !wait()) {
-        return;
-      }
-      continue;
-    }
-    mark_scheduled(tick, now_);
-    shape_of(tick);
-    const bool decodes = options_.skip && only_decodes(tick);
-    const Time end = now_ + duration();
-    record(now_, end);
-    complete(tick, end);
-    now_ = end;
-    if (!decodes || !finished_.empty()) {
-      continue;
-    }
-    enqueue(now_);
-    const std::int64_t steady = scheduler_->steady_ticks();
-    if (steady == 0) {
-      continue;
-    }
-    for (std::size_t w = 0; w < growing_.size(); ++w) {
-      shape_.visible[w] += static_cast<double>(growing_[w]);
-    }
-    for (std::size_t w = 1; w < growing_.size(); ++w) {
-      growing_[w] =
-          std::count_if(scheduler_->running().begin(), scheduler_->running().end(),
-                        [&](scheduler::RequestIndex index) {
-                          return scheduler_->request(index).computed + 1 < cost_.windows()[w];
-                        });
-    }
-    decode_run(steady);
-  }
-}
-
-void Loop::go_asynchronous() {
-  while (now_ < horizon_) {
-    enqueue(now_);
-    if (current_ == nullptr) {
-      scheduler::Tick& tick = scheduler_->schedule();
-      if (tick.empty()) {
-        if (tick.preempted == 0 && !wait()) {
-          return;
-        }
-        continue;
-      }
-      current_ = &tick;
-    }
-    shape_of(*current_);
-    if (options_.skip && only_decodes(*current_)) {
-      const std::int64_t steady = scheduler_->steady_ticks();
-      if (steady > 0 && decode_run(steady) > 0) {
-        continue;  // `current_` is the last tick of the run now
-      }
-    }
-    mark_scheduled(*current_, now_);
-    const Time end = now_ + duration();
-    record(now_, end);
-    scheduler::Tick& next = scheduler_->schedule();
-    complete(*current_, end);
-    current_ = next.empty() ? nullptr : &next;
-    now_ = end;
-  }
-}
-
-void Loop::go_pipelined() {
-  const auto stages = static_cast<std::size_t>(run_.engine.pp);
-  const auto land = [&] {
-    complete(flights_.front().tick, flights_.front().end);
-    flights_.pop_front();
-  };
-  while (now_ < horizon_) {
-    while (!flights_.empty() && (flights_.front().end <= now_ || flights_.size() >= stages)) {
-      now_ = std::max(now_, flights_.front().end);
-      land();
-    }
-    if (now_ >= horizon_) {
-      return;  // what has ended may bring others
-    }
-    enqueue(now_);
-    const scheduler::Tick& tick = scheduler_->schedule();
-    if (tick.empty()) {
-      if (!flights_.empty()) {
-        const Time landing = flights_.front().end;
-        now_ = std::max(now_, std::min({landing, inbox_.next(), horizon_}));
-        if (now_ >= landing) {
-          land();
-        }
-      } else if (tick.preempted == 0 && !wait()) {
-        return;
-      }
-      continue;
-    }
-    mark_scheduled(tick, now_);
-    shape_of(tick);
-    const Time step = duration();
-    const Time interval = cost_.interval(step);
-    const Time end = std::max(now_ + step, last_end_ + interval);
-    record(now_, end);
-    flights_.push_back({tick, now_, end});
-    last_end_ = end;
-    now_ += interval;
-  }
 }
 
 }  // namespace orrery::serving

@@ -53,14 +53,20 @@ class Loop {
   void go_asynchronous();
   void go_pipelined();
 
-  /// Puts what has reached the engine until `now` into its queue.
+  /// Puts what has reached the engine until `now` into its queue, and what has been fetched.
   void enqueue(Time now);
-  /// To the next arrival. False: there is none.
+  /// The next tick, whose fetches begin now.
+  scheduler::Tick& schedule();
+  /// The next arrival, or end of a copy between tiers.
+  Time next_event() const;
+  /// To the next event. False: there is none.
   bool wait();
 
   void shape_of(const scheduler::Tick& tick);
-  /// Accelerator and host.
-  Time duration();
+  /// Accelerator and host, after so many adapters have been copied.
+  Time duration(std::int64_t copied);
+  /// Of a request's next token.
+  void add_token(const scheduler::Scheduled& entry, Time end, bool beside);
   void mark_scheduled(const scheduler::Tick& tick, Time begin);
   void complete(const scheduler::Tick& tick, Time end);
   void record(Time begin, Time end);
@@ -78,15 +84,18 @@ class Loop {
   Inbox& inbox_;
   const ServeOptions& options_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;
+  std::optional<KvTiers> tiers_;
   Time now_{0};  ///< the next step begins; pp > 1: the first stage is free
   Time horizon_ = Time::max();
   bool stalled_ = false;
   bool only_prefill_ = false;
-  scheduler::Tick* current_ = nullptr;  ///< of the next step, where it is formed ahead
-  std::deque<Flight> flights_;          ///< pp > 1
-  Time last_end_{0};                    ///< of the step before; pp > 1
-  std::vector<std::size_t> number_of_;  ///< by the scheduler's index: in the list of requests
-  std::vector<Time> token_;             ///< by the scheduler's index: its last
+  scheduler::Tick* current_ = nullptr;   ///< of the next step, where it is formed ahead
+  std::deque<Flight> flights_;           ///< pp > 1
+  Time last_end_{0};                     ///< of the step before; pp > 1
+  std::vector<std::size_t> number_of_;   ///< by the scheduler's index: in the list of requests
+  std::vector<Time> token_;              ///< by the scheduler's index: its last
+  std::vector<int> preempted_;           ///< by the scheduler's index: until that token
+  std::vector<std::int32_t> different_;  ///< adapters of a tick
   std::vector<scheduler::RequestIndex> finished_;
   step::StepShape shape_;
   std::vector<std::int64_t> growing_;  ///< by window: decodes that see one key more in every step

@@ -101,16 +101,20 @@ namespace {
 
 void add_energy_and_cost(const Run& run, const compute::Device& device, Metrics& result) {
   const auto devices = static_cast<double>(run.devices);
+  const double held =
+      run.held > Time(0) && result.duration > Time(0)
+          ? run.held / result.duration / static_cast<double>(run.engine.most_replicas)
+          : 1;  // share of them on the mean
   if (device.power > Power(0)) {
     const Power more = Power(device.power.value() - device.idle_power.value());
     const Energy each =
-        device.idle_power * result.duration + more * std::min(run.busy, result.duration);
+        device.idle_power * (result.duration * held) + more * std::min(run.busy, result.duration);
     result.energy = Energy(each.value() * devices);
   }
   if (device.price_per_hour > Money(0) && result.output_tokens > 0) {
     constexpr double kHour = 3600;
     result.cost_per_million_tokens =
-        Money(device.price_per_hour.value() * devices * to_seconds(result.duration) / kHour /
+        Money(device.price_per_hour.value() * devices * held * to_seconds(result.duration) / kHour /
               static_cast<double>(result.output_tokens) * 1e6);
   }
 }
@@ -204,7 +208,8 @@ double attainment(const Run& run, const Objectives& objectives) {
                 ? 1
                 : 0;
   }
-  const auto all = static_cast<double>(run.requests.size()) + static_cast<double>(run.refused);
+  const auto all =
+      static_cast<double>(run.requests.size()) + static_cast<double>(run.refused + run.rejected);
   return all > 0 ? static_cast<double>(kept) / all : 0;
 }
 

@@ -49,7 +49,8 @@ struct Metrics {
   std::optional<Money> cost_per_million_tokens;
 };
 /// Energy: devices x (idle power of the whole run + the rest up to the design power while busy);
-/// cost: devices x price over output tokens. Neither where the machine does not state them.
+/// cost: devices x price over output tokens; of a fleet that scales, the devices held on the mean.
+/// Neither where the machine does not state them.
 Metrics metrics(const Run& run, const machine::Machine& machine);
 
 /// Largest allowed values; Time::max(): no limit.
@@ -60,7 +61,8 @@ struct Objectives {
 };
 /// "ttft=500ms,tpot=30ms".
 tl::expected<Objectives, std::string> parse_objectives(std::string_view text);
-/// Share of all requests (also refused ones) that keep every limit. TPOT of one token is 0.
+/// Share of all requests (also refused and rejected ones) that keep every limit. TPOT of one token
+/// is 0.
 double attainment(const Run& run, const Objectives& objectives);
 
 }  // namespace orrery::serving

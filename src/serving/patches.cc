@@ -11,6 +11,7 @@
 
 #include "collective/cost.h"
 #include "machine/compute/compute_model.h"
+#include "serving/within.h"
 
 namespace orrery::serving {
 namespace {
@@ -68,6 +69,12 @@ Sizes sizes_of(const Network& network, std::int64_t resolution) {
   return sizes;
 }
 
+/// Of the two 16-bit formats the first that the device computes in.
+graph::DataType type_of(const machine::Machine& machine) {
+  const auto bf16 = static_cast<std::size_t>(graph::DataType::bf16);
+  return machine.device.peak[bf16] > FlopRate(0) ? graph::DataType::bf16 : graph::DataType::fp16;
+}
+
 Bytes in_bytes(double elements) {
   return Bytes(std::llround(elements * kElementBytes));
 }
@@ -87,7 +94,8 @@ class Patches {
   std::int64_t branches() const { return query_.split_guidance && query_.devices > 1 ? 1 : 2; }
 
   Time compute(double patches, double fraction) const {
-    graph::Operator op{.name = {}, .kind = graph::OperatorKind::opaque, .gemm = {}};
+    graph::Operator op{
+        .name = {}, .kind = graph::OperatorKind::opaque, .type = type_of(machine_), .gemm = {}};
     op.flops = Flops(sizes_.others / patches + sizes_.scores / patches * fraction);
     return compute::kernel_time(op, machine_.device).alone;
   }
@@ -154,18 +162,11 @@ class Patches {
 
 Error check(const PatchQuery& query) {
   Error error;
-  const auto within = [&](const char* name, std::int64_t value, std::int64_t least,
-                          std::int64_t most) {
-    if (value < least || value > most) {
-      error.add({"", name, std::to_string(value),
-                 fmt::format("a whole number from {} to {}", least, most)});
-    }
-  };
-  within("resolution", query.resolution, 64, 1 << 16);
-  within("devices", query.devices, 1, 1024);
-  within("steps", query.steps, 1, 100'000);
-  within("warmup", query.warmup, 0, query.steps);
-  within("checkpoint", query.checkpoint, 1, 100'000);
+  require_within(error, "resolution", query.resolution, 64, 1 << 16);
+  require_within(error, "devices", query.devices, 1, 1024);
+  require_within(error, "steps", query.steps, 1, 100'000);
+  require_within(error, "warmup", query.warmup, 0, query.steps);
+  require_within(error, "checkpoint", query.checkpoint, 1, 100'000);
   if (!(query.portion >= 0 && query.portion <= 1)) {
     error.add({"", "portion", fmt::format("{}", query.portion), "a share from 0 to 1"});
   }
@@ -188,6 +189,9 @@ Result<PatchRun> patch_parallel(const machine::Machine& machine, const PatchQuer
   });
   if (network == kNetworks.end()) {
     error.add({"", "network", query.network, "sdxl or dit-xl"});
+  }
+  if (machine.device.peak[static_cast<std::size_t>(type_of(machine))] == FlopRate(0)) {
+    error.add({"", "machine", machine.name, "a device that computes in bf16 or fp16"});
   }
   if (!error.empty()) {
     return fail(std::move(error));

@@ -6,8 +6,7 @@
 /// Received per device, step and branch, elements of 2 bytes:
 ///
 ///   KV   = sum over attention blocks of tokens 2 C       halo = sum over convolutions of 2 width C
-///   norm = 2 groups norms                                nb   = 2 (n - 1) / n neighbours on
-///   average
+///   norm = 2 groups norms                                nb   = 2 (n - 1) / n neighbours (mean)
 ///
 ///   distrifusion   (n - 1) / n KV + (n - 1) (halo + norm)        all-gathers
 ///   pcpp           nb / n KV + (n - 1) (halo + norm)             whole patches of neighbours
@@ -24,8 +23,8 @@
 ///              distrifusion
 ///   image    = its steps + `serial` of one device's image: text encoders, decoder, an input
 ///
-/// Ignores:  kernels that small patches leave idle, uneven
-///           edges' spare time, quality (tests/serving/toy_diffusion_test.cc measures a toy's).
+/// Ignores:  kernels that small patches leave idle, spare time of patches at an edge, quality
+///           (tests/serving/toy_diffusion_test.cc measures a toy's).
 /// Source:   DistriFusion (Li et al., CVPR 2024); PCPP (arXiv 2412.02962) and its code, which sends
 ///           whole K and V to neighbours.
 #pragma once
@@ -116,7 +115,7 @@ struct PatchRun {
 };
 
 /// All schemes. Mistakes: an unknown network, numbers out of range, a height that n does not divide
-/// (8 n pixels), devices that the machine has not.
+/// (8 n pixels), devices that the machine has not, one that computes in neither bf16 nor fp16.
 Result<PatchRun> patch_parallel(const machine::Machine& machine, const PatchQuery& query);
 
 }  // namespace orrery::serving

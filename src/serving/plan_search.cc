@@ -100,6 +100,10 @@ class Search {
       engine.activations = format.activations;
       engine.kv = format.kv;
       engine.block_scaled = engine.block_scaled && format.weights == graph::DataType::fp8;
+      if (!format.name.empty()) {  // instead of the checkpoint's
+        engine.narrow = step::Narrow::all;
+        engine.scale_bits = 0;
+      }
       engine.tp = tp;
       engine.pp = rest;
       engine.dp = engine.ep = engine.replicas = 1;
@@ -188,7 +192,7 @@ class Search {
            found_.layouts[prompts].format == found_.layouts[decodes].format && a.pp * a.dp == 1 &&
            b.pp * b.dp == 1 && (a.ep > 1) == (b.ep > 1) && makers_[prompts].server &&
            makers_[decodes].server && a.tp + b.tp <= search_.devices &&
-           a.policy != scheduler::Policy::vllm_v0;
+           a.policy != scheduler::Policy::vllm_v0 && a.policy != scheduler::Policy::mlfq;
   }
 
   void screen_pools(std::size_t prompts, std::size_t decodes) {

@@ -26,6 +26,7 @@ Result<std::int64_t> kv_blocks(const Engine& engine, const step::StepCost& cost,
                 cost.activations(std::min(engine.max_num_batched_tokens,
                                           engine.max_num_seqs * engine.max_model_len),
                                  engine.max_num_seqs);
+  taken += cost.adapter_bytes() * engine.adapter_slots;
   if (engine.tp * engine.dp > 1) {
     taken += device.communicator_memory;
   }
@@ -50,15 +51,43 @@ Result<std::int64_t> kv_blocks(const Engine& engine, const step::StepCost& cost,
 namespace {
 
 void check_fleet(const Engine& engine, Error& error) {
-  if (engine.dp > 1 && (engine.replicas > 1 || engine.prefill > 0)) {
-    error.add({"", "fleet", {}, "one engine with dp > 1"});
+  if (engine.dp > 1 && (engine.replicas > 1 || engine.prefill > 0 || engine.scales() ||
+                        engine.most_requests > 0 || engine.admit_rate > 0)) {
+    error.add({"", "fleet", {}, "one engine with dp > 1, without limits"});
+  }
+  if (engine.prefill > 0 && engine.scales()) {
+    error.add({"", "fleet.most_replicas", {}, "0 with a pool for prompts"});
+  }
+  for (const auto& [field, used] : {std::pair{"cache.tiers", !engine.tiers.empty()},
+                                    {"lora.slots", engine.adapter_slots > 0}}) {
+    if (used && (engine.dp > 1 || engine.prefill > 0)) {
+      error.add({"", field, {}, "engines with dp 1 and without a pool for prompts"});
+    }
   }
   if (engine.prefill > 0 && engine.pp > 1) {
     error.add({"", "fleet.prefill", std::to_string(engine.prefill), "0 with pp > 1"});
   }
-  if (engine.prefill > 0 && engine.policy == scheduler::Policy::vllm_v0) {
-    error.add({"", "fleet.prefill", std::to_string(engine.prefill), "0 with the policy vllm_v0"});
+  if (engine.prefill > 0 &&
+      (engine.policy == scheduler::Policy::vllm_v0 || engine.policy == scheduler::Policy::mlfq)) {
+    error.add({"", "fleet.prefill", std::to_string(engine.prefill),
+               fmt::format("0 with the policy {}", name_of(engine.policy))});
   }
+}
+
+/// Of a prompt, as long as a decode step of one request: the budget's at the pace of a full step.
+double quantum_tokens(const Engine& engine, step::StepCost& cost) {
+  const std::size_t windows = cost.windows().size();
+  const std::int64_t most = std::min(engine.max_num_batched_tokens, engine.max_model_len);
+  const Time prompt = cost.time({.tokens = most,
+                                 .samples = 1,
+                                 .prompts = {{.queries = most, .context = 0}},
+                                 .visible = std::vector<double>(windows, 0)});
+  const Time decode = cost.time({.tokens = 1,
+                                 .samples = 1,
+                                 .prompts = {},
+                                 .decodes = 1,
+                                 .visible = std::vector<double>(windows, 1)});
+  return std::max(1.0, static_cast<double>(most) * (decode / prompt));
 }
 
 /// Of a machine, at least so many devices, filling its inner dimensions.
@@ -95,6 +124,22 @@ Result<Server::Part> Server::make_part(const zoo::Model& model, const machine::M
     return fail(std::move(blocks.error()));
   }
   run.kv_blocks = *blocks;
+  if (auto tiers = kv_tiers_of(e.tiers, machine)) {
+    run.kv_tiers = std::move(*tiers);
+  } else {
+    return fail(std::move(tiers.error()));
+  }
+  if (e.adapter_slots > 0) {
+    if (machine.device.memory.size() < 2) {
+      return fail(Error(Mistake{"", "lora", machine.name, "a machine with a second memory tier"}));
+    }
+    const compute::MemoryTier& host = machine.device.memory[1];
+    run.adapter = cost->adapter_bytes();
+    run.adapter_copy = host.latency + run.adapter / host.bandwidth;
+  }
+  if (e.policy == scheduler::Policy::mlfq && e.quantum_tokens == 0) {
+    run.engine.quantum_tokens = quantum_tokens(e, *cost);
+  }
   run.model = model.name;
   run.machine = machine.name;
   run.devices = e.tp * e.dp * e.pp;
@@ -146,7 +191,8 @@ Run Server::run(const std::vector<requests::Request>& requests, const ServeOptio
   Client client(requests, options.max_concurrency, options.think, run.engine.front_end);
   if (run.engine.dp > 1) {
     Lockstep(run, part_.cost, requests, client, options).go();
-  } else if (run.engine.replicas > 1 || prefill_) {
+  } else if (run.engine.replicas > 1 || run.engine.scales() || run.engine.most_requests > 0 ||
+             run.engine.admit_rate > 0 || prefill_) {
     const Fleet::Parts parts{.one = &part_.empty,
                              .cost = &part_.cost,
                              .prefill = prefill_ ? &prefill_->empty : nullptr,

@@ -10,7 +10,7 @@
 ///                       it has the fewest; all step together, as long as the slowest of them, each
 ///                       padded to the most tokens (lockstep.h)
 ///   pp > 1              up to pp steps are in flight, one per stage; a request is in one at a time
-///   replicas, prefill   several engines behind a router (fleet.h)
+///   replicas, prefill   several engines behind a router (fleet.h), their number by the load
 ///
 /// with host = step + per_request x requests of the step. Runs of steps in which the same requests
 /// decode are not scheduled one by one: the clock adds up the same times in a row, and the book is
@@ -26,6 +26,7 @@
 #include "base/result.h"
 #include "machine/machine.h"
 #include "serving/engine.h"
+#include "serving/kv_tiers.h"
 #include "serving/requests/request.h"
 #include "workload/zoo/model.h"
 
@@ -43,7 +44,10 @@ struct Served {
   std::int64_t cached = 0;
   std::int64_t lost = 0;
   int preemptions = 0;
-  Time moved{0};  ///< from the first token until its keys and values are where it decodes
+  Time moved{0};     ///< from the first token until its keys and values are where it decodes
+  Time fetching{0};  ///< waiting for keys and values of lower tiers
+  Time beside{0};    ///< of last - first, in steps that computed prompts, too
+  Time stalled{0};   ///< of last - first, between preemptions and the next token
 
   Time ttft() const { return first - sent; }
   Time latency() const { return last - sent; }
@@ -92,13 +96,20 @@ struct Run {
   std::vector<StepRecord> steps;
   scheduler::Totals totals;
   std::int64_t kv_blocks = 0;  ///< for requests
-  Bytes weights{0};            ///< of a device
+  std::vector<KvTier> kv_tiers;
+  Bytes adapter{0};                 ///< of a device
+  Time adapter_copy{0};             ///< to the accelerator's memory
+  Time copying{0};                  ///< of adapters, for which steps waited
+  std::int64_t written_blocks = 0;  ///< to lower tiers
+  Bytes weights{0};                 ///< of a device
   Bytes kv_bytes_per_token{0};
   double peak_kv_use = 0;
   Time duration{0};           ///< first sent to last token
   Time busy{0};               ///< of the accelerators
   std::int64_t refused = 0;   ///< longer than max_model_len or than the KV cache
-  std::int64_t rejected = 0;  ///< by the router's limit
+  std::int64_t rejected = 0;  ///< by the router's limit or rate
+  Time held{0};               ///< engines x time, where their number changes; else 0
+  std::int64_t started = 0;   ///< engines beside the first ones
   Bytes moved_bytes{0};       ///< from engines that compute prompts to those that decode
   double wall_s = 0;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// examples/moe, long_context, fsdp, low_precision, offload, faults and c4 as their READMEs say.
+// examples/moe, reinforcement, sessions, long_context, fsdp, low_precision, offload, faults and c4
+// as their READMEs say.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -53,6 +54,40 @@ TEST(Examples, WholeExpertsInsideANodeAndFewerCopiesBetweenNodesAreFaster) {
   EXPECT_LT(rows["alltoall, overlap_ep"][0], rows["alltoall"][0]);
   EXPECT_GT(rows["alltoall, overlap_ep"][2], 0);
   EXPECT_LT(rows["hierarchical, overlap_ep"][0], rows["alltoall, overlap_ep"][0]);
+}
+
+TEST(Examples, GeneratingBesideTrainingHidesTheLongestAnswers) {
+  auto rows = rows_of("reinforcement", 24);  // generate, score, train, reshard, step
+  ASSERT_EQ(rows.size(), 4U);
+  const std::vector<double>& turns = rows["32 in turn"];
+  const std::vector<double>& halves = rows["16 beside 16"];
+  ASSERT_EQ(turns.size(), 5U);
+  EXPECT_NEAR(turns[4], turns[0] + turns[1] + turns[2] + turns[3], 0.02);
+  EXPECT_GT(turns[0], 0.7 * rows["8 beside 24"][0]);  // four times the engines
+  EXPECT_LT(turns[1], 0.3 * rows["8 beside 24"][1]);  // prompts alone
+  EXPECT_NEAR(turns[2] / rows["24 beside 8"][2], 0.25, 0.01);
+  EXPECT_LT(halves[4], turns[4]);
+  EXPECT_LT(halves[4], rows["24 beside 8"][4]);
+}
+
+TEST(Examples, SessionsAdaptersAndLoadsFindTheirPlace) {
+  auto rows = rows_of("sessions", 24);
+  ASSERT_EQ(rows.size(), 13U);
+  // TTFT, found, fetched: all of a conversation is found, from a disk no sooner than computed.
+  EXPECT_LT(rows["host"][0], 0.6 * rows["small"][0]);
+  EXPECT_GT(rows["disk"][0], 2 * rows["host"][0]);
+  EXPECT_EQ(rows["host"][1], rows["disk"][1]);
+  EXPECT_GT(rows["host"][1], 50 * rows["small"][1]);
+  // TTFT, TPOT, copied.
+  EXPECT_GE(rows["1"][1], rows["0"][1]);
+  EXPECT_EQ(rows["8"][2], 8);
+  EXPECT_GT(rows["64"][0], 10 * rows["8"][0]);
+  // TTFT median and P99, engine seconds.
+  EXPECT_LT(rows["1 to 4"][1], rows["1 fixed"][1] / 4);
+  EXPECT_LT(rows["1 to 4"][2], 0.7 * rows["4 fixed"][2]);
+  // TTFT and latency median, latency P99.
+  EXPECT_LT(rows["fastserve"][1], rows["vllm@0.10"][1]);
+  EXPECT_GT(rows["fastserve"][2], rows["orca"][2]);
 }
 
 TEST(Examples, AllExchangesAreAlikeInsideANodeAndTheRingIsSlowestAcross) {

@@ -82,9 +82,43 @@ TEST(ServeCommand, EveryMistakeIsNamed) {
   EXPECT_THAT(run.err,
               AllOf(HasSubstr("--model: found 'llama-3.1-8'"), HasSubstr("--rate: found '0'"),
                     HasSubstr("--input: found 'many'"), HasSubstr("--engine: found 'vlm'")));
+  const Folder folder;
+  const Outcome twice =
+      orrery(std::string(kSmall) + "--engine " + folder.write("e.yaml", "cache: {teirs: host}\n"));
+  EXPECT_EQ(twice.status, 2);
+  EXPECT_EQ(std::count(twice.err.begin(), twice.err.end(), '\n'), 1);  // once, with what was meant
+  const Outcome unused = orrery(std::string(kSmall) + "--think '1 s' --burstiness 2");
+  EXPECT_EQ(unused.status, 2);
+  EXPECT_THAT(unused.err, AllOf(HasSubstr("--think: is for --max-concurrency or --turns"),
+                                HasSubstr("--burstiness: is for --arrival gamma")));
   const Outcome large = orrery("serve --model llama-3.1-405b --machine dgx-h100 --devices 2");
   EXPECT_EQ(large.status, 2);
   EXPECT_THAT(large.err, HasSubstr("more tp or pp"));
+}
+
+TEST(ServeCommand, AQuantisedCheckpointIsServedInItsFormats) {
+  const Folder folder;
+  auto config = nlohmann::json::parse(
+      content(std::string(ORRERY_SOURCE_DIR) + "/configs/models/llama-3.1-8b.json"));
+  const auto weights = [&](const char* quantization, const std::string& engine) {
+    config["quantization_config"] = nlohmann::json::parse(quantization);
+    const std::string model = folder.write("m.json", config.dump());
+    const Outcome run = orrery("serve --machine dgx-h100 --requests 5 --json --model " + model +
+                               " --engine " + engine);
+    EXPECT_EQ(run.status, 0) << run.err;
+    return nlohmann::json::parse(run.out).at("weights_bytes").get<double>();
+  };
+  // 6.98e9 weights of the layers in 4 bits and 16 / 128 of scales, both tables (1.05e9) in 16.
+  const char* awq = R"({"quant_method": "awq", "bits": 4, "group_size": 128})";
+  EXPECT_NEAR(weights(awq, "vllm@0.19") / (6.98e9 * 4.125 / 8 + 2.1e9), 1, 0.005);
+  // An engine's file has the last word.
+  const std::string wide = folder.write("e.yaml", "precision: {weights: fp8, scale_bits: 0}\n");
+  EXPECT_NEAR(weights(awq, wide) / (6.98e9 + 2.1e9), 1, 0.005);
+  const std::string model = folder.write(
+      "wrong.json", (config["quantization_config"] = {{"quant_method", "awk"}}, config.dump()));
+  const Outcome wrong = orrery("serve --machine dgx-h100 --model " + model);
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("did you mean 'awq'"));
 }
 
 TEST(ServeCommand, SearchFindsARate) {
@@ -144,6 +178,9 @@ TEST(ServeCommand, LaunchLinesBecomeEngines) {
        {"tp: 2 ", "max_num_seqs: 64 ", "prefix: false", "kv: fp8", "--api-key"}) {
     EXPECT_THAT(run.out, HasSubstr(line));
   }
+  // What only a checkpoint can say is not dropped silently.
+  EXPECT_THAT(orrery("import vllm -- vllm serve m --quantization awq").out,
+              HasSubstr("--quantization awq"));
   const Outcome wrong = orrery("import vllm -- vllm serve m --max-num-seqs many");
   EXPECT_EQ(wrong.status, 2);
   EXPECT_THAT(wrong.err, HasSubstr("--max-num-seqs: found 'many'"));

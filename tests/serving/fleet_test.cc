@@ -29,7 +29,8 @@ Engine drawn_engine() {
   engine.max_num_seqs = *rc::gen::inRange(2, 9);
   engine.max_num_batched_tokens = 256;
   engine.policy = *rc::gen::element(scheduler::Policy::vllm_v1, scheduler::Policy::trtllm,
-                                    scheduler::Policy::sglang, scheduler::Policy::sarathi);
+                                    scheduler::Policy::sglang, scheduler::Policy::sarathi,
+                                    scheduler::Policy::max_utilization);
   engine.router = *rc::gen::element(Router::round_robin, Router::least_requests,
                                     Router::least_tokens, Router::prefix_aware);
   return engine;
@@ -83,6 +84,12 @@ RC_GTEST_PROP(Fleet, EveryTokenIsComputedOnceWhereverItIs, ()) {
   engine.prefill = *rc::gen::inRange(0, 3);
   engine.tp = *rc::gen::element(1, 2);
   engine.prefill_tp = *rc::gen::element(0, 1, 4);
+  if (engine.prefill == 0 && *rc::gen::arbitrary<bool>()) {
+    engine.most_replicas = engine.replicas + 2;
+    engine.target_requests = *rc::gen::inRange(1, 4);
+    engine.start_up = *rc::gen::element(Time(0), Time(50_ms));
+    engine.cool_down = 20_ms;
+  }
   auto server = Server::make(small_model(), dgx(), engine);
   RC_ASSERT(server.has_value());
   const std::vector<requests::Request> requests = drawn_requests();
@@ -211,6 +218,66 @@ TEST(Fleet, ARouterRejectsWhatIsTooMuch) {
       Server::make(small_model(), dgx(), engine)->run(requests::generate(load));
   EXPECT_EQ(run.requests.size(), 20U);
   EXPECT_EQ(run.rejected, 80);
+  EXPECT_EQ(attainment(run, {.ttft = 100_s}), 0.2);  // a rejected request keeps no limit
+}
+
+TEST(Fleet, ATokenBucketLetsInItsBurstAndThenItsRate) {
+  requests::Generator load;
+  load.arrival = requests::Arrival::fixed;
+  load.rate = 10;
+  load.count = 101;  // in 10 s
+  Engine engine = load_engine("vllm@0.19").value();
+  engine.admit_rate = 2;
+  engine.admit_burst = 5;
+  // 5 at once and 2 a second for 10 s.
+  const serving::Run run =
+      Server::make(small_model(), dgx(), engine)->run(requests::generate(load));
+  EXPECT_NEAR(static_cast<double>(run.requests.size()), 25, 1);
+  EXPECT_EQ(run.requests.size() + static_cast<std::size_t>(run.rejected), 101U);
+}
+
+TEST(Fleet, EnginesFollowTheLoad) {
+  // One unanswered request an engine, 1 to 3 of them, 10 s to start, 30 s to stop. Four requests at
+  // 0 find one engine; those at 20 s find three, idle; the last, at 100 s, one again.
+  Engine engine = load_engine("vllm@0.19").value();
+  engine.most_replicas = 3;
+  engine.target_requests = 1;
+  engine.start_up = 10_s;
+  engine.cool_down = 30_s;
+  engine.router = Router::least_requests;
+  std::vector<requests::Request> load;
+  for (const Time at :
+       {Time(0), Time(0), Time(0), Time(0), Time(20_s), Time(20_s), Time(20_s), Time(100_s)}) {
+    load.push_back({.arrival = at, .input = 1000, .output = 200, .ids = {}});
+  }
+  const serving::Run run = Server::make(small_model(), dgx(), engine)->run(load);
+  ASSERT_EQ(run.requests.size(), 8U);
+  EXPECT_EQ(run.started, 2);
+  // A prompt alone takes as long as any other alone.
+  EXPECT_EQ(run.requests[4].ttft(), run.requests[7].ttft());
+  EXPECT_EQ(run.requests[6].ttft(), run.requests[7].ttft());
+  EXPECT_GT(run.requests[3].ttft(), run.requests[7].ttft());
+  // The first until the end, two until 30 s after the answers of the second wave.
+  const Time second = run.requests[4].last + engine.cool_down;
+  EXPECT_EQ(run.held, run.duration + 2 * second);
+  // Paid for what is held: less than three engines for all of the time.
+  const Metrics m = metrics(run, dgx());
+  engine.most_replicas = engine.target_requests = 0;
+  engine.replicas = 3;
+  const serving::Run fixed = Server::make(small_model(), dgx(), engine)->run(load);
+  EXPECT_LT(m.energy->value(), metrics(fixed, dgx()).energy->value());
+}
+
+TEST(Fleet, AnAnswerCutToOneTokenEndsWithItsPrompt) {
+  // 1024 of 1025 positions are prompt: the first token, of the engine for prompts, is the last.
+  Engine engine = load_engine("vllm@0.19").value();
+  engine.max_model_len = 1025;
+  engine.prefill = 1;
+  const serving::Run run =
+      Server::make(small_model(), dgx(), engine)->run({{.input = 1024, .output = 10, .ids = {}}});
+  ASSERT_EQ(run.requests.size(), 1U);
+  EXPECT_EQ(run.requests[0].last, run.requests[0].first);
+  EXPECT_EQ(run.moved_bytes, Bytes(0));
 }
 
 }  // namespace

@@ -138,6 +138,10 @@ TEST(Home, SharesFollowThePowers) {
                                    machine::load_machine("home-8").value(), even);
   ASSERT_FALSE(wrong.has_value());
   EXPECT_THAT(wrong.error().to_string(), ::testing::HasSubstr("3 numbers"));
+  const auto encoder = serve_at_home(zoo::load_model("bert-base").value(),
+                                     machine::load_machine("home-8").value(), Home());
+  ASSERT_FALSE(encoder.has_value());
+  EXPECT_THAT(encoder.error().to_string(), ::testing::HasSubstr("a decoder"));
 }
 
 }  // namespace

@@ -121,6 +121,11 @@ TEST(Patches, MistakesAreAllNamed) {
                                                           ::testing::HasSubstr("sdxl or dit-xl")));
   EXPECT_THAT(patch_parallel(machine, query_of(1000, 8)).error().to_string(),
               ::testing::HasSubstr("a multiple of 8 n = 64"));
+  // Small hosts compute in fp32 alone.
+  EXPECT_THAT(patch_parallel(machine::load_machine("home-8").value(), query_of(1024, 8))
+                  .error()
+                  .to_string(),
+              ::testing::HasSubstr("bf16 or fp16"));
 }
 
 }  // namespace

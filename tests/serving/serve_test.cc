@@ -40,13 +40,20 @@ requests::Generator small_load(std::int64_t count) {
 }
 
 bool same(const serving::Run& a, const serving::Run& b) {
-  bool equal = a.requests.size() == b.requests.size() && a.duration == b.duration &&
-               a.busy == b.busy && a.totals.ticks == b.totals.ticks &&
-               a.totals.preemptions == b.totals.preemptions &&
-               a.totals.scheduled_tokens == b.totals.scheduled_tokens;
+  bool equal =
+      a.requests.size() == b.requests.size() && a.duration == b.duration && a.busy == b.busy &&
+      a.totals.ticks == b.totals.ticks && a.totals.preemptions == b.totals.preemptions &&
+      a.totals.scheduled_tokens == b.totals.scheduled_tokens &&
+      a.totals.cached_tokens == b.totals.cached_tokens &&
+      a.totals.fetched_tokens == b.totals.fetched_tokens &&
+      a.totals.copied_adapters == b.totals.copied_adapters && a.written_blocks == b.written_blocks;
   for (std::size_t i = 0; equal && i < a.requests.size(); ++i) {
     equal = a.requests[i].scheduled == b.requests[i].scheduled &&
-            a.requests[i].first == b.requests[i].first && a.requests[i].last == b.requests[i].last;
+            a.requests[i].first == b.requests[i].first &&
+            a.requests[i].last == b.requests[i].last &&
+            a.requests[i].fetching == b.requests[i].fetching &&
+            a.requests[i].stalled == b.requests[i].stalled &&
+            a.requests[i].beside == b.requests[i].beside;
   }
   equal = equal && a.samples.size() == b.samples.size();
   for (std::size_t i = 0; equal && i < a.samples.size(); ++i) {
@@ -69,9 +76,19 @@ RC_GTEST_PROP(Serve, SkippingRunsOfDecodesIsSteppingToThePicosecond, ()) {
   engine.prefix = *rc::gen::arbitrary<bool>();
   engine.front_end = *rc::gen::element(Time(0), Time(2_ms));
   engine.policy = *rc::gen::element(scheduler::Policy::vllm_v1, scheduler::Policy::trtllm,
-                                    scheduler::Policy::sglang, scheduler::Policy::sarathi);
+                                    scheduler::Policy::sglang, scheduler::Policy::sarathi,
+                                    scheduler::Policy::max_utilization, scheduler::Policy::mlfq);
+  engine.quantum = *rc::gen::element(1, 7);
+  engine.tiers = *rc::gen::element("", "host", "host:2 MB,nvme:8 MB");
+  engine.prefix = engine.prefix || !engine.tiers.empty();
+  engine.adapter_slots = *rc::gen::element(0, 0, 2);
+  engine.adapter_rank = 8;
   requests::Generator load = small_load(*rc::gen::inRange(1, 40));
   load.rate = *rc::gen::element(1.0, 30.0, 1000.0);
+  load.shared_prefix = *rc::gen::element(0, 50);
+  load.turns = *rc::gen::element(1, 3);
+  load.think = *rc::gen::element(Time(0), Time(300_ms));
+  load.adapters = engine.adapter_slots > 0 ? 4 : 0;
   load.seed = static_cast<std::uint64_t>(*rc::gen::inRange(0, 1000));
   ServeOptions options{.max_concurrency = *rc::gen::element(0, 3)};
   auto server = Server::make(windows ? windowed : dense, machine, engine);

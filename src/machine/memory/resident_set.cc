@@ -3,6 +3,16 @@
 
 namespace orrery::memory {
 
+void ResidentSet::pin(std::int64_t id) {
+  Object& object = objects_.at(id);
+  pinned_ += object.pins++ == 0 ? object.bytes : Bytes(0);
+}
+
+void ResidentSet::unpin(std::int64_t id) {
+  Object& object = objects_.at(id);
+  pinned_ = pinned_ - (--object.pins == 0 ? object.bytes : Bytes(0));
+}
+
 std::optional<ResidentSet::Use> ResidentSet::use(std::int64_t id, Bytes bytes) {
   if (const auto found = objects_.find(id); found != objects_.end()) {
     order_.splice(order_.end(), order_, found->second.place);

@@ -27,8 +27,12 @@ class ResidentSet {
   };
   /// Nothing where it does not fit beside what is pinned; the set stays as it was.
   std::optional<Use> use(std::int64_t id, Bytes bytes);
-  void pin(std::int64_t id) { ++objects_.at(id).pins; }
-  void unpin(std::int64_t id) { --objects_.at(id).pins; }
+  void pin(std::int64_t id);
+  void unpin(std::int64_t id);
+  /// Whether use() would succeed.
+  bool fits(std::int64_t id, Bytes bytes) const {
+    return holds(id) || pinned_ + bytes <= capacity_;
+  }
 
   bool holds(std::int64_t id) const { return objects_.contains(id); }
   Bytes used() const { return used_; }
@@ -43,6 +47,7 @@ class ResidentSet {
 
   Bytes capacity_;
   Bytes used_{0};
+  Bytes pinned_{0};
   std::list<std::int64_t> order_;  ///< least recently used first
   std::unordered_map<std::int64_t, Object> objects_;
 };

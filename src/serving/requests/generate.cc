@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <optional>
 #include <random>
 
 #include "base/reader.h"
@@ -108,22 +109,113 @@ tl::expected<Length, std::string> parse_length(std::string_view text) {
   return length;
 }
 
-std::vector<Request> generate(const Generator& generator) {
-  Draws gaps(generator.seed);
-  Draws lengths(generator.seed + 0x9e3779b97f4a7c15U);
-  std::vector<Request> requests;
-  requests.reserve(static_cast<std::size_t>(generator.count));
-  double now = 0;
-  for (std::int64_t i = 0; i < generator.count; ++i) {
-    Request request{.arrival = from_seconds(now), .ids = {}};
-    request.input = generator.shared_prefix + draw(generator.input, lengths);
-    request.output = draw(generator.output, lengths);
-    if (generator.shared_prefix > 0) {
-      request.ids = {static_cast<std::uint64_t>(i % generator.prefix_groups) + 1};
-      request.id_tokens = request.shared = generator.shared_prefix;
+tl::expected<std::vector<Stage>, std::string> parse_stages(std::string_view text) {
+  std::vector<Stage> stages;
+  for (bool more = true; more;) {
+    const std::size_t comma = text.find(',');
+    more = comma != std::string_view::npos;
+    const std::string_view part = text.substr(0, comma);
+    text = more ? text.substr(comma + 1) : std::string_view();
+    const std::size_t colon = std::min(part.find(':'), part.size());
+    const auto rate = parse_number(part.substr(0, colon));
+    const auto duration = parse_time(part.substr(std::min(colon + 1, part.size())));
+    constexpr double kMostRate = 1e9;
+    if (!rate || !(*rate > 0) || *rate > kMostRate || !duration || *duration <= Time(0)) {
+      return tl::make_unexpected(
+          std::string("requests per second and a time of each stage such as '2:60 s,10:30 s'"));
     }
-    requests.push_back(std::move(request));
-    now += gap(generator, gaps);
+    stages.push_back({*rate, *duration});
+  }
+  return stages;
+}
+
+namespace {
+
+/// Seconds at which requests arrive, one after the other; none after the last stage.
+class Arrivals {
+ public:
+  explicit Arrivals(const Generator& generator) : generator_(generator), draws_(generator.seed) {}
+
+  std::optional<double> next() {
+    if (!begun_) {
+      begun_ = true;
+    } else if (generator_.stages.empty()) {
+      now_ += gap(generator_, draws_);
+    } else if (!next_of_stages()) {
+      return std::nullopt;
+    }
+    return now_;
+  }
+
+ private:
+  /// A gap that reaches beyond a stage begins anew with the next one.
+  bool next_of_stages() {
+    for (; stage_ < generator_.stages.size(); ++stage_) {
+      generator_.rate = generator_.stages[stage_].rate;
+      const double end = begin_ + to_seconds(generator_.stages[stage_].duration);
+      now_ += gap(generator_, draws_);
+      if (now_ < end) {
+        return true;
+      }
+      now_ = begin_ = end;
+    }
+    return false;
+  }
+
+  Generator generator_;
+  Draws draws_;
+  bool begun_ = false;
+  std::size_t stage_ = 0;
+  double begin_ = 0;  ///< of the stage
+  double now_ = 0;
+};
+
+/// What its prompt and its answer share with other requests.
+void share(const Generator& generator, std::int64_t session, Request& request) {
+  constexpr std::uint64_t kFirstSession = std::uint64_t{1} << 40U;  // groups have smaller numbers
+  if (generator.shared_prefix > 0) {
+    request.ids = {static_cast<std::uint64_t>(session % generator.prefix_groups) + 1};
+    request.id_tokens = request.shared = generator.shared_prefix;
+  }
+  if (generator.turns > 1) {
+    request.shared = request.input + request.output;
+    request.id_tokens = generator.shared_prefix > 0 ? generator.shared_prefix : request.shared;
+    request.ids.resize(
+        static_cast<std::size_t>((request.shared + request.id_tokens - 1) / request.id_tokens),
+        kFirstSession + static_cast<std::uint64_t>(session));
+  }
+}
+
+}  // namespace
+
+std::vector<Request> generate(const Generator& generator) {
+  Arrivals arrivals(generator);
+  Draws lengths(generator.seed + 0x9e3779b97f4a7c15U);
+  Draws adapters(generator.seed + 0xbf58476d1ce4e5b9U);
+  std::vector<Request> requests;
+  const auto all = static_cast<std::size_t>(generator.count);
+  requests.reserve(generator.stages.empty() ? all : 0);
+  for (std::int64_t session = 0; requests.size() < all; ++session) {
+    const auto arrival = arrivals.next();
+    if (!arrival) {
+      break;
+    }
+    std::int32_t adapter = -1;
+    if (generator.adapters > 0) {
+      adapter =
+          static_cast<std::int32_t>(adapters.unit() * static_cast<double>(generator.adapters));
+    }
+    std::int64_t before = generator.shared_prefix;  // tokens that the prompt begins with
+    for (std::int64_t turn = 0; turn < generator.turns && requests.size() < all; ++turn) {
+      Request request{.arrival = turn == 0 ? from_seconds(*arrival) : generator.think, .ids = {}};
+      request.adapter = adapter;
+      request.after = turn == 0 ? -1 : static_cast<std::int64_t>(requests.size()) - 1;
+      request.input = before + draw(generator.input, lengths);
+      request.output = draw(generator.output, lengths);
+      before = request.input + request.output;
+      share(generator, session, request);
+      requests.push_back(std::move(request));
+    }
   }
   return requests;
 }

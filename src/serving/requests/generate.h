@@ -34,20 +34,35 @@ struct Length {
 };
 tl::expected<Length, std::string> parse_length(std::string_view text);
 
+/// A part of a staged load (as inference-perf's): arrivals at a rate for a time.
+struct Stage {
+  double rate = 1;  ///< per second
+  Time duration{0};
+};
+/// "2:60 s,10:30 s".
+tl::expected<std::vector<Stage>, std::string> parse_stages(std::string_view text);
+
 struct Generator {
   Arrival arrival = Arrival::poisson;
   double rate = 1;  ///< per second
+  /// One after the other instead of `rate`; what would arrive after the last one does not.
+  std::vector<Stage> stages{};
   double burstiness = 1;
   Length input{.first = 1024};
   Length output{.first = 128};
   std::int64_t count = 1000;
   std::int64_t shared_prefix = 0;  ///< tokens in front of every input, the same within a group
   std::int64_t prefix_groups = 1;  ///< taken in turn
+  /// Requests of a session: each turn's prompt is all of the turn before, its answer and an input
+  /// drawn anew; it is sent `think` after that answer. `count` is of all turns.
+  std::int64_t turns = 1;
+  Time think{0};
+  std::int64_t adapters = 0;  ///< one of so many answers each session, drawn; 0: none
   std::uint64_t seed = 0;
 };
 
-/// The first request arrives at 0, as `vllm bench serve` sends it. Requires rate > 0 unless
-/// infinite, count >= 0, groups >= 1.
+/// In order of arrival, the turns of a session after its first. The first request arrives at 0, as
+/// `vllm bench serve` sends it. Requires rate > 0 unless infinite, count >= 0, groups, turns >= 1.
 std::vector<Request> generate(const Generator& generator);
 
 }  // namespace orrery::requests

@@ -52,7 +52,6 @@ void KvBook::take(BlockIndex block) {
   }
 }
 
-/// Of the block's content and of all before it; 0: not shared.
 std::uint64_t KvBook::key_of(const SharedPrefix& prefix, std::int64_t index) const {
   const std::int64_t end = (index + 1) * block_size_;
   if (end > prefix.tokens) {

@@ -45,6 +45,8 @@ class KvBook {
   bool reserve(RequestState& request, RequestIndex index, std::int64_t tokens);
   /// The same for a request without blocks that starts with a hit.
   bool reserve(RequestState& request, RequestIndex index, const Hit& hit, std::int64_t tokens);
+  /// Of the content of the prefix's block `index` and of all before it; 0: not shared.
+  std::uint64_t key_of(const SharedPrefix& prefix, std::int64_t index) const;
   /// Blocks up to `tokens` tokens are full of known content: others may find it.
   void publish(const RequestState& request, std::int64_t tokens);
   /// Last block first. With keep_former the request may find its own again.
@@ -69,7 +71,6 @@ class KvBook {
   BlockIndex pop_free();
   void unlink(BlockIndex block);
   void take(BlockIndex block);
-  std::uint64_t key_of(const SharedPrefix& prefix, std::int64_t index) const;
 
   std::int64_t block_size_;
   bool prefix_cache_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "serving/scheduler/policies.h"
+
 #include <algorithm>
 #include <cmath>
-
-#include "serving/scheduler/scheduler.h"
 
 namespace orrery::scheduler {
 namespace {
@@ -48,9 +48,12 @@ class VllmV1 : public Scheduler {
       budget -= tokens;
     }
     // 2. The queue, unless somebody has just been put back into it.
-    while (tick.preempted == 0 && !waiting_.empty() && budget > 0 &&
-           running_size() < limits_.max_num_seqs) {
-      const RequestIndex index = waiting_.front();
+    while (tick.preempted == 0 && budget > 0 && running_size() < limits_.max_num_seqs) {
+      const auto next = next_waiting(tick);
+      if (!next) {
+        break;
+      }
+      const RequestIndex index = *next;
       const Entry entry = entry_of(index);
       if (!limits_.chunked_prefill && entry.missing > budget) {
         break;
@@ -94,8 +97,12 @@ class PrefillFirst : public Scheduler {
  protected:
   void form(Tick& tick) override {
     std::int64_t budget = limits_.max_num_batched_tokens;
-    while (!waiting_.empty() && running_size() < limits_.max_num_seqs) {
-      const RequestIndex index = waiting_.front();
+    while (running_size() < limits_.max_num_seqs) {
+      const auto next = next_waiting(tick);
+      if (!next) {
+        break;
+      }
+      const RequestIndex index = *next;
       const Entry entry = entry_of(index);
       if (entry.missing > budget) {
         break;
@@ -158,6 +165,9 @@ class Reserving : public Scheduler {
   std::int64_t tokens_to_expect(const RequestSpec& spec) const override {
     return spec.prompt + spec.output - 1;
   }
+  std::int64_t tokens_to_fetch(const RequestState& request) const override {
+    return tokens_to_expect(request.spec);
+  }
   void form(Tick& tick) override {
     std::int64_t budget = limits_.max_num_batched_tokens;
     admitting_ = !drains_ || running_.empty() || (admitting_ && prefilling());
@@ -169,8 +179,12 @@ class Reserving : public Scheduler {
         budget -= tokens;
       }
     }
-    while (admitting_ && !waiting_.empty() && budget > 0 && running_size() < limits_.max_num_seqs) {
-      const RequestIndex index = waiting_.front();
+    while (admitting_ && budget > 0 && running_size() < limits_.max_num_seqs) {
+      const auto next = next_waiting(tick);
+      if (!next) {
+        break;
+      }
+      const RequestIndex index = *next;
       const RequestState& request = state(index);
       const Entry entry = entry_of(index);
       if (!limits_.chunked_prefill && entry.missing > budget) {
@@ -260,8 +274,12 @@ class Sglang : public Scheduler {
     for (const RequestIndex index : running_) {
       promised += static_cast<double>(remaining(state(index))) * ratio_;
     }
-    while (!waiting_.empty() && budget > 0 && running_size() < limits_.max_num_seqs) {
-      const RequestIndex index = waiting_.front();
+    while (budget > 0 && running_size() < limits_.max_num_seqs) {
+      const auto next = next_waiting(tick);
+      if (!next) {
+        break;
+      }
+      const RequestIndex index = *next;
       const RequestState& request = state(index);
       const Entry entry = entry_of(index);
       const double spare =
@@ -338,6 +356,10 @@ std::unique_ptr<Scheduler> make_scheduler(Policy policy, const Limits& limits, K
       return std::make_unique<Reserving>(limits, std::move(book), true);
     case Policy::sglang:
       return std::make_unique<Sglang>(limits, std::move(book));
+    case Policy::max_utilization:
+      return make_max_utilization(limits, std::move(book));
+    case Policy::mlfq:
+      return make_mlfq(limits, std::move(book));
   }
   return nullptr;
 }

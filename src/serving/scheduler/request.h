@@ -32,6 +32,7 @@ struct RequestSpec {
   std::int64_t output = 1;  ///< tokens that it will generate
   SharedPrefix prefix;
   bool keeps_blocks = false;  ///< at its end, until Scheduler::let_go()
+  std::int32_t adapter = -1;  ///< low-rank adapter that it needs; -1: none
 };
 
 struct RequestState {
@@ -45,6 +46,7 @@ struct RequestState {
   std::int64_t former_tokens = 0;  ///< computed then
   std::int64_t cached = 0;         ///< tokens found in the prefix cache, of all admissions
   std::int64_t lost = 0;           ///< computed tokens dropped by preemptions
+  std::int64_t fetching = 0;       ///< tokens that it will have when a lower tier has sent them
   int preemptions = 0;
   bool running = false;
   bool finished = false;

@@ -3,10 +3,19 @@
 
 #include <algorithm>
 #include <cassert>
-#include <limits>
 #include <utility>
 
 namespace orrery::scheduler {
+
+Totals& Totals::operator+=(const Totals& other) {
+  for (std::int64_t Totals::*count :
+       {&Totals::scheduled_tokens, &Totals::cached_tokens, &Totals::lost_tokens,
+        &Totals::preemptions, &Totals::ticks, &Totals::drafted_tokens, &Totals::accepted_tokens,
+        &Totals::fetched_tokens, &Totals::copied_adapters}) {
+    this->*count += other.*count;
+  }
+  return *this;
+}
 
 RequestIndex Scheduler::add(RequestSpec spec) {
   const auto index = static_cast<RequestIndex>(requests_.size());
@@ -14,6 +23,9 @@ RequestIndex Scheduler::add(RequestSpec spec) {
   request.known = spec.prompt;
   request.spec = std::move(spec);
   waiting_.push_back(index);
+  if (limits_.adapters > 0) {
+    admission_blocked_ = false;  // it may pass those whose adapter has no room
+  }
   return index;
 }
 
@@ -38,6 +50,7 @@ void Scheduler::deliver(RequestIndex index) {
   request.computed = request.spec.prompt;
   book_.publish(request, request.computed);
   waiting_.insert(first_without_blocks(), index);
+  admission_blocked_ = false;  // it has blocks: the next tick looks at it
 }
 
 std::int64_t Scheduler::cached_tokens(const RequestSpec& spec) const {
@@ -53,8 +66,32 @@ std::deque<RequestIndex>::iterator Scheduler::first_without_blocks() {
                       [&](RequestIndex index) { return state(index).blocks.empty(); });
 }
 
+void Scheduler::fetched(RequestIndex index) {
+  RequestState& request = state(index);
+  request.computed = std::exchange(request.fetching, 0);
+  request.cached += request.computed;
+  totals_.cached_tokens += request.computed;
+  book_.publish(request, request.computed);
+  waiting_.insert(first_without_blocks(), index);
+  admission_blocked_ = false;
+}
+
+std::vector<std::uint64_t> Scheduler::keys_of(RequestIndex index) const {
+  const RequestState& request = state(index);
+  std::vector<std::uint64_t> keys;
+  for (std::int64_t i = 0; i < request.computed / book_.block_size(); ++i) {
+    const std::uint64_t key = book_.key_of(request.spec.prefix, i);
+    if (key == 0) {
+      break;
+    }
+    keys.push_back(key);
+  }
+  return keys;
+}
+
 void Scheduler::let_go(RequestIndex index) {
   book_.release(state(index), false);
+  admission_blocked_ = false;
 }
 
 bool Scheduler::can_ever_run(const RequestSpec& spec) const {
@@ -68,10 +105,14 @@ Tick& Scheduler::schedule() {
   Tick& tick = ticks_[next_tick_];
   next_tick_ = (next_tick_ + 1) % ticks_.size();
   tick.entries.clear();
+  tick.fetches.clear();
   tick.tokens = 0;
   tick.preempted = 0;
   admission_blocked_ = false;
+  copied_ = 0;
   form(tick);
+  tick.copied = copied_;
+  totals_.copied_adapters += copied_;
   totals_.scheduled_tokens += tick.tokens;
   totals_.ticks += tick.empty() ? 0 : 1;
   return tick;
@@ -96,7 +137,7 @@ void Scheduler::complete(const Tick& tick, std::vector<RequestIndex>& finished) 
       if (!request.running) {  // preempted with its last token on the way
         waiting_.erase(std::find(waiting_.begin(), waiting_.end(), entry.request));
       }
-      request.running = false;
+      leave(request);
       left = true;
       if (!request.spec.keeps_blocks) {
         book_.release(request, false);
@@ -173,7 +214,7 @@ void Scheduler::preempt(Tick& tick, RequestIndex index) {
   ++tick.preempted;
   book_.release(request, true);
   request.computed = 0;
-  request.running = false;
+  leave(request);
   running_.erase(std::find(running_.begin(), running_.end(), index));
   waiting_.insert(first_without_blocks(), index);
 }
@@ -193,8 +234,69 @@ Scheduler::Entry Scheduler::entry_of(RequestIndex index) const {
   return entry;
 }
 
+std::optional<RequestIndex> Scheduler::next_waiting(Tick& tick) {
+  for (std::size_t i = 0; i < waiting_.size();) {
+    const RequestIndex index = waiting_[i];
+    if (!adapter_fits(index)) {
+      ++i;
+      continue;
+    }
+    switch (begin_fetch(tick, index)) {
+      case Fetching::none:
+        return index;
+      case Fetching::no_room:
+        admission_blocked_ = true;
+        return std::nullopt;
+      case Fetching::begun:
+        break;
+    }
+  }
+  admission_blocked_ = admission_blocked_ || !waiting_.empty();
+  return std::nullopt;
+}
+
+Scheduler::Fetching Scheduler::begin_fetch(Tick& tick, RequestIndex index) {
+  RequestState& request = state(index);
+  if (tiers_ == nullptr || !request.blocks.empty()) {
+    return Fetching::none;
+  }
+  const KvBook::Hit hit = book_.find(request, index);
+  Fetch fetch{.request = index, .keys = {}};
+  const auto first = static_cast<std::int64_t>(hit.blocks.size());
+  for (std::int64_t i = first; i < (request.known - 1) / book_.block_size(); ++i) {
+    const std::uint64_t key = book_.key_of(request.spec.prefix, i);
+    if (key == 0 || !tiers_->holds(key)) {
+      break;
+    }
+    fetch.keys.push_back(key);
+  }
+  if (fetch.keys.empty()) {
+    return Fetching::none;
+  }
+  if (!book_.reserve(request, index, hit, tokens_to_fetch(request))) {
+    return Fetching::no_room;
+  }
+  const auto blocks = static_cast<std::int64_t>(fetch.keys.size());
+  request.fetching = (first + blocks) * book_.block_size();
+  totals_.fetched_tokens += blocks * book_.block_size();
+  waiting_.erase(std::find(waiting_.begin(), waiting_.end(), index));
+  tick.fetches.push_back(std::move(fetch));
+  return Fetching::begun;
+}
+
+bool Scheduler::adapter_fits(RequestIndex index) const {
+  const std::int32_t adapter = state(index).spec.adapter;
+  return adapter < 0 || adapters_.fits(adapter, Bytes(1));
+}
+
+void Scheduler::leave(RequestState& request) {
+  if (request.running && request.spec.adapter >= 0) {
+    adapters_.unpin(request.spec.adapter);
+  }
+  request.running = false;
+}
+
 bool Scheduler::admit(RequestIndex index, const Entry& entry, std::int64_t reserved) {
-  assert(waiting_.front() == index && "first come, first served");
   RequestState& request = state(index);
   if (!request.blocks.empty()) {
     if (!book_.reserve(request, index, reserved)) {
@@ -208,93 +310,19 @@ bool Scheduler::admit(RequestIndex index, const Entry& entry, std::int64_t reser
     return false;
   }
   request.running = true;
-  waiting_.pop_front();
+  if (const std::int32_t adapter = request.spec.adapter; adapter >= 0) {
+    const auto use = adapters_.use(adapter, Bytes(1));
+    assert(use && "next_waiting() has looked");
+    copied_ += use->copied.value();
+    adapters_.pin(adapter);
+  }
+  if (waiting_.front() == index) {
+    waiting_.pop_front();
+  } else {
+    waiting_.erase(std::find(waiting_.begin(), waiting_.end(), index));
+  }
   running_.push_back(index);
   return true;
-}
-
-std::int64_t Scheduler::steady_ticks() const {
-  if (running_.empty() || !(waiting_.empty() || (admission_blocked_ && queue_waits_for_blocks()))) {
-    return 0;
-  }
-  if (running_size() > limits_.max_num_batched_tokens) {
-    return 0;
-  }
-  std::int64_t ticks = std::numeric_limits<std::int64_t>::max();
-  // Requests by how many tokens their last block holds: n ticks later those that crossed its end
-  // need another.
-  const std::int64_t size = book_.block_size();
-  fill_.assign(static_cast<std::size_t>(size), 0);
-  std::int64_t spare = book_.free();
-  for (const RequestIndex index : running_) {
-    const RequestState& request = requests_[static_cast<std::size_t>(index)];
-    if (ready_tokens(request) != 1 || request.placeholders != (limits_.lookahead ? 1 : 0)) {
-      return 0;
-    }
-    ticks = std::min(ticks, request.spec.output - request.promised());
-    const std::int64_t capacity = static_cast<std::int64_t>(request.blocks.size()) * size;
-    const std::int64_t room = capacity - request.computed;
-    if (room < size) {
-      ++fill_[static_cast<std::size_t>(room)];
-    } else {
-      ticks = std::min(ticks, room);  // reserved ahead: looked at again then
-    }
-  }
-  --ticks;  // the last one finishes a request
-  const std::int64_t per_round = running_size();
-  const std::int64_t rounds = per_round > 0 ? spare / per_round : 0;
-  std::int64_t possible = rounds * size;
-  spare -= rounds * per_round;
-  for (std::int64_t room = 0; room < size; ++room) {  // the tick `room` from here needs them
-    if (fill_[static_cast<std::size_t>(room)] > spare) {
-      break;
-    }
-    spare -= fill_[static_cast<std::size_t>(room)];
-    ++possible;
-  }
-  return std::max<std::int64_t>(0, std::min(ticks, possible));
-}
-
-void Scheduler::skip(std::int64_t ticks) {
-  if (ticks == 0) {
-    return;
-  }
-  // Blocks are given out tick by tick, and in a tick in the order of requests, as stepping does.
-  const std::int64_t size = book_.block_size();
-  by_room_.resize(static_cast<std::size_t>(size));
-  for (std::vector<RequestIndex>& requests : by_room_) {
-    requests.clear();
-  }
-  for (const RequestIndex index : running_) {
-    const RequestState& request = state(index);
-    const std::int64_t room =
-        static_cast<std::int64_t>(request.blocks.size()) * size - request.computed;
-    if (room < size) {
-      by_room_[static_cast<std::size_t>(room)].push_back(index);
-    }
-  }
-  for (std::int64_t tick = 0; tick < ticks; ++tick) {
-    for (const RequestIndex index : by_room_[static_cast<std::size_t>(tick % size)]) {
-      RequestState& request = state(index);
-      const bool enough = book_.reserve(request, index, request.computed + tick + 1);
-      assert(enough && "counted by steady_ticks()");
-      static_cast<void>(enough);
-    }
-  }
-  for (const RequestIndex index : running_) {
-    RequestState& request = state(index);
-    request.computed += ticks;
-    request.known += ticks;
-    book_.publish(request, std::min(request.computed, request.known));
-  }
-  if (limits_.lookahead) {
-    for (Scheduled& entry : ticks_[(next_tick_ + ticks_.size() - 1) % ticks_.size()].entries) {
-      entry.context += ticks;
-    }
-  }
-  on_skip(ticks);
-  totals_.scheduled_tokens += ticks * running_size();
-  totals_.ticks += ticks;
 }
 
 }  // namespace orrery::scheduler

@@ -13,17 +13,29 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "base/names.h"
+#include "machine/memory/resident_set.h"
 #include "serving/scheduler/kv_book.h"
 #include "serving/scheduler/request.h"
 
 namespace orrery::scheduler {
 
-enum class Policy : std::uint8_t { vllm_v1, vllm_v0, sarathi, orca, static_batch, sglang, trtllm };
+enum class Policy : std::uint8_t {
+  vllm_v1,
+  vllm_v0,
+  sarathi,
+  orca,
+  static_batch,
+  sglang,
+  trtllm,
+  max_utilization,
+  mlfq
+};
 constexpr auto named_values(Policy) {
   return std::to_array<Named<Policy>>({
       {Policy::vllm_v1, "vllm_v1", "running requests first, then waiting ones, one token budget"},
@@ -33,6 +45,8 @@ constexpr auto named_values(Policy) {
       {Policy::static_batch, "static_batch", "a batch runs until its longest answer ends"},
       {Policy::sglang, "sglang", "prompts alone whenever some fit by an estimate of the answers"},
       {Policy::trtllm, "trtllm", "as many requests as are sure to fit to their end (no evict)"},
+      {Policy::max_utilization, "max_utilization", "as many as fit now; the last is paused"},
+      {Policy::mlfq, "mlfq", "queues by what was computed, shorter ones first (FastServe)"},
   });
 }
 
@@ -46,6 +60,9 @@ struct Limits {
   double watermark = 0;          ///< share of the blocks kept free when admitting (vllm_v0)
   std::int64_t drafts = 0;       ///< tokens guessed for each decode; without lookahead
   double acceptance = 0;         ///< chance of a guess whose predecessors were right to be right
+  std::int64_t quantum = 1;      ///< decode ticks of the first queue (mlfq)
+  double quantum_tokens = 256;   ///< of a prompt, that take as long as a decode tick (mlfq)
+  std::int64_t adapters = 0;     ///< that fit the accelerator's memory; all others are copied to it
 };
 
 struct Scheduled {
@@ -56,8 +73,23 @@ struct Scheduled {
   std::int64_t drafts = 0;   ///< of the tokens, guesses: those that are right are generated, too
 };
 
+/// A request that waits for blocks of its beginning from a lower tier, by their content.
+struct Fetch {
+  RequestIndex request = 0;
+  std::vector<std::uint64_t> keys;
+};
+
+/// What memory below the accelerator's has of known content.
+class LowerTiers {
+ public:
+  virtual ~LowerTiers() = default;
+  virtual bool holds(std::uint64_t key) const = 0;
+};
+
 struct Tick {
   std::vector<Scheduled> entries;
+  std::vector<Fetch> fetches;  ///< that begin with the tick
+  std::int64_t copied = 0;     ///< adapters that are copied before the tick
   std::int64_t tokens = 0;
   std::int64_t preempted = 0;  ///< requests that had to give their blocks back
   bool empty() const { return entries.empty(); }
@@ -71,11 +103,17 @@ struct Totals {
   std::int64_t ticks = 0;
   std::int64_t drafted_tokens = 0;   ///< guesses that were computed
   std::int64_t accepted_tokens = 0;  ///< of them, those that were right
+  std::int64_t fetched_tokens = 0;   ///< of the cached ones, those of lower tiers
+  std::int64_t copied_adapters = 0;
+
+  /// Of engines that step apart.
+  Totals& operator+=(const Totals& other);
 };
 
 class Scheduler {
  public:
-  Scheduler(const Limits& limits, KvBook book) : limits_(limits), book_(std::move(book)) {}
+  Scheduler(const Limits& limits, KvBook book)
+      : limits_(limits), book_(std::move(book)), adapters_(Bytes(limits.adapters)) {}
   virtual ~Scheduler() = default;
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
@@ -91,6 +129,12 @@ class Scheduler {
   void deliver(RequestIndex index);
   /// Tokens of a request's beginning that the cache has.
   std::int64_t cached_tokens(const RequestSpec& spec) const;
+  /// From now on a request whose beginning `tiers` has more of than the cache waits for it: it is
+  /// in no list from the tick that names it among its fetches until fetched().
+  void fetch_from(const LowerTiers& tiers) { tiers_ = &tiers; }
+  void fetched(RequestIndex index);
+  /// Contents of the blocks that others may want of a request that has ended.
+  std::vector<std::uint64_t> keys_of(RequestIndex index) const;
   /// Frees the blocks of a request that has ended and keeps them.
   void let_go(RequestIndex index);
   /// Whether the request fits into an engine that has nothing else to do.
@@ -109,7 +153,9 @@ class Scheduler {
   /// tick in flight becomes the last one.
   void skip(std::int64_t ticks);
   /// Whether a request that joins now could run beside those that do.
-  bool open() const { return waiting_.empty() && running_size() < limits_.max_num_seqs; }
+  virtual bool open() const {
+    return (waiting_.empty() || limits_.adapters > 0) && running_size() < limits_.max_num_seqs;
+  }
 
   const RequestState& request(RequestIndex index) const {
     return requests_[static_cast<std::size_t>(index)];
@@ -125,10 +171,14 @@ class Scheduler {
   virtual void form(Tick& tick) = 0;
   /// Tokens that a request must have blocks for to be sure to go on once it is delivered.
   virtual std::int64_t tokens_to_expect(const RequestSpec& spec) const { return spec.prompt + 1; }
+  /// The same of one whose beginning is fetched.
+  virtual std::int64_t tokens_to_fetch(const RequestState& request) const { return request.known; }
   /// Whether a queue that was not admitted from stays so while blocks only get fewer.
   virtual bool queue_waits_for_blocks() const { return true; }
   /// What of the policy's own changes in so many steady ticks.
   virtual void on_skip(std::int64_t ticks) { static_cast<void>(ticks); }
+  /// For how many steady ticks the policy treats running requests alike.
+  virtual std::int64_t most_steady() const { return std::numeric_limits<std::int64_t>::max(); }
 
   RequestState& state(RequestIndex index) { return requests_[static_cast<std::size_t>(index)]; }
   const RequestState& state(RequestIndex index) const {
@@ -145,6 +195,12 @@ class Scheduler {
     std::int64_t blocks = 0;   ///< that it has or finds
   };
   Entry entry_of(RequestIndex index) const;
+  /// The first of the queue that may be admitted: those whose adapter has no room are passed over,
+  /// those that begin to fetch leave the queue.
+  std::optional<RequestIndex> next_waiting(Tick& tick);
+  enum class Fetching : std::uint8_t { none, begun, no_room };
+  Fetching begin_fetch(Tick& tick, RequestIndex index);
+  bool adapter_fits(RequestIndex index) const;
   /// How many of a decode's guesses are right: the same whatever runs beside it.
   std::int64_t accepted(RequestIndex index, std::int64_t drafts) const;
   /// Takes it back out of a tick.
@@ -153,7 +209,7 @@ class Scheduler {
   void preempt(Tick& tick, RequestIndex index);
   /// The first of the queue that has no blocks.
   std::deque<RequestIndex>::iterator first_without_blocks();
-  /// From the head of the queue to the running ones, with blocks for `reserved` tokens.
+  /// From the queue to the running ones, with blocks for `reserved` tokens.
   bool admit(RequestIndex index, const Entry& entry, std::int64_t reserved);
 
   Limits limits_;
@@ -165,6 +221,12 @@ class Scheduler {
   bool admission_blocked_ = false;  ///< the last tick left a queue that it could not admit from
 
  private:
+  /// It runs no longer: its adapter may go.
+  void leave(RequestState& request);
+
+  memory::ResidentSet adapters_;  ///< of a byte each
+  std::int64_t copied_ = 0;       ///< of the tick that is formed
+  const LowerTiers* tiers_ = nullptr;
   mutable std::vector<std::int32_t> fill_;          ///< scratch of steady_ticks()
   std::vector<std::vector<RequestIndex>> by_room_;  ///< scratch of skip()
   std::array<Tick, 3> ticks_;

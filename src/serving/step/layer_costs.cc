@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "collective/token_exchange.h"
 #include "machine/compute/compute_model.h"
 #include "serving/step/step_cost.h"
 #include "workload/plan/shard.h"
@@ -17,9 +18,13 @@ bool is_product(const zoo::ModelOperator& op) {
   return op.kind == graph::OperatorKind::gemm || op.kind == graph::OperatorKind::grouped_gemm;
 }
 
-/// In 16 bits whatever the weights are, as quantised checkpoints have them.
-bool stays_wide(std::string_view name) {
-  return name.starts_with("logits") || name.starts_with("router");
+/// Of a matrix in the narrow formats.
+bool is_narrow(const zoo::ModelOperator& op, Narrow narrow) {
+  if (!op.has_weight || op.name.starts_with("logits") || op.name.starts_with("router")) {
+    return false;  // as quantised checkpoints have them
+  }
+  const bool mlp = op.name.ends_with("fc1_gemm") || op.name.ends_with("fc2_gemm");
+  return narrow == Narrow::all || op.expert || (narrow == Narrow::mlp && mlp);
 }
 
 /// Done by the norm's kernel after it, as an epilogue of the GEMM before, or by attention.
@@ -47,7 +52,7 @@ plan::Plan StepCost::plan_for(std::int64_t tokens) const {
 void StepCost::add_gemm(Part& part, const zoo::ModelOperator& op, const plan::Plan& plan) const {
   const Precision& precision = options_.precision;
   graph::Operator run{.name = {}, .kind = op.kind, .gemm = op.gemm};
-  const bool narrow = op.has_weight && !stays_wide(op.name);
+  const bool narrow = is_narrow(op, precision.narrow);
   if (op.expert) {
     // Of all ranks' experts those that the tokens reach, each with an equal part of their rows.
     const auto experts = static_cast<double>(model_.experts);
@@ -103,14 +108,29 @@ void StepCost::add_all_reduce(Part& part, std::int64_t tokens) const {
 }
 
 void StepCost::add_exchange(Part& part, std::int64_t tokens) const {
-  if (options_.degrees.dp > 1) {
+  if (options_.degrees.dp == 1) {
+    return;
+  }
+  constexpr auto kAutomatic = collective::CollectiveAlgorithm::automatic;
+  if (options_.dispatch == plan::MoeDispatch::all_gather) {
     const Bytes all = Bytes(2) * tokens * options_.degrees.dp * model_.hidden;
     for (const auto kind :
          {graph::CollectiveKind::all_gather, graph::CollectiveKind::reduce_scatter}) {
-      part.add(collective::collective_time(kind, all, data_group_,
-                                           collective::CollectiveAlgorithm::automatic, machine_),
-               1);
+      part.add(collective::collective_time(kind, all, data_group_, kAutomatic, machine_), 1);
     }
+    return;
+  }
+  const std::int64_t tp = options_.degrees.tp;
+  const std::int64_t rows = (tokens + tp - 1) / tp * model_.top_k;
+  for (const graph::DataType type : {options_.precision.activations, graph::DataType::bf16}) {
+    const Bytes size = graph::bytes_of(type, rows * model_.hidden);
+    part.add(options_.dispatch == plan::MoeDispatch::hierarchical
+                 ? collective::total_time(collective::plan_token_exchange(
+                       collective::plan_collective, size, model_.top_k, expert_group_, kAutomatic,
+                       machine_))
+                 : collective::collective_time(graph::CollectiveKind::all_to_all, size,
+                                               expert_group_, kAutomatic, machine_),
+             1);
   }
 }
 
@@ -197,6 +217,40 @@ StepCost::Part StepCost::head(std::int64_t samples) const {
   return total;
 }
 
+template <class Visit>
+void StepCost::visit_adapted(std::int64_t tokens, Visit visit) const {
+  const plan::Plan plan = plan_for(tokens);
+  const zoo::ShapeOptions shapes = plan::shape_options(model_, plan);
+  for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
+    for (const zoo::ModelOperator& op :
+         zoo::layer_operators(model_, shapes, static_cast<int>(kind))) {
+      if (is_product(op) && !op.expert && is_narrow(op, Narrow::all)) {
+        const zoo::ModelOperator share = plan::shard(op, plan);
+        const bool pair = op.name.ends_with("fc1_gemm") && zoo::is_gated(model_.mlp);
+        const std::int64_t fused = op.name == "qkv_gemm" ? 3 : pair ? 2 : 1;
+        visit(kinds_[kind], share.gemm.n, share.gemm.k, fused);
+      }
+    }
+  }
+}
+
+StepCost::Part StepCost::adapters(std::int64_t tokens, std::int64_t different) const {
+  Part total;
+  const std::int64_t rows = (tokens + different - 1) / different;
+  const std::int64_t rank = options_.adapter_rank;
+  visit_adapted(tokens,
+                [&](std::int64_t layers, std::int64_t n, std::int64_t k, std::int64_t fused) {
+                  for (const auto& [out, in] : {std::pair{fused * rank, k}, {n, rank}}) {
+                    graph::Operator op{.name = {},
+                                       .kind = graph::OperatorKind::gemm,
+                                       .gemm = {.batch = different, .m = rows, .n = out, .k = in}};
+                    op.flops = flops_of(op.gemm);
+                    total.add(kernel(op) * layers, layers);
+                  }
+                });
+  return total;
+}
+
 void StepCost::measure_weights() {
   const plan::Plan plan = plan_for(1);
   const zoo::ShapeOptions shapes = plan::shape_options(model_, plan);
@@ -204,9 +258,13 @@ void StepCost::measure_weights() {
     Bytes sum{0};
     for (const zoo::ModelOperator& op : operators) {
       const zoo::ModelOperator share = plan::shard(op, plan);
-      const bool narrow = share.has_weight && !stays_wide(share.name) && is_product(share);
-      sum += graph::bytes_of(narrow ? options_.precision.weights : graph::DataType::bf16,
-                             share.parameters);
+      const Precision& precision = options_.precision;
+      const bool narrow = is_product(share) && is_narrow(share, precision.narrow);
+      sum += graph::bytes_of(narrow ? precision.weights : graph::DataType::bf16, share.parameters);
+      if (narrow) {
+        sum +=
+            Bytes(std::llround(precision.scale_bits / 8 * static_cast<double>(share.parameters)));
+      }
     }
     return sum;
   };
@@ -227,6 +285,11 @@ void StepCost::measure_weights() {
     elements += kind.layers * width;
   }
   kv_per_token_ = graph::bytes_of(options_.precision.kv, elements) / pp;
+  std::int64_t factors = 0;
+  visit_adapted(1, [&](std::int64_t each, std::int64_t n, std::int64_t k, std::int64_t fused) {
+    factors += each * options_.adapter_rank * (n + fused * k);
+  });
+  adapter_ = graph::bytes_of(graph::DataType::bf16, factors) / pp;
 }
 
 Bytes StepCost::activations(std::int64_t tokens, std::int64_t samples) const {

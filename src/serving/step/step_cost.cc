@@ -115,6 +115,7 @@ StepCost::StepCost(const zoo::Model& model, machine::Machine machine, const Step
   decode_.type = wide_type();
   tensor_group_ = collective::extents_of(1, options_.degrees.tp, machine_);
   data_group_ = collective::extents_of(options_.degrees.tp, options_.degrees.dp, machine_);
+  expert_group_ = collective::extents_of(1, options_.degrees.tp * options_.degrees.dp, machine_);
   stage_group_ = collective::extents_of(options_.degrees.tp, options_.degrees.pp, machine_);
   measure_weights();
 }
@@ -140,6 +141,14 @@ Time StepCost::time(const StepShape& shape) {
   for (const AttentionKind& kind : attention_) {
     total += attend(kind, shape) * kind.layers;
     attention_kernels += kind.layers;
+  }
+  if (shape.adapted > 0) {
+    const auto [part, fresh] = adapters_.try_emplace({shape.adapted, shape.adapters});
+    if (fresh) {
+      part->second = adapters(shape.adapted, shape.adapters);
+    }
+    total += part->second.time;
+    attention_kernels += part->second.kernels;
   }
   if (compute::fuses(machine_.device)) {
     return total + compute::launches(machine_.device.spatial, model_.layers + 2);

@@ -15,8 +15,15 @@
 /// E (1 - (1 - top_k / E)^T) of them; latent attention is absorbed for decodes (DeepSeek-AI 2024).
 ///
 /// With dp > 1 the experts, each whole on one of the tp x dp ranks, compute the tokens of all
-/// copies: an all-gather of T dp rows before them and a reduce-scatter after (vLLM's
-/// allgather_reducescatter).
+/// copies. `dispatch` all_gather: an all-gather of T dp rows before them and a reduce-scatter after
+/// (vLLM's allgather_reducescatter); all_to_all: the T / tp tokens of a rank go to their top_k
+/// experts in the type that these compute in and come back in 16 bits; hierarchical: so, but one
+/// copy to a node and to a rank (DeepEP; collective/token_exchange.h).
+///
+/// Low-rank adapters (LoRA; Hu et al. 2021): every matrix k x n of a layer but routers and routed
+/// experts has factors k x r and r x n, split as it is, so that a rank holds r (k + n) of its share
+/// (a k x r for each of the matrices that are fused into it: queries, keys, values; gate, up). Both
+/// are a GEMM over the adapted tokens, batched by adapter.
 ///
 /// On a device of model spatial that fuses, every layer, the embedding and the head are one kernel
 /// each, whose launches come on top (machine/compute/spatial.h).
@@ -29,13 +36,16 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
 #include "collective/cost.h"
 #include "machine/machine.h"
+#include "serving/step/precision.h"
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
 
@@ -48,21 +58,15 @@ struct Degrees {
   std::int64_t ep = 1;  ///< 1, or tp x dp: ranks that share the experts whole
 };
 
-/// Formats apart: weights in memory, operands of the GEMMs, and the KV cache.
-struct Precision {
-  graph::DataType weights = graph::DataType::bf16;
-  graph::DataType activations = graph::DataType::bf16;
-  graph::DataType kv = graph::DataType::bf16;
-  bool block_scaled = false;  ///< fp8 with a scale per block
-};
-
 struct StepOptions {
   Degrees degrees;
   Precision precision;
   std::vector<std::int64_t> captures;  ///< sizes of graphs, ascending; empty: eager
   collective::CollectiveAlgorithm all_reduce = collective::CollectiveAlgorithm::custom;
-  Time launch = 5_us;    ///< host time per kernel outside a graph
-  double imbalance = 1;  ///< rows of the busiest expert rank over the mean
+  plan::MoeDispatch dispatch = plan::MoeDispatch::all_gather;
+  Time launch = 5_us;             ///< host time per kernel outside a graph
+  std::int64_t adapter_rank = 0;  ///< of low-rank adapters of every matrix; 0: none
+  double imbalance = 1;           ///< rows of the busiest expert rank over the mean
 };
 
 /// A chunk of a prompt.
@@ -76,7 +80,9 @@ struct StepShape {
   std::int64_t samples = 0;  ///< S: requests
   std::vector<Prompt> prompts;
   std::int64_t decodes = 0;
-  std::int64_t queries = 1;  ///< of a decode: itself and guesses that are verified with it
+  std::int64_t queries = 1;   ///< of a decode: itself and guesses that are verified with it
+  std::int64_t adapted = 0;   ///< of the tokens, those whose requests have an adapter
+  std::int64_t adapters = 0;  ///< different ones
   /// Of decodes: keys that their tokens see, in layers of StepCost::windows()[i].
   std::vector<double> visible;
 };
@@ -105,6 +111,7 @@ class StepCost {
 
   Bytes weights_per_device() const { return weights_; }
   Bytes kv_bytes_per_token() const { return kv_per_token_; }
+  Bytes adapter_bytes() const { return adapter_; }
   /// Of a step of T tokens and S samples: what is alive at once beside weights and cache.
   Bytes activations(std::int64_t tokens, std::int64_t samples) const;
   const StepOptions& options() const { return options_; }
@@ -139,6 +146,10 @@ class StepCost {
   void add_exchange(Part& part, std::int64_t tokens) const;
   Part layers(std::int64_t tokens) const;
   Part head(std::int64_t samples) const;
+  Part adapters(std::int64_t tokens, std::int64_t different) const;
+  /// Calls visit(layers, n, k, fused) for every adapted matrix of a rank.
+  template <class Visit>
+  void visit_adapted(std::int64_t tokens, Visit visit) const;
   Time attend(const AttentionKind& kind, const StepShape& shape);
   Time attend_latent(const StepShape& shape, double visible);
   Time cache_write(std::int64_t tokens) const;
@@ -155,11 +166,14 @@ class StepCost {
   std::vector<std::int64_t> windows_;
   std::vector<collective::Extent> tensor_group_;
   std::vector<collective::Extent> data_group_;
+  std::vector<collective::Extent> expert_group_;
   std::vector<collective::Extent> stage_group_;
   Bytes weights_{0};
   Bytes kv_per_token_{0};
+  Bytes adapter_{0};
   std::unordered_map<std::int64_t, Part> layers_;
   std::unordered_map<std::int64_t, Part> heads_;
+  std::map<std::pair<std::int64_t, std::int64_t>, Part> adapters_;
   std::unordered_map<std::int64_t, Time> absorbed_;
   graph::Operator decode_;
   std::shared_ptr<StepCost> drafter_;

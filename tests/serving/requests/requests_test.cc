@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "serving/requests/generate.h"
@@ -128,6 +129,52 @@ TEST(Traces, MistakesNameTheLine) {
                            "{\"input\": [1], \"output\": 2}"}) {
     EXPECT_FALSE(parse_trace(text, "x").has_value()) << text;
   }
+}
+
+TEST(Generate, StagesHaveTheirRates) {
+  // 2 a second for 100 s, 20 for 50 s, 1 for 100 s: 200 + 1000 + 100, Poisson.
+  Generator load;
+  load.stages = parse_stages("2:100 s,20:50 s,1:100 s").value();
+  load.count = 1'000'000;
+  const std::vector<Request> requests = generate(load);
+  EXPECT_NEAR(static_cast<double>(requests.size()), 1300, 110);  // three deviations
+  const auto before = [&](Time end) {
+    return static_cast<double>(
+        std::count_if(requests.begin(), requests.end(),
+                      [&](const Request& request) { return request.arrival < end; }));
+  };
+  EXPECT_NEAR(before(100_s), 200, 45);
+  EXPECT_NEAR(before(150_s), 1200, 105);
+  EXPECT_LT(requests.back().arrival, 250_s);
+  load.arrival = Arrival::fixed;
+  EXPECT_NEAR(static_cast<double>(generate(load).size()), 1300, 3);
+  for (const char* wrong : {"", "2", "2:", "2:0 s", "0:1 s", "2:1 s,", "x:1 s"}) {
+    EXPECT_FALSE(parse_stages(wrong).has_value()) << wrong;
+  }
+}
+
+TEST(Generate, TurnsGrowAndShareTheirSession) {
+  Generator load;
+  load.input.first = 10;
+  load.output.first = 5;
+  load.shared_prefix = 4;
+  load.count = 5;
+  load.turns = 3;
+  load.think = 7_s;
+  const std::vector<Request> requests = generate(load);
+  ASSERT_EQ(requests.size(), 5U);  // 3 turns and 2 of the next session
+  EXPECT_EQ(requests[0].input, 14);
+  EXPECT_EQ(requests[1].input, 14 + 5 + 10);
+  EXPECT_EQ(requests[2].input, 29 + 5 + 10);
+  EXPECT_EQ(requests[2].after, 1);
+  EXPECT_EQ(requests[2].arrival, 7_s);
+  EXPECT_EQ(requests[3].after, -1);
+  // Tokens 0 to 3 are the group's, others the session's, of the answer too.
+  EXPECT_EQ(requests[2].shared, 49);
+  EXPECT_EQ(requests[2].ids.size(), 13U);
+  EXPECT_EQ(requests[0].ids[0], requests[3].ids[0]);
+  EXPECT_EQ(requests[0].ids[1], requests[2].ids[12]);
+  EXPECT_NE(requests[0].ids[1], requests[3].ids[1]);
 }
 
 }  // namespace

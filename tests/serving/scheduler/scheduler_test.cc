@@ -129,6 +129,130 @@ TEST(Orca, MixesWholePromptsAndNeverPreempts) {
   EXPECT_THAT(run(*scheduler), ElementsAre("1:31", "1:1", "1:1", "2:31", "2:1", "2:1"));
 }
 
+TEST(MaxUtilization, PausesTheLastAndGivesDecodesTheirTokensFirst) {
+  // As vLLM's with the same blocks: in tick 3 request 1 needs a third block, request 2 is paused.
+  const auto paused = make_scheduler(Policy::max_utilization, {}, {4, 16, true});
+  paused->add(spec(31, 10));
+  paused->add(spec(31, 10));
+  EXPECT_THAT(run(*paused),
+              ElementsAre("1:31 2:31", "1:1 2:1", "1:1", "1:1", "1:1", "1:1", "1:1", "1:1", "1:1",
+                          "1:1", "2:17", "2:1", "2:1", "2:1", "2:1", "2:1", "2:1", "2:1"));
+  EXPECT_EQ(paused->totals().preemptions, 1);
+  // GUARANTEED_NO_EVICT would run one after the other: 40 tokens of each are 6 blocks.
+  const auto sure = make_scheduler(Policy::trtllm, {}, {4, 16, true});
+  sure->add(spec(31, 10));
+  sure->add(spec(31, 10));
+  EXPECT_EQ(run(*sure).size(), 20U);
+  EXPECT_EQ(sure->totals().preemptions, 0);
+  // Budget 16, a prompt of 40 takes ticks 1 to 3; request 2 joins in tick 3 with what is left.
+  const auto chunks =
+      make_scheduler(Policy::max_utilization, {.max_num_batched_tokens = 16}, {100, 16, false});
+  chunks->add(spec(40, 3));
+  chunks->add(spec(20, 2));
+  EXPECT_THAT(run(*chunks), ElementsAre("1:16", "1:16", "1:8 2:8", "1:1 2:12", "1:1 2:1"));
+}
+
+/// Requests that join before their ticks (from 1 on).
+std::vector<std::string> run_at(Scheduler& scheduler,
+                                std::vector<std::pair<std::size_t, RequestSpec>> arrivals) {
+  std::vector<std::string> lines;
+  std::vector<RequestIndex> finished;
+  while (!arrivals.empty() || !scheduler.waiting().empty() || !scheduler.running().empty()) {
+    while (!arrivals.empty() && arrivals.front().first == lines.size() + 1) {
+      scheduler.add(arrivals.front().second);
+      arrivals.erase(arrivals.begin());
+    }
+    const Tick& tick = scheduler.schedule();
+    EXPECT_FALSE(tick.empty());
+    EXPECT_TRUE(scheduler.book().consistent());
+    lines.push_back(text(tick));
+    scheduler.complete(tick, finished);
+    if (tick.empty()) {
+      break;
+    }
+  }
+  EXPECT_EQ(scheduler.book().used(), 0);
+  return lines;
+}
+
+TEST(Mlfq, FallsAQueueWhenTheQuantumIsUsed) {
+  // One seat, quanta 1, 2, 4 ticks; 16 tokens of a prompt take one. Request 1 falls to queue 1
+  // after its prompt; request 2 joins queue 0 before tick 3, takes it, falls behind request 1,
+  // which uses up queue 1 in tick 4; then request 2 ends, and request 1.
+  const auto scheduler =
+      make_scheduler(Policy::mlfq, {.max_num_seqs = 1, .quantum_tokens = 16}, {100, 16, false});
+  EXPECT_THAT(run_at(*scheduler, {{1, spec(16, 6)}, {3, spec(16, 2)}}),
+              ElementsAre("1:16", "1:1", "2:16", "1:1", "2:1", "1:1", "1:1", "1:1"));
+}
+
+TEST(Mlfq, ALongPromptSkipsTheQueuesItWouldFallFrom) {
+  // 64 tokens are 4 ticks: queue 2, whose quantum is 4. Request 2 (queue 0), then in queue 1, goes
+  // before it; both are in queue 2 only when request 2 has computed 1 + 2 ticks.
+  const auto scheduler =
+      make_scheduler(Policy::mlfq, {.max_num_seqs = 1, .quantum_tokens = 16}, {100, 16, false});
+  EXPECT_THAT(run_at(*scheduler, {{1, spec(64, 2)}, {1, spec(16, 4)}}),
+              ElementsAre("2:16", "2:1", "2:1", "1:64", "2:1", "1:1"));
+}
+
+TEST(Mlfq, TheLowestGivesItsBlocksBack) {
+  // 3 blocks of 16: request 1 has 2 (31 tokens) when request 2 comes, whose 31 need 2: request 1,
+  // in queue 1 by then, is put back and computed again when request 2 has fallen behind it. The
+  // second is put back by the first in its turn.
+  const auto scheduler =
+      make_scheduler(Policy::mlfq, {.max_num_seqs = 1, .quantum_tokens = 31}, {3, 16, false});
+  EXPECT_THAT(run_at(*scheduler, {{1, spec(31, 2)}, {2, spec(31, 1)}}),
+              ElementsAre("1:31", "2:31", "1:32"));
+  EXPECT_EQ(scheduler->totals().preemptions, 1);
+  EXPECT_EQ(scheduler->totals().lost_tokens, 31);
+}
+
+/// Everything.
+struct All : LowerTiers {
+  bool holds(std::uint64_t /*key*/) const override { return true; }
+};
+
+TEST(LowerTiers, ARequestWaitsForWhatTheyHaveAndOthersPassIt) {
+  const All all;
+  const auto scheduler = make_scheduler(Policy::vllm_v1, {}, {100, 16, true});
+  scheduler->fetch_from(all);
+  RequestSpec shared = spec(41, 1);
+  shared.prefix = {.ids = {7}, .id_tokens = 40, .tokens = 40};
+  scheduler->add(shared);
+  scheduler->add(spec(10, 1));
+  std::vector<RequestIndex> finished;
+  const Tick& tick = scheduler->schedule();
+  EXPECT_EQ(text(tick), "2:10");
+  ASSERT_EQ(tick.fetches.size(), 1U);
+  EXPECT_EQ(tick.fetches[0].keys.size(), 2U);  // full blocks of 40 tokens
+  EXPECT_EQ(scheduler->book().used(), 4);      // 3 of its whole prompt, 1 of the other
+  scheduler->complete(tick, finished);
+  EXPECT_TRUE(scheduler->schedule().empty());
+  scheduler->fetched(0);
+  const Tick& last = scheduler->schedule();
+  EXPECT_EQ(text(last), "1:9");
+  scheduler->complete(last, finished);
+  EXPECT_EQ(scheduler->totals().cached_tokens, 32);
+  EXPECT_EQ(scheduler->totals().fetched_tokens, 32);
+  EXPECT_EQ(scheduler->book().used(), 0);
+}
+
+TEST(Adapters, OnlySoManyRunAtOnceAndOthersPass) {
+  // Two fit. Request 3 has a third one and waits for the end of a request; 4 passes it. Then 7
+  // takes the place of adapter 6, the least recently used that nobody needs.
+  const auto scheduler = make_scheduler(Policy::vllm_v1, {.adapters = 2}, {100, 16, false});
+  const auto with = [](std::int32_t adapter, std::int64_t output) {
+    RequestSpec request = spec(10, output);
+    request.adapter = adapter;
+    return request;
+  };
+  scheduler->add(with(5, 3));
+  scheduler->add(with(6, 2));
+  scheduler->add(with(7, 1));
+  scheduler->add(with(5, 1));
+  EXPECT_THAT(run(*scheduler), ElementsAre("1:10 2:10 4:10", "1:1 2:1", "1:1 3:10"));
+  EXPECT_EQ(scheduler->totals().copied_adapters, 3);
+}
+
 TEST(StaticBatch, WaitsForTheLongestAnswer) {
   const auto scheduler = make_scheduler(
       Policy::static_batch, {.max_num_batched_tokens = 100, .max_num_seqs = 2}, {100, 16, false});
@@ -249,8 +373,9 @@ Outcome outcome(Policy policy, const Case& given, bool skips) {
 
 RC_GTEST_PROP(Policies, SkippingIsSteppingAndTokensAreConserved, ()) {
   const Case given = any_case();
-  for (const Policy policy : {Policy::vllm_v1, Policy::vllm_v0, Policy::sarathi, Policy::orca,
-                              Policy::static_batch, Policy::sglang, Policy::trtllm}) {
+  for (const Policy policy :
+       {Policy::vllm_v1, Policy::vllm_v0, Policy::sarathi, Policy::orca, Policy::static_batch,
+        Policy::sglang, Policy::trtllm, Policy::max_utilization}) {
     const Outcome stepped = outcome(policy, given, false);
     const Outcome skipped = outcome(policy, given, true);
     RC_ASSERT(stepped.ends == skipped.ends);

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+/// --model and --engine of commands that serve a model.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "serving/engine.h"
+#include "workload/zoo/model.h"
+
+namespace orrery::cli {
+
+struct ServedModel {
+  zoo::Model model;
+  serving::Engine engine;  ///< with the formats of the model's checkpoint where it states none
+};
+/// The engine is vllm@0.19 unless given.
+ServedModel load_served(const std::optional<std::string>& model,
+                        const std::optional<std::string>& engine, Error& mistakes);
+
+}  // namespace orrery::cli

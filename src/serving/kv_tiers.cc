@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/kv_tiers.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "base/reader.h"
+
+namespace orrery::serving {
+namespace {
+
+constexpr std::string_view kRemote = "remote";
+
+/// A tier of the machine by its name; no capacity: it is no such tier.
+KvTier tier_named(std::string_view name, const machine::Machine& machine) {
+  KvTier tier{.name = std::string(name)};
+  const std::vector<compute::MemoryTier>& memory = machine.device.memory;
+  for (std::size_t i = 1; i < memory.size(); ++i) {
+    if (memory[i].name == name) {
+      tier.capacity = memory[i].capacity;
+      tier.bandwidth = memory[i].bandwidth;
+      tier.latency = memory[i].latency;
+    }
+  }
+  if (name == kRemote && !machine.network.empty()) {
+    const topology::NetworkDimension& way = machine.network.back();
+    tier.bandwidth = way.bandwidth;
+    tier.latency = way.latency + way.message_overhead;
+  }
+  return tier;
+}
+
+/// A block's content as an object of a resident set.
+std::int64_t object_of(std::uint64_t key) {
+  return static_cast<std::int64_t>(key);
+}
+
+}  // namespace
+
+Result<std::vector<KvTier>> kv_tiers_of(const std::string& text, const machine::Machine& machine) {
+  std::vector<KvTier> tiers;
+  std::string known(kRemote);
+  for (std::size_t i = 1; i < machine.device.memory.size(); ++i) {
+    known += ", " + machine.device.memory[i].name;
+  }
+  Error error;
+  std::string_view rest = text;
+  for (bool more = !rest.empty(); more;) {
+    const std::size_t comma = rest.find(',');
+    more = comma != std::string_view::npos;
+    const std::string_view part = rest.substr(0, comma);
+    rest = more ? rest.substr(comma + 1) : std::string_view();
+    const std::size_t colon = part.find(':');
+    KvTier tier = tier_named(part.substr(0, colon), machine);
+    if (tier.bandwidth == Bandwidth(0)) {
+      error.add({"", "cache.tiers", std::string(part), "tiers of the machine: " + known});
+      continue;
+    }
+    if (colon != std::string_view::npos) {
+      const auto size = parse_bytes(part.substr(colon + 1));
+      tier.capacity = size.value_or(Bytes(0));
+    }
+    if (tier.capacity <= Bytes(0)) {
+      error.add({"", "cache.tiers", std::string(part), "a name and a size such as 'remote:2 TB'"});
+    }
+    tiers.push_back(std::move(tier));
+  }
+  if (!error.empty()) {
+    return fail(std::move(error));
+  }
+  return tiers;
+}
+
+KvTiers::KvTiers(const std::vector<KvTier>& tiers, Bytes block) : block_(block) {
+  for (const KvTier& tier : tiers) {
+    tiers_.push_back({.is = tier, .content = memory::ResidentSet(tier.capacity), .coming = {}});
+  }
+}
+
+bool KvTiers::holds(std::uint64_t key) const {
+  return std::any_of(tiers_.begin(), tiers_.end(),
+                     [&](const Tier& tier) { return tier.content.holds(object_of(key)); });
+}
+
+Time KvTiers::copied(Tier& tier, Time at, std::size_t blocks) const {
+  const Bytes bytes = block_ * static_cast<std::int64_t>(blocks);
+  tier.free = std::max(at, tier.free) + tier.is.latency + bytes / tier.is.bandwidth;
+  return tier.free;
+}
+
+void KvTiers::fetch(Time at, const scheduler::Fetch& fetch) {
+  std::vector<std::size_t> blocks(tiers_.size(), 0);
+  for (const std::uint64_t key : fetch.keys) {
+    const auto tier = std::find_if(tiers_.begin(), tiers_.end(), [&](const Tier& each) {
+      return each.content.holds(object_of(key));
+    });
+    tier->content.use(object_of(key), block_);
+    ++blocks[static_cast<std::size_t>(tier - tiers_.begin())];
+  }
+  Time end = at;
+  std::size_t last = 0;
+  for (std::size_t i = 0; i < tiers_.size(); ++i) {
+    if (blocks[i] > 0) {
+      end = std::max(end, copied(tiers_[i], at, blocks[i]));
+      last = i;
+    }
+  }
+  copies_.push({.end = end,
+                .order = order_++,
+                .tier = last,
+                .request = fetch.request,
+                .fetches = true,
+                .asked = at,
+                .keys = {}});
+}
+
+bool KvTiers::write(Time at, scheduler::RequestIndex request,
+                    const std::vector<std::uint64_t>& keys) {
+  return write_to(0, at, request, keys);
+}
+
+bool KvTiers::write_to(std::size_t index, Time at, scheduler::RequestIndex request,
+                       const std::vector<std::uint64_t>& keys) {
+  Tier& tier = tiers_[index];
+  Copy copy{.order = order_, .tier = index, .request = request, .asked = at, .keys = {}};
+  for (const std::uint64_t key : keys) {
+    if (!tier.content.holds(object_of(key)) && tier.coming.insert(key).second) {
+      copy.keys.push_back(key);
+    }
+  }
+  if (copy.keys.empty()) {
+    return false;
+  }
+  ++order_;
+  copy.end = copied(tier, at, copy.keys.size());
+  copies_.push(std::move(copy));
+  return true;
+}
+
+std::vector<KvTiers::Done> KvTiers::advance(Time now) {
+  std::vector<Done> done;
+  while (!copies_.empty() && copies_.top().end <= now) {
+    const Copy copy = copies_.top();
+    copies_.pop();
+    if (copy.request >= 0) {
+      done.push_back({.request = copy.request, .fetched = copy.fetches, .asked = copy.asked});
+    }
+    if (copy.fetches) {
+      continue;
+    }
+    Tier& tier = tiers_[copy.tier];
+    // Last block first: where the tier is full the beginning of a sequence stays longest.
+    for (auto key = copy.keys.rbegin(); key != copy.keys.rend(); ++key) {
+      tier.coming.erase(*key);
+      tier.content.use(object_of(*key), block_);
+    }
+    written_ += static_cast<std::int64_t>(copy.keys.size());
+    if (copy.tier + 1 < tiers_.size()) {
+      write_to(copy.tier + 1, copy.end, -1, copy.keys);
+    }
+  }
+  return done;
+}
+
+}  // namespace orrery::serving

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Known content of KV blocks in memory below the accelerator's: host, disk, a store behind the
+/// network.
+///
+///   written   when a request ends, what others may want of it and the tier lacks; its blocks are
+///             free when the first tier has it. Each tier's content goes on to the next one.
+///   found     beyond what the prefix cache has, block by block, in whichever tier
+///   fetched   each block from the first tier that has it, in one copy per tier; the request has
+///             blocks for all of its prompt, and waits
+///   dropped   what was used least recently, where a tier is full
+///
+/// A tier makes one copy after the other, in the order in which they are asked for, whichever way:
+///
+///   begin = max(asked, end of the one before)      end = begin + latency + bytes / bandwidth
+///
+/// All per device: every rank copies its share beside the others.
+///
+/// Ignores:  a stop at a tier between; copies that take bandwidth from collectives; fetching what
+///           would be computed sooner; content of requests that were preempted.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <queue>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "base/result.h"
+#include "machine/machine.h"
+#include "machine/memory/resident_set.h"
+#include "serving/scheduler/scheduler.h"
+
+namespace orrery::serving {
+
+struct KvTier {
+  std::string name;
+  Bytes capacity{0};
+  Bandwidth bandwidth{0};
+  Time latency{0};
+};
+/// "host:100 GB,nvme": memory tiers of the device after its first one, or `remote`, a store behind
+/// the outermost dimension of the network; a size each, per device, or all that the tier has (of
+/// `remote` it must be stated). Mistakes: other names, sizes.
+Result<std::vector<KvTier>> kv_tiers_of(const std::string& text, const machine::Machine& machine);
+
+class KvTiers : public scheduler::LowerTiers {
+ public:
+  /// Requires tiers, block > 0.
+  KvTiers(const std::vector<KvTier>& tiers, Bytes block);
+
+  bool holds(std::uint64_t key) const override;
+  void fetch(Time at, const scheduler::Fetch& fetch);
+  /// False: the tiers have or get all of it; nothing begins.
+  bool write(Time at, scheduler::RequestIndex request, const std::vector<std::uint64_t>& keys);
+
+  /// When the next copy ends; Time::max(): none is under way.
+  Time next() const { return copies_.empty() ? Time::max() : copies_.top().end; }
+  struct Done {
+    scheduler::RequestIndex request = 0;
+    bool fetched = false;  ///< else written: its blocks may go
+    Time asked{0};
+  };
+  /// Those that have ended by `now`, in order.
+  std::vector<Done> advance(Time now);
+
+  std::int64_t written_blocks() const { return written_; }
+
+ private:
+  struct Tier {
+    KvTier is;
+    memory::ResidentSet content;
+    std::unordered_set<std::uint64_t> coming;  ///< written, not there yet
+    Time free{0};
+  };
+  struct Copy {
+    Time end{0};
+    std::uint64_t order = 0;
+    std::size_t tier = 0;
+    scheduler::RequestIndex request = -1;  ///< that waits for it; -1: nobody
+    bool fetches = false;
+    Time asked{0};
+    std::vector<std::uint64_t> keys;
+    bool operator>(const Copy& other) const {
+      return end != other.end ? end > other.end : order > other.order;
+    }
+  };
+
+  /// When a tier has copied so many blocks more.
+  Time copied(Tier& tier, Time at, std::size_t blocks) const;
+  /// What of `keys` the tier lacks begins to go there.
+  bool write_to(std::size_t tier, Time at, scheduler::RequestIndex request,
+                const std::vector<std::uint64_t>& keys);
+
+  Bytes block_;
+  std::vector<Tier> tiers_;
+  std::priority_queue<Copy, std::vector<Copy>, std::greater<>> copies_;
+  std::uint64_t order_ = 0;
+  std::int64_t written_ = 0;
+};
+
+}  // namespace orrery::serving

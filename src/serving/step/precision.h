@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Number formats of an inference engine.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "base/names.h"
+#include "graph/operator.h"
+
+namespace orrery::step {
+
+/// Which matrices of the layers are in the narrow formats; the others have 16 bits. Router and
+/// output head always have.
+enum class Narrow : std::uint8_t { all, mlp, experts };
+constexpr auto named_values(Narrow) {
+  return std::to_array<Named<Narrow>>({
+      {Narrow::all, "all", "every matrix of a layer"},
+      {Narrow::mlp, "mlp", "those of MLPs and experts, not attention's"},
+      {Narrow::experts, "experts", "those of routed experts"},
+  });
+}
+
+/// Formats apart: weights in memory, operands of the GEMMs, and the KV cache.
+struct Precision {
+  graph::DataType weights = graph::DataType::bf16;
+  graph::DataType activations = graph::DataType::bf16;
+  graph::DataType kv = graph::DataType::bf16;
+  bool block_scaled = false;  ///< fp8 with a scale per block
+  Narrow narrow = Narrow::all;
+  /// Scales and zero points in memory, bits per narrow weight. Kernels were measured with theirs:
+  /// their times have them already.
+  double scale_bits = 0;
+};
+
+}  // namespace orrery::step

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serving/step/quantization.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "serving/step/step_cost.h"
+
+namespace orrery::step {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// Of a configuration with four layers.
+Result<std::optional<Precision>> read(const std::string& quantization) {
+  return parse_config(R"({"num_hidden_layers": 4, "quantization_config": )" + quantization + "}",
+                      "config.json", ConfigSyntax::json)
+      .and_then(quantization_of);
+}
+Precision format(const std::string& quantization) {
+  auto found = read(quantization);
+  EXPECT_TRUE(found.has_value()) << (found ? "" : found.error().to_string());
+  return found && *found ? **found : Precision();
+}
+std::string mistakes(const std::string& quantization) {
+  auto found = read(quantization);
+  return found ? "" : found.error().to_string();
+}
+
+TEST(Quantization, OfEveryMethodIsItsFormats) {
+  using graph::DataType;
+  const Precision block = format(
+      R"({"quant_method": "fp8", "activation_scheme": "dynamic", "fmt": "e4m3",
+          "weight_block_size": [128, 128]})");  // DeepSeek-V3
+  EXPECT_EQ(block.weights, DataType::fp8);
+  EXPECT_EQ(block.activations, DataType::fp8);
+  EXPECT_TRUE(block.block_scaled);
+  EXPECT_DOUBLE_EQ(block.scale_bits, 32.0 / (128 * 128));
+  EXPECT_EQ(block.kv, DataType::bf16);
+
+  const Precision awq = format(
+      R"({"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": true,
+          "version": "gemm", "modules_to_not_convert": null})");
+  EXPECT_EQ(awq.weights, DataType::fp4);
+  EXPECT_EQ(awq.activations, DataType::bf16);
+  EXPECT_DOUBLE_EQ(awq.scale_bits, (16.0 + 4) / 128);
+
+  const Precision w8a8 = format(
+      R"({"quant_method": "compressed-tensors", "format": "int-quantized", "ignore": ["lm_head"],
+          "kv_cache_scheme": {"num_bits": 8, "type": "float", "strategy": "tensor"},
+          "config_groups": {"group_0": {"targets": ["Linear"], "output_activations": null,
+            "weights": {"num_bits": 8, "type": "int", "strategy": "channel", "group_size": null},
+            "input_activations": {"num_bits": 8, "type": "int", "strategy": "token"}}}})");
+  EXPECT_EQ(w8a8.weights, DataType::fp8);
+  EXPECT_EQ(w8a8.activations, DataType::fp8);
+  EXPECT_EQ(w8a8.kv, DataType::fp8);
+  EXPECT_EQ(w8a8.narrow, Narrow::all);
+  EXPECT_EQ(w8a8.scale_bits, 0);
+
+  const Precision w8a16 = format(
+      R"({"quant_method": "compressed-tensors", "config_groups": {"group_0": {
+            "weights": {"num_bits": 8, "strategy": "channel"}, "input_activations": null}}})");
+  EXPECT_EQ(w8a16.weights, DataType::fp8);
+  EXPECT_EQ(w8a16.activations, DataType::bf16);
+
+  const Precision nvfp4 = format(
+      R"({"quant_method": "modelopt", "quant_algo": "NVFP4", "kv_cache_quant_algo": "FP8"})");
+  EXPECT_EQ(nvfp4.activations, DataType::fp4);
+  EXPECT_EQ(nvfp4.kv, DataType::fp8);
+  EXPECT_DOUBLE_EQ(nvfp4.scale_bits, 0.5);
+
+  const Precision mxfp4 = format(R"({"quant_method": "mxfp4"})");  // gpt-oss
+  EXPECT_EQ(mxfp4.narrow, Narrow::experts);
+  EXPECT_DOUBLE_EQ(mxfp4.scale_bits, 0.25);
+}
+
+TEST(Quantization, AttentionIsLeftOutIfEveryLayerSaysSo) {
+  const auto narrow = [](const std::string& names) {
+    return format(R"({"quant_method": "fp8", "modules_to_not_convert": [)" + names + "]}").narrow;
+  };
+  EXPECT_EQ(narrow(R"("lm_head")"), Narrow::all);
+  EXPECT_EQ(narrow(R"("re:.*self_attn.*")"), Narrow::mlp);
+  EXPECT_EQ(narrow(R"("model.layers.0.self_attn")"), Narrow::all);  // one of four
+  EXPECT_EQ(narrow(R"("model.layers.0.self_attn.q_proj", "model.layers.0.self_attn.k_proj",
+                      "model.layers.1.self_attn", "model.layers.2.self_attn",
+                      "model.layers.3.self_attn")"),
+            Narrow::mlp);
+}
+
+TEST(Quantization, MistakesAreNamed) {
+  EXPECT_FALSE(read("null")->has_value());
+  EXPECT_THAT(mistakes(R"({"quant_method": "gptqq"})"), HasSubstr("did you mean 'gptq'"));
+  EXPECT_THAT(mistakes(R"({"quant_method": "gptq", "bits": 3})"), HasSubstr("4 or 8 bits"));
+  EXPECT_THAT(mistakes(R"({"quant_method": "awq"})"), HasSubstr("bits"));
+  EXPECT_THAT(mistakes(R"({"quant_method": "fp8", "weight_block_size": [128]})"),
+              HasSubstr("rows and columns"));
+  EXPECT_THAT(mistakes(R"({"quant_method": "fp8", "group_sise": 3})"), HasSubstr("group_sise"));
+  EXPECT_THAT(mistakes(R"({"quant_method": "compressed-tensors", "config_groups": {
+                "a": {"weights": {"num_bits": 8}}, "b": {"weights": {"num_bits": 4}}}})"),
+              HasSubstr("groups of one format"));
+  EXPECT_THAT(mistakes("{}"), HasSubstr("quant_method"));
+  EXPECT_THAT(mistakes("[1]"), HasSubstr("quantization_config"));
+}
+
+TEST(Quantization, WhatIsLeftOutStaysWideInMemory) {
+  // gpt-oss-20b: 24 layers of 32 experts of 3 x 2880 x 2880, 19.1e9 of its 20.9e9 parameters.
+  const zoo::Model model = zoo::load_model("gpt-oss-20b").value();
+  const machine::Machine machine = machine::load_machine("dgx-h100").value();
+  StepOptions options;
+  const auto weights = [&] {
+    return static_cast<double>(
+        StepCost::make(model, machine, options)->weights_per_device().value());
+  };
+  const double wide = weights();
+  options.precision.weights = graph::DataType::fp4;
+  options.precision.narrow = Narrow::experts;
+  options.precision.scale_bits = 0.25;
+  const double experts = 24.0 * 32 * 3 * 2880 * 2880;
+  EXPECT_NEAR((wide - weights()) / (experts * (16 - 4.25) / 8), 1, 0.01);
+}
+
+}  // namespace
+}  // namespace orrery::step

@@ -85,7 +85,7 @@ function(orrery_module folder)
   set_target_properties(orrery_${name} PROPERTIES EXPORT_NAME ${name})
   install(TARGETS orrery_${name} EXPORT orrery ARCHIVE COMPONENT development)
   if(sources AND ORRERY_ODR)  # intermediate code is for this compiler alone
-    install(CODE "execute_process(COMMAND ${CMAKE_OBJCOPY} --plugin /dev/null --wildcard --remove-section=.gnu.lto_* --remove-section=.gnu.debuglto_*
+    install(CODE "execute_process(COMMAND ${CMAKE_OBJCOPY} --wildcard --remove-section=.gnu.lto_* --remove-section=.gnu.debuglto_*
                   \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/liborrery_${name}.a COMMAND_ERROR_IS_FATAL ANY)"
             COMPONENT development)
   endif()

@@ -9,7 +9,7 @@
 namespace orrery {
 namespace {
 
-ConfigNode yaml(const std::string& text) {
+ConfigNode yaml_file(const std::string& text) {
   return parse_config(text, "cluster.yaml", ConfigSyntax::yaml).value();
 }
 
@@ -19,7 +19,7 @@ struct Device {
 };
 
 TEST(Reader, ReportsEveryMistakeAtOnceWithPlaceFieldFoundAndExpected) {
-  const ConfigNode node = yaml("bandwidth: 400 Gb\nunits: many\nbandwith: 1 GB/s\n");
+  const ConfigNode node = yaml_file("bandwidth: 400 Gb\nunits: many\nbandwith: 1 GB/s\n");
   Reader read(node);
   Device device;
   device.bandwidth = read.required<Bandwidth>("bandwidth");
@@ -37,7 +37,7 @@ TEST(Reader, ReportsEveryMistakeAtOnceWithPlaceFieldFoundAndExpected) {
 }
 
 TEST(Reader, AFieldThatIsNotGivenIsNotWhatIsExpected) {
-  const ConfigNode node = yaml("a: 1\n");
+  const ConfigNode node = yaml_file("a: 1\n");
   Reader read(node);
   read.ignore("a");
   read.reject("degree", "a degree");
@@ -46,7 +46,7 @@ TEST(Reader, AFieldThatIsNotGivenIsNotWhatIsExpected) {
 }
 
 TEST(Reader, OptionalFieldsKeepTheirDefault) {
-  const ConfigNode node = yaml("a: 1\nb: null\n");
+  const ConfigNode node = yaml_file("a: 1\nb: null\n");
   Reader read(node);
   EXPECT_EQ(read.optional<std::int64_t>("a", 7), 1);
   EXPECT_EQ(read.optional<std::int64_t>("b", 7), 7);
@@ -55,7 +55,7 @@ TEST(Reader, OptionalFieldsKeepTheirDefault) {
 }
 
 TEST(Reader, OneMistakePerField) {
-  const ConfigNode node = yaml("bandwidth: 400 Gb\n");
+  const ConfigNode node = yaml_file("bandwidth: 400 Gb\n");
   Reader read(node);
   const auto bandwidth = read.optional<Bandwidth>("bandwidth", Bandwidth(0));
   read.require(bandwidth > Bandwidth(0), "bandwidth", "a rate above 0");
@@ -66,7 +66,7 @@ TEST(Reader, OneMistakePerField) {
 }
 
 TEST(Reader, WhatIsNoMapIsOneMistake) {
-  const ConfigNode node = yaml("[1, 2]");
+  const ConfigNode node = yaml_file("[1, 2]");
   Reader read(node);
   read.required<std::string>("name");
   EXPECT_EQ(read.finish(0).error().to_string(),
@@ -74,7 +74,7 @@ TEST(Reader, WhatIsNoMapIsOneMistake) {
 }
 
 TEST(Reader, ListsAndNestedMapsKeepTheirPaths) {
-  const ConfigNode node = yaml("list: [1, x]\nmap: {inner: {a: true}}\nwrong: 1\n");
+  const ConfigNode node = yaml_file("list: [1, x]\nmap: {inner: {a: true}}\nwrong: 1\n");
   Reader read(node);
   read.list<std::int64_t>("list");
   Reader inner(*Reader(*read.child("map", true)).child("inner", true));

@@ -18,8 +18,8 @@
 namespace orrery::study {
 namespace {
 
-double median_error(const std::string& device_name, const std::string& type,
-                    const std::string& machine_name, const CsvTable& table) {
+double median_moe_error(const std::string& device_name, const std::string& type,
+                        const std::string& machine_name, const CsvTable& table) {
   CsvTable rows = table;
   std::erase_if(rows.rows, [&](const CsvRow& row) {
     return row.cells[0] != device_name || row.cells[1] != type;
@@ -49,7 +49,7 @@ TEST(MoeMeasured, ShippedCoefficientsPredictLayersOfEachDeviceAndFormat) {
       {"b300", "dgx-b300"}, {"gb200", "gb200-nvl72"}, {"gb300", "gb300-nvl72"}};
   for (const auto& [device, machine] : machines) {
     for (const char* type : {"bf16", "fp8", "nvfp4"}) {
-      const double error = median_error(device, type, machine, table);
+      const double error = median_moe_error(device, type, machine, table);
       EXPECT_LE(error, 0.2) << device << " " << type;
       fmt::print("{:6} {:6} MoE median {:.1f} %\n", device, type, 100 * error);
     }

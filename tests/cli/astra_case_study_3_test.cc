@@ -22,7 +22,7 @@ struct Row {
 };
 
 /// By name (34 characters) and tokens.
-std::map<std::pair<std::string, int>, Row> rows_of(const std::string& text) {
+std::map<std::pair<std::string, int>, Row> case_study_rows_of(const std::string& text) {
   std::map<std::pair<std::string, int>, Row> rows;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
@@ -45,7 +45,7 @@ class AstraCaseStudy3 : public ::testing::Test {
                                 "/examples/astra_case_study_3/run.sh " + (folder_ / "") + " >" +
                                 out;
     ASSERT_EQ(std::system(command.c_str()), 0);
-    rows = rows_of(content(out));
+    rows = case_study_rows_of(content(out));
     ASSERT_EQ(rows.size(), 21U);
   }
 

@@ -13,20 +13,20 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-constexpr const char* kStep = " --model gpt2 --machine dgx-a100-80g ";
+constexpr const char* kComparedStep = " --model gpt2 --machine dgx-a100-80g ";
 
 TEST(CompareCommand, ReportsAndPlansGiveTheSame) {
   const Folder folder;
   const std::string one = folder.write("one.yaml", "tp: 2\nglobal_batch: 8\n");
   const std::string two = folder.write("two.yaml", "tp: 4\nglobal_batch: 8\n");
   const auto reported = [&](const std::string& plan, const std::string& name) {
-    return folder.write(name, orrery("simulate --json --plan " + plan + kStep).out);
+    return folder.write(name, orrery("simulate --json --plan " + plan + kComparedStep).out);
   };
   const std::string a = reported(one, "a.json");
   const std::string b = reported(two, "b");  // no extension: JSON by its brace
   const Outcome reports = orrery("compare --json " + a + " " + b);
   ASSERT_EQ(reports.status, 0) << reports.err;
-  const Outcome plans = orrery("compare --json " + one + " " + two + kStep);
+  const Outcome plans = orrery("compare --json " + one + " " + two + kComparedStep);
   ASSERT_EQ(plans.status, 0) << plans.err;
   const auto json = nlohmann::json::parse(reports.out);
   EXPECT_EQ(json.at("groups"), nlohmann::json::parse(plans.out).at("groups"));
@@ -39,12 +39,12 @@ TEST(CompareCommand, ReportsAndPlansGiveTheSame) {
 TEST(CompareCommand, TheTableHasDifferenceAndRatio) {
   const Folder folder;
   const std::string plan = folder.write("one.yaml", "tp: 2\nglobal_batch: 8\n");
-  const Outcome run = orrery("compare " + plan + " " + plan + kStep);
+  const Outcome run = orrery("compare " + plan + " " + plan + kComparedStep);
   ASSERT_EQ(run.status, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("B - A"));
   EXPECT_THAT(run.out, HasSubstr("1.0000"));
   EXPECT_THAT(run.out, HasSubstr("The plans agree"));
-  const Outcome three = orrery("compare " + plan + " " + plan + " " + plan + kStep);
+  const Outcome three = orrery("compare " + plan + " " + plan + " " + plan + kComparedStep);
   EXPECT_THAT(three.out, HasSubstr("C / A"));
 }
 
@@ -53,7 +53,7 @@ TEST(CompareCommand, FiguresHaveUnitsAndTheBestRunIsMarked) {
   const Folder folder;
   const std::string small = folder.write("small.yaml", "tp: 2\nglobal_batch: 8\n");
   const std::string large = folder.write("large.yaml", "tp: 2\nglobal_batch: 16\n");
-  const Outcome run = orrery("compare " + small + " " + large + kStep);
+  const Outcome run = orrery("compare " + small + " " + large + kComparedStep);
   ASSERT_EQ(run.status, 0) << run.err;
   EXPECT_THAT(run.out, ::testing::ContainsRegex("step_time_s +s +[0-9.]+\\* +[0-9.]+ "));
   EXPECT_THAT(run.out, ::testing::ContainsRegex("tokens_per_s +tokens/s +[0-9.]+ +[0-9.]+\\*"));
@@ -61,7 +61,7 @@ TEST(CompareCommand, FiguresHaveUnitsAndTheBestRunIsMarked) {
   EXPECT_THAT(run.out, ::testing::ContainsRegex("mfu +% +[0-9.]+ "));
   EXPECT_THAT(run.out, ::testing::ContainsRegex("capacity +GiB +[0-9.]+ +[0-9.]+ "));
   EXPECT_THAT(run.out, ::testing::EndsWith("\n* the best run of the figure\n"));
-  const Outcome same = orrery("compare " + small + " " + small + kStep);
+  const Outcome same = orrery("compare " + small + " " + small + kComparedStep);
   EXPECT_THAT(same.out, Not(HasSubstr("*")));
 }
 
@@ -85,7 +85,7 @@ TEST(CompareCommand, MistakesSayWhatAFileIsNot) {
   EXPECT_THAT(error(partial + " " + partial), HasSubstr("breakdown_s: required, but missing"));
   EXPECT_THAT(error("no-such-plan " + plan), HasSubstr("found 'no-such-plan'"));
   const std::string wrong = folder.write("wrong.yaml", "tp: 5\n");
-  EXPECT_THAT(error(plan + " " + wrong + kStep), HasSubstr("wrong.yaml:1: tp: found '5'"));
+  EXPECT_THAT(error(plan + " " + wrong + kComparedStep), HasSubstr("wrong.yaml:1: tp: found '5'"));
 }
 
 /// examples/explain_and_compare as its README says.

@@ -17,7 +17,8 @@ namespace {
 
 /// Rows of the tables that an example prints: its first `width` characters, without blanks at
 /// either end, and the numbers behind them. A name that comes again adds its numbers.
-std::map<std::string, std::vector<double>> rows_of(const std::string& example, std::size_t width) {
+std::map<std::string, std::vector<double>> example_rows_of(const std::string& example,
+                                                           std::size_t width) {
   const Folder folder;
   const std::string out = folder / "out";
   const std::string command = "ORRERY=" + std::string(ORRERY_BINARY) + " " + ORRERY_SOURCE_DIR +
@@ -45,7 +46,7 @@ std::map<std::string, std::vector<double>> rows_of(const std::string& example, s
 }
 
 TEST(Examples, WholeExpertsInsideANodeAndFewerCopiesBetweenNodesAreFaster) {
-  auto rows = rows_of("moe", 24);  // step, exposed, hidden, memory
+  auto rows = example_rows_of("moe", 24);  // step, exposed, hidden, memory
   ASSERT_EQ(rows.size(), 10U);
   EXPECT_LT(rows["ep 8, etp 1"][0], rows["ep 8, etp 2"][0]);
   EXPECT_GT(rows["ep 8, etp 2"][1], 4 * rows["ep 8, etp 1"][1]);
@@ -57,7 +58,7 @@ TEST(Examples, WholeExpertsInsideANodeAndFewerCopiesBetweenNodesAreFaster) {
 }
 
 TEST(Examples, GeneratingBesideTrainingHidesTheLongestAnswers) {
-  auto rows = rows_of("reinforcement", 24);  // generate, score, train, reshard, step
+  auto rows = example_rows_of("reinforcement", 24);  // generate, score, train, reshard, step
   ASSERT_EQ(rows.size(), 4U);
   const std::vector<double>& turns = rows["32 in turn"];
   const std::vector<double>& halves = rows["16 beside 16"];
@@ -71,7 +72,7 @@ TEST(Examples, GeneratingBesideTrainingHidesTheLongestAnswers) {
 }
 
 TEST(Examples, SessionsAdaptersAndLoadsFindTheirPlace) {
-  auto rows = rows_of("sessions", 24);
+  auto rows = example_rows_of("sessions", 24);
   ASSERT_EQ(rows.size(), 13U);
   // TTFT, found, fetched: all of a conversation is found, from a disk no sooner than computed.
   EXPECT_LT(rows["host"][0], 0.6 * rows["small"][0]);
@@ -91,7 +92,7 @@ TEST(Examples, SessionsAdaptersAndLoadsFindTheirPlace) {
 }
 
 TEST(Examples, AllExchangesAreAlikeInsideANodeAndTheRingIsSlowestAcross) {
-  auto rows = rows_of("long_context", 16);  // step, MFU, exchange, memory
+  auto rows = example_rows_of("long_context", 16);  // step, MFU, exchange, memory
   ASSERT_EQ(rows.size(), 9U);
   EXPECT_NEAR(rows["8 p2p"][0] / rows["8 all_gather"][0], 1, 0.03);
   EXPECT_NEAR(rows["8 p2p"][0] / rows["8 a2a"][0], 1, 0.03);
@@ -101,7 +102,7 @@ TEST(Examples, AllExchangesAreAlikeInsideANodeAndTheRingIsSlowestAcross) {
 }
 
 TEST(Examples, ShardsFollowTheNetwork) {
-  auto rows = rows_of("fsdp", 22);  // step, MFU, memory on Frontier, then on V100s
+  auto rows = example_rows_of("fsdp", 22);  // step, MFU, memory on Frontier, then on V100s
   ASSERT_EQ(rows.size(), 6U);
   EXPECT_LT(1.05 * rows["2          8"][0], rows["384        384"][0]);
   EXPECT_GT(rows["2          8"][2], rows["384        384"][2]);
@@ -111,7 +112,7 @@ TEST(Examples, ShardsFollowTheNetwork) {
 }
 
 TEST(Examples, FewerBitsTakeLessTimeAndEveryScaleIsPaidFor) {
-  auto rows = rows_of("low_precision", 26);  // step, tokens/s, memory
+  auto rows = example_rows_of("low_precision", 26);  // step, tokens/s, memory
   ASSERT_EQ(rows.size(), 8U);
   EXPECT_LT(rows["dgx-h100     fp8-delayed"][0], rows["dgx-h100     fp8-current"][0]);
   EXPECT_LT(rows["dgx-h100     fp8-current"][0], rows["dgx-h100     none"][0]);
@@ -122,7 +123,7 @@ TEST(Examples, FewerBitsTakeLessTimeAndEveryScaleIsPaidFor) {
 }
 
 TEST(Examples, OffloadBuysMemoryWithTime) {
-  auto rows = rows_of("offload", 22);  // step, tokens/s, memory
+  auto rows = example_rows_of("offload", 22);  // step, tokens/s, memory
   ASSERT_EQ(rows.size(), 6U);
   EXPECT_GT(rows["none                0"][2], 80);
   EXPECT_LT(rows["none              0.5"][2], 80);

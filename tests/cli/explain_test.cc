@@ -12,11 +12,11 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr const char* kStep =
+constexpr const char* kExplainedStep =
     "--model gpt2 --machine dgx-a100-80g --tp 2 --dp 2 --global-batch 8 --as-of 2021 --no-next";
 
 TEST(ExplainCommand, CategoriesAndItemsSumToTheStepTime) {
-  const Outcome run = orrery(std::string("explain --json ") + kStep);
+  const Outcome run = orrery(std::string("explain --json ") + kExplainedStep);
   ASSERT_EQ(run.status, 0) << run.err;
   const auto json = nlohmann::json::parse(run.out);
   const double step = json.at("step_time_s");
@@ -34,7 +34,7 @@ TEST(ExplainCommand, CategoriesAndItemsSumToTheStepTime) {
 }
 
 TEST(ExplainCommand, ResourcesAreSortedByEffect) {
-  const Outcome run = orrery(std::string("explain --json ") + kStep);
+  const Outcome run = orrery(std::string("explain --json ") + kExplainedStep);
   const auto rows = nlohmann::json::parse(run.out).at("sensitivity");
   ASSERT_GT(rows.size(), 3U);
   for (std::size_t i = 1; i < rows.size(); ++i) {
@@ -45,7 +45,7 @@ TEST(ExplainCommand, ResourcesAreSortedByEffect) {
 }
 
 TEST(ExplainCommand, TheTableNamesTheBottleneckAndFits) {
-  const Outcome run = orrery(std::string("explain --items 3 ") + kStep);
+  const Outcome run = orrery(std::string("explain --items 3 ") + kExplainedStep);
   ASSERT_EQ(run.status, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("Bottleneck: hbm bandwidth"));
   EXPECT_THAT(run.out, HasSubstr("more; --items)"));

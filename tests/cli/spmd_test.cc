@@ -14,7 +14,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-nlohmann::json json_of(const std::string& arguments) {
+nlohmann::json spmd_json_of(const std::string& arguments) {
   const Outcome run = orrery("spmd " + arguments + " --json");
   EXPECT_EQ(run.status, 0) << run.err;
   return nlohmann::json::parse(run.out);
@@ -23,8 +23,9 @@ nlohmann::json json_of(const std::string& arguments) {
 TEST(Spmd, OptimumOfAFileAndOfItsModel) {
   const std::string file =
       std::string(ORRERY_SOURCE_DIR) + "/tests/planner/spmd/hidup/graph_Rmoe_8gpus_8layers.json";
-  const auto of_file = json_of("--graph " + file + " --devices 8 --profile 64c8m --cost hidup");
-  const auto of_model = json_of("--graph Rmoe --devices 8 --layers 8 --profile 64c8m");
+  const auto of_file =
+      spmd_json_of("--graph " + file + " --devices 8 --profile 64c8m --cost hidup");
+  const auto of_model = spmd_json_of("--graph Rmoe --devices 8 --layers 8 --profile 64c8m");
   EXPECT_NEAR(of_file.at("optimum_s").get<double>(), 2.910879, 3e-6);
   EXPECT_EQ(of_file.at("optimum_s"), of_model.at("optimum_s"));
   EXPECT_EQ(of_file.at("stages"), 47);
@@ -34,11 +35,11 @@ TEST(Spmd, OptimumOfAFileAndOfItsModel) {
 
 TEST(Spmd, DevicesOfTwoRatesShareUnevenly) {
   const std::string words = "--graph Rmoe --layers 2 --cost mixed --profile nvl8 --rates ";
-  const auto mixed = json_of(words + "'12TFLOP/s*4,4 TFLOP/s*4'");
+  const auto mixed = spmd_json_of(words + "'12TFLOP/s*4,4 TFLOP/s*4'");
   ASSERT_EQ(mixed.at("shares").size(), 8U);
   EXPECT_GT(mixed.at("shares").at(0), mixed.at("shares").at(7));
-  EXPECT_GT(mixed.at("optimum_s"), json_of(words + "'12TFLOP/s*8'").at("optimum_s"));
-  EXPECT_LT(mixed.at("optimum_s"), json_of(words + "'4TFLOP/s*8'").at("optimum_s"));
+  EXPECT_GT(mixed.at("optimum_s"), spmd_json_of(words + "'12TFLOP/s*8'").at("optimum_s"));
+  EXPECT_LT(mixed.at("optimum_s"), spmd_json_of(words + "'4TFLOP/s*8'").at("optimum_s"));
   const Outcome wrong = orrery("spmd " + words + "'4TFLOP/s*3,x' --max-memory 1GiB");
   EXPECT_EQ(wrong.status, 2);
   EXPECT_THAT(wrong.err, AllOf(HasSubstr("rates of 8 devices"), HasSubstr("found 'x'"),
@@ -48,21 +49,24 @@ TEST(Spmd, DevicesOfTwoRatesShareUnevenly) {
 TEST(Spmd, ASavedStrategyCostsTheSameAndCanBeCostedElsewhere) {
   const Folder folder;
   const std::string file = folder / "strategy.json";
-  const auto found = json_of("--graph Vmoe --profile 2m_10g --overlap both --save " + file);
+  const auto found = spmd_json_of("--graph Vmoe --profile 2m_10g --overlap both --save " + file);
   EXPECT_NEAR(found.at("optimum_s").get<double>(), 1.058995, 1e-6);
-  const auto again = json_of("--graph Vmoe --profile 2m_10g --overlap both --strategy " + file);
+  const auto again =
+      spmd_json_of("--graph Vmoe --profile 2m_10g --overlap both --strategy " + file);
   EXPECT_EQ(again.at("optimum_s"), found.at("optimum_s"));
   EXPECT_EQ(again.at("stages"), found.at("stages"));
-  const auto elsewhere = json_of("--graph Vmoe --profile nvl8 --overlap both --strategy " + file);
+  const auto elsewhere =
+      spmd_json_of("--graph Vmoe --profile nvl8 --overlap both --strategy " + file);
   EXPECT_GE(elsewhere.at("optimum_s"),
-            json_of("--graph Vmoe --profile nvl8 --overlap both").at("optimum_s"));
+            spmd_json_of("--graph Vmoe --profile nvl8 --overlap both").at("optimum_s"));
   const Outcome wrong = orrery("spmd --graph Vmoe --layers 4 --profile nvl8 --strategy " + file);
   EXPECT_EQ(wrong.status, 2);
   EXPECT_THAT(wrong.err, HasSubstr("stage "));
 }
 
 TEST(Spmd, TimeAgainstMemory) {
-  const auto found = json_of("--graph Vmoe --layers 2 --profile 2m_10g --overlap both --frontier");
+  const auto found =
+      spmd_json_of("--graph Vmoe --layers 2 --profile 2m_10g --overlap both --frontier");
   const auto& frontier = found.at("frontier");
   ASSERT_GE(frontier.size(), 2U);
   EXPECT_EQ(frontier[0].at("time_s"), found.at("optimum_s"));
@@ -75,9 +79,9 @@ TEST(Spmd, TimeAgainstMemory) {
 
 TEST(Spmd, OwnCostAndALimitOfMemory) {
   const std::string on = "--graph Rmoe --cost orrery --machine dgx-h100";
-  const auto free = json_of(on);
+  const auto free = spmd_json_of(on);
   const auto bytes = free.at("memory_bytes").get<std::int64_t>();
-  const auto limited = json_of(on + " --max-memory " + std::to_string(bytes * 95 / 100) + "B");
+  const auto limited = spmd_json_of(on + " --max-memory " + std::to_string(bytes * 95 / 100) + "B");
   EXPECT_LE(limited.at("memory_bytes").get<std::int64_t>(), bytes * 95 / 100);
   EXPECT_GE(limited.at("optimum_s"), free.at("optimum_s"));
   EXPECT_LE(limited.at("bound_s"), limited.at("optimum_s"));
@@ -87,8 +91,9 @@ TEST(Spmd, OwnCostAndALimitOfMemory) {
 
 TEST(Spmd, WrongInputsCost) {
   const std::string on = "--graph Rmoe --layers 2 --profile 2m_10g";
-  EXPECT_EQ(json_of(on + " --noise 0").at("optimum_s"), json_of(on).at("optimum_s"));
-  EXPECT_GE(json_of(on + " --noise 0.8 --seed 3").at("optimum_s"), json_of(on).at("optimum_s"));
+  EXPECT_EQ(spmd_json_of(on + " --noise 0").at("optimum_s"), spmd_json_of(on).at("optimum_s"));
+  EXPECT_GE(spmd_json_of(on + " --noise 0.8 --seed 3").at("optimum_s"),
+            spmd_json_of(on).at("optimum_s"));
 }
 
 TEST(Spmd, ATableOfStagesAndWellKnownStrategies) {

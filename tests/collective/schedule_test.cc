@@ -165,7 +165,7 @@ std::vector<std::pair<Kind, Algorithm>> pairs() {
 }
 
 /// No messages when there is no such schedule.
-MessageSchedule messages_of(Kind kind, Algorithm algorithm, int ranks, int chunks = 1) {
+MessageSchedule scheduled_messages_of(Kind kind, Algorithm algorithm, int ranks, int chunks = 1) {
   return schedule_of(kind, algorithm, ranks, chunks).value_or(MessageSchedule{});
 }
 
@@ -189,7 +189,7 @@ RC_GTEST_PROP(ScheduleProperty, EveryRankEndsWithWhatTheCollectivePromises, ()) 
   const auto [kind, algorithm] = *rc::gen::elementOf(pairs());
   const int ranks = *rc::gen::inRange(2, 34);
   const int chunks = *rc::gen::inRange(1, 5);
-  const MessageSchedule schedule = messages_of(kind, algorithm, ranks, chunks);
+  const MessageSchedule schedule = scheduled_messages_of(kind, algorithm, ranks, chunks);
   RC_PRE(!schedule.messages.empty());
   const auto seed = *rc::gen::arbitrary<std::uint32_t>();
   std::uint64_t state = seed;
@@ -205,7 +205,7 @@ RC_GTEST_PROP(ScheduleProperty, EveryRankEndsWithWhatTheCollectivePromises, ()) 
 
 RC_GTEST_PROP(ScheduleProperty, MessagesWaitForEarlierStepsAtTheirEnds, ()) {
   const auto [kind, algorithm] = *rc::gen::elementOf(pairs());
-  const MessageSchedule schedule = messages_of(kind, algorithm, *rc::gen::inRange(2, 34));
+  const MessageSchedule schedule = scheduled_messages_of(kind, algorithm, *rc::gen::inRange(2, 34));
   RC_PRE(!schedule.messages.empty());
   for (std::size_t m = 0; m < schedule.messages.size(); ++m) {
     const Message& message = schedule.messages[m];
@@ -222,7 +222,7 @@ RC_GTEST_PROP(ScheduleProperty, MessagesWaitForEarlierStepsAtTheirEnds, ()) {
 RC_GTEST_PROP(ScheduleProperty, StepsAreThoseOfTheClosedForm, ()) {
   const auto [kind, algorithm] = *rc::gen::elementOf(pairs());
   const int ranks = *rc::gen::inRange(2, 34);
-  const MessageSchedule schedule = messages_of(kind, algorithm, ranks);
+  const MessageSchedule schedule = scheduled_messages_of(kind, algorithm, ranks);
   const auto count = count_steps(kind, algorithm, ranks, Fabric{});
   RC_ASSERT(!schedule.messages.empty() == count.has_value());
   RC_PRE(!schedule.messages.empty());

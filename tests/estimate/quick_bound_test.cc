@@ -20,7 +20,7 @@ namespace {
 
 using testing::Case;
 
-Time simulated(const Case& c, const machine::Machine& machine) {
+Time simulated_time(const Case& c, const machine::Machine& machine) {
   const auto workload = parallel::lower(c.model, c.plan);
   simulate::SimulateOptions options;
   options.algorithms = plan::algorithms_of(c.plan);
@@ -46,7 +46,7 @@ double mean_share(const std::vector<std::string>& machines, int count) {
   double held = 0;
   for (int i = 0; i < count; ++i) {
     const auto drawn = plans.next();
-    const Time truth = simulated(drawn.plan, drawn.machine);
+    const Time truth = simulated_time(drawn.plan, drawn.machine);
     QuickBound quick(drawn.plan.model, drawn.machine);
     const auto bound = quick.least_time(drawn.plan.plan);
     const auto least = quick.least_memory(drawn.plan.plan);
@@ -106,7 +106,7 @@ TEST(QuickBound, DoesNotTakeGroupsOfAStageToMoveTogether) {
   ASSERT_TRUE(machine);
   const auto bound = QuickBound(c.model, *machine).least_time(c.plan);
   ASSERT_TRUE(bound);
-  EXPECT_LE(*bound, simulated(c, *machine));
+  EXPECT_LE(*bound, simulated_time(c, *machine));
 }
 
 }  // namespace

@@ -62,17 +62,17 @@ TEST(Liveness, WhatLeavesAfterTheLastMomentIsHeldByNone) {
 }
 
 // A forward of two blocks that keep 10 each, its backward that frees them; 3 and 5 beside each.
-const std::vector<Allocation> kForward{held(kKept, 10_B, 0, 0, Lifetime::leaves),
-                                       held(kKept, 10_B, 1, 0, Lifetime::leaves),
-                                       held(kWork, 3_B, 0, 0), held(kWork, 3_B, 1, 1)};
-const std::vector<Allocation> kBackward{held(kKept, 10_B, 0, 0, Lifetime::enters),
-                                        held(kKept, 10_B, 0, 1, Lifetime::enters),
-                                        held(kWork, 5_B, 0, 0), held(kWork, 5_B, 1, 1)};
+const std::vector<Allocation> kForwardHeld{held(kKept, 10_B, 0, 0, Lifetime::leaves),
+                                           held(kKept, 10_B, 1, 0, Lifetime::leaves),
+                                           held(kWork, 3_B, 0, 0), held(kWork, 3_B, 1, 1)};
+const std::vector<Allocation> kBackwardHeld{held(kKept, 10_B, 0, 0, Lifetime::enters),
+                                            held(kKept, 10_B, 0, 1, Lifetime::enters),
+                                            held(kWork, 5_B, 0, 0), held(kWork, 5_B, 1, 1)};
 
 TEST(Liveness, OneInstanceThenAnother) {
   // All of the forward, 20, is there when the backward begins: 25, at the third moment.
-  Liveness both = liveness(kForward, 2);
-  both.then(liveness(kBackward, 2));
+  Liveness both = liveness(kForwardHeld, 2);
+  both.then(liveness(kBackwardHeld, 2));
   EXPECT_EQ(both.most_total, 25_B);
   EXPECT_EQ(both.moment, 2U);
   EXPECT_EQ(both.moments, 4U);
@@ -84,16 +84,18 @@ TEST(Liveness, OneInstanceThenAnother) {
 TEST(Liveness, OneInstanceBesideAnotherThatIsNeverBehind) {
   // The backward begins with 5, then -10 + 5. First forward block: 10 + 3 with 5: 18; second, when
   // the backward is in its own second: 20 + 3 - 5: 18.
-  const Liveness beside = liveness_beside(kForward, 2, kBackward, 2);
+  const Liveness beside = liveness_beside(kForwardHeld, 2, kBackwardHeld, 2);
   EXPECT_EQ(beside.most_total, 18_B);
   EXPECT_EQ(beside.moment, 0U);
   EXPECT_EQ(beside.change, MemoryBytes{});
   // Heavier at the second of two that run alone: 3 + 10 of the forward's first beside it.
   const std::vector<Allocation> late{held(kWork, 50_B, 1, 1)};
-  EXPECT_EQ(liveness_beside(kForward, 2, late, 2).most_total, 73_B);
-  EXPECT_EQ(liveness_beside(kForward, 2, late, 2).moment, 1U);
-  EXPECT_EQ(liveness_beside(kForward, 2, {}, 0).most_total, liveness(kForward, 2).most_total);
-  EXPECT_EQ(liveness_beside({}, 0, kBackward, 2).most_total, liveness(kBackward, 2).most_total);
+  EXPECT_EQ(liveness_beside(kForwardHeld, 2, late, 2).most_total, 73_B);
+  EXPECT_EQ(liveness_beside(kForwardHeld, 2, late, 2).moment, 1U);
+  EXPECT_EQ(liveness_beside(kForwardHeld, 2, {}, 0).most_total,
+            liveness(kForwardHeld, 2).most_total);
+  EXPECT_EQ(liveness_beside({}, 0, kBackwardHeld, 2).most_total,
+            liveness(kBackwardHeld, 2).most_total);
 }
 
 TEST(MemoryLevel, FollowsWhatLeavesAndEnters) {

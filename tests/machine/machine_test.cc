@@ -13,7 +13,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-Machine load(const std::string& name) {
+Machine load_text(const std::string& name) {
   auto machine = load_machine(name);
   EXPECT_TRUE(machine.has_value()) << machine.error().to_string();
   return machine.value_or(Machine{});
@@ -25,7 +25,7 @@ std::string mistakes_of(const std::string& text) {
   return machine.has_value() ? "" : machine.error().to_string();
 }
 
-Machine parse(const std::string& text) {
+Machine parse_text(const std::string& text) {
   auto machine = parse_machine(parse_config(text, "m.yaml", ConfigSyntax::yaml).value());
   EXPECT_TRUE(machine.has_value()) << machine.error().to_string();
   return machine.value_or(Machine{});
@@ -39,7 +39,7 @@ std::string with_network(const std::string& dimensions, const std::string& more 
 }
 
 TEST(Machine, TheTableNumbersEachOriginOnce) {
-  const Machine machine = parse(with_network(
+  const Machine machine = parse_text(with_network(
       "  - {name: a, kind: switch, size: 8, bandwidth: 400 Gbit/s, latency: 1 us}\n",
       "origins: {network.a: \"published: here\", network.a.latency: \"recalled: x\"}\n"));
   const std::string text = describe(machine);
@@ -50,13 +50,13 @@ TEST(Machine, TheTableNumbersEachOriginOnce) {
 }
 
 TEST(Machine, APieceOfAMeshIsALineThatIsWrittenAndReadBack) {
-  const Machine line = with_devices(load("dojo-d1"), 3).value();
+  const Machine line = with_devices(load_text("dojo-d1"), 3).value();
   EXPECT_EQ(line.network[0].kind, topology::DimensionKind::mesh);
-  EXPECT_EQ(parse(to_yaml(line)), line);
+  EXPECT_EQ(parse_text(to_yaml(line)), line);
 }
 
 TEST(Machine, DevicesFillInnerDimensionsFirst) {
-  const Machine machine = load("dgx-a100-80g");
+  const Machine machine = load_text("dgx-a100-80g");
   const Machine cluster = with_devices(machine, 1024).value();
   EXPECT_EQ(cluster.network[0].size, 8);
   EXPECT_EQ(cluster.network[1].size, 128);
@@ -68,10 +68,10 @@ TEST(Machine, DevicesFillInnerDimensionsFirst) {
 
 TEST(Machine, ARackGivesMultiplesOfItsTrays) {
   // 72 per rack in trays of 4. 256 = 4 * 64; 144 = 2 * 72; 80 = 2 * 40; 73 has no such divisor.
-  Machine machine = load("dgx-a100-80g");
+  Machine machine = load_text("dgx-a100-80g");
   machine.network[0].size = 72;
   machine.network[0].granule = 4;
-  EXPECT_EQ(parse(to_yaml(machine)), machine);
+  EXPECT_EQ(parse_text(to_yaml(machine)), machine);
   const auto sizes = [&](std::int64_t devices) {
     std::vector<std::int64_t> result;
     const Machine part = with_devices(machine, devices).value();
@@ -88,19 +88,19 @@ TEST(Machine, ARackGivesMultiplesOfItsTrays) {
 }
 
 TEST(Machine, DevicesThatDoNotFillNodesAreRefused) {
-  const auto result = with_devices(load("dgx-a100-80g"), 12);
+  const auto result = with_devices(load_text("dgx-a100-80g"), 12);
   ASSERT_FALSE(result.has_value());
   EXPECT_THAT(result.error().to_string(), HasSubstr("nvlink 8, infiniband any"));
 }
 
 TEST(Machine, MoreDevicesThanThereAreAreRefused) {
-  Machine machine = load("dgx-a100-80g");
+  Machine machine = load_text("dgx-a100-80g");
   machine.network.pop_back();
   EXPECT_FALSE(with_devices(machine, 16).has_value());
 }
 
 TEST(Machine, ATorusIsOneRingPerExtent) {
-  Machine machine = load("dgx-a100-80g");
+  Machine machine = load_text("dgx-a100-80g");
   topology::NetworkDimension torus;
   torus.name = "ici";
   torus.kind = topology::DimensionKind::torus;
@@ -129,7 +129,7 @@ TEST(Machine, ATorusIsOneRingPerExtent) {
 
 TEST(Machine, PartOfAFullyConnectedNodeHasOnlyTheLinksInside) {
   // 7 links of 10 GB/s each; four devices use three of them.
-  Machine machine = load("dgx-a100-80g");
+  Machine machine = load_text("dgx-a100-80g");
   machine.network[0].kind = topology::DimensionKind::fully_connected;
   machine.network[0].bandwidth = 70_GBps;
   EXPECT_EQ(with_devices(machine, 8).value().network[0].bandwidth, 70_GBps);
@@ -139,7 +139,7 @@ TEST(Machine, PartOfAFullyConnectedNodeHasOnlyTheLinksInside) {
 
 TEST(Machine, WhatIsWrittenIsReadBackEqual) {
   for (const std::string& name : list_configs("machines")) {
-    const Machine machine = load(name);
+    const Machine machine = load_text(name);
     for (const Machine& written : {machine, with_devices(machine, 2).value()}) {
       const auto again =
           parse_machine(parse_config(to_yaml(written), name, ConfigSyntax::yaml).value());
@@ -150,12 +150,12 @@ TEST(Machine, WhatIsWrittenIsReadBackEqual) {
 }
 
 TEST(Machine, ATorusIsWrittenAndReadBackEqualBeforeAndAfterItIsExpanded) {
-  const Machine machine = parse(with_network(
+  const Machine machine = parse_text(with_network(
       "  - {name: ici, kind: torus, shape: [4, 1, 2], bandwidth: 90 GB/s, latency: 1 us}\n",
       "origins: {network.ici: here, network.ici.latency: there}\n"));
-  EXPECT_EQ(parse(to_yaml(machine)), machine);
+  EXPECT_EQ(parse_text(to_yaml(machine)), machine);
   const Machine expanded = expand_shapes(machine);
-  EXPECT_EQ(parse(to_yaml(expanded)), expanded);
+  EXPECT_EQ(parse_text(to_yaml(expanded)), expanded);
   // Two extents have links: 45 GB/s each.
   EXPECT_EQ(expanded.network[2].bandwidth, 45_GBps);
   EXPECT_EQ(origin_of(expanded, "network.ici_2.bandwidth"), "here");
@@ -166,14 +166,14 @@ TEST(Machine, WhatIsNotKnownIsNeitherShownNorWritten) {
   const std::string dimension =
       "  - {name: a, kind: switch, size: 8, bandwidth: 1 GB/s, latency: 1 us, "
       "energy_per_byte: 10 pJ/bit}\n";
-  const Machine machine = parse(with_network(dimension));
+  const Machine machine = parse_text(with_network(dimension));
   EXPECT_EQ(machine.network[0].energy_per_byte, EnergyPerByte(80e-12));
   for (const std::string& text : {describe(machine), to_yaml(machine)}) {
     EXPECT_THAT(text, HasSubstr("80 pJ/B"));
     EXPECT_THAT(text, Not(HasSubstr("price_per_hour")));
     EXPECT_THAT(text, Not(HasSubstr("idle_power")));
   }
-  EXPECT_EQ(parse(to_yaml(machine)), machine);
+  EXPECT_EQ(parse_text(to_yaml(machine)), machine);
 }
 
 TEST(Machine, ANumberFormatHasItsOwnKernelsWhereTheFileSaysSo) {
@@ -182,7 +182,7 @@ TEST(Machine, ANumberFormatHasItsOwnKernelsWhereTheFileSaysSo) {
       "[{name: h, capacity: 1 GB, bandwidth: 1 GB/s}], kernels: {gemm_k_ramp: 5, fp8: "
       "{gemm_launch: 9 us}}}\nnetwork: [{name: a, kind: switch, size: 8, bandwidth: 1 GB/s, "
       "latency: 1 us}]\n";
-  const Machine machine = parse(text);
+  const Machine machine = parse_text(text);
   graph::Operator op;
   EXPECT_EQ(machine.device.kernels_of(op).gemm_launch, 2500_ns);
   op.type = graph::DataType::fp8;
@@ -198,7 +198,7 @@ TEST(Machine, ANumberFormatHasItsOwnKernelsWhereTheFileSaysSo) {
   EXPECT_EQ(device.kernels_of(op).gemm_launch, 7_us);
   device.microscaling = true;  // sums in fp32
   EXPECT_EQ(device.kernels_of(op).gemm_launch, 9_us);
-  EXPECT_EQ(parse(to_yaml(machine)), machine);
+  EXPECT_EQ(parse_text(to_yaml(machine)), machine);
   EXPECT_THAT(describe(machine), HasSubstr("device.kernels.fp8.gemm_launch"));
 }
 
@@ -265,7 +265,7 @@ constexpr const char* kOneDimension =
     "  - {name: a, kind: switch, size: 8, bandwidth: 1 GB/s, latency: 1 us}\n";
 
 TEST(Machine, APoolIsReadWrittenAndReadBackEqual) {
-  const Machine machine = parse(with_network(
+  const Machine machine = parse_text(with_network(
       kOneDimension,
       "remote_memory: {kind: hierarchical, capacity: 1 TB, bandwidth: 100 GB/s, latency: 1 us, "
       "node_devices: 4, groups: 8, switches: 2, switch_bandwidth: 200 GB/s, fabric_bandwidth: "
@@ -274,7 +274,7 @@ TEST(Machine, APoolIsReadWrittenAndReadBackEqual) {
   EXPECT_EQ(machine.remote_memory.groups, 8);
   EXPECT_EQ(machine.remote_memory.chunk, 1_MiB);
   EXPECT_EQ(origin_of(machine, "remote_memory.fabric_bandwidth"), "here");
-  EXPECT_EQ(parse(to_yaml(machine)), machine);
+  EXPECT_EQ(parse_text(to_yaml(machine)), machine);
   EXPECT_THAT(describe(machine), HasSubstr("remote_memory.in_switch"));
 }
 

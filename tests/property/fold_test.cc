@@ -19,13 +19,13 @@ namespace {
 
 using namespace testing;  // NOLINT(google-build-using-namespace): the builders of this test
 
-struct Case {
+struct FoldCase {
   machine::Machine machine;
   graph::Workload workload;
   simulate::SimulateOptions options;
 };
 
-std::int64_t pick(std::initializer_list<std::int64_t> values) {
+std::int64_t pick_one(std::initializer_list<std::int64_t> values) {
   return *rc::gen::elementOf(std::vector<std::int64_t>(values));
 }
 
@@ -39,7 +39,7 @@ topology::DimensionKind any_kind() {
 
 /// One or two dimensions that hold `devices`; sometimes on one nic, sometimes cut so that an axis
 /// straddles them or covers part of a ring.
-machine::Machine any_machine(std::int64_t devices) {
+machine::Machine any_folded_machine(std::int64_t devices) {
   std::vector<std::int64_t> divisors;
   for (std::int64_t d = 1; d <= devices; ++d) {
     if (devices % d == 0) {
@@ -60,7 +60,7 @@ machine::Machine any_machine(std::int64_t devices) {
 Bytes any_bytes() {
   return Bytes(*rc::gen::inRange<std::int64_t>(1, 3'000'000));
 }
-Time any_time() {
+Time any_folded_time() {
   return 1_us * *rc::gen::inRange<std::int64_t>(1, 2000);
 }
 
@@ -81,7 +81,7 @@ std::vector<graph::Node> any_stage(const plan::RankLayout& layout, std::int64_t 
   }
   const int steps = *rc::gen::inRange(1, 5);
   for (int i = 0; i < steps; ++i) {
-    add(compute_node("work", any_time()), true);
+    add(compute_node("work", any_folded_time()), true);
     const bool blocks = *rc::gen::arbitrary<bool>();
     const plan::Axis axis = *rc::gen::elementOf(
         std::vector<plan::Axis>{plan::Axis::tp, plan::Axis::dp, plan::Axis::ep, plan::Axis::edp});
@@ -98,16 +98,16 @@ std::vector<graph::Node> any_stage(const plan::RankLayout& layout, std::int64_t 
   return nodes;
 }
 
-Case any_case() {
-  Case c;
-  plan::RankLayout layout{{{plan::Axis::tp, pick({1, 2, 3, 4})},
-                           {plan::Axis::dp, pick({1, 2, 4})},
-                           {plan::Axis::pp, pick({1, 2, 3})}}};
+FoldCase any_case() {
+  FoldCase c;
+  plan::RankLayout layout{{{plan::Axis::tp, pick_one({1, 2, 3, 4})},
+                           {plan::Axis::dp, pick_one({1, 2, 4})},
+                           {plan::Axis::pp, pick_one({1, 2, 3})}}};
   if (*rc::gen::arbitrary<bool>()) {
     std::swap(layout.axes[1], layout.axes[2]);
   } else {  // experts over the ranks of tp x dp once more
     const std::int64_t ranks = layout.axes[0].size * layout.axes[1].size;
-    const std::int64_t ep = pick({1, 2, 4});
+    const std::int64_t ep = pick_one({1, 2, 4});
     if (ranks % ep == 0) {
       layout.communicators = {{plan::Axis::ep, {{ep, 1}}}, {plan::Axis::edp, {{ranks / ep, ep}}}};
     }
@@ -116,9 +116,9 @@ Case any_case() {
   for (std::int64_t stage = 0; stage < layout.size(plan::Axis::pp); ++stage) {
     stages.push_back(any_stage(layout, stage));
   }
-  c.machine = any_machine(layout.ranks());
+  c.machine = any_folded_machine(layout.ranks());
   c.workload = workload_of(layout, std::move(stages), *rc::gen::inRange(1, 5));
-  c.workload.host_dispatch = 1_us * pick({0, 0, 30});
+  c.workload.host_dispatch = 1_us * pick_one({0, 0, 30});
   c.options.algorithms.fill(plan::kAxisCount,
                             *rc::gen::weightedElement<collective::CollectiveAlgorithm>(
                                 {{4, collective::CollectiveAlgorithm::ring},
@@ -129,7 +129,7 @@ Case any_case() {
   return c;
 }
 
-std::string describe(const Case& c) {
+std::string describe_fold(const FoldCase& c) {
   std::string text;
   for (const graph::Group& group : c.workload.groups) {
     text += group.name + " " + std::to_string(group.members.size()) + " ";
@@ -167,12 +167,12 @@ TEST(Fold, TimelinesEqualThoseOfEveryRankSimulated) {
   int folded_cases = 0;
   int refused_cases = 0;
   EXPECT_TRUE(rc::check("folded = unfolded", [&] {
-    Case c = any_case();
+    FoldCase c = any_case();
     const auto folded = simulate::simulate(c.workload, c.machine, c.options);
     c.options.fold = false;
     const auto unfolded = simulate::simulate(c.workload, c.machine, c.options);
     RC_ASSERT(folded.has_value() && unfolded.has_value());
-    RC_LOG(describe(c));
+    RC_LOG(describe_fold(c));
     folded_cases += folded->fold.simulated < folded->fold.ranks ? 1 : 0;
     refused_cases += folded->fold.reasons.empty() ? 0 : 1;
     RC_ASSERT(folded->step_time == unfolded->step_time);
@@ -212,7 +212,7 @@ TEST(Fold, FlowsOfMirroredRanksAreThoseOfEveryRankSimulated) {
   int laid_cases = 0;
   int refused_cases = 0;
   EXPECT_TRUE(rc::check("folded = unfolded, message by message", [&] {
-    Case c = any_case();
+    FoldCase c = any_case();
     c.options.network = simulate::NetworkModel::flow;
     if (*rc::gen::arbitrary<bool>()) {
       lay_on_links(c.machine, c.workload.ranks);
@@ -224,7 +224,7 @@ TEST(Fold, FlowsOfMirroredRanksAreThoseOfEveryRankSimulated) {
     const auto folded = simulate::simulate(c.workload, c.machine, c.options);
     c.options.fold = false;
     const auto unfolded = simulate::simulate(c.workload, c.machine, c.options);
-    RC_LOG(describe(c) + " " + c.machine.wires.spec);
+    RC_LOG(describe_fold(c) + " " + c.machine.wires.spec);
     RC_ASSERT(folded.has_value() == unfolded.has_value());
     if (!folded.has_value()) {
       return;
@@ -249,12 +249,12 @@ TEST(Fold, FlowsOfMirroredRanksAreThoseOfEveryRankSimulated) {
 TEST(Shortcuts, TimelinesEqualThoseOfEveryNodeRun) {
   std::uint64_t events = 0;
   EXPECT_TRUE(rc::check("chains = single nodes", [&] {
-    Case c = any_case();
+    FoldCase c = any_case();
     const auto taken = simulate::simulate(c.workload, c.machine, c.options);
     c.options.shortcuts = false;
     const auto single = simulate::simulate(c.workload, c.machine, c.options);
     RC_ASSERT(taken.has_value() && single.has_value());
-    RC_LOG(describe(c));
+    RC_LOG(describe_fold(c));
     RC_ASSERT(taken->events == single->events);
     RC_ASSERT(taken->finish == single->finish);
     RC_ASSERT(taken->by_rank == single->by_rank);
@@ -304,7 +304,7 @@ Time total_work(const graph::Workload& workload, std::size_t role) {
 
 TEST(Simulate, NeverFasterThanTheComputeOfAnyStage) {
   EXPECT_TRUE(rc::check("lower bound", [] {
-    const Case c = any_case();
+    const FoldCase c = any_case();
     const auto timeline = simulate::simulate(c.workload, c.machine, c.options);
     RC_ASSERT(timeline.has_value());
     for (std::size_t role = 0; role < c.workload.programs.size(); ++role) {
@@ -315,7 +315,7 @@ TEST(Simulate, NeverFasterThanTheComputeOfAnyStage) {
 
 TEST(Simulate, MoreBandwidthIsNeverSlowerWithoutContention) {
   EXPECT_TRUE(rc::check("monotone in bandwidth", [] {
-    Case c = any_case();
+    FoldCase c = any_case();
     c.machine.device.overlap_memory = 0;
     const auto slow = simulate::simulate(c.workload, c.machine, c.options);
     for (topology::NetworkDimension& d : c.machine.network) {

@@ -11,7 +11,7 @@ namespace orrery {
 namespace {
 
 /// Kernels at their peak and bandwidth; links and host of `rate`, without latency.
-machine::Machine machine_with(Bandwidth rate, std::int64_t devices = 1) {
+machine::Machine machine_with_knob(Bandwidth rate, std::int64_t devices = 1) {
   auto machine =
       testing::machine_of({testing::dimension(topology::DimensionKind::switched, devices)});
   machine.network[0].bandwidth = rate;
@@ -22,7 +22,8 @@ machine::Machine machine_with(Bandwidth rate, std::int64_t devices = 1) {
   return machine;
 }
 
-Time step_time(const zoo::Model& model, const plan::Plan& plan, const machine::Machine& machine) {
+Time step_time_with(const zoo::Model& model, const plan::Plan& plan,
+                    const machine::Machine& machine) {
   const auto timeline = simulate::simulate(cases::lowered(model, plan), machine);
   if (!timeline) {
     ADD_FAILURE() << timeline.error().to_string();
@@ -32,15 +33,15 @@ Time step_time(const zoo::Model& model, const plan::Plan& plan, const machine::M
 }
 
 double seconds(const zoo::Model& model, const plan::Plan& plan, const machine::Machine& machine) {
-  return to_seconds(step_time(model, plan, machine));
+  return to_seconds(step_time_with(model, plan, machine));
 }
 
-constexpr Bandwidth kInstant{1e18};
+constexpr Bandwidth kAtOnce{1e18};
 
 TEST(KnobTime, EveryRecomputedLayerAddsTheSameTime) {
   // One stage: T(n) = T(none) + n f.
   const zoo::Model model = cases::small_gpt(4);
-  const machine::Machine machine = machine_with(1_GBps);
+  const machine::Machine machine = machine_with_knob(1_GBps);
   plan::Plan plan;
   const double none = seconds(model, plan, machine);
   plan.recompute = plan::Recompute::full;
@@ -56,7 +57,7 @@ TEST(KnobTime, OffloadedUpdateIsBoundByTheLinkOutAndTheLastParametersBack) {
   // E parameters at 1 GB/s: gradients 4 E and update 30 E on the way out, an eighth of 2 E back.
   // The device saves clip 8 E, Adam 28 E and cast 6 E at 1 GB/s.
   const zoo::Model model = cases::small_gpt(2);
-  const machine::Machine machine = machine_with(1_GBps);
+  const machine::Machine machine = machine_with_knob(1_GBps);
   const double e = 2.0 * cases::kLayer + cases::kEmbedding + cases::kNorm;
   plan::Plan plan;
   const double device = seconds(model, plan, machine);
@@ -68,7 +69,7 @@ TEST(KnobTime, StorageAtHalfTheRateIsBoundByWritingBesideReading) {
   // Out: gradients 4 E, update 30 E, states 12 E at half the rate; reads of 12 E run beside. The
   // first eighth of the reads and the last of the parameters stick out.
   const zoo::Model model = cases::small_gpt(2);
-  const machine::Machine machine = machine_with(1_GBps);
+  const machine::Machine machine = machine_with_knob(1_GBps);
   const double e = 2.0 * cases::kLayer + cases::kEmbedding + cases::kNorm;
   plan::Plan plan{.offload_optimizer = plan::Offload::cpu};
   const double host = seconds(model, plan, machine);
@@ -80,19 +81,19 @@ TEST(KnobTime, StorageAtHalfTheRateIsBoundByWritingBesideReading) {
 
 TEST(KnobTime, OffloadOfActivationsIsFreeOnAnInstantLink) {
   const zoo::Model model = cases::small_gpt(3);
-  const machine::Machine machine = machine_with(kInstant);
+  const machine::Machine machine = machine_with_knob(kAtOnce);
   plan::Plan plan{.global_batch = 2};
-  const Time plain = step_time(model, plan, machine);
+  const Time plain = step_time_with(model, plan, machine);
   plan.offload_activations = 1;
-  EXPECT_EQ(step_time(model, plan, machine), plain);
+  EXPECT_EQ(step_time_with(model, plan, machine), plain);
 }
 
 RC_GTEST_PROP(KnobTime, OffloadOfActivationsIsMonotoneAndBoundByTheLink, ()) {
   const zoo::Model model = cases::small_gpt(*rc::gen::inRange<std::int64_t>(1, 5));
-  const machine::Machine machine =
-      machine_with(Bandwidth(static_cast<double>(*rc::gen::inRange<std::int64_t>(1, 1000)) * 1e6));
+  const machine::Machine machine = machine_with_knob(
+      Bandwidth(static_cast<double>(*rc::gen::inRange<std::int64_t>(1, 1000)) * 1e6));
   plan::Plan plan{.global_batch = *rc::gen::inRange<std::int64_t>(1, 4)};
-  Time before = step_time(model, plan, machine);
+  Time before = step_time_with(model, plan, machine);
   for (const double share : {0.25, 0.5, 1.0}) {
     plan.offload_activations = share;
     const graph::Workload workload = cases::lowered(model, plan);
@@ -100,7 +101,7 @@ RC_GTEST_PROP(KnobTime, OffloadOfActivationsIsMonotoneAndBoundByTheLink, ()) {
     cases::each_node(workload, 0, [&](const graph::Node& node) {
       out += node.stream == plan::StepStream::to_host ? node.bytes : Bytes(0);
     });
-    const Time now = step_time(model, plan, machine);
+    const Time now = step_time_with(model, plan, machine);
     RC_ASSERT(now >= before);
     RC_ASSERT(now >= out / machine.device.memory[1].bandwidth);
     before = now;
@@ -122,32 +123,32 @@ TEST(KnobTime, ChunksHideCollectivesBehindTheirGemms) {
   // Where memory is fast (every piece reads the weight again): never slower than one piece, never
   // faster than without any communication.
   const auto machine_of = [](Bandwidth rate) {
-    machine::Machine machine = machine_with(rate, 4);
+    machine::Machine machine = machine_with_knob(rate, 4);
     machine.device.memory[0].bandwidth = Bandwidth(1e13);
     return machine;
   };
   for (const double rate : {5e9, 20e9, 80e9}) {
     const machine::Machine machine = machine_of(Bandwidth(rate));
     plan::Plan plan{.tp = 4, .sequence_parallel = true, .attention = zoo::AttentionKernel::flash};
-    const Time whole = step_time(wide(), plan, machine);
+    const Time whole = step_time_with(wide(), plan, machine);
     plan.tp_chunks = 4;
-    const Time pieces = step_time(wide(), plan, machine);
+    const Time pieces = step_time_with(wide(), plan, machine);
     EXPECT_LT(pieces, whole) << rate;
-    EXPECT_GT(pieces, step_time(wide(), plan, machine_of(kInstant))) << rate;
+    EXPECT_GT(pieces, step_time_with(wide(), plan, machine_of(kAtOnce))) << rate;
   }
 }
 
 TEST(KnobTime, PiecesOfACollectivePayItsLatencyEach) {
-  machine::Machine machine = machine_with(kInstant, 4);
+  machine::Machine machine = machine_with_knob(kAtOnce, 4);
   machine.network[0].latency = 1_ms;
   plan::Plan plan{.tp = 4, .sequence_parallel = true, .attention = zoo::AttentionKernel::flash};
-  const Time whole = step_time(wide(), plan, machine);
+  const Time whole = step_time_with(wide(), plan, machine);
   plan.tp_chunks = 4;
-  EXPECT_GT(step_time(wide(), plan, machine), whole);
+  EXPECT_GT(step_time_with(wide(), plan, machine), whole);
 }
 
 TEST(KnobTime, TwiceThePeakIsAtMostTwiceAsFast) {
-  machine::Machine machine = machine_with(kInstant);
+  machine::Machine machine = machine_with_knob(kAtOnce);
   machine.device.peak[static_cast<std::size_t>(graph::DataType::fp8)] = 2_TFLOPs;
   machine.device.memory[0].bandwidth = Bandwidth(1e13);
   plan::Plan plan{.attention = zoo::AttentionKernel::flash};
@@ -162,20 +163,20 @@ TEST(KnobTime, TwiceThePeakIsAtMostTwiceAsFast) {
 }
 
 TEST(KnobTime, AnExtraReadForTheMaximumCostsTime) {
-  machine::Machine machine = machine_with(kInstant);
+  machine::Machine machine = machine_with_knob(kAtOnce);
   plan::Plan plan{.quantization = plan::Quantization::fp8_delayed};
-  const Time delayed = step_time(wide(), plan, machine);
+  const Time delayed = step_time_with(wide(), plan, machine);
   plan.quantization = plan::Quantization::fp8_current;
-  EXPECT_GT(step_time(wide(), plan, machine), delayed);
+  EXPECT_GT(step_time_with(wide(), plan, machine), delayed);
 }
 
 TEST(KnobTime, ShorterDocumentsAreNeverSlower) {
-  const machine::Machine machine = machine_with(kInstant);
+  const machine::Machine machine = machine_with_knob(kAtOnce);
   plan::Plan plan{.attention = zoo::AttentionKernel::flash};
-  Time before = step_time(wide(), plan, machine);
+  Time before = step_time_with(wide(), plan, machine);
   for (const char* documents : {"4096", "3072,1024", "2048,2048", "1024,1024,1024,1024"}) {
     plan.documents = documents;
-    const Time now = step_time(wide(), plan, machine);
+    const Time now = step_time_with(wide(), plan, machine);
     EXPECT_LE(now, before) << documents;
     before = now;
   }

@@ -17,7 +17,7 @@ namespace {
 using namespace testing;  // NOLINT(google-build-using-namespace): the builders of this test
 
 /// Time of one stage's forward, input gradients and weight gradients of a microbatch.
-struct Times {
+struct StageTimes {
   Time forward{0};
   Time input_gradient{0};
   Time weight_gradient{0};
@@ -28,8 +28,8 @@ struct Times {
 /// One piece of work as a template: what it receives, computes and sends, of no bytes.
 class PieceBuilder {
  public:
-  PieceBuilder(const plan::PipelineShape& shape, const plan::RankLayout& layout, const Times& times,
-               std::int64_t stage)
+  PieceBuilder(const plan::PipelineShape& shape, const plan::RankLayout& layout,
+               const StageTimes& times, std::int64_t stage)
       : shape_(shape), layout_(layout), times_(times), stage_(stage) {}
 
   std::vector<graph::Node> nodes(const plan::PipelineSlot& slot) const {
@@ -88,12 +88,12 @@ class PieceBuilder {
 
   const plan::PipelineShape& shape_;
   const plan::RankLayout& layout_;
-  const Times& times_;
+  const StageTimes& times_;
   std::int64_t stage_;
 };
 
 /// Every piece is a template of its own.
-graph::Workload pieces_of(const plan::PipelineShape& shape, const Times& times) {
+graph::Workload pieces_of(const plan::PipelineShape& shape, const StageTimes& times) {
   const plan::RankLayout layout{
       {{plan::Axis::tp, 1}, {plan::Axis::dp, 1}, {plan::Axis::pp, shape.stages}}};
   graph::Workload workload = plan::step_workload(layout);
@@ -113,7 +113,7 @@ graph::Workload pieces_of(const plan::PipelineShape& shape, const Times& times) 
 
 /// Step time less m (F + B + W).
 Time bubble(plan::Schedule schedule, std::int64_t stages, std::int64_t microbatches,
-            const Times& times) {
+            const StageTimes& times) {
   const bool two = schedule == plan::Schedule::zb_v || schedule == plan::Schedule::dualpipe;
   const plan::PipelineShape shape{
       schedule, stages, two ? 2 : 1,
@@ -128,7 +128,7 @@ Time bubble(plan::Schedule schedule, std::int64_t stages, std::int64_t microbatc
   return timeline->step_time - times.all() * microbatches;
 }
 
-Time any_time(std::int64_t least, std::int64_t most) {
+Time any_stage_time(std::int64_t least, std::int64_t most) {
   return 2_us * *rc::gen::inRange<std::int64_t>(least, most);
 }
 
@@ -137,9 +137,9 @@ RC_GTEST_PROP(SimulatedPipeline, BubblesAreThoseOfThePapers, ()) {
   // F&B = F + B. W <= B - W = F: see tests/workload/plan/schedule_test.cc for other times.
   const std::int64_t p = *rc::gen::inRange<std::int64_t>(2, 9);
   const std::int64_t m = 2 * p + *rc::gen::inRange<std::int64_t>(0, 6);
-  const Time forward = any_time(1, 20);
-  const Time weight = std::min(forward, any_time(1, 20));
-  const Times times{forward, forward, weight};
+  const Time forward = any_stage_time(1, 20);
+  const Time weight = std::min(forward, any_stage_time(1, 20));
+  const StageTimes times{forward, forward, weight};
   const Time backward = forward + weight;
   RC_ASSERT(bubble(plan::Schedule::one_f_one_b, p, m, times) == (forward + backward) * (p - 1));
   RC_ASSERT(bubble(plan::Schedule::zb_h1, p, m, times) ==
@@ -153,7 +153,7 @@ RC_GTEST_PROP(SimulatedPipeline, BubblesAreThoseOfThePapers, ()) {
 RC_GTEST_PROP(SimulatedPipeline, VOfEqualPassesOnlyWaitsForTheFirstMicrobatch, ()) {
   const std::int64_t p = *rc::gen::inRange<std::int64_t>(2, 9);
   const std::int64_t m = 2 * p + *rc::gen::inRange<std::int64_t>(0, 6);
-  const Time each = any_time(1, 20);
+  const Time each = any_stage_time(1, 20);
   RC_ASSERT(bubble(plan::Schedule::zb_v, p, m, {each, each, each}) == each / 2 * (p - 1));
 }
 

@@ -14,7 +14,7 @@
 namespace orrery {
 namespace {
 
-struct Case {
+struct ShortcutCase {
   zoo::Model model;
   plan::Plan plan;
   machine::Machine machine;
@@ -54,7 +54,7 @@ plan::Plan any_plan() {
   return plan;
 }
 
-machine::Machine any_machine(std::int64_t devices) {
+machine::Machine any_cut_machine(std::int64_t devices) {
   const std::int64_t inner = devices % 4 == 0 ? pick({4, devices}) : devices;
   machine::Machine machine =
       testing::machine_of({testing::dimension(topology::DimensionKind::switched, inner),
@@ -76,7 +76,7 @@ TEST(Shortcuts, StepsOfPlansEqualThoseOfEveryNodeRun) {
     const plan::Plan plan = any_plan();
     RC_PRE(plan::check(plan, model).has_value());
     const graph::Workload workload = cases::lowered(model, plan);
-    const machine::Machine machine = any_machine(workload.ranks);
+    const machine::Machine machine = any_cut_machine(workload.ranks);
     RC_LOG(fmt::format("schedule {} tp {} pp {} dp {} batch {} host {} us", name_of(plan.schedule),
                        plan.tp, plan.pp, plan.dp, plan.global_batch, plan.host_dispatch / 1_us));
     const auto taken = simulate::simulate(workload, machine);
@@ -100,7 +100,7 @@ TEST(Shortcuts, StepsWithFlowsEqualThoseOfEveryMessageRun) {
     const plan::Plan plan = any_plan();
     RC_PRE(plan::check(plan, model).has_value());
     const graph::Workload workload = cases::lowered(model, plan);
-    const machine::Machine machine = any_machine(workload.ranks);
+    const machine::Machine machine = any_cut_machine(workload.ranks);
     RC_LOG(fmt::format("schedule {} tp {} pp {} dp {} batch {} host {} us", name_of(plan.schedule),
                        plan.tp, plan.pp, plan.dp, plan.global_batch, plan.host_dispatch / 1_us));
     simulate::SimulateOptions options;
@@ -169,7 +169,7 @@ TEST(Shortcuts, FusedKernelsTakeWhatTheyTakeOneByOne) {
     unfused.skip = {"fuse"};
     const auto single = parallel::lower(model, plan, unfused);
     RC_ASSERT(single.has_value());
-    const machine::Machine machine = any_machine(fused.ranks);
+    const machine::Machine machine = any_cut_machine(fused.ranks);
     const auto together = simulate::simulate(fused, machine);
     const auto one_by_one = simulate::simulate(*single, machine);
     RC_ASSERT(together.has_value() && one_by_one.has_value());

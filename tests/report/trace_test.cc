@@ -109,7 +109,7 @@ struct Case {
   plan::Plan plan;
 };
 
-plan::Plan base_plan() {
+plan::Plan traced_plan() {
   plan::Plan plan;
   plan.tp = 2;
   plan.pp = 2;
@@ -120,7 +120,7 @@ plan::Plan base_plan() {
 }
 
 std::vector<Case> cases() {
-  std::vector<Case> cases(5, Case{"", base_plan()});
+  std::vector<Case> cases(5, Case{"", traced_plan()});
   cases[0].name = "1f1b with full recompute";
   cases[0].plan.recompute = plan::Recompute::full;
   cases[1].name = "interleaved with overlapped sends and gradients";

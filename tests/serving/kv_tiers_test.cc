@@ -12,11 +12,11 @@
 namespace orrery::serving {
 namespace {
 
-const machine::Machine& dgx() {
+const machine::Machine& dgx_with_tiers() {
   static const machine::Machine machine = machine::load_machine("dgx-h100").value();
   return machine;
 }
-const zoo::Model& small_model() {
+const zoo::Model& tiered_model() {
   static const zoo::Model model = zoo::load_model("llama-3.2-1b").value();
   return model;
 }
@@ -79,16 +79,17 @@ TEST(KvTiers, AFullTierDropsTheLeastRecentlyUsedAndTheNextOneHasIt) {
 }
 
 TEST(KvTiers, AreTiersOfTheMachine) {
-  const auto tiers = kv_tiers_of("host:10 GB,nvme,remote:1 TB", dgx()).value();
+  const auto tiers = kv_tiers_of("host:10 GB,nvme,remote:1 TB", dgx_with_tiers()).value();
   ASSERT_EQ(tiers.size(), 3U);
   EXPECT_EQ(tiers[0].capacity, Bytes(10'000'000'000));
-  EXPECT_EQ(tiers[0].bandwidth, dgx().device.memory[1].bandwidth);
-  EXPECT_EQ(tiers[1].capacity, dgx().device.memory[2].capacity);
-  EXPECT_EQ(tiers[2].bandwidth, dgx().network.back().bandwidth);
+  EXPECT_EQ(tiers[0].bandwidth, dgx_with_tiers().device.memory[1].bandwidth);
+  EXPECT_EQ(tiers[1].capacity, dgx_with_tiers().device.memory[2].capacity);
+  EXPECT_EQ(tiers[2].bandwidth, dgx_with_tiers().network.back().bandwidth);
   for (const char* wrong : {"hst", "host:", "host:0 GB", "remote", "hbm", ","}) {
-    EXPECT_FALSE(kv_tiers_of(wrong, dgx()).has_value()) << wrong;
+    EXPECT_FALSE(kv_tiers_of(wrong, dgx_with_tiers()).has_value()) << wrong;
   }
-  EXPECT_THAT(kv_tiers_of("hst", dgx()).error().to_string(), ::testing::HasSubstr("host, nvme"));
+  EXPECT_THAT(kv_tiers_of("hst", dgx_with_tiers()).error().to_string(),
+              ::testing::HasSubstr("host, nvme"));
 }
 
 /// 12 sessions of 4 turns; a user thinks for 2 s.
@@ -106,12 +107,12 @@ Run served(std::int64_t blocks, const char* tiers, const machine::Machine& machi
   Engine engine = load_engine("vllm@0.10").value();
   engine.blocks = blocks;
   engine.tiers = tiers;
-  return Server::make(small_model(), machine, engine)->run(sessions());
+  return Server::make(tiered_model(), machine, engine)->run(sessions());
 }
 
 TEST(KvTiers, FastAndLargeOnesAreALargerMemory) {
   // 300 blocks hold a few sessions, 20,000 all of them.
-  machine::Machine fast = dgx();
+  machine::Machine fast = dgx_with_tiers();
   fast.device.memory[1].bandwidth = Bandwidth(1e18);
   fast.device.memory[1].latency = Time(0);
   const serving::Run small = served(300, "", fast);
@@ -125,7 +126,7 @@ TEST(KvTiers, FastAndLargeOnesAreALargerMemory) {
 }
 
 TEST(KvTiers, NothingIsFetchedForNothing) {
-  const serving::Run host = served(300, "host", dgx());
+  const serving::Run host = served(300, "host", dgx_with_tiers());
   Time least{0};
   std::int64_t fetched = 0;
   for (const Served& request : host.requests) {
@@ -140,7 +141,7 @@ TEST(KvTiers, NothingIsFetchedForNothing) {
   const Bytes bytes = host.kv_bytes_per_token * host.totals.fetched_tokens;
   EXPECT_GE(least, bytes / Bandwidth(51.2e9) + fetched * 10_us);
   // From a disk of 4 GB/s it takes longer.
-  const serving::Run disk = served(300, "nvme", dgx());
+  const serving::Run disk = served(300, "nvme", dgx_with_tiers());
   const auto waiting = [](const serving::Run& run) {
     Time sum{0};
     for (const Served& request : run.requests) {

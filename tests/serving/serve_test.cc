@@ -13,10 +13,10 @@
 namespace orrery::serving {
 namespace {
 
-zoo::Model model_named(const char* name) {
+zoo::Model served_model(const char* name) {
   return zoo::load_model(name).value();
 }
-machine::Machine machine_named(const char* name) {
+machine::Machine served_machine(const char* name) {
   return machine::load_machine(name).value();
 }
 
@@ -65,10 +65,10 @@ bool same(const serving::Run& a, const serving::Run& b) {
 }
 
 RC_GTEST_PROP(Serve, SkippingRunsOfDecodesIsSteppingToThePicosecond, ()) {
-  static const machine::Machine machine = machine_named("dgx-h100");
+  static const machine::Machine machine = served_machine("dgx-h100");
   // gpt-oss has layers with windows, which decodes cross.
-  static const zoo::Model dense = model_named("llama-3.2-1b");
-  static const zoo::Model windowed = model_named("gpt-oss-20b");
+  static const zoo::Model dense = served_model("llama-3.2-1b");
+  static const zoo::Model windowed = served_model("gpt-oss-20b");
   const bool windows = *rc::gen::arbitrary<bool>();
   Engine engine = small_engine(*rc::gen::arbitrary<bool>());
   engine.blocks = *rc::gen::inRange(60, 300);
@@ -101,7 +101,7 @@ RC_GTEST_PROP(Serve, SkippingRunsOfDecodesIsSteppingToThePicosecond, ()) {
 }
 
 TEST(Serve, TokensAndTimesAreOrderedAndConserved) {
-  const serving::Run run = serve(model_named("llama-3.2-1b"), machine_named("dgx-h100"),
+  const serving::Run run = serve(served_model("llama-3.2-1b"), served_machine("dgx-h100"),
                                  small_engine(true), requests::generate(small_load(300)))
                                .value();
   ASSERT_EQ(run.requests.size(), 300U);
@@ -118,15 +118,15 @@ TEST(Serve, TokensAndTimesAreOrderedAndConserved) {
   for (const Gap& gap : run.gaps) {
     gaps += gap.count;
   }
-  const Metrics m = metrics(run, machine_named("dgx-h100"));
+  const Metrics m = metrics(run, served_machine("dgx-h100"));
   EXPECT_EQ(gaps, m.output_tokens - m.completed);
 }
 
 TEST(Serve, AnArrivalDuringAStepWaitsForTheRestOfItAndTheNext) {
   // One request decodes; another arrives. Synchronous: it joins the next step. Asynchronous: that
   // one is formed already, it joins the one after. An idle engine takes it at once in both.
-  const zoo::Model model = model_named("llama-3.2-1b");
-  const machine::Machine machine = machine_named("dgx-h100");
+  const zoo::Model model = served_model("llama-3.2-1b");
+  const machine::Machine machine = served_machine("dgx-h100");
   const auto waits = [&](bool async) {
     requests::Request first{.ids = {}};
     first.output = 100;
@@ -145,8 +145,8 @@ TEST(Serve, AnArrivalDuringAStepWaitsForTheRestOfItAndTheNext) {
 
 TEST(Serve, OneSeatAndFixedLengthsIsMD1) {
   // Service time s, utilisation r = rate s: mean wait r s / (2 (1 - r)) (Pollaczek-Khinchine).
-  const zoo::Model model = model_named("llama-3.2-1b");
-  const machine::Machine machine = machine_named("dgx-h100");
+  const zoo::Model model = served_model("llama-3.2-1b");
+  const machine::Machine machine = served_machine("dgx-h100");
   Engine engine = small_engine(false);
   engine.max_num_seqs = 1;
   requests::Generator load;
@@ -166,7 +166,7 @@ TEST(Serve, OneSeatAndFixedLengthsIsMD1) {
 TEST(Serve, NoFasterThanWeightsCanBeRead) {
   // Llama-3.1-8B in bf16: 16 GB without the embedding's 1 GB, at 3.35 TB/s 4.5 ms a token.
   const serving::Run run =
-      serve(model_named("llama-3.1-8b"), machine_named("dgx-h100"),
+      serve(served_model("llama-3.1-8b"), served_machine("dgx-h100"),
             load_engine("vllm@0.19").value(), {{.input = 100, .output = 50, .ids = {}}})
           .value();
   EXPECT_GT(run.requests[0].tpot(), 4480_us);
@@ -178,7 +178,8 @@ TEST(Serve, KvBlocksAreWithinFivePercentOfALog) {
   Engine engine = load_engine("vllm@0.19").value();
   engine.max_num_batched_tokens = 2048;
   engine.max_num_seqs = 256;
-  const auto server = Server::make(model_named("llama-3.1-8b"), machine_named("rtx-4090"), engine);
+  const auto server =
+      Server::make(served_model("llama-3.1-8b"), served_machine("rtx-4090"), engine);
   ASSERT_TRUE(server.has_value());
   Server copy = *server;
   EXPECT_NEAR(static_cast<double>(copy.run({}).kv_blocks) / 2588, 1, 0.05);
@@ -187,7 +188,7 @@ TEST(Serve, KvBlocksAreWithinFivePercentOfALog) {
 TEST(Serve, NarrowKvDoublesTheBlocks) {
   Engine engine = load_engine("vllm@0.19").value();
   const auto blocks = [&] {
-    return Server::make(model_named("llama-3.1-8b"), machine_named("dgx-h100"), engine)
+    return Server::make(served_model("llama-3.1-8b"), served_machine("dgx-h100"), engine)
         ->run({})
         .kv_blocks;
   };
@@ -198,8 +199,8 @@ TEST(Serve, NarrowKvDoublesTheBlocks) {
 
 TEST(Serve, StagesHoldLessAndTakeLongerPerToken) {
   Engine engine = load_engine("vllm@0.10").value();
-  const zoo::Model model = model_named("llama-3.1-8b");
-  const machine::Machine machine = machine_named("dgx-h100");
+  const zoo::Model model = served_model("llama-3.1-8b");
+  const machine::Machine machine = served_machine("dgx-h100");
   const std::vector<requests::Request> one{{.input = 100, .output = 50, .ids = {}}};
   const serving::Run whole = serve(model, machine, engine, one).value();
   engine.pp = 2;
@@ -212,7 +213,7 @@ TEST(Serve, CopiesInLockstepServeEveryRequest) {
   Engine engine = load_engine("vllm@0.19").value();
   engine.dp = engine.ep = 8;
   requests::Generator load = small_load(60);
-  const serving::Run run = serve(model_named("qwen3-30b-a3b"), machine_named("dgx-h100"), engine,
+  const serving::Run run = serve(served_model("qwen3-30b-a3b"), served_machine("dgx-h100"), engine,
                                  requests::generate(load))
                                .value();
   EXPECT_EQ(run.requests.size(), 60U);
@@ -227,8 +228,8 @@ TEST(Serve, CopiesInLockstepServeEveryRequest) {
 TEST(Speculation, EmitsWhatTheFormulaSays) {
   // Leviathan et al. 2023, eq. 1: (1 - a^(k + 1)) / (1 - a) tokens a pass; a = 0.8, k = 3: 2.952.
   Engine engine = load_engine("vllm@0.19").value();
-  const zoo::Model model = model_named("llama-3.1-8b");
-  const machine::Machine machine = machine_named("dgx-h100");
+  const zoo::Model model = served_model("llama-3.1-8b");
+  const machine::Machine machine = served_machine("dgx-h100");
   requests::Generator load;
   load.arrival = requests::Arrival::infinite;
   load.output.first = 1000;
@@ -250,8 +251,8 @@ TEST(Speculation, EmitsWhatTheFormulaSays) {
 
 TEST(Speculation, WithoutLuckCostsItsGuesses) {
   // Acceptance 0: one token a pass as without, each pass longer by guessing and verifying.
-  const zoo::Model model = model_named("llama-3.1-8b");
-  const machine::Machine machine = machine_named("dgx-h100");
+  const zoo::Model model = served_model("llama-3.1-8b");
+  const machine::Machine machine = served_machine("dgx-h100");
   const auto tpot = [&](Speculation method, const char* drafter) {
     Engine engine = load_engine("vllm@0.10").value();
     engine.speculation = method;
@@ -277,14 +278,14 @@ TEST(Speculation, WithoutLuckCostsItsGuesses) {
 }
 
 TEST(Serve, WhatDoesNotFitIsSaid) {
-  const auto run = serve(model_named("llama-3-70b"), machine_named("dgx-h100"),
+  const auto run = serve(served_model("llama-3-70b"), served_machine("dgx-h100"),
                          load_engine("vllm@0.19").value(), {});
   ASSERT_FALSE(run.has_value());
   EXPECT_THAT(run.error().to_string(), ::testing::HasSubstr("more tp or pp"));
 }
 
 TEST(Search, TheRateKeepsTheLimitAndTwoPercentMoreDoesNot) {
-  auto server = Server::make(model_named("llama-3.2-1b"), machine_named("dgx-h100"),
+  auto server = Server::make(served_model("llama-3.2-1b"), served_machine("dgx-h100"),
                              load_engine("vllm@0.19").value());
   ASSERT_TRUE(server.has_value());
   requests::Generator load = small_load(500);

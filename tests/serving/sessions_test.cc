@@ -10,17 +10,17 @@
 namespace orrery::serving {
 namespace {
 
-zoo::Model model_named(const char* name) {
+zoo::Model session_model(const char* name) {
   return zoo::load_model(name).value();
 }
-machine::Machine machine_named(const char* name) {
+machine::Machine session_machine(const char* name) {
   return machine::load_machine(name).value();
 }
 
 TEST(Adapters, TakeMemoryAndTime) {
   // Rank 16 on every matrix of Llama-3.1-8B: 41,943,040 parameters, in 2 bytes.
-  const zoo::Model model = model_named("llama-3.1-8b");
-  const machine::Machine machine = machine_named("dgx-h100");
+  const zoo::Model model = session_model("llama-3.1-8b");
+  const machine::Machine machine = session_machine("dgx-h100");
   Engine engine = load_engine("vllm@0.10").value();
   requests::Generator load;
   load.arrival = requests::Arrival::infinite;
@@ -63,10 +63,10 @@ TEST(Breakdown, PartsAreTheWhole) {
   load.output = {.kind = requests::Length::Kind::uniform, .first = 1, .second = 200};
   load.count = 200;
   load.turns = 3;
-  const serving::Run run = serve(model_named("llama-3.2-1b"), machine_named("dgx-h100"), engine,
+  const serving::Run run = serve(session_model("llama-3.2-1b"), session_machine("dgx-h100"), engine,
                                  requests::generate(load))
                                .value();
-  const Metrics m = metrics(run, machine_named("dgx-h100"));
+  const Metrics m = metrics(run, session_machine("dgx-h100"));
   const Breakdown where = breakdown(run);
   const auto sum = [](const std::array<TimePart, 4>& parts) {
     double total = 0;
@@ -92,7 +92,7 @@ TEST(Sessions, ATurnComesAfterTheAnswerAndFindsItsBeginning) {
   load.count = 6;
   load.turns = 3;
   load.think = 1_s;
-  const serving::Run run = serve(model_named("llama-3.2-1b"), machine_named("dgx-h100"),
+  const serving::Run run = serve(session_model("llama-3.2-1b"), session_machine("dgx-h100"),
                                  load_engine("vllm@0.10").value(), requests::generate(load))
                                .value();
   ASSERT_EQ(run.requests.size(), 6U);

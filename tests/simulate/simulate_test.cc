@@ -13,8 +13,8 @@ namespace {
 
 using namespace testing;  // NOLINT(google-build-using-namespace): the builders of this test
 
-Timeline run(const graph::Workload& workload, const machine::Machine& machine,
-             const SimulateOptions& options = {}) {
+Timeline run_workload(const graph::Workload& workload, const machine::Machine& machine,
+                      const SimulateOptions& options = {}) {
   auto timeline = simulate(workload, machine, options);
   EXPECT_TRUE(timeline.has_value()) << timeline.error().to_string();
   return timeline.value_or(Timeline{});
@@ -28,7 +28,7 @@ TEST(Simulate, KernelsOfOneStreamFollowOneAnother) {
       alone, {{compute_node("a", 2_ms), compute_node("b", 3_ms, {}, plan::StepPhase::backward)}},
       3);
   const Timeline timeline =
-      run(workload, machine_of({dimension(topology::DimensionKind::switched, 1)}));
+      run_workload(workload, machine_of({dimension(topology::DimensionKind::switched, 1)}));
   EXPECT_EQ(timeline.step_time, 15_ms);
   EXPECT_EQ(timeline.time("forward"), 6_ms);
   EXPECT_EQ(timeline.time("backward"), 9_ms);
@@ -43,7 +43,7 @@ TEST(Simulate, BlockingAllReduceIsExposed) {
       {{compute_node("a", 1_ms), collective_node("reduce", plan::Axis::tp, Bytes(1'000'000), {0}),
         compute_node("b", 1_ms, {1})}});
   const Timeline timeline =
-      run(workload, machine_of({dimension(topology::DimensionKind::switched, 2)}));
+      run_workload(workload, machine_of({dimension(topology::DimensionKind::switched, 2)}));
   EXPECT_EQ(timeline.step_time, 3_ms + 2_us);
   EXPECT_EQ(timeline.time("tp_exposed"), 1_ms + 2_us);
   EXPECT_EQ(timeline.fold.simulated, 1);
@@ -57,7 +57,7 @@ TEST(Simulate, OverlappedAllReduceIsHiddenAndSlowsComputeDown) {
   const graph::Workload workload = workload_of(
       {{{plan::Axis::tp, 1}, {plan::Axis::dp, 2}, {plan::Axis::pp, 1}}},
       {{collective_node("reduce", plan::Axis::dp, Bytes(1'000'000)), compute_node("a", 4_ms)}});
-  const Timeline timeline = run(workload, machine);
+  const Timeline timeline = run_workload(workload, machine);
   EXPECT_NEAR(to_seconds(timeline.step_time), 4.2505e-3, 1e-9);
   EXPECT_EQ(timeline.breakdown.hidden[*graph::GroupIndex(plan::Axis::dp)], 1_ms + 2_us);
   EXPECT_EQ(timeline.time("dp_exposed"), 0_ps);
@@ -87,7 +87,8 @@ TEST(Simulate, AMessageSlowsKernelsLessThanACollective) {
     const graph::Node gemm = gemm_of_one_millisecond(machine);
     machine.device.overlap_units = collective;
     machine.device.overlap_send_units = message;
-    return run(workload_of({{{plan::Axis::tp, 1}, {plan::Axis::dp, 1}, {plan::Axis::pp, 2}}},
+    return run_workload(
+               workload_of({{{plan::Axis::tp, 1}, {plan::Axis::dp, 1}, {plan::Axis::pp, 2}}},
                            {{send("out", plan::Channel::forward, Bytes(100'000)), gemm},
                             {receive("in", plan::Channel::forward)}}),
                machine)
@@ -108,7 +109,8 @@ TEST(Simulate, ContentionCostsNothingWhereNothingOverlaps) {
     graph::Node next = gemm;
     next.after = {1};
     machine.device.overlap_units = machine.device.overlap_memory = share;
-    return run(workload_of({{{plan::Axis::tp, 2}, {plan::Axis::dp, 1}, {plan::Axis::pp, 1}}},
+    return run_workload(
+               workload_of({{{plan::Axis::tp, 2}, {plan::Axis::dp, 1}, {plan::Axis::pp, 1}}},
                            {{gemm, collective_node("reduce", plan::Axis::tp, Bytes(1'000'000), {0}),
                              next}}),
                machine)
@@ -125,10 +127,10 @@ TEST(Simulate, WaitsAloneTakeNoTime) {
   graph::Node second = first;
   second.after = {1};
   const Timeline timeline =
-      run(workload_of({{{plan::Axis::tp, 2}, {plan::Axis::dp, 1}, {plan::Axis::pp, 1}}},
-                      {{collective_node("reduce", plan::Axis::tp, Bytes(1'000'000)), first, second,
-                        compute_node("work", 1_ms, {0})}}),
-          machine_of({dimension(topology::DimensionKind::switched, 2)}));
+      run_workload(workload_of({{{plan::Axis::tp, 2}, {plan::Axis::dp, 1}, {plan::Axis::pp, 1}}},
+                               {{collective_node("reduce", plan::Axis::tp, Bytes(1'000'000)), first,
+                                 second, compute_node("work", 1_ms, {0})}}),
+                   machine_of({dimension(topology::DimensionKind::switched, 2)}));
   EXPECT_GT(timeline.step_time, 2_ms);
 }
 
@@ -142,7 +144,7 @@ TEST(Simulate, PipelineOfTwoStages) {
        {receive("in", plan::Channel::forward), compute_node("work", 1_ms, {0})}},
       2);
   const Timeline timeline =
-      run(workload, machine_of({dimension(topology::DimensionKind::switched, 2)}));
+      run_workload(workload, machine_of({dimension(topology::DimensionKind::switched, 2)}));
   EXPECT_EQ(timeline.step_time, 4_ms + 2_us);
   EXPECT_EQ(timeline.critical_rank, 1);
   EXPECT_EQ(timeline.time("forward"), 2_ms);
@@ -162,8 +164,8 @@ TEST(Simulate, AMessageThatComesEarlyIsOnTheReceiversStreamToo) {
                     send("out", plan::Channel::forward, Bytes(1'000'000))},
                    {compute_node("work", 5_ms), late, late}});
   const Timeline timeline =
-      run(workload, machine_of({dimension(topology::DimensionKind::switched, 2)}),
-          {.record_spans = true});
+      run_workload(workload, machine_of({dimension(topology::DimensionKind::switched, 2)}),
+                   {.record_spans = true});
   std::vector<Span> received;
   for (const Span& span : timeline.spans) {
     if (span.kind == graph::Node::Kind::receive) {
@@ -185,7 +187,7 @@ TEST(Simulate, SlowHostStarvesTheDevice) {
   graph::Workload workload = workload_of(alone, {{node}});
   workload.host_dispatch = 10_us;
   const Timeline timeline =
-      run(workload, machine_of({dimension(topology::DimensionKind::switched, 1)}));
+      run_workload(workload, machine_of({dimension(topology::DimensionKind::switched, 1)}));
   EXPECT_EQ(timeline.step_time, 1001_us);
   EXPECT_EQ(timeline.time("host"), 901_us);
   EXPECT_EQ(timeline.time("forward"), 100_us);
@@ -198,7 +200,7 @@ TEST(Simulate, HostRunsAheadOfASlowDevice) {
   graph::Workload workload = workload_of(alone, {{node}}, 2);
   workload.host_dispatch = 10_us;
   const Timeline timeline =
-      run(workload, machine_of({dimension(topology::DimensionKind::switched, 1)}));
+      run_workload(workload, machine_of({dimension(topology::DimensionKind::switched, 1)}));
   EXPECT_EQ(timeline.step_time, 20_ms + 10_us);
 }
 
@@ -209,7 +211,7 @@ TEST(Simulate, HostSynchronisationExposesEveryDispatch) {
   graph::Workload workload = workload_of(alone, {{node}}, 3);
   workload.host_dispatch = 10_us;
   const Timeline timeline =
-      run(workload, machine_of({dimension(topology::DimensionKind::switched, 1)}));
+      run_workload(workload, machine_of({dimension(topology::DimensionKind::switched, 1)}));
   EXPECT_EQ(timeline.step_time, 3_ms + 30_us);
 }
 
@@ -224,7 +226,7 @@ TEST(Simulate, CommunicationSlowsKernelsDownNotTheHost) {
       workload_of({{{plan::Axis::tp, 1}, {plan::Axis::dp, 2}, {plan::Axis::pp, 1}}},
                   {{collective_node("reduce", plan::Axis::dp, Bytes(500'000)), node}});
   workload.host_dispatch = 100_us;
-  const Timeline timeline = run(workload, machine);
+  const Timeline timeline = run_workload(workload, machine);
   EXPECT_EQ(timeline.step_time, 1101_us);
   EXPECT_EQ(timeline.time("forward"), 10_us);
   EXPECT_EQ(timeline.time("host"), 1091_us);
@@ -240,7 +242,8 @@ TEST(Simulate, TwoAxesOnOneNicShareIt) {
     d.nic = "nic";
   }
   const auto step = [&] {
-    return run(workload_of({{{plan::Axis::tp, 1}, {plan::Axis::dp, 2}, {plan::Axis::pp, 2}}},
+    return run_workload(
+               workload_of({{{plan::Axis::tp, 1}, {plan::Axis::dp, 2}, {plan::Axis::pp, 2}}},
                            {{collective_node("reduce", plan::Axis::dp, Bytes(1'000'000)),
                              send("out", plan::Channel::forward, Bytes(1'000'000))},
                             {receive("in", plan::Channel::forward)}}),
@@ -262,8 +265,9 @@ TEST(Simulate, BreakdownsOfAllRanksSumToTheStepTime) {
   SimulateOptions unfolded;
   unfolded.fold = false;
   for (const Timeline& timeline :
-       {run(workload, machine_of({dimension(topology::DimensionKind::switched, 4)})),
-        run(workload, machine_of({dimension(topology::DimensionKind::switched, 4)}), unfolded)}) {
+       {run_workload(workload, machine_of({dimension(topology::DimensionKind::switched, 4)})),
+        run_workload(workload, machine_of({dimension(topology::DimensionKind::switched, 4)}),
+                     unfolded)}) {
     for (const Breakdown& breakdown : timeline.by_rank) {
       Time sum{0};
       for (const Time part : breakdown.time) {
@@ -330,7 +334,7 @@ TEST(Simulate, ProgressIsOfTheWholeRun) {
     // 20,000 events in all.
     EXPECT_NEAR(static_cast<double>(events) / share, 20'000, 50);
   };
-  run(workload, machine_of({dimension(topology::DimensionKind::switched, 1)}), options);
+  run_workload(workload, machine_of({dimension(topology::DimensionKind::switched, 1)}), options);
   ASSERT_GE(shares.size(), 4U);
   EXPECT_TRUE(std::is_sorted(shares.begin(), shares.end()));
   EXPECT_GT(last_events, 16'000U);

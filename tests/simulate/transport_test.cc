@@ -27,8 +27,8 @@ constexpr Bytes kMegabyte{1'000'000};
 constexpr Time kMillisecond = 1'000_us;
 
 /// When each rank is done.
-Timeline run(const Traffic& traffic, const machine::Machine& machine, NetworkModel network,
-             Algorithm algorithm = Algorithm::automatic) {
+Timeline run_messages(const Traffic& traffic, const machine::Machine& machine, NetworkModel network,
+                      Algorithm algorithm = Algorithm::automatic) {
   const graph::Workload workload = traffic.workload();
   EXPECT_TRUE(graph::verify(workload));
   SimulateOptions options;
@@ -67,7 +67,7 @@ TEST_P(EveryNetwork, AMessageOnIdleLinksTakesItsBytesAndTheLatencyOfItsWay) {
     machine::Machine machine = machine_of({dimension(kind, 3)});
     machine.network[0].message_overhead = 5_us;
     const Timeline timeline =
-        run(Traffic(3).add({.from = 0, .to = 2, .bytes = kMegabyte}), machine, GetParam());
+        run_messages(Traffic(3).add({.from = 0, .to = 2, .bytes = kMegabyte}), machine, GetParam());
     EXPECT_EQ(end(timeline, 2), mesh ? 2 * kMillisecond + 7_us : kMillisecond + 6_us);
   }
 }
@@ -106,10 +106,10 @@ TEST(PortTransport, CopiesShareThePortThatTheirTierGoesThrough) {
 TEST_P(EveryNetwork, TwoMessagesFromOnePortTakeTwice) {
   // Fairly shared both end after 2 ms; first come first served the first ends after 1 ms.
   const machine::Machine machine = machine_of({dimension(topology::DimensionKind::switched, 3)});
-  const Timeline timeline = run(Traffic(3)
-                                    .add({.from = 0, .to = 1, .bytes = kMegabyte})
-                                    .add({.from = 0, .to = 2, .bytes = kMegabyte}),
-                                machine, GetParam());
+  const Timeline timeline = run_messages(Traffic(3)
+                                             .add({.from = 0, .to = 1, .bytes = kMegabyte})
+                                             .add({.from = 0, .to = 2, .bytes = kMegabyte}),
+                                         machine, GetParam());
   const bool in_turn = GetParam() == NetworkModel::fifo;
   EXPECT_EQ(end(timeline, 1), (in_turn ? 1 : 2) * kMillisecond + 1_us);
   EXPECT_EQ(end(timeline, 2), 2 * kMillisecond + 1_us);
@@ -119,10 +119,10 @@ TEST_P(EveryNetwork, LinksOfAFullyConnectedDimensionAreTheirOwn) {
   // 0 -> 1 and 2 -> 1 pass different links of half of the bandwidth each.
   const machine::Machine machine =
       machine_of({dimension(topology::DimensionKind::fully_connected, 3)});
-  const Timeline timeline = run(Traffic(3)
-                                    .add({.from = 0, .to = 1, .bytes = kMegabyte})
-                                    .add({.from = 2, .to = 1, .bytes = kMegabyte}),
-                                machine, GetParam());
+  const Timeline timeline = run_messages(Traffic(3)
+                                             .add({.from = 0, .to = 1, .bytes = kMegabyte})
+                                             .add({.from = 2, .to = 1, .bytes = kMegabyte}),
+                                         machine, GetParam());
   EXPECT_EQ(timeline.step_time, 2 * kMillisecond + 1_us);
 }
 
@@ -130,8 +130,8 @@ TEST_P(EveryNetwork, ARingAllReduceAloneTakesTheClosedForm) {
   // 2 * 7 steps of 1/8 MB and 1 us.
   const machine::Machine machine = machine_of({dimension(topology::DimensionKind::switched, 8)});
   const Timeline timeline =
-      run(Traffic(8).add(Gathering{{first_ranks(8)}, Kind::all_reduce, kMegabyte}), machine,
-          GetParam(), Algorithm::ring);
+      run_messages(Traffic(8).add(Gathering{{first_ranks(8)}, Kind::all_reduce, kMegabyte}),
+                   machine, GetParam(), Algorithm::ring);
   EXPECT_EQ(timeline.step_time, 14 * (125_us + 1_us));
 }
 
@@ -141,18 +141,19 @@ TEST_P(EveryNetwork, PhasesFollowOneAnotherInAllGroupsAtOnce) {
   machine::Machine machine = machine_of({dimension(topology::DimensionKind::switched, 2),
                                          dimension(topology::DimensionKind::switched, 3)});
   const Timeline timeline =
-      run(Traffic(6).add(Gathering{{first_ranks(6)}, Kind::all_reduce, 6 * kMegabyte}), machine,
-          GetParam(), Algorithm::hierarchical);
+      run_messages(Traffic(6).add(Gathering{{first_ranks(6)}, Kind::all_reduce, 6 * kMegabyte}),
+                   machine, GetParam(), Algorithm::hierarchical);
   EXPECT_EQ(timeline.step_time, 10 * kMillisecond + 6_us);
 }
 
 TEST_P(EveryNetwork, AMessageSlowsDownACollectiveOnItsPort) {
   // Rank 0's port sends 14/8 MB of the all-reduce and 1 MB to rank 4.
   const machine::Machine machine = machine_of({dimension(topology::DimensionKind::switched, 8)});
-  const Timeline timeline = run(Traffic(8)
-                                    .add(Gathering{{first_ranks(8)}, Kind::all_reduce, kMegabyte})
-                                    .add({.from = 0, .to = 4, .bytes = kMegabyte}),
-                                machine, GetParam(), Algorithm::ring);
+  const Timeline timeline =
+      run_messages(Traffic(8)
+                       .add(Gathering{{first_ranks(8)}, Kind::all_reduce, kMegabyte})
+                       .add({.from = 0, .to = 4, .bytes = kMegabyte}),
+                   machine, GetParam(), Algorithm::ring);
   EXPECT_GE(timeline.step_time, 2750_us);
   EXPECT_LE(timeline.step_time, 3800_us);
 }
@@ -166,8 +167,8 @@ TEST_P(EveryMessageNetwork, ProtocolsCountAsInTheClosedForm) {
                                    .efficiency = 0.8,
                                    .local_copy = 0.5}};
   const Timeline timeline =
-      run(Traffic(4).add(Gathering{{first_ranks(4)}, Kind::all_gather, 40 * kMegabyte}), machine,
-          GetParam(), Algorithm::ring);
+      run_messages(Traffic(4).add(Gathering{{first_ranks(4)}, Kind::all_gather, 40 * kMegabyte}),
+                   machine, GetParam(), Algorithm::ring);
   EXPECT_EQ(timeline.step_time, 20_us + 6'250_us + 3 * (12'500_us + 3_us));
 }
 
@@ -177,10 +178,10 @@ TEST_P(EveryMessageNetwork, LinksArePassedAtTheRateOfEachMessagesProtocol) {
   // to wait for the last hop of the first.
   machine::Machine machine = machine_of({dimension(topology::DimensionKind::switched, 2)});
   machine.network[0].exchange = {{.name = "Simple", .step_latency = 1_us, .efficiency = 0.5}};
-  const Timeline timeline = run(Traffic(2)
-                                    .add(Gathering{{{0, 1}}, Kind::send_recv, kMegabyte})
-                                    .add({.from = 0, .to = 1, .bytes = kMegabyte}),
-                                machine, GetParam());
+  const Timeline timeline = run_messages(Traffic(2)
+                                             .add(Gathering{{{0, 1}}, Kind::send_recv, kMegabyte})
+                                             .add({.from = 0, .to = 1, .bytes = kMegabyte}),
+                                         machine, GetParam());
   EXPECT_GE(timeline.step_time, 3 * kMillisecond + 1_us);
   EXPECT_LE(timeline.step_time, 3 * kMillisecond + 2_us);
 }
@@ -191,8 +192,8 @@ TEST_P(EveryMessageNetwork, TheSwitchAddsUpMessageByMessage) {
   machine.network[0].in_switch = {{.name = "NVLS", .launch = 1_us, .step_latency = 1_us}};
   const Traffic traffic =
       Traffic(8).add(Gathering{{first_ranks(8)}, Kind::all_reduce, 100 * kMegabyte});
-  EXPECT_EQ(run(traffic, machine, NetworkModel::ports).step_time, 112'503_us);
-  EXPECT_EQ(run(traffic, machine, GetParam()).step_time, 112'503_us);
+  EXPECT_EQ(run_messages(traffic, machine, NetworkModel::ports).step_time, 112'503_us);
+  EXPECT_EQ(run_messages(traffic, machine, GetParam()).step_time, 112'503_us);
 }
 
 TEST_P(EveryMessageNetwork, AutomaticTakesTheRingWhereTheSwitchHasNoMessages) {
@@ -202,7 +203,7 @@ TEST_P(EveryMessageNetwork, AutomaticTakesTheRingWhereTheSwitchHasNoMessages) {
   machine.network[0].in_switch = {{.name = "NVLS", .launch = 1_us, .step_latency = 1_us}};
   const Traffic traffic =
       Traffic(16).add(Gathering{{first_ranks(16)}, Kind::all_reduce, 100 * kMegabyte});
-  EXPECT_GT(run(traffic, machine, GetParam()).step_time, 30 * 5'400_us);
+  EXPECT_GT(run_messages(traffic, machine, GetParam()).step_time, 30 * 5'400_us);
 
   SimulateOptions options;
   options.network = GetParam();
@@ -259,8 +260,8 @@ TEST_P(EveryNetwork, ATopologyWithRoomForAllIsTheSwitchThatItStandsFor) {
         std::pair(Kind::all_to_all, Algorithm::direct),
         std::pair(Kind::all_to_all, Algorithm::pairwise)}) {
     const Traffic traffic = Traffic(8).add(Gathering{{first_ranks(8)}, kind, 56 * kMegabyte});
-    const Timeline expected = run(traffic, plain, NetworkModel::ports, algorithm);
-    const Timeline timeline = run(traffic, laid_on(roomy, 8), GetParam(), algorithm);
+    const Timeline expected = run_messages(traffic, plain, NetworkModel::ports, algorithm);
+    const Timeline timeline = run_messages(traffic, laid_on(roomy, 8), GetParam(), algorithm);
     if (GetParam() == NetworkModel::fifo && algorithm != Algorithm::ring) {
       EXPECT_GE(timeline.finish, expected.finish);  // messages take turns even on a wide trunk
     } else {
@@ -275,19 +276,19 @@ TEST_P(EveryNetwork, AnOverSubscribedTrunkIsNotFree) {
   const machine::Machine tapered =
       laid_on("leaf_spine:leaves=2,spines=1,hosts=4,bandwidth=1 GB/s", 8);
   const Timeline exchange =
-      run(Traffic(8).add(Gathering{{first_ranks(8)}, Kind::all_to_all, 8 * kMegabyte}), tapered,
-          GetParam(), Algorithm::direct);
+      run_messages(Traffic(8).add(Gathering{{first_ranks(8)}, Kind::all_to_all, 8 * kMegabyte}),
+                   tapered, GetParam(), Algorithm::direct);
   EXPECT_GE(exchange.step_time, 16 * kMillisecond + 1_us);
   EXPECT_LE(exchange.step_time, 17 * kMillisecond + 1_us);
 
   // Pairs at distance 4 cross it, 4 at a time, in one of three steps: 4 MB, then 2 and 1 MB inside,
   // and back. In steps 4, then 2, then 1 apart: (4 * 4 + 2 + 1) * 2.
   const Timeline halving =
-      run(Traffic(8).add(Gathering{{first_ranks(8)}, Kind::all_reduce, 8 * kMegabyte}), tapered,
-          GetParam(), Algorithm::halving_doubling);
+      run_messages(Traffic(8).add(Gathering{{first_ranks(8)}, Kind::all_reduce, 8 * kMegabyte}),
+                   tapered, GetParam(), Algorithm::halving_doubling);
   const Timeline alone =
-      run(Traffic(8).add(Gathering{{first_ranks(8)}, Kind::all_reduce, 8 * kMegabyte}), tapered,
-          NetworkModel::flow, Algorithm::halving_doubling);
+      run_messages(Traffic(8).add(Gathering{{first_ranks(8)}, Kind::all_reduce, 8 * kMegabyte}),
+                   tapered, NetworkModel::flow, Algorithm::halving_doubling);
   EXPECT_GT(halving.step_time, 17 * kMillisecond);  // 14 on a switch
   EXPECT_NEAR(halving.step_time / alone.step_time, 1,
               GetParam() == NetworkModel::fifo ? 0.06 : 1e-12);
@@ -298,8 +299,8 @@ TEST_P(EveryNetwork, GroupsOnOneTrunkShareIt) {
   const machine::Machine tapered =
       laid_on("leaf_spine:leaves=2,spines=1,hosts=4,bandwidth=1 GB/s", 8);
   const Timeline timeline =
-      run(Traffic(8).add(Gathering{{{0, 4}, {1, 5}}, Kind::all_reduce, 8 * kMegabyte}), tapered,
-          GetParam(), Algorithm::ring);
+      run_messages(Traffic(8).add(Gathering{{{0, 4}, {1, 5}}, Kind::all_reduce, 8 * kMegabyte}),
+                   tapered, GetParam(), Algorithm::ring);
   EXPECT_NEAR(timeline.step_time / (16 * kMillisecond + 2_us), 1,
               GetParam() == NetworkModel::fifo ? 1e-3 : 1e-12);
 }
@@ -313,8 +314,8 @@ TEST_P(EveryNetwork, TheSameRunTwiceIsTheSameTwice) {
   for (std::int64_t rank = 1; rank < 16; ++rank) {
     traffic.add({.from = rank, .to = 0, .bytes = kMegabyte / rank});
   }
-  const Timeline one = run(traffic, machine, GetParam());
-  const Timeline two = run(traffic, machine, GetParam());
+  const Timeline one = run_messages(traffic, machine, GetParam());
+  const Timeline two = run_messages(traffic, machine, GetParam());
   EXPECT_EQ(one.finish, two.finish);
   EXPECT_EQ(one.by_rank, two.by_rank);
   EXPECT_EQ(one.events, two.events);

@@ -11,7 +11,7 @@
 namespace orrery::study {
 namespace {
 
-plan::Plan small_plan() {
+plan::Plan explained_plan() {
   plan::Plan plan;
   plan.tp = 1;
   plan.pp = 1;
@@ -31,7 +31,7 @@ machine::Machine a100() {
   return machine::load_machine("dgx-a100-80g").value();
 }
 
-const Sensitivity* find(const Explanation& all, const std::string& name) {
+const Sensitivity* find_knob(const Explanation& all, const std::string& name) {
   for (const Sensitivity& effect : all.sensitivities) {
     if (effect.resource.name == name) {
       return &effect;
@@ -41,35 +41,35 @@ const Sensitivity* find(const Explanation& all, const std::string& name) {
 }
 
 TEST(Explain, OneDeviceIsAllKernels) {
-  const auto all = explained(small_plan(), a100(), {.next_bottleneck = false});
+  const auto all = explained(explained_plan(), a100(), {.next_bottleneck = false});
   EXPECT_EQ(all.path[PathKind::kernel], all.path.step_time);
 }
 
 TEST(Explain, ElasticitiesOfAllThatOneDeviceHasSumToMinusOne) {
   // Euler: the time is homogeneous of degree -1 in all rates and 1/times together; steps of 10 %
   // over the kinks of max() leave a few percent.
-  const auto all = explained(small_plan(), a100(), {.next_bottleneck = false});
+  const auto all = explained(explained_plan(), a100(), {.next_bottleneck = false});
   double sum = 0;
   for (const Sensitivity& effect : all.sensitivities) {
     sum += effect.elasticity;
   }
   EXPECT_NEAR(sum, -1, 0.03);
-  EXPECT_EQ(find(all, "nvlink bandwidth"), nullptr) << "there is no link on one device";
+  EXPECT_EQ(find_knob(all, "nvlink bandwidth"), nullptr) << "there is no link on one device";
 }
 
 TEST(Explain, ElasticityIsThatOfTheTimesItStates) {
-  const auto all = explained(small_plan(), a100(), {.next_bottleneck = false});
-  const Sensitivity& compute = *find(all, "compute peak");
+  const auto all = explained(explained_plan(), a100(), {.next_bottleneck = false});
+  const Sensitivity& compute = *find_knob(all, "compute peak");
   const double ratio = compute.step_time / all.path.step_time;
   EXPECT_DOUBLE_EQ(compute.change, ratio - 1);
   EXPECT_DOUBLE_EQ(compute.elasticity, std::log(ratio) / std::log(1.1));
-  const Sensitivity& launch = *find(all, "kernel launch");
+  const Sensitivity& launch = *find_knob(all, "kernel launch");
   EXPECT_DOUBLE_EQ(launch.elasticity,
                    std::log(launch.step_time / all.path.step_time) / std::log(1 / 0.9));
 }
 
 TEST(Explain, ASlowNetworkIsNamed) {
-  plan::Plan plan = small_plan();
+  plan::Plan plan = explained_plan();
   plan.dp = 16;
   plan.global_batch = 16;
   machine::Machine machine = a100();
@@ -85,7 +85,7 @@ TEST(Explain, ASlowNetworkIsNamed) {
 }
 
 TEST(Explain, TheNextBottleneckLeadsAtItsFactorAndNotBefore) {
-  const plan::Plan plan = small_plan();
+  const plan::Plan plan = explained_plan();
   const auto all = explained(plan, a100());
   ASSERT_TRUE(all.next);
   const Resource strongest = all.sensitivities.front().resource;
@@ -102,7 +102,7 @@ TEST(Explain, TheNextBottleneckLeadsAtItsFactorAndNotBefore) {
 }
 
 TEST(Explain, ASlowHostIsTheBottleneck) {
-  plan::Plan plan = small_plan();
+  plan::Plan plan = explained_plan();
   plan.host_dispatch = 1_ms;
   const auto all = explained(plan, a100(), {.next_bottleneck = false});
   EXPECT_EQ(all.sensitivities.front().resource.name, "host dispatch");
@@ -110,7 +110,7 @@ TEST(Explain, ASlowHostIsTheBottleneck) {
 }
 
 TEST(Explain, TheNumberOfThreadsChangesNothing) {
-  plan::Plan plan = small_plan();
+  plan::Plan plan = explained_plan();
   plan.tp = 2;
   const auto one = explained(plan, a100(), {.threads = 1});
   const auto four = explained(plan, a100(), {.threads = 4});
@@ -124,7 +124,7 @@ TEST(Explain, TheNumberOfThreadsChangesNothing) {
 }
 
 TEST(Explain, MistakesAreThoseOfTheRun) {
-  plan::Plan plan = small_plan();
+  plan::Plan plan = explained_plan();
   plan.tp = 7;  // does not divide 12 heads
   EXPECT_FALSE(explain(zoo::load_model("gpt2").value(), a100(), plan, 0));
 }
@@ -132,7 +132,7 @@ TEST(Explain, MistakesAreThoseOfTheRun) {
 TEST(Resource, ScalingTouchesNothingElse) {
   machine::Machine machine = a100();
   machine.remote_memory = machine::load_machine("hiermem-opt").value().remote_memory;
-  plan::Plan plan = small_plan();
+  plan::Plan plan = explained_plan();
   plan.host_dispatch = 5_us;
   for (const Resource& resource : resources_of(machine, plan)) {
     machine::Machine scaled = machine;
@@ -148,16 +148,17 @@ TEST(Explain, ASlowRemoteMemoryIsTheBottleneck) {
   // States of 12 bytes a parameter at 1 GB/s each way, far slower than all kernels.
   machine::Machine machine = machine::load_machine("zero-infinity").value();
   machine.remote_memory.bandwidth = 1_GBps;
-  plan::Plan plan = small_plan();
+  plan::Plan plan = explained_plan();
   plan.offload_optimizer = plan::Offload::remote;
   const auto all = explained(plan, machine, {.next_bottleneck = false});
-  EXPECT_LT(find(all, "remote memory bandwidth")->elasticity, -0.9);
-  EXPECT_EQ(find(all, "pool fabric bandwidth"), nullptr) << "a memory per device has no fabric";
+  EXPECT_LT(find_knob(all, "remote memory bandwidth")->elasticity, -0.9);
+  EXPECT_EQ(find_knob(all, "pool fabric bandwidth"), nullptr)
+      << "a memory per device has no fabric";
 }
 
 /// More of anything never hurts a step without shared links (for others: Sensitivity::anomaly).
 RC_GTEST_PROP(Explain, MoreOfAResourceIsNeverSlower, ()) {
-  plan::Plan plan = small_plan();
+  plan::Plan plan = explained_plan();
   plan.tp = *rc::gen::element<std::int64_t>(1, 2, 4);
   plan.dp = *rc::gen::element<std::int64_t>(1, 2);
   plan.sequence = *rc::gen::element<std::int64_t>(128, 1024);
@@ -175,7 +176,7 @@ TEST(Explain, ItsProgressNeverGoesBackAndEndsAtOne) {
   ExplainOptions options;
   options.threads = 1;
   options.progress = [&](double share) { shares.push_back(share); };
-  explained(small_plan(), a100(), options);
+  explained(explained_plan(), a100(), options);
   ASSERT_FALSE(shares.empty());
   EXPECT_TRUE(std::is_sorted(shares.begin(), shares.end()));
   EXPECT_DOUBLE_EQ(shares.back(), 1);

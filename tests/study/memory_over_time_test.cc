@@ -10,7 +10,7 @@
 namespace orrery::study {
 namespace {
 
-study::Run run_of(const plan::Plan& plan) {
+study::Run recorded_run_of(const plan::Plan& plan) {
   auto run =
       run_step(zoo::load_model("llama-3-8b").value(), machine::load_machine("dgx-h100").value(),
                plan, 0, {.allow_oom = true, .record_spans = true});
@@ -32,7 +32,7 @@ TEST(MemoryOverTime, OfOneStreamIsTheFootprintsAtItsFullest) {
   plan.global_batch = 4;
   plan.sequence = 4096;
   plan.recompute = plan::Recompute::full;
-  const study::Run run = run_of(plan);
+  const study::Run run = recorded_run_of(plan);
   const auto samples = MemoryOverTime(run.workload, run.timeline).of(0);
   ASSERT_FALSE(samples.empty());
   EXPECT_EQ(most(samples), run.memory[0].total());
@@ -49,7 +49,7 @@ TEST(MemoryOverTime, StagesKeepTheMicrobatchesThatAreInFlight) {
   plan.tp = 2;
   plan.global_batch = 16;
   plan.sequence = 4096;
-  const study::Run run = run_of(plan);
+  const study::Run run = recorded_run_of(plan);
   const MemoryOverTime over_time(run.workload, run.timeline);
   for (const std::int64_t rank : run.timeline.ranks) {
     const auto stage = static_cast<std::size_t>(run.workload.role_of(rank));

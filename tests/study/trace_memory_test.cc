@@ -17,7 +17,7 @@ namespace {
 
 constexpr graph::MemoryIndex kTensors(std::size_t{0});
 
-machine::Machine one_device() {
+machine::Machine traced_device() {
   machine::Machine machine;
   machine.name = "test";
   machine.device.peak.fill(1_TFLOPs);
@@ -46,14 +46,14 @@ Result<WorkloadRun> run_on_loop(const chakra::Program& program, const chakra::Te
   traces.programs = {program};
   traces.program_of = {0};
   traces.groups = {{}};
-  auto workload = workload_of(traces, one_device(), true,
+  auto workload = workload_of(traces, traced_device(), true,
                               [&](std::int64_t) -> Result<chakra::TensorUses> { return uses; });
   if (!workload) {
     return fail(workload.error());
   }
   simulate::SimulateOptions how;
   how.record_spans = true;
-  return run_workload("test", std::move(*workload), one_device(), how);
+  return run_workload("test", std::move(*workload), traced_device(), how);
 }
 
 /// By position in the program.

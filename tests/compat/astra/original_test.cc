@@ -25,14 +25,14 @@
 namespace orrery::astra {
 namespace {
 
-struct Case {
+struct OriginalCase {
   std::string name;
   std::vector<std::pair<std::string, std::string>> lines;  ///< key, value
 };
 
-std::vector<Case> cases_of(const std::string& file) {
+std::vector<OriginalCase> original_cases_of(const std::string& file) {
   std::ifstream in(std::string(ORRERY_SOURCE_DIR) + "/tests/compat/astra/" + file);
-  std::vector<Case> cases;
+  std::vector<OriginalCase> cases;
   for (std::string line; std::getline(in, line);) {
     const std::size_t end = line.find(' ');
     const std::string key = line.substr(0, end);
@@ -45,7 +45,7 @@ std::vector<Case> cases_of(const std::string& file) {
   return cases;
 }
 
-std::vector<std::string> split(const std::string& text, char separator) {
+std::vector<std::string> split_line(const std::string& text, char separator) {
   std::vector<std::string> parts;
   std::istringstream in(text);
   for (std::string part; std::getline(in, part, separator);) {
@@ -56,7 +56,7 @@ std::vector<std::string> split(const std::string& text, char separator) {
 
 std::vector<std::int64_t> numbers(const std::string& text) {
   std::vector<std::int64_t> all;
-  for (const std::string& part : split(text, ' ')) {
+  for (const std::string& part : split_line(text, ' ')) {
     const std::size_t times = part.find('x');
     all.insert(all.end(), times == std::string::npos ? 1 : std::stoul(part.substr(times + 1)),
                std::stoll(part));
@@ -66,7 +66,7 @@ std::vector<std::int64_t> numbers(const std::string& text) {
 
 std::vector<std::int64_t> ranges(const std::string& text) {
   std::vector<std::int64_t> all;
-  for (const std::string& part : split(text, ',')) {
+  for (const std::string& part : split_line(text, ',')) {
     const std::size_t to = part.find('-');
     const std::int64_t last = std::stoll(to == std::string::npos ? part : part.substr(to + 1));
     for (std::int64_t rank = std::stoll(part); rank <= last; ++rank) {
@@ -115,7 +115,7 @@ void add_field(chakra::ProtoNode& node, const std::string& field) {
 
 chakra::ProtoNode node_of(const std::string& text) {
   using namespace ChakraProtoMsg;
-  const std::vector<std::string> fields = split(text, ' ');
+  const std::vector<std::string> fields = split_line(text, ' ');
   const auto type = [&] {
     switch (fields[0].back()) {
       case 'l':
@@ -146,7 +146,7 @@ struct Expected {
 };
 
 RunOptions options_of(const std::string& line) {
-  const std::vector<std::string> words = split(line, ' ');
+  const std::vector<std::string> words = split_line(line, ' ');
   RunOptions options;
   options.backend = words[1] == "aware" ? Backend::aware : Backend::unaware;
   for (std::size_t i = 2; i < words.size(); ++i) {
@@ -165,7 +165,7 @@ RunOptions options_of(const std::string& line) {
 void write_traces(const chakra::Folder& folder, const std::string& line) {
   const std::size_t end = line.find(' ');
   std::vector<chakra::ProtoNode> nodes;
-  for (const std::string& text : split(line.substr(end + 1), ';')) {
+  for (const std::string& text : split_line(line.substr(end + 1), ';')) {
     nodes.push_back(node_of(text));
   }
   for (const std::int64_t rank : ranges(line.substr(0, end))) {
@@ -173,7 +173,7 @@ void write_traces(const chakra::Folder& folder, const std::string& line) {
   }
 }
 
-class Original : public testing::TestWithParam<Case> {};
+class Original : public testing::TestWithParam<OriginalCase> {};
 
 TEST_P(Original, printed_these_cycles_folded_or_not) {
   const chakra::Folder folder;
@@ -210,7 +210,7 @@ TEST_P(Original, printed_these_cycles_folded_or_not) {
   }
 }
 
-std::string name_of_case(const testing::TestParamInfo<Case>& info) {
+std::string name_of_case(const testing::TestParamInfo<OriginalCase>& info) {
   return info.param.name;
 }
 INSTANTIATE_TEST_SUITE_P(Causes, Original, testing::ValuesIn(cases_of("causes.txt")), name_of_case);

@@ -15,7 +15,7 @@ namespace {
 using chakra::CollectiveType;
 using chakra::NodeType;
 
-RunInput system_of(Building building, std::int64_t npus, Algorithm algorithm) {
+RunInput system_with(Building building, std::int64_t npus, Algorithm algorithm) {
   RunInput input;
   input.network = {{building, npus, Bandwidth(1e9), 100_ns}};
   for (auto& list : input.system.implementation) {
@@ -25,7 +25,7 @@ RunInput system_of(Building building, std::int64_t npus, Algorithm algorithm) {
   return input;
 }
 
-chakra::Node compute(Time duration) {
+chakra::Node compute_trace(Time duration) {
   chakra::Node node;
   node.type = NodeType::comp;
   node.duration = duration;
@@ -86,17 +86,17 @@ TEST(AstraRun, a_late_rank_holds_up_the_ring_by_as_much_as_it_is_late) {
   // that at 6110 and passes it on at 6120; rank 2 has it at 7220, done 7230. Rank 0 found both
   // messages of rank 2 waiting (sent at 10 and 1120): it receives the second when it posts it, at
   // 5020, done 5030. Rank 1 is done with its second message, which rank 0 sent at 5020, at 6130.
-  RunInput input = system_of(Building::ring, 3, Algorithm::ring);
+  RunInput input = system_with(Building::ring, 3, Algorithm::ring);
   const chakra::Node gather = collective(CollectiveType::all_gather, Bytes(1000));
-  set_programs(input, {{compute(5_us), gather}, {gather}, {gather}});
+  set_programs(input, {{compute_trace(5_us), gather}, {gather}, {gather}});
   EXPECT_THAT(cycles(input), testing::ElementsAre(5030, 6130, 7230));
 }
 
 TEST(AstraRun, a_message_waits_for_its_receive_and_a_send_does_not) {
   // 100 + 1000 ns on the way; rank 1 asks at 3000, rank 0 is done when it is delivered.
-  RunInput input = system_of(Building::ring, 3, Algorithm::ring);
+  RunInput input = system_with(Building::ring, 3, Algorithm::ring);
   set_programs(input, {{message(NodeType::comm_send, 1, Bytes(1000))},
-                       {compute(3_us), message(NodeType::comm_recv, -1, Bytes(1000))},
+                       {compute_trace(3_us), message(NodeType::comm_recv, -1, Bytes(1000))},
                        {}});
   EXPECT_THAT(cycles(input), testing::ElementsAre(1100, 3000, 0));
   // Rendezvous: the ready message of 8192 B leaves at 3000 and takes 8292, then the message.
@@ -108,7 +108,7 @@ TEST(AstraRun, a_message_waits_for_its_receive_and_a_send_does_not) {
 TEST(AstraRun, links_serve_messages_in_order) {
   // Both go over the link 0 -> 1 of a ring of 4. Busy 1000, crossing 1100: the first is at 1 at
   // 1100; the second starts at 1000, is at 1 at 2100 and at 2 at 3200.
-  RunInput input = system_of(Building::ring, 4, Algorithm::ring);
+  RunInput input = system_with(Building::ring, 4, Algorithm::ring);
   std::vector<chakra::Node> sends = {message(NodeType::comm_send, 1, Bytes(1000)),
                                      message(NodeType::comm_send, 2, Bytes(1000))};
   set_programs(input, {sends,
@@ -129,9 +129,9 @@ TEST(AstraRun, ranks_that_end_at_one_instant_go_on_in_the_order_of_their_message
   // All-reduce of 4000 B on 4 NPUs: six messages of 1100, each processed in 10, end at 6670
   // everywhere. The first messages leave in the order 0 1 2 3, so they are there in the order 1 2 3
   // 0; after six rounds it is 2 3 0 1. Then each stores 100 B in a pool of 1 B/ns, one at a time.
-  RunInput input = system_of(Building::ring, 4, Algorithm::ring);
+  RunInput input = system_with(Building::ring, 4, Algorithm::ring);
   input.memory = {RemoteMemoryKind::pool, Time(0), Bandwidth(1e9)};
-  chakra::Node store = compute(Time(0));
+  chakra::Node store = compute_trace(Time(0));
   store.type = NodeType::mem_store;
   store.size = Bytes(100);
   const chakra::Node reduce = collective(CollectiveType::all_reduce, Bytes(4000));
@@ -144,9 +144,9 @@ TEST(AstraRun, a_ready_message_goes_before_a_message) {
   // when the ready message of 8192 B has crossed. At 10000 rank 0 starts; at 10010 it lets its own
   // ready message go, and then, when the link is free at 18202, the message: there at 19302,
   // processed at 19312; back at 0 at 20412, processed at 20422.
-  RunInput input = system_of(Building::fully_connected, 2, Algorithm::double_binary_tree);
+  RunInput input = system_with(Building::fully_connected, 2, Algorithm::double_binary_tree);
   const chakra::Node gather = collective(CollectiveType::all_gather, Bytes(1000));
-  set_programs(input, {{compute(10_us), gather}, {gather}});
+  set_programs(input, {{compute_trace(10_us), gather}, {gather}});
   RunOptions options;
   options.backend = Backend::aware;
   options.rendezvous = true;
@@ -155,14 +155,14 @@ TEST(AstraRun, a_ready_message_goes_before_a_message) {
 
 TEST(AstraRun, a_ring_all_to_all_of_more_messages_than_are_counted_is_refused) {
   // 92683 * 92682 / 2 = 4,295,022,903 > 2^32 - 1 messages of each NPU.
-  RunInput input = system_of(Building::ring, 92683, Algorithm::ring);
+  RunInput input = system_with(Building::ring, 92683, Algorithm::ring);
   set_programs(input, {{collective(CollectiveType::all_to_all, Bytes(1) * 92683)}});
   input.traces.program_of.assign(92683, 0);
   EXPECT_THAT(error_of(input), testing::HasSubstr("at most 92682"));
 }
 
 TEST(AstraRun, involved_dim_speaks_of_every_dimension) {
-  RunInput input = system_of(Building::ring, 2, Algorithm::ring);
+  RunInput input = system_with(Building::ring, 2, Algorithm::ring);
   input.network.push_back(input.network.front());
   chakra::Node node = collective(CollectiveType::all_reduce, 1024_B);
   node.has_involved = true;
@@ -174,16 +174,16 @@ TEST(AstraRun, involved_dim_speaks_of_every_dimension) {
 }
 
 TEST(AstraRun, a_deadlock_names_the_nodes_that_wait) {
-  RunInput input = system_of(Building::ring, 2, Algorithm::ring);
-  set_programs(input, {{message(NodeType::comm_recv, 1, Bytes(8))}, {compute(1_us)}});
+  RunInput input = system_with(Building::ring, 2, Algorithm::ring);
+  set_programs(input, {{message(NodeType::comm_recv, 1, Bytes(8))}, {compute_trace(1_us)}});
   EXPECT_THAT(error_of(input), testing::AllOf(testing::HasSubstr("deadlock: 1 of 2 ranks"),
                                               testing::HasSubstr("rank 0: node 0")));
 }
 
 TEST(AstraRun, a_deadlock_counts_every_rank_that_a_class_stands_for) {
   // Ranks 1 to 3 are one class and finish; rank 0 waits for a message that rank 1 never sends.
-  RunInput input = system_of(Building::ring, 4, Algorithm::ring);
-  set_programs(input, {{message(NodeType::comm_recv, 1, Bytes(8))}, {compute(1_us)}});
+  RunInput input = system_with(Building::ring, 4, Algorithm::ring);
+  set_programs(input, {{message(NodeType::comm_recv, 1, Bytes(8))}, {compute_trace(1_us)}});
   input.traces.program_of = {0, 1, 1, 1};
   EXPECT_THAT(error_of(input), testing::HasSubstr("deadlock: 1 of 4 ranks"));
   // All four run alike: none does what its neighbour waits for.
@@ -192,7 +192,7 @@ TEST(AstraRun, a_deadlock_counts_every_rank_that_a_class_stands_for) {
 }
 
 TEST(AstraRun, collectives_that_meet_must_be_equal) {
-  RunInput input = system_of(Building::ring, 2, Algorithm::ring);
+  RunInput input = system_with(Building::ring, 2, Algorithm::ring);
   set_programs(input, {{collective(CollectiveType::all_gather, Bytes(8))},
                        {collective(CollectiveType::all_reduce, Bytes(8))}});
   EXPECT_THAT(error_of(input), testing::HasSubstr("collectives that meet differ"));
@@ -202,7 +202,7 @@ TEST(AstraRun, rooted_collectives_and_barriers_need_one_communication_off) {
   // Broadcast among 4 by a tree below rank 0 (0 -> 2 -> 1, 3): d, then T + d per level, T = 1200 on
   // a switch; ranks 0 and 2 are done when their messages are there, at 10 + 1200 and 10 + 1210 +
   // 1200. Barrier: 2 rounds of 200 + 10 after 10.
-  RunInput input = system_of(Building::switched, 4, Algorithm::ring);
+  RunInput input = system_with(Building::switched, 4, Algorithm::ring);
   const chakra::Node broadcast = collective(CollectiveType::broadcast, Bytes(1000));
   set_programs(input, {{broadcast}, {broadcast}, {broadcast}, {broadcast}});
   RunOptions options;
@@ -217,7 +217,7 @@ TEST(AstraRun, rooted_collectives_and_barriers_need_one_communication_off) {
 
 TEST(AstraRun, gather_and_scatter_move_shares_between_the_root_and_the_others) {
   // 4 shares of 250 B: T = 200 + 250. What is sent at 10 is there at 460, and processed at 470.
-  RunInput input = system_of(Building::switched, 4, Algorithm::ring);
+  RunInput input = system_with(Building::switched, 4, Algorithm::ring);
   const chakra::Node gather = collective(CollectiveType::gather, Bytes(1000));
   set_programs(input, {{gather}, {gather}, {gather}, {gather}});
   RunOptions options;
@@ -232,10 +232,11 @@ TEST(AstraRun, gather_and_scatter_move_shares_between_the_root_and_the_others) {
 TEST(AstraRun, the_policy_decides_which_of_two_collectives_goes_first) {
   // Two all-gathers of 2 chunks of 500 B on 2 NPUs: 10 + 600 + 10 = 620 each, one at a time. Chunk
   // 1 of the first has started when the second comes: LIFO then runs the second's two chunks first.
-  RunInput input = system_of(Building::ring, 2, Algorithm::ring);
+  RunInput input = system_with(Building::ring, 2, Algorithm::ring);
   input.system.splits = 2;
   const chakra::Node gather = collective(CollectiveType::all_gather, Bytes(1000));
-  set_programs(input, {{gather, gather, compute(1_us)}, {gather, gather, compute(1_us)}});
+  set_programs(input,
+               {{gather, gather, compute_trace(1_us)}, {gather, gather, compute_trace(1_us)}});
   for (chakra::Program& program : input.traces.programs) {
     program.nodes[1].dependencies = 0;  // both at once
     program.dependencies = {0, 0};      // the computation waits for the first
@@ -250,8 +251,8 @@ TEST(AstraRun, the_policy_decides_which_of_two_collectives_goes_first) {
 
 TEST(AstraRun, ranks_of_two_stages_are_two_classes) {
   // Stage 0 (ranks 0, 1) sends to stage 1 (ranks 2, 3) and works longer.
-  RunInput input = system_of(Building::switched, 4, Algorithm::ring);
-  set_programs(input, {{compute(2_us), message(NodeType::comm_send, 2, Bytes(1000))},
+  RunInput input = system_with(Building::switched, 4, Algorithm::ring);
+  set_programs(input, {{compute_trace(2_us), message(NodeType::comm_send, 2, Bytes(1000))},
                        {message(NodeType::comm_recv, -2, Bytes(1000))}});
   input.traces.program_of = {0, 0, 1, 1};
   const auto result = run(input, {});
@@ -262,7 +263,7 @@ TEST(AstraRun, ranks_of_two_stages_are_two_classes) {
 }
 
 TEST(AstraRun, what_does_not_fold_says_why) {
-  RunInput input = system_of(Building::switched, 4, Algorithm::double_binary_tree);
+  RunInput input = system_with(Building::switched, 4, Algorithm::double_binary_tree);
   const chakra::Node reduce = collective(CollectiveType::all_reduce, Bytes(1000));
   set_programs(input, {{reduce}});
   input.traces.program_of = {0, 0, 0, 0};

@@ -49,7 +49,7 @@ double product_ns(const Device& device, double k, double n) {
              .seconds();
 }
 
-graph::Operator gemm(std::int64_t m, std::int64_t n, std::int64_t k) {
+graph::Operator gemv_on_pim(std::int64_t m, std::int64_t n, std::int64_t k) {
   graph::Operator op;
   op.kind = graph::OperatorKind::gemm;
   op.gemm = {.batch = 1, .m = m, .n = n, .k = k};
@@ -69,11 +69,11 @@ TEST(Pim, AFullRowIsSixtyFourColumnsInEightyEightNanoseconds) {
 TEST(Pim, RefreshTakesItsShareOfEverything) {
   // 1 / (1 - 455 / 6825) = 1.0714
   Device device = pim_gpt();
-  const PimCost with = pim_cost(gemm(1, 768, 768), rates_of(device), device);
+  const PimCost with = pim_cost(gemv_on_pim(1, 768, 768), rates_of(device), device);
   EXPECT_NEAR(with.refresh, 1.0 / (1 - 455.0 / 6825.0), 1e-12);
   EXPECT_NEAR(with.refresh, 1.0714, 1e-4);
   device.pim.t_refi = Time(0);
-  EXPECT_EQ(pim_cost(gemm(1, 768, 768), rates_of(device), device).refresh, 1);
+  EXPECT_EQ(pim_cost(gemv_on_pim(1, 768, 768), rates_of(device), device).refresh, 1);
 }
 
 TEST(Pim, WithoutRowsRefreshAndInterfaceTheTimeIsThatOfTheMultipliers) {
@@ -81,13 +81,13 @@ TEST(Pim, WithoutRowsRefreshAndInterfaceTheTimeIsThatOfTheMultipliers) {
   device.pim.t_rcd = device.pim.t_rp = device.pim.t_refi = Time(0);
   device.memory.front().bandwidth = Bandwidth(1e18);
   // 4,096 x 4,096 weights over 2,048 multipliers: 8,192 ns.
-  EXPECT_EQ(kernel_time(gemm(1, 4096, 4096), device).alone, 8192_ns);
+  EXPECT_EQ(kernel_time(gemv_on_pim(1, 4096, 4096), device).alone, 8192_ns);
 }
 
 TEST(Pim, ARowOfTheBatchTakesAsLongAsTheFirst) {
   const Device device = pim_gpt();
-  const Time one = kernel_time(gemm(1, 3072, 1024), device).alone;
-  EXPECT_NEAR(kernel_time(gemm(8, 3072, 1024), device).alone / one, 8, 1e-6);
+  const Time one = kernel_time(gemv_on_pim(1, 3072, 1024), device).alone;
+  EXPECT_NEAR(kernel_time(gemv_on_pim(8, 3072, 1024), device).alone / one, 8, 1e-6);
 }
 
 TEST(Pim, AttentionOfOneQueryIsLinearInItsKeys) {
@@ -156,7 +156,7 @@ TEST(Pim, EnergyIsThatOfItsParts) {
   device.pim.array_energy = EnergyPerByte(10e-12);
   device.pim.vector_power = Power(0.5);
   device.memory.front().energy_per_byte = EnergyPerByte(40e-12);
-  const PimCost cost = pim_cost(gemm(1, 128, 1024), rates_of(device), device);
+  const PimCost cost = pim_cost(gemv_on_pim(1, 128, 1024), rates_of(device), device);
   // 131,072 MACs: one row of 128 banks; 1,024 inputs to 8 channels and 128 outputs, 2 bytes each;
   // 88 ns of row, 2 x (8,192 + 128) / 256 = 65 ns of interface.
   const double expected =

@@ -23,7 +23,7 @@ Device dataflow(FusionMode fusion) {
   return device;
 }
 
-graph::Operator gemm(std::int64_t m, std::int64_t n, std::int64_t k) {
+graph::Operator spatial_gemm(std::int64_t m, std::int64_t n, std::int64_t k) {
   graph::Operator op;
   op.kind = graph::OperatorKind::gemm;
   op.gemm = {.batch = 1, .m = m, .n = n, .k = k};
@@ -40,14 +40,14 @@ graph::Operator stream(Bytes bytes) {
 TEST(Spatial, ALoneKernelIsARooflineAndItsLaunch) {
   // 1,000 x 1,000 x 1,000: 2 GFLOP at 100 TFLOP/s are 20 us, 6 MB at 1 TB/s 6 us.
   const Device device = dataflow(FusionMode::unfused);
-  EXPECT_EQ(kernel_time(gemm(1000, 1000, 1000), device).alone, 42_us);
+  EXPECT_EQ(kernel_time(spatial_gemm(1000, 1000, 1000), device).alone, 42_us);
   EXPECT_EQ(kernel_time(stream(Bytes(30'000'000)), device).alone, 52_us);
 }
 
 TEST(Spatial, FusedOperatorsLeaveOnlyWeightsInMemory) {
   // Two products and what is between them: 40 us of FLOPs, 4 us of weights; alone 20 + 30 + 20 us.
-  const std::vector<graph::Operator> layer{gemm(1000, 1000, 1000), stream(Bytes(30'000'000)),
-                                           gemm(1000, 1000, 1000)};
+  const std::vector<graph::Operator> layer{
+      spatial_gemm(1000, 1000, 1000), stream(Bytes(30'000'000)), spatial_gemm(1000, 1000, 1000)};
   EXPECT_EQ(fused_time(layer, dataflow(FusionMode::software)), 40_us);
 }
 
@@ -67,7 +67,7 @@ RC_GTEST_PROP(Spatial, FusingNeverTakesLongerNorMovesMore, ()) {
   double fused_bytes = 0;
   for (int i = 0; i < count; ++i) {
     const auto extent = [] { return *rc::gen::inRange<std::int64_t>(1, 4096); };
-    layer.push_back(*rc::gen::arbitrary<bool>() ? gemm(extent(), extent(), extent())
+    layer.push_back(*rc::gen::arbitrary<bool>() ? spatial_gemm(extent(), extent(), extent())
                                                 : stream(Bytes(extent() * 1000)));
     alone += kernel_time(layer.back(), device).alone;
     const Rates rates = rates_of(layer.back(), device);

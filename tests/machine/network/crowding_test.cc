@@ -19,7 +19,7 @@ using topology::LinkGraph;
 using topology::Router;
 using topology::Routing;
 
-constexpr Bytes kMegabyte{1'000'000};
+constexpr Bytes kFlowSize{1'000'000};
 
 LinkGraph star(int hosts, const std::string& latency = "0us") {
   return *topology::parse_topology("leaf_spine:leaves=1,spines=1,hosts=" + std::to_string(hosts) +
@@ -27,8 +27,8 @@ LinkGraph star(int hosts, const std::string& latency = "0us") {
                                    "test");
 }
 
-FlowRun run_on(const LinkGraph& graph, const std::vector<FlowRequest>& flows,
-               const FlowOptions& options, Routing routing = Routing::ecmp) {
+FlowRun crowded_on(const LinkGraph& graph, const std::vector<FlowRequest>& flows,
+                   const FlowOptions& options, Routing routing = Routing::ecmp) {
   Router router(graph, routing, 1);
   return *run_flows(router, flows, options);
 }
@@ -36,18 +36,18 @@ FlowRun run_on(const LinkGraph& graph, const std::vector<FlowRequest>& flows,
 TEST(Crowding, IncastPaysForItsFanIn) {
   // 4 flows of 1 MB into host 0, a = 0.4: 4 ms * (1 + 0.4 * 3/4).
   const LinkGraph graph = star(5);
-  const auto flows = make_traffic({.kind = Traffic::incast, .bytes = kMegabyte}, 5);
-  EXPECT_NEAR(to_seconds(run_on(graph, flows, {.incast_penalty = 0.4}).end), 5.2e-3, 1e-11);
+  const auto flows = make_traffic({.kind = Traffic::incast, .bytes = kFlowSize}, 5);
+  EXPECT_NEAR(to_seconds(crowded_on(graph, flows, {.incast_penalty = 0.4}).end), 5.2e-3, 1e-11);
   // One flow has no fan-in.
-  EXPECT_NEAR(to_seconds(run_on(graph, {flows[0]}, {.incast_penalty = 0.4}).end), 1e-3, 1e-11);
+  EXPECT_NEAR(to_seconds(crowded_on(graph, {flows[0]}, {.incast_penalty = 0.4}).end), 1e-3, 1e-11);
 }
 
 TEST(Crowding, TheFanInIsThatOfTheMoment) {
   // Host 1 sends 1 MB to host 0, host 2 sends 2 MB: together 2.4 ms for the first 2 MB with a = 0.4
   // (1 + 0.4 / 2 = 1.2), then 1 ms for the last alone.
-  const std::vector<FlowRequest> flows{{.source = 1, .target = 0, .bytes = kMegabyte},
-                                       {.source = 2, .target = 0, .bytes = 2 * kMegabyte}};
-  const FlowRun run = run_on(star(3), flows, {.incast_penalty = 0.4});
+  const std::vector<FlowRequest> flows{{.source = 1, .target = 0, .bytes = kFlowSize},
+                                       {.source = 2, .target = 0, .bytes = 2 * kFlowSize}};
+  const FlowRun run = crowded_on(star(3), flows, {.incast_penalty = 0.4});
   EXPECT_NEAR(to_seconds(run.finish[0]), 2.4e-3, 1e-11);
   EXPECT_NEAR(to_seconds(run.finish[1]), 3.4e-3, 1e-11);
 }
@@ -56,12 +56,12 @@ TEST(Crowding, AFlowThatIsHeldUpHoldsUpOthersOfItsLink) {
   // Host 1 sends to 0, where 2, 3 and 4 send too, and to 5, where nobody does: half of its link's
   // flows are held up, which leaves 1 / (1 + 0.5 h) of it. Max-min: 1 -> 0 has a quarter, 1 -> 5
   // the rest of 1 / 1.25 GB/s (h = 0.5), 0.55.
-  const std::vector<FlowRequest> flows{{.source = 1, .target = 0, .bytes = 10 * kMegabyte},
-                                       {.source = 2, .target = 0, .bytes = 10 * kMegabyte},
-                                       {.source = 3, .target = 0, .bytes = 10 * kMegabyte},
-                                       {.source = 4, .target = 0, .bytes = 10 * kMegabyte},
-                                       {.source = 1, .target = 5, .bytes = kMegabyte}};
-  const FlowRun run = run_on(star(6), flows, {.head_of_line = 0.5});
+  const std::vector<FlowRequest> flows{{.source = 1, .target = 0, .bytes = 10 * kFlowSize},
+                                       {.source = 2, .target = 0, .bytes = 10 * kFlowSize},
+                                       {.source = 3, .target = 0, .bytes = 10 * kFlowSize},
+                                       {.source = 4, .target = 0, .bytes = 10 * kFlowSize},
+                                       {.source = 1, .target = 5, .bytes = kFlowSize}};
+  const FlowRun run = crowded_on(star(6), flows, {.head_of_line = 0.5});
   EXPECT_NEAR(to_seconds(run.finish[4]), 1e-3 / 0.55, 1e-10);
   // The incast itself is as fast as before: its own links have more than they need.
   EXPECT_NEAR(to_seconds(run.end), 40e-3, 1e-10);
@@ -74,13 +74,13 @@ TEST(Crowding, SprayedFlowsEndWithTheirSlowestWay) {
       "leaf_spine:leaves=2,spines=4,hosts=4,bandwidth=1 GB/s,latency=0us", "test");
   std::vector<FlowRequest> flows;
   for (std::int32_t h = 0; h < 4; ++h) {
-    flows.push_back({.source = h, .target = h + 4, .bytes = kMegabyte});
+    flows.push_back({.source = h, .target = h + 4, .bytes = kFlowSize});
   }
   const double slower = 1 + 2 * std::sqrt(3.0 / 256);
-  EXPECT_NEAR(to_seconds(run_on(graph, flows, {.spray_imbalance = 2}, Routing::spray).end),
+  EXPECT_NEAR(to_seconds(crowded_on(graph, flows, {.spray_imbalance = 2}, Routing::spray).end),
               1e-3 * slower, 1e-9);
   // Alone a flow needs a quarter of each trunk: its own link decides.
-  EXPECT_NEAR(to_seconds(run_on(graph, {flows[0]}, {.spray_imbalance = 2}, Routing::spray).end),
+  EXPECT_NEAR(to_seconds(crowded_on(graph, {flows[0]}, {.spray_imbalance = 2}, Routing::spray).end),
               1e-3, 1e-9);
 }
 
@@ -89,15 +89,15 @@ TEST(Crowding, ARampDoublesEveryRoundTrip) {
   // (40 kB a trip): 100 kB end after 2 trips and 70 us, and arrive 20 us later.
   const std::vector<FlowRequest> flows{{.source = 0, .target = 1, .bytes = Bytes(100'000)}};
   const LinkGraph graph = star(2, "10us");
-  EXPECT_NEAR(to_seconds(run_on(graph, flows, {.ramp = Bytes(10'000)}).end), 170e-6, 1e-11);
-  EXPECT_NEAR(to_seconds(run_on(graph, flows, {}).end), 120e-6, 1e-11);
+  EXPECT_NEAR(to_seconds(crowded_on(graph, flows, {.ramp = Bytes(10'000)}).end), 170e-6, 1e-11);
+  EXPECT_NEAR(to_seconds(crowded_on(graph, flows, {}).end), 120e-6, 1e-11);
   // A first window of a trip or more changes nothing.
-  EXPECT_NEAR(to_seconds(run_on(graph, flows, {.ramp = Bytes(40'000)}).end), 120e-6, 1e-11);
+  EXPECT_NEAR(to_seconds(crowded_on(graph, flows, {.ramp = Bytes(40'000)}).end), 120e-6, 1e-11);
 }
 
 TEST(Crowding, OverheadIsMoreBytes) {
-  const std::vector<FlowRequest> flows{{.source = 0, .target = 1, .bytes = kMegabyte}};
-  EXPECT_NEAR(to_seconds(run_on(star(2), flows, {.overhead = 1.25}).end), 1.25e-3, 1e-11);
+  const std::vector<FlowRequest> flows{{.source = 0, .target = 1, .bytes = kFlowSize}};
+  EXPECT_NEAR(to_seconds(crowded_on(star(2), flows, {.overhead = 1.25}).end), 1.25e-3, 1e-11);
 }
 
 RC_GTEST_PROP(Crowding, OptionsOnlySlowOnePhaseDown, ()) {
@@ -116,8 +116,8 @@ RC_GTEST_PROP(Crowding, OptionsOnlySlowOnePhaseDown, ()) {
                             .spray_imbalance = *rc::gen::inRange(0, 3) * 0.7,
                             .ramp = Bytes(*rc::gen::inRange(0, 2) * 20'000),
                             .overhead = 1 + *rc::gen::inRange(0, 3) * 0.1};
-  const FlowRun free = run_on(graph, flows, {}, routing);
-  const FlowRun crowded = run_on(graph, flows, options, routing);
+  const FlowRun free = crowded_on(graph, flows, {}, routing);
+  const FlowRun crowded = crowded_on(graph, flows, options, routing);
   // Every link's bytes still pass it, and no faster than it is.
   for (std::size_t l = 0; l < graph.links.size(); ++l) {
     RC_ASSERT(std::abs(crowded.load[l] - free.load[l] * options.overhead) < 1e-3);

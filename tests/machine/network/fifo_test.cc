@@ -17,10 +17,10 @@ using testing::dimension;
 using testing::TimedMessage;
 using Kind = topology::DimensionKind;
 
-constexpr Bytes kMegabyte{1'000'000};
+constexpr Bytes kMessageSize{1'000'000};
 
-std::vector<Time> run(std::vector<topology::NetworkDimension> dimensions,
-                      const std::vector<TimedMessage>& messages) {
+std::vector<Time> run_fifo(std::vector<topology::NetworkDimension> dimensions,
+                           const std::vector<TimedMessage>& messages) {
   const topology::LinkMap map(std::move(dimensions));
   FifoNetwork network(map.links());
   return arrivals(network, map, messages);
@@ -30,46 +30,46 @@ TEST(FifoNetwork, CutThroughPaysLatenciesAndTheSlowestSerialisationOnce) {
   // 100 GB/s ring, 2 hops of 1 us, then a ring of 10 GB/s, 4 us: 2 + 4 + 1 MB / 10 GB/s = 100 us.
   const auto ring = dimension(Kind::ring, 4, 100, 1_us);
   const auto outer = dimension(Kind::ring, 2, 10, 4_us);
-  EXPECT_EQ(run({ring, outer}, {{0, 6, kMegabyte}})[0], 106_us);
+  EXPECT_EQ(run_fifo({ring, outer}, {{0, 6, kMessageSize}})[0], 106_us);
   // The slow link first changes nothing: the fast ones wait for its last byte.
-  EXPECT_EQ(run({outer, ring}, {{0, 5, kMegabyte}})[0], 106_us);
+  EXPECT_EQ(run_fifo({outer, ring}, {{0, 5, kMessageSize}})[0], 106_us);
 }
 
 TEST(FifoNetwork, TwoMessagesOnOneLinkFollowEachOther) {
   // 10 us each on a link with 1 us: 11 and 21 us.
   const auto times =
-      run({dimension(Kind::ring, 4, 100, 1_us)}, {{0, 1, kMegabyte}, {0, 1, kMegabyte}});
+      run_fifo({dimension(Kind::ring, 4, 100, 1_us)}, {{0, 1, kMessageSize}, {0, 1, kMessageSize}});
   EXPECT_EQ(times[0], 11_us);
   EXPECT_EQ(times[1], 21_us);
 }
 
 TEST(FifoNetwork, BothDirectionsAreIndependent) {
   const auto times =
-      run({dimension(Kind::ring, 4, 100, 1_us)}, {{0, 1, kMegabyte}, {1, 0, kMegabyte}});
+      run_fifo({dimension(Kind::ring, 4, 100, 1_us)}, {{0, 1, kMessageSize}, {1, 0, kMessageSize}});
   EXPECT_EQ(times[0], 11_us);
   EXPECT_EQ(times[1], 11_us);
 }
 
 TEST(FifoNetwork, FanInSerialisesAtTheReceiversPort) {
   // Three senders through a switch of 100 GB/s and 2 us: the down link takes 10 us for each.
-  const auto times = run({dimension(Kind::switched, 4, 100, 2_us)},
-                         {{1, 0, kMegabyte}, {2, 0, kMegabyte}, {3, 0, kMegabyte}});
+  const auto times = run_fifo({dimension(Kind::switched, 4, 100, 2_us)},
+                              {{1, 0, kMessageSize}, {2, 0, kMessageSize}, {3, 0, kMessageSize}});
   EXPECT_EQ(times[0], 12_us);
   EXPECT_EQ(times[1], 22_us);
   EXPECT_EQ(times[2], 32_us);
 }
 
 TEST(FifoNetwork, FanOutOverFullyConnectedLinksIsParallel) {
-  const auto times = run({dimension(Kind::fully_connected, 4, 100, 2_us)},
-                         {{0, 1, kMegabyte}, {0, 2, kMegabyte}, {0, 3, kMegabyte}});
+  const auto times = run_fifo({dimension(Kind::fully_connected, 4, 100, 2_us)},
+                              {{0, 1, kMessageSize}, {0, 2, kMessageSize}, {0, 3, kMessageSize}});
   EXPECT_EQ(times, std::vector<Time>(3, 12_us));
 }
 
 TEST(FifoNetwork, DimensionsOfDifferentKindsDoNotShareLinks) {
   // 0 -> 1 in the ring and 0 -> 4 over the switch at once: 11 us, and 4 + 100 us.
   const auto times =
-      run({dimension(Kind::ring, 4, 100, 1_us), dimension(Kind::switched, 2, 10, 4_us)},
-          {{0, 1, kMegabyte}, {0, 4, kMegabyte}});
+      run_fifo({dimension(Kind::ring, 4, 100, 1_us), dimension(Kind::switched, 2, 10, 4_us)},
+               {{0, 1, kMessageSize}, {0, 4, kMessageSize}});
   EXPECT_EQ(times[0], 11_us);
   EXPECT_EQ(times[1], 104_us);
 }
@@ -79,7 +79,7 @@ TEST(FifoNetwork, ASlowMessageHoldsAFastLinkOnlyForItsOwnTime) {
   // bytes need to come. Another that wants the ring's link at 50 us is through at 61.
   const auto slow = dimension(Kind::switched, 2, 10, 1_us);
   const auto fast = dimension(Kind::ring, 4, 100, 1_us);
-  const auto times = run({slow, fast}, {{0, 3, kMegabyte}, {1, 3, kMegabyte, 50_us}});
+  const auto times = run_fifo({slow, fast}, {{0, 3, kMessageSize}, {1, 3, kMessageSize, 50_us}});
   EXPECT_EQ(times[0], 102_us);
   EXPECT_EQ(times[1], 61_us);
 }
@@ -94,7 +94,7 @@ TEST(FifoNetwork, RingOfDifferentLinks) {
     engine::EventQueue queue;
     std::vector<Time> arrival(routes.size());
     for (const auto& route : routes) {
-      network.start(kMegabyte, route, queue);
+      network.start(kMessageSize, route, queue);
     }
     while (!queue.empty()) {
       const auto event = queue.pop();
@@ -115,17 +115,17 @@ TEST(FifoNetwork, NicOfAnOuterSwitchReachesEveryDevice) {
   // Only the outer switch is crossed.
   const auto inner = dimension(Kind::ring, 4, 100, 1_us);
   const auto outer = dimension(Kind::switched, 2, 10, 4_us);
-  EXPECT_EQ(run({inner, outer}, {{0, 6, kMegabyte}})[0], 104_us);
+  EXPECT_EQ(run_fifo({inner, outer}, {{0, 6, kMessageSize}})[0], 104_us);
 }
 
 TEST(FifoNetwork, AMessageToItselfArrivesAtOnce) {
-  EXPECT_EQ(run({dimension(Kind::ring, 4, 100, 1_us)}, {{2, 2, kMegabyte, 7_us}})[0], 7_us);
+  EXPECT_EQ(run_fifo({dimension(Kind::ring, 4, 100, 1_us)}, {{2, 2, kMessageSize, 7_us}})[0], 7_us);
 }
 
 TEST(FifoNetwork, BusyTimeIsTheSumOfSerialisations) {
   const topology::LinkMap map({dimension(Kind::switched, 4, 100, 2_us)});
   FifoNetwork network(map.links());
-  (void)arrivals(network, map, {{1, 0, kMegabyte}, {2, 0, kMegabyte}});
+  (void)arrivals(network, map, {{1, 0, kMessageSize}, {2, 0, kMessageSize}});
   std::vector<topology::Hop> way;
   map.route(1, 0, way);
   EXPECT_EQ(network.busy(way[0].link), 10_us);
@@ -196,7 +196,7 @@ RC_GTEST_PROP(FifoNetwork, AloneTakesTheClosedForm, ()) {
     through += hop.latency;
     slowest = std::max(slowest, held);
   }
-  RC_ASSERT(run(drawn.dimensions, drawn.messages)[0] == through + slowest);
+  RC_ASSERT(run_fifo(drawn.dimensions, drawn.messages)[0] == through + slowest);
 }
 
 RC_GTEST_PROP(FifoNetwork, OneLinkEndsSoonerWithMoreBandwidth, ()) {
@@ -209,8 +209,8 @@ RC_GTEST_PROP(FifoNetwork, OneLinkEndsSoonerWithMoreBandwidth, ()) {
     sent.push_back(
         {0, 1, Bytes(*rc::gen::inRange(1, 2'000'000)), Time(*rc::gen::inRange(0, 20'000'000))});
   }
-  const auto slow = run({dimension(Kind::ring, 2, gbps, 1_us)}, sent);
-  const auto fast = run({dimension(Kind::ring, 2, gbps + 1, 1_us)}, sent);
+  const auto slow = run_fifo({dimension(Kind::ring, 2, gbps, 1_us)}, sent);
+  const auto fast = run_fifo({dimension(Kind::ring, 2, gbps + 1, 1_us)}, sent);
   for (std::size_t m = 0; m < slow.size(); ++m) {
     RC_ASSERT(fast[m] <= slow[m]);
   }
@@ -231,8 +231,8 @@ RC_GTEST_PROP(FifoNetwork, MoreBandwidthEverywhereScalesSerialisation, ()) {
     faster[d] = drawn.dimensions[d];
     faster[d].bandwidth = 200_GBps;
   }
-  const auto slow = run(drawn.dimensions, drawn.messages);
-  const auto fast = run(faster, drawn.messages);
+  const auto slow = run_fifo(drawn.dimensions, drawn.messages);
+  const auto fast = run_fifo(faster, drawn.messages);
   RC_ASSERT(std::abs((last(slow) - last(fast) * 2).value()) < 10'000);
 }
 

@@ -24,8 +24,8 @@ LinkGraph tree(int k, const std::string& rate) {
                                    "test");
 }
 
-PacketRun run_on(const LinkGraph& graph, const std::vector<FlowRequest>& flows,
-                 const PacketOptions& options) {
+PacketRun run_packets_on(const LinkGraph& graph, const std::vector<FlowRequest>& flows,
+                         const PacketOptions& options) {
   Router router(graph, Routing::ecmp, 1);
   return *run_packets(router, flows, options);
 }
@@ -113,11 +113,11 @@ TEST(Packets, OneFlowIsItsClosedForm) {
   // (H-1) s + N s + H d + H (64 B / C + d) = 15 * 725.12 + 6000 + 6 * 1005.12 ns.
   const LinkGraph graph = tree(4, "100Gbit/s");
   const std::vector<FlowRequest> flows{{.source = 0, .target = 15, .bytes = Bytes(90'000)}};
-  EXPECT_NEAR(to_seconds(run_on(graph, flows, {.protocol = Protocol::roce}).end),
+  EXPECT_NEAR(to_seconds(run_packets_on(graph, flows, {.protocol = Protocol::roce}).end),
               (15 * 725.12 + 6000 + 6 * 1005.12) * 1e-9, 1e-11);
   // EQDS, 10 * 4086 B within the first window: s = 332 ns.
   const std::vector<FlowRequest> small{{.source = 0, .target = 15, .bytes = Bytes(40'860)}};
-  EXPECT_NEAR(to_seconds(run_on(graph, small, {.protocol = Protocol::eqds}).end),
+  EXPECT_NEAR(to_seconds(run_packets_on(graph, small, {.protocol = Protocol::eqds}).end),
               (15 * 332 + 6000 + 6 * 1005.12) * 1e-9, 1e-11);
 }
 
@@ -135,7 +135,7 @@ TEST(Packets, IncastKeepsTheLastLinkBusy) {
   // + d + 6 (a/C + d).
   const LinkGraph graph = tree(4, "100Gbit/s");
   const auto flows = make_traffic({.kind = Traffic::incast, .bytes = Bytes(90'000)}, 16);
-  const PacketRun run = run_on(graph, flows, {.protocol = Protocol::roce});
+  const PacketRun run = run_packets_on(graph, flows, {.protocol = Protocol::roce});
   EXPECT_GE(to_seconds(run.end), (150 * 725.12 + 2000) * 1e-9);
   EXPECT_NEAR(to_seconds(run.end), (151 * 725.12 + 2000 + 6 * 1005.12) * 1e-9, 3e-6);
   EXPECT_EQ(run.packets, 150U);
@@ -158,14 +158,14 @@ RC_GTEST_PROP(Packets, NoHostEndsBeforeItsBytesHavePassed, ()) {
   options.protocol = *rc::gen::element(Protocol::eqds, Protocol::ndp, Protocol::roce,
                                        Protocol::hpcc, Protocol::dcqcn);
   options.seed = *rc::gen::inRange<std::uint64_t>(0, 100);
-  const PacketRun run = run_on(graph, flows, options);
+  const PacketRun run = run_packets_on(graph, flows, options);
   for (const Time finish : run.finish) {
     RC_ASSERT(finish > Time(0));
   }
   RC_ASSERT(to_seconds(run.end) >= *std::ranges::max_element(in) / 12.5e9);
   const bool trims = options.protocol == Protocol::eqds || options.protocol == Protocol::ndp;
   RC_ASSERT((trims ? run.pauses : run.resent) == 0U);
-  const PacketRun again = run_on(graph, flows, options);
+  const PacketRun again = run_packets_on(graph, flows, options);
   RC_ASSERT(run.finish == again.finish);
 }
 
@@ -176,7 +176,7 @@ TEST(Packets, NdpSendsAWindowARoundTrip) {
   const LinkGraph graph = tree(4, "100Gbit/s");
   const std::vector<FlowRequest> flows{{.source = 0, .target = 15, .bytes = Bytes(540'000)}};
   const double trip = 6 * 725.12 + 6000 + 6 * 1005.12;
-  EXPECT_NEAR(to_seconds(run_on(graph, flows, {.protocol = Protocol::ndp}).end),
+  EXPECT_NEAR(to_seconds(run_packets_on(graph, flows, {.protocol = Protocol::ndp}).end),
               (3 * trip + 19 * 725.12 / 0.99) * 1e-9, 1e-11);
 }
 
@@ -184,8 +184,8 @@ TEST(Packets, DcqcnIsRoceUntilAQueueIsLong) {
   // Alone nothing is marked: RoCE's closed form.
   const LinkGraph graph = tree(4, "100Gbit/s");
   const std::vector<FlowRequest> one{{.source = 0, .target = 15, .bytes = Bytes(2'000'000)}};
-  const PacketRun alone = run_on(graph, one, {.protocol = Protocol::dcqcn});
-  EXPECT_EQ(alone.finish, run_on(graph, one, {.protocol = Protocol::roce}).finish);
+  const PacketRun alone = run_packets_on(graph, one, {.protocol = Protocol::dcqcn});
+  EXPECT_EQ(alone.finish, run_packets_on(graph, one, {.protocol = Protocol::roce}).finish);
   EXPECT_EQ(alone.marks, 0U);
 }
 
@@ -199,9 +199,9 @@ TEST(Packets, DcqcnSlowsDownBeforeThePauseSpreads) {
     flows.push_back({.source = source, .target = 0, .bytes = Bytes(20'000'000)});
   }
   PacketOptions options{.protocol = Protocol::dcqcn};
-  const PacketRun rates = run_on(graph, flows, options);
+  const PacketRun rates = run_packets_on(graph, flows, options);
   options = {.protocol = Protocol::roce, .pause = 200, .resume = 180};
-  const PacketRun line = run_on(graph, flows, options);
+  const PacketRun line = run_packets_on(graph, flows, options);
   EXPECT_GT(rates.marks, 100U);
   EXPECT_LT(rates.pauses * 4, line.pauses);
   const double least = 8 * 2223 * 725.12e-9;
@@ -215,8 +215,8 @@ TEST(Packets, HpccKeepsQueuesShort) {
   const LinkGraph graph = tree(4, "100Gbit/s");
   const std::vector<FlowRequest> flows{{.source = 4, .target = 0, .bytes = Bytes(5'000'000)},
                                        {.source = 8, .target = 0, .bytes = Bytes(5'000'000)}};
-  const PacketRun windows = run_on(graph, flows, {.protocol = Protocol::hpcc});
-  const PacketRun line = run_on(graph, flows, {.protocol = Protocol::roce});
+  const PacketRun windows = run_packets_on(graph, flows, {.protocol = Protocol::hpcc});
+  const PacketRun line = run_packets_on(graph, flows, {.protocol = Protocol::roce});
   EXPECT_LT(windows.pauses, line.pauses);
   EXPECT_GE(windows.end, line.end);
   EXPECT_LE(to_seconds(windows.end), 1.25 * to_seconds(line.end));
@@ -229,9 +229,9 @@ TEST(Packets, FlowsThatShareNothingDoNotTouch) {
   for (const Named<Protocol>& row : kNames<Protocol>) {
     const Protocol protocol = row.value;
     const PacketOptions options{.protocol = protocol};
-    const PacketRun both = run_on(graph, {one, other}, options);
-    EXPECT_EQ(both.finish[0], run_on(graph, {one}, options).finish[0]);
-    EXPECT_EQ(both.finish[1], run_on(graph, {other}, options).finish[0]);
+    const PacketRun both = run_packets_on(graph, {one, other}, options);
+    EXPECT_EQ(both.finish[0], run_packets_on(graph, {one}, options).finish[0]);
+    EXPECT_EQ(both.finish[1], run_packets_on(graph, {other}, options).finish[0]);
   }
 }
 

@@ -8,7 +8,7 @@
 namespace orrery::step {
 namespace {
 
-StepCost cost_of(compute::FusionMode fusion) {
+StepCost spatial_cost_of(compute::FusionMode fusion) {
   machine::Machine machine = machine::load_machine("sn40l").value();
   machine.device.spatial.fusion = fusion;
   StepOptions options;
@@ -17,9 +17,9 @@ StepCost cost_of(compute::FusionMode fusion) {
 }
 
 TEST(SpatialStep, HardwareSavesTheRoundTripsOfTheHostAndFusingMore) {
-  StepCost unfused = cost_of(compute::FusionMode::unfused);
-  StepCost software = cost_of(compute::FusionMode::software);
-  StepCost hardware = cost_of(compute::FusionMode::hardware);
+  StepCost unfused = spatial_cost_of(compute::FusionMode::unfused);
+  StepCost software = spatial_cost_of(compute::FusionMode::software);
+  StepCost hardware = spatial_cost_of(compute::FusionMode::hardware);
   for (const std::int64_t prompt : {0, 512, 4096}) {
     const bool decodes = prompt == 0;
     const StepShape shape{.tokens = decodes ? 1 : prompt,

@@ -7,8 +7,8 @@
 namespace orrery::step {
 namespace {
 
-StepCost cost_of(const char* model, const StepOptions& options = {},
-                 const char* machine = "dgx-h100") {
+StepCost step_cost_of(const char* model, const StepOptions& options = {},
+                      const char* machine = "dgx-h100") {
   return StepCost::make(zoo::load_model(model).value(), machine::load_machine(machine).value(),
                         options)
       .value();
@@ -34,33 +34,35 @@ StepShape prompt(const StepCost& cost, std::int64_t tokens, std::int64_t context
 
 TEST(StepCost, BytesOfTheCacheAreThoseOfTheModels) {
   // Layers x 2 x key-value heads x head size x 2 bytes; MLA: layers x (512 + 64) x 2.
-  EXPECT_EQ(cost_of("llama-3.1-8b").kv_bytes_per_token(), Bytes(131072));
-  EXPECT_EQ(cost_of("qwen3-30b-a3b").kv_bytes_per_token(), Bytes(98304));
-  EXPECT_EQ(cost_of("gpt-oss-120b").kv_bytes_per_token(), Bytes(73728));
+  EXPECT_EQ(step_cost_of("llama-3.1-8b").kv_bytes_per_token(), Bytes(131072));
+  EXPECT_EQ(step_cost_of("qwen3-30b-a3b").kv_bytes_per_token(), Bytes(98304));
+  EXPECT_EQ(step_cost_of("gpt-oss-120b").kv_bytes_per_token(), Bytes(73728));
   StepOptions eight;
   eight.degrees.tp = 8;
   eight.precision.weights = graph::DataType::fp8;
-  EXPECT_EQ(cost_of("llama-3-70b", eight).kv_bytes_per_token(), Bytes(327680 / 8));
-  EXPECT_EQ(cost_of("deepseek-v3", eight).kv_bytes_per_token(), Bytes(70272));  // on every rank
+  EXPECT_EQ(step_cost_of("llama-3-70b", eight).kv_bytes_per_token(), Bytes(327680 / 8));
+  EXPECT_EQ(step_cost_of("deepseek-v3", eight).kv_bytes_per_token(),
+            Bytes(70272));  // on every rank
 }
 
 TEST(StepCost, KeyValueHeadsAreCopiedWhereThereAreFewerThanRanks) {
   // Qwen3-235B has 4: at tp 8 every rank holds one.
   StepOptions eight;
   eight.degrees.tp = 8;
-  EXPECT_EQ(cost_of("qwen3-235b-a22b", eight).kv_bytes_per_token(), Bytes(94 * 2 * 128 * 2));
+  EXPECT_EQ(step_cost_of("qwen3-235b-a22b", eight).kv_bytes_per_token(), Bytes(94 * 2 * 128 * 2));
 }
 
 TEST(StepCost, WeightsAreTheParametersInTheirType) {
   // Llama-3.1-8B: 8.03 billion in 2 bytes.
-  const double wide = static_cast<double>(cost_of("llama-3.1-8b").weights_per_device().value());
+  const double wide =
+      static_cast<double>(step_cost_of("llama-3.1-8b").weights_per_device().value());
   EXPECT_NEAR(wide / 16.06e9, 1, 0.002);
   StepOptions narrow;
   narrow.precision.weights = graph::DataType::fp8;
   narrow.precision.activations = graph::DataType::fp8;
   // The layers' 6.98 billion in one byte; both tables of 0.525 billion stay in two.
   const auto bytes =
-      static_cast<double>(cost_of("llama-3.1-8b", narrow).weights_per_device().value());
+      static_cast<double>(step_cost_of("llama-3.1-8b", narrow).weights_per_device().value());
   EXPECT_NEAR(bytes / (6.98e9 + 2 * 1.05e9), 1, 0.005);
 }
 
@@ -69,8 +71,8 @@ TEST(StepCost, RanksTogetherHoldTheModelOnce) {
   StepOptions eight;
   eight.degrees.tp = 8;
   const double all =
-      8 * static_cast<double>(cost_of("llama-2-7b", eight).weights_per_device().value());
-  const double one = static_cast<double>(cost_of("llama-2-7b").weights_per_device().value());
+      8 * static_cast<double>(step_cost_of("llama-2-7b", eight).weights_per_device().value());
+  const double one = static_cast<double>(step_cost_of("llama-2-7b").weights_per_device().value());
   EXPECT_NEAR(one / 13.48e9, 1, 0.001);
   EXPECT_NEAR(all / one, 1, 0.001);
 }
@@ -78,7 +80,7 @@ TEST(StepCost, RanksTogetherHoldTheModelOnce) {
 TEST(StepCost, DecodesAreBoundByBytesAndPromptsByFlops) {
   StepOptions four;
   four.degrees.tp = 4;
-  StepCost cost = cost_of("llama-3-70b", four);
+  StepCost cost = step_cost_of("llama-3-70b", four);
   // 141 GB / 4 / 3.35 TB/s = 10.5 ms at least; a prompt of 8192 tokens 2 x 70e9 x 8192 FLOPs / 4 /
   // 989 TFLOP/s = 290 ms at least. Neither more than twice that.
   const Time decode = cost.time(decodes(cost, 1, 100));
@@ -93,7 +95,7 @@ TEST(StepCost, MoreContextMoreRequestsMoreTime) {
   for (const char* name : {"llama-3.1-8b", "gpt-oss-20b", "deepseek-v2-lite", "qwen3-30b-a3b"}) {
     StepOptions graphs;
     graphs.captures = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
-    StepCost cost = cost_of(name, graphs);
+    StepCost cost = step_cost_of(name, graphs);
     EXPECT_LT(cost.time(decodes(cost, 8, 100)), cost.time(decodes(cost, 8, 20000))) << name;
     EXPECT_LT(cost.time(decodes(cost, 8, 100)), cost.time(decodes(cost, 128, 100))) << name;
     EXPECT_LT(cost.time(prompt(cost, 1000, 0)), cost.time(prompt(cost, 1000, 30000))) << name;
@@ -103,11 +105,11 @@ TEST(StepCost, MoreContextMoreRequestsMoreTime) {
 TEST(StepCost, AStepInAGraphIsPadded) {
   StepOptions graphs;
   graphs.captures = {8, 16};
-  StepCost cost = cost_of("llama-3.2-1b", graphs);
+  StepCost cost = step_cost_of("llama-3.2-1b", graphs);
   EXPECT_EQ(cost.padded(9), 16);
   EXPECT_EQ(cost.padded(17), 17);
   StepOptions eager;
-  StepCost without = cost_of("llama-3.2-1b", eager);
+  StepCost without = step_cost_of("llama-3.2-1b", eager);
   // Eager: 5 us for each of some 150 kernels are longer than the work.
   EXPECT_GT(without.time(decodes(without, 1, 10)), 2 * cost.time(decodes(cost, 1, 10)) / 3);
 }
@@ -115,9 +117,9 @@ TEST(StepCost, AStepInAGraphIsPadded) {
 TEST(StepCost, NarrowWeightsAreReadFaster) {
   StepOptions graphs;
   graphs.captures = {1};
-  StepCost wide = cost_of("llama-3.1-8b", graphs);
+  StepCost wide = step_cost_of("llama-3.1-8b", graphs);
   graphs.precision.weights = graph::DataType::fp4;  // computed in bf16: w4a16
-  StepCost narrow = cost_of("llama-3.1-8b", graphs);
+  StepCost narrow = step_cost_of("llama-3.1-8b", graphs);
   EXPECT_LT(narrow.time(decodes(narrow, 1, 10)), 0.6 * wide.time(decodes(wide, 1, 10)));
 }
 

@@ -29,7 +29,7 @@ std::string mistakes_of(const std::string& text) {
   return study ? "" : study.error().to_string();
 }
 
-Outcome outcome_of(const Study& study, std::size_t point) {
+Outcome study_outcome_of(const Study& study, std::size_t point) {
   Shared shared;
   return prepare_point(study, point, "1").run(shared);
 }
@@ -93,18 +93,18 @@ TEST(Study, APointSaysTheSameAsADescriptionWithoutAnythingVaried) {
   // Point 2 is tp 2 with the bandwidth that the machine has anyway.
   EXPECT_EQ(prepare_point(*varied, 2, "1").hash, prepare_point(*alone, 0, "1").hash);
   EXPECT_NE(prepare_point(*varied, 3, "1").hash, prepare_point(*alone, 0, "1").hash);
-  EXPECT_DOUBLE_EQ(figure(outcome_of(*varied, 2), "step_time_s"),
-                   figure(outcome_of(*alone, 0), "step_time_s"));
-  EXPECT_LT(figure(outcome_of(*varied, 2), "step_time_s"),
-            figure(outcome_of(*varied, 3), "step_time_s"));
+  EXPECT_DOUBLE_EQ(figure(study_outcome_of(*varied, 2), "step_time_s"),
+                   figure(study_outcome_of(*alone, 0), "step_time_s"));
+  EXPECT_LT(figure(study_outcome_of(*varied, 2), "step_time_s"),
+            figure(study_outcome_of(*varied, 3), "step_time_s"));
 }
 
 TEST(Study, WhatIsRefusedIsAResultWithItsReason) {
   // gpt2 has 12 heads: 8 does not divide them. Nor does 12 devices fill whole nodes of 8.
   const auto study = study_of(std::string(kBase) + "vary:\n  plan.tp: [4, 8]\n");
   ASSERT_TRUE(study) << study.error().to_string();
-  EXPECT_EQ(outcome_of(*study, 0).error, "");
-  const Outcome refused = outcome_of(*study, 1);
+  EXPECT_EQ(study_outcome_of(*study, 0).error, "");
+  const Outcome refused = study_outcome_of(*study, 1);
   EXPECT_THAT(refused.error, HasSubstr("tp: found '8'"));
   for (const Cell& cell : refused.figures) {
     EXPECT_TRUE(std::holds_alternative<std::monostate>(cell));
@@ -115,7 +115,7 @@ TEST(Study, APlanThatDoesNotFitTellsItsMemory) {
   const auto study =
       study_of("model: gpt3-175b\nmachine: dgx-a100-80g\nplan: {global_batch: 8, tp: 8}\n");
   ASSERT_TRUE(study) << study.error().to_string();
-  const Outcome outcome = outcome_of(*study, 0);
+  const Outcome outcome = study_outcome_of(*study, 0);
   EXPECT_THAT(outcome.error, HasSubstr("at most 80 GiB"));
   EXPECT_EQ(figure(outcome, "fits"), 0);
   EXPECT_GT(figure(outcome, "memory_bytes"), figure(outcome, "capacity_bytes"));
@@ -128,10 +128,10 @@ TEST(Study, ModelsMachinesAndPlansAreVariedByName) {
       "[1]}\n");
   ASSERT_TRUE(study) << study.error().to_string();
   ASSERT_EQ(study->space.count, 4U);
-  EXPECT_LT(figure(outcome_of(*study, 0), "step_time_s"),
-            figure(outcome_of(*study, 1), "step_time_s"));
-  EXPECT_GT(figure(outcome_of(*study, 0), "step_time_s"),
-            figure(outcome_of(*study, 2), "step_time_s"));
+  EXPECT_LT(figure(study_outcome_of(*study, 0), "step_time_s"),
+            figure(study_outcome_of(*study, 1), "step_time_s"));
+  EXPECT_GT(figure(study_outcome_of(*study, 0), "step_time_s"),
+            figure(study_outcome_of(*study, 2), "step_time_s"));
   EXPECT_THAT(mistakes_of("model: gpt2\nvary: {machine: [dgx-a100-80g, dgx-h1000]}\n"),
               HasSubstr("study.yaml:2: machine: found 'dgx-h1000'"));
 }
@@ -157,7 +157,7 @@ TEST(Study, CollectivesAreAKind) {
       "vary: {collective.size: {from: 1 MiB, to: 4 MiB, factor: 2}}\n");
   ASSERT_TRUE(good) << good.error().to_string();
   const auto time = [&](std::size_t point) {
-    return std::get<double>(outcome_of(*good, point).figures.front());
+    return std::get<double>(study_outcome_of(*good, point).figures.front());
   };
   EXPECT_LT(time(0), time(1));
   EXPECT_LT(time(1), time(2));
@@ -185,8 +185,8 @@ TEST(Study, AResultDoesNotSayWhereTheStudyStoodInItsFile) {
   const auto study = study_of(std::string(kBase) + "vary: {plan.tp: [5]}\n");
   const auto lower = study_of("\n\n" + std::string(kBase) + "vary: {plan.tp: [5]}\n");
   ASSERT_TRUE(study && lower);
-  EXPECT_EQ(outcome_of(*study, 0).error, outcome_of(*lower, 0).error);
-  EXPECT_THAT(outcome_of(*study, 0).error, Not(HasSubstr("study.yaml")));
+  EXPECT_EQ(study_outcome_of(*study, 0).error, study_outcome_of(*lower, 0).error);
+  EXPECT_THAT(study_outcome_of(*study, 0).error, Not(HasSubstr("study.yaml")));
   EXPECT_EQ(prepare_point(*study, 0, "1").hash, prepare_point(*lower, 0, "1").hash);
 }
 

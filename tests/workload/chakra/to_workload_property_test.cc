@@ -67,7 +67,7 @@ Time step_time(const graph::Workload& workload, const machine::Machine& machine,
   return timeline ? timeline->step_time : Time(0);
 }
 
-plan::Plan any_plan() {
+plan::Plan any_exported_plan() {
   plan::Plan plan;
   plan.tp = *rc::gen::element<std::int64_t>(1, 2);
   plan.cp = *rc::gen::element<std::int64_t>(1, 2);
@@ -112,7 +112,7 @@ Times times_of(const graph::Workload& own, const TraceSet& traces,
 }
 
 RC_GTEST_PROP(ToWorkloadProperty, a_step_read_back_takes_as_long, ()) {
-  const plan::Plan plan = any_plan();
+  const plan::Plan plan = any_exported_plan();
   auto lowered = parallel::lower(dense_model(), plan);
   RC_PRE(lowered.has_value());
   const machine::Machine machine = any_machine(plan.devices());

@@ -49,8 +49,8 @@ ProtoNode after(ProtoNode node, std::initializer_list<std::uint64_t> before) {
   return node;
 }
 
-ProtoNode collective(std::uint64_t id, ChakraProtoMsg::CollectiveCommType type, std::int64_t bytes,
-                     const std::string& group = "") {
+ProtoNode collective_node(std::uint64_t id, ChakraProtoMsg::CollectiveCommType type,
+                          std::int64_t bytes, const std::string& group = "") {
   ProtoNode node = proto_node(id, ChakraProtoMsg::COMM_COLL_NODE);
   attribute(node, "comm_type")->set_int64_val(type);
   attribute(node, "comm_size")->set_int64_val(bytes);
@@ -134,8 +134,8 @@ TEST(ToWorkload, the_input_of_an_all_gather_is_one_ranks) {
   const auto on_all = [](const ProtoNode& node) {
     return traces_of({{node}, {node}, {node}, {node}});
   };
-  const Time gather = time_of(on_all(collective(0, ChakraProtoMsg::ALL_GATHER, 1'000'000)));
-  const Time reduce = time_of(on_all(collective(0, ChakraProtoMsg::ALL_REDUCE, 1'000'000)));
+  const Time gather = time_of(on_all(collective_node(0, ChakraProtoMsg::ALL_GATHER, 1'000'000)));
+  const Time reduce = time_of(on_all(collective_node(0, ChakraProtoMsg::ALL_REDUCE, 1'000'000)));
   EXPECT_GE(gather, 3_ms);
   EXPECT_LE(gather, 3_ms + 10_us);
   EXPECT_GE(reduce, 1500_us);
@@ -144,7 +144,7 @@ TEST(ToWorkload, the_input_of_an_all_gather_is_one_ranks) {
 
 TEST(ToWorkload, a_reduce_takes_as_long_as_a_broadcast) {
   const auto on_two = [](ChakraProtoMsg::CollectiveCommType type) {
-    return time_of(traces_of({{collective(0, type, 1000)}, {collective(0, type, 1000)}}));
+    return time_of(traces_of({{collective_node(0, type, 1000)}, {collective_node(0, type, 1000)}}));
   };
   EXPECT_EQ(on_two(ChakraProtoMsg::REDUCE), on_two(ChakraProtoMsg::BROADCAST));
 }
@@ -263,7 +263,7 @@ TEST(ToWorkload, involved_dim_names_dimensions_of_the_network) {
 // ---- What cannot run.
 
 TEST(ToWorkload, gathers_have_no_root) {
-  const ProtoNode gather = collective(3, ChakraProtoMsg::GATHER, 8);
+  const ProtoNode gather = collective_node(3, ChakraProtoMsg::GATHER, 8);
   EXPECT_THAT(refusal(traces_of({{gather}, {gather}})),
               HasSubstr("rank 0: node 3 'n3': found 'gather'"));
 }

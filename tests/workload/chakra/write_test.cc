@@ -14,7 +14,7 @@ namespace {
 using testing::HasSubstr;
 
 /// Any node that a file can say, of a rank among `ranks`; what its type does not use stays 0.
-rc::Gen<Node> any_node(std::int64_t ranks) {
+rc::Gen<Node> any_written_node(std::int64_t ranks) {
   return rc::gen::exec([=] {
     Node node;
     node.type = static_cast<NodeType>(*rc::gen::inRange(0, 8));
@@ -57,7 +57,7 @@ rc::Gen<Node> any_node(std::int64_t ranks) {
 /// Rank 0 of a set of `ranks`; the others do nothing.
 TraceSet any_set(std::int64_t ranks) {
   Program program;
-  const auto nodes = *rc::gen::container<std::vector<Node>>(any_node(ranks));
+  const auto nodes = *rc::gen::container<std::vector<Node>>(any_written_node(ranks));
   const auto names = *rc::gen::container<std::vector<std::string>>(
       nodes.size(), rc::gen::element<std::string>("", "a", "gemm 3", "größer"));
   std::map<std::string, std::uint32_t> offsets;

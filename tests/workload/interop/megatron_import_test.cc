@@ -11,28 +11,29 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 /// Arguments that every line needs, then `more`.
-Result<interop::Imported> import(const std::string& more, std::int64_t devices = 64) {
+Result<interop::Imported> import_megatron_line(const std::string& more, std::int64_t devices = 64) {
   const auto words =
       interop::shell_words("--micro-batch-size 1 --seq-length 4096 --bf16 " + more, "line").value();
   return interop::import_megatron(words, {.devices = devices});
 }
-plan::Plan plan_of(const std::string& more, std::int64_t devices = 64) {
-  const auto imported = import(more, devices);
+plan::Plan megatron_plan_of(const std::string& more, std::int64_t devices = 64) {
+  const auto imported = import_megatron_line(more, devices);
   EXPECT_TRUE(imported.has_value()) << (imported ? "" : imported.error().to_string());
   return imported ? imported->plan : plan::Plan();
 }
-std::string mistakes_of(const std::string& more, std::int64_t devices = 64) {
-  const auto imported = import(more, devices);
+std::string megatron_mistakes_of(const std::string& more, std::int64_t devices = 64) {
+  const auto imported = import_megatron_line(more, devices);
   return imported ? "" : imported.error().to_string();
 }
 
 TEST(MegatronImport, DataParallelDegreeIsWhatTheOthersLeave) {
   // 64 / (2 x 4 x 2) = 4; without --global-batch-size one micro-batch per replica.
-  const plan::Plan plan = plan_of(
+  const plan::Plan plan = megatron_plan_of(
       "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 4 --context-parallel-size 2");
   EXPECT_EQ(plan.dp, 4);
   EXPECT_EQ(plan.global_batch, 4);
-  EXPECT_THAT(mistakes_of("--tensor-model-parallel-size 3"), HasSubstr("no multiple of tp x pp"));
+  EXPECT_THAT(megatron_mistakes_of("--tensor-model-parallel-size 3"),
+              HasSubstr("no multiple of tp x pp"));
 }
 
 TEST(MegatronImport, TheLaunchLineStatesTheDevices) {
@@ -57,35 +58,35 @@ TEST(MegatronImport, VirtualStagesByNumberOrByLayers) {
   // 48 layers / 4 stages = 12 on each; 3 per virtual stage make 4 chunks.
   for (const std::string flag :
        {"--num-layers-per-virtual-pipeline-stage 3", "--num-virtual-stages-per-pipeline-rank 4"}) {
-    const plan::Plan plan = plan_of(pp + flag);
+    const plan::Plan plan = megatron_plan_of(pp + flag);
     EXPECT_EQ(plan.chunks, 4);
     EXPECT_EQ(plan.schedule, plan::Schedule::interleaved);
     EXPECT_TRUE(plan.overlap_p2p);
     EXPECT_EQ(plan.stage_layers, "");
   }
-  EXPECT_FALSE(plan_of(pp + "--num-virtual-stages-per-pipeline-rank 4 "
-                            "--no-overlap-p2p-communication")
+  EXPECT_FALSE(megatron_plan_of(pp + "--num-virtual-stages-per-pipeline-rank 4 "
+                                     "--no-overlap-p2p-communication")
                    .overlap_p2p);
-  EXPECT_EQ(plan_of(pp).schedule, plan::Schedule::one_f_one_b);
-  EXPECT_THAT(mistakes_of(pp + "--num-layers-per-virtual-pipeline-stage 5"),
+  EXPECT_EQ(megatron_plan_of(pp).schedule, plan::Schedule::one_f_one_b);
+  EXPECT_THAT(megatron_mistakes_of(pp + "--num-layers-per-virtual-pipeline-stage 5"),
               HasSubstr("--num-layers-per-virtual-pipeline-stage: found '5'"));
 }
 
 TEST(MegatronImport, UnevenStages) {
   const std::string pp = "--pipeline-model-parallel-size 4 ";
   // 30 - 6 - 4 = 20 layers on two stages.
-  EXPECT_EQ(plan_of(pp + "--num-layers 30 --decoder-first-pipeline-num-layers 6 "
-                         "--decoder-last-pipeline-num-layers 4")
+  EXPECT_EQ(megatron_plan_of(pp + "--num-layers 30 --decoder-first-pipeline-num-layers 6 "
+                                  "--decoder-last-pipeline-num-layers 4")
                 .stage_layers,
             "6,10,10,4");
   // Two chunks: parts 0 .. 7 of the model are chunk 0 of every stage, then chunk 1.
-  EXPECT_EQ(plan_of(pp + "--num-layers 28 --decoder-first-pipeline-num-layers 4 "
-                         "--num-virtual-stages-per-pipeline-rank 2")
+  EXPECT_EQ(megatron_plan_of(pp + "--num-layers 28 --decoder-first-pipeline-num-layers 4 "
+                                  "--num-virtual-stages-per-pipeline-rank 2")
                 .stage_layers,
             "2,4,4,4,2,4,4,4");
   // 30 + embedding + loss = 32 = 4 x 8.
-  EXPECT_EQ(plan_of(pp + "--num-layers 30 --account-for-embedding-in-pipeline-split "
-                         "--account-for-loss-in-pipeline-split")
+  EXPECT_EQ(megatron_plan_of(pp + "--num-layers 30 --account-for-embedding-in-pipeline-split "
+                                  "--account-for-loss-in-pipeline-split")
                 .stage_layers,
             "7,8,8,7");
 }
@@ -93,68 +94,72 @@ TEST(MegatronImport, UnevenStages) {
 TEST(MegatronImport, PipelineLayoutIsUnrolled) {
   // E ttt | tt, six times | t | L: nine parts, three on each of three stages.
   const std::string layout = " --pipeline-model-parallel-layout 'Et*3|(tt|)*6,t|L'";
-  const plan::Plan plan = plan_of("--pipeline-model-parallel-size 3" + layout, 9);
+  const plan::Plan plan = megatron_plan_of("--pipeline-model-parallel-size 3" + layout, 9);
   EXPECT_EQ(plan.stage_layers, "3,2,2,2,2,2,2,1,0");
   EXPECT_EQ(plan.chunks, 3);
-  EXPECT_THAT(mistakes_of("--pipeline-model-parallel-size 4" + layout),
+  EXPECT_THAT(megatron_mistakes_of("--pipeline-model-parallel-size 4" + layout),
               HasSubstr("a multiple of pp = 4 parts; this has 9"));
   for (const std::string wrong : {"t*3L", "Et*3|mL", "E(t|L", "Et*99999999L", "Et-L"}) {
-    EXPECT_THAT(mistakes_of("--pipeline-model-parallel-layout '" + wrong + "'"),
+    EXPECT_THAT(megatron_mistakes_of("--pipeline-model-parallel-layout '" + wrong + "'"),
                 HasSubstr("--pipeline-model-parallel-layout: found '" + wrong))
         << wrong;
   }
 }
 
 TEST(MegatronImport, SchedulesRecomputeAndOffload) {
-  EXPECT_EQ(plan_of("--recompute-activations").recompute, plan::Recompute::selective);
-  EXPECT_EQ(plan_of("--recompute-granularity full --recompute-method uniform "
-                    "--recompute-num-layers 1")
+  EXPECT_EQ(megatron_plan_of("--recompute-activations").recompute, plan::Recompute::selective);
+  EXPECT_EQ(megatron_plan_of("--recompute-granularity full --recompute-method uniform "
+                             "--recompute-num-layers 1")
                 .recompute,
             plan::Recompute::full);
-  const plan::Plan block =
-      plan_of("--recompute-granularity full --recompute-method block --recompute-num-layers 3");
+  const plan::Plan block = megatron_plan_of(
+      "--recompute-granularity full --recompute-method block --recompute-num-layers 3");
   EXPECT_EQ(block.recompute, plan::Recompute::full);
   EXPECT_EQ(block.recompute_layers, 3);
   const plan::Plan modules =
-      plan_of("--recompute-granularity selective --recompute-modules moe_act layernorm");
+      megatron_plan_of("--recompute-granularity selective --recompute-modules moe_act layernorm");
   EXPECT_EQ(modules.recompute, plan::Recompute::none);
   EXPECT_EQ(modules.recompute_modules, "moe_act,layernorm");
-  EXPECT_THAT(mistakes_of("--recompute-granularity full --recompute-method uniform "
-                          "--recompute-num-layers 4"),
+  EXPECT_THAT(megatron_mistakes_of("--recompute-granularity full --recompute-method uniform "
+                                   "--recompute-num-layers 4"),
               HasSubstr("--recompute-num-layers: found '4'"));
-  EXPECT_EQ(plan_of("--optimizer-cpu-offload").offload_optimizer, plan::Offload::cpu);
-  EXPECT_EQ(plan_of("--num-layers 40 --cpu-offloading-num-layers 10").offload_activations, 0.25);
+  EXPECT_EQ(megatron_plan_of("--optimizer-cpu-offload").offload_optimizer, plan::Offload::cpu);
+  EXPECT_EQ(megatron_plan_of("--num-layers 40 --cpu-offloading-num-layers 10").offload_activations,
+            0.25);
 }
 
 TEST(MegatronImport, GradientsAreInFp32UnlessAskedFor) {
-  EXPECT_EQ(plan_of("").grad_type, graph::DataType::fp32);
-  EXPECT_EQ(plan_of("--grad-reduce-in-bf16").grad_type, graph::DataType::bf16);
-  EXPECT_EQ(plan_of("--grad-reduce-in-bf16").grad_reduce_type, graph::DataType::bf16);
+  EXPECT_EQ(megatron_plan_of("").grad_type, graph::DataType::fp32);
+  EXPECT_EQ(megatron_plan_of("--grad-reduce-in-bf16").grad_type, graph::DataType::bf16);
+  EXPECT_EQ(megatron_plan_of("--grad-reduce-in-bf16").grad_reduce_type, graph::DataType::bf16);
 }
 
 TEST(MegatronImport, BucketOfOverlappedGradientsIsCountedInParameters) {
-  EXPECT_EQ(plan_of("").bucket, Bytes(0));
+  EXPECT_EQ(megatron_plan_of("").bucket, Bytes(0));
   // 40 million fp32 gradients; from 41 ranks on a million per rank.
-  EXPECT_EQ(plan_of("--overlap-grad-reduce", 32).bucket, Bytes(160'000'000));
-  EXPECT_EQ(plan_of("--overlap-grad-reduce", 64).bucket, Bytes(256'000'000));
-  EXPECT_EQ(plan_of("--overlap-grad-reduce --ddp-bucket-size 1000").bucket, Bytes(4000));
+  EXPECT_EQ(megatron_plan_of("--overlap-grad-reduce", 32).bucket, Bytes(160'000'000));
+  EXPECT_EQ(megatron_plan_of("--overlap-grad-reduce", 64).bucket, Bytes(256'000'000));
+  EXPECT_EQ(megatron_plan_of("--overlap-grad-reduce --ddp-bucket-size 1000").bucket, Bytes(4000));
 }
 
 TEST(MegatronImport, ShardingStages) {
-  EXPECT_EQ(plan_of("--use-distributed-optimizer").zero, 1);
-  EXPECT_EQ(plan_of("--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads").zero, 2);
-  const plan::Plan fsdp = plan_of("--use-torch-fsdp2 --torch-fsdp2-no-reshard-after-forward");
+  EXPECT_EQ(megatron_plan_of("--use-distributed-optimizer").zero, 1);
+  EXPECT_EQ(
+      megatron_plan_of("--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads").zero,
+      2);
+  const plan::Plan fsdp =
+      megatron_plan_of("--use-torch-fsdp2 --torch-fsdp2-no-reshard-after-forward");
   EXPECT_EQ(fsdp.zero, 3);
   EXPECT_FALSE(fsdp.reshard_after_forward);
   // 64 ranks, 4 copies of the optimizer states: each over 16 ranks.
   const plan::Plan hybrid =
-      plan_of("--use-distributed-optimizer --num-distributed-optimizer-instances 4");
+      megatron_plan_of("--use-distributed-optimizer --num-distributed-optimizer-instances 4");
   EXPECT_EQ(hybrid.shard_optimizer, 16);
   EXPECT_EQ(hybrid.shard_params, 0);
 }
 
 TEST(MegatronImport, ExpertsTokensAndContext) {
-  const plan::Plan plan = plan_of(
+  const plan::Plan plan = megatron_plan_of(
       "--num-experts 8 --expert-model-parallel-size 8 --expert-tensor-parallel-size 1 "
       "--tensor-model-parallel-size 4 --context-parallel-size 4 --cp-comm-type a2a+p2p "
       "--hierarchical-context-parallel-sizes 2 2");
@@ -163,26 +168,28 @@ TEST(MegatronImport, ExpertsTokensAndContext) {
   EXPECT_EQ(plan.moe_dispatch, plan::MoeDispatch::all_gather);  // Megatron-LM's default
   EXPECT_EQ(plan.cp_exchange, plan::ContextExchange::a2a_p2p);
   EXPECT_EQ(plan.cp_a2a, 2);
-  EXPECT_EQ(plan_of("--moe-token-dispatcher-type flex --moe-enable-deepep").moe_dispatch,
+  EXPECT_EQ(megatron_plan_of("--moe-token-dispatcher-type flex --moe-enable-deepep").moe_dispatch,
             plan::MoeDispatch::hierarchical);
-  EXPECT_THAT(mistakes_of("--cp-comm-type p2p a2a"), HasSubstr("the same for all layers"));
+  EXPECT_THAT(megatron_mistakes_of("--cp-comm-type p2p a2a"), HasSubstr("the same for all layers"));
 }
 
 TEST(MegatronImport, FusionsOfKernelsThatTheModelLacksDoNotCount) {
-  EXPECT_TRUE(plan_of("--no-masked-softmax-fusion").fused_kernels);  // flash attention has none
-  EXPECT_FALSE(plan_of("--no-bias-gelu-fusion --no-bias-dropout-fusion").fused_kernels);
-  const auto some = import("--no-bias-dropout-fusion").value();
+  EXPECT_TRUE(
+      megatron_plan_of("--no-masked-softmax-fusion").fused_kernels);  // flash attention has none
+  EXPECT_FALSE(megatron_plan_of("--no-bias-gelu-fusion --no-bias-dropout-fusion").fused_kernels);
+  const auto some = import_megatron_line("--no-bias-dropout-fusion").value();
   EXPECT_TRUE(some.plan.fused_kernels);
   EXPECT_EQ(some.remarks.size(), 1U);
 }
 
 TEST(MegatronImport, LearningRatesAreIgnoredAndSmallEffectsAreRemarks) {
-  const auto plain = import("").value();
+  const auto plain = import_megatron_line("").value();
   EXPECT_TRUE(plain.remarks.empty());
-  const auto rates = import("--lr 1e-4 --adam_beta2 0.95 --data-path 0.5 a 0.5 b").value();
+  const auto rates =
+      import_megatron_line("--lr 1e-4 --adam_beta2 0.95 --data-path 0.5 a 0.5 b").value();
   EXPECT_EQ(rates.plan, plain.plan);
   EXPECT_TRUE(rates.remarks.empty());
-  const auto padded = import("--ddp-pad-buckets-for-high-nccl-busbw").value();
+  const auto padded = import_megatron_line("--ddp-pad-buckets-for-high-nccl-busbw").value();
   EXPECT_EQ(padded.plan, plain.plan);
   ASSERT_EQ(padded.remarks.size(), 1U);
   EXPECT_EQ(padded.remarks[0].about, "--ddp-pad-buckets-for-high-nccl-busbw");

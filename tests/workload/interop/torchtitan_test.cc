@@ -12,13 +12,14 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-plan::Plan plan_of(const std::string& toml, const interop::ImportOptions& options = {}) {
+plan::Plan torchtitan_plan_of(const std::string& toml, const interop::ImportOptions& options = {}) {
   const auto imported = interop::import_torchtitan(
       "[activation_checkpoint]\nmode = 'none'\n" + toml, "job.toml", options);
   EXPECT_TRUE(imported.has_value()) << (imported ? "" : imported.error().to_string());
   return imported ? imported->plan : plan::Plan();
 }
-std::string mistakes_of(const std::string& toml, const interop::ImportOptions& options = {}) {
+std::string torchtitan_mistakes_of(const std::string& toml,
+                                   const interop::ImportOptions& options = {}) {
   const auto imported = interop::import_torchtitan(toml, "job.toml", options);
   return imported ? "" : imported.error().to_string();
 }
@@ -59,7 +60,7 @@ TEST(Toml, WhatIsNotReadIsAMistakeWithItsLine) {
 
 TEST(Torchtitan, LeftoverRanksShard) {
   // 64 devices / (tp 4 x replicate 2) = 8 shard ranks; dp = 16.
-  const plan::Plan plan = plan_of(
+  const plan::Plan plan = torchtitan_plan_of(
       "[parallelism]\ntensor_parallel_degree = 4\ndata_parallel_replicate_degree = 2\n"
       "[training]\nlocal_batch_size = 3\nseq_len = 8192\n",
       {.devices = 64});
@@ -69,17 +70,17 @@ TEST(Torchtitan, LeftoverRanksShard) {
   EXPECT_EQ(plan.shard_optimizer, 8);
   EXPECT_EQ(plan.global_batch, 48);
   EXPECT_TRUE(plan.sequence_parallel);
-  EXPECT_THAT(mistakes_of("[parallelism]\ntensor_parallel_degree = 4\n", {.devices = 6}),
+  EXPECT_THAT(torchtitan_mistakes_of("[parallelism]\ntensor_parallel_degree = 4\n", {.devices = 6}),
               HasSubstr("data_parallel_shard_degree"));
 }
 
 TEST(Torchtitan, ContextParallelRanksShardToo) {
-  const plan::Plan plan =
-      plan_of("[parallelism]\ndata_parallel_shard_degree = 1\ncontext_parallel_degree = 4\n");
+  const plan::Plan plan = torchtitan_plan_of(
+      "[parallelism]\ndata_parallel_shard_degree = 1\ncontext_parallel_degree = 4\n");
   EXPECT_EQ(plan.zero, 3);
   EXPECT_EQ(plan.dp, 1);
   EXPECT_EQ(plan.cp_exchange, plan::ContextExchange::all_gather);
-  const plan::Plan ddp = plan_of(
+  const plan::Plan ddp = torchtitan_plan_of(
       "[parallelism]\ndata_parallel_shard_degree = 1\ndata_parallel_replicate_degree = 4\n");
   EXPECT_EQ(ddp.zero, 0);
   EXPECT_EQ(ddp.bucket, Bytes(100 << 20));
@@ -91,9 +92,9 @@ TEST(Torchtitan, EmbeddingAndHeadCountAsLayersInTheDefaultSplit) {
       "[parallelism]\ndata_parallel_shard_degree = 1\npipeline_parallel_degree = 4\n"
       "[training]\nlocal_batch_size = 8\n";
   // 32 + 1 + 1 = 34 over 4 stages: 9, 9, 8, 8; less one at both ends.
-  EXPECT_EQ(plan_of(job, {.model = &model}).stage_layers, "8,9,8,7");
-  EXPECT_THAT(mistakes_of(job), HasSubstr("--model"));
-  const plan::Plan looped = plan_of(
+  EXPECT_EQ(torchtitan_plan_of(job, {.model = &model}).stage_layers, "8,9,8,7");
+  EXPECT_THAT(torchtitan_mistakes_of(job), HasSubstr("--model"));
+  const plan::Plan looped = torchtitan_plan_of(
       "[parallelism]\ndata_parallel_shard_degree = 1\npipeline_parallel_degree = 2\n"
       "pipeline_parallel_schedule = 'Interleaved1F1B'\nmodule_fqns_per_model_part = [\n"
       "['tok_embeddings', 'layers.0'], ['layers.1'], ['layers.2', 'layers.3'], ['norm']]\n"
@@ -104,10 +105,10 @@ TEST(Torchtitan, EmbeddingAndHeadCountAsLayersInTheDefaultSplit) {
 }
 
 TEST(Torchtitan, MistakesAreNamedAtOnce) {
-  EXPECT_THAT(mistakes_of("[parallelism]\ntensor_paralel_degree = 8\n"
-                          "pipeline_parallel_schedule = 'DualPipeV'\n"
-                          "[training]\nenable_cpu_offload = true\n[trainig]\n",
-                          {.devices = 8}),
+  EXPECT_THAT(torchtitan_mistakes_of("[parallelism]\ntensor_paralel_degree = 8\n"
+                                     "pipeline_parallel_schedule = 'DualPipeV'\n"
+                                     "[training]\nenable_cpu_offload = true\n[trainig]\n",
+                                     {.devices = 8}),
               AllOf(HasSubstr("job.toml:2: parallelism.tensor_paralel_degree: unknown field (did "
                               "you mean 'tensor_parallel_degree'?)"),
                     HasSubstr("found 'DualPipeV'"), HasSubstr("enable_cpu_offload: found 'true'"),

@@ -11,7 +11,7 @@
 namespace orrery::footprint {
 namespace {
 
-constexpr auto kActivations = plan::MemoryCategory::activations;
+constexpr auto kActivationBytes = plan::MemoryCategory::activations;
 constexpr auto kBuffers = plan::MemoryCategory::buffers;
 
 double in_flight(plan::Schedule schedule, std::int64_t stages, std::int64_t stage) {
@@ -78,7 +78,7 @@ TEST(MemoryTimeline, NamesTheFirstFullestMoment) {
   const MemoryTimeline timeline = ByHand().timeline();
   EXPECT_EQ(timeline.peak.total(), Bytes(3960 + 140));
   EXPECT_EQ(to_string(timeline.moment, false), "backward of microbatch 0, layer 1");
-  EXPECT_EQ(timeline.peak[kActivations], 61_B);
+  EXPECT_EQ(timeline.peak[kActivationBytes], 61_B);
   EXPECT_EQ(timeline.peak[kBuffers], 79_B);
   EXPECT_EQ(timeline.highest[plan::MemoryCategory::logits], 60_B);
   ASSERT_EQ(timeline.points.size(), 5);  // two microbatches forward and backward, optimizer
@@ -93,10 +93,10 @@ TEST(MemoryTimeline, APairGoesLayerByLayer) {
   ByHand by_hand;
   by_hand.chunks = {{{2, 2, 2}, 0}, {{2, 2, 2}, 3}};
   by_hand.plan = {.pp = 4, .schedule = plan::Schedule::dualpipe, .global_batch = 24};
-  EXPECT_EQ(by_hand.timeline().highest[kActivations], Bytes(5 * 3 * 30));
+  EXPECT_EQ(by_hand.timeline().highest[kActivationBytes], Bytes(5 * 3 * 30));
   by_hand.plan.overlap_ep = plan::OverlapExperts::shared;
   const MemoryTimeline timeline = by_hand.timeline();
-  EXPECT_EQ(timeline.highest[kActivations], Bytes((4 * 3 + 1) * 30));
+  EXPECT_EQ(timeline.highest[kActivationBytes], Bytes((4 * 3 + 1) * 30));
   EXPECT_EQ(timeline.pieces, 5);
   // 18 x 600, 13 layers, work of both and what the backward's layer recomputes.
   EXPECT_EQ(timeline.peak.total(), Bytes(18 * 600 + 13 * 30 + 5 + 9 + 70));
@@ -120,10 +120,10 @@ TEST(MemoryTimeline, OffloadKeepsTwoLayersOnTheDevice) {
   ByHand by_hand;
   by_hand.plan.offload_activations = 1;
   const MemoryTimeline timeline = by_hand.timeline();
-  EXPECT_EQ(timeline.highest[kActivations], 61_B);
+  EXPECT_EQ(timeline.highest[kActivationBytes], 61_B);
   EXPECT_EQ(timeline.lower[0], 60_B);
   by_hand.chunks.front().blocks = {plan::kEmbeddingBlock, 2, 2, 2, 2, plan::kHeadBlock};
-  EXPECT_EQ(by_hand.timeline().highest[kActivations], 61_B);
+  EXPECT_EQ(by_hand.timeline().highest[kActivationBytes], 61_B);
   EXPECT_EQ(by_hand.timeline().lower[0], 120_B);
 }
 

@@ -15,7 +15,7 @@ using cases::lowered;
 using cases::Tally;
 using testing::HasSubstr;
 
-constexpr std::int64_t kLayers = 2;
+constexpr std::int64_t kExpertLayers = 2;
 constexpr std::int64_t kHidden = 64;
 constexpr std::int64_t kTokens = 128;
 constexpr std::int64_t kExperts = 8;
@@ -47,7 +47,7 @@ TEST(LowerExpert, EachLayerSendsTokensThereAndBackInBothDirections) {
   const graph::Workload workload = lowered(small_mixtral(), {.dp = 4, .ep = 4, .global_batch = 4});
   for (const plan::StepPhase phase : {plan::StepPhase::forward, plan::StepPhase::backward}) {
     EXPECT_EQ(over(workload, plan::Axis::ep, graph::CollectiveKind::all_to_all, phase),
-              (Tally{2 * kLayers, kRouted * (2 * kLayers)}));
+              (Tally{2 * kExpertLayers, kRouted * (2 * kExpertLayers)}));
   }
   EXPECT_EQ(
       over(workload, plan::Axis::etp, graph::CollectiveKind::all_gather, plan::StepPhase::forward),
@@ -110,12 +110,12 @@ TEST(LowerExpert, GradientsOfExpertsAreReducedOverTheRanksThatHoldThem) {
   EXPECT_EQ(workload.group(plan::Axis::edp).members.size(), 2);
   EXPECT_EQ(over(workload, plan::Axis::edp, graph::CollectiveKind::all_reduce,
                  plan::StepPhase::optimizer),
-            (Tally{1, 4_B * kLayers * (kExpertParameters / 4)}));
+            (Tally{1, 4_B * kExpertLayers * (kExpertParameters / 4)}));
   const Tally dense =
       over(workload, plan::Axis::dp, graph::CollectiveKind::all_reduce, plan::StepPhase::optimizer);
   const std::int64_t all = zoo::count_parameters(small_mixtral()).total +
                            2 * (1024 - 1000) * kHidden;  // the padded vocabulary
-  EXPECT_EQ(dense.bytes, 4_B * (all - kLayers * kExpertParameters));
+  EXPECT_EQ(dense.bytes, 4_B * (all - kExpertLayers * kExpertParameters));
 }
 
 TEST(LowerExpert, ZeroThreeGathersExpertsOverTheirOwnRanks) {
@@ -123,7 +123,7 @@ TEST(LowerExpert, ZeroThreeGathersExpertsOverTheirOwnRanks) {
   const graph::Workload workload = lowered(small_mixtral(), plan);
   EXPECT_EQ(
       over(workload, plan::Axis::edp, graph::CollectiveKind::all_gather, plan::StepPhase::forward),
-      (Tally{kLayers, 2_B * kLayers * (kExpertParameters / 4)}));
+      (Tally{kExpertLayers, 2_B * kExpertLayers * (kExpertParameters / 4)}));
 }
 
 TEST(LowerExpert, ExpertTensorParallelRanksGatherAndScatterTheRows) {
@@ -133,13 +133,13 @@ TEST(LowerExpert, ExpertTensorParallelRanksGatherAndScatterTheRows) {
   EXPECT_EQ(
       over(workload, plan::Axis::ep, graph::CollectiveKind::all_to_all, plan::StepPhase::forward)
           .bytes,
-      kRouted / 2 * (2 * kLayers));
+      kRouted / 2 * (2 * kExpertLayers));
   EXPECT_EQ(
       over(workload, plan::Axis::etp, graph::CollectiveKind::all_gather, plan::StepPhase::forward),
-      (Tally{kLayers, kRouted * kLayers}));
+      (Tally{kExpertLayers, kRouted * kExpertLayers}));
   EXPECT_EQ(over(workload, plan::Axis::etp, graph::CollectiveKind::reduce_scatter,
                  plan::StepPhase::forward),
-            (Tally{kLayers, kRouted * kLayers}));
+            (Tally{kExpertLayers, kRouted * kExpertLayers}));
   plan.etp = 1;  // whole experts on every rank: no rows to gather
   EXPECT_EQ(over(lowered(small_mixtral(), plan), plan::Axis::etp, graph::CollectiveKind::all_gather,
                  plan::StepPhase::forward),
@@ -152,10 +152,10 @@ TEST(LowerExpert, AllGatherDispatchMovesEveryTokenOnceToEveryRank) {
   const graph::Workload workload = lowered(small_mixtral(), plan);
   EXPECT_EQ(
       over(workload, plan::Axis::ep, graph::CollectiveKind::all_gather, plan::StepPhase::forward),
-      (Tally{kLayers, kRouted / kTopK * 4 * kLayers}));
+      (Tally{kExpertLayers, kRouted / kTopK * 4 * kExpertLayers}));
   EXPECT_EQ(over(workload, plan::Axis::ep, graph::CollectiveKind::reduce_scatter,
                  plan::StepPhase::forward),
-            (Tally{kLayers, kRouted / kTopK * 4 * kLayers}));
+            (Tally{kExpertLayers, kRouted / kTopK * 4 * kExpertLayers}));
 }
 
 TEST(LowerExpert, TheBusiestRankSetsLoadAndCapacityCutsIt) {
@@ -163,7 +163,7 @@ TEST(LowerExpert, TheBusiestRankSetsLoadAndCapacityCutsIt) {
   EXPECT_EQ(over(lowered(small_mixtral(), plan), plan::Axis::ep, graph::CollectiveKind::all_to_all,
                  plan::StepPhase::forward)
                 .bytes,
-            kRouted * 3 / 2 * (2 * kLayers));
+            kRouted * 3 / 2 * (2 * kExpertLayers));
   const auto rows = [](const plan::Plan& p) {
     const graph::Workload workload = lowered(small_mixtral(), p, {.skip = {"fuse"}});
     return find_node(workload, "expert_fc1_gemm")->operators[0].gemm.m;

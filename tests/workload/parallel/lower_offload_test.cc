@@ -16,9 +16,9 @@ using cases::lowered;
 using cases::small_gpt;
 using cases::Tally;
 
-constexpr std::int64_t kAll = 2 * kLayer + kEmbedding + kNorm;  // of small_gpt(2)
+constexpr std::int64_t kAllOffloaded = 2 * kLayer + kEmbedding + kNorm;  // of small_gpt(2)
 
-Tally copies(const graph::Workload& workload, const std::string& name) {
+Tally host_copies(const graph::Workload& workload, const std::string& name) {
   Tally tally;
   each_node(workload, 0, [&](const graph::Node& node) {
     if (node.kind == graph::Node::Kind::copy && node.name == name) {
@@ -30,7 +30,7 @@ Tally copies(const graph::Workload& workload, const std::string& name) {
 }
 
 /// Pieces round up to whole bytes.
-void expect_bytes(const Tally& tally, std::int64_t bytes) {
+void expect_host_bytes(const Tally& tally, std::int64_t bytes) {
   EXPECT_EQ(tally.count, 8);
   EXPECT_GE(tally.bytes, Bytes(bytes));
   EXPECT_LE(tally.bytes, Bytes(bytes + 8));
@@ -41,10 +41,10 @@ TEST(LowerOffload, TheHostUpdatesWhatTheDeviceWould) {
   // back.
   const graph::Workload workload =
       lowered(small_gpt(2), {.offload_optimizer = plan::Offload::cpu}, {.skip = {"fuse"}});
-  expect_bytes(copies(workload, "gradients_to_host"), 4 * kAll);
-  expect_bytes(copies(workload, "host_adam"), 30 * kAll);
-  expect_bytes(copies(workload, "parameters_to_device"), 2 * kAll);
-  EXPECT_EQ(copies(workload, "read_states"), Tally{});
+  expect_host_bytes(host_copies(workload, "gradients_to_host"), 4 * kAllOffloaded);
+  expect_host_bytes(host_copies(workload, "host_adam"), 30 * kAllOffloaded);
+  expect_host_bytes(host_copies(workload, "parameters_to_device"), 2 * kAllOffloaded);
+  EXPECT_EQ(host_copies(workload, "read_states"), Tally{});
   EXPECT_EQ(cases::find_node(workload, "clip_gradients"), nullptr);
   EXPECT_EQ(cases::find_node(workload, "cast_parameters"), nullptr);
 }
@@ -53,8 +53,8 @@ TEST(LowerOffload, StorageIsReadAndWrittenInTheTypesOfTheStates) {
   // Master 4 and two moments of 1 byte, read from and written to the third tier.
   const graph::Workload workload = lowered(small_gpt(2), {.offload_optimizer = plan::Offload::nvme,
                                                           .moment_type = graph::DataType::fp8});
-  expect_bytes(copies(workload, "read_states"), 6 * kAll);
-  expect_bytes(copies(workload, "write_states"), 6 * kAll);
+  expect_host_bytes(host_copies(workload, "read_states"), 6 * kAllOffloaded);
+  expect_host_bytes(host_copies(workload, "write_states"), 6 * kAllOffloaded);
   each_node(workload, 0, [](const graph::Node& node) {
     if (node.kind == graph::Node::Kind::copy) {
       const bool storage = node.name == "read_states" || node.name == "write_states";
@@ -65,8 +65,8 @@ TEST(LowerOffload, StorageIsReadAndWrittenInTheTypesOfTheStates) {
 
 TEST(LowerOffload, ZeroCopiesItsShareOnly) {
   plan::Plan plan{.dp = 4, .global_batch = 4, .zero = 1, .offload_optimizer = plan::Offload::cpu};
-  const Tally gradients = copies(lowered(small_gpt(2), plan), "gradients_to_host");
-  EXPECT_NEAR(static_cast<double>(gradients.bytes.value()), 4.0 * kAll / 4, 16);
+  const Tally gradients = host_copies(lowered(small_gpt(2), plan), "gradients_to_host");
+  EXPECT_NEAR(static_cast<double>(gradients.bytes.value()), 4.0 * kAllOffloaded / 4, 16);
 }
 
 TEST(LowerOffload, ActivationsGoOutAndComeBack) {
@@ -74,8 +74,8 @@ TEST(LowerOffload, ActivationsGoOutAndComeBack) {
   plan::Plan plan{
       .global_batch = 2, .recompute = plan::Recompute::full, .offload_activations = 0.25};
   const graph::Workload workload = lowered(small_gpt(3), plan);
-  EXPECT_EQ(copies(workload, "store_activations"), (Tally{6, 6 * kBoundary / 4}));
-  EXPECT_EQ(copies(workload, "load_activations"), (Tally{6, 6 * kBoundary / 4}));
+  EXPECT_EQ(host_copies(workload, "store_activations"), (Tally{6, 6 * kBoundary / 4}));
+  EXPECT_EQ(host_copies(workload, "load_activations"), (Tally{6, 6 * kBoundary / 4}));
 }
 
 TEST(LowerOffload, ALayerWaitsForTheCopyOfTheSecondOneBefore) {
@@ -104,8 +104,9 @@ RC_GTEST_PROP(LowerOffload, WhatGoesOutComesBack, ()) {
   cases::Case c = *cases::any_case();
   c.plan.offload_activations = *rc::gen::element(0.1, 0.5, 1.0);
   const graph::Workload workload = lowered(c.model, c.plan);
-  RC_ASSERT(copies(workload, "store_activations") == copies(workload, "load_activations"));
-  RC_ASSERT(copies(workload, "store_activations").count > 0);
+  RC_ASSERT(host_copies(workload, "store_activations") ==
+            host_copies(workload, "load_activations"));
+  RC_ASSERT(host_copies(workload, "store_activations").count > 0);
 }
 
 }  // namespace

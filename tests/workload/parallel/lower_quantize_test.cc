@@ -22,11 +22,12 @@ plan::Plan recipe(plan::Quantization quantization) {
   return {.quantization = quantization};
 }
 
-graph::Workload unfused(const plan::Plan& plan, std::int64_t layers = 1) {
+graph::Workload unfused_quantized(const plan::Plan& plan, std::int64_t layers = 1) {
   return lowered(small_gpt(layers), plan, {.skip = {"fuse"}});
 }
 
-const graph::Operator& operator_named(const graph::Workload& workload, const std::string& name) {
+const graph::Operator& quantized_operator(const graph::Workload& workload,
+                                          const std::string& name) {
   const graph::Node* node = find_node(workload, name);
   EXPECT_NE(node, nullptr) << name;
   return node->operators[0];
@@ -42,7 +43,7 @@ std::int64_t count_nodes(const graph::Workload& workload, const std::string& par
 
 TEST(LowerQuantize, OnlyTheWeightGemmsOfLayersRunInFewerBits) {
   // Four weights per layer, three GEMMs each; scores, context and logits stay in bf16.
-  const graph::Workload workload = unfused(recipe(plan::Quantization::mxfp8), 2);
+  const graph::Workload workload = unfused_quantized(recipe(plan::Quantization::mxfp8), 2);
   std::int64_t quantized = 0;
   each_node(workload, 0, [&](const graph::Node& node) {
     for (const graph::Operator& op : node.operators) {
@@ -50,27 +51,28 @@ TEST(LowerQuantize, OnlyTheWeightGemmsOfLayersRunInFewerBits) {
     }
   });
   EXPECT_EQ(quantized, 2 * 4 * 3);
-  EXPECT_EQ(operator_named(workload, "logits_gemm").type, graph::DataType::bf16);
-  EXPECT_EQ(operator_named(workload, "score_gemm").type, graph::DataType::bf16);
-  EXPECT_TRUE(operator_named(workload, "fc2_gemm_weight_gradient").block_scaled);
+  EXPECT_EQ(quantized_operator(workload, "logits_gemm").type, graph::DataType::bf16);
+  EXPECT_EQ(quantized_operator(workload, "score_gemm").type, graph::DataType::bf16);
+  EXPECT_TRUE(quantized_operator(workload, "fc2_gemm_weight_gradient").block_scaled);
 }
 
 TEST(LowerQuantize, TheRecipeChoosesTypeAndScaling) {
-  EXPECT_TRUE(
-      operator_named(unfused(recipe(plan::Quantization::fp8_block)), "fc2_gemm_weight_gradient")
-          .block_scaled);
-  EXPECT_EQ(
-      operator_named(unfused(recipe(plan::Quantization::nvfp4)), "proj_gemm_input_gradient").type,
-      graph::DataType::fp4);
+  EXPECT_TRUE(quantized_operator(unfused_quantized(recipe(plan::Quantization::fp8_block)),
+                                 "fc2_gemm_weight_gradient")
+                  .block_scaled);
+  EXPECT_EQ(quantized_operator(unfused_quantized(recipe(plan::Quantization::nvfp4)),
+                               "proj_gemm_input_gradient")
+                .type,
+            graph::DataType::fp4);
 }
 
 TEST(LowerQuantize, BackwardGemmsWithOneScalePerTensorSplitTheirSums) {
   // The split accumulator of Transformer Engine's input and weight gradients.
   for (const plan::Quantization quantization :
        {plan::Quantization::fp8_delayed, plan::Quantization::fp8_current}) {
-    const graph::Workload workload = unfused(recipe(quantization));
-    EXPECT_TRUE(operator_named(workload, "fc1_gemm_input_gradient").splits_sums);
-    EXPECT_TRUE(operator_named(workload, "fc1_gemm_weight_gradient").splits_sums);
+    const graph::Workload workload = unfused_quantized(recipe(quantization));
+    EXPECT_TRUE(quantized_operator(workload, "fc1_gemm_input_gradient").splits_sums);
+    EXPECT_TRUE(quantized_operator(workload, "fc1_gemm_weight_gradient").splits_sums);
     const std::vector<graph::Node>& forward = workload.program_of(0).templates[0].nodes;
     for (const graph::Node& node : forward) {
       for (const graph::Operator& op : node.operators) {
@@ -78,13 +80,13 @@ TEST(LowerQuantize, BackwardGemmsWithOneScalePerTensorSplitTheirSums) {
       }
     }
   }
-  const graph::Workload blocks = unfused(recipe(plan::Quantization::mxfp8));
-  EXPECT_FALSE(operator_named(blocks, "fc1_gemm_input_gradient").splits_sums);
+  const graph::Workload blocks = unfused_quantized(recipe(plan::Quantization::mxfp8));
+  EXPECT_FALSE(quantized_operator(blocks, "fc1_gemm_input_gradient").splits_sums);
 }
 
 TEST(LowerQuantize, GemmsReadTheLowTypeAndWriteTheComputeType) {
   // proj: A[128, 64] and W[64, 64] of one byte, C[128, 64] of two.
-  const graph::Workload workload = unfused(recipe(plan::Quantization::fp8_delayed));
+  const graph::Workload workload = unfused_quantized(recipe(plan::Quantization::fp8_delayed));
   const graph::Node* gemm = nullptr;
   for (const graph::Node& node : workload.program_of(0).templates[0].nodes) {
     gemm = node.name == "proj_gemm" ? &node : gemm;
@@ -98,7 +100,7 @@ TEST(LowerQuantize, KernelsReadSixteenBitsAndWriteBothCopies) {
   // fc2's input has T x 4H elements; each is read (2 bytes), its copies have w bytes each. A
   // maximum is another read in another kernel.
   const auto input = [](plan::Quantization quantization) {
-    return operator_named(unfused(recipe(quantization)), "fc2_gemm_quantize_input");
+    return quantized_operator(unfused_quantized(recipe(quantization)), "fc2_gemm_quantize_input");
   };
   const std::int64_t elements = kTokens * 4 * kHidden;
   EXPECT_EQ(input(plan::Quantization::fp8_delayed).bytes, Bytes((2 + 2) * elements));
@@ -114,10 +116,10 @@ TEST(LowerQuantize, KernelsReadSixteenBitsAndWriteBothCopies) {
 TEST(LowerQuantize, NormsQuantizeThemselvesWhereTheScaleIsKnown) {
   // fc1 reads the norm's result: with delayed scaling two copies of one byte stand for one of two;
   // with current scaling the norm finds the maximum, so one kernel reads 2 and writes 2.
-  const graph::Workload delayed = unfused(recipe(plan::Quantization::fp8_delayed));
+  const graph::Workload delayed = unfused_quantized(recipe(plan::Quantization::fp8_delayed));
   EXPECT_EQ(find_node(delayed, "fc1_gemm_quantize_input"), nullptr);
-  const graph::Operator current =
-      operator_named(unfused(recipe(plan::Quantization::fp8_current)), "fc1_gemm_quantize_input");
+  const graph::Operator current = quantized_operator(
+      unfused_quantized(recipe(plan::Quantization::fp8_current)), "fc1_gemm_quantize_input");
   EXPECT_EQ(current.bytes, Bytes(4 * kTokens * kHidden));
   EXPECT_EQ(current.kernels, 1);
 }
@@ -127,7 +129,7 @@ TEST(LowerQuantize, WeightsAreQuantizedOncePerStep) {
   plan::Plan plan = recipe(plan::Quantization::mxfp8);
   plan.global_batch = 3;
   plan.recompute = plan::Recompute::full;
-  const graph::Workload workload = unfused(plan);
+  const graph::Workload workload = unfused_quantized(plan);
   EXPECT_EQ(count_nodes(workload, "fc2_gemm_quantize_weight"), 1);
   EXPECT_EQ(count_nodes(workload, "fc2_gemm_quantize_input"), 2 * 3);  // forward and again
   EXPECT_EQ(count_nodes(workload, "fc2_gemm_quantize_gradient"), 3);
@@ -139,10 +141,10 @@ TEST(LowerQuantize, ShardedWeightsAreQuantizedWheneverTheyAreGathered) {
   plan.dp = 2;
   plan.global_batch = 6;
   plan.zero = 3;
-  const graph::Workload workload = unfused(plan);
+  const graph::Workload workload = unfused_quantized(plan);
   EXPECT_EQ(count_nodes(workload, "fc2_gemm_quantize_weight"), 6);
   const std::int64_t elements = 4 * kHidden * kHidden;
-  EXPECT_EQ(operator_named(workload, "fc2_gemm_quantize_weight").bytes,
+  EXPECT_EQ(quantized_operator(workload, "fc2_gemm_quantize_weight").bytes,
             Bytes(3 * elements + elements * 4 / 128));
 }
 
@@ -153,7 +155,7 @@ TEST(LowerQuantize, GathersOverTensorParallelRanksMoveTheLowType) {
   plan::Plan plan = recipe(plan::Quantization::fp8_delayed);
   plan.tp = 2;
   plan.sequence_parallel = true;
-  const graph::Workload workload = unfused(plan);
+  const graph::Workload workload = unfused_quantized(plan);
   const auto tally = [&](graph::CollectiveKind kind, plan::StepPhase phase) {
     return collectives(workload, 0, plan::Axis::tp, kind, phase);
   };
@@ -170,12 +172,12 @@ TEST(LowerQuantize, WithSequenceParallelARankQuantizesItsOwnTokens) {
   plan::Plan plan = recipe(plan::Quantization::fp8_current);
   plan.tp = 2;
   plan.sequence_parallel = true;
-  const graph::Workload workload = unfused(plan);
-  EXPECT_EQ(operator_named(workload, "qkv_gemm_quantize_input").bytes,
+  const graph::Workload workload = unfused_quantized(plan);
+  EXPECT_EQ(quantized_operator(workload, "qkv_gemm_quantize_input").bytes,
             Bytes(4 * kTokens / 2 * kHidden));
-  EXPECT_EQ(operator_named(workload, "fc2_gemm_quantize_input").bytes,
+  EXPECT_EQ(quantized_operator(workload, "fc2_gemm_quantize_input").bytes,
             Bytes(6 * kTokens * 2 * kHidden));
-  EXPECT_EQ(operator_named(workload, "fc2_gemm_quantize_gradient").bytes,
+  EXPECT_EQ(quantized_operator(workload, "fc2_gemm_quantize_gradient").bytes,
             Bytes(6 * kTokens / 2 * kHidden));
 }
 
@@ -188,8 +190,8 @@ TEST(LowerQuantize, QuantizedParametersAreGatheredInOneByte) {
     plan.global_batch = 2;
     plan.zero = 1;
     plan.quantized_params = quantized;
-    return collectives(unfused(plan), 0, plan::Axis::dp, graph::CollectiveKind::all_gather,
-                       plan::StepPhase::optimizer)
+    return collectives(unfused_quantized(plan), 0, plan::Axis::dp,
+                       graph::CollectiveKind::all_gather, plan::StepPhase::optimizer)
         .bytes;
   };
   const Bytes plain = gathered(plan::Quantization::fp8_delayed, false);
@@ -222,9 +224,9 @@ TEST(LowerOptimizer, TrafficFollowsTheTypesOfItsStates) {
   // Gradient g, master read and written 2 M, two moments read and written 4 m.
   const auto adam = [](graph::DataType master, graph::DataType moment, graph::DataType gradient) {
     const plan::Plan plan{.master_type = master, .moment_type = moment, .grad_type = gradient};
-    const graph::Workload workload = unfused(plan);
-    return static_cast<double>(operator_named(workload, "adam").bytes.value()) /
-           static_cast<double>(operator_named(workload, "clear_gradients").bytes.value());
+    const graph::Workload workload = unfused_quantized(plan);
+    return static_cast<double>(quantized_operator(workload, "adam").bytes.value()) /
+           static_cast<double>(quantized_operator(workload, "clear_gradients").bytes.value());
   };
   EXPECT_DOUBLE_EQ(adam(graph::DataType::fp32, graph::DataType::fp32, graph::DataType::fp32),
                    28.0 / 4);
@@ -235,8 +237,9 @@ TEST(LowerOptimizer, TrafficFollowsTheTypesOfItsStates) {
 }
 
 TEST(LowerOptimizer, SixteenBitMasterNeedsNoCast) {
-  EXPECT_NE(find_node(unfused({}), "cast_parameters"), nullptr);
-  EXPECT_EQ(find_node(unfused({.master_type = graph::DataType::bf16}), "cast_parameters"), nullptr);
+  EXPECT_NE(find_node(unfused_quantized({}), "cast_parameters"), nullptr);
+  EXPECT_EQ(find_node(unfused_quantized({.master_type = graph::DataType::bf16}), "cast_parameters"),
+            nullptr);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ using cases::lowered;
 using cases::small_gpt;
 using cases::Tally;
 
-constexpr std::int64_t kAll = 2 * kLayer + kEmbedding + kNorm;  // of small_gpt(2)
+constexpr std::int64_t kAllRemote = 2 * kLayer + kEmbedding + kNorm;  // of small_gpt(2)
 
 plan::Plan remote_plan(std::int64_t dp = 1) {
   return {.dp = dp,
@@ -48,32 +48,32 @@ void expect_bytes(const Tally& tally, std::int64_t count, std::int64_t bytes) {
 TEST(LowerRemote, ParametersComeBeforeBothPassesAndGradientsGoOnce) {
   // Four blocks; 2 bytes of a parameter twice, 4 of a gradient.
   const graph::Workload workload = lowered(small_gpt(2), remote_plan());
-  expect_bytes(copies(workload, "load_parameters"), 8, 2 * 2 * kAll);
-  expect_bytes(copies(workload, "store_gradients"), 4, 4 * kAll);
+  expect_bytes(copies(workload, "load_parameters"), 8, 2 * 2 * kAllRemote);
+  expect_bytes(copies(workload, "store_gradients"), 4, 4 * kAllRemote);
   EXPECT_EQ(copies(workload, "load_parameter_shards"), Tally{});
 }
 
 TEST(LowerRemote, WithoutSwitchesShardsAreLoadedAndTheNetworkGathers) {
   const graph::Workload workload = lowered(small_gpt(2), remote_plan(4));
-  expect_bytes(copies(workload, "load_parameter_shards"), 8, 2 * 2 * kAll / 4);
-  expect_bytes(copies(workload, "store_gradients"), 4, 4 * kAll / 4);
+  expect_bytes(copies(workload, "load_parameter_shards"), 8, 2 * 2 * kAllRemote / 4);
+  expect_bytes(copies(workload, "store_gradients"), 4, 4 * kAllRemote / 4);
   EXPECT_EQ(collectives(workload, 0, plan::Axis::dp, graph::CollectiveKind::all_gather,
                         plan::StepPhase::forward),
-            (Tally{4, Bytes(2 * kAll)}));
+            (Tally{4, Bytes(2 * kAllRemote)}));
   EXPECT_EQ(collectives(workload, 0, plan::Axis::dp, graph::CollectiveKind::all_gather,
                         plan::StepPhase::backward),
-            (Tally{4, Bytes(2 * kAll)}));
+            (Tally{4, Bytes(2 * kAllRemote)}));
   EXPECT_EQ(collectives(workload, 0, plan::Axis::dp, graph::CollectiveKind::reduce_scatter,
                         plan::StepPhase::backward),
-            (Tally{4, Bytes(4 * kAll)}));
+            (Tally{4, Bytes(4 * kAllRemote)}));
 }
 
 TEST(LowerRemote, SwitchesOfThePoolTakeTheNetworksPlace) {
   plan::Plan plan = remote_plan(4);
   plan.pool_collectives = true;
   const graph::Workload workload = lowered(small_gpt(2), plan);
-  expect_bytes(copies(workload, "load_parameters"), 8, 2 * 2 * kAll);
-  expect_bytes(copies(workload, "store_gradient_sums"), 4, 4 * kAll);
+  expect_bytes(copies(workload, "load_parameters"), 8, 2 * 2 * kAllRemote);
+  expect_bytes(copies(workload, "store_gradient_sums"), 4, 4 * kAllRemote);
   each_node(workload, 0, [](const graph::Node& node) {
     if (node.kind == graph::Node::Kind::copy && node.phase != plan::StepPhase::optimizer) {
       EXPECT_EQ(node.sharers, graph::GroupIndex(plan::Axis::dp)) << node.name;
@@ -86,16 +86,16 @@ TEST(LowerRemote, SwitchesOfThePoolTakeTheNetworksPlace) {
 TEST(LowerRemote, TheUpdateReadsStatesAndGradientsAndWritesStatesAndParameters) {
   // Of a quarter: master 4, two moments of 4, gradient 4 in; states and 2 bytes of parameters out.
   const graph::Workload workload = lowered(small_gpt(2), remote_plan(4));
-  expect_bytes(copies(workload, "load_states"), 8, 16 * kAll / 4);
-  expect_bytes(copies(workload, "store_states"), 8, 14 * kAll / 4);
+  expect_bytes(copies(workload, "load_states"), 8, 16 * kAllRemote / 4);
+  expect_bytes(copies(workload, "store_states"), 8, 14 * kAllRemote / 4);
   EXPECT_EQ(cases::find_node(workload, "clear_gradients"), nullptr);
 }
 
 TEST(LowerRemote, StatesAloneLeaveParametersAndGradientsOnTheDevice) {
   const graph::Workload workload =
       lowered(small_gpt(2), {.offload_optimizer = plan::Offload::remote});
-  expect_bytes(copies(workload, "load_states"), 8, 12 * kAll);
-  expect_bytes(copies(workload, "store_states"), 8, 12 * kAll);
+  expect_bytes(copies(workload, "load_states"), 8, 12 * kAllRemote);
+  expect_bytes(copies(workload, "store_states"), 8, 12 * kAllRemote);
   EXPECT_EQ(copies(workload, "load_parameters"), Tally{});
   EXPECT_EQ(copies(workload, "store_gradients"), Tally{});
 }

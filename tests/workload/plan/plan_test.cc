@@ -20,7 +20,7 @@ Result<Plan> parsed(const std::string& text) {
   return node ? parse_plan(*node) : Result<Plan>(fail(node.error()));
 }
 
-std::string refusal(const Plan& plan, const zoo::Model& model) {
+std::string plan_refusal(const Plan& plan, const zoo::Model& model) {
   const Result<void> checked = check(plan, model);
   return checked ? "" : checked.error().to_string();
 }
@@ -51,7 +51,7 @@ RC_GTEST_PROP(PlanFile, SurvivesBeingWritten, ()) {
 }
 
 TEST(PlanCheck, SaysAllReasonsAtOnce) {
-  const std::string reasons = refusal(
+  const std::string reasons = plan_refusal(
       {.tp = 3, .pp = 3, .dp = 2, .chunks = 2, .global_batch = 5, .zero = 3}, cases::small_gpt(4));
   EXPECT_THAT(reasons, HasSubstr("tp: found '3', expected a divisor of 8 attention heads"));
   EXPECT_THAT(reasons, HasSubstr("chunks: found '2', expected 1, or schedule interleaved"));
@@ -71,37 +71,37 @@ TEST(Plan, WhatWouldBePricedWronglyIsRefused) {
 }
 
 TEST(PlanCheck, RefusesToReplicateKeyValueHeads) {
-  EXPECT_THAT(refusal({.tp = 8}, cases::small_llama(2)), HasSubstr("4 key-value heads"));
-  EXPECT_EQ(refusal({.tp = 4}, cases::small_llama(2)), "");
+  EXPECT_THAT(plan_refusal({.tp = 8}, cases::small_llama(2)), HasSubstr("4 key-value heads"));
+  EXPECT_EQ(plan_refusal({.tp = 4}, cases::small_llama(2)), "");
 }
 
 TEST(PlanCheck, InterleavingNeedsStagesChunksAndWholeGroups) {
   Plan plan{.pp = 2, .schedule = Schedule::interleaved, .chunks = 2, .global_batch = 4};
   const zoo::Model model = cases::small_gpt(4);
-  EXPECT_EQ(refusal(plan, model), "");
+  EXPECT_EQ(plan_refusal(plan, model), "");
   plan.global_batch = 3;
-  EXPECT_THAT(refusal(plan, model), HasSubstr("multiple of pp = 2"));
+  EXPECT_THAT(plan_refusal(plan, model), HasSubstr("multiple of pp = 2"));
   plan = {.schedule = Schedule::interleaved, .global_batch = 4};
-  EXPECT_THAT(refusal(plan, model), HasSubstr("pp: found '1', expected 2 or more"));
-  EXPECT_THAT(refusal(plan, model), HasSubstr("chunks: found '1', expected 2 or more"));
+  EXPECT_THAT(plan_refusal(plan, model), HasSubstr("pp: found '1', expected 2 or more"));
+  EXPECT_THAT(plan_refusal(plan, model), HasSubstr("chunks: found '1', expected 2 or more"));
 }
 
 TEST(PlanCheck, SequenceParallelNeedsTensorRanksThatDivideTheTokens) {
   const zoo::Model model = cases::small_gpt(2);
-  EXPECT_THAT(refusal({.sequence_parallel = true}, model), HasSubstr("tp of 2 or more"));
-  EXPECT_THAT(refusal({.tp = 8, .sequence_parallel = true, .sequence = 100}, model),
+  EXPECT_THAT(plan_refusal({.sequence_parallel = true}, model), HasSubstr("tp of 2 or more"));
+  EXPECT_THAT(plan_refusal({.tp = 8, .sequence_parallel = true, .sequence = 100}, model),
               HasSubstr("sequence: found '100', expected a multiple of tp x cp = 8"));
 }
 
 TEST(PlanCheck, LearnedPositionsLimitTheSequence) {
-  EXPECT_THAT(refusal({.sequence = 129}, cases::small_gpt(2)), HasSubstr("at most 128"));
-  EXPECT_EQ(refusal({.sequence = 4096}, cases::small_llama(2)), "");
+  EXPECT_THAT(plan_refusal({.sequence = 129}, cases::small_gpt(2)), HasSubstr("at most 128"));
+  EXPECT_EQ(plan_refusal({.sequence = 4096}, cases::small_llama(2)), "");
 }
 
 TEST(PlanCheck, StageLayersSumToTheLayers) {
   const zoo::Model model = cases::small_gpt(5);
   const auto with = [&](const char* layers) {
-    return refusal({.pp = 3, .global_batch = 3, .stage_layers = layers}, model);
+    return plan_refusal({.pp = 3, .global_batch = 3, .stage_layers = layers}, model);
   };
   EXPECT_EQ(with("2, 2, 1"), "");
   EXPECT_EQ(with("0,5,0"), "");
@@ -114,14 +114,14 @@ TEST(PlanCheck, StageLayersSumToTheLayers) {
 
 TEST(PlanCheck, RefusesDegreesThatOverflow) {
   const std::int64_t most = 1 << 20;
-  EXPECT_THAT(refusal({.tp = most, .pp = most, .dp = most}, cases::small_gpt(2)),
+  EXPECT_THAT(plan_refusal({.tp = most, .pp = most, .dp = most}, cases::small_gpt(2)),
               HasSubstr("tp x cp x pp x dp"));
-  EXPECT_THAT(refusal({.tp = 0}, cases::small_gpt(2)), HasSubstr("tp: found '0'"));
-  EXPECT_NE(refusal({.microbatch = -1}, cases::small_gpt(2)), "");
+  EXPECT_THAT(plan_refusal({.tp = 0}, cases::small_gpt(2)), HasSubstr("tp: found '0'"));
+  EXPECT_NE(plan_refusal({.microbatch = -1}, cases::small_gpt(2)), "");
 }
 
 TEST(PlanCheck, WholeParametersAreNotGathered) {
-  EXPECT_THAT(refusal({.overlap_param_gather = true}, cases::small_gpt(2)),
+  EXPECT_THAT(plan_refusal({.overlap_param_gather = true}, cases::small_gpt(2)),
               HasSubstr("overlap_param_gather"));
 }
 

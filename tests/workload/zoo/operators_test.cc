@@ -38,7 +38,7 @@ Model small_llama() {
   return m;
 }
 
-std::int64_t saved(const std::vector<ModelOperator>& operators, Split split) {
+std::int64_t saved_by(const std::vector<ModelOperator>& operators, Split split) {
   std::int64_t total = 0;
   for (const ModelOperator& op : operators) {
     total += op.split == split ? op.saved.value() : 0;
@@ -77,9 +77,9 @@ RC_GTEST_PROP(SavedActivations, of_a_gpt_layer_are_34_plus_5as_over_h_times_sbh,
   const auto layer = layer_operators(model, {.microbatch = x.batch, .sequence = x.sequence});
   const std::int64_t sbh = x.sequence * x.batch * x.hidden;
   const std::int64_t core = 5 * x.heads * x.sequence * x.sequence * x.batch;
-  RC_ASSERT(saved(layer, Split::sequence) == 10 * sbh);
-  RC_ASSERT(saved(layer, Split::tensor) == 24 * sbh + core);
-  RC_ASSERT(saved(layer, Split::none) == 0);
+  RC_ASSERT(saved_by(layer, Split::sequence) == 10 * sbh);
+  RC_ASSERT(saved_by(layer, Split::tensor) == 24 * sbh + core);
+  RC_ASSERT(saved_by(layer, Split::none) == 0);
   RC_ASSERT(selective(layer) == core);
 }
 
@@ -87,14 +87,14 @@ TEST(SavedActivations, of_gpt3_equal_korthikanti_figure_1) {
   // 175B, b = 1, s = 2048, h = 12288, a = 96: 5 a s / h = 80, so sbh (34 + 80) = 25,165,824 x 114.
   const auto layer =
       layer_operators(gpt_model("175b", 96, 12288, 96, 2048, 51200), {.sequence = 2048});
-  EXPECT_EQ(saved(layer, Split::sequence) + saved(layer, Split::tensor), 25'165'824LL * 114);
+  EXPECT_EQ(saved_by(layer, Split::sequence) + saved_by(layer, Split::tensor), 25'165'824LL * 114);
 }
 
 TEST(SavedActivations, flash_attention_keeps_one_fp32_per_row_instead_of_the_square) {
   // B = 2, S = 128, a = 12, h = 768: 34 sbh without the score dropout, plus 4 bytes x B a S.
   const auto layer = layer_operators(
       small_gpt(), {.microbatch = 2, .sequence = 128, .attention = AttentionKernel::flash});
-  EXPECT_EQ(saved(layer, Split::sequence) + saved(layer, Split::tensor),
+  EXPECT_EQ(saved_by(layer, Split::sequence) + saved_by(layer, Split::tensor),
             34 * 2 * 128 * 768 + 4 * 2 * 12 * 128);
   EXPECT_EQ(selective(layer), 4 * 2 * 12 * 128);
 }
@@ -104,8 +104,8 @@ TEST(SavedActivations, of_a_llama_layer_have_no_masks_and_narrow_keys) {
   // Split: Q 512 + K 128 + V 128 columns, proj input 512, gate and up 2 x 1536, fc2 input 1536:
   // 5888 T x 2 = 1,507,328; softmax 2 a s^2 = 2 x 8 x 16384 = 262,144.
   const auto layer = layer_operators(small_llama(), {.sequence = 128});
-  EXPECT_EQ(saved(layer, Split::sequence), 524'288);
-  EXPECT_EQ(saved(layer, Split::tensor), 1'507'328 + 262'144);
+  EXPECT_EQ(saved_by(layer, Split::sequence), 524'288);
+  EXPECT_EQ(saved_by(layer, Split::tensor), 1'507'328 + 262'144);
   EXPECT_EQ(selective(layer), 262'144);
 }
 
@@ -115,11 +115,11 @@ TEST(SavedActivations, outside_the_layers_are_the_mask_and_two_inputs_and_fp32_l
   const ShapeOptions options{.microbatch = 2, .sequence = 128};
   const std::int64_t sbh = 196'608;  // 2 x 128 x 768
   const auto embedding = embedding_operators(small_gpt(), options);
-  EXPECT_EQ(saved(embedding, Split::sequence), sbh);
-  EXPECT_EQ(saved(embedding, Split::none) + saved(embedding, Split::tensor), 0);
+  EXPECT_EQ(saved_by(embedding, Split::sequence), sbh);
+  EXPECT_EQ(saved_by(embedding, Split::none) + saved_by(embedding, Split::tensor), 0);
   const auto head = head_operators(small_gpt(), options);
-  EXPECT_EQ(saved(head, Split::sequence), 4 * sbh);
-  EXPECT_EQ(saved(head, Split::tensor), 4 * 2 * 128 * 1024);
+  EXPECT_EQ(saved_by(head, Split::sequence), 4 * sbh);
+  EXPECT_EQ(saved_by(head, Split::tensor), 4 * 2 * 128 * 1024);
 }
 
 RC_GTEST_PROP(ModelFlops, of_a_gpt_follow_narayanan_2021, ()) {

@@ -11,7 +11,7 @@
 namespace orrery::zoo {
 namespace {
 
-Model shipped(const std::string& name) {
+Model shipped_model(const std::string& name) {
   auto model = load_model(name);
   EXPECT_TRUE(model.has_value()) << (model ? "" : model.error().to_string());
   return model.value_or(Model{});
@@ -43,7 +43,7 @@ TEST(Parameters, equal_the_published_counts_exactly) {
       {"mistral-7b", 7'241'732'096},
   });
   for (const Published& row : kPublished) {
-    EXPECT_EQ(count_parameters(shipped(row.name)).total, row.parameters) << row.name;
+    EXPECT_EQ(count_parameters(shipped_model(row.name)).total, row.parameters) << row.name;
   }
 }
 
@@ -85,7 +85,7 @@ TEST(Parameters, of_other_dense_families_equal_the_published_counts) {
       {"vit-large-16", 304'326'632},
   });
   for (const Published& row : kPublished) {
-    EXPECT_EQ(count_parameters(shipped(row.name)).total, row.parameters) << row.name;
+    EXPECT_EQ(count_parameters(shipped_model(row.name)).total, row.parameters) << row.name;
   }
 }
 
@@ -111,7 +111,7 @@ TEST(Parameters, of_mixtures_equal_the_published_counts) {
       {"nemotron-3.5-lightning", 31'577'940'288 - 23 * 128},
   });
   for (const Published& row : kPublished) {
-    const ParameterCount count = count_parameters(shipped(row.name));
+    const ParameterCount count = count_parameters(shipped_model(row.name));
     EXPECT_EQ(count.total - count.mtp, row.parameters) << row.name;
   }
 }
@@ -145,7 +145,7 @@ TEST(Parameters, of_mixtures_round_to_the_published_active_counts) {
     return std::round(static_cast<double>(value) / 1e8) / 10;
   };
   for (const Rounded& row : kPublished) {
-    Model model = shipped(row.name);
+    Model model = shipped_model(row.name);
     model.mtp = 0;
     const ParameterCount count = count_parameters(model);
     EXPECT_EQ(billions(count.total), row.total) << row.name;
@@ -181,7 +181,7 @@ TEST(Parameters, of_large_runs_round_to_the_published_billions) {
       {"frontier-1t", 1008},
   });
   for (const Published& row : kPublished) {
-    const double total = static_cast<double>(count_parameters(shipped(row.name)).total);
+    const double total = static_cast<double>(count_parameters(shipped_model(row.name)).total);
     EXPECT_EQ(std::llround(total / 1e9), row.parameters) << row.name;
   }
 }
@@ -203,7 +203,7 @@ TEST(Parameters, of_nemos_own_sizes_fit_its_flops_per_token) {
       {"nemotron-22b", 4096, 4256, 554},
   });
   for (const Measured& row : kMeasured) {
-    const double token = model_flops_per_sequence(shipped(row.name), row.sequence).value() /
+    const double token = model_flops_per_sequence(shipped_model(row.name), row.sequence).value() /
                          static_cast<double>(row.sequence);
     EXPECT_NEAR(token / (row.flops * 1e12 / row.tokens), 1, 0.002) << row.name;
   }
@@ -213,26 +213,26 @@ TEST(Parameters, of_nemos_own_sizes_add_up_by_hand) {
   // GPT-3 20B: h = 6144, 44 layers of 12 h^2 + 13 h, tables of 50257 and 2048 rows, a norm 2 h.
   // Nemotron: layers of 12 h^2 + 4 h (two LayerNorms), 256,000 rows in and out, a norm.
   std::int64_t h = 6144;
-  EXPECT_EQ(count_parameters(shipped("gpt3-20b")).total,
+  EXPECT_EQ(count_parameters(shipped_model("gpt3-20b")).total,
             44 * (12 * h * h + 13 * h) + (50'257 + 2'048) * h + 2 * h);
-  EXPECT_EQ(count_parameters(shipped("nemotron-22b")).total,
+  EXPECT_EQ(count_parameters(shipped_model("nemotron-22b")).total,
             40 * (12 * h * h + 4 * h) + 2 * 256'000 * h + 2 * h);
   h = 4096;
-  EXPECT_EQ(count_parameters(shipped("nemotron-8b")).total,
+  EXPECT_EQ(count_parameters(shipped_model("nemotron-8b")).total,
             32 * (12 * h * h + 4 * h) + 2 * 256'000 * h + 2 * h);
 }
 
 TEST(Parameters, of_nemotron_3_ultra_fill_its_checkpoint) {
   // The checkpoint's index states 1,121,049,257,984 bytes: two per parameter, the module that
   // predicts one more token included, and four per balancing bias, 512 in each of 49 routers.
-  const ParameterCount count = count_parameters(shipped("nemotron-3-ultra"));
+  const ParameterCount count = count_parameters(shipped_model("nemotron-3-ultra"));
   EXPECT_EQ(2 * count.total + 4 * 512 * 49, 1'121'049'257'984);
 }
 
 TEST(Parameters, of_palm_add_up_by_hand) {
   // h = 18432, 48 heads and one key-value head of 256: q and o 2 h x 12288, k and v h x 512, three
   // matrices of h x 4h, one norm h; 118 layers, a table of 256,000 h, a norm.
-  const ParameterCount count = count_parameters(shipped("palm-540b"));
+  const ParameterCount count = count_parameters(shipped_model("palm-540b"));
   const std::int64_t h = 18'432;
   EXPECT_EQ(count.per_kind.at(0), 2 * h * 12'288 + h * 512 + 12 * h * h + h);
   EXPECT_EQ(count.total, 118 * count.per_kind.at(0) + 256'000 * h + h);
@@ -241,7 +241,7 @@ TEST(Parameters, of_palm_add_up_by_hand) {
 TEST(Parameters, of_dlrm_are_its_tables_and_its_mlps) {
   // MLPerf's Criteo tables: 187,767,399 rows of 128. Bottom 13 x 512, 512 x 256, 256 x 128; top
   // (128 + 27 x 26 / 2) = 479 x 1024, 1024 x 1024, 1024 x 512, 512 x 256, 256 x 1; biases.
-  const ParameterCount count = count_parameters(shipped("dlrm-criteo"));
+  const ParameterCount count = count_parameters(shipped_model("dlrm-criteo"));
   EXPECT_EQ(count.embedding, 187'767'399LL * 128);
   EXPECT_EQ(count.per_kind.at(0), 13 * 512 + 512 * 256 + 256 * 128 + 512 + 256 + 128);
   EXPECT_EQ(count.per_kind.at(1),
@@ -252,7 +252,7 @@ TEST(Parameters, of_deepseek_v3_add_up_by_hand) {
   // h = 7168, 128 heads. Latent attention: h x 1536 + 1536 + 1536 x 128 x 192 + h x 576 + 512 +
   // 512 x 128 x 256 + 128 x 128 x h = 187,107,328; two norms; dense MLP 3 h x 18432; experts
   // 257 x 3 h x 2048 + 256 h. One more token: 2 h x h + 3 h and a layer of experts.
-  const ParameterCount count = count_parameters(shipped("deepseek-v3"));
+  const ParameterCount count = count_parameters(shipped_model("deepseek-v3"));
   const std::int64_t h = 7'168;
   const std::int64_t attention =
       h * 1536 + 1536 + 1536LL * 128 * 192 + h * 576 + 512 + 512LL * 128 * 256 + 128LL * 128 * h;
@@ -265,7 +265,7 @@ TEST(Parameters, of_deepseek_v3_add_up_by_hand) {
 
 TEST(Parameters, of_gpt2_add_up_by_hand) {
   // h = 768: layer 12 h^2 + 13 h = 7,077,888 + 9,984; tokens 50257 h; positions 1024 h; norm 2 h.
-  const ParameterCount count = count_parameters(shipped("gpt2"));
+  const ParameterCount count = count_parameters(shipped_model("gpt2"));
   EXPECT_EQ(count.per_kind.at(0), 7'087'872);
   EXPECT_EQ(count.embedding, 38'597'376);
   EXPECT_EQ(count.position, 786'432);
@@ -277,7 +277,7 @@ TEST(Parameters, of_gpt2_add_up_by_hand) {
 TEST(Parameters, of_llama_2_70b_add_up_by_hand) {
   // h = 8192, 64 query and 8 key-value heads of 128, ffn 28672: q and o 2 h^2, k and v 2 h 1024,
   // MLP 3 h 28672, two norms h: 134,217,728 + 16,777,216 + 704,643,072 + 16,384.
-  const ParameterCount count = count_parameters(shipped("llama-2-70b"));
+  const ParameterCount count = count_parameters(shipped_model("llama-2-70b"));
   EXPECT_EQ(count.per_kind.at(0), 855'654'400);
   EXPECT_EQ(count.embedding, 32'000 * 8'192);
   EXPECT_EQ(count.position, 0);
@@ -305,7 +305,7 @@ TEST(Parameters, of_megatron_tables_follow_the_published_formula) {
       {"gpt-1t", 1008.0},
   });
   for (const Table1& row : kTable1) {
-    const Model m = shipped(row.name);
+    const Model m = shipped_model(row.name);
     // 12 L h^2 (...) without fractions.
     const std::int64_t formula = 12 * m.layers * m.hidden * m.hidden + 13 * m.layers * m.hidden +
                                  (m.vocab + m.max_positions) * m.hidden;
@@ -319,10 +319,12 @@ TEST(Parameters, of_megatron_tables_follow_the_published_formula) {
 TEST(Parameters, of_gpt3_and_of_korthikanti_22b_round_to_the_published_billions) {
   // Brown et al. 2020, Table D.1: 174,600 M parameters for GPT-3 175B; Narayanan et al. 2021, Table
   // 2: 174.6 B. Korthikanti et al. 2022, Table 3: 22B.
-  EXPECT_EQ(std::llround(static_cast<double>(count_parameters(shipped("gpt3-175b")).total) / 1e8),
-            1'746);
-  EXPECT_EQ(std::llround(static_cast<double>(count_parameters(shipped("gpt-22b")).total) / 1e9),
-            22);
+  EXPECT_EQ(
+      std::llround(static_cast<double>(count_parameters(shipped_model("gpt3-175b")).total) / 1e8),
+      1'746);
+  EXPECT_EQ(
+      std::llround(static_cast<double>(count_parameters(shipped_model("gpt-22b")).total) / 1e9),
+      22);
 }
 
 /// Sum over the operators of a model whose vocabulary is not padded.
@@ -347,7 +349,7 @@ TEST(Parameters, of_all_operators_together_are_those_of_the_model) {
   const std::vector<std::string> names = list_configs("models");
   ASSERT_GE(names.size(), 102U);
   for (const std::string& name : names) {
-    const Model model = shipped(name);
+    const Model model = shipped_model(name);
     EXPECT_EQ(model.name, name);
     EXPECT_EQ(operator_parameters(model), count_parameters(model).total) << name;
   }
@@ -355,7 +357,7 @@ TEST(Parameters, of_all_operators_together_are_those_of_the_model) {
 
 TEST(Parameters, of_the_gpt_shape_function_are_those_of_the_shipped_file) {
   const Model made = gpt_model("gpt-18.4b", 40, 6144, 48, 2048, 51200);
-  const Model read = shipped("gpt-18.4b");
+  const Model read = shipped_model("gpt-18.4b");
   EXPECT_EQ(count_parameters(made).total, count_parameters(read).total);
   EXPECT_EQ(made.head_dim, read.head_dim);
   EXPECT_EQ(made.ffn, read.ffn);

@@ -42,8 +42,8 @@ struct Outcome {
 };
 
 /// Ends of all messages, by place.
-Outcome run(const LinkMap& map, const FabricSettings& settings, const std::vector<Sent>& messages,
-            bool shortcuts) {
+Outcome run_network(const LinkMap& map, const FabricSettings& settings,
+                    const std::vector<Sent>& messages, bool shortcuts) {
   constexpr std::uint32_t kSend = 1;
   FlitNetwork network(map, settings, shortcuts);
   EXPECT_TRUE(network.check());
@@ -72,7 +72,7 @@ Outcome run(const LinkMap& map, const FabricSettings& settings, const std::vecto
 }
 
 Time step(const LinkMap& map, const FabricSettings& settings, Bytes bytes, bool shortcuts) {
-  return run(map, settings, {{Time(0), 0, 1, bytes}}, shortcuts).ends[0];
+  return run_network(map, settings, {{Time(0), 0, 1, bytes}}, shortcuts).ends[0];
 }
 
 TEST(FlitNetwork, StepsWithoutContentionAreThosePublished) {
@@ -110,7 +110,7 @@ TEST(FlitNetwork, TwoMessagesOverOneLinkShareIt) {
   // comes first.
   const LinkMap line({dimension(DimensionKind::mesh, 3, Bandwidth(100e9), 1_ns)});
   const std::vector<Sent> both{{Time(0), 0, 2, 2560_B}, {Time(0), 1, 2, 2560_B}};
-  const Outcome outcome = run(line, chimera(), both, true);
+  const Outcome outcome = run_network(line, chimera(), both, true);
   const Time last = std::max(outcome.ends[0], outcome.ends[1]);
   EXPECT_GE(last, Time(1000) * (140 + 9));
   EXPECT_LE(last, Time(1000) * (140 + 20));
@@ -123,7 +123,7 @@ TEST(FlitNetwork, MessagesThatDoNotMeetNeedNoCycle) {
   for (std::int64_t i = 0; i < 8; ++i) {
     steps.push_back({Time(0), i, (i + 1) % 8, 1_MiB});
   }
-  EXPECT_EQ(run(ring, chimera(), steps, true).cycles, 0U);
+  EXPECT_EQ(run_network(ring, chimera(), steps, true).cycles, 0U);
 }
 
 /// Random messages on a random network of several dimensions.
@@ -153,8 +153,8 @@ RC_GTEST_PROP(FlitNetwork, ShortcutsChangeNothing, ()) {
     const std::int64_t to = *rc::gen::inRange<std::int64_t>(0, map.devices());
     messages.push_back({now, from, to, Bytes(*rc::gen::element(0, 1, 50, 300, 5000))});
   }
-  const Outcome fast = run(map, settings, messages, true);
-  const Outcome all = run(map, settings, messages, false);
+  const Outcome fast = run_network(map, settings, messages, true);
+  const Outcome all = run_network(map, settings, messages, false);
   for (std::size_t i = 0; i < messages.size(); ++i) {
     RC_ASSERT(fast.ends[i].value() == all.ends[i].value());
   }

@@ -175,8 +175,8 @@ void check(const Case& c) {
   EXPECT_NEAR(every, 1, within(c)) << describe(c) << " all";
 }
 
-topology::NetworkDimension dimension(topology::DimensionKind kind, std::int64_t size,
-                                     Bandwidth bandwidth) {
+topology::NetworkDimension dimension_with(topology::DimensionKind kind, std::int64_t size,
+                                          Bandwidth bandwidth) {
   topology::NetworkDimension result;
   result.name = std::string(name_of(kind));
   result.kind = kind;
@@ -242,7 +242,7 @@ TEST(Contention, EveryGroupOfEveryStrideOfOneDimension) {
   for (const topology::DimensionKind kind : kKinds) {
     for (const std::int64_t size : {2, 3, 4, 5, 6, 8, 12, 16}) {
       Case c;
-      c.machine.network = {dimension(kind, size, 100_GBps)};
+      c.machine.network = {dimension_with(kind, size, 100_GBps)};
       check_all(c);
     }
   }
@@ -253,8 +253,8 @@ TEST(Contention, EveryGroupOfEveryStrideOfTwoDimensions) {
     for (const topology::DimensionKind outer : kKinds) {
       for (const auto& [inside, outside] : {std::pair{2, 3}, {3, 2}, {4, 4}, {3, 5}}) {
         Case c;
-        c.machine.network = {dimension(inner, inside, 100_GBps),
-                             dimension(outer, outside, 40_GBps)};
+        c.machine.network = {dimension_with(inner, inside, 100_GBps),
+                             dimension_with(outer, outside, 40_GBps)};
         c.machine.network[1].name = "outer";
         // A message passes a port in one piece, whatever slower links it goes on to: where the port
         // is not the link itself, the messages of a phase are too few to fill both.
@@ -276,8 +276,8 @@ TEST(Contention, EveryGroupThroughInnerPortsAndSharedAdapters) {
   for (const auto& [inside, outside] : {std::pair{2, 3}, {4, 4}, {3, 5}}) {
     for (const bool shares : {false, true}) {
       Case c;
-      c.machine.network = {dimension(topology::DimensionKind::switched, inside, 30_GBps),
-                           dimension(topology::DimensionKind::switched, outside, 40_GBps)};
+      c.machine.network = {dimension_with(topology::DimensionKind::switched, inside, 30_GBps),
+                           dimension_with(topology::DimensionKind::switched, outside, 40_GBps)};
       c.machine.network[1].name = "outer";
       c.machine.network[1].through = c.machine.network[0].name;
       c.machine.network[1].node_bandwidth = shares ? 60_GBps : Bandwidth(0);

@@ -173,7 +173,7 @@ void write_traces(const chakra::Folder& folder, const std::string& line) {
   }
 }
 
-class Original : public testing::TestWithParam<OriginalCase> {};
+class Original : public ::testing::TestWithParam<OriginalCase> {};
 
 TEST_P(Original, printed_these_cycles_folded_or_not) {
   const chakra::Folder folder;
@@ -210,11 +210,13 @@ TEST_P(Original, printed_these_cycles_folded_or_not) {
   }
 }
 
-std::string name_of_case(const testing::TestParamInfo<OriginalCase>& info) {
+std::string name_of_case(const ::testing::TestParamInfo<OriginalCase>& info) {
   return info.param.name;
 }
-INSTANTIATE_TEST_SUITE_P(Causes, Original, testing::ValuesIn(cases_of("causes.txt")), name_of_case);
-INSTANTIATE_TEST_SUITE_P(Random, Original, testing::ValuesIn(cases_of("random.txt")), name_of_case);
+INSTANTIATE_TEST_SUITE_P(Causes, Original, ::testing::ValuesIn(cases_of("causes.txt")),
+                         name_of_case);
+INSTANTIATE_TEST_SUITE_P(Random, Original, ::testing::ValuesIn(cases_of("random.txt")),
+                         name_of_case);
 
 }  // namespace
 }  // namespace orrery::astra

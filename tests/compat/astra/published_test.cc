@@ -44,7 +44,7 @@ std::int64_t published_cycles(const RunInput& input, Backend backend = Backend::
 struct Published {
   CollectiveType type;
   std::int64_t npus;
-  std::int64_t published_cycles;
+  std::int64_t cycles;
 };
 
 class AstraPublished : public ::testing::TestWithParam<Published> {};

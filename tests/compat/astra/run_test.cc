@@ -31,7 +31,7 @@ chakra::Node compute_trace(Time duration) {
   node.duration = duration;
   return node;
 }
-chakra::Node collective(CollectiveType type, Bytes size, std::uint32_t group = 0) {
+chakra::Node collective_node(CollectiveType type, Bytes size, std::uint32_t group = 0) {
   chakra::Node node;
   node.type = NodeType::comm_coll;
   node.collective = type;
@@ -87,7 +87,7 @@ TEST(AstraRun, a_late_rank_holds_up_the_ring_by_as_much_as_it_is_late) {
   // messages of rank 2 waiting (sent at 10 and 1120): it receives the second when it posts it, at
   // 5020, done 5030. Rank 1 is done with its second message, which rank 0 sent at 5020, at 6130.
   RunInput input = system_with(Building::ring, 3, Algorithm::ring);
-  const chakra::Node gather = collective(CollectiveType::all_gather, Bytes(1000));
+  const chakra::Node gather = collective_node(CollectiveType::all_gather, Bytes(1000));
   set_programs(input, {{compute_trace(5_us), gather}, {gather}, {gather}});
   EXPECT_THAT(cycles(input), testing::ElementsAre(5030, 6130, 7230));
 }
@@ -134,7 +134,7 @@ TEST(AstraRun, ranks_that_end_at_one_instant_go_on_in_the_order_of_their_message
   chakra::Node store = compute_trace(Time(0));
   store.type = NodeType::mem_store;
   store.size = Bytes(100);
-  const chakra::Node reduce = collective(CollectiveType::all_reduce, Bytes(4000));
+  const chakra::Node reduce = collective_node(CollectiveType::all_reduce, Bytes(4000));
   set_programs(input, {{reduce, store}, {reduce, store}, {reduce, store}, {reduce, store}});
   EXPECT_THAT(cycles(input), testing::ElementsAre(6970, 7070, 6770, 6870));
 }
@@ -145,7 +145,7 @@ TEST(AstraRun, a_ready_message_goes_before_a_message) {
   // ready message go, and then, when the link is free at 18202, the message: there at 19302,
   // processed at 19312; back at 0 at 20412, processed at 20422.
   RunInput input = system_with(Building::fully_connected, 2, Algorithm::double_binary_tree);
-  const chakra::Node gather = collective(CollectiveType::all_gather, Bytes(1000));
+  const chakra::Node gather = collective_node(CollectiveType::all_gather, Bytes(1000));
   set_programs(input, {{compute_trace(10_us), gather}, {gather}});
   RunOptions options;
   options.backend = Backend::aware;
@@ -156,7 +156,7 @@ TEST(AstraRun, a_ready_message_goes_before_a_message) {
 TEST(AstraRun, a_ring_all_to_all_of_more_messages_than_are_counted_is_refused) {
   // 92683 * 92682 / 2 = 4,295,022,903 > 2^32 - 1 messages of each NPU.
   RunInput input = system_with(Building::ring, 92683, Algorithm::ring);
-  set_programs(input, {{collective(CollectiveType::all_to_all, Bytes(1) * 92683)}});
+  set_programs(input, {{collective_node(CollectiveType::all_to_all, Bytes(1) * 92683)}});
   input.traces.program_of.assign(92683, 0);
   EXPECT_THAT(error_of(input), testing::HasSubstr("at most 92682"));
 }
@@ -164,7 +164,7 @@ TEST(AstraRun, a_ring_all_to_all_of_more_messages_than_are_counted_is_refused) {
 TEST(AstraRun, involved_dim_speaks_of_every_dimension) {
   RunInput input = system_with(Building::ring, 2, Algorithm::ring);
   input.network.push_back(input.network.front());
-  chakra::Node node = collective(CollectiveType::all_reduce, 1024_B);
+  chakra::Node node = collective_node(CollectiveType::all_reduce, 1024_B);
   node.has_involved = true;
   node.involved = 1;
   node.involved_entries = 1;
@@ -193,8 +193,8 @@ TEST(AstraRun, a_deadlock_counts_every_rank_that_a_class_stands_for) {
 
 TEST(AstraRun, collectives_that_meet_must_be_equal) {
   RunInput input = system_with(Building::ring, 2, Algorithm::ring);
-  set_programs(input, {{collective(CollectiveType::all_gather, Bytes(8))},
-                       {collective(CollectiveType::all_reduce, Bytes(8))}});
+  set_programs(input, {{collective_node(CollectiveType::all_gather, Bytes(8))},
+                       {collective_node(CollectiveType::all_reduce, Bytes(8))}});
   EXPECT_THAT(error_of(input), testing::HasSubstr("collectives that meet differ"));
 }
 
@@ -203,7 +203,7 @@ TEST(AstraRun, rooted_collectives_and_barriers_need_one_communication_off) {
   // a switch; ranks 0 and 2 are done when their messages are there, at 10 + 1200 and 10 + 1210 +
   // 1200. Barrier: 2 rounds of 200 + 10 after 10.
   RunInput input = system_with(Building::switched, 4, Algorithm::ring);
-  const chakra::Node broadcast = collective(CollectiveType::broadcast, Bytes(1000));
+  const chakra::Node broadcast = collective_node(CollectiveType::broadcast, Bytes(1000));
   set_programs(input, {{broadcast}, {broadcast}, {broadcast}, {broadcast}});
   RunOptions options;
   options.quirks.set(Quirk::one_communication, false);
@@ -218,7 +218,7 @@ TEST(AstraRun, rooted_collectives_and_barriers_need_one_communication_off) {
 TEST(AstraRun, gather_and_scatter_move_shares_between_the_root_and_the_others) {
   // 4 shares of 250 B: T = 200 + 250. What is sent at 10 is there at 460, and processed at 470.
   RunInput input = system_with(Building::switched, 4, Algorithm::ring);
-  const chakra::Node gather = collective(CollectiveType::gather, Bytes(1000));
+  const chakra::Node gather = collective_node(CollectiveType::gather, Bytes(1000));
   set_programs(input, {{gather}, {gather}, {gather}, {gather}});
   RunOptions options;
   options.quirks.set(Quirk::one_communication, false);
@@ -234,7 +234,7 @@ TEST(AstraRun, the_policy_decides_which_of_two_collectives_goes_first) {
   // 1 of the first has started when the second comes: LIFO then runs the second's two chunks first.
   RunInput input = system_with(Building::ring, 2, Algorithm::ring);
   input.system.splits = 2;
-  const chakra::Node gather = collective(CollectiveType::all_gather, Bytes(1000));
+  const chakra::Node gather = collective_node(CollectiveType::all_gather, Bytes(1000));
   set_programs(input,
                {{gather, gather, compute_trace(1_us)}, {gather, gather, compute_trace(1_us)}});
   for (chakra::Program& program : input.traces.programs) {
@@ -264,7 +264,7 @@ TEST(AstraRun, ranks_of_two_stages_are_two_classes) {
 
 TEST(AstraRun, what_does_not_fold_says_why) {
   RunInput input = system_with(Building::switched, 4, Algorithm::double_binary_tree);
-  const chakra::Node reduce = collective(CollectiveType::all_reduce, Bytes(1000));
+  const chakra::Node reduce = collective_node(CollectiveType::all_reduce, Bytes(1000));
   set_programs(input, {{reduce}});
   input.traces.program_of = {0, 0, 0, 0};
   const auto result = run(input, {});

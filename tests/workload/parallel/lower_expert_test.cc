@@ -16,15 +16,15 @@ using cases::Tally;
 using testing::HasSubstr;
 
 constexpr std::int64_t kExpertLayers = 2;
-constexpr std::int64_t kHidden = 64;
-constexpr std::int64_t kTokens = 128;
+constexpr std::int64_t kExpertHidden = 64;
+constexpr std::int64_t kExpertTokens = 128;
 constexpr std::int64_t kExperts = 8;
 constexpr std::int64_t kTopK = 2;
 constexpr std::int64_t kExpertWidth = 96;
 /// T top_k H elements of 2 bytes.
-constexpr Bytes kRouted{kTokens * kTopK * kHidden * 2};
+constexpr Bytes kRouted{kExpertTokens * kTopK * kExpertHidden * 2};
 /// Gate, up and down matrices of all experts.
-constexpr std::int64_t kExpertParameters = kExperts * 3 * kHidden * kExpertWidth;
+constexpr std::int64_t kExpertParameters = kExperts * 3 * kExpertHidden * kExpertWidth;
 
 /// Mixtral shaped: every layer has 8 experts, 2 per token.
 zoo::Model small_mixtral() {
@@ -68,11 +68,12 @@ TEST(LowerExpert, ARankComputesItsExpertsOnTheTokensOfAllRanks) {
   const graph::Node* fc1 = find_node(workload, "expert_fc1_gemm");
   ASSERT_NE(fc1, nullptr);
   EXPECT_EQ(fc1->operators[0].gemm,
-            (graph::GemmShape{.batch = 2, .m = 4 * 32, .n = 2 * kExpertWidth, .k = kHidden}));
+            (graph::GemmShape{.batch = 2, .m = 4 * 32, .n = 2 * kExpertWidth, .k = kExpertHidden}));
   // The work is that of T top_k rows, wherever the experts are.
   EXPECT_EQ(
       fc1->operators[0].flops,
-      graph::flops_of({.batch = 1, .m = kTokens * kTopK, .n = 2 * kExpertWidth, .k = kHidden}));
+      graph::flops_of(
+          {.batch = 1, .m = kExpertTokens * kTopK, .n = 2 * kExpertWidth, .k = kExpertHidden}));
 }
 
 TEST(LowerExpert, ExpertsApartRunPlainGemmsOnTheSameRows) {
@@ -98,9 +99,9 @@ TEST(LowerExpert, MergedExchangesMoveWhatArrivesOnce) {
     const graph::Workload workload = lowered(small_mixtral(), plan, {.skip = {"fuse"}});
     return find_node(workload, "unpermute")->operators[0].bytes;
   };
-  EXPECT_EQ(bytes(), Bytes(kTokens * kHidden * 2 * 7));
+  EXPECT_EQ(bytes(), Bytes(kExpertTokens * kExpertHidden * 2 * 7));
   plan.moe_dispatch = plan::MoeDispatch::hierarchical;
-  EXPECT_EQ(bytes(), Bytes(kTokens * kHidden * 2 * 15 / 4));
+  EXPECT_EQ(bytes(), Bytes(kExpertTokens * kExpertHidden * 2 * 15 / 4));
 }
 
 TEST(LowerExpert, GradientsOfExpertsAreReducedOverTheRanksThatHoldThem) {
@@ -114,7 +115,7 @@ TEST(LowerExpert, GradientsOfExpertsAreReducedOverTheRanksThatHoldThem) {
   const Tally dense =
       over(workload, plan::Axis::dp, graph::CollectiveKind::all_reduce, plan::StepPhase::optimizer);
   const std::int64_t all = zoo::count_parameters(small_mixtral()).total +
-                           2 * (1024 - 1000) * kHidden;  // the padded vocabulary
+                           2 * (1024 - 1000) * kExpertHidden;  // the padded vocabulary
   EXPECT_EQ(dense.bytes, 4_B * (all - kExpertLayers * kExpertParameters));
 }
 

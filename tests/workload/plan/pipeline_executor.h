@@ -68,9 +68,9 @@ struct Costs {
   std::int64_t all() const { return forward + input_gradient + weight_gradient; }
 };
 
-class Executor {
+class PipelineExecutor {
  public:
-  explicit Executor(const plan::PipelineShape& shape, Costs costs = {})
+  explicit PipelineExecutor(const plan::PipelineShape& shape, Costs costs = {})
       : shape_(shape), costs_(costs), next_(stages(), 0), clock_(stages(), 0) {
     for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
       slots_.push_back(all_slots(shape, stage));

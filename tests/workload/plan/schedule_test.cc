@@ -14,7 +14,7 @@ namespace {
 
 using testing::all_slots;
 using testing::Costs;
-using testing::Executor;
+using testing::PipelineExecutor;
 using testing::Work;
 using testing::works_of;
 
@@ -243,7 +243,7 @@ TEST(Schedule, InPairsAForwardRunsBesideTheBackwardBefore) {
 
 RC_GTEST_PROP(Schedule, NeverDeadlocksAndMessagesArriveInTheOrderWanted, ()) {
   const PipelineShape shape = *any_shape();
-  RC_ASSERT(Executor(shape).run());
+  RC_ASSERT(PipelineExecutor(shape).run());
 }
 
 RC_GTEST_PROP(Schedule, BubbleIsPMinusOneOverVM, ()) {
@@ -251,7 +251,7 @@ RC_GTEST_PROP(Schedule, BubbleIsPMinusOneOverVM, ()) {
   // times and so a makespan of 2 m v + 2 (p - 1).
   const PipelineShape shape = *any_shape();
   RC_PRE(!splits_backward(shape.schedule));
-  Executor executor(shape);
+  PipelineExecutor executor(shape);
   RC_ASSERT(executor.run());
   RC_ASSERT(executor.makespan() == 2 * shape.microbatches * shape.chunks + 2 * (shape.stages - 1));
 }
@@ -261,7 +261,7 @@ RC_GTEST_PROP(Schedule, BubbleIsPMinusOneOverVM, ()) {
 
 /// Makespan less m (F + B + W) of every device.
 std::int64_t bubble(const PipelineShape& shape, const Costs& costs) {
-  Executor executor(shape, costs);
+  PipelineExecutor executor(shape, costs);
   RC_ASSERT(executor.run());
   return executor.makespan() - shape.chunks * shape.microbatches * costs.all();
 }

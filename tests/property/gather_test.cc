@@ -47,7 +47,7 @@ Bytes gathered(const graph::Workload& workload, int role) {
 }
 
 /// tp, dp and pp on dimensions of their own, so that nothing else is on the gathers' links.
-machine::Machine machine_of(const plan::Plan& plan, Bandwidth rate) {
+machine::Machine gathering_machine(const plan::Plan& plan, Bandwidth rate) {
   std::vector<topology::NetworkDimension> network;
   for (const std::int64_t size : {plan.tp, plan.dp, plan.pp}) {
     if (size > 1) {
@@ -76,7 +76,7 @@ RC_GTEST_PROP(ParameterGather, IsNeverSlowerBesideTheFirstMicrobatchThanBeforeTh
   // share a link, so that a shift may cost a little more than itself: a ten-thousandth is allowed.
   cases::Case c = any_sharded();
   const Bandwidth rate(static_cast<double>(*rc::gen::inRange<std::int64_t>(1, 1000)) * 1e6);
-  const machine::Machine machine = machine_of(c.plan, rate);
+  const machine::Machine machine = gathering_machine(c.plan, rate);
   c.plan.overlap_param_gather = false;
   const Time free = step_time(without_gathers(cases::lowered(c.model, c.plan)), machine);
   c.plan.overlap_param_gather = true;

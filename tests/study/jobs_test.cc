@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 /// 1 GB/s per device; nodes of `node`.
-machine::Machine machine_of(std::int64_t node, std::int64_t nodes) {
+machine::Machine nodes_of_devices(std::int64_t node, std::int64_t nodes) {
   machine::Machine machine =
       testing::machine_of({testing::dimension(topology::DimensionKind::switched, node),
                            testing::dimension(topology::DimensionKind::switched, nodes)});
@@ -50,7 +50,7 @@ TEST(Jobs, OnLinksOfTheirOwnTheyDoNotSlowEachOtherDown) {
   file.jobs = {all_reduce("a", 4), all_reduce("b", 4), all_reduce("c", 4)};
   file.jobs[1].start = 123_us;
   for (const NetworkModel network : {NetworkModel::ports, NetworkModel::fifo, NetworkModel::flow}) {
-    const JobsRun result = run(file, machine_of(4, 3), network);
+    const JobsRun result = run(file, nodes_of_devices(4, 3), network);
     ASSERT_EQ(result.jobs.size(), 3U);
     for (const JobResult& job : result.jobs) {
       EXPECT_EQ(job.finish - job.start, job.alone) << job.name;
@@ -169,7 +169,7 @@ jobs:
   - {name: c}
   - {name: d, collective: all_reduce, bytes: 1 MB, devices: 4, placment: spread}
 )";
-  const auto file = load_jobs(path, machine_of(4, 2));
+  const auto file = load_jobs(path, nodes_of_devices(4, 2));
   ASSERT_FALSE(file);
   const std::string text = file.error().to_string();
   EXPECT_THAT(text, HasSubstr("devices"));

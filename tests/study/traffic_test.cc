@@ -17,7 +17,7 @@ machine::Machine nodes() {
                      dimension(topology::DimensionKind::switched, 4)});
 }
 
-Traffic traffic_of(const graph::Workload& workload, const machine::Machine& machine) {
+Traffic traffic_on(const graph::Workload& workload, const machine::Machine& machine) {
   return traffic_of(workload, machine, {});
 }
 
@@ -30,15 +30,16 @@ const plan::RankLayout kEight{{{plan::Axis::tp, 8}, {plan::Axis::dp, 1}, {plan::
 
 TEST(Traffic, KernelsCountTheirBytesOnceAndOnEveryDevice) {
   // 1 ms at 1 GB/s is 1 MB; issued 3 times on 8 devices.
-  const Traffic traffic = traffic_of(workload_of(kEight, {{compute_node("a", 1_ms)}}, 3), nodes());
+  const Traffic traffic =
+      traffic_on(testing::workload_of(kEight, {{compute_node("a", 1_ms)}}, 3), nodes());
   EXPECT_DOUBLE_EQ(traffic.tiers[0], 3 * 8 * 1e6);
 }
 
 TEST(Traffic, AnAllReduceSendsTwiceItsBufferButForOneShare) {
   // 8 members: 2 * 7/8 MB each, 14 MB in all. Every second hop of a ring through the nodes leaves
   // one: 7 MB in each dimension.
-  const Traffic traffic = traffic_of(
-      workload_of(kEight, {{collective_node("reduce", plan::Axis::tp, Bytes(1'000'000))}}),
+  const Traffic traffic = traffic_on(
+      testing::workload_of(kEight, {{collective_node("reduce", plan::Axis::tp, Bytes(1'000'000))}}),
       nodes());
   EXPECT_DOUBLE_EQ(traffic.links[0], 7e6);
   EXPECT_DOUBLE_EQ(traffic.links[1], 7e6);
@@ -46,11 +47,11 @@ TEST(Traffic, AnAllReduceSendsTwiceItsBufferButForOneShare) {
 
 TEST(Traffic, ReduceScatterAndAllGatherAreAnAllReduce) {
   const auto gather = collective_node("a", plan::Axis::tp, Bytes(1'000'000));
-  const Traffic halves =
-      traffic_of(workload_of(kEight, {{of_kind(gather, graph::CollectiveKind::reduce_scatter),
-                                       of_kind(gather, graph::CollectiveKind::all_gather)}}),
-                 nodes());
-  const Traffic whole = traffic_of(workload_of(kEight, {{gather}}), nodes());
+  const Traffic halves = traffic_on(
+      testing::workload_of(kEight, {{of_kind(gather, graph::CollectiveKind::reduce_scatter),
+                                     of_kind(gather, graph::CollectiveKind::all_gather)}}),
+      nodes());
+  const Traffic whole = traffic_on(testing::workload_of(kEight, {{gather}}), nodes());
   EXPECT_EQ(halves.links, whole.links);
 }
 
@@ -59,7 +60,7 @@ TEST(Traffic, AllToAllGoesToEveryPeerAlike) {
   // out.
   const auto exchange = of_kind(collective_node("a", plan::Axis::tp, Bytes(1'000'000)),
                                 graph::CollectiveKind::all_to_all);
-  const Traffic traffic = traffic_of(workload_of(kEight, {{exchange}}), nodes());
+  const Traffic traffic = traffic_on(testing::workload_of(kEight, {{exchange}}), nodes());
   EXPECT_DOUBLE_EQ(traffic.links[0], 1e6);
   EXPECT_DOUBLE_EQ(traffic.links[1], 6e6);
 }
@@ -67,9 +68,10 @@ TEST(Traffic, AllToAllGoesToEveryPeerAlike) {
 TEST(Traffic, SendsGoOverTheDimensionBetweenTheStages) {
   // tp 2 fills a node; stages are nodes: 2 devices send 1 MB each over the outer switch.
   const plan::RankLayout layout{{{plan::Axis::tp, 2}, {plan::Axis::dp, 1}, {plan::Axis::pp, 4}}};
-  const Traffic traffic = traffic_of(
-      workload_of(layout, {{send("a", plan::Channel::forward, Bytes(1'000'000))}, {}, {}, {}}),
-      nodes());
+  const Traffic traffic =
+      traffic_on(testing::workload_of(
+                     layout, {{send("a", plan::Channel::forward, Bytes(1'000'000))}, {}, {}, {}}),
+                 nodes());
   EXPECT_DOUBLE_EQ(traffic.links[0], 0);
   EXPECT_DOUBLE_EQ(traffic.links[1], 2e6);
 }
@@ -82,8 +84,9 @@ TEST(Traffic, ACopyGoesThroughBothTiers) {
   copy.stream = plan::StepStream::to_host;
   copy.group = plan::Axis::to_host;
   copy.bytes = Bytes(5000);
-  const Traffic traffic = traffic_of(
-      workload_of({{{plan::Axis::tp, 1}, {plan::Axis::dp, 1}, {plan::Axis::pp, 1}}}, {{copy}}, 2),
+  const Traffic traffic = traffic_on(
+      testing::workload_of({{{plan::Axis::tp, 1}, {plan::Axis::dp, 1}, {plan::Axis::pp, 1}}},
+                           {{copy}}, 2),
       machine);
   EXPECT_DOUBLE_EQ(traffic.tiers[0], 10000);
   EXPECT_DOUBLE_EQ(traffic.tiers[1], 10000);
@@ -92,7 +95,7 @@ TEST(Traffic, ACopyGoesThroughBothTiers) {
 /// Ranks 0 and 4 run role 0, all others role 1, which does nothing; rows but the groups' are those
 /// of a step.
 graph::Workload two_of_eight(std::vector<graph::Node> first, graph::Members members) {
-  graph::Workload workload = workload_of(kEight, {{}});
+  graph::Workload workload = testing::workload_of(kEight, {{}});
   workload.role_map = {.digits = {}, .list = {0, 1, 1, 1, 0, 1, 1, 1}};
   workload.roles = {{"first", 0}, {"second", 1}};
   workload.programs = {{{{"pass", std::move(first)}}}, {{{"pass", {}}}}};
@@ -104,7 +107,7 @@ graph::Workload two_of_eight(std::vector<graph::Node> first, graph::Members memb
 
 TEST(Traffic, RolesHaveAsManyRanksAsTheirListSays) {
   // Two ranks, not eight / two roles: 2 MB.
-  const Traffic traffic = traffic_of(two_of_eight({compute_node("a", 1_ms)}, {}), nodes());
+  const Traffic traffic = traffic_on(two_of_eight({compute_node("a", 1_ms)}, {}), nodes());
   EXPECT_DOUBLE_EQ(traffic.tiers[0], 2e6);
 }
 
@@ -114,7 +117,7 @@ TEST(Traffic, EveryListedCommunicatorLiesWhereItsMembersAre) {
   graph::Node gather = of_kind(collective_node("a", plan::Axis::tp, Bytes(1'000'000)),
                                graph::CollectiveKind::all_gather);
   const Traffic traffic =
-      traffic_of(two_of_eight({gather}, graph::Members::listed({{0, 1}, {4, 6}}, 8)), nodes());
+      traffic_on(two_of_eight({gather}, graph::Members::listed({{0, 1}, {4, 6}}, 8)), nodes());
   EXPECT_DOUBLE_EQ(traffic.links[0], 0.5e6);
   EXPECT_DOUBLE_EQ(traffic.links[1], 0.5e6);
 }
@@ -125,8 +128,9 @@ TEST(Traffic, EverySendCountsWhereItsOwnRankSendsIt) {
   const machine::Machine machine = machine_of({dimension(topology::DimensionKind::switched, 3),
                                                dimension(topology::DimensionKind::switched, 2)});
   const plan::RankLayout layout{{{plan::Axis::pp, 2}, {plan::Axis::dp, 3}, {plan::Axis::tp, 1}}};
-  const Traffic traffic = traffic_of(
-      workload_of(layout, {{send("a", plan::Channel::forward, Bytes(1'000'000))}, {}}), machine);
+  const Traffic traffic = traffic_on(
+      testing::workload_of(layout, {{send("a", plan::Channel::forward, Bytes(1'000'000))}, {}}),
+      machine);
   EXPECT_DOUBLE_EQ(traffic.links[0], 2e6);
   EXPECT_DOUBLE_EQ(traffic.links[1], 1e6);
 }

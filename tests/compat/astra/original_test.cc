@@ -213,9 +213,9 @@ TEST_P(Original, printed_these_cycles_folded_or_not) {
 std::string name_of_case(const ::testing::TestParamInfo<OriginalCase>& info) {
   return info.param.name;
 }
-INSTANTIATE_TEST_SUITE_P(Causes, Original, ::testing::ValuesIn(cases_of("causes.txt")),
+INSTANTIATE_TEST_SUITE_P(Causes, Original, ::testing::ValuesIn(original_cases_of("causes.txt")),
                          name_of_case);
-INSTANTIATE_TEST_SUITE_P(Random, Original, ::testing::ValuesIn(cases_of("random.txt")),
+INSTANTIATE_TEST_SUITE_P(Random, Original, ::testing::ValuesIn(original_cases_of("random.txt")),
                          name_of_case);
 
 }  // namespace

@@ -61,7 +61,7 @@ void fuse_template(graph::Template& t) {
       moved[i] = static_cast<int>(fused.size());
       fused.push_back(std::move(node));
       if (fused.back().stream == plan::StepStream::compute) {
-        run = compute ? moved[i] : -1;
+        run = compute && !fused.back().host_sync ? moved[i] : -1;
       }
     }
     if (awaited[i] && run == moved[i]) {

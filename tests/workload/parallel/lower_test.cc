@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "cases.h"
@@ -59,6 +60,23 @@ TEST(Lower, PassesOverWorkloadsRunWithoutAPlan) {
   graph::Workload as_ready = whole;
   as_ready.streams[*graph::kComputeStream].order = graph::Order::readiness;
   EXPECT_EQ(kernels(transform(as_ready, {})), kernels(whole));
+}
+
+TEST(Lower, NothingJoinsAKernelThatTheHostWaitsFor) {
+  graph::Workload workload = lowered(small_gpt(2), {}, {.skip = {"fuse"}});
+  const auto waits = [](const graph::Node& node) { return node.host_sync; };
+  std::vector<graph::Node>& nodes = workload.programs[0].templates[0].nodes;
+  const auto awaited = std::find_if(nodes.begin(), nodes.end(), [](const graph::Node& node) {
+    return node.name.find("qkv_gemm") != std::string::npos;
+  });
+  ASSERT_NE(awaited, nodes.end());
+  awaited->host_sync = true;
+  const std::vector<graph::Operator> alone = awaited->operators;
+  const graph::Workload fused = transform(std::move(workload), {});
+  const std::vector<graph::Node>& after = fused.programs[0].templates[0].nodes;
+  const auto found = std::find_if(after.begin(), after.end(), waits);
+  ASSERT_NE(found, after.end());
+  EXPECT_EQ(found->operators, alone);
 }
 
 // ---- Laws over all plans.

@@ -367,6 +367,7 @@ step::StepOptions step_options(const Engine& engine) {
           .captures = capture_sizes(engine.largest_graph, engine.graph_sizes),
           .all_reduce = all_reduce.value_or(collective::CollectiveAlgorithm::custom),
           .dispatch = engine.dispatch,
+          .fuse = engine.fuse,
           .launch = engine.launch,
           .adapter_rank = engine.adapter_slots > 0 ? engine.adapter_rank : 0,
           .imbalance = 1};

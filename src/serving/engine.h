@@ -110,6 +110,7 @@ struct Engine {
   Time gap{0};          ///< between steps, for which the accelerator waits in any case
   Time launch = 5_us;   ///< per kernel outside of graphs
   std::string all_reduce = "custom";
+  bool fuse = false;
   // speculation
   Speculation speculation = Speculation::none;
   std::int64_t draft_tokens = 1;
@@ -148,6 +149,7 @@ struct Engine {
     visit("parallel", "ep", &E::ep, "1, or tp x dp: experts whole on ranks");
     visit("parallel", "dispatch", &E::dispatch, "how tokens of dp copies reach their experts");
     visit("parallel", "all_reduce", &E::all_reduce, "algorithm of `orrery collective`");
+    visit("parallel", "fuse", &E::fuse, "stages send slices of their sums where that is faster");
     visit("precision", "weights", &E::weights, "of the layers' matrices in memory");
     visit("precision", "activations", &E::activations, "what their GEMMs compute in");
     visit("precision", "kv", &E::kv, "of the KV cache");

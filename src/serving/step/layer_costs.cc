@@ -134,6 +134,33 @@ void StepCost::add_exchange(Part& part, std::int64_t tokens) const {
   }
 }
 
+Time StepCost::hop(std::int64_t tokens) const {
+  return collective::collective_time(graph::CollectiveKind::send_recv,
+                                     Bytes(2) * tokens * model_.hidden, stage_group_,
+                                     collective::CollectiveAlgorithm::automatic, machine_);
+}
+
+StepCost::Part StepCost::fused_hops(std::int64_t tokens) const {
+  const std::int64_t tp = options_.degrees.tp;
+  const std::int64_t hops = options_.degrees.pp - 1;
+  if (!options_.fuse || tp == 1 || hops == 0 || model_.streams > 1) {
+    return {};
+  }
+  const std::int64_t slice = (tokens + tp - 1) / tp;
+  Time halves{0};
+  for (const auto kind :
+       {graph::CollectiveKind::reduce_scatter, graph::CollectiveKind::all_gather}) {
+    halves +=
+        collective::collective_time(kind, Bytes(2) * slice * tp * model_.hidden, tensor_group_,
+                                    collective::CollectiveAlgorithm::automatic, machine_);
+  }
+  Part sum;
+  add_all_reduce(sum, tokens);
+  // Halves that are priced below the engine's all_reduce are another algorithm, not fusion.
+  const Time saved = hop(tokens) - hop(slice) - std::max(halves - sum.time, Time(0));
+  return saved > Time(0) ? Part{.time = hops * saved, .kernels = hops} : Part{};
+}
+
 Time StepCost::cache_write(std::int64_t tokens) const {
   const std::int64_t width =
       model_.latent.key_value_rank > 0
@@ -181,11 +208,7 @@ StepCost::Part StepCost::layers(std::int64_t tokens) const {
   }
   const std::int64_t hops = options_.degrees.pp - 1;
   if (hops > 0) {
-    const Bytes size = Bytes(2) * tokens * model_.hidden;
-    total.add(
-        hops * collective::collective_time(graph::CollectiveKind::send_recv, size, stage_group_,
-                                           collective::CollectiveAlgorithm::automatic, machine_),
-        hops);
+    total.add(hops * hop(tokens), hops);
   }
   return total;
 }

@@ -150,15 +150,21 @@ Time StepCost::time(const StepShape& shape) {
     total += part->second.time;
     attention_kernels += part->second.kernels;
   }
+  const auto [fused, fresh] = fused_.try_emplace(tokens);
+  if (fresh) {
+    fused->second = fused_hops(tokens);
+  }
+  const auto [saved, more] = fused->second;
   if (compute::fuses(machine_.device)) {
-    return total + compute::launches(machine_.device.spatial, model_.layers + 2);
+    return total - saved + compute::launches(machine_.device.spatial, model_.layers + 2);
   }
-  if (!captured) {
-    const std::int64_t kernels =
-        layers_found->second.kernels + head_found->second.kernels + attention_kernels;
-    total = std::max(total, options_.launch * kernels);
+  if (captured) {
+    return total - saved;
   }
-  return total;
+  const std::int64_t kernels =
+      layers_found->second.kernels + head_found->second.kernels + attention_kernels;
+  return std::min(std::max(total, options_.launch * kernels),
+                  std::max(total - saved, options_.launch * (kernels + more)));
 }
 
 void StepCost::guess_by(std::shared_ptr<StepCost> drafter) {

@@ -25,6 +25,12 @@
 /// (a k x r for each of the matrices that are fused into it: queries, keys, values; gate, up). Both
 /// are a GEMM over the adapted tokens, batched by adapter.
 ///
+/// `fuse`: from a stage to the next a reduce-scatter, the send of a slice of ceil(T / tp) rows by
+/// every rank and an all-gather there, instead of the last layer's all-reduce and the send of all
+/// rows by every rank, where that is faster; the two halves take at least as long as the
+/// all-reduce. Legal (collective/layout/fuse_workload.h) as between sum and message there is a
+/// residual sum or a norm alone; not with more than one residual stream.
+///
 /// On a device of model spatial that fuses, every layer, the embedding and the head are one kernel
 /// each, whose launches come on top (machine/compute/spatial.h).
 ///
@@ -64,6 +70,7 @@ struct StepOptions {
   std::vector<std::int64_t> captures;  ///< sizes of graphs, ascending; empty: eager
   collective::CollectiveAlgorithm all_reduce = collective::CollectiveAlgorithm::custom;
   plan::MoeDispatch dispatch = plan::MoeDispatch::all_gather;
+  bool fuse = false;              ///< sums leave a stage as slices where that is faster (above)
   Time launch = 5_us;             ///< host time per kernel outside a graph
   std::int64_t adapter_rank = 0;  ///< of low-rank adapters of every matrix; 0: none
   double imbalance = 1;           ///< rows of the busiest expert rank over the mean
@@ -144,6 +151,10 @@ class StepCost {
   void add_all_reduce(Part& part, std::int64_t tokens) const;
   /// With dp > 1: every copy gets all tokens before the experts, and its own ones' sums after them.
   void add_exchange(Part& part, std::int64_t tokens) const;
+  /// From a stage to the next.
+  Time hop(std::int64_t tokens) const;
+  /// Of `fuse`, for all stages: what it saves, and kernels more; none where it saves nothing.
+  Part fused_hops(std::int64_t tokens) const;
   Part layers(std::int64_t tokens) const;
   Part head(std::int64_t samples) const;
   Part adapters(std::int64_t tokens, std::int64_t different) const;
@@ -172,6 +183,7 @@ class StepCost {
   Bytes kv_per_token_{0};
   Bytes adapter_{0};
   std::unordered_map<std::int64_t, Part> layers_;
+  std::unordered_map<std::int64_t, Part> fused_;
   std::unordered_map<std::int64_t, Part> heads_;
   std::map<std::pair<std::int64_t, std::int64_t>, Part> adapters_;
   std::unordered_map<std::int64_t, Time> absorbed_;

@@ -39,7 +39,7 @@ Files files_of(const std::string& name) {
   return files;
 }
 
-Outcome run_astra(const Files& files, const std::string& options = "") {
+Outcome ran(const Files& files, const std::string& options = "") {
   std::string arguments = "astra";
   for (const auto& [name, path] : files) {
     arguments.append(" --").append(name).append("=").append(path);
@@ -48,7 +48,7 @@ Outcome run_astra(const Files& files, const std::string& options = "") {
 }
 
 json run_json(const std::string& name, const std::string& options = "") {
-  const Outcome outcome = run_astra(files_of(name), options + " --json");
+  const Outcome outcome = ran(files_of(name), options + " --json");
   EXPECT_EQ(outcome.status, 0) << name << "\n" << outcome.err;
   return outcome.status == 0 ? json::parse(outcome.out) : json{};
 }
@@ -60,7 +60,7 @@ struct Line {
 };
 
 /// The lines as the tools that people have find them in ASTRA-sim's log.
-std::vector<Line> output_lines_of(const std::string& text) {
+std::vector<Line> lines_in(const std::string& text) {
   static const std::regex kLine(
       R"(\[workload\] \[info\] sys\[(\d+)\] finished, (\d+) cycles, exposed communication (\d+) cycles\.)");
   std::vector<Line> lines;
@@ -78,9 +78,9 @@ void expect_as_in_astra_sim(const std::string& name) {
       options += " --" + option + "=" + value.dump();
     }
   }
-  const Outcome outcome = run_astra(files_of(name), options);
+  const Outcome outcome = ran(files_of(name), options);
   ASSERT_EQ(outcome.status, 0) << name << "\n" << outcome.err;
-  const std::vector<Line> lines = output_lines_of(outcome.out);
+  const std::vector<Line> lines = lines_in(outcome.out);
   ASSERT_EQ(lines.size(), expected["npus"].get<std::size_t>()) << name;
   EXPECT_EQ(static_cast<std::size_t>(std::count(outcome.out.begin(), outcome.out.end(), '\n')),
             lines.size())
@@ -142,8 +142,8 @@ TEST(AstraCommand, ValuesMayFollowABlankOrAnEqualsSignAndEmptyMeansNoGroups) {
              "memory.json --comm-group-configuration empty --num-queues-per-dim 1 "
              "--injection-scale=1.0 --rendezvous-protocol false");
   ASSERT_EQ(outcome.status, 0) << outcome.err;
-  EXPECT_EQ(output_lines_of(outcome.out).size(), 8U);
-  EXPECT_EQ(output_lines_of(outcome.out).front().cycles, 43025);
+  EXPECT_EQ(lines_in(outcome.out).size(), 8U);
+  EXPECT_EQ(lines_in(outcome.out).front().cycles, 43025);
 }
 
 TEST(AstraCommand, QuirksSwitchByName) {
@@ -151,8 +151,7 @@ TEST(AstraCommand, QuirksSwitchByName) {
   const std::string ring = "ring8_all_reduce_1MiB_ring_unaware";
   EXPECT_EQ(run_json(ring, "--quirk gib-bandwidth=off")["cycles"], 45545);
   EXPECT_EQ(run_json(ring, "--quirk all=off --quirk gib-bandwidth=on")["cycles"], 43025);
-  const Outcome wrong =
-      run_astra(files_of(ring), "--quirk gib-bandwith=off --quirk group-ring=maybe");
+  const Outcome wrong = ran(files_of(ring), "--quirk gib-bandwith=off --quirk group-ring=maybe");
   EXPECT_EQ(wrong.status, 2);
   EXPECT_THAT(wrong.err, AllOf(HasSubstr("did you mean 'gib-bandwidth'?"),
                                HasSubstr("expected group-ring=on or group-ring=off")));
@@ -172,11 +171,10 @@ TEST(AstraCommand, FoldedAndUnfoldedAgree) {
 }
 
 TEST(AstraCommand, WhatChangesNoTimeSaysSo) {
-  const Outcome outcome =
-      run_astra(files_of("ring8_all_reduce_1MiB_ring_unaware"),
-                "--comm-scale=2 --compute-scale=1 --logging-configuration=log.toml");
+  const Outcome outcome = ran(files_of("ring8_all_reduce_1MiB_ring_unaware"),
+                              "--comm-scale=2 --compute-scale=1 --logging-configuration=log.toml");
   ASSERT_EQ(outcome.status, 0) << outcome.err;
-  EXPECT_EQ(output_lines_of(outcome.out).front().cycles, 43025);
+  EXPECT_EQ(lines_in(outcome.out).front().cycles, 43025);
   EXPECT_THAT(outcome.err,
               AllOf(HasSubstr("warning: --comm-scale: no effect"),
                     HasSubstr("warning: --logging-configuration: no effect"),
@@ -185,12 +183,12 @@ TEST(AstraCommand, WhatChangesNoTimeSaysSo) {
 
 TEST(AstraCommand, CopiesGoToFiles) {
   const Folder folder;
-  const Outcome outcome = run_astra(
-      files_of("ring8_all_reduce_1MiB_ring_unaware"),
-      "--logging-folder=" + (folder / "log") + " --json --output=" + (folder / "out.json"));
+  const Outcome outcome =
+      ran(files_of("ring8_all_reduce_1MiB_ring_unaware"),
+          "--logging-folder=" + (folder / "log") + " --json --output=" + (folder / "out.json"));
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_EQ(content(folder / "out.json"), outcome.out);
-  EXPECT_EQ(output_lines_of(content(folder / "log/log.log")).size(), 8U);
+  EXPECT_EQ(lines_in(content(folder / "log/log.log")).size(), 8U);
 }
 
 /// The system file of a reference case with further fields.
@@ -207,15 +205,15 @@ TEST(AstraCommand, CustomCollectivesComeFromFilesBesideTheSystemFile) {
   Files files = files_of(ring);
   files["system-configuration"] = folder.write(
       "system.json", system_with(ring, R"("all-reduce-implementation-custom": ["ring.xml"])"));
-  EXPECT_EQ(output_lines_of(run_astra(files).out).at(0).cycles, 43025);
+  EXPECT_EQ(lines_in(ran(files).out).at(0).cycles, 43025);
   folder.write("node.yml", "0: ring.xml\n");
   files["system-configuration"] = folder.write(
       "system.json", system_with(ring, R"("per-node-custom-implementation": "node.yml")"));
-  EXPECT_EQ(output_lines_of(run_astra(files).out).at(7).cycles, 43025);
+  EXPECT_EQ(lines_in(ran(files).out).at(7).cycles, 43025);
   files["system-configuration"] = folder.write(
       "system.json", system_with(ring, R"("all-gather-implementation-custom": "ring.xml",
                            "all-reduce-implementation-custom": "none")"));
-  const Outcome wrong = run_astra(files);
+  const Outcome wrong = ran(files);
   EXPECT_EQ(wrong.status, 2);
   EXPECT_THAT(wrong.err, AllOf(HasSubstr("algo.coll: found 'all-reduce', expected all-gather"),
                                HasSubstr("none.0.et: missing")));
@@ -232,10 +230,10 @@ TEST(AstraCommand, CustomCollectivesComeFromTraces) {
   files["system-configuration"] =
       folder.write("system.json", system_with(pipeline, R"("all-reduce-implementation-custom": ")" +
                                                             kCases + pipeline + R"(/trace")"));
-  const Outcome outcome = run_astra(files);
+  const Outcome outcome = ran(files);
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   const json expected = json::parse(content(kCases + pipeline + "/expected.json"));
-  EXPECT_EQ(output_lines_of(outcome.out).back().cycles, expected["cycles_ns_max"]);
+  EXPECT_EQ(lines_in(outcome.out).back().cycles, expected["cycles_ns_max"]);
 }
 
 TEST(AstraCommand, TheQuickstartPrintsWhatItsReadmeSays) {
@@ -261,7 +259,7 @@ TEST(AstraCommand, TheQuickstartPrintsWhatItsReadmeSays) {
 // quirks.tsv: the right behaviour, not ASTRA-sim's.
 
 TEST(AstraQuirks, AnUnknownKeyIsNamed) {
-  const Outcome outcome = run_astra(files_of("quirk_unknown_system_key"));
+  const Outcome outcome = ran(files_of("quirk_unknown_system_key"));
   EXPECT_EQ(outcome.status, 2);
   EXPECT_THAT(outcome.out, IsEmpty());
   EXPECT_THAT(outcome.err, HasSubstr("system.json:21: endpoint-dely: unknown field (did you mean "
@@ -300,9 +298,9 @@ TEST(AstraQuirks, CollectivesMatchWithinTheirGroup) {
 TEST(AstraQuirks, AlgorithmsThatNeedPowersOfTwoSucceedOrSayWhyNot) {
   for (const char* const name :
        {"quirk_double_binary_tree_6_npus", "quirk_halving_doubling_6_npus"}) {
-    const Outcome outcome = run_astra(files_of(name));
+    const Outcome outcome = ran(files_of(name));
     if (outcome.status == 0) {
-      EXPECT_EQ(output_lines_of(outcome.out).size(), 6U) << name;
+      EXPECT_EQ(lines_in(outcome.out).size(), 6U) << name;
     } else {
       EXPECT_EQ(outcome.status, 2) << name;
       EXPECT_THAT(outcome.out, IsEmpty()) << name;
@@ -321,7 +319,7 @@ TEST(AstraQuirks, ADeadlockNamesWhoWaitsAndFails) {
   }
   Files files = files_of(ring);
   files["workload-configuration"] = folder / "trace";
-  const Outcome outcome = run_astra(files);
+  const Outcome outcome = ran(files);
   EXPECT_EQ(outcome.status, 2);
   EXPECT_THAT(outcome.out, IsEmpty());
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("deadlock: 7 of 8 ranks"), HasSubstr("rank 0: node 0"),
@@ -341,7 +339,7 @@ TEST(AstraMistakes, MissingFilesAreAllNamed) {
   files["system-configuration"] = "/nonexistent/system.json";
   files["remote-memory-configuration"] = "/nonexistent/memory.json";
   files["workload-configuration"] = "/nonexistent/trace";
-  const Outcome wrong = run_astra(files);
+  const Outcome wrong = ran(files);
   EXPECT_EQ(wrong.status, 2);
   EXPECT_THAT(wrong.out, IsEmpty());
   EXPECT_THAT(wrong.err,
@@ -351,9 +349,9 @@ TEST(AstraMistakes, MissingFilesAreAllNamed) {
 
 TEST(AstraMistakes, OptionsSayWhatTheyTake) {
   const Outcome outcome =
-      run_astra(files_of("ring8_all_reduce_1MiB_ring_unaware"),
-                "--network-backend=awere --num-queues-per-dim=0 --injection-scale=fast "
-                "--rendezvous-protocol=perhaps --network-backnd=x");
+      ran(files_of("ring8_all_reduce_1MiB_ring_unaware"),
+          "--network-backend=awere --num-queues-per-dim=0 --injection-scale=fast "
+          "--rendezvous-protocol=perhaps --network-backnd=x");
   EXPECT_EQ(outcome.status, 2);
   for (const char* const part :
        {"--network-backend: found 'awere', expected one of unaware, aware",
@@ -369,11 +367,11 @@ TEST(AstraMistakes, ListsMustFitTheNetworkAndTheTraces) {
   Files files = files_of("ring8_all_reduce_1MiB_ring_unaware");
   files["system-configuration"] =
       folder.write("system.json", R"({"all-reduce-implementation": ["ring", "direct"]})");
-  EXPECT_THAT(run_astra(files).err,
+  EXPECT_THAT(ran(files).err,
               HasSubstr("all-reduce-implementation: found '2 entries', expected one for each of "
                         "the network's 1 dimensions"));
   files["system-configuration"] = folder.write("system.json", "{}");
-  const Outcome missing = run_astra(files);
+  const Outcome missing = ran(files);
   EXPECT_EQ(missing.status, 2);
   EXPECT_THAT(missing.err, HasSubstr("all-reduce-implementation: missing, and the traces have "
                                      "all-reduce collectives"));
@@ -384,15 +382,15 @@ TEST(AstraMistakes, DamagedFilesAreRefused) {
   const std::string whole = "ring8_all_reduce_1MiB_ring_unaware";
   Files files = files_of(whole);
   files["system-configuration"] = folder.write("system.json", "{\"endpoint-delay\": 10,\n}");
-  EXPECT_THAT(run_astra(files).err, HasSubstr("system.json:2"));
+  EXPECT_THAT(ran(files).err, HasSubstr("system.json:2"));
   files = files_of(whole);
   files["network-configuration"] = folder.write("network.yml", "topology: [ Ring\n");
-  EXPECT_EQ(run_astra(files).status, 2);
+  EXPECT_EQ(ran(files).status, 2);
   files = files_of(whole);
   const std::string trace = content(kCases + whole + "/trace.all.et");
   folder.write("trace.all.et", trace.substr(0, trace.size() - 3));
   files["workload-configuration"] = folder / "trace";
-  const Outcome truncated = run_astra(files);
+  const Outcome truncated = ran(files);
   EXPECT_EQ(truncated.status, 2);
   EXPECT_THAT(truncated.out, IsEmpty());
   EXPECT_THAT(truncated.err, HasSubstr("trace.all.et"));

@@ -169,9 +169,9 @@ TEST(StepCost, MistakesAreNamed) {
 
 /// By which a step is shorter when stages send slices.
 Time saved_by_fusion(const char* model, StepOptions options, std::int64_t tokens) {
-  StepCost base = cost_of(model, options);
+  StepCost base = step_cost_of(model, options);
   options.fuse = true;
-  StepCost fused = cost_of(model, options);
+  StepCost fused = step_cost_of(model, options);
   return base.time(prompt(base, tokens, 0)) - fused.time(prompt(fused, tokens, 0));
 }
 

@@ -23,7 +23,8 @@ import time
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 TOOL = "clang-tidy-16"
-KNOWN_TO_GCC = "--extra-arg=-Wno-unknown-warning-option"  # the database may hold g++'s own warning options
+# The database may hold g++'s own options.
+KNOWN_TO_GCC = ["--extra-arg=-Wno-unknown-warning-option", "--extra-arg=-Wno-ignored-optimization-argument"]
 QUICK = "--checks=-clang-analyzer-*"
 # Another compiler's precompiled headers; without them a source shows what it does not include itself.
 PRECOMPILED = re.compile(r"\s(-Xclang\s+)?-include(-pch)?\s+(-Xclang\s+)?\S*cmake_pch\S*|\s-Winvalid-pch\b")
@@ -75,7 +76,7 @@ def changed_files(root: pathlib.Path) -> set[pathlib.Path] | None:
 class Tidy:
     def __init__(self, build: pathlib.Path, root: pathlib.Path, quick: bool = False, budget: float = 0):
         self.build, self.root = build, root
-        self.flags = [KNOWN_TO_GCC] + ([QUICK] if quick else [])
+        self.flags = KNOWN_TO_GCC + ([QUICK] if quick else [])
         self.deadline = time.monotonic() + budget if budget else float("inf")
         self.clean = build / "tidy"
         self.clean.mkdir(exist_ok=True)

@@ -18,7 +18,8 @@ target_include_directories(orrery_options INTERFACE
 target_link_libraries(orrery_options INTERFACE tl::expected)
 install(TARGETS orrery_options EXPORT orrery)
 if(ORRERY_SANITIZE)
-  # A null, misaligned or foreign pointer stops at the address check, too: looking for it at every access makes half as much code again.
+  # A null, misaligned or foreign pointer stops at the address check, too: looking for it at every access makes
+  # half as much code again.
   set(sanitize -fsanitize=${ORRERY_SANITIZE} -fno-sanitize=null,alignment,object-size,vptr -fno-sanitize-recover=all)
   if(ORRERY_FUZZ)  # edges, without the operands of comparisons: those are in the dictionary
     list(APPEND sanitize -fsanitize-coverage=inline-8bit-counters,pc-table)

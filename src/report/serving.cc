@@ -64,6 +64,31 @@ std::string part_lines(const std::string& title, const std::array<serving::TimeP
   return text;
 }
 
+/// Where the time goes, and what only some engines have.
+template <class Scalar>
+void visit_parts(const serving::Run& run, Scalar scalar) {
+  const serving::Breakdown where = serving::breakdown(run);
+  for (const auto& [of, all] : {std::pair{"ttft", &where.ttft}, {"tpot", &where.tpot}}) {
+    for (const serving::TimePart& part : *all) {
+      scalar(fmt::format("{}_{}_s", of, part.name), to_seconds(part.mean));
+      scalar(fmt::format("{}_{}_slowest_s", of, part.name), to_seconds(part.slowest));
+    }
+  }
+  if (run.engine.scales()) {
+    scalar("engines_started", run.started);
+    scalar("engine_seconds", to_seconds(run.held));
+  }
+  if (!run.kv_tiers.empty()) {
+    scalar("fetched_tokens", run.totals.fetched_tokens);
+    scalar("written_blocks", run.written_blocks);
+  }
+  if (run.engine.adapter_slots > 0) {
+    scalar("adapter_bytes", run.adapter.value());
+    scalar("copied_adapters", run.totals.copied_adapters);
+    scalar("copying_s", to_seconds(run.copying));
+  }
+}
+
 /// Calls scalar(name, value) and statistics(name, value) for everything that programs read.
 template <class Scalar, class Times>
 void visit_run(const serving::Run& run, const serving::Metrics& m, Scalar scalar,
@@ -95,26 +120,7 @@ void visit_run(const serving::Run& run, const serving::Metrics& m, Scalar scalar
     statistics("moved_s", m.moved);
     scalar("moved_bytes", run.moved_bytes.value());
   }
-  const serving::Breakdown where = serving::breakdown(run);
-  for (const auto& [of, all] : {std::pair{"ttft", &where.ttft}, {"tpot", &where.tpot}}) {
-    for (const serving::TimePart& part : *all) {
-      scalar(fmt::format("{}_{}_s", of, part.name), to_seconds(part.mean));
-      scalar(fmt::format("{}_{}_slowest_s", of, part.name), to_seconds(part.slowest));
-    }
-  }
-  if (run.engine.scales()) {
-    scalar("engines_started", run.started);
-    scalar("engine_seconds", to_seconds(run.held));
-  }
-  if (!run.kv_tiers.empty()) {
-    scalar("fetched_tokens", run.totals.fetched_tokens);
-    scalar("written_blocks", run.written_blocks);
-  }
-  if (run.engine.adapter_slots > 0) {
-    scalar("adapter_bytes", run.adapter.value());
-    scalar("copied_adapters", run.totals.copied_adapters);
-    scalar("copying_s", to_seconds(run.copying));
-  }
+  visit_parts(run, scalar);
   scalar("preemptions", run.totals.preemptions);
   scalar("cached_tokens", run.totals.cached_tokens);
   scalar("lost_tokens", run.totals.lost_tokens);

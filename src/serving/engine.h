@@ -142,6 +142,13 @@ struct Engine {
   /// In sections.
   template <class V>
   static void fields(V&& visit) {
+    step_fields(visit);
+    memory_and_fleet_fields(visit);
+  }
+
+ private:
+  template <class V>
+  static void step_fields(V&& visit) {
     using E = Engine;
     visit("parallel", "tp", &E::tp, "tensor parallel");
     visit("parallel", "pp", &E::pp, "pipeline stages, with as many batches in flight");
@@ -172,6 +179,10 @@ struct Engine {
     visit("scheduler", "quantum", &E::quantum, "decode steps of mlfq's first queue");
     visit("scheduler", "quantum_tokens", &E::quantum_tokens,
           "of a prompt, as long as a decode step (mlfq); 0: by the device");
+  }
+  template <class V>
+  static void memory_and_fleet_fields(V&& visit) {
+    using E = Engine;
     visit("cache", "block_size", &E::block_size, "tokens of a KV block");
     visit("cache", "memory_utilization", &E::memory_utilization, "share of the device's memory");
     visit("cache", "kv_memory", &E::kv_memory, "what that is a share of");

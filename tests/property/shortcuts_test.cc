@@ -69,16 +69,26 @@ machine::Machine any_cut_machine(std::int64_t devices) {
   return machine;
 }
 
+struct Step {
+  graph::Workload workload;
+  machine::Machine machine;
+};
+
+Step any_step() {
+  const zoo::Model model = cases::small_gpt(8);
+  const plan::Plan plan = any_plan();
+  RC_PRE(plan::check(plan, model).has_value());
+  RC_LOG(fmt::format("schedule {} tp {} pp {} dp {} batch {} host {} us", name_of(plan.schedule),
+                     plan.tp, plan.pp, plan.dp, plan.global_batch, plan.host_dispatch / 1_us));
+  graph::Workload workload = cases::lowered(model, plan);
+  machine::Machine machine = any_cut_machine(workload.ranks);
+  return {std::move(workload), std::move(machine)};
+}
+
 TEST(Shortcuts, StepsOfPlansEqualThoseOfEveryNodeRun) {
   int compared = 0;
   EXPECT_TRUE(rc::check("shortcuts change nothing", [&] {
-    const zoo::Model model = cases::small_gpt(8);
-    const plan::Plan plan = any_plan();
-    RC_PRE(plan::check(plan, model).has_value());
-    const graph::Workload workload = cases::lowered(model, plan);
-    const machine::Machine machine = any_cut_machine(workload.ranks);
-    RC_LOG(fmt::format("schedule {} tp {} pp {} dp {} batch {} host {} us", name_of(plan.schedule),
-                       plan.tp, plan.pp, plan.dp, plan.global_batch, plan.host_dispatch / 1_us));
+    const auto [workload, machine] = any_step();
     const auto taken = simulate::simulate(workload, machine);
     simulate::SimulateOptions every_node;
     every_node.shortcuts = false;
@@ -96,13 +106,7 @@ TEST(Shortcuts, StepsOfPlansEqualThoseOfEveryNodeRun) {
 TEST(Shortcuts, StepsWithFlowsEqualThoseOfEveryMessageRun) {
   int folded = 0;
   EXPECT_TRUE(rc::check("shortcuts and folding change nothing", [&] {
-    const zoo::Model model = cases::small_gpt(8);
-    const plan::Plan plan = any_plan();
-    RC_PRE(plan::check(plan, model).has_value());
-    const graph::Workload workload = cases::lowered(model, plan);
-    const machine::Machine machine = any_cut_machine(workload.ranks);
-    RC_LOG(fmt::format("schedule {} tp {} pp {} dp {} batch {} host {} us", name_of(plan.schedule),
-                       plan.tp, plan.pp, plan.dp, plan.global_batch, plan.host_dispatch / 1_us));
+    const auto [workload, machine] = any_step();
     simulate::SimulateOptions options;
     options.network = simulate::NetworkModel::flow;
     options.fold = false;

@@ -19,9 +19,8 @@
 /// each distinct rate finds the best program and the best shares together.
 ///
 /// Ignores:  that slices are whole numbers of elements; shares that change within a program.
-/// Source:   HAP (Zhang et al., EuroSys'24): cost and problem; there shares and programs are
-/// improved
-///           in turn.
+/// Source:   HAP (Zhang et al., EuroSys'24): cost and problem; there shares and programs take
+///           turns in being improved.
 #pragma once
 
 #include <cstddef>

@@ -29,10 +29,16 @@ std::string text(const Tick& tick) {
 }
 
 /// All ticks without lookahead; every tick within its limits, all blocks free at the end.
-std::vector<std::string> run(Scheduler& scheduler) {
+/// `arrivals`: requests that join before their ticks (from 1 on).
+std::vector<std::string> run(Scheduler& scheduler,
+                             std::vector<std::pair<std::size_t, RequestSpec>> arrivals = {}) {
   std::vector<std::string> lines;
   std::vector<RequestIndex> finished;
-  while (!scheduler.waiting().empty() || !scheduler.running().empty()) {
+  while (!arrivals.empty() || !scheduler.waiting().empty() || !scheduler.running().empty()) {
+    while (!arrivals.empty() && arrivals.front().first == lines.size() + 1) {
+      scheduler.add(arrivals.front().second);
+      arrivals.erase(arrivals.begin());
+    }
     const Tick& tick = scheduler.schedule();
     EXPECT_FALSE(tick.empty());
     EXPECT_LE(tick.tokens, scheduler.limits().max_num_batched_tokens);
@@ -152,36 +158,13 @@ TEST(MaxUtilization, PausesTheLastAndGivesDecodesTheirTokensFirst) {
   EXPECT_THAT(run(*chunks), ElementsAre("1:16", "1:16", "1:8 2:8", "1:1 2:12", "1:1 2:1"));
 }
 
-/// Requests that join before their ticks (from 1 on).
-std::vector<std::string> run_at(Scheduler& scheduler,
-                                std::vector<std::pair<std::size_t, RequestSpec>> arrivals) {
-  std::vector<std::string> lines;
-  std::vector<RequestIndex> finished;
-  while (!arrivals.empty() || !scheduler.waiting().empty() || !scheduler.running().empty()) {
-    while (!arrivals.empty() && arrivals.front().first == lines.size() + 1) {
-      scheduler.add(arrivals.front().second);
-      arrivals.erase(arrivals.begin());
-    }
-    const Tick& tick = scheduler.schedule();
-    EXPECT_FALSE(tick.empty());
-    EXPECT_TRUE(scheduler.book().consistent());
-    lines.push_back(text(tick));
-    scheduler.complete(tick, finished);
-    if (tick.empty()) {
-      break;
-    }
-  }
-  EXPECT_EQ(scheduler.book().used(), 0);
-  return lines;
-}
-
 TEST(Mlfq, FallsAQueueWhenTheQuantumIsUsed) {
   // One seat, quanta 1, 2, 4 ticks; 16 tokens of a prompt take one. Request 1 falls to queue 1
   // after its prompt; request 2 joins queue 0 before tick 3, takes it, falls behind request 1,
   // which uses up queue 1 in tick 4; then request 2 ends, and request 1.
   const auto scheduler =
       make_scheduler(Policy::mlfq, {.max_num_seqs = 1, .quantum_tokens = 16}, {100, 16, false});
-  EXPECT_THAT(run_at(*scheduler, {{1, spec(16, 6)}, {3, spec(16, 2)}}),
+  EXPECT_THAT(run(*scheduler, {{1, spec(16, 6)}, {3, spec(16, 2)}}),
               ElementsAre("1:16", "1:1", "2:16", "1:1", "2:1", "1:1", "1:1", "1:1"));
 }
 
@@ -190,7 +173,7 @@ TEST(Mlfq, ALongPromptSkipsTheQueuesItWouldFallFrom) {
   // before it; both are in queue 2 only when request 2 has computed 1 + 2 ticks.
   const auto scheduler =
       make_scheduler(Policy::mlfq, {.max_num_seqs = 1, .quantum_tokens = 16}, {100, 16, false});
-  EXPECT_THAT(run_at(*scheduler, {{1, spec(64, 2)}, {1, spec(16, 4)}}),
+  EXPECT_THAT(run(*scheduler, {{1, spec(64, 2)}, {1, spec(16, 4)}}),
               ElementsAre("2:16", "2:1", "2:1", "1:64", "2:1", "1:1"));
 }
 
@@ -200,7 +183,7 @@ TEST(Mlfq, TheLowestGivesItsBlocksBack) {
   // second is put back by the first in its turn.
   const auto scheduler =
       make_scheduler(Policy::mlfq, {.max_num_seqs = 1, .quantum_tokens = 31}, {3, 16, false});
-  EXPECT_THAT(run_at(*scheduler, {{1, spec(31, 2)}, {2, spec(31, 1)}}),
+  EXPECT_THAT(run(*scheduler, {{1, spec(31, 2)}, {2, spec(31, 1)}}),
               ElementsAre("1:31", "2:31", "1:32"));
   EXPECT_EQ(scheduler->totals().preemptions, 1);
   EXPECT_EQ(scheduler->totals().lost_tokens, 31);

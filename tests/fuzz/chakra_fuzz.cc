@@ -52,7 +52,7 @@ void hold_program(const FileTrace& trace) {
     const Node& node = program.nodes[i];
     hold(i == 0 || program.nodes[i - 1].id < node.id, "ids ascend");
     hold(node.name < program.names.size(), "a name is in the names");
-    hold(node.group <= trace.groups.size(), "a slot has a group");
+    hold(!communicates(node.type) || node.group <= trace.groups.size(), "a slot has a group");
     hold(node.size >= Bytes(0) && !node.size.is_overflow(), "sizes are sizes");
     hold(node.duration >= Time(0) && !node.duration.is_overflow(), "times are times");
     for (std::uint32_t d = 0; d < node.dependencies; ++d) {

@@ -11,6 +11,10 @@ Axis logical_axis(std::int64_t members) {
   return {.queue = 0, .size = members, .local_stride = 1, .uniform = false};
 }
 
+std::uint64_t key(const Communicators::Kind& kind) {
+  return std::uint64_t{kind.slot} << 32 | kind.dimensions;
+}
+
 }  // namespace
 
 Communicators::Communicators(const chakra::TraceSet& traces, const Wires& wires,
@@ -20,28 +24,30 @@ Communicators::Communicators(const chakra::TraceSet& traces, const Wires& wires,
 }
 
 void Communicators::collect_kinds() {
-  std::uint32_t all = 0;
   for (int d = 0; d < wires_.dimensions(); ++d) {
-    all |= wires_.size(d) > 1 ? 1U << d : 0;
+    every_dimension_ |= wires_.size(d) > 1 ? 1U << d : 0;
   }
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> known;
   for (const chakra::Program& program : traces_.programs) {
-    first_node_.push_back(kind_of_node_.size());
     for (const chakra::Node& node : program.nodes) {
       if (node.type != chakra::NodeType::comm_coll) {
-        kind_of_node_.push_back(kUnknown);
         continue;
       }
-      const bool world = node.group == chakra::kWorldSlot;
-      const Kind kind{node.group, world && node.has_involved ? node.involved & all : all};
-      const auto [place, added] = known.try_emplace({kind.slot, kind.dimensions},
-                                                    static_cast<std::uint32_t>(kinds_.size()));
-      if (added) {
+      const Kind kind = kind_of(node);
+      if (kinds_by_key_.try_emplace(key(kind), static_cast<std::uint32_t>(kinds_.size())).second) {
         kinds_.push_back(kind);
       }
-      kind_of_node_.push_back(place->second);
     }
   }
+}
+
+Communicators::Kind Communicators::kind_of(const chakra::Node& collective) const {
+  const bool some = collective.group == chakra::kWorldSlot && collective.has_involved;
+  return {collective.group, some ? collective.involved & every_dimension_ : every_dimension_};
+}
+
+std::uint32_t Communicators::kind(std::uint32_t program, std::uint32_t node) const {
+  const chakra::Node& of = traces_.programs[program].nodes[node];
+  return of.type == chakra::NodeType::comm_coll ? kinds_by_key_.at(key(kind_of(of))) : kUnknown;
 }
 
 Communicators::Membership Communicators::find(std::int64_t rank, std::uint32_t kind) {

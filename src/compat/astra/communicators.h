@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -52,9 +53,7 @@ class Communicators {
   Communicators(const chakra::TraceSet& traces, const Wires& wires, const Quirks& quirks);
 
   /// Kind of a collective node of a program. Nodes of other types have none.
-  std::uint32_t kind(std::uint32_t program, std::uint32_t node) const {
-    return kind_of_node_[first_node_[program] + node];
-  }
+  std::uint32_t kind(std::uint32_t program, std::uint32_t node) const;
   const std::vector<Kind>& kinds() const { return kinds_; }
 
   /// Communicator of a rank, and its local index (sequence is 0).
@@ -69,6 +68,7 @@ class Communicators {
 
  private:
   void collect_kinds();
+  Kind kind_of(const chakra::Node& collective) const;
   /// `group`: the world, or one of as many ranks, which is a communicator of its own.
   Membership find_in_line(std::int64_t rank, std::uint32_t dimensions, std::uint32_t group);
   Membership find_in_group(std::int64_t rank, std::uint32_t group);
@@ -84,8 +84,8 @@ class Communicators {
   const Wires& wires_;
   const Quirks& quirks_;
   std::vector<Kind> kinds_;
-  std::vector<std::size_t> first_node_;  ///< by program
-  std::vector<std::uint32_t> kind_of_node_;
+  std::unordered_map<std::uint64_t, std::uint32_t> kinds_by_key_;  ///< slot and dimensions
+  std::uint32_t every_dimension_ = 0;                              ///< of more than one rank
   std::vector<Shape> shapes_;
   std::vector<Communicator> communicators_;
   std::map<std::uint32_t, std::uint32_t> line_shapes_;  ///< by dimensions

@@ -2,6 +2,7 @@
 #include "compat/astra/ready_nodes.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <functional>
 #include <utility>
 
@@ -56,8 +57,12 @@ ReadyNodes::ReadyNodes(const std::vector<chakra::Program>& programs,
   for (std::uint32_t rank = 0; rank < program_of_.size(); ++rank) {
     const std::vector<chakra::Node>& all = programs_[program_of_[rank]].nodes;
     for (std::uint32_t node = 0; node < all.size(); ++node) {
-      states_.push_back(
-          {all[node].dependencies & kDone, static_cast<std::uint32_t>(slot(all[node])) & 3U});
+      const std::uint32_t waits = all[node].dependencies;
+      if (waits >= kMany) {
+        many_[states_.size()] = waits;
+      }
+      states_.push_back({static_cast<std::uint16_t>(std::min(waits, kMany) & kDone),
+                         static_cast<std::uint16_t>(static_cast<unsigned>(slot(all[node])) & 3U)});
       if (all[node].dependencies == 0) {
         add(rank, node);
       }
@@ -104,10 +109,20 @@ void ReadyNodes::complete(std::uint32_t rank, std::uint32_t node) {
   --unfinished_;
   const Successors& after = successors_[program_of_[rank]];
   for (std::uint32_t i = after.first[node]; i < after.first[node + 1]; ++i) {
-    if (--own[after.nodes[i]].waiting_for == 0) {
+    if (release(own[after.nodes[i]])) {
       add(rank, after.nodes[i]);
     }
   }
+}
+
+bool ReadyNodes::release(State& waiting) {
+  if (waiting.waiting_for == kMany) {
+    std::uint32_t& left = many_.at(static_cast<std::size_t>(&waiting - states_.data()));
+    if (--left >= kMany) {
+      return false;
+    }
+  }
+  return --waiting.waiting_for == 0;
 }
 
 std::vector<std::uint32_t> ReadyNodes::stuck(std::uint32_t rank) const {

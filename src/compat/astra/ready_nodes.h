@@ -3,8 +3,10 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "workload/chakra/trace.h"
@@ -47,12 +49,14 @@ class ReadyNodes {
   std::vector<std::uint32_t> stuck(std::uint32_t rank) const;
 
  private:
-  /// What a node waits for beside what it occupies, so that both come in one look at memory.
+  /// What a node waits for beside what it occupies, so that both come in one look at memory; small,
+  /// since there may be tens of millions.
   struct State {
-    std::uint32_t waiting_for : 30;  ///< dependencies; kDone when done
-    std::uint32_t slot : 2;
+    std::uint16_t waiting_for : 14;  ///< dependencies; kDone when done, kMany: see `many_`
+    std::uint16_t slot : 2;
   };
-  static constexpr std::uint32_t kDone = (1U << 30) - 1;
+  static constexpr std::uint32_t kDone = (1U << 14) - 1;
+  static constexpr std::uint32_t kMany = kDone - 1;
   struct Rank {
     std::array<std::vector<std::uint32_t>, kSlots> ready;  ///< heaps, least node first
     std::array<bool, kSlots> busy{};
@@ -60,6 +64,8 @@ class ReadyNodes {
   Slot slot(const chakra::Node& node) const;
   State& state(std::uint32_t rank, std::uint32_t node) { return states_[first_node_[rank] + node]; }
   void add(std::uint32_t rank, std::uint32_t node);
+  /// One dependency less; whether it was the last.
+  bool release(State& waiting);
 
   const std::vector<chakra::Program>& programs_;
   std::vector<std::uint32_t> program_of_;
@@ -67,7 +73,8 @@ class ReadyNodes {
   std::vector<Successors> successors_;   ///< by program
   std::vector<std::size_t> first_node_;  ///< by rank, into states_
   std::vector<State> states_;
-  std::vector<std::uint32_t> left_;  ///< by rank
+  std::unordered_map<std::size_t, std::uint32_t> many_;  ///< by state: dependencies, from kMany on
+  std::vector<std::uint32_t> left_;                      ///< by rank
   std::vector<Rank> ranks_;
   std::uint64_t unfinished_ = 0;
 };

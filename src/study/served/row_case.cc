@@ -148,16 +148,4 @@ Result<serving::Run> serve_case(const RowCase& row, const machine::Machine& mach
   return serving::serve(*model, own, row.engine, requests);
 }
 
-Result<serving::Metrics> run_case(const RowCase& row, const machine::Machine& machine,
-                                  const std::vector<requests::Request>& requests) {
-  auto run = serve_case(row, machine, requests);
-  if (!run) {
-    return fail(std::move(run.error()));
-  }
-  if (run->refused > 0) {
-    return fail(Error(std::to_string(run->refused) + " requests are longer than the engine takes"));
-  }
-  return serving::metrics(*run, machine);
-}
-
 }  // namespace orrery::served

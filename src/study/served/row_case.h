@@ -26,9 +26,7 @@ std::vector<requests::Request> requests_of(const study::ServedRequests& describe
 /// The measure of a served run, in its unit.
 double value_of_measure(study::Measure measure, const serving::Metrics& metrics);
 
-/// Runs it. `metrics` of the run.
-Result<serving::Metrics> run_case(const RowCase& row, const machine::Machine& machine,
-                                  const std::vector<requests::Request>& requests);
+/// Runs it.
 Result<serving::Run> serve_case(const RowCase& row, const machine::Machine& machine,
                                 const std::vector<requests::Request>& requests);
 

@@ -37,7 +37,9 @@ void ProgramBuilder::sort() {
     Node node = nodes[old];
     place[old] = static_cast<std::uint32_t>(sorted.size());
     node.name = names.offset(names.intern(text.c_str() + node.name));
-    node.group = node.group == kWorldSlot ? kWorldSlot : groups.intern(groups_[node.group - 1]) + 1;
+    if (communicates(node.type) && node.group != kWorldSlot) {
+      node.group = groups.intern(groups_[node.group - 1]) + 1;
+    }
     sorted.push_back(node);
     const std::uint64_t end = old + 1 < nodes.size() ? first_wanted_[old + 1] : wanted_.size();
     first_wanted.push_back(wanted.size());

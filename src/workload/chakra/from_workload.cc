@@ -204,8 +204,8 @@ class RoleWriter {
     const ComputeTimes times = options_.times ? options_.times(source) : measured_times(source);
     node.duration = whole_microseconds(times.alone);
     if (times.alone > Time(0)) {
-      node.beside_collective = static_cast<float>(times.beside_collective / times.alone);
-      node.beside_message = static_cast<float>(times.beside_message / times.alone);
+      node.beside_collective = static_cast<float>(times.beside_collective / times.alone - 1);
+      node.beside_message = static_cast<float>(times.beside_message / times.alone - 1);
     }
     return node;
   }

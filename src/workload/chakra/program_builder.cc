@@ -27,7 +27,7 @@ void ProgramBuilder::begin(Mistakes& mistakes) {
   mistakes_ = &mistakes;
   trace_.program.nodes.clear();
   trace_.program.dependencies.clear();
-  trace_.program.names.clear();
+  trace_.program.names = {};
   trace_.groups.clear();
   trace_.definitions.clear();
   trace_.own_ranks.clear();
@@ -85,11 +85,11 @@ bool ProgramBuilder::boolean(const NodeRecord& record, Attribute attribute) {
   return value->bits != 0;
 }
 
-/// 1 when it is missing or wrong.
+/// How much longer: 0 when it is missing or wrong.
 float ProgramBuilder::slowdown(const NodeRecord& record, Attribute attribute) {
   const Value* value = record.find(attribute);
   if (value == nullptr) {
-    return 1;
+    return 0;
   }
   const bool real = value->kind == Value::Kind::real;
   const bool whole = value->kind == Value::Kind::natural || value->kind == Value::Kind::integer;
@@ -99,9 +99,9 @@ float ProgramBuilder::slowdown(const NodeRecord& record, Attribute attribute) {
   if (!(factor >= 1 && factor <= kMostSlowdown)) {
     wrong(record, kAttributeNames[static_cast<std::size_t>(attribute)], value->shown(),
           "a number from 1 to 1e6");
-    return 1;
+    return 0;
   }
-  return static_cast<float>(factor);
+  return static_cast<float>(factor - 1);
 }
 
 void ProgramBuilder::add(const NodeRecord& record) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workload/chakra/program_store.h"
 
-#include <bit>
-
 #include "workload/chakra/name_table.h"
 
 namespace orrery::chakra {
@@ -11,10 +9,9 @@ namespace {
 /// Of what tells nodes apart; the rest follows or is compared anyway.
 std::uint64_t hash_node(std::uint64_t hash, const Node& node) {
   hash = hash_mix(hash, node.id ^ (std::uint64_t{node.name} << 32));
-  hash = hash_mix(hash, static_cast<std::uint64_t>(node.duration.value()) ^
-                            std::bit_cast<std::uint64_t>(node.operations.value()));
-  hash = hash_mix(hash, static_cast<std::uint64_t>(node.size.value()) ^
-                            (static_cast<std::uint64_t>(node.peer) << 20));
+  hash = hash_mix(hash, static_cast<std::uint64_t>(node.duration.value()));
+  hash = hash_mix(hash, static_cast<std::uint64_t>(node.size.value()));
+  hash = hash_mix(hash, static_cast<std::uint64_t>(node.peer));
   return hash_mix(hash, node.tag ^ (std::uint64_t{node.group} << 32) ^
                             (static_cast<std::uint64_t>(node.type) << 56) ^
                             (static_cast<std::uint64_t>(node.collective) << 48));
@@ -47,7 +44,7 @@ std::uint32_t ProgramStore::store(const Program& program) {
   copy.nodes = std::vector<Node>(program.nodes.begin(), program.nodes.end());
   copy.dependencies =
       std::vector<std::uint32_t>(program.dependencies.begin(), program.dependencies.end());
-  copy.names = std::string(program.names.begin(), program.names.end());
+  copy.names = *names_.insert(program.names).first;
   by_hash_.emplace(hash, index);
   return index;
 }

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "workload/chakra/trace.h"
@@ -10,6 +13,12 @@
 namespace orrery::chakra {
 
 std::uint64_t hash_of(const Program& program);
+
+struct TextHash {
+  std::size_t operator()(std::string_view text) const {
+    return std::hash<std::string_view>()(text);
+  }
+};
 
 /// Distinct programs. Found by hash, compared in full.
 class ProgramStore {
@@ -20,7 +29,9 @@ class ProgramStore {
 
  private:
   std::vector<Program> programs_;
-  std::unordered_multimap<std::uint64_t, std::uint32_t> by_hash_;  // looked up, never iterated
+  // Looked up, never iterated:
+  std::unordered_multimap<std::uint64_t, std::uint32_t> by_hash_;
+  std::unordered_set<SharedText, TextHash> names_;
 };
 
 }  // namespace orrery::chakra

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 namespace orrery::chakra {
 namespace {
 
@@ -14,15 +16,18 @@ std::int64_t held(const std::vector<T>& list) {
 }  // namespace
 
 Bytes bytes_of(const Program& program) {
-  return Bytes(static_cast<std::int64_t>(sizeof program + program.names.capacity()) +
+  return Bytes(static_cast<std::int64_t>(sizeof program + program.names.size()) +
                held(program.nodes) + held(program.dependencies));
 }
 
 Bytes bytes_of(const TraceSet& traces) {
   std::int64_t bytes = static_cast<std::int64_t>(sizeof traces) + held(traces.program_of) +
                        held(traces.group_slots) + held(traces.first_slot);
+  std::set<const char*> names;
   for (const Program& program : traces.programs) {
-    bytes += bytes_of(program).value();
+    const bool fresh = names.insert(program.names.c_str()).second;
+    bytes +=
+        bytes_of(program).value() - (fresh ? 0 : static_cast<std::int64_t>(program.names.size()));
   }
   for (const Group& group : traces.groups) {
     bytes += static_cast<std::int64_t>(sizeof group + group.name.capacity()) + held(group.ranks);

@@ -175,8 +175,8 @@ void TemplateWriter::write_compute(const Node& source, graph::Node& node) const 
   op.type = options_.type;
   op.flops = source.operations;
   op.bytes = source.size;
-  op.beside_collective = static_cast<double>(source.beside_collective);
-  op.beside_message = static_cast<double>(source.beside_message);
+  op.beside_collective = 1 + static_cast<double>(source.beside_collective);
+  op.beside_message = 1 + static_cast<double>(source.beside_message);
   node.operators.push_back(std::move(op));
 }
 

@@ -7,9 +7,13 @@
 /// other peers and groups.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/names.h"
@@ -29,6 +33,10 @@ enum class NodeType : std::uint8_t {
   comm_coll
 };
 
+constexpr bool communicates(NodeType type) {
+  return type == NodeType::comm_send || type == NodeType::comm_recv || type == NodeType::comm_coll;
+}
+
 enum class CollectiveType : std::uint8_t {
   all_reduce,
   reduce,
@@ -45,39 +53,72 @@ enum class CollectiveType : std::uint8_t {
 /// Slot of the group of all ranks; slots of other groups count from 1.
 inline constexpr std::uint32_t kWorldSlot = 0;
 
+/// 56 bytes, since a trace may have tens of millions: fields in one union are of nodes of different
+/// types (`type` says which), and all of them are 0 in a node that has none.
 struct Node {
   std::uint64_t id = 0;
-  Time duration{0};     ///< duration_micros
-  Flops operations{0};  ///< num_ops
+  Time duration{0};  ///< duration_micros
   /// comp, mem_load and mem_store: tensor_size. Communication: comm_size, bytes per rank
   /// (all_gather: the input of one rank, others: the whole buffer).
   Bytes size{0};
-  std::int64_t peer = 0;  ///< of messages: the other rank minus the own one
-  std::uint32_t tag = 0;
-  std::int32_t priority = 0;
-  std::uint32_t group = kWorldSlot;    ///< slot
-  std::uint32_t involved = 0;          ///< bit d: dimension d takes part; see has_involved
+  union {
+    Flops operations{0};    ///< comp: num_ops
+    std::int64_t peer;      ///< of messages: the other rank minus the own one
+    std::int32_t priority;  ///< of collectives
+  };
+  union {
+    std::uint32_t tag = 0;    ///< of messages
+    std::uint32_t involved;   ///< of collectives, bit d: dimension d takes part; see has_involved
+    float beside_collective;  ///< comp: longer by this share beside a collective, see record.h
+  };
+  union {
+    std::uint32_t group = kWorldSlot;  ///< slot, of communication
+    float beside_message;              ///< comp: longer by this share beside a message
+  };
   std::uint32_t first_dependency = 0;  ///< into Program::dependencies
   std::uint32_t dependencies = 0;      ///< how many; control and data, no duplicates
   std::uint32_t name = 0;              ///< offset into Program::names
-  float beside_collective = 1;  ///< comp: times the duration beside a collective, see record.h
-  float beside_message = 1;     ///< and beside a message
   NodeType type = NodeType::invalid;
   CollectiveType collective = CollectiveType::all_reduce;
-  bool on_cpu = false;          ///< is_cpu_op
-  bool has_operations = false;  ///< num_ops was given
-  bool ring_shift = false;      ///< of messages: its rank's part of a shift in `group`
-  bool has_size = false;        ///< tensor_size or comm_size was given
-  bool has_involved = false;    ///< involved_dim was given; otherwise all dimensions take part
   std::uint8_t involved_entries = 0;  ///< how many dimensions involved_dim speaks of
+  bool on_cpu : 1 = false;            ///< is_cpu_op
+  bool has_operations : 1 = false;    ///< num_ops was given
+  bool ring_shift : 1 = false;        ///< of messages: its rank's part of a shift in `group`
+  bool has_size : 1 = false;          ///< tensor_size or comm_size was given
+  bool has_involved : 1 = false;  ///< involved_dim was given; otherwise all dimensions take part
 
-  friend bool operator==(const Node&, const Node&) = default;
+  /// Each union by the member that fills it.
+  auto compared() const {
+    return std::tuple(id, duration, size, peer, tag, group, first_dependency, dependencies, name,
+                      type, collective, involved_entries, bool{on_cpu}, bool{has_operations},
+                      bool{ring_shift}, bool{has_size}, bool{has_involved});
+  }
+
+  friend bool operator==(const Node& a, const Node& b) { return a.compared() == b.compared(); }
+};
+static_assert(sizeof(Node) == 56);
+
+/// Text that programs share: ranks that do different things often name them alike.
+class SharedText {
+ public:
+  SharedText() = default;
+  SharedText(std::string text) : text_(std::make_shared<const std::string>(std::move(text))) {}
+
+  const char* c_str() const { return text_ ? text_->c_str() : ""; }
+  std::size_t size() const { return text_ ? text_->size() : 0; }
+  operator std::string_view() const { return {c_str(), size()}; }
+  friend bool operator==(const SharedText& a, const SharedText& b) {
+    return a.text_ == b.text_ || std::string_view(a) == std::string_view(b);
+  }
+
+ private:
+  std::shared_ptr<const std::string> text_;
 };
 
 struct Program {
   std::vector<Node> nodes;                  ///< ascending id
   std::vector<std::uint32_t> dependencies;  ///< positions in `nodes`
-  std::string names;                        ///< each ends with '\0'; equal names are stored once
+  SharedText names;                         ///< each ends with '\0'; equal names are stored once
 
   std::string_view name_of(const Node& node) const { return names.c_str() + node.name; }
   friend bool operator==(const Program&, const Program&) = default;

@@ -82,10 +82,10 @@ class NodeWriter {
     }
   }
 
-  void write_slowdown(Attribute which, float factor) {
-    if (factor > 1) {
+  void write_slowdown(Attribute which, float longer) {
+    if (longer > 0) {
       attribute(kAttributeNames[static_cast<std::size_t>(which)].data())
-          .set_double_val(static_cast<double>(factor));
+          .set_double_val(1 + static_cast<double>(longer));
     }
   }
 

@@ -120,7 +120,9 @@ chakra::TraceSet converted_ring(std::int64_t ranks, Bytes message, Time work) {
   for (std::int64_t rank = 0; rank < ranks; ++rank) {
     chakra::Program own = program;
     for (chakra::Node& node : own.nodes) {
-      node.peer = (rank + node.peer + ranks) % ranks - rank;
+      if (chakra::communicates(node.type)) {
+        node.peer = (rank + node.peer + ranks) % ranks - rank;
+      }
     }
     traces.programs.push_back(own);
     traces.program_of.push_back(static_cast<std::uint32_t>(rank));

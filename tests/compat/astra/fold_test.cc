@@ -65,7 +65,7 @@ RC_GTEST_PROP(AstraFold, one_rank_stands_for_all_where_links_have_one_sender, ()
     list.resize(1);
   }
   for (chakra::Node& node : input.traces.programs[0].nodes) {
-    node.involved &= 1;
+    node.involved &= node.has_involved ? 1 : ~0U;
   }
   input.system.active_chunks = pick(1, 2);
   RunOptions options = random_options();

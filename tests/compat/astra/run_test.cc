@@ -81,6 +81,25 @@ std::string error_of(const RunInput& input, const RunOptions& options = {}) {
   return result ? "" : result.error().to_string();
 }
 
+TEST(AstraRun, a_node_may_wait_for_more_nodes_than_its_state_counts) {
+  // 20,000 computations of 1 us one after another on one GPU; the last waits for all of them.
+  constexpr std::uint32_t kBefore = 20'000;
+  RunInput input = system_with(Building::ring, 2, Algorithm::ring);
+  chakra::Program program;
+  program.names = std::string(1, '\0');
+  for (std::uint32_t i = 0; i <= kBefore; ++i) {
+    program.nodes.push_back(compute_trace(1_us));
+    program.nodes.back().id = i;
+  }
+  program.nodes.back().dependencies = kBefore;
+  for (std::uint32_t i = 0; i < kBefore; ++i) {
+    program.dependencies.push_back(kBefore - 1 - i);
+  }
+  input.traces.programs = {program};
+  input.traces.program_of = {0, 0};
+  EXPECT_THAT(cycles(input), testing::ElementsAre(20'001'000, 20'001'000));
+}
+
 TEST(AstraRun, a_late_rank_holds_up_the_ring_by_as_much_as_it_is_late) {
   // All-gather of 1000 B on 3 NPUs: T = 1100. Rank 0 starts at 5000: it sends at 5010, rank 1 has
   // that at 6110 and passes it on at 6120; rank 2 has it at 7220, done 7230. Rank 0 found both

@@ -36,7 +36,9 @@ std::vector<ProtoNode> chain() {
 Program program_of(const std::vector<std::uint64_t>& ids) {
   Program program;
   for (const std::uint64_t id : ids) {
-    program.nodes.push_back({.id = id, .type = NodeType::comp});
+    Node& node = program.nodes.emplace_back();
+    node.id = id;
+    node.type = NodeType::comp;
   }
   return program;
 }

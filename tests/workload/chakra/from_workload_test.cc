@@ -63,7 +63,7 @@ struct Totals {
 Totals totals_of_trace(const TraceSet& set, std::int64_t rank) {
   Totals sum;
   for (const Node& node : set.program(rank).nodes) {
-    sum.operations += node.operations.value();
+    sum.operations += node.type == NodeType::comp ? node.operations.value() : 0;
     if (node.type == NodeType::comm_coll) {
       const Group& group = set.groups[set.group(rank, node.group)];
       const auto members = static_cast<std::int64_t>(group.ranks.size());

@@ -85,6 +85,16 @@ TEST(Load, a_rank_that_names_one_group_where_another_names_two_has_another_progr
   EXPECT_EQ(set->programs.size(), 2U);
 }
 
+TEST(Load, programs_that_differ_share_equal_names) {
+  const Folder folder;
+  folder.write("t.0.et", et({compute(0), compute(1)}));
+  folder.write("t.1.et", et({compute(0), compute(1, {0})}));
+  const auto set = load_ranks(folder / "t", 2);
+  ASSERT_TRUE(set.has_value()) << set.error().to_string();
+  ASSERT_EQ(set->programs.size(), 2U);
+  EXPECT_EQ(set->programs[0].names.c_str(), set->programs[1].names.c_str());
+}
+
 TEST(Load, one_file_for_all_is_found_under_each_of_its_names) {
   for (const char* name : {"t.all.et", "t.et", "t"}) {
     const Folder folder;

@@ -28,13 +28,19 @@ Node any_node(std::uint32_t position, std::uint32_t slots) {
                                       CollectiveType::barrier, CollectiveType::reduce);
   node.duration = Time(below(3) * 1'000'000);
   node.size = Bytes(below(3) * 1000);
-  node.operations = Flops(static_cast<double>(below(3)) * 1e6);
-  node.peer = below(2 * kRanks) - kRanks;
-  node.tag = static_cast<std::uint32_t>(below(2));
-  node.group = static_cast<std::uint32_t>(below(slots + 1));
+  if (communicates(node.type)) {
+    node.group = static_cast<std::uint32_t>(below(slots + 1));
+  }
+  if (node.type == NodeType::comp) {
+    node.operations = Flops(static_cast<double>(below(3)) * 1e6);
+  } else if (node.type == NodeType::comm_coll) {
+    node.involved = static_cast<std::uint32_t>(below(4));
+  } else {
+    node.peer = below(2 * kRanks) - kRanks;
+    node.tag = static_cast<std::uint32_t>(below(2));
+  }
   node.on_cpu = below(8) == 0;
   node.has_involved = below(8) == 0;
-  node.involved = static_cast<std::uint32_t>(below(4));
   node.involved_entries = static_cast<std::uint8_t>(below(3));
   return node;
 }

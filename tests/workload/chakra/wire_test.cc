@@ -124,8 +124,8 @@ TEST(Wire, slowdowns_are_numbers_from_1_on) {
   };
   const auto set = slowed(1.25);
   ASSERT_TRUE(set.has_value()) << set.error().to_string();
-  EXPECT_EQ(set->program(0).nodes[0].beside_collective, 1.25F);
-  EXPECT_EQ(set->program(0).nodes[0].beside_message, 2.0F);
+  EXPECT_EQ(set->program(0).nodes[0].beside_collective, 0.25F);
+  EXPECT_EQ(set->program(0).nodes[0].beside_message, 1.0F);
   for (const double wrong : {0.5, -1.0, 1e7, std::numeric_limits<double>::quiet_NaN()}) {
     EXPECT_THAT(mistakes_of(slowed(wrong)),
                 HasSubstr("node 3 'n3': slowdown_beside_collective: found"));

@@ -28,8 +28,8 @@ rc::Gen<Node> any_written_node(std::int64_t ranks) {
           Flops(static_cast<double>(*rc::gen::inRange<std::int64_t>(0, std::int64_t{1} << 62)));
     }
     if (compute && *rc::gen::arbitrary<bool>()) {
-      node.beside_collective = 1 + static_cast<float>(*rc::gen::inRange(0, 1000)) / 999;
-      node.beside_message = 1 + static_cast<float>(*rc::gen::inRange(0, 1000)) / 999;
+      node.beside_collective = static_cast<float>(*rc::gen::inRange(0, 1000)) / 999;
+      node.beside_message = static_cast<float>(*rc::gen::inRange(0, 1000)) / 999;
     }
     if (message) {
       node.peer = *rc::gen::inRange<std::int64_t>(1, ranks);
@@ -61,14 +61,15 @@ TraceSet any_set(std::int64_t ranks) {
   const auto names = *rc::gen::container<std::vector<std::string>>(
       nodes.size(), rc::gen::element<std::string>("", "a", "gemm 3", "größer"));
   std::map<std::string, std::uint32_t> offsets;
+  std::string text;
   std::uint64_t id = 0;
   bool groups = false;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     Node node = nodes[i];
     node.id = id += 1 + *rc::gen::inRange<std::uint64_t>(0, 3);
     const auto [name, fresh] =
-        offsets.try_emplace(names[i], static_cast<std::uint32_t>(program.names.size()));
-    program.names += fresh ? names[i] + '\0' : "";
+        offsets.try_emplace(names[i], static_cast<std::uint32_t>(text.size()));
+    text += fresh ? names[i] + '\0' : "";
     node.name = name->second;
     node.first_dependency = static_cast<std::uint32_t>(program.dependencies.size());
     for (std::uint32_t before = 0; before < i; ++before) {
@@ -83,6 +84,7 @@ TraceSet any_set(std::int64_t ranks) {
     }
     program.nodes.push_back(node);
   }
+  program.names = text;
   TraceSet set;
   set.programs = {program};
   set.program_of.assign(static_cast<std::size_t>(ranks), 0);
@@ -154,8 +156,11 @@ TEST(Write, golden_bytes_by_hand) {
   // 00; attr num_ops: 52 0b 0a 07 .. 48 07. In all 3 + 2 + 16 + 13 = 34 = 0x22 bytes.
   TraceSet set;
   Program program;
-  program.names = std::string("a") + '\0';
-  program.nodes.push_back({.operations = Flops(7), .type = NodeType::comp, .has_operations = true});
+  program.names = std::string("a\0", 2);
+  Node& node = program.nodes.emplace_back();
+  node.type = NodeType::comp;
+  node.operations = Flops(7);
+  node.has_operations = true;
   set.programs = {program};
   set.program_of = {0};
   set.groups.resize(1);

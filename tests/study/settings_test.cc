@@ -9,7 +9,7 @@
 namespace orrery::study {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 std::vector<Setting> shape() {
   return {{"layers", "2", "f:1"},

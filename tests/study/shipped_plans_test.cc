@@ -20,7 +20,7 @@ struct Shipped {
   std::int64_t devices;
 };
 
-class ShippedPlans : public testing::TestWithParam<Shipped> {};
+class ShippedPlans : public ::testing::TestWithParam<Shipped> {};
 
 TEST_P(ShippedPlans, RunAndFit) {
   const Shipped& shipped = GetParam();
@@ -40,14 +40,14 @@ TEST_P(ShippedPlans, RunAndFit) {
 
 INSTANTIATE_TEST_SUITE_P(
     Plans, ShippedPlans,
-    testing::Values(Shipped{"gpt3-175b-1024", "gpt3-175b", "dgx-a100-80g", 1024},
-                    Shipped{"gpt-1t-16384", "gpt-1t", "dgx-a100-80g", 16384},
-                    Shipped{"deepseek-v3-2048", "deepseek-v3", "dgx-h800", 2048},
-                    Shipped{"llama-3-70b-512", "llama-3-70b", "dgx-h100", 512},
-                    Shipped{"frontier-22b", "frontier-22b", "frontier", 16},
-                    Shipped{"frontier-175b", "frontier-175b", "frontier", 128},
-                    Shipped{"frontier-1t", "frontier-1t", "frontier", 512},
-                    Shipped{"llama-3-8b-8", "llama-3-8b", "dgx-h100", 8}),
+    ::testing::Values(Shipped{"gpt3-175b-1024", "gpt3-175b", "dgx-a100-80g", 1024},
+                      Shipped{"gpt-1t-16384", "gpt-1t", "dgx-a100-80g", 16384},
+                      Shipped{"deepseek-v3-2048", "deepseek-v3", "dgx-h800", 2048},
+                      Shipped{"llama-3-70b-512", "llama-3-70b", "dgx-h100", 512},
+                      Shipped{"frontier-22b", "frontier-22b", "frontier", 16},
+                      Shipped{"frontier-175b", "frontier-175b", "frontier", 128},
+                      Shipped{"frontier-1t", "frontier-1t", "frontier", 512},
+                      Shipped{"llama-3-8b-8", "llama-3-8b", "dgx-h100", 8}),
     [](const auto& test) {
       std::string name = test.param.plan;
       std::replace(name.begin(), name.end(), '-', '_');

@@ -31,6 +31,12 @@ machine::Machine traced_device() {
   return machine;
 }
 
+chakra::Node computation(Time duration) {
+  chakra::Node node;
+  node.duration = duration;
+  return node;
+}
+
 /// A node after others, by position.
 void add(chakra::Program& program, chakra::Node node, const std::vector<std::uint32_t>& after) {
   node.id = program.nodes.size() + 1;
@@ -69,9 +75,9 @@ std::vector<chakra::NodeTime> times_of(const WorkloadRun& run) {
 TEST(TraceMemory, AChainHoldsWhatTheEngineOfAstraSimHolds) {
   chakra::Program program;
   program.names = std::string(1, '\0');
-  add(program, {.duration = 2_us}, {});
-  add(program, {.duration = 3_us}, {0});
-  add(program, {.duration = 1_us}, {1});
+  add(program, computation(2_us), {});
+  add(program, computation(3_us), {0});
+  add(program, computation(1_us), {1});
   const chakra::TensorUses uses{
       {{"a", Bytes(100)}, {"b", Bytes(50)}, {"c", Bytes(10)}},
       {{1, 0, false}, {1, 1, true}, {2, 1, false}, {2, 2, true}, {3, 2, false}}};
@@ -92,7 +98,7 @@ TEST(TraceMemory, AChainHoldsWhatTheEngineOfAstraSimHolds) {
 TEST(TraceMemory, WithoutTensorsThereAreNoPeaks) {
   chakra::Program program;
   program.names = std::string(1, '\0');
-  add(program, {.duration = 2_us}, {});
+  add(program, computation(2_us), {});
   const auto run = run_on_loop(program, {});
   ASSERT_TRUE(run.has_value()) << run.error().to_string();
   EXPECT_TRUE(run->peaks.empty());
@@ -121,10 +127,9 @@ Generated any_program() {
         }
       }
     }
-    add(made.program,
-        {.duration = 1_us * *rc::gen::inRange<std::int64_t>(1, 9),
-         .on_cpu = *rc::gen::inRange(0, 3) == 0},
-        after);
+    chakra::Node node = computation(1_us * *rc::gen::inRange<std::int64_t>(1, 9));
+    node.on_cpu = *rc::gen::inRange(0, 3) == 0;
+    add(made.program, node, after);
   }
   made.program.nodes[0].on_cpu = false;  // durations of the CPU alone are none (to_workload.h)
   for (std::uint32_t t = 0; t < 6; ++t) {

@@ -100,9 +100,9 @@ std::int64_t number(const ConfigNode& node) {
   return std::stoll(node.text);
 }
 
-class Cases : public testing::TestWithParam<std::tuple<Case, bool>> {};
+class Cases : public ::testing::TestWithParam<std::tuple<Case, bool>> {};
 
-std::string case_name(const testing::TestParamInfo<std::tuple<Case, bool>>& info) {
+std::string case_name(const ::testing::TestParamInfo<std::tuple<Case, bool>>& info) {
   std::string name = std::get<0>(info.param).name;
   if (name.find("aware") == std::string::npos) {
     name += std::get<0>(info.param).backend == Backend::aware ? "_aware" : "_unaware";
@@ -129,8 +129,8 @@ TEST_P(Cases, equal_the_reference_to_the_nanosecond) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Astra, Cases,
-                         testing::Combine(testing::ValuesIn(cases_of("index.tsv")),
-                                          testing::Bool()),
+                         ::testing::Combine(::testing::ValuesIn(cases_of("index.tsv")),
+                                            ::testing::Bool()),
                          case_name);
 
 // What ASTRA-sim does wrong, and what is right (quirks.tsv).

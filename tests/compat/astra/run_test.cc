@@ -97,7 +97,7 @@ TEST(AstraRun, a_node_may_wait_for_more_nodes_than_its_state_counts) {
   }
   input.traces.programs = {program};
   input.traces.program_of = {0, 0};
-  EXPECT_THAT(cycles(input), testing::ElementsAre(20'001'000, 20'001'000));
+  EXPECT_THAT(cycles(input), ::testing::ElementsAre(20'001'000, 20'001'000));
 }
 
 TEST(AstraRun, a_late_rank_holds_up_the_ring_by_as_much_as_it_is_late) {
@@ -108,7 +108,7 @@ TEST(AstraRun, a_late_rank_holds_up_the_ring_by_as_much_as_it_is_late) {
   RunInput input = system_with(Building::ring, 3, Algorithm::ring);
   const chakra::Node gather = collective_node(CollectiveType::all_gather, Bytes(1000));
   set_programs(input, {{compute_trace(5_us), gather}, {gather}, {gather}});
-  EXPECT_THAT(cycles(input), testing::ElementsAre(5030, 6130, 7230));
+  EXPECT_THAT(cycles(input), ::testing::ElementsAre(5030, 6130, 7230));
 }
 
 TEST(AstraRun, a_message_waits_for_its_receive_and_a_send_does_not) {
@@ -117,11 +117,11 @@ TEST(AstraRun, a_message_waits_for_its_receive_and_a_send_does_not) {
   set_programs(input, {{message(NodeType::comm_send, 1, Bytes(1000))},
                        {compute_trace(3_us), message(NodeType::comm_recv, -1, Bytes(1000))},
                        {}});
-  EXPECT_THAT(cycles(input), testing::ElementsAre(1100, 3000, 0));
+  EXPECT_THAT(cycles(input), ::testing::ElementsAre(1100, 3000, 0));
   // Rendezvous: the ready message of 8192 B leaves at 3000 and takes 8292, then the message.
   RunOptions rendezvous;
   rendezvous.rendezvous = true;
-  EXPECT_THAT(cycles(input, rendezvous), testing::ElementsAre(12392, 12392, 0));
+  EXPECT_THAT(cycles(input, rendezvous), ::testing::ElementsAre(12392, 12392, 0));
 }
 
 TEST(AstraRun, links_serve_messages_in_order) {
@@ -138,10 +138,10 @@ TEST(AstraRun, links_serve_messages_in_order) {
   RunOptions options;
   options.quirks.set(Quirk::one_communication, false);
   options.backend = Backend::aware;
-  EXPECT_THAT(cycles(input, options), testing::ElementsAre(3200, 1100, 3200, 0));
+  EXPECT_THAT(cycles(input, options), ::testing::ElementsAre(3200, 1100, 3200, 0));
   // One communication per NPU: the second leaves when the first is there, at 1100.
   options.quirks.set(Quirk::one_communication, true);
-  EXPECT_THAT(cycles(input, options), testing::ElementsAre(3300, 1100, 3300, 0));
+  EXPECT_THAT(cycles(input, options), ::testing::ElementsAre(3300, 1100, 3300, 0));
 }
 
 TEST(AstraRun, ranks_that_end_at_one_instant_go_on_in_the_order_of_their_messages) {
@@ -155,7 +155,7 @@ TEST(AstraRun, ranks_that_end_at_one_instant_go_on_in_the_order_of_their_message
   store.size = Bytes(100);
   const chakra::Node reduce = collective_node(CollectiveType::all_reduce, Bytes(4000));
   set_programs(input, {{reduce, store}, {reduce, store}, {reduce, store}, {reduce, store}});
-  EXPECT_THAT(cycles(input), testing::ElementsAre(6970, 7070, 6770, 6870));
+  EXPECT_THAT(cycles(input), ::testing::ElementsAre(6970, 7070, 6770, 6870));
 }
 
 TEST(AstraRun, a_ready_message_goes_before_a_message) {
@@ -169,7 +169,7 @@ TEST(AstraRun, a_ready_message_goes_before_a_message) {
   RunOptions options;
   options.backend = Backend::aware;
   options.rendezvous = true;
-  EXPECT_THAT(cycles(input, options), testing::ElementsAre(20422, 19312));
+  EXPECT_THAT(cycles(input, options), ::testing::ElementsAre(20422, 19312));
 }
 
 TEST(AstraRun, a_ring_all_to_all_of_more_messages_than_are_counted_is_refused) {
@@ -177,7 +177,7 @@ TEST(AstraRun, a_ring_all_to_all_of_more_messages_than_are_counted_is_refused) {
   RunInput input = system_with(Building::ring, 92683, Algorithm::ring);
   set_programs(input, {{collective_node(CollectiveType::all_to_all, Bytes(1) * 92683)}});
   input.traces.program_of.assign(92683, 0);
-  EXPECT_THAT(error_of(input), testing::HasSubstr("at most 92682"));
+  EXPECT_THAT(error_of(input), ::testing::HasSubstr("at most 92682"));
 }
 
 TEST(AstraRun, involved_dim_speaks_of_every_dimension) {
@@ -188,15 +188,15 @@ TEST(AstraRun, involved_dim_speaks_of_every_dimension) {
   node.involved = 1;
   node.involved_entries = 1;
   set_programs(input, {{node}, {node}, {node}, {node}});
-  EXPECT_THAT(error_of(input), testing::HasSubstr("involved_dim has 1 entries, expected one per "
-                                                  "dimension, 2"));
+  EXPECT_THAT(error_of(input), ::testing::HasSubstr("involved_dim has 1 entries, expected one per "
+                                                    "dimension, 2"));
 }
 
 TEST(AstraRun, a_deadlock_names_the_nodes_that_wait) {
   RunInput input = system_with(Building::ring, 2, Algorithm::ring);
   set_programs(input, {{message(NodeType::comm_recv, 1, Bytes(8))}, {compute_trace(1_us)}});
-  EXPECT_THAT(error_of(input), testing::AllOf(testing::HasSubstr("deadlock: 1 of 2 ranks"),
-                                              testing::HasSubstr("rank 0: node 0")));
+  EXPECT_THAT(error_of(input), ::testing::AllOf(::testing::HasSubstr("deadlock: 1 of 2 ranks"),
+                                                ::testing::HasSubstr("rank 0: node 0")));
 }
 
 TEST(AstraRun, a_deadlock_counts_every_rank_that_a_class_stands_for) {
@@ -204,17 +204,17 @@ TEST(AstraRun, a_deadlock_counts_every_rank_that_a_class_stands_for) {
   RunInput input = system_with(Building::ring, 4, Algorithm::ring);
   set_programs(input, {{message(NodeType::comm_recv, 1, Bytes(8))}, {compute_trace(1_us)}});
   input.traces.program_of = {0, 1, 1, 1};
-  EXPECT_THAT(error_of(input), testing::HasSubstr("deadlock: 1 of 4 ranks"));
+  EXPECT_THAT(error_of(input), ::testing::HasSubstr("deadlock: 1 of 4 ranks"));
   // All four run alike: none does what its neighbour waits for.
   input.traces.program_of = {0, 0, 0, 0};
-  EXPECT_THAT(error_of(input), testing::HasSubstr("deadlock: 4 of 4 ranks"));
+  EXPECT_THAT(error_of(input), ::testing::HasSubstr("deadlock: 4 of 4 ranks"));
 }
 
 TEST(AstraRun, collectives_that_meet_must_be_equal) {
   RunInput input = system_with(Building::ring, 2, Algorithm::ring);
   set_programs(input, {{collective_node(CollectiveType::all_gather, Bytes(8))},
                        {collective_node(CollectiveType::all_reduce, Bytes(8))}});
-  EXPECT_THAT(error_of(input), testing::HasSubstr("collectives that meet differ"));
+  EXPECT_THAT(error_of(input), ::testing::HasSubstr("collectives that meet differ"));
 }
 
 TEST(AstraRun, rooted_collectives_and_barriers_need_one_communication_off) {
@@ -226,12 +226,12 @@ TEST(AstraRun, rooted_collectives_and_barriers_need_one_communication_off) {
   set_programs(input, {{broadcast}, {broadcast}, {broadcast}, {broadcast}});
   RunOptions options;
   options.quirks.set(Quirk::one_communication, false);
-  EXPECT_THAT(cycles(input, options), testing::ElementsAre(1210, 2430, 2420, 2430));
+  EXPECT_THAT(cycles(input, options), ::testing::ElementsAre(1210, 2430, 2420, 2430));
   for (chakra::Program& program : input.traces.programs) {
     program.nodes[0].collective = CollectiveType::barrier;
   }
-  EXPECT_THAT(cycles(input, options), testing::Each(10 + 2 * 210));
-  EXPECT_THAT(error_of(input), testing::HasSubstr("one-communication=off"));
+  EXPECT_THAT(cycles(input, options), ::testing::Each(10 + 2 * 210));
+  EXPECT_THAT(error_of(input), ::testing::HasSubstr("one-communication=off"));
 }
 
 TEST(AstraRun, gather_and_scatter_move_shares_between_the_root_and_the_others) {
@@ -241,11 +241,11 @@ TEST(AstraRun, gather_and_scatter_move_shares_between_the_root_and_the_others) {
   set_programs(input, {{gather}, {gather}, {gather}, {gather}});
   RunOptions options;
   options.quirks.set(Quirk::one_communication, false);
-  EXPECT_THAT(cycles(input, options), testing::ElementsAre(470, 460, 460, 460));
+  EXPECT_THAT(cycles(input, options), ::testing::ElementsAre(470, 460, 460, 460));
   for (chakra::Program& program : input.traces.programs) {
     program.nodes[0].collective = CollectiveType::scatter;
   }
-  EXPECT_THAT(cycles(input, options), testing::ElementsAre(460, 470, 470, 470));
+  EXPECT_THAT(cycles(input, options), ::testing::ElementsAre(460, 470, 470, 470));
 }
 
 TEST(AstraRun, the_policy_decides_which_of_two_collectives_goes_first) {
@@ -263,9 +263,9 @@ TEST(AstraRun, the_policy_decides_which_of_two_collectives_goes_first) {
   RunOptions options;
   options.quirks.set(Quirk::one_communication, false);
   input.system.policy = Policy::fifo;  // first done at 1240, then compute to 2240; second at 2480
-  EXPECT_THAT(cycles(input, options), testing::Each(4 * 620));
+  EXPECT_THAT(cycles(input, options), ::testing::Each(4 * 620));
   input.system.policy = Policy::lifo;  // first done last, at 2480
-  EXPECT_THAT(cycles(input, options), testing::Each(4 * 620 + 1000));
+  EXPECT_THAT(cycles(input, options), ::testing::Each(4 * 620 + 1000));
 }
 
 TEST(AstraRun, ranks_of_two_stages_are_two_classes) {
@@ -278,7 +278,7 @@ TEST(AstraRun, ranks_of_two_stages_are_two_classes) {
   ASSERT_TRUE(result);
   EXPECT_EQ(result->classes.size(), 2u);
   EXPECT_TRUE(result->unfolded.empty());
-  EXPECT_THAT(cycles(input), testing::Each(2000 + 200 + 1000));
+  EXPECT_THAT(cycles(input), ::testing::Each(2000 + 200 + 1000));
 }
 
 TEST(AstraRun, what_does_not_fold_says_why) {
@@ -289,7 +289,7 @@ TEST(AstraRun, what_does_not_fold_says_why) {
   const auto result = run(input, {});
   ASSERT_TRUE(result);
   EXPECT_EQ(result->classes.size(), 4u);
-  EXPECT_THAT(result->unfolded, testing::ElementsAre(testing::HasSubstr("tree")));
+  EXPECT_THAT(result->unfolded, ::testing::ElementsAre(::testing::HasSubstr("tree")));
 }
 
 }  // namespace

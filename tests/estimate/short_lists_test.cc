@@ -94,6 +94,26 @@ TEST(ShortLists, ReplayAndBoundAsTheWholeOnes) {
   EXPECT_GE(skipped, 45);  // in the others no period shows within eight rounds
 }
 
+TEST(ShortLists, AreWhatTheSourceIssues) {
+  // Lists copy what repeats (IssueList::period); the source says every instance.
+  testing::RandomPlans plans({.seed = 9, .machines = testing::kSwitchedMachines});
+  for (int i = 0; i < 60; ++i) {
+    const auto drawn = plans.next();
+    const auto outline = parallel::outline(drawn.plan.model, drawn.plan.plan);
+    ASSERT_TRUE(outline);
+    const graph::IssueList& source = *outline->lists.source;
+    const IssueLists lists = issue_lists(source, outline->lists.program_of.size());
+    for (std::size_t s = 0; s < lists.templates.size(); ++s) {
+      const int role = static_cast<int>(s);
+      ASSERT_EQ(std::ssize(lists.templates[s]), source.length(role));
+      for (std::int64_t index = 0; index < source.length(role); ++index) {
+        ASSERT_EQ(lists.templates[s][at(index)], source.at(role, index).template_index)
+            << plan::to_yaml(drawn.plan.plan);
+      }
+    }
+  }
+}
+
 TEST(ShortLists, OfFewMicrobatchesAndOtherSchedulesAreWhole) {
   plan::Plan plan{.pp = 4, .dp = 1, .chunks = 2, .microbatch = 1, .global_batch = 32};
   plan.schedule = plan::Schedule::interleaved;

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Plans per second of GPT-3 175B on up to 1,024 devices, random ones that check() accepts.
-///   cold   every plan for the first time: templates that no plan before had are timed and mapped,
-///          all are replayed
-///   warm   a few plans again and again: replayed only
+///   asked 0   never: templates that no plan before had are timed and mapped, all are replayed
+///   asked 1   others: half of the plans, after the other half; most templates are known
+///   asked 2   these: the estimates are kept, the bounds' templates and lists are
 #include <benchmark/benchmark.h>
 
 #include <random>
 #include <vector>
 
 #include "estimate/estimate.h"
+#include "estimate/issue_lists.h"
+#include "workload/parallel/outline.h"
 #include "workload/plan/plan.h"
 
 namespace {
@@ -63,16 +65,20 @@ class Sweep {
   std::mt19937_64 random_{175};
 };
 
-/// Runs `question` on every plan; `warm`: with an estimator that has answered it before.
+/// What an estimator has been asked before.
+enum Asked : std::int64_t { never, others, these };
+
+/// Runs `question` on every plan.
 template <class Question>
-void sweep(benchmark::State& state, bool warm, Question&& question) {
+void sweep(benchmark::State& state, Question&& question) {
   const auto machine = machine::load_machine("selene");
   const zoo::Model model = zoo::gpt_model("GPT-3 175B", 96, 12288, 96, 2048, 50257);
-  const std::vector<plan::Plan> plans = Sweep(model).plans(warm ? kWarmPlans : kColdPlans);
-  estimate::Estimator kept(model, *machine);
-  const auto ask_all = [&](estimate::Estimator& estimator) {
-    for (const plan::Plan& plan : plans) {
-      const auto answer = question(estimator, plan);
+  const bool again = state.range(0) == these;
+  const std::vector<plan::Plan> plans = Sweep(model).plans(again ? kWarmPlans : kColdPlans);
+  const std::size_t half = state.range(0) == others ? plans.size() / 2 : 0;
+  const auto ask = [&](estimate::Estimator& estimator, std::size_t from, std::size_t to) {
+    for (std::size_t i = from; i < to; ++i) {
+      const auto answer = question(estimator, plans[i]);
       if (!answer) {
         state.SkipWithError(answer.error().to_string().c_str());
         return;
@@ -80,30 +86,48 @@ void sweep(benchmark::State& state, bool warm, Question&& question) {
       benchmark::DoNotOptimize(*answer);
     }
   };
-  ask_all(kept);
+  estimate::Estimator kept(model, *machine);
+  ask(kept, 0, again ? plans.size() : 0);
   for (auto _ : state) {
-    if (warm) {
-      ask_all(kept);
-    } else {
-      estimate::Estimator fresh(model, *machine);
-      ask_all(fresh);
+    if (again) {
+      ask(kept, 0, plans.size());
+      continue;
     }
+    state.PauseTiming();
+    estimate::Estimator fresh(model, *machine);
+    ask(fresh, 0, half);
+    state.ResumeTiming();
+    ask(fresh, half, plans.size());
   }
-  state.SetItemsProcessed(static_cast<std::int64_t>(plans.size()) * state.iterations());
+  state.SetItemsProcessed(static_cast<std::int64_t>(plans.size() - half) * state.iterations());
 }
 
 void estimate(benchmark::State& state) {
-  sweep(state, state.range(0) == 1, [](estimate::Estimator& estimator, const plan::Plan& plan) {
+  sweep(state, [](estimate::Estimator& estimator, const plan::Plan& plan) {
     return estimator.estimate(plan);
   });
 }
-BENCHMARK(estimate)->ArgName("warm")->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond);
+BENCHMARK(estimate)->ArgName("asked")->DenseRange(never, these)->Unit(benchmark::kMillisecond);
 
 void lower_bound(benchmark::State& state) {
-  sweep(state, state.range(0) == 1, [](estimate::Estimator& estimator, const plan::Plan& plan) {
+  sweep(state, [](estimate::Estimator& estimator, const plan::Plan& plan) {
     return estimator.lower_bound(plan);
   });
 }
-BENCHMARK(lower_bound)->ArgName("warm")->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond);
+BENCHMARK(lower_bound)->ArgName("asked")->DenseRange(never, these)->Unit(benchmark::kMillisecond);
+
+/// How fast a plan's lists are listed as a whole, and without most rounds of their repetition.
+void lists(benchmark::State& state) {
+  const zoo::Model model = zoo::gpt_model("GPT-3 175B", 96, 12288, 96, 2048, 50257);
+  plan::Plan plan{.tp = 8, .pp = 12, .dp = 1, .chunks = 4, .microbatch = 1, .global_batch = 3072};
+  plan.schedule = plan::Schedule::interleaved;
+  const plan::Plan listed = state.range(0) == 1 ? estimate::shortened(plan).plan : plan;
+  const auto outline = parallel::outline(model, listed);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(
+        estimate::issue_lists(*outline->lists.source, outline->lists.program_of.size()));
+  }
+}
+BENCHMARK(lists)->ArgName("short")->Arg(0)->Arg(1)->Unit(benchmark::kMicrosecond);
 
 }  // namespace

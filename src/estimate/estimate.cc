@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -35,6 +36,9 @@ Estimate parts_of(const ReplayResult& run) {
 /// Nodes of templates that are kept, some 100 MB: a sweep comes back to most of them soon.
 constexpr std::size_t kMostNodes = 1'000'000;
 
+/// Plans whose answers are kept, some 15 MB: a search asks for the same plan from several sides.
+constexpr std::size_t kMostAnswers = 16384;
+
 }  // namespace
 
 class Estimator::Memo {
@@ -46,23 +50,28 @@ class Estimator::Memo {
                               is_shared)) {}
 
   Result<Estimate> estimate(const plan::Plan& plan) {
-    auto prepared = prepare(plan);
-    if (!prepared) {
-      return fail(std::move(prepared.error()));
+    const auto known = answers_.find(plan);
+    if (known != answers_.end()) {
+      return known->second;
     }
-    map_templates(*prepared->timed, Works::slowed);
-    const auto run = replay({*prepared->timed, *prepared->lists});
+    auto run = replayed(plan, short_of(plan));
+    if (run && !run->whole) {
+      run = replayed(plan, {plan, 0});
+    }
     if (!run) {
-      return fail(run.error());
+      return fail(std::move(run.error()));
     }
     if (run->step_time >= Time::max() / 4) {
       return fail("the step takes longer than 26 days, beyond the range of estimated time");
     }
-    return parts_of(*run);
+    if (answers_.size() == kMostAnswers) {
+      answers_.clear();
+    }
+    return answers_.emplace(plan, parts_of(*run)).first->second;
   }
 
   Result<Time> lower_bound(const plan::Plan& plan) {
-    auto prepared = prepare(plan);
+    auto prepared = prepare(plan, short_of(plan));
     if (!prepared) {
       return fail(std::move(prepared.error()));
     }
@@ -75,6 +84,8 @@ class Estimator::Memo {
     parallel::Outline outline;
     plan::Plan plan;                    ///< that it was made for
     std::optional<IssueRules> rules{};  ///< made when another plan asks
+    std::optional<IssueLists> lists{};  ///< asked for last
+    std::int64_t listed_batch = 0;      ///< of the plan that they are for
   };
   struct Prepared {
     TimedWorkload* timed = nullptr;
@@ -99,41 +110,65 @@ class Estimator::Memo {
     });
   }
 
-  /// Of the plan that was lowered, or of one that differs in what does not shape templates.
-  static std::optional<IssueLists> lists_of(const plan::Plan& plan, Lowered& lowered) {
-    if (plan.global_batch == lowered.plan.global_batch) {
-      return issue_lists(*lowered.outline.lists.source, lowered.outline.lists.program_of.size());
-    }
-    if (!lowered.rules) {
-      lowered.rules.emplace(*lowered.outline.lists.source, lowered.plan);
-    }
-    return lowered.rules->lists(plan);
+  /// Whole where what a plan's replay finds is kept for its times (share_among_stages).
+  ShortPlan short_of(const plan::Plan& plan) const {
+    return crossing_ ? ShortPlan{plan, 0} : shortened(plan);
   }
 
-  Result<Prepared> prepare(const plan::Plan& plan) {
+  Result<ReplayResult> replayed(const plan::Plan& plan, const ShortPlan& listed) {
+    auto prepared = prepare(plan, listed);
+    if (!prepared) {
+      return fail(std::move(prepared.error()));
+    }
+    map_templates(*prepared->timed, Works::slowed);
+    return replay({*prepared->timed, *prepared->lists});
+  }
+
+  /// Of the plan that was lowered, or of one that differs in what does not shape templates.
+  static bool list(const ShortPlan& listed, Lowered& lowered) {
+    const plan::Plan& plan = listed.plan;
+    if (!lowered.lists || lowered.listed_batch != plan.global_batch) {
+      if (plan.global_batch == lowered.plan.global_batch) {
+        const parallel::StepLists& lists = lowered.outline.lists;
+        lowered.lists = issue_lists(*lists.source, lists.program_of.size());
+      } else {
+        if (!lowered.rules) {
+          lowered.rules.emplace(*lowered.outline.lists.source, lowered.plan);
+        }
+        lowered.lists = lowered.rules->lists(plan);
+      }
+      lowered.listed_batch = plan.global_batch;
+    }
+    if (lowered.lists) {
+      lowered.lists->repetition.omitted = listed.omitted;
+    }
+    return lowered.lists.has_value();
+  }
+
+  /// With lists that may lack rounds.
+  Result<Prepared> prepare(const plan::Plan& plan, const ShortPlan& listed) {
     if (auto checked = plan::check(plan, model_); !checked) {
       return fail(std::move(checked.error()));
     }
-    Result<Lowered*> source = lowered(plan, false);
+    Result<Lowered*> source = lowered(listed.plan, false);
     if (!source) {
       return fail(source.error());
     }
-    if (auto lists = lists_of(plan, **source)) {
-      lists_ = std::move(*lists);
-    } else {  // more or fewer microbatches have other pieces of work
-      source = lowered(plan, true);
+    if (!list(listed, **source)) {  // more or fewer microbatches have other pieces of work
+      source = lowered(listed.plan, true);
       if (!source) {
         return fail(source.error());
       }
-      lists_ = *lists_of(plan, **source);
+      list(listed, **source);
     }
+    const IssueLists& lists = *(*source)->lists;
     plan::Plan key = plan;
     key.global_batch = crossing_ ? plan.global_batch : 0;
-    auto timed = timed_.get(key, [&] { return time(plan, (*source)->outline, lists_); });
+    auto timed = timed_.get(key, [&] { return time(plan, (*source)->outline, lists); });
     if (!timed) {
       return fail(std::move(timed.error()));
     }
-    return Prepared{*timed, &lists_};
+    return Prepared{*timed, &lists};
   }
 
   Result<TimedWorkload> time(const plan::Plan& plan, const parallel::Outline& outline,
@@ -180,7 +215,7 @@ class Estimator::Memo {
   PlanMemo<TimedWorkload> timed_;
   Placements placements_;
   std::unique_ptr<TemplateTables> tables_ = std::make_unique<TemplateTables>();
-  IssueLists lists_;  // of the plan at hand
+  std::unordered_map<plan::Plan, Estimate, PlanHash> answers_;  // never iterated over
 };
 
 Estimator::Estimator(zoo::Model model, machine::Machine machine)

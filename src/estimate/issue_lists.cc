@@ -65,14 +65,34 @@ constexpr std::size_t kPlaces = 4;      // first or not, last or not
 
 }  // namespace
 
+ShortPlan shortened(const plan::Plan& plan) {
+  constexpr std::int64_t kRounds = 8;
+  constexpr std::int64_t kPairs = 24;
+  const plan::PipelineShape shape = plan::pipeline_shape(plan);
+  if (shape.schedule != plan::Schedule::one_f_one_b &&
+      shape.schedule != plan::Schedule::interleaved) {
+    return {plan, 0};
+  }
+  const std::int64_t round = shape.chunks > 1 ? shape.stages : 1;
+  // A quarter of the list is then longer than the warm-up: its middle half repeats.
+  const std::int64_t kept =
+      shape.chunks > 1 ? kRounds * shape.stages : (shape.pairs ? 6 : 2) * shape.stages + kPairs;
+  const std::int64_t omitted = std::max<std::int64_t>(0, shape.microbatches - kept) / round;
+  ShortPlan shorter{plan, omitted};
+  shorter.plan.global_batch -= omitted * round * plan.dp * plan.microbatch;
+  return shorter;
+}
+
 IssueLists issue_lists(const graph::IssueList& source, std::size_t stages) {
   IssueLists lists;
   for (int role = 0; role < static_cast<int>(stages); ++role) {
     std::vector<int>& list = lists.templates.emplace_back();
     const std::int64_t length = source.length(role);
+    const auto period = source.period(role).value_or(graph::Period{});
     list.reserve(at(length));
     for (std::int64_t i = 0; i < length; ++i) {
-      list.push_back(source.at(role, i).template_index);
+      const bool again = i >= period.first + period.length && i < period.end;
+      list.push_back(again ? list[at(i - period.length)] : source.at(role, i).template_index);
     }
   }
   lists.repetition = repetition_of(lists.templates);

@@ -21,12 +21,24 @@ struct Repetition {
   std::int64_t length = 0;  ///< 0: the lists do not repeat, or not all alike
   std::vector<std::int64_t> from;
   std::vector<std::int64_t> until;
+  /// Rounds that the lists lack: each stage's has so many more of them before the last.
+  std::int64_t omitted = 0;
 };
 
 struct IssueLists {
   std::vector<std::vector<int>> templates;  ///< [stage][instance] -> template of the program
   Repetition repetition;
 };
+
+/// A plan that differs in its global batch alone and has the same lists but for `omitted` rounds of
+/// their repetition.
+struct ShortPlan {
+  plan::Plan plan;
+  std::int64_t omitted = 0;
+};
+/// Of 1F1B, interleaved or not: with eight rounds, or the warm-up and some microbatches. Other
+/// plans, and those with fewer microbatches, are themselves.
+ShortPlan shortened(const plan::Plan& plan);
 
 /// Finds the repetition around the middle of the lists. Schedules whose stages do all of one thing
 /// before the next (gpipe) repeat nowhere in this sense.

@@ -51,8 +51,21 @@ class Bound {
   }
   std::int64_t length(std::size_t s) const { return std::ssize(plan_.lists.templates[s]); }
 
-  /// Least time from compute free to compute free over instances [from, to).
+  /// Least time from compute free to compute free over instances [from, to). Rounds that the lists
+  /// lack come before the last one of their repetition, where no first instance of a template is,
+  /// and after which every last one is.
   Time own(std::size_t s, std::int64_t from, std::int64_t to) const {
+    const Repetition& repetition = plan_.lists.repetition;
+    Time sum = sum_of(s, from, to);
+    if (repetition.omitted > 0) {
+      const std::int64_t last = repetition.until[s] - repetition.length;
+      sum += from <= last && last <= to ? sum_of(s, last, repetition.until[s]) * repetition.omitted
+                                        : Time(0);
+    }
+    return sum;
+  }
+
+  Time sum_of(std::size_t s, std::int64_t from, std::int64_t to) const {
     Time sum{0};
     for (std::int64_t i = from; i < to; ++i) {
       sum += map(s, i).entry(kOfCompute, kOfCompute);
@@ -195,6 +208,10 @@ class Bound {
     std::vector<std::int64_t> times(plan_.timed.templates.size(), 0);
     for (std::int64_t i = 0; i < length(s); ++i) {
       ++times[at(plan_.template_of(s, i))];
+    }
+    const Repetition& repetition = plan_.lists.repetition;
+    for (std::int64_t i = 0; repetition.omitted > 0 && i < repetition.length; ++i) {
+      times[at(plan_.template_of(s, repetition.from[s] + i))] += repetition.omitted;
     }
     StageLoad sum;
     for (std::size_t t = 0; t < times.size(); ++t) {

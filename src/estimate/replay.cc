@@ -40,6 +40,9 @@ class Replay {
     if (plan_.lists.repetition.length > 0) {
       skip_periods();
     }
+    if (plan_.lists.repetition.omitted > 0 && !skipped_) {
+      return ReplayResult{.whole = false};
+    }
     for (std::size_t s = 0; s < stages_.size(); ++s) {
       stages_[s].limit = std::ssize(plan_.lists.templates[s]);
     }
@@ -304,13 +307,14 @@ class Replay {
   /// Rounds until one repeats another, then all that are like them at once.
   void skip_periods() {
     const Repetition& repetition = plan_.lists.repetition;
-    std::int64_t rounds = std::ssize(plan_.lists.templates.front());
+    std::int64_t listed = std::ssize(plan_.lists.templates.front());
     for (std::size_t s = 0; s < stages_.size(); ++s) {
       stages_[s].limit = repetition.from[s];
-      rounds = std::min(rounds, (repetition.until[s] - repetition.from[s]) / repetition.length);
+      listed = std::min(listed, (repetition.until[s] - repetition.from[s]) / repetition.length);
     }
+    const std::int64_t rounds = listed + repetition.omitted;
     std::deque<Mark> marks;
-    for (std::int64_t round = 0; round < rounds; ++round) {
+    for (std::int64_t round = 0; round < listed; ++round) {
       advance_all();
       auto mark = mark_of(stages_);
       if (!mark) {
@@ -321,7 +325,7 @@ class Replay {
         const auto length = static_cast<std::int64_t>(back);
         if (shift(before, *mark, contends_)) {
           const std::int64_t times = (rounds - round) / length;
-          jump(stages_, {before, *mark}, times, times * length * repetition.length);
+          skip(times * length - repetition.omitted, {before, *mark}, times);
           return;
         }
       }
@@ -333,6 +337,18 @@ class Replay {
         stage.limit += repetition.length;
       }
     }
+  }
+
+  /// So many periods, and as many rounds of the lists.
+  void skip(std::int64_t rounds, const Period& period, std::int64_t times) {
+    const Repetition& repetition = plan_.lists.repetition;
+    for (std::size_t s = 0; repetition.omitted > 0 && s < stages_.size(); ++s) {
+      if (rounds < 0 || stages_[s].next < repetition.from[s]) {
+        return;
+      }
+    }
+    jump(stages_, period, times, rounds * repetition.length);
+    skipped_ = true;
   }
 
   ReplayResult result() {
@@ -357,6 +373,7 @@ class Replay {
   std::vector<std::size_t> work_;
   std::size_t first_ = 0;
   std::int64_t evaluated_ = 0;
+  bool skipped_ = false;  ///< periods
   bool contends_ = false;
   bool crowded_ = false;  ///< some templates run node by node beside messages
 };

@@ -51,8 +51,11 @@ struct ReplayResult {
   Time step_time{0};
   std::vector<StageTime> stages{};
   /// By stage, of the instances that were evaluated; only where stages cross one another's links.
-  std::vector<std::vector<LaneSpan>> spans;
+  std::vector<std::vector<LaneSpan>> spans{};
   std::int64_t evaluated = 0;  ///< instances, of all stages
+  /// False: of lists that lack rounds, when no period was found in those that they have; the rest
+  /// is then not known.
+  bool whole = true;
 };
 
 /// Mistakes: stages that wait for one another.

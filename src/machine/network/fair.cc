@@ -12,6 +12,10 @@ constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 constexpr double kAlike = 1 + 1e-12;
 /// Below the level that a change reaches down to by less than this counts as reached.
 constexpr double kReached = 1 - 1e-9;
+/// A link whose flows have been looked at so often for nothing is worth their order.
+constexpr std::uint8_t kIdle = 4;
+/// Makes what was rounded to a float no less than it was.
+constexpr double kRoundedUp = 1 + 1e-6;
 
 constexpr auto kLater = [](const auto& a, const auto& b) {
   return a.level > b.level || (a.level == b.level && (a.flow != b.flow ? a.flow : a.of > b.of));
@@ -70,6 +74,7 @@ void FairNetwork::enter_links(TransferId id, Bytes bytes) {
     }
     places_[flow.places + h] = static_cast<std::uint32_t>(link.flows.size());
     link.flows.push_back({id, h});
+    link.ranked = false;
     link.total += weight(link, flow, hop);
     link.busy += bytes / hop.bandwidth;
     touch(hop.link);
@@ -87,6 +92,10 @@ void FairNetwork::leave_links(TransferId id) {
     link.flows[place] = last;
     places_[flows_[last.flow].places + last.hop] = place;
     link.flows.pop_back();
+    if (link.ranked) {
+      link.gone.push_back(static_cast<float>(flow.level));
+      std::push_heap(link.gone.begin(), link.gone.end());
+    }
     touch(hop.link);
   }
   free_places_[flow.route.size()].push_back(flow.places);
@@ -209,11 +218,33 @@ void FairNetwork::collect_part() {
   std::sort(part_flows_.begin(), part_flows_.end());
 }
 
+double FairNetwork::highest_level(Link& link) {
+  while (!link.gone.empty() && link.gone.front() == link.levels.back()) {
+    std::pop_heap(link.gone.begin(), link.gone.end());
+    link.gone.pop_back();
+    link.levels.pop_back();
+  }
+  return link.levels.empty() ? 0 : kRoundedUp * link.levels.back();
+}
+
+void FairNetwork::rank(Link& link) const {
+  link.gone.clear();
+  link.levels.clear();
+  for (const Passing& passing : link.flows) {
+    link.levels.push_back(static_cast<float>(flows_[passing.flow].level));
+  }
+  std::sort(link.levels.begin(), link.levels.end());
+  link.ranked = true;
+}
+
 void FairNetwork::collect_link(topology::LinkId id) {
   Link& link = links_[id];
+  link.open = 0;
+  if (link.ranked && highest_level(link) < threshold_) {
+    return;
+  }
   link.spare = link.bandwidth * link.factor;
   link.wanted = 0;
-  link.open = 0;
   for (std::size_t i = 0; i < link.flows.size(); ++i) {
     const auto [other, h] = link.flows[i];
     Flow& flow = flows_[other];
@@ -232,6 +263,11 @@ void FairNetwork::collect_link(topology::LinkId id) {
         touch(hop.link);
       }
     }
+  }
+  link.idle = link.open > 0 ? 0 : static_cast<std::uint8_t>(link.idle + 1);
+  if (link.idle == kIdle) {
+    link.idle = 0;
+    rank(link);
   }
 }
 
@@ -327,6 +363,7 @@ void FairNetwork::fix(TransferId id, double level) {
     link.spare -= level * per_level;
     link.wanted -= per_level;
     --link.open;
+    link.ranked = false;
   }
 }
 

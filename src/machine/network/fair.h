@@ -107,6 +107,12 @@ class FairNetwork {
     double wanted = 0;       ///< of it, per level of the flows without a rate
     std::uint32_t open = 0;  ///< flows without a rate
     bool in_part = false;
+    /// Of all its flows in ascending order while `ranked`, and of those that have left since, a
+    /// heap: so the highest is known without a look at all of them.
+    std::vector<float> levels;
+    std::vector<float> gone;
+    bool ranked = false;
+    std::uint8_t idle = 0;  ///< looks at all its flows since it had one to compute
   };
   /// A level at which a link may be full, or a flow (`flow`) at its cap.
   struct Mark {
@@ -122,6 +128,9 @@ class FairNetwork {
   double least_equal_share(const Flow& flow) const;
   void collect_part();
   void collect_link(topology::LinkId id);
+  /// Not less than the level of any of its flows. Requires `ranked`.
+  static double highest_level(Link& link);
+  void rank(Link& link) const;
   void fill();
   void fix(TransferId id, double level);
   void update(TransferId id, engine::EventQueue& queue);

@@ -97,9 +97,11 @@ class FlowLoop {
   struct Moving {
     std::uint32_t flow = 0;
     std::uint32_t serial = 0;  ///< how many have had its TransferId
-    Bandwidth now{0};          ///< cap of the ramp
-    Bandwidth most{0};         ///< cap without it
-    Bandwidth fastest{0};      ///< at which no link of its way holds it up
+  };
+  struct Ramp {
+    Bandwidth now{0};      ///< cap
+    Bandwidth most{0};     ///< cap without it
+    Bandwidth fastest{0};  ///< at which no link of its way holds it up
     Time trip{0};
   };
 
@@ -155,20 +157,23 @@ class FlowLoop {
       move(way, taken, bytes);
     }
     moving_.resize(std::max<std::size_t>(moving_.size(), id + 1));
-    Moving& moving = moving_[id];
-    moving.flow = order_[piece.flow];
-    moving.most = cap;
-    moving.now = first_cap(way, piece, cap);
-    moving.trip = round_trip(way);
-    moving.fastest = cap;
-    for (const topology::Hop& hop : way) {
-      moving.fastest = std::min(moving.fastest, hop.bandwidth);
-    }
+    moving_[id].flow = order_[piece.flow];
     if (options_.crowds()) {
       crowding_.enter(id, way);
     }
-    if (moving.now < moving.most) {
-      queue_.push(queue_.now() + moving.trip, kRaise, id, moving.serial);
+    if (options_.ramp > Bytes(0)) {
+      begin_ramp(id, way, {first_cap(way, piece, cap), cap, cap, round_trip(way)});
+    }
+  }
+
+  void begin_ramp(TransferId id, std::span<const topology::Hop> way, Ramp ramp) {
+    for (const topology::Hop& hop : way) {
+      ramp.fastest = std::min(ramp.fastest, hop.bandwidth);
+    }
+    ramps_.resize(moving_.size());
+    ramps_[id] = ramp;
+    if (ramp.now < ramp.most) {
+      queue_.push(queue_.now() + ramp.trip, kRaise, id, moving_[id].serial);
     }
   }
 
@@ -193,14 +198,14 @@ class FlowLoop {
 
   /// Doubles, up to what no link of the way exceeds.
   void raise(TransferId id, std::uint32_t serial) {
-    Moving& moving = moving_[id];
-    if (moving.serial != serial) {
+    if (moving_[id].serial != serial) {
       return;  // gone
     }
-    moving.now = moving.now * 2.0 < moving.fastest ? moving.now * 2.0 : moving.most;
-    network_.limit(id, moving.now);
-    if (moving.now < moving.most) {
-      queue_.push(queue_.now() + moving.trip, kRaise, id, serial);
+    Ramp& ramp = ramps_[id];
+    ramp.now = ramp.now * 2.0 < ramp.fastest ? ramp.now * 2.0 : ramp.most;
+    network_.limit(id, ramp.now);
+    if (ramp.now < ramp.most) {
+      queue_.push(queue_.now() + ramp.trip, kRaise, id, serial);
     }
   }
 
@@ -268,6 +273,7 @@ class FlowLoop {
   std::optional<LinkFaults> links_;
   FlowRun run_;
   std::vector<Moving> moving_;  ///< by TransferId
+  std::vector<Ramp> ramps_;     ///< by TransferId, where the options have one
   std::size_t next_ = 0;        ///< piece
   std::size_t fault_ = 0;       ///< change
   std::size_t left_ = 0;        ///< pieces that have not arrived

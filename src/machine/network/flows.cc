@@ -126,6 +126,16 @@ std::vector<std::uint32_t> by_start(const std::vector<FlowRequest>& flows) {
   return order;
 }
 
+Result<topology::Assigned> ways_of(topology::Router& router, const std::vector<FlowRequest>& flows,
+                                   const std::vector<std::uint32_t>& order) {
+  std::vector<FlowEnds> ends;
+  ends.reserve(flows.size());
+  for (const std::uint32_t f : order) {
+    ends.push_back({flows[f].source, flows[f].target, flows[f].bytes});
+  }
+  return assign(router, ends);
+}
+
 }  // namespace
 
 Result<FlowRun> run_flows(topology::Router& router, const std::vector<FlowRequest>& flows,
@@ -134,12 +144,7 @@ Result<FlowRun> run_flows(topology::Router& router, const std::vector<FlowReques
     return fail(Error("faults change the links that crowding and the ramp change: one of them"));
   }
   const std::vector<std::uint32_t> order = by_start(flows);
-  std::vector<FlowEnds> ends;
-  ends.reserve(flows.size());
-  for (const std::uint32_t f : order) {
-    ends.push_back({flows[f].source, flows[f].target, flows[f].bytes});
-  }
-  Result<topology::Assigned> assigned = assign(router, ends);
+  Result<topology::Assigned> assigned = ways_of(router, flows, order);
   if (!assigned) {
     return fail(std::move(assigned.error()));
   }

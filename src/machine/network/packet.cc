@@ -42,6 +42,10 @@ Result<PacketRun> run_packets(topology::Router& router, const std::vector<FlowRe
       network.add_path(f, links);
     }
   }
+  if (network.needs_way_back()) {
+    return fail("acknowledgements of " + std::string(name_of(options.protocol)) +
+                " go back among packets, and a link on a way has none that leads back");
+  }
   return network.run();
 }
 

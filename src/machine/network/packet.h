@@ -16,7 +16,7 @@
 
 namespace orrery::network {
 
-enum class Protocol : std::uint8_t { eqds, ndp, roce, hpcc, dcqcn };
+enum class Protocol : std::uint8_t { eqds, ndp, roce, hpcc, dcqcn, swift };
 constexpr auto named_values(Protocol) {
   return std::to_array<Named<Protocol>>({
       {Protocol::eqds, "eqds",
@@ -32,16 +32,21 @@ constexpr auto named_values(Protocol) {
        "roce with a window for each flow, after what every link of its way reports (INT)"},
       {Protocol::dcqcn, "dcqcn",
        "roce with a rate for each flow, cut when queues have marked its packets (ECN)"},
+      {Protocol::swift, "swift",
+       "a window for each flow, after the delay of its packets; full queues drop, what is lost is "
+       "sent again"},
   });
 }
 
 /// Constants of a protocol. Counts of packets scale with the links' rate from those of 100 Gbit/s.
 struct PacketOptions {
   Protocol protocol = Protocol::eqds;
-  Bytes wire{0};            ///< of a full packet; 0: eqds 4150, others 9064
-  Bytes header{64};         ///< of it, and of control packets
-  std::int64_t queue = 0;   ///< packets that a queue that trims holds; 0: eqds 35, ndp 15
-  std::int64_t window = 0;  ///< packets sent before credit; 0: eqds 50, ndp 20
+  Bytes wire{0};            ///< of a full packet; 0: eqds 4150, swift 4000, others 9064
+  Bytes header{64};         ///< of it, and of control packets; swift always 40, of the latter only
+  std::int64_t queue = 0;   ///< packets that a queue that trims or drops holds; 0: eqds 35, ndp 15,
+                            ///< swift 50
+  std::int64_t window = 0;  ///< packets sent before credit, or at first; 0: eqds 50, ndp 20, swift
+                            ///< 15
   std::int64_t paths =
       0;  ///< that a flow's packets take in turn; 0: 64 of eqds, ndp and spray, else 1
   std::int64_t pause = 0;   ///< packets' payload from one link at which it is paused (Xoff); 0: 15,
@@ -95,21 +100,32 @@ struct PacketRun {
 ///             a = (1-g) a + g, g = 1/256; without for 55 us a *= 1-g. Every 55 us and every 10 MB:
 ///             the first five times R = (R + target) / 2, then target += 40 Mbit/s (400 where both
 ///             have come five times) as well
+///   swift     a window W of bytes and acknowledgements of 40 B among packets, each with the time
+///             since its packet left the host (D). D below the target: W += wire^2 / W for each
+///             packet acknowledged; above, once a round trip: W *= 1 - 0.8 (D - target) / D, halved
+///             at most. target = 20 us + 32.7 us (1 / sqrt(W / wire) - 1 / 10), the second term
+///             from 0 to 100 us. W < wire: a packet every round trip * wire / W. A switch port
+///             drops what it has no room for, and a tenth of what comes within three packets of
+///             that; the third acknowledgement of nothing new sends the missing packet again (as
+///             NewReno), time-outs are looked at every 10 ms. A flow has one packet more than its
+///             bytes need
 ///   hosts     several flows of a host send in turn
 ///
 /// Closed forms that hold exactly: one flow over H links, last packet l: finish = (H-1) s + ((N-1)
 /// w
 /// + l) / C + H d + H (a/C + d) for N <= window, s = w / C (roce pads the last packet).
 ///
-/// Ignores: loss by errors and time-outs; cut-through; queues of control packets, but hpcc's
-/// acknowledgements.
+/// Ignores: loss by errors; time-outs, but swift's; cut-through; queues of control packets, but
+/// hpcc's and swift's acknowledgements.
 ///
-/// Source: csg-htsim's EQDS, NDP, RoCE and HPCC as its runs show them (docs/models/flow.md); EQDS:
-/// Olteanu et al., NSDI 2022; NDP: Handley et al., SIGCOMM 2017; PFC: IEEE 802.1Qbb; HPCC: Li et
-/// al., SIGCOMM 2019, of which htsim keeps the first report of every link instead of the last and
-/// changes W, not its reference, with every acknowledgement; DCQCN: Zhu et al., SIGCOMM 2015.
+/// Source: csg-htsim's EQDS, NDP, RoCE, HPCC and Swift as its runs show them (docs/models/flow.md);
+/// EQDS: Olteanu et al., NSDI 2022; NDP: Handley et al., SIGCOMM 2017; PFC: IEEE 802.1Qbb; HPCC: Li
+/// et al., SIGCOMM 2019, of which htsim keeps the first report of every link instead of the last
+/// and changes W, not its reference, with every acknowledgement; DCQCN: Zhu et al., SIGCOMM 2015;
+/// Swift: Kumar et al., SIGCOMM 2020, of which htsim leaves out the target's term for hops.
 ///
-/// Mistakes: a routing other than ecmp, spray or auto; ways that do not exist.
+/// Mistakes: a routing other than ecmp, spray or auto; ways that do not exist; hpcc or swift over a
+/// link whose cable does not lead back.
 Result<PacketRun> run_packets(topology::Router& router, const std::vector<FlowRequest>& flows,
                               const PacketOptions& options);
 

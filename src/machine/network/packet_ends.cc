@@ -16,6 +16,9 @@ void PacketNetwork::prepare(std::uint32_t f) {
   const std::int64_t bytes = flows_[f].bytes.value();
   stream.count =
       static_cast<std::uint32_t>(std::max<std::int64_t>(1, (bytes + payload() - 1) / payload()));
+  if (is(Protocol::swift)) {
+    ++stream.count;  // csg-htsim's
+  }
   const std::int64_t rest = bytes - (std::int64_t{stream.count} - 1) * payload();
   stream.last_wire = static_cast<std::uint32_t>(is(Protocol::eqds) ? rest + options_.header.value()
                                                                    : options_.wire.value());
@@ -23,7 +26,7 @@ void PacketNetwork::prepare(std::uint32_t f) {
     return;
   }
   stream.nic = static_cast<std::uint32_t>(ways_[stream.ways.front()]);
-  stream.unsolicited = trims() ? window(stream) : is_paced() ? 0 : stream.count;
+  stream.unsolicited = trims() ? window(stream) : is(Protocol::roce) ? stream.count : 0;
   stream.random = topology::mixed(options_.seed ^ topology::mixed(f));
   stream.order.resize(stream.ways.size());
   stream.avoided.resize(stream.ways.size());
@@ -62,6 +65,8 @@ void PacketNetwork::begin(std::uint32_t f) {
   }
   if (is_paced()) {
     begin_paced(f);
+  } else if (is(Protocol::swift)) {
+    begin_delayed(f);
   } else {
     offer(f);
   }
@@ -102,7 +107,7 @@ void PacketNetwork::make_packet(std::uint32_t f, Stream& stream) {
     if (!stream.again.empty()) {
       number = stream.again.front();
       stream.again.pop_front();
-      ++run_.resent;
+      run_.resent += is(Protocol::swift) ? 0 : 1;
     } else {
       ++stream.fresh;
     }
@@ -152,10 +157,17 @@ void PacketNetwork::deliver(std::uint32_t id) {
   if (packet.ack) {
     if (is(Protocol::hpcc)) {
       adapt(id);
+    } else if (is(Protocol::swift)) {
+      hear(f, packet.number, left_at_[id]);
     } else {
       run_.finish[f] = queue_.now();
     }
     free_.push_back(id);
+    return;
+  }
+  if (is(Protocol::swift)) {
+    packets_[id].number = receive(f, packet.number);
+    send_ack(id);
     return;
   }
   ++stream.received;

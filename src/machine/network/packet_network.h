@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The packets of packet.h: ports and what passes them (packet_ports.cc), senders and receivers
-/// (packet_ends.cc). Private to the folder.
+/// (packet_ends.cc), senders with clocks (packet_paced.cc) and with windows after delays
+/// (packet_delay.cc). Private to the folder.
 #pragma once
 
 #include <algorithm>
@@ -21,9 +22,16 @@ inline constexpr Bytes kPull{4096};  // wire bytes of one credit
 inline constexpr double kPacerShare = 0.99;
 inline constexpr Bytes kFraming{38};  // preamble and gap, that only the pacer counts
 
-/// Queues trim packets of these, and pause the links before them for others.
+/// Queues trim packets of these.
 constexpr bool trims(Protocol protocol) {
   return protocol == Protocol::eqds || protocol == Protocol::ndp;
+}
+/// Packets at 100 Gbit/s, as csg-htsim's runs have them.
+constexpr std::int64_t usual_queue(Protocol protocol) {
+  return protocol == Protocol::eqds ? 35 : protocol == Protocol::swift ? 50 : 15;
+}
+constexpr std::int64_t usual_window(Protocol protocol) {
+  return protocol == Protocol::eqds ? 50 : protocol == Protocol::swift ? 15 : 20;
 }
 
 enum Event : std::uint32_t {
@@ -40,7 +48,8 @@ enum Event : std::uint32_t {
   paced,
   notified,
   decay,
-  increase
+  increase,
+  scan
 };
 
 struct Packet {
@@ -86,6 +95,29 @@ struct Pace {
   std::uint32_t cuts = 0;    ///< generation of timers
   bool cut = false;          ///< ever: timers run
   Time told{INT64_MIN / 2};  ///< when the receiver last told of marks
+};
+
+/// Of a sender with a window after delays (swift). Packets are counted from 0 to the number given.
+struct Delay {
+  std::uint32_t acknowledged = 0;  ///< all before have come
+  std::uint32_t recover = 0;       ///< acknowledging this ends the recovery
+  std::uint32_t repeated = 0;      ///< acknowledgements of nothing new, one after another
+  std::uint32_t expired = 0;       ///< time-outs without an acknowledgement
+  std::uint32_t in_nic = 0;        ///< packets handed to the host's port, not yet sent
+  std::uint32_t turn = 0;          ///< generation of the paced packet that is due
+  bool recovering = false;
+  bool pacing = false;
+  std::int64_t window = 0;   ///< bytes, as the next two
+  std::int64_t before = 0;   ///< the window before the latest acknowledgement
+  std::int64_t inflate = 0;  ///< what the recovery adds to it
+  Time trip{0};              ///< smoothed
+  Time deviation{0};
+  Time patience{0};  ///< of the time-out
+  Time expires{0};   ///< 0: nothing is under way
+  Time last_cut{0};
+  Time last_sent{0};
+  Time spacing{0};          ///< of packets while the window is less than one, else 0
+  std::vector<bool> ahead;  ///< of the receiver: packets that came before an earlier one
 };
 
 /// The sending end of a link. What every packet touches is one line of the cache.
@@ -157,8 +189,12 @@ class PacketNetwork {
         ports_(graph.links.size()),
         streams_(flows.size()),
         receivers_(static_cast<std::size_t>(graph.hosts)) {
+    if (is(Protocol::swift)) {
+      options_.header = Bytes(40);
+      delays_.resize(flows.size());
+    }
     if (options_.wire == Bytes(0)) {
-      options_.wire = Bytes(is(Protocol::eqds) ? 4150 : 9064);
+      options_.wire = Bytes(is(Protocol::eqds) ? 4150 : is(Protocol::swift) ? 4000 : 9064);
     }
     if (options_.pause == 0) {
       options_.pause = is(Protocol::dcqcn) ? 200 : 15;
@@ -174,7 +210,7 @@ class PacketNetwork {
     for (std::size_t l = 0; l < ports_.size(); ++l) {
       const auto number = static_cast<std::int32_t>(l);
       ports_[l].room =
-          scaled(options_.queue, is(Protocol::eqds) ? 35 : 15, number) * options_.wire.value();
+          scaled(options_.queue, usual_queue(options_.protocol), number) * options_.wire.value();
       ports_[l].full = serialisation(options_.wire, number);
       ports_[l].control = serialisation(options_.header, number);
     }
@@ -183,9 +219,15 @@ class PacketNetwork {
   bool is(Protocol protocol) const { return options_.protocol == protocol; }
   bool trims() const { return packets::trims(options_.protocol); }
   bool is_paced() const { return is(Protocol::hpcc) || is(Protocol::dcqcn); }
+  bool pauses() const { return !trims() && !is(Protocol::swift); }
 
   /// The links of path `id` of a flow; ids in order from 0.
   void add_path(std::size_t flow, const std::vector<std::int32_t>& links);
+  /// Some acknowledgements would have no way.
+  bool needs_way_back() const {
+    return (is(Protocol::hpcc) || is(Protocol::swift)) &&
+           std::ranges::any_of(ways_, [this](std::int32_t over) { return reverse(over) < 0; });
+  }
   PacketRun run();
 
  private:
@@ -203,10 +245,12 @@ class PacketNetwork {
                                            link(number).bandwidth.value() / kCalibratedRate));
   }
   std::uint32_t window(const Stream& stream) const {
-    return static_cast<std::uint32_t>(scaled(options_.window, is(Protocol::eqds) ? 50 : 20,
+    return static_cast<std::uint32_t>(scaled(options_.window, usual_window(options_.protocol),
                                              static_cast<std::int32_t>(stream.nic)));
   }
-  std::int64_t payload() const { return options_.wire.value() - options_.header.value(); }
+  std::int64_t payload() const {
+    return options_.wire.value() - (is(Protocol::swift) ? 0 : options_.header.value());
+  }
 
   /// The link back of every link's cable; -1: it has none.
   void find_reverse();
@@ -215,7 +259,7 @@ class PacketNetwork {
   void prepare(std::uint32_t f);
   void lay_way_back(Stream& stream);
   static void shuffle(Stream& stream);
-  void handle(const engine::EventQueue::Event& event);
+  void handle(const engine::CalendarQueue::Event& event);
   /// The slots of the calendar span the longest way there and back of eight links.
   static Time slot_width(const topology::LinkGraph& graph) {
     Time longest = 1_us;
@@ -277,6 +321,28 @@ class PacketNetwork {
   void recover(std::uint32_t f, bool increases);
   void raise(std::uint32_t f, bool by_time);
   void set_rate(std::uint32_t f, double rate);
+
+  // Senders with windows after delays (packet_delay.cc).
+  void begin_delayed(std::uint32_t f);
+  /// Whether a queue has no room for a packet, or so little that it drops it by chance.
+  bool overflows(const Port& port, const Packet& packet);
+  /// Packet `number` has come: all before the returned one have.
+  std::uint32_t receive(std::uint32_t f, std::uint32_t number);
+  /// An acknowledgement of all before `number`, for a packet that left its host at `sent`.
+  void hear(std::uint32_t f, std::uint32_t number, Time sent);
+  void set_window(std::uint32_t f, std::uint32_t number, Time delay);
+  void limit_window(Delay& delay) const;
+  /// New data is acknowledged; whether a packet must be sent again.
+  bool advance(std::uint32_t f, std::uint32_t number);
+  /// Nothing new is; likewise.
+  bool repeat(std::uint32_t f);
+  /// Sends what the window allows.
+  void fill_window(std::uint32_t f);
+  void hand_over(std::uint32_t f, std::uint32_t number);
+  void space(std::uint32_t f);
+  void send_spaced(std::uint32_t f);
+  void expire(std::uint32_t f);
+  Time target_of(const Delay& delay) const;
   bool coin() {
     random_ = topology::mixed(random_);
     return (random_ & 1U) != 0;
@@ -308,6 +374,8 @@ class PacketNetwork {
   std::vector<std::uint32_t> free_;
   std::vector<std::int32_t> ways_;
   std::vector<std::int32_t> reverse_;
+  std::vector<Delay> delays_;                      ///< by flow (swift)
+  std::vector<Time> left_at_;                      ///< by packet: when it left its host (swift)
   std::vector<Pace> paces_;                        ///< by flow
   std::vector<std::vector<std::uint32_t>> paced_;  ///< flows that send by their own clocks, by port
   std::vector<Report> reports_;                    ///< by packet, `report_stride_` each

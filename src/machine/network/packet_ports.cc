@@ -40,7 +40,7 @@ void PacketNetwork::find_reverse() {
   }
 }
 
-void PacketNetwork::handle(const engine::EventQueue::Event& event) {
+void PacketNetwork::handle(const engine::CalendarQueue::Event& event) {
   switch (event.kind) {
     case Event::start:
       begin(event.subject);
@@ -80,12 +80,19 @@ void PacketNetwork::handle(const engine::EventQueue::Event& event) {
       resume(event.subject);
       break;
     case Event::paced:
-      if (paces_[event.subject].turn == event.generation) {
+      if (is(Protocol::swift)) {
+        if (delays_[event.subject].turn == event.generation) {
+          send_spaced(event.subject);
+        }
+      } else if (paces_[event.subject].turn == event.generation) {
         pace(event.subject);
       }
       break;
     case Event::notified:
       cut(event.subject);
+      break;
+    case Event::scan:
+      expire(event.subject);
       break;
     case Event::decay:
     case Event::increase:
@@ -108,6 +115,10 @@ void PacketNetwork::enqueue(std::uint32_t id) {
       return;
     }
     trim(drop_last(port));
+  }
+  if (is(Protocol::swift) && packet.hop > 0 && overflows(port, packet)) {
+    free_.push_back(id);
+    return;
   }
   packet.next = kNone;
   (port.first == kNone ? port.first : packets_[port.last].next) = id;
@@ -168,6 +179,10 @@ void PacketNetwork::send_next(std::uint32_t number) {
   port.until = queue_.now() + takes + port.debt;
   queue_.push(port.until, Event::sent, number);
   port.debt = Time(0);
+  if (is(Protocol::swift) && packet.hop == 0 && !packet.ack) {
+    left_at_.resize(packets_.capacity());
+    left_at_[port.sending] = queue_.now();
+  }
 }
 
 void PacketNetwork::finish_sending(std::uint32_t number) {
@@ -185,10 +200,16 @@ void PacketNetwork::finish_sending(std::uint32_t number) {
   const bool to_switch = packet.hop + 1 < packet.hops;
   queue_.push(queue_.now() + link(over).latency + (to_switch ? options_.switch_delay : Time(0)),
               Event::arrived, id);
-  if (!trims() && packet.hop > 0) {
+  if (pauses() && packet.hop > 0) {
     leave(static_cast<std::uint32_t>(ways_[packet.way + packet.hop - 1]), packet.wire);
   }
+  const bool of_window = is(Protocol::swift) && packet.hop == 0 && !packet.ack;
+  const std::uint32_t f = packet.flow;
   send_next(number);
+  if (of_window) {
+    --delays_[f].in_nic;
+    fill_window(f);
+  }
 }
 
 void PacketNetwork::leave(std::uint32_t number, std::uint32_t wire) {
@@ -206,7 +227,7 @@ void PacketNetwork::arrive(std::uint32_t id) {
     deliver(id);
     return;
   }
-  if (!trims()) {
+  if (pauses()) {
     const auto number = static_cast<std::uint32_t>(link_of(packet));
     Port& port = ports_[number];
     port.ingress += packet.wire;

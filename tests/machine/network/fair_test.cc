@@ -113,7 +113,7 @@ RC_GTEST_PROP(FairNetwork, EveryRateIsThatOfPlainWaterFilling, ()) {
   for (std::size_t l = 0; l < links; ++l) {
     capacity.push_back(1e9 * *rc::gen::inRange(1, 20));
   }
-  const auto count = *rc::gen::inRange<std::size_t>(1, 25);
+  const auto count = *rc::gen::inRange<std::size_t>(1, 60);
   std::vector<std::vector<topology::Hop>> routes(count);
   std::vector<FlowTerms> terms(count);
   engine::EventQueue queue;

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Senders with windows after delays: swift of packet.h.
+#include "machine/network/packet_network.h"
+
+namespace orrery::network::packets {
+namespace {
+
+// Swift, Kumar et al., SIGCOMM 2020: algorithms 1 and 2, equations of section 3.1, with the
+// constants of csg-htsim's runs.
+constexpr Time kBaseTarget = 20_us;
+constexpr Time kScalingRange = kBaseTarget * 5;
+constexpr double kLeastScaled = 0.1;  // packets
+constexpr double kMostScaled = 100;
+constexpr double kDecrease = 0.8;
+constexpr double kMostDecrease = 0.5;
+constexpr std::int64_t kLeastWindow = 10;     // bytes
+constexpr std::int64_t kMostWindow = 1000;    // packets
+constexpr std::uint32_t kMostInNic = 2;       // packets of a flow before another is handed over
+constexpr std::uint32_t kFirstLoss = 3;       // acknowledgements of nothing new
+constexpr std::uint32_t kExpiredToLeast = 5;  // time-outs
+constexpr Time kLeastPatience = 100_us;
+constexpr Time kFirstPatience = 1_ms;
+constexpr Time kScan = 10_ms;  // when time-outs are looked at
+// Queues of htsim (RandomQueue): within three packets of the end one packet of ten is dropped.
+constexpr std::int64_t kNearlyFull = 3;
+constexpr double kDropChance = 0.1;
+
+}  // namespace
+
+void PacketNetwork::begin_delayed(std::uint32_t f) {
+  Delay& delay = delays_[f];
+  delay.window = std::int64_t{window(streams_[f])} * payload();
+  delay.patience = kFirstPatience;
+  delay.last_sent = queue_.now();
+  queue_.push((queue_.now() / kScan + 1) * kScan, Event::scan, f);
+  fill_window(f);
+}
+
+bool PacketNetwork::overflows(const Port& port, const Packet& packet) {
+  const std::int64_t sending = port.sending == kNone ? 0 : packets_[port.sending].wire;
+  const std::int64_t holds = port.queued + sending + packet.wire;
+  if (holds > port.room) {
+    return true;
+  }
+  if (holds <= port.room - kNearlyFull * options_.wire.value()) {
+    return false;
+  }
+  random_ = topology::mixed(random_);
+  return static_cast<double>(random_ >> 11U) * 0x1p-53 < kDropChance;
+}
+
+std::uint32_t PacketNetwork::receive(std::uint32_t f, std::uint32_t number) {
+  Stream& stream = streams_[f];
+  std::vector<bool>& ahead = delays_[f].ahead;
+  if (number > stream.received) {
+    ahead.resize(stream.count + 1);
+    ahead[number] = true;
+  } else if (number == stream.received) {
+    ++stream.received;
+    while (stream.received < ahead.size() && ahead[stream.received]) {
+      ++stream.received;
+    }
+  }
+  return stream.received;
+}
+
+Time PacketNetwork::target_of(const Delay& delay) const {
+  const std::int64_t packets = delay.window / payload();
+  if (packets == 0) {
+    return kBaseTarget + kScalingRange;
+  }
+  static const double kAlpha = 1 / (1 / std::sqrt(kLeastScaled) - 1 / std::sqrt(kMostScaled));
+  const double share =
+      kAlpha * (1 / std::sqrt(static_cast<double>(packets)) - 1 / std::sqrt(kMostScaled));
+  return kBaseTarget + kScalingRange * std::clamp(share, 0.0, 1.0);
+}
+
+void PacketNetwork::set_window(std::uint32_t f, std::uint32_t number, Time found) {
+  Delay& delay = delays_[f];
+  const bool may_cut = queue_.now() - delay.last_cut >= delay.trip;
+  if (delay.trip == Time(0)) {
+    delay.trip = found;
+    delay.deviation = found / 2;
+  } else {
+    const Time off = std::max(found, delay.trip) - std::min(found, delay.trip);
+    delay.deviation = delay.deviation * 3 / 4 + off / 4;
+    delay.trip = delay.trip * 7 / 8 + found / 8;
+  }
+  delay.patience = std::max(kLeastPatience, delay.trip + delay.deviation * 4);
+  delay.expired = 0;
+  delay.before = delay.window;
+  const Time target = target_of(delay);
+  const std::int64_t fresh =
+      std::int64_t{number - std::min(number, delay.acknowledged)} * payload();
+  if (found < target) {
+    delay.window += delay.window >= payload() ? payload() * fresh / delay.window : fresh;
+  } else if (may_cut) {
+    const double excess = to_seconds(found - target) / to_seconds(found);
+    delay.window = static_cast<std::int64_t>(static_cast<double>(delay.window) *
+                                             std::max(1 - kDecrease * excess, 1 - kMostDecrease));
+  }
+}
+
+void PacketNetwork::limit_window(Delay& delay) const {
+  delay.window = std::clamp(delay.window, kLeastWindow, kMostWindow * payload());
+  if (delay.window < delay.before) {
+    delay.last_cut = queue_.now();
+  }
+  delay.spacing = delay.window < payload() ? delay.trip * payload() / delay.window : Time(0);
+}
+
+void PacketNetwork::hear(std::uint32_t f, std::uint32_t number, Time sent) {
+  Delay& delay = delays_[f];
+  Stream& stream = streams_[f];
+  if (number < delay.acknowledged || delay.acknowledged == stream.count) {
+    return;
+  }
+  set_window(f, number, queue_.now() - sent);
+  const bool again = number > delay.acknowledged ? advance(f, number) : repeat(f);
+  if (delay.acknowledged == stream.count) {
+    run_.finish[f] = queue_.now();
+    return;
+  }
+  if (again) {
+    ++run_.resent;
+    hand_over(f, delay.acknowledged);
+  }
+  limit_window(delay);
+  fill_window(f);
+}
+
+bool PacketNetwork::advance(std::uint32_t f, std::uint32_t number) {
+  Delay& delay = delays_[f];
+  Stream& stream = streams_[f];
+  const std::int64_t fresh = std::int64_t{number - delay.acknowledged} * payload();
+  const bool may_cut = queue_.now() - delay.last_cut >= delay.trip;
+  delay.acknowledged = number;
+  delay.repeated = 0;
+  stream.fresh = std::max(stream.fresh, number);
+  delay.expires = number == stream.fresh ? Time(0) : queue_.now() + delay.patience;
+  if (!delay.recovering) {
+    return false;
+  }
+  if (number < delay.recover) {
+    delay.inflate = std::max<std::int64_t>(0, delay.inflate - fresh) + payload();
+    return true;
+  }
+  delay.recovering = false;
+  delay.inflate = 0;
+  if (may_cut) {
+    delay.window =
+        static_cast<std::int64_t>(static_cast<double>(delay.window) * (1 - kMostDecrease));
+    delay.last_cut = queue_.now();
+  }
+  return false;
+}
+
+bool PacketNetwork::repeat(std::uint32_t f) {
+  Delay& delay = delays_[f];
+  if (delay.recovering) {
+    delay.inflate = std::min(delay.inflate + payload(), delay.window);
+    return false;
+  }
+  if (++delay.repeated != kFirstLoss || delay.acknowledged < delay.recover) {
+    return false;
+  }
+  delay.recovering = true;
+  delay.recover = streams_[f].fresh;
+  return true;
+}
+
+void PacketNetwork::fill_window(std::uint32_t f) {
+  Delay& delay = delays_[f];
+  Stream& stream = streams_[f];
+  const std::int64_t room = delay.window + delay.inflate;
+  if (room < payload()) {
+    if (!delay.pacing) {
+      space(f);
+    }
+    return;
+  }
+  while (stream.fresh < stream.count &&
+         std::int64_t{stream.fresh + 1 - delay.acknowledged} * payload() <= room) {
+    if (delay.pacing) {
+      delay.pacing = false;
+      ++delay.turn;
+    }
+    if (delay.in_nic > kMostInNic) {
+      return;
+    }
+    hand_over(f, stream.fresh++);
+  }
+}
+
+void PacketNetwork::hand_over(std::uint32_t f, std::uint32_t number) {
+  Delay& delay = delays_[f];
+  Stream& stream = streams_[f];
+  ++delay.in_nic;
+  delay.last_sent = queue_.now();
+  if (delay.expires == Time(0)) {
+    delay.expires = queue_.now() + delay.patience;
+  }
+  stream.again.push_back(number);
+  stream.credit += options_.wire.value();
+  offer(f);
+}
+
+void PacketNetwork::space(std::uint32_t f) {
+  Delay& delay = delays_[f];
+  delay.pacing = true;
+  queue_.push(std::max(queue_.now(), delay.last_sent + delay.spacing), Event::paced, f,
+              ++delay.turn);
+}
+
+void PacketNetwork::send_spaced(std::uint32_t f) {
+  Delay& delay = delays_[f];
+  Stream& stream = streams_[f];
+  delay.pacing = false;
+  if (stream.fresh == stream.count) {
+    return;
+  }
+  if (delay.in_nic <= kMostInNic) {
+    hand_over(f, stream.fresh++);
+  }
+  delay.last_sent = queue_.now();
+  if (delay.spacing > Time(0)) {
+    space(f);
+  }
+}
+
+void PacketNetwork::expire(std::uint32_t f) {
+  Delay& delay = delays_[f];
+  Stream& stream = streams_[f];
+  if (delay.acknowledged == stream.count) {
+    return;
+  }
+  queue_.push(queue_.now() + kScan, Event::scan, f);
+  if (delay.expires == Time(0) || queue_.now() <= delay.expires) {
+    return;
+  }
+  delay.patience = delay.patience * 2;
+  delay.expires = queue_.now() + delay.patience;
+  delay.recovering = false;
+  delay.recover = stream.fresh;
+  delay.repeated = 0;
+  stream.fresh = delay.acknowledged + 1;
+  if (++delay.expired >= kExpiredToLeast) {
+    delay.window = kLeastWindow;
+  } else if (queue_.now() - delay.last_cut >= delay.trip) {
+    delay.window =
+        static_cast<std::int64_t>(static_cast<double>(delay.window) * (1 - kMostDecrease));
+  }
+  ++run_.resent;
+  hand_over(f, delay.acknowledged);
+}
+
+}  // namespace orrery::network::packets

@@ -56,6 +56,8 @@ class Serve : public Command {
     options.value("--prefill", prefill_, "INT", "engines that compute prompts only");
     options.value("--router", router_, "NAME",
                   "round_robin (default), least_requests, least_tokens or prefix_aware");
+    options.flag("--fuse", fuse_,
+                 "with tp and pp: stages send slices of their sums where that is faster");
     options.group("Requests");
     requests_.declare(options);
     options.value("--max-concurrency", concurrency_, "INT", "requests of the client at once");
@@ -87,7 +89,8 @@ class Serve : public Command {
     if (search_ && *search_ != "rate" && *search_ != "plan") {
       mistakes.add(wrong_value("--search", *search_, "rate or plan"));
     }
-    const auto [model, engine] = load_served(model_, engine_, mistakes);
+    auto [model, engine] = load_served(model_, engine_, mistakes);
+    engine.fuse = engine.fuse || fuse_;
     return search_ == "plan" ? search_plan(model, engine, std::move(mistakes))
                              : serve(model, engine, std::move(mistakes));
   }
@@ -104,6 +107,12 @@ class Serve : public Command {
       }
     }
     place(engine, mistakes);
+    if (fuse_ && (engine.pp < 2 || engine.tp < 2)) {
+      mistakes.add({"--fuse",
+                    {},
+                    fmt::format("tp {}, pp {}", engine.tp, engine.pp),
+                    "both above 1 in the engine's file: else there is nothing to fuse"});
+    }
     serving::ServeOptions options;
     options.max_concurrency = number_or_none("--max-concurrency", concurrency_, mistakes);
     Error again;  // reported with the requests'
@@ -293,6 +302,7 @@ class Serve : public Command {
   std::optional<std::string> trace_out_;
   bool json_ = false;
   bool csv_ = false;
+  bool fuse_ = false;
   bool no_skip_ = false;
 };
 

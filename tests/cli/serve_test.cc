@@ -121,6 +121,26 @@ TEST(ServeCommand, AQuantisedCheckpointIsServedInItsFormats) {
   EXPECT_THAT(wrong.err, HasSubstr("did you mean 'awq'"));
 }
 
+TEST(ServeCommand, WhatAnEngineLacksOnAMachineHasItsLine) {
+  // All of them at once, whatever else is wrong.
+  const Folder folder;
+  const std::string serve = "serve --model llama-3.1-8b --machine dgx-h100 --engine ";
+  const Outcome both = orrery(serve +
+                              folder.write("e.yaml",
+                                           "parallel: {tp: 3}\ncache:\n  tiers: 'hst:1 GB,nvme'\n"
+                                           "precision: {activations: fp4}\n") +
+                              " --rate nan");
+  EXPECT_EQ(both.status, 2);
+  EXPECT_THAT(both.err,
+              AllOf(HasSubstr("--rate: found 'nan'"), HasSubstr("e.yaml:1: parallel.tp: found '3'"),
+                    HasSubstr("e.yaml:3: cache.tiers: found 'hst'"),
+                    HasSubstr("e.yaml:4: precision.activations: found 'fp4'")));
+  const Outcome form =
+      orrery(serve + folder.write("f.yaml", "cache: {tiers: 'host:0 B', bloks: 3}\n"));
+  EXPECT_THAT(form.err,
+              AllOf(HasSubstr("f.yaml:1: cache.tiers: found 'host:0 B'"), HasSubstr("'blocks'")));
+}
+
 TEST(ServeCommand, FusedStagesServeFaster) {
   // Prompts of 4000 tokens, two nodes: a rank's message of 65 MB at 50 GB/s becomes an eighth.
   const Folder folder;

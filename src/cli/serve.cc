@@ -56,6 +56,8 @@ class Serve : public Command {
     options.value("--prefill", prefill_, "INT", "engines that compute prompts only");
     options.value("--router", router_, "NAME",
                   "round_robin (default), least_requests, least_tokens or prefix_aware");
+    options.flag("--fuse", fuse_,
+                 "with tp and pp: stages send slices of their sums where that is faster");
     options.group("Requests");
     requests_.declare(options);
     options.value("--max-concurrency", concurrency_, "INT", "requests of the client at once");
@@ -87,32 +89,26 @@ class Serve : public Command {
     if (search_ && *search_ != "rate" && *search_ != "plan") {
       mistakes.add(wrong_value("--search", *search_, "rate or plan"));
     }
-    const auto [model, engine] = load_served(model_, engine_, mistakes);
-    return search_ == "plan" ? search_plan(model, engine, std::move(mistakes))
-                             : serve(model, engine, std::move(mistakes));
+    Error of_files;
+    auto [model, engine] = load_served(model_, engine_, of_files);
+    engine.fuse = engine.fuse || fuse_;
+    if (search_ == "plan") {
+      mistakes.add(std::move(of_files));
+      return search_plan(model, engine, std::move(mistakes));
+    }
+    return serve(model, engine, std::move(mistakes), std::move(of_files));
   }
 
  private:
-  Result<std::string> serve(const zoo::Model& model, serving::Engine engine, Error mistakes) {
+  /// `of_files`: those of reading model and engine, which hide what they are together.
+  Result<std::string> serve(const zoo::Model& model, serving::Engine engine, Error mistakes,
+                            Error of_files) {
     machine::Machine machine;
     if (machine_) {
-      machine = load_named("--machine", *machine_, machine::load_machine, mistakes);
-    }
-    for (const auto& [flag, given] : {std::pair{"--formats", &formats_}, {"--plot", &plot_}}) {
-      if (*given) {
-        mistakes.add({flag, {}, {}, "is for --search plan"});
-      }
+      machine = load_named("--machine", *machine_, machine::load_machine, of_files);
     }
     place(engine, mistakes);
-    serving::ServeOptions options;
-    options.max_concurrency = number_or_none("--max-concurrency", concurrency_, mistakes);
-    Error again;  // reported with the requests'
-    options.think = requests_.think(again);
-    if (options.think > Time(0) && options.max_concurrency == 0 && !requests_.has_turns()) {
-      mistakes.add({"--think", {}, {}, "is for --max-concurrency or --turns, whose users think"});
-    }
-    options.skip = !no_skip_;
-    options.most_steps = trace_out_ ? kMostTracedSteps : 0;
+    serving::ServeOptions options = read_options(engine, mistakes);
     const requests::Generator generator = requests_.generator(mistakes);
     const std::vector<requests::Request> requests = requests_.read(generator, mistakes);
     const serving::RateSearch search = read_search(mistakes);
@@ -126,12 +122,16 @@ class Serve : public Command {
     if (search_.has_value() != slo_.has_value()) {
       mistakes.add({search_ ? "--slo" : "--search", {}, {}, "missing: the two go together"});
     }
+    Result<serving::Server> server = fail(Error());
+    if (machine_ && of_files.empty()) {
+      server = serving::Server::make(model, machine, engine);
+      if (!server) {
+        of_files = serving::located(std::move(server.error()), engine);
+      }
+    }
+    mistakes.add(std::move(of_files));
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
-    }
-    auto server = serving::Server::make(model, machine, engine);
-    if (!server) {
-      return fail(std::move(server.error()));
     }
     ProgressBar bar(search_ ? "searching" : "serving");
     options.progress = [&](double share) { bar.update(share); };
@@ -152,6 +152,30 @@ class Serve : public Command {
                                  "{} runs)\n\n{}",
                                  found.rate, 100 * found.attained, *slo_, found.runs, text);
     });
+  }
+
+  serving::ServeOptions read_options(const serving::Engine& engine, Error& mistakes) const {
+    for (const auto& [flag, given] : {std::pair{"--formats", &formats_}, {"--plot", &plot_}}) {
+      if (*given) {
+        mistakes.add({flag, {}, {}, "is for --search plan"});
+      }
+    }
+    if (fuse_ && (engine.pp < 2 || engine.tp < 2)) {
+      mistakes.add({"--fuse",
+                    {},
+                    fmt::format("tp {}, pp {}", engine.tp, engine.pp),
+                    "both above 1 in the engine's file: else there is nothing to fuse"});
+    }
+    serving::ServeOptions options;
+    options.max_concurrency = number_or_none("--max-concurrency", concurrency_, mistakes);
+    Error again;  // reported with the requests'
+    options.think = requests_.think(again);
+    if (options.think > Time(0) && options.max_concurrency == 0 && !requests_.has_turns()) {
+      mistakes.add({"--think", {}, {}, "is for --max-concurrency or --turns, whose users think"});
+    }
+    options.skip = !no_skip_;
+    options.most_steps = trace_out_ ? kMostTracedSteps : 0;
+    return options;
   }
 
   Result<std::string> search_plan(const zoo::Model& model, const serving::Engine& engine,
@@ -293,6 +317,7 @@ class Serve : public Command {
   std::optional<std::string> trace_out_;
   bool json_ = false;
   bool csv_ = false;
+  bool fuse_ = false;
   bool no_skip_ = false;
 };
 

@@ -87,6 +87,11 @@ class SearchText {
     line("Best plan: {}", full::summary(best.plan));
     line("  step time    {:.6f} s (simulated), {:.1f} % MFU, {:.0f} tokens/s",
          to_seconds(best.step_time), 100 * best.mfu, best.tokens_per_s);
+    if (best.fused) {
+      line(
+          "  fused        {:.6f} s with `orrery simulate --fuse`, {:.2f} % less; outside the bound",
+          to_seconds(*best.fused), 100 * (1 - *best.fused / best.step_time));
+    }
     line("  memory       {} of the fullest device", to_string(best.memory));
     if (best.energy) {
       line("  energy       {:.6g} J a step, {:.6g} tokens/J", best.energy->value(),
@@ -168,6 +173,12 @@ void write_found(JsonWriter& json, const full::Found& found, const full::Found* 
   json.key("plan");
   write_plan(json, found.plan);
   json.key("step_time_s").value(to_seconds(found.step_time));
+  json.key("fused_step_time_s");
+  if (found.fused) {
+    json.value(to_seconds(*found.fused));
+  } else {
+    json.number_text("null");
+  }
   json.key("estimate_s").value(to_seconds(found.estimate.step_time));
   json.key("memory_bytes").value(found.memory.value());
   json.key("mfu").value(found.mfu);

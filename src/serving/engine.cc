@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "base/file.h"
 #include "base/format.h"
 #include "base/reader.h"
+#include "serving/kv_tiers.h"
 #include "serving/step/quantization.h"
 
 namespace orrery::serving {
@@ -244,8 +246,15 @@ Result<Engine> parse_engine(const ConfigNode& node,
     Engine::fields([&](std::string_view of, std::string_view field, auto member, std::string_view) {
       if (of == section) {
         engine.*member = inner.optional(field, engine.*member);
+        if (const ConfigNode* stated = child->find(field)) {
+          engine.stated.emplace_back(fmt::format("{}.{}", section, field), stated->where());
+        }
       }
     });
+    if (section == "cache") {
+      inner.require(named_tiers(engine.tiers).has_value(), "tiers",
+                    "names, each with a size or without, such as 'host:100 GB,nvme'");
+    }
     read.absorb(inner.finish(0));
   }
   if (read.ok()) {
@@ -292,6 +301,20 @@ Result<Engine> load_engine_for(const zoo::ModelFile& model, const std::string& n
   return step::quantization_of(model.node).and_then([&](const auto& checkpoint) {
     return load_with(name_or_path, checkpoint);
   });
+}
+
+Error located(Error error, const Engine& engine) {
+  for (Mistake& mistake : error.mistakes) {
+    const auto found =
+        std::find_if(engine.stated.begin(), engine.stated.end(), [&](const auto& stated) {
+          return mistake.where.empty() &&
+                 (stated.first == mistake.field || stated.first.ends_with("." + mistake.field));
+        });
+    if (found != engine.stated.end()) {
+      std::tie(mistake.field, mistake.where) = *found;
+    }
+  }
+  return error;
 }
 
 std::string to_yaml(const Engine& engine) {

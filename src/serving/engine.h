@@ -20,6 +20,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/config_node.h"
@@ -132,6 +133,9 @@ struct Engine {
   std::int64_t prefill = 0;
   std::int64_t prefill_tp = 0;
 
+  /// What a file states, as ("section.field", "file:line").
+  std::vector<std::pair<std::string, std::string>> stated;
+
   bool scales() const { return most_replicas > 0; }
   /// Of all engines together, at most.
   std::int64_t devices() const {
@@ -237,6 +241,9 @@ Result<Engine> load_engine(const std::string& name_or_path);
 Result<Engine> load_engine_for(const zoo::ModelFile& model, const std::string& name_or_path);
 Result<Engine> parse_engine(const ConfigNode& node,
                             const std::optional<step::Precision>& checkpoint = {});
+/// Mistakes of an engine that a model and a machine show, with the places of the fields in its
+/// file.
+Error located(Error error, const Engine& engine);
 /// Every field, as a file.
 std::string to_yaml(const Engine& engine);
 

@@ -38,12 +38,8 @@ std::int64_t object_of(std::uint64_t key) {
 
 }  // namespace
 
-Result<std::vector<KvTier>> kv_tiers_of(const std::string& text, const machine::Machine& machine) {
-  std::vector<KvTier> tiers;
-  std::string known(kRemote);
-  for (std::size_t i = 1; i < machine.device.memory.size(); ++i) {
-    known += ", " + machine.device.memory[i].name;
-  }
+Result<std::vector<NamedTier>> named_tiers(const std::string& text) {
+  std::vector<NamedTier> tiers;
   Error error;
   std::string_view rest = text;
   for (bool more = !rest.empty(); more;) {
@@ -52,17 +48,39 @@ Result<std::vector<KvTier>> kv_tiers_of(const std::string& text, const machine::
     const std::string_view part = rest.substr(0, comma);
     rest = more ? rest.substr(comma + 1) : std::string_view();
     const std::size_t colon = part.find(':');
-    KvTier tier = tier_named(part.substr(0, colon), machine);
-    if (tier.bandwidth == Bandwidth(0)) {
-      error.add({"", "cache.tiers", std::string(part), "tiers of the machine: " + known});
-      continue;
-    }
+    NamedTier tier{.name = std::string(part.substr(0, colon)), .size = {}};
     if (colon != std::string_view::npos) {
-      const auto size = parse_bytes(part.substr(colon + 1));
-      tier.capacity = size.value_or(Bytes(0));
+      tier.size = parse_bytes(part.substr(colon + 1)).value_or(Bytes(0));
     }
-    if (tier.capacity <= Bytes(0)) {
-      error.add({"", "cache.tiers", std::string(part), "a name and a size such as 'remote:2 TB'"});
+    if (tier.name.empty() || tier.size == Bytes(0)) {
+      error.add({"", "cache.tiers", std::string(part), "a name, or one and a size as 'host:2 TB'"});
+    }
+    tiers.push_back(std::move(tier));
+  }
+  if (!error.empty()) {
+    return fail(std::move(error));
+  }
+  return tiers;
+}
+
+Result<std::vector<KvTier>> kv_tiers_of(const std::string& text, const machine::Machine& machine) {
+  auto named = named_tiers(text);
+  if (!named) {
+    return fail(std::move(named.error()));
+  }
+  std::string known(kRemote);
+  for (std::size_t i = 1; i < machine.device.memory.size(); ++i) {
+    known += ", " + machine.device.memory[i].name;
+  }
+  std::vector<KvTier> tiers;
+  Error error;
+  for (const NamedTier& part : *named) {
+    KvTier tier = tier_named(part.name, machine);
+    tier.capacity = part.size.value_or(tier.capacity);
+    if (tier.bandwidth == Bandwidth(0)) {
+      error.add({"", "cache.tiers", part.name, "tiers of the machine: " + known});
+    } else if (tier.capacity <= Bytes(0)) {
+      error.add({"", "cache.tiers", part.name, "a name and a size such as 'remote:2 TB'"});
     }
     tiers.push_back(std::move(tier));
   }

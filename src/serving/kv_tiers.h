@@ -39,6 +39,12 @@ struct KvTier {
   Bandwidth bandwidth{0};
   Time latency{0};
 };
+/// The parts of "host:100 GB,nvme", sizes where they are stated. Mistakes: of its form.
+struct NamedTier {
+  std::string name;
+  std::optional<Bytes> size;
+};
+Result<std::vector<NamedTier>> named_tiers(const std::string& text);
 /// "host:100 GB,nvme": memory tiers of the device after its first one, or `remote`, a store behind
 /// the outermost dimension of the network; a size each, per device, or all that the tier has (of
 /// `remote` it must be stated). Mistakes: other names, sizes.

@@ -183,9 +183,9 @@ Time Loop::duration(std::int64_t copied) {
 
 void Loop::mark_scheduled(const scheduler::Tick& tick, Time begin) {
   for (const scheduler::Scheduled& entry : tick.entries) {
-    Served& served = run_.requests[static_cast<std::size_t>(entry.request)];
-    if (served.scheduled.is_overflow()) {
-      served.scheduled = begin;
+    const auto index = static_cast<std::size_t>(entry.request);
+    if (token_[index].is_overflow() && run_.requests[index].scheduled.is_overflow()) {
+      run_.requests[index].scheduled = begin;
     }
   }
 }
@@ -201,9 +201,11 @@ void Loop::add_gap(Time gap, std::int64_t count) {
 void Loop::add_token(const scheduler::Scheduled& entry, Time end, bool beside) {
   const auto index = static_cast<std::size_t>(entry.request);
   const Time before = std::exchange(token_[index], end);
-  const bool some = scheduler_->totals().preemptions > 0;
-  const int preemptions = some ? scheduler_->request(entry.request).preemptions : 0;
-  const bool stalled = std::exchange(preempted_[index], preemptions) < preemptions;
+  bool stalled = false;
+  if (scheduler_->totals().preemptions > 0) {
+    const int preemptions = scheduler_->request(entry.request).preemptions;
+    stalled = std::exchange(preempted_[index], preemptions) < preemptions;
+  }
   if (before.is_overflow()) {
     run_.requests[index].first = end;
     return;

@@ -90,6 +90,23 @@ double quantum_tokens(const Engine& engine, step::StepCost& cost) {
   return std::max(1.0, static_cast<double>(most) * (decode / prompt));
 }
 
+/// Who guesses tokens, if anybody does.
+Result<bool> add_drafter(step::StepCost& cost, const Engine& engine,
+                         const machine::Machine& machine) {
+  if (engine.speculation == Speculation::mtp) {
+    cost.guess_by(nullptr);
+  } else if (engine.speculation == Speculation::model) {
+    auto drafter = zoo::load_model(engine.draft_model).and_then([&](const zoo::Model& small) {
+      return step::StepCost::make(small, machine, step_options(engine));
+    });
+    if (!drafter) {
+      return fail(std::move(drafter.error()));
+    }
+    cost.guess_by(std::make_shared<step::StepCost>(std::move(*drafter)));
+  }
+  return true;
+}
+
 /// Of a machine, at least so many devices, filling its inner dimensions.
 Result<machine::Machine> with_room(const machine::Machine& machine, std::int64_t devices) {
   const std::int64_t node = machine.network.empty() ? 1 : machine.network.front().size;
@@ -101,38 +118,33 @@ Result<machine::Machine> with_room(const machine::Machine& machine, std::int64_t
 
 Result<Server::Part> Server::make_part(const zoo::Model& model, const machine::Machine& machine,
                                        const Engine& engine) {
+  Error error;
+  const auto take = [&]<class T>(Result<T> result, T& value) {
+    if (result) {
+      value = std::move(*result);
+    } else {
+      error.add(std::move(result.error()));
+    }
+  };
   Run run;
   run.engine = completed(engine, machine, model.max_positions);
   const Engine& e = run.engine;
   auto cost = step::StepCost::make(model, machine, step_options(e));
   if (!cost) {
-    return fail(std::move(cost.error()));
-  }
-  if (e.speculation == Speculation::mtp) {
-    cost->guess_by(nullptr);
-  } else if (e.speculation == Speculation::model) {
-    auto drafter = zoo::load_model(e.draft_model).and_then([&](const zoo::Model& small) {
-      return step::StepCost::make(small, machine, step_options(e));
-    });
-    if (!drafter) {
-      return fail(std::move(drafter.error()));
-    }
-    cost->guess_by(std::make_shared<step::StepCost>(std::move(*drafter)));
-  }
-  auto blocks = serving::kv_blocks(e, *cost, machine);
-  if (!blocks) {
-    return fail(std::move(blocks.error()));
-  }
-  run.kv_blocks = *blocks;
-  if (auto tiers = kv_tiers_of(e.tiers, machine)) {
-    run.kv_tiers = std::move(*tiers);
+    error.add(std::move(cost.error()));
+  } else if (auto added = add_drafter(*cost, e, machine); !added) {
+    error.add(std::move(added.error()));
   } else {
-    return fail(std::move(tiers.error()));
+    take(serving::kv_blocks(e, *cost, machine), run.kv_blocks);
+  }
+  take(kv_tiers_of(e.tiers, machine), run.kv_tiers);
+  if (e.adapter_slots > 0 && machine.device.memory.size() < 2) {
+    error.add({"", "lora.slots", machine.name, "a machine with a second memory tier"});
+  }
+  if (!error.empty()) {
+    return fail(std::move(error));
   }
   if (e.adapter_slots > 0) {
-    if (machine.device.memory.size() < 2) {
-      return fail(Error(Mistake{"", "lora", machine.name, "a machine with a second memory tier"}));
-    }
     const compute::MemoryTier& host = machine.device.memory[1];
     run.adapter = cost->adapter_bytes();
     run.adapter_copy = host.latency + run.adapter / host.bandwidth;
@@ -152,15 +164,15 @@ Result<Server> Server::make(const zoo::Model& model, const machine::Machine& mac
                             const Engine& engine) {
   Error error;
   if (machine.device.memory.empty()) {
-    error.add({"", "machine", machine.name, "a device with memory"});
+    return fail(Error(Mistake{"", "machine", machine.name, "a device with memory"}));
   }
   check_fleet(engine, error);
-  if (!error.empty()) {
-    return fail(std::move(error));
-  }
   auto part = make_part(model, machine, engine);
   if (!part) {
-    return fail(std::move(part.error()));
+    error.add(std::move(part.error()));
+  }
+  if (!error.empty()) {
+    return fail(std::move(error));
   }
   Server server(std::move(*part));
   server.devices_ = engine.devices();

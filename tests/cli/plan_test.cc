@@ -26,6 +26,26 @@ TEST(PlanCommand, TheSavedPlanSimulatesAsItSays) {
   EXPECT_EQ(nlohmann::json::parse(again.out).at("step_time_s"), json.at("best").at("step_time_s"));
 }
 
+TEST(PlanCommand, FusedCommunicationIsWhatSimulateSays) {
+  const Folder folder;
+  const std::string file = folder / "best.yaml";
+  const std::string step = " --model gpt-7.5b --machine dgx-a100-80g --devices 16 ";
+  const Outcome run = orrery("plan" + step +
+                             "--batch 8 --sequence 2048 --only tp=8 --only pp=2 --only "
+                             "sequence_parallel=false --top 1 --json --save " +
+                             file);
+  ASSERT_EQ(run.status, 0) << run.err;
+  const auto best = nlohmann::json::parse(run.out).at("best");
+  const auto simulated = [&](const char* flag) {
+    const Outcome again = orrery("simulate" + step + "--json --plan " + file + flag);
+    EXPECT_EQ(again.status, 0) << again.err;
+    return nlohmann::json::parse(again.out).at("step_time_s").get<double>();
+  };
+  EXPECT_EQ(simulated(""), best.at("step_time_s"));
+  EXPECT_EQ(simulated(" --fuse"), best.at("fused_step_time_s"));
+  EXPECT_LT(best.at("fused_step_time_s"), best.at("step_time_s"));
+}
+
 TEST(PlanCommand, AnEstimateIsNearItsSimulation) {
   const Outcome estimated = orrery(
       "estimate --model gpt2 --machine dgx-a100-80g --tp 2 --pp 2 --dp 2 --global-batch 16 --json");

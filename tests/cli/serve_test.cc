@@ -121,6 +121,47 @@ TEST(ServeCommand, AQuantisedCheckpointIsServedInItsFormats) {
   EXPECT_THAT(wrong.err, HasSubstr("did you mean 'awq'"));
 }
 
+TEST(ServeCommand, WhatAnEngineLacksOnAMachineHasItsLine) {
+  // All of them at once, whatever else is wrong.
+  const Folder folder;
+  const std::string serve = "serve --model llama-3.1-8b --machine dgx-h100 --engine ";
+  const Outcome both = orrery(serve +
+                              folder.write("e.yaml",
+                                           "parallel: {tp: 3}\ncache:\n  tiers: 'hst:1 GB,nvme'\n"
+                                           "precision: {activations: fp4}\n") +
+                              " --rate nan");
+  EXPECT_EQ(both.status, 2);
+  EXPECT_THAT(both.err,
+              AllOf(HasSubstr("--rate: found 'nan'"), HasSubstr("e.yaml:1: parallel.tp: found '3'"),
+                    HasSubstr("e.yaml:3: cache.tiers: found 'hst'"),
+                    HasSubstr("e.yaml:4: precision.activations: found 'fp4'")));
+  const Outcome form =
+      orrery(serve + folder.write("f.yaml", "cache: {tiers: 'host:0 B', bloks: 3}\n"));
+  EXPECT_THAT(form.err,
+              AllOf(HasSubstr("f.yaml:1: cache.tiers: found 'host:0 B'"), HasSubstr("'blocks'")));
+}
+
+TEST(ServeCommand, FusedStagesServeFaster) {
+  // Prompts of 4000 tokens, two nodes: a rank's message of 65 MB at 50 GB/s becomes an eighth.
+  const Folder folder;
+  const std::string serve =
+      "serve --model llama-3-70b --machine dgx-h100 --rate 0.1 --input 4000 --output 4 --requests "
+      "5 --json --engine ";
+  const auto ttft = [&](const std::string& engine, const std::string& flags = "") {
+    const Outcome run = orrery(serve + folder.write("e.yaml", engine) + flags);
+    EXPECT_EQ(run.status, 0) << run.err;
+    return nlohmann::json::parse(run.out).at("ttft_s").at("mean").get<double>();
+  };
+  const double whole = ttft("parallel: {tp: 8, pp: 2}\n");
+  const double sliced = ttft("parallel: {tp: 8, pp: 2}\n", " --fuse");
+  EXPECT_LT(sliced, whole - 0.0005);
+  EXPECT_GT(sliced, whole - 0.0013);
+  EXPECT_EQ(ttft("parallel: {tp: 8, pp: 2, fuse: true}\n"), sliced);
+  const Outcome alone = orrery(serve + folder.write("e.yaml", "parallel: {tp: 8}\n") + " --fuse");
+  EXPECT_EQ(alone.status, 2);
+  EXPECT_THAT(alone.err, HasSubstr("--fuse: found 'tp 8, pp 1'"));
+}
+
 TEST(ServeCommand, SearchFindsARate) {
   const Outcome run = orrery(
       "serve --model llama-3.1-8b --machine dgx-h100 --input 500 --output 50 --requests 200 "

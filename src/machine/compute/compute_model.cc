@@ -256,6 +256,12 @@ double seconds(const graph::Operator& op, const Rates& rates, const Device& devi
 
 }  // namespace
 
+Time lone_kernel_time(const graph::Operator& op, const Device& device) {
+  assert(!device.memory.empty() && "a device has memory");
+  return op.duration > Time(0) ? op.duration
+                               : from_seconds(seconds(op, rates_of(op, device), device));
+}
+
 KernelTime kernel_time(const graph::Operator& op, const Device& device) {
   assert(!device.memory.empty() && "a device has memory");
   if (op.duration > Time(0)) {
@@ -266,7 +272,7 @@ KernelTime kernel_time(const graph::Operator& op, const Device& device) {
   }
   const Rates rates = rates_of(op, device);
   KernelTime time;
-  time.alone = from_seconds(seconds(op, rates, device));
+  time.alone = lone_kernel_time(op, device);
   const auto beside = [&](double units, double memory) {
     return units > 0 || memory > 0
                ? std::max(time.alone, from_seconds(seconds(op, less(rates, units, memory), device)))

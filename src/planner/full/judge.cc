@@ -24,6 +24,7 @@ class Judge {
     descend(search_);
     refine();
     finish();
+    fuse();
   }
 
  private:
@@ -107,6 +108,23 @@ class Judge {
     }
   }
 
+  /// Only where stages send sums of tensor-parallel ranks can there be anything to fuse: with
+  /// sequence parallelism they send slices.
+  void fuse() {
+    study::RunOptions how;
+    how.fuse = true;
+    for (Found& found : search_.answer.top) {
+      const plan::Plan& plan = found.plan;
+      if (plan.tp < 2 || plan.pp < 2 || plan.sequence_parallel || search_.stop()) {
+        continue;
+      }
+      const auto run = study::run_step(search_.task.model, search_.task.machine, plan, 0, how);
+      if (run && run->timeline.step_time < found.step_time) {
+        found.fused = run->timeline.step_time;
+      }
+    }
+  }
+
   /// The bound, over what was estimated and not simulated too: the tighter bound of a candidate
   /// only where its quick one is the least of all.
   void tighten(Time best) {
@@ -150,6 +168,7 @@ void simulate(SearchState& search, Candidate& candidate) {
   Found found{.plan = candidate.plan,
               .step_time = run->timeline.step_time,
               .score = score,
+              .fused = {},
               .estimate = candidate.estimate,
               .memory = candidate.memory,
               .mfu = run->mfu,

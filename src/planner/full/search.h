@@ -11,7 +11,8 @@
 ///      them. Ends when the next is not below the best estimate by that, with a margin of 1 %
 ///   3. the best estimates are simulated, as far down as their error may reach; then what is like
 ///      the best simulated plan, as long as that leads to a better one: step 2 passes over plans
-///      whose like was slow. Single changes of other fields are tried on the best of them
+///      whose like was slow. Single changes of other fields are tried on the best of them, at last
+///      fused communication on those of the answer, which changes neither order nor bound
 ///
 /// What is certain: no plan of the space simulates faster than `bound`, since every plan of it was
 /// simulated or has a bound (1, 2) of at least that. `proved`: by the estimate no plan is faster by
@@ -48,6 +49,8 @@ struct Found {
   plan::Plan plan;
   Time step_time{0};  ///< simulated
   Time score{0};      ///< what was minimised (objective.h); of objective time the step time
+  /// With fused communication (`--fuse`), where that is faster: tried on the answer's plans.
+  std::optional<Time> fused;
   estimate::Estimate estimate;
   Bytes memory{0};  ///< of the fullest stage
   double mfu = 0;

@@ -3,52 +3,68 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 namespace orrery::scheduler {
 
 KvBook::KvBook(std::int64_t blocks, std::int64_t block_size, bool prefix_cache)
     : block_size_(block_size), prefix_cache_(prefix_cache) {
-  pool_.resize(static_cast<std::size_t>(blocks) + 1);
-  pool_.back().next = pool_.back().previous = static_cast<BlockIndex>(blocks);
+  pool_.resize(static_cast<std::size_t>(blocks));
+  keys_.resize(prefix_cache ? pool_.size() : 0);
+  queue_.resize(2 * pool_.size() + 1);
   for (BlockIndex block = 0; block < static_cast<BlockIndex>(blocks); ++block) {
     push_free(block);
   }
 }
 
 void KvBook::push_free(BlockIndex block) {
-  Block& ends = pool_.back();
-  at(ends.previous).next = block;
-  at(block).previous = ends.previous;
-  at(block).next = static_cast<BlockIndex>(blocks());
-  ends.previous = block;
+  if (queued_ == queue_.size()) {
+    compact();
+  }
+  queue_[tail_] = block;
+  at(block).place = static_cast<std::int32_t>(tail_);
+  tail_ = after(tail_);
+  ++queued_;
   ++free_;
 }
 
-void KvBook::unlink(BlockIndex block) {
-  const Block& out = at(block);
-  at(out.previous).next = out.next;
-  at(out.next).previous = out.previous;
-  --free_;
+void KvBook::compact() {
+  std::size_t to = head_;
+  std::size_t from = head_;
+  for (std::size_t left = queued_; left > 0; --left, from = after(from)) {
+    if (const BlockIndex block = queue_[from]; block != kTaken) {
+      queue_[to] = block;
+      at(block).place = static_cast<std::int32_t>(to);
+      to = after(to);
+    }
+  }
+  tail_ = to;
+  queued_ = static_cast<std::size_t>(free_);
 }
 
 BlockIndex KvBook::pop_free() {
-  const BlockIndex block = pool_.back().next;
-  unlink(block);
-  Block& taken = at(block);
-  if (taken.key != 0) {
-    const auto found = found_.find(taken.key);
+  BlockIndex block = kTaken;
+  while (block == kTaken) {
+    block = queue_[head_];
+    head_ = after(head_);
+    --queued_;
+  }
+  --free_;
+  if (keyed_ > 0 && key_at(block) != 0) {
+    const std::uint64_t key = std::exchange(key_at(block), 0);
+    --keyed_;
+    const auto found = found_.find(key);
     if (found != found_.end() && found->second == block) {
       found_.erase(found);
     }
-    taken.key = 0;
   }
-  taken.owner = -1;
   return block;
 }
 
 void KvBook::take(BlockIndex block) {
   if (at(block).references++ == 0) {
-    unlink(block);
+    queue_[static_cast<std::size_t>(at(block).place)] = kTaken;
+    --free_;
   }
 }
 
@@ -93,7 +109,7 @@ KvBook::Hit KvBook::find(const RequestState& request, RequestIndex index) const 
   return hit;
 }
 
-bool KvBook::reserve(RequestState& request, RequestIndex index, std::int64_t tokens) {
+bool KvBook::grow(RequestState& request, RequestIndex index, std::int64_t tokens) {
   const std::int64_t more = blocks_of(tokens) - static_cast<std::int64_t>(request.blocks.size());
   if (more > free_) {
     return false;
@@ -125,18 +141,16 @@ bool KvBook::reserve(RequestState& request, RequestIndex index, const Hit& hit,
   return enough;
 }
 
-void KvBook::publish(const RequestState& request, std::int64_t tokens) {
-  if (!prefix_cache_ || request.spec.prefix.tokens == 0) {
-    return;
-  }
+void KvBook::publish_full(const RequestState& request, std::int64_t tokens) {
   const std::int64_t full = std::min(tokens, request.spec.prefix.tokens) / block_size_;
   for (std::int64_t i = full - 1; i >= 0; --i) {
     const BlockIndex block = request.blocks[static_cast<std::size_t>(i)];
-    std::uint64_t& key = at(block).key;
+    std::uint64_t& key = key_at(block);
     if (key != 0) {
       break;  // and so have all before it
     }
     key = key_of(request.spec.prefix, i);
+    ++keyed_;
     found_.try_emplace(key, block);
   }
 }
@@ -160,23 +174,22 @@ void KvBook::release(RequestState& request, bool keep_former) {
 
 bool KvBook::consistent() const {
   std::int64_t queued = 0;
-  const auto ends = static_cast<BlockIndex>(blocks());
-  for (BlockIndex block = pool_.back().next; block != ends && queued <= blocks();
-       block = at(block).next) {
+  std::size_t place = head_;
+  for (std::size_t left = queued_; left > 0; --left, place = after(place)) {
+    const BlockIndex block = queue_[place];
+    if (block == kTaken) {
+      continue;
+    }
     ++queued;
-    if (at(block).references != 0) {
+    if (at(block).references != 0 || at(block).place != static_cast<std::int32_t>(place)) {
       return false;
     }
   }
-  std::int64_t held = 0;
-  for (std::int64_t i = 0; i < blocks(); ++i) {
-    const std::int32_t count = at(static_cast<BlockIndex>(i)).references;
-    if (count < 0) {
-      return false;
-    }
-    held += count > 0 ? 1 : 0;
-  }
-  return queued == free_ && queued + held == blocks();
+  const bool counted = std::all_of(pool_.begin(), pool_.end(),
+                                   [](const Block& block) { return block.references >= 0; });
+  const auto held = std::count_if(pool_.begin(), pool_.end(),
+                                  [](const Block& block) { return block.references > 0; });
+  return counted && queued == free_ && queued + held == blocks() && place == tail_;
 }
 
 }  // namespace orrery::scheduler

@@ -22,7 +22,7 @@ class KvBook {
   /// Requires blocks >= 0, block_size >= 1.
   KvBook(std::int64_t blocks, std::int64_t block_size, bool prefix_cache);
 
-  std::int64_t blocks() const { return static_cast<std::int64_t>(pool_.size()) - 1; }
+  std::int64_t blocks() const { return static_cast<std::int64_t>(pool_.size()); }
   std::int64_t block_size() const { return block_size_; }
   std::int64_t free() const { return free_; }
   std::int64_t used() const { return blocks() - free_; }
@@ -42,13 +42,20 @@ class KvBook {
 
   /// Gives the request blocks for `tokens` in all. False, and nothing changed, if there are too
   /// few.
-  bool reserve(RequestState& request, RequestIndex index, std::int64_t tokens);
+  bool reserve(RequestState& request, RequestIndex index, std::int64_t tokens) {
+    return tokens <= static_cast<std::int64_t>(request.blocks.size()) * block_size_ ||
+           grow(request, index, tokens);
+  }
   /// The same for a request without blocks that starts with a hit.
   bool reserve(RequestState& request, RequestIndex index, const Hit& hit, std::int64_t tokens);
   /// Of the content of the prefix's block `index` and of all before it; 0: not shared.
   std::uint64_t key_of(const SharedPrefix& prefix, std::int64_t index) const;
   /// Blocks up to `tokens` tokens are full of known content: others may find it.
-  void publish(const RequestState& request, std::int64_t tokens);
+  void publish(const RequestState& request, std::int64_t tokens) {
+    if (prefix_cache_ && request.spec.prefix.tokens > 0) {
+      publish_full(request, tokens);
+    }
+  }
   /// Last block first. With keep_former the request may find its own again.
   void release(RequestState& request, bool keep_former);
 
@@ -58,24 +65,36 @@ class KvBook {
  private:
   struct Block {
     std::int32_t references = 0;
-    BlockIndex next = 0;  ///< in the queue of free blocks
-    BlockIndex previous = 0;
+    std::int32_t place = 0;     ///< in the queue of free blocks
     RequestIndex owner = -1;    ///< who wrote the content
     std::int32_t position = 0;  ///< which block of the owner's it was
-    std::uint64_t key = 0;      ///< of shared content; 0: none
   };
+  static constexpr BlockIndex kTaken = -1;
 
   Block& at(BlockIndex block) { return pool_[static_cast<std::size_t>(block)]; }
   const Block& at(BlockIndex block) const { return pool_[static_cast<std::size_t>(block)]; }
+  std::uint64_t& key_at(BlockIndex block) { return keys_[static_cast<std::size_t>(block)]; }
+  std::size_t after(std::size_t place) const { return place + 1 == queue_.size() ? 0 : place + 1; }
+  bool grow(RequestState& request, RequestIndex index, std::int64_t tokens);
+  void publish_full(const RequestState& request, std::int64_t tokens);
   void push_free(BlockIndex block);
   BlockIndex pop_free();
-  void unlink(BlockIndex block);
   void take(BlockIndex block);
+  /// Removes places of blocks that were taken, when the queue is full of them.
+  void compact();
 
   std::int64_t block_size_;
   bool prefix_cache_;
   std::int64_t free_ = 0;
-  std::vector<Block> pool_;  ///< the last entry is both ends of the queue of free blocks
+  std::vector<Block> pool_;
+  std::vector<std::uint64_t> keys_;  ///< by block, of shared content; 0: none
+  std::int64_t keyed_ = 0;           ///< blocks that have one
+  /// Free blocks from head_ on, around: a walk through memory in order, where links from block to
+  /// block would miss the processor's caches at every step. kTaken where one left from between.
+  std::vector<BlockIndex> queue_;
+  std::size_t head_ = 0;
+  std::size_t tail_ = 0;
+  std::size_t queued_ = 0;  ///< places in use, of taken ones too
   std::unordered_map<std::uint64_t, BlockIndex> found_;
 };
 

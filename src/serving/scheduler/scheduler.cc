@@ -178,7 +178,11 @@ std::int64_t Scheduler::accepted(RequestIndex index, std::int64_t drafts) const 
 
 void Scheduler::put(Tick& tick, RequestIndex index, std::int64_t tokens) {
   RequestState& request = state(index);
-  Scheduled entry{.request = index, .tokens = tokens, .context = request.computed};
+  // In place: a copy of what was written in pieces would wait for the writes.
+  Scheduled& entry = tick.entries.emplace_back();
+  entry.request = index;
+  entry.tokens = tokens;
+  entry.context = request.computed;
   request.computed += tokens;
   ++request.in_flight;
   entry.emits = request.computed >= request.known + request.placeholders;
@@ -187,7 +191,6 @@ void Scheduler::put(Tick& tick, RequestIndex index, std::int64_t tokens) {
   request.placeholders += entry.emits ? 1 : 0;
   book_.publish(request, std::min(request.computed, request.known));
   tick.tokens += tokens;
-  tick.entries.push_back(entry);
 }
 
 void Scheduler::withdraw(Tick& tick, RequestIndex index) {

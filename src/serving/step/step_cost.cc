@@ -125,46 +125,51 @@ std::int64_t StepCost::padded(std::int64_t tokens) const {
   return found == options_.captures.end() ? tokens : *found;
 }
 
+const StepCost::Alike& StepCost::alike(std::int64_t tokens, std::int64_t samples) {
+  if (alike_.tokens == tokens && alike_.samples == samples) {
+    return alike_;
+  }
+  const bool captured = !options_.captures.empty() && tokens <= options_.captures.back();
+  const std::int64_t rows = captured ? padded(tokens) : tokens;
+  const auto [of_rows, new_rows] = layers_.try_emplace(rows);
+  if (new_rows) {
+    of_rows->second = {.all = layers(rows), .fused = fused_hops(rows)};
+  }
+  const auto [of_samples, new_samples] = heads_.try_emplace(samples);
+  if (new_samples) {
+    of_samples->second = head(samples);
+  }
+  alike_ = {.tokens = tokens,
+            .samples = samples,
+            .captured = captured,
+            .all = of_rows->second.all,
+            .fused = of_rows->second.fused};
+  alike_.all.add(of_samples->second.time, of_samples->second.kernels);
+  return alike_;
+}
+
 Time StepCost::time(const StepShape& shape) {
-  const bool captured = !options_.captures.empty() && shape.tokens <= options_.captures.back();
-  const std::int64_t tokens = captured ? padded(shape.tokens) : shape.tokens;
-  auto layers_found = layers_.find(tokens);
-  if (layers_found == layers_.end()) {
-    layers_found = layers_.emplace(tokens, layers(tokens)).first;
-  }
-  auto head_found = heads_.find(shape.samples);
-  if (head_found == heads_.end()) {
-    head_found = heads_.emplace(shape.samples, head(shape.samples)).first;
-  }
-  Time total = layers_found->second.time + head_found->second.time;
-  std::int64_t attention_kernels = 0;
+  const Alike& fixed = alike(shape.tokens, shape.samples);
+  Part total = fixed.all;
   for (const AttentionKind& kind : attention_) {
-    total += attend(kind, shape) * kind.layers;
-    attention_kernels += kind.layers;
+    total.add(attend(kind, shape) * kind.layers, kind.layers);
   }
   if (shape.adapted > 0) {
     const auto [part, fresh] = adapters_.try_emplace({shape.adapted, shape.adapters});
     if (fresh) {
       part->second = adapters(shape.adapted, shape.adapters);
     }
-    total += part->second.time;
-    attention_kernels += part->second.kernels;
+    total.add(part->second.time, part->second.kernels);
   }
-  const auto [fused, fresh] = fused_.try_emplace(tokens);
-  if (fresh) {
-    fused->second = fused_hops(tokens);
-  }
-  const auto [saved, more] = fused->second;
+  const auto [saved, more] = fixed.fused;
   if (compute::fuses(machine_.device)) {
-    return total - saved + compute::launches(machine_.device.spatial, model_.layers + 2);
+    return total.time - saved + compute::launches(machine_.device.spatial, model_.layers + 2);
   }
-  if (captured) {
-    return total - saved;
+  if (fixed.captured) {
+    return total.time - saved;
   }
-  const std::int64_t kernels =
-      layers_found->second.kernels + head_found->second.kernels + attention_kernels;
-  return std::min(std::max(total, options_.launch * kernels),
-                  std::max(total - saved, options_.launch * (kernels + more)));
+  return std::min(std::max(total.time, options_.launch * total.kernels),
+                  std::max(total.time - saved, options_.launch * (total.kernels + more)));
 }
 
 void StepCost::guess_by(std::shared_ptr<StepCost> drafter) {
@@ -206,7 +211,7 @@ Time StepCost::kernel(graph::Operator op) const {
 
 Time StepCost::timed(const graph::Operator& op) const {
   return compute::fuses(machine_.device) ? compute::fused_time({&op, 1}, machine_.device)
-                                         : compute::kernel_time(op, machine_.device).alone;
+                                         : compute::lone_kernel_time(op, machine_.device);
 }
 
 }  // namespace orrery::step

@@ -136,6 +136,19 @@ class StepCost {
       kernels += launches;
     }
   };
+  /// Of all that depends on the number of tokens alone.
+  struct Rows {
+    Part all;
+    Part fused;  ///< fused_hops()
+  };
+  /// Of steps with equal numbers of tokens and samples: what does not depend on their contexts.
+  struct Alike {
+    std::int64_t tokens = -1;
+    std::int64_t samples = -1;
+    bool captured = false;
+    Part all;
+    Part fused;
+  };
   /// Layers of one kind that attend alike.
   struct AttentionKind {
     std::int64_t layers = 0;
@@ -144,6 +157,8 @@ class StepCost {
     bool latent = false;
   };
 
+  /// Valid until the next call.
+  const Alike& alike(std::int64_t tokens, std::int64_t samples);
   void measure_weights();
   plan::Plan plan_for(std::int64_t tokens) const;
   void add_operator(Part& part, zoo::ModelOperator op, const plan::Plan& plan) const;
@@ -182,9 +197,9 @@ class StepCost {
   Bytes weights_{0};
   Bytes kv_per_token_{0};
   Bytes adapter_{0};
-  std::unordered_map<std::int64_t, Part> layers_;
-  std::unordered_map<std::int64_t, Part> fused_;
+  std::unordered_map<std::int64_t, Rows> layers_;
   std::unordered_map<std::int64_t, Part> heads_;
+  Alike alike_;  ///< the last ones: steps in a row are often alike
   std::map<std::pair<std::int64_t, std::int64_t>, Part> adapters_;
   std::unordered_map<std::int64_t, Time> absorbed_;
   graph::Operator decode_;

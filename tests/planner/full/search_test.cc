@@ -143,6 +143,28 @@ TEST(PlanSearch, KeepsWhatIsFixed) {
   }
 }
 
+TEST(PlanSearch, FusedCommunicationIsTriedOnThePlansOfTheAnswer) {
+  Task stages = task("gpt-7.5b", "dgx-a100-80g", 16, 32, 2048);
+  stages.only = {{"tp", {"8"}}, {"pp", {"2"}}, {"sequence_parallel", {"false", "true"}}};
+  const auto answer = search(stages, {.top = 4, .most_estimates = 60});
+  ASSERT_TRUE(answer) << answer.error().to_string();
+  study::RunOptions how;
+  how.fuse = true;
+  for (const Found& found : answer->top) {
+    const auto run = study::run_step(stages.model, stages.machine, found.plan, 0, how);
+    ASSERT_TRUE(run);
+    EXPECT_EQ(found.fused.value_or(found.step_time),
+              std::min(run->timeline.step_time, found.step_time));
+    if (found.plan.sequence_parallel) {
+      EXPECT_FALSE(found.fused);  // its messages are slices
+    }
+  }
+  stages.only["sequence_parallel"] = {"false"};
+  const auto whole = search(stages, {.top = 1, .most_estimates = 60});
+  ASSERT_TRUE(whole && !whole->top.empty());
+  EXPECT_TRUE(whole->top.front().fused);
+}
+
 TEST(PlanSearch, LeavesTheReserveFree) {
   const Task tight = task("llama-3-8b", "dgx-h100", 8, 32, 4096);
   const auto answer = search(tight, {.reserve = 40_GiB});

@@ -42,7 +42,7 @@ std::vector<std::string> run(Scheduler& scheduler,
     const Tick& tick = scheduler.schedule();
     EXPECT_FALSE(tick.empty());
     EXPECT_LE(tick.tokens, scheduler.limits().max_num_batched_tokens);
-    EXPECT_LE(scheduler.running_size(), scheduler.limits().max_num_seqs);
+    EXPECT_LE(std::ssize(tick.entries), scheduler.limits().max_num_seqs);
     EXPECT_TRUE(scheduler.book().consistent());
     lines.push_back(text(tick));
     scheduler.complete(tick, finished);

@@ -70,7 +70,7 @@ void NodeTimer::time_kernels(const graph::Node& node, TimedNode& timed) const {
   for (auto op = node.operators.rbegin(); op != node.operators.rend(); ++op) {
     const compute::KernelTime& kernel =
         timing_.prices.kernel(*op, timing_.placement.machine().device);
-    const Time dispatch = host_dispatch_ * op->kernels;
+    const Time dispatch = graph::issue_time(*op, host_dispatch_);
     timed.work += kernel.alone;
     beside_collective += kernel.beside_collective;
     beside_message += kernel.beside_message;

@@ -119,7 +119,7 @@ class QuickBound::Memo {
     if (!site || parts == nullptr) {
       return fail(site ? Error("a plan that check() accepts") : site.error());
     }
-    return footprint::least_memory(model_, memories_of(plan), plan, *parts, site->machine->device,
+    return footprint::least_memory(model_, memories_of(plan), plan, *parts, *site->machine,
                                    pieces_of(plan));
   }
 

@@ -144,7 +144,7 @@ TimedTemplate TemplateTables::make(const parallel::StepList& list,
         made.before.push_back(moved[index_of(after[b])]);
       }
       if (node.lane == 0) {
-        run = computes ? static_cast<std::ptrdiff_t>(moved.back()) : -1;
+        run = computes && !node.host_sync ? static_cast<std::ptrdiff_t>(moved.back()) : -1;
         phase = step.phase;
       }
     }

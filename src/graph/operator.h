@@ -108,11 +108,13 @@ struct Operator {
   /// Of kind gemm; grouped_gemm: batch = local experts of m rows each; attention: batch = B*heads,
   /// m = S_q, n = S_kv, k = head_dim; norm: k = row length.
   GemmShape gemm;
-  Flops flops{0};             ///< work really done (a causal kernel counts half of the square)
-  Bytes bytes{0};             ///< moved to and from device memory, reads plus writes
-  int kernels = 1;            ///< launches; each costs one host dispatch
-  int layer = -1;             ///< as Node::layer
-  bool backward = false;      ///< of fused attention: its backward kernel, which is slower per FLOP
+  Flops flops{0};         ///< work really done (a causal kernel counts half of the square)
+  Bytes bytes{0};         ///< moved to and from device memory, reads plus writes
+  int kernels = 1;        ///< launches; each costs one host dispatch, unless captured
+  bool captured = false;  ///< part of a graph (CUDA graph) that the host launches as one
+  int layer = -1;         ///< as Node::layer
+  bool backward = false;  ///< of fused attention: its backward kernel, which is slower per FLOP
+  bool tensorrt = false;  ///< of fused attention: TensorRT-LLM's kernel, where the device has it
   bool block_scaled = false;  ///< of fp8 GEMMs: a scale per block of K (DeepSeek-V3's, mxfp8)
   /// Of B's elements (a GEMM's weights) in memory where they are narrower than what the matrix
   /// units compute in; 0: as `type`.
@@ -126,5 +128,10 @@ struct Operator {
 
   friend bool operator==(const Operator&, const Operator&) = default;
 };
+
+/// Of the host, at `dispatch` a kernel. Ignores: the one launch of a captured graph.
+inline Time issue_time(const Operator& op, Time dispatch) {
+  return op.captured ? Time(0) : dispatch * op.kernels;
+}
 
 }  // namespace orrery::graph

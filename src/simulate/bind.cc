@@ -149,7 +149,7 @@ void Binding::bind_compute(const graph::Node& node, BoundNode& bound,
     }
     kernels.push_back(kernel);
     bound.work += time.alone;
-    const Time dispatch = workload_.host_dispatch * op->kernels;
+    const Time dispatch = graph::issue_time(*op, workload_.host_dispatch);
     bound.host_cost += dispatch;
     bound.host_span = dispatch + std::max(bound.work, bound.host_span);
   }

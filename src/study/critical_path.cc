@@ -42,7 +42,7 @@ NodeCost cost_of(const graph::Node& node, std::string_view phase, const compute:
     if (cost.work >= cost.host_span) {
       cost.tail = cost.work;
     }
-    cost.host_span = dispatch * kernel->op->kernels + std::max(cost.work, cost.host_span);
+    cost.host_span = graph::issue_time(*kernel->op, dispatch) + std::max(cost.work, cost.host_span);
   }
   return cost;
 }

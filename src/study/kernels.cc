@@ -187,6 +187,7 @@ Result<Kernels> kernels_of(const AttentionQuery& query, const compute::Device& d
   op.name = query.backward ? "attention_backward" : "attention";
   op.kind = graph::OperatorKind::attention;
   op.backward = query.backward;
+  op.tensorrt = query.framework == "trtllm";
   check.format(query.type, device, op);
   check.extent("batch", query.batch);
   check.extent("heads", query.heads);

@@ -49,6 +49,7 @@ struct AttentionQuery {
   bool causal = true;
   bool backward = false;
   bool cache = true;
+  std::string framework{};
 
   static constexpr std::array<std::string_view, 3> kRequired{"heads", "head_dim", "queries"};
 
@@ -65,6 +66,8 @@ struct AttentionQuery {
     visit("causal", &AttentionQuery::causal, "a query sees no later key; default true");
     visit("backward", &AttentionQuery::backward, "the backward kernel; default false");
     visit("cache", &AttentionQuery::cache, "forward: keys and values also go to a paged cache");
+    visit("framework", &AttentionQuery::framework,
+          "trtllm: kernels of TensorRT-LLM, where the device knows them; others: FlashAttention's");
   }
 };
 

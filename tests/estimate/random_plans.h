@@ -182,6 +182,8 @@ class RandomPlans {
     plan.p2p_host_sync = rarely(4);
     plan.tp_algorithm = static_cast<collective::CollectiveAlgorithm>(pick({0, 0, 0, 1, 2}));
     plan.dp_algorithm = static_cast<collective::CollectiveAlgorithm>(pick({0, 0, 0, 1, 8}));
+    plan.cuda_graphs = static_cast<plan::CudaGraphs>(pick({0, 0, 1, 2}));
+    plan.expert_gemms = static_cast<plan::ExpertGemms>(pick({0, 1, 2}));
     if (plan.attention == zoo::AttentionKernel::flash && rarely(6)) {
       plan.documents = std::to_string(plan.sequence / 2) + "," + std::to_string(plan.sequence / 2);
     }

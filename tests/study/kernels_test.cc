@@ -55,6 +55,24 @@ TEST(Kernels, GroupedHeadsReadFewerKeys) {
             Bytes(2 * (2 * 1024 + 2 * 2 * 2 * 4096 * 64) + 4 * 16));
 }
 
+TEST(Kernels, TensorRtAttentionHasItsOwnCoefficientsWhereTheDeviceKnowsThem) {
+  compute::Device device = h100();
+  device.format_kernels.clear();
+  AttentionQuery query{.heads = 8, .head_dim = 64, .queries = 1024, .cache = false};
+  const auto time = [&] {
+    return time_kernels(kernels_of(query, device, "").value(), device).time;
+  };
+  const Time usual = time();
+  query.framework = "trtllm";
+  EXPECT_EQ(time(), usual);
+  compute::KernelCoefficients slower = device.kernels;
+  slower.attention_launch += 5_us;
+  device.format_kernels.emplace(compute::kTensorRtAttention, slower);
+  EXPECT_EQ(time(), usual + 5_us);
+  query.framework = "vllm";
+  EXPECT_EQ(time(), usual);
+}
+
 TEST(Kernels, AWindowLimitsWhatAQuerySees) {
   // Queries 0 to 1023, window 128: the first 128 see 128^2 / 2, the other 896 see 128 each.
   AttentionQuery query{.heads = 1, .head_dim = 64, .queries = 1024, .window = 128, .cache = false};

@@ -145,7 +145,8 @@ double tiled_attention_seconds(const graph::Operator& op, const Rates& rates,
 const KernelCoefficients& attention_coefficients(const graph::Operator& op, const Device& device) {
   const auto decode = device.format_kernels.find(kDecodeKernels);
   const bool few = op.gemm.m > 0 && static_cast<double>(op.gemm.m) < kSmallAttentionTile;
-  return few && decode != device.format_kernels.end() ? decode->second : device.kernels_of(op);
+  return few && !op.tensorrt && decode != device.format_kernels.end() ? decode->second
+                                                                      : device.kernels_of(op);
 }
 
 double attention_seconds(const graph::Operator& op, const Rates& rates,
@@ -165,8 +166,9 @@ double attention_seconds(const graph::Operator& op, const Rates& rates,
 constexpr double kScanMemoryShare = 0.365;
 
 double scan_seconds(const graph::Operator& op, const Rates& rates, const KernelCoefficients& c) {
+  const double share = op.backward ? c.scan_backward_share : c.scan_share;
   return to_seconds(c.gemm_launch) +
-         std::max(op.flops.value() / (rates.flops * c.scan_share),
+         std::max(op.flops.value() / (rates.flops * share),
                   static_cast<double>(op.bytes.value()) / (rates.bandwidth * kScanMemoryShare));
 }
 

@@ -47,7 +47,7 @@ struct KernelTime {
 ///   rows    = bytes of queries and output, backward twice
 ///
 /// Without tiles (attention_tile = 0, or no shape): gemm_launch + flops / (peak * attention_share),
-/// or its bytes if longer; so is a scan, with scan_share and, of bandwidth, 0.365. Others:
+/// or its bytes if longer; so is a scan, with scan_(backward_)share and 0.365 of bandwidth. Others:
 /// stream_launch per kernel + bytes / (bandwidth * share of the kind); a norm over rows of w
 /// elements has long_share + (norm_share - long_share) / (1 + (w / norm_width)^3).
 /// Coefficients are those of the operator's number format, Device::kernels_of.

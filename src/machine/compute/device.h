@@ -79,6 +79,7 @@ struct KernelCoefficients {
   double attention_traffic = 0;     ///< share of queries' and output's traffic that nothing hides
   Time attention_launch = 2500_ns;  ///< start and drain of one attention kernel with tiles
   double scan_share = 0.5;          ///< of peak, state-space scan
+  double scan_backward_share = 0.5;
   double permute_share = 0.4;       ///< of bandwidth, rows of tokens to experts and back
   double convolution_share = 0.7;   ///< of bandwidth, causal convolution over long sequences
   double cache_write_share = 0.35;  ///< of bandwidth, keys and values into a paged cache
@@ -111,6 +112,7 @@ struct KernelCoefficients {
     visit("attention_traffic", &K::attention_traffic, "share of queries and output not hidden");
     visit("attention_launch", &K::attention_launch, "start and drain of tiled attention");
     visit("scan_share", &K::scan_share, "share of peak of a state-space scan");
+    visit("scan_backward_share", &K::scan_backward_share, "the same, backward");
     visit("permute_share", &K::permute_share, "share of bandwidth of rows to experts and back");
     visit("convolution_share", &K::convolution_share, "share of bandwidth of causal convolution");
     visit("cache_write_share", &K::cache_write_share, "share of bandwidth of writes to a KV cache");
@@ -132,8 +134,11 @@ inline constexpr std::string_view kBlockScaledFp8 = "fp8_block";
 /// Fused attention of fewer than 16 queries, which may read its keys faster than long prompts do.
 inline constexpr std::string_view kDecodeKernels = "decode";
 
+/// Fused attention of TensorRT-LLM, in bf16.
+inline constexpr std::string_view kTensorRtAttention = "attention_trtllm";
+
 /// Sets of coefficients that a machine file may give beside those of data types.
-inline constexpr std::array kOtherKernelSets{kBlockScaledFp8, kDecodeKernels};
+inline constexpr std::array kOtherKernelSets{kBlockScaledFp8, kDecodeKernels, kTensorRtAttention};
 
 /// How its kernels are timed: a row each of kComputeModels (compute_model.cc).
 enum class ComputeModel : std::uint8_t { roofline, systolic, pim, spatial };
@@ -170,8 +175,8 @@ struct Device {
   SpatialDevice spatial;   ///< of model spatial
   KernelCoefficients kernels;
   /// Where kernels of a number format behave otherwise, by name of the data type or "fp8_block", or
-  /// attention of "decode": whole sets of coefficients, of which a file gives only what differs
-  /// from `kernels`.
+  /// attention of "decode" or "attention_trtllm": whole sets of coefficients, of which a file gives
+  /// only what differs from `kernels`.
   std::map<std::string, KernelCoefficients, std::less<>> format_kernels;
   /// Share of compute units and of memory bandwidth that a collective running at the same time
   /// takes from compute kernels; a point-to-point message alone takes `overlap_send_units`, as it
@@ -183,6 +188,8 @@ struct Device {
   /// take, and what each communicator of several ranks buffers. Not: fragmentation.
   Bytes framework_memory{0};
   Bytes communicator_memory{0};
+  /// Further, of a communicator that exchanges all to all, for each other rank of the node.
+  Bytes exchange_memory{0};
 
   /// Coefficients of the operator's format; without its own, block-scaled fp8 is as fp8. Sums that
   /// leave the matrix units cost as much as scales of blocks; units that microscale sum in fp32.
@@ -191,6 +198,9 @@ struct Device {
     const bool blocks = op.block_scaled || (op.splits_sums && !microscaling);
     if (blocks && op.type == graph::DataType::fp8) {
       found = format_kernels.find(kBlockScaledFp8);
+    }
+    if (op.tensorrt) {
+      found = format_kernels.find(kTensorRtAttention);
     }
     if (found == format_kernels.end()) {
       found = format_kernels.find(name_of(op.type));
@@ -213,6 +223,8 @@ struct Device {
     visit("overlap_send_units", &Device::overlap_send_units, "share of units that a message takes");
     visit("framework_memory", &Device::framework_memory, "driver, runtime and libraries");
     visit("communicator_memory", &Device::communicator_memory, "buffers of a communicator");
+    visit("exchange_memory", &Device::exchange_memory,
+          "all-to-all: buffers for a rank of the node");
   }
 
   friend bool operator==(const Device&, const Device&) = default;

@@ -139,7 +139,7 @@ StageMemory stage_memory(const BlockMemories& blocks, const plan::Plan& plan, st
 Fullest fullest(const zoo::Model& model, const plan::Plan& plan, const machine::Machine& machine) {
   const auto parts = plan::split_model(model, plan);
   const BlockMemories blocks = block_memories(model, plan);
-  const Bytes framework = framework_bytes(machine.device, plan);
+  const Bytes framework = framework_bytes(model, plan, machine);
   const bool first_only = later_hold_less(plan);
   std::vector<std::vector<StageChunk>> seen;
   Fullest fullest{.total = Bytes(0), .fits = true};
@@ -175,7 +175,7 @@ Result<std::vector<StageMemory>> memory_footprint(const zoo::Model& model, const
     return fail(std::move(checked.error()));
   }
   std::vector<StageMemory> stages = memory_of_checked(model, plan);
-  const Bytes framework = machine != nullptr ? framework_bytes(machine->device, plan) : Bytes(0);
+  const Bytes framework = machine != nullptr ? framework_bytes(model, plan, *machine) : Bytes(0);
   for (StageMemory& stage : stages) {
     stage[plan::MemoryCategory::framework] += framework;
     stage.highest[plan::MemoryCategory::framework] += framework;

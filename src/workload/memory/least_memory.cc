@@ -69,11 +69,11 @@ EndPieces pieces_at_ends(const plan::PipelineShape& shape) {
 
 Bytes least_memory(const zoo::Model& model, const BlockMemories& blocks, const plan::Plan& plan,
                    const std::vector<std::vector<plan::ModelPart>>& parts,
-                   const compute::Device& device, const EndPieces& pieces) {
+                   const machine::Machine& machine, const EndPieces& pieces) {
   const Bytes first = of_stage(model, blocks, plan, parts.front(), pieces.first);
   const Bytes last =
       parts.size() == 1 ? first : of_stage(model, blocks, plan, parts.back(), pieces.last);
-  return std::max(first, last) + framework_bytes(device, plan);
+  return std::max(first, last) + framework_bytes(model, plan, machine);
 }
 
 Bytes kept_by_layers(const zoo::Model& model, const BlockMemories& blocks, const plan::Plan& plan,

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/units.h"
-#include "machine/compute/device.h"
+#include "machine/machine.h"
 #include "workload/memory/block_memory.h"
 #include "workload/plan/model_parts.h"
 #include "workload/plan/plan.h"
@@ -33,7 +33,7 @@ EndPieces pieces_at_ends(const plan::PipelineShape& shape);
 /// `pieces`: pieces_at_ends() of its pipeline.
 Bytes least_memory(const zoo::Model& model, const BlockMemories& blocks, const plan::Plan& plan,
                    const std::vector<std::vector<plan::ModelPart>>& parts,
-                   const compute::Device& device, const EndPieces& pieces);
+                   const machine::Machine& machine, const EndPieces& pieces);
 
 /// Of a chunk, per microbatch: what its layers keep from forward to backward.
 Bytes kept_by_layers(const zoo::Model& model, const BlockMemories& blocks, const plan::Plan& plan,

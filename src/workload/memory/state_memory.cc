@@ -8,6 +8,7 @@
 #include "workload/plan/layout.h"
 #include "workload/plan/quantize.h"
 #include "workload/plan/schedule.h"
+#include "workload/plan/shard.h"
 #include "workload/plan/update_pieces.h"
 
 namespace orrery::footprint {
@@ -55,6 +56,28 @@ Bytes resident_bytes(const plan::Plan& plan, const OwnedParameters& owned) {
   return dense.stored / shards + expert.stored / expert_shards +
          copies * ((shards == 1 ? dense.copy : Bytes(0)) +
                    (expert_shards == 1 ? expert.copy : Bytes(0)));
+}
+
+/// Buffers for the exchange of tokens.
+Bytes exchange_bytes(const zoo::Model& model, const plan::Plan& plan,
+                     const machine::Machine& machine) {
+  if (plan.ep == 1) {
+    return Bytes(0);
+  }
+  const std::int64_t node = machine.network.empty() ? 0 : machine.network.front().size;
+  const std::int64_t near = node > 0 ? std::min(plan.ep, node) : plan.ep;
+  if (plan.moe_dispatch == plan::MoeDispatch::all_to_all) {
+    return machine.device.exchange_memory * (near - 1);
+  }
+  if (plan.moe_dispatch == plan::MoeDispatch::hierarchical) {
+    const std::int64_t width = model.expert.latent > 0 ? model.expert.latent : model.hidden;
+    const std::int64_t tokens =
+        plan.microbatch * plan::sequence_of(model, plan) / (plan.cp * plan.tp);
+    const Bytes row = graph::size_of(plan.compute_type) * width +
+                      graph::size_of(graph::DataType::fp32) * model.experts;
+    return row * tokens * near * 2;
+  }
+  return Bytes(0);
 }
 
 }  // namespace
@@ -156,7 +179,9 @@ StateMemory state_memory(const plan::Plan& plan, const OwnedParameters& owned, B
   return state;
 }
 
-Bytes framework_bytes(const compute::Device& device, const plan::Plan& plan) {
+Bytes framework_bytes(const zoo::Model& model, const plan::Plan& plan,
+                      const machine::Machine& machine) {
+  const compute::Device& device = machine.device;
   const bool experts = plan.ep > 1;
   const std::array<std::int64_t, 7> ranks{plan.tp,
                                           plan.cp,
@@ -167,7 +192,8 @@ Bytes framework_bytes(const compute::Device& device, const plan::Plan& plan) {
                                           experts ? plan::expert_data_parallel(plan) : 1};
   return device.framework_memory +
          device.communicator_memory *
-             std::count_if(ranks.begin(), ranks.end(), [](std::int64_t size) { return size > 1; });
+             std::count_if(ranks.begin(), ranks.end(), [](std::int64_t size) { return size > 1; }) +
+         exchange_bytes(model, plan, machine);
 }
 
 }  // namespace orrery::footprint

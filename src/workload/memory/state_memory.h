@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "graph/liveness.h"
-#include "machine/compute/device.h"
+#include "machine/machine.h"
 #include "workload/memory/block_memory.h"
 #include "workload/plan/memory_category.h"
 #include "workload/plan/plan.h"
@@ -89,13 +89,20 @@ Bytes bucket_bytes(const plan::Plan& plan, Bytes all, Bytes block);
 
 /// What a device holds besides tensors (compute/device.h):
 ///
-///   framework_memory + c communicator_memory
+///   framework_memory + c communicator_memory + x
 ///
 ///   c   communicators of more than one rank: tp, cp, dp with cp, pp, ep; with ep those inside an
 ///       expert (etp) and of the ranks with the same experts
+///   x   buffers for the exchange of tokens over ep > 1:
+///       alltoall       exchange_memory for each other rank of ep inside the node, since NCCL
+///                      connects every pair
+///       hierarchical   2 T n (H e + 4 E): what the n ranks of ep inside the node may send here,
+///                      before the experts and after them, with a weight for every expert of the
+///                      layer; T: the rank's tokens of a microbatch, H: width of a routed row
 ///
-/// Ignores: that an all-to-all over NCCL connects every pair of its ranks (3.3 GB of 8 H100,
-/// NVIDIA/nccl issue 1685); buffers of other libraries for token exchange (DeepEP).
-Bytes framework_bytes(const compute::Device& device, const plan::Plan& plan);
+/// Ignores: what such libraries stage for messages between nodes.
+/// Source:  deepseek-ai/DeepEP, hybrid-ep (buffers of dispatch and combine, one for all layers).
+Bytes framework_bytes(const zoo::Model& model, const plan::Plan& plan,
+                      const machine::Machine& machine);
 
 }  // namespace orrery::footprint

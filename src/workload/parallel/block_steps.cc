@@ -24,7 +24,7 @@ bool is_gemm(const zoo::ModelOperator& op) {
 /// launch each.
 graph::Operator gemm_operator(const zoo::ModelOperator& op, std::string_view suffix,
                               const graph::GemmShape& shape, const plan::Plan& plan) {
-  const bool apart = op.expert && op.kind == graph::OperatorKind::gemm;
+  const bool apart = op.expert && plan.expert_gemms == plan::ExpertGemms::per_expert;
   graph::Operator result{.name = op.name + std::string(suffix),
                          .kind = op.kind,
                          .type = plan.compute_type,
@@ -97,26 +97,32 @@ class BlockBuilder {
     if (plan::is_quantized(plan_, op)) {
       quantize_weights(op, plan::StepPhase::forward, source);
       const std::int64_t inputs = op.gemm.batch * op.gemm.m * op.gemm.k;
-      quantize(op, "_quantize_input",
-               plan::quantize_input(plan_, own_share(op, zoo::TensorBoundary::enter, inputs),
-                                    copies_of(op), after_norm),
-               plan::StepPhase::forward, source);
+      if (!arrives_converted(op, zoo::TensorBoundary::combine)) {
+        quantize(op, "_quantize_input",
+                 plan::quantize_input(plan_, own_share(op, zoo::TensorBoundary::enter, inputs),
+                                      copies_of(op), after_norm),
+                 plan::StepPhase::forward, source);
+      }
     }
     if (is_gemm(op) || op.forward_kernels > 0) {
       push(steps_.forward, forward_operator(op, plan_), plan::StepPhase::forward, Part::forward,
            source);
       steps_.forward.back().made = made_by(op, false, plan_);
     }
+    stash(op, "_stash", plan::StepPhase::forward, source);
   }
 
   void backward(const zoo::ModelOperator& op, int source) {
+    stash(op, "_restore", plan::StepPhase::backward, source);
     if (plan::is_quantized(plan_, op)) {
       quantize_weights(op, plan::StepPhase::backward, source);
       const std::int64_t gradients = op.gemm.batch * op.gemm.m * op.gemm.n;
-      quantize(op, "_quantize_gradient",
-               plan::quantize_gradient(plan_, own_share(op, zoo::TensorBoundary::leave, gradients),
-                                       copies_of(op)),
-               plan::StepPhase::backward, source);
+      if (!arrives_converted(op, zoo::TensorBoundary::dispatch)) {
+        quantize(op, "_quantize_gradient",
+                 plan::quantize_gradient(
+                     plan_, own_share(op, zoo::TensorBoundary::leave, gradients), copies_of(op)),
+                 plan::StepPhase::backward, source);
+      }
     }
     if (is_gemm(op)) {
       gemm_backward(op, source);
@@ -132,6 +138,19 @@ class BlockBuilder {
  private:
   /// One is for the weight gradient.
   static int copies_of(const zoo::ModelOperator& op) { return plan::is_trained(op) ? 2 : 1; }
+
+  /// The GEMM of experts before it writes its result as the one at the other `boundary` reads it.
+  bool arrives_converted(const zoo::ModelOperator& op, zoo::TensorBoundary boundary) const {
+    return op.expert && op.boundary == boundary && plan_.expert_gemms == plan::ExpertGemms::fused;
+  }
+
+  /// Each expert's rows have a kernel of their own, but in graphs (Transformer Engine pull request
+  /// 2360).
+  int launches(const zoo::ModelOperator& op, int kernels) const {
+    const bool apart = op.expert && plan_.expert_gemms == plan::ExpertGemms::per_expert &&
+                       plan_.cuda_graphs != plan::CudaGraphs::full;
+    return apart ? kernels * static_cast<int>(op.gemm.batch) : kernels;
+  }
 
   /// With sequence parallelism a rank quantises its own tokens before they are gathered over tp.
   std::int64_t own_share(const zoo::ModelOperator& op, zoo::TensorBoundary gathered,
@@ -150,6 +169,27 @@ class BlockBuilder {
     }
   }
 
+  /// In graphs of whole steps the buffers of fused experts hold the most rows that may come: what
+  /// backward needs of the rows that came is copied into pages, and back (paged stash of
+  /// Megatron-LM, pull request 4247).
+  void stash(const zoo::ModelOperator& op, const char* suffix, plan::StepPhase phase, int source) {
+    if (!op.expert || plan_.expert_gemms != plan::ExpertGemms::fused ||
+        plan_.cuda_graphs != plan::CudaGraphs::full) {
+      return;
+    }
+    const std::int64_t inputs = op.gemm.batch * op.gemm.m * op.gemm.k;
+    const Bytes kept = plan::is_quantized(plan_, op)
+                           ? Bytes(inputs) * plan::recipe_of(plan_.quantization).element_bytes()
+                           : op.saved;
+    push(phase == plan::StepPhase::forward ? steps_.forward : steps_.backward,
+         {.name = op.name + suffix,
+          .kind = graph::OperatorKind::elementwise,
+          .type = plan_.compute_type,
+          .gemm = {},
+          .bytes = 2 * kept},
+         phase, Part::other, source);
+  }
+
   void quantize(const zoo::ModelOperator& op, const char* suffix, const plan::QuantizeWork& work,
                 plan::StepPhase phase, int source) {
     if (work.bytes > Bytes(0)) {
@@ -159,7 +199,7 @@ class BlockBuilder {
             .type = plan_.compute_type,
             .gemm = {},
             .bytes = work.bytes,
-            .kernels = work.kernels},
+            .kernels = launches(op, work.kernels)},
            phase, Part::other, source);
     }
   }

@@ -47,7 +47,7 @@ void passes::memory(Draft& draft, const Context& context) {
     footprint::StateMemory state = footprint::state_memory(blocks, context.plan, chunks);
     if (context.machine != nullptr) {
       state.device[plan::MemoryCategory::framework] =
-          footprint::framework_bytes(context.machine->device, context.plan);
+          footprint::framework_bytes(context.model, context.plan, *context.machine);
     }
     role.messages = footprint::message_bytes(blocks, context.plan, chunks);
     role.reduction = state.reduction;

@@ -189,7 +189,8 @@ void passes::pipeline(Draft& draft, const Context& context) {
   draft.layout = plan::layout_of(context.plan, context.model.experts > 0);
   draft.shape = plan::pipeline_shape(context.plan);
   draft.interleaves_pairs = context.plan.overlap_ep != plan::OverlapExperts::off;
-  draft.host_dispatch = context.plan.host_dispatch;
+  const bool eager = context.plan.cuda_graphs != plan::CudaGraphs::full;
+  draft.host_dispatch = eager ? context.plan.host_dispatch : Time(0);
   draft.pair_ready = wait_step("pair_ready", Value::flow, plan::StepPhase::forward);
   draft.operators = plan::block_operators(context.model, context.plan);
   for (const std::vector<zoo::ModelOperator>& operators : draft.operators) {

@@ -22,6 +22,8 @@ void expert(parallel::Draft& draft, const parallel::Context& context);
 void context(parallel::Draft& draft, const parallel::Context& context);
 /// Forward again before backward: of the layer, or of the attention core. pass_recompute.cc
 void recompute(parallel::Draft& draft, const parallel::Context& context);
+/// What the host launches as graphs, and where it waits for the routing of tokens. pass_capture.cc
+void capture(parallel::Draft& draft, const parallel::Context& context);
 /// Reductions of gradients over dp. pass_data.cc
 void gradients(parallel::Draft& draft, const parallel::Context& context);
 /// All-gathers of ZeRO-sharded parameters that run beside the layers. pass_gather.cc
@@ -73,6 +75,9 @@ inline constexpr std::array kPasses{
     Pass{.name = "recompute",
          .meaning = "forward again before backward",
          .draft = passes::recompute},
+    Pass{.name = "capture",
+         .meaning = "captured graphs, and where the host waits for the routing of tokens",
+         .draft = passes::capture},
     Pass{.name = "gradients",
          .meaning = "data-parallel reduction of gradients",
          .draft = passes::gradients},

@@ -68,12 +68,14 @@ constexpr auto named_values(MoeDispatch) {
   });
 }
 /// What multiplies the experts' matrices.
-enum class ExpertGemms : std::uint8_t { grouped, per_expert };
+enum class ExpertGemms : std::uint8_t { grouped, per_expert, fused };
 constexpr auto named_values(ExpertGemms) {
   return std::to_array<Named<ExpertGemms>>({
       {ExpertGemms::grouped, "grouped", "one kernel for the tiles of all experts of a rank"},
       {ExpertGemms::per_expert, "per_expert",
        "a GEMM per expert on several streams; biases and padding apart (TEGroupedMLP)"},
+      {ExpertGemms::fused, "fused",
+       "one kernel with biases, activation and the conversion of its result (its op fuser)"},
   });
 }
 /// What the exchange of tokens runs beside.
@@ -84,6 +86,15 @@ constexpr auto named_values(OverlapExperts) {
       {OverlapExperts::shared, "true", "the shared expert; in dualpipe also the other microbatch"},
       {OverlapExperts::microbatch, "microbatch",
        "another microbatch: after the warm-up forwards and backwards run in pairs"},
+  });
+}
+/// What the host launches as captured graphs instead of kernel by kernel.
+enum class CudaGraphs : std::uint8_t { none, layers, full };
+constexpr auto named_values(CudaGraphs) {
+  return std::to_array<Named<CudaGraphs>>({
+      {CudaGraphs::none, "none", "nothing"},
+      {CudaGraphs::layers, "layers", "layers but for routed experts, whose shapes change"},
+      {CudaGraphs::full, "full", "the whole step; experts in buffers of fixed size"},
   });
 }
 /// At which clocks matrix kernels run.
@@ -179,7 +190,8 @@ struct Plan {
   collective::CollectiveAlgorithm dp_algorithm = collective::CollectiveAlgorithm::automatic;
   std::int64_t vocab_multiple = 128;  ///< the vocabulary is padded to a multiple of this x tp
   Time host_dispatch{0};              ///< host time to issue one kernel
-  std::int64_t batch_kernels = 0;     ///< that prepare tokens and masks before every forward pass
+  CudaGraphs cuda_graphs = CudaGraphs::none;
+  std::int64_t batch_kernels = 0;  ///< that prepare tokens and masks before every forward pass
   bool host_sync = false;  ///< the host waits for every forward and backward (timers of Megatron)
   bool p2p_host_sync = false;  ///< the host waits for pipeline messages (Megatron before 2023)
   Clocks clocks = Clocks::sustained;
@@ -272,6 +284,7 @@ struct Plan {
     visit("dp_algorithm", &Plan::dp_algorithm, "collective algorithm of dp");
     visit("vocab_multiple", &Plan::vocab_multiple, "vocabulary padded to a multiple of this x tp");
     visit("host_dispatch", &Plan::host_dispatch, "host time to issue one kernel");
+    visit("cuda_graphs", &Plan::cuda_graphs, "what the host launches as captured graphs");
     visit("batch_kernels", &Plan::batch_kernels, "small kernels that prepare each forward pass");
     visit("host_sync", &Plan::host_sync, "host waits after every forward and backward pass");
     visit("p2p_host_sync", &Plan::p2p_host_sync, "host waits for pipeline messages");

@@ -170,6 +170,7 @@ struct ExpertShape {
   std::int64_t latent = 0;      ///< width in which experts work; 0: H (no projections around them)
   bool shared_gate = false;     ///< the shared expert's output is scaled by sigmoid(H x 1 matrix)
   bool bias = false;            ///< of fc1 and fc2
+  bool clamped = false;         ///< gate and up, before the activation (GPT-OSS)
   bool router_bias = false;     ///< trained; not the balancing bias of DeepSeek-V3
 };
 

@@ -95,6 +95,29 @@ ModelOperator expert_gemm(std::string name, const Shapes& shapes, std::int64_t o
   return op;
 }
 
+/// Between fc1 and fc2; GEMMs that apply it leave no kernel. Gate and up that are clamped are so
+/// eagerly (Megatron-LM's weighted_bias_quick_geglu_impl): each clamped (2 + 2 bytes an element),
+/// put together (2 + 2); backward comparisons (2 + 1 each, two for up, and their conjunction, 1 + 1
+/// + 1), the selection (1 + 2 + 2), and the concatenation of both gradients (2 + 2): 11 on average.
+ModelOperator expert_activation(const Shapes& shapes) {
+  const ExpertShape& expert = shapes.model.expert;
+  ModelOperator op = activation(shapes, routed_rows(shapes), expert.ffn, expert.bias);
+  op.name.insert(0, "expert_");
+  op.expert = true;
+  if (shapes.options.experts_fused) {
+    op.forward_bytes = op.backward_bytes = Bytes(0);
+    op.forward_kernels = op.backward_kernels = 0;
+  } else if (shapes.options.experts_apart && expert.clamped) {
+    const Bytes halves = 2 * shapes.tensor(routed_rows(shapes), expert.ffn);
+    op.forward_bytes += 4 * halves;
+    op.forward_kernels += 3;
+    op.backward_bytes += (11 + 4) * halves / 2;
+    op.backward_kernels += 7;
+    op.saved += halves;
+  }
+  return op;
+}
+
 /// The bias b of fc2, weighted like the rows themselves: t + b p in fp32, expert by expert, put
 /// together and made narrow again (TEGroupedMLP._apply_bias). Forward b p (written), the sum (2 + 4
 /// read, 4 written), the concatenation (4 + 4), the conversion (4 + 2); backward the conversion (2
@@ -159,11 +182,9 @@ void append_experts(Operators& operators, const Shapes& shapes) {
   }
   operators.push_back(routing(shapes));
   operators.push_back(expert_gemm("expert_fc1_gemm", shapes, inner, width, GemmSplit::column));
-  operators.push_back(activation(shapes, routed_rows(shapes), expert.ffn, expert.bias));
-  operators.back().name.insert(0, "expert_");
-  operators.back().expert = true;
+  operators.push_back(expert_activation(shapes));
   operators.push_back(expert_gemm("expert_fc2_gemm", shapes, width, expert.ffn, GemmSplit::row));
-  if (expert.bias && shapes.options.experts_apart) {
+  if (expert.bias && shapes.options.experts_apart && !shapes.options.experts_fused) {
     operators.push_back(expert_bias(shapes));
     std::swap(operators.back().boundary, operators[operators.size() - 2].boundary);
     operators.back().routed = operators[operators.size() - 2].routed;

@@ -154,6 +154,7 @@ struct ShapeOptions {
   bool fused_softmax = true;         ///< of unfused attention: scale+mask+softmax as one
   bool fused_cross_entropy = false;  ///< loss and its gradient in one kernel
   bool experts_apart = false;        ///< a GEMM per expert, whose output bias other kernels add
+  bool experts_fused = false;        ///< of these: GEMMs add it and apply the activation
   bool pads_experts = false;         ///< rows are copied to and from buffers padded for each expert
   /// Ranks that a token is sent to, once each, by an exchange that merges its copies (mean); 0: all
   /// its top_k copies are made before they are sent.

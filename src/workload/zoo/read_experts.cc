@@ -178,10 +178,11 @@ Model read_llama4(Reader& read) {
 }
 
 Model read_gpt_oss(Reader& read) {
-  constexpr std::array<std::string_view, 5> kNoEffect{
-      "experts_per_token", "initial_context_length", "swiglu_alpha", "swiglu_limit", "router_bias"};
+  constexpr std::array<std::string_view, 4> kNoEffect{"experts_per_token", "initial_context_length",
+                                                      "swiglu_alpha", "router_bias"};
   Model m = read_decoder(read);
   ignore_all(read, kNoEffect);
+  m.expert.clamped = read.optional("swiglu_limit", 7.0) > 0;
   m.attention_bias = m.attention_output_bias = read.optional("attention_bias", true);
   read_routing(read, m, "num_local_experts");
   m.expert.ffn = m.ffn;

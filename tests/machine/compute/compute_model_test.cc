@@ -4,8 +4,6 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include <map>
-
 namespace orrery::compute {
 namespace {
 
@@ -377,23 +375,6 @@ RC_GTEST_PROP(ComputeModel, OverlapNeverSpeedsUp, ()) {
       kernel_time(gemm(*rc::gen::inRange<std::int64_t>(1, 9000), 1024, 1024), device);
   RC_ASSERT(time.beside_message >= time.alone);
   RC_ASSERT(time.beside_collective >= time.beside_message);
-}
-
-TEST(ComputeModel, ScansTakeAsLongAsTheTritonKernelsOnAnH100) {
-  // 128 heads of 64, state 128, chunks of 256 tokens: 8.45 MFLOP and 99,072 bytes per token. Tokens
-  // per second of the original kernels: vllm-project/vllm pull request 27299.
-  Device device;
-  device.peak[static_cast<std::size_t>(graph::DataType::bf16)] = FlopRate(989.4e12);
-  device.memory = {{"hbm", 80_GiB, Bandwidth(3.35e12), Time(0)}};
-  for (const auto& [tokens, rate] : std::map<std::int64_t, double>{
-           {4096, 12.06409e6}, {8192, 12.62327e6}, {16384, 12.92440e6}, {32768, 11.80002e6}}) {
-    graph::Operator scan;
-    scan.kind = graph::OperatorKind::scan;
-    scan.flops = Flops(8.45e6 * static_cast<double>(tokens));
-    scan.bytes = Bytes(99'072) * tokens;
-    const double published = static_cast<double>(tokens) / rate;
-    EXPECT_NEAR(to_seconds(kernel_time(scan, device).alone) / published, 1, 0.06) << tokens;
-  }
 }
 
 }  // namespace

@@ -119,17 +119,40 @@ TEST(MemoryState, ExpertsAreSharedByTheRanksThatHoldTheSameOnes) {
 TEST(MemoryState, FrameworkBuffersEveryCommunicator) {
   // 500 and 10 for each of: tp, dp x cp, pp; with cp also cp; with ep 2 also ep and the dp x cp x
   // tp / ep / etp = 3 x 2 x 2 / 2 / 2 ranks that share experts, and etp.
-  compute::Device device;
-  device.framework_memory = 500_B;
-  device.communicator_memory = 10_B;
+  machine::Machine machine;
+  machine.device.framework_memory = 500_B;
+  machine.device.communicator_memory = 10_B;
+  const zoo::Model model{};
   plan::Plan plan;
-  EXPECT_EQ(framework_bytes(device, plan), 500_B);
+  EXPECT_EQ(framework_bytes(model, plan, machine), 500_B);
   plan = {.tp = 2, .pp = 4, .dp = 3};
-  EXPECT_EQ(framework_bytes(device, plan), 530_B);
+  EXPECT_EQ(framework_bytes(model, plan, machine), 530_B);
   plan.cp = 2;
-  EXPECT_EQ(framework_bytes(device, plan), 540_B);
+  EXPECT_EQ(framework_bytes(model, plan, machine), 540_B);
   plan.ep = 2;
-  EXPECT_EQ(framework_bytes(device, plan), 570_B);
+  EXPECT_EQ(framework_bytes(model, plan, machine), 570_B);
+}
+
+TEST(MemoryState, ExchangesOfTokensHaveBuffersOfTheirOwn) {
+  // All to all: 7 for each other rank of ep in a node of 4. Merged: its 4 send 32 tokens of 16
+  // bf16 elements and 4 fp32 weights, kept before the experts and after them.
+  machine::Machine machine;
+  machine.device.exchange_memory = 7_B;
+  machine.network.resize(2);
+  machine.network.front().size = 4;
+  zoo::Model model;
+  model.hidden = 16;
+  model.experts = 4;
+  plan::Plan plan{.dp = 8, .ep = 2, .microbatch = 2, .global_batch = 16, .sequence = 16};
+  EXPECT_EQ(framework_bytes(model, plan, machine), 7_B);
+  plan.ep = 8;
+  EXPECT_EQ(framework_bytes(model, plan, machine), 21_B);
+  plan.moe_dispatch = plan::MoeDispatch::hierarchical;
+  EXPECT_EQ(framework_bytes(model, plan, machine), Bytes(2 * 4 * 32 * (16 * 2 + 4 * 4)));
+  model.expert.latent = 8;  // rows are narrower
+  EXPECT_EQ(framework_bytes(model, plan, machine), Bytes(2 * 4 * 32 * (8 * 2 + 4 * 4)));
+  plan.ep = 1;
+  EXPECT_EQ(framework_bytes(model, plan, machine), 0_B);
 }
 
 TEST(MemoryState, StatesHaveTheSizesOfTheirTypes) {

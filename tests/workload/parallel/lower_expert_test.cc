@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/config_tree.h"
 #include "cases.h"
 #include "workload/parallel/lower.h"
@@ -89,6 +91,96 @@ TEST(LowerExpert, ExpertsApartRunPlainGemmsOnTheSameRows) {
   EXPECT_EQ(alone.gemm, together.gemm);
   EXPECT_EQ(together.kernels, 1);
   EXPECT_EQ(alone.kernels, 2);  // 8 experts on 4 ranks
+}
+
+TEST(LowerExpert, GraphsCaptureLayersButForTheExperts) {
+  plan::Plan plan{.dp = 4, .ep = 4, .global_batch = 4};
+  plan.quantization = plan::Quantization::fp8_current;
+  plan.expert_gemms = plan::ExpertGemms::per_expert;
+  plan.host_dispatch = 10_us;
+  const auto operator_of = [&](const char* name) {
+    const graph::Workload workload = lowered(small_mixtral(), plan, {.skip = {"fuse"}});
+    return find_node(workload, name)->operators[0];
+  };
+  EXPECT_FALSE(operator_of("qkv_gemm").captured);
+  plan.cuda_graphs = plan::CudaGraphs::layers;
+  for (const char* inside : {"qkv_gemm", "router_gemm", "routing", "qkv_gemm_input_gradient"}) {
+    EXPECT_TRUE(operator_of(inside).captured) << inside;
+  }
+  for (const char* outside :
+       {"expert_fc1_gemm", "expert_fc2_gemm_quantize_gradient", "unpermute", "logits_gemm"}) {
+    EXPECT_FALSE(operator_of(outside).captured) << outside;
+  }
+  // A maximum and a conversion for each of 8 / 4 experts; in one graph, for all of them.
+  EXPECT_EQ(operator_of("expert_fc1_gemm_quantize_input").kernels, 4);
+  plan.cuda_graphs = plan::CudaGraphs::full;
+  EXPECT_EQ(operator_of("expert_fc1_gemm_quantize_input").kernels, 2);
+  EXPECT_EQ(lowered(small_mixtral(), plan).host_dispatch, Time(0));
+}
+
+TEST(LowerExpert, FusedExpertsConvertWhatTheyPassOnThemselves) {
+  plan::Plan plan{.dp = 4, .ep = 4, .global_batch = 4};
+  plan.quantization = plan::Quantization::mxfp8;
+  const auto has = [&](const char* name) {
+    return find_node(lowered(small_mixtral(), plan, {.skip = {"fuse"}}), name) != nullptr;
+  };
+  for (const char* between : {"expert_fc2_gemm_quantize_input", "expert_fc1_gemm_quantize_gradient",
+                              "expert_silu_mul", "expert_silu_mul_backward"}) {
+    plan.expert_gemms = plan::ExpertGemms::per_expert;
+    EXPECT_TRUE(has(between)) << between;
+    plan.expert_gemms = plan::ExpertGemms::fused;
+    EXPECT_FALSE(has(between)) << between;
+  }
+  for (const char* outside :
+       {"expert_fc1_gemm_quantize_input", "expert_fc2_gemm_quantize_gradient"}) {
+    EXPECT_TRUE(has(outside)) << outside;
+  }
+}
+
+TEST(LowerExpert, FusedExpertsInOneGraphCopyWhatTheyKeepIntoPages) {
+  // 4 x 32 rows for each of 2 experts: inputs of fc1 and fc2, 33 / 32 bytes an element, gate and up
+  // in 2 bytes; read and written.
+  plan::Plan plan{.dp = 4, .ep = 4, .global_batch = 4};
+  plan.quantization = plan::Quantization::mxfp8;
+  plan.expert_gemms = plan::ExpertGemms::fused;
+  const graph::Workload apart = lowered(small_mixtral(), plan, {.skip = {"fuse"}});
+  EXPECT_EQ(find_node(apart, "expert_fc1_gemm_stash"), nullptr);
+  plan.cuda_graphs = plan::CudaGraphs::full;
+  const graph::Workload paged = lowered(small_mixtral(), plan, {.skip = {"fuse"}});
+  const std::int64_t rows = 2 * 4 * 32;
+  for (const char* way : {"_stash", "_restore"}) {
+    const auto bytes = [&](const std::string& name) {
+      return find_node(paged, name + way)->operators[0].bytes;
+    };
+    EXPECT_EQ(bytes("expert_fc1_gemm"), Bytes(2 * rows * kExpertHidden * 33 / 32));
+    EXPECT_EQ(bytes("expert_silu_mul"), Bytes(2 * rows * 2 * kExpertWidth * 2));
+    EXPECT_EQ(bytes("expert_fc2_gemm"), Bytes(2 * rows * kExpertWidth * 33 / 32));
+  }
+}
+
+TEST(LowerExpert, TheHostWaitsForTheRoutingUnlessShapesAreFixed) {
+  // Once per layer of a forward pass.
+  plan::Plan plan{.dp = 4, .ep = 4, .global_batch = 4, .host_dispatch = 10_us};
+  zoo::Model model = small_mixtral();
+  const auto waits = [&] {
+    const graph::Workload workload = lowered(model, plan);
+    std::int64_t most = 0;
+    for (const graph::Template& t : workload.programs.at(0).templates) {
+      most = std::max(most, std::count_if(t.nodes.begin(), t.nodes.end(),
+                                          [](const graph::Node& node) { return node.host_sync; }));
+    }
+    return most;
+  };
+  EXPECT_EQ(waits(), kLayers);
+  plan.expert_gemms = plan::ExpertGemms::per_expert;
+  model.expert.clamped = true;  // the activation copies a number to the device
+  EXPECT_EQ(waits(), 2 * kLayers);
+  model.expert.clamped = false;
+  plan.moe_capacity = 1;
+  EXPECT_EQ(waits(), 0);
+  plan.moe_capacity = 0;
+  plan.cuda_graphs = plan::CudaGraphs::full;
+  EXPECT_EQ(waits(), 0);
 }
 
 TEST(LowerExpert, MergedExchangesMoveWhatArrivesOnce) {

@@ -163,6 +163,35 @@ TEST(Experts, apart_they_are_plain_gemms_and_their_output_bias_is_added_in_fp32)
   EXPECT_EQ(find(layer, "expert_fc2_gemm").boundary, TensorBoundary::none);
 }
 
+TEST(Experts, clamped_gates_are_clamped_and_put_together_by_kernels_before_the_activation) {
+  // 512 rows of 2 x ffn elements of 2 bytes: 8 bytes of each forward, 15 backward.
+  Model m = expert_model();
+  const ShapeOptions apart{.sequence = 128, .experts_apart = true};
+  const ModelOperator plain = find(layer_operators(m, apart), "expert_silu_mul");
+  m.expert.clamped = true;
+  const ModelOperator clamped = find(layer_operators(m, apart), "expert_silu_mul");
+  const std::int64_t elements = 512 * 2 * m.expert.ffn;
+  EXPECT_EQ(clamped.forward_bytes - plain.forward_bytes, Bytes(8 * elements));
+  EXPECT_EQ(clamped.backward_bytes - plain.backward_bytes, Bytes(15 * elements));
+  EXPECT_EQ(clamped.saved - plain.saved, Bytes(2 * elements));
+  EXPECT_EQ(find(layer_operators(m, {.sequence = 128}), "expert_silu_mul").forward_bytes,
+            plain.forward_bytes)
+      << "grouped kernels clamp on their way";
+}
+
+TEST(Experts, gemms_that_fuse_activation_and_bias_leave_no_kernel_of_them) {
+  Model m = expert_model();
+  m.expert.bias = m.expert.clamped = true;
+  const ShapeOptions fused{.sequence = 128, .experts_apart = true, .experts_fused = true};
+  const auto layer = layer_operators(m, fused);
+  const ModelOperator activation = find(layer, "expert_silu_mul");
+  EXPECT_EQ(activation.forward_kernels + activation.backward_kernels, 0);
+  EXPECT_EQ(activation.forward_bytes + activation.backward_bytes, Bytes(0));
+  EXPECT_TRUE(std::none_of(layer.begin(), layer.end(),
+                           [](const ModelOperator& op) { return op.name == "expert_bias"; }));
+  EXPECT_EQ(find(layer, "expert_fc2_gemm").boundary, TensorBoundary::combine);
+}
+
 TEST(Experts, latent_experts_route_narrow_rows_between_two_projections) {
   Model m = expert_model();
   m.expert.latent = 128;

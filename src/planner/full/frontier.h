@@ -28,6 +28,7 @@ struct Node {
   plan::Plan plan;
   std::shared_ptr<Savings> savings;  ///< of a variant: those that it is one of
   std::size_t saving = 0;
+  bool tight = false;  ///< it fits, and its bound is that of its issue lists
 };
 struct Later {
   bool operator()(const Node& a, const Node& b) const {
@@ -86,12 +87,7 @@ class Frontier {
   /// Whether any is expected below `limit`, by what is known by now.
   bool any_below(Time limit) {
     if (!open_.empty() && open_.top().expected >= limit && outdated_) {
-      std::vector<Node> nodes = std::move(open_).take();
-      for (Node& node : nodes) {
-        node.expected = expect(node.bound, node.level, node.plan);
-      }
-      open_ = Queue(std::move(nodes));
-      outdated_ = false;
+      order();
     }
     return !open_.empty() && open_.top().expected < limit;
   }
@@ -99,7 +95,24 @@ class Frontier {
   void push(Time bound, Level level, plan::Plan plan, std::shared_ptr<Savings> savings = {},
             std::size_t saving = 0) {
     const Time expected = expect(bound, level, plan);
-    open_.push({bound, expected, level, made_++, std::move(plan), std::move(savings), saving});
+    open_.push({.bound = bound,
+                .expected = expected,
+                .level = level,
+                .number = made_++,
+                .plan = std::move(plan),
+                .savings = std::move(savings),
+                .saving = saving});
+  }
+
+  void put_back(Node node) {
+    node.expected = expect(node.bound, node.level, node.plan);
+    open_.push(std::move(node));
+  }
+
+  /// From now on the least bound first.
+  void by_bounds() {
+    exhaustive_ = true;
+    order();
   }
 
   /// The first by what is known by now.
@@ -129,6 +142,15 @@ class Frontier {
   }
 
  private:
+  void order() {
+    std::vector<Node> nodes = std::move(open_).take();
+    for (Node& node : nodes) {
+      node.expected = expect(node.bound, node.level, node.plan);
+    }
+    open_ = Queue(std::move(nodes));
+    outdated_ = false;
+  }
+
   static constexpr double kUsualRatio = 1.05;  // of an estimate over its bound, of a good plan
   static constexpr double kLeastShare = 0.3;
   static constexpr double kStep = 0.05;     // in which the shares fall

@@ -23,6 +23,7 @@ class Judge {
     simulate_best();
     descend(search_);
     refine();
+    certify(search_);
     finish();
   }
 
@@ -74,16 +75,17 @@ class Judge {
   void finish() {
     const Time best = search_.answer.top.empty() ? Time::max() : search_.answer.top.front().score;
     search_.answer.proved = search_.answer.complete;
+    const Time closed = std::min(search_.cutoff(), search_.sure());
     for (; !search_.open.empty(); search_.open.pop()) {
       const Node& node = search_.open.top();
-      std::uint64_t plans = node.level == Level::variant ? 1 : 0;
+      std::uint64_t plans = node.savings ? 1 : 0;  // others have been estimated
       if (node.level == Level::group) {
         plans = search_.count_of(node.plan);
       } else if (node.level == Level::shape) {
         plans = search_.space.variant_count(node.plan);
       }
       search_.left = std::min(search_.left, node.bound);
-      if (node.bound >= search_.cutoff()) {
+      if (node.bound >= closed) {
         search_.answer.counts.by_bound += plans;
       } else {
         (search_.answer.complete ? search_.answer.counts.by_family : search_.answer.counts.left) +=
@@ -91,7 +93,7 @@ class Judge {
         search_.answer.proved = false;
       }
     }
-    tighten(best);
+    search_.left = std::min(search_.left, best);
     if (search_.candidates.empty() && search_.answer.least_memory > Bytes(0)) {
       const auto stages = footprint::memory_footprint(search_.task.model, search_.answer.frugal,
                                                       &search_.task.machine);
@@ -104,28 +106,6 @@ class Judge {
     if (!search_.answer.top.empty()) {
       search_.answer.bound = search_.left;
       search_.answer.top.resize(std::min(search_.answer.top.size(), search_.options.top));
-    }
-  }
-
-  /// The bound, over what was estimated and not simulated too: the tighter bound of a candidate
-  /// only where its quick one is the least of all.
-  void tighten(Time best) {
-    std::vector<const Candidate*> rest;
-    for (const Candidate& candidate : search_.candidates) {
-      if (!candidate.simulated) {
-        rest.push_back(&candidate);
-      }
-    }
-    std::stable_sort(rest.begin(), rest.end(),
-                     [](const Candidate* a, const Candidate* b) { return a->bound < b->bound; });
-    search_.left = std::min(search_.left, best);
-    for (const Candidate* candidate : rest) {
-      if (candidate->bound >= search_.left) {
-        return;
-      }
-      const auto bound = search_.estimator.lower_bound(candidate->plan);
-      const Time tight = bound ? search_.score.of(candidate->plan, *bound) : Time(0);
-      search_.left = std::min(search_.left, std::max(candidate->bound, tight));
     }
   }
 

@@ -81,7 +81,8 @@ class Explorer {
     }
     search_.open.by_bounds();
     bounds_left_ = search_.options.most_estimates;
-    simulations_left_ = search_.options.most_simulations;
+    simulations_left_ = search_.options.most_simulations -
+                        std::min(search_.options.most_simulations, search_.answer.counts.simulated);
     for (std::size_t steps = 0; search_.open.any_below(search_.sure()); ++steps) {
       if (steps % kAskEvery == 0 && search_.stop()) {
         return;

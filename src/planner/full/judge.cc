@@ -13,6 +13,7 @@ namespace orrery::full {
 namespace {
 
 constexpr double kWorthwhile = 1e-3;  // of the step, gained by a change
+constexpr std::size_t kShare = 4;     // of all simulations for the best estimates, one in so many
 constexpr std::size_t kRefined = 3;   // of the best plans, whose other fields are varied
 
 class Judge {
@@ -33,11 +34,14 @@ class Judge {
     std::stable_sort(search_.candidates.begin(), search_.candidates.end(),
                      [](const Candidate& a, const Candidate& b) { return a.score < b.score; });
     search_.best = 0;
+    const std::size_t few = search_.options.top + kRefined;
+    const std::size_t most = std::max(std::min(few, search_.options.most_simulations),
+                                      search_.options.most_simulations / kShare);
     for (Candidate& candidate : search_.candidates) {
-      const bool enough = search_.answer.counts.simulated >= search_.options.top + kRefined;
+      const bool enough = search_.answer.counts.simulated >= few;
       const Time hoped = candidate.score * (1 - std::max(kMargin, search_.answer.estimate_error));
       if ((enough && hoped > search_.answer.top.front().score) ||
-          search_.answer.counts.simulated >= search_.options.most_simulations ||
+          search_.answer.counts.simulated >= most ||
           (search_.answer.counts.simulated > 0 && search_.stop())) {
         return;
       }

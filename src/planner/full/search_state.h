@@ -50,7 +50,7 @@ struct SearchState {
   }
   /// Of a bound: no plan above it is faster than the best by more than the margin.
   Time sure() const {
-    return answer.top.empty() ? cutoff() : answer.top.front().score * (1 - kMargin);
+    return answer.top.empty() ? cutoff() : answer.top.front().score / (1 + kMargin);
   }
 
   bool stop();
@@ -73,7 +73,7 @@ void judge(SearchState& search);
 void descend(SearchState& search);
 /// Raises the bound of all plans: of those with the least bounds the memory and a tighter bound
 /// (estimate/lower_bound.h), then the simulation, until no bound leaves a plan faster by more than
-/// the margin. As many bounds and simulations as the options allow estimates and simulations.
+/// the margin. As many bounds as the options allow estimates, and the simulations that are left.
 void certify(SearchState& search);
 
 /// Memory of the plan when it fits; of plans that recompute an open number of layers, with the

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -48,6 +49,10 @@ struct Candidate {
 
 /// Plans alike enough for what their bounds leave out to be alike too.
 using Family = std::array<std::int64_t, 11>;
+/// Copies of all activations cost much more beyond the bound than those of half.
+inline std::int64_t share_of(const plan::Plan& plan) {
+  return static_cast<std::int64_t>(std::ceil(4 * plan.offload_activations));
+}
 inline Family family_of(const plan::Plan& plan) {
   return {plan.tp,
           plan.cp,
@@ -60,11 +65,11 @@ inline Family family_of(const plan::Plan& plan) {
           static_cast<std::int64_t>(plan.overlap_ep),
           static_cast<std::int64_t>(plan.recompute_modules.size()) * 4 +
               static_cast<std::int64_t>(plan.recompute),
-          plan.offload_activations > 0 ? 1 : 0};
+          share_of(plan)};
 }
 
 /// The same of a wider family: what its first plans are expected by.
-using Kin = std::array<std::int64_t, 7>;
+using Kin = std::array<std::int64_t, 8>;
 inline Kin kin_of(const plan::Plan& plan) {
   return {static_cast<std::int64_t>(plan.schedule),
           plan.zero,
@@ -72,7 +77,8 @@ inline Kin kin_of(const plan::Plan& plan) {
           plan.ep > 1 ? 1 : 0,
           plan.tp > 1 ? 1 : 0,
           plan.cp > 1 ? 1 : 0,
-          plan.pp > 1 ? 1 : 0};
+          plan.pp > 1 ? 1 : 0,
+          share_of(plan)};
 }
 
 class Frontier {

@@ -68,7 +68,7 @@ class PlanCommand : public Command {
                   "of a device's memory to leave free; default 2 GiB");
     options.value("--max-memory", most_memory_, "BYTES", "of a device to use at the most");
     options.value("--estimates", estimates_, "INT", "plans to estimate at the most; default 1500");
-    options.value("--simulations", simulations_, "INT", "to simulate at the most; default 32");
+    options.value("--simulations", simulations_, "INT", "to simulate at the most; default 128");
     options.value("--objective", objective_, "{time,tokens_per_joule,cost}",
                   "what the best plan has least of: time, energy or money per token; default time");
     options.flag("--exhaustive", exhaustive_,
@@ -98,7 +98,7 @@ class PlanCommand : public Command {
   Result<std::string> run(Error mistakes) override {
     constexpr std::int64_t kTop = 5;
     constexpr std::int64_t kEstimates = 1500;
-    constexpr std::int64_t kSimulations = 32;
+    constexpr std::int64_t kSimulations = 128;
     full::Options options;
     options.top = static_cast<std::size_t>(whole_number("--top", top_, kTop, INT32_MAX, mistakes));
     options.most_estimates = static_cast<std::size_t>(

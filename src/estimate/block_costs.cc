@@ -67,7 +67,9 @@ plan::Plan block_key(const plan::Plan& plan) {
     key.pp = 1;
   }
   key.global_batch = key.dp * key.microbatch;
-  key.schedule = plain.schedule;
+  const bool splits = plan.schedule == plan::Schedule::zb_h1 ||
+                      plan.schedule == plan::Schedule::zb_v;  // dualpipe's pairs are whole
+  key.schedule = splits ? plan::Schedule::zb_h1 : plain.schedule;
   key.chunks = plain.chunks;
   key.stage_layers = key.pp > 1 ? "auto" : "";
   key.zero = plain.zero;
@@ -103,13 +105,20 @@ Result<BlockCosts> BlockCosts::of(const zoo::Model& model, const plan::Plan& key
     for (std::size_t pass = 0; pass < parallel::kBlockPasses; ++pass) {
       const auto& templates = blocks->templates[kind][pass];
       const auto number = [&](int of_program) { return timed.roles.front()[index_of(of_program)]; };
-      const PassCost shorter = cost_of(timed, number(templates.front()));
+      const auto cost_at = [&](std::size_t run) {
+        PassCost cost = cost_of(timed, number(templates[run]));
+        if (pass != index_of(parallel::BlockPass::forward) && !blocks->weights.empty()) {
+          cost += cost_of(timed, number(blocks->weights[kind][run]));
+        }
+        return cost;
+      };
+      const PassCost shorter = cost_at(0);
       if (kind < plan::kFirstLayerBlock) {
         costs.ends_[kind * parallel::kBlockPasses + pass] = shorter;
         continue;
       }
       Run& run = runs[kind][pass];
-      run.each = cost_of(timed, number(templates.back()));
+      run.each = cost_at(templates.size() - 1);
       run.each -= shorter;
       run.begin = std::min(Time(0), shorter.chain - run.each.chain * parallel::kBlockRuns.front());
     }

@@ -5,6 +5,8 @@
 #include <array>
 #include <optional>
 
+#include "estimate/least_replay.h"
+
 namespace orrery::estimate {
 namespace {
 
@@ -234,7 +236,7 @@ class Bound {
 }  // namespace
 
 Time least_time(const PreparedPlan& plan) {
-  return Bound(plan).run();
+  return std::max(Bound(plan).run(), least_replay(plan));
 }
 
 }  // namespace orrery::estimate

@@ -7,10 +7,10 @@
 ///                 kernels alone and the collectives they wait for, on idle links
 ///     + drain     from its last message on: the passes it is waited for with, and the end
 ///   and of every lane of a stage (links of the collectives and messages of one communicator) and
-///   of the host: the sum of what it does.
+///   of the host: the sum of what it does;  and the issue lists with least times (least_replay.h).
 ///
 /// Admissible: every term is a path of dependencies of the run with no duration longer than the
-/// run's: no sharing of links, no slower kernels. O(instances) additions, no replay.
+/// run's: no sharing of links, no slower kernels.
 #pragma once
 
 #include "estimate/replay.h"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <iterator>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -71,6 +73,36 @@ class Explorer {
     search_.answer.complete = !search_.open.any_below(search_.cutoff());
   }
 
+  void certify() {
+    for (const Candidate& candidate : search_.candidates) {
+      if (!candidate.simulated) {
+        search_.open.push(candidate.bound, Level::variant, candidate.plan);
+      }
+    }
+    search_.open.by_bounds();
+    bounds_left_ = search_.options.most_estimates;
+    simulations_left_ = search_.options.most_simulations -
+                        std::min(search_.options.most_simulations, search_.answer.counts.simulated);
+    for (std::size_t steps = 0; search_.open.any_below(search_.sure()); ++steps) {
+      if (steps % kAskEvery == 0 && search_.stop()) {
+        return;
+      }
+      Node node = search_.open.take();
+      if (node.level == Level::group) {
+        split(node.plan);
+      } else if (node.level == Level::shape) {
+        expand(node.plan);
+      } else if ((node.tight ? simulations_left_ : bounds_left_) == 0) {
+        search_.open.put_back(std::move(node));
+        return;
+      } else if (node.tight) {
+        prove(node);
+      } else if (fits(node)) {
+        tighten(std::move(node));
+      }
+    }
+  }
+
  private:
   void split(const plan::Plan& group) {
     for (plan::Plan& shape : search_.space.shapes(group)) {
@@ -125,7 +157,7 @@ class Explorer {
         continue;
       }
       const auto bound = search_.score.least(variant);
-      if (!bound || *bound >= search_.cutoff()) {
+      if (!bound || *bound >= search_.kept_below()) {
         ++search_.answer.counts.by_bound;
         search_.left = bound ? std::min(search_.left, *bound) : search_.left;
       } else {
@@ -146,20 +178,29 @@ class Explorer {
     }
   }
 
-  void look(const Node& node) {
+  /// Its memory; nothing: it does not fit, and what saves more takes its place.
+  std::optional<Bytes> fits(const Node& node) {
     const auto [fits, memory] = memory_of(search_.task, node.plan);
-    if (!fits) {
-      plan::Plan more = node.plan;
-      if (recompute_enough(search_, more)) {
-        if (const auto bound = search_.score.least(more)) {
-          search_.open.push(*bound, Level::variant, std::move(more), node.savings, node.saving);
-          return;
-        }
+    if (fits) {
+      return memory;
+    }
+    plan::Plan more = node.plan;
+    if (recompute_enough(search_, more)) {
+      if (const auto bound = search_.score.least(more)) {
+        search_.open.push(*bound, Level::variant, std::move(more), node.savings, node.saving);
+        return std::nullopt;
       }
-      ++search_.answer.counts.by_memory;
-      remember_frugal(node.plan);
-      node.savings->fail(node.saving);
-      save(node.savings);
+    }
+    ++search_.answer.counts.by_memory;
+    remember_frugal(node.plan);
+    node.savings->fail(node.saving);
+    save(node.savings);
+    return std::nullopt;
+  }
+
+  void look(const Node& node) {
+    const auto memory = fits(node);
+    if (!memory) {
       return;
     }
     const auto estimate = search_.estimator.estimate(node.plan);
@@ -170,10 +211,46 @@ class Explorer {
     }
     const Time score = search_.score.of(node.plan, estimate->step_time);
     search_.open.learn(node.plan, score / node.bound);
-    search_.add({node.plan, node.bound, *estimate, score, memory});
+    search_.add({node.plan, node.bound, *estimate, score, *memory});
+  }
+
+  // --- what is certain
+
+  void tighten(Node node) {
+    --bounds_left_;
+    if (const auto bound = search_.estimator.lower_bound(node.plan)) {
+      node.bound = std::max(node.bound, search_.score.of(node.plan, *bound));
+    }
+    node.tight = true;
+    search_.open.put_back(std::move(node));
+  }
+
+  /// No bound says as much as the simulation.
+  void prove(const Node& node) {
+    if (node.savings) {  // else it has been estimated
+      ++search_.answer.counts.estimated;
+    }
+    auto known =
+        std::find_if(search_.candidates.begin(), search_.candidates.end(),
+                     [&](const Candidate& candidate) { return candidate.plan == node.plan; });
+    if (known == search_.candidates.end()) {
+      const auto estimate = search_.estimator.estimate(node.plan);
+      if (!estimate) {
+        search_.left = std::min(search_.left, node.bound);
+        return;
+      }
+      const Time score = search_.score.of(node.plan, estimate->step_time);
+      search_.add(
+          {node.plan, node.bound, *estimate, score, memory_of(search_.task, node.plan).second});
+      known = std::prev(search_.candidates.end());
+    }
+    simulations_left_ -= known->simulated ? 0 : 1;
+    simulate(search_, *known);
   }
 
   SearchState& search_;
+  std::size_t bounds_left_ = 0;
+  std::size_t simulations_left_ = 0;
 };
 
 }  // namespace
@@ -191,6 +268,12 @@ std::optional<Bytes> fit(SearchState& search, plan::Plan& plan) {
 
 void explore(SearchState& search) {
   Explorer(search).run();
+}
+
+void certify(SearchState& search) {
+  if (!search.answer.top.empty()) {
+    Explorer(search).certify();
+  }
 }
 
 }  // namespace orrery::full

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -28,6 +29,7 @@ struct Node {
   plan::Plan plan;
   std::shared_ptr<Savings> savings;  ///< of a variant: those that it is one of
   std::size_t saving = 0;
+  bool tight = false;  ///< it fits, and its bound is that of its issue lists
 };
 struct Later {
   bool operator()(const Node& a, const Node& b) const {
@@ -47,6 +49,10 @@ struct Candidate {
 
 /// Plans alike enough for what their bounds leave out to be alike too.
 using Family = std::array<std::int64_t, 11>;
+/// Copies of all activations cost much more beyond the bound than those of half.
+inline std::int64_t share_of(const plan::Plan& plan) {
+  return static_cast<std::int64_t>(std::ceil(4 * plan.offload_activations));
+}
 inline Family family_of(const plan::Plan& plan) {
   return {plan.tp,
           plan.cp,
@@ -59,11 +65,11 @@ inline Family family_of(const plan::Plan& plan) {
           static_cast<std::int64_t>(plan.overlap_ep),
           static_cast<std::int64_t>(plan.recompute_modules.size()) * 4 +
               static_cast<std::int64_t>(plan.recompute),
-          plan.offload_activations > 0 ? 1 : 0};
+          share_of(plan)};
 }
 
 /// The same of a wider family: what its first plans are expected by.
-using Kin = std::array<std::int64_t, 7>;
+using Kin = std::array<std::int64_t, 8>;
 inline Kin kin_of(const plan::Plan& plan) {
   return {static_cast<std::int64_t>(plan.schedule),
           plan.zero,
@@ -71,7 +77,8 @@ inline Kin kin_of(const plan::Plan& plan) {
           plan.ep > 1 ? 1 : 0,
           plan.tp > 1 ? 1 : 0,
           plan.cp > 1 ? 1 : 0,
-          plan.pp > 1 ? 1 : 0};
+          plan.pp > 1 ? 1 : 0,
+          share_of(plan)};
 }
 
 class Frontier {
@@ -86,12 +93,7 @@ class Frontier {
   /// Whether any is expected below `limit`, by what is known by now.
   bool any_below(Time limit) {
     if (!open_.empty() && open_.top().expected >= limit && outdated_) {
-      std::vector<Node> nodes = std::move(open_).take();
-      for (Node& node : nodes) {
-        node.expected = expect(node.bound, node.level, node.plan);
-      }
-      open_ = Queue(std::move(nodes));
-      outdated_ = false;
+      order();
     }
     return !open_.empty() && open_.top().expected < limit;
   }
@@ -99,7 +101,24 @@ class Frontier {
   void push(Time bound, Level level, plan::Plan plan, std::shared_ptr<Savings> savings = {},
             std::size_t saving = 0) {
     const Time expected = expect(bound, level, plan);
-    open_.push({bound, expected, level, made_++, std::move(plan), std::move(savings), saving});
+    open_.push({.bound = bound,
+                .expected = expected,
+                .level = level,
+                .number = made_++,
+                .plan = std::move(plan),
+                .savings = std::move(savings),
+                .saving = saving});
+  }
+
+  void put_back(Node node) {
+    node.expected = expect(node.bound, node.level, node.plan);
+    open_.push(std::move(node));
+  }
+
+  /// From now on the least bound first.
+  void by_bounds() {
+    exhaustive_ = true;
+    order();
   }
 
   /// The first by what is known by now.
@@ -129,6 +148,15 @@ class Frontier {
   }
 
  private:
+  void order() {
+    std::vector<Node> nodes = std::move(open_).take();
+    for (Node& node : nodes) {
+      node.expected = expect(node.bound, node.level, node.plan);
+    }
+    open_ = Queue(std::move(nodes));
+    outdated_ = false;
+  }
+
   static constexpr double kUsualRatio = 1.05;  // of an estimate over its bound, of a good plan
   static constexpr double kLeastShare = 0.3;
   static constexpr double kStep = 0.05;     // in which the shares fall

@@ -13,6 +13,7 @@ namespace orrery::full {
 namespace {
 
 constexpr double kWorthwhile = 1e-3;  // of the step, gained by a change
+constexpr std::size_t kShare = 4;     // of all simulations for the best estimates, one in so many
 constexpr std::size_t kRefined = 3;   // of the best plans, whose other fields are varied
 
 class Judge {
@@ -23,6 +24,7 @@ class Judge {
     simulate_best();
     descend(search_);
     refine();
+    certify(search_);
     finish();
     fuse();
   }
@@ -33,11 +35,14 @@ class Judge {
     std::stable_sort(search_.candidates.begin(), search_.candidates.end(),
                      [](const Candidate& a, const Candidate& b) { return a.score < b.score; });
     search_.best = 0;
+    const std::size_t few = search_.options.top + kRefined;
+    const std::size_t most = std::max(std::min(few, search_.options.most_simulations),
+                                      search_.options.most_simulations / kShare);
     for (Candidate& candidate : search_.candidates) {
-      const bool enough = search_.answer.counts.simulated >= search_.options.top + kRefined;
+      const bool enough = search_.answer.counts.simulated >= few;
       const Time hoped = candidate.score * (1 - std::max(kMargin, search_.answer.estimate_error));
       if ((enough && hoped > search_.answer.top.front().score) ||
-          search_.answer.counts.simulated >= search_.options.most_simulations ||
+          search_.answer.counts.simulated >= most ||
           (search_.answer.counts.simulated > 0 && search_.stop())) {
         return;
       }
@@ -75,16 +80,17 @@ class Judge {
   void finish() {
     const Time best = search_.answer.top.empty() ? Time::max() : search_.answer.top.front().score;
     search_.answer.proved = search_.answer.complete;
+    const Time closed = std::min(search_.cutoff(), search_.sure());
     for (; !search_.open.empty(); search_.open.pop()) {
       const Node& node = search_.open.top();
-      std::uint64_t plans = node.level == Level::variant ? 1 : 0;
+      std::uint64_t plans = node.savings ? 1 : 0;  // others have been estimated
       if (node.level == Level::group) {
         plans = search_.count_of(node.plan);
       } else if (node.level == Level::shape) {
         plans = search_.space.variant_count(node.plan);
       }
       search_.left = std::min(search_.left, node.bound);
-      if (node.bound >= search_.cutoff()) {
+      if (node.bound >= closed) {
         search_.answer.counts.by_bound += plans;
       } else {
         (search_.answer.complete ? search_.answer.counts.by_family : search_.answer.counts.left) +=
@@ -92,7 +98,7 @@ class Judge {
         search_.answer.proved = false;
       }
     }
-    tighten(best);
+    search_.left = std::min(search_.left, best);
     if (search_.candidates.empty() && search_.answer.least_memory > Bytes(0)) {
       const auto stages = footprint::memory_footprint(search_.task.model, search_.answer.frugal,
                                                       &search_.task.machine);
@@ -122,28 +128,6 @@ class Judge {
       if (run && run->timeline.step_time < found.step_time) {
         found.fused = run->timeline.step_time;
       }
-    }
-  }
-
-  /// The bound, over what was estimated and not simulated too: the tighter bound of a candidate
-  /// only where its quick one is the least of all.
-  void tighten(Time best) {
-    std::vector<const Candidate*> rest;
-    for (const Candidate& candidate : search_.candidates) {
-      if (!candidate.simulated) {
-        rest.push_back(&candidate);
-      }
-    }
-    std::stable_sort(rest.begin(), rest.end(),
-                     [](const Candidate* a, const Candidate* b) { return a->bound < b->bound; });
-    search_.left = std::min(search_.left, best);
-    for (const Candidate* candidate : rest) {
-      if (candidate->bound >= search_.left) {
-        return;
-      }
-      const auto bound = search_.estimator.lower_bound(candidate->plan);
-      const Time tight = bound ? search_.score.of(candidate->plan, *bound) : Time(0);
-      search_.left = std::min(search_.left, std::max(candidate->bound, tight));
     }
   }
 

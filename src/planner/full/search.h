@@ -37,9 +37,9 @@ namespace orrery::full {
 struct Options {
   std::size_t top = 5;  ///< plans in the answer
   std::size_t most_estimates = 1500;
-  std::size_t most_simulations = 32;
-  bool exhaustive = false;  ///< bounds alone decide what is not estimated
-  Bytes reserve{0};         ///< of the device's memory, not to be used
+  std::size_t most_simulations = 128;  ///< most of them where the bound of all plans ends
+  bool exhaustive = false;             ///< bounds alone decide what is not estimated
+  Bytes reserve{0};                    ///< of the device's memory, not to be used
   Objective objective = Objective::time;
   /// Called now and then; false: stop with what there is.
   std::function<bool()> go_on{};

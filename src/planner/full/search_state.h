@@ -2,6 +2,7 @@
 /// What the parts of a search share: explore.cc looks at plans, judge.cc simulates the best.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -15,6 +16,8 @@ namespace orrery::full {
 
 /// How far an estimate may be off for the order of plans to be trusted.
 inline constexpr double kMargin = 0.01;
+/// How far the best plan may simulate above its estimate before bounds are lost for it.
+inline constexpr double kKept = 0.05;
 
 struct SearchState {
   SearchState(const Task& of_task, const Options& with, Space of_space);
@@ -40,6 +43,15 @@ struct SearchState {
     return candidates.empty() ? Time::max() / 4 : candidates[best].score;
   }
   Time cutoff() const { return best_estimate() * (1 + kMargin); }
+  /// Of a bound: below what it stays open.
+  Time kept_below() const {
+    const Time simulated = answer.top.empty() ? Time(0) : answer.top.front().score;
+    return std::max(best_estimate() * (1 + kKept), simulated);
+  }
+  /// Of a bound: no plan above it is faster than the best by more than the margin.
+  Time sure() const {
+    return answer.top.empty() ? cutoff() : answer.top.front().score / (1 + kMargin);
+  }
 
   bool stop();
   bool valid(const plan::Plan& plan);
@@ -59,6 +71,10 @@ void judge(SearchState& search);
 /// schedule, exchange or saving of memory. Bounds and estimates choose, the simulation decides;
 /// ends where no neighbour is better. What the expectations of explore() passed over is found here.
 void descend(SearchState& search);
+/// Raises the bound of all plans: of those with the least bounds the memory and a tighter bound
+/// (estimate/lower_bound.h), then the simulation, until no bound leaves a plan faster by more than
+/// the margin. As many bounds as the options allow estimates, and the simulations that are left.
+void certify(SearchState& search);
 
 /// Memory of the plan when it fits; of plans that recompute an open number of layers, with the
 /// fewest that fit.

@@ -8,13 +8,14 @@
 #include "workload/parallel/passes.h"
 #include "workload/parallel/template_builder.h"
 #include "workload/plan/model_parts.h"
+#include "workload/plan/schedule.h"
 
 namespace orrery::parallel {
 namespace {
 
 class Blocks {
  public:
-  explicit Blocks(const Draft& draft) : draft_(draft) {
+  Blocks(const Draft& draft, bool splits) : draft_(draft), splits_(splits) {
     result_.workload = plan::step_workload(draft.layout);
     result_.workload.host_dispatch = draft.host_dispatch;
     result_.workload.programs.resize(1);
@@ -39,6 +40,14 @@ class Blocks {
                                             : passes[pass][0];
         }
       }
+      if (splits_) {
+        std::array<int, kBlockRuns.size()>& weights = result_.weights.emplace_back();
+        for (std::size_t i = 0; i < kBlockRuns.size(); ++i) {
+          const ChunkDraft chunk = run_of(kind, kind < plan::kFirstLayerBlock ? 1 : kBlockRuns[i]);
+          weights[i] = append(backward_steps(draft_, chunk, BackwardPart::weight_gradients,
+                                             "weights", When::always));
+        }
+      }
     }
     return std::move(result_);
   }
@@ -53,19 +62,27 @@ class Blocks {
   }
 
   int append(plan::BlockKind kind, BlockPass pass, int length) {
+    const ChunkDraft chunk = run_of(kind, length, pass == BlockPass::backward);
+    const BackwardPart part = splits_ ? BackwardPart::input_gradients : BackwardPart::whole;
+    return append(pass == BlockPass::forward
+                      ? forward_steps(draft_, chunk, "forward", When::always)
+                      : backward_steps(draft_, chunk, part, "backward", When::always));
+  }
+
+  static ChunkDraft run_of(plan::BlockKind kind, int length, bool recomputes = false) {
     ChunkDraft chunk;
-    chunk.blocks.assign(static_cast<std::size_t>(length),
-                        {.kind = kind, .recomputes = pass == BlockPass::backward});
+    chunk.blocks.assign(static_cast<std::size_t>(length), {.kind = kind, .recomputes = recomputes});
+    return chunk;
+  }
+
+  int append(const StepList& list) {
     std::vector<graph::Template>& templates = result_.workload.programs.front().templates;
-    const StepList list =
-        pass == BlockPass::forward
-            ? forward_steps(draft_, chunk, "forward", When::always)
-            : backward_steps(draft_, chunk, BackwardPart::whole, "backward", When::always);
     templates.push_back(built(list, draft_, {}));
     return static_cast<int>(templates.size()) - 1;
   }
 
   const Draft& draft_;
+  bool splits_;
   BlockWorkload result_;
 };
 
@@ -87,7 +104,8 @@ Result<Draft> draft_blocks(const zoo::Model& model, const plan::Plan& plan) {
 
 Result<BlockWorkload> lower_blocks(const zoo::Model& model, const plan::Plan& plan) {
   const auto draft = draft_blocks(model, plan);
-  return draft ? Result<BlockWorkload>(Blocks(*draft).run()) : fail(draft.error());
+  return draft ? Result<BlockWorkload>(Blocks(*draft, plan::splits_backward(plan.schedule)).run())
+               : fail(draft.error());
 }
 
 Result<std::vector<std::vector<graph::Operator>>> block_kernels(const zoo::Model& model,

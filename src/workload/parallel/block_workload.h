@@ -20,8 +20,8 @@ inline constexpr std::array<int, 2> kBlockRuns{2, 3};
 
 enum class BlockPass : std::uint8_t {
   forward,
-  backward,  ///< whole, with what the plan recomputes
-  plain      ///< whole, of a layer that recomputes nothing
+  backward,  ///< with what the plan recomputes; of schedules that split it the input gradients
+  plain      ///< the same of a layer that recomputes nothing
 };
 inline constexpr std::size_t kBlockPasses = 3;
 
@@ -31,6 +31,8 @@ struct BlockWorkload {
   /// By BlockKind, BlockPass, length of the run (kBlockRuns; embedding and head: one block, in both
   /// places) -> template.
   std::vector<std::array<std::array<int, kBlockRuns.size()>, kBlockPasses>> templates;
+  /// By BlockKind and length: weight gradients, of schedules that split the backward; else none.
+  std::vector<std::array<int, kBlockRuns.size()>> weights{};
 };
 
 /// The lowering passes that make blocks: tensor to recompute. Requires a checked plan. Messages of

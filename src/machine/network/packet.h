@@ -113,12 +113,13 @@ struct PacketRun {
 ///             bytes need
 ///   hosts     several flows of a host send in turn
 ///   steady    the network falls into parts whose flows share no port. Of a part, windows of two
-///             round trips and 32 packets of every flow at least; when no flow's rate is off by
-///             more than `steady` from its first in three windows on end, so much is skipped as has
-///             been steady four times over (all skips of the phase among it), at the mean rates: up
-///             to the next start, and to two round trips and 32 packets before a flow's end. After
-///             it a window more has to show the same rates. A window with others doubles the next:
-///             rates of sprayed packets vary less over longer ones
+///             round trips and 32 packets of every flow at least; when in three windows on end no
+///             flow's rate is off by more than `steady` from its first, nor its packets under way
+///             by more than that share of what has come, four times as long as has been steady is
+///             skipped (earlier skips of the phase among it), at the mean rates: up to the next
+///             start, and to two round trips and 32 packets before a flow's end. After it a window
+///             more has to show the same rates. A window with others doubles the next: rates of
+///             sprayed packets vary less over longer ones
 ///
 /// Closed forms that hold exactly: one flow over H links, last packet l: finish = (H-1) s + ((N-1)
 /// w

@@ -17,7 +17,7 @@ void PacketNetwork::prepare(std::uint32_t f) {
   stream.count =
       static_cast<std::uint32_t>(std::max<std::int64_t>(1, (bytes + payload() - 1) / payload()));
   if (is(Protocol::swift)) {
-    ++stream.count;  // csg-htsim's
+    ++stream.count;  // as csg-htsim counts
   }
   const std::int64_t rest = bytes - (std::int64_t{stream.count} - 1) * payload();
   stream.last_wire = static_cast<std::uint32_t>(is(Protocol::eqds) ? rest + options_.header.value()

@@ -65,4 +65,17 @@ void packets(benchmark::State& state) {
 }
 BENCHMARK(packets);
 
+/// Of a ring's neighbours 100 MB each: every packet, or without the steady phase.
+void ring_of_packets(benchmark::State& state, double steady) {
+  const topology::LinkGraph graph = *topology::parse_topology("fat_tree:k=8", "bench");
+  const auto traffic =
+      network::make_traffic({.kind = Traffic::ring, .bytes = Bytes(100'000'000)}, graph.hosts);
+  for (auto _ : state) {
+    topology::Router router(graph, Routing::ecmp, 1);
+    benchmark::DoNotOptimize(run_packets(router, traffic, {.steady = steady}));
+  }
+}
+BENCHMARK_CAPTURE(ring_of_packets, all, 0.0);
+BENCHMARK_CAPTURE(ring_of_packets, steady_skipped, 0.01);
+
 }  // namespace

@@ -28,12 +28,16 @@ constexpr const char* kFlowExamples =
     "              --routing ecmp --seed 3 --json\n"
     "  orrery flow --topology fat_tree:k=8 --traffic incast --bytes 2MB --network packet \\\n"
     "              --protocol roce\n"
+    "  orrery flow --topology fat_tree:k=8 --traffic ring --bytes 1GB --network packet \\\n"
+    "              --skip-steady 0.01\n"
     "  orrery flow --topology fat_tree:k=8 --traffic permutation --bytes 2MB --routing spray \\\n"
     "              --overhead 1.016 --spray-imbalance 1.5\n"
     "  orrery flow --topology platform.xml --flows flows.csv --json\n"
     "  orrery flow --topology leaf_spine:leaves=4,spines=4,hosts=4 --traffic permutation \\\n"
     "              --bytes 100MB --routing spray --faults faults.yaml\n"
     "  orrery show topology dragonfly:hosts=2,routers=4,globals=2\n";
+
+constexpr double kMostSteady = 0.1;
 
 struct FlowJob {
   topology::LinkGraph graph;
@@ -62,6 +66,9 @@ class Flow : public Command {
     options.value("--paths", paths_, "INT",
                   "of --network packet: path ids of a flow's packets; default 64 of eqds, ndp and "
                   "spray, else 1");
+    options.value("--skip-steady", steady_, "NUMBER",
+                  "of --network packet: skip phases in which no flow's rate changes by more than "
+                  "this share, such as 0.01; default none");
     options.value("--overhead", overhead_, "NUMBER",
                   "of --network flow: bytes on the wire for a byte of a flow; default 1");
     options.value("--incast-penalty", incast_, "NUMBER",
@@ -140,6 +147,7 @@ class Flow : public Command {
           run.load = std::move(packets.load);
           run.end = packets.end;
           run.pieces = packets.packets;
+          run.skipped = packets.skipped;
           run.resent = packets.resent;
           run.pauses = packets.pauses;
           run.marks = packets.marks;
@@ -207,8 +215,13 @@ class Flow : public Command {
   }
 
   void read_of_packets(FlowJob& job, Error& mistakes) const {
-    if (!job.packets && (protocol_ || paths_)) {
-      mistakes.add({"flow", {}, {}, "--protocol and --paths belong to --network packet"});
+    if (!job.packets && (protocol_ || paths_ || steady_)) {
+      mistakes.add(
+          {"flow", {}, {}, "--protocol, --paths and --skip-steady belong to --network packet"});
+    }
+    job.options.steady = parse("--skip-steady", steady_, 0.0, mistakes);
+    if (!(job.options.steady >= 0 && job.options.steady <= kMostSteady)) {
+      mistakes.add(wrong_value("--skip-steady", *steady_, "0 to 0.1"));
     }
     job.options.protocol = parse("--protocol", protocol_, network::Protocol::eqds, mistakes);
     job.options.paths = parse<std::int64_t>("--paths", paths_, 0, mistakes);
@@ -281,6 +294,8 @@ class Flow : public Command {
       json.key("rerouted").value(run.rerouted);
     }
     if (job.packets) {
+      json.key("skip_steady").value(job.options.steady);
+      json.key("skipped").value(run.skipped);
       json.key("resent").value(run.resent);
       json.key("pauses").value(run.pauses);
       json.key("marks").value(run.marks);
@@ -330,8 +345,8 @@ class Flow : public Command {
       text += fmt::format("rerouted      {}\n", run.rerouted);
     }
     if (job.packets) {
-      text += fmt::format("packets       {} sent again, {} marked; {} pauses\n", run.resent,
-                          run.marks, run.pauses);
+      text += fmt::format("packets       {} sent again, {} marked, {} skipped; {} pauses\n",
+                          run.resent, run.marks, run.skipped, run.pauses);
     }
     text += fmt::format("last finish   {}\n", to_string(run.end));
     text += fmt::format("mean finish   {}\n", to_string(from_seconds(mean_of(run))));
@@ -354,6 +369,7 @@ class Flow : public Command {
   std::optional<std::string> network_;
   std::optional<std::string> protocol_;
   std::optional<std::string> paths_;
+  std::optional<std::string> steady_;
   std::optional<std::string> flows_;
   std::optional<std::string> traffic_;
   std::optional<std::string> bytes_;

@@ -10,6 +10,8 @@ namespace orrery::collective {
 MessageList::MessageList(const MessageSchedule& schedule) : block_share_(schedule.block_share) {
   std::unordered_map<std::int64_t, std::uint32_t> known;
   pair_.reserve(schedule.messages.size());
+  blocks_.reserve(schedule.messages.size());
+  waits_.reserve(schedule.messages.size());
   for (const Message& message : schedule.messages) {
     const std::int64_t both =
         static_cast<std::int64_t>(message.sender) * schedule.ranks + message.receiver;

@@ -114,7 +114,7 @@ Orders ring_orders(std::span<const Extent> extents, const machine::Machine& mach
 MessageSchedule rings(graph::CollectiveKind kind, const Orders& orders, int chunks) {
   const auto ranks = static_cast<int>(orders.front().size());
   // NOLINTNEXTLINE(bugprone-unchecked-optional-access): there is a ring of any number of ranks
-  const MessageSchedule one = schedule_of(kind, CollectiveAlgorithm::ring, ranks, chunks).value();
+  MessageSchedule one = schedule_of(kind, CollectiveAlgorithm::ring, ranks, chunks).value();
   const auto count = static_cast<int>(orders.size());
   MessageSchedule all{.kind = kind,
                       .ranks = ranks,
@@ -127,10 +127,11 @@ MessageSchedule rings(graph::CollectiveKind kind, const Orders& orders, int chun
       std::rotate(order.begin(), std::find(order.begin(), order.end(), 0), order.end());
     }
   }
-  for (const Message& original : one.messages) {  // of one ring after the other, message by message
+  all.messages.reserve(one.messages.size() * orders.size());
+  for (Message& original : one.messages) {  // of one ring after the other, message by message
     for (int ring = 0; ring < count; ++ring) {
       const std::vector<int>& order = places[static_cast<std::size_t>(ring)];
-      Message message = original;
+      Message message = ring + 1 == count ? std::move(original) : original;
       message.sender = order[static_cast<std::size_t>(message.sender)];
       message.receiver = order[static_cast<std::size_t>(message.receiver)];
       for (int& block : message.blocks) {

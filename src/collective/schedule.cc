@@ -35,6 +35,9 @@ bool gathers(Kind kind) {
 /// that after p-1 steps rank r owns block r; gathering starts with it.
 MessageSchedule ring(Kind kind, int ranks) {
   MessageSchedule schedule = sharded(kind, ranks);
+  const int passes = (reduces(kind) ? 1 : 0) + (gathers(kind) ? 1 : 0);
+  schedule.messages.reserve(static_cast<std::size_t>(passes) * static_cast<std::size_t>(ranks) *
+                            static_cast<std::size_t>(ranks - 1));
   std::vector<int> arrived(static_cast<std::size_t>(ranks), -1);
   int step = 0;
   const auto pass = [&](bool reduce) {

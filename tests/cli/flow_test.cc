@@ -66,5 +66,20 @@ TEST(Flow, ShowTopologyPrintsSizesAndDraws) {
   EXPECT_THAT(picture.out, HasSubstr("core3"));
 }
 
+TEST(Flow, SteadyPhasesOfPacketsAreSkippedWhereAsked) {
+  const std::string rest =
+      "flow --topology fat_tree:k=4 --traffic ring --bytes 20MB --network packet --json";
+  const auto all = nlohmann::json::parse(orrery(rest).out);
+  const auto some = nlohmann::json::parse(orrery(rest + " --skip-steady 0.01").out);
+  EXPECT_EQ(all["skipped"], 0);
+  EXPECT_GT(some["skipped"].get<int>(), 1000);
+  EXPECT_EQ(some["packets"], all["packets"]);
+  EXPECT_NEAR(some["end_s"].get<double>() / all["end_s"].get<double>(), 1, 0.01);
+  EXPECT_NE(orrery(rest + " --skip-steady 0.5").status, 0);
+  EXPECT_NE(orrery("flow --topology fat_tree:k=4 --traffic ring --network flow --skip-steady 0.01")
+                .status,
+            0);
+}
+
 }  // namespace
 }  // namespace orrery::testing

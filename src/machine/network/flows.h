@@ -29,13 +29,14 @@ struct FlowRequest {
 };
 
 struct FlowRun {
-  std::vector<Time> finish;  ///< by flow: the last byte has arrived
-  std::vector<double> load;  ///< bytes that have passed, by link
-  Time end{0};               ///< of the last flow
-  std::uint64_t solved = 0;  ///< rates computed (FairNetwork::solved)
-  std::size_t pieces = 0;    ///< of flows, as the routing has cut them
-  std::size_t rerouted = 0;  ///< pieces that went another way since a fault, each time
-  std::uint64_t resent = 0;  ///< of packets (packet.h), as pauses and marks
+  std::vector<Time> finish;   ///< by flow: the last byte has arrived
+  std::vector<double> load;   ///< bytes that have passed, by link
+  Time end{0};                ///< of the last flow
+  std::uint64_t solved = 0;   ///< rates computed (FairNetwork::solved)
+  std::size_t pieces = 0;     ///< of flows, as the routing has cut them
+  std::size_t rerouted = 0;   ///< pieces that went another way since a fault, each time
+  std::uint64_t skipped = 0;  ///< of packets (packet.h), as all below
+  std::uint64_t resent = 0;
   std::uint64_t pauses = 0;
   std::uint64_t marks = 0;
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "machine/network/packet.h"
 
+#include <cassert>
+
 #include "machine/network/packet_network.h"
 
 namespace orrery::network {
@@ -12,7 +14,9 @@ PacketRun run_packets(const topology::LinkGraph& graph, const std::vector<FlowRe
   for (std::size_t f = 0; f < flows.size(); ++f) {
     network.add_path(f, ways[f]);
   }
-  return network.run();
+  PacketRun run = network.run();
+  assert(network.all_ended() && "every flow ends");
+  return run;
 }
 
 Result<PacketRun> run_packets(topology::Router& router, const std::vector<FlowRequest>& flows,
@@ -46,7 +50,12 @@ Result<PacketRun> run_packets(topology::Router& router, const std::vector<FlowRe
     return fail("acknowledgements of " + std::string(name_of(options.protocol)) +
                 " go back among packets, and a link on a way has none that leads back");
   }
-  return network.run();
+  PacketRun run = network.run();
+  if (!network.all_ended()) {
+    return fail("flows of " + std::string(name_of(options.protocol)) +
+                " that wait for something that never comes: a fault of the model");
+  }
+  return run;
 }
 
 }  // namespace orrery::network

@@ -54,6 +54,7 @@ struct PacketOptions {
   std::int64_t resume = 0;  ///< below which it goes on (Xon); 0: 12, dcqcn 180
   Time switch_delay{0};     ///< of every switch passed
   std::uint64_t seed = 0;
+  double steady = 0;  ///< share by which rates may change in a phase that is skipped; 0: none is
 };
 
 struct PacketRun {
@@ -61,6 +62,7 @@ struct PacketRun {
   std::vector<double> load;  ///< bytes on the wire, by link, without control packets
   Time end{0};
   std::uint64_t packets = 0;  ///< sent, those sent again included
+  std::uint64_t skipped = 0;  ///< of these
   std::uint64_t resent = 0;
   std::uint64_t pauses = 0;
   std::uint64_t marks = 0;  ///< packets that queues have marked (dcqcn)
@@ -110,6 +112,14 @@ struct PacketRun {
 ///             NewReno), time-outs are looked at every 10 ms. A flow has one packet more than its
 ///             bytes need
 ///   hosts     several flows of a host send in turn
+///   steady    the network falls into parts whose flows share no port. Of a part, windows of two
+///             round trips and 32 packets of every flow at least; when in three windows on end no
+///             flow's rate is off by more than `steady` from its first, nor its packets under way
+///             by more than that share of what has come, four times as long as has been steady is
+///             skipped (earlier skips of the phase among it), at the mean rates: up to the next
+///             start, and to two round trips and 32 packets before a flow's end. After it a window
+///             more has to show the same rates. A window with others doubles the next: rates of
+///             sprayed packets vary less over longer ones
 ///
 /// Closed forms that hold exactly: one flow over H links, last packet l: finish = (H-1) s + ((N-1)
 /// w
@@ -118,11 +128,12 @@ struct PacketRun {
 /// Ignores: loss by errors; time-outs, but swift's; cut-through; queues of control packets, but
 /// hpcc's and swift's acknowledgements.
 ///
-/// Source: csg-htsim's EQDS, NDP, RoCE, HPCC and Swift as its runs show them (docs/models/flow.md);
-/// EQDS: Olteanu et al., NSDI 2022; NDP: Handley et al., SIGCOMM 2017; PFC: IEEE 802.1Qbb; HPCC: Li
-/// et al., SIGCOMM 2019, of which htsim keeps the first report of every link instead of the last
-/// and changes W, not its reference, with every acknowledgement; DCQCN: Zhu et al., SIGCOMM 2015;
-/// Swift: Kumar et al., SIGCOMM 2020, of which htsim leaves out the target's term for hops.
+/// Source: skipping as in Wormhole's summary, whose windows and bounds are not public; csg-htsim's
+/// EQDS, NDP, RoCE, HPCC and Swift as its runs show them (docs/models/flow.md); EQDS: Olteanu et
+/// al., NSDI 2022; NDP: Handley et al., SIGCOMM 2017; PFC: IEEE 802.1Qbb; HPCC: Li et al., SIGCOMM
+/// 2019, of which htsim keeps the first report of every link instead of the last and changes W, not
+/// its reference, with every acknowledgement; DCQCN: Zhu et al., SIGCOMM 2015; Swift: Kumar et al.,
+/// SIGCOMM 2020, of which htsim leaves out the target's term for hops.
 ///
 /// Mistakes: a routing other than ecmp, spray or auto; ways that do not exist; hpcc or swift over a
 /// link whose cable does not lead back.

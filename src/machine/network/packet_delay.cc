@@ -9,8 +9,9 @@ namespace {
 // constants of csg-htsim's runs.
 constexpr Time kBaseTarget = 20_us;
 constexpr Time kScalingRange = kBaseTarget * 5;
-constexpr double kLeastScaled = 0.1;  // packets
-constexpr double kMostScaled = 100;
+// 1 / sqrt(W) of windows of 0.1 and 100 packets, between which the target changes.
+constexpr double kSmallest = 3.1622776601683795;
+constexpr double kLargest = 0.1;
 constexpr double kDecrease = 0.8;
 constexpr double kMostDecrease = 0.5;
 constexpr std::int64_t kLeastWindow = 10;     // bytes
@@ -69,9 +70,8 @@ Time PacketNetwork::target_of(const Delay& delay) const {
   if (packets == 0) {
     return kBaseTarget + kScalingRange;
   }
-  static const double kAlpha = 1 / (1 / std::sqrt(kLeastScaled) - 1 / std::sqrt(kMostScaled));
   const double share =
-      kAlpha * (1 / std::sqrt(static_cast<double>(packets)) - 1 / std::sqrt(kMostScaled));
+      (1 / std::sqrt(static_cast<double>(packets)) - kLargest) / (kSmallest - kLargest);
   return kBaseTarget + kScalingRange * std::clamp(share, 0.0, 1.0);
 }
 
@@ -118,7 +118,7 @@ void PacketNetwork::hear(std::uint32_t f, std::uint32_t number, Time sent) {
   set_window(f, number, queue_.now() - sent);
   const bool again = number > delay.acknowledged ? advance(f, number) : repeat(f);
   if (delay.acknowledged == stream.count) {
-    run_.finish[f] = queue_.now();
+    end(f);
     return;
   }
   if (again) {

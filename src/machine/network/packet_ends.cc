@@ -17,7 +17,7 @@ void PacketNetwork::prepare(std::uint32_t f) {
   stream.count =
       static_cast<std::uint32_t>(std::max<std::int64_t>(1, (bytes + payload() - 1) / payload()));
   if (is(Protocol::swift)) {
-    ++stream.count;  // csg-htsim's
+    ++stream.count;  // as csg-htsim counts
   }
   const std::int64_t rest = bytes - (std::int64_t{stream.count} - 1) * payload();
   stream.last_wire = static_cast<std::uint32_t>(is(Protocol::eqds) ? rest + options_.header.value()
@@ -60,7 +60,7 @@ void PacketNetwork::shuffle(Stream& stream) {
 
 void PacketNetwork::begin(std::uint32_t f) {
   if (streams_[f].hops.front() == 0) {
-    run_.finish[f] = queue_.now();
+    end(f);
     return;
   }
   if (is_paced()) {
@@ -160,11 +160,12 @@ void PacketNetwork::deliver(std::uint32_t id) {
     } else if (is(Protocol::swift)) {
       hear(f, packet.number, left_at_[id]);
     } else {
-      run_.finish[f] = queue_.now();
+      end(f);
     }
     free_.push_back(id);
     return;
   }
+  stream.heard = queue_.now();
   if (is(Protocol::swift)) {
     packets_[id].number = receive(f, packet.number);
     send_ack(id);
@@ -218,15 +219,14 @@ void PacketNetwork::acknowledge(std::uint32_t f) {
   Stream& stream = streams_[f];
   stream.acknowledged += trims() ? 1 : stream.count;
   if (stream.acknowledged == stream.count) {
-    run_.finish[f] = queue_.now();
+    end(f);
   }
 }
 
 void PacketNetwork::take_credit(std::uint32_t f) {
   Stream& stream = streams_[f];
   if (is(Protocol::ndp)) {
-    const bool has = !stream.again.empty() || stream.fresh < stream.count;
-    stream.credit = has ? stream.credit + options_.wire.value() : 0;
+    stream.credit += options_.wire.value();
     offer(f);
     return;
   }

@@ -125,7 +125,7 @@ void PacketNetwork::adapt(std::uint32_t id) {
   }
   count_window(f);
   if (stream.acknowledged == stream.count) {
-    run_.finish[f] = queue_.now();
+    end(f);
   }
 }
 

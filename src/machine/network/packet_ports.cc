@@ -8,11 +8,9 @@ namespace orrery::network::packets {
 PacketRun PacketNetwork::run() {
   for (std::uint32_t f = 0; f < flows_.size(); ++f) {
     prepare(f);
-    queue_.push(flows_[f].start, Event::start, f);
   }
-  while (!queue_.empty()) {
-    handle(queue_.pop());
-    ++run_.events;
+  for (const std::vector<std::uint32_t>& part : parts()) {
+    run_part(part);
   }
   run_.end = run_.finish.empty() ? Time(0) : *std::ranges::max_element(run_.finish);
   return std::move(run_);
@@ -43,7 +41,9 @@ void PacketNetwork::find_reverse() {
 void PacketNetwork::handle(const engine::CalendarQueue::Event& event) {
   switch (event.kind) {
     case Event::start:
-      begin(event.subject);
+      if (event.generation == start_turn_) {
+        begin_all();
+      }
       break;
     case Event::sent:
       finish_sending(event.subject);
@@ -79,6 +79,13 @@ void PacketNetwork::handle(const engine::CalendarQueue::Event& event) {
       send_next(event.subject);
       resume(event.subject);
       break;
+    default:
+      handle_timer(event);
+  }
+}
+
+void PacketNetwork::handle_timer(const engine::CalendarQueue::Event& event) {
+  switch (event.kind) {
     case Event::paced:
       if (is(Protocol::swift)) {
         if (delays_[event.subject].turn == event.generation) {
@@ -98,6 +105,11 @@ void PacketNetwork::handle(const engine::CalendarQueue::Event& event) {
     case Event::increase:
       if (paces_[event.subject].cuts == event.generation) {
         recover(event.subject, event.kind == Event::increase);
+      }
+      break;
+    case Event::watch:
+      if (event.generation == steady_.turn) {
+        watch();
       }
       break;
     default:

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Llama-3.1-8B on one H100: four engines at one rate, then the largest rate within a limit, and
-# what one or two GPUs can give a user or be made of.
+# what one or two GPUs can give a user or be made of; a long prompt on one GPU and on four.
 set -e
 orrery=${ORRERY:-orrery}
 load="--model llama-3.1-8b --machine dgx-h100 --input 1000 --output 250 --requests 2000"
@@ -18,3 +18,8 @@ done
   --search plan --formats bf16,w8a8
 "$orrery" serve $load --rate 60 --replicas 4 | grep -E "Mean TTFT|P99 ITL"
 "$orrery" serve $load --rate 60 --replicas 2 --prefill 2 | grep -E "Mean TTFT|P99 ITL|moving"
+here=$(dirname "$0")
+for engine in vllm@0.19 "$here/context.yaml"; do
+  "$orrery" serve --model llama-3.1-8b --machine dgx-h100 --input 120000 --output 10 --rate 0.01 \
+    --requests 5 --engine "$engine" | grep "Mean TTFT"
+done

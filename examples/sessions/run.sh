@@ -20,10 +20,14 @@ values() { # name field...
 }
 
 printf '%-24s %11s %11s %11s\n' "5 turns of a session" "TTFT (s)" "found" "fetched"
-sessions="--rate 0.3 --turns 5 --think 20s --input 800 --output 200 --requests 1000"
+sessions="--turns 5 --think 20s --input 800 --output 200 --requests 1000"
 for engine in small host disk; do
-  serve $sessions --engine "$here/$engine.yaml" |
+  serve $sessions --rate 0.3 --engine "$here/$engine.yaml" |
     values "$engine" "ttft_s.mean cached_tokens fetched_tokens"
+done
+for engine in host store; do
+  serve $sessions --rate 1.2 --replicas 4 --engine "$here/$engine.yaml" |
+    values "4 engines, $engine" "ttft_s.mean cached_tokens fetched_tokens"
 done
 
 printf '\n%-24s %11s %11s %11s\n' "adapters, 8 in memory" "TTFT (s)" "TPOT (s)" "copied"

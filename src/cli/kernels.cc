@@ -110,6 +110,12 @@ class Kernels : public Command {
         rows.push_back(study::time_kernels(*kernels, machine.device));
         if (kArrays && systolic) {
           arrays_.push_back(systolic_.kernel(kernels->front(), machine.device));
+          study::KernelRow& row = rows.back();  // as --sparsity and --compat have it
+          const Time of_cycles =
+              SystolicFlags::time_of(kernels->front(), arrays_.back().cost, machine.device);
+          row.flops_per_s *= row.time / of_cycles;
+          row.bytes_per_s *= row.time / of_cycles;
+          row.time = of_cycles;
         } else if (kArrays && machine.device.model == compute::ComputeModel::pim) {
           banks_.push_back(
               compute::pim_kernel(kernels->front(), compute::at_boost(machine.device)));

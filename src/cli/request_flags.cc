@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/reader.h"
 #include "cli/step_flags.h"
 #include "serving/requests/trace.h"
@@ -116,7 +118,17 @@ Time RequestFlags::think(Error& mistakes) const {
 std::vector<requests::Request> RequestFlags::read(const requests::Generator& generator,
                                                   Error& mistakes) const {
   if (!trace_) {
-    return mistakes.empty() ? requests::generate(generator) : std::vector<requests::Request>{};
+    std::vector<requests::Request> drawn;
+    if (mistakes.empty()) {
+      drawn = requests::generate(generator);
+      constexpr Time kLatest = from_seconds(57.0 * 24 * 3600);  // as of traces
+      const auto late = [&](const requests::Request& each) { return each.arrival > kLatest; };
+      if (std::any_of(drawn.begin(), drawn.end(), late)) {
+        mistakes.add(wrong_value("--rate", rate_.value_or("1"),
+                                 "one at which all --requests arrive within 57 days"));
+      }
+    }
+    return drawn;
   }
   for (const auto& [flag, given] : {std::pair{"--rate", &rate_},
                                     {"--arrival", &arrival_},

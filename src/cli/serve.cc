@@ -48,8 +48,9 @@ class Serve : public Command {
     options.value("--model", model_, "NAME|FILE", "a name of `orrery list models`, or a file");
     options.value("--machine", machine_, "NAME|FILE",
                   "a name of `orrery list machines`, or a file; --search plan: several, by commas");
-    options.value("--devices", devices_, "INT",
-                  "of the engine; default: its tp x dp x pp. --search plan: at most, default 8");
+    options.value(
+        "--devices", devices_, "INT",
+        "of the engine; default: its tp x cp x dp x pp. --search plan: at most, default 8");
     options.value("--engine", engine_, "NAME|FILE", "default: vllm@0.19");
     options.value("--replicas", replicas_, "INT",
                   "engines alike; with --prefill those that decode");
@@ -259,8 +260,8 @@ class Serve : public Command {
     } else if (engine.devices() != devices) {
       mistakes.add(wrong_value(
           "--devices", *devices_,
-          fmt::format("{} of the engine: {} x tp x dp x pp of {} x {} x {}{}", engine.devices(),
-                      engine.replicas, engine.tp, engine.dp, engine.pp,
+          fmt::format("{} of the engine: {} x tp x cp x dp x pp of {} x {} x {} x {}{}",
+                      engine.devices(), engine.replicas, engine.tp, engine.cp, engine.dp, engine.pp,
                       engine.prefill > 0 ? fmt::format(" and {} for prompts", engine.prefill)
                                          : std::string())));
     }

@@ -228,6 +228,15 @@ compute::SystolicKernel SystolicFlags::kernel(const graph::Operator& op,
   return kernel;
 }
 
+Time SystolicFlags::time_of(const graph::Operator& op, const compute::SystolicCost& cost,
+                            const compute::Device& device) {
+  const compute::SystolicArray& array = device.systolic;
+  const double per_cycle = 2 * static_cast<double>(array.rows * array.cols * array.arrays);
+  const double clock =
+      device.peak[static_cast<std::size_t>(op.type)].value() * device.sustained_clock / per_cycle;
+  return device.kernels_of(op).gemm_launch + from_seconds(cost.cycles / clock);
+}
+
 Result<std::string> SystolicFlags::layers(bool json, Error mistakes) {
   check(true, mistakes);
   if (!topology_) {

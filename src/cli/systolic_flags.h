@@ -30,6 +30,10 @@ class SystolicFlags {
   /// The product on the arrays, with the flags' sparsity and compatibility.
   compute::SystolicKernel kernel(const graph::Operator& op, const compute::Device& device) const;
 
+  /// Of the cycles of kernel(), with the launch.
+  static Time time_of(const graph::Operator& op, const compute::SystolicCost& cost,
+                      const compute::Device& device);
+
   /// The layers of --scale-sim.
   Result<std::string> layers(bool json, Error mistakes);
 

@@ -129,6 +129,7 @@ void check(Reader& read, const Engine& engine) {
   least(read, "parallel", "pp", engine.pp, 1);
   least(read, "parallel", "dp", engine.dp, 1);
   least(read, "parallel", "ep", engine.ep, 1);
+  least(read, "parallel", "cp", engine.cp, 1);
   least(read, "scheduler", "max_num_seqs", engine.max_num_seqs, 0);
   least(read, "scheduler", "max_num_batched_tokens", engine.max_num_batched_tokens, 0);
   least(read, "scheduler", "max_model_len", engine.max_model_len, 0);
@@ -380,7 +381,7 @@ Engine completed(Engine engine, const machine::Machine& machine, std::int64_t mo
 
 step::StepOptions step_options(const Engine& engine) {
   const auto all_reduce = value_of<collective::CollectiveAlgorithm>(engine.all_reduce);
-  return {.degrees = {.tp = engine.tp, .pp = engine.pp, .dp = engine.dp, .ep = engine.ep},
+  return {.degrees = {engine.tp, engine.pp, engine.dp, engine.ep, engine.cp},
           .precision = {.weights = engine.weights,
                         .activations = engine.activations,
                         .kv = engine.kv,

@@ -70,6 +70,7 @@ struct Engine {
   std::int64_t pp = 1;
   std::int64_t dp = 1;
   std::int64_t ep = 1;
+  std::int64_t cp = 1;
   plan::MoeDispatch dispatch = plan::MoeDispatch::all_gather;
   // precision
   graph::DataType weights = graph::DataType::bf16;
@@ -139,7 +140,7 @@ struct Engine {
   bool scales() const { return most_replicas > 0; }
   /// Of all engines together, at most.
   std::int64_t devices() const {
-    return std::max(replicas, most_replicas) * tp * dp * pp +
+    return std::max(replicas, most_replicas) * tp * cp * dp * pp +
            prefill * (prefill_tp > 0 ? prefill_tp : tp);
   }
 
@@ -158,6 +159,7 @@ struct Engine {
     visit("parallel", "pp", &E::pp, "pipeline stages, with as many batches in flight");
     visit("parallel", "dp", &E::dp, "copies of attention that share experts, in lockstep");
     visit("parallel", "ep", &E::ep, "1, or tp x dp: experts whole on ranks");
+    visit("parallel", "cp", &E::cp, "context parallel: ranks that share prompts and caches");
     visit("parallel", "dispatch", &E::dispatch, "how tokens of dp copies reach their experts");
     visit("parallel", "all_reduce", &E::all_reduce, "algorithm of `orrery collective`");
     visit("parallel", "fuse", &E::fuse, "stages send slices of their sums where that is faster");

@@ -43,11 +43,17 @@ Fleet::Fleet(Run& run, const Parts& parts, const std::vector<requests::Request>&
                            [](const requests::Request& request) { return request.after >= 0; })),
       places_(requests.size()) {
   member_options_.progress = {};
+  for (const KvTier& tier : run.kv_tiers) {
+    if (tier.name == kRemoteTier) {
+      store_ = std::make_shared<KvStore>(tier.capacity);
+      coupled_ = true;
+    }
+  }
   const Engine& engine = run_.engine;
   const std::int64_t prefill_ranks = parts.prefill == nullptr ? 0 : parts.prefill->engine.tp;
   add_members(parts, true, engine.prefill, {0, prefill_ranks});
   add_members(parts, false, std::max(engine.replicas, engine.most_replicas),
-              {engine.prefill * prefill_ranks, engine.tp * engine.pp});
+              {engine.prefill * prefill_ranks, engine.tp * engine.cp * engine.pp});
   if (parts.prefill != nullptr) {
     network_.emplace(*parts.machine);
   }
@@ -71,6 +77,9 @@ void Fleet::add_members(const Parts& parts, bool prefill, std::int64_t count,
                                           requests_, *member, member_options_);
     if (prefill) {
       member->loop->only_prefill();
+    }
+    if (store_) {
+      member->loop->share(store_);
     }
     members_.push_back(std::move(member));
   }

@@ -104,6 +104,7 @@ class Fleet {
   ServeOptions member_options_;
   bool coupled_;  ///< what one engine does may change what another sees
   std::vector<std::unique_ptr<Member>> members_;
+  std::shared_ptr<KvStore> store_;  ///< behind the network, of all; none: no such tier
   std::optional<KvTransfers> network_;
   std::vector<std::size_t> moving_;  ///< by transfer: the request
   std::vector<Place> places_;        ///< by request

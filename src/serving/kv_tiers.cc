@@ -10,8 +10,6 @@
 namespace orrery::serving {
 namespace {
 
-constexpr std::string_view kRemote = "remote";
-
 /// A tier of the machine by its name; no capacity: it is no such tier.
 KvTier tier_named(std::string_view name, const machine::Machine& machine) {
   KvTier tier{.name = std::string(name)};
@@ -23,17 +21,12 @@ KvTier tier_named(std::string_view name, const machine::Machine& machine) {
       tier.latency = memory[i].latency;
     }
   }
-  if (name == kRemote && !machine.network.empty()) {
+  if (name == kRemoteTier && !machine.network.empty()) {
     const topology::NetworkDimension& way = machine.network.back();
     tier.bandwidth = way.bandwidth;
     tier.latency = way.latency + way.message_overhead;
   }
   return tier;
-}
-
-/// A block's content as an object of a resident set.
-std::int64_t object_of(std::uint64_t key) {
-  return static_cast<std::int64_t>(key);
 }
 
 }  // namespace
@@ -68,7 +61,7 @@ Result<std::vector<KvTier>> kv_tiers_of(const std::string& text, const machine::
   if (!named) {
     return fail(std::move(named.error()));
   }
-  std::string known(kRemote);
+  std::string known(kRemoteTier);
   for (std::size_t i = 1; i < machine.device.memory.size(); ++i) {
     known += ", " + machine.device.memory[i].name;
   }
@@ -90,15 +83,45 @@ Result<std::vector<KvTier>> kv_tiers_of(const std::string& text, const machine::
   return tiers;
 }
 
+void KvStore::expect(Time at, std::vector<std::uint64_t> keys, Bytes block) {
+  coming_.push({.at = at, .order = order_++, .block = block, .keys = std::move(keys)});
+}
+
+void KvStore::advance(Time now) {
+  for (; next() <= now && !coming_.empty(); coming_.pop()) {
+    // Last block first: where the tier is full the beginning of a sequence stays longest.
+    const Coming& there = coming_.top();
+    for (auto key = there.keys.rbegin(); key != there.keys.rend(); ++key) {
+      use(*key, there.block);
+    }
+  }
+}
+
 KvTiers::KvTiers(const std::vector<KvTier>& tiers, Bytes block) : block_(block) {
   for (const KvTier& tier : tiers) {
-    tiers_.push_back({.is = tier, .content = memory::ResidentSet(tier.capacity), .coming = {}});
+    tiers_.push_back({.is = tier, .store = std::make_shared<KvStore>(tier.capacity), .coming = {}});
+  }
+}
+
+void KvTiers::share(const std::shared_ptr<KvStore>& store) {
+  for (Tier& tier : tiers_) {
+    if (tier.is.name == kRemoteTier) {
+      tier.store = store;
+    }
   }
 }
 
 bool KvTiers::holds(std::uint64_t key) const {
   return std::any_of(tiers_.begin(), tiers_.end(),
-                     [&](const Tier& tier) { return tier.content.holds(object_of(key)); });
+                     [&](const Tier& tier) { return tier.store->holds(key); });
+}
+
+Time KvTiers::next() const {
+  Time first = copies_.empty() ? Time::max() : copies_.top().end;
+  for (const Tier& tier : tiers_) {
+    first = std::min(first, tier.store->next());
+  }
+  return first;
 }
 
 Time KvTiers::copied(Tier& tier, Time at, std::size_t blocks) const {
@@ -110,10 +133,9 @@ Time KvTiers::copied(Tier& tier, Time at, std::size_t blocks) const {
 void KvTiers::fetch(Time at, const scheduler::Fetch& fetch) {
   std::vector<std::size_t> blocks(tiers_.size(), 0);
   for (const std::uint64_t key : fetch.keys) {
-    const auto tier = std::find_if(tiers_.begin(), tiers_.end(), [&](const Tier& each) {
-      return each.content.holds(object_of(key));
-    });
-    tier->content.use(object_of(key), block_);
+    const auto tier = std::find_if(tiers_.begin(), tiers_.end(),
+                                   [&](const Tier& each) { return each.store->holds(key); });
+    tier->store->use(key, block_);
     ++blocks[static_cast<std::size_t>(tier - tiers_.begin())];
   }
   Time end = at;
@@ -143,7 +165,7 @@ bool KvTiers::write_to(std::size_t index, Time at, scheduler::RequestIndex reque
   Tier& tier = tiers_[index];
   Copy copy{.order = order_, .tier = index, .request = request, .asked = at, .keys = {}};
   for (const std::uint64_t key : keys) {
-    if (!tier.content.holds(object_of(key)) && tier.coming.insert(key).second) {
+    if (!tier.store->holds(key) && tier.coming.insert(key).second) {
       copy.keys.push_back(key);
     }
   }
@@ -152,15 +174,22 @@ bool KvTiers::write_to(std::size_t index, Time at, scheduler::RequestIndex reque
   }
   ++order_;
   copy.end = copied(tier, at, copy.keys.size());
+  tier.store->expect(copy.end, copy.keys, block_);
   copies_.push(std::move(copy));
   return true;
 }
 
 std::vector<KvTiers::Done> KvTiers::advance(Time now) {
   std::vector<Done> done;
+  const auto land = [&](Time until) {
+    for (const Tier& tier : tiers_) {
+      tier.store->advance(until);
+    }
+  };
   while (!copies_.empty() && copies_.top().end <= now) {
     const Copy copy = copies_.top();
     copies_.pop();
+    land(copy.end);
     if (copy.request >= 0) {
       done.push_back({.request = copy.request, .fetched = copy.fetches, .asked = copy.asked});
     }
@@ -168,16 +197,15 @@ std::vector<KvTiers::Done> KvTiers::advance(Time now) {
       continue;
     }
     Tier& tier = tiers_[copy.tier];
-    // Last block first: where the tier is full the beginning of a sequence stays longest.
-    for (auto key = copy.keys.rbegin(); key != copy.keys.rend(); ++key) {
-      tier.coming.erase(*key);
-      tier.content.use(object_of(*key), block_);
+    for (const std::uint64_t key : copy.keys) {
+      tier.coming.erase(key);
     }
     written_ += static_cast<std::int64_t>(copy.keys.size());
     if (copy.tier + 1 < tiers_.size()) {
       write_to(copy.tier + 1, copy.end, -1, copy.keys);
     }
   }
+  land(now);
   return done;
 }
 

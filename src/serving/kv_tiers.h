@@ -13,16 +13,20 @@
 ///
 ///   begin = max(asked, end of the one before)      end = begin + latency + bytes / bandwidth
 ///
-/// All per device: every rank copies its share beside the others.
+/// All per device: every rank copies its share beside the others. `remote` is one store of all
+/// engines of a fleet: each reaches it by a way of its own, and finds what any of them has written
+/// from the moment it is there. What two of them write at a time is copied twice.
 ///
 /// Ignores:  a stop at a tier between; copies that take bandwidth from collectives; fetching what
 ///           would be computed sooner; content of requests that were preempted.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <queue>
 #include <string>
+#include <string_view>
 #include <unordered_set>
 #include <vector>
 
@@ -39,6 +43,9 @@ struct KvTier {
   Bandwidth bandwidth{0};
   Time latency{0};
 };
+/// A store behind the network: the name of such a tier.
+constexpr std::string_view kRemoteTier = "remote";
+
 /// The parts of "host:100 GB,nvme", sizes where they are stated. Mistakes: of its form.
 struct NamedTier {
   std::string name;
@@ -50,18 +57,49 @@ Result<std::vector<NamedTier>> named_tiers(const std::string& text);
 /// `remote` it must be stated). Mistakes: other names, sizes.
 Result<std::vector<KvTier>> kv_tiers_of(const std::string& text, const machine::Machine& machine);
 
+/// Content of a tier that several engines write to. They ask in the order of time.
+class KvStore {
+ public:
+  explicit KvStore(Bytes capacity) : content_(capacity) {}
+
+  bool holds(std::uint64_t key) const { return content_.holds(static_cast<std::int64_t>(key)); }
+  void use(std::uint64_t key, Bytes block) { content_.use(static_cast<std::int64_t>(key), block); }
+  /// From `at` on these are there.
+  void expect(Time at, std::vector<std::uint64_t> keys, Bytes block);
+  /// When the next ones are; Time::max(): none are expected.
+  Time next() const { return coming_.empty() ? Time::max() : coming_.top().at; }
+  void advance(Time now);
+
+ private:
+  struct Coming {
+    Time at{0};
+    std::uint64_t order = 0;
+    Bytes block{0};
+    std::vector<std::uint64_t> keys;
+    bool operator>(const Coming& other) const {
+      return at != other.at ? at > other.at : order > other.order;
+    }
+  };
+  memory::ResidentSet content_;
+  std::priority_queue<Coming, std::vector<Coming>, std::greater<>> coming_;
+  std::uint64_t order_ = 0;
+};
+
 class KvTiers : public scheduler::LowerTiers {
  public:
   /// Requires tiers, block > 0.
   KvTiers(const std::vector<KvTier>& tiers, Bytes block);
+
+  /// Its tier `remote` is this one from now on, as other engines'.
+  void share(const std::shared_ptr<KvStore>& store);
 
   bool holds(std::uint64_t key) const override;
   void fetch(Time at, const scheduler::Fetch& fetch);
   /// False: the tiers have or get all of it; nothing begins.
   bool write(Time at, scheduler::RequestIndex request, const std::vector<std::uint64_t>& keys);
 
-  /// When the next copy ends; Time::max(): none is under way.
-  Time next() const { return copies_.empty() ? Time::max() : copies_.top().end; }
+  /// When the next copy ends, or a shared store has more; Time::max(): none is under way.
+  Time next() const;
   struct Done {
     scheduler::RequestIndex request = 0;
     bool fetched = false;  ///< else written: its blocks may go
@@ -75,8 +113,8 @@ class KvTiers : public scheduler::LowerTiers {
  private:
   struct Tier {
     KvTier is;
-    memory::ResidentSet content;
-    std::unordered_set<std::uint64_t> coming;  ///< written, not there yet
+    std::shared_ptr<KvStore> store;
+    std::unordered_set<std::uint64_t> coming;  ///< written by this engine, not there yet
     Time free{0};
   };
   struct Copy {

@@ -41,6 +41,8 @@ class Loop {
   std::optional<std::size_t> expect(std::size_t number, const requests::Request& request,
                                     const Served& served);
   scheduler::Scheduler& scheduler() { return *scheduler_; }
+  /// KvTiers::share().
+  void share(const std::shared_ptr<KvStore>& store) { tiers_->share(store); }
 
  private:
   struct Flight {

@@ -23,7 +23,7 @@ void Loop::go_synchronous() {
     record(now_, end);
     complete(tick, end);
     now_ = end;
-    if (!decodes || !finished_.empty()) {
+    if (!decodes || !finished_.empty() || now_ >= horizon_) {
       continue;
     }
     enqueue(now_);

@@ -106,7 +106,7 @@ class Search {
       }
       engine.tp = tp;
       engine.pp = rest;
-      engine.dp = engine.ep = engine.replicas = 1;
+      engine.cp = engine.dp = engine.ep = engine.replicas = 1;
       engine.prefill = 0;
       add(machine, format, engine);
       if (model_.experts > 0 && devices > 1) {

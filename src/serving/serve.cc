@@ -22,12 +22,12 @@ Result<std::int64_t> kv_blocks(const Engine& engine, const step::StepCost& cost,
   }
   const compute::Device& device = machine.device;
   const Bytes memory = device.memory.front().capacity;
+  const std::int64_t tokens =
+      std::min(engine.max_num_batched_tokens, engine.max_num_seqs * engine.max_model_len);
   Bytes taken = cost.weights_per_device() + device.framework_memory +
-                cost.activations(std::min(engine.max_num_batched_tokens,
-                                          engine.max_num_seqs * engine.max_model_len),
-                                 engine.max_num_seqs);
+                cost.activations((tokens + engine.cp - 1) / engine.cp, engine.max_num_seqs);
   taken += cost.adapter_bytes() * engine.adapter_slots;
-  if (engine.tp * engine.dp > 1) {
+  if (engine.tp * engine.cp * engine.dp > 1) {
     taken += device.communicator_memory;
   }
   const double share = engine.memory_utilization;
@@ -64,8 +64,8 @@ void check_fleet(const Engine& engine, Error& error) {
       error.add({"", field, {}, "engines with dp 1 and without a pool for prompts"});
     }
   }
-  if (engine.prefill > 0 && engine.pp > 1) {
-    error.add({"", "fleet.prefill", std::to_string(engine.prefill), "0 with pp > 1"});
+  if (engine.prefill > 0 && (engine.pp > 1 || engine.cp > 1)) {
+    error.add({"", "fleet.prefill", std::to_string(engine.prefill), "0 with pp or cp > 1"});
   }
   if (engine.prefill > 0 &&
       (engine.policy == scheduler::Policy::vllm_v0 || engine.policy == scheduler::Policy::mlfq)) {
@@ -154,7 +154,7 @@ Result<Server::Part> Server::make_part(const zoo::Model& model, const machine::M
   }
   run.model = model.name;
   run.machine = machine.name;
-  run.devices = e.tp * e.dp * e.pp;
+  run.devices = e.tp * e.cp * e.dp * e.pp;
   run.weights = cost->weights_per_device();
   run.kv_bytes_per_token = cost->kv_bytes_per_token();
   return Part{std::move(*cost), std::move(run)};

@@ -116,7 +116,7 @@ struct Run {
 
 /// Blocks for requests: those stated, or what the memory holds.
 ///   blocks = floor(room / (block_size kv_bytes_per_token)) - null blocks
-///   room   = utilization memory - weights - activations(max_num_batched_tokens, max_num_seqs)
+///   room   = utilization memory - weights - activations(max_num_batched_tokens / cp, max_num_seqs)
 ///            - framework - communicator [tp > 1]
 Result<std::int64_t> kv_blocks(const Engine& engine, const step::StepCost& cost,
                                const machine::Machine& machine);

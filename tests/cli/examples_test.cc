@@ -73,12 +73,16 @@ TEST(Examples, GeneratingBesideTrainingHidesTheLongestAnswers) {
 
 TEST(Examples, SessionsAdaptersAndLoadsFindTheirPlace) {
   auto rows = example_rows_of("sessions", 24);
-  ASSERT_EQ(rows.size(), 13U);
+  ASSERT_EQ(rows.size(), 15U);
   // TTFT, found, fetched: all of a conversation is found, from a disk no sooner than computed.
   EXPECT_LT(rows["host"][0], 0.6 * rows["small"][0]);
   EXPECT_GT(rows["disk"][0], 2 * rows["host"][0]);
   EXPECT_EQ(rows["host"][1], rows["disk"][1]);
   EXPECT_GT(rows["host"][1], 50 * rows["small"][1]);
+  // A store of four engines has what any of them computed.
+  EXPECT_EQ(rows["4 engines, store"][1], rows["host"][1]);
+  EXPECT_LT(rows["4 engines, host"][1], 0.5 * rows["host"][1]);
+  EXPECT_LT(rows["4 engines, store"][0], 0.8 * rows["4 engines, host"][0]);
   // TTFT, TPOT, copied.
   EXPECT_GE(rows["1"][1], rows["0"][1]);
   EXPECT_EQ(rows["8"][2], 8);

@@ -52,9 +52,13 @@ TEST(KernelCommands, AProductOnASystolicArray) {
   EXPECT_NEAR(json.at("utilization"), 256.0 * 4096 * 1024 / 24544 / 65536, 1e-12);
   EXPECT_NEAR(json.at("time_s"), 24.544e-6, 1e-12);
   EXPECT_GT(json.at("energy_j"), 0);
-  EXPECT_EQ(nlohmann::json::parse(orrery(shape + " --compat scale-sim").out).at("cycles"), 24543);
-  EXPECT_EQ(nlohmann::json::parse(orrery(shape + " --sparsity 2:4").out).at("cycles"),
-            16 * (512 + 510));
+  const auto compat = nlohmann::json::parse(orrery(shape + " --compat scale-sim").out);
+  EXPECT_EQ(compat.at("cycles"), 24543);
+  EXPECT_NEAR(compat.at("time_s"), 24.543e-6, 1e-12);
+  EXPECT_NEAR(compat.at("flops_per_s"), 2.0 * 256 * 4096 * 1024 / 24.543e-6, 1e6);
+  const auto sparse = nlohmann::json::parse(orrery(shape + " --sparsity 2:4").out);
+  EXPECT_EQ(sparse.at("cycles"), 16 * (512 + 510));
+  EXPECT_NEAR(sparse.at("time_s"), 16.352e-6, 1e-12);
   const auto slow = nlohmann::json::parse(orrery(shape + " --bandwidth '10 GB/s'").out);
   EXPECT_GT(slow.at("stall_cycles"), 0);
   EXPECT_EQ(slow.at("bound"), "memory");

@@ -91,6 +91,11 @@ TEST(ServeCommand, EveryMistakeIsNamed) {
   EXPECT_EQ(unused.status, 2);
   EXPECT_THAT(unused.err, AllOf(HasSubstr("--think: is for --max-concurrency or --turns"),
                                 HasSubstr("--burstiness: is for --arrival gamma")));
+  const Outcome rare = orrery(
+      "serve --model llama-3.1-8b --machine dgx-h100 --requests 5 --rate 1e-300");  // not a run of
+                                                                                    // one request
+  EXPECT_EQ(rare.status, 2);
+  EXPECT_THAT(rare.err, HasSubstr("--rate: found '1e-300', expected one at which all"));
   const Outcome large = orrery("serve --model llama-3.1-405b --machine dgx-h100 --devices 2");
   EXPECT_EQ(large.status, 2);
   EXPECT_THAT(large.err, HasSubstr("more tp or pp"));

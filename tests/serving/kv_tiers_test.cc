@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 #include <numeric>
 
@@ -78,6 +79,31 @@ TEST(KvTiers, AFullTierDropsTheLeastRecentlyUsedAndTheNextOneHasIt) {
   EXPECT_EQ(tiers.next(), 2_s + 2300_us);
 }
 
+TEST(KvTiers, AStoreOfSeveralHasWhatEachHasWritten) {
+  KvTier remote = tier(100);
+  remote.name = "remote";
+  const auto store = std::make_shared<KvStore>(remote.capacity);
+  KvTiers writer({remote}, kBlock);
+  KvTiers reader({tier(100), remote}, kBlock);
+  writer.share(store);
+  reader.share(store);
+  EXPECT_TRUE(writer.write(Time(0), 1, keys(1, 10)));  // there at 2 ms
+  EXPECT_EQ(reader.next(), 2_ms);
+  EXPECT_TRUE(reader.advance(1_ms).empty());
+  EXPECT_FALSE(reader.holds(1));
+  EXPECT_TRUE(reader.advance(2_ms).empty());  // though the writer has not looked
+  EXPECT_TRUE(reader.holds(10));
+  EXPECT_FALSE(writer.write(2_ms, 2, keys(1, 10)));
+  // The writer's way is busy until 4.1 ms with 11 blocks more, the reader's is its own.
+  EXPECT_TRUE(writer.write(2_ms, 3, keys(20, 11)));
+  reader.fetch(2_ms, {.request = 6, .keys = keys(1, 10)});
+  EXPECT_EQ(reader.next(), 4_ms);
+  EXPECT_EQ(reader.advance(4_ms).size(), 1U);
+  EXPECT_FALSE(reader.holds(20));
+  EXPECT_EQ(writer.advance(5_ms).size(), 2U);
+  EXPECT_EQ(writer.written_blocks(), 21);
+}
+
 TEST(KvTiers, AreTiersOfTheMachine) {
   const auto tiers = kv_tiers_of("host:10 GB,nvme,remote:1 TB", dgx_with_tiers()).value();
   ASSERT_EQ(tiers.size(), 3U);
@@ -150,6 +176,43 @@ TEST(KvTiers, NothingIsFetchedForNothing) {
     return sum / std::max<std::int64_t>(1, run.totals.fetched_tokens);
   };
   EXPECT_GT(waiting(disk), 5 * waiting(host));
+}
+
+/// Five engines in turn: a session's turns go to different ones.
+Run served_in_turn(std::int64_t blocks, const char* tiers, const machine::Machine& machine,
+                   const ServeOptions& options = {}) {
+  Engine engine = load_engine("vllm@0.10").value();
+  engine.blocks = blocks;
+  engine.tiers = tiers;
+  engine.replicas = 5;
+  return Server::make(tiered_model(), machine, engine)->run(sessions(), options);
+}
+
+TEST(KvTiers, AStoreMakesEnginesInTurnAsGoodAsOne) {
+  machine::Machine fast = dgx_with_tiers();
+  fast.network.back().bandwidth = Bandwidth(1e18);
+  fast.network.back().latency = fast.network.back().message_overhead = Time(0);
+  const serving::Run one = served(20'000, "", fast);
+  const serving::Run apart = served_in_turn(20'000, "host", fast);
+  const serving::Run shared = served_in_turn(20'000, "remote:1 TB", fast);
+  EXPECT_LT(apart.totals.cached_tokens, one.totals.cached_tokens * 3 / 4);
+  EXPECT_EQ(shared.totals.cached_tokens, one.totals.cached_tokens);
+  EXPECT_GT(shared.totals.fetched_tokens, 0);
+}
+
+RC_GTEST_PROP(KvTiers, SkippingBesideASharedStoreIsStepping, ()) {
+  const auto blocks = *rc::gen::inRange(150, 1000);
+  const auto* const tiers = *rc::gen::element("remote:1 GB", "host:50 MB,remote:100 GB");
+  const Run skipped = served_in_turn(blocks, tiers, dgx_with_tiers());
+  const Run stepped = served_in_turn(blocks, tiers, dgx_with_tiers(), {.skip = false});
+  RC_ASSERT(skipped.totals.fetched_tokens == stepped.totals.fetched_tokens);
+  RC_ASSERT(skipped.written_blocks == stepped.written_blocks);
+  RC_ASSERT(skipped.requests.size() == stepped.requests.size());
+  for (std::size_t i = 0; i < stepped.requests.size(); ++i) {
+    RC_ASSERT(skipped.requests[i].first == stepped.requests[i].first);
+    RC_ASSERT(skipped.requests[i].last == stepped.requests[i].last);
+    RC_ASSERT(skipped.requests[i].fetching == stepped.requests[i].fetching);
+  }
 }
 
 }  // namespace

@@ -50,9 +50,11 @@ Time StepCost::attend(const AttentionKind& kind, const StepShape& shape) {
     return timed(op);
   };
   Time total{0};
+  const auto cp = static_cast<double>(options_.degrees.cp);
   if (shape.decodes > 0) {
-    total += run(decode_keys * static_cast<double>(shape.queries), decode_keys, shape.decodes,
-                 shape.queries);
+    total += run(decode_keys / cp * static_cast<double>(shape.queries), decode_keys / cp,
+                 shape.decodes, shape.queries) +
+             merge(shape.decodes * shape.queries);
   }
   if (!shape.prompts.empty()) {
     double pairs = 0;
@@ -66,13 +68,38 @@ Time StepCost::attend(const AttentionKind& kind, const StepShape& shape) {
       queries += prompt.queries;
     }
     const auto sequences = static_cast<std::int64_t>(shape.prompts.size());
-    const std::int64_t mean = (queries + sequences - 1) / sequences;
-    const Time prompts = run(pairs, keys, sequences, mean);
+    const std::int64_t parts = sequences * options_.degrees.cp;
+    const std::int64_t mean = (queries + parts - 1) / parts;
+    const Time prompts = run(pairs / (cp * cp), keys / cp, sequences, mean);
     // One launch serves both.
     const Time launch = shape.decodes > 0 ? machine_.device.kernels.attention_launch : Time(0);
     total += prompts - std::min(prompts, launch);
+    if (options_.degrees.cp > 1) {
+      const Time send = collective::collective_time(
+          graph::CollectiveKind::send_recv, Bytes(std::llround(kv_bytes * keys / cp)),
+          context_group_, collective::CollectiveAlgorithm::automatic, machine_);
+      total += std::max(prompts, send) * (options_.degrees.cp - 1);
+    }
   }
   return total;
+}
+
+Time StepCost::merge(std::int64_t rows) {
+  if (options_.degrees.cp == 1) {
+    return Time(0);
+  }
+  const auto [found, fresh] = merged_.try_emplace(rows);
+  if (fresh) {
+    const std::int64_t heads = rows * model_.heads / options_.degrees.tp;
+    const std::int64_t value = model_.value_dim > 0 ? model_.value_dim : model_.head_dim;
+    for (const auto& [kind, bytes] :
+         {std::pair{graph::CollectiveKind::all_gather, 4 * heads * options_.degrees.cp},
+          {graph::CollectiveKind::all_reduce, 2 * heads * value}}) {
+      found->second += collective::collective_time(
+          kind, Bytes(bytes), context_group_, collective::CollectiveAlgorithm::automatic, machine_);
+    }
+  }
+  return found->second;
 }
 
 /// Decodes: queries go into the latent space and results back by a GEMM per head, the core reads

@@ -307,7 +307,7 @@ void StepCost::measure_weights() {
                                            : kv_heads * (model_.head_dim + value);
     elements += kind.layers * width;
   }
-  kv_per_token_ = graph::bytes_of(options_.precision.kv, elements) / pp;
+  kv_per_token_ = graph::bytes_of(options_.precision.kv, elements) / (pp * options_.degrees.cp);
   std::int64_t factors = 0;
   visit_adapted(1, [&](std::int64_t each, std::int64_t n, std::int64_t k, std::int64_t fused) {
     factors += each * options_.adapter_rank * (n + fused * k);

@@ -24,8 +24,11 @@ bool generates(const zoo::Model& model) {
 }
 
 void check_degrees(const zoo::Model& model, const Degrees& degrees, Error& error) {
-  for (const auto& [name, value] :
-       {std::pair{"tp", degrees.tp}, {"pp", degrees.pp}, {"dp", degrees.dp}, {"ep", degrees.ep}}) {
+  for (const auto& [name, value] : {std::pair{"tp", degrees.tp},
+                                    {"pp", degrees.pp},
+                                    {"dp", degrees.dp},
+                                    {"ep", degrees.ep},
+                                    {"cp", degrees.cp}}) {
     if (value < 1) {
       error.add({"", name, std::to_string(value), "a whole number from 1 on"});
     }
@@ -56,6 +59,13 @@ void check_degrees(const zoo::Model& model, const Degrees& degrees, Error& error
     error.add({"", "dp", std::to_string(degrees.dp),
                "1 without ep: copies that share nothing are engines of their own; and with pp"});
   }
+  const auto latent = [](const zoo::LayerKind& kind) {
+    return kind.mixer == zoo::MixerKind::latent_attention;
+  };
+  if (degrees.cp > 1 && (degrees.dp > 1 || degrees.pp > 1 || degrees.ep > 1 ||
+                         std::any_of(model.kinds.begin(), model.kinds.end(), latent))) {
+    error.add({"", "cp", std::to_string(degrees.cp), "1 with pp, dp, ep or latent attention"});
+  }
 }
 
 }  // namespace
@@ -80,8 +90,8 @@ Result<StepCost> StepCost::make(const zoo::Model& model, const machine::Machine&
   if (!error.empty()) {
     return fail(std::move(error));
   }
-  auto sized =
-      machine::with_devices(machine, options.degrees.tp * options.degrees.dp * options.degrees.pp);
+  const Degrees& degrees = options.degrees;
+  auto sized = machine::with_devices(machine, degrees.tp * degrees.cp * degrees.dp * degrees.pp);
   if (!sized) {
     return fail(std::move(sized.error()));
   }
@@ -116,6 +126,7 @@ StepCost::StepCost(const zoo::Model& model, machine::Machine machine, const Step
   tensor_group_ = collective::extents_of(1, options_.degrees.tp, machine_);
   data_group_ = collective::extents_of(options_.degrees.tp, options_.degrees.dp, machine_);
   expert_group_ = collective::extents_of(1, options_.degrees.tp * options_.degrees.dp, machine_);
+  context_group_ = collective::extents_of(options_.degrees.tp, options_.degrees.cp, machine_);
   stage_group_ = collective::extents_of(options_.degrees.tp, options_.degrees.pp, machine_);
   measure_weights();
 }
@@ -148,8 +159,20 @@ const StepCost::Alike& StepCost::alike(std::int64_t tokens, std::int64_t samples
   return alike_;
 }
 
+std::int64_t StepCost::rows_of(const StepShape& shape) const {
+  const std::int64_t cp = options_.degrees.cp;
+  if (cp == 1) {
+    return shape.tokens;
+  }
+  std::int64_t rows = shape.tokens;
+  for (const Prompt& prompt : shape.prompts) {
+    rows += (prompt.queries + cp - 1) / cp - prompt.queries;
+  }
+  return rows;
+}
+
 Time StepCost::time(const StepShape& shape) {
-  const Alike& fixed = alike(shape.tokens, shape.samples);
+  const Alike& fixed = alike(rows_of(shape), shape.samples);
   Part total = fixed.all;
   for (const AttentionKind& kind : attention_) {
     total.add(attend(kind, shape) * kind.layers, kind.layers);

@@ -20,6 +20,16 @@
 /// experts in the type that these compute in and come back in 16 bits; hierarchical: so, but one
 /// copy to a node and to a rank (DeepEP; collective/token_exchange.h).
 ///
+/// With cp > 1 a prompt's tokens are split over ranks that all have the weights, and so are the
+/// keys and values of every request; decodes are computed by all of them. Rows of a rank:
+/// ceil(tokens of prompts / cp) + decodes. Prompts attend in a ring (Liu et al. 2023; in the order
+/// that gives every rank as many pairs): cp passes over a cp-th of the keys each,
+///
+///   pass + (cp - 1) max(pass, send of a cp-th of the keys and values)
+///
+/// decodes to a cp-th of the keys, whose results are merged: an all-gather of a number per row and
+/// head, an all-reduce of the rows.
+///
 /// Low-rank adapters (LoRA; Hu et al. 2021): every matrix k x n of a layer but routers and routed
 /// experts has factors k x r and r x n, split as it is, so that a rank holds r (k + n) of its share
 /// (a k x r for each of the matrices that are fused into it: queries, keys, values; gate, up). Both
@@ -62,6 +72,7 @@ struct Degrees {
   std::int64_t pp = 1;
   std::int64_t dp = 1;  ///< copies of the attention part that share the experts, in lockstep
   std::int64_t ep = 1;  ///< 1, or tp x dp: ranks that share the experts whole
+  std::int64_t cp = 1;  ///< ranks that share prompts and caches
 };
 
 struct StepOptions {
@@ -159,6 +170,8 @@ class StepCost {
 
   /// Valid until the next call.
   const Alike& alike(std::int64_t tokens, std::int64_t samples);
+  /// Tokens that a rank computes.
+  std::int64_t rows_of(const StepShape& shape) const;
   void measure_weights();
   plan::Plan plan_for(std::int64_t tokens) const;
   void add_operator(Part& part, zoo::ModelOperator op, const plan::Plan& plan) const;
@@ -177,6 +190,8 @@ class StepCost {
   template <class Visit>
   void visit_adapted(std::int64_t tokens, Visit visit) const;
   Time attend(const AttentionKind& kind, const StepShape& shape);
+  /// With cp > 1: of what every rank has found for the decodes in its part of the keys.
+  Time merge(std::int64_t rows);
   Time attend_latent(const StepShape& shape, double visible);
   Time cache_write(std::int64_t tokens) const;
   Time kernel(graph::Operator op) const;
@@ -194,6 +209,7 @@ class StepCost {
   std::vector<collective::Extent> data_group_;
   std::vector<collective::Extent> expert_group_;
   std::vector<collective::Extent> stage_group_;
+  std::vector<collective::Extent> context_group_;
   Bytes weights_{0};
   Bytes kv_per_token_{0};
   Bytes adapter_{0};
@@ -202,6 +218,7 @@ class StepCost {
   Alike alike_;  ///< the last ones: steps in a row are often alike
   std::map<std::pair<std::int64_t, std::int64_t>, Part> adapters_;
   std::unordered_map<std::int64_t, Time> absorbed_;
+  std::unordered_map<std::int64_t, Time> merged_;
   graph::Operator decode_;
   std::shared_ptr<StepCost> drafter_;
 };

@@ -22,6 +22,7 @@ class MegatronExport {
     pipeline();
     context();
     experts();
+    graphs();
     memory();
     sharding();
     types();
@@ -112,6 +113,13 @@ class MegatronExport {
     flag("--overlap-moe-expert-parallel-comm",
          plan_.overlap_ep == plan::OverlapExperts::microbatch);
     flag("--delay-wgrad-compute", plan_.overlap_ep == plan::OverlapExperts::microbatch);
+  }
+
+  void graphs() {
+    if (plan_.cuda_graphs != plan::CudaGraphs::none) {
+      const bool whole = plan_.cuda_graphs == plan::CudaGraphs::full;
+      add("--cuda-graph-impl", std::string(whole ? "full_iteration" : "transformer_engine"));
+    }
   }
 
   void memory() {

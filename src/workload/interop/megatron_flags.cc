@@ -231,8 +231,7 @@ constexpr auto kIgnored = std::to_array<std::string_view>({
 constexpr auto kNoted = std::to_array<Flag>({
     {"--attention-softmax-in-fp32", "a fused softmax streams elements of the compute type"},
     {"--cross-entropy-fusion-impl", "a fused loss is Transformer Engine's"},
-    {"--cuda-graph-impl", "launch costs are the plan's host_dispatch"},
-    {"--cuda-graph-scope", "launch costs are the plan's host_dispatch"},
+    {"--cuda-graph-modules", "layers are captured but for routed experts"},
     {"--cuda-graph-warmup-steps", "launch costs are the plan's host_dispatch"},
     {"--ddp-average-in-collective", "gradients are scaled with the optimizer"},
     {"--ddp-pad-buckets-for-high-nccl-busbw", "buckets are not padded"},
@@ -240,8 +239,6 @@ constexpr auto kNoted = std::to_array<Flag>({
     {"--disable-bf16-reduced-precision-matmul", "GEMMs run at their measured speed"},
     {"--disable-symmetric-registration", "collectives run at their measured speed"},
     {"--empty-unused-memory-level", "fragmentation of memory is not modelled"},
-    {"--enable-cuda-graph", "launch costs are the plan's host_dispatch"},
-    {"--external-cuda-graph", "launch costs are the plan's host_dispatch"},
     {"--fsdp-double-buffer", "buffers of collectives are counted once"},
     {"--high-priority-stream-groups", "streams have no priorities"},
     {"--keep-fp8-transpose-cache", "transposed copies of weights are not counted"},

@@ -141,7 +141,26 @@ class MegatronImport {
     }
   }
 
+  /// Whichever modules are named: layers are captured but for routed experts.
+  void graphs() {
+    const auto implementation = arguments_.word("--cuda-graph-impl");
+    const std::vector<std::string> scope = arguments_.words("--cuda-graph-scope");
+    const bool inside = arguments_.flag("--enable-cuda-graph");  // before --cuda-graph-impl
+    const bool outside = arguments_.flag("--external-cuda-graph");
+    const bool known = !implementation || implementation == "none" || implementation == "local" ||
+                       implementation == "transformer_engine" || implementation == "full_iteration";
+    arguments_.require(known, "--cuda-graph-impl",
+                       "none, local, transformer_engine or full_iteration");
+    const bool whole = implementation == "full_iteration" ||
+                       std::find(scope.begin(), scope.end(), "full_iteration") != scope.end();
+    const bool captures = inside || outside || (implementation && implementation != "none");
+    plan_.cuda_graphs = !captures ? plan::CudaGraphs::none
+                        : whole   ? plan::CudaGraphs::full
+                                  : plan::CudaGraphs::layers;
+  }
+
   void kernels() {
+    graphs();
     const std::string implementation =
         arguments_.word("--transformer-impl").value_or("transformer_engine");
     const std::string backend = arguments_.word("--attention-backend").value_or("auto");

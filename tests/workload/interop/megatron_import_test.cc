@@ -173,6 +173,19 @@ TEST(MegatronImport, ExpertsTokensAndContext) {
   EXPECT_THAT(megatron_mistakes_of("--cp-comm-type p2p a2a"), HasSubstr("the same for all layers"));
 }
 
+TEST(MegatronImport, GraphsOfLayersOrOfTheWholeStep) {
+  const auto graphs = [](const std::string& flags) { return megatron_plan_of(flags).cuda_graphs; };
+  EXPECT_EQ(graphs(""), plan::CudaGraphs::none);
+  EXPECT_EQ(graphs("--cuda-graph-impl none"), plan::CudaGraphs::none);
+  EXPECT_EQ(graphs("--cuda-graph-impl transformer_engine --cuda-graph-scope attn moe_router"),
+            plan::CudaGraphs::layers);
+  EXPECT_EQ(graphs("--external-cuda-graph"), plan::CudaGraphs::layers);
+  EXPECT_EQ(graphs("--cuda-graph-impl local --cuda-graph-scope full_iteration"),
+            plan::CudaGraphs::full);
+  EXPECT_EQ(graphs("--cuda-graph-impl full_iteration"), plan::CudaGraphs::full);
+  EXPECT_THAT(megatron_mistakes_of("--cuda-graph-impl whole"), HasSubstr("full_iteration"));
+}
+
 TEST(MegatronImport, FusionsOfKernelsThatTheModelLacksDoNotCount) {
   EXPECT_TRUE(
       megatron_plan_of("--no-masked-softmax-fusion").fused_kernels);  // flash attention has none

@@ -71,7 +71,11 @@ class Estimator::Memo {
   }
 
   Result<Time> lower_bound(const plan::Plan& plan) {
-    auto prepared = prepare(plan, short_of(plan));
+    const ShortPlan listed = short_of(plan);
+    auto prepared = prepare(plan, listed);
+    if (prepared && listed.omitted > 0 && prepared->lists->repetition.length == 0) {
+      prepared = prepare(plan, {plan, 0});
+    }
     if (!prepared) {
       return fail(std::move(prepared.error()));
     }
@@ -159,6 +163,7 @@ class Estimator::Memo {
       if (!source) {
         return fail(source.error());
       }
+      timed_ = {};  // their templates have other numbers
       list(listed, **source);
     }
     const IssueLists& lists = *(*source)->lists;

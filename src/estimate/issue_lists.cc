@@ -74,7 +74,7 @@ ShortPlan shortened(const plan::Plan& plan) {
     return {plan, 0};
   }
   const std::int64_t round = shape.chunks > 1 ? shape.stages : 1;
-  // A quarter of the list is then longer than the warm-up: its middle half repeats.
+  // At least a quarter of the list is then as long as the warm-up: its middle half repeats.
   const std::int64_t kept =
       shape.chunks > 1 ? kRounds * shape.stages : (shape.pairs ? 6 : 2) * shape.stages + kPairs;
   const std::int64_t omitted = std::max<std::int64_t>(0, shape.microbatches - kept) / round;

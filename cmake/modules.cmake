@@ -68,7 +68,7 @@ function(orrery_cold target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
 
-# orrery_module(machine/compute DEPENDS base graph EXTERNAL yaml-cpp [COLD])
+# orrery_module(machine/compute [COLD] DEPENDS base graph EXTERNAL yaml-cpp)
 # makes target orrery_machine_compute of src/machine/compute/*.cc, installed with its headers.
 function(orrery_module folder)
   cmake_parse_arguments(ARG "COLD" "" "DEPENDS;EXTERNAL" ${ARGN})

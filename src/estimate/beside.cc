@@ -30,15 +30,7 @@ Moment moment(const std::vector<Communication>& all, Time now, const Slowdown& s
 
 }  // namespace
 
-void Beside::clear() {
-  communications_.clear();
-}
-
 void Beside::put(const Communication& communication) {
-  if (communication.node != kNoNode) {
-    std::erase_if(communications_,
-                  [&](const Communication& known) { return known.node == communication.node; });
-  }
   if (communication.end <= communication.begin) {
     return;
   }

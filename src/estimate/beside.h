@@ -32,8 +32,7 @@ struct Communication {
 /// What is known of a stage's communication, for questions that move forward in time.
 class Beside {
  public:
-  void clear();
-  /// In any order. Takes the place of what was known of the same node.
+  /// In any order, each node once.
   void put(const Communication& communication);
   /// Nodes' ends, by number, turn out to be later.
   void prolong(const std::vector<Time>& ends);

@@ -143,11 +143,12 @@ class LeastReplay {
       std::vector<Mark> now = next_round();
       const auto growth = least_growth(before, now);
       const bool steady = growth && usual && (*growth == *usual || evaluated_ > kPatience);
-      if (steady && rounds - round > 2) {
+      const std::int64_t left = rounds - round - 2;
+      if (left > 0 && (steady || (repetition.omitted > 0 && left == 1))) {
         forget_clocks();
         before = std::move(now);
         const auto sure = least_growth(before, next_round());
-        skip(rounds - round - 2, sure ? std::max(Time(0), *sure) : Time(0));
+        skip(left, std::max(Time(0), sure.value_or(Time(0))) * (left + repetition.omitted));
         return;
       }
       usual = growth;
@@ -203,15 +204,16 @@ class LeastReplay {
     }
   }
 
+  /// So many rounds of the lists, in which all that is under way is later by `growth`.
   void skip(std::int64_t rounds, Time growth) {
     for (Runner& stage : stages_) {
       stage.next += rounds * plan_.lists.repetition.length;
       for (Time& clock : stage.clocks) {
-        clock += growth * rounds;
+        clock += growth;
       }
       for (Inbox& inbox : stage.inbox) {
         for (Time& arrival : inbox.arrivals) {
-          arrival += growth * rounds;
+          arrival += growth;
         }
       }
     }

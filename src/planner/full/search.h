@@ -11,13 +11,15 @@
 ///      them. Ends when the next is not below the best estimate by that, with a margin of 1 %
 ///   3. the best estimates are simulated, as far down as their error may reach; then what is like
 ///      the best simulated plan, as long as that leads to a better one: step 2 passes over plans
-///      whose like was slow. Single changes of other fields are tried on the best of them, at last
-///      fused communication on those of the answer, which changes neither order nor bound
+///      whose like was slow. Single changes of other fields are tried on the best of them
+///   4. the bound of all plans is raised: the least ones by estimate/lower_bound.h, then by the
+///      simulation
+///   5. fused communication is tried on the plans of the answer; it changes neither order nor bound
 ///
 /// What is certain: no plan of the space simulates faster than `bound`, since every plan of it was
-/// simulated or has a bound (1, 2) of at least that. `proved`: by the estimate no plan is faster by
-/// more than 1 % than the best one; `exhaustive` looks at every plan whose bound alone leaves that
-/// open, and nothing else.
+/// simulated or has a bound (1, 2, 4) of at least that. `proved`: by bounds or estimates no plan is
+/// faster by more than 1 % than the best one; `exhaustive` looks at every plan whose bound alone
+/// leaves that open, and nothing else.
 #pragma once
 
 #include <cstdint>

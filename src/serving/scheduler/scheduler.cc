@@ -210,8 +210,10 @@ void Scheduler::withdraw(Tick& tick, RequestIndex index) {
 void Scheduler::preempt(Tick& tick, RequestIndex index) {
   withdraw(tick, index);
   RequestState& request = state(index);
-  request.lost += request.computed;
-  totals_.lost_tokens += request.computed;
+  const bool ends = request.promised() >= request.spec.output;  // its last token is on the way
+  const std::int64_t lost = ends ? 0 : request.computed;
+  request.lost += lost;
+  totals_.lost_tokens += lost;
   ++request.preemptions;
   ++totals_.preemptions;
   ++tick.preempted;

@@ -98,7 +98,7 @@ struct Tick {
 struct Totals {
   std::int64_t scheduled_tokens = 0;
   std::int64_t cached_tokens = 0;
-  std::int64_t lost_tokens = 0;
+  std::int64_t lost_tokens = 0;  ///< computed, and needed again after a preemption
   std::int64_t preemptions = 0;
   std::int64_t ticks = 0;
   std::int64_t drafted_tokens = 0;   ///< guesses that were computed

@@ -261,6 +261,16 @@ struct Case {
   std::vector<RequestSpec> requests;
 };
 
+std::string requests_text(const Case& of) {
+  std::string text;
+  for (const RequestSpec& request : of.requests) {
+    text += fmt::format(
+        "{} + {}{} ", request.prompt, request.output,
+        request.prefix.tokens > 0 ? fmt::format(" shares {}", request.prefix.ids[0]) : "");
+  }
+  return text;
+}
+
 Case any_case() {
   Case made;
   made.limits.max_num_batched_tokens = *rc::gen::inRange<std::int64_t>(8, 200);
@@ -359,6 +369,11 @@ RC_GTEST_PROP(Policies, SkippingIsSteppingAndTokensAreConserved, ()) {
   for (const Policy policy :
        {Policy::vllm_v1, Policy::vllm_v0, Policy::sarathi, Policy::orca, Policy::static_batch,
         Policy::sglang, Policy::trtllm, Policy::max_utilization}) {
+    RC_LOG(fmt::format(
+        "{}, {} tokens, {} requests, {} blocks of {}, cache {}, lookahead {}, reserve {}; {}",
+        name_of(policy), given.limits.max_num_batched_tokens, given.limits.max_num_seqs,
+        given.blocks, given.block_size, given.cache, given.limits.lookahead,
+        given.limits.reserve_full_isl, requests_text(given)));
     const Outcome stepped = outcome(policy, given, false);
     const Outcome skipped = outcome(policy, given, true);
     RC_ASSERT(stepped.ends == skipped.ends);

@@ -187,6 +187,10 @@ Result<Kernels> kernels_of(const AttentionQuery& query, const compute::Device& d
   op.name = query.backward ? "attention_backward" : "attention";
   op.kind = graph::OperatorKind::attention;
   op.backward = query.backward;
+  constexpr std::array<std::string_view, 4> kFrameworks{"", "trtllm", "vllm", "sglang"};
+  check.require(
+      std::find(kFrameworks.begin(), kFrameworks.end(), query.framework) != kFrameworks.end(),
+      "framework", query.framework, "trtllm, vllm or sglang");
   op.tensorrt = query.framework == "trtllm";
   check.format(query.type, device, op);
   check.extent("batch", query.batch);

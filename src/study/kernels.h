@@ -67,7 +67,8 @@ struct AttentionQuery {
     visit("backward", &AttentionQuery::backward, "the backward kernel; default false");
     visit("cache", &AttentionQuery::cache, "forward: keys and values also go to a paged cache");
     visit("framework", &AttentionQuery::framework,
-          "trtllm: kernels of TensorRT-LLM, where the device knows them; others: FlashAttention's");
+          "trtllm: kernels of TensorRT-LLM, where the device knows them; vllm, sglang: "
+          "FlashAttention's");
   }
 };
 

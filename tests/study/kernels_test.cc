@@ -71,6 +71,9 @@ TEST(Kernels, TensorRtAttentionHasItsOwnCoefficientsWhereTheDeviceKnowsThem) {
   EXPECT_EQ(time(), usual + 5_us);
   query.framework = "vllm";
   EXPECT_EQ(time(), usual);
+  query.framework = "tensorrt";
+  EXPECT_THAT(kernels_of(query, device, "").error().to_string(),
+              ::testing::HasSubstr("framework: found 'tensorrt', expected trtllm, vllm or sglang"));
 }
 
 TEST(Kernels, AWindowLimitsWhatAQuerySees) {

@@ -129,7 +129,8 @@ class Estimator::Memo {
   }
 
   /// Of the plan that was lowered, or of one that differs in what does not shape templates.
-  static bool list(const ShortPlan& listed, Lowered& lowered) {
+  /// Null: that has other templates.
+  static const IssueLists* list(const ShortPlan& listed, Lowered& lowered) {
     const plan::Plan& plan = listed.plan;
     if (!lowered.lists || lowered.listed_batch != plan.global_batch) {
       if (plan.global_batch == lowered.plan.global_batch) {
@@ -143,10 +144,11 @@ class Estimator::Memo {
       }
       lowered.listed_batch = plan.global_batch;
     }
-    if (lowered.lists) {
-      lowered.lists->repetition.omitted = listed.omitted;
+    if (!lowered.lists) {
+      return nullptr;
     }
-    return lowered.lists.has_value();
+    lowered.lists->repetition.omitted = listed.omitted;
+    return &*lowered.lists;
   }
 
   /// With lists that may lack rounds.
@@ -158,22 +160,22 @@ class Estimator::Memo {
     if (!source) {
       return fail(source.error());
     }
-    if (!list(listed, **source)) {  // more or fewer microbatches have other pieces of work
+    const IssueLists* lists = list(listed, **source);
+    if (lists == nullptr) {  // more or fewer microbatches have other pieces of work
       source = lowered(listed.plan, true);
       if (!source) {
         return fail(source.error());
       }
       timed_ = {};  // their templates have other numbers
-      list(listed, **source);
+      lists = list(listed, **source);
     }
-    const IssueLists& lists = *(*source)->lists;
     plan::Plan key = plan;
     key.global_batch = crossing_ ? plan.global_batch : 0;
-    auto timed = timed_.get(key, [&] { return time(plan, (*source)->outline, lists); });
+    auto timed = timed_.get(key, [&] { return time(plan, (*source)->outline, *lists); });
     if (!timed) {
       return fail(std::move(timed.error()));
     }
-    return Prepared{*timed, &lists};
+    return Prepared{*timed, lists};
   }
 
   Result<TimedWorkload> time(const plan::Plan& plan, const parallel::Outline& outline,

@@ -70,7 +70,7 @@ class LeastReplay {
 
   bool step(std::size_t s) {
     Runner& stage = stages_[s];
-    const PassMap& map = *plan_.mapped(plan_.template_of(s, stage.next)).least;
+    const PassMap& map = plan_.least(s, stage.next);
     if (!has_messages(stage, map)) {
       return false;
     }

@@ -48,9 +48,7 @@ class Bound {
   }
 
  private:
-  const PassMap& map(std::size_t s, std::int64_t i) const {
-    return *plan_.mapped(plan_.template_of(s, i)).least;
-  }
+  const PassMap& map(std::size_t s, std::int64_t i) const { return plan_.least(s, i); }
   std::int64_t length(std::size_t s) const { return std::ssize(plan_.lists.templates[s]); }
 
   /// Least time from compute free to compute free over instances [from, to). Rounds that the lists

@@ -39,6 +39,11 @@ struct PreparedPlan {
     const int number = lists.templates[stage][static_cast<std::size_t>(index)];
     return timed.roles[stage][static_cast<std::size_t>(number)];
   }
+
+  /// Requires the least maps.
+  const PassMap& least(std::size_t stage, std::int64_t index) const {
+    return *mapped(template_of(stage, index)).least;  // NOLINT(bugprone-unchecked-optional-access)
+  }
 };
 
 struct StageTime {

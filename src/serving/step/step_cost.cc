@@ -68,6 +68,16 @@ void check_degrees(const zoo::Model& model, const Degrees& degrees, Error& error
   }
 }
 
+/// A token after 16 others takes as long with measured kernels as without: none of them is used.
+bool are_alike(StepCost& with, StepCost& without) {
+  const StepShape token{.tokens = 1,
+                        .samples = 1,
+                        .prompts = {},
+                        .decodes = 1,
+                        .visible = std::vector<double>(with.windows().size(), 16)};
+  return with.time(token) == without.time(token);
+}
+
 }  // namespace
 
 Result<StepCost> StepCost::make(const zoo::Model& model, const machine::Machine& machine,
@@ -103,7 +113,15 @@ Result<StepCost> StepCost::make(const zoo::Model& model, const machine::Machine&
   if (!sized) {
     return fail(std::move(sized.error()));
   }
-  return StepCost(model, std::move(*sized), options, std::move(measured));
+  StepCost cost(model, *sized, options, measured);
+  if (measured) {
+    StepCost plain(model, std::move(*sized), options, nullptr);
+    if (are_alike(cost, plain)) {
+      return fail(Error(Mistake{"", "kernels.tables", options.kernels,
+                                "tables that have layers, products or attention of the model"}));
+    }
+  }
+  return cost;
 }
 
 StepCost::StepCost(const zoo::Model& model, machine::Machine machine, const StepOptions& options,

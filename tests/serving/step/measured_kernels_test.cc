@@ -140,6 +140,13 @@ TEST(MeasuredKernels, AStepIsTheSumOfItsKernels) {
   const StepShape silent{.tokens = 8, .samples = 0, .prompts = {{8, 0}}, .visible = {0}};
   EXPECT_EQ(some.time(silent), none.time(silent));
   EXPECT_NE(some.time(decodes), none.time(decodes));
+  // Tables of another model are no silent formulas.
+  ASSERT_TRUE(write_file(files[0], "m,n,k,latency_us\n1,64,32,5\n").has_value());
+  options.kernels = files[0];
+  const auto unused = StepCost::make(zoo::load_model("llama-3.1-8b").value(),
+                                     machine::load_machine("rtx-4090").value(), options);
+  ASSERT_FALSE(unused.has_value());
+  EXPECT_THAT(unused.error().to_string(), HasSubstr("tables that have layers, products"));
 }
 
 }  // namespace

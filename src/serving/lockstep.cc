@@ -93,14 +93,17 @@ void Lockstep::go() {
     enqueue(now);
     bool any = false;
     double used = 0;
+    std::int64_t running = 0;
     for (std::size_t i = 0; i < copies_.size(); ++i) {
       ticks[i] = &copies_[i].scheduler->schedule();
       any = any || !ticks[i]->empty();
       const scheduler::KvBook& book = copies_[i].scheduler->book();
       used += static_cast<double>(book.used()) /
               static_cast<double>(book.blocks() * static_cast<std::int64_t>(copies_.size()));
+      running += copies_[i].scheduler->running_size();
     }
     run_.peak_kv_use = std::max(run_.peak_kv_use, used);
+    run_.peak_running = std::max(run_.peak_running, running);
     if (!any) {
       now = inbox_.next();
       if (now.is_overflow()) {

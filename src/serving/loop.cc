@@ -257,6 +257,7 @@ void Loop::sample(Time until) {
   const scheduler::KvBook& book = scheduler_->book();
   const double use = static_cast<double>(book.used()) / static_cast<double>(book.blocks());
   run_.peak_kv_use = std::max(run_.peak_kv_use, use);
+  run_.peak_running = std::max(run_.peak_running, scheduler_->running_size());
   constexpr std::size_t kMostSamples = 1'000'000;
   while (next_sample_ <= until && run_.samples.size() < kMostSamples) {
     run_.samples.push_back({next_sample_, scheduler_->running_size(),

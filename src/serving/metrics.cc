@@ -164,7 +164,8 @@ Metrics metrics(const Run& run, const machine::Machine& machine) {
     result.output_tokens_per_s_per_user = 1 / to_seconds(result.tpot.mean);
   }
   result.mean_kv_use = mean_of(run.samples, [](const Sample& sample) { return sample.kv_use; });
-  for (const Sample& sample : run.samples) {
+  result.peak_running = static_cast<double>(run.peak_running);
+  for (const Sample& sample : run.samples) {  // of several engines together
     result.peak_running = std::max(result.peak_running, static_cast<double>(sample.running));
   }
   add_energy_and_cost(run, machine.device, result);

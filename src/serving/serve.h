@@ -104,13 +104,14 @@ struct Run {
   Bytes weights{0};                 ///< of a device
   Bytes kv_bytes_per_token{0};
   double peak_kv_use = 0;
-  Time duration{0};           ///< first sent to last token
-  Time busy{0};               ///< of the accelerators
-  std::int64_t refused = 0;   ///< longer than max_model_len or than the KV cache
-  std::int64_t rejected = 0;  ///< by the router's limit or rate
-  Time held{0};               ///< engines x time, where their number changes; else 0
-  std::int64_t started = 0;   ///< engines beside the first ones
-  Bytes moved_bytes{0};       ///< from engines that compute prompts to those that decode
+  std::int64_t peak_running = 0;  ///< requests in a step; of several engines: in one of them
+  Time duration{0};               ///< first sent to last token
+  Time busy{0};                   ///< of the accelerators
+  std::int64_t refused = 0;       ///< longer than max_model_len or than the KV cache
+  std::int64_t rejected = 0;      ///< by the router's limit or rate
+  Time held{0};                   ///< engines x time, where their number changes; else 0
+  std::int64_t started = 0;       ///< engines beside the first ones
+  Bytes moved_bytes{0};           ///< from engines that compute prompts to those that decode
   double wall_s = 0;
 };
 

@@ -40,13 +40,14 @@ requests::Generator small_load(std::int64_t count) {
 }
 
 bool same(const serving::Run& a, const serving::Run& b) {
-  bool equal =
-      a.requests.size() == b.requests.size() && a.duration == b.duration && a.busy == b.busy &&
-      a.totals.ticks == b.totals.ticks && a.totals.preemptions == b.totals.preemptions &&
-      a.totals.scheduled_tokens == b.totals.scheduled_tokens &&
-      a.totals.cached_tokens == b.totals.cached_tokens &&
-      a.totals.fetched_tokens == b.totals.fetched_tokens &&
-      a.totals.copied_adapters == b.totals.copied_adapters && a.written_blocks == b.written_blocks;
+  bool equal = a.requests.size() == b.requests.size() && a.duration == b.duration &&
+               a.busy == b.busy && a.totals.ticks == b.totals.ticks &&
+               a.totals.preemptions == b.totals.preemptions &&
+               a.totals.scheduled_tokens == b.totals.scheduled_tokens &&
+               a.totals.cached_tokens == b.totals.cached_tokens &&
+               a.totals.fetched_tokens == b.totals.fetched_tokens &&
+               a.totals.copied_adapters == b.totals.copied_adapters &&
+               a.written_blocks == b.written_blocks && a.peak_running == b.peak_running;
   for (std::size_t i = 0; equal && i < a.requests.size(); ++i) {
     equal = a.requests[i].scheduled == b.requests[i].scheduled &&
             a.requests[i].first == b.requests[i].first &&
@@ -222,6 +223,25 @@ TEST(Serve, CopiesInLockstepServeEveryRequest) {
     EXPECT_LE(request.queued, request.scheduled);
     EXPECT_LT(request.scheduled, request.first);
     EXPECT_LE(request.first, request.last);
+  }
+}
+
+/// Twenty prompts within 20 ns of one another share all but their first step, and are answered long
+/// before the second sample.
+TEST(Metrics, ThePeakOfRunningIsOfStepsNotOfWholeSeconds) {
+  requests::Generator load;
+  load.rate = 1e9;
+  load.input = {.kind = requests::Length::Kind::fixed, .first = 100, .second = 0};
+  load.output = {.kind = requests::Length::Kind::fixed, .first = 10, .second = 0};
+  load.count = 20;
+  const machine::Machine machine = served_machine("dgx-h100");
+  Engine engine = load_engine("vllm@0.19").value();
+  for (const std::int64_t copies : {1, 2}) {  // of two: in lockstep
+    engine.dp = engine.ep = copies;
+    const serving::Run run =
+        serve(served_model("qwen3-30b-a3b"), machine, engine, requests::generate(load)).value();
+    ASSERT_LT(run.duration, from_seconds(1));
+    EXPECT_EQ(metrics(run, machine).peak_running, 20) << copies;
   }
 }
 

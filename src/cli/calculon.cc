@@ -28,6 +28,7 @@ constexpr const char* kCalculonExamples =
     "                  --batch 4 --save plan.yaml\n";
 
 constexpr std::int64_t kMostCount = std::int64_t{1} << 20;  // as the numbers of its files
+constexpr std::int64_t kMostPrinted = 1000;                 // executions, kept in order
 
 class Calculon : public Command {
  public:
@@ -40,8 +41,8 @@ class Calculon : public Command {
         "--batch", batch_, "INT",
         "of the search: sequences of a step, at the most where replicas do not divide it");
     options.value("--datatype", datatype_, "NAME",
-                  all_names<calculon::NumberType>() + "; default float16");
-    options.value("--top", top_, "INT", "executions to print; default 1");
+                  "of the search: " + all_names<calculon::NumberType>() + "; default float16");
+    options.value("--top", top_, "INT", "of the search: executions to print; default 1");
     options.value("--save", save_, "FILE", "write the best execution as a plan (YAML)");
     options.flag("--json", json_, "print one JSON object");
     options.footer(kCalculonExamples);
@@ -50,7 +51,7 @@ class Calculon : public Command {
   Result<std::string> run(Error mistakes) override {
     calculon::NumberType type = calculon::NumberType::float16;
     take("--datatype", datatype_, type, mistakes);
-    const std::int64_t top = whole_number("--top", top_, 1, kMostCount, mistakes);
+    const std::int64_t top = whole_number("--top", top_, 1, kMostPrinted, mistakes);
     for (const auto& [flag, text] :
          {std::pair{"--application", &application_}, {"--system", &system_}}) {
       if (!*text) {
@@ -93,16 +94,25 @@ class Calculon : public Command {
  private:
   void check_space(Error& mistakes) const {
     for (const auto& [flag, text] : {std::pair{"--devices", &devices_}, {"--batch", &batch_}}) {
+      if (!execution_ && !*text) {
+        mistakes.add({flag, {}, {}, "missing; a search needs it, or give --execution"});
+      }
+    }
+    for (const auto& [flag, text] : {std::pair{"--devices", &devices_},
+                                     {"--batch", &batch_},
+                                     {"--top", &top_},
+                                     {"--datatype", &datatype_}}) {
       if (execution_ && *text) {
         mistakes.add({flag, {}, {}, "contradicts --execution, which is not searched"});
-      } else if (!execution_ && !*text) {
-        mistakes.add({flag, {}, {}, "missing; a search needs it, or give --execution"});
       }
     }
   }
 
   Result<std::string> answer(const calculon::Application& application,
                              const calculon::SearchResult& found) const {
+    if (found.executions == 0) {
+      return fail("no split of the devices and the batch suits the application's heads and layers");
+    }
     if (found.top.empty()) {
       return fail("none of " + std::to_string(found.executions) +
                   " executions fits the memories and networks");

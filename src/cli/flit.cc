@@ -63,6 +63,12 @@ class FlitCommand : public Command {
     if (loops && (sweep_ || links_)) {
       mistakes.add({sweep_ ? "--sweep" : "--links", {}, {}, "goes with a constant load"});
     }
+    for (const char* field : {"rate", "sample_period", "warmup_periods", "max_samples",
+                              "latency_limit", "stopping_threshold"}) {
+      if (loops && given_.at(field)) {
+        mistakes.add({flag_of(field), {}, {}, "goes with a constant load"});
+      }
+    }
     if (messages_ && experiment.batch > 0) {
       mistakes.add({"--messages", {}, {}, "contradicts batch; choose one"});
     }

@@ -209,6 +209,9 @@ class Flow : public Command {
                     .spray_imbalance = number("--spray-imbalance", imbalance_, 0, mistakes),
                     .ramp = parse("--ramp", ramp_, Bytes(0), mistakes),
                     .overhead = number("--overhead", overhead_, 1, mistakes)};
+    if (imbalance_ && job.routing != topology::Routing::spray) {
+      mistakes.add({"--spray-imbalance", {}, {}, "goes with --routing spray"});
+    }
     if (ramp_ && job.crowding.ramp < Bytes(1)) {
       mistakes.add(wrong_value("--ramp", *ramp_, "1 byte or more"));
     }
@@ -237,8 +240,11 @@ class Flow : public Command {
     spec.bytes = parse("--bytes", bytes_, Bytes(1'000'000), mistakes);
     spec.stride = parse("--stride", stride_, 1, mistakes);
     spec.seed = seed;
-    if (spec.bytes < Bytes(0)) {
-      mistakes.add(wrong_value("--bytes", *bytes_, "0 bytes or more"));
+    if (stride_ && spec.kind != network::Traffic::ring) {
+      mistakes.add({"--stride", {}, {}, "goes with --traffic ring"});
+    }
+    if (bytes_ && flows_) {
+      mistakes.add({"--bytes", {}, {}, "goes with --traffic"});
     }
     if (spec.stride < 1) {
       mistakes.add(wrong_value("--stride", *stride_, "1 or more"));
@@ -276,8 +282,7 @@ class Flow : public Command {
     json.key("network").value(job.packets ? "packet" : "flow");
     if (job.packets) {
       json.key("protocol").value(name_of(job.options.protocol));
-    }
-    if (!job.packets) {
+    } else {
       json.key("overhead").value(job.crowding.overhead);
       json.key("incast_penalty").value(job.crowding.incast_penalty);
       json.key("head_of_line").value(job.crowding.head_of_line);

@@ -48,6 +48,7 @@ class Fuse : public Command {
 
  private:
   Result<std::string> run_plan(Error mistakes) {
+    layouts_.refuse(mistakes);
     const PlannedStep step = read_planned_step(step_, plan_, mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
@@ -120,6 +121,9 @@ class Fuse : public Command {
     const StepInput step = step_.read_machine(mistakes);
     if (auto known = machine::check_dimensions_only(step.machine, "fuse"); !known) {
       mistakes.add(std::move(known.error()));
+    }
+    if (step.devices > 0) {
+      mistakes.add({"--devices", {}, {}, "contradicts --pair and --mesh, which have their ranks"});
     }
     std::vector<LayoutCase> cases = layouts_.read(mistakes);
     if (!mistakes.empty()) {

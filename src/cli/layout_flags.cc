@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::int64_t kMostRanks = 64;  // of a mesh: every pair of ranks is looked at
 constexpr std::int64_t kMostExtent = std::int64_t{1} << 40;
+constexpr double kMostElements = 1e15;
 constexpr std::size_t kMostAxes = 4;
 
 std::vector<std::string> split(const std::string& text, char separator) {
@@ -87,7 +88,35 @@ std::vector<LayoutCase> LayoutFlags::read(Error& mistakes) const {
   if (pair_ && (mesh_ || from_ || to_ || shape_ || element_)) {
     mistakes.add({"--pair", {}, {}, "contradicts --mesh, --shape, --element, --from and --to"});
   }
-  return mesh_ ? std::vector{any_case(mistakes)} : pairs(mistakes);
+  if (mesh_) {
+    refuse_sizes("--mesh, which has --shape", mistakes);
+    return {any_case(mistakes)};
+  }
+  return pairs(mistakes);
+}
+
+void LayoutFlags::refuse(Error& mistakes) const {
+  refuse_sizes("--model and a plan, which have sizes of their own", mistakes);
+  for (const auto& [flag, text] : {std::pair{"--shape", &shape_},
+                                   {"--element", &element_},
+                                   {"--from", &from_},
+                                   {"--to", &to_}}) {
+    if (*text) {
+      mistakes.add({flag, {}, {}, "goes with --mesh"});
+    }
+  }
+}
+
+void LayoutFlags::refuse_sizes(const char* why, Error& mistakes) const {
+  for (const auto& [flag, text] : {std::pair{"--ranks", &ranks_},
+                                   {"--dp-groups", &groups_},
+                                   {"--tokens", &tokens_},
+                                   {"--width", &width_},
+                                   {"--top-k", &copies_}}) {
+    if (*text) {
+      mistakes.add({flag, {}, {}, fmt::format("contradicts {}", why)});
+    }
+  }
 }
 
 std::vector<LayoutCase> LayoutFlags::pairs(Error& mistakes) const {
@@ -101,6 +130,12 @@ std::vector<LayoutCase> LayoutFlags::pairs(Error& mistakes) const {
   sizes.tokens = whole("--tokens", tokens_, 1024);
   sizes.width = whole("--width", width_, 1024);
   sizes.copies = whole("--top-k", copies_, 2);
+  const double elements = static_cast<double>(sizes.dp) * static_cast<double>(sizes.tokens) *
+                          static_cast<double>(sizes.width) * static_cast<double>(sizes.copies);
+  if (elements > kMostElements) {
+    mistakes.add(wrong_value("--tokens", tokens_.value_or("1024"),
+                             "dp groups x tokens x width x top-k of at most 1e15 elements"));
+  }
   const auto pair = value_of<layout::Pair>(*pair_);
   if (!pair && *pair_ != "all") {
     mistakes.add(wrong_value("--pair", *pair_,
@@ -164,7 +199,7 @@ layout::Shape LayoutFlags::read_shape(Error& mistakes) const {
     shape.extents.push_back(value && *value > 0 ? *value : 0);
     product *= static_cast<double>(shape.extents.back());
   }
-  if (!(product > 0 && product < 1e15) || shape.extents.size() > layout::Shape::kMost) {
+  if (!(product > 0 && product <= kMostElements) || shape.extents.size() > layout::Shape::kMost) {
     mistakes.add(wrong_value("--shape", shape_.value_or(""),
                              "one to three extents such as 4096x8192, at most 1e15 elements"));
   }

@@ -27,12 +27,16 @@ class LayoutFlags {
   void declare(Options& options);
   /// The flag that asks for changes of layout, "--pair" or "--mesh"; null without one.
   const char* given() const { return pair_ ? "--pair" : mesh_ ? "--mesh" : nullptr; }
-  /// Requires given(). Names of axes are different, sizes at most 64 ranks, extents positive.
+  /// Requires given(). Names of axes are different, sizes at most 64 ranks, extents positive,
+  /// elements at most 1e15.
   std::vector<LayoutCase> read(Error& mistakes) const;
+  /// Of a command that goes without given(): these flags contradict it.
+  void refuse(Error& mistakes) const;
   /// Text of --to.
   std::string wanted() const { return to_.value_or(""); }
 
  private:
+  void refuse_sizes(const char* why, Error& mistakes) const;
   std::vector<LayoutCase> pairs(Error& mistakes) const;
   LayoutCase any_case(Error& mistakes) const;
   layout::Mesh read_mesh(Error& mistakes) const;

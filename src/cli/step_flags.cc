@@ -38,7 +38,10 @@ StepInput StepFlags::read(Error& mistakes) const {
 
 StepInput StepFlags::read_machine(Error& mistakes) const {
   if (model_) {
-    mistakes.add({"--model", {}, {}, "contradicts --chakra or --jobs, which say what is computed"});
+    mistakes.add({"--model",
+                  {},
+                  {},
+                  "contradicts --chakra, --jobs, --pair and --mesh, which say what is computed"});
   }
   StepInput step;
   step.machine = required("--machine", machine_, machine::load_machine, mistakes);

@@ -79,6 +79,8 @@ TEST(Flit, BatchesFromFlagsAndBookSim) {
   const Outcome bad = orrery("flit --outstanding 2 --sweep --batch 5 --messages x.csv");
   EXPECT_EQ(bad.status, 2);
   EXPECT_THAT(bad.err, AllOf(HasSubstr("--sweep"), HasSubstr("--messages")));
+  EXPECT_THAT(orrery("flit --topology mesh:4x4 --batch 5 --rate 0.2").err,
+              HasSubstr("--rate: goes with a constant load"));
 }
 
 TEST(Flit, MessagesOfAFileWaitForOneAnother) {

@@ -51,6 +51,13 @@ TEST(Flow, MistakesComeTogether) {
   EXPECT_THAT(orrery("flow --topology torus:shape=4x4 --traffic ring --routing colour").err,
               HasSubstr("needs a fat tree"));
   EXPECT_THAT(orrery("flow --topology fat_tree:k=4").err, HasSubstr("either --flows or --traffic"));
+  EXPECT_THAT(orrery("flow --topology fat_tree:k=4 --traffic shift --stride 3 "
+                     "--spray-imbalance 1.5")
+                  .err,
+              ::testing::AllOf(HasSubstr("--stride: goes with --traffic ring"),
+                               HasSubstr("--spray-imbalance: goes with --routing spray")));
+  EXPECT_THAT(orrery("flow --topology fat_tree:k=4 --flows x.csv --bytes 1MB").err,
+              HasSubstr("--bytes: goes with --traffic"));
 }
 
 TEST(Flow, ShowTopologyPrintsSizesAndDraws) {

@@ -46,6 +46,18 @@ TEST(Fuse, AnyChangeOfLayout) {
   EXPECT_EQ(twice.status, 2);
   EXPECT_THAT(twice.err,
               HasSubstr("--mesh: found 'tp=4,tp=2', expected every axis once: 'tp' comes twice"));
+  const Outcome large =
+      orrery("fuse --machine dgx-h100 --pair tp+sp --tokens 1000000000000 --width 1000000");
+  EXPECT_EQ(large.status, 2);  // not bytes below 0
+  EXPECT_THAT(large.err, HasSubstr("--tokens: found '1000000000000'"));
+  EXPECT_THAT(orrery("fuse --model gpt2 --machine dgx-h100 --devices 8 --pair tp+sp").err,
+              ::testing::AllOf(HasSubstr("--model: contradicts --chakra, --jobs, --pair"),
+                               HasSubstr("--devices: contradicts --pair")));
+  EXPECT_THAT(orrery("fuse --machine dgx-h100 --mesh tp=4 --from sums --to 0 --width 7").err,
+              HasSubstr("--width: contradicts --mesh"));
+  EXPECT_THAT(
+      orrery("fuse --model gpt2 --machine dgx-h100 --ranks 2 --shape 8x8").err,
+      ::testing::AllOf(HasSubstr("--ranks: contradicts"), HasSubstr("--shape: goes with --mesh")));
 }
 
 TEST(Fuse, SumsThatLeaveAStageBecomeSlices) {

@@ -42,6 +42,17 @@ TEST(OtherSystems, CalculonsOptimumSimulates) {
   EXPECT_EQ(wrong.status, 2);
   EXPECT_THAT(wrong.err, AllOf(HasSubstr("--devices"), HasSubstr("--batch: missing"),
                                HasSubstr("no rates of float32")));
+  const std::string files = "calculon --application " + examples + "megatron-22B.json --system " +
+                            examples + "a100_80g.json --batch 4 ";
+  EXPECT_THAT(orrery(files + "--devices 7").err, HasSubstr("no split of the devices"));
+  EXPECT_THAT(orrery(files + "--devices 8 --top 1000000").err,  // each is kept in order
+              HasSubstr("--top: found '1000000', expected 1 to 1000"));
+  const Outcome twice = orrery("calculon --application " + examples + "megatron-1T.json --system " +
+                               examples + "a100_80g.json --execution " + examples +
+                               "megatron-1T_3072.json --top 3 --datatype float16");
+  EXPECT_EQ(twice.status, 2);
+  EXPECT_THAT(twice.err, AllOf(HasSubstr("--top: contradicts --execution"),
+                               HasSubstr("--datatype: contradicts --execution")));
 }
 
 TEST(OtherSystems, ComposeSwitchesExperts) {

@@ -111,7 +111,7 @@ class PlanCommand : public Command {
     }
     if (layer_costs_) {
       plan_.refuse("--layer-costs", mistakes);
-      if (has_task()) {
+      if (has_task() || exhaustive_ || estimates_ || simulations_) {
         mistakes.add({"--layer-costs", {}, {}, "goes with --max-memory and --json alone"});
       }
       return plan_layers(*layer_costs_, most_memory_, json_, std::move(mistakes));
@@ -122,7 +122,7 @@ class PlanCommand : public Command {
                     .devices = step.devices,
                     .fixed = plan_.placed_plan(mistakes)};
     read_choices(fix_, only_, task, mistakes);
-    if (step.devices == 0 && step_.given() &&
+    if (step.devices == 0 && step_.given() && !vary_.varies("devices") &&
         std::ranges::find(mistakes.mistakes, "--devices", &Mistake::where) ==
             mistakes.mistakes.end()) {
       mistakes.add({"--devices", {}, {}, "missing; expected how many accelerators to plan for"});
@@ -135,13 +135,7 @@ class PlanCommand : public Command {
     if (plot_ && !explain_ && !vary_.given()) {
       mistakes.add({"--plot", {}, {}, "goes with --explain or --vary"});
     }
-    if (vary_.given() && (explain_ || regret_ || minmax_regret_ || elastic_ || save_)) {
-      mistakes.add({"--vary",
-                    {},
-                    {},
-                    "is of many machines; --explain, --save, --regret and "
-                    "--elastic of one"});
-    }
+    check_vary(mistakes);
     if ((regret_ || minmax_regret_) && options.objective != full::Objective::time) {
       mistakes.add({"--objective", {}, {}, "regret is of step times; choose one"});
     }
@@ -157,15 +151,41 @@ class PlanCommand : public Command {
   int status() const override { return status_; }
 
  private:
+  void check_vary(Error& mistakes) const {
+    if (!vary_.given()) {
+      return;
+    }
+    if (explain_ || regret_ || minmax_regret_ || elastic_ || save_) {
+      mistakes.add({"--vary",
+                    {},
+                    {},
+                    "is of many machines; --explain, --save, --regret and "
+                    "--elastic of one"});
+    }
+    if (top_ || simulations_ || exhaustive_) {
+      mistakes.add({"--vary",
+                    {},
+                    {},
+                    "has a row a machine, and --estimates says how long to search; --top, "
+                    "--simulations and --exhaustive are of one machine"});
+    }
+    if (most_memory_ && (vary_.varies("machine") || vary_.varies("machine.device.memory."))) {
+      mistakes.add({"--max-memory",
+                    {},
+                    {},
+                    "is of one device; give --reserve where --vary changes memories"});
+    }
+  }
+
   /// Whether flags say what --table and --layer-costs say themselves.
   bool has_task() const {
     return step_.given() || save_ || explain_ || plot_ || regret_ || minmax_regret_ || elastic_ ||
-           vary_.given() || !only_.empty() || !fix_.empty() || reserve_;
+           vary_.given() || !only_.empty() || !fix_.empty() || reserve_ || objective_ || top_;
   }
 
   Result<std::string> published(full::Options& options, Error mistakes) const {
     plan_.refuse("--table", mistakes);
-    if (has_task() || most_memory_) {
+    if (has_task() || most_memory_ || layer_costs_) {
       mistakes.add(
           {"--table", {}, {}, "gives the work itself; only how long to search may be said"});
     }
@@ -298,6 +318,9 @@ class PlanCommand : public Command {
         machine.device.memory.empty() ? Bytes(0) : machine.device.memory.front().capacity;
     const Bytes most = bytes("--max-memory", most_memory_, capacity);
     const Bytes free = bytes("--reserve", reserve_, 2_GiB);
+    if (most_memory_ && most == Bytes(0)) {
+      mistakes.add(wrong_value("--max-memory", *most_memory_, "a size above 0"));
+    }
     if (most > capacity) {
       mistakes.add(wrong_value("--max-memory", *most_memory_,
                                "at most the device's " + to_string(capacity)));

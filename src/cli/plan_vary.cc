@@ -111,6 +111,13 @@ void VaryFlags::declare(Options& options) {
   options.value("--budget", budget_, "USD", "with --vary: an hour of all devices costs no more");
 }
 
+bool VaryFlags::varies(std::string_view field) const {
+  return std::any_of(vary_.begin(), vary_.end(), [&](const std::string& text) {
+    const std::string name = study_name(text.substr(0, text.find('=')));
+    return field.ends_with('.') ? name.starts_with(field) : name == field;
+  });
+}
+
 std::string VaryFlags::read(sweep::DesignOptions& how, Error& mistakes) const {
   std::string vary;
   for (const std::string& text : vary_) {

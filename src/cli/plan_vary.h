@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -17,6 +18,9 @@ class VaryFlags {
  public:
   void declare(Options& options);
   bool given() const { return !vary_.empty() || !prices_.empty() || budget_.has_value(); }
+
+  /// Whether a study's `field` is varied, or, with a dot at its end, one below it.
+  bool varies(std::string_view field) const;
 
   /// The study of what is varied, run; the chart goes to `plot`. `step`: names of model and
   /// machine. Mistakes: texts that are none, and all of sweep::parse_study() and design().

@@ -287,6 +287,9 @@ class Serve : public Command {
         mistakes.add(wrong_value("--slo", *slo_, limits.error()));
       }
     }
+    if (attainment_ && !slo_) {
+      mistakes.add({"--attainment", {}, {}, "goes with --slo, which so many requests keep"});
+    }
     search.attainment = positive_number("--attainment", attainment_, search.attainment, mistakes);
     if (search.attainment > 1) {
       mistakes.add(wrong_value("--attainment", *attainment_, "a share above 0, at most 1"));

@@ -139,8 +139,7 @@ class Spmd : public Command {
       mistakes.add({"--frontier",
                     {},
                     {},
-                    "goes with a search that --max-memory, --noise and "
-                    "--strategy do not change"});
+                    "goes with a search that --max-memory, --noise and --strategy do not change"});
     }
     read_noise(run, mistakes);
     run.graph = read_graph(mistakes);
@@ -161,6 +160,9 @@ class Spmd : public Command {
     take("--seed", seed_, noise_value_.seed, mistakes);
     if (noise_value_.share < 0 || noise_value_.share >= 1) {
       mistakes.add(wrong_value("--noise", noise_.value_or(""), "a share from 0 to below 1"));
+    }
+    if (seed_ && !noise_) {
+      mistakes.add({"--seed", {}, {}, "goes with --noise, which is drawn"});
     }
     if (noise_ && (run.cost != "hidup" || strategy_ || limit_)) {
       mistakes.add({"--noise", {}, {}, "goes with a search of --cost hidup without a limit"});

@@ -68,6 +68,38 @@ TEST(PlanCommand, EveryMistakeIsNamed) {
                              HasSubstr("--fix: found 'tp'"), HasSubstr("did you mean 'zero'")));
 }
 
+TEST(PlanCommand, ManyMachinesTakeNoFlagsOfOne) {
+  const std::string command =
+      "plan --model gpt2 --machine dgx-a100-80g --batch 8 --vary device.memory.0.capacity=40GiB "
+      "--max-memory 20GiB --exhaustive";
+  const Outcome run = orrery(command);
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, AllOf(HasSubstr("--devices: missing"),
+                             HasSubstr("--top, --simulations and --exhaustive are of one machine"),
+                             HasSubstr("--max-memory: is of one device; give --reserve")));
+  const Outcome devices = orrery(
+      "plan --model gpt2 --machine dgx-a100-80g --batch 8 --sequence 1024 --vary devices=1,2");
+  EXPECT_EQ(devices.status, 0) << devices.err;  // says how many; --devices need not
+  EXPECT_THAT(devices.out, HasSubstr("* 2"));
+}
+
+TEST(PlanCommand, WhatWouldBeDroppedIsRefused) {
+  const Outcome none = orrery("plan --model gpt2 --machine dgx-a100-80g --max-memory 0");
+  EXPECT_THAT(none.err, HasSubstr("--max-memory: found '0', expected a size above 0"));
+  for (const char* other : {"--objective cost", "--top 2", "--layer-costs x.yaml"}) {
+    const Outcome table = orrery(std::string("plan --table nosuch ") + other);
+    EXPECT_EQ(table.status, 2);
+    EXPECT_THAT(table.err, HasSubstr("--table: gives the work itself")) << other;
+  }
+  for (const char* other : {"--exhaustive", "--estimates 3", "--simulations 3", "--top 2"}) {
+    const Outcome layers =
+        orrery(std::string("plan --layer-costs nosuch --max-memory 1GiB ") + other);
+    EXPECT_EQ(layers.status, 2);
+    EXPECT_THAT(layers.err, HasSubstr("--layer-costs: goes with --max-memory and --json alone"))
+        << other;
+  }
+}
+
 TEST(PlanCommand, WhereNothingFitsItSaysWhatWouldHelp) {
   const std::string command =
       "plan --model llama-3-8b --machine dgx-a100-80g --devices 1 --batch 2 --sequence 2048 "

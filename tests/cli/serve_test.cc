@@ -91,6 +91,8 @@ TEST(ServeCommand, EveryMistakeIsNamed) {
   EXPECT_EQ(unused.status, 2);
   EXPECT_THAT(unused.err, AllOf(HasSubstr("--think: is for --max-concurrency or --turns"),
                                 HasSubstr("--burstiness: is for --arrival gamma")));
+  EXPECT_THAT(orrery(std::string(kSmall) + "--attainment 0.5").err,
+              HasSubstr("--attainment: goes with --slo"));
   const Outcome rare = orrery(
       "serve --model llama-3.1-8b --machine dgx-h100 --requests 5 --rate 1e-300");  // not a run of
                                                                                     // one request

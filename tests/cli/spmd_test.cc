@@ -128,6 +128,8 @@ TEST(Spmd, EveryMistakeAtOnce) {
   EXPECT_THAT(run.err, AllOf(HasSubstr("did you mean 'Rmoe'"), HasSubstr("--layers: found 'x'"),
                              HasSubstr("--overlap: found 'all'"), HasSubstr("--fixed: found"),
                              HasSubstr("--cost: found 'mine'"), HasSubstr("--devices: found '0'")));
+  EXPECT_THAT(orrery("spmd --graph Rmoe --profile 64c8m --seed 4").err,
+              HasSubstr("--seed: goes with --noise"));
 }
 
 TEST(Spmd, MistakesOfAGraphNameTheirLines) {

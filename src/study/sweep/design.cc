@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "study/sweep/design.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -79,6 +81,13 @@ class Prices {
         return fail(more.error());
       }
       price += *more * priced.per_unit.value();
+    }
+    if (price < 0) {
+      return fail(Error(Mistake{"--price",
+                                {},
+                                fmt::format("{:.4g} USD an hour of a device", price),
+                                "prices that leave every point 0 or more: price_per_hour is of "
+                                "what the machine's file states"}));
     }
     return std::optional(Money(price));
   }

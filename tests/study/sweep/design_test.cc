@@ -57,6 +57,17 @@ TEST(Design, PricesTheDifferenceFromTheFileAndKeepsToTheBudget) {
   }
 }
 
+/// 12.5 GB/s less at 0.2 dollars each take more than the two dollars: 2 - 2.5.
+TEST(Design, NobodyIsPaidForADevice) {
+  const auto found =
+      design(study(kTwoDollars), {.prices = {{"machine.network.1.bandwidth", "GB/s", Money(0.2)}},
+                                  .budget = {},
+                                  .threads = 1,
+                                  .progress = {}});
+  ASSERT_FALSE(found);
+  EXPECT_THAT(found.error().to_string(), HasSubstr("--price: found '-0.5 USD an hour"));
+}
+
 TEST(Design, RefusesWhatHasNoPriceOrNoUnit) {
   const auto none =
       design(study(""), {.prices = {}, .budget = Money(1), .threads = 1, .progress = {}});

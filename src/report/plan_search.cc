@@ -69,7 +69,7 @@ class SearchText {
   }
 
   void nothing_fits() {
-    line("No plan fits. The most frugal one:");
+    line("No plan fits. The most frugal by a bound of its memory:");
     line("  {}", full::summary(answer_.frugal));
     for (const Mistake& mistake : answer_.missing.mistakes) {
       line("  {}", Error(mistake).to_string());

@@ -106,8 +106,8 @@ TEST(PlanCommand, WhereNothingFitsItSaysWhatWouldHelp) {
       "--only offload_optimizer=none";
   const Outcome text = orrery(command);
   EXPECT_EQ(text.status, 2);
-  EXPECT_THAT(text.err, AllOf(HasSubstr("What would help"), HasSubstr("devices: 1 -> 2"),
-                              HasSubstr("memory: 78 GiB -> ")));
+  EXPECT_THAT(text.err, AllOf(HasSubstr("by a bound"), HasSubstr("What would help"),
+                              HasSubstr("devices: 1 -> 2"), HasSubstr("memory: 78 GiB -> ")));
   const Outcome run = orrery(command + " --json");
   EXPECT_EQ(run.status, 2);
   const auto json = nlohmann::json::parse(run.out);

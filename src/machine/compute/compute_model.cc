@@ -141,7 +141,9 @@ double tiled_attention_seconds(const graph::Operator& op, const Rates& rates,
   const double visible = op.flops.value() / (batch * queries * per_pair);  // keys of a query
   const bool few = queries < kSmallAttentionTile;
   const double tile = few ? kSmallAttentionTile : c.attention_tile;
-  const double mean = std::max(visible, std::min(visible + tile / 2, keys));
+  // Beside the diagonal, half a tile on average is computed and masked; a window has another edge.
+  const double edges = !few && 2 * visible < keys ? 2 : 1;
+  const double mean = std::max(visible, std::min(visible + edges * tile / 2, keys));
   const double share = op.backward ? c.attention_backward_share : c.attention_share;
   const double slowed = square(square(c.attention_softmax / per_pair));
   const double per_key = tile * per_pair * std::sqrt(std::sqrt(1 + slowed)) * rates.units /

@@ -19,15 +19,15 @@ struct Event {
     deliver,    ///< as arrive, of a tree that holds its senders
     arrive,     ///< message `step` of phase `phase` is there
     ready,      ///< rendezvous: the receiver of message `step` is ready
-    processed,  ///< a received message has been copied or reduced
-    bus,        ///< of a SharedBus; subject and step: its own
-    // of custom collectives; subject: a collective
-    custom_begin,  ///< member `step` starts
+    processed,  ///< a received message, in a tree of direction `phase`, has been copied or reduced
+    bus,        ///< of a SharedBus; subject and phase: its own
+    // of custom collectives; subject: a collective unless said otherwise
+    custom_begin,  ///< a member starts; subject: see CustomRuns
     custom_ready,  ///< rendezvous: the receiver of step `step` is ready
     custom_sent,   ///< the message of step `step` is there
-    custom_done,   ///< step `step` is over
-    // of programs; subject: a rank (representative)
-    node_done,  ///< node `step`
+    custom_done,   ///< a step is over; subject: see CustomRuns
+    // of programs
+    node_done,  ///< node `subject` of the (representative) rank `step`
     // of messages between two ranks; subject: a post
     sent,        ///< is there
     post_ready,  ///< rendezvous: its receiver is ready
@@ -37,11 +37,14 @@ struct Event {
   };
   static constexpr std::uint32_t kNobody = 0xffffffff;
   std::uint32_t subject = 0;
-  std::uint32_t step = 0;
+  std::uint32_t step = 0;  ///< of own events: the rank
   std::uint16_t phase = 0;
   Kind kind = Kind::begin;
-  std::uint32_t rank = kNobody;  ///< whose own it is; see Events
+  bool own = false;  ///< what a rank itself does; see Events
+
+  std::uint32_t rank() const { return own ? step : kNobody; }
 };
+static_assert(sizeof(Event) == 12, "half a million wait at one instant of a direct all-reduce");
 
 /// Pending events in ASTRA-sim's order: by time; at one instant in the order in which they were
 /// pushed, but what a rank itself does then (ends of computation, of copies and reductions) comes
@@ -60,9 +63,10 @@ class Events {
   /// Requires when >= now().
   void push(Time when, const Event& event) { queue_.push(when, event); }
 
-  /// What `rank` itself does at `when` >= now().
+  /// What `rank` itself does at `when` >= now(); becomes the event's `step`.
   void push_own(std::uint32_t rank, Time when, Event event) {
-    event.rank = rank;
+    event.step = rank;
+    event.own = true;
     if (rank == running_ && when == now()) {
       added_.push_back(event);
     } else {
@@ -73,7 +77,7 @@ class Events {
   /// Removes the earliest event and moves the clock to it. Requires !empty().
   Event pop() {
     ++popped_;
-    if (!added_.empty() && (queue_.bucket_is_over() || queue_.next().rank != running_)) {
+    if (!added_.empty() && (queue_.bucket_is_over() || queue_.next().rank() != running_)) {
       const Event event = added_[taken_++];
       if (taken_ == added_.size()) {
         added_.clear();
@@ -85,7 +89,7 @@ class Events {
       bring_together(queue_.begin_instant());
     }
     const Event event = queue_.pop();
-    running_ = event.rank;
+    running_ = event.rank();
     return event;
   }
 
@@ -107,13 +111,14 @@ class Events {
     ++instant_;
     std::uint32_t before = Event::kNobody;
     for (const Event& event : events) {
-      if (event.rank != Event::kNobody && event.rank != before) {
-        if (places_[event.rank].instant == instant_) {
+      const std::uint32_t rank = event.rank();
+      if (rank != Event::kNobody && rank != before) {
+        if (places_[rank].instant == instant_) {
           return true;
         }
-        places_[event.rank].instant = instant_;
+        places_[rank].instant = instant_;
       }
-      before = event.rank;
+      before = rank;
     }
     return false;
   }
@@ -121,21 +126,22 @@ class Events {
   void sort(std::span<Event> events) {
     ++instant_;
     for (const Event& event : events) {
-      if (event.rank != Event::kNobody) {
-        ++at_instant(event.rank, 0).next;
+      if (event.own) {
+        ++at_instant(event.rank(), 0).next;
       }
     }
     ++instant_;
     unsorted_.assign(events.begin(), events.end());
     std::uint32_t end = 0;
     for (const Event& event : unsorted_) {
-      if (event.rank == Event::kNobody) {
+      if (!event.own) {
         events[end++] = event;
         continue;
       }
-      const std::uint32_t count = places_[event.rank].next;
-      const bool first = places_[event.rank].instant != instant_;
-      events[at_instant(event.rank, end).next++] = event;
+      const std::uint32_t rank = event.rank();
+      const std::uint32_t count = places_[rank].next;
+      const bool first = places_[rank].instant != instant_;
+      events[at_instant(rank, end).next++] = event;
       end += first ? count : 0;
     }
   }

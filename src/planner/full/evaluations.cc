@@ -12,7 +12,7 @@ namespace orrery::full {
 namespace {
 
 /// Answers that are kept for a question which may still come, for each thread.
-constexpr std::size_t kKept = 16;
+constexpr std::size_t kKeptAhead = 16;
 
 std::optional<Simulated> simulation(const Task& task, const Score& score, const plan::Plan& plan) {
   const auto run = study::run_step(task.model, task.machine, plan, 0, {});
@@ -135,7 +135,7 @@ Evaluations::Job Evaluations::take(Question question, const plan::Plan& plan) {
 void Evaluations::forget_old() {
   const auto is_done = [](const Job& job) { return job.state == State::done && !job.wanted; };
   auto left = static_cast<std::size_t>(std::count_if(jobs_.begin(), jobs_.end(), is_done));
-  const std::size_t most = kKept * threads_.size();
+  const std::size_t most = kKeptAhead * threads_.size();
   for (auto job = jobs_.begin(); left > most; --left) {
     job = jobs_.erase(std::find_if(job, jobs_.end(), is_done));
   }

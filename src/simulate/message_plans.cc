@@ -95,10 +95,7 @@ const collective::MessageList& MessagePlans::list(const collective::CollectivePh
   const auto known = lists_.find(shape);
   return known != lists_.end()
              ? known->second
-             : lists_
-                   .emplace(std::move(shape),
-                            collective::MessageList(collective::schedule_of(phase, machine_)))
-                   .first->second;
+             : lists_.emplace(std::move(shape), collective::list_of(phase, machine_)).first->second;
 }
 
 /// A message stands for those that shifts of the folded digits map onto it (message_fold.h): its

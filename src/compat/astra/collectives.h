@@ -161,8 +161,8 @@ class Collectives {
   /// Whether its collective is over at its member.
   bool member_finished(std::uint32_t stream);
 
-  Event processed_event(std::uint32_t stream, std::uint32_t step) const {
-    return {stream, step, streams_[stream].phase_index, Event::Kind::processed};
+  static Event processed_event(std::uint32_t stream, TreeStep step = kUp) {
+    return {stream, 0, static_cast<std::uint16_t>(step), Event::Kind::processed};
   }
 
   // events
@@ -193,8 +193,8 @@ class Collectives {
   // trees
   void start_tree(std::uint32_t stream);
   void begin_tree(std::uint32_t stream);
-  void receive_in_tree(std::uint32_t stream, std::uint32_t step);
-  void processed_in_tree(std::uint32_t stream, std::uint32_t step);
+  void receive_in_tree(std::uint32_t stream, TreeStep step);
+  void processed_in_tree(std::uint32_t stream, TreeStep step);
   void send_up(std::uint32_t stream);
   void send_down(std::uint32_t stream);
   void announce_to_parent(std::uint32_t stream);

@@ -63,7 +63,7 @@ void Collectives<Network>::processed(const Event& event) {
   if (streams_[event.subject].phase->sequence()) {
     advance(event.subject);
   } else {
-    processed_in_tree(event.subject, event.step);
+    processed_in_tree(event.subject, static_cast<TreeStep>(event.phase));
   }
 }
 
@@ -121,15 +121,14 @@ void Collectives<Network>::receive(std::uint32_t stream, std::uint32_t message) 
   }
   const Time copied = endpoints_.pass(events_.now(), at.rank, Endpoints::Direction::in,
                                       phase.step(message).bytes, phase);
-  events_.push_own(at.rank, copied + phase.reduction(reception), processed_event(stream, 0));
+  events_.push_own(at.rank, copied + phase.reduction(reception), processed_event(stream));
 }
 
 /// A message of a phase's beginning goes out over the shared bus; `then` when it is through.
 template <class Network>
 void Collectives<Network>::pass_out(std::uint32_t stream, Bytes bytes, Event::Kind then) {
   const Stream& at = streams_[stream];
-  memory_bus_->to_memory(events_, at.rank,
-                         {.bytes = bytes, .then = {stream, 0, at.phase_index, then}});
+  memory_bus_->to_memory(events_, at.rank, {.bytes = bytes, .then = {stream, 0, 0, then}});
 }
 
 /// What a sequence has received comes in over the shared bus: to the NPU and, but for the last of a
@@ -144,7 +143,7 @@ void Collectives<Network>::pass_in(std::uint32_t stream, std::uint32_t reception
                                      .processed = phase.reduces(reception),
                                      .sent_back = up && phase.up_in_turn - place > phase.window,
                                      .afterwards = phase.reduction(reception),
-                                     .then = processed_event(stream, 0)};
+                                     .then = processed_event(stream)};
   up ? memory_bus_->to_npu(events_, at.rank, transfer)
      : memory_bus_->to_memory(events_, at.rank, transfer);
 }
@@ -158,7 +157,7 @@ void Collectives<Network>::arrive(const Event& event) {
         phase.pattern == Pattern::chain ? at.received : agreed(phase, at.anticlockwise, event.step);
     if (!phase.sequence() || number < at.posted) {
       phase.sequence() ? receive(event.subject, number)
-                       : receive_in_tree(event.subject, event.step);
+                       : receive_in_tree(event.subject, static_cast<TreeStep>(event.step));
     } else {
       leave_mark(at.word, phase.pattern, event.step);
     }

@@ -189,13 +189,13 @@ void Collectives<Network>::start(std::uint32_t stream) {
   }
   if (!endpoints_.has_bus()) {
     events_.push_own(starting.rank, events_.now() + phase.delay,
-                     {stream, 0, starting.phase_index, Event::Kind::begin});
+                     {stream, 0, 0, Event::Kind::begin});
     return;
   }
   for (std::uint32_t i = 0; i < phase.window; ++i) {
     const Time passed = endpoints_.pass(events_.now(), starting.rank, Endpoints::Direction::out,
                                         phase.step(i).bytes, phase);
-    events_.push_own(starting.rank, passed, processed_event(stream, 0));
+    events_.push_own(starting.rank, passed, processed_event(stream));
   }
 }
 

@@ -40,7 +40,7 @@ void Collectives<Network>::start_tree(std::uint32_t stream) {
     }
     const Time passed = endpoints_.pass(events_.now(), at.rank, Endpoints::Direction::out,
                                         phase.steps[0].bytes, phase);
-    events_.push_own(at.rank, passed, {stream, 0, at.phase_index, Event::Kind::begin});
+    events_.push_own(at.rank, passed, {stream, 0, 0, Event::Kind::begin});
     return;
   }
   if (rendezvous_) {
@@ -82,7 +82,7 @@ void Collectives<Network>::begin_tree(std::uint32_t stream) {
 }
 
 template <class Network>
-void Collectives<Network>::receive_in_tree(std::uint32_t stream, std::uint32_t step) {
+void Collectives<Network>::receive_in_tree(std::uint32_t stream, TreeStep step) {
   Stream& at = streams_[stream];
   const Phase& phase = *at.phase;
   const bool leaf = tree::children(phase, at.position) == 0;
@@ -104,7 +104,7 @@ void Collectives<Network>::receive_in_tree(std::uint32_t stream, std::uint32_t s
 }
 
 template <class Network>
-void Collectives<Network>::processed_in_tree(std::uint32_t stream, std::uint32_t step) {
+void Collectives<Network>::processed_in_tree(std::uint32_t stream, TreeStep step) {
   Stream& at = streams_[stream];
   const Phase& phase = *at.phase;
   if (step == kDown) {

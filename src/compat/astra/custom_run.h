@@ -12,6 +12,7 @@
 #include "compat/astra/communicators.h"
 #include "compat/astra/custom.h"
 #include "compat/astra/event.h"
+#include "compat/astra/mailboxes.h"
 #include "compat/astra/phase.h"
 #include "compat/astra/planner.h"
 #include "compat/astra/traffic.h"
@@ -47,7 +48,8 @@ class CustomRuns {
   void issue(std::uint32_t rank, std::uint32_t index, Communicators::Membership& membership,
              const CustomCollective& collective, const chakra::Node& node);
 
-  /// Events of the custom_ kinds; subject: a collective, step: counted over all its programs.
+  /// Events of the custom_ kinds. Subject: a collective, step: counted over all its programs; but
+  /// of custom_begin and custom_done, which may be a rank's own, it names what is due.
   void handle(const Event& event);
 
   bool any_finished() const { return !finished_.empty(); }
@@ -76,6 +78,10 @@ class CustomRuns {
     std::uint32_t arrived = 0;           ///< messages without a receive
     std::deque<std::uint32_t> receives;  ///< steps without a message
   };
+  struct Due {
+    std::uint32_t run = 0;
+    std::uint32_t what = 0;  ///< a member that starts, a step that is over
+  };
   struct Run {
     const CustomCollective* collective = nullptr;
     Bytes buffer{0};
@@ -101,6 +107,7 @@ class CustomRuns {
   void delivered(std::uint32_t index, std::uint32_t step);
   void received(std::uint32_t index, std::uint32_t step);
   void finish(std::uint32_t index, std::uint32_t member);
+  Event event_of(Event::Kind kind, const Due& due) { return {due_.put(due), 0, 0, kind}; }
   Address address(const Run& run, std::uint32_t step) const;
 
   const Communicators& communicators_;
@@ -113,6 +120,7 @@ class CustomRuns {
   std::vector<std::uint32_t> unused_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> open_;
   std::vector<Finished> finished_;
+  Kept<Due> due_;
   std::uint64_t messages_ = 0;
 };
 
@@ -129,7 +137,7 @@ void CustomRuns<Network>::issue(std::uint32_t rank, std::uint32_t index,
   member.node = index;
   const Time delay = collective.endpoint_delay ? runs_[at].ends.delay : Time(0);
   events_.push_own(rank, events_.now() + delay,
-                   {at, membership.local, 0, Event::Kind::custom_begin});
+                   event_of(Event::Kind::custom_begin, {at, membership.local}));
 }
 
 template <class Network>
@@ -171,14 +179,18 @@ std::uint32_t CustomRuns<Network>::open(const Communicators::Membership& members
 template <class Network>
 void CustomRuns<Network>::handle(const Event& event) {
   switch (event.kind) {
-    case Event::Kind::custom_begin:
-      return begin(event.subject, event.step);
+    case Event::Kind::custom_begin: {
+      const Due due = due_.take(event.subject);
+      return begin(due.run, due.what);
+    }
     case Event::Kind::custom_ready:
       return transmit(event.subject, event.step, false);
     case Event::Kind::custom_sent:
       return delivered(event.subject, event.step);
-    case Event::Kind::custom_done:
-      return complete(event.subject, event.step);
+    case Event::Kind::custom_done: {
+      const Due due = due_.take(event.subject);
+      return complete(due.run, due.what);
+    }
     default:
       return;
   }
@@ -205,7 +217,6 @@ void CustomRuns<Network>::start(std::uint32_t index, std::uint32_t step) {
   Run& run = runs_[index];
   const CustomStep& what = step_of(run, step);
   const std::uint32_t rank = run.members[run.steps[step].member].rank;
-  const Event done{index, step, 0, Event::Kind::custom_done};
   switch (what.kind) {
     case Kind::send:
       return transmit(index, step, rendezvous_);
@@ -219,13 +230,14 @@ void CustomRuns<Network>::start(std::uint32_t index, std::uint32_t step) {
       return received(index, step);
     }
     case Kind::compute:
-      return events_.push_own(rank, events_.now() + what.duration, done);
+      return events_.push_own(rank, events_.now() + what.duration,
+                              event_of(Event::Kind::custom_done, {index, step}));
     case Kind::reduce:
       return events_.push_own(
           rank,
           events_.now() +
               reduction_time(size_of(what, *run.collective, run.buffer), run.ends.memory),
-          done);
+          event_of(Event::Kind::custom_done, {index, step}));
   }
 }
 
@@ -281,7 +293,7 @@ void CustomRuns<Network>::delivered(std::uint32_t index, std::uint32_t step) {
 template <class Network>
 void CustomRuns<Network>::received(std::uint32_t index, std::uint32_t step) {
   const Time delay = runs_[index].collective->endpoint_delay ? runs_[index].ends.delay : Time(0);
-  events_.push(events_.now() + delay, {index, step, 0, Event::Kind::custom_done});
+  events_.push(events_.now() + delay, event_of(Event::Kind::custom_done, {index, step}));
 }
 
 template <class Network>

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/units.h"
@@ -19,15 +20,15 @@ struct Event {
     deliver,    ///< as arrive, of a tree that holds its senders
     arrive,     ///< message `step` of phase `phase` is there
     ready,      ///< rendezvous: the receiver of message `step` is ready
-    processed,  ///< a received message has been copied or reduced
-    bus,        ///< of a SharedBus; subject and step: its own
-    // of custom collectives; subject: a collective
-    custom_begin,  ///< member `step` starts
+    processed,  ///< a received message, in a tree of direction `phase`, has been copied or reduced
+    bus,        ///< of a SharedBus; subject and phase: its own
+    // of custom collectives; subject: a collective unless said otherwise
+    custom_begin,  ///< a member starts; subject: see CustomRuns
     custom_ready,  ///< rendezvous: the receiver of step `step` is ready
     custom_sent,   ///< the message of step `step` is there
-    custom_done,   ///< step `step` is over
-    // of programs; subject: a rank (representative)
-    node_done,  ///< node `step`
+    custom_done,   ///< a step is over; subject: see CustomRuns
+    // of programs
+    node_done,  ///< node `subject` of the (representative) rank `step`
     // of messages between two ranks; subject: a post
     sent,        ///< is there
     post_ready,  ///< rendezvous: its receiver is ready
@@ -37,11 +38,14 @@ struct Event {
   };
   static constexpr std::uint32_t kNobody = 0xffffffff;
   std::uint32_t subject = 0;
-  std::uint32_t step = 0;
+  std::uint32_t step = 0;  ///< of own events: the rank
   std::uint16_t phase = 0;
   Kind kind = Kind::begin;
-  std::uint32_t rank = kNobody;  ///< whose own it is; see Events
+  bool own = false;  ///< what a rank itself does; see Events
+
+  std::uint32_t rank() const { return own ? step : kNobody; }
 };
+static_assert(sizeof(Event) == 12, "half a million wait at one instant of a direct all-reduce");
 
 /// Pending events in ASTRA-sim's order: by time; at one instant in the order in which they were
 /// pushed, but what a rank itself does then (ends of computation, of copies and reductions) comes
@@ -60,9 +64,10 @@ class Events {
   /// Requires when >= now().
   void push(Time when, const Event& event) { queue_.push(when, event); }
 
-  /// What `rank` itself does at `when` >= now().
+  /// What `rank` itself does at `when` >= now(); becomes the event's `step`.
   void push_own(std::uint32_t rank, Time when, Event event) {
-    event.rank = rank;
+    event.step = rank;
+    event.own = true;
     if (rank == running_ && when == now()) {
       added_.push_back(event);
     } else {
@@ -71,21 +76,16 @@ class Events {
   }
 
   /// Removes the earliest event and moves the clock to it. Requires !empty().
-  Event pop() {
+  [[gnu::always_inline]] Event pop() {
     ++popped_;
-    if (!added_.empty() && (queue_.bucket_is_over() || queue_.next().rank != running_)) {
-      const Event event = added_[taken_++];
-      if (taken_ == added_.size()) {
-        added_.clear();
-        taken_ = 0;
-      }
-      return event;
+    if (!added_.empty() && added_is_next()) {
+      return pop_added();
     }
     if (queue_.bucket_is_over()) {
       bring_together(queue_.begin_instant());
     }
-    const Event event = queue_.pop();
-    running_ = event.rank;
+    const Event event = queue_.take();
+    running_ = event.rank();
     return event;
   }
 
@@ -96,10 +96,22 @@ class Events {
     std::uint32_t next = 0;
   };
 
-  /// Once for an instant, and apart from pop() so that this is small enough to be inlined.
-  [[gnu::noinline]] void bring_together(std::span<Event> events) {
-    if (events.size() > 2 && any_apart(events)) {
-      sort(events);
+  // Rare, and apart from pop() so that this is small enough to be inlined.
+  bool added_is_next() const { return queue_.bucket_is_over() || queue_.next().rank() != running_; }
+  [[gnu::noinline]] Event pop_added() {
+    const Event event = added_[taken_++];
+    if (taken_ == added_.size()) {
+      added_.clear();
+      taken_ = 0;
+    }
+    return event;
+  }
+  /// Once for an instant.
+  [[gnu::noinline]] void bring_together(engine::PlainVector<Event>& events) {
+    if (events.size() > 2 && any_apart(events.span())) {
+      sorted_.resize(events.size());
+      sort(events.span(), sorted_.span());
+      std::swap(events, sorted_);
     }
   }
   /// Whether events of one rank have others between them.
@@ -107,35 +119,36 @@ class Events {
     ++instant_;
     std::uint32_t before = Event::kNobody;
     for (const Event& event : events) {
-      if (event.rank != Event::kNobody && event.rank != before) {
-        if (places_[event.rank].instant == instant_) {
+      const std::uint32_t rank = event.rank();
+      if (rank != Event::kNobody && rank != before) {
+        if (places_[rank].instant == instant_) {
           return true;
         }
-        places_[event.rank].instant = instant_;
+        places_[rank].instant = instant_;
       }
-      before = event.rank;
+      before = rank;
     }
     return false;
   }
   /// Events of a rank go where its first one stands, in order.
-  void sort(std::span<Event> events) {
+  void sort(std::span<const Event> events, std::span<Event> sorted) {
     ++instant_;
     for (const Event& event : events) {
-      if (event.rank != Event::kNobody) {
-        ++at_instant(event.rank, 0).next;
+      if (event.own) {
+        ++at_instant(event.rank(), 0).next;
       }
     }
     ++instant_;
-    unsorted_.assign(events.begin(), events.end());
     std::uint32_t end = 0;
-    for (const Event& event : unsorted_) {
-      if (event.rank == Event::kNobody) {
-        events[end++] = event;
+    for (const Event& event : events) {
+      if (!event.own) {
+        sorted[end++] = event;
         continue;
       }
-      const std::uint32_t count = places_[event.rank].next;
-      const bool first = places_[event.rank].instant != instant_;
-      events[at_instant(event.rank, end).next++] = event;
+      const std::uint32_t rank = event.rank();
+      const std::uint32_t count = places_[rank].next;
+      const bool first = places_[rank].instant != instant_;
+      sorted[at_instant(rank, end).next++] = event;
       end += first ? count : 0;
     }
   }
@@ -153,7 +166,7 @@ class Events {
   std::size_t taken_ = 0;
   std::vector<Place> places_;  ///< by rank
   std::uint32_t instant_ = 0;
-  std::vector<Event> unsorted_;
+  engine::PlainVector<Event> sorted_;
   std::uint64_t popped_ = 0;
 };
 

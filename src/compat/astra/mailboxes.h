@@ -138,6 +138,30 @@ class Meetings {
   std::vector<std::uint32_t> unused_;
 };
 
+/// Values that an event names by number until it comes.
+template <class Value>
+class Kept {
+ public:
+  std::uint32_t put(const Value& value) {
+    if (unused_.empty()) {
+      values_.push_back(value);
+      return static_cast<std::uint32_t>(values_.size() - 1);
+    }
+    const std::uint32_t index = unused_.back();
+    unused_.pop_back();
+    values_[index] = value;
+    return index;
+  }
+  Value take(std::uint32_t index) {
+    unused_.push_back(index);
+    return values_[index];
+  }
+
+ private:
+  std::vector<Value> values_;
+  std::vector<std::uint32_t> unused_;
+};
+
 /// Messages and ready messages under way.
 class Mail {
  public:
@@ -146,27 +170,14 @@ class Mail {
     std::uint32_t receiver = 0;  ///< simulated rank
     bool ends_sender = true;     ///< of several equal letters the first does
   };
-  std::uint32_t put(const Letter& letter) {
-    if (unused_.empty()) {
-      letters_.push_back(letter);
-      return static_cast<std::uint32_t>(letters_.size() - 1);
-    }
-    const std::uint32_t index = unused_.back();
-    unused_.pop_back();
-    letters_[index] = letter;
-    return index;
-  }
-  Letter take(std::uint32_t index) {
-    unused_.push_back(index);
-    return letters_[index];
-  }
+  std::uint32_t put(const Letter& letter) { return letters_.put(letter); }
+  Letter take(std::uint32_t index) { return letters_.take(index); }
 
   Meetings arrived;  ///< messages that are there and receives
   Meetings ready;    ///< rendezvous: sends and ready messages of receives (as receivers)
 
  private:
-  std::vector<Letter> letters_;
-  std::vector<std::uint32_t> unused_;
+  Kept<Letter> letters_;
 };
 
 }  // namespace orrery::astra

@@ -69,7 +69,7 @@ class Programs {
   void handle(const Event& event) {
     switch (event.kind) {
       case Event::Kind::node_done:
-        return complete(event.subject, event.step);
+        return complete(event.step, event.subject);
       case Event::Kind::sent:
         return delivered(event.subject);
       case Event::Kind::post_ready:
@@ -131,7 +131,7 @@ class Programs {
   void issue_send(std::uint32_t rank, std::uint32_t index, const chakra::Node& node);
   void issue_receive(std::uint32_t rank, std::uint32_t index, const chakra::Node& node);
   void done_at(Time when, std::uint32_t rank, std::uint32_t node) {
-    events_.push_own(rank, when, {rank, node, 0, Event::Kind::node_done});
+    events_.push_own(rank, when, {node, rank, 0, Event::Kind::node_done});
   }
   std::pair<std::int64_t, std::int64_t> priority(std::uint32_t rank, const chakra::Node& node);
   void put(std::int64_t from, std::int64_t to, Bytes bytes, const Event& arrival);
@@ -313,7 +313,7 @@ void Programs<Network>::issue_receive(std::uint32_t rank, std::uint32_t index,
     put(to, to + node.peer, kReadyMessage, {letter, 0, 0, Event::Kind::post_ready});
   }
   if (mail_.arrived.meet(key, Meetings::Side::receiver, {rank, index})) {
-    events_.push(events_.now(), {rank, index, 0, Event::Kind::node_done});
+    events_.push(events_.now(), {index, rank, 0, Event::Kind::node_done});
   }
 }
 

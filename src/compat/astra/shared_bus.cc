@@ -77,7 +77,7 @@ void SharedBus::send_next(Events& events, std::uint32_t port) {
 void SharedBus::handle(Events& events, const Event& event) {
   const std::uint32_t port = event.subject;
   Port& side = sides_[port];
-  switch (event.step) {
+  switch (event.phase) {
     case kSent:
       side.last = events.now();
       side.before = side.state;

@@ -50,7 +50,7 @@ class SharedBus {
  private:
   static constexpr std::uint32_t kSides = 4;
   enum Side : std::uint32_t { kNpu = 0, kEndpoint = 1, kNpuOfMemory = 2, kMemory = 3 };
-  enum Ends : std::uint32_t { kSent, kReceived, kProcessed };
+  enum Ends : std::uint16_t { kSent, kReceived, kProcessed };
   enum class State : std::uint8_t { free, sending, receiving };
   /// What the NPU's side does with a transfer that the memory bus has carried.
   enum class Then : std::uint8_t { retire, send, process };
@@ -75,7 +75,7 @@ class SharedBus {
   static std::uint32_t npu_of(std::uint32_t port) { return port / kSides * kSides; }
   std::uint32_t keep(const Transfer& transfer);
   void push(Events& events, Time after, std::uint32_t port, Ends what) {
-    events.push_own(port / kSides, events.now() + after, {port, what, 0, Event::Kind::bus});
+    events.push_own(port / kSides, events.now() + after, {port, 0, what, Event::Kind::bus});
   }
   Time duration(std::uint32_t port, const Request& request, Time start,
                 std::initializer_list<Time> after) const;

@@ -171,10 +171,10 @@ TEST(LowerExpert, TheHostWaitsForTheRoutingUnlessShapesAreFixed) {
     }
     return most;
   };
-  EXPECT_EQ(waits(), kLayers);
+  EXPECT_EQ(waits(), kExpertLayers);
   plan.expert_gemms = plan::ExpertGemms::per_expert;
   model.expert.clamped = true;  // the activation copies a number to the device
-  EXPECT_EQ(waits(), 2 * kLayers);
+  EXPECT_EQ(waits(), 2 * kExpertLayers);
   model.expert.clamped = false;
   plan.moe_capacity = 1;
   EXPECT_EQ(waits(), 0);

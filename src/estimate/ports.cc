@@ -63,6 +63,7 @@ Time Ports::start(const Sender& sender, Time begin, const std::vector<PortPhase>
                             .bits = bits,
                             .phase = &phases[i]});
     lane.bits |= bits;
+    live_ |= bit_of(number);
     ++size_;
     done = lane.flights.back().done;
   }
@@ -79,22 +80,21 @@ std::uint64_t Ports::bits_of(const std::vector<PortLoad>& ports) {
 }
 
 bool Ports::meets_others(std::size_t lane, Time begin, std::uint64_t bits) const {
-  for (std::size_t l = 0; l < kLanes; ++l) {
+  bool meets = false;
+  each_other(lane, [&](std::size_t l) {
     const Lane& other = lanes_[l];
-    if (l == lane || other.empty() || (other.bits & bits) == 0) {
-      continue;
+    if (meets || (other.bits & bits) == 0) {
+      return;
     }
-    for (std::size_t i = other.flights.size(); i-- > other.first;) {
+    for (std::size_t i = other.flights.size(); i-- > other.first && !meets;) {
       const Flight& flight = other.flights[i];
-      if (flight.end > begin && (flight.bits & bits) != 0) {
-        return true;
-      }
+      meets = flight.end > begin && (flight.bits & bits) != 0;
       if (flight.end <= begin && l != kInbound) {
         break;  // those before ended earlier
       }
     }
-  }
-  return false;
+  });
+  return meets;
 }
 
 /// Port time of a phase from `begin` on; the others' share of it delays them. Between two moments
@@ -139,10 +139,10 @@ Time Ports::share(std::size_t lane, Time begin, const PortPhase& phase, std::uin
 /// Messages that come in are met at once, since they are in no order.
 void Ports::meet(std::size_t lane, Time begin) {
   met_.clear();
-  for (std::size_t l = 0; l < kLanes; ++l) {
+  each_other(lane, [&](std::size_t l) {
     const std::vector<Flight>& flights = lanes_[l].flights;
     std::size_t next = lanes_[l].first;
-    for (; l != lane && next < flights.size(); ++next) {
+    for (; next < flights.size(); ++next) {
       if (l == kInbound && flights[next].end > begin) {
         met_.push_back({.lane = l, .flight = next});
       } else if (l != kInbound && flights[next].end > begin) {
@@ -150,24 +150,21 @@ void Ports::meet(std::size_t lane, Time begin) {
       }
     }
     next_[l] = next;
-  }
+  });
 }
 
 /// Meets what has begun by now; returns when the next one begins.
 Time Ports::meet_until(std::size_t lane, Time now) {
   Time until = Time::max();
-  for (std::size_t l = 0; l < kInbound; ++l) {
+  each_other(lane, [&](std::size_t l) {
     const std::vector<Flight>& flights = lanes_[l].flights;
-    if (l == lane) {
-      continue;
-    }
     for (; next_[l] < flights.size() && flights[next_[l]].begin <= now; ++next_[l]) {
       met_.push_back({.lane = l, .flight = next_[l]});
     }
     if (next_[l] < flights.size()) {
       until = std::min(until, flights[next_[l]].begin);
     }
-  }
+  });
   return until;
 }
 
@@ -273,14 +270,16 @@ void Ports::forget(Time before) {
     return;
   }
   size_ = 0;
-  for (Lane& lane : lanes_) {
-    if (&lane == &lanes_[kInbound]) {
+  for (std::size_t l = 0; l < kLanes; ++l) {
+    Lane& lane = lanes_[l];
+    if (l == kInbound) {
       std::erase_if(lane.flights, [&](const Flight& flight) { return flight.done <= before; });
       lane.settled = 0;
     } else {
       lane.forget(before);
     }
     size_ += lane.flights.size() - lane.first;
+    live_ &= lane.empty() ? ~bit_of(l) : ~std::uint32_t{0};
   }
 }
 

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -119,7 +120,18 @@ class Ports {
   Time lose_speed(Time now, const std::vector<PortLoad>& ports);
   void delay(const Met& met);
 
+  /// visit(lane) for every lane but this one that has flights.
+  template <class Visit>
+  void each_other(std::size_t lane, Visit&& visit) const {
+    for (std::uint32_t left = live_ & ~bit_of(lane); left != 0; left &= left - 1) {
+      visit(static_cast<std::size_t>(std::countr_zero(left)));
+    }
+  }
+  static constexpr std::uint32_t bit_of(std::size_t lane) { return std::uint32_t{1} << lane; }
+  static_assert(kLanes < 32);
+
   std::array<Lane, kLanes> lanes_;
+  std::uint32_t live_ = 0;  ///< bits of lanes that have flights
   std::size_t size_ = 0;
   std::vector<Met> met_;                    ///< by the phase that starts
   std::array<std::size_t, kLanes> next_{};  ///< of every lane: the first that it has not met

@@ -41,6 +41,10 @@ class Compose : public Command {
                  : machine::Machine();
     take("--devices", devices_, engine.tp, mistakes);
     const serving::Composition composition = fields_.read(mistakes);
+    if (mistakes.empty() && fields_.given("switch_bandwidth") &&
+        composition.switch_bandwidth == Bandwidth(0)) {
+      mistakes.add({"--switch-bandwidth", {}, "0 B/s", "a rate above 0"});
+    }
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
@@ -49,7 +53,8 @@ class Compose : public Command {
           return json_ ? as_json(name, machine, composition, run)
                        : fmt::format("{} experts of {} on {} {}\n{}", composition.experts, name, tp,
                                      machine.name, fields_text(run));
-        });
+        })
+        .map_error([&](Error error) { return fields_.placed(std::move(error)); });
   }
 
  private:

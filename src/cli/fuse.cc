@@ -4,13 +4,12 @@
 #include <fmt/format.h>
 
 #include "base/format.h"
-#include "base/reader.h"
 #include "cli/commands.h"
+#include "cli/layout_flags.h"
 #include "cli/plan_flags.h"
 #include "cli/step_flags.h"
 #include "collective/layout/convert.h"
 #include "collective/layout/fuse_workload.h"
-#include "collective/layout/pairs.h"
 #include "machine/dimensions_only.h"
 #include "report/json_writer.h"
 #include "study/run.h"
@@ -33,52 +32,18 @@ constexpr const char* kFuseExamples =
     "4096\n"
     "  orrery fuse --machine dgx-h100 --mesh tp=4,pp=2 --shape 4096x8192 --from sums,@0 \\\n"
     "              --to copies,@1 --json\n";
-constexpr std::int64_t kMostRanks = 64;  // of a mesh: every pair of ranks is looked at
-constexpr std::int64_t kMostExtent = std::int64_t{1} << 40;
-
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts(1);
-  for (const char c : text) {
-    if (c == separator) {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
-}
-
-/// A change of layout with what is published for it, if anything.
-struct Case {
-  std::string name;
-  layout::Problem problem;
-  std::vector<layout::Step> base;
-  std::vector<layout::Step> fused;
-};
-
 class Fuse : public Command {
  public:
   void declare(Options& options) override {
     step_.declare(options);
     options.flag("--json", json_, "print one JSON object");
-    options.group("Pairs and layouts");
-    options.value("--pair", pair_, "NAME|all", "one of " + all_names<layout::Pair>());
-    options.value("--ranks", ranks_, "INT", "of a stage; default 4");
-    options.value("--dp-groups", groups_, "INT", "of these, for pairs with ep; default 1");
-    options.value("--tokens", tokens_, "INT", "of a dp group; default 1024");
-    options.value("--width", width_, "INT", "elements of a token; default 1024");
-    options.value("--top-k", copies_, "INT", "experts of a token; default 2");
-    options.value("--mesh", mesh_, "AXES", "any change of layout: tp=4,pp=2");
-    options.value("--shape", shape_, "EXTENTS", "of its tensor, up to three: 4096x8192");
-    options.value("--element", element_, "SIZE", "bytes of an element; default '2 B'");
-    options.value("--from", from_, "LAYOUT", "by axis: copies, sums, a dimension or @STAGE");
-    options.value("--to", to_, "LAYOUT", "the same");
+    layouts_.declare(options);
     plan_.declare(options, true);
     options.footer(kFuseExamples);
   }
 
   Result<std::string> run(Error mistakes) override {
-    return pair_ || mesh_ ? run_layouts(std::move(mistakes)) : run_plan(std::move(mistakes));
+    return layouts_.given() ? run_layouts(std::move(mistakes)) : run_plan(std::move(mistakes));
   }
 
  private:
@@ -151,16 +116,16 @@ class Fuse : public Command {
   }
 
   Result<std::string> run_layouts(Error mistakes) {
-    plan_.refuse(pair_ ? "--pair" : "--mesh", mistakes);
+    plan_.refuse(layouts_.given(), mistakes);
     const StepInput step = step_.read_machine(mistakes);
     if (auto known = machine::check_dimensions_only(step.machine, "fuse"); !known) {
       mistakes.add(std::move(known.error()));
     }
-    std::vector<Case> cases = mesh_ ? any_case(mistakes) : pairs(mistakes);
+    std::vector<LayoutCase> cases = layouts_.read(mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    for (Case& one : cases) {
+    for (LayoutCase& one : cases) {
       auto machine = machine::with_devices(step.machine, one.problem.mesh.ranks());
       if (!machine) {
         return fail(std::move(machine.error()));
@@ -168,8 +133,10 @@ class Fuse : public Command {
       const layout::Cost cost = layout::machine_cost(one.problem.mesh, *machine);
       auto steps = layout::cheapest(one.problem, cost);
       if (!steps) {
-        return fail(
-            Error({"--to", {}, *to_, "a layout that can be reached: copies do not become sums"}));
+        return fail(Error({"--to",
+                           {},
+                           layouts_.wanted(),
+                           "a layout that can be reached: copies do not become sums"}));
       }
       one.fused = std::move(*steps);
       // What is published counts too: a search over single steps may price it alike.
@@ -178,123 +145,7 @@ class Fuse : public Command {
         one.fused = one.base;
       }
     }
-    return layouts(step.machine, cases);
-  }
-
-  std::int64_t whole(const char* flag, const std::optional<std::string>& text,
-                     std::int64_t fallback, Error& mistakes) const {
-    return whole_number(flag, text, fallback, kMostExtent, mistakes);
-  }
-
-  std::vector<Case> pairs(Error& mistakes) const {
-    if (mesh_ || from_ || to_ || shape_ || element_) {
-      mistakes.add({"--pair", {}, {}, "contradicts --mesh, --shape, --element, --from and --to"});
-    }
-    layout::PairSizes sizes;
-    sizes.ranks = whole_number("--ranks", ranks_, 4, kMostRanks / 2, mistakes);
-    sizes.dp = whole("--dp-groups", groups_, 1, mistakes);
-    sizes.tokens = whole("--tokens", tokens_, 1024, mistakes);
-    sizes.width = whole("--width", width_, 1024, mistakes);
-    sizes.copies = whole("--top-k", copies_, 2, mistakes);
-    const auto pair = value_of<layout::Pair>(*pair_);
-    if (!pair && *pair_ != "all") {
-      mistakes.add(wrong_value("--pair", *pair_,
-                               "all or one of " + all_names<layout::Pair>() +
-                                   did_you_mean(*pair_, names_of<layout::Pair>())));
-    }
-    if (mistakes.empty() && sizes.ranks % sizes.dp != 0) {
-      mistakes.add(wrong_value("--dp-groups", *groups_, "a number that divides --ranks"));
-    }
-    std::vector<Case> cases;
-    for (const Named<layout::Pair>& named : kNames<layout::Pair>) {
-      if (mistakes.empty() && (!pair || *pair == named.value)) {
-        layout::PairCase one = layout::pair_case(named.value, sizes);
-        cases.push_back({std::string(named.name), std::move(one.problem), std::move(one.base), {}});
-      }
-    }
-    return cases;
-  }
-
-  std::vector<Case> any_case(Error& mistakes) const {
-    Case one;
-    one.name = "layout";
-    layout::Problem& problem = one.problem;
-    std::int64_t ranks = 1;
-    for (const std::string& axis : split(*mesh_, ',')) {
-      const auto equals = axis.find('=');
-      const auto size =
-          parse_integer(equals == std::string::npos ? std::string() : axis.substr(equals + 1));
-      if (!size || *size < 1 || equals == 0 || *size > kMostRanks / ranks) {
-        mistakes.add(wrong_value(
-            "--mesh", *mesh_, fmt::format("axes such as tp=4,pp=2, at most {} ranks", kMostRanks)));
-        return {};
-      }
-      ranks *= *size;
-      problem.mesh.axes.push_back({axis.substr(0, equals), *size});
-    }
-    constexpr std::size_t kMostAxes = 4;
-    if (problem.mesh.axes.size() > kMostAxes) {
-      mistakes.add(wrong_value("--mesh", *mesh_, fmt::format("at most {} axes", kMostAxes)));
-    }
-    problem.shape.element = Bytes(2);
-    if (element_) {
-      const auto size = parse_bytes(*element_);
-      if (size && *size > Bytes(0) && *size <= Bytes(1024)) {
-        problem.shape.element = *size;
-      } else {
-        mistakes.add(wrong_value("--element", *element_, size ? "1 to 1024 B" : size.error()));
-      }
-    }
-    double product = 1;
-    for (const std::string& extent : split(shape_.value_or("1024x1024"), 'x')) {
-      const auto value = parse_integer(extent);
-      problem.shape.extents.push_back(value && *value > 0 ? *value : 0);
-      product *= static_cast<double>(problem.shape.extents.back());
-    }
-    if (!(product > 0 && product < 1e15) || problem.shape.extents.size() > layout::Shape::kMost) {
-      mistakes.add(wrong_value("--shape", shape_.value_or(""),
-                               "one to three extents such as 4096x8192, at most 1e15 elements"));
-    }
-    problem.from = read_layout("--from", from_, problem, mistakes);
-    problem.to = read_layout("--to", to_, problem, mistakes);
-    for (std::size_t i = 0; mistakes.empty() && i < problem.from.size(); ++i) {
-      using Kind = layout::Placement::Kind;
-      if ((problem.from[i].kind == Kind::only) != (problem.to[i].kind == Kind::only)) {
-        mistakes.add({"--to",
-                      {},
-                      *to_,
-                      "@STAGE for an axis that is at a stage in --from, and for no other"});
-      }
-    }
-    return {one};
-  }
-
-  static layout::Layout read_layout(const char* flag, const std::optional<std::string>& text,
-                                    const layout::Problem& problem, Error& mistakes) {
-    const std::vector<std::string> parts = split(text.value_or(""), ',');
-    const auto& axes = problem.mesh.axes;
-    layout::Layout layout;
-    for (std::size_t i = 0; i < std::min(parts.size(), axes.size()); ++i) {
-      const std::string& part = parts[i];
-      const bool stage = !part.empty() && part.front() == '@';
-      const auto number = parse_integer(stage ? part.substr(1) : part);
-      const auto most =
-          stage ? axes[i].size : static_cast<std::int64_t>(problem.shape.extents.size());
-      if (part == "copies") {
-        layout.push_back(layout::Placement::replicate());
-      } else if (part == "sums") {
-        layout.push_back(layout::Placement::partial());
-      } else if (number && *number >= 0 && *number < most) {
-        layout.push_back(stage ? layout::Placement::only(static_cast<int>(*number))
-                               : layout::Placement::shard(static_cast<int>(*number)));
-      }
-    }
-    if (!text || layout.size() != axes.size() || parts.size() != axes.size()) {
-      mistakes.add(wrong_value(flag, text.value_or(""),
-                               "for every axis of --mesh copies, sums, a dimension of --shape "
-                               "(0, 1, ...) or @STAGE, separated by commas"));
-    }
-    return layout;
+    return table_of(step.machine, cases);
   }
 
   struct Sums {
@@ -302,21 +153,21 @@ class Fuse : public Command {
     double seconds = 0;
   };
 
-  static Sums total(const Case& one, const std::vector<layout::Step>& steps,
+  static Sums total(const LayoutCase& one, const std::vector<layout::Step>& steps,
                     const layout::Cost& seconds) {
     return {layout::total_cost(one.problem, steps, layout::byte_cost(one.problem.mesh)),
             layout::total_cost(one.problem, steps, seconds)};
   }
 
-  Result<std::string> layouts(const machine::Machine& machine,
-                              const std::vector<Case>& cases) const {
+  Result<std::string> table_of(const machine::Machine& machine,
+                               const std::vector<LayoutCase>& cases) const {
     std::string table =
         fmt::format("{}, bytes that the busiest rank sends, time alone\n", machine.name);
     const std::string json = report::json_text([&](report::JsonWriter& out) {
       out.begin_object();
       out.key("machine").value(machine.name);
       out.key("cases").begin_array();
-      for (const Case& one : cases) {
+      for (const LayoutCase& one : cases) {
         add_case(machine, one, out, table);
       }
       out.end_array();
@@ -325,8 +176,8 @@ class Fuse : public Command {
     return json_ ? json : table;
   }
 
-  static void add_case(const machine::Machine& whole, const Case& one, report::JsonWriter& out,
-                       std::string& table) {
+  static void add_case(const machine::Machine& whole, const LayoutCase& one,
+                       report::JsonWriter& out, std::string& table) {
     const auto machine = machine::with_devices(whole, one.problem.mesh.ranks());
     const layout::Cost seconds = layout::machine_cost(one.problem.mesh, *machine);
     out.begin_object();
@@ -378,17 +229,7 @@ class Fuse : public Command {
   StepFlags step_;
   PlanFlags plan_;
   bool json_ = false;
-  std::optional<std::string> pair_;
-  std::optional<std::string> ranks_;
-  std::optional<std::string> groups_;
-  std::optional<std::string> tokens_;
-  std::optional<std::string> width_;
-  std::optional<std::string> copies_;
-  std::optional<std::string> mesh_;
-  std::optional<std::string> shape_;
-  std::optional<std::string> element_;
-  std::optional<std::string> from_;
-  std::optional<std::string> to_;
+  LayoutFlags layouts_;
 };
 
 }  // namespace

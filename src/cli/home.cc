@@ -15,13 +15,15 @@ constexpr const char* kHomeExamples =
     "Examples:\n"
     "  orrery home --model llama-2-70b\n"
     "  orrery home --model llama-2-7b --devices 4 --window 4 --retain 2 --json\n"
-    "  orrery home --model llama-2-13b --devices 3 --powers 2,1,1 --all-reduce star\n";
+    "  orrery home --model llama-2-13b --devices 3 --powers 2,1,1 --all-reduce star\n"
+    "  orrery home --model llama-2-7b --machine m1.yaml,i5.yaml,i7.yaml,i7.yaml --window 4\n";
 
 class AtHome : public Command {
  public:
   void declare(Options& options) override {
     options.value("--model", model_, "NAME|FILE", "a name of `orrery list models`, or a file");
-    options.value("--machine", machine_, "NAME|FILE", "of the devices; default home-8");
+    options.value("--machine", machine_, "NAME|FILE",
+                  "of the devices, default home-8; several by commas: one a device, master first");
     fields_.declare(options);
     options.flag("--json", json_, "print one JSON object");
     options.footer(kHomeExamples);
@@ -33,30 +35,55 @@ class AtHome : public Command {
     }
     const zoo::Model model =
         model_ ? load_named("--model", *model_, zoo::load_model, mistakes) : zoo::Model();
-    const machine::Machine machine =
-        load_named("--machine", machine_.value_or("home-8"), machine::load_machine, mistakes);
-    const serving::Home home = fields_.read(mistakes);
+    std::vector<machine::Machine> machines;
+    for (const std::string& name : names_of_machines()) {
+      machines.push_back(load_named("--machine", name, machine::load_machine, mistakes));
+    }
+    serving::Home home = fields_.read(mistakes);
+    if (machines.size() > 1 && !fields_.given("devices")) {
+      home.devices = static_cast<std::int64_t>(machines.size());
+    }
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
-    return serving::serve_at_home(model, machine, home).map([&](const serving::HomeRun& run) {
-      return json_ ? as_json(model, machine, home, run)
-                   : fmt::format("{} on {} devices of {}\n{}", model.name, home.devices,
-                                 machine.name, fields_text(run));
-    });
+    const auto run = machines.size() == 1 ? serving::serve_at_home(model, machines.front(), home)
+                                          : serving::serve_at_home(model, machines, home);
+    if (!run) {
+      return fail(fields_.placed(run.error()));
+    }
+    std::string names;
+    for (const machine::Machine& machine : machines) {
+      names += (names.empty() ? "" : ", ") + machine.name;
+    }
+    return json_ ? as_json(model, names, home, *run)
+                 : fmt::format("{} on {} devices of {}\n{}", model.name, home.devices, names,
+                               fields_text(*run));
   }
 
  private:
-  static std::string as_json(const zoo::Model& model, const machine::Machine& machine,
+  static std::string as_json(const zoo::Model& model, const std::string& machines,
                              const serving::Home& home, const serving::HomeRun& run) {
     return report::json_text([&](report::JsonWriter& json) {
       json.begin_object();
       json.key("model").value(model.name);
-      json.key("machine").value(machine.name);
+      json.key("machine").value(machines);
       json.key("devices").value(home.devices);
       write_fields(json, run);
       json.end_object();
     });
+  }
+
+  std::vector<std::string> names_of_machines() const {
+    const std::string text = machine_.value_or("home-8");
+    std::vector<std::string> names(1);
+    for (const char c : text) {
+      if (c == ',') {
+        names.emplace_back();
+      } else {
+        names.back() += c;
+      }
+    }
+    return names;
   }
 
   std::optional<std::string> model_;

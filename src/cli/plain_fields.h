@@ -56,6 +56,17 @@ class FieldFlags {
     });
     return query;
   }
+  bool given(std::string_view name) const { return given_.find(name)->second.has_value(); }
+  /// Mistakes of the struct's fields, with the flags as their places.
+  Error placed(Error error) const {
+    for (Mistake& mistake : error.mistakes) {
+      if (mistake.where.empty() && given_.contains(mistake.field)) {
+        mistake.where = flag_of(mistake.field);
+        mistake.field.clear();
+      }
+    }
+    return error;
+  }
 
  private:
   std::map<std::string, std::optional<std::string>, std::less<>> given_;

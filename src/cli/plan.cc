@@ -5,6 +5,7 @@
 #include <atomic>
 #include <csignal>
 #include <sstream>
+#include <thread>
 
 #include "base/file.h"
 #include "base/format.h"
@@ -42,6 +43,13 @@ constexpr const char* kPlanExamples =
     "--budget 150\n"
     "  orrery plan --table megatron_sc21_table2 --estimates 300\n";
 
+constexpr std::int64_t kMostThreads = 1024;
+
+/// More find too little to do ahead of the search.
+std::int64_t usual_threads() {
+  return std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 16);
+}
+
 std::atomic<bool> interrupted = false;  // NOLINT: set by a signal
 
 /// Ctrl-C ends the search instead of the command while this lives.
@@ -69,6 +77,8 @@ class PlanCommand : public Command {
     options.value("--max-memory", most_memory_, "BYTES", "of a device to use at the most");
     options.value("--estimates", estimates_, "INT", "plans to estimate at the most; default 1500");
     options.value("--simulations", simulations_, "INT", "to simulate at the most; default 128");
+    options.value("--threads", threads_, "INT",
+                  "default: one per processor, at most 16; the answer is the same with any number");
     options.value("--objective", objective_, "{time,tokens_per_joule,cost}",
                   "what the best plan has least of: time, energy or money per token; default time");
     options.flag("--exhaustive", exhaustive_,
@@ -106,12 +116,14 @@ class PlanCommand : public Command {
     options.most_simulations = static_cast<std::size_t>(
         whole_number("--simulations", simulations_, kSimulations, INT32_MAX, mistakes));
     options.exhaustive = exhaustive_;
+    options.threads = static_cast<int>(
+        whole_number("--threads", threads_, usual_threads(), kMostThreads, mistakes));
     if (table_) {
       return published(options, std::move(mistakes));
     }
     if (layer_costs_) {
       plan_.refuse("--layer-costs", mistakes);
-      if (has_task()) {
+      if (has_task() || top_ || estimates_ || simulations_ || exhaustive_ || threads_) {
         mistakes.add({"--layer-costs", {}, {}, "goes with --max-memory and --json alone"});
       }
       return plan_layers(*layer_costs_, most_memory_, json_, std::move(mistakes));
@@ -122,7 +134,7 @@ class PlanCommand : public Command {
                     .devices = step.devices,
                     .fixed = plan_.placed_plan(mistakes)};
     read_choices(fix_, only_, task, mistakes);
-    if (step.devices == 0 && step_.given() &&
+    if (step.devices == 0 && step_.given() && !vary_.varies("devices") &&
         std::ranges::find(mistakes.mistakes, "--devices", &Mistake::where) ==
             mistakes.mistakes.end()) {
       mistakes.add({"--devices", {}, {}, "missing; expected how many accelerators to plan for"});
@@ -132,19 +144,7 @@ class PlanCommand : public Command {
     }
     options.reserve = reserve(step.machine, mistakes);
     options.objective = objective(step.machine, mistakes);
-    if (plot_ && !explain_ && !vary_.given()) {
-      mistakes.add({"--plot", {}, {}, "goes with --explain or --vary"});
-    }
-    if (vary_.given() && (explain_ || regret_ || minmax_regret_ || elastic_ || save_)) {
-      mistakes.add({"--vary",
-                    {},
-                    {},
-                    "is of many machines; --explain, --save, --regret and "
-                    "--elastic of one"});
-    }
-    if ((regret_ || minmax_regret_) && options.objective != full::Objective::time) {
-      mistakes.add({"--objective", {}, {}, "regret is of step times; choose one"});
-    }
+    check_combinations(options, mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
@@ -157,10 +157,30 @@ class PlanCommand : public Command {
   int status() const override { return status_; }
 
  private:
+  /// Flags that contradict each other.
+  void check_combinations(const full::Options& options, Error& mistakes) const {
+    if (plot_ && !explain_ && !vary_.given()) {
+      mistakes.add({"--plot", {}, {}, "goes with --explain or --vary"});
+    }
+    if (vary_.given() && (explain_ || regret_ || minmax_regret_ || elastic_ || save_)) {
+      mistakes.add({"--vary",
+                    {},
+                    {},
+                    "is of many machines; --explain, --save, --regret and "
+                    "--elastic of one"});
+    }
+    if (vary_.given() && (top_ || simulations_ || exhaustive_)) {
+      mistakes.add({"--vary", {}, {}, "goes without --top, --simulations and --exhaustive"});
+    }
+    if ((regret_ || minmax_regret_) && options.objective != full::Objective::time) {
+      mistakes.add({"--objective", {}, {}, "regret is of step times; choose one"});
+    }
+  }
+
   /// Whether flags say what --table and --layer-costs say themselves.
   bool has_task() const {
     return step_.given() || save_ || explain_ || plot_ || regret_ || minmax_regret_ || elastic_ ||
-           vary_.given() || !only_.empty() || !fix_.empty() || reserve_;
+           vary_.given() || !only_.empty() || !fix_.empty() || reserve_ || objective_;
   }
 
   Result<std::string> published(full::Options& options, Error mistakes) const {
@@ -317,6 +337,7 @@ class PlanCommand : public Command {
   std::optional<std::string> most_memory_;
   std::optional<std::string> estimates_;
   std::optional<std::string> simulations_;
+  std::optional<std::string> threads_;
   std::optional<std::string> save_;
   std::optional<std::string> table_;
   std::optional<std::string> layer_costs_;

@@ -111,6 +111,11 @@ void VaryFlags::declare(Options& options) {
   options.value("--budget", budget_, "USD", "with --vary: an hour of all devices costs no more");
 }
 
+bool VaryFlags::varies(const std::string& field) const {
+  return std::any_of(vary_.begin(), vary_.end(),
+                     [&](const std::string& text) { return text.starts_with(field + "="); });
+}
+
 std::string VaryFlags::read(sweep::DesignOptions& how, Error& mistakes) const {
   std::string vary;
   for (const std::string& text : vary_) {
@@ -148,6 +153,7 @@ Result<std::string> VaryFlags::run(const StepFlags::Names& step, const full::Tas
   if (!mistakes.empty()) {
     return fail(std::move(mistakes));
   }
+  how.threads = options.threads;
   ProgressBar bar("planning");
   how.progress = [&](double share) { bar.update(share); };
   const auto design =

@@ -18,6 +18,8 @@ class VaryFlags {
   void declare(Options& options);
   bool given() const { return !vary_.empty() || !prices_.empty() || budget_.has_value(); }
 
+  bool varies(const std::string& field) const;
+
   /// The study of what is varied, run; the chart goes to `plot`. `step`: names of model and
   /// machine. Mistakes: texts that are none, and all of sweep::parse_study() and design().
   Result<std::string> run(const StepFlags::Names& step, const full::Task& task,

@@ -36,6 +36,8 @@ constexpr const char* kServeExamples =
     "  orrery serve --model llama-3.1-8b --machine dgx-h100 --stages '2:60 s,40:120 s' \\\n"
     "               --replicas 4 --router least_requests\n"
     "  orrery serve --model llama-3.1-8b --machine dgx-h100 --rate 0.3 --turns 5 --think '20 s'\n"
+    "  orrery serve --model llama-3.1-8b --machine rtx-4090 --rate 10 \\\n"
+    "               --kernels dense.csv,per_sequence.csv,attention.csv\n"
     "  orrery serve --model llama-3-70b --machine dgx-h100,dgx-b200 --devices 8 --search plan \\\n"
     "               --formats bf16,w8a8 --input 1000 --output 250 --plot front.svg\n";
 
@@ -52,6 +54,8 @@ class Serve : public Command {
         "--devices", devices_, "INT",
         "of the engine; default: its tp x cp x dp x pp. --search plan: at most, default 8");
     options.value("--engine", engine_, "NAME|FILE", "default: vllm@0.19");
+    options.value("--kernels", kernels_, "FILES",
+                  "CSV tables, by commas, of kernels measured on the card: they replace formulas");
     options.value("--replicas", replicas_, "INT",
                   "engines alike; with --prefill those that decode");
     options.value("--prefill", prefill_, "INT", "engines that compute prompts only");
@@ -93,6 +97,7 @@ class Serve : public Command {
     Error of_files;
     auto [model, engine] = load_served(model_, engine_, of_files);
     engine.fuse = engine.fuse || fuse_;
+    engine.kernels = kernels_.value_or(engine.kernels);
     if (search_ == "plan") {
       mistakes.add(std::move(of_files));
       return search_plan(model, engine, std::move(mistakes));
@@ -211,6 +216,12 @@ class Serve : public Command {
         mistakes.add({flag, {}, {}, "contradicts --search plan, which makes many runs"});
       }
     }
+    if (!engine.kernels.empty()) {
+      mistakes.add({"--kernels",
+                    {},
+                    engine.kernels,
+                    "none with --search plan: they were measured at one tensor parallel degree"});
+    }
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
@@ -304,6 +315,7 @@ class Serve : public Command {
   std::optional<std::string> machine_;
   std::optional<std::string> devices_;
   std::optional<std::string> engine_;
+  std::optional<std::string> kernels_;
   std::optional<std::string> replicas_;
   std::optional<std::string> prefill_;
   std::optional<std::string> router_;

@@ -20,7 +20,8 @@ constexpr const char* kValidateExamples =
     "Examples:\n"
     "  orrery validate --output docs/validation.md\n"
     "  orrery validate --table megatron_sc21_table1 --json\n"
-    "  orrery validate --table vtrain_a100_multi my_runs.csv --host-dispatch \"30 us\"\n";
+    "  orrery validate --table vtrain_a100_multi my_runs.csv --host-dispatch \"30 us\"\n"
+    "  orrery validate --table vllm_requests rtx4090.csv --kernels dense.csv,attention.csv\n";
 
 class Validate : public Command {
  public:
@@ -29,6 +30,8 @@ class Validate : public Command {
     options.value("--table", table_, "NAME|FILE",
                   "one table: a name of `orrery list tables`, or a profile");
     options.value("--machine", machine_, "NAME|FILE", "instead of the profile's machine");
+    options.value("--kernels", kernels_, "FILES",
+                  "for a table of serving: CSV tables of kernels measured on the rows' card");
     options.value("--output", output_, "FILE",
                   "also write a Markdown page, its charts in folder validation beside it");
     options.value("--threads", threads_, "INT", "rows at once; default: one per processor");
@@ -43,11 +46,20 @@ class Validate : public Command {
     }
     study::ValidationOptions options{.overrides = plan_.settings(), .machine = machine_};
     options.threads = parse_threads(mistakes);
+    if (kernels_) {
+      options.overrides.push_back({std::string(served::kKernels), *kernels_, "--kernels"});
+    }
+    if (kernels_ && !table_) {
+      mistakes.add({"--table", {}, {}, "missing; expected the table of serving for --kernels"});
+    }
     std::vector<Table> tables;
     std::size_t rows = 0;
     for (const std::string& name : table_ ? std::vector{*table_} : list_configs("validation")) {
       if (mistakes.empty()) {
         tables.push_back(collect(read_table(name), mistakes));
+        if (kernels_ && tables.back().profile.kind == study::TableKind::training) {
+          mistakes.add({"--kernels", {}, name, "a table of serving"});
+        }
         rows += tables.back().rows.rows.size();
       }
     }
@@ -134,6 +146,7 @@ class Validate : public Command {
   std::optional<std::string> csv_;
   std::optional<std::string> table_;
   std::optional<std::string> machine_;
+  std::optional<std::string> kernels_;
   std::optional<std::string> output_;
   std::optional<std::string> threads_;
   PlanFlags plan_;

@@ -10,6 +10,14 @@
 ///   ring   2 (n - 1) steps of M / n                           2 (n - 1) (path + M / (n bandwidth))
 ///
 /// Zero for one device; two have no tree but the star.
+///
+/// Of unequal devices (a list of ends, the master first; a ring in their order) a message takes the
+/// mean of the two ends' paths and the lower of their bandwidths:
+///
+///   star   2 (sum of M / bandwidth over the workers + longest path)
+///   tree   2 (the slowest group's sum and longest path + those of the group of its g heads)
+///   ring   2 (n - 1) times the slowest of its messages
+///
 /// Ignores:  the additions; chunks of one message on several links at once.
 /// Requires: n >= 1, bandwidth > 0.
 /// Source:   TPI-LLM, section on the star: 8 tau, 16 tau and 56 tau of 8 devices; Patarasuk & Yuan
@@ -17,6 +25,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "base/names.h"
 #include "base/units.h"
@@ -39,6 +48,17 @@ struct Gateways {
 };
 
 Time gateway_all_reduce(GatewayAlgorithm algorithm, Bytes size, const Gateways& home);
+/// A device's way to its like.
+struct GatewayEnd {
+  Bandwidth bandwidth{0};
+  Time path{0};
+
+  friend bool operator==(const GatewayEnd&, const GatewayEnd&) = default;
+};
+/// The same as of equal Gateways where all ends are alike.
+Time gateway_all_reduce(GatewayAlgorithm algorithm, Bytes size, std::span<const GatewayEnd> ends);
+GatewayAlgorithm fastest_all_reduce(Bytes size, std::span<const GatewayEnd> ends);
+
 /// The fastest; of equal ones the first of the table.
 GatewayAlgorithm fastest_all_reduce(Bytes size, const Gateways& home);
 

@@ -6,10 +6,10 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "base/units.h"
+#include "engine/plain_vector.h"
 
 namespace orrery::engine {
 
@@ -41,20 +41,16 @@ class BucketQueue {
     if (recent.when != when) {
       open(recent, when);
     }
-    Bucket& bucket = buckets_[recent.bucket];
-    if (bucket.count == bucket.events.size()) {
-      bucket.grow();
-    }
-    bucket.events[bucket.count++] = event;
+    buckets_[recent.bucket].push_back(event);
   }
 
   /// Whether the next pop() goes on to other events than those that begin_instant() gave.
-  bool bucket_is_over() const { return current_ == kNone || next_ == buckets_[current_].count; }
+  bool bucket_is_over() const { return current_ == kNone || next_ == buckets_[current_].size(); }
   /// The event of the next pop(). Requires !bucket_is_over().
-  const Event& next() const { return buckets_[current_].events[next_]; }
+  const Event& next() const { return buckets_[current_][next_]; }
   /// Moves the clock to the earliest events and gives those of that instant that are there so far:
   /// they may be put in another order. Requires bucket_is_over() and !empty().
-  std::span<Event> begin_instant() {
+  [[gnu::noinline]] PlainVector<Event>& begin_instant() {
     assert(bucket_is_over() && !empty() && "an instant begins when nothing is left of another");
     advance();
     while (!instants_.empty() && instants_.front().when == now_) {
@@ -62,7 +58,7 @@ class BucketQueue {
       std::pop_heap(instants_.begin(), instants_.end());
       instants_.pop_back();
     }
-    return {buckets_[current_].events.data(), buckets_[current_].count};
+    return buckets_[current_];
   }
 
   /// Removes the earliest event and moves the clock to it. Requires !empty().
@@ -71,20 +67,15 @@ class BucketQueue {
     if (bucket_is_over()) {
       advance();
     }
-    return buckets_[current_].events[next_++];
+    return take();
   }
+  /// As pop(). Requires !bucket_is_over().
+  const Event& take() { return buckets_[current_][next_++]; }
 
  private:
   static constexpr std::uint32_t kNone = 0xffffffff;
   static constexpr unsigned kTableBits = 10;
 
-  /// A vector of which `count` are in use: growing, which is rare, stays out of push().
-  struct Bucket {
-    std::vector<Event> events;
-    std::size_t count = 0;
-
-    [[gnu::noinline]] void grow() { events.resize(std::max<std::size_t>(4, 2 * events.size())); }
-  };
   struct Recent {
     Time when{-1};
     std::uint32_t bucket = kNone;
@@ -117,14 +108,9 @@ class BucketQueue {
 
   /// The events of another bucket of the same instant.
   void take_over(std::uint32_t bucket) {
-    Bucket& into = buckets_[current_];
-    Bucket& from = buckets_[bucket];
-    while (into.events.size() < into.count + from.count) {
-      into.grow();
-    }
-    std::copy_n(from.events.data(), from.count, into.events.data() + into.count);
-    into.count += from.count;
-    from.count = 0;
+    PlainVector<Event>& from = buckets_[bucket];
+    buckets_[current_].append(from);
+    from.clear();
     free_.push_back(bucket);
     if (Recent& recent = recent_[entry_of(now_)]; recent.bucket == bucket) {
       recent.bucket = current_;
@@ -137,7 +123,7 @@ class BucketQueue {
       if (recent.bucket == current_) {
         recent = {};
       }
-      buckets_[current_].count = 0;
+      buckets_[current_].clear();
       free_.push_back(current_);
     }
     std::pop_heap(instants_.begin(), instants_.end());
@@ -148,7 +134,7 @@ class BucketQueue {
   }
 
   std::array<Recent, std::size_t{1} << kTableBits> recent_;
-  std::vector<Bucket> buckets_;
+  std::vector<PlainVector<Event>> buckets_;
   std::vector<std::uint32_t> free_;
   std::vector<Instant> instants_;
   std::size_t next_ = 0;  ///< of the current bucket

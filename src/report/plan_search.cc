@@ -69,7 +69,7 @@ class SearchText {
   }
 
   void nothing_fits() {
-    line("No plan fits. The most frugal one:");
+    line("No plan fits. The one whose bound of memory is least:");
     line("  {}", full::summary(answer_.frugal));
     for (const Mistake& mistake : answer_.missing.mistakes) {
       line("  {}", Error(mistake).to_string());

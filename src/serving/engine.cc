@@ -394,7 +394,7 @@ step::StepOptions step_options(const Engine& engine) {
           .fuse = engine.fuse,
           .launch = engine.launch,
           .adapter_rank = engine.adapter_slots > 0 ? engine.adapter_rank : 0,
-          .imbalance = 1};
+          .kernels = engine.kernels};
 }
 
 }  // namespace orrery::serving

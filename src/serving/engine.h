@@ -10,6 +10,7 @@
 ///   lora: {slots: 4, rank: 16}
 ///   graphs: {largest: 512}
 ///   host: {front_end: 2 ms, step: 0.5 ms, per_request: 4 us, gap: 0 us, launch: 5 us}
+///   kernels: {tables: "dense.csv,per_sequence.csv,attention.csv"}   # measured ones of the card
 ///   fleet: {replicas: 4, router: least_tokens, prefill: 2}       # or:
 ///   fleet: {replicas: 1, most_replicas: 8, target_requests: 64, start_up: 40 s}
 #pragma once
@@ -113,6 +114,7 @@ struct Engine {
   Time launch = 5_us;   ///< per kernel outside of graphs
   std::string all_reduce = "custom";
   bool fuse = false;
+  std::string kernels;  ///< files of measured ones (step/measured_kernels.h); empty: none
   // speculation
   Speculation speculation = Speculation::none;
   std::int64_t draft_tokens = 1;
@@ -205,6 +207,8 @@ struct Engine {
     visit("host", "per_request", &E::per_request, "the same per request of the step");
     visit("host", "gap", &E::gap, "accelerator idle between steps");
     visit("host", "launch", &E::launch, "per kernel outside of graphs");
+    visit("kernels", "tables", &E::kernels,
+          "CSV files, by commas, of kernels measured on the card (measured_kernels.h)");
     visit("speculation", "method", &E::speculation, "who guesses tokens");
     visit("speculation", "tokens", &E::draft_tokens, "guesses per decode");
     visit("speculation", "acceptance", &E::acceptance,

@@ -45,7 +45,7 @@ Fleet::Fleet(Run& run, const Parts& parts, const std::vector<requests::Request>&
   member_options_.progress = {};
   for (const KvTier& tier : run.kv_tiers) {
     if (tier.name == kRemoteTier) {
-      store_ = std::make_shared<KvStore>(tier.capacity);
+      store_ = std::make_shared<KvStore>(tier.capacity, tier.store);
       coupled_ = true;
     }
   }

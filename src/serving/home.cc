@@ -18,14 +18,17 @@ namespace {
 
 constexpr std::int64_t kMostHomeTokens = 10'000;
 
+struct Member {
+  const machine::Machine* machine = nullptr;
+  double share = 1;  ///< of the heads and of the MLP
+  double work = 1;   ///< share that its machine would compute in the time that it takes
+};
+
 struct Setting {
   const zoo::Model& model;
-  const machine::Machine& machine;
+  std::vector<Member> members;  ///< the master first
   graph::DataType type = graph::DataType::fp32;
-  double largest_share = 1;  ///< of the workers and the master
-  double master_share = 1;
-  double slowest = 1;  ///< share over power relative to the mean: 1 / devices for all
-  collective::Gateways gateways{};
+  std::vector<collective::GatewayEnd> ends;
 };
 
 double element_bytes(const Setting& s) {
@@ -43,38 +46,70 @@ BlockElements elements_of(const zoo::Model& model, double share) {
 }
 
 /// `elements` weights that `tokens` vectors pass.
-Time compute_time(double elements, std::int64_t tokens, const Setting& s) {
+Time compute_time(double elements, std::int64_t tokens, const Setting& s, const Member& member) {
   graph::Operator op{.name = {}, .kind = graph::OperatorKind::opaque, .type = s.type, .gemm = {}};
   op.flops = Flops(2 * elements * static_cast<double>(tokens));
   op.bytes = Bytes(std::llround(elements * element_bytes(s)));
-  return compute::kernel_time(op, s.machine.device).alone;
+  return compute::kernel_time(op, member.machine->device).alone;
 }
 
-BlockTimes times_of(std::int64_t tokens, collective::GatewayAlgorithm algorithm, Bytes message,
-                    const Setting& s) {
-  const BlockElements most = elements_of(s.model, s.slowest);
-  const BlockElements largest = elements_of(s.model, s.largest_share);
-  const Bandwidth disk = s.machine.device.memory[1].bandwidth;
-  const auto load = [&](double elements) {
-    return Bytes(std::llround(elements * element_bytes(s))) / disk;
-  };
-  return {.attention = compute_time(most.attention, tokens, s),
-          .mlp = compute_time(most.mlp, tokens, s),
-          .all_reduce = collective::gateway_all_reduce(algorithm, message, s.gateways),
-          .load_attention = load(largest.attention),
-          .load_mlp = load(largest.mlp)};
+bool takes_no_more(const BlockTimes& a, const BlockTimes& b) {
+  return a.attention <= b.attention && a.mlp <= b.mlp && a.load_attention <= b.load_attention &&
+         a.load_mlp <= b.load_mlp;
 }
 
-Bytes memory_of(std::int64_t window, bool master, const Setting& s) {
-  const BlockElements block = elements_of(s.model, master ? s.master_share : s.largest_share);
-  return Bytes(std::llround(peak_elements(block, window, master) * element_bytes(s)));
+/// Of all devices but those that never make the others wait.
+std::vector<BlockTimes> times_of(std::int64_t tokens, Time all_reduce, const Setting& s) {
+  std::vector<BlockTimes> all;
+  for (const Member& member : s.members) {
+    const BlockElements work = elements_of(s.model, member.work);
+    const BlockElements held = elements_of(s.model, member.share);
+    const Bandwidth disk = member.machine->device.memory[1].bandwidth;
+    const auto load = [&](double elements) {
+      return Bytes(std::llround(elements * element_bytes(s))) / disk;
+    };
+    const BlockTimes times{.attention = compute_time(work.attention, tokens, s, member),
+                           .mlp = compute_time(work.mlp, tokens, s, member),
+                           .all_reduce = all_reduce,
+                           .load_attention = load(held.attention),
+                           .load_mlp = load(held.mlp)};
+    const auto covers = [&](const BlockTimes& other) { return takes_no_more(times, other); };
+    if (std::none_of(all.begin(), all.end(), covers)) {
+      std::erase_if(all, [&](const BlockTimes& other) { return takes_no_more(other, times); });
+      all.push_back(times);
+    }
+  }
+  return all;
+}
+
+/// The longest of each: all-reduces wait for the last.
+BlockTimes longest(const std::vector<BlockTimes>& all) {
+  BlockTimes most = all.front();
+  for (const BlockTimes& times : all) {
+    for (Time BlockTimes::*part : {&BlockTimes::attention, &BlockTimes::mlp,
+                                   &BlockTimes::load_attention, &BlockTimes::load_mlp}) {
+      most.*part = std::max(most.*part, times.*part);
+    }
+  }
+  return most;
+}
+
+Bytes memory_of(std::int64_t window, bool master, double share, const Setting& s) {
+  return Bytes(
+      std::llround(peak_elements(elements_of(s.model, share), window, master) * element_bytes(s)));
+}
+
+/// The first member that has no room for the window; null: all have.
+const Member* without_room(std::int64_t window, const Setting& s) {
+  const auto found = std::find_if(s.members.begin(), s.members.end(), [&](const Member& member) {
+    const bool master = &member == s.members.data();
+    return memory_of(window, master, member.share, s) >
+           member.machine->device.memory.front().capacity;
+  });
+  return found == s.members.end() ? nullptr : &*found;
 }
 
 std::vector<double> powers_of(const Home& home, Error& error) {
-  if (home.powers.empty()) {
-    return std::vector<double>(
-        static_cast<std::size_t>(std::clamp<std::int64_t>(home.devices, 1, 4096)), 1.0);
-  }
   std::vector<double> powers;
   std::string_view rest = home.powers;
   while (true) {
@@ -101,8 +136,7 @@ std::optional<collective::GatewayAlgorithm> algorithm_of(const Home& home) {
                                    : value_of<collective::GatewayAlgorithm>(home.all_reduce);
 }
 
-void check(const Home& home, const zoo::Model& model, const machine::Machine& machine,
-           Error& error) {
+void check(const Home& home, const zoo::Model& model, Error& error) {
   require_within(error, "devices", home.devices, 1,
                  std::min<std::int64_t>(4096, std::max<std::int64_t>(1, model.heads)));
   require_within(error, "window", home.window, 0, 2 * std::max<std::int64_t>(1, model.layers));
@@ -117,16 +151,31 @@ void check(const Home& home, const zoo::Model& model, const machine::Machine& ma
       model.ffn == 0) {
     error.add({"", "model", model.name, "a decoder of attention and one MLP a layer"});
   }
-  if (machine.device.memory.size() < 2 || machine.network.empty()) {
-    error.add({"", "machine", machine.name, "one with a second memory tier and a network"});
+}
+
+void check_machines(std::span<const machine::Machine> machines, Error& error) {
+  for (const machine::Machine& machine : machines) {
+    if (machine.device.memory.size() < 2 || machine.network.empty()) {
+      error.add({"", "machine", machine.name, "one with a second memory tier and a network"});
+    }
   }
+}
+
+bool computes_in(graph::DataType type, std::span<const machine::Machine> machines) {
+  return std::all_of(machines.begin(), machines.end(), [&](const machine::Machine& machine) {
+    return machine.device.peak[static_cast<std::size_t>(type)] > FlopRate(0);
+  });
 }
 
 /// The prompt's pass, then the tokens; `window` given.
 HomeRun run_with(std::int64_t window, const Home& home, const Setting& s) {
   const auto wanted = algorithm_of(home);
   const auto pick = [&](Bytes size) {
-    return wanted ? *wanted : collective::fastest_all_reduce(size, s.gateways);
+    return wanted ? *wanted : collective::fastest_all_reduce(size, s.ends);
+  };
+  const auto all_times = [&](std::int64_t tokens, collective::GatewayAlgorithm algorithm,
+                             Bytes message) {
+    return times_of(tokens, collective::gateway_all_reduce(algorithm, message, s.ends), s);
   };
   HomeRun run;
   run.window = window;
@@ -134,14 +183,17 @@ HomeRun run_with(std::int64_t window, const Home& home, const Setting& s) {
   const Bytes prompt_message = run.message * home.input;
   run.prompt_all_reduce = pick(prompt_message);
   run.token_all_reduce = pick(run.message);
-  const BlockTimes prompt = times_of(home.input, run.prompt_all_reduce, prompt_message, s);
-  const BlockTimes token = times_of(1, run.token_all_reduce, run.message, s);
+  const auto prompts = all_times(home.input, run.prompt_all_reduce, prompt_message);
+  const auto tokens = all_times(1, run.token_all_reduce, run.message);
+  const BlockTimes token = longest(tokens);
   const WeightWindow blocks{.layers = s.model.layers, .blocks = window, .retain = home.retain};
-  // The master alone; its power over the mean is its share over that of equal devices.
-  const Time head = compute_time(static_cast<double>(s.model.vocab * s.model.hidden), 1, s) *
-                    (s.slowest / s.master_share);
-  const StreamedTokens first = stream_tokens(blocks, prompt, 1);
-  const StreamedTokens rest = stream_tokens(blocks, token, std::max<std::int64_t>(2, home.output));
+  // The master alone; its work over its share is how much slower than its machine it is.
+  const Member& master = s.members.front();
+  const Time head =
+      compute_time(static_cast<double>(s.model.vocab * s.model.hidden), 1, s, master) *
+      (master.work / master.share);
+  const StreamedTokens first = stream_tokens(blocks, prompts, 1);
+  const StreamedTokens rest = stream_tokens(blocks, tokens, std::max<std::int64_t>(2, home.output));
   run.attention = token.attention;
   run.mlp = token.mlp;
   run.all_reduce = token.all_reduce;
@@ -153,9 +205,13 @@ HomeRun run_with(std::int64_t window, const Home& home, const Setting& s) {
   run.next_token = rest.next + head;
   run.stall = rest.stall;
   run.resident_token = s.model.layers * (token.attention + token.mlp + 2 * token.all_reduce) + head;
-  run.master_memory = memory_of(window, true, s);
-  run.worker_memory = memory_of(window, false, s);
-  run.resident_memory = memory_of(2 * s.model.layers + 2, true, s);
+  double largest = 0;
+  for (const Member& member : s.members) {
+    largest = std::max(largest, member.share);
+  }
+  run.master_memory = memory_of(window, true, master.share, s);
+  run.worker_memory = memory_of(window, false, largest, s);
+  run.resident_memory = memory_of(2 * s.model.layers + 2, true, master.share, s);
   return run;
 }
 
@@ -163,20 +219,48 @@ HomeRun run_with(std::int64_t window, const Home& home, const Setting& s) {
 constexpr std::int64_t kMostUsefulWindow = 16;
 
 HomeRun best_window(const Home& home, const Setting& s) {
-  const Bytes room = s.machine.device.memory.front().capacity;
   HomeRun best = run_with(2, home, s);
   const std::int64_t all = 2 * s.model.layers;
   for (std::int64_t window = 3; window <= all; ++window) {
-    if (window > kMostUsefulWindow && window < all) {
+    if ((window > kMostUsefulWindow && window < all) || without_room(window, s) != nullptr) {
       continue;
     }
     const HomeRun run = run_with(window, home, s);
-    if (std::max(run.master_memory, run.worker_memory) <= room &&
-        run.next_token < best.next_token) {
+    if (run.next_token < best.next_token) {
       best = run;
     }
   }
   return best;
+}
+
+/// With the checks passed.
+Result<HomeRun> run_at_home(const Home& home, const Setting& s) {
+  HomeRun run = home.window > 0 ? run_with(home.window, home, s) : best_window(home, s);
+  const Member* full = without_room(run.window, s);
+  if (full == nullptr) {
+    return run;
+  }
+  const Bytes needed = memory_of(run.window, full == s.members.data(), full->share, s);
+  const auto gigabytes = [](Bytes bytes) { return static_cast<double>(bytes.value()) / 1e9; };
+  return fail(Error(Mistake{"", "window", std::to_string(run.window),
+                            fmt::format("one that fits {:.1f} GB of {}: it needs {:.1f}",
+                                        gigabytes(full->machine->device.memory.front().capacity),
+                                        full->machine->name, gigabytes(needed))}));
+}
+
+collective::GatewayEnd end_of(const machine::Machine& machine) {
+  const topology::NetworkDimension& way = machine.network.front();
+  return {.bandwidth = way.bandwidth, .path = way.latency + way.message_overhead};
+}
+
+graph::DataType type_of(std::span<const machine::Machine> machines, Error& error) {
+  for (const graph::DataType type : {graph::DataType::fp32, graph::DataType::bf16}) {
+    if (computes_in(type, machines)) {
+      return type;
+    }
+  }
+  error.add({"", "machine", machines.front().name, "devices that compute in fp32, or all in bf16"});
+  return graph::DataType::fp32;
 }
 
 }  // namespace
@@ -184,32 +268,58 @@ HomeRun best_window(const Home& home, const Setting& s) {
 Result<HomeRun> serve_at_home(const zoo::Model& model, const machine::Machine& machine,
                               const Home& home) {
   Error error;
-  check(home, model, machine, error);
-  const std::vector<double> powers = powers_of(home, error);
+  check(home, model, error);
+  check_machines({&machine, 1}, error);
+  std::vector<double> powers;
+  if (!home.powers.empty()) {
+    powers = powers_of(home, error);
+  } else if (error.empty()) {
+    powers.assign(static_cast<std::size_t>(home.devices), 1.0);
+  }
+  Setting s{.model = model, .members = {}, .type = type_of({&machine, 1}, error), .ends = {}};
   if (!error.empty()) {
     return fail(std::move(error));
   }
   const double sum = std::accumulate(powers.begin(), powers.end(), 0.0);
-  Setting s{.model = model, .machine = machine};
-  for (const graph::DataType type : {graph::DataType::bf16, graph::DataType::fp32}) {
-    s.type = machine.device.peak[static_cast<std::size_t>(type)] > FlopRate(0) ? type : s.type;
+  for (const double power : powers) {
+    // Its speed is its power over the mean: all take as long for their shares.
+    s.members.push_back({.machine = &machine,
+                         .share = power / sum,
+                         .work = 1 / static_cast<double>(powers.size())});
   }
-  s.master_share = powers.front() / sum;
-  s.largest_share = *std::max_element(powers.begin(), powers.end()) / sum;
-  s.slowest = 1 / static_cast<double>(powers.size());  // share over relative power: alike for all
-  const topology::NetworkDimension& way = machine.network.front();
-  s.gateways = {.devices = home.devices,
-                .bandwidth = way.bandwidth,
-                .path = way.latency + way.message_overhead};
-  HomeRun run = home.window > 0 ? run_with(home.window, home, s) : best_window(home, s);
-  const Bytes room = machine.device.memory.front().capacity;
-  if (std::max(run.master_memory, run.worker_memory) > room) {
-    return fail(Error(Mistake{"", "window", std::to_string(run.window),
-                              fmt::format("one that fits {:.1f} GB: it needs {:.1f}",
-                                          static_cast<double>(room.value()) / 1e9,
-                                          static_cast<double>(run.master_memory.value()) / 1e9)}));
+  s.ends.assign(powers.size(), end_of(machine));
+  return run_at_home(home, s);
+}
+
+Result<HomeRun> serve_at_home(const zoo::Model& model, std::span<const machine::Machine> machines,
+                              const Home& home) {
+  Error error;
+  check(home, model, error);
+  check_machines(machines, error);
+  if (home.devices != static_cast<std::int64_t>(machines.size())) {
+    error.add({"", "devices", std::to_string(home.devices),
+               fmt::format("{}, one a machine", machines.size())});
   }
-  return run;
+  std::vector<double> powers;
+  if (!home.powers.empty()) {
+    powers = powers_of(home, error);
+  }
+  Setting s{.model = model, .members = {}, .type = type_of(machines, error), .ends = {}};
+  if (!error.empty()) {
+    return fail(std::move(error));
+  }
+  for (const machine::Machine& machine : machines) {
+    if (home.powers.empty()) {
+      powers.push_back(machine.device.peak[static_cast<std::size_t>(s.type)].value());
+    }
+    s.ends.push_back(end_of(machine));
+  }
+  const double sum = std::accumulate(powers.begin(), powers.end(), 0.0);
+  for (std::size_t i = 0; i < machines.size(); ++i) {
+    s.members.push_back(
+        {.machine = &machines[i], .share = powers[i] / sum, .work = powers[i] / sum});
+  }
+  return run_at_home(home, s);
 }
 
 }  // namespace orrery::serving

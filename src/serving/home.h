@@ -2,9 +2,11 @@
 /// A model on small devices at home, one request: tensor parallel over unequal devices, all-reduce
 /// of the fastest algorithm per message, weights streamed from disks through a window.
 ///
-///   share p_i   power_i / sum of powers: of the heads and of the MLP's width
-///   block       max(FLOPs / peak, bytes / memory bandwidth) of the first tier, as a lone kernel
-///   load        bytes p_i / bandwidth of the tier `disk`
+///   share p_i   power_i / sum of powers: of the heads and of the MLP's width; unless stated the
+///               power of devices of their own kinds is their peak, of equal ones the same
+///   block       max(FLOPs / peak, bytes / memory bandwidth) of the first tier, as a lone kernel;
+///               an all-reduce waits for the last device
+///   load        bytes p_i / bandwidth of the second tier, the disk
 ///   all-reduce  tokens x hidden x bytes (collective/gateway.h), two of a layer
 ///   token       weight_window.h with the slowest device's blocks; the output head, which the
 ///               master keeps, after them
@@ -19,6 +21,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -98,8 +101,14 @@ struct HomeRun {
 /// The machine's device is the master's and every worker's, its power times their shares of the
 /// mean; its second tier the disk, its first network dimension the way between two of them. Weights
 /// in the widest format that the device computes in (fp32 before bf16).
-/// Mistakes: numbers out of range, powers, a machine without a second tier, models with experts.
+/// Mistakes: numbers out of range, powers, a machine without a second tier, models with experts, a
+/// window that does not fit.
 Result<HomeRun> serve_at_home(const zoo::Model& model, const machine::Machine& machine,
+                              const Home& home);
+/// Devices of their own kinds, the master first: each is the device of its machine, behind the
+/// first dimension of its network. `devices` of `home` is their number. Mistakes: as above, of
+/// each; no format in which all compute.
+Result<HomeRun> serve_at_home(const zoo::Model& model, std::span<const machine::Machine> machines,
                               const Home& home);
 
 }  // namespace orrery::serving

@@ -41,12 +41,21 @@ Result<std::vector<NamedTier>> named_tiers(const std::string& text) {
     const std::string_view part = rest.substr(0, comma);
     rest = more ? rest.substr(comma + 1) : std::string_view();
     const std::size_t colon = part.find(':');
-    NamedTier tier{.name = std::string(part.substr(0, colon)), .size = {}};
+    NamedTier tier{.name = std::string(part.substr(0, colon)), .size = {}, .store = {}};
     if (colon != std::string_view::npos) {
-      tier.size = parse_bytes(part.substr(colon + 1)).value_or(Bytes(0));
+      const std::string_view size = part.substr(colon + 1);
+      const std::size_t at = size.find('@');
+      tier.size = parse_bytes(size.substr(0, at)).value_or(Bytes(0));
+      if (at != std::string_view::npos) {
+        tier.store =
+            parse_value<Bandwidth>(std::string(size.substr(at + 1))).value_or(Bandwidth(0));
+      }
     }
     if (tier.name.empty() || tier.size == Bytes(0)) {
       error.add({"", "cache.tiers", std::string(part), "a name, or one and a size as 'host:2 TB'"});
+    } else if (tier.store && (*tier.store == Bandwidth(0) || tier.name != kRemoteTier)) {
+      error.add({"", "cache.tiers", std::string(part),
+                 "a rate above 0 behind the size of a store, as 'remote:2 TB@20 GB/s'"});
     }
     tiers.push_back(std::move(tier));
   }
@@ -70,6 +79,7 @@ Result<std::vector<KvTier>> kv_tiers_of(const std::string& text, const machine::
   for (const NamedTier& part : *named) {
     KvTier tier = tier_named(part.name, machine);
     tier.capacity = part.size.value_or(tier.capacity);
+    tier.store = part.store.value_or(Bandwidth(0));
     if (tier.bandwidth == Bandwidth(0)) {
       error.add({"", "cache.tiers", part.name, "tiers of the machine: " + known});
     } else if (tier.capacity <= Bytes(0)) {
@@ -97,9 +107,19 @@ void KvStore::advance(Time now) {
   }
 }
 
-KvTiers::KvTiers(const std::vector<KvTier>& tiers, Bytes block) : block_(block) {
+Time KvStore::moved(Time begin, Bytes bytes) {
+  if (own_ == Bandwidth(0)) {
+    return begin;
+  }
+  free_ = std::max(begin, free_) + bytes / own_;
+  return free_;
+}
+
+KvTiers::KvTiers(const std::vector<KvTier>& tiers, Bytes block, std::int64_t ranks)
+    : block_(block), ranks_(ranks) {
   for (const KvTier& tier : tiers) {
-    tiers_.push_back({.is = tier, .store = std::make_shared<KvStore>(tier.capacity), .coming = {}});
+    tiers_.push_back(
+        {.is = tier, .store = std::make_shared<KvStore>(tier.capacity, tier.store), .coming = {}});
   }
 }
 
@@ -126,7 +146,9 @@ Time KvTiers::next() const {
 
 Time KvTiers::copied(Tier& tier, Time at, std::size_t blocks) const {
   const Bytes bytes = block_ * static_cast<std::int64_t>(blocks);
-  tier.free = std::max(at, tier.free) + tier.is.latency + bytes / tier.is.bandwidth;
+  const Time begin = std::max(at, tier.free);
+  tier.free = tier.is.latency +
+              std::max(begin + bytes / tier.is.bandwidth, tier.store->moved(begin, bytes * ranks_));
   return tier.free;
 }
 

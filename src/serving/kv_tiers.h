@@ -15,7 +15,11 @@
 ///
 /// All per device: every rank copies its share beside the others. `remote` is one store of all
 /// engines of a fleet: each reaches it by a way of its own, and finds what any of them has written
-/// from the moment it is there. What two of them write at a time is copied twice.
+/// from the moment it is there. What two of them write at a time is copied twice. With a bandwidth
+/// of its own, S, the store too serves one copy after the other, of all ranks of an engine
+/// together:
+///
+///   end = max(that of the way, latency + max(begin, end of the store's before) + ranks bytes / S)
 ///
 /// Ignores:  a stop at a tier between; copies that take bandwidth from collectives; fetching what
 ///           would be computed sooner; content of requests that were preempted.
@@ -42,14 +46,17 @@ struct KvTier {
   Bytes capacity{0};
   Bandwidth bandwidth{0};
   Time latency{0};
+  Bandwidth store{0};  ///< of a store, for all who reach it; 0: no limit
 };
 /// A store behind the network: the name of such a tier.
 constexpr std::string_view kRemoteTier = "remote";
 
-/// The parts of "host:100 GB,nvme", sizes where they are stated. Mistakes: of its form.
+/// The parts of "host:100 GB,remote:1 TB@20 GB/s": sizes, and a store's own bandwidth, where they
+/// are stated. Mistakes: of its form.
 struct NamedTier {
   std::string name;
   std::optional<Bytes> size;
+  std::optional<Bandwidth> store;
 };
 Result<std::vector<NamedTier>> named_tiers(const std::string& text);
 /// "host:100 GB,nvme": memory tiers of the device after its first one, or `remote`, a store behind
@@ -60,7 +67,10 @@ Result<std::vector<KvTier>> kv_tiers_of(const std::string& text, const machine::
 /// Content of a tier that several engines write to. They ask in the order of time.
 class KvStore {
  public:
-  explicit KvStore(Bytes capacity) : content_(capacity) {}
+  explicit KvStore(Bytes capacity, Bandwidth own = Bandwidth(0)) : content_(capacity), own_(own) {}
+
+  /// End of moving `bytes` by its own bandwidth, after what it was asked for before.
+  Time moved(Time begin, Bytes bytes);
 
   bool holds(std::uint64_t key) const { return content_.holds(static_cast<std::int64_t>(key)); }
   void use(std::uint64_t key, Bytes block) { content_.use(static_cast<std::int64_t>(key), block); }
@@ -81,14 +91,16 @@ class KvStore {
     }
   };
   memory::ResidentSet content_;
+  Bandwidth own_{0};
+  Time free_{0};
   std::priority_queue<Coming, std::vector<Coming>, std::greater<>> coming_;
   std::uint64_t order_ = 0;
 };
 
 class KvTiers : public scheduler::LowerTiers {
  public:
-  /// Requires tiers, block > 0.
-  KvTiers(const std::vector<KvTier>& tiers, Bytes block);
+  /// Of an engine of so many ranks. Requires tiers, block > 0.
+  KvTiers(const std::vector<KvTier>& tiers, Bytes block, std::int64_t ranks = 1);
 
   /// Its tier `remote` is this one from now on, as other engines'.
   void share(const std::shared_ptr<KvStore>& store);
@@ -137,6 +149,7 @@ class KvTiers : public scheduler::LowerTiers {
                 const std::vector<std::uint64_t>& keys);
 
   Bytes block_;
+  std::int64_t ranks_ = 1;
   std::vector<Tier> tiers_;
   std::priority_queue<Copy, std::vector<Copy>, std::greater<>> copies_;
   std::uint64_t order_ = 0;

@@ -44,7 +44,8 @@ Loop::Loop(Run& run, step::StepCost& cost, const std::vector<requests::Request>&
       engine.policy, limits_of(engine),
       scheduler::KvBook(run_.kv_blocks, engine.block_size, engine.prefix));
   if (!run_.kv_tiers.empty()) {
-    tiers_.emplace(run_.kv_tiers, run_.kv_bytes_per_token * engine.block_size);
+    tiers_.emplace(run_.kv_tiers, run_.kv_bytes_per_token * engine.block_size,
+                   engine.tp * engine.cp * engine.pp);
     scheduler_->fetch_from(*tiers_);
   }
   shape_.visible.resize(cost_.windows().size());

@@ -55,6 +55,10 @@ void check_fleet(const Engine& engine, Error& error) {
                         engine.most_requests > 0 || engine.admit_rate > 0)) {
     error.add({"", "fleet", {}, "one engine with dp > 1, without limits"});
   }
+  if (!engine.kernels.empty() && engine.prefill_tp > 0 && engine.prefill_tp != engine.tp) {
+    error.add({"", "fleet.prefill_tp", std::to_string(engine.prefill_tp),
+               fmt::format("{}, whose kernels were measured", engine.tp)});
+  }
   if (engine.prefill > 0 && engine.scales()) {
     error.add({"", "fleet.most_replicas", {}, "0 with a pool for prompts"});
   }
@@ -97,7 +101,9 @@ Result<bool> add_drafter(step::StepCost& cost, const Engine& engine,
     cost.guess_by(nullptr);
   } else if (engine.speculation == Speculation::model) {
     auto drafter = zoo::load_model(engine.draft_model).and_then([&](const zoo::Model& small) {
-      return step::StepCost::make(small, machine, step_options(engine));
+      step::StepOptions options = step_options(engine);
+      options.kernels.clear();  // of the model that it guesses for
+      return step::StepCost::make(small, machine, options);
     });
     if (!drafter) {
       return fail(std::move(drafter.error()));

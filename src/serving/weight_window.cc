@@ -7,37 +7,71 @@
 
 namespace orrery::serving {
 
+namespace {
+
+/// One device's disk and window.
+class Loader {
+ public:
+  Loader(const BlockTimes& times, std::int64_t blocks)
+      : times_(times), released_(static_cast<std::size_t>(blocks)) {}
+
+  /// End of computing a block that may begin at `ready`.
+  Time compute(bool is_mlp, bool retained, Time ready) {
+    const Time work = is_mlp ? times_.mlp : times_.attention;
+    if (retained) {
+      return ready + work;
+    }
+    Time& slot = released_[loads_++ % released_.size()];
+    loaded_ = std::max(loaded_, slot) + (is_mlp ? times_.load_mlp : times_.load_attention);
+    slot = std::max(ready, loaded_) + work;
+    return slot;
+  }
+
+ private:
+  const BlockTimes& times_;
+  std::vector<Time> released_;  ///< of the last blocks
+  std::size_t loads_ = 0;
+  Time loaded_{0};  ///< end of the last load
+};
+
+}  // namespace
+
 StreamedTokens stream_tokens(const WeightWindow& window, const BlockTimes& times,
                              std::int64_t tokens) {
-  assert(window.layers >= 1 && window.blocks >= 1 && tokens >= 1);
+  return stream_tokens(window, std::span(&times, 1), tokens);
+}
+
+StreamedTokens stream_tokens(const WeightWindow& window, std::span<const BlockTimes> devices,
+                             std::int64_t tokens) {
+  assert(window.layers >= 1 && window.blocks >= 1 && tokens >= 1 && !devices.empty());
   const std::int64_t per_token = 2 * window.layers;
   const bool whole = window.blocks >= per_token;
-  std::vector<Time> released(static_cast<std::size_t>(window.blocks));  // of the last w loads
-  std::size_t loads = 0;
-  Time loaded{0};    // end of the last load
-  Time computed{0};  // end of the last all-reduce
+  std::vector<Loader> loaders;
+  Time attention{0};
+  Time mlp{0};
+  for (const BlockTimes& times : devices) {
+    loaders.emplace_back(times, window.blocks);
+    attention = std::max(attention, times.attention);
+    mlp = std::max(mlp, times.mlp);
+  }
+  Time reduced{0};  // end of the last all-reduce
   StreamedTokens result;
   for (std::int64_t i = 0; i < tokens * per_token; ++i) {
     const bool is_mlp = i % 2 == 1;
     const std::int64_t layer = i / 2 % window.layers;
     const bool retained =
         whole ? i >= per_token : is_mlp && window.retain > 0 && layer % window.retain == 0;
-    Time ready{0};
-    if (!retained) {
-      Time& slot = released[loads++ % released.size()];
-      loaded = std::max(loaded, slot) + (is_mlp ? times.load_mlp : times.load_attention);
-      ready = loaded;
-      const Time begin = std::max(computed, ready);
-      slot = begin + (is_mlp ? times.mlp : times.attention);
+    Time computed{0};
+    for (Loader& loader : loaders) {
+      computed = std::max(computed, loader.compute(is_mlp, retained, reduced));
     }
-    const Time begin = std::max(computed, ready);
-    result.stall += begin - computed;
-    computed = begin + (is_mlp ? times.mlp : times.attention) + times.all_reduce;
+    result.stall += computed - reduced - (is_mlp ? mlp : attention);
+    reduced = computed + devices.front().all_reduce;
     if (i + 1 == per_token) {
-      result.first = computed;
+      result.first = reduced;
     }
   }
-  result.next = tokens > 1 ? (computed - result.first) / (tokens - 1) : result.first;
+  result.next = tokens > 1 ? (reduced - result.first) / (tokens - 1) : result.first;
   return result;
 }
 

@@ -9,6 +9,8 @@
 ///   compute i  begins at max(end of load i, end of all-reduce i - 1), takes compute[i]
 ///   all-reduce i follows compute i
 ///
+/// Unequal devices each load their own blocks; an all-reduce begins when all have computed.
+///
 /// With `retain` = T the MLP of every T-th layer, from layer 0 on, stays in memory beside the
 /// window. A window of all blocks is loaded once.
 ///
@@ -22,6 +24,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "base/units.h"
 
@@ -46,8 +49,11 @@ struct StreamedTokens {
   Time next{0};   ///< mean of the others; that of the first if there are none
   Time stall{0};  ///< of all tokens: computing that waited for a load
 };
-/// Requires layers, blocks, tokens >= 1; times not negative.
+/// Requires layers, blocks, tokens >= 1; times not negative. Of several devices: at least one; the
+/// all-reduce is the first one's, stalls are what all of them wait.
 StreamedTokens stream_tokens(const WeightWindow& window, const BlockTimes& times,
+                             std::int64_t tokens);
+StreamedTokens stream_tokens(const WeightWindow& window, std::span<const BlockTimes> devices,
                              std::int64_t tokens);
 
 bool loose_condition(const BlockTimes& times, std::int64_t layers);

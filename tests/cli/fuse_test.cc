@@ -41,6 +41,11 @@ TEST(Fuse, AnyChangeOfLayout) {
       orrery("fuse --machine dgx-h100 --mesh tp=4 --shape 64x64 --from copies --to sums");
   EXPECT_EQ(never.status, 2);
   EXPECT_THAT(never.err, HasSubstr("copies do not become sums"));
+  const Outcome twice =
+      orrery("fuse --machine dgx-h100 --mesh tp=4,tp=2 --shape 64x64 --from copies,sums --to 0,1");
+  EXPECT_EQ(twice.status, 2);
+  EXPECT_THAT(twice.err,
+              HasSubstr("--mesh: found 'tp=4,tp=2', expected every axis once: 'tp' comes twice"));
 }
 
 TEST(Fuse, SumsThatLeaveAStageBecomeSlices) {

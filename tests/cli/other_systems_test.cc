@@ -52,14 +52,33 @@ TEST(OtherSystems, ComposeSwitchesExperts) {
   EXPECT_THAT(orrery(words).out, HasSubstr("switching"));
   EXPECT_THAT(orrery("compose --model llama-2-7b --experts 0 --batch x").err,
               AllOf(HasSubstr("--machine: missing"), HasSubstr("--batch")));
+  const Outcome zero = orrery(words + " --switch-bandwidth '0 B/s'");
+  EXPECT_EQ(zero.status, 2);
+  EXPECT_THAT(zero.err, HasSubstr("--switch-bandwidth: found '0 B/s', expected a rate above 0"));
+  EXPECT_THAT(orrery(words + " --experts 0 --reserved 2").err,
+              AllOf(HasSubstr("--experts: found '0'"), HasSubstr("--reserved: found '2'")));
 }
 
 TEST(OtherSystems, HomeStreamsWeights) {
   const auto json = json_of("home --model llama-2-7b --window 2");
   EXPECT_EQ(json["message_bytes"], 16384);
   EXPECT_EQ(json["token_all_reduce"], "star");
-  EXPECT_THAT(orrery("home --model mixtral-8x7b --powers 1,2").err,
-              AllOf(HasSubstr("one MLP a layer"), HasSubstr("8 numbers")));
+  EXPECT_THAT(
+      orrery("home --model mixtral-8x7b --powers 1,2").err,
+      AllOf(HasSubstr("one MLP a layer"), HasSubstr("--powers: found '1,2', expected 8 numbers")));
+  EXPECT_THAT(orrery("home --model llama-2-7b --devices 0").err, HasSubstr("--devices: found '0'"));
+}
+
+TEST(OtherSystems, HomeTakesADevicePerMachine) {
+  const std::string folder = std::string(ORRERY_SOURCE_DIR) + "/examples/home/";
+  const std::string three = folder + "m1.yaml," + folder + "i5.yaml," + folder + "i7.yaml";
+  const auto json = json_of("home --model llama-2-7b --window 4 --machine " + three);
+  EXPECT_EQ(json["machine"], "m1, i5, i7");
+  EXPECT_EQ(json["devices"], 3);
+  // 410 of 909 GFLOP/s are the master's: its blocks are loaded at 3.3 GB/s.
+  EXPECT_NEAR(json["load_mlp_s"], 4 * (3 * 4096 * 11008.0 * 410 / 909 + 4096) / 3.3e9, 1e-6);
+  EXPECT_THAT(orrery("home --model llama-2-7b --devices 4 --machine " + three).err,
+              HasSubstr("--devices: found '4', expected 3, one a machine"));
 }
 
 TEST(OtherSystems, PatchesListSchemes) {

@@ -167,6 +167,30 @@ TEST(ServeCommand, FusedStagesServeFaster) {
   EXPECT_THAT(alone.err, HasSubstr("--fuse: found 'tp 8, pp 1'"));
 }
 
+TEST(ServeCommand, MeasuredKernelsReplaceFormulas) {
+  const std::string folder = std::string(ORRERY_SOURCE_DIR) + "/tests/study/served/rtx4090/";
+  const std::string files =
+      folder + "dense.csv," + folder + "per_sequence.csv," + folder + "attention.csv";
+  const std::string words =
+      "serve --model llama-3.1-8b --machine rtx-4090 --arrival infinite --requests 1 --input 16 "
+      "--output 2 --json --kernels " +
+      files;
+  // One decode of 17 keys: 32 layers of measured kernels at T = 1, and what is there once.
+  const double layer = 2 * 1.85083 + 54.898 + 2.17567 + 38.1313 + 247.292 + 2.592 + 126.766 +
+                       (9.31067 + (12.98 - 9.31067) * (17.0 - 16) / (128 - 16));
+  const double once = 2.837 + 1.94167 + 1096.93 + 25.001;
+  const Outcome run = orrery(words);
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_NEAR(nlohmann::json::parse(run.out)["tpot_s"]["mean"], 1e-6 * (32 * layer + once), 1e-9);
+  const Outcome wrong = orrery("serve --model llama-3.1-8b --machine rtx-4090 --kernels none.csv");
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("none.csv"));
+  EXPECT_THAT(orrery("serve --model llama-3.1-8b --machine rtx-4090 --search plan --kernels a").err,
+              HasSubstr("--kernels: found 'a', expected none with --search plan"));
+  EXPECT_THAT(orrery("validate --table vtrain_a100_multi --kernels " + files).err,
+              HasSubstr("--kernels: found 'vtrain_a100_multi', expected a table of serving"));
+}
+
 TEST(ServeCommand, SearchFindsARate) {
   const Outcome run = orrery(
       "serve --model llama-3.1-8b --machine dgx-h100 --input 500 --output 50 --requests 200 "

@@ -144,5 +144,91 @@ TEST(Home, SharesFollowThePowers) {
   EXPECT_THAT(encoder.error().to_string(), ::testing::HasSubstr("a decoder"));
 }
 
+/// TPI-LLM's laptops (published rates and latencies), their disks' rates given.
+std::vector<machine::Machine> four_laptops(std::array<double, 4> disks) {
+  const std::array<double, 4> megabits{510, 320, 610, 610};
+  const std::array<Time, 4> paths{5_ms, 7_ms, 3_ms, 3_ms};
+  std::vector<machine::Machine> laptops;
+  for (std::size_t i = 0; i < disks.size(); ++i) {
+    machine::Machine laptop = machine::load_machine("home-8").value();
+    laptop.network.front().bandwidth = Bandwidth(1e6 / 8 * megabits[i]);
+    laptop.network.front().latency = paths[i];
+    laptop.device.memory[1].bandwidth = Bandwidth(1e9 * disks[i]);
+    laptops.push_back(std::move(laptop));
+  }
+  return laptops;
+}
+
+HomeRun on_laptops(const std::vector<machine::Machine>& laptops, Home home) {
+  home.devices = static_cast<std::int64_t>(laptops.size());
+  return serve_at_home(zoo::load_model("llama-2-7b").value(), laptops, home).value();
+}
+
+TEST(Home, TheSlowestDiskOfUnequalDevicesDecides) {
+  Home home;
+  home.window = 4;
+  // A quarter each: 26.4 GB of layers / 4 in fp32 from 1.3 GB/s.
+  const HomeRun slow = on_laptops(four_laptops({3.3, 1.3, 3, 3}), home);
+  const double layers = 32 * (4.0 * 4096 * 4096 + 3.0 * 4096 * 11008) * 4;
+  EXPECT_NEAR(to_seconds(slow.next_token), layers / 4 / 1.3e9, 0.05 * layers / 4 / 1.3e9);
+  // By the disks' rates: all load alike, 26.4 GB from 10.6 GB/s.
+  home.powers = "33,13,30,30";
+  const HomeRun even = on_laptops(four_laptops({3.3, 1.3, 3, 3}), home);
+  EXPECT_LT(even.next_token, slow.next_token * 0.6);
+  EXPECT_GT(to_seconds(even.next_token), layers / 10.6e9);
+  EXPECT_EQ(even.all_reduce, slow.all_reduce);
+  EXPECT_NEAR(to_seconds(slow.all_reduce), 14e-3, 0.2e-3);  // published: 14 ms
+}
+
+TEST(Home, OneKindOfDeviceIsAListOfEqualOnes) {
+  const std::vector<machine::Machine> laptops(4, machine::load_machine("home-8").value());
+  Home home;
+  home.devices = 4;
+  home.window = 3;
+  const HomeRun list = on_laptops(laptops, home);
+  const HomeRun one = at_home("llama-2-7b", home);
+  EXPECT_EQ(list.next_token, one.next_token);
+  EXPECT_EQ(list.first_token, one.first_token);
+  EXPECT_EQ(list.all_reduce, one.all_reduce);
+  EXPECT_EQ(list.master_memory, one.master_memory);
+}
+
+TEST(Home, EveryDeviceNeedsRoomForItsOwnShare) {
+  auto laptops = four_laptops({3, 3, 3, 3});
+  laptops[2].device.memory.front().capacity = 400000000_B;
+  Home home;
+  home.devices = 4;
+  home.window = 4;
+  const zoo::Model model = zoo::load_model("llama-2-7b").value();
+  const auto run = serve_at_home(model, laptops, home);  // two of each: 0.4 GB of quarters
+  ASSERT_FALSE(run.has_value());
+  EXPECT_THAT(run.error().to_string(), ::testing::HasSubstr("one that fits 0.4 GB"));
+  home.powers = "3,3,1,3";
+  EXPECT_TRUE(serve_at_home(model, laptops, home).has_value());
+}
+
+RC_GTEST_PROP(WeightWindow, DevicesWaitForTheSlowestAndNoLonger, ()) {
+  const auto some = [] { return Time(1'000'000 * *rc::gen::inRange(0, 50)); };
+  const Time all_reduce = some();
+  std::vector<BlockTimes> devices;
+  BlockTimes most{.all_reduce = all_reduce};
+  const WeightWindow window{.layers = *rc::gen::inRange(1, 8),
+                            .blocks = *rc::gen::inRange(1, 6),
+                            .retain = *rc::gen::inRange(0, 4)};
+  Time slowest{0};
+  for (int i = *rc::gen::inRange(1, 5); i > 0; --i) {
+    devices.push_back({some(), some(), all_reduce, some(), some()});
+    const BlockTimes& one = devices.back();
+    most.attention = std::max(most.attention, one.attention);
+    most.mlp = std::max(most.mlp, one.mlp);
+    most.load_attention = std::max(most.load_attention, one.load_attention);
+    most.load_mlp = std::max(most.load_mlp, one.load_mlp);
+    slowest = std::max(slowest, stream_tokens(window, one, 3).first);
+  }
+  const Time together = stream_tokens(window, devices, 3).first;
+  RC_ASSERT(together >= slowest);
+  RC_ASSERT(together <= stream_tokens(window, most, 3).first);
+}
+
 }  // namespace
 }  // namespace orrery::serving

@@ -60,6 +60,26 @@ TEST(KvTiers, CopiesFollowOneAnother) {
   EXPECT_EQ(fetched[0].asked, 3_ms);
 }
 
+TEST(KvTiers, AStoreWithABandwidthOfItsOwnServesOneEngineAfterTheOther) {
+  KvTier remote = tier(100);
+  remote.name = "remote";
+  remote.store = Bandwidth(20e9);
+  const auto store = std::make_shared<KvStore>(remote.capacity, remote.store);
+  // Four ranks of 10 blocks of 1 MB: 1 ms on each rank's way, 40 MB from 20 GB/s take 2 ms.
+  std::vector<KvTiers> engines;
+  for (int i = 0; i < 3; ++i) {
+    engines.emplace_back(std::vector{remote}, kBlock, 4);
+    engines.back().share(store);
+  }
+  const std::array<Time, 3> ends{3_ms, 5_ms, 8_ms};
+  const std::array<Time, 3> asked{Time(0), Time(0), 5_ms};  // the last when nobody is there
+  for (std::size_t i = 0; i < engines.size(); ++i) {
+    engines[i].write(asked[i], 0, keys(100 * i, 10));
+    EXPECT_EQ(engines[i].advance(ends[i] - 1_ps).size(), 0U) << i;
+    EXPECT_EQ(engines[i].advance(ends[i]).size(), 1U) << i;
+  }
+}
+
 TEST(KvTiers, AFullTierDropsTheLeastRecentlyUsedAndTheNextOneHasIt) {
   KvTiers tiers({tier(4), tier(100)}, kBlock);
   tiers.write(Time(0), 0, keys(1, 4));
@@ -111,7 +131,9 @@ TEST(KvTiers, AreTiersOfTheMachine) {
   EXPECT_EQ(tiers[0].bandwidth, dgx_with_tiers().device.memory[1].bandwidth);
   EXPECT_EQ(tiers[1].capacity, dgx_with_tiers().device.memory[2].capacity);
   EXPECT_EQ(tiers[2].bandwidth, dgx_with_tiers().network.back().bandwidth);
-  for (const char* wrong : {"hst", "host:", "host:0 GB", "remote", "hbm", ","}) {
+  EXPECT_EQ(kv_tiers_of("remote:1 TB@20 GB/s", dgx_with_tiers()).value().front().store, 20_GBps);
+  for (const char* wrong : {"hst", "host:", "host:0 GB", "remote", "hbm", ",", "remote:1 TB@0 GB/s",
+                            "remote:1 TB@", "host:1 GB@2 GB/s"}) {
     EXPECT_FALSE(kv_tiers_of(wrong, dgx_with_tiers()).has_value()) << wrong;
   }
   EXPECT_THAT(kv_tiers_of("hst", dgx_with_tiers()).error().to_string(),
@@ -202,7 +224,8 @@ TEST(KvTiers, AStoreMakesEnginesInTurnAsGoodAsOne) {
 
 RC_GTEST_PROP(KvTiers, SkippingBesideASharedStoreIsStepping, ()) {
   const auto blocks = *rc::gen::inRange(150, 1000);
-  const auto* const tiers = *rc::gen::element("remote:1 GB", "host:50 MB,remote:100 GB");
+  const auto* const tiers =
+      *rc::gen::element("remote:1 GB", "host:50 MB,remote:100 GB", "remote:100 GB@2 GB/s");
   const Run skipped = served_in_turn(blocks, tiers, dgx_with_tiers());
   const Run stepped = served_in_turn(blocks, tiers, dgx_with_tiers(), {.skip = false});
   RC_ASSERT(skipped.totals.fetched_tokens == stepped.totals.fetched_tokens);

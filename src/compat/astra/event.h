@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/units.h"
@@ -75,20 +76,15 @@ class Events {
   }
 
   /// Removes the earliest event and moves the clock to it. Requires !empty().
-  Event pop() {
+  [[gnu::always_inline]] Event pop() {
     ++popped_;
-    if (!added_.empty() && (queue_.bucket_is_over() || queue_.next().rank() != running_)) {
-      const Event event = added_[taken_++];
-      if (taken_ == added_.size()) {
-        added_.clear();
-        taken_ = 0;
-      }
-      return event;
+    if (!added_.empty() && added_is_next()) {
+      return pop_added();
     }
     if (queue_.bucket_is_over()) {
       bring_together(queue_.begin_instant());
     }
-    const Event event = queue_.pop();
+    const Event event = queue_.take();
     running_ = event.rank();
     return event;
   }
@@ -100,10 +96,22 @@ class Events {
     std::uint32_t next = 0;
   };
 
-  /// Once for an instant, and apart from pop() so that this is small enough to be inlined.
-  [[gnu::noinline]] void bring_together(std::span<Event> events) {
-    if (events.size() > 2 && any_apart(events)) {
-      sort(events);
+  // Rare, and apart from pop() so that this is small enough to be inlined.
+  bool added_is_next() const { return queue_.bucket_is_over() || queue_.next().rank() != running_; }
+  [[gnu::noinline]] Event pop_added() {
+    const Event event = added_[taken_++];
+    if (taken_ == added_.size()) {
+      added_.clear();
+      taken_ = 0;
+    }
+    return event;
+  }
+  /// Once for an instant.
+  [[gnu::noinline]] void bring_together(engine::PlainVector<Event>& events) {
+    if (events.size() > 2 && any_apart(events.span())) {
+      sorted_.resize(events.size());
+      sort(events.span(), sorted_.span());
+      std::swap(events, sorted_);
     }
   }
   /// Whether events of one rank have others between them.
@@ -123,7 +131,7 @@ class Events {
     return false;
   }
   /// Events of a rank go where its first one stands, in order.
-  void sort(std::span<Event> events) {
+  void sort(std::span<const Event> events, std::span<Event> sorted) {
     ++instant_;
     for (const Event& event : events) {
       if (event.own) {
@@ -131,17 +139,16 @@ class Events {
       }
     }
     ++instant_;
-    unsorted_.assign(events.begin(), events.end());
     std::uint32_t end = 0;
-    for (const Event& event : unsorted_) {
+    for (const Event& event : events) {
       if (!event.own) {
-        events[end++] = event;
+        sorted[end++] = event;
         continue;
       }
       const std::uint32_t rank = event.rank();
       const std::uint32_t count = places_[rank].next;
       const bool first = places_[rank].instant != instant_;
-      events[at_instant(rank, end).next++] = event;
+      sorted[at_instant(rank, end).next++] = event;
       end += first ? count : 0;
     }
   }
@@ -159,7 +166,7 @@ class Events {
   std::size_t taken_ = 0;
   std::vector<Place> places_;  ///< by rank
   std::uint32_t instant_ = 0;
-  std::vector<Event> unsorted_;
+  engine::PlainVector<Event> sorted_;
   std::uint64_t popped_ = 0;
 };
 

@@ -23,11 +23,43 @@ double visible_keys(const Prompt& prompt, std::int64_t window) {
 
 }  // namespace
 
+bool StepCost::measures_attention(std::size_t kind) const {
+  const zoo::LayerKind layer = model_.kinds.empty() ? zoo::LayerKind{} : model_.kinds[kind];
+  return measured_ && measured_->has_attention() && options_.degrees.cp == 1 &&
+         layer.mixer == zoo::MixerKind::attention && layer.window == 0 && layer.chunk == 0;
+}
+
+Time StepCost::measured_attention(const StepShape& shape, double decode_keys) const {
+  AttentionShape launch;
+  if (shape.decodes > 0) {
+    launch.decodes = static_cast<double>(shape.decodes);
+    launch.keys = decode_keys / launch.decodes;
+  }
+  const auto largest =
+      std::max_element(shape.prompts.begin(), shape.prompts.end(),
+                       [](const Prompt& a, const Prompt& b) { return a.queries < b.queries; });
+  Time total{0};
+  for (auto prompt = shape.prompts.begin(); prompt != shape.prompts.end(); ++prompt) {
+    const auto queries = static_cast<double>(prompt->queries);
+    const auto context = static_cast<double>(prompt->context);
+    if (prompt == largest) {
+      launch.queries = queries;
+      launch.context = context;
+    } else {
+      total += measured_->further_prompt(queries, context);
+    }
+  }
+  return total + measured_->attention(launch);
+}
+
 /// The time of prompts and decodes in one launch, as one kernel each.
 Time StepCost::attend(const AttentionKind& kind, const StepShape& shape) {
   const double decode_keys = shape.decodes > 0 ? shape.visible[kind.visible] : 0;
   if (kind.latent) {
     return attend_latent(shape, decode_keys);
+  }
+  if (kind.measured && shape.queries == 1) {
+    return measured_attention(shape, decode_keys);
   }
   const std::int64_t tp = options_.degrees.tp;
   const std::int64_t heads = model_.heads / tp;
@@ -49,7 +81,7 @@ Time StepCost::attend(const AttentionKind& kind, const StepShape& shape) {
                .k = model_.head_dim};
     return timed(op);
   };
-  Time total{0};
+  Time total = kind.measured ? cache_write(rows_of(shape)) : Time(0);
   const auto cp = static_cast<double>(options_.degrees.cp);
   if (shape.decodes > 0) {
     total += run(decode_keys / cp * static_cast<double>(shape.queries), decode_keys / cp,

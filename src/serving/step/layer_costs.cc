@@ -77,10 +77,18 @@ void StepCost::add_gemm(Part& part, const zoo::ModelOperator& op, const plan::Pl
     }
   }
   run.flops = flops_of(run.gemm);
-  part.add(kernel(run), 1);
+  const bool alone = measured_ && !op.expert && run.gemm.batch == 1 && !run.block_scaled &&
+                     (!narrow || graph::bits_of(run.type) == run.stored_bits);
+  const auto known =
+      alone ? measured_->product(run.type, run.gemm.m, run.gemm.n, run.gemm.k) : std::nullopt;
+  part.add(known ? *known : kernel(run), 1);
 }
 
 void StepCost::add_operator(Part& part, zoo::ModelOperator op, const plan::Plan& plan) const {
+  if (const auto known = measured_ ? measured_->layer(op.name, plan.sequence) : std::nullopt) {
+    part.add(*known, 1);
+    return;
+  }
   op = plan::shard(std::move(op), plan);
   if (is_product(op)) {
     add_gemm(part, op, plan);
@@ -192,7 +200,7 @@ StepCost::Part StepCost::layers(std::int64_t tokens) const {
       if (!is_left_out(model_, op) && !expanded_apart) {
         add_operator(layer, op, plan);
       }
-      if (op.kind == graph::OperatorKind::attention) {
+      if (op.kind == graph::OperatorKind::attention && !measures_attention(kind)) {
         layer.add(cache_write(tokens), 1);
       }
       // The shared expert's part is summed with the routed ones'.
@@ -231,6 +239,10 @@ StepCost::Part StepCost::head(std::int64_t samples) const {
                                           tensor_group_, collective::CollectiveAlgorithm::automatic,
                                           machine_),
               1);
+  }
+  if (const auto known = measured_ ? measured_->layer("sampling", samples) : std::nullopt) {
+    total.add(*known, 1);
+    return total;
   }
   // Sampling: to fp32 (2 read, 4 written), then the greatest (4 read).
   graph::Operator sampling{.name = {}, .kind = graph::OperatorKind::elementwise, .gemm = {}};

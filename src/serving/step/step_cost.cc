@@ -68,6 +68,16 @@ void check_degrees(const zoo::Model& model, const Degrees& degrees, Error& error
   }
 }
 
+/// A token after 16 others takes as long with measured kernels as without: none of them is used.
+bool are_alike(StepCost& with, StepCost& without) {
+  const StepShape token{.tokens = 1,
+                        .samples = 1,
+                        .prompts = {},
+                        .decodes = 1,
+                        .visible = std::vector<double>(with.windows().size(), 16)};
+  return with.time(token) == without.time(token);
+}
+
 }  // namespace
 
 Result<StepCost> StepCost::make(const zoo::Model& model, const machine::Machine& machine,
@@ -87,6 +97,14 @@ Result<StepCost> StepCost::make(const zoo::Model& model, const machine::Machine&
     error.add({"", "activations", std::string(name_of(type)),
                fmt::format("a type that {} computes in", machine.device.name)});
   }
+  std::shared_ptr<const MeasuredKernels> measured;
+  if (!options.kernels.empty()) {
+    if (auto tables = MeasuredKernels::load(options.kernels)) {
+      measured = std::make_shared<const MeasuredKernels>(std::move(*tables));
+    } else {
+      error.add(std::move(tables.error()));
+    }
+  }
   if (!error.empty()) {
     return fail(std::move(error));
   }
@@ -95,11 +113,24 @@ Result<StepCost> StepCost::make(const zoo::Model& model, const machine::Machine&
   if (!sized) {
     return fail(std::move(sized.error()));
   }
-  return StepCost(model, std::move(*sized), options);
+  StepCost cost(model, *sized, options, measured);
+  if (measured) {
+    StepCost plain(model, std::move(*sized), options, nullptr);
+    if (are_alike(cost, plain)) {
+      return fail(Error(Mistake{"", "kernels.tables", options.kernels,
+                                "tables that have layers, products or attention of the model"}));
+    }
+  }
+  return cost;
 }
 
-StepCost::StepCost(const zoo::Model& model, machine::Machine machine, const StepOptions& options)
-    : model_(model), machine_(std::move(machine)), options_(options), windows_{0} {
+StepCost::StepCost(const zoo::Model& model, machine::Machine machine, const StepOptions& options,
+                   std::shared_ptr<const MeasuredKernels> measured)
+    : model_(model),
+      machine_(std::move(machine)),
+      options_(options),
+      windows_{0},
+      measured_(std::move(measured)) {
   model_.mtp = 0;
   const auto names = zoo::layer_kinds(model_);
   kinds_.assign(names.size(), 0);
@@ -120,7 +151,8 @@ StepCost::StepCost(const zoo::Model& model, machine::Machine machine, const Step
     attention_.push_back({.layers = kinds_[i],
                           .window = window,
                           .visible = static_cast<std::size_t>(found - windows_.begin()),
-                          .latent = kind.mixer == zoo::MixerKind::latent_attention});
+                          .latent = kind.mixer == zoo::MixerKind::latent_attention,
+                          .measured = measures_attention(i)});
   }
   decode_.type = wide_type();
   tensor_group_ = collective::extents_of(1, options_.degrees.tp, machine_);

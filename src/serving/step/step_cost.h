@@ -47,6 +47,9 @@
 /// Inside a captured graph T is padded to the next capture size; a step that is too large for one
 /// takes at least `launch` per kernel.
 ///
+/// `kernels`: layers, products and attention that its tables cover take their measured times
+/// (measured_kernels.h), attention of plain layers without windows, guesses and cp only.
+///
 /// Ignores:  unequal contexts of decodes in one kernel; imbalance of experts beyond `imbalance`.
 /// Requires: check().
 #pragma once
@@ -54,6 +57,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -61,6 +65,7 @@
 #include "base/result.h"
 #include "collective/cost.h"
 #include "machine/machine.h"
+#include "serving/step/measured_kernels.h"
 #include "serving/step/precision.h"
 #include "workload/plan/plan.h"
 #include "workload/zoo/model.h"
@@ -85,6 +90,7 @@ struct StepOptions {
   Time launch = 5_us;             ///< host time per kernel outside a graph
   std::int64_t adapter_rank = 0;  ///< of low-rank adapters of every matrix; 0: none
   double imbalance = 1;           ///< rows of the busiest expert rank over the mean
+  std::string kernels{};          ///< files of measured kernels; empty: none
 };
 
 /// A chunk of a prompt.
@@ -135,7 +141,8 @@ class StepCost {
   const StepOptions& options() const { return options_; }
 
  private:
-  StepCost(const zoo::Model& model, machine::Machine machine, const StepOptions& options);
+  StepCost(const zoo::Model& model, machine::Machine machine, const StepOptions& options,
+           std::shared_ptr<const MeasuredKernels> measured);
 
   /// Time and number of kernels.
   struct Part {
@@ -166,6 +173,7 @@ class StepCost {
     std::int64_t window = 0;
     std::size_t visible = 0;  ///< index into windows()
     bool latent = false;
+    bool measured = false;  ///< with its cache write
   };
 
   /// Valid until the next call.
@@ -190,6 +198,9 @@ class StepCost {
   template <class Visit>
   void visit_adapted(std::int64_t tokens, Visit visit) const;
   Time attend(const AttentionKind& kind, const StepShape& shape);
+  /// Of layers of a kind, whether tables have it: plain, without window and cp.
+  bool measures_attention(std::size_t kind) const;
+  Time measured_attention(const StepShape& shape, double decode_keys) const;
   /// With cp > 1: of what every rank has found for the decodes in its part of the keys.
   Time merge(std::int64_t rows);
   Time attend_latent(const StepShape& shape, double visible);
@@ -221,6 +232,7 @@ class StepCost {
   std::unordered_map<std::int64_t, Time> merged_;
   graph::Operator decode_;
   std::shared_ptr<StepCost> drafter_;
+  std::shared_ptr<const MeasuredKernels> measured_;
 };
 
 }  // namespace orrery::step

@@ -321,14 +321,20 @@ Result<study::ValidationResult> validate_serving(const study::ValidationProfile&
   if (!machine) {
     return fail(std::move(machine.error()));
   }
-  if (!options.overrides.empty()) {
-    return fail(Error(Mistake{options.overrides.front().where, options.overrides.front().field,
-                              options.overrides.front().value,
-                              "no fields of training plans: the table is one of serving"}));
+  std::optional<std::string> kernels;
+  for (const study::Setting& setting : options.overrides) {
+    if (setting.field != kKernels) {
+      return fail(Error(Mistake{setting.where, setting.field, setting.value,
+                                "no fields of training plans: the table is one of serving"}));
+    }
+    kernels = setting.value;
   }
   auto tasks = Reader(profile, table).read();
   if (!tasks) {
     return fail(std::move(tasks.error()));
+  }
+  for (Task& task : *tasks) {
+    task.row.engine.kernels = kernels.value_or(task.row.engine.kernels);
   }
   study::run_parallel(
       tasks->size(), options.threads, [&](std::size_t i) { run_task((*tasks)[i], *machine); },

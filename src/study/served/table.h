@@ -11,12 +11,17 @@
 ///                         again. Compared: mean, median, P90, P95 and P99 of TTFT, TPOT and
 ///                         latency on the engine's clock (from queued_s).
 ///
-/// `fitted`, `overrides` of plan fields: not used.
+/// `fitted`, `overrides` of plan fields but kKernels: not used.
 #pragma once
+
+#include <string_view>
 
 #include "study/validate.h"
 
 namespace orrery::served {
+
+/// The one field of `options.overrides`: files of measured kernels (Engine::kernels), of all rows.
+inline constexpr std::string_view kKernels = "kernels.tables";
 
 /// As study::validate, for such profiles.
 Result<study::ValidationResult> validate_serving(const study::ValidationProfile& profile,

@@ -90,7 +90,8 @@ Outcome run_search(const PlanSearch& search) {
   }
   if (answer->top.empty()) {
     Error why = answer->missing;
-    why.add(Error("no plan fits; the most frugal: " + full::summary(answer->frugal)));
+    why.add(Error("no plan fits; the one whose bound of memory is least: " +
+                  full::summary(answer->frugal)));
     return refused(kPlanFigures.size(), why);
   }
   const full::Found& best = answer->top.front();

@@ -208,7 +208,7 @@ class PlanCommand : public Command {
     };
     auto answer = full::search(task, options);
     report::PlanDetails details;
-    if (!answer || answer->top.empty()) {
+    if (!answer || (answer->top.empty() && !answer->stopped)) {
       details.remedies = advice::remedies(task, options, answer);
     }
     if (!answer) {
@@ -219,7 +219,7 @@ class PlanCommand : public Command {
       return fail(std::move(mistakes));
     }
     if (answer->top.empty()) {
-      return nothing_fits(task, *answer, details);
+      return nothing_found(task, *answer, details);
     }
     ask(task, options, *answer, details);
     if (save_) {
@@ -270,8 +270,8 @@ class PlanCommand : public Command {
   }
 
   /// Text or JSON, and a status that says so.
-  Result<std::string> nothing_fits(const full::Task& task, const full::Answer& answer,
-                                   const report::PlanDetails& details) {
+  Result<std::string> nothing_found(const full::Task& task, const full::Answer& answer,
+                                    const report::PlanDetails& details) {
     if (json_) {
       status_ = 2;
       return report::plan_search_json(task, answer, details);

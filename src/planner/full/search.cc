@@ -74,8 +74,11 @@ void SearchState::expect(Question question, Time limit, bool tight) {
 Result<void> open_groups(SearchState& search) {
   for (plan::Plan& group : search.space.groups()) {
     plan::Plan plain = Space::plainest(group);
-    Time least = Time::max();
+    Time least = search.stop() ? Time(0) : Time::max();
     for (const plan::ContextExchange exchange : search.space.context_exchanges(group)) {
+      if (least == Time(0)) {
+        break;
+      }
       plain.cp_exchange = exchange;
       const auto bound =
           search.valid(plain) ? search.bounds.least_kernels(plain) : Result<Time>(Time(0));

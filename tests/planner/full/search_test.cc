@@ -46,6 +46,17 @@ std::vector<plan::Plan> every_plan(const Task& task) {
   return plans;
 }
 
+TEST(PlanSearch, StoppedBeforeItBeginsLooksAtNothing) {
+  Options options;
+  options.go_on = [] { return false; };
+  const auto answer = search(task("gpt2-medium", "dgx-a100-80g", 4, 16, 1024), options);
+  ASSERT_TRUE(answer) << answer.error().to_string();
+  EXPECT_TRUE(answer->stopped);
+  EXPECT_TRUE(answer->top.empty());
+  EXPECT_EQ(answer->counts.estimated + answer->counts.simulated, 0U);
+  EXPECT_EQ(answer->counts.left, answer->counts.all);
+}
+
 TEST(PlanSearch, IsTheBestOfASpaceSmallEnoughToSimulate) {
   Task small = task("gpt2-medium", "dgx-a100-80g", 4, 16, 1024);
   small.only = {{"recompute", {"none", "full"}},

@@ -43,7 +43,7 @@ constexpr const char* kPlanExamples =
     "--budget 150\n"
     "  orrery plan --table megatron_sc21_table2 --estimates 300\n";
 
-constexpr std::int64_t kMostThreads = 1024;
+constexpr std::int64_t kMostSearchThreads = 1024;
 
 /// More find too little to do ahead of the search.
 std::int64_t usual_threads() {
@@ -117,7 +117,7 @@ class PlanCommand : public Command {
         whole_number("--simulations", simulations_, kSimulations, INT32_MAX, mistakes));
     options.exhaustive = exhaustive_;
     options.threads = static_cast<int>(
-        whole_number("--threads", threads_, usual_threads(), kMostThreads, mistakes));
+        whole_number("--threads", threads_, usual_threads(), kMostSearchThreads, mistakes));
     if (table_) {
       return published(options, std::move(mistakes));
     }

@@ -3,6 +3,8 @@
 ///   asked 0   never: templates that no plan before had are timed and mapped, all are replayed
 ///   asked 1   others: half of the plans, after the other half; most templates are known
 ///   asked 2   these: the estimates are kept, the bounds' templates and lists are
+/// And of gpt-22b on 64 devices as a search goes through them: pieces of the planner's space in its
+/// order, where neighbours have most fields in common, with a fresh estimator.
 #include <benchmark/benchmark.h>
 
 #include <random>
@@ -10,7 +12,9 @@
 
 #include "estimate/estimate.h"
 #include "estimate/issue_lists.h"
+#include "planner/full/space.h"
 #include "workload/parallel/outline.h"
+#include "workload/plan/machine_check.h"
 #include "workload/plan/plan.h"
 
 namespace {
@@ -115,6 +119,53 @@ void lower_bound(benchmark::State& state) {
   });
 }
 BENCHMARK(lower_bound)->ArgName("asked")->DenseRange(never, these)->Unit(benchmark::kMillisecond);
+
+/// Every seventh plan of the space, of which 20 pieces of 20.
+std::vector<plan::Plan> pieces_of_space(const zoo::Model& model, const machine::Machine& machine,
+                                        std::int64_t batch) {
+  constexpr std::size_t kEvery = 7;
+  constexpr std::size_t kPieces = 20;
+  full::Task task{.model = model, .machine = machine, .devices = 64, .fixed = {}};
+  task.fixed.plan.global_batch = batch;
+  task.fixed.places["global_batch"] = "the benchmark";
+  const auto space = full::Space::of(task);
+  std::vector<plan::Plan> all;
+  std::size_t number = 0;
+  for (const plan::Plan& group : space->groups()) {
+    for (const plan::Plan& shape : space->shapes(group)) {
+      for (const plan::Plan& variant : space->variants_to_save(shape)) {
+        for (std::size_t i = 0; i < space->savings(); ++i) {
+          plan::Plan plan = space->with_saving(variant, i);
+          if (number++ % kEvery == 0 && plan::check(plan, model) &&
+              plan::check_machine(plan, machine)) {
+            all.push_back(std::move(plan));
+          }
+        }
+      }
+    }
+  }
+  std::vector<plan::Plan> plans;
+  for (std::size_t piece = 0; piece < kPieces; ++piece) {
+    const auto from =
+        all.begin() + static_cast<std::ptrdiff_t>(piece * (all.size() - kPieces) / (kPieces - 1));
+    plans.insert(plans.end(), from, from + kPieces);
+  }
+  return plans;
+}
+
+void search(benchmark::State& state) {
+  const auto machine = machine::with_devices(*machine::load_machine("dgx-a100-80g"), 64);
+  const auto model = zoo::load_model("gpt-22b");
+  const std::vector<plan::Plan> plans = pieces_of_space(*model, *machine, state.range(0));
+  for (auto _ : state) {
+    estimate::Estimator fresh(*model, *machine);
+    for (const plan::Plan& plan : plans) {
+      benchmark::DoNotOptimize(fresh.estimate(plan));
+    }
+  }
+  state.SetItemsProcessed(static_cast<std::int64_t>(plans.size()) * state.iterations());
+}
+BENCHMARK(search)->ArgName("batch")->Arg(64)->Arg(512)->Unit(benchmark::kMillisecond);
 
 /// How fast a plan's lists are listed as a whole, and without most rounds of their repetition.
 void lists(benchmark::State& state) {

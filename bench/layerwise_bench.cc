@@ -12,10 +12,10 @@ namespace {
 using namespace orrery;
 
 /// Strategies that hold more are mostly faster; every layer its own costs, or one in `kinds`.
-layerwise::Chain chain_of(std::size_t kinds) {
+layerwise::Chain chain_of(std::size_t kinds, std::uint64_t seed) {
   constexpr std::size_t kLayers = 96;
   constexpr std::size_t kStrategies = 22;
-  std::mt19937_64 random(1);
+  std::mt19937_64 random(seed);
   const auto between = [&](std::int64_t least, std::int64_t most) {
     return least + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(most - least));
   };
@@ -43,7 +43,8 @@ layerwise::Chain chain_of(std::size_t kinds) {
 }
 
 void galvatron_size(benchmark::State& state) {
-  const layerwise::Chain chain = chain_of(static_cast<std::size_t>(state.range(0)));
+  const layerwise::Chain chain = chain_of(static_cast<std::size_t>(state.range(0)),
+                                          static_cast<std::uint64_t>(state.range(1)));
   for (auto _ : state) {
     const auto found = layerwise::fastest_within(chain, Bytes(std::int64_t{40'960} << 20));
     if (!found || found->bound < found->time) {
@@ -53,6 +54,9 @@ void galvatron_size(benchmark::State& state) {
     state.counters["labels"] = static_cast<double>(found->labels);
   }
 }
-BENCHMARK(galvatron_size)->Arg(1)->Arg(2)->Arg(96)->Unit(benchmark::kMillisecond);
+BENCHMARK(galvatron_size)
+    ->ArgNames({"kinds", "seed"})
+    ->ArgsProduct({{1, 2, 96}, {1, 2, 3, 4, 5, 6}})
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace

@@ -16,7 +16,7 @@ d elements, causal, with a window of w keys (0: none):
     longest = tile(longest keys)
     tile(keys) = t (keys + attention_key_ramp) (per_pair^4 + attention_softmax^4)^(1/4) / rate
     per_pair = 4 d;  rate = peak attention_share / units
-    mean  = min(r + t / 2, S);  longest keys = min(S, max(2 r, mean)),  r: visible keys of a query
+    mean  = min(r + edges t / 2, S), edges = 2 of a window (2 r < S), else 1;  longest keys = min(S, max(2 r, mean)),  r: visible keys of a query
     rows  = 2 * 2 B h S d bytes (queries, output);  keys = 2 * 2 B g S d bytes
 
 Rows of tables whose path contains --cached also write keys and values to a paged cache before:
@@ -86,7 +86,8 @@ def attention_time(c, rows, device):
     window = np.where(window > 0, np.minimum(window, queries), queries)
     visible = window - window**2 / (2 * queries)
     tile = np.where(queries < SMALL_TILE, SMALL_TILE, TILE)
-    mean = np.minimum(visible + tile / 2, queries)
+    edges = np.where((2 * visible < queries) & (queries >= SMALL_TILE), 2, 1)
+    mean = np.minimum(visible + edges * tile / 2, queries)
     longest = np.minimum(queries, np.maximum(2 * visible, mean))
     per_pair = ((4 * width) ** 4 + c["attention_softmax"] ** 4) ** 0.25
     per_key = tile * per_pair / (device.peak / device.units * c["attention_share"])

@@ -147,9 +147,9 @@ def gemm_time(c, shapes, device):
     return time
 
 
-def fit(shapes, seconds, device, free, fixed, seed):
+def fit(shapes, seconds, device, free, fixed):
     """Coefficients with the least weighted mean absolute log error."""
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(device.seed)
     chosen, weights = [], []
     for weight, inside in REGIONS.values():
         rows = generator.permutation(np.flatnonzero(inside(*shapes.T[:3])))[:SAMPLES_PER_REGION]
@@ -169,9 +169,12 @@ def fit(shapes, seconds, device, free, fixed, seed):
 
     box = [(0.0, 1.0)] * len(free)
     coarse = differential_evolution(
-        loss, box, maxiter=25, popsize=6, seed=seed, init="sobol", polish=False
+        loss, box, maxiter=device.generations, popsize=10 if device.generations > 25 else 6, seed=device.seed,
+        init="sobol", polish=False
     )
-    fine = minimize(loss, coarse.x, method="Nelder-Mead", bounds=box, options={"maxfev": 600})
+    most = {"maxfev": 3000 if device.generations > 25 else 600}
+    fine = minimize(loss, coarse.x, method="Nelder-Mead", bounds=box, options=most)
+    print(f"# loss of the fitted half: {fine.fun:.4f}")
     return coefficients(fine.x)
 
 
@@ -205,6 +208,7 @@ def parse_arguments():
     parser.add_argument("--unaligned", action="store_true", help="the cast costs more where m is no multiple of 4")
     parser.add_argument("--fix", action="append", default=[], metavar="NAME=VALUE", help="do not fit NAME")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--generations", type=int, default=25, help="of the search; over 25: wider and finer, too")
     return parser.parse_args()
 
 
@@ -224,7 +228,7 @@ def main():
     free = [entry for entry in known if entry[0] not in fixed]
 
     is_held_out = held_out(shapes)
-    found = fit(shapes[~is_held_out], seconds[~is_held_out], options, free, fixed, options.seed)
+    found = fit(shapes[~is_held_out], seconds[~is_held_out], options, free, fixed)
 
     predicted = gemm_time(found, shapes, options)
     for i, framework in enumerate(options.frameworks):

@@ -3,6 +3,7 @@
 """Measures a GPU with PyTorch and writes CSV files for `orrery calibrate`.
 
     tools/measure_gpu.py gemm attention copy launch --out measured
+    tools/measure_gpu.py clocks --seconds 120 --out measured
     orrery calibrate gemm measured/gemm.csv --machine dgx-h100 --output my-h100.yaml
 
 Times come from CUDA events around a run of launches, after a warm-up; the median of several runs is
@@ -14,6 +15,12 @@ device memory. Files, one per kind, each row with device, framework and version:
     copy.csv       direction, bytes, latency_us       host_to_device, device_to_host (pinned), device
     launch.csv     kernel, latency_us                 host_dispatch: time between launches without waiting;
                                                       empty: start to end of a kernel of one element
+    clocks.csv     dtype, m, n, k, state, loop_s, latency_us
+                                                      one large GEMM of normally distributed numbers. cold: bursts
+                                                      of milliseconds, a pause before each; sustained: the last
+                                                      quarter of a loop of --seconds, when the power limit has
+                                                      settled. cold over sustained latency is what
+                                                      device.sustained_clock is meant to be
 """
 import argparse
 import csv
@@ -21,6 +28,7 @@ import math
 import pathlib
 import statistics
 import sys
+import time
 
 CACHE_BYTES = 256 << 20  # more than the last-level cache of any accelerator so far
 MOST_OPERAND_SETS = 64
@@ -37,6 +45,10 @@ LARGEST_GEMM_ELEMENTS = 1 << 29  # of all three matrices together
 ATTENTION = tuple((batch, 16, sequence, head_dim)
                   for head_dim in (64, 128) for batch, sequence in ((8, 1024), (4, 2048), (2, 4096), (1, 8192)))
 COPY_BYTES = tuple(1 << shift for shift in range(12, 31, 2))
+CLOCK_EXTENT = 8192  # m = n = k: matrix units are busy nearly all the time
+BURST_US = 20_000  # shorter than a power limit takes to act
+PAUSE_S = 2.0
+STRETCH_US = 500_000  # of the loop, between two readings
 DIRECTIONS = ("host_to_device", "device_to_host", "device")
 
 COLUMNS = {
@@ -44,6 +56,7 @@ COLUMNS = {
     "attention": ("dtype", "pass", "batch", "heads", "sequence", "head_dim", "causal", "latency_us"),
     "copy": ("direction", "bytes", "latency_us"),
     "launch": ("kernel", "latency_us"),
+    "clocks": ("dtype", "m", "n", "k", "state", "loop_s", "latency_us"),
 }
 TYPES = ("bf16", "fp16", "fp8")
 
@@ -86,7 +99,6 @@ class TorchBackend:
 
     def host_us(self, launch, calls):
         """Host time to issue `calls` launches, without waiting for them."""
-        import time
         self.torch.cuda.synchronize()
         begin = time.perf_counter()
         for _ in range(calls):
@@ -94,6 +106,11 @@ class TorchBackend:
         issued = time.perf_counter() - begin
         self.torch.cuda.synchronize()
         return issued * 1e6
+
+    def rest(self, seconds):
+        """Nothing runs for so long."""
+        self.torch.cuda.synchronize()
+        time.sleep(seconds)
 
     def gemm(self, dtype, m, n, k):
         torch = self.torch
@@ -146,7 +163,7 @@ def gemm_shapes():
                     yield m, n, k
 
 
-def measure_gemm(backend, types):
+def measure_gemm(backend, types, _seconds):
     for dtype in types:
         element = 1 if dtype == "fp8" else 2
         for m, n, k in gemm_shapes():
@@ -155,7 +172,7 @@ def measure_gemm(backend, types):
             yield dtype, m, n, k, time_us(backend, launches)
 
 
-def measure_attention(backend, types):
+def measure_attention(backend, types, _seconds):
     for dtype in (t for t in types if t != "fp8"):
         for batch, heads, sequence, head_dim in ATTENTION:
             for name in ("forward", "backward"):
@@ -163,20 +180,53 @@ def measure_attention(backend, types):
                 yield dtype, name, batch, heads, sequence, head_dim, 1, time_us(backend, [launch])
 
 
-def measure_copy(backend, _types):
+def measure_copy(backend, _types, _seconds):
     for direction in DIRECTIONS:
         for size in COPY_BYTES:
             yield direction, size, time_us(backend, [backend.copy(direction, size)])
 
 
-def measure_launch(backend, _types):
+def measure_launch(backend, _types, _seconds):
     launch = backend.empty()
     yield "empty", statistics.median(backend.elapsed_us([launch], 1) for _ in range(100))
     yield "host_dispatch", statistics.median(backend.host_us(launch, 200) / 200 for _ in range(RUNS))
 
 
+def cold_us(backend, launch):
+    """Median over RUNS of one launch's time in a burst that begins after a pause."""
+    calls = max(1, math.ceil(BURST_US / max(backend.elapsed_us([launch], 3) / 3, 1e-3)))  # warms up
+    times = []
+    for _ in range(RUNS):
+        backend.rest(PAUSE_S)
+        backend.elapsed_us([launch], 1)  # leaves the idle state
+        times.append(backend.elapsed_us([launch], calls) / calls)
+    return statistics.median(times)
+
+
+def sustained_us(backend, launch, one_us, seconds):
+    """Time of one launch in the last quarter of a loop without pauses."""
+    calls = max(1, math.ceil(min(STRETCH_US, seconds * 1e6 / 8) / one_us))
+    spent, last, launches = 0.0, 0.0, 0
+    while spent < seconds * 1e6:
+        took = backend.elapsed_us([launch], calls)
+        if spent >= 0.75 * seconds * 1e6:
+            last += took
+            launches += calls
+        spent += took
+    return last / launches
+
+
+def measure_clocks(backend, types, seconds):
+    extents = (CLOCK_EXTENT,) * 3
+    for dtype in types:
+        launch = backend.gemm(dtype, *extents)
+        cold = cold_us(backend, launch)
+        yield dtype, *extents, "cold", f"{BURST_US / 1e6:g}", cold
+        yield dtype, *extents, "sustained", f"{seconds:g}", sustained_us(backend, launch, cold, seconds)
+
+
 MEASUREMENTS = {"gemm": measure_gemm, "attention": measure_attention, "copy": measure_copy,
-                "launch": measure_launch}
+                "launch": measure_launch, "clocks": measure_clocks}
 
 
 def write_csv(path, kind, rows, backend):
@@ -196,9 +246,12 @@ def write_csv(path, kind, rows, backend):
 def parse_arguments(arguments):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kinds", nargs="+", choices=tuple(MEASUREMENTS), help="what to measure")
+    parser.add_argument("--seconds", type=float, default=60, help="length of the loop of clocks; default: 60")
     parser.add_argument("--types", help=f"of {', '.join(TYPES)}, with commas; default: all that the GPU has")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("."), help="folder of the CSV files")
     options = parser.parse_args(arguments)
+    if not 1 <= options.seconds <= 3600:
+        parser.error(f"--seconds: found {options.seconds:g}, expected 1 to 3600")
     if options.types is not None:
         options.types = options.types.split(",")
         if unknown := [name for name in options.types if name not in TYPES]:
@@ -218,7 +271,8 @@ def main(arguments=None, make_backend=TorchBackend):
     options.out.mkdir(parents=True, exist_ok=True)
     for kind in options.kinds:
         path = options.out / f"{kind}.csv"
-        write_csv(path, kind, MEASUREMENTS[kind](backend, options.types or backend.types()), backend)
+        rows = MEASUREMENTS[kind](backend, options.types or backend.types(), options.seconds)
+        write_csv(path, kind, rows, backend)
         print(path)
     return 0
 

@@ -31,7 +31,7 @@ constexpr const char* kAstraExamples =
     "  orrery astra ... --network-backend=aware --json\n"
     "  orrery astra ... --quirk all=off\n"
     "  orrery astra ... --native\n"
-    "  orrery astra ... --native --network flow --topology ns3_topology.txt\n";
+    "  orrery astra ... --network flow --topology ns3_topology.txt\n";
 
 constexpr const char* kNone = "empty";  // ASTRA-sim's name for a file that is not given
 constexpr const char* kAllQuirks = "all";
@@ -86,6 +86,9 @@ class Astra : public Command {
     } else {
       return fail(std::move(speeds.error()));
     }
+    if (auto laid = native_.lay(*loaded, options); !laid) {
+      return fail(std::move(laid.error()));
+    }
     options.node_times = system.track_local_memory || statistics_;
     options.traffic = statistics_;
     auto result = astra::run(loaded->input, options);
@@ -126,7 +129,7 @@ class Astra : public Command {
     options.value(
         "--logical-topology-configuration", logical_, "FILE",
         "dimensions of its ns-3 back-end, JSON: --network-configuration then names ns-3's "
-        "configuration or topology, or htsim's .topo; with --native");
+        "configuration or topology, or htsim's .topo; messages pass its links, max-min fair");
     options.value("--remote-memory-configuration", memory_, "FILE", "remote memory, JSON");
     options.value("--comm-group-configuration", groups_, "FILE",
                   "communicator groups, JSON: {\"1\": [0, 1], \"2\": [2, 3]}");
@@ -180,10 +183,6 @@ class Astra : public Command {
         .warn_of_unknown = warn_unknown_,
         .logical = logical_,
     };
-    if (logical_ && !native_.wanted()) {
-      mistakes.add(wrong_value("--logical-topology-configuration", *logical_,
-                               "--native beside it: ASTRA-sim's own engine has no single links"));
-    }
     if (files.groups == kNone) {
       files.groups.reset();
     }
@@ -210,10 +209,9 @@ class Astra : public Command {
     astra::RunOptions options;
     options.fold = !no_fold_;
     if (backend_) {
-      const auto backend = parse_value<astra::Backend>(*backend_);
-      options.backend = backend.value_or(astra::Backend::unaware);
-      if (!backend) {
-        mistakes.add(wrong_value("--network-backend", *backend_, backend.error()));
+      options.backend = value_of<astra::Backend>(*backend_).value_or(astra::Backend::flow);
+      if (astra::on_links(options.backend)) {
+        mistakes.add(wrong_value("--network-backend", *backend_, "unaware or aware"));
       }
     }
     if (rendezvous_) {
@@ -233,7 +231,7 @@ class Astra : public Command {
     read_number("--comm-scale", comm_scale_, 0.0, kGreatestScale, unused, mistakes);
     read_number("--compute-scale", compute_scale_, 0.0, kGreatestScale, unused, mistakes);
     read_quirks(options.quirks, mistakes);
-    native_.read(mistakes);
+    native_.read(logical_.has_value(), backend_.has_value(), options, mistakes);
     if (native_.wanted() && (statistics_ || !speeds_.empty())) {
       mistakes.add({"--native", {}, {}, "not with --statistics or --compute-speed"});
     }

@@ -22,24 +22,38 @@ Error in_files(Error error, const astra::Files& files) {
 }  // namespace
 
 void NativeFlags::declare(Options& options) {
+  options.group("Links");
+  options.value("--network", network_, "MODEL",
+                "fifo, flow or flit: messages share links of all dimensions; with --native its "
+                "model (" +
+                    all_names<simulate::NetworkModel>() + "; default ports)");
+  options.value("--topology", topology_, "SPEC|FILE",
+                "messages pass this network of links (fat_tree:k=8, ns-3's or htsim's file; "
+                "`orrery show topology --help`), NPU d being its host d");
   options.group("Native");
   options.flag("--native", native_,
                "also on Orrery's own event loop, as `orrery simulate --chakra`, side by side");
   options.value("--machine", name_, "NAME|FILE",
                 "native run on this machine instead of what the files describe");
-  options.value("--topology", topology_, "SPEC|FILE",
-                "native run's messages pass this network of links (fat_tree:k=8, ns-3's or htsim's "
-                "file; `orrery show topology --help`), NPU d being its host d");
-  network_.declare(options);
 }
 
-void NativeFlags::read(Error& mistakes) {
-  model_ = network_.read(mistakes);
-  if (!native_ && network_.given()) {
-    mistakes.add({"--network", {}, {}, "goes with --native"});
-  }
-  if (!native_ && topology_) {
-    mistakes.add({"--topology", {}, {}, "goes with --native"});
+void NativeFlags::read(bool has_links, bool has_backend, astra::RunOptions& options,
+                       Error& mistakes) {
+  const std::string asked = network_.value_or(has_links || topology_ ? "flow" : "ports");
+  model_ = network_named("--network", native_ ? network_.value_or("ports") : asked, mistakes);
+  if (!native_ && (network_ || topology_ || has_links)) {
+    const auto backend = value_of<astra::Backend>(name_of(model_));
+    if (asked == "ports") {
+      mistakes.add(wrong_value("--network", asked, "fifo, flow or flit; ports goes with --native"));
+    } else if (has_backend) {
+      mistakes.add({"--network-backend",
+                    {},
+                    {},
+                    "not with --network, --topology or --logical-topology-configuration, which say "
+                    "how messages share links"});
+    } else {
+      options.backend = backend.value_or(astra::Backend::flow);
+    }
   }
   if (!native_ && name_) {
     mistakes.add({"--machine", {}, {}, "goes with --native"});
@@ -66,6 +80,16 @@ Result<topology::Wires> NativeFlags::wires_for(const std::string& network,
     }
   }
   return wires;
+}
+
+Result<void> NativeFlags::lay(const astra::Loaded& loaded, astra::RunOptions& options) const {
+  const std::string links = topology_.value_or(loaded.topology);
+  if (links.empty()) {
+    return {};
+  }
+  return wires_for(links, loaded.input.traces.ranks()).transform([&](topology::Wires wires) {
+    options.wires = std::move(wires);
+  });
 }
 
 Result<study::WorkloadRun> NativeFlags::run_loop(const astra::Loaded& loaded,

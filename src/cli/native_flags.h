@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Flags of `orrery astra --native`.
+/// Flags of `orrery astra`: links that messages share, and `--native`.
 #pragma once
 
 #include <optional>
@@ -16,9 +16,13 @@ namespace orrery::cli {
 class NativeFlags {
  public:
   void declare(Options& options);
-  /// Also mistakes: the other flags without --native.
-  void read(Error& mistakes);
+  /// Sets `options.backend` where ASTRA-sim's engine is to run on links: because the network file
+  /// states some (`has_links`), or a flag asks for them; then `has_backend`, one of ASTRA-sim's, is
+  /// a mistake, as are flags that go with --native only.
+  void read(bool has_links, bool has_backend, astra::RunOptions& options, Error& mistakes);
   bool wanted() const { return native_; }
+  /// Sets `options.wires`, without --native.
+  Result<void> lay(const astra::Loaded& loaded, astra::RunOptions& options) const;
 
   /// Runs the input as ASTRA-sim would (`options`) and on the event loop of training steps: on the
   /// machine that its files describe, or on the one asked for. Mistakes: those of the event loop;
@@ -36,7 +40,7 @@ class NativeFlags {
   std::optional<std::string> name_;
   std::optional<std::string> topology_;
   machine::Machine machine_;  ///< of that name
-  NetworkFlag network_;
+  std::optional<std::string> network_;
   simulate::NetworkModel model_ = simulate::NetworkModel::ports;
   bool native_ = false;
 };

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <csignal>
 #include <sstream>
+#include <thread>
 
 #include "base/file.h"
 #include "base/format.h"
@@ -42,6 +43,13 @@ constexpr const char* kPlanExamples =
     "--budget 150\n"
     "  orrery plan --table megatron_sc21_table2 --estimates 300\n";
 
+constexpr std::int64_t kMostSearchThreads = 1024;
+
+/// More find too little to do ahead of the search.
+std::int64_t usual_threads() {
+  return std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 16);
+}
+
 std::atomic<bool> interrupted = false;  // NOLINT: set by a signal
 
 /// Ctrl-C ends the search instead of the command while this lives.
@@ -69,6 +77,8 @@ class PlanCommand : public Command {
     options.value("--max-memory", most_memory_, "BYTES", "of a device to use at the most");
     options.value("--estimates", estimates_, "INT", "plans to estimate at the most; default 1500");
     options.value("--simulations", simulations_, "INT", "to simulate at the most; default 128");
+    options.value("--threads", threads_, "INT",
+                  "default: one per processor, at most 16; the answer is the same with any number");
     options.value("--objective", objective_, "{time,tokens_per_joule,cost}",
                   "what the best plan has least of: time, energy or money per token; default time");
     options.flag("--exhaustive", exhaustive_,
@@ -106,12 +116,14 @@ class PlanCommand : public Command {
     options.most_simulations = static_cast<std::size_t>(
         whole_number("--simulations", simulations_, kSimulations, INT32_MAX, mistakes));
     options.exhaustive = exhaustive_;
+    options.threads = static_cast<int>(
+        whole_number("--threads", threads_, usual_threads(), kMostSearchThreads, mistakes));
     if (table_) {
       return published(options, std::move(mistakes));
     }
     if (layer_costs_) {
       plan_.refuse("--layer-costs", mistakes);
-      if (has_task() || exhaustive_ || estimates_ || simulations_) {
+      if (has_task() || top_ || estimates_ || simulations_ || exhaustive_ || threads_) {
         mistakes.add({"--layer-costs", {}, {}, "goes with --max-memory and --json alone"});
       }
       return plan_layers(*layer_costs_, most_memory_, json_, std::move(mistakes));
@@ -132,13 +144,7 @@ class PlanCommand : public Command {
     }
     options.reserve = reserve(step.machine, mistakes);
     options.objective = objective(step.machine, mistakes);
-    if (plot_ && !explain_ && !vary_.given()) {
-      mistakes.add({"--plot", {}, {}, "goes with --explain or --vary"});
-    }
-    check_vary(mistakes);
-    if ((regret_ || minmax_regret_) && options.objective != full::Objective::time) {
-      mistakes.add({"--objective", {}, {}, "regret is of step times; choose one"});
-    }
+    check_combinations(options, mistakes);
     if (!mistakes.empty()) {
       return fail(std::move(mistakes));
     }
@@ -151,23 +157,20 @@ class PlanCommand : public Command {
   int status() const override { return status_; }
 
  private:
-  void check_vary(Error& mistakes) const {
-    if (!vary_.given()) {
-      return;
+  /// Flags that contradict each other.
+  void check_combinations(const full::Options& options, Error& mistakes) const {
+    if (plot_ && !explain_ && !vary_.given()) {
+      mistakes.add({"--plot", {}, {}, "goes with --explain or --vary"});
     }
-    if (explain_ || regret_ || minmax_regret_ || elastic_ || save_) {
+    if (vary_.given() && (explain_ || regret_ || minmax_regret_ || elastic_ || save_)) {
       mistakes.add({"--vary",
                     {},
                     {},
                     "is of many machines; --explain, --save, --regret and "
                     "--elastic of one"});
     }
-    if (top_ || simulations_ || exhaustive_) {
-      mistakes.add({"--vary",
-                    {},
-                    {},
-                    "has a row a machine, and --estimates says how long to search; --top, "
-                    "--simulations and --exhaustive are of one machine"});
+    if (vary_.given() && (top_ || simulations_ || exhaustive_)) {
+      mistakes.add({"--vary", {}, {}, "goes without --top, --simulations and --exhaustive"});
     }
     if (most_memory_ && (vary_.varies("machine") || vary_.varies("machine.device.memory."))) {
       mistakes.add({"--max-memory",
@@ -175,17 +178,20 @@ class PlanCommand : public Command {
                     {},
                     "is of one device; give --reserve where --vary changes memories"});
     }
+    if ((regret_ || minmax_regret_) && options.objective != full::Objective::time) {
+      mistakes.add({"--objective", {}, {}, "regret is of step times; choose one"});
+    }
   }
 
   /// Whether flags say what --table and --layer-costs say themselves.
   bool has_task() const {
     return step_.given() || save_ || explain_ || plot_ || regret_ || minmax_regret_ || elastic_ ||
-           vary_.given() || !only_.empty() || !fix_.empty() || reserve_ || objective_ || top_;
+           vary_.given() || !only_.empty() || !fix_.empty() || reserve_ || objective_;
   }
 
   Result<std::string> published(full::Options& options, Error mistakes) const {
     plan_.refuse("--table", mistakes);
-    if (has_task() || most_memory_ || layer_costs_) {
+    if (has_task() || top_ || most_memory_ || layer_costs_) {
       mistakes.add(
           {"--table", {}, {}, "gives the work itself; only how long to search may be said"});
     }
@@ -208,7 +214,7 @@ class PlanCommand : public Command {
     };
     auto answer = full::search(task, options);
     report::PlanDetails details;
-    if (!answer || answer->top.empty()) {
+    if (!answer || (answer->top.empty() && !answer->stopped)) {
       details.remedies = advice::remedies(task, options, answer);
     }
     if (!answer) {
@@ -219,7 +225,7 @@ class PlanCommand : public Command {
       return fail(std::move(mistakes));
     }
     if (answer->top.empty()) {
-      return nothing_fits(task, *answer, details);
+      return nothing_found(task, *answer, details);
     }
     ask(task, options, *answer, details);
     if (save_) {
@@ -270,8 +276,8 @@ class PlanCommand : public Command {
   }
 
   /// Text or JSON, and a status that says so.
-  Result<std::string> nothing_fits(const full::Task& task, const full::Answer& answer,
-                                   const report::PlanDetails& details) {
+  Result<std::string> nothing_found(const full::Task& task, const full::Answer& answer,
+                                    const report::PlanDetails& details) {
     if (json_) {
       status_ = 2;
       return report::plan_search_json(task, answer, details);
@@ -340,6 +346,7 @@ class PlanCommand : public Command {
   std::optional<std::string> most_memory_;
   std::optional<std::string> estimates_;
   std::optional<std::string> simulations_;
+  std::optional<std::string> threads_;
   std::optional<std::string> save_;
   std::optional<std::string> table_;
   std::optional<std::string> layer_costs_;

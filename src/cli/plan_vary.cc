@@ -111,7 +111,7 @@ void VaryFlags::declare(Options& options) {
   options.value("--budget", budget_, "USD", "with --vary: an hour of all devices costs no more");
 }
 
-bool VaryFlags::varies(std::string_view field) const {
+bool VaryFlags::varies(const std::string& field) const {
   return std::any_of(vary_.begin(), vary_.end(), [&](const std::string& text) {
     const std::string name = study_name(text.substr(0, text.find('=')));
     return field.ends_with('.') ? name.starts_with(field) : name == field;
@@ -155,6 +155,7 @@ Result<std::string> VaryFlags::run(const StepFlags::Names& step, const full::Tas
   if (!mistakes.empty()) {
     return fail(std::move(mistakes));
   }
+  how.threads = options.threads;
   ProgressBar bar("planning");
   how.progress = [&](double share) { bar.update(share); };
   const auto design =

@@ -3,7 +3,6 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -20,7 +19,7 @@ class VaryFlags {
   bool given() const { return !vary_.empty() || !prices_.empty() || budget_.has_value(); }
 
   /// Whether a study's `field` is varied, or, with a dot at its end, one below it.
-  bool varies(std::string_view field) const;
+  bool varies(const std::string& field) const;
 
   /// The study of what is varied, run; the chart goes to `plot`. `step`: names of model and
   /// machine. Mistakes: texts that are none, and all of sweep::parse_study() and design().

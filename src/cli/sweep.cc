@@ -22,7 +22,7 @@ constexpr std::int64_t kMostTasks = 100'000;
 
 constexpr const char* kSweepExamples =
     "A study (docs/sweep.md):\n"
-    "  kind: simulate                          or collective, plan\n"
+    "  kind: simulate                          or collective, plan, serve, astra, fusion, ...\n"
     "  model: llama-3-8b\n"
     "  machine: dgx-h100\n"
     "  plan: {global_batch: 64}\n"
@@ -109,8 +109,12 @@ class Sweep : public Command {
       }
       mode = given ? name : mode;
     }
-    if (mode != nullptr && shard_) {
-      mistakes.add({"--shard", {}, {}, std::string("contradicts ") + mode});
+    for (const auto& [name, given] :
+         {std::pair("--shard", shard_.has_value()), std::pair("--limit", limit_.has_value()),
+          std::pair("--threads", threads_ && merge_)}) {
+      if (mode != nullptr && given) {
+        mistakes.add({name, {}, {}, std::string("contradicts ") + mode});
+      }
     }
     if (slurm_options_ && !slurm_) {
       mistakes.add({"--slurm-options", {}, {}, "goes with --slurm TASKS"});
@@ -204,8 +208,9 @@ class Sweep : public Command {
     std::error_code ignored;
     const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", ignored);
     job.program = ignored ? "orrery" : self.string();
-    job.study = files_.front();
-    job.store = store;
+    // Tasks may run in another folder (--chdir).
+    job.study = std::filesystem::absolute(files_.front(), ignored).string();
+    job.store = std::filesystem::absolute(store, ignored).string();
     job.tasks = static_cast<std::size_t>(whole_number("--slurm", slurm_, 1, kMostTasks, none));
     job.threads = threads_.value_or("");
     job.options = slurm_options_.value_or("");

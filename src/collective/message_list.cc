@@ -6,25 +6,99 @@
 #include <utility>
 
 namespace orrery::collective {
+namespace {
+
+/// Numbers pairs in the order in which they come.
+class PairNumbers {
+ public:
+  explicit PairNumbers(std::size_t ranks) : last_(ranks) {}
+
+  /// The pair's number, and whether it is new.
+  std::pair<std::uint32_t, bool> of(int sender, int receiver) {
+    Last& last = last_[static_cast<std::size_t>(sender)];
+    if (last.receiver == receiver) {
+      return {last.number, false};
+    }
+    const std::uint64_t both =
+        static_cast<std::uint64_t>(sender) * last_.size() + static_cast<std::uint64_t>(receiver);
+    const auto [found, fresh] =
+        known_.try_emplace(both * kScatter, static_cast<std::uint32_t>(known_.size()));
+    last = {receiver, found->second};
+    return {found->second, fresh};
+  }
+
+ private:
+  /// Odd: one number for each pair still. Without it a ring's pairs, n + 1 apart, share one bucket
+  /// where that is the table's size, as it is for 256 ranks.
+  static constexpr std::uint64_t kScatter = 0x9e3779b97f4a7c15;
+  /// A rank mostly sends to whom it has just sent.
+  struct Last {
+    int receiver = -1;
+    std::uint32_t number = 0;
+  };
+  std::vector<Last> last_;  ///< by sender
+  std::unordered_map<std::uint64_t, std::uint32_t> known_;
+};
+
+}  // namespace
 
 MessageList::MessageList(const MessageSchedule& schedule) : block_share_(schedule.block_share) {
-  std::unordered_map<std::int64_t, std::uint32_t> known;
+  PairNumbers numbers(static_cast<std::size_t>(schedule.ranks));
   pair_.reserve(schedule.messages.size());
   blocks_.reserve(schedule.messages.size());
   waits_.reserve(schedule.messages.size());
   for (const Message& message : schedule.messages) {
-    const std::int64_t both =
-        static_cast<std::int64_t>(message.sender) * schedule.ranks + message.receiver;
-    const auto [found, fresh] = known.try_emplace(both, static_cast<std::uint32_t>(pairs_.size()));
+    const auto [number, fresh] = numbers.of(message.sender, message.receiver);
     if (fresh) {
       pairs_.push_back({static_cast<std::uint32_t>(message.sender),
                         static_cast<std::uint32_t>(message.receiver)});
     }
-    pair_.push_back(found->second);
+    pair_.push_back(number);
     blocks_.push_back(static_cast<std::uint32_t>(message.blocks.size()));
     waits_.push_back(static_cast<std::uint32_t>(message.after.size()));
   }
   link(schedule);
+}
+
+/// Step after step, in each the members of the rings in turn, ring by ring; a message waits for the
+/// one before it on its ring, of the step before.
+MessageList MessageList::of_rings(graph::CollectiveKind kind,
+                                  const std::vector<std::vector<int>>& orders) {
+  const std::size_t ranks = orders.front().size();
+  const std::size_t rings = orders.size();
+  const std::size_t in_step = ranks * rings;
+  const std::size_t steps = (kind == graph::CollectiveKind::all_reduce ? 2 : 1) * (ranks - 1);
+  MessageList list;
+  list.block_share_ = 1.0 / static_cast<double>(ranks) / static_cast<double>(rings);
+  PairNumbers numbers(ranks);
+  list.pair_.reserve(steps * in_step);
+  for (std::size_t place = 0; place < ranks; ++place) {
+    for (const std::vector<int>& order : orders) {
+      const int sender = order[place];
+      const int receiver = order[(place + 1) % ranks];
+      const auto [number, fresh] = numbers.of(sender, receiver);
+      if (fresh) {
+        list.pairs_.push_back(
+            {static_cast<std::uint32_t>(sender), static_cast<std::uint32_t>(receiver)});
+      }
+      list.pair_.push_back(number);
+    }
+  }
+  for (std::size_t m = in_step; m < steps * in_step; ++m) {
+    list.pair_.push_back(list.pair_[m - in_step]);
+  }
+  list.blocks_.assign(steps * in_step, 1);
+  list.waits_.assign(steps * in_step, 1);
+  std::fill_n(list.waits_.begin(), in_step, 0);
+  for (std::size_t m = 0; m + in_step < steps * in_step; ++m) {
+    const bool last = m % in_step >= in_step - rings;
+    list.unlocks_.push_back(static_cast<std::uint32_t>(m + rings + (last ? 0 : in_step)));
+  }
+  list.first_unlock_.resize(steps * in_step + 1);
+  for (std::size_t m = 0; m < list.first_unlock_.size(); ++m) {
+    list.first_unlock_[m] = static_cast<std::uint32_t>(std::min(m, list.unlocks_.size()));
+  }
+  return list;
 }
 
 /// Turns `after` round.

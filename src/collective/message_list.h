@@ -18,9 +18,14 @@ class MessageList {
   struct Pair {
     std::uint32_t sender = 0;
     std::uint32_t receiver = 0;
+    friend bool operator==(const Pair&, const Pair&) = default;
   };
 
   explicit MessageList(const MessageSchedule& schedule);
+  /// rings(kind, orders) (ring_orders.h) without that schedule, of five times the memory. Requires
+  /// all_reduce, reduce_scatter or all_gather.
+  static MessageList of_rings(graph::CollectiveKind kind,
+                              const std::vector<std::vector<int>>& orders);
 
   std::size_t size() const { return pair_.size(); }
   const std::vector<Pair>& pairs() const { return pairs_; }
@@ -43,6 +48,8 @@ class MessageList {
   bool is_symmetric(std::span<const std::uint32_t> images) const;
   /// Only the messages that stand for themselves, waiting for what stands for what they wait for.
   MessageList folded(std::span<const std::uint32_t> stands_for) const;
+
+  friend bool operator==(const MessageList&, const MessageList&) = default;
 
  private:
   MessageList() = default;

@@ -165,6 +165,14 @@ MessageSchedule schedule_of(const CollectivePhase& phase, const machine::Machine
       .value_or(MessageSchedule{});
 }
 
+MessageList list_of(const CollectivePhase& phase, const machine::Machine& machine) {
+  const bool by_rings = phase.algorithm == Algorithm::ring &&
+                        (phase.kind == Kind::all_reduce || phase.kind == Kind::reduce_scatter ||
+                         phase.kind == Kind::all_gather);
+  return by_rings ? MessageList::of_rings(phase.kind, ring_orders(extents_in(phase), machine))
+                  : MessageList(schedule_of(phase, machine));
+}
+
 PhaseWays::PhaseWays(const CollectivePhase& phase, const machine::Machine& machine)
     : lockstep_(phase.algorithm == Algorithm::ring), map_(dimensions_of(phase, machine)) {
   map_.lay(machine.wires);

@@ -17,6 +17,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "collective/cost.h"
+#include "collective/message_list.h"
 #include "collective/schedule.h"
 #include "machine/machine.h"
 #include "machine/topology/link_map.h"
@@ -44,6 +45,9 @@ std::vector<CollectivePhase> plan_messages(graph::CollectiveKind kind, Bytes siz
 /// Requires check_messages. Ranks are numbered over the phase's extents, innermost first.
 MessageSchedule schedule_of(const CollectivePhase& phase, const machine::Machine& machine,
                             int chunks = kMessageChunks);
+
+/// The same as a list; of rings, which are the longest, without making the schedule.
+MessageList list_of(const CollectivePhase& phase, const machine::Machine& machine);
 
 /// How the messages of one phase travel. Phases of equal kind, algorithm, extents and protocols
 /// share their ways, whatever their sizes.

@@ -2,6 +2,7 @@
 #include "estimate/beside.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace orrery::estimate {
 namespace {
@@ -53,6 +54,17 @@ void Beside::forget(Time before) {
     return;  // what is left behind the first is forgotten later
   }
   std::erase_if(communications_, [&](const Communication& one) { return one.end <= before; });
+}
+
+void Beside::prolong_last(Time by) {
+  const auto last =
+      std::max_element(communications_.begin(), communications_.end(),
+                       [](const Communication& a, const Communication& b) {
+                         return std::pair(a.collective, a.end) < std::pair(b.collective, b.end);
+                       });
+  if (last != communications_.end() && last->collective) {
+    last->end += by;
+  }
 }
 
 void Beside::move(Time later) {

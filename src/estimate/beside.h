@@ -38,6 +38,8 @@ class Beside {
   void prolong(const std::vector<Time>& ends);
   /// Forgets what has ended by then.
   void forget(Time before);
+  /// The last collective ends that much later.
+  void prolong_last(Time by);
   /// All of it that much later.
   void move(Time later);
   const std::vector<Communication>& all() const { return communications_; }

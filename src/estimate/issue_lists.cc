@@ -2,6 +2,7 @@
 #include "estimate/issue_lists.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace orrery::estimate {
 namespace {
@@ -64,6 +65,14 @@ constexpr std::size_t kDirections = 5;  // of schedule.h
 constexpr std::size_t kPlaces = 4;      // first or not, last or not
 
 }  // namespace
+
+std::int64_t Repetition::rounds() const {
+  std::int64_t rounds = std::numeric_limits<std::int64_t>::max();
+  for (std::size_t s = 0; s < from.size(); ++s) {
+    rounds = std::min(rounds, (until[s] - from[s]) / length);
+  }
+  return rounds;
+}
 
 ShortPlan shortened(const plan::Plan& plan) {
   constexpr std::int64_t kRounds = 8;

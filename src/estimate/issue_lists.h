@@ -23,6 +23,9 @@ struct Repetition {
   std::vector<std::int64_t> until;
   /// Rounds that the lists lack: each stage's has so many more of them before the last.
   std::int64_t omitted = 0;
+
+  /// That every stage lists.
+  std::int64_t rounds() const;
 };
 
 struct IssueLists {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <vector>
 
@@ -131,10 +130,9 @@ class LeastReplay {
 
   void run_rounds() {
     const Repetition& repetition = plan_.lists.repetition;
-    std::int64_t rounds = std::numeric_limits<std::int64_t>::max();
+    const std::int64_t rounds = repetition.rounds();
     for (std::size_t s = 0; s < stages_.size(); ++s) {
       stages_[s].limit = repetition.from[s];
-      rounds = std::min(rounds, (repetition.until[s] - repetition.from[s]) / repetition.length);
     }
     advance();
     std::optional<Time> usual;

@@ -286,9 +286,9 @@ bool NodeRun::advance(Listener& listener, const Surroundings& around) {
     if (node.transfer >= 0) {
       const auto& phases = around.transfers[static_cast<std::size_t>(node.transfer)];
       const Ports::Sender sender{node.lane, i, node.kind == Kind::message};
-      if (around.ports.flights().size() >= forget_at_) {
+      if (around.ports.size() >= forget_at_) {
         around.ports.forget(earliest_begin());
-        forget_at_ = around.ports.flights().size() + kFlightsToForget;
+        forget_at_ = around.ports.size() + kFlightsToForget;
       }
       taken = around.ports.start(sender, begin, phases) - begin;
       follow_moved(around.ports, around.beside, clocks_);

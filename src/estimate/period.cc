@@ -2,6 +2,7 @@
 #include "estimate/period.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace orrery::estimate {
 namespace {
@@ -76,8 +77,27 @@ std::optional<Time> shift(const Mark& before, const Mark& now, bool contends) {
   return later;
 }
 
-void jump(std::vector<Stage>& stages, const Period& period, std::int64_t times,
-          std::int64_t instances) {
+void RoundMarks::add(Mark mark) {
+  marks_.push_back(std::move(mark));
+  if (marks_.size() > kRemembered) {
+    marks_.pop_front();
+  }
+}
+
+std::int64_t RoundMarks::length(bool contends) const {
+  for (std::int64_t rounds = 1; rounds <= most_back(); ++rounds) {
+    if (shift(back(rounds), back(0), contends)) {
+      return rounds;
+    }
+  }
+  return 0;
+}
+
+namespace {
+
+template <class Times>
+void move_on(std::vector<Stage>& stages, const Period& period, Times times,
+             std::int64_t instances) {
   for (std::size_t s = 0; s < stages.size(); ++s) {
     Stage& stage = stages[s];
     const StageMark& before = period.before[s];
@@ -100,6 +120,31 @@ void jump(std::vector<Stage>& stages, const Period& period, std::int64_t times,
     }
     stage.time.busy += (now.time.busy - before.time.busy) * times;
     stage.time.kernels += (now.time.kernels - before.time.kernels) * times;
+  }
+}
+
+}  // namespace
+
+void jump(std::vector<Stage>& stages, const Period& period, std::int64_t times,
+          std::int64_t instances) {
+  move_on(stages, period, times, instances);
+}
+
+void extrapolate(std::vector<Stage>& stages, const Period& period, double times,
+                 std::int64_t instances) {
+  move_on(stages, period, times, instances);
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const Time later = lateness(period.before[s], period.now[s]);
+    Time most{0};
+    for (int lane = 1; lane < kMostLanes; ++lane) {
+      const auto clock = static_cast<std::size_t>(clock_of(lane));
+      const Time behind = period.now[s].clocks[clock] - period.before[s].clocks[clock] - later;
+      if (behind > Time(0)) {
+        stages[s].ports.prolong(lane, behind * times);
+        most = std::max(most, behind * times);
+      }
+    }
+    stages[s].beside.prolong_last(most);
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <vector>
 
@@ -29,6 +30,23 @@ std::optional<Mark> mark_of(std::vector<Stage>& stages);
 /// may have fallen back. `contends`: communication slows kernels, so windows count.
 std::optional<Time> shift(const Mark& before, const Mark& now, bool contends);
 
+/// The marks of the last rounds.
+class RoundMarks {
+ public:
+  void add(Mark mark);
+  /// Rounds since a mark that was the same but for a shift; 0: there is none.
+  std::int64_t length(bool contends) const;
+  std::int64_t most_back() const { return std::ssize(marks_) - 1; }
+  /// Of so many rounds ago.
+  const Mark& back(std::int64_t rounds) const {
+    return marks_[marks_.size() - 1 - static_cast<std::size_t>(rounds)];
+  }
+
+ private:
+  static constexpr std::size_t kRemembered = 7;
+  std::deque<Mark> marks_;
+};
+
 /// Two marks that are the same but for a shift.
 struct Period {
   const Mark& before;
@@ -37,5 +55,9 @@ struct Period {
 /// From `now` as many periods on, in which every stage issues so many instances.
 void jump(std::vector<Stage>& stages, const Period& period, std::int64_t times,
           std::int64_t instances);
+/// The same of marks that are only alike, so many times (with parts) what lies between them. A lane
+/// that falls behind compute goes on with what it transfers.
+void extrapolate(std::vector<Stage>& stages, const Period& period, double times,
+                 std::int64_t instances);
 
 }  // namespace orrery::estimate

@@ -43,20 +43,29 @@ Time Ports::receive(Time begin, const std::vector<PortPhase>& phases) {
 
 Time Ports::start(const Sender& sender, Time begin, const std::vector<PortPhase>& phases) {
   moved_.clear();
+  const std::size_t number = lane_of(sender.lane);
+  Lane& lane = lanes_[number];
+  if (lane.empty()) {
+    lane.bits = 0;
+  }
   Time done = begin;
   for (std::size_t i = 0; i < phases.size(); ++i) {
-    const Time end = done + share(sender.lane, done, phases[i]);
-    flights_.push_back(
-        {.lane = sender.lane,
-         .node = sender.node,
-         .begin = done,
-         .end = end,
-         .done = end + phases[i].latency,
-         .message = sender.message,
-         .last = i + 1 == phases.size(),
-         .bits = bits_of(sender.lane == kIncoming ? phases[i].arrival : phases[i].ports),
-         .phase = &phases[i]});
-    done = flights_.back().done;
+    const std::uint64_t bits =
+        bits_of(sender.lane == kIncoming ? phases[i].arrival : phases[i].ports);
+    const Time end = done + share(number, done, phases[i], bits);
+    lane.flights.push_back({.lane = sender.lane,
+                            .node = sender.node,
+                            .begin = done,
+                            .end = end,
+                            .done = end + phases[i].latency,
+                            .message = sender.message,
+                            .last = i + 1 == phases.size(),
+                            .bits = bits,
+                            .phase = &phases[i]});
+    lane.bits |= bits;
+    live_ |= bit_of(number);
+    ++size_;
+    done = lane.flights.back().done;
   }
   return done;
 }
@@ -70,83 +79,136 @@ std::uint64_t Ports::bits_of(const std::vector<PortLoad>& ports) {
   return bits;
 }
 
-bool Ports::meets_others(int lane, Time begin, std::uint64_t bits) const {
-  return std::any_of(flights_.begin(), flights_.end(), [&](const Flight& other) {
-    return other.lane != lane && other.end > begin && (other.bits & bits) != 0;
+bool Ports::meets_others(std::size_t lane, Time begin, std::uint64_t bits) const {
+  bool meets = false;
+  each_other(lane, [&](std::size_t l) {
+    const Lane& other = lanes_[l];
+    if (meets || (other.bits & bits) == 0) {
+      return;
+    }
+    for (std::size_t i = other.flights.size(); i-- > other.first && !meets;) {
+      const Flight& flight = other.flights[i];
+      meets = flight.end > begin && (flight.bits & bits) != 0;
+      if (flight.end <= begin && l != kInbound) {
+        break;  // those before ended earlier
+      }
+    }
   });
+  return meets;
 }
 
 /// Port time of a phase from `begin` on; the others' share of it delays them. Between two moments
 /// at which one begins or ends, all speeds hold; one that loses speed by a factor r ends r times as
 /// far away.
-Time Ports::share(int lane, Time begin, const PortPhase& phase) {
-  const PortLoads& ports = lane == kIncoming ? phase.arrival : phase.ports;
-  if (!meets_others(lane, begin, bits_of(ports))) {
+Time Ports::share(std::size_t lane, Time begin, const PortPhase& phase, std::uint64_t bits) {
+  const PortLoads& ports = lane == kInbound ? phase.arrival : phase.ports;
+  if (!meets_others(lane, begin, bits)) {
     double slower = 1;
     for (const PortLoad& port : ports) {
       slower = std::max(slower, port.load);
     }
     return phase.serialisation * slower;
   }
-  delays_.assign(flights_.size(), Time(0));
+  meet(lane, begin);
   Time now = begin;
   auto left = static_cast<double>(phase.serialisation.value());
   for (bool over = false; !over;) {
-    find_load(now, lane, ports);
-    Time until = Time::max();
-    for (std::size_t i = 0; i < flights_.size(); ++i) {
-      const Flight& other = flights_[i];
-      const Time end = other.end + delays_[i];
-      if (other.lane != lane && end > now) {
-        until = std::min(until, other.begin > now
-                                    ? other.begin
-                                    : now + (end - now) * lost_speed(load_, ports, other.ports()));
-      }
-    }
+    Time until = meet_until(lane, now);
+    find_load(now, ports);
+    until = std::min(until, lose_speed(now, ports));
     const double slower = slowdown(load_, ports);
     const Time needed = Time::from_double(left * slower);
     over = until.is_overflow() || now + needed <= until;
     const Time part = over ? needed : until - now;
-    for (std::size_t i = 0; i < flights_.size(); ++i) {
-      const Flight& other = flights_[i];
-      if (other.lane != lane && other.begin <= now && other.end + delays_[i] > now) {
-        delays_[i] += part * (1 - 1 / lost_speed(load_, ports, other.ports()));
+    for (Met& met : met_) {
+      if (is_active(met, now)) {
+        met.delay += part * (1 - 1 / met.lost_speed);
       }
     }
     left = std::max(0.0, left - static_cast<double>(part.value()) / slower);
     now += part;
   }
-  for (std::size_t i = 0; i < delays_.size(); ++i) {
-    if (delays_[i] > Time(0)) {
-      delay(i, delays_[i]);
+  for (const Met& met : met_) {
+    if (met.delay > Time(0)) {
+      delay(met);
     }
   }
   return now - begin;
 }
 
-/// What every port is wanted for, with a new phase of `lane`.
-void Ports::find_load(Time now, int lane, const PortLoads& ports) {
+/// Messages that come in are met at once, since they are in no order.
+void Ports::meet(std::size_t lane, Time begin) {
+  met_.clear();
+  each_other(lane, [&](std::size_t l) {
+    const std::vector<Flight>& flights = lanes_[l].flights;
+    std::size_t next = lanes_[l].first;
+    for (; next < flights.size(); ++next) {
+      if (l == kInbound && flights[next].end > begin) {
+        met_.push_back({.lane = l, .flight = next});
+      } else if (l != kInbound && flights[next].end > begin) {
+        break;
+      }
+    }
+    next_[l] = next;
+  });
+}
+
+/// Meets what has begun by now; returns when the next one begins.
+Time Ports::meet_until(std::size_t lane, Time now) {
+  Time until = Time::max();
+  each_other(lane, [&](std::size_t l) {
+    const std::vector<Flight>& flights = lanes_[l].flights;
+    for (; next_[l] < flights.size() && flights[next_[l]].begin <= now; ++next_[l]) {
+      met_.push_back({.lane = l, .flight = next_[l]});
+    }
+    if (next_[l] < flights.size()) {
+      until = std::min(until, flights[next_[l]].begin);
+    }
+  });
+  return until;
+}
+
+/// What every port is wanted for, with a new phase.
+void Ports::find_load(Time now, const PortLoads& ports) {
   std::fill(load_.begin(), load_.end(), 0);
   add(load_, ports, 1);
-  for (std::size_t i = 0; i < flights_.size(); ++i) {
-    const Flight& other = flights_[i];
-    if (other.lane != lane && other.begin <= now && other.end + delays_[i] > now) {
-      add(load_, other.ports(), 1);
+  for (const Met& met : met_) {
+    if (is_active(met, now)) {
+      add(load_, flight_of(met).ports(), 1);
     }
   }
 }
 
-void Ports::delay(std::size_t flight, Time by) {
-  Flight& late = flights_[flight];
-  late.end += by;
-  late.done += by;
+/// Of those that move beside it; returns when the first of them ends, or the next comes in.
+Time Ports::lose_speed(Time now, const PortLoads& ports) {
+  Time until = Time::max();
+  for (Met& met : met_) {
+    const Flight& other = flight_of(met);
+    if (other.begin > now) {
+      until = std::min(until, other.begin);
+    } else if (is_active(met, now)) {
+      met.lost_speed = estimate::lost_speed(load_, ports, other.ports());
+      until = std::min(until, now + (other.end + met.delay - now) * met.lost_speed);
+    }
+  }
+  return until;
+}
+
+void Ports::delay(const Met& met) {
+  std::vector<Flight>& flights = lanes_[met.lane].flights;
+  Flight& late = flights[met.flight];
+  late.end += met.delay;
+  late.done += met.delay;
   Time free = late.done;
   if (late.last) {
     moved_.push_back({late.lane, late.node, late.done});
   }
-  for (std::size_t i = flight + 1; i < flights_.size(); ++i) {
-    Flight& next = flights_[i];
-    if (next.lane != late.lane || next.begin >= free) {
+  for (std::size_t i = met.flight + 1; i < flights.size(); ++i) {
+    Flight& next = flights[i];
+    if (next.begin >= free) {
+      if (met.lane != kInbound) {
+        break;  // so do those after it
+      }
       continue;
     }
     const Time shift = free - next.begin;
@@ -160,27 +222,91 @@ void Ports::delay(std::size_t flight, Time by) {
   }
 }
 
+std::vector<Ports::Flight> Ports::flights() const {
+  std::vector<Flight> all;
+  all.reserve(size_);
+  for (const Lane& lane : lanes_) {
+    all.insert(all.end(), lane.flights.begin() + static_cast<std::ptrdiff_t>(lane.first),
+               lane.flights.end());
+  }
+  return all;
+}
+
 bool Ports::busy_after(Time when) const {
-  return std::any_of(flights_.begin(), flights_.end(),
-                     [&](const Flight& flight) { return !flight.message && flight.end > when; });
+  if (size_ == 0) {
+    return false;
+  }
+  return std::any_of(lanes_.begin(), lanes_.begin() + kInbound, [&](const Lane& lane) {
+    for (std::size_t i = lane.flights.size(); i-- > lane.first;) {
+      if (lane.flights[i].end <= when || !lane.flights[i].message) {
+        return lane.flights[i].end > when;
+      }
+    }
+    return false;
+  });
+}
+
+void Ports::Lane::forget(Time before) {
+  while (first < flights.size() && flights[first].done <= before) {
+    ++first;
+  }
+  settled = std::max(settled, first);
+  compact();
+}
+
+void Ports::Lane::compact() {
+  if (first == flights.size()) {
+    flights.clear();
+    first = settled = 0;
+  } else if (first > kStale && 2 * first > flights.size()) {
+    flights.erase(flights.begin(), flights.begin() + static_cast<std::ptrdiff_t>(first));
+    settled -= first;
+    first = 0;
+  }
 }
 
 void Ports::forget(Time before) {
-  std::erase_if(flights_, [&](const Flight& flight) { return flight.done <= before; });
+  if (size_ == 0) {
+    return;
+  }
+  size_ = 0;
+  for (std::size_t l = 0; l < kLanes; ++l) {
+    Lane& lane = lanes_[l];
+    if (l == kInbound) {
+      std::erase_if(lane.flights, [&](const Flight& flight) { return flight.done <= before; });
+      lane.settled = 0;
+    } else {
+      lane.forget(before);
+    }
+    size_ += lane.flights.size() - lane.first;
+    live_ &= lane.empty() ? ~bit_of(l) : ~std::uint32_t{0};
+  }
 }
 
 void Ports::settle(Time when) {
   forget(when);
-  for (Flight& flight : flights_) {
-    flight.node = kNoNode;
+  for (Lane& lane : lanes_) {
+    for (; lane.settled < lane.flights.size(); ++lane.settled) {
+      lane.flights[lane.settled].node = kNoNode;
+    }
+  }
+}
+
+void Ports::prolong(int lane, Time by) {
+  Lane& late = lanes_[lane_of(lane)];
+  if (!late.empty()) {
+    late.flights.back().end += by;
+    late.flights.back().done += by;
   }
 }
 
 void Ports::move(Time later) {
-  for (Flight& flight : flights_) {
-    flight.begin += later;
-    flight.end += later;
-    flight.done += later;
+  for (Lane& lane : lanes_) {
+    for (Flight& flight : lane.flights) {
+      flight.begin += later;
+      flight.end += later;
+      flight.done += later;
+    }
   }
 }
 

@@ -11,6 +11,8 @@
 /// evaluated and waited for them are not moved again: that is the approximation.
 #pragma once
 
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -18,6 +20,7 @@
 #include "base/units.h"
 #include "estimate/beside.h"
 #include "estimate/prices.h"
+#include "estimate/timed_workload.h"
 
 namespace orrery::estimate {
 
@@ -61,7 +64,9 @@ class Ports {
   Time receive(Time begin, const std::vector<PortPhase>& phases);
   const std::vector<Moved>& moved() const { return moved_; }
 
-  const std::vector<Flight>& flights() const { return flights_; }
+  /// By lane, in the order of their starts.
+  std::vector<Flight> flights() const;
+  std::size_t size() const { return size_; }
   /// Whether a transfer other than messages goes on after `when`.
   bool busy_after(Time when) const;
   /// Forgets what has ended by then.
@@ -69,17 +74,67 @@ class Ports {
   /// Forgets what has ended, and which nodes the rest belong to.
   void settle(Time when);
   void move(Time later);
+  /// The last transfer of a lane ends that much later.
+  void prolong(int lane, Time by);
 
  private:
+  /// Flights from `first` on. Those of a stage's own lane follow one another; messages that come in
+  /// are in the order in which they were sent, and may overlap.
+  struct Lane {
+    std::vector<Flight> flights;
+    std::size_t first = 0;
+    std::size_t settled = 0;  ///< flights that belong to no node of the running template
+    std::uint64_t bits = 0;   ///< of all flights since it was empty
+
+    bool empty() const { return first == flights.size(); }
+    void forget(Time before);
+    void compact();
+  };
+  static constexpr std::size_t kLanes = static_cast<std::size_t>(kMostLanes) + 1;
+  static constexpr std::size_t kInbound = kLanes - 1;
+  static constexpr std::size_t kStale = 32;  ///< forgotten flights that a lane carries along
+
+  /// A flight that a new phase has met.
+  struct Met {
+    std::size_t lane = 0;
+    std::size_t flight = 0;
+    Time delay{0};
+    double lost_speed = 1;  ///< how many times as long it takes with the new phase as without
+  };
+
+  static constexpr std::size_t lane_of(int lane) {
+    return lane == kIncoming ? kInbound : static_cast<std::size_t>(lane);
+  }
   static std::uint64_t bits_of(const std::vector<PortLoad>& ports);
   /// Whether others may be on one of these ports after `begin`.
-  bool meets_others(int lane, Time begin, std::uint64_t bits) const;
-  Time share(int lane, Time begin, const PortPhase& phase);
-  void find_load(Time now, int lane, const std::vector<PortLoad>& ports);
-  void delay(std::size_t flight, Time by);
+  bool meets_others(std::size_t lane, Time begin, std::uint64_t bits) const;
+  Time share(std::size_t lane, Time begin, const PortPhase& phase, std::uint64_t bits);
+  void meet(std::size_t lane, Time begin);
+  Time meet_until(std::size_t lane, Time now);
+  bool is_active(const Met& met, Time now) const {
+    const Flight& flight = flight_of(met);
+    return flight.begin <= now && flight.end + met.delay > now;
+  }
+  const Flight& flight_of(const Met& met) const { return lanes_[met.lane].flights[met.flight]; }
+  void find_load(Time now, const std::vector<PortLoad>& ports);
+  Time lose_speed(Time now, const std::vector<PortLoad>& ports);
+  void delay(const Met& met);
 
-  std::vector<Flight> flights_;  ///< in the order of their starts, by lane
-  std::vector<Time> delays_;     ///< of flights, by what starts
+  /// visit(lane) for every lane but this one that has flights.
+  template <class Visit>
+  void each_other(std::size_t lane, Visit&& visit) const {
+    for (std::uint32_t left = live_ & ~bit_of(lane); left != 0; left &= left - 1) {
+      visit(static_cast<std::size_t>(std::countr_zero(left)));
+    }
+  }
+  static constexpr std::uint32_t bit_of(std::size_t lane) { return std::uint32_t{1} << lane; }
+  static_assert(kLanes < 32);
+
+  std::array<Lane, kLanes> lanes_;
+  std::uint32_t live_ = 0;  ///< bits of lanes that have flights
+  std::size_t size_ = 0;
+  std::vector<Met> met_;                    ///< by the phase that starts
+  std::array<std::size_t, kLanes> next_{};  ///< of every lane: the first that it has not met
   std::vector<Moved> moved_;
   Load load_;  ///< at one moment
 };

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <deque>
 #include <utility>
 
 #include "estimate/period.h"
@@ -13,14 +12,9 @@
 namespace orrery::estimate {
 namespace {
 
-constexpr std::size_t kRemembered = 6;      // rounds back that a period is looked for
+constexpr std::int64_t kMostRounds = 24;    // evaluated to find a period
 constexpr std::size_t kStaleArrivals = 64;  // taken messages that an inbox carries along
 constexpr std::size_t kMostInputs = kMostClocks + 2 * plan::kChannelCount;
-
-struct Meeting {
-  Time latest = kNever;
-  std::vector<std::size_t> stages;
-};
 
 class Replay {
  public:
@@ -56,8 +50,6 @@ class Replay {
   }
 
  private:
-  // --- stages in the order of their dependencies
-
   void advance_all() {
     for (std::size_t s = 0; s < stages_.size(); ++s) {
       wake(s);
@@ -302,36 +294,28 @@ class Replay {
     stage.running = true;
   }
 
-  // --- periods
-
   /// Rounds until one repeats another, then all that are like them at once.
   void skip_periods() {
     const Repetition& repetition = plan_.lists.repetition;
-    std::int64_t listed = std::ssize(plan_.lists.templates.front());
+    const std::int64_t listed = repetition.rounds();
     for (std::size_t s = 0; s < stages_.size(); ++s) {
       stages_[s].limit = repetition.from[s];
-      listed = std::min(listed, (repetition.until[s] - repetition.from[s]) / repetition.length);
     }
-    const std::int64_t rounds = listed + repetition.omitted;
-    std::deque<Mark> marks;
+    RoundMarks marks;
     for (std::int64_t round = 0; round < listed; ++round) {
       advance_all();
       auto mark = mark_of(stages_);
       if (!mark) {
         return;
       }
-      for (std::size_t back = 1; back <= marks.size(); ++back) {
-        const Mark& before = marks[marks.size() - back];
-        const auto length = static_cast<std::int64_t>(back);
-        if (shift(before, *mark, contends_)) {
-          const std::int64_t times = (rounds - round) / length;
-          skip(times * length - repetition.omitted, {before, *mark}, times);
-          return;
-        }
+      marks.add(std::move(*mark));
+      const std::int64_t length = marks.length(contends_);
+      if (length > 0 && skip(marks, length, listed - round)) {
+        return;
       }
-      marks.push_back(std::move(*mark));
-      if (marks.size() > kRemembered) {
-        marks.pop_front();
+      if (length > 0 || round + 1 == std::min(listed, kMostRounds)) {
+        skip_alike(marks, length > 0 ? length : (marks.most_back() + 1) / 2, listed - round - 1);
+        return;
       }
       for (Stage& stage : stages_) {
         stage.limit += repetition.length;
@@ -339,20 +323,46 @@ class Replay {
     }
   }
 
-  /// So many periods, and as many rounds of the lists.
-  void skip(std::int64_t rounds, const Period& period, std::int64_t times) {
+  /// Whole periods, of which `left` rounds are listed.
+  bool skip(const RoundMarks& marks, std::int64_t length, std::int64_t left) {
+    const Repetition& repetition = plan_.lists.repetition;
+    const std::int64_t times = (left + repetition.omitted) / length;
+    const std::int64_t rounds = times * length - repetition.omitted;
+    if (rounds < 0 || !may_skip()) {
+      return false;
+    }
+    jump(stages_, {marks.back(length), marks.back(0)}, times, rounds * repetition.length);
+    skipped_ = true;
+    return true;
+  }
+
+  /// All rounds but the last, of which `left` are listed, as the mean of `length` before.
+  void skip_alike(const RoundMarks& marks, std::int64_t length, std::int64_t left) {
+    const Repetition& repetition = plan_.lists.repetition;
+    const std::int64_t rounds = std::max<std::int64_t>(0, left - 1);
+    if (length == 0 || rounds + repetition.omitted == 0 || !may_skip()) {
+      return;
+    }
+    extrapolate(stages_, {marks.back(length), marks.back(0)},
+                static_cast<double>(rounds + repetition.omitted) / static_cast<double>(length),
+                rounds * repetition.length);
+    skipped_ = true;
+    exact_ = false;
+  }
+
+  /// Whether all stages are where the lists may lack rounds.
+  bool may_skip() const {
     const Repetition& repetition = plan_.lists.repetition;
     for (std::size_t s = 0; repetition.omitted > 0 && s < stages_.size(); ++s) {
-      if (rounds < 0 || stages_[s].next < repetition.from[s]) {
-        return;
+      if (stages_[s].next < repetition.from[s]) {
+        return false;
       }
     }
-    jump(stages_, period, times, rounds * repetition.length);
-    skipped_ = true;
+    return true;
   }
 
   ReplayResult result() {
-    ReplayResult result{.spans = std::move(spans_), .evaluated = evaluated_};
+    ReplayResult result{.spans = std::move(spans_), .evaluated = evaluated_, .exact = exact_};
     for (const Stage& stage : stages_) {
       for (int clock = 0; clock < kMostClocks; ++clock) {
         if (clock != kHost && clock != kVisible) {
@@ -374,6 +384,7 @@ class Replay {
   std::size_t first_ = 0;
   std::int64_t evaluated_ = 0;
   bool skipped_ = false;  ///< periods
+  bool exact_ = true;
   bool contends_ = false;
   bool crowded_ = false;  ///< some templates run node by node beside messages
 };

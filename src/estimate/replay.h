@@ -8,6 +8,9 @@
 ///   Periods: when all lists repeat (issue_lists.h) and after some rounds every clock, message and
 ///   communication under way is where it was some rounds before, T later, the same rounds follow
 ///   as often as the lists repeat, each T later; they are skipped. Equality is to the picosecond.
+///   Where no round repeats another (reductions that compute leaves further and further behind),
+///   kMostRounds are evaluated, and the others but the last are taken to last as long as the mean
+///   of the last few.
 ///   A clock other than compute may fall back: outputs that did not change while it did will not
 ///   change when it falls back further, because they are convex in it (max-plus).
 ///
@@ -61,6 +64,7 @@ struct ReplayResult {
   /// False: of lists that lack rounds, when no period was found in those that they have; the rest
   /// is then not known.
   bool whole = true;
+  bool exact = true;  ///< false: rounds that repeat nothing were taken to last as those before them
 };
 
 /// Mistakes: stages that wait for one another.

@@ -37,6 +37,12 @@ struct Inbox {
   }
 };
 
+/// Stages that have come to a meeting.
+struct Meeting {
+  Time latest = kNever;
+  std::vector<std::size_t> stages;
+};
+
 struct Stage {
   std::int64_t next = 0;
   std::int64_t limit = 0;

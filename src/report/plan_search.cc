@@ -45,7 +45,7 @@ class SearchText {
     line("{} on {} x {} ({}), {} sequences of {} tokens", task_.model.name, task_.devices,
          task_.machine.device.name, task_.machine.name, task_.fixed.plan.global_batch, tokens());
     if (answer_.top.empty()) {
-      nothing_fits();
+      nothing_found();
     } else {
       best();
       runners_up();
@@ -68,8 +68,12 @@ class SearchText {
     return task_.fixed.plan.sequence > 0 ? task_.fixed.plan.sequence : task_.model.max_positions;
   }
 
-  void nothing_fits() {
-    line("No plan fits. The most frugal by a bound of its memory:");
+  void nothing_found() {
+    if (answer_.stopped) {
+      line("Stopped before a plan had been simulated.");
+      return;
+    }
+    line("No plan fits. The one whose bound of memory is least:");
     line("  {}", full::summary(answer_.frugal));
     for (const Mistake& mistake : answer_.missing.mistakes) {
       line("  {}", Error(mistake).to_string());

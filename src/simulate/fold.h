@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ namespace orrery::simulate {
 struct LinkMirrors {
   std::vector<topology::LinkId> stands_for;  ///< by link; empty: every link for itself
   std::vector<double> crowd;
+  /// Collectives (Binding) whose members do not send alike: apart from all others (phase_apart.h).
+  std::set<int> apart;
 
   void mirror(std::vector<topology::Hop>& hops) const {
     if (stands_for.empty()) {

@@ -13,6 +13,7 @@
 
 #include "simulate/laid_phases.h"
 #include "simulate/message_plans.h"
+#include "simulate/phase_apart.h"
 #include "simulate/wiring.h"
 
 namespace orrery::simulate {
@@ -70,6 +71,7 @@ class Symmetry {
   std::optional<std::vector<LinkId>> images(const graph::Digit& digit) {
     LinkImages links(map_.links());
     seen_.clear();
+    apart_.clear();
     for (std::size_t c = 0; c < wiring_.communicator_count(); ++c) {
       if (!maps_communicator(static_cast<CommunicatorIndex>(c), digit, links)) {
         return std::nullopt;
@@ -83,6 +85,9 @@ class Symmetry {
     return links.get();
   }
 
+  /// Collectives that the digit last looked at leaves apart (phase_apart.h).
+  const std::set<int>& apart() const { return apart_; }
+
   /// Whether the mirrors of every sender are in the groups that it sends in, and those that stand
   /// for others at the same places of all groups: else a schedule cannot be that of one group.
   bool keeps_groups(const Fold& fold) {
@@ -90,7 +95,8 @@ class Symmetry {
       const Communicator& communicator = wiring_.communicator(static_cast<CommunicatorIndex>(c));
       for (std::size_t i = 0; i < bound_.collectives().size(); ++i) {
         const BoundCollective& collective = bound_.collectives()[i];
-        if (collective.is_copy || collective.group != communicator.group) {
+        if (collective.is_copy || collective.group != communicator.group ||
+            fold.mirrors.apart.contains(static_cast<int>(i))) {
           continue;
         }
         for (const PhasePlan& phase :
@@ -155,10 +161,17 @@ class Symmetry {
       if (from.size() != to.size()) {
         return false;
       }
+      const bool faint = std::ranges::all_of(from, may_run_apart);
       for (std::size_t p = 0; p < from.size(); ++p) {
+        if (from[p].size != to[p].size || from[p].setup != to[p].setup) {
+          return false;
+        }
+        if (faint && !maps_phase(from[p], to[p], digit, nullptr)) {
+          apart_.insert(static_cast<int>(i));
+          continue;
+        }
         const bool fresh = seen_.emplace(from[p].ways, from[p].list).second;
-        if (from[p].size != to[p].size || from[p].setup != to[p].setup ||
-            (fresh && !maps_phase(from[p], to[p], digit, links))) {
+        if (fresh && !maps_phase(from[p], to[p], digit, &links)) {
           return false;
         }
       }
@@ -166,8 +179,9 @@ class Symmetry {
     return true;
   }
 
+  /// `links`: whose images to keep; null: only who sends what to whom is looked at.
   bool maps_phase(const PhasePlan& from, const PhasePlan& to, const graph::Digit& digit,
-                  LinkImages& links) {
+                  LinkImages* links) {
     const auto pairs = static_cast<std::uint32_t>(from.list->pairs().size());
     if (from.list != to.list || from.groups != to.groups) {
       return false;
@@ -190,7 +204,8 @@ class Symmetry {
         }
         image_group = found->second.group;
         images[pair] = found->second.pair;
-        if (!links.add((*from.ways)[way], (*to.ways)[*image_group * pairs + images[pair]])) {
+        if (links != nullptr &&
+            !links->add((*from.ways)[way], (*to.ways)[*image_group * pairs + images[pair]])) {
           return false;
         }
       }
@@ -231,6 +246,7 @@ class Symmetry {
   topology::LinkMap map_;
   std::set<std::pair<const WayTable*, const collective::MessageList*>> seen_;
   std::map<std::pair<const collective::MessageList*, std::vector<std::uint32_t>>, bool> schedules_;
+  std::set<int> apart_;
   std::vector<topology::Hop> hops_;
   std::vector<topology::Hop> image_hops_;
 };
@@ -249,6 +265,7 @@ std::int64_t least_factor(std::int64_t number) {
 struct Found {
   std::vector<graph::Digit> digits;
   std::vector<std::vector<LinkId>> images;
+  std::set<int> apart;
   std::vector<std::string> reasons;
 };
 
@@ -265,6 +282,7 @@ void fold_digit(Symmetry& symmetry, const graph::Digit& whole, Found& found) {
       if (auto images = symmetry.images(part)) {
         found.digits.push_back(part);
         found.images.push_back(std::move(*images));
+        found.apart.insert(symmetry.apart().begin(), symmetry.apart().end());
         folded *= part.size;
         break;
       }
@@ -329,11 +347,13 @@ Fold fold_messages(const graph::Workload& workload, const machine::Machine& mach
     fold_digit(symmetry, digit, found);
   }
   Fold fold = fold_by(found.digits, std::move(found.reasons), workload.ranks);
+  fold.mirrors.apart = found.apart;
   if (!symmetry.keeps_groups(fold)) {
     return fold_by({}, {"ranks alike are in different groups of a phase"}, workload.ranks);
   }
   if (!found.digits.empty()) {
     fold.mirrors = mirrors_of(found, found.images.front().size());
+    fold.mirrors.apart = std::move(found.apart);
   }
   return fold;
 }

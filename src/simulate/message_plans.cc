@@ -8,6 +8,8 @@
 #include <cmath>
 #include <utility>
 
+#include "simulate/phase_apart.h"
+
 namespace orrery::simulate {
 namespace {
 
@@ -95,10 +97,7 @@ const collective::MessageList& MessagePlans::list(const collective::CollectivePh
   const auto known = lists_.find(shape);
   return known != lists_.end()
              ? known->second
-             : lists_
-                   .emplace(std::move(shape),
-                            collective::MessageList(collective::schedule_of(phase, machine_)))
-                   .first->second;
+             : lists_.emplace(std::move(shape), collective::list_of(phase, machine_)).first->second;
 }
 
 /// A message stands for those that shifts of the folded digits map onto it (message_fold.h): its
@@ -136,9 +135,11 @@ const collective::MessageList& MessagePlans::list(CommunicatorIndex communicator
 
 const WayTable& MessagePlans::ways(CommunicatorIndex communicator,
                                    const collective::CollectivePhase& phase,
-                                   const collective::MessageList& list, const Groups& groups) {
+                                   const collective::MessageList& list, const Groups& groups,
+                                   bool mirrored) {
   Shape shape = shape_of(phase);
   shape.communicator = communicator;
+  shape.mirrored = mirrored;
   const auto [found, fresh] = ways_.try_emplace(std::move(shape));
   if (fresh) {
     const collective::PhaseWays ways(phase, machine_);
@@ -147,7 +148,9 @@ const WayTable& MessagePlans::ways(CommunicatorIndex communicator,
       for (const collective::MessageList::Pair& pair : list.pairs()) {
         hops.clear();
         ways.append(group[pair.sender], group[pair.receiver], hops);
-        wiring_.mirrors().mirror(hops);
+        if (mirrored) {
+          wiring_.mirrors().mirror(hops);
+        }
         found->second.add(hops, group[pair.sender], group[pair.receiver]);
       }
     }
@@ -255,6 +258,30 @@ double MessagePlans::messages_of(const graph::Workload& workload) {
   return messages;
 }
 
+PhasePlan MessagePlans::plan_of(CommunicatorIndex communicator,
+                                const collective::CollectivePhase& phase, Groups groups,
+                                bool apart) {
+  const bool folds = !wiring_.folded().empty() && !apart;
+  if (folds) {
+    std::erase_if(groups, [&](const std::vector<std::int64_t>& ranks) {
+      return std::ranges::none_of(ranks, [&](std::int64_t rank) {
+        return std::ranges::binary_search(wiring_.ranks(), rank);
+      });
+    });
+  }
+  const collective::MessageList& list =
+      folds ? this->list(communicator, phase, groups) : this->list(phase);
+  PhasePlan plan{.list = &list,
+                 .ways = &ways(communicator, phase, list, groups, !apart),
+                 .groups = static_cast<std::uint32_t>(groups.size()),
+                 .size = phase.size,
+                 .setup = collective::setup_of(phase, machine_)};
+  if (apart) {
+    plan.apart = time_apart(plan);
+  }
+  return plan;
+}
+
 const std::vector<PhasePlan>& MessagePlans::of(CommunicatorIndex number, int collective) {
   auto& plans = plans_[static_cast<std::size_t>(number)];
   const auto what = static_cast<std::size_t>(collective);
@@ -267,24 +294,10 @@ const std::vector<PhasePlan>& MessagePlans::of(CommunicatorIndex number, int col
     std::ranges::sort(members);
     const std::vector<collective::CollectivePhase>& phases =
         binding_.phases(collective, members.front());
-    const bool folds = !wiring_.folded().empty();
     plans[what] = std::make_unique<std::vector<PhasePlan>>();
     for (const collective::CollectivePhase& phase : phases) {
-      Groups groups = groups_of(phase, phases, members);
-      if (folds) {
-        std::erase_if(groups, [&](const std::vector<std::int64_t>& ranks) {
-          return std::ranges::none_of(ranks, [&](std::int64_t rank) {
-            return std::ranges::binary_search(wiring_.ranks(), rank);
-          });
-        });
-      }
-      const collective::MessageList& list =
-          folds ? this->list(number, phase, groups) : this->list(phase);
-      plans[what]->push_back({.list = &list,
-                              .ways = &ways(number, phase, list, groups),
-                              .groups = static_cast<std::uint32_t>(groups.size()),
-                              .size = phase.size,
-                              .setup = collective::setup_of(phase, machine_)});
+      plans[what]->push_back(plan_of(number, phase, groups_of(phase, phases, members),
+                                     wiring_.mirrors().apart.contains(collective)));
     }
   }
   return *plans[what];

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -54,7 +55,8 @@ struct PhasePlan {
   const WayTable* ways = nullptr;  ///< by group and pair of the list
   std::uint32_t groups = 1;
   Bytes size{0};
-  Time setup{0};  ///< before the first message
+  Time setup{0};                             ///< before the first message
+  std::optional<Time> apart = std::nullopt;  ///< its time, where its messages are not sent
 
   std::size_t messages() const { return groups * list->size(); }
   std::span<const topology::Hop> way(std::uint32_t group, std::uint32_t message) const {
@@ -96,6 +98,7 @@ class MessagePlans {
     graph::CollectiveKind kind = graph::CollectiveKind::all_reduce;
     collective::CollectiveAlgorithm algorithm = collective::CollectiveAlgorithm::ring;
     std::vector<std::int64_t> ports;  ///< dimension, count, stride, protocol of each
+    bool mirrored = true;             ///< of ways
     friend auto operator<=>(const Shape&, const Shape&) = default;
   };
   using Groups = std::vector<std::vector<std::int64_t>>;
@@ -112,8 +115,11 @@ class MessagePlans {
   const collective::MessageList& list(CommunicatorIndex communicator,
                                       const collective::CollectivePhase& phase,
                                       const Groups& groups);
+  /// `mirrored`: on the links that stand for those of the ways.
   const WayTable& ways(CommunicatorIndex communicator, const collective::CollectivePhase& phase,
-                       const collective::MessageList& list, const Groups& groups);
+                       const collective::MessageList& list, const Groups& groups, bool mirrored);
+  PhasePlan plan_of(CommunicatorIndex communicator, const collective::CollectivePhase& phase,
+                    Groups groups, bool apart);
 
   const Wiring& wiring_;
   Binding& binding_;

@@ -111,8 +111,11 @@ std::span<const topology::Hop> MessageTransport<Links>::route(const Way& way) {
 template <class Links>
 void MessageTransport<Links>::begin_phase(Activity id) {
   under_[id].waits.clear();
-  const Time setup = phase_of(under_[id]).setup;
-  if (setup > Time(0)) {
+  const PhasePlan& phase = phase_of(under_[id]);
+  const Time setup = phase.setup;
+  if (phase.apart) {
+    queue_.push(queue_.now() + setup + *phase.apart, kApart, id);
+  } else if (setup > Time(0)) {
     queue_.push(queue_.now() + setup, kBegin, id);
   } else {
     send_first(id);
@@ -159,6 +162,9 @@ std::optional<Activity> MessageTransport<Links>::handle(const engine::EventQueue
   if (event.kind == kCopied) {
     return event.subject;
   }
+  if (event.kind == kApart) {
+    return end_phase(event.subject) ? std::optional<Activity>(event.subject) : std::nullopt;
+  }
   if (event.kind == kBegin) {
     send_first(event.subject);
     return std::nullopt;
@@ -188,14 +194,17 @@ bool MessageTransport<Links>::arrive(const Owner& owner) {
       send({owner.activity, owner.group, next});
     }
   }
-  if (--under.left > 0) {
-    return false;
-  }
+  return --under.left == 0 && end_phase(owner.activity);
+}
+
+template <class Links>
+bool MessageTransport<Links>::end_phase(Activity id) {
+  Under& under = under_[id];
   if (++under.phase == under.phases->size()) {
     under.phases = nullptr;
     return true;
   }
-  begin_phase(owner.activity);
+  begin_phase(id);
   return false;
 }
 

@@ -77,7 +77,7 @@ class MessageTransport {
   std::optional<Activity> activity_of(const engine::EventQueue::Event& event) const
     requires kRepeats
   {
-    const bool own = event.kind == kBegin || event.kind == kCopied;
+    const bool own = event.kind == kBegin || event.kind == kCopied || event.kind == kApart;
     return own                      ? std::optional(event.subject)
            : links_.is_stale(event) ? std::nullopt
                                     : std::optional(owners_[event.subject].activity);
@@ -96,6 +96,7 @@ class MessageTransport {
   static constexpr std::uint32_t kFirstEvent = 130;
   static constexpr std::uint32_t kBegin = kFirstEvent;  ///< the phase's first messages
   static constexpr std::uint32_t kCopied = kFirstEvent + 1;
+  static constexpr std::uint32_t kApart = kFirstEvent + 2;  ///< the end of a phase apart
   static constexpr std::uint32_t kWhole = UINT32_MAX;
 
   /// A collective under way.
@@ -119,6 +120,8 @@ class MessageTransport {
   void send_first(Activity id);
   void send(const Owner& owner);
   bool arrive(const Owner& owner);
+  /// True when it was the collective's last.
+  bool end_phase(Activity id);
   /// Begins a message between two ranks.
   network::TransferId start(Bytes bytes, std::span<const topology::Hop> way, RankPair ends);
   void own(network::TransferId transfer, const Owner& owner);

@@ -231,6 +231,7 @@ Result<Kernels> kernels_of(const AttentionQuery& query, const compute::Device& d
     write.name = "cache_write";
     write.kind = graph::OperatorKind::cache_write;
     write.type = checked->type;
+    write.tensorrt = checked->tensorrt;
     write.bytes = 2 * (2 * element * kv_heads * query.queries);  // read and written
   }
   kernels.push_back(std::move(*checked));

@@ -58,6 +58,23 @@ TEST(AttentionMeasured, ShippedCoefficientsPredictKernelsOfEachDevice) {
   }
 }
 
+/// attention_trtllm_measured.csv: the same of TensorRT-LLM 1.3, more than one query.
+TEST(AttentionMeasured, TensorRtLlmsCoefficientsPredictItsKernelsAndItsCacheWrites) {
+  const auto table =
+      load_csv(std::string(ORRERY_SOURCE_DIR) + "/tests/calibrate/attention_trtllm_measured.csv")
+          .value();
+  for (const Measured& measured : std::vector<Measured>{{"h100", "dgx-h100", 0.12},
+                                                        {"h200", "dgx-h200", 0.12},
+                                                        {"b200", "dgx-b200", 0.09},
+                                                        {"b300", "dgx-b300", 0.09},
+                                                        {"gb200", "gb200-nvl72", 0.09},
+                                                        {"gb300", "gb300-nvl72", 0.09}}) {
+    const double error = median_error(measured, table);
+    EXPECT_LE(error, measured.median) << measured.device;
+    fmt::print("{:12} TensorRT-LLM attention median {:.1f} %\n", measured.device, 100 * error);
+  }
+}
+
 graph::Operator causal(std::int64_t heads, std::int64_t length, std::int64_t width) {
   graph::Operator op;
   op.kind = graph::OperatorKind::attention;

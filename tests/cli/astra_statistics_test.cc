@@ -55,8 +55,8 @@ TEST(AstraStatisticsCommand, AStragglersKernelsTakeLonger) {
 
 TEST(AstraStatisticsCommand, OptionsThatDoNotGoTogetherAreMistakes) {
   EXPECT_THAT(run(kRing, "--native --statistics").err, HasSubstr("not with --statistics"));
-  EXPECT_THAT(run(kRing, "--logical-topology-configuration=dims.json").err,
-              HasSubstr("expected --native beside it"));
+  EXPECT_THAT(run(kRing, "--network flow --network-backend=unaware").err,
+              HasSubstr("--network-backend: not with --network"));
 }
 
 TEST(AstraStatisticsCommand, UnknownKeysMayBeWarnings) {

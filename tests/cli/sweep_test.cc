@@ -63,6 +63,8 @@ TEST(SweepCommand, MistakesWriteNothing) {
   EXPECT_THAT(error("sweep " + study + store + " --shard 3/3"), HasSubstr("--shard: found '3/3'"));
   EXPECT_THAT(error("sweep " + study + store + " --mpi"), HasSubstr("--mpi: is for processes"));
   EXPECT_THAT(error("sweep " + study + store + " --mpi --slurm 2"), HasSubstr("contradicts --mpi"));
+  EXPECT_THAT(error("sweep " + study + store + " --slurm 2 --limit 3"),
+              HasSubstr("--limit: contradicts --slurm"));
   EXPECT_THAT(error("sweep " + study + store + " --slurm 0"), HasSubstr("--slurm: found '0'"));
   EXPECT_THAT(error("sweep " + study + store + " --slurm-options x"),
               HasSubstr("goes with --slurm"));
@@ -120,6 +122,7 @@ TEST(SweepCommand, WithoutSbatchTheJobArrayIsWritten) {
   ASSERT_EQ(std::system(command.c_str()), 0);
   EXPECT_THAT(content(folder / "out"), HasSubstr("No sbatch here"));
   EXPECT_THAT(content(store + ".sbatch"), HasSubstr("#SBATCH --array=0-3"));
+  EXPECT_THAT(content(store + ".sbatch"), HasSubstr(" sweep /"));  // whatever folder tasks run in
 }
 
 /// examples/sweep as its README says.

@@ -110,6 +110,26 @@ TEST(Accuracy, HoldsForAnyNumberOfChunks) {
   compare(cases);
 }
 
+TEST(Accuracy, HoldsWhereReductionsFallFurtherAndFurtherBehind) {
+  // No round is like another, and most are not evaluated (replay.h).
+  std::vector<Case> cases;
+  for (const std::int64_t chunks : {1, 2, 4}) {
+    Case c{"gpt-22b zero 2 chunks " + std::to_string(chunks),
+           "dgx-a100-80g",
+           *zoo::load_model("gpt-22b"),
+           {}};
+    c.plan = {.tp = 4, .pp = 2, .dp = 1, .cp = 8, .chunks = chunks, .microbatch = 1};
+    c.plan.schedule = chunks > 1 ? plan::Schedule::interleaved : plan::Schedule::one_f_one_b;
+    c.plan.global_batch = 96;
+    c.plan.sequence = 2048;
+    c.plan.attention = zoo::AttentionKernel::flash;
+    c.plan.zero = 2;
+    c.plan.overlap_grad_reduce = c.plan.overlap_p2p = true;
+    cases.push_back(std::move(c));
+  }
+  compare(cases);
+}
+
 TEST(Accuracy, HoldsWhereCopiesToTheHostShareThePortOfCollectives) {
   std::vector<Case> cases;
   for (const char* machine : {"l40s", "rtx-pro-6000", "rtx4080-pcie4-8"}) {

@@ -8,6 +8,7 @@
 #include "builder.h"
 #include "machine/topology/read.h"
 #include "simulate/message_fold.h"
+#include "simulate/simulate.h"
 
 namespace orrery::simulate {
 namespace {
@@ -149,6 +150,50 @@ TEST(MessageFolding, AHashHasNoSymmetry) {
                      topology::Routing::ecmp);
   EXPECT_EQ(fold.ranks.size(), 16U);
   EXPECT_THAT(fold.report.reasons, ::testing::ElementsAre(HasSubstr("in 16 classes")));
+}
+
+/// An all-reduce over trees on eight devices of a switch of 100 GB/s, folded and rank by rank.
+struct TreeRuns {
+  Fold fold;
+  Timeline folded;
+  Timeline unfolded;
+};
+TreeRuns run_trees(Bytes bytes) {
+  machine::Machine machine = machine_of({dimension(topology::DimensionKind::switched, 8)});
+  machine.network[0].bandwidth = 100_GBps;
+  const graph::Workload workload =
+      workload_of(layout(1, 8),
+                  {{compute_node("work", 1_ms), collective_node("norm", plan::Axis::dp, bytes, {0}),
+                    compute_node("update", 1_ms, {1})}});
+  SimulateOptions options;
+  options.network = NetworkModel::flow;
+  options.algorithms.set(plan::Axis::dp, collective::CollectiveAlgorithm::double_binary_tree);
+  Binding bound(workload, machine, options.algorithms, PhaseChoice::with_messages);
+  bound.bind_all();
+  TreeRuns runs{.fold = fold_messages(workload, machine, bound, std::nullopt),
+                .folded = simulate(workload, machine, options).value(),
+                .unfolded = {}};
+  options.fold = false;
+  runs.unfolded = simulate(workload, machine, options).value();
+  return runs;
+}
+
+TEST(MessageFolding, ATreeThatCarriesNextToNothingRunsApart) {
+  // 4 B: 16 messages of a byte each way per edge, at most three edges of a rank and tree: 96 B on
+  // a link, 1 ns. Alone it takes what its messages take; nothing else is on the links.
+  const TreeRuns runs = run_trees(Bytes(4));
+  EXPECT_EQ(runs.fold.ranks, (Ranks{0}));
+  EXPECT_EQ(runs.fold.mirrors.apart.size(), 1U);
+  EXPECT_TRUE(runs.fold.report.reasons.empty());
+  EXPECT_EQ(runs.folded.step_time, runs.unfolded.step_time);
+  EXPECT_GT(runs.folded.step_time, 2_ms + 6_us);  // three levels up and down of 1 us each
+}
+
+TEST(MessageFolding, ATreeThatCarriesMuchDoesNotFold) {
+  const TreeRuns runs = run_trees(Bytes(100'000));
+  EXPECT_EQ(runs.fold.ranks.size(), 8U);
+  EXPECT_TRUE(runs.fold.mirrors.apart.empty());
+  EXPECT_EQ(runs.folded.step_time, runs.unfolded.step_time);
 }
 
 }  // namespace

@@ -32,6 +32,9 @@ class FakeBackend:
     def host_us(self, _launch, calls):
         return 7.0 * calls
 
+    def rest(self, _seconds):
+        pass
+
     def gemm(self, dtype, m, n, k):
         return 5 + 2 * m * n * k / (100e6 if dtype == "bf16" else 200e6)
 
@@ -43,6 +46,23 @@ class FakeBackend:
 
     def empty(self):
         return 5.0
+
+
+class HotBackend(FakeBackend):
+    """Runs at 0.9 of its rate once it has been busy for three seconds without a pause."""
+
+    def __init__(self):
+        self.busy_us = 0.0
+        self.pauses = 0
+
+    def rest(self, seconds):
+        self.busy_us = 0.0
+        self.pauses += seconds > 0
+
+    def elapsed_us(self, launches, calls):
+        time = super().elapsed_us(launches, calls) / (0.9 if self.busy_us >= 3e6 else 1)
+        self.busy_us += time
+        return time
 
 
 def run(arguments, make_backend=FakeBackend):
@@ -61,9 +81,9 @@ def run(arguments, make_backend=FakeBackend):
 
 class MeasureGpu(unittest.TestCase):
     def test_every_kind_is_a_file_of_its_own_with_its_columns(self):
-        status, files, _ = run(["gemm", "attention", "copy", "launch"])
+        status, files, _ = run(["gemm", "attention", "copy", "launch", "clocks"])
         self.assertEqual(status, 0)
-        self.assertEqual(set(files), {"gemm.csv", "attention.csv", "copy.csv", "launch.csv"})
+        self.assertEqual(set(files), {"gemm.csv", "attention.csv", "copy.csv", "launch.csv", "clocks.csv"})
         for kind, columns in measure_gpu.COLUMNS.items():
             rows = files[f"{kind}.csv"]
             self.assertEqual(tuple(rows[0]), ("device", "framework", "version") + columns)
@@ -78,6 +98,20 @@ class MeasureGpu(unittest.TestCase):
         self.assertEqual({row["kernel"]: float(row["latency_us"]) for row in files["launch.csv"]},
                          {"empty": 5, "host_dispatch": 7})
         self.assertEqual({row["direction"] for row in files["copy.csv"]}, set(measure_gpu.DIRECTIONS))
+
+    def test_clocks_are_read_cold_in_bursts_and_at_the_end_of_the_loop(self):
+        backend = HotBackend()
+        status, files, _ = run(["clocks", "--types", "bf16", "--seconds", "20"], lambda: backend)
+        self.assertEqual(status, 0)
+        self.assertEqual([(row["state"], row["loop_s"]) for row in files["clocks.csv"]],
+                         [("cold", "0.02"), ("sustained", "20")])
+        cold, sustained = (float(row["latency_us"]) for row in files["clocks.csv"])
+        self.assertAlmostEqual(cold, 5 + 2 * 8192**3 / 100e6, delta=1e-3)
+        self.assertAlmostEqual(cold / sustained, 0.9, delta=1e-6)
+        self.assertEqual(backend.pauses, measure_gpu.RUNS)
+        # Ended before the limit acts: nothing is slower.
+        _, files, _ = run(["clocks", "--types", "bf16", "--seconds", "2"], HotBackend)
+        self.assertEqual(len({row["latency_us"] for row in files["clocks.csv"]}), 1)
 
     def test_types_choose_rows(self):
         _, files, _ = run(["gemm", "--types", "fp8"])
@@ -95,6 +129,10 @@ class MeasureGpu(unittest.TestCase):
         self.assertEqual((status, files), (2, {}))
         self.assertIn("found 'fp7', expected some of bf16, fp16, fp8", error)
         self.assertEqual(run(["gem"])[0], 2)
+        for seconds in ("0", "nan", "4000"):
+            status, files, error = run(["clocks", "--seconds", seconds])
+            self.assertEqual((status, files), (2, {}))
+            self.assertIn("expected 1 to 3600", error)
         self.assertEqual(run([])[0], 2)
 
     def test_what_the_machine_lacks_is_said_and_nothing_is_written(self):

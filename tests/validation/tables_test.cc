@@ -3,6 +3,8 @@
 /// (configs/validation/*.yaml).
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/file.h"
 #include "study/validate.h"
 
@@ -41,7 +43,7 @@ INSTANTIATE_TEST_SUITE_P(
     All, PublishedTable,
     testing::Values(Goal{"megatron_sc21_table1", 10, 0.04}, Goal{"korthikanti2022_table5", 8, 0.03},
                     Goal{"korthikanti2022_memory", 36, 0.08}, Goal{"vtrain_a100_multi", 56, 0.08},
-                    Goal{"vtrain_a100_single", 481, 0.10}, Goal{"nemo_2407_h100_fp8", 9, 0.08}));
+                    Goal{"vtrain_a100_single", 481, 0.08}, Goal{"nemo_2407_h100_fp8", 9, 0.08}));
 
 TEST(MtNlg, IsReportedWithoutAGoal) {
   const auto result = shipped("mt_nlg_530b");
@@ -50,20 +52,32 @@ TEST(MtNlg, IsReportedWithoutAGoal) {
   EXPECT_EQ(result->score.rows, 3U);
 }
 
-TEST(AllTables, StateTheSameHostDispatch) {
+TEST(AllTables, StateTheFittedHostDispatchOrThePublishedOne) {
   // One figure is fitted, once; a table that states another would be fitted by itself.
-  std::string first;
+  std::string fitted;
   for (const std::string& name : list_configs("validation")) {
     const auto profile = study::load_profile(name);
     ASSERT_TRUE(profile);
     for (const study::Setting& setting : profile->plan) {
-      if (setting.field == "host_dispatch") {
-        first = first.empty() ? setting.value : first;
-        EXPECT_EQ(setting.value, first) << name;
+      if (setting.field != "host_dispatch") {
+        continue;
+      }
+      const auto why =
+          std::find_if(profile->why.begin(), profile->why.end(),
+                       [](const auto& reason) { return reason.field == "host_dispatch"; });
+      ASSERT_NE(why, profile->why.end()) << name;
+      if (why->text.find("fitted to the rows of vtrain_a100_single") != std::string::npos) {
+        fitted = fitted.empty() ? setting.value : fitted;
+        EXPECT_EQ(setting.value, fitted) << name;
+      } else {
+        EXPECT_EQ(setting.value, "13.5 us") << name;  // NVIDIA/TransformerEngine issue 2053: 13.48
+        EXPECT_NE(why->text.find("13.48 us (NVIDIA/TransformerEngine issue 2053)"),
+                  std::string::npos)
+            << name;
       }
     }
   }
-  EXPECT_FALSE(first.empty());
+  EXPECT_FALSE(fitted.empty());
 }
 
 }  // namespace

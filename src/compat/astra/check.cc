@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "compat/astra/linked_network.h"
 #include "compat/astra/node_time.h"
 
 namespace orrery::astra {
@@ -67,6 +68,11 @@ Error check_input(const RunInput& input, const RunOptions& options, const Wires&
         "{} dimensions: expected one, which is all that the aware back-end has; unaware does any "
         "number",
         wires.dimensions())));
+  }
+  if (on_links(options.backend) && error.mistakes.empty()) {
+    if (auto fits = LinkedNetwork::check(options.backend, input.network, options.wires); !fits) {
+      error.add(std::move(fits.error()));
+    }
   }
   if (options.queues_per_dimension < 1) {
     error.add(

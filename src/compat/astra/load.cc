@@ -54,61 +54,27 @@ void check_needed_lists(const std::string& file, const RunInput& input, Error& m
 
 class Loader {
  public:
-  Loader(const Files& files, const Quirks& quirks) : files_(files), quirks_(quirks) {}
+  Loader(const Quirks& quirks, bool warn_of_unknown)
+      : quirks_(quirks), warn_of_unknown_(warn_of_unknown) {}
 
-  Result<Loaded> load(const std::function<void(double)>& progress) {
-    load_network();
-    load_system();
-    load_memory();
-    load_traces(progress);
-    if (!mistakes_.empty()) {
-      return fail(std::move(mistakes_));
+  void load_links(const std::string& logical, const std::string& network) {
+    if (auto links = keep(load_link_network(logical, network, loaded_.warnings), mistakes_)) {
+      loaded_.topology = std::move(links->topology);
+      set_network(std::move(links->dimensions));
     }
-    return std::move(loaded_);
   }
 
- private:
-  std::vector<std::string>* unknown() {
-    return files_.warn_of_unknown ? &loaded_.warnings : nullptr;
-  }
-
-  void load_network() {
-    if (files_.logical) {
-      auto links =
-          keep(load_link_network(*files_.logical, files_.network, loaded_.warnings), mistakes_);
-      if (links) {
-        loaded_.topology = std::move(links->topology);
-        set_network(std::move(links->dimensions));
-      }
-      return;
-    }
-    if (files_.network.ends_with(".topo")) {
-      mistakes_.add({files_.network,
-                     {},
-                     "a topology of ASTRA-sim's htsim back-end",
-                     std::string(kWhatIsRead)});
-      return;
-    }
-    const auto node = keep(load_config(files_.network), mistakes_);
-    auto network = node ? keep(parse_network(*node, quirks_, unknown()), mistakes_) : std::nullopt;
-    if (network) {
+  void take_network(const Result<ConfigNode>& node) {
+    if (!node) {
+      mistakes_.add(node.error());
+    } else if (auto network = keep(parse_network(*node, quirks_, unknown()), mistakes_)) {
       set_network(std::move(*network));
     }
   }
 
-  void set_network(std::vector<Dimension> network) {
-    loaded_.input.network = std::move(network);
-    for (const Dimension& dimension : loaded_.input.network) {
-      ranks_ *= dimension.size;
-    }
-  }
-
-  void load_system() {
-    const auto node = keep(load_json(files_.system), mistakes_);
-    if (!node) {
-      return;
-    }
-    auto system = keep(parse_system(*node, loaded_.warnings, unknown()), mistakes_);
+  void take_system(const Result<ConfigNode>& node) {
+    auto system = node ? keep(parse_system(*node, loaded_.warnings, unknown()), mistakes_)
+                       : keep(Result<System>(fail(Error(node.error()))), mistakes_);
     if (!system) {
       return;
     }
@@ -117,40 +83,60 @@ class Loader {
         mistakes_.add(std::move(fits.error()));
       }
     }
-    const std::string folder = std::filesystem::path(files_.system).parent_path().string();
+    system_file_ = node->file();
+    const std::string folder = std::filesystem::path(system_file_).parent_path().string();
     if (auto customs = keep(load_customs(*system, folder), mistakes_)) {
       loaded_.input.customs = std::move(*customs);
     }
     loaded_.input.system = std::move(*system);
   }
 
-  void load_memory() {
-    const auto node = keep(load_json(files_.memory), mistakes_);
-    if (const auto memory = node ? keep(parse_memory(*node, unknown()), mistakes_) : std::nullopt) {
+  void take_memory(const Result<ConfigNode>& node) {
+    if (!node) {
+      mistakes_.add(node.error());
+    } else if (const auto memory = keep(parse_memory(*node, unknown()), mistakes_)) {
       loaded_.input.memory = *memory;
     }
   }
 
-  void load_traces(const std::function<void(double)>& progress) {
+  void load_traces(const chakra::LoadOptions& options) {
     if (loaded_.input.network.empty()) {
       return;
     }
-    auto traces = keep(chakra::load({.prefix = files_.workload,
-                                     .ranks = ranks_,
-                                     .groups = files_.groups,
-                                     .progress = progress}),
-                       mistakes_);
+    chakra::LoadOptions all = options;
+    all.ranks = ranks_;
+    auto traces = keep(chakra::load(all), mistakes_);
     if (!traces) {
       return;
     }
     loaded_.input.traces = std::move(*traces);
     if (mistakes_.empty()) {
-      check_needed_lists(files_.system, loaded_.input, mistakes_);
+      check_needed_lists(system_file_, loaded_.input, mistakes_);
     }
   }
 
-  const Files& files_;
+  void reject(Mistake mistake) { mistakes_.add(std::move(mistake)); }
+
+  Result<Loaded> finish() && {
+    if (!mistakes_.empty()) {
+      return fail(std::move(mistakes_));
+    }
+    return std::move(loaded_);
+  }
+
+ private:
+  std::vector<std::string>* unknown() { return warn_of_unknown_ ? &loaded_.warnings : nullptr; }
+
+  void set_network(std::vector<Dimension> network) {
+    loaded_.input.network = std::move(network);
+    for (const Dimension& dimension : loaded_.input.network) {
+      ranks_ *= dimension.size;
+    }
+  }
+
   const Quirks& quirks_;
+  bool warn_of_unknown_;
+  std::string system_file_;
   std::int64_t ranks_ = 1;
   Loaded loaded_;
   Error mistakes_;
@@ -160,7 +146,28 @@ class Loader {
 
 Result<Loaded> load_files(const Files& files, const Quirks& quirks,
                           const std::function<void(double)>& progress) {
-  return Loader(files, quirks).load(progress);
+  Loader loader(quirks, files.warn_of_unknown);
+  if (files.logical) {
+    loader.load_links(*files.logical, files.network);
+  } else if (files.network.ends_with(".topo")) {
+    loader.reject(
+        {files.network, {}, "a topology of ASTRA-sim's htsim back-end", std::string(kWhatIsRead)});
+  } else {
+    loader.take_network(load_config(files.network));
+  }
+  loader.take_system(load_json(files.system));
+  loader.take_memory(load_json(files.memory));
+  loader.load_traces({.prefix = files.workload, .groups = files.groups, .progress = progress});
+  return std::move(loader).finish();
+}
+
+Result<Loaded> load_documents(const Documents& documents, const Quirks& quirks) {
+  Loader loader(quirks, false);
+  loader.take_network(documents.network);
+  loader.take_system(documents.system);
+  loader.take_memory(documents.memory);
+  loader.load_traces({.prefix = documents.workload, .groups = documents.groups, .progress = {}});
+  return std::move(loader).finish();
 }
 
 }  // namespace orrery::astra

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/config_node.h"
 #include "base/result.h"
 #include "compat/astra/quirks.h"
 #include "compat/astra/run.h"
@@ -35,5 +36,16 @@ struct Loaded {
 /// network, and a collective in the traces whose list is missing.
 Result<Loaded> load_files(const Files& files, const Quirks& quirks,
                           const std::function<void(double)>& progress = {});
+
+/// The same of files that have been read, or of what a study made of them. Names of custom
+/// collectives are relative to the folder of the system's file.
+struct Documents {
+  ConfigNode system;
+  ConfigNode network;
+  ConfigNode memory;
+  std::string workload;  ///< prefix of the trace files
+  std::optional<std::string> groups = std::nullopt;
+};
+Result<Loaded> load_documents(const Documents& documents, const Quirks& quirks);
 
 }  // namespace orrery::astra

@@ -38,22 +38,6 @@ std::int64_t links_of(const Dimension& dimension) {
   return 1;
 }
 
-std::vector<topology::NetworkDimension> network_of(const std::vector<Dimension>& network,
-                                                   Time overhead) {
-  std::vector<topology::NetworkDimension> dimensions;
-  for (const Dimension& from : network) {
-    topology::NetworkDimension to;
-    to.name = fmt::format("dimension {}", dimensions.size());
-    to.kind = kind_of(from.building);
-    to.size = from.size;
-    to.bandwidth = from.bandwidth * static_cast<double>(links_of(from));
-    to.latency = from.latency * (from.building == Building::switched ? 2 : 1);
-    to.message_overhead = overhead;
-    dimensions.push_back(std::move(to));
-  }
-  return dimensions;
-}
-
 /// Nothing but the roofline: full rates, no launches.
 compute::Device device_of(const System& system) {
   compute::Device device;
@@ -150,6 +134,22 @@ std::set<Operation> operations_in(const chakra::TraceSet& traces) {
 }
 
 }  // namespace
+
+std::vector<topology::NetworkDimension> network_of(const std::vector<Dimension>& network,
+                                                   Time overhead) {
+  std::vector<topology::NetworkDimension> dimensions;
+  for (const Dimension& from : network) {
+    topology::NetworkDimension to;
+    to.name = fmt::format("dimension {}", dimensions.size());
+    to.kind = kind_of(from.building);
+    to.size = from.size;
+    to.bandwidth = from.bandwidth * static_cast<double>(links_of(from));
+    to.latency = from.latency * (from.building == Building::switched ? 2 : 1);
+    to.message_overhead = overhead;
+    dimensions.push_back(std::move(to));
+  }
+  return dimensions;
+}
 
 Result<void> check_portable(const System& system) {
   constexpr const char* kNoCustoms =

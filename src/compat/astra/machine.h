@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "collective/cost.h"
@@ -18,6 +19,11 @@ inline constexpr std::string_view kMemoryType = "memory-type";
 /// Mistakes (fields of the system file, with no file): what the traces are to do and the event loop
 /// cannot, on whatever machine: custom collectives, replay-only.
 Result<void> check_portable(const System& system);
+
+/// The dimensions as a machine has them: what machine_of() says of the network; `overhead` of every
+/// message.
+std::vector<topology::NetworkDimension> network_of(const std::vector<Dimension>& network,
+                                                   Time overhead);
 
 /// The machine that the files describe.
 ///

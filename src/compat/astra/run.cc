@@ -5,11 +5,13 @@
 
 #include <array>
 #include <numeric>
+#include <type_traits>
 #include <utility>
 
 #include "compat/astra/check.h"
 #include "compat/astra/colours.h"
 #include "compat/astra/fold.h"
+#include "compat/astra/linked_network.h"
 #include "compat/astra/network.h"
 #include "compat/astra/simulation.h"
 
@@ -79,7 +81,9 @@ struct Prepared {
 
 template <class Network>
 Network make_network(const Prepared& with, const Population& population) {
-  if constexpr (Network::kStateless) {
+  if constexpr (std::is_same_v<Network, LinkedNetwork>) {
+    return Network(with.options.backend, with.input.network, with.options.wires);
+  } else if constexpr (Network::kStateless) {
     return Network(with.wires);
   } else {
     return Network(with.wires, population.single());
@@ -122,6 +126,9 @@ Result<RunResult> simulate_on(const Prepared& with, const Population& population
 }
 
 Result<RunResult> simulate(const Prepared& with, const Population& population) {
+  if (on_links(with.options.backend)) {
+    return simulate_on<LinkedNetwork>(with, population);
+  }
   return with.options.backend == Backend::aware ? simulate_on<AwareNetwork>(with, population)
                                                 : simulate_on<UnawareNetwork>(with, population);
 }
@@ -180,6 +187,9 @@ Result<RunResult> run(const RunInput& input, const RunOptions& options) {
   const Prepared prepared{input, options, wires, communicators, planner};
   if (!options.fold) {
     return run_unfolded(prepared, {});
+  }
+  if (on_links(options.backend)) {
+    return run_unfolded(prepared, {"links that messages of several ranks share"});
   }
   std::vector<std::string> reasons =
       reasons_against_folding(input, options, communicators, planner);

@@ -15,17 +15,25 @@
 #include "compat/astra/config.h"
 #include "compat/astra/custom.h"
 #include "compat/astra/quirks.h"
+#include "machine/topology/wires.h"
 #include "workload/chakra/footprint.h"
 #include "workload/chakra/trace.h"
 
 namespace orrery::astra {
 
-enum class Backend : std::uint8_t { unaware, aware };
+enum class Backend : std::uint8_t { unaware, aware, fifo, flow, flit };
 constexpr auto named_values(Backend) {
   return std::to_array<Named<Backend>>({
       {Backend::unaware, "unaware", "no message delays another"},
       {Backend::aware, "aware", "links serve one message at a time, store and forward"},
+      {Backend::fifo, "fifo", "links of all dimensions, first come first served, cut through"},
+      {Backend::flow, "flow", "links of all dimensions, max-min fair"},
+      {Backend::flit, "flit", "routers of all dimensions, flit by flit"},
   });
+}
+/// Whether messages pass a LinkMap (linked_network.h); ASTRA-sim has no such binary.
+constexpr bool on_links(Backend backend) {
+  return backend > Backend::aware;
 }
 
 struct RunInput {
@@ -44,6 +52,7 @@ struct RunInput {
 
 struct RunOptions {
   Backend backend = Backend::unaware;
+  topology::Wires wires;  ///< of fifo and flow: links instead of the dimensions' own, if any
   Quirks quirks = Quirks::all();
   bool fold = true;  ///< run one rank per class of ranks that do the same at the same times
   std::int64_t queues_per_dimension = 1;

@@ -36,11 +36,13 @@ class Simulation {
     programs_.start();
     do {
       settle();
+      settle_network();
       while (!events_.empty() && !failed()) {
         do {
           step(events_.pop());
         } while (!events_.instant_is_over() && !mismatch());
         settle();
+        settle_network();
         report();
       }
     } while (!failed() && programs_.nodes().unfinished_nodes() > 0 && collectives_.relieve());
@@ -120,6 +122,14 @@ class Simulation {
       if (events_.instant_is_over()) {
         programs_.settle();
         collectives_.release();
+      }
+    }
+  }
+  /// Of networks whose messages change each other's rates.
+  void settle_network() {
+    if constexpr (requires { network_.settle(events_); }) {
+      if (events_.instant_is_over() && !failed()) {
+        network_.settle(events_);
       }
     }
   }

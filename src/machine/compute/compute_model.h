@@ -40,7 +40,7 @@ struct KernelTime {
 /// where m < 16):
 ///
 ///   tile(x) = t (x + key_ramp) (F^4 + softmax^4)^(1/4) units / (peak * attention_share)
-///   total   = batch ceil(m/t) tile(min(r + t/2, n)) / units
+///   total   = batch ceil(m/t) tile(min(r + e t/2, n)) / units;  e = 2 of a window (2 r < n), or 1
 ///   longest = tile(min(2 r, n)), no less than a mean tile; 0 where m < 16, whose keys are split
 ///   time    = launch + max(max(longest, total + tail longest) + traffic rows / bandwidth,
 ///                          bytes / (bandwidth elementwise_share))

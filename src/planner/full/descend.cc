@@ -163,6 +163,11 @@ class Descent {
       return search_.candidates[a].score < search_.candidates[b].score;
     });
     order.resize(std::min({order.size(), kJudged, search_.options.most_simulations}));
+    std::vector<plan::Plan> plans;
+    for (const std::size_t i : order) {
+      plans.push_back(search_.candidates[i].plan);
+    }
+    search_.estimator.expect(Question::simulation, plans);
     for (const std::size_t i : order) {
       simulate(search_, search_.candidates[i]);
     }

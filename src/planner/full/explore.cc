@@ -67,6 +67,7 @@ class Explorer {
       } else if (node.level == Level::shape) {
         expand(node.plan);
       } else {
+        search_.expect(Question::estimate, search_.cutoff(), false);
         look(node);
       }
     }
@@ -96,8 +97,10 @@ class Explorer {
         search_.open.put_back(std::move(node));
         return;
       } else if (node.tight) {
+        search_.expect(Question::simulation, search_.sure(), true);
         prove(node);
       } else if (fits(node)) {
+        search_.expect(Question::lower_bound, search_.sure(), false);
         tighten(std::move(node));
       }
     }

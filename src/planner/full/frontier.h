@@ -135,6 +135,11 @@ class Frontier {
     }
   }
 
+  /// The first nodes that are expected below `limit`, at most so many, in their order.
+  std::vector<const Node*> first(std::size_t most, Time limit) const {
+    return open_.first(most, limit);
+  }
+
   /// Of a variant's estimate, at the least, by what is known by now.
   Time expected(Time bound, const plan::Plan& plan) const {
     return expect(bound, Level::variant, plan);
@@ -204,6 +209,25 @@ class Frontier {
     Queue() = default;
     explicit Queue(std::vector<Node> nodes) : priority_queue(Later(), std::move(nodes)) {}
     std::vector<Node> take() && { return std::move(c); }
+    /// Down the heap from its root, always to the least of what is below what was taken.
+    std::vector<const Node*> first(std::size_t most, Time limit) const {
+      const auto later = [&](std::size_t a, std::size_t b) { return Later()(c[a], c[b]); };
+      std::priority_queue<std::size_t, std::vector<std::size_t>, decltype(later)> next(later);
+      std::vector<const Node*> found;
+      const auto reach = [&](std::size_t i) {
+        if (i < c.size() && c[i].expected < limit) {
+          next.push(i);
+        }
+      };
+      for (reach(0); !next.empty() && found.size() < most;) {
+        const std::size_t i = next.top();
+        next.pop();
+        found.push_back(&c[i]);
+        reach(2 * i + 1);
+        reach(2 * i + 2);
+      }
+      return found;
+    }
   };
   Queue open_;
   std::uint64_t made_ = 0;

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "planner/full/fits.h"
 #include "planner/full/search_state.h"
-#include "study/energy.h"
 #include "study/run.h"
 #include "workload/memory/footprint.h"
 
@@ -38,7 +38,8 @@ class Judge {
     const std::size_t few = search_.options.top + kRefined;
     const std::size_t most = std::max(std::min(few, search_.options.most_simulations),
                                       search_.options.most_simulations / kShare);
-    for (Candidate& candidate : search_.candidates) {
+    for (std::size_t i = 0; i < search_.candidates.size(); ++i) {
+      Candidate& candidate = search_.candidates[i];
       const bool enough = search_.answer.counts.simulated >= few;
       const Time hoped = candidate.score * (1 - std::max(kMargin, search_.answer.estimate_error));
       if ((enough && hoped > search_.answer.top.front().score) ||
@@ -46,8 +47,20 @@ class Judge {
           (search_.answer.counts.simulated > 0 && search_.stop())) {
         return;
       }
+      expect_simulations(i + 1);
       simulate(search_, candidate);
     }
+  }
+
+  /// Of the candidates from here on.
+  void expect_simulations(std::size_t first) {
+    const std::size_t last =
+        std::min(first + search_.estimator.worthwhile(), search_.candidates.size());
+    std::vector<plan::Plan> next;
+    for (std::size_t i = first; i < last; ++i) {
+      next.push_back(search_.candidates[i].plan);
+    }
+    search_.estimator.expect(Question::simulation, next);
   }
 
   /// One field after the other of the best plans, as long as it helps.
@@ -55,7 +68,9 @@ class Judge {
     for (std::size_t i = 0; i < std::min(kRefined, search_.answer.top.size()); ++i) {
       plan::Plan plan = search_.answer.top[i].plan;
       const Time time = search_.score.of(plan, search_.answer.top[i].estimate.step_time);
-      for (const auto& change : search_.space.changes(plan)) {
+      const std::vector<plan::Plan> changes = search_.space.changes(plan);
+      search_.estimator.expect(Question::estimate, changes);
+      for (const plan::Plan& change : changes) {
         if (search_.stop()) {
           return;
         }
@@ -141,34 +156,26 @@ void simulate(SearchState& search, Candidate& candidate) {
     return;
   }
   candidate.simulated = true;
-  const auto run = study::run_step(search.task.model, search.task.machine, candidate.plan, 0, {});
+  const auto found = search.estimator.simulate(candidate.plan);
   ++search.answer.counts.simulated;
-  if (!run) {
+  if (!found) {
     return;
   }
-  const Time score = search.score.of(*run);
   search.answer.estimate_error =
-      std::max(search.answer.estimate_error, std::abs(candidate.score / score - 1));
-  Found found{.plan = candidate.plan,
-              .step_time = run->timeline.step_time,
-              .score = score,
-              .fused = {},
-              .estimate = candidate.estimate,
-              .memory = candidate.memory,
-              .mfu = run->mfu,
-              .tokens_per_s = run->tokens_per_s,
-              .energy = {},
-              .cost_per_million_tokens = {}};
-  if (const auto energy = study::energy_of(*run)) {
-    found.energy = energy->total();
-  }
-  if (const auto cost = study::cost_of(*run)) {
-    found.cost_per_million_tokens = cost->per_million_tokens;
-  }
+      std::max(search.answer.estimate_error, std::abs(candidate.score / found->score - 1));
   const auto place =
-      std::upper_bound(search.answer.top.begin(), search.answer.top.end(), found,
-                       [](const Found& a, const Found& b) { return a.score < b.score; });
-  search.answer.top.insert(place, std::move(found));
+      std::upper_bound(search.answer.top.begin(), search.answer.top.end(), found->score,
+                       [](Time score, const Found& other) { return score < other.score; });
+  search.answer.top.insert(place, {.plan = candidate.plan,
+                                   .step_time = found->step_time,
+                                   .score = found->score,
+                                   .fused = {},
+                                   .estimate = candidate.estimate,
+                                   .memory = candidate.memory,
+                                   .mfu = found->mfu,
+                                   .tokens_per_s = found->tokens_per_s,
+                                   .energy = found->energy,
+                                   .cost_per_million_tokens = found->cost_per_million_tokens});
 }
 
 void judge(SearchState& search) {

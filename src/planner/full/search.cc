@@ -15,8 +15,8 @@ SearchState::SearchState(const Task& of_task, const Options& with, Space of_spac
       options(with),
       space(std::move(of_space)),
       bounds(task.model, task.machine),
-      estimator(task.model, task.machine),
       score(options.objective, task.machine, bounds),
+      estimator(task, score, options.threads),
       open(options.exhaustive) {
   if (!task.machine.device.memory.empty()) {
     capacity = task.machine.device.memory.front().capacity;
@@ -57,11 +57,28 @@ void SearchState::add(Candidate candidate) {
   }
 }
 
+void SearchState::expect(Question question, Time limit, bool tight) {
+  const std::size_t most = estimator.worthwhile();
+  if (most == 0) {
+    return;
+  }
+  std::vector<plan::Plan> plans;
+  for (const Node* node : open.first(most, limit)) {
+    if (node->level == Level::variant && node->tight == tight) {
+      plans.push_back(node->plan);
+    }
+  }
+  estimator.expect(question, plans);
+}
+
 Result<void> open_groups(SearchState& search) {
   for (plan::Plan& group : search.space.groups()) {
     plan::Plan plain = Space::plainest(group);
-    Time least = Time::max();
+    Time least = search.stop() ? Time(0) : Time::max();
     for (const plan::ContextExchange exchange : search.space.context_exchanges(group)) {
+      if (least == Time(0)) {
+        break;
+      }
       plain.cp_exchange = exchange;
       const auto bound =
           search.valid(plain) ? search.bounds.least_kernels(plain) : Result<Time>(Time(0));

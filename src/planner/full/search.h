@@ -40,6 +40,7 @@ struct Options {
   std::size_t top = 5;  ///< plans in the answer
   std::size_t most_estimates = 1500;
   std::size_t most_simulations = 128;  ///< most of them where the bound of all plans ends
+  int threads = 1;                     ///< the same answer with any number (evaluations.h)
   bool exhaustive = false;             ///< bounds alone decide what is not estimated
   Bytes reserve{0};                    ///< of the device's memory, not to be used
   Objective objective = Objective::time;
@@ -71,6 +72,8 @@ struct Counts {
   std::uint64_t estimated = 0;
   std::uint64_t left = 0;       ///< not looked at: a limit was reached
   std::uint64_t simulated = 0;  ///< of the estimated, and of plans like the best
+
+  friend bool operator==(const Counts&, const Counts&) = default;
 };
 
 struct Answer {

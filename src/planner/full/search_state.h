@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "estimate/estimate.h"
 #include "estimate/quick_bound.h"
+#include "planner/full/evaluations.h"
 #include "planner/full/frontier.h"
 #include "planner/full/search.h"
 #include "planner/full/space.h"
@@ -21,15 +21,15 @@ inline constexpr double kKept = 0.05;
 
 struct SearchState {
   SearchState(const Task& of_task, const Options& with, Space of_space);
-  SearchState(const SearchState&) = delete;  // score refers to bounds
+  SearchState(const SearchState&) = delete;  // members refer to others
   SearchState& operator=(const SearchState&) = delete;
 
   Task task;
   Options options;
   Space space;
   estimate::QuickBound bounds;
-  estimate::Estimator estimator;
   Score score;
+  Evaluations estimator;  ///< asks task and score
   Bytes capacity = Bytes::max();
   Frontier open;
   std::vector<Candidate> candidates;
@@ -58,6 +58,9 @@ struct SearchState {
   /// How many plans a group stands for.
   std::uint64_t count_of(const plan::Plan& group) const;
   void add(Candidate candidate);
+  /// Before a question about one variant of `open`: the next of them are looked at ahead, below
+  /// `limit`, tight or not.
+  void expect(Question question, Time limit, bool tight);
 };
 
 /// Every group with its bound. Mistakes: no plan at all.

@@ -24,6 +24,7 @@ struct Label {
   Bytes memory{0};
   std::uint32_t before = 0;  ///< label of the layer before
   std::uint16_t strategy = 0;
+  double priced = 0;  ///< with the memory's price
 };
 
 class Solver {
@@ -59,6 +60,7 @@ class Solver {
  private:
   static constexpr std::size_t kMostLabels = std::size_t{1} << 16;
   static constexpr double kSlack = 1;  // ps lost by sums of doubles
+  static constexpr std::array kOtherPrices{1.5, 1 / 1.5, 2.5, 1 / 2.5};  // of the best one
   static constexpr int kBisections = 60;
   static constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
@@ -140,83 +142,143 @@ class Solver {
   void rests() {
     rest_cost_ = rest({.byte = price_});
     rest_memory_ = rest({.time = 0, .byte = 1});
+    for (std::size_t i = 0; i < kOtherPrices.size(); ++i) {
+      other_rests_[i] = rest({.byte = price_ * kOtherPrices[i]});
+    }
   }
 
+  /// With a byte's price, less what the whole limit costs at it.
+  double priced(Time time, Bytes memory, double price) const {
+    return static_cast<double>(time.value()) +
+           price * (static_cast<double>(memory.value()) - static_cast<double>(limit_.value()));
+  }
   /// At the least, with the layers after it.
   double bound_of(const Label& label, std::size_t layer) const {
-    return static_cast<double>(label.time.value()) + rest_cost_[layer][label.strategy] +
-           price_ *
-               (static_cast<double>(label.memory.value()) - static_cast<double>(limit_.value()));
+    return label.priced + rest_cost_[layer][label.strategy];
   }
-  bool hopeless(const Label& label, std::size_t layer) const {
-    return static_cast<double>(label.memory.value()) + rest_memory_[layer][label.strategy] >
-               static_cast<double>(limit_.value()) ||
-           bound_of(label, layer) - kSlack >= static_cast<double>(best_.time.value());
+  bool may_be_best(double bound) const {
+    return bound - kSlack < static_cast<double>(best_.time.value());
+  }
+  /// Every price bounds; others than the best one do so better where much or little is left.
+  bool may_be_best(const Label& label, std::size_t layer) const {
+    for (std::size_t i = 0; i < kOtherPrices.size(); ++i) {
+      if (!may_be_best(priced(label.time, label.memory, price_ * kOtherPrices[i]) +
+                       other_rests_[i][layer][label.strategy])) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /// Labels of a layer, one strategy after the other; of each by memory, the frugal first.
+  struct Layer {
+    std::vector<Label> labels;
+    std::vector<std::size_t> ends;  ///< by strategy
+  };
+
+  static bool before(const Label& a, const Label& b) {
+    return std::tuple(a.memory, a.time, a.before) < std::tuple(b.memory, b.time, b.before);
   }
 
   /// True: none had to go but those that cannot be better.
   bool forward(std::size_t width) {
     bool all = true;
-    std::vector<std::vector<Label>> by_layer(layers_);
+    std::vector<Layer> layers(layers_);
     for (std::size_t layer = 0; layer < layers_; ++layer) {
       for (std::size_t to = 0; to < count_; ++to) {
-        std::vector<Label> labels = extended(by_layer, layer, to);
-        labels_ += labels.size();
-        keep_unbeaten(labels);
+        std::vector<Label> labels = extended(layers, layer, to);
         if (labels.size() > width) {
           all = false;
-          std::nth_element(labels.begin(), labels.begin() + static_cast<std::ptrdiff_t>(width),
-                           labels.end(), [&](const Label& a, const Label& b) {
-                             return std::tuple(bound_of(a, layer), a.time, a.before) <
-                                    std::tuple(bound_of(b, layer), b.time, b.before);
-                           });
-          labels.resize(width);
+          keep_promising(labels, width, layer);
         }
-        by_layer[layer].insert(by_layer[layer].end(), labels.begin(), labels.end());
+        layers[layer].labels.insert(layers[layer].labels.end(), labels.begin(), labels.end());
+        layers[layer].ends.push_back(layers[layer].labels.size());
       }
     }
-    take_best(by_layer);
+    take_best(layers);
     return all;
   }
 
-  /// Every label of the layer before, or the beginning, with the strategy added.
-  std::vector<Label> extended(const std::vector<std::vector<Label>>& by_layer, std::size_t layer,
-                              std::size_t to) const {
-    const Label own{chain_.layer(layer).time[to], chain_.layer(layer).memory[to], 0,
-                    static_cast<std::uint16_t>(to)};
-    std::vector<Label> labels;
-    const auto add = [&](const Label& label) {
-      if (!hopeless(label, layer)) {
-        labels.push_back(label);
+  Label label_of(Time time, Bytes memory, std::size_t before, std::size_t strategy) const {
+    return {time, memory, static_cast<std::uint32_t>(before), static_cast<std::uint16_t>(strategy),
+            priced(time, memory, price_)};
+  }
+
+  void keep_promising(std::vector<Label>& labels, std::size_t width, std::size_t layer) const {
+    std::nth_element(labels.begin(), labels.begin() + static_cast<std::ptrdiff_t>(width),
+                     labels.end(), [&](const Label& a, const Label& b) {
+                       return std::tuple(bound_of(a, layer), a.time, a.before) <
+                              std::tuple(bound_of(b, layer), b.time, b.before);
+                     });
+    labels.resize(width);
+    std::sort(labels.begin(), labels.end(), before);
+  }
+
+  /// Every label of the layer before, or the beginning, with the strategy added, without those that
+  /// others beat. Those of one strategy stay in their order, so that they are merged, not sorted.
+  std::vector<Label> extended(const std::vector<Layer>& layers, std::size_t layer, std::size_t to) {
+    const Time own_time = chain_.layer(layer).time[to];
+    const Bytes own_memory = chain_.layer(layer).memory[to];
+    const Bytes most = limit_ - Bytes::from_double(rest_memory_[layer][to]) - own_memory;
+    if (layer == 0) {
+      ++labels_;
+      const Label first = label_of(own_time, own_memory, 0, to);
+      return Bytes(0) > most || !may_be_best(bound_of(first, 0)) ? std::vector<Label>()
+                                                                 : std::vector<Label>{first};
+    }
+    const Layer& last = layers[layer - 1];
+    std::vector<Label> front;
+    std::vector<Label> run;
+    std::vector<Label> merged;
+    for (std::size_t from = 0; from < count_; ++from) {
+      const Time more = chain_.change(layer, from, to) + own_time;
+      const double rest = static_cast<double>(more.value()) +
+                          price_ * static_cast<double>(own_memory.value()) + rest_cost_[layer][to];
+      run.clear();
+      for (std::size_t i = from == 0 ? 0 : last.ends[from - 1]; i < last.ends[from]; ++i) {
+        const Label& label = last.labels[i];
+        if (label.memory > most) {
+          break;  // so have those after it
+        }
+        if (may_be_best(label.priced + rest)) {
+          run.push_back(label_of(label.time + more, label.memory + own_memory, i, to));
+          if (!may_be_best(run.back(), layer)) {
+            run.pop_back();
+          }
+        }
+      }
+      labels_ += run.size();
+      merge_unbeaten(front, run, merged);
+      std::swap(front, merged);
+    }
+    return front;
+  }
+
+  static void merge_unbeaten(const std::vector<Label>& a, const std::vector<Label>& b,
+                             std::vector<Label>& merged) {
+    merged.clear();
+    Time fastest = Time::max();
+    std::size_t j = 0;
+    const auto take = [&](const Label& label) {
+      if (label.time < fastest) {
+        fastest = label.time;
+        merged.push_back(label);
       }
     };
-    if (layer == 0) {
-      add(own);
-      return labels;
+    for (const Label& label : a) {
+      for (; j < b.size() && before(b[j], label); ++j) {
+        take(b[j]);
+      }
+      take(label);
     }
-    const std::vector<Label>& before = by_layer[layer - 1];
-    for (std::size_t i = 0; i < before.size(); ++i) {
-      add({before[i].time + chain_.change(layer, before[i].strategy, to) + own.time,
-           before[i].memory + own.memory, static_cast<std::uint32_t>(i), own.strategy});
+    for (; j < b.size(); ++j) {
+      take(b[j]);
     }
-    return labels;
   }
 
-  static void keep_unbeaten(std::vector<Label>& labels) {
-    std::sort(labels.begin(), labels.end(), [](const Label& a, const Label& b) {
-      return std::tuple(a.memory, a.time, a.before) < std::tuple(b.memory, b.time, b.before);
-    });
-    Time fastest = Time::max();
-    std::erase_if(labels, [&](const Label& label) {
-      const bool beaten = label.time >= fastest;
-      fastest = std::min(fastest, label.time);
-      return beaten;
-    });
-  }
-
-  void take_best(const std::vector<std::vector<Label>>& by_layer) {
+  void take_best(const std::vector<Layer>& layers) {
     const Label* best = nullptr;
-    for (const Label& label : by_layer.back()) {
+    for (const Label& label : layers.back().labels) {
       if (label.time < best_.time && (best == nullptr || label.time < best->time)) {
         best = &label;
       }
@@ -231,7 +293,7 @@ class Solver {
              .bound = bound};
     for (std::size_t layer = layers_; layer-- > 0;) {
       best_.strategies[layer] = best->strategy;
-      best = layer == 0 ? nullptr : &by_layer[layer - 1][best->before];
+      best = layer == 0 ? nullptr : &layers[layer - 1].labels[best->before];
     }
   }
 
@@ -244,6 +306,7 @@ class Solver {
   double price_ = 0;  ///< of a byte, with that bound
   std::vector<std::vector<double>> rest_cost_;
   std::vector<std::vector<double>> rest_memory_;
+  std::array<std::vector<std::vector<double>>, kOtherPrices.size()> other_rests_;
   std::uint64_t labels_ = 0;
 };
 

@@ -10,9 +10,9 @@
 ///      every p the least of time + p (memory - M) is a bound (Lagrangian duality); the fastest
 ///      that fits is a first answer
 ///   2. labels (time, memory) go forward through the layers. One falls if another of its strategy
-///   is
-///      as good in both, if the least memory of the rest does not fit, or if its own time with the
-///      priced bound of the rest is not below the best answer so far
+///   is as good in both, if the least memory of the rest does not fit, or if its own time with the
+///   bound of the rest, at the best price or at one of four others, is not below the best answer so
+///   far
 ///
 /// Step 2 runs with at most 8 labels for each strategy, for better answers, then with 64, then with
 /// all, which proves the optimum. Where there are more than 2^16 for one strategy, as when memory

@@ -43,9 +43,14 @@ struct KindEntry {
   std::string_view name;
   std::string_view sentence;
   std::span<const std::string_view> fields;   ///< that its description has
+  std::span<const std::string_view> files;    ///< of them: a name, a file, or the file's fields
   std::span<const std::string_view> figures;  ///< columns of its results
   Prepared (*prepare)(const ConfigNode& description);
 };
+
+/// Of the kinds that have them.
+inline constexpr auto kUsualFiles =
+    std::to_array<std::string_view>({"model", "machine", "plan", "engine"});
 
 inline constexpr auto kSimulateFields = std::to_array<std::string_view>(
     {"model", "machine", "plan", "devices", "network", "fuse", "allow_oom"});
@@ -83,19 +88,58 @@ inline constexpr auto kPlanFigures = std::to_array<std::string_view>(
      "cost_per_million_tokens", "gap", "best", "candidates", "estimated", "complete"});
 Prepared prepare_plan(const ConfigNode& description);  // plan_kind.cc
 
+inline constexpr auto kServeFields = std::to_array<std::string_view>(
+    {"model", "machine", "engine", "requests", "max_concurrency", "slo"});
+inline constexpr auto kServeFigures =
+    std::to_array<std::string_view>({"devices",
+                                     "requests_per_s",
+                                     "output_tokens_per_s",
+                                     "total_tokens_per_s",
+                                     "output_tokens_per_s_per_device",
+                                     "output_tokens_per_s_per_user",
+                                     "ttft_mean_s",
+                                     "ttft_p99_s",
+                                     "tpot_mean_s",
+                                     "tpot_p99_s",
+                                     "itl_p99_s",
+                                     "e2e_mean_s",
+                                     "e2e_p99_s",
+                                     "attainment",
+                                     "completed",
+                                     "refused",
+                                     "rejected",
+                                     "preemptions",
+                                     "peak_kv_use",
+                                     "energy_j",
+                                     "cost_per_million_tokens"});
+Prepared prepare_serve(const ConfigNode& description);  // serve_kind.cc
+
+inline constexpr auto kAstraFields =
+    std::to_array<std::string_view>({"workload", "system", "network", "memory", "groups", "backend",
+                                     "queues", "injection_scale", "rendezvous", "quirks_off"});
+inline constexpr auto kAstraFiles =
+    std::to_array<std::string_view>({"system", "network", "memory"});
+inline constexpr auto kAstraFigures =
+    std::to_array<std::string_view>({"ranks", "time_s", "exposed_s", "messages"});
+Prepared prepare_astra(const ConfigNode& description);  // astra_kind.cc
+
 inline constexpr std::array kKinds{
-    KindEntry{"simulate", "one training step, as `orrery simulate`", kSimulateFields,
+    KindEntry{"simulate", "one training step, as `orrery simulate`", kSimulateFields, kUsualFiles,
               kSimulateFigures, prepare_simulate},
     KindEntry{"collective", "one collective of one size, as `orrery collective`", kCollectiveFields,
-              kCollectiveFigures, prepare_collective},
+              kUsualFiles, kCollectiveFigures, prepare_collective},
     KindEntry{"fusion", "a pair of parallelisms, base and fused, as `orrery fuse --pair`",
-              kFusionFields, kFusionFigures, prepare_fusion},
+              kFusionFields, kUsualFiles, kFusionFigures, prepare_fusion},
     KindEntry{"chimera", "a pair on Chimera's flit networks, cycle by cycle", kChimeraFields,
-              kChimeraFigures, prepare_chimera},
+              kUsualFiles, kChimeraFigures, prepare_chimera},
     KindEntry{"chimera_training", "a model's passes on Chimera's flit networks, cycle by cycle",
-              kChimeraFields, kChimeraTrainingFigures, prepare_chimera_training},
-    KindEntry{"plan", "the fastest plan, as `orrery plan`", kPlanFields, kPlanFigures,
+              kChimeraFields, kUsualFiles, kChimeraTrainingFigures, prepare_chimera_training},
+    KindEntry{"plan", "the fastest plan, as `orrery plan`", kPlanFields, kUsualFiles, kPlanFigures,
               prepare_plan},
+    KindEntry{"serve", "an engine that serves requests, as `orrery serve`", kServeFields,
+              kUsualFiles, kServeFigures, prepare_serve},
+    KindEntry{"astra", "traces on ASTRA-sim's system, as `orrery astra`", kAstraFields, kAstraFiles,
+              kAstraFigures, prepare_astra},
 };
 
 std::vector<std::string> kind_names();

@@ -90,7 +90,7 @@ Outcome run_search(const PlanSearch& search) {
   }
   if (answer->top.empty()) {
     Error why = answer->missing;
-    why.add(Error("no plan fits; the most frugal by a bound of its memory: " +
+    why.add(Error("no plan fits; the one whose bound of memory is least: " +
                   full::summary(answer->frugal)));
     return refused(kPlanFigures.size(), why);
   }

@@ -4,7 +4,6 @@
 #include "study/sweep/study.h"
 
 namespace orrery::sweep {
-namespace {
 
 Result<zoo::Model> read_model(const ConfigNode& node) {
   ConfigNode own = node;
@@ -13,8 +12,6 @@ Result<zoo::Model> read_model(const ConfigNode& node) {
   std::erase_if(own.fields, [](const ConfigField& field) { return field.name == kModelName; });
   return zoo::parse_model(own, text);
 }
-
-}  // namespace
 
 Step read_step(Reader& read) {
   Step step;

@@ -18,6 +18,9 @@ struct Step {
   study::RunOptions options;
 };
 
+/// Of a study, where the model's name is a field of its node.
+Result<zoo::Model> read_model(const ConfigNode& node);
+
 /// Reads model, machine, plan and devices; the rest is the caller's.
 Step read_step(Reader& description);
 

@@ -2,12 +2,12 @@
 #include "study/sweep/study.h"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <set>
 
 #include "base/file.h"
 #include "base/names.h"
+#include "serving/engine.h"
 #include "study/sweep/check_study.h"
 #include "study/sweep/config_path.h"
 #include "study/sweep/kind.h"
@@ -20,28 +20,50 @@ namespace {
 
 constexpr std::string_view kPlan = "plan";
 constexpr std::string_view kModel = "model";
+constexpr std::string_view kEngine = "engine";
 
-/// Fields that are descriptions of their own: a name, a file, or the fields themselves.
-constexpr auto kDescriptions = std::to_array<std::string_view>({kModel, "machine", kPlan});
-
-bool is_description(std::string_view field) {
-  return std::find(kDescriptions.begin(), kDescriptions.end(), field) != kDescriptions.end();
+bool is_file(const KindEntry& kind, std::string_view field) {
+  return std::find(kind.files.begin(), kind.files.end(), field) != kind.files.end();
 }
 
-Result<ConfigNode> load_file(std::string_view field, const std::string& name) {
-  if (field != kModel) {
-    return find_config(std::string(field) + "s", name).and_then(load_config);
-  }
-  return zoo::load_model_file(name).map([](zoo::ModelFile file) {
-    file.node.fields.push_back({std::string(kModelName), scalar_node(file.name, file.node)});
-    file.node.fields.back().value.quoted = true;
-    return std::move(file.node);
+/// A name of the table, as the file that says no more.
+ConfigNode engine_of_table(const std::string& name) {
+  ConfigNode node;
+  node.kind = ConfigNode::Kind::map;
+  node.fields.push_back({"engine", scalar_node(name, node)});
+  return node;
+}
+
+bool is_in_table(const std::string& name) {
+  const auto& table = serving::engines();
+  return std::any_of(table.begin(), table.end(), [&](const serving::EngineDefaults& row) {
+    return row.name == name || row.name.substr(0, row.name.find('@')) == name;
   });
 }
 
+Result<ConfigNode> load_file(const KindEntry& kind, std::string_view field,
+                             const std::string& name) {
+  if (field == kModel) {
+    return zoo::load_model_file(name).map([](zoo::ModelFile file) {
+      file.node.fields.push_back({std::string(kModelName), scalar_node(file.name, file.node)});
+      file.node.fields.back().value.quoted = true;
+      return std::move(file.node);
+    });
+  }
+  if (field == kEngine) {
+    return serving::load_engine(name).and_then([&](const serving::Engine&) {
+      return is_in_table(name) ? Result<ConfigNode>(engine_of_table(name)) : load_config(name);
+    });
+  }
+  if (kind.files.data() == kAstraFiles.data()) {
+    return load_config(name);
+  }
+  return find_config(std::string(field) + "s", name).and_then(load_config);
+}
+
 /// Loads what `node` names, once. A name that there is not is a mistake at its place.
-void load_named(std::string_view field, const ConfigNode& node, NamedFiles& files,
-                Error& mistakes) {
+void load_named(const KindEntry& kind, std::string_view field, const ConfigNode& node,
+                NamedFiles& files, Error& mistakes) {
   if (node.kind != ConfigNode::Kind::scalar) {
     return;
   }
@@ -49,7 +71,7 @@ void load_named(std::string_view field, const ConfigNode& node, NamedFiles& file
   if (!is_new) {
     return;
   }
-  auto loaded = load_file(field, node.text);
+  auto loaded = load_file(kind, field, node.text);
   if (loaded) {
     file->second = std::move(*loaded);
     return;
@@ -65,14 +87,14 @@ void load_named(std::string_view field, const ConfigNode& node, NamedFiles& file
 
 void load_files(Study& study, Error& mistakes) {
   for (const ConfigField& field : study.base.fields) {
-    if (is_description(field.name)) {
-      load_named(field.name, field.value, study.files, mistakes);
+    if (is_file(*study.kind, field.name)) {
+      load_named(*study.kind, field.name, field.value, study.files, mistakes);
     }
   }
   for (const Axis& axis : study.space.axes) {
     for (const ConfigNode& value : axis.values) {
-      if (is_description(axis.name)) {
-        load_named(axis.name, value, study.files, mistakes);
+      if (is_file(*study.kind, axis.name)) {
+        load_named(*study.kind, axis.name, value, study.files, mistakes);
       }
     }
   }
@@ -107,18 +129,19 @@ Description assigned(const Study& study, const std::vector<Assignment>& values) 
   };
   // Whole descriptions first: what is set inside them stays.
   for (const Assignment& one : values) {
-    if (is_description(*one.name)) {
+    if (is_file(*study.kind, *one.name)) {
       set(*one.name, *one.value);
     }
   }
   for (ConfigField& field : description.fields) {
-    const bool named = is_description(field.name) && field.value.kind == ConfigNode::Kind::scalar;
+    const bool named =
+        is_file(*study.kind, field.name) && field.value.kind == ConfigNode::Kind::scalar;
     if (named) {
       field.value = study.files.find(std::pair(field.name, field.value.text))->second;
     }
   }
   for (const Assignment& one : values) {
-    if (is_description(*one.name)) {
+    if (is_file(*study.kind, *one.name)) {
       continue;
     }
     if (one.name->starts_with("plan.")) {

@@ -131,7 +131,7 @@ ChunkPairs chunk_pairs(const plan::PipelineShape& shape) {
 class RoleLists {
  public:
   RoleLists(const Draft& draft, std::size_t stage, const ChunkPairs& pairs)
-      : draft_(draft), role_(draft.roles[stage]), pairs_(pairs) {}
+      : draft_(draft), role_(draft.role(stage)), pairs_(pairs) {}
 
   RoleTemplates run(std::size_t stage) {
     RoleTemplates templates{.schedule = {draft_.shape, static_cast<std::int64_t>(stage)},
@@ -245,9 +245,10 @@ StepLists list_steps(const Draft& draft) {
   std::vector<RoleTemplates> roles;
   const ChunkPairs pairs = chunk_pairs(draft.shape);
   std::vector<std::size_t> first_with;  // by program: the stage that it was made for
-  for (std::size_t stage = 0; stage < draft.roles.size(); ++stage) {
+  for (std::size_t stage = 0; stage < static_cast<std::size_t>(draft.shape.stages); ++stage) {
+    const RoleDraft& own = draft.role(stage);
     const auto same = std::find_if(first_with.begin(), first_with.end(), [&](std::size_t other) {
-      return draft.roles[other] == draft.roles[stage];
+      return &draft.role(other) == &own || draft.role(other) == own;
     });
     lists.program_of.push_back(static_cast<std::size_t>(same - first_with.begin()));
     if (same != first_with.end()) {

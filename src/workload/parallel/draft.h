@@ -111,10 +111,15 @@ struct Draft {
   bool interleaves_pairs = false;  ///< a forward beside a backward: see chunk_templates.h
   std::vector<std::vector<zoo::ModelOperator>> operators;  ///< of one rank, by BlockKind
   std::vector<BlockSteps> steps;                           ///< by BlockKind
-  Step pair_ready;  ///< of a forward beside a backward: its messages are there
-  std::vector<RoleDraft> roles;
+  Step pair_ready;                   ///< of a forward beside a backward: its messages are there
+  std::vector<RoleDraft> roles;      ///< by stage, unless stages share them
+  std::vector<std::size_t> role_of;  ///< by stage, where they do (Context)
   std::vector<std::vector<graph::Tensor>> states;  ///< by role
   std::vector<std::vector<std::int64_t>> layers;   ///< by role: numbers of the model's layers
+
+  const RoleDraft& role(std::size_t stage) const {
+    return roles[role_of.empty() ? stage : role_of[stage]];
+  }
 };
 
 /// What every pass may read.
@@ -123,6 +128,9 @@ struct Context {
   const plan::Plan& plan;
   std::vector<std::vector<plan::ModelPart>> parts;  ///< [stage][chunk]
   const machine::Machine* machine = nullptr;        ///< that it is lowered for, if any
+  /// Stages between the ends that do the same are drafted once: their layers have the numbers of
+  /// the first one's.
+  bool shares_roles = false;
 };
 
 /// Node makers with the stream that belongs to the kind.

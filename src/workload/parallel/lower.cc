@@ -148,7 +148,8 @@ Result<Outline> outline(const zoo::Model& model, const plan::Plan& plan) {
   if (!parts) {
     return fail(std::move(parts.error()));
   }
-  const Context context{.model = model, .plan = plan, .parts = std::move(*parts)};
+  const Context context{
+      .model = model, .plan = plan, .parts = std::move(*parts), .shares_roles = true};
   Outline outline;
   for (const Pass& pass : kPasses) {
     if (pass.draft != nullptr && pass.draft != passes::memory) {

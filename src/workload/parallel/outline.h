@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// A plan's templates as lists of steps, without nodes: for who times very many plans and runs none
-/// of them. The steps of a block stand once for all layers of its kind.
+/// of them. The steps of a block stand once for all layers of its kind, and stages between the ends
+/// that do the same are drafted once.
 #pragma once
 
 #include <memory>

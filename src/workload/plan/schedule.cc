@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cassert>
+#include <map>
+#include <memory>
 #include <numeric>
+#include <tuple>
 
 #include "workload/plan/schedule_runs.h"
 
@@ -156,10 +159,29 @@ PipelineSlot slot(const PipelineShape& shape, std::int64_t stage, std::int64_t i
   return (index - first) % 2 == 0 ? forward_slot(shape, first + pair) : backward_slot(shape, pair);
 }
 
+namespace {
+
+/// Runs are made once for all plans of a search that have this shape.
+std::shared_ptr<const RunList> known_runs(const PipelineShape& shape, std::int64_t stage) {
+  using Key = std::tuple<Schedule, std::int64_t, std::int64_t, std::int64_t>;
+  constexpr std::size_t kMost = 1024;
+  thread_local std::map<Key, std::shared_ptr<const RunList>> known;
+  if (known.size() == kMost) {
+    known.clear();
+  }
+  auto& runs = known[{shape.schedule, shape.stages, shape.microbatches, stage}];
+  if (!runs) {
+    runs = std::make_shared<const RunList>(schedule_runs(shape, stage));
+  }
+  return runs;
+}
+
+}  // namespace
+
 StageSchedule::StageSchedule(const PipelineShape& shape, std::int64_t stage)
     : shape_(shape), stage_(stage), size_(0) {
   if (splits_backward(shape.schedule)) {
-    runs_ = std::make_shared<const RunList>(schedule_runs(shape, stage));
+    runs_ = known_runs(shape, stage);
   }
   size_ = runs_ ? runs_->size() : slot_count(shape, stage);
 }
@@ -188,7 +210,7 @@ std::optional<graph::Period> StageSchedule::period() const {
 std::int64_t peak_in_flight(const PipelineShape& shape, std::int64_t stage) {
   if (splits_backward(shape.schedule)) {
     const std::vector<double> equal(static_cast<std::size_t>(shape.chunks), 1.0);
-    const std::vector<std::int64_t> peak = schedule_runs(shape, stage).peak(equal);
+    const std::vector<std::int64_t> peak = known_runs(shape, stage)->peak(equal);
     return std::accumulate(peak.begin(), peak.end(), std::int64_t{0});
   }
   return std::min(warmup(shape, stage) + 1, pieces(shape));
@@ -198,7 +220,7 @@ std::vector<std::int64_t> peak_by_chunk(const PipelineShape& shape, std::int64_t
                                         const std::vector<double>& weights) {
   assert(weights.size() == static_cast<std::size_t>(shape.chunks) && "a weight per chunk");
   if (splits_backward(shape.schedule)) {
-    return schedule_runs(shape, stage).peak(weights);
+    return known_runs(shape, stage)->peak(weights);
   }
   const std::int64_t first = peak_in_flight(shape, stage);
   const bool equal = std::all_of(weights.begin(), weights.end(),

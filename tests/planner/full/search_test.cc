@@ -46,6 +46,17 @@ std::vector<plan::Plan> every_plan(const Task& task) {
   return plans;
 }
 
+TEST(PlanSearch, StoppedBeforeItBeginsLooksAtNothing) {
+  Options options;
+  options.go_on = [] { return false; };
+  const auto answer = search(task("gpt2-medium", "dgx-a100-80g", 4, 16, 1024), options);
+  ASSERT_TRUE(answer) << answer.error().to_string();
+  EXPECT_TRUE(answer->stopped);
+  EXPECT_TRUE(answer->top.empty());
+  EXPECT_EQ(answer->counts.estimated + answer->counts.simulated, 0U);
+  EXPECT_EQ(answer->counts.left, answer->counts.all);
+}
+
 TEST(PlanSearch, IsTheBestOfASpaceSmallEnoughToSimulate) {
   Task small = task("gpt2-medium", "dgx-a100-80g", 4, 16, 1024);
   small.only = {{"recompute", {"none", "full"}},
@@ -115,16 +126,48 @@ TEST(PlanSearch, EveryCandidateIsCounted) {
                             counts.estimated + counts.left);
 }
 
-TEST(PlanSearch, TheSameTwice) {
-  const Task twice = task("llama-3-8b", "dgx-h100", 8, 32, 4096);
-  const auto one = search(twice, {});
-  const auto other = search(twice, {});
-  ASSERT_TRUE(one && other);
-  EXPECT_EQ(one->bound, other->bound);
-  ASSERT_EQ(one->top.size(), other->top.size());
-  for (std::size_t i = 0; i < one->top.size(); ++i) {
-    EXPECT_EQ(one->top[i].plan, other->top[i].plan);
-    EXPECT_EQ(one->top[i].step_time, other->top[i].step_time);
+/// To the picosecond and the byte, with what became of every candidate.
+void expect_same(const Answer& one, const Answer& other) {
+  EXPECT_EQ(one.bound, other.bound);
+  EXPECT_EQ(one.estimate_error, other.estimate_error);
+  EXPECT_EQ(one.proved, other.proved);
+  EXPECT_EQ(one.complete, other.complete);
+  EXPECT_EQ(one.counts, other.counts);
+  ASSERT_EQ(one.top.size(), other.top.size());
+  for (std::size_t i = 0; i < one.top.size(); ++i) {
+    EXPECT_EQ(one.top[i].plan, other.top[i].plan);
+    EXPECT_EQ(one.top[i].step_time, other.top[i].step_time);
+    EXPECT_EQ(one.top[i].score, other.top[i].score);
+    EXPECT_EQ(one.top[i].fused, other.top[i].fused);
+    EXPECT_EQ(one.top[i].estimate.step_time, other.top[i].estimate.step_time);
+    EXPECT_EQ(one.top[i].estimate.exposed, other.top[i].estimate.exposed);
+    EXPECT_EQ(one.top[i].memory, other.top[i].memory);
+    EXPECT_EQ(one.top[i].mfu, other.top[i].mfu);
+    EXPECT_EQ(one.top[i].energy, other.top[i].energy);
+  }
+}
+
+TEST(PlanSearch, TheSameWithAnyNumberOfThreads) {
+  const Options energy{.objective = Objective::tokens_per_joule};
+  const std::vector<std::pair<Task, Options>> searches{
+      {task("gpt2", "dgx-a100-80g", 6, 12, 1024), energy},
+      {task("llama-3-8b", "dgx-h100", 8, 32, 4096), {.most_estimates = 40}},
+      {task("llama-2-13b", "l40s", 8, 16, 2048), {.most_estimates = 40, .most_simulations = 24}},
+      {task("deepseek-v2-lite", "dgx-h100", 8, 32, 2048), {.most_estimates = 20}},
+  };
+  for (const auto& [of, options] : searches) {
+    SCOPED_TRACE(of.model.name);
+    const auto alone = search(of, options);
+    ASSERT_TRUE(alone && !alone->top.empty());
+    EXPECT_GE(alone->counts.simulated, 2U);
+    for (const int threads : {1, 4}) {
+      SCOPED_TRACE(threads);
+      Options many = options;
+      many.threads = threads;
+      const auto together = search(of, many);
+      ASSERT_TRUE(together);
+      expect_same(*alone, *together);
+    }
   }
 }
 

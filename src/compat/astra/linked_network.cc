@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compat/astra/linked_network.h"
+
+#include <algorithm>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+
+#include "compat/astra/machine.h"
+#include "machine/network/fair.h"
+#include "machine/network/fifo.h"
+#include "machine/network/flit/network.h"
+
+namespace orrery::astra {
+namespace {
+
+constexpr std::int64_t kNanosecond = 1000;  // picoseconds
+
+Time floor_nanoseconds(Time time) {
+  return Time(time.value() / kNanosecond * kNanosecond);
+}
+Time ceil_nanoseconds(Time time) {
+  return floor_nanoseconds(time + Time(kNanosecond - 1));
+}
+
+}  // namespace
+
+class LinkedNetwork::Model {
+ public:
+  virtual ~Model() = default;
+  virtual void send(Events& events, std::int64_t from, std::int64_t to, Bytes bytes,
+                    const Event& arrival) = 0;
+  virtual void advance(Events& events) = 0;
+  virtual void settle(Events& events) = 0;
+};
+
+template <class Links>
+class LinkedNetwork::ModelOf : public Model {
+ public:
+  explicit ModelOf(topology::LinkMap map) : map_(std::move(map)), links_(make()) {}
+
+  void send(Events& events, std::int64_t from, std::int64_t to, Bytes bytes,
+            const Event& arrival) override {
+    advance(events);
+    const Way& way = way_between(from, to);
+    const network::TransferId id = links_.start(bytes, way.hops, queue_);
+    under_way_.resize(std::max<std::size_t>(under_way_.size(), id + 1));
+    under_way_[id] = {arrival, way.last};
+  }
+
+  /// Everything up to the run's instant; the clock is that instant's then.
+  void advance(Events& events) override {
+    if (queue_.now() < events.now()) {
+      queue_.push(events.now(), kClock, 0);
+    }
+    while (!queue_.empty() && queue_.next_time() <= events.now()) {
+      const engine::EventQueue::Event event = queue_.pop();
+      if (event.kind != kClock && links_.handle(event, queue_)) {
+        arrive(events, under_way_[event.subject]);
+      }
+    }
+  }
+
+  void settle(Events& events) override {
+    advance(events);
+    links_.settle(queue_);
+    if (!queue_.empty() && (woken_ <= events.now() || queue_.next_time() < woken_)) {
+      woken_ = queue_.next_time();
+      events.push(woken_, {0, 0, 0, Event::Kind::hop});
+    }
+  }
+
+ private:
+  static constexpr bool kFlits = std::is_same_v<Links, flit::FlitNetwork>;
+  static constexpr std::uint32_t kClock = 0;
+  static_assert(kClock < network::AnalyticalNetwork::kFirstEvent);
+
+  struct Way {
+    std::vector<topology::Hop> hops;
+    Time last{0};  ///< latency of the last link, which occupies nothing: left out of `hops`
+  };
+  struct Sent {
+    Event arrival;
+    Time last{0};
+  };
+
+  Links make() const {
+    if constexpr (kFlits) {
+      return Links(map_, flit::FabricSettings{}, true);
+    } else {
+      return Links(map_.links());
+    }
+  }
+
+  /// Never moves: messages hold its hops.
+  const Way& way_between(std::int64_t from, std::int64_t to) {
+    const auto [found, fresh] = ways_.try_emplace(from * map_.devices() + to);
+    Way& way = found->second;
+    if (fresh) {
+      map_.route(from, to, way.hops);
+      if (!kFlits && !way.hops.empty()) {
+        way.last = std::exchange(way.hops.back().latency, Time(0));
+      }
+    }
+    return way;
+  }
+
+  void arrive(Events& events, const Sent& sent) const {
+    const Time when =
+        kFlits ? ceil_nanoseconds(queue_.now()) : floor_nanoseconds(queue_.now() + sent.last);
+    events.push(std::max(when, events.now()), sent.arrival);
+  }
+
+  topology::LinkMap map_;
+  Links links_;
+  engine::EventQueue queue_;
+  std::unordered_map<std::int64_t, Way> ways_;  ///< by pair; only looked up
+  std::vector<Sent> under_way_;                 ///< by TransferId
+  Time woken_{-1};                              ///< the last instant asked for
+};
+
+topology::LinkMap link_map(const std::vector<Dimension>& network, const topology::Wires& wires) {
+  topology::LinkMap map(network_of(network, Time(0)));
+  map.lay(wires);
+  return map;
+}
+
+Result<void> LinkedNetwork::check(Backend backend, const std::vector<Dimension>& network,
+                                  const topology::Wires& wires) {
+  if (backend != Backend::flit) {
+    return {};
+  }
+  if (wires.graph) {
+    return fail("flits build their routers of the dimensions: expected fifo or flow on a topology");
+  }
+  const topology::LinkMap map = link_map(network, wires);
+  return flit::FlitNetwork(map, flit::FabricSettings{}, true).check();
+}
+
+LinkedNetwork::LinkedNetwork(Backend backend, const std::vector<Dimension>& network,
+                             const topology::Wires& wires) {
+  topology::LinkMap map = link_map(network, wires);
+  if (backend == Backend::flit) {
+    model_ = std::make_unique<ModelOf<flit::FlitNetwork>>(std::move(map));
+  } else if (backend == Backend::flow) {
+    model_ = std::make_unique<ModelOf<network::FairNetwork>>(std::move(map));
+  } else {
+    model_ = std::make_unique<ModelOf<network::FifoNetwork>>(std::move(map));
+  }
+}
+
+LinkedNetwork::LinkedNetwork(LinkedNetwork&&) noexcept = default;
+LinkedNetwork& LinkedNetwork::operator=(LinkedNetwork&&) noexcept = default;
+LinkedNetwork::~LinkedNetwork() = default;
+
+void LinkedNetwork::send(Events& events, std::int64_t from, std::int64_t to, Bytes bytes,
+                         const Event& arrival) {
+  model_->send(events, from, to, bytes, arrival);
+}
+
+std::optional<Event> LinkedNetwork::advance(Events& events, const Event& /*event*/) {
+  model_->advance(events);
+  return std::nullopt;
+}
+
+void LinkedNetwork::settle(Events& events) {
+  model_->settle(events);
+}
+
+}  // namespace orrery::astra

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collective/message_list.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "collective/ring_orders.h"
+
+namespace orrery::collective {
+namespace {
+
+std::vector<int> upwards(int members) {
+  std::vector<int> order(static_cast<std::size_t>(members));
+  std::iota(order.begin(), order.end(), 0);
+  return order;
+}
+
+TEST(MessageList, RingsWithoutTheirScheduleAreThoseOfTheSchedule) {
+  using graph::CollectiveKind;
+  for (const auto kind :
+       {CollectiveKind::all_reduce, CollectiveKind::reduce_scatter, CollectiveKind::all_gather}) {
+    for (const int members : {2, 3, 4, 7, 16}) {
+      const std::vector<int> up = upwards(members);
+      const std::vector<std::vector<std::vector<int>>> all{
+          {up}, {up, {up.rbegin(), up.rend()}}, complete_cycles(members)};
+      for (const auto& orders : all) {
+        EXPECT_TRUE(MessageList::of_rings(kind, orders) == MessageList(rings(kind, orders, 1)))
+            << name_of(kind) << " of " << members << " on " << orders.size() << " rings";
+      }
+    }
+  }
+}
+
+TEST(MessageList, RingOfThreeByHand) {
+  // An all-gather: two steps of 0 -> 1, 1 -> 2, 2 -> 0, each a third; what 0 sends to 1 first, 1
+  // passes on to 2.
+  const MessageList list = MessageList::of_rings(graph::CollectiveKind::all_gather, {{0, 1, 2}});
+  ASSERT_EQ(list.size(), 6U);
+  EXPECT_EQ(list.pairs().size(), 3U);
+  EXPECT_EQ(list.pair(3), 0U);
+  EXPECT_DOUBLE_EQ(list.share(0), 1.0 / 3);
+  ASSERT_EQ(list.unlocks(0).size(), 1U);
+  EXPECT_EQ(list.unlocks(0)[0], 4U);
+  EXPECT_EQ(list.unlocks(2)[0], 3U);
+  EXPECT_TRUE(list.unlocks(4).empty());
+  EXPECT_EQ(list.waits(), (std::vector<std::uint32_t>{0, 0, 0, 1, 1, 1}));
+}
+
+}  // namespace
+}  // namespace orrery::collective

@@ -211,7 +211,7 @@ class Astra : public Command {
     if (backend_) {
       options.backend = value_of<astra::Backend>(*backend_).value_or(astra::Backend::flow);
       if (astra::on_links(options.backend)) {
-        mistakes.add(wrong_value("--network-backend", *backend_, "unaware or aware"));
+        mistakes.add(wrong_value("--network-backend", *backend_, "one of unaware, aware"));
       }
     }
     if (rendezvous_) {

@@ -52,6 +52,28 @@ Time StepCost::measured_attention(const StepShape& shape, double decode_keys) co
   return total + measured_->attention(launch);
 }
 
+namespace {
+
+/// What the prompts of a launch attend with.
+struct PromptWork {
+  double pairs = 0;  ///< of a query and a key that it sees
+  double keys = 0;   ///< that are read
+  std::int64_t queries = 0;
+};
+
+PromptWork work_of(const std::vector<Prompt>& prompts, std::int64_t window) {
+  PromptWork work;
+  for (const Prompt& prompt : prompts) {
+    const std::int64_t all = prompt.context + prompt.queries;
+    work.pairs += visible_keys(prompt, window);
+    work.keys += static_cast<double>(window > 0 ? std::min(all, window + prompt.queries) : all);
+    work.queries += prompt.queries;
+  }
+  return work;
+}
+
+}  // namespace
+
 /// The time of prompts and decodes in one launch, as one kernel each.
 Time StepCost::attend(const AttentionKind& kind, const StepShape& shape) {
   const double decode_keys = shape.decodes > 0 ? shape.visible[kind.visible] : 0;
@@ -89,16 +111,7 @@ Time StepCost::attend(const AttentionKind& kind, const StepShape& shape) {
              merge(shape.decodes * shape.queries);
   }
   if (!shape.prompts.empty()) {
-    double pairs = 0;
-    double keys = 0;
-    std::int64_t queries = 0;
-    for (const Prompt& prompt : shape.prompts) {
-      pairs += visible_keys(prompt, kind.window);
-      const std::int64_t all = prompt.context + prompt.queries;
-      keys +=
-          static_cast<double>(kind.window > 0 ? std::min(all, kind.window + prompt.queries) : all);
-      queries += prompt.queries;
-    }
+    const auto [pairs, keys, queries] = work_of(shape.prompts, kind.window);
     const auto sequences = static_cast<std::int64_t>(shape.prompts.size());
     const std::int64_t parts = sequences * options_.degrees.cp;
     const std::int64_t mean = (queries + parts - 1) / parts;

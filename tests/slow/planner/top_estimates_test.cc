@@ -89,7 +89,6 @@ INSTANTIATE_TEST_SUITE_P(Settings, TopEstimates,
                          ::testing::Values(Searched{"gpt-7.5b", "dgx-a100-80g", 16, 64, 2048},
                                            Searched{"gpt2-medium", "dgx-a100-80g", 8, 32, 1024},
                                            Searched{"llama-3-8b", "dgx-h100", 8, 32, 4096},
-
                                            Searched{"deepseek-v2-lite", "dgx-h100", 8, 32, 2048},
                                            Searched{"mixtral-8x7b", "dgx-h100", 16, 32, 4096},
                                            Searched{"llama-3-70b", "dgx-h100", 32, 32, 4096}),

@@ -28,7 +28,7 @@ class PlainVector {
   }
   std::span<T> span() { return {data(), size_}; }
 
-  void push_back(const T& value) {
+  [[gnu::always_inline]] void push_back(const T& value) {
     if (size_ == capacity_) {
       grow(size_ + 1);
     }

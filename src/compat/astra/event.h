@@ -57,15 +57,15 @@ class Events {
   bool empty() const { return added_.empty() && queue_.empty(); }
   Time now() const { return queue_.now(); }
   /// Events popped so far.
-  std::uint64_t popped() const { return popped_; }
+  std::uint64_t popped() const { return queue_.popped() + popped_added_; }
   /// Whether nothing more happens at now(). Events may still be pushed for it.
   bool instant_is_over() const { return added_.empty() && queue_.instant_is_over(); }
 
   /// Requires when >= now().
-  void push(Time when, const Event& event) { queue_.push(when, event); }
+  [[gnu::always_inline]] void push(Time when, const Event& event) { queue_.push(when, event); }
 
   /// What `rank` itself does at `when` >= now(); becomes the event's `step`.
-  void push_own(std::uint32_t rank, Time when, Event event) {
+  [[gnu::always_inline]] void push_own(std::uint32_t rank, Time when, Event event) {
     event.step = rank;
     event.own = true;
     if (rank == running_ && when == now()) {
@@ -77,7 +77,6 @@ class Events {
 
   /// Removes the earliest event and moves the clock to it. Requires !empty().
   [[gnu::always_inline]] Event pop() {
-    ++popped_;
     if (!added_.empty() && added_is_next()) {
       return pop_added();
     }
@@ -99,6 +98,7 @@ class Events {
   // Rare, and apart from pop() so that this is small enough to be inlined.
   bool added_is_next() const { return queue_.bucket_is_over() || queue_.next().rank() != running_; }
   [[gnu::noinline]] Event pop_added() {
+    ++popped_added_;
     const Event event = added_[taken_++];
     if (taken_ == added_.size()) {
       added_.clear();
@@ -116,6 +116,9 @@ class Events {
   }
   /// Whether events of one rank have others between them.
   bool any_apart(std::span<const Event> events) {
+    if (ranks_ascend(events)) {
+      return false;
+    }
     ++instant_;
     std::uint32_t before = Event::kNobody;
     for (const Event& event : events) {
@@ -129,6 +132,19 @@ class Events {
       before = rank;
     }
     return false;
+  }
+  /// Each has one event, in order: the usual case.
+  static bool ranks_ascend(std::span<const Event> events) {
+    std::uint32_t next = 0;
+    for (const Event& event : events) {
+      if (event.own) {
+        if (event.step < next) {
+          return false;
+        }
+        next = event.step + 1;
+      }
+    }
+    return true;
   }
   /// Events of a rank go where its first one stands, in order.
   void sort(std::span<const Event> events, std::span<Event> sorted) {
@@ -162,12 +178,12 @@ class Events {
 
   engine::BucketQueue<Event> queue_;
   std::uint32_t running_ = Event::kNobody;  ///< whose events come together now
-  std::vector<Event> added_;                ///< by it for now(), from taken_ on
+  engine::PlainVector<Event> added_;        ///< by it for now(), from taken_ on
   std::size_t taken_ = 0;
+  std::uint64_t popped_added_ = 0;
   std::vector<Place> places_;  ///< by rank
   std::uint32_t instant_ = 0;
   engine::PlainVector<Event> sorted_;
-  std::uint64_t popped_ = 0;
 };
 
 }  // namespace orrery::astra

@@ -173,9 +173,8 @@ class Collectives {
   void processed(const Event& event);
 
   // sequences
-  void advance(std::uint32_t stream);
   template <Pattern pattern>
-  void advance_as(std::uint32_t stream);
+  void advance(std::uint32_t stream);
   template <Pattern pattern>
   void post(std::uint32_t stream, Stream& at, const Phase& phase);
   void receive(std::uint32_t stream, std::uint32_t message);
@@ -213,13 +212,13 @@ class Collectives {
   void pass_in(std::uint32_t stream, std::uint32_t reception);
 
   // messages
-  std::int64_t destination(std::uint32_t from, std::uint32_t to, const Event& arrival) const;
+  std::int64_t destination(std::uint32_t from, std::uint32_t to, Event arrival) const;
   void send(Pattern pattern, std::uint32_t stream, std::uint32_t number, std::uint32_t to);
   void send_to_colours(std::uint32_t stream, const Phase& phase, std::uint32_t message);
   void transmit(std::uint32_t from, std::uint32_t to, const Step& step, bool uniform,
-                const Event& arrival);
+                Event arrival);
   void announce(std::uint32_t receiver, std::uint32_t sender, const Step& step, bool uniform,
-                const Event& arrival);
+                Event arrival);
   std::int64_t npu(std::uint32_t stream) const {
     const Stream& at = streams_[stream];
     return communicators_.rank_of(instances_[at.instance].communicator, at.local);

@@ -57,40 +57,30 @@ void Collectives<Network>::begin(std::uint32_t stream) {
   }
   const std::uint32_t window = streams_[stream].phase->window;
   for (std::uint32_t i = 0; i < window; ++i) {
-    advance(stream);
+    processed(processed_event(stream));
   }
 }
 
 template <class Network>
 void Collectives<Network>::processed(const Event& event) {
-  if (streams_[event.subject].phase->sequence()) {
-    advance(event.subject);
-  } else {
-    processed_in_tree(event.subject, static_cast<TreeStep>(event.phase));
-  }
-}
-
-/// One more message may go out.
-template <class Network>
-void Collectives<Network>::advance(std::uint32_t stream) {
-  switch (streams_[stream].phase->pattern) {
+  switch (streams_[event.subject].phase->pattern) {
     case Pattern::chain:
-      return advance_as<Pattern::chain>(stream);
+      return advance<Pattern::chain>(event.subject);
     case Pattern::direct:
-      return advance_as<Pattern::direct>(stream);
+      return advance<Pattern::direct>(event.subject);
     case Pattern::halving:
-      return advance_as<Pattern::halving>(stream);
+      return advance<Pattern::halving>(event.subject);
     case Pattern::cyclic:
-      return advance_as<Pattern::cyclic>(stream);
+      return advance<Pattern::cyclic>(event.subject);
     case Pattern::tree:
-      return;
+      return processed_in_tree(event.subject, static_cast<TreeStep>(event.phase));
   }
 }
 
-/// After a barrier as many as were held back, at most a window.
+/// One more message may go out. After a barrier as many as were held back, at most a window.
 template <class Network>
 template <Pattern pattern>
-void Collectives<Network>::advance_as(std::uint32_t stream) {
+void Collectives<Network>::advance(std::uint32_t stream) {
   Stream& at = streams_[stream];
   const Phase& phase = *at.phase;
   ++at.processed;
@@ -141,8 +131,10 @@ template <class Network>
     pass_in(stream, reception);
     return;
   }
-  const Time copied = endpoints_.pass(events_.now(), at.rank, Endpoints::Direction::in,
-                                      phase.step(message).bytes, phase);
+  const Time copied = endpoints_.has_bus()
+                          ? endpoints_.pass(events_.now(), at.rank, Endpoints::Direction::in,
+                                            phase.step(message).bytes, phase)
+                          : events_.now() + phase.delay;
   events_.push_own(at.rank, copied + phase.reduction(reception), processed_event(stream));
 }
 
@@ -247,7 +239,7 @@ void Collectives<Network>::leave_mark(std::uint32_t word, Pattern pattern, std::
 /// 0 in every dimension of its line.
 template <class Network>
 std::int64_t Collectives<Network>::destination(std::uint32_t from, std::uint32_t to,
-                                               const Event& arrival) const {
+                                               Event arrival) const {
   if (!population_.single()) {
     return npu(to);
   }
@@ -306,7 +298,7 @@ template <class Network>
 [[gnu::always_inline]] inline void Collectives<Network>::transmit(std::uint32_t from,
                                                                   std::uint32_t to,
                                                                   const Step& step, bool uniform,
-                                                                  const Event& arrival) {
+                                                                  Event arrival) {
   ++messages_;
   if (traffic_ != nullptr) {
     traffic_->add(npu(from), destination(from, to, arrival), step.bytes);
@@ -322,7 +314,7 @@ template <class Network>
 /// `receiver` tells `sender` that it is ready.
 template <class Network>
 void Collectives<Network>::announce(std::uint32_t receiver, std::uint32_t sender, const Step& step,
-                                    bool uniform, const Event& arrival) {
+                                    bool uniform, Event arrival) {
   if (traffic_ != nullptr) {
     traffic_->add(npu(receiver), npu(sender), kReadyMessage);
   }

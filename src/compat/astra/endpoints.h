@@ -33,13 +33,12 @@ class Endpoints {
   bool has_bus() const { return bus_.has_value(); }
 
   /// When a message of a phase that is handed over now has passed.
-  [[gnu::always_inline]] Time pass(Time now, std::uint32_t rank, Direction direction, Bytes bytes,
-                                   const Phase& phase) {
+  Time pass(Time now, std::uint32_t rank, Direction direction, Bytes bytes, const Phase& phase) {
     return bus_ && !phase.group_ring ? pass_bus(now, rank, direction, bytes) : now + phase.delay;
   }
 
  private:
-  [[gnu::noinline]] Time pass_bus(Time now, std::uint32_t rank, Direction direction, Bytes bytes) {
+  Time pass_bus(Time now, std::uint32_t rank, Direction direction, Bytes bytes) {
     Time& free_at = free_at_[2 * std::size_t{rank} + (direction == Direction::in ? 1 : 0)];
     const double copy =
         static_cast<double>(std::max<std::int64_t>(bytes.value() - 1, 0)) * bus_->gap_per_byte_ns;

@@ -151,29 +151,26 @@ class Events {
     ++instant_;
     for (const Event& event : events) {
       if (event.own) {
-        ++at_instant(event.rank(), 0).next;
+        Place& place = places_[event.step];
+        place.next = place.instant == instant_ ? place.next + 1 : 1;
+        place.instant = instant_;
       }
     }
-    ++instant_;
+    const std::uint32_t counted = instant_++;
     std::uint32_t end = 0;
     for (const Event& event : events) {
       if (!event.own) {
         sorted[end++] = event;
         continue;
       }
-      const std::uint32_t rank = event.rank();
-      const std::uint32_t count = places_[rank].next;
-      const bool first = places_[rank].instant != instant_;
-      sorted[at_instant(rank, end).next++] = event;
-      end += first ? count : 0;
+      Place& place = places_[event.step];
+      if (place.instant == counted) {
+        const std::uint32_t begin = end;
+        end += place.next;
+        place = {instant_, begin};
+      }
+      sorted[place.next++] = event;
     }
-  }
-  Place& at_instant(std::uint32_t rank, std::uint32_t begin) {
-    Place& place = places_[rank];
-    if (place.instant != instant_) {
-      place = {instant_, begin};
-    }
-    return place;
   }
 
   engine::BucketQueue<Event> queue_;

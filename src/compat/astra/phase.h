@@ -135,8 +135,12 @@ struct Phase {
     }
     return steps[0];
   }
+  /// In its period, which most phases do not outlast. Requires one.
+  std::uint32_t place(std::uint32_t reception) const {
+    return reception < period ? reception : reception % period;
+  }
   [[gnu::always_inline]] bool reduces(std::uint32_t reception) const {
-    return reception < reducing && (period == 0 || reception % period < up_in_turn);
+    return reception < reducing && (period == 0 || place(reception) < up_in_turn);
   }
   [[gnu::always_inline]] Time reduction(std::uint32_t reception) const {
     if (!reduces(reception)) {

@@ -41,20 +41,29 @@ class BucketQueue {
     return bucket_is_over() && (instants_.empty() || instants_.front().when > now_);
   }
 
+  /// Events of one instant, or some of them, in order.
+  struct Bucket : PlainVector<Event> {
+    std::uint64_t opening = 0;  ///< of this time that it is in use; from 1
+  };
+
   /// Requires when >= now().
   [[gnu::always_inline]] void push(Time when, const Event& event) {
+    bucket_of(when).push_back(event);
+  }
+  /// Where an event of that time is pushed now. Requires when >= now().
+  [[gnu::always_inline]] Bucket& bucket_of(Time when) {
     assert(when >= now_ && "an event cannot be in the past");
     Recent& recent = recent_[entry_of(when)];
     if (recent.when != when) {
       open(recent, when);
     }
-    recent.bucket->push_back(event);
+    return *recent.bucket;
   }
 
   /// Whether the next pop() goes on to other events than those that begin_instant() gave.
   bool bucket_is_over() const { return next_ == current_->size(); }
   /// The event of the next pop(). Requires !bucket_is_over().
-  const Event& next() const { return (*current_)[next_]; }
+  Event& next() { return (*current_)[next_]; }
   /// Moves the clock to the earliest events and gives those of that instant that are there so far:
   /// they may be put in another order. Requires bucket_is_over() and !empty().
   [[gnu::noinline]] PlainVector<Event>& begin_instant() {
@@ -80,7 +89,6 @@ class BucketQueue {
   const Event& take() { return (*current_)[next_++]; }
 
  private:
-  using Bucket = PlainVector<Event>;
   static constexpr unsigned kTableBits = 10;
 
   struct Recent {
@@ -89,11 +97,10 @@ class BucketQueue {
   };
   struct Instant {
     Time when{0};
-    std::uint64_t order = 0;  ///< of opening
     Bucket* bucket = nullptr;
     /// std::push_heap puts the greatest first.
     friend bool operator<(const Instant& a, const Instant& b) {
-      return a.when > b.when || (a.when == b.when && a.order > b.order);
+      return a.when > b.when || (a.when == b.when && a.bucket->opening > b.bucket->opening);
     }
   };
 
@@ -108,7 +115,8 @@ class BucketQueue {
     }
     recent = {when, free_.back()};
     free_.pop_back();
-    instants_.push_back({when, opened_++, recent.bucket});
+    recent.bucket->opening = ++opened_;
+    instants_.push_back({when, recent.bucket});
     std::push_heap(instants_.begin(), instants_.end());
   }
 

@@ -26,6 +26,10 @@ class PlainVector {
     assert(index < size_ && "an index below the size");
     return data()[index];
   }
+  T& operator[](std::size_t index) {
+    assert(index < size_ && "an index below the size");
+    return data()[index];
+  }
   std::span<T> span() { return {data(), size_}; }
 
   [[gnu::always_inline]] void push_back(const T& value) {

@@ -41,23 +41,27 @@ struct Event {
   std::uint32_t step = 0;  ///< of own events: the rank
   std::uint16_t phase = 0;
   Kind kind = Kind::begin;
-  bool own = false;  ///< what a rank itself does; see Events
+  std::uint8_t own = 0;  ///< what a rank itself does, so many times; see Events
 
-  std::uint32_t rank() const { return own ? step : kNobody; }
+  std::uint32_t rank() const { return own > 0 ? step : kNobody; }
+  bool does_the_same(const Event& other) const {
+    return subject == other.subject && phase == other.phase && kind == other.kind;
+  }
 };
 static_assert(sizeof(Event) == 12, "half a million wait at one instant of a direct all-reduce");
 
 /// Pending events in ASTRA-sim's order: by time; at one instant in the order in which they were
 /// pushed, but what a rank itself does then (ends of computation, of copies and reductions) comes
-/// together, where the first of it was pushed, with what it adds for the same instant behind.
+/// together, where the first of it was pushed, with what it adds for the same instant behind. What
+/// a rank does several times in a row is one event.
 class Events {
  public:
-  explicit Events(std::size_t ranks) : places_(ranks) {}
+  explicit Events(std::size_t ranks) : lasts_(ranks), places_(ranks) {}
 
   bool empty() const { return added_.empty() && queue_.empty(); }
   Time now() const { return queue_.now(); }
   /// Events popped so far.
-  std::uint64_t popped() const { return queue_.popped() + popped_added_; }
+  std::uint64_t popped() const { return queue_.popped() + repeated_ + popped_added_; }
   /// Whether nothing more happens at now(). Events may still be pushed for it.
   bool instant_is_over() const { return added_.empty() && queue_.instant_is_over(); }
 
@@ -67,11 +71,19 @@ class Events {
   /// What `rank` itself does at `when` >= now(); becomes the event's `step`.
   [[gnu::always_inline]] void push_own(std::uint32_t rank, Time when, Event event) {
     event.step = rank;
-    event.own = true;
+    event.own = 1;
     if (rank == running_ && when == now()) {
       added_.push_back(event);
+      return;
+    }
+    engine::BucketQueue<Event>::Bucket& bucket = queue_.bucket_of(when);
+    Last& last = lasts_[rank];
+    if (last.opening == bucket.opening && when > now() && bucket[last.place].does_the_same(event) &&
+        bucket[last.place].own < kMostTimes) {
+      ++bucket[last.place].own;
     } else {
-      queue_.push(when, event);
+      last = {bucket.opening, bucket.size()};
+      bucket.push_back(event);
     }
   }
 
@@ -83,12 +95,25 @@ class Events {
     if (queue_.bucket_is_over()) {
       bring_together(queue_.begin_instant());
     }
-    const Event event = queue_.take();
+    const Event event = queue_.next();
+    if (event.own > 1) {
+      --queue_.next().own;
+      ++repeated_;
+    } else {
+      queue_.take();
+    }
     running_ = event.rank();
     return event;
   }
 
  private:
+  static constexpr std::uint8_t kMostTimes = UINT8_MAX;
+
+  /// Of a rank's own events, the one pushed last: in which bucket and where.
+  struct Last {
+    std::uint64_t opening = 0;
+    std::size_t place = 0;
+  };
   /// Of a rank in the instant of this number: how many events it has, or where its next one goes.
   struct Place {
     std::uint32_t instant = 0;
@@ -96,7 +121,7 @@ class Events {
   };
 
   // Rare, and apart from pop() so that this is small enough to be inlined.
-  bool added_is_next() const { return queue_.bucket_is_over() || queue_.next().rank() != running_; }
+  bool added_is_next() { return queue_.bucket_is_over() || queue_.next().rank() != running_; }
   [[gnu::noinline]] Event pop_added() {
     ++popped_added_;
     const Event event = added_[taken_++];
@@ -178,6 +203,8 @@ class Events {
   engine::PlainVector<Event> added_;        ///< by it for now(), from taken_ on
   std::size_t taken_ = 0;
   std::uint64_t popped_added_ = 0;
+  std::uint64_t repeated_ = 0;
+  std::vector<Last> lasts_;    ///< by rank
   std::vector<Place> places_;  ///< by rank
   std::uint32_t instant_ = 0;
   engine::PlainVector<Event> sorted_;

@@ -327,23 +327,6 @@ colour: red
   EXPECT_THAT(text, HasSubstr("m.yaml:11: colour: unknown field"));
 }
 
-TEST(Machine, PortsReachNoMoreWithMorePeers) {
-  const auto text = [](const std::string& kind, const std::string& points) {
-    return with_network("  - {name: n, kind: " + kind +
-                        ", size: 8, bandwidth: 1 GB/s, latency: 1 us, bandwidth_by_peers: [" +
-                        points + "]}\n");
-  };
-  const Machine good = parse_text(text("switch", "{peers: 3, share: 0.9}, {peers: 7, share: 0.5}"));
-  EXPECT_EQ(good.network[0].bandwidth_by_peers.size(), 2U);
-  EXPECT_EQ(parse_text(to_yaml(good)), good);
-  EXPECT_THAT(mistakes_of(text("switch", "{peers: 1, share: 1}, {peers: 3, share: 1.5}")),
-              ::testing::AllOf(HasSubstr("2 or more, rising"), HasSubstr("at most 1")));
-  EXPECT_THAT(mistakes_of(text("switch", "{peers: 7, share: 0.5}, {peers: 8, share: 0.6}")),
-              HasSubstr("at most 0.5: more peers do not get more"));
-  EXPECT_THAT(mistakes_of(text("ring", "{peers: 3, share: 0.5}")),
-              HasSubstr("only devices on a switch"));
-}
-
 TEST(Machine, OnlyTheOutermostDimensionMayBeOpen) {
   EXPECT_THAT(
       mistakes_of(R"(name: m
